@@ -1,0 +1,188 @@
+# Copyright The Quorate Authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# One Makefile for all modules of the workspace. `make` runs the gates,
+# `make help` lists the targets. The only needs are Go, make, git, and a C
+# compiler for the race detector; every other tool is pinned in
+# internal/devtools/go.mod and built into .tmp/bin at first use.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := check
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+GO        ?= go
+SEED      ?= 1
+FUZZTIME  ?= 20s
+BENCHTIME ?= 0.5s
+NODES     ?= 100
+SCENARIO  ?=
+
+TMP := $(CURDIR)/.tmp
+BIN := $(TMP)/bin
+
+# The module list is read from go.work, which is the single place to name one.
+MODULES = $(shell sed -n 's|^[[:space:]]*\./|./|p' go.work)
+
+# Built for these too, because a toolkit that only compiles where its authors
+# sit is found out by its users.
+PLATFORMS := darwin/arm64 linux/arm64 windows/amd64
+
+# Tests that start operating-system processes carry the build tag `process`.
+# They run alone, without the race detector: their timings are real.
+PROCESS_PACKAGES = $(shell grep -rlE --include='*_test.go' '^//go:build (.*[ (])?process' $(MODULES) 2>/dev/null | xargs -r -n1 dirname | sort -u)
+
+step = @printf '== %s\n' '$(1)'
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
+
+.PHONY: needs
+needs:
+	@command -v $(GO) >/dev/null || { echo 'missing: Go 1.26 or newer, see https://go.dev/dl'; exit 1; }
+	@command -v git >/dev/null || { echo 'missing: git'; exit 1; }
+
+.PHONY: needs-cc
+needs-cc: needs
+	@cc="$$($(GO) env CC)"; command -v "$${cc%% *}" >/dev/null || { echo "missing: a C compiler ($$cc), which the race detector needs"; exit 1; }
+
+# ---------------------------------------------------------------- the gates
+
+.PHONY: check
+check: needs fmt-check lint vet tree modules cross generate-check consumer ## every gate except the tests (the default)
+	$(call step,check: ok)
+
+.PHONY: fmt-check
+fmt-check: $(BIN)/golangci-lint ## fail when a file is not formatted
+	$(call step,fmt-check)
+	@$(BIN)/golangci-lint fmt --diff $(MODULES)
+
+.PHONY: lint
+lint: $(BIN)/golangci-lint ## golangci-lint over all modules
+	$(call step,lint)
+	@$(BIN)/golangci-lint run $(addsuffix /...,$(MODULES))
+
+.PHONY: vet
+vet: needs ## go vet over the workspace, with and without the process tests
+	$(call step,vet)
+	@$(GO) vet work
+	@$(GO) vet -tags process work
+
+.PHONY: tree
+tree: needs ## the checks on the tree: imports, docs, headers, lengths, replaces
+	$(call step,tree)
+	@$(GO) test -count=1 ./tools/tree/...
+
+.PHONY: modules
+modules: needs ## each module by itself: build, vet, tidy
+	$(call step,modules)
+	@for m in $(MODULES); do
+	  echo "   $$m"
+	  GOWORK=off $(GO) -C $$m build ./...
+	  GOWORK=off $(GO) -C $$m vet ./...
+	  GOWORK=off $(GO) -C $$m mod tidy -diff
+	done
+	GOWORK=off $(GO) -C internal/devtools mod tidy -diff
+
+.PHONY: cross
+cross: needs ## build for the other platforms
+	$(call step,cross)
+	@for p in $(PLATFORMS); do
+	  echo "   $$p"
+	  CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build work
+	done
+
+.PHONY: consumer
+consumer: needs ## pack the modules and build a program outside the workspace against them
+	$(call step,consumer)
+	@$(GO) test -count=1 -tags consumer ./tools/consumer/...
+
+# ---------------------------------------------------------------- the tests
+
+.PHONY: test
+test: race process ## all tests: with the race detector, then those that start processes
+	$(call step,test: ok)
+
+.PHONY: race
+race: needs-cc ## the tests of all modules with the race detector
+	$(call step,race)
+	@CGO_ENABLED=1 $(GO) test -race -timeout 15m work
+
+.PHONY: process
+process: needs ## the tests that start real processes, one package at a time
+	$(call step,process)
+	@if [ -n "$(strip $(PROCESS_PACKAGES))" ]; then
+	  $(GO) test -tags process -p 1 -count=1 -timeout 15m $(PROCESS_PACKAGES)
+	fi
+
+.PHONY: fuzz
+fuzz: needs ## run every fuzz target for FUZZTIME (20s)
+	@grep -rnoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' $(MODULES) | sort | while IFS=: read -r file _ decl; do
+	  target=$${decl#func }
+	  echo "== $${file%/*} $$target"
+	  $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$${file%/*}"
+	done
+
+.PHONY: bench
+bench: needs ## every benchmark for BENCHTIME (0.5s)
+	@$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) work
+
+# ------------------------------------------------------------- the programs
+
+.PHONY: build
+build: needs ## the command line tools into bin/
+	$(call step,build)
+	@mkdir -p bin
+	@$(GO) build -trimpath -o bin/ ./tools/cmd/...
+
+.PHONY: demo
+demo: needs ## the bank on five processes while nodes are killed (SEED=1)
+	@mkdir -p bin
+	@$(GO) build -trimpath -o bin/ ./examples/bank/...
+	@bin/bank-demo -seed $(SEED)
+
+# ----------------------------------------------------------- the maintenance
+
+.PHONY: fmt
+fmt: $(BIN)/golangci-lint ## format all files
+	@$(BIN)/golangci-lint fmt $(MODULES)
+
+.PHONY: tidy
+tidy: needs ## go mod tidy in every module, and go.work.sum
+	@for m in $(MODULES) internal/devtools; do GOWORK=off $(GO) -C $$m mod tidy; done
+	@$(GO) build work
+
+# A directory with protobuf sources has a buf.gen.yaml that names its plugins.
+BUF_DIRS = $(shell git ls-files --cached --others --exclude-standard -- '*buf.gen.yaml' | xargs -r -n1 dirname)
+GENERATED = git ls-files -z --cached --others --exclude-standard -- '*.pb.go' | xargs -0 -r sha256sum
+
+.PHONY: generate
+generate: $(BIN)/buf $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc ## regenerate the code from the .proto files
+	@for d in $(BUF_DIRS); do
+	  echo "   $$d"
+	  (cd $$d && PATH="$(BIN):$$PATH" buf generate)
+	done
+
+.PHONY: generate-check
+generate-check: needs ## fail when generated code differs from its source
+	$(call step,generate-check)
+	@before="$$($(GENERATED))"
+	$(MAKE) generate
+	after="$$($(GENERATED))"
+	[ "$$before" = "$$after" ] || { echo 'generated code was stale; it is regenerated now, commit it'; diff <(echo "$$before") <(echo "$$after"); exit 1; }
+
+.PHONY: clean
+clean: ## remove what make made
+	@rm -rf bin .tmp
+
+# Each tool is rebuilt when its pinned version changes, and not otherwise. The
+# tools' module is kept out of the workspace, since that has one build list.
+$(BIN)/%: internal/devtools/go.mod internal/devtools/go.sum | needs
+	@mkdir -p $(BIN)
+	@echo "== building $* from internal/devtools (once, may take minutes)"
+	@pkg="$$(GOWORK=off $(GO) -C internal/devtools list -f '{{.ImportPath}}' tool | grep -E "/$*\$$")"
+	GOWORK=off GOOS= GOARCH= $(GO) -C internal/devtools build -o $@ "$$pkg"
+	@touch $@
