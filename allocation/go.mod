@@ -1,0 +1,3 @@
+module github.com/quorate/quorate/allocation
+
+go 1.26.0

@@ -1,0 +1,3 @@
+module github.com/quorate/quorate/discovery
+
+go 1.26.0

@@ -1,0 +1,3 @@
+module github.com/quorate/quorate/gossip
+
+go 1.26.0

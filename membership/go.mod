@@ -1,0 +1,29 @@
+module github.com/quorate/quorate/membership
+
+go 1.26.0
+
+require (
+	github.com/quorate/quorate/discovery v0.0.0
+	github.com/quorate/quorate/downing v0.0.0
+	github.com/quorate/quorate/fd v0.0.0
+	github.com/quorate/quorate/gossip v0.0.0
+)
+
+require (
+	github.com/stretchr/testify v1.12.1 // indirect
+	go.uber.org/goleak v1.3.0 // indirect
+	golang.org/x/net v0.60.0 // indirect
+	golang.org/x/sys v0.48.0 // indirect
+	golang.org/x/text v0.42.0 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1 // indirect
+	google.golang.org/grpc v1.85.0 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
+	pgregory.net/rapid v1.3.0 // indirect
+)
+
+replace (
+	github.com/quorate/quorate/discovery => ../discovery
+	github.com/quorate/quorate/downing => ../downing
+	github.com/quorate/quorate/fd => ../fd
+	github.com/quorate/quorate/gossip => ../gossip
+)
