@@ -1,0 +1,138 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fd
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Bounds limits the silence at which a verdict turns to unavailable, whatever
+// the detector thinks.
+type Bounds struct {
+	// MinSilence is the shortest silence after which a node may be unavailable.
+	// It absorbs pauses, such as those of a garbage collector or of a scheduler.
+	// It must be above zero. Close to the heartbeat interval, one lost heartbeat
+	// is enough for an accusation.
+	MinSilence time.Duration
+
+	// MaxSilence is the silence after which a node is unavailable in any case. It
+	// is at least MinSilence; equal to it, the detector has no say. Time limits
+	// for failover rest on it, and the larger it is the later they are.
+	MaxSilence time.Duration
+}
+
+// Validate reports every fault of b.
+func (b Bounds) Validate() error {
+	var faults []error
+	if b.MinSilence <= 0 {
+		faults = append(faults, fmt.Errorf("min-silence: %v is not above 0s", b.MinSilence))
+	}
+	if b.MaxSilence < b.MinSilence {
+		faults = append(faults, fmt.Errorf("max-silence: %v is below min-silence %v", b.MaxSilence, b.MinSilence))
+	}
+	return errors.Join(faults...)
+}
+
+// Bounded is a Detector whose verdict another detector gives within [Bounds].
+//
+// It computes the moment of crossing once for each answer, when it is first
+// needed, and derives the verdict from that moment. So Available and NextChange
+// cannot contradict each other, and a verdict cannot flap, even if the inner
+// detector breaks its contract.
+type Bounded struct {
+	inner  Detector
+	bounds Bounds
+
+	last     time.Time     // The latest answer, valid if heard.
+	heard    bool          // Whether there was an answer.
+	limit    time.Duration // The silence at which the verdict turns, valid if resolved.
+	resolved bool          // Whether limit belongs to last.
+}
+
+var _ Detector = (*Bounded)(nil)
+
+// NewBounded puts bounds around a detector that has seen no answer yet. The
+// detector belongs to the result from now on. The bounds must be valid; with
+// invalid ones MaxSilence alone decides.
+func NewBounded(inner Detector, bounds Bounds) *Bounded {
+	return &Bounded{inner: inner, bounds: bounds}
+}
+
+// Unwrap returns the inner detector, for reading only.
+func (b *Bounded) Unwrap() Detector { return b.inner }
+
+// Heartbeat records an answer. An answer that ends an outage reaches a [Resumer]
+// as such.
+func (b *Bounded) Heartbeat(at time.Time) {
+	if b.heard && at.Sub(b.last) < 0 {
+		return
+	}
+	if r, ok := b.inner.(Resumer); ok && !b.Available(at) {
+		r.Resume(at)
+	} else {
+		b.inner.Heartbeat(at)
+	}
+	b.last, b.heard, b.resolved = at, true, false
+}
+
+// Available reports whether the node is believed to be alive at this time.
+func (b *Bounded) Available(at time.Time) bool {
+	if !b.heard {
+		return true
+	}
+	// The bounds alone decide in the common case of a recent answer, so that
+	// the limit is looked for only when it matters.
+	silence := at.Sub(b.last)
+	switch {
+	case silence >= b.bounds.MaxSilence:
+		return false
+	case silence < b.bounds.MinSilence:
+		return true
+	default:
+		return silence < b.silenceLimit()
+	}
+}
+
+// Monitoring reports whether an answer has ever arrived.
+func (b *Bounded) Monitoring() bool { return b.heard }
+
+// NextChange returns the moment at which the verdict turns to unavailable unless
+// an answer arrives before it. Available is true one nanosecond earlier, and
+// false from that moment on. The result is false when no such moment lies ahead:
+// nothing was ever heard, or the node is unavailable at this time already.
+func (b *Bounded) NextChange(at time.Time) (time.Time, bool) {
+	if !b.heard {
+		return time.Time{}, false
+	}
+	limit := b.silenceLimit()
+	if at.Sub(b.last) >= limit {
+		return time.Time{}, false
+	}
+	return b.last.Add(limit), true
+}
+
+// silenceLimit is the shortest silence, within the bounds, at which the inner
+// detector no longer holds the node available. It is found by bisection, since
+// the verdict is monotonic in the silence; 31 steps for bounds 2 s apart.
+func (b *Bounded) silenceLimit() time.Duration {
+	if b.resolved {
+		return b.limit
+	}
+	low, high := b.bounds.MinSilence, b.bounds.MaxSilence
+	if low >= high || !b.inner.Available(b.last.Add(low)) {
+		high = min(low, high)
+	}
+	for high-low > 1 { // Available at low, not at high.
+		middle := low + (high-low)/2
+		if b.inner.Available(b.last.Add(middle)) {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	b.limit, b.resolved = high, true
+	return high
+}

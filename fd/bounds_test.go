@@ -1,0 +1,149 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fd_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/quorate/quorate/fd"
+)
+
+// start is the moment at which the traces of tests begin; it means nothing.
+var start = time.Unix(1_000_000, 0)
+
+func TestBoundsReportEveryFault(t *testing.T) {
+	require.NoError(t, fd.Bounds{MinSilence: 1, MaxSilence: 1}.Validate())
+	require.ErrorContains(t, fd.Bounds{}.Validate(), "min-silence")
+	err := fd.Bounds{MinSilence: -1, MaxSilence: -2}.Validate()
+	require.ErrorContains(t, err, "min-silence")
+	require.ErrorContains(t, err, "max-silence")
+}
+
+// stubborn never changes its mind, which bounds have to overrule.
+type stubborn struct{ available bool }
+
+func (stubborn) Heartbeat(time.Time)        {}
+func (s stubborn) Available(time.Time) bool { return s.available }
+func (stubborn) Monitoring() bool           { return true }
+
+func TestBoundsOverruleTheDetector(t *testing.T) {
+	bounds := fd.Bounds{MinSilence: 3 * time.Second, MaxSilence: 5 * time.Second}
+	for _, tc := range []struct {
+		name  string
+		inner fd.Detector
+		limit time.Duration
+	}{
+		{"always available", stubborn{true}, bounds.MaxSilence},
+		{"never available", stubborn{false}, bounds.MinSilence},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := fd.NewBounded(tc.inner, bounds)
+			require.True(t, b.Available(start), "nothing was heard yet")
+			_, ahead := b.NextChange(start)
+			require.False(t, ahead, "a node never heard has no moment of change")
+
+			b.Heartbeat(start)
+			change, ahead := b.NextChange(start)
+			require.True(t, ahead)
+			require.Equal(t, tc.limit, change.Sub(start))
+			require.True(t, b.Available(change.Add(-1)))
+			require.False(t, b.Available(change))
+			_, ahead = b.NextChange(change)
+			require.False(t, ahead, "the verdict has turned already")
+		})
+	}
+}
+
+func TestEqualBoundsLeaveTheDetectorNoSay(t *testing.T) {
+	b := fd.NewBounded(stubborn{false}, fd.Bounds{MinSilence: 5, MaxSilence: 5})
+	b.Heartbeat(start)
+	change, _ := b.NextChange(start)
+	require.Equal(t, time.Duration(5), change.Sub(start))
+}
+
+// The verdict turns exactly at the moment that was named, within the bounds,
+// whatever the history is. Covers I11.
+func TestBoundedTurnsExactlyAtTheMomentNamed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		config := drawConfig(t)
+		factory, err := fd.NewFactory(config)
+		require.NoError(t, err)
+		b := fd.NewBounded(factory(), config.Bounds())
+		now := start
+		for _, gap := range rapid.SliceOfN(drawGap, 1, 50).Draw(t, "gaps") {
+			now = now.Add(gap)
+			b.Heartbeat(now)
+		}
+		change, ahead := b.NextChange(now)
+		require.True(t, ahead)
+		silence := change.Sub(now)
+		require.GreaterOrEqual(t, silence, config.AcceptableHeartbeatPause)
+		require.LessOrEqual(t, silence, config.MaxSilence)
+		require.True(t, b.Available(change.Add(-1)))
+		require.False(t, b.Available(change))
+		if silence > config.AcceptableHeartbeatPause && silence < config.MaxSilence {
+			require.True(t, b.Unwrap().Available(change.Add(-1)), "the detector would wait no longer")
+			require.False(t, b.Unwrap().Available(change), "the detector would still wait")
+		}
+	})
+}
+
+// An outage that max-silence established is not learnt from, although phi alone
+// would have held the node available: else each outage made the next one longer.
+func TestBoundedKeepsAnOutageOutOfTheHistory(t *testing.T) {
+	config := fd.Default()
+	for name, gap := range map[string]time.Duration{"just over": config.MaxSilence, "long": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			irregular, err := fd.NewPhiAccrual(config)
+			require.NoError(t, err)
+			b := fd.NewBounded(irregular, config.Bounds())
+			now := start
+			b.Heartbeat(now)
+			for i := range 20 { // Intervals of 0.2 and 4.4 s: phi alone waits beyond 5 s.
+				now = now.Add(200*time.Millisecond + time.Duration(i%2)*4200*time.Millisecond)
+				b.Heartbeat(now)
+			}
+			probe := 8 * time.Second
+			before := irregular.Phi(now.Add(probe))
+			require.True(t, irregular.Available(now.Add(config.MaxSilence)), "phi alone holds it available")
+			now = now.Add(gap)
+			b.Heartbeat(now)
+			require.InDelta(t, before, irregular.Phi(now.Add(probe)), 0, "the history is unchanged")
+			require.True(t, b.Available(now))
+		})
+	}
+}
+
+func TestBoundedIgnoresAnOldAnswer(t *testing.T) {
+	b := fd.NewBounded(stubborn{true}, fd.Bounds{MinSilence: 1, MaxSilence: 10})
+	b.Heartbeat(start)
+	b.Heartbeat(start.Add(-5))
+	change, _ := b.NextChange(start)
+	require.Equal(t, time.Duration(10), change.Sub(start))
+}
+
+// drawGap is a time between two answers: of any scale up to two hours.
+var drawGap = rapid.Custom(func(t *rapid.T) time.Duration {
+	scale := rapid.SampledFrom([]time.Duration{
+		time.Microsecond, time.Millisecond, time.Second, 10 * time.Second, 2 * time.Hour,
+	}).Draw(t, "scale")
+	return time.Duration(rapid.Int64Range(0, int64(scale)).Draw(t, "gap"))
+})
+
+func drawConfig(t *rapid.T) fd.Config {
+	c := fd.Default()
+	c.Strategy = rapid.SampledFrom([]string{fd.StrategyPhiAccrual, fd.StrategyDeadline}).Draw(t, "strategy")
+	c.Threshold = rapid.Float64Range(1, 30).Draw(t, "threshold")
+	c.MaxSampleSize = rapid.IntRange(2, 40).Draw(t, "samples")
+	c.MinStdDeviation = time.Duration(rapid.Int64Range(4, int64(time.Second)).Draw(t, "deviation"))
+	c.HeartbeatInterval = time.Duration(rapid.Int64Range(4, int64(5*time.Second)).Draw(t, "interval"))
+	c.AcceptableHeartbeatPause = time.Duration(rapid.Int64Range(4, int64(10*time.Second)).Draw(t, "pause"))
+	c.MaxSilence = max(c.HeartbeatInterval+1, c.AcceptableHeartbeatPause) +
+		time.Duration(rapid.Int64Range(0, int64(10*time.Second)).Draw(t, "slack"))
+	return c
+}

@@ -1,0 +1,157 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fd
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The names of the built-in strategies.
+const (
+	// StrategyPhiAccrual is the name of [PhiAccrual].
+	StrategyPhiAccrual = "phi-accrual"
+	// StrategyDeadline is the name of [Deadline]; its limit is the heartbeat
+	// interval plus the acceptable pause.
+	StrategyDeadline = "deadline"
+)
+
+// ErrUnknownStrategy is returned by [NewFactory] when the configuration names a
+// strategy that is not built in.
+var ErrUnknownStrategy = errors.New("unknown strategy")
+
+const (
+	sampleSizeMin    = 2 // The two intervals that stand for a history at first.
+	sampleSizeMax    = 10_000
+	thresholdLowest  = 1 // Phi right after an answer is at most log10(2) = 0.3.
+	durationLongest  = sampleLongest
+	durationShortest = time.Duration(4) // A quarter of an interval must not be zero.
+)
+
+// Config is the section "failure-detector" of a configuration file. The zero
+// value is not valid; start from [Default].
+type Config struct {
+	// Strategy is the name of the detector: "phi-accrual", "deadline", or the
+	// name of one that the program adds.
+	Strategy string `koanf:"strategy"`
+
+	// Threshold is the phi at which a node is suspected, from 1 to below
+	// [MaxPhi]. Lower finds failures sooner and accuses more often wrongly. Used
+	// by phi-accrual alone.
+	Threshold float64 `koanf:"threshold"`
+
+	// MaxSampleSize is the number of latest intervals that are learnt from, from
+	// 2 to 10,000; 8 bytes each for each monitored node. More adapt more slowly.
+	// Used by phi-accrual alone.
+	MaxSampleSize int `koanf:"max-sample-size"`
+
+	// MinStdDeviation is the least deviation of intervals that is assumed, above
+	// zero. Too low, and a network that was very regular makes any small delay
+	// suspicious. Used by phi-accrual alone.
+	MinStdDeviation time.Duration `koanf:"min-std-deviation"`
+
+	// AcceptableHeartbeatPause is added to the time at which an answer is
+	// expected, and is the shortest silence at which any node is suspected. It
+	// must be above zero. Shorter than the pauses of garbage collection or of the
+	// scheduler on the machines used, healthy nodes are accused.
+	AcceptableHeartbeatPause time.Duration `koanf:"acceptable-heartbeat-pause"`
+
+	// MaxSilence is the silence at which a node is suspected whatever the
+	// strategy says. It is at least AcceptableHeartbeatPause and above
+	// HeartbeatInterval. The time that a failover takes rests on it.
+	MaxSilence time.Duration `koanf:"max-silence"`
+
+	// HeartbeatInterval is the time between two heartbeats to a monitored node,
+	// above zero. Halving it doubles the traffic.
+	HeartbeatInterval time.Duration `koanf:"heartbeat-interval"`
+
+	// ExpectedResponseAfter is the time within which a newly monitored node is
+	// expected to answer for the first time, above zero. When it has passed the
+	// silence of a node that has not answered begins to count.
+	ExpectedResponseAfter time.Duration `koanf:"expected-response-after"`
+
+	// MonitoredByNrOfMembers is the number of nodes that a node monitors, and by
+	// which it is monitored, at least 1. In a cluster of no more than one above
+	// it, everyone monitors everyone.
+	MonitoredByNrOfMembers int `koanf:"monitored-by-nr-of-members"`
+}
+
+// Default returns the settings for machines in one data center: a dead node is
+// suspected 3 to 5 seconds after its last answer.
+func Default() Config {
+	return Config{
+		Strategy:                 StrategyPhiAccrual,
+		Threshold:                8,
+		MaxSampleSize:            1000,
+		MinStdDeviation:          100 * time.Millisecond,
+		AcceptableHeartbeatPause: 3 * time.Second,
+		MaxSilence:               5 * time.Second,
+		HeartbeatInterval:        time.Second,
+		ExpectedResponseAfter:    time.Second,
+		MonitoredByNrOfMembers:   9,
+	}
+}
+
+// Bounds are the bounds of silence: from AcceptableHeartbeatPause to MaxSilence.
+func (c Config) Bounds() Bounds {
+	return Bounds{MinSilence: c.AcceptableHeartbeatPause, MaxSilence: c.MaxSilence}
+}
+
+// Validate reports every fault of c in one error, each with its key. Any name is
+// a valid strategy, as plugins bring their own; [NewFactory] tells whether it is
+// built in.
+func (c Config) Validate() error {
+	var faults []error
+	refuse := func(bad bool, format string, values ...any) {
+		if bad {
+			faults = append(faults, fmt.Errorf("fd: "+format, values...))
+		}
+	}
+	refuse(c.Strategy == "", "strategy: no name given")
+	// The comparison is written so that it refuses a value that is no number.
+	refuse(!(c.Threshold >= thresholdLowest && c.Threshold < MaxPhi),
+		"threshold: %v is not in the range from %d to below %d", c.Threshold, thresholdLowest, MaxPhi)
+	refuse(c.MaxSampleSize < sampleSizeMin || c.MaxSampleSize > sampleSizeMax,
+		"max-sample-size: %d is not in the range from %d to %d", c.MaxSampleSize, sampleSizeMin, sampleSizeMax)
+	for _, d := range []struct {
+		key   string
+		value time.Duration
+	}{
+		{"min-std-deviation", c.MinStdDeviation},
+		{"acceptable-heartbeat-pause", c.AcceptableHeartbeatPause},
+		{"max-silence", c.MaxSilence},
+		{"heartbeat-interval", c.HeartbeatInterval},
+		{"expected-response-after", c.ExpectedResponseAfter},
+	} {
+		refuse(d.value < durationShortest || d.value > durationLongest,
+			"%s: %v is not in the range from %v to %v", d.key, d.value, durationShortest, durationLongest)
+	}
+	refuse(c.MaxSilence < c.AcceptableHeartbeatPause,
+		"max-silence: %v is below acceptable-heartbeat-pause %v", c.MaxSilence, c.AcceptableHeartbeatPause)
+	refuse(c.MaxSilence <= c.HeartbeatInterval,
+		"max-silence: %v is not above heartbeat-interval %v, so every node would be suspected between two heartbeats",
+		c.MaxSilence, c.HeartbeatInterval)
+	refuse(c.MonitoredByNrOfMembers < 1,
+		"monitored-by-nr-of-members: %d is below 1", c.MonitoredByNrOfMembers)
+	return errors.Join(faults...)
+}
+
+// NewFactory returns the factory of the built-in strategy that the configuration
+// names. The error wraps [ErrUnknownStrategy] when there is none of that name.
+func NewFactory(config Config) (Factory, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	switch config.Strategy {
+	case StrategyPhiAccrual:
+		return func() Detector { return newPhiAccrual(config) }, nil
+	case StrategyDeadline:
+		limit := config.HeartbeatInterval + config.AcceptableHeartbeatPause
+		return func() Detector { return &Deadline{limit: limit} }, nil
+	default:
+		return nil, fmt.Errorf("fd: strategy: %w %q, built in are %q and %q",
+			ErrUnknownStrategy, config.Strategy, StrategyPhiAccrual, StrategyDeadline)
+	}
+}

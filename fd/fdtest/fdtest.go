@@ -1,0 +1,184 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package fdtest checks that a detector keeps the contract of [fd.Detector].
+//
+// Call [TestDetector] from a test of the implementation:
+//
+//	func TestMyDetectorKeepsTheContract(t *testing.T) {
+//		fdtest.TestDetector(t, func(testing.TB) fd.Detector { return mine.New() })
+//	}
+//
+// The checks need no clock and take milliseconds. They start no goroutine.
+package fdtest
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/fd"
+)
+
+const (
+	interval = time.Second
+	traces   = 50
+	answers  = 40
+)
+
+// TestDetector runs the conformance suite against detectors that newDetector
+// makes, one for each trace. They must be set for heartbeats each second, and
+// must believe a node to be alive for at least that long without an answer. If
+// they are an [fd.Accrual], phi is checked too.
+func TestDetector(t *testing.T, newDetector func(testing.TB) fd.Detector) {
+	t.Helper()
+	t.Run("a node that was never heard is available", func(t *testing.T) {
+		d := newDetector(t)
+		if d.Monitoring() || !d.Available(origin().Add(time.Hour)) {
+			t.Errorf("monitoring=%t available=%t before the first answer, want false and true",
+				d.Monitoring(), d.Available(origin().Add(time.Hour)))
+		}
+	})
+	t.Run("an answer makes it monitored and available", func(t *testing.T) {
+		forEachTrace(t, newDetector, checkAnswers)
+	})
+	t.Run("in silence the verdict turns at most once", func(t *testing.T) {
+		forEachTrace(t, newDetector, checkSilence)
+	})
+	t.Run("questions change nothing", func(t *testing.T) {
+		forEachTrace(t, newDetector, checkQuestions)
+	})
+	t.Run("an answer older than the latest is ignored", func(t *testing.T) {
+		forEachTrace(t, newDetector, checkOldAnswer)
+	})
+	t.Run("the origin of time does not matter", func(t *testing.T) {
+		forEachTrace(t, newDetector, checkOrigin)
+	})
+}
+
+// trace is a detector under test, with a twin that is given the same answers.
+type trace struct {
+	detector, twin fd.Detector
+	random         *rand.Rand
+	now            time.Time
+}
+
+func forEachTrace(t *testing.T, newDetector func(testing.TB) fd.Detector, check func(*testing.T, *trace)) {
+	t.Helper()
+	for seed := range uint64(traces) {
+		check(t, &trace{
+			detector: newDetector(t),
+			twin:     newDetector(t),
+			random:   rand.New(rand.NewPCG(seed, 11)),
+			now:      origin(),
+		})
+		if t.Failed() {
+			t.Logf("trace %d of %d", seed, traces)
+			return
+		}
+	}
+}
+
+// advance moves to the next answer: mostly regular, sometimes late, and now and
+// then after an outage.
+func (tr *trace) advance() {
+	gap := interval/2 + time.Duration(tr.random.Int64N(int64(interval)))
+	if tr.random.IntN(20) == 0 {
+		gap += time.Duration(tr.random.Int64N(int64(30 * interval)))
+	}
+	tr.now = tr.now.Add(gap)
+}
+
+func (tr *trace) feed() {
+	for range answers {
+		tr.advance()
+		tr.detector.Heartbeat(tr.now)
+		tr.twin.Heartbeat(tr.now)
+	}
+}
+
+func checkAnswers(t *testing.T, tr *trace) {
+	t.Helper()
+	for range answers {
+		tr.advance()
+		tr.detector.Heartbeat(tr.now)
+		if !tr.detector.Monitoring() {
+			t.Error("not monitoring after an answer")
+		}
+		for _, silence := range []time.Duration{-time.Hour, -1, 0, interval} {
+			if !tr.detector.Available(tr.now.Add(silence)) {
+				t.Errorf("unavailable %v after an answer", silence)
+			}
+		}
+	}
+}
+
+func checkSilence(t *testing.T, tr *trace) {
+	t.Helper()
+	tr.feed()
+	accrual, _ := tr.detector.(fd.Accrual)
+	available, suspicion := true, 0.0
+	for silence := time.Duration(0); silence < time.Minute; silence += 10 * time.Millisecond {
+		at := tr.now.Add(silence)
+		next := tr.detector.Available(at)
+		if next && !available {
+			t.Errorf("available again after %v of silence", silence)
+		}
+		available = next
+		if accrual == nil {
+			continue
+		}
+		phi := accrual.Phi(at)
+		if math.IsNaN(phi) || math.IsInf(phi, 0) || phi < suspicion {
+			t.Errorf("phi is %v after %v of silence, and was %v before", phi, silence, suspicion)
+		}
+		suspicion = phi
+	}
+}
+
+func checkQuestions(t *testing.T, tr *trace) {
+	t.Helper()
+	for range answers {
+		tr.advance()
+		tr.detector.Available(tr.now.Add(time.Hour))
+		tr.detector.Available(tr.now.Add(-time.Hour))
+		tr.detector.Heartbeat(tr.now)
+		tr.twin.Heartbeat(tr.now)
+	}
+	tr.compare(t, 0)
+}
+
+func checkOldAnswer(t *testing.T, tr *trace) {
+	t.Helper()
+	tr.feed()
+	tr.detector.Heartbeat(tr.now.Add(-time.Duration(tr.random.Int64N(int64(time.Minute))) - 1))
+	tr.compare(t, 0)
+}
+
+func checkOrigin(t *testing.T, tr *trace) {
+	t.Helper()
+	const shift = 1_000 * time.Hour
+	for range answers {
+		tr.advance()
+		tr.detector.Heartbeat(tr.now)
+		tr.twin.Heartbeat(tr.now.Add(shift))
+	}
+	tr.compare(t, shift)
+}
+
+// compare checks that the twin, whose clock is ahead by shift, judges alike.
+func (tr *trace) compare(t *testing.T, shift time.Duration) {
+	t.Helper()
+	for silence := time.Duration(0); silence < time.Minute; silence += 10 * time.Millisecond {
+		at := tr.now.Add(silence)
+		got, want := tr.detector.Available(at), tr.twin.Available(at.Add(shift))
+		if got != want {
+			t.Errorf("available=%t and %t after %v of silence, want the same", got, want, silence)
+			return
+		}
+	}
+}
+
+// origin is the moment at which traces begin; it means nothing.
+func origin() time.Time { return time.Unix(0, 0) }

@@ -1,0 +1,194 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+var (
+	// ErrOutOfStep is returned by a [Judge] for a batch that is neither the first
+	// of a session nor the successor of the one before: it has missed arrivals.
+	// The caller begins a new session.
+	ErrOutOfStep = errors.New("batch out of step")
+
+	// ErrBadBatch is returned by a [Judge] for a batch that breaks the contract.
+	ErrBadBatch = errors.New("malformed batch")
+
+	// ErrBadVerdicts is returned by [Verdicts.Check] for an answer that breaks the
+	// contract. None of its verdicts is used.
+	ErrBadVerdicts = errors.New("malformed verdicts")
+)
+
+// Judge is the batch form of a detector, for one that lives in another process:
+// arrivals since the last call go in, changes of verdict come out.
+//
+// One goroutine calls it, one call at a time; a call may block until its context
+// ends. What is passed and returned belongs to the receiver. The caller keeps
+// the bounds of silence whatever the answer is, keeps a built-in detector beside
+// it on the same arrivals, and goes on with that one when a call fails or when
+// its answer does not pass [Verdicts.Check].
+type Judge interface {
+	Judge(ctx context.Context, b Batch) (Verdicts, error)
+}
+
+// Batch is what a [Judge] learns in one call. Times are relative to the moment
+// of the batch, since two processes have no clock in common.
+type Batch struct {
+	// Number is 1 for the first batch of a session, which makes the judge forget
+	// all nodes, and rises by 1 with each batch.
+	Number uint64
+	// Elapsed is the time since the moment of the batch before, at least 0. It is
+	// 0 for the first one.
+	Elapsed time.Duration
+	// Subjects are all nodes that are monitored and have answered, each once. The
+	// judge forgets a node that is absent.
+	Subjects []Subject
+}
+
+// Subject is one monitored node in a [Batch].
+type Subject struct {
+	// ID identifies the node with its incarnation. It is opaque and not empty.
+	ID string
+	// Available is the verdict in force at the caller.
+	Available bool
+	// Ages tell how long before the moment of the batch each new answer arrived,
+	// the oldest first, so they fall; each is at least 0. Empty: no new answer.
+	Ages []time.Duration
+}
+
+// Verdicts is the answer to a [Batch].
+type Verdicts struct {
+	// Number is that of the batch which is answered.
+	Number uint64
+	// Changes are the verdicts that differ from those in force, at most one for a
+	// node.
+	Changes []Verdict
+}
+
+// Verdict is a change of mind about one node.
+type Verdict struct {
+	// ID is that of a subject of the batch.
+	ID string
+	// Available is the new verdict.
+	Available bool
+	// Reason says why, in words for an operator. It must not be empty.
+	Reason string
+}
+
+// Check reports every way in which v is no answer to b: another number, a node
+// that was not in the batch or is named twice, no change, no reason. The error
+// wraps [ErrBadVerdicts].
+func (v Verdicts) Check(b Batch) error {
+	var faults []error
+	refuse := func(format string, values ...any) {
+		faults = append(faults, fmt.Errorf("fd: %w: "+format, append([]any{ErrBadVerdicts}, values...)...))
+	}
+	if v.Number != b.Number {
+		refuse("number %d answers batch %d", v.Number, b.Number)
+	}
+	inForce := make(map[string]bool, len(b.Subjects))
+	for _, s := range b.Subjects {
+		inForce[s.ID] = s.Available
+	}
+	named := make(map[string]bool, len(v.Changes))
+	for _, c := range v.Changes {
+		before, known := inForce[c.ID]
+		switch {
+		case !known:
+			refuse("%q is not in the batch", c.ID)
+		case named[c.ID]:
+			refuse("%q is named twice", c.ID)
+		case c.Available == before:
+			refuse("%q has available=%t already", c.ID, before)
+		case c.Reason == "":
+			refuse("%q has no reason", c.ID)
+		}
+		named[c.ID] = true
+	}
+	return errors.Join(faults...)
+}
+
+// DetectorJudge serves the batch form with a [Detector] for each node. With it,
+// whoever writes a detector for another process writes a Detector. It is not
+// safe for concurrent use, as no Judge needs to be.
+type DetectorJudge struct {
+	newDetector Factory
+	number      uint64
+	now         time.Time // The moment of the latest batch, on a clock of its own.
+	detectors   map[string]Detector
+}
+
+var _ Judge = (*DetectorJudge)(nil)
+
+// NewDetectorJudge returns a judge that has seen no batch.
+func NewDetectorJudge(newDetector Factory) *DetectorJudge {
+	return &DetectorJudge{newDetector: newDetector}
+}
+
+// Judge feeds the arrivals to the detectors and returns the verdicts that
+// differ from those in force, in the order of the batch. It answers from memory
+// and does not wait. The error wraps [ErrOutOfStep] or [ErrBadBatch]; then
+// nothing has been learnt from the batch.
+func (j *DetectorJudge) Judge(_ context.Context, b Batch) (Verdicts, error) {
+	if b.Number != 1 && (j.number == 0 || b.Number != j.number+1) {
+		return Verdicts{}, fmt.Errorf("fd: %w: got number %d after %d", ErrOutOfStep, b.Number, j.number)
+	}
+	if err := b.check(); err != nil {
+		return Verdicts{}, err
+	}
+	known := j.detectors
+	if b.Number == 1 {
+		known, j.now = nil, time.Unix(0, 0)
+	}
+	j.number, j.now = b.Number, j.now.Add(b.Elapsed)
+	j.detectors = make(map[string]Detector, len(b.Subjects))
+	answer := Verdicts{Number: b.Number}
+	for _, s := range b.Subjects {
+		d := known[s.ID]
+		if d == nil {
+			d = j.newDetector()
+		}
+		j.detectors[s.ID] = d
+		for _, age := range s.Ages {
+			d.Heartbeat(j.now.Add(-age))
+		}
+		if available := d.Available(j.now); available != s.Available {
+			answer.Changes = append(answer.Changes, Verdict{ID: s.ID, Available: available, Reason: j.reason(d)})
+		}
+	}
+	return answer, nil
+}
+
+func (j *DetectorJudge) reason(d Detector) string {
+	if accrual, ok := d.(Accrual); ok {
+		return fmt.Sprintf("phi is %.2f", accrual.Phi(j.now))
+	}
+	if d.Available(j.now) {
+		return "answers arrive"
+	}
+	return "no answer arrived for too long"
+}
+
+func (b Batch) check() error {
+	if b.Elapsed < 0 || b.Number == 1 && b.Elapsed != 0 {
+		return fmt.Errorf("fd: %w: elapsed %v in batch %d", ErrBadBatch, b.Elapsed, b.Number)
+	}
+	seen := make(map[string]bool, len(b.Subjects))
+	for _, s := range b.Subjects {
+		if s.ID == "" || seen[s.ID] {
+			return fmt.Errorf("fd: %w: id %q is empty or given twice", ErrBadBatch, s.ID)
+		}
+		seen[s.ID] = true
+		for i, age := range s.Ages {
+			if age < 0 || i > 0 && age > s.Ages[i-1] {
+				return fmt.Errorf("fd: %w: ages of %q are negative or rise: %v", ErrBadBatch, s.ID, s.Ages)
+			}
+		}
+	}
+	return nil
+}

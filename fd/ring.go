@@ -1,0 +1,143 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fd
+
+import (
+	"cmp"
+	"slices"
+)
+
+// HashUID is the hash of a 64-bit incarnation number for [NewRing]: its two
+// halves combined by exclusive or. Random numbers stay random, so neighbours on
+// the ring are rarely neighbours in address, and so rarely in rack or host.
+func HashUID(uid uint64) uint32 {
+	return uint32(uid ^ uid>>32)
+}
+
+// Ring decides who monitors whom. Nodes stand on a ring in the order of a hash,
+// and each sends its heartbeats to its successors:
+//
+//	a --> b --> c          k = 2, all reachable
+//	^           |          a monitors b and c
+//	|           v          b monitors c and d
+//	f <-- e <-- d          d is monitored by b and c
+//
+// The walk of a node begins at its successor and takes nodes until it has k that
+// are reachable. Nodes that are unreachable are taken on the way without being
+// counted, as long as fewer than k have been taken in all. They have to be
+// monitored further, because somebody must notice that they are back, and the k
+// reachable beyond them because otherwise k neighbours that die together would
+// take their monitoring with them. With no more than k other nodes, a node takes
+// them all.
+//
+// From this follow, for every node n of the ring:
+//
+//   - R1: n is taken by each of the min(k, others) nodes before it on the ring.
+//   - R2: if n is reachable, it is taken by the min(k, others) reachable nodes
+//     nearest before it.
+//   - R3: a node takes at most 2k nodes.
+//   - R4: a node that enters or leaves a ring of more than k+1 reachable nodes
+//     changes what the k nodes before it take, one node each, and nothing else.
+//
+// A Ring is immutable and safe for concurrent use.
+type Ring[K any] struct {
+	monitors int
+	points   []point[K] // Sorted, no two alike.
+	hash     func(K) uint32
+	compare  func(a, b K) int
+}
+
+type point[K any] struct {
+	hash uint32
+	node K
+}
+
+// NewRing returns the ring of these nodes, in any order; duplicates count once.
+// Each node is monitored by the given number of nodes, which is at least 1; less
+// counts as 1. Nodes of the same hash stand in the order of compare, which must
+// be total, and equal only for the same node. The slice is not kept.
+func NewRing[K any](monitors int, nodes []K, hash func(K) uint32, compare func(a, b K) int) Ring[K] {
+	r := Ring[K]{monitors: max(monitors, 1), hash: hash, compare: compare}
+	r.points = make([]point[K], len(nodes))
+	for i, node := range nodes {
+		r.points[i] = point[K]{hash(node), node}
+	}
+	slices.SortFunc(r.points, r.order)
+	r.points = slices.CompactFunc(r.points, func(a, b point[K]) bool { return r.order(a, b) == 0 })
+	return r
+}
+
+// Len is the number of nodes on the ring.
+func (r Ring[K]) Len() int { return len(r.points) }
+
+// Nodes returns the nodes in the order of the ring.
+func (r Ring[K]) Nodes() []K {
+	nodes := make([]K, len(r.points))
+	for i, p := range r.points {
+		nodes[i] = p.node
+	}
+	return nodes
+}
+
+// Receivers returns the nodes to which self sends its heartbeats, in the order
+// of the ring from self on. Self is not among them, and need not be on the ring.
+// The function unreachable is asked about the nodes on the way, each once; nil
+// stands for none.
+func (r Ring[K]) Receivers(self K, unreachable func(K) bool) []K {
+	start, on := r.find(self)
+	if on {
+		start++ // The walk begins at the successor.
+	}
+	others := len(r.points)
+	if on {
+		others--
+	}
+	everyone := r.monitors >= others
+	taken := make([]K, 0, min(others, r.monitors))
+	for i, counted := 0, 0; i < others && (everyone || counted < r.monitors); i++ {
+		node := r.points[(start+i)%len(r.points)].node
+		switch {
+		case everyone:
+			taken = append(taken, node)
+		case unreachable == nil || !unreachable(node):
+			taken = append(taken, node)
+			counted++
+		case len(taken) < r.monitors:
+			taken = append(taken, node)
+		}
+	}
+	return taken
+}
+
+// Observers returns the nodes that send heartbeats to subject, in the order of
+// the ring from subject on, given that all know the same nodes to be unreachable.
+// It is the inverse of [Ring.Receivers], and is meant for explanations and
+// checks: it takes the walk of every node.
+func (r Ring[K]) Observers(subject K, unreachable func(K) bool) []K {
+	start, on := r.find(subject)
+	if !on {
+		return nil
+	}
+	var observers []K
+	for i := 1; i < len(r.points); i++ {
+		node := r.points[(start+i)%len(r.points)].node
+		takes := func(k K) bool { return r.compare(k, subject) == 0 }
+		if slices.ContainsFunc(r.Receivers(node, unreachable), takes) {
+			observers = append(observers, node)
+		}
+	}
+	return observers
+}
+
+func (r Ring[K]) order(a, b point[K]) int {
+	if c := cmp.Compare(a.hash, b.hash); c != 0 {
+		return c
+	}
+	return r.compare(a.node, b.node)
+}
+
+// find returns the position of a node, or the one at which it would stand.
+func (r Ring[K]) find(node K) (int, bool) {
+	return slices.BinarySearchFunc(r.points, point[K]{r.hash(node), node}, r.order)
+}
