@@ -1,0 +1,87 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package allocation
+
+import (
+	"errors"
+	"fmt"
+)
+
+// LeastShardName is the name of [LeastShard] in a configuration.
+const LeastShardName = "least-shard"
+
+// Config chooses and configures the allocation strategy of a kind of entity.
+type Config struct {
+	// Strategy is the name of the strategy: "least-shard", or the name of one
+	// that the program adds. Names that are not built in are not refused here.
+	Strategy string `koanf:"strategy"`
+	// LeastShard configures the strategy of that name, which also decides
+	// while another strategy cannot answer.
+	LeastShard LeastShardConfig `koanf:"least-shard"`
+}
+
+// LeastShardConfig configures [LeastShard]. A round of rebalancing moves at
+// most max(1, min(absolute limit, relative limit × number of shards)) shards,
+// and a round begins only when the moves of the last have ended.
+type LeastShardConfig struct {
+	// RebalanceAbsoluteLimit is how many shards a round may move: 0 to
+	// 1,000,000. 0 switches rebalancing off, so that a node that joins gets
+	// only new shards. A great number lets one round interrupt a great part of
+	// the entities at once.
+	RebalanceAbsoluteLimit int `koanf:"rebalance-absolute-limit"`
+	// RebalanceRelativeLimit is the part of all shards of the kind that a round
+	// may move: above 0, up to 1.
+	RebalanceRelativeLimit float64 `koanf:"rebalance-relative-limit"`
+}
+
+// rebalanceLimitMax is above any number of shards that makes sense, and keeps
+// arithmetic far from overflow.
+const rebalanceLimitMax = 1_000_000
+
+// Default returns least-shard with rounds of at most 100 shards and a tenth of
+// all shards: 1,000 shards on 4 nodes are spread over a fifth node in two
+// rounds, while nine of ten shards are at rest at any time.
+func Default() Config {
+	return Config{
+		Strategy:   LeastShardName,
+		LeastShard: LeastShardConfig{RebalanceAbsoluteLimit: 100, RebalanceRelativeLimit: 0.1},
+	}
+}
+
+// Validate returns all faults of the configuration, joined, each with its key.
+func (c Config) Validate() error {
+	var errs []error
+	if c.Strategy == "" {
+		errs = append(errs, errors.New("strategy: is empty; the built-in one is "+LeastShardName))
+	}
+	if err := c.LeastShard.Validate(); err != nil {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// Validate returns all faults of the configuration, joined, each with its key.
+func (c LeastShardConfig) Validate() error {
+	var errs []error
+	if n := c.RebalanceAbsoluteLimit; n < 0 || n > rebalanceLimitMax {
+		errs = append(errs, fmt.Errorf("least-shard.rebalance-absolute-limit: %d is not from 0 (off) to %d", n, rebalanceLimitMax))
+	}
+	if f := c.RebalanceRelativeLimit; !(f > 0 && f <= 1) {
+		errs = append(errs, fmt.Errorf("least-shard.rebalance-relative-limit: %v is not above 0 and up to 1", f))
+	}
+	return errors.Join(errs...)
+}
+
+// New returns the built-in strategy that the configuration names, or an error:
+// a fault of the configuration, or [ErrUnknownStrategy] for a name that is not
+// built in, which the caller may then look up elsewhere.
+func New(c Config) (Strategy, error) {
+	if err := c.Validate(); err != nil {
+		return nil, fmt.Errorf("allocation: %w", err)
+	}
+	if c.Strategy != LeastShardName {
+		return nil, fmt.Errorf("%w %q", ErrUnknownStrategy, c.Strategy)
+	}
+	return NewLeastShard(c.LeastShard)
+}

@@ -1,0 +1,51 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package allocation decides on which region each shard lives.
+//
+// A shard is a group of entities that lives and moves together, and a region is
+// the part of one node that hosts shards. A coordinator asks a [Strategy] two
+// questions: where shards without a home should go, asked in batches
+// ([AllocateRequest]), and which shards should move, asked at intervals
+// ([RebalanceRequest]). The strategy only proposes. Whoever asks runs
+// [CheckAllocate] or [CheckRebalance] on each answer before using it, so that a
+// strategy that is wrong, or that lives in another process, cannot place a
+// shard on a region that is going away, or move more than the budget permits.
+//
+//	coordinator ── AllocateRequest ──▶ Strategy ── AllocateResult ──▶ CheckAllocate ──▶ new homes
+//	coordinator ── RebalanceRequest ─▶ Strategy ── RebalanceResult ─▶ CheckRebalance ─▶ handoffs
+//
+// # Least shard
+//
+// [LeastShard] is the strategy that is built in. It gives each region a share
+// of the shards in proportion to its capacity, rounded down or up, which is the
+// quota rule of apportionment: a region with capacity c of a sum C, where N
+// shards exist, hosts floor(N·c/C) or ceil(N·c/C) of them once it has settled.
+// Its functions [LeastShard.DecideAllocate] and [LeastShard.DecideRebalance]
+// are pure and never block, so that a protocol machine may call them directly.
+//
+// # Lifecycle and concurrency
+//
+// Nothing here starts a goroutine, reads a clock or does I/O. Requests and
+// results are plain values. A strategy may be called from several goroutines
+// at a time, must not modify what it is given, and must not keep it after it
+// has returned. [LeastShard] is immutable and safe for concurrent use.
+//
+// # Guarantees
+//
+//   - An answer that passes the check names only shards and regions of its
+//     request, each shard at most once, and no region that is leaving,
+//     suspended or unreachable.
+//   - [LeastShard] answers equal requests with equal results, whatever the
+//     order in which the regions are listed.
+//   - [LeastShard] settles: when its moves are carried out and nothing else
+//     changes, it soon proposes none, and a balanced cluster is left alone.
+//
+// # Non-guarantees
+//
+//   - Shards that are allocated one at a time over regions of unequal capacity
+//     may drift from the quota by more than one shard; rebalancing mends that.
+//   - While two app-versions are deployed, all new shards go to the regions of
+//     the higher one, and nothing is rebalanced: a shard that moved to an old
+//     node would have to move again.
+package allocation

@@ -1,0 +1,67 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package allocation_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/quorate/quorate/allocation"
+)
+
+func Example() {
+	strategy, err := allocation.New(allocation.Default())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	request := allocation.AllocateRequest{
+		Kind: "account",
+		Regions: []allocation.RegionState{
+			{ID: "10.0.0.1:7946#a1", Shards: []allocation.Shard{0, 1}},
+			{ID: "10.0.0.2:7946#b2"},
+			{ID: "10.0.0.3:7946#c3", Leaving: true},
+		},
+		Shards: []allocation.Pending{{Shard: 2}, {Shard: 3}, {Shard: 4}},
+	}
+	result, err := strategy.Allocate(context.Background(), request)
+	if err == nil {
+		err = allocation.CheckAllocate(&request, &result)
+	}
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, p := range result.Placements {
+		fmt.Printf("shard %d -> %s (%s)\n", p.Shard, p.Region, p.Reason)
+	}
+	// Output:
+	// shard 2 -> 10.0.0.2:7946#b2 (least-shard: its share is 3 of 5 shards on 2 regions)
+	// shard 3 -> 10.0.0.2:7946#b2 (least-shard: its share is 3 of 5 shards on 2 regions)
+	// shard 4 -> 10.0.0.2:7946#b2 (least-shard: its share is 3 of 5 shards on 2 regions)
+}
+
+func ExampleLeastShard_DecideRebalance() {
+	least, err := allocation.NewLeastShard(allocation.Default().LeastShard)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	result := least.DecideRebalance(allocation.RebalanceRequest{
+		Kind: "account",
+		Regions: []allocation.RegionState{
+			{ID: "10.0.0.1:7946#a1", Shards: []allocation.Shard{7, 3, 5, 1}},
+			{ID: "10.0.0.2:7946#b2"},
+		},
+		Fitness: allocation.Fitness{OneVersion: true, NoneUnreachable: true, NoneJoining: true},
+		Budget:  allocation.Budget{Simultaneous: 10},
+	})
+	fmt.Println(result.Reason)
+	for _, m := range result.Moves {
+		fmt.Println(m.Shard, m.From, "->", m.To)
+	}
+	// Output:
+	// least-shard: 1 of 4 shards move, 1 remain out of balance
+	// 7 10.0.0.1:7946#a1 -> 10.0.0.2:7946#b2
+}

@@ -1,0 +1,141 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package allocation
+
+import (
+	"context"
+	"fmt"
+)
+
+// LeastShard gives every region a share of the shards in proportion to its
+// capacity. It is immutable; create it with [NewLeastShard].
+//
+// Of the regions that are eligible, those of the highest app-version get new
+// shards, each the shard for which it is the most suitable by
+// [CompareSuitability], up to its share. Rebalancing moves the shards that a
+// region has had the longest from regions above their share to regions below,
+// in rounds of bounded size, and only while the cluster is fit.
+type LeastShard struct {
+	config LeastShardConfig
+}
+
+var (
+	_ Strategy = (*LeastShard)(nil)
+	_ Classed  = (*LeastShard)(nil)
+)
+
+// NewLeastShard returns the strategy, or the faults of its configuration.
+func NewLeastShard(c LeastShardConfig) (*LeastShard, error) {
+	if err := c.Validate(); err != nil {
+		return nil, fmt.Errorf("allocation: %w", err)
+	}
+	return &LeastShard{config: c}, nil
+}
+
+// Class says that the strategy is pure.
+func (l *LeastShard) Class() Class { return Class{Pure: true} }
+
+// Allocate is [LeastShard.DecideAllocate]; it never blocks and never fails.
+func (l *LeastShard) Allocate(_ context.Context, r AllocateRequest) (AllocateResult, error) {
+	return l.DecideAllocate(r), nil
+}
+
+// Rebalance is [LeastShard.DecideRebalance]; it never blocks and never fails.
+func (l *LeastShard) Rebalance(_ context.Context, r RebalanceRequest) (RebalanceResult, error) {
+	return l.DecideRebalance(r), nil
+}
+
+// DecideAllocate is the pure function behind Allocate. All shards of the batch
+// get a home, or none does because no region is eligible. With n shards and r
+// regions it takes O(r log r + n log r).
+func (l *LeastShard) DecideAllocate(r AllocateRequest) AllocateResult {
+	if len(r.Shards) == 0 {
+		return AllocateResult{}
+	}
+	slots := newestSlots(r.Regions)
+	if len(slots) == 0 {
+		return AllocateResult{Reason: fmt.Sprintf("least-shard: none of %d regions is eligible", len(r.Regions))}
+	}
+	total := fill(slots, len(r.Shards))
+	open := newQueue(slots, (*slot).below, (*slot).moreSuitable)
+	reasons := make(map[*slot]string, len(slots))
+	placements := make([]Placement, 0, len(r.Shards))
+	for _, p := range r.Shards {
+		s := open.first()
+		reason, ok := reasons[s]
+		if !ok {
+			reason = fmt.Sprintf("least-shard: its share is %d of %d shards on %d regions", s.share, total, len(slots))
+			reasons[s] = reason
+		}
+		placements = append(placements, Placement{Shard: p.Shard, Region: s.region.ID, Reason: reason})
+		s.count++
+		open.settle((*slot).below)
+	}
+	return AllocateResult{Placements: placements}
+}
+
+// DecideRebalance is the pure function behind Rebalance. With m moves and r
+// regions it takes O(r log r + m log r).
+func (l *LeastShard) DecideRebalance(r RebalanceRequest) RebalanceResult {
+	if l.config.RebalanceAbsoluteLimit == 0 {
+		return RebalanceResult{Reason: "least-shard: rebalancing is switched off"}
+	}
+	if fit, why := r.Fitness.Fit(); !fit {
+		return RebalanceResult{Reason: "least-shard: not now: " + why}
+	}
+	if n := len(r.Budget.InFlight); n > 0 {
+		return RebalanceResult{Reason: fmt.Sprintf("least-shard: %d moves are still in flight", n)}
+	}
+	slots := eligibleSlots(r.Regions)
+	total := apportion(slots)
+	limit := min(l.limit(total), r.Budget.Room())
+	moves := pair(slots, limit, r.Budget.PerRegion)
+	if len(moves) == 0 {
+		if excess(slots) > 0 {
+			return RebalanceResult{Reason: "least-shard: out of balance, but the budget permits no move"}
+		}
+		return RebalanceResult{Reason: fmt.Sprintf("least-shard: %d shards are balanced over %d regions", total, len(slots))}
+	}
+	return RebalanceResult{
+		Moves:  moves,
+		Reason: fmt.Sprintf("least-shard: %d of %d shards move, %d remain out of balance", len(moves), total, excess(slots)),
+	}
+}
+
+// limit is how many of the shards one round may move.
+func (l *LeastShard) limit(shards int) int {
+	relative := int(l.config.RebalanceRelativeLimit * float64(shards))
+	return max(1, min(relative, l.config.RebalanceAbsoluteLimit))
+}
+
+// pair moves shards from the slots above their share to those below, the
+// fullest first to the emptiest first, and counts the moves in the slots.
+func pair(slots []*slot, limit, perRegion int) []Move {
+	above := func(s *slot) bool { return s.count > s.share && s.permits(perRegion) }
+	below := func(s *slot) bool { return s.count < s.share && s.permits(perRegion) }
+	from := newQueue(slots, above, (*slot).fuller)
+	to := newQueue(slots, below, (*slot).moreSuitable)
+	var moves []Move
+	for len(moves) < limit && !from.empty() && !to.empty() {
+		x, y := from.first(), to.first()
+		moves = append(moves, Move{
+			Shard: x.region.Shards[x.moved], From: x.region.ID, To: y.region.ID,
+			Reason: fmt.Sprintf("least-shard: %d shards here, share %d; %d there, share %d", x.count, x.share, y.count, y.share),
+		})
+		x.count, x.moved = x.count-1, x.moved+1
+		y.count, y.moved = y.count+1, y.moved+1
+		from.settle(above)
+		to.settle(below)
+	}
+	return moves
+}
+
+// excess is how many shards are above the share of their region.
+func excess(slots []*slot) int {
+	n := 0
+	for _, s := range slots {
+		n += max(0, s.count-s.share)
+	}
+	return n
+}

@@ -1,0 +1,206 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package allocation
+
+import (
+	"cmp"
+	"slices"
+)
+
+// slot is a region while shards are being shared out.
+type slot struct {
+	region *RegionState
+	weight uint64
+	// count is how many shards it has, with what was decided so far.
+	count int
+	// share is how many it should have.
+	share int
+	// rest is the numerator of the fraction that was cut off when the share was
+	// rounded down; the denominator is common to all slots.
+	rest uint64
+	// moved is how many moves it takes part in.
+	moved int
+}
+
+// below reports whether the slot has room for another shard.
+func (s *slot) below() bool { return s.count < s.share }
+
+// permits reports whether the slot may take part in another move.
+func (s *slot) permits(perRegion int) bool { return perRegion <= 0 || s.moved < perRegion }
+
+// moreSuitable orders by fewer shards relative to the capacity, then by id.
+// All slots that compete are eligible and of one version, so it is the order of
+// CompareSuitability.
+func (s *slot) moreSuitable(o *slot) bool {
+	if c := compareRatio(s.count, s.weight, o.count, o.weight); c != 0 {
+		return c < 0
+	}
+	return s.region.ID < o.region.ID
+}
+
+// fuller orders by more shards relative to the capacity, then by id.
+func (s *slot) fuller(o *slot) bool {
+	if c := compareRatio(s.count, s.weight, o.count, o.weight); c != 0 {
+		return c > 0
+	}
+	return s.region.ID < o.region.ID
+}
+
+// eligibleSlots returns a slot for each eligible region, sorted by id.
+func eligibleSlots(regions []RegionState) []*slot {
+	slots := make([]*slot, 0, len(regions))
+	for i := range regions {
+		if r := &regions[i]; r.Eligible() {
+			slots = append(slots, &slot{region: r, weight: r.weight(), count: len(r.Shards)})
+		}
+	}
+	slices.SortFunc(slots, func(a, b *slot) int { return cmp.Compare(a.region.ID, b.region.ID) })
+	return slots
+}
+
+// newestSlots returns the eligible slots of the highest app-version.
+func newestSlots(regions []RegionState) []*slot {
+	slots := eligibleSlots(regions)
+	if len(slots) == 0 {
+		return slots
+	}
+	newest := slots[0].region.Version
+	for _, s := range slots[1:] {
+		if CompareVersions(s.region.Version, newest) > 0 {
+			newest = s.region.Version
+		}
+	}
+	return slices.DeleteFunc(slots, func(s *slot) bool { return CompareVersions(s.region.Version, newest) != 0 })
+}
+
+// fill sets the shares for adding n shards without taking any away, and returns
+// how many shards there will be on all slots. A slot that has more than its
+// part of the whole keeps what it has, and the others share the rest, like
+// water that is poured over an uneven ground.
+func fill(slots []*slot, n int) int {
+	total, weights := uint64(n), uint64(0)
+	for _, s := range slots {
+		total += uint64(s.count)
+		weights += s.weight
+	}
+	all := int(total)
+	dry := slices.Clone(slots)
+	slices.SortFunc(dry, func(a, b *slot) int {
+		if c := compareRatio(b.count, b.weight, a.count, a.weight); c != 0 {
+			return c
+		}
+		return cmp.Compare(a.region.ID, b.region.ID)
+	})
+	// Taking out a slot above the level lowers the level, so one pass from the
+	// fullest on finds all that stay dry. The emptiest is never above the level.
+	for len(dry) > 1 && uint64(dry[0].count)*weights > total*dry[0].weight {
+		top := dry[0]
+		top.share = top.count
+		total -= uint64(top.count)
+		weights -= top.weight
+		dry = dry[1:]
+	}
+	divide(dry, total, weights)
+	return all
+}
+
+// apportion sets the shares for the shards that the slots already have, and
+// returns how many there are. Among the ways to round, one is chosen that needs
+// the fewest moves, so that balanced slots are left alone.
+func apportion(slots []*slot) int {
+	total, weights := uint64(0), uint64(0)
+	for _, s := range slots {
+		total += uint64(s.count)
+		weights += s.weight
+	}
+	divide(slots, total, weights)
+	return int(total)
+}
+
+// divide rounds total·weight/weights down for each slot, and gives the shards
+// that this leaves over to slots with a fraction, one each: first to those that
+// have them already, then by the greatest fraction (largest remainder, Hamilton
+// 1792), then by suitability. There are always fewer left over than slots with
+// a fraction, so no slot is a whole shard away from its exact part.
+func divide(slots []*slot, total, weights uint64) {
+	left := total
+	var fractions []*slot
+	for _, s := range slots {
+		exact := total * s.weight
+		s.share, s.rest = int(exact/weights), exact%weights
+		left -= uint64(s.share)
+		if s.rest > 0 {
+			fractions = append(fractions, s)
+		}
+	}
+	slices.SortFunc(fractions, func(a, b *slot) int {
+		if c := compareBool(b.count > b.share, a.count > a.share); c != 0 {
+			return c
+		}
+		if c := cmp.Compare(b.rest, a.rest); c != 0 {
+			return c
+		}
+		if a.moreSuitable(b) {
+			return -1
+		}
+		return 1
+	})
+	for _, s := range fractions[:left] {
+		s.share++
+	}
+}
+
+// queue is a binary heap of slots whose first element is the next to be served.
+type queue struct {
+	slots []*slot
+	less  func(a, b *slot) bool
+}
+
+// newQueue returns a queue of the slots that keep applies to.
+func newQueue(slots []*slot, keep func(*slot) bool, less func(a, b *slot) bool) *queue {
+	q := &queue{less: less}
+	for _, s := range slots {
+		if keep(s) {
+			q.slots = append(q.slots, s)
+		}
+	}
+	for i := len(q.slots)/2 - 1; i >= 0; i-- {
+		q.down(i)
+	}
+	return q
+}
+
+func (q *queue) empty() bool { return len(q.slots) == 0 }
+
+// first returns the next slot; the queue must not be empty.
+func (q *queue) first() *slot { return q.slots[0] }
+
+// settle puts the first slot, which has changed, where it belongs now, or takes
+// it out when keep no longer applies.
+func (q *queue) settle(keep func(*slot) bool) {
+	if !keep(q.slots[0]) {
+		last := len(q.slots) - 1
+		q.slots[0] = q.slots[last]
+		q.slots = q.slots[:last]
+	}
+	q.down(0)
+}
+
+// down restores the order below i.
+func (q *queue) down(i int) {
+	for {
+		child := 2*i + 1
+		if child >= len(q.slots) {
+			return
+		}
+		if right := child + 1; right < len(q.slots) && q.less(q.slots[right], q.slots[child]) {
+			child = right
+		}
+		if !q.less(q.slots[child], q.slots[i]) {
+			return
+		}
+		q.slots[i], q.slots[child] = q.slots[child], q.slots[i]
+		i = child
+	}
+}
