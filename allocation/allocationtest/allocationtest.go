@@ -150,16 +150,17 @@ func endedContext(t testing.TB, s allocation.Strategy) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	r := RandomAllocateRequest(newRand(1))
-	if res, err := s.Allocate(ctx, r); err == nil {
-		if err := allocation.CheckAllocate(&r, &res); err != nil {
-			t.Fatal(err)
+	for seed := range uint64(rounds / 10) {
+		a, b := RandomAllocateRequest(newRand(seed)), RandomRebalanceRequest(newRand(seed))
+		if res, err := s.Allocate(ctx, a); err == nil {
+			if err := allocation.CheckAllocate(&a, &res); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
 		}
-	}
-	b := RandomRebalanceRequest(newRand(1))
-	if res, err := s.Rebalance(ctx, b); err == nil {
-		if err := allocation.CheckRebalance(&b, &res); err != nil {
-			t.Fatal(err)
+		if res, err := s.Rebalance(ctx, b); err == nil {
+			if err := allocation.CheckRebalance(&b, &res); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
 		}
 	}
 }
