@@ -1,0 +1,123 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package transport
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Config is what an operator may set. Build it from [Default].
+type Config struct {
+	// Bind is the "host:port" to listen on when it is not the node's own
+	// address, as behind address translation or in a container. Empty: the
+	// node's address.
+	Bind string `koanf:"bind"`
+
+	// AllowInsecure permits listening and dialling beyond the loopback
+	// interface without TLS. Anybody who can reach the port can then be
+	// anybody.
+	AllowInsecure bool `koanf:"allow-insecure"`
+
+	// TLS names the files of the node's certificate. All three or none.
+	TLS TLSFiles `koanf:"tls"`
+
+	// MaxFrameBytes is the largest frame, 128 KiB to 64 MiB. All nodes of a
+	// cluster should have the same. A receiver allocates no more than this for
+	// a frame.
+	MaxFrameBytes int `koanf:"max-frame-bytes"`
+
+	// WindowBytes is how much of a lane may be queued or unacknowledged, at
+	// least 64 KiB. A single message that is larger is taken when nothing else
+	// is waiting.
+	WindowBytes int `koanf:"window-bytes"`
+
+	// MaxSilence is how long a connection that owes an acknowledgement may say
+	// nothing before it is closed and dialled anew, at least 100 ms.
+	MaxSilence time.Duration `koanf:"max-silence"`
+
+	// RedialAfter is the time between the beginnings of two attempts to
+	// connect, at least 10 ms. A refused lane refuses appends for as long.
+	RedialAfter time.Duration `koanf:"redial-after"`
+
+	// HandshakeTimeout bounds TLS and the handshake together.
+	HandshakeTimeout time.Duration `koanf:"handshake-timeout"`
+
+	// GiveUpAfter is how long a peer may stay away before the session is over
+	// and its messages are reported as lost. At least MaxSilence.
+	GiveUpAfter time.Duration `koanf:"give-up-after"`
+
+	// IdleAfter is how long a message or bulk lane stays open without use.
+	IdleAfter time.Duration `koanf:"idle-after"`
+
+	// Linger is how long Close waits for acknowledgements of what is queued to
+	// peers that are connected. Zero: not at all.
+	Linger time.Duration `koanf:"linger"`
+
+	// PendingConnections is how many connections of one remote IP address may
+	// be unfinished, before TLS and handshake have completed. At least 1.
+	PendingConnections int `koanf:"pending-connections"`
+}
+
+// TLSFiles names PEM files. They are read again at each handshake, so that
+// certificates can be replaced under a running node; while a file cannot be
+// read, the last good content stays in use.
+type TLSFiles struct {
+	Certificate string `koanf:"certificate"` // The node's certificate and its chain.
+	Key         string `koanf:"key"`         // The certificate's key.
+	Authorities string `koanf:"authorities"` // Who may sign the certificates of peers.
+}
+
+// IsZero reports whether no file is named.
+func (f TLSFiles) IsZero() bool { return f == TLSFiles{} }
+
+// batchBytes is the size above which a batch is closed and the next begun.
+const batchBytes = 64 << 10
+
+// Default returns the configuration that fits most clusters.
+func Default() Config {
+	return Config{
+		MaxFrameBytes:      4 << 20,
+		WindowBytes:        1 << 20,
+		MaxSilence:         5 * time.Second,
+		RedialAfter:        time.Second,
+		HandshakeTimeout:   5 * time.Second,
+		GiveUpAfter:        30 * time.Second,
+		IdleAfter:          5 * time.Minute,
+		Linger:             250 * time.Millisecond,
+		PendingConnections: 64,
+	}
+}
+
+// BatchBytes is the size above which a batch is closed and the next begun. A
+// frame is at most one such batch and one message.
+func (c Config) BatchBytes() int { return batchBytes }
+
+// MaxMessageBytes is the largest message that Append takes: what is left of
+// MaxFrameBytes beside a batch that was almost full, and the envelope.
+func (c Config) MaxMessageBytes() int { return c.MaxFrameBytes - batchBytes - 64 }
+
+// Validate reports every value that is out of range.
+func (c Config) Validate() error {
+	check := func(ok bool, key string, value any, want string) error {
+		if ok {
+			return nil
+		}
+		return fmt.Errorf("transport.%s: %v: must be %s", key, value, want)
+	}
+	files := c.TLS.IsZero() || (c.TLS.Certificate != "" && c.TLS.Key != "" && c.TLS.Authorities != "")
+	return errors.Join(
+		check(c.MaxFrameBytes >= 128<<10 && c.MaxFrameBytes <= 64<<20, "max-frame-bytes", c.MaxFrameBytes, "131072 to 67108864"),
+		check(c.WindowBytes >= 64<<10, "window-bytes", c.WindowBytes, "at least 65536"),
+		check(c.MaxSilence >= 100*time.Millisecond, "max-silence", c.MaxSilence, "at least 100ms"),
+		check(c.RedialAfter >= 10*time.Millisecond, "redial-after", c.RedialAfter, "at least 10ms"),
+		check(c.HandshakeTimeout > 0, "handshake-timeout", c.HandshakeTimeout, "positive"),
+		check(c.GiveUpAfter >= c.MaxSilence, "give-up-after", c.GiveUpAfter, "at least max-silence"),
+		check(c.IdleAfter > 0, "idle-after", c.IdleAfter, "positive"),
+		check(c.Linger >= 0, "linger", c.Linger, "zero or positive"),
+		check(c.PendingConnections >= 1, "pending-connections", c.PendingConnections, "at least 1"),
+		check(files, "tls", c.TLS, "certificate, key and authorities together, or none of them"),
+	)
+}

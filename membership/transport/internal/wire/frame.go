@@ -1,0 +1,209 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Field numbers of Upstream and Envelope in transport.proto.
+const (
+	fieldHello     = 1
+	fieldNumber    = 2
+	fieldEnvelopes = 3
+
+	fieldService = 1
+	fieldPayload = 2
+)
+
+// HeaderBytes is the length of what [Begin] appends.
+const HeaderBytes = 1 + 8
+
+// EnvelopeBytes is the most that an envelope adds to its payload.
+const EnvelopeBytes = 1 + lengthBytes + 1 + 3 + 1 + lengthBytes
+
+// lengthBytes is the width of the lengths of an envelope and its payload,
+// written before they are known: a varint of four bytes holds 28 bits.
+const lengthBytes = 4
+
+// ErrMalformed is wrapped by every decoding error of this package.
+var ErrMalformed = errors.New("malformed")
+
+func malformed(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrMalformed, fmt.Sprintf(format, args...))
+}
+
+// Begin appends the header of a frame whose number is not yet known.
+func Begin(dst []byte) []byte {
+	dst = protowire.AppendTag(dst, fieldNumber, protowire.Fixed64Type)
+	return append(dst, 0, 0, 0, 0, 0, 0, 0, 0)
+}
+
+// SetNumber writes the number of a frame that [Begin] began.
+func SetNumber(frame []byte, n uint64) {
+	binary.LittleEndian.PutUint64(frame[1:HeaderBytes], n)
+}
+
+// AppendEnvelope appends an envelope, whose payload encode appends. It returns
+// the extended slice and the length of the payload, which is negative when
+// encode returned less than it was given. The payload must be shorter than
+// 1<<28 bytes less the envelope.
+func AppendEnvelope(dst []byte, service uint16, encode func([]byte) []byte) (frame []byte, payload int) {
+	dst = protowire.AppendTag(dst, fieldEnvelopes, protowire.BytesType)
+	outer := len(dst) + lengthBytes
+	dst = append(dst, 0, 0, 0, 0)
+	dst = protowire.AppendTag(dst, fieldService, protowire.VarintType)
+	dst = protowire.AppendVarint(dst, uint64(service))
+	dst = protowire.AppendTag(dst, fieldPayload, protowire.BytesType)
+	inner := len(dst) + lengthBytes
+	dst = append(dst, 0, 0, 0, 0)
+	dst = encode(dst)
+	if len(dst) < inner {
+		return dst, -1
+	}
+	putLength(dst[outer-lengthBytes:], len(dst)-outer)
+	putLength(dst[inner-lengthBytes:], len(dst)-inner)
+	return dst, len(dst) - inner
+}
+
+// putLength writes n as a varint of exactly four bytes.
+func putLength(b []byte, n int) {
+	b[0] = byte(n) | 0x80
+	b[1] = byte(n>>7) | 0x80
+	b[2] = byte(n>>14) | 0x80
+	b[3] = byte(n>>21) & 0x7f
+}
+
+// Frame is a frame that was checked as a whole. It aliases the bytes that it
+// was parsed from.
+type Frame struct {
+	Number   uint64
+	Messages int
+	body     []byte
+}
+
+// IsHello reports whether b is a Hello rather than a frame, by its first tag.
+func IsHello(b []byte) bool {
+	return len(b) > 0 && b[0] == byte(protowire.EncodeTag(fieldHello, protowire.BytesType))
+}
+
+// ParseFrame checks a frame: it begins with its number, which is not zero,
+// has at least one envelope, and every envelope has a service. Fields of later
+// versions are passed over.
+func ParseFrame(b []byte) (Frame, error) {
+	if len(b) < HeaderBytes || b[0] != byte(protowire.EncodeTag(fieldNumber, protowire.Fixed64Type)) {
+		return Frame{}, malformed("a frame of %d bytes does not begin with its number", len(b))
+	}
+	f := Frame{Number: binary.LittleEndian.Uint64(b[1:HeaderBytes]), body: b[HeaderBytes:]}
+	if f.Number == 0 {
+		return Frame{}, malformed("frame number 0")
+	}
+	for rest := f.body; len(rest) > 0; {
+		envelope, n, err := nextEnvelope(rest)
+		if err != nil {
+			return Frame{}, err
+		}
+		rest = rest[n:]
+		if envelope == nil {
+			continue
+		}
+		if _, _, err := parseEnvelope(envelope); err != nil {
+			return Frame{}, err
+		}
+		f.Messages++
+	}
+	if f.Messages == 0 {
+		return Frame{}, malformed("frame %d has no envelope", f.Number)
+	}
+	return f, nil
+}
+
+// Envelopes returns the services and payloads of the frame in order.
+func (f Frame) Envelopes() iter.Seq2[uint16, []byte] {
+	return func(yield func(uint16, []byte) bool) {
+		for rest := f.body; len(rest) > 0; {
+			envelope, n, err := nextEnvelope(rest)
+			if err != nil {
+				return
+			}
+			rest = rest[n:]
+			if envelope == nil {
+				continue
+			}
+			service, payload, err := parseEnvelope(envelope)
+			if err != nil || !yield(service, payload) {
+				return
+			}
+		}
+	}
+}
+
+// nextEnvelope returns the next field of a frame and its length on the wire.
+// The envelope is nil when the field is one of a later version.
+func nextEnvelope(b []byte) (envelope []byte, n int, err error) {
+	num, typ, tag := protowire.ConsumeTag(b)
+	if tag < 0 {
+		return nil, 0, malformed("tag: %v", protowire.ParseError(tag))
+	}
+	if num == fieldHello || num == fieldNumber || num == fieldEnvelopes && typ != protowire.BytesType {
+		return nil, 0, malformed("field %d of wire type %d in a frame", num, typ)
+	}
+	if num != fieldEnvelopes {
+		n := protowire.ConsumeFieldValue(num, typ, b[tag:])
+		if n < 0 {
+			return nil, 0, malformed("field %d: %v", num, protowire.ParseError(n))
+		}
+		return nil, tag + n, nil
+	}
+	envelope, n = protowire.ConsumeBytes(b[tag:])
+	if n < 0 {
+		return nil, 0, malformed("envelope: %v", protowire.ParseError(n))
+	}
+	if len(envelope) == 0 {
+		return nil, 0, malformed("envelope without a service")
+	}
+	return envelope, tag + n, nil
+}
+
+// parseEnvelope returns the parts of an envelope. As in protobuf, the last of
+// a repeated scalar counts.
+func parseEnvelope(b []byte) (service uint16, payload []byte, err error) {
+	for len(b) > 0 {
+		num, typ, tag := protowire.ConsumeTag(b)
+		if tag < 0 {
+			return 0, nil, malformed("envelope tag: %v", protowire.ParseError(tag))
+		}
+		b = b[tag:]
+		var n int
+		switch {
+		case num == fieldService && typ == protowire.VarintType:
+			var v uint64
+			v, n = protowire.ConsumeVarint(b)
+			if n >= 0 && v > math.MaxUint16 {
+				return 0, nil, malformed("service %d", v)
+			}
+			service = uint16(v)
+		case num == fieldPayload && typ == protowire.BytesType:
+			payload, n = protowire.ConsumeBytes(b)
+		case num == fieldService || num == fieldPayload:
+			return 0, nil, malformed("field %d of wire type %d in an envelope", num, typ)
+		default:
+			n = protowire.ConsumeFieldValue(num, typ, b)
+		}
+		if n < 0 {
+			return 0, nil, malformed("envelope field %d: %v", num, protowire.ParseError(n))
+		}
+		b = b[n:]
+	}
+	if service == 0 {
+		return 0, nil, malformed("envelope without a service")
+	}
+	return service, payload, nil
+}

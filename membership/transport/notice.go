@@ -1,0 +1,62 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package transport
+
+import "github.com/quorate/quorate/gossip"
+
+// Notice is something that happened to a connection: [PeerUp], [PeerDown],
+// [Refused] or [Unhandled].
+//
+// Notices are handed to the function that was given when the transport was
+// built, on goroutines of the transport. Those about one lane to one peer come
+// in order; others may come at the same time. The function must return soon,
+// and must not call Close.
+type Notice interface{ notice() }
+
+// PeerUp says that a session on a lane to Peer has begun: the handshake is
+// complete and Protocol is the version that both speak. A reconnect within a
+// session is not noticed, only counted.
+type PeerUp struct {
+	Peer     gossip.NodeID
+	Lane     LaneKind
+	Protocol uint16
+}
+
+// PeerDown says that a session, or the attempt to begin one, is over. Err says
+// why: [ErrUnreachable], [ErrIncarnation], [ErrIdle], [ErrClosed] (all to be
+// tested with errors.Is), or a [*RefusedError]. Lost is the number of messages
+// that were accepted and not acknowledged; whether the peer has handled them
+// is unknown. Peer has no UID when nobody ever answered at the address.
+type PeerDown struct {
+	Peer gossip.NodeID
+	Lane LaneKind
+	Err  error
+	Lost int
+}
+
+// Refused says that a connection was refused: by this node when Inbound, by
+// the other end or because of what the other end showed when not. Address is
+// the remote socket address for an inbound connection and the dialled address
+// otherwise. Node is zero when the refusal came before the handshake.
+type Refused struct {
+	Address string
+	Node    gossip.NodeID
+	Err     *RefusedError
+	Inbound bool
+}
+
+// Unhandled says that messages of a service met no handler: here when Inbound,
+// at the peer when not. They were dropped and counted, and the connection goes
+// on. It is noticed once a connection and service; [Counters] has them all.
+type Unhandled struct {
+	Peer    gossip.NodeID
+	Lane    LaneKind
+	Service Service
+	Inbound bool
+}
+
+func (PeerUp) notice()    {}
+func (PeerDown) notice()  {}
+func (Refused) notice()   {}
+func (Unhandled) notice() {}

@@ -1,0 +1,111 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package transport
+
+import (
+	"context"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/machine"
+)
+
+// Service is the number under which a component's messages travel. It is part
+// of the wire.
+type Service = machine.Service
+
+// LaneKind says which connection to a peer a message takes.
+type LaneKind = machine.Lane
+
+// Handler takes one message. It is called on a goroutine of the transport.
+// Calls for one peer and lane are sequential, in the order of the peer's
+// appends; calls for other peers and lanes may run at the same time. The frame
+// is valid during the call only and must not be changed. Blocking is allowed
+// and is back-pressure on that lane of that peer. A handler may call Append,
+// but must not call [Transport.Close].
+type Handler func(from gossip.NodeID, frame []byte)
+
+// Transport is one node's way to the others. Its methods are safe for
+// concurrent use.
+type Transport interface {
+	// Handle registers the handler of a service. It must be called before
+	// Start, once a service; anything else is a defect of the program and
+	// panics.
+	Handle(s Service, h Handler)
+
+	// Start begins to listen. The error says which address is concerned and
+	// what to do about it. The context bounds Start alone, not the life of the
+	// transport.
+	Start(ctx context.Context) error
+
+	// Self returns the identity under which this node speaks.
+	Self() gossip.NodeID
+
+	// Lane returns the lane of kind k to a peer. It is cheap, never nil, and
+	// neither dials nor keeps anything until the first Append. A peer without
+	// a UID means whoever lives at the address, and is allowed on the control
+	// lane only: once the peer has said who it is, its messages take the same
+	// session as those of the lane to its full identity.
+	Lane(to gossip.NodeID, k LaneKind) Lane
+
+	// Block shuts out one incarnation of a peer for good: its connections are
+	// closed, appends to it and connections from it are refused with
+	// [ReasonBlocked], counted and noticed. Why is shown to people and sent to
+	// the peer. The last 16,384 blocked incarnations are remembered.
+	Block(peer gossip.NodeID, why string)
+
+	// Probe dials an address, completes a handshake without opening a session,
+	// and returns who answered. It is used to dial a joining node back before
+	// it is recorded. The error is a [*RefusedError], or says why the address
+	// could not be reached.
+	Probe(ctx context.Context, address gossip.Address) (gossip.NodeID, error)
+
+	// Counters returns what was counted since Start.
+	Counters() Counters
+
+	// Close gives what is queued to peers that answer Config.Linger to be
+	// acknowledged, closes every connection, and returns when all goroutines
+	// of the transport have ended, handlers included. Calling it again waits
+	// for the same end and returns the same. It may be called without Start.
+	Close() error
+}
+
+// Lane is one of the connections to a peer. Its methods are safe for
+// concurrent use.
+type Lane interface {
+	// Append encodes one message into the batch that is being written, and
+	// returns at once. Encode appends the message to dst and returns the
+	// extended slice, as append does; it runs under the lane's lock, so that it
+	// must neither block nor use the transport, and must not keep dst. It is
+	// not called when the message has no chance.
+	//
+	// The error is nil, [ErrFull], [ErrTooLarge], [ErrClosed], or a
+	// [*RefusedError]; then nothing was queued. Nil means accepted, not
+	// delivered.
+	Append(s Service, encode func(dst []byte) []byte) error
+
+	// Room waits until an Append is worth trying again: half of the window is
+	// free, or the session is over. It returns the error of ctx, or
+	// [ErrClosed] when the transport is closed.
+	Room(ctx context.Context) error
+}
+
+// Identity is who a node says it is.
+type Identity struct {
+	// Node is the node's address and incarnation. All three parts are set.
+	Node gossip.NodeID
+
+	// Cluster is the name of the cluster, 1 to 255 bytes. Nodes of different
+	// names refuse each other.
+	Cluster string
+
+	// Protocol is the range of versions of the protocol between nodes that
+	// this node speaks. Zero is not a version.
+	Protocol gossip.ProtocolRange
+
+	// ClusterID returns the id of the cluster of which the node is a member,
+	// or the zero id before it is one. Two nodes with different ids, neither
+	// zero, refuse each other. It is called at each handshake, from any
+	// goroutine. Nil stands for the zero id.
+	ClusterID func() gossip.ClusterID
+}
