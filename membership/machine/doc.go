@@ -11,9 +11,9 @@
 // output, and never blocks. Two machines built alike and fed alike behave
 // alike, to the byte.
 //
-// A [Driver] owns one goroutine and one bounded inbox. It steps its machine
-// and carries the outbox out over a transport, a clock and an event stream.
-// It takes no decision.
+// A [Driver] owns one goroutine and one bounded inbox. It steps the machines of
+// one node and carries the outbox out over a transport, a clock and an event
+// stream. It takes no decision.
 //
 //	           inputs                        effects
 //	received ─┐                            ┌─> Send     (transport)
@@ -30,10 +30,27 @@
 // messages travel and the codec of those messages. What one component of a
 // node publishes is an input of every other component of that node, in the
 // order of publication; that is the only way in which machines of one node
-// hear of each other.
+// hear of each other. A [Group] says what that order is. All components of a
+// node share one goroutine, so that there is no queue between them and no way
+// to wait for each other.
+//
+// # Lifecycle
+//
+//	NewDriver ──> Attach ... ──> Start ──> Attach, Post, PostWait, Receive ... ──> Close
+//
+// A panic of a machine ends the process: a broken invariant must not spread to
+// other nodes. A panic of a strategy that was called is an answer.
+//
+// # Guarantees
+//
+// Inputs of one poster are fed in the order in which they were posted. A timer
+// fires once for each time that it was armed, never before its time, and not
+// after it was disarmed or armed anew. Every [Call] is answered once. An input
+// that Post refused was not fed. Nothing is promised about the order of inputs
+// of different posters, and inputs that wait at Close are dropped.
 //
 // # Concurrency
 //
-// A Machine and an Outbox belong to one goroutine. Driver methods are safe for
-// concurrent use.
+// A Machine, an Outbox and a Group belong to one goroutine. The methods of
+// Driver, Handle and SystemClock are safe for concurrent use.
 package machine

@@ -1,0 +1,40 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Violation is what [Assert] panics with: an invariant of our own is broken.
+// No driver recovers from it. A process that goes on with a broken invariant
+// would spread the damage to its peers.
+type Violation struct {
+	// Invariant is the number under which the invariant is stated where its
+	// data is declared, and the statement in a few words.
+	Invariant string
+
+	// Values alternates between names and values that tell what was found.
+	Values []any
+}
+
+// Error returns the invariant and the values on one line.
+func (v *Violation) Error() string {
+	var b strings.Builder
+	b.WriteString("broken invariant: ")
+	b.WriteString(v.Invariant)
+	for i := 0; i+1 < len(v.Values); i += 2 {
+		fmt.Fprintf(&b, " %v=%v", v.Values[i], v.Values[i+1])
+	}
+	return b.String()
+}
+
+// Assert panics with a [*Violation] unless ok. It is for invariants of the
+// caller's own, never for input. Values alternates between names and values.
+func Assert(ok bool, invariant string, values ...any) {
+	if !ok {
+		panic(&Violation{Invariant: invariant, Values: values})
+	}
+}

@@ -1,0 +1,162 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// ErrBusy answers a [Call] whose kind cannot take another: one call runs and
+// one waits, or an earlier call went past its limit and has not returned.
+var ErrBusy = errors.New("machine: an earlier call of this kind has not returned")
+
+// PanicError answers a [Call] that panicked. Strategies are foreign code: a
+// panic there is an answer, unlike a panic of a machine.
+type PanicError struct {
+	Kind  string
+	Value any
+	Stack string
+}
+
+// Error returns the kind and the value. The stack is for logs.
+func (e *PanicError) Error() string {
+	return fmt.Sprintf("machine: call %q panicked: %v", e.Kind, e.Value)
+}
+
+// obeyMax is how long a call may take to return after its context ended until
+// it counts as ignoring it.
+const obeyMax = 100 * time.Millisecond
+
+// executor runs calls: one worker for each component and kind, which runs one
+// call and lets one wait. Workers are started by the driver's goroutine, end
+// with the executor's context, and are waited for by close. A call that
+// ignores its context cannot be ended in Go: its goroutine is left behind and
+// counted.
+type executor struct {
+	perform   func(ctx context.Context, component string, c Call) (any, error)
+	answer    func(to ID, called Called)
+	workers   map[workerKey]chan<- job // Touched by the driver's goroutine only.
+	ctx       context.Context          //nolint:containedctx // The lifetime of the workers, ended by close.
+	cancel    context.CancelFunc
+	wg        sync.WaitGroup
+	abandoned atomic.Uint64
+}
+
+type workerKey struct {
+	component ID
+	kind      string
+}
+
+type job struct {
+	to        ID
+	component string
+	call      Call
+	deadline  time.Time
+}
+
+func newExecutor(
+	perform func(context.Context, string, Call) (any, error), answer func(ID, Called),
+) *executor {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &executor{
+		perform: perform, answer: answer, ctx: ctx, cancel: cancel,
+		workers: make(map[workerKey]chan<- job),
+	}
+}
+
+// submit hands a call to its worker. It never blocks; false is busy.
+func (x *executor) submit(to ID, component string, c Call) bool {
+	Assert(c.Limit > 0, "a call has a limit", "kind", c.Kind, "limit", c.Limit)
+	key := workerKey{component: to, kind: c.Kind}
+	jobs, ok := x.workers[key]
+	if !ok {
+		// Capacity one: the call that waits while another runs. When it is
+		// taken the machine is told ErrBusy.
+		line := make(chan job, 1)
+		x.workers[key], jobs = line, line
+		x.wg.Add(1)
+		go x.work(line) // Ends with x.ctx; close waits for it.
+	}
+	select {
+	case jobs <- job{to: to, component: component, call: c, deadline: time.Now().Add(c.Limit)}:
+		return true
+	default:
+		return false
+	}
+}
+
+// close ends all calls, and waits for those that obey their context.
+func (x *executor) close() {
+	x.cancel()
+	x.wg.Wait()
+}
+
+func (x *executor) work(jobs <-chan job) {
+	defer x.wg.Done()
+	for {
+		select {
+		case <-x.ctx.Done():
+			return
+		case j := <-jobs:
+			x.run(j, jobs)
+		}
+	}
+}
+
+// run performs one call, answers it by its deadline at the latest, and
+// returns when the call has returned, or the executor has closed.
+func (x *executor) run(j job, jobs <-chan job) {
+	ctx, cancel := context.WithDeadline(x.ctx, j.deadline)
+	defer cancel()
+	returned := make(chan Called, 1) // Capacity one: an abandoned call can still return.
+	go func() {                      // Ends when the call returns, see executor.
+		returned <- x.guard(ctx, j)
+	}()
+	select {
+	case called := <-returned:
+		x.answer(j.to, called)
+		return
+	case <-ctx.Done():
+	}
+	obey := time.NewTimer(obeyMax)
+	defer obey.Stop()
+	x.answer(j.to, Called{ID: j.call.ID, Err: context.DeadlineExceeded})
+	select {
+	case <-returned:
+		return
+	case <-obey.C:
+		x.abandoned.Add(1)
+	}
+	for {
+		select {
+		case <-x.ctx.Done():
+			return
+		case <-returned:
+			return
+		case next := <-jobs:
+			x.answer(next.to, Called{ID: next.call.ID, Err: ErrBusy})
+		}
+	}
+}
+
+func (x *executor) guard(ctx context.Context, j job) (called Called) {
+	called.ID = j.call.ID
+	defer func() {
+		if v := recover(); v != nil {
+			called.Result = nil
+			called.Err = &PanicError{Kind: j.call.Kind, Value: v, Stack: string(debug.Stack())}
+		}
+	}()
+	result, err := x.perform(ctx, j.component, j.call)
+	if err != nil {
+		return Called{ID: j.call.ID, Err: err}
+	}
+	return Called{ID: j.call.ID, Result: result}
+}
