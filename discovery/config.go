@@ -1,0 +1,110 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package discovery
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// ErrUnknownMethod is wrapped by the error of [New] for a method that the
+// configuration names and nobody provides.
+var ErrUnknownMethod = errors.New("unknown method")
+
+// lookupTimeoutMax is the longest time limit of a lookup. A node that waits
+// longer for one method would look hung.
+const lookupTimeoutMax = 5 * time.Minute
+
+// Config is the section "discovery" of a configuration file. The zero value is
+// not valid; start from [Default].
+type Config struct {
+	// Methods are the names of the methods to ask, in order: "static", or the
+	// names of those that the program adds. There must be at least one.
+	Methods []string `koanf:"methods"`
+
+	// Endpoints is the list of the method "static": "host:port" each. Empty, that
+	// method finds nothing.
+	Endpoints []string `koanf:"endpoints"`
+
+	// LookupTimeout is how long each method may take for a lookup, above zero and
+	// at most 5 minutes. Too short, a slow method never answers; too long, one that
+	// hangs delays those behind it.
+	LookupTimeout time.Duration `koanf:"lookup-timeout"`
+}
+
+// Default returns the settings with the empty list as the only method, and 3
+// seconds for a lookup.
+func Default() Config {
+	return Config{Methods: []string{MethodStatic}, LookupTimeout: 3 * time.Second}
+}
+
+// Validate reports every fault of c in one error, each with its key.
+func (c Config) Validate() error {
+	var faults []error
+	refuse := func(format string, values ...any) {
+		faults = append(faults, fmt.Errorf("discovery: "+format, values...))
+	}
+	if len(c.Methods) == 0 {
+		refuse("methods: none given")
+	}
+	seen := make(map[string]bool, len(c.Methods))
+	for i, name := range c.Methods {
+		switch {
+		case name == "":
+			refuse("methods: entry %d is empty", i)
+		case seen[name]:
+			refuse("methods: %q is given twice", name)
+		}
+		seen[name] = true
+	}
+	if c.LookupTimeout <= 0 || c.LookupTimeout > lookupTimeoutMax {
+		refuse("lookup-timeout: %v is not above 0s and at most %v", c.LookupTimeout, lookupTimeoutMax)
+	}
+	if len(c.Endpoints) > TargetsMax {
+		refuse("endpoints: %d are more than %d", len(c.Endpoints), TargetsMax)
+	} else if _, err := NewStatic(c.Endpoints); err != nil {
+		faults = append(faults, fmt.Errorf("discovery: endpoints: %w", err))
+	}
+	return errors.Join(faults...)
+}
+
+// New returns the aggregate of the methods that the configuration names, taken
+// from the given ones and the built-in "static". A given method that is not named
+// is not used. The error wraps [ErrUnknownMethod] if a named one is not there.
+func New(config Config, methods ...Method) (*Aggregate, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	list, err := NewStatic(config.Endpoints)
+	if err != nil {
+		return nil, err
+	}
+	methods = append([]Method{{Name: MethodStatic, Discovery: list}}, methods...)
+	// The aggregate of all of them finds what is wrong with those not named, too.
+	if _, err := NewAggregate(config.LookupTimeout, methods...); err != nil {
+		return nil, err
+	}
+	byName := make(map[string]Method, len(methods))
+	known := make([]string, len(methods))
+	for i, m := range methods {
+		byName[m.Name], known[i] = m, m.Name
+	}
+	var chosen []Method
+	var faults []error
+	for _, name := range config.Methods {
+		m, ok := byName[name]
+		if !ok {
+			faults = append(faults, fmt.Errorf("discovery: methods: %w %q, known are %s",
+				ErrUnknownMethod, name, strings.Join(known, ", ")))
+			continue
+		}
+		chosen = append(chosen, m)
+	}
+	if len(faults) > 0 {
+		return nil, errors.Join(faults...)
+	}
+	return NewAggregate(config.LookupTimeout, chosen...)
+}

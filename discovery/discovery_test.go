@@ -1,0 +1,206 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package discovery_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/discovery"
+	"github.com/quorate/quorate/discovery/discoverytest"
+)
+
+func newStatic(t testing.TB, endpoints ...string) *discovery.Static {
+	t.Helper()
+	s, err := discovery.NewStatic(endpoints)
+	require.NoError(t, err)
+	return s
+}
+
+func newAggregate(t testing.TB, methods ...discovery.Method) *discovery.Aggregate {
+	t.Helper()
+	a, err := discovery.NewAggregate(time.Second, methods...)
+	require.NoError(t, err)
+	return a
+}
+
+// asked is a discovery that is a function.
+type asked func(ctx context.Context) (discovery.Targets, error)
+
+func (f asked) Lookup(ctx context.Context, _ discovery.Query) (discovery.Targets, error) {
+	return f(ctx)
+}
+
+var errBroken = errors.New("the registry is down")
+
+func broken(context.Context) (discovery.Targets, error) { return discovery.Targets{}, errBroken }
+
+func empty(context.Context) (discovery.Targets, error) {
+	return discovery.Targets{Reason: "no records"}, nil
+}
+
+func answer(list ...discovery.Target) asked {
+	return func(context.Context) (discovery.Targets, error) {
+		return discovery.Targets{List: list, Reason: "test"}, nil
+	}
+}
+
+func hang(ctx context.Context) (discovery.Targets, error) {
+	<-ctx.Done()
+	return discovery.Targets{}, ctx.Err()
+}
+
+func method(name string, d asked) discovery.Method { return discovery.Method{Name: name, Discovery: d} }
+
+func TestDiscoveriesKeepTheContract(t *testing.T) {
+	t.Run("static", func(t *testing.T) {
+		discoverytest.TestDiscovery(t, func(t testing.TB) discovery.Discovery {
+			return newStatic(t, "b:2", "a:1", "127.0.0.1:3", "b:2")
+		})
+	})
+	t.Run("aggregate", func(t *testing.T) {
+		discoverytest.TestDiscovery(t, func(t testing.TB) discovery.Discovery {
+			return newAggregate(t, method("broken", broken), method("empty", empty),
+				discovery.Method{Name: "static", Discovery: newStatic(t, "a:1", "b:2")})
+		})
+	})
+}
+
+func TestStaticKeepsTheOrderAndDropsDuplicates(t *testing.T) {
+	found, err := newStatic(t, "b:2", "a:1", "B:2").Lookup(t.Context(), discovery.Query{})
+	require.NoError(t, err)
+	require.Equal(t, []discovery.Target{{Host: "b", Port: 2}, {Host: "a", Port: 1}}, found.List)
+}
+
+func TestStaticMayBeEmpty(t *testing.T) {
+	found, err := new(discovery.Static).Lookup(t.Context(), discovery.Query{})
+	require.NoError(t, err)
+	require.Empty(t, found.List)
+	require.Contains(t, found.Reason, "empty")
+}
+
+// Covers B13.
+func TestStaticReportsEveryBadEntry(t *testing.T) {
+	_, err := discovery.NewStatic([]string{"a:1", "", "b", "c:0"})
+	require.ErrorIs(t, err, discovery.ErrBadTarget)
+	require.ErrorContains(t, err, "endpoint 1: ")
+	require.ErrorContains(t, err, "endpoint 2: ")
+	require.ErrorContains(t, err, "endpoint 3: ")
+	require.NotContains(t, err.Error(), "endpoint 0: ")
+}
+
+func TestAggregateTakesTheFirstAnswer(t *testing.T) {
+	one := discovery.Target{Host: "one", Port: 1}
+	for _, tc := range []struct {
+		name    string
+		methods []discovery.Method
+	}{
+		{"first", []discovery.Method{method("a", answer(one)), method("b", answer(discovery.Target{Host: "two"}))}},
+		{"after an error", []discovery.Method{method("a", broken), method("b", answer(one))}},
+		{"after an empty answer", []discovery.Method{method("a", empty), method("b", answer(one))}},
+		{"after an invalid answer", []discovery.Method{
+			method("a", answer(discovery.Target{Host: "two", Port: 2}, discovery.Target{Host: "../etc"})), method("b", answer(one)),
+		}},
+		{"after too large an answer", []discovery.Method{
+			method("a", answer(make([]discovery.Target, discovery.TargetsMax+1)...)), method("b", answer(one)),
+		}},
+		{"without duplicates", []discovery.Method{method("a", answer(one, one))}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			found, err := newAggregate(t, tc.methods...).Lookup(t.Context(), discovery.Query{Service: "s"})
+			require.NoError(t, err)
+			require.Equal(t, []discovery.Target{one}, found.List)
+			require.NotEmpty(t, found.Reason)
+		})
+	}
+}
+
+func TestAggregateSaysWhichMethodsItPassedOver(t *testing.T) {
+	a := newAggregate(t, method("dns", broken), method("file", empty),
+		method("list", answer(discovery.Target{Host: "a"})))
+	found, err := a.Lookup(t.Context(), discovery.Query{})
+	require.NoError(t, err)
+	require.Equal(t, "dns: the registry is down; file: found none: no records; list: test", found.Reason)
+}
+
+func TestAggregateReportsAllErrors(t *testing.T) {
+	other := errors.New("no route")
+	a := newAggregate(t, method("dns", broken), method("file", empty),
+		method("consul", func(context.Context) (discovery.Targets, error) { return discovery.Targets{}, other }))
+	_, err := a.Lookup(t.Context(), discovery.Query{})
+	require.ErrorIs(t, err, errBroken)
+	require.ErrorIs(t, err, other)
+	require.ErrorContains(t, err, "discovery: dns: the registry is down")
+	require.ErrorContains(t, err, "discovery: consul: no route")
+	var first *discovery.LookupError
+	require.ErrorAs(t, err, &first)
+	require.Equal(t, "dns", first.Method)
+}
+
+// That nobody has a contact point is an answer; that somebody could not tell is
+// not, as the difference decides whether a node may form a cluster.
+func TestAggregateTellsNothingFoundFromNotKnown(t *testing.T) {
+	found, err := newAggregate(t, method("a", empty), method("b", empty)).Lookup(t.Context(), discovery.Query{})
+	require.NoError(t, err)
+	require.Empty(t, found.List)
+	require.Contains(t, found.Reason, "b: found none: no records")
+	_, err = newAggregate(t, method("a", broken), method("b", empty)).Lookup(t.Context(), discovery.Query{})
+	require.ErrorIs(t, err, errBroken)
+}
+
+func TestAggregateRemembersNothing(t *testing.T) {
+	up := true
+	a := newAggregate(t, method("a", func(ctx context.Context) (discovery.Targets, error) {
+		if up {
+			return answer(discovery.Target{Host: "a"})(ctx)
+		}
+		return broken(ctx)
+	}))
+	_, err := a.Lookup(t.Context(), discovery.Query{})
+	require.NoError(t, err)
+	up = false
+	_, err = a.Lookup(t.Context(), discovery.Query{})
+	require.ErrorIs(t, err, errBroken, "the answer of before is not given again")
+}
+
+func TestAggregatePassesOverAMethodThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		a := newAggregate(t, method("slow", hang), method("list", answer(discovery.Target{Host: "a"})))
+		found, err := a.Lookup(t.Context(), discovery.Query{})
+		require.NoError(t, err)
+		require.Len(t, found.List, 1)
+		require.Contains(t, found.Reason, "slow: context deadline exceeded")
+		require.Equal(t, time.Second, time.Since(begun), "the limit of one method")
+	})
+}
+
+func TestAggregateAsksNoFurtherWhenItsContextEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		a := newAggregate(t, method("slow", hang), method("next", func(context.Context) (discovery.Targets, error) {
+			t.Error("asked although the context has ended")
+			return discovery.Targets{}, nil
+		}))
+		_, err := a.Lookup(ctx, discovery.Query{})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "discovery: slow: ")
+	})
+}
+
+func TestNewAggregateReportsEveryFault(t *testing.T) {
+	_, err := discovery.NewAggregate(0)
+	require.ErrorContains(t, err, "time limit 0s")
+	require.ErrorContains(t, err, "no method given")
+	_, err = discovery.NewAggregate(1, method("", empty), method("a", empty), method("a", empty), discovery.Method{Name: "b"})
+	require.ErrorContains(t, err, "method 0 has no name")
+	require.ErrorContains(t, err, `method "a" is given twice`)
+	require.ErrorContains(t, err, `method "b" has no implementation`)
+}

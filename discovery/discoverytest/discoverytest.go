@@ -1,0 +1,123 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package discoverytest checks that an implementation keeps the contract of
+// [discovery.Discovery].
+//
+// Call [TestDiscovery] from a test of the implementation:
+//
+//	func TestMyDiscoveryKeepsTheContract(t *testing.T) {
+//		discoverytest.TestDiscovery(t, func(testing.TB) discovery.Discovery { return mine.New(server) })
+//	}
+//
+// The suite starts goroutines that look up at the same time, and waits for them;
+// it is most telling under the race detector.
+package discoverytest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/quorate/quorate/discovery"
+)
+
+// Query is what the suite asks for. An implementation under test must have at
+// least one contact point for it.
+func Query() discovery.Query {
+	return discovery.Query{Service: "quorate", Port: "management", Protocol: "tcp"}
+}
+
+// TestDiscovery runs the conformance suite. Each call of newDiscovery returns an
+// implementation that finds the same contact points for [Query], which do not
+// change while the test runs.
+func TestDiscovery(t *testing.T, newDiscovery func(testing.TB) discovery.Discovery) {
+	t.Helper()
+	t.Run("finds valid targets without duplicates and says why", func(t *testing.T) {
+		found := lookup(t, newDiscovery(t))
+		if len(found.List) == 0 {
+			t.Errorf("nothing found for %+v", Query())
+		}
+		if found.Reason == "" {
+			t.Error("the answer has no reason")
+		}
+		for i, target := range found.List {
+			if err := target.Validate(); err != nil {
+				t.Errorf("target %d: %v", i, err)
+			}
+			if slices.Contains(found.List[:i], target) {
+				t.Errorf("target %d: %v is there twice", i, target)
+			}
+		}
+	})
+	t.Run("the answer belongs to the caller", func(t *testing.T) {
+		d := newDiscovery(t)
+		first := lookup(t, d)
+		kept := sorted(first)
+		clear(first.List)
+		if got := sorted(lookup(t, d)); !slices.Equal(got, kept) {
+			t.Errorf("found %v after the first answer was overwritten, want %v", got, kept)
+		}
+	})
+	t.Run("lookups may run at the same time", func(t *testing.T) {
+		d := newDiscovery(t)
+		want := sorted(lookup(t, d))
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				found, err := d.Lookup(t.Context(), Query())
+				if err != nil {
+					t.Errorf("lookup: %v", err)
+				} else if got := sorted(found); !slices.Equal(got, want) {
+					t.Errorf("found %v, want %v", got, want)
+				}
+			})
+		}
+		all.Wait()
+	})
+	t.Run("an ended context is reported", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := newDiscovery(t).Lookup(ctx, Query())
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("error is %v, want one that wraps %v", err, context.Canceled)
+		}
+	})
+	t.Run("a strange query does no harm", func(t *testing.T) {
+		d := newDiscovery(t)
+		want := sorted(lookup(t, d))
+		for _, q := range []discovery.Query{
+			{},
+			{Service: "no such service"},
+			{Service: "a\x00b/../c", Port: "\xff", Protocol: "%s"},
+			{Service: string(make([]byte, 100_000))},
+		} {
+			// Whether it is an error or an empty answer is up to the method.
+			if found, err := d.Lookup(t.Context(), q); err == nil {
+				for _, target := range found.List {
+					if err := target.Validate(); err != nil {
+						t.Errorf("target for a strange query: %v", err)
+					}
+				}
+			}
+		}
+		if got := sorted(lookup(t, d)); !slices.Equal(got, want) {
+			t.Errorf("found %v after strange queries, want %v", got, want)
+		}
+	})
+}
+
+func lookup(t *testing.T, d discovery.Discovery) discovery.Targets {
+	t.Helper()
+	found, err := d.Lookup(t.Context(), Query())
+	if err != nil {
+		t.Fatalf("lookup: %v", err)
+	}
+	return found
+}
+
+func sorted(found discovery.Targets) []discovery.Target {
+	return slices.SortedFunc(slices.Values(found.List), discovery.Target.Compare)
+}

@@ -1,0 +1,45 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package discovery finds contact points: the addresses at which a node that has
+// no cluster yet may find one.
+//
+// # Use
+//
+// [Static] is the list from a configuration file. [Aggregate] asks several
+// methods in order. A program adds methods of its own by implementing
+// [Discovery], and checks them with the package discoverytest.
+//
+//	found, err := discovery.New(config, discovery.Method{Name: "registry", Discovery: mine})
+//	...
+//	targets, err := found.Lookup(ctx, discovery.Query{Service: "bank"})
+//
+// The walk of an Aggregate:
+//
+//	Lookup --> method 1 --found--> answer
+//	              |
+//	              | error, nothing, or too late
+//	              v
+//	           method 2 --found--> answer
+//	              |
+//	              v
+//	             ...  ----------> nothing found, or every error
+//
+// # Lifecycle and concurrency
+//
+// Nothing here starts a goroutine, caches, or has to be closed. All types are
+// safe for concurrent use once constructed.
+//
+// # Guarantees
+//
+//   - What [ParseTarget] accepts has one spelling: equal targets are equal values,
+//     and parsing the text of a target gives that target.
+//   - An Aggregate returns valid targets without duplicates, whatever its methods
+//     return, and reports the error of each method that failed.
+//
+// # Non-guarantees
+//
+// A contact point is a hint. That it is found does not say that somebody listens
+// there, nor that it belongs to the right cluster; two lookups may differ. No
+// name is resolved and no connection made by this package itself.
+package discovery

@@ -1,0 +1,230 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package discovery
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+const (
+	// The longest text that [ParseTarget] reads. It leaves at most 253 bytes for
+	// the host, the longest name of the domain name system.
+	addressBytesMax = 255
+	// The longest part of a name (RFC 1035, section 2.3.4).
+	labelBytesMax = 63
+)
+
+// ErrBadTarget is wrapped by every error about the form of a target.
+var ErrBadTarget = errors.New("bad contact point")
+
+// Target is one contact point. It is comparable; the zero value is none.
+type Target struct {
+	// Host is a name in lower case, or an IP address in its canonical form,
+	// without brackets.
+	Host string
+	// Port is from 1 to 65535, or 0 if the method does not know it.
+	Port uint16
+	// IP is the address of the host if the method knows it, else the zero Addr.
+	IP netip.Addr
+}
+
+// ParseTarget reads "host:port". The host is a name or an IP address, one of
+// version 6 in brackets; the port is a number from 1 to 65535. Names are put into
+// lower case, and addresses into their canonical form, so that one contact point
+// has one spelling. Nothing is resolved. The error wraps [ErrBadTarget], quotes
+// the text, and says what is wrong with it.
+func ParseTarget(text string) (Target, error) {
+	t, err := parse(text)
+	if err != nil {
+		return Target{}, fmt.Errorf("discovery: %w %s: %w", ErrBadTarget, quote(text), err)
+	}
+	return t, nil
+}
+
+func parse(text string) (Target, error) {
+	if err := checkText(text); err != nil {
+		return Target{}, err
+	}
+	host, port, err := split(text)
+	if err != nil {
+		return Target{}, err
+	}
+	number, err := parsePort(port)
+	if err != nil {
+		return Target{}, err
+	}
+	t, err := parseHost(host, strings.HasPrefix(text, "["))
+	t.Port = number
+	return t, err
+}
+
+// checkText refuses early what no address contains, with the advice that the
+// usual mistakes need.
+func checkText(text string) error {
+	switch {
+	case text == "":
+		return errors.New("it is empty")
+	case len(text) > addressBytesMax:
+		return fmt.Errorf("it has %d bytes, more than %d", len(text), addressBytesMax)
+	case strings.Contains(text, "://"):
+		return errors.New("it has a scheme, write host:port alone")
+	}
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c == ' ':
+			return fmt.Errorf("it has a space at byte %d", i)
+		case c < ' ' || c == 0x7f:
+			return fmt.Errorf("it has the control character 0x%02x at byte %d", c, i)
+		case c >= 0x80:
+			return fmt.Errorf("it has a character that is not ASCII at byte %d, write the name in its xn-- form", i)
+		case strings.IndexByte(`/\?#@`, c) >= 0:
+			return fmt.Errorf("it has %q at byte %d, write host:port alone", c, i)
+		}
+	}
+	return nil
+}
+
+// split separates host and port. It is not net.SplitHostPort because the errors
+// of that function name the text a second time, and none says what to write.
+func split(text string) (host, port string, err error) {
+	if rest, ok := strings.CutPrefix(text, "["); ok {
+		host, rest, ok = strings.Cut(rest, "]")
+		if !ok {
+			return "", "", errors.New("the bracket is not closed")
+		}
+		port, ok = strings.CutPrefix(rest, ":")
+		if !ok {
+			return "", "", errors.New("no port follows the bracket, write [address]:port")
+		}
+		return host, port, nil
+	}
+	i := strings.LastIndexByte(text, ':')
+	if i < 0 {
+		return "", "", errors.New("it has no port, write host:port")
+	}
+	if strings.IndexByte(text, ':') != i {
+		return "", "", errors.New("it has several colons, write an IPv6 address in brackets: [address]:port")
+	}
+	return text[:i], text[i+1:], nil
+}
+
+func parsePort(port string) (uint16, error) {
+	if port == "" {
+		return 0, errors.New("the port is empty")
+	}
+	for i := range len(port) {
+		if port[i] < '0' || port[i] > '9' {
+			return 0, fmt.Errorf("the port %q is not a number", port)
+		}
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || number == 0 {
+		return 0, fmt.Errorf("the port %s is not in the range from 1 to 65535", port)
+	}
+	return uint16(number), nil
+}
+
+func parseHost(host string, bracketed bool) (Target, error) {
+	ip, err := netip.ParseAddr(host)
+	switch {
+	case host == "":
+		return Target{}, errors.New("the host is empty")
+	case err != nil && bracketed:
+		return Target{}, fmt.Errorf("%q in brackets is not an IPv6 address", host)
+	case err != nil:
+		host = strings.ToLower(host)
+		return Target{Host: host}, checkName(host)
+	case bracketed && !ip.Is6():
+		return Target{}, fmt.Errorf("%s is not an IPv6 address, write it without brackets", host)
+	}
+	ip = ip.Unmap()
+	if ip.IsUnspecified() || ip.IsMulticast() {
+		return Target{}, fmt.Errorf("%s is not the address of one machine", ip)
+	}
+	return Target{Host: ip.String(), IP: ip}, nil
+}
+
+// checkName checks a host name in lower case. Underscores are allowed, since
+// names in use have them.
+func checkName(name string) error {
+	labels := strings.Split(strings.TrimSuffix(name, "."), ".")
+	for _, label := range labels {
+		switch {
+		case label == "":
+			return fmt.Errorf("the host %q has an empty part", name)
+		case len(label) > labelBytesMax:
+			return fmt.Errorf("the part %q of the host has %d bytes, more than %d", label, len(label), labelBytesMax)
+		case label[0] == '-' || label[len(label)-1] == '-':
+			return fmt.Errorf("the part %q of the host begins or ends with a hyphen", label)
+		}
+		for i := range len(label) {
+			if c := label[i]; !isLetter(c) && !isDigit(c) && c != '-' && c != '_' {
+				return fmt.Errorf("the host %q has %q, allowed are letters, digits, hyphen, underscore and dot", name, c)
+			}
+		}
+	}
+	// A top-level name is never all digits (RFC 3696, section 2): this was meant
+	// to be an IPv4 address.
+	if last := labels[len(labels)-1]; strings.Trim(last, "0123456789") == "" {
+		return fmt.Errorf("the host %q looks like an IPv4 address and is none", name)
+	}
+	return nil
+}
+
+func isLetter(c byte) bool { return 'a' <= c && c <= 'z' }
+func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
+
+// Validate reports whether t is as [ParseTarget] would give it, except that the
+// port may be 0 and that a name may have an IP. Whoever takes targets from
+// somebody else's [Discovery] calls it. The error wraps [ErrBadTarget].
+func (t Target) Validate() error {
+	port := t.Port
+	if port == 0 {
+		port = 1 // Only to have a text that can be parsed; 0 is allowed here.
+	}
+	parsed, err := ParseTarget(Target{Host: t.Host, Port: port}.String())
+	switch {
+	case err != nil:
+		return err
+	case parsed.Host != t.Host:
+		return fmt.Errorf("discovery: %w %s: the canonical form of the host is %q",
+			ErrBadTarget, quote(t.Host), parsed.Host)
+	case parsed.IP.IsValid() && t.IP.IsValid() && parsed.IP != t.IP:
+		return fmt.Errorf("discovery: %w %s: its IP is %v", ErrBadTarget, quote(t.Host), t.IP)
+	case t.IP.IsUnspecified() || t.IP.IsMulticast() || t.IP.Is4In6():
+		return fmt.Errorf("discovery: %w %s: the IP %v is not the address of one machine in its canonical form",
+			ErrBadTarget, quote(t.Host), t.IP)
+	}
+	return nil
+}
+
+// Compare orders targets by host as text, port as number, and IP. The order is
+// total, and that of targets without IP does not depend on those with one.
+func (t Target) Compare(u Target) int {
+	return cmp.Or(cmp.Compare(t.Host, u.Host), cmp.Compare(t.Port, u.Port), t.IP.Compare(u.IP))
+}
+
+// String is "host:port", with an IPv6 address in brackets, and the host alone if
+// the port is not known.
+func (t Target) String() string {
+	if t.Port == 0 {
+		return t.Host
+	}
+	return net.JoinHostPort(t.Host, strconv.Itoa(int(t.Port)))
+}
+
+// quote shows a text of unknown origin: escaped, and cut when it is long.
+func quote(text string) string {
+	const shown = 64
+	if len(text) > shown {
+		return strconv.QuoteToASCII(text[:shown]) + "..."
+	}
+	return strconv.QuoteToASCII(text)
+}
