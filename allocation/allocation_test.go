@@ -14,10 +14,11 @@ import (
 )
 
 func TestLeastShardKeepsTheContract(t *testing.T) {
-	allocationtest.TestStrategy(t, func(t testing.TB) allocation.Strategy {
+	allocationtest.TestStrategy(t, func(tb testing.TB) allocation.Strategy {
+		tb.Helper()
 		s, err := allocation.New(allocation.Default())
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		return s
 	})

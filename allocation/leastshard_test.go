@@ -19,13 +19,13 @@ import (
 // fit is the fitness in which moves are advisable.
 var fit = allocation.Fitness{OneVersion: true, NoneUnreachable: true, NoneJoining: true}
 
-func leastShard(t testing.TB, absolute int, relative float64) *allocation.LeastShard {
-	t.Helper()
+func leastShard(tb testing.TB, absolute int, relative float64) *allocation.LeastShard {
+	tb.Helper()
 	l, err := allocation.NewLeastShard(allocation.LeastShardConfig{
 		RebalanceAbsoluteLimit: absolute, RebalanceRelativeLimit: relative,
 	})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return l
 }

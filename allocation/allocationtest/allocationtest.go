@@ -16,7 +16,7 @@ import (
 // rounds is how many random requests each part of the suite asks about.
 const rounds = 200
 
-// TestStrategy runs the conformance suite. The function new returns a strategy
+// TestStrategy runs the conformance suite. The function create returns a strategy
 // that is ready for use; it is called once for each part.
 //
 //   - Every answer without an error passes the check of its request.
@@ -25,7 +25,7 @@ const rounds = 200
 //   - Rebalancing ends when its moves are carried out and nothing else happens.
 //   - Several goroutines may ask at the same time.
 //   - A context that has ended leads to an answer or an error, not to a hang.
-func TestStrategy(t *testing.T, new func(testing.TB) allocation.Strategy) {
+func TestStrategy(t *testing.T, create func(testing.TB) allocation.Strategy) {
 	t.Helper()
 	parts := []struct {
 		name string
@@ -38,56 +38,56 @@ func TestStrategy(t *testing.T, new func(testing.TB) allocation.Strategy) {
 		{"EndedContext", endedContext},
 	}
 	for _, p := range parts {
-		t.Run(p.name, func(t *testing.T) { p.run(t, new(t)) })
+		t.Run(p.name, func(t *testing.T) { p.run(t, create(t)) })
 	}
 }
 
-func allocationsKeepTheContract(t testing.TB, s allocation.Strategy) {
-	t.Helper()
+func allocationsKeepTheContract(tb testing.TB, s allocation.Strategy) {
+	tb.Helper()
 	for seed := range uint64(rounds) {
 		r := RandomAllocateRequest(newRand(seed))
 		before := fmt.Sprint(r)
-		res, err := s.Allocate(t.Context(), r)
+		res, err := s.Allocate(tb.Context(), r)
 		if now := fmt.Sprint(r); now != before {
-			t.Fatalf("seed %d: the request was modified:\nbefore %s\nafter  %s", seed, before, now)
+			tb.Fatalf("seed %d: the request was modified:\nbefore %s\nafter  %s", seed, before, now)
 		}
 		if err != nil {
 			continue
 		}
 		if err := allocation.CheckAllocate(&r, &res); err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
+			tb.Fatalf("seed %d: %v", seed, err)
 		}
 		if !allocation.ClassOf(s).Pure {
 			continue
 		}
-		again, err := s.Allocate(t.Context(), r)
+		again, err := s.Allocate(tb.Context(), r)
 		if err != nil || !reflect.DeepEqual(res, again) {
-			t.Fatalf("seed %d: not pure: first %v, then %v, %v", seed, res, again, err)
+			tb.Fatalf("seed %d: not pure: first %v, then %v, %v", seed, res, again, err)
 		}
 	}
 }
 
-func rebalancingKeepsTheContract(t testing.TB, s allocation.Strategy) {
-	t.Helper()
+func rebalancingKeepsTheContract(tb testing.TB, s allocation.Strategy) {
+	tb.Helper()
 	for seed := range uint64(rounds) {
 		r := RandomRebalanceRequest(newRand(seed))
 		before := fmt.Sprint(r)
-		res, err := s.Rebalance(t.Context(), r)
+		res, err := s.Rebalance(tb.Context(), r)
 		if now := fmt.Sprint(r); now != before {
-			t.Fatalf("seed %d: the request was modified:\nbefore %s\nafter  %s", seed, before, now)
+			tb.Fatalf("seed %d: the request was modified:\nbefore %s\nafter  %s", seed, before, now)
 		}
 		if err != nil {
 			continue
 		}
 		if err := allocation.CheckRebalance(&r, &res); err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
+			tb.Fatalf("seed %d: %v", seed, err)
 		}
 		if !allocation.ClassOf(s).Pure {
 			continue
 		}
-		again, err := s.Rebalance(t.Context(), r)
+		again, err := s.Rebalance(tb.Context(), r)
 		if err != nil || !reflect.DeepEqual(res, again) {
-			t.Fatalf("seed %d: not pure: first %v, then %v, %v", seed, res, again, err)
+			tb.Fatalf("seed %d: not pure: first %v, then %v, %v", seed, res, again, err)
 		}
 	}
 }
@@ -95,8 +95,8 @@ func rebalancingKeepsTheContract(t testing.TB, s allocation.Strategy) {
 // rebalancingEnds carries out what the strategy proposes until it proposes
 // nothing. Each shard may move a few times over; a strategy that needs more
 // would keep entities moving for ever.
-func rebalancingEnds(t testing.TB, s allocation.Strategy) {
-	t.Helper()
+func rebalancingEnds(tb testing.TB, s allocation.Strategy) {
+	tb.Helper()
 	for seed := range uint64(rounds / 10) {
 		r := RandomRebalanceRequest(newRand(seed))
 		r.Fitness = allocation.Fitness{OneVersion: true, NoneUnreachable: true, NoneJoining: true}
@@ -106,23 +106,23 @@ func rebalancingEnds(t testing.TB, s allocation.Strategy) {
 			limit += 3 * len(r.Regions[i].Shards)
 		}
 		for n := 0; ; n++ {
-			res, err := s.Rebalance(t.Context(), r)
+			res, err := s.Rebalance(tb.Context(), r)
 			if err != nil || len(res.Moves) == 0 {
 				break
 			}
 			if err := allocation.CheckRebalance(&r, &res); err != nil {
-				t.Fatalf("seed %d: %v", seed, err)
+				tb.Fatalf("seed %d: %v", seed, err)
 			}
 			if n > limit {
-				t.Fatalf("seed %d: still moving after %d rounds: %v", seed, n, res.Moves)
+				tb.Fatalf("seed %d: still moving after %d rounds: %v", seed, n, res.Moves)
 			}
 			r.Regions = Apply(r.Regions, res.Moves)
 		}
 	}
 }
 
-func concurrentUse(t testing.TB, s allocation.Strategy) {
-	t.Helper()
+func concurrentUse(tb testing.TB, s allocation.Strategy) {
+	tb.Helper()
 	// The goroutines belong to this function, which waits for them.
 	var group sync.WaitGroup
 	for worker := range uint64(4) {
@@ -130,14 +130,14 @@ func concurrentUse(t testing.TB, s allocation.Strategy) {
 			for seed := range uint64(rounds / 10) {
 				rnd := newRand(worker<<32 | seed)
 				a, b := RandomAllocateRequest(rnd), RandomRebalanceRequest(rnd)
-				if res, err := s.Allocate(t.Context(), a); err == nil {
+				if res, err := s.Allocate(tb.Context(), a); err == nil {
 					if err := allocation.CheckAllocate(&a, &res); err != nil {
-						t.Errorf("worker %d, seed %d: %v", worker, seed, err)
+						tb.Errorf("worker %d, seed %d: %v", worker, seed, err)
 					}
 				}
-				if res, err := s.Rebalance(t.Context(), b); err == nil {
+				if res, err := s.Rebalance(tb.Context(), b); err == nil {
 					if err := allocation.CheckRebalance(&b, &res); err != nil {
-						t.Errorf("worker %d, seed %d: %v", worker, seed, err)
+						tb.Errorf("worker %d, seed %d: %v", worker, seed, err)
 					}
 				}
 			}
@@ -146,20 +146,20 @@ func concurrentUse(t testing.TB, s allocation.Strategy) {
 	group.Wait()
 }
 
-func endedContext(t testing.TB, s allocation.Strategy) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
+func endedContext(tb testing.TB, s allocation.Strategy) {
+	tb.Helper()
+	ctx, cancel := context.WithCancel(tb.Context())
 	cancel()
 	for seed := range uint64(rounds / 10) {
 		a, b := RandomAllocateRequest(newRand(seed)), RandomRebalanceRequest(newRand(seed))
 		if res, err := s.Allocate(ctx, a); err == nil {
 			if err := allocation.CheckAllocate(&a, &res); err != nil {
-				t.Fatalf("seed %d: %v", seed, err)
+				tb.Fatalf("seed %d: %v", seed, err)
 			}
 		}
 		if res, err := s.Rebalance(ctx, b); err == nil {
 			if err := allocation.CheckRebalance(&b, &res); err != nil {
-				t.Fatalf("seed %d: %v", seed, err)
+				tb.Fatalf("seed %d: %v", seed, err)
 			}
 		}
 	}
