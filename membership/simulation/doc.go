@@ -1,0 +1,56 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package simulation runs whole clusters on one thread in virtual time. A run
+// is a pure function of its seed: the same seed gives the same trace, to the
+// byte, so that a seed that fails is a test for ever.
+//
+// A [World] steps the very machines that production runs, in the same order:
+// each node has the [machine.Group] that a [machine.Driver] has. What differs
+// is the outside: the world is the network, the clocks, the strategies that
+// may block, and whatever goes wrong with them.
+//
+//	       ┌──────────────── World ────────────────┐
+//	       │ one heap of events in virtual time    │
+//	       └──┬─────────────┬──────────────┬───────┘
+//	timers    │   packets   │    answers   │  scripted and random faults
+//	       ┌──v──┐       ┌──v──┐        ┌──v──┐
+//	       │node │ Send  │node │ Call   │node │   machine.Group each, a clock
+//	       │     ├──────>│     ├───┐    │     │   with a rate and a wall of its own
+//	       └──┬──┘       └──┬──┘   │    └──┬──┘
+//	          └─────────────┴──────┼───────┘
+//	            Publish, Decide    │ latency, hang, failure, garbage
+//	                 v             v
+//	        observers and checkers   answering functions
+//
+// # Use
+//
+//	w := simulation.New(simulation.Options{Seed: 7})
+//	w.Start(address, func(env simulation.Env) []machine.Component { ... })
+//	w.At(10*time.Second, func() { w.Split(left, right) })
+//	w.At(40*time.Second, w.Heal)
+//	err := w.Run(2 * time.Minute)
+//
+// Run returns the first violation, with the last lines of the trace and the
+// command that replays it. After a violation a world does nothing more.
+//
+// # Faults
+//
+// Messages are late, lost, doubled and out of order; links are cut in one
+// direction or both; nodes crash, come back at the same address with another
+// uid, and freeze while time goes on; clocks run at different rates and show
+// different wall times; strategies hang, fail and answer garbage. [Chaos]
+// draws a schedule of them from the seed.
+//
+// # Checkers
+//
+// A [Checker] sees every node after each of its steps, and the world once in
+// every virtual second. Observers see everything that nodes publish and
+// decide. Both are apart from the machines: what they check is worked out
+// from the outside.
+//
+// # Guarantees
+//
+// No goroutine, no real clock, no global randomness, no order of map
+// iteration takes part in a run. A World belongs to one goroutine.
+package simulation
