@@ -1,0 +1,431 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"cmp"
+	"encoding"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Decode overwrites the defaults in the struct (or map) that into points to
+// with the values of one section, then validates it. The section "" is the whole
+// document: into is then a struct with a field for each section, and a section
+// that it does not know is an error. An absent section leaves the defaults, and
+// they are validated.
+//
+// The error is of type [Errors] and names every fault; into is unchanged then.
+// A target that is not a pointer to a struct or map, or that holds a kind of
+// field this package does not know, is a fault of the program and is reported as
+// an ordinary error.
+func (f *File) Decode(section string, into any) error {
+	target := reflect.ValueOf(into)
+	if target.Kind() != reflect.Pointer || target.IsNil() {
+		return fmt.Errorf("config: decode into %T: a pointer to a struct or map is needed", into)
+	}
+	kind := target.Elem().Kind()
+	if kind != reflect.Struct && kind != reflect.Map {
+		return fmt.Errorf("config: decode into %T: a pointer to a struct or map is needed", into)
+	}
+	if err := checkType(target.Type().Elem(), nil, 0); err != nil {
+		return fmt.Errorf("config: decode into %T: %w", into, err)
+	}
+	var path []string
+	value := any(f.tree)
+	if section != "" {
+		path = []string{section}
+		value = f.tree[section]
+	}
+	d := decoder{file: f, known: keysOf(target.Type().Elem(), path)}
+	fresh := reflect.New(target.Type().Elem()).Elem()
+	fresh.Set(target.Elem())
+	if value != nil {
+		d.value(fresh, value, path)
+	}
+	for _, v := range f.stray {
+		if fault := v.misspelt(d.known); fault != nil {
+			d.faults = append(d.faults, fault)
+		}
+	}
+	d.validate(fresh, path)
+	if err := sorted(d.faults, f.paths).orNil(); err != nil {
+		return err
+	}
+	target.Elem().Set(fresh)
+	return nil
+}
+
+// sorted orders faults by file in the order given, environment last, then by
+// line and key, and drops repetitions.
+func sorted(faults Errors, paths []string) Errors {
+	rank := func(file string) int {
+		if i := slices.Index(paths, file); i >= 0 {
+			return i
+		}
+		return len(paths)
+	}
+	slices.SortStableFunc(faults, func(a, b *Error) int {
+		return cmp.Or(cmp.Compare(rank(a.File), rank(b.File)), cmp.Compare(a.File, b.File),
+			cmp.Compare(a.Line, b.Line), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Reason, b.Reason))
+	})
+	return slices.CompactFunc(faults, func(a, b *Error) bool { return a.Error() == b.Error() })
+}
+
+// decoder writes a tree of values into a value of a Go type.
+type decoder struct {
+	file   *File
+	known  [][]string
+	faults Errors
+}
+
+func (d *decoder) fault(path []string, class error, reason string) {
+	where := d.file.at(path)
+	d.faults = append(d.faults, &Error{File: where.file, Line: where.line, Key: display(path), Reason: reason, Err: class})
+}
+
+// value decodes one value. What target holds is the default; maps and pointers
+// in it are copied before they are changed, since the caller still owns them.
+func (d *decoder) value(target reflect.Value, value any, path []string) {
+	fromEnv := false
+	if p, ok := d.file.sources[strings.Join(path, separator)]; ok {
+		fromEnv = p.env
+	}
+	if value = plain(value); value == nil {
+		d.null(target, path)
+		return
+	}
+	if text, ok := value.(string); ok && fromEnv && isCompound(target.Type()) {
+		d.compoundText(target, text, path)
+		return
+	}
+	if target.Kind() != reflect.Pointer && target.CanAddr() {
+		if u, ok := reflect.TypeAssert[encoding.TextUnmarshaler](target.Addr()); ok {
+			d.text(u, target.Type(), value, path)
+			return
+		}
+	}
+	switch target.Kind() {
+	case reflect.Pointer:
+		fresh := reflect.New(target.Type().Elem())
+		if !target.IsNil() {
+			fresh.Elem().Set(target.Elem())
+		}
+		d.value(fresh.Elem(), value, path)
+		target.Set(fresh)
+	case reflect.Struct:
+		d.structure(target, value, path)
+	case reflect.Map:
+		d.mapping(target, value, path)
+	case reflect.Slice:
+		d.list(target, value, path)
+	case reflect.Interface:
+		target.Set(reflect.ValueOf(free(value, fromEnv)))
+	default:
+		if reason := setScalar(target, value, fromEnv); reason != "" {
+			d.fault(path, ErrBadValue, reason)
+		}
+	}
+}
+
+// null handles a key without a value. An empty section is common while a file is
+// being written and means its defaults; anything else is more likely a slip.
+func (d *decoder) null(target reflect.Value, path []string) {
+	compound := target.Kind() == reflect.Struct || target.Kind() == reflect.Map
+	if len(path) > 1 && !compound && target.Kind() != reflect.Interface {
+		d.fault(path, ErrBadValue, "has no value, give one or remove the line")
+	}
+}
+
+// isCompound reports whether a value of the type cannot be one word.
+func isCompound(t reflect.Type) bool {
+	if t.Kind() == reflect.Pointer {
+		return isCompound(t.Elem())
+	}
+	if reflect.PointerTo(t).Implements(textType) {
+		return false
+	}
+	return t.Kind() == reflect.Slice || t.Kind() == reflect.Map || t.Kind() == reflect.Struct
+}
+
+// compoundText decodes the text of an environment variable into a list. Maps are
+// refused: their entries have variables of their own.
+func (d *decoder) compoundText(target reflect.Value, text string, path []string) {
+	t := target.Type()
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Slice {
+		d.fault(path, ErrBadValue, "is a group of settings, which have variables of their own")
+		return
+	}
+	items, reason := splitList(text)
+	if reason != "" {
+		d.fault(path, ErrBadValue, reason)
+		return
+	}
+	fresh := reflect.MakeSlice(t, len(items), len(items))
+	for i, item := range items {
+		if isCompound(t.Elem()) {
+			d.fault(path, ErrBadValue, "is a list of groups, which cannot be set by a variable")
+			return
+		}
+		e := decoder{file: &File{sources: map[string]place{"": {env: true}}}}
+		e.value(fresh.Index(i), item, nil)
+		for _, fault := range e.faults {
+			d.fault(path, fault.Err, fmt.Sprintf("item %d: %s", i+1, fault.Reason))
+		}
+	}
+	if target.Kind() == reflect.Pointer {
+		target.Set(reflect.New(t))
+		target = target.Elem()
+	}
+	target.Set(fresh)
+}
+
+// splitList reads a list in a variable: words between commas, or a YAML list in
+// brackets when the words themselves hold commas.
+func splitList(text string) (items []string, reason string) {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return nil, ""
+	}
+	if strings.HasPrefix(text, "[") {
+		if err := yaml.Unmarshal([]byte(text), &items); err != nil {
+			return nil, fmt.Sprintf("%q is not a list: write a,b or [\"a\", \"b\"]", short(text))
+		}
+		return items, ""
+	}
+	for item := range strings.SplitSeq(text, ",") {
+		if item = strings.TrimSpace(item); item == "" {
+			return nil, fmt.Sprintf("%q is not a list: there is nothing between two commas", short(text))
+		}
+		items = append(items, item)
+	}
+	return items, ""
+}
+
+// free turns a value for a field of type any into plain Go: text from the
+// environment is read as a YAML scalar, so that a number arrives as one.
+func free(value any, fromEnv bool) any {
+	text, ok := value.(string)
+	if !ok || !fromEnv {
+		return value
+	}
+	var node yaml.Node
+	var out any
+	if err := yaml.Unmarshal([]byte(text), &node); err == nil && len(node.Content) == 1 && node.Content[0].Kind == yaml.ScalarNode {
+		if err := node.Decode(&out); err == nil && out != nil {
+			return out
+		}
+	}
+	return text
+}
+
+func (d *decoder) text(u encoding.TextUnmarshaler, t reflect.Type, value any, path []string) {
+	text, ok := value.(string)
+	if !ok {
+		d.fault(path, ErrBadValue, wrongKind("text ("+t.String()+")", value))
+		return
+	}
+	if err := u.UnmarshalText([]byte(text)); err != nil {
+		d.fault(path, ErrBadValue, fmt.Sprintf("bad value %q: %s", short(text), oneLine(err.Error())))
+	}
+}
+
+func (d *decoder) structure(target reflect.Value, value any, path []string) {
+	tree, ok := value.(map[string]any)
+	if !ok {
+		d.fault(path, ErrBadValue, wrongKind("a group of settings", value))
+		return
+	}
+	fields := fieldsOf(target.Type())
+	for _, key := range sortedKeys(tree) {
+		at := append(slices.Clip(path), key)
+		i := slices.IndexFunc(fields, func(f field) bool { return f.key == key })
+		if i < 0 {
+			d.unknown(at, fields)
+			continue
+		}
+		d.value(target.FieldByIndex(fields[i].index), tree[key], at)
+	}
+}
+
+func (d *decoder) unknown(path []string, fields []field) {
+	siblings := make([]string, len(fields))
+	for i, f := range fields {
+		siblings[i] = f.key
+	}
+	what := "unknown key"
+	if len(path) == 1 {
+		what = "unknown section"
+	}
+	d.fault(path, ErrUnknownKey, what)
+	fault := d.faults[len(d.faults)-1]
+	fault.Nearest = nearest(path, siblings, d.known)
+	const listed = 12 // more would bury the other faults
+	if fault.Nearest == "" && len(siblings) > 0 && len(siblings) <= listed {
+		slices.Sort(siblings)
+		fault.Reason += ", known here: " + strings.Join(siblings, ", ")
+	}
+}
+
+func (d *decoder) mapping(target reflect.Value, value any, path []string) {
+	tree, ok := value.(map[string]any)
+	if !ok {
+		d.fault(path, ErrBadValue, wrongKind("a map", value))
+		return
+	}
+	fresh := reflect.MakeMapWithSize(target.Type(), target.Len()+len(tree))
+	for entries := target.MapRange(); entries.Next(); {
+		fresh.SetMapIndex(entries.Key(), entries.Value())
+	}
+	for _, key := range sortedKeys(tree) {
+		name := reflect.ValueOf(key).Convert(target.Type().Key())
+		entry := reflect.New(target.Type().Elem()).Elem()
+		if old := fresh.MapIndex(name); old.IsValid() {
+			entry.Set(old)
+		}
+		d.value(entry, tree[key], append(slices.Clip(path), key))
+		fresh.SetMapIndex(name, entry)
+	}
+	target.Set(fresh)
+}
+
+func (d *decoder) list(target reflect.Value, value any, path []string) {
+	items, ok := value.([]any)
+	if !ok {
+		d.fault(path, ErrBadValue, wrongKind("a list", value)+", write [a, b]")
+		return
+	}
+	fresh := reflect.MakeSlice(target.Type(), len(items), len(items))
+	for i, item := range items {
+		at := append(slices.Clip(path), "["+strconv.Itoa(i)+"]")
+		if item == nil {
+			d.fault(at, ErrBadValue, "is empty")
+			continue
+		}
+		d.value(fresh.Index(i), item, at)
+	}
+	target.Set(fresh)
+}
+
+// plain gives a map that YAML read with other keys than words (1: x) the key
+// type of all others.
+func plain(value any) any {
+	m, ok := value.(map[any]any)
+	if !ok {
+		return value
+	}
+	out := make(map[string]any, len(m))
+	for k, v := range m {
+		out[fmt.Sprint(k)] = v
+	}
+	return out
+}
+
+func sortedKeys(tree map[string]any) []string {
+	keys := make([]string, 0, len(tree))
+	for key := range tree {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// field is one settable field of a struct.
+type field struct {
+	key   string
+	index []int
+	typ   reflect.Type
+}
+
+// fieldsOf lists the settable fields of a struct, those of squashed structs
+// included.
+func fieldsOf(t reflect.Type) []field {
+	var out []field
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, rest, _ := strings.Cut(f.Tag.Get("koanf"), ",")
+		if rest == "squash" && f.Type.Kind() == reflect.Struct {
+			for _, inner := range fieldsOf(f.Type) {
+				inner.index = append([]int{i}, inner.index...)
+				out = append(out, inner)
+			}
+			continue
+		}
+		if name != "" && name != "-" && f.IsExported() {
+			out = append(out, field{key: name, index: []int{i}, typ: f.Type})
+		}
+	}
+	return out
+}
+
+var (
+	textType     = reflect.TypeFor[encoding.TextUnmarshaler]() //nolint:gochecknoglobals // A constant that Go cannot write as one.
+	durationType = reflect.TypeFor[time.Duration]()            //nolint:gochecknoglobals // As above.
+)
+
+var errType = errors.New("unsupported type")
+
+// checkType refuses what no document could fill, at the first decode and not
+// only when a user happens to set the key.
+func checkType(t reflect.Type, path []string, depth int) error {
+	if depth > depthMax {
+		return fmt.Errorf("%s: %w: a type that contains itself", display(path), errType)
+	}
+	if reflect.PointerTo(t).Implements(textType) {
+		return nil
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		for _, f := range fieldsOf(t) {
+			if err := checkType(f.typ, append(slices.Clip(path), f.key), depth+1); err != nil {
+				return err
+			}
+		}
+		return nil
+	case reflect.Map:
+		if t.Key().Kind() != reflect.String {
+			return fmt.Errorf("%s: %w: a map with keys of type %s", display(path), errType, t.Key())
+		}
+		return checkType(t.Elem(), append(slices.Clip(path), "*"), depth+1)
+	case reflect.Slice, reflect.Pointer:
+		return checkType(t.Elem(), path, depth+1)
+	case reflect.Interface:
+		if t.NumMethod() == 0 {
+			return nil
+		}
+	case reflect.String, reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Float32, reflect.Float64:
+		return nil
+	default:
+	}
+	return fmt.Errorf("%s: %w %s", display(path), errType, t)
+}
+
+// keysOf lists the path of every setting that a type has, for suggestions.
+// Entries that users name are left out.
+func keysOf(t reflect.Type, path []string) [][]string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct || reflect.PointerTo(t).Implements(textType) {
+		return nil
+	}
+	var out [][]string
+	for _, f := range fieldsOf(t) {
+		at := append(slices.Clip(path), f.key)
+		out = append(out, at)
+		out = append(out, keysOf(f.typ, at)...)
+	}
+	return out
+}

@@ -1,0 +1,74 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package config reads YAML files and the environment into typed, strictly
+// checked structs, and reports everything that is wrong at once.
+//
+//	base.yaml ─┐
+//	site.yaml ─┼─ Load ──▶ File ── Decode ──▶ defaults overwritten, validated
+//	QUORATE_… ─┘  syntax,          unknown keys, bad values, Validate errors:
+//	              duplicates       one list, each with place, key, nearest key
+//
+// # Use
+//
+//	cfg := membership.Default()
+//	file, err := config.Load("cluster.yaml", "site.yaml")
+//	...
+//	err = file.Decode("membership", &cfg)
+//
+// Decode("", &all) decodes the whole document into a struct whose fields are the
+// sections, so that the errors of all sections come together.
+//
+// # Structs
+//
+// A field takes part when it has a tag `koanf:"kebab-case-name"`; fields without
+// one are for code and are never set from a file. What the struct holds before
+// Decode are the defaults. Allowed are string, bool, integers, floats,
+// [time.Duration], any type with UnmarshalText, structs (also embedded, with
+// `koanf:",squash"`), pointers to these, slices, maps from string for entries
+// that users name, and any for settings that somebody else checks. A list
+// replaces the default list; entries of a map are merged into the default map.
+//
+// If a section, or a value in it, has a method Validate() error, it is called
+// after decoding. The errors that it returns, joined with [errors.Join] when
+// there are several, are placed at the key that they speak of when they have a
+// method
+//
+//	Field() string // the key relative to the struct, such as "failure-detector.threshold"
+//
+// so a module can point at its keys without importing this package. Validate is
+// called on the outermost struct that has it; checking the structs inside is
+// that method's affair. A whole document that has a Validate of its own is asked
+// after its sections.
+//
+// # Files
+//
+// Several files are merged in order: maps key by key, everything else replaced.
+// A file is UTF-8 YAML of at most 1 MiB, with or without a byte order mark and
+// carriage returns, holding one document whose top is a map. Duplicate keys,
+// anchors, aliases, and values that YAML reads as something other than what the
+// field is (version: 1.10 for a string) are errors.
+//
+// # Environment
+//
+// A variable overrides one key. After the prefix QUORATE_, two underscores
+// separate levels and one underscore stands for a hyphen:
+//
+//	QUORATE_MEMBERSHIP__GOSSIP_INTERVAL=2s     membership.gossip-interval
+//	QUORATE_NODE__ROLES=backend,eu             node.roles: [backend, eu]
+//	QUORATE_NODE__ROLES='["a,b", c]'           node.roles: ["a,b", c]
+//	QUORATE_PLUGINS__WITNESS__PATH=/opt/w      plugins.witness.path
+//
+// A name without two underscores is no setting (container platforms inject such
+// names, QUORATE_SERVICE_HOST for one) unless it is a known key misspelt with
+// one underscore, which is an error. Names that users choose can be reached when
+// they have no capital letters and no underscores.
+//
+// # Guarantees
+//
+// Decode changes its target only if it returns nil. The same input gives the same
+// errors in the same order. A [File] is immutable, and safe for concurrent use;
+// nothing is watched, no goroutine is started, and only the named files and the
+// environment are read. Reloading means loading again: a fresh File never keeps
+// a key that was deleted from its source.
+package config

@@ -1,0 +1,110 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// variable is one environment variable that begins with [Prefix].
+type variable struct {
+	name  string
+	value string
+	path  []string // empty for a name without a level separator
+}
+
+// variables takes the overrides out of an environment, sorted by name, and apart
+// from them the names that have the prefix but no level separator. The last of
+// several values of one name counts, as it does in a shell.
+func variables(environ []string) (overrides, stray []variable, faults Errors) {
+	values := map[string]string{}
+	for _, entry := range environ {
+		if name, value, ok := strings.Cut(entry, "="); ok && strings.HasPrefix(name, Prefix) {
+			values[name] = value
+		}
+	}
+	names := make([]string, 0, len(values))
+	for name := range values {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	owner := map[string]string{} // joined path -> name
+	for _, name := range names {
+		v := variable{name: name, value: values[name]}
+		if !strings.Contains(name[len(Prefix):], "__") {
+			stray = append(stray, v)
+			continue
+		}
+		var reason string
+		if v.path, reason = variablePath(name[len(Prefix):]); reason == "" {
+			reason = badText(v.value)
+		}
+		if reason != "" {
+			faults = append(faults, &Error{File: "$" + oneLine(name), Key: display(v.path), Reason: reason, Err: ErrSyntax})
+			continue
+		}
+		owner[strings.Join(v.path, separator)] = name
+		overrides = append(overrides, v)
+	}
+	for _, v := range overrides {
+		for n := 1; n < len(v.path); n++ {
+			if other, ok := owner[strings.Join(v.path[:n], separator)]; ok {
+				faults = append(faults, &Error{
+					File: "$" + v.name, Key: display(v.path), Err: ErrSyntax,
+					Reason: fmt.Sprintf("contradicts $%s, which sets %s as a whole", other, display(v.path[:n])),
+				})
+			}
+		}
+	}
+	return overrides, stray, faults
+}
+
+// variablePath turns MEMBERSHIP__GOSSIP_INTERVAL into membership, gossip-interval.
+func variablePath(name string) (path []string, reason string) {
+	for _, r := range name {
+		if r != '_' && (r < 'A' || r > 'Z') && (r < '0' || r > '9') {
+			return nil, "the name may hold capital letters, digits and underscores only"
+		}
+	}
+	for part := range strings.SplitSeq(name, "__") {
+		if part == "" || part[0] == '_' || part[len(part)-1] == '_' {
+			return nil, "the name must be SECTION__KEY, with two underscores between levels and one for a hyphen"
+		}
+		path = append(path, strings.ReplaceAll(strings.ToLower(part), "_", "-"))
+	}
+	if len(path) > depthMax {
+		return nil, fmt.Sprintf("is nested deeper than %d levels", depthMax)
+	}
+	return path, ""
+}
+
+// badText says what is wrong with a value that no setting could hold.
+func badText(value string) string {
+	if strings.ContainsFunc(value, func(r rune) bool { return unicode.IsControl(r) || r == unicode.ReplacementChar }) {
+		return "the value holds a control character or is not UTF-8"
+	}
+	if len(value) > sizeBytesMax {
+		return fmt.Sprintf("the value is larger than %d bytes", sizeBytesMax)
+	}
+	return ""
+}
+
+// misspelt returns the fault of a variable that is a known key written with one
+// underscore between levels, and nil for a name that means nothing to us.
+func (v variable) misspelt(known [][]string) *Error {
+	plain := func(s string) string { return strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(s)) }
+	for _, path := range known {
+		if len(path) > 1 && plain(strings.Join(path, "")) == plain(v.name[len(Prefix):]) {
+			right := strings.ToUpper(strings.ReplaceAll(strings.Join(path, "__"), "-", "_"))
+			return &Error{
+				File: "$" + v.name, Key: display(path), Nearest: Prefix + right, Err: ErrUnknownKey,
+				Reason: "the levels of a key are separated by two underscores",
+			}
+		}
+	}
+	return nil
+}

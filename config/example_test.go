@@ -1,0 +1,44 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/config"
+)
+
+// A module's struct holds its defaults before it is decoded.
+func ExampleFile_Decode() {
+	type Sharding struct {
+		NumberOfShards int           `koanf:"number-of-shards"`
+		Interval       time.Duration `koanf:"rebalance-interval"`
+	}
+	file, err := config.Parse("cluster.yaml", []byte("sharding: {number-of-shards: 1000}"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	cfg := Sharding{NumberOfShards: 100, Interval: 10 * time.Second}
+	fmt.Println(file.Decode("sharding", &cfg), cfg.NumberOfShards, cfg.Interval)
+	// Output: <nil> 1000 10s
+}
+
+// Everything that is wrong is reported at once, each fault in one line.
+func ExampleErrors() {
+	type Node struct {
+		Address string        `koanf:"address"`
+		Drain   time.Duration `koanf:"drain-time"`
+	}
+	file, err := config.Parse("cluster.yaml", []byte("node:\n  addrss: 127.0.0.1:7946\n  drain-time: 10\n"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(file.Decode("node", &Node{}))
+	// Output:
+	// cluster.yaml:2: node.addrss: unknown key; did you mean "address"?
+	// cluster.yaml:3: node.drain-time: the number 10 is not a duration: write a number and a unit of ns, us, ms, s, m or h, such as "500ms" or "1h30m"
+}

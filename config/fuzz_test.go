@@ -1,0 +1,80 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/quorate/quorate/config"
+)
+
+// FuzzConfig feeds any text as a file and as a variable. It must end in a value
+// or in a list of one-line errors, the same for the same input, and a refused
+// document must change nothing. covers B54, B55, B56.
+func FuzzConfig(f *testing.F) {
+	for _, seed := range [][2]string{
+		{"node: {name: a, roles: [b]}\n", "QUORATE_NODE__WEIGHT=3"},
+		{"membership:\n  fence: 1d\n  gosip: 1\n", "QUORATE_NODE__ROLES=a,b"},
+		{"a: &a [*a]\n", "QUORATE_NODE__ROLES=[a, \"b,c\"]"},
+		{"plugins: {1: {settings: {2: 3}}}\n", "QUORATE_PLUGINS__1__SETTINGS=~"},
+		{"? {a: b}\n: c\n", "QUORATE_A__B__C=1"},
+		{"node: {limit: ~, offset: 0x7fff}\n---\n", "QUORATE_NODE=1"},
+		{"membership: {seed-nodes: [[1]], failure-detector: {threshold: .nan}}\n", "QUORATE_MEMBERSHIP_FENCE=1s"},
+		{"\ufeffnode:\r\n  name: 2001-01-01\r\n", "QUORATE_PLUGINS=x"},
+		{"node:\n  name: a\n  name: b\n", "QUORATE___=1"},
+	} {
+		f.Add([]byte(seed[0]), seed[1])
+	}
+	f.Fuzz(func(t *testing.T, data []byte, variable string) {
+		check(t, data)
+		environ := []string{variable, "QUORATE_NODE__NAME=x"}
+		file, err := config.Loader{Environ: environ}.Load("testdata/base.yaml")
+		if err != nil {
+			oneLineEach(t, err)
+			return
+		}
+		got := defaults()
+		if err := file.Decode("", &got); err != nil {
+			oneLineEach(t, err)
+		}
+	})
+}
+
+func check(t *testing.T, data []byte) {
+	t.Helper()
+	file, err := config.Parse("fuzz", data)
+	if err != nil {
+		oneLineEach(t, err)
+		return
+	}
+	first, second := defaults(), defaults()
+	err = file.Decode("", &first)
+	again := file.Decode("", &second)
+	if err == nil {
+		return
+	}
+	oneLineEach(t, err)
+	if again == nil || err.Error() != again.Error() {
+		t.Fatalf("two decodes differ:\n%v\n%v", err, again)
+	}
+	if len(first.Plugins) != 1 || first.Node.Weight != 1 || len(first.Node.Roles) != 1 {
+		t.Fatalf("a refused document changed its target: %+v", first)
+	}
+}
+
+func oneLineEach(t *testing.T, err error) {
+	t.Helper()
+	var errs config.Errors
+	if !errors.As(err, &errs) || len(errs) == 0 {
+		t.Fatalf("not a list of faults: %v", err)
+	}
+	for _, e := range errs {
+		if e.Reason == "" || e.Err == nil || strings.ContainsFunc(e.Reason, unicode.IsControl) {
+			t.Fatalf("a fault must say what is wrong in one line: %#v", e)
+		}
+	}
+}

@@ -1,0 +1,195 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// setScalar writes one plain value. Text from the environment is parsed as the
+// target's type; a value from a file must already be of it, because a number
+// that was meant as text has often lost something on the way (1.10 is 1.1).
+// It returns what is wrong, or "".
+func setScalar(target reflect.Value, value any, fromEnv bool) string {
+	if target.Type() == durationType {
+		d, reason := duration(value)
+		target.SetInt(int64(d))
+		return reason
+	}
+	text, isText := value.(string)
+	switch target.Kind() {
+	case reflect.String:
+		if !isText {
+			return wrongKind("text", value) + ", put it in quotes"
+		}
+		target.SetString(text)
+	case reflect.Bool:
+		b, ok := value.(bool)
+		if isText && fromEnv {
+			b, ok = text == "true", text == "true" || text == "false"
+		}
+		if !ok {
+			return wrongKind("true or false", value)
+		}
+		target.SetBool(b)
+	case reflect.Float32, reflect.Float64:
+		return setFloat(target, value, fromEnv)
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return setUint(target, value, fromEnv)
+	default:
+		return setInt(target, value, fromEnv)
+	}
+	return ""
+}
+
+// whole returns a value as sign and magnitude, which holds every integer that
+// YAML has.
+func whole(value any, fromEnv bool) (negative bool, n uint64, ok bool) {
+	switch v := value.(type) {
+	case int:
+		return signed(int64(v))
+	case int64:
+		return signed(v)
+	case uint64:
+		return false, v, true
+	case uint:
+		return false, uint64(v), true
+	case string:
+		if !fromEnv {
+			return false, 0, false
+		}
+		if i, err := strconv.ParseInt(v, 10, 64); err == nil {
+			return signed(i)
+		}
+		u, err := strconv.ParseUint(v, 10, 64)
+		return false, u, err == nil
+	}
+	return false, 0, false
+}
+
+func signed(v int64) (negative bool, n uint64, ok bool) {
+	if v < 0 {
+		return true, uint64(-(v + 1)) + 1, true
+	}
+	return false, uint64(v), true
+}
+
+func setInt(target reflect.Value, value any, fromEnv bool) string {
+	negative, n, ok := whole(value, fromEnv)
+	if !ok {
+		return wrongKind("a whole number", value)
+	}
+	bits := target.Type().Bits()
+	limit := uint64(1) << (bits - 1)
+	if n > limit || !negative && n == limit {
+		return fmt.Sprintf("%v is out of range, from -%d to %d", value, limit, limit-1)
+	}
+	if negative {
+		target.SetInt(-int64(n-1) - 1)
+	} else {
+		target.SetInt(int64(n))
+	}
+	return ""
+}
+
+func setUint(target reflect.Value, value any, fromEnv bool) string {
+	negative, n, ok := whole(value, fromEnv)
+	if !ok {
+		return wrongKind("a whole number", value)
+	}
+	limit := uint64(math.MaxUint64) >> (64 - target.Type().Bits())
+	if negative || n > limit {
+		return fmt.Sprintf("%v is out of range, from 0 to %d", value, limit)
+	}
+	target.SetUint(n)
+	return ""
+}
+
+func setFloat(target reflect.Value, value any, fromEnv bool) string {
+	var x float64
+	switch v := value.(type) {
+	case float64:
+		x = v
+	case string:
+		parsed, err := strconv.ParseFloat(v, 64)
+		if !fromEnv || err != nil {
+			return wrongKind("a number", value)
+		}
+		x = parsed
+	default:
+		negative, n, ok := whole(value, fromEnv)
+		if !ok {
+			return wrongKind("a number", value)
+		}
+		if x = float64(n); negative {
+			x = -x
+		}
+	}
+	// NaN would pass every comparison that a Validate method makes.
+	if math.IsNaN(x) || math.IsInf(x, 0) || target.OverflowFloat(x) {
+		return fmt.Sprintf("%v is not a finite number of this size", value)
+	}
+	target.SetFloat(x)
+	return ""
+}
+
+const durationForm = `write a number and a unit of ns, us, ms, s, m or h, such as "500ms" or "1h30m"`
+
+// duration reads a Go duration. A bare number other than 0 is refused, since its
+// unit would be a guess.
+func duration(value any) (time.Duration, string) {
+	text, ok := value.(string)
+	if !ok {
+		if _, n, isWhole := whole(value, false); isWhole && n == 0 {
+			return 0, ""
+		}
+		return 0, fmt.Sprintf("%s is not a duration: %s", describe(value), durationForm)
+	}
+	d, err := time.ParseDuration(strings.TrimSpace(text))
+	if err == nil {
+		return d, ""
+	}
+	reason := fmt.Sprintf("%q is not a duration: %s", short(text), durationForm)
+	if strings.ContainsAny(text, "dDwy") {
+		reason += " (there is no unit for days, one day is 24h)"
+	}
+	return 0, reason
+}
+
+// wrongKind says what was found where something else is needed.
+func wrongKind(need string, value any) string {
+	return fmt.Sprintf("must be %s, not %s", need, describe(value))
+}
+
+func describe(value any) string {
+	switch v := value.(type) {
+	case string:
+		return fmt.Sprintf("the text %q", short(v))
+	case bool:
+		return fmt.Sprintf("the truth value %v", v)
+	case int, int64, uint, uint64, float64:
+		return fmt.Sprintf("the number %v", v)
+	case []any:
+		return "a list"
+	case map[string]any, map[any]any:
+		return "a map"
+	case time.Time:
+		return "a date"
+	}
+	return fmt.Sprintf("a %T", value)
+}
+
+// short keeps a value of any length from filling the report.
+func short(text string) string {
+	const limit = 60
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "") + "…"
+}

@@ -1,0 +1,118 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// validator is what a section may have.
+type validator interface{ Validate() error }
+
+// fielder is the error of a validator that points at a key; see the package
+// comment. It is structural, so that a module need not import this package.
+type fielder interface {
+	error
+	Field() string
+}
+
+// validate asks the sections, then a whole document that has a Validate of its
+// own. Faults at or below keys that already have one are dropped: the value
+// that was refused there is the default, not what the user wrote.
+func (d *decoder) validate(v reflect.Value, path []string) {
+	before := len(d.faults)
+	if len(path) == 0 && v.Kind() == reflect.Struct {
+		for _, f := range fieldsOf(v.Type()) {
+			d.ask(v.FieldByIndex(f.index), []string{f.key})
+		}
+		if self, ok := validatorOf(v); ok {
+			d.refuse(self.Validate(), nil)
+		}
+	} else {
+		d.ask(v, path)
+	}
+	refused := slices.Clone(d.faults[:before])
+	kept := slices.DeleteFunc(slices.Clone(d.faults[before:]), func(e *Error) bool {
+		return slices.ContainsFunc(refused, func(r *Error) bool {
+			return r.Key != "" && (e.Key == r.Key || strings.HasPrefix(e.Key, r.Key+"."))
+		})
+	})
+	d.faults = append(d.faults[:before], kept...)
+}
+
+// ask calls Validate on v, or else on what is inside it.
+func (d *decoder) ask(v reflect.Value, path []string) {
+	if self, ok := validatorOf(v); ok {
+		d.refuse(self.Validate(), path)
+		return
+	}
+	at := func(part string) []string { return append(slices.Clip(path), part) }
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			d.ask(v.Elem(), path)
+		}
+	case reflect.Struct:
+		for _, f := range fieldsOf(v.Type()) {
+			d.ask(v.FieldByIndex(f.index), at(f.key))
+		}
+	case reflect.Map:
+		keys := v.MapKeys()
+		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+		for _, key := range keys {
+			entry := reflect.New(v.Type().Elem()).Elem()
+			entry.Set(v.MapIndex(key))
+			d.ask(entry, at(key.String()))
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			d.ask(v.Index(i), at("["+strconv.Itoa(i)+"]"))
+		}
+	default:
+	}
+}
+
+func validatorOf(v reflect.Value) (validator, bool) {
+	if v.Kind() == reflect.Pointer && v.IsNil() || v.Kind() == reflect.Interface {
+		return nil, false
+	}
+	if v.CanInterface() {
+		if self, ok := reflect.TypeAssert[validator](v); ok {
+			return self, true
+		}
+	}
+	if v.CanAddr() && v.Addr().CanInterface() {
+		self, ok := reflect.TypeAssert[validator](v.Addr())
+		return self, ok
+	}
+	return nil, false
+}
+
+// refuse records what a validator returned, one fault for each joined error.
+func (d *decoder) refuse(err error, path []string) {
+	if err == nil {
+		return
+	}
+	var many interface{ Unwrap() []error }
+
+	if list, ok := err.(interface{ Unwrap() []error }); ok {
+		many = list
+	}
+	if _, pointed := err.(fielder); many != nil && !pointed { //nolint:errorlint // As above.
+		for _, one := range many.Unwrap() {
+			d.refuse(one, path)
+		}
+		return
+	}
+	at := path
+	var pointer fielder
+	if errors.As(err, &pointer) && pointer.Field() != "" {
+		at = append(slices.Clip(path), strings.Split(pointer.Field(), ".")...)
+	}
+	d.fault(at, errors.Join(ErrInvalid, err), oneLine(err.Error()))
+}
