@@ -29,7 +29,8 @@ func TestConfigReportsAllFaultsTogether(t *testing.T) {
 	require.ErrorContains(t, err, `methods: "static" is given twice`)
 	require.ErrorContains(t, err, "lookup-timeout: 1h0m0s")
 	require.ErrorContains(t, err, "discovery: endpoints: endpoint 1: ")
-	require.ErrorContains(t, discovery.Config{Endpoints: make([]string, discovery.TargetsMax+1)}.Validate(), "are more than")
+	many := discovery.Config{Endpoints: make([]string, discovery.TargetsMax+1)}
+	require.ErrorContains(t, many.Validate(), "are more than")
 	_, err = discovery.New(discovery.Config{})
 	require.Error(t, err)
 }

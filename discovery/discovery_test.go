@@ -105,7 +105,8 @@ func TestAggregateTakesTheFirstAnswer(t *testing.T) {
 		{"after an error", []discovery.Method{method("a", broken), method("b", answer(one))}},
 		{"after an empty answer", []discovery.Method{method("a", empty), method("b", answer(one))}},
 		{"after an invalid answer", []discovery.Method{
-			method("a", answer(discovery.Target{Host: "two", Port: 2}, discovery.Target{Host: "../etc"})), method("b", answer(one)),
+			method("a", answer(discovery.Target{Host: "two", Port: 2}, discovery.Target{Host: "../etc"})),
+			method("b", answer(one)),
 		}},
 		{"after too large an answer", []discovery.Method{
 			method("a", answer(make([]discovery.Target, discovery.TargetsMax+1)...)), method("b", answer(one)),
@@ -199,7 +200,8 @@ func TestNewAggregateReportsEveryFault(t *testing.T) {
 	_, err := discovery.NewAggregate(0)
 	require.ErrorContains(t, err, "time limit 0s")
 	require.ErrorContains(t, err, "no method given")
-	_, err = discovery.NewAggregate(1, method("", empty), method("a", empty), method("a", empty), discovery.Method{Name: "b"})
+	_, err = discovery.NewAggregate(1, method("", empty), method("a", empty), method("a", empty),
+		discovery.Method{Name: "b"})
 	require.ErrorContains(t, err, "method 0 has no name")
 	require.ErrorContains(t, err, `method "a" is given twice`)
 	require.ErrorContains(t, err, `method "b" has no implementation`)
