@@ -1,0 +1,271 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package singleton
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/machine"
+)
+
+// Message is what two cores say to each other: [Request] or [Done].
+type Message interface{ singletonMessage() }
+
+// Request asks a member that is leaving to confirm that its instance has stopped.
+type Request struct{}
+
+// Done confirms that the sender, which is leaving, runs no instance and never
+// will again in this incarnation.
+type Done struct{}
+
+func (Request) singletonMessage() {}
+func (Done) singletonMessage()    {}
+
+// Phase is the state of a core.
+type Phase uint8
+
+// The phases.
+const (
+	Younger     Phase = iota // An older member is responsible, or nobody knows yet.
+	Becoming                 // The oldest but for members whose confirmation is awaited.
+	Oldest                   // The instance runs here.
+	HandingOver              // The instance was told to stop.
+	Ended                    // It stopped, and never starts here again.
+)
+
+// String returns the name of the phase.
+func (p Phase) String() string {
+	names := [...]string{"younger", "becoming", "oldest", "handing-over", "ended"}
+	if int(p) < len(names) {
+		return names[p]
+	}
+	return "none"
+}
+
+// Config configures a core.
+type Config struct {
+	// Role is the role that a candidate needs; empty for none.
+	Role string
+	// Service must run on a candidate; 0 for none.
+	Service machine.Service
+	// Retry is the time after which a request is repeated. Default 1 s.
+	Retry time.Duration
+	// Limit is the time after which a hand-over is reported as stuck. Default 10 s.
+	Limit time.Duration
+}
+
+// Send is a message to another core.
+type Send struct {
+	To      gossip.NodeID
+	Message Message
+}
+
+// Actions collects what a core wants done. The zero value is ready for use.
+type Actions struct {
+	// Start is the term under which to start the instance; zero for none.
+	Start Term
+	// Stop says that the instance must stop; [Core.InstanceStopped] answers.
+	Stop bool
+	// Send are messages to send, in order.
+	Send []Send
+	// Stuck are members whose hand-over takes longer than the limit; each is
+	// reported once.
+	Stuck []gossip.NodeID
+}
+
+// Core is the rule of this package for one instance. See the package comment.
+type Core struct {
+	cfg   Config
+	self  gossip.NodeID
+	state *gossip.State
+	phase Phase
+	term  Term
+	floor gossip.UpNumber
+
+	starts  uint64
+	known   map[gossip.NodeID]gossip.UpNumber // Candidates that were members, and are not fenced.
+	stopped map[gossip.NodeID]bool            // Members that have confirmed.
+	asked   map[gossip.NodeID]request         // Members that were asked.
+	askers  []gossip.NodeID                   // Members that wait for this one's confirmation.
+}
+
+// request is what became of asking one member.
+type request struct {
+	first, last machine.Instant
+	reported    bool
+}
+
+// New returns a core in the phase [Younger].
+func New(cfg Config) *Core {
+	if cfg.Retry <= 0 {
+		cfg.Retry = time.Second
+	}
+	if cfg.Limit <= 0 {
+		cfg.Limit = 10 * time.Second
+	}
+	return &Core{
+		cfg:     cfg,
+		known:   make(map[gossip.NodeID]gossip.UpNumber),
+		stopped: make(map[gossip.NodeID]bool),
+		asked:   make(map[gossip.NodeID]request),
+	}
+}
+
+// Phase returns the phase.
+func (c *Core) Phase() Phase { return c.phase }
+
+// Term returns the term of the last start here; zero if there was none.
+func (c *Core) Term() Term { return c.term }
+
+// SetFloor excludes candidates whose up-number is below floor. A term of such a
+// candidate would be refused by whoever obeyed one of floor; it can be the oldest
+// only if the service came to it after younger members had it. Floors only rise.
+func (c *Core) SetFloor(floor gossip.UpNumber) { c.floor = max(c.floor, floor) }
+
+// Update takes a new state.
+func (c *Core) Update(now machine.Instant, self gossip.NodeID, state *gossip.State, out *Actions) {
+	c.self, c.state = self, state
+	for _, m := range state.Members() {
+		if m.Node != self && c.candidate(m) {
+			c.known[m.Node] = m.UpNumber
+		}
+	}
+	c.evaluate(now, out)
+}
+
+// Fenced says that a removed member can be running nothing any more.
+func (c *Core) Fenced(now machine.Instant, node gossip.NodeID, out *Actions) {
+	delete(c.known, node)
+	delete(c.asked, node)
+	delete(c.stopped, node)
+	c.evaluate(now, out)
+}
+
+// Receive takes a message of another member's core.
+func (c *Core) Receive(now machine.Instant, from gossip.NodeID, m Message, out *Actions) {
+	switch m.(type) {
+	case Request:
+		if !slices.Contains(c.askers, from) {
+			c.askers = append(c.askers, from)
+		}
+	case Done:
+		c.stopped[from] = true
+	}
+	c.evaluate(now, out)
+}
+
+// InstanceStopped answers [Actions.Stop].
+func (c *Core) InstanceStopped(now machine.Instant, out *Actions) {
+	if c.phase == HandingOver {
+		c.phase = Ended
+		c.evaluate(now, out)
+	}
+}
+
+// Retire stops the instance although this member stays: it was started under a
+// term that others refuse. It starts again when the rule and the floor permit.
+func (c *Core) Retire(floor gossip.UpNumber) {
+	c.SetFloor(floor)
+	if c.phase == Oldest {
+		c.phase = Younger
+	}
+}
+
+// Tick repeats requests. It is called every Retry or more often.
+func (c *Core) Tick(now machine.Instant, out *Actions) { c.evaluate(now, out) }
+
+// candidate reports whether m can run, or have run, the instance.
+func (c *Core) candidate(m *gossip.Member) bool {
+	return m.UpNumber > 0 && m.UpNumber >= c.floor &&
+		(c.cfg.Role == "" || m.HasRole(c.cfg.Role)) &&
+		(c.cfg.Service == 0 || m.HasService(uint16(c.cfg.Service)))
+}
+
+func (c *Core) evaluate(now machine.Instant, out *Actions) {
+	if c.state == nil {
+		return
+	}
+	me := c.state.Member(c.self)
+	staying := me != nil && me.Status >= gossip.Up && me.Status < gossip.Leaving
+	switch {
+	case c.phase == Oldest && !staying:
+		c.phase = HandingOver
+		out.Stop = true
+	case c.phase <= Becoming && me != nil && me.Status >= gossip.Leaving:
+		c.phase = Ended
+	case c.phase <= Becoming && staying && c.candidate(me):
+		c.approach(now, me, out)
+	case c.phase == Becoming:
+		c.phase = Younger
+	}
+	if c.phase == Ended {
+		for _, to := range c.askers {
+			out.Send = append(out.Send, Send{To: to, Message: Done{}})
+		}
+		c.askers = c.askers[:0]
+	}
+}
+
+// approach starts the instance if the rule permits, or asks for what is missing.
+func (c *Core) approach(now machine.Instant, me *gossip.Member, out *Actions) {
+	older, waiting := c.older(me.UpNumber)
+	switch {
+	case older:
+		c.phase = Younger
+	case len(waiting) > 0:
+		c.phase = Becoming
+		for _, node := range waiting {
+			c.ask(now, node, out)
+		}
+	default:
+		c.starts++
+		c.phase, c.term = Oldest, Term{UpNumber: me.UpNumber, Start: c.starts}
+		out.Start = c.term
+	}
+}
+
+// older reports whether an older candidate stands in the way that can not be
+// asked: one that stays, is down, or is removed and not fenced. Otherwise waiting
+// are those that are leaving and have not confirmed.
+func (c *Core) older(up gossip.UpNumber) (blocked bool, waiting []gossip.NodeID) {
+	for node, n := range c.known {
+		if n >= up || n < c.floor {
+			continue
+		}
+		m := c.state.Member(node)
+		switch {
+		case m == nil || m.Status < gossip.Leaving || m.Status >= gossip.Down:
+			blocked = true
+		case !c.stopped[node]:
+			waiting = append(waiting, node)
+		}
+	}
+	slices.SortFunc(waiting, gossip.NodeID.Compare)
+	return blocked, waiting
+}
+
+func (c *Core) ask(now machine.Instant, node gossip.NodeID, out *Actions) {
+	r, again := c.asked[node]
+	if again && now.Sub(r.last) < c.cfg.Retry {
+		return
+	}
+	if !again {
+		r.first = now
+	}
+	r.last = now
+	if !r.reported && now.Sub(r.first) >= c.cfg.Limit {
+		r.reported = true
+		out.Stuck = append(out.Stuck, node)
+	}
+	c.asked[node] = r
+	out.Send = append(out.Send, Send{To: node, Message: Request{}})
+}
+
+// String describes the core in one line.
+func (c *Core) String() string {
+	return fmt.Sprintf("%s term %s floor %d known %d confirmed %d", c.phase, c.term, c.floor, len(c.known), len(c.stopped))
+}

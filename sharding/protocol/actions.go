@@ -1,0 +1,132 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/machine"
+)
+
+// Op says what an [Action] asks for.
+type Op uint8
+
+// The actions of a cell.
+const (
+	// OpTransmit: append Message to the lane to To, encoding Value first when
+	// Payload is nil. The message stays the cell's. When the lane is full or the
+	// peer unknown, the runtime calls [Shard.Unsent], and carries out no further
+	// OpTransmit of this outbox to that peer.
+	OpTransmit Op = iota + 1
+	// OpForward is OpTransmit for a message of another origin, which is passed
+	// on. The cell gives it up: an OpFree follows. When the lane is full it is
+	// lost here, and its origin sends it again.
+	OpForward
+	// OpFree: nothing of the cell refers to Message any more; the runtime reuses
+	// it. For a message of this origin with a correlation: it was put into a
+	// mailbox (the host acknowledged it), so the ask now waits for the reply. For
+	// a message that an entity of this node has processed: it is done with.
+	OpFree
+	// OpFail: Message, of this origin, failed with Code. The cell gives it up;
+	// no OpFree follows. An ask ends with the error, a tell is counted.
+	OpFail
+	// OpReset: the streams of the shard begin anew since its host is gone. All
+	// asks of this origin to this shard whose message was freed, and that have no
+	// reply yet, end with [ErrUnknownOutcome]. It comes before any message that
+	// is sent to the new home.
+	OpReset
+	// OpReply: send Reply to To, or complete the ask at once if To is this node.
+	OpReply
+	// OpAck: send Ack to To.
+	OpAck
+	// OpNeed: send Need to To.
+	OpNeed
+	// OpStart: create and start the instance of Entity, then call
+	// [Shard.Started].
+	OpStart
+	// OpRun: let Entity process [Entity.Message], then call [Shard.Done]. The
+	// runtime looks up the node's standing first, see [Shard.Postpone].
+	OpRun
+	// OpStop: stop the instance of Entity, then call [Shard.Stopped].
+	OpStop
+	// OpDrop: a message was dropped and freed that needs no error, because its
+	// sender knows or sends it again: Drop says why. For counting.
+	OpDrop
+	// OpRoom: the window has room again: callers that found it full may try anew.
+	OpRoom
+	// OpEvent: feed [FromShard] with Event to the node's [Control].
+	OpEvent
+	// OpWake: call [Shard.Tick] at or after At, once. Replaces an earlier wish.
+	OpWake
+)
+
+// Drop says why a message was dropped.
+type Drop uint8
+
+// The reasons for [OpDrop].
+const (
+	DropDuplicate Drop = iota + 1 // It was delivered before.
+	DropOldStream                 // Its stream ended with the host that died; the sender was told.
+	DropOverflow                  // A bounded buffer was full; the sender sends it again.
+	DropHops                      // It was passed on too often.
+	DropStopped                   // This node has stopped.
+)
+
+// String returns the name of the reason.
+func (d Drop) String() string {
+	switch d {
+	case DropDuplicate:
+		return "duplicate"
+	case DropOldStream:
+		return "old-stream"
+	case DropOverflow:
+		return "overflow"
+	case DropHops:
+		return "hops"
+	case DropStopped:
+		return "stopped"
+	default:
+		return "none"
+	}
+}
+
+// Action is one consequence of a call of a [Shard]. Which fields are set is
+// said at the values of [Op].
+type Action struct {
+	Op      Op
+	Code    Code
+	Drop    Drop
+	To      gossip.NodeID
+	Message *Message
+	Entity  *Entity
+	Reply   *Reply
+	Base    Epoch
+	Seq     uint64
+	At      machine.Instant
+	Event   ShardEvent
+}
+
+// Actions collects the actions of a call, in order. The zero value is ready for
+// use, and reused from call to call. Actions are carried out in order, by the
+// caller, before it lets go of the cell: a message in them may be freed by the
+// next call. None of them waits.
+type Actions struct{ list []Action }
+
+// List returns the actions since the last [Actions.Reset]; valid until then.
+func (a *Actions) List() []Action { return a.list }
+
+// Reset empties a and keeps its memory.
+func (a *Actions) Reset() {
+	clear(a.list)
+	a.list = a.list[:0]
+}
+
+func (a *Actions) add(x Action) { a.list = append(a.list, x) }
+
+func (a *Actions) message(op Op, m *Message) { a.list = append(a.list, Action{Op: op, Message: m}) }
+
+func (a *Actions) entity(op Op, e *Entity) { a.list = append(a.list, Action{Op: op, Entity: e}) }
+
+func (a *Actions) drop(m *Message, why Drop) {
+	a.list = append(a.list, Action{Op: OpDrop, Message: m, Drop: why})
+}

@@ -1,0 +1,133 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import "github.com/quorate/quorate/gossip"
+
+// ComponentName is the name of [Control] among the components of a node, and in
+// what it tells membership about its work.
+const ComponentName = "sharding"
+
+// AddKind is the command to run a kind on this node. A second one for the same
+// kind is ignored.
+type AddKind struct{ Kind KindConfig }
+
+// ToShard is an effect: apply Input to the cell of the shard by [Shard.Apply].
+// Effects of one shard keep their order.
+type ToShard struct {
+	Kind  string
+	Shard ShardID
+	Input ShardInput
+}
+
+// ToShards is an effect: apply Input to every cell of the kind; of every kind if
+// Kind is empty.
+type ToShards struct {
+	Kind  string
+	Input ShardInput
+}
+
+// FromShard is the input by which a cell speaks to [Control]; see [OpEvent].
+type FromShard struct {
+	Kind  string
+	Shard ShardID
+	Event ShardEvent
+}
+
+// HomesChanged is published by the coordinator's node and others when the home of
+// shards changed, for people and metrics.
+type HomesChanged struct {
+	Kind  string
+	Term  Term
+	Homes []Home
+}
+
+// KindRefused is published when the coordinator refused this node's region.
+type KindRefused struct{ Err *SettingsError }
+
+// CoordinatorStarted is published when this node becomes the coordinator of a
+// kind, and CoordinatorStopped when it ceases to be.
+type CoordinatorStarted struct {
+	Kind string
+	Term Term
+}
+
+// CoordinatorStopped is the counterpart of [CoordinatorStarted].
+type CoordinatorStopped struct {
+	Kind string
+	Term Term
+}
+
+// Violation is published when a state was seen that the protocol excludes, such
+// as two hosts of one shard. A counter of these must stay at 0.
+type Violation struct {
+	Kind   string
+	Shard  ShardID
+	Detail string
+}
+
+// ShardInput is what [Control] tells a cell: [SetRoute], [StartHosting],
+// [StopHosting], [ResumeHosting], [Suspend], [Unsuspend] or [Abandon].
+type ShardInput interface{ shardInput() }
+
+// SetRoute tells a cell where its shard lives. An epoch that is not above the
+// route's is ignored.
+type SetRoute struct {
+	Home  gossip.NodeID
+	Epoch Epoch
+	Base  Epoch
+}
+
+// StartHosting makes the cell the host.
+type StartHosting struct {
+	Epoch     Epoch
+	Base      Epoch
+	Positions []Position
+}
+
+// StopHosting makes the host let its mailboxes run out and stop its entities.
+// It answers by [ShardHalted].
+type StopHosting struct{ Epoch Epoch }
+
+// ResumeHosting takes [StopHosting] back, unless the shard has stopped.
+type ResumeHosting struct{ Epoch Epoch }
+
+// Suspend says that the node has no standing: no message begins, and no reply
+// leaves, until [Unsuspend].
+type Suspend struct{}
+
+// Unsuspend takes [Suspend] back.
+type Unsuspend struct{}
+
+// Abandon says that the node must stop at once: entities are stopped, nothing of
+// what they still answer leaves, and every message that waits fails.
+type Abandon struct{}
+
+func (SetRoute) shardInput()      {}
+func (StartHosting) shardInput()  {}
+func (StopHosting) shardInput()   {}
+func (ResumeHosting) shardInput() {}
+func (Suspend) shardInput()       {}
+func (Unsuspend) shardInput()     {}
+func (Abandon) shardInput()       {}
+
+// ShardEvent is what a cell tells [Control]: [Lookup] or [ShardHalted].
+type ShardEvent interface{ shardEvent() }
+
+// Lookup says that the cell needs a home, or a newer one than it knows.
+type Lookup struct {
+	// Above is the epoch that the home must exceed; zero if any will do.
+	Above Epoch
+}
+
+// ShardHalted says that all entities of the shard have stopped.
+type ShardHalted struct {
+	Epoch Epoch
+	Base  Epoch
+	// Positions are those of the streams of Base, sorted by origin.
+	Positions []Position
+}
+
+func (Lookup) shardEvent()      {}
+func (ShardHalted) shardEvent() {}

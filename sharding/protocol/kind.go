@@ -1,0 +1,138 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Limits of what the messages of this package may hold.
+const (
+	// MaxKindBytes is the longest name of a kind, in bytes.
+	MaxKindBytes = 128
+	// MaxEntityBytes is the longest id of an entity, in bytes.
+	MaxEntityBytes = 512
+	// MaxShards is the largest number of shards of a kind.
+	MaxShards = 65536
+	// MaxKinds bounds the kinds of which a node keeps a promise.
+	MaxKinds = 1024
+)
+
+// Settings are the settings of a kind that all nodes must have equal. They are
+// compared when a region registers.
+type Settings struct {
+	// Shards is the number of shards, from 1 to [MaxShards].
+	Shards uint32
+	// Hash names the function from ids to shards; [HashName].
+	Hash string
+	// Codec names the encoding of the messages.
+	Codec string
+	// Role is the role that a node needs to host the kind or to coordinate it;
+	// empty for none.
+	Role string
+}
+
+// Difference returns the first setting in which s, the coordinator's, and o, a
+// region's, differ; nil when there is none.
+func (s Settings) Difference(kind string, o Settings) *SettingsError {
+	for _, p := range [...][3]string{
+		{"number-of-shards", strconv.FormatUint(uint64(s.Shards), 10), strconv.FormatUint(uint64(o.Shards), 10)},
+		{"hash", s.Hash, o.Hash},
+		{"codec", s.Codec, o.Codec},
+		{"role", s.Role, o.Role},
+	} {
+		if p[1] != p[2] {
+			return &SettingsError{Kind: kind, Setting: p[0], Coordinator: p[1], Region: p[2]}
+		}
+	}
+	return nil
+}
+
+// validate returns the first fault of settings that came from elsewhere.
+func (s Settings) validate() error {
+	switch {
+	case s.Shards == 0 || s.Shards > MaxShards:
+		return fmt.Errorf("number of shards %d, want 1 to %d", s.Shards, MaxShards)
+	case len(s.Hash) > MaxKindBytes || len(s.Codec) > MaxKindBytes || len(s.Role) > MaxKindBytes:
+		return fmt.Errorf("a setting is longer than %d bytes", MaxKindBytes)
+	default:
+		return nil
+	}
+}
+
+// KindConfig is what a node is told about a kind of entity.
+type KindConfig struct {
+	// Name names the kind in the cluster; 1 to [MaxKindBytes] bytes.
+	Name string
+	// Settings must be equal on all nodes.
+	Settings Settings
+	// Proxy says that this node sends to the kind and hosts nothing of it.
+	Proxy bool
+	// MinRegions is how many regions must have registered before shards are
+	// allocated; 0 and 1 mean that the first suffices.
+	MinRegions int
+	// Capacity is the share of the shards that this region can bear, relative to
+	// the others. 0 counts as 1.
+	Capacity uint32
+	// Strategy names a strategy that must be asked by a [machine.Call] of the
+	// kind "allocation". Empty: the built-in least-shard, called directly.
+	Strategy string
+	// Timings are the times of the protocol. Zero fields have their defaults.
+	Timings Timings
+}
+
+// Timings are the times of the protocol of a kind. The zero value of a field
+// means its default.
+type Timings struct {
+	// Retry is the time after which a request without an answer is repeated, by
+	// regions and coordinators. Default 1 s.
+	Retry time.Duration
+	// Settle is how long after the registration of a region the shards that
+	// nobody asked for are allocated, if no other registers. Default 3 s.
+	Settle time.Duration
+	// Handoff is how long the home of a shard may take to stop it before the
+	// move is called off. Default 60 s.
+	Handoff time.Duration
+	// Call is how long the strategy may take. Default 5 s.
+	Call time.Duration
+	// HandOver is how long a coordinator that leaves may take to stop before this
+	// is reported; it is never passed over. Default 10 s.
+	HandOver time.Duration
+}
+
+func (t Timings) withDefaults() Timings {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	def(&t.Retry, time.Second)
+	def(&t.Settle, 3*time.Second)
+	def(&t.Handoff, time.Minute)
+	def(&t.Call, 5*time.Second)
+	def(&t.HandOver, 10*time.Second)
+	return t
+}
+
+// Validate returns all faults of the configuration, joined.
+func (c KindConfig) Validate() error {
+	var errs []error
+	if c.Name == "" || len(c.Name) > MaxKindBytes {
+		errs = append(errs, fmt.Errorf("kind %q: the name must have 1 to %d bytes", c.Name, MaxKindBytes))
+	}
+	if err := c.Settings.validate(); err != nil {
+		errs = append(errs, fmt.Errorf("kind %q: %w", c.Name, err))
+	}
+	if c.MinRegions < 0 {
+		errs = append(errs, fmt.Errorf("kind %q: min regions %d is negative", c.Name, c.MinRegions))
+	}
+	t := c.Timings
+	if t.Retry < 0 || t.Settle < 0 || t.Handoff < 0 || t.Call < 0 || t.HandOver < 0 {
+		errs = append(errs, fmt.Errorf("kind %q: a time is negative", c.Name))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,192 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/machine"
+)
+
+// MaxHops is how often a message may be passed on. Route epochs only rise on the
+// way, so that there are no loops; the bound is for nodes that do not obey.
+const MaxHops = 32
+
+// Message is one message to an entity, on its whole way. It is pooled by the
+// runtime; who owns it is said at each method of [Shard]. The fields are written
+// before it is handed over, except those that the cell of the origin assigns.
+type Message struct {
+	// Kind and Shard address the cell. They are the runtime's business.
+	Kind  string
+	Shard ShardID
+	// Entity is the id of the entity.
+	Entity string
+
+	// Origin is the node whose cell accepted the message. [Shard.Accept] sets it.
+	Origin gossip.NodeID
+	// Base names the stream, together with Origin and Shard: the epoch at which
+	// the streams of the shard last began anew. Assigned by the origin's cell.
+	Base Epoch
+	// Seq is the place in the stream, from 1; 0 for a local message that needs
+	// none. Assigned by the origin's cell.
+	Seq uint64
+	// Route is the epoch of the map entry by which the message was sent last. It
+	// is a hint for routing and never a reason to refuse. Assigned by cells.
+	Route Epoch
+	// Hops counts how often the message was passed on.
+	Hops uint8
+
+	// Correlation names the ask that waits for the reply, unique in its origin's
+	// process. 0: nobody waits.
+	Correlation uint64
+	// Deadline is when the asker stops waiting, by the clock of this process. It
+	// crosses the wire as the time that remains. 0: none.
+	Deadline machine.Instant
+	// Trace is the trace context, opaque.
+	Trace []byte
+	// Codec numbers the encoding of Payload, Flags are the runtime's.
+	Codec uint16
+	Flags uint32
+
+	// Payload is the encoded message. It may be nil on the node of the origin,
+	// where Value suffices until the message is transmitted.
+	Payload []byte
+	// Value is the message as the sender passed it or the runtime decoded it. It
+	// must not be modified any more.
+	Value any
+	// Size is what the message counts in bounded buffers, in bytes. The runtime
+	// sets it when Payload is nil; otherwise 0 means that it is computed.
+	Size int
+
+	next *Message // The next in the one list that the message is in.
+	sends uint32  // How often it was handed to a lane.
+}
+
+// messageOverhead is what a message counts in bounded buffers beyond its parts.
+const messageOverhead = 128
+
+// cost is what the message counts in bounded buffers.
+func (m *Message) cost() int {
+	if m.Size > 0 {
+		return m.Size + messageOverhead
+	}
+	return len(m.Payload) + len(m.Entity) + len(m.Trace) + messageOverhead
+}
+
+// Expired reports whether nobody waits for the message any more.
+func (m *Message) Expired(now machine.Instant) bool {
+	return m.Deadline != 0 && now > m.Deadline
+}
+
+// Reset makes m ready for reuse. The buffers are dropped, since others may
+// still hold them.
+func (m *Message) Reset() { *m = Message{} }
+
+// Reply answers a message. It goes straight to the origin's node, not along the
+// stream. With Correlation 0 it reports a Tell that was refused, for counting.
+type Reply struct {
+	// Kind and Shard are those of the message.
+	Kind  string
+	Shard ShardID
+	// Correlation is that of the message.
+	Correlation uint64
+	// Code is the error, [CodeOK] when there is none.
+	Code Code
+	// Detail explains the error to people.
+	Detail string
+	// Codec, Flags, Payload, Value: as in [Message]. The runtime sets them.
+	Codec   uint16
+	Flags   uint32
+	Payload []byte
+	Value   any
+}
+
+// Ack says that all messages of a stream up to Seq were put into mailboxes, or
+// refused by a [Reply]. It goes to the stream's origin.
+type Ack struct {
+	Kind  string
+	Shard ShardID
+	Base  Epoch
+	Seq   uint64
+}
+
+// Need says that the host of a shard misses messages of a stream from Seq on.
+// It goes to the stream's origin, which sends them again.
+type Need struct {
+	Kind  string
+	Shard ShardID
+	Base  Epoch
+	Seq   uint64
+}
+
+// Position is how far a stream was delivered. The positions of all streams of a
+// shard travel with it from home to home.
+type Position struct {
+	// Origin names the stream, together with the shard and its base epoch.
+	Origin gossip.NodeID
+	// Seq is the last message that was delivered.
+	Seq uint64
+}
+
+// queue is a list of messages through their next field. The zero value is empty.
+type queue struct {
+	head, tail *Message
+	n, bytes   int
+}
+
+func (q *queue) push(m *Message) {
+	m.next = nil
+	if q.tail == nil {
+		q.head = m
+	} else {
+		q.tail.next = m
+	}
+	q.tail = m
+	q.n++
+	q.bytes += m.cost()
+}
+
+func (q *queue) pop() *Message {
+	m := q.head
+	if m == nil {
+		return nil
+	}
+	if q.head = m.next; q.head == nil {
+		q.tail = nil
+	}
+	m.next = nil
+	q.n--
+	q.bytes -= m.cost()
+	return m
+}
+
+// pushFront puts m before all others.
+func (q *queue) pushFront(m *Message) {
+	m.next = q.head
+	if q.head == nil {
+		q.tail = m
+	}
+	q.head = m
+	q.n++
+	q.bytes += m.cost()
+}
+
+// insert keeps the queue sorted by sequence number. It reports whether m was
+// inserted: a message with an equal number is there already otherwise.
+func (q *queue) insert(m *Message) bool {
+	if q.tail == nil || q.tail.Seq < m.Seq {
+		q.push(m)
+		return true
+	}
+	at := &q.head
+	for (*at).Seq < m.Seq {
+		at = &(*at).next
+	}
+	if (*at).Seq == m.Seq {
+		return false
+	}
+	m.next, *at = *at, m
+	q.n++
+	q.bytes += m.cost()
+	return true
+}

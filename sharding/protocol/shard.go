@@ -1,0 +1,528 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/machine"
+)
+
+// ShardConfig configures a cell. Zero fields have their defaults.
+type ShardConfig struct {
+	Kind  string
+	Shard ShardID
+	// Self is this node.
+	Self gossip.NodeID
+	// WindowBytes bounds what is accepted and not acknowledged. One message
+	// always fits. Default 256 KiB.
+	WindowBytes int
+	// TransitBytes bounds what waits here for a newer map or a missing message,
+	// for each origin and for the shard. Default 256 KiB.
+	TransitBytes int
+	// Mailbox bounds the messages that wait for one entity. Default 1000.
+	Mailbox int
+	// Resend is the time without an acknowledgement after which the window is
+	// transmitted again; it doubles up to eight times. Default 2 s.
+	Resend time.Duration
+	// BackoffMin and BackoffMax bound the time for which an entity that could not
+	// be started fails its messages at once; it doubles from one to the other.
+	// Default 1 s and 30 s.
+	BackoffMin, BackoffMax time.Duration
+}
+
+func (c ShardConfig) withDefaults() ShardConfig {
+	for _, d := range []struct {
+		at  *int
+		def int
+	}{{&c.WindowBytes, 256 << 10}, {&c.TransitBytes, 256 << 10}, {&c.Mailbox, 1000}} {
+		if *d.at <= 0 {
+			*d.at = d.def
+		}
+	}
+	for _, d := range []struct {
+		at  *time.Duration
+		def time.Duration
+	}{{&c.Resend, 2 * time.Second}, {&c.BackoffMin, time.Second}, {&c.BackoffMax, 30 * time.Second}} {
+		if *d.at <= 0 {
+			*d.at = d.def
+		}
+	}
+	return c
+}
+
+// hosting says what a cell is to its shard.
+type hosting uint8
+
+const (
+	hostNone     hosting = iota // Another node hosts it, or nobody, or who does is not known.
+	hostServing                 // This node hosts it.
+	hostStopping                // This node hosts it and lets the mailboxes run out.
+)
+
+// Shard is the cell of one shard on one node: everything that this node knows
+// and does about the shard. It is single-threaded: the runtime guards it by a
+// mutex and carries out the actions of each call before it lets go, the
+// simulation needs no lock. Methods do not block and do not keep out.
+//
+// Invariants, which hold between calls:
+//
+//	S1  the window holds messages with consecutive numbers of the stream of base;
+//	S2  a stream's last is the number of messages of it that were delivered here
+//	    or at earlier homes since base;
+//	S3  at most one message of an entity is being processed;
+//	S4  when the cell does not host, no entity exists.
+type Shard struct {
+	cfg ShardConfig
+
+	route     SetRoute // The highest epoch known.
+	base      Epoch    // The base epoch of all streams.
+	state     hosting
+	epoch     Epoch // The epoch of the home, while hosting.
+	suspended bool
+	abandoned bool
+
+	// The origin's side.
+	window   queue
+	cursor   *Message // The first of the window that is to be transmitted.
+	next     uint64   // The number of the last message accepted.
+	blocked  bool     // The lane to the home is full or broken.
+	full     bool     // Somebody found the window full.
+	asked    bool     // A lookup is under way.
+	askedFor Epoch
+	progress machine.Instant // When the window last moved.
+	patience uint8           // How often the window was resent without progress.
+	waking   bool            // OpWake was asked for.
+
+	// The host's side.
+	streams   map[gossip.NodeID]*stream
+	lastUsed  *stream // The stream of the last message, since frames come in runs.
+	dirty     []*stream
+	transit   queue
+	entities  map[string]*Entity
+	first     *Entity // All entities in the order of creation.
+	last      *Entity
+	alive     int  // Entities with an instance, also one that starts or stops.
+	postponed bool // Something waits for the clock to show standing again.
+}
+
+// stream is the host's side of one inbound stream.
+type stream struct {
+	origin  gossip.NodeID
+	last    uint64 // Delivered up to here.
+	needed  uint64 // The number that was last asked for.
+	waiting queue  // What came ahead of its turn.
+	dirty   bool   // An acknowledgement is due.
+}
+
+// NewShard returns a cell that knows nothing yet.
+func NewShard(cfg ShardConfig) *Shard { return &Shard{cfg: cfg.withDefaults()} }
+
+// Admission says what became of a message given to [Shard.Accept].
+type Admission uint8
+
+// The admissions.
+const (
+	// Accepted: the cell owns the message.
+	Accepted Admission = iota
+	// WindowFull: the caller still owns it, and tries again after [OpRoom].
+	WindowFull
+	// MailboxFull: the caller still owns it; it fails with [ErrOverloaded].
+	MailboxFull
+	// EntityFailing: the caller still owns it; it fails with [ErrEntityFailed].
+	EntityFailing
+	// Ended: the caller still owns it; it fails with [ErrNotDelivered], since
+	// this node has stopped.
+	Ended
+)
+
+// Code returns the error of an admission that failed for good.
+func (a Admission) Code() Code {
+	switch a {
+	case MailboxFull:
+		return CodeOverloaded
+	case EntityFailing:
+		return CodeEntityFailed
+	case Ended:
+		return CodeNotDelivered
+	default:
+		return CodeOK
+	}
+}
+
+// Accept takes a message whose origin is this node. If it is [Accepted], the
+// cell owns the message until OpFree or OpFail; else the caller does. A message
+// to a shard that this node hosts goes straight to the mailbox when nothing of
+// the cell's own stream is outstanding, and never gets a number.
+func (s *Shard) Accept(now machine.Instant, m *Message, out *Actions) Admission {
+	if s.abandoned {
+		return Ended
+	}
+	m.Origin = s.cfg.Self
+	if s.state == hostServing && s.window.n == 0 {
+		m.Seq = 0
+		return admission(s.enqueue(now, m, out))
+	}
+	if s.window.n > 0 && s.window.bytes+m.cost() > s.cfg.WindowBytes {
+		s.full = true
+		return WindowFull
+	}
+	if s.window.n == 0 {
+		s.progress, s.patience = now, 0
+	}
+	s.next++
+	m.Seq, m.Base, m.sends = s.next, s.base, 0
+	s.window.push(m)
+	if s.cursor == nil {
+		s.cursor = m
+	}
+	s.pump(now, out)
+	return Accepted
+}
+
+func admission(c Code) Admission {
+	switch c {
+	case CodeOverloaded:
+		return MailboxFull
+	case CodeEntityFailed:
+		return EntityFailing
+	default:
+		return Accepted
+	}
+}
+
+// pump transmits what the window holds from the cursor on, if it can.
+func (s *Shard) pump(now machine.Instant, out *Actions) {
+	if s.cursor == nil {
+		return
+	}
+	switch {
+	case s.state == hostServing:
+		s.pumpLocal(now, out)
+		return
+	case s.route.Home == gossip.NodeID{}:
+		s.lookup(Epoch{}, out)
+		s.wake(now, out)
+		return
+	case s.route.Home == s.cfg.Self:
+		// Either the mailboxes run out, and the next home is not known yet, or
+		// the order to host is still on its way.
+		s.lookup(s.route.Epoch, out)
+		s.wake(now, out)
+		return
+	case s.blocked:
+		s.wake(now, out)
+		return
+	}
+	for m := s.cursor; m != nil; m = m.next {
+		m.Route, m.Base = s.route.Epoch, s.base
+		m.sends++
+		out.add(Action{Op: OpTransmit, To: s.route.Home, Message: m})
+	}
+	s.cursor = nil
+	s.wake(now, out)
+}
+
+// pumpLocal delivers the window to this node itself, by the rule that holds for
+// every stream: what an earlier home delivered is not delivered again.
+func (s *Shard) pumpLocal(now machine.Instant, out *Actions) {
+	in := s.stream(s.cfg.Self)
+	s.cursor = nil
+	for m := s.window.pop(); m != nil; m = s.window.pop() {
+		if m.Seq <= in.last {
+			out.message(OpFree, m)
+			continue
+		}
+		in.last = m.Seq
+		if code := s.enqueue(now, m, out); code != CodeOK {
+			out.add(Action{Op: OpFail, Message: m, Code: code})
+		}
+	}
+	s.room(now, out)
+}
+
+// Unsent says that m, of an OpTransmit, could not be appended to its lane, and
+// that none that followed it in the same outbox was. They are transmitted by the
+// next [Shard.Flush] or [Shard.Tick].
+func (s *Shard) Unsent(m *Message) {
+	for x := m; x != nil; x = x.next {
+		x.sends--
+	}
+	s.cursor, s.blocked = m, true
+}
+
+// Flush says that the lane to node has room, or that the connection is up again.
+func (s *Shard) Flush(now machine.Instant, node gossip.NodeID, out *Actions) {
+	if s.route.Home == node {
+		s.blocked = false
+		s.pump(now, out)
+	}
+}
+
+// Broken says that the connection to node broke: what was not acknowledged may
+// be lost, and is transmitted again by the next [Shard.Flush] or [Shard.Tick].
+func (s *Shard) Broken(node gossip.NodeID) {
+	if s.route.Home == node && s.state == hostNone {
+		s.cursor, s.blocked = s.window.head, true
+	}
+}
+
+// Acked takes an acknowledgement. One of another base is ignored.
+func (s *Shard) Acked(now machine.Instant, a Ack, out *Actions) {
+	if a.Base != s.base || a.Seq > s.next {
+		return
+	}
+	moved := false
+	for s.window.head != nil && s.window.head.Seq <= a.Seq {
+		if s.cursor == s.window.head {
+			s.cursor = s.cursor.next
+		}
+		out.message(OpFree, s.window.pop())
+		moved = true
+	}
+	if moved {
+		s.room(now, out)
+	}
+}
+
+// room notes that the window moved.
+func (s *Shard) room(now machine.Instant, out *Actions) {
+	s.progress, s.patience = now, 0
+	if s.full && s.window.bytes <= s.cfg.WindowBytes/2 {
+		s.full = false
+		out.add(Action{Op: OpRoom})
+	}
+}
+
+// Needed takes a host's request to transmit a stream again from n.Seq on.
+func (s *Shard) Needed(now machine.Instant, n Need, out *Actions) {
+	if n.Base != s.base || n.Seq == 0 {
+		return
+	}
+	s.Acked(now, Ack{Base: n.Base, Seq: n.Seq - 1}, out)
+	s.cursor = s.window.head
+	s.pump(now, out)
+}
+
+// lookup asks for a home above an epoch, once until the answer.
+func (s *Shard) lookup(above Epoch, out *Actions) {
+	if s.asked && !s.askedFor.Less(above) {
+		return
+	}
+	s.asked, s.askedFor = true, above
+	out.add(Action{Op: OpEvent, Event: Lookup{Above: above}})
+}
+
+// wake asks for a Tick while something waits.
+func (s *Shard) wake(now machine.Instant, out *Actions) {
+	if s.waking {
+		return
+	}
+	s.waking = true
+	out.add(Action{Op: OpWake, At: now.Add(s.cfg.Resend)})
+}
+
+// Tick repeats what went unanswered. The runtime calls it as asked by [OpWake];
+// calling it more often does no harm.
+func (s *Shard) Tick(now machine.Instant, out *Actions) {
+	s.waking = false
+	if s.postponed && !s.suspended {
+		s.postponed = false
+		s.restart(now, out)
+	}
+	if s.window.n == 0 && s.transit.n == 0 {
+		return
+	}
+	s.asked = false
+	if s.transit.n > 0 {
+		s.retransit(now, out)
+	}
+	if s.window.n > 0 && now.Sub(s.progress) >= s.cfg.Resend<<min(s.patience, 3) {
+		s.progress = now
+		s.patience++
+		s.blocked = false
+		s.cursor = s.window.head
+	}
+	s.pump(now, out)
+	s.wake(now, out)
+}
+
+// Deliver takes a message from another node, and owns it from now on.
+func (s *Shard) Deliver(now machine.Instant, m *Message, out *Actions) {
+	switch c := m.Base.Compare(s.base); {
+	case s.abandoned:
+		out.drop(m, DropStopped)
+	case c < 0:
+		out.drop(m, DropOldStream)
+	case c == 0 && s.state == hostServing:
+		s.receive(now, m, out)
+	case c == 0 && s.state == hostNone && s.passable(m):
+		s.forward(m, out)
+	default:
+		s.keep(now, m, out)
+	}
+}
+
+// passable reports whether the own map knows better than the one by which m came.
+func (s *Shard) passable(m *Message) bool {
+	return s.route.Home != s.cfg.Self && s.route.Home != gossip.NodeID{} && m.Route.Less(s.route.Epoch)
+}
+
+// forward passes m on.
+func (s *Shard) forward(m *Message, out *Actions) {
+	if m.Hops >= MaxHops {
+		out.drop(m, DropHops)
+		return
+	}
+	m.Hops++
+	m.Route = s.route.Epoch
+	out.add(Action{Op: OpForward, To: s.route.Home, Message: m})
+	out.message(OpFree, m)
+}
+
+// keep lets m wait for a newer map, or for the shard's next home.
+func (s *Shard) keep(now machine.Instant, m *Message, out *Actions) {
+	if s.transit.n > 0 && s.transit.bytes+m.cost() > s.cfg.TransitBytes {
+		out.drop(m, DropOverflow)
+		return
+	}
+	s.transit.push(m)
+	s.lookup(maxEpoch(m.Route, s.route.Epoch), out)
+	s.wake(now, out)
+}
+
+func maxEpoch(a, b Epoch) Epoch {
+	if a.Less(b) {
+		return b
+	}
+	return a
+}
+
+// retransit looks at everything that waits as if it had just come.
+func (s *Shard) retransit(now machine.Instant, out *Actions) {
+	waiting := s.transit
+	s.transit = queue{}
+	for m := waiting.pop(); m != nil; m = waiting.pop() {
+		s.Deliver(now, m, out)
+	}
+}
+
+// stream returns the inbound stream of an origin.
+func (s *Shard) stream(origin gossip.NodeID) *stream {
+	if s.lastUsed != nil && s.lastUsed.origin == origin {
+		return s.lastUsed
+	}
+	in := s.streams[origin]
+	if in == nil {
+		in = &stream{origin: origin}
+		if s.streams == nil {
+			s.streams = make(map[gossip.NodeID]*stream)
+		}
+		s.streams[origin] = in
+	}
+	s.lastUsed = in
+	return in
+}
+
+// receive delivers by sequence number: each once, in order.
+func (s *Shard) receive(now machine.Instant, m *Message, out *Actions) {
+	in := s.stream(m.Origin)
+	switch {
+	case m.Seq <= in.last:
+		s.soil(in)
+		out.drop(m, DropDuplicate)
+	case m.Seq == in.last+1:
+		s.admit(now, in, m, out)
+		for in.waiting.head != nil && in.waiting.head.Seq == in.last+1 {
+			s.admit(now, in, in.waiting.pop(), out)
+		}
+	default:
+		s.early(in, m, out)
+	}
+}
+
+// admit delivers the next message of a stream, or refuses it to its sender.
+func (s *Shard) admit(now machine.Instant, in *stream, m *Message, out *Actions) {
+	in.last = m.Seq
+	s.soil(in)
+	if code := s.enqueue(now, m, out); code != CodeOK {
+		s.refuse(m, code, out)
+	}
+}
+
+// early keeps a message that came ahead of its turn, and asks for what is missing.
+func (s *Shard) early(in *stream, m *Message, out *Actions) {
+	if in.waiting.n > 0 && in.waiting.bytes+m.cost() > s.cfg.TransitBytes {
+		out.drop(m, DropOverflow)
+	} else if !in.waiting.insert(m) {
+		out.drop(m, DropDuplicate)
+	}
+	if in.needed != in.last+1 {
+		in.needed = in.last + 1
+		out.add(Action{Op: OpNeed, To: in.origin, Base: s.base, Seq: in.needed})
+	}
+}
+
+func (s *Shard) soil(in *stream) {
+	if !in.dirty {
+		in.dirty = true
+		s.dirty = append(s.dirty, in)
+	}
+}
+
+// Acks appends the acknowledgements that are due. The runtime calls it once for
+// each cell that a frame of the lane touched, after the frame.
+func (s *Shard) Acks(out *Actions) {
+	for _, in := range s.dirty {
+		in.dirty = false
+		out.add(Action{Op: OpAck, To: in.origin, Base: s.base, Seq: in.last})
+	}
+	s.dirty = s.dirty[:0]
+}
+
+// refuse answers a message that no entity will process, and frees it.
+func (s *Shard) refuse(m *Message, code Code, out *Actions) {
+	s.reply(m.Origin, &Reply{Correlation: m.Correlation, Code: code}, out)
+	out.message(OpFree, m)
+}
+
+func (s *Shard) reply(to gossip.NodeID, r *Reply, out *Actions) {
+	if s.abandoned {
+		return
+	}
+	r.Kind, r.Shard = s.cfg.Kind, s.cfg.Shard
+	out.add(Action{Op: OpReply, To: to, Reply: r})
+}
+
+// Info is a snapshot of a cell, for explanations and metrics.
+type Info struct {
+	Home              gossip.NodeID // None if not known.
+	Epoch             Epoch         // Of the home.
+	Hosting, Stopping bool
+	Suspended         bool
+	Blocked           bool // The lane to the home is full or broken.
+	Window, Transit   int  // Messages that wait.
+	Entities          int  // Entities with a record.
+}
+
+// Info returns a snapshot.
+func (s *Shard) Info() Info {
+	return Info{
+		Home: s.route.Home, Epoch: s.route.Epoch, Hosting: s.state != hostNone, Stopping: s.state == hostStopping,
+		Suspended: s.suspended, Blocked: s.blocked, Window: s.window.n, Transit: s.transit.n, Entities: len(s.entities),
+	}
+}
+
+// Local reports whether Accept would put a message straight into a mailbox, so
+// that it needs no encoding.
+func (s *Shard) Local() bool { return s.state == hostServing && s.window.n == 0 }
+
+// String describes the cell in one line, always in the same order.
+func (s *Shard) String() string {
+	i := s.Info()
+	return fmt.Sprintf("shard %d home %s epoch %s hosting %t stopping %t window %d transit %d entities %d",
+		s.cfg.Shard, i.Home, i.Epoch, i.Hosting, i.Stopping, i.Window, i.Transit, i.Entities)
+}
