@@ -52,7 +52,7 @@ func (s *spoilt) Available(at time.Time) bool {
 	case "questions count":
 		return silence < limit+time.Duration(s.asked)*time.Millisecond
 	case "origin matters":
-		return s.Deadline.Available(at) && silence < limit-time.Duration(at.Unix()/3600%2)*time.Second
+		return s.Deadline.Available(at) && silence < limit-time.Duration(at.Unix()%2)*time.Second
 	}
 	return s.Deadline.Available(at)
 }
