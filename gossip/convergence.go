@@ -1,0 +1,181 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gossip
+
+import (
+	"slices"
+	"strings"
+)
+
+// Blockers is why a state has not converged. The zero Blockers blocks
+// nothing.
+type Blockers struct {
+	NotMember   bool     // Self is not a member of the state.
+	Unstamped   bool     // [State.Restamp] is due.
+	Unseen      []NodeID // Members that have not seen the state, sorted.
+	Unreachable []NodeID // Members that nobody has declared dead or gone yet, sorted.
+}
+
+// IsZero reports whether nothing blocks.
+func (b Blockers) IsZero() bool {
+	return !b.NotMember && !b.Unstamped && len(b.Unseen) == 0 && len(b.Unreachable) == 0
+}
+
+// String says in words what blocks, "" if nothing does.
+func (b Blockers) String() string {
+	var parts []string
+	if b.NotMember {
+		parts = append(parts, "this node is not a member")
+	}
+	if b.Unstamped {
+		parts = append(parts, "edits of a removed node are not stamped again yet")
+	}
+	if len(b.Unseen) > 0 {
+		parts = append(parts, "not seen by "+joinNodes(b.Unseen))
+	}
+	if len(b.Unreachable) > 0 {
+		parts = append(parts, "unreachable "+joinNodes(b.Unreachable))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// joinNodes lists nodes for people; of many it names the first few.
+func joinNodes(nodes []NodeID) string {
+	const shown = 10
+	var b []byte
+	for i, n := range nodes[:min(len(nodes), shown)] {
+		if i > 0 {
+			b = append(b, ", "...)
+		}
+		b = n.append(b)
+	}
+	if len(nodes) > shown {
+		b = append(b, ", ..."...)
+	}
+	return string(b)
+}
+
+// Convergence reports whether every member of self's zone that takes part has
+// seen s, so that a decision of the leader rests on what all know:
+//
+//   - Every member of the zone that is unreachable is Down or Exiting. Self,
+//     and what observers that are Down or in another zone say, does not count.
+//   - Every member of the zone that is Up, Preparing, Ready or Leaving has
+//     seen s. While the zone has no such member, every member of any zone
+//     that is Joining to Leaving must have: so that the first up-number is
+//     given once.
+//
+// Members for which confirmed is true have told self that they have finished
+// and are not waited for. A nil confirmed confirms nobody.
+func (s *State) Convergence(self NodeID, confirmed func(NodeID) bool) (bool, Blockers) {
+	me := s.Member(self)
+	if me == nil {
+		return false, Blockers{NotMember: true}
+	}
+	blockers := Blockers{Unstamped: !s.orphans.isZero()}
+	excused := func(id NodeID) bool { return confirmed != nil && confirmed(id) }
+	marked := s.unreachable(s.countsIn(me.Zone))
+	first := s.isFirst(me.Zone)
+	for i, m := range s.members {
+		if marked.has(i) && m.Zone == me.Zone && m.Status != Down && m.Status != Exiting &&
+			m.Node != self && !excused(m.Node) {
+			blockers.Unreachable = append(blockers.Unreachable, m.Node)
+		}
+		mustSee := m.Zone == me.Zone && m.Status.leads() || first && m.Status <= Leaving
+		if mustSee && !s.seen.has(i) && !excused(m.Node) {
+			blockers.Unseen = append(blockers.Unseen, m.Node)
+		}
+	}
+	return blockers.IsZero(), blockers
+}
+
+// isFirst reports whether a zone has no member yet that takes part.
+func (s *State) isFirst(zone string) bool {
+	return !slices.ContainsFunc(s.members, func(m *Member) bool { return m.Zone == zone && m.Status.leads() })
+}
+
+// countsIn is [State.counts] restricted to the observers of one zone.
+func (s *State) countsIn(zone string) func(NodeID) bool {
+	return func(observer NodeID) bool {
+		m := s.Member(observer)
+		return m != nil && m.Status != Down && m.Zone == zone
+	}
+}
+
+// Leader returns who leads the zone of self, as self sees it: the first
+// member in the order of node ids that is Up, Preparing, Ready or Leaving and
+// reachable; if there is none, the first of those that are WeaklyUp, then
+// Joining, then Exiting. Self counts as reachable. It is zero if self is not
+// a member, or is Down and alone.
+//
+// Each side of a partition has a leader of its own; only under convergence is
+// it the only one.
+func (s *State) Leader(self NodeID) NodeID {
+	me := s.Member(self)
+	if me == nil {
+		return NodeID{}
+	}
+	marked := s.unreachable(s.countsIn(me.Zone))
+	var best *Member
+	for i, m := range s.members {
+		if m.Zone != me.Zone || m.Status == Down || marked.has(i) && m.Node != self {
+			continue
+		}
+		if m.Status.leads() {
+			return m.Node
+		}
+		if best == nil || rank(m.Status) < rank(best.Status) {
+			best = m
+		}
+	}
+	if best == nil {
+		return NodeID{}
+	}
+	return best.Node
+}
+
+// rank orders the statuses by how fit for leading a member is while no member
+// takes part.
+func rank(st Status) int {
+	switch st {
+	case WeaklyUp:
+		return 1
+	case Joining:
+		return 2
+	case Exiting:
+		return 3
+	default:
+		return 0
+	}
+}
+
+// ByAge returns the members with a role that have been Up, the oldest first.
+// The role "" is everybody's. Members that are Leaving, Exiting or Down are
+// included.
+func (s *State) ByAge(role string) []*Member {
+	var old []*Member
+	for _, m := range s.members {
+		if m.UpNumber > 0 && m.HasRole(role) {
+			old = append(old, m)
+		}
+	}
+	slices.SortFunc(old, compareAge)
+	return old
+}
+
+// Oldest returns the oldest member with a role for which ok is true, nil if
+// there is none. Only members that have been Up are asked about; a nil ok
+// accepts all.
+func (s *State) Oldest(role string, ok func(*Member) bool) *Member {
+	var oldest *Member
+	for _, m := range s.members {
+		if m.UpNumber == 0 || !m.HasRole(role) || oldest != nil && oldest.OlderThan(m) {
+			continue
+		}
+		if ok == nil || ok(m) {
+			oldest = m
+		}
+	}
+	return oldest
+}

@@ -1,0 +1,299 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gossip
+
+import "slices"
+
+// Registers is the part of a state that stands under [KeyRegisters].
+type Registers struct {
+	LastUpNumber UpNumber
+	PrunedBefore int64 // Unix milliseconds, 0: nothing pruned.
+	Downing      DowningRegister
+}
+
+// Delta is the difference that takes a receiver from one clock to another:
+// the edits between them, each with the records that it touched, and the
+// present value of each of those records. Applied to a state that covers
+// From it has the effect of merging the sender's whole state. It is a plain
+// value: immutable by contract, and not valid before [Delta.Validate] says so
+// when it comes from outside.
+type Delta struct {
+	Cluster ClusterID
+	Full    bool     // The whole state: every receiver covers it. From is empty.
+	From    ClockRef // What the receiver must have.
+	Clock   ClockRef // The sender's clock. Base is the hash of the clock From, or 0.
+	Version Hash     // Of the sender's state, as in [Digest].
+	Seen    []NodeID // Who has seen the sender's state, sorted.
+
+	Edits      []Edited // Sorted. Empty if Full.
+	Members    []*Member
+	Tombstones []Tombstone
+	Observers  []*ObserverRows
+	Config     *Config    // Nil: not touched.
+	Registers  *Registers // Nil: not touched.
+}
+
+// Delta returns what a node with the given clock lacks of s. If s does not
+// remember every edit in between, that is the whole state.
+func (s *State) Delta(theirs VectorClock) Delta {
+	return s.delta(theirs, ClockRef{Entries: theirs.diff(VectorClock{})})
+}
+
+// DeltaTo returns what the node that sent d lacks of s. If s cannot tell,
+// that is the whole state.
+func (s *State) DeltaTo(d Digest) Delta {
+	theirs, ok := s.resolve(d.Clock)
+	if !ok || (d.Version != s.versionHash() && s.compareLive(theirs, d.Clock.Entries) == Same) {
+		return s.full()
+	}
+	return s.delta(theirs, d.Clock)
+}
+
+func (s *State) delta(theirs VectorClock, from ClockRef) Delta {
+	edits, ok := s.history.keys(s.missingFrom(theirs))
+	if !ok || !s.orphans.isZero() {
+		return s.full()
+	}
+	d := Delta{
+		Cluster: s.cluster, From: from, Version: s.versionHash(), Seen: s.SeenBy(), Edits: edits,
+		Clock: ClockRef{Base: theirs.Hash(), Entries: s.clock.diff(theirs)},
+	}
+	var keys []Key
+	for _, e := range edits {
+		keys = append(keys, e.Keys...)
+	}
+	// The receiver may have missed a removal whose own edit is of a node that
+	// was removed as well. Its clock shows that: it still counts the node.
+	for _, t := range s.tombs {
+		if theirs.Get(t.Node) > 0 {
+			keys = append(keys, Key{Kind: KeyMember, Node: t.Node})
+		}
+	}
+	for _, key := range sortedKeys(keys) {
+		d.take(s, key)
+	}
+	return d
+}
+
+// missingFrom returns the edits that s holds and a node with the given clock
+// does not. A removed node that the clock still counts is included up to the
+// last edit that its tombstone covers.
+func (s *State) missingFrom(theirs VectorClock) []span {
+	var spans []span
+	zipClocks(s.clock, theirs, func(node *NodeID, mine, other uint64) bool {
+		if mine == 0 {
+			if i, removed := findTombstone(s.tombs, *node); removed {
+				mine = s.tombs[i].Last
+			}
+		}
+		if mine > other {
+			spans = append(spans, span{node: *node, above: other, to: mine})
+		}
+		return true
+	})
+	return spans
+}
+
+// take adds the present value of one record.
+func (d *Delta) take(s *State, key Key) {
+	switch key.Kind {
+	case KeyMember:
+		if m := s.Member(key.Node); m != nil {
+			d.Members = append(d.Members, m)
+		} else if t, ok := s.Removed(key.Node); ok {
+			d.Tombstones = append(d.Tombstones, t)
+		}
+	case KeyObserver:
+		if i, ok := s.findRows(key.Node); ok {
+			d.Observers = append(d.Observers, s.rows[i])
+		}
+	case KeyConfig:
+		config := s.Config()
+		d.Config = &config
+	case KeyRegisters:
+		d.Registers = &Registers{LastUpNumber: s.lastUp, PrunedBefore: s.pruned, Downing: s.Downing()}
+	case KeyCluster:
+		// Every delta carries the cluster.
+	}
+}
+
+// full returns the whole state as a delta.
+func (s *State) full() Delta {
+	config := s.Config()
+	return Delta{
+		Cluster: s.cluster, Full: true, Version: s.versionHash(), Seen: s.SeenBy(),
+		Clock:   ClockRef{Entries: s.clock.Entries()},
+		Members: s.members, Tombstones: s.Tombstones(), Observers: s.rows, Config: &config,
+		Registers: &Registers{LastUpNumber: s.lastUp, PrunedBefore: s.pruned, Downing: s.Downing()},
+	}
+}
+
+// Validate reports whether d is well formed. It is called on deltas from
+// outside, before [State.Apply]. It checks each value by itself and a full
+// delta as a whole. The errors unwrap to [ErrInvalid].
+func (d Delta) Validate() error {
+	if err := d.From.Validate(); err != nil {
+		return err
+	}
+	if d.Full {
+		if d.Clock.Base != 0 || d.From.Base != 0 || len(d.From.Entries) > 0 || len(d.Edits) > 0 {
+			return invalid(FaultCounter, NodeID{}, "full delta that builds upon something")
+		}
+		_, err := FromParts(d.parts())
+		return err
+	}
+	if err := d.Clock.Validate(); err != nil {
+		return err
+	}
+	p := d.parts()
+	v := validation{parts: &p, partial: true}
+	if err := v.check(); err != nil {
+		return err
+	}
+	return d.validateEdits()
+}
+
+func (d Delta) validateEdits() error {
+	if len(d.Edits) > historySize(MaxMembers) {
+		return invalid(FaultLimit, NodeID{}, "%d edits", len(d.Edits))
+	}
+	for i, e := range d.Edits {
+		if e.Dot.Count == 0 || e.Dot.Count > maxCount {
+			return invalid(FaultCounter, e.Dot.Node, "edit %d", e.Dot.Count)
+		}
+		if i > 0 && d.Edits[i-1].Dot.compare(e.Dot) >= 0 {
+			return invalid(FaultDuplicate, e.Dot.Node, "edits out of order")
+		}
+		if err := e.Dot.Node.Validate(); err != nil {
+			return err
+		}
+		if len(e.Keys) > 4*MaxMembers || !strictlySorted(e.Keys, Key.compare) {
+			return invalid(FaultDuplicate, e.Dot.Node, "keys of edit %d out of order", e.Dot.Count)
+		}
+		for _, k := range e.Keys {
+			named := k.Kind == KeyMember || k.Kind == KeyObserver
+			if k.Kind < KeyMember || k.Kind > KeyRegisters || named == k.Node.IsZero() {
+				return invalid(FaultUnknown, k.Node, "key of kind %d", k.Kind)
+			}
+		}
+	}
+	return nil
+}
+
+// parts returns the records of d as parts of a state.
+func (d Delta) parts() Parts {
+	p := Parts{
+		Cluster: d.Cluster, Members: d.Members, Tombstones: d.Tombstones, Observers: d.Observers, Seen: d.Seen,
+	}
+	if d.Full {
+		p.Clock = d.Clock.Entries
+	}
+	if d.Config != nil {
+		p.Config = *d.Config
+	}
+	if d.Registers != nil {
+		p.LastUpNumber = d.Registers.LastUpNumber
+		p.PrunedBefore = d.Registers.PrunedBefore
+		p.Downing = d.Registers.Downing
+	}
+	return p
+}
+
+// Apply returns s with the news of a delta: the same as merging the sender's
+// whole state. It returns s itself if there is none. The delta must be valid,
+// see [Delta.Validate].
+//
+// It returns [ErrNotCovered] if s lacks what the delta builds upon, or cannot
+// tell; the answer to that is [State.DigestFor] or [State.FullDigest], upon
+// which the sender makes a delta that fits. It returns [ErrOtherCluster] for
+// a delta of another cluster.
+func (s *State) Apply(d Delta) (*State, error) {
+	if !s.cluster.IsZero() && !d.Cluster.IsZero() && s.cluster != d.Cluster {
+		return s, ErrOtherCluster
+	}
+	if d.Full {
+		o, err := FromParts(d.parts())
+		if err != nil {
+			return s, err
+		}
+		return s.Merge(o), nil
+	}
+	clock, ok := s.clockOf(d)
+	if !ok {
+		return s, ErrNotCovered
+	}
+	o := d.partial(clock)
+	m := &State{history: s.history, bases: s.bases}
+	joined := m.join(&s.core, &o.core)
+	m.rows = restrictRows(m.rows, m.members)
+	joined.removed = true // The records of the delta need not be a state.
+	m.clock, m.orphans = joined.clocks(s, o, &m.core)
+	if !m.knows(clock, joined.tombs) {
+		return s, ErrNotCovered
+	}
+	if s.sameVersion(m) {
+		m.seen = s.seen.remap(s.members, m.members)
+	}
+	if d.Version == m.versionHash() {
+		m.seen = m.seen.union(bitsOf(d.Seen, m.members))
+	}
+	if m.clock.is(s.clock) && m.seen.equal(s.seen) && m.equalCore(&s.core) {
+		return s, nil
+	}
+	m.orphans = m.orphans.union(s.orphans)
+	m.history = s.history.merge(o.history, s.clock, historySize(len(m.members)))
+	m.rebase()
+	return m, nil
+}
+
+// clockOf returns the sender's clock if s covers what d builds upon.
+func (s *State) clockOf(d Delta) (VectorClock, bool) {
+	from, ok := s.resolve(d.From)
+	if !ok || (d.Clock.Base != from.Hash() && d.Clock.Base != 0) {
+		return VectorClock{}, false
+	}
+	if order := s.compareLive(from, d.From.Entries); order == Before || order == Concurrent {
+		return VectorClock{}, false
+	}
+	if d.Clock.Base == 0 {
+		from = VectorClock{}
+	}
+	return from.overlay(d.Clock.Entries), true
+}
+
+// partial returns the records of d in the form of a state, which it need not
+// be: rows may be about members that only the receiver knows.
+func (d Delta) partial(clock VectorClock) *State {
+	o := &State{clock: clock}
+	o.cluster, o.members, o.rows = d.Cluster, d.Members, d.Observers
+	for i := range d.Tombstones {
+		o.tombs = append(o.tombs, &d.Tombstones[i])
+	}
+	if d.Config != nil && d.Config.Gen > 0 {
+		o.config = d.Config
+	}
+	if d.Registers != nil {
+		o.lastUp, o.pruned = d.Registers.LastUpNumber, d.Registers.PrunedBefore
+		if d.Registers.Downing.Gen > 0 {
+			o.downing = &d.Registers.Downing
+		}
+	}
+	o.history = o.history.add(len(d.Edits)+chunkSize, d.Edits...)
+	return o
+}
+
+// knows reports whether every node that clock counts is a member of s or was
+// one.
+func (s *State) knows(clock VectorClock, tombs []*Tombstone) bool {
+	if s.clock.Covers(clock) {
+		return true
+	}
+	return !slices.ContainsFunc(clock.nodes, func(node NodeID) bool {
+		if _, ok := findMember(s.members, node); ok {
+			return false
+		}
+		_, removed := findTombstone(tombs, node)
+		return !removed
+	})
+}

@@ -1,0 +1,69 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gossip
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Describe returns s as text: one line a record, sorted, the same for equal
+// states. It is meant for people, golden files and comparison, not for
+// parsing.
+func (s *State) Describe() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "cluster born=%d nonce=%x\n", s.cluster.Born, s.cluster.Nonce)
+	fmt.Fprintf(&b, "registers last-up=%d pruned-before=%d\n", s.lastUp, s.pruned)
+	for i, m := range s.members {
+		m.describe(&b)
+		if s.seen.has(i) {
+			b.WriteString(" seen")
+		}
+		b.WriteByte('\n')
+	}
+	for _, t := range s.tombs {
+		fmt.Fprintf(&b, "removed %v last=%d at=%d\n", t.Node, t.Last, t.RemovedAt)
+	}
+	for _, set := range s.rows {
+		fmt.Fprintf(&b, "observer %v version=%d", set.Observer, set.Version)
+		for _, row := range set.Rows {
+			fmt.Fprintf(&b, " %v=%v/%d", row.Subject, row.Status, row.Version)
+		}
+		b.WriteByte('\n')
+	}
+	if c := s.config; c != nil {
+		fmt.Fprintf(&b, "config gen=%d voters=%v previous=%v\n", c.Gen, c.Voters, c.Previous)
+	}
+	if d := s.downing; d != nil {
+		fmt.Fprintf(&b, "downing gen=%d name=%q version=%q parameters=%q pure=%t majority-only=%t\n",
+			d.Gen, d.Name, d.Version, d.Parameters, d.Pure, d.MajorityOnly)
+	}
+	fmt.Fprintf(&b, "clock %v\n", s.clock)
+	return b.String()
+}
+
+func (m *Member) describe(b *strings.Builder) {
+	fmt.Fprintf(b, "member %v %v", m.Node, m.Status)
+	if m.UpNumber > 0 {
+		fmt.Fprintf(b, " up=%d", m.UpNumber)
+	}
+	if m.Zone != "" {
+		fmt.Fprintf(b, " zone=%q", m.Zone)
+	}
+	if len(m.Roles) > 0 {
+		fmt.Fprintf(b, " roles=%q", m.Roles)
+	}
+	if m.AppVersion != "" {
+		fmt.Fprintf(b, " app=%q", m.AppVersion)
+	}
+	if m.Protocol != (ProtocolRange{}) {
+		fmt.Fprintf(b, " protocol=%d-%d", m.Protocol.Min, m.Protocol.Max)
+	}
+	if len(m.Services) > 0 {
+		fmt.Fprintf(b, " services=%d", m.Services)
+	}
+	if m.Settings != 0 {
+		fmt.Fprintf(b, " settings=%x", m.Settings)
+	}
+}

@@ -1,0 +1,296 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gossip
+
+import "slices"
+
+// Hash is a 64-bit FNV-1a hash with a final mix. It finds differences; it is
+// no protection against forgery. It is part of the wire.
+type Hash uint64
+
+const (
+	fnvOffset = 14695981039346656037
+	fnvPrime  = 1099511628211
+)
+
+func (h *Hash) uint64(v uint64) {
+	x := uint64(*h)
+	for range 8 {
+		x = (x ^ v&0xff) * fnvPrime
+		v >>= 8
+	}
+	*h = Hash(x)
+}
+
+func (h *Hash) node(n *NodeID) {
+	x := uint64(*h)
+	for i := range len(n.Address.Host) {
+		x = (x ^ uint64(n.Address.Host[i])) * fnvPrime
+	}
+	// A byte that no host has ends the host.
+	x = (x ^ '#') * fnvPrime
+	x = (x ^ uint64(n.Address.Port)) * fnvPrime
+	x = (x ^ uint64(n.UID)) * fnvPrime
+	x ^= x >> 29
+	*h = Hash(x)
+}
+
+// sum is the splitmix64 finaliser, so that a change of the last input changes
+// all bits. It is never 0, which stands for no clock.
+func (h Hash) sum() Hash {
+	x := uint64(h)
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	x ^= x >> 31
+	if x == 0 {
+		x = 1
+	}
+	return Hash(x)
+}
+
+// Hash returns the hash of the entries. The hash of the empty clock is 0.
+func (c VectorClock) Hash() Hash {
+	if c.Len() == 0 {
+		return 0
+	}
+	h := Hash(fnvOffset)
+	for i := range c.nodes {
+		h.node(&c.nodes[i])
+		h.uint64(c.counts[i])
+	}
+	return h.sum()
+}
+
+// versionHash is the hash of what [State.sameVersion] compares.
+func (s *State) versionHash() Hash {
+	h := Hash(fnvOffset)
+	h.uint64(uint64(s.clock.Hash()))
+	h.uint64(uint64(s.pruned))
+	for _, t := range s.tombs {
+		h.node(&t.Node)
+		h.uint64(t.Last)
+		h.uint64(uint64(t.RemovedAt))
+	}
+	return h.sum()
+}
+
+func (s *State) seenHash() Hash {
+	h := Hash(fnvOffset)
+	for i := range s.seen.all(len(s.members)) {
+		h.node(&s.members[i].Node)
+	}
+	return h.sum()
+}
+
+// base is a clock that all members of a state had seen.
+type base struct {
+	hash  Hash
+	clock VectorClock
+}
+
+// basesKept is how many bases a state remembers. Two nodes usually share one
+// of the last two.
+const basesKept = 4
+
+// rebase remembers the clock as a base if every member has seen it. Those
+// that are Exiting or Down are not waited for. It is called on states that
+// nobody else holds yet.
+func (s *State) rebase() {
+	if len(s.bases) > 0 && s.bases[0].clock.is(s.clock) || s.clock.Len() == 0 {
+		return
+	}
+	if len(s.members)-s.seen.count() > 0 {
+		for i, m := range s.members {
+			if m.Status < Exiting && !s.seen.has(i) {
+				return
+			}
+		}
+	}
+	s.adopt([]base{{hash: s.clock.Hash(), clock: s.clock}})
+}
+
+// adopt puts bases that s does not know yet before those that it knows.
+func (s *State) adopt(bases []base) {
+	var news []base
+	for _, b := range bases {
+		if !slices.ContainsFunc(s.bases, func(k base) bool { return k.hash == b.hash }) {
+			news = append(news, b)
+		}
+	}
+	if len(news) > 0 {
+		s.bases = slices.Concat(news, s.bases)
+		s.bases = s.bases[:min(len(s.bases), basesKept):min(len(s.bases), basesKept)]
+	}
+}
+
+// ClockRef is a clock as the difference from another one, which both sides
+// are expected to know.
+type ClockRef struct {
+	Base    Hash  // The hash of the other clock, 0 for the empty clock.
+	Entries []Dot // What differs, sorted by node. A count of 0: no entry.
+}
+
+// resolve returns the clock that r stands for. ok is false if s does not know
+// its base.
+func (s *State) resolve(r ClockRef) (VectorClock, bool) {
+	b, ok := s.baseOf(r.Base)
+	if !ok {
+		return VectorClock{}, false
+	}
+	if b.Len() == 0 {
+		c, err := ClockOf(r.Entries)
+		return c, err == nil
+	}
+	return b.overlay(r.Entries), true
+}
+
+// baseOf returns the clock with the given hash if s remembers it as a base.
+func (s *State) baseOf(h Hash) (VectorClock, bool) {
+	if h == 0 {
+		return VectorClock{}, true
+	}
+	for _, b := range s.bases {
+		if b.hash == h {
+			return b.clock, true
+		}
+	}
+	return VectorClock{}, false
+}
+
+// refTo returns c relative to the base with the given hash if s remembers it,
+// else in full.
+func (s *State) refTo(c VectorClock, h Hash) ClockRef {
+	b, ok := s.baseOf(h)
+	if !ok {
+		h = 0
+	}
+	return ClockRef{Base: h, Entries: c.diff(b)}
+}
+
+// Digest is a summary of a state for comparison: which edits it holds, and a
+// hash of the seen set. It stays small at any number of members, because it
+// names only what changed since all members last agreed.
+type Digest struct {
+	Cluster ClusterID
+	Clock   ClockRef
+	Version Hash // Of the clock and the tombstones.
+	Seen    Hash // Of the seen set.
+}
+
+// Digest returns the summary of s, relative to the last clock that s knows
+// every member to have seen.
+func (s *State) Digest() Digest {
+	h := Hash(0)
+	if len(s.bases) > 0 {
+		h = s.bases[0].hash
+	}
+	return s.digest(h)
+}
+
+// FullDigest returns a summary that every node understands, at the cost of
+// the whole clock.
+func (s *State) FullDigest() Digest { return s.digest(0) }
+
+// DigestFor returns a summary of s that the sender of d is sure to
+// understand: relative to the base of d if s knows it, in full otherwise. It
+// is what a node answers to [Older], [Concurrent] and [Undecided], and with
+// [ErrNotCovered]. A node that got a full digest so gets and gives full ones
+// until both have the same, which ends every repair.
+func (s *State) DigestFor(d Digest) Digest { return s.digest(d.Clock.Base) }
+
+func (s *State) digest(h Hash) Digest {
+	return Digest{Cluster: s.cluster, Clock: s.refTo(s.clock, h), Version: s.versionHash(), Seen: s.seenHash()}
+}
+
+// CompareDigest says how s relates to the state that d summarises. What to do
+// about it:
+//
+//	Same          nothing
+//	SeenDiffers   send DeltaTo(d), which carries the seen set
+//	Newer         send DeltaTo(d)
+//	Older         send DigestFor(d), which asks for the news
+//	Concurrent    send DeltaTo(d) and then DigestFor of the result
+//	Undecided     send DigestFor(d), so that the sender can decide
+//	OtherCluster  refuse the sender
+//
+// Clock entries of nodes that s knows to be removed are ignored, and so are
+// those that the sender says it dropped.
+func (s *State) CompareDigest(d Digest) Ordering {
+	if !s.cluster.IsZero() && !d.Cluster.IsZero() && s.cluster != d.Cluster {
+		return OtherCluster
+	}
+	if d.Version == s.versionHash() {
+		if d.Seen == s.seenHash() {
+			return Same
+		}
+		return SeenDiffers
+	}
+	theirs, ok := s.resolve(d.Clock)
+	if !ok {
+		return Undecided
+	}
+	// Clocks that are equal except for removed nodes tell nothing about who
+	// has the tombstones: both send, and the merges agree.
+	if order := s.compareLive(theirs, d.Clock.Entries); order != Same {
+		return order
+	}
+	return Concurrent
+}
+
+// compareLive compares the clock of s with that of a peer without the nodes
+// that one of them knows to be removed.
+func (s *State) compareLive(theirs VectorClock, entries []Dot) Ordering {
+	less, more := false, false
+	zipClocks(s.clock, theirs, func(node *NodeID, mine, other uint64) bool {
+		switch {
+		case mine < other:
+			_, removed := findTombstone(s.tombs, *node)
+			less = less || !removed
+		case mine > other:
+			more = more || !isDropped(entries, *node)
+		}
+		return !(less && more)
+	})
+	switch {
+	case less && more:
+		return Concurrent
+	case less:
+		return Before
+	case more:
+		return After
+	}
+	return Same
+}
+
+// isDropped reports whether entries say that node has no entry any more.
+func isDropped(entries []Dot, node NodeID) bool {
+	i, ok := slices.BinarySearchFunc(entries, node, func(e Dot, id NodeID) int { return compareNodes(&e.Node, &id) })
+	return ok && entries[i].Count == 0
+}
+
+// Validate reports whether d can be the summary of a state. It is called on
+// digests from outside. The errors unwrap to [ErrInvalid].
+func (d Digest) Validate() error { return d.Clock.Validate() }
+
+// Validate reports whether r can be part of a digest or delta: sorted entries
+// of valid nodes, without doubles, in bounds.
+func (r ClockRef) Validate() error {
+	if len(r.Entries) > 2*MaxMembers {
+		return invalid(FaultLimit, NodeID{}, "%d clock entries, at most %d", len(r.Entries), 2*MaxMembers)
+	}
+	for i, e := range r.Entries {
+		switch {
+		case e.Count > maxCount:
+			return invalid(FaultCounter, e.Node, "clock entry %d", e.Count)
+		case e.Count == 0 && r.Base == 0:
+			return invalid(FaultCounter, e.Node, "clock entry 0 in a full clock")
+		case i > 0 && compareNodes(&r.Entries[i-1].Node, &e.Node) >= 0:
+			return invalid(FaultDuplicate, e.Node, "clock entries out of order")
+		}
+		if err := e.Node.Validate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,330 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gossip
+
+import (
+	"slices"
+	"time"
+)
+
+// Edit is the changes that one node makes in one step. It exists only during
+// the call of [State.Edit]. Its methods report whether they changed
+// something: a change that the rules of the state forbid is not made.
+type Edit struct {
+	self   NodeID
+	before *State
+	after  State
+	keys   []Key
+
+	copied struct{ members, rows bool } // These lists of after belong to the edit.
+	hides  bool                         // The keys do not tell all that the edit stands for.
+}
+
+// Edit returns s with the changes that change makes, as one edit of self: the
+// clock entry of self grows by one and nobody but self has seen the result.
+// It returns s itself if nothing changed, and if self is not a member after
+// the changes: a node joins in its own edit only when it forms a cluster.
+//
+// Counting an edit is what makes it news. Two processes that edit under one
+// NodeID break everything; that is why each start draws a new uid.
+func (s *State) Edit(self NodeID, change func(*Edit)) *State {
+	e := &Edit{self: self, before: s, after: *s}
+	change(e)
+	return e.finish()
+}
+
+// Restamp returns s with an edit of self for what s holds but no clock stands
+// for: effects of edits of a removed node that its tombstone does not cover.
+// It returns s itself if there are none. A node calls it after each
+// [State.Merge] and [State.Apply], before it sends the result on; otherwise
+// two nodes could have equal clocks and different states.
+func (s *State) Restamp(self NodeID) *State {
+	if s.orphans.isZero() {
+		return s
+	}
+	return s.Edit(self, func(e *Edit) {
+		e.keys = append(e.keys, s.orphans.keys...)
+		e.hides = s.orphans.all
+		e.after.orphans = orphans{}
+		if len(e.keys) == 0 {
+			e.touch(KeyRegisters, NodeID{})
+		}
+	})
+}
+
+// finish turns the changes into a state.
+func (e *Edit) finish() *State {
+	if len(e.keys) == 0 {
+		return e.before
+	}
+	s := &e.after
+	place, ok := findMember(s.members, e.self)
+	if !ok {
+		return e.before
+	}
+	dot := Dot{Node: e.self, Count: s.clock.Get(e.self) + 1}
+	s.clock = s.clock.with(e.self, dot.Count)
+	s.seen = newBitset(len(s.members))
+	s.seen.set(place)
+	if !e.hides {
+		s.history = s.history.add(historySize(len(s.members)), Edited{Dot: dot, Keys: sortedKeys(e.keys)})
+	}
+	s.rebase()
+	return s
+}
+
+func (e *Edit) touch(kind KeyKind, node NodeID) {
+	e.keys = append(e.keys, Key{Kind: kind, Node: node})
+}
+
+// Member returns a member as the edit has it so far, nil if there is none.
+func (e *Edit) Member(id NodeID) *Member { return e.after.Member(id) }
+
+// LastUpNumber returns the highest up-number given so far, in this edit too.
+// The next one is one higher.
+func (e *Edit) LastUpNumber() UpNumber { return e.after.lastUp }
+
+// Join adds a member with status Joining; m.Status and m.UpNumber are
+// ignored. It refuses an incarnation that is or was a member, and one at an
+// address where another incarnation is not Down yet.
+func (e *Edit) Join(m Member) bool {
+	s := &e.after
+	if _, removed := s.Removed(m.Node); removed || m.Node.UID == 0 || s.Member(m.Node) != nil {
+		return false
+	}
+	if old := s.ByAddress(m.Node.Address); old != nil && old.Status != Down {
+		return false
+	}
+	m.Status, m.UpNumber = Joining, 0
+	m.Roles, m.Services = sortedSet(m.Roles), sortedSet(m.Services)
+	e.ownMembers()
+	i, _ := findMember(s.members, m.Node)
+	s.members = slices.Insert(s.members, i, &m)
+	e.touch(KeyMember, m.Node)
+	return true
+}
+
+// SetStatus moves a member forward. Going to Up needs an up-number above
+// every one given before; otherwise number is ignored. Going backwards, to
+// Removed, or past Up without a number is refused: members that never were
+// Up go on to Leaving, Exiting or Down only.
+func (e *Edit) SetStatus(id NodeID, st Status, number UpNumber) bool {
+	old := e.after.Member(id)
+	if old == nil || st <= old.Status || !st.isLive() {
+		return false
+	}
+	m := *old
+	m.Status = st
+	switch {
+	case st == Up && number <= e.after.lastUp:
+		return false
+	case st == Up:
+		m.UpNumber, e.after.lastUp = number, number
+		e.touch(KeyRegisters, NodeID{})
+	case st.mustBeNumbered() && m.UpNumber == 0:
+		return false
+	}
+	e.replaceMember(&m)
+	return true
+}
+
+// AddService notes that self runs a service.
+func (e *Edit) AddService(service uint16) bool {
+	old := e.after.Member(e.self)
+	if old == nil || old.HasService(service) || len(old.Services) >= MaxServices {
+		return false
+	}
+	m := *old
+	m.Services = unionServices(old.Services, []uint16{service})
+	e.replaceMember(&m)
+	return true
+}
+
+// Remove replaces a member other than self by a tombstone with the wall time
+// of the removal. That is final: the incarnation never is a member again.
+func (e *Edit) Remove(id NodeID, wall time.Time) bool {
+	s := &e.after
+	i, ok := findMember(s.members, id)
+	if !ok || id == e.self {
+		return false
+	}
+	// Who has seen the state before this edit has every edit of the removed
+	// node that the tombstone covers. If a member has not, it must get a full
+	// state: the edits of the removed node are in no clock from now on, so a
+	// delta could not tell that they are missing.
+	e.hides = e.hides || !e.seenByOthers(id)
+	e.ownMembers()
+	s.members = slices.Delete(s.members, i, i+1)
+	t := &Tombstone{Node: id, Last: s.clock.Get(id), RemovedAt: max(wall.UnixMilli(), s.pruned, 0)}
+	at, _ := findTombstone(s.tombs, id)
+	s.tombs = slices.Insert(slices.Clone(s.tombs), at, t)
+	s.clock = s.clock.with(id, 0)
+	s.rows = restrictRows(s.rows, s.members)
+	e.touch(KeyMember, id)
+	return true
+}
+
+// seenByOthers reports whether every member but id has seen the state before
+// the edit.
+func (e *Edit) seenByOthers(id NodeID) bool {
+	s := e.before
+	missing := len(s.members) - s.seen.count()
+	return missing == 0 || (missing == 1 && s.Member(id) != nil && !s.Seen(id))
+}
+
+// Mark notes that self cannot reach a member. Terminated is stronger than
+// Unreachable and is never taken back.
+func (e *Edit) Mark(subject NodeID, status ReachStatus) bool {
+	if !status.isValid() || subject == e.self || e.after.Member(subject) == nil || e.after.Member(e.self) == nil {
+		return false
+	}
+	set := e.ownRows()
+	i, found := set.find(subject)
+	if found && set.Rows[i].Status >= status {
+		return false
+	}
+	set.Version++
+	row := Row{Subject: subject, Status: status, Version: set.Version}
+	if found {
+		set.Rows = slices.Clone(set.Rows)
+		set.Rows[i] = row
+	} else {
+		set.Rows = slices.Insert(slices.Clone(set.Rows), i, row)
+	}
+	e.putRows(set)
+	return true
+}
+
+// Clear notes that self reaches a member again. A Terminated row stays.
+func (e *Edit) Clear(subject NodeID) bool {
+	set := e.ownRows()
+	i, found := set.find(subject)
+	if !found || set.Rows[i].Status == Terminated {
+		return false
+	}
+	set.Version++
+	set.Rows = slices.Delete(slices.Clone(set.Rows), i, i+1)
+	e.putRows(set)
+	return true
+}
+
+// SetConfig replaces the voters. The voters so far become the previous ones.
+func (e *Edit) SetConfig(voters []NodeID) bool {
+	old := e.after.configOrZero()
+	sorted := sortedNodes(voters)
+	if slices.Equal(sorted, old.Voters) {
+		return false
+	}
+	e.after.config = &Config{Gen: old.Gen + 1, Voters: sorted, Previous: old.Voters}
+	e.touch(KeyConfig, NodeID{})
+	return true
+}
+
+// SetPrunedBefore forgets tombstones from before a wall time. Only a leader
+// may do it, under convergence, and for times so long past that no news of
+// the removed nodes is still under way: whoever still believes a forgotten
+// node a member would bring it back.
+func (e *Edit) SetPrunedBefore(at time.Time) bool {
+	if at.UnixMilli() <= e.after.pruned {
+		return false
+	}
+	e.after.pruned = at.UnixMilli()
+	e.after.prune()
+	e.touch(KeyRegisters, NodeID{})
+	return true
+}
+
+// SetDowning replaces the downing strategy of the cluster; r.Gen is ignored.
+func (e *Edit) SetDowning(r DowningRegister) bool {
+	old := e.after.downingOrZero()
+	r.Gen = old.Gen
+	if r == *old {
+		return false
+	}
+	r.Gen++
+	e.after.downing = &r
+	e.touch(KeyRegisters, NodeID{})
+	return true
+}
+
+// SetCluster names the cluster. Only the first member does, once.
+func (e *Edit) SetCluster(id ClusterID) bool {
+	if !e.after.cluster.IsZero() || id.IsZero() {
+		return false
+	}
+	e.after.cluster = id
+	e.touch(KeyCluster, NodeID{})
+	return true
+}
+
+func (e *Edit) ownMembers() {
+	if !e.copied.members {
+		e.after.members = slices.Clone(e.after.members)
+		e.copied.members = true
+	}
+}
+
+func (e *Edit) replaceMember(m *Member) {
+	e.ownMembers()
+	i, _ := findMember(e.after.members, m.Node)
+	e.after.members[i] = m
+	e.touch(KeyMember, m.Node)
+}
+
+// ownRows returns a copy of the rows of self.
+func (e *Edit) ownRows() ObserverRows {
+	if i, ok := e.after.findRows(e.self); ok {
+		return *e.after.rows[i]
+	}
+	return ObserverRows{Observer: e.self}
+}
+
+func (e *Edit) putRows(set ObserverRows) {
+	if !e.copied.rows {
+		e.after.rows = slices.Clone(e.after.rows)
+		e.copied.rows = true
+	}
+	i, found := e.after.findRows(e.self)
+	if found {
+		e.after.rows[i] = &set
+	} else {
+		e.after.rows = slices.Insert(e.after.rows, i, &set)
+	}
+	e.touch(KeyObserver, e.self)
+}
+
+// orphans names the records that may hold effects of edits of removed nodes
+// which no clock stands for.
+type orphans struct {
+	all  bool  // Which records is not known.
+	keys []Key // Sorted.
+}
+
+func (o orphans) isZero() bool { return !o.all && len(o.keys) == 0 }
+
+func (o orphans) union(p orphans) orphans {
+	if p.isZero() {
+		return o
+	}
+	return orphans{all: o.all || p.all, keys: sortedKeys(slices.Concat(o.keys, p.keys))}
+}
+
+// orphansOf looks the lost edits up in the histories of those who held them.
+func orphansOf(lost []span, histories ...history) orphans {
+	if len(lost) == 0 {
+		return orphans{}
+	}
+	for _, h := range histories {
+		edits, ok := h.keys(lost)
+		if !ok {
+			continue
+		}
+		var keys []Key
+		for _, e := range edits {
+			keys = append(keys, e.Keys...)
+		}
+		return orphans{keys: sortedKeys(keys)}
+	}
+	return orphans{all: true}
+}

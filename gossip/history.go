@@ -1,0 +1,154 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gossip
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+)
+
+// KeyKind says which part of a state a [Key] names. The values are part of
+// the wire.
+type KeyKind uint8
+
+// The kinds of keys.
+const (
+	KeyMember    KeyKind = iota + 1 // The member or tombstone of a node.
+	KeyObserver                     // The rows of an observer.
+	KeyConfig                       // The voters.
+	KeyCluster                      // The cluster id.
+	KeyRegisters                    // Last up-number, PrunedBefore and the downing strategy.
+)
+
+// Key names one record of the state: the unit in which news travels.
+type Key struct {
+	Kind KeyKind
+	Node NodeID // For KeyMember and KeyObserver, zero otherwise.
+}
+
+func (k Key) compare(o Key) int {
+	return cmp.Or(cmp.Compare(k.Kind, o.Kind), compareNodes(&k.Node, &o.Node))
+}
+
+// Edited is an edit and the records that it touched.
+type Edited struct {
+	Dot  Dot
+	Keys []Key // Sorted, without doubles.
+}
+
+// chunkSize is how many edits a chunk of the history holds: what one edit
+// copies at most.
+const chunkSize = 32
+
+// history remembers which records the latest edits touched. It is bounded and
+// immutable, in the order in which the edits were heard of. It is auxiliary:
+// an edit that is missing costs a full state instead of a delta, never
+// correctness. An edit whose keys are not known is simply not in it.
+type history struct {
+	chunks [][]Edited // Each full but the last.
+	size   int
+}
+
+// historySize bounds the history: several rounds of edits by every member.
+func historySize(members int) int { return 1024 + 4*members }
+
+// add returns h with the edits appended, cut to about the bound.
+func (h history) add(bound int, edits ...Edited) history {
+	if len(edits) == 0 {
+		return h
+	}
+	chunks := slices.Clone(h.chunks)
+	for len(edits) > 0 {
+		if n := len(chunks); n == 0 || len(chunks[n-1]) == chunkSize {
+			chunks = append(chunks, nil)
+		}
+		last := &chunks[len(chunks)-1]
+		n := min(chunkSize-len(*last), len(edits))
+		*last = slices.Concat(*last, edits[:n])
+		edits = edits[n:]
+		h.size += n
+	}
+	for h.size-len(chunks[0]) >= bound {
+		h.size -= len(chunks[0])
+		chunks = chunks[1:]
+	}
+	h.chunks = chunks
+	return h
+}
+
+// latest yields the edits, the latest first.
+func (h history) latest() iter.Seq[*Edited] {
+	return func(yield func(*Edited) bool) {
+		for c := len(h.chunks) - 1; c >= 0; c-- {
+			for i := len(h.chunks[c]) - 1; i >= 0; i-- {
+				if !yield(&h.chunks[c][i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// merge returns h with those edits of o that clock does not cover, in their
+// order.
+func (h history) merge(o history, clock VectorClock, bound int) history {
+	if o.size == 0 || (h.size == o.size && sameSlice(h.chunks, o.chunks)) {
+		return h
+	}
+	if h.size == 0 {
+		return o
+	}
+	var news []Edited
+	for e := range o.latest() {
+		if e.Dot.Count > clock.Get(e.Dot.Node) {
+			news = append(news, *e)
+		}
+	}
+	slices.Reverse(news)
+	return h.add(bound, news...)
+}
+
+// span is the edits of one node above the first count up to the second.
+type span struct {
+	node      NodeID
+	above, to uint64
+}
+
+// keys returns the edits that lie in the spans. ok is false if some are not
+// in the history. Each edit is returned once even if the history holds it
+// twice.
+func (h history) keys(spans []span) (edits []Edited, ok bool) {
+	missing := uint64(0)
+	for _, sp := range spans {
+		missing += sp.to - sp.above
+		if missing > uint64(h.size) {
+			return nil, false
+		}
+	}
+	found := make(map[Dot]bool, missing)
+	for e := range h.latest() {
+		if missing == 0 {
+			break
+		}
+		i, in := slices.BinarySearchFunc(spans, e.Dot.Node, func(sp span, id NodeID) int {
+			return compareNodes(&sp.node, &id)
+		})
+		if !in || e.Dot.Count <= spans[i].above || e.Dot.Count > spans[i].to || found[e.Dot] {
+			continue
+		}
+		found[e.Dot] = true
+		edits = append(edits, *e)
+		missing--
+	}
+	slices.SortFunc(edits, func(a, b Edited) int { return a.Dot.compare(b.Dot) })
+	return edits, missing == 0
+}
+
+// sortedKeys returns keys sorted and without doubles.
+func sortedKeys(keys []Key) []Key {
+	c := slices.Clone(keys)
+	slices.SortFunc(c, Key.compare)
+	return slices.Compact(c)
+}

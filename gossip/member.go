@@ -1,0 +1,179 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gossip
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// UpNumber is the place of a member in the order in which members became Up.
+// Numbers are given once and never again. Zero means not up yet.
+type UpNumber uint64
+
+// ProtocolRange is the range of protocol versions that a member speaks, both
+// ends included.
+type ProtocolRange struct{ Min, Max uint16 }
+
+// Member is what the cluster knows of one node. It is immutable by contract:
+// whoever holds a *Member may read it from any goroutine and must not modify
+// it or its slices.
+type Member struct {
+	Node     NodeID
+	Status   Status
+	UpNumber UpNumber // Given with Up, kept for life.
+
+	Zone       string        // Failure domain of coarse grain; "" is a zone too.
+	Roles      []string      // Sorted, without doubles, fixed for life.
+	AppVersion string        // See [CompareVersions].
+	Protocol   ProtocolRange // What the node speaks.
+	Services   []uint16      // Sorted numbers of the services that it runs; only grows.
+	Settings   uint64        // Digest of the settings that must be equal everywhere.
+}
+
+// HasRole reports whether m has the role. Every member has the role "".
+func (m *Member) HasRole(role string) bool {
+	return role == "" || slices.Contains(m.Roles, role)
+}
+
+// HasService reports whether m runs the service.
+func (m *Member) HasService(service uint16) bool {
+	_, ok := slices.BinarySearch(m.Services, service)
+	return ok
+}
+
+// OlderThan reports whether m became Up before o. Members that are not up yet
+// are younger than those that are. Ties go to the lower node id, so that the
+// order is total.
+func (m *Member) OlderThan(o *Member) bool { return compareAge(m, o) < 0 }
+
+func compareAge(a, b *Member) int {
+	// Subtracting 1 makes 0, not up yet, the largest number.
+	if c := cmp.Compare(a.UpNumber-1, b.UpNumber-1); c != 0 {
+		return c
+	}
+	return compareNodes(&a.Node, &b.Node)
+}
+
+// Tombstone stands for a member that was removed. It keeps stale news of the
+// member from bringing it back.
+type Tombstone struct {
+	Node      NodeID
+	Last      uint64 // The node's last clock entry that the remover had.
+	RemovedAt int64  // Wall time of the removal, unix milliseconds.
+}
+
+// Time returns the wall time of the removal.
+func (t Tombstone) Time() time.Time { return time.UnixMilli(t.RemovedAt).UTC() }
+
+// joinTombstones returns the join of two tombstones of one node, a or b
+// itself if it is one of them.
+func joinTombstones(a, b *Tombstone) *Tombstone {
+	if a == b || (a.Last >= b.Last && a.RemovedAt >= b.RemovedAt) {
+		return a
+	}
+	if b.Last >= a.Last && b.RemovedAt >= a.RemovedAt {
+		return b
+	}
+	return &Tombstone{Node: a.Node, Last: max(a.Last, b.Last), RemovedAt: max(a.RemovedAt, b.RemovedAt)}
+}
+
+// joinMembers returns the join of two records of one node, a or b itself if
+// it is one of them. Each field has a join of its own: the higher status, the
+// smaller up-number that is not zero, the union of the services, and for what
+// should be equal in all copies the greater one in a total order. A join per
+// field is associative whatever the copies hold.
+func joinMembers(a, b *Member) *Member {
+	if a == b || equalMembers(a, b) {
+		return a
+	}
+	m := Member{
+		Node:       a.Node,
+		Status:     max(a.Status, b.Status),
+		UpNumber:   min(a.UpNumber-1, b.UpNumber-1) + 1,
+		Zone:       max(a.Zone, b.Zone),
+		Roles:      maxSlice(a.Roles, b.Roles, strings.Compare),
+		AppVersion: max(a.AppVersion, b.AppVersion),
+		Protocol:   maxProtocol(a.Protocol, b.Protocol),
+		Services:   unionServices(a.Services, b.Services),
+		Settings:   max(a.Settings, b.Settings),
+	}
+	switch {
+	case equalMembers(&m, a):
+		return a
+	case equalMembers(&m, b):
+		return b
+	}
+	return &m
+}
+
+func equalMembers(a, b *Member) bool {
+	return a.Status == b.Status && a.UpNumber == b.UpNumber && a.Settings == b.Settings &&
+		a.Protocol == b.Protocol && a.Zone == b.Zone && a.AppVersion == b.AppVersion &&
+		a.Node == b.Node && slices.Equal(a.Roles, b.Roles) && slices.Equal(a.Services, b.Services)
+}
+
+func maxProtocol(a, b ProtocolRange) ProtocolRange {
+	if a.Max < b.Max || (a.Max == b.Max && a.Min < b.Min) {
+		return b
+	}
+	return a
+}
+
+// maxSlice returns the greater of two slices in lexicographic order.
+func maxSlice[T any](a, b []T, compare func(T, T) int) []T {
+	if slices.CompareFunc(a, b, compare) < 0 {
+		return b
+	}
+	return a
+}
+
+// unionServices returns the union of two sorted sets, one of them if it holds
+// the other.
+func unionServices(a, b []uint16) []uint16 {
+	if slices.Equal(a, b) {
+		return a
+	}
+	u := make([]uint16, 0, len(a)+len(b))
+	u = append(append(u, a...), b...)
+	slices.Sort(u)
+	u = slices.Compact(u)
+	switch len(u) {
+	case len(a):
+		return a
+	case len(b):
+		return b
+	}
+	return u
+}
+
+// sortedSet returns the elements of s sorted and without doubles; s itself if
+// it is that already.
+func sortedSet[T cmp.Ordered](s []T) []T {
+	if strictlySorted(s, cmp.Compare[T]) {
+		return s
+	}
+	c := slices.Clone(s)
+	slices.Sort(c)
+	return slices.Compact(c)
+}
+
+// strictlySorted reports whether s is sorted and has no doubles.
+func strictlySorted[T any](s []T, compare func(a, b T) int) bool {
+	for i := 1; i < len(s); i++ {
+		if compare(s[i-1], s[i]) >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// sortedNodes is sortedSet for node ids. It always copies.
+func sortedNodes(s []NodeID) []NodeID {
+	c := slices.Clone(s)
+	slices.SortFunc(c, NodeID.Compare)
+	return slices.Compact(c)
+}

@@ -1,0 +1,213 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gossip
+
+import "slices"
+
+// Merge returns the join of s and o: everything that either holds. It is
+// associative, commutative, idempotent and monotone, so that states that were
+// merged in any order, any number of times, are equal. A merge is no edit. It
+// returns s itself if o adds nothing.
+//
+// A node that takes part in the cluster calls [State.See] and
+// [State.Restamp] on the result before it sends it on. The caller checks
+// first that both are of one cluster, by [State.CompareDigest] for instance.
+func (s *State) Merge(o *State) *State {
+	if s == o {
+		return s
+	}
+	m := &State{history: s.history, bases: s.bases}
+	joined := m.join(&s.core, &o.core)
+	m.clock, m.orphans = joined.clocks(s, o, &m.core)
+	if s.sameVersion(m) {
+		m.seen = s.seen.remap(s.members, m.members)
+	}
+	if o.sameVersion(m) {
+		m.seen = m.seen.union(o.seen.remap(o.members, m.members))
+	}
+	if m.clock.is(s.clock) && m.seen.equal(s.seen) && m.isCore(&s.core) {
+		return s
+	}
+	m.orphans = m.orphans.union(s.orphans).union(o.orphans)
+	m.history = s.history.merge(o.history, s.clock, historySize(len(m.members)))
+	m.adopt(o.bases)
+	m.rebase()
+	return m
+}
+
+// joined is what a join of two cores leaves behind for the join of the
+// clocks.
+type joined struct {
+	tombs   []*Tombstone // Before pruning.
+	removed bool         // A member of one side fell to a tombstone of the other.
+}
+
+// join sets c to the join of a and b, normalised.
+func (c *core) join(a, b *core) joined {
+	c.cluster = a.cluster
+	if b.cluster.Compare(a.cluster) > 0 {
+		c.cluster = b.cluster
+	}
+	c.lastUp = max(a.lastUp, b.lastUp)
+	c.pruned = max(a.pruned, b.pruned)
+	c.config = maxRecord(a.config, b.config, compareConfigs)
+	c.downing = maxRecord(a.downing, b.downing, compareDowning)
+	c.rows = joinSorted(a.rows, b.rows, func(x, y *ObserverRows) int {
+		return compareNodes(&x.Observer, &y.Observer)
+	}, joinRows)
+	c.members = joinSorted(a.members, b.members, func(x, y *Member) int {
+		return compareNodes(&x.Node, &y.Node)
+	}, joinMembers)
+	c.tombs = joinSorted(a.tombs, b.tombs, func(x, y *Tombstone) int {
+		return compareNodes(&x.Node, &y.Node)
+	}, joinTombstones)
+	j := joined{tombs: c.tombs}
+	if !sameSlice(c.tombs, a.tombs) || !sameSlice(c.tombs, b.tombs) {
+		left := withoutTombstones(c.members, c.tombs)
+		j.removed = len(left) != len(c.members)
+		c.members = left
+	}
+	if j.removed {
+		c.rows = restrictRows(c.rows, c.members)
+	}
+	c.prune()
+	return j
+}
+
+// prune drops the tombstones from before PrunedBefore.
+func (c *core) prune() {
+	old := func(t *Tombstone) bool { return t.RemovedAt < c.pruned }
+	if slices.ContainsFunc(c.tombs, old) {
+		c.tombs = slices.DeleteFunc(slices.Clone(c.tombs), old)
+	}
+}
+
+// clocks returns the join of the clocks of s and o for the joined core m, and
+// the edits of removed nodes that it no longer stands for.
+func (j joined) clocks(s, o *State, m *core) (VectorClock, orphans) {
+	clock := s.clock.Merge(o.clock)
+	if !j.removed {
+		return clock, orphans{}
+	}
+	var lost []span
+	for _, t := range j.tombs {
+		if n := clock.Get(t.Node); n > t.Last {
+			lost = append(lost, span{node: t.Node, above: t.Last, to: n})
+		}
+	}
+	return clock.only(m.members), orphansOf(lost, s.history, o.history)
+}
+
+// sameVersion reports whether s and o hold the same edits: equal clocks, and
+// equal ideas of which entries the clocks no longer have because their nodes
+// were removed. It is equality in a lattice, of which [State.Merge] computes
+// the join; that makes the rule for the seen set associative.
+func (s *State) sameVersion(o *State) bool {
+	return s.pruned == o.pruned && s.clock.is(o.clock) &&
+		(sameSlice(s.tombs, o.tombs) || slices.EqualFunc(s.tombs, o.tombs, func(a, b *Tombstone) bool { return *a == *b }))
+}
+
+// isCore reports whether c is o as far as a join can tell: a join returns the
+// very slices of an operand when that operand is the result.
+func (c *core) isCore(o *core) bool {
+	return c.cluster == o.cluster && c.lastUp == o.lastUp && c.pruned == o.pruned &&
+		c.config == o.config && c.downing == o.downing &&
+		sameSlice(c.members, o.members) && sameSlice(c.tombs, o.tombs) && sameSlice(c.rows, o.rows)
+}
+
+// is reports whether c and o are equal, which is cheap if they share memory.
+func (c VectorClock) is(o VectorClock) bool {
+	return sameSlice(c.counts, o.counts) && sameSlice(c.nodes, o.nodes) || c.Equal(o)
+}
+
+// joinSorted joins two sorted lists element by element. It returns a itself
+// if it is the result, else b itself if it is. The join of two elements must
+// return the first if the second adds nothing to it, else the second if the
+// first adds nothing.
+func joinSorted[T any](a, b []*T, compare func(x, y *T) int, join func(x, y *T) *T) []*T {
+	if len(b) == 0 || sameSlice(a, b) {
+		return a
+	}
+	if len(a) == 0 {
+		return b
+	}
+	var out []*T // Nil while the result is a up to i.
+	isB := true  // The result is b up to j.
+	i, j := 0, 0
+	put := func(element *T, fromA bool) {
+		if out == nil && !fromA {
+			out = append(make([]*T, 0, len(a)+len(b)-j), a[:i]...)
+		}
+		if out != nil {
+			out = append(out, element)
+		}
+	}
+	for i < len(a) || j < len(b) {
+		order := 0
+		switch {
+		case j == len(b):
+			order = -1
+		case i == len(a):
+			order = 1
+		case a[i] != b[j]:
+			order = compare(a[i], b[j])
+		}
+		switch {
+		case order < 0:
+			put(a[i], true)
+			isB = false
+			i++
+		case order > 0:
+			put(b[j], false)
+			j++
+		default:
+			element := a[i]
+			if b[j] != element {
+				element = join(a[i], b[j])
+			}
+			put(element, element == a[i])
+			isB = isB && element == b[j]
+			i, j = i+1, j+1
+		}
+	}
+	switch {
+	case out == nil:
+		return a
+	case isB:
+		return b
+	}
+	return out
+}
+
+// maxRecord returns the greater of two records, a if they are equal. Nil is
+// the least.
+func maxRecord[T any](a, b *T, compare func(x, y *T) int) *T {
+	if b == nil || (a != nil && (a == b || compare(a, b) >= 0)) {
+		return a
+	}
+	return b
+}
+
+// withoutTombstones drops the members that have a tombstone. Both lists are
+// sorted.
+func withoutTombstones(members []*Member, tombs []*Tombstone) []*Member {
+	j := 0
+	dead := func(m *Member) bool {
+		for j < len(tombs) && compareNodes(&tombs[j].Node, &m.Node) < 0 {
+			j++
+		}
+		return j < len(tombs) && tombs[j].Node == m.Node
+	}
+	first := slices.IndexFunc(members, dead)
+	if first < 0 {
+		return members
+	}
+	kept := append(make([]*Member, 0, len(members)-1), members[:first]...)
+	for _, m := range members[first+1:] {
+		if !dead(m) {
+			kept = append(kept, m)
+		}
+	}
+	return kept
+}

@@ -1,0 +1,388 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gossip
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Parts is everything that a state holds as plain values, for encoders,
+// decoders and tools. The order of the lists does not matter.
+type Parts struct {
+	Cluster      ClusterID
+	Members      []*Member
+	Tombstones   []Tombstone
+	Clock        []Dot
+	Seen         []NodeID
+	Observers    []*ObserverRows
+	Config       Config
+	LastUpNumber UpNumber
+	PrunedBefore int64 // Unix milliseconds, 0: nothing pruned.
+	Downing      DowningRegister
+}
+
+// Parts returns what s holds, in sorted lists. They must not be modified.
+func (s *State) Parts() Parts {
+	return Parts{
+		Cluster:      s.cluster,
+		Members:      s.members,
+		Tombstones:   s.Tombstones(),
+		Clock:        s.clock.Entries(),
+		Seen:         s.SeenBy(),
+		Observers:    s.rows,
+		Config:       s.Config(),
+		LastUpNumber: s.lastUp,
+		PrunedBefore: s.pruned,
+		Downing:      s.Downing(),
+	}
+}
+
+// FromParts returns the state with the given parts, which may come from an
+// untrusted source. It checks everything that a [State] promises and the
+// limits of this package, and returns an [InvalidError] for the first fault.
+// It allocates no more than in proportion to the parts. The parts must not be
+// modified afterwards.
+//
+// Whether times are plausible can only be said by someone with a clock; see
+// [Parts.ValidateAt].
+func FromParts(p Parts) (*State, error) {
+	p = p.sorted()
+	v := validation{parts: &p}
+	if err := v.check(); err != nil {
+		return nil, err
+	}
+	clock, err := ClockOf(p.Clock)
+	if err != nil {
+		return nil, err
+	}
+	s := &State{clock: clock}
+	s.cluster, s.members, s.rows = p.Cluster, p.Members, p.Observers
+	s.lastUp, s.pruned = p.LastUpNumber, p.PrunedBefore
+	for i := range p.Tombstones {
+		s.tombs = append(s.tombs, &p.Tombstones[i])
+	}
+	if p.Config.Gen > 0 {
+		s.config = &p.Config
+	}
+	if p.Downing.Gen > 0 {
+		s.downing = &p.Downing
+	}
+	s.prune()
+	s.seen = bitsOf(p.Seen, s.members)
+	s.rebase()
+	return s, nil
+}
+
+// MaxClockSkew is how far ahead of the own wall clock a time from elsewhere
+// may be.
+const MaxClockSkew = 24 * time.Hour
+
+// latestTime bounds times without a clock at hand: the year 2200.
+var latestTime = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
+
+// ValidateAt refuses tombstones and a PrunedBefore that lie further ahead of
+// now than [MaxClockSkew]. One tombstone from the far future would never be
+// forgotten; a PrunedBefore from there would forget all of them.
+func (p Parts) ValidateAt(now time.Time) error {
+	latest := now.Add(MaxClockSkew).UnixMilli()
+	if p.PrunedBefore > latest {
+		return invalid(FaultTime, NodeID{}, "pruned before %d", p.PrunedBefore)
+	}
+	for _, t := range p.Tombstones {
+		if t.RemovedAt > latest {
+			return invalid(FaultTime, t.Node, "removed at %d", t.RemovedAt)
+		}
+	}
+	return nil
+}
+
+// sorted returns p with its lists in order. Lists that are in order already
+// are not copied.
+func (p Parts) sorted() Parts {
+	p.Members = ordered(p.Members, func(a, b *Member) int {
+		if a == nil || b == nil {
+			return compareNil(a == nil, b == nil)
+		}
+		return compareNodes(&a.Node, &b.Node)
+	})
+	p.Tombstones = ordered(p.Tombstones, func(a, b Tombstone) int { return compareNodes(&a.Node, &b.Node) })
+	p.Seen = ordered(p.Seen, NodeID.Compare)
+	p.Observers = ordered(p.Observers, func(a, b *ObserverRows) int {
+		if a == nil || b == nil {
+			return compareNil(a == nil, b == nil)
+		}
+		return compareNodes(&a.Observer, &b.Observer)
+	})
+	return p
+}
+
+func ordered[T any](list []T, compare func(a, b T) int) []T {
+	if slices.IsSortedFunc(list, compare) {
+		return list
+	}
+	c := slices.Clone(list)
+	slices.SortStableFunc(c, compare)
+	return c
+}
+
+// compareNil puts nil first, where the validation finds it.
+func compareNil(a, b bool) int { return compareBools(b, a) }
+
+// validation checks parts in sorted order. Partial parts, those of a delta,
+// may refer to members that only the receiver knows.
+type validation struct {
+	parts   *Parts
+	partial bool
+}
+
+func (v validation) check() error {
+	p := v.parts
+	if n := max(len(p.Members), len(p.Tombstones), len(p.Observers)); n > MaxMembers {
+		return invalid(FaultLimit, NodeID{}, "%d members, tombstones or observers, at most %d", n, MaxMembers)
+	}
+	if p.Cluster.Born < 0 || p.Cluster.Born > latestTime {
+		return invalid(FaultTime, NodeID{}, "cluster born at %d", p.Cluster.Born)
+	}
+	if p.LastUpNumber > maxCount {
+		return invalid(FaultUpNumber, NodeID{}, "last up-number %d", p.LastUpNumber)
+	}
+	for _, check := range []func() error{
+		v.members, v.upNumbers, v.tombstones, v.seenAndClock, v.observers, v.config, v.downing,
+	} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v validation) members() error {
+	for i, m := range v.parts.Members {
+		if m == nil {
+			return invalid(FaultUnknown, NodeID{}, "member that is nil")
+		}
+		if i > 0 && compareNodes(&v.parts.Members[i-1].Node, &m.Node) >= 0 {
+			return invalid(FaultDuplicate, m.Node, "member twice or out of order")
+		}
+		if err := m.Validate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Validate reports whether m can be a member of a state. The errors unwrap to
+// [ErrInvalid].
+func (m *Member) Validate() error {
+	if err := m.Node.Validate(); err != nil {
+		return err
+	}
+	switch {
+	case !m.Status.isLive():
+		return invalid(FaultStatus, m.Node, "status %d", m.Status)
+	case m.UpNumber > maxCount,
+		m.UpNumber == 0 && m.Status.mustBeNumbered(),
+		m.UpNumber > 0 && m.Status < Up:
+		return invalid(FaultUpNumber, m.Node, "up-number %d while %v", m.UpNumber, m.Status)
+	case len(m.Roles) > MaxRoles:
+		return invalid(FaultLimit, m.Node, "%d roles, at most %d", len(m.Roles), MaxRoles)
+	case len(m.Services) > MaxServices:
+		return invalid(FaultLimit, m.Node, "%d services, at most %d", len(m.Services), MaxServices)
+	case !strictlySorted(m.Roles, strings.Compare):
+		return invalid(FaultDuplicate, m.Node, "roles not sorted or twice")
+	case !strictlySorted(m.Services, cmp.Compare[uint16]):
+		return invalid(FaultDuplicate, m.Node, "services not sorted or twice")
+	case m.Protocol.Min > m.Protocol.Max:
+		return invalid(FaultCounter, m.Node, "protocol range %d to %d", m.Protocol.Min, m.Protocol.Max)
+	}
+	for _, role := range m.Roles {
+		if role == "" {
+			return invalid(FaultText, m.Node, "empty role")
+		}
+		if err := validateText(m.Node, "role", role); err != nil {
+			return err
+		}
+	}
+	if err := validateText(m.Node, "zone", m.Zone); err != nil {
+		return err
+	}
+	return validateText(m.Node, "app version", m.AppVersion)
+}
+
+func validateText(node NodeID, what, text string) error {
+	switch {
+	case len(text) > MaxRoleBytes:
+		return invalid(FaultLimit, node, "%s of %d bytes, at most %d", what, len(text), MaxRoleBytes)
+	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
+		return invalid(FaultText, node, "%s %q is not printable UTF-8", what, text)
+	}
+	return nil
+}
+
+// upNumbers checks that no number was given twice, or not at all.
+func (v validation) upNumbers() error {
+	var numbers []*Member
+	for _, m := range v.parts.Members {
+		if m.UpNumber > 0 {
+			numbers = append(numbers, m)
+		}
+		if m.UpNumber > v.parts.LastUpNumber && !v.partial {
+			return invalid(FaultUpNumber, m.Node, "up-number %d above the last one, %d", m.UpNumber, v.parts.LastUpNumber)
+		}
+	}
+	slices.SortFunc(numbers, compareAge)
+	for i := 1; i < len(numbers); i++ {
+		if numbers[i-1].UpNumber == numbers[i].UpNumber {
+			return invalid(FaultUpNumber, numbers[i].Node, "up-number %d given twice", numbers[i].UpNumber)
+		}
+	}
+	return nil
+}
+
+func (v validation) tombstones() error {
+	p := v.parts
+	if p.PrunedBefore < 0 || p.PrunedBefore > latestTime {
+		return invalid(FaultTime, NodeID{}, "pruned before %d", p.PrunedBefore)
+	}
+	for i, t := range p.Tombstones {
+		if i > 0 && compareNodes(&p.Tombstones[i-1].Node, &t.Node) >= 0 {
+			return invalid(FaultDuplicate, t.Node, "tombstone twice or out of order")
+		}
+		if err := t.Node.Validate(); err != nil {
+			return err
+		}
+		switch {
+		case t.Last > maxCount:
+			return invalid(FaultCounter, t.Node, "last clock entry %d", t.Last)
+		case t.RemovedAt < 0 || t.RemovedAt > latestTime:
+			return invalid(FaultTime, t.Node, "removed at %d", t.RemovedAt)
+		case v.isMember(t.Node):
+			return invalid(FaultDuplicate, t.Node, "member and tombstone at once")
+		}
+	}
+	return nil
+}
+
+func (v validation) isMember(id NodeID) bool {
+	_, ok := findMember(v.parts.Members, id)
+	return ok
+}
+
+// checkKnown refuses what is not a member of whole parts.
+func (v validation) checkKnown(id NodeID, what string) error {
+	if v.partial {
+		return id.Validate()
+	}
+	if !v.isMember(id) {
+		return invalid(FaultUnknown, id, "%s that is not a member", what)
+	}
+	return nil
+}
+
+func (v validation) seenAndClock() error {
+	p := v.parts
+	if n := max(len(p.Seen), len(p.Clock)); n > MaxMembers {
+		return invalid(FaultLimit, NodeID{}, "%d in the seen set or clock, at most %d", n, MaxMembers)
+	}
+	for i, id := range p.Seen {
+		if i > 0 && compareNodes(&p.Seen[i-1], &id) >= 0 {
+			return invalid(FaultDuplicate, id, "in the seen set twice or out of order")
+		}
+		if err := v.checkKnown(id, "seen by a node"); err != nil {
+			return err
+		}
+	}
+	for _, e := range p.Clock {
+		if err := v.checkKnown(e.Node, "clock entry of a node"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v validation) observers() error {
+	for i, set := range v.parts.Observers {
+		if set == nil {
+			return invalid(FaultUnknown, NodeID{}, "rows that are nil")
+		}
+		if i > 0 && compareNodes(&v.parts.Observers[i-1].Observer, &set.Observer) >= 0 {
+			return invalid(FaultDuplicate, set.Observer, "observer twice or out of order")
+		}
+		if err := v.checkKnown(set.Observer, "observer"); err != nil {
+			return err
+		}
+		if set.Version == 0 || set.Version > maxCount {
+			return invalid(FaultCounter, set.Observer, "rows of version %d", set.Version)
+		}
+		if err := v.rows(set); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v validation) rows(set *ObserverRows) error {
+	if len(set.Rows) > MaxMembers {
+		return invalid(FaultLimit, set.Observer, "%d rows, at most %d", len(set.Rows), MaxMembers)
+	}
+	for i, row := range set.Rows {
+		switch {
+		case row.Subject == set.Observer:
+			return invalid(FaultReach, row.Subject, "row about its own observer")
+		case !row.Status.isValid():
+			return invalid(FaultReach, row.Subject, "row of status %d", row.Status)
+		case row.Version == 0 || row.Version > set.Version:
+			return invalid(FaultCounter, row.Subject, "row of version %d in rows of version %d", row.Version, set.Version)
+		case i > 0 && compareNodes(&set.Rows[i-1].Subject, &row.Subject) >= 0:
+			return invalid(FaultDuplicate, row.Subject, "rows twice or out of order")
+		}
+		if err := v.checkKnown(row.Subject, "subject"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v validation) config() error {
+	c := &v.parts.Config
+	if c.Gen > maxCount || c.Gen == 0 && len(c.Voters)+len(c.Previous) > 0 {
+		return invalid(FaultCounter, NodeID{}, "config of generation %d", c.Gen)
+	}
+	for _, voters := range [][]NodeID{c.Voters, c.Previous} {
+		if len(voters) > MaxMembers {
+			return invalid(FaultLimit, NodeID{}, "%d voters, at most %d", len(voters), MaxMembers)
+		}
+		if !strictlySorted(voters, NodeID.Compare) {
+			return invalid(FaultDuplicate, NodeID{}, "voters not sorted or twice")
+		}
+		for _, id := range voters {
+			if err := id.Validate(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// maxParameterBytes bounds the text of the downing strategy's settings.
+const maxParameterBytes = 4096
+
+func (v validation) downing() error {
+	d := v.parts.Downing
+	switch {
+	case d.Gen > maxCount || d.Gen == 0 && d != (DowningRegister{}):
+		return invalid(FaultCounter, NodeID{}, "downing strategy of generation %d", d.Gen)
+	case len(d.Parameters) > maxParameterBytes || !utf8.ValidString(d.Parameters):
+		return invalid(FaultLimit, NodeID{}, "parameters of the downing strategy: %d bytes", len(d.Parameters))
+	}
+	if err := validateText(NodeID{}, "downing strategy", d.Name); err != nil {
+		return err
+	}
+	return validateText(NodeID{}, "downing strategy version", d.Version)
+}

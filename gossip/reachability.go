@@ -1,0 +1,194 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gossip
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Row is what one observer says about one subject.
+type Row struct {
+	Subject NodeID
+	Status  ReachStatus
+	Version uint64 // The version of the observer's rows that brought this one.
+}
+
+// ObserverRows is everything that one observer says: a row for each member
+// that it cannot reach. Only the observer writes it, and raises the version
+// each time, so that of two copies the one with the higher version is newer.
+// An observer that reaches everybody keeps its version without rows. It is
+// immutable by contract.
+type ObserverRows struct {
+	Observer NodeID
+	Version  uint64
+	Rows     []Row // Sorted by subject.
+}
+
+// Record is one row together with its observer.
+type Record struct {
+	Observer, Subject NodeID
+	Status            ReachStatus
+	Version           uint64
+}
+
+func (r *ObserverRows) find(subject NodeID) (int, bool) {
+	return slices.BinarySearchFunc(r.Rows, subject, func(row Row, s NodeID) int {
+		return compareNodes(&row.Subject, &s)
+	})
+}
+
+// joinRows returns the copy with the higher version. Equal versions with
+// different rows exist only if two processes used one identity; then the
+// union is taken, which suspects rather too much than too little.
+func joinRows(a, b *ObserverRows) *ObserverRows {
+	switch {
+	case a == b || a.Version > b.Version:
+		return a
+	case b.Version > a.Version:
+		return b
+	case slices.Equal(a.Rows, b.Rows):
+		return a
+	}
+	rows := slices.Concat(a.Rows, b.Rows)
+	slices.SortFunc(rows, func(x, y Row) int {
+		return cmp.Or(compareNodes(&x.Subject, &y.Subject),
+			-cmp.Compare(x.Version, y.Version), -cmp.Compare(x.Status, y.Status))
+	})
+	rows = slices.CompactFunc(rows, func(x, y Row) bool { return x.Subject == y.Subject })
+	switch {
+	case slices.Equal(rows, a.Rows):
+		return a
+	case slices.Equal(rows, b.Rows):
+		return b
+	}
+	return &ObserverRows{Observer: a.Observer, Version: a.Version, Rows: rows}
+}
+
+func equalRows(a, b *ObserverRows) bool {
+	return a == b || (a.Observer == b.Observer && a.Version == b.Version && slices.Equal(a.Rows, b.Rows))
+}
+
+// restrictRows drops rows by and about nodes that are not members.
+func restrictRows(sets []*ObserverRows, members []*Member) []*ObserverRows {
+	isMember := func(id NodeID) bool {
+		_, ok := findMember(members, id)
+		return ok
+	}
+	isClean := func(set *ObserverRows) bool {
+		return isMember(set.Observer) &&
+			!slices.ContainsFunc(set.Rows, func(row Row) bool { return !isMember(row.Subject) })
+	}
+	if !slices.ContainsFunc(sets, func(set *ObserverRows) bool { return !isClean(set) }) {
+		return sets
+	}
+	kept := make([]*ObserverRows, 0, len(sets))
+	for _, set := range sets {
+		switch {
+		case isClean(set):
+			kept = append(kept, set)
+		case isMember(set.Observer):
+			c := *set
+			c.Rows = slices.DeleteFunc(slices.Clone(set.Rows), func(row Row) bool { return !isMember(row.Subject) })
+			kept = append(kept, &c)
+		}
+	}
+	return kept
+}
+
+// Records returns all rows of all observers, sorted by observer and subject,
+// including those of observers that are Down.
+func (s *State) Records() []Record {
+	var records []Record
+	for _, set := range s.rows {
+		for _, row := range set.Rows {
+			records = append(records, Record{
+				Observer: set.Observer, Subject: row.Subject, Status: row.Status, Version: row.Version,
+			})
+		}
+	}
+	return records
+}
+
+// Reachable reports whether no observer says that it cannot reach subject.
+// What members that are Down say does not count.
+func (s *State) Reachable(subject NodeID) bool { return !s.isObserved(subject, s.counts) }
+
+// ReachableFrom reports whether observer has no row about subject.
+func (s *State) ReachableFrom(observer, subject NodeID) bool {
+	i, ok := s.findRows(observer)
+	if !ok {
+		return true
+	}
+	_, ok = s.rows[i].find(subject)
+	return !ok
+}
+
+// Observers returns the members that have a row about subject, sorted. Those
+// that are Down are left out, as in [State.Reachable].
+func (s *State) Observers(subject NodeID) []NodeID {
+	var observers []NodeID
+	for _, set := range s.rows {
+		if _, ok := set.find(subject); ok && s.counts(set.Observer) {
+			observers = append(observers, set.Observer)
+		}
+	}
+	return observers
+}
+
+// Unreachable returns the members that are not [State.Reachable], sorted.
+func (s *State) Unreachable() []NodeID {
+	var nodes []NodeID
+	for i := range s.unreachable(s.counts).all(len(s.members)) {
+		nodes = append(nodes, s.members[i].Node)
+	}
+	return nodes
+}
+
+// counts reports whether what observer says counts: a member that is Down is
+// believed nothing.
+func (s *State) counts(observer NodeID) bool {
+	m := s.Member(observer)
+	return m != nil && m.Status != Down
+}
+
+func (s *State) isObserved(subject NodeID, counts func(observer NodeID) bool) bool {
+	for _, set := range s.rows {
+		if len(set.Rows) == 0 {
+			continue
+		}
+		if _, ok := set.find(subject); ok && counts(set.Observer) {
+			return true
+		}
+	}
+	return false
+}
+
+// unreachable returns the members about which some observer that counts has a
+// row, by their place in the list of members.
+func (s *State) unreachable(counts func(observer NodeID) bool) bitset {
+	var marked bitset
+	for _, set := range s.rows {
+		if len(set.Rows) == 0 || !counts(set.Observer) {
+			continue
+		}
+		if marked == nil {
+			marked = newBitset(len(s.members))
+		}
+		for _, row := range set.Rows {
+			if i, ok := findMember(s.members, row.Subject); ok {
+				marked.set(i)
+			}
+		}
+	}
+	return marked
+}
+
+func (s *State) findRows(observer NodeID) (int, bool) { return findSet(s.rows, observer) }
+
+func findSet(sets []*ObserverRows, observer NodeID) (int, bool) {
+	return slices.BinarySearchFunc(sets, observer, func(set *ObserverRows, id NodeID) int {
+		return compareNodes(&set.Observer, &id)
+	})
+}

@@ -1,0 +1,211 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gossip
+
+import (
+	"slices"
+	"time"
+)
+
+// State is everything that the members of a cluster agree upon: the members
+// and who reaches whom, with the clock that says which edits it holds and the
+// set of members that are known to hold the same.
+//
+// A State is immutable: each method that changes something returns another
+// State, which shares what did not change. Any number of goroutines may use
+// one. States are made by [New], [FromParts] and the methods of other states;
+// the zero State is empty and valid.
+//
+// Invariants, which hold for every State:
+//
+//	S1  members, tombstones, rows and clock are sorted by node, without doubles
+//	S2  a node is not a member and a tombstone at once
+//	S3  rows are by and about members only
+//	S4  clock entries and the seen set are of members only
+//	S5  no tombstone is older than PrunedBefore
+type State struct {
+	core
+	clock VectorClock
+	seen  bitset
+
+	// What follows is auxiliary: it is no part of equality and is not sent as
+	// part of a state.
+
+	history history
+	bases   []base  // Clocks that all members had seen, the latest first.
+	orphans orphans // Effects of edits that no clock stands for any more.
+}
+
+// core is the part of the state that the edits build: a record for each
+// [Key].
+type core struct {
+	cluster ClusterID
+	members []*Member
+	tombs   []*Tombstone
+	rows    []*ObserverRows
+	config  *Config // Nil is the zero Config.
+	lastUp  UpNumber
+	pruned  int64 // PrunedBefore, unix milliseconds.
+	downing *DowningRegister
+}
+
+// New returns the empty state of a cluster. The cluster may be zero: it is
+// then taken from the first state that is merged in.
+func New(cluster ClusterID) *State { return &State{core: core{cluster: cluster}} }
+
+// Cluster returns the cluster that s belongs to, zero if it is not known yet.
+func (s *State) Cluster() ClusterID { return s.cluster }
+
+// Members returns the members sorted by node id, removed ones not included.
+// The slice and the members must not be modified.
+func (s *State) Members() []*Member { return s.members }
+
+// Member returns the member with the given id. It is nil if the node was not
+// heard of or was removed; [State.Removed] tells these apart.
+func (s *State) Member(id NodeID) *Member {
+	if i, ok := findMember(s.members, id); ok {
+		return s.members[i]
+	}
+	return nil
+}
+
+// ByAddress returns the member at an address, nil if there is none. Of
+// several incarnations it returns one that is not Down if there is one, and
+// of those the youngest.
+func (s *State) ByAddress(addr Address) *Member {
+	i, _ := findMember(s.members, NodeID{Address: addr})
+	var best *Member
+	for ; i < len(s.members) && s.members[i].Node.Address == addr; i++ {
+		m := s.members[i]
+		switch {
+		case best == nil, best.Status == Down && m.Status != Down:
+			best = m
+		case (m.Status == Down) == (best.Status == Down) && best.OlderThan(m):
+			best = m
+		}
+	}
+	return best
+}
+
+// Removed returns the tombstone of a node that was a member once. Tombstones
+// are forgotten in the end, see [State.PrunedBefore].
+func (s *State) Removed(id NodeID) (Tombstone, bool) {
+	if i, ok := findTombstone(s.tombs, id); ok {
+		return *s.tombs[i], true
+	}
+	return Tombstone{}, false
+}
+
+// Tombstones returns the tombstones sorted by node id, as a new slice.
+func (s *State) Tombstones() []Tombstone {
+	all := make([]Tombstone, len(s.tombs))
+	for i, t := range s.tombs {
+		all[i] = *t
+	}
+	return all
+}
+
+// Clock returns the clock: which edits s holds.
+func (s *State) Clock() VectorClock { return s.clock }
+
+// Seen reports whether a member is known to hold the edits that s holds.
+func (s *State) Seen(id NodeID) bool {
+	i, ok := findMember(s.members, id)
+	return ok && s.seen.has(i)
+}
+
+// SeenBy returns the members that are known to hold the edits that s holds,
+// sorted, as a new slice.
+func (s *State) SeenBy() []NodeID {
+	nodes := make([]NodeID, 0, s.seen.count())
+	for i := range s.seen.all(len(s.members)) {
+		nodes = append(nodes, s.members[i].Node)
+	}
+	return nodes
+}
+
+// Config returns the voters.
+func (s *State) Config() Config {
+	if s.config == nil {
+		return Config{}
+	}
+	return *s.config
+}
+
+// LastUpNumber returns the highest up-number that was ever given.
+func (s *State) LastUpNumber() UpNumber { return s.lastUp }
+
+// PrunedBefore returns the wall time before which tombstones are forgotten,
+// the zero Time if none were.
+func (s *State) PrunedBefore() time.Time {
+	if s.pruned == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(s.pruned).UTC()
+}
+
+// Downing returns the downing strategy of the cluster.
+func (s *State) Downing() DowningRegister {
+	if s.downing == nil {
+		return DowningRegister{}
+	}
+	return *s.downing
+}
+
+// See returns s with self in the seen set; s itself if it is there already or
+// is not a member. It is no edit. A node calls it for each state that it makes
+// its own.
+func (s *State) See(self NodeID) *State {
+	i, ok := findMember(s.members, self)
+	if !ok || s.seen.has(i) {
+		return s
+	}
+	c := *s
+	c.seen = newBitset(len(s.members))
+	copy(c.seen, s.seen)
+	c.seen.set(i)
+	c.rebase()
+	return &c
+}
+
+// Equal reports whether s and o hold the same members, tombstones, rows and
+// registers, and have equal clocks and seen sets.
+func (s *State) Equal(o *State) bool {
+	return s == o || (s.equalCore(&o.core) && s.clock.Equal(o.clock) && s.seen.equal(o.seen))
+}
+
+func (c *core) equalCore(o *core) bool {
+	return c.cluster == o.cluster && c.lastUp == o.lastUp && c.pruned == o.pruned &&
+		slices.EqualFunc(c.members, o.members, func(a, b *Member) bool { return a == b || equalMembers(a, b) }) &&
+		slices.EqualFunc(c.tombs, o.tombs, func(a, b *Tombstone) bool { return a == b || *a == *b }) &&
+		slices.EqualFunc(c.rows, o.rows, equalRows) &&
+		compareConfigs(c.configOrZero(), o.configOrZero()) == 0 &&
+		compareDowning(c.downingOrZero(), o.downingOrZero()) == 0
+}
+
+func (c *core) configOrZero() *Config {
+	if c.config == nil {
+		return &Config{}
+	}
+	return c.config
+}
+
+func (c *core) downingOrZero() *DowningRegister {
+	if c.downing == nil {
+		return &DowningRegister{}
+	}
+	return c.downing
+}
+
+func findMember(members []*Member, id NodeID) (int, bool) {
+	return slices.BinarySearchFunc(members, id, func(m *Member, id NodeID) int {
+		return compareNodes(&m.Node, &id)
+	})
+}
+
+func findTombstone(tombs []*Tombstone, id NodeID) (int, bool) {
+	return slices.BinarySearchFunc(tombs, id, func(t *Tombstone, id NodeID) int {
+		return compareNodes(&t.Node, &id)
+	})
+}

@@ -1,0 +1,126 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gossip
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// ClusterID tells clusters apart, also a cluster from its own successor after
+// a full restart. The zero ClusterID is none.
+type ClusterID struct {
+	Born  int64  // Unix milliseconds; grows over full restarts.
+	Nonce uint64 // Random.
+}
+
+// IsZero reports whether c is none.
+func (c ClusterID) IsZero() bool { return c == ClusterID{} }
+
+// Compare orders cluster ids by Born, then by Nonce.
+func (c ClusterID) Compare(o ClusterID) int {
+	return cmp.Or(cmp.Compare(c.Born, o.Born), cmp.Compare(c.Nonce, o.Nonce))
+}
+
+// Config says who votes. Only the leader changes it, under convergence, so
+// that there is one Config of each generation.
+type Config struct {
+	Gen      uint64   // Grows by one with each change; 0 is no Config yet.
+	Voters   []NodeID // Sorted. May name members that were removed since.
+	Previous []NodeID // The voters of the generation before.
+}
+
+// Base returns the voter sets in each of which a side must win. While the
+// last change of the Config is not known to have converged these are the old
+// and the new voters, because other nodes may still count by the old ones.
+func (c Config) Base(converged bool) Base {
+	if converged || len(c.Previous) == 0 {
+		return Base{c.Voters}
+	}
+	return Base{c.Voters, c.Previous}
+}
+
+// compareConfigs is a total order: by generation, then by content, which
+// decides only if two leaders broke the rule of one change at a time.
+func compareConfigs(a, b *Config) int {
+	return cmp.Or(
+		cmp.Compare(a.Gen, b.Gen),
+		slices.CompareFunc(a.Voters, b.Voters, NodeID.Compare),
+		slices.CompareFunc(a.Previous, b.Previous, NodeID.Compare),
+	)
+}
+
+// Wins reports whether the voters for which in is true win: more than half of
+// all, or exactly half with the lowest node id among them. No two disjoint
+// sets win. Nobody wins among no voters. The voters must be without doubles.
+func Wins(voters []NodeID, in func(NodeID) bool) bool {
+	if len(voters) == 0 {
+		return false
+	}
+	count, lowest := 0, voters[0]
+	for _, v := range voters {
+		if in(v) {
+			count++
+		}
+		if v.Compare(lowest) < 0 {
+			lowest = v
+		}
+	}
+	return 2*count > len(voters) || (2*count == len(voters) && in(lowest))
+}
+
+// Base is the voter sets that count at the moment. A node that does not know
+// yet whether the last change of voters reached everybody holds two.
+type Base [][]NodeID
+
+// Wins reports whether the nodes for which in is true win in every set of the
+// base that is not empty. Without such a set nobody wins.
+func (b Base) Wins(in func(NodeID) bool) bool {
+	won := false
+	for _, voters := range b {
+		if len(voters) == 0 {
+			continue
+		}
+		if !Wins(voters, in) {
+			return false
+		}
+		won = true
+	}
+	return won
+}
+
+// DowningRegister names the downing strategy that the whole cluster uses. The
+// leader changes it, under convergence, when every voter has it loaded. The
+// zero value is none.
+type DowningRegister struct {
+	Gen          uint64 // Grows by one with each change.
+	Name         string
+	Version      string
+	Parameters   string // Canonical text of the settings.
+	Pure         bool   // Equal views give equal decisions.
+	MajorityOnly bool   // Never lets a side without a majority survive.
+}
+
+// compareDowning is a total order, by generation first.
+func compareDowning(a, b *DowningRegister) int {
+	return cmp.Or(
+		cmp.Compare(a.Gen, b.Gen),
+		strings.Compare(a.Name, b.Name),
+		strings.Compare(a.Version, b.Version),
+		strings.Compare(a.Parameters, b.Parameters),
+		compareBools(a.Pure, b.Pure),
+		compareBools(a.MajorityOnly, b.MajorityOnly),
+	)
+}
+
+func compareBools(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
