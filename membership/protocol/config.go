@@ -1,0 +1,229 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/fd"
+)
+
+// Config holds the settings of membership that an operator may change. The zero
+// value is not valid; start from [Default] or [Fast].
+type Config struct {
+	// FailureDetector says how silence is judged. Its acceptable pause is the
+	// shortest and its max-silence the longest silence at which a node is marked
+	// unreachable.
+	FailureDetector fd.Config `koanf:"failure-detector"`
+
+	// Fence is the longest time for which a node hosts without an answer from a
+	// winning set of voters, above the heartbeat interval and at most the
+	// stable-after of downing. All nodes must have the same value. Shorter, a
+	// short disturbance suspends entities; longer, failover takes longer.
+	Fence time.Duration `koanf:"fence"`
+
+	// GossipInterval is the time between two rounds that repair what the pushed
+	// news missed, above 0.
+	GossipInterval time.Duration `koanf:"gossip-interval"`
+
+	// GossipIntervalUnconverged is the same while not everybody is known to have
+	// seen the state, above 0 and at most GossipInterval.
+	GossipIntervalUnconverged time.Duration `koanf:"gossip-interval-unconverged"`
+
+	// PushDelay is the time for which news is held back so that news which comes
+	// meanwhile travels with it, above 0 and at most PushInterval. It is spent
+	// at each hop.
+	PushDelay time.Duration `koanf:"push-delay"`
+
+	// PushInterval is the least time between two pushes of one node, at most
+	// GossipInterval. It bounds the traffic of a large change.
+	PushInterval time.Duration `koanf:"push-interval"`
+
+	// PushFanout is the number of random members to which news is pushed, from 1
+	// to 16. More is faster at large sizes and costs traffic.
+	PushFanout int `koanf:"push-fanout"`
+
+	// SeedNodeTimeout is the time after which the first seed node forms a
+	// cluster when no other seed node has answered, above 0. Restarted while
+	// cut off for longer than that, the first seed node forms a second cluster.
+	SeedNodeTimeout time.Duration `koanf:"seed-node-timeout"`
+
+	// JoinInterval is the time after which an unanswered question of a joining
+	// node is asked again for the first time, above 0. It doubles from question
+	// to question, up to JoinIntervalMax.
+	JoinInterval time.Duration `koanf:"join-interval"`
+
+	// JoinIntervalMax is the longest time between two such questions, at least
+	// JoinInterval.
+	JoinIntervalMax time.Duration `koanf:"join-interval-max"`
+
+	// RetryUnsuccessfulJoinAfter is the time after which a node that asked one
+	// member to let it join asks the seed nodes again, above 0.
+	RetryUnsuccessfulJoinAfter time.Duration `koanf:"retry-unsuccessful-join-after"`
+
+	// ShutdownAfterUnsuccessfulJoin is the time after which a node that could
+	// not join gives up and stops. Zero means never.
+	ShutdownAfterUnsuccessfulJoin time.Duration `koanf:"shutdown-after-unsuccessful-join-seed-nodes"`
+
+	// ProbeTimeout is the time within which a joining node must be dialled back,
+	// above 0.
+	ProbeTimeout time.Duration `koanf:"probe-timeout"`
+
+	// MinNrOfMembers is the number of members, of any status, from which on
+	// joining members become up, at least 1. It delays the start of a cluster;
+	// it stops nothing when members are lost.
+	MinNrOfMembers int `koanf:"min-nr-of-members"`
+
+	// MinNrOfMembersOfRole is the same for members with a role.
+	MinNrOfMembersOfRole map[string]int `koanf:"min-nr-of-members-of-role"`
+
+	// AllowWeaklyUpMembers is the time without convergence after which joining
+	// members become weakly up. Zero means never.
+	AllowWeaklyUpMembers time.Duration `koanf:"allow-weakly-up-members"`
+
+	// LeaveTimeout is the time that components have to hand their work over when
+	// this node leaves, above 0. After it the node stops hosting and goes on.
+	LeaveTimeout time.Duration `koanf:"leave-timeout"`
+
+	// ExitTimeout is the time for which a leaving node that hosts nothing any
+	// more waits to be removed, above 0. After it the node ends, and the others
+	// find it gone.
+	ExitTimeout time.Duration `koanf:"exit-timeout"`
+
+	// DownWhenUnstableAfter is the time after which a provider that lets only
+	// majorities survive is asked although the view has not been stable. Zero
+	// means never; else it must be above the stable-after of downing.
+	DownWhenUnstableAfter time.Duration `koanf:"down-when-unstable-after"`
+
+	// PruneTombstonesAfter is the time for which a removed member is remembered,
+	// at least an hour. A member that was cut off for longer and comes back with
+	// an old state could bring removed members back.
+	PruneTombstonesAfter time.Duration `koanf:"prune-gossip-tombstones-after"`
+}
+
+// Default returns the settings for machines in one data center: a node that died
+// is replaced within 10 seconds.
+func Default() Config {
+	return Config{
+		FailureDetector:            fd.Default(),
+		Fence:                      3 * time.Second,
+		GossipInterval:             time.Second,
+		GossipIntervalUnconverged:  200 * time.Millisecond,
+		PushDelay:                  20 * time.Millisecond,
+		PushInterval:               100 * time.Millisecond,
+		PushFanout:                 4,
+		SeedNodeTimeout:            5 * time.Second,
+		JoinInterval:               time.Second,
+		JoinIntervalMax:            5 * time.Second,
+		RetryUnsuccessfulJoinAfter: 10 * time.Second,
+		ProbeTimeout:               3 * time.Second,
+		MinNrOfMembers:             1,
+		AllowWeaklyUpMembers:       7 * time.Second,
+		LeaveTimeout:               30 * time.Second,
+		ExitTimeout:                10 * time.Second,
+		DownWhenUnstableAfter:      20 * time.Second,
+		PruneTombstonesAfter:       24 * time.Hour,
+	}
+}
+
+// Fast returns settings with which a node that died is replaced within about 3
+// seconds, for machines and networks without pauses near a second.
+func Fast() Config {
+	c := Default()
+	c.FailureDetector.HeartbeatInterval = 250 * time.Millisecond
+	c.FailureDetector.AcceptableHeartbeatPause = 750 * time.Millisecond
+	c.FailureDetector.MaxSilence = 1250 * time.Millisecond
+	c.FailureDetector.ExpectedResponseAfter = 250 * time.Millisecond
+	c.Fence = time.Second
+	return c
+}
+
+// FieldError is a fault of one field of a [Config].
+type FieldError struct {
+	field string
+	text  string
+}
+
+// Error describes the fault, beginning with the key of the field.
+func (e *FieldError) Error() string { return e.field + ": " + e.text }
+
+// Field returns the key of the field as in a configuration file.
+func (e *FieldError) Field() string { return e.field }
+
+// Validate reports every fault of c in one error. Each part of it that concerns
+// one field has a method Field that returns the key of the field.
+func (c Config) Validate() error {
+	var faults []error
+	if err := c.FailureDetector.Validate(); err != nil {
+		faults = append(faults, &FieldError{"failure-detector", err.Error()})
+	}
+	refuse := func(bad bool, field, format string, values ...any) {
+		if bad {
+			faults = append(faults, &FieldError{field, fmt.Sprintf(format, values...)})
+		}
+	}
+	for _, d := range c.durations() {
+		refuse(d.value < d.lowest, d.key, "%v is below %v", d.value, d.lowest)
+		refuse(d.value > durationLongest, d.key, "%v is above %v", d.value, durationLongest)
+	}
+	refuse(c.Fence <= c.FailureDetector.HeartbeatInterval, "fence",
+		"%v is not above failure-detector.heartbeat-interval %v, so a node would lose its standing between two heartbeats",
+		c.Fence, c.FailureDetector.HeartbeatInterval)
+	refuse(c.GossipIntervalUnconverged > c.GossipInterval, "gossip-interval-unconverged",
+		"%v is above gossip-interval %v", c.GossipIntervalUnconverged, c.GossipInterval)
+	refuse(c.PushDelay > c.PushInterval, "push-delay", "%v is above push-interval %v", c.PushDelay, c.PushInterval)
+	refuse(c.PushInterval > c.GossipInterval, "push-interval", "%v is above gossip-interval %v", c.PushInterval, c.GossipInterval)
+	refuse(c.PushFanout < 1 || c.PushFanout > pushFanoutMax, "push-fanout", "%d is not in the range from 1 to %d", c.PushFanout, pushFanoutMax)
+	refuse(c.JoinIntervalMax < c.JoinInterval, "join-interval-max", "%v is below join-interval %v", c.JoinIntervalMax, c.JoinInterval)
+	refuse(c.MinNrOfMembers < 1, "min-nr-of-members", "%d is below 1", c.MinNrOfMembers)
+	for _, role := range c.rolesWithMinimum() {
+		refuse(c.MinNrOfMembersOfRole[role] < 1, "min-nr-of-members-of-role."+role, "%d is below 1", c.MinNrOfMembersOfRole[role])
+	}
+	return errors.Join(faults...)
+}
+
+const (
+	pushFanoutMax   = 16
+	durationLongest = 365 * 24 * time.Hour // Far from where sums of instants overflow.
+)
+
+type durationField struct {
+	key    string
+	value  time.Duration
+	lowest time.Duration
+}
+
+func (c Config) durations() []durationField {
+	const positive = time.Millisecond
+	return []durationField{
+		{"fence", c.Fence, positive},
+		{"gossip-interval", c.GossipInterval, positive},
+		{"gossip-interval-unconverged", c.GossipIntervalUnconverged, positive},
+		{"push-delay", c.PushDelay, positive},
+		{"push-interval", c.PushInterval, positive},
+		{"seed-node-timeout", c.SeedNodeTimeout, positive},
+		{"join-interval", c.JoinInterval, positive},
+		{"join-interval-max", c.JoinIntervalMax, positive},
+		{"retry-unsuccessful-join-after", c.RetryUnsuccessfulJoinAfter, positive},
+		{"shutdown-after-unsuccessful-join-seed-nodes", c.ShutdownAfterUnsuccessfulJoin, 0},
+		{"probe-timeout", c.ProbeTimeout, positive},
+		{"allow-weakly-up-members", c.AllowWeaklyUpMembers, 0},
+		{"leave-timeout", c.LeaveTimeout, positive},
+		{"exit-timeout", c.ExitTimeout, positive},
+		{"down-when-unstable-after", c.DownWhenUnstableAfter, 0},
+		{"prune-gossip-tombstones-after", c.PruneTombstonesAfter, time.Hour},
+	}
+}
+
+func (c Config) rolesWithMinimum() []string {
+	roles := make([]string, 0, len(c.MinNrOfMembersOfRole))
+	for role := range c.MinNrOfMembersOfRole {
+		roles = append(roles, role)
+	}
+	slices.Sort(roles)
+	return roles
+}

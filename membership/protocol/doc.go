@@ -1,0 +1,66 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package protocol is the membership machine: it joins a node to a cluster,
+// gossips, monitors, leads, downs, leaves, and says at each moment whether the
+// node may host anything.
+//
+// A [Machine] is made by [New], is fed [Join] with the addresses of the seed
+// nodes, and ends itself with [Stopping]. It is a machine.Machine: it decides and
+// does nothing else. What it decides is in the package documentation of its
+// parts:
+//
+//	join.go       how a node without a cluster finds one, or forms one
+//	admission.go  how a member takes a node in
+//	gossip.go     how the state spreads
+//	heartbeat.go  who monitors whom, and when somebody is accused
+//	standing.go   until when this node may host
+//	leader.go     what the leader does under convergence
+//	downing.go    who must go after a partition
+//	fencing.go    from when on a removed node hosts nothing any more
+//	leave.go      how a node leaves in order
+//
+// # The life of a node
+//
+//	Join        Welcome        leader       Leave       all stopped   leader
+//	 |             |              |           |              |          |
+//	idle -> joining -> member: joining -> up -> leaving -> (confirmed) exiting -> removed
+//	                                 \           |            |
+//	                                  '----------+------------+--> down -> removed
+//
+// # What other components see
+//
+// [Changed] after each change of the state, [Standing] when the moment up to
+// which the node may host moves, [Fenced] when nothing of a removed node can be
+// hosting any more, [Stopping] at the end. A component that has work to hand over
+// before the node leaves publishes [Hold], and [Stopped] when it is done.
+//
+// # Guarantees
+//
+//   - Two nodes of different sides of a partition never host at the same time
+//     after one side has given the other's work new homes, as long as clocks of
+//     nodes run at rates that differ by at most one percent, and as long as no
+//     node stands still without its clock noticing. This holds while everybody
+//     monitors everybody, which is up to one member more than the setting
+//     monitored-by-nr-of-members. In larger clusters a node looks at the voters
+//     that it monitors, and the time for which a view must be stable is the
+//     margin: an assumption about timing.
+//   - Only the leader under convergence changes voters, gives up-numbers, and
+//     removes members; all in one edit.
+//   - Nothing is waited for without a timer, and nothing is refused without a
+//     reason, a count, and, unless it is expected in normal operation, an event.
+//
+// A node whose process stands still is not accused by its own clock of others'
+// silence: it accuses nobody for as long as silence is allowed.
+//
+// # Timing of a failover
+//
+// With the default settings, from the crash of a node to [Fenced] at the
+// others: at most 5 s until it is marked unreachable, 0.1 s until all know, 3 s
+// of an unchanged view, 0.3 s until it is down and all have seen it, 0.4 s until
+// its removal is known. The fence of 3 s runs meanwhile.
+//
+// # Concurrency
+//
+// A Machine belongs to one goroutine. The values that it publishes are immutable.
+package protocol

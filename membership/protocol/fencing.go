@@ -1,0 +1,156 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/machine"
+)
+
+// quarantineAfter is the time after which the transport refuses a removed node.
+// Until then it is answered, so that it learns what happened to it.
+const quarantineAfter = 5 * time.Second
+
+// rateErrorDivisor is the inverse of the difference in rate that two clocks may
+// have: one percent.
+const rateErrorDivisor = 100
+
+// fencing knows from which moment on a removed node can host nothing.
+//
+// A voter has cut off a node when its unreachable record about it, unchanged
+// since, came to this node. t0 is the moment from which the node together with
+// the voters that had not cut it off won in no set of the base. Every answer
+// that gave it standing was to a heartbeat that it had sent before t0, so its
+// own clock stopped it a fence later; the margin is for clocks that run at
+// different rates.
+type fencing struct {
+	cuts    []cut // Sorted by observer and subject, as records are.
+	waiting map[gossip.NodeID]bool
+}
+
+// cut is a record with the moment at which this node first held it unchanged.
+type cut struct {
+	record gossip.Record
+	since  machine.Instant
+}
+
+// blockTimer is the timer after which the transport refuses a removed node.
+type blockTimer struct{ Node gossip.NodeID }
+
+func (f *fencing) init() { f.waiting = map[gossip.NodeID]bool{} }
+
+// noteCuts takes over the records of the state.
+func (f *fencing) noteCuts(records []gossip.Record, now machine.Instant) {
+	if len(records) == 0 && len(f.cuts) == 0 {
+		return
+	}
+	cuts := make([]cut, len(records))
+	for i, r := range records {
+		cuts[i] = cut{r, now}
+		j, found := slices.BinarySearchFunc(f.cuts, r, func(c cut, r gossip.Record) int {
+			if by := c.record.Observer.Compare(r.Observer); by != 0 {
+				return by
+			}
+			return c.record.Subject.Compare(r.Subject)
+		})
+		if found && f.cuts[j].record == r {
+			cuts[i].since = f.cuts[j].since
+		}
+	}
+	f.cuts = cuts
+}
+
+// cutBy returns the moments at which the voters cut off subject, and the
+// earliest of anybody's.
+func (f *fencing) cutBy(subject gossip.NodeID) map[gossip.NodeID]machine.Instant {
+	by := map[gossip.NodeID]machine.Instant{}
+	for _, c := range f.cuts {
+		if c.record.Subject == subject {
+			by[c.record.Observer] = c.since
+		}
+	}
+	return by
+}
+
+// lastStanding returns t0 of a node that is removed now.
+func lastStanding(subject gossip.NodeID, base gossip.Base, cutAt map[gossip.NodeID]machine.Instant, now machine.Instant) machine.Instant {
+	moments := []machine.Instant{now}
+	for _, voters := range base {
+		for _, v := range voters {
+			if at, ok := cutAt[v]; ok && at < now {
+				moments = append(moments, at)
+			}
+		}
+	}
+	slices.Sort(moments)
+	for _, t := range slices.Compact(moments) {
+		mayStand := func(n gossip.NodeID) bool {
+			at, ok := cutAt[n]
+			return n == subject || !ok || at > t
+		}
+		wins := slices.ContainsFunc(base, func(voters []gossip.NodeID) bool { return gossip.Wins(voters, mayStand) })
+		if !wins {
+			return t
+		}
+	}
+	return now
+}
+
+// removed is called once for each member that the state does not hold any more,
+// with the member as it was.
+func (m *Machine) removed(was *gossip.Member) {
+	node := was.Node
+	m.out.Arm(blockTimer{node}, m.now.Mono.Add(quarantineAfter))
+	if was.Status == gossip.Exiting && m.tookPart() {
+		// A voter has seen each step that the leader waited for. Had the node been
+		// downed after it exited, this voter would have seen that.
+		m.out.Publish(Fenced{Node: node, Graceful: true})
+		return
+	}
+	fence := m.cfg.Fence + 2*m.cfg.Fence/rateErrorDivisor
+	at := m.startOfEnd(node).Add(fence)
+	if at <= m.now.Mono {
+		m.out.Publish(Fenced{Node: node})
+		return
+	}
+	m.fences.waiting[node] = true
+	m.out.Arm(fenceTimer{node}, at)
+}
+
+// startOfEnd is t0 of a node that is removed now. Where a node is monitored by
+// some of the voters only, no majority of them ever cuts it off; there t0 is the
+// first accusation that was never taken back, and the time that the side waits
+// for a stable view is the margin.
+func (m *Machine) startOfEnd(node gossip.NodeID) machine.Instant {
+	cutAt := m.fences.cutBy(node)
+	if !m.monitorsSome() {
+		return lastStanding(node, m.footing.base, cutAt, m.now.Mono)
+	}
+	first := m.now.Mono
+	for _, at := range cutAt {
+		first = min(first, at)
+	}
+	return first
+}
+
+// tookPart tells whether this node was among those whose having seen the state
+// convergence waits for.
+func (m *Machine) tookPart() bool {
+	me := m.settled.Member(m.self)
+	return me != nil && me.Status >= gossip.Up && me.Status <= gossip.Leaving
+}
+
+func (m *Machine) fencePassed(node gossip.NodeID) {
+	if m.fences.waiting[node] {
+		delete(m.fences.waiting, node)
+		m.out.Publish(Fenced{Node: node})
+	}
+}
+
+func (m *Machine) quarantine(node gossip.NodeID) {
+	m.out.Add(Block{Node: node, Reason: "this incarnation was removed from the cluster"})
+}

@@ -1,0 +1,260 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/fd"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/machine"
+)
+
+// roundsKept is the number of rounds of heartbeats whose moments of sending are
+// remembered. At one a second an answer later than that says nothing: the fence
+// has passed long before.
+const roundsKept = 64
+
+// heartbeats is this node's monitoring of others.
+type heartbeats struct {
+	registry *fd.Registry[gossip.NodeID]
+	targets  []gossip.NodeID // Sorted. Who gets heartbeats.
+	sequence uint64
+	sent     [roundsKept]sentRound
+
+	// notBefore is the moment before which nobody is accused, because this node
+	// itself was frozen: silence that it slept through proves nothing.
+	notBefore machine.Instant
+	silenceAt machine.Instant // What timerSilence is armed for; zero is not armed.
+}
+
+type sentRound struct {
+	sequence uint64
+	at       machine.Instant
+}
+
+func (h *heartbeats) init(r *fd.Registry[gossip.NodeID]) { h.registry = r }
+
+// begin numbers a round that is sent now.
+func (h *heartbeats) begin(at machine.Instant) Heartbeat {
+	h.sequence++
+	h.sent[h.sequence%roundsKept] = sentRound{h.sequence, at}
+	return Heartbeat{Sequence: h.sequence}
+}
+
+// sentAt returns when the round was sent, if it is remembered.
+func (h *heartbeats) sentAt(sequence uint64) (machine.Instant, bool) {
+	r := h.sent[sequence%roundsKept]
+	return r.at, sequence != 0 && r.sequence == sequence
+}
+
+// heartbeatRound sends a heartbeat to every target.
+func (m *Machine) heartbeatRound() {
+	if m.phase != phaseMember {
+		return
+	}
+	m.out.Arm(timerHeartbeat, m.now.Mono.Add(m.cfg.FailureDetector.HeartbeatInterval))
+	m.sendHeartbeats(m.beat.targets)
+}
+
+func (m *Machine) sendHeartbeats(to []gossip.NodeID) {
+	if len(to) == 0 {
+		return
+	}
+	beat := m.beat.begin(m.now.Mono)
+	for _, node := range to {
+		m.out.Send(node, beat)
+	}
+}
+
+func (m *Machine) receiveHeartbeat(from gossip.NodeID, msg Heartbeat) {
+	if m.phase != phaseMember {
+		// A member whose welcome is still on its way is asked to prove that it
+		// lives; it does so by asking to join again.
+		m.refused[RefusedNotReady]++
+		return
+	}
+	if m.dismiss(from) {
+		return
+	}
+	standing := m.state.Member(from) != nil && m.state.ReachableFrom(m.self, from)
+	m.out.Send(from, HeartbeatReply{Sequence: msg.Sequence, Standing: standing})
+}
+
+// dismiss tells a node that was downed or removed so, and reports whether it was.
+func (m *Machine) dismiss(from gossip.NodeID) bool {
+	status := gossip.StatusNone
+	if _, removed := m.state.Removed(from); removed {
+		status = gossip.Removed
+	} else if member := m.state.Member(from); member != nil && member.Status == gossip.Down {
+		status = gossip.Down
+	}
+	if status == gossip.StatusNone {
+		return false
+	}
+	m.refused[RefusedNotMember]++
+	m.out.Send(from, NotMember{Node: from, Status: status})
+	return true
+}
+
+func (m *Machine) receiveHeartbeatReply(from gossip.NodeID, msg HeartbeatReply) {
+	sentAt, known := m.beat.sentAt(msg.Sequence)
+	if m.phase != phaseMember || !known || !m.monitors(from) {
+		m.refused[RefusedUnsolicited]++
+		return
+	}
+	m.beat.registry.Heartbeat(from, m.now.Mono.Time())
+	if msg.Standing {
+		m.footing.answered(from, sentAt)
+	}
+	if m.ownRecord(from) == gossip.Unreachable && m.beat.registry.Available(from, m.now.Mono.Time()) {
+		m.out.Decide("reachability", from.String(), "reachable", "it answered a heartbeat again")
+		m.edit(func(e *gossip.Edit) { e.Clear(from) })
+	}
+	m.armSilence()
+}
+
+func (m *Machine) monitors(node gossip.NodeID) bool {
+	_, found := slices.BinarySearchFunc(m.beat.targets, node, gossip.NodeID.Compare)
+	return found
+}
+
+// ownRecord returns what this node recorded about another, or zero.
+func (m *Machine) ownRecord(subject gossip.NodeID) gossip.ReachStatus {
+	if m.state.ReachableFrom(m.self, subject) {
+		return 0
+	}
+	for _, r := range m.state.Records() {
+		if r.Observer == m.self && r.Subject == subject {
+			return r.Status
+		}
+	}
+	return 0
+}
+
+// retarget chooses anew who gets heartbeats, after a change of the members or of
+// their reachability. Who is new gets one at once, so that a new voter counts
+// for this node's standing within a round trip.
+func (m *Machine) retarget() {
+	h := &m.beat
+	targets := m.chooseTargets()
+	if slices.Equal(targets, h.targets) {
+		return
+	}
+	old := h.targets
+	h.targets = targets
+	for _, node := range old {
+		if !m.monitors(node) {
+			h.registry.Remove(node)
+			delete(m.footing.contact, node)
+		}
+	}
+	var added []gossip.NodeID
+	for _, node := range targets {
+		if !h.registry.Expected(node) {
+			h.registry.Expect(node, m.now.Mono.Time())
+			added = append(added, node)
+		}
+	}
+	m.sendHeartbeats(added)
+	m.armSilence()
+}
+
+func (m *Machine) chooseTargets() []gossip.NodeID {
+	var nodes []gossip.NodeID
+	for _, member := range m.state.Members() {
+		if member.Node != m.self && member.Status != gossip.Down {
+			nodes = append(nodes, member.Node)
+		}
+	}
+	k := m.cfg.FailureDetector.MonitoredByNrOfMembers
+	if len(nodes) <= k {
+		return nodes // Sorted, as members are.
+	}
+	ring := fd.NewRing(k, append(nodes, m.self), gossip.NodeID.Hash, gossip.NodeID.Compare)
+	targets := ring.Receivers(m.self, func(n gossip.NodeID) bool { return !m.state.Reachable(n) })
+	for _, node := range nodes {
+		// Who this node has accused it goes on to ask, or nobody would take the
+		// accusation back.
+		if m.ownRecord(node) == gossip.Unreachable && !slices.Contains(targets, node) {
+			targets = append(targets, node)
+		}
+	}
+	slices.SortFunc(targets, gossip.NodeID.Compare)
+	return targets
+}
+
+// armSilence arms one timer for the next moment at which a verdict turns.
+func (m *Machine) armSilence() {
+	h := &m.beat
+	at := machine.Instant(0)
+	if next, ok := h.registry.NextChange(m.now.Mono.Time()); ok {
+		at = max(machine.Instant(next.UnixNano()), h.notBefore)
+	}
+	switch {
+	case at == h.silenceAt:
+	case at == 0:
+		m.out.Disarm(timerSilence)
+	default:
+		m.out.Arm(timerSilence, at)
+	}
+	h.silenceAt = at
+}
+
+// judgeSilence accuses those whose silence has become too long.
+func (m *Machine) judgeSilence() {
+	m.beat.silenceAt = 0
+	if m.phase != phaseMember {
+		return
+	}
+	if m.now.Mono < m.beat.notBefore {
+		m.beat.silenceAt = m.beat.notBefore
+		m.out.Arm(timerSilence, m.beat.notBefore)
+		return
+	}
+	var accused []gossip.NodeID
+	for _, node := range m.beat.registry.Unavailable(m.now.Mono.Time()) {
+		if m.state.ReachableFrom(m.self, node) {
+			accused = append(accused, node)
+			m.out.Decide("reachability", node.String(), "unreachable", m.silenceOf(node))
+		}
+	}
+	if len(accused) > 0 {
+		m.edit(func(e *gossip.Edit) {
+			for _, node := range accused {
+				e.Mark(node, gossip.Unreachable)
+			}
+		})
+	}
+	m.armSilence()
+}
+
+func (m *Machine) silenceOf(node gossip.NodeID) string {
+	for _, s := range m.beat.registry.Status(m.now.Mono.Time()) {
+		if s.Node == node {
+			return fmt.Sprintf("no answer to heartbeats for %v, phi %.1f", s.Silence.Round(time.Millisecond), s.Phi)
+		}
+	}
+	return "no answer to heartbeats"
+}
+
+// noticeFreeze looks whether this node itself slept. A machine that runs is
+// stepped at least each heartbeat interval, by its own timer; if it was not, it
+// has no right to accuse others for the time it slept through, nor to take its
+// view for stable, before it has heard them for as long as silence is allowed.
+func (m *Machine) noticeFreeze() {
+	interval := m.cfg.FailureDetector.HeartbeatInterval
+	if m.phase != phaseMember || m.now.Mono.Sub(m.last.Mono) <= interval+interval/2 {
+		return
+	}
+	m.out.Decide("reachability", m.self.String(), "paused",
+		fmt.Sprintf("this node itself did not run for %v: nobody is accused for as long as silence is allowed", m.now.Mono.Sub(m.last.Mono)))
+	m.beat.notBefore = m.now.Mono.Add(m.cfg.FailureDetector.AcceptableHeartbeatPause)
+	m.beat.silenceAt = 0
+	m.armSilence()
+	m.restartStability()
+	m.heartbeatRound()
+}

@@ -1,0 +1,251 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/gossip"
+)
+
+// pruneInterval is the time between two looks for old tombstones.
+const pruneInterval = 10 * time.Minute
+
+// leading is what a node knows that may be the leader.
+type leading struct {
+	leader    gossip.NodeID
+	converged bool
+
+	// confirmed are the leaving members that host nothing any more, by their own
+	// word.
+	confirmed map[gossip.NodeID]bool
+
+	weaklyUpArmed bool
+	weaklyUpDue   bool
+}
+
+func (l *leading) init() { l.confirmed = map[gossip.NodeID]bool{} }
+
+// act takes the actions of the leader, if this node is the leader: all that are
+// due in one edit, so that the voters and the members change together.
+//
+//	joining, weakly-up -> up        enough members
+//	joining -> weakly-up            no convergence for long (without convergence)
+//	leaving -> exiting              it hosts nothing any more
+//	exiting, down -> removed        all voters have seen it
+func (m *Machine) act() {
+	if m.phase != phaseMember || m.lead.leader != m.self {
+		return
+	}
+	if !m.lead.converged {
+		m.actWithoutConvergence()
+		return
+	}
+	m.lead.weaklyUpDue = false
+	plan := m.plan()
+	if plan.empty() {
+		m.endAlone()
+		return
+	}
+	m.edit(func(e *gossip.Edit) { m.carryOut(plan, e) })
+	for _, gone := range plan.remove {
+		m.out.Send(gone.Node, NotMember{Node: gone.Node, Status: gossip.Removed})
+	}
+}
+
+// leaderPlan is what a leader does in one edit.
+type leaderPlan struct {
+	up, exit, remove []*gossip.Member
+	voters           []gossip.NodeID // Nil if they stay as they are.
+	downing          bool            // The downing strategy is to be recorded.
+}
+
+func (p leaderPlan) empty() bool {
+	return len(p.up)+len(p.exit)+len(p.remove) == 0 && p.voters == nil && !p.downing
+}
+
+func (m *Machine) plan() leaderPlan {
+	var p leaderPlan
+	enough := m.enoughMembers()
+	for _, member := range m.state.Members() {
+		switch member.Status {
+		case gossip.Joining, gossip.WeaklyUp:
+			if enough {
+				p.up = append(p.up, member)
+			}
+		case gossip.Leaving:
+			if m.lead.confirmed[member.Node] {
+				p.exit = append(p.exit, member)
+			}
+		case gossip.Exiting, gossip.Down:
+			if member.Node != m.self {
+				p.remove = append(p.remove, member)
+			}
+		}
+	}
+	p.exit = m.keepALeader(p.exit, len(p.up) > 0)
+	p.voters = m.votersAfter(p)
+	p.downing = m.state.Downing().Name == "" && m.deps.Downing.Config.Strategy != ""
+	return p
+}
+
+// keepALeader takes this node out of those that exit if nobody else would be
+// left to lead: when all leave together, the leader goes last.
+func (m *Machine) keepALeader(exit []*gossip.Member, others bool) []*gossip.Member {
+	for _, member := range m.state.Members() {
+		stays := member.Status >= gossip.Up && member.Status <= gossip.Leaving && !slices.Contains(exit, member)
+		others = others || stays && member.Node != m.self
+	}
+	if others {
+		return exit
+	}
+	return slices.DeleteFunc(exit, func(member *gossip.Member) bool { return member.Node == m.self })
+}
+
+// votersAfter returns the voters once p is carried out, or nil if they are the
+// voters already.
+func (m *Machine) votersAfter(p leaderPlan) []gossip.NodeID {
+	voters := make([]gossip.NodeID, 0, len(m.state.Members()))
+	for _, member := range m.state.Members() {
+		if slices.Contains(p.up, member) || votes(member) && !slices.Contains(p.exit, member) {
+			voters = append(voters, member.Node)
+		}
+	}
+	if slices.Equal(voters, m.state.Config().Voters) {
+		return nil
+	}
+	return voters
+}
+
+// enoughMembers tells whether there are members enough for the first to become
+// up.
+func (m *Machine) enoughMembers() bool {
+	members := m.state.Members()
+	if len(members) < m.cfg.MinNrOfMembers {
+		return false
+	}
+	for _, role := range m.cfg.rolesWithMinimum() {
+		count := 0
+		for _, member := range members {
+			if member.HasRole(role) {
+				count++
+			}
+		}
+		if count < m.cfg.MinNrOfMembersOfRole[role] {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *Machine) carryOut(p leaderPlan, e *gossip.Edit) {
+	number := m.state.LastUpNumber()
+	for _, member := range p.up { // In the order of addresses, as members are sorted.
+		number++
+		e.SetStatus(member.Node, gossip.Up, number)
+		m.out.Decide("leader", member.Node.String(), "up", fmt.Sprintf("all voters have seen it joining; up-number %d", number))
+	}
+	for _, member := range p.exit {
+		e.SetStatus(member.Node, gossip.Exiting, member.UpNumber)
+		m.out.Decide("leader", member.Node.String(), "exiting", "all voters have seen it leaving and it hosts nothing any more")
+	}
+	for _, member := range p.remove {
+		e.Remove(member.Node, m.now.Wall)
+		delete(m.lead.confirmed, member.Node)
+		m.out.Decide("leader", member.Node.String(), "removed", fmt.Sprintf("all other voters have seen it %v", member.Status))
+	}
+	if p.voters != nil {
+		e.SetConfig(p.voters)
+	}
+	if p.downing {
+		e.SetDowning(m.downingRegister())
+	}
+}
+
+// endAlone ends this node when it is the last member and has confirmed that it
+// hosts nothing: nobody is left to see it go.
+func (m *Machine) endAlone() {
+	if m.exit.confirmed && len(m.state.Members()) == 1 {
+		m.stop(StopLeft, "it was the last member and left")
+	}
+}
+
+// actWithoutConvergence makes joining members weakly up, once convergence was
+// missing for long enough.
+func (m *Machine) actWithoutConvergence() {
+	if !m.lead.weaklyUpDue || !m.enoughMembers() {
+		return
+	}
+	var joining []*gossip.Member
+	for _, member := range m.state.Members() {
+		if member.Status == gossip.Joining && m.state.Reachable(member.Node) {
+			joining = append(joining, member)
+		}
+	}
+	if len(joining) == 0 {
+		return
+	}
+	m.edit(func(e *gossip.Edit) {
+		for _, member := range joining {
+			e.SetStatus(member.Node, gossip.WeaklyUp, 0)
+			m.out.Decide("leader", member.Node.String(), "weakly-up", fmt.Sprintf("no convergence for %v", m.cfg.AllowWeaklyUpMembers))
+		}
+	})
+}
+
+// watchConvergence arms the timer for weakly-up members while there is no
+// convergence.
+func (m *Machine) watchConvergence() {
+	l := &m.lead
+	switch {
+	case m.cfg.AllowWeaklyUpMembers == 0 || l.weaklyUpArmed == !l.converged:
+		return
+	case l.converged:
+		m.out.Disarm(timerWeaklyUp)
+		l.weaklyUpDue = false
+	default:
+		m.out.Arm(timerWeaklyUp, m.now.Mono.Add(m.cfg.AllowWeaklyUpMembers))
+	}
+	l.weaklyUpArmed = !l.converged
+}
+
+// prune raises the register before which tombstones are forgotten.
+func (m *Machine) prune() {
+	if m.phase != phaseMember {
+		return
+	}
+	m.out.Arm(timerPrune, m.now.Mono.Add(pruneInterval))
+	before := m.now.Wall.Add(-m.cfg.PruneTombstonesAfter)
+	old := func(t gossip.Tombstone) bool { return t.Time().Before(before) }
+	if m.lead.leader != m.self || !m.lead.converged || !slices.ContainsFunc(m.state.Tombstones(), old) {
+		return
+	}
+	m.out.Decide("leader", "tombstones", "pruned", fmt.Sprintf("older than %v", m.cfg.PruneTombstonesAfter))
+	m.edit(func(e *gossip.Edit) { e.SetPrunedBefore(before) })
+}
+
+func (m *Machine) downingRegister() gossip.DowningRegister {
+	d := m.deps.Downing
+	return gossip.DowningRegister{
+		Name: d.Config.Strategy, Version: d.Version, Parameters: d.Parameters,
+		Pure: d.Class.Pure, MajorityOnly: d.Class.MajorityOnly,
+	}
+}
+
+// Explain says in one sentence why this node does not see convergence. It is ""
+// if it does.
+func (m *Machine) Explain() string {
+	if m.phase != phaseMember {
+		return "not a member of a cluster"
+	}
+	converged, blockers := m.state.Convergence(m.self, m.isConfirmed)
+	if converged {
+		return ""
+	}
+	return blockers.String()
+}
+
+func (m *Machine) isConfirmed(n gossip.NodeID) bool { return m.lead.confirmed[n] }

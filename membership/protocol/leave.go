@@ -1,0 +1,180 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/gossip"
+)
+
+// confirmInterval is the time between two confirmations of a leaving node.
+const confirmInterval = time.Second
+
+// confirmCandidates is the number of members to which the confirmation of a
+// leaving node goes: those that lead, or will lead next.
+const confirmCandidates = 3
+
+// leaving is what this node knows about its own departure.
+//
+//	leaving: components hand over; all Stopped, or leave-timeout
+//	   |  hosts nothing any more; confirms to the leader until it acts
+//	   v
+//	exiting -> removed, or exit-timeout -> stop
+type leaving struct {
+	holds     []string // Sorted names of the components that hold the node.
+	stopped   []string // Sorted names of those that have stopped.
+	begun     bool
+	confirmed bool // Hosts nothing any more.
+}
+
+func (l *leaving) init() {}
+
+func addName(names []string, name string) []string {
+	if i, found := slices.BinarySearch(names, name); !found {
+		return slices.Insert(names, i, name)
+	}
+	return names
+}
+
+// held tells for whom this node still waits.
+func (l *leaving) held() []string {
+	return slices.DeleteFunc(slices.Clone(l.holds), func(name string) bool {
+		_, stopped := slices.BinarySearch(l.stopped, name)
+		return stopped
+	})
+}
+
+func (m *Machine) hold(component string) {
+	m.exit.holds = addName(m.exit.holds, component)
+}
+
+func (m *Machine) stopped(component string) {
+	if !m.exit.begun {
+		m.refuse(m.self, "Stopped", RefusedUnsolicited, "this node is not leaving: "+component)
+		return
+	}
+	m.exit.stopped = addName(m.exit.stopped, component)
+	m.confirmWhenFree()
+}
+
+func (m *Machine) commandLeave(address gossip.Address) {
+	if m.phase != phaseMember {
+		if address == m.self.Address {
+			m.stop(StopLeft, "it left before it was a member")
+		}
+		return
+	}
+	member := m.state.ByAddress(address)
+	switch {
+	case member == nil:
+		m.refuse(gossip.NodeID{Address: address}, "Leave", RefusedUnknown, "no member lives at this address")
+	case member.Status >= gossip.Leaving:
+		m.refuse(member.Node, "Leave", RefusedUnknown, "the member is "+member.Status.String()+" already")
+	default:
+		m.out.Decide("leave", member.Node.String(), "leaving", "somebody asked for it")
+		m.edit(func(e *gossip.Edit) { e.SetStatus(member.Node, gossip.Leaving, member.UpNumber) })
+	}
+}
+
+// observeOwnStatus acts on what became of this node.
+func (m *Machine) observeOwnStatus() {
+	me := m.state.Member(m.self)
+	switch {
+	case me == nil && m.exit.begun:
+		m.stop(StopLeft, "it was removed after it left")
+	case me == nil:
+		m.stop(StopDowned, "it was removed by the others")
+	case me.Status == gossip.Down:
+		m.spreadWord()
+		m.stop(StopDowned, "it was downed")
+	case me.Status >= gossip.Leaving && !m.exit.begun:
+		m.beginLeaving()
+	}
+}
+
+func (m *Machine) beginLeaving() {
+	m.exit.begun = true
+	m.out.Arm(timerLeave, m.now.Mono.Add(m.cfg.LeaveTimeout))
+	m.confirmWhenFree()
+}
+
+func (m *Machine) confirmWhenFree() {
+	if m.exit.begun && !m.exit.confirmed && len(m.exit.held()) == 0 {
+		m.confirm("every component has handed its work over")
+	}
+}
+
+func (m *Machine) leaveTimeout() {
+	if m.phase == phaseMember && m.exit.begun && !m.exit.confirmed {
+		m.confirm(fmt.Sprintf("components did not hand their work over within %v: %v", m.cfg.LeaveTimeout, m.exit.held()))
+	}
+}
+
+// confirm ends hosting for good, before anybody is told so.
+func (m *Machine) confirm(why string) {
+	m.exit.confirmed = true
+	m.out.Decide("leave", m.self.String(), "confirmed", why)
+	m.dropStanding()
+	m.out.Disarm(timerLeave)
+	m.out.Arm(timerExit, m.now.Mono.Add(m.cfg.ExitTimeout))
+	m.confirmExit()
+}
+
+// confirmExit tells those who lead, or will lead next, until this node sees that
+// it is exiting: from then on gossip carries the word.
+func (m *Machine) confirmExit() {
+	if m.phase != phaseMember || m.ownStatus() >= gossip.Exiting {
+		return
+	}
+	m.out.Arm(timerConfirm, m.now.Mono.Add(confirmInterval))
+	m.lead.confirmed[m.self] = true
+	for _, node := range m.confirmTo() {
+		m.out.Send(node, ExitingConfirmed{})
+	}
+	m.act()
+}
+
+func (m *Machine) confirmTo() []gossip.NodeID {
+	to := []gossip.NodeID{m.lead.leader}
+	for _, member := range m.state.Members() {
+		if votes(member) && m.state.Reachable(member.Node) && len(to) <= confirmCandidates {
+			to = append(to, member.Node)
+		}
+	}
+	slices.SortFunc(to, gossip.NodeID.Compare)
+	to = slices.Compact(to)
+	return slices.DeleteFunc(to, func(n gossip.NodeID) bool { return n == m.self || n.IsZero() })
+}
+
+func (m *Machine) receiveExitingConfirmed(from gossip.NodeID) {
+	member := m.state.Member(from)
+	if m.phase != phaseMember || member == nil {
+		m.refuse(from, "ExitingConfirmed", RefusedNotMember, "the sender is not a member")
+		return
+	}
+	m.lead.confirmed[from] = true
+	// With the confirmation there may be convergence, and something to do.
+	m.survey()
+	m.act()
+}
+
+func (m *Machine) exitTimeout() {
+	if m.phase == phaseMember {
+		m.stop(StopLeft, fmt.Sprintf("it was not removed within %v after it hosted nothing any more", m.cfg.ExitTimeout))
+	}
+}
+
+func (m *Machine) receiveNotMember(from gossip.NodeID, msg NotMember) {
+	switch {
+	case msg.Node != m.self || m.phase != phaseMember:
+		m.refuse(from, "NotMember", RefusedUnsolicited, fmt.Sprintf("it is about %v", msg.Node))
+	case m.exit.confirmed && msg.Status == gossip.Removed:
+		m.stop(StopLeft, "it was removed after it left, says "+from.String())
+	default:
+		m.stop(StopDowned, fmt.Sprintf("it is %v, says %v", msg.Status, from))
+	}
+}

@@ -1,0 +1,330 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/fd"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/machine"
+)
+
+// Deps are the collaborators of a machine, which only code can give.
+type Deps struct {
+	// Rand is the only source of randomness. It belongs to the machine.
+	Rand *rand.Rand
+
+	// Detector makes the failure detectors. See [fd.NewFactory].
+	Detector fd.Factory
+
+	// Downing decides who must go after a partition.
+	Downing Downing
+
+	// Settings are compared when a node joins, besides those of [Config]: the
+	// name and the parameters of the downing strategy and whatever else the
+	// program wants to be equal.
+	Settings []Setting
+
+	// Born is the least first half of the id of a cluster that this node forms,
+	// in unix milliseconds. Zero is none. A program that keeps the last one on
+	// disk and gives it here plus one makes ids grow over full restarts even if
+	// the wall clock was set back.
+	Born int64
+}
+
+// Downing is the downing strategy as the machine uses it.
+type Downing struct {
+	// Config names the strategy and says when it is asked. All nodes must have
+	// the same one.
+	Config downing.Config
+
+	// Version and Parameters identify the strategy further, where it is not
+	// built in. All nodes must have the same ones.
+	Version, Parameters string
+
+	// Decide decides at once and is a pure function of the view, as
+	// [downing.Immediate] has it in DecideNow. If it is nil the strategy is asked
+	// by a [machine.Call] of kind [CallDowning] with a [downing.View], which is
+	// answered by a [downing.Decision].
+	Decide func(downing.View) (downing.Decision, error)
+
+	// Class says what the strategy promises.
+	Class downing.Class
+
+	// Limit is the longest time for which an answer to a call is waited for.
+	// Zero is 5 seconds.
+	Limit time.Duration
+}
+
+// CallDowning is the kind of the calls for downing decisions.
+const CallDowning = "downing"
+
+const callLimitDefault = 5 * time.Second
+
+// Machine is the membership machine of one node. See the package documentation.
+type Machine struct {
+	cfg      Config
+	deps     Deps
+	self     gossip.NodeID
+	me       gossip.Member
+	settings []Setting
+
+	// Of the current step only.
+	now machine.Now
+	out *machine.Outbox
+
+	phase   phase
+	state   *gossip.State
+	settled *gossip.State // The state that the last settling looked at.
+	last    machine.Now   // The time of the last step.
+	refused [RefusedByPeer + 1]uint64
+
+	join      joining
+	admission admission
+	spread    spreading
+	beat      heartbeats
+	footing   footing
+	lead      leading
+	side      siding
+	exit      leaving
+	fences    fencing
+	published Changed
+}
+
+type phase uint8
+
+const (
+	phaseIdle    phase = iota // Not asked to join yet.
+	phaseJoining              // Looking for a cluster.
+	phaseMember               // In a cluster, from joining to exiting.
+	phaseStopped              // Said Stopping; nothing happens any more.
+)
+
+var _ machine.Machine = (*Machine)(nil)
+
+// New returns the machine of a node. Self describes the node: its identity, zone,
+// roles, version and services; status and up-number are ignored. The machine
+// does nothing until it is fed a [Join].
+func New(cfg Config, self gossip.Member, deps Deps) (*Machine, error) {
+	if err := validate(cfg, self, deps); err != nil {
+		return nil, err
+	}
+	if deps.Downing.Limit == 0 {
+		deps.Downing.Limit = callLimitDefault
+	}
+	registry, err := fd.NewRegistry(cfg.FailureDetector, deps.Detector, gossip.NodeID.Compare)
+	if err != nil {
+		return nil, err
+	}
+	m := &Machine{cfg: cfg, deps: deps, self: self.Node, me: self}
+	m.settings = sortedSettings(append(append(cfg.settings(), downingSettings(deps.Downing)...), deps.Settings...))
+	m.me.Status, m.me.UpNumber = gossip.Joining, 0
+	m.me.Settings = settingsDigest(m.settings)
+	m.state = gossip.New(gossip.ClusterID{})
+	m.settled = m.state
+	m.admission.init()
+	m.spread.init()
+	m.beat.init(registry)
+	m.footing.init()
+	m.lead.init()
+	m.exit.init()
+	m.fences.init()
+	return m, nil
+}
+
+func validate(cfg Config, self gossip.Member, deps Deps) error {
+	faults := []error{cfg.Validate()}
+	if self.Node.IsZero() || self.Node.UID == 0 {
+		faults = append(faults, fmt.Errorf("protocol: node %v has no identity", self.Node))
+	}
+	if deps.Rand == nil || deps.Detector == nil {
+		faults = append(faults, errors.New("protocol: Rand and Detector are needed"))
+	}
+	if err := errors.Join(deps.Downing.Config.Validate(), deps.Downing.Config.ValidateFence(cfg.Fence)); err != nil {
+		faults = append(faults, fmt.Errorf("protocol: downing: %w", err))
+	}
+	return errors.Join(faults...)
+}
+
+// Step feeds one input to the machine.
+func (m *Machine) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
+	if m.phase == phaseStopped {
+		return
+	}
+	m.now, m.out = now, out
+	m.noticeFreeze()
+	m.dispatch(in)
+	m.settle()
+	m.last, m.out = now, nil
+}
+
+func (m *Machine) dispatch(in machine.Input) {
+	switch in := in.(type) {
+	case machine.Started:
+		// Nothing is done before the command to join.
+	case machine.Received:
+		m.receive(in.From, in.Message)
+	case machine.Fired:
+		m.fired(in.Timer)
+	case machine.Called:
+		m.downingCalled(in)
+	case Probed:
+		m.probed(in)
+	case Join:
+		m.startJoin(in.Seeds)
+	case Leave:
+		m.commandLeave(in.Address)
+	case Down:
+		m.commandDown(in.Address)
+	case Services:
+		m.addService(in.Service)
+	case Hold:
+		m.hold(in.Component)
+	case Stopped:
+		m.stopped(in.Component)
+	case PeerRefused:
+		m.peerRefused(in)
+	}
+}
+
+func (m *Machine) receive(from gossip.NodeID, message any) {
+	switch msg := message.(type) {
+	case Heartbeat:
+		m.receiveHeartbeat(from, msg)
+	case HeartbeatReply:
+		m.receiveHeartbeatReply(from, msg)
+	case GossipStatus:
+		m.receiveStatus(from, msg)
+	case GossipDelta:
+		m.receiveDelta(from, msg)
+	case GossipState:
+		m.receiveState(from, msg)
+	case InitJoin:
+		m.receiveInitJoin(from, msg)
+	case InitJoinAck:
+		m.receiveInitJoinAck(from, msg)
+	case InitJoinNack:
+		m.receiveInitJoinNack(from, msg)
+	case JoinRequest:
+		m.receiveJoinRequest(from, msg)
+	case JoinRefused:
+		m.receiveJoinRefused(from, msg)
+	case Welcome:
+		m.receiveWelcome(from, msg)
+	case ExitingConfirmed:
+		m.receiveExitingConfirmed(from)
+	case NotMember:
+		m.receiveNotMember(from, msg)
+	default:
+		m.refuse(from, fmt.Sprintf("%T", message), RefusedUnknown, "message of no known kind")
+	}
+}
+
+// timer names the timers that exist once.
+type timer uint8
+
+const (
+	timerJoin      timer = iota + 1 // The next question of a joining node.
+	timerFormation                  // The first seed node may form a cluster.
+	timerRejoin                     // A join request was not answered.
+	timerGiveUp                     // A node that could not join stops.
+	timerRound                      // The next repair round.
+	timerPush                       // News leaves.
+	timerHeartbeat                  // The next round of heartbeats.
+	timerSilence                    // The next verdict may turn.
+	timerStable                     // The view may have been stable for long enough.
+	timerCall                       // A downing provider did not answer.
+	timerWeaklyUp                   // Joining members may become weakly up.
+	timerLeave                      // Components had their time to hand over.
+	timerConfirm                    // The confirmation of a leaving node is repeated.
+	timerExit                       // A leaving node was not removed in time.
+	timerPrune                      // Tombstones may have become old.
+)
+
+// probeTimer is the timer of one dial-back.
+type probeTimer struct{ Address gossip.Address }
+
+// fenceTimer is the timer of one removed node.
+type fenceTimer struct{ Node gossip.NodeID }
+
+func (m *Machine) fired(t machine.Timer) {
+	switch t := t.(type) {
+	case probeTimer:
+		m.probeTimeout(t.Address)
+	case fenceTimer:
+		m.fencePassed(t.Node)
+	case blockTimer:
+		m.quarantine(t.Node)
+	case timer:
+		m.firedOnce(t)
+	}
+}
+
+func (m *Machine) firedOnce(t timer) {
+	switch t {
+	case timerJoin:
+		m.askSeeds()
+	case timerFormation:
+		m.formationTimeout()
+	case timerRejoin:
+		m.retryJoin()
+	case timerGiveUp:
+		m.giveUpJoin()
+	case timerRound:
+		m.round()
+	case timerPush:
+		m.push()
+	case timerHeartbeat:
+		m.heartbeatRound()
+	case timerSilence:
+		m.judgeSilence()
+	case timerStable:
+		m.viewStable()
+	case timerCall:
+		m.downingTimeout()
+	case timerWeaklyUp:
+		m.lead.weaklyUpDue = true
+		m.act()
+	case timerLeave:
+		m.leaveTimeout()
+	case timerConfirm:
+		m.confirmExit()
+	case timerExit:
+		m.exitTimeout()
+	case timerPrune:
+		m.prune()
+	}
+}
+
+// refuse counts and publishes a refusal.
+func (m *Machine) refuse(peer gossip.NodeID, what string, r Refusal, reason string) {
+	m.refuseSettings(peer, what, r, reason, nil)
+}
+
+func (m *Machine) refuseSettings(peer gossip.NodeID, what string, r Refusal, reason string, differences []Difference) {
+	m.refused[min(r, RefusedByPeer)]++
+	m.out.Publish(Refused{Peer: peer, What: what, Refusal: r, Reason: reason, Differences: differences})
+}
+
+// Refusals returns how often the machine refused something for this reason.
+func (m *Machine) Refusals(r Refusal) uint64 {
+	if int(r) < len(m.refused) {
+		return m.refused[r]
+	}
+	return 0
+}
+
+// Snapshot returns the last published [Changed].
+func (m *Machine) Snapshot() Changed { return m.published }
+
+// Self returns the node of this machine.
+func (m *Machine) Self() gossip.NodeID { return m.self }
+
+// State returns the membership state.
+func (m *Machine) State() *gossip.State { return m.state }

@@ -1,0 +1,224 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/machine"
+)
+
+// Service is the number under which the messages of this package travel. All of
+// them take the control lane.
+const Service machine.Service = 1
+
+// Limits of what a message may hold. A codec refuses what is above them before
+// it allocates, and the machine never sends it.
+const (
+	// MaxSettings is the largest number of settings in a [JoinRequest] and of
+	// differences in a [JoinRefused] or a [Welcome].
+	MaxSettings = 256
+	// MaxKeyBytes is the longest key of a setting, in bytes.
+	MaxKeyBytes = 128
+	// MaxTextBytes is the longest value of a setting and the longest reason, in
+	// bytes. A longer reason is cut by the sender.
+	MaxTextBytes = 1024
+)
+
+// InitJoin asks a seed node whether it is a member of a cluster that can be
+// joined. It is sent to an address, before the identity of the node there is
+// known, and repeated with back-off until somebody answers.
+type InitJoin struct {
+	// Attempt numbers the sender's attempts to join. The answer repeats it, so
+	// that an answer to an earlier attempt is told from one to this.
+	Attempt uint64
+}
+
+// InitJoinAck answers [InitJoin]: the sender is a member and takes joins.
+type InitJoinAck struct {
+	Attempt uint64
+	// Cluster is the cluster of which the sender is a member.
+	Cluster gossip.ClusterID
+}
+
+// InitJoinNack answers [InitJoin]: the sender cannot be joined now.
+type InitJoinNack struct {
+	Attempt uint64
+	// Member says that the sender is a member of a cluster all the same, so that
+	// the receiver must not form another.
+	Member bool
+	// Reason says why in a few words, at most [MaxTextBytes].
+	Reason string
+}
+
+// JoinRequest asks a member to record the sender as joining. It is repeated
+// until it is answered by [Welcome] or [JoinRefused].
+type JoinRequest struct {
+	Attempt uint64
+	// Member describes the sender. Its node must be the sender itself, and its
+	// status [gossip.Joining].
+	Member gossip.Member
+	// Cluster is the cluster that the sender expects to join, as told by
+	// [InitJoinAck]; the zero value expects none in particular.
+	Cluster gossip.ClusterID
+	// Settings are those of the sender that are compared, at most
+	// [MaxSettings], sorted by key.
+	Settings []Setting
+}
+
+// Welcome answers [JoinRequest]: the sender has recorded the receiver as
+// joining. It is sent again for each repeated request of a member.
+type Welcome struct {
+	Attempt uint64
+	// State is the sender's state, in which the receiver is a member.
+	State *gossip.State
+	// Warnings are the settings that should be equal and are not.
+	Warnings []Difference
+}
+
+// JoinRefused answers [JoinRequest]: the sender does not record the receiver.
+type JoinRefused struct {
+	Attempt uint64
+	// Refusal says why, for programs. One that is not known to the receiver is
+	// treated as final.
+	Refusal Refusal
+	// Retry says that the cause passes: the receiver asks again later.
+	Retry bool
+	// Reason says why, for people, at most [MaxTextBytes].
+	Reason string
+	// Differences are the settings that must be equal and are not.
+	Differences []Difference
+}
+
+// Heartbeat asks a node for a sign of life. One is sent each heartbeat interval
+// to each monitored node.
+type Heartbeat struct {
+	// Sequence is the number of the sender's round, from 1.
+	Sequence uint64
+}
+
+// HeartbeatReply answers [Heartbeat].
+type HeartbeatReply struct {
+	// Sequence repeats that of the heartbeat. The receiver looks up when it sent
+	// it by its own clock: no clock reading crosses the network.
+	Sequence uint64
+	// Standing says that the sender holds no unreachable record of its own about
+	// the receiver, and that the receiver is a member and not down in its state.
+	Standing bool
+}
+
+// GossipStatus tells what the sender knows, without telling it. Who knows more
+// answers with the difference, who knows less with its own status.
+type GossipStatus struct{ Digest gossip.Digest }
+
+// GossipDelta is the difference between the sender's state and what it believes
+// the receiver to know.
+type GossipDelta struct {
+	Delta gossip.Delta
+	// Digest is that of the sender's whole state, so that the receiver knows
+	// what the sender knows even if it cannot apply the difference.
+	Digest gossip.Digest
+}
+
+// GossipState is the whole state of the sender. It is sent where a difference
+// cannot be built or was not understood.
+type GossipState struct{ State *gossip.State }
+
+// ExitingConfirmed tells the leader that the sender, which is leaving, hosts
+// nothing any more and never will again in this incarnation. It is repeated
+// until the sender's status shows that it arrived.
+type ExitingConfirmed struct{}
+
+// NotMember tells its receiver that it is no member any more in the state of
+// the sender: it was downed, or it was removed. The receiver stops. It is the
+// answer to whatever such a node still sends, since nobody gossips to it.
+type NotMember struct {
+	// Node is the incarnation that is meant. A receiver with another uid
+	// ignores the message.
+	Node gossip.NodeID
+	// Status is [gossip.Down] or [gossip.Removed].
+	Status gossip.Status
+}
+
+// SettingClass says what a difference in a setting means.
+type SettingClass uint8
+
+// The classes of settings.
+const (
+	// MustEqual settings decide about safety: a node with another value is
+	// refused.
+	MustEqual SettingClass = iota + 1
+	// ShouldEqual settings decide about speed or comfort: a node with another
+	// value joins, and both sides are warned.
+	ShouldEqual
+)
+
+// Setting is one compared setting of a node.
+type Setting struct {
+	// Key is the key of the setting as in a configuration file, at most
+	// [MaxKeyBytes].
+	Key string
+	// Value is its value in canonical text, at most [MaxTextBytes].
+	Value string
+	Class SettingClass
+}
+
+// Difference is a setting that two nodes have with different values.
+type Difference struct {
+	Key string
+	// Member is the value of the node that is asked to let the other join.
+	// Absent settings have the value "".
+	Member string
+	// Joiner is the value of the node that asks.
+	Joiner string
+}
+
+// Refusal is the reason of a refusal, for programs. Values are part of the wire
+// and never reused.
+type Refusal uint8
+
+// The refusals.
+const (
+	// RefusedNotReady: the node asked is not a member itself, or is on its way
+	// out.
+	RefusedNotReady Refusal = iota + 1
+	// RefusedMalformed: the message contradicts itself or its sender.
+	RefusedMalformed
+	// RefusedCluster: the message belongs to another cluster.
+	RefusedCluster
+	// RefusedSettings: a setting that must be equal is not.
+	RefusedSettings
+	// RefusedIncarnation: this incarnation of the node was downed or removed
+	// and can never be a member again. A restart gives it a new one.
+	RefusedIncarnation
+	// RefusedPredecessor: an earlier incarnation at the same address is still a
+	// member. It has been downed; when it is removed there is room.
+	RefusedPredecessor
+	// RefusedDialBack: the address that the joiner gave could not be dialled,
+	// or another node answered there.
+	RefusedDialBack
+	// RefusedBusy: too many nodes are joining through the node asked.
+	RefusedBusy
+	// RefusedNotMember: the sender is not a member.
+	RefusedNotMember
+	// RefusedUnsolicited: an answer to a question that was not asked, or not
+	// this time.
+	RefusedUnsolicited
+	// RefusedUnknown: the message or command is of no known kind, or about a
+	// node that is not known.
+	RefusedUnknown
+	// RefusedByPeer: the peer's transport refuses this node.
+	RefusedByPeer
+)
+
+// String returns the name of the refusal.
+func (r Refusal) String() string {
+	names := [...]string{
+		"none", "not-ready", "malformed", "other-cluster", "settings-differ", "incarnation-gone",
+		"predecessor-present", "dial-back-failed", "busy", "not-a-member", "unsolicited", "unknown", "refused-by-peer",
+	}
+	if int(r) < len(names) {
+		return names[r]
+	}
+	return "unnamed"
+}

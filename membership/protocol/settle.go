@@ -1,0 +1,80 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"slices"
+
+	"github.com/quorate/quorate/gossip"
+)
+
+// settle draws the consequences of what a step did to the state: it looks at
+// each new state once, lets the leader act, and publishes what came of it.
+func (m *Machine) settle() {
+	for m.phase == phaseMember && m.settled != m.state {
+		prev, next := m.settled, m.state
+		m.observe(prev, next)
+		m.settled = next
+		if m.phase == phaseMember && m.state == next {
+			m.act()
+		}
+	}
+	if m.phase != phaseMember {
+		return
+	}
+	m.publishChanged()
+	m.updateStanding()
+	m.schedulePush()
+}
+
+// observe takes over what one state says that the one before did not.
+func (m *Machine) observe(prev, next *gossip.State) {
+	m.fences.noteCuts(next.Records(), m.now.Mono)
+	for _, was := range prev.Members() {
+		if next.Member(was.Node) == nil {
+			m.forget(was)
+		}
+	}
+	m.observeOwnStatus()
+	if m.phase != phaseMember {
+		m.publishChanged()
+		return
+	}
+	m.survey()
+	m.retarget()
+	m.watchView()
+}
+
+// survey computes what follows from the state and the confirmations: the leader,
+// convergence, and the base.
+func (m *Machine) survey() {
+	m.lead.leader = m.state.Leader(m.self)
+	m.lead.converged, _ = m.state.Convergence(m.self, m.isConfirmed)
+	m.updateBase()
+	m.watchConvergence()
+	m.hurryRounds()
+}
+
+// forget drops what was kept about a member that was removed.
+func (m *Machine) forget(was *gossip.Member) {
+	if was.Node != m.self {
+		m.removed(was)
+	}
+	delete(m.spread.known, was.Node)
+	delete(m.footing.contact, was.Node)
+	delete(m.lead.confirmed, was.Node)
+}
+
+func (m *Machine) publishChanged() {
+	changed := Changed{
+		State: m.state, Self: m.self, Leader: m.lead.leader, Converged: m.lead.converged, Base: m.footing.base,
+	}
+	old := &m.published
+	same := old.State == changed.State && old.Leader == changed.Leader && old.Converged == changed.Converged &&
+		slices.EqualFunc(old.Base, changed.Base, slices.Equal[[]gossip.NodeID])
+	if !same {
+		m.published = changed
+		m.out.Publish(changed)
+	}
+}

@@ -1,0 +1,134 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"slices"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/machine"
+)
+
+// footing is what this node's standing rests on. It hosts only while
+//
+//	now - q <= fence,  q = the latest t such that this node together with those
+//	                   whose contact is at least t wins in every set of the base
+//
+// where a contact is the moment, by this node's own clock, at which it sent the
+// last heartbeat that was answered with standing. Clocks of two nodes are never
+// compared.
+type footing struct {
+	contact map[gossip.NodeID]machine.Instant
+
+	// convergedGen is the last generation of the voters that is known to have
+	// been seen by all. Until then the voters before count as well: a side that
+	// has not heard of the change could win by the old set.
+	convergedGen uint64
+	base         gossip.Base
+
+	until   machine.Instant
+	dropped bool // This node hosts nothing any more, for good.
+}
+
+func (f *footing) init() { f.contact = map[gossip.NodeID]machine.Instant{} }
+
+func (f *footing) answered(by gossip.NodeID, sentAt machine.Instant) {
+	if last, ok := f.contact[by]; !ok || sentAt > last {
+		f.contact[by] = sentAt
+	}
+}
+
+// updateBase takes over the voters of the state.
+func (m *Machine) updateBase() {
+	config := m.state.Config()
+	if m.lead.converged {
+		m.footing.convergedGen = config.Gen
+	}
+	m.footing.base = config.Base(m.footing.convergedGen == config.Gen)
+}
+
+// updateStanding computes the moment up to which this node may host, and
+// publishes it when it moved.
+func (m *Machine) updateStanding() {
+	m.publishStanding(m.standingUntil())
+}
+
+func (m *Machine) publishStanding(until machine.Instant) {
+	if until != m.footing.until {
+		m.footing.until = until
+		m.out.Publish(Standing{Until: until})
+	}
+}
+
+func (m *Machine) standingUntil() machine.Instant {
+	me := m.state.Member(m.self)
+	if m.footing.dropped || m.phase != phaseMember || me == nil || !votes(me) {
+		return 0
+	}
+	q, ok := lastWin(m.self, m.panel(), m.footing.contact)
+	if !ok {
+		return 0
+	}
+	return q.Add(m.cfg.Fence)
+}
+
+// votes tells whether a member of this status is a voter.
+func votes(member *gossip.Member) bool {
+	return member.UpNumber != 0 && member.Status >= gossip.Up && member.Status <= gossip.Leaving
+}
+
+// panel returns the sets of voters whose answers this node's standing rests on:
+// the base while everybody monitors everybody, else this node and the voters
+// that it monitors, which is a sample of the base. The sample makes the fence
+// an assumption about timing at such sizes instead of a certainty.
+func (m *Machine) panel() gossip.Base {
+	if !m.monitorsSome() {
+		return m.footing.base
+	}
+	panel := make([]gossip.NodeID, 0, len(m.beat.targets)+1)
+	for _, node := range append([]gossip.NodeID{m.self}, m.beat.targets...) {
+		if member := m.state.Member(node); member != nil && votes(member) {
+			panel = append(panel, node)
+		}
+	}
+	slices.SortFunc(panel, gossip.NodeID.Compare)
+	return gossip.Base{panel}
+}
+
+// monitorsSome tells whether the cluster is so large that a node monitors some
+// of the others instead of all.
+func (m *Machine) monitorsSome() bool {
+	return len(m.state.Members()) > m.cfg.FailureDetector.MonitoredByNrOfMembers+1
+}
+
+// lastWin returns the latest moment such that self together with those whose
+// contact is not earlier wins in the base. It is false if there is none, and
+// [machine.Never] if self wins alone.
+func lastWin(self gossip.NodeID, base gossip.Base, contact map[gossip.NodeID]machine.Instant) (machine.Instant, bool) {
+	moments := []machine.Instant{machine.Never}
+	for _, voters := range base {
+		for _, v := range voters {
+			if at, ok := contact[v]; ok && v != self {
+				moments = append(moments, at)
+			}
+		}
+	}
+	slices.SortFunc(moments, func(a, b machine.Instant) int { return -int(min(max(a-b, -1), 1)) })
+	for _, t := range slices.Compact(moments) {
+		wins := base.Wins(func(n gossip.NodeID) bool {
+			at, ok := contact[n]
+			return n == self || ok && at >= t
+		})
+		if wins {
+			return t, true
+		}
+	}
+	return 0, false
+}
+
+// dropStanding ends hosting on this node for good.
+func (m *Machine) dropStanding() {
+	m.footing.dropped = true
+	m.publishStanding(0)
+}
