@@ -223,12 +223,33 @@ func (c VectorClock) with(node NodeID, count uint64) VectorClock {
 	}
 }
 
-// overlay returns c with the given entries replaced; 0 drops an entry.
+// overlay returns c with the given sorted entries replaced; 0 drops an entry.
 func (c VectorClock) overlay(entries []Dot) VectorClock {
-	for _, e := range entries {
-		c = c.with(e.Node, e.Count)
+	if len(entries) == 0 {
+		return c
 	}
-	return c
+	n := len(c.nodes) + len(entries)
+	r := VectorClock{nodes: make([]NodeID, 0, n), counts: make([]uint64, 0, n)}
+	put := func(node NodeID, count uint64) {
+		if count > 0 {
+			r.nodes = append(r.nodes, node)
+			r.counts = append(r.counts, count)
+		}
+	}
+	i := 0
+	for _, e := range entries {
+		for ; i < len(c.nodes) && compareNodes(&c.nodes[i], &e.Node) < 0; i++ {
+			put(c.nodes[i], c.counts[i])
+		}
+		if i < len(c.nodes) && c.nodes[i] == e.Node {
+			i++
+		}
+		put(e.Node, e.Count)
+	}
+	for ; i < len(c.nodes); i++ {
+		put(c.nodes[i], c.counts[i])
+	}
+	return r.sharing(c)
 }
 
 // diff returns the entries in which c differs from base, so that

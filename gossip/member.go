@@ -69,16 +69,14 @@ type Tombstone struct {
 // Time returns the wall time of the removal.
 func (t Tombstone) Time() time.Time { return time.UnixMilli(t.RemovedAt).UTC() }
 
-// joinTombstones returns the join of two tombstones of one node, a or b
-// itself if it is one of them.
+// joinTombstones returns the later of two tombstones of one node. It is one
+// of the two as a whole: with a maximum of each field, forgetting an early
+// tombstone before or after the join would make a difference.
 func joinTombstones(a, b *Tombstone) *Tombstone {
-	if a == b || (a.Last >= b.Last && a.RemovedAt >= b.RemovedAt) {
+	if cmp.Or(cmp.Compare(a.RemovedAt, b.RemovedAt), cmp.Compare(a.Last, b.Last)) >= 0 {
 		return a
 	}
-	if b.Last >= a.Last && b.RemovedAt >= a.RemovedAt {
-		return b
-	}
-	return &Tombstone{Node: a.Node, Last: max(a.Last, b.Last), RemovedAt: max(a.RemovedAt, b.RemovedAt)}
+	return b
 }
 
 // joinMembers returns the join of two records of one node, a or b itself if

@@ -72,7 +72,25 @@ func (c *core) join(a, b *core) joined {
 		c.rows = restrictRows(c.rows, c.members)
 	}
 	c.prune()
+	if !sameSlice(c.tombs, a.tombs) || j.removed {
+		c.share(b)
+		c.share(a)
+	}
 	return j
+}
+
+// share replaces the lists of c by those of o where they hold the same, as
+// they may after something was dropped.
+func (c *core) share(o *core) {
+	if slices.Equal(c.members, o.members) {
+		c.members = o.members
+	}
+	if slices.Equal(c.tombs, o.tombs) {
+		c.tombs = o.tombs
+	}
+	if slices.EqualFunc(c.rows, o.rows, equalRows) {
+		c.rows = o.rows
+	}
 }
 
 // prune drops the tombstones from before PrunedBefore.

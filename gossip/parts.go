@@ -83,8 +83,9 @@ func FromParts(p Parts) (*State, error) {
 // may be.
 const MaxClockSkew = 24 * time.Hour
 
-// latestTime bounds times without a clock at hand: the year 2200.
-var latestTime = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
+// latestTime bounds times without a clock at hand: the start of the year 2200
+// in unix milliseconds.
+const latestTime = 7_258_118_400_000
 
 // ValidateAt refuses tombstones and a PrunedBefore that lie further ahead of
 // now than [MaxClockSkew]. One tombstone from the far future would never be
