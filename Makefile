@@ -98,7 +98,7 @@ cross: needs ## build for the other platforms
 .PHONY: consumer
 consumer: needs ## pack the modules and build a program outside the workspace against them
 	$(call step,consumer)
-	@$(GO) test -count=1 -tags consumer ./tools/consumer/...
+	@$(GO) test -count=1 ./tools/consumer/...
 
 # ---------------------------------------------------------------- the tests
 

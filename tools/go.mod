@@ -3,15 +3,14 @@ module github.com/quorate/quorate/tools
 go 1.26.0
 
 require (
-	github.com/quorate/quorate/allocation v0.0.0
-	github.com/quorate/quorate/cluster v0.0.0
-	github.com/quorate/quorate/config v0.0.0
-	github.com/quorate/quorate/discovery v0.0.0
-	github.com/quorate/quorate/downing v0.0.0
-	github.com/quorate/quorate/fd v0.0.0
-	github.com/quorate/quorate/gossip v0.0.0
-	github.com/quorate/quorate/membership v0.0.0
-	github.com/quorate/quorate/sharding v0.0.0
+	github.com/stretchr/testify v1.12.1
+	golang.org/x/mod v0.42.0
+	golang.org/x/tools v0.52.0
+)
+
+require (
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	golang.org/x/sync v0.24.0 // indirect
 )
 
 replace (

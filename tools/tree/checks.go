@@ -1,0 +1,37 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+// Check is one rule over the whole tree.
+type Check struct {
+	Name string
+	Why  string
+	Run  func(*Repository) ([]Fault, error)
+}
+
+// Checks returns every rule, in the order in which they are reported.
+func Checks() []Check {
+	pure := func(run func(*Repository) []Fault) func(*Repository) ([]Fault, error) {
+		return func(r *Repository) ([]Fault, error) { return run(r), nil }
+	}
+	return []Check{
+		{"module-table", "the boundaries between modules are decided in docs/architecture.md", moduleTable},
+		{"leaves", "a leaf is usable by itself and drags nothing along", pure(leaves)},
+		{"internal", "an internal package has no promise between modules, which may be at different versions", pure(internalImports)},
+		{"workspace", "go.work is the one list of modules", pure(workspace)},
+		{"replaces", "each module builds by itself, offline and before any release", pure(replaces)},
+		{"versions", "the workspace tests what users get only if all modules name the same versions", pure(versions)},
+		{"module-files", "each module is published by itself, its papers included", pure(moduleFiles)},
+		{"package-docs", "a package that does not say what it is for is not finished", pure(packageDocs)},
+		{"headers", "each file carries its licence", pure(headers)},
+		{"function-length", "a function that does not fit on a screen does two things", pure(functionLength)},
+		{"file-length", "a long file holds more than one concept", pure(fileLength)},
+		{"file-names", "a file is named by its concept", pure(fileNames)},
+		{"no-init", "programs wire their parts in main, nothing happens by import", pure(noInit)},
+		{"no-sleep", "a test waits for an event or in virtual time, or it is slow and wrong now and then", pure(noSleep)},
+		{"todo", "what is not done is in the issue tracker", pure(todo)},
+		{"core", "a core is a pure function of its inputs, so that a run can be repeated from its seed", pure(corePurity)},
+		{"core-order", "the order of a map differs from run to run", coreOrder},
+	}
+}

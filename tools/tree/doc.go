@@ -1,0 +1,24 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tree checks the repository as a whole: what neither the compiler nor a
+// linter of single packages can see.
+//
+// [Load] reads go.work, every go.mod and every Go file; each of [Checks] walks
+// over that and returns faults. The package's own tests run all checks on the
+// tree that they stand in, and prove on a small tree with one planted fault that
+// each check bites.
+//
+// A package is a core, and so without goroutines, clock, locks, global randomness
+// and map order, when a part of its path is "protocol" or when one of its files
+// has the line
+//
+//	//quorate:core
+//
+// A loop over a map in a core needs a comment, on its line or the one above, that
+// says why the order does not matter:
+//
+//	//quorate:unordered The sum is the same in any order.
+//
+// Nothing here is changed after Load, and nothing is written.
+package tree

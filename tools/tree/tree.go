@@ -1,0 +1,180 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/mod/modfile"
+)
+
+// Fault is one breach of a rule.
+type Fault struct {
+	File string // relative to the root, with slashes
+	Line int    // 0 for a file as a whole
+	Text string // what is wrong, and what would be right
+}
+
+// String returns "file:line: text".
+func (f Fault) String() string {
+	if f.Line == 0 {
+		return f.File + ": " + f.Text
+	}
+	return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.Text)
+}
+
+// Module is one Go module of the tree.
+type Module struct {
+	Dir  string // relative to the root, with slashes
+	Path string // import path
+	Mod  *modfile.File
+}
+
+// File is one parsed Go file.
+type File struct {
+	Name      string // relative to the root, with slashes
+	Module    *Module
+	Source    []byte
+	Syntax    *ast.File
+	Generated bool
+	Test      bool // _test.go
+}
+
+// Dir returns the directory of the file relative to the root.
+func (f *File) Dir() string { return path.Dir(f.Name) }
+
+// Lines returns the number of lines.
+func (f *File) Lines() int { return bytes.Count(f.Source, []byte("\n")) }
+
+// Repository is the tree as it was when it was loaded.
+type Repository struct {
+	Root    string
+	Work    *modfile.WorkFile
+	Modules []*Module // sorted by Dir
+	Files   []*File   // sorted by Name
+	Fset    *token.FileSet
+}
+
+// Load reads the tree at root. Directories that begin with a dot or an
+// underscore, testdata, and modules below a directory named internal at the root
+// (the pinned tools, which are not shipped) are left out.
+func Load(root string) (*Repository, error) {
+	r := &Repository{Root: root, Fset: token.NewFileSet()}
+	data, err := os.ReadFile(filepath.Join(root, "go.work"))
+	if err != nil {
+		return nil, err
+	}
+	if r.Work, err = modfile.ParseWork("go.work", data, nil); err != nil {
+		return nil, err
+	}
+	var sources []string
+	err = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel := filepath.ToSlash(strings.TrimPrefix(strings.TrimPrefix(name, root), string(filepath.Separator)))
+		switch base := entry.Name(); {
+		case entry.IsDir() && rel != "" && (strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || base == "testdata"),
+			entry.IsDir() && (rel == "internal" || rel == "bin"):
+			return filepath.SkipDir
+		case base == "go.mod":
+			return r.addModule(rel)
+		case !entry.IsDir() && strings.HasSuffix(base, ".go"):
+			sources = append(sources, rel)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(r.Modules, func(a, b *Module) int { return cmp.Compare(a.Dir, b.Dir) })
+	slices.Sort(sources)
+	for _, name := range sources {
+		if err := r.addFile(name); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+func (r *Repository) addModule(name string) error {
+	data, err := os.ReadFile(filepath.Join(r.Root, name))
+	if err != nil {
+		return err
+	}
+	mod, err := modfile.Parse(name, data, nil)
+	if err != nil {
+		return err
+	}
+	if mod.Module == nil {
+		return fmt.Errorf("%s: no module line", name)
+	}
+	r.Modules = append(r.Modules, &Module{Dir: path.Dir(name), Path: mod.Module.Mod.Path, Mod: mod})
+	return nil
+}
+
+func (r *Repository) addFile(name string) error {
+	source, err := os.ReadFile(filepath.Join(r.Root, name))
+	if err != nil {
+		return err
+	}
+	syntax, err := parser.ParseFile(r.Fset, name, source, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return err
+	}
+	r.Files = append(r.Files, &File{
+		Name: name, Module: r.moduleOfDir(path.Dir(name)), Source: source, Syntax: syntax,
+		Generated: ast.IsGenerated(syntax), Test: strings.HasSuffix(name, "_test.go"),
+	})
+	return nil
+}
+
+// moduleOfDir returns the innermost module that holds a directory, or nil.
+func (r *Repository) moduleOfDir(dir string) *Module {
+	var best *Module
+	for _, m := range r.Modules {
+		if (dir == m.Dir || strings.HasPrefix(dir, m.Dir+"/")) && (best == nil || len(m.Dir) > len(best.Dir)) {
+			best = m
+		}
+	}
+	return best
+}
+
+// moduleOfImport returns the module of this tree that an import path is in, or
+// nil for all others.
+func (r *Repository) moduleOfImport(imported string) *Module {
+	var best *Module
+	for _, m := range r.Modules {
+		if (imported == m.Path || strings.HasPrefix(imported, m.Path+"/")) && (best == nil || len(m.Path) > len(best.Path)) {
+			best = m
+		}
+	}
+	return best
+}
+
+// at makes a fault at a position.
+func (r *Repository) at(pos token.Pos, format string, args ...any) Fault {
+	p := r.Fset.Position(pos)
+	return Fault{File: p.Filename, Line: p.Line, Text: fmt.Sprintf(format, args...)}
+}
+
+// imports calls yield for each import of each file.
+func (r *Repository) imports(yield func(f *File, imported string, pos token.Pos)) {
+	for _, f := range r.Files {
+		for _, spec := range f.Syntax.Imports {
+			yield(f, strings.Trim(spec.Path.Value, "`\""), spec.Pos())
+		}
+	}
+}
