@@ -1,0 +1,165 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package command is the frame of the quorate command line: flags, help, exit
+// status, and how output looks for people and for programs.
+//
+// A program lists its commands in main and hands them to [Program.Run]. A command
+// is a struct whose tags describe its arguments (see the kong library) and which
+// has Run(*Session) error. Everything is given, nothing is global, so a command is
+// tested by running it.
+//
+// Long flags may be written with one hyphen or with two: -nodes 5, --nodes=5.
+package command
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+
+	"github.com/alecthomas/kong"
+)
+
+// The exit statuses of a program.
+const (
+	StatusOK     = 0 // done
+	StatusFailed = 1 // it was tried and went wrong
+	StatusUsage  = 2 // the arguments or the input are not as they must be
+)
+
+// columns is the width of the help, that of the narrowest common terminal.
+const columns = 80
+
+// Command is one command of a program.
+type Command struct {
+	Name string
+	Help string // one line, without a full stop
+	Args any    // pointer to a struct with kong tags and Run(*Session) error
+}
+
+// Program is a command line.
+type Program struct {
+	Name     string
+	Help     string
+	Commands []Command
+}
+
+// Session is what a running command has.
+type Session struct {
+	Stdout io.Writer
+	Stderr io.Writer
+	JSON   bool // print one JSON value instead of text
+	Colour bool // Stdout is a terminal that shows colours
+}
+
+// Rejected is the error of a command whose input is not as it must be; the exit
+// status is [StatusUsage]. With an empty text, the command has said everything.
+type Rejected struct{ Text string }
+
+// Error returns the text.
+func (r Rejected) Error() string { return r.Text }
+
+// PrintJSON writes a value as indented JSON.
+func (s *Session) PrintJSON(value any) error {
+	encoder := json.NewEncoder(s.Stdout)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(value)
+}
+
+// Paint returns text in a colour of the terminal (31 red, 32 green), or as it is
+// where colours would be rubbish.
+func (s *Session) Paint(colour int, text string) string {
+	if !s.Colour {
+		return text
+	}
+	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", colour, text)
+}
+
+// exit carries a status out of kong, which ends the process after printing help.
+type exit int
+
+// Run runs the command that args name and returns the exit status. What goes
+// wrong is on stderr.
+func (p Program) Run(args []string, stdout, stderr io.Writer) (status int) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case exit:
+			status = int(r)
+		default:
+			panic(r)
+		}
+	}()
+	var global struct {
+		JSON bool `help:"Print JSON."`
+	}
+	options := []kong.Option{
+		kong.Name(p.Name), kong.Description(p.Help), kong.Writers(stdout, stderr),
+		kong.Exit(func(status int) { panic(exit(status)) }),
+		kong.WithHyphenPrefixedParameters(true), // -seed -7 is a seed
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: columns}),
+	}
+	for _, c := range p.Commands {
+		options = append(options, kong.DynamicCommand(c.Name, c.Help, "", c.Args))
+	}
+	parser, err := kong.New(&global, options...)
+	if err != nil {
+		fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
+		return StatusFailed
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	parsed, err := parser.Parse(doubleHyphens(args))
+	if err != nil {
+		fmt.Fprintf(stderr, "%s: %v; see %s -h\n", p.Name, err, p.Name)
+		return StatusUsage
+	}
+	session := &Session{Stdout: stdout, Stderr: stderr, JSON: global.JSON, Colour: colours(stdout)}
+	return p.outcome(parsed.Run(session), stderr)
+}
+
+func (p Program) outcome(err error, stderr io.Writer) int {
+	if err == nil {
+		return StatusOK
+	}
+	if text := err.Error(); text != "" {
+		fmt.Fprintf(stderr, "%s: %s\n", p.Name, text)
+	}
+	if rejected := (Rejected{}); errors.As(err, &rejected) {
+		return StatusUsage
+	}
+	return StatusFailed
+}
+
+// doubleHyphens turns -nodes into --nodes. One letter after a hyphen, and a
+// negative number, are left alone, and so is everything after "--".
+func doubleHyphens(args []string) []string {
+	long := regexp.MustCompile(`^-[a-z][a-z-]+(=.*)?$`)
+	out := make([]string, len(args))
+	for i, arg := range args {
+		if arg == "--" {
+			copy(out[i:], args[i:])
+			break
+		}
+		if out[i] = arg; long.MatchString(arg) {
+			out[i] = "-" + arg
+		}
+	}
+	return out
+}
+
+// colours reports whether w is a terminal, and its user has not asked for plain
+// text in the way that no-color.org describes.
+func colours(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

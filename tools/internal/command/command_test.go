@@ -1,0 +1,169 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package command_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/tools/internal/command"
+)
+
+// settings stands for the sections of a real node.
+type settings struct {
+	Node struct {
+		Address string        `koanf:"address"`
+		Drain   time.Duration `koanf:"drain-time"`
+	} `koanf:"node"`
+}
+
+func load(paths ...string) error {
+	file, err := config.Loader{}.Load(paths...)
+	if err != nil {
+		return err
+	}
+	return file.Decode("", &settings{})
+}
+
+// count is a command with flags and an argument.
+type count struct {
+	Nodes int    `help:"How many." default:"3"`
+	Seed  int64  `help:"The seed."`
+	Mode  string `short:"m" help:"The mode."`
+	fail  error
+	seen  []any
+}
+
+func (c *count) Run(*command.Session) error {
+	c.seen = []any{c.Nodes, c.Seed, c.Mode}
+	return c.fail
+}
+
+func run(t *testing.T, c *count, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	program := command.Program{Name: "quorate", Help: "A cluster toolkit.", Commands: []command.Command{
+		{Name: "config", Help: "Look at configuration files", Args: command.NewConfig(load)},
+		{Name: "version", Help: "Print the version", Args: &command.Version{}},
+		{Name: "count", Help: "Count", Args: c},
+	}}
+	status = program.Run(args, &out, &errs)
+	return status, out.String(), errs.String()
+}
+
+func write(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "cluster.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+func TestGoodConfigurationIsOk(t *testing.T) {
+	path := write(t, "node: {address: a, drain-time: 3s}\n")
+	status, stdout, stderr := run(t, &count{}, "config", "check", path)
+	require.Equal(t, []any{command.StatusOK, "ok\n", ""}, []any{status, stdout, stderr})
+	status, stdout, _ = run(t, &count{}, "-json", "config", "check", path)
+	require.Equal(t, command.StatusOK, status)
+	require.JSONEq(t, `{"ok":true,"faults":[]}`, stdout)
+}
+
+func TestEveryFaultOfAConfigurationIsPrinted(t *testing.T) {
+	path := write(t, "node: {adrs: a, drain-time: 3}\nnod: 1\n")
+	status, stdout, stderr := run(t, &count{}, "config", "check", path)
+	require.Equal(t, command.StatusUsage, status)
+	require.Equal(t, 3, strings.Count(stdout, "\n"), stdout)
+	require.Contains(t, stdout, path+`:2: nod: unknown section; did you mean "node"?`)
+	require.NotContains(t, stdout, "\x1b", "colours are for terminals")
+	require.Empty(t, stderr)
+
+	status, stdout, _ = run(t, &count{}, "config", "check", "--json", path)
+	require.Equal(t, command.StatusUsage, status)
+	var got struct {
+		OK     bool
+		Faults []struct {
+			File, Key, Reason, Nearest string
+			Line                       int
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(stdout), &got))
+	require.False(t, got.OK)
+	require.Len(t, got.Faults, 3)
+	require.Equal(t, "node.drain-time", got.Faults[1].Key)
+	require.Equal(t, 2, got.Faults[2].Line)
+
+	status, stdout, _ = run(t, &count{}, "config", "check", filepath.Join(t.TempDir(), "none.yaml"))
+	require.Equal(t, command.StatusUsage, status)
+	require.Contains(t, stdout, "no such file")
+}
+
+func TestFlagsTakeOneHyphenOrTwo(t *testing.T) {
+	for _, args := range [][]string{
+		{"-nodes", "5", "-seed", "-7", "-m", "x"},
+		{"--nodes=5", "--seed=-7", "--mode=x"},
+		{"-nodes=5", "-seed=-7", "-mode", "x"},
+	} {
+		c := &count{}
+		status, _, stderr := run(t, c, append([]string{"count"}, args...)...)
+		require.Equal(t, command.StatusOK, status, stderr)
+		require.Equal(t, []any{5, int64(-7), "x"}, c.seen)
+	}
+}
+
+func TestStatusSaysWhoseFaultItIs(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		fail error
+		want int
+		text string
+	}{
+		{[]string{"count"}, nil, command.StatusOK, ""},
+		{[]string{"count"}, errors.New("no luck"), command.StatusFailed, "quorate: no luck\n"},
+		{[]string{"count"}, command.Rejected{Text: "no such scenario"}, command.StatusUsage, "quorate: no such scenario\n"},
+		{[]string{"count"}, command.Rejected{}, command.StatusUsage, ""},
+		{[]string{"cuont"}, nil, command.StatusUsage, "quorate: unexpected argument cuont"},
+		{[]string{"count", "-nodes", "many"}, nil, command.StatusUsage, "quorate: --nodes: "},
+		{[]string{"count", "-colour"}, nil, command.StatusUsage, "quorate: unknown flag --colour"},
+		{[]string{"config", "check"}, nil, command.StatusUsage, "quorate: expected \"<file> ...\""},
+	} {
+		status, _, stderr := run(t, &count{fail: c.fail}, c.args...)
+		require.Equal(t, c.want, status, c.args)
+		require.True(t, strings.HasPrefix(stderr, c.text), stderr)
+		require.LessOrEqual(t, strings.Count(stderr, "\n"), 1, "one line")
+	}
+}
+
+func TestHelpFitsTheTerminalAndHasExamples(t *testing.T) {
+	for _, args := range [][]string{{}, {"-h"}, {"-help"}, {"config", "-h"}, {"config", "check", "-h"}, {"version", "--help"}} {
+		status, stdout, stderr := run(t, &count{}, args...)
+		require.Equal(t, command.StatusOK, status)
+		require.Empty(t, stderr)
+		require.Contains(t, stdout, "Usage: quorate")
+		for line := range strings.Lines(stdout) {
+			require.LessOrEqual(t, len([]rune(strings.TrimSuffix(line, "\n"))), 80, line)
+		}
+		if len(args) > 1 && args[len(args)-2] != "config" {
+			require.Contains(t, stdout, "Examples:")
+		}
+	}
+}
+
+func TestVersionNamesTheToolchain(t *testing.T) {
+	status, stdout, _ := run(t, &count{}, "version")
+	require.Equal(t, command.StatusOK, status)
+	require.Regexp(t, `^quorate .*, go1\.\d+.*, \w+/\w+\n$`, stdout)
+	status, stdout, _ = run(t, &count{}, "version", "-json")
+	require.Equal(t, command.StatusOK, status)
+	var build command.Build
+	require.NoError(t, json.Unmarshal([]byte(stdout), &build))
+	require.NotEmpty(t, build.Go)
+}

@@ -1,0 +1,82 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/quorate/quorate/config"
+)
+
+// Config is the command that looks at configuration files.
+type Config struct {
+	Check Check `cmd:"" help:"Check configuration files; print every fault, or ok."`
+}
+
+// NewConfig returns the command. The function reads, merges and checks files, and
+// its error lists the faults as [config.Errors].
+func NewConfig(load func(paths ...string) error) *Config { return &Config{Check: Check{load: load}} }
+
+// Check is the command that checks files together, as a node would load them.
+type Check struct {
+	Files []string `arg:"" name:"file" help:"Files, merged in this order."`
+	load  func(paths ...string) error
+}
+
+// Help is the text after the one-line help.
+func (*Check) Help() string {
+	return `The files are merged in order, then the QUORATE_ variables of the environment,
+as a node does when it starts. The exit status is 0 when all is well and 2 when
+there are faults.
+
+Examples:
+  quorate config check cluster.yaml
+  quorate config check base.yaml site.yaml
+  QUORATE_NODE__ADDRESS=10.0.0.7:7946 quorate config check cluster.yaml
+  quorate --json config check cluster.yaml`
+}
+
+// verdict is the JSON form of what Check found.
+type verdict struct {
+	OK     bool    `json:"ok"`
+	Faults []fault `json:"faults"`
+}
+
+type fault struct {
+	File    string `json:"file,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	Key     string `json:"key,omitempty"`
+	Reason  string `json:"reason"`
+	Nearest string `json:"nearest,omitempty"`
+}
+
+// Run checks the files.
+func (c *Check) Run(s *Session) error {
+	err := c.load(c.Files...)
+	var faults config.Errors
+	if err != nil && !errors.As(err, &faults) {
+		return err
+	}
+	if s.JSON {
+		v := verdict{OK: err == nil, Faults: make([]fault, 0, len(faults))}
+		for _, f := range faults {
+			v.Faults = append(v.Faults, fault{File: f.File, Line: f.Line, Key: f.Key, Reason: f.Reason, Nearest: f.Nearest})
+		}
+		if err := s.PrintJSON(v); err != nil {
+			return err
+		}
+	} else {
+		for _, f := range faults {
+			fmt.Fprintln(s.Stdout, s.Paint(31, f.Error()))
+		}
+	}
+	if err != nil {
+		return Rejected{}
+	}
+	if !s.JSON {
+		fmt.Fprintln(s.Stdout, s.Paint(32, "ok"))
+	}
+	return nil
+}
