@@ -86,7 +86,7 @@ func (m *Machine) plan() leaderPlan {
 			}
 		}
 	}
-	p.exit = m.keepALeader(p.exit, len(p.up) > 0)
+	p.exit = m.keepALeader(p.exit)
 	p.voters = m.votersAfter(p)
 	p.downing = m.state.Downing().Name == "" && m.deps.Downing.Config.Strategy != ""
 	return p
@@ -94,13 +94,11 @@ func (m *Machine) plan() leaderPlan {
 
 // keepALeader takes this node out of those that exit if nobody else would be
 // left to lead: when all leave together, the leader goes last.
-func (m *Machine) keepALeader(exit []*gossip.Member, others bool) []*gossip.Member {
+func (m *Machine) keepALeader(exit []*gossip.Member) []*gossip.Member {
 	for _, member := range m.state.Members() {
-		stays := member.Status >= gossip.Up && member.Status <= gossip.Leaving && !slices.Contains(exit, member)
-		others = others || stays && member.Node != m.self
-	}
-	if others {
-		return exit
+		if member.Node != m.self && member.Status <= gossip.Leaving && !slices.Contains(exit, member) {
+			return exit
+		}
 	}
 	return slices.DeleteFunc(exit, func(member *gossip.Member) bool { return member.Node == m.self })
 }

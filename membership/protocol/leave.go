@@ -172,9 +172,12 @@ func (m *Machine) receiveNotMember(from gossip.NodeID, msg NotMember) {
 	switch {
 	case msg.Node != m.self || m.phase != phaseMember:
 		m.refuse(from, "NotMember", RefusedUnsolicited, fmt.Sprintf("it is about %v", msg.Node))
+	case m.state.Member(from) == nil:
+		m.refuse(from, "NotMember", RefusedNotMember, "the sender is not known as a member")
 	case m.exit.confirmed && msg.Status == gossip.Removed:
 		m.stop(StopLeft, "it was removed after it left, says "+from.String())
 	default:
+		m.spreadWord() // What this node alone knows must not go with it.
 		m.stop(StopDowned, fmt.Sprintf("it is %v, says %v", msg.Status, from))
 	}
 }

@@ -30,12 +30,12 @@ func (m *Machine) settle() {
 
 // observe takes over what one state says that the one before did not.
 func (m *Machine) observe(prev, next *gossip.State) {
-	m.fences.noteCuts(next.Records(), m.now.Mono)
 	for _, was := range prev.Members() {
 		if next.Member(was.Node) == nil {
-			m.forget(was)
+			m.forget(was) // While the records about it are still there.
 		}
 	}
+	m.fences.noteCuts(next.Records(), m.now.Mono)
 	m.observeOwnStatus()
 	if m.phase != phaseMember {
 		m.publishChanged()

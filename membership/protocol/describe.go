@@ -1,0 +1,53 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/quorate/quorate/membership/machine"
+)
+
+// String returns the name of the phase.
+func (p phase) String() string {
+	return [...]string{"idle", "joining", "member", "stopped"}[p]
+}
+
+// Describe returns what the machine holds, in one canonical form: equal machines
+// give equal texts.
+func (m *Machine) Describe() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "node %v %v\n", m.self, m.phase)
+	if m.phase == phaseJoining {
+		fmt.Fprintf(&b, "joining attempt %d target %v asked %d\n", m.join.attempt, m.join.target, m.join.asked)
+	}
+	fmt.Fprintf(&b, "leader %v converged %v\n", m.lead.leader, m.lead.converged)
+	for _, voters := range m.footing.base {
+		fmt.Fprintf(&b, "base %v\n", voters)
+	}
+	fmt.Fprintf(&b, "hosts until %s\n", instantText(m.footing.until))
+	fmt.Fprintf(&b, "monitors %v\n", m.beat.targets)
+	for _, c := range m.fences.cuts {
+		fmt.Fprintf(&b, "cut %v by %v since %s\n", c.record.Subject, c.record.Observer, instantText(c.since))
+	}
+	if m.side.troubled {
+		fmt.Fprintf(&b, "view unchanged since %s\n", instantText(m.side.stableSince))
+	}
+	if held := m.exit.held(); len(held) > 0 {
+		fmt.Fprintf(&b, "held by %v\n", held)
+	}
+	b.WriteString(m.state.Describe())
+	return b.String()
+}
+
+func instantText(i machine.Instant) string {
+	switch i {
+	case machine.Never:
+		return "never"
+	case 0:
+		return "none"
+	}
+	return fmt.Sprintf("%.3fs", float64(i)/1e9)
+}

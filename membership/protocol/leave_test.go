@@ -1,0 +1,169 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/protocol"
+)
+
+// covers F28: a node that leaves is removed within a second, and others know at
+// once that nothing of it runs.
+func TestLeavingNodeIsRemovedGracefully(t *testing.T) {
+	for leaver := range 3 {
+		l := newLoop(t)
+		nodes := l.cluster(3)
+		checkTakeOver(l, nodes)
+		nodes[1].step(protocol.Leave{Address: nodes[leaver].id.Address})
+		took := l.until(10*time.Second, func() bool { return nodes[leaver].stopping != nil })
+		t.Logf("node %d left within %v", leaver+1, took)
+		require.Less(t, took, 3*time.Second)
+		require.Equal(t, protocol.StopLeft, nodes[leaver].stopping.Reason)
+		l.until(5*time.Second, func() bool { return l.allUp(2) })
+		for i, n := range nodes {
+			if i != leaver {
+				require.Equal(t, []protocol.Fenced{{Node: nodes[leaver].id, Graceful: true}}, published[protocol.Fenced](n))
+				require.Len(t, n.machine.State().Config().Voters, 2)
+			}
+		}
+	}
+}
+
+// A leaving node goes on hosting until every component that held it has stopped.
+func TestLeavingNodeWaitsForItsComponents(t *testing.T) {
+	l := newLoop(t)
+	nodes := l.cluster(3)
+	n := nodes[2]
+	n.step(protocol.Hold{Component: "sharding"})
+	n.step(protocol.Hold{Component: "singleton"})
+	n.step(protocol.Stopped{Component: "sharding"})
+	require.Equal(t, uint64(1), n.machine.Refusals(protocol.RefusedUnsolicited), "it is not leaving yet")
+	n.step(protocol.Leave{Address: n.id.Address})
+	l.run(5 * time.Second)
+	require.True(t, n.hosts())
+	n.step(protocol.Stopped{Component: "sharding"})
+	l.run(time.Second)
+	require.True(t, n.hosts())
+	n.step(protocol.Stopped{Component: "singleton"})
+	require.False(t, n.hosts())
+	took := l.until(5*time.Second, func() bool { return n.stopping != nil })
+	require.Less(t, took, 2*time.Second)
+}
+
+func TestLeaveTimeoutEndsTheWaitForComponents(t *testing.T) {
+	l := newLoop(t)
+	nodes := l.cluster(3)
+	nodes[2].step(protocol.Hold{Component: "sharding"})
+	nodes[2].step(protocol.Leave{Address: nodes[2].id.Address})
+	l.run(29 * time.Second)
+	require.True(t, nodes[2].hosts())
+	l.run(3 * time.Second)
+	require.NotNil(t, nodes[2].stopping)
+	require.True(t, nodes[0].sees(2, gossip.Up))
+}
+
+// covers F28, F35: all leave together.
+func TestAllNodesLeaveTogether(t *testing.T) {
+	l := newLoop(t)
+	nodes := l.cluster(5)
+	for _, n := range nodes {
+		n.step(protocol.Leave{Address: n.id.Address})
+	}
+	took := l.until(30*time.Second, func() bool {
+		for _, n := range nodes {
+			if n.stopping == nil {
+				return false
+			}
+		}
+		return true
+	})
+	t.Logf("all left within %v", took)
+	require.Less(t, took, 10*time.Second)
+	for _, n := range nodes {
+		require.Equal(t, protocol.StopLeft, n.stopping.Reason, "%v", n.id)
+	}
+}
+
+func TestLastNodeLeavesAtOnce(t *testing.T) {
+	l := newLoop(t)
+	n := l.join(1)
+	n.step(protocol.Leave{Address: n.id.Address})
+	require.NotNil(t, n.stopping)
+	require.Equal(t, protocol.StopLeft, n.stopping.Reason)
+}
+
+// covers F28: leave while joining, and before there is a cluster.
+func TestLeaveBeforeUp(t *testing.T) {
+	l := newLoop(t)
+	l.cfg.MinNrOfMembers = 3
+	nodes := []*node{l.join(1), l.join(2)}
+	l.run(3 * time.Second)
+	require.True(t, nodes[0].sees(2, gossip.Joining))
+	nodes[1].step(protocol.Leave{Address: address(2)})
+	l.until(10*time.Second, func() bool { return nodes[1].stopping != nil })
+	require.Equal(t, protocol.StopLeft, nodes[1].stopping.Reason)
+	require.True(t, nodes[0].sees(1, gossip.Joining))
+
+	alone := l.start(9, 9)
+	alone.step(protocol.Join{Seeds: []gossip.Address{address(8)}})
+	alone.step(protocol.Leave{Address: address(9)})
+	require.Equal(t, protocol.StopLeft, alone.stopping.Reason)
+}
+
+// covers F28, F29: a leaving node that dies is downed and fenced like any other.
+func TestLeavingNodeThatDiesIsDowned(t *testing.T) {
+	l := newLoop(t)
+	nodes := l.cluster(3)
+	nodes[2].step(protocol.Hold{Component: "sharding"})
+	nodes[2].step(protocol.Leave{Address: nodes[2].id.Address})
+	l.run(time.Second)
+	nodes[2].dead = true
+	took := l.untilFenced(20*time.Second, nodes[2].id)
+	require.Less(t, took, 10*time.Second)
+	require.Equal(t, []protocol.Fenced{{Node: nodes[2].id}}, published[protocol.Fenced](nodes[0]))
+}
+
+// covers F27: the confirmation is lost for a while.
+func TestLostConfirmationIsRepeated(t *testing.T) {
+	l := newLoop(t)
+	nodes := l.cluster(3)
+	lost := 0
+	l.drop = func(_, _ gossip.NodeID, message any) bool {
+		if _, ok := message.(protocol.ExitingConfirmed); ok && lost < 2 {
+			lost++
+			return true
+		}
+		return false
+	}
+	nodes[2].step(protocol.Leave{Address: nodes[2].id.Address})
+	took := l.until(10*time.Second, func() bool { return nodes[2].stopping != nil })
+	require.Less(t, took, 4*time.Second)
+	require.Equal(t, 2, lost)
+}
+
+// covers F29: down of self, of an unknown address, of the leader, of a joining
+// member, and of each other at once.
+func TestDownCommands(t *testing.T) {
+	l := newLoop(t)
+	nodes := l.cluster(5)
+	nodes[4].step(protocol.Down{Address: address(44)})
+	require.Equal(t, uint64(1), nodes[4].machine.Refusals(protocol.RefusedUnknown))
+	nodes[4].step(protocol.Down{Address: address(5)})
+	require.Equal(t, protocol.StopDowned, nodes[4].stopping.Reason)
+	l.until(10*time.Second, func() bool { return l.allUp(4) })
+	nodes[1].step(protocol.Down{Address: address(3)})
+	nodes[2].step(protocol.Down{Address: address(2)})
+	l.until(20*time.Second, func() bool { return nodes[0].sees(2, gossip.Up) })
+	require.NotNil(t, nodes[1].stopping)
+	require.NotNil(t, nodes[2].stopping)
+	l.until(10*time.Second, func() bool { return l.allUp(2) })
+	nodes[3].step(protocol.Down{Address: address(1)})
+	l.until(10*time.Second, func() bool { return nodes[0].stopping != nil && l.allUp(1) })
+	require.True(t, nodes[3].hosts())
+}
