@@ -62,9 +62,9 @@ func joinNodes(nodes []NodeID) string {
 //   - Every member of the zone that is unreachable is Down or Exiting. Self,
 //     and what observers that are Down or in another zone say, does not count.
 //   - Every member of the zone that is Up, Preparing, Ready or Leaving has
-//     seen s. While the zone has no such member, every member of any zone
-//     that is Joining to Leaving must have: so that the first up-number is
-//     given once.
+//     seen s. While the zone has no such member that came up, every member
+//     of any zone that is Joining to Leaving must have: so that the first
+//     up-number is given once.
 //
 // Members for which confirmed is true have told self that they have finished
 // and are not waited for. A nil confirmed confirms nobody.
@@ -90,9 +90,13 @@ func (s *State) Convergence(self NodeID, confirmed func(NodeID) bool) (bool, Blo
 	return blockers.IsZero(), blockers
 }
 
-// isFirst reports whether a zone has no member yet that takes part.
+// isFirst reports whether a zone has no member yet that has come up and takes
+// part. A member that leaves before it came up does not count: it would end
+// the rule for the first members by itself, while others still follow it.
 func (s *State) isFirst(zone string) bool {
-	return !slices.ContainsFunc(s.members, func(m *Member) bool { return m.Zone == zone && m.Status.leads() })
+	return !slices.ContainsFunc(s.members, func(m *Member) bool {
+		return m.Zone == zone && m.Status.leads() && m.UpNumber > 0
+	})
 }
 
 // countsIn is [State.counts] restricted to the observers of one zone.
