@@ -4,8 +4,10 @@ go 1.26.0
 
 require (
 	github.com/quorate/quorate/gossip v0.0.0
+	github.com/stretchr/testify v1.12.1
+	pgregory.net/rapid v1.3.0
 )
 
-replace (
-	github.com/quorate/quorate/gossip => ../gossip
-)
+require go.yaml.in/yaml/v3 v3.0.5 // indirect
+
+replace github.com/quorate/quorate/gossip => ../gossip

@@ -1,0 +1,63 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package downing_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/downing/downingtest"
+	"github.com/quorate/quorate/gossip"
+)
+
+// BenchmarkKeepMajority decides for a side that has lost a third of the members,
+// each of which up to 9 others complain about.
+func BenchmarkKeepMajority(b *testing.B) {
+	for _, n := range []int{5, 100, 1000} {
+		b.Run(fmt.Sprintf("nodes=%d", n), func(b *testing.B) {
+			v := lossyView(n)
+			b.ReportAllocs()
+			for b.Loop() {
+				d, err := keepMajority.DecideNow(v)
+				if err != nil || d.Verdict != downing.KeepSide {
+					b.Fatal(d, err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkCheck(b *testing.B) {
+	v := lossyView(1000)
+	d, err := keepMajority.DecideNow(v)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := downing.Check(v, keepMajority.Class(), d); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func lossyView(n int) downing.View {
+	members := downingtest.Members(n)
+	ids := downingtest.IDs(members)
+	v := downing.View{Members: members, Base: gossip.Base{ids}}
+	for i, id := range ids {
+		if i%3 == 2 {
+			for k := 1; k <= 9 && k < n; k++ {
+				if o := (i + k) % n; o%3 != 2 {
+					v.Unreachable = append(v.Unreachable, downingtest.Complaint(ids[o], id))
+				}
+			}
+			continue
+		}
+		v.Seen = append(v.Seen, id)
+	}
+	v.Self = ids[0]
+	return v
+}

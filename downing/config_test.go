@@ -1,0 +1,126 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package downing_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/downing/downingtest"
+)
+
+func TestConfigReportsEveryFault(t *testing.T) {
+	require.NoError(t, downing.Default().Validate())
+	c := downing.Config{StableAfter: -1, DownOwnSideAfter: 2 * time.Hour}
+	err := c.Validate()
+	require.ErrorContains(t, err, "strategy")
+	require.ErrorContains(t, err, "stable-after")
+	require.ErrorContains(t, err, "down-own-side-after")
+	_, err = downing.New(c)
+	require.Error(t, err)
+}
+
+func TestNewRefusesUnknownNames(t *testing.T) {
+	c := downing.Default()
+	c.Strategy = "ask-the-audience"
+	_, err := downing.New(c)
+	require.ErrorIs(t, err, downing.ErrUnknownStrategy)
+	require.ErrorContains(t, err, "ask-the-audience")
+}
+
+func TestStableAfterIsAtLeastTheFence(t *testing.T) {
+	c := downing.Default()
+	require.NoError(t, c.ValidateFence(3*time.Second))
+	c.StableAfter = downing.AutoDuration(2 * time.Second)
+	require.ErrorContains(t, c.ValidateFence(3*time.Second), "stable-after: 2s is shorter than the fence, 3s")
+	require.NoError(t, c.ValidateFence(2*time.Second))
+	require.Equal(t, 2*time.Second, c.Stable(5, 3*time.Second, 5*time.Second, time.Second))
+}
+
+func TestStableAfter(t *testing.T) {
+	const s = time.Second
+	tests := []struct {
+		n                int
+		min, max, fence  time.Duration
+		spread, expected time.Duration
+	}{
+		{1, 3 * s, 5 * s, 3 * s, 0, 3 * s},
+		{5, 3 * s, 5 * s, 3 * s, 200 * time.Millisecond, 3 * s},
+		{5, 750 * time.Millisecond, 1250 * time.Millisecond, s, 200 * time.Millisecond, 1200 * time.Millisecond},
+		{50, 3 * s, 5 * s, s, 400 * time.Millisecond, 2900 * time.Millisecond},
+		{200, 3 * s, 5 * s, 3 * s, 500 * time.Millisecond, 3 * s},
+		{1000, 3 * s, 5 * s, 3 * s, 700 * time.Millisecond, 3200 * time.Millisecond},
+	}
+	for _, test := range tests {
+		require.Equal(t, test.spread, downing.Spread(test.n), "%d nodes", test.n)
+		require.Equal(t, test.expected, downing.StableAfter(test.n, test.min, test.max, test.fence), "%d nodes", test.n)
+		require.Equal(t, test.expected, downing.Default().Stable(test.n, test.min, test.max, test.fence))
+	}
+}
+
+func TestAutoDurationText(t *testing.T) {
+	for _, text := range []string{"auto", "5s", "1m30s"} {
+		var d downing.AutoDuration
+		require.NoError(t, d.UnmarshalText([]byte(text)))
+		out, err := d.MarshalText()
+		require.NoError(t, err)
+		require.Equal(t, text, string(out))
+	}
+	for _, text := range []string{"", "0s", "-1s", "soon", "5", "Auto"} {
+		d := downing.AutoDuration(time.Second)
+		require.ErrorContains(t, d.UnmarshalText([]byte(text)), "neither auto nor", "%q", text)
+		require.Equal(t, downing.AutoDuration(time.Second), d)
+	}
+}
+
+// covers F40 for downing: decisions from anywhere that break the contract.
+func TestCheckFindsEveryFault(t *testing.T) {
+	majority := downing.Class{MajorityOnly: true}
+	split := whole(5)
+	for _, o := range []int{0, 1} {
+		for _, s := range []int{2, 3, 4} {
+			split.Unreachable = append(split.Unreachable, downingtest.Complaint(downingtest.Node(o), downingtest.Node(s)))
+		}
+	}
+	split.Seen = nodes(0, 1)
+	tests := []struct {
+		name  string
+		class downing.Class
+		d     downing.Decision
+		want  string
+	}{
+		{"nothing", majority, downing.Decision{}, ""},
+		{"gives up", majority, downing.Decision{Verdict: downing.DownSide, Down: nodes(0, 1)}, ""},
+		{"everything", majority, downing.Decision{Verdict: downing.DownAll, Down: nodes(0, 1, 2, 3, 4)}, ""},
+		{"keeps a minority", majority, downing.Decision{Verdict: downing.KeepSide, Down: nodes(2, 3, 4)}, "without a majority: 2 of 5"},
+		{"may keep a minority", downing.Class{}, downing.Decision{Verdict: downing.KeepSide, Down: nodes(2, 3, 4)}, ""},
+		{"keeps nobody", downing.Class{}, downing.Decision{Verdict: downing.KeepSide, Down: nodes(0, 1)}, "all of it is named"},
+		{"stranger", majority, downing.Decision{Verdict: downing.DownSide, Down: nodes(0, 1, 9)}, "is no member"},
+		{"twice", majority, downing.Decision{Verdict: downing.DownSide, Down: nodes(0, 0, 1)}, "twice"},
+		{"out of order", majority, downing.Decision{Verdict: downing.DownSide, Down: nodes(1, 0)}, "out of order"},
+		{"gives up in part", majority, downing.Decision{Verdict: downing.DownSide, Down: nodes(0)}, "gives up, but is not named"},
+		{"takes others along", majority, downing.Decision{Verdict: downing.DownSide, Down: nodes(0, 1, 2)}, "not on the side"},
+		{"not everything", majority, downing.Decision{Verdict: downing.DownAll, Down: nodes(0, 1)}, "is not named"},
+		{"nothing, with names", majority, downing.Decision{Down: nodes(0)}, "verdict none"},
+		{"no such verdict", majority, downing.Decision{Verdict: 9}, "does not exist"},
+		{"long reason", majority, downing.Decision{Reason: string(make([]byte, 1025))}, "limit is 1024"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			err := downing.Check(split, test.class, test.d)
+			if test.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, test.want)
+			require.ErrorIs(t, err, downing.ErrContract)
+		})
+	}
+	for v := downing.None; v <= downing.DownAll+1; v++ {
+		require.NotEmpty(t, v.String())
+	}
+}

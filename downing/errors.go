@@ -1,0 +1,42 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package downing
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/quorate/quorate/gossip"
+)
+
+// ErrUnknownStrategy is returned by [New] for a strategy that is not built in.
+var ErrUnknownStrategy = errors.New("downing: unknown strategy")
+
+// ErrContract is what every [*ContractError] is, for [errors.Is].
+var ErrContract = errors.New("downing: contract broken")
+
+// ContractError says how a view or a decision breaks its contract. It is found
+// with [errors.As] and matches [ErrContract].
+type ContractError struct {
+	// Node is the node concerned; zero if none is to blame.
+	Node gossip.NodeID
+	// What says what is wrong.
+	What string
+}
+
+// Error implements error.
+func (e *ContractError) Error() string {
+	if e.Node.IsZero() {
+		return "downing: " + e.What
+	}
+	return "downing: " + e.Node.String() + " " + e.What
+}
+
+// Unwrap returns [ErrContract].
+func (e *ContractError) Unwrap() error { return ErrContract }
+
+// broken blames a node, or nobody when it is zero.
+func broken(node gossip.NodeID, format string, args ...any) error {
+	return &ContractError{Node: node, What: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,97 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package downing_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/downing/downingtest"
+	"github.com/quorate/quorate/gossip"
+)
+
+// cluster returns the state of n members that are up and voters, as seen by
+// node 0 and by all others.
+func cluster(n int) *gossip.State {
+	s := gossip.New(gossip.ClusterID{Born: 1, Nonce: 1}).Edit(downingtest.Node(0), func(e *gossip.Edit) {
+		for i := range n {
+			e.Join(gossip.Member{Node: downingtest.Node(i), Status: gossip.Joining})
+		}
+	})
+	s = s.Edit(downingtest.Node(0), func(e *gossip.Edit) {
+		for i := range n {
+			e.SetStatus(downingtest.Node(i), gossip.Up, gossip.UpNumber(i+1))
+		}
+		e.SetConfig(first(n))
+	})
+	for i := range n {
+		s = s.See(downingtest.Node(i))
+	}
+	return s
+}
+
+// complain returns the state with complaints by one observer about others.
+func complain(s *gossip.State, observer int, subjects ...int) *gossip.State {
+	return s.Edit(downingtest.Node(observer), func(e *gossip.Edit) {
+		for _, n := range subjects {
+			e.Mark(downingtest.Node(n), gossip.Unreachable)
+		}
+	})
+}
+
+// Two sides of a real state, each of which has heard only of its own
+// complaints, decide in opposite ways.
+func TestViewsOfAStateThatFellApart(t *testing.T) {
+	whole := cluster(5)
+	base := whole.Config().Base(true)
+	small := complain(complain(whole, 0, 2, 3, 4), 1, 2, 3, 4).See(downingtest.Node(0))
+	large := whole
+	for _, observer := range []int{2, 3, 4} {
+		large = complain(large, observer, 0, 1)
+	}
+	for _, observer := range []int{2, 3} {
+		large = large.See(downingtest.Node(observer))
+	}
+	d := decide(t, downing.NewView(small, downingtest.Node(0), base))
+	require.Equal(t, downing.DownSide, d.Verdict)
+	require.Equal(t, nodes(0, 1), d.Down)
+	d = decide(t, downing.NewView(large, downingtest.Node(2), base))
+	require.Equal(t, downing.KeepSide, d.Verdict)
+	require.Equal(t, nodes(0, 1), d.Down)
+
+	v := downing.NewView(large, downingtest.Node(2), base)
+	side := v.Side()
+	require.Equal(t, nodes(2, 3, 4), downingtest.IDs(side.Members()))
+	require.Equal(t, nodes(0, 1), downingtest.IDs(side.Lost()))
+	require.Empty(t, side.IndirectlyConnected())
+	require.True(t, side.Has(downingtest.Node(4)))
+	require.False(t, side.Has(downingtest.Node(0)))
+	require.False(t, side.Has(downingtest.Node(9)))
+	require.Nil(t, v.Member(downingtest.Node(9)))
+	require.Equal(t, gossip.Up, v.Member(downingtest.Node(1)).Status)
+
+	// Both may hear of the other's complaints once the partition has healed:
+	// then all have seen everything, and every node decides alike.
+	healed := small.Merge(large)
+	for n := range 5 {
+		healed = healed.See(downingtest.Node(n))
+	}
+	d = decide(t, downing.NewView(healed, downingtest.Node(0), base))
+	for n := range 5 {
+		require.Equal(t, d, decide(t, downing.NewView(healed, downingtest.Node(n), base)))
+	}
+}
+
+// A link that breaks between two of five who still hear of each other.
+func TestViewOfABrokenLink(t *testing.T) {
+	s := complain(complain(cluster(5), 3, 4), 4, 3)
+	for n := range 5 {
+		s = s.See(downingtest.Node(n))
+	}
+	v := downing.NewView(s, downingtest.Node(0), s.Config().Base(true))
+	require.Equal(t, nodes(3, 4), downingtest.IDs(v.Side().IndirectlyConnected()))
+	require.Equal(t, nodes(3, 4), decide(t, v).Down)
+}
