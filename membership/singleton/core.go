@@ -88,6 +88,7 @@ type Core struct {
 
 	starts  uint64
 	known   map[gossip.NodeID]gossip.UpNumber // Candidates that were members, and are not fenced.
+	fenced  map[gossip.NodeID]bool            // Members that can be running nothing.
 	stopped map[gossip.NodeID]bool            // Members that have confirmed.
 	asked   map[gossip.NodeID]request         // Members that were asked.
 	askers  []gossip.NodeID                   // Members that wait for this one's confirmation.
@@ -110,6 +111,7 @@ func New(cfg Config) *Core {
 	return &Core{
 		cfg:     cfg,
 		known:   make(map[gossip.NodeID]gossip.UpNumber),
+		fenced:  make(map[gossip.NodeID]bool),
 		stopped: make(map[gossip.NodeID]bool),
 		asked:   make(map[gossip.NodeID]request),
 	}
@@ -130,7 +132,7 @@ func (c *Core) SetFloor(floor gossip.UpNumber) { c.floor = max(c.floor, floor) }
 func (c *Core) Update(now machine.Instant, self gossip.NodeID, state *gossip.State, out *Actions) {
 	c.self, c.state = self, state
 	for _, m := range state.Members() {
-		if m.Node != self && c.candidate(m) {
+		if m.Node != self && c.candidate(m) && !c.fenced[m.Node] {
 			c.known[m.Node] = m.UpNumber
 		}
 	}
@@ -139,6 +141,7 @@ func (c *Core) Update(now machine.Instant, self gossip.NodeID, state *gossip.Sta
 
 // Fenced says that a removed member can be running nothing any more.
 func (c *Core) Fenced(now machine.Instant, node gossip.NodeID, out *Actions) {
+	c.fenced[node] = true
 	delete(c.known, node)
 	delete(c.asked, node)
 	delete(c.stopped, node)

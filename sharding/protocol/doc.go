@@ -8,16 +8,16 @@
 // There is one [Control] on a node, for all kinds, and one [Shard], a cell, for
 // each shard that the node has anything to do with.
 //
-//	        Control of node A                  Control of node B
-//	 ┌──────────────┬───────────┐       ┌──────────────┬───────────┐
-//	 │ coordinators │  regions  │<─────>│ coordinators │  regions  │   service 3
-//	 └──────────────┴───────────┘       └──────────────┴───────────┘
-//	    ToShard │        ^ FromShard       ToShard │        ^ FromShard
-//	            v        │                         v        │
-//	 Tell ─> ┌──────────────────┐  Message    ┌──────────────────┐   entity
-//	         │ cells of A       │────────────>│ cells of B       │<──────────>
-//	 Reply<─ │                  │<────────────│                  │
-//	         └──────────────────┘  Ack, Need  └──────────────────┘   service 4
+//	       Control of node A                  Control of node B
+//	┌──────────────┬───────────┐       ┌──────────────┬───────────┐
+//	│ coordinators │  regions  │<─────>│ coordinators │  regions  │   service 3
+//	└──────────────┴───────────┘       └──────────────┴───────────┘
+//	   ToShard │        ^ FromShard       ToShard │        ^ FromShard
+//	           v        │                         v        │
+//	Tell ─> ┌──────────────────┐  Message    ┌──────────────────┐   entity
+//	        │ cells of A       │────────────>│ cells of B       │<──────────>
+//	Reply<─ │                  │<────────────│                  │
+//	        └──────────────────┘  Ack, Need  └──────────────────┘   service 4
 //
 // # Homes
 //

@@ -48,6 +48,9 @@ type Message struct {
 	Codec uint16
 	Flags uint32
 
+	// Extra holds fields of the envelope that this version does not know, as they
+	// came, so that they survive being passed on.
+	Extra []byte
 	// Payload is the encoded message. It may be nil on the node of the origin,
 	// where Value suffices until the message is transmitted.
 	Payload []byte
@@ -58,8 +61,8 @@ type Message struct {
 	// sets it when Payload is nil; otherwise 0 means that it is computed.
 	Size int
 
-	next *Message // The next in the one list that the message is in.
-	sends uint32  // How often it was handed to a lane.
+	next  *Message // The next in the one list that the message is in.
+	sends uint32   // How often it was handed to a lane.
 }
 
 // messageOverhead is what a message counts in bounded buffers beyond its parts.

@@ -1,0 +1,393 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/machine"
+	membership "github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/membership/singleton"
+)
+
+// lookupGather is how long lookups are gathered before they are sent.
+const lookupGather = 5 * time.Millisecond
+
+// AllocationCall is the kind of the [machine.Call]s of coordinators. The request
+// is an [allocation.AllocateRequest], the result an [allocation.AllocateResult].
+const AllocationCall = "allocation"
+
+// The timers of Control.
+type (
+	tickTimer     struct{}
+	standingTimer struct{}
+	lookupTimer   struct{ Kind string }
+	settleTimer   struct{ Kind string }
+	callTimer     struct{ Kind string }
+)
+
+// ControlConfig configures [Control].
+type ControlConfig struct {
+	// Self is this node.
+	Self gossip.NodeID
+	// Allocation configures the built-in strategy, which decides unless a kind
+	// names another, and while another cannot answer. The zero value means the
+	// default. It must be valid.
+	Allocation allocation.Config
+	// Tick is the interval in which requests are repeated and deadlines looked
+	// at. Default 500 ms.
+	Tick time.Duration
+}
+
+// Control is the control part of sharding on a node: the regions of all its kinds,
+// and their coordinators while this node is the oldest. It consumes what
+// membership publishes. Create it with [NewControl].
+type Control struct {
+	cfg   ControlConfig
+	least *allocation.LeastShard
+	kinds []*kind // Sorted by name.
+
+	// Of the current step only.
+	now machine.Now
+	out *machine.Outbox
+	// local are messages of this node to itself.
+	local []ControlMessage
+
+	state     *gossip.State
+	serving   map[gossip.NodeID]bool // Members that run the service, and are not fenced; false once removed.
+	fenced    map[gossip.NodeID]bool // Members that were fenced; kept against late news.
+	until     machine.Instant
+	suspended bool
+	leaving   bool
+	released  bool // Membership was told that nothing is hosted any more.
+	ended     bool // The node must stop: nothing is done any more.
+	held      bool
+	calls     machine.CallID
+}
+
+var _ machine.Machine = (*Control)(nil)
+
+// NewControl returns a Control without kinds. It panics when the node has no id
+// or the configuration is not valid.
+func NewControl(cfg ControlConfig) *Control {
+	machine.Assert(!cfg.Self.IsZero(), "a node that runs sharding has an id")
+	if cfg.Allocation == (allocation.Config{}) {
+		cfg.Allocation = allocation.Default()
+	}
+	least, err := allocation.NewLeastShard(cfg.Allocation.LeastShard)
+	machine.Assert(err == nil, "the configuration of the allocation is valid", "error", err)
+	if cfg.Tick <= 0 {
+		cfg.Tick = 500 * time.Millisecond
+	}
+	return &Control{
+		cfg: cfg, least: least, suspended: true,
+		serving: make(map[gossip.NodeID]bool),
+		fenced:  make(map[gossip.NodeID]bool),
+	}
+}
+
+// kind is what a node knows of one kind. The region is nil where the kind is not
+// run, the core where its settings are not known, the coordinator where it does
+// not run here.
+type kind struct {
+	control  *Control
+	name     string
+	settings Settings
+	timings  Timings
+	cfg      KindConfig
+
+	// promise is the highest term that asked. No command of a lower one is obeyed.
+	promise Term
+	asker   gossip.NodeID // Who asked with it.
+
+	region *region
+	core   *singleton.Core
+	coord  *coordinator
+}
+
+// Step feeds one input.
+func (c *Control) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
+	if c.ended {
+		return
+	}
+	c.now, c.out = now, out
+	c.dispatch(in)
+	for {
+		for len(c.local) > 0 && !c.ended {
+			m := c.local[0]
+			c.local = c.local[1:]
+			c.receive(c.cfg.Self, m)
+		}
+		for _, k := range c.kinds {
+			if k.coord != nil {
+				k.coord.flush()
+			}
+		}
+		if len(c.local) == 0 {
+			break
+		}
+	}
+	c.local = c.local[:0]
+	c.release()
+	c.out = nil
+}
+
+func (c *Control) dispatch(in machine.Input) {
+	switch in := in.(type) {
+	case machine.Started:
+		c.out.Publish(membership.Services{Service: Service})
+		c.out.Publish(membership.Hold{Component: ComponentName})
+		c.out.Arm(tickTimer{}, c.now.Mono.Add(c.cfg.Tick))
+	case machine.Received:
+		if m, ok := in.Message.(ControlMessage); ok {
+			c.receive(in.From, m)
+		}
+	case machine.Fired:
+		c.fired(in.Timer)
+	case machine.Called:
+		c.called(in)
+	case AddKind:
+		c.addKind(in.Kind)
+	case FromShard:
+		c.fromShard(in)
+	case membership.Changed:
+		c.changed(in)
+	case membership.Standing:
+		c.standing(in.Until)
+	case membership.Fenced:
+		c.fence(in.Node)
+	case membership.Stopping:
+		c.end()
+	}
+}
+
+func (c *Control) fired(t machine.Timer) {
+	switch t := t.(type) {
+	case tickTimer:
+		c.tick()
+	case standingTimer:
+		c.standing(c.until)
+	case lookupTimer:
+		if k := c.kind(t.Kind); k != nil && k.region != nil {
+			k.region.flush = false
+			k.region.register()
+		}
+	case settleTimer:
+		if k := c.kind(t.Kind); k != nil && k.coord != nil {
+			k.coord.evaluate()
+		}
+	case callTimer:
+		if k := c.kind(t.Kind); k != nil && k.coord != nil {
+			k.coord.callTimeout()
+		}
+	}
+}
+
+func (c *Control) tick() {
+	c.out.Arm(tickTimer{}, c.now.Mono.Add(c.cfg.Tick))
+	for _, k := range c.kinds {
+		k.singleton(func(a *singleton.Actions) { k.core.Tick(c.now.Mono, a) })
+		if k.coord != nil {
+			k.coord.tick()
+		}
+		if k.region != nil {
+			k.region.register()
+			if c.leaving {
+				k.region.leave()
+			}
+		}
+	}
+}
+
+// kind returns the kind with a name, nil if there is none.
+func (c *Control) kind(name string) *kind {
+	i, ok := c.find(name)
+	if !ok {
+		return nil
+	}
+	return c.kinds[i]
+}
+
+func (c *Control) find(name string) (int, bool) {
+	return slices.BinarySearchFunc(c.kinds, name, func(k *kind, n string) int { return strings.Compare(k.name, n) })
+}
+
+// ensure returns the kind with a name, which it creates if there is room.
+func (c *Control) ensure(name string) *kind {
+	i, ok := c.find(name)
+	if ok {
+		return c.kinds[i]
+	}
+	if len(c.kinds) >= MaxKinds || name == "" || len(name) > MaxKindBytes {
+		return nil
+	}
+	k := &kind{control: c, name: name}
+	c.kinds = slices.Insert(c.kinds, i, k)
+	return k
+}
+
+// settle makes the settings of a kind known, so that it can have a coordinator
+// here, also where the kind is not run.
+func (k *kind) settle(s Settings, t Timings) {
+	if k.core != nil || s.validate() != nil {
+		return
+	}
+	k.settings, k.timings = s, t.withDefaults()
+	k.core = singleton.New(singleton.Config{
+		Role: s.Role, Service: Service, Retry: k.timings.Retry, Limit: k.timings.HandOver,
+	})
+	k.core.SetFloor(k.promise.UpNumber)
+	if st := k.control.state; st != nil {
+		k.singleton(func(a *singleton.Actions) { k.core.Update(k.control.now.Mono, k.control.cfg.Self, st, a) })
+	}
+}
+
+func (c *Control) addKind(cfg KindConfig) {
+	k := c.ensure(cfg.Name)
+	if k == nil || k.region != nil || cfg.Validate() != nil {
+		return
+	}
+	k.cfg = cfg
+	k.settle(cfg.Settings, cfg.Timings)
+	k.region = newRegion(k, cfg)
+	k.region.register()
+}
+
+// fromShard takes an event of a cell.
+func (c *Control) fromShard(in FromShard) {
+	k := c.kind(in.Kind)
+	if k == nil || k.region == nil {
+		return
+	}
+	switch e := in.Event.(type) {
+	case Lookup:
+		k.region.onLookup(c.now, in.Shard, e)
+	case ShardHalted:
+		k.region.onHalted(in.Shard, e)
+	}
+}
+
+// changed takes over a new membership state.
+func (c *Control) changed(e membership.Changed) {
+	c.state = e.State
+	for node, member := range c.serving {
+		if member && e.State.Member(node) == nil {
+			c.serving[node] = false
+		}
+	}
+	for _, m := range e.State.Members() {
+		if m.HasService(uint16(Service)) && !c.fenced[m.Node] {
+			c.serving[m.Node] = true
+		}
+	}
+	me := e.State.Member(c.cfg.Self)
+	c.leaving = me != nil && me.Status >= gossip.Leaving
+	for _, k := range c.kinds {
+		k.singleton(func(a *singleton.Actions) { k.core.Update(c.now.Mono, c.cfg.Self, e.State, a) })
+		if k.coord != nil {
+			k.coord.evaluate()
+		}
+		if k.region != nil && c.leaving {
+			k.region.leave()
+		}
+	}
+}
+
+// fence hears that nothing of a removed member can be hosting any more.
+func (c *Control) fence(node gossip.NodeID) {
+	c.fenced[node] = true
+	delete(c.serving, node)
+	for _, k := range c.kinds {
+		k.singleton(func(a *singleton.Actions) { k.core.Fenced(c.now.Mono, node, a) })
+		if k.coord != nil {
+			k.coord.fence(node)
+		}
+	}
+}
+
+// standing suspends the cells when the node must not host, and takes it back. The
+// looking before each message is up to the runtime; this is for what waits.
+func (c *Control) standing(until machine.Instant) {
+	c.until = until
+	suspended := c.now.Mono > until
+	if !suspended && until != machine.Never {
+		c.out.Arm(standingTimer{}, until.Add(1))
+	} else {
+		c.out.Disarm(standingTimer{})
+	}
+	if suspended == c.suspended {
+		return
+	}
+	c.suspended = suspended
+	if suspended {
+		c.out.Add(ToShards{Input: Suspend{}})
+	} else {
+		c.out.Add(ToShards{Input: Unsuspend{}})
+	}
+	for _, k := range c.kinds {
+		if k.region != nil {
+			k.region.register()
+		}
+		if k.coord != nil {
+			k.coord.evaluate()
+		}
+	}
+}
+
+// release tells membership when a leaving node hosts nothing any more.
+func (c *Control) release() {
+	if !c.leaving || c.released || c.ended {
+		return
+	}
+	for _, k := range c.kinds {
+		if k.coord != nil {
+			return
+		}
+		if k.region != nil {
+			k.region.checkClosed()
+			if !k.region.closed {
+				return
+			}
+		}
+	}
+	c.released = true
+	c.out.Publish(membership.Stopped{Component: ComponentName})
+}
+
+// end stops everything at once.
+func (c *Control) end() {
+	c.ended = true
+	for _, k := range c.kinds {
+		if k.coord != nil {
+			k.stopCoordinator()
+		}
+	}
+	c.out.Add(ToShards{Input: Abandon{}})
+	c.out.Disarm(tickTimer{})
+	c.out.Disarm(standingTimer{})
+}
+
+// String describes the node's part of sharding, always in the same order.
+func (c *Control) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "suspended %t leaving %t\n", c.suspended, c.leaving)
+	for _, k := range c.kinds {
+		fmt.Fprintf(&b, "kind %s promise %s\n", k.name, k.promise)
+		if k.core != nil {
+			fmt.Fprintf(&b, "  singleton %s\n", k.core)
+		}
+		if k.coord != nil {
+			fmt.Fprintf(&b, "  coordinator %s\n", k.coord)
+		}
+		if r := k.region; r != nil {
+			fmt.Fprintf(&b, "  region map %s/%d hosting %d wanted %d closed %t\n", r.term, r.version, r.hosting(), len(r.wanted), r.closed)
+		}
+	}
+	return b.String()
+}

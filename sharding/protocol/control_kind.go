@@ -1,0 +1,224 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/membership/singleton"
+)
+
+// send sends a message to a node, which may be this one.
+func (k *kind) send(to gossip.NodeID, m ControlMessage) {
+	if to == k.control.cfg.Self {
+		k.control.local = append(k.control.local, m)
+		return
+	}
+	k.control.out.Send(to, m)
+}
+
+func (k *kind) violation(s ShardID, detail string) {
+	k.control.out.Publish(Violation{Kind: k.name, Shard: s, Detail: detail})
+}
+
+// receive takes a message of a node's Control. Messages of strangers are ignored:
+// whoever matters is a member, and repeats itself until it is known as one.
+func (c *Control) receive(from gossip.NodeID, m ControlMessage) {
+	if c.state == nil || c.state.Member(from) == nil {
+		return
+	}
+	k := c.ensure(m.KindName())
+	if k == nil {
+		return
+	}
+	switch m := m.(type) {
+	case Query:
+		k.onQuery(from, m)
+	case Host:
+		if k.obeys(from, m.Term) && k.region != nil {
+			k.region.onHost(from, m)
+		}
+	case Stop:
+		if k.obeys(from, m.Term) && k.region != nil {
+			k.region.onStop(from, m)
+		}
+	case Resume:
+		if k.obeys(from, m.Term) && k.region != nil {
+			k.region.onResume(from, m)
+		}
+	case Map:
+		if k.obeys(from, m.Term) && k.region != nil {
+			k.region.onMap(from, m)
+		}
+	case SettingsRefused:
+		k.onSettingsRefused(m)
+	case HandOver:
+		k.settle(m.Settings, Timings{})
+		k.singleton(func(a *singleton.Actions) { k.core.Receive(c.now.Mono, from, m.Message, a) })
+	default:
+		k.toCoordinator(from, m)
+	}
+}
+
+// toCoordinator passes on what is meant for the coordinator, if it is here.
+func (k *kind) toCoordinator(from gossip.NodeID, m ControlMessage) {
+	if reg, ok := m.(Register); ok {
+		k.settle(reg.Registration.Settings, Timings{})
+	}
+	if k.coord == nil {
+		return
+	}
+	switch m := m.(type) {
+	case Register:
+		k.coord.onRegister(from, m)
+	case Refused:
+		k.onRefused(m)
+	case Report:
+		k.coord.onReport(from, m)
+	case NoRegion:
+		k.coord.onNoRegion(from, m)
+	case NeedMap:
+		k.coord.sendWhole(from)
+	case Hosting:
+		k.coord.onHosting(from, m)
+	case ShardsStopped:
+		k.coord.onStopped(from, m)
+	case Resumed:
+		k.coord.onResumed(from, m)
+	}
+}
+
+// onQuery promises, and reports; or refuses.
+func (k *kind) onQuery(from gossip.NodeID, m Query) {
+	if !k.obeys(from, m.Term) {
+		return
+	}
+	if k.region == nil {
+		k.send(from, NoRegion{Kind: k.name, Term: m.Term})
+		return
+	}
+	k.region.report(from, m.Term)
+}
+
+// obeys is the promise: it raises it to a higher term, and refuses a lower one.
+func (k *kind) obeys(from gossip.NodeID, term Term) bool {
+	switch term.Compare(k.promise) {
+	case -1:
+		k.send(from, Refused{Kind: k.name, Promise: k.promise})
+		return false
+	case 1:
+		k.promise, k.asker = term, from
+		if k.core != nil {
+			k.core.SetFloor(term.UpNumber)
+		}
+	}
+	return true
+}
+
+// onRefused ends a coordinator whose term is too low to be obeyed.
+func (k *kind) onRefused(m Refused) {
+	if m.Promise.Compare(k.coord.term) <= 0 {
+		return
+	}
+	k.control.out.Decide("coordinator", k.name, "retired",
+		"a region promised to obey term "+m.Promise.String()+", above "+k.coord.term.String())
+	k.core.Retire(m.Promise.UpNumber)
+	k.stopCoordinator()
+}
+
+func (k *kind) onSettingsRefused(m SettingsRefused) {
+	if k.region == nil || k.region.refused == m {
+		return
+	}
+	k.region.refused = m
+	k.control.out.Publish(KindRefused{Err: &SettingsError{
+		Kind: m.Kind, Setting: m.Setting, Coordinator: m.Coordinator, Region: m.Region,
+	}})
+}
+
+// singleton lets the core act, and carries out what it wants.
+func (k *kind) singleton(act func(*singleton.Actions)) {
+	if k.core == nil {
+		return
+	}
+	var a singleton.Actions
+	act(&a)
+	if a.Stop {
+		k.stopCoordinator()
+		k.core.InstanceStopped(k.control.now.Mono, &a)
+	}
+	if !a.Start.IsZero() {
+		k.startCoordinator(a.Start)
+	}
+	for _, s := range a.Send {
+		k.send(s.To, HandOver{Kind: k.name, Settings: k.settings, Message: s.Message})
+	}
+	for _, node := range a.Stuck {
+		k.control.out.Decide("coordinator", k.name, "waiting", node.String()+" is leaving and has not confirmed that its coordinator stopped")
+	}
+}
+
+func (k *kind) startCoordinator(term Term) {
+	k.coord = newCoordinator(k, term)
+	k.control.out.Decide("coordinator", k.name, "started", "this node is the oldest that can run it; term "+term.String())
+	k.control.out.Publish(CoordinatorStarted{Kind: k.name, Term: term})
+	k.coord.start()
+}
+
+func (k *kind) stopCoordinator() {
+	if k.coord == nil {
+		return
+	}
+	term := k.coord.term
+	k.coord.stop()
+	k.coord = nil
+	k.control.out.Publish(CoordinatorStopped{Kind: k.name, Term: term})
+}
+
+// coordinatorNode returns who coordinates the kind as far as this node knows:
+// whoever asked with the highest term, else the oldest that could. A region whose
+// home for lookups is wrong asks again, so that a guess does no harm.
+func (k *kind) coordinatorNode() gossip.NodeID {
+	st := k.control.state
+	if st == nil {
+		return gossip.NodeID{}
+	}
+	if m := st.Member(k.asker); m != nil && m.Status < gossip.Leaving {
+		return k.asker
+	}
+	var oldest *gossip.Member
+	for _, m := range st.Members() {
+		if k.couldTake(m) && m.UpNumber >= k.promise.UpNumber && (oldest == nil || m.OlderThan(oldest)) {
+			oldest = m
+		}
+	}
+	if oldest == nil {
+		return gossip.NodeID{}
+	}
+	return oldest.Node
+}
+
+// couldTake reports whether a member stays and has what the kind needs.
+func (k *kind) couldTake(m *gossip.Member) bool {
+	return m.Status >= gossip.Up && m.Status < gossip.Leaving && m.UpNumber > 0 &&
+		m.HasService(uint16(Service)) && m.HasRole(k.settings.Role)
+}
+
+// successor reports whether another member could take over what this one hosts.
+func (k *kind) successor() bool {
+	for _, m := range k.control.state.Members() {
+		if m.Node != k.control.cfg.Self && k.couldTake(m) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *Control) called(in machine.Called) {
+	for _, k := range c.kinds {
+		if k.coord != nil {
+			k.coord.called(in)
+		}
+	}
+}

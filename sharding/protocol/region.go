@@ -1,0 +1,295 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/machine"
+)
+
+// region is the part of [Control] that hosts the shards of a kind and holds a
+// copy of its map. Invariants, between steps:
+//
+//	R1  a shard is in hosted as serving or stopping only if its cell was told to
+//	    host it, and has not answered [ShardHalted];
+//	R2  no command of a term below the promise is obeyed;
+//	R3  the epochs of homes only rise.
+type region struct {
+	kind *kind
+	cfg  KindConfig
+
+	homes   []Home // By shard; without a node where the home is not known.
+	term    Term   // Of the map copy.
+	version uint64
+
+	hosted map[ShardID]*hosted
+	wanted map[ShardID]Epoch // Shards whose cell waits for a home above an epoch.
+	flush  bool              // lookupTimer is armed.
+	closed bool              // The node leaves, and the region hosts nothing any more.
+	// refused is what the coordinator said about the settings last.
+	refused SettingsRefused
+}
+
+// hosted is a shard that this region hosts, or has stopped for a coordinator.
+type hosted struct {
+	epoch, base Epoch
+	state       HostState
+	positions   []Position // Of a shard that has stopped.
+}
+
+func newRegion(k *kind, cfg KindConfig) *region {
+	return &region{
+		kind: k, cfg: cfg,
+		homes:  make([]Home, cfg.Settings.Shards),
+		hosted: make(map[ShardID]*hosted),
+		wanted: make(map[ShardID]Epoch),
+	}
+}
+
+func (r *region) registration() Registration {
+	return Registration{
+		Settings: r.cfg.Settings, Proxy: r.cfg.Proxy || r.closed,
+		Suspended: r.kind.control.suspended, Capacity: r.cfg.Capacity,
+	}
+}
+
+// report answers a query. Positions of shards that have stopped are forgotten:
+// the coordinator that asked for them may have passed them on already, so they
+// must never be passed on again.
+func (r *region) report(to gossip.NodeID, term Term) {
+	m := Report{Kind: r.cfg.Name, Term: term, Registration: r.registration()}
+	for _, s := range slices.Sorted(maps.Keys(r.hosted)) {
+		h := r.hosted[s]
+		if h.state == Halted {
+			delete(r.hosted, s)
+			continue
+		}
+		m.Hosted = append(m.Hosted, Hosted{Shard: s, Epoch: h.epoch, Base: h.base, State: h.state})
+	}
+	r.kind.send(to, m)
+}
+
+// register makes the region known to the coordinator, or to whom this node takes
+// for it.
+func (r *region) register() {
+	to := r.kind.coordinatorNode()
+	if to.IsZero() || r.closed && len(r.wanted) == 0 {
+		return
+	}
+	r.kind.send(to, Register{
+		Kind: r.cfg.Name, Registration: r.registration(), Term: r.term, Version: r.version,
+		Wanted: slices.Sorted(maps.Keys(r.wanted)),
+	})
+}
+
+// toShard tells the cell of a shard something.
+func (r *region) toShard(s ShardID, in ShardInput) {
+	r.kind.control.out.Add(ToShard{Kind: r.cfg.Name, Shard: s, Input: in})
+}
+
+// onHost obeys the order to host, unless an epoch above is known.
+func (r *region) onHost(from gossip.NodeID, m Host) {
+	if r.cfg.Proxy || r.closed {
+		return
+	}
+	var done []ShardEpoch
+	for _, hs := range m.Shards {
+		if int(hs.Shard) < len(r.homes) && r.host(hs) {
+			done = append(done, ShardEpoch{Shard: hs.Shard, Epoch: hs.Epoch})
+		}
+	}
+	if len(done) > 0 {
+		r.kind.send(from, Hosting{Kind: r.cfg.Name, Term: m.Term, Shards: done})
+	}
+}
+
+// host reports whether the shard is hosted under the epoch.
+func (r *region) host(hs HostShard) bool {
+	self := r.kind.control.cfg.Self
+	if h := r.hosted[hs.Shard]; h != nil {
+		if h.epoch == hs.Epoch {
+			return h.state != Halted
+		}
+		if hs.Epoch.Less(h.epoch) {
+			return false
+		}
+		if h.state != Halted {
+			r.kind.violation(hs.Shard, "told to host what this node hosts under epoch "+h.epoch.String())
+			h.epoch = hs.Epoch
+			r.toShard(hs.Shard, StartHosting(hs.cell()))
+			return true
+		}
+	}
+	known := r.homes[hs.Shard]
+	if hs.Epoch.Less(known.Epoch) || hs.Epoch == known.Epoch && known.Node != self {
+		return false
+	}
+	r.hosted[hs.Shard] = &hosted{epoch: hs.Epoch, base: hs.Base, state: Serving}
+	r.homes[hs.Shard] = Home{Shard: hs.Shard, Node: self, Epoch: hs.Epoch, Base: hs.Base}
+	delete(r.wanted, hs.Shard)
+	if r.kind.control.suspended {
+		r.toShard(hs.Shard, Suspend{})
+	}
+	r.toShard(hs.Shard, hs.cell())
+	return true
+}
+
+func (h HostShard) cell() StartHosting {
+	return StartHosting{Epoch: h.Epoch, Base: h.Base, Positions: h.Positions}
+}
+
+func (r *region) onStop(from gossip.NodeID, m Stop) {
+	var done []StoppedShard
+	for _, se := range m.Shards {
+		h := r.hosted[se.Shard]
+		switch {
+		case h == nil || h.epoch != se.Epoch:
+		case h.state == Halted:
+			done = append(done, h.stopped(se.Shard))
+		case h.state == Serving:
+			h.state = Stopping
+			r.toShard(se.Shard, StopHosting{Epoch: se.Epoch})
+		}
+	}
+	if len(done) > 0 {
+		r.kind.send(from, ShardsStopped{Kind: r.cfg.Name, Term: m.Term, Shards: done})
+	}
+}
+
+func (h *hosted) stopped(s ShardID) StoppedShard {
+	return StoppedShard{Shard: s, Epoch: h.epoch, Base: h.base, Positions: h.positions}
+}
+
+func (r *region) onResume(from gossip.NodeID, m Resume) {
+	var resumed []ShardEpoch
+	var done []StoppedShard
+	for _, se := range m.Shards {
+		h := r.hosted[se.Shard]
+		switch {
+		case h == nil || h.epoch != se.Epoch:
+			continue
+		case h.state == Halted:
+			done = append(done, h.stopped(se.Shard))
+			continue
+		case h.state == Stopping:
+			h.state = Serving
+			r.toShard(se.Shard, ResumeHosting{Epoch: se.Epoch})
+		}
+		resumed = append(resumed, se)
+	}
+	if len(resumed) > 0 {
+		r.kind.send(from, Resumed{Kind: r.cfg.Name, Term: m.Term, Shards: resumed})
+	}
+	if len(done) > 0 {
+		r.kind.send(from, ShardsStopped{Kind: r.cfg.Name, Term: m.Term, Shards: done})
+	}
+}
+
+// onHalted hears from a cell that its shard has stopped.
+func (r *region) onHalted(s ShardID, e ShardHalted) {
+	h := r.hosted[s]
+	if h == nil || h.epoch != e.Epoch {
+		return
+	}
+	h.state, h.positions, h.base = Halted, e.Positions, e.Base
+	if to := r.kind.coordinatorNode(); !to.IsZero() {
+		r.kind.send(to, ShardsStopped{Kind: r.cfg.Name, Term: r.kind.promise, Shards: []StoppedShard{h.stopped(s)}})
+	}
+	r.checkClosed()
+}
+
+// onLookup hears from a cell that it needs a home above an epoch. Lookups are
+// gathered for a moment, since a node that starts needs many.
+func (r *region) onLookup(now machine.Now, s ShardID, e Lookup) {
+	if int(s) >= len(r.homes) {
+		return
+	}
+	if h := r.homes[s]; !h.Node.IsZero() && e.Above.Less(h.Epoch) {
+		r.route(h)
+		return
+	}
+	r.wanted[s] = e.Above
+	if !r.flush {
+		r.flush = true
+		r.kind.control.out.Arm(lookupTimer{r.cfg.Name}, now.Mono.Add(lookupGather))
+	}
+}
+
+func (r *region) route(h Home) {
+	r.toShard(h.Shard, SetRoute{Home: h.Node, Epoch: h.Epoch, Base: h.Base})
+}
+
+// onMap takes over a map or its changes.
+func (r *region) onMap(from gossip.NodeID, m Map) {
+	if m.From != 0 && (m.Term != r.term || m.From > r.version) {
+		r.kind.send(from, NeedMap{Kind: r.cfg.Name, Term: m.Term})
+		return
+	}
+	if m.Term == r.term && m.To <= r.version {
+		return
+	}
+	r.term, r.version = m.Term, m.To
+	for _, h := range m.Homes {
+		if int(h.Shard) < len(r.homes) {
+			r.learn(h)
+		}
+	}
+}
+
+// learn takes over one entry of the map. A region that hosts the shard under a
+// lower epoch has been passed over; its cell stops by itself.
+func (r *region) learn(h Home) {
+	if !r.homes[h.Shard].Epoch.Less(h.Epoch) {
+		return
+	}
+	r.homes[h.Shard] = h
+	if above, ok := r.wanted[h.Shard]; ok && above.Less(h.Epoch) {
+		delete(r.wanted, h.Shard)
+	}
+	if old := r.hosted[h.Shard]; old != nil && old.epoch.Less(h.Epoch) && h.Node != r.kind.control.cfg.Self {
+		if old.state != Halted {
+			r.kind.violation(h.Shard, "hosted here under epoch "+old.epoch.String()+
+				", while the map says "+h.Node.String()+" under epoch "+h.Epoch.String())
+		}
+		delete(r.hosted, h.Shard)
+	}
+	r.route(h)
+}
+
+// hosting returns how many shards are hosted.
+func (r *region) hosting() int {
+	n := 0
+	for _, h := range r.hosted {
+		if h.state != Halted {
+			n++
+		}
+	}
+	return n
+}
+
+// leave hands everything over when the node is leaving. The coordinator moves
+// the shards; when nobody is left to take them, they are stopped at once.
+func (r *region) leave() {
+	if r.closed {
+		return
+	}
+	if !r.kind.successor() {
+		for _, s := range slices.Sorted(maps.Keys(r.hosted)) {
+			if h := r.hosted[s]; h.state == Serving {
+				h.state = Stopping
+				r.toShard(s, StopHosting{Epoch: h.epoch})
+			}
+		}
+	}
+	r.checkClosed()
+}
+
+func (r *region) checkClosed() {
+	if r.kind.control.leaving && r.hosting() == 0 {
+		r.closed = true
+	}
+}
