@@ -1,0 +1,189 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"errors"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/membership/singleton"
+	"github.com/quorate/quorate/sharding/protocol"
+)
+
+// The types of control messages. They are part of the wire.
+const (
+	typeQuery           = 1
+	typeRefused         = 2
+	typeNoRegion        = 3
+	typeReport          = 4
+	typeRegister        = 5
+	typeSettingsRefused = 6
+	typeMap             = 7
+	typeNeedMap         = 8
+	typeHost            = 9
+	typeHosting         = 10
+	typeStop            = 11
+	typeShardsStopped   = 12
+	typeResume          = 13
+	typeResumed         = 14
+	typeHandOverRequest = 15
+	typeHandOverDone    = 16
+)
+
+// ErrForeign is returned by [Codec.Append] for a value that is no control
+// message of package protocol.
+var ErrForeign = errors.New("sharding/wire: not a control message")
+
+// Codec is the codec of the control messages. The zero value is ready for use.
+type Codec struct{}
+
+var _ machine.Codec = Codec{}
+
+// Append appends the encoding of a control message.
+func (Codec) Append(dst []byte, message any) ([]byte, error) {
+	switch m := message.(type) {
+	case protocol.Query:
+		return head(dst, typeQuery, m.Kind, m.Term), nil
+	case protocol.Refused:
+		return head(dst, typeRefused, m.Kind, m.Promise), nil
+	case protocol.NoRegion:
+		return head(dst, typeNoRegion, m.Kind, m.Term), nil
+	case protocol.NeedMap:
+		return head(dst, typeNeedMap, m.Kind, m.Term), nil
+	case protocol.Report:
+		dst = appendRegistration(head(dst, typeReport, m.Kind, m.Term), m.Registration)
+		for _, h := range m.Hosted {
+			dst = shard{id: h.Shard, epoch: h.Epoch, base: h.Base, state: uint8(h.State)}.append(dst)
+		}
+		return dst, nil
+	case protocol.Register:
+		return appendRegister(dst, m), nil
+	case protocol.SettingsRefused:
+		dst = head(dst, typeSettingsRefused, m.Kind, protocol.Term{})
+		return appendString(appendString(appendString(dst, 10, m.Setting), 11, m.Coordinator), 12, m.Region), nil
+	case protocol.Map:
+		return appendMap(dst, m), nil
+	default:
+		return appendCommand(dst, message)
+	}
+}
+
+// appendCommand appends commands about shards and their answers.
+func appendCommand(dst []byte, message any) ([]byte, error) {
+	switch m := message.(type) {
+	case protocol.Host:
+		dst = head(dst, typeHost, m.Kind, m.Term)
+		for _, h := range m.Shards {
+			dst = shard{id: h.Shard, epoch: h.Epoch, base: h.Base, positions: h.Positions}.append(dst)
+		}
+		return dst, nil
+	case protocol.ShardsStopped:
+		dst = head(dst, typeShardsStopped, m.Kind, m.Term)
+		for _, h := range m.Shards {
+			dst = shard{id: h.Shard, epoch: h.Epoch, base: h.Base, positions: h.Positions}.append(dst)
+		}
+		return dst, nil
+	case protocol.Hosting:
+		return appendShards(head(dst, typeHosting, m.Kind, m.Term), m.Shards), nil
+	case protocol.Stop:
+		return appendShards(head(dst, typeStop, m.Kind, m.Term), m.Shards), nil
+	case protocol.Resume:
+		return appendShards(head(dst, typeResume, m.Kind, m.Term), m.Shards), nil
+	case protocol.Resumed:
+		return appendShards(head(dst, typeResumed, m.Kind, m.Term), m.Shards), nil
+	case protocol.HandOver:
+		kind := uint64(typeHandOverRequest)
+		if _, done := m.Message.(singleton.Done); done {
+			kind = typeHandOverDone
+		}
+		return appendSettings(head(dst, kind, m.Kind, protocol.Term{}), 13, m.Settings), nil
+	default:
+		return dst, ErrForeign
+	}
+}
+
+func head(dst []byte, kind uint64, name string, term protocol.Term) []byte {
+	return appendTerm(appendString(appendUint(dst, 1, kind), 2, name), 3, term)
+}
+
+func appendSettings(dst []byte, n number, s protocol.Settings) []byte {
+	dst, at := begin(dst, n)
+	dst = appendUint(dst, 1, uint64(s.Shards))
+	dst = appendString(appendString(appendString(dst, 2, s.Hash), 3, s.Codec), 4, s.Role)
+	return end(dst, at)
+}
+
+func appendRegistration(dst []byte, r protocol.Registration) []byte {
+	dst, at := begin(dst, 4)
+	dst = appendSettings(dst, 1, r.Settings)
+	dst = appendBool(appendBool(dst, 2, r.Proxy), 3, r.Suspended)
+	return end(appendUint(dst, 4, uint64(r.Capacity)), at)
+}
+
+func appendRegister(dst []byte, m protocol.Register) []byte {
+	dst = appendRegistration(head(dst, typeRegister, m.Kind, m.Term), m.Registration)
+	dst = appendUint(dst, 8, m.Version)
+	if len(m.Wanted) == 0 {
+		return dst
+	}
+	dst, at := begin(dst, 9)
+	for _, s := range m.Wanted {
+		dst = protowire.AppendVarint(dst, uint64(s))
+	}
+	return end(dst, at)
+}
+
+// appendMap writes each node once: a map names few nodes, often.
+func appendMap(dst []byte, m protocol.Map) []byte {
+	dst = head(dst, typeMap, m.Kind, m.Term)
+	dst = appendUint(appendUint(dst, 7, m.From), 8, m.To)
+	index := map[gossip.NodeID]uint32{}
+	for _, h := range m.Homes {
+		i, known := index[h.Node]
+		if !known {
+			i = uint32(len(index))
+			index[h.Node] = i
+			dst = appendNode(dst, 6, h.Node)
+		}
+		dst = shard{id: h.Shard, epoch: h.Epoch, base: h.Base, node: i}.append(dst)
+	}
+	return dst
+}
+
+func appendShards(dst []byte, shards []protocol.ShardEpoch) []byte {
+	for _, s := range shards {
+		dst = shard{id: s.Shard, epoch: s.Epoch, base: s.Epoch}.append(dst)
+	}
+	return dst
+}
+
+// shard is one shard of a control message on the wire.
+type shard struct {
+	id          protocol.ShardID
+	epoch, base protocol.Epoch
+	state       uint8
+	positions   []protocol.Position
+	node        uint32
+}
+
+func (s shard) append(dst []byte) []byte {
+	dst, at := begin(dst, 5)
+	dst = appendUint(dst, 1, uint64(s.id))
+	dst = appendEpoch(dst, 2, s.epoch)
+	if s.base != s.epoch {
+		dst = appendEpoch(dst, 3, s.base)
+	}
+	dst = appendUint(dst, 4, uint64(s.state))
+	for _, p := range s.positions {
+		var inner int
+		dst, inner = begin(dst, 5)
+		dst = appendUint(appendNode(dst, 1, p.Origin), 2, p.Seq)
+		dst = end(dst, inner)
+	}
+	dst = appendUint(dst, 6, uint64(s.node))
+	return end(dst, at)
+}

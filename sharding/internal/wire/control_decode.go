@@ -1,0 +1,277 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"math"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/singleton"
+	"github.com/quorate/quorate/sharding/protocol"
+)
+
+// control holds the fields of any control message.
+type control struct {
+	kind         uint8
+	name         string
+	term         protocol.Term
+	registration protocol.Registration
+	shards       []shard
+	nodes        []gossip.NodeID
+	from, to     uint64
+	wanted       []protocol.ShardID
+	setting      string
+	coordinator  string
+	region       string
+	settings     protocol.Settings
+}
+
+// Decode returns the control message that b holds. It keeps no part of b.
+func (Codec) Decode(b []byte) (any, error) {
+	var c control
+	if err := each(b, c.set); err != nil {
+		return nil, err
+	}
+	if c.name == "" {
+		return nil, malformed("a control message without a kind")
+	}
+	return c.message()
+}
+
+func (c *control) set(f *field) error {
+	switch f.number {
+	case 1:
+		return set(&c.kind, f, math.MaxUint8)
+	case 2:
+		return setText(&c.name, f, protocol.MaxKindBytes)
+	case 3:
+		return setTerm(&c.term, f)
+	case 4:
+		return setRegistration(&c.registration, f)
+	case 5:
+		return c.addShard(f)
+	case 6:
+		var id gossip.NodeID
+		err := setNode(&id, f)
+		c.nodes = append(c.nodes, id)
+		return err
+	case 7:
+		return set(&c.from, f, math.MaxUint64)
+	case 8:
+		return set(&c.to, f, math.MaxUint64)
+	case 9:
+		return c.setWanted(f)
+	case 10:
+		return setText(&c.setting, f, maxDetail)
+	case 11:
+		return setText(&c.coordinator, f, maxDetail)
+	case 12:
+		return setText(&c.region, f, maxDetail)
+	case 13:
+		return setSettings(&c.settings, f)
+	default:
+		return nil
+	}
+}
+
+func setSettings(dst *protocol.Settings, f *field) error {
+	b, err := f.data(math.MaxInt)
+	if err != nil {
+		return err
+	}
+	*dst = protocol.Settings{}
+	return each(b, func(f *field) error {
+		switch f.number {
+		case 1:
+			return set(&dst.Shards, f, protocol.MaxShards)
+		case 2:
+			return setText(&dst.Hash, f, protocol.MaxKindBytes)
+		case 3:
+			return setText(&dst.Codec, f, protocol.MaxKindBytes)
+		case 4:
+			return setText(&dst.Role, f, protocol.MaxKindBytes)
+		}
+		return nil
+	})
+}
+
+func setRegistration(dst *protocol.Registration, f *field) error {
+	b, err := f.data(math.MaxInt)
+	if err != nil {
+		return err
+	}
+	*dst = protocol.Registration{}
+	return each(b, func(f *field) error {
+		switch f.number {
+		case 1:
+			return setSettings(&dst.Settings, f)
+		case 2:
+			return setBool(&dst.Proxy, f)
+		case 3:
+			return setBool(&dst.Suspended, f)
+		case 4:
+			return set(&dst.Capacity, f, math.MaxUint32)
+		}
+		return nil
+	})
+}
+
+func (c *control) setWanted(f *field) error {
+	b, err := f.data(math.MaxInt)
+	if err != nil {
+		return err
+	}
+	for len(b) > 0 {
+		v, n := protowire.ConsumeVarint(b)
+		if n < 0 || v >= protocol.MaxShards || len(c.wanted) >= protocol.MaxShards {
+			return malformed("the shards that are looked for")
+		}
+		c.wanted = append(c.wanted, protocol.ShardID(v))
+		b = b[n:]
+	}
+	return nil
+}
+
+func (c *control) addShard(f *field) error {
+	b, err := f.data(math.MaxInt)
+	if err != nil {
+		return err
+	}
+	if len(c.shards) >= protocol.MaxShards {
+		return malformed("more than %d shards", protocol.MaxShards)
+	}
+	var s shard
+	err = each(b, s.set)
+	if s.base.IsZero() {
+		s.base = s.epoch
+	}
+	c.shards = append(c.shards, s)
+	return err
+}
+
+func (s *shard) set(f *field) error {
+	switch f.number {
+	case 1:
+		return set(&s.id, f, protocol.MaxShards-1)
+	case 2:
+		return setEpoch(&s.epoch, f)
+	case 3:
+		return setEpoch(&s.base, f)
+	case 4:
+		return set(&s.state, f, uint64(protocol.Halted))
+	case 5:
+		b, err := f.data(math.MaxInt)
+		if err != nil {
+			return err
+		}
+		var p protocol.Position
+		err = each(b, func(f *field) error {
+			switch f.number {
+			case 1:
+				return setNode(&p.Origin, f)
+			case 2:
+				return set(&p.Seq, f, math.MaxUint64)
+			}
+			return nil
+		})
+		if err == nil && p.Origin.IsZero() {
+			err = malformed("a position without an origin")
+		}
+		s.positions = append(s.positions, p)
+		return err
+	case 6:
+		return set(&s.node, f, math.MaxUint32)
+	default:
+		return nil
+	}
+}
+
+// message returns the message that the fields make up.
+func (c *control) message() (any, error) {
+	switch c.kind {
+	case typeQuery:
+		return protocol.Query{Kind: c.name, Term: c.term}, nil
+	case typeRefused:
+		return protocol.Refused{Kind: c.name, Promise: c.term}, nil
+	case typeNoRegion:
+		return protocol.NoRegion{Kind: c.name, Term: c.term}, nil
+	case typeNeedMap:
+		return protocol.NeedMap{Kind: c.name, Term: c.term}, nil
+	case typeReport:
+		return c.report()
+	case typeRegister:
+		return protocol.Register{
+			Kind: c.name, Registration: c.registration, Term: c.term, Version: c.to, Wanted: c.wanted,
+		}, nil
+	case typeSettingsRefused:
+		return protocol.SettingsRefused{Kind: c.name, Setting: c.setting, Coordinator: c.coordinator, Region: c.region}, nil
+	case typeMap:
+		return c.toMap()
+	case typeHandOverRequest:
+		return protocol.HandOver{Kind: c.name, Settings: c.settings, Message: singleton.Request{}}, nil
+	case typeHandOverDone:
+		return protocol.HandOver{Kind: c.name, Settings: c.settings, Message: singleton.Done{}}, nil
+	default:
+		return c.command()
+	}
+}
+
+func (c *control) report() (any, error) {
+	m := protocol.Report{Kind: c.name, Term: c.term, Registration: c.registration}
+	for _, s := range c.shards {
+		if s.state == 0 {
+			return nil, malformed("a shard without a state")
+		}
+		m.Hosted = append(m.Hosted, protocol.Hosted{Shard: s.id, Epoch: s.epoch, Base: s.base, State: protocol.HostState(s.state)})
+	}
+	return m, nil
+}
+
+func (c *control) toMap() (any, error) {
+	m := protocol.Map{Kind: c.name, Term: c.term, From: c.from, To: c.to}
+	for _, s := range c.shards {
+		if int64(s.node) >= int64(len(c.nodes)) {
+			return nil, malformed("a home at node %d of %d", s.node, len(c.nodes))
+		}
+		m.Homes = append(m.Homes, protocol.Home{Shard: s.id, Node: c.nodes[s.node], Epoch: s.epoch, Base: s.base})
+	}
+	return m, nil
+}
+
+func (c *control) command() (any, error) {
+	switch c.kind {
+	case typeHost:
+		m := protocol.Host{Kind: c.name, Term: c.term}
+		for _, s := range c.shards {
+			m.Shards = append(m.Shards, protocol.HostShard{Shard: s.id, Epoch: s.epoch, Base: s.base, Positions: s.positions})
+		}
+		return m, nil
+	case typeShardsStopped:
+		m := protocol.ShardsStopped{Kind: c.name, Term: c.term}
+		for _, s := range c.shards {
+			m.Shards = append(m.Shards, protocol.StoppedShard{Shard: s.id, Epoch: s.epoch, Base: s.base, Positions: s.positions})
+		}
+		return m, nil
+	case typeHosting:
+		return protocol.Hosting{Kind: c.name, Term: c.term, Shards: c.epochs()}, nil
+	case typeStop:
+		return protocol.Stop{Kind: c.name, Term: c.term, Shards: c.epochs()}, nil
+	case typeResume:
+		return protocol.Resume{Kind: c.name, Term: c.term, Shards: c.epochs()}, nil
+	case typeResumed:
+		return protocol.Resumed{Kind: c.name, Term: c.term, Shards: c.epochs()}, nil
+	default:
+		return nil, malformed("a control message of type %d", c.kind)
+	}
+}
+
+func (c *control) epochs() []protocol.ShardEpoch {
+	var all []protocol.ShardEpoch
+	for _, s := range c.shards {
+		all = append(all, protocol.ShardEpoch{Shard: s.id, Epoch: s.epoch})
+	}
+	return all
+}
