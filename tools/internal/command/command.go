@@ -55,12 +55,12 @@ type Session struct {
 	Colour bool // Stdout is a terminal that shows colours
 }
 
-// Rejected is the error of a command whose input is not as it must be; the exit
+// RejectedError is the error of a command whose input is not as it must be; the exit
 // status is [StatusUsage]. With an empty text, the command has said everything.
-type Rejected struct{ Text string }
+type RejectedError struct{ Text string }
 
 // Error returns the text.
-func (r Rejected) Error() string { return r.Text }
+func (r RejectedError) Error() string { return r.Text }
 
 // PrintJSON writes a value as indented JSON.
 func (s *Session) PrintJSON(value any) error {
@@ -130,7 +130,7 @@ func (p Program) outcome(err error, stderr io.Writer) int {
 	if text := err.Error(); text != "" {
 		fmt.Fprintf(stderr, "%s: %s\n", p.Name, text)
 	}
-	if rejected := (Rejected{}); errors.As(err, &rejected) {
+	if rejected := (RejectedError{}); errors.As(err, &rejected) {
 		return StatusUsage
 	}
 	return StatusFailed

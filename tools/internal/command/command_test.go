@@ -128,8 +128,8 @@ func TestStatusSaysWhoseFaultItIs(t *testing.T) {
 	}{
 		{[]string{"count"}, nil, command.StatusOK, ""},
 		{[]string{"count"}, errors.New("no luck"), command.StatusFailed, "quorate: no luck\n"},
-		{[]string{"count"}, command.Rejected{Text: "no such scenario"}, command.StatusUsage, "quorate: no such scenario\n"},
-		{[]string{"count"}, command.Rejected{}, command.StatusUsage, ""},
+		{[]string{"count"}, command.RejectedError{Text: "no such scenario"}, command.StatusUsage, "quorate: no such scenario\n"},
+		{[]string{"count"}, command.RejectedError{}, command.StatusUsage, ""},
 		{[]string{"cuont"}, nil, command.StatusUsage, "quorate: unexpected argument cuont"},
 		{[]string{"count", "-nodes", "many"}, nil, command.StatusUsage, "quorate: --nodes: "},
 		{[]string{"count", "-colour"}, nil, command.StatusUsage, "quorate: unknown flag --colour"},

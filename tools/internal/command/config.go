@@ -73,7 +73,7 @@ func (c *Check) Run(s *Session) error {
 		}
 	}
 	if err != nil {
-		return Rejected{}
+		return RejectedError{}
 	}
 	if !s.JSON {
 		fmt.Fprintln(s.Stdout, s.Paint(32, "ok"))
