@@ -237,7 +237,7 @@ func TestLostObserversDoNotCount(t *testing.T) {
 // A place that was taken by a newer incarnation will not answer, whatever the
 // old one has seen.
 func TestTerminatedMembersAreLost(t *testing.T) {
-	v := whole(3)
+	v := whole(5)
 	v.Unreachable = append(v.Unreachable, gossip.Record{
 		Observer: downingtest.Node(0), Subject: downingtest.Node(1), Status: gossip.Terminated, Version: 1,
 	})

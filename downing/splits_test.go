@@ -215,3 +215,17 @@ func TestTwoSidesLeaveExactlyOneSurvivor(t *testing.T) {
 		}
 	}
 }
+
+// The enumeration must be able to fail: if each side counted by the one set of
+// voters that it knows, two sides would survive some of these splits.
+func TestOneSetOfVotersWouldNotBeEnough(t *testing.T) {
+	const n = 5
+	j := newJudge(t, n, 0)
+	found := false
+	for _, e := range edits(n) {
+		for _, split := range splits(n) {
+			found = found || j.mostSurvivors(split, [2]set{e.before}, [2]set{e.after}) > 1
+		}
+	}
+	require.True(t, found)
+}
