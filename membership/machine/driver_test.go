@@ -66,7 +66,9 @@ func start(t *testing.T, ports machine.Ports, inbox int) (*machine.Driver, *mach
 // text is a codec of strings that do not begin with an exclamation mark.
 type text struct{}
 
-func (text) Append(dst []byte, message any) ([]byte, error) { return append(dst, message.(string)...), nil }
+func (text) Append(dst []byte, message any) ([]byte, error) {
+	return append(dst, message.(string)...), nil
+}
 
 func (text) Decode(b []byte) (any, error) {
 	if len(b) > 0 && b[0] == '!' {

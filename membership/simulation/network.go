@@ -4,9 +4,7 @@
 package simulation
 
 import (
-	"bytes"
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -135,9 +133,12 @@ func (w *World) drop(n *Node, to *place) {
 func (w *World) arrive(e event) {
 	n := w.places[e.place].node
 	p := &w.packets.values[e.ref]
-	if n == nil || p.to.UID != 0 && p.to.UID != n.id.UID {
+	if n == nil || p.to.UID != 0 && p.to.UID != n.id.UID || n.blocked[p.from.id] {
 		w.stats.Refused++
-		w.packets.take(e.ref)
+		refused := w.packets.take(e.ref)
+		if n != nil && n.blocked[refused.from.id] {
+			w.refuse(n, refused.from)
+		}
 		return
 	}
 	if n.frozen {
@@ -148,6 +149,34 @@ func (w *World) arrive(e event) {
 	w.happen(n, e)
 }
 
+// Block makes a node refuse a peer from now on, as a transport does with an
+// incarnation that was removed. The peer is told by the functions given to
+// [World.OnRefused], each time that a message of it is refused.
+func (w *World) Block(n *Node, peer gossip.NodeID) {
+	if n.blocked == nil {
+		n.blocked = make(map[gossip.NodeID]bool)
+	}
+	n.blocked[peer] = true
+}
+
+// OnRefused adds a function that is called when the refusal by a node has
+// reached the peer that it blocks.
+func (w *World) OnRefused(f func(peer *Node, by gossip.NodeID)) { w.refusals = append(w.refusals, f) }
+
+// refuse tells a peer that it is refused, if the link back works.
+func (w *World) refuse(by, peer *Node) {
+	if len(w.refusals) == 0 || !w.Connected(by.place.address, peer.place.address) {
+		return
+	}
+	w.After(time.Duration(w.latency()), func() {
+		for _, f := range w.refusals {
+			if peer.Alive() {
+				f(peer, by.id)
+			}
+		}
+	})
+}
+
 func (w *World) deliver(n *Node, p packet) {
 	to, ok := n.component(p.service)
 	if !ok {
@@ -156,41 +185,6 @@ func (w *World) deliver(n *Node, p packet) {
 	}
 	w.trace.add(line{at: w.now, place: n.place.index, peer: p.from.place.index, verb: verbReceived, note: p.message})
 	n.step(to, machine.Received{From: p.from.id, Message: p.message})
-}
-
-// recode sends a message through its codec and compares.
-func (w *World) recode(c *machine.Component, message any) (any, error) {
-	if c.Codec == nil {
-		return message, nil
-	}
-	w.stats.Codec++
-	name := w.trace.shape(message).name
-	first, err := c.Codec.Append(w.scratch[:0], message)
-	if err != nil {
-		return nil, fmt.Errorf("%s: encode %s: %w", c.Name, name, err)
-	}
-	w.scratch = first
-	w.trace.bytes(first)
-	decoded, err := c.Codec.Decode(first)
-	if err != nil {
-		return nil, fmt.Errorf("%s: decode own %s of %d bytes: %w", c.Name, name, len(first), err)
-	}
-	second, err := c.Codec.Append(nil, decoded)
-	if err != nil {
-		return nil, fmt.Errorf("%s: encode decoded %s: %w", c.Name, name, err)
-	}
-	if !bytes.Equal(first, second) || describe(message) != describe(decoded) {
-		return nil, fmt.Errorf("%s: %s is not what was encoded\nsent:    %s\ndecoded: %s",
-			c.Name, name, describe(message), describe(decoded))
-	}
-	return decoded, nil
-}
-
-func describe(message any) string {
-	if d, ok := message.(interface{ Describe() string }); ok {
-		return d.Describe()
-	}
-	return ""
 }
 
 // Cut cuts the direction between two addresses: what from sends no longer

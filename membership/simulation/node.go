@@ -54,7 +54,8 @@ type Node struct {
 	free  []int32
 	named map[timerKey]int32
 
-	calls map[callKey]bool // In flight.
+	calls   map[callKey]bool       // In flight.
+	blocked map[gossip.NodeID]bool // Peers whose messages are refused.
 
 	frozen  bool
 	waiting []event // What came while the node was frozen.
@@ -133,6 +134,14 @@ func (n *Node) component(s machine.Service) (machine.ID, bool) {
 func (n *Node) Perform(s machine.Service, e machine.Effect) {
 	if id, ok := n.component(s); ok {
 		n.Carry(id, e)
+	}
+}
+
+// Input feeds an input to the component with the given service, as soon as the
+// node runs. It does nothing after the end of the node.
+func (n *Node) Input(s machine.Service, in machine.Input) {
+	if n.Alive() {
+		n.world.Input(n.place.address, s, in)
 	}
 }
 

@@ -139,6 +139,7 @@ type World struct {
 
 	answers   map[string]Answer
 	garblers  map[string]Garble
+	refusals  []func(peer *Node, by gossip.NodeID)
 	observers []func(Observation)
 	endings   []func(event any) string
 	carriers  []func(*Node, *machine.Component, machine.Effect) bool
@@ -213,6 +214,9 @@ func (w *World) Fail(err error) {
 		}
 	}
 }
+
+// Failure returns the first violation, a [*Failure], nil without one.
+func (w *World) Failure() error { return w.failure }
 
 // Log adds a line to the trace.
 func (w *World) Log(format string, values ...any) {

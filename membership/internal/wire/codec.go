@@ -1,0 +1,314 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/quorate/quorate/gossip"
+	pb "github.com/quorate/quorate/membership/internal/proto/quorate/membership/v1"
+	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/membership/protocol"
+)
+
+// SizeMax is the size of the largest message, in bytes. A state of
+// [gossip.MaxMembers] members is well below it.
+const SizeMax = 4 << 20
+
+// ErrMalformed is what the errors of [Codec.Decode] unwrap to, unless they
+// unwrap to [gossip.ErrInvalid].
+var ErrMalformed = errors.New("wire: malformed message")
+
+// ErrForeign is returned by [Codec.Append] for a value that is no message of
+// package protocol.
+var ErrForeign = errors.New("wire: not a message of membership")
+
+// Unknown is a message of a kind that this version does not know.
+type Unknown struct{}
+
+// Codec is the codec of the membership messages. The zero value is ready for
+// use.
+type Codec struct{}
+
+var _ machine.Codec = Codec{}
+
+// Append appends the encoding of a message of package protocol.
+func (Codec) Append(dst []byte, message any) ([]byte, error) {
+	m, err := toProto(message)
+	if err != nil {
+		return dst, err
+	}
+	return proto.MarshalOptions{Deterministic: true}.MarshalAppend(dst, m)
+}
+
+// Decode returns the message that b holds. It keeps no part of b.
+func (Codec) Decode(b []byte) (any, error) {
+	if len(b) > SizeMax {
+		return nil, malformed("%d bytes, at most %d", len(b), SizeMax)
+	}
+	m := new(pb.Message)
+	if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(b, m); err != nil {
+		return nil, malformed("%v", err)
+	}
+	return fromProto(m)
+}
+
+func malformed(format string, values ...any) error {
+	return fmt.Errorf("%w: %s", ErrMalformed, fmt.Sprintf(format, values...))
+}
+
+func toProto(message any) (*pb.Message, error) {
+	switch m := message.(type) {
+	case protocol.Heartbeat:
+		return &pb.Message{What: &pb.Message_Heartbeat{Heartbeat: &pb.Heartbeat{Sequence: m.Sequence}}}, nil
+	case protocol.HeartbeatReply:
+		return &pb.Message{What: &pb.Message_HeartbeatReply{HeartbeatReply: &pb.HeartbeatReply{
+			Sequence: m.Sequence, Standing: m.Standing,
+		}}}, nil
+	case protocol.GossipStatus:
+		return &pb.Message{What: &pb.Message_GossipStatus{GossipStatus: &pb.GossipStatus{Digest: toDigest(m.Digest)}}}, nil
+	case protocol.GossipDelta:
+		return &pb.Message{What: &pb.Message_GossipDelta{GossipDelta: &pb.GossipDelta{
+			Delta: toDelta(m.Delta), Digest: toDigest(m.Digest),
+		}}}, nil
+	case protocol.GossipState:
+		return &pb.Message{What: &pb.Message_GossipState{GossipState: &pb.GossipState{State: toState(m.State)}}}, nil
+	case protocol.ExitingConfirmed:
+		return &pb.Message{What: &pb.Message_ExitingConfirmed{ExitingConfirmed: &pb.ExitingConfirmed{}}}, nil
+	case protocol.NotMember:
+		return &pb.Message{What: &pb.Message_NotMember{NotMember: &pb.NotMember{
+			Node: toNode(m.Node), Status: uint32(m.Status),
+		}}}, nil
+	default:
+		return joinToProto(message)
+	}
+}
+
+func joinToProto(message any) (*pb.Message, error) {
+	switch m := message.(type) {
+	case protocol.InitJoin:
+		return &pb.Message{What: &pb.Message_InitJoin{InitJoin: &pb.InitJoin{Attempt: m.Attempt}}}, nil
+	case protocol.InitJoinAck:
+		return &pb.Message{What: &pb.Message_InitJoinAck{InitJoinAck: &pb.InitJoinAck{
+			Attempt: m.Attempt, Cluster: toCluster(m.Cluster),
+		}}}, nil
+	case protocol.InitJoinNack:
+		return &pb.Message{What: &pb.Message_InitJoinNack{InitJoinNack: &pb.InitJoinNack{
+			Attempt: m.Attempt, Reason: m.Reason,
+		}}}, nil
+	case protocol.JoinRequest:
+		var t table
+		member := t.members([]*gossip.Member{&m.Member})
+		return &pb.Message{What: &pb.Message_JoinRequest{JoinRequest: &pb.JoinRequest{
+			Attempt: m.Attempt, Nodes: t.proto(), Member: member,
+			Cluster: toCluster(m.Cluster), Settings: toSettings(m.Settings),
+		}}}, nil
+	case protocol.JoinRefused:
+		return &pb.Message{What: &pb.Message_JoinRefused{JoinRefused: &pb.JoinRefused{
+			Attempt: m.Attempt, Refusal: uint32(m.Refusal), Retry: m.Retry, Reason: m.Reason,
+			Differences: toDifferences(m.Differences),
+		}}}, nil
+	case protocol.Welcome:
+		return &pb.Message{What: &pb.Message_Welcome{Welcome: &pb.Welcome{
+			Attempt: m.Attempt, State: toState(m.State), Warnings: toDifferences(m.Warnings),
+		}}}, nil
+	default:
+		return nil, fmt.Errorf("%w: %T", ErrForeign, message)
+	}
+}
+
+func fromProto(m *pb.Message) (any, error) {
+	switch what := m.GetWhat().(type) {
+	case *pb.Message_Heartbeat:
+		return protocol.Heartbeat{Sequence: what.Heartbeat.GetSequence()}, nil
+	case *pb.Message_HeartbeatReply:
+		return protocol.HeartbeatReply{
+			Sequence: what.HeartbeatReply.GetSequence(), Standing: what.HeartbeatReply.GetStanding(),
+		}, nil
+	case *pb.Message_GossipStatus:
+		d, err := fromDigest(what.GossipStatus.GetDigest())
+		return message(protocol.GossipStatus{Digest: d}, err)
+	case *pb.Message_GossipDelta:
+		return fromGossipDelta(what.GossipDelta)
+	case *pb.Message_GossipState:
+		s, err := fromState(what.GossipState.GetState())
+		return message(protocol.GossipState{State: s}, err)
+	case *pb.Message_ExitingConfirmed:
+		return protocol.ExitingConfirmed{}, nil
+	case *pb.Message_NotMember:
+		return fromNotMember(what.NotMember)
+	case *pb.Message_InitJoin:
+		return protocol.InitJoin{Attempt: what.InitJoin.GetAttempt()}, nil
+	case *pb.Message_InitJoinAck:
+		a := what.InitJoinAck
+		return protocol.InitJoinAck{Attempt: a.GetAttempt(), Cluster: fromCluster(a.GetCluster())}, nil
+	case *pb.Message_InitJoinNack:
+		n := what.InitJoinNack
+		return message(protocol.InitJoinNack{Attempt: n.GetAttempt(), Reason: n.GetReason()},
+			within("reason", n.GetReason(), protocol.MaxTextBytes))
+	case *pb.Message_JoinRequest:
+		return fromJoinRequest(what.JoinRequest)
+	case *pb.Message_JoinRefused:
+		return fromJoinRefused(what.JoinRefused)
+	case *pb.Message_Welcome:
+		return fromWelcome(what.Welcome)
+	default:
+		return Unknown{}, nil
+	}
+}
+
+// message returns m unless there is an error.
+func message[M any](m M, err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// within refuses a text that is too long.
+func within(what, text string, limit int) error {
+	if len(text) > limit {
+		return malformed("%s of %d bytes, at most %d", what, len(text), limit)
+	}
+	return nil
+}
+
+func fromGossipDelta(p *pb.GossipDelta) (any, error) {
+	digest, err := fromDigest(p.GetDigest())
+	if err != nil {
+		return nil, err
+	}
+	delta, err := fromDelta(p.GetDelta())
+	return message(protocol.GossipDelta{Delta: delta, Digest: digest}, err)
+}
+
+func fromNotMember(p *pb.NotMember) (any, error) {
+	node, err := fromNode(p.GetNode())
+	if err != nil {
+		return nil, err
+	}
+	status := gossip.Status(p.GetStatus())
+	if p.GetStatus() != uint32(gossip.Down) && p.GetStatus() != uint32(gossip.Removed) {
+		return nil, malformed("status %d of a node that is no member", p.GetStatus())
+	}
+	return protocol.NotMember{Node: node, Status: status}, nil
+}
+
+func fromJoinRequest(p *pb.JoinRequest) (any, error) {
+	t, err := fromNodes(p.GetNodes())
+	if err != nil {
+		return nil, err
+	}
+	members, err := t.fromMembers(p.GetMember())
+	if err != nil {
+		return nil, err
+	}
+	if len(members) != 1 {
+		return nil, malformed("join request with %d members", len(members))
+	}
+	if err := members[0].Validate(); err != nil {
+		return nil, err
+	}
+	settings, err := fromSettings(p.GetSettings())
+	return message(protocol.JoinRequest{
+		Attempt: p.GetAttempt(), Member: *members[0], Cluster: fromCluster(p.GetCluster()), Settings: settings,
+	}, err)
+}
+
+func fromJoinRefused(p *pb.JoinRefused) (any, error) {
+	if p.GetRefusal() > 255 {
+		return nil, malformed("refusal %d", p.GetRefusal())
+	}
+	if err := within("reason", p.GetReason(), protocol.MaxTextBytes); err != nil {
+		return nil, err
+	}
+	differences, err := fromDifferences(p.GetDifferences())
+	return message(protocol.JoinRefused{
+		Attempt: p.GetAttempt(), Refusal: protocol.Refusal(p.GetRefusal()), Retry: p.GetRetry(),
+		Reason: p.GetReason(), Differences: differences,
+	}, err)
+}
+
+func fromWelcome(p *pb.Welcome) (any, error) {
+	state, err := fromState(p.GetState())
+	if err != nil {
+		return nil, err
+	}
+	warnings, err := fromDifferences(p.GetWarnings())
+	return message(protocol.Welcome{Attempt: p.GetAttempt(), State: state, Warnings: warnings}, err)
+}
+
+func toSettings(settings []protocol.Setting) *pb.Settings {
+	p := &pb.Settings{}
+	for _, s := range settings {
+		p.Key = append(p.Key, s.Key)
+		p.Value = append(p.Value, s.Value)
+		p.Class = append(p.Class, uint32(s.Class))
+	}
+	return p
+}
+
+func fromSettings(p *pb.Settings) ([]protocol.Setting, error) {
+	if err := columns("settings", len(p.GetKey()), protocol.MaxSettings, len(p.GetValue()), len(p.GetClass())); err != nil {
+		return nil, err
+	}
+	var settings []protocol.Setting
+	for i, key := range p.GetKey() {
+		value, class := p.GetValue()[i], p.GetClass()[i]
+		if class != uint32(protocol.MustEqual) && class != uint32(protocol.ShouldEqual) {
+			return nil, malformed("setting %q of class %d", key, class)
+		}
+		if i > 0 && settings[i-1].Key >= key {
+			return nil, malformed("settings not sorted or twice")
+		}
+		if err := errors.Join(within("key", key, protocol.MaxKeyBytes), within("value", value, protocol.MaxTextBytes)); err != nil {
+			return nil, err
+		}
+		settings = append(settings, protocol.Setting{Key: key, Value: value, Class: protocol.SettingClass(class)})
+	}
+	return settings, nil
+}
+
+func toDifferences(differences []protocol.Difference) *pb.Differences {
+	p := &pb.Differences{}
+	for _, d := range differences {
+		p.Key = append(p.Key, d.Key)
+		p.Member = append(p.Member, d.Member)
+		p.Joiner = append(p.Joiner, d.Joiner)
+	}
+	return p
+}
+
+func fromDifferences(p *pb.Differences) ([]protocol.Difference, error) {
+	if err := columns("differences", len(p.GetKey()), protocol.MaxSettings, len(p.GetMember()), len(p.GetJoiner())); err != nil {
+		return nil, err
+	}
+	var differences []protocol.Difference
+	for i, key := range p.GetKey() {
+		d := protocol.Difference{Key: key, Member: p.GetMember()[i], Joiner: p.GetJoiner()[i]}
+		err := errors.Join(within("key", d.Key, protocol.MaxKeyBytes),
+			within("value", d.Member, protocol.MaxTextBytes), within("value", d.Joiner, protocol.MaxTextBytes))
+		if err != nil {
+			return nil, err
+		}
+		differences = append(differences, d)
+	}
+	return differences, nil
+}
+
+// columns checks that the columns of a list are of one length, at most limit.
+func columns(what string, length, limit int, others ...int) error {
+	if length > limit {
+		return malformed("%d %s, at most %d", length, what, limit)
+	}
+	for _, other := range others {
+		if other != length {
+			return malformed("columns of %s of lengths %d and %d", what, length, other)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,23 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package wire turns the messages of package protocol into bytes and back. It
+// is the only place where membership knows of protobuf.
+//
+// A message comes from somebody who may lie. [Codec.Decode] refuses what is
+// larger than [SizeMax] before it looks at it, what is not well formed, and
+// what a state, a delta or a digest cannot be: package gossip validates those.
+// Whatever arrives, it returns a message or an error that unwraps to
+// [ErrMalformed] or [gossip.ErrInvalid], does not panic, and allocates in
+// proportion to the size. It has no clock: whether a time is plausible is for
+// the receiver to judge.
+//
+// A message that this version does not know has a kind of its own, [Unknown],
+// because a newer member may send it. Fields that this version does not know
+// are ignored.
+//
+// Lists of records are columns, and nodes are places in a table, see the
+// .proto file: a state of 1,000 members takes about 45 KB.
+//
+// The package has no state. Everything may be used by several goroutines.
+package wire

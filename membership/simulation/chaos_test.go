@@ -1,0 +1,61 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation_test
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/membership/simulation"
+	"github.com/quorate/quorate/membership/simulation/scenario"
+)
+
+// seeds returns how many seeds a test runs: short runs are for every change,
+// QUORATE_SEEDS is for the night.
+func seeds(t *testing.T, usual int) int {
+	t.Helper()
+	if text, ok := os.LookupEnv("QUORATE_SEEDS"); ok {
+		n, err := strconv.Atoi(text)
+		require.NoError(t, err)
+		return n
+	}
+	return usual
+}
+
+// covers F9, F11, F13, F16, F24, F25, F28, F32, F33, F53, I6, I7, I8, I9, I10, I25, I29
+func TestChaosBreaksNoInvariant(t *testing.T) {
+	fences, hosted := 0, 0
+	for seed := range seeds(t, 20) {
+		r, err := scenario.Run(scenario.Options{Scenario: "chaos", Seed: uint64(seed), Nodes: 7})
+		require.NoError(t, err, "seed %d", seed)
+		fences += r.Fences
+		hosted += r.Hosted
+	}
+	require.Positive(t, fences, "nodes were fenced")
+	require.Positive(t, hosted, "nodes did host")
+	t.Log(fmt.Sprint("fences ", fences, ", node-seconds with standing ", hosted))
+}
+
+// covers I30
+func TestSameSeedSameTrace(t *testing.T) {
+	run := func() scenario.Result {
+		r, err := scenario.Run(scenario.Options{Scenario: "chaos", Seed: 42, Nodes: 7})
+		require.NoError(t, err)
+		return r
+	}
+	first, again := run(), run()
+	require.Equal(t, first, again)
+}
+
+// covers F8, I9, I10
+func TestHundredNodesJoinAndConverge(t *testing.T) {
+	w, _ := cluster(simulation.Options{Seed: 5}, 100)
+	passed := requireSettled(t, w, time.Minute)
+	t.Log("settled after", passed, w.Stats())
+}

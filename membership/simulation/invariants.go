@@ -1,0 +1,261 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/membership/protocol"
+)
+
+func settled(n *Node, m, first *protocol.Machine, nodes int) error {
+	s := m.State()
+	self := s.Member(n.id)
+	switch {
+	case self == nil:
+		return fmt.Errorf("%v is no member", n.id)
+	case self.Status != gossip.Up:
+		return fmt.Errorf("%v is %v", n.id, self.Status)
+	case len(s.Members()) != nodes:
+		return fmt.Errorf("%v has %d members, %d nodes live", n.id, len(s.Members()), nodes)
+	case !s.Equal(first.State()):
+		return fmt.Errorf("%v and %v hold different states", n.id, first.Self())
+	case !m.Snapshot().Converged:
+		_, blockers := s.Convergence(n.id, func(gossip.NodeID) bool { return false })
+		return fmt.Errorf("%v knows no convergence: %v", n.id, blockers)
+	case m.Snapshot().Leader != first.Snapshot().Leader || m.Snapshot().Leader.IsZero():
+		return fmt.Errorf("%v has the leader %v, %v has %v", n.id, m.Snapshot().Leader, first.Self(), first.Snapshot().Leader)
+	}
+	return nil
+}
+
+// Invariants checks, from the outside, what membership promises:
+//
+//	I6  a status never goes backwards, and who was removed never comes back
+//	I7  an incarnation that was downed is never anything but Down or gone
+//	I8  states are well formed
+//	I25 what was published last is what the machine holds
+//	I29 an up-number, and a generation of the voters, is given once
+//	and the standing rule: once anybody knows a node to be fenced, that node
+//	hosts nothing, by its own clock, and never does again
+//
+// It must be added both as checker and as observer: see [Invariants.Watch].
+type Invariants struct {
+	// EachStep looks at whole states after each step, not only each second.
+	EachStep bool
+
+	states   map[gossip.NodeID]*gossip.State
+	standing map[gossip.NodeID]machine.Instant
+	nodes    map[gossip.NodeID]*Node
+	fenced   map[gossip.NodeID]gossip.NodeID // By whom first.
+	numbers  map[numbered]gossip.NodeID
+	configs  map[generation]gossip.Config
+
+	// Fences counts the nodes that were fenced, and Hosted the seconds, over
+	// all nodes, in which a node could host: that the rules were exercised.
+	Fences, Hosted int
+}
+
+type numbered struct {
+	cluster gossip.ClusterID
+	number  gossip.UpNumber
+}
+
+type generation struct {
+	cluster gossip.ClusterID
+	gen     uint64
+}
+
+// Watch adds the invariants to a world.
+func (c *Invariants) Watch(w *World) {
+	c.states = make(map[gossip.NodeID]*gossip.State)
+	c.standing = make(map[gossip.NodeID]machine.Instant)
+	c.nodes = make(map[gossip.NodeID]*Node)
+	c.fenced = make(map[gossip.NodeID]gossip.NodeID)
+	c.numbers = make(map[numbered]gossip.NodeID)
+	c.configs = make(map[generation]gossip.Config)
+	w.Check(c)
+	w.Observe(func(o Observation) {
+		if err := c.observed(o); err != nil {
+			w.Fail(err)
+		}
+	})
+}
+
+// Hosts reports whether a node could host at this moment, by its own clock.
+func (c *Invariants) Hosts(n *Node) bool {
+	until, ok := c.standing[n.id]
+	return ok && n.Alive() && n.Now().Mono <= until
+}
+
+func (c *Invariants) observed(o Observation) error {
+	n := o.Node
+	switch e := o.Event.(type) {
+	case Began:
+		c.nodes[n.id] = n
+	case Ended:
+		delete(c.nodes, n.id)
+		delete(c.standing, n.id)
+		delete(c.states, n.id)
+	case protocol.Standing:
+		c.standing[n.id] = e.Until
+		return c.checkFenced(n.id)
+	case protocol.Fenced:
+		if _, known := c.fenced[e.Node]; !known {
+			c.fenced[e.Node] = n.id
+			c.Fences++
+		}
+		return c.checkFenced(e.Node)
+	}
+	return nil
+}
+
+func (c *Invariants) checkFenced(id gossip.NodeID) error {
+	by, fenced := c.fenced[id]
+	n := c.nodes[id]
+	if fenced && n != nil && c.Hosts(n) {
+		return fmt.Errorf("standing: %v is fenced, says %v, and hosts for another %v",
+			id, by, c.standing[id].Sub(n.Now().Mono))
+	}
+	return nil
+}
+
+// Stepped compares the state of the node with what it was before the step.
+func (c *Invariants) Stepped(_ *World, n *Node) error {
+	m := MembershipOf(n)
+	if m == nil || !n.Alive() {
+		return nil
+	}
+	was, is := c.states[n.id], m.State()
+	if was == is {
+		return nil
+	}
+	c.states[n.id] = is
+	if published := m.Snapshot().State; published != nil && !published.Equal(is) && m.State().Member(n.id) != nil {
+		return fmt.Errorf("I25: %v holds another state than it published\nholds:     %s\npublished: %s",
+			n.id, is.Describe(), published.Describe())
+	}
+	if was != nil {
+		if err := forwards(n.id, was, is); err != nil {
+			return err
+		}
+	}
+	if c.EachStep {
+		if err := wellFormed(n.id, is); err != nil {
+			return err
+		}
+	}
+	return c.givenOnce(n.id, is)
+}
+
+// Second looks at all nodes.
+func (c *Invariants) Second(w *World) error {
+	for _, n := range w.Nodes() {
+		if c.Hosts(n) {
+			c.Hosted++
+		}
+		if err := c.checkFenced(n.id); err != nil {
+			return err
+		}
+		if s := c.states[n.id]; s != nil && !c.EachStep {
+			if err := wellFormed(n.id, s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// forwards checks I6 and I7.
+func forwards(self gossip.NodeID, was, is *gossip.State) error {
+	if was.Cluster() != is.Cluster() && !was.Cluster().IsZero() {
+		return fmt.Errorf("I32: %v was in cluster %v and is in %v", self, was.Cluster(), is.Cluster())
+	}
+	i := 0
+	old := was.Members()
+	for _, m := range is.Members() {
+		for i < len(old) && old[i].Node.Compare(m.Node) < 0 {
+			i++
+		}
+		if i < len(old) && old[i].Node == m.Node {
+			if m.Status < old[i].Status {
+				return fmt.Errorf("I6: at %v, %v was %v and is %v", self, m.Node, old[i].Status, m.Status)
+			}
+			if old[i].UpNumber != 0 && m.UpNumber != old[i].UpNumber {
+				return fmt.Errorf("I29: at %v, %v had up-number %d and has %d", self, m.Node, old[i].UpNumber, m.UpNumber)
+			}
+			continue
+		}
+		if _, removed := was.Removed(m.Node); removed {
+			return fmt.Errorf("I6: at %v, %v was removed and is %v", self, m.Node, m.Status)
+		}
+	}
+	for _, m := range old {
+		if _, removed := is.Removed(m.Node); !removed && is.Member(m.Node) == nil {
+			return fmt.Errorf("I6: at %v, %v was %v and is forgotten without a tombstone", self, m.Node, m.Status)
+		}
+	}
+	return nil
+}
+
+// wellFormed checks I8.
+func wellFormed(self gossip.NodeID, s *gossip.State) error {
+	members := s.Members()
+	if !slices.IsSortedFunc(members, func(a, b *gossip.Member) int { return a.Node.Compare(b.Node) }) {
+		return fmt.Errorf("I8: at %v, members are not sorted", self)
+	}
+	numbers := make(map[gossip.UpNumber]gossip.NodeID, len(members))
+	for _, m := range members {
+		if other, taken := numbers[m.UpNumber]; taken && m.UpNumber != 0 {
+			return fmt.Errorf("I8: at %v, %v and %v have up-number %d", self, m.Node, other, m.UpNumber)
+		}
+		numbers[m.UpNumber] = m.Node
+		if m.UpNumber == 0 && m.Status >= gossip.Up && m.Status <= gossip.Ready {
+			return fmt.Errorf("I8: at %v, %v is %v without an up-number", self, m.Node, m.Status)
+		}
+	}
+	for _, id := range s.SeenBy() {
+		if s.Member(id) == nil {
+			return fmt.Errorf("I8: at %v, seen by %v, which is no member", self, id)
+		}
+	}
+	for _, r := range s.Records() {
+		if s.Member(r.Observer) == nil || s.Member(r.Subject) == nil {
+			return fmt.Errorf("I8: at %v, a row of %v about %v", self, r.Observer, r.Subject)
+		}
+	}
+	for id := range s.Clock().All() {
+		if s.Member(id) == nil {
+			return fmt.Errorf("I8: at %v, a clock entry of %v, which is no member", self, id)
+		}
+	}
+	return nil
+}
+
+// givenOnce checks I29: what only a leader gives under convergence is given
+// once in the life of a cluster.
+func (c *Invariants) givenOnce(self gossip.NodeID, s *gossip.State) error {
+	for _, m := range s.Members() {
+		if m.UpNumber == 0 {
+			continue
+		}
+		key := numbered{s.Cluster(), m.UpNumber}
+		if other, given := c.numbers[key]; given && other != m.Node {
+			return fmt.Errorf("I29: at %v, up-number %d of %v was given to %v", self, m.UpNumber, m.Node, other)
+		}
+		c.numbers[key] = m.Node
+	}
+	config := s.Config()
+	key := generation{s.Cluster(), config.Gen}
+	if known, ok := c.configs[key]; ok && (!slices.Equal(known.Voters, config.Voters) || !slices.Equal(known.Previous, config.Previous)) {
+		return fmt.Errorf("I29: at %v, voters of generation %d are %v, elsewhere %v", self, config.Gen, config, known)
+	}
+	c.configs[key] = config
+	return nil
+}
+
+var _ Checker = (*Invariants)(nil)

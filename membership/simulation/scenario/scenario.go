@@ -1,0 +1,280 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package scenario names runs of the simulation, so that a program can run
+// them and a failure can be replayed by name and seed. It has no state.
+//
+// Every scenario starts a cluster of membership machines with all invariant
+// checkers on, does something to it, and requires that the cluster settles:
+// everybody alive is Up in one state that everybody knows to be held by all.
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/membership/simulation"
+)
+
+// ErrUnknown is returned by [Run] for a scenario that does not exist.
+var ErrUnknown = errors.New("scenario: unknown")
+
+// Options choose a run. The zero value is chaos over 7 nodes with seed 0.
+type Options struct {
+	Scenario string // A name of [All], "chaos" when empty.
+	Nodes    int    // How many nodes, 1 to 10,000; 7 when zero.
+	Seed     uint64
+
+	// Duration is how long the scenario acts, its own usual time when zero.
+	Duration time.Duration
+
+	// Settle is how long the cluster may take to settle afterwards, 2 minutes
+	// when zero.
+	Settle time.Duration
+
+	Trace io.Writer // Receives every line of the trace when not nil.
+}
+
+// Result is what a run found. Equal options give equal results.
+type Result struct {
+	Scenario string
+	Seed     uint64
+	Nodes    int
+	Virtual  time.Duration // How much time passed in the simulated world.
+	Settled  time.Duration // How much of it the cluster took to settle at the end.
+	Members  int
+	Stats    simulation.Stats
+	Lines    uint64 // Of the trace.
+	Hash     uint64 // Over the trace.
+	Fences   int    // Nodes that were fenced.
+	Hosted   int    // Seconds, over all nodes, in which one could host.
+}
+
+// Scenario is a named run.
+type Scenario struct {
+	Name     string
+	About    string
+	duration time.Duration
+	options  func(*simulation.Options)
+	act      func(r *run)
+}
+
+// run is a scenario under way.
+type run struct {
+	world    *simulation.World
+	nodes    []gossip.Address
+	build    simulation.Build
+	duration time.Duration
+}
+
+// All returns the scenarios in the order in which they are listed to people.
+func All() []Scenario {
+	return []Scenario{
+		{"chaos", "random faults of every kind, then calm", 2 * time.Minute, rough, chaos},
+		{"steady", "nothing happens", time.Minute, nil, func(*run) {}},
+		{"join-storm", "all nodes but the first join in one moment, again and again", 90 * time.Second, rough, joinStorm},
+		{"split", "the cluster is split in two and in three, and healed", 2 * time.Minute, rough, split},
+		{"churn", "nodes leave, crash and come back all the time", 3 * time.Minute, rough, churn},
+	}
+}
+
+func rough(o *simulation.Options) {
+	o.RatePPM, o.WallSkew, o.CodecEvery = 10_000, time.Second, 5
+	o.Network.Loss, o.Network.Double = 0.005, 0.005
+	o.Calls = simulation.Calls{Hang: 0.1, Fail: 0.1}
+}
+
+// Run runs a scenario. The error is the violation, with the command that
+// replays it, or says why there was no run.
+func Run(o Options) (Result, error) {
+	if o.Nodes == 0 {
+		o.Nodes = 7
+	}
+	if o.Scenario == "" {
+		o.Scenario = All()[0].Name
+	}
+	all := All()
+	i := slices.IndexFunc(all, func(s Scenario) bool { return s.Name == o.Scenario })
+	if i < 0 {
+		return Result{}, fmt.Errorf("%w: %q", ErrUnknown, o.Scenario)
+	}
+	if o.Nodes < 1 || o.Nodes > 10_000 {
+		return Result{}, fmt.Errorf("scenario: %d nodes: want 1 to 10000", o.Nodes)
+	}
+	return all[i].run(o)
+}
+
+func (s Scenario) run(o Options) (Result, error) {
+	opt := simulation.Options{Seed: o.Seed, Trace: o.Trace, Scenario: fmt.Sprintf("%s -nodes %d", s.Name, o.Nodes)}
+	if s.options != nil {
+		s.options(&opt)
+	}
+	w := simulation.New(opt)
+	simulation.ServeMembership(w)
+	invariants := &simulation.Invariants{EachStep: o.Nodes <= 20}
+	invariants.Watch(w)
+	r := &run{world: w, duration: s.duration}
+	if o.Duration > 0 {
+		r.duration = o.Duration
+	}
+	for i := range o.Nodes {
+		r.nodes = append(r.nodes, gossip.Address{Host: fmt.Sprintf("n%d", i), Port: 7946})
+	}
+	operator := &simulation.Operator{Seeds: r.nodes[:min(o.Nodes, 3)], RestartAfter: 2 * time.Second}
+	operator.Operate(w)
+	// Every other seed has the downing strategy asked over a call, which can
+	// fail and hang.
+	config := simulation.MembershipConfig{}
+	if o.Seed%2 == 1 {
+		config.Downing = simulation.AskedKeepMajority()
+	}
+	component := simulation.Membership(config)
+	r.build = func(env simulation.Env) []machine.Component { return []machine.Component{component(env)} }
+	return s.finish(o, r, invariants)
+}
+
+// finish starts the nodes, lets the scenario act, and waits for calm.
+func (s Scenario) finish(o Options, r *run, invariants *simulation.Invariants) (Result, error) {
+	w := r.world
+	for _, a := range r.nodes {
+		w.Start(a, r.build)
+	}
+	s.act(r)
+	if err := w.Run(r.duration); err != nil {
+		return Result{}, err
+	}
+	limit := o.Settle
+	if limit == 0 {
+		limit = 2 * time.Minute
+	}
+	passed, err := w.RunUntil(limit, func() bool { return simulation.Settled(w) == nil })
+	if err != nil {
+		if missing := simulation.Settled(w); missing != nil {
+			w.Fail(fmt.Errorf("not settled after %v: %w", limit, missing))
+		}
+		return Result{}, w.Failure()
+	}
+	return Result{
+		Scenario: s.Name, Seed: o.Seed, Nodes: o.Nodes, Virtual: w.Now(), Settled: passed, Members: len(w.Nodes()),
+		Stats: w.Stats(), Lines: w.Trace().Count(), Hash: w.Trace().Hash(),
+		Fences: invariants.Fences, Hosted: invariants.Hosted,
+	}, nil
+}
+
+// Report runs a scenario and writes what came of it: the end of the trace if
+// an invariant broke, and always one line with the verdict. Equal options
+// write equal bytes. Ok is false after a violation; err is for runs that did
+// not take place.
+func Report(out io.Writer, o Options) (ok bool, err error) {
+	r, err := Run(o)
+	if failure := (*simulation.Failure)(nil); errors.As(err, &failure) {
+		_, err = fmt.Fprintf(out, "%v\nFAIL seed=%d\n", failure, o.Seed)
+		return false, err
+	}
+	if err != nil {
+		return false, err
+	}
+	_, err = fmt.Fprintf(out, "ok   scenario=%s seed=%d nodes=%d virtual=%v settled=%v steps=%d sent=%d lost=%d refused=%d fenced=%d lines=%d trace=%016x\n",
+		r.Scenario, r.Seed, r.Nodes, r.Virtual, r.Settled, r.Stats.Steps, r.Stats.Sent, r.Stats.Lost, r.Stats.Refused,
+		r.Fences, r.Lines, r.Hash)
+	return err == nil, err
+}
+
+// every calls f from now on, with pauses drawn around d, as long as the
+// scenario acts.
+func (r *run) every(d time.Duration, f func()) {
+	var again func()
+	again = func() {
+		if r.world.Now() < r.duration {
+			f()
+			r.world.After(d/2+time.Duration(r.world.Rand().Int64N(int64(d))), again)
+		}
+	}
+	r.world.After(d, again)
+}
+
+// calm repairs everything when the scenario has acted.
+func (r *run) calm() {
+	r.world.At(r.duration, func() {
+		r.world.SetNetwork(simulation.Network{})
+		r.world.SetCalls(simulation.Calls{})
+		r.world.Repair()
+	})
+}
+
+// leave makes a random member leave in order.
+func leave(w *simulation.World, r *rand.Rand) {
+	if nodes := w.Nodes(); len(nodes) > 0 {
+		of, by := nodes[r.IntN(len(nodes))], nodes[r.IntN(len(nodes))]
+		w.Log("leave %v by %v", of.ID(), by.ID())
+		by.Input(protocol.Service, protocol.Leave{Address: of.ID().Address})
+	}
+}
+
+// down makes one member down another, which may be well.
+func down(w *simulation.World, r *rand.Rand) {
+	if nodes := w.Nodes(); len(nodes) > 0 {
+		of, by := nodes[r.IntN(len(nodes))], nodes[r.IntN(len(nodes))]
+		w.Log("down %v by %v", of.ID(), by.ID())
+		by.Input(protocol.Service, protocol.Down{Address: of.ID().Address})
+	}
+}
+
+func chaos(r *run) {
+	faults := append(simulation.Faults(),
+		simulation.Fault{Name: "leave", Weight: 2, Inject: leave}, simulation.Fault{Name: "down", Weight: 1, Inject: down})
+	// The cluster forms in peace: the schedule begins when it usually has.
+	r.world.At(15*time.Second, func() {
+		r.world.Chaos(simulation.Chaos{For: r.duration - 15*time.Second, Every: 3 * time.Second, Faults: faults})
+	})
+	r.calm()
+}
+
+func joinStorm(r *run) {
+	r.every(30*time.Second, func() {
+		for _, a := range r.nodes[1:] {
+			r.world.Restart(a)
+		}
+	})
+	r.calm()
+}
+
+func split(r *run) {
+	r.every(20*time.Second, func() {
+		sides := make([][]gossip.Address, 2+r.world.Rand().IntN(2))
+		for _, a := range r.nodes {
+			side := r.world.Rand().IntN(len(sides))
+			sides[side] = append(sides[side], a)
+		}
+		r.world.Split(sides...)
+		r.world.After(time.Duration(r.world.Rand().Int64N(int64(20*time.Second))), r.world.Heal)
+	})
+	r.calm()
+}
+
+func churn(r *run) {
+	r.every(4*time.Second, func() {
+		a := r.nodes[r.world.Rand().IntN(len(r.nodes))]
+		switch r.world.Rand().IntN(3) {
+		case 0:
+			leave(r.world, r.world.Rand())
+		case 1:
+			r.world.Crash(a)
+			r.world.After(2*time.Second, func() {
+				if r.world.Node(a) == nil {
+					r.world.Restart(a)
+				}
+			})
+		default:
+			r.world.Restart(a)
+		}
+	})
+	r.calm()
+}
