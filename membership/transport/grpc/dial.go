@@ -1,0 +1,147 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package grpc
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	rpc "google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/transport"
+	"github.com/quorate/quorate/membership/transport/internal/session"
+)
+
+const (
+	// receiptBytes is the largest message that a peer may answer with.
+	receiptBytes = 64 << 10
+
+	bufferBytes = 16 << 10 // Of each connection, for reading and for writing.
+	windowBytes = 1 << 20  // Of flow control.
+
+	// aliveEvery is how often an idle connection is probed, at least 10 s in
+	// gRPC. A connection that owes something is watched more closely.
+	aliveEvery = 10 * time.Second
+
+	backoffMax = time.Second
+)
+
+// dialer opens streams, each over a connection of its own.
+type dialer struct {
+	cfg     transport.Config
+	tls     *TLS
+	connect func(ctx context.Context, address string) (net.Conn, error)
+}
+
+// newDialer returns a dialer that binds to the node's own host when that is
+// one of the many loopback addresses.
+func newDialer(self gossip.Address, cfg transport.Config, t *TLS) *dialer {
+	d := &net.Dialer{Timeout: max(cfg.RedialAfter, time.Second)}
+	if ip, err := netip.ParseAddr(self.Host); err == nil && ip.Is4() && ip.IsLoopback() {
+		d.LocalAddr = &net.TCPAddr{IP: net.IP(ip.AsSlice())}
+	}
+	return &dialer{cfg: cfg, tls: t, connect: func(ctx context.Context, address string) (net.Conn, error) {
+		return d.DialContext(ctx, "tcp", address)
+	}}
+}
+
+// Dial implements [session.Dialer].
+func (d *dialer) Dial(ctx context.Context, to gossip.Address, _ transport.LaneKind) (session.Pipe, error) {
+	var a attempt
+	security, err := d.credentials(to, &a)
+	if err != nil {
+		return nil, err
+	}
+	connect := func(ctx context.Context, _ string) (net.Conn, error) {
+		conn, err := d.connect(ctx, to.String())
+		if err != nil || d.tls != nil {
+			return conn, err
+		}
+		return &sniffed{Conn: conn, refused: func(r *transport.RefusedError) { a.refuse(to, r) }}, nil
+	}
+	cc, err := rpc.NewClient("passthrough:///peer", d.options(security, connect)...)
+	if err != nil {
+		return nil, fmt.Errorf("transport: dial %s: %w", to, err)
+	}
+	life, cancel := context.WithCancel(context.Background())
+	stop := context.AfterFunc(ctx, cancel)
+	stream, err := cc.NewStream(life, &rpc.StreamDesc{StreamName: methodName, ServerStreams: true, ClientStreams: true}, methodOpen, rpc.ForceCodecV2(codec{}),
+		rpc.MaxCallRecvMsgSize(receiptBytes), rpc.MaxCallSendMsgSize(d.cfg.MaxFrameBytes))
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		cancel()
+		_ = cc.Close()
+		return nil, a.err(fmt.Errorf("%w: dial %s: %s", errStream, to, status.Convert(err).Message()))
+	}
+	return &dialled{clientPipe(stream, cc, cancel), &a}, nil
+}
+
+// dialled is the opening end of a stream, which knows what TLS said later.
+type dialled struct {
+	*pipe
+
+	attempt *attempt
+}
+
+func (d *dialled) Recv(in *session.Incoming) error {
+	if err := d.pipe.Recv(in); err != nil {
+		return d.attempt.err(err)
+	}
+	return nil
+}
+
+func (d *dialer) options(security credentials.TransportCredentials, connect func(context.Context, string) (net.Conn, error)) []rpc.DialOption {
+	pace := backoff.DefaultConfig
+	pace.BaseDelay, pace.MaxDelay = backoffMax/10, backoffMax
+	return []rpc.DialOption{
+		rpc.WithTransportCredentials(security),
+		rpc.WithContextDialer(connect),
+		rpc.WithNoProxy(),
+		rpc.WithDisableServiceConfig(),
+		rpc.WithDisableRetry(),
+		rpc.WithDisableHealthCheck(),
+		rpc.WithMaxHeaderListSize(headerBytes),
+		rpc.WithReadBufferSize(bufferBytes),
+		rpc.WithWriteBufferSize(bufferBytes),
+		rpc.WithSharedWriteBuffer(true),
+		rpc.WithStaticStreamWindowSize(receiptBytes),
+		rpc.WithStaticConnWindowSize(receiptBytes),
+		rpc.WithConnectParams(rpc.ConnectParams{Backoff: pace, MinConnectTimeout: d.cfg.HandshakeTimeout}),
+		rpc.WithKeepaliveParams(keepalive.ClientParameters{Time: aliveEvery, Timeout: d.cfg.MaxSilence}),
+	}
+}
+
+func (d *dialer) credentials(to gossip.Address, a *attempt) (credentials.TransportCredentials, error) {
+	if d.tls == nil {
+		if !d.cfg.AllowInsecure && !loopback(to.Host) {
+			return nil, &transport.RefusedError{
+				Reason: transport.ReasonInsecure, Peer: gossip.NodeID{Address: to},
+				Detail: "not dialled without TLS: configure transport.tls, or set transport.allow-insecure",
+			}
+		}
+		return insecure.NewCredentials(), nil
+	}
+	cfg, err := d.tls.client(to.Host)
+	if err != nil {
+		return nil, fmt.Errorf("transport: certificates: %w", err)
+	}
+	return auditor{credentials.NewTLS(cfg), func(_ string, r *transport.RefusedError) { a.refuse(to, r) }}, nil
+}
+
+// loopback reports whether a host is this machine and nobody else.
+func loopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}

@@ -1,0 +1,45 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package grpc is the transport over TCP: gRPC with one bidirectional stream a
+// connection and one connection a lane, with mutual TLS or without any.
+//
+//	t, err := grpc.New(identity, transport.Default())
+//	t.Handle(service, handler)
+//	err = t.Start(ctx)
+//	defer t.Close()
+//
+// Frames are not marshalled by protobuf: the stream's codec hands the bytes of
+// a frame to gRPC as they are, and counts references, so that a buffer is only
+// used again when neither the session nor any connection needs it.
+//
+// # Security
+//
+// Without certificates, the node listens and dials on the loopback interface
+// only, unless Config.AllowInsecure is set. With certificates there is only
+// one mode: TLS 1.3, both sides show a certificate that the authorities of the
+// other have signed, for both client and server use, with the node's host
+// among its names. The node of the handshake is the only sender of the
+// connection.
+//
+// # Limits
+//
+//	frame               Config.MaxFrameBytes, checked before memory is allocated
+//	receipts            64 KiB
+//	streams             256 a connection
+//	header list         16 KiB
+//	TLS and preface     Config.HandshakeTimeout, then as long for the handshake
+//	unfinished          Config.PendingConnections a remote IP address
+//	flow control        1 MiB a stream
+//	buffers             16 KiB for reading, 16 KiB for writing a connection, the
+//	                    latter only while it writes: below 256 KiB an idle peer
+//
+// # Sources
+//
+// A node whose host is in 127.0.0.0/8 binds its outgoing connections to that
+// host, so that many nodes on one machine can be told apart by their source.
+//
+// # Concurrency
+//
+// All methods are safe for concurrent use. Close waits for all goroutines.
+package grpc

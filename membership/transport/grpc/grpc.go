@@ -1,0 +1,228 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package grpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	rpc "google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/transport"
+	"github.com/quorate/quorate/membership/transport/internal/session"
+)
+
+const (
+	serviceName = "quorate.transport.v1.Lanes"
+	methodName  = "Open"
+	methodOpen  = "/" + serviceName + "/" + methodName
+
+	headerBytes   = 16 << 10
+	streams       = 256
+	keepaliveMin  = 5 * time.Second
+	keepaliveTime = 30 * time.Second
+)
+
+// Option is a collaborator that only code can give.
+type Option func(*options)
+
+type options struct {
+	notices  func(transport.Notice)
+	listener net.Listener
+	connect  func(ctx context.Context, address string) (net.Conn, error)
+	tls      *TLS
+}
+
+// WithNotices has f told of what happens to connections.
+func WithNotices(f func(transport.Notice)) Option { return func(o *options) { o.notices = f } }
+
+// WithListener has the transport accept from l instead of listening itself,
+// and close it. The rule that a node without TLS listens on the loopback
+// interface only is then applied to the node's address.
+func WithListener(l net.Listener) Option { return func(o *options) { o.listener = l } }
+
+// WithDialer has the transport connect by f instead of by package net. The
+// address is "host:port".
+func WithDialer(f func(ctx context.Context, address string) (net.Conn, error)) Option {
+	return func(o *options) { o.connect = f }
+}
+
+// WithTLS takes certificates from t instead of from the files of the
+// configuration, which must then name none.
+func WithTLS(t *TLS) Option { return func(o *options) { o.tls = t } }
+
+// Transport is a node's way to the others over TCP.
+type Transport struct {
+	endpoint *session.Endpoint
+	cfg      transport.Config
+	listener net.Listener
+	tls      *TLS
+
+	mu     sync.Mutex
+	server *rpc.Server
+}
+
+var _ transport.Transport = (*Transport)(nil)
+
+// New returns a transport that is not started. It reads the certificates, and
+// reports every fault of the configuration.
+func New(id transport.Identity, cfg transport.Config, opts ...Option) (*Transport, error) {
+	var o options
+	for _, opt := range opts {
+		opt(&o)
+	}
+	if o.tls != nil && !cfg.TLS.IsZero() {
+		return nil, errors.New("transport: certificates both by option and by configuration")
+	}
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if !cfg.TLS.IsZero() {
+		var err error
+		if o.tls, err = openFiles(cfg.TLS); err != nil {
+			return nil, err
+		}
+	}
+	d := newDialer(id.Node.Address, cfg, o.tls)
+	if o.connect != nil {
+		d.connect = o.connect
+	}
+	endpoint, err := session.New(id, cfg, d, o.notices)
+	if err != nil {
+		return nil, err
+	}
+	return &Transport{endpoint: endpoint, cfg: cfg, listener: o.listener, tls: o.tls}, nil
+}
+
+// Handle implements [transport.Transport].
+func (t *Transport) Handle(s transport.Service, h transport.Handler) { t.endpoint.Handle(s, h) }
+
+// Self implements [transport.Transport].
+func (t *Transport) Self() gossip.NodeID { return t.endpoint.Self() }
+
+// Lane implements [transport.Transport].
+func (t *Transport) Lane(to gossip.NodeID, k transport.LaneKind) transport.Lane {
+	return t.endpoint.Lane(to, k)
+}
+
+// Block implements [transport.Transport].
+func (t *Transport) Block(peer gossip.NodeID, why string) { t.endpoint.Block(peer, why) }
+
+// Probe implements [transport.Transport].
+func (t *Transport) Probe(ctx context.Context, address gossip.Address) (gossip.NodeID, error) {
+	return t.endpoint.Probe(ctx, address)
+}
+
+// Counters implements [transport.Transport].
+func (t *Transport) Counters() transport.Counters { return t.endpoint.Counters() }
+
+// Start listens on Config.Bind, or the node's own address.
+func (t *Transport) Start(ctx context.Context) error {
+	listener, err := t.listen(ctx)
+	if err != nil {
+		return err
+	}
+	if !t.endpoint.Begin() {
+		return errors.Join(transport.ErrClosed, listener.Close())
+	}
+	g := &gate{Listener: listener, limit: t.cfg.PendingConnections, endpoint: t.endpoint, pending: make(map[string]int)}
+	server := rpc.NewServer(t.serverOptions()...)
+	server.RegisterService(&rpc.ServiceDesc{
+		ServiceName: serviceName,
+		HandlerType: (*any)(nil),
+		Streams: []rpc.StreamDesc{{
+			StreamName: methodName, Handler: t.open, ServerStreams: true, ClientStreams: true,
+		}},
+	}, t)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.server = server
+	// Owner: the transport. Ends by Stop in Close. Waited for by Close.
+	if !t.endpoint.Go(func() { _ = server.Serve(g) }) {
+		return errors.Join(transport.ErrClosed, listener.Close())
+	}
+	return nil
+}
+
+func (t *Transport) listen(ctx context.Context) (net.Listener, error) {
+	self := t.endpoint.Self().Address
+	bind := t.cfg.Bind
+	if bind == "" || t.listener != nil {
+		bind = self.String()
+	}
+	host, _, err := net.SplitHostPort(bind)
+	if err != nil {
+		return nil, fmt.Errorf("transport.bind: %q: must be host:port: %w", bind, err)
+	}
+	if t.tls == nil && !t.cfg.AllowInsecure && !loopback(host) {
+		return nil, fmt.Errorf("transport: listen on %s: without TLS only on the loopback interface: configure transport.tls, or set transport.allow-insecure", bind)
+	}
+	if t.listener != nil {
+		return t.listener, nil
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", bind)
+	if err != nil {
+		return nil, fmt.Errorf("transport: listen on %s: %w: stop the process that has the port, or give the node another address", bind, err)
+	}
+	return l, nil
+}
+
+func (t *Transport) serverOptions() []rpc.ServerOption {
+	security := insecure.NewCredentials()
+	if t.tls != nil {
+		security = auditor{credentials.NewTLS(t.tls.server()), func(address string, r *transport.RefusedError) {
+			t.endpoint.Refuse(address, gossip.NodeID{}, r, true)
+		}}
+	}
+	return []rpc.ServerOption{
+		rpc.Creds(security),
+		rpc.ForceServerCodecV2(codec{}),
+		rpc.MaxRecvMsgSize(t.cfg.MaxFrameBytes),
+		rpc.MaxSendMsgSize(t.cfg.MaxFrameBytes),
+		rpc.MaxConcurrentStreams(streams),
+		rpc.MaxHeaderListSize(headerBytes),
+		rpc.ConnectionTimeout(t.cfg.HandshakeTimeout),
+		rpc.ReadBufferSize(bufferBytes),
+		rpc.WriteBufferSize(bufferBytes),
+		rpc.SharedWriteBuffer(true),
+		rpc.StaticStreamWindowSize(windowBytes),
+		rpc.StaticConnWindowSize(windowBytes),
+		rpc.WaitForHandlers(true),
+		rpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveMin}),
+		rpc.KeepaliveParams(keepalive.ServerParameters{
+			MaxConnectionIdle: t.cfg.HandshakeTimeout, Time: keepaliveTime, Timeout: t.cfg.MaxSilence,
+		}),
+	}
+}
+
+// open is the handler of the stream.
+func (t *Transport) open(_ any, stream rpc.ServerStream) error {
+	c, conn := caller(stream.Context())
+	t.endpoint.Serve(serverPipe(stream, conn), c)
+	return nil
+}
+
+// Close implements [transport.Transport].
+func (t *Transport) Close() error {
+	t.endpoint.Shutdown()
+	t.mu.Lock()
+	server := t.server
+	t.mu.Unlock()
+	if server != nil {
+		server.Stop()
+	} else if t.listener != nil {
+		_ = t.listener.Close()
+	}
+	t.endpoint.Wait()
+	return nil
+}

@@ -1,0 +1,266 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package grpc
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"sync"
+
+	"google.golang.org/grpc/credentials"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/transport"
+)
+
+// TLS is where certificates come from. Both functions are called at each
+// handshake, from any goroutine, so that certificates can be replaced under a
+// running node.
+type TLS struct {
+	// Certificate returns the node's certificate, valid for client and server
+	// use, with the node's host among its names.
+	Certificate func() (*tls.Certificate, error)
+
+	// Authorities returns who may sign the certificates of peers.
+	Authorities func() (*x509.CertPool, error)
+}
+
+// server returns the configuration of the listening side.
+func (t *TLS) server() *tls.Config {
+	fresh := func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		authorities, err := t.Authorities()
+		if err != nil {
+			return nil, err
+		}
+		return &tls.Config{
+			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return t.Certificate() },
+			ClientAuth:     tls.RequireAndVerifyClientCert,
+			ClientCAs:      authorities,
+			MinVersion:     tls.VersionTLS13,
+			NextProtos:     []string{"h2"},
+		}, nil
+	}
+	return &tls.Config{
+		GetConfigForClient: fresh,
+		// Never reached; there in case a later change forgets the line above.
+		ClientAuth: tls.RequireAndVerifyClientCert,
+		MinVersion: tls.VersionTLS13,
+		NextProtos: []string{"h2"},
+	}
+}
+
+// client returns the configuration for dialling a host.
+func (t *TLS) client(host string) (*tls.Config, error) {
+	authorities, err := t.Authorities()
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Config{
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return t.Certificate() },
+		RootCAs:              authorities,
+		ServerName:           host,
+		MinVersion:           tls.VersionTLS13,
+		NextProtos:           []string{"h2"},
+	}, nil
+}
+
+// files reads certificates from files, and keeps the last good content.
+type files struct {
+	names transport.TLSFiles
+
+	mu          sync.Mutex
+	certificate *tls.Certificate
+	authorities *x509.CertPool
+}
+
+// openFiles reads the files once, so that a mistake is an error of Start.
+func openFiles(names transport.TLSFiles) (*TLS, error) {
+	f := &files{names: names}
+	if _, err := f.readCertificate(); err != nil {
+		return nil, fmt.Errorf("transport: tls.certificate %s with tls.key %s: %w", names.Certificate, names.Key, err)
+	}
+	if _, err := f.readAuthorities(); err != nil {
+		return nil, fmt.Errorf("transport: tls.authorities %s: %w", names.Authorities, err)
+	}
+	return &TLS{Certificate: f.readCertificate, Authorities: f.readAuthorities}, nil
+}
+
+func (f *files) readCertificate() (*tls.Certificate, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c, err := tls.LoadX509KeyPair(f.names.Certificate, f.names.Key)
+	if err == nil {
+		f.certificate = &c
+	}
+	if f.certificate == nil {
+		return nil, err
+	}
+	return f.certificate, nil
+}
+
+func (f *files) readAuthorities() (*x509.CertPool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	pem, err := os.ReadFile(f.names.Authorities)
+	pool := x509.NewCertPool()
+	if err == nil && !pool.AppendCertsFromPEM(pem) {
+		err = errors.New("no certificate in the file")
+	}
+	if err == nil {
+		f.authorities = pool
+	}
+	if f.authorities == nil {
+		return nil, err
+	}
+	return f.authorities, nil
+}
+
+// verifier returns how to check the host of a handshake against the
+// certificate that was shown, or nil without TLS.
+func verifier(auth credentials.AuthInfo) func(string) error {
+	info, ok := auth.(credentials.TLSInfo)
+	if !ok {
+		return nil
+	}
+	return func(host string) error {
+		if len(info.State.PeerCertificates) == 0 {
+			return errors.New("no certificate")
+		}
+		return info.State.PeerCertificates[0].VerifyHostname(host)
+	}
+}
+
+// auditor watches handshakes: what TLS refuses is told as a typed refusal.
+type auditor struct {
+	credentials.TransportCredentials
+
+	refused func(address string, r *transport.RefusedError)
+}
+
+func (a auditor) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, auth, err := a.TransportCredentials.ClientHandshake(ctx, authority, raw)
+	if err != nil {
+		a.audit(raw, err)
+		return nil, nil, err
+	}
+	// In TLS 1.3 the client is done before the server has seen its
+	// certificate: a rejection arrives with the first read.
+	return &audited{Conn: conn, audit: func(err error) { a.audit(raw, err) }}, auth, nil
+}
+
+func (a auditor) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, auth, err := a.TransportCredentials.ServerHandshake(raw)
+	if err != nil {
+		a.audit(raw, err)
+	}
+	return conn, auth, err
+}
+
+func (a auditor) Clone() credentials.TransportCredentials {
+	return auditor{a.TransportCredentials.Clone(), a.refused}
+}
+
+func (a auditor) audit(raw net.Conn, err error) {
+	if r := classify(err); r != nil {
+		a.refused(raw.RemoteAddr().String(), r)
+	}
+}
+
+// audited reports errors of reading.
+type audited struct {
+	net.Conn
+
+	audit func(error)
+}
+
+func (c *audited) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if err != nil {
+		c.audit(err)
+	}
+	return n, err
+}
+
+// classify returns the refusal that an error of TLS amounts to, or nil when the
+// connection merely broke.
+func classify(err error) *transport.RefusedError {
+	var verification *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	text := err.Error()
+	switch {
+	case errors.As(err, &record):
+		return &transport.RefusedError{
+			Reason: transport.ReasonInsecure,
+			Detail: "the other end does not speak TLS: give every node of the cluster a certificate (transport.tls), or none",
+		}
+	case errors.As(err, &verification), strings.Contains(text, "x509:"):
+		return &transport.RefusedError{
+			Reason: transport.ReasonCertificate,
+			Detail: text + ": the certificate must be signed by transport.tls.authorities, valid now, for client and server use, and name the node's host",
+		}
+	case strings.Contains(text, "didn't provide a certificate"), strings.Contains(text, "remote error: tls:"):
+		return &transport.RefusedError{
+			Reason: transport.ReasonCertificate,
+			Detail: text + ": check transport.tls.certificate of the one end and transport.tls.authorities of the other",
+		}
+	}
+	return nil
+}
+
+// sniffed is a connection without TLS that notices an alert of TLS in the
+// place of the first byte.
+type sniffed struct {
+	net.Conn
+
+	first   bool
+	refused func(*transport.RefusedError)
+}
+
+// recordAlert is the type of TLS records that carry alerts.
+const recordAlert = 0x15
+
+func (c *sniffed) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 && !c.first {
+		c.first = true
+		if b[0] == recordAlert {
+			c.refused(&transport.RefusedError{
+				Reason: transport.ReasonInsecure,
+				Detail: "the other end speaks TLS only: give this node a certificate (transport.tls)",
+			})
+		}
+	}
+	return n, err
+}
+
+// attempt collects what went wrong in one dialling.
+type attempt struct {
+	mu      sync.Mutex
+	refused *transport.RefusedError
+}
+
+func (a *attempt) refuse(to gossip.Address, r *transport.RefusedError) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.refused == nil {
+		r.Peer = gossip.NodeID{Address: to}
+		a.refused = r
+	}
+}
+
+// err returns the refusal if there was one, and err otherwise.
+func (a *attempt) err(err error) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.refused != nil {
+		return a.refused
+	}
+	return err
+}

@@ -1,0 +1,38 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"sync/atomic"
+
+	"github.com/quorate/quorate/membership/transport"
+)
+
+// counts is what [transport.Counters] shows, counted from any goroutine.
+type counts struct {
+	sent, acked, lost, received              atomic.Uint64
+	framesSent, framesResent, framesReceived atomic.Uint64
+	duplicates, bytesSent, bytesReceived     atomic.Uint64
+	full, tooLarge                           atomic.Uint64
+	unhandledHere, unhandledThere            atomic.Uint64
+	connects, accepts, breaks                atomic.Uint64
+	refusedInbound, refusedOutbound          [transport.Reasons]atomic.Uint64
+}
+
+func (c *counts) snapshot() transport.Counters {
+	s := transport.Counters{
+		Sent: c.sent.Load(), Acked: c.acked.Load(), Lost: c.lost.Load(), Received: c.received.Load(),
+		FramesSent: c.framesSent.Load(), FramesResent: c.framesResent.Load(),
+		FramesReceived: c.framesReceived.Load(), Duplicates: c.duplicates.Load(),
+		BytesSent: c.bytesSent.Load(), BytesReceived: c.bytesReceived.Load(),
+		Full: c.full.Load(), TooLarge: c.tooLarge.Load(),
+		UnhandledHere: c.unhandledHere.Load(), UnhandledThere: c.unhandledThere.Load(),
+		Connects: c.connects.Load(), Accepts: c.accepts.Load(), Breaks: c.breaks.Load(),
+	}
+	for i := range s.RefusedInbound {
+		s.RefusedInbound[i] = c.refusedInbound[i].Load()
+		s.RefusedOutbound[i] = c.refusedOutbound[i].Load()
+	}
+	return s
+}

@@ -1,0 +1,79 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/membership/transport"
+)
+
+// lane is the handle that users hold. It finds its queue at each append, and
+// remembers it unless the lane has no uid: then the queue depends on who
+// answers at the address.
+type lane struct {
+	e      *Endpoint
+	to     gossip.NodeID
+	kind   transport.LaneKind
+	cached atomic.Pointer[outbound]
+}
+
+var _ transport.Lane = (*lane)(nil)
+
+// Append implements [transport.Lane].
+func (l *lane) Append(s transport.Service, encode func([]byte) []byte) error {
+	if s == 0 {
+		return errService
+	}
+	for {
+		o, err := l.outbound()
+		if err != nil {
+			return err
+		}
+		if err = o.append(s, encode); !errors.Is(err, errOver) {
+			return err
+		}
+		l.cached.CompareAndSwap(o, nil)
+	}
+}
+
+// Room implements [transport.Lane].
+func (l *lane) Room(ctx context.Context) error {
+	o, err := l.outbound()
+	var refused *transport.RefusedError
+	if errors.As(err, &refused) {
+		return nil // Append says the same for ever: nothing to wait for.
+	}
+	if err != nil {
+		return err
+	}
+	if err := o.waitRoom(ctx); err != nil {
+		return err
+	}
+	if l.e.closing.Load() {
+		return transport.ErrClosed
+	}
+	return nil
+}
+
+func (l *lane) outbound() (*outbound, error) {
+	if l.e.closing.Load() {
+		return nil, transport.ErrClosed
+	}
+	if o := l.cached.Load(); o != nil {
+		return o, nil
+	}
+	if l.to.Address.IsZero() || l.to.UID == 0 && l.kind != machine.LaneControl {
+		return nil, transport.ErrUnnamed
+	}
+	o, err := l.e.outboundFor(l.to, l.kind)
+	if err == nil && l.to.UID != 0 {
+		l.cached.Store(o)
+	}
+	return o, err
+}

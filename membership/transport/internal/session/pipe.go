@@ -1,0 +1,67 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"errors"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/transport"
+	"github.com/quorate/quorate/membership/transport/internal/wire"
+)
+
+// ErrOversize is wrapped by what [Pipe.Recv] returns for a message above the
+// limit.
+var ErrOversize = errors.New("message above the limit")
+
+// Pipe carries messages both ways between two nodes, in order. One goroutine
+// sends and one receives at a time; Close may be called from any.
+type Pipe interface {
+	// Send sends one message, and blocks while the other end does not keep up.
+	// It takes over one reference of b, also when it fails. When it fails, so
+	// does a coming Recv.
+	Send(b *wire.Buffer) error
+
+	// Recv waits for one message. The bytes are valid until in is freed.
+	Recv(in *Incoming) error
+
+	// Close ends the pipe, both ways, and unblocks Send and Recv soon. What
+	// was sent before may still arrive.
+	Close()
+}
+
+// Incoming is a received message and who owns its bytes.
+type Incoming struct {
+	Bytes []byte
+	Owner interface{ Free() }
+}
+
+// Free gives the bytes back.
+func (in *Incoming) Free() {
+	if in.Owner != nil {
+		in.Owner.Free()
+	}
+	*in = Incoming{}
+}
+
+// Dialer opens pipes.
+type Dialer interface {
+	// Dial opens a pipe to an address. The context bounds the dialling only.
+	// An error may be a [*transport.RefusedError].
+	Dial(ctx context.Context, to gossip.Address, k transport.LaneKind) (Pipe, error)
+}
+
+// Caller is what is known of the other end of an accepted pipe.
+type Caller struct {
+	// Address is the remote socket address.
+	Address string
+
+	// Verify reports why the certificate of the other end is not one of host.
+	// Nil: there are no certificates.
+	Verify func(host string) error
+
+	// Admitted is called once when the handshake has completed. It may be nil.
+	Admitted func()
+}

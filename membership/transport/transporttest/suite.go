@@ -1,0 +1,359 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package transporttest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/membership/transport"
+)
+
+// Runner runs one test of the suite: [Plain], or in a bubble.
+type Runner func(t *testing.T, f func(t *testing.T))
+
+// Plain runs a test in real time.
+func Plain(t *testing.T, f func(t *testing.T)) { f(t) }
+
+// Test runs the suite. Each test is in a world of its own.
+func Test(t *testing.T, run Runner, world func(testing.TB) World) {
+	tests := []struct {
+		name string
+		f    func(*testing.T, World)
+	}{
+		{"EveryLaneKeepsItsOrder", testOrder},
+		{"ASessionHandlesEachMessageOnceOverBrokenConnections", testBroken},
+		{"AFullLaneRefusesAndHoldsUpNoOther", testFull},
+		{"AnUnknownServiceIsAnsweredAndNotFatal", testUnhandled},
+		{"AnotherIncarnationIsRefusedAndLossesAreTold", testIncarnation},
+		{"ABlockedPeerIsShutOut", testBlock},
+		{"ClosingIsIdempotentAndFinal", testClose},
+		{"AnAddressReachesWhoeverLivesThere", testAddress},
+		{"AnAddressFollowsARestart", testRestart},
+		{"AProbeSaysWhoAnswers", testProbe},
+		{"HandshakesThatDoNotFitAreRefusedOnBothEnds", testRefusals},
+		{"MessagesHaveALargestSize", testSizes},
+		{"APeerThatStaysAwayIsGivenUp", testAway},
+		{"IdleLanesCloseAndOpenAgain", testIdle},
+		{"LanesWithoutAUIDAreForControl", testUnnamed},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			run(t, func(t *testing.T) { test.f(t, world(t)) })
+		})
+	}
+}
+
+func testOrder(t *testing.T, w World) {
+	const count = 2000
+	a := Start(t, w, Spec{}, nil)
+	for _, kind := range kinds() {
+		b := Start(t, w, Spec{UID: 2}, nil)
+		lane := a.Lane(b.Self(), kind)
+		for i := range count {
+			Send(t, lane, i)
+		}
+		b.UntilReceived(t, count)
+		b.RequireSequence(t, a.Self(), count)
+		up := UntilNotice(t, a, func(n transport.PeerUp) bool { return n.Peer == b.Self() })
+		require.Equal(t, kind, up.Lane)
+		require.Equal(t, uint16(3), up.Protocol)
+	}
+}
+
+func testBroken(t *testing.T, w World) {
+	const count, every = 6000, 500
+	a := Start(t, w, Spec{}, nil)
+	b := Start(t, w, Spec{UID: 2}, nil)
+	lane := a.Lane(b.Self(), machine.LaneMessage)
+	for i := range count {
+		Send(t, lane, i)
+		if i%every == every/2 {
+			b.UntilReceived(t, i-every/4)
+			w.Break(a.Self().Address, b.Self().Address)
+		}
+	}
+	b.UntilReceived(t, count)
+	b.RequireSequence(t, a.Self(), count)
+	require.Zero(t, a.Counters().Lost)
+	require.NotZero(t, a.Counters().Breaks)
+}
+
+func testFull(t *testing.T, w World) {
+	hold := make(chan struct{})
+	cfg := Config()
+	cfg.WindowBytes = 64 << 10
+	a := Start(t, w, Spec{Config: cfg}, nil)
+	b := Start(t, w, Spec{UID: 2}, hold)
+	c := Start(t, w, Spec{UID: 3}, nil)
+	lane := a.Lane(b.Self(), machine.LaneMessage)
+	count := 0
+	for ; ; count++ {
+		if err := lane.Append(Service, Number(count)); err != nil {
+			require.ErrorIs(t, err, transport.ErrFull)
+			break
+		}
+		require.Less(t, count, cfg.WindowBytes, "the window is not bounded")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, lane.Room(ctx), context.DeadlineExceeded)
+	require.NotZero(t, a.Counters().Full)
+
+	Send(t, a.Lane(c.Self(), machine.LaneMessage), 0)
+	c.UntilReceived(t, 1)
+
+	close(hold)
+	Send(t, lane, count)
+	b.UntilReceived(t, count+1)
+	b.RequireSequence(t, a.Self(), count+1)
+}
+
+func testUnhandled(t *testing.T, w World) {
+	a := Start(t, w, Spec{}, nil)
+	b := Start(t, w, Spec{UID: 2}, nil)
+	lane := a.Lane(b.Self(), machine.LaneControl)
+	for range 3 {
+		require.NoError(t, lane.Append(4711, Number(0)))
+	}
+	Send(t, lane, 0)
+	b.UntilReceived(t, 1)
+	here := UntilNotice(t, b, func(n transport.Unhandled) bool { return n.Service == 4711 })
+	require.Equal(t, transport.Unhandled{Peer: a.Self(), Lane: machine.LaneControl, Service: 4711, Inbound: true}, here)
+	there := UntilNotice(t, a, func(n transport.Unhandled) bool { return n.Service == 4711 })
+	require.Equal(t, transport.Unhandled{Peer: b.Self(), Lane: machine.LaneControl, Service: 4711}, there)
+	require.Equal(t, uint64(3), b.Counters().UnhandledHere)
+	Send(t, lane, 1)
+	b.UntilReceived(t, 2)
+	require.Zero(t, a.Counters().Breaks)
+}
+
+// covers B23.
+func testIncarnation(t *testing.T, w World) {
+	hold := make(chan struct{})
+	a := Start(t, w, Spec{}, nil)
+	b := Start(t, w, Spec{UID: 2}, hold)
+	old := b.Self()
+	lane := a.Lane(old, machine.LaneMessage)
+	for i := range 5 {
+		Send(t, lane, i)
+	}
+	UntilNotice(t, a, func(n transport.PeerUp) bool { return n.Peer == old })
+	w.Break(a.Self().Address, old.Address)
+	closed := make(chan error)
+	go func() { closed <- b.Close() }() // Owner: this test, which waits below.
+	close(hold)
+	require.NoError(t, <-closed)
+
+	again := Start(t, w, Spec{UID: 22, Address: old.Address}, nil)
+	Send(t, lane, 5)
+	down := UntilNotice(t, a, func(n transport.PeerDown) bool { return n.Peer == old })
+	require.Equal(t, transport.ReasonIncarnation, Refusal(t, down.Err).Reason)
+	require.Positive(t, down.Lost)
+	require.Equal(t, uint64(down.Lost), a.Counters().Lost)
+	inbound := UntilNotice(t, again, func(n transport.Refused) bool { return n.Inbound })
+	require.Equal(t, a.Self(), inbound.Node)
+
+	fresh := a.Lane(again.Self(), machine.LaneMessage)
+	Send(t, fresh, 0)
+	again.UntilReceived(t, 1)
+	again.RequireSequence(t, a.Self(), 1)
+}
+
+// covers B25.
+func testBlock(t *testing.T, w World) {
+	a := Start(t, w, Spec{}, nil)
+	b := Start(t, w, Spec{UID: 2}, nil)
+	lane := a.Lane(b.Self(), machine.LaneControl)
+	Send(t, lane, 0)
+	b.UntilReceived(t, 1)
+	b.Block(a.Self(), "downed by the leader")
+
+	down := UntilNotice(t, a, func(n transport.PeerDown) bool { return n.Peer == b.Self() })
+	refused := Refusal(t, down.Err)
+	require.Equal(t, transport.ReasonBlocked, refused.Reason)
+	require.Contains(t, refused.Error(), "downed by the leader")
+	UntilNotice(t, b, func(n transport.Refused) bool { return n.Inbound && n.Node == a.Self() })
+	require.NotZero(t, b.Counters().RefusedInbound[transport.ReasonBlocked])
+
+	err := b.Lane(a.Self(), machine.LaneControl).Append(Service, Number(0))
+	require.Equal(t, transport.ReasonBlocked, Refusal(t, err).Reason)
+	_, err = a.Probe(context.Background(), b.Self().Address)
+	require.Equal(t, transport.ReasonBlocked, Refusal(t, err).Reason)
+}
+
+func testClose(t *testing.T, w World) {
+	a := Start(t, w, Spec{}, nil)
+	b := Start(t, w, Spec{UID: 2}, nil)
+	lane := a.Lane(b.Self(), machine.LaneControl)
+	Send(t, lane, 0)
+	b.UntilReceived(t, 1)
+	require.NoError(t, a.Close())
+	require.NoError(t, a.Close())
+	require.ErrorIs(t, lane.Append(Service, Number(1)), transport.ErrClosed)
+	require.ErrorIs(t, lane.Room(context.Background()), transport.ErrClosed)
+	_, err := a.Probe(context.Background(), b.Self().Address)
+	require.ErrorIs(t, err, transport.ErrClosed)
+	down := UntilNotice(t, a, func(transport.PeerDown) bool { return true })
+	require.ErrorIs(t, down.Err, transport.ErrClosed)
+
+	never := w.New(t, Spec{UID: 9}.withDefaults())
+	require.NoError(t, never.Close())
+	require.Error(t, never.Start(context.Background()))
+}
+
+func testAddress(t *testing.T, w World) {
+	a := Start(t, w, Spec{}, nil)
+	b := Start(t, w, Spec{UID: 2}, nil)
+	anyone := a.Lane(gossip.NodeID{Address: b.Self().Address}, machine.LaneControl)
+	named := a.Lane(b.Self(), machine.LaneControl)
+	for i := range 100 {
+		Send(t, anyone, i)
+	}
+	b.UntilReceived(t, 100)
+	for i := 100; i < 200; i += 2 {
+		Send(t, named, i)
+		Send(t, anyone, i+1)
+	}
+	b.UntilReceived(t, 200)
+	b.RequireSequence(t, a.Self(), 200)
+	require.Equal(t, uint64(1), b.Counters().Accepts, "one connection for both")
+}
+
+func testRestart(t *testing.T, w World) {
+	a := Start(t, w, Spec{}, nil)
+	b := Start(t, w, Spec{UID: 2}, nil)
+	anyone := a.Lane(gossip.NodeID{Address: b.Self().Address}, machine.LaneControl)
+	Send(t, anyone, 0)
+	b.UntilReceived(t, 1)
+	require.NoError(t, b.Close())
+	again := Start(t, w, Spec{UID: 22, Address: b.Self().Address}, nil)
+	// What was appended before the break was noticed is lost with the old
+	// incarnation, and told. What comes after reaches the new one.
+	UntilNotice(t, a, func(n transport.PeerDown) bool {
+		return n.Peer == b.Self()
+	})
+	Send(t, anyone, 0)
+	again.UntilReceived(t, 1)
+}
+
+func testProbe(t *testing.T, w World) {
+	a := Start(t, w, Spec{}, nil)
+	b := Start(t, w, Spec{UID: 2}, nil)
+	node, err := a.Probe(context.Background(), b.Self().Address)
+	require.NoError(t, err)
+	require.Equal(t, b.Self(), node)
+	require.Zero(t, b.Counters().Accepts, "a probe opens no session")
+
+	require.NoError(t, b.Close())
+	_, err = a.Probe(context.Background(), b.Self().Address)
+	require.Error(t, err)
+}
+
+// covers B26, B28, I32.
+func testRefusals(t *testing.T, w World) {
+	big := Config()
+	big.MaxFrameBytes *= 2
+	tests := []struct {
+		name   string
+		other  Spec
+		reason transport.Reason
+		says   []string
+	}{
+		{"name", Spec{Cluster: "shop"}, transport.ReasonClusterName, []string{`"shop"`, `"bank"`}},
+		{"id", Spec{ID: gossip.ClusterID{Born: 2, Nonce: 2}}, transport.ReasonClusterID, []string{"another cluster"}},
+		{"protocol", Spec{Protocol: gossip.ProtocolRange{Min: 999, Max: 1001}}, transport.ReasonProtocol, []string{"999 to 1001", "1 to 3"}},
+		{"limits", Spec{Config: big}, transport.ReasonLimits, []string{"max-frame-bytes"}},
+	}
+	b := Start(t, w, Spec{UID: 2, ID: gossip.ClusterID{Born: 1, Nonce: 1}}, nil)
+	for i, test := range tests {
+		test.other.UID = gossip.UID(100 + i)
+		a := Start(t, w, test.other, nil)
+		require.NoError(t, a.Lane(b.Self(), machine.LaneControl).Append(Service, Number(0)), test.name)
+		down := UntilNotice(t, a, func(transport.PeerDown) bool { return true })
+		refused := Refusal(t, down.Err)
+		require.Equal(t, test.reason, refused.Reason, test.name)
+		require.Equal(t, b.Self(), refused.Peer, test.name)
+		for _, s := range test.says {
+			require.Contains(t, refused.Error(), s, test.name)
+		}
+		UntilNotice(t, a, func(n transport.Refused) bool { return !n.Inbound && n.Err.Reason == test.reason })
+		UntilNotice(t, b, func(n transport.Refused) bool { return n.Inbound && n.Node == a.Self() })
+		require.NotZero(t, a.Counters().RefusedOutbound[test.reason], test.name)
+		require.NotZero(t, b.Counters().RefusedInbound[test.reason], test.name)
+	}
+	require.Zero(t, b.Counters().Received)
+}
+
+func testSizes(t *testing.T, w World) {
+	a := Start(t, w, Spec{}, nil)
+	b := w.New(t, Spec{UID: 2}.withDefaults())
+	got := make(chan int, 1)
+	b.Handle(Service, func(_ gossip.NodeID, frame []byte) { got <- len(frame) })
+	require.NoError(t, b.Start(context.Background()))
+	defer func() { require.NoError(t, b.Close()) }()
+	lane := a.Lane(b.Self(), machine.LaneBulk)
+	largest := Config().MaxMessageBytes()
+	zeros := func(n int) func([]byte) []byte {
+		return func(b []byte) []byte { return append(b, make([]byte, n)...) }
+	}
+	require.ErrorIs(t, lane.Append(Service, zeros(largest+1)), transport.ErrTooLarge)
+	require.Equal(t, uint64(1), a.Counters().TooLarge)
+	require.NoError(t, lane.Append(Service, zeros(largest)))
+	require.Equal(t, largest, <-got)
+	require.NoError(t, lane.Room(context.Background()))
+	require.NoError(t, lane.Append(Service, zeros(0)))
+	require.Zero(t, <-got)
+	require.Error(t, lane.Append(0, zeros(1)))
+	require.Error(t, lane.Append(Service, func([]byte) []byte { return nil }))
+}
+
+func testAway(t *testing.T, w World) {
+	cfg := Config()
+	cfg.MaxSilence, cfg.GiveUpAfter = 200*time.Millisecond, 400*time.Millisecond
+	a := Start(t, w, Spec{Config: cfg}, nil)
+	gone := Start(t, w, Spec{UID: 2}, nil)
+	require.NoError(t, gone.Close())
+	lane := a.Lane(gone.Self(), machine.LaneControl)
+	for i := range 3 {
+		Send(t, lane, i)
+	}
+	down := UntilNotice(t, a, func(transport.PeerDown) bool { return true })
+	require.ErrorIs(t, down.Err, transport.ErrUnreachable)
+	require.Equal(t, 3, down.Lost)
+	require.Equal(t, gone.Self(), down.Peer)
+
+	back := Start(t, w, Spec{UID: 2, Address: gone.Self().Address}, nil)
+	Send(t, lane, 0)
+	back.UntilReceived(t, 1)
+}
+
+func testIdle(t *testing.T, w World) {
+	cfg := Config()
+	cfg.IdleAfter = 100 * time.Millisecond
+	a := Start(t, w, Spec{Config: cfg}, nil)
+	b := Start(t, w, Spec{UID: 2}, nil)
+	control, message := a.Lane(b.Self(), machine.LaneControl), a.Lane(b.Self(), machine.LaneMessage)
+	Send(t, control, 0)
+	b.UntilReceived(t, 1)
+	Send(t, message, 1)
+	down := UntilNotice(t, a, func(transport.PeerDown) bool { return true })
+	require.Equal(t, transport.PeerDown{Peer: b.Self(), Lane: machine.LaneMessage, Err: transport.ErrIdle}, down)
+	Send(t, message, 2)
+	Send(t, control, 3)
+	b.UntilReceived(t, 4)
+	require.Equal(t, uint64(3), b.Counters().Accepts, "control stayed, message came twice")
+}
+
+func testUnnamed(t *testing.T, w World) {
+	a := Start(t, w, Spec{}, nil)
+	nobody := gossip.NodeID{Address: a.Self().Address}
+	require.ErrorIs(t, a.Lane(nobody, machine.LaneMessage).Append(Service, Number(0)), transport.ErrUnnamed)
+	require.ErrorIs(t, a.Lane(gossip.NodeID{}, machine.LaneControl).Append(Service, Number(0)), transport.ErrUnnamed)
+}
