@@ -32,7 +32,7 @@ PLATFORMS := darwin/arm64 linux/arm64 windows/amd64
 
 # Tests that start operating-system processes carry the build tag `process`.
 # They run alone, without the race detector: their timings are real.
-PROCESS_PACKAGES = $(shell grep -rlE --include='*_test.go' '^//go:build (.*[ (])?process' $(MODULES) 2>/dev/null | xargs -r -n1 dirname | sort -u)
+PROCESS_PACKAGES = $(shell grep -rlE --include='*_test.go' '^//go:build .*\bprocess\b' $(MODULES) 2>/dev/null | xargs -r -n1 dirname | sort -u)
 
 step = @printf '== %s\n' '$(1)'
 
@@ -157,7 +157,7 @@ tidy: needs ## go mod tidy in every module, and go.work.sum
 
 # A directory with protobuf sources has a buf.gen.yaml that names its plugins.
 BUF_DIRS = $(shell git ls-files --cached --others --exclude-standard -- '*buf.gen.yaml' | xargs -r -n1 dirname)
-GENERATED = git ls-files -z --cached --others --exclude-standard -- '*.pb.go' | xargs -0 -r sha256sum
+GENERATED = git ls-files -z --cached --others --exclude-standard -- '*.pb.go' | xargs -0 -r cksum
 
 .PHONY: generate
 generate: $(BIN)/buf $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc ## regenerate the code from the .proto files
