@@ -70,8 +70,11 @@ func (a Address) Validate() error {
 	case a.Port == 0:
 		return invalid(FaultAddress, NodeID{Address: a}, "port 0")
 	}
-	if ip, err := netip.ParseAddr(a.Host); err == nil && ip.IsUnspecified() {
-		return invalid(FaultAddress, NodeID{Address: a}, "unspecified host %s cannot be dialled", a.Host)
+	if strings.Trim(a.Host, "0.:") != "" {
+		return nil // Parsing is for the few that look unspecified.
+	}
+	if ip, err := netip.ParseAddr(a.Host); err != nil || ip.IsUnspecified() {
+		return invalid(FaultAddress, NodeID{Address: a}, "host %s cannot be dialled", a.Host)
 	}
 	return nil
 }

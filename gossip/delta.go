@@ -22,7 +22,7 @@ type Delta struct {
 	Cluster ClusterID
 	Full    bool     // The whole state: every receiver covers it. From is empty.
 	From    ClockRef // What the receiver must have.
-	Clock   ClockRef // The sender's clock. Base is the hash of the clock From, or 0.
+	Clock   ClockRef // The sender's clock. Base is the hash of the clock From.
 	Version Hash     // Of the sender's state, as in [Digest].
 	Seen    []NodeID // Who has seen the sender's state, sorted.
 
@@ -37,27 +37,28 @@ type Delta struct {
 // Delta returns what a node with the given clock lacks of s. If s does not
 // remember every edit in between, that is the whole state.
 func (s *State) Delta(theirs VectorClock) Delta {
-	return s.delta(theirs, ClockRef{Entries: theirs.diff(VectorClock{})})
+	return s.delta(theirs, ClockRef{Entries: theirs.Entries()}, s.versionHash())
 }
 
 // DeltaTo returns what the node that sent d lacks of s. If s cannot tell,
 // that is the whole state.
 func (s *State) DeltaTo(d Digest) Delta {
 	theirs, ok := s.resolve(d.Clock)
-	if !ok || (d.Version != s.versionHash() && s.compareLive(theirs, d.Clock.Entries) == Same) {
+	version := s.versionHash()
+	if !ok || (d.Version != version && s.compareLive(theirs, d.Clock.Entries) == Same) {
 		return s.full()
 	}
-	return s.delta(theirs, d.Clock)
+	return s.delta(theirs, d.Clock, version)
 }
 
-func (s *State) delta(theirs VectorClock, from ClockRef) Delta {
+func (s *State) delta(theirs VectorClock, from ClockRef, version Hash) Delta {
 	edits, ok := s.history.keys(s.missingFrom(theirs))
 	if !ok || !s.orphans.isZero() {
 		return s.full()
 	}
 	d := Delta{
-		Cluster: s.cluster, From: from, Version: s.versionHash(), Seen: s.SeenBy(), Edits: edits,
-		Clock: ClockRef{Base: theirs.Hash(), Entries: s.clock.diff(theirs)},
+		Cluster: s.cluster, From: from, Version: version, Seen: s.SeenBy(), Edits: edits,
+		Clock: ClockRef{Base: from.hashOf(theirs), Entries: s.clock.diff(theirs)},
 	}
 	var keys []Key
 	for _, e := range edits {
@@ -250,14 +251,11 @@ func (s *State) Apply(d Delta) (*State, error) {
 // clockOf returns the sender's clock if s covers what d builds upon.
 func (s *State) clockOf(d Delta) (VectorClock, bool) {
 	from, ok := s.resolve(d.From)
-	if !ok || (d.Clock.Base != from.Hash() && d.Clock.Base != 0) {
+	if !ok || d.Clock.Base != d.From.hashOf(from) {
 		return VectorClock{}, false
 	}
 	if order := s.compareLive(from, d.From.Entries); order == Before || order == Concurrent {
 		return VectorClock{}, false
-	}
-	if d.Clock.Base == 0 {
-		from = VectorClock{}
 	}
 	return from.overlay(d.Clock.Entries), true
 }

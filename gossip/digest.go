@@ -158,6 +158,14 @@ func (s *State) baseOf(h Hash) (VectorClock, bool) {
 	return VectorClock{}, false
 }
 
+// hashOf returns the hash of the clock that r stands for.
+func (r ClockRef) hashOf(clock VectorClock) Hash {
+	if len(r.Entries) == 0 {
+		return r.Base
+	}
+	return clock.Hash()
+}
+
 // refTo returns c relative to the base with the given hash if s remembers it,
 // else in full.
 func (s *State) refTo(c VectorClock, h Hash) ClockRef {
