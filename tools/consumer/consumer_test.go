@@ -40,7 +40,7 @@ func newConsumer(t *testing.T) *consumer {
 	// for nothing: ours are not in it, theirs were checked on the way in.
 	cached := filepath.Join(goEnv(t, "GOMODCACHE"), "cache", "download")
 	c.env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-modcacherw", "GOSUMDB=off", "GOPRIVATE=", "GONOPROXY=none",
-		"GOMODCACHE="+filepath.Join(c.dir, "modcache"),
+		"GOMODCACHE="+filepath.Join(c.dir, "modcache"), "GOBIN="+filepath.Join(c.dir, "bin"),
 		"GOPROXY=file://"+filepath.ToSlash(proxy)+",file://"+filepath.ToSlash(cached)+","+goEnv(t, "GOPROXY"))
 	require.NoError(t, os.WriteFile(filepath.Join(c.dir, "go.mod"), []byte("module example.test/consumer\n\ngo 1.26.0\n"), 0o600))
 	return c
