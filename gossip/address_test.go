@@ -1,0 +1,89 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gossip_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/gossip"
+)
+
+func TestParseAddress(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]gossip.Address{
+		"10.0.0.1:7946": {Host: "10.0.0.1", Port: 7946},
+		"node-1:1":      {Host: "node-1", Port: 1},
+		"[::1]:65535":   {Host: "::1", Port: 65535},
+	} {
+		a, err := gossip.ParseAddress(text)
+		require.NoError(t, err)
+		require.Equal(t, want, a)
+		require.Equal(t, text, a.String())
+	}
+	for _, text := range []string{
+		"", ":", ":1", "a", "a:", "a:0", "a:65536", "a:-1", "::1:80", "[::]:80", "0.0.0.0:1", "a b:1", "a/b:1", "a\x00b:1",
+		"\xff:1", strings.Repeat("a", 256) + ":1", "[a:1", "a]:1", "0.0:1",
+	} {
+		_, err := gossip.ParseAddress(text)
+		require.Error(t, err, text)
+	}
+}
+
+func TestParseNodeID(t *testing.T) {
+	t.Parallel()
+	n, err := gossip.ParseNodeID("[::1]:80#ff")
+	require.NoError(t, err)
+	require.Equal(t, gossip.NodeID{Address: gossip.Address{Host: "::1", Port: 80}, UID: 255}, n)
+	require.Equal(t, "[::1]:80#ff", n.String())
+	for _, text := range []string{"", "a:1", "a:1#", "a:1#0", "a:1#x", "a:1#11112222333344445", "a#1"} {
+		_, err := gossip.ParseNodeID(text)
+		require.Error(t, err, text)
+	}
+	require.Empty(t, gossip.NodeID{}.String())
+	require.Equal(t, uint32(0x30), gossip.NodeID{UID: 0x1000000020}.Hash())
+}
+
+func TestAddressesAreOrderedAsText(t *testing.T) {
+	t.Parallel()
+	a := gossip.Address{Host: "10.0.0.10", Port: 9}
+	require.Negative(t, a.Compare(gossip.Address{Host: "10.0.0.2", Port: 1}), "hosts are plain strings")
+	require.Negative(t, a.Compare(gossip.Address{Host: "10.0.0.10", Port: 10}), "ports are numbers")
+	require.Negative(t, gossip.NodeID{Address: a, UID: 9}.Compare(gossip.NodeID{Address: a, UID: 10}))
+}
+
+func TestCompareVersions(t *testing.T) {
+	t.Parallel()
+	ascending := []string{
+		"alpha", "beta", "0.1", "1.0.0-M1", "1.0.0-RC1", "1.0.0-SNAPSHOT", "1.0.0", "1.0.0+3-abc", "1.0.0+10-def", "1.0.2", "1.1",
+		"1.2.3.4", "2", "10.0.0",
+	}
+	for i, a := range ascending {
+		if a == "1.2.3.4" {
+			continue // More than three numbers is text; see below.
+		}
+		require.Zero(t, gossip.CompareVersions(a, a))
+		for _, b := range ascending[i+1:] {
+			if b != "1.2.3.4" {
+				require.Negative(t, gossip.CompareVersions(a, b), "%q < %q", a, b)
+				require.Positive(t, gossip.Version(b).Compare(gossip.Version(a)), "%q > %q", b, a)
+			}
+		}
+	}
+	require.Negative(t, gossip.CompareVersions("1.2.3.4", "0.1"), "text comes before numbers")
+	require.Zero(t, gossip.CompareVersions("1.2", "1.2.0"))
+}
+
+func TestNames(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "weakly-up", gossip.WeaklyUp.String())
+	require.Equal(t, "status-99", gossip.Status(99).String())
+	require.Equal(t, "terminated", gossip.Terminated.String())
+	require.Equal(t, "reach-status-0", gossip.ReachStatus(0).String())
+	require.Equal(t, "undecided", gossip.Undecided.String())
+	require.Equal(t, "ordering-77", gossip.Ordering(77).String())
+	require.Equal(t, "fault-0", gossip.Fault(0).String())
+}
