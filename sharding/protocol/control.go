@@ -117,6 +117,9 @@ func (c *Control) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 		return
 	}
 	c.now, c.out = now, out
+	if !c.suspended && now.Mono > c.until {
+		c.standing(c.until) // A node that was frozen may see other inputs before its timer.
+	}
 	c.dispatch(in)
 	for {
 		for len(c.local) > 0 && !c.ended {
@@ -371,6 +374,59 @@ func (c *Control) end() {
 	c.out.Add(ToShards{Input: Abandon{}})
 	c.out.Disarm(tickTimer{})
 	c.out.Disarm(standingTimer{})
+}
+
+// Inspection is what a node knows of a kind, for explanations and tests.
+type Inspection struct {
+	// Promise is the highest term that was obeyed.
+	Promise Term
+	// Coordinating says that the coordinator runs here; Term is its term, Version
+	// that of its map, and Opened says that it allocates.
+	Coordinating bool
+	Term         Term
+	Version      uint64
+	Opened       bool
+	// Open, Serving and Moving count the shards in the coordinator's map: without
+	// a home, at rest, and all others.
+	Open, Serving, Moving int
+	// MapTerm and MapVersion are those of the region's copy, Homes its entries
+	// with a home, sorted by shard; Hosting is how many shards it hosts.
+	MapTerm    Term
+	MapVersion uint64
+	Homes      []Home
+	Hosting    int
+}
+
+// Inspect returns what this node knows of a kind; the zero value if nothing.
+func (c *Control) Inspect(name string) Inspection {
+	var i Inspection
+	k := c.kind(name)
+	if k == nil {
+		return i
+	}
+	i.Promise = k.promise
+	if k.coord != nil {
+		i.Coordinating, i.Term, i.Version, i.Opened = true, k.coord.term, k.coord.n, k.coord.opened
+		for s := range k.coord.shards {
+			switch k.coord.shards[s].phase {
+			case phaseOpen:
+				i.Open++
+			case phaseServing:
+				i.Serving++
+			default:
+				i.Moving++
+			}
+		}
+	}
+	if r := k.region; r != nil {
+		i.MapTerm, i.MapVersion, i.Hosting = r.term, r.version, r.hosting()
+		for _, h := range r.homes {
+			if !h.Node.IsZero() {
+				i.Homes = append(i.Homes, h)
+			}
+		}
+	}
+	return i
 }
 
 // String describes the node's part of sharding, always in the same order.

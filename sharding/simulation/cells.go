@@ -1,0 +1,404 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/machine"
+	membership "github.com/quorate/quorate/membership/protocol"
+	world "github.com/quorate/quorate/membership/simulation"
+	"github.com/quorate/quorate/sharding/internal/wire"
+	"github.com/quorate/quorate/sharding/protocol"
+)
+
+// Behaviour says what the stub entities do. The zero value is quick entities that
+// never fail.
+type Behaviour struct {
+	// Start, Run and Stop bound how long an instance takes to start, to process
+	// a message and to stop; drawn evenly from a tenth of it up to it. Zero: 20 ms,
+	// 5 ms and 20 ms.
+	Start, Run, Stop time.Duration
+	// FailStart and FailRun are the chances that a start fails, and that an
+	// instance is unusable after a message.
+	FailStart, FailRun float64
+	// SlowStop is the chance that a stop takes SlowStopFor.
+	SlowStop    float64
+	SlowStopFor time.Duration
+	// LaneFull is the chance that a lane takes no more of an outbox.
+	LaneFull float64
+	// Passivate is the chance that an entity asks to be stopped after a message.
+	Passivate float64
+}
+
+// Send is the input by which a client has a node accept a message.
+type Send struct {
+	ID     uint64
+	Entity string
+	Ask    bool
+	// Patience is how long an asker waits; zero: for ever.
+	Patience time.Duration
+}
+
+// The timers of Cells.
+type (
+	workTimer struct {
+		shard  protocol.ShardID
+		entity string
+		op     protocol.Op
+	}
+	wakeTimer  struct{ shard protocol.ShardID }
+	flushTimer struct{ node gossip.NodeID }
+	ackTimer   struct{}
+	askTimer   struct{ id uint64 }
+)
+
+// Cells are the cells of one kind on one node, with stub entities.
+type Cells struct {
+	kind      string
+	self      gossip.NodeID
+	behaviour Behaviour
+	rand      *rand.Rand
+	ledger    *Ledger
+
+	cells   []*protocol.Shard
+	acts    protocol.Actions
+	out     *machine.Outbox
+	now     machine.Instant
+	until   machine.Instant
+	ended   bool
+	working map[workTimer]*protocol.Entity
+	asks    map[uint64]*ask
+	touched map[protocol.ShardID]bool
+	refused map[gossip.NodeID]bool // Lanes that take no more of the present outbox.
+}
+
+// ask is a message that waits for its reply.
+type ask struct {
+	shard     protocol.ShardID
+	delivered bool
+}
+
+func newCells(env world.Env, kind protocol.KindConfig, b Behaviour, ledger *Ledger, cell protocol.ShardConfig) *Cells {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	def(&b.Start, 20*time.Millisecond)
+	def(&b.Run, 5*time.Millisecond)
+	def(&b.Stop, 20*time.Millisecond)
+	c := &Cells{
+		kind: kind.Name, self: env.Self, behaviour: b, rand: env.Rand, ledger: ledger,
+		working: make(map[workTimer]*protocol.Entity),
+		asks:    make(map[uint64]*ask),
+		touched: make(map[protocol.ShardID]bool),
+		refused: make(map[gossip.NodeID]bool),
+	}
+	for i := range kind.Settings.Shards {
+		cell.Kind, cell.Shard, cell.Self = kind.Name, protocol.ShardID(i), env.Self
+		c.cells = append(c.cells, protocol.NewShard(cell))
+	}
+	return c
+}
+
+// Step feeds one input.
+func (c *Cells) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
+	c.now, c.out = now.Mono, out
+	switch in := in.(type) {
+	case protocol.ToShard:
+		if h, ok := in.Input.(protocol.StartHosting); ok {
+			c.ledger.hosting(c.self, in.Shard, h.Epoch)
+		}
+		c.cells[in.Shard].Apply(c.now, in.Input, &c.acts)
+		c.carry(in.Shard)
+	case protocol.ToShards:
+		for i := range c.cells {
+			c.cells[i].Apply(c.now, in.Input, &c.acts)
+			c.carry(protocol.ShardID(i))
+		}
+		_, abandon := in.Input.(protocol.Abandon)
+		c.ended = c.ended || abandon
+	case membership.Standing:
+		c.until = in.Until
+	case machine.Received:
+		c.received(in)
+	case machine.Fired:
+		c.fired(in.Timer)
+	case Send:
+		c.send(in)
+	}
+	clear(c.refused)
+	c.out = nil
+}
+
+// standing reports whether the node may host, by its own clock.
+func (c *Cells) standing(now machine.Instant) bool { return now <= c.until && !c.ended }
+
+// send has a message accepted, or drops it: the client was told so.
+func (c *Cells) send(in Send) {
+	shard := protocol.ShardOf(in.Entity, uint32(len(c.cells)))
+	m := &protocol.Message{Kind: c.kind, Shard: shard, Entity: in.Entity, Payload: binary.BigEndian.AppendUint64(nil, in.ID)}
+	if in.Ask {
+		m.Correlation = in.ID
+		c.asks[in.ID] = &ask{shard: shard}
+		if in.Patience > 0 {
+			m.Deadline = c.now.Add(in.Patience)
+			c.out.Arm(askTimer{in.ID}, m.Deadline.Add(time.Second))
+		}
+	}
+	c.ledger.accept(in.ID, c.self, in.Entity, in.Ask)
+	admission := c.cells[shard].Accept(c.now, m, &c.acts)
+	if admission != protocol.Accepted {
+		delete(c.asks, in.ID)
+		c.ledger.refuse(in.ID)
+	}
+	c.carry(shard)
+}
+
+func (c *Cells) received(in machine.Received) {
+	item, err := wire.DecodeItem(in.Message.([]byte), c.now)
+	if err != nil {
+		c.ledger.violate("a frame that cannot be decoded: %v", err)
+		return
+	}
+	switch m := item.(type) {
+	case *protocol.Message:
+		c.cells[m.Shard].Deliver(c.now, m, &c.acts)
+		if len(c.touched) == 0 {
+			c.out.Arm(ackTimer{}, c.now.Add(time.Millisecond))
+		}
+		c.touched[m.Shard] = true
+		c.carry(m.Shard)
+	case *protocol.Reply:
+		c.replied(m)
+	case protocol.Ack:
+		c.cells[m.Shard].Acked(c.now, m, &c.acts)
+		c.carry(m.Shard)
+	case protocol.Need:
+		c.cells[m.Shard].Needed(c.now, m, &c.acts)
+		c.carry(m.Shard)
+	}
+}
+
+func (c *Cells) replied(r *protocol.Reply) {
+	if a := c.asks[r.Correlation]; a != nil {
+		delete(c.asks, r.Correlation)
+		c.ledger.outcome(r.Correlation, r.Code)
+	}
+}
+
+func (c *Cells) fired(t machine.Timer) {
+	switch t := t.(type) {
+	case workTimer:
+		c.worked(t)
+	case wakeTimer:
+		c.cells[t.shard].Tick(c.now, &c.acts)
+		c.carry(t.shard)
+	case flushTimer:
+		for i := range c.cells {
+			c.cells[i].Flush(c.now, t.node, &c.acts)
+			c.carry(protocol.ShardID(i))
+		}
+	case ackTimer:
+		for i := range c.cells {
+			if c.touched[protocol.ShardID(i)] {
+				c.cells[i].Acks(&c.acts)
+				c.carry(protocol.ShardID(i))
+			}
+		}
+		clear(c.touched)
+	case askTimer:
+		if c.asks[t.id] != nil {
+			delete(c.asks, t.id)
+			c.ledger.timeout(t.id)
+		}
+	}
+}
+
+// worked ends a piece of virtual work of an entity.
+func (c *Cells) worked(t workTimer) {
+	e := c.working[t]
+	if e == nil {
+		return
+	}
+	delete(c.working, t)
+	cell := c.cells[t.shard]
+	switch t.op {
+	case protocol.OpStart:
+		ok := c.rand.Float64() >= c.behaviour.FailStart
+		if !ok {
+			c.ledger.stopped(c.self, t.entity)
+		}
+		cell.Started(c.now, e, ok, &c.acts)
+	case protocol.OpRun:
+		r := protocol.Result{
+			Failed:   c.rand.Float64() < c.behaviour.FailRun,
+			Withhold: !c.standing(c.now),
+		}
+		m := e.Message()
+		if m.Correlation != 0 {
+			r.Reply = &protocol.Reply{Payload: m.Payload}
+		}
+		cell.Done(c.now, e, r, &c.acts)
+		if c.rand.Float64() < c.behaviour.Passivate {
+			cell.Passivate(c.now, e, &c.acts)
+		}
+	case protocol.OpStop:
+		c.ledger.stopped(c.self, t.entity)
+		cell.Stopped(c.now, e, &c.acts)
+	}
+	c.carry(t.shard)
+}
+
+// work begins a piece of virtual work.
+func (c *Cells) work(shard protocol.ShardID, a *protocol.Action, most time.Duration) {
+	t := workTimer{shard: shard, entity: a.Entity.ID(), op: a.Op}
+	if a.Op == protocol.OpStop && c.rand.Float64() < c.behaviour.SlowStop {
+		most = c.behaviour.SlowStopFor
+	}
+	c.working[t] = a.Entity
+	c.out.Arm(t, c.now.Add(most/10+time.Duration(c.rand.Int64N(int64(most-most/10)+1))))
+}
+
+// carry carries out the actions of a cell.
+func (c *Cells) carry(shard protocol.ShardID) {
+	for i := 0; i < len(c.acts.List()); i++ {
+		a := c.acts.List()[i]
+		switch a.Op {
+		case protocol.OpTransmit, protocol.OpForward:
+			c.transmit(shard, &a)
+		case protocol.OpFree, protocol.OpDrop, protocol.OpFail, protocol.OpReset:
+			c.settle(shard, &a)
+		case protocol.OpReply:
+			c.reply(&a)
+		case protocol.OpAck:
+			c.acknowledge(shard, &a)
+		case protocol.OpNeed:
+			c.frame(a.To, wire.AppendNeed(nil, protocol.Need{Kind: c.kind, Shard: shard, Base: a.Base, Seq: a.Seq}))
+		case protocol.OpStart:
+			c.ledger.started(c.self, a.Entity.ID(), c.now)
+			c.work(shard, &a, c.behaviour.Start)
+		case protocol.OpRun:
+			c.run(shard, &a)
+		case protocol.OpStop:
+			c.work(shard, &a, c.behaviour.Stop)
+		case protocol.OpEvent:
+			c.out.Add(protocol.FromShard{Kind: c.kind, Shard: shard, Event: a.Event})
+		case protocol.OpWake:
+			c.out.Arm(wakeTimer{shard}, a.At)
+		case protocol.OpRoom:
+		}
+	}
+	c.acts.Reset()
+}
+
+// run lets a message begin if the node's clock shows standing.
+func (c *Cells) run(shard protocol.ShardID, a *protocol.Action) {
+	if !c.standing(c.now) && !c.ended {
+		c.cells[shard].Postpone(c.now, a.Entity, &c.acts)
+		return
+	}
+	m := a.Entity.Message()
+	c.ledger.begin(c.self, shard, a.Entity, binary.BigEndian.Uint64(m.Payload), m.Origin)
+	c.work(shard, a, c.behaviour.Run)
+}
+
+func (c *Cells) acknowledge(shard protocol.ShardID, a *protocol.Action) {
+	ack := protocol.Ack{Kind: c.kind, Shard: shard, Base: a.Base, Seq: a.Seq}
+	if a.To == c.self {
+		c.cells[shard].Acked(c.now, ack, &c.acts)
+		return
+	}
+	c.frame(a.To, wire.AppendAck(nil, ack))
+}
+
+func (c *Cells) transmit(shard protocol.ShardID, a *protocol.Action) {
+	full := c.refused[a.To]
+	if !full && c.rand.Float64() < c.behaviour.LaneFull {
+		c.refused[a.To], full = true, true
+		c.out.Arm(flushTimer{a.To}, c.now.Add(10*time.Millisecond))
+		if a.Op == protocol.OpTransmit {
+			c.cells[shard].Unsent(a.Message)
+		}
+	} else if full && a.Op == protocol.OpTransmit && !c.cells[shard].Info().Blocked {
+		c.cells[shard].Unsent(a.Message)
+	}
+	if !full {
+		c.frame(a.To, wire.AppendMessage(nil, a.Message, c.now))
+	}
+}
+
+func (c *Cells) frame(to gossip.NodeID, b []byte) {
+	c.out.Add(machine.Send{To: to, Lane: machine.LaneMessage, Message: b})
+}
+
+func (c *Cells) reply(a *protocol.Action) {
+	if a.To == c.self {
+		c.replied(a.Reply)
+		return
+	}
+	if a.Reply.Correlation != 0 {
+		c.frame(a.To, wire.AppendReply(nil, a.Reply))
+	}
+}
+
+// settle notes what became of messages.
+func (c *Cells) settle(shard protocol.ShardID, a *protocol.Action) {
+	if a.Op == protocol.OpReset {
+		for _, id := range c.asksOf(shard) {
+			delete(c.asks, id)
+			c.ledger.outcome(id, protocol.CodeUnknownOutcome)
+		}
+		return
+	}
+	id := binary.BigEndian.Uint64(a.Message.Payload)
+	own := a.Message.Origin == c.self
+	switch a.Op {
+	case protocol.OpFree:
+		if !own {
+			return
+		}
+		c.ledger.delivered(id)
+		if waiting := c.asks[id]; waiting != nil {
+			waiting.delivered = true
+		}
+	case protocol.OpFail:
+		delete(c.asks, id)
+		c.ledger.outcome(id, a.Code)
+	case protocol.OpDrop:
+		c.ledger.drops[a.Drop]++
+	}
+}
+
+// asksOf returns the asks to a shard that were delivered, sorted.
+func (c *Cells) asksOf(shard protocol.ShardID) []uint64 {
+	var ids []uint64
+	for id, a := range c.asks {
+		if a.shard == shard && a.delivered {
+			ids = append(ids, id)
+		}
+	}
+	sortIDs(ids)
+	return ids
+}
+
+// frames is the codec of the message lane: what travels are bytes already.
+type frames struct{}
+
+// Append appends the bytes.
+func (frames) Append(dst []byte, message any) ([]byte, error) {
+	b, ok := message.([]byte)
+	if !ok {
+		return dst, fmt.Errorf("a frame is a %T", message)
+	}
+	return append(dst, b...), nil
+}
+
+// Decode returns a copy of the bytes.
+func (frames) Decode(b []byte) (any, error) { return append([]byte(nil), b...), nil }

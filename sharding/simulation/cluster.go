@@ -1,0 +1,245 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/machine"
+	membership "github.com/quorate/quorate/membership/protocol"
+	world "github.com/quorate/quorate/membership/simulation"
+	"github.com/quorate/quorate/sharding/internal/wire"
+	"github.com/quorate/quorate/sharding/protocol"
+)
+
+// Options say what a cluster is like. Zero fields have their defaults.
+type Options struct {
+	// World are the options of the world.
+	World world.Options
+	// Nodes is how many nodes start. Default 5.
+	Nodes int
+	// Shards and Entities are how many there are. Default 32 and 100.
+	Shards   uint32
+	Entities int
+	// Every is the mean time between messages of all clients. Default 10 ms.
+	Every time.Duration
+	// Patience is how long an asker waits. Zero: for ever.
+	Patience time.Duration
+	// Handoff is the handoff timeout. Default 3 s.
+	Handoff time.Duration
+	// Strategy as in [protocol.KindConfig].
+	Strategy  string
+	Behaviour Behaviour
+	// Membership is its configuration; the default of the protocol if zero.
+	Membership world.MembershipConfig
+	// RestartAfter is when a node that ended by itself starts again; zero: never.
+	RestartAfter time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	if o.Nodes == 0 {
+		o.Nodes = 5
+	}
+	if o.Shards == 0 {
+		o.Shards = 32
+	}
+	if o.Entities == 0 {
+		o.Entities = 100
+	}
+	if o.Every == 0 {
+		o.Every = 10 * time.Millisecond
+	}
+	if o.Handoff == 0 {
+		o.Handoff = 3 * time.Second
+	}
+	return o
+}
+
+// KindName is the kind that runs in the simulation.
+const KindName = "account"
+
+// Cluster is a world in which every node runs sharding.
+type Cluster struct {
+	World  *world.World
+	Ledger *Ledger
+
+	opt    Options
+	client *rand.Rand
+	next   uint64
+	idle   bool
+}
+
+// New returns a cluster whose nodes have just started, and whose clients send.
+func New(opt Options) *Cluster {
+	opt = opt.withDefaults()
+	w := world.New(opt.World)
+	c := &Cluster{
+		World: w, Ledger: newLedger(w, opt.Shards), opt: opt,
+		client: rand.New(rand.NewPCG(opt.World.Seed, 77)), //nolint:gosec // Simulation, not secrets.
+	}
+	world.ServeMembership(w)
+	w.Carry(carry)
+	w.Observe(c.Ledger.observe)
+	operator := &world.Operator{Seeds: addresses(min(opt.Nodes, 3)), RestartAfter: opt.RestartAfter}
+	operator.Operate(w)
+	for i := range opt.Nodes {
+		c.Start(i)
+	}
+	w.After(time.Second, c.send)
+	return c
+}
+
+// Address returns the address of the i-th node.
+func Address(i int) gossip.Address {
+	return gossip.Address{Host: fmt.Sprintf("n%02d", i), Port: 7946}
+}
+
+func addresses(n int) []gossip.Address {
+	var all []gossip.Address
+	for i := range n {
+		all = append(all, Address(i))
+	}
+	return all
+}
+
+// Start starts the i-th node.
+func (c *Cluster) Start(i int) { c.World.Start(Address(i), c.build) }
+
+func (c *Cluster) build(env world.Env) []machine.Component {
+	kind := protocol.KindConfig{
+		Name:     KindName,
+		Settings: protocol.Settings{Shards: c.opt.Shards, Hash: protocol.HashName, Codec: "bytes"},
+		Strategy: c.opt.Strategy,
+		Timings:  protocol.Timings{Handoff: c.opt.Handoff},
+	}
+	cells := newCells(env, kind, c.opt.Behaviour, c.Ledger, protocol.ShardConfig{WindowBytes: 8 << 10, Mailbox: 100})
+	c.Ledger.nodes[env.Self] = cells
+	control := &starter{kind: kind, Control: protocol.NewControl(protocol.ControlConfig{Self: env.Self})}
+	return []machine.Component{
+		world.Membership(c.opt.Membership)(env),
+		{Name: protocol.ComponentName, Service: protocol.Service, Machine: control, Codec: wire.Codec{}},
+		{Name: "cells", Service: protocol.MessageService, Machine: cells, Codec: frames{}},
+	}
+}
+
+// starter adds the kind when the node starts.
+type starter struct {
+	*protocol.Control
+	kind protocol.KindConfig
+}
+
+// Step feeds one input.
+func (s *starter) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
+	s.Control.Step(now, in, out)
+	if _, ok := in.(machine.Started); ok {
+		s.Control.Step(now, protocol.AddKind{Kind: s.kind}, out)
+	}
+}
+
+// carry passes what the control machine and the cells of a node say to each other.
+func carry(n *world.Node, _ *machine.Component, e machine.Effect) bool {
+	switch e := e.(type) {
+	case protocol.ToShard, protocol.ToShards:
+		n.Enqueue(protocol.MessageService, e)
+	case protocol.FromShard:
+		n.Enqueue(protocol.Service, e)
+	default:
+		return false
+	}
+	return true
+}
+
+// send has a random node accept a random message, again and again.
+func (c *Cluster) send() {
+	if c.idle {
+		return
+	}
+	if nodes := c.World.Nodes(); len(nodes) > 0 {
+		c.next++
+		nodes[c.client.IntN(len(nodes))].Input(protocol.MessageService, Send{
+			ID: c.next, Entity: fmt.Sprintf("e%d", c.client.IntN(c.opt.Entities)),
+			Ask: c.client.IntN(2) == 0, Patience: c.opt.Patience,
+		})
+	}
+	c.World.After(time.Duration(c.client.Int64N(int64(2*c.opt.Every)))+1, c.send)
+}
+
+// Quiet stops the clients.
+func (c *Cluster) Quiet() { c.idle = true }
+
+// Leave lets the i-th node leave.
+func (c *Cluster) Leave(i int) {
+	c.World.Input(Address(i), membership.Service, membership.Leave{Address: Address(i)})
+}
+
+// Control returns the control machine of a node.
+func Control(n *world.Node) *protocol.Control { return n.Machine(protocol.Service).(*starter).Control }
+
+// Settled reports what is missing until every shard rests at a home that all
+// nodes know, under one coordinator.
+func (c *Cluster) Settled() error {
+	var coordinators []gossip.NodeID
+	var homes []protocol.Home
+	for _, n := range c.World.Nodes() {
+		i := Control(n).Inspect(KindName)
+		if i.Coordinating {
+			coordinators = append(coordinators, n.ID())
+			if i.Serving != int(c.opt.Shards) {
+				return fmt.Errorf("coordinator at %s: %d shards open, %d moving, %d serving", n.ID(), i.Open, i.Moving, i.Serving)
+			}
+		}
+		if homes == nil {
+			homes = i.Homes
+		}
+		if !slices.Equal(homes, i.Homes) || len(homes) != int(c.opt.Shards) {
+			return fmt.Errorf("%s holds another map: term %s version %d, %d homes", n.ID(), i.MapTerm, i.MapVersion, len(i.Homes))
+		}
+	}
+	if len(coordinators) != 1 {
+		return fmt.Errorf("coordinators: %v", coordinators)
+	}
+	return c.hosted(homes)
+}
+
+// hosted checks that every home hosts, and nobody else.
+func (c *Cluster) hosted(homes []protocol.Home) error {
+	for _, h := range homes {
+		for _, n := range c.World.Nodes() {
+			info := c.Ledger.nodes[n.ID()].cells[h.Shard].Info()
+			if info.Hosting != (n.ID() == h.Node) || info.Stopping || info.Suspended && info.Hosting {
+				return fmt.Errorf("shard %d at home at %s: %s has %+v", h.Shard, h.Node, n.ID(), info)
+			}
+		}
+	}
+	return nil
+}
+
+// Drained reports what is missing until every message of the past has an outcome.
+func (c *Cluster) Drained() error {
+	if ids := c.Ledger.Pending(); len(ids) > 0 {
+		r := c.Ledger.messages[ids[0]]
+		return fmt.Errorf("%d messages without an outcome, the first is %d from %s to %s: %+v", len(ids), ids[0], r.path.origin, r.path.entity, *r)
+	}
+	return nil
+}
+
+// Finish stops the clients and waits until the cluster is settled and drained.
+func (c *Cluster) Finish(limit time.Duration) error {
+	c.Quiet()
+	var why error
+	_, err := c.World.RunUntil(limit, func() bool {
+		if why = c.Settled(); why == nil {
+			why = c.Drained()
+		}
+		return why == nil
+	})
+	if err != nil && why != nil {
+		return fmt.Errorf("%w: %w", err, why)
+	}
+	return err
+}

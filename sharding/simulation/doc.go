@@ -1,0 +1,30 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package simulation puts sharding into the simulated world of membership. A node
+// of it has the membership machine, the sharding control machine and the cells
+// of production; only the entities are stubs, which take virtual time to start,
+// to process a message and to stop, and sometimes fail to start.
+//
+//	clients ──> Cells (service 4) <── messages, acknowledgements ──> other nodes
+//	               ^ │ FromShard
+//	       ToShard │ v
+//	            Control (service 3) <── queries, maps, commands ──> other nodes
+//	               ^
+//	               │ Changed, Standing, Fenced, Stopping
+//	            membership (service 1)
+//
+// The [Ledger] stands apart: it knows every message and every instance in the
+// world, and finds
+//
+//   - an entity that has two live instances on nodes with standing,
+//   - a shard whose epochs do not rise from home to home, or that processes a
+//     message under a lower epoch after one under a higher,
+//   - two coordinators at a time,
+//   - a message that is processed twice, or out of its sender's order,
+//   - a message that is processed although its sender was told that it was not,
+//   - and, once the world is quiet, a message without an outcome, a shard without
+//     a home, and copies of the map that differ.
+//
+// A run is a pure function of its seed.
+package simulation

@@ -1,0 +1,243 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/machine"
+	world "github.com/quorate/quorate/membership/simulation"
+	"github.com/quorate/quorate/sharding/protocol"
+)
+
+// Ledger knows every message and every instance of a world, and finds what must
+// not be. It stands apart from what it checks.
+type Ledger struct {
+	world *world.World
+	nodes map[gossip.NodeID]*Cells
+
+	messages  map[uint64]*record
+	accepted  map[path]uint64 // The last place given on a path.
+	processed map[path]uint64 // The last place processed on a path.
+	instances map[string]map[gossip.NodeID]bool
+	hosts     []protocol.Epoch // By shard: the last epoch of a home.
+	begins    []protocol.Epoch // By shard: the highest epoch that processed.
+	leaders   map[gossip.NodeID]protocol.Term
+	drops     map[protocol.Drop]int
+
+	counts Counts
+}
+
+// Counts sum up a run.
+type Counts struct {
+	Accepted, Refused, Processed, Failed, Unknown, TimedOut int
+	// Delivered counts what reached a mailbox and was not processed, without
+	// anybody having been told: its host died, or a tell was refused.
+	Delivered int
+	Homes     int // How often a shard got a home.
+	Terms     int // How often a coordinator started.
+	Suspects  int // Violations that the machines themselves reported.
+}
+
+// path is what keeps its order: the messages of one origin to one entity.
+type path struct {
+	origin gossip.NodeID
+	entity string
+}
+
+// record is what is known of one message.
+type record struct {
+	path      path
+	place     uint64
+	ask       bool
+	processed bool
+	delivered bool
+	timedOut  bool
+	refused   bool // The client was told at once.
+	failed    bool
+	code      protocol.Code
+}
+
+func newLedger(w *world.World, shards uint32) *Ledger {
+	return &Ledger{
+		world:     w,
+		nodes:     make(map[gossip.NodeID]*Cells),
+		messages:  make(map[uint64]*record),
+		accepted:  make(map[path]uint64),
+		processed: make(map[path]uint64),
+		instances: make(map[string]map[gossip.NodeID]bool),
+		hosts:     make([]protocol.Epoch, shards),
+		begins:    make([]protocol.Epoch, shards),
+		leaders:   make(map[gossip.NodeID]protocol.Term),
+		drops:     make(map[protocol.Drop]int),
+	}
+}
+
+func (l *Ledger) violate(format string, values ...any) {
+	l.world.Fail(fmt.Errorf(format, values...))
+}
+
+// hosts reports whether a node can be hosting now: it lives, runs, and its own
+// clock shows standing.
+func (l *Ledger) mayHost(id gossip.NodeID) bool {
+	n := l.world.Node(id.Address)
+	c := l.nodes[id]
+	return n != nil && n.ID() == id && c != nil && !n.Frozen() && c.standing(n.Now().Mono)
+}
+
+// hosting checks that the epochs of a shard rise from home to home.
+func (l *Ledger) hosting(node gossip.NodeID, s protocol.ShardID, e protocol.Epoch) {
+	l.counts.Homes++
+	if !l.hosts[s].Less(e) {
+		l.violate("I1: %s begins to host shard %d under epoch %s, after epoch %s", node, s, e, l.hosts[s])
+	}
+	l.hosts[s] = e
+}
+
+// started notes an instance, and checks that it is the only one that can run.
+func (l *Ledger) started(node gossip.NodeID, entity string, _ machine.Instant) {
+	all := l.instances[entity]
+	if all == nil {
+		all = make(map[gossip.NodeID]bool)
+		l.instances[entity] = all
+	}
+	for other := range all {
+		if other != node && l.mayHost(other) && l.mayHost(node) {
+			l.violate("I1: entity %s starts at %s while an instance lives at %s", entity, node, other)
+		}
+	}
+	all[node] = true
+}
+
+func (l *Ledger) stopped(node gossip.NodeID, entity string) { delete(l.instances[entity], node) }
+
+// gone forgets the instances of a node that ended.
+func (l *Ledger) gone(node gossip.NodeID) {
+	for _, all := range l.instances {
+		delete(all, node)
+	}
+	delete(l.leaders, node)
+}
+
+func (l *Ledger) accept(id uint64, origin gossip.NodeID, entity string, ask bool) {
+	p := path{origin, entity}
+	l.accepted[p]++
+	l.messages[id] = &record{path: p, place: l.accepted[p], ask: ask}
+	l.counts.Accepted++
+}
+
+// refuse takes an acceptance back.
+func (l *Ledger) refuse(id uint64) {
+	l.messages[id].refused = true
+	l.counts.Refused++
+}
+
+func (l *Ledger) delivered(id uint64) { l.messages[id].delivered = true }
+
+func (l *Ledger) timeout(id uint64) {
+	l.messages[id].timedOut = true
+	l.counts.TimedOut++
+}
+
+// safe reports whether a code promises that the message was not processed.
+func safe(c protocol.Code) bool {
+	switch c {
+	case protocol.CodeUnreachable, protocol.CodeOverloaded, protocol.CodeNotDelivered, protocol.CodeExpired:
+		return true
+	default:
+		return false
+	}
+}
+
+// outcome notes what the sender was told.
+func (l *Ledger) outcome(id uint64, code protocol.Code) {
+	r := l.messages[id]
+	if code == protocol.CodeOK {
+		if !r.processed {
+			l.violate("I20: message %d was answered and never processed", id)
+		}
+		return
+	}
+	r.failed, r.code = true, code
+	l.counts.Failed++
+	if code == protocol.CodeUnknownOutcome {
+		l.counts.Unknown++
+	}
+	if r.processed && safe(code) {
+		l.violate("I20: message %d was processed, and its sender told %q", id, code)
+	}
+}
+
+// begin checks that a message may be processed here and now.
+func (l *Ledger) begin(node gossip.NodeID, s protocol.ShardID, e *protocol.Entity, id uint64, origin gossip.NodeID) {
+	r := l.messages[id]
+	switch {
+	case r == nil || r.path.origin != origin || r.path.entity != e.ID():
+		l.violate("I20: %s processes message %d, which nobody sent to %s", node, id, e.ID())
+		return
+	case r.processed:
+		l.violate("I20: %s processes message %d to %s a second time", node, id, e.ID())
+	case r.refused || r.failed && safe(r.code):
+		l.violate("I20: %s processes message %d, whose sender was told %q", node, id, r.code)
+	case r.place <= l.processed[r.path]:
+		l.violate("I20: %s processes message %d, place %d of its path, after place %d", node, id, r.place, l.processed[r.path])
+	case e.Epoch().Less(l.begins[s]):
+		l.violate("I1: %s processes a message of shard %d under epoch %s, after epoch %s", node, s, e.Epoch(), l.begins[s])
+	}
+	r.processed = true
+	l.counts.Processed++
+	l.processed[r.path] = r.place
+	l.begins[s] = e.Epoch()
+}
+
+// observe follows coordinators and the ends of nodes.
+func (l *Ledger) observe(o world.Observation) {
+	switch e := o.Event.(type) {
+	case world.Ended:
+		l.gone(o.Node.ID())
+	case protocol.CoordinatorStarted:
+		l.counts.Terms++
+		for other, term := range l.leaders {
+			if l.mayHost(other) && l.mayHost(o.Node.ID()) {
+				l.violate("I3: the coordinator of term %s starts at %s while that of term %s runs at %s", e.Term, o.Node.ID(), term, other)
+			}
+		}
+		l.leaders[o.Node.ID()] = e.Term
+	case protocol.CoordinatorStopped:
+		delete(l.leaders, o.Node.ID())
+	case protocol.Violation:
+		l.counts.Suspects++
+		l.violate("the machine of %s reports: shard %d: %s", o.Node.ID(), e.Shard, e.Detail)
+	}
+}
+
+// Counts returns the sums so far.
+func (l *Ledger) Counts() Counts {
+	c := l.counts
+	for _, r := range l.messages {
+		if !r.processed && r.delivered && !r.failed && !r.timedOut {
+			c.Delivered++
+		}
+	}
+	return c
+}
+
+// Pending returns the messages without an outcome whose origin lives, sorted:
+// neither processed, nor failed, nor in a mailbox whose host may have died.
+func (l *Ledger) Pending() []uint64 {
+	var ids []uint64
+	for id, r := range l.messages {
+		n := l.world.Node(r.path.origin.Address)
+		lives := n != nil && n.ID() == r.path.origin
+		if lives && !r.processed && !r.failed && !r.timedOut && !r.refused && !r.delivered {
+			ids = append(ids, id)
+		}
+	}
+	sortIDs(ids)
+	return ids
+}
+
+func sortIDs(ids []uint64) { slices.Sort(ids) }
