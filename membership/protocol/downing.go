@@ -22,7 +22,9 @@ import (
 //	     '--- view changes -------'                                     v
 //	                             late or stale answers are dropped <- decision -> Down
 type siding struct {
-	troubled bool   // Somebody is unreachable who is neither down nor exiting.
+	// troubled says that somebody is unreachable who is neither down nor exiting,
+	// or that too many voters are down.
+	troubled bool
 	view     uint64 // The digest of what a decision would rest on.
 
 	stableSince   machine.Instant
@@ -41,8 +43,7 @@ type siding struct {
 // watchView looks whether what a decision would rest on has changed.
 func (m *Machine) watchView() {
 	s := &m.side
-	trouble := m.trouble()
-	if len(trouble) == 0 {
+	if len(m.trouble()) == 0 && !m.outvoted() {
 		if s.troubled {
 			m.out.Disarm(timerStable)
 			m.endCall()
@@ -132,6 +133,10 @@ func (m *Machine) viewStable() {
 		return
 	}
 	view := downing.NewView(m.state, m.self, m.footing.base)
+	if m.outvoted() {
+		m.downAll(m.ownSide(view), "so many voters are down that those who are left have no majority")
+		return
+	}
 	view.Stable, view.Unstable = m.now.Mono.Sub(s.stableSince), m.now.Mono.Sub(s.troubledSince)
 	if decide := m.deps.Downing.Decide; decide != nil {
 		decision, err := decide(view)

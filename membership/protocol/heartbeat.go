@@ -109,6 +109,9 @@ func (m *Machine) receiveHeartbeatReply(from gossip.NodeID, msg HeartbeatReply) 
 	m.beat.registry.Heartbeat(from, m.now.Mono.Time())
 	if msg.Standing {
 		m.footing.answered(from, sentAt)
+		if m.lead.suspended {
+			m.act()
+		}
 	}
 	if m.ownRecord(from) == gossip.Unreachable && m.beat.registry.Available(from, m.now.Mono.Time()) {
 		m.out.Decide("reachability", from.String(), "reachable", "it answered a heartbeat again")

@@ -25,6 +25,10 @@ type leading struct {
 
 	weaklyUpArmed bool
 	weaklyUpDue   bool
+
+	// suspended says that there was something to do for which this node was not
+	// connected to voters enough.
+	suspended bool
 }
 
 func (l *leading) init() { l.confirmed = map[gossip.NodeID]bool{} }
@@ -48,6 +52,13 @@ func (m *Machine) act() {
 	plan := m.plan()
 	if plan.empty() {
 		m.endAlone()
+		return
+	}
+	// A leader that was cut off or stood still may hold a state that all had seen
+	// once, while the others have gone on without it. As for hosting, its own
+	// clock tells it.
+	m.lead.suspended = !m.connected()
+	if m.lead.suspended {
 		return
 	}
 	m.edit(func(e *gossip.Edit) { m.carryOut(plan, e) })

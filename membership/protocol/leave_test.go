@@ -163,7 +163,20 @@ func TestDownCommands(t *testing.T) {
 	require.NotNil(t, nodes[1].stopping)
 	require.NotNil(t, nodes[2].stopping)
 	l.until(10*time.Second, func() bool { return l.allUp(2) })
-	nodes[3].step(protocol.Down{Address: address(1)})
-	l.until(10*time.Second, func() bool { return nodes[0].stopping != nil && l.allUp(1) })
-	require.True(t, nodes[3].hosts())
+	nodes[3].step(protocol.Down{Address: address(4)})
+	l.until(10*time.Second, func() bool { return l.allUp(1) })
+	require.True(t, nodes[0].hosts())
+}
+
+// Half of the voters without the lowest of them is no majority, not even when
+// the others were downed by hand: they may have gone on before that was heard.
+func TestThoseWhoAreLeftWithoutAMajorityStop(t *testing.T) {
+	l := newLoop(t)
+	nodes := l.cluster(2)
+	nodes[1].step(protocol.Down{Address: address(1)})
+	l.run(time.Second)
+	require.NotNil(t, nodes[0].stopping)
+	require.False(t, nodes[1].hosts())
+	l.until(10*time.Second, func() bool { return nodes[1].stopping != nil })
+	require.Equal(t, protocol.StopDowned, nodes[1].stopping.Reason)
 }

@@ -69,7 +69,9 @@ func newLoop(t testing.TB) *loop {
 	}
 }
 
-func address(i int) gossip.Address { return gossip.Address{Host: "10.0.0." + fmt.Sprint(i), Port: 7946} }
+func address(i int) gossip.Address {
+	return gossip.Address{Host: "10.0.0." + fmt.Sprint(i), Port: 7946}
+}
 
 // start starts a node at the i-th address with this uid.
 func (l *loop) start(i int, uid gossip.UID, change ...func(*protocol.Config, *protocol.Deps)) *node {
@@ -312,6 +314,8 @@ func published[T any](n *node) []T {
 
 // splitAt cuts the links between the nodes below and from an index on.
 func splitAt(i int) func(from, to gossip.Address) bool {
-	low := func(a gossip.Address) bool { return sort.SearchStrings([]string{address(i).Host}, a.Host) == 0 && a != address(i) }
+	low := func(a gossip.Address) bool {
+		return sort.SearchStrings([]string{address(i).Host}, a.Host) == 0 && a != address(i)
+	}
 	return func(from, to gossip.Address) bool { return low(from) != low(to) }
 }

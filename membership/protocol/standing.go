@@ -73,6 +73,47 @@ func (m *Machine) standingUntil() machine.Instant {
 	return q.Add(m.cfg.Fence)
 }
 
+// connected tells whether this node has heard a winning set of the voters within
+// the fence, or there are no voters. Those who are down are lost votes here: if
+// they were not, one node that outlived all others would be a majority of one,
+// although the others may have gone on without it before they ended. Only where
+// the strategy may let a minority survive they do not count.
+func (m *Machine) connected() bool {
+	panel := m.panel()
+	if !m.deps.Downing.Class.MajorityOnly {
+		panel = m.livingOf(panel)
+	}
+	if !hasVoters(panel) {
+		return true
+	}
+	q, ok := lastWin(m.self, panel, m.footing.contact)
+	return ok && m.now.Mono <= q.Add(m.cfg.Fence)
+}
+
+// outvoted tells whether those who are not down could not win even if all of
+// them were heard. Such a side cannot go on.
+func (m *Machine) outvoted() bool {
+	return m.deps.Downing.Class.MajorityOnly && hasVoters(m.footing.base) && !m.footing.base.Wins(m.lives)
+}
+
+// lives tells whether a node is a member that is not down.
+func (m *Machine) lives(n gossip.NodeID) bool {
+	member := m.state.Member(n)
+	return member != nil && member.Status != gossip.Down
+}
+
+func (m *Machine) livingOf(base gossip.Base) gossip.Base {
+	living := make(gossip.Base, 0, len(base))
+	for _, voters := range base {
+		living = append(living, slices.DeleteFunc(slices.Clone(voters), func(n gossip.NodeID) bool { return !m.lives(n) }))
+	}
+	return living
+}
+
+func hasVoters(base gossip.Base) bool {
+	return slices.ContainsFunc(base, func(voters []gossip.NodeID) bool { return len(voters) > 0 })
+}
+
 // votes tells whether a member of this status is a voter.
 func votes(member *gossip.Member) bool {
 	return member.UpNumber != 0 && member.Status >= gossip.Up && member.Status <= gossip.Leaving
