@@ -28,9 +28,10 @@ type Handler func(from gossip.NodeID, frame []byte)
 // Transport is one node's way to the others. Its methods are safe for
 // concurrent use.
 type Transport interface {
-	// Handle registers the handler of a service. It must be called before
-	// Start, once a service; anything else is a defect of the program and
-	// panics.
+	// Handle registers the handler of a service, before or after Start. What
+	// comes for a service without a handler is not kept for later, see
+	// [Unhandled]. A second handler for a service is a defect of the program
+	// and panics.
 	Handle(s Service, h Handler)
 
 	// Start begins to listen. The error says which address is concerned and

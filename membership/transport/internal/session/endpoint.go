@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,7 +39,7 @@ type Endpoint struct {
 	cfg      transport.Config
 	dialer   Dialer
 	notices  func(transport.Notice)
-	handlers map[transport.Service]transport.Handler // Not changed after Start.
+	handlers atomic.Pointer[map[transport.Service]transport.Handler] // Replaced under mu, never changed.
 	pool     wire.Pool
 	counts   counts
 	sessions atomic.Uint64
@@ -70,16 +71,17 @@ func New(id transport.Identity, cfg transport.Config, d Dialer, notices func(tra
 	if err != nil {
 		return nil, err
 	}
-	return &Endpoint{
+	e := &Endpoint{
 		id: id, cfg: cfg, dialer: d, notices: notices,
-		handlers: make(map[transport.Service]transport.Handler),
 		out:      make(map[key]*outbound),
 		named:    make(map[gossip.Address]*outbound),
 		in:       make(map[key]*inbound),
 		accepted: make(map[*accepted]struct{}),
 		probes:   make(map[*context.CancelFunc]struct{}),
 		blocked:  make(map[gossip.NodeID]string),
-	}, nil
+	}
+	e.handlers.Store(&map[transport.Service]transport.Handler{})
+	return e, nil
 }
 
 func checkIdentity(id transport.Identity) error {
@@ -109,14 +111,15 @@ func (e *Endpoint) Counters() transport.Counters { return e.counts.snapshot() }
 func (e *Endpoint) Handle(s transport.Service, h transport.Handler) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if _, ok := e.handlers[s]; ok || s == 0 || h == nil || e.started {
-		panic(fmt.Sprintf("transport: Handle of service %d: zero, twice, without a handler, or after Start", s))
+	next := maps.Clone(*e.handlers.Load())
+	if _, ok := next[s]; ok || s == 0 || h == nil {
+		panic(fmt.Sprintf("transport: Handle of service %d: zero, twice, or without a handler", s))
 	}
-	e.handlers[s] = h
+	next[s] = h
+	e.handlers.Store(&next)
 }
 
-// Begin ends the registration of handlers. It reports false when the endpoint
-// has begun before or is closed.
+// Begin reports false when the endpoint has begun before or is closed.
 func (e *Endpoint) Begin() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

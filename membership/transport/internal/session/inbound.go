@@ -371,7 +371,7 @@ func (a *accepted) frame(b []byte) error {
 }
 
 func (a *accepted) dispatch(service uint16, payload []byte) {
-	if h := a.e.handlers[transport.Service(service)]; h != nil {
+	if h := (*a.e.handlers.Load())[transport.Service(service)]; h != nil {
 		a.e.counts.received.Add(1)
 		h(a.peer, payload)
 		return
