@@ -83,8 +83,11 @@ func FuzzFromPartsAndMerge(f *testing.F) {
 		}
 		m := a.Merge(b)
 		requireWellFormed(t, m)
-		requireNotBackwards(t, a, m)
-		if a.PrunedBefore().Equal(b.PrunedBefore()) { // Otherwise too much may be forgotten.
+		// A member whose tombstone the other side would have forgotten falls to
+		// it and leaves no trace, so only equal times compare.
+		comparable := a.PrunedBefore().Equal(b.PrunedBefore())
+		if comparable {
+			requireNotBackwards(t, a, m)
 			requireEqual(t, m, b.Merge(a), "commutative")
 			require.Same(t, m, m.Merge(b))
 		}
@@ -92,7 +95,9 @@ func FuzzFromPartsAndMerge(f *testing.F) {
 			got, err := a.Apply(d)
 			if err == nil {
 				requireWellFormed(t, got)
-				requireNotBackwards(t, a, got)
+				if comparable {
+					requireNotBackwards(t, a, got)
+				}
 			}
 		}
 	})

@@ -391,19 +391,13 @@ func (w *world) agree(*rapid.T) {
 func TestReplicasStayConsistent(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t, false)
-		for range 3 {
-			t.Repeat(w.actions())
-		}
+		t.Repeat(newWorld(t, false).actions())
 	})
 }
 
 func TestReplicasStayConsistentWhateverIsRemoved(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t, true)
-		for range 3 {
-			t.Repeat(w.actions())
-		}
+		t.Repeat(newWorld(t, true).actions())
 	})
 }
