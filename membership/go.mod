@@ -14,7 +14,6 @@ require (
 )
 
 require (
-	github.com/quorate/quorate/discovery v0.0.0
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/net v0.60.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect

@@ -1,0 +1,173 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package membership
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/membership/transport"
+)
+
+// Config is everything that an operator may set. Its fields are the sections
+// of a configuration file. Start from [Default].
+type Config struct {
+	Cluster    ClusterConfig    `koanf:"cluster"`
+	Node       NodeConfig       `koanf:"node"`
+	Membership ProtocolConfig   `koanf:"membership"`
+	Transport  transport.Config `koanf:"transport"`
+	Downing    downing.Config   `koanf:"downing"`
+}
+
+// ClusterConfig names the cluster.
+type ClusterConfig struct {
+	// Name is the name of the cluster, 1 to 255 bytes. Nodes of another name
+	// are refused at the first contact. It must be set.
+	Name string `koanf:"name"`
+}
+
+// NodeConfig describes one node.
+type NodeConfig struct {
+	// Address is the "host:port" under which the other nodes reach this one.
+	// It must be set, and must not be a wildcard: it is the node's name.
+	Address string `koanf:"address"`
+
+	// Roles are free labels, at most 64 of at most 128 bytes. They cannot
+	// change while the node lives.
+	Roles []string `koanf:"roles"`
+
+	// Zone says where the node stands, for strategies that look at it. Empty
+	// is a zone like any other.
+	Zone string `koanf:"zone"`
+
+	// AppVersion is the version of the deployment. New shards prefer the
+	// highest version, so that they are not moved twice in a rolling update.
+	AppVersion string `koanf:"app-version"`
+}
+
+// ProtocolConfig is the section of the membership protocol.
+type ProtocolConfig struct {
+	// SeedNodes are the addresses that are asked to let this node join, in the
+	// same order on all nodes: only the first may form a new cluster. With none
+	// the node joins nobody until [Node.Join] is called.
+	SeedNodes []string `koanf:"seed-nodes"`
+
+	protocol.Config `koanf:",squash"`
+}
+
+// Default returns the configuration with safe values for machines in one data
+// center. The name of the cluster and the node's address have none.
+func Default() Config {
+	return Config{
+		Node:       NodeConfig{AppVersion: "0.0.0"},
+		Membership: ProtocolConfig{Config: protocol.Default()},
+		Transport:  transport.Default(),
+		Downing:    downing.Default(),
+	}
+}
+
+// Validate reports every fault in one error. Each part of it that concerns one
+// key has a method Field that returns the key.
+func (c Config) Validate() error {
+	faults := []error{
+		within("cluster", c.Cluster.Validate()), within("node", c.Node.Validate()),
+		within("membership", c.Membership.Validate()), within("transport", c.Transport.Validate()),
+		within("downing", c.Downing.Validate()), c.ValidateAcross(),
+	}
+	return errors.Join(faults...)
+}
+
+// ValidateAcross reports only what does not fit together across the sections,
+// for callers that validate each section themselves.
+func (c Config) ValidateAcross() error {
+	if err := c.Downing.ValidateFence(c.Membership.Fence); err != nil {
+		return within("downing", err)
+	}
+	return nil
+}
+
+// Validate reports a missing or overlong name.
+func (c ClusterConfig) Validate() error {
+	if c.Name == "" || len(c.Name) > 255 {
+		return &FieldError{"name", errors.New("must be set: 1 to 255 bytes that all nodes of the cluster share")}
+	}
+	return nil
+}
+
+// Validate reports every fault of the section.
+func (c NodeConfig) Validate() error {
+	var faults []error
+	if c.Address == "" {
+		faults = append(faults, &FieldError{"address", errors.New(`must be set: the "host:port" under which other nodes reach this one`)})
+	} else if _, err := gossip.ParseAddress(c.Address); err != nil {
+		faults = append(faults, &FieldError{"address", err})
+	}
+	if len(c.Roles) > gossip.MaxRoles {
+		faults = append(faults, &FieldError{"roles", fmt.Errorf("%d are too many, at most %d are possible", len(c.Roles), gossip.MaxRoles)})
+	}
+	return errors.Join(faults...)
+}
+
+// Validate reports every fault of the section.
+func (c ProtocolConfig) Validate() error {
+	faults := []error{c.Config.Validate()}
+	if _, err := c.seeds(); err != nil {
+		faults = append(faults, &FieldError{"seed-nodes", err})
+	}
+	return errors.Join(faults...)
+}
+
+// seeds parses the seed nodes.
+func (c ProtocolConfig) seeds() ([]gossip.Address, error) { return parseAddresses(c.SeedNodes) }
+
+// parseAddresses parses all of them and reports every one that is wrong.
+func parseAddresses(texts []string) ([]gossip.Address, error) {
+	addresses := make([]gossip.Address, 0, len(texts))
+	var faults []error
+	for _, text := range texts {
+		a, err := gossip.ParseAddress(text)
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		addresses = append(addresses, a)
+	}
+	return addresses, errors.Join(faults...)
+}
+
+// within puts the name of a section before the keys of its faults.
+func within(section string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var faults []error
+		for _, e := range joined.Unwrap() {
+			faults = append(faults, within(section, e))
+		}
+		return errors.Join(faults...)
+	}
+	if f, ok := err.(interface{ Field() string }); ok {
+		return &sectionError{section + "." + f.Field(), section, err}
+	}
+	return fmt.Errorf("%s: %w", section, err)
+}
+
+// sectionError is a fault of a field of a section.
+type sectionError struct {
+	field, section string
+	cause          error
+}
+
+// Error returns the cause behind the name of its section.
+func (e *sectionError) Error() string { return e.section + "." + e.cause.Error() }
+
+// Field returns the key of the field.
+func (e *sectionError) Field() string { return e.field }
+
+// Unwrap returns the cause.
+func (e *sectionError) Unwrap() error { return e.cause }

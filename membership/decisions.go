@@ -1,0 +1,68 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package membership
+
+import (
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/membership/machine"
+)
+
+// decisionsMax is how many decisions of each kind a node remembers.
+const decisionsMax = 1000
+
+// Decision is one decision that a node took, with its reason.
+type Decision struct {
+	At        time.Time
+	Component string // Who decided: "membership", "sharding".
+	Kind      string // What sort of decision.
+	Subject   string // What it was about.
+	Verdict   string // What was decided.
+	Reason    string // Why.
+}
+
+// decisionLog keeps the last decisions of each kind. The zero value is ready.
+type decisionLog struct {
+	mu    sync.Mutex
+	kinds map[string]*ring
+}
+
+// ring holds the last decisionsMax decisions of a kind.
+type ring struct {
+	items []Decision
+	next  int
+}
+
+// add remembers a decision in place of the oldest of its kind.
+func (l *decisionLog) add(component string, at time.Time, d machine.Decide) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.kinds == nil {
+		l.kinds = make(map[string]*ring)
+	}
+	r := l.kinds[d.Kind]
+	if r == nil {
+		r = new(ring)
+		l.kinds[d.Kind] = r
+	}
+	item := Decision{At: at, Component: component, Kind: d.Kind, Subject: d.Subject, Verdict: d.Verdict, Reason: d.Reason}
+	if len(r.items) < decisionsMax {
+		r.items = append(r.items, item)
+		return
+	}
+	r.items[r.next] = item
+	r.next = (r.next + 1) % decisionsMax
+}
+
+// list returns the decisions of a kind, oldest first.
+func (l *decisionLog) list(kind string) []Decision {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.kinds[kind]
+	if r == nil {
+		return nil
+	}
+	return append(append([]Decision(nil), r.items[r.next:]...), r.items[:r.next]...)
+}

@@ -1,0 +1,30 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package membership
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/membership/machine"
+)
+
+// TestTheDecisionLogKeepsTheLastOfEachKind shows its bound and its order.
+func TestTheDecisionLogKeepsTheLastOfEachKind(t *testing.T) {
+	var l decisionLog
+	at := time.Unix(1, 0)
+	l.add("membership", at, machine.Decide{Kind: "downing", Subject: "a", Verdict: "down", Reason: "minority"})
+	for i := range decisionsMax + 3 {
+		l.add("sharding", at, machine.Decide{Kind: "allocation", Subject: strconv.Itoa(i)})
+	}
+	got := l.list("allocation")
+	require.Len(t, got, decisionsMax)
+	require.Equal(t, "3", got[0].Subject)
+	require.Equal(t, strconv.Itoa(decisionsMax+2), got[decisionsMax-1].Subject)
+	require.Equal(t, []Decision{{At: at, Component: "membership", Kind: "downing", Subject: "a", Verdict: "down", Reason: "minority"}}, l.list("downing"))
+	require.Empty(t, l.list("none"))
+}

@@ -1,0 +1,45 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package membership
+
+import "errors"
+
+var (
+	// ErrDown is in [Node.Err] when the other members declared this node down,
+	// or it downed itself because its side of a partition had to go. What it
+	// was responsible for runs elsewhere. The process should end, or start a
+	// new node.
+	ErrDown = errors.New("membership: this node was declared down")
+
+	// ErrRefused is in [Node.Err] when the cluster refused this node for good;
+	// the message names the setting and both values, where that is the reason.
+	ErrRefused = errors.New("membership: the cluster refused this node")
+
+	// ErrJoinFailed is in [Node.Err] when no contact took this node in within
+	// the time that the configuration gives.
+	ErrJoinFailed = errors.New("membership: could not join")
+
+	// ErrClosed is returned by methods of a node that has ended, and is in
+	// [Node.Err] after [Node.Close].
+	ErrClosed = errors.New("membership: node closed")
+
+	// ErrUnknownMember is returned by [Node.LeaveMember] and [Node.Down] for an
+	// address at which this node knows no member.
+	ErrUnknownMember = errors.New("membership: no member at this address")
+)
+
+// FieldError is a fault of one field of a [Config].
+type FieldError struct {
+	field string
+	cause error
+}
+
+// Error describes the fault, beginning with the key of the field.
+func (e *FieldError) Error() string { return e.field + ": " + e.cause.Error() }
+
+// Field returns the key of the field as in a configuration file.
+func (e *FieldError) Field() string { return e.field }
+
+// Unwrap returns the cause.
+func (e *FieldError) Unwrap() error { return e.cause }

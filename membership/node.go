@@ -1,0 +1,362 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package membership
+
+import (
+	"context"
+	crand "crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/fd"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/internal/wire"
+	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/membership/transport"
+	"github.com/quorate/quorate/membership/transport/grpc"
+)
+
+// ComponentName is the name of the membership machine among the components of
+// a node.
+const ComponentName = "membership"
+
+// Protocol is the range of versions of the protocol between nodes that this
+// release speaks.
+var protocolRange = gossip.ProtocolRange{Min: 1, Max: 1} //nolint:gochecknoglobals // A constant of struct type.
+
+// Node is one incarnation of one member of a cluster.
+type Node struct {
+	self      gossip.NodeID
+	roles     []string
+	log       *slog.Logger
+	clock     *machine.SystemClock
+	driver    *machine.Driver
+	transport transport.Transport
+	machine   *machine.Handle // Of the membership machine.
+	standing  Standing
+	hub       hub
+	decisions decisionLog
+	downing   downing.Provider // Asked by calls; nil when the strategy is built in.
+
+	attached sync.Map // Component name to Attachment.
+
+	listenersMu sync.Mutex // Guards listening, which is replaced and never changed.
+	listening   []func(transport.Notice)
+
+	ctx      context.Context //nolint:containedctx // The life of the node: ends what its goroutines wait for.
+	cancel   context.CancelFunc
+	clients  sync.WaitGroup // Goroutines that serve effects of the machines.
+	stopping chan struct{}  // Closed when the machine said that the node ends, or by Close.
+	stopOnce sync.Once
+	done     chan struct{}
+	err      error // Why the node ended; set before done is closed.
+	counters counters
+}
+
+// counters are what a node counts beside its driver and its transport.
+type counters struct {
+	unsent, undecodable, refused atomic.Uint64
+}
+
+// Start makes the process a member: it listens on the configured address and
+// begins to join through the seed nodes. It does not wait for the cluster; see
+// [Node.AwaitUp]. The context bounds Start alone. The error names what is wrong
+// with the configuration, or with the address.
+func Start(ctx context.Context, cfg Config, opts ...Option) (*Node, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	o, err := resolve(opts)
+	if err != nil {
+		return nil, err
+	}
+	n, err := build(cfg, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := n.transport.Start(ctx); err != nil {
+		n.cancel()
+		return nil, fmt.Errorf("membership: %w", err)
+	}
+	n.driver.Start()
+	// Owned by the node; ends when the machine says so or by Close, which
+	// waits for it through done.
+	go n.run()
+	seeds, err := cfg.Membership.seeds()
+	if err == nil && len(seeds) > 0 {
+		err = n.machine.PostWait(ctx, protocol.Join{Seeds: seeds})
+	}
+	if err != nil {
+		_ = n.Close() // The first error is the one to return.
+		return nil, fmt.Errorf("membership: %w", err)
+	}
+	return n, nil
+}
+
+// resolve fills in what the options leave out.
+func resolve(opts []Option) (options, error) {
+	o := options{log: slog.Default(), transport: dialGRPC}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	var seed [24]byte
+	if _, err := crand.Read(seed[:]); err != nil {
+		return o, fmt.Errorf("membership: no random numbers: %w", err)
+	}
+	if o.uid == 0 {
+		o.uid = gossip.UID(binary.LittleEndian.Uint64(seed[:]) | 1) // Never zero.
+	}
+	if o.rand == nil {
+		o.rand = rand.New(rand.NewPCG(binary.LittleEndian.Uint64(seed[8:]), binary.LittleEndian.Uint64(seed[16:])))
+	}
+	return o, nil
+}
+
+// dialGRPC is the default transport.
+func dialGRPC(id transport.Identity, cfg transport.Config, notices func(transport.Notice)) (transport.Transport, error) {
+	return grpc.New(id, cfg, grpc.WithNotices(notices))
+}
+
+// build puts a node together without starting anything.
+func build(cfg Config, o options) (*Node, error) {
+	address, err := gossip.ParseAddress(cfg.Node.Address)
+	if err != nil {
+		return nil, err
+	}
+	self := gossip.NodeID{Address: address, UID: o.uid}
+	ctx, cancel := context.WithCancel(context.Background())
+	n := &Node{
+		self: self, roles: slices.Clone(cfg.Node.Roles), log: o.log.With("node", self.String()), clock: machine.NewSystemClock(),
+		ctx: ctx, cancel: cancel, stopping: make(chan struct{}), done: make(chan struct{}),
+	}
+	n.standing.clock = n.clock
+	n.hub.view = View{Self: self, State: gossip.New(gossip.ClusterID{})}
+	identity := transport.Identity{
+		Node: self, Cluster: cfg.Cluster.Name, Protocol: protocolRange,
+		ClusterID: func() gossip.ClusterID { return n.View().State.Cluster() },
+	}
+	if n.transport, err = o.transport(identity, cfg.Transport, n.noticed); err != nil {
+		cancel()
+		return nil, err
+	}
+	n.driver = machine.NewDriver(n.ports(), 0)
+	if err := n.attachMembership(cfg, o); err != nil {
+		cancel()
+		return nil, err
+	}
+	return n, nil
+}
+
+// attachMembership builds the membership machine and puts it in.
+func (n *Node) attachMembership(cfg Config, o options) error {
+	detector, err := fd.NewFactory(cfg.Membership.FailureDetector)
+	if err != nil {
+		return err
+	}
+	decide, class, err := n.strategy(cfg.Downing, o.downing)
+	if err != nil {
+		return err
+	}
+	member := gossip.Member{
+		Node: n.self, Zone: cfg.Node.Zone, Roles: cfg.Node.Roles, AppVersion: cfg.Node.AppVersion, Protocol: protocolRange,
+	}
+	m, err := protocol.New(cfg.Membership.Config, member, protocol.Deps{
+		Rand: o.rand, Detector: detector,
+		Downing: protocol.Downing{Config: cfg.Downing, Version: "1", Decide: decide, Class: class},
+	})
+	if err != nil {
+		return err
+	}
+	n.machine, err = n.Attach(Attachment{Component: machine.Component{
+		Name: ComponentName, Service: protocol.Service, Machine: m, Codec: wire.Codec{},
+	}})
+	return err
+}
+
+// strategy returns the downing strategy: a pure function for the built-in ones,
+// nil for a provider that has to be called.
+func (n *Node) strategy(cfg downing.Config, foreign downing.Provider) (func(downing.View) (downing.Decision, error), downing.Class, error) {
+	if foreign != nil {
+		n.downing = foreign
+		return nil, foreign.Class(), nil
+	}
+	provider, err := downing.New(cfg)
+	if err != nil {
+		return nil, downing.Class{}, err
+	}
+	return provider.DecideNow, provider.Class(), nil
+}
+
+// Self returns the node's identity.
+func (n *Node) Self() gossip.NodeID { return n.self }
+
+// HasRole reports whether the node was configured with a role.
+func (n *Node) HasRole(role string) bool { return slices.Contains(n.roles, role) }
+
+// View returns what the node knows of its cluster now.
+func (n *Node) View() View { return n.hub.current() }
+
+// State returns the membership state as the node knows it now.
+func (n *Node) State() *gossip.State { return n.View().State }
+
+// Standing returns the node's standing, which stays valid for the node's life.
+func (n *Node) Standing() *Standing { return &n.standing }
+
+// Subscribe returns a subscription to the events of the cluster, beginning
+// with a [Snapshot]. It must be closed.
+func (n *Node) Subscribe() *Subscription { return n.hub.subscribe() }
+
+// Decisions returns the last decisions of a kind that this node took, oldest
+// first, at most 1,000.
+func (n *Node) Decisions(kind string) []Decision { return n.decisions.list(kind) }
+
+// Join joins the cluster of the seed nodes, for a node whose configuration
+// names none. Only the node at the first address may form a new cluster. It
+// returns when the attempt has begun; a member ignores it.
+func (n *Node) Join(ctx context.Context, seeds ...string) error {
+	addresses, err := parseAddresses(seeds)
+	if err != nil {
+		return fmt.Errorf("membership: %w", err)
+	}
+	return n.command(ctx, protocol.Join{Seeds: addresses})
+}
+
+// AwaitUp waits until this node is up: a member that takes part in everything.
+// It returns the error of ctx, or that of [Node.Err] when the node ends first.
+func (n *Node) AwaitUp(ctx context.Context) error {
+	sub := n.Subscribe()
+	defer sub.Close()
+	for {
+		if m := n.View().Member(); m != nil && m.Status >= gossip.Up && m.Status <= gossip.Ready {
+			return nil
+		}
+		_, err := sub.Next(ctx)
+		if err != nil && ctx.Err() == nil {
+			<-n.done
+			return n.Err()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// Leave takes this node out of the cluster in order: its work is handed over,
+// then it is removed. It returns when that is done, with the error of ctx or
+// of [Node.Err] otherwise. A node that is no member yet just ends.
+func (n *Node) Leave(ctx context.Context) error {
+	if n.View().Member() == nil {
+		return n.Close()
+	}
+	if err := n.command(ctx, protocol.Leave{Address: n.self.Address}); err != nil {
+		return err
+	}
+	select {
+	case <-n.done:
+		return n.Err()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// LeaveMember asks the member at an address to leave in order. It returns when
+// the cluster has been told, not when the member is gone.
+func (n *Node) LeaveMember(ctx context.Context, address string) error {
+	a, err := n.memberAt(address)
+	if err != nil {
+		return err
+	}
+	return n.command(ctx, protocol.Leave{Address: a})
+}
+
+// Down declares the member at an address failed. It must have stopped or be
+// cut off for good: if it has not, it ends as soon as it hears of this, and
+// what it hosts starts elsewhere after its fence. It returns when the cluster
+// has been told.
+func (n *Node) Down(ctx context.Context, address string) error {
+	a, err := n.memberAt(address)
+	if err != nil {
+		return err
+	}
+	return n.command(ctx, protocol.Down{Address: a})
+}
+
+// memberAt parses an address and checks that a member lives there.
+func (n *Node) memberAt(address string) (gossip.Address, error) {
+	a, err := gossip.ParseAddress(address)
+	if err != nil {
+		return a, fmt.Errorf("membership: %w", err)
+	}
+	if n.State().ByAddress(a) == nil {
+		return a, fmt.Errorf("%w: %s", ErrUnknownMember, a)
+	}
+	return a, nil
+}
+
+// command feeds a command to the membership machine.
+func (n *Node) command(ctx context.Context, in machine.Input) error {
+	if err := n.machine.PostWait(ctx, in); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return ErrClosed
+	}
+	return nil
+}
+
+// Done is closed when the node has ended: it left, was declared down, was
+// refused, or was closed.
+func (n *Node) Done() <-chan struct{} { return n.done }
+
+// Err returns why the node ended: nil when it left in order or has not ended,
+// otherwise an error that wraps [ErrDown], [ErrRefused], [ErrJoinFailed] or
+// [ErrClosed].
+func (n *Node) Err() error {
+	select {
+	case <-n.done:
+		return n.err
+	default:
+		return nil
+	}
+}
+
+// Close ends the node at once and waits for all its goroutines. The others
+// notice it as a failure, unless the node has left. It returns nil, may be
+// called again, and must not be called from a strategy or a handler.
+func (n *Node) Close() error {
+	n.end(ErrClosed)
+	<-n.done
+	return nil
+}
+
+// end lets run finish; the first reason counts.
+func (n *Node) end(why error) {
+	n.stopOnce.Do(func() {
+		n.err = why
+		close(n.stopping)
+	})
+}
+
+// run waits for the end of the node and takes it apart. The driver goes first,
+// so that nothing is decided any more; the transport then has its linger to
+// deliver what was said last.
+func (n *Node) run() {
+	<-n.stopping
+	n.standing.set(0)
+	_ = n.driver.Close() // It never fails.
+	n.cancel()
+	if err := n.transport.Close(); err != nil {
+		n.log.Warn("transport closed with an error", "error", err)
+	}
+	n.clients.Wait()
+	n.hub.end()
+	close(n.done)
+}

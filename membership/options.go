@@ -1,0 +1,47 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package membership
+
+import (
+	"log/slog"
+	"math/rand/v2"
+
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/transport"
+)
+
+// Option is a collaborator that only code can give.
+type Option func(*options)
+
+// TransportFactory builds the transport of a node.
+type TransportFactory func(transport.Identity, transport.Config, func(transport.Notice)) (transport.Transport, error)
+
+// options are the collaborators of a node.
+type options struct {
+	log       *slog.Logger
+	transport TransportFactory
+	downing   downing.Provider
+	uid       gossip.UID
+	rand      *rand.Rand
+}
+
+// WithLogger sets where the node logs. The default is [slog.Default].
+func WithLogger(l *slog.Logger) Option { return func(o *options) { o.log = l } }
+
+// WithTransport sets what carries messages between nodes. The default is gRPC.
+func WithTransport(f TransportFactory) Option { return func(o *options) { o.transport = f } }
+
+// WithDowning sets a downing provider in place of the configured strategy. It
+// is asked on a goroutine of its own and may block. All nodes must use the
+// same one, under the name that the configuration gives.
+func WithDowning(p downing.Provider) Option { return func(o *options) { o.downing = p } }
+
+// WithUID sets the uid of this incarnation, for tests. It must never be used
+// twice at one address. The default is drawn from crypto/rand.
+func WithUID(uid gossip.UID) Option { return func(o *options) { o.uid = uid } }
+
+// WithRand sets the source of all random choices, for tests. It belongs to the
+// node. The default is seeded from crypto/rand.
+func WithRand(r *rand.Rand) Option { return func(o *options) { o.rand = r } }

@@ -1,0 +1,221 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package membership
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/membership/transport"
+)
+
+// Attachment is a component of another package together with what serves its
+// effects.
+type Attachment struct {
+	Component machine.Component
+
+	// Call answers the component's calls of strategies, on a goroutine of its
+	// own. Nil when it makes none.
+	Call func(ctx context.Context, call machine.Call) (any, error)
+
+	// Other carries out effects of the component's own types, on the driver's
+	// goroutine: it must not block. Nil when there are none.
+	Other func(effect machine.Effect)
+
+	// Published hears what the component publishes, on the driver's goroutine:
+	// it must not block. May be nil.
+	Published func(event any)
+}
+
+// Attach adds a component to the node: it is fed the messages of its service,
+// and every event that the node's other components publish. Another component
+// with the same name or service is an error.
+func (n *Node) Attach(a Attachment) (*machine.Handle, error) {
+	n.attached.Store(a.Component.Name, a)
+	handle, err := n.driver.Attach(a.Component)
+	if err != nil {
+		return nil, fmt.Errorf("membership: component %s: %w", a.Component.Name, err)
+	}
+	if a.Component.Service != 0 {
+		n.transport.Handle(a.Component.Service, func(from gossip.NodeID, frame []byte) {
+			if err := handle.Receive(n.ctx, from, frame); err != nil && !errors.Is(err, machine.ErrClosed) && n.ctx.Err() == nil {
+				n.counters.undecodable.Add(1)
+				n.log.Warn("message dropped", "from", from.String(), "component", a.Component.Name, "error", err)
+			}
+		})
+	}
+	return handle, nil
+}
+
+// Notices lets f hear of the transport's connections from now on, on its
+// goroutines. F must return soon.
+func (n *Node) Notices(f func(transport.Notice)) {
+	n.listenersMu.Lock()
+	defer n.listenersMu.Unlock()
+	n.listening = append(slices.Clone(n.listening), f)
+}
+
+// listeners returns who hears of the transport's connections.
+func (n *Node) listeners() []func(transport.Notice) {
+	n.listenersMu.Lock()
+	defer n.listenersMu.Unlock()
+	return n.listening
+}
+
+// Transport returns the node's transport, for components whose messages do
+// not go through a machine.
+func (n *Node) Transport() transport.Transport { return n.transport }
+
+// Clock returns the clock that the node's machines are stepped by.
+func (n *Node) Clock() *machine.SystemClock { return n.clock }
+
+// ports connects the driver to the world.
+func (n *Node) ports() machine.Ports {
+	return machine.Ports{
+		Clock: n.clock, Send: n.send, Publish: n.publish, Call: n.call, Other: n.other,
+		Decide: func(component string, now machine.Now, d machine.Decide) {
+			n.decisions.add(component, now.Wall, d)
+			n.log.Info("decision", "component", component, "kind", d.Kind, "subject", d.Subject, "verdict", d.Verdict, "reason", d.Reason)
+		},
+	}
+}
+
+// send encodes a message straight into the lane's batch. What a lane does not
+// take is counted: the protocols repeat what matters.
+func (n *Node) send(c *machine.Component, s machine.Send) {
+	var failed error
+	err := n.transport.Lane(s.To, s.Lane).Append(c.Service, func(dst []byte) []byte {
+		out, err := c.Codec.Append(dst, s.Message)
+		failed = err
+		return out
+	})
+	machine.Assert(failed == nil, "a component encodes its own messages", "component", c.Name, "error", failed)
+	if err != nil {
+		n.counters.unsent.Add(1)
+		n.log.Debug("message not sent", "to", s.To.String(), "component", c.Name, "error", err)
+	}
+}
+
+// call answers calls of strategies.
+func (n *Node) call(ctx context.Context, component string, c machine.Call) (any, error) {
+	if component == ComponentName && c.Kind == protocol.CallDowning && n.downing != nil {
+		return n.downing.Decide(ctx, c.Request.(downing.View))
+	}
+	if a, ok := n.attached.Load(component); ok && a.(Attachment).Call != nil {
+		return a.(Attachment).Call(ctx, c)
+	}
+	return nil, fmt.Errorf("membership: nothing answers calls of kind %q of component %q", c.Kind, component)
+}
+
+// other carries out effects beyond those that all machines share.
+func (n *Node) other(c *machine.Component, e machine.Effect) {
+	switch e := e.(type) {
+	case protocol.Probe:
+		n.clients.Add(1)
+		// Owned by the node: ends with its limit or the node, run waits for it.
+		go func() {
+			defer n.clients.Done()
+			n.probe(e)
+		}()
+	case protocol.Block:
+		n.transport.Block(e.Node, e.Reason)
+	default:
+		a, _ := n.attached.Load(c.Name)
+		machine.Assert(a != nil && a.(Attachment).Other != nil, "an effect has somebody to carry it out", "component", c.Name, "effect", e)
+		a.(Attachment).Other(e)
+	}
+}
+
+// probe dials a joining node back.
+func (n *Node) probe(e protocol.Probe) {
+	ctx, cancel := context.WithTimeout(n.ctx, e.Limit)
+	defer cancel()
+	node, err := n.transport.Probe(ctx, e.Address)
+	_ = n.machine.PostWait(n.ctx, protocol.Probed{Address: e.Address, Node: node, Err: err}) // A node that ended needs no answer.
+}
+
+// publish tells the program's subscribers what the components published.
+func (n *Node) publish(c *machine.Component, event any) {
+	if c.Name == ComponentName {
+		n.membershipEvent(event)
+	}
+	if a, ok := n.attached.Load(c.Name); ok && a.(Attachment).Published != nil {
+		a.(Attachment).Published(event)
+	}
+}
+
+// membershipEvent takes an event of the membership machine in.
+func (n *Node) membershipEvent(event any) {
+	switch e := event.(type) {
+	case protocol.Changed:
+		n.hub.advance(viewOf(e))
+	case protocol.Standing:
+		n.standing.set(e.Until)
+	case protocol.Fenced:
+		n.hub.publish(Fenced{Node: e.Node, Graceful: e.Graceful})
+	case protocol.Refused:
+		n.counters.refused.Add(1)
+		n.log.Warn("refused", "peer", e.Peer.String(), "what", e.What, "why", e.Refusal.String(), "reason", e.Reason)
+		n.hub.publish(Refused{Peer: e.Peer, What: e.What, Reason: e.Reason})
+	case protocol.SettingsDiffer:
+		for _, d := range e.Differences {
+			n.log.Warn("settings should be equal on all nodes", "peer", e.Peer.String(), "key", d.Key, "member", d.Member, "joiner", d.Joiner)
+		}
+	case protocol.Stopping:
+		n.log.Info("stopping", "reason", e.Reason.String(), "detail", e.Detail)
+		n.standing.set(0)
+		n.end(stopError(e))
+	}
+}
+
+// stopError turns the reason for which a node ends into its error.
+func stopError(s protocol.Stopping) error {
+	switch s.Reason {
+	case protocol.StopLeft:
+		return nil
+	case protocol.StopDowned:
+		return fmt.Errorf("%w: %s", ErrDown, s.Detail)
+	case protocol.StopRefused:
+		return fmt.Errorf("%w: %s", ErrRefused, s.Detail)
+	default:
+		return fmt.Errorf("%w: %s", ErrJoinFailed, s.Detail)
+	}
+}
+
+// noticed hears of the transport's connections.
+func (n *Node) noticed(notice transport.Notice) {
+	switch e := notice.(type) {
+	case transport.PeerUp:
+		n.log.Debug("connected", "peer", e.Peer.String(), "lane", e.Lane)
+	case transport.PeerDown:
+		n.log.Debug("disconnected", "peer", e.Peer.String(), "lane", e.Lane, "lost", e.Lost, "error", e.Err)
+	case transport.Unhandled:
+		n.log.Warn("no handler for service", "peer", e.Peer.String(), "service", e.Service, "inbound", e.Inbound)
+	case transport.Refused:
+		n.log.Warn("connection refused", "peer", e.Address, "inbound", e.Inbound, "error", e.Err)
+		if !e.Inbound {
+			n.refusedByPeer(e)
+		}
+	}
+	for _, f := range n.listeners() {
+		f(notice)
+	}
+}
+
+// refusedByPeer tells the machine that a peer does not want this node.
+func (n *Node) refusedByPeer(e transport.Refused) {
+	in := protocol.PeerRefused{Peer: e.Node, Removed: e.Err.Reason == transport.ReasonBlocked, Reason: e.Err.Error()}
+	if in.Peer.IsZero() {
+		in.Peer.Address, _ = gossip.ParseAddress(e.Address) // A zero address is shown as it is.
+	}
+	if err := n.machine.Post(in); errors.Is(err, machine.ErrFull) {
+		n.counters.undecodable.Add(1)
+	}
+}

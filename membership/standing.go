@@ -1,0 +1,35 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package membership
+
+import (
+	"sync/atomic"
+
+	"github.com/quorate/quorate/membership/machine"
+)
+
+// Standing says whether a node may act for the cluster: run entities, hold a
+// singleton. A node proves its standing by heartbeats that enough voters have
+// answered; the proof lasts for the fence. So a node that is cut off, or was
+// frozen, loses it by its own clock, without anybody's message, and before
+// anybody else may take its work over.
+type Standing struct {
+	clock *machine.SystemClock
+	until atomic.Int64
+}
+
+// Held reports whether the node has standing now. Look it up right before a
+// piece of work begins, and again right before its result leaves. It reads the
+// clock and one word of memory.
+func (s *Standing) Held() bool {
+	until := s.Until()
+	return until != 0 && s.clock.Instant() <= until
+}
+
+// Until returns the moment up to which the standing is proven, zero when the
+// node has none, [machine.Never] for a lone voter.
+func (s *Standing) Until() machine.Instant { return machine.Instant(s.until.Load()) }
+
+// set takes a new moment in.
+func (s *Standing) set(until machine.Instant) { s.until.Store(int64(until)) }
