@@ -3,15 +3,34 @@ module github.com/quorate/quorate/examples
 go 1.26.0
 
 require (
-	github.com/quorate/quorate/allocation v0.0.0
 	github.com/quorate/quorate/cluster v0.0.0
-	github.com/quorate/quorate/config v0.0.0
-	github.com/quorate/quorate/discovery v0.0.0
-	github.com/quorate/quorate/downing v0.0.0
-	github.com/quorate/quorate/fd v0.0.0
-	github.com/quorate/quorate/gossip v0.0.0
 	github.com/quorate/quorate/membership v0.0.0
 	github.com/quorate/quorate/sharding v0.0.0
+	github.com/stretchr/testify v1.12.1
+	google.golang.org/protobuf v1.36.12
+)
+
+require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/go-viper/mapstructure/v2 v2.4.0 // indirect
+	github.com/knadh/koanf/maps v0.1.2 // indirect
+	github.com/knadh/koanf/parsers/yaml v1.1.1 // indirect
+	github.com/knadh/koanf/providers/env/v2 v2.0.2 // indirect
+	github.com/knadh/koanf/providers/rawbytes v1.0.0 // indirect
+	github.com/knadh/koanf/v2 v2.4.1 // indirect
+	github.com/mitchellh/copystructure v1.2.0 // indirect
+	github.com/mitchellh/reflectwalk v1.0.2 // indirect
+	github.com/quorate/quorate/allocation v0.0.0 // indirect
+	github.com/quorate/quorate/config v0.0.0 // indirect
+	github.com/quorate/quorate/downing v0.0.0 // indirect
+	github.com/quorate/quorate/fd v0.0.0 // indirect
+	github.com/quorate/quorate/gossip v0.0.0 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	golang.org/x/net v0.60.0 // indirect
+	golang.org/x/sys v0.48.0 // indirect
+	golang.org/x/text v0.42.0 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1 // indirect
+	google.golang.org/grpc v1.85.0 // indirect
 )
 
 replace (

@@ -1,0 +1,150 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership"
+	"github.com/quorate/quorate/sharding"
+)
+
+// Node is a node with everything on it. It is a [sharding.Host].
+type Node struct {
+	member   *membership.Node
+	sharding *sharding.System
+	leave    time.Duration
+}
+
+var _ sharding.Host = (*Node)(nil)
+
+// Option says where the configuration comes from, or is a collaborator that
+// only code can give.
+type Option func(*options)
+
+// options are the arguments of Start.
+type options struct {
+	files      []string
+	config     *Config
+	changes    []func(*Config)
+	log        *slog.Logger
+	membership []membership.Option
+	sharding   []sharding.Option
+}
+
+// File reads the configuration from a file. Given several times, later files
+// override earlier ones.
+func File(path string) Option { return func(o *options) { o.files = append(o.files, path) } }
+
+// With uses a configuration made in code; [Default] is where to start. Files
+// and the environment are then not looked at.
+func With(c Config) Option { return func(o *options) { o.config = &c } }
+
+// Change changes the configuration after it was read, as for a flag of the
+// program's own.
+func Change(f func(*Config)) Option { return func(o *options) { o.changes = append(o.changes, f) } }
+
+// Logger sets where the node logs. The default is [slog.Default].
+func Logger(l *slog.Logger) Option { return func(o *options) { o.log = l } }
+
+// Membership passes options to the membership of the node.
+func Membership(opts ...membership.Option) Option {
+	return func(o *options) { o.membership = append(o.membership, opts...) }
+}
+
+// Sharding passes options to the sharding of the node.
+func Sharding(opts ...sharding.Option) Option {
+	return func(o *options) { o.sharding = append(o.sharding, opts...) }
+}
+
+// Start starts a node: it listens, and begins to join the cluster of its seed
+// nodes or, as the first of them, to form it. It does not wait for the
+// cluster; see [Node.AwaitUp]. The context bounds Start alone. The error says
+// what is wrong with the configuration, or with the address.
+func Start(ctx context.Context, opts ...Option) (*Node, error) {
+	o := options{log: slog.Default()}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	cfg, err := o.load()
+	if err != nil {
+		return nil, err
+	}
+	member, err := membership.Start(ctx, cfg.membership(), append([]membership.Option{membership.WithLogger(o.log)}, o.membership...)...)
+	if err != nil {
+		return nil, err
+	}
+	log := o.log.With("node", member.Self().String())
+	shards, err := sharding.New(member, cfg.Sharding, append([]sharding.Option{sharding.WithLogger(log)}, o.sharding...)...)
+	if err != nil {
+		_ = member.Close() // The first error is the one to return.
+		return nil, err
+	}
+	return &Node{member: member, sharding: shards, leave: cfg.Membership.LeaveTimeout + cfg.Membership.ExitTimeout}, nil
+}
+
+// load returns the configuration that the options describe.
+func (o *options) load() (Config, error) {
+	var cfg Config
+	var err error
+	if o.config != nil {
+		cfg = *o.config
+	} else if cfg, err = Load(o.files...); err != nil {
+		return cfg, err
+	}
+	for _, change := range o.changes {
+		change(&cfg)
+	}
+	return cfg, nil
+}
+
+// Self returns the node's identity.
+func (n *Node) Self() gossip.NodeID { return n.member.Self() }
+
+// Membership returns the node's membership.
+func (n *Node) Membership() *membership.Node { return n.member }
+
+// Sharding returns the node's sharding.
+func (n *Node) Sharding() *sharding.System { return n.sharding }
+
+// AwaitUp waits until the node is up. It returns the error of ctx, or that of
+// [Node.Err] when the node ends first.
+func (n *Node) AwaitUp(ctx context.Context) error { return n.member.AwaitUp(ctx) }
+
+// Leave hands over what the node hosts, takes it out of the cluster and ends
+// it. The error is that of ctx, or of [Node.Err].
+func (n *Node) Leave(ctx context.Context) error {
+	if err := n.member.Leave(ctx); err != nil {
+		return err
+	}
+	return n.sharding.AwaitEnd(ctx)
+}
+
+// Done is closed when the node has ended.
+func (n *Node) Done() <-chan struct{} { return n.member.Done() }
+
+// Err returns why the node ended; see [membership.Node.Err].
+func (n *Node) Err() error { return n.member.Err() }
+
+// Close leaves the cluster in order, within the configured leave-timeout and
+// exit-timeout, and ends the node in any case. It may be called again.
+func (n *Node) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), n.leave)
+	defer cancel()
+	select {
+	case <-n.Done():
+		return n.sharding.AwaitEnd(ctx)
+	default:
+	}
+	_ = n.Leave(ctx) // What could not be done in order is done by force.
+	if err := n.member.Close(); err != nil {
+		return err
+	}
+	ctx, cancel = context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	return n.sharding.AwaitEnd(ctx)
+}

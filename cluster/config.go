@@ -1,0 +1,64 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/membership"
+	"github.com/quorate/quorate/membership/transport"
+	"github.com/quorate/quorate/sharding"
+)
+
+// Config is a whole configuration file, a field for each section.
+type Config struct {
+	Cluster    membership.ClusterConfig  `koanf:"cluster"`
+	Node       membership.NodeConfig     `koanf:"node"`
+	Membership membership.ProtocolConfig `koanf:"membership"`
+	Transport  transport.Config          `koanf:"transport"`
+	Downing    downing.Config            `koanf:"downing"`
+	Sharding   sharding.Config           `koanf:"sharding"`
+}
+
+// Default returns the configuration with the default of every setting. The
+// name of the cluster and the address of the node have none.
+func Default() Config {
+	m := membership.Default()
+	return Config{
+		Cluster: m.Cluster, Node: m.Node, Membership: m.Membership, Transport: m.Transport, Downing: m.Downing,
+		Sharding: sharding.Default(),
+	}
+}
+
+// membership returns the part that makes a node a member.
+func (c Config) membership() membership.Config {
+	return membership.Config{Cluster: c.Cluster, Node: c.Node, Membership: c.Membership, Transport: c.Transport, Downing: c.Downing}
+}
+
+// Validate reports what does not fit together across the sections.
+func (c Config) Validate() error { return c.membership().ValidateAcross() }
+
+// Load reads and merges configuration files and the environment. The error is
+// a list with every fault, each with file, line, key and cure. Paths of files
+// in the result are absolute.
+func Load(paths ...string) (Config, error) {
+	file, err := config.Load(paths...)
+	if err != nil {
+		return Config{}, err
+	}
+	return decode(file)
+}
+
+// decode fills a configuration from what was read.
+func decode(file *config.File) (Config, error) {
+	c := Default()
+	if err := file.Decode("", &c); err != nil {
+		return Config{}, err
+	}
+	tls := &c.Transport.TLS
+	for _, path := range []*string{&tls.Certificate, &tls.Key, &tls.Authorities} {
+		*path = file.Resolve(*path)
+	}
+	return c, nil
+}

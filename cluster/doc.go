@@ -1,0 +1,32 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cluster is a whole node, wired from one file: membership, and
+// sharding on top of it. It has no logic of its own; whoever needs less, or
+// another wiring, uses the modules below it.
+//
+//	node, err := cluster.Start(ctx, cluster.File("cluster.yaml"))
+//	...
+//	defer node.Close()
+//	accounts, err := sharding.Start(node, sharding.Kind[*bankpb.Command]{...})
+//
+// # The file
+//
+//	cluster: {name: bank}
+//	node: {address: 127.0.0.1:7946, roles: [backend]}
+//	membership:
+//	  seed-nodes: [127.0.0.1:7946, 127.0.0.2:7946]
+//
+// Everything else has a default. Environment variables override the file:
+// QUORATE_NODE__ADDRESS is node.address. A fault names file, line, key and
+// cure, and all faults are reported together.
+//
+// # Life cycle
+//
+// [Start] listens and begins to join; [Node.AwaitUp] waits until the node is
+// up. [Node.Leave] hands over what the node hosts and takes it out of the
+// cluster; [Node.Close] ends it, in order if it can within the configured
+// time. [Node.Done] is closed when the node has ended, for whatever reason.
+//
+// All methods are safe for concurrent use.
+package cluster

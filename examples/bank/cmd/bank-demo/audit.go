@@ -1,0 +1,160 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/quorate/quorate/examples/bank"
+	"github.com/quorate/quorate/examples/bank/journal"
+)
+
+// verdict is the last line of the demo.
+type verdict struct {
+	Nodes            int   `json:"nodes"`
+	Accounts         int   `json:"accounts"`
+	Acknowledged     int   `json:"acknowledged"`
+	Lost             int   `json:"lost"`
+	Duplicated       int   `json:"duplicated"`
+	OverlappingEpoch int   `json:"overlapping_epochs"`
+	UnavailableMax   int64 `json:"unavailable_ms_max"`
+	RecoveredMax     int64 `json:"recovered_ms_max"`
+	CentsAppeared    int64 `json:"cents_appeared"`
+	Retried          int   `json:"retried"`
+	Unanswered       int   `json:"unanswered"`
+	Moved            int   `json:"owners"`
+	OK               bool  `json:"ok"`
+}
+
+// leg is one booking as the journals have it.
+type leg struct{ account, transfer string }
+
+// ledger is what the journals say.
+type ledger struct {
+	booked      map[leg][]journal.Record
+	beyond      map[leg]bool // Written, but by an owner that had been replaced.
+	cents       int64        // Sum over all accounts.
+	accounts    int
+	owners      int
+	overlapping int
+}
+
+// audit compares the journals with what the clients were told.
+func audit(dir string, l *load) (verdict, error) {
+	books, err := readLedger(dir)
+	if err != nil {
+		return verdict{}, err
+	}
+	v := verdict{
+		Nodes: len(l.fleet.all), Accounts: books.accounts, Acknowledged: len(l.told), Retried: l.retried,
+		Unanswered: len(l.slots), UnavailableMax: l.longest.Milliseconds(), Moved: books.owners,
+		OverlappingEpoch: books.overlapping,
+		CentsAppeared:    books.cents - int64(books.accounts)*bank.OpeningCents,
+	}
+	for _, records := range books.booked {
+		v.Duplicated += len(records) - 1
+	}
+	for _, t := range l.told {
+		missing, late := books.missing(t)
+		v.Lost += missing
+		v.OverlappingEpoch += late
+	}
+	v.OK = v.Lost == 0 && v.Duplicated == 0 && v.OverlappingEpoch == 0 && v.CentsAppeared == 0 && v.Unanswered == 0 &&
+		v.Accounts == l.accounts && v.Acknowledged > 0
+	return v, nil
+}
+
+// missing counts the legs of an answered transfer that do not stand in the
+// journals as the client was told, and how many of them stand behind the point
+// at which another owner took over.
+func (b *ledger) missing(t told) (lost, late int) {
+	check := func(at leg, cents int64, refused bool) {
+		records := b.booked[at]
+		if len(records) > 0 && records[0].Cents == cents && records[0].Refused == refused {
+			return
+		}
+		lost++
+		if b.beyond[at] {
+			late++
+		}
+	}
+	check(leg{t.From, t.ID}, -t.Cents, t.receipt.Refused)
+	if !t.receipt.Refused {
+		check(leg{t.To, t.ID}, t.Cents, false)
+	}
+	return lost, late
+}
+
+// readLedger reads the journals of all accounts.
+func readLedger(dir string) (*ledger, error) {
+	accounts, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	b := &ledger{booked: map[leg][]journal.Record{}, beyond: map[leg]bool{}, accounts: len(accounts)}
+	for _, a := range accounts {
+		chain, err := journal.ReadChain(filepath.Join(dir, a.Name()))
+		if err != nil {
+			return nil, err
+		}
+		b.add(a.Name(), chain)
+	}
+	return b, nil
+}
+
+// add takes one account's journal in.
+func (b *ledger) add(account string, chain []journal.Segment) {
+	b.cents += bank.OpeningCents
+	b.owners += len(chain)
+	for i, s := range chain {
+		for _, r := range s.Records {
+			at := leg{account, r.Transfer}
+			b.booked[at] = append(b.booked[at], r)
+			if !r.Refused {
+				b.cents += r.Cents
+			}
+		}
+		for _, r := range s.Beyond {
+			b.beyond[leg{account, r.Transfer}] = true
+		}
+		if i+1 < len(chain) && overlaps(s, chain[i+1]) {
+			b.overlapping++
+		}
+	}
+}
+
+// overlaps reports whether the owner of s still wrote after next had begun: all
+// processes run on one machine and read one clock.
+func overlaps(s, next journal.Segment) bool {
+	return slices.ContainsFunc(slices.Concat(s.Records, s.Beyond), func(r journal.Record) bool { return r.At > next.Created })
+}
+
+// report prints the verdict for people and, as the last line, for programs.
+func (d *demo) report(v verdict) bool {
+	for _, r := range d.recoveries {
+		v.RecoveredMax = max(v.RecoveredMax, r.Milliseconds())
+	}
+	word := "nothing was lost"
+	if !v.OK {
+		word = "THE BANK IS WRONG"
+	}
+	d.screen.event("%s", word)
+	fmt.Printf("\n  nodes started        %8d\n  accounts             %8d, %d owners in all\n  transfers answered   %8d, %d of them after a retry\n"+
+		"  lost                 %8d\n  booked twice         %8d\n  overlapping owners   %8d\n  cents out of nothing %8d\n"+
+		"  longest wait         %8d ms for one transfer\n  longest recovery     %8d ms from a kill to the last account's answer\n",
+		v.Nodes, v.Accounts, v.Moved, v.Acknowledged, v.Retried, v.Lost, v.Duplicated, v.OverlappingEpoch, v.CentsAppeared, v.UnavailableMax, v.RecoveredMax)
+	if d.load.paused > 0 {
+		fmt.Printf("  the load paused      %8d times: %d transfers waited\n", d.load.paused, inFlightMax)
+	}
+	line, err := json.Marshal(v)
+	if err != nil {
+		return false
+	}
+	fmt.Println(string(line))
+	return v.OK
+}

@@ -1,0 +1,176 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// options is what the command line says.
+type options struct {
+	seed     uint64
+	accounts int
+	rate     int
+	program  string
+	dir      string
+}
+
+// firstNodes is how many nodes the cluster starts with.
+const firstNodes = 5
+
+// demo is one run.
+type demo struct {
+	opts    options
+	screen  *screen
+	fleet   *fleet
+	load    *load
+	journal string
+
+	recoveries []time.Duration // From a death to the last account's answer.
+}
+
+// run plays the whole demo and reports whether nothing was lost.
+func run(ctx context.Context, opts options) (bool, error) {
+	dir, cleanup, err := workDir(opts.dir)
+	if err != nil {
+		return false, err
+	}
+	d := &demo{opts: opts, screen: newScreen(os.Stdout), journal: filepath.Join(dir, "journal")}
+	if d.fleet, err = newFleet(opts.program, dir, d.journal, d.screen); err != nil {
+		return false, err
+	}
+	defer d.fleet.close()
+	d.load = newLoad(opts.seed, opts.accounts, opts.rate, d.fleet)
+	defer d.load.close()
+	v, err := d.play(ctx)
+	if err != nil {
+		return false, fmt.Errorf("%w (logs and journals are in %s)", err, dir)
+	}
+	ok := d.report(v)
+	if ok {
+		return true, cleanup()
+	}
+	fmt.Fprintln(os.Stderr, "bank-demo: logs and journals are in", dir)
+	return false, nil
+}
+
+// workDir returns the directory of the run, and what removes it when it is a
+// temporary one.
+func workDir(dir string) (string, func() error, error) {
+	if dir != "" {
+		return dir, func() error { return nil }, os.MkdirAll(dir, 0o755)
+	}
+	dir, err := os.MkdirTemp("", "quorate-bank-")
+	return dir, func() error { return os.RemoveAll(dir) }, err
+}
+
+// play runs the plan under load and audits the journals.
+func (d *demo) play(ctx context.Context) (verdict, error) {
+	d.screen.event("seed %d: %d nodes, %d accounts, %d transfers a second", d.opts.seed, firstNodes, d.opts.accounts, d.opts.rate)
+	for range firstNodes {
+		if err := d.fleet.start(ctx); err != nil {
+			return verdict{}, err
+		}
+	}
+	if err := d.fleet.waitUp(ctx, firstNodes); err != nil {
+		return verdict{}, err
+	}
+	took, err := d.load.sweep(ctx)
+	if err != nil {
+		return verdict{}, err
+	}
+	d.screen.event("all %d accounts answer, %v after the first question", d.opts.accounts, took.Round(time.Millisecond))
+	d.load.start(ctx, d.screen)
+	for _, step := range plan(d.opts.seed) {
+		if err := sleep(ctx, step.after); err != nil {
+			return verdict{}, err
+		}
+		if err := d.carryOut(ctx, step.what); err != nil {
+			return verdict{}, fmt.Errorf("%s: %w", step.what, err)
+		}
+	}
+	if err := sleep(ctx, 2*time.Second); err != nil {
+		return verdict{}, err
+	}
+	if err := d.load.finish(ctx); err != nil {
+		return verdict{}, err
+	}
+	return audit(d.journal, d.load)
+}
+
+// carryOut does one step of the plan and waits until the cluster has taken it
+// in.
+func (d *demo) carryOut(ctx context.Context, what action) error {
+	switch what {
+	case killPlain, killOldest:
+		return d.kill(ctx, what == killOldest)
+	case startTwo:
+		for range 2 {
+			if err := d.fleet.start(ctx); err != nil {
+				return err
+			}
+		}
+		return d.fleet.waitUp(ctx, d.fleet.size())
+	default:
+		return d.leave(ctx)
+	}
+}
+
+// kill ends a node without warning and measures how long it takes until every
+// account has answered again.
+func (d *demo) kill(ctx context.Context, oldest bool) error {
+	victim, err := d.fleet.pick(ctx, oldest, d.load.rnd)
+	if err != nil {
+		return err
+	}
+	name := "a node"
+	if oldest {
+		name = "the oldest node, the coordinator"
+	}
+	d.screen.event("kill -9 %s (%s)", victim.short(), name)
+	at := time.Now()
+	if err := d.fleet.kill(victim); err != nil {
+		return err
+	}
+	swept := make(chan error, 1)
+	// Owned by kill, which waits for its one result below.
+	go func() {
+		_, err := d.load.sweep(ctx)
+		d.recoveries = append(d.recoveries, time.Since(at))
+		swept <- err
+	}()
+	removed := d.fleet.waitRemoved(ctx, victim)
+	if err := <-swept; err != nil {
+		return err
+	}
+	d.screen.event("every account answers again, %v after the kill", d.recoveries[len(d.recoveries)-1].Round(10*time.Millisecond))
+	return removed
+}
+
+// leave lets a node go in order.
+func (d *demo) leave(ctx context.Context) error {
+	leaver, err := d.fleet.pick(ctx, false, d.load.rnd)
+	if err != nil {
+		return err
+	}
+	d.screen.event("%s leaves", leaver.short())
+	if err := d.fleet.terminate(leaver); err != nil {
+		return err
+	}
+	return d.fleet.waitRemoved(ctx, leaver)
+}
+
+// sleep waits for d or the end of ctx.
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}

@@ -1,0 +1,227 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/examples/bank"
+)
+
+// inFlightMax bounds the transfers that wait for an answer. At 300 a second it
+// is reached after 20 s without one, twice as long as a failover may take; the
+// load then pauses, and the summary says how often.
+const inFlightMax = 6000
+
+// retryAfter is the pause before a transfer is tried on another node.
+const retryAfter = 50 * time.Millisecond
+
+// told is what a client knows of a transfer that was answered.
+type told struct {
+	bank.Transfer
+	receipt bank.Receipt
+}
+
+// load sends transfers at a steady pace and remembers what it was told.
+type load struct {
+	fleet    *fleet
+	accounts int
+	rate     int
+	rnd      *rand.Rand // Of the demo's own goroutine.
+
+	stop    chan struct{}
+	stopped sync.Once
+	pending sync.WaitGroup // The sender, and every transfer without an answer.
+	slots   chan struct{}  // inFlightMax of them: the bound.
+
+	mu      sync.Mutex
+	told    []told
+	waits   []time.Duration // Of the transfers answered since the last look.
+	longest time.Duration
+	retried int
+	paused  int
+}
+
+// newLoad returns a load that has not started.
+func newLoad(seed uint64, accounts, rate int, f *fleet) *load {
+	return &load{
+		fleet: f, accounts: accounts, rate: rate, rnd: rand.New(rand.NewPCG(seed, 2)),
+		stop: make(chan struct{}), slots: make(chan struct{}, inFlightMax),
+	}
+}
+
+// account names the i-th account.
+func account(i int) string { return fmt.Sprintf("acct-%04d", i) }
+
+// start begins to send. Its goroutines end with finish or close.
+func (l *load) start(ctx context.Context, s *screen) {
+	l.pending.Add(1)
+	// Owned by the load; ends with stop, finish waits for it.
+	go func() {
+		defer l.pending.Done()
+		l.send(ctx)
+	}()
+	// Owned by the load; ends with stop or ctx.
+	go s.watch(ctx, l)
+}
+
+// send begins a transfer at every tick.
+func (l *load) send(ctx context.Context) {
+	rnd := rand.New(rand.NewPCG(l.rnd.Uint64(), 3))
+	tick := time.NewTicker(time.Second / time.Duration(l.rate))
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-l.stop:
+			return
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		from := rnd.IntN(l.accounts)
+		to := (from + 1 + rnd.IntN(l.accounts-1)) % l.accounts
+		t := bank.Transfer{ID: fmt.Sprintf("t-%06d", n), From: account(from), To: account(to), Cents: 1 + rnd.Int64N(5000)}
+		select {
+		case l.slots <- struct{}{}:
+		default:
+			l.mu.Lock()
+			l.paused++
+			l.mu.Unlock()
+			continue
+		}
+		l.pending.Add(1)
+		first := rnd.IntN(1 << 20)
+		// Owned by the load; ends with its answer or ctx, finish waits for it.
+		go l.transfer(ctx, t, first)
+	}
+}
+
+// transfer repeats one transfer, over one node after the other, until it is
+// answered.
+func (l *load) transfer(ctx context.Context, t bank.Transfer, first int) {
+	defer l.pending.Done()
+	defer func() { <-l.slots }()
+	at := time.Now()
+	for attempt := first; ; attempt++ {
+		var receipt bank.Receipt
+		err := l.ask(ctx, attempt, http.MethodPost, "/transfers", t, &receipt)
+		if err == nil {
+			l.note(told{t, receipt}, time.Since(at), attempt-first)
+			return
+		}
+		if sleep(ctx, retryAfter) != nil {
+			return // The demo is over; the transfer counts as unanswered.
+		}
+	}
+}
+
+// note remembers an answer.
+func (l *load) note(t told, took time.Duration, retries int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.told = append(l.told, t)
+	l.waits = append(l.waits, took)
+	l.longest = max(l.longest, took)
+	l.retried += min(retries, 1)
+}
+
+// ask sends one request to the node that attempt chooses.
+func (l *load) ask(ctx context.Context, attempt int, method, path string, body, into any) error {
+	nodes := l.fleet.nodes()
+	if len(nodes) == 0 {
+		return fmt.Errorf("no node to ask")
+	}
+	encoded, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	url := "http://" + nodes[attempt%len(nodes)].http + path
+	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(encoded))
+	if err != nil {
+		return err
+	}
+	resp, err := l.fleet.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		why, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<12)) // What can be read of it says enough.
+		return fmt.Errorf("%s: %s", resp.Status, bytes.TrimSpace(why))
+	}
+	return json.NewDecoder(resp.Body).Decode(into)
+}
+
+// sweep asks every account for its balance until all have answered, and
+// returns how long that took.
+func (l *load) sweep(ctx context.Context) (time.Duration, error) {
+	at := time.Now()
+	queue := make(chan int, l.accounts) // Holds all, so that it can be closed at once.
+	for i := range l.accounts {
+		queue <- i
+	}
+	close(queue)
+	var workers sync.WaitGroup
+	for w := range 64 {
+		workers.Add(1)
+		// Owned by sweep, which waits for it; ends with the queue or ctx.
+		go func() {
+			defer workers.Done()
+			for i := range queue {
+				l.read(ctx, account(i), w+i)
+			}
+		}()
+	}
+	workers.Wait()
+	return time.Since(at), context.Cause(ctx)
+}
+
+// read asks for one balance until it is answered.
+func (l *load) read(ctx context.Context, id string, first int) {
+	for attempt := first; ; attempt++ {
+		var balance struct{ Cents int64 }
+		if l.ask(ctx, attempt, http.MethodGet, "/accounts/"+id, nil, &balance) == nil || sleep(ctx, retryAfter) != nil {
+			return
+		}
+	}
+}
+
+// finish stops sending and waits until every transfer is answered.
+func (l *load) finish(ctx context.Context) error {
+	l.close()
+	l.pending.Wait()
+	return context.Cause(ctx)
+}
+
+// close stops sending.
+func (l *load) close() { l.stopped.Do(func() { close(l.stop) }) }
+
+// pace is the last second's traffic.
+type pace struct {
+	operations int
+	p50, p99   time.Duration
+	waiting    int
+}
+
+// look returns the traffic since the last look.
+func (l *load) look() pace {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	slices.Sort(l.waits)
+	p := pace{operations: len(l.waits), waiting: len(l.slots)}
+	if n := len(l.waits); n > 0 {
+		p.p50, p.p99 = l.waits[n/2], l.waits[n*99/100]
+	}
+	l.waits = l.waits[:0]
+	return p
+}

@@ -1,0 +1,122 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// member is one member as a node sees it.
+type member struct {
+	Node        string `json:"node"`
+	Status      string `json:"status"`
+	UpNumber    uint64 `json:"up_number"`
+	Unreachable bool   `json:"unreachable"`
+}
+
+// view is the cluster as a node sees it.
+type view struct {
+	Self    string   `json:"self"`
+	Members []member `json:"members"`
+}
+
+// find returns the member at an address, or nil.
+func (v view) find(address string) *member {
+	for i := range v.Members {
+		if strings.HasPrefix(v.Members[i].Node, address+"#") {
+			return &v.Members[i]
+		}
+	}
+	return nil
+}
+
+// up counts the members that are up.
+func (v view) up() int {
+	n := 0
+	for _, m := range v.Members {
+		if m.Status == "up" {
+			n++
+		}
+	}
+	return n
+}
+
+// members asks the nodes one after the other until one answers.
+func (f *fleet) members(ctx context.Context) (view, error) {
+	err := errors.New("no node is alive")
+	for _, p := range f.nodes() {
+		var v view
+		if v, err = f.membersOf(ctx, p); err == nil {
+			return v, nil
+		}
+	}
+	return view{}, err
+}
+
+// membersOf asks one node.
+func (f *fleet) membersOf(ctx context.Context, p *process) (view, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	var v view
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.http+"/members", http.NoBody)
+	if err != nil {
+		return v, err
+	}
+	resp, err := f.client.Do(req)
+	if err != nil {
+		return v, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	return v, json.NewDecoder(resp.Body).Decode(&v)
+}
+
+// pollEvery is how often the demo looks at the members while it waits.
+const pollEvery = 100 * time.Millisecond
+
+// waitUp waits until each node sees n members, all of them up.
+func (f *fleet) waitUp(ctx context.Context, n int) error {
+	at := time.Now()
+	err := f.until(ctx, func(v view) bool { return len(v.Members) == n && v.up() == n })
+	if err != nil {
+		return fmt.Errorf("waiting for %d members to be up: %w", n, err)
+	}
+	f.screen.event("%d members are up everywhere, %v later", n, time.Since(at).Round(10*time.Millisecond))
+	return nil
+}
+
+// waitRemoved waits until no node lists the victim.
+func (f *fleet) waitRemoved(ctx context.Context, victim *process) error {
+	at := time.Now()
+	if err := f.until(ctx, func(v view) bool { return v.find(victim.address) == nil }); err != nil {
+		return fmt.Errorf("waiting for %s to be removed: %w", victim.short(), err)
+	}
+	f.screen.event("%s is removed everywhere, %v later", victim.short(), time.Since(at).Round(10*time.Millisecond))
+	return nil
+}
+
+// until polls all nodes until every one of them satisfies ok.
+func (f *fleet) until(ctx context.Context, ok func(view) bool) error {
+	for {
+		done := true
+		for i, p := range f.nodes() {
+			v, err := f.membersOf(ctx, p)
+			if i == 0 && err == nil {
+				f.screen.members(v) // One node's view: those of several differ for moments.
+			}
+			done = done && err == nil && ok(v)
+		}
+		if done {
+			return nil
+		}
+		if err := sleep(ctx, pollEvery); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,240 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/membership/transport"
+	"github.com/quorate/quorate/sharding/internal/wire"
+	"github.com/quorate/quorate/sharding/protocol"
+)
+
+// cell is this node's part of one shard: the machine, the lock that makes it
+// somebody's for a moment, and what the runtime keeps for it. The lock is held
+// for the bookkeeping of one message; under it a lane's lock and the mailroom's
+// may be taken, never another cell's, and never is user code run.
+type cell struct {
+	id    protocol.ShardID
+	dirty atomic.Bool // It is in the mailroom's list of acknowledgements.
+
+	mu    sync.Mutex // Guards all below.
+	shard *protocol.Shard
+	out   protocol.Actions
+	asks  map[uint64]*ask // By correlation.
+	room  chan struct{}   // Closed, and replaced, when the window has room again.
+	timer *time.Timer     // For OpWake; made at first use.
+}
+
+func (c *cell) init(s *protocol.Shard, id protocol.ShardID) {
+	c.id, c.shard = id, s
+	c.asks = make(map[uint64]*ask)
+	c.room = make(chan struct{})
+}
+
+func (c *cell) shardID() protocol.ShardID { return c.id }
+
+// step runs f on the cell and carries out what follows.
+func (r *region) step(c *cell, f func(out *protocol.Actions)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f(&c.out)
+	r.carry(c, nil)
+}
+
+// apply feeds an input of the control machine to a cell.
+func (r *region) apply(c *cell, in protocol.ShardInput) {
+	r.step(c, func(out *protocol.Actions) { c.shard.Apply(r.system.clock.Instant(), in, out) })
+}
+
+// carry carries out the actions of the cell's last step; the caller holds the
+// cell. Mine is the entity that the caller's goroutine runs: work for it is
+// returned instead of started on another goroutine.
+func (r *region) carry(c *cell, mine *protocol.Entity) (next protocol.Op) {
+	jammed := false // The lane took a message no more; all of them go to the same node.
+	actions := c.out.List()
+	for i := range actions {
+		a := &actions[i]
+		switch a.Op {
+		case protocol.OpStart, protocol.OpRun, protocol.OpStop:
+			if a.Entity == mine {
+				next = a.Op
+			} else {
+				r.work(c, a.Entity, a.Op)
+			}
+		case protocol.OpTransmit:
+			if !jammed {
+				jammed = !r.transmit(c, a)
+			}
+		default:
+			r.minor(c, a)
+		}
+	}
+	c.out.Reset()
+	return next
+}
+
+// minor carries out an action that starts no work and transmits nothing of
+// this origin.
+func (r *region) minor(c *cell, a *protocol.Action) {
+	switch a.Op {
+	case protocol.OpForward:
+		_ = r.append(a) // Lost here when the lane is full: its origin sends it again.
+	case protocol.OpFree:
+		if ask := c.asks[a.Message.Correlation]; ask != nil && a.Message.Origin == r.system.self {
+			ask.delivered = true
+		}
+	case protocol.OpFail:
+		r.fail(c, a)
+	case protocol.OpReset:
+		r.reset(c)
+	case protocol.OpReply:
+		r.reply(c, a)
+	case protocol.OpAck, protocol.OpNeed:
+		r.signal(c, a)
+	case protocol.OpDrop:
+		r.system.counters.dropped.Add(1)
+	case protocol.OpRoom:
+		close(c.room)
+		c.room = make(chan struct{})
+	case protocol.OpEvent:
+		r.system.events.report(protocol.FromShard{Kind: r.name, Shard: c.id, Event: a.Event})
+	case protocol.OpWake:
+		r.wake(c, a)
+	}
+}
+
+// transmit appends a message to the lane to its host.
+func (r *region) transmit(c *cell, a *protocol.Action) bool {
+	m := a.Message
+	if m.Payload == nil {
+		payload, err := r.codec.Append(make([]byte, 0, m.Size), m.Value)
+		if err != nil {
+			// The host answers what it cannot decode, so that the sender learns of
+			// it in order; the flag tells why.
+			m.Flags |= flagUnencodable
+			payload = []byte{}
+		}
+		m.Payload = payload
+	}
+	err := r.append(a)
+	if err == nil {
+		return true
+	}
+	c.shard.Unsent(m)
+	if errors.Is(err, transport.ErrFull) {
+		r.system.awaitRoom(a.To)
+	}
+	return false
+}
+
+// flagUnencodable marks a message whose sender could not encode it.
+const flagUnencodable = 1
+
+// append appends a message to the lane of the action's node.
+func (r *region) append(a *protocol.Action) error {
+	now := r.system.clock.Instant()
+	return r.system.node.Transport().Lane(a.To, machine.LaneMessage).Append(protocol.MessageService,
+		func(dst []byte) []byte { return wire.AppendMessage(dst, a.Message, now) })
+}
+
+// fail ends a message of this origin.
+func (r *region) fail(c *cell, a *protocol.Action) {
+	if a.Message.Correlation != 0 {
+		r.complete(c, &protocol.Reply{Correlation: a.Message.Correlation, Code: a.Code})
+		return
+	}
+	r.system.counters.failed.Add(1)
+}
+
+// reset ends the asks whose messages a host had that is gone.
+func (r *region) reset(c *cell) {
+	for correlation, a := range c.asks {
+		if a.delivered {
+			r.complete(c, &protocol.Reply{Correlation: correlation, Code: protocol.CodeUnknownOutcome, Detail: "the node that had the message is gone"})
+		}
+	}
+}
+
+// abandonAsks ends all asks of a node that has ended.
+func (r *region) abandonAsks(c *cell) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for correlation := range c.asks {
+		r.complete(c, &protocol.Reply{Correlation: correlation, Code: protocol.CodeUnknownOutcome, Detail: "this node has ended"})
+	}
+}
+
+// reply sends an answer to where its message came from.
+func (r *region) reply(c *cell, a *protocol.Action) {
+	reply := a.Reply
+	if a.To == r.system.self {
+		r.complete(c, reply)
+		return
+	}
+	if reply.Correlation == 0 && reply.Code == protocol.CodeOK {
+		return // Nobody asked.
+	}
+	if reply.Value != nil {
+		r.encode(reply)
+	}
+	err := r.system.node.Transport().Lane(a.To, machine.LaneMessage).Append(protocol.MessageService,
+		func(dst []byte) []byte { return wire.AppendReply(dst, reply) })
+	if err != nil {
+		r.system.counters.unsent.Add(1) // The asker's deadline tells it.
+	}
+}
+
+// encode encodes the value of a reply.
+func (r *region) encode(reply *protocol.Reply) {
+	payload, err := r.codec.Append(nil, reply.Value)
+	reply.Value, reply.Payload = nil, payload
+	switch {
+	case err != nil:
+		reply.Code, reply.Detail, reply.Payload = protocol.CodeEntityFailed, "the reply cannot be encoded: "+err.Error(), nil
+	case len(payload) > r.system.cfg.MaxMessageBytes:
+		reply.Code, reply.Detail, reply.Payload = protocol.CodeEntityFailed, "the reply is larger than sharding.max-message-bytes", nil
+	}
+}
+
+// signal sends an acknowledgement or a request to repeat. A lost one is made
+// up for by the next, or by the origin's own repetition.
+func (r *region) signal(c *cell, a *protocol.Action) {
+	now := r.system.clock.Instant()
+	if a.To == r.system.self {
+		if a.Op == protocol.OpAck {
+			c.shard.Acked(now, protocol.Ack{Kind: r.name, Shard: c.id, Base: a.Base, Seq: a.Seq}, &c.out)
+		}
+		return
+	}
+	encode := func(dst []byte) []byte {
+		return wire.AppendAck(dst, protocol.Ack{Kind: r.name, Shard: c.id, Base: a.Base, Seq: a.Seq})
+	}
+	if a.Op == protocol.OpNeed {
+		encode = func(dst []byte) []byte {
+			return wire.AppendNeed(dst, protocol.Need{Kind: r.name, Shard: c.id, Base: a.Base, Seq: a.Seq})
+		}
+	}
+	if r.system.node.Transport().Lane(a.To, machine.LaneMessage).Append(protocol.MessageService, encode) != nil {
+		r.system.counters.unsent.Add(1)
+	}
+}
+
+// wake arms the cell's timer.
+func (r *region) wake(c *cell, a *protocol.Action) {
+	after := max(machine.Instant(a.At).Sub(r.system.clock.Instant()), 0)
+	if c.timer != nil {
+		c.timer.Reset(after)
+		return
+	}
+	// Its function runs on a goroutine of the runtime for the time of one step.
+	// A cell of a node that has ended asks for no further one.
+	c.timer = time.AfterFunc(after, func() {
+		r.step(c, func(out *protocol.Actions) { c.shard.Tick(r.system.clock.Instant(), out) })
+	})
+}

@@ -1,0 +1,82 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// Codec encodes the messages and the replies of a kind for other nodes. It is
+// called from many goroutines at once, and must not keep what it is given.
+type Codec interface {
+	// Name names the encoding. All nodes must use the same for a kind.
+	Name() string
+
+	// Check reports whether messages like this one can be encoded at all. It is
+	// called once, with an empty message, when a kind starts.
+	Check(message any) error
+
+	// Size returns the number of bytes that the encoding takes, or a close
+	// estimate.
+	Size(message any) int
+
+	// Append appends the encoding of message to dst.
+	Append(dst []byte, message any) ([]byte, error)
+
+	// Decode decodes b into message, a pointer to an empty value. Any byte
+	// sequence is possible.
+	Decode(b []byte, message any) error
+}
+
+// Protobuf encodes generated protocol buffer messages.
+type Protobuf struct{}
+
+var _ Codec = Protobuf{}
+
+// Name returns "protobuf".
+func (Protobuf) Name() string { return "protobuf" }
+
+// Check fails for what is not a generated message.
+func (Protobuf) Check(message any) error {
+	_, err := asProto(message)
+	return err
+}
+
+// Size returns the size of the encoding.
+func (Protobuf) Size(message any) int {
+	m, err := asProto(message)
+	if err != nil {
+		return 0
+	}
+	return proto.Size(m)
+}
+
+// Append appends the encoding.
+func (Protobuf) Append(dst []byte, message any) ([]byte, error) {
+	m, err := asProto(message)
+	if err != nil {
+		return dst, err
+	}
+	return proto.MarshalOptions{}.MarshalAppend(dst, m)
+}
+
+// Decode decodes b.
+func (Protobuf) Decode(b []byte, message any) error {
+	m, err := asProto(message)
+	if err != nil {
+		return err
+	}
+	return proto.Unmarshal(b, m)
+}
+
+// asProto returns message as a generated message.
+func asProto(message any) (proto.Message, error) {
+	m, ok := message.(proto.Message)
+	if !ok {
+		return nil, fmt.Errorf("%T is not a generated protocol buffer message, which the protobuf codec needs", message)
+	}
+	return m, nil
+}

@@ -1,0 +1,68 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sharding spreads stateful entities over the nodes of a cluster. An
+// entity has an id, lives on one node at a time, and handles one message at a
+// time; whoever has the id can send to it from anywhere, without knowing where
+// it lives.
+//
+//	type Counter struct{ n int64 }
+//
+//	func (c *Counter) Receive(ctx *sharding.Context, add *wrapperspb.Int64Value) error {
+//		c.n += add.GetValue()
+//		return ctx.Reply(wrapperspb.Int64(c.n))
+//	}
+//
+//	counters, err := sharding.Start(node, sharding.Kind[*wrapperspb.Int64Value]{
+//		Name: "counter",
+//		New:  func(*sharding.Context) sharding.Entity[*wrapperspb.Int64Value] { return new(Counter) },
+//	})
+//	sum, err := sharding.Ask[*wrapperspb.Int64Value](ctx, counters, "visits", wrapperspb.Int64(1))
+//
+// # Shards
+//
+// The id of an entity is hashed to a shard. Shards, not entities, have homes:
+// the coordinator, on the oldest node, gives each shard to a node and writes
+// that into the shard map, of which every node has a copy. Losing the
+// coordinator stops no traffic to shards that have a home.
+//
+// # Life of an entity
+//
+//	           first message            error or panic in Receive
+//	(nothing) ───────────────> Start ──> Receive … ───────────────┐
+//	    ^                        │          │                     v
+//	    │                        │          └── node leaves ──> Stop ──> (nothing)
+//	    └── error: waits longer and longer before the next try
+//
+// An idle entity has no goroutine. While it has messages, one worker runs it.
+//
+// # Life of a message
+//
+//	Tell ─> cell of the shard ─┬─ hosted here ─────────────────> mailbox ─> Receive
+//	                           ├─ hosted elsewhere ─> lane ─> cell there ─> mailbox
+//	                           └─ home not known: waits in the cell
+//
+// # Guarantees
+//
+//   - A message that was accepted is put into the mailbox exactly once, in the
+//     order per sending node, over moves, reconnects and leaves.
+//   - When the host of an entity dies, messages that were sent to it and not
+//     answered end with [ErrUnknownOutcome]; those not yet sent go to the new
+//     host. An entity is given a new host only when the old one, even if it is
+//     merely cut off or frozen, has stopped by its own clock.
+//   - [Context.Epoch] grows with each new home of the shard, over restarts of
+//     the whole cluster: use it as a fencing token towards your storage.
+//   - Every error says whether a retry is safe, see errors.go.
+//
+// # What it does not do
+//
+// The state of an entity does not move with it: it is rebuilt by Start from
+// where the entity keeps it. An entity whose Receive does not return cannot be
+// ended, Go has no means for that; its shard cannot move in order until then.
+//
+// # Concurrency
+//
+// Regions are safe for concurrent use. Entities need no locks. Messages are
+// shared with the sender when both live in one process: nobody may change a
+// message after it was sent.
+package sharding

@@ -1,0 +1,81 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding
+
+import (
+	"context"
+	"errors"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/sharding/protocol"
+)
+
+// Entity handles the messages of one id. Its methods are called by one
+// goroutine at a time, with everything that an earlier call wrote visible.
+type Entity[C any] interface {
+	// Receive handles one message. It may block; nothing else of this entity
+	// happens meanwhile. It answers by [Context.Reply]. An error, or a panic,
+	// means that the entity is not usable any more: the sender is told
+	// [ErrEntityFailed] in place of the reply, the entity is stopped, and the
+	// next message starts it anew. What is wrong with a message but not with
+	// the entity is a reply, not an error.
+	Receive(c *Context, message C) error
+}
+
+// Starter is an optional interface of an entity: Start runs before the first
+// message. An error means that the entity cannot run now: its messages end
+// with [ErrEntityFailed], and further ones too, for a time that doubles with
+// each failure from one second to thirty.
+type Starter interface{ Start(c *Context) error }
+
+// Stopper is an optional interface of an entity: Stop runs after the last
+// message of an entity whose Start, if it has one, was called.
+type Stopper interface{ Stop(c *Context) }
+
+// Epoch numbers the homes of a shard. It only grows; later homes have higher
+// epochs, in the order of Compare, of its text and of its byte form.
+type Epoch = protocol.Epoch
+
+// Context is what an entity knows of its place. It is valid during the call to
+// which it was passed, and belongs to that call's goroutine.
+type Context struct {
+	region  *region
+	cell    *cell
+	entity  *protocol.Entity
+	id      string
+	reply   any
+	replied bool
+}
+
+var errRepliedTwice = errors.New("sharding: a message is answered once")
+
+// ID returns the id of the entity.
+func (c *Context) ID() string { return c.id }
+
+// Kind returns the name of the entity's kind.
+func (c *Context) Kind() string { return c.region.name }
+
+// Node returns the node on which the entity runs.
+func (c *Context) Node() gossip.NodeID { return c.region.system.self }
+
+// Epoch returns the epoch of the shard's present home. A storage that refuses
+// writers with an epoch lower than one it has seen cannot be written by an
+// owner that was replaced.
+func (c *Context) Epoch() Epoch { return c.entity.Epoch() }
+
+// Context returns a context that ends when the node loses its standing or
+// stops, so that whatever the entity waits for is not waited for in vain. It
+// is not ended by an orderly move: that waits for the entity.
+func (c *Context) Context() context.Context { return c.region.system.hosting() }
+
+// Reply answers the message that is being handled. It leaves when Receive has
+// returned nil and the node has standing. It does nothing when nobody waits,
+// and fails when the message was answered before.
+func (c *Context) Reply(message any) error {
+	if c.replied {
+		return errRepliedTwice
+	}
+	c.reply, c.replied = message, true
+	return nil
+}

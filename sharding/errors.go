@@ -1,0 +1,68 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/quorate/quorate/sharding/protocol"
+)
+
+// What can become of a message. With each of them goes whether the message may
+// have been handled, and so whether it is safe to send it again.
+//
+//	ErrUnreachable     not handled          a retry is safe
+//	ErrOverloaded      not handled          a retry is safe, later
+//	ErrNotDelivered    not handled          a retry is safe
+//	ErrNoStanding      not handled          a retry is safe, elsewhere
+//	ErrExpired         not handled          a retry is safe
+//	ErrEntityFailed    perhaps in part      a retry is safe if handling twice is
+//	ErrUnknownOutcome  perhaps              a retry is safe if handling twice is
+//	ErrInvalid         never accepted       a retry is of no use
+var (
+	// ErrUnreachable: the home of the shard could not be reached.
+	ErrUnreachable = protocol.ErrUnreachable
+	// ErrOverloaded: a bounded queue on the way was full.
+	ErrOverloaded = protocol.ErrOverloaded
+	// ErrNotDelivered: the message was given back before it was handled, because
+	// a node stopped.
+	ErrNotDelivered = protocol.ErrNotDelivered
+	// ErrNoStanding: this node may not host at present.
+	ErrNoStanding = protocol.ErrNoStanding
+	// ErrExpired: the deadline passed before the entity got to the message.
+	ErrExpired = protocol.ErrExpired
+	// ErrEntityFailed: the entity could not be started, or its Receive failed.
+	ErrEntityFailed = protocol.ErrEntityFailed
+	// ErrUnknownOutcome: the message was sent and its host is gone, or no answer
+	// came in time.
+	ErrUnknownOutcome = protocol.ErrUnknownOutcome
+	// ErrInvalid: the id or the message is not acceptable; the error says why.
+	ErrInvalid = errors.New("invalid")
+	// ErrClosed: the node has ended.
+	ErrClosed = errors.New("sharding: closed")
+)
+
+// SettingsError says that the coordinator refused a kind of this node because
+// one of its settings differs from that of the other nodes.
+type SettingsError = protocol.SettingsError
+
+// MessageError is the error of one message. It wraps one of the errors above.
+type MessageError struct {
+	Kind   string
+	Entity string
+	Detail string // More about the cause, for people; may be empty.
+	Err    error
+}
+
+// Error names the kind, the entity and the cause.
+func (e *MessageError) Error() string {
+	if e.Detail == "" {
+		return fmt.Sprintf("sharding: %s %q: %v", e.Kind, e.Entity, e.Err)
+	}
+	return fmt.Sprintf("sharding: %s %q: %v: %s", e.Kind, e.Entity, e.Err, e.Detail)
+}
+
+// Unwrap returns the cause.
+func (e *MessageError) Unwrap() error { return e.Err }

@@ -1,0 +1,96 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/quorate/quorate/sharding/protocol"
+)
+
+// Kind describes one kind of entity that handles messages of type C. All nodes
+// of a cluster must describe a kind alike; a node that does not is refused by
+// the coordinator with [SettingsError].
+type Kind[C any] struct {
+	// Name names the kind in the cluster: 1 to 128 bytes.
+	Name string
+
+	// New returns the entity of c.ID(), which is then started. It must not
+	// block.
+	New func(c *Context) Entity[C]
+
+	// Role limits the kind to nodes with this role, for hosting as for
+	// coordinating. Empty: all nodes. A node without the role can send.
+	Role string
+
+	// Shards is the number of shards, at most 65,536; ten times the largest
+	// number of nodes is a good choice. Zero: the configured number. It can
+	// be changed only while no node runs the kind.
+	Shards int
+
+	// Codec encodes messages for other nodes. Nil: [Protobuf], and C must then
+	// be a pointer to a generated message.
+	Codec Codec
+}
+
+// settings returns what all nodes must have equal.
+func (k Kind[C]) settings(cfg Config) protocol.Settings {
+	shards := k.Shards
+	if shards == 0 {
+		shards = cfg.NumberOfShards
+	}
+	return protocol.Settings{
+		Shards: uint32(min(max(shards, 0), protocol.MaxShards+1)), // What is out of range stays out of range.
+		Hash:   protocol.HashName, Codec: k.codec().Name(), Role: k.Role,
+	}
+}
+
+// codec returns the codec, the default one when none is given.
+func (k Kind[C]) codec() Codec {
+	if k.Codec == nil {
+		return Protobuf{}
+	}
+	return k.Codec
+}
+
+// validate reports every fault of the description.
+func (k Kind[C]) validate() error {
+	var faults []error
+	if k.New == nil {
+		faults = append(faults, fmt.Errorf("sharding: kind %q: New must be set", k.Name))
+	}
+	if t := reflect.TypeFor[C](); t.Kind() != reflect.Pointer {
+		faults = append(faults, fmt.Errorf("sharding: kind %q: messages must be pointers, not %s", k.Name, t))
+	} else if err := k.codec().Check(reflect.New(t.Elem()).Interface()); err != nil {
+		faults = append(faults, fmt.Errorf("sharding: kind %q: %w", k.Name, err))
+	}
+	return errors.Join(faults...)
+}
+
+// behaviour hides the type of the messages from the runtime.
+type behaviour interface {
+	// create returns a new entity.
+	create(c *Context) any
+	// blank returns a new, empty message to decode into.
+	blank() any
+	// receive hands a message over.
+	receive(c *Context, entity, message any) error
+}
+
+// typed is the behaviour of entities of type Entity[C].
+type typed[C any] struct{ new func(*Context) Entity[C] }
+
+func (t typed[C]) create(c *Context) any { return t.new(c) }
+
+func (t typed[C]) blank() any { return reflect.New(reflect.TypeFor[C]().Elem()).Interface() }
+
+func (t typed[C]) receive(c *Context, entity, message any) error {
+	m, ok := message.(C)
+	if !ok {
+		return fmt.Errorf("sharding: message is a %T, want %s", message, reflect.TypeFor[C]())
+	}
+	return entity.(Entity[C]).Receive(c, m)
+}

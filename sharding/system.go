@@ -1,0 +1,399 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership"
+	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/membership/transport"
+	"github.com/quorate/quorate/sharding/internal/wire"
+	"github.com/quorate/quorate/sharding/protocol"
+)
+
+// Host is what runs entities: a [System], or a node that has one.
+type Host interface{ Sharding() *System }
+
+// System is the sharding of one node: all kinds that run on it. It ends with
+// the node.
+type System struct {
+	node     *membership.Node
+	self     gossip.NodeID
+	clock    *machine.SystemClock
+	standing *membership.Standing
+	cfg      Config
+	log      *slog.Logger
+	strategy allocation.Strategy // Asked by calls; nil when it is built in.
+	control  *machine.Handle
+	events   mailroom
+
+	regions atomic.Pointer[map[string]*region] // Replaced under mu, never changed.
+	mu      sync.Mutex                         // Guards starting of kinds.
+
+	lanes       sync.Map       // Node to *laneWatch: lanes that were full.
+	hostContext atomic.Pointer[hostContext]
+	workers     sync.WaitGroup // Goroutines that run entities or wait for lanes.
+	ended       chan struct{}  // Closed when everything has been abandoned.
+	ctx         context.Context //nolint:containedctx // The life of the system: ends what its goroutines wait for.
+	cancel      context.CancelFunc
+	counters    counters
+}
+
+// hostContext is the context that entities see.
+type hostContext struct {
+	ctx    context.Context //nolint:containedctx // Handed out to entities.
+	cancel context.CancelFunc
+}
+
+// Option is a collaborator that only code can give.
+type Option func(*System)
+
+// WithLogger sets where the system logs. The default is [slog.Default].
+func WithLogger(l *slog.Logger) Option { return func(s *System) { s.log = l } }
+
+// WithAllocation sets an allocation strategy in place of the configured one.
+// It is asked on a goroutine of its own and may block; while it does not
+// answer, or answers wrongly, least-shard decides.
+func WithAllocation(a allocation.Strategy) Option { return func(s *System) { s.strategy = a } }
+
+// New puts sharding on a node. It is called once a node.
+func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("sharding: %w", err)
+	}
+	s := &System{
+		node: node, self: node.Self(), clock: node.Clock(), standing: node.Standing(), cfg: cfg, log: slog.Default(),
+		ended: make(chan struct{}),
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	for _, opt := range opts {
+		opt(s)
+	}
+	s.regions.Store(&map[string]*region{})
+	s.renewHosting()
+	s.events.init()
+	handle, err := node.Attach(membership.Attachment{
+		Component: machine.Component{
+			Name: protocol.ComponentName, Service: protocol.Service, Codec: wire.Codec{},
+			Machine: protocol.NewControl(protocol.ControlConfig{Self: s.self, Allocation: cfg.Allocation}),
+		},
+		Call: s.call, Other: s.other, Published: s.published,
+	})
+	if err != nil {
+		s.cancel()
+		return nil, fmt.Errorf("sharding: %w", err)
+	}
+	s.control = handle
+	node.Transport().Handle(protocol.MessageService, s.received)
+	node.Notices(s.noticed)
+	// Both owned by the system: they end with the node; Close of the node does
+	// not wait for them, AwaitEnd does.
+	go s.events.run(s.ctx, handle)
+	go s.run()
+	return s, nil
+}
+
+// Sharding returns s, which makes it a [Host].
+func (s *System) Sharding() *System { return s }
+
+// Node returns the node.
+func (s *System) Node() *membership.Node { return s.node }
+
+// run waits for the end of the node and abandons what is left.
+func (s *System) run() {
+	<-s.node.Done()
+	s.eachCell(func(r *region, c *cell) {
+		r.apply(c, protocol.Abandon{})
+		r.abandonAsks(c)
+	})
+	s.cancel()
+	s.hostContext.Load().cancel()
+	close(s.ended)
+}
+
+// AwaitEnd waits until the node has ended and every entity has stopped, or ctx
+// ends: an entity whose Receive does not return is waited for in vain.
+func (s *System) AwaitEnd(ctx context.Context) error {
+	select {
+	case <-s.ended:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	stopped := make(chan struct{})
+	// Owned by nobody when an entity never returns; ends with the last worker.
+	go func() {
+		s.workers.Wait()
+		close(stopped)
+	}()
+	select {
+	case <-stopped:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Start runs a kind on a host and returns the way to its entities. The
+// settings must be equal on all nodes; a difference is reported by the methods
+// of the region, and is logged. It may be called before the node is up:
+// messages then wait.
+func Start[C any](h Host, k Kind[C]) (*Region[C], error) {
+	s := h.Sharding()
+	if err := k.validate(); err != nil {
+		return nil, err
+	}
+	r, err := s.start(protocol.KindConfig{
+		Name: k.Name, Settings: k.settings(s.cfg), Proxy: !s.mayHost(k.Role),
+		MinRegions: 1, Strategy: s.strategyName(),
+		Timings: protocol.Timings{Retry: s.cfg.RetryInterval, Handoff: s.cfg.HandoffTimeout},
+	}, k.codec(), typed[C]{k.New})
+	if err != nil {
+		return nil, err
+	}
+	return &Region[C]{r}, nil
+}
+
+// strategyName is the name of the strategy that has to be asked by calls.
+func (s *System) strategyName() string {
+	if s.strategy == nil {
+		return ""
+	}
+	return s.cfg.Allocation.Strategy
+}
+
+// mayHost reports whether this node has a role.
+func (s *System) mayHost(role string) bool { return role == "" || s.node.HasRole(role) }
+
+// start adds a region.
+func (s *System) start(cfg protocol.KindConfig, codec Codec, b behaviour) (*region, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("sharding: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := *s.regions.Load()
+	if old[cfg.Name] != nil {
+		return nil, fmt.Errorf("sharding: kind %q runs on this node already", cfg.Name)
+	}
+	r := newRegion(s, cfg, codec, b)
+	next := make(map[string]*region, len(old)+1)
+	for name, region := range old {
+		next[name] = region
+	}
+	next[cfg.Name] = r
+	s.regions.Store(&next)
+	if err := s.control.PostWait(s.ctx, protocol.AddKind{Kind: cfg}); err != nil {
+		return nil, ErrClosed
+	}
+	return r, nil
+}
+
+// region returns the region of a kind, nil if it does not run here.
+func (s *System) region(kind string) *region { return (*s.regions.Load())[kind] }
+
+// eachCell calls f for every cell of every kind.
+func (s *System) eachCell(f func(*region, *cell)) {
+	for _, r := range *s.regions.Load() {
+		for i := range r.cells {
+			f(r, &r.cells[i])
+		}
+	}
+}
+
+// other carries out what the control machine asks of the cells, on the
+// driver's goroutine.
+func (s *System) other(e machine.Effect) {
+	switch e := e.(type) {
+	case protocol.ToShard:
+		if r := s.region(e.Kind); r != nil && int(e.Shard) < len(r.cells) {
+			r.apply(&r.cells[e.Shard], e.Input)
+		}
+	case protocol.ToShards:
+		s.suspension(e.Input)
+		s.eachCell(func(r *region, c *cell) {
+			if e.Kind == "" || e.Kind == r.name {
+				r.apply(c, e.Input)
+			}
+		})
+	default:
+		machine.Assert(false, "the control machine's effects are known", "effect", e)
+	}
+}
+
+// suspension ends or renews the context of entities with the standing.
+func (s *System) suspension(in protocol.ShardInput) {
+	switch in.(type) {
+	case protocol.Suspend, protocol.Abandon:
+		s.hostContext.Load().cancel()
+	case protocol.Unsuspend:
+		s.renewHosting()
+	}
+}
+
+// renewHosting gives entities a fresh context.
+func (s *System) renewHosting() {
+	ctx, cancel := context.WithCancel(s.ctx)
+	if old := s.hostContext.Swap(&hostContext{ctx, cancel}); old != nil {
+		old.cancel()
+	}
+}
+
+// hosting returns the context of entities.
+func (s *System) hosting() context.Context { return s.hostContext.Load().ctx }
+
+// call asks the allocation strategy.
+func (s *System) call(ctx context.Context, c machine.Call) (any, error) {
+	switch request := c.Request.(type) {
+	case allocation.AllocateRequest:
+		return s.strategy.Allocate(ctx, request)
+	case allocation.RebalanceRequest:
+		return s.strategy.Rebalance(ctx, request)
+	default:
+		return nil, fmt.Errorf("sharding: call of kind %q with a %T", c.Kind, c.Request)
+	}
+}
+
+// published hears the events of the control machine.
+func (s *System) published(event any) {
+	switch e := event.(type) {
+	case protocol.KindRefused:
+		s.log.Error("the coordinator refused a kind of this node", "error", e.Err)
+		if r := s.region(e.Err.Kind); r != nil {
+			r.refused.Store(e.Err)
+		}
+	case protocol.CoordinatorStarted:
+		s.log.Info("coordinator started", "kind", e.Kind, "term", e.Term)
+	case protocol.CoordinatorStopped:
+		s.log.Info("coordinator stopped", "kind", e.Kind, "term", e.Term)
+	case protocol.Violation:
+		s.counters.violations.Add(1)
+		s.log.Error("a state that must not be", "kind", e.Kind, "shard", e.Shard, "detail", e.Detail)
+	}
+}
+
+// received takes a frame of the message service, on a connection's goroutine.
+func (s *System) received(from gossip.NodeID, frame []byte) {
+	now := s.clock.Instant()
+	item, err := wire.DecodeItem(frame, now)
+	if err != nil {
+		s.counters.malformed.Add(1)
+		s.log.Warn("message dropped", "from", from.String(), "error", err)
+		return
+	}
+	switch m := item.(type) {
+	case *protocol.Message:
+		s.deliver(now, m)
+	case *protocol.Reply:
+		s.at(m.Kind, m.Shard, func(r *region, c *cell) { r.answered(c, m) })
+	case protocol.Ack:
+		s.at(m.Kind, m.Shard, func(r *region, c *cell) {
+			r.step(c, func(out *protocol.Actions) { c.shard.Acked(now, m, out) })
+		})
+	case protocol.Need:
+		s.at(m.Kind, m.Shard, func(r *region, c *cell) {
+			r.step(c, func(out *protocol.Actions) { c.shard.Needed(now, m, out) })
+		})
+	}
+}
+
+// deliver hands a message from another node to its cell.
+func (s *System) deliver(now machine.Instant, m *protocol.Message) {
+	s.at(m.Kind, m.Shard, func(r *region, c *cell) {
+		r.step(c, func(out *protocol.Actions) { c.shard.Deliver(now, m, out) })
+		s.events.acknowledge(r, c)
+	})
+}
+
+// at finds a cell. What is meant for a kind that does not run here, or for a
+// shard that does not exist, is counted: its sender sends it again.
+func (s *System) at(kind string, shard protocol.ShardID, f func(*region, *cell)) {
+	r := s.region(kind)
+	if r == nil || int(shard) >= len(r.cells) {
+		s.counters.misdirected.Add(1)
+		return
+	}
+	f(r, &r.cells[shard])
+}
+
+// noticed hears of connections: a session that ended may have lost messages, a
+// new one takes what waits.
+func (s *System) noticed(notice transport.Notice) {
+	switch e := notice.(type) {
+	case transport.PeerDown:
+		if e.Lane == machine.LaneMessage {
+			s.eachCell(func(r *region, c *cell) {
+				r.step(c, func(*protocol.Actions) { c.shard.Broken(e.Peer) })
+			})
+			if !errors.Is(e.Err, transport.ErrIdle) {
+				s.flush(e.Peer)
+			}
+		}
+	case transport.PeerUp:
+		if e.Lane == machine.LaneMessage {
+			s.flush(e.Peer)
+		}
+	}
+}
+
+// flush lets every cell transmit what waits for a node.
+func (s *System) flush(node gossip.NodeID) {
+	s.eachCell(func(r *region, c *cell) {
+		r.step(c, func(out *protocol.Actions) { c.shard.Flush(s.clock.Instant(), node, out) })
+	})
+}
+
+// awaitRoom flushes towards a node when its lane has room again. One goroutine
+// waits for each lane that is full.
+func (s *System) awaitRoom(node gossip.NodeID) {
+	if _, waiting := s.lanes.LoadOrStore(node, struct{}{}); waiting {
+		return
+	}
+	s.workers.Add(1)
+	// Owned by the system: ends with the lane's room or the system.
+	go func() {
+		defer s.workers.Done()
+		err := s.node.Transport().Lane(node, machine.LaneMessage).Room(s.ctx)
+		s.lanes.Delete(node)
+		if err == nil {
+			s.flush(node)
+		}
+	}()
+}
+
+// counters are what a system counts.
+type counters struct {
+	malformed, misdirected, violations atomic.Uint64
+	failed, dropped, panics, unsent    atomic.Uint64
+}
+
+// Stats are the counters of a [System]. They only grow.
+type Stats struct {
+	Malformed   uint64 // Frames that meant nothing.
+	Misdirected uint64 // Messages for a kind that does not run here.
+	Violations  uint64 // States seen that the protocol excludes. Must be 0.
+	Failed      uint64 // Messages without an asker that failed after they were accepted.
+	Dropped     uint64 // Messages dropped that their sender sends again, or had sent twice.
+	Panics      uint64 // Panics of entities.
+}
+
+// Stats returns the counters.
+func (s *System) Stats() Stats {
+	c := &s.counters
+	return Stats{
+		Malformed: c.malformed.Load(), Misdirected: c.misdirected.Load(), Violations: c.violations.Load(),
+		Failed: c.failed.Load(), Dropped: c.dropped.Load(), Panics: c.panics.Load(),
+	}
+}
+
+// askLimit bounds an ask whose context has no deadline.
+const askLimit = time.Minute
