@@ -438,7 +438,7 @@ type crossed struct {
 
 func (c crossed) Validate() error {
 	if c.A.Name == c.B.Name {
-		return &fieldError{"b.name", "must differ from a.name"}
+		return &fieldError{"b.name", "b.name: must differ from a.name"}
 	}
 	return nil
 }

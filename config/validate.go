@@ -109,10 +109,11 @@ func (d *decoder) refuse(err error, path []string) {
 		}
 		return
 	}
-	at := path
+	at, reason := path, oneLine(err.Error())
 	var pointer fielder
 	if errors.As(err, &pointer) && pointer.Field() != "" {
+		reason = strings.TrimPrefix(reason, pointer.Field()+": ") // The key is shown before the reason.
 		at = append(slices.Clip(path), strings.Split(pointer.Field(), ".")...)
 	}
-	d.fault(at, errors.Join(ErrInvalid, err), oneLine(err.Error()))
+	d.fault(at, errors.Join(ErrInvalid, err), reason)
 }
