@@ -31,7 +31,7 @@ type coordinator struct {
 	regions map[gossip.NodeID]*member
 	shards  []shard
 
-	populated bool            // Shards have had homes: none waits for a first message.
+	populated bool            // Shards have had homes: there is no beginning to wait for.
 	settleAt  machine.Instant // When shards that nobody asked for are allocated.
 	wanted    map[ShardID]gossip.NodeID
 	changed   map[ShardID]bool
@@ -90,6 +90,9 @@ func (c *coordinator) now() machine.Instant { return c.kind.control.now.Mono }
 func (c *coordinator) start() {
 	for node := range c.control().serving {
 		c.peers[node] = false
+	}
+	if r := c.kind.region; r != nil {
+		c.populated = r.version > 1 // An earlier coordinator gave homes.
 	}
 	c.query()
 	c.evaluate()
@@ -325,6 +328,9 @@ func (c *coordinator) admit(from gossip.NodeID, reg Registration) bool {
 func (c *coordinator) onRegister(from gossip.NodeID, m Register) {
 	if !c.control().serving[from] || !c.admit(from, m.Registration) {
 		return
+	}
+	if m.Term.Compare(c.term) < 0 && m.Version > 1 {
+		c.populated = true // An earlier coordinator gave homes.
 	}
 	if m.Term != c.term || m.Version != c.n {
 		c.sendWhole(from)

@@ -50,7 +50,9 @@ func (c *coordinator) allocate() {
 	c.control().out.Arm(callTimer{c.kind.name}, c.now().Add(limit))
 }
 
-// pending returns the shards that should be given homes now.
+// pending returns the shards that should be given homes now: all that have none,
+// ahead of their first message. Only in the beginning, when no shard has ever had
+// a home, regions are waited for, so that the first does not get everything.
 func (c *coordinator) pending() []allocation.Pending {
 	hosts := 0
 	for _, r := range c.regions {
@@ -58,25 +60,16 @@ func (c *coordinator) pending() []allocation.Pending {
 			hosts++
 		}
 	}
-	if hosts == 0 {
+	enough := c.kind.cfg.MinRegions > 1 && hosts >= c.kind.cfg.MinRegions
+	if hosts == 0 || !c.populated && !enough && c.now() < c.settleAt {
 		return nil
 	}
-	settled := c.populated || c.now() >= c.settleAt
-	enough := c.kind.cfg.MinRegions > 1 && hosts >= c.kind.cfg.MinRegions
-	ahead := settled || enough
-	onDemand := ahead || c.kind.cfg.MinRegions <= 1
 	var pending []allocation.Pending
 	for i := range c.shards {
-		if !c.shards[i].home.IsZero() {
-			continue
-		}
-		asker, asked := c.wanted[ShardID(i)]
-		if ahead || asked && onDemand {
-			p := allocation.Pending{Shard: allocation.Shard(i)}
-			if asked {
-				p.Requester = regionID(asker)
-			}
-			pending = append(pending, p)
+		if c.shards[i].home.IsZero() {
+			pending = append(pending, allocation.Pending{
+				Shard: allocation.Shard(i), Requester: regionID(c.wanted[ShardID(i)]),
+			})
 		}
 	}
 	return pending

@@ -72,8 +72,8 @@ type KindConfig struct {
 	Settings Settings
 	// Proxy says that this node sends to the kind and hosts nothing of it.
 	Proxy bool
-	// MinRegions is how many regions must have registered before shards are
-	// allocated; 0 and 1 mean that the first suffices.
+	// MinRegions is how many regions suffice for the first allocation. Without it,
+	// with 0 or 1, and if they do not come, it waits for [Timings.Settle].
 	MinRegions int
 	// Capacity is the share of the shards that this region can bear, relative to
 	// the others. 0 counts as 1.
@@ -91,8 +91,8 @@ type Timings struct {
 	// Retry is the time after which a request without an answer is repeated, by
 	// regions and coordinators. Default 1 s.
 	Retry time.Duration
-	// Settle is how long after the registration of a region the shards that
-	// nobody asked for are allocated, if no other registers. Default 3 s.
+	// Settle is how long after the registration of a region the shards of a kind
+	// are allocated for the first time, if no other registers. Default 3 s.
 	Settle time.Duration
 	// Handoff is how long the home of a shard may take to stop it before the
 	// move is called off. Default 60 s.

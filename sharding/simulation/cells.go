@@ -118,12 +118,12 @@ func (c *Cells) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 		c.cells[in.Shard].Apply(c.now, in.Input, &c.acts)
 		c.carry(in.Shard)
 	case protocol.ToShards:
+		_, abandon := in.Input.(protocol.Abandon)
+		c.ended = c.ended || abandon
 		for i := range c.cells {
 			c.cells[i].Apply(c.now, in.Input, &c.acts)
 			c.carry(protocol.ShardID(i))
 		}
-		_, abandon := in.Input.(protocol.Abandon)
-		c.ended = c.ended || abandon
 	case membership.Standing:
 		c.until = in.Until
 	case machine.Received:

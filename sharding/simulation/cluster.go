@@ -228,6 +228,9 @@ func (c *Cluster) Drained() error {
 	return nil
 }
 
+// mailboxes is how long what is in mailboxes in the end takes to be processed.
+const mailboxes = 5 * time.Second
+
 // Finish stops the clients and waits until the cluster is settled and drained.
 func (c *Cluster) Finish(limit time.Duration) error {
 	c.Quiet()
@@ -241,5 +244,8 @@ func (c *Cluster) Finish(limit time.Duration) error {
 	if err != nil && why != nil {
 		return fmt.Errorf("%w: %w", err, why)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return c.World.Run(mailboxes)
 }

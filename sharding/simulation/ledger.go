@@ -37,6 +37,8 @@ type Counts struct {
 	// Delivered counts what reached a mailbox and was not processed, without
 	// anybody having been told: its host died, or a tell was refused.
 	Delivered int
+	// Abandoned counts failures at an origin that ended in order; part of Failed.
+	Abandoned int
 	Homes     int // How often a shard got a home.
 	Terms     int // How often a coordinator started.
 	Suspects  int // Violations that the machines themselves reported.
@@ -165,6 +167,9 @@ func (l *Ledger) outcome(id uint64, code protocol.Code) {
 	l.counts.Failed++
 	if code == protocol.CodeUnknownOutcome {
 		l.counts.Unknown++
+	}
+	if l.nodes[r.path.origin].ended {
+		l.counts.Abandoned++
 	}
 	if r.processed && safe(code) {
 		l.violate("I20: message %d was processed, and its sender told %q", id, code)

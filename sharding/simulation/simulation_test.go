@@ -38,3 +38,38 @@ func TestCalmClusterProcessesEverything(t *testing.T) {
 	require.Greater(t, counts.Processed, 2000)
 	t.Logf("%+v", counts)
 }
+
+// A node that leaves hands its shards over: nothing is lost, nothing doubled, no
+// outcome unknown, whoever leaves, the coordinator included.
+// covers F34, F35, I1, I3, I20, I21
+func TestLeavingLosesNothing(t *testing.T) {
+	for seed := range uint64(8) {
+		c := simulation.New(simulation.Options{
+			World: world.Options{Seed: seed, CodecEvery: 3, RatePPM: 10_000}, Nodes: 6,
+			Behaviour: simulation.Behaviour{LaneFull: 0.02, Passivate: 0.05},
+		})
+		c.World.At(20*time.Second, func() { c.Leave(0) })
+		c.World.At(21*time.Second, func() { c.Leave(3) })
+		c.World.At(40*time.Second, func() { c.Leave(1) })
+		require.NoError(t, c.World.Run(60*time.Second))
+		require.Len(t, c.World.Nodes(), 3)
+		counts := finish(t, c, 30*time.Second)
+		require.Equal(t, counts.Abandoned, counts.Failed, "%+v", counts)
+		require.Zero(t, counts.Delivered, "%+v", counts)
+	}
+}
+
+// A crash costs what was on its way to the dead, and nothing else.
+// covers F34, F38, I1, I3, I20
+func TestCrashOfTheCoordinator(t *testing.T) {
+	for seed := range uint64(8) {
+		c := simulation.New(simulation.Options{World: world.Options{Seed: seed, CodecEvery: 3, RatePPM: 10_000}, Nodes: 5})
+		c.World.At(20*time.Second, func() { c.World.Crash(simulation.Address(0)) })
+		require.NoError(t, c.World.Run(20*time.Second))
+		passed, err := c.World.RunUntil(20*time.Second, func() bool { return c.Settled() == nil })
+		require.NoError(t, err)
+		require.Less(t, passed, 10*time.Second, "every shard has a home again")
+		counts := finish(t, c, 30*time.Second)
+		t.Logf("re-homed after %v: %+v", passed, counts)
+	}
+}

@@ -1,0 +1,114 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/membership/machine"
+	membership "github.com/quorate/quorate/membership/protocol"
+	world "github.com/quorate/quorate/membership/simulation"
+	"github.com/quorate/quorate/sharding/simulation"
+)
+
+// seeds returns which seeds to run: QUORATE_SEED is the only one, or QUORATE_SEEDS
+// how many.
+func seeds(t *testing.T, few int) (first, n uint64) {
+	t.Helper()
+	if text := os.Getenv("QUORATE_SEED"); text != "" {
+		seed, err := strconv.ParseUint(text, 0, 64)
+		require.NoError(t, err)
+		return seed, 1
+	}
+	if text := os.Getenv("QUORATE_SEEDS"); text != "" {
+		many, err := strconv.ParseUint(text, 10, 64)
+		require.NoError(t, err)
+		return 0, many
+	}
+	return 0, uint64(few)
+}
+
+// leaveFault lets a random node leave.
+var leaveFault = world.Fault{Name: "leave", Weight: 3, Inject: func(w *world.World, r *rand.Rand) {
+	if nodes := w.Nodes(); len(nodes) > 3 {
+		a := nodes[r.IntN(len(nodes))].ID().Address
+		w.Log("leave %v", a)
+		w.Input(a, membership.Service, membership.Leave{Address: a})
+	}
+}}
+
+// chaos runs a cluster under random faults, then lets it recover.
+func chaos(seed uint64) (*simulation.Cluster, error) {
+	c := simulation.New(simulation.Options{
+		World: world.Options{
+			Seed: seed, Scenario: "sharding", CodecEvery: 3, RatePPM: 10_000,
+			Network: world.Network{Loss: 0.01, Double: 0.01, Late: 0.01, LateMax: 2 * time.Second},
+		},
+		Nodes: 5, Shards: 16, Entities: 40, Every: 25 * time.Millisecond, Patience: 8 * time.Second,
+		RestartAfter: 2 * time.Second,
+		Behaviour: simulation.Behaviour{
+			FailStart: 0.02, FailRun: 0.01, SlowStop: 0.02, SlowStopFor: 5 * time.Second,
+			LaneFull: 0.02, Passivate: 0.05,
+		},
+	})
+	c.World.After(15*time.Second, func() {
+		c.World.Chaos(world.Chaos{For: 90 * time.Second, Every: 4 * time.Second, Faults: append(world.Faults(), leaveFault)})
+	})
+	if err := c.World.Run(120 * time.Second); err != nil {
+		return c, err
+	}
+	if err := c.Finish(150 * time.Second); err != nil {
+		text := ""
+		for _, n := range c.World.Nodes() {
+			text += fmt.Sprintf("\n%s: %s", n.ID(), simulation.Control(n))
+		}
+		return c, fmt.Errorf("seed %d at %v: %w%s", seed, c.World.Now(), err, text)
+	}
+	return c, nil
+}
+
+// Random faults never make two homes, two coordinators, or a message processed
+// twice, out of order, or after its sender was told that it would not be; and
+// when they end every shard finds a home and every message an outcome.
+// covers F24, F27, F34-F39, I1, I3, I20, I21, I22
+func TestRandomFaults(t *testing.T) {
+	first, n := seeds(t, 20)
+	var sum simulation.Counts
+	for seed := first; seed < first+n; seed++ {
+		c, err := chaos(seed)
+		if err != nil {
+			t.Fatalf("%v\nreplay: QUORATE_SEED=%d go test -run TestRandomFaults ./simulation", err, seed)
+		}
+		counts := c.Ledger.Counts()
+		sum.Accepted += counts.Accepted
+		sum.Processed += counts.Processed
+		sum.Failed += counts.Failed
+		sum.Unknown += counts.Unknown
+		sum.TimedOut += counts.TimedOut
+		sum.Delivered += counts.Delivered
+		sum.Homes += counts.Homes
+		sum.Terms += counts.Terms
+	}
+	t.Logf("%d seeds: %+v", n, sum)
+}
+
+// The same seed gives the same run, to the byte.
+// covers I30
+func TestRunIsAFunctionOfItsSeed(t *testing.T) {
+	first, err := chaos(3)
+	require.NoError(t, err)
+	again, err := chaos(3)
+	require.NoError(t, err)
+	require.Equal(t, first.World.Trace().Hash(), again.World.Trace().Hash())
+	require.Equal(t, first.Ledger.Counts(), again.Ledger.Counts())
+}
+
+var _ machine.Machine = (*simulation.Cells)(nil)
