@@ -80,8 +80,11 @@ func (m *Machine) receiveHeartbeat(from gossip.NodeID, msg Heartbeat) {
 	if m.dismiss(from) {
 		return
 	}
-	standing := m.state.Member(from) != nil && m.state.ReachableFrom(m.self, from)
-	m.out.Send(from, HeartbeatReply{Sequence: msg.Sequence, Standing: standing})
+	known := m.state.Member(from) != nil
+	m.out.Send(from, HeartbeatReply{Sequence: msg.Sequence, Standing: known && m.state.ReachableFrom(m.self, from)})
+	if !known {
+		m.out.Send(from, NotMember{Node: from, Status: gossip.StatusNone})
+	}
 }
 
 // dismiss tells a node that was downed or removed so, and reports whether it was.

@@ -32,6 +32,8 @@ type joining struct {
 	nacked   []gossip.Address // The seeds that know of no cluster, in this attempt.
 	heard    bool             // Somebody knows of a cluster, in this attempt.
 	hopeless []gossip.Address // The seeds that refuse this node for good.
+
+	joinedAt machine.Instant // When the node became a member.
 }
 
 func (j *joining) others(self gossip.Address) []gossip.Address {
@@ -231,7 +233,7 @@ func (m *Machine) becomeMember(state *gossip.State) {
 	for _, t := range []timer{timerJoin, timerFormation, timerRejoin, timerGiveUp} {
 		m.out.Disarm(t)
 	}
-	m.phase, m.state = phaseMember, state
+	m.phase, m.state, m.join.joinedAt = phaseMember, state, m.now.Mono
 	m.out.Arm(timerRound, m.now.Mono.Add(m.cfg.GossipInterval))
 	m.out.Arm(timerHeartbeat, m.now.Mono.Add(m.cfg.FailureDetector.HeartbeatInterval))
 	m.out.Arm(timerPrune, m.now.Mono.Add(pruneInterval))

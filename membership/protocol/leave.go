@@ -174,10 +174,27 @@ func (m *Machine) receiveNotMember(from gossip.NodeID, msg NotMember) {
 		m.refuse(from, "NotMember", RefusedUnsolicited, fmt.Sprintf("it is about %v", msg.Node))
 	case m.state.Member(from) == nil:
 		m.refuse(from, "NotMember", RefusedNotMember, "the sender is not known as a member")
+	case msg.Status == gossip.StatusNone:
+		m.receiveStranger(from)
 	case m.exit.confirmed && msg.Status == gossip.Removed:
 		m.stop(StopLeft, "it was removed after it left, says "+from.String())
 	default:
 		m.spreadWord() // What this node alone knows must not go with it.
 		m.stop(StopDowned, fmt.Sprintf("it is %v, says %v", msg.Status, from))
 	}
+}
+
+// receiveStranger is told that a member has never heard of this node. When that
+// lasts, and no majority answers this node, those who recorded it have gone
+// before the others heard of it. It cannot come back as it is: its state may
+// hold what the others have decided otherwise. A restart joins anew.
+func (m *Machine) receiveStranger(from gossip.NodeID) {
+	if m.now.Mono.Sub(m.join.joinedAt) < m.cfg.RetryUnsuccessfulJoinAfter || m.connected() {
+		return
+	}
+	reason := StopDowned
+	if m.ownStatus() < gossip.Up {
+		reason = StopJoinFailed
+	}
+	m.stop(reason, fmt.Sprintf("the cluster has gone on without hearing of it, says %v: restart the node", from))
 }

@@ -136,7 +136,9 @@ type NotMember struct {
 	// Node is the incarnation that is meant. A receiver with another uid
 	// ignores the message.
 	Node gossip.NodeID
-	// Status is [gossip.Down] or [gossip.Removed].
+	// Status is [gossip.Down], [gossip.Removed], or [gossip.StatusNone] for a node
+	// of which the sender has never heard. The latter may be because the news is
+	// still under way; the receiver takes it seriously only when it lasts.
 	Status gossip.Status
 }
 
