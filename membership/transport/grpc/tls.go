@@ -13,6 +13,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"google.golang.org/grpc/credentials"
 
@@ -156,11 +157,40 @@ func (a auditor) ClientHandshake(ctx context.Context, authority string, raw net.
 }
 
 func (a auditor) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	conn, auth, err := a.TransportCredentials.ServerHandshake(raw)
+	held := &held{Conn: raw}
+	conn, auth, err := a.TransportCredentials.ServerHandshake(held)
+	held.done.Store(true)
 	if err != nil {
 		a.audit(raw, err)
+		alert(raw, err)
+		return nil, nil, errors.Join(err, raw.Close())
 	}
-	return conn, auth, err
+	return conn, auth, nil
+}
+
+// held is a connection that a failed handshake cannot close, so that an alert
+// can still be sent.
+type held struct {
+	net.Conn
+
+	done atomic.Bool
+}
+
+func (c *held) Close() error {
+	if !c.done.Load() {
+		return nil
+	}
+	return c.Conn.Close()
+}
+
+// alert answers a caller that does not speak TLS with the alert that package
+// tls does not send then, so that a node without TLS can tell why.
+func alert(raw net.Conn, err error) {
+	var record tls.RecordHeaderError
+	if errors.As(err, &record) {
+		const fatal, protocolVersion = 2, 70 // RFC 8446, section 6.
+		_, _ = raw.Write([]byte{recordAlert, 3, 1, 0, 2, fatal, protocolVersion})
+	}
 }
 
 func (a auditor) Clone() credentials.TransportCredentials {

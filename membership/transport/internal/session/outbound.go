@@ -297,7 +297,11 @@ func (o *outbound) read(pipe Pipe) error {
 	var in Incoming
 	noticed := make(map[uint16]bool)
 	for {
-		if err := pipe.Recv(&in); err != nil {
+		err := pipe.Recv(&in)
+		if errors.Is(err, ErrOversize) {
+			return o.e.refuseAnswer(o.address, o.peer, err.Error())
+		}
+		if err != nil {
 			return err
 		}
 		d, err := wire.ParseDownstream(in.Bytes)

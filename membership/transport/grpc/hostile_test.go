@@ -1,0 +1,185 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package grpc_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	rpc "google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/quorate/quorate/gossip"
+	pb "github.com/quorate/quorate/membership/internal/proto/quorate/transport/v1"
+	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/membership/transport"
+	"github.com/quorate/quorate/membership/transport/grpc"
+	"github.com/quorate/quorate/membership/transport/transporttest"
+)
+
+// raw is a codec for a client that sends whatever bytes it likes.
+type raw struct{}
+
+func (raw) Name() string { return "proto" }
+
+func (raw) Marshal(v any) (mem.BufferSlice, error) {
+	b, ok := v.([]byte)
+	if !ok {
+		return nil, errors.New("not bytes")
+	}
+	return mem.BufferSlice{mem.SliceBuffer(b)}, nil
+}
+
+func (raw) Unmarshal(data mem.BufferSlice, v any) error {
+	*v.(*[]byte) = data.Materialize()
+	return nil
+}
+
+// hostile opens a stream to a node without being one.
+func hostile(t *testing.T, to gossip.Address) rpc.ClientStream {
+	t.Helper()
+	cc, err := rpc.NewClient("passthrough:///"+to.String(), rpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = cc.Close() })
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	t.Cleanup(cancel)
+	s, err := cc.NewStream(ctx, &rpc.StreamDesc{StreamName: "Open", ServerStreams: true, ClientStreams: true},
+		"/quorate.transport.v1.Lanes/Open", rpc.ForceCodecV2(raw{}))
+	require.NoError(t, err)
+	return s
+}
+
+func bytesOf(t *testing.T, m proto.Message) []byte {
+	t.Helper()
+	b, err := proto.Marshal(m)
+	require.NoError(t, err)
+	return b
+}
+
+func goodHello(to gossip.NodeID) *pb.Upstream {
+	return &pb.Upstream{Hello: &pb.Hello{
+		Cluster: "bank", ProtocolMin: 1, ProtocolMax: 1, Lane: 1, Session: 1,
+		From: &pb.Node{Host: "127.0.0.9", Port: 9, Uid: 9},
+		To:   &pb.Node{Host: to.Address.Host, Port: uint32(to.Address.Port), Uid: uint64(to.UID)},
+	}}
+}
+
+// untilEnd reads answers until the stream ends, and returns the refusal.
+func untilEnd(t *testing.T, s rpc.ClientStream) *pb.Refusal {
+	t.Helper()
+	var refusal *pb.Refusal
+	for {
+		var b []byte
+		if err := s.RecvMsg(&b); err != nil {
+			return refusal
+		}
+		var m pb.Downstream
+		require.NoError(t, proto.Unmarshal(b, &m))
+		if m.GetRefusal() != nil {
+			refusal = m.GetRefusal()
+		}
+	}
+}
+
+// covers B1, B2, B3, B4, B5, B6, B7, B8, B10, B28, B29.
+func TestBytesThatMeanNothingEndTheConnectionAndAreCounted(t *testing.T) {
+	number := func(n uint64, payload string) []byte {
+		return bytesOf(t, &pb.Upstream{Number: n, Envelopes: []*pb.Envelope{{Service: 7, Payload: []byte("12345678" + payload)}}})
+	}
+	n := newNetwork(false)
+	b := transporttest.Start(t, n, transporttest.Spec{UID: 2}, nil)
+	hello := bytesOf(t, goodHello(b.Self()))
+	tests := map[string][][]byte{
+		"an empty first message":    {{}},
+		"a frame first":             {number(1, "")},
+		"garbage":                   {{0xff, 0xff, 0xff}},
+		"a truncated hello":         {hello[:len(hello)-3]},
+		"an empty frame":            {hello, {}},
+		"a frame with a tail":       {hello, append(number(1, ""), 0)},
+		"a gap":                     {hello, number(2, "")},
+		"a hello in between":        {hello, hello},
+		"a message above the limit": {hello, number(1, string(make([]byte, transporttest.Config().MaxFrameBytes)))},
+	}
+	counted := uint64(0)
+	for name, messages := range tests {
+		s := hostile(t, b.Self().Address)
+		for _, m := range messages {
+			if err := s.SendMsg(m); err != nil {
+				require.ErrorIs(t, err, io.EOF, name)
+			}
+		}
+		refusal := untilEnd(t, s)
+		counted++
+		if len(messages[len(messages)-1]) < transporttest.Config().MaxFrameBytes { // gRPC itself ends the stream otherwise.
+			require.NotNil(t, refusal, name)
+			require.Equal(t, pb.Reason_REASON_MALFORMED, refusal.GetReason(), name)
+			require.NotEmpty(t, refusal.GetDetail(), name)
+		}
+		require.Equal(t, counted, b.Counters().RefusedInbound[transport.ReasonMalformed], name)
+	}
+	require.Zero(t, b.Counters().Received)
+
+	// And the node goes on.
+	a := transporttest.Start(t, n, transporttest.Spec{}, nil)
+	transporttest.Send(t, a.Lane(b.Self(), machine.LaneControl), 0)
+	b.UntilReceived(t, 1)
+}
+
+// covers B9, B10: a compressed message has no decompressor to go to.
+func TestCompressionIsNotAccepted(t *testing.T) {
+	b := transporttest.Start(t, newNetwork(false), transporttest.Spec{UID: 2}, nil)
+	conn, err := net.Dial("tcp", b.Self().Address.String())
+	require.NoError(t, err)
+	require.NoError(t, conn.Close())
+	cc, err := rpc.NewClient("passthrough:///"+b.Self().Address.String(), rpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	defer func() { _ = cc.Close() }()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	s, err := cc.NewStream(ctx, &rpc.StreamDesc{ServerStreams: true, ClientStreams: true},
+		"/quorate.transport.v1.Lanes/Open", rpc.ForceCodecV2(raw{}), rpc.UseCompressor("identity"))
+	require.NoError(t, err)
+	require.NoError(t, s.SendMsg(bytesOf(t, goodHello(b.Self()))))
+	require.NoError(t, s.CloseSend())
+	require.Nil(t, untilEnd(t, s))
+}
+
+// It proves that somebody who connects and says nothing is let go.
+func TestASilentCallerIsClosed(t *testing.T) {
+	cfg := transporttest.Config()
+	cfg.HandshakeTimeout = 200 * time.Millisecond
+	b := transporttest.Start(t, newNetwork(false), transporttest.Spec{UID: 2, Config: cfg}, nil)
+	s := hostile(t, b.Self().Address)
+	require.Nil(t, untilEnd(t, s))
+	require.Zero(t, b.Counters().Accepts)
+
+	conn, err := net.Dial("tcp", b.Self().Address.String())
+	require.NoError(t, err)
+	defer func() { _ = conn.Close() }()
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(10*time.Second)))
+	_, err = io.Copy(io.Discard, conn)
+	require.NoError(t, err, "closed in time")
+}
+
+func TestConfigurationFaultsAreReportedTogether(t *testing.T) {
+	spec := transporttest.Spec{Address: gossip.Address{Host: "127.0.0.1", Port: 1}, UID: 1, Cluster: "bank", Protocol: gossip.ProtocolRange{Min: 1, Max: 1}}
+	cfg := transport.Config{TLS: transport.TLSFiles{Key: "key.pem"}}
+	_, err := grpc.New(identity(spec), cfg)
+	for _, key := range []string{"max-frame-bytes", "window-bytes", "max-silence", "redial-after", "handshake-timeout", "idle-after", "pending-connections", "tls"} {
+		require.ErrorContains(t, err, key)
+	}
+	cfg = transporttest.Config()
+	cfg.TLS = transport.TLSFiles{Certificate: "no-such.pem", Key: "no-such.key", Authorities: "no-such.ca"}
+	_, err = grpc.New(identity(spec), cfg)
+	require.ErrorContains(t, err, "no-such.pem")
+	_, err = grpc.New(transport.Identity{}, transporttest.Config())
+	require.ErrorContains(t, err, "no uid")
+}
