@@ -37,9 +37,11 @@ func newConsumer(t *testing.T) *consumer {
 
 	// What others published comes from the cache of this machine first, so that
 	// the test needs no network when it is warm. The checksum database is asked
-	// for nothing: ours are not in it, theirs were checked on the way in.
+	// for nothing: ours are not in it, theirs were checked on the way in. Without
+	// -trimpath the build cache would not know the others' packages again in the
+	// fresh module cache, and compile them anew each time.
 	cached := filepath.Join(goEnv(t, "GOMODCACHE"), "cache", "download")
-	c.env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-modcacherw", "GOSUMDB=off", "GOPRIVATE=", "GONOPROXY=none",
+	c.env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-modcacherw -trimpath", "GOSUMDB=off", "GOPRIVATE=", "GONOPROXY=none",
 		"GOMODCACHE="+filepath.Join(c.dir, "modcache"), "GOBIN="+filepath.Join(c.dir, "bin"),
 		"GOPROXY=file://"+filepath.ToSlash(proxy)+",file://"+filepath.ToSlash(cached)+","+goEnv(t, "GOPROXY"))
 	require.NoError(t, os.WriteFile(filepath.Join(c.dir, "go.mod"), []byte("module example.test/consumer\n\ngo 1.26.0\n"), 0o600))
