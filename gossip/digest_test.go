@@ -111,3 +111,31 @@ func TestHistoryIsBounded(t *testing.T) {
 	require.False(t, d.Full)
 	require.Len(t, d.Edits, 200)
 }
+
+// A node that got its news as deltas passes them on as deltas.
+func TestDeltasAreRelayedAsDeltas(t *testing.T) {
+	t.Parallel()
+	s := cluster(t, 4)
+	first, second := mark(s, 0, 1), mark(s, 2, 3)
+	relay, err := s.Apply(first.DeltaTo(s.Digest()))
+	require.NoError(t, err)
+	relay, err = relay.See(node(3)).Apply(second.DeltaTo(relay.Digest()))
+	require.NoError(t, err)
+	d := relay.DeltaTo(s.Digest())
+	require.False(t, d.Full)
+	require.Len(t, d.Edits, 2)
+	got, err := s.Apply(d)
+	require.NoError(t, err)
+	requireEqual(t, first.Merge(second), got, "both")
+}
+
+// Until effects of a removed node are stamped again no delta may go out that
+// has a clock but not what it stands for.
+func TestDeltaBeforeRestampIsFull(t *testing.T) {
+	t.Parallel()
+	s := cluster(t, 4)
+	lagging := s.Edit(node(3), func(e *gossip.Edit) { e.Join(gossip.Member{Node: node(8)}) })
+	removed := s.Edit(node(0), func(e *gossip.Edit) { require.True(t, e.Remove(node(3), s.PrunedBefore())) })
+	require.True(t, removed.Merge(lagging).Delta(removed.Clock()).Full)
+	require.False(t, removed.Merge(lagging).Restamp(node(1)).Delta(removed.Clock()).Full)
+}
