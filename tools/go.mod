@@ -4,9 +4,11 @@ go 1.26.0
 
 require (
 	github.com/stretchr/testify v1.12.1
-	golang.org/x/mod v0.42.0
-	golang.org/x/tools v0.52.0
+	golang.org/x/mod v0.41.0
+	golang.org/x/tools v0.51.0
 )
+
+require github.com/google/go-cmp v0.7.0 // indirect
 
 require (
 	github.com/alecthomas/kong v1.17.0
