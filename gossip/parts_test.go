@@ -34,85 +34,86 @@ func valid() gossip.Parts {
 	}
 }
 
+// spoiledParts is every way in which parts can be wrong.
+var spoiledParts = []struct {
+	name  string
+	spoil func(p *gossip.Parts)
+	want  gossip.Fault
+}{
+	{"host that is not UTF-8", func(p *gossip.Parts) { p.Members[0].Node.Address.Host = "\xff" }, gossip.FaultText},
+	{"role that is not UTF-8", func(p *gossip.Parts) { p.Members[0].Roles = []string{"\xff"} }, gossip.FaultText},
+	{"control character in a zone", func(p *gossip.Parts) { p.Members[0].Zone = "a\x00" }, gossip.FaultText},
+	{"empty role", func(p *gossip.Parts) { p.Members[0].Roles = []string{""} }, gossip.FaultText},
+	{"empty host", func(p *gossip.Parts) { p.Members[0].Node.Address.Host = "" }, gossip.FaultAddress},
+	{"port 0", func(p *gossip.Parts) { p.Members[0].Node.Address.Port = 0 }, gossip.FaultAddress},
+	{"unspecified host", func(p *gossip.Parts) { p.Members[0].Node.Address.Host = "0.0.0.0" }, gossip.FaultAddress},
+	{"long host", func(p *gossip.Parts) { p.Members[1].Node.Address.Host = "2" + strings.Repeat("x", 255) }, gossip.FaultAddress},
+	{"host with a slash", func(p *gossip.Parts) { p.Members[1].Node.Address.Host = "a/../b" }, gossip.FaultAddress},
+	{"uid 0", func(p *gossip.Parts) { p.Members[0].Node.UID = 0 }, gossip.FaultUID},
+	{"uid 0 in a tombstone", func(p *gossip.Parts) { p.Tombstones[0].Node.UID = 0 }, gossip.FaultUID},
+	{"member twice", func(p *gossip.Parts) { p.Members[1].Node = node(0) }, gossip.FaultDuplicate},
+	{"member nil", func(p *gossip.Parts) { p.Members[1] = nil }, gossip.FaultUnknown},
+	{"tombstone twice", func(p *gossip.Parts) { p.Tombstones = append(p.Tombstones, p.Tombstones[0]) }, gossip.FaultDuplicate},
+	{"member and tombstone", func(p *gossip.Parts) { p.Tombstones[0].Node = node(0) }, gossip.FaultDuplicate},
+	{"seen twice", func(p *gossip.Parts) { p.Seen = append(p.Seen, node(0)) }, gossip.FaultDuplicate},
+	{"seen by a stranger", func(p *gossip.Parts) { p.Seen = append(p.Seen, node(9)) }, gossip.FaultUnknown},
+	{"seen by a removed node", func(p *gossip.Parts) { p.Seen = append(p.Seen, node(2)) }, gossip.FaultUnknown},
+	{"clock of a stranger", func(p *gossip.Parts) { p.Clock[0].Node = node(9) }, gossip.FaultUnknown},
+	{"clock twice", func(p *gossip.Parts) { p.Clock[1].Node = node(0) }, gossip.FaultDuplicate},
+	{"clock overflow", func(p *gossip.Parts) { p.Clock[0].Count = math.MaxUint64 }, gossip.FaultCounter},
+	{"clock zero", func(p *gossip.Parts) { p.Clock[0].Count = 0 }, gossip.FaultCounter},
+	{"status 99", func(p *gossip.Parts) { p.Members[0].Status = 99 }, gossip.FaultStatus},
+	{"status none", func(p *gossip.Parts) { p.Members[0].Status = gossip.StatusNone }, gossip.FaultStatus},
+	{"status removed", func(p *gossip.Parts) { p.Members[0].Status = gossip.Removed }, gossip.FaultStatus},
+	{"up without a number", func(p *gossip.Parts) { p.Members[0].UpNumber = 0 }, gossip.FaultUpNumber},
+	{"joining with a number", func(p *gossip.Parts) { p.Members[1].UpNumber = 1 }, gossip.FaultUpNumber},
+	{"number twice", func(p *gossip.Parts) { p.Members[1].Status, p.Members[1].UpNumber = gossip.Leaving, 1 }, gossip.FaultUpNumber},
+	{"number above the last", func(p *gossip.Parts) { p.LastUpNumber = 0 }, gossip.FaultUpNumber},
+	{"last number absurd", func(p *gossip.Parts) { p.LastUpNumber = math.MaxUint64 }, gossip.FaultUpNumber},
+	{"row about self", func(p *gossip.Parts) { p.Observers[0].Rows[0].Subject = node(0) }, gossip.FaultReach},
+	{"row about a stranger", func(p *gossip.Parts) { p.Observers[0].Rows[0].Subject = node(9) }, gossip.FaultUnknown},
+	{"row by a stranger", func(p *gossip.Parts) { p.Observers[0].Observer = node(9) }, gossip.FaultUnknown},
+	{"row without a status", func(p *gossip.Parts) { p.Observers[0].Rows[0].Status = 0 }, gossip.FaultReach},
+	{"row status 3", func(p *gossip.Parts) { p.Observers[0].Rows[0].Status = 3 }, gossip.FaultReach},
+	{"row newer than its set", func(p *gossip.Parts) { p.Observers[0].Rows[0].Version = 3 }, gossip.FaultCounter},
+	{"rows of version 0", func(p *gossip.Parts) { p.Observers[0].Version = 0 }, gossip.FaultCounter},
+	{"row twice", func(p *gossip.Parts) {
+		p.Observers[0].Rows = append(p.Observers[0].Rows, p.Observers[0].Rows[0])
+	}, gossip.FaultDuplicate},
+	{"observer twice", func(p *gossip.Parts) { p.Observers = append(p.Observers, p.Observers[0]) }, gossip.FaultDuplicate},
+	{"observer nil", func(p *gossip.Parts) { p.Observers[0] = nil }, gossip.FaultUnknown},
+	{"tombstone far ahead", func(p *gossip.Parts) { p.Tombstones[0].RemovedAt = math.MaxInt64 }, gossip.FaultTime},
+	{"tombstone before 1970", func(p *gossip.Parts) { p.Tombstones[0].RemovedAt = -1 }, gossip.FaultTime},
+	{"tombstone counter", func(p *gossip.Parts) { p.Tombstones[0].Last = math.MaxUint64 }, gossip.FaultCounter},
+	{"pruned far ahead", func(p *gossip.Parts) { p.PrunedBefore = math.MaxInt64 }, gossip.FaultTime},
+	{"cluster born far ahead", func(p *gossip.Parts) { p.Cluster.Born = math.MaxInt64 }, gossip.FaultTime},
+	{"too many roles", func(p *gossip.Parts) {
+		p.Members[0].Roles = nil
+		for i := range gossip.MaxRoles + 1 {
+			p.Members[0].Roles = append(p.Members[0].Roles, fmt.Sprintf("%03d", i))
+		}
+	}, gossip.FaultLimit},
+	{"long role", func(p *gossip.Parts) { p.Members[0].Roles = []string{strings.Repeat("r", 129)} }, gossip.FaultLimit},
+	{"role twice", func(p *gossip.Parts) { p.Members[0].Roles = []string{"a", "a"} }, gossip.FaultDuplicate},
+	{"too many services", func(p *gossip.Parts) { p.Members[0].Services = make([]uint16, 257) }, gossip.FaultLimit},
+	{"service twice", func(p *gossip.Parts) { p.Members[0].Services = []uint16{1, 1} }, gossip.FaultDuplicate},
+	{"protocol range upside down", func(p *gossip.Parts) { p.Members[0].Protocol.Min = 9 }, gossip.FaultCounter},
+	{"too many members", func(p *gossip.Parts) { p.Members = make([]*gossip.Member, gossip.MaxMembers+1) }, gossip.FaultLimit},
+	{"too many in the clock", func(p *gossip.Parts) { p.Clock = make([]gossip.Dot, gossip.MaxMembers+1) }, gossip.FaultLimit},
+	{"voters without a generation", func(p *gossip.Parts) { p.Config.Gen = 0 }, gossip.FaultCounter},
+	{"voter twice", func(p *gossip.Parts) { p.Config.Voters = []gossip.NodeID{node(0), node(0)} }, gossip.FaultDuplicate},
+	{"voter without a uid", func(p *gossip.Parts) { p.Config.Previous = make([]gossip.NodeID, 1) }, gossip.FaultUID},
+	{"too many voters", func(p *gossip.Parts) { p.Config.Voters = make([]gossip.NodeID, gossip.MaxMembers+1) }, gossip.FaultLimit},
+	{"downing without a generation", func(p *gossip.Parts) { p.Downing.Gen = 0 }, gossip.FaultCounter},
+	{"long downing parameters", func(p *gossip.Parts) { p.Downing.Parameters = strings.Repeat("p", 5000) }, gossip.FaultLimit},
+	{"long downing name", func(p *gossip.Parts) { p.Downing.Name = strings.Repeat("p", 500) }, gossip.FaultLimit},
+	{"downing version not text", func(p *gossip.Parts) { p.Downing.Version = "\n" }, gossip.FaultText},
+}
+
 // covers B12, B13, B14, B15, B16, B17, B18, B19, B20, B21, B22.
 func TestFromPartsRefuses(t *testing.T) {
 	t.Parallel()
-	bad := node(0)
-	tests := []struct {
-		name  string
-		spoil func(p *gossip.Parts)
-		want  gossip.Fault
-	}{
-		{"host that is not UTF-8", func(p *gossip.Parts) { p.Members[0].Node.Address.Host = "\xff" }, gossip.FaultText},
-		{"role that is not UTF-8", func(p *gossip.Parts) { p.Members[0].Roles = []string{"\xff"} }, gossip.FaultText},
-		{"control character in a zone", func(p *gossip.Parts) { p.Members[0].Zone = "a\x00" }, gossip.FaultText},
-		{"empty role", func(p *gossip.Parts) { p.Members[0].Roles = []string{""} }, gossip.FaultText},
-		{"empty host", func(p *gossip.Parts) { p.Members[0].Node.Address.Host = "" }, gossip.FaultAddress},
-		{"port 0", func(p *gossip.Parts) { p.Members[0].Node.Address.Port = 0 }, gossip.FaultAddress},
-		{"unspecified host", func(p *gossip.Parts) { p.Members[0].Node.Address.Host = "0.0.0.0" }, gossip.FaultAddress},
-		{"long host", func(p *gossip.Parts) { p.Members[1].Node.Address.Host = "2" + strings.Repeat("x", 255) }, gossip.FaultAddress},
-		{"host with a slash", func(p *gossip.Parts) { p.Members[1].Node.Address.Host = "a/../b" }, gossip.FaultAddress},
-		{"uid 0", func(p *gossip.Parts) { p.Members[0].Node.UID = 0 }, gossip.FaultUID},
-		{"uid 0 in a tombstone", func(p *gossip.Parts) { p.Tombstones[0].Node.UID = 0 }, gossip.FaultUID},
-		{"member twice", func(p *gossip.Parts) { p.Members[1].Node = bad }, gossip.FaultDuplicate},
-		{"member nil", func(p *gossip.Parts) { p.Members[1] = nil }, gossip.FaultUnknown},
-		{"tombstone twice", func(p *gossip.Parts) { p.Tombstones = append(p.Tombstones, p.Tombstones[0]) }, gossip.FaultDuplicate},
-		{"member and tombstone", func(p *gossip.Parts) { p.Tombstones[0].Node = bad }, gossip.FaultDuplicate},
-		{"seen twice", func(p *gossip.Parts) { p.Seen = append(p.Seen, bad) }, gossip.FaultDuplicate},
-		{"seen by a stranger", func(p *gossip.Parts) { p.Seen = append(p.Seen, node(9)) }, gossip.FaultUnknown},
-		{"seen by a removed node", func(p *gossip.Parts) { p.Seen = append(p.Seen, node(2)) }, gossip.FaultUnknown},
-		{"clock of a stranger", func(p *gossip.Parts) { p.Clock[0].Node = node(9) }, gossip.FaultUnknown},
-		{"clock twice", func(p *gossip.Parts) { p.Clock[1].Node = bad }, gossip.FaultDuplicate},
-		{"clock overflow", func(p *gossip.Parts) { p.Clock[0].Count = math.MaxUint64 }, gossip.FaultCounter},
-		{"clock zero", func(p *gossip.Parts) { p.Clock[0].Count = 0 }, gossip.FaultCounter},
-		{"status 99", func(p *gossip.Parts) { p.Members[0].Status = 99 }, gossip.FaultStatus},
-		{"status none", func(p *gossip.Parts) { p.Members[0].Status = gossip.StatusNone }, gossip.FaultStatus},
-		{"status removed", func(p *gossip.Parts) { p.Members[0].Status = gossip.Removed }, gossip.FaultStatus},
-		{"up without a number", func(p *gossip.Parts) { p.Members[0].UpNumber = 0 }, gossip.FaultUpNumber},
-		{"joining with a number", func(p *gossip.Parts) { p.Members[1].UpNumber = 1 }, gossip.FaultUpNumber},
-		{"number twice", func(p *gossip.Parts) { p.Members[1].Status, p.Members[1].UpNumber = gossip.Leaving, 1 }, gossip.FaultUpNumber},
-		{"number above the last", func(p *gossip.Parts) { p.LastUpNumber = 0 }, gossip.FaultUpNumber},
-		{"last number absurd", func(p *gossip.Parts) { p.LastUpNumber = math.MaxUint64 }, gossip.FaultUpNumber},
-		{"row about self", func(p *gossip.Parts) { p.Observers[0].Rows[0].Subject = bad }, gossip.FaultReach},
-		{"row about a stranger", func(p *gossip.Parts) { p.Observers[0].Rows[0].Subject = node(9) }, gossip.FaultUnknown},
-		{"row by a stranger", func(p *gossip.Parts) { p.Observers[0].Observer = node(9) }, gossip.FaultUnknown},
-		{"row without a status", func(p *gossip.Parts) { p.Observers[0].Rows[0].Status = 0 }, gossip.FaultReach},
-		{"row status 3", func(p *gossip.Parts) { p.Observers[0].Rows[0].Status = 3 }, gossip.FaultReach},
-		{"row newer than its set", func(p *gossip.Parts) { p.Observers[0].Rows[0].Version = 3 }, gossip.FaultCounter},
-		{"rows of version 0", func(p *gossip.Parts) { p.Observers[0].Version = 0 }, gossip.FaultCounter},
-		{"row twice", func(p *gossip.Parts) {
-			p.Observers[0].Rows = append(p.Observers[0].Rows, p.Observers[0].Rows[0])
-		}, gossip.FaultDuplicate},
-		{"observer twice", func(p *gossip.Parts) { p.Observers = append(p.Observers, p.Observers[0]) }, gossip.FaultDuplicate},
-		{"observer nil", func(p *gossip.Parts) { p.Observers[0] = nil }, gossip.FaultUnknown},
-		{"tombstone far ahead", func(p *gossip.Parts) { p.Tombstones[0].RemovedAt = math.MaxInt64 }, gossip.FaultTime},
-		{"tombstone before 1970", func(p *gossip.Parts) { p.Tombstones[0].RemovedAt = -1 }, gossip.FaultTime},
-		{"tombstone counter", func(p *gossip.Parts) { p.Tombstones[0].Last = math.MaxUint64 }, gossip.FaultCounter},
-		{"pruned far ahead", func(p *gossip.Parts) { p.PrunedBefore = math.MaxInt64 }, gossip.FaultTime},
-		{"cluster born far ahead", func(p *gossip.Parts) { p.Cluster.Born = math.MaxInt64 }, gossip.FaultTime},
-		{"too many roles", func(p *gossip.Parts) {
-			p.Members[0].Roles = nil
-			for i := range gossip.MaxRoles + 1 {
-				p.Members[0].Roles = append(p.Members[0].Roles, fmt.Sprintf("%03d", i))
-			}
-		}, gossip.FaultLimit},
-		{"long role", func(p *gossip.Parts) { p.Members[0].Roles = []string{strings.Repeat("r", 129)} }, gossip.FaultLimit},
-		{"role twice", func(p *gossip.Parts) { p.Members[0].Roles = []string{"a", "a"} }, gossip.FaultDuplicate},
-		{"too many services", func(p *gossip.Parts) { p.Members[0].Services = make([]uint16, 257) }, gossip.FaultLimit},
-		{"service twice", func(p *gossip.Parts) { p.Members[0].Services = []uint16{1, 1} }, gossip.FaultDuplicate},
-		{"protocol range upside down", func(p *gossip.Parts) { p.Members[0].Protocol.Min = 9 }, gossip.FaultCounter},
-		{"too many members", func(p *gossip.Parts) { p.Members = make([]*gossip.Member, gossip.MaxMembers+1) }, gossip.FaultLimit},
-		{"too many in the clock", func(p *gossip.Parts) { p.Clock = make([]gossip.Dot, gossip.MaxMembers+1) }, gossip.FaultLimit},
-		{"voters without a generation", func(p *gossip.Parts) { p.Config.Gen = 0 }, gossip.FaultCounter},
-		{"voter twice", func(p *gossip.Parts) { p.Config.Voters = []gossip.NodeID{bad, bad} }, gossip.FaultDuplicate},
-		{"voter without a uid", func(p *gossip.Parts) { p.Config.Previous = make([]gossip.NodeID, 1) }, gossip.FaultUID},
-		{"too many voters", func(p *gossip.Parts) { p.Config.Voters = make([]gossip.NodeID, gossip.MaxMembers+1) }, gossip.FaultLimit},
-		{"downing without a generation", func(p *gossip.Parts) { p.Downing.Gen = 0 }, gossip.FaultCounter},
-		{"long downing parameters", func(p *gossip.Parts) { p.Downing.Parameters = strings.Repeat("p", 5000) }, gossip.FaultLimit},
-		{"long downing name", func(p *gossip.Parts) { p.Downing.Name = strings.Repeat("p", 500) }, gossip.FaultLimit},
-		{"downing version not text", func(p *gossip.Parts) { p.Downing.Version = "\n" }, gossip.FaultText},
-	}
-	for _, test := range tests {
+	for _, test := range spoiledParts {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			p := valid()
