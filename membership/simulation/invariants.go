@@ -40,17 +40,18 @@ func settled(n *Node, m, first *protocol.Machine, nodes int) error {
 //	I8  states are well formed
 //	I25 what was published last is what the machine holds
 //	I29 an up-number, and a generation of the voters, is given once
-//	and the standing rule: once anybody knows a node to be fenced, that node
-//	hosts nothing, by its own clock, and never does again
+//	standing: while somebody hosts who knows a node as removed, and that node
+//	was fenced, the node hosts nothing, by its own clock. So two sides never
+//	host at the same time.
 //
-// It must be added both as checker and as observer: see [Invariants.Watch].
+// It is added by [Invariants.Watch].
 type Invariants struct {
 	// EachStep looks at whole states after each step, not only each second.
 	EachStep bool
 
 	states   map[gossip.NodeID]*gossip.State
 	standing map[gossip.NodeID]machine.Instant
-	nodes    map[gossip.NodeID]*Node
+	world    *World
 	fenced   map[gossip.NodeID]gossip.NodeID // By whom first.
 	numbers  map[numbered]gossip.NodeID
 	configs  map[generation]gossip.Config
@@ -74,7 +75,7 @@ type generation struct {
 func (c *Invariants) Watch(w *World) {
 	c.states = make(map[gossip.NodeID]*gossip.State)
 	c.standing = make(map[gossip.NodeID]machine.Instant)
-	c.nodes = make(map[gossip.NodeID]*Node)
+	c.world = w
 	c.fenced = make(map[gossip.NodeID]gossip.NodeID)
 	c.numbers = make(map[numbered]gossip.NodeID)
 	c.configs = make(map[generation]gossip.Config)
@@ -95,31 +96,40 @@ func (c *Invariants) Hosts(n *Node) bool {
 func (c *Invariants) observed(o Observation) error {
 	n := o.Node
 	switch e := o.Event.(type) {
-	case Began:
-		c.nodes[n.id] = n
 	case Ended:
-		delete(c.nodes, n.id)
 		delete(c.standing, n.id)
 		delete(c.states, n.id)
 	case protocol.Standing:
 		c.standing[n.id] = e.Until
-		return c.checkFenced(n.id)
+		return c.checkSides()
 	case protocol.Fenced:
 		if _, known := c.fenced[e.Node]; !known {
 			c.fenced[e.Node] = n.id
 			c.Fences++
 		}
-		return c.checkFenced(e.Node)
+		return c.checkSides()
 	}
 	return nil
 }
 
-func (c *Invariants) checkFenced(id gossip.NodeID) error {
-	by, fenced := c.fenced[id]
-	n := c.nodes[id]
-	if fenced && n != nil && c.Hosts(n) {
-		return fmt.Errorf("standing: %v is fenced, says %v, and hosts for another %v",
-			id, by, c.standing[id].Sub(n.Now().Mono))
+// checkSides looks for a node that hosts although it was fenced, while one
+// hosts that may have taken over from it.
+func (c *Invariants) checkSides() error {
+	if len(c.fenced) == 0 {
+		return nil
+	}
+	nodes := c.world.Nodes()
+	for _, n := range nodes {
+		by, fenced := c.fenced[n.id]
+		if !fenced || !c.Hosts(n) {
+			continue
+		}
+		for _, other := range nodes {
+			if _, removed := MembershipOf(other).State().Removed(n.id); removed && c.Hosts(other) {
+				return fmt.Errorf("standing: %v is fenced, says %v, and hosts for another %v, while %v hosts",
+					n.id, by, c.standing[n.id].Sub(n.Now().Mono), other.id)
+			}
+		}
 	}
 	return nil
 }
@@ -149,7 +159,10 @@ func (c *Invariants) Stepped(_ *World, n *Node) error {
 			return err
 		}
 	}
-	return c.givenOnce(n.id, is)
+	if m.Snapshot().Converged {
+		return c.givenOnce(n.id, is)
+	}
+	return nil
 }
 
 // Second looks at all nodes.
@@ -158,16 +171,13 @@ func (c *Invariants) Second(w *World) error {
 		if c.Hosts(n) {
 			c.Hosted++
 		}
-		if err := c.checkFenced(n.id); err != nil {
-			return err
-		}
 		if s := c.states[n.id]; s != nil && !c.EachStep {
 			if err := wellFormed(n.id, s); err != nil {
 				return err
 			}
 		}
 	}
-	return nil
+	return c.checkSides()
 }
 
 // forwards checks I6 and I7.
@@ -237,7 +247,9 @@ func wellFormed(self gossip.NodeID, s *gossip.State) error {
 }
 
 // givenOnce checks I29: what only a leader gives under convergence is given
-// once in the life of a cluster.
+// once in the life of a cluster. Only states that a node knows to be held by
+// all count: a leader may be cut off in the moment of its edit, and then the
+// others, who never hear of it, give the same number anew.
 func (c *Invariants) givenOnce(self gossip.NodeID, s *gossip.State) error {
 	for _, m := range s.Members() {
 		if m.UpNumber == 0 {

@@ -119,9 +119,9 @@ func MembershipOf(n *Node) *protocol.Machine {
 }
 
 // Operator does what the people and programs around a cluster do: it tells
-// every new node to join, starts nodes again that ended by themselves, and
-// forms the cluster anew, through the first seed node, when nobody is a
-// member any more.
+// every new node whom to join, starts nodes again that ended by themselves or
+// whose contacts are all gone, and has the first seed node form a cluster when
+// nobody is a member any more.
 //
 // The first seed node has the privilege to form a cluster. Only when no
 // cluster exists is it given it: a process that forms a cluster whenever it
@@ -135,11 +135,13 @@ type Operator struct {
 	RestartAfter time.Duration
 
 	world *World
+	told  map[gossip.NodeID][]gossip.Address // Whom a node was told to join.
 }
 
 // Operate makes o look after a world.
 func (o *Operator) Operate(w *World) {
 	o.world = w
+	o.told = make(map[gossip.NodeID][]gossip.Address)
 	w.Observe(o.observe)
 	w.Check(o)
 }
@@ -150,6 +152,7 @@ func (o *Operator) observe(e Observation) {
 	case Began:
 		o.world.After(0, func() { o.join(n) })
 	case Ended:
+		delete(o.told, n.id)
 		if ended.Why != "crashed" && o.RestartAfter > 0 {
 			o.world.After(o.RestartAfter, func() {
 				if o.world.Node(n.place.address) == nil {
@@ -160,36 +163,59 @@ func (o *Operator) observe(e Observation) {
 	}
 }
 
+// contactsMax is how many members a node is told.
+const contactsMax = 5
+
+// join tells a node to join the members that there are, or, without any, to
+// form a cluster with the seed nodes.
 func (o *Operator) join(n *Node) {
-	seeds := slices.Clone(o.Seeds)
-	if n.place.address == seeds[0] && o.formed() && len(seeds) > 1 {
-		seeds = append(seeds[1:], seeds[0])
+	seeds := o.members()
+	if len(seeds) == 0 {
+		seeds = o.Seeds
+	} else if i := slices.Index(seeds, n.place.address); i >= 0 {
+		seeds = slices.Delete(seeds, i, i+1)
 	}
+	seeds = seeds[:min(len(seeds), contactsMax)]
+	o.told[n.id] = seeds
 	n.Input(protocol.Service, protocol.Join{Seeds: seeds})
 }
 
-// formed reports whether anybody is a member.
-func (o *Operator) formed() bool {
-	return slices.ContainsFunc(o.world.Nodes(), func(n *Node) bool {
-		m := MembershipOf(n)
-		return m != nil && m.State().Member(n.id) != nil
-	})
+// members returns the addresses of the nodes that are members.
+func (o *Operator) members() []gossip.Address {
+	var members []gossip.Address
+	for _, n := range o.world.Nodes() {
+		if isMember(n) {
+			members = append(members, n.place.address)
+		}
+	}
+	return members
+}
+
+func isMember(n *Node) bool {
+	m := MembershipOf(n)
+	return m != nil && m.State().Member(n.id) != nil
 }
 
 // Stepped does nothing.
 func (o *Operator) Stepped(*World, *Node) error { return nil }
 
-// formEvery is how often the operator looks whether a cluster exists.
-const formEvery = 15
+// patience is for how long a node may look for a cluster before the operator
+// looks whether it can ever find one.
+const patience = 15 * time.Second
 
-// Second has the first seed node started again when nobody is a member and
-// it has had its chance.
+// Second starts nodes again that nobody they know can help: either no node
+// is a member, or none of those that they were told is one.
 func (o *Operator) Second(w *World) error {
-	first := w.Node(o.Seeds[0])
-	if int(w.Now()/time.Second)%formEvery == 0 && first != nil && !first.Frozen() &&
-		first.Age() > formEvery*time.Second && !o.formed() {
-		w.Log("operator: nobody is a member, the first seed node forms a cluster")
-		w.Restart(o.Seeds[0])
+	members := o.members()
+	for _, n := range w.Nodes() {
+		if n.frozen || n.Age() < patience || isMember(n) {
+			continue
+		}
+		hopeless := !slices.ContainsFunc(o.told[n.id], func(a gossip.Address) bool { return slices.Contains(members, a) })
+		if hopeless && (len(members) > 0 || n.place.address == o.Seeds[0]) {
+			w.Log("operator: %v knows no member", n.id)
+			w.Restart(n.place.address)
+		}
 	}
 	return nil
 }

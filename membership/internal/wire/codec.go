@@ -98,7 +98,7 @@ func joinToProto(message any) (*pb.Message, error) {
 		}}}, nil
 	case protocol.InitJoinNack:
 		return &pb.Message{What: &pb.Message_InitJoinNack{InitJoinNack: &pb.InitJoinNack{
-			Attempt: m.Attempt, Reason: m.Reason,
+			Attempt: m.Attempt, Member: m.Member, Reason: m.Reason,
 		}}}, nil
 	case protocol.JoinRequest:
 		var t table
@@ -148,7 +148,7 @@ func fromProto(m *pb.Message) (any, error) {
 		return protocol.InitJoinAck{Attempt: a.GetAttempt(), Cluster: fromCluster(a.GetCluster())}, nil
 	case *pb.Message_InitJoinNack:
 		n := what.InitJoinNack
-		return message(protocol.InitJoinNack{Attempt: n.GetAttempt(), Reason: n.GetReason()},
+		return message(protocol.InitJoinNack{Attempt: n.GetAttempt(), Member: n.GetMember(), Reason: n.GetReason()},
 			within("reason", n.GetReason(), protocol.MaxTextBytes))
 	case *pb.Message_JoinRequest:
 		return fromJoinRequest(what.JoinRequest)
@@ -191,11 +191,12 @@ func fromNotMember(p *pb.NotMember) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	status := gossip.Status(p.GetStatus())
-	if p.GetStatus() != uint32(gossip.Down) && p.GetStatus() != uint32(gossip.Removed) {
+	switch status := gossip.Status(min(p.GetStatus(), 255)); status {
+	case gossip.StatusNone, gossip.Down, gossip.Removed:
+		return protocol.NotMember{Node: node, Status: status}, nil
+	default:
 		return nil, malformed("status %d of a node that is no member", p.GetStatus())
 	}
-	return protocol.NotMember{Node: node, Status: status}, nil
 }
 
 func fromJoinRequest(p *pb.JoinRequest) (any, error) {

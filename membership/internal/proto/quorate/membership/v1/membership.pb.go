@@ -394,6 +394,7 @@ type InitJoinNack struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Attempt       uint64                 `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	Member        bool                   `protobuf:"varint,3,opt,name=member,proto3" json:"member,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -440,6 +441,13 @@ func (x *InitJoinNack) GetReason() string {
 		return x.Reason
 	}
 	return ""
+}
+
+func (x *InitJoinNack) GetMember() bool {
+	if x != nil {
+		return x.Member
+	}
+	return false
 }
 
 type JoinRequest struct {
@@ -2364,10 +2372,11 @@ const file_quorate_membership_v1_membership_proto_rawDesc = "" +
 	"\aattempt\x18\x01 \x01(\x04R\aattempt\"c\n" +
 	"\vInitJoinAck\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x04R\aattempt\x12:\n" +
-	"\acluster\x18\x02 \x01(\v2 .quorate.membership.v1.ClusterIdR\acluster\"@\n" +
+	"\acluster\x18\x02 \x01(\v2 .quorate.membership.v1.ClusterIdR\acluster\"X\n" +
 	"\fInitJoinNack\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x04R\aattempt\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x8c\x02\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x16\n" +
+	"\x06member\x18\x03 \x01(\bR\x06member\"\x8c\x02\n" +
 	"\vJoinRequest\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x04R\aattempt\x122\n" +
 	"\x05nodes\x18\x02 \x01(\v2\x1c.quorate.membership.v1.NodesR\x05nodes\x126\n" +
