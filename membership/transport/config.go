@@ -105,7 +105,7 @@ func (c Config) Validate() error {
 		if ok {
 			return nil
 		}
-		return fmt.Errorf("transport.%s: %v: must be %s", key, value, want)
+		return &fieldError{key, fmt.Sprintf("%v: must be %s", value, want)}
 	}
 	files := c.TLS.IsZero() || (c.TLS.Certificate != "" && c.TLS.Key != "" && c.TLS.Authorities != "")
 	return errors.Join(
@@ -121,3 +121,12 @@ func (c Config) Validate() error {
 		check(files, "tls", c.TLS, "certificate, key and authorities together, or none of them"),
 	)
 }
+
+// fieldError is a fault of one field.
+type fieldError struct{ key, text string }
+
+// Error describes the fault, beginning with the key of the field.
+func (e *fieldError) Error() string { return e.key + ": " + e.text }
+
+// Field returns the key of the field as in a configuration file.
+func (e *fieldError) Field() string { return e.key }

@@ -56,8 +56,10 @@
 // A session ends when the peer is refused or refuses, turns out to be another
 // incarnation, or stays away for Config.GiveUpAfter. What was not acknowledged
 // by then is reported as lost in [PeerDown]: lost means that the outcome is
-// unknown, since the peer may have handled messages whose acknowledgement did
-// not arrive. The next Append begins a new session.
+// unknown: the peer may have handled messages whose acknowledgement did not
+// arrive, and may yet handle what is still in the network, until the next
+// session begins. Nothing of an earlier session is handled after that. The next
+// Append begins a new session.
 //
 // # Back-pressure
 //
