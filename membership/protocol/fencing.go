@@ -111,8 +111,23 @@ func (m *Machine) removed(was *gossip.Member) {
 		m.out.Publish(Fenced{Node: node, Graceful: true})
 		return
 	}
-	fence := m.cfg.Fence + 2*m.cfg.Fence/rateErrorDivisor
-	at := m.startOfEnd(node).Add(fence)
+	m.fenceAt(node, m.startOfEnd(node).Add(m.fence()))
+}
+
+// removedUnseen begins the fence of those whom this node only knows as removed:
+// it joined after that, or heard of their joining and their end at once.
+func (m *Machine) removedUnseen(prev, next *gossip.State) {
+	for _, t := range next.Tombstones() {
+		if _, known := prev.Removed(t.Node); !known && prev.Member(t.Node) == nil {
+			m.fenceAt(t.Node, m.now.Mono.Add(m.fence()))
+		}
+	}
+}
+
+// fence is the fence by any clock that may run.
+func (m *Machine) fence() time.Duration { return m.cfg.Fence + 2*m.cfg.Fence/rateErrorDivisor }
+
+func (m *Machine) fenceAt(node gossip.NodeID, at machine.Instant) {
 	if at <= m.now.Mono {
 		m.out.Publish(Fenced{Node: node})
 		return

@@ -259,3 +259,22 @@ func capturedRequest(t *testing.T) protocol.JoinRequest {
 	require.NotEmpty(t, request.Settings)
 	return request
 }
+
+// A node that dies while it joins does not take the one it joined with it.
+func TestJoinerThatNeverComesToLifeIsNoVoter(t *testing.T) {
+	l := newLoop(t)
+	second := l.start(2, 2)
+	second.step(protocol.Join{Seeds: []gossip.Address{address(2)}})
+	n := l.start(1, 1)
+	l.drop = func(_, _ gossip.NodeID, message any) bool {
+		_, welcome := message.(protocol.Welcome)
+		n.dead = n.dead || welcome
+		return welcome
+	}
+	n.step(protocol.Join{Seeds: []gossip.Address{address(2)}})
+	for range 200 {
+		l.run(100 * time.Millisecond)
+		require.True(t, second.hosts())
+	}
+	require.True(t, second.sees(1, gossip.Up))
+}

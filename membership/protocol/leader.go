@@ -26,8 +26,8 @@ type leading struct {
 	weaklyUpArmed bool
 	weaklyUpDue   bool
 
-	// suspended says that there was something to do for which this node was not
-	// connected to voters enough.
+	// suspended says that there is something to do for which an answer to a
+	// heartbeat is missing.
 	suspended bool
 }
 
@@ -41,6 +41,9 @@ func (l *leading) init() { l.confirmed = map[gossip.NodeID]bool{} }
 //	leaving -> exiting              it hosts nothing any more
 //	exiting, down -> removed        all voters have seen it
 func (m *Machine) act() {
+	if m.surveyed != m.state {
+		m.survey() // Convergence of an older state is no licence.
+	}
 	if m.phase != phaseMember || m.lead.leader != m.self {
 		return
 	}
@@ -50,6 +53,7 @@ func (m *Machine) act() {
 	}
 	m.lead.weaklyUpDue = false
 	plan := m.plan()
+	m.lead.suspended = plan.waits
 	if plan.empty() {
 		m.endAlone()
 		return
@@ -57,8 +61,8 @@ func (m *Machine) act() {
 	// A leader that was cut off or stood still may hold a state that all had seen
 	// once, while the others have gone on without it. As for hosting, its own
 	// clock tells it.
-	m.lead.suspended = !m.connected()
-	if m.lead.suspended {
+	if !m.connected() {
+		m.lead.suspended = true
 		return
 	}
 	m.edit(func(e *gossip.Edit) { m.carryOut(plan, e) })
@@ -72,6 +76,7 @@ type leaderPlan struct {
 	up, exit, remove []*gossip.Member
 	voters           []gossip.NodeID // Nil if they stay as they are.
 	downing          bool            // The downing strategy is to be recorded.
+	waits            bool            // A joining member has given no sign of life yet.
 }
 
 func (p leaderPlan) empty() bool {
@@ -84,9 +89,10 @@ func (m *Machine) plan() leaderPlan {
 	for _, member := range m.state.Members() {
 		switch member.Status {
 		case gossip.Joining, gossip.WeaklyUp:
-			if enough {
+			if enough && m.present(member.Node) {
 				p.up = append(p.up, member)
 			}
+			p.waits = p.waits || enough && !m.present(member.Node)
 		case gossip.Leaving:
 			if m.lead.confirmed[member.Node] {
 				p.exit = append(p.exit, member)
@@ -101,6 +107,14 @@ func (m *Machine) plan() leaderPlan {
 	p.voters = m.votersAfter(p)
 	p.downing = m.state.Downing().Name == "" && m.deps.Downing.Config.Strategy != ""
 	return p
+}
+
+// present tells whether a joining member has shown that its welcome arrived. One
+// that died before that must not become a voter: two nodes of which one never
+// came to life would be a cluster that cannot go on.
+func (m *Machine) present(n gossip.NodeID) bool {
+	_, answered := m.footing.contact[n]
+	return answered || n == m.self || m.state.Seen(n)
 }
 
 // keepALeader takes this node out of those that exit if nobody else would be

@@ -135,6 +135,7 @@ func (m *Machine) confirmExit() {
 	for _, node := range m.confirmTo() {
 		m.out.Send(node, ExitingConfirmed{})
 	}
+	m.survey() // Whoever has confirmed is not waited for.
 	m.act()
 }
 

@@ -82,8 +82,10 @@ type Machine struct {
 	phase   phase
 	state   *gossip.State
 	settled *gossip.State // The state that the last settling looked at.
-	last    machine.Now   // The time of the last step.
-	refused [RefusedByPeer + 1]uint64
+
+	surveyed *gossip.State // The state that leader, convergence and base follow from.
+	last     machine.Now   // The time of the last step.
+	refused  [RefusedByPeer + 1]uint64
 
 	join      joining
 	admission admission

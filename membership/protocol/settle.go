@@ -35,6 +35,7 @@ func (m *Machine) observe(prev, next *gossip.State) {
 			m.forget(was) // While the records about it are still there.
 		}
 	}
+	m.removedUnseen(prev, next)
 	m.fences.noteCuts(next.Records(), m.now.Mono)
 	m.observeOwnStatus()
 	if m.phase != phaseMember {
@@ -49,6 +50,7 @@ func (m *Machine) observe(prev, next *gossip.State) {
 // survey computes what follows from the state and the confirmations: the leader,
 // convergence, and the base.
 func (m *Machine) survey() {
+	m.surveyed = m.state
 	m.lead.leader = m.state.Leader(m.self)
 	m.lead.converged, _ = m.state.Convergence(m.self, m.isConfirmed)
 	m.updateBase()

@@ -1,0 +1,94 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/membership/protocol"
+)
+
+// A quiet cluster costs heartbeats and one status a second a node. covers I28
+func TestQuietClusterSendsLittle(t *testing.T) {
+	l := newLoop(t)
+	l.cluster(5)
+	clear(l.sent)
+	l.run(10 * time.Second)
+	require.Equal(t, 5*4*10, l.sent["Heartbeat"])
+	require.InDelta(t, 5*10, l.sent["GossipStatus"], 5)
+	require.Zero(t, l.sent["GossipDelta"]+l.sent["GossipState"])
+}
+
+// Beyond one more than the monitors, each node sends its heartbeats to nine
+// others, and a crash is still found and fenced. covers F8, I28
+func TestLargeClusterMonitorsInARing(t *testing.T) {
+	l := newLoop(t)
+	nodes := l.cluster(16)
+	clear(l.sent)
+	l.run(10 * time.Second)
+	require.Equal(t, 16*9*10, l.sent["Heartbeat"])
+	for _, n := range nodes {
+		require.True(t, n.hosts())
+	}
+	nodes[7].dead = true
+	took := l.untilFenced(20*time.Second, nodes[7].id)
+	t.Logf("16 nodes: %v", took)
+	require.Less(t, took, 10*time.Second)
+}
+
+// covers F30: news of a removed node that comes late brings nobody back.
+func TestLateGossipOfARemovedNodeIsRefused(t *testing.T) {
+	l := newLoop(t)
+	nodes := l.cluster(3)
+	old := nodes[2].machine.State()
+	nodes[2].dead = true
+	l.untilFenced(20*time.Second, nodes[2].id)
+	before := nodes[0].machine.Refusals(protocol.RefusedNotMember)
+	nodes[0].step(machine.Received{From: nodes[2].id, Message: protocol.GossipState{State: old}})
+	require.Equal(t, before+1, nodes[0].machine.Refusals(protocol.RefusedNotMember))
+	// The same by way of a member.
+	nodes[0].step(machine.Received{From: nodes[1].id, Message: protocol.GossipState{State: old}})
+	l.run(5 * time.Second)
+	require.True(t, nodes[0].sees(2, gossip.Up))
+}
+
+// A member whose news spread to nobody ends instead of staying for good.
+func TestMemberOfWhomNobodyHasHeardEnds(t *testing.T) {
+	l := newLoop(t)
+	nodes := l.cluster(3)
+	// Only the third seed node answers, and what it says to the others is lost.
+	third := nodes[2].id
+	l.drop = func(from, _ gossip.NodeID, message any) bool {
+		switch message.(type) {
+		case protocol.GossipDelta, protocol.GossipStatus, protocol.GossipState:
+			return from == third
+		}
+		return false
+	}
+	n := l.start(4, 4)
+	n.step(protocol.Join{Seeds: []gossip.Address{address(3)}})
+	l.until(5*time.Second, func() bool { return n.machine.State().Member(n.id) != nil })
+	nodes[2].dead = true
+	l.until(30*time.Second, func() bool { return n.stopping != nil })
+	require.Equal(t, protocol.StopJoinFailed, n.stopping.Reason)
+	l.until(20*time.Second, func() bool { return l.allUp(2) })
+}
+
+func BenchmarkHeartbeatStep(b *testing.B) {
+	l := newLoop(b)
+	nodes := l.cluster(5)
+	now := machine.Now{Mono: machine.Instant(l.now) + 1, Wall: l.wall.Add(l.now)}
+	var out machine.Outbox
+	in := machine.Received{From: nodes[1].id, Message: protocol.Heartbeat{Sequence: 1}}
+	b.ReportAllocs()
+	for b.Loop() {
+		out.Reset()
+		nodes[0].machine.Step(now, in, &out)
+	}
+}
