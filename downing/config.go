@@ -46,13 +46,13 @@ func Default() Config {
 func (c Config) Validate() error {
 	var errs []error
 	if c.Strategy == "" {
-		errs = append(errs, errors.New("strategy: is empty; the default is "+KeepMajorityName))
+		errs = append(errs, &fieldError{"strategy", "is empty; the default is " + KeepMajorityName})
 	}
 	if d := time.Duration(c.StableAfter); d < 0 || d > stableAfterMost {
-		errs = append(errs, fmt.Errorf("stable-after: %v is neither auto nor above 0 and up to %v", d, stableAfterMost))
+		errs = append(errs, &fieldError{"stable-after", fmt.Sprintf("%v is neither auto nor above 0 and up to %v", d, stableAfterMost)})
 	}
 	if d := c.DownOwnSideAfter; d < downOwnSideAfterLeast || d > downOwnSideAfterMost {
-		errs = append(errs, fmt.Errorf("down-own-side-after: %v is not from %v to %v", d, downOwnSideAfterLeast, downOwnSideAfterMost))
+		errs = append(errs, &fieldError{"down-own-side-after", fmt.Sprintf("%v is not from %v to %v", d, downOwnSideAfterLeast, downOwnSideAfterMost)})
 	}
 	return errors.Join(errs...)
 }
@@ -62,10 +62,19 @@ func (c Config) Validate() error {
 // shorter one, the other side could decide while the node still works.
 func (c Config) ValidateFence(fence time.Duration) error {
 	if d := time.Duration(c.StableAfter); c.StableAfter != Auto && d < fence {
-		return fmt.Errorf("stable-after: %v is shorter than the fence, %v; use auto or at least the fence", d, fence)
+		return &fieldError{"stable-after", fmt.Sprintf("%v is shorter than the fence, %v; use auto or at least the fence", d, fence)}
 	}
 	return nil
 }
+
+// fieldError is a fault of one field.
+type fieldError struct{ key, text string }
+
+// Error describes the fault, beginning with the key of the field.
+func (e *fieldError) Error() string { return e.key + ": " + e.text }
+
+// Field returns the key of the field as in a configuration file.
+func (e *fieldError) Field() string { return e.key }
 
 // Stable returns stable-after in effect for n members: what was given, or for
 // auto the result of [StableAfter].

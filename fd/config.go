@@ -6,6 +6,7 @@ package fd
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -106,7 +107,7 @@ func (c Config) Validate() error {
 	var faults []error
 	refuse := func(bad bool, format string, values ...any) {
 		if bad {
-			faults = append(faults, fmt.Errorf("fd: "+format, values...))
+			faults = append(faults, &fieldError{fmt.Sprintf(format, values...)})
 		}
 	}
 	refuse(c.Strategy == "", "strategy: no name given")
@@ -154,4 +155,16 @@ func NewFactory(config Config) (Factory, error) {
 		return nil, fmt.Errorf("fd: strategy: %w %q, built in are %q and %q",
 			ErrUnknownStrategy, config.Strategy, StrategyPhiAccrual, StrategyDeadline)
 	}
+}
+
+// fieldError is a fault of one field. Its text begins with the key.
+type fieldError struct{ text string }
+
+// Error describes the fault.
+func (e *fieldError) Error() string { return "fd: " + e.text }
+
+// Field returns the key of the field as in a configuration file.
+func (e *fieldError) Field() string {
+	key, _, _ := strings.Cut(e.text, ":")
+	return key
 }

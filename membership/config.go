@@ -6,6 +6,7 @@ package membership
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
@@ -36,8 +37,8 @@ type NodeConfig struct {
 	// It must be set, and must not be a wildcard: it is the node's name.
 	Address string `koanf:"address"`
 
-	// Roles are free labels, at most 64 of at most 128 bytes. They cannot
-	// change while the node lives.
+	// Roles are free labels, at most 64 of at most 128 bytes, in any order.
+	// They cannot change while the node lives.
 	Roles []string `koanf:"roles"`
 
 	// Zone says where the node stands, for strategies that look at it. Empty
@@ -109,12 +110,29 @@ func (c NodeConfig) Validate() error {
 	if len(c.Roles) > gossip.MaxRoles {
 		faults = append(faults, &FieldError{"roles", fmt.Errorf("%d are too many, at most %d are possible", len(c.Roles), gossip.MaxRoles)})
 	}
+	label := func(key string, m gossip.Member) {
+		m.Node = gossip.NodeID{Address: gossip.Address{Host: "localhost", Port: 1}, UID: 1} // Any: the labels are looked at.
+		m.Status, m.Protocol = gossip.Joining, protocolRange
+		if err := m.Validate(); err != nil {
+			faults = append(faults, &FieldError{key, err})
+		}
+	}
+	label("zone", gossip.Member{Zone: c.Zone})
+	label("app-version", gossip.Member{AppVersion: c.AppVersion})
+	for _, role := range c.Roles {
+		label("roles", gossip.Member{Roles: []string{role}})
+	}
 	return errors.Join(faults...)
 }
 
 // Validate reports every fault of the section.
 func (c ProtocolConfig) Validate() error {
-	faults := []error{c.Config.Validate()}
+	faults := []error{within("failure-detector", c.FailureDetector.Validate())}
+	for _, err := range parts(c.Config.Validate()) {
+		if f, ok := err.(fielder); !ok || f.Field() != "failure-detector" { // Said above, key by key.
+			faults = append(faults, err)
+		}
+	}
 	if _, err := c.seeds(); err != nil {
 		faults = append(faults, &FieldError{"seed-nodes", err})
 	}
@@ -139,35 +157,53 @@ func parseAddresses(texts []string) ([]gossip.Address, error) {
 	return addresses, errors.Join(faults...)
 }
 
-// within puts the name of a section before the keys of its faults.
-func within(section string, err error) error {
+// fielder is a fault that names its key.
+type fielder interface {
+	error
+	Field() string
+}
+
+// parts returns what err was joined from.
+func parts(err error) []error {
 	if err == nil {
 		return nil
 	}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		var faults []error
-		for _, e := range joined.Unwrap() {
-			faults = append(faults, within(section, e))
+		return joined.Unwrap()
+	}
+	return []error{err}
+}
+
+// within puts the name of a section before the keys of its faults.
+func within(section string, err error) error {
+	var faults []error
+	for _, e := range parts(err) {
+		if f, ok := e.(fielder); ok {
+			faults = append(faults, &sectionError{section, f})
+		} else {
+			faults = append(faults, fmt.Errorf("%s: %w", section, e))
 		}
-		return errors.Join(faults...)
 	}
-	if f, ok := err.(interface{ Field() string }); ok {
-		return &sectionError{section + "." + f.Field(), section, err}
-	}
-	return fmt.Errorf("%s: %w", section, err)
+	return errors.Join(faults...)
 }
 
 // sectionError is a fault of a field of a section.
 type sectionError struct {
-	field, section string
-	cause          error
+	section string
+	cause   fielder
 }
 
-// Error returns the cause behind the name of its section.
-func (e *sectionError) Error() string { return e.section + "." + e.cause.Error() }
+// Error returns the whole key and what is wrong.
+func (e *sectionError) Error() string {
+	text, key := e.cause.Error(), e.cause.Field()+": "
+	if _, after, ok := strings.Cut(text, key); ok {
+		text = after // The whole key stands before it.
+	}
+	return e.Field() + ": " + text
+}
 
 // Field returns the key of the field.
-func (e *sectionError) Field() string { return e.field }
+func (e *sectionError) Field() string { return e.section + "." + e.cause.Field() }
 
 // Unwrap returns the cause.
 func (e *sectionError) Unwrap() error { return e.cause }

@@ -4,9 +4,11 @@
 package membership
 
 import (
+	"cmp"
 	"context"
 	crand "crypto/rand"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -28,7 +30,7 @@ import (
 // a node.
 const ComponentName = "membership"
 
-// Protocol is the range of versions of the protocol between nodes that this
+// protocolRange is the range of versions of the protocol between nodes that this
 // release speaks.
 var protocolRange = gossip.ProtocolRange{Min: 1, Max: 1} //nolint:gochecknoglobals // A constant of struct type.
 
@@ -37,6 +39,7 @@ type Node struct {
 	self      gossip.NodeID
 	roles     []string
 	log       *slog.Logger
+	repeats   repeats // What was logged lately, and is not said again.
 	clock     *machine.SystemClock
 	driver    *machine.Driver
 	transport transport.Transport
@@ -63,7 +66,17 @@ type Node struct {
 
 // counters are what a node counts beside its driver and its transport.
 type counters struct {
-	unsent, undecodable, refused atomic.Uint64
+	unsent, undecodable, refused, unheard atomic.Uint64
+}
+
+// Stats are the counters of a node. They only grow, but for Driver.Waiting.
+type Stats struct {
+	Unsent      uint64 // Messages that no lane took: the peer refuses, or its window is full.
+	Undecodable uint64 // Messages received that meant nothing.
+	Refused     uint64 // Messages, commands and nodes refused; see [Refused].
+	Unheard     uint64 // Refusals by peers that the full inbox had no room for.
+	Driver      machine.Stats
+	Transport   transport.Counters
 }
 
 // Start makes the process a member: it listens on the configured address and
@@ -83,20 +96,19 @@ func Start(ctx context.Context, cfg Config, opts ...Option) (*Node, error) {
 		return nil, err
 	}
 	if err := n.transport.Start(ctx); err != nil {
-		n.cancel()
+		n.discard()
 		return nil, fmt.Errorf("membership: %w", err)
 	}
 	n.driver.Start()
 	// Owned by the node; ends when the machine says so or by Close, which
 	// waits for it through done.
 	go n.run()
-	seeds, err := cfg.Membership.seeds()
-	if err == nil && len(seeds) > 0 {
-		err = n.machine.PostWait(ctx, protocol.Join{Seeds: seeds})
+	if len(cfg.Membership.SeedNodes) > 0 {
+		err = n.Join(ctx, cfg.Membership.SeedNodes...)
 	}
 	if err != nil {
 		_ = n.Close() // The first error is the one to return.
-		return nil, fmt.Errorf("membership: %w", err)
+		return nil, err
 	}
 	return n, nil
 }
@@ -134,7 +146,7 @@ func build(cfg Config, o options) (*Node, error) {
 	self := gossip.NodeID{Address: address, UID: o.uid}
 	ctx, cancel := context.WithCancel(context.Background())
 	n := &Node{
-		self: self, roles: slices.Clone(cfg.Node.Roles), log: o.log.With("node", self.String()), clock: machine.NewSystemClock(),
+		self: self, roles: slices.Compact(slices.Sorted(slices.Values(cfg.Node.Roles))), log: o.log.With("node", self.String()), clock: machine.NewSystemClock(),
 		ctx: ctx, cancel: cancel, stopping: make(chan struct{}), done: make(chan struct{}),
 	}
 	n.standing.clock = n.clock
@@ -143,16 +155,27 @@ func build(cfg Config, o options) (*Node, error) {
 		Node: self, Cluster: cfg.Cluster.Name, Protocol: protocolRange,
 		ClusterID: func() gossip.ClusterID { return n.View().State.Cluster() },
 	}
-	if n.transport, err = o.transport(identity, cfg.Transport, n.noticed); err != nil {
-		cancel()
-		return nil, err
-	}
 	n.driver = machine.NewDriver(n.ports(), 0)
+	t, err := o.transport(identity, cfg.Transport, n.noticed)
+	if err != nil {
+		n.discard()
+		return nil, fmt.Errorf("membership: %w", err)
+	}
+	n.transport = t // Only now: a nil pointer in an interface is not nil.
 	if err := n.attachMembership(cfg, o); err != nil {
-		cancel()
-		return nil, err
+		n.discard()
+		return nil, fmt.Errorf("membership: %w", err)
 	}
 	return n, nil
+}
+
+// discard takes a node apart that was not started: nothing of it stays.
+func (n *Node) discard() {
+	_ = n.driver.Close() // It never fails.
+	n.cancel()
+	if n.transport != nil {
+		_ = n.transport.Close() // The reason for which the node is discarded is the one to report.
+	}
 }
 
 // attachMembership builds the membership machine and puts it in.
@@ -166,7 +189,7 @@ func (n *Node) attachMembership(cfg Config, o options) error {
 		return err
 	}
 	member := gossip.Member{
-		Node: n.self, Zone: cfg.Node.Zone, Roles: cfg.Node.Roles, AppVersion: cfg.Node.AppVersion, Protocol: protocolRange,
+		Node: n.self, Zone: cfg.Node.Zone, Roles: n.roles, AppVersion: cfg.Node.AppVersion, Protocol: protocolRange,
 	}
 	m, err := protocol.New(cfg.Membership.Config, member, protocol.Deps{
 		Rand: o.rand, Detector: detector,
@@ -214,6 +237,15 @@ func (n *Node) Standing() *Standing { return &n.standing }
 // with a [Snapshot]. It must be closed.
 func (n *Node) Subscribe() *Subscription { return n.hub.subscribe() }
 
+// Stats returns the counters.
+func (n *Node) Stats() Stats {
+	return Stats{
+		Unsent: n.counters.unsent.Load(), Undecodable: n.counters.undecodable.Load(),
+		Refused: n.counters.refused.Load(), Unheard: n.counters.unheard.Load(),
+		Driver: n.driver.Stats(), Transport: n.transport.Counters(),
+	}
+}
+
 // Decisions returns the last decisions of a kind that this node took, oldest
 // first, at most 1,000.
 func (n *Node) Decisions(kind string) []Decision { return n.decisions.list(kind) }
@@ -226,11 +258,15 @@ func (n *Node) Join(ctx context.Context, seeds ...string) error {
 	if err != nil {
 		return fmt.Errorf("membership: %w", err)
 	}
+	if len(addresses) == 0 {
+		return errors.New("membership: no seed node was given to join")
+	}
 	return n.command(ctx, protocol.Join{Seeds: addresses})
 }
 
 // AwaitUp waits until this node is up: a member that takes part in everything.
-// It returns the error of ctx, or that of [Node.Err] when the node ends first.
+// It returns the error of ctx, or when the node ends first that of [Node.Err],
+// [ErrClosed] if it left in order.
 func (n *Node) AwaitUp(ctx context.Context) error {
 	sub := n.Subscribe()
 	defer sub.Close()
@@ -239,9 +275,9 @@ func (n *Node) AwaitUp(ctx context.Context) error {
 			return nil
 		}
 		_, err := sub.Next(ctx)
-		if err != nil && ctx.Err() == nil {
+		if errors.Is(err, ErrClosed) {
 			<-n.done
-			return n.Err()
+			return cmp.Or(n.Err(), ErrClosed)
 		}
 		if err != nil {
 			return err
@@ -254,9 +290,8 @@ func (n *Node) AwaitUp(ctx context.Context) error {
 // of [Node.Err] otherwise. A node that is no member yet just ends.
 func (n *Node) Leave(ctx context.Context) error {
 	if n.View().Member() == nil {
-		return n.Close()
-	}
-	if err := n.command(ctx, protocol.Leave{Address: n.self.Address}); err != nil {
+		n.end(nil)
+	} else if err := n.command(ctx, protocol.Leave{Address: n.self.Address}); err != nil && !errors.Is(err, ErrClosed) {
 		return err
 	}
 	select {
@@ -268,7 +303,8 @@ func (n *Node) Leave(ctx context.Context) error {
 }
 
 // LeaveMember asks the member at an address to leave in order. It returns when
-// the cluster has been told, not when the member is gone.
+// this node has taken the request, not when the member is gone. The error is
+// that of ctx, [ErrUnknownMember] or [ErrClosed].
 func (n *Node) LeaveMember(ctx context.Context, address string) error {
 	a, err := n.memberAt(address)
 	if err != nil {
@@ -279,8 +315,9 @@ func (n *Node) LeaveMember(ctx context.Context, address string) error {
 
 // Down declares the member at an address failed. It must have stopped or be
 // cut off for good: if it has not, it ends as soon as it hears of this, and
-// what it hosts starts elsewhere after its fence. It returns when the cluster
-// has been told.
+// what it hosts starts elsewhere after its fence. It returns when this node has
+// taken the request. The error is that of ctx, [ErrUnknownMember] or
+// [ErrClosed].
 func (n *Node) Down(ctx context.Context, address string) error {
 	a, err := n.memberAt(address)
 	if err != nil {
@@ -303,11 +340,14 @@ func (n *Node) memberAt(address string) (gossip.Address, error) {
 
 // command feeds a command to the membership machine.
 func (n *Node) command(ctx context.Context, in machine.Input) error {
-	if err := n.machine.PostWait(ctx, in); err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
+	err := n.machine.PostWait(ctx, in)
+	switch {
+	case errors.Is(err, machine.ErrClosed) && n.err != nil && !errors.Is(n.err, ErrClosed):
+		return fmt.Errorf("%w: %w", ErrClosed, n.err) // The driver ends after err was set.
+	case errors.Is(err, machine.ErrClosed):
 		return ErrClosed
+	case err != nil:
+		return context.Cause(ctx)
 	}
 	return nil
 }

@@ -27,15 +27,18 @@ type options struct {
 	rand      *rand.Rand
 }
 
-// WithLogger sets where the node logs. The default is [slog.Default].
+// WithLogger sets where the node logs: each decision at level info, trouble at
+// warn and above. Its handler is called while decisions are taken and must not
+// block for long. The default is [slog.Default].
 func WithLogger(l *slog.Logger) Option { return func(o *options) { o.log = l } }
 
 // WithTransport sets what carries messages between nodes. The default is gRPC.
 func WithTransport(f TransportFactory) Option { return func(o *options) { o.transport = f } }
 
-// WithDowning sets a downing provider in place of the configured strategy. It
-// is asked on a goroutine of its own and may block. All nodes must use the
-// same one, under the name that the configuration gives.
+// WithDowning sets a downing provider in place of a built-in strategy. It is
+// asked on a goroutine of its own and may block; it has five seconds for an
+// answer. All nodes must use the same one, under the name that the
+// configuration gives as downing.strategy.
 func WithDowning(p downing.Provider) Option { return func(o *options) { o.downing = p } }
 
 // WithUID sets the uid of this incarnation, for tests. It must never be used

@@ -7,7 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net"
 	"slices"
+	"strconv"
 
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
@@ -36,10 +39,19 @@ type Attachment struct {
 
 // Attach adds a component to the node: it is fed the messages of its service,
 // and every event that the node's other components publish. Another component
-// with the same name or service is an error.
+// with the same name or service is an error, [machine.ErrTaken]; a node that
+// has ended returns [ErrClosed].
 func (n *Node) Attach(a Attachment) (*machine.Handle, error) {
-	n.attached.Store(a.Component.Name, a)
+	if _, taken := n.attached.LoadOrStore(a.Component.Name, a); taken {
+		return nil, fmt.Errorf("membership: component %s: %w", a.Component.Name, machine.ErrTaken)
+	}
 	handle, err := n.driver.Attach(a.Component)
+	if err != nil {
+		n.attached.Delete(a.Component.Name)
+	}
+	if errors.Is(err, machine.ErrClosed) {
+		return nil, ErrClosed
+	}
 	if err != nil {
 		return nil, fmt.Errorf("membership: component %s: %w", a.Component.Name, err)
 	}
@@ -47,7 +59,7 @@ func (n *Node) Attach(a Attachment) (*machine.Handle, error) {
 		n.transport.Handle(a.Component.Service, func(from gossip.NodeID, frame []byte) {
 			if err := handle.Receive(n.ctx, from, frame); err != nil && !errors.Is(err, machine.ErrClosed) && n.ctx.Err() == nil {
 				n.counters.undecodable.Add(1)
-				n.log.Warn("message dropped", "from", from.String(), "component", a.Component.Name, "error", err)
+				n.log.Log(n.ctx, n.repeats.level(slog.LevelWarn, "dropped", from.String(), a.Component.Name), "message dropped", "from", from.String(), "component", a.Component.Name, "error", err)
 			}
 		})
 	}
@@ -162,16 +174,27 @@ func (n *Node) membershipEvent(event any) {
 		n.hub.publish(Fenced{Node: e.Node, Graceful: e.Graceful})
 	case protocol.Refused:
 		n.counters.refused.Add(1)
-		n.log.Warn("refused", "peer", e.Peer.String(), "what", e.What, "why", e.Refusal.String(), "reason", e.Reason)
+		n.log.Log(n.ctx, n.refusalLevel(e), "refused", "peer", e.Peer.String(), "what", e.What, "why", e.Refusal.String(), "reason", e.Reason)
 		n.hub.publish(Refused{Peer: e.Peer, What: e.What, Reason: e.Reason})
 	case protocol.SettingsDiffer:
 		for _, d := range e.Differences {
 			n.log.Warn("settings should be equal on all nodes", "peer", e.Peer.String(), "key", d.Key, "member", d.Member, "joiner", d.Joiner)
 		}
-	case protocol.Stopping:
-		n.log.Info("stopping", "reason", e.Reason.String(), "detail", e.Detail)
+	case protocol.Stopping: // The machine has recorded the decision, which is logged as all are.
 		n.standing.set(0)
 		n.end(stopError(e))
+	}
+}
+
+// refusalLevel is the level at which a refusal is logged. News may overtake
+// the news of its sender's joining, and an answer the end of the wait for it:
+// both happen in good health. Everything else is said once a while.
+func (n *Node) refusalLevel(e protocol.Refused) slog.Level {
+	switch e.Refusal {
+	case protocol.RefusedNotMember, protocol.RefusedUnsolicited, protocol.RefusedByPeer: // The last is logged as noticed.
+		return slog.LevelDebug
+	default:
+		return n.repeats.level(slog.LevelWarn, e.What, e.Peer.String(), e.Reason)
 	}
 }
 
@@ -199,7 +222,12 @@ func (n *Node) noticed(notice transport.Notice) {
 	case transport.Unhandled:
 		n.log.Warn("no handler for service", "peer", e.Peer.String(), "service", e.Service, "inbound", e.Inbound)
 	case transport.Refused:
-		n.log.Warn("connection refused", "peer", e.Address, "inbound", e.Inbound, "error", e.Err)
+		host, _, err := net.SplitHostPort(e.Address)
+		if err != nil {
+			host = e.Address
+		}
+		n.log.Log(n.ctx, n.repeats.level(slog.LevelWarn, "connection", host, e.Err.Reason.String(), strconv.FormatBool(e.Inbound)),
+			"connection refused", "peer", e.Address, "inbound", e.Inbound, "error", e.Err)
 		if !e.Inbound {
 			n.refusedByPeer(e)
 		}
@@ -211,11 +239,14 @@ func (n *Node) noticed(notice transport.Notice) {
 
 // refusedByPeer tells the machine that a peer does not want this node.
 func (n *Node) refusedByPeer(e transport.Refused) {
-	in := protocol.PeerRefused{Peer: e.Node, Removed: e.Err.Reason == transport.ReasonBlocked, Reason: e.Err.Error()}
+	in := protocol.PeerRefused{
+		Peer: e.Node, Removed: e.Err.Reason == transport.ReasonBlocked, Reason: e.Err.Error(),
+		Final: e.Err.Reason == transport.ReasonClusterName || e.Err.Reason == transport.ReasonProtocol,
+	}
 	if in.Peer.IsZero() {
 		in.Peer.Address, _ = gossip.ParseAddress(e.Address) // A zero address is shown as it is.
 	}
 	if err := n.machine.Post(in); errors.Is(err, machine.ErrFull) {
-		n.counters.undecodable.Add(1)
+		n.counters.unheard.Add(1) // The peer refuses again at the next attempt.
 	}
 }
