@@ -22,9 +22,9 @@ func ExamplePhiAccrual() {
 		now = now.Add(time.Second)
 		d.Heartbeat(now)
 	}
-	for _, silence := range []time.Duration{1, 4, 5} {
-		at := now.Add(silence * time.Second)
-		fmt.Printf("%ds: phi %.1f, available %t\n", silence, d.Phi(at), d.Available(at))
+	for _, silence := range []time.Duration{time.Second, 4 * time.Second, 5 * time.Second} {
+		at := now.Add(silence)
+		fmt.Printf("%v: phi %.1f, available %t\n", silence, d.Phi(at), d.Available(at))
 	}
 	// Output:
 	// 1s: phi 0.0, available true

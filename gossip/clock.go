@@ -162,7 +162,13 @@ func (c VectorClock) Merge(o VectorClock) VectorClock {
 		return c
 	case Before:
 		return o
+	default:
+		return c.mergeApart(o)
 	}
+}
+
+// mergeApart is Merge for clocks of which each has something the other lacks.
+func (c VectorClock) mergeApart(o VectorClock) VectorClock {
 	n := max(c.Len(), o.Len())
 	m := VectorClock{nodes: make([]NodeID, 0, n), counts: make([]uint64, 0, n)}
 	zipClocks(c, o, func(node *NodeID, x, y uint64) bool {

@@ -52,7 +52,7 @@ func (u universe) state(t *rapid.T, label string) *gossip.State {
 		case kind == 1:
 			p.Tombstones = append(p.Tombstones, gossip.Tombstone{Node: id, Last: uint64(small("l", 3)), RemovedAt: 100 + int64(small("at", 9))})
 		default:
-			p.Members = append(p.Members, u.member(t, i, small))
+			p.Members = append(p.Members, u.member(i, small))
 			live = append(live, id)
 		}
 	}
@@ -78,7 +78,7 @@ func (u universe) state(t *rapid.T, label string) *gossip.State {
 	return s
 }
 
-func (u universe) member(t *rapid.T, i int, small func(string, int) int) *gossip.Member {
+func (u universe) member(i int, small func(string, int) int) *gossip.Member {
 	m := &gossip.Member{
 		Node:       u.nodes[i],
 		Status:     gossip.Joining + gossip.Status(small("status", 7)),

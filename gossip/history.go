@@ -81,9 +81,9 @@ func (h history) add(bound int, edits ...Edited) history {
 // latest yields the edits, the latest first.
 func (h history) latest() iter.Seq[*Edited] {
 	return func(yield func(*Edited) bool) {
-		for c := len(h.chunks) - 1; c >= 0; c-- {
-			for i := len(h.chunks[c]) - 1; i >= 0; i-- {
-				if !yield(&h.chunks[c][i]) {
+		for _, chunk := range slices.Backward(h.chunks) {
+			for i := range slices.Backward(chunk) {
+				if !yield(&chunk[i]) {
 					return
 				}
 			}

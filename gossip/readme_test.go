@@ -5,7 +5,6 @@ package gossip_test
 
 import (
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,7 +18,7 @@ func TestReadmeExample(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("README.md")
 	require.NoError(t, err)
-	require.True(t, strings.Contains(string(text), "// true: b has not seen it, but b is only Joining"))
+	require.Contains(t, string(text), "// true: b has not seen it, but b is only Joining")
 	a, b := node(0), node(1)
 	s := gossip.New(gossip.ClusterID{Born: 1}).Edit(a, func(e *gossip.Edit) {
 		e.Join(gossip.Member{Node: a})

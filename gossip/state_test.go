@@ -5,6 +5,7 @@ package gossip_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -250,12 +251,7 @@ func TestConfigAndBase(t *testing.T) {
 	require.Equal(t, gossip.Config{Gen: 2, Voters: []gossip.NodeID{node(2)}, Previous: []gossip.NodeID{node(0), node(1)}}, s.Config())
 	only := func(ids ...gossip.NodeID) func(gossip.NodeID) bool {
 		return func(id gossip.NodeID) bool {
-			for _, o := range ids {
-				if o == id {
-					return true
-				}
-			}
-			return false
+			return slices.Contains(ids, id)
 		}
 	}
 	require.True(t, s.Config().Base(true).Wins(only(node(2))))

@@ -96,13 +96,13 @@ func (w *world) become(r *replica, s *gossip.State) {
 	}
 	for _, o := range w.replicas {
 		if o != r && o.state.Member(o.id) != nil && o.state.Clock().Equal(s.Clock()) {
-			require.Equal(w.t, coreOf(w.t, o.state), coreOf(w.t, s), "equal clocks, different states")
+			require.Equal(w.t, coreOf(o.state), coreOf(s), "equal clocks, different states")
 		}
 	}
 }
 
 // coreOf describes everything but the seen set.
-func coreOf(t require.TestingT, s *gossip.State) string {
+func coreOf(s *gossip.State) string {
 	p := s.Parts()
 	p.Seen = nil
 	var text string
