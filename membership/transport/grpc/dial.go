@@ -115,7 +115,6 @@ func (d *dialer) options(security credentials.TransportCredentials, connect func
 		rpc.WithMaxHeaderListSize(headerBytes),
 		rpc.WithReadBufferSize(bufferBytes),
 		rpc.WithWriteBufferSize(bufferBytes),
-		rpc.WithSharedWriteBuffer(true),
 		rpc.WithStaticStreamWindowSize(receiptBytes),
 		rpc.WithStaticConnWindowSize(receiptBytes),
 		rpc.WithConnectParams(rpc.ConnectParams{Backoff: pace, MinConnectTimeout: d.cfg.HandshakeTimeout}),

@@ -26,10 +26,10 @@ const (
 	methodName  = "Open"
 	methodOpen  = "/" + serviceName + "/" + methodName
 
-	headerBytes   = 16 << 10
-	streams       = 256
-	keepaliveMin  = 5 * time.Second
-	keepaliveTime = 30 * time.Second
+	headerBytes    = 16 << 10
+	streams        = 256
+	keepaliveFloor = 5 * time.Second
+	keepaliveTime  = 30 * time.Second
 )
 
 // Option is a collaborator that only code can give.
@@ -194,11 +194,10 @@ func (t *Transport) serverOptions() []rpc.ServerOption {
 		rpc.ConnectionTimeout(t.cfg.HandshakeTimeout),
 		rpc.ReadBufferSize(bufferBytes),
 		rpc.WriteBufferSize(bufferBytes),
-		rpc.SharedWriteBuffer(true),
 		rpc.StaticStreamWindowSize(windowBytes),
 		rpc.StaticConnWindowSize(windowBytes),
 		rpc.WaitForHandlers(true),
-		rpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveMin}),
+		rpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveFloor}),
 		rpc.KeepaliveParams(keepalive.ServerParameters{
 			MaxConnectionIdle: t.cfg.HandshakeTimeout, Time: keepaliveTime, Timeout: t.cfg.MaxSilence,
 		}),

@@ -136,7 +136,10 @@ func TestConformance(t *testing.T) {
 }
 
 func TestConformanceInVirtualTime(t *testing.T) {
-	bubble := func(t *testing.T, f func(*testing.T)) { synctest.Test(t, f) }
+	bubble := func(t *testing.T, f func(*testing.T)) {
+		t.Helper()
+		synctest.Test(t, f)
+	}
 	transporttest.Test(t, bubble, func(testing.TB) transporttest.World { return newNetwork(true) })
 }
 

@@ -186,8 +186,7 @@ func (c *held) Close() error {
 // alert answers a caller that does not speak TLS with the alert that package
 // tls does not send then, so that a node without TLS can tell why.
 func alert(raw net.Conn, err error) {
-	var record tls.RecordHeaderError
-	if errors.As(err, &record) {
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
 		const fatal, protocolVersion = 2, 70 // RFC 8446, section 6.
 		_, _ = raw.Write([]byte{recordAlert, 3, 1, 0, 2, fatal, protocolVersion})
 	}

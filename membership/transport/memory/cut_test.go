@@ -46,6 +46,7 @@ func TestACutIsSurvivedByTheSession(t *testing.T) {
 	for name, cut := range cuts {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
+				t.Helper()
 				cfg := transport.Default()
 				a, b := pair(t, w, cfg)
 				lane := a.Lane(b.Self(), machine.LaneControl)
@@ -74,6 +75,7 @@ func TestACutIsSurvivedByTheSession(t *testing.T) {
 
 func TestLossesAreToldWhenAPeerIsGivenUp(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
+		t.Helper()
 		cfg := transport.Default()
 		a, b := pair(t, w, cfg)
 		lane := a.Lane(b.Self(), machine.LaneControl)
@@ -104,6 +106,7 @@ func TestLossesAreToldWhenAPeerIsGivenUp(t *testing.T) {
 // It proves that a handler may take its time: the connection stays.
 func TestABlockedHandlerIsNotASilentPeer(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
+		t.Helper()
 		cfg := transport.Default()
 		hold := make(chan struct{})
 		a := transporttest.Start(t, w, transporttest.Spec{Config: cfg}, nil)
@@ -124,6 +127,7 @@ func TestABlockedHandlerIsNotASilentPeer(t *testing.T) {
 // it twice: what may have been handled is told as lost instead.
 func TestAForgottenSessionIsNotResumed(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
+		t.Helper()
 		patient, forgetful := transport.Default(), transport.Default()
 		patient.GiveUpAfter = time.Hour
 		forgetful.GiveUpAfter = forgetful.MaxSilence
@@ -154,6 +158,7 @@ func TestAForgottenSessionIsNotResumed(t *testing.T) {
 // It proves that the lane to an address hands over to the lane to the node.
 func TestAnAddressJoinsTheSessionOfItsNode(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
+		t.Helper()
 		a, b := pair(t, w, transport.Default())
 		w.Cut(a.Self().Address, b.Self().Address)
 		anyone := a.Lane(gossip.NodeID{Address: b.Self().Address}, machine.LaneControl)
@@ -172,6 +177,7 @@ func TestAnAddressJoinsTheSessionOfItsNode(t *testing.T) {
 
 func TestABlockedNodeIsNotReachedByItsAddress(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
+		t.Helper()
 		a, b := pair(t, w, transport.Default())
 		a.Block(b.Self(), "removed")
 		anyone := a.Lane(gossip.NodeID{Address: b.Self().Address}, machine.LaneControl)
@@ -187,6 +193,7 @@ func TestABlockedNodeIsNotReachedByItsAddress(t *testing.T) {
 // covers F26.
 func TestAnIdleControlLaneStaysForDays(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
+		t.Helper()
 		a, b := pair(t, w, transport.Default())
 		lane := a.Lane(b.Self(), machine.LaneControl)
 		transporttest.Send(t, lane, 0)
@@ -200,6 +207,7 @@ func TestAnIdleControlLaneStaysForDays(t *testing.T) {
 
 func TestAnAddressIsTakenOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
+		t.Helper()
 		a := transporttest.Start(t, w, transporttest.Spec{}, nil)
 		other := w.New(t, transporttest.Spec{
 			Address: a.Self().Address, UID: 5, Cluster: "bank",

@@ -6,8 +6,8 @@ package transporttest
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -99,7 +99,7 @@ func Start(t testing.TB, w World, s Spec, hold chan struct{}) *Node {
 	s.Notices = n.notice
 	n.Transport = w.New(t, s)
 	n.Handle(Service, n.handle)
-	require.NoError(t, n.Transport.Start(context.Background()))
+	require.NoError(t, n.Start(context.Background()))
 	t.Cleanup(func() { _ = n.Close() })
 	return n
 }
@@ -150,11 +150,11 @@ func (n *Node) Until(t testing.TB, what string, ok func() bool) {
 func (n *Node) describe() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	s := ""
+	var s strings.Builder
 	for _, x := range n.notices {
-		s += fmt.Sprintf("\n%T%+v", x, x)
+		fmt.Fprintf(&s, "\n%T%+v", x, x)
 	}
-	return s
+	return s.String()
 }
 
 // UntilReceived waits until count messages have been handled.
@@ -215,7 +215,7 @@ func Send(t testing.TB, l transport.Lane, i int) {
 func Refusal(t testing.TB, err error) *transport.RefusedError {
 	t.Helper()
 	var refused *transport.RefusedError
-	require.True(t, errors.As(err, &refused), "not a refusal: %v", err)
+	require.ErrorAs(t, err, &refused)
 	return refused
 }
 

@@ -19,7 +19,10 @@ import (
 type Runner func(t *testing.T, f func(t *testing.T))
 
 // Plain runs a test in real time.
-func Plain(t *testing.T, f func(t *testing.T)) { f(t) }
+func Plain(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	f(t)
+}
 
 // Test runs the suite. Each test is in a world of its own.
 func Test(t *testing.T, run Runner, world func(testing.TB) World) {
@@ -45,12 +48,16 @@ func Test(t *testing.T, run Runner, world func(testing.TB) World) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			run(t, func(t *testing.T) { test.f(t, world(t)) })
+			run(t, func(t *testing.T) {
+				t.Helper()
+				test.f(t, world(t))
+			})
 		})
 	}
 }
 
 func testOrder(t *testing.T, w World) {
+	t.Helper()
 	const count = 2000
 	a := Start(t, w, Spec{}, nil)
 	for _, kind := range kinds() {
@@ -68,6 +75,7 @@ func testOrder(t *testing.T, w World) {
 }
 
 func testBroken(t *testing.T, w World) {
+	t.Helper()
 	const count, every = 6000, 500
 	a := Start(t, w, Spec{}, nil)
 	b := Start(t, w, Spec{UID: 2}, nil)
@@ -86,6 +94,7 @@ func testBroken(t *testing.T, w World) {
 }
 
 func testFull(t *testing.T, w World) {
+	t.Helper()
 	hold := make(chan struct{})
 	cfg := Config()
 	cfg.WindowBytes = 64 << 10
@@ -116,6 +125,7 @@ func testFull(t *testing.T, w World) {
 }
 
 func testUnhandled(t *testing.T, w World) {
+	t.Helper()
 	a := Start(t, w, Spec{}, nil)
 	b := Start(t, w, Spec{UID: 2}, nil)
 	lane := a.Lane(b.Self(), machine.LaneControl)
@@ -136,6 +146,7 @@ func testUnhandled(t *testing.T, w World) {
 
 // covers B23.
 func testIncarnation(t *testing.T, w World) {
+	t.Helper()
 	hold := make(chan struct{})
 	a := Start(t, w, Spec{}, nil)
 	b := Start(t, w, Spec{UID: 2}, hold)
@@ -168,6 +179,7 @@ func testIncarnation(t *testing.T, w World) {
 
 // covers B25.
 func testBlock(t *testing.T, w World) {
+	t.Helper()
 	a := Start(t, w, Spec{}, nil)
 	b := Start(t, w, Spec{UID: 2}, nil)
 	lane := a.Lane(b.Self(), machine.LaneControl)
@@ -189,6 +201,7 @@ func testBlock(t *testing.T, w World) {
 }
 
 func testClose(t *testing.T, w World) {
+	t.Helper()
 	a := Start(t, w, Spec{}, nil)
 	b := Start(t, w, Spec{UID: 2}, nil)
 	lane := a.Lane(b.Self(), machine.LaneControl)
@@ -209,6 +222,7 @@ func testClose(t *testing.T, w World) {
 }
 
 func testAddress(t *testing.T, w World) {
+	t.Helper()
 	a := Start(t, w, Spec{}, nil)
 	b := Start(t, w, Spec{UID: 2}, nil)
 	anyone := a.Lane(gossip.NodeID{Address: b.Self().Address}, machine.LaneControl)
@@ -227,6 +241,7 @@ func testAddress(t *testing.T, w World) {
 }
 
 func testRestart(t *testing.T, w World) {
+	t.Helper()
 	a := Start(t, w, Spec{}, nil)
 	b := Start(t, w, Spec{UID: 2}, nil)
 	anyone := a.Lane(gossip.NodeID{Address: b.Self().Address}, machine.LaneControl)
@@ -244,6 +259,7 @@ func testRestart(t *testing.T, w World) {
 }
 
 func testProbe(t *testing.T, w World) {
+	t.Helper()
 	a := Start(t, w, Spec{}, nil)
 	b := Start(t, w, Spec{UID: 2}, nil)
 	node, err := a.Probe(context.Background(), b.Self().Address)
@@ -258,6 +274,7 @@ func testProbe(t *testing.T, w World) {
 
 // covers B26, B28, I32.
 func testRefusals(t *testing.T, w World) {
+	t.Helper()
 	big := Config()
 	big.MaxFrameBytes *= 2
 	tests := []struct {
@@ -292,6 +309,7 @@ func testRefusals(t *testing.T, w World) {
 }
 
 func testSizes(t *testing.T, w World) {
+	t.Helper()
 	a := Start(t, w, Spec{}, nil)
 	b := w.New(t, Spec{UID: 2}.withDefaults())
 	got := make(chan int, 1)
@@ -315,6 +333,7 @@ func testSizes(t *testing.T, w World) {
 }
 
 func testAway(t *testing.T, w World) {
+	t.Helper()
 	cfg := Config()
 	cfg.MaxSilence, cfg.GiveUpAfter = 200*time.Millisecond, 400*time.Millisecond
 	a := Start(t, w, Spec{Config: cfg}, nil)
@@ -335,6 +354,7 @@ func testAway(t *testing.T, w World) {
 }
 
 func testIdle(t *testing.T, w World) {
+	t.Helper()
 	cfg := Config()
 	cfg.IdleAfter = 100 * time.Millisecond
 	a := Start(t, w, Spec{Config: cfg}, nil)
@@ -352,6 +372,7 @@ func testIdle(t *testing.T, w World) {
 }
 
 func testUnnamed(t *testing.T, w World) {
+	t.Helper()
 	a := Start(t, w, Spec{}, nil)
 	nobody := gossip.NodeID{Address: a.Self().Address}
 	require.ErrorIs(t, a.Lane(nobody, machine.LaneMessage).Append(Service, Number(0)), transport.ErrUnnamed)

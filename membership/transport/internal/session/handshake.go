@@ -16,8 +16,7 @@ import (
 // dial opens a pipe, and counts what the dialler refuses by itself.
 func (e *Endpoint) dial(ctx context.Context, to gossip.Address, k transport.LaneKind) (Pipe, error) {
 	pipe, err := e.dialer.Dial(ctx, to, k)
-	var refused *transport.RefusedError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*transport.RefusedError](err); ok {
 		e.Refuse(to.String(), refused.Peer, refused, false)
 	}
 	return pipe, err

@@ -45,8 +45,7 @@ func (l *lane) Append(s transport.Service, encode func([]byte) []byte) error {
 // Room implements [transport.Lane].
 func (l *lane) Room(ctx context.Context) error {
 	o, err := l.outbound()
-	var refused *transport.RefusedError
-	if errors.As(err, &refused) {
+	if _, ok := errors.AsType[*transport.RefusedError](err); ok {
 		return nil // Append says the same for ever: nothing to wait for.
 	}
 	if err != nil {

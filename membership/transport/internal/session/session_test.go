@@ -5,7 +5,6 @@ package session_test
 
 import (
 	"context"
-	"errors"
 	"io"
 	"sync"
 	"testing"
@@ -100,6 +99,7 @@ func TestAnswersThatMakeNoSenseEndTheSession(t *testing.T) {
 }
 
 func lie(t *testing.T, peer gossip.NodeID, answers [][]byte, reason transport.Reason) {
+	t.Helper()
 	downs := make(chan transport.PeerDown, 8)
 	e, err := session.New(transport.Identity{
 		Node: at(1, 1), Cluster: "bank", Protocol: gossip.ProtocolRange{Min: 1, Max: 1},
@@ -115,7 +115,7 @@ func lie(t *testing.T, peer gossip.NodeID, answers [][]byte, reason transport.Re
 	require.NoError(t, lane.Append(1, encode))
 	down := <-downs
 	var refused *transport.RefusedError
-	require.True(t, errors.As(down.Err, &refused), "%v", down.Err)
+	require.ErrorAs(t, down.Err, &refused)
 	require.Equal(t, reason, refused.Reason)
 	require.Equal(t, 1, down.Lost)
 	require.Equal(t, uint64(1), e.Counters().RefusedOutbound[reason])
