@@ -11,7 +11,7 @@ import (
 // Violation is what [Assert] panics with: an invariant of our own is broken.
 // No driver recovers from it. A process that goes on with a broken invariant
 // would spread the damage to its peers.
-type Violation struct {
+type Violation struct { //nolint:errname // It is the value of a panic; that it prints like an error is a convenience.
 	// Invariant is the number under which the invariant is stated where its
 	// data is declared, and the statement in a few words.
 	Invariant string

@@ -14,11 +14,11 @@ type Clock interface {
 	Now() Now
 }
 
-// suspendMin is the smallest lead of the wall clock over the monotonic clock
+// suspendLead is the smallest lead of the wall clock over the monotonic clock
 // that counts as time that really passed. Below it lie the few hundred
 // nanoseconds, rarely milliseconds, between the two readings that make up one
 // reading of the system's time.
-const suspendMin = 10 * time.Millisecond
+const suspendLead = 10 * time.Millisecond
 
 // SystemClock is the clock of the machine that the process runs on.
 //
@@ -38,7 +38,7 @@ type SystemClock struct {
 }
 
 // anchor is a moment at which both clocks were read. Instants after it are
-// mono + lead, until the wall clock leads by suspendMin or more.
+// mono + lead, until the wall clock leads by suspendLead or more.
 type anchor struct {
 	mono time.Duration // Monotonic time since the origin.
 	wall int64         // Unix nanoseconds.
@@ -78,7 +78,7 @@ func (c *SystemClock) instant(t time.Time) Instant {
 func (c *SystemClock) advance(mono time.Duration, wall int64) (Instant, bool) {
 	a := c.anchor.Load()
 	lead := time.Duration(wall-a.wall) - (mono - a.mono)
-	if lead > -suspendMin && lead < suspendMin {
+	if lead > -suspendLead && lead < suspendLead {
 		return Instant(mono + a.lead), true
 	}
 	// A new anchor in both directions: after the wall clock was set back, the

@@ -207,7 +207,7 @@ func TestEffectsReachTheirPorts(t *testing.T) {
 	})
 }
 
-// covers F40, I34
+// covers F40, I34.
 func TestCallsCannotHoldUpTheMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})

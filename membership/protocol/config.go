@@ -221,7 +221,7 @@ func (c Config) durations() []durationField {
 
 func (c Config) rolesWithMinimum() []string {
 	roles := make([]string, 0, len(c.MinNrOfMembersOfRole))
-	for role := range c.MinNrOfMembersOfRole {
+	for role := range c.MinNrOfMembersOfRole { //quorate:unordered sorted below
 		roles = append(roles, role)
 	}
 	slices.Sort(roles)

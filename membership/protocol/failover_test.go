@@ -17,19 +17,6 @@ import (
 	"github.com/quorate/quorate/membership/protocol"
 )
 
-// fencedAt returns when the node published that another is fenced.
-func fencedAt(t *testing.T, n *node, other gossip.NodeID) (time.Duration, bool) {
-	t.Helper()
-	count, at := 0, time.Duration(0)
-	for i, e := range n.events {
-		if f, ok := e.(protocol.Fenced); ok && f.Node == other {
-			at, count = n.times[i], count+1
-		}
-	}
-	require.LessOrEqual(t, count, 1, "fenced more than once")
-	return at, count == 1
-}
-
 func (l *loop) untilFenced(limit time.Duration, dead gossip.NodeID) time.Duration {
 	return l.until(limit, func() bool {
 		for _, n := range l.nodes {
@@ -50,7 +37,7 @@ func (l *loop) untilFenced(limit time.Duration, dead gossip.NodeID) time.Duratio
 
 // From the crash of a node until everybody knows that nothing of it can be
 // hosting takes less than 10 seconds with the default settings, at whatever
-// moment between two heartbeats it dies. covers I9
+// moment between two heartbeats it dies. covers I9.
 func TestCrashIsFencedWithinTenSeconds(t *testing.T) {
 	for size := 3; size <= 5; size++ {
 		for victim := range size {
@@ -81,7 +68,7 @@ func TestFastSettingsFenceACrashWithinFourSeconds(t *testing.T) {
 }
 
 // The side that loses stops hosting before the side that wins has the word that
-// it may take over, for every way to cut 3 to 5 nodes in two. covers F9, I1, I4, I13
+// it may take over, for every way to cut 3 to 5 nodes in two. covers F9, I1, I4, I13.
 func TestLosingSideStopsHostingBeforeTheWinnerTakesOver(t *testing.T) {
 	for size := 3; size <= 5; size++ {
 		for split := 1; split < 1<<size-1; split += 2 {
@@ -132,7 +119,7 @@ func checkTakeOver(l *loop, nodes []*node) {
 func TestStandingFollowsTheMajority(t *testing.T) {
 	l := newLoop(t)
 	nodes := l.cluster(5)
-	l.cut = splitAt(3)
+	l.cut = splitAtThree()
 	for range 400 {
 		l.run(10 * time.Millisecond)
 		for _, n := range nodes[2:] {
@@ -194,7 +181,7 @@ func TestNodeThatWasRemovedBehindACutStops(t *testing.T) {
 		}
 	}
 	nodes := l.cluster(3, silent)
-	l.cut = splitAt(3)
+	l.cut = splitAtThree()
 	l.run(15 * time.Second)
 	require.Nil(t, nodes[2].stopping)
 	l.cut = nil
@@ -206,7 +193,7 @@ func TestNodeThatWasRemovedBehindACutStops(t *testing.T) {
 func TestShortCutIsForgiven(t *testing.T) {
 	l := newLoop(t)
 	nodes := l.cluster(3)
-	l.cut = splitAt(3)
+	l.cut = splitAtThree()
 	l.run(5500 * time.Millisecond)
 	require.False(t, nodes[0].machine.State().Reachable(nodes[2].id))
 	require.NotEmpty(t, nodes[0].machine.Explain())

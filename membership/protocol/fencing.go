@@ -146,7 +146,7 @@ func (m *Machine) startOfEnd(node gossip.NodeID) machine.Instant {
 		return lastStanding(node, m.footing.base, cutAt, m.now.Mono)
 	}
 	first := m.now.Mono
-	for _, at := range cutAt {
+	for _, at := range cutAt { //quorate:unordered a minimum
 		first = min(first, at)
 	}
 	return first

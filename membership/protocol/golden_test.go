@@ -20,7 +20,7 @@ import (
 var rewrite = flag.Bool("rewrite", false, "write the golden traces anew")
 
 // The traces show what the nodes of a small cluster decide, and when. They are
-// read by people: a change of one is a change of behaviour. covers I30
+// read by people: a change of one is a change of behaviour. covers I30.
 func TestGoldenTraces(t *testing.T) {
 	for name, scenario := range map[string]func(l *loop){
 		"join": func(l *loop) {
@@ -41,7 +41,7 @@ func TestGoldenTraces(t *testing.T) {
 		},
 		"partition": func(l *loop) {
 			l.cluster(5)
-			l.cut = splitAt(3)
+			l.cut = splitAtThree()
 			l.run(15 * time.Second)
 		},
 		"restart": func(l *loop) {

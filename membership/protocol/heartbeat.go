@@ -200,9 +200,9 @@ func (m *Machine) armSilence() {
 	if next, ok := h.registry.NextChange(m.now.Mono.Time()); ok {
 		at = max(machine.Instant(next.UnixNano()), h.notBefore)
 	}
-	switch {
-	case at == h.silenceAt:
-	case at == 0:
+	switch at {
+	case h.silenceAt:
+	case 0:
 		m.out.Disarm(timerSilence)
 	default:
 		m.out.Arm(timerSilence, at)

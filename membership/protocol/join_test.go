@@ -27,7 +27,7 @@ func TestOnlySeedNodeFormsAClusterAtOnce(t *testing.T) {
 	require.Empty(t, l.sent)
 }
 
-// covers F1, I9, I10
+// covers F1, I9, I10.
 func TestNodesThatStartTogetherFormOneCluster(t *testing.T) {
 	l := newLoop(t)
 	for i := 5; i >= 1; i-- {
@@ -54,7 +54,7 @@ func TestNodesThatStartTogetherFormOneCluster(t *testing.T) {
 }
 
 // A first seed node that restarts while its cluster lives joins it instead of
-// forming another. covers F3
+// forming another. covers F3.
 func TestRestartedFirstSeedNodeJoinsTheClusterThatLives(t *testing.T) {
 	l := newLoop(t)
 	seeds := []gossip.Address{address(1), address(2), address(3)}
@@ -150,7 +150,7 @@ func TestJoinerIsDialledBackBeforeItIsRecorded(t *testing.T) {
 	require.Len(t, first.machine.State().Members(), 2)
 }
 
-// covers B26, B27, B29
+// covers B26, B27, B29.
 func TestForgedMessagesAreRefusedAndCounted(t *testing.T) {
 	l := newLoop(t)
 	nodes := l.cluster(2)

@@ -101,6 +101,7 @@ func (m *Machine) plan() leaderPlan {
 			if member.Node != m.self {
 				p.remove = append(p.remove, member)
 			}
+		default: // Up and its successors wait for nobody.
 		}
 	}
 	p.exit = m.keepALeader(p.exit)

@@ -14,7 +14,7 @@ import (
 	"github.com/quorate/quorate/membership/protocol"
 )
 
-// A quiet cluster costs heartbeats and one status a second a node. covers I28
+// A quiet cluster costs heartbeats and one status a second a node. covers I28.
 func TestQuietClusterSendsLittle(t *testing.T) {
 	l := newLoop(t)
 	l.cluster(5)
@@ -26,7 +26,7 @@ func TestQuietClusterSendsLittle(t *testing.T) {
 }
 
 // Beyond one more than the monitors, each node sends its heartbeats to nine
-// others, and a crash is still found and fenced. covers F8, I28
+// others, and a crash is still found and fenced. covers F8, I28.
 func TestLargeClusterMonitorsInARing(t *testing.T) {
 	l := newLoop(t)
 	nodes := l.cluster(16)

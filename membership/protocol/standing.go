@@ -67,10 +67,22 @@ func (m *Machine) standingUntil() machine.Instant {
 		return 0
 	}
 	q, ok := lastWin(m.self, m.panel(), m.footing.contact)
-	if !ok {
+	if !ok || m.monitorsSome() && !m.reachesMajority() {
 		return 0
 	}
 	return q.Add(m.cfg.Fence)
+}
+
+// reachesMajority tells whether the voters that this node's state shows as
+// reachable win. In a cluster where a node monitors some of the voters only, it
+// learns from its side that the others are lost: by max-silence and the spread of
+// news after a cut, which is before the other side's view can have been stable.
+func (m *Machine) reachesMajority() bool {
+	lost := m.state.Unreachable() // Sorted.
+	return m.footing.base.Wins(func(n gossip.NodeID) bool {
+		_, unreachable := slices.BinarySearchFunc(lost, n, gossip.NodeID.Compare)
+		return n == m.self || m.lives(n) && !unreachable
+	})
 }
 
 // connected tells whether this node has heard a winning set of the voters within
@@ -122,7 +134,8 @@ func votes(member *gossip.Member) bool {
 // panel returns the sets of voters whose answers this node's standing rests on:
 // the base while everybody monitors everybody, else this node and the voters
 // that it monitors, which is a sample of the base. The sample makes the fence
-// an assumption about timing at such sizes instead of a certainty.
+// an assumption about timing at such sizes instead of a certainty; see also
+// [Machine.reachesMajority].
 func (m *Machine) panel() gossip.Base {
 	if !m.monitorsSome() {
 		return m.footing.base

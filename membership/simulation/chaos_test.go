@@ -28,10 +28,10 @@ func seeds(t *testing.T, usual int) int {
 	return usual
 }
 
-// covers F9, F11, F13, F16, F24, F25, F28, F32, F33, F53, I6, I7, I8, I9, I10, I25, I29
+// covers F9, F11, F13, F16, F24, F25, F28, F32, F33, F53, I6, I7, I8, I9, I10, I25, I29.
 func TestChaosBreaksNoInvariant(t *testing.T) {
 	fences, hosted := 0, 0
-	for seed := range seeds(t, 20) {
+	for seed := range seeds(t, seedsUsual) {
 		r, err := scenario.Run(scenario.Options{Scenario: "chaos", Seed: uint64(seed), Nodes: 7})
 		require.NoError(t, err, "seed %d", seed)
 		fences += r.Fences
@@ -42,7 +42,7 @@ func TestChaosBreaksNoInvariant(t *testing.T) {
 	t.Log(fmt.Sprint("fences ", fences, ", node-seconds with standing ", hosted))
 }
 
-// covers I30
+// covers I30.
 func TestSameSeedSameTrace(t *testing.T) {
 	run := func() scenario.Result {
 		r, err := scenario.Run(scenario.Options{Scenario: "chaos", Seed: 42, Nodes: 7})
@@ -53,9 +53,9 @@ func TestSameSeedSameTrace(t *testing.T) {
 	require.Equal(t, first, again)
 }
 
-// covers F8, I9, I10
+// covers F8, I9, I10.
 func TestHundredNodesJoinAndConverge(t *testing.T) {
-	w, _ := cluster(simulation.Options{Seed: 5}, 100)
+	w := cluster(simulation.Options{Seed: 5}, 100)
 	passed := requireSettled(t, w, time.Minute)
 	t.Log("settled after", passed, w.Stats())
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/machine"
 	"github.com/quorate/quorate/membership/protocol"
@@ -35,6 +36,7 @@ func settled(n *Node, m, first *protocol.Machine, nodes int) error {
 
 // Invariants checks, from the outside, what membership promises:
 //
+//	I4  downing decisions are carried out on the view that they were made for
 //	I6  a status never goes backwards, and who was removed never comes back
 //	I7  an incarnation that was downed is never anything but Down or gone
 //	I8  states are well formed
@@ -99,6 +101,8 @@ func (c *Invariants) observed(o Observation) error {
 	case Ended:
 		delete(c.standing, n.id)
 		delete(c.states, n.id)
+	case machine.Decide:
+		return c.decidedOnWhatIs(n, e)
 	case protocol.Standing:
 		c.standing[n.id] = e.Until
 		return c.checkSides()
@@ -108,6 +112,19 @@ func (c *Invariants) observed(o Observation) error {
 			c.Fences++
 		}
 		return c.checkSides()
+	}
+	return nil
+}
+
+// decidedOnWhatIs checks that a downing decision is only carried out while
+// somebody is unreachable: an answer to a view that has passed is dropped. It
+// looks at the state before the step, since the step may remove who was lost.
+func (c *Invariants) decidedOnWhatIs(n *Node, d machine.Decide) error {
+	before := c.states[n.id]
+	if d.Kind == "downing" && d.Subject == n.id.String() &&
+		(d.Verdict == downing.KeepSide.String() || d.Verdict == downing.DownSide.String()) &&
+		before != nil && len(before.Records()) == 0 {
+		return fmt.Errorf("I4: %v decides %s while nobody is unreachable: %s", n.id, d.Verdict, d.Reason)
 	}
 	return nil
 }
@@ -137,8 +154,8 @@ func (c *Invariants) checkSides() error {
 // Stepped compares the state of the node with what it was before the step.
 func (c *Invariants) Stepped(_ *World, n *Node) error {
 	m := MembershipOf(n)
-	if m == nil || !n.Alive() {
-		return nil
+	if m == nil || !n.Alive() || n.quit != "" {
+		return nil // A node that ends publishes that, and no state any more.
 	}
 	was, is := c.states[n.id], m.State()
 	if was == is {

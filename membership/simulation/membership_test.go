@@ -13,7 +13,7 @@ import (
 	"github.com/quorate/quorate/membership/simulation"
 )
 
-func cluster(opt simulation.Options, n int) (*simulation.World, *simulation.Invariants) {
+func cluster(opt simulation.Options, n int) *simulation.World {
 	w := simulation.New(opt)
 	simulation.ServeMembership(w)
 	invariants := &simulation.Invariants{EachStep: n <= 20}
@@ -26,7 +26,7 @@ func cluster(opt simulation.Options, n int) (*simulation.World, *simulation.Inva
 			return []machine.Component{component(env)}
 		})
 	}
-	return w, invariants
+	return w
 }
 
 func requireSettled(t *testing.T, w *simulation.World, limit time.Duration) time.Duration {
@@ -36,9 +36,9 @@ func requireSettled(t *testing.T, w *simulation.World, limit time.Duration) time
 	return passed
 }
 
-// covers F1, I9, I10
+// covers F1, I9, I10.
 func TestNodesFormACluster(t *testing.T) {
-	w, _ := cluster(simulation.Options{Seed: 1, CodecEvery: 1, RatePPM: 10_000}, 7)
+	w := cluster(simulation.Options{Seed: 1, CodecEvery: 1, RatePPM: 10_000}, 7)
 	_, err := w.RunUntil(30*time.Second, func() bool { return simulation.Settled(w) == nil })
 	if err != nil {
 		for _, l := range w.Trace().Last(100) {

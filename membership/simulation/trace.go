@@ -138,8 +138,8 @@ func (t *Trace) shape(v any) *shape {
 func plain(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Struct:
-		for i := range t.NumField() {
-			if !plain(t.Field(i).Type) {
+		for field := range t.Fields() {
+			if !plain(field.Type) {
 				return false
 			}
 		}

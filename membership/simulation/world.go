@@ -74,7 +74,7 @@ type Began struct{}
 type Ended struct{ Why string }
 
 // Failure is the first violation of a run.
-type Failure struct {
+type Failure struct { //nolint:errname // A run that failed, not an operation of this package.
 	Seed     uint64
 	Scenario string
 	At       time.Duration
@@ -118,7 +118,6 @@ type Stats struct {
 type World struct {
 	opt   Options
 	now   int64
-	until int64
 	heap  eventHeap
 	seq   uint64
 	trace *Trace

@@ -109,7 +109,7 @@ func machineOf(w *simulation.World, i int) *pinger {
 	return w.Node(address(i)).Machine(service).(*pinger)
 }
 
-// covers I30
+// covers I30.
 func TestRunIsAFunctionOfItsSeed(t *testing.T) {
 	run := func(seed uint64) (uint64, string) {
 		var text strings.Builder
@@ -126,7 +126,7 @@ func TestRunIsAFunctionOfItsSeed(t *testing.T) {
 	again, same := run(1)
 	other, _ := run(2)
 	require.Equal(t, first, again)
-	require.True(t, text == same, "the text of the trace is the same, too")
+	require.Equal(t, text, same, "the text of the trace is the same, too")
 	require.NotEqual(t, first, other)
 	require.NotContains(t, text, "0xc0", "no pointers in the trace")
 }
@@ -152,7 +152,7 @@ func TestSplitCutsBetweenSidesOnly(t *testing.T) {
 	require.Len(t, machineOf(w, 3).heard, 4)
 }
 
-// covers F24, F33
+// covers F24, F33.
 func TestFrozenNodeFindsEverythingAtItsThaw(t *testing.T) {
 	w := pingers(simulation.Options{}, 2)
 	require.NoError(t, w.Run(1500*time.Millisecond))
@@ -194,7 +194,7 @@ func TestRestartedNodeIsAnotherIncarnation(t *testing.T) {
 	require.Equal(t, []gossip.Address{address(1)}, w.Vacant())
 }
 
-// covers F53
+// covers F53.
 func TestClocksRunAtTheirOwnRate(t *testing.T) {
 	w := pingers(simulation.Options{Seed: 3, RatePPM: 10_000, WallSkew: time.Minute}, 20)
 	before := make([]machine.Now, 20)
@@ -237,7 +237,7 @@ func TestPanicOfAMachineIsAViolation(t *testing.T) {
 	require.ErrorContains(t, w.Run(time.Second), "panic: broken")
 }
 
-// covers F40
+// covers F40.
 func TestCallsAreAnsweredAsDrawn(t *testing.T) {
 	w := pingers(simulation.Options{}, 1)
 	ask := func(id machine.CallID, kind string) {

@@ -158,7 +158,7 @@ func TestMessagesComeBackAsTheyWere(t *testing.T) {
 func requireSameDelta(t require.TestingT, want, got protocol.GossipDelta) {
 	require.Equal(t, want.Digest, got.Digest)
 	require.Equal(t, encode(t, want), encode(t, got))
-	require.Equal(t, len(want.Delta.Members), len(got.Delta.Members))
+	require.Len(t, got.Delta.Members, len(want.Delta.Members))
 	for i := range want.Delta.Members {
 		require.Equal(t, *want.Delta.Members[i], *got.Delta.Members[i])
 	}
@@ -236,7 +236,8 @@ func TestStatesOfRandomHistoriesComeBack(t *testing.T) {
 			}
 		}
 		for _, message := range []any{
-			protocol.GossipState{State: one}, protocol.GossipStatus{Digest: one.Digest()},
+			protocol.GossipState{State: one},
+			protocol.GossipStatus{Digest: one.Digest()},
 			protocol.GossipStatus{Digest: two.FullDigest()},
 		} {
 			got, err := wire.Codec{}.Decode(encode(t, message))
@@ -253,7 +254,7 @@ func TestStatesOfRandomHistoriesComeBack(t *testing.T) {
 	})
 }
 
-// covers I23
+// covers I23.
 func TestStateOfThousandMembersIsSmall(t *testing.T) {
 	b := encode(t, protocol.GossipState{State: state(1000)})
 	t.Logf("%d bytes, %d a member", len(b), len(b)/1000)
@@ -261,7 +262,7 @@ func TestStateOfThousandMembersIsSmall(t *testing.T) {
 	require.Less(t, len(encode(t, protocol.GossipStatus{Digest: state(1000).Digest()})), 45_000)
 }
 
-// covers B29, B30, I33
+// covers B29, B30, I33.
 func TestWhatANewerVersionSendsDoesNoHarm(t *testing.T) {
 	b := encode(t, protocol.Heartbeat{Sequence: 7})
 	b = protowire.AppendTag(b, 500, protowire.BytesType)
@@ -368,7 +369,7 @@ func faults() map[string]*pb.Message {
 	}
 }
 
-// covers B12, B13, B14, B15, B16, B17, B18, B19, B20, B21, B22
+// covers B12, B13, B14, B15, B16, B17, B18, B19, B20, B21, B22.
 func TestFaultyMessagesAreRefused(t *testing.T) {
 	for name, m := range faults() {
 		t.Run(name, func(t *testing.T) {
@@ -390,7 +391,7 @@ func requireKnownError(t require.TestingT, err error) {
 	require.ErrorIs(t, err, wire.ErrMalformed)
 }
 
-// covers B2, B3, B4, B5, B6, B7
+// covers B2, B3, B4, B5, B6, B7.
 func TestTruncatedAndGarbledBytesAreRefused(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for name, message := range messages() {
@@ -439,7 +440,7 @@ func FuzzDecode(f *testing.F) {
 			requireKnownError(t, err)
 			return
 		}
-		if message == (any)(wire.Unknown{}) {
+		if message == any(wire.Unknown{}) {
 			return
 		}
 		first, err := wire.Codec{}.Append(nil, message)

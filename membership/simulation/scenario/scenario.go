@@ -88,7 +88,7 @@ func All() []Scenario {
 func rough(o *simulation.Options) {
 	o.RatePPM, o.WallSkew, o.CodecEvery = 10_000, time.Second, 5
 	o.Network.Loss, o.Network.Double = 0.005, 0.005
-	o.Calls = simulation.Calls{Hang: 0.1, Fail: 0.1}
+	o.Calls = simulation.Calls{Max: 6 * time.Second, Hang: 0.1, Fail: 0.1}
 }
 
 // Run runs a scenario. The error is the violation, with the command that
@@ -227,9 +227,49 @@ func down(w *simulation.World, r *rand.Rand) {
 	}
 }
 
+// downUnheard cuts a node off, and has another down it before it can find
+// out by itself: nobody can tell it, and the
+// others may not take over before its own clock has stopped it.
+func downUnheard(w *simulation.World, r *rand.Rand) {
+	nodes := w.Nodes()
+	if len(nodes) < 2 {
+		return
+	}
+	i := r.IntN(len(nodes))
+	of, by := nodes[i], nodes[(i+1+r.IntN(len(nodes)-1))%len(nodes)]
+	var others []gossip.Address
+	for _, n := range nodes {
+		if n != of {
+			others = append(others, n.ID().Address)
+		}
+	}
+	w.Split([]gossip.Address{of.ID().Address}, others)
+	w.After(time.Duration(r.Int64N(int64(time.Second))), func() {
+		w.Log("down %v by %v, unheard", of.ID(), by.ID())
+		by.Input(protocol.Service, protocol.Down{Address: of.ID().Address})
+	})
+}
+
+// splitInChange splits the cluster at the moment at which a member leaves or
+// comes, so that not all know yet who votes.
+func splitInChange(w *simulation.World, r *rand.Rand) {
+	var sides [2][]gossip.Address
+	for _, n := range w.Nodes() {
+		side := r.IntN(2)
+		sides[side] = append(sides[side], n.ID().Address)
+	}
+	for range 1 + r.IntN(2) {
+		leave(w, r)
+	}
+	w.After(time.Duration(r.Int64N(int64(400*time.Millisecond))), func() { w.Split(sides[0], sides[1]) })
+	w.After(20*time.Second, w.Heal)
+}
+
 func chaos(r *run) {
 	faults := append(simulation.Faults(),
-		simulation.Fault{Name: "leave", Weight: 2, Inject: leave}, simulation.Fault{Name: "down", Weight: 1, Inject: down})
+		simulation.Fault{Name: "leave", Weight: 2, Inject: leave}, simulation.Fault{Name: "down", Weight: 1, Inject: down},
+		simulation.Fault{Name: "down-unheard", Weight: 3, Inject: downUnheard},
+		simulation.Fault{Name: "split-in-change", Weight: 4, Inject: splitInChange})
 	// The cluster forms in peace: the schedule begins when it usually has.
 	r.world.At(15*time.Second, func() {
 		r.world.Chaos(simulation.Chaos{For: r.duration - 15*time.Second, Every: 3 * time.Second, Faults: faults})

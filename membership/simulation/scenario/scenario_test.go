@@ -15,7 +15,7 @@ import (
 	"github.com/quorate/quorate/membership/simulation/scenario"
 )
 
-// covers F8, F9, F10, F28, F31, F32, I30
+// covers F8, F9, F10, F28, F31, F32, I30.
 func TestEveryScenarioWritesTheSameBytesTwice(t *testing.T) {
 	for _, s := range scenario.All() {
 		t.Run(s.Name, func(t *testing.T) {
@@ -64,7 +64,7 @@ func (failing) Write([]byte) (int, error) { return 0, errWrite }
 func ExampleReport() {
 	ok, err := scenario.Report(os.Stdout, scenario.Options{Scenario: "nonsense"})
 	if err != nil {
-		os.Stdout.WriteString(err.Error())
+		_, _ = os.Stdout.WriteString(err.Error())
 	}
 	_ = ok
 	// Output: scenario: unknown: "nonsense"

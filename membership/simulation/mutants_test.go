@@ -1,0 +1,100 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build mutants
+
+package simulation_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// mutant is a defect that is put into a copy of the production code. The
+// seeds must find it: a checker that nothing turns red proves nothing.
+type mutant struct {
+	name  string
+	seeds string
+	edits []edit
+}
+
+// edit replaces a text that occurs once in a file, named from the directory of
+// the modules.
+type edit struct{ file, old, new string }
+
+func mutants() []mutant {
+	return []mutant{
+		{"member on one side only is dropped when down or exiting", "200", []edit{
+			{"gossip/merge.go", "\tj := joined{tombs: c.tombs}\n", "\tc.members = slices.DeleteFunc(slices.Clone(c.members), func(m *Member) bool {\n" +
+				"\t\t_, inA := findMember(a.members, m.Node)\n\t\t_, inB := findMember(b.members, m.Node)\n" +
+				"\t\treturn inA != inB && (m.Status == Down || m.Status == Exiting)\n\t})\n\tj := joined{tombs: c.tombs}\n"},
+		}},
+		{"removal leaves no tombstone", "200", []edit{
+			{"gossip/edit.go", "\ts.tombs = slices.Insert(slices.Clone(s.tombs), at, t)\n", "\t_, _ = at, t\n"},
+		}},
+		{"voters of before a change do not count", "400", []edit{
+			{"gossip/voters.go", "\tif converged || len(c.Previous) == 0 {\n", "\tif converged || len(c.Previous) >= 0 {\n"},
+		}},
+		{"standing does not end", "200", []edit{
+			{"membership/protocol/standing.go", "return q.Add(m.cfg.Fence)", "return q.Add(100 * m.cfg.Fence)"},
+		}},
+		{"fence of a removed node is not waited for", "200", []edit{
+			{"membership/protocol/fencing.go", "\tif at <= m.now.Mono {\n", "\tif at <= machine.Never {\n"},
+		}},
+		{"late downing decision is carried out", "200", []edit{
+			{"membership/protocol/downing.go", "\tif in.ID != s.inFlight || s.inFlight == 0 {\n", "\tif in.ID == 0 {\n"},
+			{"membership/protocol/downing.go", "\tif !s.troubled || s.view != of || m.lead.leader != m.self {\n", "\tif of == 1 {\n"},
+			{"membership/protocol/downing.go", "\tm.side.inFlight, m.side.asked = 0, downing.View{}\n", "\tm.side.inFlight = 0\n"},
+		}},
+		{"accused node is told that it stands", "200", []edit{
+			{"membership/protocol/heartbeat.go", "Standing: known && m.state.ReachableFrom(m.self, from)", "Standing: known"},
+		}},
+	}
+}
+
+// Each mutant is built by an overlay: no file of the tree is touched.
+func TestSeedsFindMutants(t *testing.T) {
+	modules, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	for _, m := range mutants() {
+		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) {
+			dir := t.TempDir()
+			replace := make(map[string]string)
+			for i, e := range m.edits {
+				path := filepath.Join(modules, e.file)
+				source := path
+				if mutated, ok := replace[path]; ok {
+					source = mutated
+				}
+				text, err := os.ReadFile(source)
+				require.NoError(t, err)
+				require.Equal(t, 1, strings.Count(string(text), e.old),
+					"edit %d of the mutant no longer fits %s: mend the mutant", i, e.file)
+				replace[path] = filepath.Join(dir, filepath.Base(e.file))
+				changed := strings.Replace(string(text), e.old, e.new, 1)
+				require.NoError(t, os.WriteFile(replace[path], []byte(changed), 0o600))
+			}
+			overlay, err := json.Marshal(map[string]any{"Replace": replace})
+			require.NoError(t, err)
+			file, binary := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "mutant.test")
+			require.NoError(t, os.WriteFile(file, overlay, 0o600))
+			out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", file, "-o", binary, ".").CombinedOutput()
+			require.NoError(t, err, "the mutant builds: %s", out)
+
+			run := exec.CommandContext(t.Context(), binary, "-test.run", "^TestChaosBreaksNoInvariant$", "-test.timeout", "60s")
+			run.Env = append(os.Environ(), "QUORATE_SEEDS="+m.seeds)
+			out, err = run.CombinedOutput()
+			require.Error(t, err, "%s seeds did not find the mutant", m.seeds)
+			_, violation, found := strings.Cut(string(out), "violation at ")
+			require.True(t, found, "it is an invariant that fails:\n%s", out)
+			violation, _, _ = strings.Cut(violation, "\n")
+			t.Log(violation)
+		})
+	}
+}

@@ -1,0 +1,11 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build race
+
+package simulation_test
+
+// seedsUsual is how many seeds a run of the tests tries. The race detector
+// makes a run about ten times slower, and has nothing to find in it: a world
+// has one goroutine.
+const seedsUsual = 5
