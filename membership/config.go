@@ -6,6 +6,7 @@ package membership
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/quorate/quorate/downing"
@@ -129,7 +130,7 @@ func (c NodeConfig) Validate() error {
 func (c ProtocolConfig) Validate() error {
 	faults := []error{within("failure-detector", c.FailureDetector.Validate())}
 	for _, err := range parts(c.Config.Validate()) {
-		if f, ok := err.(fielder); !ok || f.Field() != "failure-detector" { // Said above, key by key.
+		if f, ok := err.(fielder); !ok || f.Field() != "failure-detector" { //nolint:errorlint // A part; that one is said above, key by key.
 			faults = append(faults, err)
 		}
 	}
@@ -163,22 +164,24 @@ type fielder interface {
 	Field() string
 }
 
-// parts returns what err was joined from.
+// parts returns the single faults that err was joined from, at any depth.
 func parts(err error) []error {
-	if err == nil {
-		return nil
+	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // Looked at part by part, not searched.
+	if !ok {
+		return slices.DeleteFunc([]error{err}, func(e error) bool { return e == nil })
 	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return joined.Unwrap()
+	var all []error
+	for _, e := range joined.Unwrap() {
+		all = append(all, parts(e)...)
 	}
-	return []error{err}
+	return all
 }
 
 // within puts the name of a section before the keys of its faults.
 func within(section string, err error) error {
 	var faults []error
 	for _, e := range parts(err) {
-		if f, ok := e.(fielder); ok {
+		if f, ok := e.(fielder); ok { //nolint:errorlint // A part, not a chain.
 			faults = append(faults, &sectionError{section, f})
 		} else {
 			faults = append(faults, fmt.Errorf("%s: %w", section, e))

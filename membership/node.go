@@ -271,15 +271,16 @@ func (n *Node) AwaitUp(ctx context.Context) error {
 	sub := n.Subscribe()
 	defer sub.Close()
 	for {
+		select {
+		case <-n.stopping: // What the last view says is over.
+			<-n.done
+			return cmp.Or(n.err, ErrClosed)
+		default:
+		}
 		if m := n.View().Member(); m != nil && m.Status >= gossip.Up && m.Status <= gossip.Ready {
 			return nil
 		}
-		_, err := sub.Next(ctx)
-		if errors.Is(err, ErrClosed) {
-			<-n.done
-			return cmp.Or(n.Err(), ErrClosed)
-		}
-		if err != nil {
+		if _, err := sub.Next(ctx); err != nil && !errors.Is(err, ErrClosed) {
 			return err
 		}
 	}

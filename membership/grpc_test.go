@@ -1,0 +1,233 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package membership_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	crand "crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"log/slog"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/membership"
+	"github.com/quorate/quorate/membership/transport"
+)
+
+// listen takes a port that nobody else has.
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// real is the configuration of a lone node over TCP, at a port that is free.
+func real(t *testing.T) membership.Config {
+	t.Helper()
+	l := listen(t)
+	cfg := membership.Default()
+	cfg.Cluster.Name, cfg.Node.Address = "test", l.Addr().String()
+	cfg.Membership.SeedNodes = []string{cfg.Node.Address}
+	require.NoError(t, l.Close())
+	return cfg
+}
+
+// A lone node over TCP comes up at once and ends without leaving a goroutine,
+// which TestMain looks for.
+func TestALoneNodeOverTCP(t *testing.T) {
+	n, err := membership.Start(t.Context(), real(t), membership.WithLogger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, err)
+	require.NoError(t, n.AwaitUp(t.Context()))
+	require.NoError(t, n.Leave(t.Context()))
+	require.NoError(t, n.Close())
+}
+
+// covers F38: what cannot start says why, with the address, and leaves nothing
+// behind.
+func TestWhatCannotStartSaysWhy(t *testing.T) {
+	taken := listen(t).Addr().String()
+	tests := map[string]struct {
+		change func(*membership.Config)
+		wants  []string
+	}{
+		"port in use":     {func(c *membership.Config) { c.Node.Address = taken }, []string{taken, "in use"}},
+		"foreign address": {func(c *membership.Config) { c.Node.Address, c.Transport.AllowInsecure = "192.0.2.1:7946", true }, []string{"192.0.2.1:7946"}},
+		"no TLS beyond loopback": {
+			func(c *membership.Config) { c.Node.Address = "192.0.2.1:7946" }, []string{"192.0.2.1:7946", "transport.tls", "allow-insecure"},
+		},
+		"bad bind": {func(c *membership.Config) { c.Transport.Bind = "here" }, []string{"transport.bind", "here"}},
+		"certificate missing": {
+			func(c *membership.Config) {
+				c.Transport.TLS = transport.TLSFiles{Certificate: "/none/c", Key: "/none/k", Authorities: "/none/a"}
+			},
+			[]string{"/none/"},
+		},
+		"wildcard":         {func(c *membership.Config) { c.Node.Address = "0.0.0.0:7946" }, []string{"node.address", "0.0.0.0"}},
+		"no port":          {func(c *membership.Config) { c.Node.Address = "localhost" }, []string{"node.address", "localhost"}},
+		"no address":       {func(c *membership.Config) { c.Node.Address = "" }, []string{"node.address", "must be set"}},
+		"no name":          {func(c *membership.Config) { c.Cluster.Name = "" }, []string{"cluster.name", "must be set"}},
+		"bad seed":         {func(c *membership.Config) { c.Membership.SeedNodes = []string{"a", "b:1", ":0"} }, []string{"membership.seed-nodes", `"a"`}},
+		"bad role":         {func(c *membership.Config) { c.Node.Roles = []string{"a\nb"} }, []string{"node.roles"}},
+		"empty role":       {func(c *membership.Config) { c.Node.Roles = []string{""} }, []string{"node.roles", "empty"}},
+		"threshold":        {func(c *membership.Config) { c.Membership.FailureDetector.Threshold = -1 }, []string{"membership.failure-detector.threshold: "}},
+		"window":           {func(c *membership.Config) { c.Transport.WindowBytes = 1 }, []string{"transport.window-bytes: "}},
+		"fence":            {func(c *membership.Config) { c.Membership.Fence = 0 }, []string{"membership.fence: "}},
+		"downing":          {func(c *membership.Config) { c.Downing.DownOwnSideAfter = 0 }, []string{"downing.down-own-side-after: "}},
+		"unknown strategy": {func(c *membership.Config) { c.Downing.Strategy = "coin" }, []string{"coin"}},
+		"stable-after below the fence": {
+			func(c *membership.Config) { c.Downing.StableAfter = 1 }, []string{"downing.stable-after: ", "fence"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			cfg := real(t)
+			test.change(&cfg)
+			_, err := membership.Start(t.Context(), cfg)
+			for _, want := range test.wants {
+				require.ErrorContains(t, err, want)
+			}
+		})
+	}
+}
+
+// Every fault is in the one error, each with the method that names its key.
+func TestAllFaultsAreReportedTogether(t *testing.T) {
+	cfg := membership.Default()
+	cfg.Membership.FailureDetector.Threshold, cfg.Membership.FailureDetector.MaxSampleSize = -1, 0
+	cfg.Transport.WindowBytes, cfg.Downing.DownOwnSideAfter = 1, 0
+	var keys []string
+	var look func(error)
+	look = func(err error) {
+		if joined, ok := err.(interface{ Unwrap() []error }); ok {
+			for _, e := range joined.Unwrap() {
+				look(e)
+			}
+			return
+		}
+		keys = append(keys, err.(interface{ Field() string }).Field())
+	}
+	look(cfg.Validate())
+	require.Equal(t, []string{
+		"cluster.name", "node.address", "membership.failure-detector.threshold", "membership.failure-detector.max-sample-size",
+		"transport.window-bytes", "downing.down-own-side-after",
+	}, keys)
+}
+
+// authority signs certificates for 127.0.0.1.
+type authority struct {
+	key  *ecdsa.PrivateKey
+	cert *x509.Certificate
+	dir  string
+}
+
+// newAuthority makes one, with its certificate in a file.
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), crand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(crand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(t, err)
+	cert, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	a := &authority{key: key, cert: cert, dir: t.TempDir()}
+	a.write(t, "ca.pem", "CERTIFICATE", der)
+	return a
+}
+
+// write writes a PEM file.
+func (a *authority) write(t *testing.T, name, kind string, der []byte) {
+	t.Helper()
+	data := pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+	require.NoError(t, os.WriteFile(filepath.Join(a.dir, name), data, 0o600))
+}
+
+// files issues a certificate and returns its files.
+func (a *authority) files(t *testing.T) transport.TLSFiles {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), crand.Reader)
+	require.NoError(t, err)
+	der, err := x509.CreateCertificate(crand.Reader, &x509.Certificate{
+		SerialNumber: big.NewInt(2), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+	}, a.cert, &key.PublicKey, a.key)
+	require.NoError(t, err)
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(t, err)
+	a.write(t, "node.pem", "CERTIFICATE", der)
+	a.write(t, "key.pem", "PRIVATE KEY", secret)
+	return transport.TLSFiles{
+		Certificate: filepath.Join(a.dir, "node.pem"), Key: filepath.Join(a.dir, "key.pem"), Authorities: filepath.Join(a.dir, "ca.pem"),
+	}
+}
+
+// refusals returns how many connections to n were refused for a reason.
+func refusals(n *membership.Node, r transport.Reason) uint64 {
+	return n.Stats().Transport.RefusedInbound[r]
+}
+
+// covers F34, I35: with TLS, a client without a certificate and one without TLS
+// are refused, counted and logged with a reason; two nodes with certificates
+// form a cluster.
+func TestOnlyACertificateOpensTheDoor(t *testing.T) {
+	a := newAuthority(t)
+	files := a.files(t)
+	first := real(t)
+	first.Transport.TLS = files
+	log := new(lines)
+	n, err := membership.Start(t.Context(), first, membership.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
+	require.NoError(t, err)
+	defer func() { _ = n.Close() }()
+
+	second := real(t)
+	second.Transport.TLS, second.Membership.SeedNodes = files, first.Membership.SeedNodes
+	m, err := membership.Start(t.Context(), second, membership.WithLogger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, err)
+	defer func() { _ = m.Close() }()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	require.NoError(t, m.AwaitUp(ctx))
+
+	pool := x509.NewCertPool()
+	pool.AddCert(a.cert)
+	naked, err := net.Dial("tcp", first.Node.Address)
+	require.NoError(t, err)
+	conn := tls.Client(naked, &tls.Config{RootCAs: pool, ServerName: "127.0.0.1", MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}})
+	require.NoError(t, conn.HandshakeContext(ctx), "in TLS 1.3 the client learns of the refusal at its first reading")
+	_, err = conn.Read(make([]byte, 1))
+	require.ErrorContains(t, err, "certificate required")
+	require.NoError(t, naked.Close())
+	require.Eventually(t, func() bool { return refusals(n, transport.ReasonCertificate) == 1 }, 5*time.Second, 5*time.Millisecond)
+
+	plain := real(t)
+	plain.Membership.SeedNodes = first.Membership.SeedNodes
+	stranger, err := membership.Start(t.Context(), plain, membership.WithLogger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, err)
+	defer func() { _ = stranger.Close() }()
+	require.Eventually(t, func() bool { return refusals(n, transport.ReasonInsecure) > 0 }, 5*time.Second, 5*time.Millisecond)
+	require.NoError(t, stranger.Close())
+	require.Len(t, n.State().Members(), 2)
+	require.NoError(t, m.Leave(ctx))
+	require.NoError(t, n.Close())
+	require.Contains(t, log.String(), "not in certificate")
+	require.Contains(t, log.String(), "insecure")
+}
