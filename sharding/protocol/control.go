@@ -279,7 +279,7 @@ func (c *Control) fromShard(in FromShard) {
 // changed takes over a new membership state.
 func (c *Control) changed(e membership.Changed) {
 	c.state = e.State
-	for node, member := range c.serving {
+	for node, member := range c.serving { //quorate:unordered each entry by itself
 		if member && e.State.Member(node) == nil {
 			c.serving[node] = false
 		}

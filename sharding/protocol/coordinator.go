@@ -88,7 +88,7 @@ func (c *coordinator) now() machine.Instant { return c.kind.control.now.Mono }
 // start asks everybody that may be hosting, also those that are removed and not
 // fenced: these cannot answer, and are waited for.
 func (c *coordinator) start() {
-	for node := range c.control().serving {
+	for node := range c.control().serving { //quorate:unordered each entry by itself
 		c.peers[node] = false
 	}
 	if r := c.kind.region; r != nil {
@@ -116,7 +116,7 @@ func (c *coordinator) query() {
 // silent returns the peers that have not answered, sorted.
 func (c *coordinator) silent() []gossip.NodeID {
 	var nodes []gossip.NodeID
-	for node, answered := range c.peers {
+	for node, answered := range c.peers { //quorate:unordered sorted below
 		if !answered {
 			nodes = append(nodes, node)
 		}

@@ -55,7 +55,7 @@ func (c *coordinator) allocate() {
 // a home, regions are waited for, so that the first does not get everything.
 func (c *coordinator) pending() []allocation.Pending {
 	hosts := 0
-	for _, r := range c.regions {
+	for _, r := range c.regions { //quorate:unordered a count
 		if !r.reg.Proxy {
 			hosts++
 		}
@@ -118,7 +118,7 @@ func (c *coordinator) byRegion() map[gossip.NodeID][]allocation.Shard {
 			all[home] = append(all[home], allocation.Shard(i))
 		}
 	}
-	for _, list := range all {
+	for _, list := range all { //quorate:unordered each list by itself
 		slices.SortStableFunc(list, func(a, b allocation.Shard) int {
 			return c.shards[a].epoch.Compare(c.shards[b].epoch)
 		})
@@ -204,7 +204,7 @@ func (c *coordinator) fallBack(why string) {
 // place takes over the homes of an answer that was checked.
 func (c *coordinator) place(req allocation.AllocateRequest, res allocation.AllocateResult, strategy string) {
 	nodes := map[allocation.Region]gossip.NodeID{}
-	for node := range c.regions {
+	for node := range c.regions { //quorate:unordered each entry by itself
 		nodes[regionID(node)] = node
 	}
 	reasons := map[gossip.NodeID]string{}

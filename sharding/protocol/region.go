@@ -263,7 +263,7 @@ func (r *region) learn(h Home) {
 // hosting returns how many shards are hosted.
 func (r *region) hosting() int {
 	n := 0
-	for _, h := range r.hosted {
+	for _, h := range r.hosted { //quorate:unordered a count
 		if h.state != Halted {
 			n++
 		}

@@ -202,8 +202,15 @@ func (s *Shard) Postpone(now machine.Instant, e *Entity, out *Actions) {
 	if e.current == nil {
 		return
 	}
-	e.mailbox.pushFront(e.current)
+	m := e.current
 	e.current = nil
+	if s.abandoned || s.state == hostNone {
+		// The hosting has ended since OpRun: there is nothing to wait for.
+		s.refuse(m, CodeNotDelivered, out)
+		s.stop(e, out)
+		return
+	}
+	e.mailbox.pushFront(m)
 	s.retrySoon(now, out)
 }
 

@@ -41,7 +41,7 @@ func (s *Shard) setRoute(now machine.Instant, r SetRoute, out *Actions) {
 	if s.state != hostNone && r.Home != s.cfg.Self && s.epoch.Less(r.Epoch) {
 		s.evict(out)
 	}
-	s.rebase(r.Base, out)
+	s.rebase(now, r.Base, out)
 	s.cursor = s.window.head
 	s.pump(now, out)
 	s.retransit(now, out)
@@ -49,7 +49,7 @@ func (s *Shard) setRoute(now machine.Instant, r SetRoute, out *Actions) {
 
 // rebase begins all streams anew when the shard's host has died. What was sent
 // may or may not have been processed; what was not is numbered anew, in order.
-func (s *Shard) rebase(base Epoch, out *Actions) {
+func (s *Shard) rebase(now machine.Instant, base Epoch, out *Actions) {
 	if !s.base.Less(base) {
 		return
 	}
@@ -69,6 +69,7 @@ func (s *Shard) rebase(base Epoch, out *Actions) {
 		s.window.push(m)
 	}
 	s.cursor = s.window.head
+	s.room(now, out)
 	s.forget(out)
 }
 
@@ -86,7 +87,7 @@ func (s *Shard) forget(out *Actions) {
 // sortedStreams returns the inbound streams ordered by origin.
 func (s *Shard) sortedStreams() []*stream {
 	all := make([]*stream, 0, len(s.streams))
-	for _, in := range s.streams {
+	for _, in := range s.streams { //quorate:unordered sorted below
 		all = append(all, in)
 	}
 	slices.SortFunc(all, func(a, b *stream) int { return a.origin.Compare(b.origin) })
@@ -104,7 +105,7 @@ func (s *Shard) startHosting(now machine.Instant, h StartHosting, out *Actions) 
 		return
 	}
 	s.route = SetRoute{Home: s.cfg.Self, Epoch: h.Epoch, Base: h.Base}
-	s.rebase(h.Base, out)
+	s.rebase(now, h.Base, out)
 	s.forget(out)
 	for _, p := range h.Positions {
 		s.stream(p.Origin).last = p.Seq

@@ -85,7 +85,7 @@ func New(opt Options) *Cluster {
 	world.ServeMembership(w)
 	w.Carry(carry)
 	w.Observe(c.Ledger.observe)
-	operator := &world.Operator{Seeds: addresses(min(opt.Nodes, 3)), RestartAfter: opt.RestartAfter}
+	operator := &world.Operator{Seeds: addresses(opt.Nodes), RestartAfter: opt.RestartAfter}
 	operator.Operate(w)
 	for i := range opt.Nodes {
 		c.Start(i)
@@ -175,6 +175,26 @@ func (c *Cluster) Quiet() { c.idle = true }
 // Leave lets the i-th node leave.
 func (c *Cluster) Leave(i int) {
 	c.World.Input(Address(i), membership.Service, membership.Leave{Address: Address(i)})
+}
+
+// EndCoordinator lets the node with the coordinator leave, or has it crash and
+// come back after three seconds.
+func (c *Cluster) EndCoordinator(crash bool) {
+	for _, n := range c.World.Nodes() {
+		if a := n.ID().Address; Control(n).Inspect(KindName).Coordinating {
+			if !crash {
+				c.World.Input(a, membership.Service, membership.Leave{Address: a})
+				return
+			}
+			c.World.Crash(a)
+			c.World.After(3*time.Second, func() {
+				if c.World.Node(a) == nil {
+					c.World.Restart(a)
+				}
+			})
+			return
+		}
+	}
 }
 
 // Control returns the control machine of a node.

@@ -100,6 +100,43 @@ func TestRandomFaults(t *testing.T) {
 	t.Logf("%d seeds: %+v", n, sum)
 }
 
+// moves runs a cluster in which nodes leave, and the coordinator leaves or dies
+// while their shards move, over a network that delays and loses commands.
+func moves(seed uint64) (*simulation.Cluster, error) {
+	const nodes = 7
+	c := simulation.New(simulation.Options{
+		World: world.Options{
+			Seed: seed, Scenario: "sharding-moves", CodecEvery: 3, RatePPM: 10_000,
+			Network: world.Network{Loss: 0.1, Late: 0.2, LateMax: time.Second, Double: 0.02},
+		},
+		Nodes: nodes, Shards: 32, Every: 30 * time.Millisecond, Patience: 8 * time.Second, RestartAfter: 3 * time.Second,
+		Behaviour: simulation.Behaviour{SlowStop: 0.05, SlowStopFor: 4 * time.Second},
+	})
+	r := rand.New(rand.NewPCG(seed, 5))
+	for round := range 5 {
+		c.World.At(time.Duration(20+20*round)*time.Second, func() {
+			c.Leave(r.IntN(nodes))
+			c.World.After(time.Duration(r.IntN(400))*time.Millisecond, func() { c.EndCoordinator(r.IntN(2) == 0) })
+		})
+	}
+	if err := c.World.Run(125 * time.Second); err != nil {
+		return c, err
+	}
+	return c, c.Finish(120 * time.Second)
+}
+
+// A coordinator that leaves or dies while shards move leaves no trace but
+// outcomes that are not known: its late commands are not obeyed.
+// covers F34, F35, F37, F38, I1, I3, I20, I21, I22
+func TestMoves(t *testing.T) {
+	first, n := seeds(t, 10)
+	for seed := first; seed < first+n; seed++ {
+		if _, err := moves(seed); err != nil {
+			t.Fatalf("%v\nreplay: QUORATE_SEED=%d go test -run TestMoves ./simulation", err, seed)
+		}
+	}
+}
+
 // The same seed gives the same run, to the byte.
 // covers I30
 func TestRunIsAFunctionOfItsSeed(t *testing.T) {

@@ -1,0 +1,90 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// mutant is a defect put into the machines, which the seeds must find.
+type mutant struct {
+	name, file string
+	old, new   string
+}
+
+var mutants = []mutant{
+	{
+		name: "no promise", file: "control_kind.go",
+		old: "		k.send(from, Refused{Kind: k.name, Promise: k.promise})\n		return false\n",
+		new: "		return true\n",
+	},
+	{
+		name: "epoch from the region's copy", file: "coordinator_allocate.go",
+		old: "		s.home, s.epoch, s.phase = node, epoch, phaseStarting\n",
+		new: "		s.home, s.epoch, s.phase = node, c.kind.region.homes[p.Shard].Epoch, phaseStarting\n		s.epoch.N++\n",
+	},
+	{
+		name: "opened before everybody has answered", file: "coordinator.go",
+		old: "if !c.opened && len(c.silent()) == 0 {",
+		new: "if !c.opened && len(c.silent()) < len(c.peers) {",
+	},
+	{
+		name: "streams that do not begin anew", file: "coordinator_allocate.go",
+		old: "if !s.travelling {",
+		new: "if s.base.IsZero() {",
+	},
+	{
+		name: "positions that do not travel", file: "shard_home.go",
+		old: "s.stream(p.Origin).last = p.Seq",
+		new: "s.stream(p.Origin).last = 0",
+	},
+	{
+		name: "gaps passed over", file: "shard.go",
+		old: "	case m.Seq == in.last+1:\n",
+		new: "	case m.Seq > in.last:\n",
+	},
+}
+
+// Each of these defects turns the seeds red, so that the seeds are known to bite.
+func TestMutantsAreCaught(t *testing.T) {
+	if os.Getenv("QUORATE_MUTANT") != "" {
+		return // This is the run of a mutant.
+	}
+	dir, err := filepath.Abs("../protocol")
+	require.NoError(t, err)
+	for _, m := range mutants {
+		t.Run(m.name, func(t *testing.T) {
+			out, err := m.run(t, dir)
+			require.Error(t, err, "the seeds are green with the defect")
+			require.Contains(t, out, "--- FAIL: Test", out)
+		})
+	}
+}
+
+// run runs the seeds with the defect in place.
+func (m mutant) run(t *testing.T, dir string) (string, error) {
+	t.Helper()
+	path := filepath.Join(dir, m.file)
+	source, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(string(source), m.old), "the place of the defect in %s", m.file)
+	tmp := t.TempDir()
+	mutated := filepath.Join(tmp, m.file)
+	require.NoError(t, os.WriteFile(mutated, []byte(strings.Replace(string(source), m.old, m.new, 1)), 0o600))
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{path: mutated}})
+	require.NoError(t, err)
+	file := filepath.Join(tmp, "overlay.json")
+	require.NoError(t, os.WriteFile(file, overlay, 0o600))
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-overlay", file, "-run", "TestMoves", ".") //nolint:gosec // Our own command.
+	cmd.Env = append(os.Environ(), "QUORATE_MUTANT="+m.name, "QUORATE_SEEDS=60", "QUORATE_SEED=")
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
