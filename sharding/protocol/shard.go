@@ -483,8 +483,12 @@ func (s *Shard) Acks(out *Actions) {
 	s.dirty = s.dirty[:0]
 }
 
-// refuse answers a message that no entity will process, and frees it.
+// refuse answers a message that no entity will process, and gives it up.
 func (s *Shard) refuse(m *Message, code Code, out *Actions) {
+	if m.Origin == s.cfg.Self {
+		out.add(Action{Op: OpFail, Message: m, Code: code})
+		return
+	}
 	s.reply(m.Origin, &Reply{Correlation: m.Correlation, Code: code}, out)
 	out.message(OpFree, m)
 }

@@ -113,7 +113,7 @@ func (c *Cells) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 	switch in := in.(type) {
 	case protocol.ToShard:
 		if h, ok := in.Input.(protocol.StartHosting); ok {
-			c.ledger.hosting(c.self, in.Shard, h.Epoch)
+			c.ledger.hosting(c.self, in.Shard, h)
 		}
 		c.cells[in.Shard].Apply(c.now, in.Input, &c.acts)
 		c.carry(in.Shard)
@@ -152,7 +152,7 @@ func (c *Cells) send(in Send) {
 			c.out.Arm(askTimer{in.ID}, m.Deadline.Add(time.Second))
 		}
 	}
-	c.ledger.accept(in.ID, c.self, in.Entity, in.Ask)
+	c.ledger.accept(in.ID, c.self, shard, in.Entity, in.Ask)
 	admission := c.cells[shard].Accept(c.now, m, &c.acts)
 	if admission != protocol.Accepted {
 		delete(c.asks, in.ID)
@@ -276,6 +276,10 @@ func (c *Cells) carry(shard protocol.ShardID) {
 		case protocol.OpFree, protocol.OpDrop, protocol.OpFail, protocol.OpReset:
 			c.settle(shard, &a)
 		case protocol.OpReply:
+			if a.Reply.Code != protocol.CodeOK {
+				// What follows is that the refused message is freed.
+				c.ledger.turn(binary.BigEndian.Uint64(c.acts.List()[i+1].Message.Payload))
+			}
 			c.reply(&a)
 		case protocol.OpAck:
 			c.acknowledge(shard, &a)

@@ -267,5 +267,11 @@ func (c *Cluster) Finish(limit time.Duration) error {
 	if err != nil {
 		return err
 	}
-	return c.World.Run(mailboxes)
+	if err := c.World.Run(mailboxes); err != nil {
+		return err
+	}
+	if ids := c.Ledger.Vanished(); len(ids) > 0 {
+		return fmt.Errorf("I20: %d messages were acknowledged and vanished, the first is %d: %+v", len(ids), ids[0], *c.Ledger.messages[ids[0]])
+	}
+	return nil
 }

@@ -6,6 +6,7 @@ package simulation
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/machine"
@@ -25,6 +26,8 @@ type Ledger struct {
 	instances map[string]map[gossip.NodeID]bool
 	hosts     []protocol.Epoch // By shard: the last epoch of a home.
 	begins    []protocol.Epoch // By shard: the highest epoch that processed.
+	homes     []gossip.NodeID  // By shard: who began to host it last.
+	deaths    []time.Duration  // By shard: when a home of it ended, or was given up, last.
 	leaders   map[gossip.NodeID]protocol.Term
 	drops     map[protocol.Drop]int
 
@@ -59,7 +62,10 @@ type record struct {
 	delivered bool
 	timedOut  bool
 	refused   bool // The client was told at once.
+	turned    bool // The host refused it.
 	failed    bool
+	shard     protocol.ShardID
+	at        time.Duration // When it was accepted.
 	code      protocol.Code
 }
 
@@ -73,6 +79,8 @@ func newLedger(w *world.World, shards uint32) *Ledger {
 		instances: make(map[string]map[gossip.NodeID]bool),
 		hosts:     make([]protocol.Epoch, shards),
 		begins:    make([]protocol.Epoch, shards),
+		homes:     make([]gossip.NodeID, shards),
+		deaths:    make([]time.Duration, shards),
 		leaders:   make(map[gossip.NodeID]protocol.Term),
 		drops:     make(map[protocol.Drop]int),
 	}
@@ -90,13 +98,17 @@ func (l *Ledger) mayHost(id gossip.NodeID) bool {
 	return n != nil && n.ID() == id && c != nil && !n.Frozen() && c.standing(n.Now().Mono)
 }
 
-// hosting checks that the epochs of a shard rise from home to home.
-func (l *Ledger) hosting(node gossip.NodeID, s protocol.ShardID, e protocol.Epoch) {
+// hosting checks that the epochs of a shard rise from home to home. Where the
+// streams begin anew, an earlier home was given up with what it had.
+func (l *Ledger) hosting(node gossip.NodeID, s protocol.ShardID, h protocol.StartHosting) {
 	l.counts.Homes++
-	if !l.hosts[s].Less(e) {
-		l.violate("I1: %s begins to host shard %d under epoch %s, after epoch %s", node, s, e, l.hosts[s])
+	if !l.hosts[s].Less(h.Epoch) {
+		l.violate("I1: %s begins to host shard %d under epoch %s, after epoch %s", node, s, h.Epoch, l.hosts[s])
 	}
-	l.hosts[s] = e
+	if h.Base == h.Epoch {
+		l.deaths[s] = l.world.Now()
+	}
+	l.hosts[s], l.homes[s] = h.Epoch, node
 }
 
 // started notes an instance, and checks that it is the only one that can run.
@@ -122,12 +134,17 @@ func (l *Ledger) gone(node gossip.NodeID) {
 		delete(all, node)
 	}
 	delete(l.leaders, node)
+	for s, home := range l.homes {
+		if home == node {
+			l.deaths[s] = l.world.Now()
+		}
+	}
 }
 
-func (l *Ledger) accept(id uint64, origin gossip.NodeID, entity string, ask bool) {
+func (l *Ledger) accept(id uint64, origin gossip.NodeID, s protocol.ShardID, entity string, ask bool) {
 	p := path{origin, entity}
 	l.accepted[p]++
-	l.messages[id] = &record{path: p, place: l.accepted[p], ask: ask}
+	l.messages[id] = &record{path: p, place: l.accepted[p], ask: ask, shard: s, at: l.world.Now()}
 	l.counts.Accepted++
 }
 
@@ -136,6 +153,9 @@ func (l *Ledger) refuse(id uint64) {
 	l.messages[id].refused = true
 	l.counts.Refused++
 }
+
+// turn notes that a host refused a message.
+func (l *Ledger) turn(id uint64) { l.messages[id].turned = true }
 
 func (l *Ledger) delivered(id uint64) { l.messages[id].delivered = true }
 
@@ -238,6 +258,19 @@ func (l *Ledger) Pending() []uint64 {
 		n := l.world.Node(r.path.origin.Address)
 		lives := n != nil && n.ID() == r.path.origin
 		if lives && !r.processed && !r.failed && !r.timedOut && !r.refused && !r.delivered {
+			ids = append(ids, id)
+		}
+	}
+	sortIDs(ids)
+	return ids
+}
+
+// Vanished returns the messages that were acknowledged and not processed, although
+// nobody refused them and no home of their shard has ended since, sorted.
+func (l *Ledger) Vanished() []uint64 {
+	var ids []uint64
+	for id, r := range l.messages {
+		if r.delivered && !r.processed && !r.failed && !r.turned && l.deaths[r.shard] < r.at {
 			ids = append(ids, id)
 		}
 	}
