@@ -1,0 +1,35 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command quorate checks configurations and runs the simulation.
+//
+//	quorate config check cluster.yaml
+//	quorate simulate -nodes 100 -seed 7
+//	quorate version
+package main
+
+import (
+	"os"
+
+	"github.com/quorate/quorate/cluster"
+	"github.com/quorate/quorate/tools/internal/command"
+)
+
+func main() {
+	program := command.Program{
+		Name: "quorate",
+		Help: "The command line of the Quorate clustering toolkit.",
+		Commands: []command.Command{
+			{Name: "config", Help: "Look at configuration files", Args: command.NewConfig(load)},
+			{Name: "simulate", Help: "Run a cluster in virtual time and check its invariants", Args: &command.Simulate{}},
+			{Name: "version", Help: "Print what this program was built from", Args: &command.Version{}},
+		},
+	}
+	os.Exit(program.Run(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// load reads files as a node does when it starts.
+func load(paths ...string) error {
+	_, err := cluster.Load(paths...)
+	return err
+}
