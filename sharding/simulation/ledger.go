@@ -26,8 +26,7 @@ type Ledger struct {
 	instances map[string]map[gossip.NodeID]bool
 	hosts     []protocol.Epoch // By shard: the last epoch of a home.
 	begins    []protocol.Epoch // By shard: the highest epoch that processed.
-	homes     []gossip.NodeID  // By shard: who began to host it last.
-	deaths    []time.Duration  // By shard: when a home of it ended, or was given up, last.
+	deaths    []time.Duration  // By shard: when a host of it ended, or was given up, last.
 	leaders   map[gossip.NodeID]protocol.Term
 	drops     map[protocol.Drop]int
 
@@ -79,7 +78,6 @@ func newLedger(w *world.World, shards uint32) *Ledger {
 		instances: make(map[string]map[gossip.NodeID]bool),
 		hosts:     make([]protocol.Epoch, shards),
 		begins:    make([]protocol.Epoch, shards),
-		homes:     make([]gossip.NodeID, shards),
 		deaths:    make([]time.Duration, shards),
 		leaders:   make(map[gossip.NodeID]protocol.Term),
 		drops:     make(map[protocol.Drop]int),
@@ -108,7 +106,7 @@ func (l *Ledger) hosting(node gossip.NodeID, s protocol.ShardID, h protocol.Star
 	if h.Base == h.Epoch {
 		l.deaths[s] = l.world.Now()
 	}
-	l.hosts[s], l.homes[s] = h.Epoch, node
+	l.hosts[s] = h.Epoch
 }
 
 // started notes an instance, and checks that it is the only one that can run.
@@ -134,9 +132,11 @@ func (l *Ledger) gone(node gossip.NodeID) {
 		delete(all, node)
 	}
 	delete(l.leaders, node)
-	for s, home := range l.homes {
-		if home == node {
-			l.deaths[s] = l.world.Now()
+	if c := l.nodes[node]; c != nil {
+		for s := range c.cells {
+			if c.cells[s].Info().Hosting {
+				l.deaths[s] = l.world.Now()
+			}
 		}
 	}
 }

@@ -78,7 +78,7 @@ func chaos(seed uint64) (*simulation.Cluster, error) {
 // Random faults never make two homes, two coordinators, or a message processed
 // twice, out of order, or after its sender was told that it would not be; and
 // when they end every shard finds a home and every message an outcome.
-// covers F24, F27, F34-F39, I1, I3, I20, I21, I22
+// covers F24, F27, F34-F39, I1, I3, I20, I21, I22.
 func TestRandomFaults(t *testing.T) {
 	first, n := seeds(t, 20)
 	var sum simulation.Counts
@@ -127,7 +127,7 @@ func moves(seed uint64) (*simulation.Cluster, error) {
 
 // A coordinator that leaves or dies while shards move leaves no trace but
 // outcomes that are not known: its late commands are not obeyed.
-// covers F34, F35, F37, F38, I1, I3, I20, I21, I22
+// covers F34, F35, F37, F38, I1, I3, I20, I21, I22.
 func TestMoves(t *testing.T) {
 	first, n := seeds(t, 10)
 	for seed := first; seed < first+n; seed++ {
@@ -138,7 +138,7 @@ func TestMoves(t *testing.T) {
 }
 
 // The same seed gives the same run, to the byte.
-// covers I30
+// covers I30.
 func TestRunIsAFunctionOfItsSeed(t *testing.T) {
 	first, err := chaos(3)
 	require.NoError(t, err)

@@ -26,7 +26,7 @@ func finish(t *testing.T, c *simulation.Cluster, limit time.Duration) simulation
 }
 
 // A calm cluster processes every message exactly once, in order.
-// covers I20, I22
+// covers I20, I22.
 func TestCalmClusterProcessesEverything(t *testing.T) {
 	c := simulation.New(simulation.Options{
 		World:     world.Options{Seed: 1, CodecEvery: 1, RatePPM: 10_000},
@@ -41,7 +41,7 @@ func TestCalmClusterProcessesEverything(t *testing.T) {
 
 // A node that leaves hands its shards over: nothing is lost, nothing doubled, no
 // outcome unknown, whoever leaves, the coordinator included.
-// covers F34, F35, I1, I3, I20, I21
+// covers F34, F35, I1, I3, I20, I21.
 func TestLeavingLosesNothing(t *testing.T) {
 	for seed := range uint64(8) {
 		c := simulation.New(simulation.Options{
@@ -60,7 +60,7 @@ func TestLeavingLosesNothing(t *testing.T) {
 }
 
 // A crash costs what was on its way to the dead, and nothing else.
-// covers F34, F38, I1, I3, I20
+// covers F34, F38, I1, I3, I20.
 func TestCrashOfTheCoordinator(t *testing.T) {
 	for seed := range uint64(8) {
 		c := simulation.New(simulation.Options{World: world.Options{Seed: seed, CodecEvery: 3, RatePPM: 10_000}, Nodes: 5})
