@@ -4,6 +4,7 @@
 package simulation_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 	"github.com/quorate/quorate/membership/simulation"
 )
 
-func cluster(opt simulation.Options, n int) *simulation.World {
+func cluster(opt simulation.Options, n int) (*simulation.World, *simulation.Invariants) {
 	w := simulation.New(opt)
 	simulation.ServeMembership(w)
 	invariants := &simulation.Invariants{EachStep: n <= 20}
@@ -26,7 +27,7 @@ func cluster(opt simulation.Options, n int) *simulation.World {
 			return []machine.Component{component(env)}
 		})
 	}
-	return w
+	return w, invariants
 }
 
 func requireSettled(t *testing.T, w *simulation.World, limit time.Duration) time.Duration {
@@ -38,13 +39,32 @@ func requireSettled(t *testing.T, w *simulation.World, limit time.Duration) time
 
 // covers F1, I9, I10.
 func TestNodesFormACluster(t *testing.T) {
-	w := cluster(simulation.Options{Seed: 1, CodecEvery: 1, RatePPM: 10_000}, 7)
-	_, err := w.RunUntil(30*time.Second, func() bool { return simulation.Settled(w) == nil })
-	if err != nil {
-		for _, l := range w.Trace().Last(100) {
-			t.Log(l)
-		}
+	w, invariants := cluster(simulation.Options{Seed: 1, CodecEvery: 1, RatePPM: 10_000}, 7)
+	requireSettled(t, w, 30*time.Second)
+	require.Equal(t, w.Stats().Sent, w.Stats().Codec, "every message went through the codec of production")
+	require.NoError(t, w.Run(10*time.Second))
+	for _, n := range w.Nodes() {
+		require.True(t, invariants.Hosts(n), "%v has standing", n.ID())
 	}
-	require.NoError(t, err, "%v", simulation.Settled(w))
-	t.Log(w.Now(), w.Stats())
+}
+
+// An idle cluster costs what its heartbeats and rounds cost.
+func BenchmarkIdleCluster(b *testing.B) {
+	for _, n := range []int{10, 100, 1000} {
+		b.Run(fmt.Sprintf("nodes=%d", n), func(b *testing.B) {
+			w, _ := cluster(simulation.Options{Seed: 1, RatePPM: 10_000}, n)
+			formed, err := w.RunUntil(2*time.Minute, func() bool { return simulation.Settled(w) == nil })
+			if err != nil {
+				b.Fatal(err, simulation.Settled(w))
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := w.Run(time.Second); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(formed.Seconds(), "virtual-s-to-form")
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "x-real-time")
+		})
+	}
 }
