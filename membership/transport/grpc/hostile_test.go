@@ -123,7 +123,9 @@ func TestBytesThatMeanNothingEndTheConnectionAndAreCounted(t *testing.T) {
 			require.Equal(t, pb.Reason_REASON_MALFORMED, refusal.GetReason(), name)
 			require.NotEmpty(t, refusal.GetDetail(), name)
 		}
-		require.Equal(t, counted, b.Counters().RefusedInbound[transport.ReasonMalformed], name)
+		b.Until(t, name+" is counted", func() bool {
+			return b.Counters().RefusedInbound[transport.ReasonMalformed] == counted
+		})
 	}
 	require.Zero(t, b.Counters().Received)
 

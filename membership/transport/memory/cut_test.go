@@ -205,6 +205,46 @@ func TestAnIdleControlLaneStaysForDays(t *testing.T) {
 	})
 }
 
+// It proves that a peer is away from when its connection broke, not from when
+// it last had something to say.
+func TestABreakAfterALongIdleTimeIsSurvived(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		t.Helper()
+		cfg := transport.Default()
+		a, b := pair(t, w, cfg)
+		lane := a.Lane(b.Self(), machine.LaneControl)
+		transporttest.Send(t, lane, 0)
+		b.UntilReceived(t, 1)
+		pass(time.Hour)
+		w.Cut(a.Self().Address, b.Self().Address)
+		w.Break(a.Self().Address, b.Self().Address)
+		transporttest.Send(t, lane, 1)
+		pass(cfg.GiveUpAfter / 2)
+		w.HealAll()
+		b.UntilReceived(t, 2)
+		b.RequireSequence(t, a.Self(), 2)
+		require.Zero(t, a.Counters().Lost)
+	})
+}
+
+// It proves that a lane on which nothing was taken leaves nothing behind.
+func TestALaneWithoutAMessageDoesNotDial(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		t.Helper()
+		cfg := transport.Default()
+		a, b := pair(t, w, cfg)
+		lane := a.Lane(b.Self(), machine.LaneControl)
+		require.NoError(t, lane.Room(t.Context()))
+		large := func(b []byte) []byte { return append(b, make([]byte, cfg.MaxMessageBytes()+1)...) }
+		require.ErrorIs(t, lane.Append(transporttest.Service, large), transport.ErrTooLarge)
+		pass(2 * cfg.IdleAfter)
+		require.Zero(t, b.Counters().Accepts)
+		transporttest.Send(t, lane, 0)
+		b.UntilReceived(t, 1)
+		require.Equal(t, uint64(1), b.Counters().Accepts)
+	})
+}
+
 func TestAnAddressIsTakenOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		t.Helper()

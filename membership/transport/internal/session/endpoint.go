@@ -147,8 +147,9 @@ func (e *Endpoint) Go(f func()) bool {
 	return true
 }
 
-// outboundFor returns the queue into which messages for a peer go now.
-func (e *Endpoint) outboundFor(to gossip.NodeID, k transport.LaneKind) (*outbound, error) {
+// outboundFor returns the queue into which messages for a peer go now. When
+// there is none, it makes one, or returns nil.
+func (e *Endpoint) outboundFor(to gossip.NodeID, k transport.LaneKind, create bool) (*outbound, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closing.Load() {
@@ -162,6 +163,9 @@ func (e *Endpoint) outboundFor(to gossip.NodeID, k transport.LaneKind) (*outboun
 	}
 	if o := e.named[to.Address]; to.UID == 0 && o != nil && o.usable() {
 		return o, nil
+	}
+	if !create {
+		return nil, nil
 	}
 	o := &outbound{e: e, kind: k, address: to.Address, peer: to, quit: make(chan struct{})}
 	o.init(e)

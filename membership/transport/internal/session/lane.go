@@ -31,7 +31,7 @@ func (l *lane) Append(s transport.Service, encode func([]byte) []byte) error {
 		return errService
 	}
 	for {
-		o, err := l.outbound()
+		o, err := l.outbound(true)
 		if err != nil {
 			return err
 		}
@@ -44,11 +44,11 @@ func (l *lane) Append(s transport.Service, encode func([]byte) []byte) error {
 
 // Room implements [transport.Lane].
 func (l *lane) Room(ctx context.Context) error {
-	o, err := l.outbound()
+	o, err := l.outbound(false)
 	if _, ok := errors.AsType[*transport.RefusedError](err); ok {
 		return nil // Append says the same for ever: nothing to wait for.
 	}
-	if err != nil {
+	if o == nil {
 		return err
 	}
 	if err := o.waitRoom(ctx); err != nil {
@@ -60,7 +60,7 @@ func (l *lane) Room(ctx context.Context) error {
 	return nil
 }
 
-func (l *lane) outbound() (*outbound, error) {
+func (l *lane) outbound(create bool) (*outbound, error) {
 	if l.e.closing.Load() {
 		return nil, transport.ErrClosed
 	}
@@ -70,8 +70,8 @@ func (l *lane) outbound() (*outbound, error) {
 	if l.to.Address.IsZero() || l.to.UID == 0 && l.kind != machine.LaneControl {
 		return nil, transport.ErrUnnamed
 	}
-	o, err := l.e.outboundFor(l.to, l.kind)
-	if err == nil && l.to.UID != 0 {
+	o, err := l.e.outboundFor(l.to, l.kind, create)
+	if o != nil && l.to.UID != 0 {
 		l.cached.Store(o)
 	}
 	return o, err

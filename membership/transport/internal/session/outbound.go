@@ -65,6 +65,9 @@ func (o *outbound) killed() error {
 
 // run dials until the session is over.
 func (o *outbound) run() {
+	if !o.first() {
+		return
+	}
 	for {
 		began := time.Now()
 		err := o.connection()
@@ -74,6 +77,28 @@ func (o *outbound) run() {
 		}
 		o.pause(time.Until(began.Add(o.e.cfg.RedialAfter)))
 	}
+}
+
+// first waits for the first message, so that one who appends and is refused
+// has had the message taken and is told of it as lost. When none comes, because
+// it was too large, the lane goes without a word.
+func (o *outbound) first() bool {
+	timer := time.NewTimer(o.e.cfg.IdleAfter)
+	defer timer.Stop()
+	select {
+	case <-o.wake: // The writer takes before it waits for a signal.
+		o.begin()
+		return true
+	case <-o.quit:
+		return true
+	case <-timer.C:
+	}
+	if !o.idle(time.Now()) {
+		return true
+	}
+	o.e.forget(o)
+	o.release()
+	return false
 }
 
 // pause waits, at most until kill.

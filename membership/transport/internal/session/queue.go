@@ -64,7 +64,7 @@ type queue struct {
 	live     bool          // Connected.
 	used     bool          // Appended to since the last look of idle.
 	lastUse  time.Time
-	heard    time.Time // When the peer last said anything.
+	heard    time.Time // When the peer last said anything, or had no reason to.
 	owes     time.Time // Since when the present connection owes an acknowledgement.
 }
 
@@ -229,10 +229,17 @@ func (q *queue) connected(n uint64) error {
 	return nil
 }
 
-// disconnected ends the connection.
+// disconnected ends the connection. The peer is away from now on, or from when
+// it began to owe: that it said nothing while it owed nothing does not count.
 func (q *queue) disconnected() {
+	now := time.Now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.sent == 0 {
+		q.heard = now
+	} else if q.owes.After(q.heard) {
+		q.heard = q.owes
+	}
 	q.sent, q.live = 0, false
 	q.announce()
 }
@@ -341,6 +348,14 @@ func (q *queue) idle(now time.Time) bool {
 	}
 	q.over, q.err = true, transport.ErrFull
 	return true
+}
+
+// begin restarts the clock of away.
+func (q *queue) begin() {
+	now := time.Now()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.heard = now
 }
 
 // away returns for how long nothing has been heard from the peer.
