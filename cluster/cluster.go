@@ -5,6 +5,7 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -40,8 +41,8 @@ type options struct {
 // override earlier ones.
 func File(path string) Option { return func(o *options) { o.files = append(o.files, path) } }
 
-// With uses a configuration made in code; [Default] is where to start. Files
-// and the environment are then not looked at.
+// With uses a configuration made in code; [Default] is where to start. The
+// environment is then not looked at, and a file besides is an error.
 func With(c Config) Option { return func(o *options) { o.config = &c } }
 
 // Change changes the configuration after it was read, as for a flag of the
@@ -91,15 +92,20 @@ func Start(ctx context.Context, opts ...Option) (*Node, error) {
 func (o *options) load() (Config, error) {
 	var cfg Config
 	var err error
-	if o.config != nil {
+	switch {
+	case o.config != nil && len(o.files) > 0:
+		return cfg, fmt.Errorf("cluster: both With and File(%q) were given: use Change to change what a file says", o.files[0])
+	case o.config != nil:
 		cfg = *o.config
-	} else if cfg, err = Load(o.files...); err != nil {
-		return cfg, err
+	default:
+		if cfg, err = Load(o.files...); err != nil {
+			return cfg, err
+		}
 	}
 	for _, change := range o.changes {
 		change(&cfg)
 	}
-	return cfg, nil
+	return cfg, cfg.check()
 }
 
 // Self returns the node's identity.

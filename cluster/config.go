@@ -4,6 +4,9 @@
 package cluster
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/membership"
@@ -36,8 +39,19 @@ func (c Config) membership() membership.Config {
 	return membership.Config{Cluster: c.Cluster, Node: c.Node, Membership: c.Membership, Transport: c.Transport, Downing: c.Downing}
 }
 
-// Validate reports what does not fit together across the sections.
+// Validate reports what does not fit together across the sections. Package
+// config, which calls it, asks each section by itself; so does [Start].
 func (c Config) Validate() error { return c.membership().ValidateAcross() }
+
+// check reports every fault of a configuration that was made or changed in
+// code.
+func (c Config) check() error {
+	err := c.Sharding.Validate()
+	if err != nil {
+		err = fmt.Errorf("sharding: %w", err)
+	}
+	return errors.Join(c.membership().Validate(), err)
+}
 
 // Load reads and merges configuration files and the environment. The error is
 // a list with every fault, each with file, line, key and cure. Paths of files

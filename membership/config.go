@@ -166,7 +166,7 @@ type fielder interface {
 
 // parts returns the single faults that err was joined from, at any depth.
 func parts(err error) []error {
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // Looked at part by part, not searched.
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return slices.DeleteFunc([]error{err}, func(e error) bool { return e == nil })
 	}

@@ -94,12 +94,12 @@ func (m *mirror) check(n *membership.Node) {
 // covers I25: snapshot and events together are the state, at every moment of a
 // history of joins, crashes, restarts, partitions and leaves, on each node.
 func TestEventsAddUpToTheState(t *testing.T) {
-	for seed := range uint64(10) {
+	for seed := range uint64(3) {
 		bubble(t, func(t *testing.T, p *place) {
 			rnd := rand.New(rand.NewPCG(seed, 0))
 			nodes := p.cluster(5)
 			mirrors := map[*membership.Node]*mirror{}
-			for range 12 {
+			for range 8 {
 				switch k := 1 + rnd.IntN(4); rnd.IntN(4) {
 				case 0:
 					p.network.Cut(address(1), address(1+k))
@@ -113,7 +113,7 @@ func TestEventsAddUpToTheState(t *testing.T) {
 					_ = nodes[k].Leave(ctx)
 					cancel()
 				}
-				for range 20 {
+				for range 10 {
 					<-time.After(time.Duration(rnd.Int64N(int64(500 * time.Millisecond))))
 					for _, n := range nodes {
 						if mirrors[n] == nil {
@@ -127,7 +127,7 @@ func TestEventsAddUpToTheState(t *testing.T) {
 			for _, m := range mirrors {
 				seen += m.changes
 			}
-			require.Greater(t, seen, 50, "too little happened for the test to mean anything")
+			require.Greater(t, seen, 40, "too little happened for the test to mean anything")
 		})
 	}
 }

@@ -36,7 +36,7 @@ func listen(t *testing.T) net.Listener {
 }
 
 // real is the configuration of a lone node over TCP, at a port that is free.
-func real(t *testing.T) membership.Config {
+func overGRPC(t *testing.T) membership.Config {
 	t.Helper()
 	l := listen(t)
 	cfg := membership.Default()
@@ -49,7 +49,7 @@ func real(t *testing.T) membership.Config {
 // A lone node over TCP comes up at once and ends without leaving a goroutine,
 // which TestMain looks for.
 func TestALoneNodeOverTCP(t *testing.T) {
-	n, err := membership.Start(t.Context(), real(t), membership.WithLogger(slog.New(slog.DiscardHandler)))
+	n, err := membership.Start(t.Context(), overGRPC(t), membership.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	require.NoError(t, n.AwaitUp(t.Context()))
 	require.NoError(t, n.Leave(t.Context()))
@@ -94,7 +94,7 @@ func TestWhatCannotStartSaysWhy(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			cfg := real(t)
+			cfg := overGRPC(t)
 			test.change(&cfg)
 			_, err := membership.Start(t.Context(), cfg)
 			for _, want := range test.wants {
@@ -191,14 +191,14 @@ func refusals(n *membership.Node, r transport.Reason) uint64 {
 func TestOnlyACertificateOpensTheDoor(t *testing.T) {
 	a := newAuthority(t)
 	files := a.files(t)
-	first := real(t)
+	first := overGRPC(t)
 	first.Transport.TLS = files
 	log := new(lines)
 	n, err := membership.Start(t.Context(), first, membership.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
 	require.NoError(t, err)
 	defer func() { _ = n.Close() }()
 
-	second := real(t)
+	second := overGRPC(t)
 	second.Transport.TLS, second.Membership.SeedNodes = files, first.Membership.SeedNodes
 	m, err := membership.Start(t.Context(), second, membership.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
@@ -218,7 +218,7 @@ func TestOnlyACertificateOpensTheDoor(t *testing.T) {
 	require.NoError(t, naked.Close())
 	require.Eventually(t, func() bool { return refusals(n, transport.ReasonCertificate) == 1 }, 5*time.Second, 5*time.Millisecond)
 
-	plain := real(t)
+	plain := overGRPC(t)
 	plain.Membership.SeedNodes = first.Membership.SeedNodes
 	stranger, err := membership.Start(t.Context(), plain, membership.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)

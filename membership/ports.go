@@ -130,12 +130,10 @@ func (n *Node) call(ctx context.Context, component string, c machine.Call) (any,
 func (n *Node) other(c *machine.Component, e machine.Effect) {
 	switch e := e.(type) {
 	case protocol.Probe:
-		n.clients.Add(1)
 		// Owned by the node: ends with its limit or the node, run waits for it.
-		go func() {
-			defer n.clients.Done()
+		n.clients.Go(func() {
 			n.probe(e)
-		}()
+		})
 	case protocol.Block:
 		n.transport.Block(e.Node, e.Reason)
 	default:

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/machine"
 	"github.com/quorate/quorate/membership/transport"
 	"github.com/quorate/quorate/sharding/internal/wire"
@@ -26,18 +27,25 @@ type cell struct {
 	mu    sync.Mutex // Guards all below.
 	shard *protocol.Shard
 	out   protocol.Actions
-	asks  map[uint64]*ask // By correlation.
-	room  chan struct{}   // Closed, and replaced, when the window has room again.
+	asks  map[uint64]*ask // By correlation; made at first use.
+	room  chan struct{}   // Closed when the window has room again; nil when nobody waits.
 	timer *time.Timer     // For OpWake; made at first use.
 }
 
-func (c *cell) init(s *protocol.Shard, id protocol.ShardID) {
-	c.id, c.shard = id, s
-	c.asks = make(map[uint64]*ask)
-	c.room = make(chan struct{})
+// expect puts an ask into the table; the caller holds the cell.
+func (c *cell) expect(a *ask) {
+	if c.asks == nil {
+		c.asks = make(map[uint64]*ask)
+	}
+	c.asks[a.correlation] = a
 }
 
-func (c *cell) shardID() protocol.ShardID { return c.id }
+// forget takes an ask out of the table.
+func (c *cell) forget(a *ask) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.asks, a.correlation)
+}
 
 // step runs f on the cell and carries out what follows.
 func (r *region) step(c *cell, f func(out *protocol.Actions)) {
@@ -57,9 +65,9 @@ func (r *region) apply(c *cell, in protocol.ShardInput) {
 // returned instead of started on another goroutine.
 func (r *region) carry(c *cell, mine *protocol.Entity) (next protocol.Op) {
 	jammed := false // The lane took a message no more; all of them go to the same node.
-	actions := c.out.List()
-	for i := range actions {
-		a := &actions[i]
+	// An acknowledgement to this node itself adds actions while they are read.
+	for i := 0; i < len(c.out.List()); i++ {
+		a := &c.out.List()[i]
 		switch a.Op {
 		case protocol.OpStart, protocol.OpRun, protocol.OpStop:
 			if a.Entity == mine {
@@ -100,8 +108,10 @@ func (r *region) minor(c *cell, a *protocol.Action) {
 	case protocol.OpDrop:
 		r.system.counters.dropped.Add(1)
 	case protocol.OpRoom:
-		close(c.room)
-		c.room = make(chan struct{})
+		if c.room != nil {
+			close(c.room)
+			c.room = nil
+		}
 	case protocol.OpEvent:
 		r.system.events.report(protocol.FromShard{Kind: r.name, Shard: c.id, Event: a.Event})
 	case protocol.OpWake:
@@ -109,20 +119,19 @@ func (r *region) minor(c *cell, a *protocol.Action) {
 	}
 }
 
-// transmit appends a message to the lane to its host.
+// transmit appends a message to the lane to its host. It reports false when the
+// lane takes none at present.
 func (r *region) transmit(c *cell, a *protocol.Action) bool {
 	m := a.Message
-	if m.Payload == nil {
-		payload, err := r.codec.Append(make([]byte, 0, m.Size), m.Value)
-		if err != nil {
-			// The host answers what it cannot decode, so that the sender learns of
-			// it in order; the flag tells why.
-			m.Flags |= flagUnencodable
-			payload = []byte{}
-		}
-		m.Payload = payload
-	}
 	err := r.append(a)
+	if errors.Is(err, transport.ErrTooLarge) {
+		// The frames of the transport are smaller than the messages of sharding
+		// may be. The host answers in the message's place, so that the sender
+		// learns of it and the stream goes on.
+		m.Flags |= flagTooLarge
+		m.Payload = []byte{}
+		err = r.append(a)
+	}
 	if err == nil {
 		return true
 	}
@@ -133,8 +142,8 @@ func (r *region) transmit(c *cell, a *protocol.Action) bool {
 	return false
 }
 
-// flagUnencodable marks a message whose sender could not encode it.
-const flagUnencodable = 1
+// flagTooLarge marks a message whose payload no frame could hold.
+const flagTooLarge = 1
 
 // append appends a message to the lane of the action's node.
 func (r *region) append(a *protocol.Action) error {
@@ -161,13 +170,39 @@ func (r *region) reset(c *cell) {
 	}
 }
 
-// abandonAsks ends all asks of a node that has ended.
-func (r *region) abandonAsks(c *cell) {
+// abandon ends a cell of a node that has ended, with all asks and the timer.
+func (r *region) abandon(c *cell) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.shard.Apply(r.system.clock.Instant(), protocol.Abandon{}, &c.out)
+	r.carry(c, nil)
 	for correlation := range c.asks {
 		r.complete(c, &protocol.Reply{Correlation: correlation, Code: protocol.CodeUnknownOutcome, Detail: "this node has ended"})
 	}
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+}
+
+// answered takes a reply from another node.
+func (r *region) answered(c *cell, reply *protocol.Reply) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.complete(c, reply)
+}
+
+// complete hands a reply to whoever waits for it; the caller holds the cell. A
+// reply to nobody reports a message that was refused, or comes too late.
+func (r *region) complete(c *cell, reply *protocol.Reply) {
+	a := c.asks[reply.Correlation]
+	if a == nil {
+		if reply.Code != protocol.CodeOK {
+			r.system.counters.failed.Add(1)
+		}
+		return
+	}
+	delete(c.asks, reply.Correlation)
+	a.reply <- reply
 }
 
 // reply sends an answer to where its message came from.
@@ -180,26 +215,19 @@ func (r *region) reply(c *cell, a *protocol.Action) {
 	if reply.Correlation == 0 && reply.Code == protocol.CodeOK {
 		return // Nobody asked.
 	}
-	if reply.Value != nil {
-		r.encode(reply)
+	err := r.appendReply(a.To, reply)
+	if errors.Is(err, transport.ErrTooLarge) {
+		reply.Code, reply.Detail, reply.Payload = protocol.CodeEntityFailed, "the reply is larger than a frame", nil
+		err = r.appendReply(a.To, reply)
 	}
-	err := r.system.node.Transport().Lane(a.To, machine.LaneMessage).Append(protocol.MessageService,
-		func(dst []byte) []byte { return wire.AppendReply(dst, reply) })
 	if err != nil {
 		r.system.counters.unsent.Add(1) // The asker's deadline tells it.
 	}
 }
 
-// encode encodes the value of a reply.
-func (r *region) encode(reply *protocol.Reply) {
-	payload, err := r.codec.Append(nil, reply.Value)
-	reply.Value, reply.Payload = nil, payload
-	switch {
-	case err != nil:
-		reply.Code, reply.Detail, reply.Payload = protocol.CodeEntityFailed, "the reply cannot be encoded: "+err.Error(), nil
-	case len(payload) > r.system.cfg.MaxMessageBytes:
-		reply.Code, reply.Detail, reply.Payload = protocol.CodeEntityFailed, "the reply is larger than sharding.max-message-bytes", nil
-	}
+func (r *region) appendReply(to gossip.NodeID, reply *protocol.Reply) error {
+	return r.system.node.Transport().Lane(to, machine.LaneMessage).Append(protocol.MessageService,
+		func(dst []byte) []byte { return wire.AppendReply(dst, reply) })
 }
 
 // signal sends an acknowledgement or a request to repeat. A lost one is made
@@ -227,7 +255,7 @@ func (r *region) signal(c *cell, a *protocol.Action) {
 
 // wake arms the cell's timer.
 func (r *region) wake(c *cell, a *protocol.Action) {
-	after := max(machine.Instant(a.At).Sub(r.system.clock.Instant()), 0)
+	after := max(a.At.Sub(r.system.clock.Instant()), 0)
 	if c.timer != nil {
 		c.timer.Reset(after)
 		return

@@ -6,6 +6,7 @@ package sharding
 import (
 	"context"
 	"errors"
+	"reflect"
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/sharding/protocol"
@@ -15,7 +16,8 @@ import (
 // goroutine at a time, with everything that an earlier call wrote visible.
 type Entity[C any] interface {
 	// Receive handles one message. It may block; nothing else of this entity
-	// happens meanwhile. It answers by [Context.Reply]. An error, or a panic,
+	// happens meanwhile. It answers by [Context.Reply]; an ask that it returns
+	// from without an answer ends with [ErrEntityFailed]. An error, or a panic,
 	// means that the entity is not usable any more: the sender is told
 	// [ErrEntityFailed] in place of the reply, the entity is stopped, and the
 	// next message starts it anew. What is wrong with a message but not with
@@ -30,7 +32,7 @@ type Entity[C any] interface {
 type Starter interface{ Start(c *Context) error }
 
 // Stopper is an optional interface of an entity: Stop runs after the last
-// message of an entity whose Start, if it has one, was called.
+// message of an entity whose Start, if it has one, succeeded.
 type Stopper interface{ Stop(c *Context) }
 
 // Epoch numbers the homes of a shard. It only grows; later homes have higher
@@ -40,18 +42,18 @@ type Epoch = protocol.Epoch
 // Context is what an entity knows of its place. It is valid during the call to
 // which it was passed, and belongs to that call's goroutine.
 type Context struct {
-	region  *region
-	cell    *cell
-	entity  *protocol.Entity
-	id      string
-	reply   any
-	replied bool
+	region *region
+	entity *protocol.Entity
+	reply  any
 }
 
-var errRepliedTwice = errors.New("sharding: a message is answered once")
+var (
+	errRepliedTwice = errors.New("sharding: a message is answered once")
+	errReplyNil     = errors.New("sharding: a reply is not nil")
+)
 
 // ID returns the id of the entity.
-func (c *Context) ID() string { return c.id }
+func (c *Context) ID() string { return c.entity.ID() }
 
 // Kind returns the name of the entity's kind.
 func (c *Context) Kind() string { return c.region.name }
@@ -71,11 +73,24 @@ func (c *Context) Context() context.Context { return c.region.system.hosting() }
 
 // Reply answers the message that is being handled. It leaves when Receive has
 // returned nil and the node has standing. It does nothing when nobody waits,
-// and fails when the message was answered before.
+// and fails when the message was answered before, or with nil. A reply that
+// cannot be encoded for another node ends the ask with [ErrEntityFailed].
 func (c *Context) Reply(message any) error {
-	if c.replied {
+	switch {
+	case c.reply != nil:
 		return errRepliedTwice
+	case isNil(message):
+		return errReplyNil
 	}
-	c.reply, c.replied = message, true
+	c.reply = message
 	return nil
+}
+
+// isNil reports whether a message is nil or a nil pointer.
+func isNil(message any) bool {
+	if message == nil {
+		return true
+	}
+	v := reflect.ValueOf(message)
+	return v.Kind() == reflect.Pointer && v.IsNil()
 }

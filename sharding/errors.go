@@ -21,6 +21,9 @@ import (
 //	ErrEntityFailed    perhaps in part      a retry is safe if handling twice is
 //	ErrUnknownOutcome  perhaps              a retry is safe if handling twice is
 //	ErrInvalid         never accepted       a retry is of no use
+//
+// The exception to the last: a reply of another type than was asked for is
+// ErrInvalid as well, and its message has been handled.
 var (
 	// ErrUnreachable: the home of the shard could not be reached.
 	ErrUnreachable = protocol.ErrUnreachable
@@ -33,14 +36,16 @@ var (
 	ErrNoStanding = protocol.ErrNoStanding
 	// ErrExpired: the deadline passed before the entity got to the message.
 	ErrExpired = protocol.ErrExpired
-	// ErrEntityFailed: the entity could not be started, or its Receive failed.
+	// ErrEntityFailed: the entity could not be started, its Receive failed, or it
+	// gave no usable reply.
 	ErrEntityFailed = protocol.ErrEntityFailed
 	// ErrUnknownOutcome: the message was sent and its host is gone, or no answer
 	// came in time.
 	ErrUnknownOutcome = protocol.ErrUnknownOutcome
-	// ErrInvalid: the id or the message is not acceptable; the error says why.
+	// ErrInvalid: the id, the message or the type of the reply is not acceptable;
+	// the error says why.
 	ErrInvalid = errors.New("invalid")
-	// ErrClosed: the node has ended.
+	// ErrClosed: the node has ended. With it goes ErrNotDelivered.
 	ErrClosed = errors.New("sharding: closed")
 )
 

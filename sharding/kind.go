@@ -57,8 +57,11 @@ func (k Kind[C]) codec() Codec {
 }
 
 // validate reports every fault of the description.
-func (k Kind[C]) validate() error {
+func (k Kind[C]) validate(cfg protocol.KindConfig) error {
 	var faults []error
+	if err := cfg.Validate(); err != nil {
+		faults = append(faults, fmt.Errorf("sharding: %w", err))
+	}
 	if k.New == nil {
 		faults = append(faults, fmt.Errorf("sharding: kind %q: New must be set", k.Name))
 	}

@@ -12,7 +12,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/quorate/quorate/membership/machine"
 	"github.com/quorate/quorate/sharding/protocol"
 )
 
@@ -24,6 +23,9 @@ type Region[C any] struct{ r *region }
 // it will be handled once, or is reported in [System.Stats] when its host
 // dies. It waits until ctx ends while too much is on its way to the entity's
 // shard. The message must not be changed any more.
+//
+// The deadline of ctx bounds the waiting only: an accepted message does not
+// expire.
 func (g *Region[C]) Tell(ctx context.Context, id string, message C) error {
 	return g.r.send(ctx, id, message, nil)
 }
@@ -34,11 +36,14 @@ func (g *Region[C]) Tell(ctx context.Context, id string, message C) error {
 // errors.go; a [MessageError] says which entity it is about.
 func Ask[R, C any](ctx context.Context, g *Region[C], id string, message C) (R, error) {
 	var none R
-	a, err := g.r.ask(ctx, id, message)
+	if t := reflect.TypeFor[R](); t.Kind() != reflect.Pointer {
+		return none, &MessageError{g.r.name, clip(id), fmt.Sprintf("replies are pointers, asked for %s", t), ErrInvalid}
+	}
+	reply, err := g.r.ask(ctx, id, message)
 	if err != nil {
 		return none, err
 	}
-	return replyAs[R](g.r, id, a)
+	return replyAs[R](g.r, id, reply)
 }
 
 // replyAs turns the answer into what the caller wants.
@@ -55,9 +60,6 @@ func replyAs[R any](r *region, id string, reply *protocol.Reply) (R, error) {
 		}
 		return value, nil
 	}
-	if t.Kind() != reflect.Pointer {
-		return none, &MessageError{r.name, id, fmt.Sprintf("replies are pointers, asked for %s", t), ErrInvalid}
-	}
 	value := reflect.New(t.Elem()).Interface()
 	if err := r.codec.Decode(reply.Payload, value); err != nil {
 		return none, &MessageError{r.name, id, "reply: " + err.Error(), ErrInvalid}
@@ -73,26 +75,41 @@ type region struct {
 	codec   Codec
 	entity  behaviour
 	cells   []cell
-	refused atomic.Pointer[SettingsError]
 	asks    atomic.Uint64 // The last correlation.
+	refused atomic.Pointer[SettingsError]
+	refusal chan struct{} // Closed when refused is set.
 }
 
 // newRegion returns a region whose cells know nothing yet.
 func newRegion(s *System, cfg protocol.KindConfig, codec Codec, b behaviour) *region {
-	r := &region{system: s, name: cfg.Name, shards: cfg.Settings.Shards, codec: codec, entity: b}
+	r := &region{
+		system: s, name: cfg.Name, shards: cfg.Settings.Shards, codec: codec, entity: b, refusal: make(chan struct{}),
+	}
 	r.cells = make([]cell, r.shards)
 	for i := range r.cells {
-		r.cells[i].init(protocol.NewShard(protocol.ShardConfig{
+		r.cells[i].id = protocol.ShardID(i)
+		r.cells[i].shard = protocol.NewShard(protocol.ShardConfig{
 			Kind: r.name, Shard: protocol.ShardID(i), Self: s.self,
 			WindowBytes: s.cfg.WindowBytes, TransitBytes: s.cfg.TransitBytes, Mailbox: s.cfg.MailboxSize,
 			BackoffMin: s.cfg.EntityRestartBackoff, BackoffMax: 30 * s.cfg.EntityRestartBackoff,
-		}), protocol.ShardID(i))
+		})
 	}
 	return r
 }
 
+// cellOf returns the cell of an entity's shard.
+func (r *region) cellOf(id string) *cell { return &r.cells[protocol.ShardOf(id, r.shards)] }
+
+// refuse notes that the coordinator does not want this region, which ends
+// everybody who waits. It is called by the driver's goroutine alone.
+func (r *region) refuse(err *SettingsError) {
+	if r.refused.Swap(err) == nil {
+		close(r.refusal)
+	}
+}
+
 // check refuses ids and messages that no entity could get.
-func (r *region) check(id string, message any) (size int, err error) {
+func (r *region) check(ctx context.Context, id string, message any) (size int, err error) {
 	refuse := func(detail string) (int, error) { return 0, &MessageError{r.name, clip(id), detail, ErrInvalid} }
 	switch {
 	case id == "":
@@ -101,16 +118,29 @@ func (r *region) check(id string, message any) (size int, err error) {
 		return refuse(fmt.Sprintf("the id has %d bytes, at most %d are possible", len(id), protocol.MaxEntityBytes))
 	case !utf8.ValidString(id):
 		return refuse("the id is not valid UTF-8")
-	case reflect.ValueOf(message).IsNil():
+	case isNil(message):
 		return refuse("the message is nil")
 	}
 	if size = r.codec.Size(message); size > r.system.cfg.MaxMessageBytes {
-		return refuse(fmt.Sprintf("the message has %d bytes, sharding.max-message-bytes is %d", size, r.system.cfg.MaxMessageBytes))
+		return refuse(r.tooLarge(size))
 	}
 	if refused := r.refused.Load(); refused != nil {
 		return 0, refused
 	}
+	if ctx.Err() != nil {
+		return 0, r.notDelivered(id, "", context.Cause(ctx))
+	}
 	return size, nil
+}
+
+// tooLarge describes a message of too many bytes.
+func (r *region) tooLarge(size int) string {
+	return fmt.Sprintf("the message has %d bytes, sharding.max-message-bytes is %d", size, r.system.cfg.MaxMessageBytes)
+}
+
+// notDelivered is the error of a message that was not accepted.
+func (r *region) notDelivered(id, detail string, cause error) error {
+	return &MessageError{r.name, id, detail, errors.Join(ErrNotDelivered, cause)}
 }
 
 // clip shortens an id for an error.
@@ -123,104 +153,92 @@ func clip(id string) string {
 
 // send accepts a message, with the ask that waits for its reply, if any.
 func (r *region) send(ctx context.Context, id string, message any, a *ask) error {
-	size, err := r.check(id, message)
+	size, err := r.check(ctx, id, message)
 	if err != nil {
 		return err
 	}
-	c := &r.cells[protocol.ShardOf(id, r.shards)]
-	now := r.system.clock.Instant()
-	m := &protocol.Message{Kind: r.name, Shard: c.shardID(), Entity: id, Value: message, Size: size + len(id)}
-	if deadline, ok := ctx.Deadline(); ok {
-		m.Deadline = now.Add(time.Until(deadline))
-	}
+	c := r.cellOf(id)
+	m := &protocol.Message{Kind: r.name, Shard: c.id, Entity: id, Value: message, Size: size + len(id)}
 	if a != nil {
-		m.Correlation = a.correlation
+		m.Correlation, m.Deadline = a.correlation, a.deadline
 	}
 	for {
-		admission, room := r.accept(c, now, m, a)
-		switch admission {
-		case protocol.Accepted:
-			return nil
-		case protocol.WindowFull:
-			select {
-			case <-room:
-				now = r.system.clock.Instant()
-			case <-ctx.Done():
-				return &MessageError{r.name, id, "waited for room: " + context.Cause(ctx).Error(), errors.Join(ErrNotDelivered, context.Cause(ctx))}
+		admission, room, encode := r.accept(c, m, a)
+		switch {
+		case encode:
+			if err := r.encode(m); err != nil {
+				return err
 			}
+		case admission == protocol.Accepted:
+			return nil
+		case admission == protocol.WindowFull:
+			if err := r.await(ctx, id, room, a); err != nil {
+				return err
+			}
+		case admission == protocol.Ended:
+			return r.notDelivered(id, "", ErrClosed)
 		default:
 			return &MessageError{r.name, id, "", admission.Code().Err()}
 		}
 	}
 }
 
-// accept hands a message to its cell, once.
-func (r *region) accept(c *cell, now machine.Instant, m *protocol.Message, a *ask) (protocol.Admission, <-chan struct{}) {
+// await waits until the window of a cell has room again.
+func (r *region) await(ctx context.Context, id string, room <-chan struct{}, a *ask) error {
+	var expired <-chan time.Time
+	if a != nil {
+		expired = a.expired
+	}
+	select {
+	case <-room:
+		return nil
+	case <-ctx.Done():
+		return r.notDelivered(id, "waited for room", context.Cause(ctx))
+	case <-expired:
+		return r.notDelivered(id, "waited for room", errAskLimit)
+	case <-r.refusal:
+		return r.notDelivered(id, "waited for room", r.refused.Load())
+	}
+}
+
+// encode encodes a message for other nodes. It is called without any lock,
+// since the codec is the program's.
+func (r *region) encode(m *protocol.Message) error {
+	payload, err := r.codec.Append(make([]byte, 0, m.Size), m.Value)
+	switch {
+	case err != nil:
+		return &MessageError{r.name, m.Entity, "the message cannot be encoded: " + err.Error(), ErrInvalid}
+	case len(payload) > r.system.cfg.MaxMessageBytes:
+		return &MessageError{r.name, m.Entity, r.tooLarge(len(payload)), ErrInvalid}
+	case payload == nil:
+		payload = []byte{}
+	}
+	m.Payload = payload
+	return nil
+}
+
+// accept hands a message to its cell, once. A message that is not for an entity
+// of this node must be encoded first; encode says that it is not. Room is
+// closed when a window that was full has room.
+func (r *region) accept(c *cell, m *protocol.Message, a *ask) (admission protocol.Admission, room <-chan struct{}, encode bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if a != nil {
-		c.asks[a.correlation] = a // Before the reply can come.
+	if m.Payload == nil && !c.shard.Local() {
+		return 0, nil, true
 	}
-	admission := c.shard.Accept(now, m, &c.out)
+	if a != nil {
+		c.expect(a) // Before the reply can come.
+	}
+	admission = c.shard.Accept(r.system.clock.Instant(), m, &c.out)
 	if admission != protocol.Accepted && a != nil {
 		delete(c.asks, a.correlation)
 	}
-	r.carry(c, nil)
-	return admission, c.room
-}
-
-// ask is somebody who waits for a reply.
-type ask struct {
-	correlation uint64
-	delivered   bool                 // The message is in a mailbox. Guarded by the cell's lock.
-	reply       chan *protocol.Reply // Capacity one: it gets one reply at most, since it leaves the table with it.
-}
-
-// ask sends a message and waits.
-func (r *region) ask(ctx context.Context, id string, message any) (*protocol.Reply, error) {
-	if _, ok := ctx.Deadline(); !ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, askLimit)
-		defer cancel()
-	}
-	a := &ask{correlation: r.asks.Add(1), reply: make(chan *protocol.Reply, 1)}
-	if err := r.send(ctx, id, message, a); err != nil {
-		return nil, err
-	}
-	select {
-	case reply := <-a.reply:
-		return reply, nil
-	case <-ctx.Done():
-	}
-	c := &r.cells[protocol.ShardOf(id, r.shards)]
-	c.mu.Lock()
-	delete(c.asks, a.correlation)
-	c.mu.Unlock()
-	select {
-	case reply := <-a.reply: // It came just now.
-		return reply, nil
-	default:
-		return nil, &MessageError{r.name, id, "no reply: " + context.Cause(ctx).Error(), errors.Join(ErrUnknownOutcome, context.Cause(ctx))}
-	}
-}
-
-// answered takes a reply from another node.
-func (r *region) answered(c *cell, reply *protocol.Reply) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	r.complete(c, reply)
-}
-
-// complete hands a reply to whoever waits for it; the caller holds the cell. A
-// reply to nobody reports a message that was refused, or comes too late.
-func (r *region) complete(c *cell, reply *protocol.Reply) {
-	a := c.asks[reply.Correlation]
-	if a == nil {
-		if reply.Code != protocol.CodeOK {
-			r.system.counters.failed.Add(1)
+	if admission == protocol.WindowFull {
+		if c.room == nil {
+			c.room = make(chan struct{})
 		}
-		return
+		room = c.room
 	}
-	delete(c.asks, reply.Correlation)
-	a.reply <- reply
+	r.carry(c, nil)
+	return admission, room, false
 }

@@ -5,12 +5,11 @@ package sharding
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/gossip"
@@ -40,10 +39,12 @@ type System struct {
 	regions atomic.Pointer[map[string]*region] // Replaced under mu, never changed.
 	mu      sync.Mutex                         // Guards starting of kinds.
 
-	lanes       sync.Map       // Node to *laneWatch: lanes that were full.
+	lanes       sync.Map      // The nodes whose lanes somebody waits for.
+	flushes     atomic.Uint64 // How often cells were flushed; turns their order.
 	hostContext atomic.Pointer[hostContext]
-	workers     sync.WaitGroup // Goroutines that run entities or wait for lanes.
-	ended       chan struct{}  // Closed when everything has been abandoned.
+	workers     sync.WaitGroup  // All goroutines but run.
+	pool        sync.Pool       // Asks that have ended. Of one system, since they hold timers and channels.
+	ended       chan struct{}   // Closed when everything has been abandoned.
 	ctx         context.Context //nolint:containedctx // The life of the system: ends what its goroutines wait for.
 	cancel      context.CancelFunc
 	counters    counters
@@ -98,7 +99,7 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	node.Notices(s.noticed)
 	// Both owned by the system: they end with the node; Close of the node does
 	// not wait for them, AwaitEnd does.
-	go s.events.run(s.ctx, handle)
+	s.workers.Go(func() { s.events.run(s.ctx, handle) })
 	go s.run()
 	return s, nil
 }
@@ -112,10 +113,7 @@ func (s *System) Node() *membership.Node { return s.node }
 // run waits for the end of the node and abandons what is left.
 func (s *System) run() {
 	<-s.node.Done()
-	s.eachCell(func(r *region, c *cell) {
-		r.apply(c, protocol.Abandon{})
-		r.abandonAsks(c)
-	})
+	s.eachCell((*region).abandon)
 	s.cancel()
 	s.hostContext.Load().cancel()
 	close(s.ended)
@@ -149,14 +147,15 @@ func (s *System) AwaitEnd(ctx context.Context) error {
 // messages then wait.
 func Start[C any](h Host, k Kind[C]) (*Region[C], error) {
 	s := h.Sharding()
-	if err := k.validate(); err != nil {
-		return nil, err
-	}
-	r, err := s.start(protocol.KindConfig{
+	cfg := protocol.KindConfig{
 		Name: k.Name, Settings: k.settings(s.cfg), Proxy: !s.mayHost(k.Role),
 		MinRegions: 1, Strategy: s.strategyName(),
 		Timings: protocol.Timings{Retry: s.cfg.RetryInterval, Handoff: s.cfg.HandoffTimeout},
-	}, k.codec(), typed[C]{k.New})
+	}
+	if err := k.validate(cfg); err != nil {
+		return nil, err
+	}
+	r, err := s.start(cfg, k.codec(), typed[C]{k.New})
 	if err != nil {
 		return nil, err
 	}
@@ -176,9 +175,6 @@ func (s *System) mayHost(role string) bool { return role == "" || s.node.HasRole
 
 // start adds a region.
 func (s *System) start(cfg protocol.KindConfig, codec Codec, b behaviour) (*region, error) {
-	if err := cfg.Validate(); err != nil {
-		return nil, fmt.Errorf("sharding: %w", err)
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := *s.regions.Load()
@@ -187,9 +183,7 @@ func (s *System) start(cfg protocol.KindConfig, codec Codec, b behaviour) (*regi
 	}
 	r := newRegion(s, cfg, codec, b)
 	next := make(map[string]*region, len(old)+1)
-	for name, region := range old {
-		next[name] = region
-	}
+	maps.Copy(next, old)
 	next[cfg.Name] = r
 	s.regions.Store(&next)
 	if err := s.control.PostWait(s.ctx, protocol.AddKind{Kind: cfg}); err != nil {
@@ -269,7 +263,7 @@ func (s *System) published(event any) {
 	case protocol.KindRefused:
 		s.log.Error("the coordinator refused a kind of this node", "error", e.Err)
 		if r := s.region(e.Err.Kind); r != nil {
-			r.refused.Store(e.Err)
+			r.refuse(e.Err)
 		}
 	case protocol.CoordinatorStarted:
 		s.log.Info("coordinator started", "kind", e.Kind, "term", e.Term)
@@ -334,9 +328,8 @@ func (s *System) noticed(notice transport.Notice) {
 			s.eachCell(func(r *region, c *cell) {
 				r.step(c, func(*protocol.Actions) { c.shard.Broken(e.Peer) })
 			})
-			if !errors.Is(e.Err, transport.ErrIdle) {
-				s.flush(e.Peer)
-			}
+			// An append begins the next session, or says why there is none.
+			s.flush(e.Peer)
 		}
 	case transport.PeerUp:
 		if e.Lane == machine.LaneMessage {
@@ -345,11 +338,17 @@ func (s *System) noticed(notice transport.Notice) {
 	}
 }
 
-// flush lets every cell transmit what waits for a node.
+// flush lets every cell transmit what waits for a node. It begins elsewhere
+// each time: a lane that is always full must not serve the first cells alone.
 func (s *System) flush(node gossip.NodeID) {
-	s.eachCell(func(r *region, c *cell) {
-		r.step(c, func(out *protocol.Actions) { c.shard.Flush(s.clock.Instant(), node, out) })
-	})
+	turn := s.flushes.Add(1)
+	for _, r := range *s.regions.Load() {
+		n := uint64(len(r.cells))
+		for i := range n {
+			c := &r.cells[(turn*61+i)%n]
+			r.step(c, func(out *protocol.Actions) { c.shard.Flush(s.clock.Instant(), node, out) })
+		}
+	}
 }
 
 // awaitRoom flushes towards a node when its lane has room again. One goroutine
@@ -358,16 +357,14 @@ func (s *System) awaitRoom(node gossip.NodeID) {
 	if _, waiting := s.lanes.LoadOrStore(node, struct{}{}); waiting {
 		return
 	}
-	s.workers.Add(1)
 	// Owned by the system: ends with the lane's room or the system.
-	go func() {
-		defer s.workers.Done()
+	s.workers.Go(func() {
 		err := s.node.Transport().Lane(node, machine.LaneMessage).Room(s.ctx)
 		s.lanes.Delete(node)
 		if err == nil {
 			s.flush(node)
 		}
-	}()
+	})
 }
 
 // counters are what a system counts.
@@ -394,6 +391,3 @@ func (s *System) Stats() Stats {
 		Failed: c.failed.Load(), Dropped: c.dropped.Load(), Panics: c.panics.Load(),
 	}
 }
-
-// askLimit bounds an ask whose context has no deadline.
-const askLimit = time.Minute

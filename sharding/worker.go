@@ -4,6 +4,7 @@
 package sharding
 
 import (
+	"errors"
 	"fmt"
 	"runtime/debug"
 
@@ -12,32 +13,69 @@ import (
 
 // work runs an entity on a goroutine of its own until it has nothing more to
 // do. The cell's machine sees to it that an entity has one such goroutine at a
-// time. The caller holds the cell.
+// time.
 func (r *region) work(c *cell, e *protocol.Entity, op protocol.Op) {
-	r.system.workers.Add(1)
 	// Owned by the system: ends when the entity is idle or stopped; AwaitEnd
 	// waits for it.
-	go func() {
-		defer r.system.workers.Done()
+	r.system.workers.Go(func() {
+		defer func() {
+			if op == 0 {
+				return
+			}
+			// The entity ended this goroutine, by runtime.Goexit. What it was
+			// about has failed, and another goroutine goes on.
+			if op = r.deserted(c, e, op); op != 0 {
+				r.work(c, e, op)
+			}
+		}()
 		for op != 0 {
 			op = r.perform(c, e, op)
 		}
-	}()
+	})
 }
 
 // perform does one thing to an entity and returns the next.
 func (r *region) perform(c *cell, e *protocol.Entity, op protocol.Op) protocol.Op {
-	ctx := &Context{region: r, cell: c, entity: e, id: e.ID()}
+	ctx := &Context{region: r, entity: e}
 	switch op {
 	case protocol.OpStart:
-		err := r.startEntity(ctx, e)
-		return r.after(c, e, func(out *protocol.Actions) { c.shard.Started(r.system.clock.Instant(), e, err == nil, out) })
+		return r.started(c, e, r.startEntity(ctx, e) == nil)
 	case protocol.OpStop:
 		r.stopEntity(ctx, e)
-		return r.after(c, e, func(out *protocol.Actions) { c.shard.Stopped(r.system.clock.Instant(), e, out) })
+		return r.stopped(c, e)
 	default:
 		return r.runEntity(ctx, c, e)
 	}
+}
+
+// deserted ends what an entity did not return from.
+func (r *region) deserted(c *cell, e *protocol.Entity, op protocol.Op) protocol.Op {
+	r.system.counters.panics.Add(1)
+	r.system.log.Error("entity ended its goroutine", "kind", r.name, "entity", e.ID())
+	switch op {
+	case protocol.OpStart:
+		e.Value = nil
+		return r.started(c, e, false)
+	case protocol.OpStop:
+		return r.stopped(c, e)
+	default:
+		return r.done(c, e, protocol.Result{Failed: true, Reply: failure("it ended its goroutine")})
+	}
+}
+
+func (r *region) started(c *cell, e *protocol.Entity, ok bool) protocol.Op {
+	return r.after(c, e, func(out *protocol.Actions) { c.shard.Started(r.system.clock.Instant(), e, ok, out) })
+}
+
+func (r *region) stopped(c *cell, e *protocol.Entity) protocol.Op {
+	return r.after(c, e, func(out *protocol.Actions) { c.shard.Stopped(r.system.clock.Instant(), e, out) })
+}
+
+// done gives the outcome of a message. The reply is withheld when the clock
+// shows no standing any more.
+func (r *region) done(c *cell, e *protocol.Entity, result protocol.Result) protocol.Op {
+	result.Withhold = !r.system.standing.Held()
+	return r.after(c, e, func(out *protocol.Actions) { c.shard.Done(r.system.clock.Instant(), e, result, out) })
 }
 
 // after tells the cell what was done.
@@ -54,35 +92,79 @@ func (r *region) runEntity(ctx *Context, c *cell, e *protocol.Entity) protocol.O
 	if !r.system.standing.Held() {
 		return r.after(c, e, func(out *protocol.Actions) { c.shard.Postpone(r.system.clock.Instant(), e, out) })
 	}
-	err := r.receive(ctx, e)
-	result := protocol.Result{Failed: err != nil, Withhold: !r.system.standing.Held()}
-	switch {
-	case err != nil:
-		r.system.log.Warn("entity failed", "kind", r.name, "entity", e.ID(), "error", err)
-		result.Reply = &protocol.Reply{Code: protocol.CodeEntityFailed, Detail: err.Error()}
-	case ctx.reply != nil && e.Message().Correlation != 0:
-		result.Reply = &protocol.Reply{Value: ctx.reply}
-	}
-	return r.after(c, e, func(out *protocol.Actions) { c.shard.Done(r.system.clock.Instant(), e, result, out) })
+	return r.done(c, e, r.handle(ctx, e))
 }
 
-// receive decodes the message, if it came from another node, and hands it over.
-// A message that cannot be decoded is the sender's fault: the entity does not
-// see it, and stays.
-func (r *region) receive(ctx *Context, e *protocol.Entity) (err error) {
-	defer r.recovered(e, &err)
+// handle lets an entity handle its message and says what came of it. A message
+// that cannot be decoded is the sender's fault: the entity does not see it, and
+// stays. So does one whose reply cannot be encoded.
+func (r *region) handle(ctx *Context, e *protocol.Entity) protocol.Result {
 	m := e.Message()
-	if m.Value == nil {
-		value := r.entity.blank()
-		if m.Flags&flagUnencodable != 0 {
-			return fmt.Errorf("sharding: the sender could not encode the message")
-		}
-		if err := r.codec.Decode(m.Payload, value); err != nil {
-			return fmt.Errorf("sharding: the message cannot be decoded: %w", err)
-		}
-		m.Value = value
+	if err := r.decode(e, m); err != nil {
+		r.system.log.Warn("message cannot be decoded", "kind", r.name, "entity", e.ID(), "error", err)
+		return protocol.Result{Reply: failure("the message cannot be decoded: " + err.Error())}
 	}
+	if err := r.receive(ctx, e, m); err != nil {
+		r.system.log.Warn("entity failed", "kind", r.name, "entity", e.ID(), "error", err)
+		return protocol.Result{Failed: true, Reply: failure(err.Error())}
+	}
+	if m.Correlation == 0 {
+		return protocol.Result{}
+	}
+	return protocol.Result{Reply: r.answer(ctx.reply, e, m)}
+}
+
+// failure is the answer to a message that was not handled as it should be.
+func failure(detail string) *protocol.Reply {
+	return &protocol.Reply{Code: protocol.CodeEntityFailed, Detail: detail}
+}
+
+// decode decodes a message that came from another node.
+func (r *region) decode(e *protocol.Entity, m *protocol.Message) (err error) {
+	defer r.recovered(e, &err)
+	if m.Value != nil {
+		return nil
+	}
+	if m.Flags&flagTooLarge != 0 {
+		return errTooLarge
+	}
+	value := r.entity.blank()
+	if err := r.codec.Decode(m.Payload, value); err != nil {
+		return err
+	}
+	m.Value = value
+	return nil
+}
+
+var errTooLarge = errors.New("its sender's transport has smaller frames than it needs")
+
+// receive hands a message to its entity.
+func (r *region) receive(ctx *Context, e *protocol.Entity, m *protocol.Message) (err error) {
+	defer r.recovered(e, &err)
 	return r.entity.receive(ctx, e.Value, m.Value)
+}
+
+// answer makes the reply to a message, encoded when the asker is elsewhere.
+func (r *region) answer(value any, e *protocol.Entity, m *protocol.Message) *protocol.Reply {
+	if value == nil {
+		return failure("the entity gave no reply")
+	}
+	if m.Origin == r.system.self {
+		return &protocol.Reply{Value: value}
+	}
+	payload, err := r.encodeReply(e, value)
+	switch {
+	case err != nil:
+		return failure("the reply cannot be encoded: " + err.Error())
+	case len(payload) > r.system.cfg.MaxMessageBytes:
+		return failure(fmt.Sprintf("the reply has %d bytes, sharding.max-message-bytes is %d", len(payload), r.system.cfg.MaxMessageBytes))
+	}
+	return &protocol.Reply{Payload: payload}
+}
+
+func (r *region) encodeReply(e *protocol.Entity, value any) (payload []byte, err error) {
+	defer r.recovered(e, &err)
+	return r.codec.Append(nil, value)
 }
 
 // startEntity creates an entity and starts it.

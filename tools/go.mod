@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/quorate/quorate/cluster v0.0.0
+	github.com/quorate/quorate/membership v0.0.0
 	github.com/stretchr/testify v1.12.1
 	golang.org/x/mod v0.41.0
 	golang.org/x/tools v0.51.0
@@ -15,7 +16,6 @@ require (
 	github.com/quorate/quorate/downing v0.0.0 // indirect
 	github.com/quorate/quorate/fd v0.0.0 // indirect
 	github.com/quorate/quorate/gossip v0.0.0 // indirect
-	github.com/quorate/quorate/membership v0.0.0 // indirect
 	github.com/quorate/quorate/sharding v0.0.0 // indirect
 	golang.org/x/net v0.60.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect

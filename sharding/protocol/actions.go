@@ -123,7 +123,7 @@ func (a *Actions) Reset() {
 
 func (a *Actions) add(x Action) { a.list = append(a.list, x) }
 
-func (a *Actions) message(op Op, m *Message) { a.list = append(a.list, Action{Op: op, Message: m}) }
+func (a *Actions) free(m *Message) { a.list = append(a.list, Action{Op: OpFree, Message: m}) }
 
 func (a *Actions) entity(op Op, e *Entity) { a.list = append(a.list, Action{Op: op, Entity: e}) }
 

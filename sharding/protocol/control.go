@@ -67,7 +67,6 @@ type Control struct {
 	leaving   bool
 	released  bool // Membership was told that nothing is hosted any more.
 	ended     bool // The node must stop: nothing is done any more.
-	held      bool
 	calls     machine.CallID
 }
 

@@ -120,7 +120,7 @@ func (r *region) host(hs HostShard) bool {
 		if h.state != Halted {
 			r.kind.violation(hs.Shard, "told to host what this node hosts under epoch "+h.epoch.String())
 			h.epoch = hs.Epoch
-			r.toShard(hs.Shard, StartHosting(hs.cell()))
+			r.toShard(hs.Shard, hs.cell())
 			return true
 		}
 	}

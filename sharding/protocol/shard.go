@@ -233,7 +233,7 @@ func (s *Shard) pumpLocal(now machine.Instant, out *Actions) {
 	s.cursor = nil
 	for m := s.window.pop(); m != nil; m = s.window.pop() {
 		if m.Seq <= in.last {
-			out.message(OpFree, m)
+			out.free(m)
 			continue
 		}
 		in.last = m.Seq
@@ -280,7 +280,7 @@ func (s *Shard) Acked(now machine.Instant, a Ack, out *Actions) {
 		if s.cursor == s.window.head {
 			s.cursor = s.cursor.next
 		}
-		out.message(OpFree, s.window.pop())
+		out.free(s.window.pop())
 		moved = true
 	}
 	if moved {
@@ -380,7 +380,7 @@ func (s *Shard) forward(m *Message, out *Actions) {
 	m.Hops++
 	m.Route = s.route.Epoch
 	out.add(Action{Op: OpForward, To: s.route.Home, Message: m})
-	out.message(OpFree, m)
+	out.free(m)
 }
 
 // keep lets m wait for a newer map, or for the shard's next home.
@@ -490,7 +490,7 @@ func (s *Shard) refuse(m *Message, code Code, out *Actions) {
 		return
 	}
 	s.reply(m.Origin, &Reply{Correlation: m.Correlation, Code: code}, out)
-	out.message(OpFree, m)
+	out.free(m)
 }
 
 func (s *Shard) reply(to gossip.NodeID, r *Reply, out *Actions) {

@@ -237,7 +237,7 @@ func (s *Shard) Done(now machine.Instant, e *Entity, r Result, out *Actions) {
 			s.reply(m.Origin, r.Reply, out)
 		}
 	}
-	out.message(OpFree, m)
+	out.free(m)
 	switch {
 	case s.abandoned:
 		e.withheld = nil
@@ -253,7 +253,7 @@ func (s *Shard) Done(now machine.Instant, e *Entity, r Result, out *Actions) {
 
 // Passivate stops the instance of e once its mailbox is empty. A message that
 // comes later starts it anew; none is lost.
-func (s *Shard) Passivate(now machine.Instant, e *Entity, out *Actions) {
+func (s *Shard) Passivate(_ machine.Instant, e *Entity, out *Actions) {
 	if e.state != entityActive {
 		return
 	}

@@ -80,7 +80,7 @@ func chaos(seed uint64) (*simulation.Cluster, error) {
 // when they end every shard finds a home and every message an outcome.
 // covers F24, F27, F34-F39, I1, I3, I20, I21, I22.
 func TestRandomFaults(t *testing.T) {
-	first, n := seeds(t, 20)
+	first, n := seeds(t, 2*seedsUsual)
 	var sum simulation.Counts
 	for seed := first; seed < first+n; seed++ {
 		c, err := chaos(seed)
@@ -129,7 +129,7 @@ func moves(seed uint64) (*simulation.Cluster, error) {
 // outcomes that are not known: its late commands are not obeyed.
 // covers F34, F35, F37, F38, I1, I3, I20, I21, I22.
 func TestMoves(t *testing.T) {
-	first, n := seeds(t, 10)
+	first, n := seeds(t, seedsUsual)
 	for seed := first; seed < first+n; seed++ {
 		if _, err := moves(seed); err != nil {
 			t.Fatalf("%v\nreplay: QUORATE_SEED=%d go test -run TestMoves ./simulation", err, seed)

@@ -65,12 +65,10 @@ func account(i int) string { return fmt.Sprintf("acct-%04d", i) }
 
 // start begins to send. Its goroutines end with finish or close.
 func (l *load) start(ctx context.Context, s *screen) {
-	l.pending.Add(1)
 	// Owned by the load; ends with stop, finish waits for it.
-	go func() {
-		defer l.pending.Done()
+	l.pending.Go(func() {
 		l.send(ctx)
-	}()
+	})
 	// Owned by the load; ends with stop or ctx.
 	go s.watch(ctx, l)
 }
@@ -173,14 +171,12 @@ func (l *load) sweep(ctx context.Context) (time.Duration, error) {
 	close(queue)
 	var workers sync.WaitGroup
 	for w := range 64 {
-		workers.Add(1)
 		// Owned by sweep, which waits for it; ends with the queue or ctx.
-		go func() {
-			defer workers.Done()
+		workers.Go(func() {
 			for i := range queue {
 				l.read(ctx, account(i), w+i)
 			}
-		}()
+		})
 	}
 	workers.Wait()
 	return time.Since(at), context.Cause(ctx)

@@ -1,0 +1,302 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/quorate/quorate/cluster"
+	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/membership"
+	"github.com/quorate/quorate/sharding"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// file writes a configuration and returns its path.
+func file(t *testing.T, lines ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "cluster.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
+	return path
+}
+
+// free is an address at which nobody listens.
+func free(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	return l.Addr().String()
+}
+
+// quiet is a node that logs nothing.
+func quiet(opts ...cluster.Option) []cluster.Option {
+	return append(opts, cluster.Logger(slog.New(slog.DiscardHandler)))
+}
+
+// lone is the file of a cluster of one node.
+func lone(t *testing.T, more ...string) (path, address string) {
+	t.Helper()
+	address = free(t)
+	return file(t, append([]string{
+		"cluster: {name: test}", "node: {address: " + address + ", roles: [backend]}", "membership: {seed-nodes: [" + address + "]}",
+	}, more...)...), address
+}
+
+// counter counts its messages.
+type counter struct{ n int64 }
+
+// Receive adds up.
+func (c *counter) Receive(ctx *sharding.Context, add *wrapperspb.Int64Value) error {
+	c.n += add.GetValue()
+	return ctx.Reply(wrapperspb.Int64(c.n))
+}
+
+// A node from a file comes up, runs entities, and leaves in order by Close,
+// which may be called again and from several goroutines.
+func TestANodeFromAFile(t *testing.T) {
+	path, address := lone(t)
+	node, err := cluster.Start(t.Context(), quiet(cluster.File(path))...)
+	require.NoError(t, err)
+	require.NoError(t, node.AwaitUp(t.Context()))
+	require.Equal(t, address, node.Self().Address.String())
+	require.True(t, node.Membership().HasRole("backend"))
+	counters, err := sharding.Start(node, sharding.Kind[*wrapperspb.Int64Value]{
+		Name: "counter", New: func(*sharding.Context) sharding.Entity[*wrapperspb.Int64Value] { return new(counter) },
+	})
+	require.NoError(t, err)
+	for want := range int64(3) {
+		sum, err := sharding.Ask[*wrapperspb.Int64Value](t.Context(), counters, "a", wrapperspb.Int64(1))
+		require.NoError(t, err)
+		require.Equal(t, want+1, sum.GetValue())
+	}
+	var closing sync.WaitGroup
+	for range 4 {
+		closing.Go(func() { _ = node.Close() })
+	}
+	closing.Wait()
+	require.NoError(t, node.Close())
+	<-node.Done()
+	require.NoError(t, node.Err(), "it left in order")
+	require.NoError(t, node.Leave(t.Context()))
+	require.ErrorIs(t, node.AwaitUp(t.Context()), membership.ErrClosed)
+	_, err = sharding.Ask[*wrapperspb.Int64Value](t.Context(), counters, "a", wrapperspb.Int64(1))
+	require.Error(t, err)
+}
+
+// Each class of fault is reported with file, line, key and cure.
+func TestFaultsOfAFile(t *testing.T) {
+	good := []string{"cluster: {name: test}", "node: {address: 127.0.0.1:7946}"}
+	tests := map[string]struct {
+		lines []string
+		class error
+		wants []string
+	}{
+		"unknown key": {
+			[]string{"membership:", "  gossip-intervall: 1s"},
+			config.ErrUnknownKey,
+			[]string{"cluster.yaml:4: membership.gossip-intervall: unknown key", `did you mean "gossip-interval"`},
+		},
+		"unknown section": {
+			[]string{"membreship: {}"}, config.ErrUnknownKey, []string{"cluster.yaml:3: membreship: unknown section", `did you mean "membership"`},
+		},
+		"deep unknown key": {
+			[]string{"membership:", "  failure-detector:", "    treshold: 8"},
+			config.ErrUnknownKey,
+			[]string{"cluster.yaml:5: membership.failure-detector.treshold", `"threshold"`},
+		},
+		"not a duration": {
+			[]string{"membership: {fence: 3}"}, config.ErrBadValue, []string{"cluster.yaml:3: membership.fence: the number 3 is not a duration"},
+		},
+		"not a number": {
+			[]string{"sharding: {number-of-shards: many}"}, config.ErrBadValue, []string{"cluster.yaml:3: sharding.number-of-shards"},
+		},
+		"syntax": {
+			[]string{"membership: [unclosed"}, config.ErrSyntax, []string{"cluster.yaml:"},
+		},
+		"key twice": {
+			[]string{"node: {zone: a}"}, config.ErrSyntax, []string{"cluster.yaml:3", "node"},
+		},
+		"out of range in membership": {
+			[]string{"membership: {push-fanout: 99}"}, config.ErrInvalid, []string{"cluster.yaml:3: membership.push-fanout: 99", "16"},
+		},
+		"out of range in the failure detector": {
+			[]string{"membership:", "  failure-detector:", "    threshold: 0.5"},
+			config.ErrInvalid,
+			[]string{"cluster.yaml:5: membership.failure-detector.threshold: 0.5"},
+		},
+		"out of range in transport": {
+			[]string{"transport:", "  window-bytes: 5"}, config.ErrInvalid, []string{"cluster.yaml:4: transport.window-bytes: 5", "65536"},
+		},
+		"half of TLS": {
+			[]string{"transport:", "  tls: {key: k.pem}"}, config.ErrInvalid, []string{"cluster.yaml:4: transport.tls: ", "authorities"},
+		},
+		"out of range in downing": {
+			[]string{"downing: {down-own-side-after: 1ms}"}, config.ErrInvalid, []string{"cluster.yaml:3: downing.down-own-side-after: 1ms", "1s"},
+		},
+		"out of range in sharding": {
+			[]string{"sharding: {mailbox-size: 0}"}, config.ErrInvalid, []string{"cluster.yaml:3: sharding.mailbox-size"},
+		},
+		"bad seed node": {
+			[]string{"membership:", "  seed-nodes: [nowhere]"}, config.ErrInvalid, []string{"cluster.yaml:4: membership.seed-nodes", "nowhere"},
+		},
+		"across sections": {
+			[]string{"downing: {stable-after: 1s}"}, config.ErrInvalid, []string{"cluster.yaml:3: downing.stable-after: 1s", "fence", "auto"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := cluster.Load(file(t, append(append([]string(nil), good...), test.lines...)...))
+			require.ErrorIs(t, err, test.class)
+			for _, want := range test.wants {
+				require.ErrorContains(t, err, want)
+			}
+			require.Len(t, strings.Split(err.Error(), "\n"), 1, "one fault, one line:\n%v", err)
+		})
+	}
+}
+
+// What must be set, and what stands nowhere.
+func TestMissingSettingsAndFiles(t *testing.T) {
+	path := file(t, "node: {roles: [a]}")
+	_, err := cluster.Load(path)
+	require.ErrorContains(t, err, "cluster.name: must be set")
+	require.ErrorContains(t, err, "node.address: must be set")
+	_, err = cluster.Load(filepath.Join(t.TempDir(), "none.yaml"))
+	require.ErrorIs(t, err, config.ErrRead)
+	require.ErrorContains(t, err, "none.yaml")
+	_, err = cluster.Start(t.Context())
+	require.ErrorContains(t, err, "no configuration file")
+	_, err = cluster.Start(t.Context(), cluster.File(path), cluster.With(cluster.Default()))
+	require.ErrorContains(t, err, "both With and File")
+}
+
+// All faults of all sections come in one error, one a line.
+func TestSeveralFaultsAtOnce(t *testing.T) {
+	_, err := cluster.Start(t.Context(), cluster.File(file(t,
+		"cluster: {nam: test}", "node: {address: 0.0.0.0:7946}", "membership: {push-fanout: 0, fenc: 3s}", "transport: {linger: -1s}",
+		"downing: {strategy: \"\"}", "sharding: {window-bytes: 1}",
+	)))
+	for _, want := range []string{
+		":1: cluster.nam: unknown key", "cluster.name: must be set", ":2: node.address: ", ":3: membership.push-fanout", ":3: membership.fenc: unknown key",
+		":4: transport.linger", ":5: downing.strategy", ":6: sharding.window-bytes",
+	} {
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// The environment overrides the file, and later files earlier ones; a fault in
+// a variable names the variable.
+func TestTheEnvironmentOverridesTheFile(t *testing.T) {
+	path, _ := lone(t, "sharding: {number-of-shards: 12}")
+	site := file(t, "sharding: {number-of-shards: 34}")
+	address := free(t)
+	t.Setenv("QUORATE_NODE__ADDRESS", address)
+	t.Setenv("QUORATE_NODE__ROLES", "a,b")
+	cfg, err := cluster.Load(path, site)
+	require.NoError(t, err)
+	require.Equal(t, address, cfg.Node.Address)
+	require.Equal(t, []string{"a", "b"}, cfg.Node.Roles)
+	require.Equal(t, 34, cfg.Sharding.NumberOfShards)
+	require.Equal(t, cluster.Default().Membership.Fence, cfg.Membership.Fence)
+	t.Setenv("QUORATE_MEMBERSHIP__FENCE", "soon")
+	_, err = cluster.Load(path)
+	require.ErrorContains(t, err, "$QUORATE_MEMBERSHIP__FENCE")
+}
+
+// Paths in a file are relative to it, not to where the program runs.
+func TestPathsAreRelativeToTheFile(t *testing.T) {
+	path, _ := lone(t, "transport: {tls: {certificate: node.pem, key: /keys/node.pem, authorities: ../ca.pem}}")
+	cfg, err := cluster.Load(path)
+	require.NoError(t, err)
+	require.Equal(t, filepath.Join(filepath.Dir(path), "node.pem"), cfg.Transport.TLS.Certificate)
+	require.Equal(t, "/keys/node.pem", cfg.Transport.TLS.Key)
+	require.Equal(t, filepath.Join(filepath.Dir(filepath.Dir(path)), "ca.pem"), cfg.Transport.TLS.Authorities)
+	_, err = cluster.Start(t.Context(), quiet(cluster.File(path))...)
+	require.ErrorContains(t, err, "node.pem", "the file is missing, and the error says which")
+}
+
+// A port that is in use is an error with the address, and leaves nothing
+// behind, which TestMain looks for.
+func TestAPortInUse(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = l.Close() }()
+	path, _ := lone(t)
+	_, err = cluster.Start(t.Context(), quiet(cluster.File(path), cluster.Change(func(c *cluster.Config) {
+		c.Node.Address = l.Addr().String()
+	}))...)
+	require.ErrorContains(t, err, l.Addr().String())
+	require.ErrorContains(t, err, "in use")
+}
+
+// What code sets is checked as strictly as what a file says.
+func TestFaultsOfAChange(t *testing.T) {
+	path, _ := lone(t)
+	_, err := cluster.Start(t.Context(), cluster.File(path), cluster.Change(func(c *cluster.Config) {
+		c.Cluster.Name, c.Transport.WindowBytes, c.Sharding.MailboxSize, c.Downing.StableAfter = "", 0, 0, 1
+	}))
+	for _, want := range []string{"cluster.name", "transport.window-bytes", "sharding: mailbox-size", "downing.stable-after"} {
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// Three nodes of one file share the work; the one that is closed leaves in
+// order: the others see it exit, and nobody finds it unreachable.
+func TestCloseLeavesInOrder(t *testing.T) {
+	seed := free(t)
+	var nodes []*cluster.Node
+	for i := range 3 {
+		node, err := cluster.Start(t.Context(), quiet(cluster.File(file(t,
+			"cluster: {name: test}", "membership: {seed-nodes: ["+seed+"]}", "node: {address: "+seed+"}",
+		)), cluster.Change(func(c *cluster.Config) {
+			if i > 0 {
+				c.Node.Address = free(t)
+			}
+		}))...)
+		require.NoError(t, err)
+		defer func() { _ = node.Close() }()
+		nodes = append(nodes, node)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for _, n := range nodes {
+		require.NoError(t, n.AwaitUp(ctx))
+	}
+	sub := nodes[0].Membership().Subscribe()
+	defer sub.Close()
+	require.NoError(t, nodes[2].Close())
+	require.NoError(t, nodes[2].Err())
+	var seen []string
+	for {
+		e, err := sub.Next(ctx)
+		require.NoError(t, err)
+		switch e := e.(type) {
+		case membership.ReachabilityChanged:
+			require.True(t, e.Reachable, "%s was found unreachable", e.Member.Node)
+		case membership.MemberChanged:
+			if e.Member.Node == nodes[2].Self() {
+				seen = append(seen, e.Member.Status.String())
+			}
+		case membership.MemberRemoved:
+			require.Equal(t, nodes[2].Self(), e.Member.Node)
+			require.Contains(t, fmt.Sprint(seen), "exiting")
+			return
+		}
+	}
+}

@@ -1,0 +1,95 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/sharding/protocol"
+)
+
+// askLimit bounds an ask whose context has no deadline.
+const askLimit = time.Minute
+
+// errAskLimit is the cause of the end of such an ask.
+var errAskLimit = errors.New("no answer within a minute")
+
+// ask is somebody who waits for a reply. It is in the table of its cell from
+// before the message is accepted until its reply comes or nobody waits any
+// more; whoever takes it out of there is the last to send to its channel. So
+// an ask that is over can be used again.
+type ask struct {
+	correlation uint64
+	deadline    machine.Instant
+	delivered   bool                 // The message is in a mailbox. Guarded by the cell's lock.
+	reply       chan *protocol.Reply // Capacity one: it gets one reply at most.
+	limit       *time.Timer          // Made at first use.
+	expired     <-chan time.Time     // Of limit, when the context has no deadline; else nil.
+}
+
+// newAsk returns an ask that is in no table.
+func (r *region) newAsk() *ask {
+	a, _ := r.system.pool.Get().(*ask)
+	if a == nil {
+		a = &ask{reply: make(chan *protocol.Reply, 1)}
+	}
+	a.correlation, a.delivered = r.asks.Add(1), false
+	return a
+}
+
+// until sets the deadline of an ask, and makes one whose context has none end
+// by itself.
+func (a *ask) until(ctx context.Context, now machine.Instant) {
+	if deadline, ok := ctx.Deadline(); ok {
+		// It is never zero, which would say that there is none.
+		a.deadline, a.expired = max(now.Add(time.Until(deadline)), 1), nil
+		return
+	}
+	a.deadline = now.Add(askLimit)
+	if a.limit == nil {
+		a.limit = time.NewTimer(askLimit)
+	} else {
+		a.limit.Reset(askLimit)
+	}
+	a.expired = a.limit.C
+}
+
+// over ends the use of an ask.
+func (r *region) over(a *ask) {
+	if a.expired != nil {
+		a.limit.Stop()
+	}
+	r.system.pool.Put(a)
+}
+
+// ask sends a message and waits.
+func (r *region) ask(ctx context.Context, id string, message any) (*protocol.Reply, error) {
+	a := r.newAsk()
+	defer r.over(a)
+	a.until(ctx, r.system.clock.Instant())
+	if err := r.send(ctx, id, message, a); err != nil {
+		return nil, err
+	}
+	var cause error
+	select {
+	case reply := <-a.reply:
+		return reply, nil
+	case <-ctx.Done():
+		cause = context.Cause(ctx)
+	case <-a.expired:
+		cause = errAskLimit
+	case <-r.refusal:
+		cause = r.refused.Load()
+	}
+	r.cellOf(id).forget(a)
+	select {
+	case reply := <-a.reply: // It came just now.
+		return reply, nil
+	default:
+		return nil, &MessageError{r.name, id, "no reply", errors.Join(ErrUnknownOutcome, cause)}
+	}
+}

@@ -1,0 +1,10 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build race
+
+package simulation_test
+
+// seedsUsual is how many seeds a run of the tests tries at least. The race
+// detector makes them several times slower, and the machines have no goroutines.
+const seedsUsual = 3
