@@ -170,6 +170,8 @@ func (m *Machine) dispatch(in machine.Input) {
 	switch in := in.(type) {
 	case machine.Started:
 		// Nothing is done before the command to join.
+	case machine.Attached:
+		m.publishAgain()
 	case machine.Received:
 		m.receive(in.From, in.Message)
 	case machine.Fired:

@@ -68,6 +68,18 @@ func (m *Machine) forget(was *gossip.Member) {
 	delete(m.lead.confirmed, was.Node)
 }
 
+// publishAgain tells a component that was attached to the running node what it
+// has missed.
+func (m *Machine) publishAgain() {
+	if m.published.State == nil {
+		return
+	}
+	m.out.Publish(m.published)
+	if m.footing.until != 0 {
+		m.out.Publish(Standing{Until: m.footing.until})
+	}
+}
+
 func (m *Machine) publishChanged() {
 	changed := Changed{
 		State: m.state, Self: m.self, Leader: m.lead.leader, Converged: m.lead.converged, Base: m.footing.base,
