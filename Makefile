@@ -17,8 +17,8 @@ GO        ?= go
 SEED      ?= 1
 FUZZTIME  ?= 20s
 BENCHTIME ?= 0.5s
-NODES     ?= 100
-SCENARIO  ?=
+SEEDS     ?= 1000
+FIRST_SEED ?= 1
 
 TMP := $(CURDIR)/.tmp
 BIN := $(TMP)/bin
@@ -106,10 +106,19 @@ consumer: needs ## pack the modules and build a program outside the workspace ag
 test: race process ## all tests: with the race detector, then those that start processes
 	$(call step,test: ok)
 
+# In virtual time (testing/synctest) the race detector of Go 1.26 keeps one
+# context for the timers of a bubble, and two processors that fire two of them
+# at the same moment corrupt it: a segmentation fault, once in thousands of
+# runs. One processor for those packages avoids it and finds the same races,
+# since the detector compares what happened before what, not what ran beside it.
+BUBBLES = $(shell grep -rlF --include='*_test.go' '"testing/synctest"' $(MODULES) 2>/dev/null | xargs -r -n1 dirname | sort -u)
+
 .PHONY: race
 race: needs-cc ## the tests of all modules with the race detector
 	$(call step,race)
-	@CGO_ENABLED=1 $(GO) test -race -timeout 15m work
+	@others="$$(comm -23 <($(GO) list work | sort) <($(GO) list $(BUBBLES) | sort))"
+	CGO_ENABLED=1 $(GO) test -race -timeout 15m $$others
+	CGO_ENABLED=1 $(GO) test -race -timeout 15m -cpu 1 $(BUBBLES)
 
 .PHONY: process
 process: needs ## the tests that start real processes, one package at a time
@@ -117,6 +126,16 @@ process: needs ## the tests that start real processes, one package at a time
 	@if [ -n "$(strip $(PROCESS_PACKAGES))" ]; then
 	  $(GO) test -tags process -p 1 -count=1 -timeout 15m $(PROCESS_PACKAGES)
 	fi
+
+.PHONY: sim
+sim: needs ## more seeds than the tests run: SEEDS=1000, FIRST_SEED=1
+	@QUORATE_SEEDS=$(SEEDS) QUORATE_FIRST_SEED=$(FIRST_SEED) $(GO) test -count=1 -timeout 60m -run 'Chaos|RandomFaults' ./membership/simulation ./sharding/simulation
+
+.PHONY: cover
+cover: needs ## statement coverage of each package, and .tmp/cover.html
+	@mkdir -p $(TMP)
+	$(GO) test -cover -coverprofile $(TMP)/cover.out work | grep -v 'no test files'
+	$(GO) tool cover -html $(TMP)/cover.out -o $(TMP)/cover.html
 
 .PHONY: fuzz
 fuzz: needs ## run every fuzz target for FUZZTIME (20s)
