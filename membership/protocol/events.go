@@ -33,8 +33,9 @@ type Standing struct {
 	Until machine.Instant
 }
 
-// Fenced is published once for each member that was removed, when nothing of it
-// can be hosting any more: what it hosted may get new homes.
+// Fenced is published for each member that was removed, when nothing of it can be
+// hosting any more: what it hosted may get new homes. It is published once, and
+// again when a component is attached, which may have missed it.
 type Fenced struct {
 	Node gossip.NodeID
 	// Graceful says that the node left in order, having confirmed its stop.

@@ -78,6 +78,11 @@ func (m *Machine) publishAgain() {
 	if m.footing.until != 0 {
 		m.out.Publish(Standing{Until: m.footing.until})
 	}
+	for _, t := range m.published.State.Tombstones() {
+		if !m.fences.waiting[t.Node] {
+			m.out.Publish(Fenced{Node: t.Node})
+		}
+	}
 }
 
 func (m *Machine) publishChanged() {

@@ -86,12 +86,14 @@ type Core struct {
 	term  Term
 	floor gossip.UpNumber
 
-	starts  uint64
-	known   map[gossip.NodeID]gossip.UpNumber // Candidates that were members, and are not fenced.
-	fenced  map[gossip.NodeID]bool            // Members that can be running nothing.
-	stopped map[gossip.NodeID]bool            // Members that have confirmed.
-	asked   map[gossip.NodeID]request         // Members that were asked.
-	askers  []gossip.NodeID                   // Members that wait for this one's confirmation.
+	starts uint64
+	// known are the candidates that were members and are not fenced, and, with the
+	// up-number 0, those of whom nothing is known but that they were removed.
+	known   map[gossip.NodeID]gossip.UpNumber
+	fenced  map[gossip.NodeID]bool    // Members that can be running nothing.
+	stopped map[gossip.NodeID]bool    // Members that have confirmed.
+	asked   map[gossip.NodeID]request // Members that were asked.
+	askers  []gossip.NodeID           // Members that wait for this one's confirmation.
 }
 
 // request is what became of asking one member.
@@ -130,16 +132,45 @@ func (c *Core) SetFloor(floor gossip.UpNumber) { c.floor = max(c.floor, floor) }
 
 // Update takes a new state.
 func (c *Core) Update(now machine.Instant, self gossip.NodeID, state *gossip.State, out *Actions) {
+	prev := c.state
 	c.self, c.state = self, state
 	for _, m := range state.Members() {
 		if m.Node != self && c.candidate(m) && !c.fenced[m.Node] {
 			c.known[m.Node] = m.UpNumber
 		}
 	}
+	if state != prev {
+		c.bury(prev)
+	}
 	c.evaluate(now, out)
 }
 
-// Fenced says that a removed member can be running nothing any more.
+// bury takes over the members that were removed before this node knew them: who
+// joins between the removal of a member and its fence may be the oldest by then,
+// and must not start while that member still can be running the instance. It
+// forgets those whom the cluster has forgotten.
+func (c *Core) bury(prev *gossip.State) {
+	if prev == nil {
+		prev = new(gossip.State)
+	}
+	for _, t := range c.state.Tombstones() {
+		if c.fenced[t.Node] || prev.Member(t.Node) != nil {
+			continue
+		}
+		if _, before := prev.Removed(t.Node); !before {
+			c.known[t.Node] = 0
+		}
+	}
+	for node := range c.fenced { //quorate:unordered each entry by itself
+		if _, removed := c.state.Removed(node); !removed && c.state.Member(node) == nil {
+			delete(c.fenced, node)
+		}
+	}
+}
+
+// Fenced says that a removed member can be running nothing any more. A core that
+// is made while others of the node have heard of fences already is told of these
+// before its first [Core.Update].
 func (c *Core) Fenced(now machine.Instant, node gossip.NodeID, out *Actions) {
 	c.fenced[node] = true
 	delete(c.known, node)
@@ -236,7 +267,7 @@ func (c *Core) approach(now machine.Instant, me *gossip.Member, out *Actions) {
 // are those that are leaving and have not confirmed.
 func (c *Core) older(up gossip.UpNumber) (blocked bool, waiting []gossip.NodeID) {
 	for node, n := range c.known {
-		if n >= up || n < c.floor {
+		if n != 0 && (n < c.floor || n > up || n == up && node.Compare(c.self) > 0) {
 			continue
 		}
 		m := c.state.Member(node)
