@@ -19,6 +19,11 @@ import (
 // lookupGather is how long lookups are gathered before they are sent.
 const lookupGather = 5 * time.Millisecond
 
+// allocationGather is how long shards without a home are gathered before homes are
+// found for all of them at once: a node that leaves hands its shards back one by
+// one, as their entities stop.
+const allocationGather = 5 * time.Millisecond
+
 // AllocationCall is the kind of the [machine.Call]s of coordinators. The request
 // is an [allocation.AllocateRequest], the result an [allocation.AllocateResult].
 const AllocationCall = "allocation"
@@ -29,6 +34,7 @@ type (
 	standingTimer struct{}
 	lookupTimer   struct{ Kind string }
 	settleTimer   struct{ Kind string }
+	gatherTimer   struct{ Kind string }
 	callTimer     struct{ Kind string }
 )
 
@@ -184,6 +190,10 @@ func (c *Control) fired(t machine.Timer) {
 		if k := c.kind(t.Kind); k != nil && k.coord != nil {
 			k.coord.evaluate()
 		}
+	case gatherTimer:
+		if k := c.kind(t.Kind); k != nil && k.coord != nil {
+			k.coord.gathered()
+		}
 	case callTimer:
 		if k := c.kind(t.Kind); k != nil && k.coord != nil {
 			k.coord.callTimeout()
@@ -245,6 +255,9 @@ func (k *kind) settle(s Settings, t Timings) {
 		Role: s.Role, Service: Service, Retry: k.timings.Retry, Limit: k.timings.HandOver,
 	})
 	k.core.SetFloor(k.promise.UpNumber)
+	for node := range k.control.fenced { //quorate:unordered each entry by itself
+		k.core.Fenced(k.control.now.Mono, node, new(singleton.Actions))
+	}
 	if st := k.control.state; st != nil {
 		k.singleton(func(a *singleton.Actions) { k.core.Update(k.control.now.Mono, k.control.cfg.Self, st, a) })
 	}
@@ -277,7 +290,9 @@ func (c *Control) fromShard(in FromShard) {
 
 // changed takes over a new membership state.
 func (c *Control) changed(e membership.Changed) {
+	prev := c.state
 	c.state = e.State
+	c.bury(prev)
 	for node, member := range c.serving { //quorate:unordered each entry by itself
 		if member && e.State.Member(node) == nil {
 			c.serving[node] = false
@@ -297,6 +312,28 @@ func (c *Control) changed(e membership.Changed) {
 		}
 		if k.region != nil && c.leaving {
 			k.region.leave()
+		}
+	}
+}
+
+// bury takes over members that were removed before this node knew them, such as
+// those that were removed just before it joined: nothing says that they did not
+// host. It forgets the fences of those whom the cluster has forgotten.
+func (c *Control) bury(prev *gossip.State) {
+	if prev == nil {
+		prev = new(gossip.State)
+	}
+	for _, t := range c.state.Tombstones() {
+		if c.fenced[t.Node] || prev.Member(t.Node) != nil {
+			continue
+		}
+		if _, before := prev.Removed(t.Node); !before {
+			c.serving[t.Node] = false
+		}
+	}
+	for node := range c.fenced { //quorate:unordered each entry by itself
+		if _, removed := c.state.Removed(node); !removed && c.state.Member(node) == nil {
+			delete(c.fenced, node)
 		}
 	}
 }

@@ -36,8 +36,18 @@ type coordinator struct {
 	wanted    map[ShardID]gossip.NodeID
 	changed   map[ShardID]bool
 	toHost    map[ShardID]bool
+	gather    gather
 	call      call
 }
+
+// gather says how far the gathering of shards without a home has come.
+type gather uint8
+
+const (
+	gatherIdle    gather = iota
+	gatherWaiting        // The timer is armed.
+	gatherPassed         // The timer fired in this step.
+)
 
 // member is what the coordinator knows of one region.
 type member struct {
@@ -100,6 +110,7 @@ func (c *coordinator) start() {
 
 func (c *coordinator) stop() {
 	c.control().out.Disarm(settleTimer{c.kind.name})
+	c.control().out.Disarm(gatherTimer{c.kind.name})
 	c.control().out.Disarm(callTimer{c.kind.name})
 }
 

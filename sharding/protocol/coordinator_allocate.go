@@ -6,6 +6,7 @@ package protocol
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/gossip"
@@ -24,13 +25,19 @@ type call struct {
 	stale   int
 }
 
-// allocate gives homes to shards that wait for one.
+// allocate gives homes to shards that wait for one, all that came together within
+// a moment in one batch.
 func (c *coordinator) allocate() {
-	if c.call.id != 0 {
+	if c.call.id != 0 || c.gather == gatherWaiting {
 		return
 	}
 	pending := c.pending()
 	if len(pending) == 0 || len(c.eligible()) == 0 {
+		return
+	}
+	if c.gather == gatherIdle {
+		c.gather = gatherWaiting
+		c.control().out.Arm(gatherTimer{c.kind.name}, c.now().Add(allocationGather))
 		return
 	}
 	c.flush() // So that the request describes one version of the map.
@@ -48,6 +55,13 @@ func (c *coordinator) allocate() {
 		Request: req,
 	})
 	c.control().out.Arm(callTimer{c.kind.name}, c.now().Add(limit))
+}
+
+// gathered allocates what came together.
+func (c *coordinator) gathered() {
+	c.gather = gatherPassed
+	c.evaluate()
+	c.gather = gatherIdle
 }
 
 // pending returns the shards that should be given homes now: all that have none,
@@ -207,7 +221,6 @@ func (c *coordinator) place(req allocation.AllocateRequest, res allocation.Alloc
 	for node := range c.regions { //quorate:unordered each entry by itself
 		nodes[regionID(node)] = node
 	}
-	reasons := map[gossip.NodeID]string{}
 	counts := map[gossip.NodeID]int{}
 	epoch := Epoch{Born: c.born, Term: c.term, N: c.n + 1}
 	for _, p := range res.Placements {
@@ -222,14 +235,47 @@ func (c *coordinator) place(req allocation.AllocateRequest, res allocation.Alloc
 		c.changed[ShardID(p.Shard)], c.toHost[ShardID(p.Shard)] = true, true
 		delete(c.wanted, ShardID(p.Shard))
 		c.populated = true
-		reasons[node] = p.Reason
 		counts[node]++
 	}
-	for _, node := range sortedNodes(counts) {
-		c.control().out.Decide("allocation", fmt.Sprintf("%s: %d shards", c.kind.name, counts[node]), node.String(),
-			strategy+": "+reasons[node])
+	if len(counts) > 0 {
+		c.control().out.Decide("allocation", fmt.Sprintf("%s: %d shards", c.kind.name, len(res.Placements)), homesText(counts),
+			strategy+": "+reasonsText(res.Placements, strategy))
 	}
 	if len(res.Placements) < len(req.Shards) && res.Reason != "" {
 		c.control().out.Decide("allocation", c.kind.name, "incomplete", res.Reason)
 	}
+}
+
+// textParts is how many nodes or reasons a decision names.
+const textParts = 5
+
+// homesText says how many shards each node gets.
+func homesText(counts map[gossip.NodeID]int) string {
+	parts := make([]string, 0, len(counts))
+	for _, node := range sortedNodes(counts) {
+		parts = append(parts, fmt.Sprintf("%d to %s", counts[node], node))
+	}
+	return joinSome(parts, ", ")
+}
+
+// reasonsText joins the different reasons of a batch, without the name of the
+// strategy that some begin with.
+func reasonsText(placements []allocation.Placement, strategy string) string {
+	var parts []string
+	for _, p := range placements {
+		if r := strings.TrimPrefix(p.Reason, strategy+": "); r != "" && !slices.Contains(parts, r) && len(parts) <= textParts {
+			parts = append(parts, r)
+		}
+	}
+	if len(parts) == 0 {
+		return "it gave no reason"
+	}
+	return joinSome(parts, "; ")
+}
+
+func joinSome(parts []string, separator string) string {
+	if len(parts) > textParts {
+		parts = append(parts[:textParts:textParts], "and more")
+	}
+	return strings.Join(parts, separator)
 }
