@@ -98,7 +98,20 @@ func (c VectorClock) Get(node NodeID) uint64 {
 }
 
 func (c VectorClock) find(node NodeID) (int, bool) {
-	return slices.BinarySearchFunc(c.nodes, node, NodeID.Compare)
+	low, high := 0, len(c.nodes) // As in findMember.
+	for low < high {
+		middle := int(uint(low+high) >> 1)
+		order := compareNodes(&c.nodes[middle], &node)
+		if order == 0 {
+			return middle, true
+		}
+		if order < 0 {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return low, false
 }
 
 // All yields the entries in the order of the nodes.

@@ -32,6 +32,31 @@ type Delta struct {
 	Observers  []*ObserverRows
 	Config     *Config    // Nil: not touched.
 	Registers  *Registers // Nil: not touched.
+
+	// whole is what the parts of a full delta make up, if the delta was made
+	// by this process: the parts need no check then. It holds no more than
+	// they say.
+	whole *State
+}
+
+// Equal reports whether d and o say the same.
+func (d Delta) Equal(o Delta) bool {
+	sameKeys := func(a, b Edited) bool { return a.Dot == b.Dot && slices.Equal(a.Keys, b.Keys) }
+	sameMember := func(a, b *Member) bool { return a == b || equalMembers(a, b) }
+	return d.Cluster == o.Cluster && d.Full == o.Full && d.Version == o.Version &&
+		d.From.equal(o.From) && d.Clock.equal(o.Clock) && slices.Equal(d.Seen, o.Seen) &&
+		slices.EqualFunc(d.Edits, o.Edits, sameKeys) &&
+		slices.EqualFunc(d.Members, o.Members, sameMember) &&
+		slices.Equal(d.Tombstones, o.Tombstones) && slices.EqualFunc(d.Observers, o.Observers, equalRows) &&
+		equalOrNil(d.Config, o.Config, func(a, b *Config) bool { return compareConfigs(a, b) == 0 }) &&
+		equalOrNil(d.Registers, o.Registers, func(a, b *Registers) bool { return *a == *b })
+}
+
+func equalOrNil[T any](a, b *T, equal func(a, b *T) bool) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return equal(a, b)
 }
 
 // Delta returns what a node with the given clock lacks of s. If s does not
@@ -122,8 +147,10 @@ func (d *Delta) take(s *State, key Key) {
 // full returns the whole state as a delta.
 func (s *State) full() Delta {
 	config := s.Config()
+	whole := &State{core: s.core, clock: s.clock, seen: s.seen}
+	whole.rebase()
 	return Delta{
-		Cluster: s.cluster, Full: true, Version: s.versionHash(), Seen: s.SeenBy(),
+		whole: whole, Cluster: s.cluster, Full: true, Version: s.versionHash(), Seen: s.SeenBy(),
 		Clock:   ClockRef{Entries: s.clock.Entries()},
 		Members: s.members, Tombstones: s.Tombstones(), Observers: s.rows, Config: &config,
 		Registers: &Registers{LastUpNumber: s.lastUp, PrunedBefore: s.pruned, Downing: s.Downing()},
@@ -214,7 +241,7 @@ func (s *State) Apply(d Delta) (*State, error) {
 		return s, ErrOtherCluster
 	}
 	if d.Full {
-		o, err := FromParts(d.parts())
+		o, err := d.state()
 		if err != nil {
 			return s, err
 		}
@@ -246,6 +273,14 @@ func (s *State) Apply(d Delta) (*State, error) {
 	m.history = s.history.merge(o.history, s.clock, historySize(len(m.members)))
 	m.rebase()
 	return m, nil
+}
+
+// state returns the state that a full delta is.
+func (d Delta) state() (*State, error) {
+	if d.whole != nil {
+		return d.whole, nil
+	}
+	return FromParts(d.parts())
 }
 
 // clockOf returns the sender's clock if s covers what d builds upon.

@@ -3,7 +3,10 @@
 
 package gossip
 
-import "slices"
+import (
+	"slices"
+	"sync/atomic"
+)
 
 // Hash is a 64-bit FNV-1a hash with a final mix. It finds differences; it is
 // no protection against forgery. It is part of the wire.
@@ -64,6 +67,15 @@ func (c VectorClock) Hash() Hash {
 
 // versionHash is the hash of what [State.sameVersion] compares.
 func (s *State) versionHash() Hash {
+	if known := atomic.LoadUint64(&s.version); known != 0 {
+		return Hash(known)
+	}
+	h := s.hashVersion()
+	atomic.StoreUint64(&s.version, uint64(h))
+	return h
+}
+
+func (s *State) hashVersion() Hash {
 	h := Hash(fnvOffset)
 	h.uint64(uint64(s.clock.Hash()))
 	h.uint64(uint64(s.pruned))
@@ -76,6 +88,15 @@ func (s *State) versionHash() Hash {
 }
 
 func (s *State) seenHash() Hash {
+	if known := atomic.LoadUint64(&s.seenSum); known != 0 {
+		return Hash(known)
+	}
+	h := s.hashSeen()
+	atomic.StoreUint64(&s.seenSum, uint64(h))
+	return h
+}
+
+func (s *State) hashSeen() Hash {
 	h := Hash(fnvOffset)
 	for i := range s.seen.all(len(s.members)) {
 		h.node(&s.members[i].Node)
@@ -130,6 +151,8 @@ type ClockRef struct {
 	Base    Hash  // The hash of the other clock, 0 for the empty clock.
 	Entries []Dot // What differs, sorted by node. A count of 0: no entry.
 }
+
+func (r ClockRef) equal(o ClockRef) bool { return r.Base == o.Base && slices.Equal(r.Entries, o.Entries) }
 
 // resolve returns the clock that r stands for. ok is false if s does not know
 // its base.

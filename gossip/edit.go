@@ -29,7 +29,7 @@ type Edit struct {
 // Counting an edit is what makes it news. Two processes that edit under one
 // NodeID break everything; that is why each start draws a new uid.
 func (s *State) Edit(self NodeID, change func(*Edit)) *State {
-	e := &Edit{self: self, before: s, after: *s}
+	e := &Edit{self: self, before: s, after: s.copy()}
 	change(e)
 	return e.finish()
 }

@@ -111,6 +111,21 @@ func (s *State) Records() []Record {
 	return records
 }
 
+// RowsOf returns what one observer says, sorted by subject. The slice must not
+// be modified.
+func (s *State) RowsOf(observer NodeID) []Row {
+	if i, ok := s.findRows(observer); ok {
+		return s.rows[i].Rows
+	}
+	return nil
+}
+
+// SharesRows reports whether s and o have their rows in the same memory, and so
+// have equal rows. It costs nothing, and mostly holds for a state and the one
+// that it was made from when the rows did not change. Rows that are equal need
+// not be shared.
+func (s *State) SharesRows(o *State) bool { return sameSlice(s.rows, o.rows) }
+
 // Reachable reports whether no observer says that it cannot reach subject.
 // What members that are Down say does not count.
 func (s *State) Reachable(subject NodeID) bool { return !s.isObserved(subject, s.counts) }
@@ -176,10 +191,13 @@ func (s *State) unreachable(counts func(observer NodeID) bool) bitset {
 		if marked == nil {
 			marked = newBitset(len(s.members))
 		}
+		from := 0 // Rows are sorted as members are.
 		for _, row := range set.Rows {
-			if i, ok := findMember(s.members, row.Subject); ok {
-				marked.set(i)
+			i, ok := findMember(s.members[from:], row.Subject)
+			if ok {
+				marked.set(from + i)
 			}
+			from += i
 		}
 	}
 	return marked

@@ -5,7 +5,6 @@ package protocol
 
 import (
 	"fmt"
-	"hash/fnv"
 	"slices"
 	"time"
 
@@ -65,7 +64,7 @@ func (m *Machine) watchView() {
 // trouble returns the unreachable members about whom there is something to
 // decide.
 func (m *Machine) trouble() []gossip.NodeID {
-	return slices.DeleteFunc(slices.Clone(m.state.Unreachable()), func(n gossip.NodeID) bool {
+	return slices.DeleteFunc(slices.Clone(m.lost), func(n gossip.NodeID) bool {
 		member := m.state.Member(n)
 		return member == nil || n == m.self || !downing.CanBeDowned(member)
 	})
@@ -95,14 +94,17 @@ func (m *Machine) stableAfter() time.Duration {
 	return m.deps.Downing.Config.Stable(len(m.state.Members()), bounds.MinSilence, bounds.MaxSilence, m.cfg.Fence)
 }
 
-// viewDigest is FNV-1a over the statuses of the members, who cannot reach whom,
-// and the voters.
+// viewDigest is a hash over the statuses of the members, who cannot reach whom,
+// and the voters. Nodes enter by their uids, which are random numbers: it is
+// compared with older digests of this node alone.
 func (m *Machine) viewDigest() uint64 {
-	h := fnv.New64a()
-	var buf []byte
+	const offset, prime = 14695981039346656037, 1099511628211 // Those of FNV-1a.
+	h := uint64(offset)
 	note := func(n gossip.NodeID, status uint8) {
-		buf, _ = n.AppendText(buf[:0])
-		_, _ = h.Write(append(buf, ' ', status, '\n')) // Writing to a hash never fails.
+		for _, x := range [...]uint64{uint64(n.UID), uint64(status)} {
+			h = (h ^ x) * prime
+			h ^= h >> 32
+		}
 	}
 	for _, member := range m.state.Members() {
 		note(member.Node, uint8(member.Status))
@@ -117,7 +119,7 @@ func (m *Machine) viewDigest() uint64 {
 			note(v, 0)
 		}
 	}
-	return h.Sum64()
+	return h
 }
 
 // viewStable is called when the view may have been stable for long enough. Only

@@ -49,19 +49,25 @@ func (f *fencing) noteCuts(records []gossip.Record, now machine.Instant) {
 		return
 	}
 	cuts := make([]cut, len(records))
+	j := 0
 	for i, r := range records {
 		cuts[i] = cut{r, now}
-		j, found := slices.BinarySearchFunc(f.cuts, r, func(c cut, r gossip.Record) int {
-			if by := c.record.Observer.Compare(r.Observer); by != 0 {
-				return by
-			}
-			return c.record.Subject.Compare(r.Subject)
-		})
-		if found && f.cuts[j].record == r {
+		for j < len(f.cuts) && compareRecords(f.cuts[j].record, r) < 0 {
+			j++
+		}
+		if j < len(f.cuts) && f.cuts[j].record == r {
 			cuts[i].since = f.cuts[j].since
 		}
 	}
 	f.cuts = cuts
+}
+
+// compareRecords is the order in which states list their records.
+func compareRecords(a, b gossip.Record) int {
+	if a.Observer != b.Observer {
+		return a.Observer.Compare(b.Observer)
+	}
+	return a.Subject.Compare(b.Subject)
 }
 
 // cutBy returns the moments at which the voters cut off subject, and the
@@ -117,8 +123,8 @@ func (m *Machine) removed(was *gossip.Member) {
 // removedUnseen begins the fence of those whom this node only knows as removed:
 // it joined after that, or heard of their joining and their end at once.
 func (m *Machine) removedUnseen(prev, next *gossip.State) {
-	for _, t := range next.Tombstones() {
-		if _, known := prev.Removed(t.Node); !known && prev.Member(t.Node) == nil {
+	for _, t := range next.TombstonesSince(prev) {
+		if prev.Member(t.Node) == nil {
 			m.fenceAt(t.Node, m.now.Mono.Add(m.fence()))
 		}
 	}

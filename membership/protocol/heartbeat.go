@@ -22,6 +22,8 @@ const roundsKept = 64
 type heartbeats struct {
 	registry *fd.Registry[gossip.NodeID]
 	targets  []gossip.NodeID // Sorted. Who gets heartbeats.
+	ring     fd.Ring[gossip.NodeID]
+	others   []gossip.NodeID // Sorted. Who stands on the ring besides this node.
 	sequence uint64
 	sent     [roundsKept]sentRound
 
@@ -130,15 +132,19 @@ func (m *Machine) monitors(node gossip.NodeID) bool {
 
 // ownRecord returns what this node recorded about another, or zero.
 func (m *Machine) ownRecord(subject gossip.NodeID) gossip.ReachStatus {
-	if m.state.ReachableFrom(m.self, subject) {
+	rows := m.state.RowsOf(m.self)
+	i, found := slices.BinarySearchFunc(rows, subject, func(r gossip.Row, n gossip.NodeID) int { return r.Subject.Compare(n) })
+	if !found {
 		return 0
 	}
-	for _, r := range m.state.Records() {
-		if r.Observer == m.self && r.Subject == subject {
-			return r.Status
-		}
-	}
-	return 0
+	return rows[i].Status
+}
+
+// isLost tells whether somebody who counts cannot reach a node, in the state
+// that was surveyed last.
+func (m *Machine) isLost(node gossip.NodeID) bool {
+	_, lost := slices.BinarySearchFunc(m.lost, node, gossip.NodeID.Compare)
+	return lost
 }
 
 // retarget chooses anew who gets heartbeats, after a change of the members or of
@@ -180,13 +186,17 @@ func (m *Machine) chooseTargets() []gossip.NodeID {
 	if len(nodes) <= k {
 		return nodes // Sorted, as members are.
 	}
-	ring := fd.NewRing(k, append(nodes, m.self), gossip.NodeID.Hash, gossip.NodeID.Compare)
-	targets := ring.Receivers(m.self, func(n gossip.NodeID) bool { return !m.state.Reachable(n) })
-	for _, node := range nodes {
+	if !slices.Equal(nodes, m.beat.others) {
+		m.beat.others = nodes
+		m.beat.ring = fd.NewRing(k, append(slices.Clip(nodes), m.self), gossip.NodeID.Hash, gossip.NodeID.Compare)
+	}
+	targets := m.beat.ring.Receivers(m.self, m.isLost)
+	for _, row := range m.state.RowsOf(m.self) {
 		// Who this node has accused it goes on to ask, or nobody would take the
 		// accusation back.
-		if m.ownRecord(node) == gossip.Unreachable && !slices.Contains(targets, node) {
-			targets = append(targets, node)
+		_, alive := slices.BinarySearchFunc(nodes, row.Subject, gossip.NodeID.Compare)
+		if alive && row.Status == gossip.Unreachable && !slices.Contains(targets, row.Subject) {
+			targets = append(targets, row.Subject)
 		}
 	}
 	slices.SortFunc(targets, gossip.NodeID.Compare)

@@ -83,8 +83,9 @@ type Machine struct {
 	state   *gossip.State
 	settled *gossip.State // The state that the last settling looked at.
 
-	surveyed *gossip.State // The state that leader, convergence and base follow from.
-	last     machine.Now   // The time of the last step.
+	surveyed *gossip.State   // The state that leader, convergence and base follow from.
+	lost     []gossip.NodeID // Its unreachable members, sorted.
+	last     machine.Now     // The time of the last step.
 	refused  [RefusedByPeer + 1]uint64
 
 	join      joining

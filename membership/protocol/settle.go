@@ -30,27 +30,54 @@ func (m *Machine) settle() {
 
 // observe takes over what one state says that the one before did not.
 func (m *Machine) observe(prev, next *gossip.State) {
-	for _, was := range prev.Members() {
-		if next.Member(was.Node) == nil {
-			m.forget(was) // While the records about it are still there.
-		}
+	for _, was := range missing(prev.Members(), next.Members()) {
+		m.forget(was) // While the records about it are still there.
 	}
 	m.removedUnseen(prev, next)
-	m.fences.noteCuts(next.Records(), m.now.Mono)
+	if !next.SharesRows(prev) {
+		m.fences.noteCuts(next.Records(), m.now.Mono)
+	}
 	m.observeOwnStatus()
 	if m.phase != phaseMember {
 		m.publishChanged()
 		return
 	}
 	m.survey()
-	m.retarget()
+	if !next.SharesRows(prev) || !sameMonitored(prev.Members(), next.Members()) {
+		m.retarget()
+	}
 	m.watchView()
+}
+
+// missing returns those of the members before who are no members now. Both
+// lists are sorted.
+func missing(before, now []*gossip.Member) []*gossip.Member {
+	var gone []*gossip.Member
+	i := 0
+	for _, was := range before {
+		for i < len(now) && now[i] != was && now[i].Node.Compare(was.Node) < 0 {
+			i++
+		}
+		if i == len(now) || now[i] != was && now[i].Node != was.Node {
+			gone = append(gone, was)
+		}
+	}
+	return gone
+}
+
+// sameMonitored tells whether two lists of members are alike in what
+// [Machine.chooseTargets] looks at, besides the records.
+func sameMonitored(a, b []*gossip.Member) bool {
+	return slices.EqualFunc(a, b, func(x, y *gossip.Member) bool {
+		return x == y || x.Node == y.Node && (x.Status == gossip.Down) == (y.Status == gossip.Down)
+	})
 }
 
 // survey computes what follows from the state and the confirmations: the leader,
 // convergence, and the base.
 func (m *Machine) survey() {
 	m.surveyed = m.state
+	m.lost = m.state.Unreachable()
 	m.lead.leader = m.state.Leader(m.self)
 	m.lead.converged, _ = m.state.Convergence(m.self, m.isConfirmed)
 	m.updateBase()

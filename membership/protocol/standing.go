@@ -27,7 +27,12 @@ type footing struct {
 	convergedGen uint64
 	base         gossip.Base
 
+	// reaches says that the reachable voters win, where that counts. See
+	// [Machine.reachesMajority].
+	reaches bool
+
 	until   machine.Instant
+	moved   bool // Something that until follows from has changed since it was computed.
 	dropped bool // This node hosts nothing any more, for good.
 }
 
@@ -36,6 +41,7 @@ func (f *footing) init() { f.contact = map[gossip.NodeID]machine.Instant{} }
 func (f *footing) answered(by gossip.NodeID, sentAt machine.Instant) {
 	if last, ok := f.contact[by]; !ok || sentAt > last {
 		f.contact[by] = sentAt
+		f.moved = true
 	}
 }
 
@@ -46,12 +52,17 @@ func (m *Machine) updateBase() {
 		m.footing.convergedGen = config.Gen
 	}
 	m.footing.base = config.Base(m.footing.convergedGen == config.Gen)
+	m.footing.reaches = !m.monitorsSome() || m.reachesMajority()
+	m.footing.moved = true
 }
 
 // updateStanding computes the moment up to which this node may host, and
-// publishes it when it moved.
+// publishes it when it moved. It follows from the state and the contacts alone.
 func (m *Machine) updateStanding() {
-	m.publishStanding(m.standingUntil())
+	if m.footing.moved {
+		m.footing.moved = false
+		m.publishStanding(m.standingUntil())
+	}
 }
 
 func (m *Machine) publishStanding(until machine.Instant) {
@@ -67,7 +78,7 @@ func (m *Machine) standingUntil() machine.Instant {
 		return 0
 	}
 	q, ok := lastWin(m.self, m.panel(), m.footing.contact)
-	if !ok || m.monitorsSome() && !m.reachesMajority() {
+	if !ok || !m.footing.reaches {
 		return 0
 	}
 	return q.Add(m.cfg.Fence)
@@ -78,10 +89,8 @@ func (m *Machine) standingUntil() machine.Instant {
 // learns from its side that the others are lost: by max-silence and the spread of
 // news after a cut, which is before the other side's view can have been stable.
 func (m *Machine) reachesMajority() bool {
-	lost := m.state.Unreachable() // Sorted.
 	return m.footing.base.Wins(func(n gossip.NodeID) bool {
-		_, unreachable := slices.BinarySearchFunc(lost, n, gossip.NodeID.Compare)
-		return n == m.self || m.lives(n) && !unreachable
+		return n == m.self || m.lives(n) && !m.isLost(n)
 	})
 }
 
