@@ -400,6 +400,17 @@ func TestOddValuesAreRefused(t *testing.T) {
 	}
 }
 
+// A duration that cannot be read leaves the default, so that a rule which
+// compares it with another setting has nothing to complain of.
+func TestABadDurationIsOneFault(t *testing.T) {
+	file, err := config.Parse("c", []byte("membership: {stable-after: soon}"))
+	require.NoError(t, err)
+	got := defaults()
+	lines := faults(t, file.Decode("", &got))
+	require.Len(t, lines, 1, "%q", lines)
+	require.Contains(t, lines[0], "c:1: membership.stable-after: ")
+}
+
 func TestEmptySectionMeansItsDefaults(t *testing.T) {
 	file, err := config.Parse("c", []byte("node:\nmembership: {failure-detector: , fence: 0}\nplugins:\n"))
 	require.NoError(t, err)

@@ -19,7 +19,9 @@ import (
 func setScalar(target reflect.Value, value any, fromEnv bool) string {
 	if target.Type() == durationType {
 		d, reason := duration(value)
-		target.SetInt(int64(d))
+		if reason == "" { // Otherwise the default stays, and later checks do not complain of a zero that nobody wrote.
+			target.SetInt(int64(d))
+		}
 		return reason
 	}
 	text, isText := value.(string)
