@@ -30,8 +30,8 @@ type Config struct {
 	MaxFrameBytes int `koanf:"max-frame-bytes"`
 
 	// WindowBytes is how much of a lane may be queued or unacknowledged, at
-	// least 64 KiB. A single message that is larger is taken when nothing else
-	// is waiting.
+	// least 64 KiB. The last message may go beyond it, whatever its size: one is
+	// taken as long as anything of the window is free.
 	WindowBytes int `koanf:"window-bytes"`
 
 	// MaxSilence is how long a connection that owes an acknowledgement may say

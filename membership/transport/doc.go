@@ -63,11 +63,11 @@
 //
 // # Back-pressure
 //
-// What is kept for a lane is bounded by Config.WindowBytes. Beyond it, Append
-// returns [ErrFull] on every lane, the control lane too: nothing that was
-// accepted is dropped to make room, so that the sender is always the one who
-// knows. A handler that blocks holds up its own lane of its own peer and no
-// other.
+// What is kept for a lane is bounded by Config.WindowBytes and one message.
+// Beyond it, Append returns [ErrFull] on every lane, the control lane too:
+// nothing that was accepted is dropped to make room, so that the sender is
+// always the one who knows. A handler that blocks holds up its own lane of its
+// own peer and no other.
 //
 // # Identity
 //

@@ -33,6 +33,7 @@ func Test(t *testing.T, run Runner, world func(testing.TB) World) {
 		{"EveryLaneKeepsItsOrder", testOrder},
 		{"ASessionHandlesEachMessageOnceOverBrokenConnections", testBroken},
 		{"AFullLaneRefusesAndHoldsUpNoOther", testFull},
+		{"ALaneWithRoomTakesAMessageOfAnySize", testRoom},
 		{"AnUnknownServiceIsAnsweredAndNotFatal", testUnhandled},
 		{"AnotherIncarnationIsRefusedAndLossesAreTold", testIncarnation},
 		{"ABlockedPeerIsShutOut", testBlock},
@@ -122,6 +123,24 @@ func testFull(t *testing.T, w World) {
 	Send(t, lane, count)
 	b.UntilReceived(t, count+1)
 	b.RequireSequence(t, a.Self(), count+1)
+}
+
+// It proves that whoever waits for room and tries again gets on: not even a
+// message that is larger than what is left of the window is refused then.
+func testRoom(t *testing.T, w World) {
+	t.Helper()
+	hold := make(chan struct{})
+	defer close(hold)
+	cfg := Config()
+	cfg.WindowBytes = 64 << 10
+	a := Start(t, w, Spec{Config: cfg}, nil)
+	b := Start(t, w, Spec{UID: 2}, hold)
+	lane := a.Lane(b.Self(), machine.LaneMessage)
+	large := func(n int) func([]byte) []byte { return func(b []byte) []byte { return append(b, make([]byte, n)...) } }
+	require.NoError(t, lane.Append(Service, large(20<<10)))
+	require.NoError(t, lane.Room(t.Context()))
+	require.NoError(t, lane.Append(Service, large(60<<10)))
+	require.ErrorIs(t, lane.Append(Service, large(1)), transport.ErrFull)
 }
 
 func testUnhandled(t *testing.T, w World) {

@@ -98,7 +98,7 @@ func (q *queue) append(s transport.Service, encode func([]byte) []byte) error {
 	}
 	b, payload := wire.AppendEnvelope(batch.B, uint16(s), encode)
 	added := len(b) - before
-	if err := q.judge(payload, added); err != nil {
+	if err := q.judge(payload); err != nil {
 		if q.batch == nil {
 			batch.Free()
 		}
@@ -119,17 +119,16 @@ func (q *queue) append(s transport.Service, encode func([]byte) []byte) error {
 	return nil
 }
 
-// judge decides whether an encoded message is taken.
-func (q *queue) judge(payload, added int) error {
+// judge decides whether an encoded message is taken. One that is larger than
+// what is left of the window is: else Room, which does not know what is to be
+// appended, would send its caller round in circles.
+func (q *queue) judge(payload int) error {
 	switch {
 	case payload < 0:
 		return errEncode
 	case payload > q.cfg.MaxMessageBytes():
 		q.counts.tooLarge.Add(1)
 		return transport.ErrTooLarge
-	case q.bytes > 0 && q.bytes+added > q.cfg.WindowBytes:
-		q.counts.full.Add(1)
-		return transport.ErrFull
 	}
 	return nil
 }
