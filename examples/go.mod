@@ -4,6 +4,8 @@ go 1.26.0
 
 require (
 	github.com/quorate/quorate/cluster v0.0.0
+	github.com/quorate/quorate/config v0.0.0
+	github.com/quorate/quorate/gossip v0.0.0
 	github.com/quorate/quorate/membership v0.0.0
 	github.com/quorate/quorate/sharding v0.0.0
 	github.com/stretchr/testify v1.12.1
@@ -21,10 +23,8 @@ require (
 	github.com/mitchellh/copystructure v1.2.0 // indirect
 	github.com/mitchellh/reflectwalk v1.0.2 // indirect
 	github.com/quorate/quorate/allocation v0.0.0 // indirect
-	github.com/quorate/quorate/config v0.0.0 // indirect
 	github.com/quorate/quorate/downing v0.0.0 // indirect
 	github.com/quorate/quorate/fd v0.0.0 // indirect
-	github.com/quorate/quorate/gossip v0.0.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/net v0.60.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect

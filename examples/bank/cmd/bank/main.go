@@ -9,8 +9,12 @@
 // The address and everything else of the node come from the file and the
 // environment (QUORATE_NODE__ADDRESS=127.0.0.2:7946). Its first line on the
 // standard output is one JSON object that names the HTTP address. On SIGTERM
-// the node leaves the cluster in order and exits with 0; a node that the
-// others declared down exits with 3.
+// the node leaves the cluster in order. The exit status says how it ended:
+//
+//	0  it left in order
+//	1  something else, which the last line on the standard error names
+//	2  the configuration or the command line is wrong; one line a fault
+//	3  the others declared it down and went on without it
 package main
 
 import (
@@ -28,34 +32,54 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/cluster"
+	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/examples/bank"
 	"github.com/quorate/quorate/membership"
 )
 
-// exitDown is the status of a node that the others declared down.
-const exitDown = 3
+// How the process exits when it did not leave in order.
+const (
+	exitFailed = 1
+	exitConfig = 2 // As package flag exits for a wrong command line.
+	exitDown   = 3
+)
 
 func main() {
-	config := flag.String("config", "cluster.yaml", "the cluster's `file`")
+	file := flag.String("config", "cluster.yaml", "the cluster's `file`")
 	dir := flag.String("journal", "journal", "`directory` of the journals, shared by all nodes")
 	listen := flag.String("http", "127.0.0.1:0", "HTTP `address`, loopback unless you mean otherwise")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	err := run(ctx, *config, *dir, *listen)
-	switch {
-	case errors.Is(err, membership.ErrDown):
-		slog.Error("the cluster went on without this node", "error", err)
-		os.Exit(exitDown)
-	case err != nil:
-		slog.Error("bank", "error", err)
-		os.Exit(1)
+	context.AfterFunc(ctx, stop) // A second signal ends the process at once.
+	if err := run(ctx, *file, *dir, *listen); err != nil {
+		os.Exit(explain(err))
 	}
 }
 
-// run starts the node and serves until ctx ends or the node is gone.
-func run(ctx context.Context, config, dir, listen string) error {
-	node, err := cluster.Start(ctx, cluster.File(config))
+// explain tells people why the node ended and returns the exit status.
+func explain(err error) int {
+	if faults, ok := errors.AsType[config.Errors](err); ok {
+		fmt.Fprintln(os.Stderr, faults) // One line a fault, as a compiler does it.
+		return exitConfig
+	}
+	if errors.Is(err, membership.ErrDown) {
+		slog.Error("the cluster went on without this node", "error", err)
+		return exitDown
+	}
+	slog.Error("bank", "error", err)
+	return exitFailed
+}
+
+// run starts the node and serves until ctx ends or the node is gone. It takes
+// the HTTP port before it joins, so that a port in use disturbs no cluster.
+func run(ctx context.Context, file, dir, listen string) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)
+	if err != nil {
+		return fmt.Errorf("bank: cannot serve HTTP on %s, choose another address with -http: %w", listen, err)
+	}
+	defer func() { _ = listener.Close() }() // Closed by the server as well, which comes to the same.
+	node, err := cluster.Start(ctx, cluster.File(file))
 	if err != nil {
 		return err
 	}
@@ -63,10 +87,6 @@ func run(ctx context.Context, config, dir, listen string) error {
 	accounts, err := bank.Open(node, dir)
 	if err != nil {
 		return err
-	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)
-	if err != nil {
-		return fmt.Errorf("bank: cannot serve HTTP on %s: %w", listen, err)
 	}
 	server := &http.Server{Handler: routes(node, accounts), ReadHeaderTimeout: 2 * time.Second}
 	served := make(chan error, 1) // One result, so that the goroutine never waits for us.

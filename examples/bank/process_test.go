@@ -1,0 +1,407 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build process && unix
+
+package bank_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/examples/bank"
+	"github.com/quorate/quorate/examples/bank/journal"
+)
+
+// patience bounds each wait for the cluster. It is far above what the cluster
+// promises, which the tests measure where they mean to.
+const patience = 30 * time.Second
+
+// program is the path of the node program, built once for all tests.
+var program string
+
+func TestMain(m *testing.M) { os.Exit(withProgram(m)) }
+
+// withProgram builds the node program and runs the tests.
+func withProgram(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "quorate-process-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	program = filepath.Join(dir, "bank")
+	if out, err := exec.Command("go", "build", "-o", program, "./cmd/bank").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// city is a cluster of processes with one configuration file.
+type city struct {
+	t       *testing.T
+	dir     string
+	ports   []int
+	journal string
+	client  *http.Client
+	started int
+}
+
+// newCity writes the file of a cluster; extra lines are added to it.
+func newCity(t *testing.T, extra ...string) *city {
+	t.Helper()
+	c := &city{t: t, dir: t.TempDir(), ports: freePorts(t), client: &http.Client{Timeout: patience}}
+	c.journal = filepath.Join(c.dir, "journal")
+	c.write("cluster.yaml", append([]string{
+		"cluster: {name: bank}",
+		"node: {address: " + c.address(0) + "}",
+		"membership:",
+		"  seed-nodes: [" + c.address(0) + ", " + c.address(1) + "]",
+	}, extra...)...)
+	return c
+}
+
+// write writes a file of the city.
+func (c *city) write(name string, lines ...string) {
+	c.t.Helper()
+	require.NoError(c.t, os.WriteFile(filepath.Join(c.dir, name), []byte(strings.Join(lines, "\n")+"\n"), 0o600))
+}
+
+// address is that of the i-th node.
+func (c *city) address(i int) string { return fmt.Sprintf("127.0.0.1:%d", c.ports[i]) }
+
+// freePorts finds ports for the nodes of a city. They lie below the range from
+// which systems take the ports of outgoing connections, so that nobody takes
+// one before its node does.
+func freePorts(t *testing.T) []int {
+	t.Helper()
+	const nodes = 8
+	var ports []int
+	for range 1000 {
+		port := 20_000 + rand.IntN(10_000)
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			continue
+		}
+		require.NoError(t, l.Close())
+		if !slices.Contains(ports, port) {
+			ports = append(ports, port)
+		}
+		if len(ports) == nodes {
+			return ports
+		}
+	}
+	require.Fail(t, "too few ports are free")
+	return nil
+}
+
+// node is one process.
+type node struct {
+	city    *city
+	address string // Of the cluster.
+	id      string // Identity in the cluster, as the process said.
+	http    string // Address of its HTTP interface.
+	cmd     *exec.Cmd
+	log     *output
+	hello   chan error    // One result: the first line was read, or why not.
+	ended   chan struct{} // Closed when the process has ended.
+}
+
+// output collects what a process writes.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write adds p.
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+// String returns everything so far.
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// launch starts a process at the next address. It waits for nothing. The
+// process is killed when the test ends.
+func (c *city) launch(env ...string) *node {
+	c.t.Helper()
+	return c.launchWith(nil, env...)
+}
+
+// launchWith is launch with more arguments on the command line.
+func (c *city) launchWith(args []string, env ...string) *node {
+	c.t.Helper()
+	n := &node{
+		city: c, address: c.address(c.started), log: new(output), hello: make(chan error, 1), ended: make(chan struct{}),
+	}
+	c.started++
+	n.cmd = exec.Command(program, append([]string{"-config", filepath.Join(c.dir, "cluster.yaml"), "-journal", c.journal}, args...)...)
+	n.cmd.Env = append(os.Environ(), append([]string{"QUORATE_NODE__ADDRESS=" + n.address}, env...)...)
+	n.cmd.Stderr = n.log
+	out, err := n.cmd.StdoutPipe()
+	require.NoError(c.t, err)
+	require.NoError(c.t, n.cmd.Start())
+	// Owned by the node; ends with the process, which the cleanup kills.
+	go func() {
+		defer close(n.ended)
+		n.hello <- n.greet(out)
+		_, _ = io.Copy(io.Discard, out)
+		_ = n.cmd.Wait() // The status is read from the process state.
+	}()
+	c.t.Cleanup(func() {
+		_ = n.cmd.Process.Kill() // It may have ended.
+		<-n.ended
+		if c.t.Failed() {
+			c.t.Logf("log of %s:\n%s", n.address, n.log)
+		}
+	})
+	return n
+}
+
+// greet reads the first line of the process.
+func (n *node) greet(out io.Reader) error {
+	line, err := bufio.NewReader(out).ReadBytes('\n')
+	if err != nil {
+		return err
+	}
+	var first struct{ HTTP, Node string }
+	err = json.Unmarshal(line, &first)
+	n.http, n.id = first.HTTP, first.Node
+	return err
+}
+
+// start starts a process and waits until it serves.
+func (c *city) start(env ...string) *node {
+	c.t.Helper()
+	n := c.launch(env...)
+	select {
+	case err := <-n.hello:
+		require.NoError(c.t, err, "%s did not start:\n%s", n.address, n.log)
+	case <-time.After(patience):
+		require.Fail(c.t, "no greeting", "%s:\n%s", n.address, n.log)
+	}
+	return n
+}
+
+// settle starts n nodes and waits until all see each other up.
+func (c *city) settle(n int) []*node {
+	c.t.Helper()
+	nodes := make([]*node, n)
+	for i := range nodes {
+		nodes[i] = c.start()
+	}
+	c.awaitMembers(nodes...)
+	return nodes
+}
+
+// status waits for the end of a process and returns its exit status.
+func (n *node) status() int {
+	n.city.t.Helper()
+	select {
+	case <-n.ended:
+	case <-time.After(patience):
+		require.Fail(n.city.t, "the process does not end", "%s:\n%s", n.address, n.log)
+	}
+	return n.cmd.ProcessState.ExitCode()
+}
+
+// signal sends a signal.
+func (n *node) signal(s os.Signal) {
+	n.city.t.Helper()
+	require.NoError(n.city.t, n.cmd.Process.Signal(s))
+}
+
+// get asks a node and decodes its answer.
+func (n *node) get(ctx context.Context, path string, into any) error {
+	return n.do(ctx, http.MethodGet, path, nil, into)
+}
+
+// do sends a request. An answer other than 200 is an error.
+func (n *node) do(ctx context.Context, method, path string, body, into any) error {
+	encoded, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+n.http+path, bytes.NewReader(encoded))
+	if err != nil {
+		return err
+	}
+	resp, err := n.city.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", resp.Status, bytes.TrimSpace(text))
+	}
+	return json.Unmarshal(text, into)
+}
+
+// transfer asks a node for a transfer once; nil means that it is acknowledged.
+func (n *node) transfer(ctx context.Context, t bank.Transfer) error {
+	return n.do(ctx, http.MethodPost, "/transfers", t, new(bank.Receipt))
+}
+
+// balance is what GET /accounts/{id} answers.
+type balance struct {
+	Cents int64  `json:"cents"`
+	Epoch string `json:"epoch"`
+}
+
+// view is what GET /members answers.
+type view struct {
+	Members []struct {
+		Node        string `json:"node"`
+		Status      string `json:"status"`
+		Unreachable bool   `json:"unreachable"`
+	} `json:"members"`
+}
+
+// awaitMembers waits until each of the nodes sees exactly these nodes, all of
+// them up and reachable.
+func (c *city) awaitMembers(nodes ...*node) {
+	c.t.Helper()
+	c.await(func(ctx context.Context) error {
+		for _, n := range nodes {
+			if err := n.sees(ctx, nodes); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// sees returns an error unless n sees exactly the nodes, up and reachable.
+func (n *node) sees(ctx context.Context, nodes []*node) error {
+	var v view
+	if err := n.get(ctx, "/members", &v); err != nil {
+		return err
+	}
+	up := map[string]bool{}
+	for _, m := range v.Members {
+		up[m.Node] = m.Status == "up" && !m.Unreachable
+	}
+	for _, other := range nodes {
+		if !up[other.id] {
+			return fmt.Errorf("%s does not see %s up: %+v", n.address, other.address, v)
+		}
+	}
+	if len(v.Members) != len(nodes) {
+		return fmt.Errorf("%s sees others as well: %+v", n.address, v)
+	}
+	return nil
+}
+
+// await polls until ok returns nil.
+func (c *city) await(ok func(context.Context) error) {
+	c.t.Helper()
+	require.NoError(c.t, c.poll(ok))
+}
+
+// poll is await for goroutines other than the test's own.
+func (c *city) poll(ok func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := ok(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(err, ctx.Err())
+		case <-tick.C:
+		}
+	}
+}
+
+// accounts names n accounts.
+func accounts(n int) []string {
+	ids := make([]string, n)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("acct-%03d", i)
+	}
+	return ids
+}
+
+// readAll asks for every account, over one node after the other until it is
+// answered, and returns the balances.
+func (c *city) readAll(ids []string, nodes ...*node) map[string]balance {
+	c.t.Helper()
+	answers, faults := make([]balance, len(ids)), make([]error, len(ids))
+	var asking sync.WaitGroup
+	for i, id := range ids {
+		attempt := i
+		asking.Go(func() {
+			faults[i] = c.poll(func(ctx context.Context) error {
+				attempt++
+				return nodes[attempt%len(nodes)].get(ctx, "/accounts/"+id, &answers[i])
+			})
+		})
+	}
+	asking.Wait()
+	require.NoError(c.t, errors.Join(faults...))
+	all := map[string]balance{}
+	for i, id := range ids {
+		all[id] = answers[i]
+	}
+	return all
+}
+
+// move makes a transfer, repeated until it is answered.
+func (c *city) move(over *node, t bank.Transfer) {
+	c.t.Helper()
+	c.await(func(ctx context.Context) error { return over.transfer(ctx, t) })
+}
+
+// owner returns who owns an account, as its journal says.
+func (c *city) owner(id string) string {
+	c.t.Helper()
+	chain, err := journal.ReadChain(filepath.Join(c.journal, id))
+	require.NoError(c.t, err)
+	require.NotEmpty(c.t, chain)
+	return chain[len(chain)-1].Owner
+}
+
+// ownedBy returns those of the accounts that a node owns.
+func (c *city) ownedBy(n *node, ids []string) []string {
+	c.t.Helper()
+	var own []string
+	for _, id := range ids {
+		if c.owner(id) == n.id {
+			own = append(own, id)
+		}
+	}
+	return own
+}

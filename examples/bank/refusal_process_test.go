@@ -1,0 +1,274 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build process && unix
+
+package bank_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/transport"
+	"github.com/quorate/quorate/membership/transport/grpc"
+)
+
+// refusedToStart waits for a process that must not start: it exits with the status and
+// has never greeted. It returns what the process said.
+func (n *node) refusedToStart(status int) string {
+	n.city.t.Helper()
+	require.Equal(n.city.t, status, n.status(), "%s", n.log)
+	require.Error(n.city.t, <-n.hello, "it greeted, so it had started")
+	return n.log.String()
+}
+
+// awaitLog waits until the log of a node contains all of the texts in one line.
+func (n *node) awaitLog(texts ...string) {
+	n.city.t.Helper()
+	n.city.await(func(context.Context) error {
+		for line := range strings.Lines(n.log.String()) {
+			missing := ""
+			for _, text := range texts {
+				if !strings.Contains(line, text) {
+					missing = text
+				}
+			}
+			if missing == "" {
+				return nil
+			}
+		}
+		return fmt.Errorf("no line of %s has all of %q:\n%s", n.address, texts, n.log)
+	})
+}
+
+// TestAWrongFileIsExplained shows each fault with file, line, key and cure, and
+// the status 2.
+func TestAWrongFileIsExplained(t *testing.T) {
+	c := newCity(t, "  fense: 3s", "  gossip-interval: often", "sharding: {number-of-shards: -1}")
+	said := c.launch().refusedToStart(2)
+	path := filepath.Join(c.dir, "cluster.yaml")
+	for _, want := range []string{
+		path + `:5: membership.fense: unknown key; did you mean "fence"?`,
+		path + ":6: membership.gossip-interval: ",
+		path + ":7: sharding.number-of-shards: ",
+	} {
+		require.Contains(t, said, want)
+	}
+	require.Len(t, strings.Split(strings.TrimSpace(said), "\n"), 3, "one line a fault:\n%s", said)
+
+	c.write("cluster.yaml", "cluster: {name: bank}")
+	require.Contains(t, c.launch("QUORATE_NODE__ZOOM=x").refusedToStart(2), "$QUORATE_NODE__ZOOM")
+	require.Contains(t, c.launchWith([]string{"-config", "/nowhere.yaml"}).refusedToStart(2), "/nowhere.yaml")
+}
+
+// TestAPortInUseIsExplained occupies the cluster's port, then the HTTP port. The
+// node says which address is taken and what to do, and ends; the cluster never
+// hears of it.
+//
+// covers F51.
+func TestAPortInUseIsExplained(t *testing.T) {
+	c := newCity(t)
+	seed := c.settle(1)[0]
+	taken, err := net.Listen("tcp", c.address(1))
+	require.NoError(t, err)
+	defer func() { _ = taken.Close() }()
+
+	said := c.launch().refusedToStart(1)
+	require.Contains(t, said, c.address(1))
+	require.Contains(t, said, "in use")
+	require.Len(t, strings.Split(strings.TrimSpace(said), "\n"), 1, "one clear error:\n%s", said)
+
+	said = c.launchWith([]string{"-http", taken.Addr().String()}).refusedToStart(1)
+	require.Contains(t, said, taken.Addr().String())
+	require.Contains(t, said, "-http")
+	require.Len(t, strings.Split(strings.TrimSpace(said), "\n"), 1, "one clear error:\n%s", said)
+
+	require.NoError(t, seed.sees(t.Context(), []*node{seed}))
+	for _, address := range []string{c.address(1), c.address(2)} {
+		require.NotContains(t, seed.log.String(), address, "the cluster heard of it")
+	}
+}
+
+// stranger is a peer with an identity of the test's choice.
+func (c *city) stranger(change func(*transport.Identity)) *grpc.Transport {
+	c.t.Helper()
+	id := transport.Identity{
+		Node:      gossip.NodeID{Address: gossip.Address{Host: "127.0.0.1", Port: 9}, UID: 99},
+		Cluster:   "bank",
+		Protocol:  gossip.ProtocolRange{Min: 1, Max: 1},
+		ClusterID: func() gossip.ClusterID { return gossip.ClusterID{} },
+	}
+	change(&id)
+	s, err := grpc.New(id, transport.Default())
+	require.NoError(c.t, err)
+	c.t.Cleanup(func() { _ = s.Close() }) // It never listened.
+	return s
+}
+
+// TestPeersOfAnotherKindAreRefused knocks with another cluster name, another
+// cluster id and a range of protocol versions without overlap. Each is refused
+// with a reason that says what to do, on both ends, and the node goes on.
+//
+// covers F7, I32, B28.
+func TestPeersOfAnotherKindAreRefused(t *testing.T) {
+	c := newCity(t)
+	seed := c.settle(1)[0]
+	address, err := gossip.ParseAddress(seed.address)
+	require.NoError(t, err)
+	tests := map[string]struct {
+		change func(*transport.Identity)
+		reason transport.Reason
+		says   []string
+	}{
+		"cluster name": {
+			func(id *transport.Identity) { id.Cluster = "savings" }, transport.ReasonClusterName, []string{"savings", "give both the same name"},
+		},
+		"cluster id": {
+			func(id *transport.Identity) {
+				id.ClusterID = func() gossip.ClusterID { return gossip.ClusterID{Born: 1, Nonce: 2} }
+			},
+			transport.ReasonClusterID,
+			[]string{"cluster"},
+		},
+		"protocol": {
+			func(id *transport.Identity) { id.Protocol = gossip.ProtocolRange{Min: 7, Max: 9} }, transport.ReasonProtocol, []string{"7", "9"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := c.stranger(test.change).Probe(t.Context(), address)
+			var refused *transport.RefusedError
+			require.ErrorAs(t, err, &refused)
+			require.Equal(t, test.reason, refused.Reason)
+			for _, want := range test.says {
+				require.ErrorContains(t, err, want)
+			}
+			seed.awaitLog("connection refused", test.reason.String(), "127.0.0.1:9#")
+		})
+	}
+	_, err = c.stranger(func(*transport.Identity) {}).Probe(t.Context(), address)
+	require.NoError(t, err, "one of the same kind is let in, so it was the difference that counted")
+}
+
+// TestANodeOfAnotherClusterNameEnds starts a node with another name in its file:
+// it says why and exits, and the cluster stays as it is.
+//
+// covers F7, I32.
+func TestANodeOfAnotherClusterNameEnds(t *testing.T) {
+	c := newCity(t)
+	nodes := c.settle(2)
+	stray := c.start("QUORATE_CLUSTER__NAME=savings")
+	require.Equal(t, 1, stray.status(), "%s", stray.log)
+	require.Contains(t, stray.log.String(), "give both the same name")
+	nodes[0].awaitLog("connection refused", "wrong cluster name", stray.id)
+	c.awaitMembers(nodes...)
+}
+
+// authority signs certificates.
+type authority struct {
+	key  *ecdsa.PrivateKey
+	cert *x509.Certificate
+}
+
+// newAuthority makes a certificate authority.
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	require.NoError(t, err)
+	cert, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	return &authority{key, cert}
+}
+
+// issue writes a certificate for the address of all nodes, its key, and the
+// authority itself, and returns the section of the file that names them.
+func (a *authority) issue(c *city, name string) string {
+	c.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(c.t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), NotBefore: a.cert.NotBefore, NotAfter: a.cert.NotAfter,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
+	require.NoError(c.t, err)
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(c.t, err)
+	block := func(kind string, der []byte) string {
+		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+	}
+	c.write(name+".pem", block("CERTIFICATE", der))
+	c.write(name+"-key.pem", block("PRIVATE KEY", private))
+	c.write(name+"-ca.pem", block("CERTIFICATE", a.cert.Raw))
+	return fmt.Sprintf("transport: {tls: {certificate: %s.pem, key: %s-key.pem, authorities: %s-ca.pem}}", name, name, name)
+}
+
+// TestMutualTLS forms a cluster with certificates, which answers for its
+// accounts. A client without a certificate, a node without TLS and a node with
+// a certificate of another authority are refused, and the log says why.
+//
+// covers I35.
+func TestMutualTLS(t *testing.T) {
+	c := newCity(t)
+	ours := newAuthority(t)
+	c.write("cluster.yaml", "cluster: {name: bank}", "node: {address: "+c.address(0)+"}",
+		"membership: {seed-nodes: ["+c.address(0)+"]}", ours.issue(c, "node"))
+	nodes := c.settle(2)
+	ids := accounts(20)
+	c.checkBooks(c.spend(ids, nodes), ids, nodes)
+
+	bare, err := tls.Dial("tcp", nodes[0].address, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS13})
+	if err == nil { // In TLS 1.3 the client is done before the server has looked.
+		require.NoError(t, bare.SetReadDeadline(time.Now().Add(patience)))
+		_, err = bare.Read(make([]byte, 1))
+		require.NoError(t, bare.Close())
+	}
+	require.ErrorContains(t, err, "certificate required")
+	nodes[0].awaitLog("connection refused", "not in certificate", "didn't provide a certificate", "transport.tls")
+
+	plain := c.start("QUORATE_TRANSPORT__TLS__CERTIFICATE=", "QUORATE_TRANSPORT__TLS__KEY=", "QUORATE_TRANSPORT__TLS__AUTHORITIES=")
+	plain.awaitLog("connection refused", "insecure", "give this node a certificate")
+	nodes[0].awaitLog("connection refused", "insecure", "does not speak TLS")
+
+	c.awaitMembers(nodes...)
+}
+
+// TestACertificateOfAnotherAuthorityIsRefused starts a node whose certificate
+// the cluster's authority did not sign.
+//
+// covers I35.
+func TestACertificateOfAnotherAuthorityIsRefused(t *testing.T) {
+	c := newCity(t)
+	foreign := newAuthority(t).issue(c, "foreign")
+	require.Contains(t, foreign, "foreign-ca.pem")
+	c.write("cluster.yaml", "cluster: {name: bank}", "node: {address: "+c.address(0)+"}",
+		"membership: {seed-nodes: ["+c.address(0)+"]}", newAuthority(t).issue(c, "node"))
+	seed := c.settle(1)[0]
+	alien := c.start("QUORATE_TRANSPORT__TLS__CERTIFICATE="+filepath.Join(c.dir, "foreign.pem"),
+		"QUORATE_TRANSPORT__TLS__KEY="+filepath.Join(c.dir, "foreign-key.pem"))
+	alien.awaitLog("connection refused", "not in certificate")
+	seed.awaitLog("connection refused", "not in certificate", "unknown authority")
+	c.awaitMembers(seed)
+}
