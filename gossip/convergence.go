@@ -69,15 +69,30 @@ func joinNodes(nodes []NodeID) string {
 // Members for which confirmed is true have told self that they have finished
 // and are not waited for. A nil confirmed confirms nobody.
 func (s *State) Convergence(self NodeID, confirmed func(NodeID) bool) (bool, Blockers) {
+	blockers := s.blockers(self, confirmed, false)
+	return blockers.IsZero(), blockers
+}
+
+// Converged is [State.Convergence] without the reasons: it ends at the first.
+func (s *State) Converged(self NodeID, confirmed func(NodeID) bool) bool {
+	blockers := s.blockers(self, confirmed, true)
+	return blockers.IsZero()
+}
+
+// blockers returns why s has not converged, one reason if that is enough.
+func (s *State) blockers(self NodeID, confirmed func(NodeID) bool, one bool) Blockers {
 	me := s.Member(self)
 	if me == nil {
-		return false, Blockers{NotMember: true}
+		return Blockers{NotMember: true}
 	}
 	blockers := Blockers{Unstamped: !s.orphans.isZero()}
 	excused := func(id NodeID) bool { return confirmed != nil && confirmed(id) }
-	marked := s.unreachable(s.countsIn(me.Zone))
+	marked := s.unreachable(countsIn(me.Zone))
 	first := s.isFirst(me.Zone)
 	for i, m := range s.members {
+		if one && !blockers.IsZero() {
+			break
+		}
 		if marked.has(i) && m.Zone == me.Zone && m.Status != Down && m.Status != Exiting &&
 			m.Node != self && !excused(m.Node) {
 			blockers.Unreachable = append(blockers.Unreachable, m.Node)
@@ -87,7 +102,7 @@ func (s *State) Convergence(self NodeID, confirmed func(NodeID) bool) (bool, Blo
 			blockers.Unseen = append(blockers.Unseen, m.Node)
 		}
 	}
-	return blockers.IsZero(), blockers
+	return blockers
 }
 
 // isFirst reports whether a zone has no member yet that has come up and takes
@@ -100,11 +115,8 @@ func (s *State) isFirst(zone string) bool {
 }
 
 // countsIn is [State.counts] restricted to the observers of one zone.
-func (s *State) countsIn(zone string) func(NodeID) bool {
-	return func(observer NodeID) bool {
-		m := s.Member(observer)
-		return m != nil && m.Status != Down && m.Zone == zone
-	}
+func countsIn(zone string) func(*Member) bool {
+	return func(observer *Member) bool { return isBelieved(observer) && observer.Zone == zone }
 }
 
 // Leader returns who leads the zone of self, as self sees it: the first
@@ -120,7 +132,7 @@ func (s *State) Leader(self NodeID) NodeID {
 	if me == nil {
 		return NodeID{}
 	}
-	marked := s.unreachable(s.countsIn(me.Zone))
+	marked := s.unreachable(countsIn(me.Zone))
 	var best *Member
 	for i, m := range s.members {
 		if m.Zone != me.Zone || m.Status == Down || marked.has(i) && m.Node != self {

@@ -254,7 +254,9 @@ func (s *State) Apply(d Delta) (*State, error) {
 	o := d.partial(clock)
 	m := &State{history: s.history, bases: s.bases}
 	joined := m.join(&s.core, &o.core)
-	m.rows = restrictRows(m.rows, m.members)
+	if len(d.Observers) > 0 || joined.removed || len(m.members) < len(s.members) {
+		m.rows = restrictRows(m.rows, m.members) // The delta's may be about others.
+	}
 	joined.removed = true // The records of the delta need not be a state.
 	m.clock, m.orphans = joined.clocks(s, o, &m.core)
 	if !m.knows(clock, joined.tombs) {

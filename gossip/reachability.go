@@ -155,7 +155,7 @@ func (s *State) Observers(subject NodeID) []NodeID {
 // Unreachable returns the members that are not [State.Reachable], sorted.
 func (s *State) Unreachable() []NodeID {
 	var nodes []NodeID
-	for i := range s.unreachable(s.counts).all(len(s.members)) {
+	for i := range s.unreachable(isBelieved).all(len(s.members)) {
 		nodes = append(nodes, s.members[i].Node)
 	}
 	return nodes
@@ -165,8 +165,10 @@ func (s *State) Unreachable() []NodeID {
 // believed nothing.
 func (s *State) counts(observer NodeID) bool {
 	m := s.Member(observer)
-	return m != nil && m.Status != Down
+	return m != nil && isBelieved(m)
 }
+
+func isBelieved(observer *Member) bool { return observer.Status != Down }
 
 func (s *State) isObserved(subject NodeID, counts func(observer NodeID) bool) bool {
 	for _, set := range s.rows {
@@ -182,10 +184,16 @@ func (s *State) isObserved(subject NodeID, counts func(observer NodeID) bool) bo
 
 // unreachable returns the members about which some observer that counts has a
 // row, by their place in the list of members.
-func (s *State) unreachable(counts func(observer NodeID) bool) bitset {
+func (s *State) unreachable(counts func(observer *Member) bool) bitset {
 	var marked bitset
+	next := 0 // Observers are sorted as members are.
 	for _, set := range s.rows {
-		if len(set.Rows) == 0 || !counts(set.Observer) {
+		if len(set.Rows) == 0 {
+			continue
+		}
+		place, ok := findMember(s.members[next:], set.Observer)
+		next += place
+		if !ok || !counts(s.members[next]) {
 			continue
 		}
 		if marked == nil {

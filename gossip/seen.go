@@ -94,16 +94,22 @@ func (b bitset) remap(from, to []*Member) bitset {
 	return r
 }
 
-// bitsOf returns the set of the given nodes; nodes that are not members are
-// left out.
+// bitsOf returns the set of the given nodes, which are sorted; nodes that are
+// not members are left out.
 func bitsOf(nodes []NodeID, members []*Member) bitset {
 	if len(nodes) == 0 {
 		return nil
 	}
 	b := newBitset(len(members))
+	from := 0
 	for _, node := range nodes {
-		if i, ok := findMember(members, node); ok {
-			b.set(i)
+		if from < len(members) && members[from].Node != node { // Mostly all have seen it.
+			i, _ := findMember(members[from:], node)
+			from += i
+		}
+		if from < len(members) && members[from].Node == node {
+			b.set(from)
+			from++
 		}
 	}
 	return b

@@ -76,11 +76,11 @@ func sameMonitored(a, b []*gossip.Member) bool {
 // survey computes what follows from the state and the confirmations: the leader,
 // convergence, and the base.
 func (m *Machine) survey() {
+	before := m.surveyed
 	m.surveyed = m.state
-	m.lost = m.state.Unreachable()
 	m.lead.leader = m.state.Leader(m.self)
-	m.lead.converged, _ = m.state.Convergence(m.self, m.isConfirmed)
-	m.updateBase()
+	m.lead.converged = m.state.Converged(m.self, m.isConfirmed)
+	m.updateBase(before)
 	m.watchConvergence()
 	m.hurryRounds()
 }

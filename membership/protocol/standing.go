@@ -31,6 +31,9 @@ type footing struct {
 	// [Machine.reachesMajority].
 	reaches bool
 
+	// outvoted says that those who are not down do not win.
+	outvoted bool
+
 	until   machine.Instant
 	moved   bool // Something that until follows from has changed since it was computed.
 	dropped bool // This node hosts nothing any more, for good.
@@ -45,15 +48,23 @@ func (f *footing) answered(by gossip.NodeID, sentAt machine.Instant) {
 	}
 }
 
-// updateBase takes over the voters of the state.
-func (m *Machine) updateBase() {
+// updateBase takes over the voters of the state, and what follows from them.
+// Most states differ from the one before in who has seen them alone.
+func (m *Machine) updateBase(before *gossip.State) {
+	f := &m.footing
 	config := m.state.Config()
 	if m.lead.converged {
-		m.footing.convergedGen = config.Gen
+		f.convergedGen = config.Gen
 	}
-	m.footing.base = config.Base(m.footing.convergedGen == config.Gen)
-	m.footing.reaches = !m.monitorsSome() || m.reachesMajority()
-	m.footing.moved = true
+	base := config.Base(f.convergedGen == config.Gen)
+	same := before != nil && slices.EqualFunc(base, f.base, slices.Equal[[]gossip.NodeID]) &&
+		m.state.SharesRows(before) && sameMonitored(before.Members(), m.state.Members())
+	f.base, f.moved = base, true
+	if !same {
+		m.lost = m.state.Unreachable()
+		f.reaches = !m.monitorsSome() || m.reachesMajority()
+		f.outvoted = hasVoters(base) && !base.Wins(m.lives)
+	}
 }
 
 // updateStanding computes the moment up to which this node may host, and
@@ -114,7 +125,7 @@ func (m *Machine) connected() bool {
 // outvoted tells whether those who are not down could not win even if all of
 // them were heard. Such a side cannot go on.
 func (m *Machine) outvoted() bool {
-	return m.deps.Downing.Class.MajorityOnly && hasVoters(m.footing.base) && !m.footing.base.Wins(m.lives)
+	return m.deps.Downing.Class.MajorityOnly && m.footing.outvoted
 }
 
 // lives tells whether a node is a member that is not down.

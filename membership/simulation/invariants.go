@@ -46,17 +46,20 @@ func settled(n *Node, m, first *protocol.Machine, nodes int) error {
 //	was fenced, the node hosts nothing, by its own clock. So two sides never
 //	host at the same time.
 //
+// Each step of a node is checked at any size of the cluster: of the state
+// after the step everything that it does not share with the state before. Whole
+// states are looked at each second.
+//
 // It is added by [Invariants.Watch].
 type Invariants struct {
-	// EachStep looks at whole states after each step, not only each second.
-	EachStep bool
-
 	states   map[gossip.NodeID]*gossip.State
 	standing map[gossip.NodeID]machine.Instant
 	world    *World
 	fenced   map[gossip.NodeID]gossip.NodeID // By whom first.
 	numbers  map[numbered]gossip.NodeID
 	configs  map[generation]gossip.Config
+	ghosts   []*Node           // Fenced nodes that have not ended.
+	given    []gossip.UpNumber // Scratch.
 
 	// Fences counts the nodes that were fenced, and Hosted the seconds, over
 	// all nodes, in which a node could host: that the rules were exercised.
@@ -110,6 +113,9 @@ func (c *Invariants) observed(o Observation) error {
 		if _, known := c.fenced[e.Node]; !known {
 			c.fenced[e.Node] = n.id
 			c.Fences++
+			if node := c.world.Node(e.Node.Address); node != nil && node.id == e.Node {
+				c.ghosts = append(c.ghosts, node)
+			}
 		}
 		return c.checkSides()
 	}
@@ -132,19 +138,15 @@ func (c *Invariants) decidedOnWhatIs(n *Node, d machine.Decide) error {
 // checkSides looks for a node that hosts although it was fenced, while one
 // hosts that may have taken over from it.
 func (c *Invariants) checkSides() error {
-	if len(c.fenced) == 0 {
-		return nil
-	}
-	nodes := c.world.Nodes()
-	for _, n := range nodes {
-		by, fenced := c.fenced[n.id]
-		if !fenced || !c.Hosts(n) {
+	c.ghosts = slices.DeleteFunc(c.ghosts, func(n *Node) bool { return !n.Alive() })
+	for _, n := range c.ghosts {
+		if !c.Hosts(n) {
 			continue
 		}
-		for _, other := range nodes {
+		for _, other := range c.world.Nodes() {
 			if _, removed := MembershipOf(other).State().Removed(n.id); removed && c.Hosts(other) {
 				return fmt.Errorf("standing: %v is fenced, says %v, and hosts for another %v, while %v hosts",
-					n.id, by, c.standing[n.id].Sub(n.Now().Mono), other.id)
+					n.id, c.fenced[n.id], c.standing[n.id].Sub(n.Now().Mono), other.id)
 			}
 		}
 	}
@@ -171,10 +173,8 @@ func (c *Invariants) Stepped(_ *World, n *Node) error {
 			return err
 		}
 	}
-	if c.EachStep {
-		if err := wellFormed(n.id, is); err != nil {
-			return err
-		}
+	if err := c.wellFormed(n.id, was, is); err != nil {
+		return err
 	}
 	if m.Snapshot().Converged {
 		return c.givenOnce(n.id, is)
@@ -188,8 +188,8 @@ func (c *Invariants) Second(w *World) error {
 		if c.Hosts(n) {
 			c.Hosted++
 		}
-		if s := c.states[n.id]; s != nil && !c.EachStep {
-			if err := wellFormed(n.id, s); err != nil {
+		if s := c.states[n.id]; s != nil {
+			if err := c.wellFormed(n.id, nil, s); err != nil {
 				return err
 			}
 		}
@@ -202,11 +202,17 @@ func forwards(self gossip.NodeID, was, is *gossip.State) error {
 	if was.Cluster() != is.Cluster() && !was.Cluster().IsZero() {
 		return fmt.Errorf("I32: %v was in cluster %v and is in %v", self, was.Cluster(), is.Cluster())
 	}
+	if shared(was.Members(), is.Members()) {
+		return nil
+	}
 	i := 0
 	old := was.Members()
 	for _, m := range is.Members() {
-		for i < len(old) && old[i].Node.Compare(m.Node) < 0 {
+		for i < len(old) && old[i] != m && old[i].Node.Compare(m.Node) < 0 {
 			i++
+		}
+		if i < len(old) && old[i] == m {
+			continue
 		}
 		if i < len(old) && old[i].Node == m.Node {
 			if m.Status < old[i].Status {
@@ -221,43 +227,84 @@ func forwards(self gossip.NodeID, was, is *gossip.State) error {
 			return fmt.Errorf("I6: at %v, %v was removed and is %v", self, m.Node, m.Status)
 		}
 	}
-	for _, m := range old {
-		if _, removed := is.Removed(m.Node); !removed && is.Member(m.Node) == nil {
+	return forgotten(self, was, is)
+}
+
+// forgotten checks the other half of I6: who is no member any more was removed.
+func forgotten(self gossip.NodeID, was, is *gossip.State) error {
+	members, i := is.Members(), 0
+	for _, m := range was.Members() {
+		for i < len(members) && members[i] != m && members[i].Node.Compare(m.Node) < 0 {
+			i++
+		}
+		if i < len(members) && (members[i] == m || members[i].Node == m.Node) {
+			continue
+		}
+		if _, removed := is.Removed(m.Node); !removed {
 			return fmt.Errorf("I6: at %v, %v was %v and is forgotten without a tombstone", self, m.Node, m.Status)
 		}
 	}
 	return nil
 }
 
-// wellFormed checks I8.
-func wellFormed(self gossip.NodeID, s *gossip.State) error {
-	members := s.Members()
-	if !slices.IsSortedFunc(members, func(a, b *gossip.Member) int { return a.Node.Compare(b.Node) }) {
-		return fmt.Errorf("I8: at %v, members are not sorted", self)
-	}
-	numbers := make(map[gossip.UpNumber]gossip.NodeID, len(members))
-	for _, m := range members {
-		if other, taken := numbers[m.UpNumber]; taken && m.UpNumber != 0 {
-			return fmt.Errorf("I8: at %v, %v and %v have up-number %d", self, m.Node, other, m.UpNumber)
+// shared reports whether two lists of members are the same memory.
+func shared(a, b []*gossip.Member) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+// wellFormed checks I8: what is does not share with was, a state that was
+// checked, or all of it if was is nil.
+func (c *Invariants) wellFormed(self gossip.NodeID, was, is *gossip.State) error {
+	same := was != nil && shared(was.Members(), is.Members())
+	if !same {
+		if err := c.wellFormedMembers(self, is); err != nil {
+			return err
 		}
-		numbers[m.UpNumber] = m.Node
+	}
+	if was == nil {
+		for _, id := range is.SeenBy() {
+			if is.Member(id) == nil {
+				return fmt.Errorf("I8: at %v, seen by %v, which is no member", self, id)
+			}
+		}
+	}
+	if !same || !is.SharesRows(was) {
+		for _, r := range is.Records() {
+			if is.Member(r.Observer) == nil || is.Member(r.Subject) == nil {
+				return fmt.Errorf("I8: at %v, a row of %v about %v", self, r.Observer, r.Subject)
+			}
+		}
+	}
+	members, i := is.Members(), 0
+	for id := range is.Clock().All() {
+		for i < len(members) && members[i].Node != id {
+			i++
+		}
+		if i == len(members) {
+			return fmt.Errorf("I8: at %v, a clock entry of %v, which is no member, or out of order", self, id)
+		}
+	}
+	return nil
+}
+
+func (c *Invariants) wellFormedMembers(self gossip.NodeID, s *gossip.State) error {
+	members := s.Members()
+	c.given = c.given[:0]
+	for i, m := range members {
+		if i > 0 && members[i-1].Node.Compare(m.Node) >= 0 {
+			return fmt.Errorf("I8: at %v, members are not sorted", self)
+		}
 		if m.UpNumber == 0 && m.Status >= gossip.Up && m.Status <= gossip.Ready {
 			return fmt.Errorf("I8: at %v, %v is %v without an up-number", self, m.Node, m.Status)
 		}
-	}
-	for _, id := range s.SeenBy() {
-		if s.Member(id) == nil {
-			return fmt.Errorf("I8: at %v, seen by %v, which is no member", self, id)
+		if m.UpNumber > 0 {
+			c.given = append(c.given, m.UpNumber)
 		}
 	}
-	for _, r := range s.Records() {
-		if s.Member(r.Observer) == nil || s.Member(r.Subject) == nil {
-			return fmt.Errorf("I8: at %v, a row of %v about %v", self, r.Observer, r.Subject)
-		}
-	}
-	for id := range s.Clock().All() {
-		if s.Member(id) == nil {
-			return fmt.Errorf("I8: at %v, a clock entry of %v, which is no member", self, id)
+	slices.Sort(c.given)
+	for i := 1; i < len(c.given); i++ {
+		if c.given[i-1] == c.given[i] {
+			return fmt.Errorf("I8: at %v, up-number %d was given twice", self, c.given[i])
 		}
 	}
 	return nil

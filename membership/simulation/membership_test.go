@@ -17,7 +17,7 @@ import (
 func cluster(opt simulation.Options, n int) (*simulation.World, *simulation.Invariants) {
 	w := simulation.New(opt)
 	simulation.ServeMembership(w)
-	invariants := &simulation.Invariants{EachStep: n <= 20}
+	invariants := &simulation.Invariants{}
 	invariants.Watch(w)
 	operator := &simulation.Operator{Seeds: addresses(0, min(n, 3)), RestartAfter: 2 * time.Second}
 	operator.Operate(w)
