@@ -139,19 +139,21 @@ func (c *coordinator) silent() []gossip.NodeID {
 // tick repeats what went unanswered and looks at deadlines.
 func (c *coordinator) tick() {
 	c.query()
+	late := map[gossip.NodeID]int{}
 	for i := range c.shards {
 		s := &c.shards[i]
 		if s.phase == phaseStopping && c.now() >= s.deadline {
 			s.phase = phaseResuming
-			c.kind.control.out.Decide("handoff", c.subject(ShardID(i)), "called off",
-				s.home.String()+" did not stop it within the handoff timeout")
+			late[s.home]++
 		}
+	}
+	for _, node := range sortedNodes(late) {
+		c.control().out.Decide("handoff", c.kind.name, "called off",
+			fmt.Sprintf("%s did not stop %d shards within the handoff timeout", node, late[node]))
 	}
 	c.command(phaseStarting, phaseStopping, phaseResuming)
 	c.evaluate()
 }
-
-func (c *coordinator) subject(s ShardID) string { return fmt.Sprintf("%s/%d", c.kind.name, s) }
 
 // command sends the commands of all shards in the given phases.
 func (c *coordinator) command(phases ...movePhase) {

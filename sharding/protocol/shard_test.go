@@ -219,7 +219,7 @@ func TestLocalMessagesBypassStreams(t *testing.T) {
 
 // A move carries the positions: what was delivered is not delivered again, what
 // waited is passed on, and nothing gets lost or changes its order.
-// covers I20
+// covers I20.
 func TestMoveCarriesPositions(t *testing.T) {
 	x := host(t, protocol.ShardConfig{})
 	x.deliver(from(nodeB, "x", 1, epoch(1)))
