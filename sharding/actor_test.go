@@ -1,0 +1,170 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding_test
+
+import (
+	"errors"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/quorate/quorate/sharding"
+	"github.com/quorate/quorate/sharding/protocol"
+)
+
+// shardOf is the shard of an id, of 12.
+func shardOf(id string) protocol.ShardID { return protocol.ShardOf(id, 12) }
+
+// entry is something that an entity did.
+type entry struct {
+	at    time.Time
+	node  int
+	id    string
+	what  string
+	epoch sharding.Epoch
+}
+
+// journal is what all entities of a world did, in order.
+type journal struct {
+	mu      sync.Mutex
+	entries []entry
+}
+
+func (j *journal) add(e entry) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.entries = append(j.entries, e)
+}
+
+// of returns what was noted of an entity with a prefix.
+func (j *journal) of(id, prefix string) []entry {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var found []entry
+	for _, e := range j.entries {
+		if e.id == id && strings.HasPrefix(e.what, prefix) {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// words returns what was noted of an entity with a prefix, without the prefix.
+func (j *journal) words(id, prefix string) []string {
+	var words []string
+	for _, e := range j.of(id, prefix) {
+		words = append(words, strings.TrimPrefix(e.what, prefix))
+	}
+	return words
+}
+
+// inOrder expects that an entity heard the numbers from 1 to n of a sender, each
+// once, in order.
+func (w *world) inOrder(id, sender string, n int) {
+	w.t.Helper()
+	words := w.journal.words(id, sender+" ")
+	require.Len(w.t, words, n, "%s of %s", sender, id)
+	for i, s := range words {
+		require.Equal(w.t, strconv.Itoa(i+1), s)
+	}
+}
+
+// actor is an entity that does as it is told, and writes a journal. The first
+// word of a message is the command.
+type actor struct {
+	n    *node
+	busy atomic.Bool
+}
+
+func (a *actor) note(c *sharding.Context, what string) {
+	a.n.w.journal.add(entry{time.Now(), a.n.i, c.ID(), what, c.Epoch()})
+}
+
+// enter asserts that nothing else of the entity is going on.
+func (a *actor) enter() func() {
+	if a.busy.Swap(true) {
+		panic("two calls of one entity at a time")
+	}
+	return func() { a.busy.Store(false) }
+}
+
+func (a *actor) Start(c *sharding.Context) error {
+	defer a.enter()()
+	a.note(c, "start")
+	switch {
+	case strings.HasPrefix(c.ID(), "bad-start"):
+		return errors.New("no storage")
+	case strings.HasPrefix(c.ID(), "panic-start"):
+		panic("no storage")
+	case strings.HasPrefix(c.ID(), "exit-start"):
+		runtime.Goexit()
+	case strings.HasPrefix(c.ID(), "slow-start"):
+		<-a.n.w.hold
+	}
+	return nil
+}
+
+func (a *actor) Stop(c *sharding.Context) {
+	defer a.enter()()
+	a.note(c, "stop")
+	switch {
+	case strings.HasPrefix(c.ID(), "panic-stop"):
+		panic("stop")
+	case strings.HasPrefix(c.ID(), "exit-stop"):
+		runtime.Goexit()
+	}
+}
+
+func (a *actor) Receive(c *sharding.Context, m text) error {
+	defer a.enter()()
+	command, _, _ := strings.Cut(m.GetValue(), " ")
+	a.note(c, m.GetValue())
+	if act, ok := acts()[command]; ok {
+		return act(a, c, m)
+	}
+	return c.Reply(say("heard " + m.GetValue()))
+}
+
+// acts are the commands that actors know.
+func acts() map[string]func(*actor, *sharding.Context, text) error {
+	return map[string]func(*actor, *sharding.Context, text) error{
+		"where": func(_ *actor, c *sharding.Context, _ text) error { return c.Reply(say(c.Node().String())) },
+		"kind":  func(_ *actor, c *sharding.Context, _ text) error { return c.Reply(say(c.Kind() + "/" + c.ID())) },
+		"wait": func(a *actor, c *sharding.Context, _ text) error {
+			<-a.n.w.hold
+			return c.Reply(say("waited"))
+		},
+		"nap": func(_ *actor, c *sharding.Context, _ text) error {
+			<-time.After(time.Millisecond)
+			return c.Reply(say("slept"))
+		},
+		"context": func(a *actor, c *sharding.Context, _ text) error {
+			<-c.Context().Done()
+			a.note(c, "ended")
+			return c.Reply(say("ended"))
+		},
+		"pass": func(a *actor, c *sharding.Context, m text) error {
+			_, to, _ := strings.Cut(m.GetValue(), " ")
+			return a.n.region.Tell(c.Context(), to, say("passed by "+c.ID()))
+		},
+		"fail":   func(*actor, *sharding.Context, text) error { return errors.New("broken") },
+		"panic":  func(*actor, *sharding.Context, text) error { panic("broken") },
+		"exit":   func(*actor, *sharding.Context, text) error { runtime.Goexit(); return nil },
+		"silent": func(*actor, *sharding.Context, text) error { return nil },
+		"long":   func(_ *actor, c *sharding.Context, _ text) error { return c.Reply(say(strings.Repeat("x", 5000))) },
+		"huge":   func(_ *actor, c *sharding.Context, _ text) error { return c.Reply(say(strings.Repeat("x", 200<<10))) },
+		"nil": func(_ *actor, c *sharding.Context, _ text) error {
+			return errors.Join(c.Reply(nil), c.Reply(text(nil)))
+		},
+		"twice":  func(_ *actor, c *sharding.Context, m text) error { return errors.Join(c.Reply(m), c.Reply(m)) },
+		"number": func(_ *actor, c *sharding.Context, _ text) error { return c.Reply(wrapperspb.Int64(1)) },
+		"int":    func(_ *actor, c *sharding.Context, _ text) error { return c.Reply(new(int)) },
+	}
+}

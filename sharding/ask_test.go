@@ -1,0 +1,167 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/quorate/quorate/membership"
+	"github.com/quorate/quorate/sharding"
+)
+
+// An ask ends with its context, or after a minute, and says that nobody knows
+// what became of the message. One that had not begun by then never begins.
+func TestAsksEnd(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(2)
+		for _, host := range w.nodes {
+			id := w.nodes[0].on(host)
+			_, err := w.nodes[0].ask(id, "wait", time.Second)
+			require.ErrorIs(t, err, sharding.ErrUnknownOutcome)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			before := time.Now()
+			_, err = sharding.Ask[text](t.Context(), w.nodes[0].region, id, say("x"))
+			require.ErrorIs(t, err, sharding.ErrUnknownOutcome)
+			require.ErrorContains(t, err, "minute")
+			require.Equal(t, time.Minute, time.Since(before))
+			require.Equal(t, before.Add(time.Minute), time.Now())
+		}
+		pass(time.Millisecond)
+		w.release()
+		for _, host := range w.nodes {
+			id := w.nodes[0].on(host)
+			w.nodes[0].must(id, "y")
+			require.Empty(t, w.journal.of(id, "x"), "nobody waited for it any more")
+		}
+	})
+}
+
+// The cause that a caller gave its context is in the error.
+func TestACanceledAskTellsTheCause(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(1)
+		cause := errors.New("the user went away")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		result := make(chan error, 1)
+		go func() {
+			_, err := sharding.Ask[text](ctx, w.nodes[0].region, "a", say("wait"))
+			result <- err
+		}()
+		pass(time.Second)
+		cancel(cause)
+		require.ErrorIs(t, within(t, result), cause)
+		_, err := sharding.Ask[text](ctx, w.nodes[0].region, "b", say("x"))
+		require.ErrorIs(t, err, cause)
+		require.ErrorIs(t, err, sharding.ErrNotDelivered)
+		require.Empty(t, w.journal.of("b", ""))
+	})
+}
+
+// Asks are used again. One that ended early never gets the reply to another.
+func TestAsksThatEndedGetNoReplyOfAnother(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(2)
+		for _, host := range w.nodes {
+			id := w.nodes[0].on(host)
+			for i := range 50 {
+				reply, err := w.nodes[0].ask(id, "nap", time.Duration(i%3)*time.Millisecond)
+				if err == nil {
+					require.Equal(t, "slept", reply)
+				}
+				require.Equal(t, "heard x", w.nodes[0].must(id, "x"))
+			}
+		}
+	})
+}
+
+// A tell that was accepted does not expire with the context that it was sent
+// under.
+func TestAnAcceptedTellDoesNotExpire(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(2)
+		for _, host := range w.nodes {
+			id := w.nodes[0].on(host)
+			w.nodes[0].tell(id, "wait")
+			ctx, cancel := w.ctx(time.Second)
+			require.NoError(t, w.nodes[0].region.Tell(ctx, id, say("n 1")))
+			pass(2 * time.Second)
+			cancel()
+		}
+		w.release()
+		for _, host := range w.nodes {
+			id := w.nodes[0].on(host)
+			w.nodes[0].must(id, "x")
+			w.inOrder(id, "n", 1)
+		}
+	})
+}
+
+// What an entity may not do with its reply fails the message.
+func TestRepliesThatFail(t *testing.T) {
+	tests := map[string]struct{ detail, remote string }{
+		"silent": {detail: "the entity gave no reply"},
+		"twice":  {detail: "answered once"},
+		"nil":    {detail: "not nil"},
+		"long":   {remote: "max-message-bytes is 4000"},
+		"int":    {remote: "the reply cannot be encoded"},
+	}
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(_ *membership.Config, s *sharding.Config) { s.MaxMessageBytes = 4000 }
+		w.start(2)
+		here, there := w.nodes[0].on(w.nodes[0]), w.nodes[0].on(w.nodes[1])
+		for command, test := range tests {
+			for id, detail := range map[string]string{here: test.detail, there: test.detail + test.remote} {
+				if detail == "" {
+					continue // Of use to those who share the process.
+				}
+				_, err := w.nodes[0].ask(id, command, limit)
+				require.ErrorIs(t, err, sharding.ErrEntityFailed, command)
+				require.ErrorContains(t, err, detail)
+			}
+		}
+	})
+}
+
+// A reply that cannot travel is no reason to stop the entity.
+func TestAReplyThatCannotTravelLeavesTheEntity(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(_ *membership.Config, s *sharding.Config) { s.MaxMessageBytes = 4000 }
+		w.start(2)
+		id := w.nodes[0].on(w.nodes[1])
+		for _, command := range []string{"long", "int", "silent"} {
+			_, err := w.nodes[0].ask(id, command, limit)
+			require.ErrorIs(t, err, sharding.ErrEntityFailed)
+		}
+		require.Len(t, w.journal.of(id, "start"), 1)
+		require.Empty(t, w.journal.of(id, "stop"))
+	})
+}
+
+// A reply of another type than was asked for is an error of the caller; one that
+// is not a pointer is seen before anything is sent.
+func TestRepliesOfAnotherType(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(2)
+		here, there := w.nodes[0].on(w.nodes[0]), w.nodes[0].on(w.nodes[1])
+		_, err := w.nodes[0].ask(here, "number", limit)
+		require.ErrorIs(t, err, sharding.ErrInvalid)
+		require.ErrorContains(t, err, "the reply is a *wrapperspb.Int64Value")
+		reply, err := sharding.Ask[*wrapperspb.Int64Value](t.Context(), w.nodes[0].region, there, say("number"))
+		require.NoError(t, err)
+		require.EqualValues(t, 1, reply.GetValue())
+		_, err = sharding.Ask[*int](t.Context(), w.nodes[0].region, there, say("number"))
+		require.ErrorIs(t, err, sharding.ErrInvalid)
+		require.ErrorContains(t, err, "reply: ")
+		_, err = sharding.Ask[string](t.Context(), w.nodes[0].region, "unasked", say("x"))
+		require.ErrorIs(t, err, sharding.ErrInvalid)
+		require.ErrorContains(t, err, "replies are pointers, asked for string")
+		require.Empty(t, w.journal.of("unasked", ""))
+	})
+}

@@ -1,0 +1,304 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership"
+	"github.com/quorate/quorate/membership/transport"
+	"github.com/quorate/quorate/membership/transport/memory"
+	"github.com/quorate/quorate/sharding"
+	"github.com/quorate/quorate/sharding/protocol"
+)
+
+// text is what the entities of these tests hear and say.
+type text = *wrapperspb.StringValue
+
+func say(s string) text { return wrapperspb.String(s) }
+
+// limit is how long anything may take, in virtual time. Every wait is bounded by
+// it: a cluster has timers for ever, so that a bubble never notices by itself
+// that a test waits for what does not come.
+const limit = 2 * time.Minute
+
+// world is a cluster in one process, in virtual time.
+type world struct {
+	t       *testing.T
+	network *memory.Network
+	nodes   []*node
+	journal journal
+	hold    chan struct{} // Entities that were told to wait, wait for it to be closed.
+
+	// What a test may set before the first node starts.
+	config  func(*membership.Config, *sharding.Config)
+	kind    func(n *node, k *sharding.Kind[text])
+	options []sharding.Option
+}
+
+// node is one node of a world, with the entities of the kind "test".
+type node struct {
+	*membership.Node
+
+	w      *world
+	i      int
+	system *sharding.System
+	region *sharding.Region[text]
+}
+
+// inBubble runs a test in virtual time, in which a cluster needs no real time.
+// The bubble fails the test when a goroutine is left.
+func inBubble(t *testing.T, f func(t *testing.T, w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, network: memory.NewNetwork(), hold: make(chan struct{})}
+		defer w.end()
+		f(t, w)
+	})
+}
+
+// end ends all nodes, and waits for all entities.
+func (w *world) end() {
+	w.release()
+	for _, n := range w.nodes {
+		_ = n.Close() // It never fails.
+	}
+	for _, n := range w.nodes {
+		require.NoError(w.t, n.awaitEnd(limit))
+		require.Zero(w.t, n.system.Stats().Violations)
+	}
+}
+
+// release lets the entities go on that were told to wait.
+func (w *world) release() {
+	select {
+	case <-w.hold:
+	default:
+		close(w.hold)
+	}
+}
+
+// pass lets virtual time pass, and everything that happens in it happen.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// within returns what comes out of c in time.
+func within[T any](t *testing.T, c <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(limit):
+		require.FailNow(t, "nothing came")
+		panic("unreachable")
+	}
+}
+
+// eventually waits until ok holds.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(limit); !ok(); pass(10 * time.Millisecond) {
+		require.True(t, time.Now().Before(end), "never: %s", what)
+	}
+}
+
+func address(i int) string { return fmt.Sprintf("10.0.0.%d:7946", i+1) }
+
+// build starts a node without a kind.
+func (w *world) build() *node {
+	i := len(w.nodes)
+	cfg, shards := membership.Default(), sharding.Default()
+	cfg.Cluster.Name, cfg.Node.Address = "test", address(i)
+	cfg.Membership.SeedNodes = []string{address(0)}
+	shards.NumberOfShards = 12
+	if w.config != nil {
+		w.config(&cfg, &shards)
+	}
+	quiet := slog.New(slog.DiscardHandler)
+	m, err := membership.Start(w.t.Context(), cfg, membership.WithLogger(quiet), membership.WithUID(gossip.UID(i+1)),
+		membership.WithRand(rand.New(rand.NewPCG(1, uint64(i)))),
+		membership.WithTransport(func(id transport.Identity, c transport.Config, f func(transport.Notice)) (transport.Transport, error) {
+			return memory.New(w.network, id, c, memory.WithNotices(f))
+		}))
+	require.NoError(w.t, err)
+	w.t.Cleanup(func() { _ = m.Close() })
+	s, err := sharding.New(m, shards, append([]sharding.Option{sharding.WithLogger(quiet)}, w.options...)...)
+	require.NoError(w.t, err)
+	n := &node{Node: m, w: w, i: i, system: s}
+	w.nodes = append(w.nodes, n)
+	return n
+}
+
+// form starts n nodes without a kind, and waits until they may host.
+func (w *world) form(n int) {
+	for range n {
+		w.build()
+	}
+	for _, n := range w.nodes {
+		ctx, cancel := w.ctx(limit)
+		require.NoError(w.t, n.AwaitUp(ctx))
+		cancel()
+	}
+	eventually(w.t, "all have standing", func() bool {
+		for _, n := range w.nodes {
+			if !n.Standing().Held() {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// start starts n nodes with the kind, and waits until the shards have homes. All
+// have standing before the first begins with the kind, so that the first
+// allocation is to all of them.
+func (w *world) start(n int) {
+	w.form(n)
+	for _, n := range w.nodes {
+		n.startKind()
+	}
+	for _, n := range w.nodes {
+		n.must("first", "where")
+	}
+}
+
+// startKind starts the kind "test" on a node.
+func (n *node) startKind() {
+	k := sharding.Kind[text]{Name: "test", New: func(*sharding.Context) sharding.Entity[text] { return &actor{n: n} }}
+	if n.w.kind != nil {
+		n.w.kind(n, &k)
+	}
+	region, err := sharding.Start(n.system, k)
+	require.NoError(n.w.t, err)
+	n.region = region
+}
+
+// ctx returns a context with a limit.
+func (w *world) ctx(d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(w.t.Context(), d)
+}
+
+func (n *node) awaitEnd(d time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	return n.system.AwaitEnd(ctx)
+}
+
+// cut cuts a node off from all others.
+func (w *world) cut(n *node) {
+	for _, o := range w.nodes {
+		if o != n {
+			w.network.Cut(n.Self().Address, o.Self().Address)
+		}
+	}
+}
+
+// crash ends a node without a word to the others.
+func (w *world) crash(n *node) {
+	w.cut(n)
+	require.NoError(w.t, n.Close())
+}
+
+// breakAll resets all connections.
+func (w *world) breakAll() {
+	for _, a := range w.nodes {
+		for _, b := range w.nodes[a.i+1:] {
+			w.network.Break(a.Self().Address, b.Self().Address)
+		}
+	}
+}
+
+// ask asks with a limit.
+func (n *node) ask(id, command string, d time.Duration) (string, error) {
+	ctx, cancel := n.w.ctx(d)
+	defer cancel()
+	reply, err := sharding.Ask[text](ctx, n.region, id, say(command))
+	return reply.GetValue(), err
+}
+
+// asked asks on a goroutine of its own, and returns where the error will be.
+func (n *node) asked(id, command string) <-chan error {
+	result := make(chan error, 1)
+	go func() {
+		_, err := n.ask(id, command, limit)
+		result <- err
+	}()
+	synctest.Wait()
+	return result
+}
+
+// must asks, and expects an answer.
+func (n *node) must(id, command string) string {
+	n.w.t.Helper()
+	reply, err := n.ask(id, command, limit)
+	require.NoError(n.w.t, err, "%s to %s", command, id)
+	return reply
+}
+
+// insist asks until there is an answer, for as long as the outcome is unknown
+// or the message was given back: what a caller does whose message may be
+// handled twice.
+func (n *node) insist(id, command string) string {
+	n.w.t.Helper()
+	for {
+		reply, err := n.ask(id, command, limit)
+		if err == nil {
+			return reply
+		}
+		require.True(n.w.t, errors.Is(err, sharding.ErrUnknownOutcome) || errors.Is(err, sharding.ErrNotDelivered), "%v", err)
+	}
+}
+
+// tell tells, and expects that it is accepted.
+func (n *node) tell(id, command string) {
+	n.w.t.Helper()
+	ctx, cancel := n.w.ctx(limit)
+	defer cancel()
+	require.NoError(n.w.t, n.region.Tell(ctx, id, say(command)))
+}
+
+// hosted returns ids of entities that live on host, as many as are wanted, each
+// of another shard. None of them has been asked before.
+func (n *node) hosted(host *node, count int) []string {
+	n.w.t.Helper()
+	var ids []string
+	seen := map[protocol.ShardID]bool{}
+	for i := 0; len(ids) < count; i++ {
+		require.Less(n.w.t, i, 1000, "too few shards live on the node")
+		probe := fmt.Sprintf("p-%d", i)
+		if !seen[shardOf(probe)] && n.must(probe, "where") == host.Self().String() {
+			ids = append(ids, sibling(probe))
+		}
+		seen[shardOf(probe)] = true
+	}
+	return ids
+}
+
+// on returns the id of an entity that lives on host, and has not been asked.
+func (n *node) on(host *node) string {
+	n.w.t.Helper()
+	return n.hosted(host, 1)[0]
+}
+
+// sibling returns another id of the same shard.
+func sibling(id string) string {
+	for i := 0; ; i++ {
+		if s := fmt.Sprintf("id-%d", i); shardOf(s) == shardOf(id) {
+			return s
+		}
+	}
+}

@@ -1,0 +1,121 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	"pgregory.net/rapid"
+
+	"github.com/quorate/quorate/sharding"
+)
+
+func TestTheDefaultConfigurationIsValid(t *testing.T) {
+	require.NoError(t, sharding.Default().Validate())
+}
+
+// Every fault is reported, each with its key, and nothing else is.
+func TestEveryFaultOfAConfigurationIsReported(t *testing.T) {
+	tests := map[string]func(c *sharding.Config){
+		"number-of-shards":       func(c *sharding.Config) { c.NumberOfShards = 0 },
+		"mailbox-size":           func(c *sharding.Config) { c.MailboxSize = -1 },
+		"window-bytes":           func(c *sharding.Config) { c.WindowBytes = 4<<10 - 1 },
+		"transit-bytes":          func(c *sharding.Config) { c.TransitBytes = 1<<30 + 1 },
+		"max-message-bytes":      func(c *sharding.Config) { c.MaxMessageBytes = 3<<20 + 1 },
+		"retry-interval":         func(c *sharding.Config) { c.RetryInterval = 0 },
+		"handoff-timeout":        func(c *sharding.Config) { c.HandoffTimeout = -1 },
+		"entity-restart-backoff": func(c *sharding.Config) { c.EntityRestartBackoff = 0 },
+		"allocation":             func(c *sharding.Config) { c.Allocation.Strategy = "" },
+	}
+	all := sharding.Default()
+	for key, spoil := range tests {
+		t.Run(key, func(t *testing.T) {
+			c := sharding.Default()
+			spoil(&c)
+			err := c.Validate()
+			var fault *sharding.FieldError
+			require.ErrorAs(t, err, &fault)
+			require.Equal(t, key, fault.Field())
+			require.True(t, strings.HasPrefix(err.Error(), key+": "), err)
+			require.NotContains(t, err.Error(), "\n", "one fault")
+		})
+		spoil(&all)
+	}
+	require.Equal(t, len(tests), strings.Count(all.Validate().Error(), "\n")+1)
+}
+
+func TestProtobufCodec(t *testing.T) {
+	codec := sharding.Protobuf{}
+	require.Equal(t, "protobuf", codec.Name())
+	require.NoError(t, codec.Check(new(wrapperspb.StringValue)))
+	rapid.Check(t, func(t *rapid.T) {
+		prefix, value := rapid.SliceOf(rapid.Byte()).Draw(t, "prefix"), rapid.String().Draw(t, "value")
+		b, err := codec.Append(append([]byte(nil), prefix...), say(value))
+		require.NoError(t, err)
+		require.Equal(t, string(prefix), string(b[:len(prefix)]), "what is there is kept")
+		require.Len(t, b, len(prefix)+codec.Size(say(value)))
+		var back wrapperspb.StringValue
+		require.NoError(t, codec.Decode(b[len(prefix):], &back))
+		require.Equal(t, value, back.GetValue())
+	})
+}
+
+// What is not a generated message is an error everywhere, and never a panic.
+func TestProtobufCodecRefusesOthers(t *testing.T) {
+	codec := sharding.Protobuf{}
+	for _, other := range []any{nil, 1, new(int), "text"} {
+		require.ErrorContains(t, codec.Check(other), "is not a generated protocol buffer message")
+		require.Zero(t, codec.Size(other))
+		b, err := codec.Append([]byte("kept"), other)
+		require.Error(t, err)
+		require.Equal(t, "kept", string(b))
+		require.Error(t, codec.Decode(nil, other))
+	}
+}
+
+// FuzzProtobufDecode proves that no bytes make the codec panic.
+func FuzzProtobufDecode(f *testing.F) {
+	for _, seed := range []string{"", "\x0a\x01x", "\x0a\xff", "\x0a\x02\xff\xfe", "\x08\x01"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var m wrapperspb.StringValue
+		if (sharding.Protobuf{}).Decode(b, &m) == nil {
+			_, err := sharding.Protobuf{}.Append(nil, &m)
+			require.NoError(t, err)
+		}
+	})
+}
+
+func TestMessageErrors(t *testing.T) {
+	cause := fmt.Errorf("%w: %w", sharding.ErrUnknownOutcome, context.Canceled)
+	err := error(&sharding.MessageError{Kind: "account", Entity: "a\n", Err: cause})
+	require.EqualError(t, err, `sharding: account "a\n": unknown outcome: context canceled`)
+	require.ErrorIs(t, err, sharding.ErrUnknownOutcome)
+	require.ErrorIs(t, err, context.Canceled)
+	err = &sharding.MessageError{Kind: "account", Entity: "a", Detail: "no reply", Err: sharding.ErrExpired}
+	require.EqualError(t, err, `sharding: account "a": deadline passed before the message was processed: no reply`)
+}
+
+// Each error stands for itself: callers branch on them.
+func TestErrorsAreDistinct(t *testing.T) {
+	all := []error{
+		sharding.ErrUnreachable, sharding.ErrOverloaded, sharding.ErrNotDelivered, sharding.ErrNoStanding, sharding.ErrExpired,
+		sharding.ErrEntityFailed, sharding.ErrUnknownOutcome, sharding.ErrInvalid, sharding.ErrClosed,
+	}
+	texts := map[string]bool{}
+	for i, a := range all {
+		texts[a.Error()] = true
+		for j, b := range all {
+			require.Equal(t, i == j, errors.Is(a, b))
+		}
+	}
+	require.Len(t, texts, len(all))
+}

@@ -1,0 +1,236 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/membership"
+	"github.com/quorate/quorate/sharding"
+)
+
+// An entity that returns an error, panics or ends its goroutine fails its
+// message, is stopped, and starts anew for the next. Those that waited behind
+// the message are handled by the new instance.
+func TestAnEntityThatFailsStartsAnew(t *testing.T) {
+	for command, panics := range map[string]uint64{"fail": 0, "panic": 1, "exit": 1} {
+		t.Run(command, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				w.start(2)
+				for _, host := range w.nodes {
+					id := w.nodes[0].on(host)
+					waiting := w.nodes[0].asked(id, "nap")
+					failing, behind := w.nodes[0].asked(id, command), w.nodes[0].asked(id, "x")
+					require.NoError(t, within(t, waiting))
+					err := within(t, failing)
+					require.ErrorIs(t, err, sharding.ErrEntityFailed)
+					var message *sharding.MessageError
+					require.ErrorAs(t, err, &message)
+					require.Equal(t, id, message.Entity)
+					require.Equal(t, "test", message.Kind)
+					require.NotEmpty(t, message.Detail)
+					require.NoError(t, within(t, behind))
+					require.Len(t, w.journal.of(id, "start"), 2)
+					require.Len(t, w.journal.of(id, "stop"), 1)
+					require.Equal(t, panics, host.system.Stats().Panics)
+				}
+			})
+		})
+	}
+}
+
+// A tell to an entity that fails has nobody to hear of it: it is counted at its
+// sender.
+func TestATellThatFailsIsCounted(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(2)
+		for i, host := range w.nodes {
+			id := w.nodes[0].on(host)
+			w.nodes[0].tell(id, "fail")
+			eventually(t, "it is counted", func() bool { return w.nodes[0].system.Stats().Failed == uint64(i+1) })
+			require.Zero(t, w.nodes[1].system.Stats().Failed)
+		}
+	})
+}
+
+// An entity that cannot start fails its messages at once for a second, and for
+// longer after each further failure. It is not stopped: it never was.
+func TestAnEntityThatCannotStartRests(t *testing.T) {
+	for _, id := range []string{"bad-start", "panic-start", "exit-start"} {
+		t.Run(id, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				w.start(1)
+				fails := func(tries int, why string) {
+					_, err := w.nodes[0].ask(id, "x", limit)
+					require.ErrorIs(t, err, sharding.ErrEntityFailed)
+					require.Len(t, w.journal.of(id, "start"), tries, why)
+				}
+				fails(1, "the first try")
+				fails(1, "it rests for a second")
+				require.ErrorIs(t, w.nodes[0].region.Tell(t.Context(), id, say("x")), sharding.ErrEntityFailed)
+				pass(1100 * time.Millisecond)
+				fails(2, "the second try")
+				pass(1100 * time.Millisecond)
+				fails(2, "the second rest is longer")
+				pass(time.Second)
+				fails(3, "the third try")
+				require.Empty(t, w.journal.of(id, "stop"))
+				require.Empty(t, w.journal.of(id, "x"))
+			})
+		})
+	}
+}
+
+// Everything that waits for a start that fails is told so.
+func TestWhatWaitsForAStartThatFailsIsTold(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(2)
+		id := "bad-start"
+		var results []<-chan error
+		for _, n := range w.nodes {
+			for range 3 {
+				results = append(results, n.asked(id, "x"))
+			}
+		}
+		for _, r := range results {
+			require.ErrorIs(t, within(t, r), sharding.ErrEntityFailed)
+		}
+		require.Len(t, w.journal.of(id, "start"), 1)
+	})
+}
+
+// New that returns nil, or panics, is a start that fails.
+func TestNewThatGivesNoEntityFailsTheMessage(t *testing.T) {
+	tests := map[string]func(*sharding.Context) sharding.Entity[text]{
+		"nil":   func(*sharding.Context) sharding.Entity[text] { return nil },
+		"panic": func(*sharding.Context) sharding.Entity[text] { panic("no") },
+	}
+	for name, create := range tests {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				w.kind = func(n *node, k *sharding.Kind[text]) {
+					k.New = func(c *sharding.Context) sharding.Entity[text] {
+						if c.ID() == "a" {
+							return create(c)
+						}
+						return &actor{n: n}
+					}
+				}
+				w.start(1)
+				_, err := w.nodes[0].ask("a", "x", limit)
+				require.ErrorIs(t, err, sharding.ErrEntityFailed)
+			})
+		})
+	}
+}
+
+// A Stop that panics or does not come back ends the entity all the same, and the
+// next message starts it.
+func TestAStopThatFailsEndsTheEntity(t *testing.T) {
+	for _, id := range []string{"panic-stop", "exit-stop"} {
+		t.Run(id, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				w.start(2)
+				w.nodes[0].must(id, "x")
+				_, err := w.nodes[0].ask(id, "fail", limit)
+				require.ErrorIs(t, err, sharding.ErrEntityFailed)
+				w.nodes[0].must(id, "x")
+				require.Len(t, w.journal.of(id, "start"), 2)
+				host := w.nodes[w.journal.of(id, "start")[0].node]
+				require.EqualValues(t, 1, host.system.Stats().Panics)
+				ctx, cancel := w.ctx(limit)
+				defer cancel()
+				require.NoError(t, host.Leave(ctx))
+				require.Len(t, w.journal.of(id, "stop"), 2)
+			})
+		})
+	}
+}
+
+// An entity whose Receive does not return holds a leave up for the time that
+// leaving may take, and no longer. The others of the node move in order.
+func TestAnEntityThatNeverReturnsHoldsALeaveUpForALimitedTime(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(3)
+		leaver := w.nodes[2]
+		ids := w.nodes[0].hosted(leaver, 2)
+		stuck, fine := ids[0], ids[1]
+		w.nodes[0].must(fine, "x")
+		result := w.nodes[0].asked(stuck, "wait")
+		ctx, cancel := w.ctx(limit)
+		defer cancel()
+		before := time.Now()
+		left := make(chan error, 1)
+		go func() { left <- leaver.Leave(ctx) }()
+		eventually(t, "it has moved", func() bool { return w.nodes[0].must(fine, "where") != leaver.Self().String() })
+		require.Less(t, time.Since(before), 10*time.Second)
+		require.Len(t, w.journal.of(fine, "stop"), 1)
+		_ = within(t, left) // Whether that was in order is membership's to say.
+		require.Less(t, time.Since(before), time.Minute)
+		require.ErrorIs(t, within(t, result), sharding.ErrUnknownOutcome)
+		w.nodes[0].insist(stuck, "where")
+		require.ErrorIs(t, leaver.awaitEnd(time.Second), context.DeadlineExceeded)
+		w.release()
+		require.NoError(t, leaver.awaitEnd(limit))
+		require.Len(t, w.journal.of(stuck, "stop"), 1, "it is stopped when it returns")
+	})
+}
+
+// A start that takes its time lets messages wait, and a node that ends meanwhile
+// stops the entity afterwards.
+func TestANodeThatEndsDuringAStartStopsTheEntity(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(1)
+		result := w.nodes[0].asked("slow-start", "x")
+		require.NoError(t, w.nodes[0].Close())
+		require.ErrorIs(t, within(t, result), sharding.ErrNotDelivered)
+		w.release()
+		require.NoError(t, w.nodes[0].awaitEnd(limit))
+		require.Len(t, w.journal.of("slow-start", "stop"), 1)
+		require.Empty(t, w.journal.of("slow-start", "x"))
+	})
+}
+
+// covers I28: an idle entity has no goroutine. What 1,000 of them leave behind
+// in the number of goroutines is nothing.
+func TestIdleEntitiesHaveNoGoroutines(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(2)
+		w.nodes[0].must("first", "x")
+		synctest.Wait()
+		before := runtime.NumGoroutine()
+		for i := range 1000 {
+			w.nodes[0].tell(fmt.Sprintf("idle-%d", i), "x")
+		}
+		pass(time.Second)
+		started := 0
+		for i := range 1000 {
+			started += len(w.journal.of(fmt.Sprintf("idle-%d", i), "x"))
+		}
+		require.Equal(t, 1000, started)
+		require.InDelta(t, before, runtime.NumGoroutine(), 20)
+	})
+}
+
+// The last entity is not harmed by what another one does.
+func TestAnEntityThatBlocksHoldsUpNoOther(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(_ *membership.Config, s *sharding.Config) { s.NumberOfShards = 1 }
+		w.start(2)
+		host := w.nodes[0].must("a", "where")
+		for _, n := range w.nodes {
+			blocked := n.asked("a", "wait")
+			n.must("b", "x")
+			require.Empty(t, blocked)
+		}
+		require.Equal(t, host, w.nodes[0].must("b", "where"))
+	})
+}

@@ -1,0 +1,253 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/membership"
+	"github.com/quorate/quorate/sharding"
+)
+
+// covers F6: when a home dies, callers hear that the outcome is unknown, and the
+// entities answer from a new home within ten seconds with default settings.
+func TestACrashIsReportedAndRepairedWithinTenSeconds(t *testing.T) {
+	for _, size := range []int{3, 5} {
+		t.Run(fmt.Sprintf("nodes=%d", size), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				w.start(size)
+				victim := w.nodes[size-1]
+				ids := w.nodes[0].hosted(victim, 2)
+				var results []<-chan error
+				for _, n := range w.nodes[:2] {
+					results = append(results, n.asked(ids[0], "wait"), n.asked(ids[0], "late"))
+				}
+				before := time.Now()
+				w.crash(victim)
+				for _, r := range results {
+					require.ErrorIs(t, within(t, r), sharding.ErrUnknownOutcome)
+				}
+				require.Less(t, time.Since(before), 10*time.Second)
+				for _, id := range ids {
+					require.NotEqual(t, victim.Self().String(), w.nodes[0].insist(id, "where"))
+				}
+				require.Less(t, time.Since(before), 10*time.Second)
+				starts := w.journal.of(ids[0], "start")
+				require.Len(t, starts, 2)
+				require.Positive(t, starts[1].epoch.Compare(starts[0].epoch))
+				require.Empty(t, w.journal.of(ids[0], "late"), "it was behind what did not return")
+			})
+		})
+	}
+}
+
+// covers F3: the coordinator's node dies, and its shards get homes from the next.
+func TestTheNodeOfTheCoordinatorDies(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(3)
+		lost, stays := w.nodes[1].on(w.nodes[0]), w.nodes[1].on(w.nodes[2])
+		w.nodes[1].must(stays, "x")
+		before := time.Now()
+		w.crash(w.nodes[0])
+		w.nodes[1].must(stays, "x")
+		require.Less(t, time.Since(before), 100*time.Millisecond, "a shard with a home needs no coordinator")
+		w.nodes[1].insist(lost, "where")
+		require.Less(t, time.Since(before), 10*time.Second)
+		require.Len(t, w.journal.of(stays, "start"), 1)
+	})
+}
+
+// What was not sent before the host died is delivered to the next one; what was
+// is handled at most once, and nothing overtakes.
+func TestACrashUnderLoadDoublesAndTurnsRoundNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(4)
+		id := w.nodes[0].on(w.nodes[3])
+		const count = 500
+		for i := range count {
+			for _, n := range w.nodes[:3] {
+				n.tell(id, fmt.Sprintf("from-%d %d", n.i, i+1))
+			}
+			if i == 100 {
+				w.crash(w.nodes[3])
+			}
+			pass(20 * time.Millisecond)
+		}
+		for _, n := range w.nodes[:3] {
+			n.insist(id, "x")
+			heard := w.journal.words(id, fmt.Sprintf("from-%d ", n.i))
+			last := 0
+			for _, s := range heard {
+				number, err := strconv.Atoi(s)
+				require.NoError(t, err)
+				require.Greater(t, number, last)
+				last = number
+			}
+			require.Equal(t, count, last)
+			require.EqualValues(t, count-len(heard), n.system.Stats().Failed, "what was lost is counted, and nothing else")
+		}
+	})
+}
+
+// Whoever waits for room in a full window goes on when the host has died.
+func TestWaitersForRoomGoOnAfterTheHostDied(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(_ *membership.Config, s *sharding.Config) { s.WindowBytes = 4 << 10 }
+		w.start(3)
+		id := w.nodes[0].on(w.nodes[2])
+		w.cut(w.nodes[2])
+		done := make(chan error, 1)
+		go func() {
+			for range 10 {
+				if err := w.nodes[0].region.Tell(t.Context(), id, say(strings.Repeat("x", 1000))); err != nil {
+					done <- err
+					return
+				}
+			}
+			done <- nil
+		}()
+		pass(time.Second)
+		require.Empty(t, done, "the window is full")
+		w.crash(w.nodes[2])
+		require.NoError(t, within(t, done))
+	})
+}
+
+// covers F20, I1: a node that is cut off stops hosting by its own clock, before
+// an entity of it starts elsewhere. It begins no message after that, and its
+// entities are stopped although messages wait for them.
+func TestANodeThatIsCutOffBeginsNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(3)
+		lost := w.nodes[2]
+		id := w.nodes[0].on(lost)
+		w.cut(lost)
+		lost.tell(id, "context")
+		end := make(chan error, 1)
+		go func() {
+			for {
+				if err := lost.region.Tell(t.Context(), id, say("late")); err != nil {
+					end <- err
+					return
+				}
+				<-time.After(100 * time.Millisecond)
+			}
+		}()
+		require.NotEqual(t, lost.Self().String(), w.nodes[0].insist(id, "where"))
+		within(t, lost.Done())
+		err := within(t, end)
+		require.ErrorIs(t, err, sharding.ErrNotDelivered)
+		require.ErrorIs(t, err, sharding.ErrClosed)
+		require.ErrorIs(t, lost.Err(), membership.ErrDown)
+		require.NoError(t, lost.awaitEnd(limit))
+		starts, ended := w.journal.of(id, "start"), w.journal.of(id, "ended")
+		require.Len(t, starts, 2)
+		require.Len(t, ended, 1)
+		require.True(t, ended[0].at.Before(starts[1].at), "the context of entities ends with the standing")
+		require.Empty(t, w.journal.of(id, "late"), "what waited is not begun")
+		stops := w.journal.of(id, "stop")
+		require.NotEmpty(t, stops)
+		require.Equal(t, 2, stops[0].node)
+	})
+}
+
+// A node that loses its standing for a moment answers again when it has it back:
+// what came meanwhile is handled then, and the reply that was ready leaves.
+func TestStandingThatComesBack(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(m *membership.Config, _ *sharding.Config) {
+			m.Downing.StableAfter = downing.AutoDuration(time.Minute)
+		}
+		w.start(3)
+		lost := w.nodes[2]
+		id := lost.on(lost)
+		answer := lost.asked(id, "context")
+		w.cut(lost)
+		eventually(t, "the standing ends", func() bool { return !lost.Standing().Held() })
+		lost.tell(id, "late")
+		pass(time.Second)
+		require.Len(t, w.journal.of(id, "ended"), 1)
+		require.Empty(t, answer, "no reply leaves without standing")
+		require.Empty(t, w.journal.of(id, "late"), "no message begins without standing")
+		w.network.HealAll()
+		require.NoError(t, within(t, answer))
+		lost.must(id, "x")
+		require.Len(t, w.journal.of(id, "late"), 1)
+		require.Len(t, w.journal.of(id, "start"), 1)
+		back := lost.asked(id, "context")
+		pass(time.Second)
+		require.Empty(t, back, "entities have a context that lives again")
+	})
+}
+
+// covers F7: a process that starts again at its address hosts again.
+func TestANodeThatStartsAgainHosts(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(2)
+		id := w.nodes[0].on(w.nodes[1])
+		require.Equal(t, w.nodes[1].Self().String(), w.nodes[0].must(id, "where"))
+		ctx, cancel := w.ctx(limit)
+		defer cancel()
+		require.NoError(t, w.nodes[1].Leave(ctx))
+		require.Equal(t, w.nodes[0].Self().String(), w.nodes[0].must(id, "where"))
+		w.build().startKind()
+		require.Equal(t, w.nodes[0].must(id, "where"), w.nodes[2].must(id, "where"))
+		require.NoError(t, w.nodes[0].Leave(ctx))
+		require.Equal(t, w.nodes[2].Self().String(), w.nodes[2].must(id, "where"))
+		require.Len(t, w.journal.of(id, "stop"), 2)
+	})
+}
+
+// Close of a node ends every ask on it, and everything sent afterwards is given
+// back. AwaitEnd waits for entities, and no longer than its context.
+func TestCloseEndsEverything(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(2)
+		here, there := w.nodes[0].on(w.nodes[0]), w.nodes[0].on(w.nodes[1])
+		running, waiting := w.nodes[0].asked(here, "wait"), w.nodes[0].asked(here, "x")
+		remote := w.nodes[0].asked(there, "wait")
+		ctx, cancel := w.ctx(time.Second)
+		defer cancel()
+		require.ErrorIs(t, w.nodes[0].system.AwaitEnd(ctx), ctx.Err(), "the node has not ended")
+		require.NoError(t, w.nodes[0].Close())
+		require.ErrorIs(t, within(t, running), sharding.ErrUnknownOutcome)
+		require.ErrorIs(t, within(t, remote), sharding.ErrUnknownOutcome)
+		require.ErrorIs(t, within(t, waiting), sharding.ErrNotDelivered, "it had not begun")
+		err := w.nodes[0].region.Tell(t.Context(), here, say("x"))
+		require.ErrorIs(t, err, sharding.ErrClosed)
+		require.ErrorIs(t, err, sharding.ErrNotDelivered)
+		_, err = w.nodes[0].ask(there, "x", time.Second)
+		require.ErrorIs(t, err, sharding.ErrClosed)
+		require.ErrorIs(t, w.nodes[0].awaitEnd(time.Second), ctx.Err(), "an entity does not return")
+		w.release()
+		require.NoError(t, w.nodes[0].awaitEnd(limit))
+		require.Len(t, w.journal.of(here, "stop"), 1)
+	})
+}
+
+// Close also ends whoever waits for room.
+func TestCloseEndsWaitersForRoom(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(_ *membership.Config, s *sharding.Config) { s.WindowBytes = 4 << 10 }
+		n := w.build()
+		n.startKind()
+		var results []<-chan error
+		for range 10 {
+			results = append(results, n.asked("a", strings.Repeat("x", 1000)))
+		}
+		require.NoError(t, n.Close())
+		for _, r := range results {
+			require.ErrorIs(t, within(t, r), sharding.ErrNotDelivered)
+		}
+		synctest.Wait()
+	})
+}

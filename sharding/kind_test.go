@@ -1,0 +1,260 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/membership"
+	"github.com/quorate/quorate/sharding"
+)
+
+// covers F47: a node whose settings differ is refused, and everybody who waits or
+// comes later is told which setting, and both values. The others go on.
+func TestDifferentSettingsAreRefused(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(_ *membership.Config, s *sharding.Config) { s.WindowBytes = 4 << 10 }
+		w.kind = func(n *node, k *sharding.Kind[text]) { k.Shards = 12 + n.i }
+		w.start(1)
+		other := w.build()
+		other.startKind()
+		var waiting []<-chan error
+		for range 6 { // Some wait for a reply, the others for room.
+			waiting = append(waiting, other.asked("a", strings.Repeat("x", 1000)))
+		}
+		tell := other.region.Tell(t.Context(), "a", say(strings.Repeat("x", 1000)))
+		_, later := other.ask("a", "x", limit)
+		errs := []error{tell, later, other.region.Tell(t.Context(), "a", say("x"))}
+		for _, r := range waiting {
+			errs = append(errs, within(t, r))
+		}
+		for _, err := range errs {
+			var refused *sharding.SettingsError
+			require.ErrorAs(t, err, &refused)
+			require.Equal(t, "number-of-shards", refused.Setting)
+			require.ErrorContains(t, err, `kind "test": number-of-shards is "13" here, but "12" at the coordinator`)
+		}
+		w.nodes[0].must("a", "x")
+	})
+}
+
+// Each setting that all nodes must have equal is compared.
+func TestEverySettingIsCompared(t *testing.T) {
+	tests := map[string]func(k *sharding.Kind[text]){
+		"codec": func(k *sharding.Kind[text]) { k.Codec = moody{} },
+		"role":  func(k *sharding.Kind[text]) { k.Role = "other" },
+	}
+	for setting, change := range tests {
+		t.Run(setting, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				w.start(1)
+				w.kind = func(_ *node, k *sharding.Kind[text]) { change(k) }
+				other := w.build()
+				other.startKind()
+				_, err := other.ask("a", "x", limit)
+				var refused *sharding.SettingsError
+				require.ErrorAs(t, err, &refused)
+				require.Equal(t, setting, refused.Setting)
+			})
+		})
+	}
+}
+
+// What cannot be a kind is refused, with every fault in one error.
+func TestStartRefusesWhatCannotBe(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(1)
+		s := w.nodes[0].system
+		create := func(*sharding.Context) sharding.Entity[text] { return nil }
+		start := func(k sharding.Kind[text]) error {
+			_, err := sharding.Start(s, k)
+			return err
+		}
+		require.ErrorContains(t, start(sharding.Kind[text]{Name: "test", New: create}), `"test" runs on this node already`)
+		err := start(sharding.Kind[text]{Name: "", Shards: 65537})
+		for _, part := range []string{"the name must have 1 to 128 bytes", "number of shards 65537", "New must be set"} {
+			require.ErrorContains(t, err, part)
+		}
+		require.Error(t, start(sharding.Kind[text]{Name: strings.Repeat("n", 129), New: create}))
+		require.ErrorContains(t, start(sharding.Kind[text]{Name: "a", New: create, Shards: -1}), "number of shards")
+		_, err = sharding.Start(s, sharding.Kind[string]{Name: "s", New: func(*sharding.Context) sharding.Entity[string] { return nil }})
+		require.ErrorContains(t, err, "messages must be pointers, not string")
+		_, err = sharding.Start(s, sharding.Kind[*int]{Name: "i", New: func(*sharding.Context) sharding.Entity[*int] { return nil }})
+		require.ErrorContains(t, err, "*int is not a generated protocol buffer message")
+		_, err = sharding.New(w.nodes[0].Node, sharding.Default())
+		require.ErrorContains(t, err, "sharding: ", "a node has one sharding")
+		_, err = sharding.New(w.nodes[0].Node, sharding.Config{})
+		require.ErrorContains(t, err, "mailbox-size")
+		require.NoError(t, w.nodes[0].Close())
+		require.ErrorIs(t, start(sharding.Kind[text]{Name: "b", New: create}), sharding.ErrClosed)
+	})
+}
+
+// Several kinds run side by side; the same id is another entity in each.
+func TestKindsAreApart(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(2)
+		var sums []*sharding.Region[*wrapperspb.Int64Value]
+		for _, n := range w.nodes {
+			r, err := sharding.Start(n.system, sharding.Kind[*wrapperspb.Int64Value]{
+				Name: "counter", Shards: 5, New: func(*sharding.Context) sharding.Entity[*wrapperspb.Int64Value] { return new(counter) },
+			})
+			require.NoError(t, err)
+			sums = append(sums, r)
+		}
+		w.nodes[0].must("a", "x")
+		for i := range 6 {
+			sum, err := sharding.Ask[*wrapperspb.Int64Value](t.Context(), sums[i%2], "a", wrapperspb.Int64(1))
+			require.NoError(t, err)
+			require.EqualValues(t, i+1, sum.GetValue())
+		}
+		require.Len(t, w.journal.of("a", "x"), 1)
+	})
+}
+
+// counter is an entity that adds up.
+type counter struct{ sum int64 }
+
+func (c *counter) Receive(ctx *sharding.Context, add *wrapperspb.Int64Value) error {
+	c.sum += add.GetValue()
+	return ctx.Reply(wrapperspb.Int64(c.sum))
+}
+
+// A node without the role sends, and hosts nothing.
+func TestANodeWithoutTheRoleSendsOnly(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(m *membership.Config, _ *sharding.Config) {
+			if m.Node.Address != address(0) {
+				m.Node.Roles = []string{"host"}
+			}
+		}
+		w.kind = func(_ *node, k *sharding.Kind[text]) { k.Role = "host" }
+		w.start(3)
+		homes := map[string]bool{}
+		for _, id := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
+			homes[w.nodes[0].must(id, "where")] = true
+		}
+		require.NotContains(t, homes, w.nodes[0].Self().String())
+		require.Len(t, homes, 2)
+	})
+}
+
+// moody is a codec that fails where its messages say so.
+type moody struct{ sharding.Protobuf }
+
+func (moody) Name() string { return "moody" }
+
+func (c moody) Append(dst []byte, m any) ([]byte, error) {
+	switch t, _ := m.(text); t.GetValue() {
+	case "unencodable":
+		return nil, errors.New("no")
+	case "grows":
+		return make([]byte, 2<<20), nil
+	case "empty":
+		return nil, nil
+	}
+	return c.Protobuf.Append(dst, m)
+}
+
+func (c moody) Decode(b []byte, m any) error {
+	if strings.Contains(string(b), "undecodable") {
+		return errors.New("no")
+	}
+	if strings.Contains(string(b), "poison") {
+		panic("poison")
+	}
+	return c.Protobuf.Decode(b, m)
+}
+
+// A codec that fails is the sender's fault, or the message's, never the
+// entity's.
+func TestACodecThatFails(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.kind = func(_ *node, k *sharding.Kind[text]) { k.Codec = moody{} }
+		w.start(2)
+		id := w.nodes[0].on(w.nodes[1])
+		for command, detail := range map[string]string{"unencodable": "cannot be encoded", "grows": "max-message-bytes"} {
+			_, err := w.nodes[0].ask(id, command, limit)
+			require.ErrorIs(t, err, sharding.ErrInvalid)
+			require.ErrorContains(t, err, detail)
+		}
+		for _, command := range []string{"undecodable", "poison"} {
+			_, err := w.nodes[0].ask(id, command, limit)
+			require.ErrorIs(t, err, sharding.ErrEntityFailed)
+			require.ErrorContains(t, err, "cannot be decoded")
+		}
+		require.Equal(t, "heard ", w.nodes[0].must(id, "empty"))
+		require.Len(t, w.journal.of(id, "start"), 1, "the entity stays")
+	})
+}
+
+// strategy is an allocation strategy that a test gives its answers.
+type strategy struct {
+	allocate func(context.Context, allocation.AllocateRequest) (allocation.AllocateResult, error)
+}
+
+func (s strategy) Allocate(ctx context.Context, r allocation.AllocateRequest) (allocation.AllocateResult, error) {
+	return s.allocate(ctx, r)
+}
+
+func (strategy) Rebalance(context.Context, allocation.RebalanceRequest) (allocation.RebalanceResult, error) {
+	return allocation.RebalanceResult{}, nil
+}
+
+// toLast gives every shard to the last region.
+func toLast(_ context.Context, r allocation.AllocateRequest) (allocation.AllocateResult, error) {
+	var res allocation.AllocateResult
+	for _, p := range r.Shards {
+		res.Placements = append(res.Placements, allocation.Placement{
+			Shard: p.Shard, Region: r.Regions[len(r.Regions)-1].ID, Reason: "it is the last",
+		})
+	}
+	return res, nil
+}
+
+// A strategy of the program decides, and least-shard does when it cannot: when it
+// fails, gives an answer against the contract, or does not come back.
+func TestAStrategyOfTheProgramDecides(t *testing.T) {
+	tests := map[string]struct {
+		allocate func(context.Context, allocation.AllocateRequest) (allocation.AllocateResult, error)
+		homes    int
+	}{
+		"decides": {toLast, 1},
+		"fails": {func(context.Context, allocation.AllocateRequest) (allocation.AllocateResult, error) {
+			return allocation.AllocateResult{}, errors.New("no idea")
+		}, 3},
+		"nonsense": {func(_ context.Context, r allocation.AllocateRequest) (allocation.AllocateResult, error) {
+			return allocation.AllocateResult{Placements: []allocation.Placement{{Shard: r.Shards[0].Shard, Region: "nowhere", Reason: "why not"}}}, nil
+		}, 3},
+		"blocks": {func(ctx context.Context, _ allocation.AllocateRequest) (allocation.AllocateResult, error) {
+			<-ctx.Done()
+			return allocation.AllocateResult{}, ctx.Err()
+		}, 3},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				w.options = []sharding.Option{sharding.WithAllocation(strategy{test.allocate})}
+				before := time.Now()
+				w.start(3)
+				require.Less(t, time.Since(before), 30*time.Second)
+				homes := map[string]bool{}
+				for i := range 12 {
+					homes[w.nodes[0].must(sibling(strings.Repeat("s", i+1)), "where")] = true
+				}
+				require.Len(t, homes, test.homes)
+				synctest.Wait()
+			})
+		})
+	}
+}

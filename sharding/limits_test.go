@@ -1,0 +1,227 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/membership"
+	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/sharding"
+	"github.com/quorate/quorate/sharding/protocol"
+)
+
+// covers F42: a full mailbox refuses to its sender at once, wherever that is, and
+// holds up no other entity of the same shard.
+func TestAFullMailboxRefuses(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(_ *membership.Config, s *sharding.Config) { s.MailboxSize, s.NumberOfShards = 2, 1 }
+		w.start(2)
+		for _, n := range w.nodes {
+			id := fmt.Sprintf("busy-%d", n.i)
+			for range 3 { // One in the entity's hands and two that wait.
+				n.tell(id, "wait")
+				synctest.Wait()
+			}
+			before := time.Now()
+			_, err := n.ask(id, "x", limit)
+			require.ErrorIs(t, err, sharding.ErrOverloaded)
+			n.must(fmt.Sprintf("idle-%d", n.i), "x")
+			require.Less(t, time.Since(before), 100*time.Millisecond)
+		}
+		for _, n := range w.nodes { // Where the host is known at once, a tell hears of it too.
+			if n.must("z", "where") == n.Self().String() {
+				require.ErrorIs(t, n.region.Tell(t.Context(), "busy-0", say("x")), sharding.ErrOverloaded)
+			}
+		}
+		w.release()
+		for _, n := range w.nodes {
+			eventually(t, "the mailboxes run out", func() bool { return len(w.journal.of(fmt.Sprintf("busy-%d", n.i), "wait")) == 3 })
+		}
+	})
+}
+
+// covers F42: a full window lets tell and ask wait until their context ends.
+func TestAFullWindowLetsSendersWait(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(_ *membership.Config, s *sharding.Config) { s.WindowBytes = 4 << 10 }
+		n := w.build()
+		n.startKind() // No shard has a home yet.
+		big := say(strings.Repeat("x", 1000))
+		ctx, cancel := w.ctx(100 * time.Millisecond)
+		defer cancel()
+		var err error
+		accepted := 0
+		before := time.Now()
+		for ; err == nil; accepted++ {
+			err = n.region.Tell(ctx, "a", big)
+		}
+		require.Equal(t, 100*time.Millisecond, time.Since(before))
+		require.InDelta(t, 4, accepted, 1)
+		require.ErrorIs(t, err, sharding.ErrNotDelivered)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		_, err = n.ask("a", strings.Repeat("x", 1000), 50*time.Millisecond)
+		require.ErrorIs(t, err, sharding.ErrNotDelivered)
+		err = n.region.Tell(ctx, "b", big)
+		require.ErrorIs(t, err, sharding.ErrNotDelivered, "a context that has ended sends nothing")
+		other := sibling("zz")
+		for shardOf(other) == shardOf("a") {
+			other = sibling(other + "z")
+		}
+		n.tell(other, "x")
+		for range 10 {
+			require.NoError(t, n.region.Tell(t.Context(), "a", big))
+		}
+		n.must("a", "x")
+		require.Len(t, w.journal.of("a", "xxx"), accepted-1+10)
+	})
+}
+
+// An ask without a deadline that waits for room ends after a minute.
+func TestAnAskThatWaitsForRoomEnds(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(_ *membership.Config, s *sharding.Config) { s.WindowBytes = 4 << 10 }
+		w.kind = func(_ *node, k *sharding.Kind[text]) { k.Role = "host" } // No node has it.
+		n := w.build()
+		n.startKind()
+		for range 3 {
+			n.tell("a", strings.Repeat("x", 1000))
+		}
+		before := time.Now()
+		_, err := sharding.Ask[text](t.Context(), n.region, "a", say(strings.Repeat("x", 1000)))
+		require.ErrorIs(t, err, sharding.ErrNotDelivered)
+		require.ErrorContains(t, err, "waited for room")
+		require.Equal(t, time.Minute, time.Since(before))
+	})
+}
+
+// Ids and messages that no entity could get are refused before they are sent,
+// with an error that is short whatever they are.
+func TestUnacceptableMessages(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(_ *membership.Config, s *sharding.Config) { s.MaxMessageBytes = 2000 }
+		w.start(1)
+		r := w.nodes[0].region
+		tests := map[string]struct {
+			id      string
+			message text
+			detail  string
+		}{
+			"empty id":    {"", say("x"), "the id is empty"},
+			"long id":     {strings.Repeat("i", protocol.MaxEntityBytes+1), say("x"), "at most"},
+			"huge id":     {strings.Repeat("i", 1<<20), say("x"), "1048576 bytes"},
+			"not UTF-8":   {"\xff", say("x"), "not valid UTF-8"},
+			"nil pointer": {"a", nil, "the message is nil"},
+			"too large":   {"a", say(strings.Repeat("x", 2000)), "sharding.max-message-bytes is 2000"},
+		}
+		for name, test := range tests {
+			err := r.Tell(t.Context(), test.id, test.message)
+			require.ErrorIs(t, err, sharding.ErrInvalid, name)
+			require.ErrorContains(t, err, test.detail)
+			_, err = sharding.Ask[text](t.Context(), r, test.id, test.message)
+			require.ErrorIs(t, err, sharding.ErrInvalid, name)
+			require.ErrorContains(t, err, test.detail)
+			require.Less(t, len(err.Error()), 300)
+		}
+		longest := strings.Repeat("é", protocol.MaxEntityBytes/2)
+		require.Equal(t, "test/"+longest, w.nodes[0].must(longest, "kind"))
+		for _, odd := range []string{"../..", "a\x00b", " ", "\n"} {
+			require.Equal(t, "test/"+odd, w.nodes[0].must(odd, "kind"))
+		}
+	})
+}
+
+// A message that fills more than half of a lane's window gets through behind
+// others, over a link that is cut for a while. It once made its sender spin.
+func TestLargeMessagesGetThroughAFullLane(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(_ *membership.Config, s *sharding.Config) { s.WindowBytes = 8 << 20 }
+		w.start(2)
+		id := w.nodes[0].on(w.nodes[1])
+		w.network.CutOneWay(w.nodes[0].Self().Address, w.nodes[1].Self().Address)
+		for i := range 4 {
+			w.nodes[0].tell(id, fmt.Sprintf("n %d", i+1))
+			w.nodes[0].tell(id, strings.Repeat("x", (400+300*(i%2))<<10))
+		}
+		pass(time.Second)
+		w.network.HealAll()
+		w.nodes[0].must(id, "x")
+		w.inOrder(id, "n", 4)
+	})
+}
+
+// A lane that is full lets messages wait in their cells, each in its order.
+func TestAFullLaneLetsMessagesWait(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(m *membership.Config, _ *sharding.Config) { m.Transport.WindowBytes = 64 << 10 }
+		w.start(2)
+		ids := w.nodes[0].hosted(w.nodes[1], 4)
+		w.network.CutOneWay(w.nodes[0].Self().Address, w.nodes[1].Self().Address)
+		for i := range 80 {
+			for _, id := range ids {
+				w.nodes[0].tell(id, fmt.Sprintf("n %d", i+1))
+				w.nodes[0].tell(id, strings.Repeat("x", 1000))
+			}
+		}
+		w.network.HealAll()
+		for _, id := range ids {
+			w.nodes[0].must(id, "x")
+			w.inOrder(id, "n", 80)
+		}
+	})
+}
+
+// A message for which the transport's frames are too small is answered in its
+// place, and the stream goes on.
+func TestFramesSmallerThanMessages(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(m *membership.Config, _ *sharding.Config) { m.Transport.MaxFrameBytes = 128 << 10 }
+		w.start(2)
+		id := w.nodes[0].on(w.nodes[1])
+		_, err := w.nodes[0].ask(id, strings.Repeat("x", 200<<10), limit)
+		require.ErrorIs(t, err, sharding.ErrEntityFailed)
+		require.ErrorContains(t, err, "smaller frames")
+		_, err = w.nodes[0].ask(id, "huge", limit)
+		require.ErrorIs(t, err, sharding.ErrEntityFailed)
+		require.ErrorContains(t, err, "larger than a frame")
+		w.nodes[0].must(id, "x")
+		require.Len(t, w.journal.of(id, "start"), 1)
+	})
+}
+
+// What a peer sends that means nothing, or is for a kind or a shard that is not
+// here, is counted and dropped.
+func TestFramesThatMeanNothingAreCounted(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(2)
+		lane := w.nodes[0].Transport().Lane(w.nodes[1].Self(), machine.LaneMessage)
+		for _, frame := range []string{"", "garbage", "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f", "\x00"} {
+			require.NoError(t, lane.Append(protocol.MessageService, func(dst []byte) []byte { return append(dst, frame...) }))
+		}
+		eventually(t, "they are counted", func() bool { return w.nodes[1].system.Stats().Malformed == 4 })
+		w.nodes[0].must("a", "x")
+	})
+}
+
+// A lane that was closed since nobody used it opens again at once.
+func TestAnIdleLaneOpensAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(m *membership.Config, _ *sharding.Config) { m.Transport.IdleAfter = 10 * time.Second }
+		w.start(2)
+		id := w.nodes[0].on(w.nodes[1])
+		for range 5 {
+			pass(time.Minute)
+			before := time.Now()
+			w.nodes[0].must(id, "x")
+			require.Less(t, time.Since(before), 100*time.Millisecond)
+		}
+	})
+}
