@@ -140,6 +140,15 @@ func TestKindConfigReportsAllFaults(t *testing.T) {
 	require.ErrorContains(t, err, "number of shards")
 	require.ErrorContains(t, err, "min regions")
 	require.ErrorContains(t, err, "time")
+	// What is not UTF-8 could not be sent to any other node.
+	require.ErrorContains(t, protocol.KindConfig{Name: "\xff", Settings: good.Settings}.Validate(), "UTF-8")
+	for _, s := range []protocol.Settings{
+		{Shards: 1, Codec: "\xff"},
+		{Shards: 1, Role: strings.Repeat("r", protocol.MaxKindBytes+1)},
+		{Shards: protocol.MaxShards + 1},
+	} {
+		require.Error(t, protocol.KindConfig{Name: "k", Settings: s}.Validate())
+	}
 }
 
 func TestSettingsDifferenceNamesBothValues(t *testing.T) {

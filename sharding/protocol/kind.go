@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+	"unicode/utf8"
 )
 
 // Limits of what the messages of this package may hold.
@@ -59,6 +60,8 @@ func (s Settings) validate() error {
 		return fmt.Errorf("number of shards %d, want 1 to %d", s.Shards, MaxShards)
 	case len(s.Hash) > MaxKindBytes || len(s.Codec) > MaxKindBytes || len(s.Role) > MaxKindBytes:
 		return fmt.Errorf("a setting is longer than %d bytes", MaxKindBytes)
+	case !utf8.ValidString(s.Hash) || !utf8.ValidString(s.Codec) || !utf8.ValidString(s.Role):
+		return errors.New("a setting is not UTF-8")
 	default:
 		return nil
 	}
@@ -121,8 +124,8 @@ func (t Timings) withDefaults() Timings {
 // Validate returns all faults of the configuration, joined.
 func (c KindConfig) Validate() error {
 	var errs []error
-	if c.Name == "" || len(c.Name) > MaxKindBytes {
-		errs = append(errs, fmt.Errorf("kind %q: the name must have 1 to %d bytes", c.Name, MaxKindBytes))
+	if c.Name == "" || len(c.Name) > MaxKindBytes || !utf8.ValidString(c.Name) {
+		errs = append(errs, fmt.Errorf("kind %q: the name must have 1 to %d bytes of UTF-8", c.Name, MaxKindBytes))
 	}
 	if err := c.Settings.validate(); err != nil {
 		errs = append(errs, fmt.Errorf("kind %q: %w", c.Name, err))

@@ -145,6 +145,9 @@ func (c *control) addShard(f *field) error {
 	}
 	var s shard
 	err = each(b, s.set)
+	if err == nil && s.epoch.IsZero() {
+		err = malformed("shard %d without an epoch", s.id)
+	}
 	if s.base.IsZero() {
 		s.base = s.epoch
 	}

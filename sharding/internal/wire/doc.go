@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package wire turns the messages of sharding into bytes and back. The format is
-// protobuf, as envelope.proto and control.proto in this directory describe it, and is written and
-// read by hand: an envelope is on the way of every message between entities.
+// protobuf, as envelope.proto and control.proto of this module describe it, and is
+// written and read by hand: an envelope is on the way of every message between
+// entities. The tests compare it with the code that is generated from them.
 //
 // Decoding trusts nothing. What is malformed, out of range or too long is an
 // error that wraps [ErrMalformed], and memory is allocated in proportion to the

@@ -6,6 +6,7 @@ package wire
 import (
 	"bytes"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/quorate/quorate/gossip"
@@ -52,12 +53,10 @@ func AppendMessage(dst []byte, m *protocol.Message, now machine.Instant) []byte 
 }
 
 // AppendReply appends the envelope of a reply whose payload is encoded. A longer
-// detail is cut.
+// detail is cut, and what is not text in it is left out: it is whatever an entity
+// said, and must not make the reply unreadable.
 func AppendReply(dst []byte, r *protocol.Reply) []byte {
-	detail := r.Detail
-	if len(detail) > maxDetail {
-		detail = string(bytes.ToValidUTF8([]byte(detail[:maxDetail]), nil))
-	}
+	detail := strings.ToValidUTF8(r.Detail[:min(len(r.Detail), maxDetail)], "")
 	dst = appendUint(dst, 1, typeReply)
 	dst = appendString(dst, 2, r.Kind)
 	dst = appendUint(dst, 3, uint64(r.Shard))

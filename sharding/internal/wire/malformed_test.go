@@ -1,0 +1,342 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package wire_test
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	pb "github.com/quorate/quorate/sharding/internal/proto/quorate/sharding/v1"
+	"github.com/quorate/quorate/sharding/internal/wire"
+	"github.com/quorate/quorate/sharding/protocol"
+)
+
+// varint, text and group are fields as a peer might write them.
+func varint(n protowire.Number, v uint64) []byte {
+	return protowire.AppendVarint(protowire.AppendTag(nil, n, protowire.VarintType), v)
+}
+
+func text(n protowire.Number, parts ...[]byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(nil, n, protowire.BytesType), bytes.Join(parts, nil))
+}
+
+func fixed(n protowire.Number, v uint64) []byte {
+	return protowire.AppendFixed64(protowire.AppendTag(nil, n, protowire.Fixed64Type), v)
+}
+
+func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+
+var (
+	long       = bytes.Repeat([]byte("x"), 2000)
+	notUTF8    = []byte{0xff, 0xfe}
+	kind       = text(2, []byte("k"))
+	someEpoch  = join(varint(1, 5), varint(2, 1), varint(3, 1), varint(4, 2))
+	someNode   = join(text(1, []byte("h")), varint(2, 1), fixed(3, 9))
+	endOfGroup = protowire.AppendTag(nil, 3, protowire.EndGroupType)
+)
+
+// malformed is a sequence of bytes that is no message, and a part of the error.
+type malformed struct {
+	b    []byte
+	want string
+}
+
+func malformedControls() map[string]malformed {
+	shard := func(parts ...[]byte) []byte { return join(varint(1, 9), kind, text(5, parts...)) }
+	registration := func(parts ...[]byte) []byte { return join(varint(1, 5), kind, text(4, parts...)) }
+	return map[string]malformed{
+		"nothing":                     {nil, "without a kind"},
+		"no kind":                     {varint(1, 1), "without a kind"},
+		"no type":                     {kind, "of type 0"},
+		"unknown type":                {join(varint(1, 99), kind), "of type 99"},
+		"type out of range":           {join(varint(1, 256), kind), "at most 255"},
+		"type of another wire type":   {join(text(1, []byte("x")), kind), "want a varint"},
+		"kind of another wire type":   {join(varint(1, 1), varint(2, 1)), "want bytes"},
+		"long kind":                   {join(varint(1, 1), text(2, long)), "at most 128"},
+		"kind not UTF-8":              {join(varint(1, 1), text(2, notUTF8)), "not UTF-8"},
+		"a tag cut off":               {[]byte{0x80}, "EOF"},
+		"a tag of field 0":            {[]byte{0x00}, "field"},
+		"a field cut off":             {text(2, []byte("kind"))[:3], "EOF"},
+		"a group that only ends":      {endOfGroup, "field 3"},
+		"term of another wire type":   {join(kind, varint(3, 1)), "want bytes"},
+		"term with a wrong field":     {join(kind, text(3, text(1, nil))), "want a varint"},
+		"term with a wrong start":     {join(kind, text(3, text(2, nil))), "want a varint"},
+		"term cut off":                {join(kind, text(3, []byte{0x08})), "EOF"},
+		"registration of a number":    {join(kind, varint(4, 1)), "want bytes"},
+		"registration: no settings":   {registration(varint(1, 1)), "want bytes"},
+		"registration: too many":      {registration(text(1, varint(1, protocol.MaxShards+1))), "at most 65536"},
+		"registration: long hash":     {registration(text(1, text(2, long))), "at most 128"},
+		"registration: long codec":    {registration(text(1, text(3, long))), "at most 128"},
+		"registration: long role":     {registration(text(1, text(4, long))), "at most 128"},
+		"registration: proxy 2":       {registration(varint(2, 2)), "at most 1"},
+		"registration: suspended 2":   {registration(varint(3, 2)), "at most 1"},
+		"registration: capacity":      {registration(varint(4, 1<<32)), "at most"},
+		"shards of a number":          {join(kind, varint(5, 1)), "want bytes"},
+		"shard out of range":          {shard(varint(1, protocol.MaxShards)), "at most 65535"},
+		"shard without an epoch":      {shard(varint(1, 1)), "without an epoch"},
+		"epoch of a number":           {shard(varint(2, 1)), "want bytes"},
+		"epoch born before 1970":      {shard(text(2, varint(1, 1<<63))), "at most"},
+		"epoch with a wrong term":     {shard(text(2, text(2, nil))), "want a varint"},
+		"epoch with a wrong start":    {shard(text(2, text(3, nil))), "want a varint"},
+		"epoch with a wrong version":  {shard(text(2, text(4, nil))), "want a varint"},
+		"base of a number":            {shard(varint(3, 1)), "want bytes"},
+		"state out of range":          {shard(text(2, someEpoch), varint(4, 4)), "at most 3"},
+		"report without a state":      {join(varint(1, 4), kind, text(5, text(2, someEpoch))), "without a state"},
+		"position of a number":        {shard(varint(5, 1)), "want bytes"},
+		"position without an origin":  {shard(text(2, someEpoch), text(5, varint(2, 1))), "without an origin"},
+		"position with a wrong seq":   {shard(text(2, someEpoch), text(5, text(1, someNode), text(2, nil))), "want a varint"},
+		"node of a number":            {join(kind, varint(6, 1)), "want bytes"},
+		"node without an address":     {join(kind, text(6, fixed(3, 9))), "malformed"},
+		"node with a long host":       {join(kind, text(6, text(1, long))), "at most 255"},
+		"node with a port too high":   {join(kind, text(6, text(1, []byte("h")), varint(2, 65536))), "at most 65535"},
+		"node with a varint as uid":   {join(kind, text(6, text(1, []byte("h")), varint(2, 1), varint(3, 1))), "uid"},
+		"node index out of range":     {join(varint(1, 7), kind, text(5, text(2, someEpoch), varint(6, 1)), text(6, someNode)), "node 1 of 1"},
+		"node index beyond 32 bits":   {shard(text(2, someEpoch), varint(6, 1<<32)), "at most"},
+		"from of another wire type":   {join(kind, text(7, nil)), "want a varint"},
+		"to of another wire type":     {join(kind, text(8, nil)), "want a varint"},
+		"wanted of a number":          {join(kind, varint(9, 1)), "want bytes"},
+		"wanted out of range":         {join(kind, text(9, protowire.AppendVarint(nil, protocol.MaxShards))), "looked for"},
+		"wanted cut off":              {join(kind, text(9, []byte{0x80})), "looked for"},
+		"too many wanted":             {join(kind, text(9, make([]byte, protocol.MaxShards+1))), "looked for"},
+		"too many shards":             {join(kind, bytes.Repeat(text(5, text(2, someEpoch)), protocol.MaxShards+1)), "more than 65536"},
+		"long setting":                {join(kind, text(10, long)), "at most 1024"},
+		"long value":                  {join(kind, text(11, long)), "at most 1024"},
+		"long other value":            {join(kind, text(12, long)), "at most 1024"},
+		"settings of a number":        {join(kind, varint(13, 1)), "want bytes"},
+		"settings cut off":            {join(kind, text(13, []byte{0x08})), "EOF"},
+		"a varint of eleven bytes":    {join(kind, []byte{0x38}, bytes.Repeat([]byte{0xff}, 11)), "field 7"},
+		"a length beyond the message": {join(kind, []byte{0x2a, 0xff, 0xff, 0x03}), "field 5"},
+	}
+}
+
+func malformedItems() map[string]malformed {
+	message := func(parts ...[]byte) []byte { return join(varint(1, 1), kind, join(parts...)) }
+	return map[string]malformed{
+		"nothing":                   {nil, "without a kind"},
+		"no type":                   {kind, "of type 0"},
+		"unknown type":              {join(varint(1, 5), kind), "of type 5"},
+		"type of another wire type": {text(1, nil), "want a varint"},
+		"long kind":                 {text(2, long), "at most 128"},
+		"shard out of range":        {varint(3, protocol.MaxShards), "at most 65535"},
+		"long entity":               {text(4, long), "at most 512"},
+		"entity not UTF-8":          {text(4, notUTF8), "not UTF-8"},
+		"origin of a number":        {varint(5, 1), "want bytes"},
+		"base of a number":          {varint(6, 1), "want bytes"},
+		"seq of text":               {text(7, nil), "want a varint"},
+		"route of a number":         {varint(8, 1), "want bytes"},
+		"hops out of range":         {varint(9, 256), "at most 255"},
+		"correlation of text":       {text(10, nil), "want a varint"},
+		"remaining out of range":    {varint(11, 1<<63), "at most"},
+		"long trace":                {text(12, long), "at most 1024"},
+		"codec out of range":        {varint(13, 1<<16), "at most"},
+		"flags out of range":        {varint(14, 1<<32), "at most"},
+		"payload of a number":       {varint(15, 1), "want bytes"},
+		"code out of range":         {varint(16, 256), "at most"},
+		"long detail":               {text(17, long), "at most 1024"},
+		"no entity":                 {message(), "without an entity"},
+		"no origin":                 {message(text(4, []byte("e")), text(6, someEpoch), varint(7, 1)), "place in a stream"},
+		"no seq":                    {message(text(4, []byte("e")), text(5, someNode), text(6, someEpoch)), "place in a stream"},
+		"no base":                   {message(text(4, []byte("e")), text(5, someNode), varint(7, 1)), "place in a stream"},
+		"cut off":                   {kind[:len(kind)-1], "EOF"},
+		"a tag cut off":             {[]byte{0x80}, "EOF"},
+	}
+}
+
+// What is malformed, cut off, out of range or too long is refused with a reason.
+func TestMalformedControlMessages(t *testing.T) {
+	for name, test := range malformedControls() {
+		t.Run(name, func(t *testing.T) {
+			m, err := codec.Decode(test.b)
+			require.Nil(t, m)
+			require.ErrorIs(t, err, wire.ErrMalformed)
+			require.ErrorContains(t, err, test.want)
+		})
+	}
+}
+
+func TestMalformedItems(t *testing.T) {
+	for name, test := range malformedItems() {
+		t.Run(name, func(t *testing.T) {
+			m, err := wire.DecodeItem(test.b, now)
+			require.Nil(t, m)
+			require.ErrorIs(t, err, wire.ErrMalformed)
+			require.ErrorContains(t, err, test.want)
+		})
+	}
+}
+
+// No prefix of a message is taken for something else than what it begins.
+func TestTruncatedMessages(t *testing.T) {
+	for name, m := range controls() {
+		whole, err := codec.Append(nil, m)
+		require.NoError(t, err)
+		for n := range whole {
+			if got, err := codec.Decode(whole[:n]); err != nil {
+				require.ErrorIs(t, err, wire.ErrMalformed, name)
+			} else {
+				require.IsType(t, m, got, name)
+			}
+		}
+	}
+	for name, m := range items() {
+		whole := appendItem(nil, m)
+		for n := range whole {
+			if got, err := wire.DecodeItem(whole[:n], now); err != nil {
+				require.ErrorIs(t, err, wire.ErrMalformed, name)
+			} else {
+				require.IsType(t, m, got, name)
+			}
+		}
+	}
+}
+
+// Fields that a newer version adds survive the passing on of a message, in the
+// bytes in which they came; in control messages they are ignored.
+func TestUnknownFields(t *testing.T) {
+	m := items()["message"].(*protocol.Message)
+	extra := join(varint(90, 7), text(91, []byte("new")), protowire.AppendFixed32(protowire.AppendTag(nil, 92, protowire.Fixed32Type), 5))
+	got, err := wire.DecodeItem(join(extra[:3], appendItem(nil, m), extra[3:]), now)
+	require.NoError(t, err)
+	require.Equal(t, extra, got.(*protocol.Message).Extra)
+	passed := appendItem(nil, got)
+	require.Equal(t, join(appendItem(nil, m), extra), passed)
+	require.NoError(t, proto.Unmarshal(passed, new(pb.Envelope)))
+
+	for name, m := range controls() {
+		b, err := codec.Append(nil, m)
+		require.NoError(t, err)
+		got, err := codec.Decode(join(extra, b, extra))
+		require.NoError(t, err, name)
+		require.Equal(t, m, got, name)
+	}
+	inner := join(varint(1, 9), kind, text(3, varint(1, 1), extra), text(4, text(1, extra), extra),
+		text(5, text(2, someEpoch, extra), text(5, text(1, someNode, extra), extra), extra))
+	_, err = codec.Decode(inner)
+	require.NoError(t, err)
+}
+
+// A payload that is there and empty is not one that is missing; a deadline that has
+// passed stays one; a detail is whatever an entity said, and is cut to what fits.
+func TestEdgesOfItems(t *testing.T) {
+	m := *items()["message"].(*protocol.Message)
+	m.Payload, m.Trace, m.Deadline = nil, nil, now-5
+	got, err := wire.DecodeItem(appendItem(nil, &m), now)
+	require.NoError(t, err)
+	require.NotNil(t, got.(*protocol.Message).Payload)
+	require.Equal(t, now+1, got.(*protocol.Message).Deadline)
+
+	for said, want := range map[string]string{
+		"broken \xff text":                     "broken  text",
+		strings.Repeat("x", 1023) + "ä":        strings.Repeat("x", 1023),
+		strings.Repeat("x", 2000):              strings.Repeat("x", 1024),
+		strings.Repeat("\xff", 5) + "ä":        "ä",
+		"a text that is not cut and unbroken ": "a text that is not cut and unbroken ",
+	} {
+		got, err := wire.DecodeItem(wire.AppendReply(nil, &protocol.Reply{Kind: "k", Detail: said}), now)
+		require.NoError(t, err)
+		require.Equal(t, want, got.(*protocol.Reply).Detail)
+	}
+}
+
+// What decodes can be encoded, and is then the same.
+func FuzzDecodeControl(f *testing.F) {
+	for _, name := range slices.Sorted(maps.Keys(controls())) {
+		b, err := codec.Append(nil, controls()[name])
+		require.NoError(f, err)
+		f.Add(b)
+	}
+	bad := malformedControls()
+	for _, name := range slices.Sorted(maps.Keys(bad)) {
+		if len(bad[name].b) < 4096 {
+			f.Add(bad[name].b)
+		}
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := codec.Decode(b)
+		if err != nil {
+			require.ErrorIs(t, err, wire.ErrMalformed)
+			return
+		}
+		again, err := codec.Append(nil, m)
+		require.NoError(t, err)
+		got, err := codec.Decode(again)
+		require.NoError(t, err)
+		require.Equal(t, m, got)
+	})
+}
+
+func FuzzDecodeItem(f *testing.F) {
+	for _, name := range slices.Sorted(maps.Keys(items())) {
+		f.Add(appendItem(nil, items()[name]))
+	}
+	bad := malformedItems()
+	for _, name := range slices.Sorted(maps.Keys(bad)) {
+		f.Add(bad[name].b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := wire.DecodeItem(b, now)
+		if err != nil {
+			require.ErrorIs(t, err, wire.ErrMalformed)
+			return
+		}
+		got, err := wire.DecodeItem(appendItem(nil, m), now)
+		require.NoError(t, err)
+		require.Equal(t, m, got)
+	})
+}
+
+// A message that is decoded is bounded by what came.
+func TestDecodingAllocatesInProportion(t *testing.T) {
+	b := join(varint(1, 9), kind, bytes.Repeat(text(5, text(2, someEpoch)), 1000))
+	allocs := testing.AllocsPerRun(10, func() {
+		_, err := codec.Decode(b)
+		require.NoError(t, err)
+	})
+	require.Less(t, allocs, 8*1000.0, "a few for each shard")
+}
+
+func BenchmarkWire(b *testing.B) {
+	for _, name := range []string{"map", "report"} {
+		m := controls()[name]
+		bytes, err := codec.Append(nil, m)
+		require.NoError(b, err)
+		b.Run("encode="+name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				bytes, _ = codec.Append(bytes[:0], m)
+			}
+		})
+		b.Run("decode="+name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := codec.Decode(bytes); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	m := items()["message"].(*protocol.Message)
+	envelope := wire.AppendMessage(nil, m, now)
+	b.Run("encode=message", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			envelope = wire.AppendMessage(envelope[:0], m, now)
+		}
+	})
+	b.Run("decode=message", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := wire.DecodeItem(envelope, now); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,337 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package wire_test
+
+import (
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"pgregory.net/rapid"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/membership/singleton"
+	pb "github.com/quorate/quorate/sharding/internal/proto/quorate/sharding/v1"
+	"github.com/quorate/quorate/sharding/internal/wire"
+	"github.com/quorate/quorate/sharding/protocol"
+)
+
+var update = flag.Bool("update", false, "write the golden bytes anew")
+
+var codec wire.Codec
+
+func node(i int) gossip.NodeID {
+	return gossip.NodeID{Address: gossip.Address{Host: fmt.Sprintf("10.0.0.%d", i), Port: 7946}, UID: gossip.UID(i)*0x9e3779b97f4a7c15 + 1}
+}
+
+func term(up gossip.UpNumber) protocol.Term { return protocol.Term{UpNumber: up, Start: 2} }
+
+func epoch(n uint64) protocol.Epoch {
+	return protocol.Epoch{Born: 1767225600000, Term: term(3), N: n}
+}
+
+var settings = protocol.Settings{Shards: 1000, Hash: protocol.HashName, Codec: "protobuf", Role: "backend"}
+
+var registration = protocol.Registration{Settings: settings, Proxy: true, Suspended: true, Capacity: 4}
+
+var positions = []protocol.Position{{Origin: node(1), Seq: 300}, {Origin: node(2), Seq: 1}}
+
+var pairs = []protocol.ShardEpoch{{Shard: 0, Epoch: epoch(1)}, {Shard: 999, Epoch: epoch(200)}}
+
+// controls is one message of each type. Their bytes are part of the wire.
+func controls() map[string]any {
+	return map[string]any{
+		"query":            protocol.Query{Kind: "account", Term: term(3)},
+		"refused":          protocol.Refused{Kind: "account", Promise: term(4)},
+		"no-region":        protocol.NoRegion{Kind: "account", Term: term(3)},
+		"need-map":         protocol.NeedMap{Kind: "account", Term: term(3)},
+		"settings-refused": protocol.SettingsRefused{Kind: "account", Setting: "codec", Coordinator: "protobuf", Region: "json"},
+		"report": protocol.Report{Kind: "account", Term: term(3), Registration: registration, Hosted: []protocol.Hosted{
+			{Shard: 1, Epoch: epoch(9), Base: epoch(2), State: protocol.Serving},
+			{Shard: 2, Epoch: epoch(9), Base: epoch(9), State: protocol.Stopping},
+		}},
+		"register": protocol.Register{
+			Kind: "account", Registration: registration, Term: term(3), Version: 12, Wanted: []protocol.ShardID{0, 1, 999},
+		},
+		"map": protocol.Map{Kind: "account", Term: term(3), From: 11, To: 12, Homes: []protocol.Home{
+			{Shard: 0, Node: node(1), Epoch: epoch(12), Base: epoch(2)},
+			{Shard: 1, Node: node(2), Epoch: epoch(12), Base: epoch(12)},
+			{Shard: 5, Node: node(1), Epoch: epoch(12), Base: epoch(12)},
+		}},
+		"host": protocol.Host{Kind: "account", Term: term(3), Shards: []protocol.HostShard{
+			{Shard: 7, Epoch: epoch(12), Base: epoch(2), Positions: positions}, {Shard: 8, Epoch: epoch(12), Base: epoch(12)},
+		}},
+		"shards-stopped": protocol.ShardsStopped{Kind: "account", Term: term(3), Shards: []protocol.StoppedShard{
+			{Shard: 7, Epoch: epoch(12), Base: epoch(2), Positions: positions},
+		}},
+		"hosting":           protocol.Hosting{Kind: "account", Term: term(3), Shards: pairs},
+		"stop":              protocol.Stop{Kind: "account", Term: term(3), Shards: pairs},
+		"resume":            protocol.Resume{Kind: "account", Term: term(3), Shards: pairs},
+		"resumed":           protocol.Resumed{Kind: "account", Term: term(3), Shards: pairs},
+		"hand-over-request": protocol.HandOver{Kind: "account", Settings: settings, Message: singleton.Request{}},
+		"hand-over-done":    protocol.HandOver{Kind: "account", Settings: settings, Message: singleton.Done{}},
+	}
+}
+
+const now = machine.Instant(1_000_000)
+
+// items is one envelope of each type.
+func items() map[string]any {
+	return map[string]any{
+		"message": &protocol.Message{
+			Kind: "account", Shard: 7, Entity: "acct-42", Origin: node(1), Base: epoch(2), Seq: 300, Route: epoch(12), Hops: 1,
+			Correlation: 77, Deadline: now.Add(5 * time.Second), Trace: []byte{1, 2, 3}, Codec: 1, Flags: 2, Payload: []byte("deposit"),
+		},
+		"reply": &protocol.Reply{
+			Kind: "account", Shard: 7, Correlation: 77, Code: protocol.CodeEntityFailed, Detail: "no such account", Codec: 1, Flags: 2,
+			Payload: []byte("ok"),
+		},
+		"ack":  protocol.Ack{Kind: "account", Shard: 7, Base: epoch(2), Seq: 300},
+		"need": protocol.Need{Kind: "account", Shard: 7, Base: epoch(2), Seq: 301},
+	}
+}
+
+// appendItem appends any envelope.
+func appendItem(dst []byte, item any) []byte {
+	switch m := item.(type) {
+	case *protocol.Message:
+		return wire.AppendMessage(dst, m, now)
+	case *protocol.Reply:
+		return wire.AppendReply(dst, m)
+	case protocol.Ack:
+		return wire.AppendAck(dst, m)
+	case protocol.Need:
+		return wire.AppendNeed(dst, m)
+	default:
+		panic(fmt.Sprintf("an item of type %T", item))
+	}
+}
+
+// golden compares bytes with those of the file, which never change.
+func golden(t *testing.T, name string, b []byte) {
+	t.Helper()
+	file := filepath.Join("testdata", name+".hex")
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(hex.EncodeToString(b)+"\n"), 0o600))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, strings.TrimSpace(string(want)), hex.EncodeToString(b))
+}
+
+func TestGoldenBytes(t *testing.T) {
+	for name, m := range controls() {
+		t.Run(name, func(t *testing.T) {
+			b, err := codec.Append([]byte("before"), m)
+			require.NoError(t, err)
+			require.Equal(t, "before", string(b[:6]))
+			golden(t, name, b[6:])
+			got, err := codec.Decode(b[6:])
+			require.NoError(t, err)
+			require.Equal(t, m, got)
+		})
+	}
+	for name, m := range items() {
+		t.Run(name, func(t *testing.T) {
+			b := appendItem([]byte("before"), m)
+			require.Equal(t, "before", string(b[:6]))
+			golden(t, name, b[6:])
+			got, err := wire.DecodeItem(b[6:], now)
+			require.NoError(t, err)
+			require.Equal(t, m, got)
+		})
+	}
+}
+
+func TestForeignValuesAreRefused(t *testing.T) {
+	_, err := codec.Append(nil, "no message")
+	require.ErrorIs(t, err, wire.ErrForeign)
+}
+
+// Draws of parts of messages.
+var (
+	drawNode = rapid.Custom(func(t *rapid.T) gossip.NodeID { return node(rapid.IntRange(1, 20).Draw(t, "node")) })
+	drawTerm = rapid.Custom(func(t *rapid.T) protocol.Term {
+		return protocol.Term{UpNumber: gossip.UpNumber(rapid.Uint64().Draw(t, "up")), Start: rapid.Uint64().Draw(t, "start")}
+	})
+	drawEpoch = rapid.Custom(func(t *rapid.T) protocol.Epoch {
+		return protocol.Epoch{Born: rapid.Int64Range(0, math.MaxInt64).Draw(t, "born"), Term: drawTerm.Draw(t, "term"), N: rapid.Uint64Min(1).Draw(t, "n")}
+	})
+	drawShard = rapid.Custom(func(t *rapid.T) protocol.ShardID {
+		return protocol.ShardID(rapid.Uint32Range(0, protocol.MaxShards-1).Draw(t, "shard"))
+	})
+	drawText     = rapid.StringN(0, 20, 128)
+	drawSettings = rapid.Custom(func(t *rapid.T) protocol.Settings {
+		return protocol.Settings{
+			Shards: rapid.Uint32Range(0, protocol.MaxShards).Draw(t, "shards"),
+			Hash:   drawText.Draw(t, "hash"), Codec: drawText.Draw(t, "codec"), Role: drawText.Draw(t, "role"),
+		}
+	})
+	drawRegistration = rapid.Custom(func(t *rapid.T) protocol.Registration {
+		return protocol.Registration{
+			Settings: drawSettings.Draw(t, "settings"), Proxy: rapid.Bool().Draw(t, "proxy"),
+			Suspended: rapid.Bool().Draw(t, "suspended"), Capacity: rapid.Uint32().Draw(t, "capacity"),
+		}
+	})
+	drawPositions = list(rapid.Custom(func(t *rapid.T) protocol.Position {
+		return protocol.Position{Origin: drawNode.Draw(t, "origin"), Seq: rapid.Uint64().Draw(t, "seq")}
+	}))
+	drawPairs = list(rapid.Custom(func(t *rapid.T) protocol.ShardEpoch {
+		return protocol.ShardEpoch{Shard: drawShard.Draw(t, "shard"), Epoch: drawEpoch.Draw(t, "epoch")}
+	}))
+)
+
+// list draws lists; an empty one is nil, as it comes off the wire.
+func list[V any](of *rapid.Generator[V]) *rapid.Generator[[]V] {
+	return rapid.Map(rapid.SliceOfN(of, 0, 40), func(all []V) []V {
+		if len(all) == 0 {
+			return nil
+		}
+		return all
+	})
+}
+
+func drawControl(t *rapid.T) any {
+	kind, at := rapid.StringN(1, 20, 128).Draw(t, "kind"), drawTerm.Draw(t, "term")
+	switch rapid.IntRange(1, 15).Draw(t, "type") {
+	case 1:
+		return protocol.Query{Kind: kind, Term: at}
+	case 2:
+		return protocol.Refused{Kind: kind, Promise: at}
+	case 3:
+		return protocol.NoRegion{Kind: kind, Term: at}
+	case 4:
+		return protocol.NeedMap{Kind: kind, Term: at}
+	case 5:
+		return protocol.SettingsRefused{Kind: kind, Setting: drawText.Draw(t, "setting"), Coordinator: drawText.Draw(t, "c"), Region: drawText.Draw(t, "r")}
+	case 6:
+		return protocol.Report{Kind: kind, Term: at, Registration: drawRegistration.Draw(t, "registration"), Hosted: list(rapid.Custom(func(t *rapid.T) protocol.Hosted {
+			return protocol.Hosted{
+				Shard: drawShard.Draw(t, "shard"), Epoch: drawEpoch.Draw(t, "epoch"), Base: drawEpoch.Draw(t, "base"),
+				State: protocol.HostState(rapid.IntRange(1, 3).Draw(t, "state")),
+			}
+		})).Draw(t, "hosted")}
+	case 7:
+		return protocol.Register{
+			Kind: kind, Registration: drawRegistration.Draw(t, "registration"), Term: at,
+			Version: rapid.Uint64().Draw(t, "version"), Wanted: list(drawShard).Draw(t, "wanted"),
+		}
+	case 8:
+		return protocol.Map{Kind: kind, Term: at, From: rapid.Uint64().Draw(t, "from"), To: rapid.Uint64().Draw(t, "to"), Homes: list(rapid.Custom(func(t *rapid.T) protocol.Home {
+			return protocol.Home{Shard: drawShard.Draw(t, "shard"), Node: drawNode.Draw(t, "node"), Epoch: drawEpoch.Draw(t, "epoch"), Base: drawEpoch.Draw(t, "base")}
+		})).Draw(t, "homes")}
+	case 9:
+		return protocol.Host{Kind: kind, Term: at, Shards: list(rapid.Custom(func(t *rapid.T) protocol.HostShard {
+			return protocol.HostShard{Shard: drawShard.Draw(t, "shard"), Epoch: drawEpoch.Draw(t, "epoch"), Base: drawEpoch.Draw(t, "base"), Positions: drawPositions.Draw(t, "positions")}
+		})).Draw(t, "shards")}
+	case 10:
+		return protocol.ShardsStopped{Kind: kind, Term: at, Shards: list(rapid.Custom(func(t *rapid.T) protocol.StoppedShard {
+			return protocol.StoppedShard{Shard: drawShard.Draw(t, "shard"), Epoch: drawEpoch.Draw(t, "epoch"), Base: drawEpoch.Draw(t, "base"), Positions: drawPositions.Draw(t, "positions")}
+		})).Draw(t, "shards")}
+	case 11:
+		return protocol.Hosting{Kind: kind, Term: at, Shards: drawPairs.Draw(t, "shards")}
+	case 12:
+		return protocol.Stop{Kind: kind, Term: at, Shards: drawPairs.Draw(t, "shards")}
+	case 13:
+		return protocol.Resume{Kind: kind, Term: at, Shards: drawPairs.Draw(t, "shards")}
+	case 14:
+		return protocol.Resumed{Kind: kind, Term: at, Shards: drawPairs.Draw(t, "shards")}
+	default:
+		messages := []singleton.Message{singleton.Request{}, singleton.Done{}}
+		return protocol.HandOver{Kind: kind, Settings: drawSettings.Draw(t, "settings"), Message: rapid.SampledFrom(messages).Draw(t, "message")}
+	}
+}
+
+// again writes what was read by the generated code with the generated code. It
+// must know every field.
+func again(t *rapid.T, b []byte, m proto.Message) []byte {
+	require.NoError(t, proto.Unmarshal(b, m))
+	requireKnown(t, m.ProtoReflect())
+	b, err := proto.Marshal(m)
+	require.NoError(t, err)
+	return b
+}
+
+func requireKnown(t *rapid.T, m protoreflect.Message) {
+	require.Empty(t, m.GetUnknown())
+	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case f.Message() == nil:
+		case f.IsList():
+			for i := range v.List().Len() {
+				requireKnown(t, v.List().Get(i).Message())
+			}
+		default:
+			requireKnown(t, v.Message())
+		}
+		return true
+	})
+}
+
+// Every control message survives the wire, and the .proto file describes it: the
+// generated code reads what is written here, and is read here.
+func TestControlMessagesSurviveTheWire(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := drawControl(t)
+		b, err := codec.Append(nil, m)
+		require.NoError(t, err)
+		got, err := codec.Decode(b)
+		require.NoError(t, err)
+		require.Equal(t, m, got)
+		got, err = codec.Decode(again(t, b, new(pb.Control)))
+		require.NoError(t, err)
+		require.Equal(t, m, got)
+	})
+}
+
+func drawItem(t *rapid.T) any {
+	kind, shard := rapid.StringN(1, 20, 128).Draw(t, "kind"), drawShard.Draw(t, "shard")
+	payload := rapid.SliceOfN(rapid.Byte(), 1, 300).Draw(t, "payload")
+	switch rapid.IntRange(1, 4).Draw(t, "type") {
+	case 1:
+		m := &protocol.Message{
+			Kind: kind, Shard: shard, Entity: rapid.StringN(1, 100, protocol.MaxEntityBytes).Draw(t, "entity"),
+			Origin: drawNode.Draw(t, "origin"), Base: drawEpoch.Draw(t, "base"), Seq: rapid.Uint64Min(1).Draw(t, "seq"),
+			Route: drawEpoch.Draw(t, "route"), Hops: rapid.Uint8().Draw(t, "hops"), Correlation: rapid.Uint64().Draw(t, "correlation"),
+			Codec: rapid.Uint16().Draw(t, "codec"), Flags: rapid.Uint32().Draw(t, "flags"), Payload: payload,
+		}
+		if rapid.Bool().Draw(t, "deadline") {
+			m.Deadline = now.Add(time.Duration(rapid.Int64Range(1, 1<<50).Draw(t, "remaining")))
+		}
+		return m
+	case 2:
+		return &protocol.Reply{
+			Kind: kind, Shard: shard, Correlation: rapid.Uint64().Draw(t, "correlation"), Code: protocol.Code(rapid.Uint8().Draw(t, "code")),
+			Detail: drawText.Draw(t, "detail"), Codec: rapid.Uint16().Draw(t, "codec"), Flags: rapid.Uint32().Draw(t, "flags"), Payload: payload,
+		}
+	case 3:
+		return protocol.Ack{Kind: kind, Shard: shard, Base: drawEpoch.Draw(t, "base"), Seq: rapid.Uint64().Draw(t, "seq")}
+	default:
+		return protocol.Need{Kind: kind, Shard: shard, Base: drawEpoch.Draw(t, "base"), Seq: rapid.Uint64().Draw(t, "seq")}
+	}
+}
+
+// The same for envelopes.
+func TestItemsSurviveTheWire(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := drawItem(t)
+		b := appendItem(nil, m)
+		got, err := wire.DecodeItem(b, now)
+		require.NoError(t, err)
+		require.Equal(t, m, got)
+		got, err = wire.DecodeItem(again(t, b, new(pb.Envelope)), now)
+		require.NoError(t, err)
+		require.Equal(t, m, got)
+	})
+}
