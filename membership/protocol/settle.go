@@ -118,7 +118,7 @@ func (m *Machine) publishChanged() {
 	}
 	old := &m.published
 	same := old.State == changed.State && old.Leader == changed.Leader && old.Converged == changed.Converged &&
-		slices.EqualFunc(old.Base, changed.Base, slices.Equal[[]gossip.NodeID])
+		sameBase(old.Base, changed.Base)
 	if !same {
 		m.published = changed
 		m.out.Publish(changed)

@@ -57,7 +57,7 @@ func (m *Machine) updateBase(before *gossip.State) {
 		f.convergedGen = config.Gen
 	}
 	base := config.Base(f.convergedGen == config.Gen)
-	same := before != nil && slices.EqualFunc(base, f.base, slices.Equal[[]gossip.NodeID]) &&
+	same := before != nil && sameBase(base, f.base) &&
 		m.state.SharesRows(before) && sameMonitored(before.Members(), m.state.Members())
 	f.base, f.moved = base, true
 	if !same {
@@ -65,6 +65,13 @@ func (m *Machine) updateBase(before *gossip.State) {
 		f.reaches = !m.monitorsSome() || m.reachesMajority()
 		f.outvoted = hasVoters(base) && !base.Wins(m.lives)
 	}
+}
+
+// sameBase compares two bases, which mostly share their voters.
+func sameBase(a, b gossip.Base) bool {
+	return slices.EqualFunc(a, b, func(x, y []gossip.NodeID) bool {
+		return len(x) == len(y) && (len(x) == 0 || &x[0] == &y[0] || slices.Equal(x, y))
+	})
 }
 
 // updateStanding computes the moment up to which this node may host, and

@@ -5,7 +5,9 @@ package simulation
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate/gossip"
@@ -55,6 +57,10 @@ func (w *World) Chaos(c Chaos) {
 		for _, f := range c.Faults {
 			if drawn -= f.Weight; drawn < 0 {
 				w.Log("fault %s", f.Name)
+				if w.injected == nil {
+					w.injected = make(map[string]int)
+				}
+				w.injected[f.Name]++
 				f.Inject(w, w.faults)
 				break
 			}
@@ -66,6 +72,21 @@ func (w *World) Chaos(c Chaos) {
 		w.opt.Network, w.opt.Calls = network, calls
 		w.Repair()
 	})
+}
+
+// Injected is how often a fault struck.
+type Injected struct {
+	Name  string `json:"name"`
+	Times int    `json:"times"`
+}
+
+// Injected returns the faults that [World.Chaos] injected, by name.
+func (w *World) Injected() []Injected {
+	faults := make([]Injected, 0, len(w.injected))
+	for _, name := range slices.Sorted(maps.Keys(w.injected)) {
+		faults = append(faults, Injected{name, w.injected[name]})
+	}
+	return faults
 }
 
 // Repair heals every link, thaws every node, sets every wall clock right, and

@@ -94,11 +94,18 @@ func (f *Failure) Error() string {
 		b.WriteByte('\n')
 	}
 	fmt.Fprintf(&b, "violation at %v: %v\n", f.At, f.Err)
-	fmt.Fprintf(&b, "replay: quorate simulate -seed %#x", f.Seed)
-	if f.Scenario != "" {
-		fmt.Fprintf(&b, " -scenario %s", f.Scenario)
-	}
+	b.WriteString("replay: " + f.Replay())
 	return b.String()
+}
+
+// Replay returns the command that repeats the run.
+func (f *Failure) Replay() string { return replay(f.Seed, f.Scenario) }
+
+func replay(seed uint64, scenario string) string {
+	if scenario != "" {
+		scenario = " -scenario " + scenario
+	}
+	return fmt.Sprintf("quorate simulate -seed %d%s", seed, scenario)
 }
 
 // Unwrap returns the violation.
@@ -144,6 +151,8 @@ type World struct {
 	carriers  []func(*Node, *machine.Component, machine.Effect) bool
 	checkers  []Checker
 
+	injected map[string]int // Faults of Chaos, by name.
+
 	failure error
 }
 
@@ -168,6 +177,9 @@ func New(opt Options) *World {
 func source(seed, stream uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, stream*0x9e3779b97f4a7c15)) //nolint:gosec // Simulation, not secrets.
 }
+
+// Replay returns the command that repeats the run.
+func (w *World) Replay() string { return replay(w.opt.Seed, w.opt.Scenario) }
 
 // Seed returns the seed.
 func (w *World) Seed() uint64 { return w.opt.Seed }

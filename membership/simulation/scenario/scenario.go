@@ -26,6 +26,10 @@ import (
 // ErrUnknown is returned by [Run] for a scenario that does not exist.
 var ErrUnknown = errors.New("scenario: unknown")
 
+// SettleDefault is how long a cluster may take to settle when the scenario has
+// acted.
+const SettleDefault = 2 * time.Minute
+
 // Options choose a run. The zero value is chaos over 7 nodes with seed 0.
 type Options struct {
 	Scenario string // A name of [All], "chaos" when empty.
@@ -35,11 +39,16 @@ type Options struct {
 	// Duration is how long the scenario acts, its own usual time when zero.
 	Duration time.Duration
 
-	// Settle is how long the cluster may take to settle afterwards, 2 minutes
-	// when zero.
+	// Settle is how long the cluster may take to settle afterwards,
+	// [SettleDefault] when zero.
 	Settle time.Duration
 
 	Trace io.Writer // Receives every line of the trace when not nil.
+
+	// Progress, when not nil, is called in each second of virtual time with the
+	// time so far and the time for which the scenario acts. It must not change
+	// the run.
+	Progress func(now, of time.Duration)
 }
 
 // Result is what a run found. Equal options give equal results.
@@ -55,6 +64,9 @@ type Result struct {
 	Hash     uint64 // Over the trace.
 	Fences   int    // Nodes that were fenced.
 	Hosted   int    // Seconds, over all nodes, in which one could host.
+	Checked  int    // States that the checkers looked at.
+	Faults   []simulation.Injected
+	Replay   string // The command that repeats the run.
 }
 
 // Scenario is a named run.
@@ -77,7 +89,7 @@ type run struct {
 // All returns the scenarios in the order in which they are listed to people.
 func All() []Scenario {
 	return []Scenario{
-		{"chaos", "random faults of every kind, then calm", 2 * time.Minute, rough, chaos},
+		{"chaos", "random faults of every kind, then calm", chaosTime, rough, chaos},
 		{"steady", "nothing happens", time.Minute, nil, func(*run) {}},
 		{"join-storm", "all nodes but the first join in one moment, again and again", 90 * time.Second, rough, joinStorm},
 		{"split", "the cluster is split in two and in three, and healed", 2 * time.Minute, rough, split},
@@ -90,6 +102,16 @@ func rough(o *simulation.Options) {
 	o.Network.Loss, o.Network.Double = 0.005, 0.005
 	o.Calls = simulation.Calls{Max: 6 * time.Second, Hang: 0.1, Fail: 0.1}
 }
+
+// For how long chaos acts, and the mean time between its faults. A large cluster
+// takes seconds of a processor for a few seconds of its life: there faults are
+// closer together instead.
+const (
+	chaosTime       = 2 * time.Minute
+	chaosTimeLarge  = 75 * time.Second
+	chaosEvery      = 3 * time.Second
+	chaosEveryLarge = 2 * time.Second
+)
 
 // smallMax is the number of nodes up to which every fifth message of a rough
 // scenario goes through the codec of production. Of the many more messages of
@@ -117,7 +139,17 @@ func Run(o Options) (Result, error) {
 }
 
 func (s Scenario) run(o Options) (Result, error) {
-	opt := simulation.Options{Seed: o.Seed, Trace: o.Trace, Scenario: fmt.Sprintf("%s -nodes %d", s.Name, o.Nodes)}
+	name := fmt.Sprintf("%s -nodes %d", s.Name, o.Nodes)
+	if o.Duration > 0 {
+		name += fmt.Sprintf(" -duration %v", o.Duration)
+	}
+	if o.Settle == 0 {
+		o.Settle = SettleDefault
+	}
+	if o.Settle != SettleDefault {
+		name += fmt.Sprintf(" -settle %v", o.Settle)
+	}
+	opt := simulation.Options{Seed: o.Seed, Trace: o.Trace, Scenario: name}
 	if s.options != nil {
 		s.options(&opt)
 	}
@@ -129,6 +161,9 @@ func (s Scenario) run(o Options) (Result, error) {
 	invariants := &simulation.Invariants{}
 	invariants.Watch(w)
 	r := &run{world: w, duration: s.duration}
+	if o.Nodes > smallMax && s.duration == chaosTime {
+		r.duration = chaosTimeLarge
+	}
 	if o.Duration > 0 {
 		r.duration = o.Duration
 	}
@@ -155,24 +190,31 @@ func (s Scenario) finish(o Options, r *run, invariants *simulation.Invariants) (
 		w.Start(a, r.build)
 	}
 	s.act(r)
-	if err := w.Run(r.duration); err != nil {
-		return Result{}, err
+	progress := o.Progress
+	if progress == nil {
+		progress = func(_, _ time.Duration) {}
 	}
-	limit := o.Settle
-	if limit == 0 {
-		limit = 2 * time.Minute
+	for w.Now() < r.duration {
+		if err := w.Run(min(time.Second, r.duration-w.Now())); err != nil {
+			return Result{}, err
+		}
+		progress(w.Now(), r.duration)
 	}
-	passed, err := w.RunUntil(limit, func() bool { return simulation.Settled(w) == nil })
+	passed, err := w.RunUntil(o.Settle, func() bool {
+		progress(w.Now(), r.duration)
+		return simulation.Settled(w) == nil
+	})
 	if err != nil {
 		if missing := simulation.Settled(w); missing != nil {
-			w.Fail(fmt.Errorf("not settled after %v: %w", limit, missing))
+			w.Fail(fmt.Errorf("not settled after %v: %w", o.Settle, missing))
 		}
 		return Result{}, w.Failure()
 	}
 	return Result{
 		Scenario: s.Name, Seed: o.Seed, Nodes: o.Nodes, Virtual: w.Now(), Settled: passed, Members: len(w.Nodes()),
 		Stats: w.Stats(), Lines: w.Trace().Count(), Hash: w.Trace().Hash(),
-		Fences: invariants.Fences, Hosted: invariants.Hosted,
+		Fences: invariants.Fences, Hosted: invariants.Hosted, Checked: invariants.Checked, Faults: w.Injected(),
+		Replay: w.Replay(),
 	}, nil
 }
 
@@ -278,9 +320,13 @@ func chaos(r *run) {
 		simulation.Fault{Name: "leave", Weight: 2, Inject: leave}, simulation.Fault{Name: "down", Weight: 1, Inject: down},
 		simulation.Fault{Name: "down-unheard", Weight: 3, Inject: downUnheard},
 		simulation.Fault{Name: "split-in-change", Weight: 4, Inject: splitInChange})
+	every := chaosEvery
+	if len(r.nodes) > smallMax {
+		every = chaosEveryLarge
+	}
 	// The cluster forms in peace: the schedule begins when it usually has.
 	r.world.At(15*time.Second, func() {
-		r.world.Chaos(simulation.Chaos{For: r.duration - 15*time.Second, Every: 3 * time.Second, Faults: faults})
+		r.world.Chaos(simulation.Chaos{For: r.duration - 15*time.Second, Every: every, Faults: faults})
 	})
 	r.calm()
 }

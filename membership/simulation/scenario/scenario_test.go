@@ -42,7 +42,7 @@ func TestViolationIsReportedWithItsReplay(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.False(t, ok)
-	require.Contains(t, out.String(), "replay: quorate simulate -seed 0x2a -scenario steady -nodes 7")
+	require.Contains(t, out.String(), "replay: quorate simulate -seed 42 -scenario steady -nodes 7")
 	require.Contains(t, out.String(), "\nFAIL seed=42\n")
 }
 

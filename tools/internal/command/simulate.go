@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -22,7 +23,8 @@ type Simulate struct {
 	Seed     uint64        `default:"1" help:"What decides everything that is random. Equal seeds print equal bytes."`
 	Scenario string        `default:"chaos" help:"What is done to the cluster."`
 	Duration time.Duration `help:"For how long it is done, in virtual time; the scenario's own time by default."`
-	Trace    string        `type:"path" help:"Write every line of the trace to this file."`
+	Settle   time.Duration `default:"2m" help:"How long the cluster may take to settle afterwards, in virtual time."`
+	Trace    string        `type:"path" placeholder:"FILE" help:"Write every line of the trace to this file, - for the standard output."`
 }
 
 // Help is the text after the one-line help.
@@ -35,73 +37,221 @@ func (*Simulate) Help() string {
 the cluster, checks the invariants after each step, and requires that the cluster
 settles in the end. A run is a function of its arguments. The exit status is 0
 when all held and 1 when an invariant broke; the output then ends with the last
-lines of the trace and the command that repeats the run.
+lines of the trace and the command that repeats the run. How far a run has come
+is shown on the standard error output when that is a terminal.
 
 Scenarios:
 ` + names.String() + `
 Examples:
   quorate simulate -nodes 100 -seed 7
+  quorate simulate -nodes 1000 -scenario steady
   quorate simulate -scenario split -seed 3 -trace trace.txt
   quorate --json simulate -scenario churn`
 }
 
+// gcPercent lets the heap of a simulation grow to several times what it holds:
+// it makes garbage at a high rate and holds little.
+const gcPercent = 300
+
+// traceBuffer is the size of the buffer of the trace, in bytes.
+const traceBuffer = 1 << 20
+
 // Run runs the scenario.
 func (c *Simulate) Run(s *Session) error {
-	options := scenario.Options{Scenario: c.Scenario, Nodes: c.Nodes, Seed: c.Seed, Duration: c.Duration}
-	if c.Trace != "" {
-		file, err := os.Create(c.Trace)
-		if err != nil {
-			return err
-		}
-		trace := bufio.NewWriter(file)
-		options.Trace = trace
-		defer func() { err = errors.Join(err, trace.Flush(), file.Close()) }()
+	if s.JSON && c.Trace == "-" {
+		return RejectedError{Text: "--json and -trace - both want the standard output: write the trace to a file"}
 	}
-	result, err := scenario.Run(options)
-	if violation := (*simulation.Failure)(nil); errors.As(err, &violation) {
-		return c.violated(s, violation)
-	}
+	trace, err := openTrace(c.Trace, s.Stdout)
 	if err != nil {
+		return err
+	}
+	options := scenario.Options{
+		Scenario: c.Scenario, Nodes: c.Nodes, Seed: c.Seed, Duration: c.Duration, Settle: c.Settle,
+		Trace: trace.writer(),
+	}
+	if terminal(s.Stderr) {
+		options.Progress = progress(s.Stderr)
+	}
+	percent := debug.SetGCPercent(gcPercent)
+	result, err := scenario.Run(options)
+	debug.SetGCPercent(percent)
+	if options.Progress != nil {
+		fmt.Fprint(s.Stderr, clearLine)
+	}
+	if closed := trace.close(); closed != nil {
+		return fmt.Errorf("write the trace: %w", closed)
+	}
+	violation := (*simulation.Failure)(nil)
+	switch {
+	case errors.As(err, &violation):
+		return c.violated(s, violation)
+	case err != nil:
 		return RejectedError{Text: err.Error()}
+	case s.JSON:
+		return s.PrintJSON(passed(result))
 	}
-	if s.JSON {
-		return s.PrintJSON(result)
+	return c.print(s, result)
+}
+
+// traceFile is where the trace goes. Nil is nowhere.
+type traceFile struct {
+	buffer *bufio.Writer
+	file   *os.File // Nil if the trace goes to the standard output.
+}
+
+func openTrace(path string, stdout io.Writer) (*traceFile, error) {
+	switch path {
+	case "":
+		return nil, nil //nolint:nilnil // A trace that goes nowhere.
+	case "-":
+		return &traceFile{buffer: bufio.NewWriterSize(stdout, traceBuffer)}, nil
 	}
-	c.print(s.Stdout, result)
-	_, err = fmt.Fprintf(s.Stdout, "%s seed=%d trace=%016x\n", s.Paint(32, "ok"), result.Seed, result.Hash)
-	return err
+	file, err := os.Create(path)
+	if err != nil {
+		return nil, RejectedError{Text: err.Error()}
+	}
+	return &traceFile{buffer: bufio.NewWriterSize(file, traceBuffer), file: file}, nil
+}
+
+func (t *traceFile) writer() io.Writer {
+	if t == nil {
+		return nil
+	}
+	return t.buffer
+}
+
+func (t *traceFile) close() error {
+	switch {
+	case t == nil:
+		return nil
+	case t.file == nil:
+		return t.buffer.Flush()
+	}
+	return errors.Join(t.buffer.Flush(), t.file.Close())
+}
+
+// terminal reports whether w is a terminal.
+func terminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// clearLine makes the line of a terminal empty.
+const clearLine = "\r\x1b[K"
+
+// progress returns a function that shows how far a run has come.
+func progress(w io.Writer) func(now, of time.Duration) {
+	return func(now, of time.Duration) {
+		if now > of {
+			fmt.Fprintf(w, "%ssettling for %v", clearLine, (now - of).Truncate(time.Second))
+			return
+		}
+		fmt.Fprintf(w, "%s%v of %v simulated", clearLine, now.Truncate(time.Second), of)
+	}
+}
+
+// simulated is the JSON form of a run.
+type simulated struct {
+	OK        bool                  `json:"ok"`
+	Scenario  string                `json:"scenario"`
+	Seed      uint64                `json:"seed"`
+	Nodes     int                   `json:"nodes"`
+	Virtual   string                `json:"virtual,omitempty"`
+	Settled   string                `json:"settled,omitempty"`
+	Members   int                   `json:"members,omitempty"`
+	Faults    []simulation.Injected `json:"faults,omitempty"`
+	Fenced    int                   `json:"fenced,omitempty"`
+	Steps     uint64                `json:"steps,omitempty"`
+	Sent      uint64                `json:"sent,omitempty"`
+	Lost      uint64                `json:"lost,omitempty"`
+	Refused   uint64                `json:"refused,omitempty"`
+	Codec     uint64                `json:"codec,omitempty"`
+	Checked   int                   `json:"checked,omitempty"`
+	Lines     uint64                `json:"lines,omitempty"`
+	Trace     string                `json:"trace,omitempty"` // The hash over the trace, in hexadecimal.
+	Violation string                `json:"violation,omitempty"`
+	Replay    string                `json:"replay"`
+}
+
+func passed(r scenario.Result) simulated {
+	return simulated{
+		OK: true, Scenario: r.Scenario, Seed: r.Seed, Nodes: r.Nodes,
+		Virtual: r.Virtual.String(), Settled: r.Settled.String(), Members: r.Members,
+		Faults: r.Faults, Fenced: r.Fences, Steps: r.Stats.Steps, Sent: r.Stats.Sent, Lost: r.Stats.Lost,
+		Refused: r.Stats.Refused, Codec: r.Stats.Codec, Checked: r.Checked, Lines: r.Lines,
+		Trace: fmt.Sprintf("%016x", r.Hash), Replay: r.Replay,
+	}
 }
 
 // violated reports a broken invariant.
 func (c *Simulate) violated(s *Session, violation *simulation.Failure) error {
 	if s.JSON {
-		if err := s.PrintJSON(map[string]any{"ok": false, "seed": c.Seed, "violation": violation.Error()}); err != nil {
+		report := simulated{
+			Scenario: c.Scenario, Seed: c.Seed, Nodes: c.Nodes, Virtual: violation.At.String(),
+			Violation: violation.Err.Error(), Replay: violation.Replay(),
+		}
+		if err := s.PrintJSON(report); err != nil {
 			return err
 		}
 	} else {
-		fmt.Fprintf(s.Stdout, "%v\n%s seed=%d\n", violation, s.Paint(31, "FAILED"), c.Seed)
+		fmt.Fprintf(s.Stdout, "%v\n%s seed=%d\n", violation, s.Paint(31, "FAIL"), c.Seed)
 	}
 	return errors.New("an invariant does not hold")
 }
 
-// print writes the figures of a run.
-func (c *Simulate) print(w io.Writer, r scenario.Result) {
-	rows := []struct {
+// print writes the figures of a run, and the verdict as the last line.
+func (c *Simulate) print(s *Session, r scenario.Result) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d nodes, scenario %s, seed %d\n\n", r.Nodes, r.Scenario, r.Seed)
+	for _, row := range []struct {
 		name  string
 		value any
+		what  string
 	}{
-		{"scenario", r.Scenario},
-		{"nodes", r.Nodes},
-		{"virtual time", r.Virtual.Round(time.Millisecond)},
-		{"settled after", r.Settled.Round(time.Millisecond)},
-		{"members at the end", r.Members},
-		{"steps of machines", r.Stats.Steps},
-		{"messages sent", r.Stats.Sent},
-		{"messages lost", r.Stats.Lost},
-		{"nodes fenced", r.Fences},
-		{"lines of the trace", r.Lines},
+		{"virtual time", r.Virtual.Round(time.Millisecond), ""},
+		{"settled after", r.Settled.Round(time.Millisecond), "after the last fault"},
+		{"members", r.Members, "at the end, all of them up in one state"},
+		{"nodes fenced", r.Fences, "removed, and their work given to others"},
+		{"steps", r.Stats.Steps, "of machines"},
+		{"states checked", r.Checked, "each on every invariant"},
+		{"messages sent", r.Stats.Sent, ""},
+		{"messages lost", r.Stats.Lost, "to chance and to cut links"},
+		{"messages refused", r.Stats.Refused, "they were for a node that was gone"},
+		{"messages encoded", r.Stats.Codec, "and decoded, the others were handed over"},
+		{"trace", fmt.Sprintf("%016x", r.Hash), fmt.Sprintf("the hash of its %d lines", r.Lines)},
+	} {
+		fmt.Fprintln(&b, strings.TrimRight(fmt.Sprintf("  %-17s %-18v %s", row.name, row.value, row.what), " "))
 	}
-	for _, row := range rows {
-		fmt.Fprintf(w, "%-20s %v\n", row.name, row.value)
+	writeFaults(&b, r.Faults)
+	fmt.Fprintf(&b, "\nrepeat: %s\n", r.Replay)
+	fmt.Fprintf(&b, "%s seed=%d nodes=%d trace=%016x\n", s.Paint(32, "ok"), r.Seed, r.Nodes, r.Hash)
+	_, err := io.WriteString(s.Stdout, b.String())
+	return err
+}
+
+// writeFaults lists how often each fault struck, in lines that fit a terminal.
+func writeFaults(b *strings.Builder, faults []simulation.Injected) {
+	if len(faults) == 0 {
+		return
 	}
+	const indent = "                    "
+	b.WriteString("  faults           ")
+	width := len(indent) - 1
+	for i, f := range faults {
+		text := fmt.Sprintf("%s %d", f.Name, f.Times)
+		if i < len(faults)-1 {
+			text += ","
+		}
+		if width+1+len(text) > columns {
+			b.WriteString("\n" + indent[:len(indent)-1])
+			width = len(indent) - 1
+		}
+		b.WriteString(" " + text)
+		width += 1 + len(text)
+	}
+	b.WriteString("\n")
 }

@@ -1,0 +1,120 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package command_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/tools/internal/command"
+)
+
+func simulate(t *testing.T, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	program := command.Program{Name: "quorate", Commands: []command.Command{
+		{Name: "simulate", Help: "Run a cluster in virtual time and check its invariants", Args: &command.Simulate{}},
+		{Name: "version", Help: "Print the version", Args: &command.Version{}}, // With one command it would have no name.
+	}}
+	status = program.Run(append([]string{"simulate"}, args...), &out, &errs)
+	return status, out.String(), errs.String()
+}
+
+// covers I30.
+func TestOneSeedPrintsTheSameBytesAndAnotherPrintsOthers(t *testing.T) {
+	status, first, stderr := simulate(t, "-nodes", "5", "-seed", "7")
+	require.Equal(t, command.StatusOK, status, first)
+	require.Empty(t, stderr, "progress is for terminals")
+	_, again, _ := simulate(t, "-nodes", "5", "-seed", "7")
+	require.Equal(t, first, again)
+	_, other, _ := simulate(t, "-nodes", "5", "-seed", "8")
+	require.NotEqual(t, first, other)
+
+	lines := strings.Split(strings.TrimSuffix(first, "\n"), "\n")
+	require.Regexp(t, `^ok seed=7 nodes=5 trace=[0-9a-f]{16}$`, lines[len(lines)-1])
+	for _, line := range lines {
+		require.LessOrEqual(t, len(line), 80, line)
+	}
+	require.Contains(t, first, "repeat: quorate simulate -seed 7 -scenario chaos -nodes 5\n")
+	require.Contains(t, first, "faults")
+}
+
+func TestTraceIsWrittenWhereItIsWanted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "trace.txt")
+	args := []string{"-nodes", "3", "-scenario", "steady", "-duration", "20s"}
+	_, plain, _ := simulate(t, args...)
+	status, stdout, _ := simulate(t, append(args, "-trace", path)...)
+	require.Equal(t, command.StatusOK, status)
+	require.Equal(t, plain, stdout, "writing the trace changes nothing")
+	trace, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Greater(t, bytes.Count(trace, []byte("\n")), 100)
+	_, stdout, _ = simulate(t, append(args, "-trace", "-")...)
+	require.Equal(t, string(trace)+plain, stdout)
+
+	status, _, stderr := simulate(t, append(args, "-trace", filepath.Join(path, "none"))...)
+	require.Equal(t, command.StatusUsage, status)
+	require.Contains(t, stderr, "not a directory")
+	status, _, stderr = simulate(t, append(args, "-trace", "-", "-json")...)
+	require.Equal(t, command.StatusUsage, status)
+	require.Contains(t, stderr, "write the trace to a file")
+}
+
+func TestResultOfASimulationAsJSON(t *testing.T) {
+	status, stdout, _ := simulate(t, "-json", "-nodes", "3", "-scenario", "steady", "-duration", "20s")
+	require.Equal(t, command.StatusOK, status)
+	var got struct {
+		OK      bool
+		Seed    uint64
+		Members int
+		Trace   string
+		Checked int
+	}
+	require.NoError(t, json.Unmarshal([]byte(stdout), &got))
+	require.True(t, got.OK)
+	require.Equal(t, []any{uint64(1), 3}, []any{got.Seed, got.Members})
+	require.Len(t, got.Trace, 16)
+	require.Positive(t, got.Checked)
+}
+
+// Nobody can settle in a millisecond.
+func TestViolationFailsAndSaysHowToRepeatIt(t *testing.T) {
+	args := []string{"-seed", "42", "-scenario", "steady", "-duration", "1ms", "-settle", "1ms"}
+	const replay = "quorate simulate -seed 42 -scenario steady -nodes 7 -duration 1ms -settle 1ms"
+	status, stdout, stderr := simulate(t, args...)
+	require.Equal(t, command.StatusFailed, status)
+	require.Contains(t, stdout, "\nreplay: "+replay+"\nFAIL seed=42\n")
+	require.Equal(t, "quorate: an invariant does not hold\n", stderr)
+
+	status, stdout, _ = simulate(t, append(args, "-json")...)
+	require.Equal(t, command.StatusFailed, status)
+	var got struct {
+		OK                bool
+		Violation, Replay string
+	}
+	require.NoError(t, json.Unmarshal([]byte(stdout), &got))
+	require.False(t, got.OK)
+	require.Contains(t, got.Violation, "not settled after 1ms")
+	require.Equal(t, replay, got.Replay)
+}
+
+func TestSimulationRefusesWhatItCannotRun(t *testing.T) {
+	for _, args := range [][]string{{"-scenario", "peace"}, {"-nodes", "-1"}, {"-nodes", "10001"}, {"-seed", "-1"}} {
+		status, _, stderr := simulate(t, args...)
+		require.Equal(t, command.StatusUsage, status, args)
+		require.Equal(t, 1, strings.Count(stderr, "\n"), stderr)
+	}
+	status, stdout, _ := simulate(t, "-h")
+	require.Equal(t, command.StatusOK, status)
+	require.Contains(t, stdout, "Examples:")
+	for line := range strings.Lines(stdout) {
+		require.LessOrEqual(t, len(strings.TrimSuffix(line, "\n")), 80, line)
+	}
+}
