@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -49,14 +50,25 @@ func run(ctx context.Context, opts options) (bool, error) {
 	defer d.load.close()
 	v, err := d.play(ctx)
 	if err != nil {
-		return false, fmt.Errorf("%w (logs and journals are in %s)", err, dir)
+		v, err = d.giveUp(v, err)
 	}
-	ok := d.report(v)
-	if ok {
+	if ok := d.report(v); ok {
 		return true, cleanup()
 	}
 	fmt.Fprintln(os.Stderr, "bank-demo: logs and journals are in", dir)
-	return false, nil
+	return false, err
+}
+
+// giveUp ends a run that did not get to its end. What was answered until then
+// is audited all the same: it must not be lost.
+func (d *demo) giveUp(v verdict, why error) (verdict, error) {
+	if d.load.abandon() {
+		books, err := audit(d.journal, d.load)
+		why = errors.Join(why, err)
+		v = books
+	}
+	v.OK, v.Error = false, why.Error()
+	return v, why
 }
 
 // workDir returns the directory of the run, and what removes it when it is a
@@ -132,7 +144,7 @@ func (d *demo) kill(ctx context.Context, oldest bool) error {
 	if oldest {
 		name = "the oldest node, the coordinator"
 	}
-	d.screen.event("kill -9 %s (%s)", victim.short(), name)
+	d.screen.event("kill -9 %s (%s)", victim.name, name)
 	at := time.Now()
 	if err := d.fleet.kill(victim); err != nil {
 		return err
@@ -158,7 +170,7 @@ func (d *demo) leave(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.screen.event("%s leaves", leaver.short())
+	d.screen.event("%s leaves", leaver.name)
 	if err := d.fleet.terminate(leaver); err != nil {
 		return err
 	}

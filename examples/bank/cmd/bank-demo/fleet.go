@@ -15,7 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -23,22 +23,17 @@ import (
 
 // process is one node.
 type process struct {
+	name    string // For people: n1, n2 and so on.
 	address string // Of the cluster: host:port.
 	http    string // Of its HTTP interface.
 	cmd     *exec.Cmd
 	gone    chan struct{} // Closed when it has ended.
 }
 
-// short is the address without what all nodes share.
-func (p *process) short() string {
-	host, _, _ := strings.Cut(p.address, ":")
-	return host
-}
-
 // fleet owns the node processes.
 type fleet struct {
 	program, dir, journal string
-	port                  int
+	ports                 []int
 	screen                *screen
 	client                *http.Client
 
@@ -46,9 +41,6 @@ type fleet struct {
 	alive []*process // Started, and neither killed nor asked to leave.
 	all   []*process
 }
-
-// firstHost is the last number of the first node's address, 127.0.0.11.
-const firstHost = 11
 
 // maxNodes is how many nodes a run may start.
 const maxNodes = 7
@@ -58,16 +50,16 @@ func newFleet(program, dir, journal string, s *screen) (*fleet, error) {
 	if _, err := os.Stat(program); err != nil {
 		return nil, fmt.Errorf("the node program is missing, `make demo` builds it: %w", err)
 	}
-	port, err := freePort()
+	ports, err := freePorts(maxNodes)
 	if err != nil {
 		return nil, err
 	}
 	f := &fleet{
-		program: program, dir: dir, journal: journal, port: port, screen: s,
+		program: program, dir: dir, journal: journal, ports: ports, screen: s,
 		client: &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 256}},
 	}
 	file := fmt.Sprintf("cluster: {name: bank}\nnode: {address: %s}\nmembership:\n  seed-nodes: [%s, %s]\n",
-		address(0, port), address(0, port), address(1, port))
+		f.address(0), f.address(0), f.address(1))
 	return f, os.WriteFile(f.config(), []byte(file), 0o644)
 }
 
@@ -75,35 +67,36 @@ func newFleet(program, dir, journal string, s *screen) (*fleet, error) {
 func (f *fleet) config() string { return filepath.Join(f.dir, "cluster.yaml") }
 
 // address is where the i-th node listens.
-func address(i, port int) string { return fmt.Sprintf("127.0.0.%d:%d", firstHost+i, port) }
+func (f *fleet) address(i int) string { return fmt.Sprintf("127.0.0.1:%d", f.ports[i]) }
 
-// freePort finds a port that is free on the addresses of all nodes.
-func freePort() (int, error) {
-	for range 100 {
-		first, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address(0, 0))
+// freePorts finds n ports. They lie below the range from which systems take the
+// ports of outgoing connections, so that nobody takes one before its node does.
+func freePorts(n int) ([]int, error) {
+	var ports []int
+	for range 1000 {
+		port := 20_000 + rand.IntN(10_000)
+		if slices.Contains(ports, port) {
+			continue
+		}
+		l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
-			return 0, err
+			continue
 		}
-		port := first.Addr().(*net.TCPAddr).Port
-		free := true
-		for i := 1; i < maxNodes && free; i++ {
-			l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address(i, port))
-			free = err == nil && l.Close() == nil
+		if err := l.Close(); err != nil {
+			return nil, err
 		}
-		if err := first.Close(); err != nil {
-			return 0, err
-		}
-		if free {
-			return port, nil
+		if ports = append(ports, port); len(ports) == n {
+			return ports, nil
 		}
 	}
-	return 0, errors.New("found no port that is free on all of the nodes' addresses")
+	return nil, fmt.Errorf("found no %d free ports from 20000 to 29999", n)
 }
 
 // start starts one more node and waits until it serves HTTP.
 func (f *fleet) start(ctx context.Context) error {
-	p := &process{address: address(len(f.all), f.port), gone: make(chan struct{})}
-	log, err := os.Create(filepath.Join(f.dir, "node-"+p.short()+".log"))
+	i := len(f.all)
+	p := &process{name: fmt.Sprintf("n%d", i+1), address: f.address(i), gone: make(chan struct{})}
+	log, err := os.Create(filepath.Join(f.dir, p.name+".log"))
 	if err != nil {
 		return err
 	}
@@ -137,7 +130,7 @@ func (f *fleet) start(ctx context.Context) error {
 	select {
 	case err := <-hello:
 		if err != nil {
-			return fmt.Errorf("node %s did not start, see %s: %w", p.short(), log.Name(), err)
+			return fmt.Errorf("%s did not start, see %s: %w", p.name, log.Name(), err)
 		}
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -145,7 +138,7 @@ func (f *fleet) start(ctx context.Context) error {
 	f.mu.Lock()
 	f.alive = append(f.alive, p)
 	f.mu.Unlock()
-	f.screen.event("started %s", p.short())
+	f.screen.event("%s started", p.name)
 	return nil
 }
 
@@ -225,7 +218,7 @@ func (f *fleet) close() {
 	for _, p := range all {
 		_ = p.cmd.Process.Signal(syscall.SIGTERM) // It may have ended.
 	}
-	limit := time.After(15 * time.Second)
+	limit := time.After(10 * time.Second)
 	for _, p := range all {
 		select {
 		case <-p.gone:

@@ -39,24 +39,28 @@ type load struct {
 	rate     int
 	rnd      *rand.Rand // Of the demo's own goroutine.
 
+	cancel  context.CancelFunc // Ends what start started; nil before that.
 	stop    chan struct{}
 	stopped sync.Once
 	pending sync.WaitGroup // The sender, and every transfer without an answer.
 	slots   chan struct{}  // inFlightMax of them: the bound.
 
 	mu      sync.Mutex
+	asked   map[string]bool // The ids of all transfers that were ever sent.
 	told    []told
 	waits   []time.Duration // Of the transfers answered since the last look.
 	longest time.Duration
 	retried int
 	paused  int
+
+	unanswered int // Transfers given up when the demo ended before their answer.
 }
 
 // newLoad returns a load that has not started.
 func newLoad(seed uint64, accounts, rate int, f *fleet) *load {
 	return &load{
 		fleet: f, accounts: accounts, rate: rate, rnd: rand.New(rand.NewPCG(seed, 2)),
-		stop: make(chan struct{}), slots: make(chan struct{}, inFlightMax),
+		asked: map[string]bool{}, stop: make(chan struct{}), slots: make(chan struct{}, inFlightMax),
 	}
 }
 
@@ -65,6 +69,7 @@ func account(i int) string { return fmt.Sprintf("acct-%04d", i) }
 
 // start begins to send. Its goroutines end with finish or close.
 func (l *load) start(ctx context.Context, s *screen) {
+	ctx, l.cancel = context.WithCancel(ctx)
 	// Owned by the load; ends with stop, finish waits for it.
 	l.pending.Go(func() {
 		l.send(ctx)
@@ -73,12 +78,14 @@ func (l *load) start(ctx context.Context, s *screen) {
 	go s.watch(ctx, l)
 }
 
-// send begins a transfer at every tick.
+// send begins the transfers that are due at every tick: as many as the rate
+// says since the start, so that a tick which came late is made up for.
 func (l *load) send(ctx context.Context) {
 	rnd := rand.New(rand.NewPCG(l.rnd.Uint64(), 3))
 	tick := time.NewTicker(time.Second / time.Duration(l.rate))
 	defer tick.Stop()
-	for n := 0; ; n++ {
+	begun, n := time.Now(), 0
+	for {
 		select {
 		case <-l.stop:
 			return
@@ -86,22 +93,33 @@ func (l *load) send(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		from := rnd.IntN(l.accounts)
-		to := (from + 1 + rnd.IntN(l.accounts-1)) % l.accounts
-		t := bank.Transfer{ID: fmt.Sprintf("t-%06d", n), From: account(from), To: account(to), Cents: 1 + rnd.Int64N(5000)}
-		select {
-		case l.slots <- struct{}{}:
-		default:
-			l.mu.Lock()
-			l.paused++
-			l.mu.Unlock()
-			continue
+		for due := due(time.Since(begun), l.rate); n < due; n++ {
+			l.begin(ctx, rnd, n)
 		}
-		l.pending.Add(1)
-		first := rnd.IntN(1 << 20)
-		// Owned by the load; ends with its answer or ctx, finish waits for it.
-		go l.transfer(ctx, t, first)
 	}
+}
+
+// due is how many transfers should have begun after a time.
+func due(after time.Duration, rate int) int { return int(after.Seconds() * float64(rate)) }
+
+// begin starts the n-th transfer, unless too many wait for an answer.
+func (l *load) begin(ctx context.Context, rnd *rand.Rand, n int) {
+	from := rnd.IntN(l.accounts)
+	to := (from + 1 + rnd.IntN(l.accounts-1)) % l.accounts
+	t := bank.Transfer{ID: fmt.Sprintf("t-%06d", n), From: account(from), To: account(to), Cents: 1 + rnd.Int64N(5000)}
+	first := rnd.IntN(1 << 20)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case l.slots <- struct{}{}:
+	default:
+		l.paused++
+		return
+	}
+	l.asked[t.ID] = true
+	l.pending.Add(1)
+	// Owned by the load; ends with its answer or ctx, finish waits for it.
+	go l.transfer(ctx, t, first)
 }
 
 // transfer repeats one transfer, over one node after the other, until it is
@@ -118,7 +136,10 @@ func (l *load) transfer(ctx context.Context, t bank.Transfer, first int) {
 			return
 		}
 		if sleep(ctx, retryAfter) != nil {
-			return // The demo is over; the transfer counts as unanswered.
+			l.mu.Lock()
+			l.unanswered++ // The demo is over.
+			l.mu.Unlock()
+			return
 		}
 	}
 }
@@ -197,6 +218,18 @@ func (l *load) finish(ctx context.Context) error {
 	l.close()
 	l.pending.Wait()
 	return context.Cause(ctx)
+}
+
+// abandon ends the load without waiting for answers, and reports whether it had
+// started at all.
+func (l *load) abandon() bool {
+	l.close()
+	if l.cancel == nil {
+		return false
+	}
+	l.cancel()
+	l.pending.Wait()
+	return true
 }
 
 // close stops sending.

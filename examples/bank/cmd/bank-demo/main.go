@@ -17,6 +17,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -25,6 +26,9 @@ import (
 	"syscall"
 	"time"
 )
+
+// errTooLong ends a demo that hangs.
+var errTooLong = errors.New("the demo did not end within 100 s")
 
 func main() {
 	self, _ := os.Executable() // An empty path is caught below: there is no bank beside it.
@@ -37,7 +41,9 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, 118*time.Second) // The demo promises an end.
+	context.AfterFunc(ctx, stop) // A second signal ends the demo at once.
+	// The demo promises an end within 120 s; the rest is for the nodes' own.
+	ctx, cancel := context.WithTimeoutCause(ctx, 100*time.Second, errTooLong)
 	defer cancel()
 	ok, err := run(ctx, opts)
 	if err != nil {

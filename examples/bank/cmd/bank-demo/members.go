@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -77,6 +78,25 @@ func (f *fleet) membersOf(ctx context.Context, p *process) (view, error) {
 	return v, json.NewDecoder(resp.Body).Decode(&v)
 }
 
+// show prints what changed among the members, with the names of the processes.
+func (f *fleet) show(v view) {
+	f.mu.Lock()
+	names := map[string]string{}
+	for _, p := range f.all {
+		names[p.address] = p.name
+	}
+	f.mu.Unlock()
+	named := func(node string) string {
+		address, _, _ := strings.Cut(node, "#")
+		return cmp.Or(names[address], address)
+	}
+	v.Self = named(v.Self)
+	for i := range v.Members {
+		v.Members[i].Node = named(v.Members[i].Node)
+	}
+	f.screen.members(v)
+}
+
 // pollEvery is how often the demo looks at the members while it waits.
 const pollEvery = 100 * time.Millisecond
 
@@ -95,9 +115,9 @@ func (f *fleet) waitUp(ctx context.Context, n int) error {
 func (f *fleet) waitRemoved(ctx context.Context, victim *process) error {
 	at := time.Now()
 	if err := f.until(ctx, func(v view) bool { return v.find(victim.address) == nil }); err != nil {
-		return fmt.Errorf("waiting for %s to be removed: %w", victim.short(), err)
+		return fmt.Errorf("waiting for %s to be removed: %w", victim.name, err)
 	}
-	f.screen.event("%s is removed everywhere, %v later", victim.short(), time.Since(at).Round(10*time.Millisecond))
+	f.screen.event("%s is removed everywhere, %v later", victim.name, time.Since(at).Round(10*time.Millisecond))
 	return nil
 }
 
@@ -108,7 +128,7 @@ func (f *fleet) until(ctx context.Context, ok func(view) bool) error {
 		for i, p := range f.nodes() {
 			v, err := f.membersOf(ctx, p)
 			if i == 0 && err == nil {
-				f.screen.members(v) // One node's view: those of several differ for moments.
+				f.show(v) // One node's view: those of several differ for moments.
 			}
 			done = done && err == nil && ok(v)
 		}

@@ -7,7 +7,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -48,7 +50,7 @@ func (s *screen) print(colour, text string) {
 }
 
 // members prints what changed since the last time, and keeps the members for
-// the next line of figures.
+// the next line of figures. The nodes in v bear the names for people.
 func (s *screen) members(v view) {
 	if len(v.Members) == 0 {
 		return
@@ -58,31 +60,51 @@ func (s *screen) members(v view) {
 	var words []string
 	seen := map[string]bool{}
 	for _, m := range v.Members {
-		host, _, _ := strings.Cut(m.Node, ":")
 		status := m.Status
 		if m.Unreachable {
-			status += "?"
+			status += ", unreachable"
 		}
-		seen[host] = true
-		if s.last[host] != status {
-			s.print("33", fmt.Sprintf("member %s is %s, says %s", host, strings.Replace(status, "?", ", unreachable", 1), short(v.Self)))
-			s.last[host] = status
+		seen[m.Node] = true
+		if s.last[m.Node] != status {
+			s.print("33", fmt.Sprintf("member %s is %s, says %s", m.Node, status, v.Self))
+			s.last[m.Node] = status
 		}
-		words = append(words, strings.TrimPrefix(host, "127.0.0")+" "+status)
+		words = append(words, m.Node+" "+strings.Replace(status, ", unreachable", "?", 1))
 	}
-	for host := range s.last {
-		if !seen[host] {
-			s.print("33", fmt.Sprintf("member %s is removed, says %s", host, short(v.Self)))
-			delete(s.last, host)
+	for _, name := range slices.Sorted(maps.Keys(s.last)) {
+		if !seen[name] {
+			s.print("33", fmt.Sprintf("member %s is removed, says %s", name, v.Self))
+			delete(s.last, name)
 		}
 	}
-	s.line = strings.Join(words, "  ")
+	slices.Sort(words)
+	s.line = wrap(words)
 }
 
-// short is the host of a node id.
-func short(node string) string {
-	host, _, _ := strings.Cut(node, ":")
-	return host
+// columns is the width that every line keeps to, but for the last.
+const columns = 80
+
+// indent stands before a line that continues another, under its text.
+const indent = "         "
+
+// wrap sets words in lines of at most columns.
+func wrap(words []string) string {
+	var text strings.Builder
+	at := 0
+	for _, word := range words {
+		switch {
+		case at == 0 || at+2+len(word) > columns:
+			if at > 0 {
+				text.WriteByte('\n')
+			}
+			text.WriteString(indent + word)
+			at = len(indent) + len(word)
+		default:
+			text.WriteString("  " + word)
+			at += 2 + len(word)
+		}
+	}
+	return text.String()
 }
 
 // watch prints the figures of each second until the load stops.
@@ -98,13 +120,49 @@ func (s *screen) watch(ctx context.Context, l *load) {
 		case <-tick.C:
 		}
 		if v, err := l.fleet.members(ctx); err == nil {
-			s.members(v)
+			l.fleet.show(v)
 		}
-		p := l.look()
-		s.mu.Lock()
-		_, _ = fmt.Fprintf(s.out, "%6.2fs  %4d op/s  p50 %s  p99 %s  waiting %d\n         %s\n",
-			time.Since(s.begun).Seconds(), p.operations, millis(p.p50), millis(p.p99), p.waiting, s.line)
-		s.mu.Unlock()
+		s.figures(l.look())
+	}
+}
+
+// figures prints the traffic of a second and the members.
+func (s *screen) figures(p pace) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, _ = fmt.Fprintf(s.out, "%6.2fs  %4d op/s  p50 %s  p99 %s  waiting %d\n%s\n",
+		time.Since(s.begun).Seconds(), p.operations, millis(p.p50), millis(p.p99), p.waiting, s.line)
+}
+
+// summary prints the verdict for people.
+func (s *screen) summary(v verdict) {
+	word := "nothing was lost"
+	switch {
+	case v.Error != "":
+		word = "the run did not get to its end"
+	case !v.OK:
+		word = "THE BANK IS WRONG"
+	}
+	s.event("%s", word)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	row := func(what string, value any, more string) {
+		_, _ = fmt.Fprintf(s.out, "  %-20s %8v%s\n", what, value, more) // As in print.
+	}
+	_, _ = fmt.Fprintln(s.out)
+	row("nodes started", v.Nodes, "")
+	row("accounts", v.Accounts, fmt.Sprintf(", %d owners in all", v.Moved))
+	row("transfers answered", v.Acknowledged, fmt.Sprintf(", %d of them after a retry", v.Retried))
+	row("not answered", v.Unanswered, "")
+	row("lost", v.Lost, "")
+	row("booked twice", v.Duplicated, "")
+	row("never asked for", v.Unasked, "")
+	row("overlapping owners", v.OverlappingEpoch, "")
+	row("cents out of nothing", v.CentsAppeared, "")
+	row("longest wait", v.UnavailableMax, " ms for one transfer")
+	row("longest recovery", v.RecoveredMax, " ms from a kill to the last account's answer")
+	if v.Paused > 0 {
+		row("the load paused", v.Paused, fmt.Sprintf(" times: %d transfers waited", inFlightMax))
 	}
 }
 

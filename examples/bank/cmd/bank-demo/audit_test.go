@@ -1,0 +1,246 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/examples/bank"
+	"github.com/quorate/quorate/examples/bank/journal"
+)
+
+// books are journals and what the clients were told, made by a test.
+type books struct {
+	t    *testing.T
+	dir  string
+	load *load
+	open map[string]*journal.Journal // Account to the journal of its owner.
+	now  map[string]string           // Account to its epoch.
+}
+
+// newBooks returns the books of accounts a, b and c, each with one owner.
+func newBooks(t *testing.T) *books {
+	t.Helper()
+	b := &books{t: t, dir: t.TempDir(), load: newLoad(1, 3, 300, &fleet{}), open: map[string]*journal.Journal{}, now: map[string]string{}}
+	for _, account := range []string{"a", "b", "c"} {
+		b.take(account, "1")
+	}
+	return b
+}
+
+// take makes a new owner of an account.
+func (b *books) take(account, epoch string) *journal.Journal {
+	b.t.Helper()
+	j, _, err := journal.Open(filepath.Join(b.dir, account), epoch, "node-"+epoch)
+	require.NoError(b.t, err)
+	b.t.Cleanup(func() { _ = j.Close() })
+	b.open[account], b.now[account] = j, epoch
+	return j
+}
+
+// book writes one leg.
+func (b *books) book(account, id string, cents int64) {
+	b.t.Helper()
+	require.NoError(b.t, b.open[account].Append(journal.Record{Transfer: id, Cents: cents}))
+}
+
+// tell notes that a client was told of a transfer by the present owners.
+func (b *books) tell(id, from, to string, cents int64) *told {
+	b.load.asked[id] = true
+	b.load.told = append(b.load.told, told{
+		bank.Transfer{ID: id, From: from, To: to, Cents: cents},
+		bank.Receipt{ID: id, Paid: b.now[from], Got: b.now[to]},
+	})
+	return &b.load.told[len(b.load.told)-1]
+}
+
+// transfer does all that a transfer does.
+func (b *books) transfer(id, from, to string, cents int64) *told {
+	b.t.Helper()
+	b.book(from, id, -cents)
+	b.book(to, id, cents)
+	return b.tell(id, from, to, cents)
+}
+
+// rewrite replaces the text of a segment, as no owner ever would.
+func (b *books) rewrite(account, epoch string, change func(string) string) {
+	b.t.Helper()
+	path := filepath.Join(b.dir, account, "seal-"+epoch)
+	text, err := os.ReadFile(path)
+	require.NoError(b.t, err)
+	changed := change(string(text))
+	require.NotEqual(b.t, string(text), changed)
+	require.NoError(b.t, os.WriteFile(path, []byte(changed), 0o600))
+}
+
+// TestAuditFindsEachPlantedFault plants one fault at a time into books that are
+// right. The audit must say what it is, and must not say ok.
+func TestAuditFindsEachPlantedFault(t *testing.T) {
+	tests := map[string]struct {
+		plant func(*books)
+		want  verdict // Of the counts of faults; the rest is not compared.
+	}{
+		"an acknowledged transfer without its paying leg": {
+			func(b *books) { b.book("b", "x", 5); b.tell("x", "a", "b", 5) },
+			verdict{Lost: 1, CentsAppeared: 5},
+		},
+		"an acknowledged transfer without its receiving leg": {
+			func(b *books) { b.book("a", "x", -5); b.tell("x", "a", "b", 5) },
+			verdict{Lost: 1, CentsAppeared: -5},
+		},
+		"an acknowledged transfer that is nowhere": {
+			func(b *books) { b.tell("x", "a", "b", 5) }, verdict{Lost: 2},
+		},
+		"a whole transfer booked twice": {
+			func(b *books) { b.transfer("x", "a", "b", 5); b.book("a", "x", -5); b.book("b", "x", 5) },
+			verdict{Duplicated: 2},
+		},
+		"a leg booked twice, by two owners": {
+			func(b *books) { b.transfer("x", "a", "b", 5); b.take("b", "2"); b.book("b", "x", 5) },
+			verdict{Duplicated: 1, CentsAppeared: 5},
+		},
+		"a leg with another amount": {
+			func(b *books) { b.book("a", "x", -5); b.book("b", "x", 6); b.tell("x", "a", "b", 5) },
+			verdict{Lost: 1, CentsAppeared: 1},
+		},
+		"a transfer refused in the books and done in the answer": {
+			func(b *books) {
+				require.NoError(b.t, b.open["a"].Append(journal.Record{Transfer: "x", Cents: -5, Refused: true}))
+				b.book("b", "x", 5)
+				b.tell("x", "a", "b", 5)
+			},
+			verdict{Lost: 1, CentsAppeared: 5},
+		},
+		"a transfer done in the books and refused in the answer": {
+			func(b *books) { b.transfer("x", "a", "b", 5).receipt.Refused = true }, verdict{Lost: 1},
+		},
+		"an acknowledged write behind the seal of a newer owner": {
+			func(b *books) {
+				old := b.open["a"]
+				b.take("a", "2")
+				require.ErrorIs(b.t, old.Append(journal.Record{Transfer: "x", Cents: -5}), journal.ErrSealed)
+				b.book("b", "x", 5)
+				b.tell("x", "a", "b", 5).receipt.Paid = "1"
+			},
+			verdict{Lost: 1, OverlappingEpoch: 2, CentsAppeared: 5}, // Two: the owners' times overlap as well.
+		},
+		"an older epoch's acknowledgement of what a newer one wrote": {
+			func(b *books) { b.take("a", "2"); b.transfer("x", "a", "b", 5).receipt.Paid = "1" },
+			verdict{OverlappingEpoch: 1},
+		},
+		"an owner that writes after its successor began": {
+			func(b *books) {
+				old := b.open["a"]
+				b.take("a", "2")
+				require.ErrorIs(b.t, old.Append(journal.Record{Transfer: "nobody was told", Cents: -5}), journal.ErrSealed)
+			},
+			verdict{OverlappingEpoch: 1},
+		},
+		"money out of nothing": {
+			func(b *books) { b.book("c", "x", 5) }, verdict{CentsAppeared: 5, Unasked: 1},
+		},
+		"money into nothing": {
+			func(b *books) { b.book("c", "x", -5) }, verdict{CentsAppeared: -5, Unasked: 1},
+		},
+		"a transfer that nobody asked for": {
+			func(b *books) { b.book("a", "x", -5); b.book("c", "x", 5) }, verdict{Unasked: 2},
+		},
+		"a record taken out of a journal": {
+			func(b *books) {
+				b.rewrite("a", "1", func(text string) string {
+					lines := strings.SplitAfter(text, "\n")
+					return strings.Join(append(lines[:1:1], lines[2:]...), "")
+				})
+			},
+			verdict{Lost: 1, CentsAppeared: 10},
+		},
+		"a transfer without an answer":      {func(b *books) { b.load.unanswered++ }, verdict{Unanswered: 1}},
+		"an account without a journal":      {func(b *books) { b.load.accounts++ }, verdict{}},
+		"a run in which nobody was told of": {func(b *books) { b.load.told = nil }, verdict{}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := newBooks(t)
+			b.transfer("t1", "a", "b", 10)
+			b.transfer("t2", "b", "c", 20)
+			v, err := audit(b.dir, b.load)
+			require.NoError(t, err)
+			require.True(t, v.OK, "the books are right before the fault: %+v", v)
+
+			test.plant(b)
+			v, err = audit(b.dir, b.load)
+			require.NoError(t, err)
+			require.False(t, v.OK, "%+v", v)
+			require.Equal(t, test.want, faultsOf(v))
+		})
+	}
+}
+
+// faultsOf leaves only the counts of faults.
+func faultsOf(v verdict) verdict {
+	return verdict{
+		Lost: v.Lost, Duplicated: v.Duplicated, OverlappingEpoch: v.OverlappingEpoch, CentsAppeared: v.CentsAppeared,
+		Unanswered: v.Unanswered, Unasked: v.Unasked,
+	}
+}
+
+// TestAuditAllowsWhatFailureBrings are books that look odd and are right: legs
+// that were repeated to a later owner, an older owner's acknowledged write that
+// a later one has read, a refused transfer.
+func TestAuditAllowsWhatFailureBrings(t *testing.T) {
+	b := newBooks(t)
+	b.transfer("t1", "a", "b", 10)
+	b.take("a", "2")
+	b.transfer("t2", "b", "a", 20)
+	b.book("a", "t3", -5) // Acknowledged to a retry only, by the third owner.
+	b.book("b", "t3", 5)
+	b.take("a", "3")
+	b.tell("t3", "a", "b", 5)
+	require.NoError(t, b.open["c"].Append(journal.Record{Transfer: "t4", Cents: -1 << 40, Refused: true}))
+	b.tell("t4", "c", "a", 1<<40).receipt = bank.Receipt{ID: "t4", Refused: true, Paid: "1"}
+	v, err := audit(b.dir, b.load)
+	require.NoError(t, err)
+	require.True(t, v.OK, "%+v", v)
+	require.Equal(t, 4, v.Acknowledged)
+	require.Equal(t, 5, v.Moved)
+}
+
+// TestAuditOfDamagedJournalsIsAnError shows that what cannot be read is not
+// taken for empty.
+func TestAuditOfDamagedJournalsIsAnError(t *testing.T) {
+	b := newBooks(t)
+	b.transfer("t1", "a", "b", 10)
+	b.rewrite("a", "1", func(text string) string { return strings.Replace(text, `"cents"`, `"cents`, 1) })
+	_, err := audit(b.dir, b.load)
+	require.ErrorContains(t, err, "segment 1")
+	_, err = audit(filepath.Join(b.dir, "nowhere"), b.load)
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// TestReportEndsWithOneObject shows the last line: one JSON object with the
+// fields that programs look for, and that a wrong bank is reported as such.
+func TestReportEndsWithOneObject(t *testing.T) {
+	for _, ok := range []bool{true, false} {
+		var out strings.Builder
+		d := &demo{screen: &screen{out: &out}}
+		require.Equal(t, ok, d.report(verdict{Nodes: 7, Accounts: 1000, Acknowledged: 5, OK: ok}))
+		lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+		var last map[string]any
+		require.NoError(t, json.Unmarshal([]byte(lines[len(lines)-1]), &last))
+		for _, key := range []string{"nodes", "accounts", "acknowledged", "lost", "duplicated", "overlapping_epochs", "unavailable_ms_max", "ok"} {
+			require.Contains(t, last, key)
+		}
+		require.Equal(t, ok, last["ok"])
+		require.Equal(t, !ok, strings.Contains(out.String(), "THE BANK IS WRONG"))
+		for _, line := range lines[:len(lines)-1] {
+			require.LessOrEqual(t, len(line), columns, line)
+		}
+	}
+}
