@@ -1,0 +1,265 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+)
+
+// socketBytes is the size of the buffers before sockets.
+const socketBytes = 64 << 10
+
+// hello is the first line of a peer.
+type hello struct {
+	Address string `json:"address"`
+}
+
+// peer starts a process and waits until it is ready.
+func (k *link) peer(ctx context.Context, s spec) (*process, string, error) {
+	p, err := k.start(s)
+	if err != nil {
+		return nil, "", err
+	}
+	var first hello
+	if err := p.answer(ctx, &first); err != nil {
+		p.kill()
+		return nil, "", err
+	}
+	return p, first.Address, nil
+}
+
+// as returns the spec of a peer with another role.
+func (s spec) as(role string) spec {
+	s.Role = role
+	return s
+}
+
+// listen listens on a free port of the loopback interface.
+func listen(ctx context.Context) (net.Listener, error) {
+	return (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+}
+
+// dial connects.
+func dial(ctx context.Context, address string) (net.Conn, error) {
+	return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+}
+
+// measureTCP is the floor of messages between processes: each sender writes
+// frames of equal size to a connection of its own, through a buffer.
+func measureTCP(ctx context.Context, s spec, k *link) (outcome, error) {
+	p, address, err := k.peer(ctx, s.as(roleTCPSink))
+	if err != nil {
+		return outcome{}, err
+	}
+	defer p.stop()
+	return flood{
+		senders: s.Senders, time: s.Time, mark: remoteMark(p),
+		send: func(ctx context.Context, sender uint32, stop *atomic.Bool) (uint64, error) {
+			return sendTCP(ctx, address, sender, s.Size, stop)
+		},
+	}.run(ctx)
+}
+
+// sendTCP sends over one connection. It closes it in the end, which loses
+// nothing of what was written.
+func sendTCP(ctx context.Context, address string, sender uint32, size int, stop *atomic.Bool) (n uint64, err error) {
+	conn, err := dial(ctx, address)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	out := bufio.NewWriterSize(conn, socketBytes)
+	frame := make([]byte, size)
+	for !stop.Load() {
+		n++
+		putHeader(frame, sender, n)
+		if _, err := out.Write(frame); err != nil {
+			return n, err
+		}
+	}
+	return n, out.Flush()
+}
+
+// serveTCPSink receives and checks what senders write.
+func serveTCPSink(ctx context.Context, s spec, k *link) error {
+	return serveTCP(ctx, k, func(conn net.Conn, found *tally) error {
+		in, r := bufio.NewReaderSize(conn, socketBytes), found.receiver(s.Senders, s.Size)
+		for {
+			frame, err := in.Peek(s.Size)
+			if err != nil {
+				return err
+			}
+			sender, seq := header(frame)
+			r.take(sender, seq, len(frame))
+			if _, err := in.Discard(s.Size); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// serveTCPEcho answers each frame with itself. Answers are flushed when no
+// further question has come yet.
+func serveTCPEcho(ctx context.Context, s spec, k *link) error {
+	return serveTCP(ctx, k, func(conn net.Conn, found *tally) error {
+		in, out := bufio.NewReaderSize(conn, socketBytes), bufio.NewWriterSize(conn, socketBytes)
+		r, frame := found.receiver(s.Senders, s.Size), make([]byte, s.Size)
+		for {
+			if _, err := io.ReadFull(in, frame); err != nil {
+				return err
+			}
+			sender, seq := header(frame)
+			r.take(sender, seq, len(frame))
+			if _, err := out.Write(frame); err != nil {
+				return err
+			}
+			if in.Buffered() < s.Size {
+				if err := out.Flush(); err != nil {
+					return err
+				}
+			}
+		}
+	})
+}
+
+// serveTCP serves connections until the parent is gone.
+func serveTCP(ctx context.Context, k *link, serve func(net.Conn, *tally) error) error {
+	l, err := listen(ctx)
+	if err != nil {
+		return err
+	}
+	var found tally
+	var conns sync.WaitGroup
+	// Owned by this function: ends when the listener is closed below. Those of
+	// the connections end with the senders, whose end ends this process.
+	conns.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conns.Go(func() {
+				defer func() { _ = conn.Close() }() // The senders have closed it.
+				_ = serve(conn, &found)             // It ends with the connection; what is missing is counted.
+			})
+		}
+	})
+	if err := k.send(hello{l.Addr().String()}); err != nil {
+		return err
+	}
+	return errors.Join(newStopwatch(&found, cpuTime).serve(k), l.Close())
+}
+
+// measureTCPAsk is the floor of asks: all askers share one connection.
+func measureTCPAsk(ctx context.Context, s spec, k *link) (outcome, error) {
+	p, address, err := k.peer(ctx, s.as(roleTCPEcho))
+	if err != nil {
+		return outcome{}, err
+	}
+	defer p.stop()
+	conn, err := dial(ctx, address)
+	if err != nil {
+		return outcome{}, err
+	}
+	answers := newAnswers(s.Senders)
+	var reader sync.WaitGroup
+	// Owned by this function: ends when the connection is closed below.
+	reader.Go(func() {
+		in, frame := bufio.NewReaderSize(conn, socketBytes), make([]byte, s.Size)
+		for {
+			if _, err := io.ReadFull(in, frame); err != nil {
+				answers.end(err)
+				return
+			}
+			answers.deliver(header(frame))
+		}
+	})
+	out := &sharedWriter{out: bufio.NewWriterSize(conn, socketBytes)}
+	result, err := asking{
+		askers: s.Senders, time: s.Time, mark: remoteMark(p),
+		ask: func(ctx context.Context, asker uint32, seq uint64) error {
+			if err := out.write(asker, seq, s.Size); err != nil {
+				return err
+			}
+			return answers.await(ctx, asker, seq)
+		},
+	}.run(ctx)
+	err = errors.Join(err, conn.Close())
+	reader.Wait()
+	return result, err
+}
+
+// sharedWriter writes frames of several goroutines. The last of those that
+// wait flushes for all.
+type sharedWriter struct {
+	waiting atomic.Int32
+
+	mu  sync.Mutex // Guards out.
+	out *bufio.Writer
+}
+
+// write writes one frame.
+func (w *sharedWriter) write(sender uint32, seq uint64, size int) error {
+	frame := make([]byte, size)
+	putHeader(frame, sender, seq)
+	w.waiting.Add(1)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, err := w.out.Write(frame)
+	if w.waiting.Add(-1) == 0 {
+		err = errors.Join(err, w.out.Flush())
+	}
+	return err
+}
+
+// answers hands answers to the askers who wait for them.
+type answers struct {
+	to    []chan uint64 // By asker; of capacity one, since an asker asks one question at a time.
+	ended chan struct{}
+	err   error // Set before ended is closed.
+}
+
+// newAnswers returns answers for so many askers.
+func newAnswers(askers int) *answers {
+	a := &answers{to: make([]chan uint64, askers), ended: make(chan struct{})}
+	for i := range a.to {
+		a.to[i] = make(chan uint64, 1)
+	}
+	return a
+}
+
+// deliver hands over an answer. It belongs to the reader's goroutine.
+func (a *answers) deliver(asker uint32, seq uint64) {
+	if int(asker) < len(a.to) {
+		a.to[asker] <- seq
+	}
+}
+
+// end says that no more answers come.
+func (a *answers) end(err error) {
+	a.err = err
+	close(a.ended)
+}
+
+// await waits for the answer to a question.
+func (a *answers) await(ctx context.Context, asker uint32, seq uint64) error {
+	select {
+	case got := <-a.to[asker]:
+		if got != seq {
+			return fmt.Errorf("the answer is to question %d, want %d", got, seq)
+		}
+		return nil
+	case <-a.ended:
+		return a.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
