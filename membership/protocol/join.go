@@ -234,6 +234,13 @@ func (m *Machine) becomeMember(state *gossip.State) {
 		m.out.Disarm(t)
 	}
 	m.phase, m.state, m.join.joinedAt = phaseMember, state, m.now.Mono
+	// Services that were announced after this node had asked are not in the
+	// request, and so not in the state that answers it.
+	m.edit(func(e *gossip.Edit) {
+		for _, s := range m.me.Services {
+			e.AddService(s)
+		}
+	})
 	m.out.Arm(timerRound, m.now.Mono.Add(m.cfg.GossipInterval))
 	m.out.Arm(timerHeartbeat, m.now.Mono.Add(m.cfg.FailureDetector.HeartbeatInterval))
 	m.out.Arm(timerPrune, m.now.Mono.Add(pruneInterval))

@@ -104,6 +104,22 @@ func TestLostMessagesOfAJoinAreRepeated(t *testing.T) {
 	}
 }
 
+// A service is announced at any moment of the join, and is known to all: also
+// when the question to join is under way already.
+func TestServicesAnnouncedDuringAJoinAreKnown(t *testing.T) {
+	for at := time.Duration(0); at < 10*time.Millisecond; at += time.Millisecond / 2 {
+		l := newLoop(t)
+		nodes := l.cluster(2)
+		joiner := l.join(3)
+		l.after(at, func() { joiner.step(protocol.Services{Service: 7}) })
+		l.until(10*time.Second, func() bool { return l.allUp(3) })
+		l.run(2 * time.Second)
+		for _, n := range append(nodes, joiner) {
+			require.True(t, n.machine.State().Member(joiner.id).HasService(7), "announced after %v, unknown to %v", at, n.id)
+		}
+	}
+}
+
 // covers F47: the refusal names the key and both values.
 func TestSettingThatMustBeEqualRefusesTheJoiner(t *testing.T) {
 	l := newLoop(t)
