@@ -300,6 +300,7 @@ func (c *Cells) carry(shard protocol.ShardID) {
 		}
 	}
 	c.acts.Reset()
+	c.ledger.follow(c.self, shard, c.cells[shard].Info().Stopping)
 }
 
 // run lets a message begin if the node's clock shows standing.

@@ -32,6 +32,10 @@ type Options struct {
 	Patience time.Duration
 	// Handoff is the handoff timeout. Default 3 s.
 	Handoff time.Duration
+	// StopLimit is how long the stop of a shard may last, until it has stopped or
+	// the stop is taken back. Zero: as long as it likes, as it may where the node
+	// that takes it back dies, or its messages are lost.
+	StopLimit time.Duration
 	// Strategy as in [protocol.KindConfig].
 	Strategy  string
 	Behaviour Behaviour
@@ -82,6 +86,7 @@ func New(opt Options) *Cluster {
 		World: w, Ledger: newLedger(w, opt.Shards), opt: opt,
 		client: rand.New(rand.NewPCG(opt.World.Seed, 77)), //nolint:gosec // Simulation, not secrets.
 	}
+	c.Ledger.stopLimit = opt.StopLimit
 	world.ServeMembership(w)
 	w.Carry(carry)
 	w.Observe(c.Ledger.observe)

@@ -28,6 +28,9 @@ type Ledger struct {
 	begins    []protocol.Epoch // By shard: the highest epoch that processed.
 	deaths    []time.Duration  // By shard: when a host of it ended, or was given up, last.
 	leaders   map[gossip.NodeID]protocol.Term
+	stops     map[stop]time.Duration // Since when a shard is being stopped.
+	given     map[reign]uint64       // The last version in which a coordinator gave a shard a home.
+	stopLimit time.Duration          // How long a stop may last; zero: not checked.
 	drops     map[protocol.Drop]int
 
 	counts Counts
@@ -44,6 +47,19 @@ type Counts struct {
 	Homes     int // How often a shard got a home.
 	Terms     int // How often a coordinator started.
 	Suspects  int // Violations that the machines themselves reported.
+}
+
+// stop is a shard that is being stopped at a node.
+type stop struct {
+	node  gossip.NodeID
+	shard protocol.ShardID
+}
+
+// reign is a shard under one coordinator. Terms begin anew with each cluster.
+type reign struct {
+	born  int64
+	term  protocol.Term
+	shard protocol.ShardID
 }
 
 // path is what keeps its order: the messages of one origin to one entity.
@@ -80,6 +96,8 @@ func newLedger(w *world.World, shards uint32) *Ledger {
 		begins:    make([]protocol.Epoch, shards),
 		deaths:    make([]time.Duration, shards),
 		leaders:   make(map[gossip.NodeID]protocol.Term),
+		stops:     make(map[stop]time.Duration),
+		given:     make(map[reign]uint64),
 		drops:     make(map[protocol.Drop]int),
 	}
 }
@@ -134,6 +152,7 @@ func (l *Ledger) gone(node gossip.NodeID) {
 	delete(l.leaders, node)
 	if c := l.nodes[node]; c != nil {
 		for s := range c.cells {
+			delete(l.stops, stop{node, protocol.ShardID(s)})
 			if c.cells[s].Info().Hosting {
 				l.deaths[s] = l.world.Now()
 			}
@@ -233,6 +252,8 @@ func (l *Ledger) observe(o world.Observation) {
 		l.leaders[o.Node.ID()] = e.Term
 	case protocol.CoordinatorStopped:
 		delete(l.leaders, o.Node.ID())
+	case protocol.HomesChanged:
+		l.homes(o.Node.ID(), e)
 	case protocol.Violation:
 		l.counts.Suspects++
 		l.violate("the machine of %s reports: shard %d: %s", o.Node.ID(), e.Shard, e.Detail)

@@ -7,4 +7,7 @@ package simulation_test
 
 // seedsUsual is how many seeds a run of the tests tries at least. The race
 // detector makes them several times slower, and the machines have no goroutines.
-const seedsUsual = 3
+const seedsUsual = 2
+
+// few is how many seeds the tests of one scenario try.
+const few = 2

@@ -13,9 +13,9 @@ import (
 	"github.com/quorate/quorate/sharding/simulation"
 )
 
-func finish(t *testing.T, c *simulation.Cluster, limit time.Duration) simulation.Counts {
+func finish(t *testing.T, c *simulation.Cluster) simulation.Counts {
 	t.Helper()
-	err := c.Finish(limit)
+	err := c.Finish(30 * time.Second)
 	if err != nil {
 		for _, n := range c.World.Nodes() {
 			t.Logf("%s\n%s", n.ID(), simulation.Control(n))
@@ -33,7 +33,7 @@ func TestCalmClusterProcessesEverything(t *testing.T) {
 		Behaviour: simulation.Behaviour{LaneFull: 0.02, Passivate: 0.1},
 	})
 	require.NoError(t, c.World.Run(30*time.Second))
-	counts := finish(t, c, 30*time.Second)
+	counts := finish(t, c)
 	require.Equal(t, counts.Accepted, counts.Processed+counts.Refused)
 	require.Greater(t, counts.Processed, 2000)
 	t.Logf("%+v", counts)
@@ -43,7 +43,7 @@ func TestCalmClusterProcessesEverything(t *testing.T) {
 // outcome unknown, whoever leaves, the coordinator included.
 // covers F34, F35, I1, I3, I20, I21.
 func TestLeavingLosesNothing(t *testing.T) {
-	for seed := range uint64(8) {
+	for seed := range uint64(few) {
 		c := simulation.New(simulation.Options{
 			World: world.Options{Seed: seed, CodecEvery: 3, RatePPM: 10_000}, Nodes: 6,
 			Behaviour: simulation.Behaviour{LaneFull: 0.02, Passivate: 0.05},
@@ -53,23 +53,41 @@ func TestLeavingLosesNothing(t *testing.T) {
 		c.World.At(40*time.Second, func() { c.Leave(1) })
 		require.NoError(t, c.World.Run(60*time.Second))
 		require.Len(t, c.World.Nodes(), 3)
-		counts := finish(t, c, 30*time.Second)
+		counts := finish(t, c)
 		require.Equal(t, counts.Abandoned, counts.Failed, "%+v", counts)
 		require.Zero(t, counts.Delivered, "%+v", counts)
+	}
+}
+
+// Entities that stop too late have the stop taken back in time, and the shard moves
+// when they do stop; nothing is lost.
+// covers F39, I20, I21.
+func TestStopsEndInTime(t *testing.T) {
+	for seed := range uint64(3) {
+		c := simulation.New(simulation.Options{
+			World: world.Options{Seed: seed, CodecEvery: 3, RatePPM: 10_000}, Nodes: 5,
+			Handoff: 2 * time.Second, StopLimit: 3 * time.Second,
+			Behaviour: simulation.Behaviour{SlowStop: 0.1, SlowStopFor: 6 * time.Second},
+		})
+		c.World.At(15*time.Second, func() { c.Leave(2) })
+		require.NoError(t, c.World.Run(40*time.Second))
+		require.Len(t, c.World.Nodes(), 4)
+		counts := finish(t, c)
+		require.Equal(t, counts.Abandoned, counts.Failed, "%+v", counts)
 	}
 }
 
 // A crash costs what was on its way to the dead, and nothing else.
 // covers F34, F38, I1, I3, I20.
 func TestCrashOfTheCoordinator(t *testing.T) {
-	for seed := range uint64(8) {
+	for seed := range uint64(few) {
 		c := simulation.New(simulation.Options{World: world.Options{Seed: seed, CodecEvery: 3, RatePPM: 10_000}, Nodes: 5})
 		c.World.At(20*time.Second, func() { c.World.Crash(simulation.Address(0)) })
 		require.NoError(t, c.World.Run(20*time.Second))
 		passed, err := c.World.RunUntil(20*time.Second, func() bool { return c.Settled() == nil })
 		require.NoError(t, err)
 		require.Less(t, passed, 10*time.Second, "every shard has a home again")
-		counts := finish(t, c, 30*time.Second)
+		counts := finish(t, c)
 		t.Logf("re-homed after %v: %+v", passed, counts)
 	}
 }
