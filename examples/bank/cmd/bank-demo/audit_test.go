@@ -36,13 +36,12 @@ func newBooks(t *testing.T) *books {
 }
 
 // take makes a new owner of an account.
-func (b *books) take(account, epoch string) *journal.Journal {
+func (b *books) take(account, epoch string) {
 	b.t.Helper()
 	j, _, err := journal.Open(filepath.Join(b.dir, account), epoch, "node-"+epoch)
 	require.NoError(b.t, err)
 	b.t.Cleanup(func() { _ = j.Close() })
 	b.open[account], b.now[account] = j, epoch
-	return j
 }
 
 // book writes one leg.

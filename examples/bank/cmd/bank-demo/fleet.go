@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -58,9 +59,18 @@ func newFleet(program, dir, journal string, s *screen) (*fleet, error) {
 		program: program, dir: dir, journal: journal, ports: ports, screen: s,
 		client: &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 256}},
 	}
-	file := fmt.Sprintf("cluster: {name: bank}\nnode: {address: %s}\nmembership:\n  seed-nodes: [%s, %s]\n",
-		f.address(0), f.address(0), f.address(1))
-	return f, os.WriteFile(f.config(), []byte(file), 0o644)
+	return f, os.WriteFile(f.config(), []byte(f.clusterFile()), 0o644)
+}
+
+// clusterFile is the one file of all nodes. All of the first nodes are seed
+// nodes: at most three of them ever go, so a new node always finds one.
+func (f *fleet) clusterFile() string {
+	seeds := make([]string, firstNodes)
+	for i := range seeds {
+		seeds[i] = f.address(i)
+	}
+	return fmt.Sprintf("cluster: {name: bank}\nnode: {address: %s}\nmembership:\n  seed-nodes: [%s]\n",
+		f.address(0), strings.Join(seeds, ", "))
 }
 
 // config is the path of the cluster's file.

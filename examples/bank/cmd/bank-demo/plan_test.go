@@ -45,6 +45,7 @@ func TestPlanKeepsAMajority(t *testing.T) {
 
 // TestPlanDependsOnTheSeedAlone shows that a run can be repeated.
 func TestPlanDependsOnTheSeedAlone(t *testing.T) {
-	require.Equal(t, plan(7), plan(7))
-	require.NotEqual(t, plan(7), plan(8))
+	first, second := plan(7), plan(7)
+	require.Equal(t, first, second)
+	require.NotEqual(t, first, plan(8))
 }

@@ -32,8 +32,7 @@ func TestScreenKeepsTo80Columns(t *testing.T) {
 	s.event("kill -9 %s (%s)", "n7", "the oldest node, the coordinator")
 	s.members(view{Self: "n7", Members: []member{{Node: "n7", Status: "up"}}})
 	s.figures(pace{})
-	lines := strings.Split(out.String(), "\n")
-	for _, line := range lines {
+	for line := range strings.SplitSeq(out.String(), "\n") {
 		require.LessOrEqual(t, len(line), columns, line)
 	}
 	for _, want := range []string{

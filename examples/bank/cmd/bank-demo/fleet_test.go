@@ -1,0 +1,69 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/cluster"
+)
+
+// TestTheFileOfAllNodes loads the file that the fleet writes. It names every
+// first node as a seed node, so that those which start late find one of those
+// that are still there, and leaves every timing at its default.
+func TestTheFileOfAllNodes(t *testing.T) {
+	dir := t.TempDir()
+	_, err := newFleet(filepath.Join(dir, "bank"), dir, dir, nil)
+	require.ErrorContains(t, err, "make demo", "without the program there is no fleet")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "bank"), nil, 0o600))
+	f, err := newFleet(filepath.Join(dir, "bank"), dir, dir, nil)
+	require.NoError(t, err)
+	cfg, err := cluster.Load(f.config())
+	require.NoError(t, err)
+	require.Len(t, cfg.Membership.SeedNodes, firstNodes)
+	want := cluster.Default()
+	want.Cluster.Name, want.Node.Address, want.Membership.SeedNodes = "bank", f.address(0), cfg.Membership.SeedNodes
+	require.Equal(t, want, cfg)
+}
+
+// TestPickFindsTheOldest asks a node for the members and picks from them.
+func TestPickFindsTheOldest(t *testing.T) {
+	answer := `{"self":"x:1#1","members":[
+		{"node":"x:1#1","status":"up","up_number":4},{"node":"x:2#1","status":"up","up_number":2},
+		{"node":"x:3#1","status":"joining","up_number":0},{"node":"x:4#1","status":"up","up_number":3}]}`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }))
+	defer server.Close()
+	f := &fleet{client: server.Client(), screen: &screen{out: io.Discard, begun: time.Now(), last: map[string]string{}}}
+	for _, address := range []string{"x:1", "x:2", "x:3", "x:4"} {
+		p := &process{name: address, address: address, http: strings.TrimPrefix(server.URL, "http://")}
+		f.alive, f.all = append(f.alive, p), append(f.all, p)
+	}
+	rnd := rand.New(rand.NewPCG(1, 1))
+	picked := map[string]bool{}
+	for range 50 {
+		oldest, err := f.pick(t.Context(), true, rnd)
+		require.NoError(t, err)
+		require.Equal(t, "x:2", oldest.address)
+		other, err := f.pick(t.Context(), false, rnd)
+		require.NoError(t, err)
+		picked[other.address] = true
+	}
+	require.Equal(t, map[string]bool{"x:1": true, "x:4": true}, picked, "those that are up and not the oldest")
+
+	f.strike(f.alive[1])
+	require.Equal(t, 3, f.size())
+	for _, p := range f.nodes() {
+		require.NotEqual(t, "x:2", p.address)
+	}
+}
