@@ -87,19 +87,20 @@ func (s *State) blockers(self NodeID, confirmed func(NodeID) bool, one bool) Blo
 	}
 	blockers := Blockers{Unstamped: !s.orphans.isZero()}
 	excused := func(id NodeID) bool { return confirmed != nil && confirmed(id) }
-	marked := s.unreachable(countsIn(me.Zone))
 	first := s.isFirst(me.Zone)
 	for i, m := range s.members {
-		if one && !blockers.IsZero() {
-			break
-		}
-		if marked.has(i) && m.Zone == me.Zone && m.Status != Down && m.Status != Exiting &&
-			m.Node != self && !excused(m.Node) {
-			blockers.Unreachable = append(blockers.Unreachable, m.Node)
-		}
 		mustSee := m.Zone == me.Zone && m.Status.leads() || first && m.Status <= Leaving
 		if mustSee && !s.seen.has(i) && !excused(m.Node) {
 			blockers.Unseen = append(blockers.Unseen, m.Node)
+			if one {
+				return blockers // The usual one, and cheaper to find than who is unreachable.
+			}
+		}
+	}
+	for i := range s.unreachable(countsIn(me.Zone)).all(len(s.members)) {
+		m := s.members[i]
+		if m.Zone == me.Zone && m.Status != Down && m.Status != Exiting && m.Node != self && !excused(m.Node) {
+			blockers.Unreachable = append(blockers.Unreachable, m.Node)
 		}
 	}
 	return blockers
@@ -132,18 +133,22 @@ func (s *State) Leader(self NodeID) NodeID {
 	if me == nil {
 		return NodeID{}
 	}
-	marked := s.unreachable(countsIn(me.Zone))
+	believed := func(observer NodeID) bool {
+		m := s.Member(observer)
+		return m != nil && countsIn(me.Zone)(m)
+	}
 	var best *Member
-	for i, m := range s.members {
-		if m.Zone != me.Zone || m.Status == Down || marked.has(i) && m.Node != self {
+	for _, m := range s.members {
+		// Mostly one of the first members leads: only of those before it is
+		// it asked who reaches them.
+		fitter := m.Status.leads() || best == nil || rank(m.Status) < rank(best.Status)
+		if m.Zone != me.Zone || m.Status == Down || !fitter || m.Node != self && s.isObserved(m.Node, believed) {
 			continue
 		}
 		if m.Status.leads() {
 			return m.Node
 		}
-		if best == nil || rank(m.Status) < rank(best.Status) {
-			best = m
-		}
+		best = m
 	}
 	if best == nil {
 		return NodeID{}
