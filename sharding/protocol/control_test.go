@@ -271,8 +271,8 @@ func hosted(s protocol.ShardID, e protocol.Epoch, state protocol.HostState) prot
 // map; both orders of arrival, and a report counts once.
 // covers I22.
 func TestTwoHostsOfAShard(t *testing.T) {
-	low := protocol.Epoch{Born: 7, Term: term(1, 1), N: 2}
-	high := protocol.Epoch{Born: 7, Term: term(1, 1), N: 3}
+	low := protocol.Epoch{Born: 7, Term: term(0, 1), N: 2} // Of an earlier coordinator.
+	high := protocol.Epoch{Born: 7, Term: term(0, 1), N: 3}
 	for name, order := range map[string][2]protocol.Epoch{"low first": {low, high}, "high first": {high, low}} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t)
@@ -290,6 +290,47 @@ func TestTwoHostsOfAShard(t *testing.T) {
 			require.Equal(t, order[1] == high, homes[0].Node == b.id)
 		})
 	}
+}
+
+// A report that comes late, after its shards were handed back, takes nothing back:
+// neither from their next home, nor while that is being looked for. One that says
+// what the coordinator knows changes nothing.
+// covers F37, I22.
+func TestLateReportTakesNothingBack(t *testing.T) {
+	for name, wait := range map[string]time.Duration{"being allocated": 0, "allocated": time.Second} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t)
+			n := f.start(1, six())
+			f.run(time.Second)
+			p := f.puppet(2)
+			p.say(n, protocol.Register{Kind: "k", Registration: protocol.Registration{Settings: six().Settings}})
+			f.run(4 * time.Second)
+			told, late := last[protocol.Host](t, p), report(term(1, 1))
+			var stopped []protocol.StoppedShard
+			for _, h := range told.Shards {
+				late.Hosted = append(late.Hosted, protocol.Hosted{Shard: h.Shard, Epoch: h.Epoch, Base: h.Base, State: protocol.Serving})
+				stopped = append(stopped, protocol.StoppedShard{Shard: h.Shard, Epoch: h.Epoch, Base: h.Base})
+			}
+			require.Len(t, stopped, 3)
+			f.set(gossip.Leaving, p)
+			p.say(n, protocol.ShardsStopped{Kind: "k", Term: term(1, 1), Shards: stopped})
+			f.run(wait)
+			p.say(n, late)
+			f.run(time.Second)
+			require.Len(t, n.hosts(), 6)
+			f.settled(6, n)
+		})
+	}
+
+	f := newFleet(t)
+	n := f.start(1, six())
+	p := f.puppet(2)
+	p.say(n, protocol.Register{Kind: "k", Registration: protocol.Registration{Settings: six().Settings}})
+	f.run(4 * time.Second)
+	told := last[protocol.Host](t, p)
+	before := n.Inspect("k")
+	p.say(n, report(term(1, 1), hosted(told.Shards[0].Shard, told.Shards[0].Epoch, protocol.Serving)))
+	require.Equal(t, before.Version, n.Inspect("k").Version)
 }
 
 // A reported shard that is stopping goes on being stopped, and is handed back.

@@ -300,10 +300,15 @@ func (c *coordinator) onReport(from gossip.NodeID, m Report) {
 }
 
 // claim notes that a region hosts a shard. Of two the higher epoch stays; the
-// other learns from the map that it was passed over, and stops.
+// other learns from the map that it was passed over, and stops. What this
+// coordinator gave itself it knows better than a report that may have been long on
+// its way, from a member that came after the opening.
 func (c *coordinator) claim(from gossip.NodeID, h Hosted) {
 	s := &c.shards[h.Shard]
 	c.populated = true
+	if s.epoch.Term == c.term && !s.epoch.Less(h.Epoch) {
+		return
+	}
 	if !s.home.IsZero() && s.home != from {
 		c.kind.violation(h.Shard, fmt.Sprintf("two hosts: %s under epoch %s and %s under epoch %s", s.home, s.epoch, from, h.Epoch))
 		if h.Epoch.Less(s.epoch) {
