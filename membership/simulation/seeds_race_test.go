@@ -9,3 +9,6 @@ package simulation_test
 // makes a run about ten times slower, and has nothing to find in it: a world
 // has one goroutine.
 const seedsUsual = 5
+
+// splitsStride says that a run of the tests tries one of this many splits.
+const splitsStride = 8
