@@ -4,6 +4,8 @@
 package membership
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -66,3 +68,14 @@ func (l *decisionLog) list(kind string) []Decision {
 	}
 	return append(append([]Decision(nil), r.items[r.next:]...), r.items[:r.next]...)
 }
+
+// names returns the kinds of which there are decisions, sorted.
+func (l *decisionLog) names() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Sorted(maps.Keys(l.kinds))
+}
+
+// DecisionKinds returns the kinds of decisions that this node has taken so far,
+// sorted, each an argument of [Node.Decisions].
+func (n *Node) DecisionKinds() []string { return n.decisions.names() }

@@ -27,4 +27,5 @@ func TestTheDecisionLogKeepsTheLastOfEachKind(t *testing.T) {
 	require.Equal(t, strconv.Itoa(decisionsMax+2), got[decisionsMax-1].Subject)
 	require.Equal(t, []Decision{{At: at, Component: "membership", Kind: "downing", Subject: "a", Verdict: "down", Reason: "minority"}}, l.list("downing"))
 	require.Empty(t, l.list("none"))
+	require.Equal(t, []string{"allocation", "downing"}, l.names())
 }

@@ -1,0 +1,137 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package management
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"path"
+	"runtime/debug"
+	"strconv"
+	"strings"
+)
+
+// serve is the way of every request: what is refused whatever the route, then
+// the route.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Content-Type-Options", "nosniff")
+	if err := s.acceptable(r); err != nil {
+		if err.Status == http.StatusMethodNotAllowed {
+			header.Set("Allow", "GET, HEAD")
+		}
+		header.Set("Connection", "close") // A body may follow, which nobody reads.
+		s.write(w, err.Status, failure(err))
+		return
+	}
+	s.mux.ServeHTTP(w, r)
+}
+
+// acceptable refuses what no route answers.
+func (s *Server) acceptable(r *http.Request) *Error {
+	escaped := r.URL.EscapedPath()
+	switch {
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		return refuse(http.StatusMethodNotAllowed, "%s is not possible: this interface only answers GET and HEAD", clip(r.Method))
+	case r.ContentLength != 0:
+		return refuse(http.StatusBadRequest, "the request has a body, and none is read")
+	case s.cfg.TLS.IsZero() && !local(r.Host):
+		// A page in a browser on this machine must not read from here by a name
+		// that it has made to point at the loopback interface. With TLS it would
+		// have to show a certificate.
+		return refuse(http.StatusForbidden, "the host %q is not this machine: ask for localhost or 127.0.0.1", clip(r.Host))
+	case escaped != path.Clean(escaped):
+		return refuse(http.StatusBadRequest, `the path has empty segments, "." or "..": write them in percent encoding if they are part of a name`)
+	}
+	if _, pattern := s.mux.Handler(r); pattern == "" {
+		return refuse(http.StatusNotFound, "there is nothing at %s", clip(escaped))
+	}
+	return nil
+}
+
+// local reports whether a request's host names the loopback interface.
+func local(hostport string) bool {
+	host, _, err := net.SplitHostPort(hostport)
+	if err != nil {
+		host = strings.Trim(hostport, "[]")
+	}
+	return loopback(strings.ToLower(host))
+}
+
+// answering returns what serves a route.
+func (s *Server) answering(route Route) http.Handler {
+	places := s.slots
+	if route.Probe {
+		places = s.probes
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case places <- struct{}{}:
+			defer func() { <-places }()
+		default:
+			w.Header().Set("Retry-After", "1")
+			s.write(w, http.StatusServiceUnavailable, Failure{Error: fmt.Sprintf("%d requests are being answered already: ask again later", cap(places))})
+			return
+		}
+		status, body := s.answer(route, r)
+		s.write(w, status, body)
+	})
+}
+
+// answer finds the answer of a route, whatever happens to it.
+func (s *Server) answer(route Route, r *http.Request) (status int, body any) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.log.Error("an answer panicked", "path", route.Path, "panic", p, "stack", string(debug.Stack()))
+			status, body = http.StatusInternalServerError, Failure{Error: "the answer panicked; the log of the node has more"}
+		}
+	}()
+	query, err := parameters(r.URL.RawQuery, route.Query)
+	if err != nil {
+		return s.failed(err)
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), s.cfg.RequestTimeout)
+	defer cancel()
+	value, err := route.Answer(ctx, Request{path: r.PathValue, query: query})
+	if err != nil {
+		return s.failed(err)
+	}
+	return http.StatusOK, value
+}
+
+// failed returns the status and the body for an error.
+func (s *Server) failed(err error) (int, Failure) {
+	e := asError(err, s.cfg.RequestTimeout)
+	return e.Status, failure(e)
+}
+
+// failure returns the body for an error.
+func failure(e *Error) Failure { return Failure{Error: e.Text, Reasons: e.Reasons} }
+
+// write encodes the whole body before the first byte leaves, so that a value
+// that cannot be encoded is an error and not half an answer.
+func (s *Server) write(w http.ResponseWriter, status int, body any) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		s.log.Error("an answer cannot be encoded", "error", err)
+		status, text = http.StatusInternalServerError, []byte(`{"error":"the answer cannot be encoded; the log of the node has more"}`)
+	}
+	text = append(text, '\n')
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	w.WriteHeader(status)
+	_, _ = w.Write(text) // Whoever asked has gone away.
+}
+
+// clip shortens what somebody sent for the text of an error.
+func clip(text string) string {
+	if len(text) > 64 {
+		return strings.ToValidUTF8(text[:64], "") + "..."
+	}
+	return text
+}

@@ -1,0 +1,114 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package management
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"github.com/quorate/quorate/membership/transport"
+)
+
+// Config is what an operator may set. Start from [Default].
+type Config struct {
+	// Address is the "host:port" to listen on. Empty, the default: nothing
+	// listens. Port 0 is any that is free, see [Server.Address].
+	Address string `koanf:"address"`
+
+	// AllowRemote permits an address beyond the loopback interface. TLS must be
+	// configured then: who may ask learns where everything runs.
+	AllowRemote bool `koanf:"allow-remote"`
+
+	// TLS names the files of the certificate, as in the section of the
+	// transport: all three or none. With it, whoever asks must show a
+	// certificate that the authorities have signed.
+	TLS transport.TLSFiles `koanf:"tls"`
+
+	// MaxRequests bounds the requests that are answered at the same time, 1 to
+	// 1,024. Further ones are refused with status 503. Health checks have room
+	// of their own.
+	MaxRequests int `koanf:"max-requests"`
+
+	// MaxConnections bounds the open connections, 1 to 65,536. Further ones wait
+	// in the backlog of the operating system.
+	MaxConnections int `koanf:"max-connections"`
+
+	// RequestTimeout bounds one answer, 10 ms to 10 minutes.
+	RequestTimeout time.Duration `koanf:"request-timeout"`
+}
+
+// Default returns the default configuration, by which nothing listens.
+func Default() Config {
+	return Config{MaxRequests: 16, MaxConnections: 64, RequestTimeout: 5 * time.Second}
+}
+
+// FieldError is a fault of one field of a [Config].
+type FieldError struct{ field, text string }
+
+// Error describes the fault, beginning with the key of the field.
+func (e *FieldError) Error() string { return e.field + ": " + e.text }
+
+// Field returns the key of the field as in a configuration file.
+func (e *FieldError) Field() string { return e.field }
+
+// Validate reports every fault in one error.
+func (c Config) Validate() error {
+	var faults []error
+	fault := func(key, format string, args ...any) {
+		faults = append(faults, &FieldError{key, fmt.Sprintf(format, args...)})
+	}
+	if c.MaxRequests < 1 || c.MaxRequests > 1024 {
+		fault("max-requests", "%d is not in the range from 1 to 1024", c.MaxRequests)
+	}
+	if c.MaxConnections < 1 || c.MaxConnections > 65536 {
+		fault("max-connections", "%d is not in the range from 1 to 65536", c.MaxConnections)
+	}
+	if c.RequestTimeout < 10*time.Millisecond || c.RequestTimeout > 10*time.Minute {
+		fault("request-timeout", "%v is not in the range from 10ms to 10m", c.RequestTimeout)
+	}
+	if !c.TLS.IsZero() && !c.hasTLS() {
+		fault("tls", "certificate, key and authorities must be set together, or none of them")
+	}
+	if err := c.validateAddress(); err != nil {
+		faults = append(faults, err)
+	}
+	return errors.Join(faults...)
+}
+
+// validateAddress reports an address that cannot be, or must not be served.
+func (c Config) validateAddress() error {
+	if c.Address == "" {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(c.Address)
+	if err != nil {
+		return &FieldError{"address", fmt.Sprintf(`%q is not a "host:port": %v`, c.Address, err)}
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return &FieldError{"address", fmt.Sprintf("%q is not a port from 0 to 65535", port)}
+	}
+	switch {
+	case loopback(host):
+	case !c.AllowRemote:
+		return &FieldError{"address", fmt.Sprintf("%s is not on the loopback interface: use 127.0.0.1:%s, or set allow-remote: true and tls", c.Address, port)}
+	case !c.hasTLS():
+		return &FieldError{"tls", fmt.Sprintf("must be set (certificate, key and authorities), because allow-remote is true and %s is not on the loopback interface", c.Address)}
+	}
+	return nil
+}
+
+// hasTLS reports whether all files are named.
+func (c Config) hasTLS() bool {
+	return c.TLS.Certificate != "" && c.TLS.Key != "" && c.TLS.Authorities != ""
+}
+
+// loopback reports whether a host is this machine and nobody else.
+func loopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}

@@ -1,0 +1,70 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package management_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/management"
+	"github.com/quorate/quorate/membership/transport"
+)
+
+// all are the files of a certificate.
+func all() transport.TLSFiles {
+	return transport.TLSFiles{Certificate: "node.pem", Key: "key.pem", Authorities: "ca.pem"}
+}
+
+func TestConfigurationsThatAreRefused(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*management.Config)
+		want   string
+		field  string
+	}{
+		"no port":         {func(c *management.Config) { c.Address = "127.0.0.1" }, `address: "127.0.0.1" is not a "host:port"`, "address"},
+		"no number":       {func(c *management.Config) { c.Address = "127.0.0.1:http" }, `address: "http" is not a port`, "address"},
+		"port too high":   {func(c *management.Config) { c.Address = "127.0.0.1:65536" }, "not a port", "address"},
+		"every interface": {func(c *management.Config) { c.Address = ":8080" }, "address: :8080 is not on the loopback interface: use 127.0.0.1:8080, or set allow-remote: true and tls", "address"},
+		"another name":    {func(c *management.Config) { c.Address = "node.example:8080" }, "allow-remote", "address"},
+		"TLS alone":       {func(c *management.Config) { c.Address, c.TLS = "10.0.0.7:8080", all() }, "allow-remote", "address"},
+		"no TLS":          {func(c *management.Config) { c.Address, c.AllowRemote = "10.0.0.7:8080", true }, "tls: must be set (certificate, key and authorities), because allow-remote is true and 10.0.0.7:8080 is not on the loopback interface", "tls"},
+		"half of TLS":     {func(c *management.Config) { c.TLS.Key = "key.pem" }, "tls: certificate, key and authorities must be set together", "tls"},
+		"requests":        {func(c *management.Config) { c.MaxRequests = 1025 }, "max-requests: 1025", "max-requests"},
+		"connections":     {func(c *management.Config) { c.MaxConnections = 65537 }, "max-connections: 65537", "max-connections"},
+		"timeout":         {func(c *management.Config) { c.RequestTimeout = time.Hour }, "request-timeout: 1h0m0s", "request-timeout"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := management.Default()
+			test.change(&cfg)
+			err := cfg.Validate()
+			require.ErrorContains(t, err, test.want)
+			var fault *management.FieldError
+			require.ErrorAs(t, err, &fault)
+			require.Equal(t, test.field, fault.Field())
+		})
+	}
+	cfg := management.Config{Address: "nowhere"}
+	err := cfg.Validate()
+	for _, key := range []string{"max-requests", "max-connections", "request-timeout", "address"} {
+		require.ErrorContains(t, err, key, "all faults together")
+	}
+}
+
+func TestConfigurationsThatAreAccepted(t *testing.T) {
+	for _, change := range []func(*management.Config){
+		func(*management.Config) {},
+		func(c *management.Config) { c.Address = "127.0.0.1:0" },
+		func(c *management.Config) { c.Address = "[::1]:8080" },
+		func(c *management.Config) { c.Address = "localhost:8080" },
+		func(c *management.Config) { c.Address, c.TLS = "127.0.0.3:8080", all() },
+		func(c *management.Config) { c.Address, c.AllowRemote, c.TLS = "0.0.0.0:8080", true, all() },
+		func(c *management.Config) { c.Address, c.AllowRemote = "127.0.0.1:8080", true },
+	} {
+		cfg := management.Default()
+		change(&cfg)
+		require.NoError(t, cfg.Validate())
+	}
+}

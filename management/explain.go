@@ -1,0 +1,137 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package management
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Explainer knows where entities live and why. Its methods are called
+// concurrently and end with their context. They are called for kinds and shards
+// only that Kinds has named.
+type Explainer interface {
+	// Kinds returns the kinds that run on this node.
+	Kinds(ctx context.Context) ([]Kind, error)
+
+	// Explain says where an entity lives. It may not exist: every id has a place.
+	Explain(ctx context.Context, kind, entity string) (Explanation, error)
+
+	// ExplainShard says where a shard lives.
+	ExplainShard(ctx context.Context, kind string, shard int) (Explanation, error)
+}
+
+// KindList is the kinds of entities that run on a node.
+type KindList struct {
+	Self  string `json:"self"` // The node that answers.
+	Kinds []Kind `json:"kinds"`
+}
+
+// Kind is a kind of entity, as one node knows it.
+type Kind struct {
+	Name        string `json:"name"`
+	Shards      int    `json:"shards"` // How many there are in the cluster.
+	Hosted      int    `json:"hosted"` // How many of them this node hosts.
+	Proxy       bool   `json:"proxy"`  // This node never hosts any.
+	Coordinator string `json:"coordinator,omitempty"`
+}
+
+// Explanation says where a shard lives, and the entities in it, and why.
+type Explanation struct {
+	Kind   string `json:"kind"`
+	Entity string `json:"entity,omitempty"` // When it was asked for.
+	Shard  int    `json:"shard"`
+
+	// Self is the node that answers, and tells what it knows; Complete says that
+	// it is the coordinator, which knows everything.
+	Self     string `json:"self"`
+	Complete bool   `json:"complete"`
+
+	Home        string    `json:"home,omitempty"`  // The node that hosts it; none while it has no home.
+	State       string    `json:"state,omitempty"` // What happens to the shard: "serving", "stopping", "no home", ...
+	Epoch       string    `json:"epoch,omitempty"` // The number of the home, which only grows.
+	Since       time.Time `json:"since,omitzero"`
+	Coordinator string    `json:"coordinator,omitempty"`
+
+	Decision string   `json:"decision,omitempty"` // What gave the shard this home.
+	Reason   string   `json:"reason,omitempty"`   // Why that was decided.
+	Pending  []string `json:"pending,omitempty"`  // What is waited for, in words.
+	History  []Move   `json:"history,omitempty"`  // The last moves, oldest first.
+}
+
+// Move is one change of the home of a shard.
+type Move struct {
+	At     time.Time `json:"at,omitzero"`
+	From   string    `json:"from,omitempty"` // None when it had no home.
+	To     string    `json:"to,omitempty"`   // None when it lost its home.
+	Epoch  string    `json:"epoch,omitempty"`
+	Reason string    `json:"reason,omitempty"`
+}
+
+// Explanations returns the routes of the kinds, shards and entities. Self is
+// the text form of the node's id.
+func Explanations(self string, explainer Explainer) []Route {
+	return []Route{
+		{Path: "/v1/kinds", Answer: func(ctx context.Context, _ Request) (any, error) {
+			kinds, err := explainer.Kinds(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return KindList{Self: self, Kinds: append([]Kind{}, kinds...)}, nil
+		}},
+		{Path: "/v1/kinds/{kind}/shards/{shard}", Answer: func(ctx context.Context, r Request) (any, error) {
+			kind, err := findKind(ctx, explainer, r.Path("kind"))
+			if err != nil {
+				return nil, err
+			}
+			shard, err := strconv.Atoi(r.Path("shard"))
+			if err != nil {
+				return nil, refuse(http.StatusBadRequest, "shard %q is not a number", clip(r.Path("shard")))
+			}
+			if shard < 0 || shard >= kind.Shards {
+				return nil, refuse(http.StatusNotFound, "kind %q has no shard %d: they are 0 to %d", kind.Name, shard, kind.Shards-1)
+			}
+			return explainer.ExplainShard(ctx, kind.Name, shard)
+		}},
+		{Path: "/v1/kinds/{kind}/entities/{entity}", Answer: func(ctx context.Context, r Request) (any, error) {
+			kind, err := findKind(ctx, explainer, r.Path("kind"))
+			if err != nil {
+				return nil, err
+			}
+			entity := r.Path("entity")
+			if entity == "" || len(entity) > entityBytesMax || !utf8.ValidString(entity) {
+				return nil, refuse(http.StatusBadRequest, "an entity's id has 1 to %d bytes of valid UTF-8", entityBytesMax)
+			}
+			return explainer.Explain(ctx, kind.Name, entity)
+		}},
+	}
+}
+
+// entityBytesMax is the longest id that an entity can have.
+const entityBytesMax = 512
+
+// findKind returns the kind with a name, or says which there are.
+func findKind(ctx context.Context, explainer Explainer, name string) (Kind, error) {
+	kinds, err := explainer.Kinds(ctx)
+	if err != nil {
+		return Kind{}, err
+	}
+	names := make([]string, 0, len(kinds))
+	for _, k := range kinds {
+		if k.Name == name {
+			return k, nil
+		}
+		names = append(names, k.Name)
+	}
+	if len(names) == 0 {
+		return Kind{}, refuse(http.StatusNotFound, "kind %q does not run on this node: no kind does", clip(name))
+	}
+	slices.Sort(names)
+	return Kind{}, refuse(http.StatusNotFound, "kind %q does not run on this node; there are %s", clip(name), strings.Join(names, ", "))
+}

@@ -1,0 +1,44 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package management
+
+import (
+	"crypto/tls"
+	"net"
+	"net/http"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership"
+)
+
+// The connections of a listener that is bounded, and how the answers are made.
+var (
+	Limit     = func(l net.Listener, connections int) net.Listener { return limit(l, connections) }
+	MembersOf = membersOf
+	Select    = selectDecisions
+	Unready   = func(self *gossip.Member, standing bool) []string { return unready(self, standing) }
+)
+
+// Handler returns what answers requests, without a listener.
+func Handler(cfg Config, routes []Route, opts ...Option) (http.Handler, error) {
+	s, err := newServer(cfg, routes, opts)
+	if err != nil {
+		return nil, err
+	}
+	return http.HandlerFunc(s.serve), nil
+}
+
+// ServeOn is Serve with a listener that is there already.
+func ServeOn(l net.Listener, cfg Config, routes []Route, opts ...Option) (*Server, error) {
+	s, err := newServer(cfg, routes, opts)
+	if err != nil {
+		return nil, err
+	}
+	var none *tls.Config
+	s.start(l, none)
+	return s, nil
+}
+
+// DecisionOf makes a decision of membership.
+type DecisionOf = membership.Decision

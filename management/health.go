@@ -1,0 +1,75 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package management
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership"
+)
+
+// HealthStatus is the answer to a health check that succeeds. One that does
+// not is a [Failure] with the reasons, and status 503.
+type HealthStatus struct {
+	Status string `json:"status"` // "live" or "ready".
+}
+
+// Health returns the routes of health checks: /health/live succeeds until the
+// node has ended, after which its process is of no more use; /health/ready
+// succeeds while the node takes part in its cluster, that is while it is up and
+// has standing. A node that is not ready may become so by itself: it should get
+// no traffic, and must not be restarted for that.
+func Health(node *membership.Node) []Route {
+	return []Route{
+		{Path: "/health/live", Probe: true, Answer: func(context.Context, Request) (any, error) {
+			if ended, why := end(node); ended {
+				return nil, unhealthy("not live", why)
+			}
+			return HealthStatus{"live"}, nil
+		}},
+		{Path: "/health/ready", Probe: true, Answer: func(context.Context, Request) (any, error) {
+			if ended, why := end(node); ended {
+				return nil, unhealthy("not ready", why)
+			}
+			if reasons := unready(node.View().Member(), node.Standing().Held()); len(reasons) > 0 {
+				return nil, unhealthy("not ready", reasons...)
+			}
+			return HealthStatus{"ready"}, nil
+		}},
+	}
+}
+
+// unhealthy is the answer to a check that fails.
+func unhealthy(what string, reasons ...string) *Error {
+	return &Error{Status: http.StatusServiceUnavailable, Text: what, Reasons: reasons}
+}
+
+// end reports whether the node has ended, and why.
+func end(node *membership.Node) (ended bool, why string) {
+	select {
+	case <-node.Done():
+	default:
+		return false, ""
+	}
+	if err := node.Err(); err != nil {
+		return true, "the node has ended: " + err.Error()
+	}
+	return true, "the node has left the cluster"
+}
+
+// unready says what keeps a node from taking part; nothing if it does.
+func unready(self *gossip.Member, standing bool) []string {
+	switch {
+	case self == nil:
+		return []string{"the node has not joined a cluster yet"}
+	case self.Status < gossip.Up || self.Status > gossip.Ready:
+		return []string{fmt.Sprintf("the node is %s, not up", self.Status)}
+	case !standing:
+		return []string{"the node has no standing: too few voters have answered its heartbeats lately, so its entities are suspended"}
+	}
+	return nil
+}

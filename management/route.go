@@ -1,0 +1,144 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package management
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Route is a path and who answers for it.
+type Route struct {
+	// Path is a pattern as of [http.ServeMux], without method and host:
+	// "/v1/things/{thing}".
+	Path string
+
+	// Query are the names of the parameters that the route understands. Others
+	// are refused, so that a typing error is not a wrong answer.
+	Query []string
+
+	// Probe gives the route room of its own, for health checks, which must be
+	// answered however much else is asked.
+	Probe bool
+
+	// Answer returns a value to be encoded as JSON, or an error; one that wraps
+	// an [Error] says its status, others are 500. It is called on the goroutine
+	// of the connection, several at a time, and must return soon after ctx has
+	// ended.
+	Answer func(ctx context.Context, r Request) (any, error)
+}
+
+// Request is what was asked.
+type Request struct {
+	path  func(name string) string
+	query url.Values
+}
+
+// Path returns what stands in the place of {name}, unescaped.
+func (r Request) Path(name string) string { return r.path(name) }
+
+// Query returns a parameter, "" if it was not given.
+func (r Request) Query(name string) string { return r.query.Get(name) }
+
+// QueryInt returns a parameter as a number from low to high, or other if it was
+// not given. The error is an [Error] of status 400.
+func (r Request) QueryInt(name string, low, high, other int) (int, error) {
+	if !r.query.Has(name) {
+		return other, nil
+	}
+	n, err := strconv.Atoi(r.Query(name))
+	if err != nil || n < low || n > high {
+		return 0, refuse(http.StatusBadRequest, "%s: %q is not a number from %d to %d", name, r.Query(name), low, high)
+	}
+	return n, nil
+}
+
+// Error is an answer that is no success.
+type Error struct {
+	Status  int      // The status of HTTP, 400 to 599.
+	Text    string   // What is wrong, and how to do better.
+	Reasons []string // More, when there is more than one thing to say.
+}
+
+// Error returns the text and the reasons.
+func (e *Error) Error() string {
+	return strings.Join(append([]string{e.Text}, e.Reasons...), "; ")
+}
+
+// Failure is the JSON form of every answer that is no success.
+type Failure struct {
+	Error   string   `json:"error"`
+	Reasons []string `json:"reasons,omitempty"`
+}
+
+// refuse returns an [Error].
+func refuse(status int, format string, args ...any) *Error {
+	return &Error{Status: status, Text: fmt.Sprintf(format, args...)}
+}
+
+// newMux puts the routes together.
+func newMux(routes []Route, serve func(Route) http.Handler) (mux *http.ServeMux, err error) {
+	path := ""
+	defer func() {
+		if r := recover(); r != nil { // How a ServeMux says that a pattern makes no sense.
+			mux, err = nil, fmt.Errorf("management: route %q: %v", path, r)
+		}
+	}()
+	mux = http.NewServeMux()
+	for _, route := range routes {
+		path = route.Path
+		if !strings.HasPrefix(path, "/") || route.Answer == nil {
+			return nil, fmt.Errorf("management: route %q: needs a path that begins with a slash, and an answer", path)
+		}
+		mux.Handle(path, serve(route))
+	}
+	return mux, nil
+}
+
+// parameters parses a query, of which every parameter must be known.
+func parameters(raw string, known []string) (url.Values, error) {
+	values, err := url.ParseQuery(raw)
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, "the query is not valid: %v", err)
+	}
+	var faults []string
+	for name, given := range values {
+		switch {
+		case !slices.Contains(known, name) && len(known) == 0:
+			faults = append(faults, fmt.Sprintf("unknown parameter %q; there are none here", name))
+		case !slices.Contains(known, name):
+			faults = append(faults, fmt.Sprintf("unknown parameter %q; there are %s", name, strings.Join(known, ", ")))
+		case len(given) > 1:
+			faults = append(faults, fmt.Sprintf("parameter %q was given %d times", name, len(given)))
+		}
+	}
+	if len(faults) == 0 {
+		return values, nil
+	}
+	slices.Sort(faults)
+	if len(faults) == 1 {
+		return nil, refuse(http.StatusBadRequest, "%s", faults[0])
+	}
+	return nil, &Error{Status: http.StatusBadRequest, Text: "the query is not valid", Reasons: faults}
+}
+
+// asError says how an error of an answer is shown.
+func asError(err error, limit fmt.Stringer) *Error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return refuse(http.StatusGatewayTimeout, "no answer within %v: %v", limit, err)
+	}
+	if errors.Is(err, context.Canceled) {
+		return refuse(http.StatusServiceUnavailable, "the node is closing, or the request was given up")
+	}
+	return refuse(http.StatusInternalServerError, "%v", err)
+}

@@ -1,0 +1,188 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package management
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+const (
+	// headTimeout bounds the TLS handshake, and the reading of a request.
+	headTimeout = 5 * time.Second
+	// writeTimeout is what the writing of an answer may take beyond the time
+	// that finding it may.
+	writeTimeout = 5 * time.Second
+	// idleTimeout ends a connection without requests.
+	idleTimeout = 30 * time.Second
+	// closeTimeout is how long Close waits for answers, and as long again after
+	// it has ended their contexts.
+	closeTimeout = time.Second
+	// headBytesMax bounds the head of a request, and so path and query.
+	headBytesMax = 16 << 10
+	// probesMax is how many routes that are probes are answered at a time.
+	probesMax = 8
+)
+
+// Server answers requests until it is closed.
+type Server struct {
+	cfg      Config
+	log      *slog.Logger
+	mux      *http.ServeMux
+	http     *http.Server
+	listener net.Listener  // Nil when nothing listens.
+	ended    chan struct{} // Closed when nothing is accepted any more.
+
+	// Whoever answers holds a place in one of them. Close takes them all, so that
+	// nobody is left.
+	slots, probes chan struct{}
+
+	cancel  context.CancelFunc // Ends the contexts of all answers.
+	closing sync.Once
+	failure error // Of Close; written by closing.
+}
+
+// Option is a collaborator that only code can give.
+type Option func(*Server)
+
+// WithLogger sets where the server logs: what listens, panics of answers, and
+// at level debug connections that failed. The default is [slog.Default].
+func WithLogger(l *slog.Logger) Option { return func(s *Server) { s.log = l } }
+
+// Serve listens on the configured address and answers the routes. Without an
+// address it returns a server that does nothing. The context bounds Serve
+// alone. The error says what is wrong with the configuration, the files of the
+// certificate, a route, or the address.
+func Serve(ctx context.Context, cfg Config, routes []Route, opts ...Option) (*Server, error) {
+	s, err := newServer(cfg, routes, opts)
+	if err != nil || cfg.Address == "" {
+		return s, err
+	}
+	security, err := s.security()
+	if err != nil {
+		return nil, err
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.Address)
+	if err != nil {
+		return nil, fmt.Errorf("management: address %s: %w", cfg.Address, err)
+	}
+	if host, _, err := net.SplitHostPort(listener.Addr().String()); err != nil || (!cfg.AllowRemote || security == nil) && !loopback(host) {
+		_ = listener.Close() // Nothing was accepted.
+		return nil, fmt.Errorf("management: address %s: stands for %s, which is not on the loopback interface: use 127.0.0.1", cfg.Address, listener.Addr())
+	}
+	s.start(listener, security)
+	return s, nil
+}
+
+// start begins to answer whoever connects.
+func (s *Server) start(listener net.Listener, security *tls.Config) {
+	s.listener = limit(listener, s.cfg.MaxConnections)
+	accepting := s.listener
+	if security != nil {
+		accepting = tls.NewListener(accepting, security)
+	}
+	s.ended = make(chan struct{})
+	// Owned by the server: ends when Close closes the listener, and Close waits
+	// for it. The goroutines of connections belong to package http, and end
+	// within the time-outs, or by Close.
+	go s.accept(accepting)
+	s.log.Info("management listens", "address", s.Address(), "tls", security != nil)
+}
+
+// newServer puts a server together without starting anything.
+func newServer(cfg Config, routes []Route, opts []Option) (*Server, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("management: %w", err)
+	}
+	s := &Server{
+		cfg: cfg, log: slog.Default(),
+		slots: make(chan struct{}, cfg.MaxRequests), probes: make(chan struct{}, probesMax),
+	}
+	for _, opt := range opts {
+		opt(s)
+	}
+	mux, err := newMux(routes, s.answering)
+	if err != nil {
+		return nil, err
+	}
+	s.mux = mux
+	ctx, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
+	plain := new(http.Protocols) // Of HTTP/2 one connection is as good as a hundred, and the bound on connections none.
+	plain.SetHTTP1(true)
+	s.http = &http.Server{
+		Handler: http.HandlerFunc(s.serve), Protocols: plain,
+		ReadHeaderTimeout: headTimeout, ReadTimeout: headTimeout, WriteTimeout: cfg.RequestTimeout + writeTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: headBytesMax,
+		BaseContext:    func(net.Listener) context.Context { return ctx },
+		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	return s, nil
+}
+
+// security returns the configuration of TLS, nil when there is none.
+func (s *Server) security() (*tls.Config, error) {
+	if s.cfg.TLS.IsZero() {
+		return nil, nil //nolint:nilnil // Without files there is no TLS, and that is no error.
+	}
+	return mutual(s.cfg.TLS)
+}
+
+// accept serves until the listener is closed.
+func (s *Server) accept(l net.Listener) {
+	defer close(s.ended)
+	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		s.log.Error("management accepts no connection any more", "error", err)
+	}
+}
+
+// Address returns the "host:port" at which the server listens, "" if it does
+// not.
+func (s *Server) Address() string {
+	if s.listener == nil {
+		return ""
+	}
+	return s.listener.Addr().String()
+}
+
+// Close ends the server: no connection is accepted any more, running answers
+// have a second, and after that another one with their context ended. The
+// error says that an answer ran even then. It may be called again.
+func (s *Server) Close() error {
+	s.closing.Do(func() { s.failure = s.close() })
+	return s.failure
+}
+
+func (s *Server) close() error {
+	defer s.cancel()
+	if s.listener == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	if s.http.Shutdown(ctx) != nil { // It was not in time: by force then.
+		s.cancel()
+		_ = s.http.Close() // The listener is closed, and of the connections nobody wants to hear.
+	}
+	<-s.ended
+	late := time.NewTimer(closeTimeout)
+	defer late.Stop()
+	for _, places := range []chan struct{}{s.slots, s.probes} {
+		for range cap(places) {
+			select {
+			case places <- struct{}{}:
+			case <-late.C:
+				return fmt.Errorf("management: an answer has not ended within %v of the end of its context", closeTimeout)
+			}
+		}
+	}
+	return nil
+}
