@@ -165,3 +165,27 @@ func TestRepliesOfAnotherType(t *testing.T) {
 		require.Empty(t, w.journal.of("unasked", ""))
 	})
 }
+
+// Replies that do not fit into the lane at the moment leave when it has room:
+// every asker gets its reply, also when all of them ask at once and the link is
+// cut for a moment meanwhile.
+func TestRepliesWaitForAFullLane(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(m *membership.Config, _ *sharding.Config) { m.Transport.WindowBytes = 64 << 10 }
+		w.start(2)
+		id := w.nodes[0].on(w.nodes[1])
+		a, b := w.nodes[0].Self().Address, w.nodes[1].Self().Address
+		w.network.CutOneWay(b, a)
+		var answers []<-chan error
+		for range 100 {
+			answers = append(answers, w.nodes[0].asked(id, "long"))
+		}
+		pass(100 * time.Millisecond)
+		w.network.HealAll()
+		healed := time.Now()
+		for _, r := range answers {
+			require.NoError(t, within(t, r))
+		}
+		require.Less(t, time.Since(healed), time.Second)
+	})
+}

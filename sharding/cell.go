@@ -215,23 +215,22 @@ func (r *region) reply(c *cell, a *protocol.Action) {
 	if reply.Correlation == 0 && reply.Code == protocol.CodeOK {
 		return // Nobody asked.
 	}
-	err := r.appendReply(a.To, reply)
+	err := r.respond(a.To, reply)
 	if errors.Is(err, transport.ErrTooLarge) {
 		reply.Code, reply.Detail, reply.Payload = protocol.CodeEntityFailed, "the reply is larger than a frame", nil
-		err = r.appendReply(a.To, reply)
+		err = r.respond(a.To, reply)
 	}
 	if err != nil {
 		r.system.counters.unsent.Add(1) // The asker's deadline tells it.
 	}
 }
 
-func (r *region) appendReply(to gossip.NodeID, reply *protocol.Reply) error {
-	return r.system.node.Transport().Lane(to, machine.LaneMessage).Append(protocol.MessageService,
-		func(dst []byte) []byte { return wire.AppendReply(dst, reply) })
+func (r *region) respond(to gossip.NodeID, reply *protocol.Reply) error {
+	return r.system.respond(to, func(dst []byte) []byte { return wire.AppendReply(dst, reply) })
 }
 
-// signal sends an acknowledgement or a request to repeat. A lost one is made
-// up for by the next, or by the origin's own repetition.
+// signal sends an acknowledgement or a request to repeat. One that is lost with
+// a connection is made up for by the origin's own repetition.
 func (r *region) signal(c *cell, a *protocol.Action) {
 	now := r.system.clock.Instant()
 	if a.To == r.system.self {
@@ -240,15 +239,16 @@ func (r *region) signal(c *cell, a *protocol.Action) {
 		}
 		return
 	}
+	base, seq := a.Base, a.Seq
 	encode := func(dst []byte) []byte {
-		return wire.AppendAck(dst, protocol.Ack{Kind: r.name, Shard: c.id, Base: a.Base, Seq: a.Seq})
+		return wire.AppendAck(dst, protocol.Ack{Kind: r.name, Shard: c.id, Base: base, Seq: seq})
 	}
 	if a.Op == protocol.OpNeed {
 		encode = func(dst []byte) []byte {
-			return wire.AppendNeed(dst, protocol.Need{Kind: r.name, Shard: c.id, Base: a.Base, Seq: a.Seq})
+			return wire.AppendNeed(dst, protocol.Need{Kind: r.name, Shard: c.id, Base: base, Seq: seq})
 		}
 	}
-	if r.system.node.Transport().Lane(a.To, machine.LaneMessage).Append(protocol.MessageService, encode) != nil {
+	if r.system.respond(a.To, encode) != nil {
 		r.system.counters.unsent.Add(1)
 	}
 }

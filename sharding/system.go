@@ -35,6 +35,7 @@ type System struct {
 	strategy allocation.Strategy // Asked by calls; nil when it is built in.
 	control  *machine.Handle
 	events   mailroom
+	backlog  backlog
 
 	regions atomic.Pointer[map[string]*region] // Replaced under mu, never changed.
 	mu      sync.Mutex                         // Guards starting of kinds.
@@ -338,9 +339,11 @@ func (s *System) noticed(notice transport.Notice) {
 	}
 }
 
-// flush lets every cell transmit what waits for a node. It begins elsewhere
-// each time: a lane that is always full must not serve the first cells alone.
+// flush sends the replies that wait for a node, and lets every cell transmit what
+// waits for it. It begins with another cell each time: a lane that is always full
+// must not serve the first ones alone.
 func (s *System) flush(node gossip.NodeID) {
+	s.catchUp(node)
 	turn := s.flushes.Add(1)
 	for _, r := range *s.regions.Load() {
 		n := uint64(len(r.cells))
@@ -381,6 +384,7 @@ type Stats struct {
 	Failed      uint64 // Messages without an asker that failed after they were accepted.
 	Dropped     uint64 // Messages dropped that their sender sends again, or had sent twice.
 	Panics      uint64 // Panics of entities.
+	Unsent      uint64 // Replies and acknowledgements that could not be sent.
 }
 
 // Stats returns the counters.
@@ -388,6 +392,6 @@ func (s *System) Stats() Stats {
 	c := &s.counters
 	return Stats{
 		Malformed: c.malformed.Load(), Misdirected: c.misdirected.Load(), Violations: c.violations.Load(),
-		Failed: c.failed.Load(), Dropped: c.dropped.Load(), Panics: c.panics.Load(),
+		Failed: c.failed.Load(), Dropped: c.dropped.Load(), Panics: c.panics.Load(), Unsent: c.unsent.Load(),
 	}
 }
