@@ -117,8 +117,7 @@ func TestAFrozenNodeNeverAcknowledges(t *testing.T) {
 	own := c.ownedBy(frozen, ids)
 	require.GreaterOrEqual(t, len(own), 3, "the node hosts too little")
 
-	frozen.signal(syscall.SIGSTOP)
-	t.Cleanup(func() { _ = frozen.cmd.Process.Signal(syscall.SIGCONT) }) // It may have ended.
+	frozen.freeze()
 	late := c.sendLate(frozen, own)
 	c.awaitMembers(rest...)
 	for _, id := range own { // Each account gets a new owner, who writes.
@@ -128,8 +127,8 @@ func TestAFrozenNodeNeverAcknowledges(t *testing.T) {
 	}
 	frozen.signal(syscall.SIGCONT)
 	require.Equal(t, 3, frozen.status(), "%s", frozen.log)
-	for _, answer := range late() {
-		require.Error(t, answer, "a frozen node acknowledged a transfer")
+	for i, answer := range late() {
+		require.Error(t, answer, "the frozen node acknowledged late-%s", own[i])
 	}
 	c.checkBooks(want, ids, rest)
 	c.awaitMembers(rest...)

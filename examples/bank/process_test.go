@@ -22,6 +22,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -234,6 +235,22 @@ func (n *node) status() int {
 func (n *node) signal(s os.Signal) {
 	n.city.t.Helper()
 	require.NoError(n.city.t, n.cmd.Process.Signal(s))
+}
+
+// freeze stops a process and waits until all of it stands still: what was sent
+// to it before may still be answered in the moment between.
+func (n *node) freeze() {
+	n.city.t.Helper()
+	n.signal(syscall.SIGSTOP)
+	n.city.t.Cleanup(func() { _ = n.cmd.Process.Signal(syscall.SIGCONT) }) // It may have ended.
+	n.city.await(func(context.Context) error {
+		var status syscall.WaitStatus
+		_, err := syscall.Wait4(n.cmd.Process.Pid, &status, syscall.WNOHANG|syscall.WUNTRACED, nil)
+		if err == nil && !status.Stopped() {
+			err = fmt.Errorf("%s has not stopped", n.address)
+		}
+		return err
+	})
 }
 
 // get asks a node and decodes its answer.
