@@ -1,0 +1,169 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/quorate/quorate/membership"
+	"github.com/quorate/quorate/sharding"
+)
+
+type bytes = *wrapperspb.BytesValue
+
+// echo answers whoever waits with what it heard, and with its node when that is
+// nothing.
+type echo struct{}
+
+func (*echo) Receive(c *sharding.Context, m bytes) error {
+	if len(m.GetValue()) == 0 {
+		return c.Reply(wrapperspb.Bytes([]byte(c.Node().String())))
+	}
+	return c.Reply(m)
+}
+
+// arena is a cluster over gRPC on the loopback interface, in real time.
+type arena struct {
+	b       *testing.B
+	nodes   []*membership.Node
+	regions []*sharding.Region[bytes]
+}
+
+func newArena(b *testing.B, n int) *arena {
+	b.Helper()
+	a := &arena{b: b}
+	quiet := slog.New(slog.DiscardHandler)
+	var seeds []string
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(b, err)
+		cfg := membership.Default()
+		cfg.Cluster.Name, cfg.Node.Address = "bench", l.Addr().String()
+		seeds = append(seeds, cfg.Node.Address)
+		cfg.Membership.SeedNodes = seeds[:1]
+		require.NoError(b, l.Close())
+		node, err := membership.Start(b.Context(), cfg, membership.WithLogger(quiet))
+		require.NoError(b, err)
+		b.Cleanup(func() { _ = node.Close() })
+		system, err := sharding.New(node, sharding.Default(), sharding.WithLogger(quiet))
+		require.NoError(b, err)
+		region, err := sharding.Start(system, sharding.Kind[bytes]{
+			Name: "echo", New: func(*sharding.Context) sharding.Entity[bytes] { return new(echo) },
+		})
+		require.NoError(b, err)
+		require.NoError(b, node.AwaitUp(b.Context()))
+		a.nodes, a.regions = append(a.nodes, node), append(a.regions, region)
+	}
+	ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
+	defer cancel()
+	_, err := sharding.Ask[bytes](ctx, a.regions[0], "first", payload(1))
+	require.NoError(b, err)
+	return a
+}
+
+func payload(n int) bytes { return wrapperspb.Bytes(make([]byte, n)) }
+
+// ids returns ids of entities that live on the i-th node.
+func (a *arena) ids(i, count int) []string {
+	var ids []string
+	for n := 0; len(ids) < count; n++ {
+		id := fmt.Sprintf("id-%d", n)
+		home, err := sharding.Ask[bytes](a.b.Context(), a.regions[0], id, payload(0))
+		require.NoError(a.b, err)
+		if string(home.GetValue()) == a.nodes[i].Self().String() {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// sync waits until all that was told has been handled.
+func (a *arena) sync(b *testing.B, ids []string) {
+	b.Helper()
+	for _, id := range ids {
+		if _, err := sharding.Ask[bytes](b.Context(), a.regions[0], id, payload(1)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkMessages is what one sender gets through, to 16 entities on its own
+// node and on another, over gRPC on the loopback interface. A tell is counted as
+// done when the entity has handled it: the mailboxes are let run out in between.
+func BenchmarkMessages(b *testing.B) {
+	a := newArena(b, 2)
+	for i, home := range []string{"local", "remote"} {
+		ids := a.ids(i, 16)
+		for _, size := range []int{64, 1024} {
+			message := payload(size)
+			b.Run(fmt.Sprintf("tell/home=%s/bytes=%d", home, size), func(b *testing.B) {
+				b.ReportAllocs()
+				b.SetBytes(int64(size))
+				for n := 0; b.Loop(); n++ {
+					if err := a.regions[0].Tell(b.Context(), ids[n%len(ids)], message); err != nil {
+						b.Fatal(err)
+					}
+					if n%4096 == 4095 {
+						a.sync(b, ids)
+					}
+				}
+				a.sync(b, ids)
+			})
+			b.Run(fmt.Sprintf("ask/home=%s/bytes=%d", home, size), func(b *testing.B) {
+				b.ReportAllocs()
+				for n := 0; b.Loop(); n++ {
+					if _, err := sharding.Ask[bytes](b.Context(), a.regions[0], ids[n%len(ids)], message); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkActivation is the first ask of an entity: it is created, started and
+// answers.
+func BenchmarkActivation(b *testing.B) {
+	a := newArena(b, 1)
+	message := payload(64)
+	b.ReportAllocs()
+	for n := 0; b.Loop(); n++ {
+		if _, err := sharding.Ask[bytes](b.Context(), a.regions[0], fmt.Sprintf("new-%d", n), message); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkIdleEntity is what an idle entity keeps: bytes of the heap, its id
+// among them, and goroutines.
+func BenchmarkIdleEntity(b *testing.B) {
+	a := newArena(b, 1)
+	const count = 50_000
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	message, before, goroutines := payload(64), heap(), runtime.NumGoroutine()
+	for n := 0; b.Loop(); n++ {
+		for i := range count {
+			id := fmt.Sprintf("idle-%d-%d", n, i)
+			if _, err := sharding.Ask[bytes](b.Context(), a.regions[0], id, message); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(float64(heap()-before)/float64(count*(n+1)), "B/entity")
+		b.ReportMetric(float64(runtime.NumGoroutine()-goroutines)/float64(count*(n+1)), "goroutines/entity")
+	}
+}
