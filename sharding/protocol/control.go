@@ -303,7 +303,7 @@ func (c *Control) changed(e membership.Changed) {
 			c.serving[m.Node] = true
 		}
 	}
-	me := e.State.Member(c.cfg.Self)
+	me, left := e.State.Member(c.cfg.Self), c.leaving
 	c.leaving = me != nil && me.Status >= gossip.Leaving
 	for _, k := range c.kinds {
 		k.singleton(func(a *singleton.Actions) { k.core.Update(c.now.Mono, c.cfg.Self, e.State, a) })
@@ -311,6 +311,9 @@ func (c *Control) changed(e membership.Changed) {
 			k.coord.evaluate()
 		}
 		if k.region != nil && c.leaving {
+			if !left {
+				k.region.register() // The coordinator may hear it later otherwise.
+			}
 			k.region.leave()
 		}
 	}

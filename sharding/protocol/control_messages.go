@@ -90,8 +90,8 @@ type Registration struct {
 	Settings Settings
 	// Proxy says that the region hosts nothing.
 	Proxy bool
-	// Suspended says that the node has no standing, so that nothing new should
-	// be given to it.
+	// Suspended says that nothing new should be given to the region: its node has
+	// no standing, or is leaving.
 	Suspended bool
 	// Capacity as in [KindConfig].
 	Capacity uint32

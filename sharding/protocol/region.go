@@ -27,9 +27,10 @@ type region struct {
 	version uint64
 
 	hosted map[ShardID]*hosted
+	began  map[ShardID]Epoch // The epoch under which hosting began here last.
 	wanted map[ShardID]Epoch // Shards whose cell waits for a home above an epoch.
 	flush  bool              // lookupTimer is armed.
-	closed bool              // The node leaves, and the region hosts nothing any more.
+	closed bool              // The node leaves, and everything is handed over.
 	// refused is what the coordinator said about the settings last.
 	refused SettingsRefused
 }
@@ -46,6 +47,7 @@ func newRegion(k *kind, cfg KindConfig) *region {
 		kind: k, cfg: cfg,
 		homes:  make([]Home, cfg.Settings.Shards),
 		hosted: make(map[ShardID]*hosted),
+		began:  make(map[ShardID]Epoch),
 		wanted: make(map[ShardID]Epoch),
 	}
 }
@@ -53,7 +55,7 @@ func newRegion(k *kind, cfg KindConfig) *region {
 func (r *region) registration() Registration {
 	return Registration{
 		Settings: r.cfg.Settings, Proxy: r.cfg.Proxy || r.closed,
-		Suspended: r.kind.control.suspended, Capacity: r.cfg.Capacity,
+		Suspended: r.kind.control.suspended || r.kind.control.leaving, Capacity: r.cfg.Capacity,
 	}
 }
 
@@ -77,9 +79,12 @@ func (r *region) report(to gossip.NodeID, term Term) {
 // for it.
 func (r *region) register() {
 	to := r.kind.coordinatorNode()
-	if to.IsZero() || r.closed && len(r.wanted) == 0 {
-		return
+	if !to.IsZero() && (!r.closed || len(r.wanted) > 0) {
+		r.registerAt(to)
 	}
+}
+
+func (r *region) registerAt(to gossip.NodeID) {
 	r.kind.send(to, Register{
 		Kind: r.cfg.Name, Registration: r.registration(), Term: r.term, Version: r.version,
 		Wanted: slices.Sorted(maps.Keys(r.wanted)),
@@ -91,20 +96,50 @@ func (r *region) toShard(s ShardID, in ShardInput) {
 	r.kind.control.out.Add(ToShard{Kind: r.cfg.Name, Shard: s, Input: in})
 }
 
-// onHost obeys the order to host, unless an epoch above is known.
+// onHost obeys the order to host, unless an epoch above is known or the node is
+// leaving.
 func (r *region) onHost(from gossip.NodeID, m Host) {
-	if r.cfg.Proxy || r.closed {
+	if r.cfg.Proxy {
 		return
 	}
 	var done []ShardEpoch
+	var back []StoppedShard
 	for _, hs := range m.Shards {
-		if int(hs.Shard) < len(r.homes) && r.host(hs) {
+		switch {
+		case int(hs.Shard) >= len(r.homes):
+		case r.kind.control.leaving && r.neverHosted(hs):
+			back = append(back, StoppedShard(hs))
+		case r.host(hs):
 			done = append(done, ShardEpoch{Shard: hs.Shard, Epoch: hs.Epoch})
+		case r.halted(hs):
+			back = append(back, r.hosted[hs.Shard].stopped(hs.Shard))
 		}
 	}
 	if len(done) > 0 {
 		r.kind.send(from, Hosting{Kind: r.cfg.Name, Term: m.Term, Shards: done})
 	}
+	if len(back) > 0 {
+		// A coordinator that does not know yet that this node is leaving would give
+		// the shards back to it.
+		r.registerAt(from)
+		r.kind.send(from, ShardsStopped{Kind: r.cfg.Name, Term: m.Term, Shards: back})
+	}
+}
+
+// neverHosted reports whether the shard has not been hosted here under the epoch,
+// so that it can be handed back as it came: its positions are still those of the
+// home before.
+func (r *region) neverHosted(hs HostShard) bool {
+	if h := r.hosted[hs.Shard]; h != nil && (h.epoch == hs.Epoch || h.state != Halted) {
+		return false
+	}
+	return r.began[hs.Shard].Less(hs.Epoch) && !hs.Epoch.Less(r.homes[hs.Shard].Epoch)
+}
+
+// halted reports whether the shard was hosted under the epoch and has stopped.
+func (r *region) halted(hs HostShard) bool {
+	h := r.hosted[hs.Shard]
+	return r.kind.control.leaving && h != nil && h.epoch == hs.Epoch && h.state == Halted
 }
 
 // host reports whether the shard is hosted under the epoch.
@@ -119,7 +154,7 @@ func (r *region) host(hs HostShard) bool {
 		}
 		if h.state != Halted {
 			r.kind.violation(hs.Shard, "told to host what this node hosts under epoch "+h.epoch.String())
-			h.epoch = hs.Epoch
+			h.epoch, r.began[hs.Shard] = hs.Epoch, hs.Epoch
 			r.toShard(hs.Shard, hs.cell())
 			return true
 		}
@@ -128,7 +163,10 @@ func (r *region) host(hs HostShard) bool {
 	if hs.Epoch.Less(known.Epoch) || hs.Epoch == known.Epoch && known.Node != self {
 		return false
 	}
-	r.hosted[hs.Shard] = &hosted{epoch: hs.Epoch, base: hs.Base, state: Serving}
+	if r.began[hs.Shard] == hs.Epoch {
+		return false // It stopped under this epoch: the order is an old one.
+	}
+	r.hosted[hs.Shard], r.began[hs.Shard] = &hosted{epoch: hs.Epoch, base: hs.Base, state: Serving}, hs.Epoch
 	r.homes[hs.Shard] = Home{Shard: hs.Shard, Node: self, Epoch: hs.Epoch, Base: hs.Base}
 	delete(r.wanted, hs.Shard)
 	if r.kind.control.suspended {
@@ -288,8 +326,12 @@ func (r *region) leave() {
 	r.checkClosed()
 }
 
+// checkClosed closes the region of a node that leaves once nothing is hosted and
+// the map says that others have taken over what was: before that, the positions of
+// a shard may still be lost on their way to the coordinator, which asks for them
+// again, and must find somebody who answers.
 func (r *region) checkClosed() {
-	if r.kind.control.leaving && r.hosting() == 0 {
+	if r.kind.control.leaving && r.hosting() == 0 && (len(r.hosted) == 0 || !r.kind.successor()) {
 		r.closed = true
 	}
 }

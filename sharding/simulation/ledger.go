@@ -119,7 +119,11 @@ func (l *Ledger) mayHost(id gossip.NodeID) bool {
 func (l *Ledger) hosting(node gossip.NodeID, s protocol.ShardID, h protocol.StartHosting) {
 	l.counts.Homes++
 	if !l.hosts[s].Less(h.Epoch) {
-		l.violate("I1: %s begins to host shard %d under epoch %s, after epoch %s", node, s, h.Epoch, l.hosts[s])
+		// Old orders reach a node that was frozen and is fenced: it has no standing.
+		if l.mayHost(node) {
+			l.violate("I1: %s begins to host shard %d under epoch %s, after epoch %s", node, s, h.Epoch, l.hosts[s])
+		}
+		return
 	}
 	if h.Base == h.Epoch {
 		l.deaths[s] = l.world.Now()

@@ -59,6 +59,32 @@ func TestLeavingLosesNothing(t *testing.T) {
 	}
 }
 
+// Several nodes that leave at about the same time, over a network that delays and
+// reorders what they say, lose nothing either: none is gone before its shards were
+// taken over, and one that is given shards while it leaves hands them on.
+// covers F35, F37, I20.
+func TestSeveralLeaveOverASlowNetwork(t *testing.T) {
+	for seed := range uint64(3 * few) {
+		c := simulation.New(simulation.Options{
+			World: world.Options{
+				Seed: seed, CodecEvery: 3, RatePPM: 10_000,
+				Network: world.Network{Late: 0.2, LateMax: 300 * time.Millisecond},
+			},
+			Nodes: 7, Behaviour: simulation.Behaviour{LaneFull: 0.02, Passivate: 0.05},
+		})
+		c.World.At(20*time.Second, func() { c.Leave(1) })
+		c.World.At(20*time.Second+time.Duration(seed)*40*time.Millisecond, func() {
+			c.Leave(2)
+			c.Leave(3)
+		})
+		require.NoError(t, c.World.Run(40*time.Second))
+		require.Len(t, c.World.Nodes(), 4)
+		counts := finish(t, c)
+		require.Equal(t, counts.Abandoned, counts.Failed, "seed %d %+v", seed, counts)
+		require.Zero(t, counts.Delivered, "seed %d %+v", seed, counts)
+	}
+}
+
 // Entities that stop too late have the stop taken back in time, and the shard moves
 // when they do stop; nothing is lost.
 // covers F39, I20, I21.
