@@ -5,12 +5,14 @@ go 1.26.0
 require (
 	github.com/quorate/quorate/cluster v0.0.0
 	github.com/quorate/quorate/gossip v0.0.0
+	github.com/quorate/quorate/management v0.0.0
 	github.com/quorate/quorate/membership v0.0.0
 	github.com/quorate/quorate/sharding v0.0.0
 	github.com/stretchr/testify v1.12.1
 	golang.org/x/mod v0.41.0
 	golang.org/x/tools v0.51.0
 	google.golang.org/grpc v1.85.0
+	pgregory.net/rapid v1.3.0
 )
 
 require (
@@ -51,6 +53,7 @@ replace (
 	github.com/quorate/quorate/downing => ../downing
 	github.com/quorate/quorate/fd => ../fd
 	github.com/quorate/quorate/gossip => ../gossip
+	github.com/quorate/quorate/management => ../management
 	github.com/quorate/quorate/membership => ../membership
 	github.com/quorate/quorate/sharding => ../sharding
 )

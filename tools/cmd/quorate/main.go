@@ -1,9 +1,13 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command quorate checks configurations and runs the simulation.
+// Command quorate checks configurations, asks running nodes, and runs the
+// simulation.
 //
 //	quorate config check cluster.yaml
+//	quorate members -node http://127.0.0.1:8080
+//	quorate decisions -kind downing
+//	quorate why acct-42 -kind account
 //	quorate simulate -nodes 100 -seed 7
 //	quorate version
 package main
@@ -21,8 +25,11 @@ func main() {
 		Help: "The command line of the Quorate clustering toolkit.",
 		Commands: []command.Command{
 			{Name: "config", Help: "Look at configuration files", Args: command.NewConfig(load)},
+			{Name: "decisions", Help: "Ask a node for the decisions that it took, and why", Args: &command.Decisions{}},
+			{Name: "members", Help: "Ask a node for the members of its cluster", Args: &command.Members{}},
 			{Name: "simulate", Help: "Run a cluster in virtual time and check its invariants", Args: &command.Simulate{}},
 			{Name: "version", Help: "Print what this program was built from", Args: &command.Version{}},
+			{Name: "why", Help: "Ask a node where an entity lives, and why there", Args: &command.Why{}},
 		},
 	}
 	os.Exit(program.Run(os.Args[1:], os.Stdout, os.Stderr))

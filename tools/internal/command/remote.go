@@ -1,0 +1,156 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/management"
+)
+
+// answerBytesMax bounds what is read of an answer: a node with 10,000 members
+// needs a tenth of it.
+const answerBytesMax = 32 << 20
+
+// Remote is the flags of commands that ask a running node.
+type Remote struct {
+	Node        string        `default:"http://127.0.0.1:8080" placeholder:"URL" help:"The management address of a node (${default})."`
+	Timeout     time.Duration `default:"5s" help:"How long to wait for the answer (${default})."`
+	Certificate string        `placeholder:"FILE" help:"Certificate to show to a node with TLS."`
+	Key         string        `placeholder:"FILE" help:"Key of the certificate."`
+	Authorities string        `placeholder:"FILE" help:"Who may have signed the certificate of the node."`
+}
+
+// get asks for a path, fills a value from the answer, and returns the answer
+// as it came.
+func (r *Remote) get(path string, query url.Values, into any) (json.RawMessage, error) {
+	base, err := r.base()
+	if err != nil {
+		return nil, err
+	}
+	client, err := r.client()
+	if err != nil {
+		return nil, err
+	}
+	defer client.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(context.Background(), r.Timeout)
+	defer cancel()
+	target := base + path
+	if len(query) > 0 {
+		target += "?" + query.Encode()
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, http.NoBody)
+	if err != nil {
+		return nil, RejectedError{Text: err.Error()}
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, r.unreachable(base, err)
+	}
+	defer func() { _ = response.Body.Close() }() // It was read, or is of no use.
+	text, err := io.ReadAll(io.LimitReader(response.Body, answerBytesMax+1))
+	if err != nil {
+		return nil, r.unreachable(base, err)
+	}
+	return read(base, response.StatusCode, text, into)
+}
+
+// read makes sense of an answer.
+func read(base string, status int, text []byte, into any) (json.RawMessage, error) {
+	strange := func(why string) error {
+		return fmt.Errorf("%s does not answer as a node does (status %d, %s): is it the management address of one?", base, status, why)
+	}
+	if len(text) > answerBytesMax {
+		return nil, strange(fmt.Sprintf("more than %d bytes", answerBytesMax))
+	}
+	if status != http.StatusOK {
+		var failure management.Failure
+		if err := json.Unmarshal(text, &failure); err != nil || failure.Error == "" {
+			return nil, strange("no error in JSON")
+		}
+		return nil, errors.New(printable(strings.Join(append([]string{failure.Error}, failure.Reasons...), ": ")))
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return nil, strange(err.Error())
+	}
+	return text, nil
+}
+
+// base returns the URL of the node without a path.
+func (r *Remote) base() (string, error) {
+	text := r.Node
+	if !strings.Contains(text, "://") {
+		text = "http://" + text
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
+		return "", RejectedError{Text: fmt.Sprintf(`-node %q is not the address of a node: it is as in http://127.0.0.1:8080`, r.Node)}
+	}
+	return u.Scheme + "://" + u.Host, nil
+}
+
+// client returns a client that goes straight to the node.
+func (r *Remote) client() (*http.Client, error) {
+	if r.Timeout <= 0 {
+		return nil, RejectedError{Text: fmt.Sprintf("-timeout %v is not above 0", r.Timeout)}
+	}
+	transport := &http.Transport{} // No proxy: the node is near, or a tunnel leads to it.
+	if r.Certificate != "" || r.Key != "" || r.Authorities != "" {
+		security, err := r.security()
+		if err != nil {
+			return nil, RejectedError{Text: err.Error()}
+		}
+		transport.TLSClientConfig = security
+	}
+	return &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // A node sends nobody elsewhere.
+	}, nil
+}
+
+// security reads the files of the certificate.
+func (r *Remote) security() (*tls.Config, error) {
+	if r.Certificate == "" || r.Key == "" || r.Authorities == "" {
+		return nil, errors.New("-certificate, -key and -authorities go together")
+	}
+	certificate, err := tls.LoadX509KeyPair(r.Certificate, r.Key)
+	if err != nil {
+		return nil, fmt.Errorf("-certificate %s with -key %s: %w", r.Certificate, r.Key, err)
+	}
+	pem, err := os.ReadFile(r.Authorities)
+	if err != nil {
+		return nil, fmt.Errorf("-authorities: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("-authorities %s: no certificate in the file", r.Authorities)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{certificate}, RootCAs: pool, MinVersion: tls.VersionTLS13}, nil
+}
+
+// unreachable says why there is no answer.
+func (r *Remote) unreachable(base string, err error) error {
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
+		return fmt.Errorf("no answer from %s within %v", base, r.Timeout)
+	}
+	if cause, ok := errors.AsType[*url.Error](err); ok {
+		err = cause.Err // The rest of it is said already.
+	}
+	if _, ok := errors.AsType[*net.OpError](err); ok {
+		return fmt.Errorf("no node answers at %s: %w: does it run, and with this management.address?", base, err)
+	}
+	return fmt.Errorf("no answer from %s: %w", base, err)
+}
