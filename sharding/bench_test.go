@@ -19,13 +19,13 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
-type bytes = *wrapperspb.BytesValue
+type blob = *wrapperspb.BytesValue
 
 // echo answers whoever waits with what it heard, and with its node when that is
 // nothing.
 type echo struct{}
 
-func (*echo) Receive(c *sharding.Context, m bytes) error {
+func (*echo) Receive(c *sharding.Context, m blob) error {
 	if len(m.GetValue()) == 0 {
 		return c.Reply(wrapperspb.Bytes([]byte(c.Node().String())))
 	}
@@ -36,7 +36,7 @@ func (*echo) Receive(c *sharding.Context, m bytes) error {
 type arena struct {
 	b       *testing.B
 	nodes   []*membership.Node
-	regions []*sharding.Region[bytes]
+	regions []*sharding.Region[blob]
 }
 
 func newArena(b *testing.B, n int) *arena {
@@ -57,8 +57,8 @@ func newArena(b *testing.B, n int) *arena {
 		b.Cleanup(func() { _ = node.Close() })
 		system, err := sharding.New(node, sharding.Default(), sharding.WithLogger(quiet))
 		require.NoError(b, err)
-		region, err := sharding.Start(system, sharding.Kind[bytes]{
-			Name: "echo", New: func(*sharding.Context) sharding.Entity[bytes] { return new(echo) },
+		region, err := sharding.Start(system, sharding.Kind[blob]{
+			Name: "echo", New: func(*sharding.Context) sharding.Entity[blob] { return new(echo) },
 		})
 		require.NoError(b, err)
 		require.NoError(b, node.AwaitUp(b.Context()))
@@ -66,19 +66,19 @@ func newArena(b *testing.B, n int) *arena {
 	}
 	ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
 	defer cancel()
-	_, err := sharding.Ask[bytes](ctx, a.regions[0], "first", payload(1))
+	_, err := sharding.Ask[blob](ctx, a.regions[0], "first", payload(1))
 	require.NoError(b, err)
 	return a
 }
 
-func payload(n int) bytes { return wrapperspb.Bytes(make([]byte, n)) }
+func payload(n int) blob { return wrapperspb.Bytes(make([]byte, n)) }
 
 // ids returns ids of entities that live on the i-th node.
 func (a *arena) ids(i, count int) []string {
 	var ids []string
 	for n := 0; len(ids) < count; n++ {
 		id := fmt.Sprintf("id-%d", n)
-		home, err := sharding.Ask[bytes](a.b.Context(), a.regions[0], id, payload(0))
+		home, err := sharding.Ask[blob](a.b.Context(), a.regions[0], id, payload(0))
 		require.NoError(a.b, err)
 		if string(home.GetValue()) == a.nodes[i].Self().String() {
 			ids = append(ids, id)
@@ -91,7 +91,7 @@ func (a *arena) ids(i, count int) []string {
 func (a *arena) sync(b *testing.B, ids []string) {
 	b.Helper()
 	for _, id := range ids {
-		if _, err := sharding.Ask[bytes](b.Context(), a.regions[0], id, payload(1)); err != nil {
+		if _, err := sharding.Ask[blob](b.Context(), a.regions[0], id, payload(1)); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -122,7 +122,7 @@ func BenchmarkMessages(b *testing.B) {
 			b.Run(fmt.Sprintf("ask/home=%s/bytes=%d", home, size), func(b *testing.B) {
 				b.ReportAllocs()
 				for n := 0; b.Loop(); n++ {
-					if _, err := sharding.Ask[bytes](b.Context(), a.regions[0], ids[n%len(ids)], message); err != nil {
+					if _, err := sharding.Ask[blob](b.Context(), a.regions[0], ids[n%len(ids)], message); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -138,7 +138,7 @@ func BenchmarkActivation(b *testing.B) {
 	message := payload(64)
 	b.ReportAllocs()
 	for n := 0; b.Loop(); n++ {
-		if _, err := sharding.Ask[bytes](b.Context(), a.regions[0], fmt.Sprintf("new-%d", n), message); err != nil {
+		if _, err := sharding.Ask[blob](b.Context(), a.regions[0], fmt.Sprintf("new-%d", n), message); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -159,7 +159,7 @@ func BenchmarkIdleEntity(b *testing.B) {
 	for n := 0; b.Loop(); n++ {
 		for i := range count {
 			id := fmt.Sprintf("idle-%d-%d", n, i)
-			if _, err := sharding.Ask[bytes](b.Context(), a.regions[0], id, message); err != nil {
+			if _, err := sharding.Ask[blob](b.Context(), a.regions[0], id, message); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -40,6 +40,13 @@ func (c *cell) expect(a *ask) {
 	c.asks[a.correlation] = a
 }
 
+// info returns a snapshot of the cell.
+func (c *cell) info() protocol.Info {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.shard.Info()
+}
+
 // forget takes an ask out of the table.
 func (c *cell) forget(a *ask) {
 	c.mu.Lock()

@@ -25,14 +25,17 @@ import (
 // The exception to the last: a reply of another type than was asked for is
 // ErrInvalid as well, and its message has been handled.
 var (
-	// ErrUnreachable: the home of the shard could not be reached.
+	// ErrUnreachable: the home of the shard is unreachable, and the context ended
+	// before the message could be accepted. With it goes ErrNotDelivered.
 	ErrUnreachable = protocol.ErrUnreachable
 	// ErrOverloaded: a bounded queue on the way was full.
 	ErrOverloaded = protocol.ErrOverloaded
 	// ErrNotDelivered: the message was given back before it was handled, because
 	// a node stopped.
 	ErrNotDelivered = protocol.ErrNotDelivered
-	// ErrNoStanding: this node may not host at present.
+	// ErrNoStanding: this node hosts the shard and may not at present, and the
+	// context ended before the message could be accepted. With it goes
+	// ErrNotDelivered.
 	ErrNoStanding = protocol.ErrNoStanding
 	// ErrExpired: the deadline passed before the entity got to the message.
 	ErrExpired = protocol.ErrExpired

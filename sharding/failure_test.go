@@ -4,6 +4,7 @@
 package sharding_test
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -250,5 +251,35 @@ func TestCloseEndsWaitersForRoom(t *testing.T) {
 			require.ErrorIs(t, within(t, r), sharding.ErrNotDelivered)
 		}
 		synctest.Wait()
+	})
+}
+
+// Whoever waits for room in vain is told why there was none.
+func TestWaitingInVainForRoomTellsWhy(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(m *membership.Config, s *sharding.Config) {
+			m.Downing.StableAfter = downing.AutoDuration(time.Minute)
+			s.WindowBytes = 4 << 10
+		}
+		w.start(3)
+		there := w.nodes[0].on(w.nodes[2])
+		fill := func(d time.Duration) (err error) {
+			ctx, cancel := w.ctx(d)
+			defer cancel()
+			for err == nil {
+				err = w.nodes[0].region.Tell(ctx, there, say(strings.Repeat("x", 1000)))
+			}
+			return err
+		}
+		w.cut(w.nodes[2])
+		err := fill(time.Second)
+		require.ErrorIs(t, err, sharding.ErrNotDelivered)
+		require.NotErrorIs(t, err, sharding.ErrUnreachable, "nobody has noticed yet")
+		require.ErrorContains(t, err, "too much is on its way to "+w.nodes[2].Self().String())
+		err = fill(20 * time.Second)
+		require.ErrorIs(t, err, sharding.ErrUnreachable)
+		require.ErrorIs(t, err, sharding.ErrNotDelivered)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, w.nodes[2].Self().String()+" is unreachable")
 	})
 }

@@ -142,7 +142,7 @@ func TestUnacceptableMessages(t *testing.T) {
 // A message that fills more than half of a lane's window gets through behind
 // others, over a link that is cut for a while. It once made its sender spin.
 func TestLargeMessagesGetThroughAFullLane(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
+	inBubble(t, func(_ *testing.T, w *world) {
 		w.config = func(_ *membership.Config, s *sharding.Config) { s.WindowBytes = 8 << 20 }
 		w.start(2)
 		id := w.nodes[0].on(w.nodes[1])
@@ -160,7 +160,7 @@ func TestLargeMessagesGetThroughAFullLane(t *testing.T) {
 
 // A lane that is full lets messages wait in their cells, each in its order.
 func TestAFullLaneLetsMessagesWait(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
+	inBubble(t, func(_ *testing.T, w *world) {
 		w.config = func(m *membership.Config, _ *sharding.Config) { m.Transport.WindowBytes = 64 << 10 }
 		w.start(2)
 		ids := w.nodes[0].hosted(w.nodes[1], 4)

@@ -172,7 +172,7 @@ func (r *region) send(ctx context.Context, id string, message any, a *ask) error
 		case admission == protocol.Accepted:
 			return nil
 		case admission == protocol.WindowFull:
-			if err := r.await(ctx, id, room, a); err != nil {
+			if err := r.await(ctx, c, id, room, a); err != nil {
 				return err
 			}
 		case admission == protocol.Ended:
@@ -184,20 +184,38 @@ func (r *region) send(ctx context.Context, id string, message any, a *ask) error
 }
 
 // await waits until the window of a cell has room again.
-func (r *region) await(ctx context.Context, id string, room <-chan struct{}, a *ask) error {
+func (r *region) await(ctx context.Context, c *cell, id string, room <-chan struct{}, a *ask) error {
 	var expired <-chan time.Time
 	if a != nil {
 		expired = a.expired
 	}
+	var cause error
 	select {
 	case <-room:
 		return nil
 	case <-ctx.Done():
-		return r.notDelivered(id, "waited for room", context.Cause(ctx))
+		cause = context.Cause(ctx)
 	case <-expired:
-		return r.notDelivered(id, "waited for room", errAskLimit)
+		cause = errAskLimit
 	case <-r.refusal:
-		return r.notDelivered(id, "waited for room", r.refused.Load())
+		cause = r.refused.Load()
+	}
+	detail, why := r.jam(c)
+	return r.notDelivered(id, detail, errors.Join(why, cause))
+}
+
+// jam says why the window of a cell has no room, as far as this node knows.
+func (r *region) jam(c *cell) (detail string, why error) {
+	home := c.info().Home
+	switch {
+	case home.IsZero():
+		return "waited for room: the home of the shard is not known", nil
+	case home == r.system.self && !r.system.standing.Held():
+		return "waited for room: this node may not host at present", ErrNoStanding
+	case home != r.system.self && !r.system.node.State().Reachable(home):
+		return fmt.Sprintf("waited for room: %s is unreachable", home), ErrUnreachable
+	default:
+		return fmt.Sprintf("waited for room: too much is on its way to %s", home), nil
 	}
 }
 
