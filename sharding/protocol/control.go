@@ -290,9 +290,8 @@ func (c *Control) fromShard(in FromShard) {
 
 // changed takes over a new membership state.
 func (c *Control) changed(e membership.Changed) {
-	prev := c.state
 	c.state = e.State
-	c.bury(prev)
+	c.forget()
 	for node, member := range c.serving { //quorate:unordered each entry by itself
 		if member && e.State.Member(node) == nil {
 			c.serving[node] = false
@@ -319,21 +318,8 @@ func (c *Control) changed(e membership.Changed) {
 	}
 }
 
-// bury takes over members that were removed before this node knew them, such as
-// those that were removed just before it joined: nothing says that they did not
-// host. It forgets the fences of those whom the cluster has forgotten.
-func (c *Control) bury(prev *gossip.State) {
-	if prev == nil {
-		prev = new(gossip.State)
-	}
-	for _, t := range c.state.Tombstones() {
-		if c.fenced[t.Node] || prev.Member(t.Node) != nil {
-			continue
-		}
-		if _, before := prev.Removed(t.Node); !before {
-			c.serving[t.Node] = false
-		}
-	}
+// forget drops the fences of those whom the cluster has forgotten.
+func (c *Control) forget() {
 	for node := range c.fenced { //quorate:unordered each entry by itself
 		if _, removed := c.state.Removed(node); !removed && c.state.Member(node) == nil {
 			delete(c.fenced, node)

@@ -96,7 +96,8 @@ func (c *coordinator) control() *Control { return c.kind.control }
 func (c *coordinator) now() machine.Instant { return c.kind.control.now.Mono }
 
 // start asks everybody that may be hosting, also those that are removed and not
-// fenced: these cannot answer, and are waited for.
+// fenced: these cannot answer, and are waited for. Those whom this node never knew
+// as members are fenced by now: the singleton rule waits for that.
 func (c *coordinator) start() {
 	for node := range c.control().serving { //quorate:unordered each entry by itself
 		c.peers[node] = false
