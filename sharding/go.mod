@@ -8,11 +8,12 @@ require (
 	github.com/quorate/quorate/gossip v0.0.0
 	github.com/quorate/quorate/membership v0.0.0
 	github.com/stretchr/testify v1.12.1
+	go.uber.org/goleak v1.3.0
 	pgregory.net/rapid v1.3.0
 )
 
 require (
-	github.com/quorate/quorate/downing v0.0.0 // indirect
+	github.com/quorate/quorate/downing v0.0.0
 	github.com/quorate/quorate/fd v0.0.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/net v0.60.0 // indirect
