@@ -60,7 +60,8 @@ func joinNodes(nodes []NodeID) string {
 // seen s, so that a decision of the leader rests on what all know:
 //
 //   - Every member of the zone that is unreachable is Down or Exiting. Self,
-//     and what observers that are Down or in another zone say, does not count.
+//     and what observers that are Exiting, Down or in another zone say, does
+//     not count.
 //   - Every member of the zone that is Up, Preparing, Ready or Leaving has
 //     seen s. While the zone has no such member that came up, every member
 //     of any zone that is Joining to Leaving must have: so that the first

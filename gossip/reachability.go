@@ -127,7 +127,7 @@ func (s *State) RowsOf(observer NodeID) []Row {
 func (s *State) SharesRows(o *State) bool { return sameSlice(s.rows, o.rows) }
 
 // Reachable reports whether no observer says that it cannot reach subject.
-// What members that are Down say does not count.
+// What members that are Exiting or Down say does not count.
 func (s *State) Reachable(subject NodeID) bool { return !s.isObserved(subject, s.counts) }
 
 // ReachableFrom reports whether observer has no row about subject.
@@ -141,7 +141,7 @@ func (s *State) ReachableFrom(observer, subject NodeID) bool {
 }
 
 // Observers returns the members that have a row about subject, sorted. Those
-// that are Down are left out, as in [State.Reachable].
+// that are Exiting or Down are left out, as in [State.Reachable].
 func (s *State) Observers(subject NodeID) []NodeID {
 	var observers []NodeID
 	for _, set := range s.rows {
@@ -161,14 +161,18 @@ func (s *State) Unreachable() []NodeID {
 	return nodes
 }
 
-// counts reports whether what observer says counts: a member that is Down is
-// believed nothing.
+// counts reports whether what observer says counts, see isBelieved.
 func (s *State) counts(observer NodeID) bool {
 	m := s.Member(observer)
 	return m != nil && isBelieved(m)
 }
 
-func isBelieved(observer *Member) bool { return observer.Status != Down }
+// isBelieved reports whether what a member says about others counts. It does
+// not when the member is Down, and not when it is Exiting: nobody waits for an
+// Exiting member and nobody downs it, so that if it ended with an accusation
+// that it did not take back, there would be no convergence any more, and without
+// convergence it would not be removed.
+func isBelieved(observer *Member) bool { return observer.Status < Exiting }
 
 func (s *State) isObserved(subject NodeID, counts func(observer NodeID) bool) bool {
 	for _, set := range s.rows {

@@ -90,17 +90,18 @@ func TestConvergence(t *testing.T) {
 		{name: "unreachable down", state: marked(t, statuses(t, up, down), 0, 1)},
 		{name: "self unreachable", state: marked(t, statuses(t, up, up), 1, 0)},
 		{name: "observer down", state: marked(t, statuses(t, up, down, up), 1, 2)},
+		{name: "observer exiting", state: marked(t, statuses(t, up, exiting, up), 1, 2)}, // Or it would stay if it died so.
 		{name: "observer joining counts", state: marked(t, statuses(t, up, joining, up), 1, 2), want: "unreachable 10.0.0.2:7946#f"},
 		{name: "confirmed", state: marked(t, unseen(t, statuses(t, up, leaving), 1), 0, 1), confirmed: 1},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			ok, why := test.state.Convergence(node(0), func(id gossip.NodeID) bool {
-				return test.confirmed > 0 && id == node(test.confirmed)
-			})
+			confirmed := func(id gossip.NodeID) bool { return test.confirmed > 0 && id == node(test.confirmed) }
+			ok, why := test.state.Convergence(node(0), confirmed)
 			require.Equal(t, test.want, why.String())
 			require.Equal(t, test.want == "", ok)
+			require.Equal(t, ok, test.state.Converged(node(0), confirmed))
 		})
 	}
 	ok, why := statuses(t, up).Convergence(node(9), nil)

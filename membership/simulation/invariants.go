@@ -323,9 +323,17 @@ func (c *Invariants) wellFormedMembers(self gossip.NodeID, s *gossip.State) erro
 }
 
 // givenOnce checks I29: what only a leader gives under convergence is given
-// once in the life of a cluster. Only states that a node knows to be held by
-// all count: a leader may be cut off in the moment of its edit, and then the
-// others, who never hear of it, give the same number anew.
+// once in the life of a cluster. Only states count that their holder, a node
+// that lives, knows to be held by all who take part.
+//
+// Others may hold a number, or a generation of the voters, that is given again:
+// a leader may be cut off in the moment of its edit. Those who then go on never
+// hear of it, for whoever of them had it would not have seen the state that the
+// next leader acts on; and those who have it are downed, and nobody takes
+// gossip of theirs any more. It does no harm meanwhile. The edit that was lost
+// is not known to have converged, so that its holders count the voters before
+// it as well, and so do those who go on, until theirs has: both sides need a
+// majority of the same set, and two majorities of one set meet.
 func (c *Invariants) givenOnce(self gossip.NodeID, s *gossip.State) error {
 	for _, m := range s.Members() {
 		if m.UpNumber == 0 {

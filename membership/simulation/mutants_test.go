@@ -7,7 +7,6 @@ package simulation_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,7 +20,6 @@ import (
 // seeds must find it: a checker that nothing turns red proves nothing.
 type mutant struct {
 	name  string
-	first int // The first seed that is tried.
 	edits []edit
 }
 
@@ -31,24 +29,24 @@ type edit struct{ file, old, new string }
 
 func mutants() []mutant {
 	return []mutant{
-		{"member on one side only is dropped when down or exiting", 0, []edit{
+		{"member on one side only is dropped when down or exiting", []edit{
 			{"gossip/merge.go", "\tj := joined{tombs: c.tombs}\n", "\tc.members = slices.DeleteFunc(slices.Clone(c.members), func(m *Member) bool {\n" +
 				"\t\t_, inA := findMember(a.members, m.Node)\n\t\t_, inB := findMember(b.members, m.Node)\n" +
 				"\t\treturn inA != inB && (m.Status == Down || m.Status == Exiting)\n\t})\n\tj := joined{tombs: c.tombs}\n"},
 		}},
-		{"removal leaves no tombstone", 0, []edit{
+		{"removal leaves no tombstone", []edit{
 			{"gossip/edit.go", "\ts.tombs = slices.Insert(slices.Clone(s.tombs), at, t)\n", "\t_, _ = at, t\n"},
 		}},
-		{"voters of before a change do not count", 130, []edit{
+		{"voters of before a change do not count", []edit{
 			{"gossip/voters.go", "\tif converged || len(c.Previous) == 0 {\n", "\tif converged || len(c.Previous) >= 0 {\n"},
 		}},
-		{"standing does not end", 0, []edit{
+		{"standing does not end", []edit{
 			{"membership/protocol/standing.go", "return q.Add(m.cfg.Fence)", "return q.Add(100 * m.cfg.Fence)"},
 		}},
-		{"fence of a removed node is not waited for", 0, []edit{
+		{"fence of a removed node is not waited for", []edit{
 			{"membership/protocol/fencing.go", "\tif at <= m.now.Mono {\n", "\tif at <= machine.Never {\n"},
 		}},
-		{"late downing decision is carried out", 0, []edit{
+		{"late downing decision is carried out", []edit{
 			{"membership/protocol/downing.go", "\tif in.ID != s.inFlight || s.inFlight == 0 {\n", "\tif in.ID == 0 {\n"},
 			{"membership/protocol/downing.go", "\tif !s.troubled || s.view != of || m.lead.leader != m.self {\n", "\tif of == 1 {\n"},
 			{"membership/protocol/downing.go", "\tm.side.inFlight, m.side.asked = 0, downing.View{}\n", "\tm.side.inFlight = 0\n"},
@@ -56,44 +54,79 @@ func mutants() []mutant {
 	}
 }
 
-// Each mutant is built by an overlay: no file of the tree is touched.
+// finders are the tests that a mutant is run against, as they are run for every
+// change: with their usual seeds, in this order, until one finds it.
+func finders() []string {
+	return []string{"TestChaosBreaksNoInvariant", "TestEverySplitLeavesOneSideHosting", "TestSeedsThatFoundSomething"}
+}
+
+// Each mutant is built by an overlay: no file of the tree is touched. That the
+// code without a mutant is green on the same seeds is what the tests themselves
+// say. It takes two minutes: go test -v -tags mutants -run TestSeedsFindMutants.
 func TestSeedsFindMutants(t *testing.T) {
-	modules, err := filepath.Abs("../..")
-	require.NoError(t, err)
 	for _, m := range mutants() {
 		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) {
-			dir := t.TempDir()
-			replace := make(map[string]string)
-			for i, e := range m.edits {
-				path := filepath.Join(modules, e.file)
-				source := path
-				if mutated, ok := replace[path]; ok {
-					source = mutated
+			binary := m.build(t)
+			for _, test := range finders() {
+				out, green := m.run(t, binary, test)
+				if green {
+					t.Log("not found by", test)
+					continue
 				}
-				text, err := os.ReadFile(source)
-				require.NoError(t, err)
-				require.Equal(t, 1, strings.Count(string(text), e.old),
-					"edit %d of the mutant no longer fits %s: mend the mutant", i, e.file)
-				replace[path] = filepath.Join(dir, filepath.Base(e.file))
-				changed := strings.Replace(string(text), e.old, e.new, 1)
-				require.NoError(t, os.WriteFile(replace[path], []byte(changed), 0o600))
+				t.Log("found by", test+":", finding(t, out))
+				return
 			}
-			overlay, err := json.Marshal(map[string]any{"Replace": replace})
-			require.NoError(t, err)
-			file, binary := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "mutant.test")
-			require.NoError(t, os.WriteFile(file, overlay, 0o600))
-			out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", file, "-o", binary, ".").CombinedOutput()
-			require.NoError(t, err, "the mutant builds: %s", out)
-
-			run := exec.CommandContext(t.Context(), binary, "-test.run", "^TestChaosBreaksNoInvariant$", "-test.timeout", "60s")
-			run.Env = append(os.Environ(), "QUORATE_SEEDS=100", fmt.Sprint("QUORATE_FIRST_SEED=", m.first))
-			out, err = run.CombinedOutput()
-			require.Error(t, err, "100 seeds did not find the mutant")
-			_, violation, found := strings.Cut(string(out), "violation at ")
-			require.True(t, found, "it is an invariant that fails:\n%s", out)
-			violation, rest, _ := strings.Cut(violation, "\n")
-			replay, _, _ := strings.Cut(strings.TrimSpace(rest), "\n")
-			t.Log(violation, replay)
+			t.Fatal("no seed found the mutant")
 		})
 	}
+}
+
+// build returns the tests of this package over the code with the mutant.
+func (m mutant) build(t *testing.T) (binary string) {
+	t.Helper()
+	modules, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	dir, replace := t.TempDir(), make(map[string]string)
+	for i, e := range m.edits {
+		path := filepath.Join(modules, e.file)
+		source := path
+		if mutated, ok := replace[path]; ok {
+			source = mutated
+		}
+		text, err := os.ReadFile(source)
+		require.NoError(t, err)
+		require.Equal(t, 1, strings.Count(string(text), e.old),
+			"edit %d of the mutant no longer fits %s: mend the mutant", i, e.file)
+		replace[path] = filepath.Join(dir, filepath.Base(e.file))
+		changed := strings.Replace(string(text), e.old, e.new, 1)
+		require.NoError(t, os.WriteFile(replace[path], []byte(changed), 0o600))
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	require.NoError(t, err)
+	file, binary := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "mutant.test")
+	require.NoError(t, os.WriteFile(file, overlay, 0o600))
+	out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", file, "-o", binary, ".").CombinedOutput()
+	require.NoError(t, err, "the mutant builds: %s", out)
+	return binary
+}
+
+func (m mutant) run(t *testing.T, binary, test string) (out string, green bool) {
+	t.Helper()
+	b, err := exec.CommandContext(t.Context(), binary, "-test.run", "^"+test+"$", "-test.timeout", "5m").CombinedOutput()
+	return string(b), err == nil
+}
+
+// finding returns what a test has found: a broken invariant, or a split that
+// more than one side survived.
+func finding(t *testing.T, out string) string {
+	t.Helper()
+	if _, violation, ok := strings.Cut(out, "violation at "); ok {
+		violation, rest, _ := strings.Cut(violation, "\n")
+		replay, _, _ := strings.Cut(strings.TrimSpace(rest), "\n")
+		return violation + " " + replay
+	}
+	_, messages, ok := strings.Cut(out, "Messages:")
+	require.True(t, ok, "it is a check that fails, not the program:\n%s", out)
+	first, _, _ := strings.Cut(strings.TrimSpace(messages), "\n")
+	return first
 }
