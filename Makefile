@@ -17,6 +17,8 @@ GO        ?= go
 SEED      ?= 1
 FUZZTIME  ?= 20s
 BENCHTIME ?= 0.5s
+BENCH     ?=
+RUNS      ?= 3
 SEEDS     ?= 1000
 FIRST_SEED ?= 1
 
@@ -146,7 +148,13 @@ fuzz: needs ## run every fuzz target for FUZZTIME (20s)
 	done
 
 .PHONY: bench
-bench: needs ## every benchmark for BENCHTIME (0.5s)
+bench: needs ## the figures of docs/performance.md beside their floors: BENCH="local remote", RUNS=3
+	@mkdir -p bin
+	@$(GO) build -trimpath -o bin/ ./tools/cmd/bench
+	@bin/bench -runs $(RUNS) $(BENCH)
+
+.PHONY: microbench
+microbench: needs ## every Go benchmark for BENCHTIME (0.5s)
 	@$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) work
 
 # ------------------------------------------------------------- the programs

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/quorate/quorate/cluster"
@@ -175,11 +176,11 @@ func measureJoin(ctx context.Context, s spec, k *link) (outcome, error) {
 		"moved":    100 * float64(after.movedFrom(before.hosts)) / float64(s.Entities),
 		"settled":  settled.Seconds(),
 	}}
-	if after.cause != nil {
-		out.Note = "first failed ask: " + after.cause.Error()
-	}
 	if after.movedFrom(before.hosts) == 0 {
-		out.Note = "nothing moved to the new node; " + out.Note
+		out.Note = "nothing moved to the new node"
+	}
+	if after.cause != nil {
+		out.Note = strings.TrimPrefix(out.Note+"; first failed ask: "+after.cause.Error(), "; ")
 	}
 	err = f.census(ctx, &out)
 	return out, err

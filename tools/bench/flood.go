@@ -114,22 +114,44 @@ func (f flood) window(ctx context.Context) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	if err := pause(ctx, f.time); err != nil {
-		return outcome{}, err
-	}
-	to, err := f.mark(ctx)
+	to, stall, err := f.look(ctx, from)
 	if err != nil {
 		return outcome{}, err
 	}
 	own = cpuTime() - own
 	n := float64(to.Totals.Received - from.Totals.Received)
 	if n == 0 {
-		return outcome{}, fmt.Errorf("bench: nothing arrived within %v", f.time)
+		return outcome{}, fmt.Errorf("bench: nothing arrived within %v", drainLimit)
 	}
 	return outcome{
-		Values: map[string]float64{"rate": n / (to.At - from.At).Seconds()},
+		Values: map[string]float64{"rate": n / (to.At - from.At).Seconds(), "stall": milliseconds(stall)},
 		CPU:    microseconds(own+to.CPU-from.CPU) / n,
 	}, nil
+}
+
+// lookEvery is how often is looked whether messages arrive.
+const lookEvery = 20 * time.Millisecond
+
+// look waits until the measuring time is over, and longer when nothing has
+// arrived until then, as on a machine that is too busy. It returns the last mark
+// and the longest time in which nothing arrived.
+func (f flood) look(ctx context.Context, from mark) (last mark, stall time.Duration, err error) {
+	last, moved := from, from.At
+	for last.At-from.At < f.time || last.Totals.Received == from.Totals.Received && last.At-from.At < drainLimit {
+		if err := pause(ctx, min(lookEvery, f.time)); err != nil {
+			return last, 0, err
+		}
+		now, err := f.mark(ctx)
+		if err != nil {
+			return last, 0, err
+		}
+		stall = max(stall, now.At-moved)
+		if now.Totals.Received != last.Totals.Received {
+			moved = now.At
+		}
+		last = now
+	}
+	return last, stall, nil
 }
 
 // drain waits until everything has arrived, or nothing more comes.

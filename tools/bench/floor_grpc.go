@@ -65,60 +65,50 @@ func openRaw(ctx context.Context, address string) (*grpc.ClientConn, grpc.Client
 	return cc, stream, nil
 }
 
-// measureGRPC is the floor of messages over gRPC: each sender has a stream of
-// a connection of its own, and puts a batch of frames into each message.
+// measureGRPC is the floor of messages over gRPC: the senders share one stream,
+// as the nodes of a cluster do, and put a batch of frames into each message.
 func measureGRPC(ctx context.Context, s spec, k *link) (outcome, error) {
 	p, address, err := k.peer(ctx, s.as(roleGRPCSink))
 	if err != nil {
 		return outcome{}, err
 	}
 	defer p.stop()
+	life, cancel := context.WithCancel(ctx)
+	defer cancel()
+	cc, stream, err := openRaw(life, address)
+	if err != nil {
+		return outcome{}, err
+	}
+	defer func() { _ = cc.Close() }() // Everything has arrived by then.
+	var sending sync.Mutex            // A stream is for one sender at a time.
 	return flood{
 		senders: s.Senders, time: s.Time, mark: remoteMark(p),
-		send: func(ctx context.Context, sender uint32, stop *atomic.Bool) (uint64, error) {
-			return sendGRPC(ctx, address, sender, s, stop)
+		send: func(_ context.Context, sender uint32, stop *atomic.Bool) (n uint64, err error) {
+			frame := make([]byte, s.Size)
+			for !stop.Load() && err == nil {
+				b := frames(s.Batch, s.Size)
+				for i := range s.Batch {
+					n++
+					putHeader(frame, sender, n)
+					copy((*b)[i*s.Size:], frame)
+				}
+				sending.Lock()
+				err = stream.SendMsg(b)
+				sending.Unlock()
+			}
+			return n, err
 		},
 	}.run(ctx)
 }
 
-// sendGRPC sends over one stream, and waits in the end until the other side
-// has read all of it.
-func sendGRPC(ctx context.Context, address string, sender uint32, s spec, stop *atomic.Bool) (n uint64, err error) {
-	cc, stream, err := openRaw(ctx, address)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, cc.Close()) }()
-	for !stop.Load() {
-		b := frames(s.Batch, s.Size)
-		for i := range s.Batch {
-			n++
-			putHeader((*b)[i*s.Size:], sender, n)
-		}
-		if err := stream.SendMsg(b); err != nil {
-			return n, err
-		}
-	}
-	if err := stream.CloseSend(); err != nil {
-		return n, err
-	}
-	var last mem.Buffer
-	if err := stream.RecvMsg(&last); err != nil {
-		return n, fmt.Errorf("bench: the end of a stream: %w", err)
-	}
-	last.Free()
-	return n, nil
-}
-
-// serveGRPCSink receives and checks what senders send. It answers at the end of
-// a stream.
+// serveGRPCSink receives and checks what senders send.
 func serveGRPCSink(ctx context.Context, s spec, k *link) error {
 	return serveGRPC(ctx, k, func(stream grpc.ServerStream, found *tally) error {
 		r := found.receiver(s.Senders, s.Size)
 		for {
 			var b mem.Buffer
 			if err := stream.RecvMsg(&b); err != nil {
-				return stream.SendMsg(frames(1, s.Size)) // The sender has closed, or is gone.
+				return nil //nolint:nilerr // The sender has closed; what is missing is counted.
 			}
 			for data := b.ReadOnlyData(); len(data) >= headerBytes; data = data[min(s.Size, len(data)):] {
 				sender, seq := header(data)

@@ -52,40 +52,35 @@ func dial(ctx context.Context, address string) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, "tcp", address)
 }
 
-// measureTCP is the floor of messages between processes: each sender writes
-// frames of equal size to a connection of its own, through a buffer.
+// measureTCP is the floor of messages between processes: the senders write
+// frames of equal size to one connection, as the nodes of a cluster do, through
+// one buffer.
 func measureTCP(ctx context.Context, s spec, k *link) (outcome, error) {
 	p, address, err := k.peer(ctx, s.as(roleTCPSink))
 	if err != nil {
 		return outcome{}, err
 	}
 	defer p.stop()
-	return flood{
-		senders: s.Senders, time: s.Time, mark: remoteMark(p),
-		send: func(ctx context.Context, sender uint32, stop *atomic.Bool) (uint64, error) {
-			return sendTCP(ctx, address, sender, s.Size, stop)
-		},
-	}.run(ctx)
-}
-
-// sendTCP sends over one connection. It closes it in the end, which loses
-// nothing of what was written.
-func sendTCP(ctx context.Context, address string, sender uint32, size int, stop *atomic.Bool) (n uint64, err error) {
 	conn, err := dial(ctx, address)
 	if err != nil {
-		return 0, err
+		return outcome{}, err
 	}
-	defer func() { err = errors.Join(err, conn.Close()) }()
-	out := bufio.NewWriterSize(conn, socketBytes)
-	frame := make([]byte, size)
-	for !stop.Load() {
-		n++
-		putHeader(frame, sender, n)
-		if _, err := out.Write(frame); err != nil {
-			return n, err
-		}
-	}
-	return n, out.Flush()
+	defer func() { _ = conn.Close() }() // Everything has arrived by then.
+	out := &sharedWriter{out: bufio.NewWriterSize(conn, socketBytes)}
+	return flood{
+		senders: s.Senders, time: s.Time, mark: remoteMark(p),
+		send: func(_ context.Context, sender uint32, stop *atomic.Bool) (n uint64, err error) {
+			frame := make([]byte, s.Size)
+			for !stop.Load() {
+				n++
+				putHeader(frame, sender, n)
+				if err := out.write(frame); err != nil {
+					return n, err
+				}
+			}
+			return n, out.flush()
+		},
+	}.run(ctx)
 }
 
 // serveTCPSink receives and checks what senders write.
@@ -186,7 +181,9 @@ func measureTCPAsk(ctx context.Context, s spec, k *link) (outcome, error) {
 	result, err := asking{
 		askers: s.Senders, time: s.Time, mark: remoteMark(p),
 		ask: func(ctx context.Context, asker uint32, seq uint64) error {
-			if err := out.write(asker, seq, s.Size); err != nil {
+			frame := make([]byte, s.Size)
+			putHeader(frame, asker, seq)
+			if err := out.writeThrough(frame); err != nil {
 				return err
 			}
 			return answers.await(ctx, asker, seq)
@@ -197,19 +194,32 @@ func measureTCPAsk(ctx context.Context, s spec, k *link) (outcome, error) {
 	return result, err
 }
 
-// sharedWriter writes frames of several goroutines. The last of those that
-// wait flushes for all.
+// sharedWriter writes frames of several goroutines.
 type sharedWriter struct {
-	waiting atomic.Int32
+	waiting atomic.Int32 // Those that write and flush.
 
 	mu  sync.Mutex // Guards out.
 	out *bufio.Writer
 }
 
-// write writes one frame.
-func (w *sharedWriter) write(sender uint32, seq uint64, size int) error {
-	frame := make([]byte, size)
-	putHeader(frame, sender, seq)
+// write writes one frame into the buffer.
+func (w *sharedWriter) write(frame []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, err := w.out.Write(frame)
+	return err
+}
+
+// flush sends what is in the buffer.
+func (w *sharedWriter) flush() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.out.Flush()
+}
+
+// writeThrough writes one frame and has it sent. The last of those that wait
+// does it for all.
+func (w *sharedWriter) writeThrough(frame []byte) error {
 	w.waiting.Add(1)
 	w.mu.Lock()
 	defer w.mu.Unlock()

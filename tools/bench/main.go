@@ -93,7 +93,7 @@ examples:
   bench                          everything but the slow groups
   bench remote                   one group
   bench -runs 5 -time 5s local   more runs, longer ones
-  bench -cpuprofile /tmp/p ask   also a profile of each process, for go tool pprof
+  bench -cpuprofile /tmp/p ask   also a profile of each process, for pprof
   bench local 2>/dev/null | jq -r '[.name,.value,.ratio] | @tsv'
 
 groups:
@@ -112,7 +112,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.Usage = func() {
 		fmt.Fprint(stderr, usage)
 		for _, g := range groups() {
-			fmt.Fprintf(stderr, "  %-11s %s\n", g.name, g.about)
+			fmt.Fprintf(stderr, "  %-10s %s\n", g.name, g.about)
 		}
 		fmt.Fprintln(stderr, "\nflags:")
 		flags.SetOutput(stderr)

@@ -95,7 +95,7 @@ func remoteGroup() group {
 		s := spec{Size: size, Senders: senders, Entities: senders, Batch: 1}
 		batched := s.as(roleGRPC)
 		batched.Batch = batch
-		floors := []string{"floor-grpc-batched-" + name, "floor-tcp-" + name, "floor-grpc-" + name}
+		floors := []string{"floor-grpc-100-" + name, "floor-tcp-" + name, "floor-grpc-" + name}
 		return []experiment{
 			single(s.as(roleTCP), figure{name: floors[1]}).asFloor(),
 			single(batched, figure{name: floors[0]}).asFloor(),
@@ -104,7 +104,7 @@ func remoteGroup() group {
 		}
 	}
 	spread := single(spec{Role: roleRemote, Size: 64, Senders: senders, Entities: 1000},
-		figure{name: "tell-64B-to-1000", floors: []string{"floor-grpc-batched-64B", "floor-tcp-64B", "floor-grpc-64B"}})
+		figure{name: "tell-64B-to-1000", floors: []string{"floor-grpc-100-64B", "floor-tcp-64B", "floor-grpc-64B"}})
 	return group{
 		name: "remote", about: "tell 64 B and 1 KiB to the entities of another process, 4 senders",
 		experiments: slices.Concat(sized("64B", 64, 2.5e6), []experiment{spread}, sized("1KiB", 1024, 325e3)),
@@ -128,7 +128,7 @@ func askGroup() group {
 		return experiment{spec: spec{Role: role, Size: 64, Senders: 64, Entities: 64}, figures: []figure{f}}
 	}
 	return group{
-		name: "ask", about: "ask the entities of another process, one at a time and 64 at a time",
+		name: "ask", about: "ask the entities of another process, 1 and 64 at a time",
 		experiments: []experiment{
 			one(roleTCPAsk, "floor-tcp-", false).asFloor(),
 			one(roleGRPCAsk, "floor-grpc-", false).asFloor(),
@@ -142,7 +142,7 @@ func askGroup() group {
 
 func activationGroup() group {
 	return group{
-		name: "activation", about: "first message to each of 400,000 new entities, 4 senders",
+		name: "activation", about: "first message to each of 400,000 entities, 4 senders",
 		experiments: []experiment{
 			channelFloor(),
 			{spec: spec{Role: roleActivation, Senders: senders, Entities: 400_000}, figures: []figure{
@@ -187,7 +187,7 @@ func killGroup() group {
 		}}
 	}
 	return group{
-		name: "kill", about: "kill -9 of one node of three under load, default settings, 1,000 entities",
+		name: "kill", about: "kill -9 of one of three nodes under load, 1,000 entities",
 		experiments: []experiment{kill("", false), kill("oldest-", true)},
 	}
 }

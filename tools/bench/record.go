@@ -23,6 +23,7 @@ type record struct {
 	Better string             `json:"better"`
 	Values []float64          `json:"values"`                  // In the order of the runs.
 	CPU    float64            `json:"cpu_us_per_op,omitempty"` // The median; all processes together.
+	Stall  float64            `json:"stall_ms,omitempty"`      // The longest time of any run in which nothing arrived.
 	Floor  string             `json:"floor,omitempty"`
 	Ratio  float64            `json:"ratio,omitempty"`  // Of the value to that of the floor.
 	Ratios map[string]float64 `json:"ratios,omitempty"` // To every floor.
@@ -47,6 +48,7 @@ func newRecord(groupName string, f figure, outcomes []outcome) record {
 	for _, o := range outcomes {
 		r.Values = append(r.Values, round(o.Values[f.value]))
 		cpu = append(cpu, o.CPU)
+		r.Stall = max(r.Stall, round(o.Values["stall"]))
 		r.Lost += o.Lost
 		r.OutOfOrder += o.OutOfOrder
 		r.Duplicated += o.Duplicated
@@ -81,8 +83,11 @@ func summarize(g group, outcomes [][]outcome) []record {
 	var all []record
 	byName := make(map[string]record)
 	for i, e := range g.experiments {
-		for _, f := range e.figures {
+		for n, f := range e.figures {
 			r := newRecord(g.name, f, outcomes[i])
+			if n > 0 {
+				r.Notes = nil // They are about the experiment, and said once.
+			}
 			if e.floor {
 				stable := steady(r.Values)
 				r.Stable = &stable
@@ -128,7 +133,7 @@ func writeRecords(w io.Writer, records []record) error {
 
 // writeTable writes what people want to see, at most 80 columns wide.
 func writeTable(w io.Writer, records []record) {
-	const layout = "%-32s %9s %9s %9s %6s %8s %s\n"
+	const layout = "%-34s %8s %8s %8s %5s %6s %s\n"
 	fmt.Fprintf(w, "\n"+layout, "figure", "median", "min", "max", "ratio", "target", "")
 	for _, r := range records {
 		name := r.Name
