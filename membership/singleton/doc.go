@@ -12,8 +12,10 @@
 //   - it was removed, and fenced: nothing of it can be running any more;
 //   - it is leaving, and has confirmed that its instance stopped.
 //
-// Age is the order in which members became up, which never changes; so a member
-// that joins never takes the instance away from another.
+// A member that was removed before this node knew it counts as older until it is
+// fenced, since nobody says what it was. Age is the order in which members became
+// up, which never changes; so a member that joins never takes the instance away
+// from another.
 //
 //	           oldest but for some that          all have confirmed
 //	           are leaving or not fenced         or are fenced

@@ -57,6 +57,12 @@
 // meantime and passes it on along the new map. When Stopped does not come within
 // the handoff timeout, Resume takes the stop back.
 //
+// Shards that come back within a few milliseconds get their new homes in one batch,
+// with one call of the strategy. A node that leaves has handed over when the map
+// says that others have what it hosted, not before: T may have been lost on its way
+// and is asked for again. What it is told to host meanwhile it hands back with the T
+// that came with it.
+//
 // # Messages
 //
 // The cell of the node that accepts a message numbers it in a stream, keeps it
