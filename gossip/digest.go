@@ -152,7 +152,9 @@ type ClockRef struct {
 	Entries []Dot // What differs, sorted by node. A count of 0: no entry.
 }
 
-func (r ClockRef) equal(o ClockRef) bool { return r.Base == o.Base && slices.Equal(r.Entries, o.Entries) }
+func (r ClockRef) equal(o ClockRef) bool {
+	return r.Base == o.Base && slices.Equal(r.Entries, o.Entries)
+}
 
 // resolve returns the clock that r stands for. ok is false if s does not know
 // its base.
