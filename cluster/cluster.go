@@ -5,20 +5,24 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/management"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
 )
 
 // Node is a node with everything on it. It is a [sharding.Host].
 type Node struct {
-	member   *membership.Node
-	sharding *sharding.System
-	leave    time.Duration
+	member     *membership.Node
+	sharding   *sharding.System
+	management *management.Server
+	leave      time.Duration
 }
 
 var _ sharding.Host = (*Node)(nil)
@@ -35,6 +39,7 @@ type options struct {
 	log        *slog.Logger
 	membership []membership.Option
 	sharding   []sharding.Option
+	routes     []management.Route
 }
 
 // File reads the configuration from a file. Given several times, later files
@@ -62,6 +67,11 @@ func Sharding(opts ...sharding.Option) Option {
 	return func(o *options) { o.sharding = append(o.sharding, opts...) }
 }
 
+// Routes adds routes of the program to the node's HTTP interface.
+func Routes(routes ...management.Route) Option {
+	return func(o *options) { o.routes = append(o.routes, routes...) }
+}
+
 // Start starts a node: it listens, and begins to join the cluster of its seed
 // nodes or, as the first of them, to form it. It does not wait for the
 // cluster; see [Node.AwaitUp]. The context bounds Start alone. The error says
@@ -85,7 +95,13 @@ func Start(ctx context.Context, opts ...Option) (*Node, error) {
 		_ = member.Close() // The first error is the one to return.
 		return nil, err
 	}
-	return &Node{member: member, sharding: shards, leave: cfg.Membership.LeaveTimeout + cfg.Membership.ExitTimeout}, nil
+	routes := slices.Concat(management.Health(member), management.Members(member), management.Decisions(member), o.routes)
+	server, err := management.Serve(ctx, cfg.Management, routes, management.WithLogger(log))
+	if err != nil {
+		_ = member.Close() // The first error is the one to return.
+		return nil, err
+	}
+	return &Node{member: member, sharding: shards, management: server, leave: cfg.Membership.LeaveTimeout + cfg.Membership.ExitTimeout}, nil
 }
 
 // load returns the configuration that the options describe.
@@ -121,13 +137,22 @@ func (n *Node) Sharding() *sharding.System { return n.sharding }
 // [Node.Err] when the node ends first.
 func (n *Node) AwaitUp(ctx context.Context) error { return n.member.AwaitUp(ctx) }
 
+// ManagementAddress returns the "host:port" of the node's HTTP interface, ""
+// when it has none.
+func (n *Node) ManagementAddress() string { return n.management.Address() }
+
 // Leave hands over what the node hosts, takes it out of the cluster and ends
 // it. The error is that of ctx, or of [Node.Err].
 func (n *Node) Leave(ctx context.Context) error {
 	if err := n.member.Leave(ctx); err != nil {
 		return err
 	}
-	return n.sharding.AwaitEnd(ctx)
+	return n.end(ctx)
+}
+
+// end waits for what ends with the membership, and closes what does not.
+func (n *Node) end(ctx context.Context) error {
+	return errors.Join(n.sharding.AwaitEnd(ctx), n.management.Close())
 }
 
 // Done is closed when the node has ended.
@@ -143,7 +168,7 @@ func (n *Node) Close() error {
 	defer cancel()
 	select {
 	case <-n.Done():
-		return n.sharding.AwaitEnd(ctx)
+		return n.end(ctx)
 	default:
 	}
 	_ = n.Leave(ctx) // What could not be done in order is done by force.
@@ -152,5 +177,5 @@ func (n *Node) Close() error {
 	}
 	ctx, cancel = context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	return n.sharding.AwaitEnd(ctx)
+	return n.end(ctx)
 }

@@ -6,8 +6,10 @@ package cluster_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,6 +23,7 @@ import (
 
 	"github.com/quorate/quorate/cluster"
 	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/management"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
 )
@@ -99,6 +102,45 @@ func TestANodeFromAFile(t *testing.T) {
 	require.Error(t, err)
 }
 
+// The HTTP interface tells of the node until it is closed, and afterwards
+// nobody listens there. A program adds routes of its own.
+func TestTheHTTPInterfaceOfANode(t *testing.T) {
+	path, address := lone(t, "management: {address: \"127.0.0.1:0\"}")
+	node, err := cluster.Start(t.Context(), quiet(cluster.File(path), cluster.Routes(management.Route{
+		Path: "/v1/own", Answer: func(context.Context, management.Request) (any, error) { return "mine", nil },
+	}))...)
+	require.NoError(t, err)
+	defer func() { _ = node.Close() }()
+	require.NoError(t, node.AwaitUp(t.Context()))
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	at := "http://" + node.ManagementAddress()
+	get := func(path string) string {
+		response, err := client.Get(at + path)
+		require.NoError(t, err)
+		defer func() { _ = response.Body.Close() }()
+		text, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		return string(text)
+	}
+	require.JSONEq(t, `{"status":"live"}`, get("/health/live"))
+	require.Contains(t, get("/v1/members"), `"node":"`+address)
+	require.Contains(t, get("/v1/decisions?component=membership"), "formed cluster")
+	require.JSONEq(t, `"mine"`, get("/v1/own"))
+	require.NoError(t, node.Membership().Close())
+	require.Contains(t, get("/health/live"), "not live")
+	require.NoError(t, node.Close())
+	_, err = client.Get(at + "/health/live")
+	require.Error(t, err)
+
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = taken.Close() }()
+	_, err = cluster.Start(t.Context(), quiet(cluster.File(path), cluster.Change(func(c *cluster.Config) {
+		c.Management.Address = taken.Addr().String()
+	}))...)
+	require.ErrorContains(t, err, "management: address "+taken.Addr().String())
+}
+
 // Each class of fault is reported with file, line, key and cure.
 func TestFaultsOfAFile(t *testing.T) {
 	good := []string{"cluster: {name: test}", "node: {address: 127.0.0.1:7946}"}
@@ -151,6 +193,12 @@ func TestFaultsOfAFile(t *testing.T) {
 		},
 		"out of range in sharding": {
 			[]string{"sharding: {mailbox-size: 0}"}, config.ErrInvalid, []string{"cluster.yaml:3: sharding.mailbox-size"},
+		},
+		"remote management": {
+			[]string{"management:", "  address: 10.0.0.7:8080"}, config.ErrInvalid, []string{"cluster.yaml:4: management.address: 10.0.0.7:8080", "allow-remote: true"},
+		},
+		"remote management without TLS": {
+			[]string{"management:", "  address: 10.0.0.7:8080", "  allow-remote: true"}, config.ErrInvalid, []string{"management.tls: must be set", "authorities"},
 		},
 		"bad seed node": {
 			[]string{"membership:", "  seed-nodes: [nowhere]"}, config.ErrInvalid, []string{"cluster.yaml:4: membership.seed-nodes", "nowhere"},
@@ -221,10 +269,12 @@ func TestTheEnvironmentOverridesTheFile(t *testing.T) {
 
 // Paths in a file are relative to it, not to where the program runs.
 func TestPathsAreRelativeToTheFile(t *testing.T) {
-	path, _ := lone(t, "transport: {tls: {certificate: node.pem, key: /keys/node.pem, authorities: ../ca.pem}}")
+	path, _ := lone(t, "transport: {tls: {certificate: node.pem, key: /keys/node.pem, authorities: ../ca.pem}}",
+		"management: {tls: {certificate: ask.pem, key: ask.pem, authorities: ca.pem}}")
 	cfg, err := cluster.Load(path)
 	require.NoError(t, err)
 	require.Equal(t, filepath.Join(filepath.Dir(path), "node.pem"), cfg.Transport.TLS.Certificate)
+	require.Equal(t, filepath.Join(filepath.Dir(path), "ask.pem"), cfg.Management.TLS.Certificate)
 	require.Equal(t, "/keys/node.pem", cfg.Transport.TLS.Key)
 	require.Equal(t, filepath.Join(filepath.Dir(filepath.Dir(path)), "ca.pem"), cfg.Transport.TLS.Authorities)
 	_, err = cluster.Start(t.Context(), quiet(cluster.File(path))...)
@@ -249,9 +299,9 @@ func TestAPortInUse(t *testing.T) {
 func TestFaultsOfAChange(t *testing.T) {
 	path, _ := lone(t)
 	_, err := cluster.Start(t.Context(), cluster.File(path), cluster.Change(func(c *cluster.Config) {
-		c.Cluster.Name, c.Transport.WindowBytes, c.Sharding.MailboxSize, c.Downing.StableAfter = "", 0, 0, 1
+		c.Cluster.Name, c.Transport.WindowBytes, c.Sharding.MailboxSize, c.Downing.StableAfter, c.Management.MaxRequests = "", 0, 0, 1, 0
 	}))
-	for _, want := range []string{"cluster.name", "transport.window-bytes", "sharding: mailbox-size", "downing.stable-after"} {
+	for _, want := range []string{"cluster.name", "transport.window-bytes", "sharding: mailbox-size", "downing.stable-after", "management: max-requests"} {
 		require.ErrorContains(t, err, want)
 	}
 }

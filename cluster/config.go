@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/management"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/membership/transport"
 	"github.com/quorate/quorate/sharding"
@@ -22,6 +23,7 @@ type Config struct {
 	Transport  transport.Config          `koanf:"transport"`
 	Downing    downing.Config            `koanf:"downing"`
 	Sharding   sharding.Config           `koanf:"sharding"`
+	Management management.Config         `koanf:"management"`
 }
 
 // Default returns the configuration with the default of every setting. The
@@ -30,7 +32,7 @@ func Default() Config {
 	m := membership.Default()
 	return Config{
 		Cluster: m.Cluster, Node: m.Node, Membership: m.Membership, Transport: m.Transport, Downing: m.Downing,
-		Sharding: sharding.Default(),
+		Sharding: sharding.Default(), Management: management.Default(),
 	}
 }
 
@@ -46,11 +48,13 @@ func (c Config) Validate() error { return c.membership().ValidateAcross() }
 // check reports every fault of a configuration that was made or changed in
 // code.
 func (c Config) check() error {
-	err := c.Sharding.Validate()
-	if err != nil {
-		err = fmt.Errorf("sharding: %w", err)
+	section := func(name string, err error) error {
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		return nil
 	}
-	return errors.Join(c.membership().Validate(), err)
+	return errors.Join(c.membership().Validate(), section("sharding", c.Sharding.Validate()), section("management", c.Management.Validate()))
 }
 
 // Load reads and merges configuration files and the environment. The error is
@@ -70,9 +74,10 @@ func decode(file *config.File) (Config, error) {
 	if err := file.Decode("", &c); err != nil {
 		return Config{}, err
 	}
-	tls := &c.Transport.TLS
-	for _, path := range []*string{&tls.Certificate, &tls.Key, &tls.Authorities} {
-		*path = file.Resolve(*path)
+	for _, tls := range []*transport.TLSFiles{&c.Transport.TLS, &c.Management.TLS} {
+		for _, path := range []*string{&tls.Certificate, &tls.Key, &tls.Authorities} {
+			*path = file.Resolve(*path)
+		}
 	}
 	return c, nil
 }

@@ -17,7 +17,9 @@
 //	membership:
 //	  seed-nodes: [127.0.0.1:7946, 127.0.0.2:7946]
 //
-// Everything else has a default. Environment variables override the file:
+//	management: {address: "127.0.0.1:8080"}
+//
+// Everything else has a default, and nothing listens for HTTP by default. Environment variables override the file:
 // QUORATE_NODE__ADDRESS is node.address. A fault names file, line, key and
 // cure, and all faults are reported together.
 //
@@ -26,7 +28,9 @@
 // [Start] listens and begins to join; [Node.AwaitUp] waits until the node is
 // up. [Node.Leave] hands over what the node hosts and takes it out of the
 // cluster; [Node.Close] ends it, in order if it can within the configured
-// time. [Node.Done] is closed when the node has ended, for whatever reason.
+// time. [Node.Done] is closed when the node has ended, for whatever reason. The
+// HTTP interface answers, that the node is not live any more, until Leave or
+// Close.
 //
 // All methods are safe for concurrent use.
 package cluster

@@ -6,6 +6,7 @@ require (
 	github.com/quorate/quorate/config v0.0.0
 	github.com/quorate/quorate/downing v0.0.0
 	github.com/quorate/quorate/gossip v0.0.0
+	github.com/quorate/quorate/management v0.0.0
 	github.com/quorate/quorate/membership v0.0.0
 	github.com/quorate/quorate/sharding v0.0.0
 	github.com/stretchr/testify v1.12.1
@@ -40,6 +41,7 @@ replace (
 	github.com/quorate/quorate/downing => ../downing
 	github.com/quorate/quorate/fd => ../fd
 	github.com/quorate/quorate/gossip => ../gossip
+	github.com/quorate/quorate/management => ../management
 	github.com/quorate/quorate/membership => ../membership
 	github.com/quorate/quorate/sharding => ../sharding
 )

@@ -25,6 +25,7 @@ require (
 	github.com/quorate/quorate/allocation v0.0.0 // indirect
 	github.com/quorate/quorate/downing v0.0.0 // indirect
 	github.com/quorate/quorate/fd v0.0.0 // indirect
+	github.com/quorate/quorate/management v0.0.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/net v0.60.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect
@@ -41,6 +42,7 @@ replace (
 	github.com/quorate/quorate/downing => ../downing
 	github.com/quorate/quorate/fd => ../fd
 	github.com/quorate/quorate/gossip => ../gossip
+	github.com/quorate/quorate/management => ../management
 	github.com/quorate/quorate/membership => ../membership
 	github.com/quorate/quorate/sharding => ../sharding
 )

@@ -17,7 +17,7 @@ func TestMembershipComesWithoutWhatIsAboveIt(t *testing.T) {
 	deps := strings.Fields(c.run(t, "list", "-deps", "."))
 	require.Contains(t, deps, prefix+"membership")
 	for _, dep := range deps {
-		for _, above := range []string{prefix + "sharding", prefix + "cluster", prefix + "config", "github.com/knadh/koanf"} {
+		for _, above := range []string{prefix + "sharding", prefix + "cluster", prefix + "management", prefix + "config", "github.com/knadh/koanf"} {
 			require.False(t, dep == above || strings.HasPrefix(dep, above+"/"), dep)
 		}
 	}
