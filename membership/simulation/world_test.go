@@ -225,7 +225,7 @@ func TestCodecThatChangesAMessageIsAViolation(t *testing.T) {
 	require.NoError(t, w.Run(2500*time.Millisecond))
 	err := w.Run(time.Second)
 	require.ErrorContains(t, err, "simulation_test.ping is not what was encoded")
-	require.ErrorContains(t, err, "replay: quorate simulate -seed 0x2a -scenario codec")
+	require.ErrorContains(t, err, "replay: quorate simulate -seed 42 -scenario codec")
 	require.ErrorContains(t, err, "n000:7946 sent n001:7946 simulation_test.ping {N:2}")
 	require.Equal(t, err, w.Run(time.Hour), "nothing happens after a violation")
 	require.Equal(t, 3*time.Second, w.Now())
