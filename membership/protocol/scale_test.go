@@ -92,3 +92,29 @@ func BenchmarkHeartbeatStep(b *testing.B) {
 		nodes[0].machine.Step(now, in, &out)
 	}
 }
+
+// A step that takes news in: a member reaches another and does not, in turns. The
+// edit of that member and the difference are part of the figure.
+func BenchmarkGossipStep(b *testing.B) {
+	l := newLoop(b)
+	nodes := l.cluster(5)
+	now := machine.Now{Mono: machine.Instant(l.now) + 1, Wall: l.wall.Add(l.now)}
+	var out machine.Outbox
+	peer, subject := nodes[1].id, nodes[2].id
+	state := nodes[0].machine.State()
+	b.ReportAllocs()
+	for b.Loop() {
+		next := state.Edit(peer, func(e *gossip.Edit) {
+			if !e.Clear(subject) {
+				e.Mark(subject, gossip.Unreachable)
+			}
+		})
+		out.Reset()
+		delta := protocol.GossipDelta{Delta: next.DeltaTo(state.Digest()), Digest: next.Digest()}
+		nodes[0].machine.Step(now, machine.Received{From: peer, Message: delta}, &out)
+		state = nodes[0].machine.State()
+		if state.ReachableFrom(peer, subject) != next.ReachableFrom(peer, subject) {
+			b.Fatal("the news was not taken")
+		}
+	}
+}
