@@ -7,7 +7,7 @@ package simulation_test
 
 // seedsUsual is how many seeds a run of the tests tries at least. The race
 // detector makes them several times slower, and the machines have no goroutines.
-const seedsUsual = 10
+const seedsUsual = 8
 
 // few is how many seeds the tests of one scenario try.
-const few = 5
+const few = 4

@@ -64,7 +64,7 @@ func TestLeavingLosesNothing(t *testing.T) {
 // taken over, and one that is given shards while it leaves hands them on.
 // covers F35, F37, I20.
 func TestSeveralLeaveOverASlowNetwork(t *testing.T) {
-	for seed := range uint64(3 * few) {
+	for seed := range uint64(2 * few) {
 		c := simulation.New(simulation.Options{
 			World: world.Options{
 				Seed: seed, CodecEvery: 3, RatePPM: 10_000,
@@ -73,7 +73,7 @@ func TestSeveralLeaveOverASlowNetwork(t *testing.T) {
 			Nodes: 7, Behaviour: simulation.Behaviour{LaneFull: 0.02, Passivate: 0.05},
 		})
 		c.World.At(20*time.Second, func() { c.Leave(1) })
-		c.World.At(20*time.Second+time.Duration(seed)*40*time.Millisecond, func() {
+		c.World.At(20*time.Second+time.Duration(seed)*60*time.Millisecond, func() {
 			c.Leave(2)
 			c.Leave(3)
 		})
