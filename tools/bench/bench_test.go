@@ -194,6 +194,7 @@ func TestRecords(t *testing.T) {
 	require.InDelta(t, 50, f.Value, 0)
 	require.InDelta(t, 0.5, f.Ratio, 0)
 	require.InDelta(t, 2, f.CPU, 0)
+	require.InDelta(t, 1, f.CPURatio, 0)
 	require.Equal(t, "g/floor", f.Floor)
 	require.False(t, *f.Stable)
 	require.True(t, *f.Met)

@@ -28,6 +28,10 @@ type record struct {
 	Ratio  float64            `json:"ratio,omitempty"`  // Of the value to that of the floor.
 	Ratios map[string]float64 `json:"ratios,omitempty"` // To every floor.
 
+	// CPURatio is the ratio of the processor time of an operation to that of the
+	// floor, which drifts less than the ratio of the rates on a busy machine.
+	CPURatio float64 `json:"cpu_ratio,omitempty"`
+
 	Stable *bool    `json:"stable,omitempty"` // Neither the floor nor, for a floor, the figure itself moved by more than a fifth.
 	Target *float64 `json:"target,omitempty"`
 	Met    *bool    `json:"met,omitempty"`
@@ -115,6 +119,7 @@ func (r *record) beside(f figure, floors map[string]record) {
 			stable := steady(floor.Values)
 			r.Floor, r.Ratio, r.Stable = floor.Name, ratio, &stable
 			r.Ratios = make(map[string]float64)
+			r.CPURatio = round(r.CPU / floor.CPU)
 		}
 		r.Ratios[floor.Name] = ratio
 	}

@@ -14,7 +14,7 @@ import (
 
 const (
 	// watchEvery is how often each entity is asked: what a gap is measured to.
-	watchEvery = 50 * time.Millisecond
+	watchEvery = 100 * time.Millisecond
 
 	// watchLimit is how long one ask may take, longer than a fail-over.
 	watchLimit = 20 * time.Second
