@@ -105,7 +105,7 @@ consumer: needs ## pack the modules and build a program outside the workspace ag
 # ---------------------------------------------------------------- the tests
 
 .PHONY: test
-test: race process ## all tests: with the race detector, then those that start processes
+test: race mutants process ## all tests: with the race detector, then mutants, then those that start processes
 	$(call step,test: ok)
 
 # In virtual time (testing/synctest) the race detector of Go 1.26 keeps one
@@ -121,6 +121,15 @@ race: needs-cc ## the tests of all modules with the race detector
 	@others="$$(comm -23 <($(GO) list work | sort) <($(GO) list $(BUBBLES) | sort))"
 	CGO_ENABLED=1 $(GO) test -race -timeout 15m $$others
 	CGO_ENABLED=1 $(GO) test -race -timeout 15m -cpu 1 $(BUBBLES)
+
+# A mutant is the production code with one defect, built anew, and searched for
+# by the seeds of the simulation: the proof that they would find it.
+MUTANT_PACKAGES = $(shell grep -rlE --include='*_test.go' '^//go:build .*\bmutants\b' $(MODULES) 2>/dev/null | xargs -r -n1 dirname | sort -u)
+
+.PHONY: mutants
+mutants: needs ## the defects that the seeds of the simulations must find
+	$(call step,mutants)
+	@$(GO) test -tags mutants -run Mutants -timeout 15m $(MUTANT_PACKAGES)
 
 .PHONY: process
 process: needs ## the tests that start real processes, one package at a time
