@@ -74,6 +74,7 @@ type Control struct {
 	released  bool // Membership was told that nothing is hosted any more.
 	ended     bool // The node must stop: nothing is done any more.
 	calls     machine.CallID
+	questions []question // That wait for coordinators on other nodes.
 }
 
 var _ machine.Machine = (*Control)(nil)
@@ -164,6 +165,8 @@ func (c *Control) dispatch(in machine.Input) {
 		c.addKind(in.Kind)
 	case FromShard:
 		c.fromShard(in)
+	case Explain:
+		c.explain(in)
 	case membership.Changed:
 		c.changed(in)
 	case membership.Standing:
@@ -203,6 +206,7 @@ func (c *Control) fired(t machine.Timer) {
 
 func (c *Control) tick() {
 	c.out.Arm(tickTimer{}, c.now.Mono.Add(c.cfg.Tick))
+	c.expire()
 	for _, k := range c.kinds {
 		k.singleton(func(a *singleton.Actions) { k.core.Tick(c.now.Mono, a) })
 		if k.coord != nil {
@@ -434,9 +438,9 @@ func (c *Control) Inspect(name string) Inspection {
 		i.Coordinating, i.Term, i.Version, i.Opened = true, k.coord.term, k.coord.n, k.coord.opened
 		for s := range k.coord.shards {
 			switch k.coord.shards[s].phase {
-			case phaseOpen:
+			case PhaseOpen:
 				i.Open++
-			case phaseServing:
+			case PhaseServing:
 				i.Serving++
 			default:
 				i.Moving++

@@ -47,12 +47,20 @@ func (c *Control) receive(from gossip.NodeID, m ControlMessage) {
 		if k.obeys(from, m.Term) && k.region != nil {
 			k.region.onResume(from, m)
 		}
+	case Release:
+		if k.obeys(from, m.Term) && k.region != nil {
+			k.region.onRelease(from, m)
+		}
 	case Map:
 		if k.obeys(from, m.Term) && k.region != nil {
 			k.region.onMap(from, m)
 		}
 	case SettingsRefused:
 		k.onSettingsRefused(m)
+	case ExplainShard:
+		k.onExplainShard(from, m)
+	case Explained:
+		c.onExplained(from, m)
 	case HandOver:
 		k.settle(m.Settings, Timings{})
 		k.singleton(func(a *singleton.Actions) { k.core.Receive(c.now.Mono, from, m.Message, a) })

@@ -206,6 +206,14 @@ type Resume struct {
 	Shards []ShardEpoch
 }
 
+// Release tells a region to give up, in shards that it was told to stop, the
+// entities that do not stop. Repeated until [ShardsStopped] answers.
+type Release struct {
+	Kind   string
+	Term   Term
+	Shards []ShardEpoch
+}
+
 // Resumed answers [Resume]: the shards are being served again.
 type Resumed struct {
 	Kind   string
@@ -259,6 +267,9 @@ func (m ShardsStopped) KindName() string { return m.Kind }
 
 // KindName returns the name of the kind.
 func (m Resume) KindName() string { return m.Kind }
+
+// KindName returns the name of the kind.
+func (m Release) KindName() string { return m.Kind }
 
 // KindName returns the name of the kind.
 func (m Resumed) KindName() string { return m.Kind }

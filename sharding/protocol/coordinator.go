@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/machine"
@@ -54,28 +55,19 @@ type member struct {
 	reg Registration
 }
 
-// movePhase says what is under way between the coordinator and a shard's home.
-type movePhase uint8
-
-const (
-	phaseOpen     movePhase = iota // The shard has no home.
-	phaseStarting                  // The home was told to host, and has not answered.
-	phaseServing                   // At rest.
-	phaseStopping                  // The home was told to stop.
-	phaseResuming                  // The stop was taken back.
-)
-
 // shard is one entry of the map with what goes on around it.
 type shard struct {
-	home        gossip.NodeID // None in phaseOpen.
+	home        gossip.NodeID // None in PhaseOpen.
 	epoch, base Epoch
-	phase       movePhase
+	phase       Phase
 	// positions of the streams of base are set after a home has stopped, and
 	// travelling says so; without it the streams must begin anew.
 	positions  []Position
 	travelling bool
 	deadline   machine.Instant // When the stop is taken back.
 	notBefore  machine.Instant // When a move may be tried again.
+	since      time.Time       // When it came into its phase.
+	decision   string          // By which it has its home, and why.
 }
 
 func newCoordinator(k *kind, term Term) *coordinator {
@@ -143,8 +135,8 @@ func (c *coordinator) tick() {
 	late := map[gossip.NodeID]int{}
 	for i := range c.shards {
 		s := &c.shards[i]
-		if s.phase == phaseStopping && c.now() >= s.deadline {
-			s.phase = phaseResuming
+		if s.phase == PhaseStopping && c.now() >= s.deadline {
+			s.phase = PhaseResuming
 			late[s.home]++
 		}
 	}
@@ -152,12 +144,12 @@ func (c *coordinator) tick() {
 		c.control().out.Decide("handoff", c.kind.name, "called off",
 			fmt.Sprintf("%s did not stop %d shards within the handoff timeout", node, late[node]))
 	}
-	c.command(phaseStarting, phaseStopping, phaseResuming)
+	c.command(PhaseStarting, PhaseStopping, PhaseResuming)
 	c.evaluate()
 }
 
 // command sends the commands of all shards in the given phases.
-func (c *coordinator) command(phases ...movePhase) {
+func (c *coordinator) command(phases ...Phase) {
 	if c.control().suspended {
 		return
 	}
@@ -176,11 +168,11 @@ func (c *coordinator) command(phases ...movePhase) {
 
 func (c *coordinator) sort(id ShardID, s *shard, hosts map[gossip.NodeID][]HostShard, stops, resumes map[gossip.NodeID][]ShardEpoch) {
 	switch s.phase {
-	case phaseStarting:
+	case PhaseStarting:
 		hosts[s.home] = append(hosts[s.home], HostShard{Shard: id, Epoch: s.epoch, Base: s.base, Positions: s.positions})
-	case phaseStopping:
+	case PhaseStopping:
 		stops[s.home] = append(stops[s.home], ShardEpoch{Shard: id, Epoch: s.epoch})
-	case phaseResuming:
+	case PhaseResuming:
 		resumes[s.home] = append(resumes[s.home], ShardEpoch{Shard: id, Epoch: s.epoch})
 	}
 }
@@ -196,6 +188,14 @@ func (c *coordinator) sendCommands(hosts map[gossip.NodeID][]HostShard, stops, r
 	for _, to := range sortedNodes(resumes) {
 		c.kind.send(to, Resume{Kind: name, Term: c.term, Shards: resumes[to]})
 	}
+}
+
+func nodeNames(nodes []gossip.NodeID) []string {
+	names := make([]string, 0, len(nodes))
+	for _, node := range nodes {
+		names = append(names, node.String())
+	}
+	return names
 }
 
 func sortedNodes[V any](m map[gossip.NodeID]V) []gossip.NodeID {
@@ -245,10 +245,10 @@ func (c *coordinator) moveFromLeaving() {
 	stops := map[gossip.NodeID][]ShardEpoch{}
 	for i := range c.shards {
 		s := &c.shards[i]
-		if s.phase != phaseServing || c.now() < s.notBefore || !c.isLeaving(s.home) {
+		if s.phase != PhaseServing || c.now() < s.notBefore || !c.isLeaving(s.home) {
 			continue
 		}
-		s.phase, s.deadline = phaseStopping, c.now().Add(c.kind.timings.Handoff)
+		s.phase, s.deadline = PhaseStopping, c.now().Add(c.kind.timings.Handoff)
 		stops[s.home] = append(stops[s.home], ShardEpoch{Shard: ShardID(i), Epoch: s.epoch})
 	}
 	for _, node := range sortedNodes(stops) {
@@ -316,9 +316,9 @@ func (c *coordinator) claim(from gossip.NodeID, h Hosted) {
 			return
 		}
 	}
-	*s = shard{home: from, epoch: h.Epoch, base: h.Base, phase: phaseServing}
+	*s = shard{home: from, epoch: h.Epoch, base: h.Base, phase: PhaseServing}
 	if h.State == Stopping {
-		s.phase, s.deadline = phaseStopping, c.now().Add(c.kind.timings.Handoff)
+		s.phase, s.deadline = PhaseStopping, c.now().Add(c.kind.timings.Handoff)
 	}
 	c.changed[h.Shard] = true
 }
@@ -364,8 +364,8 @@ func (c *coordinator) onRegister(from gossip.NodeID, m Register) {
 
 func (c *coordinator) onHosting(from gossip.NodeID, m Hosting) {
 	c.each(from, m.Term, m.Shards, func(s *shard) {
-		if s.phase == phaseStarting {
-			s.phase, s.positions, s.travelling = phaseServing, nil, false
+		if s.phase == PhaseStarting {
+			s.phase, s.positions, s.travelling = PhaseServing, nil, false
 		}
 	})
 	c.evaluate()
@@ -373,8 +373,8 @@ func (c *coordinator) onHosting(from gossip.NodeID, m Hosting) {
 
 func (c *coordinator) onResumed(from gossip.NodeID, m Resumed) {
 	c.each(from, m.Term, m.Shards, func(s *shard) {
-		if s.phase == phaseResuming {
-			s.phase, s.notBefore = phaseServing, c.now().Add(c.kind.timings.Handoff)
+		if s.phase == PhaseResuming {
+			s.phase, s.notBefore = PhaseServing, c.now().Add(c.kind.timings.Handoff)
 		}
 	})
 	c.evaluate()
@@ -464,10 +464,10 @@ func (c *coordinator) flush() {
 
 // String describes the coordinator in one line.
 func (c *coordinator) String() string {
-	phases := [5]int{}
+	counts := [phases]int{}
 	for i := range c.shards {
-		phases[c.shards[i].phase]++
+		counts[c.shards[i].phase]++
 	}
 	return fmt.Sprintf("term %s version %d opened %t peers %d silent %d regions %d open %d starting %d serving %d stopping %d resuming %d",
-		c.term, c.n, c.opened, len(c.peers), len(c.silent()), len(c.regions), phases[0], phases[1], phases[2], phases[3], phases[4])
+		c.term, c.n, c.opened, len(c.peers), len(c.silent()), len(c.regions), counts[0], counts[1], counts[2], counts[3], counts[4])
 }

@@ -231,7 +231,7 @@ func (c *coordinator) place(req allocation.AllocateRequest, res allocation.Alloc
 		if !s.travelling {
 			s.base, s.positions = epoch, nil
 		}
-		s.home, s.epoch, s.phase = node, epoch, phaseStarting
+		s.home, s.epoch, s.phase = node, epoch, PhaseStarting
 		c.changed[ShardID(p.Shard)], c.toHost[ShardID(p.Shard)] = true, true
 		delete(c.wanted, ShardID(p.Shard))
 		c.populated = true

@@ -68,7 +68,8 @@ type Violation struct {
 }
 
 // ShardInput is what [Control] tells a cell: [SetRoute], [StartHosting],
-// [StopHosting], [ResumeHosting], [Suspend], [Unsuspend] or [Abandon].
+// [StopHosting], [ResumeHosting], [ReleaseHosting], [Suspend], [Unsuspend] or
+// [Abandon].
 type ShardInput interface{ shardInput() }
 
 // SetRoute tells a cell where its shard lives. An epoch that is not above the
@@ -93,6 +94,12 @@ type StopHosting struct{ Epoch Epoch }
 // ResumeHosting takes [StopHosting] back, unless the shard has stopped.
 type ResumeHosting struct{ Epoch Epoch }
 
+// ReleaseHosting makes a host that is stopping give up the entities that do not
+// stop, since the shard moves without waiting for them any longer: nothing of what
+// they still answer leaves, and they begin no other message. It answers by
+// [ShardHalted], at once. A host that is not stopping under the epoch ignores it.
+type ReleaseHosting struct{ Epoch Epoch }
+
 // Suspend says that the node has no standing: no message begins, and no reply
 // leaves, until [Unsuspend].
 type Suspend struct{}
@@ -104,13 +111,14 @@ type Unsuspend struct{}
 // what they still answer leaves, and every message that waits fails.
 type Abandon struct{}
 
-func (SetRoute) shardInput()      {}
-func (StartHosting) shardInput()  {}
-func (StopHosting) shardInput()   {}
-func (ResumeHosting) shardInput() {}
-func (Suspend) shardInput()       {}
-func (Unsuspend) shardInput()     {}
-func (Abandon) shardInput()       {}
+func (SetRoute) shardInput()       {}
+func (StartHosting) shardInput()   {}
+func (StopHosting) shardInput()    {}
+func (ResumeHosting) shardInput()  {}
+func (ReleaseHosting) shardInput() {}
+func (Suspend) shardInput()        {}
+func (Unsuspend) shardInput()      {}
+func (Abandon) shardInput()        {}
 
 // ShardEvent is what a cell tells [Control]: [Lookup] or [ShardHalted].
 type ShardEvent interface{ shardEvent() }

@@ -84,8 +84,45 @@ type KindConfig struct {
 	// Strategy names a strategy that must be asked by a [machine.Call] of the
 	// kind "allocation". Empty: the built-in least-shard, called directly.
 	Strategy string
+	// MaxSimultaneous bounds the shards of the kind that are on the move to even
+	// out the load, at one time. Default 32.
+	MaxSimultaneous int
+	// MaxSimultaneousPerRegion bounds those of them that come from, or go to, one
+	// region. Default 4. A region that leaves hands back eight times as many at one
+	// time.
+	MaxSimultaneousPerRegion int
+	// OnStuck says what becomes of a move when entities do not stop in time.
+	OnStuck OnStuck
 	// Timings are the times of the protocol. Zero fields have their defaults.
 	Timings Timings
+}
+
+// OnStuck says what becomes of a move whose shard does not stop within
+// [Timings.Handoff], because an entity of it does not return.
+type OnStuck uint8
+
+// The ways to go on.
+const (
+	// OnStuckAbort takes the stop back: the shard stays where it is, and the move is
+	// tried again later. It is the default.
+	OnStuckAbort OnStuck = iota
+	// OnStuckAbandon gives the entities up: their contexts have ended, what they
+	// still answer is discarded, they never begin another message, and the shard
+	// moves. Until such an entity returns, its code runs beside that of its
+	// successor, which only the epoch tells apart.
+	OnStuckAbandon
+)
+
+// String returns the name of the way in configurations.
+func (o OnStuck) String() string {
+	switch o {
+	case OnStuckAbort:
+		return "abort"
+	case OnStuckAbandon:
+		return "abandon"
+	default:
+		return "none"
+	}
 }
 
 // Timings are the times of the protocol of a kind. The zero value of a field
@@ -102,6 +139,9 @@ type Timings struct {
 	Handoff time.Duration
 	// Call is how long the strategy may take. Default 5 s.
 	Call time.Duration
+	// RebalanceIdle is how often a coordinator looks whether the load is even when
+	// nothing else makes it look. Default 10 s.
+	RebalanceIdle time.Duration
 	// HandOver is how long a coordinator that leaves may take to stop before this
 	// is reported; it is never passed over. Default 10 s.
 	HandOver time.Duration
@@ -117,6 +157,7 @@ func (t Timings) withDefaults() Timings {
 	def(&t.Settle, 3*time.Second)
 	def(&t.Handoff, time.Minute)
 	def(&t.Call, 5*time.Second)
+	def(&t.RebalanceIdle, 10*time.Second)
 	def(&t.HandOver, 10*time.Second)
 	return t
 }
@@ -133,8 +174,14 @@ func (c KindConfig) Validate() error {
 	if c.MinRegions < 0 {
 		errs = append(errs, fmt.Errorf("kind %q: min regions %d is negative", c.Name, c.MinRegions))
 	}
+	if c.MaxSimultaneous < 0 || c.MaxSimultaneousPerRegion < 0 {
+		errs = append(errs, fmt.Errorf("kind %q: a bound of moves is negative", c.Name))
+	}
+	if c.OnStuck > OnStuckAbandon {
+		errs = append(errs, fmt.Errorf("kind %q: %d is no way to go on with stuck entities", c.Name, c.OnStuck))
+	}
 	t := c.Timings
-	if t.Retry < 0 || t.Settle < 0 || t.Handoff < 0 || t.Call < 0 || t.HandOver < 0 {
+	if t.Retry < 0 || t.Settle < 0 || t.Handoff < 0 || t.Call < 0 || t.RebalanceIdle < 0 || t.HandOver < 0 {
 		errs = append(errs, fmt.Errorf("kind %q: a time is negative", c.Name))
 	}
 	return errors.Join(errs...)

@@ -227,6 +227,29 @@ func (r *region) onResume(from gossip.NodeID, m Resume) {
 	}
 }
 
+// onRelease gives up what does not stop. A shard whose stop was lost is stopped
+// first.
+func (r *region) onRelease(from gossip.NodeID, m Release) {
+	var done []StoppedShard
+	for _, se := range m.Shards {
+		h := r.hosted[se.Shard]
+		switch {
+		case h == nil || h.epoch != se.Epoch:
+		case h.state == Halted:
+			done = append(done, h.stopped(se.Shard))
+		case h.state == Serving:
+			h.state = Stopping
+			r.toShard(se.Shard, StopHosting{Epoch: se.Epoch})
+			r.toShard(se.Shard, ReleaseHosting{Epoch: se.Epoch})
+		default:
+			r.toShard(se.Shard, ReleaseHosting{Epoch: se.Epoch})
+		}
+	}
+	if len(done) > 0 {
+		r.kind.send(from, ShardsStopped{Kind: r.cfg.Name, Term: m.Term, Shards: done})
+	}
+}
+
 // onHalted hears from a cell that its shard has stopped.
 func (r *region) onHalted(s ShardID, e ShardHalted) {
 	h := r.hosted[s]

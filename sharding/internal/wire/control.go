@@ -32,6 +32,9 @@ const (
 	typeResumed         = 14
 	typeHandOverRequest = 15
 	typeHandOverDone    = 16
+	typeRelease         = 17
+	typeExplainShard    = 18
+	typeExplained       = 19
 )
 
 // ErrForeign is returned by [Codec.Append] for a value that is no control
@@ -93,6 +96,8 @@ func appendCommand(dst []byte, message any) ([]byte, error) {
 		return appendShards(head(dst, typeStop, m.Kind, m.Term), m.Shards), nil
 	case protocol.Resume:
 		return appendShards(head(dst, typeResume, m.Kind, m.Term), m.Shards), nil
+	case protocol.Release:
+		return appendShards(head(dst, typeRelease, m.Kind, m.Term), m.Shards), nil
 	case protocol.Resumed:
 		return appendShards(head(dst, typeResumed, m.Kind, m.Term), m.Shards), nil
 	case protocol.HandOver:
@@ -101,6 +106,12 @@ func appendCommand(dst []byte, message any) ([]byte, error) {
 			kind = typeHandOverDone
 		}
 		return appendSettings(head(dst, kind, m.Kind, protocol.Term{}), 13, m.Settings), nil
+	case protocol.ExplainShard:
+		dst = appendUint(head(dst, typeExplainShard, m.Kind, protocol.Term{}), 14, m.ID)
+		return appendExplanation(dst, protocol.Explained{Shard: m.Shard}), nil
+	case protocol.Explained:
+		dst = appendUint(head(dst, typeExplained, m.Kind, m.Term), 14, m.ID)
+		return appendExplanation(dst, m), nil
 	default:
 		return dst, ErrForeign
 	}

@@ -27,6 +27,8 @@ type control struct {
 	coordinator  string
 	region       string
 	settings     protocol.Settings
+	id           uint64
+	explanation  protocol.Explained
 }
 
 // Decode returns the control message that b holds. It keeps no part of b.
@@ -72,6 +74,10 @@ func (c *control) set(f *field) error {
 		return setText(&c.region, f, maxDetail)
 	case 13:
 		return setSettings(&c.settings, f)
+	case 14:
+		return set(&c.id, f, math.MaxUint64)
+	case 15:
+		return setExplanation(&c.explanation, f)
 	default:
 		return nil
 	}
@@ -264,6 +270,14 @@ func (c *control) command() (any, error) {
 		return protocol.Stop{Kind: c.name, Term: c.term, Shards: c.epochs()}, nil
 	case typeResume:
 		return protocol.Resume{Kind: c.name, Term: c.term, Shards: c.epochs()}, nil
+	case typeRelease:
+		return protocol.Release{Kind: c.name, Term: c.term, Shards: c.epochs()}, nil
+	case typeExplainShard:
+		return protocol.ExplainShard{Kind: c.name, Shard: c.explanation.Shard, ID: c.id}, nil
+	case typeExplained:
+		e := c.explanation
+		e.Kind, e.Term, e.ID = c.name, c.term, c.id
+		return e, nil
 	case typeResumed:
 		return protocol.Resumed{Kind: c.name, Term: c.term, Shards: c.epochs()}, nil
 	default:

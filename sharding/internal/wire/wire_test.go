@@ -41,6 +41,9 @@ func epoch(n uint64) protocol.Epoch {
 	return protocol.Epoch{Born: 1767225600000, Term: term(3), N: n}
 }
 
+// at returns a time as it comes off the wire.
+func at(s int64) time.Time { return time.Unix(1767225600+s, 0).UTC() }
+
 var settings = protocol.Settings{Shards: 1000, Hash: protocol.HashName, Codec: "protobuf", Role: "backend"}
 
 var registration = protocol.Registration{Settings: settings, Proxy: true, Suspended: true, Capacity: 4}
@@ -75,10 +78,18 @@ func controls() map[string]any {
 		"shards-stopped": protocol.ShardsStopped{Kind: "account", Term: term(3), Shards: []protocol.StoppedShard{
 			{Shard: 7, Epoch: epoch(12), Base: epoch(2), Positions: positions},
 		}},
-		"hosting":           protocol.Hosting{Kind: "account", Term: term(3), Shards: pairs},
-		"stop":              protocol.Stop{Kind: "account", Term: term(3), Shards: pairs},
-		"resume":            protocol.Resume{Kind: "account", Term: term(3), Shards: pairs},
-		"resumed":           protocol.Resumed{Kind: "account", Term: term(3), Shards: pairs},
+		"hosting":       protocol.Hosting{Kind: "account", Term: term(3), Shards: pairs},
+		"stop":          protocol.Stop{Kind: "account", Term: term(3), Shards: pairs},
+		"resume":        protocol.Resume{Kind: "account", Term: term(3), Shards: pairs},
+		"resumed":       protocol.Resumed{Kind: "account", Term: term(3), Shards: pairs},
+		"release":       protocol.Release{Kind: "account", Term: term(3), Shards: pairs},
+		"explain-shard": protocol.ExplainShard{Kind: "account", Shard: 999, ID: 7},
+		"explained": protocol.Explained{
+			Kind: "account", Shard: 7, ID: 8, Coordinator: node(1), Term: term(3), Detail: "nothing is awaited",
+			Phase: protocol.PhaseStopping, Home: node(2), Epoch: epoch(12), Base: epoch(2), Since: at(1), Decision: "least-shard: its share",
+			Target: node(1), Reason: "least-shard: evens out", Deadline: at(60),
+			Moves: []protocol.Moved{{Shard: 7, From: node(1), To: node(2), Started: at(0), Ended: at(1), Outcome: protocol.OutcomeMoved, Reason: "it left"}},
+		},
 		"hand-over-request": protocol.HandOver{Kind: "account", Settings: settings, Message: singleton.Request{}},
 		"hand-over-done":    protocol.HandOver{Kind: "account", Settings: settings, Message: singleton.Done{}},
 	}
@@ -204,7 +215,13 @@ func list[V any](of *rapid.Generator[V]) *rapid.Generator[[]V] {
 
 func drawControl(t *rapid.T) any {
 	kind, at := rapid.StringN(1, 20, 128).Draw(t, "kind"), drawTerm.Draw(t, "term")
-	switch rapid.IntRange(1, 15).Draw(t, "type") {
+	switch rapid.IntRange(1, 18).Draw(t, "type") {
+	case 15:
+		return protocol.Release{Kind: kind, Term: at, Shards: drawPairs.Draw(t, "shards")}
+	case 16:
+		return protocol.ExplainShard{Kind: kind, Shard: drawShard.Draw(t, "shard"), ID: rapid.Uint64().Draw(t, "id")}
+	case 17:
+		return drawExplained(t, kind, at)
 	case 1:
 		return protocol.Query{Kind: kind, Term: at}
 	case 2:
@@ -251,6 +268,31 @@ func drawControl(t *rapid.T) any {
 		messages := []singleton.Message{singleton.Request{}, singleton.Done{}}
 		return protocol.HandOver{Kind: kind, Settings: drawSettings.Draw(t, "settings"), Message: rapid.SampledFrom(messages).Draw(t, "message")}
 	}
+}
+
+// drawTime draws a time as it comes off the wire.
+var drawTime = rapid.Map(rapid.Int64Range(0, 1<<45), func(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+})
+
+func drawExplained(t *rapid.T, kind string, term protocol.Term) protocol.Explained {
+	shard := drawShard.Draw(t, "shard")
+	e := protocol.Explained{
+		Kind: kind, Shard: shard, ID: rapid.Uint64().Draw(t, "id"), Coordinator: drawNode.Draw(t, "coordinator"), Term: term,
+		Detail: drawText.Draw(t, "detail"), Phase: protocol.Phase(rapid.IntRange(0, 5).Draw(t, "phase")), Home: drawNode.Draw(t, "home"),
+		Epoch: drawEpoch.Draw(t, "epoch"), Base: drawEpoch.Draw(t, "base"), Since: drawTime.Draw(t, "since"),
+		Decision: drawText.Draw(t, "decision"), Target: drawNode.Draw(t, "target"), Reason: drawText.Draw(t, "reason"), Deadline: drawTime.Draw(t, "deadline"),
+	}
+	for range rapid.IntRange(0, protocol.MaxExplainedMoves).Draw(t, "moves") {
+		e.Moves = append(e.Moves, protocol.Moved{
+			Shard: shard, From: drawNode.Draw(t, "from"), To: drawNode.Draw(t, "to"), Started: drawTime.Draw(t, "started"),
+			Ended: drawTime.Draw(t, "ended"), Outcome: protocol.Outcome(rapid.IntRange(0, 3).Draw(t, "outcome")), Reason: drawText.Draw(t, "why"),
+		})
+	}
+	return e
 }
 
 // again writes what was read by the generated code with the generated code. It

@@ -47,6 +47,9 @@ const (
 	Control_RESUMED           Control_Type = 14
 	Control_HAND_OVER_REQUEST Control_Type = 15
 	Control_HAND_OVER_DONE    Control_Type = 16
+	Control_RELEASE           Control_Type = 17
+	Control_EXPLAIN_SHARD     Control_Type = 18
+	Control_EXPLAINED         Control_Type = 19
 )
 
 // Enum value maps for Control_Type.
@@ -69,6 +72,9 @@ var (
 		14: "RESUMED",
 		15: "HAND_OVER_REQUEST",
 		16: "HAND_OVER_DONE",
+		17: "RELEASE",
+		18: "EXPLAIN_SHARD",
+		19: "EXPLAINED",
 	}
 	Control_Type_value = map[string]int32{
 		"NONE":              0,
@@ -88,6 +94,9 @@ var (
 		"RESUMED":           14,
 		"HAND_OVER_REQUEST": 15,
 		"HAND_OVER_DONE":    16,
+		"RELEASE":           17,
+		"EXPLAIN_SHARD":     18,
+		"EXPLAINED":         19,
 	}
 )
 
@@ -115,7 +124,7 @@ func (x Control_Type) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Control_Type.Descriptor instead.
 func (Control_Type) EnumDescriptor() ([]byte, []int) {
-	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{5, 0}
+	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{7, 0}
 }
 
 type Term struct {
@@ -444,6 +453,233 @@ func (x *Shard) GetNode() uint32 {
 	return 0
 }
 
+// Moved is a move of the past.
+type Moved struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	From          *NodeID                `protobuf:"bytes,1,opt,name=from,proto3" json:"from,omitempty"`
+	To            *NodeID                `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`
+	Started       uint64                 `protobuf:"varint,3,opt,name=started,proto3" json:"started,omitempty"` // Unix milliseconds.
+	Ended         uint64                 `protobuf:"varint,4,opt,name=ended,proto3" json:"ended,omitempty"`
+	Outcome       uint32                 `protobuf:"varint,5,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	Reason        string                 `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Moved) Reset() {
+	*x = Moved{}
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Moved) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Moved) ProtoMessage() {}
+
+func (x *Moved) ProtoReflect() protoreflect.Message {
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Moved.ProtoReflect.Descriptor instead.
+func (*Moved) Descriptor() ([]byte, []int) {
+	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Moved) GetFrom() *NodeID {
+	if x != nil {
+		return x.From
+	}
+	return nil
+}
+
+func (x *Moved) GetTo() *NodeID {
+	if x != nil {
+		return x.To
+	}
+	return nil
+}
+
+func (x *Moved) GetStarted() uint64 {
+	if x != nil {
+		return x.Started
+	}
+	return 0
+}
+
+func (x *Moved) GetEnded() uint64 {
+	if x != nil {
+		return x.Ended
+	}
+	return 0
+}
+
+func (x *Moved) GetOutcome() uint32 {
+	if x != nil {
+		return x.Outcome
+	}
+	return 0
+}
+
+func (x *Moved) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// Explanation is what a coordinator knows about a shard. A question has nothing
+// but the shard.
+type Explanation struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
+	Coordinator   *NodeID                `protobuf:"bytes,2,opt,name=coordinator,proto3" json:"coordinator,omitempty"`
+	Detail        string                 `protobuf:"bytes,3,opt,name=detail,proto3" json:"detail,omitempty"`
+	Phase         uint32                 `protobuf:"varint,4,opt,name=phase,proto3" json:"phase,omitempty"`
+	Home          *NodeID                `protobuf:"bytes,5,opt,name=home,proto3" json:"home,omitempty"`
+	Epoch         *Epoch                 `protobuf:"bytes,6,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Base          *Epoch                 `protobuf:"bytes,7,opt,name=base,proto3" json:"base,omitempty"`
+	Since         uint64                 `protobuf:"varint,8,opt,name=since,proto3" json:"since,omitempty"` // Unix milliseconds.
+	Decision      string                 `protobuf:"bytes,9,opt,name=decision,proto3" json:"decision,omitempty"`
+	Target        *NodeID                `protobuf:"bytes,10,opt,name=target,proto3" json:"target,omitempty"`
+	Reason        string                 `protobuf:"bytes,11,opt,name=reason,proto3" json:"reason,omitempty"`
+	Deadline      uint64                 `protobuf:"varint,12,opt,name=deadline,proto3" json:"deadline,omitempty"` // Unix milliseconds.
+	Moves         []*Moved               `protobuf:"bytes,13,rep,name=moves,proto3" json:"moves,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Explanation) Reset() {
+	*x = Explanation{}
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Explanation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Explanation) ProtoMessage() {}
+
+func (x *Explanation) ProtoReflect() protoreflect.Message {
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Explanation.ProtoReflect.Descriptor instead.
+func (*Explanation) Descriptor() ([]byte, []int) {
+	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Explanation) GetShard() uint32 {
+	if x != nil {
+		return x.Shard
+	}
+	return 0
+}
+
+func (x *Explanation) GetCoordinator() *NodeID {
+	if x != nil {
+		return x.Coordinator
+	}
+	return nil
+}
+
+func (x *Explanation) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
+func (x *Explanation) GetPhase() uint32 {
+	if x != nil {
+		return x.Phase
+	}
+	return 0
+}
+
+func (x *Explanation) GetHome() *NodeID {
+	if x != nil {
+		return x.Home
+	}
+	return nil
+}
+
+func (x *Explanation) GetEpoch() *Epoch {
+	if x != nil {
+		return x.Epoch
+	}
+	return nil
+}
+
+func (x *Explanation) GetBase() *Epoch {
+	if x != nil {
+		return x.Base
+	}
+	return nil
+}
+
+func (x *Explanation) GetSince() uint64 {
+	if x != nil {
+		return x.Since
+	}
+	return 0
+}
+
+func (x *Explanation) GetDecision() string {
+	if x != nil {
+		return x.Decision
+	}
+	return ""
+}
+
+func (x *Explanation) GetTarget() *NodeID {
+	if x != nil {
+		return x.Target
+	}
+	return nil
+}
+
+func (x *Explanation) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Explanation) GetDeadline() uint64 {
+	if x != nil {
+		return x.Deadline
+	}
+	return 0
+}
+
+func (x *Explanation) GetMoves() []*Moved {
+	if x != nil {
+		return x.Moves
+	}
+	return nil
+}
+
 // Control is one message between two nodes on the control lane: service 3.
 type Control struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -460,13 +696,15 @@ type Control struct {
 	Coordinator   string                 `protobuf:"bytes,11,opt,name=coordinator,proto3" json:"coordinator,omitempty"`
 	Region        string                 `protobuf:"bytes,12,opt,name=region,proto3" json:"region,omitempty"`
 	Settings      *Settings              `protobuf:"bytes,13,opt,name=settings,proto3" json:"settings,omitempty"`
+	Id            uint64                 `protobuf:"varint,14,opt,name=id,proto3" json:"id,omitempty"` // Of a question and its answer.
+	Explanation   *Explanation           `protobuf:"bytes,15,opt,name=explanation,proto3" json:"explanation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Control) Reset() {
 	*x = Control{}
-	mi := &file_quorate_sharding_v1_control_proto_msgTypes[5]
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -478,7 +716,7 @@ func (x *Control) String() string {
 func (*Control) ProtoMessage() {}
 
 func (x *Control) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_sharding_v1_control_proto_msgTypes[5]
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -491,7 +729,7 @@ func (x *Control) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Control.ProtoReflect.Descriptor instead.
 func (*Control) Descriptor() ([]byte, []int) {
-	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{5}
+	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Control) GetType() Control_Type {
@@ -585,6 +823,20 @@ func (x *Control) GetSettings() *Settings {
 	return nil
 }
 
+func (x *Control) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *Control) GetExplanation() *Explanation {
+	if x != nil {
+		return x.Explanation
+	}
+	return nil
+}
+
 var File_quorate_sharding_v1_control_proto protoreflect.FileDescriptor
 
 const file_quorate_sharding_v1_control_proto_rawDesc = "" +
@@ -612,7 +864,29 @@ const file_quorate_sharding_v1_control_proto_rawDesc = "" +
 	"\x04base\x18\x03 \x01(\v2\x1a.quorate.sharding.v1.EpochR\x04base\x12\x14\n" +
 	"\x05state\x18\x04 \x01(\rR\x05state\x12;\n" +
 	"\tpositions\x18\x05 \x03(\v2\x1d.quorate.sharding.v1.PositionR\tpositions\x12\x12\n" +
-	"\x04node\x18\x06 \x01(\rR\x04node\"\xf6\x05\n" +
+	"\x04node\x18\x06 \x01(\rR\x04node\"\xc7\x01\n" +
+	"\x05Moved\x12/\n" +
+	"\x04from\x18\x01 \x01(\v2\x1b.quorate.sharding.v1.NodeIDR\x04from\x12+\n" +
+	"\x02to\x18\x02 \x01(\v2\x1b.quorate.sharding.v1.NodeIDR\x02to\x12\x18\n" +
+	"\astarted\x18\x03 \x01(\x04R\astarted\x12\x14\n" +
+	"\x05ended\x18\x04 \x01(\x04R\x05ended\x12\x18\n" +
+	"\aoutcome\x18\x05 \x01(\rR\aoutcome\x12\x16\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\"\xf0\x03\n" +
+	"\vExplanation\x12\x14\n" +
+	"\x05shard\x18\x01 \x01(\rR\x05shard\x12=\n" +
+	"\vcoordinator\x18\x02 \x01(\v2\x1b.quorate.sharding.v1.NodeIDR\vcoordinator\x12\x16\n" +
+	"\x06detail\x18\x03 \x01(\tR\x06detail\x12\x14\n" +
+	"\x05phase\x18\x04 \x01(\rR\x05phase\x12/\n" +
+	"\x04home\x18\x05 \x01(\v2\x1b.quorate.sharding.v1.NodeIDR\x04home\x120\n" +
+	"\x05epoch\x18\x06 \x01(\v2\x1a.quorate.sharding.v1.EpochR\x05epoch\x12.\n" +
+	"\x04base\x18\a \x01(\v2\x1a.quorate.sharding.v1.EpochR\x04base\x12\x14\n" +
+	"\x05since\x18\b \x01(\x04R\x05since\x12\x1a\n" +
+	"\bdecision\x18\t \x01(\tR\bdecision\x123\n" +
+	"\x06target\x18\n" +
+	" \x01(\v2\x1b.quorate.sharding.v1.NodeIDR\x06target\x12\x16\n" +
+	"\x06reason\x18\v \x01(\tR\x06reason\x12\x1a\n" +
+	"\bdeadline\x18\f \x01(\x04R\bdeadline\x120\n" +
+	"\x05moves\x18\r \x03(\v2\x1a.quorate.sharding.v1.MovedR\x05moves\"\xf9\x06\n" +
 	"\aControl\x125\n" +
 	"\x04type\x18\x01 \x01(\x0e2!.quorate.sharding.v1.Control.TypeR\x04type\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12-\n" +
@@ -627,7 +901,9 @@ const file_quorate_sharding_v1_control_proto_rawDesc = "" +
 	" \x01(\tR\asetting\x12 \n" +
 	"\vcoordinator\x18\v \x01(\tR\vcoordinator\x12\x16\n" +
 	"\x06region\x18\f \x01(\tR\x06region\x129\n" +
-	"\bsettings\x18\r \x01(\v2\x1d.quorate.sharding.v1.SettingsR\bsettings\"\xf7\x01\n" +
+	"\bsettings\x18\r \x01(\v2\x1d.quorate.sharding.v1.SettingsR\bsettings\x12\x0e\n" +
+	"\x02id\x18\x0e \x01(\x04R\x02id\x12B\n" +
+	"\vexplanation\x18\x0f \x01(\v2 .quorate.sharding.v1.ExplanationR\vexplanation\"\xa6\x02\n" +
 	"\x04Type\x12\b\n" +
 	"\x04NONE\x10\x00\x12\t\n" +
 	"\x05QUERY\x10\x01\x12\v\n" +
@@ -648,7 +924,10 @@ const file_quorate_sharding_v1_control_proto_rawDesc = "" +
 	"\x06RESUME\x10\r\x12\v\n" +
 	"\aRESUMED\x10\x0e\x12\x15\n" +
 	"\x11HAND_OVER_REQUEST\x10\x0f\x12\x12\n" +
-	"\x0eHAND_OVER_DONE\x10\x10BSZQgithub.com/quorate/quorate/sharding/internal/proto/quorate/sharding/v1;shardingv1b\x06proto3"
+	"\x0eHAND_OVER_DONE\x10\x10\x12\v\n" +
+	"\aRELEASE\x10\x11\x12\x11\n" +
+	"\rEXPLAIN_SHARD\x10\x12\x12\r\n" +
+	"\tEXPLAINED\x10\x13BSZQgithub.com/quorate/quorate/sharding/internal/proto/quorate/sharding/v1;shardingv1b\x06proto3"
 
 var (
 	file_quorate_sharding_v1_control_proto_rawDescOnce sync.Once
@@ -663,7 +942,7 @@ func file_quorate_sharding_v1_control_proto_rawDescGZIP() []byte {
 }
 
 var file_quorate_sharding_v1_control_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_quorate_sharding_v1_control_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_quorate_sharding_v1_control_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_quorate_sharding_v1_control_proto_goTypes = []any{
 	(Control_Type)(0),    // 0: quorate.sharding.v1.Control.Type
 	(*Term)(nil),         // 1: quorate.sharding.v1.Term
@@ -671,27 +950,38 @@ var file_quorate_sharding_v1_control_proto_goTypes = []any{
 	(*Registration)(nil), // 3: quorate.sharding.v1.Registration
 	(*Position)(nil),     // 4: quorate.sharding.v1.Position
 	(*Shard)(nil),        // 5: quorate.sharding.v1.Shard
-	(*Control)(nil),      // 6: quorate.sharding.v1.Control
-	(*NodeID)(nil),       // 7: quorate.sharding.v1.NodeID
-	(*Epoch)(nil),        // 8: quorate.sharding.v1.Epoch
+	(*Moved)(nil),        // 6: quorate.sharding.v1.Moved
+	(*Explanation)(nil),  // 7: quorate.sharding.v1.Explanation
+	(*Control)(nil),      // 8: quorate.sharding.v1.Control
+	(*NodeID)(nil),       // 9: quorate.sharding.v1.NodeID
+	(*Epoch)(nil),        // 10: quorate.sharding.v1.Epoch
 }
 var file_quorate_sharding_v1_control_proto_depIdxs = []int32{
 	2,  // 0: quorate.sharding.v1.Registration.settings:type_name -> quorate.sharding.v1.Settings
-	7,  // 1: quorate.sharding.v1.Position.origin:type_name -> quorate.sharding.v1.NodeID
-	8,  // 2: quorate.sharding.v1.Shard.epoch:type_name -> quorate.sharding.v1.Epoch
-	8,  // 3: quorate.sharding.v1.Shard.base:type_name -> quorate.sharding.v1.Epoch
+	9,  // 1: quorate.sharding.v1.Position.origin:type_name -> quorate.sharding.v1.NodeID
+	10, // 2: quorate.sharding.v1.Shard.epoch:type_name -> quorate.sharding.v1.Epoch
+	10, // 3: quorate.sharding.v1.Shard.base:type_name -> quorate.sharding.v1.Epoch
 	4,  // 4: quorate.sharding.v1.Shard.positions:type_name -> quorate.sharding.v1.Position
-	0,  // 5: quorate.sharding.v1.Control.type:type_name -> quorate.sharding.v1.Control.Type
-	1,  // 6: quorate.sharding.v1.Control.term:type_name -> quorate.sharding.v1.Term
-	3,  // 7: quorate.sharding.v1.Control.registration:type_name -> quorate.sharding.v1.Registration
-	5,  // 8: quorate.sharding.v1.Control.shards:type_name -> quorate.sharding.v1.Shard
-	7,  // 9: quorate.sharding.v1.Control.nodes:type_name -> quorate.sharding.v1.NodeID
-	2,  // 10: quorate.sharding.v1.Control.settings:type_name -> quorate.sharding.v1.Settings
-	11, // [11:11] is the sub-list for method output_type
-	11, // [11:11] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	9,  // 5: quorate.sharding.v1.Moved.from:type_name -> quorate.sharding.v1.NodeID
+	9,  // 6: quorate.sharding.v1.Moved.to:type_name -> quorate.sharding.v1.NodeID
+	9,  // 7: quorate.sharding.v1.Explanation.coordinator:type_name -> quorate.sharding.v1.NodeID
+	9,  // 8: quorate.sharding.v1.Explanation.home:type_name -> quorate.sharding.v1.NodeID
+	10, // 9: quorate.sharding.v1.Explanation.epoch:type_name -> quorate.sharding.v1.Epoch
+	10, // 10: quorate.sharding.v1.Explanation.base:type_name -> quorate.sharding.v1.Epoch
+	9,  // 11: quorate.sharding.v1.Explanation.target:type_name -> quorate.sharding.v1.NodeID
+	6,  // 12: quorate.sharding.v1.Explanation.moves:type_name -> quorate.sharding.v1.Moved
+	0,  // 13: quorate.sharding.v1.Control.type:type_name -> quorate.sharding.v1.Control.Type
+	1,  // 14: quorate.sharding.v1.Control.term:type_name -> quorate.sharding.v1.Term
+	3,  // 15: quorate.sharding.v1.Control.registration:type_name -> quorate.sharding.v1.Registration
+	5,  // 16: quorate.sharding.v1.Control.shards:type_name -> quorate.sharding.v1.Shard
+	9,  // 17: quorate.sharding.v1.Control.nodes:type_name -> quorate.sharding.v1.NodeID
+	2,  // 18: quorate.sharding.v1.Control.settings:type_name -> quorate.sharding.v1.Settings
+	7,  // 19: quorate.sharding.v1.Control.explanation:type_name -> quorate.sharding.v1.Explanation
+	20, // [20:20] is the sub-list for method output_type
+	20, // [20:20] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_quorate_sharding_v1_control_proto_init() }
@@ -706,7 +996,7 @@ func file_quorate_sharding_v1_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_quorate_sharding_v1_control_proto_rawDesc), len(file_quorate_sharding_v1_control_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   6,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
