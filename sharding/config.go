@@ -46,23 +46,60 @@ type Config struct {
 	// called off, above 0.
 	HandoffTimeout time.Duration `koanf:"handoff-timeout"`
 
+	// OnStuck says what becomes of a move whose shard does not stop in time,
+	// because an entity does not return: "abort" takes the stop back, and "abandon"
+	// gives the entity up, which may then still run beside its successor.
+	OnStuck string `koanf:"on-stuck"`
+
+	// Rebalance bounds the moves that even out the load.
+	Rebalance RebalanceConfig `koanf:"rebalance"`
+
 	// EntityRestartBackoff is how long an entity that could not start fails its
 	// messages before the next try, the first time; it doubles up to thirty
 	// times that. Above 0.
 	EntityRestartBackoff time.Duration `koanf:"entity-restart-backoff"`
 }
 
+// RebalanceConfig bounds the moves of shards of one kind that even out the load
+// after a node has joined. Rounds of moves follow each other at once.
+type RebalanceConfig struct {
+	// MaxSimultaneous is how many shards are on the move at one time, 1 to 65,536.
+	MaxSimultaneous int `koanf:"max-simultaneous"`
+
+	// MaxSimultaneousPerRegion is how many of them come from, or go to, one node,
+	// 1 to 65,536. A node that leaves hands back eight times as many at one time.
+	MaxSimultaneousPerRegion int `koanf:"max-simultaneous-per-region"`
+
+	// IdleCheck is how often the load is looked at when nothing else is a reason
+	// to, above 0.
+	IdleCheck time.Duration `koanf:"idle-check"`
+}
+
+// stuckPolicy returns the meaning of a value of [Config.OnStuck].
+func stuckPolicy(name string) (protocol.OnStuck, bool) {
+	for _, p := range [...]protocol.OnStuck{protocol.OnStuckAbort, protocol.OnStuckAbandon} {
+		if p.String() == name {
+			return p, true
+		}
+	}
+	return 0, false
+}
+
 // Default returns the default configuration.
 func Default() Config {
 	return Config{
-		NumberOfShards:       1000,
-		Allocation:           allocation.Default(),
-		MailboxSize:          1000,
-		WindowBytes:          256 << 10,
-		TransitBytes:         256 << 10,
-		MaxMessageBytes:      1 << 20,
-		RetryInterval:        time.Second,
-		HandoffTimeout:       time.Minute,
+		NumberOfShards:  1000,
+		Allocation:      allocation.Default(),
+		MailboxSize:     1000,
+		WindowBytes:     256 << 10,
+		TransitBytes:    256 << 10,
+		MaxMessageBytes: 1 << 20,
+		RetryInterval:   time.Second,
+		HandoffTimeout:  time.Minute,
+		OnStuck:         protocol.OnStuckAbort.String(),
+		Rebalance: RebalanceConfig{
+			MaxSimultaneous: 32, MaxSimultaneousPerRegion: 4, IdleCheck: 10 * time.Second,
+		},
 		EntityRestartBackoff: time.Second,
 	}
 }
@@ -99,6 +136,12 @@ func (c Config) Validate() error {
 	within("max-message-bytes", c.MaxMessageBytes, 1, messageBytesMax)
 	positive("retry-interval", c.RetryInterval)
 	positive("handoff-timeout", c.HandoffTimeout)
+	within("rebalance.max-simultaneous", c.Rebalance.MaxSimultaneous, 1, protocol.MaxShards)
+	within("rebalance.max-simultaneous-per-region", c.Rebalance.MaxSimultaneousPerRegion, 1, protocol.MaxShards)
+	positive("rebalance.idle-check", c.Rebalance.IdleCheck)
+	if _, ok := stuckPolicy(c.OnStuck); !ok {
+		faults = append(faults, &FieldError{"on-stuck", fmt.Sprintf("%q is neither abort nor abandon", c.OnStuck)})
+	}
 	positive("entity-restart-backoff", c.EntityRestartBackoff)
 	if err := c.Allocation.Validate(); err != nil {
 		faults = append(faults, &FieldError{"allocation", err.Error()})

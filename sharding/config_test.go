@@ -24,13 +24,19 @@ func TestTheDefaultConfigurationIsValid(t *testing.T) {
 // Every fault is reported, each with its key, and nothing else is.
 func TestEveryFaultOfAConfigurationIsReported(t *testing.T) {
 	tests := map[string]func(c *sharding.Config){
-		"number-of-shards":       func(c *sharding.Config) { c.NumberOfShards = 0 },
-		"mailbox-size":           func(c *sharding.Config) { c.MailboxSize = -1 },
-		"window-bytes":           func(c *sharding.Config) { c.WindowBytes = 4<<10 - 1 },
-		"transit-bytes":          func(c *sharding.Config) { c.TransitBytes = 1<<30 + 1 },
-		"max-message-bytes":      func(c *sharding.Config) { c.MaxMessageBytes = 3<<20 + 1 },
-		"retry-interval":         func(c *sharding.Config) { c.RetryInterval = 0 },
-		"handoff-timeout":        func(c *sharding.Config) { c.HandoffTimeout = -1 },
+		"number-of-shards":  func(c *sharding.Config) { c.NumberOfShards = 0 },
+		"mailbox-size":      func(c *sharding.Config) { c.MailboxSize = -1 },
+		"window-bytes":      func(c *sharding.Config) { c.WindowBytes = 4<<10 - 1 },
+		"transit-bytes":     func(c *sharding.Config) { c.TransitBytes = 1<<30 + 1 },
+		"max-message-bytes": func(c *sharding.Config) { c.MaxMessageBytes = 3<<20 + 1 },
+		"retry-interval":    func(c *sharding.Config) { c.RetryInterval = 0 },
+		"handoff-timeout":   func(c *sharding.Config) { c.HandoffTimeout = -1 },
+		"on-stuck":          func(c *sharding.Config) { c.OnStuck = "retry" },
+
+		"rebalance.max-simultaneous":            func(c *sharding.Config) { c.Rebalance.MaxSimultaneous = 0 },
+		"rebalance.max-simultaneous-per-region": func(c *sharding.Config) { c.Rebalance.MaxSimultaneousPerRegion = 1 << 17 },
+		"rebalance.idle-check":                  func(c *sharding.Config) { c.Rebalance.IdleCheck = 0 },
+
 		"entity-restart-backoff": func(c *sharding.Config) { c.EntityRestartBackoff = 0 },
 		"allocation":             func(c *sharding.Config) { c.Allocation.Strategy = "" },
 	}

@@ -148,10 +148,15 @@ func (s *System) AwaitEnd(ctx context.Context) error {
 // messages then wait.
 func Start[C any](h Host, k Kind[C]) (*Region[C], error) {
 	s := h.Sharding()
+	stuck, _ := stuckPolicy(s.cfg.OnStuck)
 	cfg := protocol.KindConfig{
 		Name: k.Name, Settings: k.settings(s.cfg), Proxy: !s.mayHost(k.Role),
-		MinRegions: 1, Strategy: s.strategyName(),
-		Timings: protocol.Timings{Retry: s.cfg.RetryInterval, Handoff: s.cfg.HandoffTimeout},
+		MinRegions: 1, Strategy: s.strategyName(), OnStuck: stuck,
+		MaxSimultaneous:          s.cfg.Rebalance.MaxSimultaneous,
+		MaxSimultaneousPerRegion: s.cfg.Rebalance.MaxSimultaneousPerRegion,
+		Timings: protocol.Timings{
+			Retry: s.cfg.RetryInterval, Handoff: s.cfg.HandoffTimeout, RebalanceIdle: s.cfg.Rebalance.IdleCheck,
+		},
 	}
 	if err := k.validate(cfg); err != nil {
 		return nil, err
