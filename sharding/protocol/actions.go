@@ -27,8 +27,9 @@ const (
 	// mailbox (the host acknowledged it), so the ask now waits for the reply. For
 	// a message that an entity of this node has processed: it is done with.
 	OpFree
-	// OpFail: Message, of this origin, failed with Code. The cell gives it up;
-	// no OpFree follows. An ask ends with the error, a tell is counted.
+	// OpFail: Message, of this origin, failed with Code, and with the detail of
+	// Reply if there is one. The cell gives it up; no OpFree follows. An ask ends
+	// with the error, a tell is counted.
 	OpFail
 	// OpReset: the streams of the shard begin anew since its host is gone. All
 	// asks of this origin to this shard whose message was freed, and that have no
@@ -49,6 +50,14 @@ const (
 	OpRun
 	// OpStop: stop the instance of Entity, then call [Shard.Stopped].
 	OpStop
+	// OpStuck: Entity has been at what it does for too long, or was left behind by
+	// [ReleaseHosting]. For reporting; OpReturned follows when it is done.
+	OpStuck
+	// OpReturned: Entity, that was stuck, is done with what it was at.
+	OpReturned
+	// OpEnd: the hosting has ended; so must the context of entities that are still
+	// at work, see [Entity.Ended].
+	OpEnd
 	// OpDrop: a message was dropped and freed that needs no error, because its
 	// sender knows or sends it again: Drop says why. For counting.
 	OpDrop

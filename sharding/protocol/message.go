@@ -48,6 +48,10 @@ type Message struct {
 	Codec uint16
 	Flags uint32
 
+	// Own says that the entity's own instance made the message, on this node: a
+	// timer of it fired. It never travels, and nobody is told when it is dropped.
+	Own bool
+
 	// Extra holds fields of the envelope that this version does not know, as they
 	// came, so that they survive being passed on.
 	Extra []byte
@@ -78,7 +82,7 @@ func (m *Message) cost() int {
 
 // Expired reports whether nobody waits for the message any more.
 func (m *Message) Expired(now machine.Instant) bool {
-	return m.Deadline != 0 && now > m.Deadline
+	return m.Deadline != 0 && now >= m.Deadline
 }
 
 // Reset makes m ready for reuse. The buffers are dropped, since others may

@@ -4,7 +4,6 @@
 package protocol
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/quorate/quorate/gossip"
@@ -32,7 +31,28 @@ type ShardConfig struct {
 	// be started fails its messages at once; it doubles from one to the other.
 	// Default 1 s and 30 s.
 	BackoffMin, BackoffMax time.Duration
+	// OnFailure says what becomes of an entity that failed. Default [Restart].
+	OnFailure OnFailure
+	// PassivateAfter is the time without a message after which [Shard.Sweep] stops
+	// an instance. 0: never.
+	PassivateAfter time.Duration
+	// StuckAfter is how long an entity may be at one thing before [Shard.Sweep]
+	// reports it. 0: for ever.
+	StuckAfter time.Duration
 }
+
+// OnFailure says what becomes of an entity whose instance was not usable any more
+// after a message.
+type OnFailure uint8
+
+const (
+	// Restart has what waits, and what comes, processed by a new instance. From
+	// the second failure without a success in between it rests first, for a time
+	// that doubles, and fails its messages meanwhile.
+	Restart OnFailure = iota
+	// StopOnFailure has what waits fail; the next message starts a new instance.
+	StopOnFailure
+)
 
 func (c ShardConfig) withDefaults() ShardConfig {
 	for _, d := range []struct {
@@ -74,14 +94,16 @@ const (
 //	S2  a stream's last is the number of messages of it that were delivered here
 //	    or at earlier homes since base;
 //	S3  at most one message of an entity is being processed;
-//	S4  when the cell does not host, no entity exists.
+//	S4  when the cell does not host, no entity exists but those of an earlier
+//	    hosting that have not returned yet, and these begin nothing any more.
 type Shard struct {
 	cfg ShardConfig
 
 	route     SetRoute // The highest epoch known.
 	base      Epoch    // The base epoch of all streams.
 	state     hosting
-	epoch     Epoch // The epoch of the home, while hosting.
+	epoch     Epoch           // The epoch of the home, while hosting.
+	since     machine.Instant // When the route, or what the cell is, last changed.
 	suspended bool
 	abandoned bool
 
@@ -105,8 +127,11 @@ type Shard struct {
 	entities  map[string]*Entity
 	first     *Entity // All entities in the order of creation.
 	last      *Entity
-	alive     int  // Entities with an instance, also one that starts or stops.
 	postponed bool // Something waits for the clock to show standing again.
+	sweeping  bool // Sweep stopped before next.
+	sweep     *Entity
+	stuck     int       // Entities that were reported and have not returned.
+	released  []*Entity // Left behind, and not returned yet.
 }
 
 // stream is the host's side of one inbound stream.
@@ -133,7 +158,11 @@ const (
 	// MailboxFull: the caller still owns it; it fails with [ErrOverloaded].
 	MailboxFull
 	// EntityFailing: the caller still owns it; it fails with [ErrEntityFailed].
+	// [Shard.Reason] says why.
 	EntityFailing
+	// Suspended: the mailbox is full since nothing is processed without standing.
+	// The caller still owns it; it fails with [ErrNoStanding].
+	Suspended
 	// Ended: the caller still owns it; it fails with [ErrNotDelivered], since
 	// this node has stopped.
 	Ended
@@ -146,6 +175,8 @@ func (a Admission) Code() Code {
 		return CodeOverloaded
 	case EntityFailing:
 		return CodeEntityFailed
+	case Suspended:
+		return CodeNoStanding
 	case Ended:
 		return CodeNotDelivered
 	default:
@@ -189,6 +220,8 @@ func admission(c Code) Admission {
 		return MailboxFull
 	case CodeEntityFailed:
 		return EntityFailing
+	case CodeNoStanding:
+		return Suspended
 	default:
 		return Accepted
 	}
@@ -238,7 +271,7 @@ func (s *Shard) pumpLocal(now machine.Instant, out *Actions) {
 		}
 		in.last = m.Seq
 		if code := s.enqueue(now, m, out); code != CodeOK {
-			out.add(Action{Op: OpFail, Message: m, Code: code})
+			s.refuse(m, code, out)
 		}
 	}
 	s.room(now, out)
@@ -485,12 +518,21 @@ func (s *Shard) Acks(out *Actions) {
 
 // refuse answers a message that no entity will process, and gives it up.
 func (s *Shard) refuse(m *Message, code Code, out *Actions) {
-	if m.Origin == s.cfg.Self {
-		out.add(Action{Op: OpFail, Message: m, Code: code})
-		return
+	detail := ""
+	if code == CodeEntityFailed {
+		detail = s.Reason(m.Entity)
 	}
-	s.reply(m.Origin, &Reply{Correlation: m.Correlation, Code: code}, out)
-	out.free(m)
+	switch {
+	case m.Own:
+		out.free(m)
+	case m.Origin == s.cfg.Self && detail == "":
+		out.add(Action{Op: OpFail, Message: m, Code: code})
+	case m.Origin == s.cfg.Self:
+		out.add(Action{Op: OpFail, Message: m, Code: code, Reply: &Reply{Detail: detail}})
+	default:
+		s.reply(m.Origin, &Reply{Correlation: m.Correlation, Code: code, Detail: detail}, out)
+		out.free(m)
+	}
 }
 
 func (s *Shard) reply(to gossip.NodeID, r *Reply, out *Actions) {
@@ -501,32 +543,6 @@ func (s *Shard) reply(to gossip.NodeID, r *Reply, out *Actions) {
 	out.add(Action{Op: OpReply, To: to, Reply: r})
 }
 
-// Info is a snapshot of a cell, for explanations and metrics.
-type Info struct {
-	Home              gossip.NodeID // None if not known.
-	Epoch             Epoch         // Of the home.
-	Hosting, Stopping bool
-	Suspended         bool
-	Blocked           bool // The lane to the home is full or broken.
-	Window, Transit   int  // Messages that wait.
-	Entities          int  // Entities with a record.
-}
-
-// Info returns a snapshot.
-func (s *Shard) Info() Info {
-	return Info{
-		Home: s.route.Home, Epoch: s.route.Epoch, Hosting: s.state != hostNone, Stopping: s.state == hostStopping,
-		Suspended: s.suspended, Blocked: s.blocked, Window: s.window.n, Transit: s.transit.n, Entities: len(s.entities),
-	}
-}
-
 // Local reports whether Accept would put a message straight into a mailbox, so
 // that it needs no encoding.
 func (s *Shard) Local() bool { return s.state == hostServing && s.window.n == 0 }
-
-// String describes the cell in one line, always in the same order.
-func (s *Shard) String() string {
-	i := s.Info()
-	return fmt.Sprintf("shard %d home %s epoch %s hosting %t stopping %t window %d transit %d entities %d",
-		s.cfg.Shard, i.Home, i.Epoch, i.Hosting, i.Stopping, i.Window, i.Transit, i.Entities)
-}

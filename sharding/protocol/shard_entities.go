@@ -4,6 +4,7 @@
 package protocol
 
 import (
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate/gossip"
@@ -14,7 +15,7 @@ import (
 //
 //	waiting ──> starting ──> active ──> stopping ──> (gone)
 //	   ^            │                       │
-//	   │            v                       │ messages came meanwhile
+//	   │            v      it had failed    │ messages came meanwhile
 //	   └───────── failed <──────────────────┴──> starting
 type entityState uint8
 
@@ -23,7 +24,7 @@ const (
 	entityStarting                        // OpStart is under way.
 	entityActive                          // Has an instance.
 	entityStopping                        // OpStop is under way.
-	entityFailed                          // Could not be started; refuses until retryAt.
+	entityFailed                          // Has no instance; refuses until at.
 )
 
 // Entity is the record of an entity that has an instance, messages, or a failed
@@ -31,17 +32,25 @@ const (
 type Entity struct {
 	id    string
 	epoch Epoch
-	// Value is the runtime's: the instance.
+	// Value is the runtime's: the instance. The cell clears it when the instance is
+	// gone, and keeps the reason there of an entity that failed.
 	Value any
 
 	state     entityState
 	passivate bool // Stop once the mailbox is empty.
+	held      bool // Not to be stopped for being idle.
+	stale     bool // The instance is of a hosting that has ended.
+	released  bool // Left behind: it is in no list any more.
+	stuck     bool // It was reported.
 	failures  uint8
-	retryAt   machine.Instant
-	mailbox   queue
-	current   *Message
-	withheld  *Reply // Answer that waits for the node's standing.
-	owed      gossip.NodeID
+	// at is when the present state began; while active, when the present message
+	// began or the last one ended; while failed, when the rest ends.
+	at       machine.Instant
+	mailbox  queue
+	current  *Message
+	withheld *Reply  // Answer that waits for the node's standing.
+	failure  *string // Why the instance is stopping, when it is because it failed.
+	owed     gossip.NodeID
 
 	prev, next *Entity
 }
@@ -60,13 +69,37 @@ func (e *Entity) Message() *Message { return e.current }
 // Waiting returns how many messages wait.
 func (e *Entity) Waiting() int { return e.mailbox.n }
 
+// Idle reports whether the instance has nothing to do, and since when.
+func (e *Entity) Idle() (since machine.Instant, idle bool) {
+	return e.at, e.state == entityActive && e.current == nil && e.mailbox.n == 0
+}
+
+// Ended reports whether the hosting has ended under which the instance runs.
+func (e *Entity) Ended() bool { return e.stale || e.released }
+
+// reason is why an entity has failed.
+type reason string
+
+func (e *Entity) reason() string {
+	r, _ := e.Value.(reason)
+	return string(r)
+}
+
+// hasInstance reports whether there is an instance, also one that starts or stops.
+func (e *Entity) hasInstance() bool {
+	return e.state == entityStarting || e.state == entityActive || e.state == entityStopping
+}
+
 // Result is the outcome of processing one message.
 type Result struct {
 	// Reply answers the message; nil for none. The cell fills in the address.
 	Reply *Reply
-	// Failed says that the instance is not usable any more: it is stopped, and
-	// started anew for the next message.
+	// Failed says that the instance is not usable any more: it is stopped, and what
+	// then happens is up to [OnFailure].
 	Failed bool
+	// Reason says why, for those whose messages fail until the entity is started
+	// anew.
+	Reason string
 	// Withhold says that the node's clock showed no standing when the message
 	// had been processed: the reply waits as if the cell had been suspended.
 	Withhold bool
@@ -79,10 +112,13 @@ func (s *Shard) enqueue(now machine.Instant, m *Message, out *Actions) Code {
 	if e == nil {
 		e = s.create(m.Entity)
 	}
-	if e.state == entityFailed && now < e.retryAt {
+	if e.state == entityFailed && now < e.at {
 		return CodeEntityFailed
 	}
 	if e.mailbox.n >= s.cfg.Mailbox {
+		if s.suspended {
+			return CodeNoStanding
+		}
 		return CodeOverloaded
 	}
 	e.mailbox.push(m)
@@ -107,6 +143,9 @@ func (s *Shard) create(id string) *Entity {
 
 func (s *Shard) remove(e *Entity) {
 	delete(s.entities, e.id)
+	if s.sweep == e {
+		s.sweep = e.next
+	}
 	if e.prev == nil {
 		s.first = e.next
 	} else {
@@ -120,6 +159,14 @@ func (s *Shard) remove(e *Entity) {
 	e.prev, e.next = nil, nil
 }
 
+// removeIdle removes the record of an entity that needs none: one without an
+// instance, without messages, and without a failure that is to be remembered.
+func (s *Shard) removeIdle(e *Entity) {
+	if !e.hasInstance() && e.mailbox.n == 0 && e.withheld == nil && (e.state != entityFailed || s.state != hostServing || s.abandoned) {
+		s.remove(e)
+	}
+}
+
 // advance begins whatever the entity can begin now.
 func (s *Shard) advance(now machine.Instant, e *Entity, out *Actions) {
 	if s.suspended || e.current != nil || e.withheld != nil {
@@ -128,69 +175,111 @@ func (s *Shard) advance(now machine.Instant, e *Entity, out *Actions) {
 	switch e.state {
 	case entityWaiting, entityFailed:
 		if e.mailbox.n > 0 {
-			s.start(e, out)
+			s.start(now, e, out)
 		}
 	case entityActive:
 		s.begin(now, e, out)
 	}
 }
 
-func (s *Shard) start(e *Entity, out *Actions) {
-	e.state, e.epoch = entityStarting, s.epoch
-	s.alive++
+func (s *Shard) start(now machine.Instant, e *Entity, out *Actions) {
+	e.state, e.epoch, e.at, e.Value = entityStarting, s.epoch, now, nil
 	out.entity(OpStart, e)
 }
 
 // begin hands the next message to the instance, or stops it if it should go.
 func (s *Shard) begin(now machine.Instant, e *Entity, out *Actions) {
+	if e.stale {
+		s.stop(now, e, out)
+		return
+	}
 	for m := e.mailbox.pop(); m != nil; m = e.mailbox.pop() {
 		if m.Expired(now) {
 			s.refuse(m, CodeExpired, out)
 			continue
 		}
-		e.current = m
+		e.current, e.at = m, now
 		out.entity(OpRun, e)
 		return
 	}
 	if e.passivate || s.state == hostStopping {
-		s.stop(e, out)
+		s.stop(now, e, out)
 	}
 }
 
-func (s *Shard) stop(e *Entity, out *Actions) {
-	e.state, e.passivate = entityStopping, false
+func (s *Shard) stop(now machine.Instant, e *Entity, out *Actions) {
+	e.state, e.passivate, e.held, e.at = entityStopping, false, false, now
 	out.entity(OpStop, e)
+}
+
+// returned says that e is done with what it was at.
+func (s *Shard) returned(e *Entity, out *Actions) {
+	if e.stuck {
+		e.stuck = false
+		s.stuck--
+		out.entity(OpReturned, e)
+	}
 }
 
 // Started says that the instance of e was started, or could not be.
 func (s *Shard) Started(now machine.Instant, e *Entity, ok bool, out *Actions) {
+	if !ok {
+		s.StartFailed(now, e, "", out)
+		return
+	}
 	if e.state != entityStarting {
 		return
 	}
-	switch {
-	case ok:
-		e.state, e.failures = entityActive, 0
-		if s.abandoned {
-			s.stop(e, out)
-			return
-		}
-		s.advance(now, e, out)
-	default:
-		s.startFailed(now, e, out)
+	s.returned(e, out)
+	e.state, e.at = entityActive, now
+	if s.abandoned || e.Ended() {
+		s.stop(now, e, out)
+		return
 	}
+	s.advance(now, e, out)
 }
 
-// startFailed fails what waits for e, and lets it rest for a while.
-func (s *Shard) startFailed(now machine.Instant, e *Entity, out *Actions) {
-	s.alive--
-	e.state, e.passivate = entityFailed, false
-	e.failures = min(e.failures+1, 16)
-	e.retryAt = now.Add(min(s.cfg.BackoffMin<<(e.failures-1), s.cfg.BackoffMax))
+// StartFailed says that the instance of e could not be started, and why.
+func (s *Shard) StartFailed(now machine.Instant, e *Entity, why string, out *Actions) {
+	if e.state != entityStarting {
+		return
+	}
+	s.returned(e, out)
+	e.passivate, e.held, e.Value = false, false, nil
+	if !e.Ended() {
+		e.failures = min(e.failures+1, 16)
+		s.rest(now, e, s.backoff(e.failures), why, out)
+	}
+	s.gone(now, e, out)
+}
+
+// backoff returns how long an entity rests after a number of failures, of which
+// the first has a rest already.
+func (s *Shard) backoff(failures uint8) time.Duration {
+	return min(s.cfg.BackoffMin<<(failures-1), s.cfg.BackoffMax)
+}
+
+// rest fails what waits for e, and what comes for a while.
+func (s *Shard) rest(now machine.Instant, e *Entity, d time.Duration, why string, out *Actions) {
+	e.state, e.at, e.Value = entityFailed, now.Add(d), reason(why)
 	for m := e.mailbox.pop(); m != nil; m = e.mailbox.pop() {
 		s.refuse(m, CodeEntityFailed, out)
 	}
-	if s.state != hostServing || s.abandoned {
-		s.remove(e)
+}
+
+// gone goes on without the instance that e had.
+func (s *Shard) gone(now machine.Instant, e *Entity, out *Actions) {
+	if e.released {
+		s.released = slices.DeleteFunc(s.released, func(o *Entity) bool { return o == e })
+		return
+	}
+	if e.hasInstance() {
+		e.state = entityWaiting
+	}
+	e.stale = false
+	s.removeIdle(e)
+	if s.entities[e.id] == e {
+		s.advance(now, e, out)
 	}
 	s.checkHalted(now, out)
 }
@@ -204,14 +293,18 @@ func (s *Shard) Postpone(now machine.Instant, e *Entity, out *Actions) {
 	}
 	m := e.current
 	e.current = nil
-	if s.abandoned || s.state == hostNone {
+	switch {
+	case e.released:
+		out.free(m) // Its sender was told.
+		s.stop(now, e, out)
+	case s.abandoned || e.stale:
 		// The hosting has ended since OpRun: there is nothing to wait for.
 		s.refuse(m, CodeNotDelivered, out)
-		s.stop(e, out)
-		return
+		s.stop(now, e, out)
+	default:
+		e.mailbox.pushFront(m)
+		s.retrySoon(now, out)
 	}
-	e.mailbox.pushFront(m)
-	s.retrySoon(now, out)
 }
 
 // postponeRetry is how soon the clock is asked again for standing.
@@ -228,22 +321,29 @@ func (s *Shard) Done(now machine.Instant, e *Entity, r Result, out *Actions) {
 	if m == nil {
 		return
 	}
-	e.current = nil
-	if r.Reply != nil {
+	e.current, e.at = nil, now
+	s.returned(e, out)
+	if r.Reply != nil && !e.released {
 		r.Reply.Correlation = m.Correlation
-		if s.suspended || r.Withhold {
-			e.withheld, e.owed = r.Reply, m.Origin
-		} else {
+		switch {
+		case !s.suspended && !r.Withhold:
 			s.reply(m.Origin, r.Reply, out)
+		case !e.stale:
+			e.withheld, e.owed = r.Reply, m.Origin
 		}
 	}
 	out.free(m)
+	if r.Failed {
+		s.fail(now, e, r.Reason, out)
+		return
+	}
+	e.failures = 0
 	switch {
 	case s.abandoned:
 		e.withheld = nil
-		s.stop(e, out)
-	case r.Failed:
-		s.stop(e, out)
+		s.stop(now, e, out)
+	case e.Ended():
+		s.stop(now, e, out)
 	case e.withheld != nil && !s.suspended:
 		s.retrySoon(now, out)
 	default:
@@ -251,16 +351,49 @@ func (s *Shard) Done(now machine.Instant, e *Entity, r Result, out *Actions) {
 	}
 }
 
+// fail stops an instance that is not usable any more.
+func (s *Shard) fail(now machine.Instant, e *Entity, why string, out *Actions) {
+	e.failures = min(e.failures+1, 16)
+	if s.abandoned {
+		e.withheld = nil
+	}
+	s.stop(now, e, out)
+	if e.withheld != nil && !s.suspended {
+		s.retrySoon(now, out)
+	}
+	if !s.abandoned && !e.Ended() {
+		e.failure = &why
+	}
+}
+
 // Passivate stops the instance of e once its mailbox is empty. A message that
 // comes later starts it anew; none is lost.
-func (s *Shard) Passivate(_ machine.Instant, e *Entity, out *Actions) {
-	if e.state != entityActive {
+func (s *Shard) Passivate(now machine.Instant, e *Entity, out *Actions) {
+	switch {
+	case e.state == entityStarting:
+		e.passivate = true
+	case e.state != entityActive:
+	case e.current == nil && e.mailbox.n == 0 && e.withheld == nil:
+		s.stop(now, e, out)
+	default:
+		e.passivate = true
+	}
+}
+
+// Hold says whether e must not be stopped for being idle: it has timers, which
+// would end with the instance.
+func (s *Shard) Hold(e *Entity, hold bool) { e.held = hold && !e.Ended() }
+
+// Remind puts a message of an instance to itself into its mailbox. It does nothing
+// when the instance ends: its timers end with it. The mailbox is not bounded for
+// these, since their number is.
+func (s *Shard) Remind(now machine.Instant, e *Entity, m *Message, out *Actions) {
+	if e.state != entityStarting && e.state != entityActive || e.Ended() || s.abandoned {
 		return
 	}
-	e.passivate = true
-	if e.current == nil && e.mailbox.n == 0 && e.withheld == nil {
-		s.stop(e, out)
-	}
+	m.Origin, m.Own = s.cfg.Self, true
+	e.mailbox.push(m)
+	s.advance(now, e, out)
 }
 
 // Stopped says that the instance of e has stopped.
@@ -268,15 +401,22 @@ func (s *Shard) Stopped(now machine.Instant, e *Entity, out *Actions) {
 	if e.state != entityStopping {
 		return
 	}
-	s.alive--
+	s.returned(e, out)
 	e.Value = nil
-	e.state = entityWaiting
-	if e.withheld == nil && (e.mailbox.n == 0 || s.abandoned) {
-		s.remove(e)
-	} else {
-		s.advance(now, e, out)
+	if e.failure != nil {
+		why := *e.failure
+		e.failure = nil
+		switch {
+		case e.Ended() || s.abandoned:
+		case s.cfg.OnFailure == StopOnFailure:
+			s.rest(now, e, 0, why, out)
+		case e.failures > 1:
+			s.rest(now, e, s.backoff(e.failures-1), why, out)
+		default:
+			e.state, e.at, e.Value = entityFailed, now, reason(why)
+		}
 	}
-	s.checkHalted(now, out)
+	s.gone(now, e, out)
 }
 
 // restart begins everything that waited for the node's standing.
@@ -287,9 +427,8 @@ func (s *Shard) restart(now machine.Instant, out *Actions) {
 			s.reply(e.owed, e.withheld, out)
 			e.withheld, e.owed = nil, gossip.NodeID{}
 		}
-		if e.state == entityWaiting && e.mailbox.n == 0 {
-			s.remove(e)
-		} else {
+		s.removeIdle(e)
+		if s.entities[e.id] == e {
 			s.advance(now, e, out)
 		}
 		e = next

@@ -24,12 +24,14 @@ func (s *Shard) Apply(now machine.Instant, in ShardInput, out *Actions) {
 		s.stopHosting(now, in, out)
 	case ResumeHosting:
 		s.resumeHosting(now, in, out)
+	case ReleaseHosting:
+		s.releaseHosting(now, in, out)
 	case Suspend:
 		s.suspended = true
 	case Unsuspend:
 		s.unsuspend(now, out)
 	case Abandon:
-		s.abandon(out)
+		s.abandon(now, out)
 	}
 }
 
@@ -37,9 +39,9 @@ func (s *Shard) setRoute(now machine.Instant, r SetRoute, out *Actions) {
 	if !s.route.Epoch.Less(r.Epoch) {
 		return
 	}
-	s.route, s.asked, s.blocked = r, false, false
+	s.route, s.asked, s.blocked, s.since = r, false, false, now
 	if s.state != hostNone && r.Home != s.cfg.Self && s.epoch.Less(r.Epoch) {
-		s.evict(out)
+		s.evict(now, out)
 	}
 	s.rebase(now, r.Base, out)
 	s.cursor = s.window.head
@@ -110,7 +112,7 @@ func (s *Shard) startHosting(now machine.Instant, h StartHosting, out *Actions) 
 	for _, p := range h.Positions {
 		s.stream(p.Origin).last = p.Seq
 	}
-	s.state, s.epoch, s.asked, s.blocked = hostServing, h.Epoch, false, false
+	s.state, s.epoch, s.asked, s.blocked, s.since = hostServing, h.Epoch, false, false, now
 	s.serve(now, out)
 }
 
@@ -125,7 +127,7 @@ func (s *Shard) stopHosting(now machine.Instant, h StopHosting, out *Actions) {
 	if s.state != hostServing || s.epoch != h.Epoch {
 		return
 	}
-	s.state = hostStopping
+	s.state, s.since = hostStopping, now
 	for _, in := range s.sortedStreams() {
 		for m := in.waiting.pop(); m != nil; m = in.waiting.pop() {
 			s.keep(now, m, out)
@@ -134,12 +136,10 @@ func (s *Shard) stopHosting(now machine.Instant, h StopHosting, out *Actions) {
 	}
 	for e := s.first; e != nil; {
 		next := e.next
-		switch {
-		case e.state == entityFailed:
-			s.remove(e)
-		case e.state == entityActive && e.current == nil && e.mailbox.n == 0 && e.withheld == nil:
-			s.stop(e, out)
+		if _, idle := e.Idle(); idle && e.withheld == nil {
+			s.stop(now, e, out)
 		}
+		s.removeIdle(e)
 		e = next
 	}
 	s.checkHalted(now, out)
@@ -149,20 +149,67 @@ func (s *Shard) resumeHosting(now machine.Instant, h ResumeHosting, out *Actions
 	if s.state != hostStopping || s.epoch != h.Epoch {
 		return
 	}
-	s.state = hostServing
+	s.state, s.since = hostServing, now
 	s.serve(now, out)
 }
 
+// releaseHosting ends the hosting although entities have not stopped. What they
+// are at may or may not come to its end; what waited behind it did not begin.
+func (s *Shard) releaseHosting(now machine.Instant, h ReleaseHosting, out *Actions) {
+	if s.state != hostStopping || s.epoch != h.Epoch {
+		return
+	}
+	for e := s.first; e != nil; {
+		next := e.next
+		for m := e.mailbox.pop(); m != nil; m = e.mailbox.pop() {
+			s.refuse(m, CodeNotDelivered, out)
+		}
+		s.release(now, e, out)
+		e = next
+	}
+	s.checkHalted(now, out)
+}
+
+// release leaves e behind.
+func (s *Shard) release(now machine.Instant, e *Entity, out *Actions) {
+	if e.withheld != nil {
+		s.reply(e.owed, &Reply{Correlation: e.withheld.Correlation, Code: CodeUnknownOutcome, Detail: leftBehind}, out)
+		e.withheld, e.owed = nil, gossip.NodeID{}
+	}
+	s.remove(e)
+	if !e.hasInstance() {
+		return
+	}
+	e.released = true
+	s.released = append(s.released, e)
+	if e.state == entityActive && e.current == nil {
+		s.stop(now, e, out) // It waited for standing, and is not stuck.
+		return
+	}
+	if m := e.current; m != nil && !m.Own {
+		s.reply(m.Origin, &Reply{Correlation: m.Correlation, Code: CodeUnknownOutcome, Detail: leftBehind}, out)
+	}
+	if !e.stuck {
+		e.stuck = true
+		s.stuck++
+		out.entity(OpStuck, e)
+	}
+}
+
+// leftBehind is what senders hear whose messages an entity was at.
+const leftBehind = "the entity did not return, and its shard went on without it"
+
 // checkHalted ends the hosting once the last entity is gone.
-func (s *Shard) checkHalted(_ machine.Instant, out *Actions) {
+func (s *Shard) checkHalted(now machine.Instant, out *Actions) {
 	if s.state != hostStopping || s.first != nil || s.abandoned {
 		return
 	}
 	s.Acks(out)
-	s.state = hostNone
+	s.state, s.since = hostNone, now
 	halted := ShardHalted{Epoch: s.epoch, Base: s.base, Positions: s.positions()}
 	clear(s.streams)
 	s.lastUsed = nil
+	out.add(Action{Op: OpEnd})
 	out.add(Action{Op: OpEvent, Event: halted})
 }
 
@@ -180,13 +227,16 @@ func (s *Shard) positions() []Position {
 // evict ends the hosting at once, since the map says that another node hosts the
 // shard under a higher epoch. This happens only when a coordinator took this
 // node for gone; what was not processed is given back to its senders.
-func (s *Shard) evict(out *Actions) {
+func (s *Shard) evict(now machine.Instant, out *Actions) {
 	s.state = hostNone
-	s.discard(CodeNotDelivered, out)
+	s.discard(now, CodeNotDelivered, out)
+	out.add(Action{Op: OpEnd})
 }
 
-// discard refuses all mailboxes and stops all instances.
-func (s *Shard) discard(code Code, out *Actions) {
+// discard refuses all mailboxes and stops all instances. Those that are at
+// something are stopped when they return from it; until then nothing starts in
+// their place.
+func (s *Shard) discard(now machine.Instant, code Code, out *Actions) {
 	for e := s.first; e != nil; {
 		next := e.next
 		for m := e.mailbox.pop(); m != nil; m = e.mailbox.pop() {
@@ -194,12 +244,13 @@ func (s *Shard) discard(code Code, out *Actions) {
 		}
 		e.withheld, e.owed = nil, gossip.NodeID{}
 		switch {
-		case e.state == entityWaiting || e.state == entityFailed:
+		case !e.hasInstance():
 			s.remove(e)
 		case e.state == entityActive && e.current == nil:
-			s.stop(e, out)
+			e.stale = true
+			s.stop(now, e, out)
 		default:
-			e.passivate = true
+			e.stale = true
 		}
 		e = next
 	}
@@ -211,9 +262,9 @@ func (s *Shard) unsuspend(now machine.Instant, out *Actions) {
 }
 
 // abandon ends everything on this node: it was downed or it has left.
-func (s *Shard) abandon(out *Actions) {
+func (s *Shard) abandon(now machine.Instant, out *Actions) {
 	s.abandoned = true
-	s.discard(CodeNotDelivered, out)
+	s.discard(now, CodeNotDelivered, out)
 	for m := s.window.pop(); m != nil; m = s.window.pop() {
 		code := CodeNotDelivered
 		if m.sends > 0 {

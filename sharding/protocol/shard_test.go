@@ -55,14 +55,14 @@ func (c *cell) did() string {
 		protocol.OpTransmit: "transmit", protocol.OpForward: "forward", protocol.OpFree: "free", protocol.OpFail: "fail",
 		protocol.OpReset: "reset", protocol.OpReply: "reply", protocol.OpAck: "ack", protocol.OpNeed: "need",
 		protocol.OpStart: "start", protocol.OpRun: "run", protocol.OpStop: "stop", protocol.OpDrop: "drop",
-		protocol.OpRoom: "room",
+		protocol.OpRoom: "room", protocol.OpStuck: "stuck", protocol.OpReturned: "returned",
 	}
 	var words []string
 	for _, a := range c.out.List() {
 		c.last[a.Op] = a
 		word := names[a.Op]
 		switch {
-		case a.Op == protocol.OpWake:
+		case a.Op == protocol.OpWake || a.Op == protocol.OpEnd:
 			continue
 		case a.Op == protocol.OpEvent:
 			word = strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", a.Event), "protocol."))

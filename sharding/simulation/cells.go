@@ -276,7 +276,7 @@ func (c *Cells) carry(shard protocol.ShardID) {
 		case protocol.OpFree, protocol.OpDrop, protocol.OpFail, protocol.OpReset:
 			c.settle(shard, &a)
 		case protocol.OpReply:
-			if a.Reply.Code != protocol.CodeOK {
+			if a.Reply.Code != protocol.CodeOK && a.Reply.Code != protocol.CodeUnknownOutcome {
 				// What follows is that the refused message is freed.
 				c.ledger.turn(binary.BigEndian.Uint64(c.acts.List()[i+1].Message.Payload))
 			}
@@ -296,7 +296,7 @@ func (c *Cells) carry(shard protocol.ShardID) {
 			c.out.Add(protocol.FromShard{Kind: c.kind, Shard: shard, Event: a.Event})
 		case protocol.OpWake:
 			c.out.Arm(wakeTimer{shard}, a.At)
-		case protocol.OpRoom:
+		case protocol.OpRoom, protocol.OpStuck, protocol.OpReturned, protocol.OpEnd:
 		}
 	}
 	c.acts.Reset()

@@ -1,0 +1,130 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"fmt"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/machine"
+)
+
+// stuckMax bounds the entities that an [Info] names.
+const stuckMax = 16
+
+// Info is a snapshot of a cell, for explanations and metrics.
+type Info struct {
+	Home              gossip.NodeID   // None if not known.
+	Epoch             Epoch           // Of the home.
+	Since             machine.Instant // When this node last learned of a change; 0: never.
+	Hosting, Stopping bool
+	Suspended         bool
+	Blocked           bool // The lane to the home is full or broken.
+	Asked             bool // The home, or a newer one, was asked for.
+	Window, Transit   int  // Messages that wait.
+	Entities          int  // Entities with a record.
+	// Stuck are entities that do not return from what they are at, at most 16; how
+	// many there are is StuckCount.
+	Stuck      []EntityInfo
+	StuckCount int
+}
+
+// EntityInfo is a snapshot of an entity's record.
+type EntityInfo struct {
+	ID string
+	// State is "waiting", "starting", "idle", "busy", "stopping" or "failed".
+	State string
+	// Since is when that began: for "failed" it is when it ends.
+	Since machine.Instant
+	// Waiting are the messages in the mailbox.
+	Waiting int
+	// Stuck says that it is at that for too long; Released that its shard went on
+	// without it.
+	Stuck, Released bool
+	// Failures are those since the last success, Reason is the last one's.
+	Failures int
+	Reason   string
+}
+
+// Info returns a snapshot.
+func (s *Shard) Info() Info {
+	i := Info{
+		Home: s.route.Home, Epoch: s.route.Epoch, Since: s.since,
+		Hosting: s.state != hostNone, Stopping: s.state == hostStopping,
+		Suspended: s.suspended, Blocked: s.blocked, Asked: s.asked,
+		Window: s.window.n, Transit: s.transit.n, Entities: len(s.entities), StuckCount: s.stuck,
+	}
+	for _, e := range s.released {
+		i.note(e)
+	}
+	// Few entities are stuck, mostly none: then nothing is searched.
+	for e := s.first; e != nil && len(i.Stuck) < min(s.stuck, stuckMax); e = e.next {
+		if e.stuck {
+			i.note(e)
+		}
+	}
+	return i
+}
+
+func (i *Info) note(e *Entity) {
+	if len(i.Stuck) < stuckMax {
+		i.Stuck = append(i.Stuck, e.info())
+	}
+}
+
+// Entity returns a snapshot of the record of an entity; false if it is passive.
+func (s *Shard) Entity(id string) (EntityInfo, bool) {
+	e := s.entities[id]
+	if e == nil {
+		return EntityInfo{}, false
+	}
+	return e.info(), true
+}
+
+// Reason says why an entity failed last; empty if it is not known to have.
+func (s *Shard) Reason(id string) string {
+	if e := s.entities[id]; e != nil && e.state == entityFailed {
+		return e.reason()
+	}
+	return ""
+}
+
+func (e *Entity) info() EntityInfo {
+	i := EntityInfo{
+		ID: e.id, State: e.state.String(), Since: e.at, Waiting: e.mailbox.n,
+		Stuck: e.stuck, Released: e.released, Failures: int(e.failures),
+	}
+	switch {
+	case e.state == entityActive && e.current != nil:
+		i.State = "busy"
+	case e.state == entityFailed:
+		i.Reason = e.reason()
+	}
+	return i
+}
+
+// String returns the name of the state.
+func (s entityState) String() string {
+	switch s {
+	case entityWaiting:
+		return "waiting"
+	case entityStarting:
+		return "starting"
+	case entityActive:
+		return "idle"
+	case entityStopping:
+		return "stopping"
+	case entityFailed:
+		return "failed"
+	default:
+		return "none"
+	}
+}
+
+// String describes the cell in one line, always in the same order.
+func (s *Shard) String() string {
+	i := s.Info()
+	return fmt.Sprintf("shard %d home %s epoch %s hosting %t stopping %t window %d transit %d entities %d stuck %d",
+		s.cfg.Shard, i.Home, i.Epoch, i.Hosting, i.Stopping, i.Window, i.Transit, i.Entities, i.StuckCount)
+}
