@@ -93,9 +93,34 @@ func (m *Machine) askSeeds() {
 		for _, seed := range j.others(m.self.Address) {
 			m.out.Send(gossip.NodeID{Address: seed}, InitJoin{Attempt: j.attempt})
 		}
+		m.complain()
 	}
 	m.out.Arm(timerJoin, m.now.Mono.Add(m.backOff(j.asked)))
 	j.asked++
+}
+
+// complainAfter and complainEvery say how many questions to the seed nodes go
+// unanswered before the decisions tell, and how many from one time to the next.
+const (
+	complainAfter = 2
+	complainEvery = 16
+)
+
+// complain tells why this node is not a member yet.
+func (m *Machine) complain() {
+	j := &m.join
+	if j.asked%complainEvery != complainAfter {
+		return
+	}
+	reason := fmt.Sprintf("none of the seed nodes %v answers: is one of them running, and reachable from here?", j.others(m.self.Address))
+	switch {
+	case j.heard:
+		reason = "a seed node knows a cluster and lets nobody join at present"
+	case len(j.nacked) > 0:
+		reason = fmt.Sprintf("the seed nodes %v know of no cluster; only %v may form one, when it has an answer of all or after %v",
+			j.nacked, j.seeds[0], m.cfg.SeedNodeTimeout)
+	}
+	m.out.Decide("join", m.self.String(), "waiting", reason)
 }
 
 // backOff is the time to the next question after n of them: doubling, bounded,

@@ -226,6 +226,9 @@ func TestNodeThatCannotJoinGivesUpIfAsked(t *testing.T) {
 	l.run(39 * time.Second)
 	require.Nil(t, n.stopping)
 	require.InDelta(t, 11, l.sent["InitJoin"], 3, "questions are asked with back-off")
+	require.Len(t, n.decisions, 1, "it tells once why it waits, not at each question")
+	require.Equal(t, "waiting", n.decisions[0].Verdict)
+	require.Contains(t, n.decisions[0].Reason, "none of the seed nodes ["+address(1).String()+"] answers")
 	l.run(2 * time.Second)
 	require.Equal(t, protocol.StopJoinFailed, n.stopping.Reason)
 }
