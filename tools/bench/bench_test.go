@@ -203,6 +203,9 @@ func TestRecords(t *testing.T) {
 	r := newRecord("g", figure{name: "x", value: "rate", better: lower, zero: true}, broken)
 	require.False(t, r.correct())
 	require.False(t, *r.Met)
+	once := newRecord("g", figure{name: "x", value: "rate", better: lower, zero: true}, outcomes(0, 0, 1))
+	require.Zero(t, once.Value)
+	require.False(t, *once.Met, "not in any run")
 	var table bytes.Buffer
 	writeTable(&table, append(records, r))
 	require.Contains(t, table.String(), "7 lost")

@@ -64,7 +64,10 @@ func newRecord(groupName string, f figure, outcomes []outcome) record {
 	r.CPU = round(median(cpu))
 	if f.target > 0 || f.zero {
 		met := r.Value <= f.target
-		if f.better == higher {
+		switch {
+		case f.zero:
+			met = r.Max == 0 // What must not happen must not happen in any run.
+		case f.better == higher:
 			met = r.Value >= f.target
 		}
 		r.Target, r.Met = &f.target, &met
