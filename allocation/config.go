@@ -21,9 +21,9 @@ type Config struct {
 	LeastShard LeastShardConfig `koanf:"least-shard"`
 }
 
-// LeastShardConfig configures [LeastShard]. A round of rebalancing moves at
-// most max(1, min(absolute limit, relative limit × number of shards)) shards,
-// and a round begins only when the moves of the last have ended.
+// LeastShardConfig configures [LeastShard]. At most
+// max(1, min(absolute limit, relative limit × number of shards)) shards are on the
+// move at one time, those of earlier rounds included.
 type LeastShardConfig struct {
 	// RebalanceAbsoluteLimit is how many shards a round may move: 0 to
 	// 1,000,000. 0 switches rebalancing off, so that a node that joins gets

@@ -15,7 +15,8 @@ import (
 // shards, each the shard for which it is the most suitable by
 // [CompareSuitability], up to its share. Rebalancing moves the shards that a
 // region has had the longest from regions above their share to regions below,
-// in rounds of bounded size, and only while the cluster is fit.
+// a bounded number at one time, and only while the cluster is fit. What is in
+// flight counts as if it had arrived, so that one slow move holds up no other.
 type LeastShard struct {
 	config LeastShardConfig
 }
@@ -84,15 +85,16 @@ func (l *LeastShard) DecideRebalance(r RebalanceRequest) RebalanceResult {
 	if fit, why := r.Fitness.Fit(); !fit {
 		return RebalanceResult{Reason: "least-shard: not now: " + why}
 	}
-	if n := len(r.Budget.InFlight); n > 0 {
-		return RebalanceResult{Reason: fmt.Sprintf("least-shard: %d moves are still in flight", n)}
-	}
 	slots := eligibleSlots(r.Regions)
+	flying := arrive(slots, r.Budget.InFlight)
 	total := apportion(slots)
-	limit := min(l.limit(total), r.Budget.Room())
-	moves := pair(slots, limit, r.Budget.PerRegion)
+	limit := min(l.limit(total)-len(flying), r.Budget.Room())
+	moves := pair(slots, flying, limit, r.Budget.PerRegion)
 	if len(moves) == 0 {
 		if excess(slots) > 0 {
+			if n := len(flying); n > 0 {
+				return RebalanceResult{Reason: fmt.Sprintf("least-shard: out of balance, and %d moves are still in flight", n)}
+			}
 			return RebalanceResult{Reason: "least-shard: out of balance, but the budget permits no move"}
 		}
 		return RebalanceResult{Reason: fmt.Sprintf("least-shard: %d shards are balanced over %d regions", total, len(slots))}
@@ -109,10 +111,35 @@ func (l *LeastShard) limit(shards int) int {
 	return max(1, min(relative, l.config.RebalanceAbsoluteLimit))
 }
 
+// arrive counts the moves in flight as if they had ended, and returns their shards.
+func arrive(slots []*slot, moves []Move) map[Shard]bool {
+	if len(moves) == 0 {
+		return nil
+	}
+	byID := make(map[Region]*slot, len(slots))
+	for _, s := range slots {
+		byID[s.region.ID] = s
+	}
+	flying := make(map[Shard]bool, len(moves))
+	for _, m := range moves {
+		flying[m.Shard] = true
+		if s := byID[m.From]; s != nil {
+			s.count--
+			s.moves++
+		}
+		if s := byID[m.To]; s != nil {
+			s.count++
+			s.moves++
+		}
+	}
+	return flying
+}
+
 // pair moves shards from the slots above their share to those below, the
-// fullest first to the emptiest first, and counts the moves in the slots.
-func pair(slots []*slot, limit, perRegion int) []Move {
-	above := func(s *slot) bool { return s.count > s.share && s.permits(perRegion) }
+// fullest first to the emptiest first, and counts the moves in the slots. Shards
+// that are in flight are left alone.
+func pair(slots []*slot, flying map[Shard]bool, limit, perRegion int) []Move {
+	above := func(s *slot) bool { return s.count > s.share && s.permits(perRegion) && s.ready(flying) }
 	below := func(s *slot) bool { return s.count < s.share && s.permits(perRegion) }
 	from := newQueue(slots, above, (*slot).fuller)
 	to := newQueue(slots, below, (*slot).moreSuitable)
@@ -120,11 +147,11 @@ func pair(slots []*slot, limit, perRegion int) []Move {
 	for len(moves) < limit && !from.empty() && !to.empty() {
 		x, y := from.first(), to.first()
 		moves = append(moves, Move{
-			Shard: x.region.Shards[x.moved], From: x.region.ID, To: y.region.ID,
+			Shard: x.region.Shards[x.next], From: x.region.ID, To: y.region.ID,
 			Reason: fmt.Sprintf("least-shard: %d shards here, share %d; %d there, share %d", x.count, x.share, y.count, y.share),
 		})
-		x.count, x.moved = x.count-1, x.moved+1
-		y.count, y.moved = y.count+1, y.moved+1
+		x.count, x.moves, x.next = x.count-1, x.moves+1, x.next+1
+		y.count, y.moves = y.count+1, y.moves+1
 		from.settle(above)
 		to.settle(below)
 	}

@@ -186,24 +186,57 @@ func TestRebalanceWaits(t *testing.T) {
 	tests := []struct {
 		name    string
 		fitness allocation.Fitness
-		flight  []allocation.Move
 		reason  string
 	}{
-		{"versions differ", allocation.Fitness{NoneUnreachable: true, NoneJoining: true}, nil, "least-shard: not now: regions run different app-versions"},
-		{"unreachable", allocation.Fitness{OneVersion: true, NoneJoining: true}, nil, "least-shard: not now: a member is unreachable"},
-		{"joining", allocation.Fitness{OneVersion: true, NoneUnreachable: true}, nil, "least-shard: not now: a member is joining"},
-		{"in flight", fit, []allocation.Move{{Shard: 1, From: "a", To: "b"}}, "least-shard: 1 moves are still in flight"},
+		{"versions differ", allocation.Fitness{NoneUnreachable: true, NoneJoining: true}, "least-shard: not now: regions run different app-versions"},
+		{"unreachable", allocation.Fitness{OneVersion: true, NoneJoining: true}, "least-shard: not now: a member is unreachable"},
+		{"joining", allocation.Fitness{OneVersion: true, NoneUnreachable: true}, "least-shard: not now: a member is joining"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			res := l.DecideRebalance(allocation.RebalanceRequest{
 				Regions: regions(10, 0), Fitness: test.fitness,
-				Budget: allocation.Budget{Simultaneous: 10, InFlight: test.flight},
+				Budget: allocation.Budget{Simultaneous: 10},
 			})
 			require.Empty(t, res.Moves)
 			require.Equal(t, test.reason, res.Reason)
 		})
 	}
+}
+
+// Moves in flight count as if they had ended: others begin beside them, within the
+// budget, and none too many.
+func TestRebalanceGoesOnBesideMovesInFlight(t *testing.T) {
+	l := leastShard(t, 100, 1)
+	flight := func(n int) (moves []allocation.Move) {
+		for i := range n {
+			moves = append(moves, allocation.Move{Shard: allocation.Shard(i), From: "a", To: "b"})
+		}
+		return moves
+	}
+	ask := func(n, perRegion int, sizes ...int) allocation.RebalanceResult {
+		r := allocation.RebalanceRequest{
+			Regions: regions(sizes...), Fitness: fit,
+			Budget: allocation.Budget{Simultaneous: 4, PerRegion: perRegion, InFlight: flight(n)},
+		}
+		res := l.DecideRebalance(r)
+		require.NoError(t, allocation.CheckRebalance(&r, &res))
+		return res
+	}
+	res := ask(2, 0, 10, 0)
+	require.Len(t, res.Moves, 2, "four at one time")
+	require.EqualValues(t, 2, res.Moves[0].Shard, "those in flight are left alone")
+	require.Len(t, ask(2, 3, 10, 0).Moves, 1, "three with one region")
+	res = ask(4, 0, 10, 0)
+	require.Empty(t, res.Moves)
+	require.Equal(t, "least-shard: out of balance, and 4 moves are still in flight", res.Reason)
+	require.Empty(t, ask(3, 0, 6, 0).Moves, "balanced when they have arrived")
+	require.Empty(t, ask(2, 0, 2, 0, 0, 0).Moves, "what has not arrived cannot go on")
+
+	stray := allocation.RebalanceRequest{Regions: regions(3, 0, 0), Fitness: fit, Budget: allocation.Budget{Simultaneous: 9, InFlight: flight(3)}}
+	stray.Budget.InFlight[0].From, stray.Budget.InFlight[1].From = "z", "z"
+	res = l.DecideRebalance(stray)
+	require.Empty(t, res.Moves, "a request that contradicts itself does no harm")
 }
 
 // drawRegions draws regions of one version and, unless weighted, one capacity.

@@ -19,15 +19,26 @@ type slot struct {
 	// rest is the numerator of the fraction that was cut off when the share was
 	// rounded down; the denominator is common to all slots.
 	rest uint64
-	// moved is how many moves it takes part in.
-	moved int
+	// moves is how many moves it takes part in.
+	moves int
+	// next is the place in the region's list of the shard to look at next.
+	next int
 }
 
 // below reports whether the slot has room for another shard.
 func (s *slot) below() bool { return s.count < s.share }
 
 // permits reports whether the slot may take part in another move.
-func (s *slot) permits(perRegion int) bool { return perRegion <= 0 || s.moved < perRegion }
+func (s *slot) permits(perRegion int) bool { return perRegion <= 0 || s.moves < perRegion }
+
+// ready reports whether the slot has a shard that is neither in flight nor taken,
+// and brings next to the one that the region has had the longest.
+func (s *slot) ready(flying map[Shard]bool) bool {
+	for s.next < len(s.region.Shards) && flying[s.region.Shards[s.next]] {
+		s.next++
+	}
+	return s.next < len(s.region.Shards)
+}
 
 // moreSuitable orders by fewer shards relative to the capacity, then by id.
 // All slots that compete are eligible and of one version, so it is the order of
