@@ -273,6 +273,22 @@ func TestAFailureSaysWhy(t *testing.T) {
 	require.ErrorContains(t, err, `role "nothing" is not known`)
 }
 
+// An experiment that fails does not keep the others from being measured.
+func TestOneFailureLeavesTheOthers(t *testing.T) {
+	program, err := os.Executable()
+	require.NoError(t, err)
+	r := runner{launcher: launcher{program: program}, runs: 2, time: 10 * time.Millisecond, progress: newProgress(io.Discard)}
+	g := group{name: "g", experiments: []experiment{
+		single(spec{Role: "nothing"}, figure{name: "floor"}).asFloor(),
+		single(spec{Role: roleChannel, Size: 64, Senders: 1}, figure{name: "figure", floors: []string{"floor"}}),
+	}}
+	records, err := r.run(t.Context(), g)
+	require.ErrorContains(t, err, `g/floor: bench: process nothing ended: it said: bench: bench: role "nothing"`)
+	require.Len(t, records, 1)
+	require.Equal(t, "g/figure", records[0].Name)
+	require.Equal(t, 2, records[0].Runs)
+}
+
 func TestWrongArgumentsExitWithTwo(t *testing.T) {
 	var said bytes.Buffer
 	require.Equal(t, statusUsage, Main([]string{"nothing"}, nil, io.Discard, &said))

@@ -173,8 +173,7 @@ func run(ctx context.Context, l launcher, args []string, stdout, stderr io.Write
 		r.progress.clear()
 		if failed != nil {
 			fmt.Fprintln(stderr, "bench:", failed)
-			err = errors.Join(err, fmt.Errorf("group %s was not measured", g.name))
-			continue
+			err = errors.Join(err, fmt.Errorf("group %s was not measured to its end", g.name))
 		}
 		if err := writeRecords(stdout, records); err != nil {
 			return err

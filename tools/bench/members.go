@@ -17,8 +17,8 @@ import (
 
 const (
 	membersPoll  = 10 * time.Millisecond
-	membersQuiet = 5 * time.Second  // Between the last member and the measurement of a quiet cluster.
-	membersLimit = 60 * time.Second // For all to know all, and for a crash to be known.
+	membersQuiet = 5 * time.Second // Between the last member and the measurement of a quiet cluster.
+	membersLimit = 2 * time.Minute // For all to know all, and for a crash to be known.
 )
 
 // measureMembers has many real nodes in this process, over real sockets: how

@@ -194,7 +194,7 @@ func killGroup() group {
 
 func membersGroup() group {
 	nodes := func(prefix string, n int, up, crash float64) experiment {
-		return experiment{spec: spec{Role: roleMembers, Nodes: n, Limit: 4 * time.Minute}, figures: []figure{
+		return experiment{spec: spec{Role: roleMembers, Nodes: n, Limit: 8 * time.Minute}, figures: []figure{
 			{name: prefix + "all-up", value: "up", unit: "s", better: lower, target: up},
 			{name: prefix + "crash-known", value: "known", unit: "s", better: lower, target: crash},
 			{name: prefix + "crash-removed", value: "removed", unit: "s", better: lower},

@@ -85,11 +85,14 @@ func round(v float64) float64 {
 }
 
 // summarize returns the records of a group. Outcomes are those of each
-// experiment, run by run.
+// experiment, run by run; an experiment without any has no records.
 func summarize(g group, outcomes [][]outcome) []record {
 	var all []record
 	byName := make(map[string]record)
 	for i, e := range g.experiments {
+		if len(outcomes[i]) == 0 {
+			continue
+		}
 		for n, f := range e.figures {
 			r := newRecord(g.name, f, outcomes[i])
 			if n > 0 {
@@ -104,7 +107,10 @@ func summarize(g group, outcomes [][]outcome) []record {
 		}
 	}
 	at := 0
-	for _, e := range g.experiments {
+	for i, e := range g.experiments {
+		if len(outcomes[i]) == 0 {
+			continue
+		}
 		for _, f := range e.figures {
 			all[at].beside(f, byName)
 			at++
@@ -116,12 +122,17 @@ func summarize(g group, outcomes [][]outcome) []record {
 // beside puts a figure beside its floors.
 func (r *record) beside(f figure, floors map[string]record) {
 	for i, name := range f.floors {
-		floor := floors[name]
+		floor, measured := floors[name]
+		if !measured {
+			continue
+		}
 		ratio := round(r.Value / floor.Value)
+		if r.Ratios == nil {
+			r.Ratios = make(map[string]float64)
+		}
 		if i == 0 {
 			stable := steady(floor.Values)
 			r.Floor, r.Ratio, r.Stable = floor.Name, ratio, &stable
-			r.Ratios = make(map[string]float64)
 			r.CPURatio = round(r.CPU / floor.CPU)
 		}
 		r.Ratios[floor.Name] = ratio

@@ -5,6 +5,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -25,25 +26,29 @@ type runner struct {
 	progress *progress
 }
 
-// run measures a group: each run takes every experiment once, in turn.
+// run measures a group: each run takes every experiment once, in turn. An
+// experiment that fails is not run again and has no records; the error says
+// why. It does not keep the others from being measured.
 func (r runner) run(ctx context.Context, g group) ([]record, error) {
 	outcomes := make([][]outcome, len(g.experiments))
+	failed := make([]error, len(g.experiments))
 	for n := range r.runs {
 		for i, e := range g.experiments {
-			if e.once && n > 0 {
+			if e.once && n > 0 || failed[i] != nil || ctx.Err() != nil {
 				continue
 			}
 			name := g.name + "/" + e.figures[0].name
 			r.progress.begin("run %d of %d  %s", n+1, r.runs, name)
 			out, err := r.once(ctx, e.spec)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", name, err)
+				failed[i], outcomes[i] = fmt.Errorf("%s: %w", name, err), nil
+				continue
 			}
 			r.progress.end(e.figures, out)
 			outcomes[i] = append(outcomes[i], out)
 		}
 	}
-	return summarize(g, outcomes), nil
+	return summarize(g, outcomes), errors.Join(errors.Join(failed...), context.Cause(ctx))
 }
 
 // once runs an experiment in a fresh process.
