@@ -6,6 +6,7 @@ package bank
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/quorate/quorate/examples/bank/bankpb"
 	"github.com/quorate/quorate/sharding"
@@ -31,6 +32,10 @@ type Receipt struct {
 	Refused bool   `json:"refused"` // The paying account did not cover it; nothing was moved.
 	Paid    string `json:"paid"`    // Epoch in which the paying leg was acknowledged.
 	Got     string `json:"got"`     // Epoch in which the receiving leg was acknowledged; empty when refused.
+
+	// PaidAfter is how long the paying account took, in nanoseconds; the
+	// receiving one is asked after that.
+	PaidAfter time.Duration `json:"paid_after"`
 }
 
 // Open starts the accounts on a node. The journals lie under dir.
@@ -51,12 +56,15 @@ func (a *Accounts) Transfer(ctx context.Context, t Transfer) (Receipt, error) {
 	if t.Cents <= 0 || t.From == t.To {
 		return Receipt{}, fmt.Errorf("bank: transfer %q moves %d cents from %q to %q", t.ID, t.Cents, t.From, t.To)
 	}
+	at := time.Now()
 	paid, err := a.book(ctx, t.From, t.ID, -t.Cents)
-	if err != nil || paid.GetRefused() {
-		return Receipt{ID: t.ID, Refused: paid.GetRefused(), Paid: paid.GetEpoch()}, err
+	receipt := Receipt{ID: t.ID, Refused: paid.GetRefused(), Paid: paid.GetEpoch(), PaidAfter: time.Since(at)}
+	if err != nil || receipt.Refused {
+		return receipt, err
 	}
 	got, err := a.book(ctx, t.To, t.ID, t.Cents)
-	return Receipt{ID: t.ID, Paid: paid.GetEpoch(), Got: got.GetEpoch()}, err
+	receipt.Got = got.GetEpoch()
+	return receipt, err
 }
 
 // Read returns the balance of an account in cents.

@@ -167,6 +167,25 @@ func Epochs(dir string) ([]string, error) {
 	return epochs, nil
 }
 
+// Owner returns who owns dir: the owner of the newest segment that has begun,
+// "" when there is none.
+func Owner(dir string) (string, error) {
+	epochs, err := Epochs(dir)
+	if err != nil {
+		return "", err
+	}
+	for _, epoch := range slices.Backward(epochs) {
+		data, err := os.ReadFile(filepath.Join(dir, prefix+epoch))
+		if err != nil {
+			return "", err
+		}
+		if h, _, ok, err := parse(epoch, data, -1); ok || err != nil {
+			return h.Owner, err
+		}
+	}
+	return "", nil
+}
+
 // Segment is what counts of one owner's records, and what does not.
 type Segment struct {
 	Epoch   string

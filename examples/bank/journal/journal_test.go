@@ -4,6 +4,7 @@
 package journal_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -116,4 +117,47 @@ func TestAnOwnerOpensItsEpochAgain(t *testing.T) {
 	require.NoError(t, second.Append(journal.Record{Transfer: "b", Cents: 2}))
 	_, records = open(t, dir, "2")
 	require.Len(t, records, 2)
+}
+
+// TestOwnerIsWhoBeganLast tells who owns a journal, also while its successor
+// has not got to its header.
+func TestOwnerIsWhoBeganLast(t *testing.T) {
+	dir := t.TempDir()
+	owner, err := journal.Owner(dir)
+	require.NoError(t, err)
+	require.Empty(t, owner)
+	open(t, dir, "1")
+	open(t, dir, "2")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "seal-3"), nil, 0o600))
+	owner, err = journal.Owner(dir)
+	require.NoError(t, err)
+	require.Equal(t, "node-2", owner)
+	_, err = journal.Owner(filepath.Join(dir, "nowhere"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// BenchmarkOpen takes over a journal that has seen twelve owners and 240
+// records: it is what an account waits for when it moves.
+func BenchmarkOpen(b *testing.B) {
+	dir := b.TempDir()
+	epoch := func(i int) string { return fmt.Sprintf("%06d", i) }
+	for i := range 12 {
+		j, _, err := journal.Open(dir, epoch(i), "owner")
+		require.NoError(b, err)
+		for n := range 20 {
+			require.NoError(b, j.Append(journal.Record{Transfer: fmt.Sprintf("t-%d-%d", i, n), Cents: 1}))
+		}
+		require.NoError(b, j.Close())
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		// The owner opens its own epoch again, so that the journal does not grow.
+		j, records, err := journal.Open(dir, epoch(11), "owner")
+		if err != nil || len(records) != 240 {
+			b.Fatalf("%d records: %v", len(records), err)
+		}
+		if err := j.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

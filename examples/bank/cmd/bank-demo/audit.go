@@ -30,6 +30,10 @@ type verdict struct {
 	Unasked          int   `json:"unasked"`
 	Paused           int   `json:"paused"`
 	Moved            int   `json:"owners"`
+	Late             int   `json:"late_acknowledged"` // By a node that had been frozen until others removed it.
+
+	Phases map[string]*phase `json:"phases"`
+	Missed []string          `json:"missed,omitempty"` // Promises about the phases that were not kept.
 
 	Error string `json:"error,omitempty"` // Why the run did not get to its end.
 	OK    bool   `json:"ok"`
@@ -63,8 +67,8 @@ func audit(dir string, l *load) (verdict, error) {
 		return verdict{}, err
 	}
 	v := verdict{
-		Nodes: len(l.fleet.all), Accounts: books.accounts, Acknowledged: len(l.told), Retried: l.retried, Paused: l.paused,
-		Unanswered: l.unanswered, UnavailableMax: l.longest.Milliseconds(), Moved: books.owners,
+		Nodes: len(l.fleet.all), Accounts: books.accounts, Acknowledged: len(l.told), Retried: len(l.retried), Paused: l.paused,
+		Late: l.late, Unanswered: l.unanswered, UnavailableMax: l.longest.Milliseconds(), Moved: books.owners,
 		OverlappingEpoch: books.overlapping,
 		CentsAppeared:    books.cents - int64(books.accounts)*bank.OpeningCents,
 	}
@@ -80,7 +84,7 @@ func audit(dir string, l *load) (verdict, error) {
 		}
 	}
 	v.OK = v.Lost == 0 && v.Duplicated == 0 && v.OverlappingEpoch == 0 && v.CentsAppeared == 0 && v.Unanswered == 0 &&
-		v.Unasked == 0 && v.Accounts == l.accounts && v.Acknowledged > 0
+		v.Unasked == 0 && v.Late == 0 && v.Accounts == l.accounts && v.Acknowledged > 0
 	return v, nil
 }
 
@@ -155,7 +159,10 @@ func (d *demo) report(v verdict) bool {
 	for _, r := range d.recoveries {
 		v.RecoveredMax = max(v.RecoveredMax, r.Milliseconds())
 	}
+	v.Phases = d.load.phases(d.windows)
+	v.Missed = missed(v.Phases)
 	d.screen.summary(v)
+	d.screen.phases(d.windows, v)
 	line, err := json.Marshal(v)
 	if err != nil {
 		return false

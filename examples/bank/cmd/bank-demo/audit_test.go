@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -228,12 +229,14 @@ func TestAuditOfDamagedJournalsIsAnError(t *testing.T) {
 func TestReportEndsWithOneObject(t *testing.T) {
 	for _, ok := range []bool{true, false} {
 		var out strings.Builder
-		d := &demo{screen: &screen{out: &out}}
+		d := &demo{screen: &screen{out: &out}, load: newLoad(1, 10, 200, &fleet{})}
+		d.windows = []window{{string(restartAll), 0, time.Hour}}
+		d.load.failed = []failure{{at: time.Second}}
 		require.Equal(t, ok, d.report(verdict{Nodes: 7, Accounts: 1000, Acknowledged: 5, OK: ok}))
 		lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 		var last map[string]any
 		require.NoError(t, json.Unmarshal([]byte(lines[len(lines)-1]), &last))
-		for _, key := range []string{"nodes", "accounts", "acknowledged", "lost", "duplicated", "overlapping_epochs", "unavailable_ms_max", "ok"} {
+		for _, key := range []string{"nodes", "accounts", "acknowledged", "lost", "duplicated", "overlapping_epochs", "unavailable_ms_max", "late_acknowledged", "phases", "missed", "ok"} {
 			require.Contains(t, last, key)
 		}
 		require.Equal(t, ok, last["ok"])

@@ -19,6 +19,7 @@ type options struct {
 	rate     int
 	program  string
 	dir      string
+	phases   []action
 }
 
 // firstNodes is how many nodes the cluster starts with.
@@ -33,6 +34,7 @@ type demo struct {
 	journal string
 
 	recoveries []time.Duration // From a death to the last account's answer.
+	windows    []window        // The phases so far; the last one goes on.
 }
 
 // run plays the whole demo and reports whether nothing was lost.
@@ -52,7 +54,9 @@ func run(ctx context.Context, opts options) (bool, error) {
 	if err != nil {
 		v, err = d.giveUp(v, err)
 	}
-	if ok := d.report(v); ok {
+	d.closeWindow()
+	err = errors.Join(err, d.writeGaps(filepath.Join(dir, "gaps.log")))
+	if ok := d.report(v); ok && err == nil {
 		return true, cleanup()
 	}
 	fmt.Fprintln(os.Stderr, "bank-demo: logs and journals are in", dir)
@@ -84,12 +88,15 @@ func workDir(dir string) (string, func() error, error) {
 // play runs the plan under load and audits the journals.
 func (d *demo) play(ctx context.Context) (verdict, error) {
 	d.screen.event("seed %d: %d nodes, %d accounts, %d transfers a second", d.opts.seed, firstNodes, d.opts.accounts, d.opts.rate)
-	for range firstNodes {
-		if err := d.fleet.start(ctx); err != nil {
+	started := make([]*process, firstNodes)
+	for i := range started {
+		p, err := d.fleet.start(ctx)
+		if err != nil {
 			return verdict{}, err
 		}
+		started[i] = p
 	}
-	if err := d.fleet.waitUp(ctx, firstNodes); err != nil {
+	if err := d.fleet.admit(ctx, started...); err != nil {
 		return verdict{}, err
 	}
 	took, err := d.load.sweep(ctx)
@@ -98,10 +105,12 @@ func (d *demo) play(ctx context.Context) (verdict, error) {
 	}
 	d.screen.event("all %d accounts answer, %v after the first question", d.opts.accounts, took.Round(time.Millisecond))
 	d.load.start(ctx, d.screen)
-	for _, step := range plan(d.opts.seed) {
+	d.enter(steady)
+	for _, step := range plan(d.opts.seed, d.opts.phases) {
 		if err := sleep(ctx, step.after); err != nil {
 			return verdict{}, err
 		}
+		d.enter(string(step.what))
 		if err := d.carryOut(ctx, step.what); err != nil {
 			return verdict{}, fmt.Errorf("%s: %w", step.what, err)
 		}
@@ -115,6 +124,24 @@ func (d *demo) play(ctx context.Context) (verdict, error) {
 	return audit(d.journal, d.load)
 }
 
+// enter begins a phase. It lasts until the next one, so that what an action
+// leaves behind is counted where it belongs.
+func (d *demo) enter(name string) {
+	d.closeWindow()
+	from := d.load.since()
+	if n := len(d.windows); n > 0 {
+		from = d.windows[n-1].to
+	}
+	d.windows = append(d.windows, window{name: name, from: from, to: noAnswer})
+}
+
+// closeWindow ends the phase that goes on.
+func (d *demo) closeWindow() {
+	if n := len(d.windows); n > 0 && d.windows[n-1].to == noAnswer {
+		d.windows[n-1].to = d.load.since()
+	}
+}
+
 // carryOut does one step of the plan and waits until the cluster has taken it
 // in.
 func (d *demo) carryOut(ctx context.Context, what action) error {
@@ -122,15 +149,27 @@ func (d *demo) carryOut(ctx context.Context, what action) error {
 	case killPlain, killOldest:
 		return d.kill(ctx, what == killOldest)
 	case startTwo:
-		for range 2 {
-			if err := d.fleet.start(ctx); err != nil {
-				return err
-			}
-		}
-		return d.fleet.waitUp(ctx, d.fleet.size())
+		return d.join(ctx)
+	case freezeOne:
+		return d.freeze(ctx)
+	case restartAll:
+		return d.restart(ctx)
 	default:
 		return d.leave(ctx)
 	}
+}
+
+// join starts two nodes.
+func (d *demo) join(ctx context.Context) error {
+	first, err := d.fleet.start(ctx)
+	if err != nil {
+		return err
+	}
+	second, err := d.fleet.start(ctx)
+	if err != nil {
+		return err
+	}
+	return d.fleet.admit(ctx, first, second)
 }
 
 // kill ends a node without warning and measures how long it takes until every
@@ -171,10 +210,31 @@ func (d *demo) leave(ctx context.Context) error {
 		return err
 	}
 	d.screen.event("%s leaves", leaver.name)
-	if err := d.fleet.terminate(leaver); err != nil {
+	if err := d.fleet.terminate(ctx, leaver); err != nil {
 		return err
 	}
 	return d.fleet.waitRemoved(ctx, leaver)
+}
+
+// restart restarts every node, one after the other, in an order that the seed
+// decides.
+func (d *demo) restart(ctx context.Context) error {
+	nodes := d.fleet.nodes()
+	d.load.rnd.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
+	for _, old := range nodes {
+		d.screen.event("%s restarts", old.name)
+		if err := d.fleet.terminate(ctx, old); err != nil {
+			return err
+		}
+		fresh, err := d.fleet.restart(ctx, old)
+		if err != nil {
+			return err
+		}
+		if err := d.fleet.admit(ctx, fresh); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // sleep waits for d or the end of ctx.

@@ -4,37 +4,25 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 )
-
-// process is one node.
-type process struct {
-	name    string // For people: n1, n2 and so on.
-	address string // Of the cluster: host:port.
-	http    string // Of its HTTP interface.
-	cmd     *exec.Cmd
-	gone    chan struct{} // Closed when it has ended.
-}
 
 // fleet owns the node processes.
 type fleet struct {
 	program, dir, journal string
 	ports                 []int
+	used                  int // Of the ports.
 	screen                *screen
 	client                *http.Client
 
@@ -43,8 +31,9 @@ type fleet struct {
 	all   []*process
 }
 
-// maxNodes is how many nodes a run may start.
-const maxNodes = 7
+// maxNodes is how many addresses a run may need: five nodes, two that join, and
+// one for a node that froze.
+const maxNodes = firstNodes + 3
 
 // newFleet writes the cluster's file.
 func newFleet(program, dir, journal string, s *screen) (*fleet, error) {
@@ -63,7 +52,7 @@ func newFleet(program, dir, journal string, s *screen) (*fleet, error) {
 }
 
 // clusterFile is the one file of all nodes. All of the first nodes are seed
-// nodes: at most three of them ever go, so a new node always finds one.
+// nodes: at most four of them ever go for good, so a new node always finds one.
 func (f *fleet) clusterFile() string {
 	seeds := make([]string, firstNodes)
 	for i := range seeds {
@@ -102,76 +91,87 @@ func freePorts(n int) ([]int, error) {
 	return nil, fmt.Errorf("found no %d free ports from 20000 to 29999", n)
 }
 
-// start starts one more node and waits until it serves HTTP.
-func (f *fleet) start(ctx context.Context) error {
-	i := len(f.all)
-	p := &process{name: fmt.Sprintf("n%d", i+1), address: f.address(i), gone: make(chan struct{})}
-	log, err := os.Create(filepath.Join(f.dir, p.name+".log"))
+// start starts a node at an address that was not used yet, and waits until it
+// serves HTTP. Clients ask it only when it is admitted.
+func (f *fleet) start(ctx context.Context) (*process, error) {
+	f.used++
+	return f.launch(ctx, fmt.Sprintf("n%d", f.used), f.address(f.used-1))
+}
+
+// restart starts a node at the address of one that has ended.
+func (f *fleet) restart(ctx context.Context, old *process) (*process, error) {
+	return f.launch(ctx, old.name, old.address)
+}
+
+// launch starts a process.
+func (f *fleet) launch(ctx context.Context, name, address string) (*process, error) {
+	f.mu.Lock()
+	log := filepath.Join(f.dir, fmt.Sprintf("%s-%d.log", name, len(f.all)+1))
+	f.mu.Unlock()
+	p := newProcess(name, address)
+	hello, err := p.start(f.program, f.config(), f.journal, log)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	p.cmd = exec.Command(f.program, "-config", f.config(), "-journal", f.journal) //nolint:noctx // It ends by close, not by a context: the end is the subject.
-	p.cmd.Env = append(os.Environ(), "QUORATE_NODE__ADDRESS="+p.address)
-	p.cmd.Stderr = log
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := p.cmd.Start(); err != nil {
-		return err
-	}
-	hello := make(chan error, 1)
-	// Owned by the fleet; ends with the process, which close ends.
-	go func() {
-		line, err := bufio.NewReader(out).ReadBytes('\n')
-		if err == nil {
-			var first struct{ HTTP string }
-			err = json.Unmarshal(line, &first)
-			p.http = first.HTTP
-		}
-		hello <- err
-		_ = p.cmd.Wait() // How it ended is in its log.
-		_ = log.Close()
-		close(p.gone)
-	}()
 	f.mu.Lock()
 	f.all = append(f.all, p)
 	f.mu.Unlock()
 	select {
 	case err := <-hello:
 		if err != nil {
-			return fmt.Errorf("%s did not start, see %s: %w", p.name, log.Name(), err)
+			return nil, fmt.Errorf("%s did not start, see %s: %w", name, log, err)
 		}
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
 	f.mu.Lock()
 	f.alive = append(f.alive, p)
 	f.mu.Unlock()
-	f.screen.event("%s started", p.name)
-	return nil
+	f.screen.event("%s started", name)
+	return p, nil
 }
 
-// nodes returns the nodes that may be asked.
+// nodes returns the nodes that are or should become members.
 func (f *fleet) nodes() []*process {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return append([]*process(nil), f.alive...)
+	return slices.Clone(f.alive)
+}
+
+// ready returns the nodes that clients may ask.
+func (f *fleet) ready() []*process {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(f.alive), func(p *process) bool { return !p.admitted })
 }
 
 // size is the number of nodes that should be members.
 func (f *fleet) size() int { return len(f.nodes()) }
 
+// admit waits until the cluster has taken the nodes in and each has answered
+// for an account; then clients may ask them.
+func (f *fleet) admit(ctx context.Context, fresh ...*process) error {
+	if err := f.waitUp(ctx, f.size()); err != nil {
+		return err
+	}
+	for _, p := range fresh {
+		if err := f.waitAnswer(ctx, p); err != nil {
+			return err
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, p := range fresh {
+		p.admitted = true
+	}
+	return nil
+}
+
 // strike takes a node off the list of those that may be asked.
 func (f *fleet) strike(victim *process) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for i, p := range f.alive {
-		if p == victim {
-			f.alive = append(f.alive[:i:i], f.alive[i+1:]...)
-			return
-		}
-	}
+	f.alive = slices.DeleteFunc(f.alive, func(p *process) bool { return p == victim })
 }
 
 // kill ends a node without warning. Clients are not told: they find out.
@@ -182,10 +182,20 @@ func (f *fleet) kill(p *process) error {
 	return err
 }
 
-// terminate asks a node to leave.
-func (f *fleet) terminate(p *process) error {
+// terminate asks a node to leave, and waits until it has ended in order.
+// Clients send it nothing more, as with any load balancer that lets a node go;
+// what they have sent is still answered.
+func (f *fleet) terminate(ctx context.Context, p *process) error {
 	f.strike(p)
-	return p.cmd.Process.Signal(syscall.SIGTERM)
+	at := time.Now()
+	if err := p.terminate(); err != nil {
+		return err
+	}
+	if err := p.ended(ctx, 0); err != nil {
+		return err
+	}
+	f.screen.event("%s ended in order, %v later", p.name, time.Since(at).Round(10*time.Millisecond))
+	return nil
 }
 
 // pick chooses the oldest node, or one that is not the oldest.
@@ -198,7 +208,7 @@ func (f *fleet) pick(ctx context.Context, oldest bool, rnd *rand.Rand) (*process
 	var others []*process
 	lowest := ^uint64(0)
 	for _, p := range f.nodes() {
-		m := view.find(p.address)
+		m := view.find(p)
 		if m == nil || m.UpNumber == 0 {
 			continue
 		}
@@ -223,10 +233,11 @@ func (f *fleet) pick(ctx context.Context, oldest bool, rnd *rand.Rand) (*process
 // close ends every process: in order where it may, by force after a time.
 func (f *fleet) close() {
 	f.mu.Lock()
-	all := append([]*process(nil), f.all...)
+	all := slices.Clone(f.all)
 	f.mu.Unlock()
 	for _, p := range all {
-		_ = p.cmd.Process.Signal(syscall.SIGTERM) // It may have ended.
+		_ = p.thaw()      // It may have ended, as below.
+		_ = p.terminate() // A demo that was interrupted may have left it frozen.
 	}
 	limit := time.After(10 * time.Second)
 	for _, p := range all {

@@ -46,7 +46,8 @@ func TestPickFindsTheOldest(t *testing.T) {
 	defer server.Close()
 	f := &fleet{client: server.Client(), screen: &screen{out: io.Discard, begun: time.Now(), last: map[string]string{}}}
 	for _, address := range []string{"x:1", "x:2", "x:3", "x:4"} {
-		p := &process{name: address, address: address, http: strings.TrimPrefix(server.URL, "http://")}
+		p := newProcess(address, address)
+		p.http, p.node = strings.TrimPrefix(server.URL, "http://"), address+"#1"
 		f.alive, f.all = append(f.alive, p), append(f.all, p)
 	}
 	rnd := rand.New(rand.NewPCG(1, 1))
@@ -61,9 +62,21 @@ func TestPickFindsTheOldest(t *testing.T) {
 	}
 	require.Equal(t, map[string]bool{"x:1": true, "x:4": true}, picked, "those that are up and not the oldest")
 
+	require.Empty(t, f.ready(), "none has been admitted")
+	f.alive[0].admitted = true
+	require.Equal(t, []*process{f.alive[0]}, f.ready())
 	f.strike(f.alive[1])
 	require.Equal(t, 3, f.size())
 	for _, p := range f.nodes() {
 		require.NotEqual(t, "x:2", p.address)
 	}
+}
+
+// TestAnIncarnationIsFoundByItsIdentity looks for a node and for the one that
+// was at its address before.
+func TestAnIncarnationIsFoundByItsIdentity(t *testing.T) {
+	v := view{Members: []member{{Node: "x:1#2", Status: "up"}, {Node: "x:2#1", Status: "up", Unreachable: true}}}
+	require.Nil(t, v.find(&process{address: "x:1", node: "x:1#1"}))
+	require.Equal(t, &v.Members[0], v.find(&process{address: "x:1", node: "x:1#2"}))
+	require.Equal(t, 1, v.up(), "who is unreachable is not there")
 }

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -46,26 +47,42 @@ type load struct {
 	slots   chan struct{}  // inFlightMax of them: the bound.
 
 	mu      sync.Mutex
+	begun   time.Time
 	asked   map[string]bool // The ids of all transfers that were ever sent.
 	told    []told
 	waits   []time.Duration // Of the transfers answered since the last look.
 	longest time.Duration
-	retried int
 	paused  int
+	late    int // Answers of a node that had been frozen beyond the cluster's patience.
+
+	// For the phases; moments since begun.
+	spans   []span
+	failed  []failure
+	retried []time.Duration // When a request that was answered in the end broke off first.
 
 	unanswered int // Transfers given up when the demo ended before their answer.
+}
+
+// failure is an answer that said that an ask had failed.
+type failure struct {
+	at   time.Duration
+	node string
+	what string
 }
 
 // newLoad returns a load that has not started.
 func newLoad(seed uint64, accounts, rate int, f *fleet) *load {
 	return &load{
 		fleet: f, accounts: accounts, rate: rate, rnd: rand.New(rand.NewPCG(seed, 2)),
-		asked: map[string]bool{}, stop: make(chan struct{}), slots: make(chan struct{}, inFlightMax),
+		begun: time.Now(), asked: map[string]bool{}, stop: make(chan struct{}), slots: make(chan struct{}, inFlightMax),
 	}
 }
 
 // account names the i-th account.
 func account(i int) string { return fmt.Sprintf("acct-%04d", i) }
+
+// since is the time since the load was made.
+func (l *load) since() time.Duration { return time.Since(l.begun) }
 
 // start begins to send. Its goroutines end with finish or close.
 func (l *load) start(ctx context.Context, s *screen) {
@@ -117,55 +134,113 @@ func (l *load) begin(ctx context.Context, rnd *rand.Rand, n int) {
 		return
 	}
 	l.asked[t.ID] = true
-	l.pending.Add(1)
 	// Owned by the load; ends with its answer or ctx, finish waits for it.
-	go l.transfer(ctx, t, first)
+	l.pending.Go(func() {
+		defer func() { <-l.slots }()
+		l.transfer(ctx, t, first)
+	})
 }
 
 // transfer repeats one transfer, over one node after the other, until it is
 // answered.
 func (l *load) transfer(ctx context.Context, t bank.Transfer, first int) {
-	defer l.pending.Done()
-	defer func() { <-l.slots }()
-	at := time.Now()
+	at := l.since()
+	var receipt bank.Receipt
+	sent, err := l.persist(ctx, first, http.MethodPost, "/transfers", t, &receipt)
+	if err != nil { // The demo is over.
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.unanswered++
+		l.spans = append(l.spans, span{t.From, at, noAnswer})
+		return
+	}
+	l.note(told{t, receipt})
+	l.measure(t, receipt, at, sent)
+}
+
+// persist repeats a request, over one node after the other, until it is
+// answered, and returns when the try began that was.
+func (l *load) persist(ctx context.Context, first int, method, path string, body, into any) (time.Duration, error) {
+	var broke time.Duration
 	for attempt := first; ; attempt++ {
-		var receipt bank.Receipt
-		err := l.ask(ctx, attempt, http.MethodPost, "/transfers", t, &receipt)
+		sent := l.since()
+		err := l.ask(ctx, attempt, method, path, body, into)
 		if err == nil {
-			l.note(told{t, receipt}, time.Since(at), attempt-first)
-			return
+			if attempt > first {
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				l.retried = append(l.retried, broke)
+			}
+			return sent, nil
 		}
-		if sleep(ctx, retryAfter) != nil {
-			l.mu.Lock()
-			l.unanswered++ // The demo is over.
-			l.mu.Unlock()
-			return
+		if attempt == first {
+			broke = l.since()
+		}
+		if err := sleep(ctx, retryAfter); err != nil {
+			return 0, err
 		}
 	}
 }
 
 // note remembers an answer.
-func (l *load) note(t told, took time.Duration, retries int) {
+func (l *load) note(t told) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.told = append(l.told, t)
-	l.waits = append(l.waits, took)
-	l.longest = max(l.longest, took)
-	l.retried += min(retries, 1)
 }
+
+// measure remembers how long the two accounts of a transfer took to answer: the
+// paying one, which is asked first, as long as the receipt says, the other one
+// the rest. Behind a try that broke off it is not known who of them had not
+// answered: the other one then is held to have been asked from the beginning.
+func (l *load) measure(t bank.Transfer, receipt bank.Receipt, at, sent time.Duration) {
+	now := l.since()
+	paid := min(sent+receipt.PaidAfter, now)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waits = append(l.waits, now-at)
+	l.longest = max(l.longest, now-at)
+	l.spans = append(l.spans, span{t.From, at, paid})
+	if receipt.Refused {
+		return
+	}
+	if sent == at {
+		at = paid
+	}
+	l.spans = append(l.spans, span{t.To, at, now})
+}
+
+// refusal is an answer other than 200: the node says that its ask has failed.
+type refusal string
+
+// Error returns what the node said.
+func (r refusal) Error() string { return string(r) }
 
 // ask sends one request to the node that attempt chooses.
 func (l *load) ask(ctx context.Context, attempt int, method, path string, body, into any) error {
-	nodes := l.fleet.nodes()
+	nodes := l.fleet.ready()
 	if len(nodes) == 0 {
-		return fmt.Errorf("no node to ask")
+		return errors.New("no node to ask")
 	}
+	p := nodes[attempt%len(nodes)]
+	ctx, done := p.begin(ctx)
+	defer done()
+	err := l.request(ctx, p, method, path, body, into)
+	if r, failed := errors.AsType[refusal](err); failed {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.failed = append(l.failed, failure{l.since(), p.name, string(r)})
+	}
+	return err
+}
+
+// request sends one request to one node.
+func (l *load) request(ctx context.Context, p *process, method, path string, body, into any) error {
 	encoded, err := json.Marshal(body)
 	if err != nil {
 		return err
 	}
-	url := "http://" + nodes[attempt%len(nodes)].http + path
-	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(encoded))
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+p.http+path, bytes.NewReader(encoded))
 	if err != nil {
 		return err
 	}
@@ -176,7 +251,7 @@ func (l *load) ask(ctx context.Context, attempt int, method, path string, body, 
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
 		why, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<12)) // What can be read of it says enough.
-		return fmt.Errorf("%s: %s", resp.Status, bytes.TrimSpace(why))
+		return refusal(fmt.Sprintf("%s: %s", resp.Status, bytes.TrimSpace(why)))
 	}
 	return json.NewDecoder(resp.Body).Decode(into)
 }
@@ -205,12 +280,16 @@ func (l *load) sweep(ctx context.Context) (time.Duration, error) {
 
 // read asks for one balance until it is answered.
 func (l *load) read(ctx context.Context, id string, first int) {
-	for attempt := first; ; attempt++ {
-		var balance struct{ Cents int64 }
-		if l.ask(ctx, attempt, http.MethodGet, "/accounts/"+id, nil, &balance) == nil || sleep(ctx, retryAfter) != nil {
-			return
-		}
+	at := l.since()
+	var balance struct{ Cents int64 }
+	_, err := l.persist(ctx, first, http.MethodGet, "/accounts/"+id, nil, &balance)
+	to := l.since()
+	if err != nil {
+		to = noAnswer
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.spans = append(l.spans, span{id, at, to})
 }
 
 // finish stops sending and waits until every transfer is answered.

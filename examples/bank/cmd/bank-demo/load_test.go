@@ -52,7 +52,9 @@ func newFakes(t *testing.T) (*load, *fakeNode) {
 	dead.Close()
 	f := &fleet{client: alive.Client()}
 	for _, s := range []*httptest.Server{alive, dead} {
-		f.alive = append(f.alive, &process{http: strings.TrimPrefix(s.URL, "http://")})
+		p := newProcess("n", "x:1")
+		p.http, p.admitted = strings.TrimPrefix(s.URL, "http://"), true
+		f.alive = append(f.alive, p)
 	}
 	f.screen = &screen{out: io.Discard, begun: time.Now(), last: map[string]string{}}
 	return newLoad(1, 10, 200, f), fake
@@ -71,7 +73,7 @@ func TestEveryTransferIsRepeatedUntilItIsAnswered(t *testing.T) {
 	}, 10*time.Second, 10*time.Millisecond)
 	require.NoError(t, l.finish(t.Context()))
 	require.Zero(t, l.unanswered)
-	require.Positive(t, l.retried)
+	require.NotEmpty(t, l.retried)
 	require.Len(t, l.told, len(l.asked))
 	answered := map[string]bool{}
 	for _, told := range l.told {
@@ -115,17 +117,79 @@ func TestTheRateIsKeptOverTime(t *testing.T) {
 	require.Zero(t, due(0, 300))
 	require.Equal(t, 300, due(time.Second, 300))
 	require.Equal(t, 36_000, due(2*time.Minute, 300))
+}
+
+// TestALookTakesWhatItSaw shows the figures of each second.
+func TestALookTakesWhatItSaw(t *testing.T) {
 	l := newLoad(1, 10, 300, &fleet{})
-	p := l.look()
-	require.Equal(t, pace{}, p)
+	require.Equal(t, pace{}, l.look())
 	for i := range 100 {
-		l.note(told{}, time.Duration(i)*time.Millisecond, i)
+		l.waits = append(l.waits, time.Duration(i)*time.Millisecond)
 	}
-	p = l.look()
+	p := l.look()
 	require.Equal(t, 100, p.operations)
 	require.Equal(t, 50*time.Millisecond, p.p50)
 	require.Equal(t, 99*time.Millisecond, p.p99)
-	require.Equal(t, pace{}, l.look(), "a look takes what it saw")
-	require.Equal(t, 99*time.Millisecond, l.longest)
-	require.Equal(t, 99, l.retried)
+	require.Equal(t, pace{}, l.look())
+}
+
+// TestTheTimeOfATransferIsSplitAmongItsAccounts shows which account is held to
+// have taken how long.
+func TestTheTimeOfATransferIsSplitAmongItsAccounts(t *testing.T) {
+	const second = time.Second
+	transfer := bank.Transfer{From: "a", To: "b"}
+	measured := func(receipt bank.Receipt, at, sent time.Duration) []span {
+		l := newLoad(1, 10, 300, &fleet{})
+		l.begun = l.begun.Add(-10 * second) // It is 10 s and a little.
+		l.measure(transfer, receipt, at, sent)
+		for i := range l.spans {
+			l.spans[i].from, l.spans[i].to = l.spans[i].from.Truncate(second), l.spans[i].to.Truncate(second)
+		}
+		return l.spans
+	}
+	paid := bank.Receipt{PaidAfter: 2 * second}
+	require.Equal(t, []span{{"a", 5 * second, 7 * second}, {"b", 7 * second, 10 * second}}, measured(paid, 5*second, 5*second))
+	require.Equal(t, []span{{"a", 5 * second, 8 * second}, {"b", 5 * second, 10 * second}}, measured(paid, 5*second, 6*second),
+		"after a try that broke off")
+	paid.Refused = true
+	require.Equal(t, []span{{"a", 5 * second, 7 * second}}, measured(paid, 5*second, 5*second), "the other one was not asked")
+	paid = bank.Receipt{PaidAfter: time.Hour}
+	require.Equal(t, []span{{"a", 5 * second, 10 * second}, {"b", 10 * second, 10 * second}}, measured(paid, 5*second, 5*second),
+		"a node cannot have taken longer than its client waited")
+}
+
+// TestAFailedAskIsNotABrokenRequest counts the two apart: one of three requests
+// to the node that lives is answered with an error, and all to the dead one
+// break.
+func TestAFailedAskIsNotABrokenRequest(t *testing.T) {
+	l, fake := newFakes(t)
+	_, err := l.sweep(t.Context())
+	require.NoError(t, err)
+	require.Len(t, l.failed, fake.requests/3)
+	for _, f := range l.failed {
+		require.Contains(t, f.what, "503 Service Unavailable: try again")
+	}
+	require.GreaterOrEqual(t, len(l.retried), 5, "half of them began at the dead node")
+	require.Len(t, l.spans, l.accounts)
+}
+
+// TestAbortEndsTheRequestsToOneNode has a node that does not answer taken out.
+func TestAbortEndsTheRequestsToOneNode(t *testing.T) {
+	arrived := make(chan struct{})
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // Only then does the server see that the client has gone.
+		close(arrived)
+		<-r.Context().Done()
+	}))
+	defer silent.Close()
+	p := newProcess("n1", "x:1")
+	p.http, p.admitted = strings.TrimPrefix(silent.URL, "http://"), true
+	l := newLoad(1, 10, 200, &fleet{client: silent.Client(), alive: []*process{p}})
+	go func() {
+		<-arrived
+		p.abort()
+	}()
+	require.ErrorIs(t, l.ask(t.Context(), 0, http.MethodPost, "/transfers", nil, nil), context.Canceled)
+	require.Empty(t, l.failed)
+	require.Empty(t, p.requests)
 }

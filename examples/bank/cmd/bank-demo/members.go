@@ -28,21 +28,21 @@ type view struct {
 	Members []member `json:"members"`
 }
 
-// find returns the member at an address, or nil.
-func (v view) find(address string) *member {
+// find returns the member that a process is, or nil.
+func (v view) find(p *process) *member {
 	for i := range v.Members {
-		if strings.HasPrefix(v.Members[i].Node, address+"#") {
+		if v.Members[i].Node == p.node {
 			return &v.Members[i]
 		}
 	}
 	return nil
 }
 
-// up counts the members that are up.
+// up counts the members that are up and reachable.
 func (v view) up() int {
 	n := 0
 	for _, m := range v.Members {
-		if m.Status == "up" {
+		if m.Status == "up" && !m.Unreachable {
 			n++
 		}
 	}
@@ -63,19 +63,27 @@ func (f *fleet) members(ctx context.Context) (view, error) {
 
 // membersOf asks one node.
 func (f *fleet) membersOf(ctx context.Context, p *process) (view, error) {
+	var v view
+	return v, f.get(ctx, p, "/members", &v)
+}
+
+// get asks a node something that it can answer at once.
+func (f *fleet) get(ctx context.Context, p *process, path string, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	var v view
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.http+"/members", http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.http+path, http.NoBody)
 	if err != nil {
-		return v, err
+		return err
 	}
 	resp, err := f.client.Do(req)
 	if err != nil {
-		return v, err
+		return err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	return v, json.NewDecoder(resp.Body).Decode(&v)
+	if resp.StatusCode != http.StatusOK {
+		return errors.New(resp.Status)
+	}
+	return json.NewDecoder(resp.Body).Decode(into)
 }
 
 // show prints what changed among the members, with the names of the processes.
@@ -114,11 +122,26 @@ func (f *fleet) waitUp(ctx context.Context, n int) error {
 // waitRemoved waits until no node lists the victim.
 func (f *fleet) waitRemoved(ctx context.Context, victim *process) error {
 	at := time.Now()
-	if err := f.until(ctx, func(v view) bool { return v.find(victim.address) == nil }); err != nil {
+	if err := f.until(ctx, func(v view) bool { return v.find(victim) == nil }); err != nil {
 		return fmt.Errorf("waiting for %s to be removed: %w", victim.name, err)
 	}
 	f.screen.event("%s is removed everywhere, %v later", victim.name, time.Since(at).Round(10*time.Millisecond))
 	return nil
+}
+
+// waitAnswer waits until a node answers for an account, wherever that lives.
+func (f *fleet) waitAnswer(ctx context.Context, p *process) error {
+	at := time.Now()
+	for {
+		var balance struct{ Cents int64 }
+		if f.get(ctx, p, "/accounts/"+account(0), &balance) == nil {
+			f.screen.event("%s answers, %v later", p.name, time.Since(at).Round(10*time.Millisecond))
+			return nil
+		}
+		if err := sleep(ctx, pollEvery); err != nil {
+			return fmt.Errorf("waiting for %s to answer: %w", p.name, err)
+		}
+	}
 }
 
 // until polls all nodes until every one of them satisfies ok.

@@ -4,22 +4,60 @@
 package main
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 )
 
-// action is one thing that the demo does to the cluster.
+// action is one thing that the demo does to the cluster. Its name is that of
+// the phase that begins with it, on the command line and in the last line.
 type action string
 
 // The actions. Each is waited for, so the cluster never loses two nodes at
-// once and always keeps a majority: it has at least three members before each
-// death.
+// once and always keeps a majority: it has at least three members before it
+// loses one.
 const (
-	killPlain  action = "kill a node"
-	killOldest action = "kill the oldest node"
-	startTwo   action = "start two nodes"
-	leaveOne   action = "let a node leave"
+	killPlain  action = "kill"             // A node that is not the oldest, without warning.
+	killOldest action = "coordinator_kill" // The oldest node, without warning.
+	startTwo   action = "join"             // Two nodes join.
+	leaveOne   action = "leave"            // A node leaves in order.
+	freezeOne  action = "freeze"           // A node stands still until it is removed, is replaced, and thaws.
+	restartAll action = "rolling_restart"  // Every node leaves and comes back at its address, one by one.
 )
+
+// steady is the phase before the first action.
+const steady = "steady"
+
+// actions returns every action that this system allows.
+func actions() []action {
+	all := []action{killPlain, killOldest, startTwo, leaveOne, restartAll}
+	if canFreeze {
+		all = append(all, freezeOne)
+	}
+	return all
+}
+
+// parsePhases reads a list of phases, separated by commas. The empty list means
+// all of them.
+func parsePhases(list string) ([]action, error) {
+	if list == "" {
+		return actions(), nil
+	}
+	var chosen []action
+	for name := range strings.SplitSeq(list, ",") {
+		a := action(strings.TrimSpace(name))
+		if !slices.Contains(actions(), a) {
+			return nil, fmt.Errorf("phase %q is not known here, choose from %v", name, actions())
+		}
+		if slices.Contains(chosen, a) {
+			return nil, fmt.Errorf("phase %q is named twice", name)
+		}
+		chosen = append(chosen, a)
+	}
+	return chosen, nil
+}
 
 // step is an action and the quiet time before it.
 type step struct {
@@ -28,13 +66,54 @@ type step struct {
 }
 
 // plan draws the order and the moments from the seed.
-func plan(seed uint64) []step {
+func plan(seed uint64, chosen []action) []step {
 	rnd := rand.New(rand.NewPCG(seed, 1))
-	actions := []action{killPlain, killOldest, startTwo, leaveOne}
-	rnd.Shuffle(len(actions), func(i, j int) { actions[i], actions[j] = actions[j], actions[i] })
-	steps := make([]step, len(actions))
-	for i, a := range actions {
+	order := slices.Clone(chosen)
+	// There is always an order that is feasible: what removes nobody first.
+	for shuffled := false; !shuffled || !feasible(order); shuffled = true {
+		rnd.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	}
+	steps := make([]step, len(order))
+	for i, a := range order {
 		steps[i] = step{after: 2*time.Second + time.Duration(rnd.Int64N(int64(2*time.Second))), what: a}
 	}
 	return steps
+}
+
+// feasible reports whether there are enough members for each action when its
+// turn comes.
+func feasible(order []action) bool {
+	members := firstNodes
+	for _, a := range order {
+		if members < a.needs() {
+			return false
+		}
+		members += a.brings()
+	}
+	return true
+}
+
+// needs is how many members an action needs before it: the rest has to be a
+// majority, and a restart of fewer than four nodes would show little.
+func (a action) needs() int {
+	switch a {
+	case startTwo:
+		return 1
+	case restartAll:
+		return 4
+	default:
+		return 3
+	}
+}
+
+// brings is how many members there are more after an action.
+func (a action) brings() int {
+	switch a {
+	case startTwo:
+		return 2
+	case killPlain, killOldest, leaveOne:
+		return -1
+	default:
+		return 0
+	}
 }

@@ -158,11 +158,26 @@ func (s *screen) summary(v verdict) {
 	row("booked twice", v.Duplicated, "")
 	row("never asked for", v.Unasked, "")
 	row("overlapping owners", v.OverlappingEpoch, "")
+	row("late answers", v.Late, " of a node that had been replaced")
 	row("cents out of nothing", v.CentsAppeared, "")
 	row("longest wait", v.UnavailableMax, " ms for one transfer")
 	row("longest recovery", v.RecoveredMax, " ms from a kill to the last account's answer")
 	if v.Paused > 0 {
 		row("the load paused", v.Paused, fmt.Sprintf(" times: %d transfers waited", inFlightMax))
+	}
+}
+
+// phases prints what the clients saw in each phase, in the order of the run.
+func (s *screen) phases(windows []window, v verdict) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, _ = fmt.Fprintf(s.out, "\n  %-16s %8s %9s %15s %12s %8s\n", "phase", "seconds", "answered", "longest gap ms", "failed asks", "retried")
+	for _, w := range windows {
+		p := v.Phases[w.name]
+		_, _ = fmt.Fprintf(s.out, "  %-16s %8.1f %9d %15d %12d %8d\n", w.name, p.Seconds, p.Answered, p.LongestGap, p.FailedAsks, p.Retried)
+	}
+	for _, m := range v.Missed {
+		_, _ = fmt.Fprintln(s.out, "  missed:", m)
 	}
 }
 

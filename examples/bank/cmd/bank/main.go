@@ -9,7 +9,9 @@
 // The address and everything else of the node come from the file and the
 // environment (QUORATE_NODE__ADDRESS=127.0.0.2:7946). Its first line on the
 // standard output is one JSON object that names the HTTP address. On SIGTERM
-// the node leaves the cluster in order. The exit status says how it ended:
+// the node leaves the cluster in order. With -attached it ends at once, as if
+// killed, when its standard input ends: no parent that dies leaves it behind.
+// The exit status says how it ended:
 //
 //	0  it left in order
 //	1  something else, which the last line on the standard error names
@@ -23,6 +25,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -48,13 +51,26 @@ func main() {
 	file := flag.String("config", "cluster.yaml", "the cluster's `file`")
 	dir := flag.String("journal", "journal", "`directory` of the journals, shared by all nodes")
 	listen := flag.String("http", "127.0.0.1:0", "HTTP `address`, loopback unless you mean otherwise")
+	attached := flag.Bool("attached", false, "end at once when the standard input ends, as it does when the parent dies")
 	flag.Parse()
+	if *attached {
+		// Ends with the process.
+		go endWith(os.Stdin)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
 	context.AfterFunc(ctx, stop) // A second signal ends the process at once.
 	if err := run(ctx, *file, *dir, *listen); err != nil {
 		os.Exit(explain(err))
 	}
+}
+
+// endWith ends the process when nobody can write to its standard input any
+// more.
+func endWith(stdin io.Reader) {
+	_, err := io.Copy(io.Discard, stdin)
+	slog.Error("the parent has ended", "error", err)
+	os.Exit(exitFailed)
 }
 
 // explain tells people why the node ended and returns the exit status.
@@ -108,9 +124,16 @@ func run(ctx context.Context, file, dir, listen string) error {
 }
 
 // leave takes the node out of the cluster in order. Requests are answered
-// until the accounts have moved, and refused after that.
+// until the accounts have moved, and refused after that. When the time for it
+// runs out, as it does at once for a process that was frozen, Close decides:
+// the node may learn meanwhile that the others went on without it.
 func leave(node *cluster.Node, server *http.Server) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Second)
 	defer cancel()
-	return errors.Join(node.Leave(ctx), server.Shutdown(ctx))
+	err := node.Leave(ctx)
+	if ctx.Err() != nil {
+		err = errors.Join(err, node.Close(), node.Err(), server.Close())
+		return err
+	}
+	return errors.Join(err, server.Shutdown(ctx))
 }

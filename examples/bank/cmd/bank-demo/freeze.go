@@ -1,0 +1,118 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"github.com/quorate/quorate/examples/bank"
+	"github.com/quorate/quorate/examples/bank/journal"
+)
+
+const (
+	// exitDown is how a node ends that learns that the others went on without it.
+	exitDown = 3
+
+	// noticedAfter is how long clients keep asking a node that stands still: the
+	// time after which a load balancer would have taken it out.
+	noticedAfter = time.Second
+
+	// lateMax is how many transfers are sent to a node that stands still.
+	lateMax = 50
+)
+
+// freeze stops a node until the others have removed it and another has taken
+// its place, lets it go on, and sees it end by itself. What was sent to it
+// meanwhile must not be acknowledged by it: others own its accounts.
+func (d *demo) freeze(ctx context.Context) error {
+	victim, err := d.fleet.pick(ctx, d.load.rnd.IntN(2) == 0, d.load.rnd)
+	if err != nil {
+		return err
+	}
+	own, err := d.ownedBy(victim, lateMax)
+	if err != nil {
+		return err
+	}
+	at := time.Now()
+	if err := victim.freeze(); err != nil {
+		return err
+	}
+	d.screen.event("%s is frozen", victim.name)
+	if err := sleep(ctx, noticedAfter); err != nil {
+		return err
+	}
+	d.fleet.strike(victim)
+	victim.abort()
+	d.load.sendLate(ctx, victim, own)
+	if err := d.fleet.waitRemoved(ctx, victim); err != nil {
+		return err
+	}
+	fresh, err := d.fleet.start(ctx)
+	if err != nil {
+		return err
+	}
+	if err := d.fleet.admit(ctx, fresh); err != nil {
+		return err
+	}
+	d.screen.event("%s thaws after %v, %d transfers wait for it", victim.name, time.Since(at).Round(10*time.Millisecond), len(own))
+	if err := victim.thaw(); err != nil {
+		return err
+	}
+	thawed := time.Now()
+	if err := victim.ended(ctx, exitDown); err != nil {
+		return err
+	}
+	d.screen.event("%s ended by itself with status %d, %v later", victim.name, exitDown, time.Since(thawed).Round(10*time.Millisecond))
+	return nil
+}
+
+// ownedBy returns at most n accounts that a node owns, as the journals say.
+func (d *demo) ownedBy(p *process, n int) ([]string, error) {
+	var own []string
+	for i := range d.opts.accounts {
+		owner, err := journal.Owner(filepath.Join(d.journal, account(i)))
+		if err != nil {
+			return nil, err
+		}
+		if owner == p.node {
+			own = append(own, account(i))
+		}
+		if len(own) == n {
+			break
+		}
+	}
+	return own, nil
+}
+
+// sendLate sends a transfer from each of the accounts to a node that stands
+// still. The clients wait for it to answer and then, because it does not, ask
+// the others, as with any transfer.
+func (l *load) sendLate(ctx context.Context, p *process, accounts []string) {
+	for i, from := range accounts {
+		to := account(l.rnd.IntN(l.accounts))
+		for to == from {
+			to = account(l.rnd.IntN(l.accounts))
+		}
+		t := bank.Transfer{ID: fmt.Sprintf("late-%06d", i), From: from, To: to, Cents: 1}
+		l.mu.Lock()
+		l.asked[t.ID] = true
+		l.mu.Unlock()
+		// Owned by the load; ends with its answer or ctx, finish waits for it.
+		l.pending.Go(func() {
+			var receipt bank.Receipt
+			if l.request(ctx, p, http.MethodPost, "/transfers", t, &receipt) == nil {
+				l.mu.Lock()
+				l.late++
+				l.mu.Unlock()
+				l.note(told{t, receipt})
+				return
+			}
+			l.transfer(ctx, t, i)
+		})
+	}
+}

@@ -1,0 +1,17 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package main
+
+import "syscall"
+
+// canFreeze tells whether a process can be stopped and go on here.
+const canFreeze = true
+
+// freeze stops the process.
+func (p *process) freeze() error { return p.cmd.Process.Signal(syscall.SIGSTOP) }
+
+// thaw lets it go on.
+func (p *process) thaw() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
