@@ -5,6 +5,7 @@ package sharding_test
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"strconv"
 	"strings"
@@ -107,6 +108,8 @@ func (a *actor) Start(c *sharding.Context) error {
 		runtime.Goexit()
 	case strings.HasPrefix(c.ID(), "slow-start"):
 		<-a.n.w.hold
+	case strings.HasPrefix(c.ID(), "brief"):
+		c.Passivate()
 	}
 	return nil
 }
@@ -119,7 +122,21 @@ func (a *actor) Stop(c *sharding.Context) {
 		panic("stop")
 	case strings.HasPrefix(c.ID(), "exit-stop"):
 		runtime.Goexit()
+	case strings.HasPrefix(c.ID(), "slow-stop"):
+		<-a.n.w.hold
+	case strings.HasPrefix(c.ID(), "late-timer"):
+		c.After("late", 0, func(c *sharding.Context) error { a.note(c, "rang late"); return nil })
 	}
+}
+
+// ReceiveTimeout writes down that it was called.
+func (a *actor) ReceiveTimeout(c *sharding.Context) error {
+	defer a.enter()()
+	a.note(c, "timeout")
+	if strings.HasPrefix(c.ID(), "impatient") {
+		return errors.New("nobody talks to me")
+	}
+	return nil
 }
 
 func (a *actor) Receive(c *sharding.Context, m text) error {
@@ -163,8 +180,48 @@ func acts() map[string]func(*actor, *sharding.Context, text) error {
 		"nil": func(_ *actor, c *sharding.Context, _ text) error {
 			return errors.Join(c.Reply(nil), c.Reply(text(nil)))
 		},
-		"twice":  func(_ *actor, c *sharding.Context, m text) error { return errors.Join(c.Reply(m), c.Reply(m)) },
+		"twice": func(_ *actor, c *sharding.Context, m text) error { return errors.Join(c.Reply(m), c.Reply(m)) },
+		"passivate": func(_ *actor, c *sharding.Context, _ text) error {
+			c.Passivate()
+			return c.Reply(say("good night"))
+		},
+		"after": after,
+		"cancel": func(_ *actor, c *sharding.Context, m text) error {
+			return c.Reply(say(fmt.Sprint(c.CancelTimer(words(m)[1]))))
+		},
+		"patience": func(_ *actor, c *sharding.Context, m text) error {
+			c.SetReceiveTimeout(duration(words(m)[1]))
+			return c.Reply(m)
+		},
 		"number": func(_ *actor, c *sharding.Context, _ text) error { return c.Reply(wrapperspb.Int64(1)) },
 		"int":    func(_ *actor, c *sharding.Context, _ text) error { return c.Reply(new(int)) },
 	}
 }
+
+func words(m text) []string { return strings.Fields(m.GetValue()) }
+
+func duration(word string) time.Duration {
+	d, err := time.ParseDuration(word)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+// after obeys "after name duration what": a timer that does what another command
+// does, or just notes that it rang.
+func after(a *actor, c *sharding.Context, m text) error {
+	w := words(m)
+	c.After(w[1], duration(w[2]), func(c *sharding.Context) error {
+		defer a.enter()()
+		a.note(c, "rang "+w[1])
+		if len(w) > 3 {
+			return acts()[w[3]](a, c, say(strings.Join(w[3:], " ")))
+		}
+		return nil
+	})
+	return c.Reply(m)
+}
+
+// goroutines returns how many there are.
+func goroutines() int { return runtime.NumGoroutine() }

@@ -82,8 +82,8 @@ func (r *region) ask(ctx context.Context, id string, message any) (*protocol.Rep
 		cause = context.Cause(ctx)
 	case <-a.expired:
 		cause = errAskLimit
-	case <-r.refusal:
-		cause = r.refused.Load()
+	case <-r.verdict.Load().refused:
+		cause = r.refusal()
 	}
 	r.cellOf(id).forget(a)
 	select {

@@ -4,6 +4,7 @@
 package sharding
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -30,6 +31,39 @@ type cell struct {
 	asks  map[uint64]*ask // By correlation; made at first use.
 	room  chan struct{}   // Closed when the window has room again; nil when nobody waits.
 	timer *time.Timer     // For OpWake; made at first use.
+	life  *life           // What the entities' context is; made at first use.
+}
+
+// life is the context of the entities of a cell for as long as it hosts.
+type life struct {
+	hostContext
+
+	of *hostContext // That of the system from which it was derived.
+}
+
+// contextOf returns the context of an entity. It is the cell's, and made when an
+// entity asks for it: most never do.
+func (r *region) contextOf(e *protocol.Entity) context.Context {
+	c, host := r.cellOf(e.ID()), r.system.hostContext.Load()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e.Ended() {
+		return r.system.over
+	}
+	if c.life == nil || c.life.of != host {
+		c.endLife()
+		ctx, cancel := context.WithCancel(host.ctx)
+		c.life = &life{hostContext{ctx, cancel}, host}
+	}
+	return c.life.ctx
+}
+
+// endLife ends the context of the entities; the caller holds the cell.
+func (c *cell) endLife() {
+	if c.life != nil {
+		c.life.cancel()
+		c.life = nil
+	}
 }
 
 // expect puts an ask into the table; the caller holds the cell.
@@ -123,7 +157,26 @@ func (r *region) minor(c *cell, a *protocol.Action) {
 		r.system.events.report(protocol.FromShard{Kind: r.name, Shard: c.id, Event: a.Event})
 	case protocol.OpWake:
 		r.wake(c, a)
+	case protocol.OpStuck:
+		r.stuck(c, a.Entity)
+	case protocol.OpReturned:
+		r.system.counters.stuck.Add(-1)
+	case protocol.OpEnd:
+		c.endLife()
 	}
+}
+
+// stuck counts an entity that does not return, and reports it.
+func (r *region) stuck(c *cell, e *protocol.Entity) {
+	r.system.counters.stuck.Add(1)
+	info := e.Info()
+	since := r.system.clock.Instant().Sub(info.Since)
+	// Owned by the system: ends when the line is written, which is not done with
+	// the cell in hand.
+	r.system.workers.Go(func() {
+		r.system.log.Error("entity does not return", "kind", r.name, "shard", uint32(c.id), "entity", info.ID,
+			"state", info.State, "for", since, "left behind", info.Released)
+	})
 }
 
 // transmit appends a message to the lane to its host. It reports false when the
@@ -162,7 +215,11 @@ func (r *region) append(a *protocol.Action) error {
 // fail ends a message of this origin.
 func (r *region) fail(c *cell, a *protocol.Action) {
 	if a.Message.Correlation != 0 {
-		r.complete(c, &protocol.Reply{Correlation: a.Message.Correlation, Code: a.Code})
+		reply := &protocol.Reply{Correlation: a.Message.Correlation, Code: a.Code}
+		if a.Reply != nil {
+			reply.Detail = a.Reply.Detail
+		}
+		r.complete(c, reply)
 		return
 	}
 	r.system.counters.failed.Add(1)

@@ -54,10 +54,19 @@ type Config struct {
 	// Rebalance bounds the moves that even out the load.
 	Rebalance RebalanceConfig `koanf:"rebalance"`
 
-	// EntityRestartBackoff is how long an entity that could not start fails its
-	// messages before the next try, the first time; it doubles up to thirty
-	// times that. Above 0.
+	// EntityRestartBackoff is how long an entity that could not start, or that
+	// failed twice in a row, fails its messages before the next try, the first
+	// time; it doubles up to thirty times that. Above 0.
 	EntityRestartBackoff time.Duration `koanf:"entity-restart-backoff"`
+
+	// PassivateAfter is the time without a message after which an entity is
+	// stopped; the next message starts it again. It is looked at every quarter of
+	// that time, and every 15 s at least. 0: never.
+	PassivateAfter time.Duration `koanf:"passivate-after"`
+
+	// StuckAfter is how long an entity may be at one thing, be it a message, its
+	// start or its stop, before that is reported. 0: for ever.
+	StuckAfter time.Duration `koanf:"stuck-after"`
 }
 
 // RebalanceConfig bounds the moves of shards of one kind that even out the load
@@ -101,6 +110,8 @@ func Default() Config {
 			MaxSimultaneous: 32, MaxSimultaneousPerRegion: 4, IdleCheck: 10 * time.Second,
 		},
 		EntityRestartBackoff: time.Second,
+		PassivateAfter:       2 * time.Minute,
+		StuckAfter:           time.Minute,
 	}
 }
 
@@ -143,6 +154,11 @@ func (c Config) Validate() error {
 		faults = append(faults, &FieldError{"on-stuck", fmt.Sprintf("%q is neither abort nor abandon", c.OnStuck)})
 	}
 	positive("entity-restart-backoff", c.EntityRestartBackoff)
+	for key, d := range map[string]time.Duration{"passivate-after": c.PassivateAfter, "stuck-after": c.StuckAfter} {
+		if d < 0 {
+			faults = append(faults, &FieldError{key, fmt.Sprintf("%v is negative", d)})
+		}
+	}
 	if err := c.Allocation.Validate(); err != nil {
 		faults = append(faults, &FieldError{"allocation", err.Error()})
 	}

@@ -38,6 +38,8 @@ func TestEveryFaultOfAConfigurationIsReported(t *testing.T) {
 		"rebalance.idle-check":                  func(c *sharding.Config) { c.Rebalance.IdleCheck = 0 },
 
 		"entity-restart-backoff": func(c *sharding.Config) { c.EntityRestartBackoff = 0 },
+		"passivate-after":        func(c *sharding.Config) { c.PassivateAfter = -1 },
+		"stuck-after":            func(c *sharding.Config) { c.StuckAfter = -1 },
 		"allocation":             func(c *sharding.Config) { c.Allocation.Strategy = "" },
 	}
 	all := sharding.Default()

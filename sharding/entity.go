@@ -19,9 +19,9 @@ type Entity[C any] interface {
 	// happens meanwhile. It answers by [Context.Reply]; an ask that it returns
 	// from without an answer ends with [ErrEntityFailed]. An error, or a panic,
 	// means that the entity is not usable any more: the sender is told
-	// [ErrEntityFailed] in place of the reply, the entity is stopped, and the
-	// next message starts it anew. What is wrong with a message but not with
-	// the entity is a reply, not an error.
+	// [ErrEntityFailed] in place of the reply, the entity is stopped, and what
+	// then becomes of it is up to [Kind.OnFailure]. What is wrong with a message
+	// but not with the entity is a reply, not an error.
 	Receive(c *Context, message C) error
 }
 
@@ -67,9 +67,20 @@ func (c *Context) Node() gossip.NodeID { return c.region.system.self }
 func (c *Context) Epoch() Epoch { return c.entity.Epoch() }
 
 // Context returns a context that ends when the node loses its standing or
-// stops, so that whatever the entity waits for is not waited for in vain. It
-// is not ended by an orderly move: that waits for the entity.
-func (c *Context) Context() context.Context { return c.region.system.hosting() }
+// stops, or when the shard goes on without the entity, so that whatever the
+// entity waits for is not waited for in vain. It is not ended by an orderly
+// move: that waits for the entity.
+func (c *Context) Context() context.Context { return c.region.contextOf(c.entity) }
+
+// Passivate stops the entity as soon as no message waits for it, so that it uses
+// no memory; the next message starts it again. Nothing is lost or changes its
+// order: what comes meanwhile is handled before the stop or after the next start.
+func (c *Context) Passivate() {
+	cell := c.region.cellOf(c.entity.ID())
+	c.region.step(cell, func(out *protocol.Actions) {
+		cell.shard.Passivate(c.region.system.clock.Instant(), c.entity, out)
+	})
+}
 
 // Reply answers the message that is being handled. It leaves when Receive has
 // returned nil and the node has standing. It does nothing when nobody waits,

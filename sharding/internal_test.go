@@ -8,6 +8,7 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -80,6 +81,85 @@ func TestTheClockIsLookedAtBeforeEachMessage(t *testing.T) {
 		before := time.Now()
 		require.EqualValues(t, 8, <-answer)
 		require.LessOrEqual(t, time.Since(before), 100*time.Millisecond)
+	})
+}
+
+// covers the cell's part of on-stuck: abandon. A shard that goes on without an entity
+// ends its context, tells its askers that nobody knows, discards what it says
+// afterwards, and reports it for as long as it runs. The shard may come back
+// meanwhile.
+func TestAnEntityThatIsLeftBehind(t *testing.T) {
+	lone(t, func(t *testing.T, s *System, _ *Region[*wrapperspb.Int64Value], log *bytes.Buffer) {
+		stuck := &stubborn{hold: make(chan struct{}), fine: make(chan context.Context, 1), ended: make(chan context.Context, 2)}
+		r, err := Start(s, Kind[*wrapperspb.Int64Value]{Name: "stubborn", Shards: 1, New: func(*Context) Entity[*wrapperspb.Int64Value] { return stuck }})
+		require.NoError(t, err)
+		ask := func() <-chan error {
+			result := make(chan error, 1)
+			go func() {
+				_, err := Ask[*wrapperspb.Int64Value](t.Context(), r, "a", wrapperspb.Int64(1))
+				result <- err
+			}()
+			<-time.After(5 * time.Second)
+			synctest.Wait()
+			return result
+		}
+		running, waiting := ask(), ask()
+		require.NoError(t, (<-stuck.fine).Err())
+		c := r.r.cellOf("a")
+		epoch := c.info().Epoch
+		r.r.apply(c, protocol.StopHosting{Epoch: epoch})
+		r.r.apply(c, protocol.ReleaseHosting{Epoch: epoch})
+		synctest.Wait()
+		err = <-running
+		require.ErrorIs(t, err, ErrUnknownOutcome)
+		require.ErrorContains(t, err, "went on without it")
+		require.ErrorIs(t, <-waiting, ErrNotDelivered)
+		require.EqualValues(t, 1, s.Stats().Stuck)
+		require.Contains(t, log.String(), "entity does not return")
+		require.ErrorIs(t, (<-stuck.ended).Err(), context.Canceled)
+		require.ErrorIs(t, (<-stuck.ended).Err(), context.Canceled, "one that it asks for later has ended too")
+		require.Contains(t, strings.Join(s.pending(c.info()), "\n"), "its shard has gone on without it")
+		close(stuck.hold)
+		synctest.Wait()
+		require.Zero(t, s.Stats().Stuck)
+		require.True(t, stuck.stopped.Load())
+	})
+}
+
+// stubborn does not return when its context ends.
+type stubborn struct {
+	hold        chan struct{}
+	fine, ended chan context.Context
+	stopped     atomic.Bool
+}
+
+func (s *stubborn) Receive(c *Context, m *wrapperspb.Int64Value) error {
+	ctx := c.Context()
+	s.fine <- ctx
+	<-ctx.Done()
+	s.ended <- ctx
+	s.ended <- c.Context()
+	<-s.hold
+	return c.Reply(m)
+}
+
+func (s *stubborn) Stop(*Context) { s.stopped.Store(true) }
+
+// A cell derives the context of its entities once, again after a loss of standing,
+// and ends it with the hosting.
+func TestTheContextOfEntities(t *testing.T) {
+	lone(t, func(t *testing.T, s *System, r *Region[*wrapperspb.Int64Value], _ *bytes.Buffer) {
+		c := r.r.cellOf("a")
+		first := r.r.contextOf(new(protocol.Entity))
+		require.Equal(t, first, r.r.contextOf(new(protocol.Entity)))
+		s.suspension(protocol.Suspend{})
+		require.Error(t, first.Err())
+		s.suspension(protocol.Unsuspend{})
+		second := r.r.contextOf(new(protocol.Entity))
+		require.NoError(t, second.Err())
+		r.r.apply(c, protocol.StopHosting{Epoch: c.info().Epoch})
+		synctest.Wait()
+		require.Error(t, second.Err())
 	})
 }
 

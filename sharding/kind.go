@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"time"
 
 	"github.com/quorate/quorate/sharding/protocol"
 )
@@ -19,8 +20,12 @@ type Kind[C any] struct {
 	Name string
 
 	// New returns the entity of c.ID(), which is then started. It must not
-	// block.
+	// block. It may be nil with ProxyOnly.
 	New func(c *Context) Entity[C]
+
+	// ProxyOnly says that this node sends to the entities and hosts none. It is
+	// not among the settings that all nodes must have equal.
+	ProxyOnly bool
 
 	// Role limits the kind to nodes with this role, for hosting as for
 	// coordinating. Empty: all nodes. A node without the role can send.
@@ -34,6 +39,36 @@ type Kind[C any] struct {
 	// Codec encodes messages for other nodes. Nil: [Protobuf], and C must then
 	// be a pointer to a generated message.
 	Codec Codec
+
+	// OnFailure says what becomes of an entity that failed. Default [Restart].
+	OnFailure OnFailure
+
+	// PassivateAfter is the time without a message after which an entity is
+	// stopped. Zero: the configured time. Negative: never.
+	PassivateAfter time.Duration
+}
+
+// OnFailure says what becomes of an entity whose Receive, or a timer of it,
+// returned an error or panicked. The instance is stopped in any case.
+type OnFailure = protocol.OnFailure
+
+const (
+	// Restart has what waits, and what comes, handled by a new instance at once.
+	// An entity that fails again before it has handled a message rests first, from
+	// sharding.entity-restart-backoff up to thirty times that, and its messages
+	// fail meanwhile.
+	Restart = protocol.Restart
+	// StopOnFailure has what waits fail with [ErrEntityFailed]; the next message
+	// after that starts a new instance.
+	StopOnFailure = protocol.StopOnFailure
+)
+
+// passivateAfter returns the time that applies; 0 for never.
+func (k Kind[C]) passivateAfter(cfg Config) time.Duration {
+	if k.PassivateAfter == 0 {
+		return cfg.PassivateAfter
+	}
+	return max(k.PassivateAfter, 0)
 }
 
 // settings returns what all nodes must have equal.
@@ -62,8 +97,11 @@ func (k Kind[C]) validate(cfg protocol.KindConfig) error {
 	if err := cfg.Validate(); err != nil {
 		faults = append(faults, fmt.Errorf("sharding: %w", err))
 	}
-	if k.New == nil {
-		faults = append(faults, fmt.Errorf("sharding: kind %q: New must be set", k.Name))
+	if k.New == nil && !k.ProxyOnly {
+		faults = append(faults, fmt.Errorf("sharding: kind %q: New must be set unless ProxyOnly is", k.Name))
+	}
+	if k.OnFailure > StopOnFailure {
+		faults = append(faults, fmt.Errorf("sharding: kind %q: OnFailure is %d, which means nothing", k.Name, k.OnFailure))
 	}
 	if t := reflect.TypeFor[C](); t.Kind() != reflect.Pointer {
 		faults = append(faults, fmt.Errorf("sharding: kind %q: messages must be pointers, not %s", k.Name, t))

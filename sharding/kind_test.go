@@ -6,6 +6,7 @@ package sharding_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -45,6 +46,58 @@ func TestDifferentSettingsAreRefused(t *testing.T) {
 			require.ErrorContains(t, err, `kind "test": number-of-shards is "13" here, but "12" at the coordinator`)
 		}
 		w.nodes[0].must("a", "x")
+	})
+}
+
+// A node that was refused is heard when a coordinator with its settings comes: what
+// was sent in between failed, and what comes goes on.
+func TestARefusalEndsWithTheCoordinatorThatMadeIt(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.kind = func(n *node, k *sharding.Kind[text]) { k.Shards = 12 + min(n.i, 1) }
+		w.start(1)
+		for range 2 {
+			w.build().startKind()
+		}
+		for _, n := range w.nodes[1:] {
+			var refused *sharding.SettingsError
+			_, err := n.ask("a", "x", limit)
+			require.ErrorAs(t, err, &refused)
+			require.ErrorAs(t, n.region.Tell(t.Context(), "a", say("x")), &refused)
+		}
+		ctx, cancel := w.ctx(limit)
+		defer cancel()
+		require.NoError(t, w.nodes[0].Leave(ctx))
+		for _, n := range w.nodes[1:] {
+			eventually(t, "it is accepted", func() bool {
+				_, err := n.ask("a", "x", limit)
+				return err == nil
+			})
+			require.NoError(t, n.region.Tell(ctx, "a", say("x")))
+		}
+	})
+}
+
+// A node that only sends needs no entity, and hosts none.
+func TestAProxySendsOnly(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.kind = func(n *node, k *sharding.Kind[text]) {
+			if n.i != 1 {
+				k.New, k.ProxyOnly = nil, true
+			}
+		}
+		w.start(3)
+		for i := range 20 {
+			for _, n := range w.nodes {
+				require.Equal(t, w.nodes[1].Self().String(), n.must(fmt.Sprint(i), "where"))
+			}
+		}
+		for _, n := range w.nodes {
+			hosted := 0
+			if n.i == 1 {
+				hosted = 12
+			}
+			require.Equal(t, []sharding.KindInfo{{Name: "test", Shards: 12, Hosted: hosted, Proxy: n.i != 1}}, n.system.Kinds())
+		}
 	})
 }
 
@@ -95,6 +148,8 @@ func TestStartRefusesWhatCannotBe(t *testing.T) {
 		require.ErrorContains(t, err, "sharding: ", "a node has one sharding")
 		_, err = sharding.New(w.nodes[0].Node, sharding.Config{})
 		require.ErrorContains(t, err, "mailbox-size")
+		require.ErrorContains(t, start(sharding.Kind[text]{Name: "a", New: create, OnFailure: 7}), "OnFailure is 7")
+		require.NoError(t, start(sharding.Kind[text]{Name: "proxy", ProxyOnly: true}))
 		require.NoError(t, w.nodes[0].Close())
 		require.ErrorIs(t, start(sharding.Kind[text]{Name: "b", New: create}), sharding.ErrClosed)
 	})

@@ -72,27 +72,34 @@ type region struct {
 	system  *System
 	name    string
 	shards  uint32
+	proxy   bool
 	codec   Codec
 	entity  behaviour
 	cells   []cell
 	asks    atomic.Uint64 // The last correlation.
-	refused atomic.Pointer[SettingsError]
-	refusal chan struct{} // Closed when refused is set.
+	verdict atomic.Pointer[verdict]
+	every   time.Duration // How often the cells are swept.
+}
+
+// verdict is what the coordinator thinks of a region.
+type verdict struct {
+	err     *SettingsError // Why it was refused; nil while it is not known to be.
+	refused chan struct{}  // Closed when it is refused.
 }
 
 // newRegion returns a region whose cells know nothing yet.
-func newRegion(s *System, cfg protocol.KindConfig, codec Codec, b behaviour) *region {
+func newRegion(s *System, cfg protocol.KindConfig, codec Codec, b behaviour, cells protocol.ShardConfig) *region {
 	r := &region{
-		system: s, name: cfg.Name, shards: cfg.Settings.Shards, codec: codec, entity: b, refusal: make(chan struct{}),
+		system: s, name: cfg.Name, shards: cfg.Settings.Shards, proxy: cfg.Proxy, codec: codec, entity: b,
+		every: sweepInterval(cells.PassivateAfter, cells.StuckAfter),
 	}
+	r.admit()
+	cells.Kind, cells.Self = r.name, s.self
 	r.cells = make([]cell, r.shards)
 	for i := range r.cells {
 		r.cells[i].id = protocol.ShardID(i)
-		r.cells[i].shard = protocol.NewShard(protocol.ShardConfig{
-			Kind: r.name, Shard: protocol.ShardID(i), Self: s.self,
-			WindowBytes: s.cfg.WindowBytes, TransitBytes: s.cfg.TransitBytes, Mailbox: s.cfg.MailboxSize,
-			BackoffMin: s.cfg.EntityRestartBackoff, BackoffMax: 30 * s.cfg.EntityRestartBackoff,
-		})
+		cells.Shard = protocol.ShardID(i)
+		r.cells[i].shard = protocol.NewShard(cells)
 	}
 	return r
 }
@@ -101,36 +108,59 @@ func newRegion(s *System, cfg protocol.KindConfig, codec Codec, b behaviour) *re
 func (r *region) cellOf(id string) *cell { return &r.cells[protocol.ShardOf(id, r.shards)] }
 
 // refuse notes that the coordinator does not want this region, which ends
-// everybody who waits. It is called by the driver's goroutine alone.
+// everybody who waits. It and admit are called by the driver's goroutine alone.
 func (r *region) refuse(err *SettingsError) {
-	if r.refused.Swap(err) == nil {
-		close(r.refusal)
+	old := r.verdict.Load()
+	r.verdict.Store(&verdict{err, old.refused})
+	if old.err == nil {
+		close(old.refused)
 	}
+}
+
+// admit takes a refusal back.
+func (r *region) admit() { r.verdict.Store(&verdict{refused: make(chan struct{})}) }
+
+// refusal returns why the region is refused, nil when it is not any more.
+func (r *region) refusal() error {
+	if err := r.verdict.Load().err; err != nil {
+		return err
+	}
+	return nil
 }
 
 // check refuses ids and messages that no entity could get.
 func (r *region) check(ctx context.Context, id string, message any) (size int, err error) {
 	refuse := func(detail string) (int, error) { return 0, &MessageError{r.name, clip(id), detail, ErrInvalid} }
-	switch {
-	case id == "":
-		return refuse("the id is empty")
-	case len(id) > protocol.MaxEntityBytes:
-		return refuse(fmt.Sprintf("the id has %d bytes, at most %d are possible", len(id), protocol.MaxEntityBytes))
-	case !utf8.ValidString(id):
-		return refuse("the id is not valid UTF-8")
-	case isNil(message):
+	if fault := faultOf(id); fault != "" {
+		return refuse(fault)
+	}
+	if isNil(message) {
 		return refuse("the message is nil")
 	}
 	if size = r.codec.Size(message); size > r.system.cfg.MaxMessageBytes {
 		return refuse(r.tooLarge(size))
 	}
-	if refused := r.refused.Load(); refused != nil {
+	if refused := r.refusal(); refused != nil {
 		return 0, refused
 	}
 	if ctx.Err() != nil {
 		return 0, r.notDelivered(id, "", context.Cause(ctx))
 	}
 	return size, nil
+}
+
+// faultOf says what is wrong with an id; empty when nothing is.
+func faultOf(id string) string {
+	switch {
+	case id == "":
+		return "the id is empty"
+	case len(id) > protocol.MaxEntityBytes:
+		return fmt.Sprintf("the id has %d bytes, at most %d are possible", len(id), protocol.MaxEntityBytes)
+	case !utf8.ValidString(id):
+		return "the id is not valid UTF-8"
+	default:
+		return ""
+	}
 }
 
 // tooLarge describes a message of too many bytes.
@@ -163,22 +193,22 @@ func (r *region) send(ctx context.Context, id string, message any, a *ask) error
 		m.Correlation, m.Deadline = a.correlation, a.deadline
 	}
 	for {
-		admission, room, encode := r.accept(c, m, a)
-		switch {
-		case encode:
+		admission, room, why := r.accept(c, m, a)
+		switch admission {
+		case encodeFirst:
 			if err := r.encode(m); err != nil {
 				return err
 			}
-		case admission == protocol.Accepted:
+		case protocol.Accepted:
 			return nil
-		case admission == protocol.WindowFull:
+		case protocol.WindowFull:
 			if err := r.await(ctx, c, id, room, a); err != nil {
 				return err
 			}
-		case admission == protocol.Ended:
+		case protocol.Ended:
 			return r.notDelivered(id, "", ErrClosed)
 		default:
-			return &MessageError{r.name, id, "", admission.Code().Err()}
+			return &MessageError{r.name, id, why, admission.Code().Err()}
 		}
 	}
 }
@@ -197,8 +227,8 @@ func (r *region) await(ctx context.Context, c *cell, id string, room <-chan stru
 		cause = context.Cause(ctx)
 	case <-expired:
 		cause = errAskLimit
-	case <-r.refusal:
-		cause = r.refused.Load()
+	case <-r.verdict.Load().refused:
+		cause = r.refusal()
 	}
 	detail, why := r.jam(c)
 	return r.notDelivered(id, detail, errors.Join(why, cause))
@@ -235,14 +265,17 @@ func (r *region) encode(m *protocol.Message) error {
 	return nil
 }
 
-// accept hands a message to its cell, once. A message that is not for an entity
-// of this node must be encoded first; encode says that it is not. Room is
-// closed when a window that was full has room.
-func (r *region) accept(c *cell, m *protocol.Message, a *ask) (admission protocol.Admission, room <-chan struct{}, encode bool) {
+// encodeFirst says that a message was not handed to its cell, since it may have to
+// travel and is not encoded.
+const encodeFirst protocol.Admission = 0xff
+
+// accept hands a message to its cell, once. Room is closed when a window that was
+// full has room; why says why an entity fails its messages.
+func (r *region) accept(c *cell, m *protocol.Message, a *ask) (admission protocol.Admission, room <-chan struct{}, why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if m.Payload == nil && !c.shard.Local() {
-		return 0, nil, true
+		return encodeFirst, nil, ""
 	}
 	if a != nil {
 		c.expect(a) // Before the reply can come.
@@ -251,12 +284,16 @@ func (r *region) accept(c *cell, m *protocol.Message, a *ask) (admission protoco
 	if admission != protocol.Accepted && a != nil {
 		delete(c.asks, a.correlation)
 	}
-	if admission == protocol.WindowFull {
+	switch admission {
+	case protocol.WindowFull:
 		if c.room == nil {
 			c.room = make(chan struct{})
 		}
 		room = c.room
+	case protocol.EntityFailing:
+		why = c.shard.Reason(m.Entity)
+	default:
 	}
 	r.carry(c, nil)
-	return admission, room, false
+	return admission, room, why
 }

@@ -46,6 +46,9 @@ type System struct {
 	workers     sync.WaitGroup  // All goroutines but run.
 	pool        sync.Pool       // Asks that have ended. Of one system, since they hold timers and channels.
 	ended       chan struct{}   // Closed when everything has been abandoned.
+	stopped     chan struct{}   // Closed when every goroutine has ended after that.
+	over        context.Context //nolint:containedctx // One that has ended, for entities that were left behind.
+	questions   questions
 	ctx         context.Context //nolint:containedctx // The life of the system: ends what its goroutines wait for.
 	cancel      context.CancelFunc
 	counters    counters
@@ -75,9 +78,12 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	}
 	s := &System{
 		node: node, self: node.Self(), clock: node.Clock(), standing: node.Standing(), cfg: cfg, log: slog.Default(),
-		ended: make(chan struct{}),
+		ended: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	over, end := context.WithCancel(context.Background())
+	end()
+	s.over = over
 	for _, opt := range opts {
 		opt(s)
 	}
@@ -98,8 +104,8 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	s.control = handle
 	node.Transport().Handle(protocol.MessageService, s.received)
 	node.Notices(s.noticed)
-	// Both owned by the system: they end with the node; Close of the node does
-	// not wait for them, AwaitEnd does.
+	// Both owned by the system: they end with the node, run when every entity has
+	// returned; Close of the node does not wait for them, AwaitEnd does.
 	s.workers.Go(func() { s.events.run(s.ctx, handle) })
 	go s.run()
 	return s, nil
@@ -111,31 +117,22 @@ func (s *System) Sharding() *System { return s }
 // Node returns the node.
 func (s *System) Node() *membership.Node { return s.node }
 
-// run waits for the end of the node and abandons what is left.
+// run waits for the end of the node, abandons what is left, and waits for that.
 func (s *System) run() {
 	<-s.node.Done()
 	s.eachCell((*region).abandon)
 	s.cancel()
 	s.hostContext.Load().cancel()
 	close(s.ended)
+	s.workers.Wait()
+	close(s.stopped)
 }
 
 // AwaitEnd waits until the node has ended and every entity has stopped, or ctx
 // ends: an entity whose Receive does not return is waited for in vain.
 func (s *System) AwaitEnd(ctx context.Context) error {
 	select {
-	case <-s.ended:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	stopped := make(chan struct{})
-	// Owned by nobody when an entity never returns; ends with the last worker.
-	go func() {
-		s.workers.Wait()
-		close(stopped)
-	}()
-	select {
-	case <-stopped:
+	case <-s.stopped:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -150,7 +147,7 @@ func Start[C any](h Host, k Kind[C]) (*Region[C], error) {
 	s := h.Sharding()
 	stuck, _ := stuckPolicy(s.cfg.OnStuck)
 	cfg := protocol.KindConfig{
-		Name: k.Name, Settings: k.settings(s.cfg), Proxy: !s.mayHost(k.Role),
+		Name: k.Name, Settings: k.settings(s.cfg), Proxy: k.ProxyOnly || !s.mayHost(k.Role),
 		MinRegions: 1, Strategy: s.strategyName(), OnStuck: stuck,
 		MaxSimultaneous:          s.cfg.Rebalance.MaxSimultaneous,
 		MaxSimultaneousPerRegion: s.cfg.Rebalance.MaxSimultaneousPerRegion,
@@ -161,7 +158,11 @@ func Start[C any](h Host, k Kind[C]) (*Region[C], error) {
 	if err := k.validate(cfg); err != nil {
 		return nil, err
 	}
-	r, err := s.start(cfg, k.codec(), typed[C]{k.New})
+	r, err := s.start(cfg, k.codec(), typed[C]{k.New}, protocol.ShardConfig{
+		WindowBytes: s.cfg.WindowBytes, TransitBytes: s.cfg.TransitBytes, Mailbox: s.cfg.MailboxSize,
+		BackoffMin: s.cfg.EntityRestartBackoff, BackoffMax: 30 * s.cfg.EntityRestartBackoff,
+		OnFailure: k.OnFailure, PassivateAfter: k.passivateAfter(s.cfg), StuckAfter: s.cfg.StuckAfter,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -180,20 +181,24 @@ func (s *System) strategyName() string {
 func (s *System) mayHost(role string) bool { return role == "" || s.node.HasRole(role) }
 
 // start adds a region.
-func (s *System) start(cfg protocol.KindConfig, codec Codec, b behaviour) (*region, error) {
+func (s *System) start(cfg protocol.KindConfig, codec Codec, b behaviour, cells protocol.ShardConfig) (*region, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := *s.regions.Load()
 	if old[cfg.Name] != nil {
 		return nil, fmt.Errorf("sharding: kind %q runs on this node already", cfg.Name)
 	}
-	r := newRegion(s, cfg, codec, b)
+	r := newRegion(s, cfg, codec, b, cells)
 	next := make(map[string]*region, len(old)+1)
 	maps.Copy(next, old)
 	next[cfg.Name] = r
 	s.regions.Store(&next)
 	if err := s.control.PostWait(s.ctx, protocol.AddKind{Kind: cfg}); err != nil {
 		return nil, ErrClosed
+	}
+	if !cfg.Proxy {
+		// Owned by the system: ends with it.
+		s.workers.Go(func() { r.sweep(s.ctx) })
 	}
 	return r, nil
 }
@@ -248,9 +253,6 @@ func (s *System) renewHosting() {
 	}
 }
 
-// hosting returns the context of entities.
-func (s *System) hosting() context.Context { return s.hostContext.Load().ctx }
-
 // call asks the allocation strategy.
 func (s *System) call(ctx context.Context, c machine.Call) (any, error) {
 	switch request := c.Request.(type) {
@@ -271,6 +273,13 @@ func (s *System) published(event any) {
 		if r := s.region(e.Err.Kind); r != nil {
 			r.refuse(e.Err)
 		}
+	case protocol.KindAccepted:
+		s.log.Info("the coordinator accepts a kind of this node again", "kind", e.Kind)
+		if r := s.region(e.Kind); r != nil {
+			r.admit()
+		}
+	case protocol.Explained:
+		s.questions.answer(e)
 	case protocol.CoordinatorStarted:
 		s.log.Info("coordinator started", "kind", e.Kind, "term", e.Term)
 	case protocol.CoordinatorStopped:
@@ -379,17 +388,34 @@ func (s *System) awaitRoom(node gossip.NodeID) {
 type counters struct {
 	malformed, misdirected, violations atomic.Uint64
 	failed, dropped, panics, unsent    atomic.Uint64
+	stuck                              atomic.Int64
 }
 
-// Stats are the counters of a [System]. They only grow.
+// Stats are the counters of a [System]. All but Stuck only grow, from 0 when the
+// system was made.
 type Stats struct {
-	Malformed   uint64 // Frames that meant nothing.
-	Misdirected uint64 // Messages for a kind that does not run here.
-	Violations  uint64 // States seen that the protocol excludes. Must be 0.
-	Failed      uint64 // Messages without an asker that failed after they were accepted.
-	Dropped     uint64 // Messages dropped that their sender sends again, or had sent twice.
-	Panics      uint64 // Panics of entities.
-	Unsent      uint64 // Replies and acknowledgements that could not be sent.
+	// Malformed are frames from other nodes that meant nothing. They were dropped.
+	Malformed uint64
+	// Misdirected are messages for a kind or a shard that does not exist here. Their
+	// sender sends them again; a few are usual while nodes start their kinds.
+	Misdirected uint64
+	// Violations are states seen that the protocol excludes. Must be 0.
+	Violations uint64
+	// Failed are messages without an asker, of this node, that failed after Tell had
+	// accepted them, and replies that came when nobody waited for them any more and
+	// that told of a failure.
+	Failed uint64
+	// Dropped are copies of messages that were dropped since their sender sends them
+	// again, or had sent them twice. No message is lost by it.
+	Dropped uint64
+	// Panics are panics of entities, and goroutines that they ended.
+	Panics uint64
+	// Unsent are replies and acknowledgements that could not be sent. Whoever waits
+	// for a reply hears that the outcome is unknown.
+	Unsent uint64
+	// Stuck are entities that do not return, at present: for longer than
+	// sharding.stuck-after, or left behind by their shard.
+	Stuck uint64
 }
 
 // Stats returns the counters.
@@ -398,5 +424,6 @@ func (s *System) Stats() Stats {
 	return Stats{
 		Malformed: c.malformed.Load(), Misdirected: c.misdirected.Load(), Violations: c.violations.Load(),
 		Failed: c.failed.Load(), Dropped: c.dropped.Load(), Panics: c.panics.Load(), Unsent: c.unsent.Load(),
+		Stuck: uint64(max(c.stuck.Load(), 0)),
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 
 	"github.com/quorate/quorate/sharding/protocol"
 )
@@ -39,8 +40,9 @@ func (r *region) perform(c *cell, e *protocol.Entity, op protocol.Op) protocol.O
 	ctx := &Context{region: r, entity: e}
 	switch op {
 	case protocol.OpStart:
-		return r.started(c, e, r.startEntity(ctx, e) == nil)
+		return r.started(c, e, r.startEntity(ctx, e))
 	case protocol.OpStop:
+		r.endTimers(c, e)
 		r.stopEntity(ctx, e)
 		return r.stopped(c, e)
 	default:
@@ -54,17 +56,23 @@ func (r *region) deserted(c *cell, e *protocol.Entity, op protocol.Op) protocol.
 	r.system.log.Error("entity ended its goroutine", "kind", r.name, "entity", e.ID())
 	switch op {
 	case protocol.OpStart:
-		e.Value = nil
-		return r.started(c, e, false)
+		return r.started(c, e, errDeserted)
 	case protocol.OpStop:
 		return r.stopped(c, e)
 	default:
-		return r.done(c, e, protocol.Result{Failed: true, Reply: failure("it ended its goroutine")})
+		return r.done(c, e, failed(errDeserted))
 	}
 }
 
-func (r *region) started(c *cell, e *protocol.Entity, ok bool) protocol.Op {
-	return r.after(c, e, func(out *protocol.Actions) { c.shard.Started(r.system.clock.Instant(), e, ok, out) })
+var errDeserted = errors.New("it ended its goroutine")
+
+func (r *region) started(c *cell, e *protocol.Entity, err error) protocol.Op {
+	now := r.system.clock.Instant()
+	if err == nil {
+		return r.after(c, e, func(out *protocol.Actions) { c.shard.Started(now, e, true, out) })
+	}
+	r.endTimers(c, e)
+	return r.after(c, e, func(out *protocol.Actions) { c.shard.StartFailed(now, e, detailOf(err), out) })
 }
 
 func (r *region) stopped(c *cell, e *protocol.Entity) protocol.Op {
@@ -100,13 +108,16 @@ func (r *region) runEntity(ctx *Context, c *cell, e *protocol.Entity) protocol.O
 // stays. So does one whose reply cannot be encoded.
 func (r *region) handle(ctx *Context, e *protocol.Entity) protocol.Result {
 	m := e.Message()
+	if m.Own {
+		return r.timeUp(ctx, e, m)
+	}
 	if err := r.decode(e, m); err != nil {
 		r.system.log.Warn("message cannot be decoded", "kind", r.name, "entity", e.ID(), "error", err)
 		return protocol.Result{Reply: failure("the message cannot be decoded: " + err.Error())}
 	}
 	if err := r.receive(ctx, e, m); err != nil {
 		r.system.log.Warn("entity failed", "kind", r.name, "entity", e.ID(), "error", err)
-		return protocol.Result{Failed: true, Reply: failure(err.Error())}
+		return failed(err)
 	}
 	if m.Correlation == 0 {
 		return protocol.Result{}
@@ -114,9 +125,39 @@ func (r *region) handle(ctx *Context, e *protocol.Entity) protocol.Result {
 	return protocol.Result{Reply: r.answer(ctx.reply, e, m)}
 }
 
+// failed is the outcome of a message at which its entity failed.
+func failed(err error) protocol.Result {
+	detail := detailOf(err)
+	return protocol.Result{Failed: true, Reason: detail, Reply: failure(detail)}
+}
+
 // failure is the answer to a message that was not handled as it should be.
 func failure(detail string) *protocol.Reply {
 	return &protocol.Reply{Code: protocol.CodeEntityFailed, Detail: detail}
+}
+
+// detailBytesMax bounds what is told of an entity's error: it may travel with many
+// replies, and is kept while the entity rests.
+const detailBytesMax = 1000
+
+// frozen turns an error of the program into one that is text and nothing else. Its
+// Error method is the program's as well, and may panic: this is called where a panic
+// is caught.
+func frozen(err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.New(detailOf(err))
+}
+
+// detailOf returns the text of an error, shortened where it is too long. Whatever
+// the entity put into it, it is text that can travel.
+func detailOf(err error) string {
+	text := err.Error()
+	if len(text) > detailBytesMax {
+		text = text[:detailBytesMax] + "..."
+	}
+	return strings.ToValidUTF8(text, "?")
 }
 
 // decode decodes a message that came from another node.
@@ -130,7 +171,7 @@ func (r *region) decode(e *protocol.Entity, m *protocol.Message) (err error) {
 	}
 	value := r.entity.blank()
 	if err := r.codec.Decode(m.Payload, value); err != nil {
-		return err
+		return frozen(err)
 	}
 	m.Value = value
 	return nil
@@ -141,7 +182,7 @@ var errTooLarge = errors.New("its sender's transport has smaller frames than it 
 // receive hands a message to its entity.
 func (r *region) receive(ctx *Context, e *protocol.Entity, m *protocol.Message) (err error) {
 	defer r.recovered(e, &err)
-	return r.entity.receive(ctx, e.Value, m.Value)
+	return frozen(r.entity.receive(ctx, instanceOf(e), m.Value))
 }
 
 // answer makes the reply to a message, encoded when the asker is elsewhere.
@@ -164,24 +205,29 @@ func (r *region) answer(value any, e *protocol.Entity, m *protocol.Message) *pro
 
 func (r *region) encodeReply(e *protocol.Entity, value any) (payload []byte, err error) {
 	defer r.recovered(e, &err)
-	return r.codec.Append(nil, value)
+	payload, err = r.codec.Append(nil, value)
+	return payload, frozen(err)
 }
 
 // startEntity creates an entity and starts it.
 func (r *region) startEntity(ctx *Context, e *protocol.Entity) (err error) {
 	defer func() {
 		if err != nil {
-			e.Value = nil
 			r.system.log.Warn("entity did not start", "kind", r.name, "entity", e.ID(), "error", err)
 		}
 	}()
 	defer r.recovered(e, &err)
-	e.Value = r.entity.create(ctx)
-	if e.Value == nil {
-		return fmt.Errorf("sharding: New returned nil")
+	entity := r.entity.create(ctx)
+	if entity == nil {
+		return errors.New("sharding: New returned nil")
 	}
-	if s, ok := e.Value.(Starter); ok {
-		return s.Start(ctx)
+	if t, ok := e.Value.(*timed); ok { // New has set timers.
+		t.entity = entity
+	} else {
+		e.Value = entity
+	}
+	if s, ok := entity.(Starter); ok {
+		return frozen(s.Start(ctx))
 	}
 	return nil
 }
@@ -190,7 +236,7 @@ func (r *region) startEntity(ctx *Context, e *protocol.Entity) (err error) {
 func (r *region) stopEntity(ctx *Context, e *protocol.Entity) {
 	var err error
 	defer r.recovered(e, &err)
-	if s, ok := e.Value.(Stopper); ok {
+	if s, ok := instanceOf(e).(Stopper); ok {
 		s.Stop(ctx)
 	}
 }

@@ -46,6 +46,10 @@ type HomesChanged struct {
 // KindRefused is published when the coordinator refused this node's region.
 type KindRefused struct{ Err *SettingsError }
 
+// KindAccepted is published when the coordinator accepts a region that it, or one
+// before it, had refused.
+type KindAccepted struct{ Kind string }
+
 // CoordinatorStarted is published when this node becomes the coordinator of a
 // kind, and CoordinatorStopped when it ceases to be.
 type CoordinatorStarted struct {

@@ -286,6 +286,7 @@ func (r *region) route(h Home) {
 
 // onMap takes over a map or its changes.
 func (r *region) onMap(from gossip.NodeID, m Map) {
+	r.accepted()
 	if m.From != 0 && (m.Term != r.term || m.From > r.version) {
 		r.kind.send(from, NeedMap{Kind: r.cfg.Name, Term: m.Term})
 		return
@@ -298,6 +299,15 @@ func (r *region) onMap(from gossip.NodeID, m Map) {
 		if int(h.Shard) < len(r.homes) {
 			r.learn(h)
 		}
+	}
+}
+
+// accepted notes that the coordinator does not refuse the region any more: only those
+// that it has accepted get its map.
+func (r *region) accepted() {
+	if r.refused != (SettingsRefused{}) {
+		r.refused = SettingsRefused{}
+		r.kind.control.out.Publish(KindAccepted{Kind: r.cfg.Name})
 	}
 }
 

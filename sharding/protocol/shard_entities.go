@@ -77,6 +77,11 @@ func (e *Entity) Idle() (since machine.Instant, idle bool) {
 // Ended reports whether the hosting has ended under which the instance runs.
 func (e *Entity) Ended() bool { return e.stale || e.released }
 
+// Live reports whether the instance starts or runs, and has not been told to stop.
+func (e *Entity) Live() bool {
+	return (e.state == entityStarting || e.state == entityActive) && !e.Ended()
+}
+
 // reason is why an entity has failed.
 type reason string
 
@@ -323,7 +328,7 @@ func (s *Shard) Done(now machine.Instant, e *Entity, r Result, out *Actions) {
 	}
 	e.current, e.at = nil, now
 	s.returned(e, out)
-	if r.Reply != nil && !e.released {
+	if r.Reply != nil && !e.released && !m.Own {
 		r.Reply.Correlation = m.Correlation
 		switch {
 		case !s.suspended && !r.Withhold:
@@ -388,7 +393,7 @@ func (s *Shard) Hold(e *Entity, hold bool) { e.held = hold && !e.Ended() }
 // when the instance ends: its timers end with it. The mailbox is not bounded for
 // these, since their number is.
 func (s *Shard) Remind(now machine.Instant, e *Entity, m *Message, out *Actions) {
-	if e.state != entityStarting && e.state != entityActive || e.Ended() || s.abandoned {
+	if !e.Live() || s.abandoned {
 		return
 	}
 	m.Origin, m.Own = s.cfg.Self, true

@@ -69,7 +69,7 @@ func (s *Shard) Info() Info {
 
 func (i *Info) note(e *Entity) {
 	if len(i.Stuck) < stuckMax {
-		i.Stuck = append(i.Stuck, e.info())
+		i.Stuck = append(i.Stuck, e.Info())
 	}
 }
 
@@ -79,7 +79,7 @@ func (s *Shard) Entity(id string) (EntityInfo, bool) {
 	if e == nil {
 		return EntityInfo{}, false
 	}
-	return e.info(), true
+	return e.Info(), true
 }
 
 // Reason says why an entity failed last; empty if it is not known to have.
@@ -90,7 +90,8 @@ func (s *Shard) Reason(id string) string {
 	return ""
 }
 
-func (e *Entity) info() EntityInfo {
+// Info returns a snapshot.
+func (e *Entity) Info() EntityInfo {
 	i := EntityInfo{
 		ID: e.id, State: e.state.String(), Since: e.at, Waiting: e.mailbox.n,
 		Stuck: e.stuck, Released: e.released, Failures: int(e.failures),

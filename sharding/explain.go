@@ -1,0 +1,389 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/sharding/protocol"
+)
+
+// Explanation says where a shard lives, why, and what is pending there, as far as
+// one node and the coordinator know. Nodes are named by their text form.
+type Explanation struct {
+	Kind   string `json:"kind"`
+	Entity string `json:"entity,omitempty"` // When it was asked for.
+	Shard  int    `json:"shard"`
+
+	Self string `json:"self"` // The node that answers.
+	// Complete says that the coordinator has answered. Without it the rest is what
+	// Self knows, and Pending says why it is no more.
+	Complete    bool   `json:"complete"`
+	Coordinator string `json:"coordinator,omitempty"`
+
+	Home  string    `json:"home,omitempty"`  // The node that hosts the shard; none while it has no home.
+	Epoch string    `json:"epoch,omitempty"` // The number of the home, which only grows.
+	State string    `json:"state"`           // "serving", "stopping", "open" without a home, ...
+	Since time.Time `json:"since,omitzero"`  // When that began, as far as is known.
+
+	Decision string   `json:"decision,omitempty"` // By which decision it has its home, and why.
+	Pending  []string `json:"pending,omitempty"`  // What is waited for, in words.
+	Moves    []Move   `json:"moves,omitempty"`    // The last moves, the oldest first.
+}
+
+// Move is a move of a shard from one home to another.
+type Move struct {
+	From    string    `json:"from,omitempty"`
+	To      string    `json:"to,omitempty"` // None when it ended before that was decided.
+	Started time.Time `json:"started"`
+	Ended   time.Time `json:"ended"`
+	Outcome string    `json:"outcome"` // "moved", "called off" or "lost".
+	Reason  string    `json:"reason,omitempty"`
+}
+
+// KindInfo is what a node knows of a kind that runs on it.
+type KindInfo struct {
+	Name   string
+	Shards int  // In the cluster.
+	Hosted int  // Of them, those that live on this node.
+	Proxy  bool // This node hosts none ever.
+}
+
+// Kinds returns the kinds that run on this node, sorted by name.
+func (s *System) Kinds() []KindInfo {
+	var kinds []KindInfo
+	for _, r := range *s.regions.Load() {
+		k := KindInfo{Name: r.name, Shards: int(r.shards), Proxy: r.proxy}
+		for i := range r.cells {
+			if !r.proxy && r.cells[i].info().Hosting {
+				k.Hosted++
+			}
+		}
+		kinds = append(kinds, k)
+	}
+	slices.SortFunc(kinds, func(a, b KindInfo) int { return strings.Compare(a.Name, b.Name) })
+	return kinds
+}
+
+// Explain says where an entity of a kind lives, and why. There need not be such an
+// entity: every id has a place. It asks the coordinator, and waits for at most two
+// seconds; when that does not answer, the explanation says so, and is what this node
+// knows. The error is that of ctx, or says what is wrong with the question.
+func (s *System) Explain(ctx context.Context, kind, entity string) (Explanation, error) {
+	r := s.region(kind)
+	if r == nil {
+		return Explanation{}, noKind(kind)
+	}
+	return r.explainEntity(ctx, entity)
+}
+
+// ExplainShard says where a shard of a kind lives, like [System.Explain].
+func (s *System) ExplainShard(ctx context.Context, kind string, shard int) (Explanation, error) {
+	r := s.region(kind)
+	switch {
+	case r == nil:
+		return Explanation{}, noKind(kind)
+	case shard < 0 || shard >= len(r.cells):
+		return Explanation{}, fmt.Errorf("sharding: kind %q has the shards 0 to %d, not %d: %w", kind, len(r.cells)-1, shard, ErrInvalid)
+	}
+	return r.explain(ctx, &r.cells[shard])
+}
+
+func noKind(kind string) error {
+	return fmt.Errorf("sharding: kind %q does not run on this node: %w", clip(kind), ErrInvalid)
+}
+
+// Explain says where an entity lives, like [System.Explain].
+func (g *Region[C]) Explain(ctx context.Context, entity string) (Explanation, error) {
+	return g.r.explainEntity(ctx, entity)
+}
+
+func (r *region) explainEntity(ctx context.Context, entity string) (Explanation, error) {
+	if fault := faultOf(entity); fault != "" {
+		return Explanation{}, &MessageError{r.name, clip(entity), fault, ErrInvalid}
+	}
+	c := r.cellOf(entity)
+	x, err := r.explain(ctx, c)
+	if err != nil {
+		return x, err
+	}
+	x.Entity = entity
+	c.mu.Lock()
+	record, ok := c.shard.Entity(entity)
+	c.mu.Unlock()
+	if ok {
+		x.Pending = append([]string{r.system.describe("the entity", record)}, x.Pending...)
+	}
+	return x, nil
+}
+
+// explain puts together what this node and the coordinator know.
+func (r *region) explain(ctx context.Context, c *cell) (Explanation, error) {
+	known, err := r.system.askCoordinator(ctx, r.name, c.id)
+	if err != nil {
+		return Explanation{}, err
+	}
+	info := c.info()
+	x := Explanation{Kind: r.name, Shard: int(c.id), Self: r.system.self.String()}
+	if known.Coordinator.IsZero() {
+		x.local(r.system, info)
+	} else {
+		x.coordinated(known)
+	}
+	if known.Detail != "" {
+		x.Pending = append(x.Pending, known.Detail)
+	}
+	x.Pending = append(x.Pending, r.system.pending(info)...)
+	return x, nil
+}
+
+// coordinated takes over what the coordinator knows.
+func (x *Explanation) coordinated(known protocol.Explained) {
+	x.Complete, x.Coordinator = true, known.Coordinator.String()
+	x.State, x.Since, x.Decision = known.Phase.String(), known.Since, known.Decision
+	if !known.Home.IsZero() {
+		x.Home, x.Epoch = known.Home.String(), known.Epoch.String()
+	}
+	if move := moveText(known); move != "" {
+		x.Pending = append(x.Pending, move)
+	}
+	for _, m := range known.Moves {
+		move := Move{From: m.From.String(), Started: m.Started, Ended: m.Ended, Outcome: m.Outcome.String(), Reason: m.Reason}
+		if !m.To.IsZero() {
+			move.To = m.To.String()
+		}
+		x.Moves = append(x.Moves, move)
+	}
+}
+
+// moveText describes the move that is under way or planned; empty for none.
+func moveText(known protocol.Explained) string {
+	if known.Target.IsZero() && known.Reason == "" && known.Deadline.IsZero() {
+		return ""
+	}
+	text := "moves to where there is room once it has stopped"
+	if !known.Target.IsZero() {
+		text = "moves to " + known.Target.String()
+	}
+	if !known.Deadline.IsZero() {
+		text += ", called off at " + known.Deadline.UTC().Format(time.RFC3339)
+	}
+	if known.Reason != "" {
+		text += ": " + known.Reason
+	}
+	return text
+}
+
+// local takes over what this node knows by itself.
+func (x *Explanation) local(s *System, i protocol.Info) {
+	switch {
+	case i.Stopping:
+		x.State = "stopping"
+	case i.Hosting:
+		x.State = "serving"
+	case i.Home.IsZero():
+		x.State = "unknown"
+	default:
+		x.State = "hosted elsewhere"
+	}
+	if !i.Home.IsZero() {
+		x.Home, x.Epoch = i.Home.String(), i.Epoch.String()
+	}
+	if i.Since != 0 {
+		x.Since = s.wall(i.Since)
+	}
+}
+
+// wall returns the time of day at an instant of the past.
+func (s *System) wall(t machine.Instant) time.Time {
+	now := s.clock.Now()
+	return now.Wall.Add(-now.Mono.Sub(t))
+}
+
+// pending says what waits in a cell of this node.
+func (s *System) pending(i protocol.Info) []string {
+	var words []string
+	note := func(when bool, text string, args ...any) {
+		if when {
+			words = append(words, fmt.Sprintf(text, args...))
+		}
+	}
+	note(i.Hosting && i.Suspended, "this node has no standing: no message begins, and no reply leaves")
+	note(i.Window > 0, "%d messages of this node wait for the home to take them", i.Window)
+	note(i.Transit > 0, "%d messages of others wait here for the next home", i.Transit)
+	note(i.Window > 0 && i.Blocked, "the lane to the home is full or broken")
+	note(i.Asked && (i.Window > 0 || i.Transit > 0), "the coordinator was asked for a home")
+	for _, e := range i.Stuck {
+		words = append(words, s.describe(fmt.Sprintf("entity %q", clip(e.ID)), e))
+	}
+	note(i.StuckCount > len(i.Stuck), "%d further entities do not return", i.StuckCount-len(i.Stuck))
+	return words
+}
+
+// describe says what an entity is at.
+func (s *System) describe(name string, e protocol.EntityInfo) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s is %s", name, e.State)
+	if e.State == "failed" {
+		fmt.Fprintf(&b, " (%d in a row): %s", e.Failures, e.Reason)
+		return b.String()
+	}
+	fmt.Fprintf(&b, " since %s", s.wall(e.Since).UTC().Format(time.RFC3339))
+	if e.Stuck {
+		b.WriteString(", and does not return")
+	}
+	if e.Released {
+		b.WriteString("; its shard has gone on without it")
+	}
+	if e.Waiting > 0 {
+		fmt.Fprintf(&b, "; %d messages wait for it", e.Waiting)
+	}
+	return b.String()
+}
+
+// questions are those to the coordinators that have not been answered.
+type questions struct {
+	mu   sync.Mutex // Guards all below.
+	last uint64
+	open map[uint64]chan protocol.Explained
+}
+
+// askCoordinator asks the coordinator of a kind about a shard.
+func (s *System) askCoordinator(ctx context.Context, kind string, shard protocol.ShardID) (protocol.Explained, error) {
+	id, answer := s.questions.pose()
+	defer s.questions.drop(id)
+	if err := s.control.PostWait(ctx, protocol.Explain{Kind: kind, Shard: shard, ID: id}); err != nil {
+		if ctx.Err() != nil {
+			return protocol.Explained{}, context.Cause(ctx)
+		}
+		return protocol.Explained{}, ErrClosed
+	}
+	select {
+	case known := <-answer:
+		return known, nil
+	case <-ctx.Done():
+		return protocol.Explained{}, context.Cause(ctx)
+	case <-s.ended:
+		return protocol.Explained{}, ErrClosed
+	}
+}
+
+// pose opens a question. Its answer, of which there is one, has a place to wait.
+func (q *questions) pose() (uint64, <-chan protocol.Explained) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.last++
+	if q.open == nil {
+		q.open = make(map[uint64]chan protocol.Explained)
+	}
+	c := make(chan protocol.Explained, 1)
+	q.open[q.last] = c
+	return q.last, c
+}
+
+func (q *questions) drop(id uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.open, id)
+}
+
+// answer hands an answer to whoever waits for it.
+func (q *questions) answer(known protocol.Explained) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if c := q.open[known.ID]; c != nil {
+		delete(q.open, known.ID)
+		c <- known
+	}
+}
+
+// explanationWidth is how wide the text of an explanation is.
+const explanationWidth = 80
+
+// String returns the explanation in lines of at most 80 columns, as far as words
+// are not longer than that.
+func (x Explanation) String() string {
+	var b strings.Builder
+	title := fmt.Sprintf("shard %d of %s", x.Shard, x.Kind)
+	if x.Entity != "" {
+		title = fmt.Sprintf("%q: ", clip(x.Entity)) + title
+	}
+	b.WriteString(title + "\n")
+	line := func(label, text string) {
+		if text != "" {
+			wrap(&b, label, text)
+		}
+	}
+	home := x.Home
+	switch home {
+	case "":
+		home = "none"
+	case x.Self:
+		home += ", this node"
+	}
+	state := x.State
+	if !x.Since.IsZero() {
+		state += " since " + x.Since.UTC().Format(time.RFC3339)
+	}
+	line("home", home)
+	line("state", state)
+	line("epoch", x.Epoch)
+	line("decision", x.Decision)
+	line("told by", x.teller())
+	for _, p := range x.Pending {
+		line("pending", p)
+	}
+	for _, m := range x.Moves {
+		line("move", m.String())
+	}
+	return b.String()
+}
+
+// teller says whose knowledge it is.
+func (x Explanation) teller() string {
+	if x.Complete {
+		return x.Coordinator + ", the coordinator"
+	}
+	return x.Self + ", which is not the coordinator"
+}
+
+// String describes the move in one line.
+func (m Move) String() string {
+	to := m.To
+	if to == "" {
+		to = "nobody yet"
+	}
+	text := fmt.Sprintf("%s from %s to %s: %s", m.Ended.UTC().Format(time.RFC3339), m.From, to, m.Outcome)
+	if m.Reason != "" {
+		text += "; " + m.Reason
+	}
+	return text
+}
+
+// wrap writes a label and a text in words, in lines that begin under each other.
+func wrap(b *strings.Builder, label, text string) {
+	const indent = 11
+	fmt.Fprintf(b, "  %-*s", indent-2, label)
+	column := indent
+	for i, word := range strings.Fields(text) {
+		switch {
+		case i == 0:
+		case column+1+len(word) > explanationWidth:
+			b.WriteString("\n" + strings.Repeat(" ", indent))
+			column = indent
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += len(word)
+	}
+	b.WriteByte('\n')
+}

@@ -1,0 +1,217 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/membership"
+	"github.com/quorate/quorate/sharding"
+)
+
+// Every node can say where an entity lives and by which decision, as the coordinator
+// knows it.
+func TestEveryNodeExplains(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(3)
+		ids := []string{w.nodes[0].on(w.nodes[1]), "nobody has asked me"}
+		w.nodes[0].must(ids[0], "x")
+		for _, id := range ids {
+			home := w.nodes[0].must(id, "where")
+			for _, n := range w.nodes {
+				x, err := n.region.Explain(t.Context(), id)
+				require.NoError(t, err)
+				require.True(t, x.Complete)
+				require.Equal(t, home, x.Home)
+				require.Equal(t, w.nodes[0].Self().String(), x.Coordinator)
+				require.Equal(t, n.Self().String(), x.Self)
+				require.Equal(t, "serving", x.State)
+				require.Equal(t, w.journal.of(id, "start")[0].epoch.String(), x.Epoch)
+				require.Equal(t, int(shardOf(id)), x.Shard)
+				other, err := n.system.Explain(t.Context(), "test", id)
+				require.NoError(t, err)
+				require.Equal(t, x, other)
+				shard, err := n.system.ExplainShard(t.Context(), "test", x.Shard)
+				require.NoError(t, err)
+				require.Empty(t, shard.Entity)
+				require.Equal(t, x.Home, shard.Home)
+			}
+		}
+	})
+}
+
+// The home of an entity says what it is at; any node says what it has to send.
+func TestWhatIsPendingIsExplained(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(2)
+		n, far := w.nodes[0], w.nodes[1]
+		id := n.on(far)
+		waiting := []<-chan error{n.asked(id, "wait"), n.asked(id, "x"), n.asked(id, "y")}
+		x, err := far.region.Explain(t.Context(), id)
+		require.NoError(t, err)
+		require.Contains(t, x.Pending[0], "the entity is busy since ")
+		require.Contains(t, x.Pending[0], "; 2 messages wait for it")
+		_, err = n.ask("bad-start", "x", limit)
+		require.ErrorIs(t, err, sharding.ErrEntityFailed)
+		x, err = w.nodes[w.journal.of("bad-start", "start")[0].node].region.Explain(t.Context(), "bad-start")
+		require.NoError(t, err)
+		require.Equal(t, "the entity is failed (1 in a row): no storage", x.Pending[0])
+		w.cut(far)
+		n.tell(id, "z")
+		x, err = n.region.Explain(t.Context(), id)
+		require.NoError(t, err)
+		require.Contains(t, x.String(), "1 messages of this node wait for the home to take them")
+		w.network.HealAll()
+		w.release()
+		for _, r := range waiting {
+			require.NoError(t, within(t, r))
+		}
+	})
+}
+
+// Without an answer of the coordinator a node says what it knows, and why it is no
+// more; it takes two seconds at most.
+func TestExplanationsWithoutACoordinator(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(3)
+		there, here := w.nodes[2].on(w.nodes[1]), w.nodes[2].on(w.nodes[2])
+		w.nodes[2].must(there, "x")
+		w.network.Cut(w.nodes[0].Self().Address, w.nodes[2].Self().Address)
+		before := time.Now()
+		x, err := w.nodes[2].region.Explain(t.Context(), there)
+		require.NoError(t, err)
+		require.LessOrEqual(t, time.Since(before), 3*time.Second)
+		require.False(t, x.Complete)
+		require.Empty(t, x.Coordinator)
+		require.Equal(t, "hosted elsewhere", x.State)
+		require.Equal(t, w.nodes[1].Self().String(), x.Home)
+		require.Contains(t, strings.Join(x.Pending, "\n"), w.nodes[0].Self().String())
+		x, err = w.nodes[2].region.Explain(t.Context(), here)
+		require.NoError(t, err)
+		require.Equal(t, "serving", x.State)
+		require.Contains(t, x.String(), "this node")
+		require.Contains(t, x.String(), "which is not the coordinator")
+
+		early := w.build()
+		early.startKind()
+		x, err = early.region.Explain(t.Context(), "a")
+		require.NoError(t, err)
+		require.Equal(t, "unknown", x.State)
+		require.NotEmpty(t, x.Pending)
+	})
+}
+
+// What cannot be explained is an error that says what is wrong with the question, and
+// waiting for an answer ends with the context and with the node.
+func TestQuestionsThatHaveNoAnswer(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(2)
+		s := w.nodes[1].system
+		for _, id := range []string{"", "\xff", strings.Repeat("x", 1<<20)} {
+			_, err := s.Explain(t.Context(), "test", id)
+			require.ErrorIs(t, err, sharding.ErrInvalid)
+			require.Less(t, len(err.Error()), 300)
+		}
+		_, err := s.Explain(t.Context(), strings.Repeat("k", 1000), "a")
+		require.ErrorIs(t, err, sharding.ErrInvalid)
+		require.ErrorContains(t, err, "does not run on this node")
+		_, err = s.ExplainShard(t.Context(), "none", 0)
+		require.ErrorIs(t, err, sharding.ErrInvalid)
+		for _, shard := range []int{-1, 12} {
+			_, err = s.ExplainShard(t.Context(), "test", shard)
+			require.ErrorIs(t, err, sharding.ErrInvalid)
+			require.ErrorContains(t, err, "the shards 0 to 11")
+		}
+		w.cut(w.nodes[0])
+		ctx, cancel := w.ctx(100 * time.Millisecond)
+		defer cancel()
+		_, err = s.Explain(ctx, "test", "a")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		_, err = s.Explain(ctx, "test", "a")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		result := make(chan error, 1)
+		go func() {
+			_, err := s.Explain(t.Context(), "test", "a")
+			result <- err
+		}()
+		pass(time.Millisecond)
+		require.NoError(t, w.nodes[1].Close())
+		require.ErrorIs(t, within(t, result), sharding.ErrClosed)
+		_, err = s.Explain(t.Context(), "test", "a")
+		require.ErrorIs(t, err, sharding.ErrClosed)
+	})
+}
+
+// While an entity holds up a leave, everybody can see so.
+func TestAMoveThatIsHeldUpIsExplained(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(_ *membership.Config, s *sharding.Config) { s.StuckAfter = 4 * time.Second }
+		w.start(3)
+		leaver := w.nodes[2]
+		id := w.nodes[0].on(leaver)
+		w.nodes[0].must(id, "x")
+		stuck := w.nodes[0].asked(id, "wait")
+		left := make(chan error, 1)
+		go func() {
+			ctx, cancel := w.ctx(limit)
+			defer cancel()
+			left <- leaver.Leave(ctx)
+		}()
+		pass(6 * time.Second)
+		x, err := leaver.region.Explain(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, "stopping", x.State)
+		require.Contains(t, x.String(), "does not return")
+		w.release()
+		require.NoError(t, within(t, stuck))
+		require.NoError(t, within(t, left))
+		eventually(t, "it has moved", func() bool { return w.nodes[0].must(id, "where") != leaver.Self().String() })
+	})
+}
+
+// An explanation is text of 80 columns, and JSON.
+func TestExplanationsCanBeRead(t *testing.T) {
+	at := time.Date(2026, 11, 21, 16, 0, 0, 0, time.UTC)
+	x := sharding.Explanation{
+		Kind: "account", Entity: "a-1", Shard: 17, Self: "10.0.0.1:7946#1", Complete: true, Coordinator: "10.0.0.2:7946#2",
+		Home: "10.0.0.1:7946#1", Epoch: "1.2.3", State: "stopping", Since: at,
+		Decision: "least-shard: the region has the fewest shards of all five, and none of them is on its way to or from anywhere",
+		Pending:  []string{"moves to 10.0.0.3:7946#3", "a " + strings.Repeat("word ", 40)},
+		Moves: []sharding.Move{
+			{From: "10.0.0.4:7946#4", To: "10.0.0.1:7946#1", Started: at, Ended: at.Add(time.Second), Outcome: "moved", Reason: "it left"},
+			{From: "10.0.0.1:7946#1", Started: at, Ended: at.Add(time.Minute), Outcome: "called off"},
+		},
+	}
+	text := x.String()
+	for line := range strings.Lines(text) {
+		require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), 80)
+	}
+	require.Equal(t, `"a-1": shard 17 of account
+  home     10.0.0.1:7946#1, this node
+  state    stopping since 2026-11-21T16:00:00Z
+  epoch    1.2.3
+  decision least-shard: the region has the fewest shards of all five, and none
+           of them is on its way to or from anywhere
+  told by  10.0.0.2:7946#2, the coordinator
+  pending  moves to 10.0.0.3:7946#3
+  pending  a word word word word word word word word word word word word word
+           word word word word word word word word word word word word word word
+           word word word word word word word word word word word word word
+  move     2026-11-21T16:00:01Z from 10.0.0.4:7946#4 to 10.0.0.1:7946#1: moved;
+           it left
+  move     2026-11-21T16:01:00Z from 10.0.0.1:7946#1 to nobody yet: called off
+`, text)
+	require.Equal(t, "shard 3 of k\n  home     none\n  state    unknown\n  told by  n, which is not the coordinator\n",
+		sharding.Explanation{Kind: "k", Shard: 3, Self: "n", State: "unknown"}.String())
+	b, err := json.Marshal(sharding.Explanation{Kind: "k", State: "unknown", Self: "n"})
+	require.NoError(t, err)
+	require.JSONEq(t, `{"kind":"k","shard":0,"self":"n","complete":false,"state":"unknown"}`, string(b))
+}

@@ -1,0 +1,244 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/membership"
+	"github.com/quorate/quorate/sharding"
+)
+
+// An entity that panics on every message is started anew at once, then rests for
+// longer and longer; its messages fail with the reason, wherever they come from. Its
+// neighbours in the shard are not harmed.
+func TestAnEntityThatPanicsOnEveryMessageRests(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(_ *membership.Config, s *sharding.Config) { s.NumberOfShards = 1 }
+		w.start(2)
+		for _, n := range w.nodes {
+			id := fmt.Sprintf("bad-%d", n.i)
+			for try, rest := range []time.Duration{0, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 30 * time.Second, 30 * time.Second} {
+				_, err := n.ask(id, "panic", limit)
+				require.ErrorIs(t, err, sharding.ErrEntityFailed)
+				require.ErrorContains(t, err, "panic: broken")
+				synctest.Wait()
+				if rest > 0 {
+					pass(rest - 10*time.Millisecond)
+					_, err = n.ask(id, "x", limit)
+					require.ErrorIs(t, err, sharding.ErrEntityFailed)
+					require.ErrorContains(t, err, "panic: broken", "it rests, and says why")
+					before := time.Now()
+					n.must("neighbour", "x")
+					require.Less(t, time.Since(before), 10*time.Millisecond)
+					pass(20 * time.Millisecond)
+				}
+				require.Len(t, w.journal.of(id, "start"), try+1)
+			}
+			n.must(id, "x")
+			_, err := n.ask(id, "panic", limit)
+			require.ErrorIs(t, err, sharding.ErrEntityFailed)
+			n.must(id, "x")
+			require.Len(t, w.journal.of(id, "stop"), len(w.journal.of(id, "start"))-1)
+		}
+	})
+}
+
+// An entity that is to stop when it fails lets what waits fail, and starts with the
+// next message, without a rest.
+func TestAnEntityThatStopsOnFailure(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.kind = func(_ *node, k *sharding.Kind[text]) { k.OnFailure = sharding.StopOnFailure }
+		w.start(2)
+		for _, host := range w.nodes {
+			id := w.nodes[0].on(host)
+			for range 3 {
+				first := w.nodes[0].asked(id, "nap")
+				failing, behind := w.nodes[0].asked(id, "fail"), w.nodes[0].asked(id, "x")
+				require.NoError(t, within(t, first))
+				require.ErrorIs(t, within(t, failing), sharding.ErrEntityFailed)
+				require.ErrorContains(t, within(t, behind), "broken", "it waited, and hears why")
+			}
+			require.Empty(t, w.journal.of(id, "x"))
+			require.Len(t, w.journal.of(id, "start"), 3)
+			require.Len(t, w.journal.of(id, "stop"), 3)
+		}
+	})
+}
+
+// Whoever asks an entity that cannot start is told why, during its rest too, from
+// each node; the text may be anything.
+func TestTheReasonOfAFailedStartReachesTheAsker(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.kind = func(n *node, k *sharding.Kind[text]) {
+			k.New = func(*sharding.Context) sharding.Entity[text] { return &garrulous{actor{n: n}} }
+		}
+		w.form(2)
+		for _, n := range w.nodes {
+			n.startKind()
+		}
+		for _, n := range w.nodes {
+			for range 2 {
+				_, err := n.ask("bad-start-1", "x", limit)
+				require.ErrorIs(t, err, sharding.ErrEntityFailed)
+				require.ErrorContains(t, err, "no storage: ??")
+				require.Less(t, len(err.Error()), 1200)
+			}
+			_, err := n.ask("panic-error", "x", limit)
+			require.ErrorIs(t, err, sharding.ErrEntityFailed)
+			require.ErrorContains(t, err, "panic: in Error")
+		}
+		require.Len(t, w.journal.of("bad-start-1", "start"), 1)
+	})
+}
+
+// garrulous is an actor whose errors are long, and not text.
+type garrulous struct{ actor }
+
+func (g *garrulous) Start(c *sharding.Context) error {
+	if c.ID() == "panic-error" {
+		return angry{}
+	}
+	if err := g.actor.Start(c); err != nil {
+		return fmt.Errorf("%w: \xff\xfe?%s", err, strings.Repeat("x", 3<<20))
+	}
+	return nil
+}
+
+// angry is an error that cannot be told.
+type angry struct{}
+
+func (angry) Error() string { panic("in Error") }
+
+// An entity that does not return from its start, a message or its stop is reported
+// once, is counted for as long, and can be seen. Others go on.
+func TestEntitiesThatDoNotReturnAreReported(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(1)
+		n := w.nodes[0]
+		starting, running := n.asked("slow-start", "x"), n.asked("runs", "wait")
+		n.must("slow-stop", "passivate")
+		behind := n.asked("slow-stop", "x")
+		pass(time.Minute)
+		require.Zero(t, n.system.Stats().Stuck)
+		pass(15 * time.Second)
+		require.EqualValues(t, 3, n.system.Stats().Stuck)
+		x, err := n.region.Explain(t.Context(), "runs")
+		require.NoError(t, err)
+		require.Contains(t, x.Pending[0], "the entity is busy since ")
+		require.Contains(t, x.Pending[0], ", and does not return")
+		require.Contains(t, x.String(), `entity "runs" is busy since`)
+		before := time.Now()
+		n.must("other", "x")
+		require.Less(t, time.Since(before), time.Millisecond)
+		pass(5 * time.Second)
+		require.Empty(t, starting)
+		w.release()
+		for _, r := range []<-chan error{starting, running, behind} {
+			require.NoError(t, within(t, r))
+		}
+		require.Zero(t, n.system.Stats().Stuck)
+	})
+}
+
+// A flood to one entity ends with a typed error, or with waiting that the context
+// bounds; other entities of the same shard answer at once.
+func TestAFloodHarmsNoOther(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(_ *membership.Config, s *sharding.Config) {
+			s.NumberOfShards, s.MailboxSize, s.WindowBytes = 1, 100, 16<<10
+		}
+		w.start(2)
+		host := w.nodes[0].must("a", "where")
+		for _, n := range w.nodes {
+			id := fmt.Sprintf("flooded-%d", n.i)
+			blocked := n.asked(id, "wait")
+			ctx, cancel := w.ctx(time.Second)
+			sent, refused := 0, 0
+			for range 5000 {
+				if err := n.region.Tell(ctx, id, say("x")); err != nil {
+					require.True(t, errors.Is(err, sharding.ErrOverloaded) || errors.Is(err, context.DeadlineExceeded), "%v", err)
+					refused++
+					continue
+				}
+				sent++
+			}
+			cancel()
+			if n.Self().String() == host {
+				require.Equal(t, 100, sent)
+				require.Equal(t, 4900, refused)
+			} else {
+				eventually(t, "those that were refused elsewhere are counted", func() bool { return n.system.Stats().Failed == uint64(sent-100) })
+			}
+			before := time.Now()
+			n.must("other", "x")
+			require.Less(t, time.Since(before), 100*time.Millisecond)
+			require.Empty(t, blocked)
+		}
+		w.release()
+		for _, n := range w.nodes {
+			eventually(t, "what was accepted is handled", func() bool { return len(w.journal.of(fmt.Sprintf("flooded-%d", n.i), "x")) == 100 })
+		}
+	})
+}
+
+// A node that may not host at present takes messages until the mailbox is full, and
+// then says why it takes no more. What it took is handled when it may.
+func TestANodeWithoutStandingSaysSo(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(m *membership.Config, s *sharding.Config) {
+			m.Downing.StableAfter = downing.AutoDuration(time.Minute)
+			s.MailboxSize = 2
+		}
+		w.start(3)
+		lost := w.nodes[2]
+		id := lost.on(lost)
+		lost.must(id, "x")
+		w.cut(lost)
+		eventually(t, "the standing ends", func() bool { return !lost.Standing().Held() })
+		pass(time.Second)
+		lost.tell(id, "n 1")
+		lost.tell(id, "n 2")
+		err := lost.region.Tell(t.Context(), id, say("n 3"))
+		require.ErrorIs(t, err, sharding.ErrNoStanding)
+		_, err = lost.ask(id, "x", limit)
+		require.ErrorIs(t, err, sharding.ErrNoStanding)
+		x, err := lost.system.Explain(t.Context(), "test", id)
+		require.NoError(t, err)
+		require.Contains(t, x.String(), "no standing")
+		w.network.HealAll()
+		eventually(t, "they are handled", func() bool { return len(w.journal.of(id, "n ")) == 2 })
+		lost.must(id, "x")
+		w.inOrder(id, "n", 2)
+	})
+}
+
+// Waiting in vain for the end leaves nothing behind.
+func TestAwaitEndLeavesNothingBehind(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(1)
+		n := w.nodes[0]
+		blocked := n.asked("a", "wait")
+		require.NoError(t, n.Close())
+		require.ErrorIs(t, within(t, blocked), sharding.ErrUnknownOutcome)
+		synctest.Wait()
+		before := goroutines()
+		for range 50 {
+			require.ErrorIs(t, n.awaitEnd(time.Millisecond), context.DeadlineExceeded)
+		}
+		synctest.Wait()
+		require.Equal(t, before, goroutines())
+		w.release()
+		require.NoError(t, n.awaitEnd(limit))
+	})
+}
