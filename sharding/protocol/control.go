@@ -25,7 +25,9 @@ const lookupGather = 5 * time.Millisecond
 const allocationGather = 5 * time.Millisecond
 
 // AllocationCall is the kind of the [machine.Call]s of coordinators. The request
-// is an [allocation.AllocateRequest], the result an [allocation.AllocateResult].
+// is an [allocation.AllocateRequest], the result an [allocation.AllocateResult]; or
+// the one an [allocation.RebalanceRequest], the other an
+// [allocation.RebalanceResult].
 const AllocationCall = "allocation"
 
 // The timers of Control.
@@ -36,6 +38,7 @@ type (
 	settleTimer   struct{ Kind string }
 	gatherTimer   struct{ Kind string }
 	callTimer     struct{ Kind string }
+	evenTimer     struct{ Kind string }
 )
 
 // ControlConfig configures [Control].
@@ -136,6 +139,7 @@ func (c *Control) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 		for _, k := range c.kinds {
 			if k.coord != nil {
 				k.coord.flush()
+				k.retireCoordinator()
 			}
 		}
 		if len(c.local) == 0 {
@@ -196,6 +200,10 @@ func (c *Control) fired(t machine.Timer) {
 	case gatherTimer:
 		if k := c.kind(t.Kind); k != nil && k.coord != nil {
 			k.coord.gathered()
+		}
+	case evenTimer:
+		if k := c.kind(t.Kind); k != nil && k.coord != nil {
+			k.coord.evenFired()
 		}
 	case callTimer:
 		if k := c.kind(t.Kind); k != nil && k.coord != nil {
@@ -456,6 +464,15 @@ func (c *Control) Inspect(name string) Inspection {
 		}
 	}
 	return i
+}
+
+// Moves returns the last moves that the coordinator of a kind has seen the end of,
+// the oldest first; nil where it does not run. It keeps 256.
+func (c *Control) Moves(name string) []Moved {
+	if k := c.kind(name); k != nil && k.coord != nil {
+		return k.coord.history.all()
+	}
+	return nil
 }
 
 // String describes the node's part of sharding, always in the same order.

@@ -153,8 +153,7 @@ func (k *kind) singleton(act func(*singleton.Actions)) {
 	var a singleton.Actions
 	act(&a)
 	if a.Stop {
-		k.stopCoordinator()
-		k.core.InstanceStopped(k.control.now.Mono, &a)
+		k.endCoordinator(&a)
 	}
 	if !a.Start.IsZero() {
 		k.startCoordinator(a.Start)
@@ -172,6 +171,27 @@ func (k *kind) startCoordinator(term Term) {
 	k.control.out.Decide("coordinator", k.name, "started", "this node is the oldest that can run it; term "+term.String())
 	k.control.out.Publish(CoordinatorStarted{Kind: k.name, Term: term})
 	k.coord.start()
+}
+
+// endCoordinator stops the coordinator of a node that leaves, when the moves under
+// way have ended: what an old home knew of streams is then with a new one, and not
+// on its way.
+func (k *kind) endCoordinator(a *singleton.Actions) {
+	if k.coord != nil && !k.coord.ending {
+		k.coord.retire()
+	}
+	if k.coord != nil && !k.coord.retired() {
+		return
+	}
+	k.stopCoordinator()
+	k.core.InstanceStopped(k.control.now.Mono, a)
+}
+
+// retireCoordinator looks whether a coordinator that ends can stop.
+func (k *kind) retireCoordinator() {
+	if k.coord.retired() {
+		k.singleton(func(a *singleton.Actions) { k.endCoordinator(a) })
+	}
 }
 
 func (k *kind) stopCoordinator() {

@@ -20,7 +20,8 @@ import (
 //	C2  a shard has at most one home, and no new one before the old one has
 //	    confirmed that it stopped, or is fenced;
 //	C3  every epoch that is given is above all that were given before;
-//	C4  the positions of a shard are passed on at most once.
+//	C4  the positions of a shard are passed on at most once;
+//	C5  a shard takes part in at most one move, and moves is what goes on.
 type coordinator struct {
 	kind *kind
 	term Term
@@ -39,6 +40,15 @@ type coordinator struct {
 	toHost    map[ShardID]bool
 	gather    gather
 	call      call
+
+	plans   map[ShardID]plan            // Shards of leaving regions whose stop has not begun.
+	planned map[gossip.NodeID][]ShardID // The same by their homes, in order.
+	moves   map[ShardID]*move           // What is on its way.
+	even    evening
+	history history
+
+	ending bool            // The node leaves: no move begins any more, and those under way end.
+	endBy  machine.Instant // When the coordinator stops at the latest.
 }
 
 // gather says how far the gathering of shards without a home has come.
@@ -68,6 +78,13 @@ type shard struct {
 	notBefore  machine.Instant // When a move may be tried again.
 	since      time.Time       // When it came into its phase.
 	decision   string          // By which it has its home, and why.
+	came       arrival
+}
+
+// arrival is the last move of a shard that evened out the load.
+type arrival struct {
+	from gossip.NodeID
+	at   machine.Instant
 }
 
 func newCoordinator(k *kind, term Term) *coordinator {
@@ -80,6 +97,9 @@ func newCoordinator(k *kind, term Term) *coordinator {
 		wanted:  make(map[ShardID]gossip.NodeID),
 		changed: make(map[ShardID]bool),
 		toHost:  make(map[ShardID]bool),
+		plans:   make(map[ShardID]plan),
+		planned: make(map[gossip.NodeID][]ShardID),
+		moves:   make(map[ShardID]*move),
 	}
 }
 
@@ -105,6 +125,7 @@ func (c *coordinator) stop() {
 	c.control().out.Disarm(settleTimer{c.kind.name})
 	c.control().out.Disarm(gatherTimer{c.kind.name})
 	c.control().out.Disarm(callTimer{c.kind.name})
+	c.control().out.Disarm(evenTimer{c.kind.name})
 }
 
 // query asks who has not answered.
@@ -132,61 +153,66 @@ func (c *coordinator) silent() []gossip.NodeID {
 // tick repeats what went unanswered and looks at deadlines.
 func (c *coordinator) tick() {
 	c.query()
-	late := map[gossip.NodeID]int{}
-	for i := range c.shards {
-		s := &c.shards[i]
-		if s.phase == PhaseStopping && c.now() >= s.deadline {
-			s.phase = PhaseResuming
-			late[s.home]++
-		}
-	}
-	for _, node := range sortedNodes(late) {
-		c.control().out.Decide("handoff", c.kind.name, "called off",
-			fmt.Sprintf("%s did not stop %d shards within the handoff timeout", node, late[node]))
-	}
-	c.command(PhaseStarting, PhaseStopping, PhaseResuming)
+	c.overdue()
+	c.command(PhaseStarting, PhaseStopping, PhaseResuming, PhaseReleasing)
 	c.evaluate()
 }
 
+// commands are what homes are told, by home.
+type commands struct {
+	hosts                    map[gossip.NodeID][]HostShard
+	stops, resumes, releases map[gossip.NodeID][]ShardEpoch
+}
+
+func newCommands() commands {
+	return commands{
+		hosts: map[gossip.NodeID][]HostShard{}, stops: map[gossip.NodeID][]ShardEpoch{},
+		resumes: map[gossip.NodeID][]ShardEpoch{}, releases: map[gossip.NodeID][]ShardEpoch{},
+	}
+}
+
+// add adds the command that belongs to the shard's phase.
+func (o commands) add(id ShardID, s *shard) {
+	se := ShardEpoch{Shard: id, Epoch: s.epoch}
+	switch s.phase {
+	case PhaseStarting:
+		o.hosts[s.home] = append(o.hosts[s.home], HostShard{Shard: id, Epoch: s.epoch, Base: s.base, Positions: s.positions})
+	case PhaseStopping:
+		o.stops[s.home] = append(o.stops[s.home], se)
+	case PhaseResuming:
+		o.resumes[s.home] = append(o.resumes[s.home], se)
+	case PhaseReleasing:
+		o.releases[s.home] = append(o.releases[s.home], se)
+	}
+}
+
 // command sends the commands of all shards in the given phases.
-func (c *coordinator) command(phases ...Phase) {
+func (c *coordinator) command(which ...Phase) {
 	if c.control().suspended {
 		return
 	}
-	hosts := map[gossip.NodeID][]HostShard{}
-	stops := map[gossip.NodeID][]ShardEpoch{}
-	resumes := map[gossip.NodeID][]ShardEpoch{}
+	o := newCommands()
 	for i := range c.shards {
-		s := &c.shards[i]
-		if !slices.Contains(phases, s.phase) {
-			continue
+		if s := &c.shards[i]; slices.Contains(which, s.phase) {
+			o.add(ShardID(i), s)
 		}
-		c.sort(ShardID(i), s, hosts, stops, resumes)
 	}
-	c.sendCommands(hosts, stops, resumes)
+	c.send(o)
 }
 
-func (c *coordinator) sort(id ShardID, s *shard, hosts map[gossip.NodeID][]HostShard, stops, resumes map[gossip.NodeID][]ShardEpoch) {
-	switch s.phase {
-	case PhaseStarting:
-		hosts[s.home] = append(hosts[s.home], HostShard{Shard: id, Epoch: s.epoch, Base: s.base, Positions: s.positions})
-	case PhaseStopping:
-		stops[s.home] = append(stops[s.home], ShardEpoch{Shard: id, Epoch: s.epoch})
-	case PhaseResuming:
-		resumes[s.home] = append(resumes[s.home], ShardEpoch{Shard: id, Epoch: s.epoch})
-	}
-}
-
-func (c *coordinator) sendCommands(hosts map[gossip.NodeID][]HostShard, stops, resumes map[gossip.NodeID][]ShardEpoch) {
+func (c *coordinator) send(o commands) {
 	name := c.kind.name
-	for _, to := range sortedNodes(hosts) {
-		c.kind.send(to, Host{Kind: name, Term: c.term, Shards: hosts[to]})
+	for _, to := range sortedNodes(o.hosts) {
+		c.kind.send(to, Host{Kind: name, Term: c.term, Shards: o.hosts[to]})
 	}
-	for _, to := range sortedNodes(stops) {
-		c.kind.send(to, Stop{Kind: name, Term: c.term, Shards: stops[to]})
+	for _, to := range sortedNodes(o.stops) {
+		c.kind.send(to, Stop{Kind: name, Term: c.term, Shards: o.stops[to]})
 	}
-	for _, to := range sortedNodes(resumes) {
-		c.kind.send(to, Resume{Kind: name, Term: c.term, Shards: resumes[to]})
+	for _, to := range sortedNodes(o.resumes) {
+		c.kind.send(to, Resume{Kind: name, Term: c.term, Shards: o.resumes[to]})
+	}
+	for _, to := range sortedNodes(o.releases) {
+		c.kind.send(to, Release{Kind: name, Term: c.term, Shards: o.releases[to]})
 	}
 }
 
@@ -220,8 +246,9 @@ func (c *coordinator) evaluate() {
 	if !c.opened || c.control().suspended {
 		return
 	}
-	c.moveFromLeaving()
 	c.allocate()
+	c.advance()
+	c.watch()
 }
 
 // fence takes all homes from a member that can be hosting nothing any more.
@@ -230,31 +257,12 @@ func (c *coordinator) fence(node gossip.NodeID) {
 	delete(c.regions, node)
 	for i := range c.shards {
 		if s := &c.shards[i]; s.home == node {
-			*s = shard{epoch: s.epoch, base: s.base}
+			c.end(ShardID(i), OutcomeLost)
+			delete(c.plans, ShardID(i))
+			*s = shard{epoch: s.epoch, base: s.base, since: c.control().now.Wall}
 		}
 	}
 	c.evaluate()
-}
-
-// moveFromLeaving stops the shards of regions that are leaving, when there is one
-// that can take them.
-func (c *coordinator) moveFromLeaving() {
-	if len(c.eligible()) == 0 {
-		return
-	}
-	stops := map[gossip.NodeID][]ShardEpoch{}
-	for i := range c.shards {
-		s := &c.shards[i]
-		if s.phase != PhaseServing || c.now() < s.notBefore || !c.isLeaving(s.home) {
-			continue
-		}
-		s.phase, s.deadline = PhaseStopping, c.now().Add(c.kind.timings.Handoff)
-		stops[s.home] = append(stops[s.home], ShardEpoch{Shard: ShardID(i), Epoch: s.epoch})
-	}
-	for _, node := range sortedNodes(stops) {
-		c.control().out.Decide("handoff", c.kind.name, "stop", fmt.Sprintf("%s is leaving and hosts %d shards", node, len(stops[node])))
-	}
-	c.sendCommands(nil, stops, nil)
 }
 
 func (c *coordinator) isLeaving(node gossip.NodeID) bool {
@@ -316,9 +324,13 @@ func (c *coordinator) claim(from gossip.NodeID, h Hosted) {
 			return
 		}
 	}
-	*s = shard{home: from, epoch: h.Epoch, base: h.Base, phase: PhaseServing}
+	c.end(h.Shard, OutcomeLost)
+	*s = shard{
+		home: from, epoch: h.Epoch, base: h.Base, phase: PhaseServing,
+		since: c.control().now.Wall, decision: "reported by its host to a new coordinator",
+	}
 	if h.State == Stopping {
-		s.phase, s.deadline = PhaseStopping, c.now().Add(c.kind.timings.Handoff)
+		c.depart(h.Shard, &move{from: from, reason: "an earlier coordinator had it stopped"})
 	}
 	c.changed[h.Shard] = true
 }
@@ -363,25 +375,29 @@ func (c *coordinator) onRegister(from gossip.NodeID, m Register) {
 }
 
 func (c *coordinator) onHosting(from gossip.NodeID, m Hosting) {
-	c.each(from, m.Term, m.Shards, func(s *shard) {
+	c.each(from, m.Term, m.Shards, func(id ShardID, s *shard) {
 		if s.phase == PhaseStarting {
-			s.phase, s.positions, s.travelling = PhaseServing, nil, false
+			c.enter(s, PhaseServing)
+			s.positions, s.travelling = nil, false
+			c.end(id, OutcomeMoved)
 		}
 	})
-	c.evaluate()
+	c.advance()
 }
 
 func (c *coordinator) onResumed(from gossip.NodeID, m Resumed) {
-	c.each(from, m.Term, m.Shards, func(s *shard) {
+	c.each(from, m.Term, m.Shards, func(id ShardID, s *shard) {
 		if s.phase == PhaseResuming {
-			s.phase, s.notBefore = PhaseServing, c.now().Add(c.kind.timings.Handoff)
+			c.enter(s, PhaseServing)
+			s.notBefore = c.now().Add(c.kind.timings.Handoff)
+			c.end(id, OutcomeCalledOff)
 		}
 	})
 	c.evaluate()
 }
 
 // each calls f for the shards of which from is the home under the epoch.
-func (c *coordinator) each(from gossip.NodeID, term Term, shards []ShardEpoch, f func(*shard)) {
+func (c *coordinator) each(from gossip.NodeID, term Term, shards []ShardEpoch, f func(ShardID, *shard)) {
 	if term != c.term {
 		return
 	}
@@ -390,14 +406,17 @@ func (c *coordinator) each(from gossip.NodeID, term Term, shards []ShardEpoch, f
 			continue
 		}
 		if s := &c.shards[se.Shard]; s.home == from && s.epoch == se.Epoch {
-			f(s)
+			f(se.Shard, s)
 		}
 	}
 }
 
 // onStopped takes a shard back from its home. It is accepted whenever it comes,
-// also after the stop was taken back: the home hosts the shard no more.
+// also after the stop was taken back: the home hosts the shard no more. A shard
+// whose next home is decided goes there at once.
 func (c *coordinator) onStopped(from gossip.NodeID, m ShardsStopped) {
+	homeless := false
+	var open []gossip.NodeID
 	for _, ss := range m.Shards {
 		if int(ss.Shard) >= len(c.shards) {
 			continue
@@ -406,13 +425,23 @@ func (c *coordinator) onStopped(from gossip.NodeID, m ShardsStopped) {
 		if s.home != from || s.epoch != ss.Epoch {
 			continue
 		}
+		if open == nil {
+			open = c.eligible()
+		}
 		*s = shard{
-			epoch: s.epoch, base: s.base,
+			epoch: s.epoch, base: s.base, since: c.control().now.Wall,
 			positions: ss.Positions, travelling: ss.Base == s.base,
 		}
-		c.wanted[ss.Shard] = from
+		if !c.land(ss.Shard, from, open) {
+			c.wanted[ss.Shard] = from
+			homeless = true
+		}
 	}
-	c.evaluate()
+	if homeless {
+		c.evaluate()
+	} else {
+		c.advance()
+	}
 }
 
 // sendWhole sends the whole map to a region.
@@ -442,7 +471,7 @@ func (c *coordinator) flush() {
 	}
 	m := Map{Kind: c.kind.name, Term: c.term, From: c.n, To: c.n + 1}
 	c.n++
-	hosts := map[gossip.NodeID][]HostShard{}
+	o := newCommands()
 	for _, id := range slices.Sorted(maps.Keys(c.changed)) {
 		s := &c.shards[id]
 		if s.home.IsZero() {
@@ -450,12 +479,12 @@ func (c *coordinator) flush() {
 		}
 		m.Homes = append(m.Homes, s.entry(id))
 		if c.toHost[id] {
-			c.sort(id, s, hosts, nil, nil)
+			o.add(id, s)
 		}
 	}
 	clear(c.changed)
 	clear(c.toHost)
-	c.sendCommands(hosts, nil, nil)
+	c.send(o)
 	for _, node := range sortedNodes(c.regions) {
 		c.kind.send(node, m)
 	}
@@ -468,6 +497,7 @@ func (c *coordinator) String() string {
 	for i := range c.shards {
 		counts[c.shards[i].phase]++
 	}
-	return fmt.Sprintf("term %s version %d opened %t peers %d silent %d regions %d open %d starting %d serving %d stopping %d resuming %d",
-		c.term, c.n, c.opened, len(c.peers), len(c.silent()), len(c.regions), counts[0], counts[1], counts[2], counts[3], counts[4])
+	return fmt.Sprintf("term %s version %d opened %t peers %d silent %d regions %d open %d starting %d serving %d stopping %d resuming %d releasing %d moves %d planned %d ending %t",
+		c.term, c.n, c.opened, len(c.peers), len(c.silent()), len(c.regions), counts[0], counts[1], counts[2], counts[3], counts[4], counts[5],
+		len(c.moves), len(c.plans), c.ending)
 }

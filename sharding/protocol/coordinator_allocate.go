@@ -10,23 +10,10 @@ import (
 
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/machine"
 )
 
-// maxStale is how often in a row an answer of the strategy may be discarded since
-// the view has changed, before the built-in strategy decides.
-const maxStale = 3
-
-// call is a question to a strategy that may block. At most one is in flight.
-type call struct {
-	id      machine.CallID
-	request allocation.AllocateRequest
-	view    uint64 // Digest of the request's view.
-	stale   int
-}
-
-// allocate gives homes to shards that wait for one, all that came together within
-// a moment in one batch.
+// allocate finds homes for shards that have none, for all that came together within
+// a moment in one batch, and next homes for those of regions that leave.
 func (c *coordinator) allocate() {
 	if c.call.id != 0 || c.gather == gatherWaiting {
 		return
@@ -35,26 +22,19 @@ func (c *coordinator) allocate() {
 	if len(pending) == 0 || len(c.eligible()) == 0 {
 		return
 	}
-	if c.gather == gatherIdle {
+	if c.gather == gatherIdle && c.shards[pending[0].Shard].home.IsZero() {
 		c.gather = gatherWaiting
 		c.control().out.Arm(gatherTimer{c.kind.name}, c.now().Add(allocationGather))
 		return
 	}
 	c.flush() // So that the request describes one version of the map.
 	req := c.request(pending)
-	if c.kind.cfg.Strategy == "" || c.call.stale >= maxStale {
+	if c.kind.cfg.Strategy == "" || c.call.stale >= maxStale || c.ending {
 		c.call.stale = 0
 		c.place(req, c.control().least.DecideAllocate(req), allocation.LeastShardName)
 		return
 	}
-	c.control().calls++
-	c.call = call{id: c.control().calls, request: req, view: c.view(), stale: c.call.stale}
-	limit := c.kind.timings.Call
-	c.control().out.Add(machine.Call{
-		ID: c.call.id, Kind: AllocationCall, Limit: limit,
-		Request: req,
-	})
-	c.control().out.Arm(callTimer{c.kind.name}, c.now().Add(limit))
+	c.ask(call{allocate: &req, stale: c.call.stale})
 }
 
 // gathered allocates what came together.
@@ -65,7 +45,8 @@ func (c *coordinator) gathered() {
 }
 
 // pending returns the shards that should be given homes now: all that have none,
-// ahead of their first message. Only in the beginning, when no shard has ever had
+// ahead of their first message, and those of regions that leave. Only in the
+// beginning, when no shard has ever had
 // a home, regions are waited for, so that the first does not get everything.
 func (c *coordinator) pending() []allocation.Pending {
 	hosts := 0
@@ -86,6 +67,9 @@ func (c *coordinator) pending() []allocation.Pending {
 			})
 		}
 	}
+	for _, id := range c.leaversShards() {
+		pending = append(pending, allocation.Pending{Shard: allocation.Shard(id)})
+	}
 	return pending
 }
 
@@ -96,48 +80,26 @@ func regionID(n gossip.NodeID) allocation.Region {
 	return allocation.Region(n.String())
 }
 
-// request describes the regions to a strategy.
+// request describes the regions to a strategy. A shard that is to move, or on its
+// way, counts where it goes; those that are asked about are in no list.
 func (c *coordinator) request(pending []allocation.Pending) allocation.AllocateRequest {
-	st := c.control().state
-	shards := c.byRegion()
-	req := allocation.AllocateRequest{Kind: c.kind.name, Shards: pending, Fitness: c.fitness()}
-	for _, node := range sortedNodes(c.regions) {
-		m, r := st.Member(node), c.regions[node]
-		if m == nil || r.reg.Proxy {
-			continue
-		}
-		req.Regions = append(req.Regions, allocation.RegionState{
-			ID: regionID(node), Zone: m.Zone, Roles: m.Roles, Version: m.AppVersion,
-			Leaving: !c.kind.couldTake(m), Suspended: r.reg.Suspended, Unreachable: !st.Reachable(node),
-			Capacity: r.reg.Capacity, Shards: shards[node],
-		})
+	asked := make(map[ShardID]bool, len(pending))
+	for _, p := range pending {
+		asked[ShardID(p.Shard)] = true
 	}
-	slices.SortFunc(req.Regions, func(a, b allocation.RegionState) int {
-		switch {
-		case a.ID < b.ID:
-			return -1
-		case a.ID > b.ID:
-			return 1
+	owner := func(id ShardID) gossip.NodeID {
+		if asked[id] {
+			return gossip.NodeID{}
 		}
-		return 0
-	})
-	return req
-}
-
-// byRegion returns the shards of each region in the order in which they came.
-func (c *coordinator) byRegion() map[gossip.NodeID][]allocation.Shard {
-	all := map[gossip.NodeID][]allocation.Shard{}
-	for i := range c.shards {
-		if home := c.shards[i].home; !home.IsZero() {
-			all[home] = append(all[home], allocation.Shard(i))
+		if p, ok := c.plans[id]; ok {
+			return p.to
 		}
+		if m := c.moves[id]; m != nil && !m.to.IsZero() {
+			return m.to
+		}
+		return c.shards[id].home
 	}
-	for _, list := range all { //quorate:unordered each list by itself
-		slices.SortStableFunc(list, func(a, b allocation.Shard) int {
-			return c.shards[a].epoch.Compare(c.shards[b].epoch)
-		})
-	}
-	return all
+	return allocation.AllocateRequest{Kind: c.kind.name, Shards: pending, Fitness: c.fitness(), Regions: c.regionStates(owner)}
 }
 
 func (c *coordinator) fitness() allocation.Fitness {
@@ -145,8 +107,8 @@ func (c *coordinator) fitness() allocation.Fitness {
 	st := c.control().state
 	version, first := "", true
 	for _, m := range st.Members() {
-		if m.Status < gossip.Up {
-			f.NoneJoining = false
+		if m.Status < gossip.Up && m.HasService(uint16(Service)) && m.HasRole(c.kind.settings.Role) {
+			f.NoneJoining = false // It is about to be a region.
 		}
 		if c.regions[m.Node] == nil {
 			continue
@@ -158,84 +120,41 @@ func (c *coordinator) fitness() allocation.Fitness {
 	return f
 }
 
-// view is a digest of what an answer depends on: who may be given shards, and
-// which version of the map the request described.
-func (c *coordinator) view() uint64 {
-	h := c.n
-	for _, node := range c.eligible() {
-		for _, b := range []byte(node.String()) {
-			h = (h ^ uint64(b)) * 1099511628211
+// fitnessDigest numbers the states of the cluster that matter to moves.
+func fitnessDigest(f allocation.Fitness) uint64 {
+	var h uint64 = 1
+	for _, is := range [...]bool{f.OneVersion, f.NoneUnreachable, f.NoneJoining} {
+		h <<= 1
+		if is {
+			h |= 1
 		}
 	}
 	return h
 }
 
-// called takes the answer of a strategy.
-func (c *coordinator) called(in machine.Called) {
-	if c.call.id == 0 || in.ID != c.call.id {
-		return
-	}
-	asked := c.call
-	c.call = call{stale: asked.stale}
-	c.control().out.Disarm(callTimer{c.kind.name})
-	if c.view() != asked.view {
-		c.call.stale++
-		c.evaluate()
-		return
-	}
-	c.call.stale = 0
-	res, ok := in.Result.(allocation.AllocateResult)
-	err := in.Err
-	switch {
-	case err == nil && !ok:
-		err = fmt.Errorf("the answer is a %T", in.Result)
-	case err == nil:
-		err = allocation.CheckAllocate(&asked.request, &res)
-	}
-	if err != nil {
-		c.fallBack(err.Error())
-		return
-	}
-	c.place(asked.request, res, c.kind.cfg.Strategy)
-}
-
-// callTimeout lets the built-in strategy decide; a late answer is ignored.
-func (c *coordinator) callTimeout() {
-	if c.call.id == 0 {
-		return
-	}
-	c.call = call{}
-	c.fallBack("it did not answer in time")
-}
-
-func (c *coordinator) fallBack(why string) {
-	c.control().out.Decide("allocation", c.kind.name, allocation.LeastShardName,
-		fmt.Sprintf("strategy %s: %s", c.kind.cfg.Strategy, why))
-	c.call.stale = maxStale
-	c.evaluate()
-}
-
-// place takes over the homes of an answer that was checked.
+// place takes over the homes of an answer that was checked. Shards that still have
+// one move there in their turn.
 func (c *coordinator) place(req allocation.AllocateRequest, res allocation.AllocateResult, strategy string) {
-	nodes := map[allocation.Region]gossip.NodeID{}
-	for node := range c.regions { //quorate:unordered each entry by itself
-		nodes[regionID(node)] = node
-	}
-	counts := map[gossip.NodeID]int{}
-	epoch := Epoch{Born: c.born, Term: c.term, N: c.n + 1}
+	nodes := c.nodesByRegion()
+	counts, leaving := map[gossip.NodeID]int{}, map[gossip.NodeID]int{}
 	for _, p := range res.Placements {
-		s, node := &c.shards[p.Shard], nodes[p.Region]
-		if !s.home.IsZero() || node.IsZero() {
+		id, node := ShardID(p.Shard), nodes[p.Region]
+		s := &c.shards[id]
+		switch {
+		case node.IsZero():
+			continue
+		case s.home.IsZero():
+			c.settle(id, node, because(strategy, p.Reason))
+		case s.phase == PhaseServing && c.isLeaving(s.home):
+			leaving[s.home]++
+			c.intend(id, node, because(strategy, p.Reason))
+		default:
 			continue
 		}
-		if !s.travelling {
-			s.base, s.positions = epoch, nil
-		}
-		s.home, s.epoch, s.phase = node, epoch, PhaseStarting
-		c.changed[ShardID(p.Shard)], c.toHost[ShardID(p.Shard)] = true, true
-		delete(c.wanted, ShardID(p.Shard))
-		c.populated = true
 		counts[node]++
+	}
+	for _, node := range sortedNodes(leaving) {
+		c.control().out.Decide("handoff", c.kind.name, "stop", fmt.Sprintf("%s is leaving and hosts %d shards", node, leaving[node]))
 	}
 	if len(counts) > 0 {
 		c.control().out.Decide("allocation", fmt.Sprintf("%s: %d shards", c.kind.name, len(res.Placements)), homesText(counts),
@@ -244,6 +163,15 @@ func (c *coordinator) place(req allocation.AllocateRequest, res allocation.Alloc
 	if len(res.Placements) < len(req.Shards) && res.Reason != "" {
 		c.control().out.Decide("allocation", c.kind.name, "incomplete", res.Reason)
 	}
+}
+
+// nodesByRegion returns the nodes by the names that strategies use.
+func (c *coordinator) nodesByRegion() map[allocation.Region]gossip.NodeID {
+	nodes := map[allocation.Region]gossip.NodeID{}
+	for node := range c.regions { //quorate:unordered each entry by itself
+		nodes[regionID(node)] = node
+	}
+	return nodes
 }
 
 // textParts is how many nodes or reasons a decision names.

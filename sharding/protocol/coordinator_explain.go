@@ -18,6 +18,13 @@ func (c *coordinator) explain(id ShardID, question uint64) Explained {
 	s := &c.shards[id]
 	e.Phase, e.Home, e.Epoch, e.Base = s.phase, s.home, s.epoch, s.base
 	e.Since, e.Decision, e.Detail = s.since, s.decision, c.awaited(s)
+	e.Moves = c.history.of(id)
+	if p, ok := c.plans[id]; ok {
+		e.Target, e.Reason = p.to, p.reason
+	}
+	if m := c.moves[id]; m != nil {
+		e.Target, e.Reason = m.to, m.reason
+	}
 	if s.phase == PhaseStopping {
 		e.Deadline = c.control().now.Wall.Add(s.deadline.Sub(c.now()))
 	}

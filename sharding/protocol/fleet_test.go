@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/machine"
 	membership "github.com/quorate/quorate/membership/protocol"
@@ -35,7 +36,8 @@ type fleet struct {
 	trace   *strings.Builder
 	stops   func(s protocol.ShardID) time.Duration // How long a shard takes to stop; negative: for ever.
 	epochs  map[protocol.ShardID]protocol.Epoch    // The last home of each shard.
-	answers func(r machine.Call) (any, error)      // What the strategy answers, at once; nil: nothing.
+	answers func(r machine.Call) (any, error)      // Where the strategy puts shards, at once; nil: no answer.
+	evens   func(r machine.Call) (any, error)      // What it moves; nil: nothing.
 }
 
 type happening struct {
@@ -60,7 +62,9 @@ type control struct {
 	heard     []protocol.ControlMessage
 	events    []any
 	decisions []machine.Decide
-	calls     []machine.Call
+	calls     []machine.Call // That ask where shards go.
+	rounds    []machine.Call // That ask what moves.
+	mute      bool           // The strategy does not say what moves.
 }
 
 const latency = time.Millisecond
@@ -241,11 +245,7 @@ func (n *control) carry(e machine.Effect) {
 		n.decisions = append(n.decisions, e)
 		n.f.log("%s decides %s %s: %s (%s)", n.id, e.Kind, e.Subject, e.Verdict, e.Reason)
 	case machine.Call:
-		n.calls = append(n.calls, e)
-		if n.f.answers != nil {
-			result, err := n.f.answers(e)
-			n.f.after(latency, func() { n.step(machine.Called{ID: e.ID, Result: result, Err: err}) })
-		}
+		n.asked(e)
 	case protocol.ToShard:
 		if e.Kind == "k" { // Other kinds have no cells here.
 			n.told = append(n.told, e.Input)
@@ -256,6 +256,26 @@ func (n *control) carry(e machine.Effect) {
 		n.all(e.Input)
 	default:
 		n.f.t.Fatalf("an effect of type %T", e)
+	}
+}
+
+// asked lets the strategy answer.
+func (n *control) asked(e machine.Call) {
+	answers := n.f.answers
+	if _, even := e.Request.(allocation.RebalanceRequest); even {
+		n.rounds = append(n.rounds, e)
+		if answers = n.f.evens; answers == nil {
+			answers = func(machine.Call) (any, error) { return allocation.RebalanceResult{}, nil }
+		}
+		if n.mute {
+			answers = nil
+		}
+	} else {
+		n.calls = append(n.calls, e)
+	}
+	if answers != nil {
+		result, err := answers(e)
+		n.f.after(latency, func() { n.step(machine.Called{ID: e.ID, Result: result, Err: err}) })
 	}
 }
 
@@ -302,6 +322,9 @@ func (n *control) cell(s protocol.ShardID, in protocol.ShardInput) {
 		}
 	case protocol.ResumeHosting:
 		delete(n.stopping, s)
+	case protocol.ReleaseHosting:
+		n.stopping[s] = 0
+		n.f.after(0, func() { n.halt(s, 0) })
 	case protocol.SetRoute:
 		if h, ok := n.hosting[s]; ok && h.Epoch.Less(in.Epoch) {
 			delete(n.hosting, s)

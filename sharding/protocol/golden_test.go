@@ -29,6 +29,11 @@ func TestGoldenTraces(t *testing.T) {
 			f.set(gossip.Leaving, nodes[1])
 			f.run(2 * time.Second)
 		},
+		"join": func(f *fleet) {
+			f.cluster(2, six())
+			f.start(3, six())
+			f.run(time.Second)
+		},
 		"crash": func(f *fleet) {
 			nodes := f.cluster(3, six())
 			nodes[0].dead = true

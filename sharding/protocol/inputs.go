@@ -63,6 +63,13 @@ type CoordinatorStopped struct {
 	Term Term
 }
 
+// MoveEnded is published by the coordinator's node when a move has ended, for
+// people and metrics.
+type MoveEnded struct {
+	Kind  string
+	Moved Moved
+}
+
 // Violation is published when a state was seen that the protocol excludes, such
 // as two hosts of one shard. A counter of these must stay at 0.
 type Violation struct {

@@ -257,8 +257,13 @@ func (r *region) onHalted(s ShardID, e ShardHalted) {
 		return
 	}
 	h.state, h.positions, h.base = Halted, e.Positions, e.Base
-	if to := r.kind.coordinatorNode(); !to.IsZero() {
-		r.kind.send(to, ShardsStopped{Kind: r.cfg.Name, Term: r.kind.promise, Shards: []StoppedShard{h.stopped(s)}})
+	m := ShardsStopped{Kind: r.cfg.Name, Term: r.kind.promise, Shards: []StoppedShard{h.stopped(s)}}
+	to, asker := r.kind.coordinatorNode(), r.kind.asker
+	if !to.IsZero() {
+		r.kind.send(to, m)
+	}
+	if asker != to && r.kind.control.state.Member(asker) != nil {
+		r.kind.send(asker, m) // It leaves, and stops coordinating when its moves have ended.
 	}
 	r.checkClosed()
 }

@@ -83,6 +83,7 @@ func malformedControls() map[string]malformed {
 		"shard out of range":          {shard(varint(1, protocol.MaxShards)), "at most 65535"},
 		"shard without an epoch":      {shard(varint(1, 1)), "without an epoch"},
 		"epoch of a number":           {shard(varint(2, 1)), "want bytes"},
+		"epoch of a fixed number":     {shard(fixed(2, 1)), "want bytes"},
 		"epoch born before 1970":      {shard(text(2, varint(1, 1<<63))), "at most"},
 		"epoch with a wrong term":     {shard(text(2, text(2, nil))), "want a varint"},
 		"epoch with a wrong start":    {shard(text(2, text(3, nil))), "want a varint"},

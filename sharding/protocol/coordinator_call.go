@@ -1,0 +1,132 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"fmt"
+
+	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/membership/machine"
+)
+
+// maxStale is how often in a row an answer of the strategy may be discarded since
+// the view has changed, before the built-in strategy decides where shards without a
+// home go, and before nothing is evened out for a while.
+const maxStale = 3
+
+// call is a question to a strategy that may block, of one of two kinds. At most one
+// is in flight.
+type call struct {
+	id        machine.CallID
+	allocate  *allocation.AllocateRequest
+	rebalance *allocation.RebalanceRequest
+	view      uint64 // Digest of the request's view.
+	stale     int
+}
+
+// request returns what the strategy is asked.
+func (q *call) request() any {
+	if q.rebalance != nil {
+		return *q.rebalance
+	}
+	return *q.allocate
+}
+
+// ask puts a question to the strategy.
+func (c *coordinator) ask(q call) {
+	c.control().calls++
+	q.id, q.view = c.control().calls, c.view()
+	c.call = q
+	limit := c.kind.timings.Call
+	c.control().out.Add(machine.Call{ID: q.id, Kind: AllocationCall, Limit: limit, Request: q.request()})
+	c.control().out.Arm(callTimer{c.kind.name}, c.now().Add(limit))
+}
+
+// forgetCall drops the question in flight; its answer is ignored.
+func (c *coordinator) forgetCall() {
+	c.call = call{stale: c.call.stale}
+	c.control().out.Disarm(callTimer{c.kind.name})
+}
+
+// view is a digest of what an answer depends on: who may be given shards, and
+// which version of the map the request described.
+func (c *coordinator) view() uint64 {
+	h := c.n
+	for _, node := range c.eligible() {
+		h = mix(h, node.String())
+	}
+	return h
+}
+
+// mix adds a text to a digest (FNV-1a).
+func mix(h uint64, text string) uint64 {
+	for _, b := range []byte(text) {
+		h = (h ^ uint64(b)) * 1099511628211
+	}
+	return h
+}
+
+// called takes the answer of a strategy. One about a view that has changed since is
+// discarded, and asked for again.
+func (c *coordinator) called(in machine.Called) {
+	if c.call.id == 0 || in.ID != c.call.id {
+		return
+	}
+	asked := c.call
+	c.forgetCall()
+	if c.view() != asked.view {
+		c.call.stale++
+		c.even.due = asked.rebalance != nil && c.call.stale < maxStale
+		c.evaluate()
+		return
+	}
+	c.call.stale = 0
+	if asked.rebalance != nil {
+		c.rebalanced(asked, in)
+		c.evaluate()
+		return
+	}
+	c.allocated(asked, in)
+}
+
+// allocated takes the answer to a question where shards should go.
+func (c *coordinator) allocated(asked call, in machine.Called) {
+	res, ok := in.Result.(allocation.AllocateResult)
+	err := in.Err
+	switch {
+	case err == nil && !ok:
+		err = fmt.Errorf("the answer is a %T", in.Result)
+	case err == nil:
+		err = allocation.CheckAllocate(asked.allocate, &res)
+	}
+	if err != nil {
+		c.fallBack(err.Error())
+		return
+	}
+	c.place(*asked.allocate, res, c.kind.cfg.Strategy)
+	c.advance()
+}
+
+// callTimeout goes on without the strategy; a late answer is ignored.
+func (c *coordinator) callTimeout() {
+	asked := c.call
+	switch {
+	case asked.id == 0:
+	case asked.rebalance != nil:
+		c.call = call{}
+		c.notMoved("it did not answer in time")
+		c.evaluate()
+	default:
+		c.call = call{}
+		c.fallBack("it did not answer in time")
+	}
+}
+
+// fallBack lets the built-in strategy decide.
+func (c *coordinator) fallBack(why string) {
+	c.control().out.Decide("allocation", c.kind.name, allocation.LeastShardName,
+		fmt.Sprintf("strategy %s: %s", c.kind.cfg.Strategy, why))
+	c.call.stale = maxStale
+	c.evaluate()
+}
