@@ -177,12 +177,20 @@ func (m *Machine) receiveNotMember(from gossip.NodeID, msg NotMember) {
 		m.refuse(from, "NotMember", RefusedNotMember, "the sender is not known as a member")
 	case msg.Status == gossip.StatusNone:
 		m.receiveStranger(from)
-	case m.exit.confirmed && msg.Status == gossip.Removed:
+	case msg.Status == gossip.Removed && m.leftInOrder():
 		m.stop(StopLeft, "it was removed after it left, says "+from.String())
 	default:
 		m.spreadWord() // What this node alone knows must not go with it.
 		m.stop(StopDowned, fmt.Sprintf("it is %v, says %v", msg.Status, from))
 	}
+}
+
+// leftInOrder reports whether a removal is what this node waited for. Without
+// the word of its components it is so only when the others are known to have
+// taken its leave: a node that stood still for longer than the leave-timeout
+// has just given up on its components, and was taken for dead long before.
+func (m *Machine) leftInOrder() bool {
+	return m.exit.confirmed && (len(m.exit.held()) == 0 || m.ownStatus() >= gossip.Exiting)
 }
 
 // receiveStranger is told that a member has never heard of this node. When that

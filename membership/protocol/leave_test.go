@@ -129,6 +129,28 @@ func TestLeavingNodeThatDiesIsDowned(t *testing.T) {
 	require.Equal(t, []protocol.Fenced{{Node: nodes[2].id}}, published[protocol.Fenced](nodes[0]))
 }
 
+// covers F24: a node that is frozen in the middle of its leave, for longer than
+// the others wait for it and than it waits for its components, learns that it
+// was taken for dead: it did not leave in order.
+func TestNodeFrozenWhileItLeavesWasNotLetGo(t *testing.T) {
+	for _, pause := range []time.Duration{15 * time.Second, time.Minute} {
+		l := newLoop(t)
+		nodes := l.cluster(3)
+		nodes[2].step(protocol.Hold{Component: "sharding"})
+		nodes[2].step(protocol.Leave{Address: nodes[2].id.Address})
+		l.run(time.Second)
+		nodes[2].freeze()
+		// Nothing reaches it when it wakes: the connections have broken long ago.
+		l.drop = func(_, to gossip.NodeID, _ any) bool { return to == nodes[2].id && nodes[2].frozen }
+		l.run(pause)
+		require.NotEmpty(t, published[protocol.Fenced](nodes[0]))
+		nodes[2].thaw()
+		l.run(3 * time.Second)
+		require.NotNil(t, nodes[2].stopping)
+		require.Equal(t, protocol.StopDowned, nodes[2].stopping.Reason, "%v: %s", pause, nodes[2].stopping.Detail)
+	}
+}
+
 // covers F27: the confirmation is lost for a while.
 func TestLostConfirmationIsRepeated(t *testing.T) {
 	l := newLoop(t)
