@@ -95,7 +95,8 @@ func Start(ctx context.Context, opts ...Option) (*Node, error) {
 		_ = member.Close() // The first error is the one to return.
 		return nil, err
 	}
-	routes := slices.Concat(management.Health(member), management.Members(member), management.Decisions(member), o.routes)
+	routes := slices.Concat(management.Health(member), management.Members(member), management.Decisions(member),
+		management.Explanations(member.Self().String(), explainer{shards}), o.routes)
 	server, err := management.Serve(ctx, cfg.Management, routes, management.WithLogger(log))
 	if err != nil {
 		_ = member.Close() // The first error is the one to return.

@@ -126,6 +126,15 @@ func TestTheHTTPInterfaceOfANode(t *testing.T) {
 	require.Contains(t, get("/v1/members"), `"node":"`+address)
 	require.Contains(t, get("/v1/decisions?component=membership"), "formed cluster")
 	require.JSONEq(t, `"mine"`, get("/v1/own"))
+	require.JSONEq(t, fmt.Sprintf(`{"self":%q,"kinds":[]}`, node.Self()), get("/v1/kinds"))
+	_, err = sharding.Start(node, sharding.Kind[*wrapperspb.Int64Value]{
+		Name: "counter", New: func(*sharding.Context) sharding.Entity[*wrapperspb.Int64Value] { return new(counter) },
+	})
+	require.NoError(t, err)
+	require.Contains(t, get("/v1/kinds"), `{"name":"counter","shards":1000,"hosted":`)
+	require.Contains(t, get("/v1/kinds/counter/entities/a"), `"entity":"a"`)
+	require.Contains(t, get("/v1/kinds/counter/shards/17"), `"shard":17`)
+	require.Contains(t, get("/v1/kinds/counter/shards/1000"), "0 to 999")
 	require.NoError(t, node.Membership().Close())
 	require.Contains(t, get("/health/live"), "not live")
 	require.NoError(t, node.Close())

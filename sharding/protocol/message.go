@@ -35,6 +35,9 @@ type Message struct {
 	Route Epoch
 	// Hops counts how often the message was passed on.
 	Hops uint8
+	// Own says that the entity's own instance made the message, on this node: a
+	// timer of it fired. It never travels, and nobody is told when it is dropped.
+	Own bool
 
 	// Correlation names the ask that waits for the reply, unique in its origin's
 	// process. 0: nobody waits.
@@ -47,10 +50,6 @@ type Message struct {
 	// Codec numbers the encoding of Payload, Flags are the runtime's.
 	Codec uint16
 	Flags uint32
-
-	// Own says that the entity's own instance made the message, on this node: a
-	// timer of it fired. It never travels, and nobody is told when it is dropped.
-	Own bool
 
 	// Extra holds fields of the envelope that this version does not know, as they
 	// came, so that they survive being passed on.

@@ -1,0 +1,55 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+
+	"github.com/quorate/quorate/management"
+	"github.com/quorate/quorate/sharding"
+)
+
+// explainer tells the HTTP interface what sharding knows. The two modules do not
+// know each other.
+type explainer struct{ sharding *sharding.System }
+
+var _ management.Explainer = explainer{}
+
+// Kinds returns the kinds that run on this node.
+func (e explainer) Kinds(context.Context) ([]management.Kind, error) {
+	infos := e.sharding.Kinds()
+	kinds := make([]management.Kind, 0, len(infos))
+	for _, k := range infos {
+		kinds = append(kinds, management.Kind{Name: k.Name, Shards: k.Shards, Hosted: k.Hosted, Proxy: k.Proxy})
+	}
+	return kinds, nil
+}
+
+// Explain says where an entity lives.
+func (e explainer) Explain(ctx context.Context, kind, entity string) (management.Explanation, error) {
+	x, err := e.sharding.Explain(ctx, kind, entity)
+	return explanation(x), err
+}
+
+// ExplainShard says where a shard lives.
+func (e explainer) ExplainShard(ctx context.Context, kind string, shard int) (management.Explanation, error) {
+	x, err := e.sharding.ExplainShard(ctx, kind, shard)
+	return explanation(x), err
+}
+
+func explanation(x sharding.Explanation) management.Explanation {
+	m := management.Explanation{
+		Kind: x.Kind, Entity: x.Entity, Shard: x.Shard, Self: x.Self, Complete: x.Complete,
+		Home: x.Home, State: x.State, Epoch: x.Epoch, Since: x.Since, Coordinator: x.Coordinator,
+		Decision: x.Decision, Pending: x.Pending,
+	}
+	for _, move := range x.Moves {
+		reason := move.Outcome
+		if move.Reason != "" {
+			reason += ": " + move.Reason
+		}
+		m.History = append(m.History, management.Move{At: move.Ended, From: move.From, To: move.To, Reason: reason})
+	}
+	return m
+}
