@@ -22,9 +22,12 @@ type Standing struct {
 // Held reports whether the node has standing now. Look it up right before a
 // piece of work begins, and again right before its result leaves. It reads the
 // clock and one word of memory.
-func (s *Standing) Held() bool {
+func (s *Standing) Held() bool { return s.HeldAt(s.clock.Instant()) }
+
+// HeldAt is Held for a caller that has just read the clock of the node.
+func (s *Standing) HeldAt(now machine.Instant) bool {
 	until := s.Until()
-	return until != 0 && s.clock.Instant() <= until
+	return until != 0 && now <= until
 }
 
 // Until returns the moment up to which the standing is proven, zero when the

@@ -24,14 +24,17 @@ import (
 type cell struct {
 	id    protocol.ShardID
 	dirty atomic.Bool // It is in the mailroom's list of acknowledgements.
+	away  atomic.Bool // The last message went to another node: a hint for the next.
 
 	mu    sync.Mutex // Guards all below.
 	shard *protocol.Shard
 	out   protocol.Actions
 	asks  map[uint64]*ask // By correlation; made at first use.
+	jam   bool            // The last step found the lane full.
 	room  chan struct{}   // Closed when the window has room again; nil when nobody waits.
 	timer *time.Timer     // For OpWake; made at first use.
 	life  *life           // What the entities' context is; made at first use.
+	link  link
 }
 
 // life is the context of the entities of a cell for as long as it hosts.
@@ -96,6 +99,16 @@ func (r *region) step(c *cell, f func(out *protocol.Actions)) {
 	r.carry(c, nil)
 }
 
+// flush transmits what waits for a node. It reports false when the lane there
+// does not take it all.
+func (r *region) flush(c *cell, now machine.Instant, node gossip.NodeID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.shard.Flush(now, node, &c.out)
+	r.carry(c, nil)
+	return !c.jam
+}
+
 // apply feeds an input of the control machine to a cell.
 func (r *region) apply(c *cell, in protocol.ShardInput) {
 	r.step(c, func(out *protocol.Actions) { c.shard.Apply(r.system.clock.Instant(), in, out) })
@@ -105,7 +118,7 @@ func (r *region) apply(c *cell, in protocol.ShardInput) {
 // cell. Mine is the entity that the caller's goroutine runs: work for it is
 // returned instead of started on another goroutine.
 func (r *region) carry(c *cell, mine *protocol.Entity) (next protocol.Op) {
-	jammed := false // The lane took a message no more; all of them go to the same node.
+	c.jam = false // The lane took a message no more; all of them go to the same node.
 	// An acknowledgement to this node itself adds actions while they are read.
 	for i := 0; i < len(c.out.List()); i++ {
 		a := &c.out.List()[i]
@@ -117,8 +130,8 @@ func (r *region) carry(c *cell, mine *protocol.Entity) (next protocol.Op) {
 				r.work(c, a.Entity, a.Op)
 			}
 		case protocol.OpTransmit:
-			if !jammed {
-				jammed = !r.transmit(c, a)
+			if !c.jam {
+				c.jam = !r.transmit(c, a)
 			}
 		default:
 			r.minor(c, a)
@@ -133,7 +146,7 @@ func (r *region) carry(c *cell, mine *protocol.Entity) (next protocol.Op) {
 func (r *region) minor(c *cell, a *protocol.Action) {
 	switch a.Op {
 	case protocol.OpForward:
-		_ = r.append(a) // Lost here when the lane is full: its origin sends it again.
+		_ = c.link.append(r.system, a.To, a.Message) // Lost here when the lane is full: its origin sends it again.
 	case protocol.OpFree:
 		if ask := c.asks[a.Message.Correlation]; ask != nil && a.Message.Origin == r.system.self {
 			ask.delivered = true
@@ -183,14 +196,14 @@ func (r *region) stuck(c *cell, e *protocol.Entity) {
 // lane takes none at present.
 func (r *region) transmit(c *cell, a *protocol.Action) bool {
 	m := a.Message
-	err := r.append(a)
+	err := c.link.append(r.system, a.To, m)
 	if errors.Is(err, transport.ErrTooLarge) {
 		// The frames of the transport are smaller than the messages of sharding
 		// may be. The host answers in the message's place, so that the sender
 		// learns of it and the stream goes on.
 		m.Flags |= flagTooLarge
 		m.Payload = []byte{}
-		err = r.append(a)
+		err = c.link.append(r.system, a.To, m)
 	}
 	if err == nil {
 		return true
@@ -204,13 +217,6 @@ func (r *region) transmit(c *cell, a *protocol.Action) bool {
 
 // flagTooLarge marks a message whose payload no frame could hold.
 const flagTooLarge = 1
-
-// append appends a message to the lane of the action's node.
-func (r *region) append(a *protocol.Action) error {
-	now := r.system.clock.Instant()
-	return r.system.node.Transport().Lane(a.To, machine.LaneMessage).Append(protocol.MessageService,
-		func(dst []byte) []byte { return wire.AppendMessage(dst, a.Message, now) })
-}
 
 // fail ends a message of this origin.
 func (r *region) fail(c *cell, a *protocol.Action) {

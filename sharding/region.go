@@ -188,7 +188,8 @@ func (r *region) send(ctx context.Context, id string, message any, a *ask) error
 		return err
 	}
 	c := r.cellOf(id)
-	m := &protocol.Message{Kind: r.name, Shard: c.id, Entity: id, Value: message, Size: size + len(id)}
+	m, buffer := blankMessage(c, size)
+	m.Kind, m.Shard, m.Entity, m.Value, m.Size = r.name, c.id, id, message, size+len(id)
 	if a != nil {
 		m.Correlation, m.Deadline = a.correlation, a.deadline
 	}
@@ -196,7 +197,7 @@ func (r *region) send(ctx context.Context, id string, message any, a *ask) error
 		admission, room, why := r.accept(c, m, a)
 		switch admission {
 		case encodeFirst:
-			if err := r.encode(m); err != nil {
+			if err := r.encode(m, buffer); err != nil {
 				return err
 			}
 		case protocol.Accepted:
@@ -211,6 +212,17 @@ func (r *region) send(ctx context.Context, id string, message any, a *ask) error
 			return &MessageError{r.name, id, why, admission.Code().Err()}
 		}
 	}
+}
+
+// blankMessage returns an empty message, and a buffer for its encoding when it
+// will probably go to another node.
+func blankMessage(c *cell, size int) (m *protocol.Message, buffer []byte) {
+	if !c.away.Load() {
+		return new(protocol.Message), nil
+	}
+	m = protocol.NewMessage(size)
+	buffer, m.Payload = m.Payload, nil
+	return m, buffer
 }
 
 // await waits until the window of a cell has room again.
@@ -251,8 +263,8 @@ func (r *region) jam(c *cell) (detail string, why error) {
 
 // encode encodes a message for other nodes. It is called without any lock,
 // since the codec is the program's.
-func (r *region) encode(m *protocol.Message) error {
-	payload, err := r.codec.Append(make([]byte, 0, m.Size), m.Value)
+func (r *region) encode(m *protocol.Message, buffer []byte) error {
+	payload, err := r.codec.Append(buffer, m.Value)
 	switch {
 	case err != nil:
 		return &MessageError{r.name, m.Entity, "the message cannot be encoded: " + err.Error(), ErrInvalid}
@@ -274,7 +286,11 @@ const encodeFirst protocol.Admission = 0xff
 func (r *region) accept(c *cell, m *protocol.Message, a *ask) (admission protocol.Admission, room <-chan struct{}, why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if m.Payload == nil && !c.shard.Local() {
+	local := c.shard.Local()
+	if c.away.Load() == local {
+		c.away.Store(!local)
+	}
+	if m.Payload == nil && !local {
 		return encodeFirst, nil, ""
 	}
 	if a != nil {

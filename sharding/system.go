@@ -43,8 +43,9 @@ type System struct {
 	lanes       sync.Map      // The nodes whose lanes somebody waits for.
 	flushes     atomic.Uint64 // How often cells were flushed; turns their order.
 	hostContext atomic.Pointer[hostContext]
-	workers     sync.WaitGroup  // All goroutines but run.
-	pool        sync.Pool       // Asks that have ended. Of one system, since they hold timers and channels.
+	workers     sync.WaitGroup // All goroutines but run.
+	pool        sync.Pool      // Asks that have ended. Of one system, since they hold timers and channels.
+	decoders    sync.Pool
 	ended       chan struct{}   // Closed when everything has been abandoned.
 	stopped     chan struct{}   // Closed when every goroutine has ended after that.
 	over        context.Context //nolint:containedctx // One that has ended, for entities that were left behind.
@@ -293,7 +294,12 @@ func (s *System) published(event any) {
 // received takes a frame of the message service, on a connection's goroutine.
 func (s *System) received(from gossip.NodeID, frame []byte) {
 	now := s.clock.Instant()
-	item, err := wire.DecodeItem(frame, now)
+	decoder, _ := s.decoders.Get().(*wire.Decoder)
+	if decoder == nil {
+		decoder = new(wire.Decoder)
+	}
+	item, err := decoder.Item(frame, now)
+	s.decoders.Put(decoder)
 	if err != nil {
 		s.counters.malformed.Add(1)
 		s.log.Warn("message dropped", "from", from.String(), "error", err)
@@ -358,12 +364,13 @@ func (s *System) noticed(notice transport.Notice) {
 // must not serve the first ones alone.
 func (s *System) flush(node gossip.NodeID) {
 	s.catchUp(node)
-	turn := s.flushes.Add(1)
+	turn, now := s.flushes.Add(1), s.clock.Instant()
 	for _, r := range *s.regions.Load() {
 		n := uint64(len(r.cells))
 		for i := range n {
-			c := &r.cells[(turn*61+i)%n]
-			r.step(c, func(out *protocol.Actions) { c.shard.Flush(s.clock.Instant(), node, out) })
+			if !r.flush(&r.cells[(turn*61+i)%n], now, node) {
+				return // Full again. The next room goes on with others.
+			}
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/quorate/quorate/membership/machine"
 	"github.com/quorate/quorate/sharding/protocol"
 )
 
@@ -29,15 +30,16 @@ func (r *region) work(c *cell, e *protocol.Entity, op protocol.Op) {
 				r.work(c, e, op)
 			}
 		}()
+		ctx := &Context{region: r, entity: e}
 		for op != 0 {
-			op = r.perform(c, e, op)
+			ctx.reply = nil
+			op = r.perform(ctx, c, e, op)
 		}
 	})
 }
 
 // perform does one thing to an entity and returns the next.
-func (r *region) perform(c *cell, e *protocol.Entity, op protocol.Op) protocol.Op {
-	ctx := &Context{region: r, entity: e}
+func (r *region) perform(ctx *Context, c *cell, e *protocol.Entity, op protocol.Op) protocol.Op {
 	switch op {
 	case protocol.OpStart:
 		return r.started(c, e, r.startEntity(ctx, e))
@@ -60,7 +62,7 @@ func (r *region) deserted(c *cell, e *protocol.Entity, op protocol.Op) protocol.
 	case protocol.OpStop:
 		return r.stopped(c, e)
 	default:
-		return r.done(c, e, failed(errDeserted))
+		return r.done(c, e, failed(errDeserted), r.system.clock.Instant())
 	}
 }
 
@@ -79,11 +81,14 @@ func (r *region) stopped(c *cell, e *protocol.Entity) protocol.Op {
 	return r.after(c, e, func(out *protocol.Actions) { c.shard.Stopped(r.system.clock.Instant(), e, out) })
 }
 
-// done gives the outcome of a message. The reply is withheld when the clock
-// shows no standing any more.
-func (r *region) done(c *cell, e *protocol.Entity, result protocol.Result) protocol.Op {
-	result.Withhold = !r.system.standing.Held()
-	return r.after(c, e, func(out *protocol.Actions) { c.shard.Done(r.system.clock.Instant(), e, result, out) })
+// done gives the outcome of a message. A reply is withheld when the clock shows
+// no standing any more.
+func (r *region) done(c *cell, e *protocol.Entity, result protocol.Result, now machine.Instant) protocol.Op {
+	if result.Reply != nil {
+		now = r.system.clock.Instant()
+		result.Withhold = !r.system.standing.HeldAt(now)
+	}
+	return r.after(c, e, func(out *protocol.Actions) { c.shard.Done(now, e, result, out) })
 }
 
 // after tells the cell what was done.
@@ -97,10 +102,11 @@ func (r *region) after(c *cell, e *protocol.Entity, f func(out *protocol.Actions
 // runEntity lets an entity handle its message, unless the node's clock shows
 // no standing.
 func (r *region) runEntity(ctx *Context, c *cell, e *protocol.Entity) protocol.Op {
-	if !r.system.standing.Held() {
-		return r.after(c, e, func(out *protocol.Actions) { c.shard.Postpone(r.system.clock.Instant(), e, out) })
+	now := r.system.clock.Instant()
+	if !r.system.standing.HeldAt(now) {
+		return r.after(c, e, func(out *protocol.Actions) { c.shard.Postpone(now, e, out) })
 	}
-	return r.done(c, e, r.handle(ctx, e))
+	return r.done(c, e, r.handle(ctx, e), now)
 }
 
 // handle lets an entity handle its message and says what came of it. A message

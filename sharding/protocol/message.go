@@ -68,6 +68,24 @@ type Message struct {
 	sends uint32   // How often it was handed to a lane.
 }
 
+// smallPayload is the longest payload for which a message has room in itself.
+const smallPayload = 96
+
+// NewMessage returns an empty message with an empty payload that holds n bytes
+// without growing. A small one lies in the message itself, which makes one
+// allocation of two.
+func NewMessage(n int) *Message {
+	if n > smallPayload {
+		return &Message{Payload: make([]byte, 0, n)}
+	}
+	both := &struct {
+		Message
+		buffer [smallPayload]byte
+	}{}
+	both.Payload = both.buffer[:0:n]
+	return &both.Message
+}
+
 // messageOverhead is what a message counts in bounded buffers beyond its parts.
 const messageOverhead = 128
 

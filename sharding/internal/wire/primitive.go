@@ -208,28 +208,38 @@ func setNode(dst *gossip.NodeID, f *field) error {
 	if err != nil {
 		return err
 	}
-	var id gossip.NodeID
-	err = each(b, func(f *field) error {
+	*dst, err = node(b)
+	return err
+}
+
+// node decodes the id of a node. It, epoch and term have loops of their own,
+// since a field that is passed to a function value is allocated, and they are on
+// the way of each message.
+func node(b []byte) (id gossip.NodeID, err error) {
+	for len(b) > 0 {
+		var f field
+		if f, b, err = next(b); err != nil {
+			return id, err
+		}
 		switch f.number {
 		case 1:
-			return setText(&id.Address.Host, f, 255)
+			err = setText(&id.Address.Host, &f, 255)
 		case 2:
-			return set(&id.Address.Port, f, math.MaxUint16)
+			err = set(&id.Address.Port, &f, math.MaxUint16)
 		case 3:
 			if f.kind != protowire.Fixed64Type {
-				return malformed("a uid has wire type %d", f.kind)
+				return id, malformed("a uid has wire type %d", f.kind)
 			}
 			id.UID = gossip.UID(f.value)
 		}
-		return nil
-	})
-	if err == nil {
-		if e := id.Validate(); e != nil {
-			err = malformed("%v", e)
+		if err != nil {
+			return id, err
 		}
 	}
-	*dst = id
-	return err
+	if err := id.Validate(); err != nil {
+		return id, malformed("%v", err)
+	}
+	return id, nil
 }
 
 func setEpoch(dst *protocol.Epoch, f *field) error {
@@ -237,22 +247,33 @@ func setEpoch(dst *protocol.Epoch, f *field) error {
 	if err != nil {
 		return err
 	}
-	*dst = protocol.Epoch{}
-	return each(b, func(f *field) error {
+	*dst, err = epoch(b)
+	return err
+}
+
+func epoch(b []byte) (e protocol.Epoch, err error) {
+	for len(b) > 0 {
+		var f field
+		if f, b, err = next(b); err != nil {
+			return e, err
+		}
 		switch f.number {
 		case 1:
-			v, err := f.uint(math.MaxInt64)
-			dst.Born = int64(v)
-			return err
+			var v uint64
+			v, err = f.uint(math.MaxInt64)
+			e.Born = int64(v)
 		case 2:
-			return set(&dst.Term.UpNumber, f, math.MaxUint64)
+			err = set(&e.Term.UpNumber, &f, math.MaxUint64)
 		case 3:
-			return set(&dst.Term.Start, f, math.MaxUint64)
+			err = set(&e.Term.Start, &f, math.MaxUint64)
 		case 4:
-			return set(&dst.N, f, math.MaxUint64)
+			err = set(&e.N, &f, math.MaxUint64)
 		}
-		return nil
-	})
+		if err != nil {
+			return e, err
+		}
+	}
+	return e, nil
 }
 
 func setTerm(dst *protocol.Term, f *field) error {
@@ -260,14 +281,25 @@ func setTerm(dst *protocol.Term, f *field) error {
 	if err != nil {
 		return err
 	}
-	*dst = protocol.Term{}
-	return each(b, func(f *field) error {
+	*dst, err = term(b)
+	return err
+}
+
+func term(b []byte) (t protocol.Term, err error) {
+	for len(b) > 0 {
+		var f field
+		if f, b, err = next(b); err != nil {
+			return t, err
+		}
 		switch f.number {
 		case 1:
-			return set(&dst.UpNumber, f, math.MaxUint64)
+			err = set(&t.UpNumber, &f, math.MaxUint64)
 		case 2:
-			return set(&dst.Start, f, math.MaxUint64)
+			err = set(&t.Start, &f, math.MaxUint64)
 		}
-		return nil
-	})
+		if err != nil {
+			return t, err
+		}
+	}
+	return t, nil
 }
