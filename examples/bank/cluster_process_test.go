@@ -6,10 +6,7 @@
 package bank_test
 
 import (
-	"context"
 	"fmt"
-	"path/filepath"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -17,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/examples/bank"
-	"github.com/quorate/quorate/examples/bank/journal"
 )
 
 // recovery is what the toolkit promises with default settings: so long after a
@@ -101,68 +97,14 @@ func (c *city) checkBooks(want map[string]int64, ids []string, nodes []*node) {
 	require.Equal(c.t, want, got)
 }
 
-// TestAFrozenNodeNeverAcknowledges stops a node for longer than the others wait
-// for it. They go on without it and take its accounts over. Transfers that were
-// sent to it meanwhile must not be answered when it wakes: somebody else may
-// have changed the account. It finds that out by its own clock, before it hears
-// a word of the others, and exits with 3.
-//
-// covers F24, F25, I7, I14.
-func TestAFrozenNodeNeverAcknowledges(t *testing.T) {
+// TestANodeEndsWithItsParent closes the standard input of a node, as the system
+// does when the parent dies.
+func TestANodeEndsWithItsParent(t *testing.T) {
 	c := newCity(t)
-	nodes := c.settle(5)
-	ids := accounts(60)
-	want := c.spend(ids, nodes)
-	frozen, rest := nodes[4], nodes[:4]
-	own := c.ownedBy(frozen, ids)
-	require.GreaterOrEqual(t, len(own), 3, "the node hosts too little")
-
-	frozen.freeze()
-	late := c.sendLate(frozen, own)
-	c.awaitMembers(rest...)
-	for _, id := range own { // Each account gets a new owner, who writes.
-		c.move(rest[0], bank.Transfer{ID: "new-" + id, From: id, To: "elsewhere", Cents: 1})
-		want[id]--
-		require.NotEqual(t, frozen.id, c.owner(id))
-	}
-	frozen.signal(syscall.SIGCONT)
-	require.Equal(t, 3, frozen.status(), "%s", frozen.log)
-	for i, answer := range late() {
-		require.Error(t, answer, "the frozen node acknowledged late-%s", own[i])
-	}
-	c.checkBooks(want, ids, rest)
-	c.awaitMembers(rest...)
-	for _, id := range own {
-		c.checkNotBooked(id, "late-"+id)
-	}
-}
-
-// sendLate sends a transfer from each of the accounts over a node that does not
-// run. The function that it returns waits for the answers.
-func (c *city) sendLate(over *node, ids []string) func() []error {
-	answers := make([]error, len(ids))
-	var sending sync.WaitGroup
-	for i, id := range ids {
-		sending.Go(func() {
-			answers[i] = over.transfer(context.WithoutCancel(c.t.Context()), bank.Transfer{ID: "late-" + id, From: id, To: "nobody", Cents: 7})
-		})
-	}
-	return func() []error {
-		sending.Wait()
-		return answers
-	}
-}
-
-// checkNotBooked reads a journal: the transfer must not count.
-func (c *city) checkNotBooked(id, transfer string) {
-	c.t.Helper()
-	chain, err := journal.ReadChain(filepath.Join(c.journal, id))
-	require.NoError(c.t, err)
-	for _, s := range chain {
-		for _, r := range s.Records {
-			require.NotEqual(c.t, transfer, r.Transfer, "epoch %s", s.Epoch)
-		}
-	}
+	n := c.start()
+	require.NoError(t, n.stdin.Close())
+	require.Equal(t, 1, n.status())
+	require.Contains(t, n.log.String(), "the parent has ended")
 }
 
 // TestANodeComesBackAtItsAddress kills a node and starts it anew at once, where

@@ -122,6 +122,7 @@ type node struct {
 	id      string // Identity in the cluster, as the process said.
 	http    string // Address of its HTTP interface.
 	cmd     *exec.Cmd
+	stdin   io.Closer // Held open: the node ends with it, and so with the test.
 	log     *output
 	hello   chan error    // One result: the first line was read, or why not.
 	ended   chan struct{} // Closed when the process has ended.
@@ -161,9 +162,12 @@ func (c *city) launchWith(args []string, env ...string) *node {
 		city: c, address: c.address(c.started), log: new(output), hello: make(chan error, 1), ended: make(chan struct{}),
 	}
 	c.started++
-	n.cmd = exec.Command(program, append([]string{"-config", filepath.Join(c.dir, "cluster.yaml"), "-journal", c.journal}, args...)...)
+	n.cmd = exec.Command(program, append([]string{"-config", filepath.Join(c.dir, "cluster.yaml"), "-journal", c.journal, "-attached"}, args...)...)
 	n.cmd.Env = append(os.Environ(), append([]string{"QUORATE_NODE__ADDRESS=" + n.address}, env...)...)
 	n.cmd.Stderr = n.log
+	stdin, err := n.cmd.StdinPipe()
+	require.NoError(c.t, err)
+	n.stdin = stdin
 	out, err := n.cmd.StdoutPipe()
 	require.NoError(c.t, err)
 	require.NoError(c.t, n.cmd.Start())
@@ -245,8 +249,8 @@ func (n *node) freeze() {
 	n.city.t.Cleanup(func() { _ = n.cmd.Process.Signal(syscall.SIGCONT) }) // It may have ended.
 	n.city.await(func(context.Context) error {
 		var status syscall.WaitStatus
-		_, err := syscall.Wait4(n.cmd.Process.Pid, &status, syscall.WNOHANG|syscall.WUNTRACED, nil)
-		if err == nil && !status.Stopped() {
+		changed, err := syscall.Wait4(n.cmd.Process.Pid, &status, syscall.WNOHANG|syscall.WUNTRACED, nil)
+		if err == nil && (changed == 0 || !status.Stopped()) {
 			err = fmt.Errorf("%s has not stopped", n.address)
 		}
 		return err
@@ -260,6 +264,11 @@ func (n *node) get(ctx context.Context, path string, into any) error {
 
 // do sends a request. An answer other than 200 is an error.
 func (n *node) do(ctx context.Context, method, path string, body, into any) error {
+	return n.doBy(ctx, n.city.client, method, path, body, into)
+}
+
+// doBy is do with a client of its own.
+func (n *node) doBy(ctx context.Context, client *http.Client, method, path string, body, into any) error {
 	encoded, err := json.Marshal(body)
 	if err != nil {
 		return err
@@ -268,7 +277,7 @@ func (n *node) do(ctx context.Context, method, path string, body, into any) erro
 	if err != nil {
 		return err
 	}
-	resp, err := n.city.client.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return err
 	}
@@ -286,6 +295,11 @@ func (n *node) do(ctx context.Context, method, path string, body, into any) erro
 // transfer asks a node for a transfer once; nil means that it is acknowledged.
 func (n *node) transfer(ctx context.Context, t bank.Transfer) error {
 	return n.do(ctx, http.MethodPost, "/transfers", t, new(bank.Receipt))
+}
+
+// transferBy is transfer with a client of its own.
+func (n *node) transferBy(ctx context.Context, client *http.Client, t bank.Transfer) error {
+	return n.doBy(ctx, client, http.MethodPost, "/transfers", t, new(bank.Receipt))
 }
 
 // balance is what GET /accounts/{id} answers.
@@ -405,10 +419,10 @@ func (c *city) move(over *node, t bank.Transfer) {
 // owner returns who owns an account, as its journal says.
 func (c *city) owner(id string) string {
 	c.t.Helper()
-	chain, err := journal.ReadChain(filepath.Join(c.journal, id))
+	owner, err := journal.Owner(filepath.Join(c.journal, id))
 	require.NoError(c.t, err)
-	require.NotEmpty(c.t, chain)
-	return chain[len(chain)-1].Owner
+	require.NotEmpty(c.t, owner)
+	return owner
 }
 
 // ownedBy returns those of the accounts that a node owns.

@@ -9,6 +9,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"net"
 	"os"
 	"os/exec"
@@ -22,51 +23,77 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAnInterruptedDemoLeavesNothingBehind interrupts the demo while it runs:
-// it ends soon with a verdict that is not ok and a status other than zero, and
-// none of its nodes listens any more. The nodes are not signalled themselves.
-func TestAnInterruptedDemoLeavesNothingBehind(t *testing.T) {
+// playing is a demo that runs.
+type playing struct {
+	cmd       *exec.Cmd
+	out       *bufio.Scanner
+	stderr    bytes.Buffer
+	addresses []string // Of its nodes.
+}
+
+// play starts a demo and waits until the load has begun.
+func play(t *testing.T) *playing {
+	t.Helper()
 	dir := t.TempDir()
 	for _, name := range []string{"bank", "bank-demo"} {
 		out, err := exec.Command("go", "build", "-o", filepath.Join(dir, name), "../"+name).CombinedOutput()
 		require.NoError(t, err, "%s", out)
 	}
-	demo := exec.Command(filepath.Join(dir, "bank-demo"), "-accounts", "50", "-rate", "50", "-dir", dir)
-	var stderr bytes.Buffer
-	demo.Stderr = &stderr
-	stdout, err := demo.StdoutPipe()
+	p := &playing{cmd: exec.Command(filepath.Join(dir, "bank-demo"), "-accounts", "50", "-rate", "50", "-dir", dir)}
+	p.cmd.Stderr = &p.stderr
+	stdout, err := p.cmd.StdoutPipe()
 	require.NoError(t, err)
-	require.NoError(t, demo.Start())
-	t.Cleanup(func() { _ = demo.Process.Kill() }) // It has ended, if all is well.
+	require.NoError(t, p.cmd.Start())
+	t.Cleanup(func() { _ = p.cmd.Process.Kill() }) // It has ended, if all is well.
+	p.out = bufio.NewScanner(stdout)
+	for begun := false; !begun && p.out.Scan(); {
+		begun = strings.Contains(p.out.Text(), "op/s")
+	}
+	require.Contains(t, p.out.Text(), "op/s", "the load did not begin: %s", &p.stderr)
+	p.addresses = listening(t, dir)
+	return p
+}
 
-	var lines []string
-	out := bufio.NewScanner(stdout)
-	for out.Scan() {
-		lines = append(lines, out.Text())
-		if strings.Contains(out.Text(), "op/s") {
-			break
-		}
-	}
-	require.NotEmpty(t, lines)
-	require.Contains(t, lines[len(lines)-1], "op/s", "the load did not begin: %s", &stderr)
-	addresses := listening(t, dir)
+// TestAnInterruptedDemoLeavesNothingBehind interrupts the demo while it runs:
+// it ends soon with a verdict that is not ok and a status other than zero, and
+// none of its nodes listens any more. The nodes are not signalled themselves.
+func TestAnInterruptedDemoLeavesNothingBehind(t *testing.T) {
+	demo := play(t)
 	at := time.Now()
-	require.NoError(t, demo.Process.Signal(syscall.SIGINT))
-	for out.Scan() {
-		lines = append(lines, out.Text())
+	require.NoError(t, demo.cmd.Process.Signal(syscall.SIGINT))
+	last := ""
+	for demo.out.Scan() {
+		last = demo.out.Text()
 	}
-	require.Error(t, demo.Wait())
-	require.Equal(t, 1, demo.ProcessState.ExitCode(), "%s", &stderr)
+	require.Error(t, demo.cmd.Wait())
+	require.Equal(t, 1, demo.cmd.ProcessState.ExitCode(), "%s", &demo.stderr)
 	require.Less(t, time.Since(at), 20*time.Second)
 
 	var v verdict
-	require.NoError(t, json.Unmarshal([]byte(lines[len(lines)-1]), &v))
+	require.NoError(t, json.Unmarshal([]byte(last), &v))
 	require.False(t, v.OK)
 	require.NotEmpty(t, v.Error)
 	require.Zero(t, v.Lost)
-	for _, address := range addresses {
+	for _, address := range demo.addresses {
 		_, err := net.Dial("tcp", address)
 		require.ErrorIs(t, err, syscall.ECONNREFUSED, "a node lives on at %s", address)
+	}
+}
+
+// TestAKilledDemoLeavesNothingBehind kills the demo, which then cannot end its
+// nodes: they end by themselves.
+func TestAKilledDemoLeavesNothingBehind(t *testing.T) {
+	demo := play(t)
+	require.NoError(t, demo.cmd.Process.Kill())
+	require.Error(t, demo.cmd.Wait())
+	for _, address := range demo.addresses {
+		require.Eventually(t, func() bool {
+			conn, err := net.Dial("tcp", address)
+			if err == nil {
+				_ = conn.Close() // It listens: that is all there is to know.
+			}
+			return errors.Is(err, syscall.ECONNREFUSED)
+		}, 10*time.Second, 20*time.Millisecond, "a node lives on at %s", address)
 	}
 }
 

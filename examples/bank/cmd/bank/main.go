@@ -125,15 +125,14 @@ func run(ctx context.Context, file, dir, listen string) error {
 
 // leave takes the node out of the cluster in order. Requests are answered
 // until the accounts have moved, and refused after that. When the time for it
-// runs out, as it does at once for a process that was frozen, Close decides:
-// the node may learn meanwhile that the others went on without it.
+// has run out, as it has for a process that was frozen meanwhile, the node gets
+// another chance to leave or to learn that the others went on without it.
 func leave(node *cluster.Node, server *http.Server) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Second)
 	defer cancel()
 	err := node.Leave(ctx)
 	if ctx.Err() != nil {
-		err = errors.Join(err, node.Close(), node.Err(), server.Close())
-		return err
+		return errors.Join(node.Close(), node.Err(), server.Close())
 	}
 	return errors.Join(err, server.Shutdown(ctx))
 }

@@ -1,0 +1,360 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build process && unix
+
+package bank_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/examples/bank"
+	"github.com/quorate/quorate/examples/bank/journal"
+)
+
+// The nodes that are frozen.
+const (
+	plainNode   = "plain"   // One of three.
+	oldestNode  = "oldest"  // The leader and coordinator.
+	leavingNode = "leaving" // One that hands its accounts over at that moment.
+)
+
+// removedAfter separates the pauses: after shorter ones the others still wait
+// for the node, after longer ones they have gone on without it. With default
+// settings they wait for 6 s at least and 10 s at most.
+const removedAfter = 6 * time.Second
+
+// TestFrozenNodes stops a node for a time, under load, in a cluster of its own
+// for each case. After a short pause its accounts go on where they were, under
+// the same epochs. After a long one they have new owners: the node acknowledges
+// nothing that was sent to it meanwhile, carries none of it out, and ends by
+// itself with status 3. In no case is anything acknowledged by an owner behind
+// whose back another had taken over.
+//
+// covers F24, F25, F37, I1, I7, I14.
+func TestFrozenNodes(t *testing.T) {
+	const clusters = 6 // At the same time: most of their time they wait.
+	room := make(chan struct{}, clusters)
+	var cases sync.WaitGroup
+	for _, pause := range []time.Duration{time.Minute, 15 * time.Second, 4 * time.Second, time.Second} {
+		for _, who := range []string{plainNode, oldestNode, leavingNode} {
+			room <- struct{}{}
+			// Owned by the test, which waits for it below.
+			cases.Go(func() {
+				defer func() { <-room }()
+				t.Run(fmt.Sprintf("%s for %v", who, pause), func(t *testing.T) { freezeOne(t, who, pause) })
+			})
+		}
+	}
+	cases.Wait()
+}
+
+// frost is one case: a cluster, the node that is frozen in it, and what was
+// sent to it meanwhile.
+type frost struct {
+	*city
+
+	ids    []string
+	victim *node
+	rest   []*node
+	own    []string          // Accounts that the victim owned when it was frozen.
+	epochs map[string]string // Theirs.
+	clerks *clerks
+	late   []bank.Transfer
+	empty  bool // The victim had handed everything over when it was frozen.
+	thawed time.Time
+}
+
+// freezeOne plays one case.
+func freezeOne(t *testing.T, who string, pause time.Duration) {
+	t.Helper()
+	f := &frost{city: newCity(t), ids: accounts(45)}
+	nodes := f.settle(3)
+	f.readAll(f.ids, nodes...)
+	at := map[string]int{plainNode: 2, oldestNode: 0, leavingNode: 2}[who]
+	f.victim, f.rest = nodes[at], slices.Delete(slices.Clone(nodes), at, at+1)
+	f.clerks = f.openDesks(f.ids, f.rest)
+	own := f.ownedBy(f.victim, f.ids)
+	require.GreaterOrEqual(t, len(own), 4, "the victim hosts too little")
+	if who == leavingNode {
+		f.victim.signal(syscall.SIGTERM)
+		f.victim.awaitWord("verdict=leaving")
+	}
+	f.victim.freeze()
+	end := time.NewTimer(pause)
+	f.own = f.ownedBy(f.victim, own)
+	f.epochs = f.epochsOf(f.own)
+	f.empty = strings.Contains(f.victim.log.String(), "verdict=confirmed")
+	t.Logf("%d of %d accounts had new owners when the node froze; everything handed over: %t", len(own)-len(f.own), len(own), f.empty)
+	answers := f.sendLate()
+	if pause > removedAfter {
+		f.checkReplaced()
+	}
+	<-end.C
+	f.thawed = time.Now()
+	f.victim.signal(syscall.SIGCONT)
+
+	faults := answers()
+	switch {
+	case pause > removedAfter:
+		f.checkNothingBegun(faults)
+	case who == leavingNode:
+		require.Zero(t, f.victim.status(), "it had time to leave in order")
+	default:
+		f.checkResumed(faults)
+	}
+	f.settleUp()
+}
+
+// awaitWord waits until a node has logged something, and returns within
+// milliseconds of it.
+func (n *node) awaitWord(word string) {
+	n.city.t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	limit := time.After(patience)
+	for !strings.Contains(n.log.String(), word) {
+		select {
+		case <-tick.C:
+		case <-limit:
+			require.Fail(n.city.t, "it never logs it", "%s: %s:\n%s", n.address, word, n.log)
+		}
+	}
+}
+
+// epochsOf returns the epochs in which the accounts are owned.
+func (f *frost) epochsOf(ids []string) map[string]string {
+	f.t.Helper()
+	epochs := map[string]string{}
+	for _, id := range ids {
+		chain := f.chain(id)
+		epochs[id] = chain[len(chain)-1].Epoch
+	}
+	return epochs
+}
+
+// chain reads the journal of an account.
+func (c *city) chain(id string) []journal.Segment {
+	c.t.Helper()
+	chain, err := journal.ReadChain(filepath.Join(c.journal, id))
+	require.NoError(c.t, err)
+	require.NotEmpty(c.t, chain)
+	return chain
+}
+
+// sendLate sends a transfer from each account of the frozen node to that node,
+// once. The function that it returns waits for the answers.
+func (f *frost) sendLate() func() []error {
+	answers := make([]error, len(f.own))
+	var sending sync.WaitGroup
+	client := *f.client
+	client.Timeout = 0 // The pause may be longer than our patience.
+	for i, id := range f.own {
+		t := bank.Transfer{ID: "late-" + id, From: id, To: f.own[(i+1)%len(f.own)], Cents: 7}
+		f.late = append(f.late, t)
+		// Owned by the case, which waits for it; ends when the node answers or ends.
+		sending.Go(func() {
+			answers[i] = f.victim.transferBy(context.WithoutCancel(f.t.Context()), &client, t)
+		})
+	}
+	return func() []error {
+		sending.Wait()
+		return answers
+	}
+}
+
+// checkReplaced waits until the others have gone on without the frozen node and
+// each of its accounts has a new owner, who has written.
+func (f *frost) checkReplaced() {
+	f.t.Helper()
+	f.awaitMembers(f.rest...)
+	for _, id := range f.own {
+		f.clerks.transfer(f.rest[0], bank.Transfer{ID: "new-" + id, From: id, To: "elsewhere", Cents: 1})
+		require.NotEqual(f.t, f.victim.id, f.owner(id))
+	}
+}
+
+// checkNothingBegun looks at a node that was replaced: it has ended by itself,
+// answered for nothing that was sent to it, and carried none of it out.
+func (f *frost) checkNothingBegun(faults []error) {
+	f.t.Helper()
+	status := f.victim.status()
+	if !f.empty || status != 0 { // Otherwise the others may have let it go in order.
+		require.Equal(f.t, 3, status, "%s", f.victim.log)
+	}
+	f.t.Logf("the node ended with status %d, %v after it thawed", status, time.Since(f.thawed).Round(time.Millisecond))
+	for i, fault := range faults {
+		require.Error(f.t, fault, "the frozen node acknowledged %s", f.late[i].ID)
+	}
+	for _, t := range f.late {
+		for _, s := range f.chain(t.From) {
+			for _, r := range slices.Concat(s.Records, s.Beyond) {
+				require.NotEqual(f.t, t.ID, r.Transfer, "begun by %s in epoch %s", s.Owner, s.Epoch)
+			}
+		}
+	}
+}
+
+// checkResumed looks at a node that came back in time: it has answered what was
+// sent to it, and owns what it owned in the same epochs.
+func (f *frost) checkResumed(faults []error) {
+	f.t.Helper()
+	for i, fault := range faults {
+		require.NoError(f.t, fault, "%s", f.late[i].ID)
+	}
+	f.t.Logf("the last answer came %v after the thaw", time.Since(f.thawed).Round(time.Millisecond))
+	f.awaitMembers(append(slices.Clone(f.rest), f.victim)...)
+	require.Equal(f.t, f.epochs, f.epochsOf(f.own))
+	require.Len(f.t, f.ownedBy(f.victim, f.own), len(f.own))
+}
+
+// settleUp sends what the frozen node did not answer once more, to the others,
+// and compares the books with the receipts.
+func (f *frost) settleUp() {
+	f.t.Helper()
+	for _, t := range f.late {
+		f.clerks.transfer(f.rest[0], t)
+	}
+	f.checkBooks(f.clerks.close(), f.ids, f.rest)
+	for _, n := range append(slices.Clone(f.rest), f.victim) {
+		require.NotContains(f.t, n.log.String(), "panic:")
+	}
+}
+
+// receipted is a transfer that was acknowledged.
+type receipted struct {
+	bank.Transfer
+
+	receipt bank.Receipt
+}
+
+// clerks make transfers all the time and keep the receipts.
+type clerks struct {
+	city *city
+	ids  []string
+	stop chan struct{}
+	work sync.WaitGroup
+
+	mu     sync.Mutex
+	kept   []receipted
+	faults []error
+}
+
+// openDesks starts clerks at the nodes.
+func (c *city) openDesks(ids []string, nodes []*node) *clerks {
+	k := &clerks{city: c, ids: ids, stop: make(chan struct{})}
+	for i := range 4 {
+		// Owned by the clerks, ends with stop; close waits for it.
+		k.work.Go(func() { k.serve(i, nodes) })
+	}
+	c.t.Cleanup(func() { // Of a test that failed.
+		select {
+		case <-k.stop:
+		default:
+			close(k.stop)
+			k.work.Wait()
+		}
+	})
+	return k
+}
+
+// serve makes one transfer after the other.
+func (k *clerks) serve(desk int, nodes []*node) {
+	rnd := rand.New(rand.NewPCG(1, uint64(desk)))
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-k.stop:
+			return
+		case <-tick.C:
+		}
+		from := rnd.IntN(len(k.ids))
+		to := (from + 1 + rnd.IntN(len(k.ids)-1)) % len(k.ids)
+		k.send(nodes[n%len(nodes)], bank.Transfer{
+			ID: fmt.Sprintf("d%d-%d", desk, n), From: k.ids[from], To: k.ids[to], Cents: 1 + rnd.Int64N(50),
+		})
+	}
+}
+
+// send makes a transfer, repeated until it is answered, and keeps the receipt.
+func (k *clerks) send(over *node, t bank.Transfer) {
+	var r bank.Receipt
+	err := k.city.poll(func(ctx context.Context) error { return over.do(ctx, "POST", "/transfers", t, &r) })
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err != nil {
+		k.faults = append(k.faults, fmt.Errorf("%s: %w", t.ID, err))
+		return
+	}
+	k.kept = append(k.kept, receipted{t, r})
+}
+
+// transfer is send for the test's own goroutine.
+func (k *clerks) transfer(over *node, t bank.Transfer) {
+	k.city.t.Helper()
+	k.send(over, t)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	require.Empty(k.city.t, k.faults)
+}
+
+// close sends the clerks home, checks every receipt, and returns the balances
+// that follow from them.
+func (k *clerks) close() map[string]int64 {
+	k.city.t.Helper()
+	close(k.stop)
+	k.work.Wait()
+	require.Empty(k.city.t, k.faults)
+	require.NotEmpty(k.city.t, k.kept)
+	want := map[string]int64{}
+	for _, id := range k.ids {
+		want[id] = bank.OpeningCents
+	}
+	for _, r := range k.kept {
+		require.False(k.city.t, r.receipt.Refused, "%s", r.ID)
+		want[r.From] -= r.Cents
+		want[r.To] += r.Cents
+	}
+	delete(want, "elsewhere")
+	k.checkReceipts()
+	return want
+}
+
+// booking is one leg of a transfer.
+type booking struct{ account, transfer string }
+
+// checkReceipts reads all journals. Each leg that was acknowledged counts once,
+// in an epoch that is not above that in which it was acknowledged: otherwise an
+// owner acknowledged it behind whose back another had taken over.
+func (k *clerks) checkReceipts() {
+	k.city.t.Helper()
+	epochs := map[booking][]string{}
+	for _, id := range append([]string{"elsewhere"}, k.ids...) {
+		if _, err := journal.Owner(filepath.Join(k.city.journal, id)); err != nil {
+			continue // Nobody asked that account.
+		}
+		for _, s := range k.city.chain(id) {
+			for _, r := range s.Records {
+				epochs[booking{id, r.Transfer}] = append(epochs[booking{id, r.Transfer}], s.Epoch)
+			}
+		}
+	}
+	for _, r := range k.kept {
+		for leg, epoch := range map[booking]string{{r.From, r.ID}: r.receipt.Paid, {r.To, r.ID}: r.receipt.Got} {
+			require.Len(k.city.t, epochs[leg], 1, "%s of %s", leg.transfer, leg.account)
+			require.LessOrEqual(k.city.t, epochs[leg][0], epoch, "%s of %s", leg.transfer, leg.account)
+		}
+	}
+}
