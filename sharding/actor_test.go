@@ -162,6 +162,10 @@ func acts() map[string]func(*actor, *sharding.Context, text) error {
 			<-time.After(time.Millisecond)
 			return c.Reply(say("slept"))
 		},
+		"nap-long": func(*actor, *sharding.Context, text) error {
+			<-time.After(40 * time.Second)
+			return nil
+		},
 		"context": func(a *actor, c *sharding.Context, _ text) error {
 			<-c.Context().Done()
 			a.note(c, "ended")

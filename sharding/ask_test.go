@@ -43,6 +43,27 @@ func TestAsksEnd(t *testing.T) {
 	})
 }
 
+// How long a message took whose sender does not wait is seen by those behind it: what
+// expired meanwhile does not begin, and what begins has just begun. It once was not.
+func TestTheTimeThatATellTakesCounts(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(1)
+		n := w.nodes[0]
+		n.must("a", "x")
+		n.tell("a", "nap-long")
+		n.tell("a", "wait")
+		_, err := n.ask("a", "late", time.Second)
+		require.ErrorIs(t, err, sharding.ErrUnknownOutcome)
+		pass(80 * time.Second)
+		require.Zero(t, n.system.Stats().Stuck, "it has waited for 40 s")
+		w.release()
+		n.must("a", "y")
+		require.Empty(t, w.journal.of("a", "late"), "nobody waited for it any more")
+		pass(100 * time.Second)
+		require.Empty(t, w.journal.of("a", "stop"), "it has been idle for 100 s")
+	})
+}
+
 // The cause that a caller gave its context is in the error.
 func TestACanceledAskTellsTheCause(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {

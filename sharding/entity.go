@@ -9,6 +9,7 @@ import (
 	"reflect"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/machine"
 	"github.com/quorate/quorate/sharding/protocol"
 )
 
@@ -45,6 +46,7 @@ type Context struct {
 	region *region
 	entity *protocol.Entity
 	reply  any
+	now    machine.Instant // When the last message ended, if the next begins at once; else 0.
 }
 
 var (

@@ -184,6 +184,39 @@ func TestAnEntityThatNeverReturnsHoldsALeaveUpForALimitedTime(t *testing.T) {
 	})
 }
 
+// An entity that ignores its stop holds up its own shard, for the time that leaving
+// may take, and nobody else.
+func TestAnEntityThatIgnoresItsStop(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(_ *membership.Config, s *sharding.Config) { s.StuckAfter = time.Second }
+		w.start(3)
+		other, leaver := w.nodes[0], w.nodes[2]
+		stuck := "slow-stop"
+		for other.must(stuck, "where") != leaver.Self().String() {
+			stuck += "."
+		}
+		fine := other.on(leaver)
+		other.must(fine, "x")
+		before := time.Now()
+		left := make(chan error, 1)
+		go func() {
+			ctx, cancel := w.ctx(limit)
+			defer cancel()
+			left <- leaver.Leave(ctx)
+		}()
+		eventually(t, "it has moved", func() bool { return other.must(fine, "where") != leaver.Self().String() })
+		require.Less(t, time.Since(before), 10*time.Second)
+		eventually(t, "it is reported", func() bool { return leaver.system.Stats().Stuck == 1 })
+		waiting := other.asked(stuck, "x")
+		_ = within(t, left) // Whether that was in order is membership's to say.
+		require.Less(t, time.Since(before), time.Minute)
+		require.ErrorIs(t, within(t, waiting), sharding.ErrUnknownOutcome, "it was on its way")
+		other.insist(stuck, "x")
+		w.release()
+		require.NoError(t, leaver.awaitEnd(limit))
+	})
+}
+
 // A start that takes its time lets messages wait, and a node that ends meanwhile
 // stops the entity afterwards.
 func TestANodeThatEndsDuringAStartStopsTheEntity(t *testing.T) {

@@ -40,6 +40,8 @@ func (r *region) work(c *cell, e *protocol.Entity, op protocol.Op) {
 
 // perform does one thing to an entity and returns the next.
 func (r *region) perform(ctx *Context, c *cell, e *protocol.Entity, op protocol.Op) protocol.Op {
+	now := ctx.now
+	ctx.now = 0
 	switch op {
 	case protocol.OpStart:
 		return r.started(c, e, r.startEntity(ctx, e))
@@ -48,7 +50,10 @@ func (r *region) perform(ctx *Context, c *cell, e *protocol.Entity, op protocol.
 		r.stopEntity(ctx, e)
 		return r.stopped(c, e)
 	default:
-		return r.runEntity(ctx, c, e)
+		if now == 0 {
+			now = r.system.clock.Instant()
+		}
+		return r.runEntity(ctx, c, e, now)
 	}
 }
 
@@ -62,7 +67,7 @@ func (r *region) deserted(c *cell, e *protocol.Entity, op protocol.Op) protocol.
 	case protocol.OpStop:
 		return r.stopped(c, e)
 	default:
-		return r.done(c, e, failed(errDeserted), r.system.clock.Instant())
+		return r.done(new(Context), c, e, failed(errDeserted))
 	}
 }
 
@@ -82,12 +87,12 @@ func (r *region) stopped(c *cell, e *protocol.Entity) protocol.Op {
 }
 
 // done gives the outcome of a message. A reply is withheld when the clock shows
-// no standing any more.
-func (r *region) done(c *cell, e *protocol.Entity, result protocol.Result, now machine.Instant) protocol.Op {
-	if result.Reply != nil {
-		now = r.system.clock.Instant()
-		result.Withhold = !r.system.standing.HeldAt(now)
-	}
+// no standing any more. What the clock shows is good for the message that begins
+// next as well: it begins at once.
+func (r *region) done(ctx *Context, c *cell, e *protocol.Entity, result protocol.Result) protocol.Op {
+	now := r.system.clock.Instant()
+	ctx.now = now
+	result.Withhold = !r.system.standing.HeldAt(now)
 	return r.after(c, e, func(out *protocol.Actions) { c.shard.Done(now, e, result, out) })
 }
 
@@ -101,12 +106,11 @@ func (r *region) after(c *cell, e *protocol.Entity, f func(out *protocol.Actions
 
 // runEntity lets an entity handle its message, unless the node's clock shows
 // no standing.
-func (r *region) runEntity(ctx *Context, c *cell, e *protocol.Entity) protocol.Op {
-	now := r.system.clock.Instant()
+func (r *region) runEntity(ctx *Context, c *cell, e *protocol.Entity, now machine.Instant) protocol.Op {
 	if !r.system.standing.HeldAt(now) {
 		return r.after(c, e, func(out *protocol.Actions) { c.shard.Postpone(now, e, out) })
 	}
-	return r.done(c, e, r.handle(ctx, e), now)
+	return r.done(ctx, c, e, r.handle(ctx, e))
 }
 
 // handle lets an entity handle its message and says what came of it. A message

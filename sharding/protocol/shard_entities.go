@@ -194,10 +194,7 @@ func (s *Shard) start(now machine.Instant, e *Entity, out *Actions) {
 
 // begin hands the next message to the instance, or stops it if it should go.
 func (s *Shard) begin(now machine.Instant, e *Entity, out *Actions) {
-	if e.stale {
-		s.stop(now, e, out)
-		return
-	}
+	machine.Assert(!e.Ended(), "an instance begins nothing after its hosting has ended")
 	for m := e.mailbox.pop(); m != nil; m = e.mailbox.pop() {
 		if m.Expired(now) {
 			s.refuse(m, CodeExpired, out)
