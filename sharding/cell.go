@@ -151,8 +151,10 @@ func (r *region) minor(c *cell, a *protocol.Action) {
 		if ask := c.asks[a.Message.Correlation]; ask != nil && a.Message.Origin == r.system.self {
 			ask.delivered = true
 		}
+		r.system.messages.free(a.Message)
 	case protocol.OpFail:
 		r.fail(c, a)
+		r.system.messages.free(a.Message)
 	case protocol.OpReset:
 		r.reset(c)
 	case protocol.OpReply:
@@ -161,6 +163,7 @@ func (r *region) minor(c *cell, a *protocol.Action) {
 		r.signal(c, a)
 	case protocol.OpDrop:
 		r.system.counters.dropped.Add(1)
+		r.system.messages.free(a.Message)
 	case protocol.OpRoom:
 		if c.room != nil {
 			close(c.room)

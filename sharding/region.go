@@ -188,7 +188,7 @@ func (r *region) send(ctx context.Context, id string, message any, a *ask) error
 		return err
 	}
 	c := r.cellOf(id)
-	m, buffer := blankMessage(c, size)
+	m, buffer := r.blankMessage(c, size)
 	m.Kind, m.Shard, m.Entity, m.Value, m.Size = r.name, c.id, id, message, size+len(id)
 	if a != nil {
 		m.Correlation, m.Deadline = a.correlation, a.deadline
@@ -216,11 +216,11 @@ func (r *region) send(ctx context.Context, id string, message any, a *ask) error
 
 // blankMessage returns an empty message, and a buffer for its encoding when it
 // will probably go to another node.
-func blankMessage(c *cell, size int) (m *protocol.Message, buffer []byte) {
+func (r *region) blankMessage(c *cell, size int) (m *protocol.Message, buffer []byte) {
 	if !c.away.Load() {
-		return new(protocol.Message), nil
+		return r.system.messages.plain(), nil
 	}
-	m = protocol.NewMessage(size)
+	m = r.system.messages.packed(size)
 	buffer, m.Payload = m.Payload, nil
 	return m, buffer
 }

@@ -46,6 +46,7 @@ type System struct {
 	workers     sync.WaitGroup // All goroutines but run.
 	pool        sync.Pool      // Asks that have ended. Of one system, since they hold timers and channels.
 	decoders    sync.Pool
+	messages    messagePool
 	ended       chan struct{}   // Closed when everything has been abandoned.
 	stopped     chan struct{}   // Closed when every goroutine has ended after that.
 	over        context.Context //nolint:containedctx // One that has ended, for entities that were left behind.
@@ -296,7 +297,7 @@ func (s *System) received(from gossip.NodeID, frame []byte) {
 	now := s.clock.Instant()
 	decoder, _ := s.decoders.Get().(*wire.Decoder)
 	if decoder == nil {
-		decoder = new(wire.Decoder)
+		decoder = &wire.Decoder{Fresh: s.messages.packed}
 	}
 	item, err := decoder.Item(frame, now)
 	s.decoders.Put(decoder)

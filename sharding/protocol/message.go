@@ -82,7 +82,7 @@ func NewMessage(n int) *Message {
 		Message
 		buffer [smallPayload]byte
 	}{}
-	both.Payload = both.buffer[:0:n]
+	both.Payload = both.buffer[:0]
 	return &both.Message
 }
 
@@ -102,9 +102,9 @@ func (m *Message) Expired(now machine.Instant) bool {
 	return m.Deadline != 0 && now >= m.Deadline
 }
 
-// Reset makes m ready for reuse. The buffers are dropped, since others may
-// still hold them.
-func (m *Message) Reset() { *m = Message{} }
+// Reset makes m ready for reuse. The memory of the payload stays; other buffers
+// are dropped, since others may still hold them.
+func (m *Message) Reset() { *m = Message{Payload: m.Payload[:0]} }
 
 // Reply answers a message. It goes straight to the origin's node, not along the
 // stream. With Correlation 0 it reports a Tell that was refused, for counting.

@@ -33,43 +33,67 @@ func AppendMessage(dst []byte, m *protocol.Message, now machine.Instant) []byte 
 	return new(Encoder).Message(dst, m, now)
 }
 
-// Encoder encodes messages. It remembers the parts in which the messages of one
-// origin to one shard do not differ. It is for one goroutine at a time; the zero
-// value is ready to use.
+// Encoder encodes messages. It remembers what the messages of one origin to one
+// shard have in common. It is for one goroutine at a time; the zero value is
+// ready to use.
 type Encoder struct {
+	of     stream
+	stream []byte // The encoding of field 5; empty when there was no message yet.
+}
+
+// stream is what the messages of one origin to one shard have in common.
+type stream struct {
 	kind        string
 	shard       protocol.ShardID
 	origin      gossip.NodeID
 	base, route protocol.Epoch
-	// Encoded: fields 1 to 3, fields 5 and 6, field 8.
-	cell, stream, way []byte
 }
 
-// remember encodes the parts that were others in the last message.
-func (e *Encoder) remember(m *protocol.Message) {
-	if e.cell == nil || e.kind != m.Kind || e.shard != m.Shard {
-		e.kind, e.shard = m.Kind, m.Shard
-		e.cell = appendUint(appendString(appendUint(e.cell[:0], 1, typeMessage), 2, m.Kind), 3, uint64(m.Shard))
+// append appends field 5.
+func (s *stream) append(dst []byte) []byte {
+	dst, at := begin(dst, 5)
+	dst = appendString(dst, 1, s.kind)
+	dst = appendUint(dst, 2, uint64(s.shard))
+	dst = appendNode(dst, 3, s.origin)
+	dst = appendEpoch(dst, 4, s.base)
+	dst = appendEpoch(dst, 5, s.route)
+	return end(dst, at)
+}
+
+// parse decodes the inside of field 5.
+func (s *stream) parse(b []byte) (err error) {
+	*s = stream{}
+	for len(b) > 0 && err == nil {
+		var f field
+		if f, b, err = next(b); err != nil {
+			return err
+		}
+		switch f.number {
+		case 1:
+			err = setText(&s.kind, &f, protocol.MaxKindBytes)
+		case 2:
+			err = set(&s.shard, &f, protocol.MaxShards-1)
+		case 3:
+			err = setNode(&s.origin, &f)
+		case 4:
+			err = setEpoch(&s.base, &f)
+		case 5:
+			err = setEpoch(&s.route, &f)
+		}
 	}
-	if e.origin != m.Origin || e.base != m.Base {
-		e.origin, e.base = m.Origin, m.Base
-		e.stream = appendEpoch(appendNode(e.stream[:0], 5, m.Origin), 6, m.Base)
-	}
-	if e.route != m.Route {
-		e.route = m.Route
-		e.way = appendEpoch(e.way[:0], 8, m.Route)
-	}
+	return err
 }
 
 // Message appends the envelope of a message whose payload is encoded. The
 // deadline becomes the time that remains at now.
 func (e *Encoder) Message(dst []byte, m *protocol.Message, now machine.Instant) []byte {
-	e.remember(m)
-	dst = append(dst, e.cell...)
+	if of := (stream{m.Kind, m.Shard, m.Origin, m.Base, m.Route}); len(e.stream) == 0 || e.of != of {
+		e.of, e.stream = of, of.append(e.stream[:0])
+	}
+	dst = appendUint(dst, 1, typeMessage)
 	dst = appendString(dst, 4, m.Entity)
 	dst = append(dst, e.stream...)
 	dst = appendUint(dst, 7, m.Seq)
-	dst = append(dst, e.way...)
 	dst = appendUint(dst, 9, uint64(m.Hops))
 	dst = appendUint(dst, 10, m.Correlation)
 	if m.Deadline != 0 {
@@ -120,29 +144,38 @@ func appendSignal(dst []byte, t uint64, kind string, shard protocol.ShardID, bas
 // DecodeItem decodes one envelope with a [Decoder] of its own.
 func DecodeItem(b []byte, now machine.Instant) (any, error) { return new(Decoder).Item(b, now) }
 
-// maxInterned bounds the texts, the nodes and the epochs that a [Decoder] knows. Beyond it
+// maxInterned bounds the texts and the streams that a [Decoder] knows. Beyond it
 // the decoder forgets all of them, which costs less than to find the oldest.
 const maxInterned = 4096
 
-// Decoder decodes envelopes. It remembers the names, ids, nodes and epochs that it
-// has seen, so that what comes again and again is neither copied nor checked anew.
-// It is for one goroutine at a time; the zero value is ready to use.
+// Decoder decodes envelopes. It remembers the ids of entities and the streams
+// that it has seen, so that what comes again and again is neither copied nor
+// checked anew. It is for one goroutine at a time; the zero value is ready to
+// use.
 type Decoder struct {
-	texts  map[string]string
-	nodes  map[string]gossip.NodeID
-	epochs map[string]protocol.Epoch
-	e      envelope
+	// Fresh returns an empty message with an empty payload for n bytes. Nil:
+	// [protocol.NewMessage].
+	Fresh func(n int) *protocol.Message
+
+	entities map[string]string
+	streams  map[string]stream
+	e        envelope
 }
 
-// envelope holds the fields of any envelope.
+// envelope holds the fields of any envelope. Bytes are parts of the input.
 type envelope struct {
-	kind   uint8
-	m      protocol.Message // Without Trace and Payload.
-	trace  []byte           // These two are parts of the input.
-	packed []byte
-	code   uint8
-	text   string
-	left   uint64
+	kind           uint8
+	code           uint8
+	hops           uint8
+	codec          uint16
+	flags          uint32
+	of             stream
+	entity, detail string
+	seq            uint64
+	correlation    uint64
+	left           uint64
+	trace, payload []byte
+	extra          []byte // A copy.
 }
 
 // Item returns what an envelope holds: a [*protocol.Message], a
@@ -160,158 +193,144 @@ func (d *Decoder) Item(b []byte, now machine.Instant) (any, error) {
 		}
 		b = rest
 	}
-	return d.e.item(now)
+	return d.item(now)
 }
 
 // set takes over one field.
 func (d *Decoder) set(f *field) error {
-	m := &d.e.m
+	e := &d.e
 	switch f.number {
 	case 1:
-		return set(&d.e.kind, f, math.MaxUint8)
+		return set(&e.kind, f, math.MaxUint8)
 	case 2:
-		return d.text(&m.Kind, f, protocol.MaxKindBytes)
+		return setText(&e.of.kind, f, protocol.MaxKindBytes)
 	case 3:
-		return set(&m.Shard, f, protocol.MaxShards-1)
+		return set(&e.of.shard, f, protocol.MaxShards-1)
 	case 4:
-		return d.text(&m.Entity, f, protocol.MaxEntityBytes)
+		return d.entity(f)
 	case 5:
-		return d.node(&m.Origin, f)
+		return d.stream(f)
 	case 6:
-		return d.epoch(&m.Base, f)
+		return setEpoch(&e.of.base, f)
 	case 7:
-		return set(&m.Seq, f, math.MaxUint64)
-	case 8:
-		return d.epoch(&m.Route, f)
+		return set(&e.seq, f, math.MaxUint64)
 	case 9:
-		return set(&m.Hops, f, math.MaxUint8)
+		return set(&e.hops, f, math.MaxUint8)
 	case 10:
-		return set(&m.Correlation, f, math.MaxUint64)
-	case 11:
-		return set(&d.e.left, f, math.MaxInt64)
+		return set(&e.correlation, f, math.MaxUint64)
 	default:
-		return d.e.setRest(f)
+		return e.setRest(f)
 	}
 }
 
-// text stores a text that probably came before.
-func (d *Decoder) text(dst *string, f *field, limit int) error {
-	b, err := f.data(limit)
+// entity stores the id of an entity, which probably came before.
+func (d *Decoder) entity(f *field) error {
+	b, err := f.data(protocol.MaxEntityBytes)
 	if err != nil {
 		return err
 	}
-	if known, ok := d.texts[string(b)]; ok {
-		*dst = known
+	if known, ok := d.entities[string(b)]; ok {
+		d.e.entity = known
 		return nil
 	}
-	if err := setText(dst, f, limit); err != nil {
+	if err := setText(&d.e.entity, f, protocol.MaxEntityBytes); err != nil {
 		return err
 	}
-	if d.texts == nil || len(d.texts) >= maxInterned {
-		d.texts = make(map[string]string)
+	if d.entities == nil || len(d.entities) >= maxInterned {
+		d.entities = make(map[string]string)
 	}
-	d.texts[*dst] = *dst
+	d.entities[d.e.entity] = d.e.entity
 	return nil
 }
 
-// node stores a node that probably came before.
-func (d *Decoder) node(dst *gossip.NodeID, f *field) error {
+// maxStream bounds the encoding of a stream that is remembered.
+const maxStream = 1024
+
+// stream stores a stream, which probably came before.
+func (d *Decoder) stream(f *field) error {
 	b, err := f.data(math.MaxInt)
 	if err != nil {
 		return err
 	}
-	if known, ok := d.nodes[string(b)]; ok {
-		*dst = known
+	if known, ok := d.streams[string(b)]; ok {
+		d.e.of = known
 		return nil
 	}
-	if *dst, err = node(b); err != nil {
+	if err := d.e.of.parse(b); err != nil || len(b) > maxStream {
 		return err
 	}
-	if d.nodes == nil || len(d.nodes) >= maxInterned {
-		d.nodes = make(map[string]gossip.NodeID)
+	if d.streams == nil || len(d.streams) >= maxInterned {
+		d.streams = make(map[string]stream)
 	}
-	d.nodes[string(b)] = *dst
-	return nil
-}
-
-// epoch stores an epoch that probably came before.
-func (d *Decoder) epoch(dst *protocol.Epoch, f *field) error {
-	b, err := f.data(math.MaxInt)
-	if err != nil {
-		return err
-	}
-	if known, ok := d.epochs[string(b)]; ok {
-		*dst = known
-		return nil
-	}
-	if *dst, err = epoch(b); err != nil {
-		return err
-	}
-	if d.epochs == nil || len(d.epochs) >= maxInterned {
-		d.epochs = make(map[string]protocol.Epoch)
-	}
-	d.epochs[string(b)] = *dst
+	d.streams[string(b)] = d.e.of
 	return nil
 }
 
 func (e *envelope) setRest(f *field) (err error) {
-	m := &e.m
 	switch f.number {
+	case 11:
+		return set(&e.left, f, math.MaxInt64)
 	case 12:
 		e.trace, err = f.data(maxTrace)
 		return err
 	case 13:
-		return set(&m.Codec, f, math.MaxUint16)
+		return set(&e.codec, f, math.MaxUint16)
 	case 14:
-		return set(&m.Flags, f, math.MaxUint32)
+		return set(&e.flags, f, math.MaxUint32)
 	case 15:
-		e.packed, err = f.data(math.MaxInt)
+		e.payload, err = f.data(math.MaxInt)
 		return err
 	case 16:
 		return set(&e.code, f, math.MaxUint8)
 	case 17:
-		return setText(&e.text, f, maxDetail)
+		return setText(&e.detail, f, maxDetail)
 	default:
-		m.Extra = append(m.Extra, f.raw...)
+		e.extra = append(e.extra, f.raw...)
 		return nil
 	}
 }
 
 // item checks what the envelope holds and returns it.
-func (e *envelope) item(now machine.Instant) (any, error) {
-	m := &e.m
-	if m.Kind == "" {
+func (d *Decoder) item(now machine.Instant) (any, error) {
+	e := &d.e
+	if e.of.kind == "" {
 		return nil, malformed("an envelope without a kind")
 	}
 	switch e.kind {
 	case typeMessage:
-		return e.message(now)
+		return d.message(now)
 	case typeReply:
 		return &protocol.Reply{
-			Kind: m.Kind, Shard: m.Shard, Correlation: m.Correlation, Code: protocol.Code(e.code), Detail: e.text,
-			Codec: m.Codec, Flags: m.Flags, Payload: bytes.Clone(e.packed),
+			Kind: e.of.kind, Shard: e.of.shard, Correlation: e.correlation, Code: protocol.Code(e.code), Detail: e.detail,
+			Codec: e.codec, Flags: e.flags, Payload: bytes.Clone(e.payload),
 		}, nil
 	case typeAck:
-		return protocol.Ack{Kind: m.Kind, Shard: m.Shard, Base: m.Base, Seq: m.Seq}, nil
+		return protocol.Ack{Kind: e.of.kind, Shard: e.of.shard, Base: e.of.base, Seq: e.seq}, nil
 	case typeNeed:
-		return protocol.Need{Kind: m.Kind, Shard: m.Shard, Base: m.Base, Seq: m.Seq}, nil
+		return protocol.Need{Kind: e.of.kind, Shard: e.of.shard, Base: e.of.base, Seq: e.seq}, nil
 	default:
 		return nil, malformed("an envelope of type %d", e.kind)
 	}
 }
 
 // message returns a message with memory of its own.
-func (e *envelope) message(now machine.Instant) (any, error) {
+func (d *Decoder) message(now machine.Instant) (any, error) {
+	e := &d.e
 	switch {
-	case e.m.Entity == "":
+	case e.entity == "":
 		return nil, malformed("a message without an entity")
-	case e.m.Origin.IsZero() || e.m.Seq == 0 || e.m.Base.IsZero():
+	case e.of.origin.IsZero() || e.seq == 0 || e.of.base.IsZero():
 		return nil, malformed("a message without a place in a stream")
 	}
-	m := protocol.NewMessage(len(e.packed))
-	buffer := m.Payload
-	*m = e.m
-	m.Payload = append(buffer, e.packed...)
+	fresh := d.Fresh
+	if fresh == nil {
+		fresh = protocol.NewMessage
+	}
+	m := fresh(len(e.payload))
+	m.Kind, m.Shard, m.Entity = e.of.kind, e.of.shard, e.entity
+	m.Origin, m.Base, m.Seq, m.Route, m.Hops = e.of.origin, e.of.base, e.seq, e.of.route, e.hops
+	m.Correlation, m.Codec, m.Flags, m.Extra = e.correlation, e.codec, e.flags, e.extra
+	m.Payload = append(m.Payload, e.payload...)
 	m.Trace = bytes.Clone(e.trace)
 	if e.left != 0 {
 		m.Deadline = now.Add(time.Duration(e.left))

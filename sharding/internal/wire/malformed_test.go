@@ -143,6 +143,7 @@ func malformedControls() map[string]malformed {
 
 func malformedItems() map[string]malformed {
 	message := func(parts ...[]byte) []byte { return join(varint(1, 1), kind, join(parts...)) }
+	stream := func(parts ...[]byte) []byte { return text(5, text(1, []byte("k")), join(parts...)) }
 	return map[string]malformed{
 		"nothing":                   {nil, "without a kind"},
 		"no type":                   {kind, "of type 0"},
@@ -152,10 +153,15 @@ func malformedItems() map[string]malformed {
 		"shard out of range":        {varint(3, protocol.MaxShards), "at most 65535"},
 		"long entity":               {text(4, long), "at most 512"},
 		"entity not UTF-8":          {text(4, notUTF8), "not UTF-8"},
-		"origin of a number":        {varint(5, 1), "want bytes"},
+		"stream of a number":        {varint(5, 1), "want bytes"},
+		"stream: long kind":         {text(5, text(1, long)), "at most 128"},
+		"stream: shard":             {text(5, varint(2, protocol.MaxShards)), "at most 65535"},
+		"stream: origin":            {text(5, varint(3, 1)), "want bytes"},
+		"stream: base":              {text(5, varint(4, 1)), "want bytes"},
+		"stream: route":             {text(5, varint(5, 1)), "want bytes"},
+		"stream: cut off":           {text(5, kind[:len(kind)-1]), "EOF"},
 		"base of a number":          {varint(6, 1), "want bytes"},
 		"seq of text":               {text(7, nil), "want a varint"},
-		"route of a number":         {varint(8, 1), "want bytes"},
 		"hops out of range":         {varint(9, 256), "at most 255"},
 		"correlation of text":       {text(10, nil), "want a varint"},
 		"remaining out of range":    {varint(11, 1<<63), "at most"},
@@ -166,9 +172,9 @@ func malformedItems() map[string]malformed {
 		"code out of range":         {varint(16, 256), "at most"},
 		"long detail":               {text(17, long), "at most 1024"},
 		"no entity":                 {message(), "without an entity"},
-		"no origin":                 {message(text(4, []byte("e")), text(6, someEpoch), varint(7, 1)), "place in a stream"},
-		"no seq":                    {message(text(4, []byte("e")), text(5, someNode), text(6, someEpoch)), "place in a stream"},
-		"no base":                   {message(text(4, []byte("e")), text(5, someNode), varint(7, 1)), "place in a stream"},
+		"no origin":                 {message(text(4, []byte("e")), stream(text(4, someEpoch)), varint(7, 1)), "place in a stream"},
+		"no seq":                    {message(text(4, []byte("e")), stream(text(3, someNode), text(4, someEpoch))), "place in a stream"},
+		"no base":                   {message(text(4, []byte("e")), stream(text(3, someNode)), varint(7, 1)), "place in a stream"},
 		"cut off":                   {kind[:len(kind)-1], "EOF"},
 		"a tag cut off":             {[]byte{0x80}, "EOF"},
 	}

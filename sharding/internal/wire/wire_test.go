@@ -377,3 +377,30 @@ func TestItemsSurviveTheWire(t *testing.T) {
 		require.Equal(t, m, got)
 	})
 }
+
+// What a decoder and an encoder remember changes nothing of what they give.
+func TestMemoryChangesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var encoder wire.Encoder
+		decoder := wire.Decoder{Fresh: func(n int) *protocol.Message { return &protocol.Message{Payload: make([]byte, 0, n)} }}
+		var before []*protocol.Message
+		for range rapid.IntRange(2, 20).Draw(t, "items") {
+			item := drawItem(t)
+			m, ok := item.(*protocol.Message)
+			if ok && len(before) > 0 && rapid.Bool().Draw(t, "again") {
+				last := before[len(before)-1]
+				m.Kind, m.Shard, m.Origin, m.Base, m.Entity = last.Kind, last.Shard, last.Origin, last.Base, last.Entity
+			}
+			b := appendItem(nil, item)
+			if ok {
+				before = append(before, m)
+				require.Equal(t, b, encoder.Message(nil, m, now))
+			}
+			got, err := decoder.Item(b, now)
+			require.NoError(t, err)
+			require.Equal(t, item, got)
+			clear(b)
+			require.Equal(t, item, got, "nothing of the input is kept")
+		}
+	})
+}

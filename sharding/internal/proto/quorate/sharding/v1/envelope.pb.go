@@ -80,7 +80,7 @@ func (x Envelope_Type) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Envelope_Type.Descriptor instead.
 func (Envelope_Type) EnumDescriptor() ([]byte, []int) {
-	return file_quorate_sharding_v1_envelope_proto_rawDescGZIP(), []int{2, 0}
+	return file_quorate_sharding_v1_envelope_proto_rawDescGZIP(), []int{3, 0}
 }
 
 // NodeID names one incarnation of a node.
@@ -213,17 +213,95 @@ func (x *Epoch) GetN() uint64 {
 	return 0
 }
 
+// Stream is what the messages of one origin to one shard have in common. It is
+// written the same, byte for byte, for all of them, so that a node that has seen
+// it need not read it again.
+type Stream struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Shard         uint32                 `protobuf:"varint,2,opt,name=shard,proto3" json:"shard,omitempty"`
+	Origin        *NodeID                `protobuf:"bytes,3,opt,name=origin,proto3" json:"origin,omitempty"`
+	Base          *Epoch                 `protobuf:"bytes,4,opt,name=base,proto3" json:"base,omitempty"`   // Names the stream, with origin and shard.
+	Route         *Epoch                 `protobuf:"bytes,5,opt,name=route,proto3" json:"route,omitempty"` // Epoch of the map entry by which it was sent last.
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Stream) Reset() {
+	*x = Stream{}
+	mi := &file_quorate_sharding_v1_envelope_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Stream) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Stream) ProtoMessage() {}
+
+func (x *Stream) ProtoReflect() protoreflect.Message {
+	mi := &file_quorate_sharding_v1_envelope_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Stream.ProtoReflect.Descriptor instead.
+func (*Stream) Descriptor() ([]byte, []int) {
+	return file_quorate_sharding_v1_envelope_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Stream) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Stream) GetShard() uint32 {
+	if x != nil {
+		return x.Shard
+	}
+	return 0
+}
+
+func (x *Stream) GetOrigin() *NodeID {
+	if x != nil {
+		return x.Origin
+	}
+	return nil
+}
+
+func (x *Stream) GetBase() *Epoch {
+	if x != nil {
+		return x.Base
+	}
+	return nil
+}
+
+func (x *Stream) GetRoute() *Epoch {
+	if x != nil {
+		return x.Route
+	}
+	return nil
+}
+
 // Envelope is one item on the message lane: service 4.
 type Envelope struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Type          Envelope_Type          `protobuf:"varint,1,opt,name=type,proto3,enum=quorate.sharding.v1.Envelope_Type" json:"type,omitempty"`
-	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
-	Shard         uint32                 `protobuf:"varint,3,opt,name=shard,proto3" json:"shard,omitempty"`
+	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`    // Not of a message.
+	Shard         uint32                 `protobuf:"varint,3,opt,name=shard,proto3" json:"shard,omitempty"` // Not of a message.
 	Entity        string                 `protobuf:"bytes,4,opt,name=entity,proto3" json:"entity,omitempty"`
-	Origin        *NodeID                `protobuf:"bytes,5,opt,name=origin,proto3" json:"origin,omitempty"`
-	Base          *Epoch                 `protobuf:"bytes,6,opt,name=base,proto3" json:"base,omitempty"` // Names the stream, with origin and shard.
+	Stream        *Stream                `protobuf:"bytes,5,opt,name=stream,proto3" json:"stream,omitempty"` // Of a message.
+	Base          *Epoch                 `protobuf:"bytes,6,opt,name=base,proto3" json:"base,omitempty"`     // Not of a message.
 	Seq           uint64                 `protobuf:"varint,7,opt,name=seq,proto3" json:"seq,omitempty"`
-	Route         *Epoch                 `protobuf:"bytes,8,opt,name=route,proto3" json:"route,omitempty"` // Epoch of the map entry by which it was sent last.
 	Hops          uint32                 `protobuf:"varint,9,opt,name=hops,proto3" json:"hops,omitempty"`
 	Correlation   uint64                 `protobuf:"varint,10,opt,name=correlation,proto3" json:"correlation,omitempty"`
 	Remaining     uint64                 `protobuf:"varint,11,opt,name=remaining,proto3" json:"remaining,omitempty"` // Nanoseconds until the deadline, at least 1; 0 for none.
@@ -239,7 +317,7 @@ type Envelope struct {
 
 func (x *Envelope) Reset() {
 	*x = Envelope{}
-	mi := &file_quorate_sharding_v1_envelope_proto_msgTypes[2]
+	mi := &file_quorate_sharding_v1_envelope_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -251,7 +329,7 @@ func (x *Envelope) String() string {
 func (*Envelope) ProtoMessage() {}
 
 func (x *Envelope) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_sharding_v1_envelope_proto_msgTypes[2]
+	mi := &file_quorate_sharding_v1_envelope_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -264,7 +342,7 @@ func (x *Envelope) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Envelope.ProtoReflect.Descriptor instead.
 func (*Envelope) Descriptor() ([]byte, []int) {
-	return file_quorate_sharding_v1_envelope_proto_rawDescGZIP(), []int{2}
+	return file_quorate_sharding_v1_envelope_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Envelope) GetType() Envelope_Type {
@@ -295,9 +373,9 @@ func (x *Envelope) GetEntity() string {
 	return ""
 }
 
-func (x *Envelope) GetOrigin() *NodeID {
+func (x *Envelope) GetStream() *Stream {
 	if x != nil {
-		return x.Origin
+		return x.Stream
 	}
 	return nil
 }
@@ -314,13 +392,6 @@ func (x *Envelope) GetSeq() uint64 {
 		return x.Seq
 	}
 	return 0
-}
-
-func (x *Envelope) GetRoute() *Epoch {
-	if x != nil {
-		return x.Route
-	}
-	return nil
 }
 
 func (x *Envelope) GetHops() uint32 {
@@ -399,16 +470,21 @@ const file_quorate_sharding_v1_envelope_proto_rawDesc = "" +
 	"\x04born\x18\x01 \x01(\x04R\x04born\x12\x1b\n" +
 	"\tup_number\x18\x02 \x01(\x04R\bupNumber\x12\x14\n" +
 	"\x05start\x18\x03 \x01(\x04R\x05start\x12\f\n" +
-	"\x01n\x18\x04 \x01(\x04R\x01n\"\xc6\x04\n" +
+	"\x01n\x18\x04 \x01(\x04R\x01n\"\xc9\x01\n" +
+	"\x06Stream\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x14\n" +
+	"\x05shard\x18\x02 \x01(\rR\x05shard\x123\n" +
+	"\x06origin\x18\x03 \x01(\v2\x1b.quorate.sharding.v1.NodeIDR\x06origin\x12.\n" +
+	"\x04base\x18\x04 \x01(\v2\x1a.quorate.sharding.v1.EpochR\x04base\x120\n" +
+	"\x05route\x18\x05 \x01(\v2\x1a.quorate.sharding.v1.EpochR\x05route\"\x94\x04\n" +
 	"\bEnvelope\x126\n" +
 	"\x04type\x18\x01 \x01(\x0e2\".quorate.sharding.v1.Envelope.TypeR\x04type\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x14\n" +
 	"\x05shard\x18\x03 \x01(\rR\x05shard\x12\x16\n" +
 	"\x06entity\x18\x04 \x01(\tR\x06entity\x123\n" +
-	"\x06origin\x18\x05 \x01(\v2\x1b.quorate.sharding.v1.NodeIDR\x06origin\x12.\n" +
+	"\x06stream\x18\x05 \x01(\v2\x1b.quorate.sharding.v1.StreamR\x06stream\x12.\n" +
 	"\x04base\x18\x06 \x01(\v2\x1a.quorate.sharding.v1.EpochR\x04base\x12\x10\n" +
-	"\x03seq\x18\a \x01(\x04R\x03seq\x120\n" +
-	"\x05route\x18\b \x01(\v2\x1a.quorate.sharding.v1.EpochR\x05route\x12\x12\n" +
+	"\x03seq\x18\a \x01(\x04R\x03seq\x12\x12\n" +
 	"\x04hops\x18\t \x01(\rR\x04hops\x12 \n" +
 	"\vcorrelation\x18\n" +
 	" \x01(\x04R\vcorrelation\x12\x1c\n" +
@@ -439,23 +515,26 @@ func file_quorate_sharding_v1_envelope_proto_rawDescGZIP() []byte {
 }
 
 var file_quorate_sharding_v1_envelope_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_quorate_sharding_v1_envelope_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_quorate_sharding_v1_envelope_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_quorate_sharding_v1_envelope_proto_goTypes = []any{
 	(Envelope_Type)(0), // 0: quorate.sharding.v1.Envelope.Type
 	(*NodeID)(nil),     // 1: quorate.sharding.v1.NodeID
 	(*Epoch)(nil),      // 2: quorate.sharding.v1.Epoch
-	(*Envelope)(nil),   // 3: quorate.sharding.v1.Envelope
+	(*Stream)(nil),     // 3: quorate.sharding.v1.Stream
+	(*Envelope)(nil),   // 4: quorate.sharding.v1.Envelope
 }
 var file_quorate_sharding_v1_envelope_proto_depIdxs = []int32{
-	0, // 0: quorate.sharding.v1.Envelope.type:type_name -> quorate.sharding.v1.Envelope.Type
-	1, // 1: quorate.sharding.v1.Envelope.origin:type_name -> quorate.sharding.v1.NodeID
-	2, // 2: quorate.sharding.v1.Envelope.base:type_name -> quorate.sharding.v1.Epoch
-	2, // 3: quorate.sharding.v1.Envelope.route:type_name -> quorate.sharding.v1.Epoch
-	4, // [4:4] is the sub-list for method output_type
-	4, // [4:4] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	1, // 0: quorate.sharding.v1.Stream.origin:type_name -> quorate.sharding.v1.NodeID
+	2, // 1: quorate.sharding.v1.Stream.base:type_name -> quorate.sharding.v1.Epoch
+	2, // 2: quorate.sharding.v1.Stream.route:type_name -> quorate.sharding.v1.Epoch
+	0, // 3: quorate.sharding.v1.Envelope.type:type_name -> quorate.sharding.v1.Envelope.Type
+	3, // 4: quorate.sharding.v1.Envelope.stream:type_name -> quorate.sharding.v1.Stream
+	2, // 5: quorate.sharding.v1.Envelope.base:type_name -> quorate.sharding.v1.Epoch
+	6, // [6:6] is the sub-list for method output_type
+	6, // [6:6] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_quorate_sharding_v1_envelope_proto_init() }
@@ -469,7 +548,7 @@ func file_quorate_sharding_v1_envelope_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_quorate_sharding_v1_envelope_proto_rawDesc), len(file_quorate_sharding_v1_envelope_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   3,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,55 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding
+
+import (
+	"sync"
+
+	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/sharding/protocol"
+)
+
+// payloadKept is the largest payload whose memory is kept for the next message.
+const payloadKept = 4 << 10
+
+// messagePool keeps messages that are over: one is needed for each message on
+// each of its nodes, and the collector would have little else to do. Those that
+// were encoded are apart from those that never were, since they have memory for
+// a payload.
+type messagePool struct{ bare, full sync.Pool }
+
+// plain returns an empty message that will probably not be encoded.
+func (p *messagePool) plain() *protocol.Message {
+	if m, ok := p.bare.Get().(*protocol.Message); ok {
+		return m
+	}
+	return new(protocol.Message)
+}
+
+// packed returns an empty message with an empty payload that holds n bytes
+// without growing.
+func (p *messagePool) packed(n int) *protocol.Message {
+	m, ok := p.full.Get().(*protocol.Message)
+	switch {
+	case !ok:
+		return protocol.NewMessage(n)
+	case cap(m.Payload) < n:
+		m.Payload = make([]byte, 0, n)
+	}
+	return m
+}
+
+// free takes a message back that nobody has any more.
+func (p *messagePool) free(m *protocol.Message) {
+	machine.Assert(m.Kind != "", "a message is freed once", "message", m)
+	if cap(m.Payload) > payloadKept {
+		m.Payload = nil
+	}
+	m.Reset()
+	if cap(m.Payload) > 0 {
+		p.full.Put(m)
+	} else {
+		p.bare.Put(m)
+	}
+}
