@@ -30,7 +30,7 @@ type verdict struct {
 	Unasked          int   `json:"unasked"`
 	Paused           int   `json:"paused"`
 	Moved            int   `json:"owners"`
-	Late             int   `json:"late_acknowledged"` // By a node that had been frozen until others removed it.
+	Late             int   `json:"late_acknowledged"` // By an owner that had been frozen until others replaced it.
 
 	Phases map[string]*phase `json:"phases"`
 	Missed []string          `json:"missed,omitempty"` // Promises about the phases that were not kept.
@@ -49,11 +49,15 @@ type entry struct {
 	epoch string
 }
 
+// epochOf is an epoch of an account.
+type epochOf struct{ account, epoch string }
+
 // ledger is what the journals say.
 type ledger struct {
 	booked      map[leg][]entry
-	beyond      map[leg]bool // Written, but by an owner that had been replaced.
-	cents       int64        // Sum over all accounts.
+	beyond      map[leg]bool       // Written, but by an owner that had been replaced.
+	owned       map[epochOf]string // Who owned which epoch.
+	cents       int64              // Sum over all accounts.
 	accounts    int
 	owners      int
 	overlapping int
@@ -68,7 +72,7 @@ func audit(dir string, l *load) (verdict, error) {
 	}
 	v := verdict{
 		Nodes: len(l.fleet.all), Accounts: books.accounts, Acknowledged: len(l.told), Retried: len(l.retried), Paused: l.paused,
-		Late: l.late, Unanswered: l.unanswered, UnavailableMax: l.longest.Milliseconds(), Moved: books.owners,
+		Unanswered: l.unanswered, UnavailableMax: l.longest.Milliseconds(), Moved: books.owners,
 		OverlappingEpoch: books.overlapping,
 		CentsAppeared:    books.cents - int64(books.accounts)*bank.OpeningCents,
 	}
@@ -76,6 +80,11 @@ func audit(dir string, l *load) (verdict, error) {
 		lost, late := books.missing(t)
 		v.Lost += lost
 		v.OverlappingEpoch += late
+	}
+	for _, a := range l.late {
+		if books.owned[epochOf{a.From, a.receipt.Paid}] == a.by || books.owned[epochOf{a.To, a.receipt.Got}] == a.by {
+			v.Late++
+		}
 	}
 	for at, entries := range books.booked {
 		v.Duplicated += len(entries) - 1
@@ -116,7 +125,7 @@ func readLedger(dir string) (*ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &ledger{booked: map[leg][]entry{}, beyond: map[leg]bool{}, accounts: len(accounts)}
+	b := &ledger{booked: map[leg][]entry{}, beyond: map[leg]bool{}, owned: map[epochOf]string{}, accounts: len(accounts)}
 	for _, a := range accounts {
 		chain, err := journal.ReadChain(filepath.Join(dir, a.Name()))
 		if err != nil {
@@ -132,6 +141,7 @@ func (b *ledger) add(account string, chain []journal.Segment) {
 	b.cents += bank.OpeningCents
 	b.owners += len(chain)
 	for i, s := range chain {
+		b.owned[epochOf{account, s.Epoch}] = s.Owner
 		for _, r := range s.Records {
 			at := leg{account, r.Transfer}
 			b.booked[at] = append(b.booked[at], entry{r, s.Epoch})

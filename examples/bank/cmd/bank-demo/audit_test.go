@@ -69,6 +69,9 @@ func (b *books) transfer(id, from, to string, cents int64) *told {
 	return b.tell(id, from, to, cents)
 }
 
+// frozen notes that an answer came from a node that had been frozen.
+func (b *books) frozen(node string, t *told) { b.load.late = append(b.load.late, lateAnswer{*t, node}) }
+
 // rewrite replaces the text of a segment, as no owner ever would.
 func (b *books) rewrite(account, epoch string, change func(string) string) {
 	b.t.Helper()
@@ -161,6 +164,12 @@ func TestAuditFindsEachPlantedFault(t *testing.T) {
 			},
 			verdict{Lost: 1, CentsAppeared: 10},
 		},
+		"a paying account that answers after it was frozen": {
+			func(b *books) { b.frozen("node-1", b.transfer("x", "a", "b", 5)); b.take("a", "2") }, verdict{Late: 1},
+		},
+		"a receiving account that answers after it was frozen": {
+			func(b *books) { b.take("a", "2"); b.frozen("node-1", b.transfer("x", "a", "b", 5)) }, verdict{Late: 1},
+		},
 		"a transfer without an answer":      {func(b *books) { b.load.unanswered++ }, verdict{Unanswered: 1}},
 		"an account without a journal":      {func(b *books) { b.load.accounts++ }, verdict{}},
 		"a run in which nobody was told of": {func(b *books) { b.load.told = nil }, verdict{}},
@@ -187,7 +196,7 @@ func TestAuditFindsEachPlantedFault(t *testing.T) {
 func faultsOf(v verdict) verdict {
 	return verdict{
 		Lost: v.Lost, Duplicated: v.Duplicated, OverlappingEpoch: v.OverlappingEpoch, CentsAppeared: v.CentsAppeared,
-		Unanswered: v.Unanswered, Unasked: v.Unasked,
+		Unanswered: v.Unanswered, Unasked: v.Unasked, Late: v.Late,
 	}
 }
 
@@ -222,6 +231,18 @@ func TestAuditOfDamagedJournalsIsAnError(t *testing.T) {
 	require.ErrorContains(t, err, "segment 1")
 	_, err = audit(filepath.Join(b.dir, "nowhere"), b.load)
 	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// TestAFrozenNodeMayPassAnAnswerOn shows that what the present owners answered
+// counts, whichever way it came.
+func TestAFrozenNodeMayPassAnAnswerOn(t *testing.T) {
+	b := newBooks(t)
+	b.take("a", "2")
+	b.take("b", "2")
+	b.frozen("node-1", b.transfer("x", "a", "b", 5))
+	v, err := audit(b.dir, b.load)
+	require.NoError(t, err)
+	require.True(t, v.OK, "%+v", v)
 }
 
 // TestReportEndsWithOneObject shows the last line: one JSON object with the

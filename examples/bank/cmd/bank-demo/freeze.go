@@ -89,6 +89,15 @@ func (d *demo) ownedBy(p *process, n int) ([]string, error) {
 	return own, nil
 }
 
+// lateAnswer is an answer that a node gave after it had been frozen. Where the
+// account had moved to another node in time, it comes from that node and was
+// passed on, which is as it should be. The audit tells the two apart.
+type lateAnswer struct {
+	told
+
+	by string
+}
+
 // sendLate sends a transfer from each of the accounts to a node that stands
 // still. The clients wait for it to answer and then, because it does not, ask
 // the others, as with any transfer.
@@ -107,7 +116,7 @@ func (l *load) sendLate(ctx context.Context, p *process, accounts []string) {
 			var receipt bank.Receipt
 			if l.request(ctx, p, http.MethodPost, "/transfers", t, &receipt) == nil {
 				l.mu.Lock()
-				l.late++
+				l.late = append(l.late, lateAnswer{told{t, receipt}, p.node})
 				l.mu.Unlock()
 				l.note(told{t, receipt})
 				return

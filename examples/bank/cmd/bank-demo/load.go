@@ -53,7 +53,7 @@ type load struct {
 	waits   []time.Duration // Of the transfers answered since the last look.
 	longest time.Duration
 	paused  int
-	late    int // Answers of a node that had been frozen beyond the cluster's patience.
+	late    []lateAnswer
 
 	// For the phases; moments since begun.
 	spans   []span

@@ -158,7 +158,7 @@ func (s *screen) summary(v verdict) {
 	row("booked twice", v.Duplicated, "")
 	row("never asked for", v.Unasked, "")
 	row("overlapping owners", v.OverlappingEpoch, "")
-	row("late answers", v.Late, " of a node that had been replaced")
+	row("late answers", v.Late, " of owners that had been replaced")
 	row("cents out of nothing", v.CentsAppeared, "")
 	row("longest wait", v.UnavailableMax, " ms for one transfer")
 	row("longest recovery", v.RecoveredMax, " ms from a kill to the last account's answer")
