@@ -28,13 +28,25 @@
 //
 // # Life of an entity
 //
-//	           first message            error or panic in Receive
-//	(nothing) ───────────────> Start ──> Receive … ───────────────┐
-//	    ^                        │          │                     v
-//	    │                        │          └── node leaves ──> Stop ──> (nothing)
-//	    └── error: waits longer and longer before the next try
+//	           first message            Passivate, idle for long, shard moves
+//	(passive) ───────────────> Start ──> Receive … ─────────────────────> Stop ──> (passive)
+//	    ^                        │          │ error or panic
+//	    │          error, panic  v          v
+//	    └──────────────────── (resting) <─ Stop ── the first time: Start at once
+//	        the rest is over
 //
-// An idle entity has no goroutine. While it has messages, one worker runs it.
+// An idle entity has no goroutine. While it has messages, one worker runs it. After
+// sharding.passivate-after without a message it is stopped and uses no memory; it
+// stops by itself with [Context.Passivate]. Messages that come meanwhile start it
+// again, in their order.
+//
+// An entity that fails is stopped, and started anew for what waits. From the second
+// failure without a success in between it rests first, and its messages fail with the
+// reason meanwhile; or it stays stopped until the next message, see [OnFailure].
+//
+// An entity may set timers, by [Context.After], and hear when nobody talks to it, by
+// [Context.SetReceiveTimeout]. They run as messages of their own and end with the
+// instance.
 //
 // # Life of a message
 //
@@ -53,12 +65,23 @@
 //   - [Context.Epoch] grows with each new home of the shard, over restarts of
 //     the whole cluster: use it as a fencing token towards your storage.
 //   - Every error says whether a retry is safe, see errors.go.
+//   - A panic stays in its entity. An entity that fails, floods or does not return
+//     holds up no other.
 //
 // # What it does not do
 //
 // The state of an entity does not move with it: it is rebuilt by Start from
 // where the entity keeps it. An entity whose Receive does not return cannot be
-// ended, Go has no means for that; its shard cannot move in order until then.
+// ended, Go has no means for that. It is reported after sharding.stuck-after, in the
+// log and in [Stats], and holds up the moves of its shard. With sharding.on-stuck set
+// to abandon the shard goes on without it: its context ends, its reply is discarded,
+// its asker hears [ErrUnknownOutcome], and it may still run beside its successor,
+// against which the epoch is the only fence.
+//
+// # Where is it, and why
+//
+// [System.Explain] and [Region.Explain] say on any node where an entity lives, by
+// which decision, since when, and what is pending; [System.Kinds] says what runs here.
 //
 // # Concurrency
 //

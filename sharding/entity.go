@@ -28,8 +28,9 @@ type Entity[C any] interface {
 
 // Starter is an optional interface of an entity: Start runs before the first
 // message. An error means that the entity cannot run now: its messages end
-// with [ErrEntityFailed], and further ones too, for a time that doubles with
-// each failure from one second to thirty.
+// with [ErrEntityFailed] and the text of the error, and further ones too, for a
+// time that doubles with each failure, from sharding.entity-restart-backoff to
+// thirty times that.
 type Starter interface{ Start(c *Context) error }
 
 // Stopper is an optional interface of an entity: Stop runs after the last

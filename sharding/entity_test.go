@@ -196,6 +196,9 @@ func TestAnEntityThatIgnoresItsStop(t *testing.T) {
 			stuck += "."
 		}
 		fine := other.on(leaver)
+		if shardOf(fine) == shardOf(stuck) {
+			fine = other.hosted(leaver, 2)[1]
+		}
 		other.must(fine, "x")
 		before := time.Now()
 		left := make(chan error, 1)

@@ -33,14 +33,16 @@ var (
 	// ErrNotDelivered: the message was given back before it was handled, because
 	// a node stopped.
 	ErrNotDelivered = protocol.ErrNotDelivered
-	// ErrNoStanding: this node hosts the shard and may not at present, and the
-	// context ended before the message could be accepted. With it goes
-	// ErrNotDelivered.
+	// ErrNoStanding: the node that hosts the shard may not at present, since it does
+	// not hear from enough others. Either the entity's mailbox is full, so that the
+	// message was refused at once, or the context ended before the message could be
+	// accepted; with that goes ErrNotDelivered.
 	ErrNoStanding = protocol.ErrNoStanding
 	// ErrExpired: the deadline passed before the entity got to the message.
 	ErrExpired = protocol.ErrExpired
-	// ErrEntityFailed: the entity could not be started, its Receive failed, or it
-	// gave no usable reply.
+	// ErrEntityFailed: the entity could not be started, its Receive failed, it rests
+	// after such failures, or it gave no usable reply. The detail of the MessageError
+	// says why, in the entity's own words.
 	ErrEntityFailed = protocol.ErrEntityFailed
 	// ErrUnknownOutcome: the message was sent and its host is gone, or no answer
 	// came in time.

@@ -94,9 +94,11 @@ func TestTheReasonOfAFailedStartReachesTheAsker(t *testing.T) {
 				require.ErrorContains(t, err, "no storage: ??")
 				require.Less(t, len(err.Error()), 1200)
 			}
-			_, err := n.ask("panic-error", "x", limit)
-			require.ErrorIs(t, err, sharding.ErrEntityFailed)
-			require.ErrorContains(t, err, "panic: in Error")
+			for id, command := range map[string]string{"panic-error": "x", "fine-" + n.Self().String(): "panic-error"} {
+				_, err := n.ask(id, command, limit)
+				require.ErrorIs(t, err, sharding.ErrEntityFailed)
+				require.ErrorContains(t, err, "panic: in Error")
+			}
 		}
 		require.Len(t, w.journal.of("bad-start-1", "start"), 1)
 	})
@@ -113,6 +115,13 @@ func (g *garrulous) Start(c *sharding.Context) error {
 		return fmt.Errorf("%w: \xff\xfe?%s", err, strings.Repeat("x", 3<<20))
 	}
 	return nil
+}
+
+func (g *garrulous) Receive(c *sharding.Context, m text) error {
+	if m.GetValue() == "panic-error" {
+		return angry{}
+	}
+	return g.actor.Receive(c, m)
 }
 
 // angry is an error that cannot be told.

@@ -417,6 +417,21 @@ func BenchmarkShard(b *testing.B) {
 			remoteRound(c, m)
 		}
 	})
+	b.Run("sweep", func(b *testing.B) { // One round over 100,000 idle entities.
+		b.ReportAllocs()
+		c := host(&testing.T{}, protocol.ShardConfig{PassivateAfter: time.Hour, StuckAfter: time.Hour})
+		for i := range 100_000 {
+			id := fmt.Sprint(i)
+			c.tell(id)
+			c.started(id, true)
+			c.done(id, protocol.Result{})
+		}
+		for b.Loop() {
+			for over := false; !over; {
+				over = c.Sweep(c.now, 128, &c.out)
+			}
+		}
+	})
 	b.Run("host", func(b *testing.B) {
 		b.ReportAllocs()
 		c := host(&testing.T{}, protocol.ShardConfig{})
