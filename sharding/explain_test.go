@@ -70,6 +70,7 @@ func TestWhatIsPendingIsExplained(t *testing.T) {
 		x, err = w.nodes[w.journal.of("bad-start", "start")[0].node].region.Explain(t.Context(), "bad-start")
 		require.NoError(t, err)
 		require.Equal(t, "the entity is failed (1 in a row): no storage", x.Pending[0])
+		<-time.After(10 * time.Millisecond) // What was sent is acknowledged.
 		w.cut(far)
 		n.tell(id, "z")
 		x, err = n.region.Explain(t.Context(), id)

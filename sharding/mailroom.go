@@ -6,6 +6,7 @@ package sharding
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/quorate/quorate/membership/machine"
 	"github.com/quorate/quorate/sharding/protocol"
@@ -59,26 +60,49 @@ func (m *mailroom) ring() {
 	}
 }
 
+// acksDelay is how long an acknowledgement waits for others: one for each ask
+// would cost as much as its reply. A window holds many times what a sender gets
+// through in this time.
+const acksDelay = time.Millisecond
+
 // run works until ctx ends.
 func (m *mailroom) run(ctx context.Context, control *machine.Handle) {
+	delay := time.NewTimer(acksDelay)
+	defer delay.Stop()
+	waiting := false
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-m.wake:
+		case <-delay.C:
+			waiting = false
+			m.acknowledgeAll()
 		}
 		m.mu.Lock()
-		tell, dirty := m.tell, m.dirty
-		m.tell, m.dirty = nil, nil
+		tell, more := m.tell, len(m.dirty) > 0
+		m.tell = nil
 		m.mu.Unlock()
-		for _, d := range dirty {
-			d.c.dirty.Store(false)
-			d.r.step(d.c, func(out *protocol.Actions) { d.c.shard.Acks(out) })
+		if more && !waiting {
+			waiting = true
+			delay.Reset(acksDelay)
 		}
 		for _, e := range tell {
 			if control.PostWait(ctx, e) != nil {
 				return // The node has ended, and nobody is left to tell.
 			}
 		}
+	}
+}
+
+// acknowledgeAll sends the acknowledgements of all cells that have any.
+func (m *mailroom) acknowledgeAll() {
+	m.mu.Lock()
+	dirty := m.dirty
+	m.dirty = nil
+	m.mu.Unlock()
+	for _, d := range dirty {
+		d.c.dirty.Store(false)
+		d.r.step(d.c, func(out *protocol.Actions) { d.c.shard.Acks(out) })
 	}
 }

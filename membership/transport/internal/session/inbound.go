@@ -122,31 +122,60 @@ func (a *accepted) malformed(err error) {
 	})
 }
 
+// A receipt is sent for every receiptEvery frames, and receiptDelay after a frame
+// at the latest: frames that come one by one would else cost as many receipts.
+const (
+	receiptEvery = 8
+	receiptDelay = time.Millisecond
+)
+
 // write sends welcomes, receipts and at the end a refusal.
 func (a *accepted) write() {
-	tick := time.NewTicker(a.e.quarter())
+	tick, delay := time.NewTicker(a.e.quarter()), time.NewTimer(receiptDelay)
 	defer tick.Stop()
+	defer delay.Stop()
+	told, owed := uint64(0), false
 	for {
 		var b *wire.Buffer
 		select {
 		case b = <-a.welcome:
 		case <-a.signal:
-			b = a.receipt()
+			if n := a.handled.Load(); n-told < receiptEvery {
+				if !owed {
+					owed = true
+					delay.Reset(receiptDelay)
+				}
+				continue
+			}
+			told, owed, b = a.handled.Load(), false, a.receipt()
+		case <-delay.C:
+			if !owed {
+				continue
+			}
+			told, owed, b = a.handled.Load(), false, a.receipt()
 		case <-tick.C:
 			if !a.busy.Load() {
 				continue
 			}
 			b = a.receipt() // A sign of life while a handler takes its time.
 		case <-a.over:
-			if b := a.final.Load(); b != nil {
-				_ = a.pipe.Send(b) // The connection ends, whether or not the reason gets through.
-			}
+			a.bye(owed)
 			return
 		}
 		if err := a.pipe.Send(b); err != nil {
 			a.stop()
 			return
 		}
+	}
+}
+
+// bye says the last word on a connection that ends, whether or not it gets
+// through: why, or what was handled.
+func (a *accepted) bye(owed bool) {
+	if b := a.final.Load(); b != nil {
+		_ = a.pipe.Send(b)
+	} else if owed {
+		_ = a.pipe.Send(a.receipt())
 	}
 }
 
