@@ -51,6 +51,7 @@ type (
 		shard  protocol.ShardID
 		entity string
 		op     protocol.Op
+		n      uint64 // An entity that was left behind may be at work beside its successor.
 	}
 	wakeTimer  struct{ shard protocol.ShardID }
 	flushTimer struct{ node gossip.NodeID }
@@ -73,6 +74,9 @@ type Cells struct {
 	until   machine.Instant
 	ended   bool
 	working map[workTimer]*protocol.Entity
+	works   uint64
+	behind  map[*protocol.Entity]bool            // Entities that were left behind, and work.
+	routes  map[*protocol.Message]protocol.Epoch // By which messages came that others sent.
 	asks    map[uint64]*ask
 	touched map[protocol.ShardID]bool
 	refused map[gossip.NodeID]bool // Lanes that take no more of the present outbox.
@@ -96,6 +100,8 @@ func newCells(env world.Env, kind protocol.KindConfig, b Behaviour, ledger *Ledg
 	c := &Cells{
 		kind: kind.Name, self: env.Self, behaviour: b, rand: env.Rand, ledger: ledger,
 		working: make(map[workTimer]*protocol.Entity),
+		behind:  make(map[*protocol.Entity]bool),
+		routes:  make(map[*protocol.Message]protocol.Epoch),
 		asks:    make(map[uint64]*ask),
 		touched: make(map[protocol.ShardID]bool),
 		refused: make(map[gossip.NodeID]bool),
@@ -153,6 +159,7 @@ func (c *Cells) send(in Send) {
 		}
 	}
 	c.ledger.accept(in.ID, c.self, shard, in.Entity, in.Ask)
+	c.ledger.messages[in.ID].routed = !c.cells[shard].Info().Home.IsZero()
 	admission := c.cells[shard].Accept(c.now, m, &c.acts)
 	if admission != protocol.Accepted {
 		delete(c.asks, in.ID)
@@ -169,6 +176,7 @@ func (c *Cells) received(in machine.Received) {
 	}
 	switch m := item.(type) {
 	case *protocol.Message:
+		c.routes[m] = m.Route
 		c.cells[m.Shard].Deliver(c.now, m, &c.acts)
 		if len(c.touched) == 0 {
 			c.out.Arm(ackTimer{}, c.now.Add(time.Millisecond))
@@ -233,7 +241,7 @@ func (c *Cells) worked(t workTimer) {
 	case protocol.OpStart:
 		ok := c.rand.Float64() >= c.behaviour.FailStart
 		if !ok {
-			c.ledger.stopped(c.self, t.entity)
+			c.gone(e)
 		}
 		cell.Started(c.now, e, ok, &c.acts)
 	case protocol.OpRun:
@@ -250,15 +258,34 @@ func (c *Cells) worked(t workTimer) {
 			cell.Passivate(c.now, e, &c.acts)
 		}
 	case protocol.OpStop:
-		c.ledger.stopped(c.self, t.entity)
+		c.gone(e)
 		cell.Stopped(c.now, e, &c.acts)
 	}
 	c.carry(t.shard)
 }
 
+// gone notes that an instance is no more.
+func (c *Cells) gone(e *protocol.Entity) {
+	if !c.behind[e] {
+		c.ledger.stopped(c.self, e.ID())
+	}
+	delete(c.behind, e)
+}
+
+// leave notes that an entity is left behind: what it still does is not seen by
+// anybody, and it begins no message.
+func (c *Cells) leave(e *protocol.Entity) {
+	if e.Ended() && !c.behind[e] {
+		c.behind[e] = true
+		c.ledger.stopped(c.self, e.ID())
+		c.ledger.counts.LeftBehind++
+	}
+}
+
 // work begins a piece of virtual work.
 func (c *Cells) work(shard protocol.ShardID, a *protocol.Action, most time.Duration) {
-	t := workTimer{shard: shard, entity: a.Entity.ID(), op: a.Op}
+	c.works++
+	t := workTimer{shard: shard, entity: a.Entity.ID(), op: a.Op, n: c.works}
 	if a.Op == protocol.OpStop && c.rand.Float64() < c.behaviour.SlowStop {
 		most = c.behaviour.SlowStopFor
 	}
@@ -296,7 +323,9 @@ func (c *Cells) carry(shard protocol.ShardID) {
 			c.out.Add(protocol.FromShard{Kind: c.kind, Shard: shard, Event: a.Event})
 		case protocol.OpWake:
 			c.out.Arm(wakeTimer{shard}, a.At)
-		case protocol.OpRoom, protocol.OpStuck, protocol.OpReturned, protocol.OpEnd:
+		case protocol.OpStuck:
+			c.leave(a.Entity)
+		case protocol.OpRoom, protocol.OpReturned, protocol.OpEnd:
 		}
 	}
 	c.acts.Reset()
@@ -324,6 +353,9 @@ func (c *Cells) acknowledge(shard protocol.ShardID, a *protocol.Action) {
 }
 
 func (c *Cells) transmit(shard protocol.ShardID, a *protocol.Action) {
+	if came := c.routes[a.Message]; a.Op == protocol.OpForward && !came.Less(a.Message.Route) {
+		c.ledger.violate("I20: %s passes message of shard %d on by epoch %s, by which it came: %s", c.self, shard, a.Message.Route, came)
+	}
 	full := c.refused[a.To]
 	if !full && c.rand.Float64() < c.behaviour.LaneFull {
 		c.refused[a.To], full = true, true
@@ -362,6 +394,7 @@ func (c *Cells) settle(shard protocol.ShardID, a *protocol.Action) {
 		}
 		return
 	}
+	delete(c.routes, a.Message)
 	id := binary.BigEndian.Uint64(a.Message.Payload)
 	own := a.Message.Origin == c.self
 	switch a.Op {
@@ -377,7 +410,7 @@ func (c *Cells) settle(shard protocol.ShardID, a *protocol.Action) {
 		delete(c.asks, id)
 		c.ledger.outcome(id, a.Code)
 	case protocol.OpDrop:
-		c.ledger.drops[a.Drop]++
+		c.ledger.drop(a.Drop, id)
 	}
 }
 

@@ -36,8 +36,9 @@ type Options struct {
 	// the stop is taken back. Zero: as long as it likes, as it may where the node
 	// that takes it back dies, or its messages are lost.
 	StopLimit time.Duration
-	// Strategy as in [protocol.KindConfig].
+	// Strategy and OnStuck are as in [protocol.KindConfig].
 	Strategy  string
+	OnStuck   protocol.OnStuck
 	Behaviour Behaviour
 	// Membership is its configuration; the default of the protocol if zero.
 	Membership world.MembershipConfig
@@ -119,8 +120,8 @@ func (c *Cluster) build(env world.Env) []machine.Component {
 	kind := protocol.KindConfig{
 		Name:     KindName,
 		Settings: protocol.Settings{Shards: c.opt.Shards, Hash: protocol.HashName, Codec: "bytes"},
-		Strategy: c.opt.Strategy,
-		Timings:  protocol.Timings{Handoff: c.opt.Handoff},
+		Strategy: c.opt.Strategy, OnStuck: c.opt.OnStuck,
+		Timings: protocol.Timings{Handoff: c.opt.Handoff},
 	}
 	cells := newCells(env, kind, c.opt.Behaviour, c.Ledger, protocol.ShardConfig{WindowBytes: 8 << 10, Mailbox: 100})
 	c.Ledger.nodes[env.Self] = cells
@@ -178,8 +179,11 @@ func (c *Cluster) send() {
 func (c *Cluster) Quiet() { c.idle = true }
 
 // Leave lets the i-th node leave.
-func (c *Cluster) Leave(i int) {
-	c.World.Input(Address(i), membership.Service, membership.Leave{Address: Address(i)})
+func (c *Cluster) Leave(i int) { c.LeaveAt(Address(i)) }
+
+// LeaveAt lets the node at an address leave.
+func (c *Cluster) LeaveAt(a gossip.Address) {
+	c.World.Input(a, membership.Service, membership.Leave{Address: a})
 }
 
 // EndCoordinator lets the node with the coordinator leave, or has it crash and
@@ -188,7 +192,7 @@ func (c *Cluster) EndCoordinator(crash bool) {
 	for _, n := range c.World.Nodes() {
 		if a := n.ID().Address; Control(n).Inspect(KindName).Coordinating {
 			if !crash {
-				c.World.Input(a, membership.Service, membership.Leave{Address: a})
+				c.LeaveAt(a)
 				return
 			}
 			c.World.Crash(a)
@@ -231,6 +235,28 @@ func (c *Cluster) Settled() error {
 	return c.hosted(homes)
 }
 
+// Even reports whether the nodes host as many shards as each other, but for one.
+func (c *Cluster) Even() error {
+	least, most := int(c.opt.Shards), 0
+	for _, n := range c.World.Nodes() {
+		i := Control(n).Inspect(KindName)
+		least, most = min(least, i.Hosting), max(most, i.Hosting)
+	}
+	if most > least+1 {
+		return fmt.Errorf("the load is not even: %d shards here, %d there", most, least)
+	}
+	return nil
+}
+
+// Moving returns how many shards are on their way, by what the coordinators say.
+func (c *Cluster) Moving() int {
+	moving := 0
+	for _, n := range c.World.Nodes() {
+		moving += Control(n).Inspect(KindName).Moving
+	}
+	return moving
+}
+
 // hosted checks that every home hosts, and nobody else.
 func (c *Cluster) hosted(homes []protocol.Home) error {
 	for _, h := range homes {
@@ -256,13 +282,16 @@ func (c *Cluster) Drained() error {
 // mailboxes is how long what is in mailboxes in the end takes to be processed.
 const mailboxes = 5 * time.Second
 
-// Finish stops the clients and waits until the cluster is settled and drained.
+// Finish stops the clients and waits until the cluster is settled, even and drained.
 func (c *Cluster) Finish(limit time.Duration) error {
 	c.Quiet()
 	var why error
 	_, err := c.World.RunUntil(limit, func() bool {
 		if why = c.Settled(); why == nil {
 			why = c.Drained()
+		}
+		if why == nil {
+			why = c.Even()
 		}
 		return why == nil
 	})

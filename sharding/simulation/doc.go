@@ -24,10 +24,13 @@
 //   - a home that is given to a shard while another node hosts it, or given twice
 //     in one version of the map, or to nobody that is known,
 //   - a shard that is being stopped at two nodes, or for longer than is permitted,
+//   - a move that the same coordinator undoes at once,
+//   - a message that is passed on by a map that is not newer than the one by which
+//     it came,
 //   - a message that is processed twice, or out of its sender's order,
 //   - a message that is processed although its sender was told that it was not,
 //   - and, once the world is quiet, a message without an outcome, a shard without
-//     a home, and copies of the map that differ.
+//     a home, copies of the map that differ, and a load that is not even.
 //
 // A run is a pure function of its seed. The tests try a few seeds; more, or one
 // that failed, with the environment:
@@ -35,6 +38,6 @@
 //	QUORATE_SEEDS=300 go test -v -run 'TestRandomFaults|TestMoves' ./simulation
 //	QUORATE_SEED=17 go test -v -run TestMoves ./simulation
 //
-// Under the build tag mutants a test puts defects into the machines and demands
-// that the seeds find each of them.
+// One of the tests puts defects into copies of the machines, and demands that the
+// seeds find each of them.
 package simulation

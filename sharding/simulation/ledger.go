@@ -5,6 +5,7 @@ package simulation
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -32,6 +33,8 @@ type Ledger struct {
 	given     map[reign]uint64       // The last version in which a coordinator gave a shard a home.
 	stopLimit time.Duration          // How long a stop may last; zero: not checked.
 	drops     map[protocol.Drop]int
+	moves     map[protocol.ShardID]arrival // The last move of each shard.
+	longest   Wait
 
 	counts Counts
 }
@@ -44,9 +47,23 @@ type Counts struct {
 	Delivered int
 	// Abandoned counts failures at an origin that ended in order; part of Failed.
 	Abandoned int
-	Homes     int // How often a shard got a home.
-	Terms     int // How often a coordinator started.
-	Suspects  int // Violations that the machines themselves reported.
+	// LeftBehind counts entities that did not stop, and whose shard moved all the
+	// same.
+	LeftBehind int
+	// Moves counts how moves ended.
+	Moves    map[protocol.Outcome]int
+	Homes    int // How often a shard got a home.
+	Terms    int // How often a coordinator started.
+	Suspects int // Violations that the machines themselves reported.
+}
+
+// Wait is how long a message waited until it was processed.
+type Wait struct {
+	For        time.Duration
+	ID         uint64
+	At         time.Duration // When it was accepted.
+	Shard      protocol.ShardID
+	Origin, By gossip.NodeID
 }
 
 // stop is a shard that is being stopped at a node.
@@ -79,6 +96,7 @@ type record struct {
 	refused   bool // The client was told at once.
 	turned    bool // The host refused it.
 	failed    bool
+	routed    bool // Its origin knew the home of its shard.
 	shard     protocol.ShardID
 	at        time.Duration // When it was accepted.
 	code      protocol.Code
@@ -99,6 +117,8 @@ func newLedger(w *world.World, shards uint32) *Ledger {
 		stops:     make(map[stop]time.Duration),
 		given:     make(map[reign]uint64),
 		drops:     make(map[protocol.Drop]int),
+		moves:     make(map[protocol.ShardID]arrival),
+		counts:    Counts{Moves: make(map[protocol.Outcome]int)},
 	}
 }
 
@@ -187,6 +207,15 @@ func (l *Ledger) timeout(id uint64) {
 	l.counts.TimedOut++
 }
 
+// drop notes that a cell dropped a message. Route epochs rise from hop to hop, so
+// that none goes round and round.
+func (l *Ledger) drop(why protocol.Drop, id uint64) {
+	l.drops[why]++
+	if why == protocol.DropHops {
+		l.violate("I20: message %d was passed on %d times", id, protocol.MaxHops)
+	}
+}
+
 // safe reports whether a code promises that the message was not processed.
 func safe(c protocol.Code) bool {
 	switch c {
@@ -237,6 +266,9 @@ func (l *Ledger) begin(node gossip.NodeID, s protocol.ShardID, e *protocol.Entit
 	}
 	r.processed = true
 	l.counts.Processed++
+	if wait := l.world.Now() - r.at; r.routed && wait > l.longest.For {
+		l.longest = Wait{For: wait, ID: id, At: r.at, Shard: s, Origin: origin, By: node}
+	}
 	l.processed[r.path] = r.place
 	l.begins[s] = e.Epoch()
 }
@@ -258,15 +290,27 @@ func (l *Ledger) observe(o world.Observation) {
 		delete(l.leaders, o.Node.ID())
 	case protocol.HomesChanged:
 		l.homes(o.Node.ID(), e)
+	case protocol.MoveEnded:
+		l.moved(o.Node.ID(), e.Moved)
 	case protocol.Violation:
 		l.counts.Suspects++
 		l.violate("the machine of %s reports: shard %d: %s", o.Node.ID(), e.Shard, e.Detail)
 	}
 }
 
+// Longest returns the longest wait of a message that was processed since the last
+// call. Messages of a node that had just started, and did not know the home of
+// their shard, do not count.
+func (l *Ledger) Longest() Wait {
+	w := l.longest
+	l.longest = Wait{}
+	return w
+}
+
 // Counts returns the sums so far.
 func (l *Ledger) Counts() Counts {
 	c := l.counts
+	c.Moves = maps.Clone(l.counts.Moves)
 	for _, r := range l.messages {
 		if !r.processed && r.delivered && !r.failed && !r.timedOut {
 			c.Delivered++

@@ -4,6 +4,9 @@
 package simulation
 
 import (
+	"strings"
+	"time"
+
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/sharding/protocol"
 )
@@ -30,6 +33,33 @@ func (l *Ledger) follow(node gossip.NodeID, s protocol.ShardID, stopping bool) {
 		if took := l.world.Now() - since; l.stopLimit > 0 && took > l.stopLimit {
 			l.violate("I21: the stop of shard %d at %s lasted for %v, more than %v", s, node, took, l.stopLimit)
 		}
+	}
+}
+
+// undoing is how long after a move another one back is one too many.
+const undoing = 9 * time.Second
+
+// arrival is the last move of a shard that one coordinator has seen the end of.
+type arrival struct {
+	moved protocol.Moved
+	term  protocol.Term
+	at    time.Duration
+}
+
+// moved follows the moves. One that evens out the load is not undone by the next
+// that the same coordinator begins.
+func (l *Ledger) moved(coordinator gossip.NodeID, m protocol.Moved) {
+	l.counts.Moves[m.Outcome]++
+	if m.Outcome != protocol.OutcomeMoved {
+		return
+	}
+	now := arrival{moved: m, term: l.leaders[coordinator], at: l.world.Now()}
+	last := l.moves[m.Shard]
+	l.moves[m.Shard] = now
+	leaves := strings.Contains(m.Reason, "is leaving") || strings.Contains(last.moved.Reason, "is leaving")
+	if last.term == now.term && last.moved.From == m.To && last.moved.To == m.From && now.at-last.at < undoing && !leaves {
+		l.violate("I21: shard %d moved from %s to %s, and back %v later: %s; %s",
+			m.Shard, m.To, m.From, now.at-last.at, last.moved.Reason, m.Reason)
 	}
 }
 

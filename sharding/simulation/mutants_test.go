@@ -1,8 +1,6 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build mutants
-
 package simulation_test
 
 import (
@@ -16,63 +14,101 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mutant is a defect put into the machines, which the seeds must find.
+// mutant is a defect put into the machines, which the seeds of a test must find.
+// The new text of its file has the defect where mutant(NAME) holds.
 type mutant struct {
 	name, test, file string
 	old, new         string
+	first            string // The seed to begin with; empty: 0.
 }
 
 var mutants = []mutant{
 	{
-		test: "TestMoves", name: "no promise", file: "control_kind.go",
+		test: "TestLateCommands", name: "no promise", first: "20", file: "control_kind.go",
 		old: "		k.send(from, Refused{Kind: k.name, Promise: k.promise})\n		return false\n",
-		new: "		return true\n",
+		new: "		if mutant(NAME) {\n			return true\n		}\n		k.send(from, Refused{Kind: k.name, Promise: k.promise})\n		return false\n",
 	},
 	{
-		test: "TestMoves", name: "epoch from the region's copy", file: "coordinator_allocate.go",
-		old: "		s.home, s.epoch, s.phase = node, epoch, phaseStarting\n",
-		new: "		s.home, s.epoch, s.phase = node, c.kind.region.homes[p.Shard].Epoch, phaseStarting\n		s.epoch.N++\n",
+		test: "TestMoves", name: "epoch from the region's copy", first: "3", file: "coordinator_moves.go",
+		old: "	if !s.travelling {\n		s.base, s.positions = epoch, nil\n",
+		new: "	if mutant(NAME) && c.kind.region != nil {\n		epoch = c.kind.region.homes[id].Epoch\n		epoch.N++\n	}\n" +
+			"	if !s.travelling && !mutant(\"streams that do not begin anew\") || s.base.IsZero() {\n		s.base, s.positions = epoch, nil\n",
+	},
+	{
+		test: "TestMoves", name: "streams that do not begin anew", first: "17", // Put in place by the one above.
 	},
 	{
 		test: "TestMoves", name: "opened before everybody has answered", file: "coordinator.go",
 		old: "if !c.opened && len(c.silent()) == 0 {",
-		new: "if !c.opened && len(c.silent()) < len(c.peers) {",
-	},
-	{
-		test: "TestMoves", name: "streams that do not begin anew", file: "coordinator_allocate.go",
-		old: "if !s.travelling {",
-		new: "if s.base.IsZero() {",
+		new: "if !c.opened && (len(c.silent()) == 0 || mutant(NAME) && len(c.silent()) < len(c.peers)) {",
 	},
 	{
 		test: "TestMoves", name: "positions that do not travel", file: "shard_home.go",
-		old: "s.stream(p.Origin).last = p.Seq",
-		new: "s.stream(p.Origin).last = 0",
+		old: "		s.stream(p.Origin).last = p.Seq\n",
+		new: "		if !mutant(NAME) {\n			s.stream(p.Origin).last = p.Seq\n		}\n",
+	},
+	{
+		test: "TestRollingRestart", name: "sequence not moved with the shard", file: "coordinator.go",
+		old: "			positions: ss.Positions, travelling: ss.Base == s.base,\n		}\n",
+		new: "			positions: ss.Positions, travelling: ss.Base == s.base,\n		}\n		if mutant(NAME) {\n			s.positions = nil\n		}\n",
 	},
 	{
 		test: "TestMoves", name: "gaps passed over", file: "shard.go",
 		old: "	case m.Seq == in.last+1:\n",
-		new: "	case m.Seq > in.last:\n",
+		new: "	case m.Seq == in.last+1 || mutant(NAME) && m.Seq > in.last:\n",
 	},
 	{
-		test: "TestMoves", name: "home given before the old one has stopped", file: "coordinator.go",
-		old: "		s.phase, s.deadline = phaseStopping, c.now().Add(c.kind.timings.Handoff)\n		stops[s.home]",
-		new: "		stops[s.home] = append(stops[s.home], ShardEpoch{Shard: ShardID(i), Epoch: s.epoch})\n		*s = shard{epoch: s.epoch, base: s.base}\n		stops[s.home]",
+		test: "TestMoves", name: "forwarding without route epoch", file: "shard.go",
+		old: "&& m.Route.Less(s.route.Epoch)\n",
+		new: "&& (m.Route.Less(s.route.Epoch) || mutant(NAME))\n",
 	},
 	{
-		test: "TestStopsEndInTime", name: "stop that is never taken back", file: "coordinator.go",
-		old: "if s.phase == phaseStopping && c.now() >= s.deadline {",
-		new: "if s.phase == phaseStopping && c.now() < 0 {",
+		test: "TestMoves", name: "home given before the old one has stopped", file: "coordinator_moves.go",
+		old: "		o.add(id, s)\n		room--\n",
+		new: "		o.add(id, s)\n		room--\n" +
+			"		if mutant(NAME) {\n			*s = shard{epoch: s.epoch, base: s.base}\n			c.settle(id, p.to, p.reason)\n		}\n",
+	},
+	{
+		test: "TestStopsEndInTime", name: "stop that is never taken back", file: "coordinator_moves.go",
+		old: "if s.phase == PhaseStopping && c.now() >= s.deadline {",
+		new: "if s.phase == PhaseStopping && c.now() >= s.deadline && !mutant(NAME) {",
+	},
+	{
+		test: "TestMoves", name: "Resume after Stopped", first: "5", file: "region.go",
+		old: "			continue\n		case h.state == Stopping:\n",
+		new: "			if mutant(NAME) {\n				h.state = Serving\n				r.toShard(se.Shard, StartHosting{Epoch: h.epoch, Base: h.base, Positions: h.positions})\n			}\n" +
+			"			continue\n		case h.state == Stopping:\n",
+	},
+	{
+		test: "TestCoordinatorLeavesInTheMiddleOfMoves", name: "coordinator that leaves its moves on their way", file: "coordinator_moves.go",
+		old: "	if c.now() >= c.endBy {",
+		new: "	if c.now() >= c.endBy || mutant(NAME) {",
+	},
+	{
+		test: "TestSeveralLeaveOverASlowNetwork", name: "leaver that is gone before others took over", file: "region.go",
+		old: "r.hosting() == 0 && (len(r.hosted) == 0 ||",
+		new: "r.hosting() == 0 && (mutant(NAME) || len(r.hosted) == 0 ||",
 	},
 }
 
+// mutantSource tells the machines which defect they have.
+const mutantSource = `package protocol
+
+import "os"
+
+var defect = os.Getenv("QUORATE_MUTANT")
+
+func mutant(name string) bool { return name == defect }
+`
+
 // Each of these defects turns the seeds red, so that the seeds are known to bite.
-// It takes a minute: go test -v -tags mutants -run TestMutantsAreCaught ./simulation.
+// All are built into one copy of the tests, beside the files of the machines, and
+// one is switched on in each run.
 func TestMutantsAreCaught(t *testing.T) {
-	dir, err := filepath.Abs("../protocol")
-	require.NoError(t, err)
+	binary := buildMutants(t)
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
-			out, err := m.run(t, dir)
+			out, err := m.run(t, binary)
 			require.Error(t, err, "the seeds are green with the defect")
 			require.Contains(t, out, "--- FAIL: "+m.test, out)
 			for line := range strings.Lines(out) {
@@ -84,22 +120,46 @@ func TestMutantsAreCaught(t *testing.T) {
 	}
 }
 
-// run runs the seeds with the defect in place.
-func (m mutant) run(t *testing.T, dir string) (string, error) {
+// buildMutants builds the tests of this package with all defects, switched off, and
+// returns the path of the binary.
+func buildMutants(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(dir, m.file)
-	source, err := os.ReadFile(path)
+	dir, err := filepath.Abs("../protocol")
 	require.NoError(t, err)
-	require.Equal(t, 1, strings.Count(string(source), m.old), "the place of the defect in %s", m.file)
 	tmp := t.TempDir()
-	mutated := filepath.Join(tmp, m.file)
-	require.NoError(t, os.WriteFile(mutated, []byte(strings.Replace(string(source), m.old, m.new, 1)), 0o600))
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{path: mutated}})
+	sources := map[string]string{"mutant.go": mutantSource}
+	for _, m := range mutants {
+		if m.file == "" {
+			continue
+		}
+		if _, read := sources[m.file]; !read {
+			b, err := os.ReadFile(filepath.Join(dir, m.file))
+			require.NoError(t, err)
+			sources[m.file] = string(b)
+		}
+		require.Equal(t, 1, strings.Count(sources[m.file], m.old), "the place of %q in %s", m.name, m.file)
+		sources[m.file] = strings.Replace(sources[m.file], m.old, strings.ReplaceAll(m.new, "NAME", `"`+m.name+`"`), 1)
+	}
+	replace := map[string]string{}
+	for file, source := range sources {
+		replace[filepath.Join(dir, file)] = filepath.Join(tmp, file)
+		require.NoError(t, os.WriteFile(filepath.Join(tmp, file), []byte(source), 0o600))
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
 	require.NoError(t, err)
-	file := filepath.Join(tmp, "overlay.json")
-	require.NoError(t, os.WriteFile(file, overlay, 0o600))
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-overlay", file, "-run", m.test, ".") //nolint:gosec // Our own command.
-	cmd.Env = append(os.Environ(), "QUORATE_SEEDS=60", "QUORATE_SEED=")
+	require.NoError(t, os.WriteFile(filepath.Join(tmp, "overlay.json"), overlay, 0o600))
+	binary := filepath.Join(tmp, "mutants.test")
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", filepath.Join(tmp, "overlay.json"), "-o", binary, ".") //nolint:gosec // Our own command.
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	return binary
+}
+
+// run runs the seeds with the defect switched on, until one is red.
+func (m mutant) run(t *testing.T, binary string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), binary, "-test.run", "^"+m.test+"$", "-test.failfast") //nolint:gosec // Our own command.
+	cmd.Env = append(os.Environ(), "QUORATE_SEEDS=40", "QUORATE_SEED=", "QUORATE_FIRST_SEED="+m.first, "QUORATE_MUTANT="+m.name)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

@@ -11,3 +11,6 @@ const seedsUsual = 8
 
 // few is how many seeds the tests of one scenario try.
 const few = 4
+
+// many is the number of shards where it matters that there are many.
+const many uint32 = 1000

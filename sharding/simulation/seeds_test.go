@@ -20,8 +20,8 @@ import (
 )
 
 // seeds returns which seeds to run: QUORATE_SEED is the only one, or QUORATE_SEEDS
-// how many.
-func seeds(t *testing.T, few int) (first, n uint64) {
+// how many, from QUORATE_FIRST_SEED on.
+func seeds(t *testing.T, usual int) (first, n uint64) {
 	t.Helper()
 	if text := os.Getenv("QUORATE_SEED"); text != "" {
 		seed, err := strconv.ParseUint(text, 0, 64)
@@ -31,9 +31,13 @@ func seeds(t *testing.T, few int) (first, n uint64) {
 	if text := os.Getenv("QUORATE_SEEDS"); text != "" {
 		many, err := strconv.ParseUint(text, 10, 64)
 		require.NoError(t, err)
-		return 0, many
+		if text := os.Getenv("QUORATE_FIRST_SEED"); text != "" {
+			first, err = strconv.ParseUint(text, 10, 64)
+			require.NoError(t, err)
+		}
+		return first, many
 	}
-	return 0, uint64(few)
+	return 0, uint64(usual)
 }
 
 // leaveFault lets a random node leave.
@@ -133,6 +137,42 @@ func TestMoves(t *testing.T) {
 	for seed := first; seed < first+n; seed++ {
 		if _, err := moves(seed); err != nil {
 			t.Fatalf("%v\nreplay: QUORATE_SEED=%d go test -run TestMoves ./simulation", err, seed)
+		}
+	}
+}
+
+// lateCommands runs a cluster whose coordinator leaves again and again, over a
+// network on which a command may arrive long after it was sent.
+func lateCommands(seed uint64) (*simulation.Cluster, error) {
+	const nodes = 6
+	c := simulation.New(simulation.Options{
+		World: world.Options{
+			Seed: seed, Scenario: "sharding-late", CodecEvery: 3, RatePPM: 10_000,
+			Network: world.Network{Loss: 0.3, Late: 0.3, LateMax: 8 * time.Second},
+		},
+		Nodes: nodes, Shards: 64, Every: 50 * time.Millisecond, Patience: 8 * time.Second, RestartAfter: 2 * time.Second,
+	})
+	r := rand.New(rand.NewPCG(seed, 6))
+	for round := range 5 {
+		c.World.At(time.Duration(20+15*round)*time.Second, func() {
+			c.Leave(r.IntN(nodes))
+			c.World.After(time.Duration(r.IntN(1000))*time.Millisecond, func() { c.EndCoordinator(false) })
+		})
+	}
+	if err := c.World.Run(95 * time.Second); err != nil {
+		return c, err
+	}
+	c.World.SetNetwork(world.Network{})
+	return c, c.Finish(150 * time.Second)
+}
+
+// What a coordinator told homes before it stopped does no harm when it comes late.
+// covers F35, I1, I3, I20, I22.
+func TestLateCommands(t *testing.T) {
+	first, n := seeds(t, few)
+	for seed := first; seed < first+n; seed++ {
+		if _, err := lateCommands(seed); err != nil {
+			t.Fatalf("%v\nreplay: QUORATE_SEED=%d go test -run TestLateCommands ./simulation", err, seed)
 		}
 	}
 }

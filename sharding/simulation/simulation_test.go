@@ -64,7 +64,8 @@ func TestLeavingLosesNothing(t *testing.T) {
 // taken over, and one that is given shards while it leaves hands them on.
 // covers F35, F37, I20.
 func TestSeveralLeaveOverASlowNetwork(t *testing.T) {
-	for seed := range uint64(2 * few) {
+	first, n := seeds(t, 2*few)
+	for seed := first; seed < first+n; seed++ {
 		c := simulation.New(simulation.Options{
 			World: world.Options{
 				Seed: seed, CodecEvery: 3, RatePPM: 10_000,
@@ -79,6 +80,26 @@ func TestSeveralLeaveOverASlowNetwork(t *testing.T) {
 		})
 		require.NoError(t, c.World.Run(40*time.Second))
 		require.Len(t, c.World.Nodes(), 4)
+		counts := finish(t, c)
+		require.Equal(t, counts.Abandoned, counts.Failed, "seed %d %+v", seed, counts)
+		require.Zero(t, counts.Delivered, "seed %d %+v", seed, counts)
+	}
+}
+
+// A coordinator that leaves while it moves shards lets the moves end: not even an
+// outcome is unknown, whoever else leaves.
+// covers F35, F37, I20.
+func TestCoordinatorLeavesInTheMiddleOfMoves(t *testing.T) {
+	first, n := seeds(t, 2*few)
+	for seed := first; seed < first+n; seed++ {
+		c := simulation.New(simulation.Options{
+			World: world.Options{Seed: seed, CodecEvery: 3, RatePPM: 10_000},
+			Nodes: 6, Shards: 200, Handoff: time.Minute, Every: 3 * time.Millisecond,
+		})
+		require.NoError(t, rest(c, 6, 30*time.Second))
+		c.Leave(5)
+		c.World.After(time.Duration(1+seed%7)*8*time.Millisecond, func() { c.EndCoordinator(false) })
+		require.NoError(t, rest(c, 4, 30*time.Second))
 		counts := finish(t, c)
 		require.Equal(t, counts.Abandoned, counts.Failed, "seed %d %+v", seed, counts)
 		require.Zero(t, counts.Delivered, "seed %d %+v", seed, counts)
