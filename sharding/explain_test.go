@@ -44,6 +44,7 @@ func TestEveryNodeExplains(t *testing.T) {
 				require.Equal(t, int(shardOf(id)), x.Shard)
 				other, err := n.system.Explain(t.Context(), "test", id)
 				require.NoError(t, err)
+				x.Pending, other.Pending = nil, nil // An acknowledgement may have come in between.
 				require.Equal(t, x, other)
 				shard, err := n.system.ExplainShard(t.Context(), "test", x.Shard)
 				require.NoError(t, err)
@@ -106,13 +107,20 @@ func TestExplanationsWithoutACoordinator(t *testing.T) {
 		require.Equal(t, "serving", x.State)
 		require.Contains(t, x.String(), "this node")
 		require.Contains(t, x.String(), "which is not the coordinator")
+	})
+}
 
-		early := w.build()
-		early.startKind()
-		x, err = early.region.Explain(t.Context(), "a")
+// Where nobody can coordinate a kind, a node says so.
+func TestExplanationsOfAKindThatNobodyHosts(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.kind = func(_ *node, k *sharding.Kind[text]) { k.Role = "host" }
+		w.form(2)
+		w.nodes[1].startKind()
+		x, err := w.nodes[1].region.Explain(t.Context(), "a")
 		require.NoError(t, err)
 		require.Equal(t, "unknown", x.State)
-		require.NotEmpty(t, x.Pending)
+		require.Empty(t, x.Home)
+		require.Contains(t, x.String(), "no coordinator is known")
 	})
 }
 
