@@ -43,6 +43,7 @@ type System struct {
 	lanes       sync.Map      // The nodes whose lanes somebody waits for.
 	flushes     atomic.Uint64 // How often cells were flushed; turns their order.
 	hostContext atomic.Pointer[hostContext]
+	crew        crew
 	workers     sync.WaitGroup // All goroutines but run.
 	pool        sync.Pool      // Asks that have ended. Of one system, since they hold timers and channels.
 	decoders    sync.Pool
@@ -92,6 +93,7 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	s.regions.Store(&map[string]*region{})
 	s.renewHosting()
 	s.events.init()
+	s.crew.init()
 	handle, err := node.Attach(membership.Attachment{
 		Component: machine.Component{
 			Name: protocol.ComponentName, Service: protocol.Service, Codec: wire.Codec{},
