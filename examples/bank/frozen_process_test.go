@@ -88,8 +88,7 @@ func freezeOne(t *testing.T, who string, pause time.Duration) {
 	own := f.ownedBy(f.victim, f.ids)
 	require.GreaterOrEqual(t, len(own), 4, "the victim hosts too little")
 	if who == leavingNode {
-		f.victim.signal(syscall.SIGTERM)
-		f.victim.awaitWord("verdict=leaving")
+		f.awaitFirstMove(own)
 	}
 	f.victim.freeze()
 	end := time.NewTimer(pause)
@@ -117,20 +116,27 @@ func freezeOne(t *testing.T, who string, pause time.Duration) {
 	f.settleUp()
 }
 
-// awaitWord waits until a node has logged something, and returns within
-// milliseconds of it.
-func (n *node) awaitWord(word string) {
-	n.city.t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	limit := time.After(patience)
-	for !strings.Contains(n.log.String(), word) {
-		select {
-		case <-tick.C:
-		case <-limit:
-			require.Fail(n.city.t, "it never logs it", "%s: %s:\n%s", n.address, word, n.log)
-		}
+// awaitFirstMove asks the victim to leave, and waits until one of its accounts
+// has answered from another node: the others are on their way.
+func (f *frost) awaitFirstMove(own []string) {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
+	defer cancel()
+	before := f.epochsOf(own)
+	var asking sync.WaitGroup
+	for i, id := range own {
+		// Owned by this wait; ends with ctx, which the first of them ends.
+		asking.Go(func() {
+			for b := (balance{}); ctx.Err() == nil; {
+				if f.rest[i%len(f.rest)].get(ctx, "/accounts/"+id, &b) == nil && b.Epoch != before[id] {
+					cancel()
+				}
+			}
+		})
 	}
+	f.victim.signal(syscall.SIGTERM)
+	asking.Wait()
+	require.ErrorIs(f.t, ctx.Err(), context.Canceled, "no account moves")
 }
 
 // epochsOf returns the epochs in which the accounts are owned.

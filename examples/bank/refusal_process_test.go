@@ -84,6 +84,7 @@ func TestAWrongFileIsExplained(t *testing.T) {
 func TestAPortInUseIsExplained(t *testing.T) {
 	c := newCity(t)
 	seed := c.settle(1)[0]
+	before := len(seed.log.String())
 	taken, err := net.Listen("tcp", c.address(1))
 	require.NoError(t, err)
 	defer func() { _ = taken.Close() }()
@@ -100,7 +101,7 @@ func TestAPortInUseIsExplained(t *testing.T) {
 
 	require.NoError(t, seed.sees(t.Context(), []*node{seed}))
 	for _, address := range []string{c.address(1), c.address(2)} {
-		require.NotContains(t, seed.log.String(), address, "the cluster heard of it")
+		require.NotContains(t, seed.log.String()[before:], address, "the cluster heard of it")
 	}
 }
 

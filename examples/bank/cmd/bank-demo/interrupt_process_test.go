@@ -86,7 +86,13 @@ func TestAKilledDemoLeavesNothingBehind(t *testing.T) {
 	demo := play(t)
 	require.NoError(t, demo.cmd.Process.Kill())
 	require.Error(t, demo.cmd.Wait())
-	for _, address := range demo.addresses {
+	demo.awaitNobody(t)
+}
+
+// awaitNobody waits until no node listens.
+func (p *playing) awaitNobody(t *testing.T) {
+	t.Helper()
+	for _, address := range p.addresses {
 		require.Eventually(t, func() bool {
 			conn, err := net.Dial("tcp", address)
 			if err == nil {
