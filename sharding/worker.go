@@ -86,7 +86,7 @@ func (w *crew) next(ctx context.Context, j *job, patience *time.Timer) bool {
 	if w.parked.Add(1) > w.limit {
 		return false
 	}
-	for fired := 0; fired < 2; fired++ {
+	for range 2 {
 		select {
 		case *j = <-w.jobs:
 			return true
