@@ -57,11 +57,13 @@
 // meantime and passes it on along the new map. When Stopped does not come within
 // the handoff timeout, Resume takes the stop back.
 //
-// Shards that come back within a few milliseconds get their new homes in one batch,
-// with one call of the strategy. A node that leaves has handed over when the map
-// says that others have what it hosted, not before: T may have been lost on its way
-// and is asked for again. What it is told to host meanwhile it hands back with the T
-// that came with it.
+// The target is chosen before the move begins, and the shard goes there in the step in
+// which Stopped comes, if the target can still take it. Moves even out the load, a few
+// at a time, in rounds that follow each other, or hand back what a leaving node hosts,
+// in waves. A node that leaves has handed over when the map says that others have what
+// it hosted, not before: T may have been lost on its way and is asked for again. What
+// it is told to host meanwhile it hands back with the T that came with it. A
+// coordinator that leaves lets the moves under way end before it stops.
 //
 // # Messages
 //
