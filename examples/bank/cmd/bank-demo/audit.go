@@ -71,7 +71,7 @@ func audit(dir string, l *load) (verdict, error) {
 		return verdict{}, err
 	}
 	v := verdict{
-		Nodes: len(l.fleet.all), Accounts: books.accounts, Acknowledged: len(l.told), Retried: len(l.retried), Paused: l.paused,
+		Nodes: len(l.fleet.all), Accounts: books.accounts, Acknowledged: len(l.told), Retried: l.again, Paused: l.paused,
 		Unanswered: l.unanswered, UnavailableMax: l.longest.Milliseconds(), Moved: books.owners,
 		OverlappingEpoch: books.overlapping,
 		CentsAppeared:    books.cents - int64(books.accounts)*bank.OpeningCents,

@@ -53,6 +53,7 @@ type load struct {
 	waits   []time.Duration // Of the transfers answered since the last look.
 	longest time.Duration
 	paused  int
+	again   int // Transfers answered at a second or later try.
 	late    []lateAnswer
 
 	// For the phases; moments since begun.
@@ -144,26 +145,29 @@ func (l *load) begin(ctx context.Context, rnd *rand.Rand, n int) {
 // transfer repeats one transfer, over one node after the other, until it is
 // answered.
 func (l *load) transfer(ctx context.Context, t bank.Transfer, first int) {
-	at := l.since()
 	var receipt bank.Receipt
 	sent, err := l.persist(ctx, first, http.MethodPost, "/transfers", t, &receipt)
 	if err != nil { // The demo is over.
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.unanswered++
-		l.spans = append(l.spans, span{t.From, at, noAnswer})
+		l.spans = append(l.spans, span{t.From, sent.first, noAnswer})
 		return
 	}
 	l.note(told{t, receipt})
-	l.measure(t, receipt, at, sent)
+	l.measure(t, receipt, sent)
 }
 
+// tries are the moments at which a request was sent first and last.
+type tries struct{ first, last time.Duration }
+
 // persist repeats a request, over one node after the other, until it is
-// answered, and returns when the try began that was.
-func (l *load) persist(ctx context.Context, first int, method, path string, body, into any) (time.Duration, error) {
+// answered.
+func (l *load) persist(ctx context.Context, first int, method, path string, body, into any) (tries, error) {
+	now := l.since()
+	sent := tries{now, now}
 	var broke time.Duration
 	for attempt := first; ; attempt++ {
-		sent := l.since()
 		err := l.ask(ctx, attempt, method, path, body, into)
 		if err == nil {
 			if attempt > first {
@@ -177,8 +181,9 @@ func (l *load) persist(ctx context.Context, first int, method, path string, body
 			broke = l.since()
 		}
 		if err := sleep(ctx, retryAfter); err != nil {
-			return 0, err
+			return sent, err
 		}
+		sent.last = l.since()
 	}
 }
 
@@ -193,21 +198,25 @@ func (l *load) note(t told) {
 // paying one, which is asked first, as long as the receipt says, the other one
 // the rest. Behind a try that broke off it is not known who of them had not
 // answered: the other one then is held to have been asked from the beginning.
-func (l *load) measure(t bank.Transfer, receipt bank.Receipt, at, sent time.Duration) {
+func (l *load) measure(t bank.Transfer, receipt bank.Receipt, sent tries) {
 	now := l.since()
-	paid := min(sent+receipt.PaidAfter, now)
+	paid := min(sent.last+receipt.PaidAfter, now)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.waits = append(l.waits, now-at)
-	l.longest = max(l.longest, now-at)
-	l.spans = append(l.spans, span{t.From, at, paid})
+	l.waits = append(l.waits, now-sent.first)
+	l.longest = max(l.longest, now-sent.first)
+	l.spans = append(l.spans, span{t.From, sent.first, paid})
+	if sent.first != sent.last {
+		l.again++
+	}
 	if receipt.Refused {
 		return
 	}
-	if sent == at {
-		at = paid
+	since := sent.first
+	if sent.first == sent.last {
+		since = paid
 	}
-	l.spans = append(l.spans, span{t.To, at, now})
+	l.spans = append(l.spans, span{t.To, since, now})
 }
 
 // refusal is an answer other than 200: the node says that its ask has failed.
@@ -280,16 +289,15 @@ func (l *load) sweep(ctx context.Context) (time.Duration, error) {
 
 // read asks for one balance until it is answered.
 func (l *load) read(ctx context.Context, id string, first int) {
-	at := l.since()
 	var balance struct{ Cents int64 }
-	_, err := l.persist(ctx, first, http.MethodGet, "/accounts/"+id, nil, &balance)
+	sent, err := l.persist(ctx, first, http.MethodGet, "/accounts/"+id, nil, &balance)
 	to := l.since()
 	if err != nil {
 		to = noAnswer
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.spans = append(l.spans, span{id, at, to})
+	l.spans = append(l.spans, span{id, sent.first, to})
 }
 
 // finish stops sending and waits until every transfer is answered.

@@ -138,10 +138,10 @@ func TestALookTakesWhatItSaw(t *testing.T) {
 func TestTheTimeOfATransferIsSplitAmongItsAccounts(t *testing.T) {
 	const second = time.Second
 	transfer := bank.Transfer{From: "a", To: "b"}
-	measured := func(receipt bank.Receipt, at, sent time.Duration) []span {
+	measured := func(receipt bank.Receipt, first, last time.Duration) []span {
 		l := newLoad(1, 10, 300, &fleet{})
 		l.begun = l.begun.Add(-10 * second) // It is 10 s and a little.
-		l.measure(transfer, receipt, at, sent)
+		l.measure(transfer, receipt, tries{first, last})
 		for i := range l.spans {
 			l.spans[i].from, l.spans[i].to = l.spans[i].from.Truncate(second), l.spans[i].to.Truncate(second)
 		}
@@ -192,4 +192,23 @@ func TestAbortEndsTheRequestsToOneNode(t *testing.T) {
 	require.ErrorIs(t, l.ask(t.Context(), 0, http.MethodPost, "/transfers", nil, nil), context.Canceled)
 	require.Empty(t, l.failed)
 	require.Empty(t, p.requests)
+}
+
+// TestTheReceivingAccountIsAskedSecond makes a transfer that is answered at
+// once: the receiving account is not held to have been asked before the paying
+// one had answered.
+func TestTheReceivingAccountIsAskedSecond(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(bank.Receipt{ID: "x", PaidAfter: time.Hour}) // The client is a test.
+	}))
+	defer server.Close()
+	p := newProcess("n1", "x:1")
+	p.http, p.admitted = strings.TrimPrefix(server.URL, "http://"), true
+	l := newLoad(1, 10, 200, &fleet{client: server.Client(), alive: []*process{p}})
+	l.transfer(t.Context(), bank.Transfer{ID: "x", From: "a", To: "b", Cents: 1}, 0)
+	require.Len(t, l.spans, 2)
+	require.Less(t, l.spans[0].from, l.spans[0].to)
+	require.Equal(t, l.spans[0].to, l.spans[1].from)
+	require.Zero(t, l.again)
+	require.Empty(t, l.retried)
 }
