@@ -38,7 +38,8 @@ type System struct {
 	backlog  backlog
 
 	regions atomic.Pointer[map[string]*region] // Replaced under mu, never changed.
-	mu      sync.Mutex                         // Guards starting of kinds.
+	mu      sync.Mutex                         // Guards starting of kinds, and closing.
+	closing bool                               // No kind starts any more.
 
 	lanes       sync.Map      // The nodes whose lanes somebody waits for.
 	flushes     atomic.Uint64 // How often cells were flushed; turns their order.
@@ -128,6 +129,9 @@ func (s *System) run() {
 	s.cancel()
 	s.hostContext.Load().cancel()
 	close(s.ended)
+	s.mu.Lock() // No kind starts any more, and with it no goroutine of one.
+	s.closing = true
+	s.mu.Unlock()
 	s.workers.Wait()
 	close(s.stopped)
 }
@@ -197,7 +201,7 @@ func (s *System) start(cfg protocol.KindConfig, codec Codec, b behaviour, cells 
 	maps.Copy(next, old)
 	next[cfg.Name] = r
 	s.regions.Store(&next)
-	if err := s.control.PostWait(s.ctx, protocol.AddKind{Kind: cfg}); err != nil {
+	if err := s.control.PostWait(s.ctx, protocol.AddKind{Kind: cfg}); err != nil || s.closing {
 		return nil, ErrClosed
 	}
 	if !cfg.Proxy {
