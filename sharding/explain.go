@@ -119,7 +119,10 @@ func (r *region) explainEntity(ctx context.Context, entity string) (Explanation,
 	record, ok := c.shard.Entity(entity)
 	c.mu.Unlock()
 	if ok {
-		x.Pending = append([]string{r.system.describe("the entity", record)}, x.Pending...)
+		// It is named once, even if it is among those that do not return.
+		named := r.system.describe(nameOf(entity), record)
+		others := slices.DeleteFunc(x.Pending, func(p string) bool { return p == named })
+		x.Pending = append([]string{r.system.describe("the entity", record)}, others...)
 	}
 	return x, nil
 }
@@ -221,11 +224,14 @@ func (s *System) pending(i protocol.Info) []string {
 	note(i.Window > 0 && i.Blocked, "the lane to the home is full or broken")
 	note(i.Asked && (i.Window > 0 || i.Transit > 0), "the coordinator was asked for a home")
 	for _, e := range i.Stuck {
-		words = append(words, s.describe(fmt.Sprintf("entity %q", clip(e.ID)), e))
+		words = append(words, s.describe(nameOf(e.ID), e))
 	}
 	note(i.StuckCount > len(i.Stuck), "%d further entities do not return", i.StuckCount-len(i.Stuck))
 	return words
 }
+
+// nameOf names an entity in a sentence.
+func nameOf(id string) string { return fmt.Sprintf("entity %q", clip(id)) }
 
 // describe says what an entity is at.
 func (s *System) describe(name string, e protocol.EntityInfo) string {

@@ -185,10 +185,18 @@ func TestAMoveThatIsHeldUpIsExplained(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "stopping", x.State)
 		require.Contains(t, x.String(), "does not return")
+		require.Equal(t, 1, strings.Count(x.String(), "does not return"))
+		require.Contains(t, strings.Join(x.Pending, "\n"), ", called off at 2000-01-01T00:01:")
 		w.release()
 		require.NoError(t, within(t, stuck))
 		require.NoError(t, within(t, left))
 		eventually(t, "it has moved", func() bool { return w.nodes[0].must(id, "where") != leaver.Self().String() })
+		x, err = w.nodes[1].region.Explain(t.Context(), id)
+		require.NoError(t, err)
+		require.Len(t, x.Moves, 1)
+		require.Equal(t, leaver.Self().String(), x.Moves[0].From)
+		require.Equal(t, x.Home, x.Moves[0].To)
+		require.Equal(t, "moved", x.Moves[0].Outcome)
 	})
 }
 
