@@ -74,7 +74,7 @@ func TestSeveralLeaveOverASlowNetwork(t *testing.T) {
 			Nodes: 7, Behaviour: simulation.Behaviour{LaneFull: 0.02, Passivate: 0.05},
 		})
 		c.World.At(20*time.Second, func() { c.Leave(1) })
-		c.World.At(20*time.Second+time.Duration(seed)*60*time.Millisecond, func() {
+		c.World.At(20*time.Second+time.Duration(seed%8)*60*time.Millisecond, func() {
 			c.Leave(2)
 			c.Leave(3)
 		})
