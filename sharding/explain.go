@@ -75,7 +75,8 @@ func (s *System) Kinds() []KindInfo {
 // Explain says where an entity of a kind lives, and why. There need not be such an
 // entity: every id has a place. It asks the coordinator, and waits for at most two
 // seconds; when that does not answer, the explanation says so, and is what this node
-// knows. The error is that of ctx, or says what is wrong with the question.
+// knows. What an entity is at, its home alone knows, and tells when it is asked. The
+// error is that of ctx, or says what is wrong with the question.
 func (s *System) Explain(ctx context.Context, kind, entity string) (Explanation, error) {
 	r := s.region(kind)
 	if r == nil {

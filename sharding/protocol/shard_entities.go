@@ -258,7 +258,14 @@ func (s *Shard) StartFailed(now machine.Instant, e *Entity, why string, out *Act
 // backoff returns how long an entity rests after a number of failures, of which
 // the first has a rest already.
 func (s *Shard) backoff(failures uint8) time.Duration {
-	return min(s.cfg.BackoffMin<<(failures-1), s.cfg.BackoffMax)
+	d := s.cfg.BackoffMin
+	for range failures - 1 {
+		if d >= s.cfg.BackoffMax/2 {
+			return s.cfg.BackoffMax // Doubling further could overflow.
+		}
+		d *= 2
+	}
+	return min(d, s.cfg.BackoffMax)
 }
 
 // rest fails what waits for e, and what comes for a while.

@@ -138,6 +138,20 @@ func TestBackOffGrows(t *testing.T) {
 	}
 }
 
+// A long back-off does not run over: it once became none.
+func TestALongBackOffStaysLong(t *testing.T) {
+	c := host(t, protocol.ShardConfig{BackoffMin: 1000 * time.Hour, BackoffMax: 30_000 * time.Hour})
+	for seq := range uint64(16) {
+		require.Contains(t, c.deliver(from(nodeB, "x", seq+1, epoch(1))), "start:x")
+		c.started("x", false)
+		info, _ := c.Entity("x")
+		rest := info.Since.Sub(c.now)
+		require.GreaterOrEqual(t, rest, 1000*time.Hour)
+		require.LessOrEqual(t, rest, 30_000*time.Hour)
+		c.now = info.Since
+	}
+}
+
 func TestAdmissionsHaveCodes(t *testing.T) {
 	require.Equal(t, protocol.CodeOK, protocol.Accepted.Code())
 	require.Equal(t, protocol.CodeOverloaded, protocol.MailboxFull.Code())
