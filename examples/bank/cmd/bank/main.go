@@ -26,6 +26,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -53,6 +54,7 @@ func main() {
 	listen := flag.String("http", "127.0.0.1:0", "HTTP `address`, loopback unless you mean otherwise")
 	attached := flag.Bool("attached", false, "end at once when the standard input ends, as it does when the parent dies")
 	flag.Parse()
+	log.SetFlags(log.LstdFlags | log.Lmicroseconds) // Moves of accounts take milliseconds.
 	if *attached {
 		// Ends with the process.
 		go endWith(os.Stdin)
