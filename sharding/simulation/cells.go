@@ -207,6 +207,7 @@ func (c *Cells) fired(t machine.Timer) {
 		c.worked(t)
 	case wakeTimer:
 		c.cells[t.shard].Tick(c.now, &c.acts)
+		c.cells[t.shard].Sweep(c.now, 4, &c.acts)
 		c.carry(t.shard)
 	case flushTimer:
 		for i := range c.cells {

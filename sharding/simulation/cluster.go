@@ -123,7 +123,11 @@ func (c *Cluster) build(env world.Env) []machine.Component {
 		Strategy: c.opt.Strategy, OnStuck: c.opt.OnStuck,
 		Timings: protocol.Timings{Handoff: c.opt.Handoff},
 	}
-	cells := newCells(env, kind, c.opt.Behaviour, c.Ledger, protocol.ShardConfig{WindowBytes: 8 << 10, Mailbox: 100})
+	cfg := protocol.ShardConfig{WindowBytes: 8 << 10, Mailbox: 100}
+	if c.opt.Behaviour.SlowStop == 0 { // Else messages would wait for the stops of idle entities.
+		cfg.PassivateAfter = 50 * time.Millisecond
+	}
+	cells := newCells(env, kind, c.opt.Behaviour, c.Ledger, cfg)
 	c.Ledger.nodes[env.Self] = cells
 	control := &starter{kind: kind, Control: protocol.NewControl(protocol.ControlConfig{Self: env.Self})}
 	return []machine.Component{
