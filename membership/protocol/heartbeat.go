@@ -26,6 +26,7 @@ type heartbeats struct {
 	others   []gossip.NodeID // Sorted. Who stands on the ring besides this node.
 	sequence uint64
 	sent     [roundsKept]sentRound
+	met      map[gossip.NodeID]bool // Targets that got one more heartbeat, see [Machine.meet].
 
 	// notBefore is the moment before which nobody is accused, because this node
 	// itself was frozen: silence that it slept through proves nothing.
@@ -36,14 +37,17 @@ type heartbeats struct {
 type sentRound struct {
 	sequence uint64
 	at       machine.Instant
+	extra    bool // Out of turn: the failure detector learns intervals from the others.
 }
 
-func (h *heartbeats) init(r *fd.Registry[gossip.NodeID]) { h.registry = r }
+func (h *heartbeats) init(r *fd.Registry[gossip.NodeID]) {
+	h.registry, h.met = r, map[gossip.NodeID]bool{}
+}
 
 // begin numbers a round that is sent now.
 func (h *heartbeats) begin(at machine.Instant) Heartbeat {
 	h.sequence++
-	h.sent[h.sequence%roundsKept] = sentRound{h.sequence, at}
+	h.sent[h.sequence%roundsKept] = sentRound{sequence: h.sequence, at: at}
 	return Heartbeat{Sequence: h.sequence}
 }
 
@@ -111,7 +115,9 @@ func (m *Machine) receiveHeartbeatReply(from gossip.NodeID, msg HeartbeatReply) 
 		m.refused[RefusedUnsolicited]++
 		return
 	}
-	m.beat.registry.Heartbeat(from, m.now.Mono.Time())
+	if !m.beat.sent[msg.Sequence%roundsKept].extra {
+		m.beat.registry.Heartbeat(from, m.now.Mono.Time())
+	}
 	if msg.Standing {
 		m.footing.answered(from, sentAt)
 		if m.lead.suspended {
@@ -123,6 +129,25 @@ func (m *Machine) receiveHeartbeatReply(from gossip.NodeID, msg HeartbeatReply) 
 		m.edit(func(e *gossip.Edit) { e.Clear(from) })
 	}
 	m.armSilence()
+}
+
+// meet sends a heartbeat, once, to each target that has not answered one with
+// standing and has seen a state in which this node is a member: the first one, which
+// went out when this node learned of it, may have come before it knew this node. It
+// would count for this node's standing only after the next round otherwise, and a
+// node that has just joined would be left without when another leaves before.
+func (m *Machine) meet() {
+	var strangers []gossip.NodeID
+	for _, node := range m.beat.targets {
+		if _, met := m.footing.contact[node]; !met && !m.beat.met[node] && m.state.Seen(node) {
+			m.beat.met[node] = true
+			strangers = append(strangers, node)
+		}
+	}
+	if len(strangers) > 0 {
+		m.sendHeartbeats(strangers)
+		m.beat.sent[m.beat.sequence%roundsKept].extra = true
+	}
 }
 
 func (m *Machine) monitors(node gossip.NodeID) bool {
@@ -162,6 +187,7 @@ func (m *Machine) retarget() {
 		if !m.monitors(node) {
 			h.registry.Remove(node)
 			delete(m.footing.contact, node)
+			delete(h.met, node)
 		}
 	}
 	var added []gossip.NodeID

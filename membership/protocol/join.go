@@ -277,7 +277,9 @@ func (m *Machine) peerRefused(in PeerRefused) {
 	switch {
 	case m.phase == phaseMember && in.Removed:
 		m.receiveNotMember(in.Peer, NotMember{Node: m.self, Status: gossip.Removed})
-	case m.phase == phaseJoining && in.Final:
+	case m.phase == phaseJoining && (in.Final || in.Removed):
+		// Whoever was removed before its welcome arrived is never taken again: only
+		// the next incarnation is.
 		m.noteHopeless(in)
 	}
 }
