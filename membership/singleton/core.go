@@ -125,6 +125,9 @@ func (c *Core) Phase() Phase { return c.phase }
 // Term returns the term of the last start here; zero if there was none.
 func (c *Core) Term() Term { return c.term }
 
+// Asked reports whether another member waits for this one's confirmation.
+func (c *Core) Asked() bool { return len(c.askers) > 0 }
+
 // SetFloor excludes candidates whose up-number is below floor. A term of such a
 // candidate would be refused by whoever obeyed one of floor; it can be the oldest
 // only if the service came to it after younger members had it. Floors only rise.

@@ -232,14 +232,18 @@ func (c *coordinator) retire() {
 	c.evaluate()
 }
 
-// retired reports whether a coordinator that ends has nothing on its way any more:
-// every shard is with a home, which tells the next coordinator of it.
+// retired reports whether a coordinator that ends can stop: its successor has asked
+// for that, before which there would be nobody to ask for maps and homes, and nothing
+// is on its way any more: every shard is with a home, which tells the successor of it.
 func (c *coordinator) retired() bool {
 	if !c.ending {
 		return false
 	}
 	if c.now() >= c.endBy {
 		return true
+	}
+	if c.kind.successor() && !c.kind.core.Asked() {
+		return false
 	}
 	for i := range c.shards {
 		if s := &c.shards[i]; s.travelling || s.phase != PhaseOpen && s.phase != PhaseServing {

@@ -239,6 +239,17 @@ func (c *Cluster) Settled() error {
 	return c.hosted(homes)
 }
 
+// Up reports whether the node at an address, after the one that was there, is up in
+// its own eyes.
+func (c *Cluster) Up(a gossip.Address, old gossip.NodeID) bool {
+	n := c.World.Node(a)
+	if n == nil || n.ID() == old {
+		return false
+	}
+	m := world.MembershipOf(n).State().Member(n.ID())
+	return m != nil && m.Status == gossip.Up
+}
+
 // Even reports whether the nodes host as many shards as each other, but for one.
 func (c *Cluster) Even() error {
 	least, most := int(c.opt.Shards), 0

@@ -5,11 +5,13 @@ package simulation_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/gossip"
 	world "github.com/quorate/quorate/membership/simulation"
 	"github.com/quorate/quorate/sharding/protocol"
 	"github.com/quorate/quorate/sharding/simulation"
@@ -79,6 +81,55 @@ func TestRollingRestart(t *testing.T) {
 				t.Logf("seed %d: %v until %v, longest wait %+v, %+v", seed, test, c.World.Now(), longest, counts)
 			}
 		})
+	}
+}
+
+// A restart that does not wait until the load is even, but goes on as soon as the
+// last node is up, fails nothing and holds nobody up either: the shards of the one
+// that leaves go to nodes that have just come, which may host from the beginning.
+// covers F45, I20, I21.
+func TestHurriedRollingRestart(t *testing.T) {
+	first, n := seeds(t, 2*few)
+	for seed := first; seed < first+n; seed++ {
+		c := simulation.New(simulation.Options{
+			World: world.Options{Seed: seed, Scenario: "hurried-restart", CodecEvery: 5, RatePPM: 10_000},
+			Nodes: 5, Shards: 100, Entities: 300, Every: 2 * time.Millisecond,
+			Handoff: time.Minute, RestartAfter: 150 * time.Millisecond,
+		})
+		require.NoError(t, rest(c, 5, 30*time.Second))
+		c.Ledger.Longest()
+		for i := range 5 {
+			c.Leave(i)
+			old := c.World.Node(simulation.Address(i)).ID()
+			_, err := c.World.RunUntil(30*time.Second, func() bool { return c.Up(simulation.Address(i), old) })
+			require.NoError(t, err, "seed %d", seed)
+		}
+		require.NoError(t, rest(c, 5, 60*time.Second), "seed %d", seed)
+		longest := c.Ledger.Longest()
+		counts := finish(t, c)
+		require.Less(t, longest.For, 500*time.Millisecond, "seed %d: %+v", seed, longest)
+		require.Equal(t, counts.Abandoned, counts.Failed, "seed %d: %+v", seed, counts)
+		t.Logf("seed %d: until %v, longest wait %+v", seed, c.World.Now(), longest)
+	}
+}
+
+// A node that has just come may host within a moment of being up: it does not wait for
+// the next round of heartbeats to be heard by those who did not know it at the first.
+func TestNewcomerMayHostAtOnce(t *testing.T) {
+	first, n := seeds(t, 2*few)
+	for seed := first; seed < first+n; seed++ {
+		c := simulation.New(simulation.Options{
+			World: world.Options{Seed: seed, Scenario: "newcomer", RatePPM: 10_000}, Nodes: 4, Shards: 20,
+		})
+		require.NoError(t, rest(c, 4, 30*time.Second))
+		c.Start(4)
+		_, err := c.World.RunUntil(10*time.Second, func() bool { return c.Up(simulation.Address(4), gossip.NodeID{}) })
+		require.NoError(t, err)
+		took, err := c.World.RunUntil(10*time.Second, func() bool {
+			return strings.HasPrefix(simulation.Control(c.World.Node(simulation.Address(4))).String(), "suspended false")
+		})
+		require.NoError(t, err)
+		require.LessOrEqual(t, took, 200*time.Millisecond, "seed %d", seed)
 	}
 }
 
