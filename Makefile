@@ -175,7 +175,7 @@ build: needs ## the command line tools into bin/
 	@$(GO) build -trimpath -o bin/ ./tools/cmd/...
 
 .PHONY: demo
-demo: needs ## the bank on five processes while nodes are killed (SEED=1)
+demo: needs ## the bank on five processes: kills, freezes, restarts (SEED=1)
 	@mkdir -p bin
 	@$(GO) build -trimpath -o bin/ ./examples/bank/...
 	@bin/bank-demo -seed $(SEED)

@@ -6,7 +6,9 @@ package sharding
 import (
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/sharding/protocol"
 )
 
@@ -26,7 +28,8 @@ import (
 // ErrInvalid as well, and its message has been handled.
 var (
 	// ErrUnreachable: the home of the shard is unreachable, and the context ended
-	// before the message could be accepted. With it goes ErrNotDelivered.
+	// before the message could be accepted. With it goes ErrNotDelivered. An
+	// UnreachableError says since when.
 	ErrUnreachable = protocol.ErrUnreachable
 	// ErrOverloaded: a bounded queue on the way was full.
 	ErrOverloaded = protocol.ErrOverloaded
@@ -57,6 +60,26 @@ var (
 // SettingsError says that the coordinator refused a kind of this node because
 // one of its settings differs from that of the other nodes.
 type SettingsError = protocol.SettingsError
+
+// UnreachableError says why the home of a shard takes nothing. It wraps
+// [ErrUnreachable].
+type UnreachableError struct {
+	// Home is the node.
+	Home gossip.NodeID
+	// Since is when it last acknowledged something of the shard to this node, or
+	// when the first message began to wait.
+	Since time.Time
+	// Observers are the members that do not hear of it.
+	Observers []gossip.NodeID
+}
+
+// Error names the node, the time and who does not hear of it.
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("%v: %s, silent since %s, not heard by %v", ErrUnreachable, e.Home, e.Since.UTC().Format(time.RFC3339), e.Observers)
+}
+
+// Unwrap returns [ErrUnreachable].
+func (e *UnreachableError) Unwrap() error { return ErrUnreachable }
 
 // MessageError is the error of one message. It wraps one of the errors above.
 type MessageError struct {

@@ -272,6 +272,7 @@ func TestWaitingInVainForRoomTellsWhy(t *testing.T) {
 			return err
 		}
 		w.cut(w.nodes[2])
+		cut := time.Now()
 		err := fill(time.Second)
 		require.ErrorIs(t, err, sharding.ErrNotDelivered)
 		require.NotErrorIs(t, err, sharding.ErrUnreachable, "nobody has noticed yet")
@@ -280,6 +281,11 @@ func TestWaitingInVainForRoomTellsWhy(t *testing.T) {
 		require.ErrorIs(t, err, sharding.ErrUnreachable)
 		require.ErrorIs(t, err, sharding.ErrNotDelivered)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorContains(t, err, w.nodes[2].Self().String()+" is unreachable")
+		var unreachable *sharding.UnreachableError
+		require.ErrorAs(t, err, &unreachable)
+		require.Equal(t, w.nodes[2].Self(), unreachable.Home)
+		require.NotEmpty(t, unreachable.Observers)
+		require.InDelta(t, time.Since(cut).Seconds(), time.Since(unreachable.Since).Seconds(), 2, "it is silent since the cut")
+		require.ErrorContains(t, err, "home of the shard is unreachable: "+w.nodes[2].Self().String()+", silent since 2000-")
 	})
 }

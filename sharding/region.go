@@ -248,14 +248,17 @@ func (r *region) await(ctx context.Context, c *cell, id string, room <-chan stru
 
 // jam says why the window of a cell has no room, as far as this node knows.
 func (r *region) jam(c *cell) (detail string, why error) {
-	home := c.info().Home
+	info := c.info()
+	home := info.Home
 	switch {
 	case home.IsZero():
 		return "waited for room: the home of the shard is not known", nil
 	case home == r.system.self && !r.system.standing.Held():
 		return "waited for room: this node may not host at present", ErrNoStanding
 	case home != r.system.self && !r.system.node.State().Reachable(home):
-		return fmt.Sprintf("waited for room: %s is unreachable", home), ErrUnreachable
+		return "waited for room", &UnreachableError{
+			Home: home, Since: r.system.wall(info.Moved), Observers: r.system.node.State().Observers(home),
+		}
 	default:
 		return fmt.Sprintf("waited for room: too much is on its way to %s", home), nil
 	}

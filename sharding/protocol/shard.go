@@ -115,7 +115,8 @@ type Shard struct {
 	full     bool     // Somebody found the window full.
 	asked    bool     // A lookup is under way.
 	askedFor Epoch
-	progress machine.Instant // When the window last moved.
+	moved    machine.Instant // When the window last moved, or began to fill.
+	progress machine.Instant // The same, or when it was last resent.
 	patience uint8           // How often the window was resent without progress.
 	waking   bool            // OpWake was asked for.
 
@@ -202,7 +203,7 @@ func (s *Shard) Accept(now machine.Instant, m *Message, out *Actions) Admission 
 		return WindowFull
 	}
 	if s.window.n == 0 {
-		s.progress, s.patience = now, 0
+		s.moved, s.progress, s.patience = now, now, 0
 	}
 	s.next++
 	m.Seq, m.Base, m.sends = s.next, s.base, 0
@@ -323,7 +324,7 @@ func (s *Shard) Acked(now machine.Instant, a Ack, out *Actions) {
 
 // room notes that the window moved.
 func (s *Shard) room(now machine.Instant, out *Actions) {
-	s.progress, s.patience = now, 0
+	s.moved, s.progress, s.patience = now, now, 0
 	if s.full && s.window.bytes <= s.cfg.WindowBytes/2 {
 		s.full = false
 		out.add(Action{Op: OpRoom})

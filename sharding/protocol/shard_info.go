@@ -20,10 +20,11 @@ type Info struct {
 	Since             machine.Instant // When this node last learned of a change; 0: never.
 	Hosting, Stopping bool
 	Suspended         bool
-	Blocked           bool // The lane to the home is full or broken.
-	Asked             bool // The home, or a newer one, was asked for.
-	Window, Transit   int  // Messages that wait.
-	Entities          int  // Entities with a record.
+	Blocked           bool            // The lane to the home is full or broken.
+	Asked             bool            // The home, or a newer one, was asked for.
+	Window, Transit   int             // Messages that wait.
+	Moved             machine.Instant // When the window last moved, or began to fill.
+	Entities          int             // Entities with a record.
 	// Stuck are entities that do not return from what they are at, at most 16; how
 	// many there are is StuckCount.
 	Stuck      []EntityInfo
@@ -53,7 +54,7 @@ func (s *Shard) Info() Info {
 		Home: s.route.Home, Epoch: s.route.Epoch, Since: s.since,
 		Hosting: s.state != hostNone, Stopping: s.state == hostStopping,
 		Suspended: s.suspended, Blocked: s.blocked, Asked: s.asked,
-		Window: s.window.n, Transit: s.transit.n, Entities: len(s.entities), StuckCount: s.stuck,
+		Window: s.window.n, Transit: s.transit.n, Moved: s.moved, Entities: len(s.entities), StuckCount: s.stuck,
 	}
 	for _, e := range s.released {
 		i.note(e)
