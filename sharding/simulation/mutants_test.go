@@ -24,18 +24,18 @@ type mutant struct {
 
 var mutants = []mutant{
 	{
-		test: "TestLateCommands", name: "no promise", first: "20", file: "control_kind.go",
+		test: "TestLateCommands", name: "no promise", first: "29", file: "control_kind.go",
 		old: "		k.send(from, Refused{Kind: k.name, Promise: k.promise})\n		return false\n",
 		new: "		if mutant(NAME) {\n			return true\n		}\n		k.send(from, Refused{Kind: k.name, Promise: k.promise})\n		return false\n",
 	},
 	{
-		test: "TestMoves", name: "epoch from the region's copy", first: "3", file: "coordinator_moves.go",
+		test: "TestMoves", name: "epoch from the region's copy", first: "24", file: "coordinator_moves.go",
 		old: "	if !s.travelling {\n		s.base, s.positions = epoch, nil\n",
 		new: "	if mutant(NAME) && c.kind.region != nil {\n		epoch = c.kind.region.homes[id].Epoch\n		epoch.N++\n	}\n" +
 			"	if !s.travelling && !mutant(\"streams that do not begin anew\") || s.base.IsZero() {\n		s.base, s.positions = epoch, nil\n",
 	},
 	{
-		test: "TestMoves", name: "streams that do not begin anew", first: "17", // Put in place by the one above.
+		test: "TestMoves", name: "streams that do not begin anew", first: "35", // Put in place by the one above.
 	},
 	{
 		test: "TestMoves", name: "opened before everybody has answered", file: "coordinator.go",
@@ -112,7 +112,7 @@ func TestMutantsAreCaught(t *testing.T) {
 			require.Error(t, err, "the seeds are green with the defect")
 			require.Contains(t, out, "--- FAIL: "+m.test, out)
 			for line := range strings.Lines(out) {
-				if strings.Contains(line, "violation at") || strings.Contains(line, "Error:") {
+				if strings.Contains(line, "violation at") || strings.Contains(line, "Error:") || strings.Contains(line, "replay: QUORATE_SEED") {
 					t.Log(strings.TrimSpace(line))
 				}
 			}
@@ -159,7 +159,7 @@ func buildMutants(t *testing.T) string {
 func (m mutant) run(t *testing.T, binary string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), binary, "-test.run", "^"+m.test+"$", "-test.failfast") //nolint:gosec // Our own command.
-	cmd.Env = append(os.Environ(), "QUORATE_SEEDS=40", "QUORATE_SEED=", "QUORATE_FIRST_SEED="+m.first, "QUORATE_MUTANT="+m.name)
+	cmd.Env = append(os.Environ(), "QUORATE_SEEDS=60", "QUORATE_SEED=", "QUORATE_FIRST_SEED="+m.first, "QUORATE_MUTANT="+m.name)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
