@@ -153,6 +153,9 @@ type World struct {
 
 	injected map[string]int // Faults of Chaos, by name.
 
+	second   int64 // The second in which inSecond events have happened.
+	inSecond int
+
 	failure error
 }
 
@@ -405,6 +408,7 @@ func (w *World) Run(d time.Duration) (err error) {
 		e := w.heap.pop()
 		w.now = e.at
 		w.stats.Events++
+		w.count()
 		w.handle(e)
 	}
 	if w.failure != nil {
@@ -412,6 +416,21 @@ func (w *World) Run(d time.Duration) (err error) {
 	}
 	w.now = end
 	return nil
+}
+
+// stormPerNode is how many events a node may have in a second of the world, on
+// average over all nodes: hundreds of times what the busiest second of a healthy
+// cluster has. Beyond it nodes answer each other without end.
+const stormPerNode = 20_000
+
+// count finds storms.
+func (w *World) count() {
+	if second := w.now / int64(time.Second); second != w.second {
+		w.second, w.inSecond = second, 0
+	}
+	if w.inSecond++; w.inSecond > stormPerNode*max(len(w.places), 1) {
+		w.Fail(fmt.Errorf("a storm: %d events in less than a second, of %d nodes", w.inSecond, len(w.places)))
+	}
 }
 
 // RunUntil lets time pass until done holds, which it asks ten times a second,

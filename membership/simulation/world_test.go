@@ -237,6 +237,18 @@ func TestPanicOfAMachineIsAViolation(t *testing.T) {
 	require.ErrorContains(t, w.Run(time.Second), "panic: broken")
 }
 
+// covers I28: nodes that answer each other without end are found by their number
+// of events, in little time of the world.
+func TestStormIsAViolation(t *testing.T) {
+	w := pingers(simulation.Options{}, 2)
+	var again func()
+	again = func() { w.After(time.Microsecond, again) }
+	again()
+	err := w.Run(time.Hour)
+	require.ErrorContains(t, err, "a storm: 40001 events in less than a second, of 2 nodes")
+	require.Less(t, w.Now(), time.Second)
+}
+
 // covers F40.
 func TestCallsAreAnsweredAsDrawn(t *testing.T) {
 	w := pingers(simulation.Options{}, 1)
