@@ -202,13 +202,22 @@ func (s *System) start(cfg protocol.KindConfig, codec Codec, b behaviour, cells 
 	next[cfg.Name] = r
 	s.regions.Store(&next)
 	if err := s.control.PostWait(s.ctx, protocol.AddKind{Kind: cfg}); err != nil || s.closing {
-		return nil, ErrClosed
+		return nil, s.closed()
 	}
 	if !cfg.Proxy {
 		// Owned by the system: ends with it.
 		s.workers.Go(func() { r.sweep(s.ctx) })
 	}
 	return r, nil
+}
+
+// closed is the error of whoever comes after the end: with why the node ended,
+// when that is known already.
+func (s *System) closed() error {
+	if err := s.node.Err(); err != nil {
+		return fmt.Errorf("%w: %w", ErrClosed, err)
+	}
+	return ErrClosed
 }
 
 // region returns the region of a kind, nil if it does not run here.
