@@ -212,7 +212,8 @@ func (m *cellModel) busy() []*protocol.Entity {
 	return busy
 }
 
-// acts are what may happen to a cell.
+// acts are what may happen to a cell. One that does not apply now is left out by
+// Skip of its rapid.T; another is drawn in its place, and the test goes on.
 func (m *cellModel) acts() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"accept":  func(*rapid.T) { m.accept() },
