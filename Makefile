@@ -195,6 +195,16 @@ tidy: needs ## go mod tidy in every module, and go.work.sum
 BUF_DIRS = $(shell git ls-files --cached --others --exclude-standard -- '*buf.gen.yaml' | xargs -r -n1 dirname)
 GENERATED = git ls-files -z --cached --others --exclude-standard -- '*.pb.go' | xargs -0 -r cksum
 
+# What a module promises to programs that are built by others is kept as an image
+# of its last release, <module>/proto/released.binpb.
+RELEASED_PROTOS = $(shell git ls-files --cached --others --exclude-standard -- '*/proto/released.binpb')
+
+.PHONY: contract-release
+contract-release: $(BIN)/buf ## make the present .proto files what later ones are compared with
+	@for image in $(RELEASED_PROTOS); do
+	  (cd $${image%%/*} && $(BIN)/buf build -o "$${image#*/}")
+	done
+
 .PHONY: generate
 generate: $(BIN)/buf $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc ## regenerate the code from the .proto files
 	@for d in $(BUF_DIRS); do
@@ -203,12 +213,16 @@ generate: $(BIN)/buf $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc ## regenerat
 	done
 
 .PHONY: generate-check
-generate-check: needs ## fail when generated code differs from its source
+generate-check: needs $(BIN)/buf ## fail when generated code differs from its source, or a .proto from its last release
 	$(call step,generate-check)
 	@before="$$($(GENERATED))"
 	$(MAKE) generate
 	after="$$($(GENERATED))"
 	[ "$$before" = "$$after" ] || { echo 'generated code was stale; it is regenerated now, commit it'; diff <(echo "$$before") <(echo "$$after"); exit 1; }
+	for d in $(BUF_DIRS); do (cd $$d && $(BIN)/buf lint); done
+	for image in $(RELEASED_PROTOS); do
+	  (cd $${image%%/*} && $(BIN)/buf breaking --against "$${image#*/}")
+	done
 
 .PHONY: clean
 clean: ## remove what make made

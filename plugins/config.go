@@ -1,0 +1,169 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plugins
+
+import (
+	"cmp"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Config configures one plugin. In the file of a cluster it stands under
+// plugins.<name>. A duration of zero means the default.
+type Config struct {
+	// Kind is what the plugin decides. A plugin that says that it is of another
+	// kind is refused.
+	Kind Kind `koanf:"kind"`
+	// Path is the executable. In a file it is relative to that file; whoever reads
+	// the file makes it absolute.
+	Path string `koanf:"path"`
+	// SHA256 is the checksum of the executable, 64 hexadecimal digits. It is
+	// checked at each start, so that nobody changes how the cluster decides by
+	// changing a file.
+	SHA256 string `koanf:"sha256"`
+	// Unpinned permits that SHA256 is absent: for development. Each start warns.
+	Unpinned bool `koanf:"unpinned"`
+	// Settings are handed to the plugin as JSON, which checks them; at most
+	// [SettingsBytesMax].
+	Settings map[string]any `koanf:"settings"`
+	// Args are the arguments of the process; up to 64.
+	Args []string `koanf:"args"`
+	// Environment is the environment of the process. Nothing of the host's is
+	// passed on but what is named here, with its value.
+	Environment map[string]string `koanf:"environment"`
+	// StartTimeout is how long a start may take, until the plugin is configured
+	// and healthy: 100 ms to 1 min, by default 5 s.
+	StartTimeout time.Duration `koanf:"start-timeout"`
+	// CallTimeout is how long a call may take: 1 ms to 5 s, the limit that the
+	// callers keep themselves, which is the default too. Then the rule of the kind
+	// applies.
+	CallTimeout time.Duration `koanf:"call-timeout"`
+	// HealthInterval is the time between health checks: 10 ms to 1 min, by default
+	// 1 s. A plugin that hangs is noticed after about that and HealthTimeout.
+	HealthInterval time.Duration `koanf:"health-interval"`
+	// HealthTimeout is how long a health check may take: 10 ms to 1 min, by
+	// default 1 s.
+	HealthTimeout time.Duration `koanf:"health-timeout"`
+	// RestartBackoffMin is the pause before the first restart, which doubles with
+	// each that fails: 1 ms up to RestartBackoffMax, by default 100 ms.
+	RestartBackoffMin time.Duration `koanf:"restart-backoff-min"`
+	// RestartBackoffMax is the longest pause: up to 1 h, by default 30 s.
+	RestartBackoffMax time.Duration `koanf:"restart-backoff-max"`
+}
+
+// Bounds of the configuration.
+const (
+	callTimeoutMost = 5 * time.Second
+	argsMost        = 64
+)
+
+// Default returns a configuration with the default of every duration, and without
+// kind, path and checksum, which have none.
+func Default() Config {
+	return Config{
+		StartTimeout:      5 * time.Second,
+		CallTimeout:       callTimeoutMost,
+		HealthInterval:    time.Second,
+		HealthTimeout:     time.Second,
+		RestartBackoffMin: 100 * time.Millisecond,
+		RestartBackoffMax: 30 * time.Second,
+	}
+}
+
+// WithDefaults returns c with the default in place of every duration that is zero.
+func (c Config) WithDefaults() Config {
+	d := Default()
+	c.StartTimeout = cmp.Or(c.StartTimeout, d.StartTimeout)
+	c.CallTimeout = cmp.Or(c.CallTimeout, d.CallTimeout)
+	c.HealthInterval = cmp.Or(c.HealthInterval, d.HealthInterval)
+	c.HealthTimeout = cmp.Or(c.HealthTimeout, d.HealthTimeout)
+	c.RestartBackoffMin = cmp.Or(c.RestartBackoffMin, d.RestartBackoffMin)
+	c.RestartBackoffMax = cmp.Or(c.RestartBackoffMax, d.RestartBackoffMax)
+	return c
+}
+
+// Validate returns all faults of the configuration, joined, each with its key. It
+// does not look at the file.
+func (c Config) Validate() error {
+	var errs []error
+	fault := func(key, format string, args ...any) {
+		errs = append(errs, &fieldError{key, fmt.Sprintf(format, args...)})
+	}
+	if !slices.Contains(Kinds(), c.Kind) {
+		fault("kind", "%q is none of %v", c.Kind, Kinds())
+	}
+	if c.Path == "" || strings.ContainsRune(c.Path, 0) {
+		fault("path", "%q names no file", c.Path)
+	}
+	c.validatePin(fault)
+	c.validateProcess(fault)
+	if text, err := json.Marshal(c.Settings); err != nil {
+		fault("settings", "have no form in JSON: %v", err)
+	} else if len(text) > SettingsBytesMax {
+		fault("settings", "have %d bytes as JSON, the limit is %d", len(text), SettingsBytesMax)
+	}
+	d := c.WithDefaults()
+	within := func(key string, v, least, most time.Duration) {
+		if v < least || v > most {
+			fault(key, "%v is not from %v to %v", v, least, most)
+		}
+	}
+	within("start-timeout", d.StartTimeout, 100*time.Millisecond, time.Minute)
+	within("call-timeout", d.CallTimeout, time.Millisecond, callTimeoutMost)
+	within("health-interval", d.HealthInterval, 10*time.Millisecond, time.Minute)
+	within("health-timeout", d.HealthTimeout, 10*time.Millisecond, time.Minute)
+	within("restart-backoff-max", d.RestartBackoffMax, time.Millisecond, time.Hour)
+	within("restart-backoff-min", d.RestartBackoffMin, time.Millisecond, max(time.Millisecond, d.RestartBackoffMax))
+	return errors.Join(errs...)
+}
+
+func (c Config) validatePin(fault func(key, format string, args ...any)) {
+	switch sum, err := hex.DecodeString(c.SHA256); {
+	case c.SHA256 == "" && !c.Unpinned:
+		fault("sha256", "is missing: without it, whoever can write the file decides for the cluster; "+
+			"give the checksum of the file, or unpinned: true while developing")
+	case c.SHA256 != "" && c.Unpinned:
+		fault("unpinned", "contradicts sha256; leave one of them out")
+	case c.SHA256 != "" && (err != nil || len(sum) != 32):
+		fault("sha256", "%q is not 64 hexadecimal digits", c.SHA256)
+	}
+}
+
+func (c Config) validateProcess(fault func(key, format string, args ...any)) {
+	if len(c.Args) > argsMost {
+		fault("args", "are %d, the limit is %d", len(c.Args), argsMost)
+	}
+	for i, arg := range c.Args {
+		if strings.ContainsRune(arg, 0) {
+			fault("args", "number %d has a zero byte", i+1)
+		}
+	}
+	names := make([]string, 0, len(c.Environment))
+	for name := range c.Environment {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		switch {
+		case name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(c.Environment[name], 0):
+			fault("environment", "%q is no variable that a process can have", name)
+		case strings.HasPrefix(name, "PLUGIN_") || strings.HasPrefix(name, CookieKey):
+			fault("environment", "%s belongs to the handshake between host and plugin", name)
+		}
+	}
+}
+
+// fieldError is a fault of one field.
+type fieldError struct{ key, text string }
+
+// Error describes the fault, beginning with the key of the field.
+func (e *fieldError) Error() string { return e.key + ": " + e.text }
+
+// Field returns the key of the field as in a configuration file.
+func (e *fieldError) Field() string { return e.key }

@@ -1,0 +1,204 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plugins
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Why a plugin cannot be used. They are found with [errors.Is] in what package
+// host returns.
+var (
+	// ErrChecksum: the file is not the one whose checksum is configured.
+	ErrChecksum = errors.New("checksum differs")
+	// ErrNotPlugin: the file cannot be run, or what runs is no plugin: it ended,
+	// or said something that is no handshake.
+	ErrNotPlugin = errors.New("not a plugin")
+	// ErrVersion: host and plugin have no version of the contract in common.
+	ErrVersion = errors.New("no common version of the contract")
+	// ErrStartTimeout: the plugin was not ready within start-timeout.
+	ErrStartTimeout = errors.New("start timed out")
+	// ErrKind: the plugin is of another kind than is configured, or is asked for.
+	ErrKind = errors.New("wrong kind")
+	// ErrSettings: the plugin refuses its settings. There is a [SettingErrors] in
+	// the chain.
+	ErrSettings = errors.New("settings refused")
+	// ErrClosed: the plugin was closed by its owner.
+	ErrClosed = errors.New("closed")
+)
+
+// Why a call to a plugin has no answer. They are found with [errors.Is] in what
+// strategies served by a plugin return. An error about the deadline or the end of
+// the caller's context matches [context.DeadlineExceeded] or [context.Canceled]
+// instead.
+var (
+	// ErrUnavailable: no process to ask. Package host adds an [*UnavailableError].
+	ErrUnavailable = errors.New("unavailable")
+	// ErrStrategy: the strategy cannot decide now, and says why. The process is
+	// healthy.
+	ErrStrategy = errors.New("strategy has no answer")
+	// ErrFault: a fault in the plugin, such as a panic. The process lives.
+	ErrFault = errors.New("fault in the plugin")
+	// ErrAnswer: the answer breaks the contract, in its form or in what it says.
+	// Nothing of it is used.
+	ErrAnswer = errors.New("answer breaks the contract")
+	// ErrRequest: the plugin holds that the request breaks the contract.
+	ErrRequest = errors.New("request refused")
+	// ErrLimit: the request or the answer is too large, or the plugin has too many
+	// calls in hand.
+	ErrLimit = errors.New("limit exceeded")
+)
+
+// Error says why a plugin cannot be used, with everything that an operator needs
+// in one message: which plugin, which file, what is wrong, and what to do.
+type Error struct {
+	// Plugin is its name in the cluster's file.
+	Plugin string
+	// Path is its executable; may be empty.
+	Path string
+	// Err is one of the sentinels of this package.
+	Err error
+	// Cause is what is wrong in detail; may be nil.
+	Cause error
+	// Cure says what to do; may be empty.
+	Cure string
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "plugin %q", e.Plugin)
+	if e.Path != "" {
+		fmt.Fprintf(&b, " (%s)", e.Path)
+	}
+	fmt.Fprintf(&b, ": %v", e.Err)
+	if e.Cause != nil {
+		fmt.Fprintf(&b, ": %v", e.Cause)
+	}
+	if e.Cure != "" {
+		fmt.Fprintf(&b, "; %s", e.Cure)
+	}
+	return b.String()
+}
+
+// Unwrap returns Err and, if there is one, Cause.
+func (e *Error) Unwrap() []error {
+	if e.Cause == nil {
+		return []error{e.Err}
+	}
+	return []error{e.Err, e.Cause}
+}
+
+// CallError is a call to a plugin that has no answer.
+type CallError struct {
+	// Plugin is the name of the plugin.
+	Plugin string
+	// Call is what was asked: "configure", "decide", "allocate" or "rebalance".
+	Call string
+	// Err is one of the sentinels of this package, [context.DeadlineExceeded] or
+	// [context.Canceled].
+	Err error
+	// Cause says more: an error of package downing or allocation when an answer
+	// fails their checks, else the text of the plugin, at most 1,024 bytes. May be
+	// nil.
+	Cause error
+}
+
+// Error implements error.
+func (e *CallError) Error() string {
+	s := fmt.Sprintf("plugin %q: %s: %v", e.Plugin, e.Call, e.Err)
+	if e.Cause != nil {
+		s += ": " + e.Cause.Error()
+	}
+	return s
+}
+
+// Unwrap returns Err and, if there is one, Cause.
+func (e *CallError) Unwrap() []error {
+	if e.Cause == nil {
+		return []error{e.Err}
+	}
+	return []error{e.Err, e.Cause}
+}
+
+// UnavailableError is a call while a plugin has no process that could answer. It
+// matches [ErrUnavailable].
+type UnavailableError struct {
+	// Plugin is its name in the cluster's file.
+	Plugin string
+	// Since is when it became so.
+	Since time.Time
+	// Why says what happened; may be nil.
+	Why error
+	// NextTry is when it is started again; zero: not by itself, or it is being
+	// started now.
+	NextTry time.Time
+}
+
+// Error implements error.
+func (e *UnavailableError) Error() string {
+	s := fmt.Sprintf("plugin %q: unavailable since %s", e.Plugin, e.Since.Format(time.RFC3339))
+	if e.Why != nil {
+		s += ": " + e.Why.Error()
+	}
+	if !e.NextTry.IsZero() {
+		s += "; next try at " + e.NextTry.Format(time.RFC3339)
+	}
+	return s
+}
+
+// Unwrap returns [ErrUnavailable] and, if there is one, Why.
+func (e *UnavailableError) Unwrap() []error {
+	if e.Why == nil {
+		return []error{ErrUnavailable}
+	}
+	return []error{ErrUnavailable, e.Why}
+}
+
+// SettingError is one fault of the settings of a plugin.
+type SettingError struct {
+	// Key is the key with dots between levels; empty if it is not about one.
+	Key string
+	// Reason says what is wrong, for an operator.
+	Reason string
+}
+
+// Error describes the fault, beginning with its key.
+func (e SettingError) Error() string {
+	if e.Key == "" {
+		return e.Reason
+	}
+	return e.Key + ": " + e.Reason
+}
+
+// Field returns the key, as the faults of configurations do.
+func (e SettingError) Field() string { return e.Key }
+
+// SettingErrors is all faults of the settings of a plugin, at least one. It
+// matches [ErrSettings].
+type SettingErrors []SettingError
+
+// Error lists the faults in one line.
+func (e SettingErrors) Error() string {
+	texts := make([]string, len(e))
+	for i, one := range e {
+		texts[i] = one.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Is reports whether target is [ErrSettings].
+func (e SettingErrors) Is(target error) bool { return target == ErrSettings }
+
+// Unwrap returns the faults.
+func (e SettingErrors) Unwrap() []error {
+	errs := make([]error, len(e))
+	for i, one := range e {
+		errs[i] = one
+	}
+	return errs
+}

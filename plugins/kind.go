@@ -1,0 +1,70 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plugins
+
+import "fmt"
+
+// Kind is what a plugin decides. The zero value is none.
+type Kind string
+
+// The kinds. The contract has all of them; hosts of this version run [Downing]
+// and [Allocation].
+const (
+	Downing         Kind = "downing"          // Who must go after a partition.
+	Allocation      Kind = "allocation"       // Where shards live.
+	FailureDetector Kind = "failure-detector" // Whether nodes are believed alive.
+	JoinDecider     Kind = "join-decider"     // What a node without a cluster does next.
+	Discovery       Kind = "discovery"        // Where the nodes of a service are.
+)
+
+// Kinds returns all kinds, in the order of their numbers on the wire, which begin
+// at 1.
+func Kinds() []Kind {
+	return []Kind{Downing, Allocation, FailureDetector, JoinDecider, Discovery}
+}
+
+// Class is what a strategy promises beyond the form of its answers. The zero value
+// promises nothing. The two fields mean what they mean in packages downing and
+// allocation; MajorityOnly is always false with kinds other than [Downing].
+type Class struct {
+	// Pure: equal requests get equal answers, at any time and on any node.
+	Pure bool
+	// MajorityOnly: no side survives without a majority of the voters.
+	MajorityOnly bool
+}
+
+// String names what is promised, such as "pure, majority-only", or "none".
+func (c Class) String() string {
+	switch {
+	case c.Pure && c.MajorityOnly:
+		return "pure, majority-only"
+	case c.Pure:
+		return "pure"
+	case c.MajorityOnly:
+		return "majority-only"
+	default:
+		return "none"
+	}
+}
+
+// Manifest is what a plugin says about itself once it is configured.
+type Manifest struct {
+	// Name is what the author called the strategy: 1 to 128 bytes. The name by
+	// which the cluster knows it is the one in its file.
+	Name string
+	// Version is the version of the plugin; may be empty.
+	Version string
+	// Kind is what it decides.
+	Kind Kind
+	// Contract is the version of the contract that was agreed on, from 1.
+	Contract int
+	// Class is what the strategy promises. It does not change while the process
+	// lives.
+	Class Class
+}
+
+// String returns it in one line, for people.
+func (m Manifest) String() string {
+	return fmt.Sprintf("%s %s (%s, contract %d, class %s)", m.Name, m.Version, m.Kind, m.Contract, m.Class)
+}
