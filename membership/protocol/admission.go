@@ -251,6 +251,7 @@ func downingSettings(d Downing) []Setting {
 		{"downing.strategy", d.Config.Strategy, MustEqual},
 		{"downing.stable-after", d.Config.StableAfter.String(), MustEqual},
 		{"downing.down-own-side-after", d.Config.DownOwnSideAfter.String(), MustEqual},
+		{"downing.call-limit", d.Limit.String(), MustEqual},
 		{"downing.version", d.Version, MustEqual},
 		{"downing.parameters", d.Parameters, MustEqual},
 	}

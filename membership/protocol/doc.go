@@ -58,7 +58,9 @@
 // With the default settings, from the crash of a node to [Fenced] at the
 // others: at most 5 s until it is marked unreachable, 0.1 s until all know, 3 s
 // of an unchanged view, 0.3 s until it is down and all have seen it, 0.4 s until
-// its removal is known. The fence of 3 s runs meanwhile.
+// its removal is known. The fence of 3 s runs meanwhile. Where the downing strategy
+// may let a side without a majority survive, work gets new homes 10.5 s after the
+// first voter marked the node.
 //
 // # Concurrency
 //

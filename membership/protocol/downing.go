@@ -47,6 +47,7 @@ func (m *Machine) watchView() {
 			m.out.Disarm(timerStable)
 			m.endCall()
 			s.troubled, s.view, s.failingSince = false, 0, 0
+			m.footing.moved = true
 		}
 		return
 	}
@@ -56,6 +57,7 @@ func (m *Machine) watchView() {
 	}
 	if !s.troubled {
 		s.troubledSince = m.now.Mono
+		m.footing.moved = true
 	}
 	s.troubled, s.view = true, view
 	m.restartStability()
@@ -83,7 +85,7 @@ func (m *Machine) restartStability() {
 func (m *Machine) armStable() {
 	s := &m.side
 	at := s.stableSince.Add(m.stableAfter())
-	if m.cfg.DownWhenUnstableAfter > 0 && m.deps.Downing.Class.MajorityOnly {
+	if m.cfg.DownWhenUnstableAfter > 0 && m.majorityOnly() {
 		at = min(at, max(m.now.Mono, s.troubledSince.Add(max(m.cfg.DownWhenUnstableAfter, m.stableAfter()))))
 	}
 	m.out.Arm(timerStable, at)
@@ -215,7 +217,7 @@ func (m *Machine) undecided(view downing.View, cause error) {
 		s.failingSince = m.now.Mono
 	}
 	m.out.Decide("downing", m.self.String(), "unanswered", cause.Error())
-	if m.deps.Downing.Class.MajorityOnly {
+	if m.majorityOnly() {
 		decision, err := downing.KeepMajority{}.DecideNow(view)
 		if err == nil {
 			m.out.Decide("downing", m.self.String(), decision.Verdict.String(), "in place of the strategy: "+decision.Reason)

@@ -117,7 +117,32 @@ func (m *Machine) removed(was *gossip.Member) {
 		m.out.Publish(Fenced{Node: node, Graceful: true})
 		return
 	}
-	m.fenceAt(node, m.startOfEnd(node).Add(m.fence()))
+	m.fenceAt(node, m.endOf(node))
+}
+
+// endOf is the moment from which a node that is removed now hosts nothing. Where a
+// side without a majority may survive, the node may have lost to one: it did not
+// lose its majority then, but the word of the voter that cut it off first.
+func (m *Machine) endOf(node gossip.NodeID) machine.Instant {
+	if m.majorityOnly() {
+		return m.startOfEnd(node).Add(m.fence())
+	}
+	return m.firstCut(node).Add(m.fence())
+}
+
+// firstCut is the earliest moment at which one of the voters that go on had cut a
+// node off that is removed now. Each of them is a voter to that node as well, and
+// none of them exits in what it knows.
+func (m *Machine) firstCut(node gossip.NodeID) machine.Instant {
+	first := m.now.Mono
+	for observer, at := range m.fences.cutBy(node) { //quorate:unordered a minimum
+		member := m.settled.Member(observer)
+		voter := !slices.ContainsFunc(m.footing.base, func(voters []gossip.NodeID) bool { return !slices.Contains(voters, observer) })
+		if voter && member != nil && member.Status >= gossip.Up && member.Status < gossip.Leaving {
+			first = min(first, at)
+		}
+	}
+	return first
 }
 
 // removedUnseen begins the fence of those whom this node only knows as removed:
@@ -130,8 +155,15 @@ func (m *Machine) removedUnseen(prev, next *gossip.State) {
 	}
 }
 
-// fence is the fence by any clock that may run.
-func (m *Machine) fence() time.Duration { return m.cfg.Fence + 2*m.cfg.Fence/rateErrorDivisor }
+// fence is, by any clock that may run, the time for which a node hosts after it
+// was cut off.
+func (m *Machine) fence() time.Duration {
+	fence := m.cfg.Fence
+	if !m.majorityOnly() {
+		fence = m.margin()
+	}
+	return fence + 2*fence/rateErrorDivisor
+}
 
 func (m *Machine) fenceAt(node gossip.NodeID, at machine.Instant) {
 	if at <= m.now.Mono {

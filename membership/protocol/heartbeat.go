@@ -186,7 +186,7 @@ func (m *Machine) retarget() {
 	for _, node := range old {
 		if !m.monitors(node) {
 			h.registry.Remove(node)
-			delete(m.footing.contact, node)
+			m.footing.forget(node)
 			delete(h.met, node)
 		}
 	}
@@ -194,6 +194,7 @@ func (m *Machine) retarget() {
 	for _, node := range targets {
 		if !h.registry.Expected(node) {
 			h.registry.Expect(node, m.now.Mono.Time())
+			m.footing.expected[node] = m.now.Mono
 			added = append(added, node)
 		}
 	}

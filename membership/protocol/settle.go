@@ -92,7 +92,7 @@ func (m *Machine) forget(was *gossip.Member) {
 		m.removed(was)
 	}
 	delete(m.spread.known, was.Node)
-	delete(m.footing.contact, was.Node)
+	m.footing.forget(was.Node)
 	delete(m.lead.confirmed, was.Node)
 }
 

@@ -5,7 +5,9 @@ package protocol
 
 import (
 	"slices"
+	"time"
 
+	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/machine"
 )
@@ -18,8 +20,16 @@ import (
 // where a contact is the moment, by this node's own clock, at which it sent the
 // last heartbeat that was answered with standing. Clocks of two nodes are never
 // compared.
+//
+// With a strategy that may let a side without a majority survive it hosts, besides,
+// only while now - p <= margin, where p is the earliest contact of all voters that
+// are not down. See [Machine.margin].
 type footing struct {
 	contact map[gossip.NodeID]machine.Instant
+
+	// expected is when the first heartbeat left to a voter that may not have
+	// answered yet.
+	expected map[gossip.NodeID]machine.Instant
 
 	// convergedGen is the last generation of the voters that is known to have
 	// been seen by all. Until then the voters before count as well: a side that
@@ -39,7 +49,16 @@ type footing struct {
 	dropped bool // This node hosts nothing any more, for good.
 }
 
-func (f *footing) init() { f.contact = map[gossip.NodeID]machine.Instant{} }
+func (f *footing) init() {
+	f.contact = map[gossip.NodeID]machine.Instant{}
+	f.expected = map[gossip.NodeID]machine.Instant{}
+}
+
+// forget drops what is known of a node that is not asked any more.
+func (f *footing) forget(n gossip.NodeID) {
+	delete(f.contact, n)
+	delete(f.expected, n)
+}
 
 func (f *footing) answered(by gossip.NodeID, sentAt machine.Instant) {
 	if last, ok := f.contact[by]; !ok || sentAt > last {
@@ -99,8 +118,53 @@ func (m *Machine) standingUntil() machine.Instant {
 	if !ok || !m.footing.reaches {
 		return 0
 	}
-	return q.Add(m.cfg.Fence)
+	until := q.Add(m.cfg.Fence)
+	if !m.majorityOnly() {
+		until = min(until, m.undecidedUntil())
+	}
+	return until
 }
+
+// margin is for how long a node may host without word of some voter that is not
+// down, and for how long after the first voter of the other side cut it off its
+// work waits for a new home, where a side without a majority may survive. A node of
+// the side that loses may then have contact to a majority, so that the fence does
+// not stop it; that it has not heard of the others for so long does. The time is
+// that in which either side has come to a decision, unless its strategy is slow:
+// until the decision such a side hosts nothing.
+//
+// The number of members counts only where a node monitors some of them, so that
+// the margin is the same on both sides, which may have different numbers.
+func (m *Machine) margin() time.Duration {
+	bounds := m.cfg.FailureDetector.Bounds()
+	n := max(len(m.state.Members()), m.cfg.FailureDetector.MonitoredByNrOfMembers+1)
+	return bounds.MaxSilence - bounds.MinSilence + downing.Spread(n) + m.deps.Downing.Limit + m.cfg.Fence
+}
+
+// undecidedUntil is the moment up to which this node may host although it is not
+// decided who must go. Whoever exits hosts nothing and stops answering in the
+// normal course of things.
+func (m *Machine) undecidedUntil() machine.Instant {
+	until, margin := machine.Never, m.margin()
+	for _, voters := range m.panel() {
+		for _, v := range voters {
+			if member := m.state.Member(v); v == m.self || member == nil || member.Status >= gossip.Exiting {
+				continue
+			}
+			// The zero value is longer ago than any margin.
+			until = min(until, max(m.footing.contact[v], m.footing.expected[v]).Add(margin))
+		}
+	}
+	if m.monitorsSome() && m.side.troubled {
+		// Those whom this node does not monitor it knows from others, later by the
+		// other terms of the margin at most.
+		until = min(until, m.side.troubledSince.Add(m.deps.Downing.Limit+m.cfg.Fence))
+	}
+	return until
+}
+
+// majorityOnly tells whether the strategy lets nothing but majorities survive.
+func (m *Machine) majorityOnly() bool { return m.deps.Downing.Class.MajorityOnly }
 
 // reachesMajority tells whether the voters that this node's state shows as
 // reachable win. In a cluster where a node monitors some of the voters only, it
@@ -119,7 +183,7 @@ func (m *Machine) reachesMajority() bool {
 // the strategy may let a minority survive they do not count.
 func (m *Machine) connected() bool {
 	panel := m.panel()
-	if !m.deps.Downing.Class.MajorityOnly {
+	if !m.majorityOnly() {
 		panel = m.livingOf(panel)
 	}
 	if !hasVoters(panel) {
@@ -132,7 +196,7 @@ func (m *Machine) connected() bool {
 // outvoted tells whether those who are not down could not win even if all of
 // them were heard. Such a side cannot go on.
 func (m *Machine) outvoted() bool {
-	return m.deps.Downing.Class.MajorityOnly && m.footing.outvoted
+	return m.majorityOnly() && m.footing.outvoted
 }
 
 // lives tells whether a node is a member that is not down.
