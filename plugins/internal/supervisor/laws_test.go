@@ -1,0 +1,312 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package supervisor_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/quorate/quorate/plugins/internal/supervisor"
+)
+
+// world plays the driver and the processes, and keeps its own books.
+type world struct {
+	t   *rapid.T
+	m   *supervisor.Machine
+	cfg supervisor.Config
+	now supervisor.Instant
+
+	launching map[supervisor.Generation]supervisor.Spec
+	alive     map[supervisor.Generation]supervisor.Spec // Launched, not exited.
+	condemned map[supervisor.Generation]bool            // Kill was ordered.
+	checking  []supervisor.Generation
+	active    supervisor.Generation
+	swaps     int // Ordered and not answered.
+	spec      supervisor.Spec
+	ordered   map[supervisor.Spec]bool // Specs that a swap ordered and whose launch is its.
+	stopped   bool
+	ended     bool
+	streak    int                                          // Failures since a process lasted.
+	failedAt  supervisor.Instant                           // The latest.
+	born      map[supervisor.Generation]supervisor.Instant // When it became active.
+	launches  []supervisor.Instant                         // Of restarts.
+}
+
+func newWorld(t *rapid.T) *world {
+	cfg := config()
+	w := &world{
+		t: t, m: supervisor.New(cfg), cfg: cfg, spec: 1,
+		launching: map[supervisor.Generation]supervisor.Spec{}, alive: map[supervisor.Generation]supervisor.Spec{},
+		condemned: map[supervisor.Generation]bool{}, ordered: map[supervisor.Spec]bool{1: true}, born: map[supervisor.Generation]supervisor.Instant{},
+	}
+	w.step(supervisor.Start{Spec: 1})
+	w.launches = nil
+	w.outcome(1, true)
+	return w
+}
+
+func (w *world) step(in supervisor.Input) {
+	var out supervisor.Outbox
+	w.m.Step(w.now, in, &out)
+	for _, e := range out.Effects {
+		w.apply(e)
+	}
+	w.check()
+}
+
+func (w *world) apply(e supervisor.Effect) {
+	if w.ended {
+		if _, answer := e.(supervisor.Swapped); !answer {
+			w.t.Fatalf("%#v after the end", e)
+		}
+	}
+	switch e := e.(type) {
+	case supervisor.Launch:
+		w.launch(e)
+	case supervisor.Kill:
+		if w.condemned[e.Gen] || !w.exists(e.Gen) {
+			w.t.Fatalf("kill of %d, which is gone or condemned", e.Gen)
+		}
+		w.condemned[e.Gen] = true
+	case supervisor.CheckHealth:
+		if slices.Contains(w.checking, e.Gen) {
+			w.t.Fatalf("two checks of %d at a time", e.Gen)
+		}
+		w.checking = append(w.checking, e.Gen)
+	case supervisor.Activate:
+		if _, alive := w.alive[e.Gen]; e.Gen != 0 && (!alive || w.condemned[e.Gen]) {
+			w.t.Fatalf("I1: %d becomes active, but is not alive or condemned", e.Gen)
+		}
+		w.active = e.Gen
+		w.born[e.Gen] = w.now
+	case supervisor.Drain:
+		if e.Gen == w.active {
+			w.t.Fatalf("the active one drains")
+		}
+	case supervisor.Swapped:
+		w.swaps--
+	case supervisor.Ended:
+		if w.ended || len(w.launching)+len(w.alive) > 0 {
+			w.t.Fatalf("I5: ended twice or with processes left")
+		}
+		w.ended = true
+	}
+}
+
+func (w *world) launch(e supervisor.Launch) {
+	if w.stopped {
+		w.t.Fatalf("launch after stop")
+	}
+	for _, running := range []map[supervisor.Generation]supervisor.Spec{w.launching, w.alive} {
+		for gen, spec := range running {
+			if spec == e.Spec {
+				w.t.Fatalf("I2: %d and %d of spec %d", gen, e.Gen, spec)
+			}
+		}
+	}
+	w.launching[e.Gen] = e.Spec
+	if w.ordered[e.Spec] {
+		delete(w.ordered, e.Spec)
+		return
+	}
+	w.backedOff()
+	w.launches = append(w.launches, w.now)
+}
+
+// backedOff checks I3 against the books of the world.
+func (w *world) backedOff() {
+	least := w.cfg.BackoffMin
+	for i := 1; i < w.streak && least < w.cfg.BackoffMax; i++ {
+		least *= 2
+	}
+	waited := time.Duration(w.now - w.failedAt)
+	if waited < min(least, w.cfg.BackoffMax) {
+		w.t.Fatalf("I3: launched %v after failure %d in a row", waited, w.streak)
+	}
+	if n := w.cfg.BreakerFailures; len(w.launches) >= n {
+		// n launches in the window follow n failures in it: the breaker opened.
+		if span := time.Duration(w.now - w.launches[len(w.launches)-n]); span < w.cfg.BreakerOpen {
+			w.t.Fatalf("I3: %d restarts within %v", n+1, span)
+		}
+	}
+}
+
+func (w *world) exists(gen supervisor.Generation) bool {
+	_, launching := w.launching[gen]
+	_, alive := w.alive[gen]
+	return launching || alive
+}
+
+// check holds after each step.
+func (w *world) check() {
+	v := w.m.View()
+	if v.Active != w.active {
+		w.t.Fatalf("the view says %d is active, the effects say %d", v.Active, w.active)
+	}
+	if len(w.launching)+len(w.alive) > 4 {
+		w.t.Fatalf("%d processes", len(w.launching)+len(w.alive))
+	}
+	if w.swaps < 0 {
+		w.t.Fatalf("I6: a swap was answered twice")
+	}
+	pending := len(w.launching) + len(w.condemned) + len(w.checking)
+	if _, wakes := w.m.Wake(); !wakes && pending == 0 && !w.ended {
+		w.t.Fatalf("I4: nothing will ever happen: %+v", v)
+	}
+}
+
+// outcome ends a launch.
+func (w *world) outcome(gen supervisor.Generation, ok bool) {
+	spec := w.launching[gen]
+	delete(w.launching, gen)
+	if ok {
+		before := w.m.View().Spec
+		w.alive[gen] = spec
+		w.step(supervisor.Launched{Gen: gen})
+		if w.m.View().Spec != before { // Swapped: the past says nothing about the new spec.
+			w.streak, w.launches = 0, nil
+		}
+		return
+	}
+	if !w.condemned[gen] && spec == w.m.View().Spec {
+		w.streak++
+		w.failedAt = w.now
+	}
+	delete(w.condemned, gen)
+	w.step(supervisor.LaunchFailed{Gen: gen, Err: errBoom})
+}
+
+func (w *world) exit(gen supervisor.Generation) {
+	if gen == w.active || w.m.View().State == supervisor.Stopping && w.condemned[gen] && w.alive[gen] == w.m.View().Spec {
+		if time.Duration(w.now-w.born[gen]) >= w.cfg.ProvedAfter {
+			w.streak = 0
+		}
+		w.streak++
+		w.failedAt = w.now
+	}
+	delete(w.alive, gen)
+	delete(w.condemned, gen)
+	w.checking = slices.DeleteFunc(w.checking, func(g supervisor.Generation) bool { return g == gen })
+	w.step(supervisor.Exited{Gen: gen, Err: errBoom})
+}
+
+// one draws a generation of a set.
+func one[V any](t *rapid.T, set map[supervisor.Generation]V) supervisor.Generation {
+	if len(set) == 0 {
+		t.Skip("nobody")
+	}
+	gens := make([]supervisor.Generation, 0, len(set))
+	for gen := range set {
+		gens = append(gens, gen)
+	}
+	slices.Sort(gens)
+	return rapid.SampledFrom(gens).Draw(t, "generation")
+}
+
+func (w *world) actions() map[string]func(*rapid.T) {
+	return map[string]func(*rapid.T){
+		"": func(*rapid.T) { w.check() },
+		"launched": func(t *rapid.T) {
+			w.outcome(one(t, w.launching), true)
+		},
+		"launch fails": func(t *rapid.T) { w.outcome(one(t, w.launching), false) },
+		"exit":         func(t *rapid.T) { w.exit(one(t, w.alive)) },
+		"health": func(t *rapid.T) {
+			if len(w.checking) == 0 {
+				t.Skip("no check")
+			}
+			gen := w.checking[0]
+			w.checking = w.checking[1:]
+			var err error
+			if rapid.Bool().Draw(t, "sick") {
+				err = errBoom
+			}
+			w.step(supervisor.HealthChecked{Gen: gen, Err: err})
+		},
+		"call": func(t *rapid.T) {
+			w.step(supervisor.CallEnded{Gen: one(t, w.alive), Unanswered: rapid.Bool().Draw(t, "late")})
+		},
+		"drained": func(t *rapid.T) { w.step(supervisor.Drained{Gen: one(t, w.alive)}) },
+		"swap": func(*rapid.T) {
+			w.spec++
+			w.swaps++
+			w.ordered[w.spec] = true
+			w.step(supervisor.Swap{Spec: w.spec})
+		},
+		"time": func(t *rapid.T) {
+			w.now += supervisor.Instant(rapid.Int64Range(0, int64(20*time.Second)).Draw(t, "time"))
+			w.step(supervisor.Tick{})
+		},
+		"wake": func(t *rapid.T) {
+			at, ok := w.m.Wake()
+			if !ok {
+				t.Skip("nothing due")
+			}
+			w.now = max(w.now, at)
+			w.step(supervisor.Tick{})
+		},
+	}
+}
+
+// Whatever happens in whatever order. covers I34.
+func TestSupervisionKeepsItsInvariants(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		t.Repeat(w.actions())
+		w.finish()
+	})
+}
+
+// finish lets everything succeed: the plugin must come to run. Then it stops it.
+func (w *world) finish() {
+	for range 1000 {
+		w.settle()
+		if w.m.View().State == supervisor.Running && w.swaps == 0 {
+			break
+		}
+		at, ok := w.m.Wake()
+		if !ok {
+			w.t.Fatalf("I4: stuck: %+v", w.m.View())
+		}
+		w.now = max(w.now, at)
+		w.step(supervisor.Tick{})
+	}
+	if w.m.View().State != supervisor.Running || w.swaps != 0 {
+		w.t.Fatalf("I6: never ran again, or %d swaps without an answer: %+v", w.swaps, w.m.View())
+	}
+	w.stopped = true
+	w.step(supervisor.Stop{})
+	w.settle()
+	if !w.ended || w.swaps != 0 {
+		w.t.Fatalf("I5, I6: ended %v, %d swaps without an answer", w.ended, w.swaps)
+	}
+}
+
+// settle gives every outcome that is due.
+func (w *world) settle() {
+	for len(w.launching)+len(w.condemned)+len(w.checking) > 0 {
+		for _, gen := range sorted(w.launching) {
+			w.outcome(gen, !w.condemned[gen])
+		}
+		for _, gen := range sorted(w.condemned) {
+			w.exit(gen)
+		}
+		for _, gen := range w.checking {
+			w.checking = w.checking[1:]
+			w.step(supervisor.HealthChecked{Gen: gen})
+		}
+	}
+}
+
+func sorted[V any](set map[supervisor.Generation]V) []supervisor.Generation {
+	gens := make([]supervisor.Generation, 0, len(set))
+	for gen := range set {
+		gens = append(gens, gen)
+	}
+	slices.Sort(gens)
+	return gens
+}

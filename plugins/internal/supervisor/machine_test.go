@@ -1,0 +1,270 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package supervisor_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/plugins/internal/supervisor"
+)
+
+var errBoom = errors.New("boom")
+
+func config() supervisor.Config {
+	return supervisor.Config{
+		HealthInterval: time.Second, UnhealthyAfter: 3, HungAfter: 3,
+		BackoffMin: 100 * time.Millisecond, BackoffMax: 30 * time.Second,
+		BreakerFailures: 5, BreakerWindow: time.Minute, BreakerOpen: 30 * time.Second,
+		ProvedAfter: 10 * time.Second, DrainLimit: 5 * time.Second,
+	}
+}
+
+// bench drives a machine by hand.
+type bench struct {
+	t   *testing.T
+	m   *supervisor.Machine
+	now supervisor.Instant
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	return &bench{t: t, m: supervisor.New(config())}
+}
+
+// step feeds one input and returns its effects.
+func (b *bench) step(in supervisor.Input) []supervisor.Effect {
+	var out supervisor.Outbox
+	b.m.Step(b.now, in, &out)
+	return out.Effects
+}
+
+// wake lets the time pass until the next tick, and returns how long that was.
+func (b *bench) wake() (time.Duration, []supervisor.Effect) {
+	b.t.Helper()
+	at, ok := b.m.Wake()
+	require.True(b.t, ok, "nothing to wait for")
+	require.GreaterOrEqual(b.t, at, b.now)
+	d := time.Duration(at - b.now)
+	b.now = at
+	return d, b.step(supervisor.Tick{})
+}
+
+func (b *bench) pass(d time.Duration) { b.now += supervisor.Instant(d) }
+
+// running returns a bench whose first generation is active.
+func running(t *testing.T) *bench {
+	t.Helper()
+	b := newBench(t)
+	require.Equal(t, []supervisor.Effect{supervisor.Launch{Gen: 1, Spec: 1}}, b.step(supervisor.Start{Spec: 1}))
+	require.Equal(t, supervisor.Starting, b.m.View().State)
+	require.Equal(t, []supervisor.Effect{supervisor.Activate{Gen: 1}}, b.step(supervisor.Launched{Gen: 1}))
+	require.Equal(t, supervisor.Running, b.m.View().State)
+	return b
+}
+
+func TestFirstLaunchThatFailsEndsTheSupervision(t *testing.T) {
+	b := newBench(t)
+	b.step(supervisor.Start{Spec: 1})
+	require.Equal(t, []supervisor.Effect{supervisor.Ended{}}, b.step(supervisor.LaunchFailed{Gen: 1, Err: errBoom}))
+	require.ErrorIs(t, b.m.View().LastErr, errBoom)
+	require.Equal(t, supervisor.Stopped, b.m.View().State)
+	require.Empty(t, b.step(supervisor.Start{Spec: 1}))
+	_, ok := b.m.Wake()
+	require.False(t, ok)
+}
+
+func TestCrashIsRestartedAfterTheBackoff(t *testing.T) {
+	b := running(t)
+	b.pass(time.Second)
+	require.Equal(t, []supervisor.Effect{supervisor.Activate{}}, b.step(supervisor.Exited{Gen: 1, Err: errBoom}))
+	v := b.m.View()
+	require.Equal(t, supervisor.Waiting, v.State)
+	require.Equal(t, v.AwaySince+supervisor.Instant(100*time.Millisecond), v.NextTry)
+	d, effects := b.wake()
+	require.Equal(t, 100*time.Millisecond, d)
+	require.Equal(t, []supervisor.Effect{supervisor.Launch{Gen: 2, Spec: 1}}, effects)
+	b.pass(50 * time.Millisecond)
+	require.Equal(t, []supervisor.Effect{supervisor.Activate{Gen: 2}}, b.step(supervisor.Launched{Gen: 2}))
+	v = b.m.View()
+	require.Equal(t, uint64(1), v.Restarts)
+	require.Equal(t, 150*time.Millisecond, v.AwayLast)
+	require.False(t, v.Away)
+}
+
+// Each failure doubles the time to the next launch, until the breaker opens; then
+// there is one trial at a time.
+func TestLoopOfCrashesOpensTheBreaker(t *testing.T) {
+	b := running(t)
+	b.step(supervisor.Exited{Gen: 1, Err: errBoom})
+	gen := supervisor.Generation(1)
+	for _, want := range []int{100, 200, 400, 800} {
+		d, _ := b.wake()
+		gen++
+		require.Equal(t, time.Duration(want)*time.Millisecond, d)
+		b.step(supervisor.Launched{Gen: gen})
+		b.step(supervisor.Exited{Gen: gen, Err: errBoom})
+	}
+	for range 3 {
+		require.Equal(t, supervisor.Broken, b.m.View().State)
+		d, effects := b.wake()
+		gen++
+		require.Equal(t, 30*time.Second, d)
+		require.Len(t, effects, 1)
+		opened := b.step(supervisor.LaunchFailed{Gen: gen, Err: errBoom})
+		require.IsType(t, supervisor.Opened{}, opened[0])
+	}
+	b.wake()
+	gen++
+	b.step(supervisor.Launched{Gen: gen})
+	b.pass(2 * time.Minute)
+	b.step(supervisor.Exited{Gen: gen, Err: errBoom})
+	require.Equal(t, supervisor.Waiting, b.m.View().State, "a trial that lasted closes the breaker")
+	d, _ := b.wake()
+	require.Equal(t, 100*time.Millisecond, d)
+}
+
+func TestProcessThatFailsItsHealthChecksIsKilledAndRestarted(t *testing.T) {
+	b := running(t)
+	for range 2 {
+		d, effects := b.wake()
+		require.LessOrEqual(t, d, time.Second)
+		require.Equal(t, []supervisor.Effect{supervisor.CheckHealth{Gen: 1}}, effects)
+		b.pass(time.Second)
+		require.Empty(t, b.step(supervisor.HealthChecked{Gen: 1, Err: errBoom}))
+	}
+	_, effects := b.wake()
+	require.Equal(t, []supervisor.Effect{supervisor.CheckHealth{Gen: 1}}, effects)
+	effects = b.step(supervisor.HealthChecked{Gen: 1, Err: errBoom})
+	require.Equal(t, supervisor.Activate{}, effects[0])
+	require.IsType(t, supervisor.Unhealthy{}, effects[1])
+	require.Equal(t, supervisor.Kill{Gen: 1}, effects[2])
+	require.Equal(t, supervisor.Stopping, b.m.View().State)
+	_, ok := b.m.Wake()
+	require.False(t, ok, "the restart waits for the end")
+	b.step(supervisor.Exited{Gen: 1})
+	require.Equal(t, supervisor.Waiting, b.m.View().State)
+	require.ErrorIs(t, b.m.View().LastErr, supervisor.ErrUnhealthy)
+	require.ErrorIs(t, b.m.View().LastErr, errBoom)
+}
+
+func TestHealthyAnswerForgetsFailedChecks(t *testing.T) {
+	b := running(t)
+	for _, err := range []error{errBoom, errBoom, nil, errBoom, errBoom, nil} {
+		b.wake()
+		b.step(supervisor.HealthChecked{Gen: 1, Err: err})
+	}
+	require.Equal(t, supervisor.Running, b.m.View().State)
+}
+
+// A call without an answer is a reason to look at once, not at the next interval.
+func TestCallWithoutAnAnswerIsFollowedByAHealthCheck(t *testing.T) {
+	b := running(t)
+	require.Equal(t, []supervisor.Effect{supervisor.CheckHealth{Gen: 1}}, b.step(supervisor.CallEnded{Gen: 1, Unanswered: true}))
+	require.Empty(t, b.step(supervisor.CallEnded{Gen: 1, Unanswered: true}), "one check at a time")
+	require.Empty(t, b.step(supervisor.CallEnded{Gen: 1}))
+	require.Empty(t, b.step(supervisor.CallEnded{Gen: 1, Unanswered: true}))
+	require.Empty(t, b.step(supervisor.CallEnded{Gen: 1, Unanswered: true}))
+	effects := b.step(supervisor.CallEnded{Gen: 1, Unanswered: true})
+	require.Contains(t, effects, supervisor.Effect(supervisor.Kill{Gen: 1}), "three in a row: the strategy hangs")
+}
+
+func TestSwapSwitchesWhenTheNewOneIsReady(t *testing.T) {
+	b := running(t)
+	require.Equal(t, []supervisor.Effect{supervisor.Launch{Gen: 2, Spec: 2}}, b.step(supervisor.Swap{Spec: 2}))
+	require.Equal(t, supervisor.Generation(1), b.m.View().Active)
+	require.Equal(t, []supervisor.Effect{supervisor.Swapped{Err: supervisor.ErrBusy}}, b.step(supervisor.Swap{Spec: 3}))
+	require.Equal(t, []supervisor.Effect{supervisor.Activate{Gen: 2}, supervisor.Drain{Gen: 1}}, b.step(supervisor.Launched{Gen: 2}))
+	require.Equal(t, []supervisor.Effect{supervisor.Kill{Gen: 1, Graceful: true}}, b.step(supervisor.Drained{Gen: 1}))
+	require.Equal(t, []supervisor.Effect{supervisor.Swapped{}}, b.step(supervisor.Exited{Gen: 1}))
+	require.Zero(t, b.m.View().Gaps)
+	b.step(supervisor.Exited{Gen: 2, Err: errBoom})
+	_, effects := b.wake()
+	require.Equal(t, []supervisor.Effect{supervisor.Launch{Gen: 3, Spec: 2}}, effects, "the new spec is the one to restart")
+}
+
+func TestSwapThatFailsLeavesTheOldOneAtWork(t *testing.T) {
+	b := running(t)
+	b.step(supervisor.Swap{Spec: 2})
+	require.Equal(t, []supervisor.Effect{supervisor.Swapped{Err: errBoom}}, b.step(supervisor.LaunchFailed{Gen: 2, Err: errBoom}))
+	v := b.m.View()
+	require.Equal(t, supervisor.Generation(1), v.Active)
+	require.Equal(t, supervisor.Spec(1), v.Spec)
+	require.NoError(t, v.LastErr, "a swap that fails is no fault of what runs")
+}
+
+func TestDrainIsBounded(t *testing.T) {
+	b := running(t)
+	b.step(supervisor.Swap{Spec: 2})
+	b.step(supervisor.Launched{Gen: 2})
+	for {
+		d, effects := b.wake()
+		for _, e := range effects {
+			if check, ok := e.(supervisor.CheckHealth); ok {
+				b.step(supervisor.HealthChecked{Gen: check.Gen})
+			}
+			if e == (supervisor.Kill{Gen: 1, Graceful: true}) {
+				require.Equal(t, supervisor.Instant(5*time.Second), b.now)
+				return
+			}
+		}
+		require.Positive(t, d)
+		require.LessOrEqual(t, b.now, supervisor.Instant(5*time.Second))
+	}
+}
+
+func TestOldOneThatDiesDuringTheSwapIsRestarted(t *testing.T) {
+	b := running(t)
+	b.step(supervisor.Swap{Spec: 2})
+	b.step(supervisor.Exited{Gen: 1, Err: errBoom})
+	_, effects := b.wake()
+	require.Equal(t, []supervisor.Effect{supervisor.Launch{Gen: 3, Spec: 1}}, effects)
+	require.Equal(t, []supervisor.Effect{supervisor.Activate{Gen: 2}, supervisor.Kill{Gen: 3}, supervisor.Swapped{}}, b.step(supervisor.Launched{Gen: 2}))
+	require.Empty(t, b.step(supervisor.Launched{Gen: 3}), "too late")
+	require.Empty(t, b.step(supervisor.Exited{Gen: 3}))
+	require.Equal(t, supervisor.Generation(2), b.m.View().Active)
+}
+
+func TestStopEndsEverythingOnce(t *testing.T) {
+	b := running(t)
+	b.step(supervisor.Swap{Spec: 2})
+	require.Equal(t, []supervisor.Effect{
+		supervisor.Activate{},
+		supervisor.Kill{Gen: 1, Graceful: true},
+		supervisor.Kill{Gen: 2, Graceful: true},
+		supervisor.Swapped{Err: supervisor.ErrStopped},
+	}, b.step(supervisor.Stop{}))
+	require.Empty(t, b.step(supervisor.Stop{}))
+	require.Empty(t, b.step(supervisor.LaunchFailed{Gen: 2, Err: errBoom}))
+	require.Equal(t, []supervisor.Effect{supervisor.Ended{}}, b.step(supervisor.Exited{Gen: 1}))
+	require.Equal(t, []supervisor.Effect{supervisor.Swapped{Err: supervisor.ErrStopped}}, b.step(supervisor.Swap{Spec: 3}))
+	require.Zero(t, b.m.View().Gaps)
+}
+
+func TestInputsOfStrangersAreIgnored(t *testing.T) {
+	b := running(t)
+	for _, in := range []supervisor.Input{
+		supervisor.Launched{Gen: 7},
+		supervisor.LaunchFailed{Gen: 7},
+		supervisor.Exited{Gen: 7},
+		supervisor.Drained{Gen: 1},
+		supervisor.HealthChecked{Gen: 7, Err: errBoom},
+		supervisor.HealthChecked{Gen: 1, Err: errBoom},
+		supervisor.CallEnded{Gen: 7, Unanswered: true},
+		supervisor.Launched{Gen: 1},
+	} {
+		require.Empty(t, b.step(in), "%T", in)
+	}
+	require.Equal(t, supervisor.Running, b.m.View().State)
+}
+
+func TestStatesHaveNames(t *testing.T) {
+	for s := supervisor.Stopped; s <= supervisor.Broken; s++ {
+		require.NotEqual(t, "invalid", s.String())
+	}
+	require.Equal(t, "invalid", supervisor.State(99).String())
+}

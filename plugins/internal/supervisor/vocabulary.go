@@ -1,0 +1,149 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package supervisor
+
+import "time"
+
+// Instant is a point in time: the duration since an origin of the caller's choice.
+type Instant time.Duration
+
+// Generation numbers the launches of one plugin, from 1. Zero means none.
+type Generation uint64
+
+// Spec names what is launched: a program with its settings. The caller chooses
+// the numbers.
+type Spec uint64
+
+// State sums up how a plugin is doing.
+type State uint8
+
+// The states.
+const (
+	Stopped  State = iota // Not started, or ended for good.
+	Starting              // A process is being launched, calls fail.
+	Running               // A process is active.
+	Stopping              // An unhealthy process is being killed, calls fail.
+	Waiting               // A restart comes after the back-off, calls fail.
+	Broken                // The circuit breaker is open, one trial comes later, calls fail.
+)
+
+// String returns the state in lower case.
+func (s State) String() string {
+	names := [...]string{"stopped", "starting", "running", "stopping", "waiting", "broken"}
+	if int(s) < len(names) {
+		return names[s]
+	}
+	return "invalid"
+}
+
+// Input is what a machine is told.
+type Input interface{ input() }
+
+// The inputs.
+type (
+	// Start begins the supervision, once.
+	Start struct{ Spec Spec }
+	// Launched says that a generation is ready: checked, connected, configured.
+	Launched struct{ Gen Generation }
+	// LaunchFailed says that a generation was never ready, and has no process.
+	LaunchFailed struct {
+		Gen Generation
+		Err error
+	}
+	// Exited says that the process of a launched generation has ended.
+	Exited struct {
+		Gen Generation
+		Err error
+	}
+	// HealthChecked answers CheckHealth; nil means healthy.
+	HealthChecked struct {
+		Gen Generation
+		Err error
+	}
+	// CallEnded says that a call to a generation ended: unanswered, which means at
+	// its deadline or with the connection, or with an answer, which may be an error
+	// of the strategy. Calls that their callers gave up are not told.
+	CallEnded struct {
+		Gen        Generation
+		Unanswered bool
+	}
+	// Drained says that a generation that drains has no call in flight.
+	Drained struct{ Gen Generation }
+	// Swap orders the change to another spec.
+	Swap struct{ Spec Spec }
+	// Stop orders the end of everything.
+	Stop struct{}
+	// Tick says that the time of [Machine.Wake] has come.
+	Tick struct{}
+)
+
+func (Start) input()         {}
+func (Launched) input()      {}
+func (LaunchFailed) input()  {}
+func (Exited) input()        {}
+func (HealthChecked) input() {}
+func (CallEnded) input()     {}
+func (Drained) input()       {}
+func (Swap) input()          {}
+func (Stop) input()          {}
+func (Tick) input()          {}
+
+// Effect is what a machine wants done.
+type Effect interface{ effect() }
+
+// The effects.
+type (
+	// Launch starts a process. Exactly one of Launched and LaunchFailed answers,
+	// also when Kill is ordered meanwhile.
+	Launch struct {
+		Gen  Generation
+		Spec Spec
+	}
+	// Kill ends a process, or an attempt to launch it, and cuts its calls off. A
+	// bounded time later Exited or LaunchFailed answers. Graceful asks the process
+	// to stop by itself first.
+	Kill struct {
+		Gen      Generation
+		Graceful bool
+	}
+	// CheckHealth asks a process whether it is well. HealthChecked answers within
+	// a bounded time.
+	CheckHealth struct{ Gen Generation }
+	// Activate sends calls to a generation from now on; zero sends them nowhere.
+	Activate struct{ Gen Generation }
+	// Drain waits for the calls in flight to a generation. Drained answers; the
+	// machine itself bounds the wait.
+	Drain struct{ Gen Generation }
+	// Unhealthy says that a process is killed for its health. For information.
+	Unhealthy struct {
+		Gen Generation
+		Err error
+	}
+	// Opened says that the circuit breaker has opened. For information.
+	Opened struct {
+		Failures int
+		Until    Instant
+		Err      error
+	}
+	// Swapped answers Swap: nil when the new generation is active and the old one
+	// has ended. On an error the old spec is the one in use.
+	Swapped struct{ Err error }
+	// Ended says that no process is left and none will be launched.
+	Ended struct{}
+)
+
+func (Launch) effect()      {}
+func (Kill) effect()        {}
+func (CheckHealth) effect() {}
+func (Activate) effect()    {}
+func (Drain) effect()       {}
+func (Unhealthy) effect()   {}
+func (Opened) effect()      {}
+func (Swapped) effect()     {}
+func (Ended) effect()       {}
+
+// Outbox collects effects in order. The zero value is ready for use.
+type Outbox struct{ Effects []Effect }
+
+func (o *Outbox) add(e Effect) { o.Effects = append(o.Effects, e) }
