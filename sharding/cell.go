@@ -23,17 +23,19 @@ import (
 // may be taken, never another cell's, and never is user code run.
 type cell struct {
 	id    protocol.ShardID
-	dirty atomic.Bool // It is in the mailroom's list of acknowledgements.
-	away  atomic.Bool // The last message went to another node: a hint for the next.
+	dirty atomic.Bool   // It is in the mailroom's list of acknowledgements.
+	away  atomic.Bool   // The last message went to another node: a hint for the next.
+	ends  atomic.Uint32 // How often the hosting has ended. Written with the cell in hand.
 
 	mu    sync.Mutex // Guards all below.
 	shard *protocol.Shard
 	out   protocol.Actions
-	asks  map[uint64]*ask // By correlation; made at first use.
-	jam   bool            // The last step found the lane full.
-	room  chan struct{}   // Closed when the window has room again; nil when nobody waits.
-	timer *time.Timer     // For OpWake; made at first use.
-	life  *life           // What the entities' context is; made at first use.
+	asks  map[uint64]*ask     // By correlation; made at first use.
+	jam   bool                // The last step found the lane full.
+	room  chan struct{}       // Closed when the window has room again; nil when nobody waits.
+	timer *time.Timer         // For OpWake; made at first use.
+	life  *life               // What the entities' context is; made at first use.
+	spare []*protocol.Message // Empty messages for those that are not encoded.
 	link  link
 }
 
@@ -178,6 +180,7 @@ func (r *region) minor(c *cell, a *protocol.Action) {
 	case protocol.OpReturned:
 		r.system.counters.stuck.Add(-1)
 	case protocol.OpEnd:
+		c.ends.Add(1)
 		c.endLife()
 	}
 }

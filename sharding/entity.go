@@ -48,6 +48,10 @@ type Context struct {
 	entity *protocol.Entity
 	reply  any
 	now    machine.Instant // When the last message ended, if the next begins at once; else 0.
+
+	ahead *protocol.Message // What may be handled behind the entity's message at once.
+	ran   int               // How many of them were.
+	ends  uint32            // How often the cell's hosting had ended when they were handed out.
 }
 
 var (

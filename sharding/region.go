@@ -188,6 +188,9 @@ func (r *region) send(ctx context.Context, id string, message any, a *ask) error
 		return err
 	}
 	c := r.cellOf(id)
+	if a == nil && !c.away.Load() && r.join(c, id, message, size) {
+		return nil
+	}
 	m, buffer := r.blankMessage(c, size)
 	m.Kind, m.Shard, m.Entity, m.Value, m.Size = r.name, c.id, id, message, size+len(id)
 	if a != nil {

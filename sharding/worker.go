@@ -55,20 +55,21 @@ func (r *region) work(c *cell, e *protocol.Entity, op protocol.Op) {
 
 // labour does one job after the other.
 func (s *System) labour(j job) {
+	var ctx *Context
 	defer func() {
 		if j.op == 0 {
 			return
 		}
 		// The entity ended this goroutine, by runtime.Goexit. What it was about
 		// has failed, and another goroutine goes on.
-		if op := j.r.deserted(j.c, j.e, j.op); op != 0 {
+		if op := j.r.deserted(ctx, j.c, j.e, j.op); op != 0 {
 			j.r.work(j.c, j.e, op)
 		}
 	}()
 	patience := time.NewTimer(workerPatience)
 	defer patience.Stop()
 	for {
-		ctx := &Context{region: j.r, entity: j.e}
+		ctx = &Context{region: j.r, entity: j.e}
 		for j.op != 0 {
 			ctx.reply = nil
 			j.op = j.r.perform(ctx, j.c, j.e, j.op)
@@ -118,8 +119,16 @@ func (r *region) perform(ctx *Context, c *cell, e *protocol.Entity, op protocol.
 	}
 }
 
+// runMost bounds the messages of one run, and runLong the time after which a run
+// begins no further message: what is handed out has to be taken back first when
+// something else is to happen to the entity.
+const (
+	runMost = 64
+	runLong = time.Millisecond
+)
+
 // deserted ends what an entity did not return from.
-func (r *region) deserted(c *cell, e *protocol.Entity, op protocol.Op) protocol.Op {
+func (r *region) deserted(ctx *Context, c *cell, e *protocol.Entity, op protocol.Op) protocol.Op {
 	r.system.counters.panics.Add(1)
 	r.system.log.Error("entity ended its goroutine", "kind", r.name, "entity", e.ID())
 	switch op {
@@ -128,7 +137,7 @@ func (r *region) deserted(c *cell, e *protocol.Entity, op protocol.Op) protocol.
 	case protocol.OpStop:
 		return r.stopped(c, e)
 	default:
-		return r.done(new(Context), c, e, failed(errDeserted))
+		return r.done(ctx, c, e, failed(errDeserted))
 	}
 }
 
@@ -154,7 +163,15 @@ func (r *region) done(ctx *Context, c *cell, e *protocol.Entity, result protocol
 	now := r.system.clock.Instant()
 	ctx.now = now
 	result.Withhold = !r.system.standing.HeldAt(now)
-	return r.after(c, e, func(out *protocol.Actions) { c.shard.Done(now, e, result, out) })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.keep(r.system, c.shard.Ran(e, ctx.ran, &c.out))
+	c.shard.Done(now, e, result, &c.out)
+	op := r.carry(c, e)
+	if ctx.ahead, ctx.ran = nil, 0; op == protocol.OpRun {
+		ctx.ahead, ctx.ends = c.shard.Ahead(e, runMost), c.ends.Load()
+	}
+	return op
 }
 
 // after tells the cell what was done.
@@ -171,14 +188,23 @@ func (r *region) runEntity(ctx *Context, c *cell, e *protocol.Entity, now machin
 	if !r.system.standing.HeldAt(now) {
 		return r.after(c, e, func(out *protocol.Actions) { c.shard.Postpone(now, e, out) })
 	}
-	return r.done(ctx, c, e, r.handle(ctx, e))
+	result := r.handle(ctx, e, e.Message())
+	for m := ctx.ahead; m != nil && !result.Failed; m = m.Next() {
+		begins := r.system.clock.Instant()
+		if begins.Sub(now) > runLong || !r.system.standing.HeldAt(begins) || c.ends.Load() != ctx.ends {
+			break
+		}
+		ctx.reply = nil
+		ctx.ran++ // Before the entity has it, since it may not come back from it.
+		result = r.handle(ctx, e, m)
+	}
+	return r.done(ctx, c, e, result)
 }
 
 // handle lets an entity handle its message and says what came of it. A message
 // that cannot be decoded is the sender's fault: the entity does not see it, and
 // stays. So does one whose reply cannot be encoded.
-func (r *region) handle(ctx *Context, e *protocol.Entity) protocol.Result {
-	m := e.Message()
+func (r *region) handle(ctx *Context, e *protocol.Entity, m *protocol.Message) protocol.Result {
 	if m.Own {
 		return r.timeUp(ctx, e, m)
 	}
@@ -191,6 +217,7 @@ func (r *region) handle(ctx *Context, e *protocol.Entity) protocol.Result {
 		return failed(err)
 	}
 	if m.Correlation == 0 {
+		m.Value = nil // Nobody looks at it any more.
 		return protocol.Result{}
 	}
 	return protocol.Result{Reply: r.answer(ctx.reply, e, m)}

@@ -195,6 +195,20 @@ func (q *queue) pushFront(m *Message) {
 	q.bytes += m.cost()
 }
 
+// prepend puts all of o before all others, and leaves o empty.
+func (q *queue) prepend(o *queue) {
+	if o.n == 0 {
+		return
+	}
+	if o.tail.next = q.head; q.tail == nil {
+		q.tail = o.tail
+	}
+	q.head = o.head
+	q.n += o.n
+	q.bytes += o.bytes
+	*o = queue{}
+}
+
 // insert keeps the queue sorted by sequence number. It reports whether m was
 // inserted: a message with an equal number is there already otherwise.
 func (q *queue) insert(m *Message) bool {

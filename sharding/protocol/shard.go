@@ -126,6 +126,7 @@ type Shard struct {
 	dirty     []*stream
 	transit   queue
 	entities  map[string]*Entity
+	recent    *Entity // The entity of the last message, since messages come in runs.
 	first     *Entity // All entities in the order of creation.
 	last      *Entity
 	postponed bool // Something waits for the clock to show standing again.

@@ -48,6 +48,7 @@ type Entity struct {
 	at       machine.Instant
 	mailbox  queue
 	current  *Message
+	ahead    queue   // What follows current and was handed out with it.
 	withheld *Reply  // Answer that waits for the node's standing.
 	failure  *string // Why the instance is stopping, when it is because it failed.
 	owed     gossip.NodeID
@@ -66,8 +67,8 @@ func (e *Entity) Epoch() Epoch { return e.epoch }
 // belongs to the cell.
 func (e *Entity) Message() *Message { return e.current }
 
-// Waiting returns how many messages wait.
-func (e *Entity) Waiting() int { return e.mailbox.n }
+// Waiting returns how many messages wait, or were given ahead.
+func (e *Entity) Waiting() int { return e.mailbox.n + e.ahead.n }
 
 // Idle reports whether the instance has nothing to do, and since when.
 func (e *Entity) Idle() (since machine.Instant, idle bool) {
@@ -113,14 +114,14 @@ type Result struct {
 // enqueue puts m into its mailbox and takes ownership, unless the code says that
 // the mailbox is full or the entity failing.
 func (s *Shard) enqueue(now machine.Instant, m *Message, out *Actions) Code {
-	e := s.entities[m.Entity]
+	e := s.entity(m.Entity)
 	if e == nil {
 		e = s.create(m.Entity)
 	}
 	if e.state == entityFailed && now < e.at {
 		return CodeEntityFailed
 	}
-	if e.mailbox.n >= s.cfg.Mailbox {
+	if e.Waiting() >= s.cfg.Mailbox {
 		if s.suspended {
 			return CodeNoStanding
 		}
@@ -129,6 +130,18 @@ func (s *Shard) enqueue(now machine.Instant, m *Message, out *Actions) Code {
 	e.mailbox.push(m)
 	s.advance(now, e, out)
 	return CodeOK
+}
+
+// entity returns the record of an entity, nil if it has none.
+func (s *Shard) entity(id string) *Entity {
+	if s.recent != nil && s.recent.id == id {
+		return s.recent
+	}
+	e := s.entities[id]
+	if e != nil {
+		s.recent = e
+	}
+	return e
 }
 
 func (s *Shard) create(id string) *Entity {
@@ -148,6 +161,9 @@ func (s *Shard) create(id string) *Entity {
 
 func (s *Shard) remove(e *Entity) {
 	delete(s.entities, e.id)
+	if s.recent == e {
+		s.recent = nil
+	}
 	if s.sweep == e {
 		s.sweep = e.next
 	}

@@ -182,6 +182,7 @@ func (s *Shard) release(now machine.Instant, e *Entity, out *Actions) {
 	}
 	e.released = true
 	s.released = append(s.released, e)
+	s.giveUpAhead(e, out)
 	if e.state == entityActive && e.current == nil {
 		s.stop(now, e, out) // It waited for standing, and is not stuck.
 		return

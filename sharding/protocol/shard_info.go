@@ -94,7 +94,7 @@ func (s *Shard) Reason(id string) string {
 // Info returns a snapshot.
 func (e *Entity) Info() EntityInfo {
 	i := EntityInfo{
-		ID: e.id, State: e.state.String(), Since: e.at, Waiting: e.mailbox.n,
+		ID: e.id, State: e.state.String(), Since: e.at, Waiting: e.Waiting(),
 		Stuck: e.stuck, Released: e.released, Failures: int(e.failures),
 	}
 	switch {

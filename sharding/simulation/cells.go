@@ -74,6 +74,7 @@ type Cells struct {
 	until   machine.Instant
 	ended   bool
 	working map[workTimer]*protocol.Entity
+	ahead   map[*protocol.Entity]*protocol.Message // What was handed out with the message of an entity.
 	works   uint64
 	behind  map[*protocol.Entity]bool            // Entities that were left behind, and work.
 	routes  map[*protocol.Message]protocol.Epoch // By which messages came that others sent.
@@ -100,6 +101,7 @@ func newCells(env world.Env, kind protocol.KindConfig, b Behaviour, ledger *Ledg
 	c := &Cells{
 		kind: kind.Name, self: env.Self, behaviour: b, rand: env.Rand, ledger: ledger,
 		working: make(map[workTimer]*protocol.Entity),
+		ahead:   make(map[*protocol.Entity]*protocol.Message),
 		behind:  make(map[*protocol.Entity]bool),
 		routes:  make(map[*protocol.Message]protocol.Epoch),
 		asks:    make(map[uint64]*ask),
@@ -250,10 +252,10 @@ func (c *Cells) worked(t workTimer) {
 			Failed:   c.rand.Float64() < c.behaviour.FailRun,
 			Withhold: !c.standing(c.now),
 		}
-		m := e.Message()
-		if m.Correlation != 0 {
+		if m := e.Message(); m.Correlation != 0 {
 			r.Reply = &protocol.Reply{Payload: m.Payload}
 		}
+		c.runAhead(t.shard, e, r)
 		cell.Done(c.now, e, r, &c.acts)
 		if c.rand.Float64() < c.behaviour.Passivate {
 			cell.Passivate(c.now, e, &c.acts)
@@ -263,6 +265,20 @@ func (c *Cells) worked(t workTimer) {
 		cell.Stopped(c.now, e, &c.acts)
 	}
 	c.carry(t.shard)
+}
+
+// runAhead processes a part of what was handed out with the message of an entity, at
+// the moment at which that ends.
+func (c *Cells) runAhead(shard protocol.ShardID, e *protocol.Entity, r protocol.Result) {
+	ran := 0
+	for m := c.ahead[e]; m != nil && !r.Failed && !r.Withhold && !e.Ended() && c.rand.IntN(4) > 0; m = m.Next() {
+		c.ledger.begin(c.self, shard, e, binary.BigEndian.Uint64(m.Payload), m.Origin)
+		ran++
+	}
+	delete(c.ahead, e)
+	for m := c.cells[shard].Ran(e, ran, &c.acts); m != nil; m = m.Next() {
+		c.settle(shard, &protocol.Action{Op: protocol.OpFree, Message: m})
+	}
 }
 
 // gone notes that an instance is no more.
@@ -341,6 +357,9 @@ func (c *Cells) run(shard protocol.ShardID, a *protocol.Action) {
 	}
 	m := a.Entity.Message()
 	c.ledger.begin(c.self, shard, a.Entity, binary.BigEndian.Uint64(m.Payload), m.Origin)
+	if first := c.cells[shard].Ahead(a.Entity, c.rand.IntN(4)); first != nil {
+		c.ahead[a.Entity] = first
+	}
 	c.work(shard, a, c.behaviour.Run)
 }
 

@@ -1,0 +1,104 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import "github.com/quorate/quorate/membership/machine"
+
+// A run is a message that an entity is at, and those that follow it, handed to
+// the runtime together: it has the entity process one after the other without
+// coming back to the cell in between.
+//
+//	OpRun ──> Message ──> Ahead(n) ──> process Message, Next, Next ... ──> Ran(k) ──> Done
+//	                                                                         │
+//	                                  what did not begin is back in the mailbox
+//
+// Only messages that nobody waits for are handed out ahead, so that a reply
+// never waits for what comes behind it.
+
+// Ahead hands out up to n further messages behind the one that e is at, and
+// returns the first of them, nil if there are none. They follow each other by
+// [Message.Next]. The runtime may read them until [Shard.Ran] takes them back; it
+// begins none once the hosting has ended ([OpEnd]) or the clock shows no standing.
+func (s *Shard) Ahead(e *Entity, n int) *Message {
+	if e.current == nil || e.current.awaited() || s.suspended || e.Ended() {
+		return nil
+	}
+	for m := e.mailbox.head; m != nil && e.ahead.n < n && !m.awaited(); m = e.mailbox.head {
+		e.ahead.push(e.mailbox.pop())
+	}
+	return e.ahead.head
+}
+
+// awaited reports whether a message may be handed out only by itself: somebody
+// waits for the reply, or it is the entity's own.
+func (m *Message) awaited() bool { return m.Correlation != 0 || m.Deadline != 0 || m.Own }
+
+// Bare reports whether nothing is set in m but what every message of this node to an
+// entity of the same shard sets: it never was in a stream and was not encoded.
+func (m *Message) Bare() bool {
+	return m.Seq == 0 && m.Correlation == 0 && m.Deadline == 0 && !m.Own && cap(m.Payload) == 0 && m.Value == nil && len(m.Trace) == 0
+}
+
+// Next returns the message behind m in a list that was returned by [Shard.Ahead] or
+// [Shard.Ran].
+func (m *Message) Next() *Message { return m.next }
+
+// Ran says that e has processed its message and the first n of those that were
+// given ahead. The last one becomes the message that [Shard.Done] is about. The
+// others are over: they are returned as a list that belongs to the caller. What did
+// not begin waits again, or is refused when the hosting has ended meanwhile.
+func (s *Shard) Ran(e *Entity, n int, out *Actions) (over *Message) {
+	machine.Assert(n == 0 || e.released || n <= e.ahead.n, "an entity processes what it was given", "n", n, "given", e.ahead.n)
+	if e.released {
+		return nil // Its senders were told, and the list was given up.
+	}
+	if n > 0 {
+		over, e.failures = e.current, 0
+		for last := over; n > 0; n-- {
+			e.current = e.ahead.pop()
+			if n > 1 {
+				last.next, last = e.current, e.current
+			}
+		}
+	}
+	if e.stale || s.abandoned {
+		for m := e.ahead.pop(); m != nil; m = e.ahead.pop() {
+			s.refuse(m, CodeNotDelivered, out)
+		}
+		return over
+	}
+	e.mailbox.prepend(&e.ahead)
+	return over
+}
+
+// giveUpAhead tells the senders of what e was given ahead that nobody knows what
+// became of it. The runtime may still read the messages, so that they are left to
+// the garbage collector.
+func (s *Shard) giveUpAhead(e *Entity, out *Actions) {
+	for m := e.ahead.head; m != nil; m = m.next {
+		c := *m
+		c.next = nil
+		s.refuse(&c, CodeUnknownOutcome, out)
+	}
+	e.ahead = queue{}
+}
+
+// Busy returns the entity that a message of this node can join without more ado: it
+// is hosted here, is at work, and has room. Nil: [Shard.Accept] decides.
+func (s *Shard) Busy(id string) *Entity {
+	if s.state != hostServing || s.window.n > 0 || s.abandoned {
+		return nil
+	}
+	if e := s.entity(id); e != nil && e.current != nil && !e.Ended() && e.Waiting() < s.cfg.Mailbox {
+		return e
+	}
+	return nil
+}
+
+// Join puts m into the mailbox of an entity that [Shard.Busy] has just returned. The
+// cell owns m from now on, as after [Shard.Accept].
+func (s *Shard) Join(e *Entity, m *Message) {
+	m.Origin, m.Seq = s.cfg.Self, 0
+	e.mailbox.push(m)
+}
