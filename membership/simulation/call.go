@@ -4,96 +4,187 @@
 package simulation
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
 
+	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/machine"
 )
 
 // ErrCallFailed answers a call that was drawn to fail.
 var ErrCallFailed = errors.New("simulation: the strategy failed")
 
-// Calls say what happens to strategy calls.
-type Calls struct {
-	// Min and Max bound how long a call takes, drawn evenly. Both zero: 1 to
-	// 20 milliseconds.
-	Min, Max time.Duration
-
-	// Hang is the chance that a call is not answered before its limit.
-	Hang float64
-
-	// Fail is the chance that a call is answered with an error.
-	Fail float64
-
-	// Garbage is the chance that a call is answered with what the function
-	// given to [World.Garble] makes up.
-	Garbage float64
-}
+// ErrUnavailable answers a call in which the process of the strategy crashes, and
+// those that are made until it has been started again.
+var ErrUnavailable = errors.New("simulation: the strategy is not available")
 
 // Answer answers calls of one kind. It runs when the call is made, on behalf
-// of the node that asked; its answer arrives later.
+// of the node that asked; its answer arrives later. A panic is an answer too, as
+// it is in production.
 type Answer func(n *Node, request any) (any, error)
 
 // Garble makes up an answer that breaks the contract of one kind of call.
 type Garble func(r *rand.Rand, request any) any
 
+// Asked is observed when a component has made a call. Busy says that it was
+// answered within the same step, since an earlier one had not returned.
+type Asked struct {
+	Call machine.Call
+	Busy bool
+}
+
+// Answered is observed when a component is about to be fed the answer to a call.
+type Answered struct {
+	Kind   string
+	Called machine.Called
+
+	// Late says that the limit of the call has passed, by the clock of the node,
+	// while the node ran: the machine has gone on without the answer.
+	Late bool
+}
+
 // Answer says who answers calls of a kind.
-func (w *World) Answer(kind string, a Answer) { w.answers[kind] = a }
+func (w *World) Answer(kind string, a Answer) { w.strategies.answers[kind] = a }
 
 // Garble says how answers of a kind can be wrong.
-func (w *World) Garble(kind string, g Garble) { w.garblers[kind] = g }
+func (w *World) Garble(kind string, g Garble) { w.strategies.garblers[kind] = g }
 
-// SetCalls changes what happens to calls from now on.
+// SetCalls changes what happens to calls from now on, on every node.
 func (w *World) SetCalls(c Calls) {
 	w.opt.Calls = c
+	clear(w.strategies.at)
 	w.Log("calls %+v", c)
 }
 
-// call draws the fate of a strategy call. What was asked and what came of it
-// are lines of the trace.
+// SetCallsAt changes what happens to calls of the node at an address, and of those
+// that follow it there, until the next [World.SetCalls].
+func (w *World) SetCallsAt(a gossip.Address, c Calls) {
+	w.strategies.at[a] = c
+	w.Log("calls at %v %+v", a, c)
+}
+
+// Fates returns what became of the calls that were made, by name.
+func (w *World) Fates() []Injected { return counted(w.strategies.fates) }
+
+// strategies are those whom the nodes of a world can ask.
+type strategies struct {
+	source   *rand.Rand // What fates are drawn from.
+	answers  map[string]Answer
+	garblers map[string]Garble
+	at       map[gossip.Address]Calls
+	fates    map[string]int // How often each was drawn.
+}
+
+func newStrategies(source *rand.Rand) strategies {
+	return strategies{
+		source: source, answers: make(map[string]Answer), garblers: make(map[string]Garble),
+		at: make(map[gossip.Address]Calls), fates: make(map[string]int),
+	}
+}
+
+// served is what stands behind one kind of call of one component of a node: the
+// worker of the driver, and the process of the strategy.
+type served struct {
+	waiting machine.CallID // Its answer has not been fed, and occupies the worker.
+	busy    int64          // World time until which the worker is occupied anyway.
+	away    int64          // World time until which the process is being started again.
+	crashes int            // In a row.
+}
+
+// asking is a call under way.
+type asking struct {
+	key    callKey
+	id     machine.CallID
+	made   machine.Instant // By the clock of the node.
+	limit  time.Duration
+	thaws  int // How often the node had been thawed then.
+	digest uint64
+}
+
+// call lets a strategy be asked. What was asked and what came of it are lines of
+// the trace, and of the recording, if there is one. In a replay nobody is asked.
 func (w *World) call(n *Node, from machine.ID, c machine.Call) {
-	w.trace.add(line{at: w.now, place: n.place.index, peer: -1, verb: verbCalled, note: c.Kind})
-	key := callKey{of: from, kind: c.Kind}
-	if n.calls[key] {
-		n.group.Enqueue(from, machine.Called{ID: c.ID, Err: machine.ErrBusy})
+	a := asking{
+		key: callKey{of: from, kind: c.Kind}, id: c.ID, made: n.Now().Mono, limit: c.Limit,
+		thaws: n.thaws, digest: digest(c.Request),
+	}
+	w.stats.Calls++
+	f, err := w.answerTo(n, a, c)
+	if err != nil {
+		w.Fail(err)
 		return
 	}
-	n.calls[key] = true
-	called, latency := w.fate(n, c)
-	if latency >= c.Limit {
-		called, latency = machine.Called{ID: c.ID, Err: context.DeadlineExceeded}, c.Limit
+	w.strategies.fates[f.name]++
+	w.trace.add(line{
+		at: w.now, place: n.place.index, peer: -1, verb: verbCalled,
+		note: fmt.Sprintf("%s %d of %016x: %s", c.Kind, c.ID, a.digest, f.name),
+	})
+	w.observe(n, from, Asked{Call: c, Busy: f.name == fateBusy})
+	if f.name == fateBusy {
+		n.group.Enqueue(from, f.called(c.ID))
+		return
 	}
 	w.push(event{
-		at: w.now + int64(latency), kind: kindInput, place: n.place.index, incarnation: n.incarnation,
-		ref: w.inputs.put(input{to: from, in: called, answer: key}),
+		at: f.at, kind: kindInput, place: n.place.index, incarnation: n.incarnation,
+		ref: w.inputs.put(input{to: from, in: f.called(c.ID), answer: &a}),
 	})
 }
 
-func (w *World) fate(n *Node, c machine.Call) (machine.Called, time.Duration) {
-	o := &w.opt.Calls
-	least, most := o.Min, o.Max
-	if most == 0 {
-		least, most = time.Millisecond, 20*time.Millisecond
+// answerTo returns what becomes of a call: by the recording in a replay, else as
+// the seed says, which a recording takes down.
+func (w *World) answerTo(n *Node, a asking, c machine.Call) (fate, error) {
+	if w.replay != nil {
+		return w.replay.answer(w, n, a)
 	}
-	latency := least + time.Duration(w.calls.Int64N(max(int64(most-least), 1)))
-	chance := w.calls.Float64()
-	answer, garble := w.answers[c.Kind], w.garblers[c.Kind]
-	switch {
-	case answer == nil:
-		return machine.Called{ID: c.ID, Err: fmt.Errorf("simulation: nobody answers calls of kind %q", c.Kind)}, latency
-	case chance < o.Hang:
-		return machine.Called{ID: c.ID, Err: context.DeadlineExceeded}, c.Limit
-	case chance < o.Hang+o.Fail:
-		return machine.Called{ID: c.ID, Err: ErrCallFailed}, latency
-	case chance < o.Hang+o.Fail+o.Garbage && garble != nil:
-		return machine.Called{ID: c.ID, Result: garble(w.calls, c.Request)}, latency
+	f := w.draw(n, a.key, c)
+	return f, w.record.call(w, n, a, f)
+}
+
+// answered feeds the answer of a call. One that comes too late must not set
+// anything off: see [Node.Carry].
+func (w *World) answered(n *Node, in input) {
+	a := in.answer
+	if s := n.served[a.key]; s != nil && s.waiting == a.id {
+		s.waiting = 0
 	}
-	result, err := answer(n, c.Request)
-	if err != nil {
-		return machine.Called{ID: c.ID, Err: err}, latency
+	called, _ := in.in.(machine.Called)
+	late := n.Now().Mono > a.made.Add(a.limit+lateMargin) && n.thaws == a.thaws
+	w.trace.add(line{
+		at: w.now, place: n.place.index, peer: -1, verb: verbAnswered,
+		note: fmt.Sprintf("%s %d %s", a.key.kind, a.id, summary(called)),
+	})
+	w.observe(n, in.to, Answered{Kind: a.key.kind, Called: called, Late: late})
+	if late {
+		w.stats.Late++
+		n.muted = a
 	}
-	return machine.Called{ID: c.ID, Result: result}, latency
+	n.step(in.to, in.in)
+	n.muted = nil
+}
+
+// lateMargin is how long after its limit an answer is late for certain: the timer
+// of the machine has fired.
+const lateMargin = time.Millisecond
+
+// summary describes an answer in the trace.
+func summary(c machine.Called) string {
+	if c.Err != nil {
+		return "error: " + c.Err.Error()
+	}
+	return fmt.Sprintf("%T %016x", c.Result, digest(c.Result))
+}
+
+// muffle finds a machine that does something because of an answer that came too
+// late.
+func (w *World) muffle(n *Node, from machine.ID, e machine.Effect) {
+	if from != n.muted.key.of {
+		return
+	}
+	switch e.(type) {
+	case machine.Send, machine.Decide, machine.Call:
+		w.Fail(fmt.Errorf("I34: %v acts on answer %d of %s, which came after its limit: %T",
+			n.id, n.muted.id, n.muted.key.kind, e))
+	}
 }

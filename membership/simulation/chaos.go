@@ -46,7 +46,7 @@ func (w *World) Chaos(c Chaos) {
 	if total == 0 || c.Every <= 0 {
 		return
 	}
-	network, calls := w.opt.Network, w.opt.Calls
+	network, calls, at := w.opt.Network, w.opt.Calls, maps.Clone(w.strategies.at)
 	end := w.Now() + c.For
 	var strike func()
 	strike = func() {
@@ -69,12 +69,12 @@ func (w *World) Chaos(c Chaos) {
 	}
 	w.After(between(w.faults, 0, c.Every), strike)
 	w.At(end, func() {
-		w.opt.Network, w.opt.Calls = network, calls
+		w.opt.Network, w.opt.Calls, w.strategies.at = network, calls, at
 		w.Repair()
 	})
 }
 
-// Injected is how often a fault struck.
+// Injected is how often a fault struck, or a fate befell a call.
 type Injected struct {
 	Name  string `json:"name"`
 	Times int    `json:"times"`
@@ -82,11 +82,16 @@ type Injected struct {
 
 // Injected returns the faults that [World.Chaos] injected, by name.
 func (w *World) Injected() []Injected {
-	faults := make([]Injected, 0, len(w.injected))
-	for _, name := range slices.Sorted(maps.Keys(w.injected)) {
-		faults = append(faults, Injected{name, w.injected[name]})
+	return counted(w.injected)
+}
+
+// counted lists counts by name.
+func counted(counts map[string]int) []Injected {
+	list := make([]Injected, 0, len(counts))
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		list = append(list, Injected{name, counts[name]})
 	}
-	return faults
+	return list
 }
 
 // Repair heals every link, thaws every node, sets every wall clock right, and

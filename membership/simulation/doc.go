@@ -39,8 +39,27 @@
 // Messages are late, lost, doubled and out of order; links are cut in one
 // direction or both; nodes crash, come back at the same address with another
 // uid, and freeze while time goes on; clocks run at different rates and show
-// different wall times; strategies hang, fail and answer garbage. [Chaos]
-// draws a schedule of them from the seed.
+// different wall times; strategies hang, fail, crash, answer garbage, too late or
+// never ([Calls]). [Chaos] draws a schedule of faults from the seed.
+//
+// # Strategies that are asked
+//
+// A call has its fate drawn from the seed, by chances that hold everywhere or at
+// one address, and its answer is fed when the fate says so:
+//
+//	asked ──> answered ──────────────────> fed within the limit
+//	      ├─> garbage, fail, hang, slow ─> fed, an error or worse
+//	      ├─> crash ─────────────────────> refused at once, as all are until it is back
+//	      ├─> stuck ─────────────────────> refused at the limit, the next ones busy
+//	      └─> late ──────────────────────> fed after the limit, to nobody's use
+//
+// An answer that comes after its limit must set nothing off: that is checked for
+// every machine.
+//
+// With [Options.Record] a run writes down what was asked and answered, and where it
+// was in its trace in each second. With [Options.Replay] the answers come from
+// there: nobody is asked, and the run is the recorded one to the byte, or ends with
+// a [DivergenceError] that says in which second and at which call it was another.
 //
 // # Checkers
 //

@@ -94,6 +94,8 @@ func ServeMembership(w *World) {
 	w.Answer(protocol.CallDowning, func(_ *Node, request any) (any, error) {
 		return downing.KeepMajority{}.DecideNow(request.(downing.View))
 	})
+	w.Garble(protocol.CallDowning, GarbleDowning(downing.KeepMajority{}.Class()))
+	w.Recorded(downing.Decision{})
 }
 
 // errNoAnswer is the answer to a probe that found nobody.

@@ -254,6 +254,7 @@ func (w *World) thaw(n *Node) {
 		return
 	}
 	n.frozen = false
+	n.thaws++
 	waiting := n.waiting
 	n.waiting = nil
 	w.trace.add(line{at: w.now, place: n.place.index, peer: -1, verb: verbWorld, note: "thawed"})

@@ -54,10 +54,12 @@ type Node struct {
 	free  []int32
 	named map[timerKey]int32
 
-	calls   map[callKey]bool       // In flight.
+	served  map[callKey]*served    // Who answers its calls.
+	muted   *asking                // The call whose late answer is being fed.
 	blocked map[gossip.NodeID]bool // Peers whose messages are refused.
 
 	frozen  bool
+	thaws   int     // How often it was thawed.
 	waiting []event // What came while the node was frozen.
 
 	ended bool
@@ -156,6 +158,9 @@ func (n *Node) Enqueue(s machine.Service, in machine.Input) {
 // Carry carries out an effect of one component.
 func (n *Node) Carry(from machine.ID, e machine.Effect) {
 	w := n.world
+	if n.muted != nil {
+		w.muffle(n, from, e)
+	}
 	switch e := e.(type) {
 	case machine.Send:
 		w.send(n, from, e)

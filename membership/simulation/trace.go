@@ -26,11 +26,12 @@ const (
 	verbPublished
 	verbDecided
 	verbCalled
+	verbAnswered
 	verbWorld
 )
 
 var verbNames = [...]string{ //nolint:gochecknoglobals // A constant table.
-	"fed", "received", "fired", "sent", "dropped", "published", "decided", "called", "world",
+	"fed", "received", "fired", "sent", "dropped", "published", "decided", "called", "answered", "world",
 }
 
 // line is one line of the trace before it is text: most lines are never

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"reflect"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -46,6 +47,15 @@ type Options struct {
 
 	// Trace receives every line of the trace, when it is not nil.
 	Trace io.Writer
+
+	// Record receives what strategies are asked and what they answer, when it is
+	// not nil. The recording is complete after [World.Conclude].
+	Record io.Writer
+
+	// Replay has every call answered as in a recording: nobody is asked, nothing is
+	// drawn. The run is the recorded one, to the byte, or ends with a
+	// [*DivergenceError]. Seed and script must be those of the recording.
+	Replay *Recording
 }
 
 // Checker looks for broken invariants from the outside.
@@ -119,6 +129,9 @@ type Stats struct {
 	Refused uint64 // Messages for an incarnation that is gone.
 	Codec   uint64 // Messages that went through their codec.
 	Steps   uint64 // Inputs fed.
+	Calls   uint64 // Calls of strategies.
+	Late    uint64 // Answers of theirs that were fed after the limit.
+	Asked   uint64 // Calls that reached a strategy: in a replay, none.
 }
 
 // World is a cluster in virtual time. See the package comment.
@@ -132,7 +145,6 @@ type World struct {
 
 	network *rand.Rand // What the network draws.
 	faults  *rand.Rand // What chaos draws.
-	calls   *rand.Rand // What calls draw.
 	births  *rand.Rand // What new nodes draw.
 
 	places  []*place
@@ -143,8 +155,11 @@ type World struct {
 	funcs   pool[func()]
 	scratch []byte
 
-	answers   map[string]Answer
-	garblers  map[string]Garble
+	strategies strategies
+	types      map[string]reflect.Type // Of answers, by name.
+	record     *recorder
+	replay     *Recording
+
 	refusals  []func(peer *Node, by gossip.NodeID)
 	observers []func(Observation)
 	endings   []func(event any) string
@@ -167,10 +182,15 @@ func New(opt Options) *World {
 	w := &World{
 		opt:     opt,
 		network: source(opt.Seed, 1), faults: source(opt.Seed, 2),
-		calls: source(opt.Seed, 3), births: source(opt.Seed, 4),
-		named:   make(map[gossip.Address]*place),
-		answers: make(map[string]Answer), garblers: make(map[string]Garble),
+		births: source(opt.Seed, 4),
+		named:  make(map[gossip.Address]*place),
+		// What is drawn for calls is drawn from a source of its own, so that a
+		// replay, which draws nothing for them, is the same run.
+		strategies: newStrategies(source(opt.Seed, 3)),
+		types:      plainTypes(),
+		replay:     opt.Replay,
 	}
+	w.record = newRecorder(opt.Record, w.types)
 	w.trace = newTrace(w, opt.Lines, opt.Trace)
 	w.push(event{at: int64(time.Second), kind: kindSecond})
 	return w
@@ -270,7 +290,7 @@ func (w *World) Start(a gossip.Address, build Build) *Node {
 	n := &Node{
 		world: w, place: p, incarnation: p.incarnation,
 		id:    gossip.NodeID{Address: a, UID: gossip.UID(w.births.Uint64() | 1)},
-		named: make(map[timerKey]int32), calls: make(map[callKey]bool),
+		named: make(map[timerKey]int32), served: make(map[callKey]*served),
 	}
 	n.clock = clock{started: w.now, origin: machine.Instant(w.births.Int64N(int64(time.Hour)))}
 	if w.opt.RatePPM > 0 {
@@ -361,7 +381,7 @@ func (w *World) end(n *Node, why string) {
 type input struct {
 	to     machine.ID
 	in     machine.Input
-	answer callKey // Of a call, else zero.
+	answer *asking // The call that it answers, nil for all others.
 }
 
 // Input feeds an input to a component of the node at an address, as soon as
@@ -463,6 +483,10 @@ func (w *World) handle(e event) {
 		w.funcs.take(e.ref)()
 	case kindSecond:
 		w.push(event{at: e.at + int64(time.Second), kind: kindSecond})
+		if err := w.checkpoint(); err != nil {
+			w.Fail(err)
+			return
+		}
 		for _, c := range w.checkers {
 			if err := c.Second(w); err != nil {
 				w.Fail(err)
@@ -494,8 +518,9 @@ func (w *World) happen(n *Node, e event) {
 		w.deliver(n, w.packets.take(e.ref))
 	case kindInput:
 		in := w.inputs.take(e.ref)
-		if in.answer != (callKey{}) {
-			delete(n.calls, in.answer)
+		if in.answer != nil {
+			w.answered(n, in)
+			return
 		}
 		w.trace.add(line{at: w.now, place: n.place.index, peer: -1, verb: verbFed, note: in.in})
 		n.step(in.to, in.in)

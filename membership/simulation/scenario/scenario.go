@@ -45,6 +45,16 @@ type Options struct {
 
 	Trace io.Writer // Receives every line of the trace when not nil.
 
+	// Record receives a recording of the run when not nil: what it was started
+	// with, what the strategies were asked, and what they answered.
+	Record io.Writer
+
+	// Replay is a recording. The run is started as it was, whatever the other
+	// options say of that, and its calls are answered as they were: nobody is asked.
+	// A run that turns out another one is a violation, a
+	// [*simulation.DivergenceError].
+	Replay io.Reader
+
 	// Progress, when not nil, is called in each second of virtual time with the
 	// time so far and the time for which the scenario acts. It must not change
 	// the run.
@@ -66,7 +76,8 @@ type Result struct {
 	Hosted   int    // Seconds, over all nodes, in which one could host.
 	Checked  int    // States that the checkers looked at.
 	Faults   []simulation.Injected
-	Replay   string // The command that repeats the run.
+	Fates    []simulation.Injected // What became of the calls of strategies.
+	Replay   string                // The command that repeats the run.
 }
 
 // Scenario is a named run.
@@ -76,6 +87,7 @@ type Scenario struct {
 	duration time.Duration
 	options  func(*simulation.Options)
 	act      func(r *run)
+	downing  func(seed uint64) protocol.Downing
 }
 
 // run is a scenario under way.
@@ -89,11 +101,30 @@ type run struct {
 // All returns the scenarios in the order in which they are listed to people.
 func All() []Scenario {
 	return []Scenario{
-		{"chaos", "random faults of every kind, then calm", chaosTime, rough, chaos},
-		{"steady", "nothing happens", time.Minute, nil, func(*run) {}},
-		{"join-storm", "all nodes but the first join in one moment, again and again", 90 * time.Second, rough, joinStorm},
-		{"split", "the cluster is split in two and in three, and healed", 2 * time.Minute, rough, split},
-		{"churn", "nodes leave, crash and come back all the time", 3 * time.Minute, rough, churn},
+		{"chaos", "random faults of every kind, then calm", chaosTime, rough, chaos, sometimesAsked},
+		{"steady", "nothing happens", time.Minute, nil, func(*run) {}, sometimesAsked},
+		{"join-storm", "all nodes but the first join in one moment, again and again", 90 * time.Second, rough, joinStorm, sometimesAsked},
+		{"split", "the cluster is split in two and in three, and healed", 2 * time.Minute, rough, split, sometimesAsked},
+		{"churn", "nodes leave, crash and come back all the time", 3 * time.Minute, rough, churn, sometimesAsked},
+		{"strategies", "chaos, and strategies that crash, hang and answer garbage", chaosTime, strange, chaos, asked},
+	}
+}
+
+// sometimesAsked has the downing strategy asked over a call with every other seed.
+func sometimesAsked(seed uint64) protocol.Downing {
+	if seed%2 == 1 {
+		return simulation.AskedKeepMajority()
+	}
+	return simulation.KeepMajority()
+}
+
+func asked(uint64) protocol.Downing { return simulation.AskedKeepMajority() }
+
+// strange is rough, and more than half of the calls come to nothing.
+func strange(o *simulation.Options) {
+	rough(o)
+	o.Calls = simulation.Calls{
+		Max: 6 * time.Second, Hang: 0.1, Fail: 0.1, Garbage: 0.15, Crash: 0.1, Late: 0.15, Stuck: 0.05,
 	}
 }
 
@@ -118,6 +149,10 @@ const smallMax = 20
 // Run runs a scenario. The error is the violation, with the command that
 // replays it, or says why there was no run.
 func Run(o Options) (Result, error) {
+	o, recording, err := o.replayed()
+	if err != nil {
+		return Result{}, err
+	}
 	if o.Nodes == 0 {
 		o.Nodes = 7
 	}
@@ -132,10 +167,10 @@ func Run(o Options) (Result, error) {
 	if o.Nodes < 1 || o.Nodes > 10_000 {
 		return Result{}, fmt.Errorf("scenario: %d nodes: want 1 to 10000", o.Nodes)
 	}
-	return all[i].run(o)
+	return all[i].run(o, recording)
 }
 
-func (s Scenario) run(o Options) (Result, error) {
+func (s Scenario) run(o Options, recording *simulation.Recording) (Result, error) {
 	name := fmt.Sprintf("%s -nodes %d", s.Name, o.Nodes)
 	if o.Duration > 0 {
 		name += fmt.Sprintf(" -duration %v", o.Duration)
@@ -146,7 +181,10 @@ func (s Scenario) run(o Options) (Result, error) {
 	if o.Settle != SettleDefault {
 		name += fmt.Sprintf(" -settle %v", o.Settle)
 	}
-	opt := simulation.Options{Seed: o.Seed, Trace: o.Trace, Scenario: name}
+	opt := simulation.Options{Seed: o.Seed, Trace: o.Trace, Scenario: name, Record: o.Record, Replay: recording}
+	if err := o.begin(); err != nil {
+		return Result{}, err
+	}
 	if s.options != nil {
 		s.options(&opt)
 	}
@@ -169,19 +207,26 @@ func (s Scenario) run(o Options) (Result, error) {
 	}
 	operator := &simulation.Operator{Seeds: r.nodes[:min(o.Nodes, 3)], RestartAfter: 2 * time.Second}
 	operator.Operate(w)
-	// Every other seed has the downing strategy asked over a call, which can
-	// fail and hang.
-	config := simulation.MembershipConfig{}
-	if o.Seed%2 == 1 {
-		config.Downing = simulation.AskedKeepMajority()
-	}
-	component := simulation.Membership(config)
+	component := simulation.Membership(simulation.MembershipConfig{Downing: s.downing(o.Seed)})
 	r.build = func(env simulation.Env) []machine.Component { return []machine.Component{component(env)} }
-	return s.finish(o, r, invariants)
+	passed, err := s.finish(o, r)
+	if ended := w.Conclude(); ended != nil {
+		return Result{}, ended
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	return Result{
+		Scenario: s.Name, Seed: o.Seed, Nodes: o.Nodes, Virtual: w.Now(), Settled: passed, Members: len(w.Nodes()),
+		Stats: w.Stats(), Lines: w.Trace().Count(), Hash: w.Trace().Hash(),
+		Fences: invariants.Fences, Hosted: invariants.Hosted, Checked: invariants.Checked,
+		Faults: w.Injected(), Fates: w.Fates(), Replay: w.Replay(),
+	}, nil
 }
 
-// finish starts the nodes, lets the scenario act, and waits for calm.
-func (s Scenario) finish(o Options, r *run, invariants *simulation.Invariants) (Result, error) {
+// finish starts the nodes, lets the scenario act, and waits for calm. It returns
+// how long that took.
+func (s Scenario) finish(o Options, r *run) (time.Duration, error) {
 	w := r.world
 	for _, a := range r.nodes {
 		w.Start(a, r.build)
@@ -193,7 +238,7 @@ func (s Scenario) finish(o Options, r *run, invariants *simulation.Invariants) (
 	}
 	for w.Now() < r.duration {
 		if err := w.Run(min(time.Second, r.duration-w.Now())); err != nil {
-			return Result{}, err
+			return 0, err
 		}
 		progress(w.Now(), r.duration)
 	}
@@ -205,14 +250,8 @@ func (s Scenario) finish(o Options, r *run, invariants *simulation.Invariants) (
 		if missing := simulation.Settled(w); missing != nil {
 			w.Fail(fmt.Errorf("not settled after %v: %w", o.Settle, missing))
 		}
-		return Result{}, w.Failure()
 	}
-	return Result{
-		Scenario: s.Name, Seed: o.Seed, Nodes: o.Nodes, Virtual: w.Now(), Settled: passed, Members: len(w.Nodes()),
-		Stats: w.Stats(), Lines: w.Trace().Count(), Hash: w.Trace().Hash(),
-		Fences: invariants.Fences, Hosted: invariants.Hosted, Checked: invariants.Checked, Faults: w.Injected(),
-		Replay: w.Replay(),
-	}, nil
+	return passed, err
 }
 
 // Report runs a scenario and writes what came of it: the end of the trace if

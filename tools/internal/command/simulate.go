@@ -25,6 +25,8 @@ type Simulate struct {
 	Duration time.Duration `help:"For how long it is done, in virtual time; the scenario's own time by default."`
 	Settle   time.Duration `default:"2m" help:"How long the cluster may take to settle afterwards, in virtual time."`
 	Trace    string        `type:"path" placeholder:"FILE" help:"Write every line of the trace to this file, - for the standard output."`
+	Record   string        `type:"path" placeholder:"FILE" help:"Write what strategies are asked and answer to this file."`
+	Replay   string        `type:"path" placeholder:"FILE" help:"Repeat the run of a recording, with its answers: nobody is asked. The arguments are those of the recording."`
 }
 
 // Help is the text after the one-line help.
@@ -35,7 +37,9 @@ func (*Simulate) Help() string {
 	}
 	return `Runs the machines of production on one thread in virtual time, does something to
 the cluster, checks the invariants after each step, and requires that the cluster
-settles in the end. A run is a function of its arguments. The exit status is 0
+settles in the end. A run is a function of its arguments; one that was recorded is
+repeated with the answers of its strategies instead, and ends where it turns out
+another run, as it may after the code has changed. The exit status is 0
 when all held and 1 when an invariant broke; the output then ends with the last
 lines of the trace and the command that repeats the run. How far a run has come
 is shown on the standard error output when that is a terminal.
@@ -46,6 +50,8 @@ Examples:
   quorate simulate -nodes 100 -seed 7
   quorate simulate -nodes 1000 -scenario steady
   quorate simulate -scenario split -seed 3 -trace trace.txt
+  quorate simulate -scenario strategies -seed 5 -record calls.jsonl
+  quorate simulate -replay calls.jsonl
   quorate --json simulate -scenario churn`
 }
 
@@ -61,14 +67,29 @@ func (c *Simulate) Run(s *Session) error {
 	if s.JSON && c.Trace == "-" {
 		return RejectedError{Text: "--json and -trace - both want the standard output: write the trace to a file"}
 	}
-	trace, err := openTrace(c.Trace, s.Stdout)
-	if err != nil {
-		return err
+	if c.Record != "" && c.Replay != "" {
+		return RejectedError{Text: "-record and -replay together: a replay has no answers of its own"}
 	}
 	options := scenario.Options{
 		Scenario: c.Scenario, Nodes: c.Nodes, Seed: c.Seed, Duration: c.Duration, Settle: c.Settle,
-		Trace: trace.writer(),
 	}
+	if c.Replay != "" {
+		recording, err := os.Open(c.Replay)
+		if err != nil {
+			return RejectedError{Text: err.Error()}
+		}
+		defer func() { _ = recording.Close() }() // It was read only.
+		options.Replay = recording
+	}
+	trace, err := create(c.Trace, s.Stdout)
+	if err != nil {
+		return err
+	}
+	recording, err := create(c.Record, nil)
+	if err != nil {
+		return errors.Join(err, trace.close())
+	}
+	options.Trace, options.Record = trace.writer(), recording.writer()
 	if terminal(s.Stderr) {
 		options.Progress = progress(s.Stderr)
 	}
@@ -78,8 +99,8 @@ func (c *Simulate) Run(s *Session) error {
 	if options.Progress != nil {
 		fmt.Fprint(s.Stderr, clearLine)
 	}
-	if closed := trace.close(); closed != nil {
-		return fmt.Errorf("write the trace: %w", closed)
+	if closed := errors.Join(trace.close(), recording.close()); closed != nil {
+		return fmt.Errorf("write the trace and the recording: %w", closed)
 	}
 	violation := (*simulation.Failure)(nil)
 	switch {
@@ -93,34 +114,36 @@ func (c *Simulate) Run(s *Session) error {
 	return c.print(s, result)
 }
 
-// traceFile is where the trace goes. Nil is nowhere.
-type traceFile struct {
+// output is where the trace, or the recording, goes. Nil is nowhere.
+type output struct {
 	buffer *bufio.Writer
-	file   *os.File // Nil if the trace goes to the standard output.
+	file   *os.File // Nil if it goes to the standard output.
 }
 
-func openTrace(path string, stdout io.Writer) (*traceFile, error) {
-	switch path {
-	case "":
-		return nil, nil //nolint:nilnil // A trace that goes nowhere.
-	case "-":
-		return &traceFile{buffer: bufio.NewWriterSize(stdout, traceBuffer)}, nil
+// create creates the file with a path. Stdout is what - stands for, nil where it
+// stands for nothing.
+func create(path string, stdout io.Writer) (*output, error) {
+	switch {
+	case path == "":
+		return nil, nil //nolint:nilnil // It goes nowhere.
+	case path == "-" && stdout != nil:
+		return &output{buffer: bufio.NewWriterSize(stdout, traceBuffer)}, nil
 	}
 	file, err := os.Create(path)
 	if err != nil {
 		return nil, RejectedError{Text: err.Error()}
 	}
-	return &traceFile{buffer: bufio.NewWriterSize(file, traceBuffer), file: file}, nil
+	return &output{buffer: bufio.NewWriterSize(file, traceBuffer), file: file}, nil
 }
 
-func (t *traceFile) writer() io.Writer {
+func (t *output) writer() io.Writer {
 	if t == nil {
 		return nil
 	}
 	return t.buffer
 }
 
-func (t *traceFile) close() error {
+func (t *output) close() error {
 	switch {
 	case t == nil:
 		return nil
@@ -159,7 +182,7 @@ type simulated struct {
 	OK        bool                  `json:"ok"`
 	Scenario  string                `json:"scenario"`
 	Seed      uint64                `json:"seed"`
-	Nodes     int                   `json:"nodes"`
+	Nodes     int                   `json:"nodes,omitempty"`
 	Virtual   string                `json:"virtual,omitempty"`
 	Settled   string                `json:"settled,omitempty"`
 	Members   int                   `json:"members,omitempty"`
@@ -171,6 +194,8 @@ type simulated struct {
 	Refused   uint64                `json:"refused,omitempty"`
 	Codec     uint64                `json:"codec,omitempty"`
 	Checked   int                   `json:"checked,omitempty"`
+	Calls     uint64                `json:"calls,omitempty"`
+	Fates     []simulation.Injected `json:"fates,omitempty"`
 	Lines     uint64                `json:"lines,omitempty"`
 	Trace     string                `json:"trace,omitempty"` // The hash over the trace, in hexadecimal.
 	Violation string                `json:"violation,omitempty"`
@@ -182,7 +207,7 @@ func passed(r scenario.Result) simulated {
 		OK: true, Scenario: r.Scenario, Seed: r.Seed, Nodes: r.Nodes,
 		Virtual: r.Virtual.String(), Settled: r.Settled.String(), Members: r.Members,
 		Faults: r.Faults, Fenced: r.Fences, Steps: r.Stats.Steps, Sent: r.Stats.Sent, Lost: r.Stats.Lost,
-		Refused: r.Stats.Refused, Codec: r.Stats.Codec, Checked: r.Checked, Lines: r.Lines,
+		Refused: r.Stats.Refused, Codec: r.Stats.Codec, Checked: r.Checked, Calls: r.Stats.Calls, Fates: r.Fates, Lines: r.Lines,
 		Trace: fmt.Sprintf("%016x", r.Hash), Replay: r.Replay,
 	}
 }
@@ -191,14 +216,17 @@ func passed(r scenario.Result) simulated {
 func (c *Simulate) violated(s *Session, violation *simulation.Failure) error {
 	if s.JSON {
 		report := simulated{
-			Scenario: c.Scenario, Seed: c.Seed, Nodes: c.Nodes, Virtual: violation.At.String(),
+			Scenario: c.Scenario, Seed: violation.Seed, Nodes: c.Nodes, Virtual: violation.At.String(),
 			Violation: violation.Err.Error(), Replay: violation.Replay(),
+		}
+		if c.Replay != "" { // The arguments were those of the recording.
+			report.Scenario, report.Nodes = violation.Scenario, 0
 		}
 		if err := s.PrintJSON(report); err != nil {
 			return err
 		}
 	} else {
-		fmt.Fprintf(s.Stdout, "%v\n%s seed=%d\n", violation, s.Paint(31, "FAIL"), c.Seed)
+		fmt.Fprintf(s.Stdout, "%v\n%s seed=%d\n", violation, s.Paint(31, "FAIL"), violation.Seed)
 	}
 	return errors.New("an invariant does not hold")
 }
@@ -222,28 +250,31 @@ func (c *Simulate) print(s *Session, r scenario.Result) error {
 		{"messages lost", r.Stats.Lost, "to chance and to cut links"},
 		{"messages refused", r.Stats.Refused, "they were for a node that was gone"},
 		{"messages encoded", r.Stats.Codec, "and decoded, the others were handed over"},
+		{"calls", r.Stats.Calls, "of strategies that may block"},
 		{"trace", fmt.Sprintf("%016x", r.Hash), fmt.Sprintf("the hash of its %d lines", r.Lines)},
 	} {
 		fmt.Fprintln(&b, strings.TrimRight(fmt.Sprintf("  %-17s %-18v %s", row.name, row.value, row.what), " "))
 	}
-	writeFaults(&b, r.Faults)
+	writeCounts(&b, "faults", r.Faults)
+	writeCounts(&b, "fates of calls", r.Fates)
 	fmt.Fprintf(&b, "\nrepeat: %s\n", r.Replay)
 	fmt.Fprintf(&b, "%s seed=%d nodes=%d trace=%016x\n", s.Paint(32, "ok"), r.Seed, r.Nodes, r.Hash)
 	_, err := io.WriteString(s.Stdout, b.String())
 	return err
 }
 
-// writeFaults lists how often each fault struck, in lines that fit a terminal.
-func writeFaults(b *strings.Builder, faults []simulation.Injected) {
-	if len(faults) == 0 {
+// writeCounts lists how often each fault struck, or fate befell a call, in lines that
+// fit a terminal.
+func writeCounts(b *strings.Builder, what string, counts []simulation.Injected) {
+	if len(counts) == 0 {
 		return
 	}
 	const indent = "                    "
-	b.WriteString("  faults           ")
+	fmt.Fprintf(b, "  %-17s", what)
 	width := len(indent) - 1
-	for i, f := range faults {
+	for i, f := range counts {
 		text := fmt.Sprintf("%s %d", f.Name, f.Times)
-		if i < len(faults)-1 {
+		if i < len(counts)-1 {
 			text += ","
 		}
 		if width+1+len(text) > columns {

@@ -67,6 +67,36 @@ func TestTraceIsWrittenWhereItIsWanted(t *testing.T) {
 	require.Contains(t, stderr, "write the trace to a file")
 }
 
+// covers F40, I30.
+func TestReplayPrintsWhatTheRecordedRunPrinted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "calls.jsonl")
+	args := []string{"-nodes", "5", "-scenario", "strategies", "-duration", "90s", "-seed", "5"}
+	_, plain, _ := simulate(t, args...)
+	status, recorded, stderr := simulate(t, append(args, "-record", path)...)
+	require.Equal(t, command.StatusOK, status, stderr)
+	require.Equal(t, plain, recorded, "recording changes nothing")
+	require.Contains(t, recorded, "fates of calls")
+	status, replayed, stderr := simulate(t, "-replay", path)
+	require.Equal(t, command.StatusOK, status, stderr)
+	require.Equal(t, recorded, replayed)
+
+	recording, err := os.ReadFile(path)
+	require.NoError(t, err)
+	changed := bytes.Replace(recording, []byte(`"request":"`), []byte(`"request":"0`), 1)
+	require.NoError(t, os.WriteFile(path, changed, 0o600))
+	status, stdout, stderr := simulate(t, "-replay", path)
+	require.Equal(t, command.StatusFailed, status, stderr)
+	require.Contains(t, stdout, "the replay diverges at")
+	require.Contains(t, stdout, "\nFAIL seed=5\n")
+
+	require.NoError(t, os.WriteFile(path, []byte("garbage\n"), 0o600))
+	for _, args := range [][]string{{"-replay", path}, {"-replay", path + "-none"}, {"-record", "a", "-replay", path}} {
+		status, _, stderr := simulate(t, args...)
+		require.Equal(t, command.StatusUsage, status, args)
+		require.Equal(t, 1, strings.Count(stderr, "\n"), stderr)
+	}
+}
+
 func TestResultOfASimulationAsJSON(t *testing.T) {
 	status, stdout, _ := simulate(t, "-json", "-nodes", "3", "-scenario", "steady", "-duration", "20s")
 	require.Equal(t, command.StatusOK, status)

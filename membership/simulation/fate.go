@@ -1,0 +1,213 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/quorate/quorate/membership/machine"
+)
+
+// Calls say what happens to strategy calls. The chances add up to one at most;
+// what is left is the chance that a call is answered by whom [World.Answer] says.
+type Calls struct {
+	// Min and Max bound how long a call takes, drawn evenly. Both zero: 1 to
+	// 20 milliseconds. A call that takes as long as its limit is not answered
+	// before it.
+	Min, Max time.Duration
+
+	// Hang is the chance that a call is not answered before its limit: it returns
+	// when its context ends.
+	Hang float64
+
+	// Fail is the chance that a call is answered with an error.
+	Fail float64
+
+	// Garbage is the chance that a call is answered with what the function
+	// given to [World.Garble] makes up.
+	Garbage float64
+
+	// Crash is the chance that the process of the strategy crashes in the call. The
+	// call fails at once with [ErrUnavailable], and so does each one until the
+	// process has been started again. That takes a time drawn evenly up to Restart,
+	// which doubles with each crash in a row, up to RestartMax. Zero: one second,
+	// and 15 seconds.
+	Crash               float64
+	Restart, RestartMax time.Duration
+
+	// Late is the chance that an answer comes after its limit, without a word at
+	// the limit: by up to LateMax, drawn evenly. Zero: 10 seconds.
+	Late    float64
+	LateMax time.Duration
+
+	// Stuck is the chance that a call ignores the end of its context. It is not
+	// answered before its limit, and those that are made within up to StuckMax
+	// after it are answered busy. Zero: 20 seconds.
+	Stuck    float64
+	StuckMax time.Duration
+}
+
+// The names of fates, in traces and recordings.
+const (
+	fateAnswered = "answered"
+	fateBusy     = "busy" // An earlier call has not returned.
+	fateAway     = "away" // The process is being started again.
+	fateNobody   = "nobody answers"
+	fateHang     = "hang"
+	fateFail     = "fail"
+	fateGarbage  = "garbage"
+	fateCrash    = "crash"
+	fateLate     = "late"
+	fateStuck    = "stuck"
+	fateSlow     = "slow" // It would have been answered after its limit.
+)
+
+// Times of fates, and what they are unless told otherwise.
+const (
+	latencyLeast   = time.Millisecond
+	latencyMost    = 20 * time.Millisecond
+	restartDefault = time.Second
+	restartMost    = 15 * time.Second
+	lateDefault    = 10 * time.Second
+	stuckDefault   = 20 * time.Second
+
+	// refusalLatency is how long it takes to hear that a process is not there.
+	refusalLatency = 500 * time.Microsecond
+)
+
+func (c *Calls) latency(r *rand.Rand) time.Duration {
+	least, most := c.Min, c.Max
+	if most == 0 {
+		least, most = latencyLeast, latencyMost
+	}
+	return least + time.Duration(r.Int64N(max(int64(most-least), 1)))
+}
+
+// fate is what becomes of one call: what is answered, and when.
+type fate struct {
+	name   string
+	at     int64 // World time at which the answer is fed. Busy is fed at once.
+	result any
+	err    error
+}
+
+func (f *fate) called(id machine.CallID) machine.Called {
+	return machine.Called{ID: id, Result: f.result, Err: f.err}
+}
+
+// draw draws the fate of a call.
+func (w *World) draw(n *Node, key callKey, c machine.Call) fate {
+	s := n.served[key]
+	if s == nil {
+		s = &served{}
+		n.served[key] = s
+	}
+	switch {
+	case s.waiting != 0 || w.now < s.busy:
+		return fate{name: fateBusy, at: w.now, err: machine.ErrBusy}
+	case w.now < s.away:
+		return fate{name: fateAway, at: w.now + int64(refusalLatency), err: ErrUnavailable}
+	}
+	s.waiting = c.ID
+	calls, ok := w.strategies.at[n.place.address]
+	if !ok {
+		calls = w.opt.Calls
+	}
+	latency := calls.latency(w.strategies.source)
+	f := w.drawn(n, c, &calls, s, latency)
+	switch {
+	case f.name == fateCrash:
+		return f
+	case f.name == fateLate:
+		s.waiting, s.busy = 0, w.now+int64(c.Limit)
+		return f
+	case f.name == fateStuck:
+		s.busy = w.now + int64(c.Limit) + drawTime(w.strategies.source, calls.StuckMax, stuckDefault)
+	case f.name != fateHang:
+		if latency < c.Limit {
+			f.at = w.now + int64(latency)
+			return f
+		}
+		f.name = fateSlow
+	}
+	return fate{name: f.name, at: w.now + int64(c.Limit), err: context.DeadlineExceeded}
+}
+
+// drawn draws which fate a call has. Times are the caller's, but for those of a
+// crash and of an answer that is late.
+func (w *World) drawn(n *Node, c machine.Call, calls *Calls, s *served, latency time.Duration) fate {
+	r := w.strategies.source
+	chance := r.Float64()
+	within := func(p float64) bool {
+		chance -= p
+		return chance < 0
+	}
+	garble := w.strategies.garblers[c.Kind]
+	switch {
+	case w.strategies.answers[c.Kind] == nil:
+		return fate{name: fateNobody, err: fmt.Errorf("simulation: nobody answers calls of kind %q", c.Kind)}
+	case within(calls.Hang):
+		return fate{name: fateHang}
+	case within(calls.Fail):
+		return fate{name: fateFail, err: ErrCallFailed}
+	case within(calls.Garbage) && garble != nil:
+		return fate{name: fateGarbage, result: garble(r, c.Request)}
+	case within(calls.Crash):
+		return w.crash(calls, s, min(latency, c.Limit/2))
+	case within(calls.Late):
+		f := w.ask(n, c)
+		f.name, f.at = fateLate, w.now+int64(c.Limit+latency)+drawTime(r, calls.LateMax, lateDefault)
+		return f
+	case within(calls.Stuck):
+		return fate{name: fateStuck}
+	}
+	s.crashes = 0
+	return w.ask(n, c)
+}
+
+// crash ends the process of a strategy in the middle of a call.
+func (w *World) crash(calls *Calls, s *served, latency time.Duration) fate {
+	first, most := calls.Restart, calls.RestartMax
+	if first == 0 {
+		first = restartDefault
+	}
+	if most == 0 {
+		most = restartMost
+	}
+	for range s.crashes {
+		first = min(2*first, most)
+	}
+	s.crashes++
+	at := w.now + int64(latency)
+	s.away = at + drawTime(w.strategies.source, first, restartDefault)
+	return fate{name: fateCrash, at: at, err: ErrUnavailable}
+}
+
+// ask has a call answered by whom it is for. A panic is an answer.
+func (w *World) ask(n *Node, c machine.Call) (f fate) {
+	f.name = fateAnswered
+	w.stats.Asked++
+	defer func() {
+		if v := recover(); v != nil {
+			f.result, f.err = nil, &machine.PanicError{Kind: c.Kind, Value: v}
+		}
+	}()
+	f.result, f.err = w.strategies.answers[c.Kind](n, c.Request)
+	if f.err != nil {
+		f.result = nil
+	}
+	return f
+}
+
+// drawTime draws a time evenly from one nanosecond to most, or to usual when most
+// is zero.
+func drawTime(r *rand.Rand, most, usual time.Duration) int64 {
+	if most == 0 {
+		most = usual
+	}
+	return 1 + r.Int64N(max(int64(most), 1))
+}
