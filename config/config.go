@@ -4,14 +4,15 @@
 package config
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/knadh/koanf/parsers/yaml"
+	"github.com/knadh/koanf/providers/confmap"
 	"github.com/knadh/koanf/providers/env/v2"
-	"github.com/knadh/koanf/providers/rawbytes"
 	"github.com/knadh/koanf/v2"
 )
 
@@ -26,6 +27,10 @@ const separator = "\x1f"
 // File is the merged content of the files and the environment, with the place
 // each value came from. It is immutable.
 type File struct {
+	loader  Loader
+	named   []source // what Load was given
+	files   []string // absolute, every file that was looked at
+	sum     [sha256.Size]byte
 	paths   []string
 	dir     string
 	tree    map[string]any
@@ -56,53 +61,83 @@ func Load(paths ...string) (*File, error) {
 
 // Load is the function [Load] with the environment of l.
 func (l Loader) Load(paths ...string) (*File, error) {
-	if len(paths) == 0 {
+	named := make([]source, len(paths))
+	for i, path := range paths {
+		abs, err := filepath.Abs(path)
+		if err != nil {
+			return nil, Errors{{File: path, Reason: oneLine(err.Error()), Err: ErrRead}}
+		}
+		named[i] = source{name: path, path: abs}
+	}
+	return complete(l.load(named))
+}
+
+// complete returns nothing of a file with faults.
+func complete(f *File, err error) (*File, error) {
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// load reads files. Next to an error it returns a File without content, which
+// knows what was looked at.
+func (l Loader) load(named []source) (*File, error) {
+	if len(named) == 0 {
 		return nil, Errors{{Reason: "no configuration file was given", Err: ErrRead}}
 	}
-	docs := make([]document, 0, len(paths))
-	var faults Errors
-	for _, path := range paths {
-		data, fault := read(path)
-		if fault != nil {
-			faults = append(faults, fault)
-			continue
-		}
-		doc, errs := scan(path, data)
-		faults = append(faults, errs...)
-		docs = append(docs, doc)
+	var r reader
+	for _, s := range named {
+		r.source(s)
 	}
-	dir, err := filepath.Abs(filepath.Dir(paths[0]))
-	if err != nil {
-		faults = append(faults, &Error{File: paths[0], Reason: err.Error(), Err: ErrRead})
-	}
-	return merge(docs, l.Environ, dir, faults)
+	f := &File{loader: Loader{Environ: slices.Clone(l.Environ)}, named: named, files: r.files, dir: filepath.Dir(named[0].path)}
+	return f, f.merge(r.docs, r.faults)
+}
+
+// Reload reads the same files again, and lays the environment that f was loaded
+// with over them. The result is independent of f: it keeps no key that was
+// deleted. Of a [Parse] result it is an error.
+func (f *File) Reload() (*File, error) {
+	return complete(f.loader.load(f.named))
 }
 
 // Parse reads one document that is not in a file, under the given name, which
-// is used in errors. Dir is empty, and no environment is applied.
+// is used in errors and whose end tells the format. Dir is empty, no environment
+// is applied, and nothing can be included.
 func Parse(name string, data []byte) (*File, error) {
 	doc, faults := scan(name, data)
-	return merge([]document{doc}, nil, "", faults)
+	if len(doc.includes) > 0 {
+		faults = append(faults, &Error{
+			File: name, Line: doc.lines[includeKey], Key: includeKey, Reason: "only a file can include files", Err: ErrSyntax,
+		})
+	}
+	f := &File{}
+	if err := f.merge([]document{doc}, faults); err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 // merge lays the documents and the environment over one another.
-func merge(docs []document, environ []string, dir string, faults Errors) (*File, error) {
-	vars, stray, errs := variables(environ)
-	faults = append(faults, errs...)
-	if len(faults) > 0 {
-		return nil, faults
+func (f *File) merge(docs []document, faults Errors) error {
+	vars, stray, errs := variables(f.loader.Environ)
+	if faults = append(faults, errs...); len(faults) > 0 {
+		return faults
 	}
-	f := &File{dir: dir, sources: map[string]place{}, stray: stray}
+	f.sources, f.stray = map[string]place{}, stray
 	k := koanf.New(separator)
+	sum := sha256.New()
 	for _, doc := range docs {
-		if err := k.Load(rawbytes.Provider(doc.data), yaml.Parser()); err != nil {
-			return nil, Errors{{File: doc.name, Reason: oneLine(err.Error()), Err: ErrSyntax}}
+		if err := k.Load(confmap.Provider(doc.tree, ""), nil); err != nil {
+			return Errors{{File: doc.name, Reason: oneLine(err.Error()), Err: ErrSyntax}}
 		}
 		f.paths = append(f.paths, doc.name)
+		fmt.Fprintf(sum, "%q %d\n%s", doc.name, len(doc.data), doc.data)
 		for path, line := range doc.lines {
 			f.sources[path] = place{file: doc.name, line: line}
 		}
 	}
+	sum.Sum(f.sum[:0])
 	byName := map[string]variable{}
 	lines := make([]string, 0, len(vars))
 	for _, v := range vars {
@@ -115,17 +150,19 @@ func merge(docs []document, environ []string, dir string, faults Errors) (*File,
 		TransformFunc: func(name, value string) (string, any) { return strings.Join(byName[name].path, separator), value },
 	})
 	if err := k.Load(overrides, nil); err != nil {
-		return nil, Errors{{Reason: oneLine(err.Error()), Err: ErrSyntax}}
+		return Errors{{Reason: oneLine(err.Error()), Err: ErrSyntax}}
 	}
 	f.tree = k.Raw()
-	return f, nil
+	return nil
 }
 
 // Dir returns the absolute directory of the first file, to which relative paths
-// inside the configuration are relative. It is empty after [Parse].
+// inside the configuration are relative, whichever file they stand in. It is
+// empty after [Parse].
 func (f *File) Dir() string { return f.dir }
 
-// Paths returns the files that were merged, in order.
+// Paths returns the files that were merged, in order, included ones before the
+// file that includes them.
 func (f *File) Paths() []string { return slices.Clone(f.paths) }
 
 // Resolve returns path as it is when it is absolute or empty, and relative to

@@ -1,11 +1,11 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package config reads YAML files and the environment into typed, strictly
-// checked structs, and reports everything that is wrong at once.
+// Package config reads YAML, TOML and JSON files and the environment into typed,
+// strictly checked structs, and reports everything that is wrong at once.
 //
 //	base.yaml ─┐
-//	site.yaml ─┼─ Load ──▶ File ── Decode ──▶ defaults overwritten, validated
+//	site.toml ─┼─ Load ──▶ File ── Decode ──▶ defaults overwritten, validated
 //	QUORATE_… ─┘  syntax,          unknown keys, bad values, Validate errors:
 //	              duplicates       one list, each with place, key, nearest key
 //
@@ -43,11 +43,24 @@
 //
 // # Files
 //
-// Several files are merged in order: maps key by key, everything else replaced.
-// A file is UTF-8 YAML of at most 1 MiB, with or without a byte order mark and
-// carriage returns, holding one document whose top is a map. Duplicate keys,
-// anchors, aliases, and values that YAML reads as something other than what the
-// field is (version: 1.10 for a string) are errors.
+// The end of its name tells the format of a file: .toml and .json; everything
+// else is read as YAML. All formats have the same rules, and faults in all of
+// them name the line. Several files are merged in order: maps key by key,
+// everything else replaced. A file is UTF-8 text of at most 1 MiB, 32 levels and
+// 10,000 keys and list items, with or without a byte order mark and carriage
+// returns, holding one document whose top is a map. Duplicate keys are errors; so
+// are anchors and aliases of YAML, dates of TOML, and values that the format
+// reads as something other than what the field is (version: 1.10 for a string).
+//
+// A list of files under the key include, at the top of a file, is laid under
+// that file, the later over the earlier:
+//
+//	include: [base.yaml, sites/eu.toml]
+//
+// The names are relative to the file that includes. For security, included files
+// must be in the directory of the file that was named to [Load], or below it,
+// symbolic links resolved. Files include one another at most 8 levels deep, 100
+// files in all, and never in a circle.
 //
 // # Environment
 //
@@ -68,7 +81,7 @@
 //
 // Decode changes its target only if it returns nil. The same input gives the same
 // errors in the same order. A [File] is immutable, and safe for concurrent use;
-// nothing is watched, no goroutine is started, and only the named files and the
-// environment are read. Reloading means loading again: a fresh File never keeps
-// a key that was deleted from its source.
+// no goroutine is started, and only the named files, what they include, and the
+// environment are read. Reloading means loading again, see [File.Reload]: a fresh
+// File never keeps a key that was deleted from its source.
 package config

@@ -11,14 +11,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"go.yaml.in/yaml/v3"
 )
 
 const (
@@ -27,25 +25,59 @@ const (
 	sizeBytesMax = 1 << 20
 	// depthMax bounds the nesting, far above what any section needs.
 	depthMax = 32
+	// valuesMax bounds the keys and list items of a document, ten times what a
+	// cluster of a thousand nodes names. What the libraries do with a map grows
+	// with the square of its keys: a hundred thousand would take minutes.
+	valuesMax = 10_000
 )
 
 // document is one source text that passed the checks of its form.
 type document struct {
-	name  string
-	data  []byte
-	lines map[string]int // line of each key and list item, by joined path
+	name     string
+	data     []byte
+	tree     map[string]any
+	lines    map[string]int // line of each key and list item, by joined path
+	includes []string       // what its include list names
+}
+
+// A format reads the text of one file format.
+type format struct {
+	name string
+	// parse checks the form of a text and returns its values and where they stand.
+	// The text is valid UTF-8 without a byte order mark, and not too large. No
+	// tree means that there is nothing in it.
+	parse func(name string, data []byte) (tree map[string]any, lines map[string]int, faults Errors)
+}
+
+// formatOf returns the format of a file by the end of its name. Files without a
+// telling one are read as YAML: mounted files often have none.
+func formatOf(name string) (f format, reason string) {
+	switch ext := strings.ToLower(filepath.Ext(name)); ext {
+	case ".toml":
+		return format{"TOML", parseTOML}, ""
+	case ".json":
+		return format{"JSON", parseJSON}, ""
+	case ".hcl", ".ini", ".conf", ".properties", ".xml":
+		return format{}, fmt.Sprintf("%s files are not supported, write YAML, TOML or JSON into a .yaml, .toml or .json file", ext)
+	}
+	return format{"YAML", parseYAML}, ""
+}
+
+// directory is where files are opened: the file system, or a part of it.
+type directory interface {
+	Stat(name string) (fs.FileInfo, error)
+	Open(name string) (*os.File, error)
 }
 
 // read returns the content of a file, with one clear fault for everything that
 // is not a regular file of a sensible size. A named pipe would block for ever,
-// so the kind is looked at before the file is opened.
-func read(path string) ([]byte, *Error) {
-	fault := func(reason string) *Error { return &Error{File: path, Reason: reason, Err: ErrRead} }
-	switch ext := strings.ToLower(filepath.Ext(path)); ext {
-	case ".toml", ".hcl", ".ini", ".conf", ".properties", ".xml":
-		return nil, fault(fmt.Sprintf("%s files are not supported, write YAML into a .yaml file", ext))
+// so the kind is looked at before the file is opened. The name is shown.
+func read(dir directory, path, name string) ([]byte, *Error) {
+	fault := func(reason string) *Error { return &Error{File: name, Reason: reason, Err: ErrRead} }
+	if _, reason := formatOf(name); reason != "" {
+		return nil, fault(reason)
 	}
-	info, err := os.Stat(path)
+	info, err := dir.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fault("no such file")
@@ -58,7 +90,7 @@ func read(path string) ([]byte, *Error) {
 	case !info.Mode().IsRegular():
 		return nil, fault("is not a regular file")
 	}
-	file, err := os.Open(path)
+	file, err := dir.Open(path)
 	if errors.Is(err, fs.ErrPermission) {
 		return nil, fault("permission denied")
 	} else if err != nil {
@@ -74,120 +106,89 @@ func read(path string) ([]byte, *Error) {
 
 // scan checks the form of a document and notes where its keys stand.
 func scan(name string, data []byte) (document, Errors) {
-	fault := func(line int, reason string) Errors {
-		return Errors{{File: name, Line: line, Reason: reason, Err: ErrSyntax}}
-	}
+	doc := document{name: name, data: data}
 	if len(data) > sizeBytesMax {
-		return document{}, Errors{{File: name, Reason: fmt.Sprintf("is larger than %d bytes", sizeBytesMax), Err: ErrRead}}
+		return doc, Errors{{File: name, Reason: fmt.Sprintf("is larger than %d bytes", sizeBytesMax), Err: ErrRead}}
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	fault := func(reason string) Errors { return Errors{{File: name, Reason: reason, Err: ErrSyntax}} }
 	if !utf8.Valid(data) {
-		return document{}, fault(0, "is not UTF-8 text")
+		return doc, fault("is not UTF-8 text")
 	}
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	var root, next yaml.Node
-	switch err := decoder.Decode(&root); {
-	case errors.Is(err, io.EOF):
-		return document{}, fault(0, "is empty")
-	case err != nil:
-		line, reason := syntax(err)
-		return document{}, fault(line, reason)
+	form, reason := formatOf(name)
+	if reason != "" {
+		return doc, fault(reason)
 	}
-	if err := decoder.Decode(&next); err == nil {
-		return document{}, fault(next.Line, "a second document begins here, one is allowed")
-	} else if !errors.Is(err, io.EOF) {
-		line, reason := syntax(err)
-		return document{}, fault(line, reason)
+	var faults Errors
+	if doc.tree, doc.lines, faults = form.parse(name, data); len(faults) > 0 {
+		return doc, faults
 	}
-	top := root.Content[0]
-	if top.Kind == yaml.ScalarNode && top.Tag == "!!null" {
-		return document{}, fault(0, "is empty")
+	if doc.tree == nil {
+		return doc, fault("is empty")
 	}
-	if top.Kind != yaml.MappingNode {
-		return document{}, fault(top.Line, "the top of the file must be a map of sections, such as \"node:\"")
-	}
-	s := scanner{name: name, lines: map[string]int{}}
-	s.walk(top, nil)
-	return document{name: name, data: data, lines: s.lines}, s.faults
+	return doc, doc.takeIncludes()
 }
 
-var yamlLine = regexp.MustCompile(`^(?:yaml: )?line (\d+): (.*)$`)
-
-// syntax takes the line out of an error of the YAML library.
-func syntax(err error) (int, string) {
-	text := oneLine(strings.TrimPrefix(err.Error(), "yaml: "))
-	if m := yamlLine.FindStringSubmatch(text); m != nil {
-		if line, err := strconv.Atoi(m[1]); err == nil {
-			return line, "not valid YAML: " + m[2]
-		}
-	}
-	return 0, "not valid YAML: " + text
-}
-
-// scanner walks a document and collects lines and faults.
-type scanner struct {
+// places collects where the keys and list items of a document stand, and what
+// is wrong with them.
+type places struct {
 	name   string
-	lines  map[string]int
+	lines  map[string]int // by joined path
 	faults Errors
+	full   bool // there are too many, and it is pointless to go on
 }
 
-func (s *scanner) fault(n *yaml.Node, path []string, reason string) {
-	s.faults = append(s.faults, &Error{File: s.name, Line: n.Line, Key: display(path), Reason: reason, Err: ErrSyntax})
-}
-
-func (s *scanner) walk(n *yaml.Node, path []string) {
-	if len(path) > depthMax {
-		s.fault(n, path[:1], fmt.Sprintf("is nested deeper than %d levels", depthMax))
+// note keeps the line of a key or an item, if it is not known yet.
+func (p *places) note(path []string, line int) {
+	joined := strings.Join(path, separator)
+	if _, known := p.lines[joined]; known || p.full {
 		return
 	}
-	if n.Anchor != "" || n.Kind == yaml.AliasNode {
-		// A setting that stands somewhere else than where it takes effect is
-		// hard to review, and aliases of aliases grow without bound.
-		s.fault(n, path, "anchors and aliases are not supported, repeat the value")
-		return
-	}
-	switch n.Kind {
-	case yaml.MappingNode:
-		s.mapping(n, path)
-	case yaml.SequenceNode:
-		for i, item := range n.Content {
-			at := append(slices.Clip(path), "["+strconv.Itoa(i)+"]")
-			s.lines[strings.Join(at, separator)] = item.Line
-			s.walk(item, at)
-		}
-	case yaml.ScalarNode, yaml.DocumentNode, yaml.AliasNode:
-		if n.Tag == "!!binary" || n.Tag != "" && !strings.HasPrefix(n.Tag, "!!") {
-			s.fault(n, path, fmt.Sprintf("the tag %s is not supported", oneLine(n.Tag)))
-		}
+	if p.lines[joined] = line; len(p.lines) > valuesMax {
+		p.full = true
+		p.fault(line, nil, fmt.Sprintf("more than %d keys and list items are in the file", valuesMax))
 	}
 }
 
-func (s *scanner) mapping(n *yaml.Node, path []string) {
-	seen := map[string]int{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
-		if key.Kind != yaml.ScalarNode || key.Tag == "!!null" {
-			s.fault(key, path, "a key must be a word")
-			continue
-		}
-		if key.Tag == "!!merge" || key.Anchor != "" {
-			s.fault(key, path, "anchors and aliases are not supported, repeat the value")
-			continue
-		}
-		if key.Value == "" || strings.ContainsFunc(key.Value, unicode.IsControl) {
-			s.fault(key, path, fmt.Sprintf("the key %q is empty or holds a control character", key.Value))
-			continue
-		}
-		at := append(slices.Clip(path), key.Value)
-		if first, twice := seen[key.Value]; twice {
-			s.fault(key, at, fmt.Sprintf("the key stands twice, first in line %d", first))
-			continue
-		}
-		seen[key.Value] = key.Line
-		s.lines[strings.Join(at, separator)] = key.Line
-		s.walk(value, at)
-	}
+// fault notes what is wrong.
+func (p *places) fault(line int, path []string, reason string) {
+	p.faults = append(p.faults, &Error{File: p.name, Line: line, Key: display(path), Reason: reason, Err: ErrSyntax})
 }
+
+// item returns the path of an item of a list.
+func item(path []string, i int) []string {
+	return append(slices.Clip(path), "["+strconv.Itoa(i)+"]")
+}
+
+// breaks are the offsets of the line breaks of a text, so that the lines of a
+// hundred thousand keys are found without counting from the top for each.
+type breaks []int
+
+func lineBreaks(data []byte) breaks {
+	var b breaks
+	for i, c := range data {
+		if c == '\n' {
+			b = append(b, i)
+		}
+	}
+	return b
+}
+
+// line returns the line, counted from 1, of an offset.
+func (b breaks) line(offset int) int { return 1 + sort.SearchInts(b, offset) }
+
+// badKey says what is wrong with a key that no setting could have, or "".
+func badKey(key string) string {
+	if key == "" || strings.ContainsFunc(key, unicode.IsControl) {
+		return fmt.Sprintf("the key %q is empty or holds a control character", key)
+	}
+	return ""
+}
+
+// The faults that all formats have in common.
+func tooDeep() string { return fmt.Sprintf("is nested deeper than %d levels", depthMax) }
+
+func twice(first int) string { return fmt.Sprintf("the key stands twice, first in line %d", first) }
 
 // display joins a path for people: "node.roles[2]".
 func display(path []string) string {

@@ -183,6 +183,8 @@ func describe(value any) string {
 		return "a map"
 	case time.Time:
 		return "a date"
+	case nil:
+		return "nothing"
 	}
 	return fmt.Sprintf("a %T", value)
 }

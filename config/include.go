@@ -1,0 +1,177 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+const (
+	// includeKey is the key at the top of a file that names others.
+	includeKey = "include"
+	// includeDepthMax bounds how deep files include one another.
+	includeDepthMax = 8
+	// filesMax bounds all files of one configuration: files that include the same
+	// two files over and over double their number at each level.
+	filesMax = 100
+)
+
+// takeIncludes takes the list of included files out of the tree.
+func (doc *document) takeIncludes() Errors {
+	value, ok := doc.tree[includeKey]
+	if !ok {
+		return nil
+	}
+	delete(doc.tree, includeKey)
+	fault := func(path []string, reason string) *Error {
+		line := doc.lines[strings.Join(path, separator)]
+		return &Error{File: doc.name, Line: line, Key: display(path), Reason: reason, Err: ErrSyntax}
+	}
+	items, ok := value.([]any)
+	if !ok {
+		return Errors{fault([]string{includeKey}, wrongKind("a list of files", value)+", write [base.yaml]")}
+	}
+	var faults Errors
+	for i, one := range items {
+		at := item([]string{includeKey}, i)
+		text, ok := one.(string)
+		switch {
+		case !ok || text == "":
+			faults = append(faults, fault(at, "must be the path of a file"))
+		case filepath.IsAbs(text) || strings.HasPrefix(text, "/"):
+			faults = append(faults, fault(at, fmt.Sprintf("%q is an absolute path, an included file is named relative to the file that includes it", short(text))))
+		default:
+			doc.includes = append(doc.includes, text)
+		}
+	}
+	return faults
+}
+
+// osDirectory is the whole file system.
+type osDirectory struct{}
+
+func (osDirectory) Stat(name string) (fs.FileInfo, error) { return os.Stat(name) }
+func (osDirectory) Open(name string) (*os.File, error)    { return os.Open(name) }
+
+// source is a file that the caller named.
+type source struct {
+	name string // as the caller wrote it, for people
+	path string // absolute, so that the working directory may change
+}
+
+// reader reads files and what they include.
+type reader struct {
+	docs   []document // in the order in which they are laid over one another
+	faults Errors
+	files  []string // absolute, all that were looked at, also those that are not there
+	count  int
+}
+
+// link is one file in a chain of inclusions.
+type link struct {
+	name string // for people
+	path string // in the root
+	info fs.FileInfo
+}
+
+// source reads a file that the caller named, and what it includes. Included
+// files must be inside its directory, symbolic links resolved: whoever may
+// write the file could otherwise have any other file of the machine shown in
+// error messages.
+func (r *reader) source(s source) {
+	r.files = append(r.files, s.path)
+	doc, ok := r.document(osDirectory{}, s.path, s.name)
+	if !ok {
+		return
+	}
+	if len(doc.includes) > 0 {
+		root, err := os.OpenRoot(filepath.Dir(s.path))
+		if err != nil {
+			r.faults = append(r.faults, &Error{File: s.name, Reason: oneLine(err.Error()), Err: ErrRead})
+			return
+		}
+		defer root.Close() //nolint:errcheck // A directory that was only read from.
+		top := link{name: s.name, path: filepath.Base(s.path)}
+		if top.info, err = root.Stat(top.path); err != nil { // A link that leads out of the directory: it can include, but nothing can include it.
+			top.info = nil
+		}
+		r.includes(root, doc, []link{top})
+	}
+	r.docs = append(r.docs, doc)
+}
+
+// document reads and checks one file.
+func (r *reader) document(dir directory, path, name string) (document, bool) {
+	data, fault := read(dir, path, name)
+	if fault != nil {
+		r.faults = append(r.faults, fault)
+		return document{}, false
+	}
+	doc, faults := scan(name, data)
+	r.faults = append(r.faults, faults...)
+	return doc, len(faults) == 0
+}
+
+// includes reads what the last file of the chain includes: the later over the
+// earlier, and all of it under the file itself.
+func (r *reader) includes(root *os.Root, doc document, chain []link) {
+	last := chain[len(chain)-1]
+	for i, text := range doc.includes {
+		next := link{name: filepath.Join(filepath.Dir(last.name), filepath.FromSlash(text)), path: filepath.Join(filepath.Dir(last.path), filepath.FromSlash(text))}
+		if reason := r.include(root, next, chain); reason != "" {
+			at := item([]string{includeKey}, i)
+			r.faults = append(r.faults, &Error{
+				File: last.name, Line: doc.lines[strings.Join(at, separator)], Key: display(at), Reason: reason, Err: ErrRead,
+			})
+		}
+	}
+}
+
+// include reads one included file. It returns what is wrong with including it;
+// what is wrong in it is noted with the others.
+func (r *reader) include(root *os.Root, next link, chain []link) (reason string) {
+	if !filepath.IsLocal(next.path) {
+		return next.name + " is outside the directory of " + chain[0].name + ", where included files must be"
+	}
+	r.files = append(r.files, filepath.Join(root.Name(), next.path))
+	if r.count++; r.count > filesMax {
+		return fmt.Sprintf("more than %d files are included", filesMax)
+	}
+	if len(chain) > includeDepthMax {
+		return fmt.Sprintf("files include one another deeper than %d levels: %s", includeDepthMax, route(append(slices.Clip(chain), next)))
+	}
+	info, err := root.Stat(next.path)
+	if err == nil {
+		next.info = info
+		for i, above := range chain {
+			if above.info != nil && os.SameFile(above.info, info) {
+				return "files include one another in a circle: " + route(append(slices.Clip(chain[i:]), next))
+			}
+		}
+	}
+	data, fault := read(root, next.path, next.name)
+	if fault != nil {
+		return fault.Error()
+	}
+	doc, faults := scan(next.name, data)
+	if r.faults = append(r.faults, faults...); len(faults) == 0 {
+		r.includes(root, doc, append(slices.Clip(chain), next))
+		r.docs = append(r.docs, doc)
+	}
+	return ""
+}
+
+// route shows a chain of files.
+func route(chain []link) string {
+	names := make([]string, len(chain))
+	for i, l := range chain {
+		names[i] = l.name
+	}
+	return strings.Join(names, " -> ")
+}
