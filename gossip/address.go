@@ -20,6 +20,7 @@ const (
 	MaxRoles     = 64     // Roles of a member.
 	MaxRoleBytes = 128    // Bytes of a role, a zone or an app version.
 	MaxServices  = 256    // Services of a member.
+	MaxLoaded    = 8      // Downing strategies that a member has loaded.
 )
 
 // Address is where a node listens: what other nodes dial. The zero Address is

@@ -38,6 +38,10 @@ func (s *State) Describe() string {
 	if d := s.downing; d != nil {
 		fmt.Fprintf(&b, "downing gen=%d name=%q version=%q parameters=%q pure=%t majority-only=%t\n",
 			d.Gen, d.Name, d.Version, d.Parameters, d.Pure, d.MajorityOnly)
+		if d.Previous != (DowningStrategy{}) {
+			fmt.Fprintf(&b, "downing before name=%q version=%q parameters=%q pure=%t majority-only=%t\n",
+				d.Previous.Name, d.Previous.Version, d.Previous.Parameters, d.Previous.Pure, d.Previous.MajorityOnly)
+		}
 	}
 	fmt.Fprintf(&b, "clock %v\n", s.clock)
 	return b.String()
@@ -65,5 +69,8 @@ func (m *Member) describe(b *strings.Builder) {
 	}
 	if m.Settings != 0 {
 		fmt.Fprintf(b, " settings=%x", m.Settings)
+	}
+	if m.Loaded.Version != 0 {
+		fmt.Fprintf(b, " loaded/%d=%v", m.Loaded.Version, m.Loaded.Strategies)
 	}
 }

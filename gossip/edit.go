@@ -98,6 +98,7 @@ func (e *Edit) Join(m Member) bool {
 	}
 	m.Status, m.UpNumber = Joining, 0
 	m.Roles, m.Services = sortedSet(m.Roles), sortedSet(m.Services)
+	m.Loaded.Strategies = sortedSet(m.Loaded.Strategies)
 	e.ownMembers()
 	i, _ := findMember(s.members, m.Node)
 	s.members = slices.Insert(s.members, i, &m)
@@ -137,6 +138,20 @@ func (e *Edit) AddService(service uint16) bool {
 	}
 	m := *old
 	m.Services = unionServices(old.Services, []uint16{service})
+	e.replaceMember(&m)
+	return true
+}
+
+// SetLoaded notes which downing strategies self has loaded, at most
+// [MaxLoaded].
+func (e *Edit) SetLoaded(strategies []StrategyID) bool {
+	old := e.after.Member(e.self)
+	strategies = sortedSet(strategies)
+	if old == nil || len(strategies) > MaxLoaded || slices.Equal(old.Loaded.Strategies, strategies) {
+		return false
+	}
+	m := *old
+	m.Loaded = Loaded{Version: old.Loaded.Version + 1, Strategies: strategies}
 	e.replaceMember(&m)
 	return true
 }
@@ -235,15 +250,14 @@ func (e *Edit) SetPrunedBefore(at time.Time) bool {
 	return true
 }
 
-// SetDowning replaces the downing strategy of the cluster; r.Gen is ignored.
-func (e *Edit) SetDowning(r DowningRegister) bool {
+// SetDowning replaces the downing strategy of the cluster. The one so far
+// becomes the previous one.
+func (e *Edit) SetDowning(strategy DowningStrategy) bool {
 	old := e.after.downingOrZero()
-	r.Gen = old.Gen
-	if r == *old {
+	if strategy == old.DowningStrategy {
 		return false
 	}
-	r.Gen++
-	e.after.downing = &r
+	e.after.downing = &DowningRegister{Gen: old.Gen + 1, DowningStrategy: strategy, Previous: old.DowningStrategy}
 	e.touch(KeyRegisters, NodeID{})
 	return true
 }

@@ -71,7 +71,11 @@ func (u universe) state(t *rapid.T, label string) *gossip.State {
 		p.Config = gossip.Config{Gen: uint64(gen), Voters: u.nodes[:small("voters", 3)], Previous: u.nodes[:small("previous", 2)]}
 	}
 	if gen := small("downing", 2); gen > 0 {
-		p.Downing = gossip.DowningRegister{Gen: uint64(gen), Name: fmt.Sprint(small("name", 1)), Pure: small("pure", 1) > 0}
+		p.Downing = gossip.DowningRegister{
+			Gen:             uint64(gen),
+			DowningStrategy: gossip.DowningStrategy{Name: fmt.Sprint(small("name", 1)), Pure: small("pure", 1) > 0},
+			Previous:        gossip.DowningStrategy{Name: fmt.Sprint(small("before", 1))},
+		}
 	}
 	s, err := gossip.FromParts(p)
 	require.NoError(t, err)
@@ -98,6 +102,9 @@ func (u universe) member(i int, small func(string, int) int) *gossip.Member {
 		if small("service", 1) > 0 {
 			m.Services = append(m.Services, service)
 		}
+	}
+	if version := small("loads", 2); version > 0 {
+		m.Loaded = gossip.Loaded{Version: uint64(version), Strategies: []gossip.StrategyID{1, 2, 3}[:small("loaded", 3)]}
 	}
 	return m
 }

@@ -32,6 +32,7 @@ type Member struct {
 	Protocol   ProtocolRange // What the node speaks.
 	Services   []uint16      // Sorted numbers of the services that it runs; only grows.
 	Settings   uint64        // Digest of the settings that must be equal everywhere.
+	Loaded     Loaded        // The downing strategies that it can decide with.
 }
 
 // HasRole reports whether m has the role. Every member has the role "".
@@ -81,8 +82,9 @@ func joinTombstones(a, b *Tombstone) *Tombstone {
 
 // joinMembers returns the join of two records of one node, a or b itself if
 // it is one of them. Each field has a join of its own: the higher status, the
-// smaller up-number that is not zero, the union of the services, and for what
-// should be equal in all copies the greater one in a total order. A join per
+// smaller up-number that is not zero, the union of the services, the later of
+// what it has loaded, and for what should be equal in all copies the greater one
+// in a total order. A join per
 // field is associative whatever the copies hold.
 func joinMembers(a, b *Member) *Member {
 	if a == b || equalMembers(a, b) {
@@ -98,6 +100,7 @@ func joinMembers(a, b *Member) *Member {
 		Protocol:   maxProtocol(a.Protocol, b.Protocol),
 		Services:   unionServices(a.Services, b.Services),
 		Settings:   max(a.Settings, b.Settings),
+		Loaded:     a.Loaded.join(b.Loaded),
 	}
 	switch {
 	case equalMembers(&m, a):
@@ -111,7 +114,8 @@ func joinMembers(a, b *Member) *Member {
 func equalMembers(a, b *Member) bool {
 	return a.Status == b.Status && a.UpNumber == b.UpNumber && a.Settings == b.Settings &&
 		a.Protocol == b.Protocol && a.Zone == b.Zone && a.AppVersion == b.AppVersion &&
-		a.Node == b.Node && slices.Equal(a.Roles, b.Roles) && slices.Equal(a.Services, b.Services)
+		a.Node == b.Node && slices.Equal(a.Roles, b.Roles) && slices.Equal(a.Services, b.Services) &&
+		a.Loaded.equal(b.Loaded)
 }
 
 func maxProtocol(a, b ProtocolRange) ProtocolRange {

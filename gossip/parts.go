@@ -202,6 +202,9 @@ func (m *Member) Validate() error {
 	case m.Protocol.Min > m.Protocol.Max:
 		return invalid(FaultCounter, m.Node, "protocol range %d to %d", m.Protocol.Min, m.Protocol.Max)
 	}
+	if err := m.Loaded.validate(m.Node); err != nil {
+		return err
+	}
 	for _, role := range m.Roles {
 		if role == "" {
 			return invalid(FaultText, m.Node, "empty role")
@@ -376,14 +379,21 @@ const maxParameterBytes = 4096
 
 func (v validation) downing() error {
 	d := v.parts.Downing
-	switch {
-	case d.Gen > maxCount || d.Gen == 0 && d != (DowningRegister{}):
+	if d.Gen > maxCount || d.Gen == 0 && d != (DowningRegister{}) {
 		return invalid(FaultCounter, NodeID{}, "downing strategy of generation %d", d.Gen)
-	case len(d.Parameters) > maxParameterBytes || !utf8.ValidString(d.Parameters):
-		return invalid(FaultLimit, NodeID{}, "parameters of the downing strategy: %d bytes", len(d.Parameters))
 	}
-	if err := validateText(NodeID{}, "downing strategy", d.Name); err != nil {
+	if err := d.validate(); err != nil {
 		return err
 	}
-	return validateText(NodeID{}, "downing strategy version", d.Version)
+	return d.Previous.validate()
+}
+
+func (s DowningStrategy) validate() error {
+	if len(s.Parameters) > maxParameterBytes || !utf8.ValidString(s.Parameters) {
+		return invalid(FaultLimit, NodeID{}, "parameters of the downing strategy: %d bytes", len(s.Parameters))
+	}
+	if err := validateText(NodeID{}, "downing strategy", s.Name); err != nil {
+		return err
+	}
+	return validateText(NodeID{}, "downing strategy version", s.Version)
 }

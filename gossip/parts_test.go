@@ -30,7 +30,7 @@ func valid() gossip.Parts {
 		Config:       gossip.Config{Gen: 1, Voters: []gossip.NodeID{node(0)}},
 		LastUpNumber: 1,
 		PrunedBefore: 10,
-		Downing:      gossip.DowningRegister{Gen: 1, Name: "keep-majority"},
+		Downing:      gossip.DowningRegister{Gen: 1, DowningStrategy: gossip.DowningStrategy{Name: "keep-majority"}},
 	}
 }
 
@@ -107,6 +107,18 @@ var spoiledParts = []struct {
 	{"downing without a generation", func(p *gossip.Parts) { p.Downing.Gen = 0 }, gossip.FaultCounter},
 	{"long downing parameters", func(p *gossip.Parts) { p.Downing.Parameters = strings.Repeat("p", 5000) }, gossip.FaultLimit},
 	{"long downing name", func(p *gossip.Parts) { p.Downing.Name = strings.Repeat("p", 500) }, gossip.FaultLimit},
+	{"long previous downing name", func(p *gossip.Parts) { p.Downing.Previous.Name = strings.Repeat("p", 500) }, gossip.FaultLimit},
+	{"too many loaded", func(p *gossip.Parts) {
+		p.Members[0].Loaded = gossip.Loaded{Version: 1, Strategies: []gossip.StrategyID{1, 2, 3, 4, 5, 6, 7, 8, 9}}
+	}, gossip.FaultLimit},
+	{"loaded twice", func(p *gossip.Parts) {
+		p.Members[0].Loaded = gossip.Loaded{Version: 1, Strategies: []gossip.StrategyID{1, 1}}
+	}, gossip.FaultDuplicate},
+	{"none loaded", func(p *gossip.Parts) {
+		p.Members[0].Loaded = gossip.Loaded{Version: 1, Strategies: []gossip.StrategyID{0}}
+	}, gossip.FaultDuplicate},
+	{"loaded without a version", func(p *gossip.Parts) { p.Members[0].Loaded = gossip.Loaded{Strategies: []gossip.StrategyID{1}} }, gossip.FaultCounter},
+	{"loaded overflow", func(p *gossip.Parts) { p.Members[0].Loaded.Version = math.MaxUint64 }, gossip.FaultCounter},
 	{"downing version not text", func(p *gossip.Parts) { p.Downing.Version = "\n" }, gossip.FaultText},
 }
 

@@ -217,7 +217,7 @@ func TestEditThatChangesNothingIsNoEdit(t *testing.T) {
 		e.SetStatus(node(1), gossip.Joining, 0)
 		e.SetStatus(node(1), gossip.Removed, 0)
 		e.SetConfig(nil)
-		e.SetDowning(gossip.DowningRegister{})
+		e.SetDowning(gossip.DowningStrategy{})
 		e.SetCluster(gossip.ClusterID{})
 		e.SetPrunedBefore(time.UnixMilli(0))
 	}))
@@ -319,7 +319,7 @@ func TestDescribe(t *testing.T) {
 	s := mark(statuses(t, gossip.Up, gossip.Joining), 0, 1)
 	s = s.Edit(node(0), func(e *gossip.Edit) {
 		e.SetConfig([]gossip.NodeID{node(0)})
-		e.SetDowning(gossip.DowningRegister{Name: "keep-majority", Pure: true})
+		e.SetDowning(gossip.DowningStrategy{Name: "keep-majority", Pure: true})
 	})
 	require.Equal(t, `cluster born=0 nonce=0
 registers last-up=100 pruned-before=0
@@ -330,4 +330,60 @@ config gen=1 voters=[10.0.0.0:7946#1] previous=[]
 downing gen=1 name="keep-majority" version="" parameters="" pure=true majority-only=false
 clock {10.0.0.0:7946#1=3 10.0.0.1:7946#8=1}
 `, s.Describe())
+}
+
+func TestDowningStrategyIsReplacedAndRemembersTheOneBefore(t *testing.T) {
+	t.Parallel()
+	a := gossip.DowningStrategy{Name: "keep-majority", Version: "1", Pure: true, MajorityOnly: true}
+	b := gossip.DowningStrategy{Name: "witness", Version: "1.0.0", Parameters: "url=https://w"}
+	set := func(s *gossip.State, strategy gossip.DowningStrategy) *gossip.State {
+		return s.Edit(node(0), func(e *gossip.Edit) { e.SetDowning(strategy) })
+	}
+	first := set(cluster(t, 2), a)
+	require.Equal(t, gossip.DowningRegister{Gen: 1, DowningStrategy: a}, first.Downing())
+	require.Same(t, first, set(first, a), "no change is no edit")
+	second := set(first, b)
+	require.Equal(t, gossip.DowningRegister{Gen: 2, DowningStrategy: b, Previous: a}, second.Downing())
+	require.Contains(t, second.Describe(), `downing before name="keep-majority"`)
+	require.Equal(t, second.Downing(), first.Merge(second).Downing())
+	require.Equal(t, second.Downing(), second.Merge(first).Downing())
+}
+
+// The id is part of the wire: it never changes, and differs with each field.
+func TestStrategyIDs(t *testing.T) {
+	t.Parallel()
+	require.Zero(t, gossip.DowningStrategy{}.ID())
+	s := gossip.DowningStrategy{Name: "keep-majority", Version: "1", Pure: true, MajorityOnly: true}
+	require.Equal(t, "c9bdb1147169bb18", s.ID().String())
+	ids := map[gossip.StrategyID]bool{s.ID(): true}
+	for _, other := range []gossip.DowningStrategy{
+		{Name: "keep-majority1", Pure: true, MajorityOnly: true},
+		{Name: "keep-majority", Parameters: "1", Pure: true, MajorityOnly: true},
+		{Name: "keep-majority", Version: "2", Pure: true, MajorityOnly: true},
+		{Name: "keep-majority", Version: "1", MajorityOnly: true},
+		{Name: "keep-majority", Version: "1", Pure: true},
+	} {
+		require.NotContains(t, ids, other.ID())
+		ids[other.ID()] = true
+	}
+	require.Equal(t, "000000000000000a", gossip.StrategyID(10).String())
+}
+
+func TestLoadedStrategiesAreTheLastWordOfTheirNode(t *testing.T) {
+	t.Parallel()
+	load := func(s *gossip.State, ids ...gossip.StrategyID) *gossip.State {
+		return s.Edit(node(1), func(e *gossip.Edit) { e.SetLoaded(ids) })
+	}
+	s := load(cluster(t, 2), 7, 3)
+	require.Equal(t, gossip.Loaded{Version: 1, Strategies: []gossip.StrategyID{3, 7}}, s.Member(node(1)).Loaded)
+	require.True(t, s.Member(node(1)).Loaded.Has(7))
+	require.Same(t, s, load(s, 3, 7), "no change is no edit")
+	later := load(s, 9)
+	require.False(t, later.Merge(s).Member(node(1)).Loaded.Has(7))
+	require.False(t, s.Merge(later).Member(node(1)).Loaded.Has(7))
+	require.Same(t, s, load(s, 1, 2, 3, 4, 5, 6, 7, 8, 9), "too many are refused")
+	joined := s.Edit(node(0), func(e *gossip.Edit) {
+		e.Join(gossip.Member{Node: node(5), Loaded: gossip.Loaded{Version: 1, Strategies: []gossip.StrategyID{4, 2}}})
+	})
+	require.Equal(t, []gossip.StrategyID{2, 4}, joined.Member(node(5)).Loaded.Strategies)
 }

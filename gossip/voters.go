@@ -6,7 +6,6 @@ package gossip
 import (
 	"cmp"
 	"slices"
-	"strings"
 )
 
 // ClusterID tells clusters apart, also a cluster from its own successor after
@@ -89,38 +88,4 @@ func (b Base) Wins(in func(NodeID) bool) bool {
 		won = true
 	}
 	return won
-}
-
-// DowningRegister names the downing strategy that the whole cluster uses. The
-// leader changes it, under convergence, when every voter has it loaded. The
-// zero value is none.
-type DowningRegister struct {
-	Gen          uint64 // Grows by one with each change.
-	Name         string
-	Version      string
-	Parameters   string // Canonical text of the settings.
-	Pure         bool   // Equal views give equal decisions.
-	MajorityOnly bool   // Never lets a side without a majority survive.
-}
-
-// compareDowning is a total order, by generation first.
-func compareDowning(a, b *DowningRegister) int {
-	return cmp.Or(
-		cmp.Compare(a.Gen, b.Gen),
-		strings.Compare(a.Name, b.Name),
-		strings.Compare(a.Version, b.Version),
-		strings.Compare(a.Parameters, b.Parameters),
-		compareBools(a.Pure, b.Pure),
-		compareBools(a.MajorityOnly, b.MajorityOnly),
-	)
-}
-
-func compareBools(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return 1
-	}
-	return -1
 }
