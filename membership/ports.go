@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/machine"
 	"github.com/quorate/quorate/membership/protocol"
@@ -118,7 +117,7 @@ func (n *Node) send(c *machine.Component, s machine.Send) {
 // call answers calls of strategies.
 func (n *Node) call(ctx context.Context, component string, c machine.Call) (any, error) {
 	if component == ComponentName && c.Kind == protocol.CallDowning && n.downing != nil {
-		return n.downing.Decide(ctx, c.Request.(downing.View))
+		return n.downing.Decide(ctx, c.Request.(protocol.DowningRequest).View)
 	}
 	if a, ok := n.attached.Load(component); ok && a.(Attachment).Call != nil {
 		return a.(Attachment).Call(ctx, c)

@@ -149,7 +149,10 @@ func (m *Machine) viewStable() {
 	}
 	s.calls++
 	s.inFlight, s.asked, s.askedOf = s.calls, view, s.view
-	m.out.Add(machine.Call{ID: s.inFlight, Kind: CallDowning, Request: view, Limit: m.deps.Downing.Limit})
+	m.out.Add(machine.Call{
+		ID: s.inFlight, Kind: CallDowning, Limit: m.deps.Downing.Limit,
+		Request: DowningRequest{Strategy: m.downingRegister().ID(), View: view},
+	})
 	m.out.Arm(timerCall, m.now.Mono.Add(m.deps.Downing.Limit))
 }
 

@@ -211,7 +211,7 @@ func calledStrategy(class downing.Class) func(*protocol.Config, *protocol.Deps) 
 
 func answer(n *node, call machine.Call, after time.Duration) {
 	n.loop.after(after, func() {
-		decision, err := downing.KeepMajority{}.DecideNow(call.Request.(downing.View))
+		decision, err := downing.KeepMajority{}.DecideNow(call.Request.(protocol.DowningRequest).View)
 		if err != nil {
 			n.step(machine.Called{ID: call.ID, Err: err})
 			return

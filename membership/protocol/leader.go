@@ -251,9 +251,9 @@ func (m *Machine) prune() {
 	m.edit(func(e *gossip.Edit) { e.SetPrunedBefore(before) })
 }
 
-func (m *Machine) downingRegister() gossip.DowningRegister {
+func (m *Machine) downingRegister() gossip.DowningStrategy {
 	d := m.deps.Downing
-	return gossip.DowningRegister{
+	return gossip.DowningStrategy{
 		Name: d.Config.Strategy, Version: d.Version, Parameters: d.Parameters,
 		Pure: d.Class.Pure, MajorityOnly: d.Class.MajorityOnly,
 	}

@@ -50,7 +50,7 @@ type Downing struct {
 
 	// Decide decides at once and is a pure function of the view, as
 	// [downing.Immediate] has it in DecideNow. If it is nil the strategy is asked
-	// by a [machine.Call] of kind [CallDowning] with a [downing.View], which is
+	// by a [machine.Call] of kind [CallDowning] with a [DowningRequest], which is
 	// answered by a [downing.Decision].
 	Decide func(downing.View) (downing.Decision, error)
 
@@ -64,6 +64,14 @@ type Downing struct {
 
 // CallDowning is the kind of the calls for downing decisions.
 const CallDowning = "downing"
+
+// DowningRequest is the request of a call of kind [CallDowning].
+type DowningRequest struct {
+	// Strategy names the strategy that is to decide, among those that the node has
+	// loaded.
+	Strategy gossip.StrategyID
+	View     downing.View
+}
 
 const callLimitDefault = 5 * time.Second
 

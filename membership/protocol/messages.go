@@ -4,6 +4,7 @@
 package protocol
 
 import (
+	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/machine"
 )
@@ -140,6 +141,28 @@ type NotMember struct {
 	// of which the sender has never heard. The latter may be because the news is
 	// still under way; the receiver takes it seriously only when it lasts.
 	Status gossip.Status
+}
+
+// AskDowning asks a member of the sender's side for a downing decision, which
+// the sender, the leader of the side, cannot have from its own strategy.
+type AskDowning struct {
+	// Question numbers the sender's questions. The answer repeats it.
+	Question uint64
+	// Strategy is the one that is to decide.
+	Strategy gossip.StrategyID
+	// View is a hash of the view that is to be decided about. A receiver that has
+	// another view does not decide.
+	View uint64
+}
+
+// DowningAnswer answers [AskDowning].
+type DowningAnswer struct {
+	Question uint64
+	// Decision is that of the receiver's strategy, from the receiver's view.
+	Decision downing.Decision
+	// Error says why there is no decision, at most [MaxTextBytes]; "" if there is
+	// one.
+	Error string
 }
 
 // SettingClass says what a difference in a setting means.

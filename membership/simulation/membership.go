@@ -92,7 +92,7 @@ func ServeMembership(w *World) {
 		return ""
 	})
 	w.Answer(protocol.CallDowning, func(_ *Node, request any) (any, error) {
-		return downing.KeepMajority{}.DecideNow(request.(downing.View))
+		return downing.KeepMajority{}.DecideNow(request.(protocol.DowningRequest).View)
 	})
 	w.Garble(protocol.CallDowning, GarbleDowning(downing.KeepMajority{}.Class()))
 	w.Recorded(downing.Decision{})

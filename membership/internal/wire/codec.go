@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
 	pb "github.com/quorate/quorate/membership/internal/proto/quorate/membership/v1"
 	"github.com/quorate/quorate/membership/machine"
@@ -83,6 +84,12 @@ func toProto(message any) (*pb.Message, error) {
 		return &pb.Message{What: &pb.Message_NotMember{NotMember: &pb.NotMember{
 			Node: toNode(m.Node), Status: uint32(m.Status),
 		}}}, nil
+	case protocol.AskDowning:
+		return &pb.Message{What: &pb.Message_AskDowning{AskDowning: &pb.AskDowning{
+			Question: m.Question, Strategy: uint64(m.Strategy), View: m.View,
+		}}}, nil
+	case protocol.DowningAnswer:
+		return &pb.Message{What: &pb.Message_DowningAnswer{DowningAnswer: toDowningAnswer(m)}}, nil
 	default:
 		return joinToProto(message)
 	}
@@ -141,6 +148,18 @@ func fromProto(m *pb.Message) (any, error) {
 		return protocol.ExitingConfirmed{}, nil
 	case *pb.Message_NotMember:
 		return fromNotMember(what.NotMember)
+	case *pb.Message_AskDowning:
+		a := what.AskDowning
+		return protocol.AskDowning{Question: a.GetQuestion(), Strategy: gossip.StrategyID(a.GetStrategy()), View: a.GetView()}, nil
+	case *pb.Message_DowningAnswer:
+		return fromDowningAnswer(what.DowningAnswer)
+	default:
+		return joinFromProto(m)
+	}
+}
+
+func joinFromProto(m *pb.Message) (any, error) {
+	switch what := m.GetWhat().(type) {
 	case *pb.Message_InitJoin:
 		return protocol.InitJoin{Attempt: what.InitJoin.GetAttempt()}, nil
 	case *pb.Message_InitJoinAck:
@@ -197,6 +216,37 @@ func fromNotMember(p *pb.NotMember) (any, error) {
 	default:
 		return nil, malformed("status %d of a node that is no member", p.GetStatus())
 	}
+}
+
+func toDowningAnswer(m protocol.DowningAnswer) *pb.DowningAnswer {
+	down := table{nodes: m.Decision.Down}
+	return &pb.DowningAnswer{
+		Question: m.Question, Error: m.Error,
+		Verdict: uint32(m.Decision.Verdict), Down: down.proto(), Reason: m.Decision.Reason,
+	}
+}
+
+func fromDowningAnswer(p *pb.DowningAnswer) (any, error) {
+	err := errors.Join(within("error", p.GetError(), protocol.MaxTextBytes), within("reason", p.GetReason(), downing.MaxReason))
+	if err != nil {
+		return nil, err
+	}
+	if p.GetVerdict() > 255 {
+		return nil, malformed("verdict %d", p.GetVerdict())
+	}
+	down, err := fromNodes(p.GetDown())
+	if err != nil {
+		return nil, err
+	}
+	if len(down) > gossip.MaxMembers {
+		return nil, malformed("%d nodes to be downed", len(down))
+	}
+	answer := protocol.DowningAnswer{Question: p.GetQuestion(), Error: p.GetError()}
+	answer.Decision.Verdict, answer.Decision.Reason = downing.Verdict(p.GetVerdict()), p.GetReason()
+	if len(down) > 0 {
+		answer.Decision.Down = down
+	}
+	return answer, nil
 }
 
 func fromJoinRequest(p *pb.JoinRequest) (any, error) {

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
+	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
 	pb "github.com/quorate/quorate/membership/internal/proto/quorate/membership/v1"
 	"github.com/quorate/quorate/membership/internal/wire"
@@ -64,7 +65,7 @@ func state(n int) *gossip.State {
 			voters = append(voters, node(i))
 		}
 		e.SetConfig(voters)
-		e.SetDowning(gossip.DowningRegister{Gen: 1, Name: "keep-majority", Version: "1", Parameters: "a=b", Pure: true, MajorityOnly: true})
+		e.SetDowning(gossip.DowningStrategy{Name: "keep-majority", Version: "1", Parameters: "a=b", Pure: true, MajorityOnly: true})
 	})
 	for i := range n {
 		s = s.See(node(i))
@@ -85,6 +86,10 @@ func messages() map[string]any {
 	s = s.Edit(node(3), func(e *gossip.Edit) { e.Mark(node(2), gossip.Terminated); e.AddService(12) })
 	differences := []protocol.Difference{{Key: "fence", Member: "3s", Joiner: "4s"}, {Key: "x", Joiner: "1"}}
 	joiner := member(6)
+	switched := s.Edit(node(0), func(e *gossip.Edit) {
+		e.SetLoaded([]gossip.StrategyID{5, 0xfedcba9876543210})
+		e.SetDowning(gossip.DowningStrategy{Name: "witness", Version: "1.0.0", Parameters: "url=x"})
+	})
 	return map[string]any{
 		"init-join":      protocol.InitJoin{Attempt: 3},
 		"init-join-ack":  protocol.InitJoinAck{Attempt: 3, Cluster: s.Cluster()},
@@ -97,14 +102,19 @@ func messages() map[string]any {
 		"join-refused": protocol.JoinRefused{
 			Attempt: 4, Refusal: protocol.RefusedSettings, Retry: true, Reason: "differs", Differences: differences,
 		},
-		"heartbeat":         protocol.Heartbeat{Sequence: 77},
-		"heartbeat-reply":   protocol.HeartbeatReply{Sequence: 77, Standing: true},
-		"gossip-status":     protocol.GossipStatus{Digest: s.Digest()},
-		"gossip-delta":      protocol.GossipDelta{Delta: s.Delta(older.Clock()), Digest: s.FullDigest()},
-		"gossip-delta-full": protocol.GossipDelta{Delta: s.DeltaTo(gossip.Digest{Clock: gossip.ClockRef{Base: 1}}), Digest: s.Digest()},
-		"gossip-state":      protocol.GossipState{State: s},
-		"exiting-confirmed": protocol.ExitingConfirmed{},
-		"not-member":        protocol.NotMember{Node: node(5), Status: gossip.Removed},
+		"heartbeat":            protocol.Heartbeat{Sequence: 77},
+		"heartbeat-reply":      protocol.HeartbeatReply{Sequence: 77, Standing: true},
+		"gossip-status":        protocol.GossipStatus{Digest: s.Digest()},
+		"gossip-delta":         protocol.GossipDelta{Delta: s.Delta(older.Clock()), Digest: s.FullDigest()},
+		"gossip-delta-full":    protocol.GossipDelta{Delta: s.DeltaTo(gossip.Digest{Clock: gossip.ClockRef{Base: 1}}), Digest: s.Digest()},
+		"gossip-state":         protocol.GossipState{State: s},
+		"exiting-confirmed":    protocol.ExitingConfirmed{},
+		"gossip-state-downing": protocol.GossipState{State: switched},
+		"ask-downing":          protocol.AskDowning{Question: 9, Strategy: 0xfedcba9876543210, View: 0x123456789abcdef0},
+		"downing-answer": protocol.DowningAnswer{Question: 9, Decision: downing.Decision{
+			Verdict: downing.KeepSide, Down: []gossip.NodeID{node(1), node(2)}, Reason: "the witness says so",
+		}, Error: "the witness is away"},
+		"not-member": protocol.NotMember{Node: node(5), Status: gossip.Removed},
 	}
 }
 
@@ -312,6 +322,13 @@ func faults() map[string]*pb.Message {
 		f(m.GetGossipDelta().GetDelta())
 		return m
 	}
+	loaded := func(f func(p *pb.Profiles)) *pb.Message {
+		b, _ := wire.Codec{}.Append(nil, messages()["gossip-state-downing"])
+		m := new(pb.Message)
+		_ = proto.Unmarshal(b, m)
+		f(m.GetGossipState().GetState().GetRecords().GetMembers().GetProfiles())
+		return m
+	}
 	long := strings.Repeat("x", protocol.MaxTextBytes+1)
 	return map[string]*pb.Message{
 		"B12-no-state-members-of-no-node": gossipOf(&pb.State{Records: &pb.Records{Members: &pb.Members{Node: []uint32{0}}}}),
@@ -357,9 +374,25 @@ func faults() map[string]*pb.Message {
 		"join-class":                      request(func(r *pb.JoinRequest) { r.Settings.Class[0] = 9 }),
 		"join-order":                      request(func(r *pb.JoinRequest) { r.Settings.Key[1] = "a" }),
 		"join-long":                       request(func(r *pb.JoinRequest) { r.Settings.Value[0] = long }),
-		"nack-long":                       {What: &pb.Message_InitJoinNack{InitJoinNack: &pb.InitJoinNack{Reason: long}}},
-		"refused-long":                    {What: &pb.Message_JoinRefused{JoinRefused: &pb.JoinRefused{Reason: long}}},
-		"refused-wide":                    {What: &pb.Message_JoinRefused{JoinRefused: &pb.JoinRefused{Refusal: 256}}},
+		"loaded-columns":                  loaded(func(p *pb.Profiles) { p.LoadedCount = nil }),
+		"loaded-short":                    loaded(func(p *pb.Profiles) { p.LoadedVersion, p.LoadedCount = p.LoadedVersion[1:], p.LoadedCount[1:] }),
+		"loaded-missing":                  loaded(func(p *pb.Profiles) { p.LoadedCount[0] = 1000 }),
+		"loaded-left":                     loaded(func(p *pb.Profiles) { p.LoadedCount[0]-- }),
+		"loaded-order":                    loaded(func(p *pb.Profiles) { p.Loaded[0], p.Loaded[1] = p.Loaded[1], p.Loaded[0] }),
+		"downing-before": change(func(s *pb.State) {
+			s.Records.Registers.Downing.Previous = &pb.DowningStrategy{Name: long}
+		}),
+		"answer-error":   {What: &pb.Message_DowningAnswer{DowningAnswer: &pb.DowningAnswer{Error: long}}},
+		"answer-reason":  {What: &pb.Message_DowningAnswer{DowningAnswer: &pb.DowningAnswer{Reason: long}}},
+		"answer-verdict": {What: &pb.Message_DowningAnswer{DowningAnswer: &pb.DowningAnswer{Verdict: 256}}},
+		"answer-node":    {What: &pb.Message_DowningAnswer{DowningAnswer: &pb.DowningAnswer{Down: &pb.Nodes{Host: []uint32{3}}}}},
+		"answer-nodes": {What: &pb.Message_DowningAnswer{DowningAnswer: &pb.DowningAnswer{Down: &pb.Nodes{
+			Hosts: []string{"a"}, Host: make([]uint32, gossip.MaxMembers+1),
+			Port: make([]uint32, gossip.MaxMembers+1), Uid: make([]uint64, gossip.MaxMembers+1),
+		}}}},
+		"nack-long":    {What: &pb.Message_InitJoinNack{InitJoinNack: &pb.InitJoinNack{Reason: long}}},
+		"refused-long": {What: &pb.Message_JoinRefused{JoinRefused: &pb.JoinRefused{Reason: long}}},
+		"refused-wide": {What: &pb.Message_JoinRefused{JoinRefused: &pb.JoinRefused{Refusal: 256}}},
 		"refused-difference": {What: &pb.Message_JoinRefused{JoinRefused: &pb.JoinRefused{
 			Differences: &pb.Differences{Key: []string{"k"}, Member: []string{long}, Joiner: []string{""}},
 		}}},

@@ -31,10 +31,7 @@ func (t *table) records(r records) *pb.Records {
 	if g := r.registers; g != nil {
 		p.Registers = &pb.Registers{
 			LastUpNumber: uint64(g.LastUpNumber), PrunedBefore: g.PrunedBefore,
-			Downing: &pb.Downing{
-				Gen: g.Downing.Gen, Name: g.Downing.Name, Version: g.Downing.Version,
-				Parameters: g.Downing.Parameters, Pure: g.Downing.Pure, MajorityOnly: g.Downing.MajorityOnly,
-			},
+			Downing: toDowning(g.Downing),
 		}
 	}
 	return p
@@ -60,16 +57,39 @@ func (t nodes) fromRecords(p *pb.Records) (r records, err error) {
 		}
 	}
 	if g := p.GetRegisters(); g != nil {
-		d := g.GetDowning()
 		r.registers = &gossip.Registers{
 			LastUpNumber: gossip.UpNumber(g.GetLastUpNumber()), PrunedBefore: g.GetPrunedBefore(),
-			Downing: gossip.DowningRegister{
-				Gen: d.GetGen(), Name: d.GetName(), Version: d.GetVersion(),
-				Parameters: d.GetParameters(), Pure: d.GetPure(), MajorityOnly: d.GetMajorityOnly(),
-			},
+			Downing: fromDowning(g.GetDowning()),
 		}
 	}
 	return r, nil
+}
+
+func toDowning(r gossip.DowningRegister) *pb.Downing {
+	p := &pb.Downing{
+		Gen: r.Gen, Name: r.Name, Version: r.Version, Parameters: r.Parameters, Pure: r.Pure, MajorityOnly: r.MajorityOnly,
+	}
+	if b := r.Previous; b != (gossip.DowningStrategy{}) {
+		p.Previous = &pb.DowningStrategy{
+			Name: b.Name, Version: b.Version, Parameters: b.Parameters, Pure: b.Pure, MajorityOnly: b.MajorityOnly,
+		}
+	}
+	return p
+}
+
+func fromDowning(p *pb.Downing) gossip.DowningRegister {
+	b := p.GetPrevious()
+	return gossip.DowningRegister{
+		Gen: p.GetGen(),
+		DowningStrategy: gossip.DowningStrategy{
+			Name: p.GetName(), Version: p.GetVersion(), Parameters: p.GetParameters(),
+			Pure: p.GetPure(), MajorityOnly: p.GetMajorityOnly(),
+		},
+		Previous: gossip.DowningStrategy{
+			Name: b.GetName(), Version: b.GetVersion(), Parameters: b.GetParameters(),
+			Pure: b.GetPure(), MajorityOnly: b.GetMajorityOnly(),
+		},
+	}
 }
 
 func (t *table) members(members []*gossip.Member) *pb.Members {
@@ -78,6 +98,7 @@ func (t *table) members(members []*gossip.Member) *pb.Members {
 	p.Node, p.Status = make([]uint32, n), make([]uint32, n)
 	p.UpNumber, p.Profile = make([]uint64, n), make([]uint32, n)
 	var profiles []*gossip.Member // One member of each profile.
+	told := slices.ContainsFunc(members, func(m *gossip.Member) bool { return m.Loaded.Version > 0 })
 	for i, m := range members {
 		p.Node[i], p.Status[i], p.UpNumber[i] = t.place(m.Node), uint32(m.Status), uint64(m.UpNumber)
 		place := slices.IndexFunc(profiles, func(o *gossip.Member) bool { return sameProfile(m, o) })
@@ -89,6 +110,9 @@ func (t *table) members(members []*gossip.Member) *pb.Members {
 				place = len(p.Profiles.GetZone())
 			}
 			appendProfile(p.Profiles, m)
+			if told {
+				appendLoaded(p.Profiles, m.Loaded)
+			}
 		}
 		p.Profile[i] = uint32(place)
 	}
@@ -101,7 +125,8 @@ const profilesCompared = 32
 
 func sameProfile(a, b *gossip.Member) bool {
 	return a.Settings == b.Settings && a.Protocol == b.Protocol && a.Zone == b.Zone && a.AppVersion == b.AppVersion &&
-		slices.Equal(a.Roles, b.Roles) && slices.Equal(a.Services, b.Services)
+		slices.Equal(a.Roles, b.Roles) && slices.Equal(a.Services, b.Services) &&
+		a.Loaded.Version == b.Loaded.Version && slices.Equal(a.Loaded.Strategies, b.Loaded.Strategies)
 }
 
 func appendProfile(p *pb.Profiles, m *gossip.Member) {
@@ -116,6 +141,37 @@ func appendProfile(p *pb.Profiles, m *gossip.Member) {
 	for _, s := range m.Services {
 		p.Services = append(p.Services, uint32(s))
 	}
+}
+
+func appendLoaded(p *pb.Profiles, l gossip.Loaded) {
+	p.LoadedVersion = append(p.LoadedVersion, l.Version)
+	p.LoadedCount = append(p.LoadedCount, uint32(len(l.Strategies)))
+	for _, id := range l.Strategies {
+		p.Loaded = append(p.Loaded, uint64(id))
+	}
+}
+
+// fromLoaded fills in what the profiles have loaded.
+func fromLoaded(p *pb.Profiles, profiles []gossip.Member) error {
+	if n := len(p.GetLoadedVersion()); n != 0 && n != len(profiles) || n != len(p.GetLoadedCount()) {
+		return malformed("%d versions and %d counts of what %d profiles have loaded", n, len(p.GetLoadedCount()), len(profiles))
+	}
+	rest := p.GetLoaded()
+	for i, version := range p.GetLoadedVersion() {
+		var mine []uint64
+		var err error
+		if mine, rest, err = split("loaded strategies", rest, p.GetLoadedCount()[i]); err != nil {
+			return err
+		}
+		profiles[i].Loaded.Version = version
+		for _, id := range mine {
+			profiles[i].Loaded.Strategies = append(profiles[i].Loaded.Strategies, gossip.StrategyID(id))
+		}
+	}
+	if len(rest) > 0 {
+		return malformed("%d loaded strategies of no profile", len(rest))
+	}
+	return nil
 }
 
 func (t nodes) fromMembers(p *pb.Members) ([]*gossip.Member, error) {
@@ -184,7 +240,7 @@ func fromProfiles(p *pb.Profiles, limit int) ([]gossip.Member, error) {
 	if len(roles)+len(services) > 0 {
 		return nil, malformed("%d roles and %d services of no profile", len(roles), len(services))
 	}
-	return profiles, nil
+	return profiles, fromLoaded(p, profiles)
 }
 
 func (t *table) tombstones(tombstones []gossip.Tombstone) *pb.Tombstones {

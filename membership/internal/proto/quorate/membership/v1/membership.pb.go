@@ -53,6 +53,8 @@ type Message struct {
 	//	*Message_GossipState
 	//	*Message_ExitingConfirmed
 	//	*Message_NotMember
+	//	*Message_AskDowning
+	//	*Message_DowningAnswer
 	What          isMessage_What `protobuf_oneof:"what"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -212,6 +214,24 @@ func (x *Message) GetNotMember() *NotMember {
 	return nil
 }
 
+func (x *Message) GetAskDowning() *AskDowning {
+	if x != nil {
+		if x, ok := x.What.(*Message_AskDowning); ok {
+			return x.AskDowning
+		}
+	}
+	return nil
+}
+
+func (x *Message) GetDowningAnswer() *DowningAnswer {
+	if x != nil {
+		if x, ok := x.What.(*Message_DowningAnswer); ok {
+			return x.DowningAnswer
+		}
+	}
+	return nil
+}
+
 type isMessage_What interface {
 	isMessage_What()
 }
@@ -268,6 +288,14 @@ type Message_NotMember struct {
 	NotMember *NotMember `protobuf:"bytes,13,opt,name=not_member,json=notMember,proto3,oneof"`
 }
 
+type Message_AskDowning struct {
+	AskDowning *AskDowning `protobuf:"bytes,14,opt,name=ask_downing,json=askDowning,proto3,oneof"`
+}
+
+type Message_DowningAnswer struct {
+	DowningAnswer *DowningAnswer `protobuf:"bytes,15,opt,name=downing_answer,json=downingAnswer,proto3,oneof"`
+}
+
 func (*Message_InitJoin) isMessage_What() {}
 
 func (*Message_InitJoinAck) isMessage_What() {}
@@ -293,6 +321,10 @@ func (*Message_GossipState) isMessage_What() {}
 func (*Message_ExitingConfirmed) isMessage_What() {}
 
 func (*Message_NotMember) isMessage_What() {}
+
+func (*Message_AskDowning) isMessage_What() {}
+
+func (*Message_DowningAnswer) isMessage_What() {}
 
 type InitJoin struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -987,6 +1019,149 @@ func (x *NotMember) GetStatus() uint32 {
 	return 0
 }
 
+// AskDowning asks a member of the same side for a downing decision.
+type AskDowning struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Question uint64                 `protobuf:"varint,1,opt,name=question,proto3" json:"question,omitempty"`
+	// The id of the strategy that is to decide.
+	Strategy uint64 `protobuf:"fixed64,2,opt,name=strategy,proto3" json:"strategy,omitempty"`
+	// A hash of the view that the sender has. A receiver with another does not
+	// decide.
+	View          uint64 `protobuf:"fixed64,3,opt,name=view,proto3" json:"view,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AskDowning) Reset() {
+	*x = AskDowning{}
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AskDowning) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AskDowning) ProtoMessage() {}
+
+func (x *AskDowning) ProtoReflect() protoreflect.Message {
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AskDowning.ProtoReflect.Descriptor instead.
+func (*AskDowning) Descriptor() ([]byte, []int) {
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *AskDowning) GetQuestion() uint64 {
+	if x != nil {
+		return x.Question
+	}
+	return 0
+}
+
+func (x *AskDowning) GetStrategy() uint64 {
+	if x != nil {
+		return x.Strategy
+	}
+	return 0
+}
+
+func (x *AskDowning) GetView() uint64 {
+	if x != nil {
+		return x.View
+	}
+	return 0
+}
+
+// DowningAnswer answers AskDowning.
+type DowningAnswer struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Question uint64                 `protobuf:"varint,1,opt,name=question,proto3" json:"question,omitempty"`
+	// Why there is no decision. If it is not empty, the other fields mean nothing.
+	Error   string `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
+	Verdict uint32 `protobuf:"varint,3,opt,name=verdict,proto3" json:"verdict,omitempty"`
+	// The nodes to be marked down.
+	Down          *Nodes `protobuf:"bytes,4,opt,name=down,proto3" json:"down,omitempty"`
+	Reason        string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DowningAnswer) Reset() {
+	*x = DowningAnswer{}
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DowningAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DowningAnswer) ProtoMessage() {}
+
+func (x *DowningAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DowningAnswer.ProtoReflect.Descriptor instead.
+func (*DowningAnswer) Descriptor() ([]byte, []int) {
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *DowningAnswer) GetQuestion() uint64 {
+	if x != nil {
+		return x.Question
+	}
+	return 0
+}
+
+func (x *DowningAnswer) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *DowningAnswer) GetVerdict() uint32 {
+	if x != nil {
+		return x.Verdict
+	}
+	return 0
+}
+
+func (x *DowningAnswer) GetDown() *Nodes {
+	if x != nil {
+		return x.Down
+	}
+	return nil
+}
+
+func (x *DowningAnswer) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 type Settings struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           []string               `protobuf:"bytes,1,rep,name=key,proto3" json:"key,omitempty"`
@@ -998,7 +1173,7 @@ type Settings struct {
 
 func (x *Settings) Reset() {
 	*x = Settings{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[14]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1010,7 +1185,7 @@ func (x *Settings) String() string {
 func (*Settings) ProtoMessage() {}
 
 func (x *Settings) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[14]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1023,7 +1198,7 @@ func (x *Settings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settings.ProtoReflect.Descriptor instead.
 func (*Settings) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{14}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Settings) GetKey() []string {
@@ -1058,7 +1233,7 @@ type Differences struct {
 
 func (x *Differences) Reset() {
 	*x = Differences{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[15]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1070,7 +1245,7 @@ func (x *Differences) String() string {
 func (*Differences) ProtoMessage() {}
 
 func (x *Differences) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[15]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1083,7 +1258,7 @@ func (x *Differences) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Differences.ProtoReflect.Descriptor instead.
 func (*Differences) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{15}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Differences) GetKey() []string {
@@ -1117,7 +1292,7 @@ type ClusterId struct {
 
 func (x *ClusterId) Reset() {
 	*x = ClusterId{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[16]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1129,7 +1304,7 @@ func (x *ClusterId) String() string {
 func (*ClusterId) ProtoMessage() {}
 
 func (x *ClusterId) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[16]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1142,7 +1317,7 @@ func (x *ClusterId) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClusterId.ProtoReflect.Descriptor instead.
 func (*ClusterId) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{16}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ClusterId) GetBorn() int64 {
@@ -1171,7 +1346,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[17]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1183,7 +1358,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[17]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1196,7 +1371,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{17}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Node) GetHost() string {
@@ -1235,7 +1410,7 @@ type Nodes struct {
 
 func (x *Nodes) Reset() {
 	*x = Nodes{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[18]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1247,7 +1422,7 @@ func (x *Nodes) String() string {
 func (*Nodes) ProtoMessage() {}
 
 func (x *Nodes) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[18]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1260,7 +1435,7 @@ func (x *Nodes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nodes.ProtoReflect.Descriptor instead.
 func (*Nodes) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{18}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Nodes) GetHosts() []string {
@@ -1305,7 +1480,7 @@ type State struct {
 
 func (x *State) Reset() {
 	*x = State{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[19]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1317,7 +1492,7 @@ func (x *State) String() string {
 func (*State) ProtoMessage() {}
 
 func (x *State) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[19]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1330,7 +1505,7 @@ func (x *State) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use State.ProtoReflect.Descriptor instead.
 func (*State) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{19}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *State) GetCluster() *ClusterId {
@@ -1382,7 +1557,7 @@ type Digest struct {
 
 func (x *Digest) Reset() {
 	*x = Digest{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[20]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1394,7 +1569,7 @@ func (x *Digest) String() string {
 func (*Digest) ProtoMessage() {}
 
 func (x *Digest) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[20]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1407,7 +1582,7 @@ func (x *Digest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Digest.ProtoReflect.Descriptor instead.
 func (*Digest) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{20}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Digest) GetCluster() *ClusterId {
@@ -1464,7 +1639,7 @@ type Delta struct {
 
 func (x *Delta) Reset() {
 	*x = Delta{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[21]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1476,7 +1651,7 @@ func (x *Delta) String() string {
 func (*Delta) ProtoMessage() {}
 
 func (x *Delta) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[21]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1489,7 +1664,7 @@ func (x *Delta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delta.ProtoReflect.Descriptor instead.
 func (*Delta) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{21}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Delta) GetCluster() *ClusterId {
@@ -1565,7 +1740,7 @@ type Clock struct {
 
 func (x *Clock) Reset() {
 	*x = Clock{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[22]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1577,7 +1752,7 @@ func (x *Clock) String() string {
 func (*Clock) ProtoMessage() {}
 
 func (x *Clock) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[22]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1590,7 +1765,7 @@ func (x *Clock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Clock.ProtoReflect.Descriptor instead.
 func (*Clock) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{22}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Clock) GetNode() []uint32 {
@@ -1619,7 +1794,7 @@ type ClockRef struct {
 
 func (x *ClockRef) Reset() {
 	*x = ClockRef{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[23]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1631,7 +1806,7 @@ func (x *ClockRef) String() string {
 func (*ClockRef) ProtoMessage() {}
 
 func (x *ClockRef) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[23]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1644,7 +1819,7 @@ func (x *ClockRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockRef.ProtoReflect.Descriptor instead.
 func (*ClockRef) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{23}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ClockRef) GetBase() uint64 {
@@ -1676,7 +1851,7 @@ type Edits struct {
 
 func (x *Edits) Reset() {
 	*x = Edits{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[24]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1688,7 +1863,7 @@ func (x *Edits) String() string {
 func (*Edits) ProtoMessage() {}
 
 func (x *Edits) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[24]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1701,7 +1876,7 @@ func (x *Edits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Edits.ProtoReflect.Descriptor instead.
 func (*Edits) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{24}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Edits) GetNode() []uint32 {
@@ -1745,7 +1920,7 @@ type Records struct {
 
 func (x *Records) Reset() {
 	*x = Records{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[25]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1757,7 +1932,7 @@ func (x *Records) String() string {
 func (*Records) ProtoMessage() {}
 
 func (x *Records) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[25]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1770,7 +1945,7 @@ func (x *Records) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Records.ProtoReflect.Descriptor instead.
 func (*Records) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{25}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Records) GetMembers() *Members {
@@ -1822,7 +1997,7 @@ type Members struct {
 
 func (x *Members) Reset() {
 	*x = Members{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[26]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1834,7 +2009,7 @@ func (x *Members) String() string {
 func (*Members) ProtoMessage() {}
 
 func (x *Members) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[26]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1847,7 +2022,7 @@ func (x *Members) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Members.ProtoReflect.Descriptor instead.
 func (*Members) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{26}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Members) GetNode() []uint32 {
@@ -1896,15 +2071,21 @@ type Profiles struct {
 	RoleCount    []uint32               `protobuf:"varint,6,rep,packed,name=role_count,json=roleCount,proto3" json:"role_count,omitempty"`
 	ServiceCount []uint32               `protobuf:"varint,7,rep,packed,name=service_count,json=serviceCount,proto3" json:"service_count,omitempty"`
 	// The roles and services of all profiles, one profile after the other.
-	Roles         []string `protobuf:"bytes,8,rep,name=roles,proto3" json:"roles,omitempty"`
-	Services      []uint32 `protobuf:"varint,9,rep,packed,name=services,proto3" json:"services,omitempty"`
+	Roles    []string `protobuf:"bytes,8,rep,name=roles,proto3" json:"roles,omitempty"`
+	Services []uint32 `protobuf:"varint,9,rep,packed,name=services,proto3" json:"services,omitempty"`
+	// What the members have loaded. All three columns are empty if no member of
+	// the list has said what it has.
+	LoadedVersion []uint64 `protobuf:"varint,10,rep,packed,name=loaded_version,json=loadedVersion,proto3" json:"loaded_version,omitempty"`
+	LoadedCount   []uint32 `protobuf:"varint,11,rep,packed,name=loaded_count,json=loadedCount,proto3" json:"loaded_count,omitempty"`
+	// The ids of all profiles, one profile after the other.
+	Loaded        []uint64 `protobuf:"fixed64,12,rep,packed,name=loaded,proto3" json:"loaded,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Profiles) Reset() {
 	*x = Profiles{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[27]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1916,7 +2097,7 @@ func (x *Profiles) String() string {
 func (*Profiles) ProtoMessage() {}
 
 func (x *Profiles) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[27]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1929,7 +2110,7 @@ func (x *Profiles) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Profiles.ProtoReflect.Descriptor instead.
 func (*Profiles) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{27}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Profiles) GetZone() []string {
@@ -1995,6 +2176,27 @@ func (x *Profiles) GetServices() []uint32 {
 	return nil
 }
 
+func (x *Profiles) GetLoadedVersion() []uint64 {
+	if x != nil {
+		return x.LoadedVersion
+	}
+	return nil
+}
+
+func (x *Profiles) GetLoadedCount() []uint32 {
+	if x != nil {
+		return x.LoadedCount
+	}
+	return nil
+}
+
+func (x *Profiles) GetLoaded() []uint64 {
+	if x != nil {
+		return x.Loaded
+	}
+	return nil
+}
+
 type Tombstones struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Node          []uint32               `protobuf:"varint,1,rep,packed,name=node,proto3" json:"node,omitempty"`
@@ -2006,7 +2208,7 @@ type Tombstones struct {
 
 func (x *Tombstones) Reset() {
 	*x = Tombstones{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[28]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2018,7 +2220,7 @@ func (x *Tombstones) String() string {
 func (*Tombstones) ProtoMessage() {}
 
 func (x *Tombstones) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[28]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2031,7 +2233,7 @@ func (x *Tombstones) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tombstones.ProtoReflect.Descriptor instead.
 func (*Tombstones) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{28}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Tombstones) GetNode() []uint32 {
@@ -2071,7 +2273,7 @@ type Observers struct {
 
 func (x *Observers) Reset() {
 	*x = Observers{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[29]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2083,7 +2285,7 @@ func (x *Observers) String() string {
 func (*Observers) ProtoMessage() {}
 
 func (x *Observers) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[29]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2096,7 +2298,7 @@ func (x *Observers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Observers.ProtoReflect.Descriptor instead.
 func (*Observers) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{29}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Observers) GetObserver() []uint32 {
@@ -2153,7 +2355,7 @@ type Config struct {
 
 func (x *Config) Reset() {
 	*x = Config{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[30]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2165,7 +2367,7 @@ func (x *Config) String() string {
 func (*Config) ProtoMessage() {}
 
 func (x *Config) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[30]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2178,7 +2380,7 @@ func (x *Config) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Config.ProtoReflect.Descriptor instead.
 func (*Config) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{30}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Config) GetGen() uint64 {
@@ -2213,7 +2415,7 @@ type Registers struct {
 
 func (x *Registers) Reset() {
 	*x = Registers{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[31]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2225,7 +2427,7 @@ func (x *Registers) String() string {
 func (*Registers) ProtoMessage() {}
 
 func (x *Registers) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[31]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2238,7 +2440,7 @@ func (x *Registers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registers.ProtoReflect.Descriptor instead.
 func (*Registers) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{31}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Registers) GetLastUpNumber() uint64 {
@@ -2263,20 +2465,22 @@ func (x *Registers) GetDowning() *Downing {
 }
 
 type Downing struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Gen           uint64                 `protobuf:"varint,1,opt,name=gen,proto3" json:"gen,omitempty"`
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Version       string                 `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
-	Parameters    string                 `protobuf:"bytes,4,opt,name=parameters,proto3" json:"parameters,omitempty"`
-	Pure          bool                   `protobuf:"varint,5,opt,name=pure,proto3" json:"pure,omitempty"`
-	MajorityOnly  bool                   `protobuf:"varint,6,opt,name=majority_only,json=majorityOnly,proto3" json:"majority_only,omitempty"`
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	Gen          uint64                 `protobuf:"varint,1,opt,name=gen,proto3" json:"gen,omitempty"`
+	Name         string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Version      string                 `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
+	Parameters   string                 `protobuf:"bytes,4,opt,name=parameters,proto3" json:"parameters,omitempty"`
+	Pure         bool                   `protobuf:"varint,5,opt,name=pure,proto3" json:"pure,omitempty"`
+	MajorityOnly bool                   `protobuf:"varint,6,opt,name=majority_only,json=majorityOnly,proto3" json:"majority_only,omitempty"`
+	// Absent if there was none before.
+	Previous      *DowningStrategy `protobuf:"bytes,7,opt,name=previous,proto3" json:"previous,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Downing) Reset() {
 	*x = Downing{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[32]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2288,7 +2492,7 @@ func (x *Downing) String() string {
 func (*Downing) ProtoMessage() {}
 
 func (x *Downing) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[32]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2301,7 +2505,7 @@ func (x *Downing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Downing.ProtoReflect.Descriptor instead.
 func (*Downing) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{32}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Downing) GetGen() uint64 {
@@ -2346,11 +2550,94 @@ func (x *Downing) GetMajorityOnly() bool {
 	return false
 }
 
+func (x *Downing) GetPrevious() *DowningStrategy {
+	if x != nil {
+		return x.Previous
+	}
+	return nil
+}
+
+type DowningStrategy struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Version       string                 `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
+	Parameters    string                 `protobuf:"bytes,3,opt,name=parameters,proto3" json:"parameters,omitempty"`
+	Pure          bool                   `protobuf:"varint,4,opt,name=pure,proto3" json:"pure,omitempty"`
+	MajorityOnly  bool                   `protobuf:"varint,5,opt,name=majority_only,json=majorityOnly,proto3" json:"majority_only,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DowningStrategy) Reset() {
+	*x = DowningStrategy{}
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DowningStrategy) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DowningStrategy) ProtoMessage() {}
+
+func (x *DowningStrategy) ProtoReflect() protoreflect.Message {
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DowningStrategy.ProtoReflect.Descriptor instead.
+func (*DowningStrategy) Descriptor() ([]byte, []int) {
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *DowningStrategy) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *DowningStrategy) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *DowningStrategy) GetParameters() string {
+	if x != nil {
+		return x.Parameters
+	}
+	return ""
+}
+
+func (x *DowningStrategy) GetPure() bool {
+	if x != nil {
+		return x.Pure
+	}
+	return false
+}
+
+func (x *DowningStrategy) GetMajorityOnly() bool {
+	if x != nil {
+		return x.MajorityOnly
+	}
+	return false
+}
+
 var File_quorate_membership_v1_membership_proto protoreflect.FileDescriptor
 
 const file_quorate_membership_v1_membership_proto_rawDesc = "" +
 	"\n" +
-	"&quorate/membership/v1/membership.proto\x12\x15quorate.membership.v1\"\xc3\a\n" +
+	"&quorate/membership/v1/membership.proto\x12\x15quorate.membership.v1\"\xd8\b\n" +
 	"\aMessage\x12>\n" +
 	"\tinit_join\x18\x01 \x01(\v2\x1f.quorate.membership.v1.InitJoinH\x00R\binitJoin\x12H\n" +
 	"\rinit_join_ack\x18\x02 \x01(\v2\".quorate.membership.v1.InitJoinAckH\x00R\vinitJoinAck\x12K\n" +
@@ -2366,7 +2653,10 @@ const file_quorate_membership_v1_membership_proto_rawDesc = "" +
 	"\fgossip_state\x18\v \x01(\v2\".quorate.membership.v1.GossipStateH\x00R\vgossipState\x12V\n" +
 	"\x11exiting_confirmed\x18\f \x01(\v2'.quorate.membership.v1.ExitingConfirmedH\x00R\x10exitingConfirmed\x12A\n" +
 	"\n" +
-	"not_member\x18\r \x01(\v2 .quorate.membership.v1.NotMemberH\x00R\tnotMemberB\x06\n" +
+	"not_member\x18\r \x01(\v2 .quorate.membership.v1.NotMemberH\x00R\tnotMember\x12D\n" +
+	"\vask_downing\x18\x0e \x01(\v2!.quorate.membership.v1.AskDowningH\x00R\n" +
+	"askDowning\x12M\n" +
+	"\x0edowning_answer\x18\x0f \x01(\v2$.quorate.membership.v1.DowningAnswerH\x00R\rdowningAnswerB\x06\n" +
 	"\x04what\"$\n" +
 	"\bInitJoin\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x04R\aattempt\"c\n" +
@@ -2408,7 +2698,18 @@ const file_quorate_membership_v1_membership_proto_rawDesc = "" +
 	"\x10ExitingConfirmed\"T\n" +
 	"\tNotMember\x12/\n" +
 	"\x04node\x18\x01 \x01(\v2\x1b.quorate.membership.v1.NodeR\x04node\x12\x16\n" +
-	"\x06status\x18\x02 \x01(\rR\x06status\"H\n" +
+	"\x06status\x18\x02 \x01(\rR\x06status\"X\n" +
+	"\n" +
+	"AskDowning\x12\x1a\n" +
+	"\bquestion\x18\x01 \x01(\x04R\bquestion\x12\x1a\n" +
+	"\bstrategy\x18\x02 \x01(\x06R\bstrategy\x12\x12\n" +
+	"\x04view\x18\x03 \x01(\x06R\x04view\"\xa5\x01\n" +
+	"\rDowningAnswer\x12\x1a\n" +
+	"\bquestion\x18\x01 \x01(\x04R\bquestion\x12\x14\n" +
+	"\x05error\x18\x02 \x01(\tR\x05error\x12\x18\n" +
+	"\averdict\x18\x03 \x01(\rR\averdict\x120\n" +
+	"\x04down\x18\x04 \x01(\v2\x1c.quorate.membership.v1.NodesR\x04down\x12\x16\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\"H\n" +
 	"\bSettings\x12\x10\n" +
 	"\x03key\x18\x01 \x03(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x03(\tR\x05value\x12\x14\n" +
@@ -2475,7 +2776,7 @@ const file_quorate_membership_v1_membership_proto_rawDesc = "" +
 	"\x06status\x18\x02 \x03(\rR\x06status\x12\x1b\n" +
 	"\tup_number\x18\x03 \x03(\x04R\bupNumber\x12\x18\n" +
 	"\aprofile\x18\x04 \x03(\rR\aprofile\x12;\n" +
-	"\bprofiles\x18\x05 \x01(\v2\x1f.quorate.membership.v1.ProfilesR\bprofiles\"\x97\x02\n" +
+	"\bprofiles\x18\x05 \x01(\v2\x1f.quorate.membership.v1.ProfilesR\bprofiles\"\xf9\x02\n" +
 	"\bProfiles\x12\x12\n" +
 	"\x04zone\x18\x01 \x03(\tR\x04zone\x12\x1f\n" +
 	"\vapp_version\x18\x02 \x03(\tR\n" +
@@ -2487,7 +2788,11 @@ const file_quorate_membership_v1_membership_proto_rawDesc = "" +
 	"role_count\x18\x06 \x03(\rR\troleCount\x12#\n" +
 	"\rservice_count\x18\a \x03(\rR\fserviceCount\x12\x14\n" +
 	"\x05roles\x18\b \x03(\tR\x05roles\x12\x1a\n" +
-	"\bservices\x18\t \x03(\rR\bservices\"S\n" +
+	"\bservices\x18\t \x03(\rR\bservices\x12%\n" +
+	"\x0eloaded_version\x18\n" +
+	" \x03(\x04R\rloadedVersion\x12!\n" +
+	"\floaded_count\x18\v \x03(\rR\vloadedCount\x12\x16\n" +
+	"\x06loaded\x18\f \x03(\x06R\x06loaded\"S\n" +
 	"\n" +
 	"Tombstones\x12\x12\n" +
 	"\x04node\x18\x01 \x03(\rR\x04node\x12\x12\n" +
@@ -2510,7 +2815,7 @@ const file_quorate_membership_v1_membership_proto_rawDesc = "" +
 	"\tRegisters\x12$\n" +
 	"\x0elast_up_number\x18\x01 \x01(\x04R\flastUpNumber\x12#\n" +
 	"\rpruned_before\x18\x02 \x01(\x03R\fprunedBefore\x128\n" +
-	"\adowning\x18\x03 \x01(\v2\x1e.quorate.membership.v1.DowningR\adowning\"\xa2\x01\n" +
+	"\adowning\x18\x03 \x01(\v2\x1e.quorate.membership.v1.DowningR\adowning\"\xe6\x01\n" +
 	"\aDowning\x12\x10\n" +
 	"\x03gen\x18\x01 \x01(\x04R\x03gen\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -2519,7 +2824,16 @@ const file_quorate_membership_v1_membership_proto_rawDesc = "" +
 	"parameters\x18\x04 \x01(\tR\n" +
 	"parameters\x12\x12\n" +
 	"\x04pure\x18\x05 \x01(\bR\x04pure\x12#\n" +
-	"\rmajority_only\x18\x06 \x01(\bR\fmajorityOnlyBYZWgithub.com/quorate/quorate/membership/internal/proto/quorate/membership/v1;membershipv1b\x06proto3"
+	"\rmajority_only\x18\x06 \x01(\bR\fmajorityOnly\x12B\n" +
+	"\bprevious\x18\a \x01(\v2&.quorate.membership.v1.DowningStrategyR\bprevious\"\x98\x01\n" +
+	"\x0fDowningStrategy\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\tR\aversion\x12\x1e\n" +
+	"\n" +
+	"parameters\x18\x03 \x01(\tR\n" +
+	"parameters\x12\x12\n" +
+	"\x04pure\x18\x04 \x01(\bR\x04pure\x12#\n" +
+	"\rmajority_only\x18\x05 \x01(\bR\fmajorityOnlyBYZWgithub.com/quorate/quorate/membership/internal/proto/quorate/membership/v1;membershipv1b\x06proto3"
 
 var (
 	file_quorate_membership_v1_membership_proto_rawDescOnce sync.Once
@@ -2533,7 +2847,7 @@ func file_quorate_membership_v1_membership_proto_rawDescGZIP() []byte {
 	return file_quorate_membership_v1_membership_proto_rawDescData
 }
 
-var file_quorate_membership_v1_membership_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_quorate_membership_v1_membership_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_quorate_membership_v1_membership_proto_goTypes = []any{
 	(*Message)(nil),          // 0: quorate.membership.v1.Message
 	(*InitJoin)(nil),         // 1: quorate.membership.v1.InitJoin
@@ -2549,25 +2863,28 @@ var file_quorate_membership_v1_membership_proto_goTypes = []any{
 	(*GossipState)(nil),      // 11: quorate.membership.v1.GossipState
 	(*ExitingConfirmed)(nil), // 12: quorate.membership.v1.ExitingConfirmed
 	(*NotMember)(nil),        // 13: quorate.membership.v1.NotMember
-	(*Settings)(nil),         // 14: quorate.membership.v1.Settings
-	(*Differences)(nil),      // 15: quorate.membership.v1.Differences
-	(*ClusterId)(nil),        // 16: quorate.membership.v1.ClusterId
-	(*Node)(nil),             // 17: quorate.membership.v1.Node
-	(*Nodes)(nil),            // 18: quorate.membership.v1.Nodes
-	(*State)(nil),            // 19: quorate.membership.v1.State
-	(*Digest)(nil),           // 20: quorate.membership.v1.Digest
-	(*Delta)(nil),            // 21: quorate.membership.v1.Delta
-	(*Clock)(nil),            // 22: quorate.membership.v1.Clock
-	(*ClockRef)(nil),         // 23: quorate.membership.v1.ClockRef
-	(*Edits)(nil),            // 24: quorate.membership.v1.Edits
-	(*Records)(nil),          // 25: quorate.membership.v1.Records
-	(*Members)(nil),          // 26: quorate.membership.v1.Members
-	(*Profiles)(nil),         // 27: quorate.membership.v1.Profiles
-	(*Tombstones)(nil),       // 28: quorate.membership.v1.Tombstones
-	(*Observers)(nil),        // 29: quorate.membership.v1.Observers
-	(*Config)(nil),           // 30: quorate.membership.v1.Config
-	(*Registers)(nil),        // 31: quorate.membership.v1.Registers
-	(*Downing)(nil),          // 32: quorate.membership.v1.Downing
+	(*AskDowning)(nil),       // 14: quorate.membership.v1.AskDowning
+	(*DowningAnswer)(nil),    // 15: quorate.membership.v1.DowningAnswer
+	(*Settings)(nil),         // 16: quorate.membership.v1.Settings
+	(*Differences)(nil),      // 17: quorate.membership.v1.Differences
+	(*ClusterId)(nil),        // 18: quorate.membership.v1.ClusterId
+	(*Node)(nil),             // 19: quorate.membership.v1.Node
+	(*Nodes)(nil),            // 20: quorate.membership.v1.Nodes
+	(*State)(nil),            // 21: quorate.membership.v1.State
+	(*Digest)(nil),           // 22: quorate.membership.v1.Digest
+	(*Delta)(nil),            // 23: quorate.membership.v1.Delta
+	(*Clock)(nil),            // 24: quorate.membership.v1.Clock
+	(*ClockRef)(nil),         // 25: quorate.membership.v1.ClockRef
+	(*Edits)(nil),            // 26: quorate.membership.v1.Edits
+	(*Records)(nil),          // 27: quorate.membership.v1.Records
+	(*Members)(nil),          // 28: quorate.membership.v1.Members
+	(*Profiles)(nil),         // 29: quorate.membership.v1.Profiles
+	(*Tombstones)(nil),       // 30: quorate.membership.v1.Tombstones
+	(*Observers)(nil),        // 31: quorate.membership.v1.Observers
+	(*Config)(nil),           // 32: quorate.membership.v1.Config
+	(*Registers)(nil),        // 33: quorate.membership.v1.Registers
+	(*Downing)(nil),          // 34: quorate.membership.v1.Downing
+	(*DowningStrategy)(nil),  // 35: quorate.membership.v1.DowningStrategy
 }
 var file_quorate_membership_v1_membership_proto_depIdxs = []int32{
 	1,  // 0: quorate.membership.v1.Message.init_join:type_name -> quorate.membership.v1.InitJoin
@@ -2583,45 +2900,49 @@ var file_quorate_membership_v1_membership_proto_depIdxs = []int32{
 	11, // 10: quorate.membership.v1.Message.gossip_state:type_name -> quorate.membership.v1.GossipState
 	12, // 11: quorate.membership.v1.Message.exiting_confirmed:type_name -> quorate.membership.v1.ExitingConfirmed
 	13, // 12: quorate.membership.v1.Message.not_member:type_name -> quorate.membership.v1.NotMember
-	16, // 13: quorate.membership.v1.InitJoinAck.cluster:type_name -> quorate.membership.v1.ClusterId
-	18, // 14: quorate.membership.v1.JoinRequest.nodes:type_name -> quorate.membership.v1.Nodes
-	26, // 15: quorate.membership.v1.JoinRequest.member:type_name -> quorate.membership.v1.Members
-	16, // 16: quorate.membership.v1.JoinRequest.cluster:type_name -> quorate.membership.v1.ClusterId
-	14, // 17: quorate.membership.v1.JoinRequest.settings:type_name -> quorate.membership.v1.Settings
-	19, // 18: quorate.membership.v1.Welcome.state:type_name -> quorate.membership.v1.State
-	15, // 19: quorate.membership.v1.Welcome.warnings:type_name -> quorate.membership.v1.Differences
-	15, // 20: quorate.membership.v1.JoinRefused.differences:type_name -> quorate.membership.v1.Differences
-	20, // 21: quorate.membership.v1.GossipStatus.digest:type_name -> quorate.membership.v1.Digest
-	21, // 22: quorate.membership.v1.GossipDelta.delta:type_name -> quorate.membership.v1.Delta
-	20, // 23: quorate.membership.v1.GossipDelta.digest:type_name -> quorate.membership.v1.Digest
-	19, // 24: quorate.membership.v1.GossipState.state:type_name -> quorate.membership.v1.State
-	17, // 25: quorate.membership.v1.NotMember.node:type_name -> quorate.membership.v1.Node
-	16, // 26: quorate.membership.v1.State.cluster:type_name -> quorate.membership.v1.ClusterId
-	18, // 27: quorate.membership.v1.State.nodes:type_name -> quorate.membership.v1.Nodes
-	25, // 28: quorate.membership.v1.State.records:type_name -> quorate.membership.v1.Records
-	22, // 29: quorate.membership.v1.State.clock:type_name -> quorate.membership.v1.Clock
-	16, // 30: quorate.membership.v1.Digest.cluster:type_name -> quorate.membership.v1.ClusterId
-	18, // 31: quorate.membership.v1.Digest.nodes:type_name -> quorate.membership.v1.Nodes
-	23, // 32: quorate.membership.v1.Digest.clock:type_name -> quorate.membership.v1.ClockRef
-	16, // 33: quorate.membership.v1.Delta.cluster:type_name -> quorate.membership.v1.ClusterId
-	18, // 34: quorate.membership.v1.Delta.nodes:type_name -> quorate.membership.v1.Nodes
-	23, // 35: quorate.membership.v1.Delta.from:type_name -> quorate.membership.v1.ClockRef
-	23, // 36: quorate.membership.v1.Delta.clock:type_name -> quorate.membership.v1.ClockRef
-	24, // 37: quorate.membership.v1.Delta.edits:type_name -> quorate.membership.v1.Edits
-	25, // 38: quorate.membership.v1.Delta.records:type_name -> quorate.membership.v1.Records
-	22, // 39: quorate.membership.v1.ClockRef.clock:type_name -> quorate.membership.v1.Clock
-	26, // 40: quorate.membership.v1.Records.members:type_name -> quorate.membership.v1.Members
-	28, // 41: quorate.membership.v1.Records.tombstones:type_name -> quorate.membership.v1.Tombstones
-	29, // 42: quorate.membership.v1.Records.observers:type_name -> quorate.membership.v1.Observers
-	30, // 43: quorate.membership.v1.Records.config:type_name -> quorate.membership.v1.Config
-	31, // 44: quorate.membership.v1.Records.registers:type_name -> quorate.membership.v1.Registers
-	27, // 45: quorate.membership.v1.Members.profiles:type_name -> quorate.membership.v1.Profiles
-	32, // 46: quorate.membership.v1.Registers.downing:type_name -> quorate.membership.v1.Downing
-	47, // [47:47] is the sub-list for method output_type
-	47, // [47:47] is the sub-list for method input_type
-	47, // [47:47] is the sub-list for extension type_name
-	47, // [47:47] is the sub-list for extension extendee
-	0,  // [0:47] is the sub-list for field type_name
+	14, // 13: quorate.membership.v1.Message.ask_downing:type_name -> quorate.membership.v1.AskDowning
+	15, // 14: quorate.membership.v1.Message.downing_answer:type_name -> quorate.membership.v1.DowningAnswer
+	18, // 15: quorate.membership.v1.InitJoinAck.cluster:type_name -> quorate.membership.v1.ClusterId
+	20, // 16: quorate.membership.v1.JoinRequest.nodes:type_name -> quorate.membership.v1.Nodes
+	28, // 17: quorate.membership.v1.JoinRequest.member:type_name -> quorate.membership.v1.Members
+	18, // 18: quorate.membership.v1.JoinRequest.cluster:type_name -> quorate.membership.v1.ClusterId
+	16, // 19: quorate.membership.v1.JoinRequest.settings:type_name -> quorate.membership.v1.Settings
+	21, // 20: quorate.membership.v1.Welcome.state:type_name -> quorate.membership.v1.State
+	17, // 21: quorate.membership.v1.Welcome.warnings:type_name -> quorate.membership.v1.Differences
+	17, // 22: quorate.membership.v1.JoinRefused.differences:type_name -> quorate.membership.v1.Differences
+	22, // 23: quorate.membership.v1.GossipStatus.digest:type_name -> quorate.membership.v1.Digest
+	23, // 24: quorate.membership.v1.GossipDelta.delta:type_name -> quorate.membership.v1.Delta
+	22, // 25: quorate.membership.v1.GossipDelta.digest:type_name -> quorate.membership.v1.Digest
+	21, // 26: quorate.membership.v1.GossipState.state:type_name -> quorate.membership.v1.State
+	19, // 27: quorate.membership.v1.NotMember.node:type_name -> quorate.membership.v1.Node
+	20, // 28: quorate.membership.v1.DowningAnswer.down:type_name -> quorate.membership.v1.Nodes
+	18, // 29: quorate.membership.v1.State.cluster:type_name -> quorate.membership.v1.ClusterId
+	20, // 30: quorate.membership.v1.State.nodes:type_name -> quorate.membership.v1.Nodes
+	27, // 31: quorate.membership.v1.State.records:type_name -> quorate.membership.v1.Records
+	24, // 32: quorate.membership.v1.State.clock:type_name -> quorate.membership.v1.Clock
+	18, // 33: quorate.membership.v1.Digest.cluster:type_name -> quorate.membership.v1.ClusterId
+	20, // 34: quorate.membership.v1.Digest.nodes:type_name -> quorate.membership.v1.Nodes
+	25, // 35: quorate.membership.v1.Digest.clock:type_name -> quorate.membership.v1.ClockRef
+	18, // 36: quorate.membership.v1.Delta.cluster:type_name -> quorate.membership.v1.ClusterId
+	20, // 37: quorate.membership.v1.Delta.nodes:type_name -> quorate.membership.v1.Nodes
+	25, // 38: quorate.membership.v1.Delta.from:type_name -> quorate.membership.v1.ClockRef
+	25, // 39: quorate.membership.v1.Delta.clock:type_name -> quorate.membership.v1.ClockRef
+	26, // 40: quorate.membership.v1.Delta.edits:type_name -> quorate.membership.v1.Edits
+	27, // 41: quorate.membership.v1.Delta.records:type_name -> quorate.membership.v1.Records
+	24, // 42: quorate.membership.v1.ClockRef.clock:type_name -> quorate.membership.v1.Clock
+	28, // 43: quorate.membership.v1.Records.members:type_name -> quorate.membership.v1.Members
+	30, // 44: quorate.membership.v1.Records.tombstones:type_name -> quorate.membership.v1.Tombstones
+	31, // 45: quorate.membership.v1.Records.observers:type_name -> quorate.membership.v1.Observers
+	32, // 46: quorate.membership.v1.Records.config:type_name -> quorate.membership.v1.Config
+	33, // 47: quorate.membership.v1.Records.registers:type_name -> quorate.membership.v1.Registers
+	29, // 48: quorate.membership.v1.Members.profiles:type_name -> quorate.membership.v1.Profiles
+	34, // 49: quorate.membership.v1.Registers.downing:type_name -> quorate.membership.v1.Downing
+	35, // 50: quorate.membership.v1.Downing.previous:type_name -> quorate.membership.v1.DowningStrategy
+	51, // [51:51] is the sub-list for method output_type
+	51, // [51:51] is the sub-list for method input_type
+	51, // [51:51] is the sub-list for extension type_name
+	51, // [51:51] is the sub-list for extension extendee
+	0,  // [0:51] is the sub-list for field type_name
 }
 
 func init() { file_quorate_membership_v1_membership_proto_init() }
@@ -2643,6 +2964,8 @@ func file_quorate_membership_v1_membership_proto_init() {
 		(*Message_GossipState)(nil),
 		(*Message_ExitingConfirmed)(nil),
 		(*Message_NotMember)(nil),
+		(*Message_AskDowning)(nil),
+		(*Message_DowningAnswer)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2650,7 +2973,7 @@ func file_quorate_membership_v1_membership_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_quorate_membership_v1_membership_proto_rawDesc), len(file_quorate_membership_v1_membership_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   33,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
