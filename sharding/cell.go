@@ -113,7 +113,13 @@ func (r *region) flush(c *cell, now machine.Instant, node gossip.NodeID) bool {
 
 // apply feeds an input of the control machine to a cell.
 func (r *region) apply(c *cell, in protocol.ShardInput) {
-	r.step(c, func(out *protocol.Actions) { c.shard.Apply(r.system.clock.Instant(), in, out) })
+	r.step(c, func(out *protocol.Actions) {
+		if c.link.passage != nil {
+			below, _ := c.link.passage.Written()
+			c.shard.Written(below)
+		}
+		c.shard.Apply(r.system.clock.Instant(), in, out)
+	})
 }
 
 // carry carries out the actions of the cell's last step; the caller holds the
@@ -148,7 +154,7 @@ func (r *region) carry(c *cell, mine *protocol.Entity) (next protocol.Op) {
 func (r *region) minor(c *cell, a *protocol.Action) {
 	switch a.Op {
 	case protocol.OpForward:
-		_ = c.link.append(r.system, a.To, a.Message) // Lost here when the lane is full: its origin sends it again.
+		_, _, _ = c.link.append(r.system, a.To, a.Message) // Lost here when the lane is full: its origin sends it again.
 	case protocol.OpFree:
 		if ask := c.asks[a.Message.Correlation]; ask != nil && a.Message.Origin == r.system.self {
 			ask.delivered = true
@@ -202,16 +208,20 @@ func (r *region) stuck(c *cell, e *protocol.Entity) {
 // lane takes none at present.
 func (r *region) transmit(c *cell, a *protocol.Action) bool {
 	m := a.Message
-	err := c.link.append(r.system, a.To, m)
+	passage, place, err := c.link.append(r.system, a.To, m)
 	if errors.Is(err, transport.ErrTooLarge) {
 		// The frames of the transport are smaller than the messages of sharding
 		// may be. The host answers in the message's place, so that the sender
 		// learns of it and the stream goes on.
 		m.Flags |= flagTooLarge
 		m.Payload = []byte{}
-		err = c.link.append(r.system, a.To, m)
+		passage, place, err = c.link.append(r.system, a.To, m)
 	}
 	if err == nil {
+		if passage != c.link.passage {
+			c.reroute(passage)
+		}
+		c.shard.Handed(m, place)
 		return true
 	}
 	c.shard.Unsent(m)
@@ -219,6 +229,14 @@ func (r *region) transmit(c *cell, a *protocol.Action) bool {
 		r.system.awaitRoom(a.To)
 	}
 	return false
+}
+
+// reroute settles what is known of the passage that the cell's messages took so far.
+func (c *cell) reroute(next transport.Passage) {
+	if old := c.link.passage; old != nil {
+		c.shard.Rerouted(old.Written())
+	}
+	c.link.passage = next
 }
 
 // flagTooLarge marks a message whose payload no frame could hold.
@@ -268,11 +286,12 @@ func (r *region) answered(c *cell, reply *protocol.Reply) {
 }
 
 // complete hands a reply to whoever waits for it; the caller holds the cell. A
-// reply to nobody reports a message that was refused, or comes too late.
+// reply without a correlation reports a tell that was refused. Whoever does not wait
+// any more for one with a correlation has its reply, or was told why it has none.
 func (r *region) complete(c *cell, reply *protocol.Reply) {
 	a := c.asks[reply.Correlation]
 	if a == nil {
-		if reply.Code != protocol.CodeOK {
+		if reply.Correlation == 0 && reply.Code != protocol.CodeOK {
 			r.system.counters.failed.Add(1)
 		}
 		return

@@ -59,8 +59,8 @@
 //   - A message that was accepted is put into the mailbox exactly once, in the
 //     order per sending node, over moves, reconnects and leaves.
 //   - When the host of an entity dies, messages that were sent to it and not
-//     answered end with [ErrUnknownOutcome]; those not yet sent go to the new
-//     host. An entity is given a new host only when the old one, even if it is
+//     answered end with [ErrUnknownOutcome]; those that have not left this node, be
+//     it since the connection was being dialled again, go to the new host. An entity is given a new host only when the old one, even if it is
 //     merely cut off or frozen, has stopped by its own clock.
 //   - [Context.Epoch] grows with each new home of the shard, over restarts of
 //     the whole cluster: use it as a fencing token towards your storage.

@@ -100,6 +100,41 @@ func TestACrashUnderLoadDoublesAndTurnsRoundNothing(t *testing.T) {
 	})
 }
 
+// What is sent to a process that was killed, from when its connections have ended
+// until it is removed, never leaves its node: it goes to the next home, in order and
+// without an error. It once had an unknown outcome, since a lane takes messages while
+// it is dialled again.
+func TestWhatIsSentToAKilledProcessReachesTheNextHome(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(4)
+		id := w.nodes[0].on(w.nodes[3])
+		for _, n := range w.nodes[:3] { // The lanes are in use.
+			n.must(id, "x")
+		}
+		w.crash(w.nodes[3])
+		w.breakAll()
+		synctest.Wait()
+		before := time.Now()
+		const count = 100
+		var asks []<-chan error
+		for i := range count {
+			for _, n := range w.nodes[:3] {
+				n.tell(id, fmt.Sprintf("from-%d %d", n.i, i+1))
+				asks = append(asks, n.asked(id, "x"))
+			}
+			pass(20 * time.Millisecond)
+		}
+		for _, a := range asks {
+			require.NoError(t, within(t, a))
+		}
+		require.Less(t, time.Since(before), 10*time.Second)
+		for _, n := range w.nodes[:3] {
+			w.inOrder(id, fmt.Sprintf("from-%d", n.i), count)
+			require.Zero(t, n.system.Stats().Failed)
+		}
+	})
+}
+
 // Whoever waits for room in a full window goes on when the host has died.
 func TestWaitersForRoomGoOnAfterTheHostDied(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {

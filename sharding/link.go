@@ -20,10 +20,12 @@ type link struct {
 	message *protocol.Message // What encode encodes.
 	now     machine.Instant
 	encode  func(dst []byte) []byte
+	passage transport.Passage // Where the messages of the window were handed over last; nil before the first.
 }
 
-// append appends a message to the lane to a node; the caller holds the cell.
-func (l *link) append(s *System, to gossip.NodeID, m *protocol.Message) error {
+// append appends a message to the lane to a node, and returns where it is; the
+// caller holds the cell.
+func (l *link) append(s *System, to gossip.NodeID, m *protocol.Message) (transport.Passage, uint64, error) {
 	if l.encode == nil {
 		l.encode = func(dst []byte) []byte { return l.encoder.Message(dst, l.message, l.now) }
 	}
@@ -34,7 +36,7 @@ func (l *link) append(s *System, to gossip.NodeID, m *protocol.Message) error {
 	if m.Deadline != 0 {
 		l.now = s.clock.Instant()
 	}
-	err := l.lane.Append(protocol.MessageService, l.encode)
+	passage, place, err := l.lane.Track(protocol.MessageService, l.encode)
 	l.message = nil
-	return err
+	return passage, place, err
 }

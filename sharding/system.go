@@ -425,8 +425,7 @@ type Stats struct {
 	// Violations are states seen that the protocol excludes. Must be 0.
 	Violations uint64
 	// Failed are messages without an asker, of this node, that failed after Tell had
-	// accepted them, and replies that came when nobody waited for them any more and
-	// that told of a failure.
+	// accepted them.
 	Failed uint64
 	// Dropped are copies of messages that were dropped since their sender sends them
 	// again, or had sent them twice. No message is lost by it.

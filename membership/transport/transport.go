@@ -85,10 +85,26 @@ type Lane interface {
 	// delivered.
 	Append(s Service, encode func(dst []byte) []byte) error
 
+	// Track is Append for a sender that needs to know afterwards whether the
+	// message can have reached anybody: it also returns where the message is.
+	// Places in one passage never fall from one append to the next; messages of
+	// one batch share theirs. With an error they mean nothing.
+	Track(s Service, encode func(dst []byte) []byte) (p Passage, place uint64, err error)
+
 	// Room waits until an Append is worth trying again: half of the window is
 	// free, or the session is over. It returns the error of ctx, or
 	// [ErrClosed] when the transport is closed.
 	Room(ctx context.Context) error
+}
+
+// Passage is the way that messages take through one queue of a lane, from the
+// first append until the lane goes over to another queue. It can be compared, and
+// asked from any goroutine, also when it is over and the transport is closed.
+type Passage interface {
+	// Written says how far the passage has come: what is at a place below may
+	// have left this node, even if it has to be written again; what is at
+	// another place has not. With over it never will.
+	Written() (below uint64, over bool)
 }
 
 // Identity is who a node says it is.

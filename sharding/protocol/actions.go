@@ -14,9 +14,10 @@ type Op uint8
 // The actions of a cell.
 const (
 	// OpTransmit: append Message to the lane to To, encoding Value first when
-	// Payload is nil. The message stays the cell's. When the lane is full or the
-	// peer unknown, the runtime calls [Shard.Unsent], and carries out no further
-	// OpTransmit of this outbox to that peer.
+	// Payload is nil. The message stays the cell's. The runtime calls [Shard.Handed],
+	// with [Shard.Rerouted] before it when the lane goes by another passage. When the
+	// lane is full or the peer unknown, it calls [Shard.Unsent], and carries out no
+	// further OpTransmit of this outbox to that peer.
 	OpTransmit Op = iota + 1
 	// OpForward is OpTransmit for a message of another origin, which is passed
 	// on. The cell gives it up: an OpFree follows. When the lane is full it is

@@ -64,8 +64,10 @@ type Message struct {
 	// sets it when Payload is nil; otherwise 0 means that it is computed.
 	Size int
 
-	next  *Message // The next in the one list that the message is in.
-	sends uint32   // How often it was handed to a lane.
+	next *Message // The next in the one list that the message is in.
+	// place is where on its passage the message was first handed over, plus one; 0:
+	// nowhere; hasLeft: no matter where, since a copy may have left this node.
+	place uint64
 }
 
 // smallPayload is the longest payload for which a message has room in itself.

@@ -118,6 +118,7 @@ type Shard struct {
 	moved    machine.Instant // When the window last moved, or began to fill.
 	progress machine.Instant // The same, or when it was last resent.
 	patience uint8           // How often the window was resent without progress.
+	written  uint64          // How far the present passage had come when the runtime said so last.
 	waking   bool            // OpWake was asked for.
 
 	// The host's side.
@@ -207,7 +208,7 @@ func (s *Shard) Accept(now machine.Instant, m *Message, out *Actions) Admission 
 		s.moved, s.progress, s.patience = now, now, 0
 	}
 	s.next++
-	m.Seq, m.Base, m.sends = s.next, s.base, 0
+	m.Seq, m.Base, m.place = s.next, s.base, 0
 	s.window.push(m)
 	if s.cursor == nil {
 		s.cursor = m
@@ -254,7 +255,6 @@ func (s *Shard) pump(now machine.Instant, out *Actions) {
 	}
 	for m := s.cursor; m != nil; m = m.next {
 		m.Route, m.Base = s.route.Epoch, s.base
-		m.sends++
 		out.add(Action{Op: OpTransmit, To: s.route.Home, Message: m})
 	}
 	s.cursor = nil
@@ -282,12 +282,7 @@ func (s *Shard) pumpLocal(now machine.Instant, out *Actions) {
 // Unsent says that m, of an OpTransmit, could not be appended to its lane, and
 // that none that followed it in the same outbox was. They are transmitted by the
 // next [Shard.Flush] or [Shard.Tick].
-func (s *Shard) Unsent(m *Message) {
-	for x := m; x != nil; x = x.next {
-		x.sends--
-	}
-	s.cursor, s.blocked = m, true
-}
+func (s *Shard) Unsent(m *Message) { s.cursor, s.blocked = m, true }
 
 // Flush says that the lane to node has room, or that the connection is up again.
 func (s *Shard) Flush(now machine.Instant, node gossip.NodeID, out *Actions) {

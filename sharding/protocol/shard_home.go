@@ -49,8 +49,10 @@ func (s *Shard) setRoute(now machine.Instant, r SetRoute, out *Actions) {
 	s.retransit(now, out)
 }
 
-// rebase begins all streams anew when the shard's host has died. What was sent
-// may or may not have been processed; what was not is numbered anew, in order.
+// rebase begins all streams anew when the shard's host has died. What has left
+// this node may or may not have been processed; what has not is numbered anew, in
+// order. A copy that leaves later does no harm: before a host is taken for dead its
+// fence has passed, so that it begins nothing any more.
 func (s *Shard) rebase(now machine.Instant, base Epoch, out *Actions) {
 	if !s.base.Less(base) {
 		return
@@ -62,10 +64,11 @@ func (s *Shard) rebase(now machine.Instant, base Epoch, out *Actions) {
 	old := s.window
 	s.window = queue{}
 	for m := old.pop(); m != nil; m = old.pop() {
-		if m.sends > 0 {
+		if s.left(m) {
 			out.add(Action{Op: OpFail, Message: m, Code: CodeUnknownOutcome})
 			continue
 		}
+		m.place = 0
 		s.next++
 		m.Seq, m.Base = s.next, base
 		s.window.push(m)
@@ -268,8 +271,8 @@ func (s *Shard) abandon(now machine.Instant, out *Actions) {
 	s.discard(now, CodeNotDelivered, out)
 	for m := s.window.pop(); m != nil; m = s.window.pop() {
 		code := CodeNotDelivered
-		if m.sends > 0 {
-			code = CodeUnknownOutcome
+		if m.place != 0 {
+			code = CodeUnknownOutcome // What is queued may still leave: lanes linger.
 		}
 		out.add(Action{Op: OpFail, Message: m, Code: code})
 	}

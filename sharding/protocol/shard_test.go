@@ -38,6 +38,7 @@ type cell struct {
 	out      protocol.Actions
 	entities map[string]*protocol.Entity
 	last     map[protocol.Op]protocol.Action
+	place    uint64 // Of the next message that is handed to a lane.
 }
 
 func newCell(t *testing.T, self gossip.NodeID, cfg protocol.ShardConfig) *cell {
@@ -74,6 +75,10 @@ func (c *cell) did() string {
 			word += ":" + a.Message.Entity + ":" + a.Code.String()
 		case a.Op == protocol.OpDrop:
 			word += ":" + a.Drop.String()
+		case a.Op == protocol.OpTransmit:
+			c.Handed(a.Message, c.place)
+			c.place++
+			word += fmt.Sprintf(":%s:%d", a.Message.Entity, a.Message.Seq)
 		case a.Message != nil:
 			word += fmt.Sprintf(":%s:%d", a.Message.Entity, a.Message.Seq)
 		case a.Entity != nil:
@@ -168,11 +173,61 @@ func TestFullLane(t *testing.T) {
 	c := newCell(t, nodeA, protocol.ShardConfig{})
 	c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)})
 	require.Equal(t, "transmit:x:1", c.tell("x"))
-	require.Equal(t, "transmit:y:2", c.tell("y"))
-	c.Unsent(c.last[protocol.OpTransmit].Message)
+	y := &protocol.Message{Entity: "y", Payload: []byte("m")}
+	require.Equal(t, protocol.Accepted, c.Accept(c.now, y, &c.out))
+	c.out.Reset()
+	c.Unsent(y)
 	require.Empty(t, c.tell("z"))
+	c.Written(1)
 	require.Equal(t, "reset fail:x:unknown outcome transmit:y:1 transmit:z:2",
 		c.apply(protocol.SetRoute{Home: nodeC, Epoch: epoch(2), Base: epoch(2)}))
+}
+
+// What has not left this node when its host is taken for dead is sent to the next
+// one; what may have left has an unknown outcome.
+// covers I20 in the cell.
+func TestWhatHasNotLeftGoesToTheNextHome(t *testing.T) {
+	lost := func(id string) string { return "fail:" + id + ":unknown outcome" }
+	told := func(c *cell) {
+		c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)})
+		c.tell("x")
+		c.tell("y")
+	}
+	next := protocol.SetRoute{Home: nodeC, Epoch: epoch(2), Base: epoch(2)}
+	tests := map[string]struct {
+		then func(c *cell)
+		want string
+	}{
+		"nothing was written": {func(*cell) {}, "reset transmit:x:1 transmit:y:2"},
+		"one was written":     {func(c *cell) { c.Written(1) }, "reset " + lost("x") + " transmit:y:1"},
+		"all were written":    {func(c *cell) { c.Written(2) }, "reset " + lost("x") + " " + lost("y")},
+		"sent again, and only the copies are queued": {func(c *cell) {
+			c.Written(1)
+			c.tick(2 * time.Second)
+			c.Written(2)
+		}, "reset " + lost("x") + " " + lost("y")},
+		"sent again, and the first copies are queued": {func(c *cell) {
+			c.tick(2 * time.Second)
+			c.Written(0)
+		}, "reset transmit:x:1 transmit:y:2"},
+		"the passage was given up": {func(c *cell) {
+			c.Rerouted(1, true)
+			c.Broken(nodeB)
+			c.Flush(c.now, nodeB, &c.out)
+			c.place = 0
+			c.did()
+			c.Written(0)
+		}, "reset " + lost("x") + " transmit:y:1"},
+		"another passage, while the first goes on": {func(c *cell) { c.Rerouted(1, false) }, "reset " + lost("x") + " " + lost("y")},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := newCell(t, nodeA, protocol.ShardConfig{})
+			told(c)
+			test.then(c)
+			require.Equal(t, test.want, c.apply(next))
+		})
+	}
 }
 
 // The window is bounded; who found it full hears of room.

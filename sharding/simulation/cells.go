@@ -32,6 +32,9 @@ type Behaviour struct {
 	SlowStopFor time.Duration
 	// LaneFull is the chance that a lane takes no more of an outbox.
 	LaneFull float64
+	// LaneDown is the chance that a connection breaks at a message, for up to two
+	// seconds. What is sent meanwhile leaves then, or never.
+	LaneDown float64
 	// Passivate is the chance that an entity asks to be stopped after a message.
 	Passivate float64
 }
@@ -55,6 +58,7 @@ type (
 	}
 	wakeTimer  struct{ shard protocol.ShardID }
 	flushTimer struct{ node gossip.NodeID }
+	laneTimer  struct{ node gossip.NodeID }
 	ackTimer   struct{}
 	askTimer   struct{ id uint64 }
 )
@@ -81,6 +85,8 @@ type Cells struct {
 	asks    map[uint64]*ask
 	touched map[protocol.ShardID]bool
 	refused map[gossip.NodeID]bool // Lanes that take no more of the present outbox.
+	lanes   map[gossip.NodeID]*passage
+	through []*passage // By shard: the passage that its messages took last.
 }
 
 // ask is a message that waits for its reply.
@@ -107,6 +113,8 @@ func newCells(env world.Env, kind protocol.KindConfig, b Behaviour, ledger *Ledg
 		asks:    make(map[uint64]*ask),
 		touched: make(map[protocol.ShardID]bool),
 		refused: make(map[gossip.NodeID]bool),
+		lanes:   make(map[gossip.NodeID]*passage),
+		through: make([]*passage, kind.Settings.Shards),
 	}
 	for i := range kind.Settings.Shards {
 		cell.Kind, cell.Shard, cell.Self = kind.Name, protocol.ShardID(i), env.Self
@@ -122,6 +130,9 @@ func (c *Cells) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 	case protocol.ToShard:
 		if h, ok := in.Input.(protocol.StartHosting); ok {
 			c.ledger.hosting(c.self, in.Shard, h)
+		}
+		if p := c.through[in.Shard]; p != nil {
+			c.cells[in.Shard].Written(p.written)
 		}
 		c.cells[in.Shard].Apply(c.now, in.Input, &c.acts)
 		c.carry(in.Shard)
@@ -212,10 +223,9 @@ func (c *Cells) fired(t machine.Timer) {
 		c.cells[t.shard].Sweep(c.now, 4, &c.acts)
 		c.carry(t.shard)
 	case flushTimer:
-		for i := range c.cells {
-			c.cells[i].Flush(c.now, t.node, &c.acts)
-			c.carry(protocol.ShardID(i))
-		}
+		c.flush(t.node)
+	case laneTimer:
+		c.mend(t.node)
 	case ackTimer:
 		for i := range c.cells {
 			if c.touched[protocol.ShardID(i)] {
@@ -386,8 +396,12 @@ func (c *Cells) transmit(shard protocol.ShardID, a *protocol.Action) {
 	} else if full && a.Op == protocol.OpTransmit && !c.cells[shard].Info().Blocked {
 		c.cells[shard].Unsent(a.Message)
 	}
-	if !full {
-		c.frame(a.To, wire.AppendMessage(nil, a.Message, c.now))
+	switch frame := wire.AppendMessage(nil, a.Message, c.now); {
+	case full:
+	case a.Op == protocol.OpForward:
+		c.frame(a.To, frame)
+	default:
+		c.hand(shard, a, frame)
 	}
 }
 

@@ -29,6 +29,7 @@
 //     it came,
 //   - a message that is processed twice, or out of its sender's order,
 //   - a message that is processed although its sender was told that it was not,
+//   - a message whose outcome is said to be unknown although it never left its node,
 //   - and, once the world is quiet, a message without an outcome, a shard without
 //     a home, copies of the map that differ, and a load that is not even.
 //

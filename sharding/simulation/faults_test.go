@@ -61,7 +61,7 @@ func struck(seed uint64) (*simulation.Cluster, error) {
 			Network: world.Network{Loss: 0.005, Late: 0.02, LateMax: 300 * time.Millisecond},
 		},
 		Nodes: 6, Shards: 96, Every: 25 * time.Millisecond, Patience: 8 * time.Second, RestartAfter: 2 * time.Second,
-		Behaviour: simulation.Behaviour{SlowStop: 0.02, SlowStopFor: 2 * time.Second, LaneFull: 0.02, Passivate: 0.05},
+		Behaviour: simulation.Behaviour{SlowStop: 0.02, SlowStopFor: 2 * time.Second, LaneFull: 0.02, LaneDown: 0.002, Passivate: 0.05},
 	})
 	r := rand.New(rand.NewPCG(seed, 9))
 	for round := range 3 {

@@ -95,6 +95,7 @@ type record struct {
 	timedOut  bool
 	refused   bool // The client was told at once.
 	turned    bool // The host refused it.
+	left      bool // A copy has left the node of its origin.
 	failed    bool
 	routed    bool // Its origin knew the home of its shard.
 	shard     protocol.ShardID
@@ -132,6 +133,12 @@ func (l *Ledger) mayHost(id gossip.NodeID) bool {
 	n := l.world.Node(id.Address)
 	c := l.nodes[id]
 	return n != nil && n.ID() == id && c != nil && !n.Frozen() && c.standing(n.Now().Mono)
+}
+
+// lives reports whether a node runs, or is frozen.
+func (l *Ledger) lives(id gossip.NodeID) bool {
+	n := l.world.Node(id.Address)
+	return n != nil && n.ID() == id
 }
 
 // hosting checks that the epochs of a shard rise from home to home. Where the
@@ -242,6 +249,9 @@ func (l *Ledger) outcome(id uint64, code protocol.Code) {
 	}
 	if l.nodes[r.path.origin].ended {
 		l.counts.Abandoned++
+	}
+	if code == protocol.CodeUnknownOutcome && !r.left && !r.processed && !l.nodes[r.path.origin].ended {
+		l.violate("I20: message %d has never left its node, and its sender is told that its outcome is unknown", id)
 	}
 	if r.processed && safe(code) {
 		l.violate("I20: message %d was processed, and its sender told %q", id, code)

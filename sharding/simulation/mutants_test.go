@@ -53,6 +53,16 @@ var mutants = []mutant{
 		new: "			positions: ss.Positions, travelling: ss.Base == s.base,\n		}\n		if mutant(NAME) {\n			s.positions = nil\n		}\n",
 	},
 	{
+		test: "TestRandomFaults", name: "what was handed over counts as sent", file: "shard_home.go",
+		old: "		if s.left(m) {\n",
+		new: "		if s.left(m) || mutant(NAME) && m.place != 0 {\n",
+	},
+	{
+		test: "TestRandomFaults", name: "what was written is sent again", file: "shard_passage.go",
+		old: "m.place != 0 && m.place-1 < s.written\n",
+		new: "!mutant(NAME) && m.place != 0 && m.place-1 < s.written\n",
+	},
+	{
 		test: "TestMoves", name: "gaps passed over", file: "shard.go",
 		old: "	case m.Seq == in.last+1:\n",
 		new: "	case m.Seq == in.last+1 || mutant(NAME) && m.Seq > in.last:\n",

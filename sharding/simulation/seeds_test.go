@@ -69,7 +69,7 @@ func chaos(seed uint64) (*simulation.Cluster, error) {
 		RestartAfter: 2 * time.Second,
 		Behaviour: simulation.Behaviour{
 			FailStart: 0.02, FailRun: 0.01, SlowStop: 0.02, SlowStopFor: 5 * time.Second,
-			LaneFull: 0.02, Passivate: 0.05,
+			LaneFull: 0.02, LaneDown: 0.002, Passivate: 0.05,
 		},
 	})
 	c.World.After(15*time.Second, func() {

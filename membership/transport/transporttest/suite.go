@@ -44,6 +44,7 @@ func Test(t *testing.T, run Runner, world func(testing.TB) World) {
 		{"HandshakesThatDoNotFitAreRefusedOnBothEnds", testRefusals},
 		{"MessagesHaveALargestSize", testSizes},
 		{"APeerThatStaysAwayIsGivenUp", testAway},
+		{"APassageSaysWhatHasLeft", testPassage},
 		{"IdleLanesCloseAndOpenAgain", testIdle},
 		{"LanesWithoutAUIDAreForControl", testUnnamed},
 	}
@@ -370,6 +371,52 @@ func testAway(t *testing.T, w World) {
 	back := Start(t, w, Spec{UID: 2, Address: gone.Self().Address}, nil)
 	Send(t, lane, 0)
 	back.UntilReceived(t, 1)
+}
+
+// What was appended while nobody answered has not left, before and after the peer is
+// given up; what a peer has received has left, also when that peer is gone.
+func testPassage(t *testing.T, w World) {
+	t.Helper()
+	cfg := Config()
+	cfg.MaxSilence, cfg.GiveUpAfter = 200*time.Millisecond, 400*time.Millisecond
+	a := Start(t, w, Spec{Config: cfg}, nil)
+	b := Start(t, w, Spec{UID: 2}, nil)
+	gone := Start(t, w, Spec{UID: 3}, nil)
+	require.NoError(t, gone.Close())
+	left := track(t, a.Lane(b.Self(), machine.LaneMessage), 0)
+	b.UntilReceived(t, 1)
+	require.NoError(t, b.Close())
+	lane := a.Lane(gone.Self(), machine.LaneMessage)
+	kept := []tracked{track(t, lane, 0), track(t, lane, 1)}
+	require.Same(t, kept[0].Passage, kept[1].Passage)
+	require.GreaterOrEqual(t, kept[1].place, kept[0].place)
+	for _, m := range kept {
+		below, over := m.Written()
+		require.LessOrEqual(t, below, m.place)
+		require.False(t, over, "somebody may come back")
+	}
+	UntilNotice(t, a, func(n transport.PeerDown) bool { return n.Peer == gone.Self() })
+	for _, m := range kept {
+		below, over := m.Written()
+		require.LessOrEqual(t, below, m.place)
+		require.True(t, over)
+	}
+	below, _ := left.Written()
+	require.Greater(t, below, left.place)
+}
+
+// tracked is where a message is.
+type tracked struct {
+	transport.Passage
+
+	place uint64
+}
+
+func track(t *testing.T, l transport.Lane, i int) tracked {
+	t.Helper()
+	p, place, err := l.Track(Service, Number(i))
+	require.NoError(t, err)
+	return tracked{p, place}
 }
 
 func testIdle(t *testing.T, w World) {

@@ -27,16 +27,23 @@ var _ transport.Lane = (*lane)(nil)
 
 // Append implements [transport.Lane].
 func (l *lane) Append(s transport.Service, encode func([]byte) []byte) error {
+	_, _, err := l.Track(s, encode)
+	return err
+}
+
+// Track implements [transport.Lane].
+func (l *lane) Track(s transport.Service, encode func([]byte) []byte) (transport.Passage, uint64, error) {
 	if s == 0 {
-		return errService
+		return nil, 0, errService
 	}
 	for {
 		o, err := l.outbound(true)
 		if err != nil {
-			return err
+			return nil, 0, err
 		}
-		if err = o.append(s, encode); !errors.Is(err, errOver) {
-			return err
+		place, err := o.append(s, encode)
+		if !errors.Is(err, errOver) {
+			return &o.queue, place, err
 		}
 		l.cached.CompareAndSwap(o, nil)
 	}

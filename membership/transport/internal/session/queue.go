@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -57,8 +58,10 @@ type queue struct {
 	sent     int // Frames written on the present connection.
 	written  int // Frames ever written.
 	base     uint64
+	gone     uint64 // Frames that were in the queue, over all sessions, before frames[0].
 	bytes    int
 	over     bool
+	moved    bool          // With over: another queue has what was in this one.
 	err      error         // With over: what append returns; nil for errOver.
 	room     chan struct{} // Closed and replaced when waiters should look again.
 	live     bool          // Connected.
@@ -75,20 +78,22 @@ func (q *queue) init(e *Endpoint) {
 	q.heard, q.lastUse = now, now
 }
 
-// append encodes one message into the batch.
-func (q *queue) append(s transport.Service, encode func([]byte) []byte) error {
+// append encodes one message into the batch. Its place is that of the frame which
+// the batch becomes, among all that the queue ever had.
+func (q *queue) append(s transport.Service, encode func([]byte) []byte) (place uint64, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.over {
 		if q.err != nil {
-			return q.err
+			return 0, q.err
 		}
-		return errOver
+		return 0, errOver
 	}
 	if q.bytes >= q.cfg.WindowBytes {
 		q.counts.full.Add(1)
-		return transport.ErrFull
+		return 0, transport.ErrFull
 	}
+	place = q.gone + uint64(len(q.frames))
 	batch, before := q.batch, 0
 	if batch == nil {
 		batch = q.pool.Get()
@@ -102,7 +107,7 @@ func (q *queue) append(s transport.Service, encode func([]byte) []byte) error {
 		if q.batch == nil {
 			batch.Free()
 		}
-		return err
+		return 0, err
 	}
 	batch.B = b
 	q.bytes += added
@@ -116,7 +121,19 @@ func (q *queue) append(s transport.Service, encode func([]byte) []byte) error {
 	if len(b) >= q.cfg.BatchBytes() {
 		q.seal()
 	}
-	return nil
+	return place, nil
+}
+
+var _ transport.Passage = (*queue)(nil)
+
+// Written implements [transport.Passage].
+func (q *queue) Written() (below uint64, over bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.moved {
+		return math.MaxUint64, true // Where they are now, nobody knows by their places here.
+	}
+	return q.gone + uint64(q.written), q.over
 }
 
 // judge decides whether an encoded message is taken. One that is larger than
@@ -198,7 +215,7 @@ func (q *queue) acknowledge(n uint64) error {
 	rest := copy(q.frames, q.frames[k:])
 	clear(q.frames[rest:])
 	q.frames = q.frames[:rest]
-	q.base = n
+	q.base, q.gone = n, q.gone+uint64(k)
 	q.sent, q.written = max(q.sent-k, 0), q.written-k
 	q.owes = now
 	if q.bytes <= q.cfg.WindowBytes/2 {
@@ -255,6 +272,7 @@ func (q *queue) abandon() int {
 		f.buffer.Free()
 	}
 	q.frames = append([]frame(nil), q.frames[q.written:]...)
+	q.gone += uint64(q.written)
 	q.sent, q.written, q.base = 0, 0, 0
 	q.announce()
 	return lost
@@ -275,6 +293,7 @@ func (q *queue) finish(err error) int {
 		q.batch.Free()
 	}
 	q.batch, q.messages, q.frames = nil, 0, nil
+	q.gone += uint64(q.written)
 	q.sent, q.written, q.bytes = 0, 0, 0
 	q.announce()
 	return lost
@@ -315,7 +334,7 @@ func (q *queue) absorb(o *queue) bool {
 	q.frames = append(q.frames, o.frames...)
 	q.bytes += o.bytes
 	q.used = true
-	o.frames, o.bytes, o.over = nil, 0, true
+	o.frames, o.bytes, o.over, o.moved = nil, 0, true, true
 	o.announce()
 	q.rouse()
 	return true

@@ -1,0 +1,97 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/sharding/protocol"
+)
+
+// passage is one queue of the lane to a node.
+type passage struct {
+	next    uint64 // The place of the next message.
+	written uint64 // Messages at places below have left.
+	over    bool
+	down    bool     // What is handed over waits in frames.
+	frames  []queued // From place written on, unless nobody is there to take them.
+}
+
+// queued is a message that has not left.
+type queued struct {
+	id    uint64
+	frame []byte
+}
+
+// laneDownMax is how long a connection may stay broken.
+const laneDownMax = 2 * time.Second
+
+// hand puts a message of this node into the lane to its shard's home.
+func (c *Cells) hand(shard protocol.ShardID, a *protocol.Action, frame []byte) {
+	p := c.lanes[a.To]
+	if p == nil {
+		p = new(passage)
+		c.lanes[a.To] = p
+	}
+	cell := c.cells[shard]
+	if old := c.through[shard]; old != p {
+		if old != nil {
+			cell.Rerouted(old.written, old.over)
+		}
+		c.through[shard] = p
+	}
+	cell.Handed(a.Message, p.next)
+	p.next++
+	m := queued{binary.BigEndian.Uint64(a.Message.Payload), frame}
+	switch lives := c.ledger.lives(a.To); {
+	case p.down && lives:
+		p.frames = append(p.frames, m)
+	case !lives: // Nobody answers: it waits for ever.
+		p.down = true
+	default:
+		p.written = p.next
+		c.leaves(a.To, m)
+	}
+	if !p.down && c.rand.Float64() < c.behaviour.LaneDown {
+		p.down = true
+		c.out.Arm(laneTimer{a.To}, c.now.Add(time.Duration(c.rand.Int64N(int64(laneDownMax)))))
+	}
+}
+
+// leaves lets a message leave this node.
+func (c *Cells) leaves(to gossip.NodeID, m queued) {
+	c.ledger.messages[m.id].left = true
+	c.frame(to, m.frame)
+}
+
+// mend ends the time for which a connection was broken: it is up again, or given up.
+func (c *Cells) mend(to gossip.NodeID) {
+	p := c.lanes[to]
+	if !c.ledger.lives(to) {
+		return
+	}
+	if c.rand.IntN(2) == 0 {
+		for _, m := range p.frames {
+			c.leaves(to, m)
+		}
+		p.written, p.frames, p.down = p.next, nil, false
+		return
+	}
+	p.over, p.frames = true, nil
+	delete(c.lanes, to)
+	for _, cell := range c.cells {
+		cell.Broken(to)
+	}
+	c.flush(to)
+}
+
+// flush lets all cells transmit what waits for a node.
+func (c *Cells) flush(to gossip.NodeID) {
+	for i := range c.cells {
+		c.cells[i].Flush(c.now, to, &c.acts)
+		c.carry(protocol.ShardID(i))
+	}
+}
