@@ -441,6 +441,9 @@ func (c *Cells) settle(shard protocol.ShardID, a *protocol.Action) {
 			waiting.delivered = true
 		}
 	case protocol.OpFail:
+		if a.Message.Seq == 0 {
+			c.ledger.messages[id].left = true // It needed not leave to reach its entity.
+		}
 		delete(c.asks, id)
 		c.ledger.outcome(id, a.Code)
 	case protocol.OpDrop:
