@@ -1,0 +1,97 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package meter_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/meter"
+	"github.com/quorate/quorate/membership/meter/metertest"
+)
+
+var node = gossip.NodeID{Address: gossip.Address{Host: "127.0.0.1", Port: 7946}, UID: 1}
+
+// Each sort of instrument shows what the callback observes, until it is stopped.
+func TestInstrumentsAreObservedUntilTheEnd(t *testing.T) {
+	reader := metertest.New()
+	m := meter.New(reader.Provider(), "test", node)
+	counter := m.Counter("c", "{thing}", "Counts.")
+	up := m.UpDown("u", "{thing}", "Goes up and down.")
+	gauge := m.Gauge("g", "1", "Shows.")
+	float := m.FloatGauge("f", "1", "Shows a part.")
+	seconds := m.Seconds("s", "Lasts.", .1, 1)
+	stop, err := m.Observe(func(_ context.Context, o metric.Observer) error {
+		o.ObserveInt64(counter, 3, metric.WithAttributes(attribute.String("of", "a")))
+		o.ObserveInt64(counter, 4, metric.WithAttributes(attribute.String("of", "b")))
+		o.ObserveInt64(up, -2)
+		o.ObserveInt64(gauge, 5)
+		o.ObserveFloat64(float, .5)
+		return nil
+	})
+	require.NoError(t, err)
+	seconds.Record(t.Context(), .25)
+	for name, want := range map[string]float64{"c": 7, "u": -2, "g": 5, "f": .5, "s": 1} {
+		require.InDelta(t, want, reader.Value(t, name), 0, name)
+	}
+	require.InDelta(t, 4, reader.Value(t, "c", attribute.String("of", "b")), 0)
+	all := reader.Instruments(t)
+	require.Len(t, all, 5)
+	require.Equal(t, metertest.Instrument{Scope: "test", Name: "c", Kind: "counter", Unit: "{thing}", Description: "Counts.", Attributes: []string{"of"}}, all[0])
+	require.Equal(t, "histogram", all[3].Kind)
+	require.Equal(t, "up-down counter", all[4].Kind)
+	stop()
+	stop()
+	require.Empty(t, reader.Points(t, "g"))
+}
+
+// picky refuses every instrument, and then callbacks as well.
+type picky struct{ noop.MeterProvider }
+
+type pickyMeter struct{ noop.Meter }
+
+var errPicky = errors.New("no")
+
+func (picky) Meter(string, ...metric.MeterOption) metric.Meter { return pickyMeter{} }
+
+func (pickyMeter) Int64ObservableCounter(string, ...metric.Int64ObservableCounterOption) (metric.Int64ObservableCounter, error) {
+	return nil, errPicky
+}
+
+func (pickyMeter) Float64Histogram(string, ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
+	return nil, errPicky
+}
+
+func (pickyMeter) RegisterCallback(metric.Callback, ...metric.Observable) (metric.Registration, error) {
+	return nil, errPicky
+}
+
+// A provider that refuses costs metrics and nothing else.
+func TestAProviderThatRefuses(t *testing.T) {
+	m := meter.New(picky{}, "test", node)
+	m.Counter("bad.counter", "1", "x")
+	m.Gauge("good", "1", "x")
+	histogram := m.Seconds("bad.histogram", "x")
+	require.False(t, histogram.Enabled(t.Context()))
+	histogram.Record(t.Context(), 1)
+	stop, err := m.Observe(func(context.Context, metric.Observer) error { return nil })
+	require.ErrorContains(t, err, "bad.counter")
+	require.ErrorContains(t, err, "bad.histogram")
+	stop()
+}
+
+// Without a provider nothing is measured, and nothing is asked for.
+func TestTheGlobalProviderDoesNothing(t *testing.T) {
+	m := meter.New(nil, "test", node)
+	stop, err := m.Observe(func(context.Context, metric.Observer) error { panic("nobody collects") })
+	require.NoError(t, err)
+	stop()
+}

@@ -1,0 +1,159 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package metertest reads what a part of a node has measured, in tests.
+//
+//	reader := metertest.New()
+//	node, err := membership.Start(ctx, cfg, membership.WithMeterProvider(reader.Provider()))
+//	...
+//	require.Equal(t, 3.0, reader.Value(t, "quorate.membership.members", attribute.String("quorate.member.status", "up")))
+//
+// A [Reader] collects anew for each question. It is safe for concurrent use.
+package metertest
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	sdk "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+)
+
+// Reader collects from its own provider. Give one to each node: the values of
+// nodes that share a provider are added up.
+type Reader struct {
+	reader   *sdk.ManualReader
+	provider *sdk.MeterProvider
+}
+
+// Point is one series of an instrument as it stands now.
+type Point struct {
+	Attributes attribute.Set
+	Value      float64 // The number of values recorded, for a histogram.
+	Sum        float64 // The sum of the values recorded, for a histogram.
+}
+
+// Instrument is what a part has registered.
+type Instrument struct {
+	Scope       string // The import path of the part.
+	Name        string
+	Kind        string // "counter", "up-down counter", "gauge" or "histogram".
+	Unit        string
+	Description string
+	Attributes  []string // The keys that its points have, sorted; the union over all of them.
+}
+
+// New returns a reader with a provider of its own.
+func New() *Reader {
+	reader := sdk.NewManualReader()
+	return &Reader{reader, sdk.NewMeterProvider(sdk.WithReader(reader))}
+}
+
+// Provider returns what is given to the part.
+func (r *Reader) Provider() metric.MeterProvider { return r.provider }
+
+// Value returns the sum of the points of an instrument that have all of these
+// attributes, 0 if there are none. Of a histogram it is how many values were
+// recorded.
+func (r *Reader) Value(t testing.TB, name string, with ...attribute.KeyValue) (sum float64) {
+	t.Helper()
+	for _, p := range r.Points(t, name) {
+		if p.has(with) {
+			sum += p.Value
+		}
+	}
+	return sum
+}
+
+// Points returns every point of an instrument.
+func (r *Reader) Points(t testing.TB, name string) (all []Point) {
+	t.Helper()
+	for _, s := range r.collect(t).ScopeMetrics {
+		for _, m := range s.Metrics {
+			if m.Name == name {
+				points, _ := pointsOf(m)
+				all = append(all, points...)
+			}
+		}
+	}
+	return all
+}
+
+// Instruments returns every instrument that has a point, sorted by name.
+func (r *Reader) Instruments(t testing.TB) []Instrument {
+	t.Helper()
+	found := map[string]Instrument{}
+	for _, s := range r.collect(t).ScopeMetrics {
+		for _, m := range s.Metrics {
+			points, kind := pointsOf(m)
+			i := Instrument{Scope: s.Scope.Name, Name: m.Name, Kind: kind, Unit: m.Unit, Description: m.Description, Attributes: found[m.Name].Attributes}
+			for _, p := range points {
+				for _, kv := range p.Attributes.ToSlice() {
+					i.Attributes = append(i.Attributes, string(kv.Key))
+				}
+			}
+			slices.Sort(i.Attributes)
+			i.Attributes = slices.Compact(i.Attributes)
+			found[m.Name] = i
+		}
+	}
+	return slices.SortedFunc(maps.Values(found), func(a, b Instrument) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+func (r *Reader) collect(t testing.TB) metricdata.ResourceMetrics {
+	t.Helper()
+	var all metricdata.ResourceMetrics
+	require.NoError(t, r.reader.Collect(context.WithoutCancel(t.Context()), &all))
+	return all
+}
+
+// has reports whether a point has all of these attributes.
+func (p Point) has(with []attribute.KeyValue) bool {
+	for _, kv := range with {
+		if v, ok := p.Attributes.Value(kv.Key); !ok || v != kv.Value {
+			return false
+		}
+	}
+	return true
+}
+
+// pointsOf returns the points of an instrument, and what it is.
+func pointsOf(m metricdata.Metrics) (points []Point, kind string) {
+	switch data := m.Data.(type) {
+	case metricdata.Sum[int64]:
+		return numbers(data.DataPoints), counter(data.IsMonotonic)
+	case metricdata.Sum[float64]:
+		return numbers(data.DataPoints), counter(data.IsMonotonic)
+	case metricdata.Gauge[int64]:
+		return numbers(data.DataPoints), "gauge"
+	case metricdata.Gauge[float64]:
+		return numbers(data.DataPoints), "gauge"
+	case metricdata.Histogram[float64]:
+		for _, p := range data.DataPoints {
+			points = append(points, Point{p.Attributes, float64(p.Count), p.Sum})
+		}
+		return points, "histogram"
+	default:
+		return nil, "unknown"
+	}
+}
+
+func counter(monotonic bool) string {
+	if monotonic {
+		return "counter"
+	}
+	return "up-down counter"
+}
+
+func numbers[N int64 | float64](data []metricdata.DataPoint[N]) (points []Point) {
+	for _, p := range data {
+		points = append(points, Point{Attributes: p.Attributes, Value: float64(p.Value)})
+	}
+	return points
+}
