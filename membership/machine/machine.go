@@ -96,3 +96,17 @@ const (
 	LaneMessage                 // Messages of entities.
 	LaneBulk                    // Large values.
 )
+
+// String returns the name of the lane.
+func (l Lane) String() string {
+	switch l {
+	case LaneControl:
+		return "control"
+	case LaneMessage:
+		return "message"
+	case LaneBulk:
+		return "bulk"
+	default:
+		return "none"
+	}
+}

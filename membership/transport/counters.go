@@ -3,10 +3,13 @@
 
 package transport
 
-// Counters is a snapshot of what a transport has counted since it was built.
-// Every number only grows. Messages are what Append took; frames are batches
-// of them.
-type Counters struct {
+import "github.com/quorate/quorate/membership/machine"
+
+// LaneKinds is the number of values of [LaneKind], the zero one included.
+const LaneKinds = int(machine.LaneBulk) + 1
+
+// LaneCounters is what was counted on the lanes of one kind, or on all.
+type LaneCounters struct {
 	Sent     uint64 // Messages accepted by Append.
 	Acked    uint64 // Messages acknowledged by peers.
 	Lost     uint64 // Messages reported as lost in a PeerDown.
@@ -28,6 +31,48 @@ type Counters struct {
 	Connects uint64 // Handshakes completed on connections that this node opened.
 	Accepts  uint64 // Handshakes completed on connections that peers opened.
 	Breaks   uint64 // Connections opened here that broke or fell silent in a session.
+}
+
+// Waiting returns how many messages were accepted and are neither acknowledged
+// nor lost. The counters are read one after the other: what a busy lane does
+// meanwhile makes it a little too small, never negative.
+func (c *LaneCounters) Waiting() uint64 {
+	if done := c.Acked + c.Lost; done < c.Sent {
+		return c.Sent - done
+	}
+	return 0
+}
+
+// Add adds what was counted elsewhere.
+func (c *LaneCounters) Add(o *LaneCounters) {
+	c.Sent += o.Sent
+	c.Acked += o.Acked
+	c.Lost += o.Lost
+	c.Received += o.Received
+	c.FramesSent += o.FramesSent
+	c.FramesResent += o.FramesResent
+	c.FramesReceived += o.FramesReceived
+	c.Duplicates += o.Duplicates
+	c.BytesSent += o.BytesSent
+	c.BytesReceived += o.BytesReceived
+	c.Full += o.Full
+	c.TooLarge += o.TooLarge
+	c.UnhandledHere += o.UnhandledHere
+	c.UnhandledThere += o.UnhandledThere
+	c.Connects += o.Connects
+	c.Accepts += o.Accepts
+	c.Breaks += o.Breaks
+}
+
+// Counters is a snapshot of what a transport has counted since it was built.
+// Every number only grows. Messages are what Append took; frames are batches
+// of them.
+type Counters struct {
+	LaneCounters // Of all lanes together.
+
+	// Lanes are the same numbers by [LaneKind]; the first is for kinds that do not
+	// exist.
+	Lanes [LaneKinds]LaneCounters
 
 	RefusedInbound  [Reasons]uint64 // Connections that this node refused, by Reason.
 	RefusedOutbound [Reasons]uint64 // Connections that were refused to this node, by Reason.

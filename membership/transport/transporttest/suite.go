@@ -435,6 +435,11 @@ func testIdle(t *testing.T, w World) {
 	Send(t, control, 3)
 	b.UntilReceived(t, 4)
 	require.Equal(t, uint64(3), b.Counters().Accepts, "control stayed, message came twice")
+	sent, got := a.Counters().Lanes, b.Counters().Lanes
+	for lane, want := range map[transport.LaneKind][2]uint64{machine.LaneControl: {1, 2}, machine.LaneMessage: {2, 2}, machine.LaneBulk: {}} {
+		require.Equal(t, want, [2]uint64{got[lane].Accepts, got[lane].Received}, "%s: connections and messages", lane)
+		require.Equal(t, want, [2]uint64{sent[lane].Connects, sent[lane].Sent}, "%s: connections and messages", lane)
+	}
 }
 
 func testUnnamed(t *testing.T, w World) {

@@ -168,7 +168,7 @@ func (e *Endpoint) outboundFor(to gossip.NodeID, k transport.LaneKind, create bo
 		return nil, nil
 	}
 	o := &outbound{e: e, kind: k, address: to.Address, peer: to, quit: make(chan struct{})}
-	o.init(e)
+	o.init(e, k)
 	e.out[key{to, k}] = o
 	e.wg.Go(o.run) // Owner: the endpoint. Ends with the session or by kill. Waited for by Wait.
 	return o, nil

@@ -212,7 +212,7 @@ func (a *accepted) read() {
 	if !a.greet() {
 		return
 	}
-	a.e.counts.accepts.Add(1)
+	a.counts().accepts.Add(1)
 	if a.caller.Admitted != nil {
 		a.caller.Admitted()
 	}
@@ -380,7 +380,7 @@ func (a *accepted) frame(b []byte) error {
 	case a.in.conn != a:
 		return errStopped
 	case f.Number <= a.in.handled:
-		a.e.counts.duplicates.Add(1)
+		a.counts().duplicates.Add(1)
 		a.poke()
 		return nil
 	case f.Number != a.in.handled+1:
@@ -391,8 +391,8 @@ func (a *accepted) frame(b []byte) error {
 		a.dispatch(service, payload)
 	}
 	a.busy.Store(false)
-	a.e.counts.framesReceived.Add(1)
-	a.e.counts.bytesReceived.Add(uint64(len(b)))
+	a.counts().framesReceived.Add(1)
+	a.counts().bytesReceived.Add(uint64(len(b)))
 	a.in.handled = f.Number
 	a.handled.Store(f.Number)
 	a.poke()
@@ -401,17 +401,20 @@ func (a *accepted) frame(b []byte) error {
 
 func (a *accepted) dispatch(service uint16, payload []byte) {
 	if h := (*a.e.handlers.Load())[transport.Service(service)]; h != nil {
-		a.e.counts.received.Add(1)
+		a.counts().received.Add(1)
 		h(a.peer, payload)
 		return
 	}
-	a.e.counts.unhandledHere.Add(1)
+	a.counts().unhandledHere.Add(1)
 	a.countUnhandled(service)
 	if !a.noticed[service] {
 		a.noticed[service] = true
 		a.e.notices(transport.Unhandled{Peer: a.peer, Lane: a.kind, Service: transport.Service(service), Inbound: true})
 	}
 }
+
+// counts returns the counts of the peer's lane, which the handshake has named.
+func (a *accepted) counts() *laneCounts { return a.e.counts.lane(a.kind) }
 
 func (a *accepted) countUnhandled(service uint16) {
 	a.mu.Lock()

@@ -157,7 +157,7 @@ func (o *outbound) end(err error) {
 		hold = err
 	}
 	lost := o.finish(hold)
-	o.e.counts.lost.Add(uint64(lost))
+	o.counts.lost.Add(uint64(lost))
 	o.e.notices(transport.PeerDown{Peer: o.peer, Lane: o.kind, Err: err, Lost: lost})
 	if refused != nil {
 		o.pause(o.e.cfg.RedialAfter)
@@ -172,13 +172,13 @@ func (o *outbound) connection() error {
 	if err != nil {
 		return err
 	}
-	o.e.counts.connects.Add(1)
+	o.counts.connects.Add(1)
 	o.e.setNamed(o, true)
 	err = o.supervise(pipe)
 	o.e.setNamed(o, false)
 	o.disconnected()
 	if !errors.Is(err, transport.ErrIdle) && o.killed() == nil {
-		o.e.counts.breaks.Add(1)
+		o.counts.breaks.Add(1)
 	}
 	return err
 }
@@ -261,7 +261,7 @@ func (o *outbound) resume(w *wire.Welcome) error {
 // restart gives up a session that the peer does not know any more.
 func (o *outbound) restart() {
 	lost := o.abandon()
-	o.e.counts.lost.Add(uint64(lost))
+	o.counts.lost.Add(uint64(lost))
 	o.e.notices(transport.PeerDown{Peer: o.peer, Lane: o.kind, Err: transport.ErrIncarnation, Lost: lost})
 	o.session, o.begun = 0, false
 }
@@ -349,7 +349,7 @@ func (o *outbound) read(pipe Pipe) error {
 
 func (o *outbound) unhandled(list []wire.Unhandled, noticed map[uint16]bool) {
 	for _, u := range list {
-		o.e.counts.unhandledThere.Add(u.Messages)
+		o.counts.unhandledThere.Add(u.Messages)
 		if !noticed[u.Service] {
 			noticed[u.Service] = true
 			o.e.notices(transport.Unhandled{Peer: o.peer, Lane: o.kind, Service: transport.Service(u.Service)})

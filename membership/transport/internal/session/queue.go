@@ -45,7 +45,7 @@ type frame struct {
 type queue struct {
 	cfg    transport.Config
 	pool   *wire.Pool
-	counts *counts
+	counts *laneCounts
 
 	// wake tells the writer that there may be something to take. Size one: a
 	// signal that is already there says the same.
@@ -71,9 +71,9 @@ type queue struct {
 	owes     time.Time // Since when the present connection owes an acknowledgement.
 }
 
-func (q *queue) init(e *Endpoint) {
+func (q *queue) init(e *Endpoint, k transport.LaneKind) {
 	now := time.Now()
-	q.cfg, q.pool, q.counts = e.cfg, &e.pool, &e.counts
+	q.cfg, q.pool, q.counts = e.cfg, &e.pool, e.counts.lane(k)
 	q.wake, q.room = make(chan struct{}, 1), make(chan struct{})
 	q.heard, q.lastUse = now, now
 }
