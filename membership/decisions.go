@@ -35,6 +35,7 @@ type decisionLog struct {
 type ring struct {
 	items []Decision
 	next  int
+	total uint64 // How many there have been.
 }
 
 // add remembers a decision in place of the oldest of its kind.
@@ -49,6 +50,7 @@ func (l *decisionLog) add(component string, at time.Time, d machine.Decide) {
 		r = new(ring)
 		l.kinds[d.Kind] = r
 	}
+	r.total++
 	item := Decision{At: at, Component: component, Kind: d.Kind, Subject: d.Subject, Verdict: d.Verdict, Reason: d.Reason}
 	if len(r.items) < decisionsMax {
 		r.items = append(r.items, item)
@@ -67,6 +69,23 @@ func (l *decisionLog) list(kind string) []Decision {
 		return nil
 	}
 	return append(append([]Decision(nil), r.items[r.next:]...), r.items[:r.next]...)
+}
+
+// total is how many decisions of a kind a component has taken.
+type total struct {
+	component, kind string
+	n               uint64
+}
+
+// totals returns how many decisions of each kind there have been.
+func (l *decisionLog) totals() []total {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := make([]total, 0, len(l.kinds))
+	for kind, r := range l.kinds {
+		all = append(all, total{r.items[0].Component, kind, r.total}) // A kind belongs to one component.
+	}
+	return all
 }
 
 // names returns the kinds of which there are decisions, sorted.

@@ -39,6 +39,14 @@
 //     moment. It is lost by the node's own clock, before anybody else takes
 //     over what the node was doing; see [Standing.Held].
 //
+// # Telemetry
+//
+// A node logs its decisions ([WithLogger]) and shows what it counts as metrics of
+// OpenTelemetry ([WithMeterProvider]): members by status, suspicion of each
+// monitored node, round trips of heartbeats, gossip, decisions, calls of
+// strategies, and what the transport carries by lane. Metrics are read when they
+// are collected; nobody who does not collect pays for them.
+//
 // # What it does not do
 //
 // It does not send messages for programs (package sharding does), and does not

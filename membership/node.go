@@ -21,6 +21,7 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/internal/wire"
 	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/membership/meter"
 	"github.com/quorate/quorate/membership/protocol"
 	"github.com/quorate/quorate/membership/transport"
 	"github.com/quorate/quorate/membership/transport/grpc"
@@ -47,6 +48,7 @@ type Node struct {
 	standing  Standing
 	hub       hub
 	decisions decisionLog
+	metrics   *metrics
 	downing   downing.Provider // Asked by calls; nil when the strategy is built in.
 
 	attached sync.Map // Component name to Attachment.
@@ -91,7 +93,7 @@ func Start(ctx context.Context, cfg Config, opts ...Option) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := build(cfg, o)
+	n, meters, err := build(cfg, o)
 	if err != nil {
 		return nil, err
 	}
@@ -100,6 +102,7 @@ func Start(ctx context.Context, cfg Config, opts ...Option) (*Node, error) {
 		return nil, fmt.Errorf("membership: %w", err)
 	}
 	n.driver.Start()
+	n.metrics.start(meters, o.meters)
 	// Owned by the node; ends when the machine says so or by Close, which
 	// waits for it through done.
 	go n.run()
@@ -138,10 +141,10 @@ func dialGRPC(id transport.Identity, cfg transport.Config, notices func(transpor
 }
 
 // build puts a node together without starting anything.
-func build(cfg Config, o options) (*Node, error) {
+func build(cfg Config, o options) (*Node, *meter.Meter, error) {
 	address, err := gossip.ParseAddress(cfg.Node.Address)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	self := gossip.NodeID{Address: address, UID: o.uid}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -150,6 +153,8 @@ func build(cfg Config, o options) (*Node, error) {
 		ctx: ctx, cancel: cancel, stopping: make(chan struct{}), done: make(chan struct{}),
 	}
 	n.standing.clock = n.clock
+	metrics, meters := newMetrics(n, o.meters)
+	n.metrics = metrics
 	n.hub.view = View{Self: self, State: gossip.New(gossip.ClusterID{})}
 	identity := transport.Identity{
 		Node: self, Cluster: cfg.Cluster.Name, Protocol: protocolRange,
@@ -159,14 +164,14 @@ func build(cfg Config, o options) (*Node, error) {
 	t, err := o.transport(identity, cfg.Transport, n.noticed)
 	if err != nil {
 		n.discard()
-		return nil, fmt.Errorf("membership: %w", err)
+		return nil, nil, fmt.Errorf("membership: %w", err)
 	}
 	n.transport = t // Only now: a nil pointer in an interface is not nil.
 	if err := n.attachMembership(cfg, o); err != nil {
 		n.discard()
-		return nil, fmt.Errorf("membership: %w", err)
+		return nil, nil, fmt.Errorf("membership: %w", err)
 	}
-	return n, nil
+	return n, meters, nil
 }
 
 // discard takes a node apart that was not started: nothing of it stays.
@@ -391,6 +396,7 @@ func (n *Node) end(why error) {
 // deliver what was said last.
 func (n *Node) run() {
 	<-n.stopping
+	n.metrics.stop()
 	n.standing.set(0)
 	_ = n.driver.Close() // It never fails.
 	n.cancel()

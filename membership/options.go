@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"math/rand/v2"
 
+	"go.opentelemetry.io/otel/metric"
+
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/transport"
@@ -23,6 +25,7 @@ type options struct {
 	log       *slog.Logger
 	transport TransportFactory
 	downing   downing.Provider
+	meters    metric.MeterProvider
 	uid       gossip.UID
 	rand      *rand.Rand
 }
@@ -40,6 +43,11 @@ func WithTransport(f TransportFactory) Option { return func(o *options) { o.tran
 // answer. All nodes must use the same one, under the name that the
 // configuration gives as downing.strategy.
 func WithDowning(p downing.Provider) Option { return func(o *options) { o.downing = p } }
+
+// WithMeterProvider sets where the node's metrics go. The default is the global
+// provider of OpenTelemetry, which does nothing until the program sets it. A
+// metric that the provider refuses is logged, and missing.
+func WithMeterProvider(p metric.MeterProvider) Option { return func(o *options) { o.meters = p } }
 
 // WithUID sets the uid of this incarnation, for tests. It must never be used
 // twice at one address. The default is drawn from crypto/rand.

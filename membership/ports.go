@@ -41,6 +41,9 @@ type Attachment struct {
 // with the same name or service is an error, [machine.ErrTaken]; a node that
 // has ended returns [ErrClosed].
 func (n *Node) Attach(a Attachment) (*machine.Handle, error) {
+	if a.Component.Codec != nil {
+		a.Component.Codec = metered{a.Component.Codec, a.Component.Name, n.metrics}
+	}
 	if _, taken := n.attached.LoadOrStore(a.Component.Name, a); taken {
 		return nil, fmt.Errorf("membership: component %s: %w", a.Component.Name, machine.ErrTaken)
 	}
@@ -90,7 +93,7 @@ func (n *Node) Clock() *machine.SystemClock { return n.clock }
 // ports connects the driver to the world.
 func (n *Node) ports() machine.Ports {
 	return machine.Ports{
-		Clock: n.clock, Send: n.send, Publish: n.publish, Call: n.call, Other: n.other,
+		Clock: n.clock, Send: n.send, Publish: n.publish, Call: n.measured, Other: n.other,
 		Decide: func(component string, now machine.Now, d machine.Decide) {
 			n.decisions.add(component, now.Wall, d)
 			n.log.Info("decision", "component", component, "kind", d.Kind, "subject", d.Subject, "verdict", d.Verdict, "reason", d.Reason)
@@ -102,16 +105,24 @@ func (n *Node) ports() machine.Ports {
 // take is counted: the protocols repeat what matters.
 func (n *Node) send(c *machine.Component, s machine.Send) {
 	var failed error
+	size := 0
 	err := n.transport.Lane(s.To, s.Lane).Append(c.Service, func(dst []byte) []byte {
 		out, err := c.Codec.Append(dst, s.Message)
-		failed = err
+		failed, size = err, len(out)-len(dst)
 		return out
 	})
 	machine.Assert(failed == nil, "a component encodes its own messages", "component", c.Name, "error", failed)
 	if err != nil {
 		n.counters.unsent.Add(1)
 		n.log.Debug("message not sent", "to", s.To.String(), "component", c.Name, "error", err)
+		return
 	}
+	n.metrics.sent(c.Name, s.Message, size)
+}
+
+// measured is call with a look at the clock.
+func (n *Node) measured(ctx context.Context, component string, c machine.Call) (any, error) {
+	return n.metrics.call(ctx, c.Kind, func() (any, error) { return n.call(ctx, component, c) })
 }
 
 // call answers calls of strategies.
@@ -167,6 +178,7 @@ func (n *Node) membershipEvent(event any) {
 		n.hub.advance(viewOf(e))
 	case protocol.Standing:
 		n.standing.set(e.Until)
+		n.metrics.lapses.moved(n.clock.Instant(), e)
 	case protocol.Fenced:
 		n.hub.publish(Fenced{Node: e.Node, Graceful: e.Graceful})
 	case protocol.Refused:
@@ -177,6 +189,8 @@ func (n *Node) membershipEvent(event any) {
 		for _, d := range e.Differences {
 			n.log.Warn("settings should be equal on all nodes", "peer", e.Peer.String(), "key", d.Key, "member", d.Member, "joiner", d.Joiner)
 		}
+	case protocol.Examined:
+		n.metrics.examined(e)
 	case protocol.Stopping: // The machine has recorded the decision, which is logged as all are.
 		n.standing.set(0)
 		n.end(stopError(e))

@@ -31,6 +31,8 @@ type Standing struct {
 	// Until is [machine.Never] for a lone voter, and zero for a node that may
 	// not host at all.
 	Until machine.Instant
+	// Dropped says that the node leaves in order and has given its standing up.
+	Dropped bool
 }
 
 // Fenced is published for each member that was removed, when nothing of it can be

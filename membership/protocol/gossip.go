@@ -179,10 +179,15 @@ func (m *Machine) push() {
 		}
 	}
 	s.owed = nil
+	told := false
 	for _, to := range targets {
 		if m.state.Member(to) != nil && !m.knows(to) {
 			m.sendNews(to)
+			told = true
 		}
+	}
+	if told {
+		m.counts.Pushes++
 	}
 	s.pushed, s.base, s.lastAt, s.ever = m.state, m.state.Digest(), m.now.Mono, true
 }
@@ -204,6 +209,7 @@ func (m *Machine) round() {
 	}
 	m.out.Arm(timerRound, m.now.Mono.Add(interval))
 	for _, peer := range m.state.Peers(m.self, m.deps.Rand, 1) {
+		m.counts.Rounds++
 		m.out.Send(peer, GossipStatus{Digest: m.state.Digest()})
 	}
 }

@@ -126,6 +126,7 @@ func (m *Machine) receiveHeartbeatReply(from gossip.NodeID, msg HeartbeatReply) 
 	}
 	if m.ownRecord(from) == gossip.Unreachable && m.beat.registry.Available(from, m.now.Mono.Time()) {
 		m.out.Decide("reachability", from.String(), "reachable", "it answered a heartbeat again")
+		m.counts.Clears++
 		m.edit(func(e *gossip.Edit) { e.Clear(from) })
 	}
 	m.armSilence()
@@ -266,6 +267,7 @@ func (m *Machine) judgeSilence() {
 		}
 	}
 	if len(accused) > 0 {
+		m.counts.Marks += uint64(len(accused))
 		m.edit(func(e *gossip.Edit) {
 			for _, node := range accused {
 				e.Mark(node, gossip.Unreachable)

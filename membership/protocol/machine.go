@@ -95,6 +95,7 @@ type Machine struct {
 	lost     []gossip.NodeID // Its unreachable members, sorted.
 	last     machine.Now     // The time of the last step.
 	refused  [RefusedByPeer + 1]uint64
+	counts   Counts
 
 	join      joining
 	admission admission
@@ -203,6 +204,8 @@ func (m *Machine) dispatch(in machine.Input) {
 		m.stopped(in.Component)
 	case PeerRefused:
 		m.peerRefused(in)
+	case Examine:
+		m.examine(in)
 	}
 }
 

@@ -104,7 +104,7 @@ func (m *Machine) publishAgain() {
 	}
 	m.out.Publish(m.published)
 	if m.footing.until != 0 {
-		m.out.Publish(Standing{Until: m.footing.until})
+		m.out.Publish(Standing{Until: m.footing.until, Dropped: m.footing.dropped})
 	}
 	for _, t := range m.published.State.Tombstones() {
 		if !m.fences.waiting[t.Node] {

@@ -105,7 +105,7 @@ func (m *Machine) updateStanding() {
 func (m *Machine) publishStanding(until machine.Instant) {
 	if until != m.footing.until {
 		m.footing.until = until
-		m.out.Publish(Standing{Until: until})
+		m.out.Publish(Standing{Until: until, Dropped: m.footing.dropped})
 	}
 }
 

@@ -1,0 +1,231 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package membership
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/membership/meter"
+	"github.com/quorate/quorate/membership/protocol"
+)
+
+// tallyKey names a counter of messages.
+type tallyKey struct {
+	component, direction string
+	of                   reflect.Type
+}
+
+// tally counts messages of one type in one direction. There are as many as the
+// components have types of messages.
+type tally struct {
+	name            string
+	messages, bytes atomic.Uint64
+}
+
+// passed counts a message of a component.
+func (m *metrics) passed(component, direction string, message any, size int) {
+	key := tallyKey{component, direction, reflect.TypeOf(message)}
+	t, ok := m.traffic.Load(key)
+	if !ok {
+		t, _ = m.traffic.LoadOrStore(key, &tally{name: hyphenated(key.of.Name())})
+	}
+	t.(*tally).messages.Add(1)
+	t.(*tally).bytes.Add(uint64(size))
+}
+
+// sent counts a message that a lane has taken, and notes when a round of
+// heartbeats began.
+func (m *metrics) sent(component string, message any, size int) {
+	m.passed(component, meter.Transmit, message, size)
+	if beat, ok := message.(protocol.Heartbeat); ok && m.roundTrip.Enabled(m.node.ctx) {
+		m.beats.begun(beat.Sequence, m.node.clock.Instant())
+	}
+}
+
+// hyphenated turns "GossipStatus" into "gossip-status".
+func hyphenated(name string) string {
+	var b strings.Builder
+	for i, r := range name {
+		if unicode.IsUpper(r) && i > 0 {
+			b.WriteByte('-')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
+
+// metered is the codec of a component whose received messages are counted. What
+// is sent is counted when a lane has taken it.
+type metered struct {
+	machine.Codec
+
+	component string
+	metrics   *metrics
+}
+
+// Decode decodes and counts.
+func (c metered) Decode(b []byte) (any, error) {
+	message, err := c.Codec.Decode(b)
+	if err != nil {
+		return nil, err
+	}
+	m := c.metrics
+	m.passed(c.component, meter.Receive, message, len(b))
+	if reply, ok := message.(protocol.HeartbeatReply); ok && m.roundTrip.Enabled(m.node.ctx) {
+		now := m.node.clock.Instant()
+		if at, known := m.beats.at(reply.Sequence); known {
+			m.roundTrip.Record(m.node.ctx, now.Sub(at).Seconds())
+		}
+	}
+	return message, nil
+}
+
+// beats remembers when the last rounds of heartbeats began. An answer that comes
+// later than that says nothing about the time that an answer takes.
+type beats struct {
+	mu   sync.Mutex
+	last [64]struct {
+		sequence uint64
+		at       machine.Instant
+	}
+}
+
+// begun notes a round; the first of its heartbeats counts.
+func (b *beats) begun(sequence uint64, at machine.Instant) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if r := &b.last[sequence%uint64(len(b.last))]; r.sequence != sequence {
+		r.sequence, r.at = sequence, at
+	}
+}
+
+// at returns when a round began, if it is remembered.
+func (b *beats) at(sequence uint64) (machine.Instant, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.last[sequence%uint64(len(b.last))]
+	return r.at, sequence != 0 && r.sequence == sequence
+}
+
+// lapses counts how often the standing was lost. A standing that runs out is
+// found by whoever looks first: the next proof of standing, or a collection.
+type lapses struct {
+	mu    sync.Mutex
+	until machine.Instant // Up to when the standing lasts that is not yet known to be lost; 0: none.
+	n     uint64
+}
+
+// moved takes a new end of the standing in. One that is given up in order is not
+// lost.
+func (l *lapses) moved(now machine.Instant, e protocol.Standing) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.look(now)
+	until := e.Until
+	if until < now {
+		until = 0
+	}
+	if until == 0 && l.until != 0 && !e.Dropped {
+		l.n++
+	}
+	l.until = until
+}
+
+// count returns how often it was lost.
+func (l *lapses) count(now machine.Instant) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.look(now)
+	return l.n
+}
+
+func (l *lapses) look(now machine.Instant) {
+	if l.until != 0 && now > l.until {
+		l.until = 0
+		l.n++
+	}
+}
+
+// examineLimit is how long a collection waits for the machine: a driver that is
+// busy for longer has other worries, which other metrics show.
+const examineLimit = 200 * time.Millisecond
+
+// question is one collection's question to the machine. Collections take turns.
+type question struct {
+	turn   sync.Mutex // Held while an answer is waited for, which has a limit.
+	id     atomic.Uint64
+	answer atomic.Pointer[chan protocol.Examined]
+}
+
+// examine asks the machine what only it knows.
+func (m *metrics) examine(ctx context.Context) (e protocol.Examined, ok bool) {
+	q := &m.question
+	q.turn.Lock()
+	defer q.turn.Unlock()
+	answer := make(chan protocol.Examined, 1)
+	q.answer.Store(&answer)
+	if m.node.machine.Post(protocol.Examine{ID: q.id.Add(1)}) != nil {
+		return e, false
+	}
+	limit := time.NewTimer(examineLimit)
+	defer limit.Stop()
+	select {
+	case e = <-answer:
+		return e, true
+	case <-ctx.Done():
+	case <-m.node.stopping:
+	case <-limit.C:
+	}
+	return e, false
+}
+
+// examined takes the machine's answer. A late one is for nobody.
+func (m *metrics) examined(e protocol.Examined) {
+	answer := m.question.answer.Load()
+	if answer == nil || e.ID != m.question.id.Load() {
+		return
+	}
+	select {
+	case *answer <- e:
+	default: // It was answered already.
+	}
+}
+
+// call measures a call of a strategy.
+func (m *metrics) call(ctx context.Context, kind string, f func() (any, error)) (any, error) {
+	if !m.calls.Enabled(ctx) {
+		return f()
+	}
+	began := m.node.clock.Instant()
+	result, err := f()
+	attrs := []attribute.KeyValue{attrStrategy.String(kind)}
+	if err != nil {
+		attrs = append(attrs, meter.Fault.String(faultOf(err)))
+	}
+	m.calls.Record(ctx, m.node.clock.Instant().Sub(began).Seconds(), metric.WithAttributes(attrs...))
+	return result, err
+}
+
+// faultOf is one of three words for an error of a strategy.
+func faultOf(err error) string {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return "timeout"
+	case errors.Is(err, context.Canceled):
+		return "canceled"
+	default:
+		return "failed"
+	}
+}

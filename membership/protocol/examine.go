@@ -1,0 +1,43 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"github.com/quorate/quorate/fd"
+	"github.com/quorate/quorate/gossip"
+)
+
+// Examine is the input that asks for an [Examined]. It changes nothing. It is how
+// what only the machine knows leaves it without a cost while nobody asks.
+type Examine struct {
+	// ID is given back in the answer.
+	ID uint64
+}
+
+// Examined is published to answer an [Examine]: what the machine has counted since
+// it was created, and what its failure detectors think now.
+type Examined struct {
+	ID     uint64
+	Counts Counts
+	// Refused are the refusals by reason, with and without a [Refused].
+	Refused [RefusedByPeer + 1]uint64
+	// Monitored is what the failure detectors hold about each node that gets
+	// heartbeats, sorted by node.
+	Monitored []fd.Status[gossip.NodeID]
+}
+
+// Counts are counters of a machine. They only grow.
+type Counts struct {
+	Rounds uint64 // Repair rounds: a digest went to a random member.
+	Pushes uint64 // Times that news was pushed to at least one member.
+	Marks  uint64 // Members that this node recorded as unreachable.
+	Clears uint64 // Such records that it took back, because the member answered again.
+}
+
+// examine answers an [Examine].
+func (m *Machine) examine(in Examine) {
+	m.out.Publish(Examined{
+		ID: in.ID, Counts: m.counts, Refused: m.refused, Monitored: m.beat.registry.Status(m.now.Mono.Time()),
+	})
+}
