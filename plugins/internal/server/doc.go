@@ -1,0 +1,22 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package server is the plugin's side of the contract: it takes the calls of a
+// host, and asks the strategy.
+//
+//	Configure ──▶ settings ──▶ Strategy.Configure ──▶ class, or setting errors
+//	Decide ─────▶ slot ─▶ wire ─▶ Provider.Decide ─▶ wire ─▶ answer, or a status
+//
+// # Lifecycle and concurrency
+//
+// [New] makes a server that knows its strategy but not the settings; the first
+// call of Configure that succeeds makes it ready, and every other call before that
+// is refused. Calls run on the goroutines of the gRPC server, at most
+// [plugins.CallsMax] at a time; a strategy that ignores the end of its context
+// keeps its slot until it returns.
+//
+// # Guarantees
+//
+// A panic of the strategy is an error of that call and of nothing else. What it
+// said is bounded before it is sent.
+package server

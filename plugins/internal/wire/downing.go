@@ -1,0 +1,304 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/gossip"
+	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
+)
+
+// ViewToProto returns the request for a view, or the error of [downing.View.Validate].
+func ViewToProto(v *downing.View) (*pluginv1.DowningDecideRequest, error) {
+	if err := v.Validate(); err != nil {
+		return nil, err
+	}
+	t := nodeTable{members: v.Members, list: newNodes(len(v.Members))}
+	for _, m := range v.Members {
+		appendNode(t.list, m.Node)
+	}
+	r := &pluginv1.DowningDecideRequest{
+		Members:       membersToProto(v.Members),
+		Self:          t.place(v.Self),
+		Complaints:    complaintsToProto(v.Unreachable, &t),
+		Seen:          t.places(v.Seen),
+		Base:          make([]*pluginv1.Voters, len(v.Base)),
+		StableNanos:   int64(v.Stable),
+		UnstableNanos: int64(v.Unstable),
+	}
+	for i, voters := range v.Base {
+		r.Base[i] = &pluginv1.Voters{Node: t.places(voters)}
+	}
+	r.Nodes = t.list
+	return r, nil
+}
+
+// nodeTable is a table of nodes being written: the members in their order, then
+// whoever else is named.
+type nodeTable struct {
+	members []*gossip.Member
+	next    int // What is asked for is sorted too, as a rule.
+	others  map[gossip.NodeID]uint32
+	list    *pluginv1.Nodes
+}
+
+// place returns the place of a node.
+func (t *nodeTable) place(id gossip.NodeID) uint32 {
+	if t.next < len(t.members) && t.members[t.next].Node == id {
+		t.next++
+		return uint32(t.next - 1)
+	}
+	i, ok := slices.BinarySearchFunc(t.members, id, compareMember)
+	t.next = i
+	if ok {
+		t.next++
+		return uint32(i)
+	}
+	place, ok := t.others[id]
+	if !ok {
+		if t.others == nil {
+			t.others = make(map[gossip.NodeID]uint32)
+		}
+		place = uint32(len(t.list.GetHost()))
+		t.others[id] = place
+		appendNode(t.list, id)
+	}
+	return place
+}
+
+func compareMember(m *gossip.Member, id gossip.NodeID) int { return m.Node.Compare(id) }
+
+func (t *nodeTable) places(ids []gossip.NodeID) []uint32 {
+	places := make([]uint32, len(ids))
+	for i := range ids {
+		places[i] = t.place(ids[i])
+	}
+	return places
+}
+
+func newNodes(n int) *pluginv1.Nodes {
+	return &pluginv1.Nodes{Host: make([]string, 0, n), Port: make([]uint32, 0, n), Uid: make([]uint64, 0, n)}
+}
+
+func appendNode(n *pluginv1.Nodes, id gossip.NodeID) {
+	n.Host = append(n.Host, id.Address.Host)
+	n.Port = append(n.Port, uint32(id.Address.Port))
+	n.Uid = append(n.Uid, uint64(id.UID))
+}
+
+func membersToProto(members []*gossip.Member) *pluginv1.Members {
+	n := len(members)
+	p := &pluginv1.Members{
+		Status: make([]pluginv1.MemberStatus, n), UpNumber: make([]uint64, n),
+		Zone: make([]uint32, n), AppVersion: make([]uint32, n), Roles: make([]uint32, n),
+	}
+	var zones, versions texts
+	var roles roleSets
+	for i, m := range members {
+		p.Status[i] = pluginv1.MemberStatus(m.Status)
+		p.UpNumber[i] = uint64(m.UpNumber)
+		p.Zone[i] = zones.add(m.Zone)
+		p.AppVersion[i] = versions.add(m.AppVersion)
+		p.Roles[i] = roles.add(m.Roles)
+	}
+	p.Text, p.RoleSets = joinTables(&zones, &versions, p.AppVersion), roles.list
+	return p
+}
+
+// joinTables appends the second table to the first and moves the places into it.
+// Each has a cache of its last element, which one table for two columns would
+// defeat.
+func joinTables(a, b *texts, places []uint32) []string {
+	for i := range places {
+		places[i] += uint32(len(a.list))
+	}
+	return append(a.list, b.list...)
+}
+
+func complaintsToProto(records []gossip.Record, t *nodeTable) *pluginv1.Complaints {
+	n := len(records)
+	p := &pluginv1.Complaints{Observer: make([]uint32, n), Subject: make([]uint32, n), Reach: make([]pluginv1.Reach, n)}
+	for i := range records {
+		p.Observer[i] = t.place(records[i].Observer)
+		p.Subject[i] = t.place(records[i].Subject)
+		p.Reach[i] = pluginv1.Reach(records[i].Status)
+	}
+	return p
+}
+
+// ViewFromProto returns the view of a request that was received, checked also by
+// [downing.View.Validate].
+func ViewFromProto(r *pluginv1.DowningDecideRequest) (downing.View, error) {
+	ids, err := nodesFromProto(r.GetNodes())
+	if err != nil {
+		return downing.View{}, err
+	}
+	v := downing.View{Stable: time.Duration(r.GetStableNanos()), Unstable: time.Duration(r.GetUnstableNanos())}
+	if v.Stable < 0 || v.Unstable < 0 {
+		return downing.View{}, malformed("stable_nanos", "a duration is negative")
+	}
+	if v.Members, err = membersFromProto(r.GetMembers(), ids); err != nil {
+		return downing.View{}, err
+	}
+	if uint64(r.GetSelf()) >= uint64(len(v.Members)) {
+		return downing.View{}, malformed("self", "place %d of %d members", r.GetSelf(), len(v.Members))
+	}
+	v.Self = ids[r.GetSelf()]
+	if v.Unreachable, err = complaintsFromProto(r.GetComplaints(), ids); err != nil {
+		return downing.View{}, err
+	}
+	if v.Seen, err = pick("seen", r.GetSeen(), ids); err != nil {
+		return downing.View{}, err
+	}
+	if len(r.GetBase()) > voterSetsMax {
+		return downing.View{}, malformed("base", "%d sets of voters, the limit is %d", len(r.GetBase()), voterSetsMax)
+	}
+	v.Base = make(gossip.Base, len(r.GetBase()))
+	for i, voters := range r.GetBase() {
+		if v.Base[i], err = pick("base", voters.GetNode(), ids); err != nil {
+			return downing.View{}, err
+		}
+	}
+	if err := v.Validate(); err != nil {
+		return downing.View{}, malformed("members", "%v", err)
+	}
+	return v, nil
+}
+
+func nodesFromProto(p *pluginv1.Nodes) ([]gossip.NodeID, error) {
+	n := len(p.GetHost())
+	if n > nodesMax {
+		return nil, malformed("nodes", "%d nodes, the limit is %d", n, nodesMax)
+	}
+	if err := sameLength("nodes", n, len(p.GetPort()), len(p.GetUid())); err != nil {
+		return nil, err
+	}
+	ids := make([]gossip.NodeID, n)
+	for i := range ids {
+		host, port, uid := p.GetHost()[i], p.GetPort()[i], p.GetUid()[i]
+		if host == "" || len(host) > gossip.MaxHostBytes || port == 0 || port > math.MaxUint16 || uid == 0 {
+			return nil, malformed("nodes", "node %d is %.300q port %d uid %d", i, host, port, uid)
+		}
+		ids[i] = gossip.NodeID{Address: gossip.Address{Host: host, Port: uint16(port)}, UID: gossip.UID(uid)}
+	}
+	return ids, nil
+}
+
+func membersFromProto(p *pluginv1.Members, ids []gossip.NodeID) ([]*gossip.Member, error) {
+	n := len(p.GetStatus())
+	if n > len(ids) || n > gossip.MaxMembers {
+		return nil, malformed("members", "%d members of %d nodes, the limit is %d", n, len(ids), gossip.MaxMembers)
+	}
+	if err := sameLength("members", n, len(p.GetUpNumber()), len(p.GetZone()), len(p.GetAppVersion()), len(p.GetRoles())); err != nil {
+		return nil, err
+	}
+	for _, column := range [][]uint32{p.GetZone(), p.GetAppVersion()} {
+		if err := within("members.text", column, len(p.GetText())); err != nil {
+			return nil, err
+		}
+	}
+	if err := within("members.roles", p.GetRoles(), len(p.GetRoleSets())); err != nil {
+		return nil, err
+	}
+	all, members := make([]gossip.Member, n), make([]*gossip.Member, n)
+	for i := range all {
+		status := p.GetStatus()[i]
+		if status < pluginv1.MemberStatus_MEMBER_STATUS_JOINING || status > pluginv1.MemberStatus_MEMBER_STATUS_DOWN {
+			return nil, malformed("members.status", "member %d has status %d", i, status)
+		}
+		all[i] = gossip.Member{
+			Node: ids[i], Status: gossip.Status(status), UpNumber: gossip.UpNumber(p.GetUpNumber()[i]),
+			Zone: p.GetText()[p.GetZone()[i]], AppVersion: p.GetText()[p.GetAppVersion()[i]],
+			Roles: p.GetRoleSets()[p.GetRoles()[i]].GetRole(),
+		}
+		members[i] = &all[i]
+	}
+	return members, nil
+}
+
+func complaintsFromProto(p *pluginv1.Complaints, ids []gossip.NodeID) ([]gossip.Record, error) {
+	n := len(p.GetObserver())
+	if n > complaintsMax {
+		return nil, malformed("complaints", "%d complaints, the limit is %d", n, complaintsMax)
+	}
+	if err := sameLength("complaints", n, len(p.GetSubject()), len(p.GetReach())); err != nil {
+		return nil, err
+	}
+	if err := within("complaints.observer", p.GetObserver(), len(ids)); err != nil {
+		return nil, err
+	}
+	if err := within("complaints.subject", p.GetSubject(), len(ids)); err != nil {
+		return nil, err
+	}
+	records := make([]gossip.Record, n)
+	for i := range records {
+		reach := p.GetReach()[i]
+		if reach != pluginv1.Reach_REACH_UNREACHABLE && reach != pluginv1.Reach_REACH_TERMINATED {
+			return nil, malformed("complaints.reach", "complaint %d says %d", i, reach)
+		}
+		records[i] = gossip.Record{
+			Observer: ids[p.GetObserver()[i]], Subject: ids[p.GetSubject()[i]], Status: gossip.ReachStatus(reach),
+		}
+	}
+	return records, nil
+}
+
+// pick returns the nodes at the places.
+func pick(field string, places []uint32, ids []gossip.NodeID) ([]gossip.NodeID, error) {
+	if len(places) > nodesMax {
+		return nil, malformed(field, "%d nodes, the limit is %d", len(places), nodesMax)
+	}
+	if err := within(field, places, len(ids)); err != nil {
+		return nil, err
+	}
+	picked := make([]gossip.NodeID, len(places))
+	for i, p := range places {
+		picked[i] = ids[p]
+	}
+	return picked, nil
+}
+
+// DecisionToProto returns the answer for a decision about the view. The error
+// names the node that is no member: the contract has no way to say it.
+func DecisionToProto(v *downing.View, d *downing.Decision) (*pluginv1.DowningDecideResponse, error) {
+	p := &pluginv1.DowningDecideResponse{
+		Verdict: pluginv1.Verdict(d.Verdict), Down: make([]uint32, len(d.Down)), Reason: d.Reason,
+	}
+	for i, id := range d.Down {
+		place, ok := slices.BinarySearchFunc(v.Members, id, compareMember)
+		if !ok {
+			return nil, malformed("down", "%v is named, but is no member", id)
+		}
+		p.Down[i] = uint32(place)
+	}
+	return p, nil
+}
+
+// DecisionFromProto returns the decision about the view of an answer that was
+// received. Its form is right then; whether it keeps the contract is for
+// [downing.Check].
+func DecisionFromProto(v *downing.View, p *pluginv1.DowningDecideResponse) (downing.Decision, error) {
+	verdict := p.GetVerdict()
+	if verdict < pluginv1.Verdict_VERDICT_NONE || verdict > pluginv1.Verdict_VERDICT_DOWN_ALL {
+		return downing.Decision{}, malformed("verdict", "%d does not exist", verdict)
+	}
+	if len(p.GetDown()) > len(v.Members) {
+		return downing.Decision{}, malformed("down", "%d nodes of %d members", len(p.GetDown()), len(v.Members))
+	}
+	if err := within("down", p.GetDown(), len(v.Members)); err != nil {
+		return downing.Decision{}, err
+	}
+	d := downing.Decision{Verdict: downing.Verdict(verdict), Reason: p.GetReason()}
+	if len(p.GetDown()) > 0 {
+		d.Down = make([]gossip.NodeID, len(p.GetDown()))
+	}
+	for i, place := range p.GetDown() {
+		d.Down[i] = v.Members[place].Node
+	}
+	return d, nil
+}

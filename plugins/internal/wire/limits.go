@@ -1,0 +1,68 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/quorate/quorate/gossip"
+)
+
+// Limits of one request beside its size in bytes. They keep what is allocated in
+// proportion: a few bytes of a column become a struct each.
+const (
+	nodesMax      = 3 * gossip.MaxMembers // Members, and two sets of voters.
+	regionsMax    = gossip.MaxMembers
+	complaintsMax = 1 << 20
+	voterSetsMax  = 4
+)
+
+// ErrMalformed is matched by every error of this package.
+var ErrMalformed = errors.New("malformed")
+
+// malformed says what is wrong with a field.
+func malformed(field, format string, args ...any) error {
+	return fmt.Errorf("%w: %s: %s", ErrMalformed, field, fmt.Sprintf(format, args...))
+}
+
+// sameLength checks the lengths of the columns of one list.
+func sameLength(list string, want int, columns ...int) error {
+	for i, n := range columns {
+		if n != want {
+			return malformed(list, "column %d has %d elements, the first has %d", i+2, n, want)
+		}
+	}
+	return nil
+}
+
+// within checks that every place is in a table of n elements.
+func within(field string, places []uint32, n int) error {
+	for i, p := range places {
+		if uint64(p) >= uint64(n) {
+			return malformed(field, "element %d names place %d of a table of %d", i, p, n)
+		}
+	}
+	return nil
+}
+
+// Line returns text from elsewhere as one line of at most limit bytes that is
+// safe to log: valid UTF-8 without control characters.
+func Line(text string, limit int) string {
+	if len(text) > limit {
+		for limit > 0 && !utf8.RuneStart(text[limit]) {
+			limit--
+		}
+		text = text[:limit]
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
+}

@@ -1,0 +1,111 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/plugins"
+)
+
+// ReasonsLeftOut stands in an answer for the reasons that exceed the sum allowed.
+const ReasonsLeftOut = "no reason: those of this answer exceed 1 MiB"
+
+// reasons is the column and the table of reasons being written. As long as every
+// reason is empty, there is neither.
+type reasons struct {
+	texts
+	column []uint32
+	bytes  int
+}
+
+// add notes the reason of element i of n.
+func (t *reasons) add(reason string, i, n int) {
+	if reason == "" && t.column == nil {
+		return
+	}
+	if t.column == nil {
+		t.column = make([]uint32, n)
+		if i > 0 {
+			t.texts.add("") // What the elements before have.
+		}
+	}
+	if len(t.list) == 0 || reason != t.last {
+		reason = t.admit(reason)
+	}
+	t.column[i] = t.texts.add(reason)
+}
+
+// admit returns the reason if it is in the table or there is room for it, else
+// what stands for it.
+func (t *reasons) admit(reason string) string {
+	if _, ok := t.at[reason]; ok {
+		return reason
+	}
+	if t.bytes+len(reason) > plugins.ReasonsBytesMax-len(ReasonsLeftOut) {
+		return ReasonsLeftOut
+	}
+	t.bytes += len(reason)
+	return reason
+}
+
+// checkReasons checks the reasons of n elements that were received.
+func checkReasons(n int, column []uint32, list []string) error {
+	if len(list) > n {
+		return malformed("reasons", "%d reasons for %d elements", len(list), n)
+	}
+	if len(column) > 0 {
+		if err := sameLength("reason", n, len(column)); err != nil {
+			return err
+		}
+	}
+	if err := within("reason", column, len(list)); err != nil {
+		return err
+	}
+	sum := 0
+	for i, reason := range list {
+		if len(reason) > allocation.MaxReason {
+			return malformed("reasons", "reason %d has %d bytes, the limit is %d", i, len(reason), allocation.MaxReason)
+		}
+		sum += len(reason)
+	}
+	if sum > plugins.ReasonsBytesMax {
+		return malformed("reasons", "%d bytes in all, the limit is %d", sum, plugins.ReasonsBytesMax)
+	}
+	return nil
+}
+
+func reasonAt(i int, column []uint32, list []string) string {
+	if len(column) == 0 {
+		return ""
+	}
+	return list[column[i]]
+}
+
+// places finds the places of regions. Answers often name the same one in a row,
+// and few regions are searched faster than mapped.
+type places struct {
+	regions []allocation.RegionState
+	at      map[allocation.Region]uint32
+}
+
+const scanMax = 8
+
+func (p *places) of(id allocation.Region) (uint32, error) {
+	if len(p.regions) <= scanMax {
+		for i := range p.regions {
+			if p.regions[i].ID == id {
+				return uint32(i), nil
+			}
+		}
+		return 0, malformed("region", "%.100q was not in the request", id)
+	}
+	if p.at == nil {
+		p.at = newRegionTable(p.regions).at
+	}
+	place, ok := p.at[id]
+	if !ok {
+		return 0, malformed("region", "%.100q was not in the request", id)
+	}
+	return place, nil
+}

@@ -1,0 +1,59 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sdk serves a strategy as a plugin: a program that a cluster starts, asks
+// and stops.
+//
+//	type settings struct {
+//		URL     string
+//		Timeout time.Duration
+//	}
+//
+//	func main() {
+//		sdk.Serve(
+//			sdk.Downing(func(s settings) (downing.Provider, error) { return newWitness(s) }),
+//			sdk.Name("witness"), sdk.Version("1.0.0"))
+//	}
+//
+// The strategy is an ordinary value of [downing.Provider] or
+// [allocation.Strategy], and the rest is done here: handshake, settings, limits,
+// logs, panics, and the end of the process.
+//
+// # Settings
+//
+// What the cluster's file says under plugins.<name>.settings is decoded into the
+// type of the argument, strictly: an unknown key, a value of another type or one
+// that does not fit is refused with its key, all of them together. The key of a
+// field is the name in its json tag, or else its name in lower case with hyphens:
+// BaseURL is base-url. Durations are text such as "3s", and types with
+// UnmarshalText are read from text. Defaults are set by a method SetDefaults() of
+// the pointer, and a method Validate() error has the last word; if its errors have
+// a method Field() string, the fault is reported with that key.
+//
+// # Logs
+//
+// [Serve] makes a logger the default of log/slog whose records appear in the
+// node's log with the name of the plugin. Standard output belongs to the handshake;
+// what is printed there later is lost.
+//
+// # Life cycle
+//
+//	started by hand ─▶ says so, exit code 2
+//	started by a host ─▶ handshake ─▶ configured ─▶ calls … ─▶ host says stop, exit code 0
+//	                                                       ├─▶ SIGTERM: calls end within 1 s, exit code 0
+//	                                                       └─▶ the host has died, exit code 0
+//
+// Interrupts (SIGINT) are ignored: a terminal sends them to the plugins of a node
+// too, which is stopped by them in its own order.
+//
+// # Concurrency
+//
+// Calls come on several goroutines. A host has one under way at a time, but one
+// that it has given up may still be running when the next comes. A strategy stops
+// working when its context ends; after [plugins.CallsMax] calls that do not, more
+// are refused.
+//
+// # Guarantees
+//
+// A panic of the strategy is an error of that call; the stack goes to the log.
+package sdk

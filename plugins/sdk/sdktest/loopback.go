@@ -1,0 +1,95 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sdktest
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/internal/client"
+	"github.com/quorate/quorate/plugins/internal/server"
+	"github.com/quorate/quorate/plugins/sdk"
+)
+
+const (
+	callTimeout = 5 * time.Second
+	pipeBytes   = 1 << 20
+)
+
+// Downing returns the downing provider as a host sees it. The test fails if it does
+// not accept the settings; [Configure] returns the error instead.
+func Downing(tb testing.TB, s sdk.Strategy, settings map[string]any) downing.Provider {
+	tb.Helper()
+	conn := connect(tb, s)
+	m := configure(tb, conn, plugins.Downing, settings)
+	return client.NewDowning(conn, m.Name, m.Class, callTimeout)
+}
+
+// Allocation returns the allocation strategy as a host sees it; see [Downing].
+func Allocation(tb testing.TB, s sdk.Strategy, settings map[string]any) allocation.Strategy {
+	tb.Helper()
+	conn := connect(tb, s)
+	m := configure(tb, conn, plugins.Allocation, settings)
+	return client.NewAllocation(conn, m.Name, m.Class, callTimeout)
+}
+
+// Configure hands the settings to the strategy over the wire and returns what it
+// says about itself, or the error, which matches [plugins.ErrSettings] when they
+// are refused.
+func Configure(tb testing.TB, s sdk.Strategy, settings map[string]any) (plugins.Manifest, error) {
+	tb.Helper()
+	return client.Configure(tb.Context(), connect(tb, s), "test", "test", settings)
+}
+
+func configure(tb testing.TB, conn grpc.ClientConnInterface, kind plugins.Kind, settings map[string]any) plugins.Manifest {
+	tb.Helper()
+	m, err := client.Configure(tb.Context(), conn, "test", "test", settings)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if m.Kind != kind {
+		tb.Fatalf("the strategy is of kind %s, not %s", m.Kind, kind)
+	}
+	return m
+}
+
+// connect serves the strategy and returns a connection to it.
+func connect(tb testing.TB, s sdk.Strategy) *grpc.ClientConn {
+	tb.Helper()
+	pipe := bufconn.Listen(pipeBytes)
+	g := grpc.NewServer(server.Options()...)
+	s.Register(g, slog.New(slog.NewTextHandler(tb.Output(), nil)), sdk.Name("test"))
+	done := make(chan struct{})
+	// The goroutine ends with the server, which the cleanup stops and waits for.
+	go func() {
+		defer close(done)
+		if err := g.Serve(pipe); err != nil {
+			tb.Errorf("serve: %v", err)
+		}
+	}()
+	conn, err := grpc.NewClient("passthrough:plugin",
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return pipe.DialContext(ctx) }))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := conn.Close(); err != nil {
+			tb.Errorf("close: %v", err)
+		}
+		g.Stop()
+		<-done
+	})
+	return conn
+}

@@ -1,0 +1,150 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sdk
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
+
+	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/internal/server"
+)
+
+const (
+	// exitNotServed is the exit code of a plugin that could not listen; the log
+	// says why.
+	exitNotServed = 1
+	// exitByHand is the exit code of a plugin that was not started by a host.
+	exitByHand = 2
+	// drain is how long calls in hand may take when the process is to end.
+	drain = time.Second
+)
+
+// Serve serves the strategy until the host says stop, the process is terminated or
+// the host has died, and then ends the process: it is the whole of a plugin's main
+// function. A process that was not started by a host says so and exits with code 2.
+func Serve(s Strategy, opts ...Option) {
+	os.Exit(serve(s, aboutOf(opts), os.Getenv, os.Stderr))
+}
+
+// serve returns the exit code.
+func serve(s Strategy, a about, env func(string) string, stderr io.Writer) int {
+	if env(plugins.CookieKey) != plugins.CookieValue {
+		byHand(stderr, s, a)
+		return exitByHand
+	}
+	// go-plugin puts pipes in the place of standard output and error, so the
+	// logger keeps the real one.
+	log := slog.New(newLogHandler(stderr))
+	slog.SetDefault(log)
+	// ctx ends when the process is to end.
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer cancel()
+	// The goroutine ends with the context or with the host; nobody waits for it,
+	// since the process ends with either.
+	go func() {
+		switch err := awaitHost(ctx, hostPID(env)); {
+		case err == nil:
+			cancel()
+		case ctx.Err() == nil:
+			log.Warn("the host cannot be watched", "error", err)
+		}
+	}()
+	var stop stopper
+	plugin.Serve(&plugin.ServeConfig{
+		HandshakeConfig:  plugin.HandshakeConfig{MagicCookieKey: plugins.CookieKey, MagicCookieValue: plugins.CookieValue},
+		VersionedPlugins: map[int]plugin.PluginSet{plugins.Version1: {plugins.SetName: &served{server: s.server(log, a)}}},
+		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
+			g := grpc.NewServer(append(opts, server.Options()...)...)
+			stop.after(ctx, g)
+			return g
+		},
+		Logger: hclog.New(&hclog.LoggerOptions{Level: hclog.Warn, JSONFormat: true, Output: stderr}),
+	})
+	cancel()
+	if !stop.wait() {
+		return exitNotServed
+	}
+	return 0
+}
+
+// byHand tells somebody at a terminal what this program is.
+func byHand(w io.Writer, s Strategy, a about) {
+	// There is nobody to tell that nobody can be told.
+	_, _ = fmt.Fprintf(w, "%s is a %s plugin for Quorate: it is started by the nodes of a cluster, not by hand.\n"+
+		"Name it in the file of the cluster, with the checksum of this file:\n\n"+
+		"    plugins:\n      my-%s: { kind: %s, path: %s, sha256: ... }\n",
+		nameOf(a), s.kind, s.kind, s.kind, os.Args[0])
+}
+
+func nameOf(a about) string {
+	if a.version == "" {
+		return a.name
+	}
+	return a.name + " " + a.version
+}
+
+// hostPID returns the id of the process that the plugin belongs to.
+func hostPID(env func(string) string) int {
+	if pid, err := strconv.Atoi(env(plugins.HostPID)); err == nil && pid > 0 {
+		return pid
+	}
+	return os.Getppid()
+}
+
+// stopper stops a gRPC server when a context ends, and waits for that.
+type stopper struct {
+	group  sync.WaitGroup
+	served bool // Written before wait, by the same goroutine.
+}
+
+// after starts to wait for the end of the context.
+func (s *stopper) after(ctx context.Context, g *grpc.Server) {
+	s.served = true
+	// The goroutine ends soon after the context, which ends with serve; wait
+	// waits for it.
+	s.group.Go(func() {
+		<-ctx.Done()
+		hard := time.AfterFunc(drain, g.Stop)
+		defer hard.Stop()
+		g.GracefulStop()
+	})
+}
+
+// wait reports whether there was a server, once it has stopped.
+func (s *stopper) wait() bool {
+	s.group.Wait()
+	return s.served
+}
+
+// served hands the plugin's services to go-plugin.
+type served struct {
+	plugin.NetRPCUnsupportedPlugin
+	server *server.Server
+}
+
+var _ plugin.GRPCPlugin = (*served)(nil)
+
+// GRPCServer registers the services.
+func (p *served) GRPCServer(_ *plugin.GRPCBroker, g *grpc.Server) error {
+	p.server.Register(g)
+	return nil
+}
+
+// GRPCClient is the host's side, which is not here.
+func (p *served) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientConn) (any, error) {
+	return nil, fmt.Errorf("sdk: a plugin has no client")
+}

@@ -1,0 +1,286 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sdk
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/quorate/quorate/plugins"
+)
+
+// decodeSettings reads a JSON object into a settings value, from its defaults, and
+// validates it. The error is of type [plugins.SettingErrors].
+func decodeSettings[S any](text []byte) (S, error) {
+	var settings, none S
+	if d, ok := any(&settings).(interface{ SetDefaults() }); ok {
+		d.SetDefaults()
+	}
+	d := decoder{}
+	if tree, ok := d.parse(text); ok {
+		d.value("", tree, reflect.ValueOf(&settings).Elem())
+	}
+	if len(d.faults) > 0 {
+		return none, d.faults
+	}
+	if v, ok := any(&settings).(interface{ Validate() error }); ok {
+		if err := v.Validate(); err != nil {
+			return none, settingErrors(err)
+		}
+	}
+	return settings, nil
+}
+
+// settingErrors returns the faults in an error of the plugin's author: those that
+// are joined one by one, each with the key that it names, if it does.
+func settingErrors(err error) plugins.SettingErrors {
+	var faults plugins.SettingErrors
+	if errors.As(err, &faults) {
+		return faults
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, one := range joined.Unwrap() {
+			faults = append(faults, settingErrors(one)...)
+		}
+		return faults
+	}
+	var field interface{ Field() string }
+	if !errors.As(err, &field) {
+		return plugins.SettingErrors{{Reason: err.Error()}}
+	}
+	key := field.Field()
+	return plugins.SettingErrors{{Key: key, Reason: strings.TrimPrefix(err.Error(), key+": ")}}
+}
+
+// decoder writes a tree of JSON into a value, and collects what does not fit.
+type decoder struct{ faults plugins.SettingErrors }
+
+func (d *decoder) fault(key, format string, args ...any) {
+	d.faults = append(d.faults, plugins.SettingError{Key: key, Reason: fmt.Sprintf(format, args...)})
+}
+
+// parse reads one JSON object; nothing is an empty one.
+func (d *decoder) parse(text []byte) (map[string]any, bool) {
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil, true
+	}
+	reader := json.NewDecoder(bytes.NewReader(text))
+	reader.UseNumber()
+	var tree map[string]any
+	if err := reader.Decode(&tree); err != nil {
+		d.fault("", "the settings are no JSON object: %v", err)
+		return nil, false
+	}
+	if _, err := reader.Token(); !errors.Is(err, io.EOF) {
+		d.fault("", "the settings are followed by something else")
+		return nil, false
+	}
+	return tree, true
+}
+
+// value writes one value to its target.
+func (d *decoder) value(key string, v any, target reflect.Value) {
+	if v == nil {
+		d.fault(key, "has no value")
+		return
+	}
+	if target.Type() == reflect.TypeFor[time.Duration]() {
+		d.duration(key, v, target)
+		return
+	}
+	if u, ok := reflect.TypeAssert[encoding.TextUnmarshaler](target.Addr()); ok {
+		d.text(key, v, u)
+		return
+	}
+	switch target.Kind() {
+	case reflect.Pointer:
+		fresh := reflect.New(target.Type().Elem())
+		d.value(key, v, fresh.Elem())
+		target.Set(fresh)
+	case reflect.Struct:
+		d.structure(key, v, target)
+	case reflect.Map:
+		d.mapping(key, v, target)
+	case reflect.Slice:
+		d.list(key, v, target)
+	default:
+		d.scalar(key, v, target)
+	}
+}
+
+func (d *decoder) duration(key string, v any, target reflect.Value) {
+	text, ok := v.(string)
+	duration, err := time.ParseDuration(text)
+	if !ok || err != nil {
+		d.fault(key, "%s is no duration such as 3s or 500ms", show(v))
+		return
+	}
+	target.SetInt(int64(duration))
+}
+
+func (d *decoder) text(key string, v any, target encoding.TextUnmarshaler) {
+	text, ok := v.(string)
+	if !ok {
+		d.fault(key, "%s is no text", show(v))
+		return
+	}
+	if err := target.UnmarshalText([]byte(text)); err != nil {
+		d.fault(key, "%s: %v", show(v), err)
+	}
+}
+
+// structure writes an object to the fields of a struct.
+func (d *decoder) structure(key string, v any, target reflect.Value) {
+	tree, ok := v.(map[string]any)
+	if !ok {
+		d.fault(key, "%s is no group of settings", show(v))
+		return
+	}
+	fields := fieldsOf(target.Type())
+	for _, name := range sortedKeys(tree) {
+		index, ok := fields[name]
+		if !ok {
+			d.fault(join(key, name), "is unknown; %s", known(fields))
+			continue
+		}
+		d.value(join(key, name), tree[name], target.FieldByIndex(index))
+	}
+}
+
+func known(fields map[string][]int) string {
+	if len(fields) == 0 {
+		return "there are no settings here"
+	}
+	return "there are " + strings.Join(sortedKeys(fields), ", ")
+}
+
+func (d *decoder) mapping(key string, v any, target reflect.Value) {
+	tree, ok := v.(map[string]any)
+	if !ok || target.Type().Key().Kind() != reflect.String {
+		d.fault(key, "%s is no group of names", show(v))
+		return
+	}
+	fresh := reflect.MakeMapWithSize(target.Type(), len(tree))
+	for _, name := range sortedKeys(tree) {
+		entry := reflect.New(target.Type().Elem()).Elem()
+		d.value(join(key, name), tree[name], entry)
+		fresh.SetMapIndex(reflect.ValueOf(name).Convert(target.Type().Key()), entry)
+	}
+	target.Set(fresh)
+}
+
+func (d *decoder) list(key string, v any, target reflect.Value) {
+	items, ok := v.([]any)
+	if !ok {
+		d.fault(key, "%s is no list", show(v))
+		return
+	}
+	fresh := reflect.MakeSlice(target.Type(), len(items), len(items))
+	for i, item := range items {
+		d.value(key+"["+strconv.Itoa(i)+"]", item, fresh.Index(i))
+	}
+	target.Set(fresh)
+}
+
+// scalar leaves to encoding/json what fits into which number.
+func (d *decoder) scalar(key string, v any, target reflect.Value) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		d.fault(key, "%s: %v", show(v), err)
+		return
+	}
+	if err := json.Unmarshal(text, target.Addr().Interface()); err != nil {
+		d.fault(key, "%s is no %s", show(v), describe(target.Type()))
+	}
+}
+
+// describe names what a value must be, for people who do not write Go.
+func describe(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "text"
+	case reflect.Float32, reflect.Float64:
+		return "number"
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return fmt.Sprintf("whole number of %d bits", t.Bits())
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return fmt.Sprintf("whole number of %d bits from 0", t.Bits())
+	default:
+		return t.String()
+	}
+}
+
+const shownMax = 100
+
+// show prints a value as it was given, shortened.
+func show(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprintf("a value of type %T", v)
+	}
+	if len(text) > shownMax {
+		return strings.ToValidUTF8(string(text[:shownMax]), "") + "..."
+	}
+	return string(text)
+}
+
+func join(key, name string) string {
+	if key == "" {
+		return name
+	}
+	return key + "." + name
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// fieldsOf maps the keys of a struct to its fields, those of embedded structs
+// included.
+func fieldsOf(t reflect.Type) map[string][]int {
+	fields := make(map[string][]int)
+	for _, f := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if !f.IsExported() || name == "-" || f.Anonymous && f.Type.Kind() == reflect.Struct && name == "" {
+			continue
+		}
+		if name == "" {
+			name = kebab(f.Name)
+		}
+		fields[name] = f.Index
+	}
+	return fields
+}
+
+// kebab writes a name in lower case with hyphens: BaseURL is base-url.
+func kebab(name string) string {
+	runes := []rune(name)
+	var b strings.Builder
+	for i, r := range runes {
+		begins := i > 0 && unicode.IsUpper(r) &&
+			(!unicode.IsUpper(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1]))
+		if begins {
+			b.WriteByte('-')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}

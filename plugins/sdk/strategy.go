@@ -1,0 +1,97 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sdk
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"google.golang.org/grpc"
+
+	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/internal/server"
+)
+
+// Strategy is a strategy that can be served, made by [Downing] or [Allocation].
+// The zero value serves nothing.
+type Strategy struct {
+	kind      plugins.Kind
+	configure func(settings []byte) (server.Instance, error)
+}
+
+// Downing returns a downing provider to be served. The function is called with the
+// settings from the cluster's file, once, or again if it fails; S is a struct (see
+// the package comment), struct{} for a provider that has no settings. Its error is
+// reported as a fault of the settings. It should not wait for anything outside: a
+// provider that depends on something unreachable returns errors when it is asked.
+func Downing[S any](create func(S) (downing.Provider, error)) Strategy {
+	return Strategy{plugins.Downing, func(settings []byte) (server.Instance, error) {
+		p, err := build(settings, create)
+		return server.Instance{Downing: p}, err
+	}}
+}
+
+// Allocation returns an allocation strategy to be served; see [Downing]. If it has
+// a method Class, the cluster is told (see [allocation.Classed]).
+func Allocation[S any](create func(S) (allocation.Strategy, error)) Strategy {
+	return Strategy{plugins.Allocation, func(settings []byte) (server.Instance, error) {
+		s, err := build(settings, create)
+		return server.Instance{Allocation: s}, err
+	}}
+}
+
+// build makes a strategy from settings in JSON.
+func build[S, T any](text []byte, create func(S) (T, error)) (T, error) {
+	var none T
+	settings, err := decodeSettings[S](text)
+	if err != nil {
+		return none, err
+	}
+	strategy, err := create(settings)
+	if err != nil {
+		return none, settingErrors(err)
+	}
+	return strategy, nil
+}
+
+// Option says something about the plugin.
+type Option func(*about)
+
+// about is what a plugin says about itself.
+type about struct{ name, version string }
+
+// Name names the strategy in logs and errors, in up to 128 bytes; by default it is
+// the name of the executable. The name by which a cluster's file refers to the
+// plugin is chosen there.
+func Name(name string) Option { return func(a *about) { a.name = name } }
+
+// Version is the version of the plugin, such as "1.0.0", in up to 128 bytes; by
+// default empty.
+func Version(version string) Option { return func(a *about) { a.version = version } }
+
+func aboutOf(opts []Option) about {
+	var a about
+	for _, o := range opts {
+		o(&a)
+	}
+	if a.name == "" {
+		a.name = filepath.Base(os.Args[0])
+	}
+	return a
+}
+
+// Register adds the services of the plugin to a gRPC server, as they are when a
+// host has just connected, for tests and for whoever serves them in a way of their
+// own. The server should have the limits of the contract: messages of up to
+// [plugins.RequestBytesMax] are received.
+func (s Strategy) Register(r grpc.ServiceRegistrar, log *slog.Logger, opts ...Option) {
+	s.server(log, aboutOf(opts)).Register(r)
+}
+
+func (s Strategy) server(log *slog.Logger, a about) *server.Server {
+	return server.New(server.Strategy{Kind: s.kind, Name: a.name, Version: a.version, Configure: s.configure}, log)
+}
