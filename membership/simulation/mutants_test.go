@@ -41,7 +41,7 @@ func mutants() []mutant {
 			{"gossip/voters.go", "\tif converged || len(c.Previous) == 0 {\n", "\tif converged || len(c.Previous) >= 0 {\n"},
 		}},
 		{"standing does not end", []edit{
-			{"membership/protocol/standing.go", "return q.Add(m.cfg.Fence)", "return q.Add(100 * m.cfg.Fence)"},
+			{"membership/protocol/standing.go", "until := q.Add(m.cfg.Fence)", "until := q.Add(100 * m.cfg.Fence)"},
 		}},
 		{"fence of a removed node is not waited for", []edit{
 			{"membership/protocol/fencing.go", "\tif at <= m.now.Mono {\n", "\tif at <= machine.Never {\n"},
@@ -51,13 +51,25 @@ func mutants() []mutant {
 			{"membership/protocol/downing.go", "\tif !s.troubled || s.view != of || m.lead.leader != m.self {\n", "\tif of == 1 {\n"},
 			{"membership/protocol/downing.go", "\tm.side.inFlight, m.side.asked = 0, downing.View{}\n", "\tm.side.inFlight = 0\n"},
 		}},
+		{"downing decision is not checked", []edit{
+			{"membership/protocol/downing.go", "\t\terr = downing.Check(view, m.deps.Downing.Class, decision)\n", "\t\t_ = downing.Check\n"},
+		}},
+		{"two downing calls in flight", []edit{
+			{"membership/protocol/downing.go", "\tif m.lead.leader != m.self || s.inFlight != 0 {\n", "\tif m.lead.leader != m.self {\n"},
+		}},
+		{"downing strategy is replaced on the side on which it fails", []edit{
+			{"membership/protocol/downing.go", "\tif m.majorityOnly() {\n\t\tdecision, err", "\tif cause != nil {\n\t\tdecision, err"},
+		}},
 	}
 }
 
 // finders are the tests that a mutant is run against, as they are run for every
 // change: with their usual seeds, in this order, until one finds it.
 func finders() []string {
-	return []string{"TestChaosBreaksNoInvariant", "TestEverySplitLeavesOneSideHosting", "TestSeedsThatFoundSomething"}
+	return []string{
+		"TestMajoritySurvivesWhateverItsStrategyDoes", "TestOneSideSurvivesOnceTheWitnessAnswers",
+		"TestSideWithoutAnAnswerWaitsAndGoes", "TestChaosBreaksNoInvariant", "TestEverySplitLeavesOneSideHosting", "TestSeedsThatFoundSomething",
+	}
 }
 
 // Each mutant is built by an overlay: no file of the tree is touched. That the

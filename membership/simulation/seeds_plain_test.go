@@ -12,3 +12,6 @@ const seedsUsual = 40
 
 // splitsStride says that a run of the tests tries one of this many splits.
 const splitsStride = 1
+
+// callSplitsStride is the same for the splits with strategies that are asked.
+const callSplitsStride = 8

@@ -12,3 +12,6 @@ const seedsUsual = 5
 
 // splitsStride says that a run of the tests tries one of this many splits.
 const splitsStride = 8
+
+// callSplitsStride is the same for the splits with strategies that are asked.
+const callSplitsStride = 40

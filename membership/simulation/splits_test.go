@@ -65,17 +65,20 @@ func editLeads() []time.Duration {
 type parted struct {
 	world      *simulation.World
 	invariants *simulation.Invariants
+	config     simulation.MembershipConfig
 	side       map[gossip.Address]int
 	sides      int
 }
 
 // formed returns a cluster of n nodes that are all up.
-func formed(t *testing.T, seed uint64, n int) *parted {
+func formed(t *testing.T, seed uint64, n int, config simulation.MembershipConfig) *parted {
 	t.Helper()
 	w := simulation.New(simulation.Options{Seed: seed, RatePPM: 10_000, CodecEvery: 50})
 	simulation.ServeMembership(w)
-	p := &parted{world: w, invariants: &simulation.Invariants{}, side: map[gossip.Address]int{}}
+	p := &parted{world: w, invariants: &simulation.Invariants{}, config: config, side: map[gossip.Address]int{}}
 	p.invariants.Watch(w)
+	calling := &simulation.Calling{GivenUp: simulation.Untroubled}
+	calling.Watch(w)
 	for i := range n {
 		p.start(i)
 	}
@@ -89,11 +92,19 @@ func formed(t *testing.T, seed uint64, n int) *parted {
 }
 
 func (p *parted) start(i int) {
-	component := simulation.Membership(simulation.MembershipConfig{})
+	component := simulation.Membership(p.config)
 	node := p.world.Start(address(i), func(env simulation.Env) []machine.Component {
 		return []machine.Component{component(env)}
 	})
 	node.Input(protocol.Service, protocol.Join{Seeds: addresses(0, min(i, 2)+1)})
+}
+
+// deal says who is on which side.
+func (p *parted) deal(sides []int) {
+	p.sides = slices.Max(sides) + 1
+	for i, side := range sides {
+		p.side[address(i)] = side
+	}
 }
 
 // begin begins an edit that concerns one of n nodes.
@@ -119,6 +130,9 @@ func (p *parted) cut() {
 		sides[side] = append(sides[side], address(i))
 	}
 	p.world.Split(sides...)
+	if p.config.Downing.Config.Strategy != "" && !p.config.Downing.Class.MajorityOnly {
+		return // Then the invariants look at who hosts for whom.
+	}
 	fence := protocol.Default().Fence
 	var look func()
 	look = func() {
@@ -167,11 +181,8 @@ func (p *parted) winner(n int) int {
 func split(t *testing.T, seed uint64, sides []int, edit int, lead time.Duration) int {
 	t.Helper()
 	n := len(sides)
-	p := formed(t, seed, n)
-	p.sides = slices.Max(sides) + 1
-	for i, side := range sides {
-		p.side[address(i)] = side
-	}
+	p := formed(t, seed, n, simulation.MembershipConfig{})
+	p.deal(sides)
 	winner, what := p.winner(n), fmt.Sprintf("seed %d, sides %v, edit %d, %v before the cut", seed, sides, edit, lead)
 	p.begin(edit, n, int(seed)%n)
 	require.NoError(t, p.world.Run(lead), what)

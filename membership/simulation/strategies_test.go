@@ -1,0 +1,261 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/membership/simulation"
+)
+
+// mishap is what happens to the calls of a downing strategy.
+type mishap struct {
+	name  string
+	calls simulation.Calls
+}
+
+// mishaps are those of one sort each, and a mixture.
+func mishaps() []mishap {
+	return []mishap{
+		{"mixture", simulation.Calls{
+			Hang: 0.12, Fail: 0.12, Garbage: 0.2, Crash: 0.12, Late: 0.2, Stuck: 0.12,
+			Restart: time.Second, RestartMax: 4 * time.Second, StuckMax: 4 * time.Second,
+		}},
+		{"garbage", simulation.Calls{Garbage: 1}},
+		{"late", simulation.Calls{Late: 1}},
+		{"crash", simulation.Calls{Crash: 1, Restart: 4 * time.Second, RestartMax: 8 * time.Second}},
+		{"hang", simulation.Calls{Hang: 1}},
+		{"fail", simulation.Calls{Fail: 1}},
+		{"stuck", simulation.Calls{Stuck: 1, StuckMax: 6 * time.Second}},
+		{"slow", simulation.Calls{Min: 10 * time.Second, Max: 10 * time.Second}},
+		{"slow but in time", simulation.Calls{Min: 100 * time.Millisecond, Max: 4900 * time.Millisecond}},
+	}
+}
+
+// eachSplit calls try for splits of 3 to 7 nodes into 2 and 3 sides: for each of
+// them with QUORATE_SPLITS=all, else for one in stride. The number of a split is its
+// seed.
+func eachSplit(stride int, try func(seed uint64, sides []int)) {
+	if _, all := os.LookupEnv("QUORATE_SPLITS"); all {
+		stride = 1
+	}
+	number := 0
+	for n := 3; n <= 7; n++ {
+		for _, sides := range slices.Concat(partitions(n, 2), partitions(n, 3)) {
+			if number++; number%stride == 0 {
+				try(uint64(number), sides)
+			}
+		}
+	}
+}
+
+// splitWith splits a cluster whose downing strategy has mishaps from then on.
+func splitWith(t *testing.T, seed uint64, sides []int, d protocol.Downing, calls func(p *parted)) (*parted, int) {
+	t.Helper()
+	p := formed(t, seed, len(sides), simulation.MembershipConfig{Downing: d})
+	p.deal(sides)
+	winner := p.winner(len(sides))
+	calls(p)
+	p.cut()
+	return p, winner
+}
+
+// A strategy that lets nothing but majorities survive may crash, hang, be late or
+// answer whatever it likes: keep-majority decides in its place, so that the side
+// with the majority survives whole, and nobody else does. The strategy itself
+// decides likewise, so that it does not matter which of the two a side has.
+//
+// covers F9, F10, F40, F56, F60, I1, I2, I4, I13, I34.
+func TestMajoritySurvivesWhateverItsStrategyDoes(t *testing.T) {
+	runs, fates := 0, map[string]int{}
+	eachSplit(callSplitsStride, func(seed uint64, sides []int) {
+		m := mishaps()[runs%len(mishaps())]
+		runs++
+		p, winner := splitWith(t, seed, sides, simulation.AskedKeepMajority(), func(p *parted) { p.world.SetCalls(m.calls) })
+		what := fmt.Sprintf("seed %d, sides %v, %s", seed, sides, m.name)
+		require.NoError(t, p.world.Run(40*time.Second), what)
+		want := []int{winner}
+		if winner < 0 {
+			want = nil
+		}
+		require.Equal(t, want, p.sidesWhere(survives), what)
+		require.Equal(t, want, p.sidesWhere(p.invariants.Hosts), what)
+		for i, side := range sides {
+			require.Equal(t, side == winner, p.world.Node(address(i)) != nil, what)
+		}
+		for _, f := range p.world.Fates() {
+			fates[f.Name] += f.Times
+		}
+	})
+	t.Log(runs, "splits", fates)
+	for _, m := range []string{"answered", "garbage", "late", "crash", "hang", "fail", "stuck", "slow"} {
+		require.NotZero(t, fates[m], m)
+	}
+}
+
+// witness has one vote for each partition, and gives it to the side that asks
+// first. It is honest: it never gives it to another.
+type witness struct{ out map[gossip.NodeID]bool }
+
+// serve has a world ask the witness.
+func (v *witness) serve(w *simulation.World) {
+	v.out = make(map[gossip.NodeID]bool)
+	w.Answer(protocol.CallDowning, func(_ *simulation.Node, request any) (any, error) {
+		return v.decide(request.(downing.View)), nil
+	})
+	w.Garble(protocol.CallDowning, simulation.GarbleDowning(downing.Class{}))
+}
+
+func (v *witness) decide(view downing.View) downing.Decision {
+	side := view.Side()
+	d := downing.Decision{Verdict: downing.DownSide, Reason: "another side has the vote"}
+	members := side.Members()
+	if !v.out[view.Self] {
+		d.Verdict, d.Reason = downing.KeepSide, "this side has the vote"
+		members = side.Lost()
+	}
+	for _, m := range members {
+		if downing.CanBeDowned(m) {
+			d.Down = append(d.Down, m.Node)
+			v.out[m.Node] = v.out[m.Node] || d.Verdict == downing.KeepSide
+		}
+	}
+	if len(d.Down) == 0 {
+		d.Verdict = downing.None
+	}
+	return d
+}
+
+// votedFor reports whether a side was given the vote, be it that it never heard of it.
+func (v *witness) votedFor(side int, p *parted) bool {
+	for id := range v.out {
+		if p.side[id.Address] == side {
+			return false
+		}
+	}
+	return len(v.out) > 0
+}
+
+// asked returns the witness as a downing strategy.
+func (*witness) asked() protocol.Downing {
+	d := simulation.AskedKeepMajority()
+	d.Config.Strategy, d.Class = "witness", downing.Class{}
+	return d
+}
+
+// A witness may let any side survive, so that nothing may decide in its place. While
+// it cannot be asked everybody waits; when it can be again, before the time is up
+// after which a side gives up, one side survives, whichever asks first.
+//
+// covers F9, F10, F40, F56, I1, I2, I4, I34.
+func TestOneSideSurvivesOnceTheWitnessAnswers(t *testing.T) {
+	runs, minorities := 0, 0
+	eachSplit(callSplitsStride, func(seed uint64, sides []int) {
+		m := mishaps()[runs%len(mishaps())]
+		runs++
+		v := &witness{}
+		p, winner := splitWith(t, seed, sides, v.asked(), func(p *parted) {
+			v.serve(p.world)
+			p.world.SetCalls(m.calls)
+		})
+		p.world.After(18*time.Second, func() { p.world.SetCalls(simulation.Calls{}) })
+		what := fmt.Sprintf("seed %d, sides %v, %s", seed, sides, m.name)
+		require.NoError(t, p.world.Run(60*time.Second), what)
+		alive := p.sidesWhere(survives)
+		require.Len(t, alive, 1, what)
+		require.Equal(t, alive, p.sidesWhere(p.invariants.Hosts), what)
+		if alive[0] != winner {
+			minorities++
+		}
+	})
+	require.NotZero(t, minorities, "a minority survived, too")
+	t.Log(runs, "splits, of which", minorities, "were survived by a side without a majority")
+}
+
+// While somebody joins, leaves or is downed as the cluster is cut, it may be that
+// nobody survives, but never do two sides, with either class of strategy and
+// whatever becomes of its calls; and who survives hosts.
+//
+// covers F9, F14, F28, F40, F56, I1, I2, I4, I34.
+func TestNoTwoSidesSurviveAnEditWithStrangeStrategies(t *testing.T) {
+	runs, survived := 0, 0
+	leads := editLeads()
+	eachSplit(callSplitsStride, func(seed uint64, sides []int) {
+		v, n := &witness{}, len(sides)
+		edit, lead := editLeave+runs%(edits-1), leads[runs/3%len(leads)]
+		d := simulation.AskedKeepMajority()
+		if runs/2%2 == 0 {
+			d = v.asked()
+		}
+		runs++
+		what := fmt.Sprintf("seed %d, sides %v, edit %d, %v before the cut, %s", seed, sides, edit, lead, d.Config.Strategy)
+		p := formed(t, seed, n, simulation.MembershipConfig{Downing: d})
+		p.deal(sides)
+		if !d.Class.MajorityOnly {
+			v.serve(p.world)
+		}
+		p.world.SetCalls(mishaps()[0].calls)
+		p.begin(edit, n, int(seed)%n)
+		require.NoError(t, p.world.Run(lead), what)
+		p.cut()
+		require.NoError(t, p.world.Run(80*time.Second), what)
+		alive := p.sidesWhere(survives)
+		require.LessOrEqual(t, len(alive), 1, what)
+		require.Equal(t, alive, p.sidesWhere(p.invariants.Hosts), "who survives hosts: %s", what)
+		survived += len(alive)
+	})
+	t.Log(runs, "splits, of which", survived, "left a side that goes on")
+	require.Positive(t, survived)
+}
+
+// A side whose strategy never answers waits for down-own-side-after, and goes. It
+// does not matter that it has the majority, or that the other side was given the vote.
+//
+// covers F56, I2, I4, I34.
+func TestSideWithoutAnAnswerWaitsAndGoes(t *testing.T) {
+	runs := 0
+	patience := downing.Default().DownOwnSideAfter
+	eachSplit(2*callSplitsStride, func(seed uint64, sides []int) {
+		m := mishaps()[1+runs%(len(mishaps())-2)]
+		silent := runs % (slices.Max(sides) + 2) // One side, or all.
+		runs++
+		v := &witness{}
+		p, _ := splitWith(t, seed, sides, v.asked(), func(p *parted) {
+			v.serve(p.world)
+			for i, side := range sides {
+				if silent > slices.Max(sides) || side == silent {
+					p.world.SetCallsAt(address(i), m.calls)
+				}
+			}
+		})
+		what := fmt.Sprintf("seed %d, sides %v, %s, silent %d", seed, sides, m.name, silent)
+		require.NoError(t, p.world.Run(patience), what)
+		for i, side := range sides {
+			if silent > slices.Max(sides) || side == silent {
+				n := p.world.Node(address(i))
+				require.NotNil(t, n, what)
+				require.True(t, survives(n), "it waits: %s", what)
+				require.False(t, p.invariants.Hosts(n), "it hosts nothing meanwhile: %s", what)
+			}
+		}
+		require.NoError(t, p.world.Run(patience), what)
+		alive := p.sidesWhere(survives)
+		if silent > slices.Max(sides) || v.votedFor(silent, p) {
+			require.Empty(t, alive, what)
+			return
+		}
+		require.Len(t, alive, 1, what)
+		require.NotEqual(t, silent, alive[0], what)
+	})
+	t.Log(runs, "splits")
+}
