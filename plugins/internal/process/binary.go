@@ -1,0 +1,182 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+
+	"github.com/quorate/quorate/plugins"
+)
+
+// binaryBytesMax is the largest executable: 1 GiB.
+const binaryBytesMax = 1 << 30
+
+// chunk is how much is copied between looks at the context.
+const chunk = 1 << 20
+
+// Binary is a private copy of an executable whose checksum was found to be right.
+type Binary struct {
+	source string // Where it came from.
+	path   string // The copy.
+	sum    [sha256.Size]byte
+	pinned bool
+}
+
+// Sum returns the checksum of the copy.
+func (b *Binary) Sum() string { return hex.EncodeToString(b.sum[:]) }
+
+// StartError is why an executable cannot be used, with one of the sentinels of package
+// plugins, what is wrong, and what to do about it.
+type StartError struct {
+	Err   error
+	Cause error
+	Cure  string
+}
+
+// Error implements error.
+func (f *StartError) Error() string { return f.Err.Error() + ": " + f.Cause.Error() }
+
+// Unwrap returns both errors.
+func (f *StartError) Unwrap() []error { return []error{f.Err, f.Cause} }
+
+// binaries numbers the copies of a launcher.
+type binaries struct{ last atomic.Uint64 }
+
+// Stage copies the file at path, which must be absolute, and checks its checksum
+// unless want is nil. The error is a [*StartError], or that of the context. The copy is
+// removed with [Binary.Remove], or with the launcher.
+func (l *Launcher) Stage(ctx context.Context, path string, want []byte) (*Binary, error) {
+	b := &Binary{source: path, pinned: want != nil}
+	dir := l.dir.binaryDir(l.copies.last.Add(1))
+	b.path = filepath.Join(dir, filepath.Base(path))
+	err := os.MkdirAll(dir, 0o700)
+	if err == nil {
+		err = b.copyFrom(ctx, path)
+	}
+	if err == nil && want != nil && !bytes.Equal(want, b.sum[:]) {
+		err = &StartError{
+			Err: plugins.ErrChecksum, Cause: fmt.Errorf("the file has %x, the configuration says %x", b.sum, want),
+			Cure: "if the new file is the one to run, write its checksum into sha256",
+		}
+	}
+	if err != nil {
+		b.Remove()
+		return nil, err
+	}
+	return b, nil
+}
+
+// Remove removes the copy. A process that runs it is not disturbed, where the
+// system permits it, else the launcher removes it later.
+func (b *Binary) Remove() { _ = os.RemoveAll(filepath.Dir(b.path)) }
+
+// copyFrom copies and hashes the file.
+func (b *Binary) copyFrom(ctx context.Context, path string) error {
+	in, err := openSource(path)
+	if err != nil {
+		return err
+	}
+	defer in.Close() //nolint:errcheck // It was only read.
+	// Write permission is taken away below: nobody, this user included, opens the
+	// copy for writing by accident.
+	out, err := os.OpenFile(b.path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o700)
+	if err != nil {
+		return err
+	}
+	err = b.hash(ctx, io.TeeReader(in, out))
+	if closed := out.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Chmod(b.path, 0o500)
+	}
+	return err
+}
+
+// hash reads everything and sets the checksum.
+func (b *Binary) hash(ctx context.Context, r io.Reader) error {
+	h := sha256.New()
+	var size int64
+	for {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		n, err := io.CopyN(h, r, chunk)
+		size += n
+		switch {
+		case errors.Is(err, io.EOF):
+			h.Sum(b.sum[:0])
+			return nil
+		case err != nil:
+			return err
+		case size > binaryBytesMax:
+			return notPlugin("look at path", "it has more than %d bytes", binaryBytesMax)
+		}
+	}
+}
+
+// verify hashes the copy again: what is run is what was checked, at each start.
+func (b *Binary) verify(ctx context.Context) error {
+	f, err := os.Open(b.path)
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // It was only read.
+	again := Binary{}
+	if err := again.hash(ctx, f); err != nil {
+		return err
+	}
+	if again.sum != b.sum {
+		return &StartError{
+			Err: plugins.ErrChecksum, Cause: fmt.Errorf("the copy at %s has %x, it had %x", b.path, again.sum, b.sum),
+			Cure: "find out who writes into the directory of the host",
+		}
+	}
+	return nil
+}
+
+// openSource opens an executable, and nothing else: to open a named pipe would
+// block.
+func openSource(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|openNonblock, 0)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, notPlugin("look at path; in a file it is relative to that file", "there is no such file")
+	case errors.Is(err, fs.ErrPermission):
+		return nil, notPlugin("let the user of this process read and execute it", "it may not be read")
+	case err != nil:
+		return nil, notPlugin("look at path", "%w", err)
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		err = notPlugin("look at path", "%w", err)
+	case info.IsDir():
+		err = notPlugin("name the executable in it", "it is a directory")
+	case !info.Mode().IsRegular():
+		err = notPlugin("look at path", "it is no regular file (%s)", info.Mode())
+	case !executable(info):
+		err = notPlugin("make it executable (chmod +x)", "it is not executable (%s)", info.Mode())
+	}
+	if err != nil {
+		_ = f.Close() // It was only opened.
+		return nil, err
+	}
+	return f, nil
+}
+
+// notPlugin is a fault of the file or of what runs.
+func notPlugin(cure, format string, args ...any) error {
+	return &StartError{Err: plugins.ErrNotPlugin, Cause: fmt.Errorf(format, args...), Cure: cure}
+}

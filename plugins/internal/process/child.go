@@ -1,0 +1,324 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-plugin/runner"
+
+	"github.com/quorate/quorate/plugins"
+)
+
+const (
+	// leftoverTime is how long the pipes of a process that has ended are read on:
+	// what it printed last is in them, but a grandchild may hold them for ever.
+	leftoverTime = 200 * time.Millisecond
+	// reapTime is how long the kernel may need to end a process that was killed.
+	reapTime = 2 * time.Second
+	// busyPause is the time between attempts to execute a copy that is busy.
+	busyPause = 5 * time.Millisecond
+	// socketDirVariable tells a plugin where to put its socket. go-plugin sets it to
+	// a directory with a long name of its own, see the limit of socket paths.
+	socketDirVariable = "PLUGIN_UNIX_SOCKET_DIR"
+)
+
+// ErrStuck is returned when a process that was killed does not end, because the
+// kernel waits for something on its behalf.
+var ErrStuck = errors.New("the process was killed, but does not end")
+
+// child is an operating-system process: what go-plugin calls a runner.
+type child struct {
+	launcher  *Launcher
+	cmd       *exec.Cmd
+	socketDir string
+	versions  []int
+	log       *slog.Logger
+
+	stdout, stderr *output
+	toLibrary      *io.PipeReader // The handshake line, then nothing more.
+	line           *io.PipeWriter
+
+	exited chan struct{} // Closed when the process has ended and its pipes are read.
+
+	mu      sync.Mutex // Guards what follows.
+	fault   error      // What is wrong with the file or the handshake.
+	waitErr error      // What Wait returned; set before exited is closed.
+	process *os.Process
+	killed  bool // It must not live, even if it is only being started.
+	reaped  bool // The number of the process may be another's by now.
+}
+
+var _ runner.Runner = (*child)(nil)
+
+func (l *Launcher) newChild(b *Binary, c Command, environment []string, socketDir string) *child {
+	log := l.log.With("plugin", c.Name)
+	r, w := io.Pipe()
+	ch := &child{
+		launcher: l, socketDir: socketDir, versions: c.Versions, log: log,
+		stdout: newOutput(log, "stdout"), stderr: newOutput(log, "stderr"),
+		toLibrary: r, line: w, exited: make(chan struct{}),
+	}
+	ch.cmd = &exec.Cmd{Path: b.path, Args: append([]string{b.source}, c.Args...), Env: environment, SysProcAttr: attributes()}
+	return ch
+}
+
+// environmentFor merges what the operator named with what the handshake needs.
+func environmentFor(c Command, handshake []string, socketDir string) []string {
+	env := make([]string, 0, len(c.Environment)+len(handshake)+2)
+	for name, value := range c.Environment {
+		env = append(env, name+"="+value)
+	}
+	slices.Sort(env)
+	for _, variable := range handshake {
+		if !strings.HasPrefix(variable, socketDirVariable+"=") {
+			env = append(env, variable)
+		}
+	}
+	return append(env, socketDirVariable+"="+socketDir, plugins.HostPID+"="+strconv.Itoa(os.Getpid()))
+}
+
+// Start starts the process and the goroutines that read its pipes and wait for its
+// end.
+func (c *child) Start(ctx context.Context) error {
+	out, outWriter, err := os.Pipe()
+	if err != nil {
+		return c.blame(err)
+	}
+	errs, errsWriter, err := os.Pipe()
+	if err != nil {
+		return c.blame(errors.Join(err, out.Close(), outWriter.Close()))
+	}
+	c.cmd.Stdout, c.cmd.Stderr = outWriter, errsWriter
+	err = c.exec(ctx)
+	closed := errors.Join(outWriter.Close(), errsWriter.Close()) // The child has them now.
+	if err != nil {
+		return c.blame(errors.Join(cannotExecute(err), closed, out.Close(), errs.Close()))
+	}
+	c.mu.Lock()
+	c.process = c.cmd.Process
+	if c.killed {
+		killGroup(c.process)
+	}
+	c.mu.Unlock()
+	var readers sync.WaitGroup
+	readers.Go(func() { c.readStdout(out) })
+	readers.Go(func() { c.readStderr(errs) })
+	go c.wait(&readers, out, errs) // Ends with the process, and the readers soon after it.
+	return nil
+}
+
+// exec starts the program, again while its file is busy.
+func (c *child) exec(ctx context.Context) error {
+	for {
+		err := c.launcher.onThread(ctx, c.cmd.Start)
+		if !busy(err) {
+			return err
+		}
+		// A command can be started once; what matters of it is copied.
+		c.cmd = &exec.Cmd{
+			Path: c.cmd.Path, Args: c.cmd.Args, Env: c.cmd.Env, SysProcAttr: c.cmd.SysProcAttr,
+			Stdout: c.cmd.Stdout, Stderr: c.cmd.Stderr,
+		}
+		select {
+		case <-time.After(busyPause):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// blame keeps the reason why there is no process.
+func (c *child) blame(err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fault == nil {
+		c.fault = err
+	}
+	return c.fault
+}
+
+// readStdout hands the first line to go-plugin if it is a handshake, and logs
+// everything after it. It reads for as long as there is something: a process that
+// prints must never wait for its host.
+func (c *child) readStdout(pipe *os.File) {
+	defer c.stdout.Close() //nolint:errcheck // It cannot fail.
+	r := bufio.NewReaderSize(pipe, handshakeBytesMax)
+	line, err := r.ReadSlice('\n')
+	switch {
+	case err == nil:
+		_, err = parseHandshake(string(line), c.socketDir, c.versions)
+	case errors.Is(err, bufio.ErrBufferFull):
+		err = notPlugin("build it with the plugin SDK", "its first line has more than %d bytes, beginning with %.*q", handshakeBytesMax, evidenceBytesMax, line)
+	}
+	if err == nil {
+		_, _ = c.line.Write(line) // An error says that go-plugin has given up.
+	} else {
+		if fault, ok := errors.AsType[*StartError](err); ok {
+			_ = c.blame(fault) // Asked for by startError.
+		}
+		_, _ = c.stdout.Write(line) // It cannot fail.
+	}
+	_ = c.line.Close()          // It cannot fail.
+	_, _ = io.Copy(c.stdout, r) // Ends with the pipe, or when wait sets its deadline.
+}
+
+func (c *child) readStderr(pipe *os.File) {
+	defer c.stderr.Close()         //nolint:errcheck // It cannot fail.
+	_, _ = io.Copy(c.stderr, pipe) // Ends with the pipe, or when wait sets its deadline.
+}
+
+// wait waits for the end of the process, kills what is left of its group, and
+// reads the rest of the pipes.
+func (c *child) wait(readers *sync.WaitGroup, pipes ...*os.File) {
+	defer close(c.exited)
+	awaitEnd(c.cmd.Process)
+	c.mu.Lock()
+	killGroup(c.cmd.Process)
+	c.reaped = true
+	c.mu.Unlock()
+	err := c.cmd.Wait()
+	for _, pipe := range pipes {
+		_ = pipe.SetReadDeadline(time.Now().Add(leftoverTime)) // Pipes have deadlines.
+	}
+	readers.Wait()
+	for _, pipe := range pipes {
+		_ = pipe.Close() // It was only read.
+	}
+	c.mu.Lock()
+	c.waitErr = err
+	c.mu.Unlock()
+}
+
+// kill kills the whole group, unless the process has ended already.
+func (c *child) kill() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.killed = true
+	if c.process != nil && !c.reaped {
+		killGroup(c.process)
+	}
+}
+
+// end kills the process and waits for its end, if there is one.
+func (c *child) end() error {
+	c.kill()
+	if c.pid() == 0 {
+		return nil
+	}
+	select {
+	case <-c.exited:
+		return nil
+	case <-time.After(reapTime):
+		return ErrStuck
+	}
+}
+
+// Stdout is read by go-plugin up to the end of the handshake line.
+func (c *child) Stdout() io.ReadCloser { return c.toLibrary }
+
+// Stderr is empty for go-plugin: it logs lines of any length and at any rate, and
+// panics at a record whose message is no text.
+func (c *child) Stderr() io.ReadCloser { return io.NopCloser(strings.NewReader("")) }
+
+// Name is for go-plugin's messages.
+func (c *child) Name() string { return c.cmd.Args[0] }
+
+// ID is the number of the process.
+func (c *child) ID() string { return strconv.Itoa(c.pid()) }
+
+func (c *child) pid() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.process == nil {
+		return 0
+	}
+	return c.process.Pid
+}
+
+// Diagnose has nothing to add for go-plugin: see diagnose.
+func (c *child) Diagnose(context.Context) string { return "" }
+
+// Wait waits for the end of the process.
+func (c *child) Wait(context.Context) error {
+	<-c.exited
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.waitErr
+}
+
+// Kill is called by go-plugin when a launch fails.
+func (c *child) Kill(context.Context) error {
+	c.kill()
+	return nil
+}
+
+// PluginToHost and HostToPlugin have nothing to translate.
+func (c *child) PluginToHost(network, address string) (string, string, error) {
+	return network, address, nil
+}
+
+// HostToPlugin is never called: the broker is not used.
+func (c *child) HostToPlugin(network, address string) (string, string, error) {
+	return network, address, nil
+}
+
+// blamed returns what is wrong with the file or its handshake, nil if nothing is.
+func (c *child) blamed() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.fault
+}
+
+// diagnose says that the process ended before it was ready.
+func (c *child) diagnose() error {
+	return notPlugin("look why it ends", "it ended (%s) before it was ready; it %s", c.ended(), c.said())
+}
+
+// said quotes what the process printed last.
+func (c *child) said() string {
+	for _, o := range []*output{c.stderr, c.stdout} {
+		if text := strings.TrimSpace(o.Tail()); text != "" {
+			return fmt.Sprintf("printed last %q", text)
+		}
+	}
+	return "printed nothing"
+}
+
+// ended names the way in which the process ended.
+func (c *child) ended() string {
+	select {
+	case <-c.exited:
+	default:
+		return "not yet"
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.waitErr == nil {
+		return "exit status 0"
+	}
+	return c.waitErr.Error()
+}
+
+// cannotExecute says what to do about an executable that the system does not run.
+func cannotExecute(err error) error {
+	cure := "look whether it was built for this system"
+	if errors.Is(err, fs.ErrPermission) {
+		cure = "look whether the directory for copies is on a file system that forbids execution, and give another one"
+	}
+	return notPlugin(cure, "it cannot be executed: %w", err)
+}

@@ -1,0 +1,106 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	directoryPrefix = "quorate-"
+	lockName        = "lock"
+	// abandonedAfter is the age below which a directory without a lock may be one
+	// that its host is just making.
+	abandonedAfter = time.Minute
+	// socketPathMost is the longest path that a socket can have on every system,
+	// and socketNameMost the longest name that go-plugin gives one.
+	socketPathMost = 103
+	socketNameMost = len("plugin") + 10
+)
+
+// directory is a directory of this host alone, with mode 0700. An open, locked
+// file in it says that the host lives, however it may die.
+type directory struct {
+	path string
+	lock *os.File
+}
+
+func newDirectory(base string) (*directory, error) {
+	if base == "" {
+		base = os.TempDir()
+	}
+	base, err := filepath.Abs(base)
+	if err != nil {
+		return nil, err
+	}
+	sweep(base)
+	path, err := os.MkdirTemp(base, directoryPrefix)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := os.OpenFile(filepath.Join(path, lockName), os.O_CREATE|os.O_RDWR|os.O_EXCL, 0o600)
+	if err == nil && !tryLock(lock) {
+		err = fmt.Errorf("%s is locked by somebody else", lock.Name())
+	}
+	d := &directory{path: path, lock: lock}
+	if most := len(d.socketDir(1<<16)) + 1 + socketNameMost; err == nil && most > socketPathMost {
+		err = fmt.Errorf("%s is too long for sockets, whose paths can have %d bytes: choose a directory with a shorter name", base, socketPathMost)
+	}
+	if err != nil {
+		_ = d.remove() // The first error says more.
+		return nil, err
+	}
+	return d, nil
+}
+
+// socketDir is the directory for the sockets of one launch.
+func (d *directory) socketDir(launch uint64) string {
+	return filepath.Join(d.path, "s"+strconv.FormatUint(launch, 10))
+}
+
+// binaryDir is the directory for one copy of a binary.
+func (d *directory) binaryDir(n uint64) string {
+	return filepath.Join(d.path, "b"+strconv.FormatUint(n, 10))
+}
+
+func (d *directory) remove() error {
+	if d.lock != nil {
+		_ = d.lock.Close() // Nothing was written to it.
+	}
+	return os.RemoveAll(d.path)
+}
+
+// sweep removes the directories of hosts that have died. What it cannot remove, or
+// cannot tell, it leaves alone.
+func sweep(base string) {
+	entries, err := os.ReadDir(base)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		digits, ours := strings.CutPrefix(e.Name(), directoryPrefix)
+		if _, err := strconv.ParseUint(digits, 10, 64); !ours || err != nil || !e.IsDir() {
+			continue
+		}
+		path := filepath.Join(base, e.Name())
+		if info, err := os.Lstat(path); err == nil && info.IsDir() && ownedByUs(info) && abandoned(path, info) {
+			_ = os.RemoveAll(path)
+		}
+	}
+}
+
+// abandoned reports whether the host of a directory has died.
+func abandoned(path string, info os.FileInfo) bool {
+	lock, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDWR, 0)
+	if err != nil {
+		return os.IsNotExist(err) && time.Since(info.ModTime()) > abandonedAfter
+	}
+	defer lock.Close() //nolint:errcheck // Nothing was written to it.
+	return time.Since(info.ModTime()) > abandonedAfter && tryLock(lock)
+}

@@ -1,0 +1,55 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package process runs the executable of a plugin and connects to it, with
+// everything bounded: time, memory, and what is left behind.
+//
+//	path ──copy and hash──> [Binary] ──exec──> handshake line ──dial──> [Process]
+//	         0700 directory           own process group, own socket directory
+//
+// It uses the client of hashicorp/go-plugin for what the two sides must agree on:
+// the environment, the negotiation of the version, and the certificates of one run.
+// The process itself, its pipes, its connection and its end are handled here,
+// because the client waits for them without an end: its Kill blocks on a stopped
+// process and on grandchildren that hold a pipe, its Client leaks a connection
+// when the process ends during the dial, and its pipe readers stop reading after
+// 64 KiB without a newline.
+//
+// # The binary
+//
+// A file that is checked and then run can be another one by then. So the file is
+// opened once, hashed while it is copied into a directory that only this user can
+// enter, and the copy is run. A restart hashes and runs the copy, not what has come
+// to lie at the path: what changes is what somebody changed on purpose. A sealed
+// file in memory (memfd) would do the same, but it runs no scripts, has no name
+// that tools show, counts as memory of the host, and exists on Linux alone.
+//
+// # Life cycle
+//
+// [Open] makes a [Launcher] with its directory and a thread; [Launcher.Close] ends
+// both, when all its processes have ended. [Launcher.Launch] returns a process that
+// has shaken hands and is connected. [Process.Exited] is closed when it has ended,
+// [Process.Kill] makes it end.
+//
+// # Concurrency
+//
+// Everything may be called from any goroutine.
+//
+// # Guarantees
+//
+//   - A launch ends with its context. Kill ends within twice its grace, and a second
+//     for what the kernel needs.
+//   - A process leads its own process group, and the whole group is killed with it
+//     and after it.
+//   - The environment is the one that was given and what the handshake needs;
+//     standard input is empty.
+//   - On Linux the kernel kills a process whose host has died, however that died.
+//     Elsewhere plugins must watch their parent, as package sdk does.
+//   - Output is read for as long as the process lives, logged line by line within a
+//     rate, and what is left out is counted in the log.
+//
+// # Non-guarantees
+//
+//   - It is no sandbox: a plugin has the rights of the user. A child that leaves the
+//     process group, or that is left when the host is killed, lives on.
+package process

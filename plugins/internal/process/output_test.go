@@ -1,0 +1,112 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// record returns an output whose records come without a time.
+func record() (*output, *bytes.Buffer) {
+	var b bytes.Buffer
+	h := slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelDebug - 4, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}})
+	return newOutput(slog.New(h), "stderr"), &b
+}
+
+func TestLinesAreTranslated(t *testing.T) {
+	for _, c := range []struct{ in, want string }{
+		{"words\n", "level=INFO msg=words stream=stderr\n"},
+		{"no end", "level=INFO msg=\"no end\" stream=stderr\n"},
+		{"\n\n  \n", ""},
+		{"a\x1b[31mb\xff\r\n", "level=INFO msg=\"a [31mb?\" stream=stderr\n"},
+		{`{"@level":"error","@message":"m","@module":"x","@timestamp":"t","b":"1","a":2}` + "\n", "level=ERROR msg=m a=2 b=1\n"},
+		{`{"@level":"trace","@message":"m"}` + "\n", "level=DEBUG-4 msg=m\n"},
+		{`{"@level":"loud","@message":"m"}` + "\n", "level=INFO msg=\"{\\\"@level\\\":\\\"loud\\\",\\\"@message\\\":\\\"m\\\"}\" stream=stderr\n"},
+		{`{"@level":"warn","@message":7}` + "\n", "level=INFO msg=\"{\\\"@level\\\":\\\"warn\\\",\\\"@message\\\":7}\" stream=stderr\n"},
+		{"{\n", "level=INFO msg={ stream=stderr\n"},
+		{"panic: boom\n\ngoroutine 1\n", "level=ERROR msg=\"panic: boom\" stream=stderr\nlevel=ERROR msg=\"goroutine 1\" stream=stderr\n"},
+	} {
+		o, b := record()
+		_, err := io.WriteString(o, c.in)
+		require.NoError(t, err)
+		require.NoError(t, o.Close())
+		require.Equal(t, c.want, b.String(), "%q", c.in)
+	}
+}
+
+// However a stream is cut into pieces, the lines are the same.
+func TestPiecesDoNotMatter(t *testing.T) {
+	whole, want := record()
+	text := "one\ntwo\n{\"@level\":\"warn\",\"@message\":\"three\"}\n"
+	_, err := io.WriteString(whole, text)
+	require.NoError(t, err)
+	byByte, got := record()
+	for i := range text {
+		_, err := io.WriteString(byByte, text[i:i+1])
+		require.NoError(t, err)
+	}
+	require.Equal(t, want.String(), got.String())
+}
+
+func TestLongLineIsCut(t *testing.T) {
+	o, b := record()
+	for range 10 << 10 {
+		_, err := io.WriteString(o, strings.Repeat("x", 1<<10))
+		require.NoError(t, err)
+	}
+	require.LessOrEqual(t, cap(o.line), 2*lineBytesMax)
+	require.Len(t, o.Tail(), tailBytes)
+	require.NoError(t, o.Close())
+	require.Contains(t, b.String(), fmt.Sprintf("bytes_left_out=%d", 10<<20-lineBytesMax))
+}
+
+func TestRateIsLimitedAndTheRestCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, b := record()
+		for range linesBurst + 50 {
+			_, err := io.WriteString(o, "line\n")
+			require.NoError(t, err)
+		}
+		require.Equal(t, linesBurst, strings.Count(b.String(), "msg=line"))
+		<-time.After(time.Second)
+		_, err := io.WriteString(o, "later\n")
+		require.NoError(t, err)
+		require.Contains(t, b.String(), "lines_left_out=50\nlevel=INFO msg=later")
+		for range linesPerSecond + 10 {
+			_, err := io.WriteString(o, "again\n")
+			require.NoError(t, err)
+		}
+		require.Equal(t, linesPerSecond-1, strings.Count(b.String(), "msg=again"))
+		require.NoError(t, o.Close())
+		require.Contains(t, b.String(), "lines_left_out=11")
+	})
+}
+
+// Nobody's output can take the host with it.
+func FuzzOutput(f *testing.F) {
+	f.Add([]byte("words\n{\"@level\":\"warn\",\"@message\":7}\n"))
+	f.Add([]byte(`{"@level":"info","@message":"m","a":{"b":[1,null]}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		o, b := record()
+		n, err := o.Write(text)
+		require.NoError(t, err)
+		require.Equal(t, len(text), n)
+		require.NoError(t, o.Close())
+		require.NotContains(t, b.String(), "\x1b")
+	})
+}

@@ -1,0 +1,424 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build process && linux
+
+package process_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/internal/process"
+)
+
+// programs builds the misbehaving plugin once.
+var program = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "misbehaving-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "misbehaving")
+	out, err := exec.Command("go", "build", "-o", path, "./testdata/misbehaving").CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, out)
+	}
+	return path, err
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if path, err := program(); err == nil {
+		_ = os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(code)
+}
+
+// logs collects what is logged.
+type logs struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logs) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// fixture is a launcher with the program staged, which leaves nothing behind.
+type fixture struct {
+	t        *testing.T
+	base     string
+	launcher *process.Launcher
+	binary   *process.Binary
+	logs     *logs
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	path, err := program()
+	require.NoError(t, err)
+	leaks := goleak.IgnoreCurrent()
+	base, err := os.MkdirTemp("", "p") //nolint:usetesting // The paths of sockets are short.
+	require.NoError(t, err)
+	f := &fixture{t: t, base: base, logs: &logs{}}
+	f.launcher, err = process.Open(base, slog.New(slog.NewTextHandler(f.logs, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	require.NoError(t, err)
+	files := openFiles(t)
+	f.binary, err = f.launcher.Stage(t.Context(), path, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.Empty(t, children(t), "processes are left")
+		goleak.VerifyNone(t, leaks, goleak.IgnoreTopFunction("github.com/quorate/quorate/plugins/internal/process.(*Launcher).thread"))
+		require.NoError(t, f.launcher.Close())
+		goleak.VerifyNone(t, leaks)
+		require.LessOrEqual(t, openFiles(t), files, "files are open")
+		left, err := os.ReadDir(base)
+		require.NoError(t, err)
+		require.Empty(t, left, "files are left")
+		require.NoError(t, os.Remove(base))
+	})
+	return f
+}
+
+// launch starts the program in a mode.
+func (f *fixture) launch(timeout time.Duration, mode string, env ...string) (*process.Process, error) {
+	ctx, cancel := context.WithTimeout(f.t.Context(), timeout)
+	defer cancel()
+	environment := map[string]string{}
+	for _, variable := range env {
+		name, value, _ := strings.Cut(variable, "=")
+		environment[name] = value
+	}
+	p, err := f.launcher.Launch(ctx, f.binary, process.Command{Name: "subject", Args: []string{mode}, Environment: environment, Versions: []int{plugins.Version1}})
+	if err == nil {
+		f.t.Cleanup(func() { require.NoError(f.t, p.Kill(0)) }) // Also when the test has failed.
+	}
+	return p, err
+}
+
+// openFiles counts the open files of this process.
+func openFiles(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	return len(entries)
+}
+
+// children lists the processes whose parent is this one.
+func children(t *testing.T) []string {
+	t.Helper()
+	tasks, err := filepath.Glob("/proc/self/task/*/children")
+	require.NoError(t, err)
+	var pids []string
+	for _, task := range tasks {
+		text, err := os.ReadFile(task)
+		if err == nil {
+			for pid := range strings.FieldsSeq(string(text)) {
+				state, _ := os.ReadFile("/proc/" + pid + "/stat")
+				pids = append(pids, string(state))
+			}
+		}
+	}
+	return pids
+}
+
+// alive reports whether a process runs, which a zombie does not.
+func alive(pid int) bool {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	return !strings.HasPrefix(rest, "Z")
+}
+
+// eventually waits until something holds that nobody announces.
+func eventually(t *testing.T, within time.Duration, what string, holds func() bool) {
+	t.Helper()
+	require.Eventually(t, holds, within, 5*time.Millisecond, what)
+}
+
+func exited(t *testing.T, p *process.Process, within time.Duration) {
+	t.Helper()
+	select {
+	case <-p.Exited():
+	case <-time.After(within):
+		t.Fatal("the process has not ended")
+	}
+}
+
+func TestProcessIsLaunchedAskedAndStopped(t *testing.T) {
+	f := newFixture(t)
+	began := time.Now()
+	p, err := f.launch(5*time.Second, "good")
+	require.NoError(t, err)
+	t.Logf("launched in %v", time.Since(began))
+	require.Equal(t, plugins.Version1, p.Contract())
+	require.True(t, alive(p.PID()))
+	require.NoError(t, p.Health(t.Context()))
+	began = time.Now()
+	require.NoError(t, p.Kill(3*time.Second))
+	require.Less(t, time.Since(began), time.Second, "it was asked, and did not wait to be killed")
+	exited(t, p, time.Second)
+	require.Error(t, p.Health(t.Context()))
+	require.NoError(t, p.Kill(time.Second), "again")
+	require.Contains(t, p.Err().Error(), "exit status 0")
+}
+
+// Each binary that is no plugin, or none for this host, is named as what it is
+// within a bounded time. covers B59, F57, F58.
+func TestStrangersAreRefused(t *testing.T) {
+	for mode, c := range map[string]struct {
+		err  error
+		want string
+	}{
+		"exit":       {plugins.ErrNotPlugin, "no configuration, giving up"},
+		"silent":     {plugins.ErrStartTimeout, "printed nothing"},
+		"garbage":    {plugins.ErrNotPlugin, `"hello, I am a web server\n"`},
+		"binary":     {plugins.ErrNotPlugin, "no handshake"},
+		"flood":      {plugins.ErrNotPlugin, "first line has more than 16384 bytes"},
+		"floodline":  {plugins.ErrStartTimeout, "yyyy"},
+		"future":     {plugins.ErrVersion, "the plugin offers version 7, the host speaks 1 to 1"},
+		"core":       {plugins.ErrVersion, `its handshake has version "2"`},
+		"netrpc":     {plugins.ErrNotPlugin, `it speaks "netrpc", not grpc`},
+		"elsewhere":  {plugins.ErrNotPlugin, "docker.sock"},
+		"tcp":        {plugins.ErrNotPlugin, "203.0.113.7:80"},
+		"nocert":     {plugins.ErrNotPlugin, "no certificate"},
+		"fields":     {plugins.ErrNotPlugin, "no handshake"},
+		"noaccept":   {plugins.ErrStartTimeout, "printed nothing"},
+		"saysbye":    {plugins.ErrNotPlugin, "exit status 0"},
+		"stubborn":   {plugins.ErrStartTimeout, "printed nothing"},
+		"forksilent": {plugins.ErrStartTimeout, "printed nothing"},
+		"forkexit":   {plugins.ErrNotPlugin, "16384 bytes"},
+	} {
+		t.Run(mode, func(t *testing.T) {
+			f := newFixture(t)
+			began := time.Now()
+			timeout := 10 * time.Second
+			if errors.Is(c.err, plugins.ErrStartTimeout) {
+				timeout = 400 * time.Millisecond
+			}
+			_, err := f.launch(timeout, mode)
+			require.ErrorIs(t, err, c.err)
+			require.ErrorContains(t, err, c.want)
+			require.Less(t, len(err.Error()), 1500)
+			require.Less(t, time.Since(began), 5*time.Second)
+			var fault *process.StartError
+			require.ErrorAs(t, err, &fault)
+			require.NotEmpty(t, fault.Cure)
+		})
+	}
+}
+
+func TestLaunchEndsWithItsContext(t *testing.T) {
+	f := newFixture(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	timer := time.AfterFunc(100*time.Millisecond, cancel)
+	defer timer.Stop()
+	_, err := f.launcher.Launch(ctx, f.binary, process.Command{Name: "subject", Args: []string{"silent"}, Versions: []int{1}})
+	require.ErrorIs(t, err, context.Canceled)
+	cancel()
+	_, err = f.launcher.Launch(ctx, f.binary, process.Command{Name: "subject", Args: []string{"silent"}, Versions: []int{1}})
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// covers F56.
+func TestStoppedProcessIsNoticedAndKilledInTime(t *testing.T) {
+	f := newFixture(t)
+	p, err := f.launch(5*time.Second, "good")
+	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(p.PID(), syscall.SIGSTOP))
+	eventually(t, 5*time.Second, "it answers", func() bool { // A signal takes its time.
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		return p.Health(ctx) != nil
+	})
+	began := time.Now()
+	require.NoError(t, p.Kill(500*time.Millisecond))
+	require.Less(t, time.Since(began), 2*time.Second)
+	exited(t, p, time.Second)
+}
+
+// A program that goes on after it was told to stop is killed after the grace.
+func TestProcessThatLingersIsKilled(t *testing.T) {
+	f := newFixture(t)
+	p, err := f.launch(5*time.Second, "lingers")
+	require.NoError(t, err)
+	began := time.Now()
+	require.NoError(t, p.Kill(300*time.Millisecond))
+	require.GreaterOrEqual(t, time.Since(began), 300*time.Millisecond)
+	require.Less(t, time.Since(began), 2*time.Second)
+	require.ErrorContains(t, p.Err(), "killed")
+}
+
+// covers F56, F57.
+func TestGrandchildrenGoWithTheProcess(t *testing.T) {
+	for name, end := range map[string]func(p *process.Process) error{
+		"killed by the host":   func(p *process.Process) error { return p.Kill(0) },
+		"stopped by the host":  func(p *process.Process) error { return p.Kill(time.Second) },
+		"killed by a stranger": func(p *process.Process) error { return syscall.Kill(p.PID(), syscall.SIGKILL) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			file := filepath.Join(t.TempDir(), "pid")
+			p, err := f.launch(5*time.Second, "forks", "GRANDCHILD="+file)
+			require.NoError(t, err)
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			grandchild, err := strconv.Atoi(string(text))
+			require.NoError(t, err)
+			require.True(t, alive(grandchild))
+			require.NoError(t, end(p))
+			exited(t, p, time.Second)
+			eventually(t, time.Second, "the grandchild lives", func() bool { return !alive(grandchild) })
+		})
+	}
+}
+
+func TestEnvironmentIsWhatWasNamed(t *testing.T) {
+	t.Setenv("SECRET_TOKEN", "s3cret")
+	f := newFixture(t)
+	p, err := f.launch(5*time.Second, "good", "NAMED=value")
+	require.NoError(t, err)
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(p.PID()) + "/environ")
+	require.NoError(t, err)
+	var names []string
+	for variable := range strings.SplitSeq(strings.TrimRight(string(text), "\x00"), "\x00") {
+		name, _, _ := strings.Cut(variable, "=")
+		names = append(names, name)
+	}
+	require.ElementsMatch(t, []string{
+		"NAMED", plugins.CookieKey, plugins.HostPID, "PLUGIN_CLIENT_CERT", "PLUGIN_MIN_PORT", "PLUGIN_MAX_PORT",
+		"PLUGIN_PROTOCOL_VERSIONS", "PLUGIN_UNIX_SOCKET_DIR",
+	}, names)
+	stdin, err := os.Readlink("/proc/" + strconv.Itoa(p.PID()) + "/fd/0")
+	require.NoError(t, err)
+	require.Equal(t, "/dev/null", stdin)
+	require.NoError(t, p.Kill(time.Second))
+}
+
+// Lines of a plugin reach the log with its name, whichever way they take, and a
+// record that is none does no harm.
+func TestOutputIsLogged(t *testing.T) {
+	f := newFixture(t)
+	p, err := f.launch(5*time.Second, "prints")
+	require.NoError(t, err)
+	eventually(t, 5*time.Second, "no line", func() bool { return strings.Contains(f.logs.String(), `"line 50"`) })
+	require.NoError(t, p.Kill(time.Second))
+	text := f.logs.String()
+	require.Contains(t, text, `level=WARN msg="from the plugin" plugin=subject answer=42`)
+	require.Contains(t, text, `msg="plain words " plugin=subject stream=stderr`)
+	require.Contains(t, text, `{\"@level\":\"warn\",\"@message\":7}`)
+}
+
+// covers F57.
+func TestFloodOfLinesIsCounted(t *testing.T) {
+	f := newFixture(t)
+	p, err := f.launch(5*time.Second, "floods")
+	require.NoError(t, err)
+	eventually(t, 10*time.Second, "no count", func() bool { return strings.Contains(f.logs.String(), "lines_left_out") })
+	require.NoError(t, p.Kill(time.Second))
+	require.Less(t, strings.Count(f.logs.String(), "msg=zzz"), 3000)
+}
+
+// The copy is run, so what lies at the path does not matter any more. covers F58.
+func TestReplacedFileIsNotRun(t *testing.T) {
+	f := newFixture(t)
+	original, err := program()
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "plugin")
+	text, err := os.ReadFile(original)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, text, 0o700))
+	sum := sha256.Sum256(text)
+	f.binary, err = f.launcher.Stage(t.Context(), path, sum[:])
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\nexit 0\n"), 0o700))
+	p, err := f.launch(5*time.Second, "good")
+	require.NoError(t, err)
+	require.NoError(t, p.Kill(time.Second))
+	_, err = f.launcher.Stage(t.Context(), path, sum[:])
+	require.ErrorIs(t, err, plugins.ErrChecksum)
+}
+
+func TestFilesThatCannotBeRunAreNamed(t *testing.T) {
+	f := newFixture(t)
+	dir := t.TempDir()
+	write := func(name, text string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), mode))
+		return path
+	}
+	fifo := filepath.Join(dir, "fifo")
+	require.NoError(t, syscall.Mkfifo(fifo, 0o700))
+	for name, c := range map[string]struct{ path, want string }{
+		"missing":        {filepath.Join(dir, "missing"), "no such file"},
+		"directory":      {dir, "is a directory"},
+		"not executable": {write("data", "data", 0o600), "not executable"},
+		"pipe":           {fifo, "no regular file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := f.launcher.Stage(t.Context(), c.path, nil)
+			require.ErrorIs(t, err, plugins.ErrNotPlugin)
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+	for name, text := range map[string]string{"empty": "", "data": "\x7fELF not really", "no interpreter": "#!/does/not/exist\n"} {
+		t.Run(name, func(t *testing.T) {
+			b, err := f.launcher.Stage(t.Context(), write("run-"+strings.ReplaceAll(name, " ", "-"), text, 0o700), nil)
+			require.NoError(t, err)
+			_, err = f.launcher.Launch(t.Context(), b, process.Command{Name: "subject", Versions: []int{1}})
+			require.ErrorIs(t, err, plugins.ErrNotPlugin)
+			require.ErrorContains(t, err, "cannot be executed")
+		})
+	}
+	t.Run("script that is no plugin", func(t *testing.T) {
+		b, err := f.launcher.Stage(t.Context(), write("script", "#!/bin/sh\necho usage: script file >&2\nexit 2\n", 0o700), nil)
+		require.NoError(t, err)
+		_, err = f.launcher.Launch(t.Context(), b, process.Command{Name: "subject", Versions: []int{1}})
+		require.ErrorIs(t, err, plugins.ErrNotPlugin)
+		require.ErrorContains(t, err, "exit status 2")
+		require.ErrorContains(t, err, "usage: script file")
+	})
+}
+
+// A copy that changed in spite of everything is found before it runs.
+func TestCopyIsCheckedAtEachStart(t *testing.T) {
+	f := newFixture(t)
+	found, err := filepath.Glob(f.base + "/quorate-*/b1/misbehaving")
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	require.NoError(t, os.Chmod(found[0], 0o700))
+	file, err := os.OpenFile(found[0], os.O_WRONLY|os.O_APPEND, 0)
+	require.NoError(t, err)
+	_, err = file.WriteString("more")
+	require.NoError(t, err)
+	require.NoError(t, file.Close())
+	_, err = f.launch(time.Second, "good")
+	require.ErrorIs(t, err, plugins.ErrChecksum)
+}
