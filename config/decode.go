@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -249,7 +248,7 @@ func (d *decoder) structure(target reflect.Value, value any, path []string) {
 	}
 	fields := fieldsOf(target.Type())
 	for _, key := range sortedKeys(tree) {
-		at := append(slices.Clip(path), key)
+		at := extend(path, key)
 		i := slices.IndexFunc(fields, func(f field) bool { return f.key == key })
 		if i < 0 {
 			d.unknown(at, fields)
@@ -284,20 +283,20 @@ func (d *decoder) mapping(target reflect.Value, value any, path []string) {
 		d.fault(path, ErrBadValue, wrongKind("a map", value))
 		return
 	}
-	fresh := reflect.MakeMapWithSize(target.Type(), target.Len()+len(tree))
-	for entries := target.MapRange(); entries.Next(); {
-		fresh.SetMapIndex(entries.Key(), entries.Value())
+	entries := reflect.MakeMapWithSize(target.Type(), target.Len()+len(tree))
+	for old := target.MapRange(); old.Next(); {
+		entries.SetMapIndex(old.Key(), old.Value())
 	}
 	for _, key := range sortedKeys(tree) {
 		name := reflect.ValueOf(key).Convert(target.Type().Key())
-		entry := reflect.New(target.Type().Elem()).Elem()
-		if old := fresh.MapIndex(name); old.IsValid() {
+		entry := newEntry(target.Type().Elem())
+		if old := entries.MapIndex(name); old.IsValid() {
 			entry.Set(old)
 		}
-		d.value(entry, tree[key], append(slices.Clip(path), key))
-		fresh.SetMapIndex(name, entry)
+		d.value(entry, tree[key], extend(path, key))
+		entries.SetMapIndex(name, entry)
 	}
-	target.Set(fresh)
+	target.Set(entries)
 }
 
 func (d *decoder) list(target reflect.Value, value any, path []string) {
@@ -307,15 +306,29 @@ func (d *decoder) list(target reflect.Value, value any, path []string) {
 		return
 	}
 	fresh := reflect.MakeSlice(target.Type(), len(items), len(items))
-	for i, item := range items {
-		at := append(slices.Clip(path), "["+strconv.Itoa(i)+"]")
-		if item == nil {
+	for i, one := range items {
+		at := item(path, i)
+		if one == nil {
 			d.fault(at, ErrBadValue, "is empty")
 			continue
 		}
-		d.value(fresh.Index(i), item, at)
+		fresh.Index(i).Set(newEntry(target.Type().Elem()))
+		d.value(fresh.Index(i), one, at)
 	}
 	target.Set(fresh)
+}
+
+// defaulter is what an entry of a map, or a group in a list, may have: it is
+// called on a pointer to a new one before it is decoded.
+type defaulter interface{ SetDefaults() }
+
+// newEntry returns a new entry of a map or list, with its defaults.
+func newEntry(t reflect.Type) reflect.Value {
+	v := reflect.New(t)
+	if d, ok := reflect.TypeAssert[defaulter](v); ok {
+		d.SetDefaults()
+	}
+	return v.Elem()
 }
 
 // plain gives a map that YAML read with other keys than words (1: x) the key
@@ -343,9 +356,12 @@ func sortedKeys(tree map[string]any) []string {
 
 // field is one settable field of a struct.
 type field struct {
-	key   string
-	index []int
-	typ   reflect.Type
+	key    string
+	index  []int
+	typ    reflect.Type
+	tag    reflect.StructTag
+	parent reflect.Type // the struct that declares it
+	name   string       // its name there
 }
 
 // fieldsOf lists the settable fields of a struct, those of squashed structs
@@ -363,7 +379,7 @@ func fieldsOf(t reflect.Type) []field {
 			continue
 		}
 		if name != "" && name != "-" && f.IsExported() {
-			out = append(out, field{key: name, index: []int{i}, typ: f.Type})
+			out = append(out, field{key: name, index: []int{i}, typ: f.Type, tag: f.Tag, parent: t, name: f.Name})
 		}
 	}
 	return out
@@ -388,7 +404,7 @@ func checkType(t reflect.Type, path []string, depth int) error {
 	switch t.Kind() {
 	case reflect.Struct:
 		for _, f := range fieldsOf(t) {
-			if err := checkType(f.typ, append(slices.Clip(path), f.key), depth+1); err != nil {
+			if err := checkType(f.typ, extend(path, f.key), depth+1); err != nil {
 				return err
 			}
 		}
@@ -397,7 +413,7 @@ func checkType(t reflect.Type, path []string, depth int) error {
 		if t.Key().Kind() != reflect.String {
 			return fmt.Errorf("%s: %w: a map with keys of type %s", display(path), errType, t.Key())
 		}
-		return checkType(t.Elem(), append(slices.Clip(path), "*"), depth+1)
+		return checkType(t.Elem(), extend(path, "*"), depth+1)
 	case reflect.Slice, reflect.Pointer:
 		return checkType(t.Elem(), path, depth+1)
 	case reflect.Interface:
@@ -423,7 +439,7 @@ func keysOf(t reflect.Type, path []string) [][]string {
 	}
 	var out [][]string
 	for _, f := range fieldsOf(t) {
-		at := append(slices.Clip(path), f.key)
+		at := extend(path, f.key)
 		out = append(out, at)
 		out = append(out, keysOf(f.typ, at)...)
 	}

@@ -155,10 +155,12 @@ func (p *places) fault(line int, path []string, reason string) {
 	p.faults = append(p.faults, &Error{File: p.name, Line: line, Key: display(path), Reason: reason, Err: ErrSyntax})
 }
 
+// extend returns a path with one more part. It never shares memory that path
+// could be extended into.
+func extend(path []string, part string) []string { return append(slices.Clip(path), part) }
+
 // item returns the path of an item of a list.
-func item(path []string, i int) []string {
-	return append(slices.Clip(path), "["+strconv.Itoa(i)+"]")
-}
+func item(path []string, i int) []string { return extend(path, "["+strconv.Itoa(i)+"]") }
 
 // breaks are the offsets of the line breaks of a text, so that the lines of a
 // hundred thousand keys are found without counting from the top for each.

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"slices"
 	"strconv"
 )
 
@@ -119,7 +118,7 @@ func (w *jsonWalker) object(path []string) any {
 	for !w.full && w.tokens.More() {
 		key, _ := w.next().(string)
 		line := w.here()
-		at := append(slices.Clip(path), key)
+		at := extend(path, key)
 		if reason := badKey(key); reason != "" {
 			w.fault(line, path, reason)
 			w.value(path)

@@ -6,7 +6,6 @@ package config
 import (
 	"bytes"
 	"errors"
-	"slices"
 	"sort"
 	"strings"
 
@@ -153,7 +152,7 @@ func (w *tomlWalker) key(path []string, n *unstable.Node, line int) []string {
 		w.fault(line, path[:1], tooDeep())
 		return nil
 	}
-	path = append(slices.Clip(path), string(n.Data))
+	path = extend(path, string(n.Data))
 	w.note(path, line)
 	return path
 }

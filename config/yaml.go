@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -119,7 +118,7 @@ func (s *scanner) mapping(n *yaml.Node, path []string) {
 			s.fault(key.Line, path, reason)
 			continue
 		}
-		at := append(slices.Clip(path), key.Value)
+		at := extend(path, key.Value)
 		if first, found := seen[key.Value]; found {
 			s.fault(key.Line, at, twice(first))
 			continue

@@ -1,0 +1,254 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Kind is what the value of a setting is in a file.
+type Kind uint8
+
+// The kinds of settings.
+const (
+	// KindAny is a value that somebody else checks, such as the settings of a
+	// plugin.
+	KindAny Kind = iota
+	// KindText is text.
+	KindText
+	// KindBool is true or false.
+	KindBool
+	// KindWhole is a whole number.
+	KindWhole
+	// KindNumber is a number.
+	KindNumber
+	// KindDuration is a duration, such as "500ms" or "1h30m".
+	KindDuration
+	// KindList is a list of values of one kind.
+	KindList
+	// KindMap is a group with names that users choose.
+	KindMap
+	// KindGroup is a group of settings.
+	KindGroup
+)
+
+// String returns the name of the kind in plain words.
+func (k Kind) String() string {
+	names := [...]string{"any value", "text", "true or false", "whole number", "number", "duration", "list", "map", "group"}
+	if int(k) >= len(names) {
+		return "Kind(" + strconv.Itoa(int(k)) + ")"
+	}
+	return names[k]
+}
+
+// Setting describes one key that a struct has.
+type Setting struct {
+	// Path holds the parts of the key. "*" stands for a name that users choose,
+	// and "[]" for any item of a list of groups.
+	Path []string
+	// Kind is what the value is.
+	Kind Kind
+	// Item is the kind of the items of a list and of the entries of a map; for
+	// other kinds it has no meaning. Of those that are groups, the settings
+	// follow with longer paths.
+	Item Kind
+	// Default is the default as it would stand in a file; empty for groups and
+	// for a setting without one.
+	Default string
+	// Unit is the tag unit: what a number counts, such as "bytes".
+	Unit string
+	// Range is the tag range: the values that a number may have, in the form of
+	// [ParseRange].
+	Range string
+	// OneOf is the tag oneof: the only values that a text may have.
+	OneOf []string
+	// Known is the tag known: values with a meaning among others that are
+	// possible, such as the names of strategies that are built in.
+	Known []string
+	// Required is the tag required:"yes": there is no default, and a program
+	// cannot start without the setting.
+	Required bool
+	// Reload is the tag reload:"yes", of the field or of a group around it: the
+	// setting may change while the program runs.
+	Reload bool
+	// Struct and Field say where the setting is declared. Struct is nil for
+	// entries of maps and items of lists that are groups.
+	Struct reflect.Type
+	Field  string
+}
+
+// Key returns the dotted path.
+func (s Setting) Key() string { return display(s.Path) }
+
+// Settings lists every setting of the struct, or of the struct that the pointer
+// points to, with its content as the defaults. The order is that of the
+// declarations; groups come before what is in them. The error names a field of a
+// type that no document could fill, or a bad tag.
+func Settings(defaults any) ([]Setting, error) {
+	v := reflect.ValueOf(defaults)
+	for v.Kind() == reflect.Pointer && !v.IsNil() {
+		v = v.Elem()
+	}
+	if v.Kind() != reflect.Struct {
+		return nil, fmt.Errorf("config: settings of %T: a struct is needed", defaults)
+	}
+	if err := checkType(v.Type(), nil, 0); err != nil {
+		return nil, fmt.Errorf("config: settings of %T: %w", defaults, err)
+	}
+	var l lister
+	l.structure(v, Setting{})
+	if l.err != nil {
+		return nil, fmt.Errorf("config: settings of %T: %w", defaults, l.err)
+	}
+	return l.settings, nil
+}
+
+// lister collects the settings of a struct.
+type lister struct {
+	settings []Setting
+	err      error
+}
+
+// structure lists the fields of a struct. Above is the group itself.
+func (l *lister) structure(v reflect.Value, above Setting) {
+	for _, f := range fieldsOf(v.Type()) {
+		s := Setting{
+			Path: extend(above.Path, f.key), Unit: f.tag.Get("unit"), Range: f.tag.Get("range"),
+			OneOf: words(f.tag.Get("oneof")), Known: words(f.tag.Get("known")),
+			Required: f.tag.Get("required") == "yes", Reload: above.Reload || f.tag.Get("reload") == "yes",
+			Struct: f.parent, Field: f.name,
+		}
+		if _, err := ParseRange(s.Range); err != nil && l.err == nil {
+			l.err = fmt.Errorf("%s: %w", s.Key(), err)
+		}
+		l.value(v.FieldByIndex(f.index), s)
+	}
+}
+
+// value lists one setting and what is in it.
+func (l *lister) value(v reflect.Value, s Setting) {
+	for v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			v = reflect.Zero(v.Type().Elem())
+			s.Default = "none"
+			continue
+		}
+		v = v.Elem()
+	}
+	if s.Kind = kindOf(v.Type()); s.Default == "" && !s.Required {
+		s.Default = written(v)
+	}
+	switch s.Kind {
+	case KindGroup:
+		s.Default = ""
+		l.settings = append(l.settings, s)
+		l.structure(v, s)
+		return
+	case KindMap, KindList:
+		entry, name := newEntry(v.Type().Elem()), "*"
+		if s.Kind == KindList {
+			name = "[]"
+		}
+		s.Item = kindOf(entry.Type())
+		l.settings = append(l.settings, s)
+		if s.Item == KindGroup {
+			l.value(entry, Setting{Path: extend(s.Path, name), Reload: s.Reload})
+		}
+		return
+	default:
+		l.settings = append(l.settings, s)
+	}
+}
+
+// kindOf returns the kind of the values of a type.
+func kindOf(t reflect.Type) Kind {
+	if t.Kind() == reflect.Pointer {
+		return kindOf(t.Elem())
+	}
+	if reflect.PointerTo(t).Implements(textType) {
+		return KindText
+	}
+	if t == durationType {
+		return KindDuration
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		return KindGroup
+	case reflect.Map:
+		return KindMap
+	case reflect.Slice:
+		return KindList
+	case reflect.String:
+		return KindText
+	case reflect.Bool:
+		return KindBool
+	case reflect.Float32, reflect.Float64:
+		return KindNumber
+	case reflect.Interface:
+		return KindAny
+	default:
+		return KindWhole
+	}
+}
+
+// written returns a value as it would stand in a file.
+func written(v reflect.Value) string {
+	if m, ok := v.Interface().(encoding.TextMarshaler); ok && reflect.PointerTo(v.Type()).Implements(textType) {
+		if text, err := m.MarshalText(); err == nil {
+			return string(text)
+		}
+	}
+	switch kindOf(v.Type()) {
+	case KindDuration:
+		return durationText(time.Duration(v.Int()))
+	case KindText:
+		if v.Kind() != reflect.String {
+			return fmt.Sprint(v.Interface())
+		}
+		if s := v.String(); s != "" {
+			return s
+		}
+		return `""`
+	case KindList:
+		items := make([]string, v.Len())
+		for i := range items {
+			items[i] = written(v.Index(i))
+		}
+		return "[" + strings.Join(items, ", ") + "]"
+	case KindMap:
+		return "{}"
+	case KindGroup:
+		return ""
+	case KindAny:
+		return "none"
+	default:
+		return fmt.Sprint(v.Interface())
+	}
+}
+
+// durationText returns a duration without the zeros that [time.Duration.String]
+// ends with: "2m" for "2m0s".
+func durationText(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// words splits a tag at its bars; nil if it is empty.
+func words(tag string) []string {
+	if tag == "" {
+		return nil
+	}
+	return strings.Split(tag, "|")
+}
