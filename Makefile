@@ -193,7 +193,7 @@ tidy: needs ## go mod tidy in every module, and go.work.sum
 
 # A directory with protobuf sources has a buf.gen.yaml that names its plugins.
 BUF_DIRS = $(shell git ls-files --cached --others --exclude-standard -- '*buf.gen.yaml' | xargs -r -n1 dirname)
-GENERATED = git ls-files -z --cached --others --exclude-standard -- '*.pb.go' | xargs -0 -r cksum
+GENERATED = git ls-files -z --cached --others --exclude-standard -- '*.pb.go' docs/configuration.md docs/cluster.schema.json tools/internal/reference/reference.json | xargs -0 -r cksum
 
 # What a module promises to programs that are built by others is kept as an image
 # of its last release, <module>/proto/released.binpb.
@@ -206,11 +206,15 @@ contract-release: $(BIN)/buf ## make the present .proto files what later ones ar
 	done
 
 .PHONY: generate
-generate: $(BIN)/buf $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc ## regenerate the code from the .proto files
+generate: $(BIN)/buf $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc reference ## regenerate the code from the .proto files, and the reference of the settings
 	@for d in $(BUF_DIRS); do
 	  echo "   $$d"
 	  (cd $$d && PATH="$(BIN):$$PATH" buf generate)
 	done
+
+.PHONY: reference
+reference: needs ## regenerate the reference of the settings from the Go sources
+	@$(GO) run ./tools/internal/reference/generate .
 
 .PHONY: generate-check
 generate-check: needs $(BIN)/buf ## fail when generated code differs from its source, or a .proto from its last release

@@ -15,7 +15,7 @@ const LeastShardName = "least-shard"
 type Config struct {
 	// Strategy is the name of the strategy: "least-shard", or the name of one
 	// that the program adds. Names that are not built in are not refused here.
-	Strategy string `koanf:"strategy"`
+	Strategy string `koanf:"strategy" known:"least-shard"`
 	// LeastShard configures the strategy of that name, which also decides
 	// while another strategy cannot answer.
 	LeastShard LeastShardConfig `koanf:"least-shard"`
@@ -29,10 +29,10 @@ type LeastShardConfig struct {
 	// 1,000,000. 0 switches rebalancing off, so that a node that joins gets
 	// only new shards. A great number lets one round interrupt a great part of
 	// the entities at once.
-	RebalanceAbsoluteLimit int `koanf:"rebalance-absolute-limit"`
+	RebalanceAbsoluteLimit int `koanf:"rebalance-absolute-limit" unit:"shards" range:"0..1000000"`
 	// RebalanceRelativeLimit is the part of all shards of the kind that a round
 	// may move: above 0, up to 1.
-	RebalanceRelativeLimit float64 `koanf:"rebalance-relative-limit"`
+	RebalanceRelativeLimit float64 `koanf:"rebalance-relative-limit" unit:"part of the shards" range:">0..1"`
 }
 
 // rebalanceLimitMax is above any number of shards that makes sense, and keeps
@@ -49,29 +49,40 @@ func Default() Config {
 	}
 }
 
-// Validate returns all faults of the configuration, joined, each with its key.
+// Validate returns all faults of the configuration, joined. Each has a method
+// Field() string that returns its key.
 func (c Config) Validate() error {
-	var errs []error
+	errs := c.LeastShard.faults("least-shard.")
 	if c.Strategy == "" {
-		errs = append(errs, errors.New("strategy: is empty; the built-in one is "+LeastShardName))
-	}
-	if err := c.LeastShard.Validate(); err != nil {
-		errs = append(errs, err)
+		errs = append(errs, &fieldError{"strategy", "is empty; the built-in one is " + LeastShardName})
 	}
 	return errors.Join(errs...)
 }
 
-// Validate returns all faults of the configuration, joined, each with its key.
-func (c LeastShardConfig) Validate() error {
+// Validate returns all faults of the configuration, joined. Each has a method
+// Field() string that returns its key.
+func (c LeastShardConfig) Validate() error { return errors.Join(c.faults("")...) }
+
+// faults returns what is wrong, with the keys below a group.
+func (c LeastShardConfig) faults(group string) []error {
 	var errs []error
 	if n := c.RebalanceAbsoluteLimit; n < 0 || n > rebalanceLimitMax {
-		errs = append(errs, fmt.Errorf("least-shard.rebalance-absolute-limit: %d is not from 0 (off) to %d", n, rebalanceLimitMax))
+		errs = append(errs, &fieldError{group + "rebalance-absolute-limit", fmt.Sprintf("%d is not from 0 (off) to %d", n, rebalanceLimitMax)})
 	}
 	if f := c.RebalanceRelativeLimit; !(f > 0 && f <= 1) {
-		errs = append(errs, fmt.Errorf("least-shard.rebalance-relative-limit: %v is not above 0 and up to 1", f))
+		errs = append(errs, &fieldError{group + "rebalance-relative-limit", fmt.Sprintf("%v is not above 0 and up to 1", f)})
 	}
-	return errors.Join(errs...)
+	return errs
 }
+
+// fieldError is a fault of one field.
+type fieldError struct{ key, text string }
+
+// Error describes the fault, beginning with the key of the field.
+func (e *fieldError) Error() string { return e.key + ": " + e.text }
+
+// Field returns the key of the field as in a configuration file.
+func (e *fieldError) Field() string { return e.key }
 
 // New returns the built-in strategy that the configuration names, or an error:
 // a fault of the configuration, or [ErrUnknownStrategy] for a name that is not

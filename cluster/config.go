@@ -17,13 +17,27 @@ import (
 
 // Config is a whole configuration file, a field for each section.
 type Config struct {
-	Cluster    membership.ClusterConfig  `koanf:"cluster"`
-	Node       membership.NodeConfig     `koanf:"node"`
+	// Cluster names the cluster. It is the same on all nodes.
+	Cluster membership.ClusterConfig `koanf:"cluster"`
+
+	// Node describes this node: its address, and labels that others see.
+	Node membership.NodeConfig `koanf:"node"`
+
+	// Membership says how nodes join, gossip, find failures and leave.
 	Membership membership.ProtocolConfig `koanf:"membership"`
-	Transport  transport.Config          `koanf:"transport"`
-	Downing    downing.Config            `koanf:"downing"`
-	Sharding   sharding.Config           `koanf:"sharding"`
-	Management management.Config         `koanf:"management"`
+
+	// Transport says how nodes connect to one another.
+	Transport transport.Config `koanf:"transport"`
+
+	// Downing says who must go after a partition, and when that is decided.
+	Downing downing.Config `koanf:"downing"`
+
+	// Sharding says how entities are spread over the nodes, and bounds what waits
+	// for them.
+	Sharding sharding.Config `koanf:"sharding"`
+
+	// Management is the HTTP interface of the node.
+	Management management.Config `koanf:"management"`
 }
 
 // Default returns the configuration with the default of every setting. The

@@ -73,33 +73,30 @@ func parseBound(text, open string) (Bound, error) {
 // String says the range in words: "from 1 to 65536", "above 0, up to 1". It is
 // empty for the range without bounds.
 func (r Range) String() string {
-	closed, open := "from ", "above "
-	if r.Max.Text == "" {
-		closed = "at least "
+	low, high := "", ""
+	switch {
+	case r.Min.Text == "":
+	case r.Min.Open:
+		low = "above " + r.Min.Text
+	case r.Max.Text == "":
+		low = "at least " + r.Min.Text
+	default:
+		low = "from " + r.Min.Text
 	}
-	var parts []string
-	if r.Min.Text != "" {
-		parts = append(parts, word(r.Min, closed, open))
+	switch {
+	case r.Max.Text == "":
+		return low
+	case r.Max.Open:
+		high = "below " + r.Max.Text
+	case low == "":
+		high = "at most " + r.Max.Text
+	case !r.Min.Open:
+		return low + " to " + r.Max.Text
+	default:
+		high = "up to " + r.Max.Text
 	}
-	if r.Max.Text != "" {
-		closed = "at most "
-		if r.Min.Text != "" {
-			closed = "to "
-			if r.Min.Open {
-				closed = "up to "
-			}
-		}
-		parts = append(parts, word(r.Max, closed, "below "))
+	if low == "" {
+		return high
 	}
-	if len(parts) == 2 && r.Min.Open != r.Max.Open {
-		return strings.Join(parts, ", ")
-	}
-	return strings.Join(parts, " ")
-}
-
-func word(b Bound, closed, open string) string {
-	if b.Open {
-		return open + b.Text
-	}
-	return closed + b.Text
+	return low + ", " + high
 }

@@ -41,6 +41,27 @@
 // that method's affair. A whole document that has a Validate of its own is asked
 // after its sections.
 //
+// Entries of maps, and groups in lists, begin with what their method
+//
+//	SetDefaults()
+//
+// sets, called on a pointer to a new one, if they have it.
+//
+// # Descriptions
+//
+// [Settings] lists the keys of a struct with their defaults, and [Changes] those
+// that differ between two structs. Further tags of a field say what a type
+// cannot:
+//
+//	unit:"bytes"             what a number counts
+//	range:"1..65536"         the values that a number or duration may have, see [ParseRange]
+//	oneof:"abort|abandon"    the only texts
+//	known:"least-shard"      texts with a meaning, among others
+//	required:"yes"           there is no default
+//	reload:"yes"             may change while the program runs; of a group, all of it
+//
+// They are descriptions: what is refused is Validate's affair.
+//
 // # Files
 //
 // The end of its name tells the format of a file: .toml and .json; everything
@@ -60,7 +81,8 @@
 // The names are relative to the file that includes. For security, included files
 // must be in the directory of the file that was named to [Load], or below it,
 // symbolic links resolved. Files include one another at most 8 levels deep, 100
-// files in all, and never in a circle.
+// files in all, and never in a circle. The key $schema at the top, by which
+// editors find the schema of a JSON file, is ignored.
 //
 // # Environment
 //

@@ -15,6 +15,9 @@ import (
 const (
 	// includeKey is the key at the top of a file that names others.
 	includeKey = "include"
+	// schemaKey is the key at the top of a JSON file by which editors find the
+	// schema. It means nothing else.
+	schemaKey = "$schema"
 	// includeDepthMax bounds how deep files include one another.
 	includeDepthMax = 8
 	// filesMax bounds all files of one configuration: files that include the same
@@ -22,8 +25,12 @@ const (
 	filesMax = 100
 )
 
-// takeIncludes takes the list of included files out of the tree.
+// takeIncludes takes the list of included files out of the tree, and the schema
+// that a JSON file names for editors.
 func (doc *document) takeIncludes() Errors {
+	if _, ok := doc.tree[schemaKey].(string); ok {
+		delete(doc.tree, schemaKey)
+	}
 	value, ok := doc.tree[includeKey]
 	if !ok {
 		return nil

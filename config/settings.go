@@ -7,6 +7,7 @@ import (
 	"encoding"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -77,8 +78,8 @@ type Setting struct {
 	// Reload is the tag reload:"yes", of the field or of a group around it: the
 	// setting may change while the program runs.
 	Reload bool
-	// Struct and Field say where the setting is declared. Struct is nil for
-	// entries of maps and items of lists that are groups.
+	// Struct and Field say where the setting is declared. For entries of maps and
+	// items of lists that are groups, Struct is their type, and Field is empty.
 	Struct reflect.Type
 	Field  string
 }
@@ -158,7 +159,7 @@ func (l *lister) value(v reflect.Value, s Setting) {
 		s.Item = kindOf(entry.Type())
 		l.settings = append(l.settings, s)
 		if s.Item == KindGroup {
-			l.value(entry, Setting{Path: extend(s.Path, name), Reload: s.Reload})
+			l.value(entry, Setting{Path: extend(s.Path, name), Reload: s.Reload, Struct: entry.Type()})
 		}
 		return
 	default:
@@ -199,7 +200,7 @@ func kindOf(t reflect.Type) Kind {
 
 // written returns a value as it would stand in a file.
 func written(v reflect.Value) string {
-	if m, ok := v.Interface().(encoding.TextMarshaler); ok && reflect.PointerTo(v.Type()).Implements(textType) {
+	if m, ok := reflect.TypeAssert[encoding.TextMarshaler](v); ok && reflect.PointerTo(v.Type()).Implements(textType) {
 		if text, err := m.MarshalText(); err == nil {
 			return string(text)
 		}
@@ -222,7 +223,12 @@ func written(v reflect.Value) string {
 		}
 		return "[" + strings.Join(items, ", ") + "]"
 	case KindMap:
-		return "{}"
+		entries := make([]string, 0, v.Len())
+		for _, name := range v.MapKeys() {
+			entries = append(entries, name.String()+": "+written(v.MapIndex(name)))
+		}
+		slices.Sort(entries)
+		return "{" + strings.Join(entries, ", ") + "}"
 	case KindGroup:
 		return ""
 	case KindAny:

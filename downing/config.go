@@ -15,17 +15,17 @@ type Config struct {
 	// Strategy is the name of the strategy: "keep-majority", "down-all", or the
 	// name of one that the program adds. Names that are not built in are not
 	// refused here.
-	Strategy string `koanf:"strategy"`
+	Strategy string `koanf:"strategy" known:"keep-majority|down-all"`
 	// StableAfter is for how long the view must be unchanged before the
-	// strategy is asked; auto follows the number of nodes, see [StableAfter].
+	// strategy is asked; auto follows the number of nodes.
 	// At least the fence, up to 10 minutes. Shorter than the nodes of one side
 	// take to notice the same failure, and decisions are taken on halves of the
 	// truth; longer, and failover takes longer by as much.
-	StableAfter AutoDuration `koanf:"stable-after"`
+	StableAfter AutoDuration `koanf:"stable-after" known:"auto"`
 	// DownOwnSideAfter is how long a side waits for a strategy that cannot
 	// answer, before it downs itself: from 1 s to 1 h. It matters only for
 	// strategies that ask something outside.
-	DownOwnSideAfter time.Duration `koanf:"down-own-side-after"`
+	DownOwnSideAfter time.Duration `koanf:"down-own-side-after" range:"1s..1h"`
 }
 
 // Bounds of the configuration.

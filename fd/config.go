@@ -36,47 +36,47 @@ const (
 type Config struct {
 	// Strategy is the name of the detector: "phi-accrual", "deadline", or the
 	// name of one that the program adds.
-	Strategy string `koanf:"strategy"`
+	Strategy string `koanf:"strategy" known:"phi-accrual|deadline"`
 
-	// Threshold is the phi at which a node is suspected, from 1 to below
-	// [MaxPhi]. Lower finds failures sooner and accuses more often wrongly. Used
+	// Threshold is the phi at which a node is suspected, from 1 to below 1000
+	// ([MaxPhi]). Lower finds failures sooner and accuses more often wrongly. Used
 	// by phi-accrual alone.
-	Threshold float64 `koanf:"threshold"`
+	Threshold float64 `koanf:"threshold" unit:"phi" range:"1..<1000"`
 
 	// MaxSampleSize is the number of latest intervals that are learnt from, from
 	// 2 to 10,000; 8 bytes each for each monitored node. More adapt more slowly.
 	// Used by phi-accrual alone.
-	MaxSampleSize int `koanf:"max-sample-size"`
+	MaxSampleSize int `koanf:"max-sample-size" unit:"intervals" range:"2..10000"`
 
 	// MinStdDeviation is the least deviation of intervals that is assumed, above
 	// zero. Too low, and a network that was very regular makes any small delay
 	// suspicious. Used by phi-accrual alone.
-	MinStdDeviation time.Duration `koanf:"min-std-deviation"`
+	MinStdDeviation time.Duration `koanf:"min-std-deviation" range:"4ns..1h"`
 
 	// AcceptableHeartbeatPause is added to the time at which an answer is
 	// expected, and is the shortest silence at which any node is suspected. It
 	// must be above zero. Shorter than the pauses of garbage collection or of the
 	// scheduler on the machines used, healthy nodes are accused.
-	AcceptableHeartbeatPause time.Duration `koanf:"acceptable-heartbeat-pause"`
+	AcceptableHeartbeatPause time.Duration `koanf:"acceptable-heartbeat-pause" range:"4ns..1h"`
 
 	// MaxSilence is the silence at which a node is suspected whatever the
 	// strategy says. It is at least AcceptableHeartbeatPause and above
 	// HeartbeatInterval. The time that a failover takes rests on it.
-	MaxSilence time.Duration `koanf:"max-silence"`
+	MaxSilence time.Duration `koanf:"max-silence" range:"4ns..1h"`
 
 	// HeartbeatInterval is the time between two heartbeats to a monitored node,
 	// above zero. Halving it doubles the traffic.
-	HeartbeatInterval time.Duration `koanf:"heartbeat-interval"`
+	HeartbeatInterval time.Duration `koanf:"heartbeat-interval" range:"4ns..1h"`
 
 	// ExpectedResponseAfter is the time within which a newly monitored node is
 	// expected to answer for the first time, above zero. When it has passed the
 	// silence of a node that has not answered begins to count.
-	ExpectedResponseAfter time.Duration `koanf:"expected-response-after"`
+	ExpectedResponseAfter time.Duration `koanf:"expected-response-after" range:"4ns..1h"`
 
 	// MonitoredByNrOfMembers is the number of nodes that a node monitors, and by
 	// which it is monitored, at least 1. In a cluster of no more than one above
 	// it, everyone monitors everyone.
-	MonitoredByNrOfMembers int `koanf:"monitored-by-nr-of-members"`
+	MonitoredByNrOfMembers int `koanf:"monitored-by-nr-of-members" unit:"nodes" range:"1.."`
 }
 
 // Default returns the settings for machines in one data center: a dead node is

@@ -32,14 +32,14 @@ type Config struct {
 	// MaxRequests bounds the requests that are answered at the same time, 1 to
 	// 1,024. Further ones are refused with status 503. Health checks have room
 	// of their own.
-	MaxRequests int `koanf:"max-requests"`
+	MaxRequests int `koanf:"max-requests" unit:"requests" range:"1..1024"`
 
 	// MaxConnections bounds the open connections, 1 to 65,536. Further ones wait
 	// in the backlog of the operating system.
-	MaxConnections int `koanf:"max-connections"`
+	MaxConnections int `koanf:"max-connections" unit:"connections" range:"1..65536"`
 
 	// RequestTimeout bounds one answer, 10 ms to 10 minutes.
-	RequestTimeout time.Duration `koanf:"request-timeout"`
+	RequestTimeout time.Duration `koanf:"request-timeout" range:"10ms..10m"`
 }
 
 // Default returns the default configuration, by which nothing listens.

@@ -29,14 +29,14 @@ type Config struct {
 type ClusterConfig struct {
 	// Name is the name of the cluster, 1 to 255 bytes. Nodes of another name
 	// are refused at the first contact. It must be set.
-	Name string `koanf:"name"`
+	Name string `koanf:"name" required:"yes"`
 }
 
 // NodeConfig describes one node.
 type NodeConfig struct {
 	// Address is the "host:port" under which the other nodes reach this one.
 	// It must be set, and must not be a wildcard: it is the node's name.
-	Address string `koanf:"address"`
+	Address string `koanf:"address" required:"yes"`
 
 	// Roles are free labels, at most 64 of at most 128 bytes, in any order.
 	// They cannot change while the node lives.

@@ -6,6 +6,7 @@ package sharding
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/quorate/quorate/allocation"
@@ -17,71 +18,71 @@ type Config struct {
 	// NumberOfShards is the number of shards of kinds that give none, 1 to
 	// 65,536. All nodes need the same; it can change only while the whole
 	// cluster is stopped.
-	NumberOfShards int `koanf:"number-of-shards"`
+	NumberOfShards int `koanf:"number-of-shards" unit:"shards" range:"1..65536"`
 
 	// Allocation says how shards are given to nodes.
 	Allocation allocation.Config `koanf:"allocation"`
 
 	// MailboxSize bounds the messages that wait for one entity, at least 1.
 	// Further ones end with ErrOverloaded.
-	MailboxSize int `koanf:"mailbox-size"`
+	MailboxSize int `koanf:"mailbox-size" unit:"messages" range:"1..16777216"`
 
 	// WindowBytes bounds what one node has sent to one shard without an
 	// acknowledgement, at least 4 KiB. Tell waits when it is full.
-	WindowBytes int `koanf:"window-bytes"`
+	WindowBytes int `koanf:"window-bytes" unit:"bytes" range:"4096..1073741824"`
 
 	// TransitBytes bounds what waits on a node for a shard that is on its way
 	// between two homes, at least 4 KiB. What is over is sent again by its
 	// origin.
-	TransitBytes int `koanf:"transit-bytes"`
+	TransitBytes int `koanf:"transit-bytes" unit:"bytes" range:"4096..1073741824"`
 
 	// MaxMessageBytes bounds one encoded message, 1 to 3,145,728.
-	MaxMessageBytes int `koanf:"max-message-bytes"`
+	MaxMessageBytes int `koanf:"max-message-bytes" unit:"bytes" range:"1..3145728"`
 
 	// RetryInterval is the time after which an unanswered request between
 	// regions and coordinator is repeated, above 0.
-	RetryInterval time.Duration `koanf:"retry-interval"`
+	RetryInterval time.Duration `koanf:"retry-interval" range:">0s.."`
 
 	// HandoffTimeout is how long a shard may take to stop before its move is
 	// called off, above 0.
-	HandoffTimeout time.Duration `koanf:"handoff-timeout"`
+	HandoffTimeout time.Duration `koanf:"handoff-timeout" range:">0s.."`
 
 	// OnStuck says what becomes of a move whose shard does not stop in time,
 	// because an entity does not return: "abort" takes the stop back, and "abandon"
 	// gives the entity up, which may then still run beside its successor.
-	OnStuck string `koanf:"on-stuck"`
+	OnStuck string `koanf:"on-stuck" oneof:"abort|abandon"`
 
 	// Rebalance bounds the moves that even out the load.
-	Rebalance RebalanceConfig `koanf:"rebalance"`
+	Rebalance RebalanceConfig `koanf:"rebalance" reload:"yes"`
 
 	// EntityRestartBackoff is how long an entity that could not start, or that
 	// failed twice in a row, fails its messages before the next try, the first
 	// time; it doubles up to thirty times that. Above 0.
-	EntityRestartBackoff time.Duration `koanf:"entity-restart-backoff"`
+	EntityRestartBackoff time.Duration `koanf:"entity-restart-backoff" range:">0s.."`
 
 	// PassivateAfter is the time without a message after which an entity is
 	// stopped; the next message starts it again. It is looked at every quarter of
 	// that time, and every 15 s at least. 0: never.
-	PassivateAfter time.Duration `koanf:"passivate-after"`
+	PassivateAfter time.Duration `koanf:"passivate-after" range:"0s.." reload:"yes"`
 
 	// StuckAfter is how long an entity may be at one thing, be it a message, its
 	// start or its stop, before that is reported. 0: for ever.
-	StuckAfter time.Duration `koanf:"stuck-after"`
+	StuckAfter time.Duration `koanf:"stuck-after" range:"0s.." reload:"yes"`
 }
 
 // RebalanceConfig bounds the moves of shards of one kind that even out the load
 // after a node has joined. Rounds of moves follow each other at once.
 type RebalanceConfig struct {
 	// MaxSimultaneous is how many shards are on the move at one time, 1 to 65,536.
-	MaxSimultaneous int `koanf:"max-simultaneous"`
+	MaxSimultaneous int `koanf:"max-simultaneous" unit:"shards" range:"1..65536"`
 
 	// MaxSimultaneousPerRegion is how many of them come from, or go to, one node,
 	// 1 to 65,536. A node that leaves hands back eight times as many at one time.
-	MaxSimultaneousPerRegion int `koanf:"max-simultaneous-per-region"`
+	MaxSimultaneousPerRegion int `koanf:"max-simultaneous-per-region" unit:"shards" range:"1..65536"`
 
 	// IdleCheck is how often the load is looked at when nothing else is a reason
 	// to, above 0.
-	IdleCheck time.Duration `koanf:"idle-check"`
+	IdleCheck time.Duration `koanf:"idle-check" range:">0s.."`
 }
 
 // stuckPolicy returns the meaning of a value of [Config.OnStuck].
@@ -159,8 +160,21 @@ func (c Config) Validate() error {
 			faults = append(faults, &FieldError{key, fmt.Sprintf("%v is negative", d)})
 		}
 	}
-	if err := c.Allocation.Validate(); err != nil {
-		faults = append(faults, &FieldError{"allocation", err.Error()})
+	return errors.Join(append(faults, c.allocationFaults()...)...)
+}
+
+// allocationFaults returns the faults of the group allocation, each with its
+// key.
+func (c Config) allocationFaults() []error {
+	joined, ok := c.Allocation.Validate().(interface{ Unwrap() []error })
+	if !ok {
+		return nil
 	}
-	return errors.Join(faults...)
+	faults := joined.Unwrap()
+	for i, err := range faults {
+		if f, ok := err.(interface{ Field() string }); ok {
+			faults[i] = &FieldError{"allocation." + f.Field(), strings.TrimPrefix(err.Error(), f.Field()+": ")}
+		}
+	}
+	return faults
 }

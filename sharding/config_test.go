@@ -40,7 +40,7 @@ func TestEveryFaultOfAConfigurationIsReported(t *testing.T) {
 		"entity-restart-backoff": func(c *sharding.Config) { c.EntityRestartBackoff = 0 },
 		"passivate-after":        func(c *sharding.Config) { c.PassivateAfter = -1 },
 		"stuck-after":            func(c *sharding.Config) { c.StuckAfter = -1 },
-		"allocation":             func(c *sharding.Config) { c.Allocation.Strategy = "" },
+		"allocation.strategy":    func(c *sharding.Config) { c.Allocation.Strategy = "" },
 	}
 	all := sharding.Default()
 	for key, spoil := range tests {

@@ -8,6 +8,7 @@ require (
 	github.com/quorate/quorate/management v0.0.0
 	github.com/quorate/quorate/membership v0.0.0
 	github.com/quorate/quorate/sharding v0.0.0
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	github.com/stretchr/testify v1.12.1
 	golang.org/x/mod v0.41.0
 	golang.org/x/tools v0.51.0
@@ -50,7 +51,7 @@ require (
 
 require (
 	github.com/quorate/quorate/config v0.0.0
-	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	go.yaml.in/yaml/v3 v3.0.5
 	golang.org/x/sync v0.24.0 // indirect
 )
 

@@ -24,85 +24,85 @@ type Config struct {
 	// winning set of voters, above the heartbeat interval and at most the
 	// stable-after of downing. All nodes must have the same value. Shorter, a
 	// short disturbance suspends entities; longer, failover takes longer.
-	Fence time.Duration `koanf:"fence"`
+	Fence time.Duration `koanf:"fence" range:"1ms..8760h"`
 
 	// GossipInterval is the time between two rounds that repair what the pushed
 	// news missed, above 0.
-	GossipInterval time.Duration `koanf:"gossip-interval"`
+	GossipInterval time.Duration `koanf:"gossip-interval" range:"1ms..8760h"`
 
 	// GossipIntervalUnconverged is the same while not everybody is known to have
 	// seen the state, above 0 and at most GossipInterval.
-	GossipIntervalUnconverged time.Duration `koanf:"gossip-interval-unconverged"`
+	GossipIntervalUnconverged time.Duration `koanf:"gossip-interval-unconverged" range:"1ms..8760h"`
 
 	// PushDelay is the time for which news is held back so that news which comes
 	// meanwhile travels with it, above 0 and at most PushInterval. It is spent
 	// at each hop.
-	PushDelay time.Duration `koanf:"push-delay"`
+	PushDelay time.Duration `koanf:"push-delay" range:"1ms..8760h"`
 
 	// PushInterval is the least time between two pushes of one node, at most
 	// GossipInterval. It bounds the traffic of a large change.
-	PushInterval time.Duration `koanf:"push-interval"`
+	PushInterval time.Duration `koanf:"push-interval" range:"1ms..8760h"`
 
 	// PushFanout is the number of random members to which news is pushed, from 1
 	// to 16. More is faster at large sizes and costs traffic.
-	PushFanout int `koanf:"push-fanout"`
+	PushFanout int `koanf:"push-fanout" unit:"members" range:"1..16"`
 
 	// SeedNodeTimeout is the time after which the first seed node forms a
 	// cluster when no other seed node has answered, above 0. Restarted while
 	// cut off for longer than that, the first seed node forms a second cluster.
-	SeedNodeTimeout time.Duration `koanf:"seed-node-timeout"`
+	SeedNodeTimeout time.Duration `koanf:"seed-node-timeout" range:"1ms..8760h"`
 
 	// JoinInterval is the time after which an unanswered question of a joining
 	// node is asked again for the first time, above 0. It doubles from question
 	// to question, up to JoinIntervalMax.
-	JoinInterval time.Duration `koanf:"join-interval"`
+	JoinInterval time.Duration `koanf:"join-interval" range:"1ms..8760h"`
 
 	// JoinIntervalMax is the longest time between two such questions, at least
 	// JoinInterval.
-	JoinIntervalMax time.Duration `koanf:"join-interval-max"`
+	JoinIntervalMax time.Duration `koanf:"join-interval-max" range:"1ms..8760h"`
 
 	// RetryUnsuccessfulJoinAfter is the time after which a node that asked one
 	// member to let it join asks the seed nodes again, above 0.
-	RetryUnsuccessfulJoinAfter time.Duration `koanf:"retry-unsuccessful-join-after"`
+	RetryUnsuccessfulJoinAfter time.Duration `koanf:"retry-unsuccessful-join-after" range:"1ms..8760h"`
 
 	// ShutdownAfterUnsuccessfulJoin is the time after which a node that could
 	// not join gives up and stops. Zero means never.
-	ShutdownAfterUnsuccessfulJoin time.Duration `koanf:"shutdown-after-unsuccessful-join-seed-nodes"`
+	ShutdownAfterUnsuccessfulJoin time.Duration `koanf:"shutdown-after-unsuccessful-join-seed-nodes" range:"0s..8760h"`
 
 	// ProbeTimeout is the time within which a joining node must be dialled back,
 	// above 0.
-	ProbeTimeout time.Duration `koanf:"probe-timeout"`
+	ProbeTimeout time.Duration `koanf:"probe-timeout" range:"1ms..8760h"`
 
 	// MinNrOfMembers is the number of members, of any status, from which on
 	// joining members become up, at least 1. It delays the start of a cluster;
 	// it stops nothing when members are lost.
-	MinNrOfMembers int `koanf:"min-nr-of-members"`
+	MinNrOfMembers int `koanf:"min-nr-of-members" unit:"members" range:"1.."`
 
 	// MinNrOfMembersOfRole is the same for members with a role.
-	MinNrOfMembersOfRole map[string]int `koanf:"min-nr-of-members-of-role"`
+	MinNrOfMembersOfRole map[string]int `koanf:"min-nr-of-members-of-role" unit:"members" range:"1.."`
 
 	// AllowWeaklyUpMembers is the time without convergence after which joining
 	// members become weakly up. Zero means never.
-	AllowWeaklyUpMembers time.Duration `koanf:"allow-weakly-up-members"`
+	AllowWeaklyUpMembers time.Duration `koanf:"allow-weakly-up-members" range:"0s..8760h"`
 
 	// LeaveTimeout is the time that components have to hand their work over when
 	// this node leaves, above 0. After it the node stops hosting and goes on.
-	LeaveTimeout time.Duration `koanf:"leave-timeout"`
+	LeaveTimeout time.Duration `koanf:"leave-timeout" range:"1ms..8760h"`
 
 	// ExitTimeout is the time for which a leaving node that hosts nothing any
 	// more waits to be removed, above 0. After it the node ends, and the others
 	// find it gone.
-	ExitTimeout time.Duration `koanf:"exit-timeout"`
+	ExitTimeout time.Duration `koanf:"exit-timeout" range:"1ms..8760h"`
 
 	// DownWhenUnstableAfter is the time after which a provider that lets only
 	// majorities survive is asked although the view has not been stable. Zero
 	// means never; else it must be above the stable-after of downing.
-	DownWhenUnstableAfter time.Duration `koanf:"down-when-unstable-after"`
+	DownWhenUnstableAfter time.Duration `koanf:"down-when-unstable-after" range:"0s..8760h"`
 
 	// PruneTombstonesAfter is the time for which a removed member is remembered,
 	// at least an hour. A member that was cut off for longer and comes back with
 	// an old state could bring removed members back.
-	PruneTombstonesAfter time.Duration `koanf:"prune-gossip-tombstones-after"`
+	PruneTombstonesAfter time.Duration `koanf:"prune-gossip-tombstones-after" range:"1h..8760h"`
 }
 
 // Default returns the settings for machines in one data center: a node that died

@@ -27,38 +27,38 @@ type Config struct {
 	// MaxFrameBytes is the largest frame, 128 KiB to 64 MiB. All nodes of a
 	// cluster should have the same. A receiver allocates no more than this for
 	// a frame.
-	MaxFrameBytes int `koanf:"max-frame-bytes"`
+	MaxFrameBytes int `koanf:"max-frame-bytes" unit:"bytes" range:"131072..67108864"`
 
 	// WindowBytes is how much of a lane may be queued or unacknowledged, at
 	// least 64 KiB. The last message may go beyond it, whatever its size: one is
 	// taken as long as anything of the window is free.
-	WindowBytes int `koanf:"window-bytes"`
+	WindowBytes int `koanf:"window-bytes" unit:"bytes" range:"65536.."`
 
 	// MaxSilence is how long a connection that owes an acknowledgement may say
 	// nothing before it is closed and dialled anew, at least 100 ms.
-	MaxSilence time.Duration `koanf:"max-silence"`
+	MaxSilence time.Duration `koanf:"max-silence" range:"100ms.."`
 
 	// RedialAfter is the time between the beginnings of two attempts to
 	// connect, at least 10 ms. A refused lane refuses appends for as long.
-	RedialAfter time.Duration `koanf:"redial-after"`
+	RedialAfter time.Duration `koanf:"redial-after" range:"10ms.."`
 
 	// HandshakeTimeout bounds TLS and the handshake together.
-	HandshakeTimeout time.Duration `koanf:"handshake-timeout"`
+	HandshakeTimeout time.Duration `koanf:"handshake-timeout" range:">0s.."`
 
 	// GiveUpAfter is how long a peer may stay away before the session is over
 	// and its messages are reported as lost. At least MaxSilence.
-	GiveUpAfter time.Duration `koanf:"give-up-after"`
+	GiveUpAfter time.Duration `koanf:"give-up-after" range:"100ms.."`
 
 	// IdleAfter is how long a message or bulk lane stays open without use.
-	IdleAfter time.Duration `koanf:"idle-after"`
+	IdleAfter time.Duration `koanf:"idle-after" range:">0s.."`
 
 	// Linger is how long Close waits for acknowledgements of what is queued to
 	// peers that are connected. Zero: not at all.
-	Linger time.Duration `koanf:"linger"`
+	Linger time.Duration `koanf:"linger" range:"0s.."`
 
 	// PendingConnections is how many connections of one remote IP address may
 	// be unfinished, before TLS and handshake have completed. At least 1.
-	PendingConnections int `koanf:"pending-connections"`
+	PendingConnections int `koanf:"pending-connections" unit:"connections" range:"1.."`
 }
 
 // TLSFiles names PEM files. They are read again at each handshake, so that

@@ -5,6 +5,7 @@
 // simulation.
 //
 //	quorate config check cluster.yaml
+//	quorate config reference sharding
 //	quorate members -node http://127.0.0.1:8080
 //	quorate decisions -kind downing
 //	quorate why acct-42 -kind account
@@ -24,7 +25,7 @@ func main() {
 		Name: "quorate",
 		Help: "The command line of the Quorate clustering toolkit.",
 		Commands: []command.Command{
-			{Name: "config", Help: "Look at configuration files", Args: command.NewConfig(load)},
+			{Name: "config", Help: "Look at configuration files", Args: command.NewConfig(load, cluster.Default())},
 			{Name: "decisions", Help: "Ask a node for the decisions that it took, and why", Args: &command.Decisions{}},
 			{Name: "members", Help: "Ask a node for the members of its cluster", Args: &command.Members{}},
 			{Name: "simulate", Help: "Run a cluster in virtual time and check its invariants", Args: &command.Simulate{}},

@@ -53,7 +53,7 @@ func run(t *testing.T, c *count, args ...string) (status int, stdout, stderr str
 	t.Helper()
 	var out, errs bytes.Buffer
 	program := command.Program{Name: "quorate", Help: "A cluster toolkit.", Commands: []command.Command{
-		{Name: "config", Help: "Look at configuration files", Args: command.NewConfig(load)},
+		{Name: "config", Help: "Look at configuration files", Args: command.NewConfig(load, settings{})},
 		{Name: "version", Help: "Print the version", Args: &command.Version{}},
 		{Name: "count", Help: "Count", Args: c},
 	}}

@@ -12,12 +12,17 @@ import (
 
 // Config is the command that looks at configuration files.
 type Config struct {
-	Check Check `cmd:"" help:"Check configuration files; print every fault, or ok."`
+	Check     Check     `cmd:"" help:"Check configuration files; print every fault, or ok."`
+	Reference Reference `cmd:"" help:"Print what each key means, its default and its values."`
+	Schema    Schema    `cmd:"" help:"Print the JSON Schema of configuration files, for editors."`
 }
 
 // NewConfig returns the command. The function reads, merges and checks files, and
-// its error lists the faults as [config.Errors].
-func NewConfig(load func(paths ...string) error) *Config { return &Config{Check: Check{load: load}} }
+// its error lists the faults as [config.Errors]. Defaults is the struct that the
+// files fill, with its defaults in it.
+func NewConfig(load func(paths ...string) error, defaults any) *Config {
+	return &Config{Check: Check{load: load}, Schema: Schema{defaults: defaults}}
+}
 
 // Check is the command that checks files together, as a node would load them.
 type Check struct {
@@ -31,9 +36,12 @@ func (*Check) Help() string {
 as a node does when it starts. The exit status is 0 when all is well and 2 when
 there are faults.
 
+The end of its name tells the format of a file: .toml, .json, and YAML for
+everything else.
+
 Examples:
   quorate config check cluster.yaml
-  quorate config check base.yaml site.yaml
+  quorate config check base.yaml site.toml
   QUORATE_NODE__ADDRESS=10.0.0.7:7946 quorate config check cluster.yaml
   quorate --json config check cluster.yaml`
 }

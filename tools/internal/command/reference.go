@@ -1,0 +1,99 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"fmt"
+
+	"github.com/quorate/quorate/tools/internal/reference"
+)
+
+// Reference is the command that explains the keys.
+type Reference struct {
+	Key      string `arg:"" optional:"" help:"Only this key, and those below it."`
+	Markdown bool   `help:"Print Markdown tables."`
+}
+
+// Help is the text after the one-line help.
+func (*Reference) Help() string {
+	return `For each key: its type, default, values, whether it may change while the node
+runs, what it means, and the environment variable that overrides it.
+
+Examples:
+  quorate config reference
+  quorate config reference sharding.rebalance
+  quorate config reference --markdown > configuration.md
+  quorate --json config reference membership.fence`
+}
+
+// Run prints the reference.
+func (r *Reference) Run(s *Session) error {
+	all, err := reference.Read()
+	if err != nil {
+		return err
+	}
+	settings := reference.Under(all, r.Key)
+	if len(settings) == 0 {
+		return RejectedError{fmt.Sprintf("no key is named %q: quorate config reference lists all", printable(r.Key))}
+	}
+	switch {
+	case s.JSON:
+		return s.PrintJSON(settings)
+	case r.Markdown:
+		fmt.Fprint(s.Stdout, reference.Markdown(settings))
+		return nil
+	}
+	for i, one := range settings {
+		if i > 0 {
+			fmt.Fprintln(s.Stdout)
+		}
+		explain(s, one)
+	}
+	return nil
+}
+
+// explain prints one setting as a paragraph.
+func explain(s *Session, one reference.Setting) {
+	fmt.Fprintln(s.Stdout, s.Paint(32, one.Key))
+	field(s.Stdout, "  meaning", one.Meaning)
+	if one.Group() {
+		return
+	}
+	field(s.Stdout, "  type", one.Type)
+	field(s.Stdout, "  default", one.Preset())
+	field(s.Stdout, "  values", one.Values())
+	if one.Reload {
+		field(s.Stdout, "  reload", "may change while the node runs")
+	} else {
+		field(s.Stdout, "  reload", "needs a restart of the node")
+	}
+	field(s.Stdout, "  variable", one.Variable)
+}
+
+// Schema is the command that prints the JSON Schema.
+type Schema struct {
+	defaults any
+}
+
+// Help is the text after the one-line help.
+func (*Schema) Help() string {
+	return `An editor with a YAML language server completes and checks a file whose first
+line is
+` + "  # yaml-language-server: $schema=" + reference.SchemaID + `
+or names a copy of this output there. The schema describes one file; what must
+fit together across files and settings is seen by: quorate config check`
+}
+
+// Run prints the schema.
+func (c *Schema) Run(s *Session) error {
+	settings, err := reference.Read()
+	if err != nil {
+		return err
+	}
+	schema, err := reference.Schema(settings, c.defaults)
+	if err != nil {
+		return err
+	}
+	return s.PrintJSON(schema)
+}

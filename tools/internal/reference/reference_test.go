@@ -1,0 +1,259 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reference_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/cluster"
+	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/tools/internal/reference"
+)
+
+// root is the root of the repository.
+const root = "../../.."
+
+// What is committed is what the sources say, and every setting of a node says
+// what it means, counts and may be.
+func TestCommittedReferenceIsCurrent(t *testing.T) {
+	files, err := reference.Generate(root, cluster.Default())
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for path, want := range files {
+		got, err := os.ReadFile(filepath.Join(root, path))
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(got), "%s differs from the sources: run make reference, and commit", path)
+	}
+}
+
+// bare has a fault of each kind.
+type bare struct {
+	Silent string `koanf:"silent"`
+	// Count has no unit and no range.
+	Count int `koanf:"count"`
+	// Pause has no range.
+	Pause time.Duration `koanf:"pause"`
+}
+
+func TestIncompleteDeclarationsAreAllNamed(t *testing.T) {
+	_, err := reference.Build(sources(t), reference.Prefix, bare{})
+	require.EqualError(t, err, strings.Join([]string{
+		"silent (reference_test.bare, field Silent): has no comment",
+		"count (reference_test.bare, field Count): is a number and has no tag unit:\"…\"",
+		"count (reference_test.bare, field Count): has no tag range:\"…\"",
+		"pause (reference_test.bare, field Pause): has no tag range:\"…\"",
+	}, "\n"))
+	_, err = reference.Build(t.TempDir(), reference.Prefix, bare{})
+	require.ErrorContains(t, err, "the sources of github.com/quorate/quorate/tools/internal/reference_test")
+	_, err = reference.Build(root, reference.Prefix, reference.Setting{})
+	require.NoError(t, err)
+}
+
+// sources returns a root under which the types of this test are declared.
+func sources(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	at := filepath.Join(dir, "tools/internal/reference_test")
+	require.NoError(t, os.MkdirAll(at, 0o700))
+	source, err := os.ReadFile("reference_test.go")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(at, "x.go"), source, 0o600))
+	return dir
+}
+
+// entries has a map of groups, as the plugins of a cluster are.
+type entries struct {
+	// Map holds what users name, see [entry] and Inner.
+	Map map[string]entry `koanf:"the-map" reload:"yes"`
+	// List holds groups without names.
+	List []entry `koanf:"list"`
+	// Shares says how much each gets.
+	Shares map[string]time.Duration `koanf:"shares" range:">0s.."`
+}
+
+// entry describes one of them.
+type entry struct {
+	Inner string `koanf:"inner-path"` // Inner is where it is; TheMap is not.
+	// Any is up to the plugin.
+	Any map[string]any `koanf:"any"`
+}
+
+func (e *entry) SetDefaults() { e.Inner = "/here" }
+
+func TestMapsAndListsOfGroupsAreDescribed(t *testing.T) {
+	settings, err := reference.Build(sources(t), reference.Prefix, entries{})
+	require.NoError(t, err)
+	require.Equal(t, []reference.Setting{
+		{Key: "the-map", Type: "map from names to groups", Default: "{}", Reload: true, Meaning: "Holds what users name, see entry and Inner."},
+		{Key: "the-map.*", Type: "group", Reload: true, Meaning: "Describes one of them."},
+		{Key: "the-map.*.inner-path", Type: "text", Default: "/here", Reload: true, Meaning: "Where it is; TheMap is not."},
+		{Key: "the-map.*.any", Type: "map from names to any values", Default: "{}", Reload: true, Meaning: "Up to the plugin."},
+		{Key: "list", Variable: "QUORATE_LIST", Type: "list of groups", Default: "[]", Meaning: "Holds groups without names."},
+		{Key: "list[]", Type: "group", Meaning: "Describes one of them."},
+		{Key: "list[].inner-path", Type: "text", Default: "/here", Meaning: "Where it is; TheMap is not."},
+		{Key: "list[].any", Type: "map from names to any values", Default: "{}", Meaning: "Up to the plugin."},
+		{Key: "shares", Type: "map from names to durations", Default: "{}", Unit: "duration", Range: ">0s..", Meaning: "Says how much each gets."},
+	}, settings)
+	require.Len(t, reference.Under(settings, "list"), 4)
+	require.Empty(t, reference.Under(settings, "lis"))
+	schema, err := reference.Schema(settings, entries{})
+	require.NoError(t, err)
+	require.NoError(t, valid(t, schema, "the-map: {x: {inner-path: a, any: {b: [1]}}}\nlist: [{inner-path: b}]\nshares: {a: 1s}\n"))
+	require.Error(t, valid(t, schema, "the-map: {x: {outer: a}}\n"))
+	require.Error(t, valid(t, schema, "list: [{inner-path: 1}]\n"))
+	require.Error(t, valid(t, schema, "shares: {a: 1}\n"))
+}
+
+// document writes a file that sets one key, besides what every file must set.
+func document(path []string, value string) string {
+	if path[len(path)-1] == "*" {
+		path = append(slices.Clip(path[:len(path)-1]), "x")
+	}
+	inner := value
+	for i := len(path) - 1; i > 0; i-- {
+		if inner = path[i] + ": " + inner; i > 1 {
+			inner = "{" + inner + "}"
+		}
+	}
+	text := ""
+	for section, required := range map[string]string{"cluster": "name: c", "node": "address: \"127.0.0.1:1\""} {
+		if section == path[0] {
+			inner = required + ", " + inner
+		} else {
+			text += section + ": {" + required + "}\n"
+		}
+	}
+	return path[0] + ": {" + inner + "}\n" + text
+}
+
+// load reads a document as a node does.
+func load(t *testing.T, text string) error {
+	t.Helper()
+	file, err := config.Parse("c.yaml", []byte(text))
+	require.NoError(t, err, text)
+	c := cluster.Default()
+	return file.Decode("", &c)
+}
+
+// beyond returns values just outside a range.
+func beyond(t *testing.T, s config.Setting) []string {
+	t.Helper()
+	r, err := config.ParseRange(s.Range)
+	require.NoError(t, err)
+	var values []string
+	for i, b := range []config.Bound{r.Min, r.Max} {
+		if b.Text == "" {
+			continue
+		}
+		step := float64(2*i - 1)
+		if s.Kind == config.KindNumber {
+			step /= 1e6
+		}
+		if b.Open {
+			step = 0
+		}
+		x := b.Value + step
+		if b.Value > 1e12 { // A long duration: one nanosecond is too little for a floating-point number.
+			x = b.Value + 1e6*step
+		}
+		text := strconv.FormatFloat(x, 'f', -1, 64)
+		if _, err := time.ParseDuration(b.Text); err == nil && s.Kind == config.KindDuration {
+			text = strconv.FormatInt(int64(x), 10) + "ns"
+		}
+		values = append(values, text)
+	}
+	return values
+}
+
+// The ranges of the reference are those that the modules check, so that neither
+// the page nor the schema can drift from them.
+func TestRangesAreThoseThatAreChecked(t *testing.T) {
+	settings, err := config.Settings(cluster.Default())
+	require.NoError(t, err)
+	schema := committedSchema(t)
+	checked := 0
+	for _, s := range settings {
+		for _, value := range beyond(t, s) {
+			path := s.Path
+			if s.Kind == config.KindMap {
+				path = append(slices.Clip(path), "x")
+			}
+			text := document(path, value)
+			err := load(t, text)
+			var faults config.Errors
+			require.ErrorAs(t, err, &faults, text)
+			found := false
+			for _, f := range faults {
+				found = found || f.Key == strings.Join(path, ".")
+			}
+			require.True(t, found, "%s does not refuse %s: %v", s.Key(), value, err)
+			if s.Kind != config.KindDuration {
+				require.Error(t, valid(t, schema, text), "the schema takes %s for %s", value, s.Key())
+			}
+			checked++
+		}
+	}
+	require.Greater(t, checked, 50)
+}
+
+// What the reference says is the default, is allowed, or known, is taken.
+func TestDefaultsAndNamedValuesAreTaken(t *testing.T) {
+	settings, err := config.Settings(cluster.Default())
+	require.NoError(t, err)
+	schema := committedSchema(t)
+	for _, s := range settings {
+		if s.Kind == config.KindGroup || s.Kind == config.KindMap || s.Required || strings.ContainsAny(s.Key(), "*[") {
+			continue
+		}
+		for _, value := range append([]string{s.Default}, s.OneOf...) {
+			text := document(s.Path, value)
+			require.NoError(t, load(t, text), text)
+			require.NoError(t, valid(t, schema, text), text)
+		}
+		for _, value := range s.Known {
+			require.NoError(t, valid(t, schema, document(s.Path, value)))
+		}
+		if len(s.OneOf) > 0 {
+			require.Error(t, load(t, document(s.Path, "nonsense")))
+			require.Error(t, valid(t, schema, document(s.Path, "nonsense")))
+		}
+	}
+}
+
+// What must be set is what a node without a file complains of.
+func TestRequiredKeysAreThoseWithoutADefault(t *testing.T) {
+	settings, err := config.Settings(cluster.Default())
+	require.NoError(t, err)
+	var want []string
+	for _, s := range settings {
+		if s.Required {
+			want = append(want, s.Key())
+		}
+	}
+	var faults config.Errors
+	require.ErrorAs(t, load(t, "cluster: {}\n"), &faults)
+	var got []string
+	for _, f := range faults {
+		got = append(got, f.Key)
+	}
+	require.ElementsMatch(t, want, got)
+}
+
+func TestMarkdownHasARowForEachKey(t *testing.T) {
+	settings, err := reference.Read()
+	require.NoError(t, err)
+	page := reference.Markdown(settings)
+	for _, s := range settings {
+		require.Contains(t, page, fmt.Sprintf("`%s`", s.Key))
+	}
+}

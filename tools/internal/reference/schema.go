@@ -1,0 +1,157 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reference
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/quorate/quorate/config"
+)
+
+// SchemaID is where editors find the schema of the main branch.
+const SchemaID = "https://raw.githubusercontent.com/quorate/quorate/main/docs/cluster.schema.json"
+
+// durationPattern is the form of durations, that of the Go package time.
+const durationPattern = `^[-+]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$`
+
+// object is a part of a JSON Schema.
+type object = map[string]any
+
+// Schema returns a JSON Schema (draft 2020-12) of configuration files. It
+// describes the form of one file: types, names, ranges. Required keys are not
+// required by it, since several files make one configuration, and what does not
+// fit together across settings is not in it. The descriptions are those of
+// [Build] for the same defaults.
+func Schema(described []Setting, defaults any) (map[string]any, error) {
+	settings, err := config.Settings(defaults)
+	if err != nil {
+		return nil, fmt.Errorf("reference: %w", err)
+	}
+	meanings := map[string]string{}
+	for _, s := range described {
+		meanings[s.Key] = s.Meaning
+	}
+	root := group()
+	root["$schema"], root["$id"], root["title"] = "https://json-schema.org/draft/2020-12/schema", SchemaID, "Quorate configuration"
+	root["type"] = "object"
+	top := root["properties"].(object) //nolint:forcetypeassert // As made by group.
+	top["include"] = object{"type": "array", "items": object{"type": "string"}, "description": "Files of this directory that are laid under this file, the later over the earlier."}
+	top["$schema"] = object{"type": "string", "description": "This schema, for editors; it is ignored."}
+	nodes := map[string]object{"": root}
+	for _, s := range settings {
+		node := value(s)
+		node["description"] = meanings[s.Key()]
+		place(nodes, s, node)
+	}
+	return root, nil
+}
+
+// place hangs the schema of a setting into that of the group around it.
+func place(nodes map[string]object, s config.Setting, node object) {
+	path := strings.Join(s.Path, "\x00")
+	last := s.Path[len(s.Path)-1]
+	parent := nodes[strings.Join(s.Path[:len(s.Path)-1], "\x00")]
+	nodes[path] = node
+	switch last {
+	case "*":
+		parent["additionalProperties"] = node
+	case "[]":
+		parent["items"] = node
+	default:
+		parent["properties"].(object)[last] = node //nolint:forcetypeassert // As made by group.
+	}
+}
+
+// group returns the schema of a group without settings. A section may stand
+// there empty, and then means its defaults.
+func group() object {
+	return object{
+		"type":       []string{"object", "null"},
+		"properties": object{}, "additionalProperties": false,
+	}
+}
+
+// value returns the schema of a setting.
+func value(s config.Setting) object {
+	switch s.Kind {
+	case config.KindGroup:
+		return group()
+	case config.KindMap:
+		return object{"type": []string{"object", "null"}, "additionalProperties": scalar(s, s.Item)}
+	case config.KindList:
+		return object{"type": "array", "items": scalar(s, s.Item)}
+	default:
+		node := scalar(s, s.Kind)
+		if preset := preset(s); preset != nil {
+			node["default"] = preset
+		}
+		return node
+	}
+}
+
+// scalar returns the schema of a value that is no group.
+func scalar(s config.Setting, kind config.Kind) object {
+	switch kind {
+	case config.KindText:
+		return text(s)
+	case config.KindBool:
+		return object{"type": "boolean"}
+	case config.KindWhole:
+		return bounded(object{"type": "integer"}, s.Range)
+	case config.KindNumber:
+		return bounded(object{"type": "number"}, s.Range)
+	case config.KindDuration:
+		return object{"anyOf": []object{{"type": "string", "pattern": durationPattern}, {"const": 0}}}
+	default:
+		return object{}
+	}
+}
+
+func text(s config.Setting) object {
+	switch {
+	case len(s.OneOf) > 0:
+		return object{"enum": s.OneOf}
+	case len(s.Known) > 0:
+		return object{"anyOf": []object{{"enum": s.Known}, {"type": "string"}}}
+	default:
+		return object{"type": "string"}
+	}
+}
+
+// bounded adds a range to the schema of a number.
+func bounded(node object, text string) object {
+	r, err := config.ParseRange(text)
+	if err != nil {
+		return node
+	}
+	end := func(b config.Bound, closed, open string) {
+		switch {
+		case b.Text == "":
+		case b.Open:
+			node[open] = json.Number(b.Text)
+		default:
+			node[closed] = json.Number(b.Text)
+		}
+	}
+	end(r.Min, "minimum", "exclusiveMinimum")
+	end(r.Max, "maximum", "exclusiveMaximum")
+	return node
+}
+
+// preset returns the default as JSON has it, nil for none.
+func preset(s config.Setting) any {
+	switch {
+	case s.Default == "" || s.Default == "none":
+		return nil
+	case s.Kind == config.KindBool:
+		return s.Default == "true"
+	case s.Kind == config.KindWhole || s.Kind == config.KindNumber:
+		return json.Number(s.Default)
+	case s.Default == `""`:
+		return ""
+	}
+	return s.Default
+}
