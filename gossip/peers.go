@@ -13,13 +13,19 @@ import "math/rand/v2"
 // up to 400 members. Above, it falls in a straight line to 0.08 at 1,200, so
 // that a large cluster does not send everything to the few that lag behind.
 func (s *State) Peers(self NodeID, rnd *rand.Rand, n int) []NodeID {
+	return s.PeersAmong(self, rnd, n, func(NodeID) bool { return true })
+}
+
+// PeersAmong is [State.Peers] restricted to the members for which among is true.
+// Among is asked about each member but self, once, in the order of node ids.
+func (s *State) PeersAmong(self NodeID, rnd *rand.Rand, n int, among func(NodeID) bool) []NodeID {
 	var unseen, seen []NodeID
 	own := &ObserverRows{}
 	if i, ok := s.findRows(self); ok {
 		own = s.rows[i]
 	}
 	for i, m := range s.members {
-		if m.Node == self {
+		if m.Node == self || !among(m.Node) {
 			continue
 		}
 		if _, marked := own.find(m.Node); marked {

@@ -4,6 +4,8 @@
 package membership
 
 import (
+	"slices"
+
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/protocol"
 )
@@ -90,6 +92,11 @@ func viewOf(c protocol.Changed) View {
 // other changes of members, reachability, the leader.
 func difference(prev, next View) []Event {
 	var removed, changed, reach []Event
+	lost, was := next.State.Unreachable(), prev.State.Unreachable()
+	reachable := func(lost []gossip.NodeID, m *gossip.Member) bool {
+		_, found := slices.BinarySearchFunc(lost, m.Node, gossip.NodeID.Compare)
+		return !found
+	}
 	eachPair(prev.State.Members(), next.State.Members(), func(old, now *gossip.Member) {
 		switch {
 		case now == nil:
@@ -100,8 +107,7 @@ func difference(prev, next View) []Event {
 		case old.Status != now.Status || old.UpNumber != now.UpNumber:
 			changed = append(changed, MemberChanged{Member: now, Previous: old.Status})
 		}
-		was := old == nil || prev.State.Reachable(now.Node)
-		if is := next.State.Reachable(now.Node); is != was {
+		if is := reachable(lost, now); is != (old == nil || reachable(was, now)) {
 			reach = append(reach, ReachabilityChanged{Member: now, Reachable: is})
 		}
 	})

@@ -6,6 +6,7 @@ package protocol
 import (
 	"fmt"
 	"hash/fnv"
+	"slices"
 
 	"github.com/quorate/quorate/gossip"
 )
@@ -14,12 +15,37 @@ import (
 // is refused as busy and comes back.
 const pendingJoinsMax = 256
 
+// hopefulsMax bounds the nodes that are told when this node becomes a member.
+// Those beyond ask again by themselves.
+const hopefulsMax = 1024
+
 // admission is what a member knows about nodes that ask to join through it. A
 // join is recorded only after the address that it names was dialled and the
 // joiner itself answered there: otherwise a node that nobody can reach, or one
 // that names somebody else's address, would become a member.
 type admission struct {
 	pending map[gossip.Address]pendingJoin // By the address that is being dialled.
+
+	// hopefuls asked this node for a cluster when it had none. They hear of it as
+	// soon as it has one: when all nodes of a cluster start together, all but the
+	// first would else wait for the time of their next question.
+	hopefuls []hopeful
+}
+
+type hopeful struct {
+	node    gossip.NodeID
+	attempt uint64
+}
+
+// hope notes that a node waits for this one to become a member.
+func (a *admission) hope(node gossip.NodeID, attempt uint64) {
+	i := slices.IndexFunc(a.hopefuls, func(h hopeful) bool { return h.node == node })
+	switch {
+	case i >= 0:
+		a.hopefuls[i].attempt = attempt
+	case len(a.hopefuls) < hopefulsMax:
+		a.hopefuls = append(a.hopefuls, hopeful{node, attempt})
+	}
 }
 
 type pendingJoin struct {
@@ -32,12 +58,21 @@ func (a *admission) init() { a.pending = map[gossip.Address]pendingJoin{} }
 func (m *Machine) receiveInitJoin(from gossip.NodeID, msg InitJoin) {
 	switch status := m.ownStatus(); {
 	case m.phase != phaseMember:
+		m.admission.hope(from, msg.Attempt)
 		m.out.Send(from, InitJoinNack{Attempt: msg.Attempt, Reason: "not a member of a cluster"})
 	case !admits(status):
 		m.out.Send(from, InitJoinNack{Attempt: msg.Attempt, Member: true, Reason: "this member is " + status.String()})
 	default:
 		m.out.Send(from, InitJoinAck{Attempt: msg.Attempt, Cluster: m.state.Cluster()})
 	}
+}
+
+// answerHopefuls tells those who asked before this node was a member.
+func (m *Machine) answerHopefuls() {
+	for _, h := range m.admission.hopefuls {
+		m.receiveInitJoin(h.node, InitJoin{Attempt: h.attempt})
+	}
+	m.admission.hopefuls = nil
 }
 
 // admits tells whether a member of this status takes joins.

@@ -39,7 +39,9 @@ type spreading struct {
 	ever   bool            // Whether there was one.
 	armed  bool
 
-	unconverged bool // Whether rounds are quick.
+	unconverged bool            // Whether rounds are quick.
+	askedAt     machine.Instant // The time of the last round.
+	asking      bool            // The next one was moved forward.
 }
 
 func (s *spreading) init() { s.known = map[gossip.NodeID]gossip.Digest{} }
@@ -73,10 +75,12 @@ func (m *Machine) acceptGossip(from gossip.NodeID, what string, cluster gossip.C
 	case m.dismiss(from):
 		return false
 	case m.state.Member(from) == nil:
-		// Usually news of its joining is still under way.
+		// Usually news of its joining is still under way: somebody known has it.
+		m.askSoon()
 		m.refuse(from, what, RefusedNotMember, "the sender is not known as a member")
 		return false
 	}
+	m.contacts.hear(from, m.now.Mono)
 	return true
 }
 
@@ -172,7 +176,7 @@ func (m *Machine) push() {
 	}
 	targets := s.owed
 	if s.pushed != m.state {
-		for _, peer := range m.state.Peers(m.self, m.deps.Rand, m.cfg.PushFanout) {
+		for _, peer := range m.peers(m.cfg.PushFanout) {
 			if !slices.Contains(targets, peer) {
 				targets = append(targets, peer)
 			}
@@ -208,16 +212,26 @@ func (m *Machine) round() {
 		interval = m.cfg.GossipIntervalUnconverged
 	}
 	m.out.Arm(timerRound, m.now.Mono.Add(interval))
-	for _, peer := range m.state.Peers(m.self, m.deps.Rand, 1) {
+	m.spread.askedAt, m.spread.asking = m.now.Mono, false
+	for _, peer := range m.peers(1) {
 		m.counts.Rounds++
 		m.out.Send(peer, GossipStatus{Digest: m.state.Digest()})
+	}
+}
+
+// askSoon moves the next round forward, because there is news that this node may
+// not take from the one that sent it.
+func (m *Machine) askSoon() {
+	if s := &m.spread; !s.asking {
+		s.asking = true
+		m.out.Arm(timerRound, max(m.now.Mono, s.askedAt.Add(m.cfg.PushInterval)))
 	}
 }
 
 // hurryRounds makes rounds quick while there is no convergence.
 func (m *Machine) hurryRounds() {
 	unconverged := !m.lead.converged && len(m.state.Members()) > 1
-	if unconverged && !m.spread.unconverged {
+	if unconverged && !m.spread.unconverged && !m.spread.asking {
 		m.out.Arm(timerRound, m.now.Mono.Add(m.cfg.GossipIntervalUnconverged))
 	}
 	m.spread.unconverged = unconverged
@@ -226,7 +240,7 @@ func (m *Machine) hurryRounds() {
 // spreadWord is what a node says last: it passes the state on in which it is
 // down, so that those who decided it need not be the only ones who tell.
 func (m *Machine) spreadWord() {
-	for _, peer := range m.state.Peers(m.self, m.deps.Rand, lastWordFanout) {
+	for _, peer := range m.peers(lastWordFanout) {
 		m.sendNews(peer)
 	}
 }

@@ -63,7 +63,19 @@ func (m *Machine) heartbeatRound() {
 		return
 	}
 	m.out.Arm(timerHeartbeat, m.now.Mono.Add(m.cfg.FailureDetector.HeartbeatInterval))
+	m.expect(m.beat.targets)
 	m.sendHeartbeats(m.beat.targets)
+}
+
+// expect begins to wait for answers of those of which it has not begun yet.
+func (m *Machine) expect(nodes []gossip.NodeID) {
+	for _, node := range nodes {
+		if !m.beat.registry.Expected(node) {
+			m.beat.registry.Expect(node, m.now.Mono.Time())
+			m.footing.expected[node] = m.now.Mono
+		}
+	}
+	m.armSilence()
 }
 
 func (m *Machine) sendHeartbeats(to []gossip.NodeID) {
@@ -140,7 +152,7 @@ func (m *Machine) receiveHeartbeatReply(from gossip.NodeID, msg HeartbeatReply) 
 func (m *Machine) meet() {
 	var strangers []gossip.NodeID
 	for _, node := range m.beat.targets {
-		if _, met := m.footing.contact[node]; !met && !m.beat.met[node] && m.state.Seen(node) {
+		if _, met := m.footing.contact[node]; !met && !m.beat.met[node] && m.state.Seen(node) && m.beat.registry.Expected(node) {
 			m.beat.met[node] = true
 			strangers = append(strangers, node)
 		}
@@ -174,8 +186,7 @@ func (m *Machine) isLost(node gossip.NodeID) bool {
 }
 
 // retarget chooses anew who gets heartbeats, after a change of the members or of
-// their reachability. Who is new gets one at once, so that a new voter counts
-// for this node's standing within a round trip.
+// their reachability.
 func (m *Machine) retarget() {
 	h := &m.beat
 	targets := m.chooseTargets()
@@ -191,16 +202,26 @@ func (m *Machine) retarget() {
 			delete(h.met, node)
 		}
 	}
+	m.armSilence()
+}
+
+// greet sends a heartbeat to the targets that have not got one, so that a new
+// voter counts for this node's standing within a round trip. In a ring, who is no
+// voter yet gets its first one with the next round: while a cluster forms, the
+// ring changes with each member that joins, and each change would cost
+// connections that the next one makes useless.
+func (m *Machine) greet() {
 	var added []gossip.NodeID
-	for _, node := range targets {
-		if !h.registry.Expected(node) {
-			h.registry.Expect(node, m.now.Mono.Time())
-			m.footing.expected[node] = m.now.Mono
+	ring := m.monitorsSome()
+	for _, node := range m.beat.targets {
+		if !m.beat.registry.Expected(node) && (!ring || votes(m.state.Member(node))) {
 			added = append(added, node)
 		}
 	}
-	m.sendHeartbeats(added)
-	m.armSilence()
+	if len(added) > 0 {
+		m.expect(added)
+		m.sendHeartbeats(added)
+	}
 }
 
 func (m *Machine) chooseTargets() []gossip.NodeID {

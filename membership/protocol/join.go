@@ -266,6 +266,7 @@ func (m *Machine) becomeMember(state *gossip.State) {
 			e.AddService(s)
 		}
 	})
+	m.answerHopefuls()
 	m.out.Arm(timerRound, m.now.Mono.Add(m.cfg.GossipInterval))
 	m.out.Arm(timerHeartbeat, m.now.Mono.Add(m.cfg.FailureDetector.HeartbeatInterval))
 	m.out.Arm(timerPrune, m.now.Mono.Add(pruneInterval))

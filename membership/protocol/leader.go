@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/machine"
 )
 
 // pruneInterval is the time between two looks for old tombstones.
@@ -23,6 +24,8 @@ type leading struct {
 	// word.
 	confirmed map[gossip.NodeID]bool
 
+	wave wave
+
 	weaklyUpArmed bool
 	weaklyUpDue   bool
 
@@ -30,6 +33,22 @@ type leading struct {
 	// heartbeat is missing.
 	suspended bool
 }
+
+// wave is joining members that are held back, so that they become up in one edit
+// with others.
+type wave struct {
+	began, until   machine.Instant // Zero: nobody is held back.
+	ready, waiting int             // Those that could become up, and those that are waited for.
+}
+
+const (
+	// waveProgress is how long a wave waits for another of its members to show
+	// that it lives. One that died while it joined delays the others by this.
+	waveProgress = 500 * time.Millisecond
+
+	// waveLongest bounds a wave that never stops growing.
+	waveLongest = 5 * time.Second
+)
 
 func (l *leading) init() { l.confirmed = map[gossip.NodeID]bool{} }
 
@@ -53,7 +72,8 @@ func (m *Machine) act() {
 	}
 	m.lead.weaklyUpDue = false
 	plan := m.plan()
-	m.lead.suspended = plan.waits
+	m.lead.suspended = plan.waiting > 0
+	m.together(&plan)
 	if plan.empty() {
 		m.endAlone()
 		return
@@ -71,12 +91,38 @@ func (m *Machine) act() {
 	}
 }
 
+// together takes the joining members out of a plan while others that join with
+// them have not shown that they live, and as long as more and more do. All members
+// have to see each edit of the leader before its next one: a hundred nodes that
+// start together would become up in many small steps, of a second each.
+func (m *Machine) together(p *leaderPlan) {
+	w := &m.lead.wave
+	if p.waiting == 0 || len(p.up) == 0 {
+		*w = wave{}
+		return
+	}
+	if w.began == 0 {
+		w.began = m.now.Mono
+	}
+	if len(p.up) != w.ready || p.waiting != w.waiting {
+		w.ready, w.waiting = len(p.up), p.waiting
+		w.until = min(m.now.Mono.Add(waveProgress), w.began.Add(waveLongest))
+	}
+	if m.now.Mono >= w.until {
+		*w = wave{}
+		return
+	}
+	m.out.Arm(timerWave, w.until)
+	p.up = nil
+	p.voters = m.votersAfter(*p)
+}
+
 // leaderPlan is what a leader does in one edit.
 type leaderPlan struct {
 	up, exit, remove []*gossip.Member
 	voters           []gossip.NodeID // Nil if they stay as they are.
 	downing          bool            // The downing strategy is to be recorded.
-	waits            bool            // A joining member has given no sign of life yet.
+	waiting          int             // Joining members that have given no sign of life yet.
 }
 
 func (p leaderPlan) empty() bool {
@@ -89,10 +135,12 @@ func (m *Machine) plan() leaderPlan {
 	for _, member := range m.state.Members() {
 		switch member.Status {
 		case gossip.Joining, gossip.WeaklyUp:
-			if enough && m.present(member.Node) {
+			switch {
+			case enough && m.present(member.Node):
 				p.up = append(p.up, member)
+			case enough:
+				p.waiting++
 			}
-			p.waits = p.waits || enough && !m.present(member.Node)
 		case gossip.Leaving:
 			if m.lead.confirmed[member.Node] {
 				p.exit = append(p.exit, member)

@@ -100,6 +100,7 @@ type Machine struct {
 	join      joining
 	admission admission
 	spread    spreading
+	contacts  contacts
 	beat      heartbeats
 	footing   footing
 	lead      leading
@@ -257,6 +258,7 @@ const (
 	timerStable                     // The view may have been stable for long enough.
 	timerCall                       // A downing provider did not answer.
 	timerWeaklyUp                   // Joining members may become weakly up.
+	timerWave                       // Joining members were held back for long enough.
 	timerLeave                      // Components had their time to hand over.
 	timerConfirm                    // The confirmation of a leaving node is repeated.
 	timerExit                       // A leaving node was not removed in time.
@@ -306,6 +308,8 @@ func (m *Machine) firedOnce(t timer) {
 		m.downingTimeout()
 	case timerWeaklyUp:
 		m.lead.weaklyUpDue = true
+		m.act()
+	case timerWave:
 		m.act()
 	case timerLeave:
 		m.leaveTimeout()

@@ -46,6 +46,7 @@ func (m *Machine) observe(prev, next *gossip.State) {
 	if !next.SharesRows(prev) || !sameMonitored(prev.Members(), next.Members()) {
 		m.retarget()
 	}
+	m.greet()
 	m.meet()
 	m.watchView()
 }

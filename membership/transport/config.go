@@ -38,8 +38,10 @@ type Config struct {
 	// nothing before it is closed and dialled anew, at least 100 ms.
 	MaxSilence time.Duration `koanf:"max-silence" range:"100ms.."`
 
-	// RedialAfter is the time between the beginnings of two attempts to
-	// connect, at least 10 ms. A refused lane refuses appends for as long.
+	// RedialAfter is the longest time between the beginnings of two attempts to
+	// connect, at least 10 ms. The second attempt follows the first after a
+	// sixteenth of it, and the time doubles from one to the next. A refused lane
+	// refuses appends for RedialAfter.
 	RedialAfter time.Duration `koanf:"redial-after" range:"10ms.."`
 
 	// HandshakeTimeout bounds TLS and the handshake together.
@@ -49,7 +51,8 @@ type Config struct {
 	// and its messages are reported as lost. At least MaxSilence.
 	GiveUpAfter time.Duration `koanf:"give-up-after" range:"100ms.."`
 
-	// IdleAfter is how long a message or bulk lane stays open without use.
+	// IdleAfter is how long a lane stays open without use. Heartbeats keep the
+	// control lane open between nodes that monitor each other.
 	IdleAfter time.Duration `koanf:"idle-after" range:">0s.."`
 
 	// Linger is how long Close waits for acknowledgements of what is queued to
@@ -87,7 +90,7 @@ func Default() Config {
 		GiveUpAfter:        30 * time.Second,
 		IdleAfter:          5 * time.Minute,
 		Linger:             250 * time.Millisecond,
-		PendingConnections: 64,
+		PendingConnections: 256,
 	}
 }
 

@@ -23,9 +23,9 @@
 // Each of the three lanes to a peer is a connection of its own, because the
 // streams of one connection share one TCP flow and bulk would delay
 // heartbeats. What A sends to B travels on connections that A opened; the
-// other direction of such a connection only carries acknowledgements. The
-// control lane opens at first use and stays. The message and bulk lanes open
-// at first use and close when they have been idle.
+// other direction of such a connection only carries acknowledgements. A lane
+// opens at first use and closes when it has been idle; heartbeats keep the
+// control lane open between nodes that monitor each other.
 //
 // # Frames
 //
@@ -39,7 +39,7 @@
 // A lane to one incarnation of a peer is a session. Its frames are numbered,
 // and acknowledged, cumulatively, when their handlers have returned.
 // Unacknowledged frames are kept. When the connection breaks, the lane dials
-// anew each second, learns what the peer has handled, and sends the rest
+// anew, soon at first and then each second, learns what the peer has handled, and sends the rest
 // again; the peer drops what it knows by its number. So, within a session,
 // every message is handled once and in the order of the appends.
 //

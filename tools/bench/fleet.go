@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/cluster"
+	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
 )
 
@@ -81,7 +82,7 @@ func startFleet(ctx context.Context, s spec, k *link, more int) (*fleet, error) 
 		err = errors.Join(err, f.add(ctx))
 	}
 	if err == nil {
-		_, err = until(ctx, time.Now(), "all nodes are members", func() bool {
+		_, err = until(ctx, time.Now(), []*membership.Node{f.node.Membership()}, "all nodes are members", func() bool {
 			return len(f.node.Membership().View().State.Members()) == 2+more
 		})
 	}

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"strconv"
 	"time"
 
 	"github.com/quorate/quorate/gossip"
@@ -25,28 +27,17 @@ const (
 // long until all are up everywhere, what a quiet node costs, and how long until
 // a crash is known everywhere.
 func measureMembers(ctx context.Context, s spec, _ *link) (outcome, error) {
-	var nodes []*membership.Node
-	defer func() {
-		for _, n := range nodes {
-			_ = n.Close() // It returns nil.
-		}
-	}()
 	addresses, err := freeAddresses(ctx, s.Nodes)
 	if err != nil {
 		return outcome{}, err
 	}
 	began := time.Now()
-	for _, address := range addresses {
-		cfg := membership.Default()
-		cfg.Cluster.Name, cfg.Node.Address = "bench", address
-		cfg.Membership.SeedNodes = addresses[:min(3, len(addresses))]
-		n, err := membership.Start(ctx, cfg, membership.WithLogger(quiet()))
-		if err != nil {
-			return outcome{}, err
-		}
-		nodes = append(nodes, n)
+	nodes, err := startNodes(ctx, addresses)
+	defer func() { closeNodes(nodes) }() // Without the one that is closed before.
+	if err != nil {
+		return outcome{}, err
 	}
-	up, err := until(ctx, began, "all members are up everywhere", func() bool { return allUp(nodes) })
+	up, err := until(ctx, began, nodes, "all members are up everywhere", func() bool { return allUp(nodes) })
 	if err != nil {
 		return outcome{}, err
 	}
@@ -63,11 +54,11 @@ func measureMembers(ctx context.Context, s spec, _ *link) (outcome, error) {
 	if err := victim.Close(); err != nil {
 		return outcome{}, err
 	}
-	known, err := until(ctx, began, "the crash is known everywhere", func() bool { return knownGone(nodes, victim.Self(), false) })
+	known, err := until(ctx, began, nodes, "the crash is known everywhere", func() bool { return knownGone(nodes, victim.Self(), false) })
 	if err != nil {
 		return outcome{}, err
 	}
-	removed, err := until(ctx, began, "the dead node is removed everywhere", func() bool { return knownGone(nodes, victim.Self(), true) })
+	removed, err := until(ctx, began, nodes, "the dead node is removed everywhere", func() bool { return knownGone(nodes, victim.Self(), true) })
 	values["known"], values["removed"] = known.Seconds(), removed.Seconds()
 	return outcome{Values: values, CPU: cpu}, err
 }
@@ -90,29 +81,61 @@ func quietNodes(ctx context.Context, s spec, nodes []*membership.Node, values ma
 
 // freeAddresses finds n addresses.
 func freeAddresses(ctx context.Context, n int) (addresses []string, err error) {
-	for range n {
-		l, err := listen(ctx)
-		if err != nil {
-			return nil, err
+	for port := firstPort; len(addresses) < n && port < lastPort; port++ {
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		if isFree(ctx, address) {
+			addresses = append(addresses, address)
 		}
-		// Closed after all are chosen, so that no address is chosen twice.
-		defer func() { _ = l.Close() }()
-		addresses = append(addresses, l.Addr().String())
+	}
+	if len(addresses) < n {
+		return nil, fmt.Errorf("bench: %d of the ports from %d to %d are free, %d are needed", len(addresses), firstPort, lastPort, n)
 	}
 	return addresses, nil
 }
 
+// The ports for many nodes lie below those that systems give to connections: a
+// node that has started would else take the port of one that has not.
+const (
+	firstPort = 20_000
+	lastPort  = 32_000
+)
+
+// isFree reports whether one can listen on an address.
+func isFree(ctx context.Context, address string) bool {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	return err == nil && l.Close() == nil
+}
+
 // until waits until a condition holds, and returns how long after began.
-func until(ctx context.Context, began time.Time, what string, holds func() bool) (time.Duration, error) {
+func until(ctx context.Context, began time.Time, nodes []*membership.Node, what string, holds func() bool) (time.Duration, error) {
 	for !holds() {
 		if time.Since(began) > membersLimit {
-			return 0, fmt.Errorf("bench: after %v it is not so that %s", membersLimit, what)
+			return 0, fmt.Errorf("bench: after %v it is not so that %s: %s", membersLimit, what, standOf(nodes))
+		}
+		for _, n := range nodes {
+			if err := n.Err(); err != nil {
+				return 0, fmt.Errorf("bench: before %s, %v ended: %w", what, n.Self(), err)
+			}
 		}
 		if err := pause(ctx, membersPoll); err != nil {
 			return 0, err
 		}
 	}
 	return time.Since(began), nil
+}
+
+// standOf says for people how far nodes have come: how many see how many members
+// of each status.
+func standOf(nodes []*membership.Node) string {
+	views := map[string]int{}
+	for _, n := range nodes {
+		statuses := map[gossip.Status]int{}
+		for _, m := range n.View().State.Members() {
+			statuses[m.Status]++
+		}
+		views[fmt.Sprint(statuses)]++
+	}
+	return fmt.Sprint(views)
 }
 
 // allUp reports whether every node knows every node as up.

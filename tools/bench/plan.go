@@ -49,7 +49,7 @@ const batch = 100
 // groups returns everything that can be measured.
 func groups() []group {
 	return []group{
-		localGroup(), remoteGroup(), askGroup(), activationGroup(), idleGroup(), joinGroup(), killGroup(), membersGroup(), simulatedGroup(),
+		localGroup(), remoteGroup(), askGroup(), activationGroup(), idleGroup(), joinGroup(), killGroup(), membersGroup(), bootGroup(), simulatedGroup(),
 	}
 }
 
@@ -205,6 +205,26 @@ func membersGroup() group {
 	return group{
 		name: "members", about: "50 and 100 real nodes in one process, over sockets", optional: true,
 		experiments: []experiment{nodes("50-", 50, 1.5, 0), nodes("100-", 100, 3, 5.5)},
+	}
+}
+
+func bootGroup() group {
+	nodes := func(prefix string, n int, apart bool, up float64) experiment {
+		return experiment{spec: spec{Role: roleBoot, Nodes: n, Apart: apart, Limit: 4 * time.Minute}, figures: []figure{
+			{name: prefix + "all-up", value: "up", unit: "s", better: lower, target: up},
+			{name: prefix + "cpu", value: "cpu", unit: "ms", better: lower},
+			{name: prefix + "messages", value: "messages", unit: "", better: lower},
+			{name: prefix + "bytes", value: "bytes", unit: "kB", better: lower},
+			{name: prefix + "connects", value: "connects", unit: "", better: lower},
+			{name: prefix + "refused", value: "refused", unit: "", better: lower, zero: true},
+		}}
+	}
+	return group{
+		name: "boot", about: "10 to 200 real nodes in one process start in one moment", optional: true,
+		experiments: []experiment{
+			nodes("10-", 10, false, 0), nodes("50-", 50, false, 1.5), nodes("50-apart-", 50, true, 1.5),
+			nodes("100-", 100, false, 3), nodes("200-", 200, false, 5.5),
+		},
 	}
 }
 

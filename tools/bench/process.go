@@ -25,6 +25,7 @@ type spec struct {
 	Entities int           `json:"entities"` // How many to use or to make.
 	Batch    int           `json:"batch"`    // Messages in one of gRPC.
 	Nodes    int           `json:"nodes"`    // Members of a cluster.
+	Apart    bool          `json:"apart"`    // Each node has an IP address of its own.
 	Oldest   bool          `json:"oldest"`   // Kill the oldest node, not the youngest.
 	Seeds    []string      `json:"seeds"`    // For a peer: whom to join.
 	Limit    time.Duration `json:"limit"`    // The run has failed after this time.

@@ -27,6 +27,7 @@ const (
 	roleJoin       = "join"
 	roleKill       = "kill"
 	roleMembers    = "members"
+	roleBoot       = "boot"
 	roleSimulated  = "simulated"
 
 	roleTCPSink  = "tcp-sink"
@@ -49,7 +50,7 @@ func measurers() map[string]measurer {
 		roleChannel: measureChannel, roleTCP: measureTCP, roleGRPC: measureGRPC, roleTCPAsk: measureTCPAsk, roleGRPCAsk: measureGRPCAsk,
 		roleLocal: measureLocal, roleRemote: measureRemote, roleAsk: measureAsk,
 		roleActivation: measureActivation, roleIdle: measureIdle, roleJoin: measureJoin, roleKill: measureKill,
-		roleMembers: measureMembers, roleSimulated: measureSimulated,
+		roleMembers: measureMembers, roleBoot: measureBoot, roleSimulated: measureSimulated,
 	}
 }
 

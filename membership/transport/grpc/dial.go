@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/machine"
 	"github.com/quorate/quorate/membership/transport"
 	"github.com/quorate/quorate/membership/transport/internal/session"
 )
@@ -26,8 +27,13 @@ const (
 	// receiptBytes is the largest message that a peer may answer with.
 	receiptBytes = 64 << 10
 
-	bufferBytes = 16 << 10 // Of each connection, for reading and for writing.
-	windowBytes = 1 << 20  // Of flow control.
+	windowBytes = 1 << 20 // Of flow control.
+
+	// The buffers of a connection, on which messages travel one way and receipts
+	// the other. What is larger does not go through them.
+	bufferBytes        = 16 << 10 // Of messages.
+	controlBufferBytes = 4 << 10  // Of messages of the control lane, where a node has many connections.
+	receiptBufferBytes = 2 << 10  // Of receipts.
 
 	// aliveEvery is how often an idle connection is probed, at least 10 s in
 	// gRPC. A connection that owes something is watched more closely.
@@ -48,7 +54,7 @@ type dialer struct {
 func newDialer(self gossip.Address, cfg transport.Config, t *TLS) *dialer {
 	d := &net.Dialer{Timeout: max(cfg.RedialAfter, time.Second)}
 	if ip, err := netip.ParseAddr(self.Host); err == nil && ip.Is4() && ip.IsLoopback() {
-		d.LocalAddr = &net.TCPAddr{IP: net.IP(ip.AsSlice())}
+		d.LocalAddr, d.Control = &net.TCPAddr{IP: net.IP(ip.AsSlice())}, lateSourcePort
 	}
 	return &dialer{cfg: cfg, tls: t, connect: func(ctx context.Context, address string) (net.Conn, error) {
 		return d.DialContext(ctx, "tcp", address)
@@ -56,7 +62,7 @@ func newDialer(self gossip.Address, cfg transport.Config, t *TLS) *dialer {
 }
 
 // Dial implements [session.Dialer].
-func (d *dialer) Dial(ctx context.Context, to gossip.Address, _ transport.LaneKind) (session.Pipe, error) {
+func (d *dialer) Dial(ctx context.Context, to gossip.Address, kind transport.LaneKind) (session.Pipe, error) {
 	var a attempt
 	security, err := d.credentials(to, &a)
 	if err != nil {
@@ -69,7 +75,7 @@ func (d *dialer) Dial(ctx context.Context, to gossip.Address, _ transport.LaneKi
 		}
 		return &sniffed{Conn: conn, refused: func(r *transport.RefusedError) { a.refuse(to, r) }}, nil
 	}
-	cc, err := rpc.NewClient("passthrough:///peer", d.options(security, connect)...)
+	cc, err := rpc.NewClient("passthrough:///peer", d.options(kind, security, connect)...)
 	if err != nil {
 		return nil, fmt.Errorf("transport: dial %s: %w", to, err)
 	}
@@ -102,9 +108,13 @@ func (d *dialled) Recv(in *session.Incoming) error {
 	return nil
 }
 
-func (d *dialer) options(security credentials.TransportCredentials, connect func(context.Context, string) (net.Conn, error)) []rpc.DialOption {
+func (d *dialer) options(kind transport.LaneKind, security credentials.TransportCredentials, connect func(context.Context, string) (net.Conn, error)) []rpc.DialOption {
 	pace := backoff.DefaultConfig
 	pace.BaseDelay, pace.MaxDelay = backoffMax/10, backoffMax
+	out := bufferBytes
+	if kind == machine.LaneControl {
+		out = controlBufferBytes
+	}
 	return []rpc.DialOption{
 		rpc.WithTransportCredentials(security),
 		rpc.WithContextDialer(connect),
@@ -113,8 +123,8 @@ func (d *dialer) options(security credentials.TransportCredentials, connect func
 		rpc.WithDisableRetry(),
 		rpc.WithDisableHealthCheck(),
 		rpc.WithMaxHeaderListSize(headerBytes),
-		rpc.WithReadBufferSize(bufferBytes),
-		rpc.WithWriteBufferSize(bufferBytes),
+		rpc.WithReadBufferSize(receiptBufferBytes),
+		rpc.WithWriteBufferSize(out),
 		rpc.WithStaticStreamWindowSize(receiptBytes),
 		rpc.WithStaticConnWindowSize(receiptBytes),
 		rpc.WithConnectParams(rpc.ConnectParams{Backoff: pace, MinConnectTimeout: d.cfg.HandshakeTimeout}),

@@ -31,8 +31,9 @@
 //	TLS and preface     Config.HandshakeTimeout, then as long for the handshake
 //	unfinished          Config.PendingConnections a remote IP address
 //	flow control        1 MiB a stream
-//	buffers             16 KiB for reading, 16 KiB for writing a connection, the
-//	                    latter only while it writes: below 256 KiB an idle peer
+//	buffers             16 KiB for reading messages, 16 KiB for writing them (4 KiB
+//	                    on the control lane), 2 KiB for receipts each way; those for
+//	                    writing only while something is written
 //
 // # Sources
 //

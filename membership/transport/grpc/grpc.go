@@ -193,7 +193,7 @@ func (t *Transport) serverOptions() []rpc.ServerOption {
 		rpc.MaxHeaderListSize(headerBytes),
 		rpc.ConnectionTimeout(t.cfg.HandshakeTimeout),
 		rpc.ReadBufferSize(bufferBytes),
-		rpc.WriteBufferSize(bufferBytes),
+		rpc.WriteBufferSize(receiptBufferBytes),
 		rpc.StaticStreamWindowSize(windowBytes),
 		rpc.StaticConnWindowSize(windowBytes),
 		rpc.WaitForHandlers(true),

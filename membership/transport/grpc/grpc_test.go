@@ -304,3 +304,18 @@ func TestUnfinishedConnectionsOfOneAddressAreBounded(t *testing.T) {
 	refused := transporttest.UntilNotice(t, a, func(n transport.Refused) bool { return n.Inbound })
 	require.Equal(t, transport.ReasonConnections, refused.Err.Reason)
 }
+
+// A hundred nodes of one machine that all dial the first one in one moment, as
+// when a cluster starts, are not taken for an attack. covers F8.
+func TestAHundredNodesOfOneAddressAreNotRefused(t *testing.T) {
+	n := newNetwork(false)
+	cfg := transport.Default()
+	seed := transporttest.Start(t, n, transporttest.Spec{Config: cfg}, nil)
+	for i := range 100 {
+		a := transporttest.Start(t, n, transporttest.Spec{UID: gossip.UID(2 + i), Config: cfg}, nil)
+		transporttest.Send(t, a.Lane(seed.Self(), machine.LaneControl), 0)
+	}
+	seed.UntilReceived(t, 100)
+	require.Zero(t, seed.Counters().RefusedInbound)
+	require.Equal(t, uint64(100), seed.Counters().Accepts)
+}

@@ -190,18 +190,45 @@ func TestABlockedNodeIsNotReachedByItsAddress(t *testing.T) {
 	})
 }
 
-// covers F26.
-func TestAnIdleControlLaneStaysForDays(t *testing.T) {
+// Heartbeats keep a control lane open; one without use closes after a while, is
+// no break, and opens again when it is needed. covers F26, I24.
+func TestAControlLaneIsThereAfterDaysWithAndWithoutUse(t *testing.T) {
+	for name, every := range map[string]time.Duration{"used": time.Minute, "idle": 24 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				t.Helper()
+				a, b := pair(t, w, transport.Default())
+				lane := a.Lane(b.Self(), machine.LaneControl)
+				connections := uint64(0)
+				for i := range int(48 * time.Hour / every) {
+					transporttest.Send(t, lane, i)
+					pass(every)
+					b.UntilReceived(t, i+1)
+					if i == 0 || every > transport.Default().IdleAfter {
+						connections++
+					}
+				}
+				require.Equal(t, connections, b.Counters().Accepts)
+				require.Zero(t, a.Counters().Breaks+a.Counters().Lost)
+			})
+		})
+	}
+}
+
+// A node that begins to listen a moment late, as one that starts together with
+// others, is reached at once; one that stays away is dialled each RedialAfter.
+func TestTheFirstAttemptsToConnectFollowQuickly(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		t.Helper()
-		a, b := pair(t, w, transport.Default())
-		lane := a.Lane(b.Self(), machine.LaneControl)
-		transporttest.Send(t, lane, 0)
+		cfg := transport.Default()
+		a, b := pair(t, w, cfg)
+		w.Cut(a.Self().Address, b.Self().Address)
+		transporttest.Send(t, a.Lane(b.Self(), machine.LaneControl), 0)
+		pass(100 * time.Millisecond)
+		w.HealAll()
+		began := time.Now()
 		b.UntilReceived(t, 1)
-		pass(24 * time.Hour)
-		transporttest.Send(t, lane, 1)
-		b.UntilReceived(t, 2)
-		require.Equal(t, uint64(1), b.Counters().Accepts)
+		require.Less(t, time.Since(began), cfg.RedialAfter/4)
 	})
 }
 

@@ -429,14 +429,16 @@ func testIdle(t *testing.T, w World) {
 	Send(t, control, 0)
 	b.UntilReceived(t, 1)
 	Send(t, message, 1)
-	down := UntilNotice(t, a, func(transport.PeerDown) bool { return true })
-	require.Equal(t, transport.PeerDown{Peer: b.Self(), Lane: machine.LaneMessage, Err: transport.ErrIdle}, down)
+	for _, kind := range []transport.LaneKind{machine.LaneControl, machine.LaneMessage} {
+		down := UntilNotice(t, a, func(d transport.PeerDown) bool { return d.Lane == kind })
+		require.Equal(t, transport.PeerDown{Peer: b.Self(), Lane: kind, Err: transport.ErrIdle}, down)
+	}
 	Send(t, message, 2)
 	Send(t, control, 3)
 	b.UntilReceived(t, 4)
-	require.Equal(t, uint64(3), b.Counters().Accepts, "control stayed, message came twice")
+	require.Equal(t, uint64(4), b.Counters().Accepts, "each came twice")
 	sent, got := a.Counters().Lanes, b.Counters().Lanes
-	for lane, want := range map[transport.LaneKind][2]uint64{machine.LaneControl: {1, 2}, machine.LaneMessage: {2, 2}, machine.LaneBulk: {}} {
+	for lane, want := range map[transport.LaneKind][2]uint64{machine.LaneControl: {2, 2}, machine.LaneMessage: {2, 2}, machine.LaneBulk: {}} {
 		require.Equal(t, want, [2]uint64{got[lane].Accepts, got[lane].Received}, "%s: connections and messages", lane)
 		require.Equal(t, want, [2]uint64{sent[lane].Connects, sent[lane].Sent}, "%s: connections and messages", lane)
 	}

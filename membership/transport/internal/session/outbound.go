@@ -11,10 +11,14 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/machine"
 	"github.com/quorate/quorate/membership/transport"
 	"github.com/quorate/quorate/membership/transport/internal/wire"
 )
+
+// firstRedial is the part of Config.RedialAfter that passes before the second
+// attempt to connect. Nodes that start together find each other not listening
+// yet, for some milliseconds.
+const firstRedial = 16
 
 var (
 	errSilent = errors.New("no answer within max-silence")
@@ -68,14 +72,18 @@ func (o *outbound) run() {
 	if !o.first() {
 		return
 	}
-	for {
+	longest := o.e.cfg.RedialAfter
+	for wait := longest / firstRedial; ; wait = min(2*wait, longest) {
 		began := time.Now()
 		err := o.connection()
 		if over := o.verdict(err); over != nil {
 			o.end(over)
 			return
 		}
-		o.pause(time.Until(began.Add(o.e.cfg.RedialAfter)))
+		if time.Since(began) > longest {
+			wait = longest / firstRedial // It was connected, or it took its time to fail.
+		}
+		o.pause(time.Until(began.Add(wait)))
 	}
 }
 
@@ -293,7 +301,7 @@ func (o *outbound) watch(broken <-chan error) error {
 			if o.silent(now) {
 				return errSilent
 			}
-			if o.kind != machine.LaneControl && o.idle(now) {
+			if o.idle(now) {
 				return transport.ErrIdle
 			}
 		}
