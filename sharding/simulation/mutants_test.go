@@ -29,7 +29,7 @@ var mutants = []mutant{
 		new: "		if mutant(NAME) {\n			return true\n		}\n		k.send(from, Refused{Kind: k.name, Promise: k.promise})\n		return false\n",
 	},
 	{
-		test: "TestMoves", name: "epoch from the region's copy", first: "24", file: "coordinator_moves.go",
+		test: "TestMoves", name: "epoch from the region's copy", first: "75", file: "coordinator_moves.go",
 		old: "	if !s.travelling {\n		s.base, s.positions = epoch, nil\n",
 		new: "	if mutant(NAME) && c.kind.region != nil {\n		epoch = c.kind.region.homes[id].Epoch\n		epoch.N++\n	}\n" +
 			"	if !s.travelling && !mutant(\"streams that do not begin anew\") || s.base.IsZero() {\n		s.base, s.positions = epoch, nil\n",
