@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/protocol"
 )
 
 // GarbleDowning returns a function that makes up wrong answers of a downing
@@ -20,10 +21,11 @@ import (
 // without a majority. Each breaks the contract of [downing.Check].
 func GarbleDowning(class downing.Class) Garble {
 	return func(r *rand.Rand, request any) any {
-		v, ok := request.(downing.View)
+		q, ok := request.(protocol.DowningRequest)
 		if !ok {
 			return "garbage"
 		}
+		v := q.View
 		for {
 			// What a garbler makes of a view may be right by chance: nobody can be
 			// named twice if there is nobody to name.

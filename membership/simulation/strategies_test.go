@@ -111,7 +111,7 @@ type witness struct{ out map[gossip.NodeID]bool }
 func (v *witness) serve(w *simulation.World) {
 	v.out = make(map[gossip.NodeID]bool)
 	w.Answer(protocol.CallDowning, func(_ *simulation.Node, request any) (any, error) {
-		return v.decide(request.(downing.View)), nil
+		return v.decide(request.(protocol.DowningRequest).View), nil
 	})
 	w.Garble(protocol.CallDowning, simulation.GarbleDowning(downing.Class{}))
 }
