@@ -166,7 +166,8 @@ type Placement struct {
 // AllocateResult answers an [AllocateRequest].
 type AllocateResult struct {
 	// Placements are the new homes, in the order of the shards in the request.
-	// A shard that is missing stays without a home and is asked about again.
+	// A shard that is missing stays without a home and is asked about again; after
+	// three answers in a row that give no shard a home, [LeastShard] decides.
 	Placements []Placement
 	// Reason says why shards are missing; empty when none is. At most
 	// [MaxReason] bytes.

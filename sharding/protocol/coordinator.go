@@ -40,6 +40,7 @@ type coordinator struct {
 	toHost    map[ShardID]bool
 	gather    gather
 	call      call
+	fruitless int // Answers of the strategy in a row that gave no shard a home.
 
 	plans   map[ShardID]plan            // Shards of leaving regions whose stop has not begun.
 	planned map[gossip.NodeID][]ShardID // The same by their homes, in order.

@@ -132,9 +132,9 @@ func fitnessDigest(f allocation.Fitness) uint64 {
 	return h
 }
 
-// place takes over the homes of an answer that was checked. Shards that still have
-// one move there in their turn.
-func (c *coordinator) place(req allocation.AllocateRequest, res allocation.AllocateResult, strategy string) {
+// place takes over the homes of an answer that was checked, and returns how many that
+// were. Shards that still have one move there in their turn.
+func (c *coordinator) place(req allocation.AllocateRequest, res allocation.AllocateResult, strategy string) (homes int) {
 	nodes := c.nodesByRegion()
 	counts, leaving := map[gossip.NodeID]int{}, map[gossip.NodeID]int{}
 	for _, p := range res.Placements {
@@ -152,6 +152,7 @@ func (c *coordinator) place(req allocation.AllocateRequest, res allocation.Alloc
 			continue
 		}
 		counts[node]++
+		homes++
 	}
 	for _, node := range sortedNodes(leaving) {
 		c.control().out.Decide("handoff", c.kind.name, "stop", fmt.Sprintf("%s is leaving and hosts %d shards", node, leaving[node]))
@@ -163,6 +164,7 @@ func (c *coordinator) place(req allocation.AllocateRequest, res allocation.Alloc
 	if len(res.Placements) < len(req.Shards) && res.Reason != "" {
 		c.control().out.Decide("allocation", c.kind.name, "incomplete", res.Reason)
 	}
+	return homes
 }
 
 // nodesByRegion returns the nodes by the names that strategies use.

@@ -15,6 +15,10 @@ import (
 // home go, and before nothing is evened out for a while.
 const maxStale = 3
 
+// maxFruitless is how often in a row an answer of the strategy may give no shard a
+// home, before the built-in one decides. It breaks no contract to leave shards out.
+const maxFruitless = 3
+
 // call is a question to a strategy that may block, of one of two kinds. At most one
 // is in flight.
 type call struct {
@@ -104,7 +108,12 @@ func (c *coordinator) allocated(asked call, in machine.Called) {
 		c.fallBack(err.Error())
 		return
 	}
-	c.place(*asked.allocate, res, c.kind.cfg.Strategy)
+	if c.place(*asked.allocate, res, c.kind.cfg.Strategy) > 0 {
+		c.fruitless = 0
+	} else if c.fruitless++; c.fruitless >= maxFruitless {
+		c.fallBack(fmt.Sprintf("%d answers in a row gave no shard a home", c.fruitless))
+		return
+	}
 	c.advance()
 }
 
@@ -127,6 +136,6 @@ func (c *coordinator) callTimeout() {
 func (c *coordinator) fallBack(why string) {
 	c.control().out.Decide("allocation", c.kind.name, allocation.LeastShardName,
 		fmt.Sprintf("strategy %s: %s", c.kind.cfg.Strategy, why))
-	c.call.stale = maxStale
+	c.call.stale, c.fruitless = maxStale, 0
 	c.evaluate()
 }

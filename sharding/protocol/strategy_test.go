@@ -164,6 +164,18 @@ func TestPartialAnswer(t *testing.T) {
 	require.Contains(t, text, "k: 1 shards: 1 to "+n.id.String()+": mine: it gave no reason")
 }
 
+// A strategy that gives no homes breaks no contract, and is passed over all the same.
+// covers F40, I21.
+func TestStrategyThatGivesNoHomesIsPassedOver(t *testing.T) {
+	f := newFleet(t)
+	f.answers = func(machine.Call) (any, error) { return allocation.AllocateResult{Reason: "later"}, nil }
+	n := f.start(1, asked())
+	f.run(6 * time.Second)
+	f.settled(6, n)
+	require.Len(t, n.calls, 3)
+	require.Contains(t, strings.Join(n.decided("allocation"), "\n"), "k: least-shard: strategy mine: 3 answers in a row gave no shard a home")
+}
+
 // A decision about many nodes names some of them.
 func TestLongDecisionsAreCut(t *testing.T) {
 	f := newFleet(t)

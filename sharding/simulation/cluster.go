@@ -36,10 +36,14 @@ type Options struct {
 	// the stop is taken back. Zero: as long as it likes, as it may where the node
 	// that takes it back dies, or its messages are lost.
 	StopLimit time.Duration
-	// Strategy and OnStuck are as in [protocol.KindConfig].
-	Strategy  string
-	OnStuck   protocol.OnStuck
-	Behaviour Behaviour
+	// HomeLimit is how long a shard may be without a home while one coordinator runs
+	// that has heard everybody, and somebody can take it. Zero: not checked.
+	HomeLimit time.Duration
+	// Strategy, OnStuck and the bounds of moves are as in [protocol.KindConfig].
+	Strategy                                  string
+	OnStuck                                   protocol.OnStuck
+	MaxSimultaneous, MaxSimultaneousPerRegion int
+	Behaviour                                 Behaviour
 	// Membership is its configuration; the default of the protocol if zero.
 	Membership world.MembershipConfig
 	// RestartAfter is when a node that ended by itself starts again; zero: never.
@@ -88,6 +92,8 @@ func New(opt Options) *Cluster {
 		client: rand.New(rand.NewPCG(opt.World.Seed, 77)), //nolint:gosec // Simulation, not secrets.
 	}
 	c.Ledger.stopLimit = opt.StopLimit
+	c.Ledger.bounds = bounds{home: opt.HomeLimit, moves: opt.MaxSimultaneous, perRegion: opt.MaxSimultaneousPerRegion}
+	w.Check(c.Ledger)
 	world.ServeMembership(w)
 	w.Carry(carry)
 	w.Observe(c.Ledger.observe)
@@ -121,6 +127,7 @@ func (c *Cluster) build(env world.Env) []machine.Component {
 		Name:     KindName,
 		Settings: protocol.Settings{Shards: c.opt.Shards, Hash: protocol.HashName, Codec: "bytes"},
 		Strategy: c.opt.Strategy, OnStuck: c.opt.OnStuck,
+		MaxSimultaneous: c.opt.MaxSimultaneous, MaxSimultaneousPerRegion: c.opt.MaxSimultaneousPerRegion,
 		Timings: protocol.Timings{Handoff: c.opt.Handoff},
 	}
 	cfg := protocol.ShardConfig{WindowBytes: 8 << 10, Mailbox: 100}

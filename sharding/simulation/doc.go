@@ -24,7 +24,10 @@
 //   - a home that is given to a shard while another node hosts it, or given twice
 //     in one version of the map, or to nobody that is known,
 //   - a shard that is being stopped at two nodes, or for longer than is permitted,
-//   - a move that the same coordinator undoes at once,
+//   - a move that the same coordinator undoes at once, and more moves at a time than
+//     are permitted,
+//   - a shard that has had no home for longer than it takes to pass over a strategy,
+//   - two calls of a coordinator in flight, and anything done because of a late answer,
 //   - a message that is passed on by a map that is not newer than the one by which
 //     it came,
 //   - a message that is processed twice, or out of its sender's order,

@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/allocation"
 	world "github.com/quorate/quorate/membership/simulation"
 	"github.com/quorate/quorate/sharding/protocol"
 	"github.com/quorate/quorate/sharding/simulation"
@@ -117,72 +116,4 @@ func TestFaultsDuringMoves(t *testing.T) {
 	}
 	require.NotZero(t, outcomes[protocol.OutcomeMoved])
 	t.Logf("%d seeds: %v", n, outcomes)
-}
-
-// garble makes up an answer that breaks the contract.
-func garble(r *rand.Rand, request any) any {
-	switch q := request.(type) {
-	case allocation.AllocateRequest:
-		res := allocation.AllocateResult{Placements: []allocation.Placement{{Shard: q.Shards[0].Shard, Region: "nowhere"}}}
-		if r.IntN(2) == 0 {
-			res.Placements = append(res.Placements, make([]allocation.Placement, 2*len(q.Shards))...)
-		}
-		return res
-	case allocation.RebalanceRequest:
-		region := q.Regions[r.IntN(len(q.Regions))]
-		move := allocation.Move{From: region.ID, To: q.Regions[r.IntN(len(q.Regions))].ID}
-		if len(region.Shards) > 0 {
-			move.Shard = region.Shards[0]
-		}
-		switch r.IntN(3) {
-		case 0:
-			move.To = "nowhere"
-		case 1:
-			move.Shard = 1 << 20
-		default:
-			move.To = move.From
-		}
-		return allocation.RebalanceResult{Moves: []allocation.Move{move}}
-	default:
-		return "garbage"
-	}
-}
-
-// A strategy that is slow, fails, answers garbage or not at all costs time and
-// nothing else.
-// covers F40, I20, I21, I22.
-func TestStrangeStrategies(t *testing.T) {
-	first, n := seeds(t, few)
-	for seed := first; seed < first+n; seed++ {
-		c := simulation.New(simulation.Options{
-			World: world.Options{
-				Seed: seed, Scenario: "strategies", CodecEvery: 3, RatePPM: 10_000,
-				Calls: world.Calls{Max: 200 * time.Millisecond, Hang: 0.1, Fail: 0.1, Garbage: 0.2},
-			},
-			Nodes: 5, Shards: 48, Strategy: "strange", RestartAfter: 2 * time.Second,
-		})
-		least, err := allocation.NewLeastShard(allocation.Default().LeastShard)
-		require.NoError(t, err)
-		c.World.Answer(protocol.AllocationCall, func(_ *world.Node, request any) (any, error) {
-			switch q := request.(type) {
-			case allocation.AllocateRequest:
-				require.NoError(t, q.Validate())
-				return least.DecideAllocate(q), nil
-			case allocation.RebalanceRequest:
-				require.NoError(t, q.Validate())
-				return least.DecideRebalance(q), nil
-			}
-			return nil, nil
-		})
-		c.World.Garble(protocol.AllocationCall, garble)
-		for i := range 3 {
-			c.World.At(time.Duration(15+10*i)*time.Second, func() { c.Leave(i) })
-		}
-		require.NoError(t, c.World.Run(50*time.Second))
-		err = c.Finish(120 * time.Second)
-		require.NoError(t, err, "seed %d", seed)
-		counts := c.Ledger.Counts()
-		require.Equal(t, counts.Abandoned, counts.Failed, "seed %d: %+v", seed, counts)
-		require.NotZero(t, counts.Moves[protocol.OutcomeMoved])
-	}
 }

@@ -32,6 +32,8 @@ type Ledger struct {
 	stops     map[stop]time.Duration // Since when a shard is being stopped.
 	given     map[reign]uint64       // The last version in which a coordinator gave a shard a home.
 	stopLimit time.Duration          // How long a stop may last; zero: not checked.
+	bounds    bounds
+	homeless  map[gossip.NodeID]homeless // By coordinator.
 	drops     map[protocol.Drop]int
 	moves     map[protocol.ShardID]arrival // The last move of each shard.
 	longest   Wait
@@ -117,6 +119,7 @@ func newLedger(w *world.World, shards uint32) *Ledger {
 		leaders:   make(map[gossip.NodeID]protocol.Term),
 		stops:     make(map[stop]time.Duration),
 		given:     make(map[reign]uint64),
+		homeless:  make(map[gossip.NodeID]homeless),
 		drops:     make(map[protocol.Drop]int),
 		moves:     make(map[protocol.ShardID]arrival),
 		counts:    Counts{Moves: make(map[protocol.Outcome]int)},

@@ -23,6 +23,7 @@ func (l *Ledger) follow(node gossip.NodeID, s protocol.ShardID, stopping bool) {
 	switch {
 	case stopping && !known:
 		l.stops[key] = l.world.Now()
+		l.budget()
 		for other := range l.stops {
 			if other.shard == s && other.node != node && l.mayHost(other.node) && l.mayHost(node) {
 				l.violate("I21: shard %d is being stopped at %s and at %s", s, node, other.node)
