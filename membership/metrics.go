@@ -34,12 +34,12 @@ const (
 // metrics are the instruments of a node, and what is counted for them and for
 // nothing else.
 type metrics struct {
-	node     *Node
-	traffic  sync.Map // Of tallyKey to *tally.
-	beats    beats
-	lapses   lapses
-	question question
-	stops    []func()
+	node    *Node
+	traffic sync.Map // Of tallyKey to *tally.
+	beats   beats
+	lapses  lapses
+	inquiry meter.Inquiry[protocol.Examined]
+	stops   []func()
 
 	roundTrip, calls metric.Float64Histogram
 

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 	"unicode"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -158,49 +157,9 @@ func (l *lapses) look(now machine.Instant) {
 	}
 }
 
-// examineLimit is how long a collection waits for the machine: a driver that is
-// busy for longer has other worries, which other metrics show.
-const examineLimit = 200 * time.Millisecond
-
-// question is one collection's question to the machine. Collections take turns.
-type question struct {
-	turn   sync.Mutex // Held while an answer is waited for, which has a limit.
-	id     atomic.Uint64
-	answer atomic.Pointer[chan protocol.Examined]
-}
-
 // examine asks the machine what only it knows.
-func (m *metrics) examine(ctx context.Context) (e protocol.Examined, ok bool) {
-	q := &m.question
-	q.turn.Lock()
-	defer q.turn.Unlock()
-	answer := make(chan protocol.Examined, 1)
-	q.answer.Store(&answer)
-	if m.node.machine.Post(protocol.Examine{ID: q.id.Add(1)}) != nil {
-		return e, false
-	}
-	limit := time.NewTimer(examineLimit)
-	defer limit.Stop()
-	select {
-	case e = <-answer:
-		return e, true
-	case <-ctx.Done():
-	case <-m.node.stopping:
-	case <-limit.C:
-	}
-	return e, false
-}
-
-// examined takes the machine's answer. A late one is for nobody.
-func (m *metrics) examined(e protocol.Examined) {
-	answer := m.question.answer.Load()
-	if answer == nil || e.ID != m.question.id.Load() {
-		return
-	}
-	select {
-	case *answer <- e:
-	default: // It was answered already.
-	}
+func (m *metrics) examine(ctx context.Context) (protocol.Examined, bool) {
+	return m.inquiry.Ask(ctx, m.node.stopping, func(id uint64) error { return m.node.machine.Post(protocol.Examine{ID: id}) })
 }
 
 // call measures a call of a strategy.

@@ -190,7 +190,7 @@ func (n *Node) membershipEvent(event any) {
 			n.log.Warn("settings should be equal on all nodes", "peer", e.Peer.String(), "key", d.Key, "member", d.Member, "joiner", d.Joiner)
 		}
 	case protocol.Examined:
-		n.metrics.examined(e)
+		n.metrics.inquiry.Answer(e.ID, e)
 	case protocol.Stopping: // The machine has recorded the decision, which is logged as all are.
 		n.standing.set(0)
 		n.end(stopError(e))

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/quorate/quorate/sharding"
@@ -196,6 +197,12 @@ func acts() map[string]func(*actor, *sharding.Context, text) error {
 		"patience": func(_ *actor, c *sharding.Context, m text) error {
 			c.SetReceiveTimeout(duration(words(m)[1]))
 			return c.Reply(m)
+		},
+		"trace": func(a *actor, c *sharding.Context, _ text) error {
+			in := trace.SpanContextFromContext(c.Context())
+			seen := fmt.Sprintf("trace %s %t %s", in.TraceID(), in.IsSampled(), in.TraceState())
+			a.note(c, seen)
+			return c.Reply(say(seen))
 		},
 		"number": func(_ *actor, c *sharding.Context, _ text) error { return c.Reply(wrapperspb.Int64(1)) },
 		"int":    func(_ *actor, c *sharding.Context, _ text) error { return c.Reply(new(int)) },

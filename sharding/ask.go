@@ -66,12 +66,12 @@ func (r *region) over(a *ask) {
 	r.system.pool.Put(a)
 }
 
-// ask sends a message and waits.
-func (r *region) ask(ctx context.Context, id string, message any) (*protocol.Reply, error) {
+// exchange sends a message and waits for the reply.
+func (r *region) exchange(ctx context.Context, id string, message any, trace []byte) (*protocol.Reply, error) {
 	a := r.newAsk()
 	defer r.over(a)
 	a.until(ctx, r.system.clock.Instant())
-	if err := r.send(ctx, id, message, a); err != nil {
+	if err := r.send(ctx, id, message, a, trace); err != nil {
 		return nil, err
 	}
 	var cause error

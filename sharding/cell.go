@@ -170,7 +170,7 @@ func (r *region) minor(c *cell, a *protocol.Action) {
 	case protocol.OpAck, protocol.OpNeed:
 		r.signal(c, a)
 	case protocol.OpDrop:
-		r.system.counters.dropped.Add(1)
+		r.system.counters.dropped[a.Drop].Add(1)
 		r.system.messages.free(a.Message)
 	case protocol.OpRoom:
 		if c.room != nil {

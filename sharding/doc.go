@@ -83,6 +83,18 @@
 // [System.Explain] and [Region.Explain] say on any node where an entity lives, by
 // which decision, since when, and what is pending; [System.Kinds] says what runs here.
 //
+// # Telemetry
+//
+// [WithMeterProvider] and [WithTracerProvider] say where metrics and spans go; the
+// defaults are the global providers of OpenTelemetry, which do nothing until the
+// program sets them. Metrics are by kind, never by entity, and are read from counters
+// that exist anyway; of the way of a message only an ask is timed.
+//
+// An ask is a trace of two spans, one at the asker and one around Receive, and begins
+// a trace where there is none. A tell joins the trace of its context, and begins
+// none. What an entity sends or asks with [Context.Context] belongs to the trace of
+// the message that it is at. The trace context of W3C travels in the envelope.
+//
 // # Concurrency
 //
 // Regions are safe for concurrent use. Entities need no locks. Messages are

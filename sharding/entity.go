@@ -8,6 +8,8 @@ import (
 	"errors"
 	"reflect"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/machine"
 	"github.com/quorate/quorate/sharding/protocol"
@@ -51,6 +53,7 @@ type Context struct {
 
 	ahead *protocol.Message // What may be handled behind the entity's message at once.
 	ran   int               // How many of them were.
+	span  trace.Span        // Of the message, if it belongs to a trace; else nil.
 	ends  uint32            // How often the cell's hosting had ended when they were handed out.
 }
 
@@ -76,8 +79,15 @@ func (c *Context) Epoch() Epoch { return c.entity.Epoch() }
 // Context returns a context that ends when the node loses its standing or
 // stops, or when the shard goes on without the entity, so that whatever the
 // entity waits for is not waited for in vain. It is not ended by an orderly
-// move: that waits for the entity.
-func (c *Context) Context() context.Context { return c.region.contextOf(c.entity) }
+// move: that waits for the entity. A message that belongs to a trace has its span in
+// it: what the entity sends or asks with it belongs to the same trace.
+func (c *Context) Context() context.Context {
+	ctx := c.region.contextOf(c.entity)
+	if c.span != nil {
+		ctx = trace.ContextWithSpan(ctx, c.span)
+	}
+	return ctx
+}
 
 // Passivate stops the entity as soon as no message waits for it, so that it uses
 // no memory; the next message starts it again. Nothing is lost or changes its

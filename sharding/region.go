@@ -12,6 +12,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"go.opentelemetry.io/otel/metric"
+
 	"github.com/quorate/quorate/sharding/protocol"
 )
 
@@ -27,7 +29,7 @@ type Region[C any] struct{ r *region }
 // The deadline of ctx bounds the waiting only: an accepted message does not
 // expire.
 func (g *Region[C]) Tell(ctx context.Context, id string, message C) error {
-	return g.r.send(ctx, id, message, nil)
+	return g.r.tell(ctx, id, message)
 }
 
 // Ask sends a message to an entity of g and waits for its reply, which must be
@@ -79,6 +81,8 @@ type region struct {
 	asks    atomic.Uint64 // The last correlation.
 	verdict atomic.Pointer[verdict]
 	every   time.Duration // How often the cells are swept.
+	spans   spans
+	success metric.MeasurementOption // The attributes of an ask that was answered.
 }
 
 // verdict is what the coordinator thinks of a region.
@@ -92,6 +96,7 @@ func newRegion(s *System, cfg protocol.KindConfig, codec Codec, b behaviour, cel
 	r := &region{
 		system: s, name: cfg.Name, shards: cfg.Settings.Shards, proxy: cfg.Proxy, codec: codec, entity: b,
 		every: sweepInterval(cells.PassivateAfter, cells.StuckAfter),
+		spans: spansOf(cfg.Name), success: with(attrKind.String(cfg.Name)),
 	}
 	r.admit()
 	cells.Kind, cells.Self = r.name, s.self
@@ -181,18 +186,20 @@ func clip(id string) string {
 	return id
 }
 
-// send accepts a message, with the ask that waits for its reply, if any.
-func (r *region) send(ctx context.Context, id string, message any, a *ask) error {
+// send accepts a message, with the ask that waits for its reply and the trace that
+// it belongs to, if any.
+func (r *region) send(ctx context.Context, id string, message any, a *ask, trace []byte) error {
 	size, err := r.check(ctx, id, message)
 	if err != nil {
 		return err
 	}
 	c := r.cellOf(id)
-	if a == nil && !c.away.Load() && r.join(c, id, message, size) {
+	if a == nil && trace == nil && !c.away.Load() && r.join(c, id, message, size) {
 		return nil
 	}
 	m, buffer := r.blankMessage(c, size)
-	m.Kind, m.Shard, m.Entity, m.Value, m.Size = r.name, c.id, id, message, size+len(id)
+	m.Kind, m.Shard, m.Entity, m.Value, m.Size = r.name, c.id, id, message, size+len(id)+len(trace)
+	m.Trace = trace
 	if a != nil {
 		m.Correlation, m.Deadline = a.correlation, a.deadline
 	}

@@ -11,6 +11,9 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership"
@@ -56,6 +59,15 @@ type System struct {
 	ctx         context.Context //nolint:containedctx // The life of the system: ends what its goroutines wait for.
 	cancel      context.CancelFunc
 	counters    counters
+	metrics     *metrics
+	tracer      trace.Tracer
+	providers   providers
+}
+
+// providers are where metrics and traces go; nil is the global one.
+type providers struct {
+	meters metric.MeterProvider
+	traces trace.TracerProvider
 }
 
 // hostContext is the context that entities see.
@@ -75,6 +87,19 @@ func WithLogger(l *slog.Logger) Option { return func(s *System) { s.log = l } }
 // answer, or answers wrongly, least-shard decides.
 func WithAllocation(a allocation.Strategy) Option { return func(s *System) { s.strategy = a } }
 
+// WithMeterProvider sets where the metrics of sharding go. The default is the global
+// provider of OpenTelemetry, which does nothing until the program sets it.
+func WithMeterProvider(p metric.MeterProvider) Option {
+	return func(s *System) { s.providers.meters = p }
+}
+
+// WithTracerProvider sets where the spans of messages go; it decides which traces
+// are sampled. The default is the global provider of OpenTelemetry, which does
+// nothing until the program sets it.
+func WithTracerProvider(p trace.TracerProvider) Option {
+	return func(s *System) { s.providers.traces = p }
+}
+
 // New puts sharding on a node. It is called once a node.
 func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	if err := cfg.Validate(); err != nil {
@@ -91,6 +116,7 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	for _, opt := range opts {
 		opt(s)
 	}
+	s.metrics, s.tracer = newMetrics(s, s.providers.meters), tracerOf(s.providers.traces)
 	s.regions.Store(&map[string]*region{})
 	s.renewHosting()
 	s.events.init()
@@ -107,6 +133,7 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 		return nil, fmt.Errorf("sharding: %w", err)
 	}
 	s.control = handle
+	s.metrics.start()
 	node.Transport().Handle(protocol.MessageService, s.received)
 	node.Notices(s.noticed)
 	// Both owned by the system: they end with the node, run when every entity has
@@ -125,6 +152,7 @@ func (s *System) Node() *membership.Node { return s.node }
 // run waits for the end of the node, abandons what is left, and waits for that.
 func (s *System) run() {
 	<-s.node.Done()
+	s.metrics.stop()
 	s.eachCell((*region).abandon)
 	s.cancel()
 	s.hostContext.Load().cancel()
@@ -297,6 +325,10 @@ func (s *System) published(event any) {
 		}
 	case protocol.Explained:
 		s.questions.answer(e)
+	case protocol.Examined:
+		s.metrics.inquiry.Answer(e.ID, e)
+	case protocol.MoveEnded:
+		s.metrics.moved(e)
 	case protocol.CoordinatorStarted:
 		s.log.Info("coordinator started", "kind", e.Kind, "term", e.Term)
 	case protocol.CoordinatorStopped:
@@ -410,7 +442,8 @@ func (s *System) awaitRoom(node gossip.NodeID) {
 // counters are what a system counts.
 type counters struct {
 	malformed, misdirected, violations atomic.Uint64
-	failed, dropped, panics, unsent    atomic.Uint64
+	failed, panics, unsent             atomic.Uint64
+	dropped                            [protocol.DropStopped + 1]atomic.Uint64
 	stuck                              atomic.Int64
 }
 
@@ -443,9 +476,13 @@ type Stats struct {
 // Stats returns the counters.
 func (s *System) Stats() Stats {
 	c := &s.counters
+	dropped := uint64(0)
+	for i := range c.dropped {
+		dropped += c.dropped[i].Load()
+	}
 	return Stats{
 		Malformed: c.malformed.Load(), Misdirected: c.misdirected.Load(), Violations: c.violations.Load(),
-		Failed: c.failed.Load(), Dropped: c.dropped.Load(), Panics: c.panics.Load(), Unsent: c.unsent.Load(),
+		Failed: c.failed.Load(), Dropped: dropped, Panics: c.panics.Load(), Unsent: c.unsent.Load(),
 		Stuck: uint64(max(c.stuck.Load(), 0)),
 	}
 }

@@ -277,8 +277,8 @@ func (r *region) decode(e *protocol.Entity, m *protocol.Message) (err error) {
 
 var errTooLarge = errors.New("its sender's transport has smaller frames than it needs")
 
-// receive hands a message to its entity.
-func (r *region) receive(ctx *Context, e *protocol.Entity, m *protocol.Message) (err error) {
+// hand hands a message to its entity.
+func (r *region) hand(ctx *Context, e *protocol.Entity, m *protocol.Message) (err error) {
 	defer r.recovered(e, &err)
 	return frozen(r.entity.receive(ctx, instanceOf(e), m.Value))
 }

@@ -171,6 +171,8 @@ func (c *Control) dispatch(in machine.Input) {
 		c.fromShard(in)
 	case Explain:
 		c.explain(in)
+	case Examine:
+		c.examine(in)
 	case membership.Changed:
 		c.changed(in)
 	case membership.Standing:

@@ -49,7 +49,12 @@ const (
 	CodeEntityFailed               // See [ErrEntityFailed].
 	CodeNoStanding                 // See [ErrNoStanding].
 	CodeExpired                    // See [ErrExpired].
+
+	codeCount
 )
+
+// Codes is the number of values of [Code] that this version knows.
+const Codes = int(codeCount)
 
 // Err returns the sentinel of the code, nil for [CodeOK]. A code that this
 // version does not know says nothing about what happened to the message, so it

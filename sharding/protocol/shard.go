@@ -135,6 +135,10 @@ type Shard struct {
 	sweep     *Entity
 	stuck     int       // Entities that were reported and have not returned.
 	released  []*Entity // Left behind, and not returned yet.
+
+	counts Counts
+	depth  depth // Of the mailboxes, when Sweep looked last.
+	seen   depth // The same of the round that is under way.
 }
 
 // stream is the host's side of one inbound stream.
@@ -193,12 +197,19 @@ func (a Admission) Code() Code {
 // the cell's own stream is outstanding, and never gets a number.
 func (s *Shard) Accept(now machine.Instant, m *Message, out *Actions) Admission {
 	if s.abandoned {
+		s.refused(CodeNotDelivered)
 		return Ended
 	}
 	m.Origin = s.cfg.Self
 	if s.state == hostServing && s.window.n == 0 {
 		m.Seq = 0
-		return admission(s.enqueue(now, m, out))
+		code := s.enqueue(now, m, out)
+		if code == CodeOK {
+			s.counts.Sent++
+		} else {
+			s.refused(code)
+		}
+		return admission(code)
 	}
 	if s.window.n > 0 && s.window.bytes+m.cost() > s.cfg.WindowBytes {
 		s.full = true
@@ -207,6 +218,7 @@ func (s *Shard) Accept(now machine.Instant, m *Message, out *Actions) Admission 
 	if s.window.n == 0 {
 		s.moved, s.progress, s.patience = now, now, 0
 	}
+	s.counts.Sent++
 	s.next++
 	m.Seq, m.Base, m.place = s.next, s.base, 0
 	s.window.push(m)
@@ -476,6 +488,7 @@ func (s *Shard) receive(now machine.Instant, m *Message, out *Actions) {
 
 // admit delivers the next message of a stream, or refuses it to its sender.
 func (s *Shard) admit(now machine.Instant, in *stream, m *Message, out *Actions) {
+	s.counts.Received++
 	in.last = m.Seq
 	s.soil(in)
 	if code := s.enqueue(now, m, out); code != CodeOK {
@@ -515,6 +528,9 @@ func (s *Shard) Acks(out *Actions) {
 
 // refuse answers a message that no entity will process, and gives it up.
 func (s *Shard) refuse(m *Message, code Code, out *Actions) {
+	if !m.Own {
+		s.refused(code)
+	}
 	detail := ""
 	if code == CodeEntityFailed {
 		detail = s.Reason(m.Entity)

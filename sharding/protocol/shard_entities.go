@@ -204,6 +204,10 @@ func (s *Shard) advance(now machine.Instant, e *Entity, out *Actions) {
 }
 
 func (s *Shard) start(now machine.Instant, e *Entity, out *Actions) {
+	s.counts.Started++
+	if e.state == entityFailed {
+		s.counts.Restarted++
+	}
 	e.state, e.epoch, e.at, e.Value = entityStarting, s.epoch, now, nil
 	out.entity(OpStart, e)
 }
@@ -263,6 +267,7 @@ func (s *Shard) StartFailed(now machine.Instant, e *Entity, why string, out *Act
 		return
 	}
 	s.returned(e, out)
+	s.counts.StartFailed++
 	e.passivate, e.held, e.Value = false, false, nil
 	if !e.Ended() {
 		e.failures = min(e.failures+1, 16)
@@ -346,6 +351,9 @@ func (s *Shard) Done(now machine.Instant, e *Entity, r Result, out *Actions) {
 	if m == nil {
 		return
 	}
+	if !m.Own {
+		s.counts.Handled++
+	}
 	e.current, e.at = nil, now
 	s.returned(e, out)
 	if r.Reply != nil && !e.released && !m.Own {
@@ -378,6 +386,7 @@ func (s *Shard) Done(now machine.Instant, e *Entity, r Result, out *Actions) {
 
 // fail stops an instance that is not usable any more.
 func (s *Shard) fail(now machine.Instant, e *Entity, why string, out *Actions) {
+	s.counts.Failed++
 	e.failures = min(e.failures+1, 16)
 	if s.abandoned {
 		e.withheld = nil
@@ -428,6 +437,9 @@ func (s *Shard) Stopped(now machine.Instant, e *Entity, out *Actions) {
 	}
 	s.returned(e, out)
 	e.Value = nil
+	if e.failure == nil && s.state == hostServing && !s.abandoned && !e.Ended() {
+		s.counts.Passivated++ // For nothing else an instance stops while its shard stays.
+	}
 	if e.failure != nil {
 		why := *e.failure
 		e.failure = nil

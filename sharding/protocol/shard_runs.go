@@ -53,6 +53,7 @@ func (s *Shard) Ran(e *Entity, n int, out *Actions) (over *Message) {
 	if e.released {
 		return nil // Its senders were told, and the list was given up.
 	}
+	s.counts.Handled += uint64(n)
 	if n > 0 {
 		over, e.failures = e.current, 0
 		for last := over; n > 0; n-- {
@@ -99,6 +100,7 @@ func (s *Shard) Busy(id string) *Entity {
 // Join puts m into the mailbox of an entity that [Shard.Busy] has just returned. The
 // cell owns m from now on, as after [Shard.Accept].
 func (s *Shard) Join(e *Entity, m *Message) {
+	s.counts.Sent++
 	m.Origin, m.Seq = s.cfg.Self, 0
 	e.mailbox.push(m)
 }

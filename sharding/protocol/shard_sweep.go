@@ -20,11 +20,14 @@ func (s *Shard) Sweep(now machine.Instant, most int, out *Actions) (over bool) {
 		s.inspect(now, e, out)
 		e = next
 	}
-	s.sweep, s.sweeping = e, e != nil
+	if s.sweep, s.sweeping = e, e != nil; !s.sweeping {
+		s.depth, s.seen = s.seen, depth{}
+	}
 	return e == nil
 }
 
 func (s *Shard) inspect(now machine.Instant, e *Entity, out *Actions) {
+	s.seen.note(e.mailbox.n)
 	since, idle := e.Idle()
 	rests := now.Sub(since)
 	switch {

@@ -1,0 +1,108 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+// Counts are what cells have counted since they were created. They only grow.
+type Counts struct {
+	Sent     uint64 // Messages of this node that were accepted.
+	Received uint64 // Messages of other nodes that were delivered, each once.
+	Handled  uint64 // Messages that entities of this node have processed, their failures included.
+	// Refused are messages that no entity of this node processed, by [Code]: what is
+	// refused before it is accepted, and what is refused after.
+	Refused [Codes]uint64
+
+	Started     uint64 // Instances whose start began.
+	Restarted   uint64 // Those among them that took the place of one that failed.
+	Passivated  uint64 // Instances that stopped because they were idle, or asked for it.
+	Failed      uint64 // Instances that failed at a message or a timer.
+	StartFailed uint64 // Instances that could not be started.
+}
+
+// Tally adds up what cells have counted, and how they are.
+type Tally struct {
+	Counts
+
+	Hosted   int // Cells that host.
+	Entities int // Entities with a record.
+	Stuck    int // Those that do not return.
+	Window   int // Messages of this node that are not acknowledged.
+	Transit  int // Messages of others that wait for a home, or for one before them.
+	// Mailboxes are the messages that wait for entities, and Deepest those that wait
+	// for one, as the last whole round of [Shard.Sweep] found them.
+	Mailboxes, Deepest int
+}
+
+// Tally adds this cell to t.
+func (s *Shard) Tally(t *Tally) {
+	t.add(&s.counts)
+	if s.state != hostNone {
+		t.Hosted++
+	}
+	t.Entities += len(s.entities)
+	t.Stuck += s.stuck
+	t.Window += s.window.n
+	t.Transit += s.transit.n
+	t.Mailboxes += s.depth.sum
+	t.Deepest = max(t.Deepest, s.depth.most)
+}
+
+func (c *Counts) add(o *Counts) {
+	c.Sent += o.Sent
+	c.Received += o.Received
+	c.Handled += o.Handled
+	for i := range c.Refused {
+		c.Refused[i] += o.Refused[i]
+	}
+	c.Started += o.Started
+	c.Restarted += o.Restarted
+	c.Passivated += o.Passivated
+	c.Failed += o.Failed
+	c.StartFailed += o.StartFailed
+}
+
+// depth is how many messages wait in mailboxes.
+type depth struct{ sum, most int }
+
+func (d *depth) note(n int) {
+	d.sum += n
+	d.most = max(d.most, n)
+}
+
+// refused counts a refusal, by a code that this version knows.
+func (s *Shard) refused(c Code) { s.counts.Refused[min(int(c), Codes-1)]++ }
+
+// Examine is the input of [Control] that asks for an [Examined]. It changes nothing.
+type Examine struct {
+	// ID is given back in the answer.
+	ID uint64
+}
+
+// Examined is published to answer an [Examine]: what only the node knows that
+// coordinates.
+type Examined struct {
+	ID uint64
+	// Kinds are those whose coordinator runs here, sorted by name.
+	Kinds []Coordinated
+}
+
+// Coordinated is how the shards of a kind are.
+type Coordinated struct {
+	Kind string
+	// Open shards have no home, Serving ones are at rest in theirs, Moving ones are on
+	// the way into one, or out of it.
+	Open, Serving, Moving int
+}
+
+// examine answers an [Examine].
+func (c *Control) examine(in Examine) {
+	answer := Examined{ID: in.ID}
+	for _, k := range c.kinds {
+		if k.coord == nil {
+			continue
+		}
+		i := c.Inspect(k.name)
+		answer.Kinds = append(answer.Kinds, Coordinated{Kind: k.name, Open: i.Open, Serving: i.Serving, Moving: i.Moving})
+	}
+	c.out.Publish(answer)
+}

@@ -1,0 +1,154 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	"pgregory.net/rapid"
+
+	"github.com/quorate/quorate/membership/meter/metertest"
+	"github.com/quorate/quorate/sharding/internal/wire"
+	"github.com/quorate/quorate/sharding/protocol"
+)
+
+// What must not happen, or hardly ever does, is counted as well.
+func TestMetricsOfWhatShouldNotHappen(t *testing.T) {
+	lone(t, func(t *testing.T, s *System, r *Region[*wrapperspb.Int64Value], _ *bytes.Buffer) {
+		reader := metertest.New()
+		m := newMetrics(s, reader.Provider())
+		m.start()
+		defer m.stop()
+		names := []string{"violations", "messages.malformed", "messages.misdirected", "replies.unsent", "messages.failed", "messages.dropped"}
+		for _, name := range names {
+			require.Zero(t, reader.Value(t, "quorate.sharding."+name), name)
+			require.NotEmpty(t, reader.Points(t, "quorate.sharding."+name), name)
+		}
+		s.published(protocol.Violation{Kind: "double"})
+		s.received(s.self, []byte{0xff})
+		s.received(s.self, wire.AppendAck(nil, protocol.Ack{Kind: "unknown", Seq: 1}))
+		s.respondNowhere()
+		c := r.r.cellOf("a")
+		message := func() *protocol.Message { return &protocol.Message{Kind: "double", Entity: "a"} }
+		r.r.step(c, func(*protocol.Actions) {
+			r.r.fail(c, &protocol.Action{Op: protocol.OpFail, Message: message(), Code: protocol.CodeExpired})
+			r.r.minor(c, &protocol.Action{Op: protocol.OpDrop, Message: message(), Drop: protocol.DropHops})
+		})
+		for _, name := range names {
+			require.InDelta(t, 1, reader.Value(t, "quorate.sharding."+name), 0, name)
+		}
+		require.InDelta(t, 1, reader.Value(t, "quorate.sharding.messages.dropped", attribute.String("error.type", "hops")), 0)
+	})
+}
+
+// respondNowhere answers a node of which nothing is known but that it has no
+// incarnation, which no lane takes.
+func (s *System) respondNowhere() {
+	r := s.region("double")
+	nobody := s.self
+	nobody.UID = 0
+	r.step(r.cellOf("a"), func(*protocol.Actions) {
+		r.reply(r.cellOf("a"), &protocol.Action{To: nobody, Reply: &protocol.Reply{Correlation: 1}})
+	})
+}
+
+// Each way in which a message can fail has a word of its own.
+func TestWordsForErrors(t *testing.T) {
+	seen := map[string]bool{}
+	for code := protocol.CodeUnreachable; int(code) < protocol.Codes; code++ {
+		word := wordOf(code)
+		require.False(t, seen[word], word)
+		seen[word] = true
+		require.Equal(t, word, wordOfError(&MessageError{"k", "e", "", code.Err()}), "%v", code)
+		fault, text := verdictOf(&protocol.Reply{Code: code, Detail: "d"}, nil)
+		require.Equal(t, [2]string{word, "d"}, [2]string{fault, text})
+	}
+	for want, err := range map[string]error{
+		"settings":      errors.Join(ErrNotDelivered, &SettingsError{}),
+		"invalid":       ErrInvalid,
+		"unreachable":   errors.Join(ErrNotDelivered, &UnreachableError{}, context.Canceled),
+		"not-delivered": errors.Join(ErrNotDelivered, ErrClosed),
+	} {
+		require.Equal(t, want, wordOfError(err))
+	}
+	fault, text := verdictOf(&protocol.Reply{}, nil)
+	require.Empty(t, fault+text)
+}
+
+// contexts draws trace contexts.
+func contexts(t *rapid.T) trace.SpanContext {
+	c := trace.SpanContextConfig{TraceFlags: trace.TraceFlags(rapid.Byte().Draw(t, "flags"))}
+	copy(c.TraceID[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "trace"))
+	copy(c.SpanID[:], rapid.SliceOfN(rapid.Byte(), 8, 8).Draw(t, "span"))
+	state, err := trace.ParseTraceState(rapid.SampledFrom([]string{"", "a=1", "vendor=x,other@v=y"}).Draw(t, "state"))
+	require.NoError(t, err)
+	c.TraceState = state
+	return trace.NewSpanContext(c)
+}
+
+// A trace context survives an envelope, and is what the recommendation says.
+func TestATraceContextSurvivesAnEnvelope(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := contexts(t)
+		b := traceparent(c)
+		if !c.IsValid() {
+			require.Nil(t, b)
+			return
+		}
+		require.True(t, c.Equal(parseTraceparent(b)), "%q", b)
+	})
+	id, _ := trace.TraceIDFromHex("0af7651916cd43dd8448eb211c80319c")
+	span, _ := trace.SpanIDFromHex("b7ad6b7169203331")
+	state, err := trace.ParseTraceState("congo=t61rcWkgMzE")
+	require.NoError(t, err)
+	c := trace.SpanContextConfig{TraceID: id, SpanID: span, TraceFlags: trace.FlagsSampled}
+	require.Equal(t, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", string(traceparent(trace.NewSpanContext(c))))
+	c.TraceState = state
+	require.Equal(t, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\ncongo=t61rcWkgMzE", string(traceparent(trace.NewSpanContext(c))))
+}
+
+// A tracestate that is too long is left out, and the rest goes on.
+func TestALongTracestateIsLeftOut(t *testing.T) {
+	state, err := trace.ParseTraceState("a=" + strings.Repeat("x", 250) + ",b=" + strings.Repeat("y", 250) + ",c=" + strings.Repeat("z", 20))
+	require.NoError(t, err)
+	c := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceState: state})
+	require.Len(t, traceparent(c), traceparentBytes)
+}
+
+// FuzzTraceparent parses what a hostile node may send.
+func FuzzTraceparent(f *testing.F) {
+	for _, seed := range []string{
+		"", "00", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\na=b",
+		"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\n\n", "ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+		"00-00000000000000000000000000000000-b7ad6b7169203331-01", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-", "----",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c := parseTraceparent(b)
+		if c.IsValid() {
+			require.True(t, c.Equal(parseTraceparent(traceparent(c))))
+		}
+	})
+}
+
+// A message that belongs to no trace costs nothing more for that.
+func TestWithoutATraceNothingIsAllocated(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		if c := trace.SpanContextFromContext(ctx); c.IsSampled() || traceparent(c) != nil {
+			panic("there is no trace")
+		}
+	}))
+}

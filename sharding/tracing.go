@@ -1,0 +1,202 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/membership/meter"
+	"github.com/quorate/quorate/sharding/protocol"
+)
+
+// The attributes of spans. Unlike those of metrics they may name the entity.
+const (
+	attrEntity = attribute.Key("quorate.entity")
+	attrShard  = attribute.Key("quorate.shard")
+	attrNode   = attribute.Key("quorate.node")
+)
+
+// spans are the names and the attributes of the spans of one kind.
+//
+//	Ask   "ask K"   client ─────────────────────────┐ until the reply
+//	        └─> "ask K"   server, around Receive ───┘
+//	Tell  "send K"  producer, until it is accepted
+//	        └─> "process K"   consumer, around Receive
+//
+// An ask has a span, the first of a trace if the asker has none. A tell joins the
+// trace of its sender and begins none: there are millions of them a second, and
+// each would be a decision of a sampler. A trace that is not sampled is passed on
+// without spans, so that the decision is kept on the way.
+type spans struct {
+	ask, send, process                 string
+	client, server, producer, consumer []trace.SpanStartOption
+}
+
+func spansOf(kind string) spans {
+	options := func(role trace.SpanKind, attrs ...attribute.KeyValue) []trace.SpanStartOption {
+		return []trace.SpanStartOption{trace.WithSpanKind(role), trace.WithAttributes(append(attrs, attrKind.String(kind))...)}
+	}
+	call := []attribute.KeyValue{attribute.String("rpc.system", "quorate"), attribute.String("rpc.service", kind), attribute.String("rpc.method", "ask")}
+	message := func(operation string) []attribute.KeyValue {
+		return []attribute.KeyValue{
+			attribute.String("messaging.system", "quorate"), attribute.String("messaging.destination.name", kind),
+			attribute.String("messaging.operation.name", operation), attribute.String("messaging.operation.type", operation),
+		}
+	}
+	return spans{
+		ask: "ask " + kind, send: "send " + kind, process: "process " + kind,
+		client: options(trace.SpanKindClient, call...), server: options(trace.SpanKindServer, call...),
+		producer: options(trace.SpanKindProducer, message("send")...), consumer: options(trace.SpanKindConsumer, message("process")...),
+	}
+}
+
+// tracerOf returns the tracer of a provider, the global one if it is nil.
+func tracerOf(p trace.TracerProvider) trace.Tracer {
+	if p == nil {
+		p = otel.GetTracerProvider()
+	}
+	return p.Tracer("github.com/quorate/quorate/sharding")
+}
+
+// begin begins a span about an entity.
+func (r *region) begin(ctx context.Context, id, name string, options []trace.SpanStartOption) (context.Context, trace.Span) {
+	ctx, span := r.system.tracer.Start(ctx, name, options...)
+	if span.IsRecording() {
+		span.SetAttributes(attrEntity.String(clip(id)), attrShard.Int(int(r.cellOf(id).id)), attrNode.String(r.system.self.String()))
+	}
+	return ctx, span
+}
+
+// finish ends a span, with what went wrong, if anything.
+func finish(span trace.Span, fault, text string) {
+	if fault != "" && span.IsRecording() {
+		span.SetAttributes(meter.Fault.String(fault))
+		span.SetStatus(codes.Error, text)
+	}
+	span.End()
+}
+
+// tell sends a message that nobody waits for.
+func (r *region) tell(ctx context.Context, id string, message any) error {
+	parent := trace.SpanContextFromContext(ctx)
+	if !parent.IsSampled() {
+		return r.send(ctx, id, message, nil, traceparent(parent))
+	}
+	ctx, span := r.begin(ctx, id, r.spans.send, r.spans.producer)
+	err := r.send(ctx, id, message, nil, traceparent(span.SpanContext()))
+	fault, text := verdictOf(nil, err)
+	finish(span, fault, text)
+	return err
+}
+
+// ask sends a message, waits for the reply, and shows both.
+func (r *region) ask(ctx context.Context, id string, message any) (*protocol.Reply, error) {
+	ctx, span := r.begin(ctx, id, r.spans.ask, r.spans.client)
+	var began machine.Instant
+	timed := r.system.metrics.asks.Enabled(ctx)
+	if timed {
+		began = r.system.clock.Instant()
+	}
+	reply, err := r.exchange(ctx, id, message, traceparent(span.SpanContext()))
+	if timed || span.IsRecording() {
+		fault, text := verdictOf(reply, err)
+		if timed {
+			r.system.metrics.asked(r, began, fault)
+		}
+		finish(span, fault, text)
+	}
+	return reply, err
+}
+
+// receive hands a message to its entity, within a span if it belongs to a trace.
+func (r *region) receive(ctx *Context, e *protocol.Entity, m *protocol.Message) (err error) {
+	if len(m.Trace) == 0 {
+		return r.hand(ctx, e, m)
+	}
+	parent := parseTraceparent(m.Trace)
+	if !parent.IsValid() {
+		return r.hand(ctx, e, m) // What a foreign node sent means nothing.
+	}
+	origin := trace.ContextWithRemoteSpanContext(context.Background(), parent)
+	defer func() { ctx.span = nil }()
+	if !parent.IsSampled() {
+		ctx.span = trace.SpanFromContext(origin)
+		return r.hand(ctx, e, m)
+	}
+	name, options := r.spans.process, r.spans.consumer
+	if m.Correlation != 0 {
+		name, options = r.spans.ask, r.spans.server
+	}
+	_, ctx.span = r.begin(origin, e.ID(), name, options)
+	fault, text := wordOf(protocol.CodeEntityFailed), errDeserted.Error() // Unless it returns.
+	defer func() { finish(ctx.span, fault, text) }()
+	if err = r.hand(ctx, e, m); err == nil {
+		fault = ""
+	} else {
+		text = err.Error()
+	}
+	return err
+}
+
+// A trace context is, in an envelope, the value of the header traceparent of W3C
+// Trace Context, version 00, and if there is a tracestate, a line feed and that.
+const (
+	traceparentBytes = len("00-00000000000000000000000000000000-0000000000000000-00")
+	tracestateMax    = 512 // Bytes. A longer one is left out, as the recommendation allows.
+)
+
+// traceparent returns the trace context for an envelope, nil when there is none.
+func traceparent(c trace.SpanContext) []byte {
+	if !c.IsValid() {
+		return nil
+	}
+	state := c.TraceState().String()
+	if len(state) > tracestateMax {
+		state = ""
+	}
+	id, span, flags := c.TraceID(), c.SpanID(), [1]byte{byte(c.TraceFlags())}
+	b := make([]byte, 0, traceparentBytes+min(len(state), 1)+len(state))
+	b = hex.AppendEncode(append(b, "00-"...), id[:])
+	b = hex.AppendEncode(append(b, '-'), span[:])
+	b = hex.AppendEncode(append(b, '-'), flags[:])
+	if state != "" {
+		b = append(append(b, '\n'), state...)
+	}
+	return b
+}
+
+// parseTraceparent returns what an envelope says. It is not valid when that means
+// nothing.
+func parseTraceparent(b []byte) trace.SpanContext {
+	var c trace.SpanContextConfig
+	parent, state, _ := bytes.Cut(b, []byte{'\n'})
+	parts := bytes.Split(parent, []byte{'-'})
+	var flags [1]byte
+	if len(parts) != 4 || string(parts[0]) != "00" ||
+		!unhex(c.TraceID[:], parts[1]) || !unhex(c.SpanID[:], parts[2]) || !unhex(flags[:], parts[3]) {
+		return trace.SpanContext{}
+	}
+	c.TraceFlags = trace.TraceFlags(flags[0])
+	if len(state) > 0 && len(state) <= tracestateMax {
+		c.TraceState, _ = trace.ParseTraceState(string(state)) // One that means nothing is none.
+	}
+	return trace.NewSpanContext(c)
+}
+
+// unhex fills dst from exactly as many digits as it takes.
+func unhex(dst, src []byte) bool {
+	if len(src) != hex.EncodedLen(len(dst)) {
+		return false
+	}
+	_, err := hex.Decode(dst, src)
+	return err == nil
+}

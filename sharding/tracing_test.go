@@ -1,0 +1,160 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/quorate/quorate/sharding"
+)
+
+// traced starts two nodes whose spans are recorded.
+func (w *world) traced(sampler sdk.Sampler) (trace.Tracer, *tracetest.SpanRecorder) {
+	w.t.Helper()
+	recorder := tracetest.NewSpanRecorder()
+	provider := sdk.NewTracerProvider(sdk.WithSpanProcessor(recorder), sdk.WithSampler(sampler))
+	w.options = []sharding.Option{sharding.WithTracerProvider(provider)}
+	w.start(2)
+	return provider.Tracer("test"), recorder
+}
+
+// span returns the one span with a name and a role in a trace.
+func span(t *testing.T, r *tracetest.SpanRecorder, id trace.TraceID, name string, role trace.SpanKind) sdk.ReadOnlySpan {
+	t.Helper()
+	var found []sdk.ReadOnlySpan
+	for _, s := range r.Ended() {
+		if s.SpanContext().TraceID() == id && s.Name() == name && s.SpanKind() == role {
+			found = append(found, s)
+		}
+	}
+	require.Len(t, found, 1, "%s, %s", name, role)
+	return found[0]
+}
+
+func attributeOf(s sdk.ReadOnlySpan, key attribute.Key) string {
+	for _, kv := range s.Attributes() {
+		if kv.Key == key {
+			return kv.Value.AsString()
+		}
+	}
+	return ""
+}
+
+// An ask across two nodes is one trace: the asker's span, that of the entity, and
+// what the entity sends on because of it.
+func TestAnAskAcrossTwoNodesIsOneTrace(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		tracer, recorder := w.traced(sdk.AlwaysSample())
+		a, far := w.nodes[0], w.nodes[0].hosted(w.nodes[1], 1)[0]
+		near := a.hosted(a, 1)[0]
+		ctx, root := tracer.Start(t.Context(), "request")
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		reply, err := sharding.Ask[text](ctx, a.region, far, say("trace"))
+		require.NoError(t, err)
+		id := root.SpanContext().TraceID()
+		require.Equal(t, "trace "+id.String()+" true ", reply.GetValue(), "the entity's context belongs to it")
+		client := span(t, recorder, id, "ask test", trace.SpanKindClient)
+		server := span(t, recorder, id, "ask test", trace.SpanKindServer)
+		require.Equal(t, root.SpanContext().SpanID(), client.Parent().SpanID())
+		require.Equal(t, client.SpanContext().SpanID(), server.Parent().SpanID())
+		require.True(t, server.Parent().IsRemote())
+		require.Equal(t, a.Self().String(), attributeOf(client, "quorate.node"))
+		require.Equal(t, w.nodes[1].Self().String(), attributeOf(server, "quorate.node"))
+		require.Equal(t, far, attributeOf(server, "quorate.entity"))
+		require.Equal(t, "test", attributeOf(server, "rpc.service"))
+		require.False(t, server.StartTime().Before(client.StartTime()) || server.EndTime().After(client.EndTime()), "one lies within the other")
+
+		recorder.Reset()
+		require.NoError(t, a.region.Tell(ctx, far, say("pass "+near)))
+		pass(time.Second)
+		sent, handled := recorder.Ended()[0], recorder.Ended()
+		require.Equal(t, "send test", sent.Name())
+		require.Len(t, handled, 4, "two messages, each sent and handled")
+		for _, s := range handled {
+			require.Equal(t, id, s.SpanContext().TraceID())
+			require.Equal(t, codes.Unset, s.Status().Code)
+		}
+		require.Equal(t, root.SpanContext().SpanID(), sent.Parent().SpanID())
+		require.Equal(t, []string{"by " + far}, w.journal.words(near, "passed "))
+	})
+}
+
+// An ask begins a trace where there is none, a tell does not.
+func TestATellBeginsNoTrace(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		_, recorder := w.traced(sdk.AlwaysSample())
+		pass(time.Second)
+		recorder.Reset()
+		far := w.nodes[0].hosted(w.nodes[1], 1)[0]
+		recorder.Reset()
+		w.nodes[0].tell(far, "trace")
+		pass(time.Second)
+		require.Empty(t, recorder.Ended())
+		require.Equal(t, []string{"00000000000000000000000000000000 false "}, w.journal.words(far, "trace "))
+		w.nodes[0].must(far, "trace")
+		require.Len(t, recorder.Ended(), 2)
+	})
+}
+
+// A trace that is not sampled has no spans, and is passed on as what it is, so that
+// nothing behind it begins another.
+func TestATraceThatIsNotSampled(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		tracer, recorder := w.traced(sdk.ParentBased(sdk.NeverSample()))
+		far := w.nodes[0].hosted(w.nodes[1], 1)[0]
+		state, err := trace.ParseTraceState("vendor=1")
+		require.NoError(t, err)
+		parent := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{7}, SpanID: trace.SpanID{8}, TraceState: state})
+		ctx, _ := tracer.Start(trace.ContextWithSpanContext(t.Context(), parent), "request")
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		want := parent.TraceID().String() + " false vendor=1"
+		reply, err := sharding.Ask[text](ctx, w.nodes[0].region, far, say("trace"))
+		require.NoError(t, err)
+		require.Equal(t, "trace "+want, reply.GetValue())
+		require.NoError(t, w.nodes[0].region.Tell(ctx, far, say("trace")))
+		pass(time.Second)
+		require.Equal(t, []string{want, want}, w.journal.words(far, "trace "))
+		require.Empty(t, recorder.Ended())
+	})
+}
+
+// What goes wrong is in both spans, also when the entity does not come back from
+// Receive, and a span never stays open.
+func TestSpansOfFailures(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		tracer, recorder := w.traced(sdk.AlwaysSample())
+		far := w.nodes[0].hosted(w.nodes[1], 4)
+		for i, command := range []string{"fail", "panic", "exit"} {
+			ctx, root := tracer.Start(t.Context(), command)
+			ctx, cancel := context.WithTimeout(ctx, limit)
+			_, err := sharding.Ask[text](ctx, w.nodes[0].region, far[i], say(command))
+			cancel()
+			require.ErrorIs(t, err, sharding.ErrEntityFailed)
+			for _, role := range []trace.SpanKind{trace.SpanKindClient, trace.SpanKindServer} {
+				s := span(t, recorder, root.SpanContext().TraceID(), "ask test", role)
+				require.Equal(t, codes.Error, s.Status().Code, "%s, %s", command, role)
+				require.Equal(t, "entity-failed", attributeOf(s, "error.type"))
+				require.NotEmpty(t, s.Status().Description)
+			}
+		}
+		ctx, root := tracer.Start(t.Context(), "empty id")
+		require.ErrorIs(t, w.nodes[0].region.Tell(ctx, "", say("hello")), sharding.ErrInvalid)
+		s := span(t, recorder, root.SpanContext().TraceID(), "send test", trace.SpanKindProducer)
+		require.Equal(t, "invalid", attributeOf(s, "error.type"))
+		pass(time.Second)
+		roots := 4
+		require.Len(t, recorder.Ended(), len(recorder.Started())-roots, "only those of this test are open")
+	})
+}
