@@ -382,13 +382,15 @@ func (v validation) downing() error {
 	if d.Gen > maxCount || d.Gen == 0 && d != (DowningRegister{}) {
 		return invalid(FaultCounter, NodeID{}, "downing strategy of generation %d", d.Gen)
 	}
-	if err := d.validate(); err != nil {
+	if err := d.Validate(); err != nil {
 		return err
 	}
-	return d.Previous.validate()
+	return d.Previous.Validate()
 }
 
-func (s DowningStrategy) validate() error {
+// Validate reports whether s can be in a state. The errors unwrap to
+// [ErrInvalid].
+func (s DowningStrategy) Validate() error {
 	if len(s.Parameters) > maxParameterBytes || !utf8.ValidString(s.Parameters) {
 		return invalid(FaultLimit, NodeID{}, "parameters of the downing strategy: %d bytes", len(s.Parameters))
 	}

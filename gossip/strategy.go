@@ -84,7 +84,7 @@ type DowningRegister struct {
 func compareDowning(a, b *DowningRegister) int {
 	return cmp.Or(
 		cmp.Compare(a.Gen, b.Gen),
-		a.DowningStrategy.compare(b.DowningStrategy),
+		a.compare(b.DowningStrategy),
 		a.Previous.compare(b.Previous),
 	)
 }

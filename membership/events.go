@@ -24,7 +24,7 @@ func (v View) Member() *gossip.Member { return v.State.Member(v.Self) }
 
 // Event is something that happened to the cluster as this node sees it:
 // [Snapshot], [Missed], [MemberChanged], [MemberRemoved],
-// [ReachabilityChanged], [LeaderChanged], [Fenced] or [Refused].
+// [ReachabilityChanged], [LeaderChanged], [DowningChanged], [Fenced] or [Refused].
 type Event interface{ event() }
 
 // Snapshot is the first event of each subscription, and the one after [Missed].
@@ -60,6 +60,11 @@ type ReachabilityChanged struct {
 // LeaderChanged says which member leads now; zero when there is none.
 type LeaderChanged struct{ Leader gossip.NodeID }
 
+// DowningChanged says that the cluster uses another downing strategy. While the
+// change has not converged a side survives only if the one before keeps it as well,
+// unless both keep nothing but majorities.
+type DowningChanged struct{ Strategy, Previous gossip.DowningStrategy }
+
 // Fenced says that nothing of a removed node can be running any more, so that
 // its work may be taken over.
 type Fenced struct {
@@ -80,6 +85,7 @@ func (MemberChanged) event()       {}
 func (MemberRemoved) event()       {}
 func (ReachabilityChanged) event() {}
 func (LeaderChanged) event()       {}
+func (DowningChanged) event()      {}
 func (Fenced) event()              {}
 func (Refused) event()             {}
 
@@ -89,7 +95,7 @@ func viewOf(c protocol.Changed) View {
 }
 
 // difference returns the events that lead from one view to the next: removals,
-// other changes of members, reachability, the leader.
+// other changes of members, reachability, the leader, the downing strategy.
 func difference(prev, next View) []Event {
 	var removed, changed, reach []Event
 	lost, was := next.State.Unreachable(), prev.State.Unreachable()
@@ -114,6 +120,9 @@ func difference(prev, next View) []Event {
 	events := append(append(removed, changed...), reach...)
 	if prev.Leader != next.Leader {
 		events = append(events, LeaderChanged{Leader: next.Leader})
+	}
+	if was, is := prev.State.Downing(), next.State.Downing(); was.Gen > 0 && was.Gen != is.Gen {
+		events = append(events, DowningChanged{Strategy: is.DowningStrategy, Previous: is.Previous})
 	}
 	return events
 }

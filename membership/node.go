@@ -49,7 +49,7 @@ type Node struct {
 	hub       hub
 	decisions decisionLog
 	metrics   *metrics
-	downing   downing.Provider // Asked by calls; nil when the strategy is built in.
+	loaded    loadedDownings
 
 	attached sync.Map // Component name to Attachment.
 
@@ -189,7 +189,8 @@ func (n *Node) attachMembership(cfg Config, o options) error {
 	if err != nil {
 		return err
 	}
-	decide, class, err := n.strategy(cfg.Downing, o.downing)
+	first := Downing{Name: cfg.Downing.Strategy, Version: o.downingVersion, Parameters: o.downingParameters, Provider: o.downing}
+	strategy, err := first.strategy()
 	if err != nil {
 		return err
 	}
@@ -198,7 +199,10 @@ func (n *Node) attachMembership(cfg Config, o options) error {
 	}
 	m, err := protocol.New(cfg.Membership.Config, member, protocol.Deps{
 		Rand: o.rand, Detector: detector,
-		Downing: protocol.Downing{Config: cfg.Downing, Version: "1", Decide: decide, Class: class},
+		Downing: protocol.Downing{
+			Config: cfg.Downing, Version: strategy.Version, Parameters: strategy.Parameters, Decide: strategy.Decide,
+			Class: downing.Class{Pure: strategy.Pure, MajorityOnly: strategy.MajorityOnly}, Load: n.loaded.add(first),
+		},
 	})
 	if err != nil {
 		return err
@@ -207,20 +211,6 @@ func (n *Node) attachMembership(cfg Config, o options) error {
 		Name: ComponentName, Service: protocol.Service, Machine: m, Codec: wire.Codec{},
 	}})
 	return err
-}
-
-// strategy returns the downing strategy: a pure function for the built-in ones,
-// nil for a provider that has to be called.
-func (n *Node) strategy(cfg downing.Config, foreign downing.Provider) (func(downing.View) (downing.Decision, error), downing.Class, error) {
-	if foreign != nil {
-		n.downing = foreign
-		return nil, foreign.Class(), nil
-	}
-	provider, err := downing.New(cfg)
-	if err != nil {
-		return nil, downing.Class{}, err
-	}
-	return provider.DecideNow, provider.Class(), nil
 }
 
 // Self returns the node's identity.
@@ -402,6 +392,9 @@ func (n *Node) run() {
 	n.cancel()
 	if err := n.transport.Close(); err != nil {
 		n.log.Warn("transport closed with an error", "error", err)
+	}
+	for _, load := range n.loaded.numbers() {
+		n.unload(load)
 	}
 	n.clients.Wait()
 	n.hub.end()

@@ -26,8 +26,10 @@ type options struct {
 	transport TransportFactory
 	downing   downing.Provider
 	meters    metric.MeterProvider
-	uid       gossip.UID
-	rand      *rand.Rand
+
+	downingVersion, downingParameters string
+	uid                               gossip.UID
+	rand                              *rand.Rand
 }
 
 // WithLogger sets where the node logs: each decision at level info, trouble at
@@ -41,13 +43,21 @@ func WithTransport(f TransportFactory) Option { return func(o *options) { o.tran
 // WithDowning sets a downing provider in place of a built-in strategy. It is
 // asked on a goroutine of its own and may block; it has five seconds for an
 // answer. All nodes must use the same one, under the name that the
-// configuration gives as downing.strategy.
+// configuration gives as downing.strategy. While the node runs, [Node.SetDowning]
+// replaces it.
 func WithDowning(p downing.Provider) Option { return func(o *options) { o.downing = p } }
 
 // WithMeterProvider sets where the node's metrics go. The default is the global
 // provider of OpenTelemetry, which does nothing until the program sets it. A
 // metric that the provider refuses is logged, and missing.
 func WithMeterProvider(p metric.MeterProvider) Option { return func(o *options) { o.meters = p } }
+
+// WithDowningVersion sets what tells the provider of [WithDowning] from others of
+// the same name: its version, "1" by default, and the canonical text of its
+// parameters, empty by default. See [Downing].
+func WithDowningVersion(version, parameters string) Option {
+	return func(o *options) { o.downingVersion, o.downingParameters = version, parameters }
+}
 
 // WithUID sets the uid of this incarnation, for tests. It must never be used
 // twice at one address. The default is drawn from crypto/rand.

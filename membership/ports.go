@@ -127,8 +127,8 @@ func (n *Node) measured(ctx context.Context, component string, c machine.Call) (
 
 // call answers calls of strategies.
 func (n *Node) call(ctx context.Context, component string, c machine.Call) (any, error) {
-	if component == ComponentName && c.Kind == protocol.CallDowning && n.downing != nil {
-		return n.downing.Decide(ctx, c.Request.(protocol.DowningRequest).View)
+	if component == ComponentName && c.Kind == protocol.CallDowning {
+		return n.decide(ctx, c.Request.(protocol.DowningRequest))
 	}
 	if a, ok := n.attached.Load(component); ok && a.(Attachment).Call != nil {
 		return a.(Attachment).Call(ctx, c)
@@ -181,6 +181,8 @@ func (n *Node) membershipEvent(event any) {
 		n.metrics.lapses.moved(n.clock.Instant(), e)
 	case protocol.Fenced:
 		n.hub.publish(Fenced{Node: e.Node, Graceful: e.Graceful})
+	case protocol.Unloaded:
+		n.unload(e.Load)
 	case protocol.Refused:
 		n.counters.refused.Add(1)
 		n.log.Log(n.ctx, n.refusalLevel(e), "refused", "peer", e.Peer.String(), "what", e.What, "why", e.Refusal.String(), "reason", e.Reason)

@@ -134,7 +134,8 @@ func (m *Machine) judgeJoin(from gossip.NodeID, msg JoinRequest) *JoinRefused {
 	case removed || known != nil && known.Status == gossip.Down:
 		return refuse(RefusedIncarnation, false, "incarnation %v was downed or removed: restart the node", from)
 	}
-	must, _ := compareSettings(m.settings, msg.Settings)
+	must, _ := compareSettings(m.compared(), msg.Settings)
+	must = append(must, m.lacksStrategy(msg.Member, msg.Settings)...)
 	if len(must) > 0 {
 		refusal := refuse(RefusedSettings, false, "%s", describeDifference(must[0], len(must)))
 		refusal.Differences = must
@@ -257,7 +258,7 @@ func (m *Machine) replace(old gossip.Member, by gossip.NodeID, msg JoinRequest) 
 
 // welcome gives a member that was admitted the state.
 func (m *Machine) welcome(to gossip.NodeID, msg JoinRequest) {
-	_, should := compareSettings(m.settings, msg.Settings)
+	_, should := compareSettings(m.compared(), msg.Settings)
 	if len(should) > MaxSettings {
 		should = should[:MaxSettings]
 	}
@@ -277,17 +278,4 @@ func settingsDigest(settings []Setting) uint64 {
 		}
 	}
 	return h.Sum64()
-}
-
-// downingSettings are the compared settings of the downing strategy: two sides
-// of a partition that decide by different rules could both survive.
-func downingSettings(d Downing) []Setting {
-	return []Setting{
-		{"downing.strategy", d.Config.Strategy, MustEqual},
-		{"downing.stable-after", d.Config.StableAfter.String(), MustEqual},
-		{"downing.down-own-side-after", d.Config.DownOwnSideAfter.String(), MustEqual},
-		{"downing.call-limit", d.Limit.String(), MustEqual},
-		{"downing.version", d.Version, MustEqual},
-		{"downing.parameters", d.Parameters, MustEqual},
-	}
 }

@@ -32,8 +32,14 @@ func (m *Machine) Describe() string {
 	for _, c := range m.fences.cuts {
 		fmt.Fprintf(&b, "cut %v by %v since %s\n", c.record.Subject, c.record.Observer, instantText(c.since))
 	}
+	for _, l := range m.strategies.loaded {
+		fmt.Fprintf(&b, "strategy %v is %s\n", l.id, describeStrategy(l.DowningStrategy))
+	}
 	if m.side.troubled {
 		fmt.Fprintf(&b, "view unchanged since %s\n", instantText(m.side.stableSince))
+	}
+	if q := m.side.question; q != nil {
+		fmt.Fprintf(&b, "deciding: %d strategies left, asked %v\n", len(q.left), q.asked)
 	}
 	if held := m.exit.held(); len(held) > 0 {
 		fmt.Fprintf(&b, "held by %v\n", held)

@@ -4,7 +4,7 @@
 package protocol
 
 import (
-	"fmt"
+	"errors"
 	"slices"
 	"time"
 
@@ -29,10 +29,11 @@ type siding struct {
 	stableSince   machine.Instant
 	troubledSince machine.Instant
 
-	calls    machine.CallID // The number of the last call.
-	inFlight machine.CallID // The call that is waited for, or none.
-	asked    downing.View   // What was asked.
-	askedOf  uint64         // Its digest.
+	calls     machine.CallID // The number of the last call.
+	call      call           // The one in flight, for this node or another.
+	question  *question      // What this node decides as the leader of the side, or nil.
+	questions uint64         // The number of the last question to another member.
+	lastAsked gossip.NodeID  // The member to which it went.
 
 	// failingSince is when the strategy first could not answer, since it last
 	// did; zero if it did.
@@ -45,7 +46,10 @@ func (m *Machine) watchView() {
 	if len(m.trouble()) == 0 && !m.outvoted() {
 		if s.troubled {
 			m.out.Disarm(timerStable)
-			m.endCall()
+			m.dropQuestion()
+			if c := m.endCall(); !c.peer.IsZero() {
+				m.answerPeer(c, downing.Decision{}, errOtherView)
+			}
 			s.troubled, s.view, s.failingSince = false, 0, 0
 			m.footing.moved = true
 		}
@@ -60,6 +64,7 @@ func (m *Machine) watchView() {
 		m.footing.moved = true
 	}
 	s.troubled, s.view = true, view
+	m.dropQuestion()
 	m.restartStability()
 }
 
@@ -96,18 +101,41 @@ func (m *Machine) stableAfter() time.Duration {
 	return m.deps.Downing.Config.Stable(len(m.state.Members()), bounds.MinSilence, bounds.MaxSilence, m.cfg.Fence)
 }
 
-// viewDigest is a hash over the statuses of the members, who cannot reach whom,
-// and the voters. Nodes enter by their uids, which are random numbers: it is
-// compared with older digests of this node alone.
-func (m *Machine) viewDigest() uint64 {
-	const offset, prime = 14695981039346656037, 1099511628211 // Those of FNV-1a.
-	h := uint64(offset)
-	note := func(n gossip.NodeID, status uint8) {
-		for _, x := range [...]uint64{uint64(n.UID), uint64(status)} {
-			h = (h ^ x) * prime
-			h ^= h >> 32
-		}
+// digest is a hash of words, FNV-1a but for its width. It is compared between
+// nodes: what it makes of the same words is part of the wire.
+type digest uint64
+
+const (
+	digestBegin digest = 14695981039346656037
+	digestPrime digest = 1099511628211
+)
+
+func (d *digest) note(words ...uint64) {
+	for _, w := range words {
+		*d = (*d ^ digest(w)) * digestPrime
+		*d ^= *d >> 32
 	}
+}
+
+// errOtherView says that what is to be decided is not what a node sees.
+var errOtherView = errors.New("this member has another view")
+
+// sideDigest adds to the digest of a view who is on its side, which follows from
+// who has seen the state.
+func sideDigest(of uint64, view downing.View) uint64 {
+	d := digest(of)
+	for _, member := range view.Side().Members() {
+		d.note(uint64(member.Node.UID))
+	}
+	return uint64(d)
+}
+
+// viewDigest is a hash over the statuses of the members, who cannot reach whom,
+// the voters and the strategies in force. Nodes enter by their uids, which are
+// random numbers.
+func (m *Machine) viewDigest() uint64 {
+	d := digestBegin
+	note := func(n gossip.NodeID, status uint8) { d.note(uint64(n.UID), uint64(status)) }
 	for _, member := range m.state.Members() {
 		note(member.Node, uint8(member.Status))
 	}
@@ -121,7 +149,10 @@ func (m *Machine) viewDigest() uint64 {
 			note(v, 0)
 		}
 	}
-	return h
+	for _, strategy := range m.strategies.inForce() {
+		d.note(uint64(strategy.ID()))
+	}
+	return uint64(d)
 }
 
 // viewStable is called when the view may have been stable for long enough. Only
@@ -133,8 +164,15 @@ func (m *Machine) viewStable() {
 		return
 	}
 	m.out.Arm(timerStable, m.now.Mono.Add(m.stableAfter()))
-	if m.lead.leader != m.self || s.inFlight != 0 {
+	if m.lead.leader != m.self || s.question != nil {
 		return
+	}
+	switch {
+	case s.call.id == 0:
+	case s.call.peer.IsZero():
+		return // The answer to an earlier question, which is dropped, is still out.
+	default:
+		m.answerPeer(m.endCall(), downing.Decision{}, errOtherView) // Who asked does not lead any more.
 	}
 	view := downing.NewView(m.state, m.self, m.footing.base)
 	if m.outvoted() {
@@ -142,95 +180,7 @@ func (m *Machine) viewStable() {
 		return
 	}
 	view.Stable, view.Unstable = m.now.Mono.Sub(s.stableSince), m.now.Mono.Sub(s.troubledSince)
-	if decide := m.deps.Downing.Decide; decide != nil {
-		decision, err := decide(view)
-		m.decided(view, decision, err)
-		return
-	}
-	s.calls++
-	s.inFlight, s.asked, s.askedOf = s.calls, view, s.view
-	m.out.Add(machine.Call{
-		ID: s.inFlight, Kind: CallDowning, Limit: m.deps.Downing.Limit,
-		Request: DowningRequest{Strategy: m.downingRegister().ID(), View: view},
-	})
-	m.out.Arm(timerCall, m.now.Mono.Add(m.deps.Downing.Limit))
-}
-
-func (m *Machine) endCall() {
-	m.side.inFlight, m.side.asked = 0, downing.View{}
-	m.out.Disarm(timerCall)
-}
-
-// downingCalled takes an answer of a strategy that was called. It is used only
-// if it is the answer that is waited for, and what was asked is still so.
-func (m *Machine) downingCalled(in machine.Called) {
-	s := &m.side
-	if in.ID != s.inFlight || s.inFlight == 0 {
-		m.refused[RefusedUnsolicited]++
-		return
-	}
-	view, of := s.asked, s.askedOf
-	m.endCall()
-	if !s.troubled || s.view != of || m.lead.leader != m.self {
-		m.out.Decide("downing", "answer", "dropped", "the view has changed since the strategy was asked")
-		return
-	}
-	decision, ok := in.Result.(downing.Decision)
-	err := in.Err
-	if err == nil && !ok {
-		err = fmt.Errorf("the strategy answered with a %T", in.Result)
-	}
-	m.decided(view, decision, err)
-}
-
-// downingTimeout is the machine's own limit; a later answer is not waited for.
-func (m *Machine) downingTimeout() {
-	s := &m.side
-	if s.inFlight == 0 || m.phase != phaseMember {
-		return
-	}
-	view, current := s.asked, s.troubled && s.view == s.askedOf && m.lead.leader == m.self
-	m.endCall()
-	if current {
-		m.decided(view, downing.Decision{}, fmt.Errorf("no answer within %v", m.deps.Downing.Limit))
-	}
-}
-
-// decided carries a decision out, after a look at whether it keeps the contract.
-func (m *Machine) decided(view downing.View, decision downing.Decision, err error) {
-	if err == nil {
-		err = downing.Check(view, m.deps.Downing.Class, decision)
-	}
-	if err != nil {
-		m.undecided(view, err)
-		return
-	}
-	m.side.failingSince = 0
-	m.out.Decide("downing", m.self.String(), decision.Verdict.String(), decision.Reason)
-	m.downAll(decision.Down, decision.Reason)
-}
-
-// undecided is the rule for a strategy that cannot answer. It is never replaced
-// by one that could decide otherwise on the other side: only where the strategy
-// promises to let nothing but majorities survive does a rule with the same
-// promise step in. Otherwise the side waits, and in the end goes.
-func (m *Machine) undecided(view downing.View, cause error) {
-	s := &m.side
-	if s.failingSince == 0 {
-		s.failingSince = m.now.Mono
-	}
-	m.out.Decide("downing", m.self.String(), "unanswered", cause.Error())
-	if m.majorityOnly() {
-		decision, err := downing.KeepMajority{}.DecideNow(view)
-		if err == nil {
-			m.out.Decide("downing", m.self.String(), decision.Verdict.String(), "in place of the strategy: "+decision.Reason)
-			m.downAll(decision.Down, decision.Reason)
-		}
-		return
-	}
-	if limit := m.deps.Downing.Config.DownOwnSideAfter; m.now.Mono.Sub(s.failingSince) >= limit {
-		m.downAll(m.ownSide(view), fmt.Sprintf("no downing decision could be had for %v", limit))
-	}
+	m.begin(view)
 }
 
 // ownSide are the members of this node's side that can be downed.

@@ -115,6 +115,21 @@ type Leave struct{ Address gossip.Address }
 // stopped or to be cut off: downing a member that others can reach makes it stop.
 type Down struct{ Address gossip.Address }
 
+// LoadDowning is the command to take a downing strategy in, and to make it the
+// cluster's once all members have it. Until that is done this node decides by the
+// strategy of the cluster, which it keeps. A strategy that is loaded already is
+// replaced by what comes with the command.
+type LoadDowning struct{ Strategy Strategy }
+
+// Unloaded is published when this node will not ask a downing strategy again: it
+// was replaced by another, all know that, and nobody can choose it any more; or it
+// was replaced by one with the same identity. It is also the answer to a
+// [LoadDowning] that is refused.
+type Unloaded struct {
+	Strategy gossip.DowningStrategy
+	Load     uint64 // As in [Strategy].
+}
+
 // Services is the command to record that a service runs on this node.
 type Services struct{ Service machine.Service }
 

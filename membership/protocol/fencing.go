@@ -124,10 +124,17 @@ func (m *Machine) removed(was *gossip.Member) {
 // side without a majority may survive, the node may have lost to one: it did not
 // lose its majority then, but the word of the voter that cut it off first.
 func (m *Machine) endOf(node gossip.NodeID) machine.Instant {
-	if m.majorityOnly() {
+	if m.onlyMajorities() {
 		return m.startOfEnd(node).Add(m.fence())
 	}
 	return m.firstCut(node).Add(m.fence())
+}
+
+// onlyMajorities tells whether only a majority can have removed somebody of whose
+// removal this node hears now: neither before nor with the news did the cluster
+// use a strategy that may keep others.
+func (m *Machine) onlyMajorities() bool {
+	return m.majorityOnly() && m.strategies.majorityOnly(m.state.Downing())
 }
 
 // firstCut is the earliest moment at which one of the voters that go on had cut a
@@ -159,7 +166,7 @@ func (m *Machine) removedUnseen(prev, next *gossip.State) {
 // was cut off.
 func (m *Machine) fence() time.Duration {
 	fence := m.cfg.Fence
-	if !m.majorityOnly() {
+	if !m.onlyMajorities() {
 		fence = m.margin()
 	}
 	return fence + 2*fence/rateErrorDivisor

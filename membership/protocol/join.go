@@ -88,7 +88,7 @@ func (m *Machine) askSeeds() {
 	}
 	j := &m.join
 	if !j.target.IsZero() {
-		m.out.Send(j.target, JoinRequest{Attempt: j.attempt, Member: m.me, Cluster: j.cluster, Settings: m.settings})
+		m.out.Send(j.target, JoinRequest{Attempt: j.attempt, Member: m.me, Cluster: j.cluster, Settings: m.compared()})
 	} else {
 		for _, seed := range j.others(m.self.Address) {
 			m.out.Send(gossip.NodeID{Address: seed}, InitJoin{Attempt: j.attempt})

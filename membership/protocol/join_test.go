@@ -149,9 +149,9 @@ func TestJoinerIsDialledBackBeforeItIsRecorded(t *testing.T) {
 	nodes := l.cluster(2)
 	first := nodes[0]
 	forged := gossip.NodeID{Address: address(2), UID: 666}
-	settings := capturedRequest(t).Settings
+	settings, loaded := capturedRequest(t).Settings, capturedRequest(t).Member.Loaded
 	first.step(machine.Received{From: forged, Message: protocol.JoinRequest{
-		Attempt: 1, Member: gossip.Member{Node: forged, Status: gossip.Joining}, Settings: settings,
+		Attempt: 1, Member: gossip.Member{Node: forged, Status: gossip.Joining, Loaded: loaded}, Settings: settings,
 	}})
 	l.run(5 * time.Second)
 	require.Equal(t, gossip.Up, first.machine.State().Member(nodes[1].id).Status, "the owner of the address is untouched")
@@ -159,7 +159,7 @@ func TestJoinerIsDialledBackBeforeItIsRecorded(t *testing.T) {
 
 	nowhere := gossip.NodeID{Address: address(9), UID: 9}
 	first.step(machine.Received{From: nowhere, Message: protocol.JoinRequest{
-		Attempt: 1, Member: gossip.Member{Node: nowhere, Status: gossip.Joining}, Settings: settings,
+		Attempt: 1, Member: gossip.Member{Node: nowhere, Status: gossip.Joining, Loaded: loaded}, Settings: settings,
 	}})
 	l.run(5 * time.Second)
 	require.Equal(t, uint64(2), first.machine.Refusals(protocol.RefusedDialBack))

@@ -59,6 +59,7 @@ func (l *leading) init() { l.confirmed = map[gossip.NodeID]bool{} }
 //	joining -> weakly-up            no convergence for long (without convergence)
 //	leaving -> exiting              it hosts nothing any more
 //	exiting, down -> removed        all voters have seen it
+//	downing strategy -> another     all members have loaded it
 func (m *Machine) act() {
 	if m.surveyed != m.state {
 		m.survey() // Convergence of an older state is no licence.
@@ -121,8 +122,9 @@ func (m *Machine) together(p *leaderPlan) {
 type leaderPlan struct {
 	up, exit, remove []*gossip.Member
 	voters           []gossip.NodeID // Nil if they stay as they are.
-	downing          bool            // The downing strategy is to be recorded.
-	waiting          int             // Joining members that have given no sign of life yet.
+	downing          bool            // The downing strategy becomes another one.
+	strategy         gossip.DowningStrategy
+	waiting          int // Joining members that have given no sign of life yet.
 }
 
 func (p leaderPlan) empty() bool {
@@ -132,13 +134,14 @@ func (p leaderPlan) empty() bool {
 func (m *Machine) plan() leaderPlan {
 	var p leaderPlan
 	enough := m.enoughMembers()
+	p.strategy, p.downing = m.nextStrategy()
 	for _, member := range m.state.Members() {
 		switch member.Status {
 		case gossip.Joining, gossip.WeaklyUp:
 			switch {
-			case enough && m.present(member.Node):
+			case enough && m.present(member.Node) && m.canDecide(member, &p):
 				p.up = append(p.up, member)
-			case enough:
+			case enough && !m.present(member.Node):
 				p.waiting++
 			}
 		case gossip.Leaving:
@@ -154,7 +157,6 @@ func (m *Machine) plan() leaderPlan {
 	}
 	p.exit = m.keepALeader(p.exit)
 	p.voters = m.votersAfter(p)
-	p.downing = m.state.Downing().Name == "" && m.deps.Downing.Config.Strategy != ""
 	return p
 }
 
@@ -233,7 +235,8 @@ func (m *Machine) carryOut(p leaderPlan, e *gossip.Edit) {
 		e.SetConfig(p.voters)
 	}
 	if p.downing {
-		e.SetDowning(m.downingRegister())
+		e.SetDowning(p.strategy)
+		m.out.Decide("downing", "strategy", "changed", "all members have loaded "+describeStrategy(p.strategy))
 	}
 }
 
@@ -297,14 +300,6 @@ func (m *Machine) prune() {
 	}
 	m.out.Decide("leader", "tombstones", "pruned", fmt.Sprintf("older than %v", m.cfg.PruneTombstonesAfter))
 	m.edit(func(e *gossip.Edit) { e.SetPrunedBefore(before) })
-}
-
-func (m *Machine) downingRegister() gossip.DowningStrategy {
-	d := m.deps.Downing
-	return gossip.DowningStrategy{
-		Name: d.Config.Strategy, Version: d.Version, Parameters: d.Parameters,
-		Pure: d.Class.Pure, MajorityOnly: d.Class.MajorityOnly,
-	}
 }
 
 // Explain says in one sentence why this node does not see convergence. It is ""

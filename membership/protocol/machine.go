@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate/downing"
@@ -38,28 +39,37 @@ type Deps struct {
 	Born int64
 }
 
-// Downing is the downing strategy as the machine uses it.
+// Downing is the downing strategy with which a node begins, see [LoadDowning], and
+// when it is asked.
 type Downing struct {
-	// Config names the strategy and says when it is asked. All nodes must have
-	// the same one.
+	// Config names the strategy and says when it is asked. The times must be the
+	// same on all nodes.
 	Config downing.Config
 
 	// Version and Parameters identify the strategy further, where it is not
-	// built in. All nodes must have the same ones.
+	// built in.
 	Version, Parameters string
 
-	// Decide decides at once and is a pure function of the view, as
-	// [downing.Immediate] has it in DecideNow. If it is nil the strategy is asked
-	// by a [machine.Call] of kind [CallDowning] with a [DowningRequest], which is
-	// answered by a [downing.Decision].
+	// Decide is that of [Strategy].
 	Decide func(downing.View) (downing.Decision, error)
 
 	// Class says what the strategy promises.
 	Class downing.Class
 
+	// Load is that of [Strategy].
+	Load uint64
+
 	// Limit is the longest time for which an answer to a call is waited for.
 	// Zero is 5 seconds.
 	Limit time.Duration
+}
+
+// strategy is the strategy with which the node begins.
+func (d Downing) strategy() Strategy {
+	return Strategy{Decide: d.Decide, Load: d.Load, DowningStrategy: gossip.DowningStrategy{
+		Name: d.Config.Strategy, Version: d.Version, Parameters: d.Parameters,
+		Pure: d.Class.Pure, MajorityOnly: d.Class.MajorityOnly,
+	}}
 }
 
 // CallDowning is the kind of the calls for downing decisions.
@@ -70,7 +80,9 @@ type DowningRequest struct {
 	// Strategy names the strategy that is to decide, among those that the node has
 	// loaded.
 	Strategy gossip.StrategyID
-	View     downing.View
+	// Load is the number with which it was loaded, see [Strategy].
+	Load uint64
+	View downing.View
 }
 
 const callLimitDefault = 5 * time.Second
@@ -105,9 +117,11 @@ type Machine struct {
 	footing   footing
 	lead      leading
 	side      siding
-	exit      leaving
-	fences    fencing
-	published Changed
+
+	strategies strategies
+	exit       leaving
+	fences     fencing
+	published  Changed
 }
 
 type phase uint8
@@ -136,8 +150,10 @@ func New(cfg Config, self gossip.Member, deps Deps) (*Machine, error) {
 		return nil, err
 	}
 	m := &Machine{cfg: cfg, deps: deps, self: self.Node, me: self}
-	m.settings = sortedSettings(append(append(cfg.settings(), downingSettings(deps.Downing)...), deps.Settings...))
+	m.settings = sortedSettings(slices.Concat(cfg.settings(), downingSettings(deps.Downing), deps.Settings))
+	m.strategies.init(deps.Downing.strategy())
 	m.me.Status, m.me.UpNumber = gossip.Joining, 0
+	m.me.Loaded = gossip.Loaded{Version: 1, Strategies: m.strategies.said()}
 	m.me.Settings = settingsDigest(m.settings)
 	m.state = gossip.New(gossip.ClusterID{})
 	m.settled = m.state
@@ -159,7 +175,7 @@ func validate(cfg Config, self gossip.Member, deps Deps) error {
 	if deps.Rand == nil || deps.Detector == nil {
 		faults = append(faults, errors.New("protocol: Rand and Detector are needed"))
 	}
-	if err := errors.Join(deps.Downing.Config.Validate(), deps.Downing.Config.ValidateFence(cfg.Fence)); err != nil {
+	if err := errors.Join(deps.Downing.Config.Validate(), deps.Downing.Config.ValidateFence(cfg.Fence), deps.Downing.strategy().Validate()); err != nil {
 		faults = append(faults, fmt.Errorf("protocol: downing: %w", err))
 	}
 	return errors.Join(faults...)
@@ -197,6 +213,8 @@ func (m *Machine) dispatch(in machine.Input) {
 		m.commandLeave(in.Address)
 	case Down:
 		m.commandDown(in.Address)
+	case LoadDowning:
+		m.loadDowning(in)
 	case Services:
 		m.addService(in.Service)
 	case Hold:
@@ -238,6 +256,10 @@ func (m *Machine) receive(from gossip.NodeID, message any) {
 		m.receiveExitingConfirmed(from)
 	case NotMember:
 		m.receiveNotMember(from, msg)
+	case AskDowning:
+		m.receiveAskDowning(from, msg)
+	case DowningAnswer:
+		m.receiveDowningAnswer(from, msg)
 	default:
 		m.refuse(from, fmt.Sprintf("%T", message), RefusedUnknown, "message of no known kind")
 	}
@@ -263,6 +285,7 @@ const (
 	timerConfirm                    // The confirmation of a leaving node is repeated.
 	timerExit                       // A leaving node was not removed in time.
 	timerPrune                      // Tombstones may have become old.
+	timerAsk                        // A member that was asked to decide did not answer.
 )
 
 // probeTimer is the timer of one dial-back.
@@ -319,6 +342,8 @@ func (m *Machine) firedOnce(t timer) {
 		m.exitTimeout()
 	case timerPrune:
 		m.prune()
+	case timerAsk:
+		m.askTimeout()
 	}
 }
 

@@ -17,6 +17,9 @@ func (m *Machine) settle() {
 		m.observe(prev, next)
 		m.settled = next
 		if m.phase == phaseMember && m.state == next {
+			m.keepStrategies()
+		}
+		if m.phase == phaseMember && m.state == next {
 			m.act()
 		}
 	}
@@ -82,6 +85,7 @@ func (m *Machine) survey() {
 	m.surveyed = m.state
 	m.lead.leader = m.state.Leader(m.self)
 	m.lead.converged = m.state.Converged(m.self, m.isConfirmed)
+	m.surveyStrategies()
 	m.updateBase(before)
 	m.watchConvergence()
 	m.hurryRounds()

@@ -163,9 +163,6 @@ func (m *Machine) undecidedUntil() machine.Instant {
 	return until
 }
 
-// majorityOnly tells whether the strategy lets nothing but majorities survive.
-func (m *Machine) majorityOnly() bool { return m.deps.Downing.Class.MajorityOnly }
-
 // reachesMajority tells whether the voters that this node's state shows as
 // reachable win. In a cluster where a node monitors some of the voters only, it
 // learns from its side that the others are lost: by max-silence and the spread of

@@ -1,0 +1,163 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package membership
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/protocol"
+)
+
+// builtInVersion is the version of the built-in strategies, and of a provider
+// that is given without one.
+const builtInVersion = "1"
+
+// Downing is a downing strategy that is given to a node while it runs, see
+// [Node.SetDowning].
+type Downing struct {
+	// Name, Version and Parameters, together with the class of the provider, tell
+	// the strategy from others: nodes on which they are equal decide alike. The
+	// name must be set, and is at most 128 bytes of printable text, as is the
+	// version, "1" if it is empty. Parameters is the canonical text of the
+	// settings, at most 4096 bytes.
+	Name, Version, Parameters string
+
+	// Provider decides. It is asked on a goroutine of its own and may block; it has
+	// five seconds for an answer. Nil is the built-in strategy with the name, which
+	// has no other version and no parameters.
+	Provider downing.Provider
+
+	// Release is called once, on a goroutine of its own, when the node will not ask
+	// the provider again: another strategy took its place and all nodes know, or
+	// the node ended. A call that the provider has not answered may still run. Nil
+	// is nothing.
+	Release func()
+}
+
+// strategy returns what tells d from other strategies, and its rule if it is
+// built in.
+func (d Downing) strategy() (protocol.Strategy, error) {
+	s := protocol.Strategy{DowningStrategy: gossip.DowningStrategy{
+		Name: d.Name, Version: cmp.Or(d.Version, builtInVersion), Parameters: d.Parameters,
+	}}
+	class := downing.Class{}
+	switch {
+	case d.Name == "":
+		return s, errors.New("membership: a downing strategy needs a name")
+	case d.Provider != nil:
+		class = d.Provider.Class()
+	default:
+		cfg := downing.Default()
+		cfg.Strategy = d.Name
+		builtIn, err := downing.New(cfg)
+		if err != nil {
+			return s, fmt.Errorf("membership: %w", err)
+		}
+		if s.Version != builtInVersion || d.Parameters != "" {
+			return s, fmt.Errorf("membership: the built-in downing strategy %s has no version %q and no parameters %q", d.Name, d.Version, d.Parameters)
+		}
+		s.Decide, class = builtIn.DecideNow, builtIn.Class()
+	}
+	s.Pure, s.MajorityOnly = class.Pure, class.MajorityOnly
+	if err := s.Validate(); err != nil {
+		return s, fmt.Errorf("membership: downing strategy: %w", err)
+	}
+	return s, nil
+}
+
+// SetDowning gives the node another downing strategy. The cluster changes to it
+// when every member has it, which [DowningChanged] announces; until then, and for
+// as long as some may not know of the change, the one before is used and kept. So
+// an operator gives it to all nodes, one after the other, in any order.
+//
+// A strategy that was given before and that the cluster does not use is let go.
+// What has the identity of one that the node has takes its place at once. A node
+// that begins later needs the strategy from the start: it is refused without.
+//
+// It returns when this node has taken the strategy, with an error that says what
+// is wrong with it, that of ctx, or [ErrClosed]; then Release is not called. A
+// node that cannot let go of earlier ones, since the cluster has not converged,
+// takes eight at most; more are released at once and reported by [Refused].
+func (n *Node) SetDowning(ctx context.Context, d Downing) error {
+	strategy, err := d.strategy()
+	if err != nil {
+		return err
+	}
+	strategy.Load = n.loaded.add(d)
+	err = n.command(ctx, protocol.LoadDowning{Strategy: strategy})
+	if err != nil {
+		n.loaded.take(strategy.Load)
+	}
+	return err
+}
+
+// unload releases a strategy that is not asked any more.
+func (n *Node) unload(load uint64) {
+	if d := n.loaded.take(load); d.Release != nil {
+		// Owned by the node; run waits for it.
+		n.clients.Go(d.Release)
+	}
+}
+
+// decide asks the provider that a call names.
+func (n *Node) decide(ctx context.Context, r protocol.DowningRequest) (downing.Decision, error) {
+	d := n.loaded.get(r.Load)
+	if d.Provider == nil {
+		return downing.Decision{}, fmt.Errorf("membership: downing strategy %v is not loaded any more", r.Strategy)
+	}
+	return d.Provider.Decide(ctx, r.View)
+}
+
+// loadedDownings are the downing strategies that the machine may name, by the
+// number with which it was given them. The zero value is ready.
+type loadedDownings struct {
+	mu   sync.Mutex
+	last uint64
+	all  map[uint64]Downing
+}
+
+// add takes one in and returns its number, from 1.
+func (l *loadedDownings) add(d Downing) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.all == nil {
+		l.all = make(map[uint64]Downing)
+	}
+	l.last++
+	l.all[l.last] = d
+	return l.last
+}
+
+// get returns one, the zero value if it is not there.
+func (l *loadedDownings) get(load uint64) Downing {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all[load]
+}
+
+// take takes one out.
+func (l *loadedDownings) take(load uint64) Downing {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	d := l.all[load]
+	delete(l.all, load)
+	return d
+}
+
+// numbers returns the numbers of all, in no order.
+func (l *loadedDownings) numbers() []uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all []uint64
+	for load := range l.all {
+		all = append(all, load)
+	}
+	return all
+}

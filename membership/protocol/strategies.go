@@ -1,0 +1,310 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/gossip"
+)
+
+// Strategy is a downing strategy that a node can decide with.
+type Strategy struct {
+	gossip.DowningStrategy
+
+	// Decide decides at once and is a pure function of the view, as
+	// [downing.Immediate] has it in DecideNow. If it is nil the strategy is asked
+	// by a [machine.Call] of kind [CallDowning] with a [DowningRequest], which is
+	// answered by a [downing.Decision].
+	Decide func(downing.View) (downing.Decision, error)
+
+	// Load numbers what this node was given, so that it can be told from another
+	// that was given later under the same identity. It is in [DowningRequest], and
+	// comes back in [Unloaded].
+	Load uint64
+}
+
+// strategies are the downing strategies of this node, and the one that the
+// cluster uses.
+//
+//	LoadDowning -> loaded, and said so -> all have said so -> the leader changes
+//	the register -> who knows it decides by both -> all have seen it -> by the new one
+//	alone -> the old one is not said to be loaded any more -> all have seen that ->
+//	Unloaded
+//
+// A strategy goes in two steps, because the leader may choose it in the moment in
+// which this node takes its word back: only when all have seen the word taken
+// back, and the register does not name the strategy, can nobody choose it.
+type strategies struct {
+	loaded []loadedStrategy // In the order in which they were loaded.
+	wanted gossip.StrategyID
+
+	register          gossip.DowningRegister // Of the state that was surveyed last.
+	current, previous gossip.StrategyID      // The ids of what it holds.
+
+	// convergedGen is the last generation of the register that is known to have
+	// been seen by all.
+	convergedGen uint64
+
+	lacking string // Whom the leader has said it waits for.
+}
+
+type loadedStrategy struct {
+	Strategy
+	id gossip.StrategyID
+}
+
+func (s *strategies) init(first Strategy) {
+	s.wanted = first.ID()
+	s.loaded = []loadedStrategy{{first, s.wanted}}
+}
+
+// find returns a strategy that is loaded, or nil.
+func (s *strategies) find(id gossip.StrategyID) *loadedStrategy {
+	i := slices.IndexFunc(s.loaded, func(l loadedStrategy) bool { return l.id == id })
+	if i < 0 {
+		return nil
+	}
+	return &s.loaded[i]
+}
+
+// active is the strategy of the cluster; before there is one that of this node.
+func (s *strategies) active() gossip.DowningStrategy {
+	if s.register.Gen == 0 {
+		return s.find(s.wanted).DowningStrategy
+	}
+	return s.register.DowningStrategy
+}
+
+// switched tells whether everybody is known to use the strategy that the register
+// names.
+func (s *strategies) switched(r gossip.DowningRegister) bool {
+	return s.convergedGen == r.Gen || r.Previous == gossip.DowningStrategy{}
+}
+
+// inForce are the strategies by each of which a side must survive. Until a change
+// of the register is known to have converged, another side may not have heard of
+// it and survive by the strategy before. Two sides that both need a majority cannot
+// both survive, whichever rules they have besides: then the new one decides alone.
+func (s *strategies) inForce() []gossip.DowningStrategy {
+	r := s.register
+	if s.register.Gen == 0 || s.switched(r) || r.MajorityOnly && r.Previous.MajorityOnly {
+		return []gossip.DowningStrategy{s.active()}
+	}
+	return []gossip.DowningStrategy{r.DowningStrategy, r.Previous}
+}
+
+// majorityOnly tells whether, by a register, nothing but majorities survive.
+func (s *strategies) majorityOnly(r gossip.DowningRegister) bool {
+	if r.Gen == 0 {
+		return s.find(s.wanted).MajorityOnly
+	}
+	return r.MajorityOnly && (s.switched(r) || r.Previous.MajorityOnly)
+}
+
+// needed tells whether this node may have to decide by a strategy.
+func (s *strategies) needed(id gossip.StrategyID) bool {
+	return id == s.wanted || id == s.current || id == s.previous && !s.switched(s.register)
+}
+
+// said are the strategies that this node says it has loaded, sorted.
+func (s *strategies) said() []gossip.StrategyID {
+	var ids []gossip.StrategyID
+	for _, l := range s.loaded {
+		if s.needed(l.id) {
+			ids = append(ids, l.id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// majorityOnly tells whether the cluster's strategy lets nothing but majorities
+// survive.
+func (m *Machine) majorityOnly() bool { return m.strategies.majorityOnly(m.strategies.register) }
+
+// surveyStrategies takes over what the state says about the strategy.
+func (m *Machine) surveyStrategies() {
+	s := &m.strategies
+	if r := m.state.Downing(); r != s.register {
+		s.register, s.current, s.previous = r, r.ID(), r.Previous.ID()
+		if r.Gen > 0 && s.find(s.current) == nil {
+			m.out.Decide("downing", "strategy", "not loaded", describeStrategy(r.DowningStrategy)+" decides in the cluster; others are asked in its place")
+		}
+	}
+	if m.lead.converged {
+		s.convergedGen = s.register.Gen
+	}
+}
+
+// Strategies returns the downing strategies that this node can decide by, in the
+// order in which it was given them.
+func (m *Machine) Strategies() []gossip.DowningStrategy {
+	var all []gossip.DowningStrategy
+	for _, l := range m.strategies.loaded {
+		all = append(all, l.DowningStrategy)
+	}
+	return all
+}
+
+// loadDowning takes a strategy in, and makes it the one that this node wants for
+// the cluster.
+func (m *Machine) loadDowning(in LoadDowning) {
+	s, id := &m.strategies, in.Strategy.ID()
+	known := s.find(id)
+	err := in.Strategy.Validate()
+	switch {
+	case err != nil || in.Strategy.Name == "":
+		m.refuse(m.self, "LoadDowning", RefusedMalformed, fmt.Sprintf("the strategy has no valid identity: %v", err))
+	case known == nil && len(s.loaded) >= gossip.MaxLoaded:
+		m.refuse(m.self, "LoadDowning", RefusedBusy, fmt.Sprintf("%d strategies are loaded, of which none can be let go yet", len(s.loaded)))
+	default:
+		if known != nil {
+			m.out.Publish(Unloaded{Strategy: known.DowningStrategy, Load: known.Load})
+			known.Strategy = in.Strategy
+		} else {
+			s.loaded = append(s.loaded, loadedStrategy{in.Strategy, id})
+		}
+		s.wanted = id
+		m.me.Loaded = gossip.Loaded{Version: 1, Strategies: s.said()}
+		m.out.Decide("downing", "strategy", "loaded", describeStrategy(in.Strategy.DowningStrategy)+" was given to this node")
+		if m.phase == phaseMember {
+			m.keepStrategies()
+			m.act()
+		}
+		return
+	}
+	m.out.Publish(Unloaded{Strategy: in.Strategy.DowningStrategy, Load: in.Strategy.Load})
+}
+
+// keepStrategies says what this node has loaded, and lets go of what neither it
+// nor the cluster needs.
+func (m *Machine) keepStrategies() {
+	s, me := &m.strategies, m.state.Member(m.self)
+	switch {
+	case me == nil:
+		return
+	case me.Status < gossip.Up && s.register.Gen > 0 && s.find(s.current) == nil:
+		// It was changed while this node joined. As a voter it could not decide.
+		m.stop(StopRefused, fmt.Sprintf("the downing strategy of the cluster is %s, which is not loaded here: load it and join again",
+			describeStrategy(s.register.DowningStrategy)))
+		return
+	case !slices.Equal(me.Loaded.Strategies, s.said()):
+		m.edit(func(e *gossip.Edit) { e.SetLoaded(s.said()) })
+		return
+	case !m.lead.converged || m.surveyed != m.state:
+		return
+	}
+	s.loaded = slices.DeleteFunc(s.loaded, func(l loadedStrategy) bool {
+		gone := !s.needed(l.id)
+		if gone {
+			m.out.Decide("downing", "strategy", "unloaded", describeStrategy(l.DowningStrategy)+" is used by nobody any more")
+			m.out.Publish(Unloaded{Strategy: l.DowningStrategy, Load: l.Load})
+		}
+		return gone
+	})
+}
+
+// nextStrategy returns the strategy that the leader makes the cluster's, under
+// convergence: its own, once all members have it. It waits for joining members as
+// well, which would have to end otherwise.
+func (m *Machine) nextStrategy() (gossip.DowningStrategy, bool) {
+	s := &m.strategies
+	if s.wanted == s.current {
+		s.lacking = ""
+		return gossip.DowningStrategy{}, false
+	}
+	var lacking []string
+	for _, member := range m.state.Members() {
+		if member.Status <= gossip.Leaving && !member.Loaded.Has(s.wanted) {
+			lacking = append(lacking, member.Node.String())
+		}
+	}
+	wanted := s.find(s.wanted).DowningStrategy
+	if len(lacking) == 0 {
+		s.lacking = ""
+		return wanted, true
+	}
+	if text := cutText(strings.Join(lacking, ", ")); text != s.lacking {
+		s.lacking = text
+		m.out.Decide("downing", "strategy", "waiting", describeStrategy(wanted)+" is not loaded by "+text)
+	}
+	return gossip.DowningStrategy{}, false
+}
+
+// canDecide tells whether a member has the strategy that the cluster uses after
+// p.
+func (m *Machine) canDecide(member *gossip.Member, p *leaderPlan) bool {
+	if p.downing {
+		return member.Loaded.Has(p.strategy.ID())
+	}
+	return m.strategies.register.Gen == 0 || member.Loaded.Has(m.strategies.current)
+}
+
+// describeStrategy names a strategy for people.
+func describeStrategy(s gossip.DowningStrategy) string {
+	text := s.Name
+	if s.Version != "" {
+		text += " " + s.Version
+	}
+	if s.Parameters != "" {
+		text += " (" + s.Parameters + ")"
+	}
+	return cutText(text)
+}
+
+// downingSettings are the compared settings of the downing strategy besides the
+// strategy itself: two sides of a partition that decide by different rules could
+// both survive.
+func downingSettings(d Downing) []Setting {
+	return []Setting{
+		{"downing.stable-after", d.Config.StableAfter.String(), MustEqual},
+		{"downing.down-own-side-after", d.Config.DownOwnSideAfter.String(), MustEqual},
+		{"downing.call-limit", d.Limit.String(), MustEqual},
+	}
+}
+
+// strategySettings are what a node says of a strategy when it joins, so that a
+// refusal can name what differs. They need not be equal: a node may join with
+// another strategy for which it waits, if it has that of the cluster as well.
+func strategySettings(s gossip.DowningStrategy) []Setting {
+	return []Setting{
+		{"downing.strategy", s.Name, ShouldEqual},
+		{"downing.version", s.Version, ShouldEqual},
+		{"downing.parameters", cutText(s.Parameters), ShouldEqual},
+		{"downing.class", classOf(s).describe(), ShouldEqual},
+	}
+}
+
+// compared are the settings of this node that a join compares: a member's
+// strategy is that of the cluster.
+func (m *Machine) compared() []Setting {
+	return sortedSettings(append(strategySettings(m.strategies.active()), m.settings...))
+}
+
+// lacksStrategy returns the differences for which a joiner that has not loaded the
+// cluster's strategy is refused.
+func (m *Machine) lacksStrategy(joiner gossip.Member, settings []Setting) []Difference {
+	active := m.strategies.active()
+	if joiner.Loaded.Has(active.ID()) {
+		return nil
+	}
+	var differences []Difference
+	for _, mine := range strategySettings(active) { // The name first.
+		i := slices.IndexFunc(settings, func(s Setting) bool { return s.Key == mine.Key })
+		if d := (Difference{Key: mine.Key, Member: mine.Value}); i < 0 || settings[i].Value != mine.Value {
+			if i >= 0 {
+				d.Joiner = settings[i].Value
+			}
+			differences = append(differences, d)
+		}
+	}
+	if len(differences) == 0 {
+		differences = []Difference{{Key: "downing.strategy", Member: active.ID().String()}}
+	}
+	return differences
+}
