@@ -7,8 +7,10 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/quorate/quorate/allocation"
 )
@@ -22,9 +24,14 @@ const rounds = 200
 //   - Every answer without an error passes the check of its request.
 //   - An answer that is pure by its class is the same when asked again.
 //   - Requests are not modified.
+//   - Two instances of a pure strategy answer the same, whatever each has been asked
+//     before.
+//   - A shard that is left out is explained.
 //   - Rebalancing ends when its moves are carried out and nothing else happens.
+//   - Ten thousand shards on a hundred regions are answered within [Limit].
 //   - Several goroutines may ask at the same time.
-//   - A context that has ended leads to an answer or an error, not to a hang.
+//   - A context that has ended, or ends meanwhile, leads to an answer or an error
+//     within [Limit], not to a hang.
 func TestStrategy(t *testing.T, create func(testing.TB) allocation.Strategy) {
 	t.Helper()
 	parts := []struct {
@@ -34,11 +41,40 @@ func TestStrategy(t *testing.T, create func(testing.TB) allocation.Strategy) {
 		{"AllocationsKeepTheContract", allocationsKeepTheContract},
 		{"RebalancingKeepsTheContract", rebalancingKeepsTheContract},
 		{"RebalancingEnds", rebalancingEnds},
+		{"GreatRequests", greatRequests},
 		{"ConcurrentUse", concurrentUse},
 		{"EndedContext", endedContext},
 	}
 	for _, p := range parts {
 		t.Run(p.name, func(t *testing.T) { p.run(t, create(t)) })
+	}
+	t.Run("InstancesAnswerAlike", func(t *testing.T) { instancesAnswerAlike(t, create(t), create(t)) })
+}
+
+// Limit is how long a caller waits for an answer at most.
+const Limit = 5 * time.Second
+
+// within returns what a call returns, and fails if it takes longer than Limit.
+func within[R any](tb testing.TB, call func() (R, error)) (R, error) {
+	tb.Helper()
+	type answer struct {
+		res R
+		err error
+	}
+	answered := make(chan answer, 1)
+	// The goroutine ends with the call. If it hangs for ever, the test has failed.
+	go func() {
+		res, err := call()
+		answered <- answer{res, err}
+	}()
+	limit := time.NewTimer(Limit)
+	defer limit.Stop()
+	select {
+	case a := <-answered:
+		return a.res, a.err
+	case <-limit.C:
+		tb.Fatalf("no answer within %v", Limit)
+		panic("unreachable")
 	}
 }
 
@@ -56,6 +92,9 @@ func allocationsKeepTheContract(tb testing.TB, s allocation.Strategy) {
 		}
 		if err := allocation.CheckAllocate(&r, &res); err != nil {
 			tb.Fatalf("seed %d: %v", seed, err)
+		}
+		if len(res.Placements) < len(r.Shards) && res.Reason == "" {
+			tb.Fatalf("seed %d: %d of %d shards are placed, and nothing says why", seed, len(res.Placements), len(r.Shards))
 		}
 		if !allocation.ClassOf(s).Pure {
 			continue
@@ -146,21 +185,103 @@ func concurrentUse(tb testing.TB, s allocation.Strategy) {
 	group.Wait()
 }
 
+// instancesAnswerAlike asks two instances of a pure strategy the same in opposite
+// orders.
+func instancesAnswerAlike(tb testing.TB, s, other allocation.Strategy) {
+	tb.Helper()
+	if allocation.ClassOf(s) != allocation.ClassOf(other) {
+		tb.Fatalf("one instance has class %v, another %v", allocation.ClassOf(s), allocation.ClassOf(other))
+	}
+	if !allocation.ClassOf(s).Pure {
+		return
+	}
+	const n = rounds / 5
+	type answers struct {
+		a allocation.AllocateResult
+		b allocation.RebalanceResult
+	}
+	ask := func(s allocation.Strategy, seed uint64) (answers, bool) {
+		a, err := s.Allocate(tb.Context(), RandomAllocateRequest(newRand(seed)))
+		b, err2 := s.Rebalance(tb.Context(), RandomRebalanceRequest(newRand(seed)))
+		return answers{a, b}, err == nil && err2 == nil
+	}
+	var first [n]answers
+	var ok [n]bool
+	for seed := range uint64(n) {
+		first[seed], ok[seed] = ask(s, seed)
+	}
+	for seed := range uint64(n) {
+		seed = n - 1 - seed
+		second, answered := ask(other, seed)
+		if ok[seed] && answered && !reflect.DeepEqual(first[seed], second) {
+			tb.Fatalf("seed %d: one instance answers %v, another %v", seed, first[seed], second)
+		}
+	}
+}
+
+// greatRequests asks about ten thousand shards on a hundred regions.
+func greatRequests(tb testing.TB, s allocation.Strategy) {
+	tb.Helper()
+	const regions, shards = 100, 10_000
+	var a allocation.AllocateRequest
+	for i := range regions {
+		a.Regions = append(a.Regions, allocation.RegionState{
+			ID: allocation.Region(fmt.Sprintf("10.0.0.%03d:7946#1", i)), Zone: fmt.Sprintf("zone-%d", i%3),
+		})
+	}
+	for i := range allocation.Shard(shards) {
+		a.Shards = append(a.Shards, allocation.Pending{Shard: i})
+	}
+	placed, err := within(tb, func() (allocation.AllocateResult, error) { return s.Allocate(tb.Context(), a) })
+	if err == nil {
+		err = allocation.CheckAllocate(&a, &placed)
+	}
+	if err != nil {
+		tb.Fatalf("allocating: %v", err)
+	}
+	b := allocation.RebalanceRequest{
+		Regions: slices.Clone(a.Regions), Fitness: allocation.Fitness{OneVersion: true, NoneUnreachable: true, NoneJoining: true},
+		Budget: allocation.Budget{Simultaneous: 100},
+	}
+	for i := range allocation.Shard(shards) {
+		r := &b.Regions[i%(regions/2)]
+		r.Shards = append(r.Shards, i)
+	}
+	moved, err := within(tb, func() (allocation.RebalanceResult, error) { return s.Rebalance(tb.Context(), b) })
+	if err == nil {
+		err = allocation.CheckRebalance(&b, &moved)
+	}
+	if err != nil {
+		tb.Fatalf("rebalancing: %v", err)
+	}
+}
+
 func endedContext(tb testing.TB, s allocation.Strategy) {
 	tb.Helper()
-	ctx, cancel := context.WithCancel(tb.Context())
+	ended, cancel := context.WithCancel(tb.Context())
 	cancel()
 	for seed := range uint64(rounds / 10) {
 		a, b := RandomAllocateRequest(newRand(seed)), RandomRebalanceRequest(newRand(seed))
-		if res, err := s.Allocate(ctx, a); err == nil {
-			if err := allocation.CheckAllocate(&a, &res); err != nil {
-				tb.Fatalf("seed %d: %v", seed, err)
+		ctx, stop := context.WithTimeout(tb.Context(), time.Duration(seed)*time.Millisecond/10)
+		for _, ctx := range []context.Context{ended, ctx} {
+			placed, err := within(tb, func() (allocation.AllocateResult, error) { return s.Allocate(ctx, a) })
+			if err == nil {
+				err = allocation.CheckAllocate(&a, &placed)
+				failIf(tb, seed, err)
+			}
+			moved, err := within(tb, func() (allocation.RebalanceResult, error) { return s.Rebalance(ctx, b) })
+			if err == nil {
+				err = allocation.CheckRebalance(&b, &moved)
+				failIf(tb, seed, err)
 			}
 		}
-		if res, err := s.Rebalance(ctx, b); err == nil {
-			if err := allocation.CheckRebalance(&b, &res); err != nil {
-				tb.Fatalf("seed %d: %v", seed, err)
-			}
-		}
+		stop()
+	}
+}
+
+func failIf(tb testing.TB, seed uint64, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatalf("seed %d: %v", seed, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"runtime"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"testing"
 
@@ -113,6 +114,21 @@ func TestSuiteFindsFaults(t *testing.T) {
 			if len(res.Moves) > 0 {
 				res.Moves = res.Moves[calls%2:]
 			}
+		}}},
+		{"unexplained", allocationsKeepTheContract, &spoilt{allocate: func(_ *allocation.AllocateRequest, res *allocation.AllocateResult) {
+			*res = allocation.AllocateResult{}
+		}}},
+		{"wrong about many", greatRequests, &spoilt{allocate: func(r *allocation.AllocateRequest, res *allocation.AllocateResult) {
+			if len(r.Shards) > 9000 {
+				foreign(r, res)
+			}
+		}}},
+		{"remembers what it was asked", func(tb testing.TB, s allocation.Strategy) {
+			tb.Helper()
+			instancesAnswerAlike(tb, s, least)
+		}, &spoilt{allocate: func(_ *allocation.AllocateRequest, res *allocation.AllocateResult) {
+			calls++
+			res.Reason += strconv.Itoa(calls)
 		}}},
 		{"never at rest", rebalancingEnds, &spoilt{rebalance: restless}},
 		{"wrong when asked at the same time", concurrentUse, &spoilt{allocate: foreign}},

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
@@ -25,9 +26,14 @@ const rounds = 500
 //   - Views are not modified.
 //   - A pure provider decides the same when asked again, whichever node of the
 //     side asks, and for how long the view has been stable.
-//   - Of two sides of one cluster, a majority-only provider keeps at most one.
+//   - So do two instances of it, whatever each has been asked before.
+//   - Of two sides of one cluster, a majority-only provider keeps at most one;
+//     for others there is [TestSplits].
+//   - Nobody is downed when nobody complains, and whoever is downed is told why.
+//   - A view of a thousand members is decided within [Limit].
 //   - Several goroutines may ask at the same time.
-//   - A context that has ended leads to a decision or an error, not to a hang.
+//   - A context that has ended, or ends meanwhile, leads to a decision or an error
+//     within [Limit], not to a hang.
 func TestProvider(t *testing.T, create func(testing.TB) downing.Provider) {
 	t.Helper()
 	parts := []struct {
@@ -37,11 +43,54 @@ func TestProvider(t *testing.T, create func(testing.TB) downing.Provider) {
 		{"DecisionsKeepTheContract", decisionsKeepTheContract},
 		{"PureProvidersDecideAlike", pureProvidersDecideAlike},
 		{"AtMostOneSideSurvives", atMostOneSideSurvives},
+		{"NobodyComplains", nobodyComplains},
+		{"GreatViews", greatViews},
 		{"ConcurrentUse", concurrentUse},
 		{"EndedContext", endedContext},
 	}
 	for _, p := range parts {
 		t.Run(p.name, func(t *testing.T) { p.run(t, create(t)) })
+	}
+	t.Run("InstancesDecideAlike", func(t *testing.T) { instancesDecideAlike(t, create(t), create(t)) })
+}
+
+// TestSplits splits clusters and lets each side decide, whatever the class of the
+// provider: at most one side survives. It is for providers that are not
+// majority-only but ask an arbiter outside. The function create is called once for
+// each split, and returns a provider with an arbiter that knows nothing yet; all
+// sides ask it, in an order that varies.
+func TestSplits(t *testing.T, create func(testing.TB) downing.Provider) {
+	t.Helper()
+	for seed := range uint64(rounds) {
+		splitSurvivors(t, seed, create(t))
+	}
+}
+
+// Limit is how long a caller waits for a decision at most.
+const Limit = 5 * time.Second
+
+// within returns the decision of a provider, and fails if it takes longer than
+// Limit.
+func within(ctx context.Context, tb testing.TB, p downing.Provider, v downing.View) (downing.Decision, error) {
+	tb.Helper()
+	type answer struct {
+		d   downing.Decision
+		err error
+	}
+	answered := make(chan answer, 1)
+	// The goroutine ends with the call. If it hangs for ever, the test has failed.
+	go func() {
+		d, err := p.Decide(ctx, v)
+		answered <- answer{d, err}
+	}()
+	limit := time.NewTimer(Limit)
+	defer limit.Stop()
+	select {
+	case a := <-answered:
+		return a.d, a.err
+	case <-limit.C:
+		tb.Fatalf("no decision within %v", Limit)
+		return downing.Decision{}, nil
 	}
 }
 
@@ -60,6 +109,9 @@ func decisionsKeepTheContract(tb testing.TB, p downing.Provider) {
 		}
 		if err := downing.Check(v, class, d); err != nil {
 			tb.Fatalf("seed %d: %v\nview %s\ndecision %v", seed, err, before, d)
+		}
+		if len(d.Down) > 0 && d.Reason == "" {
+			tb.Fatalf("seed %d: members are downed without a reason: %v", seed, d)
 		}
 	}
 	if p.Class() != class {
@@ -108,16 +160,78 @@ func atMostOneSideSurvives(tb testing.TB, p downing.Provider) {
 		return
 	}
 	for seed := range uint64(rounds) {
-		survivors := 0
-		sides := RandomSplit(newRand(seed))
-		for _, v := range sides {
-			d, err := p.Decide(tb.Context(), v)
-			if err == nil && Survives(v, d) {
-				survivors++
-			}
+		splitSurvivors(tb, seed, p)
+	}
+}
+
+// splitSurvivors lets the sides of one split decide, and fails if two survive.
+func splitSurvivors(tb testing.TB, seed uint64, p downing.Provider) {
+	tb.Helper()
+	rnd := newRand(seed)
+	sides := RandomSplit(rnd)
+	rnd.Shuffle(len(sides), func(i, j int) { sides[i], sides[j] = sides[j], sides[i] })
+	survivors := 0
+	for _, v := range sides {
+		d, err := p.Decide(tb.Context(), v)
+		if err == nil && Survives(v, d) {
+			survivors++
 		}
-		if survivors > 1 {
-			tb.Fatalf("seed %d: %d of %d sides survive", seed, survivors, len(sides))
+	}
+	if survivors > 1 {
+		tb.Fatalf("seed %d: %d of %d sides survive", seed, survivors, len(sides))
+	}
+}
+
+// instancesDecideAlike asks two instances of a pure provider about the same views
+// in opposite orders.
+func instancesDecideAlike(tb testing.TB, p, q downing.Provider) {
+	tb.Helper()
+	if p.Class() != q.Class() {
+		tb.Fatalf("one instance has class %v, another %v", p.Class(), q.Class())
+	}
+	if !p.Class().Pure {
+		return
+	}
+	const n = rounds / 5
+	var first [n]downing.Decision
+	for seed := range uint64(n) {
+		first[seed], _ = p.Decide(tb.Context(), RandomView(newRand(seed)))
+	}
+	for seed := range uint64(n) {
+		seed = n - 1 - seed
+		d, err := q.Decide(tb.Context(), RandomView(newRand(seed)))
+		if err == nil && !reflect.DeepEqual(first[seed], d) {
+			tb.Fatalf("seed %d: one instance decides %v, another %v", seed, first[seed], d)
+		}
+	}
+}
+
+func nobodyComplains(tb testing.TB, p downing.Provider) {
+	tb.Helper()
+	for seed := range uint64(rounds / 10) {
+		v := RandomView(newRand(seed))
+		v.Unreachable, v.Seen = nil, IDs(v.Members)
+		d, err := p.Decide(tb.Context(), v)
+		if err == nil && len(d.Down) > 0 {
+			tb.Fatalf("seed %d: nobody is unreachable, but %v are downed", seed, d.Down)
+		}
+	}
+}
+
+// greatViews asks about two sides of a thousand members.
+func greatViews(tb testing.TB, p downing.Provider) {
+	tb.Helper()
+	members := Members(1000)
+	for _, n := range []int{700, 300} {
+		v := SplitView(members, func(id gossip.NodeID) bool { return id.Compare(members[n].Node) < 0 }, gossip.Base{IDs(members[:9])})
+		// Ten monitors a node complain, not everybody about everybody.
+		v.Unreachable = v.Unreachable[:10*(len(members)-n)]
+		d, err := within(tb.Context(), tb, p, v)
+		if err != nil {
+			continue
+		}
+		if err := downing.Check(v, p.Class(), d); err != nil {
+			tb.Fatalf("%d of %d members: %v", n, len(members), err)
 		}
 	}
 }
@@ -145,16 +259,20 @@ func concurrentUse(tb testing.TB, p downing.Provider) {
 
 func endedContext(tb testing.TB, p downing.Provider) {
 	tb.Helper()
-	ctx, cancel := context.WithCancel(tb.Context())
+	ended, cancel := context.WithCancel(tb.Context())
 	cancel()
 	for seed := range uint64(rounds / 10) {
 		v := RandomView(newRand(seed))
-		d, err := p.Decide(ctx, v)
-		if err != nil {
-			continue
+		ctx, stop := context.WithTimeout(tb.Context(), time.Duration(seed)*time.Millisecond/10)
+		for _, ctx := range []context.Context{ended, ctx} {
+			d, err := within(ctx, tb, p, v)
+			if err != nil {
+				continue
+			}
+			if err := downing.Check(v, p.Class(), d); err != nil {
+				tb.Fatalf("seed %d: %v", seed, err)
+			}
 		}
-		if err := downing.Check(v, p.Class(), d); err != nil {
-			tb.Fatalf("seed %d: %v", seed, err)
-		}
+		stop()
 	}
 }

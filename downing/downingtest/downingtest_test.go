@@ -7,6 +7,7 @@ import (
 	"context"
 	"runtime"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"testing"
 
@@ -92,6 +93,26 @@ func TestSuiteFindsFaults(t *testing.T) {
 			d.Reason += v.Self.String()
 		}}},
 		{"two sides survive", atMostOneSideSurvives, &spoilt{spoil: selfish}},
+		{"no reason", decisionsKeepTheContract, &spoilt{spoil: func(_ downing.View, d *downing.Decision) { d.Reason = "" }}},
+		{"downs without a complaint", nobodyComplains, &spoilt{spoil: func(v downing.View, d *downing.Decision) {
+			d.Down = IDs(v.Members)
+		}}},
+		{"wrong about many", greatViews, &spoilt{spoil: func(v downing.View, d *downing.Decision) {
+			if len(v.Members) > 900 {
+				foreign(v, d)
+			}
+		}}},
+		{"remembers what it was asked", func(tb testing.TB, p downing.Provider) {
+			tb.Helper()
+			instancesDecideAlike(tb, p, &spoilt{})
+		}, &spoilt{spoil: func(_ downing.View, d *downing.Decision) {
+			calls++
+			d.Reason += strconv.Itoa(calls)
+		}}},
+		{"instances of two classes", func(tb testing.TB, p downing.Provider) {
+			tb.Helper()
+			instancesDecideAlike(tb, p, &spoilt{})
+		}, &spoilt{class: func() downing.Class { return downing.Class{} }}},
 		{"wrong when asked at the same time", concurrentUse, &spoilt{spoil: foreign}},
 		{"wrong when told to stop", endedContext, &spoilt{spoil: foreign}},
 	}
@@ -101,6 +122,35 @@ func TestSuiteFindsFaults(t *testing.T) {
 				t.Fatal("the fault was not found")
 			}
 		})
+	}
+}
+
+// arbiter keeps the first side that asks, if it is no majority.
+type arbiter struct{ asked bool }
+
+func (a *arbiter) Class() downing.Class { return downing.Class{} }
+
+func (a *arbiter) Decide(_ context.Context, v downing.View) (downing.Decision, error) {
+	d := downing.Decision{Verdict: downing.KeepSide, Down: IDs(v.Side().Lost()), Reason: "first"}
+	if a.asked {
+		d = downing.Decision{Verdict: downing.DownSide, Down: IDs(v.Side().Members()), Reason: "late"}
+	}
+	a.asked = true
+	return d, nil
+}
+
+func TestSplitsNeedAnArbiter(t *testing.T) {
+	TestSplits(t, func(testing.TB) downing.Provider { return &arbiter{} })
+	forgetful := func(tb testing.TB, _ downing.Provider) {
+		tb.Helper()
+		for seed := range uint64(rounds) {
+			splitSurvivors(tb, seed, &spoilt{spoil: func(v downing.View, d *downing.Decision) {
+				*d = downing.Decision{Verdict: downing.KeepSide, Down: IDs(v.Side().Lost())}
+			}})
+		}
+	}
+	if !fails(t, forgetful, nil) {
+		t.Fatal("two sides survive, which was not found")
 	}
 }
 

@@ -5,6 +5,7 @@ package wire
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
@@ -49,11 +50,21 @@ func (t *roleSets) add(roles []string) uint32 {
 	if len(t.list) > 0 && slices.Equal(roles, t.last) {
 		return t.keys.place
 	}
-	// A role has no zero byte, so different sets have different keys.
-	place := t.keys.add(strings.Join(roles, "\x00") + "\x00")
+	place := t.keys.add(keyOf(roles))
 	if int(place) == len(t.list) {
 		t.list = append(t.list, &pluginv1.RoleSet{Role: roles})
 	}
 	t.last = roles
 	return place
+}
+
+// keyOf returns a text that no other list has.
+func keyOf(list []string) string {
+	var b strings.Builder
+	for _, s := range list {
+		b.WriteString(strconv.Itoa(len(s)))
+		b.WriteByte(':')
+		b.WriteString(s)
+	}
+	return b.String()
 }

@@ -4,28 +4,21 @@
 package sdktest
 
 import (
-	"context"
 	"log/slog"
-	"net"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/internal/client"
-	"github.com/quorate/quorate/plugins/internal/server"
+	"github.com/quorate/quorate/plugins/internal/loopbacktest"
 	"github.com/quorate/quorate/plugins/sdk"
 )
 
-const (
-	callTimeout = 5 * time.Second
-	pipeBytes   = 1 << 20
-)
+const callTimeout = 5 * time.Second
 
 // Downing returns the downing provider as a host sees it. The test fails if it does
 // not accept the settings; [Configure] returns the error instead.
@@ -67,29 +60,6 @@ func configure(tb testing.TB, conn grpc.ClientConnInterface, kind plugins.Kind, 
 // connect serves the strategy and returns a connection to it.
 func connect(tb testing.TB, s sdk.Strategy) *grpc.ClientConn {
 	tb.Helper()
-	pipe := bufconn.Listen(pipeBytes)
-	g := grpc.NewServer(server.Options()...)
-	s.Register(g, slog.New(slog.NewTextHandler(tb.Output(), nil)), sdk.Name("test"))
-	done := make(chan struct{})
-	// The goroutine ends with the server, which the cleanup stops and waits for.
-	go func() {
-		defer close(done)
-		if err := g.Serve(pipe); err != nil {
-			tb.Errorf("serve: %v", err)
-		}
-	}()
-	conn, err := grpc.NewClient("passthrough:plugin",
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return pipe.DialContext(ctx) }))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		if err := conn.Close(); err != nil {
-			tb.Errorf("close: %v", err)
-		}
-		g.Stop()
-		<-done
-	})
-	return conn
+	log := slog.New(slog.NewTextHandler(tb.Output(), nil))
+	return loopbacktest.Conn(tb, func(r grpc.ServiceRegistrar) { s.Register(r, log, sdk.Name("test")) })
 }

@@ -1,0 +1,178 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command witnessd is the witness of the plugin beside it: it gives each cluster's
+// casting vote to one side of a split.
+//
+// The vote goes to the first side that asks, and stays with the nodes of that side,
+// its holders, for a time. Meanwhile a side gets it only if a holder is in it, or if
+// no holder is among the voters any more: the loser of the split, however late it
+// asks, has the holders among its voters and none of them at its side. The time
+// must exceed the longest pause of a machine, for a side that was asleep believes
+// that the split is new; a holder that dies costs its cluster the vote for as long.
+//
+// A vote is on disk before it is given, so that a restart gives it to nobody else.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// request asks for the vote; answer gives or refuses it.
+type request struct {
+	Cluster string   `json:"cluster"`
+	Side    []string `json:"side"`
+	Voters  []string `json:"voters"`
+}
+
+type answer struct {
+	Granted bool   `json:"granted"`
+	Reason  string `json:"reason"`
+}
+
+// vote says who holds the vote of a cluster, and until when.
+type vote struct {
+	Holders []string  `json:"holders"`
+	Until   time.Time `json:"until"`
+}
+
+// register holds the votes of all clusters, and their file.
+type register struct {
+	path string
+	hold time.Duration
+	mu   sync.Mutex // Guards votes and the file.
+	last map[string]vote
+}
+
+// open reads the votes that were given earlier.
+func open(path string, hold time.Duration) (*register, error) {
+	r := &register{path: path, hold: hold, last: map[string]vote{}}
+	text, err := os.ReadFile(path)
+	switch {
+	case os.IsNotExist(err):
+		return r, nil
+	case err != nil:
+		return nil, err
+	}
+	if err := json.Unmarshal(text, &r.last); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return r, nil
+}
+
+// ask gives or refuses the vote.
+func (r *register) ask(q request, now time.Time) (answer, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	held, ok := r.last[q.Cluster]
+	in := func(list []string) bool {
+		return slices.ContainsFunc(held.Holders, func(id string) bool { return slices.Contains(list, id) })
+	}
+	if ok && now.Before(held.Until) && in(q.Voters) && !in(q.Side) {
+		return answer{Reason: fmt.Sprintf("%d other nodes hold the vote until %s", len(held.Holders), held.Until.Format(time.RFC3339))}, nil
+	}
+	next := vote{Holders: q.Side, Until: now.Add(r.hold)}
+	r.last[q.Cluster] = next
+	if err := r.store(); err != nil {
+		r.last[q.Cluster] = held
+		return answer{}, err
+	}
+	return answer{Granted: true, Reason: "yours until " + next.Until.Format(time.RFC3339)}, nil
+}
+
+// store replaces the file in one step, and returns once it is on disk.
+func (r *register) store() error {
+	text, err := json.Marshal(r.last)
+	if err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(filepath.Dir(r.path), filepath.Base(r.path)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(file.Name()) }() // Gone already if all went well.
+	_, err = file.Write(text)
+	if err == nil {
+		err = file.Sync()
+	}
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(file.Name(), r.path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(r.path))
+}
+
+// syncDir makes a rename last. Windows has no such call and needs none.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = d.Close() }()
+	if err := d.Sync(); err != nil && !os.IsPermission(err) {
+		return err
+	}
+	return nil
+}
+
+const requestBytesMax = 1 << 20
+
+// ServeHTTP answers one request.
+func (r *register) ServeHTTP(w http.ResponseWriter, h *http.Request) {
+	var q request
+	decode := json.NewDecoder(http.MaxBytesReader(w, h.Body, requestBytesMax))
+	decode.DisallowUnknownFields()
+	if err := decode.Decode(&q); err != nil || h.Method != http.MethodPost || q.Cluster == "" || len(q.Side) == 0 {
+		http.Error(w, "post {cluster, side, voters}, with at least one node in side", http.StatusBadRequest)
+		return
+	}
+	a, err := r.ask(q, time.Now())
+	if err != nil {
+		slog.Error("the vote cannot be stored", "cluster", q.Cluster, "error", err)
+		http.Error(w, "the vote cannot be stored", http.StatusInternalServerError)
+		return
+	}
+	slog.Info("asked", "cluster", q.Cluster, "side", q.Side, "granted", a.Granted, "reason", a.Reason)
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(a); err != nil {
+		slog.Warn("the answer was not sent; who asks again gets the same", "cluster", q.Cluster, "error", err)
+	}
+}
+
+func main() {
+	listen := flag.String("listen", "127.0.0.1:7999", "address to listen on")
+	path := flag.String("state", "votes.json", "file that keeps the votes")
+	hold := flag.Duration("hold", 24*time.Hour, "how long a side keeps the vote")
+	flag.Parse()
+	r, err := open(*path, *hold)
+	if err != nil {
+		slog.Error("the votes cannot be read", "error", err)
+		os.Exit(1)
+	}
+	s := &http.Server{Addr: *listen, Handler: r, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second}
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	context.AfterFunc(ctx, func() { _ = s.Close() })
+	slog.Info("listening", "address", *listen, "state", *path, "hold", *hold)
+	if err := s.ListenAndServe(); ctx.Err() == nil {
+		slog.Error("stopped", "error", err)
+		os.Exit(1)
+	}
+}

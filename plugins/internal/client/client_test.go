@@ -1,0 +1,271 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package client_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/downing/downingtest"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/internal/client"
+	"github.com/quorate/quorate/plugins/internal/loopbacktest"
+	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// hostile is a plugin that answers whatever a test wants.
+type hostile struct {
+	pluginv1.UnimplementedPluginServer
+	pluginv1.UnimplementedDowningServer
+	pluginv1.UnimplementedAllocationServer
+	configure func() (*pluginv1.ConfigureResponse, error)
+	decide    func(context.Context) (*pluginv1.DowningDecideResponse, error)
+	allocate  func() *pluginv1.AllocateResponse
+	rebalance func() *pluginv1.RebalanceResponse
+}
+
+func (h *hostile) Configure(context.Context, *pluginv1.ConfigureRequest) (*pluginv1.ConfigureResponse, error) {
+	return h.configure()
+}
+
+func (h *hostile) Decide(ctx context.Context, _ *pluginv1.DowningDecideRequest) (*pluginv1.DowningDecideResponse, error) {
+	return h.decide(ctx)
+}
+
+func (h *hostile) Allocate(context.Context, *pluginv1.AllocateRequest) (*pluginv1.AllocateResponse, error) {
+	return h.allocate(), nil
+}
+
+func (h *hostile) Rebalance(context.Context, *pluginv1.RebalanceRequest) (*pluginv1.RebalanceResponse, error) {
+	return h.rebalance(), nil
+}
+
+func connect(t *testing.T, h *hostile) *grpc.ClientConn {
+	t.Helper()
+	return loopbacktest.Conn(t, func(r grpc.ServiceRegistrar) {
+		pluginv1.RegisterPluginServer(r, h)
+		pluginv1.RegisterDowningServer(r, h)
+		pluginv1.RegisterAllocationServer(r, h)
+	})
+}
+
+const long = 10 * time.Second
+
+var promised = plugins.Class{Pure: true, MajorityOnly: true}
+
+// split is the view of two of five members.
+func split() downing.View {
+	members := downingtest.Members(5)
+	return downingtest.SplitView(members, func(id gossip.NodeID) bool { return id == members[0].Node || id == members[1].Node },
+		gossip.Base{downingtest.IDs(members)})
+}
+
+// covers F57: an answer of nonsense is an error, and nothing of it is used.
+func TestAnswersThatBreakTheContractAreNotUsed(t *testing.T) {
+	for name, answer := range map[string]*pluginv1.DowningDecideResponse{
+		"unknown node":          {Verdict: pluginv1.Verdict_VERDICT_KEEP_SIDE, Down: []uint32{2, 3, 77}},
+		"verdict of the future": {Verdict: 256},
+		"negative verdict":      {Verdict: -1},
+		"minority stays":        {Verdict: pluginv1.Verdict_VERDICT_KEEP_SIDE, Down: []uint32{2, 3, 4}},
+		"twice":                 {Verdict: pluginv1.Verdict_VERDICT_DOWN_SIDE, Down: []uint32{0, 0}},
+		"half a side":           {Verdict: pluginv1.Verdict_VERDICT_DOWN_SIDE, Down: []uint32{0}},
+		"long reason":           {Reason: strings.Repeat("x", downing.MaxReason+1)},
+		"named for nothing":     {Down: []uint32{0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &hostile{decide: func(context.Context) (*pluginv1.DowningDecideResponse, error) { return answer, nil }}
+			d, err := client.NewDowning(connect(t, h), "bad", promised, long).Decide(t.Context(), split())
+			require.ErrorIs(t, err, plugins.ErrAnswer)
+			require.Zero(t, d)
+			require.ErrorContains(t, err, `plugin "bad": decide: answer breaks the contract: `)
+		})
+	}
+}
+
+func TestAllocationsThatBreakTheContractAreNotUsed(t *testing.T) {
+	regions := []allocation.RegionState{{ID: "a", Shards: []allocation.Shard{1}}, {ID: "b"}, {ID: "c", Leaving: true}}
+	ask := allocation.AllocateRequest{Regions: regions, Shards: []allocation.Pending{{Shard: 7}}}
+	move := allocation.RebalanceRequest{Regions: regions, Budget: allocation.Budget{Simultaneous: 1}}
+	for name, h := range map[string]*hostile{
+		"shard that was not asked for": {allocate: func() *pluginv1.AllocateResponse {
+			return &pluginv1.AllocateResponse{Shard: []uint32{8}, Region: []uint32{0}}
+		}},
+		"region that is leaving": {allocate: func() *pluginv1.AllocateResponse {
+			return &pluginv1.AllocateResponse{Shard: []uint32{7}, Region: []uint32{2}}
+		}},
+		"region beyond the table": {allocate: func() *pluginv1.AllocateResponse {
+			return &pluginv1.AllocateResponse{Shard: []uint32{7}, Region: []uint32{3}}
+		}},
+		"columns of different lengths": {allocate: func() *pluginv1.AllocateResponse {
+			return &pluginv1.AllocateResponse{Shard: []uint32{7}}
+		}},
+		"more than was asked for": {allocate: func() *pluginv1.AllocateResponse {
+			return &pluginv1.AllocateResponse{Shard: make([]uint32, 1000), Region: make([]uint32, 1000)}
+		}},
+		"reason beyond the table": {allocate: func() *pluginv1.AllocateResponse {
+			return &pluginv1.AllocateResponse{Shard: []uint32{7}, Region: []uint32{0}, Reason: []uint32{0}}
+		}},
+		"more reasons than placements": {allocate: func() *pluginv1.AllocateResponse {
+			return &pluginv1.AllocateResponse{Reasons: make([]string, 1000)}
+		}},
+		"move from nowhere": {rebalance: func() *pluginv1.RebalanceResponse {
+			return &pluginv1.RebalanceResponse{Shard: []uint32{1}, From: []uint32{1}, To: []uint32{0}}
+		}},
+		"beyond the budget": {rebalance: func() *pluginv1.RebalanceResponse {
+			return &pluginv1.RebalanceResponse{Shard: []uint32{1, 1}, From: []uint32{0, 0}, To: []uint32{1, 1}}
+		}},
+		"move beyond the table": {rebalance: func() *pluginv1.RebalanceResponse {
+			return &pluginv1.RebalanceResponse{Shard: []uint32{1}, From: []uint32{0}, To: []uint32{9}}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := client.NewAllocation(connect(t, h), "bad", plugins.Class{}, long)
+			var err error
+			if h.allocate != nil {
+				_, err = a.Allocate(t.Context(), ask)
+			} else {
+				_, err = a.Rebalance(t.Context(), move)
+			}
+			require.ErrorIs(t, err, plugins.ErrAnswer)
+		})
+	}
+}
+
+// covers F58: a plugin that hangs.
+func TestAPluginThatHangsCostsTheTimeoutAndNoMore(t *testing.T) {
+	h := &hostile{decide: func(ctx context.Context) (*pluginv1.DowningDecideResponse, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}
+	began := time.Now()
+	_, err := client.NewDowning(connect(t, h), "slow", promised, 50*time.Millisecond).Decide(t.Context(), split())
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Less(t, time.Since(began), long)
+}
+
+func TestACallerThatGivesUpIsAnsweredSo(t *testing.T) {
+	asked := make(chan struct{})
+	h := &hostile{decide: func(ctx context.Context) (*pluginv1.DowningDecideResponse, error) {
+		close(asked)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { // Ends when the call has arrived; the call below waits for that.
+		<-asked
+		cancel()
+	}()
+	_, err := client.NewDowning(connect(t, h), "slow", promised, long).Decide(ctx, split())
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestAnswersOf64MiBAreRefused(t *testing.T) {
+	h := &hostile{decide: func(context.Context) (*pluginv1.DowningDecideResponse, error) {
+		return &pluginv1.DowningDecideResponse{Reason: strings.Repeat("x", 64<<20)}, nil
+	}}
+	_, err := client.NewDowning(connect(t, h), "great", promised, long).Decide(t.Context(), split())
+	require.ErrorIs(t, err, plugins.ErrLimit)
+}
+
+func TestRequestsBeyondTheLimitAreNotSent(t *testing.T) {
+	h := &hostile{allocate: func() *pluginv1.AllocateResponse { panic("it arrived") }}
+	r := allocation.AllocateRequest{Kind: strings.Repeat("x", plugins.RequestBytesMax+1)}
+	_, err := client.NewAllocation(connect(t, h), "a", plugins.Class{}, long).Allocate(t.Context(), r)
+	require.ErrorIs(t, err, plugins.ErrLimit)
+}
+
+func TestStatusesMeanWhatTheContractSays(t *testing.T) {
+	for code, want := range map[codes.Code]error{
+		codes.Unknown:            plugins.ErrStrategy,
+		codes.Internal:           plugins.ErrFault,
+		codes.Unavailable:        plugins.ErrUnavailable,
+		codes.DeadlineExceeded:   context.DeadlineExceeded,
+		codes.ResourceExhausted:  plugins.ErrLimit,
+		codes.InvalidArgument:    plugins.ErrRequest,
+		codes.FailedPrecondition: plugins.ErrRequest,
+		codes.Unimplemented:      plugins.ErrKind,
+		codes.DataLoss:           plugins.ErrAnswer,
+		codes.Canceled:           plugins.ErrUnavailable, // Nobody here has lost interest.
+	} {
+		h := &hostile{decide: func(context.Context) (*pluginv1.DowningDecideResponse, error) {
+			return nil, status.Error(code, "first\nsecond "+strings.Repeat("x", 2000))
+		}}
+		_, err := client.NewDowning(connect(t, h), "w", promised, long).Decide(t.Context(), split())
+		require.ErrorIs(t, err, want, code)
+		var call *plugins.CallError
+		require.ErrorAs(t, err, &call)
+		require.Equal(t, "decide", call.Call)
+		require.Len(t, call.Cause.Error(), 1024)
+		require.True(t, strings.HasPrefix(call.Cause.Error(), "first second x"))
+		var exposed interface{ GRPCStatus() *status.Status }
+		require.NotErrorAs(t, err, &exposed, "the transport is exposed")
+	}
+}
+
+func TestAClosedConnectionIsUnavailable(t *testing.T) {
+	conn := connect(t, &hostile{})
+	require.NoError(t, conn.Close())
+	_, err := client.NewDowning(conn, "w", promised, long).Decide(t.Context(), split())
+	require.ErrorIs(t, err, plugins.ErrUnavailable)
+}
+
+func TestAViewThatIsNotWellFormedIsNotSent(t *testing.T) {
+	v := split()
+	v.Self = downingtest.Node(99)
+	_, err := client.NewDowning(connect(t, &hostile{}), "w", promised, long).Decide(t.Context(), v)
+	require.ErrorIs(t, err, plugins.ErrRequest)
+	require.ErrorIs(t, err, downing.ErrContract)
+}
+
+func TestConfigureReturnsTheManifest(t *testing.T) {
+	h := &hostile{configure: func() (*pluginv1.ConfigureResponse, error) {
+		return &pluginv1.ConfigureResponse{
+			Name: "witness", Version: "1.2", Kind: pluginv1.Kind_KIND_JOIN_DECIDER, Class: &pluginv1.Class{Pure: true},
+		}, nil
+	}}
+	m, err := client.Configure(t.Context(), connect(t, h), "w", "1.0", map[string]any{"a": 1})
+	require.NoError(t, err)
+	require.Equal(t, plugins.Manifest{
+		Name: "witness", Version: "1.2", Kind: plugins.JoinDecider, Contract: plugins.Version1, Class: plugins.Class{Pure: true},
+	}, m)
+}
+
+func TestConfigureRefusesWhatIsNoManifest(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer *pluginv1.ConfigureResponse
+		err    error
+		want   error
+	}{
+		"no kind":     {answer: &pluginv1.ConfigureResponse{Name: "x"}, want: plugins.ErrAnswer},
+		"future kind": {answer: &pluginv1.ConfigureResponse{Name: "x", Kind: 99}, want: plugins.ErrAnswer},
+		"no name":     {answer: &pluginv1.ConfigureResponse{Kind: 1}, want: plugins.ErrAnswer},
+		"two lines":   {answer: &pluginv1.ConfigureResponse{Kind: 1, Name: "a\nb"}, want: plugins.ErrAnswer},
+		"long name":   {answer: &pluginv1.ConfigureResponse{Kind: 1, Name: strings.Repeat("n", 129)}, want: plugins.ErrAnswer},
+		"bad version": {answer: &pluginv1.ConfigureResponse{Kind: 1, Name: "n", Version: "\x1b"}, want: plugins.ErrAnswer},
+		"faults": {
+			answer: &pluginv1.ConfigureResponse{Errors: []*pluginv1.SettingError{{Key: "url", Reason: "is\nempty"}}},
+			want:   plugins.SettingError{Key: "url", Reason: "is empty"},
+		},
+		"old plugin": {err: status.Error(codes.Unimplemented, "what?"), want: plugins.ErrKind},
+	} {
+		h := &hostile{configure: func() (*pluginv1.ConfigureResponse, error) { return c.answer, c.err }}
+		_, err := client.Configure(t.Context(), connect(t, h), "w", "", nil)
+		require.ErrorIs(t, err, c.want, name)
+	}
+	_, err := client.Configure(t.Context(), connect(t, &hostile{}), "w", "", map[string]any{"f": func() {}})
+	require.ErrorIs(t, err, plugins.ErrSettings)
+}

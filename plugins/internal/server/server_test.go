@@ -1,0 +1,200 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/downing/downingtest"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/internal/client"
+	"github.com/quorate/quorate/plugins/internal/loopbacktest"
+	"github.com/quorate/quorate/plugins/internal/server"
+	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const long = 10 * time.Second
+
+// provider decides by a function.
+type provider func(ctx context.Context, v downing.View) (downing.Decision, error)
+
+func (p provider) Class() downing.Class { return downing.Class{} }
+
+func (p provider) Decide(ctx context.Context, v downing.View) (downing.Decision, error) {
+	return p(ctx, v)
+}
+
+// strategy places by a function.
+type strategy func(r allocation.AllocateRequest) allocation.AllocateResult
+
+func (s strategy) Allocate(_ context.Context, r allocation.AllocateRequest) (allocation.AllocateResult, error) {
+	return s(r), nil
+}
+
+func (s strategy) Rebalance(context.Context, allocation.RebalanceRequest) (allocation.RebalanceResult, error) {
+	return allocation.RebalanceResult{Moves: []allocation.Move{{From: "x", To: "y"}}}, nil
+}
+
+func serve(t *testing.T, s server.Strategy) *grpc.ClientConn {
+	t.Helper()
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	return loopbacktest.Conn(t, func(r grpc.ServiceRegistrar) { server.New(s, log).Register(r) })
+}
+
+// decider serves a provider and returns it as the host sees it.
+func decider(t *testing.T, p provider) *client.Downing {
+	t.Helper()
+	conn := serve(t, server.Strategy{Kind: plugins.Downing, Name: "p", Configure: func([]byte) (server.Instance, error) {
+		return server.Instance{Downing: p}, nil
+	}})
+	m, err := client.Configure(t.Context(), conn, "p", "", nil)
+	require.NoError(t, err)
+	return client.NewDowning(conn, "p", m.Class, long)
+}
+
+func view() downing.View {
+	members := downingtest.Members(3)
+	return downingtest.SplitView(members, func(gossip.NodeID) bool { return true }, gossip.Base{downingtest.IDs(members)})
+}
+
+func TestNothingIsDecidedBeforeThePluginIsConfigured(t *testing.T) {
+	faulty := true
+	conn := serve(t, server.Strategy{Kind: plugins.Downing, Name: "p", Configure: func([]byte) (server.Instance, error) {
+		if faulty {
+			return server.Instance{}, plugins.SettingErrors{{Key: "a", Reason: "is bad"}, {Reason: "too"}}
+		}
+		return server.Instance{Downing: downing.KeepMajority{}}, nil
+	}})
+	d := client.NewDowning(conn, "p", plugins.Class{}, long)
+	_, err := d.Decide(t.Context(), view())
+	require.ErrorIs(t, err, plugins.ErrRequest)
+	_, err = client.Configure(t.Context(), conn, "p", "", nil)
+	require.ErrorIs(t, err, plugins.ErrSettings)
+	require.ErrorIs(t, err, plugins.SettingError{Key: "a", Reason: "is bad"})
+	faulty = false
+	m, err := client.Configure(t.Context(), conn, "p", "", nil)
+	require.NoError(t, err)
+	require.Equal(t, plugins.Class{Pure: true, MajorityOnly: true}, m.Class)
+	_, err = client.Configure(t.Context(), conn, "p", "", nil)
+	require.ErrorIs(t, err, plugins.ErrRequest)
+	_, err = d.Decide(t.Context(), view())
+	require.NoError(t, err)
+}
+
+// covers F60: a plugin that panics.
+func TestAPanicIsAnErrorOfThatCall(t *testing.T) {
+	calls := 0
+	d := decider(t, func(_ context.Context, v downing.View) (downing.Decision, error) {
+		if calls++; calls == 1 {
+			return downing.Decision{Reason: v.Members[99].Zone}, nil
+		}
+		return downing.Decision{Reason: "calm"}, nil
+	})
+	_, err := d.Decide(t.Context(), view())
+	require.ErrorIs(t, err, plugins.ErrFault)
+	require.ErrorContains(t, err, "index out of range")
+	got, err := d.Decide(t.Context(), view())
+	require.NoError(t, err)
+	require.Equal(t, "calm", got.Reason)
+}
+
+func TestAPanicWhileConfiguringIsNoSetting(t *testing.T) {
+	conn := serve(t, server.Strategy{Kind: plugins.Downing, Configure: func([]byte) (server.Instance, error) { panic("no") }})
+	for range 2 { // The first leaves nothing locked.
+		_, err := client.Configure(t.Context(), conn, "p", "", nil)
+		require.ErrorIs(t, err, plugins.ErrFault)
+	}
+}
+
+// A strategy that uses gRPC itself must not make its host think that its process
+// is gone.
+func TestErrorsOfTheStrategyAreItsOwn(t *testing.T) {
+	d := decider(t, func(context.Context, downing.View) (downing.Decision, error) {
+		return downing.Decision{}, errors.Join(status.Error(codes.Unavailable, "witness"), errors.New(strings.Repeat("x", 5000)))
+	})
+	_, err := d.Decide(t.Context(), view())
+	require.ErrorIs(t, err, plugins.ErrStrategy)
+	require.ErrorContains(t, err, "witness")
+	require.Less(t, len(err.Error()), 1200)
+}
+
+func TestWhatWasNotInTheRequestIsAFault(t *testing.T) {
+	d := decider(t, func(context.Context, downing.View) (downing.Decision, error) {
+		return downing.Decision{Verdict: downing.KeepSide, Down: []gossip.NodeID{downingtest.Node(7)}}, nil
+	})
+	_, err := d.Decide(t.Context(), view())
+	require.ErrorIs(t, err, plugins.ErrFault)
+	require.ErrorContains(t, err, downingtest.Node(7).String())
+
+	conn := serve(t, server.Strategy{Kind: plugins.Allocation, Name: "a", Configure: func([]byte) (server.Instance, error) {
+		return server.Instance{Allocation: strategy(func(allocation.AllocateRequest) allocation.AllocateResult {
+			return allocation.AllocateResult{Placements: []allocation.Placement{{Region: "elsewhere"}}}
+		})}, nil
+	}})
+	m, err := client.Configure(t.Context(), conn, "a", "", nil)
+	require.NoError(t, err)
+	require.Zero(t, m.Class)
+	a := client.NewAllocation(conn, "a", m.Class, long)
+	_, err = a.Allocate(t.Context(), allocation.AllocateRequest{})
+	require.ErrorIs(t, err, plugins.ErrFault)
+	_, err = a.Rebalance(t.Context(), allocation.RebalanceRequest{})
+	require.ErrorIs(t, err, plugins.ErrFault)
+}
+
+func TestAPluginOfAnotherKindSaysSo(t *testing.T) {
+	conn := serve(t, server.Strategy{Kind: plugins.Allocation})
+	_, err := client.NewDowning(conn, "a", plugins.Class{}, long).Decide(t.Context(), view())
+	require.ErrorIs(t, err, plugins.ErrKind)
+}
+
+func TestARequestThatIsMalformedIsRefused(t *testing.T) {
+	conn := serve(t, server.Strategy{Kind: plugins.Downing, Name: "p", Configure: func([]byte) (server.Instance, error) {
+		return server.Instance{Downing: downing.KeepMajority{}}, nil
+	}})
+	_, err := client.Configure(t.Context(), conn, "p", "", nil)
+	require.NoError(t, err)
+	_, err = pluginv1.NewDowningClient(conn).Decide(t.Context(), &pluginv1.DowningDecideRequest{Seen: []uint32{1}})
+	require.Equal(t, codes.InvalidArgument, status.Code(err), "%v", err)
+}
+
+// Calls that the host has given up pile up only so far.
+func TestCallsInHandAreBounded(t *testing.T) {
+	arrived, release := make(chan struct{}), make(chan struct{})
+	d := decider(t, func(context.Context, downing.View) (downing.Decision, error) {
+		arrived <- struct{}{}
+		<-release // Whatever the context says.
+		return downing.Decision{}, nil
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	for range plugins.CallsMax {
+		group.Go(func() {
+			_, err := d.Decide(ctx, view())
+			require.ErrorIs(t, err, context.Canceled)
+		})
+		<-arrived
+	}
+	cancel()
+	group.Wait()
+	_, err := d.Decide(t.Context(), view())
+	require.ErrorIs(t, err, plugins.ErrLimit)
+	close(release)
+}

@@ -1,0 +1,43 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sdk_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/plugins/sdk"
+)
+
+// settings are what an operator writes under plugins.<name>.settings.
+type settings struct {
+	Grace time.Duration
+}
+
+// patient lets keep-majority decide once somebody has been unreachable for long.
+type patient struct{ grace time.Duration }
+
+// Class says that what is decided depends on time, so it is not pure.
+func (p *patient) Class() downing.Class { return downing.Class{MajorityOnly: true} }
+
+// Decide waits by saying that nobody is downed now.
+func (p *patient) Decide(_ context.Context, v downing.View) (downing.Decision, error) {
+	if v.Unstable < p.grace {
+		return downing.Decision{Reason: fmt.Sprintf("patient: unreachable for %v of %v", v.Unstable, p.grace)}, nil
+	}
+	return downing.KeepMajority{}.DecideNow(v)
+}
+
+func newPatient(s settings) (downing.Provider, error) { return &patient{grace: s.Grace}, nil }
+
+// A whole plugin. Started by a node it serves; here it is not started.
+func ExampleServe() {
+	main := func() {
+		sdk.Serve(sdk.Downing(newPatient), sdk.Name("patient"), sdk.Version("1.0.0"))
+	}
+	_ = main
+	// Output:
+}
