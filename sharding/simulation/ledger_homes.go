@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/gossip"
+	world "github.com/quorate/quorate/membership/simulation"
 	"github.com/quorate/quorate/sharding/protocol"
 )
 
@@ -87,6 +88,21 @@ func (l *Ledger) homes(coordinator gossip.NodeID, e protocol.HomesChanged) {
 		}
 		l.given[key] = h.Epoch.N
 		l.free(coordinator, h)
+		l.fit(coordinator, h)
+	}
+}
+
+// fit checks that a node can take the shard that it is given: in what its
+// coordinator knows of the members it does not leave and can be reached.
+func (l *Ledger) fit(coordinator gossip.NodeID, h protocol.Home) {
+	state := world.MembershipOf(l.world.Node(coordinator.Address)).State()
+	switch m := state.Member(h.Node); {
+	case m == nil:
+		l.violate("I22: %s gives shard %d to %s, which is no member", coordinator, h.Shard, h.Node)
+	case m.Status >= gossip.Leaving:
+		l.violate("I22: %s gives shard %d to %s, which is %s", coordinator, h.Shard, h.Node, m.Status)
+	case !state.Reachable(h.Node):
+		l.violate("I22: %s gives shard %d to %s, which is unreachable", coordinator, h.Shard, h.Node)
 	}
 }
 

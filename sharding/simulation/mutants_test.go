@@ -1,6 +1,8 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build mutants
+
 package simulation_test
 
 import (
@@ -98,6 +100,51 @@ var mutants = []mutant{
 		test: "TestSeveralLeaveOverASlowNetwork", name: "leaver that is gone before others took over", file: "region.go",
 		old: "r.hosting() == 0 && (len(r.hosted) == 0 ||",
 		new: "r.hosting() == 0 && (mutant(NAME) || len(r.hosted) == 0 ||",
+	},
+	{
+		test: "TestStrategyThatNeverAnswers", name: "late answer used", file: "coordinator_call.go",
+		old: "if c.call.id == 0 || in.ID != c.call.id {",
+		new: "if c.call.id == 0 || in.ID != c.call.id && !mutant(NAME) {",
+	},
+	{
+		test: "TestStrategyThatNeverAnswers", name: "strategy waited for without a limit", file: "coordinator_call.go",
+		old: "	case asked.id == 0:\n",
+		new: "	case asked.id == 0 || mutant(NAME):\n",
+	},
+	{
+		test: "TestStrategyThatNeverAnswers", name: "homes not checked", file: "coordinator_call.go",
+		old: "		err = allocation.CheckAllocate(asked.allocate, &res)\n",
+		new: "		if !mutant(NAME) {\n			err = allocation.CheckAllocate(asked.allocate, &res)\n		}\n",
+	},
+	{
+		test: "TestStrangeStrategies", name: "moves not checked", file: "coordinator_rebalance.go",
+		old: "		err = allocation.CheckRebalance(asked.rebalance, &res)\n",
+		new: "		if !mutant(NAME) {\n			err = allocation.CheckRebalance(asked.rebalance, &res)\n		}\n",
+	},
+	{
+		test: "TestStrangeStrategies", name: "two calls in flight", file: "coordinator_allocate.go",
+		old: "	if c.call.id != 0 || c.gather == gatherWaiting {\n",
+		new: "	if c.call.id != 0 && !mutant(NAME) || c.gather == gatherWaiting {\n",
+	},
+	{
+		test: "TestStrangeStrategies", name: "moves asked for beside a call in flight", file: "coordinator_rebalance.go",
+		old: "	if c.ending || c.call.id != 0 || c.unsettled() {\n",
+		new: "	if c.ending || c.call.id != 0 && !mutant(NAME) || c.unsettled() {\n",
+	},
+	{
+		test: "TestStrategyThatNeverAnswers", name: "strategy asked again for ever", file: "coordinator_call.go",
+		old: "	c.call.stale, c.fruitless = maxStale, 0\n",
+		new: "	if !mutant(NAME) {\n		c.call.stale, c.fruitless = maxStale, 0\n	}\n",
+	},
+	{
+		test: "TestStrategyThatGivesNoHomes", name: "strategy without homes never passed over", file: "coordinator_call.go",
+		old: "c.fruitless++; c.fruitless >= maxFruitless {",
+		new: "c.fruitless++; c.fruitless >= maxFruitless && !mutant(NAME) {",
+	},
+	{
+		test: "TestSlowStrategies", name: "answer about another map used", file: "coordinator_call.go",
+		old: "	if c.view() != asked.view {\n",
+		new: "	if c.view() != asked.view && !mutant(NAME) {\n",
 	},
 }
 

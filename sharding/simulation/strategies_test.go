@@ -102,6 +102,28 @@ func TestStrangeStrategies(t *testing.T) {
 	require.NotZero(t, fates["garbage"])
 }
 
+// A strategy that takes its time, nearly all that it has, answers about a cluster that
+// is another one meanwhile. Such answers are dropped: nothing is given to a node that
+// leaves or cannot be reached. Every shard finds a home all the same.
+// covers F34, F35, F37, F40, F56, I21, I22, I34.
+func TestSlowStrategies(t *testing.T) {
+	first, n := seeds(t, few)
+	for seed := first; seed < first+n; seed++ {
+		c := strange(seed, "strategies-slow", world.Calls{Min: 100 * time.Millisecond, Max: 4900 * time.Millisecond})
+		c.Ask(leastShard(t))
+		r := rand.New(rand.NewPCG(seed, 12))
+		for round := range 6 {
+			c.World.At(time.Duration(15+8*round)*time.Second, func() {
+				c.Leave(r.IntN(5))
+				c.World.After(time.Duration(r.IntN(4000))*time.Millisecond, func() { c.Leave(r.IntN(5)) })
+			})
+		}
+		require.NoError(t, c.World.Run(75*time.Second), "seed %d", seed)
+		c.World.SetCalls(world.Calls{})
+		require.NoError(t, c.Finish(120*time.Second), "seed %d", seed)
+	}
+}
+
 // settled waits until every shard has a home that all know, and every message an
 // outcome. The load may be as it likes: nothing evens it out.
 func settled(c *simulation.Cluster, limit time.Duration) error {
