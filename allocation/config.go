@@ -18,7 +18,7 @@ type Config struct {
 	Strategy string `koanf:"strategy" known:"least-shard"`
 	// LeastShard configures the strategy of that name, which also decides
 	// while another strategy cannot answer.
-	LeastShard LeastShardConfig `koanf:"least-shard"`
+	LeastShard LeastShardConfig `koanf:"least-shard" reload:"yes"`
 }
 
 // LeastShardConfig configures [LeastShard]. At most

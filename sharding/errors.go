@@ -27,6 +27,9 @@ import (
 // The exception to the last: a reply of another type than was asked for is
 // ErrInvalid as well, and its message has been handled.
 var (
+	// ErrFixed: [System.Reload] was given another value for a setting that cannot
+	// change while the node runs.
+	ErrFixed = errors.New("a setting has changed that cannot change while the node runs: restart the node")
 	// ErrUnreachable: the home of the shard is unreachable, and the context ended
 	// before the message could be accepted. With it goes ErrNotDelivered. An
 	// UnreachableError says since when.

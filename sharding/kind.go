@@ -63,14 +63,6 @@ const (
 	StopOnFailure = protocol.StopOnFailure
 )
 
-// passivateAfter returns the time that applies; 0 for never.
-func (k Kind[C]) passivateAfter(cfg Config) time.Duration {
-	if k.PassivateAfter == 0 {
-		return cfg.PassivateAfter
-	}
-	return max(k.PassivateAfter, 0)
-}
-
 // settings returns what all nodes must have equal.
 func (k Kind[C]) settings(cfg Config) protocol.Settings {
 	shards := k.Shards

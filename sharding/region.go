@@ -81,6 +81,10 @@ type region struct {
 	asks    atomic.Uint64 // The last correlation.
 	verdict atomic.Pointer[verdict]
 	every   time.Duration // How often the cells are swept.
+	own     time.Duration // The time of the kind after which entities are passivated; 0: the configured one.
+
+	paces chan time.Duration // Another time for every. It holds one, the latest; sent under the system's lock.
+
 	spans   spans
 	success metric.MeasurementOption // The attributes of an ask that was answered.
 }
@@ -95,7 +99,7 @@ type verdict struct {
 func newRegion(s *System, cfg protocol.KindConfig, codec Codec, b behaviour, cells protocol.ShardConfig) *region {
 	r := &region{
 		system: s, name: cfg.Name, shards: cfg.Settings.Shards, proxy: cfg.Proxy, codec: codec, entity: b,
-		every: sweepInterval(cells.PassivateAfter, cells.StuckAfter),
+		every: sweepInterval(cells.PassivateAfter, cells.StuckAfter), paces: make(chan time.Duration, 1),
 		spans: spansOf(cfg.Name), success: with(attrKind.String(cfg.Name)),
 	}
 	r.admit()

@@ -33,18 +33,20 @@ func sweepInterval(times ...time.Duration) time.Duration {
 // sweep looks at all entities of a region again and again until ctx ends: one timer
 // serves them all.
 func (r *region) sweep(ctx context.Context) {
-	timer := time.NewTimer(r.every)
+	every := r.every
+	timer := time.NewTimer(every)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case every = <-r.paces:
 		case <-timer.C:
 		}
 		for i := range r.cells {
 			r.sweepCell(ctx, &r.cells[i])
 		}
-		timer.Reset(r.every)
+		timer.Reset(every)
 	}
 }
 

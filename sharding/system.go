@@ -41,7 +41,8 @@ type System struct {
 	backlog  backlog
 
 	regions atomic.Pointer[map[string]*region] // Replaced under mu, never changed.
-	mu      sync.Mutex                         // Guards starting of kinds, and closing.
+	mu      sync.Mutex                         // Guards starting of kinds, reloading, and closing.
+	latest  Config                             // Of the last reload; differs from cfg in what may change.
 	closing bool                               // No kind starts any more.
 
 	lanes       sync.Map      // The nodes whose lanes somebody waits for.
@@ -106,7 +107,7 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 		return nil, fmt.Errorf("sharding: %w", err)
 	}
 	s := &System{
-		node: node, self: node.Self(), clock: node.Clock(), standing: node.Standing(), cfg: cfg, log: slog.Default(),
+		node: node, self: node.Self(), clock: node.Clock(), standing: node.Standing(), cfg: cfg, latest: cfg, log: slog.Default(),
 		ended: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -181,27 +182,30 @@ func (s *System) AwaitEnd(ctx context.Context) error {
 // messages then wait.
 func Start[C any](h Host, k Kind[C]) (*Region[C], error) {
 	s := h.Sharding()
-	stuck, _ := stuckPolicy(s.cfg.OnStuck)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stuck, _ := stuckPolicy(s.latest.OnStuck)
 	cfg := protocol.KindConfig{
-		Name: k.Name, Settings: k.settings(s.cfg), Proxy: k.ProxyOnly || !s.mayHost(k.Role),
+		Name: k.Name, Settings: k.settings(s.latest), Proxy: k.ProxyOnly || !s.mayHost(k.Role),
 		MinRegions: 1, Strategy: s.strategyName(), OnStuck: stuck,
-		MaxSimultaneous:          s.cfg.Rebalance.MaxSimultaneous,
-		MaxSimultaneousPerRegion: s.cfg.Rebalance.MaxSimultaneousPerRegion,
+		MaxSimultaneous:          s.latest.Rebalance.MaxSimultaneous,
+		MaxSimultaneousPerRegion: s.latest.Rebalance.MaxSimultaneousPerRegion,
 		Timings: protocol.Timings{
-			Retry: s.cfg.RetryInterval, Handoff: s.cfg.HandoffTimeout, RebalanceIdle: s.cfg.Rebalance.IdleCheck,
+			Retry: s.latest.RetryInterval, Handoff: s.latest.HandoffTimeout, RebalanceIdle: s.latest.Rebalance.IdleCheck,
 		},
 	}
 	if err := k.validate(cfg); err != nil {
 		return nil, err
 	}
 	r, err := s.start(cfg, k.codec(), typed[C]{k.New}, protocol.ShardConfig{
-		WindowBytes: s.cfg.WindowBytes, TransitBytes: s.cfg.TransitBytes, Mailbox: s.cfg.MailboxSize,
-		BackoffMin: s.cfg.EntityRestartBackoff, BackoffMax: 30 * s.cfg.EntityRestartBackoff,
-		OnFailure: k.OnFailure, PassivateAfter: k.passivateAfter(s.cfg), StuckAfter: s.cfg.StuckAfter,
+		WindowBytes: s.latest.WindowBytes, TransitBytes: s.latest.TransitBytes, Mailbox: s.latest.MailboxSize,
+		BackoffMin: s.latest.EntityRestartBackoff, BackoffMax: 30 * s.latest.EntityRestartBackoff,
+		OnFailure: k.OnFailure, PassivateAfter: passivateAfter(k.PassivateAfter, s.latest), StuckAfter: s.latest.StuckAfter,
 	})
 	if err != nil {
 		return nil, err
 	}
+	r.own = k.PassivateAfter
 	return &Region[C]{r}, nil
 }
 
@@ -216,10 +220,8 @@ func (s *System) strategyName() string {
 // mayHost reports whether this node has a role.
 func (s *System) mayHost(role string) bool { return role == "" || s.node.HasRole(role) }
 
-// start adds a region.
+// start adds a region. The caller holds mu.
 func (s *System) start(cfg protocol.KindConfig, codec Codec, b behaviour, cells protocol.ShardConfig) (*region, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	old := *s.regions.Load()
 	if old[cfg.Name] != nil {
 		return nil, fmt.Errorf("sharding: kind %q runs on this node already", cfg.Name)

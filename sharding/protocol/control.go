@@ -167,6 +167,8 @@ func (c *Control) dispatch(in machine.Input) {
 		c.called(in)
 	case AddKind:
 		c.addKind(in.Kind)
+	case Reload:
+		c.reload(in)
 	case FromShard:
 		c.fromShard(in)
 	case Explain:

@@ -1,0 +1,47 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"time"
+
+	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/membership/machine"
+)
+
+// Reload is the command to go on with other settings: of the built-in strategy,
+// and of every kind that runs on this node. A coordinator here looks at the load
+// soon after; moves that are on their way go on. The settings must be valid.
+type Reload struct {
+	// LeastShard configures the built-in strategy.
+	LeastShard allocation.LeastShardConfig
+	// MaxSimultaneous and MaxSimultaneousPerRegion are as in [KindConfig].
+	MaxSimultaneous          int
+	MaxSimultaneousPerRegion int
+	// RebalanceIdle is as in [Timings].
+	RebalanceIdle time.Duration
+}
+
+// reload goes on with other settings.
+func (c *Control) reload(in Reload) {
+	least, err := allocation.NewLeastShard(in.LeastShard)
+	machine.Assert(err == nil, "the configuration of the allocation is valid", "error", err)
+	c.least = least
+	for _, k := range c.kinds {
+		if k.region == nil {
+			continue // Its settings are those of the node that runs it.
+		}
+		k.cfg.MaxSimultaneous, k.cfg.MaxSimultaneousPerRegion = in.MaxSimultaneous, in.MaxSimultaneousPerRegion
+		k.timings.RebalanceIdle = in.RebalanceIdle
+		k.timings = k.timings.withDefaults()
+		if k.coord != nil {
+			k.coord.armEven(evenGather)
+		}
+	}
+}
+
+// Reload goes on with other times. 0 means never, as in [ShardConfig].
+func (s *Shard) Reload(passivateAfter, stuckAfter time.Duration) {
+	s.cfg.PassivateAfter, s.cfg.StuckAfter = passivateAfter, stuckAfter
+}

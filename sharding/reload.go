@@ -1,0 +1,71 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/sharding/protocol"
+)
+
+// Reload goes on with other settings: the group rebalance, the group
+// allocation.least-shard, passivate-after and stuck-after, whose fields carry the
+// tag reload:"yes". Kinds that run take them over at once, and moves that are on
+// their way go on. The error says that a value is not valid, that any other
+// setting differs from that of [New], or that the system has ended; nothing has
+// changed then.
+func (s *System) Reload(cfg Config) error {
+	if err := cfg.Validate(); err != nil {
+		return fmt.Errorf("sharding: %w", err)
+	}
+	fixed := cfg
+	fixed.reload(s.cfg)
+	if fixed != s.cfg {
+		return fmt.Errorf("sharding: %w", ErrFixed)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.control.PostWait(s.ctx, protocol.Reload{
+		LeastShard:      cfg.Allocation.LeastShard,
+		MaxSimultaneous: cfg.Rebalance.MaxSimultaneous, MaxSimultaneousPerRegion: cfg.Rebalance.MaxSimultaneousPerRegion,
+		RebalanceIdle: cfg.Rebalance.IdleCheck,
+	})
+	if err != nil {
+		return s.closed()
+	}
+	s.latest = cfg
+	for _, r := range *s.regions.Load() {
+		r.reload(cfg)
+	}
+	return nil
+}
+
+// reload takes over from another configuration what may change.
+func (c *Config) reload(from Config) {
+	c.Rebalance, c.Allocation.LeastShard = from.Rebalance, from.Allocation.LeastShard
+	c.PassivateAfter, c.StuckAfter = from.PassivateAfter, from.StuckAfter
+}
+
+// reload goes on with other times.
+func (r *region) reload(cfg Config) {
+	passivateAfter := passivateAfter(r.own, cfg)
+	for i := range r.cells {
+		r.step(&r.cells[i], func(*protocol.Actions) { r.cells[i].shard.Reload(passivateAfter, cfg.StuckAfter) })
+	}
+	select {
+	case <-r.paces: // One that the sweeper has not seen yet.
+	default:
+	}
+	r.paces <- sweepInterval(passivateAfter, cfg.StuckAfter)
+}
+
+// passivateAfter returns the time that applies to a kind with a time of its own,
+// or 0 for the configured one; 0 for never.
+func passivateAfter(own time.Duration, cfg Config) time.Duration {
+	if own == 0 {
+		return cfg.PassivateAfter
+	}
+	return max(own, 0)
+}

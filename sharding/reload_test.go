@@ -1,0 +1,99 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/membership"
+	"github.com/quorate/quorate/sharding"
+)
+
+// Kinds that run take other times over, also where entities would never have been
+// looked at again for long. covers I31.
+func TestReloadChangesTimesOfRunningKinds(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(_ *membership.Config, s *sharding.Config) { s.PassivateAfter = 0 }
+		w.start(1)
+		n := w.nodes[0]
+		n.must("a", "x")
+		pass(time.Hour)
+		require.Empty(t, w.journal.of("a", "stop"), "never")
+
+		cfg := sharding.Default()
+		cfg.NumberOfShards, cfg.PassivateAfter = 12, 4*time.Second
+		require.NoError(t, n.system.Reload(cfg))
+		pass(6 * time.Second)
+		require.Len(t, w.journal.of("a", "stop"), 1)
+
+		for i := range 5 { // Each replaces the one before, also unseen.
+			cfg.PassivateAfter = time.Duration(i) * time.Minute
+			require.NoError(t, n.system.Reload(cfg))
+		}
+		n.must("a", "x")
+		pass(3 * time.Minute)
+		require.Len(t, w.journal.of("a", "stop"), 1)
+		pass(2*time.Minute + 20*time.Second)
+		require.Len(t, w.journal.of("a", "stop"), 2)
+	})
+}
+
+// A kind with a time of its own keeps it, and one that starts later has the new
+// settings.
+func TestReloadKeepsWhatAKindSays(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.kind = func(_ *node, k *sharding.Kind[text]) { k.PassivateAfter = -1 }
+		w.start(1)
+		n := w.nodes[0]
+		cfg := sharding.Default()
+		cfg.NumberOfShards, cfg.PassivateAfter, cfg.StuckAfter = 12, 2*time.Second, 0
+		require.NoError(t, n.system.Reload(cfg))
+		later, err := sharding.Start(n.system, sharding.Kind[text]{
+			Name: "later", New: func(*sharding.Context) sharding.Entity[text] { return &actor{n: n} },
+		})
+		require.NoError(t, err)
+		ctx, cancel := w.ctx(limit)
+		defer cancel()
+		_, err = sharding.Ask[text](ctx, later, "late", say("x"))
+		require.NoError(t, err)
+		n.must("own", "x")
+		pass(time.Hour)
+		require.Empty(t, w.journal.of("own", "stop"))
+		require.Len(t, w.journal.of("late", "stop"), 1)
+	})
+}
+
+func TestReloadRefusesWhatCannotChange(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(1)
+		s := w.nodes[0].system
+		base := sharding.Default()
+		base.NumberOfShards = 12
+		for i, spoil := range []func(*sharding.Config){
+			func(c *sharding.Config) { c.NumberOfShards = 13 },
+			func(c *sharding.Config) { c.MailboxSize++ },
+			func(c *sharding.Config) { c.OnStuck = "abandon" },
+			func(c *sharding.Config) { c.Allocation.Strategy = "other" },
+		} {
+			cfg := base
+			cfg.PassivateAfter = time.Nanosecond
+			spoil(&cfg)
+			require.ErrorIs(t, s.Reload(cfg), sharding.ErrFixed, fmt.Sprint(i))
+		}
+		bad := base
+		bad.Rebalance.IdleCheck = 0
+		var fault *sharding.FieldError
+		require.ErrorAs(t, s.Reload(bad), &fault)
+		require.Equal(t, "rebalance.idle-check", fault.Field())
+		w.nodes[0].must("a", "x")
+		pass(time.Minute)
+		require.Empty(t, w.journal.of("a", "stop"), "nothing has changed")
+		require.NoError(t, w.nodes[0].Close())
+		require.ErrorIs(t, s.Reload(base), sharding.ErrClosed)
+	})
+}
