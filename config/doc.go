@@ -102,8 +102,9 @@
 // # Guarantees
 //
 // Decode changes its target only if it returns nil. The same input gives the same
-// errors in the same order. A [File] is immutable, and safe for concurrent use;
-// no goroutine is started, and only the named files, what they include, and the
-// environment are read. Reloading means loading again, see [File.Reload]: a fresh
-// File never keeps a key that was deleted from its source.
+// errors in the same order. A [File] is immutable, and safe for concurrent use.
+// Only the named files, what they include, and the environment are read, and no
+// goroutine is started, but by [File.Watch]; that one ends with [Watcher.Close].
+// Reloading means loading again, see [File.Reload]: a fresh File never keeps a key
+// that was deleted from its source.
 package config
