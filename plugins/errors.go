@@ -24,6 +24,8 @@ var (
 	ErrStartTimeout = errors.New("start timed out")
 	// ErrKind: the plugin is of another kind than is configured, or is asked for.
 	ErrKind = errors.New("wrong kind")
+	// ErrClass: the plugin promises something else than it did when it was opened.
+	ErrClass = errors.New("class has changed")
 	// ErrSettings: the plugin refuses its settings. There is a [SettingErrors] in
 	// the chain.
 	ErrSettings = errors.New("settings refused")

@@ -171,6 +171,9 @@ func (a *Allocation) Rebalance(ctx context.Context, r allocation.RebalanceReques
 
 // callError says in the words of package plugins why a call has no answer.
 func callError(ctx context.Context, name, call string, err error) error {
+	if away, ok := errors.AsType[*plugins.UnavailableError](err); ok {
+		return &plugins.CallError{Plugin: name, Call: call, Err: plugins.ErrUnavailable, Cause: away}
+	}
 	s := status.Convert(err)
 	e := &plugins.CallError{Plugin: name, Call: call, Err: sentinel(ctx, s.Code())}
 	if text := wire.Line(s.Message(), textBytesMax); text != "" {

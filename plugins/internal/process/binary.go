@@ -30,11 +30,17 @@ type Binary struct {
 	source string // Where it came from.
 	path   string // The copy.
 	sum    [sha256.Size]byte
-	pinned bool
+	fresh  atomic.Bool // It was hashed a moment ago, and not launched since.
 }
 
 // Sum returns the checksum of the copy.
 func (b *Binary) Sum() string { return hex.EncodeToString(b.sum[:]) }
+
+// Missing reports whether somebody has removed the copy.
+func (b *Binary) Missing() bool {
+	_, err := os.Stat(b.path)
+	return errors.Is(err, fs.ErrNotExist)
+}
 
 // StartError is why an executable cannot be used, with one of the sentinels of package
 // plugins, what is wrong, and what to do about it.
@@ -57,7 +63,7 @@ type binaries struct{ last atomic.Uint64 }
 // unless want is nil. The error is a [*StartError], or that of the context. The copy is
 // removed with [Binary.Remove], or with the launcher.
 func (l *Launcher) Stage(ctx context.Context, path string, want []byte) (*Binary, error) {
-	b := &Binary{source: path, pinned: want != nil}
+	b := &Binary{source: path}
 	dir := l.dir.binaryDir(l.copies.last.Add(1))
 	b.path = filepath.Join(dir, filepath.Base(path))
 	err := os.MkdirAll(dir, 0o700)
@@ -74,12 +80,17 @@ func (l *Launcher) Stage(ctx context.Context, path string, want []byte) (*Binary
 		b.Remove()
 		return nil, err
 	}
+	b.fresh.Store(true)
 	return b, nil
 }
 
 // Remove removes the copy. A process that runs it is not disturbed, where the
 // system permits it, else the launcher removes it later.
-func (b *Binary) Remove() { _ = os.RemoveAll(filepath.Dir(b.path)) }
+func (b *Binary) Remove() {
+	if b.path != "" {
+		_ = os.RemoveAll(filepath.Dir(b.path))
+	}
+}
 
 // copyFrom copies and hashes the file.
 func (b *Binary) copyFrom(ctx context.Context, path string) error {
@@ -126,8 +137,12 @@ func (b *Binary) hash(ctx context.Context, r io.Reader) error {
 	}
 }
 
-// verify hashes the copy again: what is run is what was checked, at each start.
+// verify hashes the copy again, unless it was only just made: what is run is what
+// was checked, at each start.
 func (b *Binary) verify(ctx context.Context) error {
+	if b.fresh.Swap(false) {
+		return nil
+	}
 	f, err := os.Open(b.path)
 	if err != nil {
 		return err

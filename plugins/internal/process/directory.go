@@ -14,9 +14,8 @@ import (
 
 const (
 	directoryPrefix = "quorate-"
-	lockName        = "lock"
-	// abandonedAfter is the age below which a directory without a lock may be one
-	// that its host is just making.
+	// abandonedAfter is the age below which a directory that nobody has locked may be
+	// one that its host is just making.
 	abandonedAfter = time.Minute
 	// socketPathMost is the longest path that a socket can have on every system,
 	// and socketNameMost the longest name that go-plugin gives one.
@@ -24,8 +23,9 @@ const (
 	socketNameMost = len("plugin") + 10
 )
 
-// directory is a directory of this host alone, with mode 0700. An open, locked
-// file in it says that the host lives, however it may die.
+// directory is a directory of this host alone, with mode 0700. It is open and locked
+// for as long as the host lives, however that may die. Programs that clean temporary
+// directories by age leave locked ones alone too, at least that of systemd.
 type directory struct {
 	path string
 	lock *os.File
@@ -44,7 +44,7 @@ func newDirectory(base string) (*directory, error) {
 	if err != nil {
 		return nil, err
 	}
-	lock, err := os.OpenFile(filepath.Join(path, lockName), os.O_CREATE|os.O_RDWR|os.O_EXCL, 0o600)
+	lock, err := os.Open(path)
 	if err == nil && !tryLock(lock) {
 		err = fmt.Errorf("%s is locked by somebody else", lock.Name())
 	}
@@ -71,7 +71,7 @@ func (d *directory) binaryDir(n uint64) string {
 
 func (d *directory) remove() error {
 	if d.lock != nil {
-		_ = d.lock.Close() // Nothing was written to it.
+		_ = d.lock.Close() // It was only open.
 	}
 	return os.RemoveAll(d.path)
 }
@@ -97,10 +97,10 @@ func sweep(base string) {
 
 // abandoned reports whether the host of a directory has died.
 func abandoned(path string, info os.FileInfo) bool {
-	lock, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDWR, 0)
+	lock, err := os.Open(path)
 	if err != nil {
-		return os.IsNotExist(err) && time.Since(info.ModTime()) > abandonedAfter
+		return false
 	}
-	defer lock.Close() //nolint:errcheck // Nothing was written to it.
+	defer lock.Close() //nolint:errcheck // It was only open.
 	return time.Since(info.ModTime()) > abandonedAfter && tryLock(lock)
 }

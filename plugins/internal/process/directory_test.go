@@ -27,26 +27,22 @@ func shortDir(t *testing.T) string {
 func TestDirectoriesOfDeadHostsAreRemoved(t *testing.T) {
 	base := shortDir(t)
 	old := time.Now().Add(-time.Hour)
-	leave := func(name string, lock bool, at time.Time) string {
+	leave := func(name string, at time.Time) string {
 		path := filepath.Join(base, name)
 		require.NoError(t, os.Mkdir(path, 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(path, "copy"), nil, 0o500))
-		if lock {
-			require.NoError(t, os.WriteFile(filepath.Join(path, lockName), nil, 0o600))
-		}
 		require.NoError(t, os.Chtimes(path, at, at))
 		return path
 	}
 	alive, err := newDirectory(base)
 	require.NoError(t, err)
 	require.NoError(t, os.Chtimes(alive.path, old, old))
-	dead := []string{leave("quorate-1", true, old), leave("quorate-2", false, old)}
+	dead := []string{leave("quorate-1", old), leave("quorate-2", old)}
 	kept := []string{
 		alive.path,
-		leave("quorate-3", true, time.Now()), // Perhaps about to be locked.
-		leave("quorate-4", false, time.Now()),
-		leave("quorate-data", true, old), // Not a name of ours.
-		leave("other", true, old),
+		leave("quorate-3", time.Now()), // Perhaps about to be locked.
+		leave("quorate-data", old),     // Not a name of ours.
+		leave("other", old),
 	}
 	second, err := newDirectory(base)
 	require.NoError(t, err)

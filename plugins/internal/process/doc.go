@@ -19,8 +19,8 @@
 //
 // A file that is checked and then run can be another one by then. So the file is
 // opened once, hashed while it is copied into a directory that only this user can
-// enter, and the copy is run. A restart hashes and runs the copy, not what has come
-// to lie at the path: what changes is what somebody changed on purpose. A sealed
+// enter, and the copy is run. A restart hashes the copy again and runs it, not what
+// has come to lie at the path: what changes is what somebody changed on purpose. A sealed
 // file in memory (memfd) would do the same, but it runs no scripts, has no name
 // that tools show, counts as memory of the host, and exists on Linux alone.
 //

@@ -235,7 +235,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 			w.spec++
 			w.swaps++
 			w.ordered[w.spec] = true
-			w.step(supervisor.Swap{Spec: w.spec})
+			w.step(supervisor.Swap{Spec: w.spec, Config: config()})
 		},
 		"time": func(t *rapid.T) {
 			w.now += supervisor.Instant(rapid.Int64Range(0, int64(20*time.Second)).Draw(t, "time"))

@@ -74,6 +74,7 @@ type process struct {
 // Machine supervises one plugin. See the package comment.
 type Machine struct {
 	cfg   Config
+	next  Config // Of the candidate.
 	state State
 
 	last      Generation
@@ -118,7 +119,7 @@ func (m *Machine) Step(now Instant, in Input, out *Outbox) {
 	case Drained:
 		m.drained(in.Gen, out)
 	case Swap:
-		m.swap(now, in.Spec, out)
+		m.swap(in, out)
 	case Stop:
 		m.stop(now, out)
 	case Tick:

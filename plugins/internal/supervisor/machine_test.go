@@ -175,9 +175,9 @@ func TestCallWithoutAnAnswerIsFollowedByAHealthCheck(t *testing.T) {
 
 func TestSwapSwitchesWhenTheNewOneIsReady(t *testing.T) {
 	b := running(t)
-	require.Equal(t, []supervisor.Effect{supervisor.Launch{Gen: 2, Spec: 2}}, b.step(supervisor.Swap{Spec: 2}))
+	require.Equal(t, []supervisor.Effect{supervisor.Launch{Gen: 2, Spec: 2}}, b.step(supervisor.Swap{Spec: 2, Config: config()}))
 	require.Equal(t, supervisor.Generation(1), b.m.View().Active)
-	require.Equal(t, []supervisor.Effect{supervisor.Swapped{Err: supervisor.ErrBusy}}, b.step(supervisor.Swap{Spec: 3}))
+	require.Equal(t, []supervisor.Effect{supervisor.Swapped{Err: supervisor.ErrBusy}}, b.step(supervisor.Swap{Spec: 3, Config: config()}))
 	require.Equal(t, []supervisor.Effect{supervisor.Activate{Gen: 2}, supervisor.Drain{Gen: 1}}, b.step(supervisor.Launched{Gen: 2}))
 	require.Equal(t, []supervisor.Effect{supervisor.Kill{Gen: 1, Graceful: true}}, b.step(supervisor.Drained{Gen: 1}))
 	require.Equal(t, []supervisor.Effect{supervisor.Swapped{}}, b.step(supervisor.Exited{Gen: 1}))
@@ -189,7 +189,7 @@ func TestSwapSwitchesWhenTheNewOneIsReady(t *testing.T) {
 
 func TestSwapThatFailsLeavesTheOldOneAtWork(t *testing.T) {
 	b := running(t)
-	b.step(supervisor.Swap{Spec: 2})
+	b.step(supervisor.Swap{Spec: 2, Config: config()})
 	require.Equal(t, []supervisor.Effect{supervisor.Swapped{Err: errBoom}}, b.step(supervisor.LaunchFailed{Gen: 2, Err: errBoom}))
 	v := b.m.View()
 	require.Equal(t, supervisor.Generation(1), v.Active)
@@ -199,7 +199,7 @@ func TestSwapThatFailsLeavesTheOldOneAtWork(t *testing.T) {
 
 func TestDrainIsBounded(t *testing.T) {
 	b := running(t)
-	b.step(supervisor.Swap{Spec: 2})
+	b.step(supervisor.Swap{Spec: 2, Config: config()})
 	b.step(supervisor.Launched{Gen: 2})
 	for {
 		d, effects := b.wake()
@@ -219,7 +219,7 @@ func TestDrainIsBounded(t *testing.T) {
 
 func TestOldOneThatDiesDuringTheSwapIsRestarted(t *testing.T) {
 	b := running(t)
-	b.step(supervisor.Swap{Spec: 2})
+	b.step(supervisor.Swap{Spec: 2, Config: config()})
 	b.step(supervisor.Exited{Gen: 1, Err: errBoom})
 	_, effects := b.wake()
 	require.Equal(t, []supervisor.Effect{supervisor.Launch{Gen: 3, Spec: 1}}, effects)
@@ -231,7 +231,7 @@ func TestOldOneThatDiesDuringTheSwapIsRestarted(t *testing.T) {
 
 func TestStopEndsEverythingOnce(t *testing.T) {
 	b := running(t)
-	b.step(supervisor.Swap{Spec: 2})
+	b.step(supervisor.Swap{Spec: 2, Config: config()})
 	require.Equal(t, []supervisor.Effect{
 		supervisor.Activate{},
 		supervisor.Kill{Gen: 1, Graceful: true},
@@ -241,7 +241,7 @@ func TestStopEndsEverythingOnce(t *testing.T) {
 	require.Empty(t, b.step(supervisor.Stop{}))
 	require.Empty(t, b.step(supervisor.LaunchFailed{Gen: 2, Err: errBoom}))
 	require.Equal(t, []supervisor.Effect{supervisor.Ended{}}, b.step(supervisor.Exited{Gen: 1}))
-	require.Equal(t, []supervisor.Effect{supervisor.Swapped{Err: supervisor.ErrStopped}}, b.step(supervisor.Swap{Spec: 3}))
+	require.Equal(t, []supervisor.Effect{supervisor.Swapped{Err: supervisor.ErrStopped}}, b.step(supervisor.Swap{Spec: 3, Config: config()}))
 	require.Zero(t, b.m.View().Gaps)
 }
 

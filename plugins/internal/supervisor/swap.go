@@ -4,14 +4,15 @@
 package supervisor
 
 // swap launches the candidate.
-func (m *Machine) swap(_ Instant, spec Spec, out *Outbox) {
+func (m *Machine) swap(in Swap, out *Outbox) {
 	switch {
 	case m.stopping || m.last == 0:
 		out.add(Swapped{Err: ErrStopped})
 	case m.candidate != 0 || m.old != 0 || !m.opened:
 		out.add(Swapped{Err: ErrBusy})
 	default:
-		m.candidate = m.launch(spec, out)
+		m.next = in.Config
+		m.candidate = m.launch(in.Spec, out)
 	}
 }
 
@@ -19,7 +20,8 @@ func (m *Machine) swap(_ Instant, spec Spec, out *Outbox) {
 // forgotten: it says nothing about the new one.
 func (m *Machine) switchTo(now Instant, p *process, out *Outbox) {
 	old := m.find(m.active)
-	m.candidate, m.spec = 0, p.spec
+	m.candidate, m.spec, m.cfg = 0, p.spec, m.next
+	p.due = now + Instant(m.cfg.HealthInterval)
 	m.dying, m.trial, m.streak, m.recent = 0, false, 0, nil
 	m.activate(now, p, out)
 	for _, other := range m.processes {

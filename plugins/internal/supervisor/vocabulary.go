@@ -70,8 +70,12 @@ type (
 	}
 	// Drained says that a generation that drains has no call in flight.
 	Drained struct{ Gen Generation }
-	// Swap orders the change to another spec.
-	Swap struct{ Spec Spec }
+	// Swap orders the change to another spec. The config is that of the new one, and
+	// counts from the moment when it becomes active.
+	Swap struct {
+		Spec   Spec
+		Config Config
+	}
 	// Stop orders the end of everything.
 	Stop struct{}
 	// Tick says that the time of [Machine.Wake] has come.

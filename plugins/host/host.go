@@ -1,0 +1,199 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/internal/supervisor"
+)
+
+// inboxSize is room for what may come while the driver acts: the outcomes of the
+// few processes there can be, and some calls. When it is full, senders wait; the
+// driver never does.
+const inboxSize = 16
+
+// Plugin is a strategy in another process, see the package comment.
+type Plugin struct {
+	name     string
+	options  options
+	log      *slog.Logger
+	launcher launcher
+	origin   time.Time
+
+	inbox   chan supervisor.Input
+	quit    chan struct{} // Closed when the driver takes no more input.
+	ended   chan struct{} // Closed when nothing is left.
+	opened  chan struct{} // Closed when the first process is active.
+	swap    chan struct{} // Holds an element while a swap is under way.
+	workers sync.WaitGroup
+
+	routes          routes
+	view            atomic.Pointer[supervisor.View]
+	calls, failures atomic.Uint64
+
+	mu       sync.Mutex // Guards what follows.
+	kind     plugins.Kind
+	manifest plugins.Manifest // Of the latest process that was active.
+	sum      string
+	serving  *generation // The active one.
+	specs    map[supervisor.Spec]*spec
+	lastSpec supervisor.Spec
+	pending  chan error // Where the swap under way is answered.
+	swaps    uint64
+}
+
+// Open starts the plugin with that name in the cluster's file. The path must be
+// absolute. It returns when the plugin is ready for calls, or with an error of type
+// [*plugins.Error] that says what is wrong; it takes as long as start-timeout. The
+// context is for Open alone.
+func Open(ctx context.Context, name string, cfg plugins.Config, opts ...Option) (*Plugin, error) {
+	cfg = cfg.WithDefaults()
+	if err := validate(name, cfg); err != nil {
+		return nil, err
+	}
+	o := optionsOf(opts)
+	log := o.log.With("plugin", name)
+	l, err := o.launcher(o.dir, o.log)
+	if err != nil {
+		return nil, &plugins.Error{Plugin: name, Err: plugins.ErrUnavailable, Cause: err, Cure: "look at the directory for copies and sockets"}
+	}
+	p := &Plugin{
+		name: name, options: o, log: log, launcher: l, origin: time.Now(), kind: cfg.Kind,
+		inbox: make(chan supervisor.Input, inboxSize), quit: make(chan struct{}), ended: make(chan struct{}),
+		opened: make(chan struct{}), swap: make(chan struct{}, 1),
+		specs: map[supervisor.Spec]*spec{1: {cfg: cfg}}, lastSpec: 1,
+	}
+	d := newDriver(p, cfg)
+	go d.run() // Ends after Close or a failed start; ended says so.
+	p.tell(supervisor.Start{Spec: 1})
+	select {
+	case <-p.opened:
+		return p, nil
+	case <-p.ended:
+		return nil, p.view.Load().LastErr
+	case <-ctx.Done():
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
+		defer cancel()
+		return nil, errors.Join(context.Cause(ctx), p.Close(closing))
+	}
+}
+
+// closeLimit is how long an Open that is given up cleans up.
+const closeLimit = 5 * time.Second
+
+func validate(name string, cfg plugins.Config) error {
+	err := cfg.Validate()
+	if err == nil && !filepath.IsAbs(cfg.Path) {
+		err = fmt.Errorf("path: %q is not absolute", cfg.Path)
+	}
+	if err != nil {
+		return fmt.Errorf("plugin %q: %w", name, err)
+	}
+	return nil
+}
+
+// tell hands an input to the driver, unless that has ended.
+func (p *Plugin) tell(in supervisor.Input) {
+	select {
+	case p.inbox <- in:
+	case <-p.quit:
+	}
+}
+
+// observe completes an event and hands it on.
+func (p *Plugin) observe(e Event) {
+	e.At, e.Plugin = time.Now(), p.name
+	p.options.observe(e)
+}
+
+// Name is the name of the plugin in the cluster's file.
+func (p *Plugin) Name() string { return p.name }
+
+// Manifest is what the latest process that was active says about itself. Its kind
+// and class never change.
+func (p *Plugin) Manifest() plugins.Manifest {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.manifest
+}
+
+// Swap changes to another configuration: it starts a process by it, and when that is
+// ready, calls go there and the old process is stopped after its last call. It
+// returns when the old process has ended, or with what is wrong; then the old
+// configuration is still in use, except that a swap whose context ends goes on. Kind
+// and class must stay the same. Swaps wait for each other.
+func (p *Plugin) Swap(ctx context.Context, cfg plugins.Config) error {
+	cfg = cfg.WithDefaults()
+	if err := validate(p.name, cfg); err != nil {
+		return err
+	}
+	if cfg.Kind != p.kind {
+		return &plugins.Error{
+			Plugin: p.name, Path: cfg.Path, Err: plugins.ErrKind, Cause: fmt.Errorf("it is %s, and cannot become %s", p.kind, cfg.Kind),
+			Cure: "give the new plugin another name",
+		}
+	}
+	select {
+	case p.swap <- struct{}{}: // Taken out by the driver.
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-p.ended:
+		return p.closed()
+	}
+	answer := make(chan error, 1)
+	p.mu.Lock()
+	p.lastSpec++
+	number := p.lastSpec
+	p.specs[number] = &spec{cfg: cfg}
+	p.pending = answer
+	p.mu.Unlock()
+	p.tell(supervisor.Swap{Spec: number, Config: supervision(cfg)})
+	select {
+	case err := <-answer:
+		if errors.Is(err, supervisor.ErrStopped) {
+			return p.closed()
+		}
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("plugin %q: the swap goes on: %w", p.name, context.Cause(ctx))
+	case <-p.ended:
+		return p.closed()
+	}
+}
+
+func (p *Plugin) closed() error {
+	return &plugins.Error{Plugin: p.name, Err: plugins.ErrClosed}
+}
+
+// Close stops the plugin. It returns when nothing is left of it: no process, file or
+// goroutine. If the context ends before, that goes on by itself, for some seconds at
+// most. It may be called again.
+func (p *Plugin) Close(ctx context.Context) error {
+	p.tell(supervisor.Stop{})
+	select {
+	case <-p.ended:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// supervision returns the numbers for the supervisor.
+func supervision(cfg plugins.Config) supervisor.Config {
+	return supervisor.Config{
+		HealthInterval: cfg.HealthInterval, UnhealthyAfter: unhealthyAfter, HungAfter: hungAfter,
+		BackoffMin: cfg.RestartBackoffMin, BackoffMax: cfg.RestartBackoffMax,
+		BreakerFailures: breakerFailures, BreakerWindow: breakerWindow, BreakerOpen: cfg.RestartBackoffMax,
+		ProvedAfter: provedAfter, DrainLimit: drainLimit,
+	}
+}

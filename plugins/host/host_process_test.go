@@ -1,0 +1,733 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build process && linux
+
+package host_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/host"
+)
+
+// program builds the misbehaving plugin once.
+var program = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "misbehaving-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "misbehaving")
+	out, err := exec.Command("go", "build", "-o", path, "../internal/process/testdata/misbehaving").CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, out)
+	}
+	return path, err
+})
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(victimVariable); dir != "" {
+		victim(dir)
+	}
+	code := m.Run()
+	if path, err := program(); err == nil {
+		_ = os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(code)
+}
+
+func checksum(t testing.TB, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// config runs the program in a mode, with supervision in a hurry.
+func config(t testing.TB, kind plugins.Kind, mode string, env ...string) plugins.Config {
+	t.Helper()
+	path, err := program()
+	require.NoError(t, err)
+	c := plugins.Config{
+		Kind: kind, Path: path, SHA256: checksum(t, path), Args: []string{mode},
+		Environment:    map[string]string{"KIND": string(kind), "VERSION": "one"},
+		StartTimeout:   10 * time.Second,
+		HealthInterval: 50 * time.Millisecond, HealthTimeout: 200 * time.Millisecond,
+		RestartBackoffMin: 20 * time.Millisecond, RestartBackoffMax: 300 * time.Millisecond,
+	}
+	for _, variable := range env {
+		name, value, _ := strings.Cut(variable, "=")
+		c.Environment[name] = value
+	}
+	return c
+}
+
+// watcher collects events and the log.
+type watcher struct {
+	mu     sync.Mutex
+	events []host.Event
+	text   bytes.Buffer
+}
+
+func (w *watcher) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.Write(p)
+}
+
+func (w *watcher) observe(e host.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.events = append(w.events, e)
+}
+
+func (w *watcher) kinds() []host.EventKind {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var kinds []host.EventKind
+	for _, e := range w.events {
+		if e.Kind != host.Called {
+			kinds = append(kinds, e.Kind)
+		}
+	}
+	return kinds
+}
+
+// last returns the latest event of a kind.
+func (w *watcher) last(kind host.EventKind) (host.Event, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, e := range slices.Backward(w.events) {
+		if e.Kind == kind {
+			return e, true
+		}
+	}
+	return host.Event{}, false
+}
+
+func (w *watcher) options(base string) []host.Option {
+	return []host.Option{
+		host.WithLogger(slog.New(slog.NewTextHandler(w, nil))), host.WithObserver(w.observe), host.WithDirectory(base),
+		host.WithHostVersion("1.2.3"),
+	}
+}
+
+// clean returns a directory for a host, and checks at the end of the test that
+// nothing is left: no process, goroutine, file or descriptor. covers I34.
+func clean(t testing.TB) string {
+	t.Helper()
+	_, err := program()
+	require.NoError(t, err)
+	base, err := os.MkdirTemp("", "h") //nolint:usetesting // The paths of sockets are short.
+	require.NoError(t, err)
+	leaks, files := goleak.IgnoreCurrent(), descriptors(t)
+	t.Cleanup(func() {
+		goleak.VerifyNone(t, leaks)
+		require.Empty(t, children(t), "processes are left")
+		require.LessOrEqual(t, descriptors(t), files, "descriptors are left")
+		left, err := os.ReadDir(base)
+		require.NoError(t, err)
+		require.Empty(t, left, "files are left")
+		require.NoError(t, os.Remove(base))
+	})
+	return base
+}
+
+// open opens a plugin that is closed at the end of the test.
+func open(t testing.TB, cfg plugins.Config) (*host.Plugin, *watcher) {
+	t.Helper()
+	base := clean(t)
+	w := &watcher{}
+	p, err := host.Open(t.Context(), "subject", cfg, w.options(base)...)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		require.NoError(t, p.Close(ctx))
+		require.NoError(t, p.Close(ctx), "again")
+		require.Equal(t, host.StateStopped, p.Status().State)
+	})
+	return p, w
+}
+
+func descriptors(t testing.TB) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	return len(entries)
+}
+
+func children(t testing.TB) []string {
+	t.Helper()
+	tasks, err := filepath.Glob("/proc/self/task/*/children")
+	require.NoError(t, err)
+	var pids []string
+	for _, task := range tasks {
+		if text, err := os.ReadFile(task); err == nil {
+			pids = append(pids, strings.Fields(string(text))...)
+		}
+	}
+	return pids
+}
+
+// alive reports whether a process runs, which a zombie does not.
+func alive(pid int) bool {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	return !strings.HasPrefix(rest, "Z")
+}
+
+func kill(t testing.TB, pid int) {
+	t.Helper()
+	require.Positive(t, pid)
+	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+}
+
+func eventually(t testing.TB, within time.Duration, what string, holds func() bool) {
+	t.Helper()
+	require.Eventually(t, holds, within, 2*time.Millisecond, what)
+}
+
+// view is what a node of three sees when the third is away.
+func view(t testing.TB, n int) downing.View {
+	t.Helper()
+	v := downing.View{}
+	for i := range n {
+		id := gossip.NodeID{Address: gossip.Address{Host: "10.0.0." + strconv.Itoa(1+i%200), Port: uint16(1000 + i/200)}, UID: gossip.UID(i + 1)}
+		v.Members = append(v.Members, &gossip.Member{Node: id, Status: gossip.Up, UpNumber: gossip.UpNumber(i + 1)})
+	}
+	slices.SortFunc(v.Members, func(a, b *gossip.Member) int { return a.Node.Compare(b.Node) })
+	v.Self = v.Members[0].Node
+	var voters []gossip.NodeID
+	for _, m := range v.Members {
+		v.Seen = append(v.Seen, m.Node)
+		voters = append(voters, m.Node)
+	}
+	v.Base = gossip.Base{voters}
+	require.NoError(t, v.Validate())
+	return v
+}
+
+func request() allocation.AllocateRequest {
+	return allocation.AllocateRequest{
+		Kind: "account", Regions: []allocation.RegionState{{ID: "a"}, {ID: "b"}},
+		Shards: []allocation.Pending{{Shard: 1}, {Shard: 2}},
+	}
+}
+
+func provider(t testing.TB, p *host.Plugin) downing.Provider {
+	t.Helper()
+	d, err := p.Downing()
+	require.NoError(t, err)
+	return d
+}
+
+func strategy(t testing.TB, p *host.Plugin) allocation.Strategy {
+	t.Helper()
+	s, err := p.Allocation()
+	require.NoError(t, err)
+	return s
+}
+
+func TestPluginDecides(t *testing.T) {
+	p, w := open(t, config(t, plugins.Downing, "good"))
+	d := provider(t, p)
+	decision, err := d.Decide(t.Context(), view(t, 3))
+	require.NoError(t, err)
+	require.Equal(t, "one says nobody", decision.Reason)
+	_, err = p.Allocation()
+	require.ErrorIs(t, err, plugins.ErrKind)
+	s := p.Status()
+	require.Equal(t, host.StateRunning, s.State)
+	require.Equal(t, "misbehaving", s.Manifest.Name)
+	require.Equal(t, plugins.Version1, s.Manifest.Contract)
+	require.True(t, alive(s.PID))
+	require.Equal(t, config(t, plugins.Downing, "good").SHA256, s.SHA256)
+	require.Equal(t, uint64(1), s.Calls)
+	require.Zero(t, s.Failures)
+	require.Equal(t, []host.EventKind{host.Started}, w.kinds())
+	called, ok := w.last(host.Called)
+	require.True(t, ok)
+	require.Equal(t, "decide", called.Call)
+	require.Positive(t, called.Latency)
+}
+
+func TestPluginAllocates(t *testing.T) {
+	p, _ := open(t, config(t, plugins.Allocation, "good"))
+	s := strategy(t, p)
+	res, err := s.Allocate(t.Context(), request())
+	require.NoError(t, err)
+	require.Len(t, res.Placements, 2)
+	moves, err := s.Rebalance(t.Context(), allocation.RebalanceRequest{Regions: request().Regions})
+	require.NoError(t, err)
+	require.Equal(t, "one", moves.Reason)
+}
+
+// Every way in which a file or its process is no plugin of this host is one clear
+// error within a bounded time, and leaves nothing behind. covers B59, F57, F58.
+func TestOpenNamesWhatIsWrong(t *testing.T) {
+	long := 10 * time.Second
+	for name, c := range map[string]struct {
+		mode    string
+		change  func(t *testing.T, c *plugins.Config)
+		timeout time.Duration
+		is      error
+		want    string
+	}{
+		"exits at once":           {"exit", nil, long, plugins.ErrNotPlugin, "exit status 3"},
+		"says nothing":            {"silent", nil, time.Second, plugins.ErrStartTimeout, "raise start-timeout"},
+		"prints something else":   {"garbage", nil, long, plugins.ErrNotPlugin, "I am a web server"},
+		"prints 10 MiB":           {"flood", nil, long, plugins.ErrNotPlugin, "16384 bytes"},
+		"prints 10 MiB to stderr": {"floodline", nil, time.Second, plugins.ErrStartTimeout, "yyy"},
+		"speaks a future version": {"future", nil, long, plugins.ErrVersion, "version 7, the host speaks 1 to 1"},
+		"listens elsewhere":       {"elsewhere", nil, long, plugins.ErrNotPlugin, "docker.sock"},
+		"hangs when configured":   {"hangconfigure", nil, time.Second, plugins.ErrStartTimeout, "not ready after 1s"},
+		"dies when configured":    {"diesconfigure", nil, long, plugins.ErrNotPlugin, "exit status 4"},
+		"refuses its settings":    {"settings", nil, long, plugins.ErrSettings, "url: is no URL; retries: is negative"},
+		"has no name":             {"nameless", nil, long, plugins.ErrNotPlugin, "name"},
+		"has children":            {"forkexit", nil, long, plugins.ErrNotPlugin, "16384 bytes"},
+		"ignores signals":         {"stubborn", nil, time.Second, plugins.ErrStartTimeout, "printed nothing"},
+		"is of another kind":      {"good", func(_ *testing.T, c *plugins.Config) { c.Environment["KIND"] = "allocation" }, long, plugins.ErrKind, "is of kind allocation, the configuration says downing"},
+		"has another checksum":    {"good", func(_ *testing.T, c *plugins.Config) { c.SHA256 = strings.Repeat("ab", 32) }, long, plugins.ErrChecksum, "write its checksum into sha256"},
+		"is not there":            {"good", func(_ *testing.T, c *plugins.Config) { c.Path += "-not" }, long, plugins.ErrNotPlugin, "no such file"},
+		"is a directory":          {"good", func(t *testing.T, c *plugins.Config) { c.Path = t.TempDir() }, long, plugins.ErrNotPlugin, "directory"},
+		"is not executable":       {"good", func(t *testing.T, c *plugins.Config) { replace(t, c, "text", 0o600) }, long, plugins.ErrNotPlugin, "chmod +x"},
+		"is for another system":   {"good", func(t *testing.T, c *plugins.Config) { replace(t, c, "\x7fELFtext", 0o700) }, long, plugins.ErrNotPlugin, "built for this system"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			base := clean(t)
+			cfg := config(t, plugins.Downing, c.mode)
+			cfg.StartTimeout = c.timeout
+			if c.change != nil {
+				c.change(t, &cfg)
+			}
+			w := &watcher{}
+			began := time.Now()
+			_, err := host.Open(t.Context(), "subject", cfg, w.options(base)...)
+			require.ErrorIs(t, err, c.is)
+			require.ErrorContains(t, err, c.want)
+			require.Less(t, time.Since(began), 6*time.Second)
+			var full *plugins.Error
+			require.ErrorAs(t, err, &full)
+			require.Equal(t, "subject", full.Plugin)
+			require.Equal(t, cfg.Path, full.Path)
+			require.NotEmpty(t, full.Cure)
+			require.Equal(t, []host.EventKind{host.Refused, host.Closed}, w.kinds())
+		})
+	}
+}
+
+// replace makes the configuration name another, unpinned file.
+func replace(t *testing.T, c *plugins.Config, text string, mode os.FileMode) {
+	t.Helper()
+	c.Path = filepath.Join(t.TempDir(), "plugin")
+	require.NoError(t, os.WriteFile(c.Path, []byte(text), mode))
+	c.SHA256, c.Unpinned = "", true
+}
+
+func TestOpenRefusesConfigurations(t *testing.T) {
+	cfg := config(t, plugins.Downing, "good")
+	cfg.Path = "relative"
+	_, err := host.Open(t.Context(), "subject", cfg)
+	require.ErrorContains(t, err, "not absolute")
+	cfg.SHA256 = ""
+	_, err = host.Open(t.Context(), "subject", cfg)
+	require.ErrorContains(t, err, "sha256")
+	cfg = config(t, plugins.Downing, "good")
+	_, err = host.Open(t.Context(), "subject", cfg, host.WithDirectory("/does/not/exist"))
+	require.ErrorIs(t, err, plugins.ErrUnavailable)
+}
+
+func TestOpenEndsWithItsContext(t *testing.T) {
+	base := clean(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	timer := time.AfterFunc(200*time.Millisecond, cancel)
+	defer timer.Stop()
+	_, err := host.Open(ctx, "subject", config(t, plugins.Downing, "silent"), host.WithDirectory(base))
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// Every answer that is none is an error of that call, and the process stays.
+// covers F60, B60, F40.
+func TestAnswersAreChecked(t *testing.T) {
+	decide := func(t *testing.T, p *host.Plugin) error {
+		_, err := provider(t, p).Decide(t.Context(), view(t, 3))
+		return err
+	}
+	allocate := func(t *testing.T, p *host.Plugin) error {
+		_, err := strategy(t, p).Allocate(t.Context(), request())
+		return err
+	}
+	for _, c := range []struct {
+		kind plugins.Kind
+		mode string
+		call func(*testing.T, *host.Plugin) error
+		is   error
+	}{
+		{plugins.Downing, "unknown", decide, plugins.ErrAnswer},
+		{plugins.Downing, "verdict", decide, plugins.ErrAnswer},
+		{plugins.Downing, "wordy", decide, plugins.ErrAnswer},
+		{plugins.Downing, "huge", decide, plugins.ErrLimit},
+		{plugins.Downing, "trailer", decide, nil},
+		{plugins.Downing, "fails", decide, plugins.ErrStrategy},
+		{plugins.Allocation, "unknown", allocate, plugins.ErrAnswer},
+		{plugins.Allocation, "double", allocate, plugins.ErrAnswer},
+		{plugins.Allocation, "columns", allocate, plugins.ErrAnswer},
+	} {
+		t.Run(string(c.kind)+"/"+c.mode, func(t *testing.T) {
+			p, w := open(t, config(t, c.kind, c.mode))
+			pid := p.Status().PID
+			err := c.call(t, p)
+			require.Error(t, err)
+			if c.is != nil {
+				require.ErrorIs(t, err, c.is)
+			}
+			require.Less(t, len(err.Error()), 4096)
+			s := p.Status()
+			require.Equal(t, pid, s.PID)
+			require.Equal(t, uint64(1), s.Failures)
+			called, _ := w.last(host.Called)
+			require.ErrorIs(t, called.Err, err)
+		})
+	}
+}
+
+// covers F56.
+func TestKilledProcessIsReplaced(t *testing.T) {
+	p, w := open(t, config(t, plugins.Downing, "good"))
+	d := provider(t, p)
+	for range 3 {
+		pid := p.Status().PID
+		kill(t, pid)
+		eventually(t, 10*time.Second, "not replaced", func() bool {
+			s := p.Status()
+			return s.State == host.StateRunning && s.PID != pid
+		})
+		_, err := d.Decide(t.Context(), view(t, 3))
+		require.NoError(t, err)
+	}
+	s := p.Status()
+	require.Equal(t, uint64(3), s.Restarts)
+	require.Equal(t, uint64(3), s.Gaps)
+	require.Positive(t, s.AwayTotal)
+	require.Zero(t, s.Away)
+	require.ErrorContains(t, s.LastError, "killed")
+	e, ok := w.last(host.Restarted)
+	require.True(t, ok)
+	require.Positive(t, e.Away)
+	t.Logf("away %v in %d gaps", s.AwayTotal, s.Gaps)
+}
+
+// covers F56.
+func TestProcessThatDiesInACallIsReplaced(t *testing.T) {
+	p, _ := open(t, config(t, plugins.Downing, "diescall"))
+	d := provider(t, p)
+	began := time.Now()
+	_, err := d.Decide(t.Context(), view(t, 3))
+	require.ErrorIs(t, err, plugins.ErrUnavailable)
+	require.Less(t, time.Since(began), 2*time.Second)
+	eventually(t, 10*time.Second, "not replaced", func() bool { return p.Status().Restarts == 1 })
+	require.ErrorContains(t, p.Status().LastError, "exit status 6")
+}
+
+// A process that is stopped is found by its health checks and killed. covers F56.
+func TestStoppedProcessIsReplaced(t *testing.T) {
+	p, w := open(t, config(t, plugins.Downing, "good"))
+	pid := p.Status().PID
+	began := time.Now()
+	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
+	eventually(t, 10*time.Second, "not replaced", func() bool { return p.Status().Restarts == 1 })
+	t.Logf("replaced after %v", time.Since(began))
+	require.False(t, alive(pid))
+	_, ok := w.last(host.Unhealthy)
+	require.True(t, ok)
+	_, err := provider(t, p).Decide(t.Context(), view(t, 3))
+	require.NoError(t, err)
+}
+
+// A strategy that hangs behind a server that lives costs each call its deadline,
+// until the process is replaced. covers F56.
+func TestHangingStrategyIsReplaced(t *testing.T) {
+	cfg := config(t, plugins.Downing, "hangcall")
+	cfg.CallTimeout = 100 * time.Millisecond
+	p, _ := open(t, cfg)
+	d := provider(t, p)
+	for range 3 {
+		began := time.Now()
+		_, err := d.Decide(t.Context(), view(t, 3))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Less(t, time.Since(began), time.Second)
+	}
+	eventually(t, 10*time.Second, "not replaced", func() bool { return p.Status().Restarts == 1 })
+	require.ErrorContains(t, p.Status().LastError, "3 calls in a row had no answer")
+}
+
+// A call takes no longer than its caller waits, and the next one is answered.
+func TestSlowAnswerIsNotWaitedFor(t *testing.T) {
+	p, _ := open(t, config(t, plugins.Downing, "slow", "DELAY=300ms"))
+	d := provider(t, p)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := d.Decide(ctx, view(t, 3))
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	decision, err := d.Decide(t.Context(), view(t, 3))
+	require.NoError(t, err)
+	require.Equal(t, "one says nobody", decision.Reason)
+	require.Zero(t, p.Status().Restarts)
+}
+
+// A plugin that starts once and never again is left alone after some attempts, and
+// calls fail at once with everything that is known. covers F56.
+func TestLoopOfFailuresOpensTheBreaker(t *testing.T) {
+	p, w := open(t, config(t, plugins.Downing, "once", "MARK="+filepath.Join(t.TempDir(), "mark")))
+	d := provider(t, p)
+	kill(t, p.Status().PID)
+	eventually(t, 20*time.Second, "the breaker is closed", func() bool { return p.Status().State == host.StateBroken })
+	began := time.Now()
+	_, err := d.Decide(t.Context(), view(t, 3))
+	require.Less(t, time.Since(began), 50*time.Millisecond)
+	var away *plugins.UnavailableError
+	require.ErrorAs(t, err, &away)
+	require.ErrorIs(t, err, plugins.ErrUnavailable)
+	require.ErrorIs(t, away.Why, plugins.ErrNotPlugin)
+	require.WithinDuration(t, time.Now(), away.Since, 20*time.Second)
+	s := p.Status()
+	require.Positive(t, s.Away)
+	require.ErrorContains(t, s.LastError, "exit status 5")
+	_, ok := w.last(host.Broken)
+	require.True(t, ok)
+}
+
+// What lies at the path does not matter once the plugin is open, and matters again
+// when it is opened anew. covers F58.
+func TestReplacedFileIsNotRun(t *testing.T) {
+	cfg := config(t, plugins.Downing, "good")
+	text, err := os.ReadFile(cfg.Path)
+	require.NoError(t, err)
+	cfg.Path = filepath.Join(t.TempDir(), "plugin")
+	require.NoError(t, os.WriteFile(cfg.Path, text, 0o700))
+	p, _ := open(t, cfg)
+	require.NoError(t, os.WriteFile(cfg.Path, []byte("#!/bin/sh\ntouch "+cfg.Path+".ran\n"), 0o700))
+	kill(t, p.Status().PID)
+	eventually(t, 10*time.Second, "not replaced", func() bool { return p.Status().Restarts == 1 })
+	err = p.Swap(t.Context(), cfg)
+	require.ErrorIs(t, err, plugins.ErrChecksum)
+	require.NoFileExists(t, cfg.Path+".ran")
+	_, err = provider(t, p).Decide(t.Context(), view(t, 3))
+	require.NoError(t, err)
+}
+
+// A process that promises something else than its predecessor is not used: others
+// rely on what was said.
+func TestClassMustStayTheSame(t *testing.T) {
+	p, _ := open(t, config(t, plugins.Downing, "fickle", "MARK="+filepath.Join(t.TempDir(), "mark")))
+	err := p.Swap(t.Context(), config(t, plugins.Downing, "majority"))
+	require.ErrorIs(t, err, plugins.ErrClass)
+	kill(t, p.Status().PID)
+	eventually(t, 10*time.Second, "no failed start", func() bool { return errors.Is(p.Status().LastError, plugins.ErrClass) })
+	require.Equal(t, downing.Class{}, provider(t, p).Class())
+}
+
+// Under load, every call is answered by one process, and none fails.
+func TestSwapUnderLoad(t *testing.T) {
+	cfg := config(t, plugins.Allocation, "slow", "DELAY=5ms")
+	p, w := open(t, cfg)
+	s := strategy(t, p)
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	counts := make([]map[string]int, 4)
+	errs := make([]error, 4)
+	for i := range counts {
+		counts[i] = map[string]int{}
+		wg.Go(func() {
+			for errs[i] == nil {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				res, err := s.Allocate(t.Context(), request())
+				errs[i] = err
+				if err == nil {
+					require.Equal(t, res.Placements[0].Reason, res.Placements[1].Reason)
+					counts[i][res.Placements[0].Reason]++
+				}
+			}
+		})
+	}
+	for _, version := range []string{"two", "three"} {
+		old := p.Status().PID
+		next := config(t, plugins.Allocation, "slow", "DELAY=5ms", "VERSION="+version)
+		require.NoError(t, p.Swap(t.Context(), next))
+		require.False(t, alive(old), "the old process has ended")
+		res, err := s.Allocate(t.Context(), request())
+		require.NoError(t, err)
+		require.Equal(t, version, res.Placements[0].Reason)
+	}
+	close(stop)
+	wg.Wait()
+	require.NoError(t, errors.Join(errs...))
+	st := p.Status()
+	require.Equal(t, uint64(2), st.Swaps)
+	require.Zero(t, st.Gaps)
+	require.Zero(t, st.Failures)
+	require.Zero(t, st.Late)
+	require.Equal(t, []host.EventKind{host.Started, host.Swapped, host.Exited, host.Swapped, host.Exited}, w.kinds())
+	t.Logf("answers by process: %v, calls %d", counts, st.Calls)
+}
+
+func TestSwapThatFailsKeepsTheOldOne(t *testing.T) {
+	p, _ := open(t, config(t, plugins.Downing, "good"))
+	pid := p.Status().PID
+	for mode, is := range map[string]error{"exit": plugins.ErrNotPlugin, "future": plugins.ErrVersion, "settings": plugins.ErrSettings} {
+		require.ErrorIs(t, p.Swap(t.Context(), config(t, plugins.Downing, mode)), is)
+	}
+	require.ErrorIs(t, p.Swap(t.Context(), config(t, plugins.Allocation, "good")), plugins.ErrKind)
+	bad := config(t, plugins.Downing, "good")
+	bad.SHA256 = ""
+	require.ErrorContains(t, p.Swap(t.Context(), bad), "sha256")
+	s := p.Status()
+	require.Equal(t, pid, s.PID)
+	require.Zero(t, s.Gaps)
+	require.Zero(t, s.Swaps)
+	_, err := provider(t, p).Decide(t.Context(), view(t, 3))
+	require.NoError(t, err)
+}
+
+// A swap is also the way out when the old one does not start any more.
+func TestSwapMendsABrokenPlugin(t *testing.T) {
+	p, w := open(t, config(t, plugins.Downing, "once", "MARK="+filepath.Join(t.TempDir(), "mark")))
+	kill(t, p.Status().PID)
+	eventually(t, 20*time.Second, "the breaker is closed", func() bool { return p.Status().State == host.StateBroken })
+	require.NoError(t, p.Swap(t.Context(), config(t, plugins.Downing, "good", "VERSION=two")))
+	decision, err := provider(t, p).Decide(t.Context(), view(t, 3))
+	require.NoError(t, err)
+	require.Equal(t, "two says nobody", decision.Reason)
+	e, ok := w.last(host.Swapped)
+	require.True(t, ok)
+	require.Positive(t, e.Away)
+}
+
+func TestClosedPluginSaysSo(t *testing.T) {
+	p, _ := open(t, config(t, plugins.Downing, "good"))
+	d := provider(t, p)
+	require.NoError(t, p.Close(t.Context()))
+	_, err := d.Decide(t.Context(), view(t, 3))
+	require.ErrorIs(t, err, plugins.ErrClosed)
+	require.ErrorIs(t, p.Swap(t.Context(), config(t, plugins.Downing, "good")), plugins.ErrClosed)
+}
+
+// A plugin that does not want to end is ended, with its children.
+func TestCloseIsBounded(t *testing.T) {
+	for _, mode := range []string{"lingers", "forks", "floods"} {
+		t.Run(mode, func(t *testing.T) {
+			p, _ := open(t, config(t, plugins.Downing, mode))
+			began := time.Now()
+			require.NoError(t, p.Close(t.Context()))
+			require.Less(t, time.Since(began), 5*time.Second)
+		})
+	}
+	t.Run("stopped", func(t *testing.T) {
+		cfg := config(t, plugins.Downing, "good")
+		cfg.HealthInterval = time.Minute
+		p, _ := open(t, cfg)
+		require.NoError(t, syscall.Kill(p.Status().PID, syscall.SIGSTOP))
+		began := time.Now()
+		require.NoError(t, p.Close(t.Context()))
+		require.Less(t, time.Since(began), 5*time.Second)
+	})
+}
+
+func TestSeveralPluginsAtOnce(t *testing.T) {
+	base := clean(t)
+	var wg sync.WaitGroup
+	errs := make([]error, 4)
+	for i := range errs {
+		cfg := config(t, plugins.Downing, "good")
+		wg.Go(func() {
+			p, err := host.Open(t.Context(), "subject"+strconv.Itoa(i), cfg, host.WithDirectory(base))
+			if err == nil {
+				err = p.Close(t.Context())
+			}
+			errs[i] = err
+		})
+	}
+	wg.Wait()
+	require.NoError(t, errors.Join(errs...))
+}
+
+// victimVariable makes this test program a host that waits to be killed.
+const victimVariable = "QUORATE_TEST_VICTIM"
+
+func victim(dir string) {
+	path := os.Getenv("QUORATE_TEST_PROGRAM")
+	p, err := host.Open(context.Background(), "subject", plugins.Config{
+		Kind: plugins.Downing, Path: path, Unpinned: true, Args: []string{"good"},
+	}, host.WithDirectory(dir))
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println(p.Status().PID)
+	select {}
+}
+
+// A host that is killed leaves no process, and the next host removes its files.
+// covers F59.
+func TestKilledHostLeavesNoOrphan(t *testing.T) {
+	base := clean(t)
+	path, err := program()
+	require.NoError(t, err)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), self)
+	cmd.Env = append(os.Environ(), victimVariable+"="+base, "QUORATE_TEST_PROGRAM="+path)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	var pid int
+	_, err = fmt.Fscan(out, &pid)
+	require.NoError(t, err)
+	require.True(t, alive(pid))
+	require.NoError(t, cmd.Process.Kill())
+	began := time.Now()
+	eventually(t, time.Second, "an orphan lives", func() bool { return !alive(pid) })
+	t.Logf("gone %v after its host", time.Since(began))
+	require.Error(t, cmd.Wait())
+	left, err := filepath.Glob(base + "/quorate-*")
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+	old := time.Now().Add(-time.Hour)
+	require.NoError(t, os.Chtimes(left[0], old, old))
+	p, err := host.Open(t.Context(), "subject", config(t, plugins.Downing, "good"), host.WithDirectory(base))
+	require.NoError(t, err)
+	require.NoDirExists(t, left[0])
+	require.NoError(t, p.Close(t.Context()))
+}

@@ -1,0 +1,190 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/internal/client"
+	"github.com/quorate/quorate/plugins/internal/process"
+)
+
+// launcher is what a plugin needs of package process.
+type launcher interface {
+	Stage(ctx context.Context, path string, sum []byte) (*process.Binary, error)
+	Launch(ctx context.Context, b *process.Binary, c process.Command) (running, error)
+	Close() error
+}
+
+// running is a process.
+type running interface {
+	Conn() grpc.ClientConnInterface
+	Contract() int
+	PID() int
+	Started() time.Time
+	Health(ctx context.Context, opts ...grpc.CallOption) error
+	Kill(grace time.Duration) error
+	Exited() <-chan struct{}
+	Err() error
+}
+
+// systemLauncher launches real processes.
+type systemLauncher struct{ *process.Launcher }
+
+func newLauncher(dir string, log *slog.Logger) (launcher, error) {
+	l, err := process.Open(dir, log)
+	return systemLauncher{l}, err
+}
+
+// Launch adapts the type of the result.
+func (l systemLauncher) Launch(ctx context.Context, b *process.Binary, c process.Command) (running, error) {
+	p, err := l.Launcher.Launch(ctx, b, c)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// spec is a configuration, with the copy of its executable once there is one.
+type spec struct {
+	cfg    plugins.Config
+	binary atomic.Pointer[process.Binary]
+}
+
+// remove removes the copy.
+func (s *spec) remove() {
+	if b := s.binary.Load(); b != nil {
+		b.Remove()
+	}
+}
+
+// prepare launches a process of the spec and gets it ready: checked, started,
+// configured, and of the right kind. Within start-timeout it returns, with an error
+// of type [*plugins.Error] unless the context has ended.
+func (p *Plugin) prepare(ctx context.Context, s *spec) (running, plugins.Manifest, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.StartTimeout)
+	defer cancel()
+	if s.cfg.Unpinned {
+		p.log.Warn("the plugin is not pinned: whoever can write its file decides for the cluster", "path", s.cfg.Path)
+	}
+	if err := p.stage(ctx, s); err != nil {
+		return nil, plugins.Manifest{}, p.refusal(ctx, s, err)
+	}
+	c := process.Command{
+		Name: p.name, Args: s.cfg.Args, Environment: s.cfg.Environment, Versions: []int{plugins.Version1},
+	}
+	proc, err := p.launcher.Launch(ctx, s.binary.Load(), c)
+	if err != nil {
+		return nil, plugins.Manifest{}, p.refusal(ctx, s, err)
+	}
+	m, err := client.Configure(ctx, proc.Conn(), p.name, p.options.version, s.cfg.Settings)
+	if err == nil {
+		m.Contract = proc.Contract()
+		err = p.acceptable(s, m)
+	}
+	if err != nil {
+		return nil, m, p.refusal(ctx, s, p.discard(proc, err))
+	}
+	return proc, m, nil
+}
+
+// stage copies the executable, unless there is a copy.
+func (p *Plugin) stage(ctx context.Context, s *spec) error {
+	if b := s.binary.Load(); b != nil && !b.Missing() {
+		return nil
+	}
+	var sum []byte
+	if !s.cfg.Unpinned {
+		var err error
+		if sum, err = hex.DecodeString(s.cfg.SHA256); err != nil {
+			return err
+		}
+	}
+	b, err := p.launcher.Stage(ctx, s.cfg.Path, sum)
+	if err != nil {
+		return err
+	}
+	s.binary.Store(b)
+	return nil
+}
+
+// acceptable checks what a process says about itself. The class was told to others
+// when the plugin was opened, who rely on it.
+func (p *Plugin) acceptable(s *spec, m plugins.Manifest) error {
+	if m.Kind != s.cfg.Kind {
+		return &process.StartError{
+			Err: plugins.ErrKind, Cause: fmt.Errorf("the plugin is of kind %s, the configuration says %s", m.Kind, s.cfg.Kind),
+			Cure: "correct kind, or name another file",
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.manifest.Kind != "" && m.Class != p.manifest.Class {
+		return &process.StartError{
+			Err: plugins.ErrClass, Cause: fmt.Errorf("it promises %s now, it promised %s when it was opened", m.Class, p.manifest.Class),
+			Cure: "restart the node to use it",
+		}
+	}
+	return nil
+}
+
+// discard kills a process that is not good enough. If it ended by itself, that is
+// what is wrong.
+func (p *Plugin) discard(proc running, err error) error {
+	if errors.Is(err, plugins.ErrUnavailable) {
+		select {
+		case <-proc.Exited():
+		case <-time.After(endSeen):
+		}
+	}
+	ended := false
+	select {
+	case <-proc.Exited():
+		ended = true
+	default:
+	}
+	if stuck := proc.Kill(0); stuck != nil {
+		p.log.Error("a process is left", "pid", proc.PID(), "error", stuck)
+	}
+	if ended {
+		return &process.StartError{Err: plugins.ErrNotPlugin, Cause: proc.Err(), Cure: "look why it ends when it is configured"}
+	}
+	return err
+}
+
+// endSeen is how long after a broken connection the end of the process may show.
+const endSeen = 500 * time.Millisecond
+
+// refusal says everything about a failed launch in one error.
+func (p *Plugin) refusal(ctx context.Context, s *spec, err error) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return context.Cause(ctx)
+	}
+	e := &plugins.Error{Plugin: p.name, Path: s.cfg.Path}
+	start, isStart := errors.AsType[*process.StartError](err)
+	settings, isSettings := errors.AsType[plugins.SettingErrors](err)
+	call, isCall := errors.AsType[*plugins.CallError](err)
+	switch {
+	case isStart:
+		e.Err, e.Cause, e.Cure = start.Err, start.Cause, start.Cure
+	case isSettings:
+		e.Err, e.Cause, e.Cure = plugins.ErrSettings, settings, "correct settings"
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		e.Err, e.Cause, e.Cure = plugins.ErrStartTimeout, fmt.Errorf("not ready after %v", s.cfg.StartTimeout), "raise start-timeout if it needs longer to start"
+	case isCall:
+		e.Err, e.Cause, e.Cure = plugins.ErrNotPlugin, call, "build it with the plugin SDK"
+	default:
+		e.Err, e.Cause, e.Cure = plugins.ErrUnavailable, err, "look at the directory for copies and sockets"
+	}
+	return e
+}

@@ -1,0 +1,60 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"log/slog"
+	"time"
+)
+
+// Option changes how a plugin is run.
+type Option func(*options)
+
+type options struct {
+	log      *slog.Logger
+	observe  func(Event)
+	dir      string
+	version  string
+	launcher func(dir string, log *slog.Logger) (launcher, error)
+}
+
+func optionsOf(opts []Option) options {
+	o := options{log: slog.New(slog.DiscardHandler), observe: func(Event) {}, launcher: newLauncher}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	return o
+}
+
+// WithLogger sets the logger for what happens to the plugin and for what it prints,
+// each with the plugin's name as "plugin". By default nothing is logged.
+func WithLogger(log *slog.Logger) Option { return func(o *options) { o.log = log } }
+
+// WithObserver sets a function that is told every [Event]. It is called from several
+// goroutines, and must not block.
+func WithObserver(observe func(Event)) Option { return func(o *options) { o.observe = observe } }
+
+// WithDirectory sets where the directory for the copy of the executable and for
+// sockets is made: a place whose file system permits execution, with a name of at
+// most 60 bytes. By default it is the temporary directory of the system.
+func WithDirectory(path string) Option { return func(o *options) { o.dir = path } }
+
+// WithHostVersion sets the version of the host's software that plugins are told, for
+// their logs. By default there is none.
+func WithHostVersion(version string) Option { return func(o *options) { o.version = version } }
+
+// The numbers of the supervision that are not configured: nobody has asked for
+// others, and each is bounded by one that is.
+const (
+	unhealthyAfter  = 3
+	hungAfter       = 3
+	breakerFailures = 5
+	breakerWindow   = time.Minute
+	provedAfter     = 10 * time.Second
+	// drainLimit is the longest call-timeout that can be configured: no call of an
+	// old process is cut off by a swap.
+	drainLimit = 5 * time.Second
+	// killGrace is how long a process that was told to stop may take.
+	killGrace = 3 * time.Second
+)

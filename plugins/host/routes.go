@@ -1,0 +1,165 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/internal/supervisor"
+)
+
+// errCut is the cause with which a call is ended whose process is not waited for
+// any more.
+var errCut = errors.New("the process is not waited for any more")
+
+// routes leads calls to the active process, and knows which are in flight.
+type routes struct {
+	mu      sync.Mutex // Guards what follows and the calls of every generation.
+	current *generation
+	next    uint64
+
+	late atomic.Uint64 // Answers that were dropped, or not waited for.
+}
+
+// calls are the calls in flight to one generation.
+type calls struct {
+	inFlight map[uint64]context.CancelCauseFunc
+	retired  bool          // It gets no new calls.
+	cut      bool          // Its answers do not count any more.
+	idle     chan struct{} // Closed when it is retired and has none.
+}
+
+func newCalls() calls {
+	return calls{inFlight: make(map[uint64]context.CancelCauseFunc), idle: make(chan struct{})}
+}
+
+// lead lets calls go to g, or nowhere if it is nil.
+func (r *routes) lead(g *generation) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.current = g
+}
+
+// begin returns the generation that a call goes to, nil if there is none.
+func (r *routes) begin(cancel context.CancelCauseFunc) (*generation, uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g := r.current
+	if g == nil {
+		return nil, 0
+	}
+	r.next++
+	g.calls.inFlight[r.next] = cancel
+	return g, r.next
+}
+
+// end takes a call off the list, and reports whether its answer, if it has one,
+// still counts.
+func (r *routes) end(g *generation, call uint64, answered bool) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(g.calls.inFlight, call)
+	g.calls.settle()
+	if g.calls.cut && (answered || g.calls.retired) {
+		r.late.Add(1)
+	}
+	return !g.calls.cut
+}
+
+// retire gives g no new calls; its idle is closed when those in flight have ended.
+func (r *routes) retire(g *generation) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g.calls.retired = true
+	g.calls.settle()
+}
+
+// cut ends the calls in flight to g. Answers that come nevertheless are dropped.
+func (r *routes) cut(g *generation) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.current == g {
+		r.current = nil
+	}
+	g.calls.cut = true
+	for _, cancel := range g.calls.inFlight {
+		cancel(errCut)
+	}
+}
+
+// settle closes idle when it is time.
+func (c *calls) settle() {
+	if !c.retired || len(c.inFlight) > 0 {
+		return
+	}
+	select {
+	case <-c.idle:
+	default:
+		close(c.idle)
+	}
+}
+
+// connection is a connection to whichever process is active.
+type connection struct{ plugin *Plugin }
+
+var _ grpc.ClientConnInterface = connection{}
+
+// Invoke calls the active process. It is the one place through which calls go, so
+// here are the deadline, the accounting, and the rule that an answer counts only
+// while its process does.
+func (c connection) Invoke(caller context.Context, method string, request, answer any, opts ...grpc.CallOption) error {
+	p := c.plugin
+	ctx, cancel := context.WithCancelCause(caller)
+	defer cancel(nil)
+	g, call := p.routes.begin(cancel)
+	if g == nil {
+		return p.unavailable()
+	}
+	ctx, release := context.WithTimeout(ctx, g.spec.cfg.CallTimeout)
+	defer release()
+	err := g.process.Conn().Invoke(ctx, method, request, answer, opts...)
+	if !p.routes.end(g, call, err == nil) {
+		return p.unavailable()
+	}
+	code := status.Code(err)
+	switch {
+	case code == codes.Unavailable:
+		p.tell(supervisor.CallEnded{Gen: g.number, Unanswered: true})
+		return &plugins.UnavailableError{Plugin: p.name, Since: time.Now(), Why: errors.New(status.Convert(err).Message())}
+	case code == codes.DeadlineExceeded:
+		p.tell(supervisor.CallEnded{Gen: g.number, Unanswered: true})
+	case code != codes.Canceled || caller.Err() == nil:
+		p.tell(supervisor.CallEnded{Gen: g.number})
+	}
+	return err
+}
+
+// NewStream is not needed: the contract has single calls only.
+func (c connection) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+	return nil, status.Error(codes.Unimplemented, "the contract has no streams")
+}
+
+// unavailable says why there is no process to call.
+func (p *Plugin) unavailable() error {
+	v := p.view.Load()
+	e := &plugins.UnavailableError{Plugin: p.name, Since: p.time(v.AwaySince), Why: v.LastErr}
+	switch {
+	case v.State == supervisor.Stopped:
+		e.Since, e.Why = p.time(v.Since), plugins.ErrClosed
+	case !v.Away: // It went between the call and this look.
+		e.Since = time.Now()
+	case v.NextTry > 0:
+		e.NextTry = p.time(v.NextTry)
+	}
+	return e
+}
