@@ -12,13 +12,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/plugins"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func keepMajority() Strategy {
 	return Downing(func(struct{}) (downing.Provider, error) { return downing.KeepMajority{}, nil })

@@ -74,7 +74,7 @@ func split() downing.View {
 		gossip.Base{downingtest.IDs(members)})
 }
 
-// covers F57: an answer of nonsense is an error, and nothing of it is used.
+// covers F60: an answer of nonsense is an error, and nothing of it is used.
 func TestAnswersThatBreakTheContractAreNotUsed(t *testing.T) {
 	for name, answer := range map[string]*pluginv1.DowningDecideResponse{
 		"unknown node":          {Verdict: pluginv1.Verdict_VERDICT_KEEP_SIDE, Down: []uint32{2, 3, 77}},
@@ -145,7 +145,7 @@ func TestAllocationsThatBreakTheContractAreNotUsed(t *testing.T) {
 	}
 }
 
-// covers F58: a plugin that hangs.
+// covers F56: a plugin that hangs.
 func TestAPluginThatHangsCostsTheTimeoutAndNoMore(t *testing.T) {
 	h := &hostile{decide: func(ctx context.Context) (*pluginv1.DowningDecideResponse, error) {
 		<-ctx.Done()

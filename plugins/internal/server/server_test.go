@@ -99,7 +99,7 @@ func TestNothingIsDecidedBeforeThePluginIsConfigured(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// covers F60: a plugin that panics.
+// covers F56: a strategy that panics.
 func TestAPanicIsAnErrorOfThatCall(t *testing.T) {
 	calls := 0
 	d := decider(t, func(_ context.Context, v downing.View) (downing.Decision, error) {

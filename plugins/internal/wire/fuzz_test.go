@@ -27,7 +27,7 @@ func marshal(f *testing.F, m proto.Message) []byte {
 // FuzzPluginReply reads bytes as each answer that a plugin may give. Whatever is
 // accepted is about the request alone.
 //
-// covers F60: a plugin that panics.
+// covers F60.
 func FuzzPluginReply(f *testing.F) {
 	least, err := allocation.NewLeastShard(allocation.Default().LeastShard)
 	require.NoError(f, err)

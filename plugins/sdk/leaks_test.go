@@ -1,0 +1,14 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !process
+
+package sdk_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

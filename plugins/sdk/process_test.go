@@ -1,0 +1,304 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build process
+
+package sdk_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+
+	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/allocation/allocationtest"
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/downing/downingtest"
+	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/internal/client"
+	"github.com/quorate/quorate/plugins/sdk"
+)
+
+// The test binary is its own plugin and its own host: a variable says what a process
+// is.
+const (
+	role        = "SDK_TEST_ROLE"
+	roleDowning = "keep-majority"
+	roleDownAll = "down-all"
+	roleSlow    = "slow"
+	roleShards  = "least-shard"
+	roleHost    = "host"
+)
+
+// grace is how long a process may take to do what a test waits for.
+const grace = 10 * time.Second
+
+func TestMain(m *testing.M) {
+	type none struct{}
+	serve := func(p downing.Provider) {
+		sdk.Serve(sdk.Downing(func(none) (downing.Provider, error) {
+			slog.Info("configured", "nodes", 3)
+			return p, nil
+		}), sdk.Name("test"), sdk.Version("1.2.3"))
+	}
+	switch os.Getenv(role) {
+	case roleDowning:
+		serve(downing.KeepMajority{})
+	case roleDownAll:
+		serve(downing.All{})
+	case roleSlow:
+		serve(slow{})
+	case roleShards:
+		sdk.Serve(sdk.Allocation(func(none) (allocation.Strategy, error) {
+			return allocation.NewLeastShard(allocation.Default().LeastShard)
+		}))
+	case roleHost:
+		host()
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+// slow says that it was asked, and takes its time.
+type slow struct{}
+
+func (slow) Class() downing.Class { return downing.Class{} }
+
+func (slow) Decide(ctx context.Context, v downing.View) (downing.Decision, error) {
+	slog.Info("asked")
+	delay := time.NewTimer(200 * time.Millisecond)
+	defer delay.Stop()
+	select {
+	case <-delay.C:
+		return downing.KeepMajority{}.DecideNow(v)
+	case <-ctx.Done():
+		return downing.Decision{}, ctx.Err()
+	}
+}
+
+// connection dispenses the connection itself.
+type connection struct{ plugin.NetRPCUnsupportedPlugin }
+
+func (connection) GRPCServer(*plugin.GRPCBroker, *grpc.Server) error { return nil }
+
+func (connection) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, conn *grpc.ClientConn) (any, error) {
+	return conn, nil
+}
+
+// start starts a plugin as a host does, with the versions that it offers.
+func start(cmd *exec.Cmd, log io.Writer, versions ...int) *plugin.Client {
+	cmd.Env = append(cmd.Env, plugins.HostPID+"="+strconv.Itoa(os.Getpid()))
+	offer := map[int]plugin.PluginSet{}
+	for _, v := range versions {
+		offer[v] = plugin.PluginSet{plugins.SetName: connection{}}
+	}
+	return plugin.NewClient(&plugin.ClientConfig{
+		HandshakeConfig:  plugin.HandshakeConfig{MagicCookieKey: plugins.CookieKey, MagicCookieValue: plugins.CookieValue},
+		VersionedPlugins: offer, Cmd: cmd, AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
+		AutoMTLS: true, SkipHostEnv: true, StartTimeout: grace,
+		Logger: hclog.New(&hclog.LoggerOptions{Output: log, Level: hclog.Trace, JSONFormat: true}),
+	})
+}
+
+// launch starts a plugin of a role for a test, and returns its connection.
+func launch(tb testing.TB, as string, log io.Writer) (*plugin.Client, *exec.Cmd, *grpc.ClientConn) {
+	tb.Helper()
+	self, err := os.Executable()
+	require.NoError(tb, err)
+	cmd := exec.Command(self)
+	cmd.Env = []string{role + "=" + as}
+	c := start(cmd, log, plugins.Version1)
+	tb.Cleanup(c.Kill)
+	raw, err := c.Client()
+	require.NoError(tb, err)
+	conn, err := raw.Dispense(plugins.SetName)
+	require.NoError(tb, err)
+	return c, cmd, conn.(*grpc.ClientConn)
+}
+
+func configured(tb testing.TB, as string) (*grpc.ClientConn, plugins.Manifest) {
+	tb.Helper()
+	_, _, conn := launch(tb, as, io.Discard)
+	m, err := client.Configure(tb.Context(), conn, as, "1.0", nil)
+	require.NoError(tb, err)
+	return conn, m
+}
+
+func TestBinariesKeepTheContractOfDowning(t *testing.T) {
+	for _, as := range []string{roleDowning, roleDownAll} {
+		t.Run(as, func(t *testing.T) {
+			downingtest.TestProvider(t, func(tb testing.TB) downing.Provider {
+				tb.Helper()
+				conn, m := configured(tb, as)
+				return client.NewDowning(conn, as, m.Class, grace)
+			})
+		})
+	}
+}
+
+func TestBinariesKeepTheContractOfAllocation(t *testing.T) {
+	allocationtest.TestStrategy(t, func(tb testing.TB) allocation.Strategy {
+		tb.Helper()
+		conn, m := configured(tb, roleShards)
+		return client.NewAllocation(conn, roleShards, m.Class, grace)
+	})
+}
+
+func TestVersionsAreNegotiated(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	for _, c := range []struct {
+		offered []int
+		agreed  int // 0: none.
+	}{{[]int{1}, 1}, {[]int{1, 2}, 1}, {[]int{2, 3}, 0}} {
+		cmd := exec.Command(self)
+		cmd.Env = []string{role + "=" + roleDowning}
+		p := start(cmd, io.Discard, c.offered...)
+		_, err := p.Start()
+		require.Equal(t, c.agreed == 0, err != nil, "%v: %v", c.offered, err)
+		if err == nil {
+			require.Equal(t, c.agreed, p.NegotiatedVersion())
+		}
+		p.Kill()
+	}
+}
+
+// buffer is written to by a logger while a test reads it.
+type buffer struct {
+	mu      sync.Mutex // Guards text.
+	text    bytes.Buffer
+	written chan struct{} // Of size one: there is something new.
+}
+
+func newBuffer() *buffer { return &buffer{written: make(chan struct{}, 1)} }
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	select {
+	case b.written <- struct{}{}:
+	default:
+	}
+	return b.text.Write(p)
+}
+
+// await waits until the text contains some words.
+func (b *buffer) await(tb testing.TB, words string) {
+	tb.Helper()
+	limit := time.After(grace)
+	for {
+		b.mu.Lock()
+		found := bytes.Contains(b.text.Bytes(), []byte(words))
+		b.mu.Unlock()
+		if found {
+			return
+		}
+		select {
+		case <-b.written:
+		case <-limit:
+			tb.Fatalf("%q is not in the log:\n%s", words, b.text.String())
+		}
+	}
+}
+
+func TestLogsReachTheHost(t *testing.T) {
+	log := newBuffer()
+	_, _, conn := launch(t, roleDowning, log)
+	m, err := client.Configure(t.Context(), conn, "p", "1.0", nil)
+	require.NoError(t, err)
+	require.Equal(t, "test 1.2.3 (downing, contract 1, class pure, majority-only)", m.String())
+	log.await(t, `"@level":"info","@message":"configured"`)
+	log.await(t, `"nodes":3`)
+}
+
+// A call that is in hand when the process is terminated is answered.
+func TestTermination(t *testing.T) {
+	log := newBuffer()
+	c, cmd, conn := launch(t, roleSlow, log)
+	m, err := client.Configure(t.Context(), conn, "p", "1.0", nil)
+	require.NoError(t, err)
+	answered := make(chan error, 1)
+	go func() { // Ends with the call; the test waits for it.
+		_, err := client.NewDowning(conn, "p", m.Class, grace).Decide(t.Context(), downingtest.RandomSplit(rand.New(rand.NewPCG(1, 1)))[0])
+		answered <- err
+	}()
+	log.await(t, "asked")
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, <-answered)
+	require.Eventually(t, c.Exited, grace, 5*time.Millisecond)
+	require.Equal(t, 0, cmd.ProcessState.ExitCode())
+}
+
+func TestByHand(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.Command(self)
+	cmd.Env = []string{role + "=" + roleDowning}
+	text, err := cmd.CombinedOutput()
+	require.Error(t, err)
+	require.Equal(t, 2, cmd.ProcessState.ExitCode())
+	require.Contains(t, string(text), "test 1.2.3 is a downing plugin for Quorate")
+}
+
+// host starts a plugin that inherits its end of a pipe, says so, and waits to be
+// killed.
+func host() {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = []string{role + "=" + roleDowning}
+	const inherited = 3
+	cmd.ExtraFiles = []*os.File{os.NewFile(inherited, "pipe")}
+	if _, err := start(cmd, io.Discard, plugins.Version1).Client(); err != nil {
+		panic(err)
+	}
+	if _, err := os.Stdout.WriteString("ready\n"); err != nil {
+		panic(err)
+	}
+	select {}
+}
+
+// covers F59: a host that is killed leaves no plugin. The pipe ends when nobody
+// holds it any more.
+func TestAPluginEndsWithItsHost(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	defer func() { require.NoError(t, read.Close()) }()
+	cmd := exec.Command(self)
+	cmd.Env = []string{role + "=" + roleHost}
+	cmd.ExtraFiles = []*os.File{write}
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	require.NoError(t, write.Close())
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "ready\n", line)
+	require.NoError(t, cmd.Process.Kill())
+	killed := time.Now()
+	require.NoError(t, read.SetReadDeadline(killed.Add(grace)))
+	_, err = read.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF)
+	t.Logf("the plugin ended %v after its host", time.Since(killed))
+	require.Less(t, time.Since(killed), 2*time.Second)
+	require.Error(t, cmd.Wait())
+}
