@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/management"
 	"github.com/quorate/quorate/membership"
@@ -22,6 +23,7 @@ type Node struct {
 	member     *membership.Node
 	sharding   *sharding.System
 	management *management.Server
+	reloader   *reloader
 	leave      time.Duration
 }
 
@@ -40,6 +42,7 @@ type options struct {
 	membership []membership.Option
 	sharding   []sharding.Option
 	routes     []management.Route
+	prepares   []Prepare
 }
 
 // File reads the configuration from a file. Given several times, later files
@@ -81,7 +84,7 @@ func Start(ctx context.Context, opts ...Option) (*Node, error) {
 	for _, opt := range opts {
 		opt(&o)
 	}
-	cfg, err := o.load()
+	cfg, file, err := o.load()
 	if err != nil {
 		return nil, err
 	}
@@ -102,24 +105,47 @@ func Start(ctx context.Context, opts ...Option) (*Node, error) {
 		_ = member.Close() // The first error is the one to return.
 		return nil, err
 	}
-	return &Node{member: member, sharding: shards, management: server, leave: cfg.Membership.LeaveTimeout + cfg.Membership.ExitTimeout}, nil
+	node := &Node{
+		member: member, sharding: shards, management: server, leave: cfg.Membership.LeaveTimeout + cfg.Membership.ExitTimeout,
+		reloader: newReloader(&o, file, cfg, log, reloadSharding(shards)),
+	}
+	if err := node.reloader.watch(); err != nil {
+		_, _ = server.Close(), member.Close() // The first error is the one to return.
+		return nil, err
+	}
+	return node, nil
 }
 
-// load returns the configuration that the options describe.
-func (o *options) load() (Config, error) {
-	var cfg Config
-	var err error
-	switch {
-	case o.config != nil && len(o.files) > 0:
-		return cfg, fmt.Errorf("cluster: both With and File(%q) were given: use Change to change what a file says", o.files[0])
-	case o.config != nil:
-		cfg = *o.config
-	default:
-		if cfg, err = Load(o.files...); err != nil {
-			return cfg, err
+// load returns the configuration that the options describe, and what was read
+// for it, nil if nothing was.
+func (o *options) load() (Config, *config.File, error) {
+	if o.config != nil {
+		if len(o.files) > 0 {
+			return Config{}, nil, fmt.Errorf("cluster: both With and File(%q) were given: use Change to change what a file says", o.files[0])
 		}
+		cfg, err := changed(*o.config, o.changes)
+		return cfg, nil, err
 	}
-	for _, change := range o.changes {
+	file, err := config.Load(o.files...)
+	if err != nil {
+		return Config{}, nil, err
+	}
+	cfg, err := finish(file, o.changes)
+	return cfg, file, err
+}
+
+// finish makes a configuration of what was read.
+func finish(file *config.File, changes []func(*Config)) (Config, error) {
+	cfg, err := decode(file)
+	if err != nil {
+		return Config{}, err
+	}
+	return changed(cfg, changes)
+}
+
+// changed returns a configuration with the changes of the program, checked.
+func changed(cfg Config, changes []func(*Config)) (Config, error) {
+	for _, change := range changes {
 		change(&cfg)
 	}
 	return cfg, cfg.check()
@@ -153,6 +179,7 @@ func (n *Node) Leave(ctx context.Context) error {
 
 // end waits for what ends with the membership, and closes what does not.
 func (n *Node) end(ctx context.Context) error {
+	n.reloader.close()
 	return errors.Join(n.sharding.AwaitEnd(ctx), n.management.Close())
 }
 

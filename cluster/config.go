@@ -38,6 +38,9 @@ type Config struct {
 
 	// Management is the HTTP interface of the node.
 	Management management.Config `koanf:"management"`
+
+	// Reload says how the node takes over changes of its files.
+	Reload ReloadConfig `koanf:"reload"`
 }
 
 // Default returns the configuration with the default of every setting. The

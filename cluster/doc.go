@@ -19,9 +19,23 @@
 //
 //	management: {address: "127.0.0.1:8080"}
 //
-// Everything else has a default, and nothing listens for HTTP by default. Environment variables override the file:
+// Everything else has a default, and nothing listens for HTTP by default. Files
+// may be YAML, TOML or JSON. Environment variables override the file:
 // QUORATE_NODE__ADDRESS is node.address. A fault names file, line, key and
 // cure, and all faults are reported together.
+//
+// # Reloading
+//
+// [Node.Reload] reads the files again and takes over what has changed, all of it
+// or nothing; a program may call it on a signal. With reload.watch the node does
+// it by itself:
+//
+//	files change ─▶ at rest ─▶ parse, validate ─▶ only keys that may? ─▶ every part prepares ─▶ all commit
+//	                                │                   │                     │
+//	                                └────── error ──────┴─────────────────────┘ the node goes on as it was
+//
+// What may change is marked in the reference of the settings. Parts of the program
+// take part by [OnReload].
 //
 // # Life cycle
 //

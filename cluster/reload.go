@@ -1,0 +1,216 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/sharding"
+)
+
+// ErrNoFiles is the error of [Node.Reload] on a node that was configured in code.
+var ErrNoFiles = errors.New("cluster: the node was configured in code, there is no file to reload")
+
+// RestartError says which settings have changed that cannot change while the node
+// runs. Nothing was changed then, not even the settings that could.
+type RestartError struct {
+	Keys []string // Sorted, at least one.
+}
+
+// Error names the settings and the cure.
+func (e *RestartError) Error() string {
+	return "cluster: nothing was reloaded, because " + strings.Join(e.Keys, ", ") +
+		" cannot change while the node runs: restart the node, or take the change back"
+}
+
+// ReloadConfig says how a node takes over changes of its files.
+type ReloadConfig struct {
+	// Watch has the node follow its files, and take over each change as soon as
+	// the files have come to rest. By default they are read only when
+	// the program asks for it: saving a file in an editor should not change a
+	// running cluster before somebody has checked it.
+	Watch bool `koanf:"watch"`
+}
+
+// Prepare readies a part of the program for another configuration: it does
+// everything that can fail, such as opening what the new settings name, and
+// leaves what works as it is. The error refuses the whole reload. It is called
+// by one goroutine at a time, only when something has changed, and must end when
+// ctx does.
+type Prepare func(ctx context.Context, from, to Config) (Prepared, error)
+
+// Prepared is a change that only has to be taken over, or given up: one of the two
+// functions is called, once. Either may be nil when there is nothing to do.
+type Prepared struct {
+	// Commit takes the change over. It cannot fail, and must not block.
+	Commit func()
+	// Discard gives up what was prepared, because somebody else could not.
+	Discard func()
+}
+
+// OnReload has a part of the program take part in reloading. Of several, each is
+// asked to prepare in the order given, after the node's own parts; if all could,
+// all commit, in the same order.
+func OnReload(p Prepare) Option { return func(o *options) { o.prepares = append(o.prepares, p) } }
+
+// reloader takes over changed files while a node runs. Invariant: the parts of
+// the node run with the settings of running, all of them.
+type reloader struct {
+	log      *slog.Logger
+	changes  []func(*Config)
+	prepares []Prepare
+	ctx      context.Context //nolint:containedctx // The life of the watcher: ends what its calls wait for.
+	cancel   context.CancelFunc
+	watcher  *config.Watcher // Nil when the files are not watched.
+
+	turn    chan struct{} // Holds one: whoever has put it there may touch what follows.
+	file    *config.File  // Nil when the node was configured in code.
+	running Config
+}
+
+// newReloader returns a reloader that has nothing to watch yet.
+func newReloader(o *options, file *config.File, running Config, log *slog.Logger, own ...Prepare) *reloader {
+	r := &reloader{
+		log: log, changes: o.changes, prepares: slices.Concat(own, o.prepares),
+		turn: make(chan struct{}, 1), file: file, running: running,
+	}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	return r
+}
+
+// watch follows the files if that is configured.
+func (r *reloader) watch() error {
+	if r.file == nil || !r.running.Reload.Watch {
+		return nil
+	}
+	var err error
+	if r.watcher, err = r.file.Watch(r.changed); err != nil {
+		return fmt.Errorf("cluster: %w", err)
+	}
+	return nil
+}
+
+// close ends the watching, and waits for what it has begun.
+func (r *reloader) close() {
+	r.cancel()
+	if r.watcher != nil {
+		_ = r.watcher.Close() // It never fails.
+	}
+}
+
+// Reload reads the files of the node again and takes over what has changed: all
+// of it, or nothing. The settings that may change are marked in the reference, and
+// carry the tag reload:"yes"; the error is a [RestartError] when any other has
+// changed, a list of faults with file, line and key ([config.Errors]) when the
+// files have some, and otherwise that of whoever could not take the change over.
+// It is nil too when nothing has changed.
+//
+// Certificates are not read here: their files are looked at by themselves.
+func (n *Node) Reload(ctx context.Context) error {
+	select {
+	case <-n.Done():
+		return errors.Join(sharding.ErrClosed, n.Err())
+	default:
+	}
+	return n.reloader.reload(ctx)
+}
+
+func (r *reloader) reload(ctx context.Context) error {
+	select {
+	case r.turn <- struct{}{}:
+		defer func() { <-r.turn }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if r.file == nil {
+		return ErrNoFiles
+	}
+	file, err := r.file.Reload()
+	if err != nil {
+		return err
+	}
+	return r.apply(ctx, file)
+}
+
+// changed hears of another content of the files, on the watcher's goroutine.
+func (r *reloader) changed(file *config.File, err error) {
+	select {
+	case r.turn <- struct{}{}:
+		defer func() { <-r.turn }()
+	case <-r.ctx.Done():
+		return
+	}
+	if err == nil {
+		err = r.apply(r.ctx, file)
+	}
+	if err != nil {
+		r.log.Error("the changed configuration is not taken over, the node goes on with the one it has", "error", err)
+	}
+}
+
+// apply takes over a configuration that was read anew. The caller has the turn.
+func (r *reloader) apply(ctx context.Context, file *config.File) error {
+	to, err := finish(file, r.changes)
+	if err != nil {
+		return err
+	}
+	changes, err := config.Changes(r.running, to)
+	if err != nil {
+		return err
+	}
+	var keys, fixed []string
+	for _, c := range changes {
+		if keys = append(keys, c.Key); !c.Reload {
+			fixed = append(fixed, c.Key)
+		}
+	}
+	if len(fixed) > 0 {
+		return &RestartError{Keys: fixed}
+	}
+	if len(keys) > 0 {
+		if err := r.commit(ctx, to); err != nil {
+			return err
+		}
+		r.log.Info("configuration reloaded", "changed", keys)
+	}
+	r.running, r.file = to, file
+	return nil
+}
+
+// commit has every part take a configuration over, or none.
+func (r *reloader) commit(ctx context.Context, to Config) error {
+	prepared := make([]Prepared, 0, len(r.prepares))
+	for _, prepare := range r.prepares {
+		p, err := prepare(ctx, r.running, to)
+		if err != nil {
+			for _, p := range slices.Backward(prepared) {
+				if p.Discard != nil {
+					p.Discard()
+				}
+			}
+			return fmt.Errorf("cluster: nothing was reloaded: %w", err)
+		}
+		prepared = append(prepared, p)
+	}
+	for _, p := range prepared {
+		if p.Commit != nil {
+			p.Commit()
+		}
+	}
+	return nil
+}
+
+// reloadSharding has sharding take its section over. The section was checked, so
+// that it can only fail when the node has ended, and then it does not matter.
+func reloadSharding(s *sharding.System) Prepare {
+	return func(_ context.Context, _, to Config) (Prepared, error) {
+		return Prepared{Commit: func() { _ = s.Reload(to.Sharding) }}, nil
+	}
+}
