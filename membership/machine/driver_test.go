@@ -6,6 +6,7 @@ package machine_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -227,7 +228,8 @@ func TestCallsCannotHoldUpTheMachine(t *testing.T) {
 			},
 		}, 0)
 		ask := func(id machine.CallID, kind string, request any) {
-			require.NoError(t, h.Post(do{machine.Call{ID: id, Kind: kind, Request: request, Limit: time.Second}}))
+			kind, key, _ := strings.Cut(kind, "/")
+			require.NoError(t, h.Post(do{machine.Call{ID: id, Kind: kind, Key: key, Request: request, Limit: time.Second}}))
 		}
 		answers := func(n int) map[machine.CallID]machine.Called {
 			synctest.Wait()
@@ -261,7 +263,7 @@ func TestCallsCannotHoldUpTheMachine(t *testing.T) {
 		require.Zero(t, d.Stats().Abandoned)
 
 		// A call that ignores its context is answered at its limit, and its
-		// kind is busy until it returns. Other kinds are not.
+		// kind is busy until it returns. Other kinds and keys are not.
 		ask(6, "d", "ignore")
 		<-time.After(2 * time.Second)
 		require.ErrorIs(t, answers(6)[6].Err, context.DeadlineExceeded)
@@ -271,10 +273,12 @@ func TestCallsCannotHoldUpTheMachine(t *testing.T) {
 		got = answers(8)
 		require.ErrorIs(t, got[7].Err, machine.ErrBusy)
 		require.Equal(t, "quick", got[8].Result)
+		ask(9, "d/key", "quick")
+		require.Equal(t, "quick", answers(9)[9].Result)
 		close(release)
 		synctest.Wait()
-		ask(9, "d", "quick")
-		require.Equal(t, "quick", answers(9)[9].Result)
+		ask(10, "d", "quick")
+		require.Equal(t, "quick", answers(10)[10].Result)
 	})
 }
 

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// ErrBusy answers a [Call] whose kind cannot take another: one call runs and
+// ErrBusy answers a [Call] whose kind and key cannot take another: one call runs and
 // one waits, or an earlier call went past its limit and has not returned.
 var ErrBusy = errors.New("machine: an earlier call of this kind has not returned")
 
@@ -34,8 +34,8 @@ func (e *PanicError) Error() string {
 // it counts as ignoring it.
 const obeyMax = 100 * time.Millisecond
 
-// executor runs calls: one worker for each component and kind, which runs one
-// call and lets one wait. Workers are started by the driver's goroutine, end
+// executor runs calls: one worker for each component, kind and key, which runs one
+// call and lets one wait. A machine has few keys, and a worker that is there stays. Workers are started by the driver's goroutine, end
 // with the executor's context, and are waited for by close. A call that
 // ignores its context cannot be ended in Go: its goroutine is left behind and
 // counted.
@@ -51,7 +51,7 @@ type executor struct {
 
 type workerKey struct {
 	component ID
-	kind      string
+	kind, key string
 }
 
 type job struct {
@@ -74,7 +74,7 @@ func newExecutor(
 // submit hands a call to its worker. It never blocks; false is busy.
 func (x *executor) submit(to ID, component string, c Call) bool {
 	Assert(c.Limit > 0, "a call has a limit", "kind", c.Kind, "limit", c.Limit)
-	key := workerKey{component: to, kind: c.Kind}
+	key := workerKey{component: to, kind: c.Kind, key: c.Key}
 	jobs, ok := x.workers[key]
 	if !ok {
 		// Capacity one: the call that waits while another runs. When it is

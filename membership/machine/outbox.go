@@ -40,12 +40,15 @@ type Publish struct{ Event any }
 
 // Call asks for a strategy that may block, may live in another process, and
 // may never answer. The answer is the input [Called] with the same ID. Kind
-// names the strategy ("downing", "allocation"); at most one call of a kind is
-// in flight for a machine. The driver cancels the call after Limit, the
-// machine has a timer of its own.
+// names the strategy ("downing", "allocation"). Key tells calls of one kind apart
+// that do not wait for each other, such as those for different kinds of entities;
+// mostly it is empty. At most one call of a kind and key is in flight for a
+// machine. The driver cancels the call after Limit, the machine has a timer of
+// its own.
 type Call struct {
 	ID      CallID
 	Kind    string
+	Key     string
 	Request any
 	Limit   time.Duration
 }

@@ -38,6 +38,7 @@ type Asked struct {
 // Answered is observed when a component is about to be fed the answer to a call.
 type Answered struct {
 	Kind   string
+	Key    string
 	Called machine.Called
 
 	// Late says that the limit of the call has passed, by the clock of the node,
@@ -93,6 +94,16 @@ type served struct {
 	crashes int            // In a row.
 }
 
+// name returns the kind of a call, with its key if it has one.
+func (k callKey) name() string { return callName(k.kind, k.key) }
+
+func callName(kind, key string) string {
+	if key == "" {
+		return kind
+	}
+	return kind + "/" + key
+}
+
 // asking is a call under way.
 type asking struct {
 	key    callKey
@@ -107,7 +118,7 @@ type asking struct {
 // the trace, and of the recording, if there is one. In a replay nobody is asked.
 func (w *World) call(n *Node, from machine.ID, c machine.Call) {
 	a := asking{
-		key: callKey{of: from, kind: c.Kind}, id: c.ID, made: n.Now().Mono, limit: c.Limit,
+		key: callKey{of: from, kind: c.Kind, key: c.Key}, id: c.ID, made: n.Now().Mono, limit: c.Limit,
 		thaws: n.thaws, digest: digest(c.Request),
 	}
 	w.stats.Calls++
@@ -119,7 +130,7 @@ func (w *World) call(n *Node, from machine.ID, c machine.Call) {
 	w.strategies.fates[f.name]++
 	w.trace.add(line{
 		at: w.now, place: n.place.index, peer: -1, verb: verbCalled,
-		note: fmt.Sprintf("%s %d of %016x: %s", c.Kind, c.ID, a.digest, f.name),
+		note: fmt.Sprintf("%s %d of %016x: %s", a.key.name(), c.ID, a.digest, f.name),
 	})
 	w.observe(n, from, Asked{Call: c, Busy: f.name == fateBusy})
 	if f.name == fateBusy {
@@ -153,9 +164,9 @@ func (w *World) answered(n *Node, in input) {
 	late := n.Now().Mono > a.made.Add(a.limit+lateMargin) && n.thaws == a.thaws
 	w.trace.add(line{
 		at: w.now, place: n.place.index, peer: -1, verb: verbAnswered,
-		note: fmt.Sprintf("%s %d %s", a.key.kind, a.id, summary(called)),
+		note: fmt.Sprintf("%s %d %s", a.key.name(), a.id, summary(called)),
 	})
-	w.observe(n, in.to, Answered{Kind: a.key.kind, Called: called, Late: late})
+	w.observe(n, in.to, Answered{Kind: a.key.kind, Key: a.key.key, Called: called, Late: late})
 	if late {
 		w.stats.Late++
 		n.muted = a
@@ -185,6 +196,6 @@ func (w *World) muffle(n *Node, from machine.ID, e machine.Effect) {
 	switch e.(type) {
 	case machine.Send, machine.Decide, machine.Call:
 		w.Fail(fmt.Errorf("I34: %v acts on answer %d of %s, which came after its limit: %T",
-			n.id, n.muted.id, n.muted.key.kind, e))
+			n.id, n.muted.id, n.muted.key.name(), e))
 	}
 }

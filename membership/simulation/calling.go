@@ -12,7 +12,7 @@ import (
 )
 
 // Calling checks how machines ask strategies that may block (I34): a component
-// has at most one call of a kind in flight, which is neither answered, nor past its
+// has at most one call of a kind and key in flight, which is neither answered, nor past its
 // limit by the clock of the node, nor given up. That a late answer sets nothing off
 // the world checks by itself.
 //
@@ -54,8 +54,8 @@ func (c *Calling) observed(o Observation) error {
 	case Ended:
 		delete(c.inFlight, o.Node.id)
 	case Answered:
-		if p := calls[o.Component+" "+e.Kind]; p != nil && p.id == e.Called.ID {
-			delete(calls, o.Component+" "+e.Kind)
+		if p := calls[o.Component+" "+callName(e.Kind, e.Key)]; p != nil && p.id == e.Called.ID {
+			delete(calls, o.Component+" "+callName(e.Kind, e.Key))
 		}
 	case Asked:
 		return c.asked(o, e)
@@ -65,7 +65,7 @@ func (c *Calling) observed(o Observation) error {
 
 func (c *Calling) asked(o Observation, e Asked) error {
 	c.Calls++
-	n, key, now := o.Node, o.Component+" "+e.Call.Kind, o.Node.Now().Mono
+	n, key, now := o.Node, o.Component+" "+callName(e.Call.Kind, e.Call.Key), o.Node.Now().Mono
 	if p := c.inFlight[n.id][key]; p != nil && !p.givenUp && now < p.until {
 		return fmt.Errorf("I34: %v makes call %d of %s while call %d is in flight for another %v",
 			n.id, e.Call.ID, e.Call.Kind, p.id, p.until.Sub(now))

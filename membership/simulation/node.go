@@ -73,8 +73,8 @@ type timerKey struct {
 }
 
 type callKey struct {
-	of   machine.ID
-	kind string
+	of        machine.ID
+	kind, key string
 }
 
 // slot is a timer of a node. At most one event of the heap, the one numbered

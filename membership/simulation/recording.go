@@ -42,6 +42,7 @@ type recordedCall struct {
 	Life      int32           `json:"life"` // Which incarnation there, from 1.
 	Component string          `json:"component"`
 	Kind      string          `json:"kind"`
+	Key       string          `json:"key,omitempty"`
 	ID        uint64          `json:"id"`
 	Request   string          `json:"request"` // Its digest.
 	Fate      string          `json:"fate"`
@@ -59,7 +60,7 @@ type recordedEnd struct {
 
 // asked returns what identifies the call, without what became of it.
 func (c recordedCall) asked() string {
-	return fmt.Sprintf("call %d of %s by %s of %s in life %d, request %s", c.ID, c.Kind, c.Component, c.Node, c.Life, c.Request)
+	return fmt.Sprintf("call %d of %s by %s of %s in life %d, request %s", c.ID, callName(c.Kind, c.Key), c.Component, c.Node, c.Life, c.Request)
 }
 
 // errorsByName are the errors that keep their identity in a recording. Of all
@@ -161,7 +162,7 @@ func (r *recorder) answer(c *recordedCall, f fate) error {
 func describe(n *Node, a asking) recordedCall {
 	return recordedCall{
 		Node: n.place.address.String(), Life: n.incarnation, Component: n.group.Components()[a.key.of].Name,
-		Kind: a.key.kind, ID: uint64(a.id), Request: hex(a.digest),
+		Kind: a.key.kind, Key: a.key.key, ID: uint64(a.id), Request: hex(a.digest),
 	}
 }
 

@@ -79,6 +79,7 @@ func formed(t *testing.T, seed uint64, n int, config simulation.MembershipConfig
 	p.invariants.Watch(w)
 	calling := &simulation.Calling{GivenUp: simulation.Untroubled}
 	calling.Watch(w)
+	countsLateAnswers(w)
 	for i := range n {
 		p.start(i)
 	}

@@ -70,6 +70,21 @@ func splitWith(t *testing.T, seed uint64, sides []int, d protocol.Downing, calls
 	return p, winner
 }
 
+// countsLateAnswers checks that membership counts each answer that comes too late.
+func countsLateAnswers(w *simulation.World) {
+	w.Observe(func(o simulation.Observation) {
+		if a, ok := o.Event.(simulation.Answered); ok && a.Late {
+			m := simulation.MembershipOf(o.Node)
+			before := m.Refusals(protocol.RefusedUnsolicited)
+			w.After(0, func() {
+				if m.Refusals(protocol.RefusedUnsolicited) != before+1 {
+					w.Fail(fmt.Errorf("I34: %v has not counted the late answer %d", o.Node.ID(), a.Called.ID))
+				}
+			})
+		}
+	})
+}
+
 // A strategy that lets nothing but majorities survive may crash, hang, be late or
 // answer whatever it likes: keep-majority decides in its place, so that the side
 // with the majority survives whole, and nobody else does. The strategy itself

@@ -24,7 +24,8 @@ const lookupGather = 5 * time.Millisecond
 // one, as their entities stop.
 const allocationGather = 5 * time.Millisecond
 
-// AllocationCall is the kind of the [machine.Call]s of coordinators. The request
+// AllocationCall is the kind of the [machine.Call]s of coordinators. The key is the
+// kind of entity, so that kinds do not wait for each other's answers. The request
 // is an [allocation.AllocateRequest], the result an [allocation.AllocateResult]; or
 // the one an [allocation.RebalanceRequest], the other an
 // [allocation.RebalanceResult].
@@ -77,7 +78,9 @@ type Control struct {
 	released  bool // Membership was told that nothing is hosted any more.
 	ended     bool // The node must stop: nothing is done any more.
 	calls     machine.CallID
-	questions []question // That wait for coordinators on other nodes.
+
+	unsolicited uint64     // Answers of strategies for which nobody waited any more.
+	questions   []question // That wait for coordinators on other nodes.
 }
 
 var _ machine.Machine = (*Control)(nil)

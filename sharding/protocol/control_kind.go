@@ -243,10 +243,18 @@ func (k *kind) successor() bool {
 	return false
 }
 
+// called takes the answer to a call of one of the coordinators. One for which none of
+// them waits any more is counted, and changes nothing.
 func (c *Control) called(in machine.Called) {
 	for _, k := range c.kinds {
-		if k.coord != nil {
+		if k.coord != nil && in.ID != 0 && k.coord.call.id == in.ID {
 			k.coord.called(in)
+			return
 		}
 	}
+	c.unsolicited++
 }
+
+// Unsolicited returns how many answers of strategies came when nobody waited for
+// them any more: after their limit, or to a coordinator that has stopped.
+func (c *Control) Unsolicited() uint64 { return c.unsolicited }

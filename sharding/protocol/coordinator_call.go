@@ -43,7 +43,7 @@ func (c *coordinator) ask(q call) {
 	q.id, q.view = c.control().calls, c.view()
 	c.call = q
 	limit := c.kind.timings.Call
-	c.control().out.Add(machine.Call{ID: q.id, Kind: AllocationCall, Limit: limit, Request: q.request()})
+	c.control().out.Add(machine.Call{ID: q.id, Kind: AllocationCall, Key: c.kind.name, Limit: limit, Request: q.request()})
 	c.control().out.Arm(callTimer{c.kind.name}, c.now().Add(limit))
 }
 
@@ -71,12 +71,9 @@ func mix(h uint64, text string) uint64 {
 	return h
 }
 
-// called takes the answer of a strategy. One about a view that has changed since is
-// discarded, and asked for again.
+// called takes the answer of a strategy that is waited for. One about a view that has
+// changed since is discarded, and asked for again.
 func (c *coordinator) called(in machine.Called) {
-	if c.call.id == 0 || in.ID != c.call.id {
-		return
-	}
 	asked := c.call
 	c.forgetCall()
 	if c.view() != asked.view {

@@ -122,6 +122,22 @@ func TestStrategyThatDoesNotAnswer(t *testing.T) {
 	n.step(machine.Called{ID: n.calls[0].ID, Result: to(n.calls[0].Request.(allocation.AllocateRequest), n)})
 	require.Equal(t, homes, n.Inspect("k").Homes)
 	require.Len(t, n.calls, 1)
+	require.EqualValues(t, 1, n.Unsolicited(), "it is counted")
+}
+
+// Kinds do not wait for the answers to each other's questions.
+func TestEachKindAsksByItself(t *testing.T) {
+	f := newFleet(t)
+	a, b := asked(), asked()
+	a.Name, b.Name = "a", "b"
+	n := f.start(1, a, b)
+	f.run(4 * time.Second)
+	require.Len(t, n.calls, 2)
+	for i, c := range n.calls {
+		require.Equal(t, protocol.AllocationCall, c.Kind)
+		require.Equal(t, [...]string{"a", "b"}[i], c.Key)
+		require.Equal(t, c.Key, c.Request.(allocation.AllocateRequest).Kind)
+	}
 }
 
 // An answer about a view that has changed is discarded and asked for anew; when the

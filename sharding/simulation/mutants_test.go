@@ -102,9 +102,9 @@ var mutants = []mutant{
 		new: "r.hosting() == 0 && (mutant(NAME) || len(r.hosted) == 0 ||",
 	},
 	{
-		test: "TestStrategyThatNeverAnswers", name: "late answer used", file: "coordinator_call.go",
-		old: "if c.call.id == 0 || in.ID != c.call.id {",
-		new: "if c.call.id == 0 || in.ID != c.call.id && !mutant(NAME) {",
+		test: "TestStrategyThatNeverAnswers", name: "late answer used", file: "control_kind.go",
+		old: "k.coord.call.id == in.ID {",
+		new: "(k.coord.call.id == in.ID || mutant(NAME) && k.coord.call.id != 0) {",
 	},
 	{
 		test: "TestStrategyThatNeverAnswers", name: "strategy waited for without a limit", file: "coordinator_call.go",

@@ -45,6 +45,17 @@ func (c *Cluster) Ask(s allocation.Strategy) {
 		return known && term != terms[n]
 	}}
 	calling.Watch(c.World)
+	c.World.Observe(func(o world.Observation) {
+		if a, ok := o.Event.(world.Answered); ok && a.Late {
+			control := Control(o.Node)
+			before := control.Unsolicited()
+			c.World.After(0, func() {
+				if control.Unsolicited() != before+1 {
+					c.Ledger.violate("I34: %v has not counted the late answer %d", o.Node.ID(), a.Called.ID)
+				}
+			})
+		}
+	})
 }
 
 // Garble makes up wrong answers of an allocation strategy: of another type, none,
