@@ -91,6 +91,16 @@ type Lane interface {
 	// one batch share theirs. With an error they mean nothing.
 	Track(s Service, encode func(dst []byte) []byte) (p Passage, place uint64, err error)
 
+	// Defer asks the lane to call f once when it takes the next batch off, so that
+	// what f appends goes with it, and reports true. It reports false, and forgets
+	// f, when no batch waits at present: an Append would go at once. A sender of
+	// many small messages collects them meanwhile, in place of one Append for each.
+	//
+	// F runs on a goroutine of the lane, and holds the lane up for as long as it
+	// runs: it may call Append, and must not block. When the session ends before,
+	// f is called then.
+	Defer(f func()) bool
+
 	// Room waits until an Append is worth trying again: half of the window is
 	// free, or the session is over. It returns the error of ctx, or
 	// [ErrClosed] when the transport is closed.

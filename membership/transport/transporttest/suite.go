@@ -45,6 +45,7 @@ func Test(t *testing.T, run Runner, world func(testing.TB) World) {
 		{"MessagesHaveALargestSize", testSizes},
 		{"APeerThatStaysAwayIsGivenUp", testAway},
 		{"APassageSaysWhatHasLeft", testPassage},
+		{"ALaneAsksForMoreBeforeItTakesABatch", testDefer},
 		{"IdleLanesCloseAndOpenAgain", testIdle},
 		{"LanesWithoutAUIDAreForControl", testUnnamed},
 	}
@@ -417,6 +418,37 @@ func track(t *testing.T, l transport.Lane, i int) tracked {
 	p, place, err := l.Track(Service, Number(i))
 	require.NoError(t, err)
 	return tracked{p, place}
+}
+
+func testDefer(t *testing.T, w World) {
+	t.Helper()
+	cfg := Config()
+	cfg.MaxSilence, cfg.GiveUpAfter = 200*time.Millisecond, 400*time.Millisecond
+	a := Start(t, w, Spec{Config: cfg}, nil)
+	b := Start(t, w, Spec{UID: 2}, nil)
+	gone := Start(t, w, Spec{UID: 3}, nil)
+	require.NoError(t, gone.Close())
+	unexpected := func() { t.Error("was not asked for") }
+	for _, to := range []gossip.NodeID{b.Self(), gone.Self()} {
+		require.False(t, a.Lane(to, machine.LaneMessage).Defer(unexpected), "nothing waits")
+	}
+
+	lane, calls := a.Lane(b.Self(), machine.LaneMessage), make(chan struct{}, 9)
+	n := 1
+	// The first message waits until the lane is connected, if that is not done yet.
+	for Send(t, lane, 0); !lane.Defer(func() { calls <- struct{}{}; Send(t, lane, n); Send(t, lane, n+1) }); n++ {
+		Send(t, lane, n)
+	}
+	b.UntilReceived(t, n+2)
+	b.RequireSequence(t, a.Self(), n+2)
+
+	lost := a.Lane(gone.Self(), machine.LaneMessage)
+	Send(t, lost, 0)
+	require.True(t, lost.Defer(func() { calls <- struct{}{} }))
+	UntilNotice(t, a, func(n transport.PeerDown) bool { return n.Peer == gone.Self() })
+	<-calls
+	<-calls // When the session had ended.
+	require.Empty(t, calls, "once each")
 }
 
 func testIdle(t *testing.T, w World) {

@@ -49,6 +49,12 @@ func (l *lane) Track(s transport.Service, encode func([]byte) []byte) (transport
 	}
 }
 
+// Defer implements [transport.Lane].
+func (l *lane) Defer(f func()) bool {
+	o, _ := l.outbound(false)
+	return o != nil && o.postpone(f)
+}
+
 // Room implements [transport.Lane].
 func (l *lane) Room(ctx context.Context) error {
 	o, err := l.outbound(false)

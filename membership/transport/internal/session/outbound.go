@@ -172,6 +172,7 @@ func (o *outbound) end(err error) {
 	}
 	o.e.forget(o)
 	o.release()
+	o.feedAll()
 }
 
 // connection is the life of one connection.
@@ -311,6 +312,7 @@ func (o *outbound) watch(broken <-chan error) error {
 // write sends what can be taken. When the pipe fails, the reader says so.
 func (o *outbound) write(pipe Pipe, stop <-chan struct{}) {
 	for {
+		o.feed()
 		if b := o.take(); b != nil {
 			if err := pipe.Send(b); err != nil {
 				return

@@ -65,6 +65,7 @@ type queue struct {
 	err      error         // With over: what append returns; nil for errOver.
 	room     chan struct{} // Closed and replaced when waiters should look again.
 	live     bool          // Connected.
+	deferred []func()      // To be called before the next batch is taken.
 	used     bool          // Appended to since the last look of idle.
 	lastUse  time.Time
 	heard    time.Time // When the peer last said anything, or had no reason to.
@@ -193,6 +194,47 @@ func (q *queue) take() *wire.Buffer {
 	return f.buffer
 }
 
+// postpone keeps f for the writer if there is something for it to write.
+func (q *queue) postpone(f func()) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.over || q.batch == nil && q.sent == len(q.frames) && len(q.deferred) == 0 {
+		return false
+	}
+	q.deferred = append(q.deferred, f)
+	return true
+}
+
+// feed calls what was postponed, in order, until there is a whole batch to write: the
+// rest gets its turn with the next one.
+func (q *queue) feed() {
+	for f := q.postponed(false); f != nil; f = q.postponed(false) {
+		f()
+	}
+}
+
+// feedAll calls all that was postponed.
+func (q *queue) feedAll() {
+	for f := q.postponed(true); f != nil; f = q.postponed(true) {
+		f()
+	}
+}
+
+// postponed takes the first of what was postponed, nil when there is none, or unless
+// all is wanted, enough to write or no room for more.
+func (q *queue) postponed(all bool) func() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.deferred) == 0 || !all && (q.sent < len(q.frames) || q.sent >= maxInFlight || q.bytes >= q.cfg.WindowBytes) {
+		return nil
+	}
+	f := q.deferred[0]
+	if q.deferred = q.deferred[1:]; len(q.deferred) == 0 {
+		q.deferred = nil
+	}
+	return f
+}
+
 // acknowledge releases every frame up to number n. It is also called for a
 // receipt that acknowledges nothing new, which is a sign of life.
 func (q *queue) acknowledge(n uint64) error {
@@ -221,7 +263,7 @@ func (q *queue) acknowledge(n uint64) error {
 	if q.bytes <= q.cfg.WindowBytes/2 {
 		q.announce()
 	}
-	if q.batch != nil || q.sent < len(q.frames) {
+	if q.batch != nil || q.sent < len(q.frames) || len(q.deferred) > 0 {
 		q.rouse()
 	}
 	return nil
@@ -334,7 +376,8 @@ func (q *queue) absorb(o *queue) bool {
 	q.frames = append(q.frames, o.frames...)
 	q.bytes += o.bytes
 	q.used = true
-	o.frames, o.bytes, o.over, o.moved = nil, 0, true, true
+	q.deferred = append(q.deferred, o.deferred...)
+	o.frames, o.bytes, o.over, o.moved, o.deferred = nil, 0, true, true, nil
 	o.announce()
 	q.rouse()
 	return true
