@@ -572,8 +572,14 @@ func TestHostingRules(t *testing.T) {
 	require.Empty(t, p.heard, "what has stopped is not hosted again under its epoch")
 	n.step(protocol.FromShard{Kind: "k", Shard: 0, Event: protocol.ShardHalted{Epoch: e(2)}})
 	require.Empty(t, p.heard, "an event of another epoch")
+	p.say(n, protocol.Query{Kind: "k", Term: term(1, 1)})
+	require.Empty(t, last[protocol.Report](t, p).Hosted)
+	p.say(n, resume)
+	require.Equal(t, e(5), last[protocol.ShardsStopped](t, p).Shards[0].Epoch, "a query that comes late changes nothing")
 	p.say(n, protocol.Query{Kind: "k", Term: term(1, 2)})
 	require.Empty(t, last[protocol.Report](t, p).Hosted, "positions are passed on once")
+	p.say(n, protocol.Resume{Kind: "k", Term: term(1, 2), Shards: hosting(5)})
+	require.Empty(t, p.heard)
 }
 
 // A region that hosts what the map gives to another one says so and gives it up.

@@ -4,6 +4,7 @@
 package protocol_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -75,7 +76,7 @@ func TestLeavingRegionHandsOrdersBack(t *testing.T) {
 }
 
 // An order to host that is an old one does not bring a shard back that has stopped
-// since, although its positions are forgotten.
+// since, also when a query was doubled. A node that leaves says again that it stopped.
 // covers F37, I20.
 func TestOldOrderDoesNotHostAgain(t *testing.T) {
 	for name, leaving := range map[string]bool{"staying": false, "leaving": true} {
@@ -98,6 +99,10 @@ func TestOldOrderDoesNotHostAgain(t *testing.T) {
 			p.heard = nil
 			p.say(n, host)
 			require.Empty(t, n.hosts())
+			if leaving {
+				require.Equal(t, e, last[protocol.ShardsStopped](t, p).Shards[0].Epoch)
+			}
+			p.heard = slices.DeleteFunc(p.heard, func(m protocol.ControlMessage) bool { _, again := m.(protocol.Register); return again })
 			require.Empty(t, p.heard)
 		})
 	}

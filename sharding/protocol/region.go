@@ -40,6 +40,7 @@ type hosted struct {
 	epoch, base Epoch
 	state       HostState
 	positions   []Position // Of a shard that has stopped.
+	halted      Term       // The promise under which it stopped.
 }
 
 func newRegion(k *kind, cfg KindConfig) *region {
@@ -59,15 +60,18 @@ func (r *region) registration() Registration {
 	}
 }
 
-// report answers a query. Positions of shards that have stopped are forgotten:
-// the coordinator that asked for them may have passed them on already, so they
-// must never be passed on again.
+// report answers a query. Positions of shards that had stopped before are
+// forgotten: the coordinator that asked for them may have passed them on already,
+// so they must never be passed on again. Those of shards that stopped for the
+// present coordinator stay, however often it asks: it may still miss them.
 func (r *region) report(to gossip.NodeID, term Term) {
 	m := Report{Kind: r.cfg.Name, Term: term, Registration: r.registration()}
 	for _, s := range slices.Sorted(maps.Keys(r.hosted)) {
 		h := r.hosted[s]
 		if h.state == Halted {
-			delete(r.hosted, s)
+			if h.halted.Compare(term) < 0 {
+				delete(r.hosted, s)
+			}
 			continue
 		}
 		m.Hosted = append(m.Hosted, Hosted{Shard: s, Epoch: h.epoch, Base: h.base, State: h.state})
@@ -256,7 +260,7 @@ func (r *region) onHalted(s ShardID, e ShardHalted) {
 	if h == nil || h.epoch != e.Epoch {
 		return
 	}
-	h.state, h.positions, h.base = Halted, e.Positions, e.Base
+	h.state, h.positions, h.base, h.halted = Halted, e.Positions, e.Base, r.kind.promise
 	m := ShardsStopped{Kind: r.cfg.Name, Term: r.kind.promise, Shards: []StoppedShard{h.stopped(s)}}
 	to, asker := r.kind.coordinatorNode(), r.kind.asker
 	if !to.IsZero() {
