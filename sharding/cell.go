@@ -27,16 +27,17 @@ type cell struct {
 	away  atomic.Bool   // The last message went to another node: a hint for the next.
 	ends  atomic.Uint32 // How often the hosting has ended. Written with the cell in hand.
 
-	mu    sync.Mutex // Guards all below.
-	shard *protocol.Shard
-	out   protocol.Actions
-	asks  map[uint64]*ask     // By correlation; made at first use.
-	jam   bool                // The last step found the lane full.
-	room  chan struct{}       // Closed when the window has room again; nil when nobody waits.
-	timer *time.Timer         // For OpWake; made at first use.
-	life  *life               // What the entities' context is; made at first use.
-	spare []*protocol.Message // Empty messages for those that are not encoded.
-	link  link
+	mu         sync.Mutex // Guards all below.
+	shard      *protocol.Shard
+	out        protocol.Actions
+	asks       map[uint64]*ask // By correlation; made at first use.
+	jam        bool            // The last step found the lane full.
+	collecting bool            // The lane will drain it.
+	room       chan struct{}   // Closed when the window has room again; nil when nobody waits.
+	timer      *time.Timer     // For OpWake; made at first use.
+	life       *life           // What the entities' context is; made at first use.
+	spare      spares
+	link       link
 }
 
 // life is the context of the entities of a cell for as long as it hosts.
@@ -154,12 +155,9 @@ func (r *region) carry(c *cell, mine *protocol.Entity) (next protocol.Op) {
 func (r *region) minor(c *cell, a *protocol.Action) {
 	switch a.Op {
 	case protocol.OpForward:
-		_, _, _ = c.link.append(r.system, a.To, a.Message) // Lost here when the lane is full: its origin sends it again.
+		_, _ = c.link.append(r.system, a.To, a.Message, 1) // Lost here when the lane is full: its origin sends it again.
 	case protocol.OpFree:
-		if ask := c.asks[a.Message.Correlation]; ask != nil && a.Message.Origin == r.system.self {
-			ask.delivered = true
-		}
-		r.system.messages.free(a.Message)
+		r.freed(c, a.Message)
 	case protocol.OpFail:
 		r.fail(c, a)
 		r.system.messages.free(a.Message)
@@ -204,31 +202,49 @@ func (r *region) stuck(c *cell, e *protocol.Entity) {
 	})
 }
 
-// transmit appends a message to the lane to its host. It reports false when the
-// lane takes none at present.
-func (r *region) transmit(c *cell, a *protocol.Action) bool {
-	m := a.Message
-	passage, place, err := c.link.append(r.system, a.To, m)
-	if errors.Is(err, transport.ErrTooLarge) {
-		// The frames of the transport are smaller than the messages of sharding
-		// may be. The host answers in the message's place, so that the sender
-		// learns of it and the stream goes on.
-		m.Flags |= flagTooLarge
-		m.Payload = []byte{}
-		passage, place, err = c.link.append(r.system, a.To, m)
-	}
-	if err == nil {
-		if passage != c.link.passage {
-			c.reroute(passage)
+// freed takes messages back that the cell has no use for any more.
+func (r *region) freed(c *cell, list *protocol.Message) {
+	for m := list; m != nil; {
+		next := m.Next()
+		if m.Correlation != 0 && m.Origin == r.system.self {
+			if ask := c.asks[m.Correlation]; ask != nil {
+				ask.delivered = true
+			}
 		}
-		c.shard.Handed(m, place)
-		return true
+		r.system.messages.free(m)
+		m = next
 	}
-	c.shard.Unsent(m)
-	if errors.Is(err, transport.ErrFull) {
-		r.system.awaitRoom(a.To)
+}
+
+// transmit appends messages to the lane to their host, as many in each envelope as
+// fit. It reports false when the lane takes no more at present.
+func (r *region) transmit(c *cell, a *protocol.Action) bool {
+	for m, most := a.Message, envelopeMost; m != nil; {
+		sent, err := c.link.append(r.system, a.To, m, most)
+		switch {
+		case err == nil:
+			if sent.passage != c.link.passage {
+				c.reroute(sent.passage)
+			}
+			c.shard.Handed(m, sent.rest, sent.place)
+			m, most = sent.rest, envelopeMost
+		case errors.Is(err, transport.ErrTooLarge) && most > 1:
+			most = 1
+		case errors.Is(err, transport.ErrTooLarge) && m.Flags&flagTooLarge == 0:
+			// The frames of the transport are smaller than the messages of sharding
+			// may be. The host answers in the message's place, so that the sender
+			// learns of it and the stream goes on.
+			m.Flags |= flagTooLarge
+			m.Payload = []byte{}
+		default:
+			c.shard.Unsent(m)
+			if errors.Is(err, transport.ErrFull) {
+				r.system.awaitRoom(a.To)
+			}
+			return false
+		}
 	}
-	return false
+	return true
 }
 
 // reroute settles what is known of the passage that the cell's messages took so far.

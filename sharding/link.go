@@ -17,26 +17,67 @@ type link struct {
 	to      gossip.NodeID
 	lane    transport.Lane
 	encoder wire.Encoder
-	message *protocol.Message // What encode encodes.
+	message *protocol.Message // What encode begins with.
+	most    int               // How many messages it may take.
+	rest    *protocol.Message // What it left.
 	now     machine.Instant
 	encode  func(dst []byte) []byte
+	drain   func()            // Transmits what was collected.
 	passage transport.Passage // Where the messages of the window were handed over last; nil before the first.
 }
 
-// append appends a message to the lane to a node, and returns where it is; the
-// caller holds the cell.
-func (l *link) append(s *System, to gossip.NodeID, m *protocol.Message) (transport.Passage, uint64, error) {
+// sent is where messages are that were appended, and the first that was not.
+type sent struct {
+	passage transport.Passage
+	place   uint64
+	rest    *protocol.Message
+}
+
+// envelopeMost bounds the messages of one envelope.
+const envelopeMost = 256
+
+// append appends m, and up to n-1 of those that follow it in the window of the cell,
+// to the lane to a node. The caller holds the cell.
+func (l *link) append(s *System, to gossip.NodeID, m *protocol.Message, n int) (sent, error) {
 	if l.encode == nil {
-		l.encode = func(dst []byte) []byte { return l.encoder.Message(dst, l.message, l.now) }
+		l.encode = func(dst []byte) []byte {
+			dst, l.rest = l.encoder.Run(dst, l.message, l.most, l.now)
+			return dst
+		}
 	}
 	if l.lane == nil || l.to != to {
 		l.to, l.lane = to, s.node.Transport().Lane(to, machine.LaneMessage)
 	}
-	l.message = m
-	if m.Deadline != 0 {
-		l.now = s.clock.Instant()
-	}
+	l.message, l.most, l.now = m, n, s.clock.Instant()
 	passage, place, err := l.lane.Track(protocol.MessageService, l.encode)
-	l.message = nil
-	return passage, place, err
+	at := sent{passage, place, l.rest}
+	l.message, l.rest = nil, nil
+	return at, err
+}
+
+// collect has the cell keep what it accepts, as long as its lane has enough to do: it
+// is transmitted together when the lane takes its next batch. The caller holds the
+// cell.
+func (r *region) collect(c *cell) {
+	if !c.collecting {
+		if c.link.lane == nil || c.link.to != c.shard.Home() {
+			return
+		}
+		if c.link.drain == nil {
+			c.link.drain = func() { r.drain(c) }
+		}
+		c.collecting = c.link.lane.Defer(c.link.drain)
+	}
+	if c.collecting {
+		c.shard.Collect()
+	}
+}
+
+// drain transmits what a cell has collected, on a goroutine of its lane.
+func (r *region) drain(c *cell) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.collecting = false
+	c.shard.Flush(r.system.clock.Instant(), c.shard.Home(), &c.out)
+	r.carry(c, nil)
 }

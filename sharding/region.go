@@ -313,6 +313,11 @@ func (r *region) accept(c *cell, m *protocol.Message, a *ask) (admission protoco
 	if a != nil {
 		c.expect(a) // Before the reply can come.
 	}
+	if !local {
+		if r.collect(c); c.shard.Follow(m) {
+			return protocol.Accepted, nil, ""
+		}
+	}
 	admission = c.shard.Accept(r.system.clock.Instant(), m, &c.out)
 	if admission != protocol.Accepted && a != nil {
 		delete(c.asks, a.correlation)

@@ -5,32 +5,43 @@ package sharding
 
 import "github.com/quorate/quorate/sharding/protocol"
 
-// spareMost bounds the empty messages that a cell keeps, until the next sweep.
-const spareMost = 1024
+// spareMost bounds the empty messages of each sort that a cell keeps until the next
+// sweep, and sparePayload the memory that each has for a payload.
+const (
+	spareMost    = 512
+	sparePayload = 256
+)
 
-// keep takes back messages that are over, for the next ones of the cell. A shared
-// pool would hand most of them from one processor to another. The caller holds the
-// cell.
-func (c *cell) keep(s *System, list *protocol.Message) {
+// spares are empty messages of a cell, for its next ones. The shared pool would hand
+// most of them from one processor to another.
+type spares struct{ bare, packed []*protocol.Message }
+
+// keep takes back messages that are over. The caller holds the cell.
+func (k *spares) keep(pool *messagePool, list *protocol.Message) {
 	for m := list; m != nil; {
 		next := m.Next()
-		if m.Bare() && len(c.spare) < spareMost {
-			c.spare = append(c.spare, m)
-		} else {
-			s.messages.free(m)
+		switch size := cap(m.Payload); {
+		case m.Bare() && len(k.bare) < spareMost:
+			k.bare = append(k.bare, m)
+		case size > 0 && size <= sparePayload && len(k.packed) < spareMost:
+			m.Reset()
+			k.packed = append(k.packed, m)
+		default:
+			pool.free(m)
 		}
 		m = next
 	}
 }
 
-// blank returns a message for [cell.join]. The caller holds the cell.
-func (c *cell) blank(s *System) *protocol.Message {
-	if n := len(c.spare) - 1; n >= 0 {
-		m := c.spare[n]
-		c.spare = c.spare[:n]
-		return m
+// take takes the last one of a list of spares, nil if there is none.
+func take(list *[]*protocol.Message) *protocol.Message {
+	n := len(*list) - 1
+	if n < 0 {
+		return nil
 	}
-	return s.messages.plain()
+	m := (*list)[n]
+	*list = (*list)[:n]
+	return m
 }
 
 // join puts a message into the mailbox of an entity of this node that is at work, as
@@ -43,7 +54,10 @@ func (r *region) join(c *cell, id string, message any, size int) bool {
 	if e == nil {
 		return false
 	}
-	m := c.blank(r.system)
+	m := take(&c.spare.bare)
+	if m == nil {
+		m = r.system.messages.plain()
+	}
 	m.Kind, m.Shard, m.Entity, m.Value, m.Size = r.name, c.id, id, message, size+len(id)
 	c.shard.Join(e, m)
 	return true

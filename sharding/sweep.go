@@ -55,7 +55,7 @@ func (r *region) sweepCell(ctx context.Context, c *cell) {
 	for over := false; !over && ctx.Err() == nil; {
 		r.step(c, func(out *protocol.Actions) {
 			over = c.shard.Sweep(r.system.clock.Instant(), sweepChunk, out)
-			c.spare = nil
+			c.spare = spares{}
 		})
 	}
 }

@@ -348,8 +348,11 @@ func (s *System) received(from gossip.NodeID, frame []byte) {
 	if decoder == nil {
 		decoder = &wire.Decoder{Fresh: s.messages.packed}
 	}
+	defer s.decoders.Put(decoder)
 	item, err := decoder.Item(frame, now)
-	s.decoders.Put(decoder)
+	if run, ok := item.(*wire.Run); ok {
+		s.at(run.Kind(), run.Shard(), func(r *region, c *cell) { err = r.deliverRun(c, now, run) })
+	}
 	if err != nil {
 		s.counters.malformed.Add(1)
 		s.log.Warn("message dropped", "from", from.String(), "error", err)
@@ -377,6 +380,22 @@ func (s *System) deliver(now machine.Instant, m *protocol.Message) {
 		r.step(c, func(out *protocol.Actions) { c.shard.Deliver(now, m, out) })
 		s.events.acknowledge(r, c)
 	})
+}
+
+// deliverRun hands messages from another node to their cell.
+func (r *region) deliverRun(c *cell, now machine.Instant, run *wire.Run) error {
+	defer r.system.events.acknowledge(r, c)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer r.carry(c, nil)
+	return run.Messages(now, func(n int) *protocol.Message {
+		if n <= sparePayload {
+			if m := take(&c.spare.packed); m != nil {
+				return m
+			}
+		}
+		return r.system.messages.packed(n)
+	}, func(m *protocol.Message) { c.shard.Deliver(now, m, &c.out) })
 }
 
 // at finds a cell. What is meant for a kind that does not run here, or for a

@@ -165,7 +165,7 @@ func (r *region) done(ctx *Context, c *cell, e *protocol.Entity, result protocol
 	result.Withhold = !r.system.standing.HeldAt(now)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.keep(r.system, c.shard.Ran(e, ctx.ran, &c.out))
+	c.spare.keep(&r.system.messages, c.shard.Ran(e, ctx.ran, &c.out))
 	c.shard.Done(now, e, result, &c.out)
 	op := r.carry(c, e)
 	if ctx.ahead, ctx.ran = nil, 0; op == protocol.OpRun {

@@ -13,18 +13,19 @@ type Op uint8
 
 // The actions of a cell.
 const (
-	// OpTransmit: append Message to the lane to To, encoding Value first when
-	// Payload is nil. The message stays the cell's. The runtime calls [Shard.Handed],
+	// OpTransmit: append Message, and all that follow it by [Message.Next], to the
+	// lane to To. The messages stay the cell's. The runtime calls [Shard.Handed],
 	// with [Shard.Rerouted] before it when the lane goes by another passage. When the
-	// lane is full or the peer unknown, it calls [Shard.Unsent], and carries out no
-	// further OpTransmit of this outbox to that peer.
+	// lane is full or the peer unknown, it calls [Shard.Unsent] with the first that
+	// was not appended, and carries out no further OpTransmit of this outbox to that
+	// peer.
 	OpTransmit Op = iota + 1
 	// OpForward is OpTransmit for a message of another origin, which is passed
 	// on. The cell gives it up: an OpFree follows. When the lane is full it is
 	// lost here, and its origin sends it again.
 	OpForward
-	// OpFree: nothing of the cell refers to Message any more; the runtime reuses
-	// it. For a message of this origin with a correlation: it was put into a
+	// OpFree: nothing of the cell refers to Message any more, nor to those that
+	// follow it by [Message.Next]; the runtime reuses them. For a message of this origin with a correlation: it was put into a
 	// mailbox (the host acknowledged it), so the ask now waits for the reply. For
 	// a message that an entity of this node has processed: it is done with.
 	OpFree

@@ -197,6 +197,26 @@ func (q *queue) pushFront(m *Message) {
 	q.bytes += m.cost()
 }
 
+// cut takes out what has a sequence number up to seq, of a queue in the order of
+// sequence numbers, and returns it as a list.
+func (q *queue) cut(seq uint64) *Message {
+	list := q.head
+	var last *Message
+	for m := q.head; m != nil && m.Seq <= seq; m = m.next {
+		q.n--
+		q.bytes -= m.cost()
+		last = m
+	}
+	if last == nil {
+		return nil
+	}
+	if q.head = last.next; q.head == nil {
+		q.tail = nil
+	}
+	last.next = nil
+	return list
+}
+
 // prepend puts all of o before all others, and leaves o empty.
 func (q *queue) prepend(o *queue) {
 	if o.n == 0 {

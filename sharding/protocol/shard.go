@@ -218,13 +218,7 @@ func (s *Shard) Accept(now machine.Instant, m *Message, out *Actions) Admission 
 	if s.window.n == 0 {
 		s.moved, s.progress, s.patience = now, now, 0
 	}
-	s.counts.Sent++
-	s.next++
-	m.Seq, m.Base, m.place = s.next, s.base, 0
-	s.window.push(m)
-	if s.cursor == nil {
-		s.cursor = m
-	}
+	s.push(m)
 	s.pump(now, out)
 	return Accepted
 }
@@ -265,10 +259,7 @@ func (s *Shard) pump(now machine.Instant, out *Actions) {
 		s.wake(now, out)
 		return
 	}
-	for m := s.cursor; m != nil; m = m.next {
-		m.Route, m.Base = s.route.Epoch, s.base
-		out.add(Action{Op: OpTransmit, To: s.route.Home, Message: m})
-	}
+	out.add(Action{Op: OpTransmit, To: s.route.Home, Message: s.cursor})
 	s.cursor = nil
 	s.wake(now, out)
 }
@@ -292,7 +283,7 @@ func (s *Shard) pumpLocal(now machine.Instant, out *Actions) {
 }
 
 // Unsent says that m, of an OpTransmit, could not be appended to its lane, and
-// that none that followed it in the same outbox was. They are transmitted by the
+// that none that follows it was. They are transmitted by the
 // next [Shard.Flush] or [Shard.Tick].
 func (s *Shard) Unsent(m *Message) { s.cursor, s.blocked = m, true }
 
@@ -303,6 +294,39 @@ func (s *Shard) Flush(now machine.Instant, node gossip.NodeID, out *Actions) {
 		s.pump(now, out)
 	}
 }
+
+// Collect keeps what is accepted from now on in the window until the next [Shard.Flush]
+// or [Shard.Tick], so that it is transmitted in one go with what comes meanwhile. It
+// does nothing when the shard has no other home than this node.
+func (s *Shard) Collect() {
+	if s.state == hostNone && s.route.Home != s.cfg.Self {
+		s.blocked = true
+	}
+}
+
+// Follow puts m, whose origin is this node, behind others that wait for their lane,
+// and owns it from now on. False: [Shard.Accept] decides.
+func (s *Shard) Follow(m *Message) bool {
+	if !s.blocked || s.cursor == nil || s.state != hostNone || s.window.bytes+m.cost() > s.cfg.WindowBytes || s.abandoned {
+		return false
+	}
+	s.push(m)
+	return true
+}
+
+// push puts m into the window.
+func (s *Shard) push(m *Message) {
+	s.counts.Sent++
+	s.next++
+	m.Origin, m.Seq, m.Base, m.Route, m.place = s.cfg.Self, s.next, s.base, s.route.Epoch, 0
+	s.window.push(m)
+	if s.cursor == nil {
+		s.cursor = m
+	}
+}
+
+// Home returns the node to which the cell transmits, zero when none is known.
+func (s *Shard) Home() gossip.NodeID { return s.route.Home }
 
 // Broken says that the connection to node broke: what was not acknowledged may
 // be lost, and is transmitted again by the next [Shard.Flush] or [Shard.Tick].
@@ -317,17 +341,15 @@ func (s *Shard) Acked(now machine.Instant, a Ack, out *Actions) {
 	if a.Base != s.base || a.Seq > s.next {
 		return
 	}
-	moved := false
-	for s.window.head != nil && s.window.head.Seq <= a.Seq {
-		if s.cursor == s.window.head {
-			s.cursor = s.cursor.next
-		}
-		out.free(s.window.pop())
-		moved = true
+	over := s.window.cut(a.Seq)
+	if over == nil {
+		return
 	}
-	if moved {
-		s.room(now, out)
+	if s.cursor != nil && s.cursor.Seq <= a.Seq {
+		s.cursor = s.window.head
 	}
+	out.free(over)
+	s.room(now, out)
 }
 
 // room notes that the window moved.

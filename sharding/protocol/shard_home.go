@@ -44,6 +44,9 @@ func (s *Shard) setRoute(now machine.Instant, r SetRoute, out *Actions) {
 		s.evict(now, out)
 	}
 	s.rebase(now, r.Base, out)
+	for m := s.window.head; m != nil; m = m.next {
+		m.Route = r.Epoch
+	}
 	s.cursor = s.window.head
 	s.pump(now, out)
 	s.retransit(now, out)

@@ -94,8 +94,10 @@ func (m *cellModel) carry() {
 		case protocol.OpStart, protocol.OpRun, protocol.OpStop:
 			m.work(a)
 		case protocol.OpFree, protocol.OpFail, protocol.OpDrop:
-			require.Empty(m.t, m.settled[a.Message], "one outcome")
-			m.settled[a.Message] = fmt.Sprint(a.Op)
+			for x := a.Message; x != nil; x = x.Next() {
+				require.Empty(m.t, m.settled[x], "one outcome")
+				m.settled[x] = fmt.Sprint(a.Op)
+			}
 		case protocol.OpStuck:
 			require.False(m.t, m.stuck[a.Entity])
 			m.stuck[a.Entity] = true

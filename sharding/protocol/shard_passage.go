@@ -19,11 +19,14 @@ import "math"
 // hasLeft is the place of a message of which a copy may have left this node.
 const hasLeft = math.MaxUint64
 
-// Handed says that m, of an OpTransmit, is at a place of the present passage. When it
-// was handed over several times, the first place counts, since it leaves first.
-func (s *Shard) Handed(m *Message, place uint64) {
-	if m.place == 0 {
-		m.place = place + 1
+// Handed says that the messages of an OpTransmit from m on, up to rest, are at a place
+// of the present passage. When one was handed over several times, the first place
+// counts, since it leaves first.
+func (s *Shard) Handed(m, rest *Message, place uint64) {
+	for ; m != rest; m = m.next {
+		if m.place == 0 {
+			m.place = place + 1
+		}
 	}
 }
 

@@ -41,7 +41,7 @@ func (m *Message) Bare() bool {
 }
 
 // Next returns the message behind m in a list that was returned by [Shard.Ahead] or
-// [Shard.Ran].
+// [Shard.Ran], or is that of an action.
 func (m *Message) Next() *Message { return m.next }
 
 // Ran says that e has processed its message and the first n of those that were

@@ -75,10 +75,15 @@ func (c *cell) did() string {
 			word += ":" + a.Message.Entity + ":" + a.Code.String()
 		case a.Op == protocol.OpDrop:
 			word += ":" + a.Drop.String()
-		case a.Op == protocol.OpTransmit:
-			c.Handed(a.Message, c.place)
-			c.place++
-			word += fmt.Sprintf(":%s:%d", a.Message.Entity, a.Message.Seq)
+		case a.Op == protocol.OpTransmit || a.Op == protocol.OpFree:
+			for m := a.Message; m != nil; m = m.Next() {
+				if a.Op == protocol.OpTransmit {
+					c.Handed(m, m.Next(), c.place)
+					c.place++
+				}
+				words = append(words, fmt.Sprintf("%s:%s:%d", word, m.Entity, m.Seq))
+			}
+			continue
 		case a.Message != nil:
 			word += fmt.Sprintf(":%s:%d", a.Message.Entity, a.Message.Seq)
 		case a.Entity != nil:

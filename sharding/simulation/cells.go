@@ -173,6 +173,13 @@ func (c *Cells) send(in Send) {
 	}
 	c.ledger.accept(in.ID, c.self, shard, in.Entity, in.Ask)
 	c.ledger.messages[in.ID].routed = !c.cells[shard].Info().Home.IsZero()
+	if home := c.cells[shard].Home(); c.rand.IntN(4) == 0 && !home.IsZero() {
+		c.cells[shard].Collect()
+		c.out.Arm(flushTimer{home}, c.now.Add(10*time.Millisecond))
+	}
+	if c.cells[shard].Follow(m) {
+		return
+	}
 	admission := c.cells[shard].Accept(c.now, m, &c.acts)
 	if admission != protocol.Accepted {
 		delete(c.asks, in.ID)
@@ -189,13 +196,13 @@ func (c *Cells) received(in machine.Received) {
 	}
 	switch m := item.(type) {
 	case *protocol.Message:
-		c.routes[m] = m.Route
-		c.cells[m.Shard].Deliver(c.now, m, &c.acts)
-		if len(c.touched) == 0 {
-			c.out.Arm(ackTimer{}, c.now.Add(time.Millisecond))
-		}
-		c.touched[m.Shard] = true
+		c.deliver(m)
 		c.carry(m.Shard)
+	case *wire.Run:
+		if err := m.Messages(c.now, protocol.NewMessage, c.deliver); err != nil {
+			c.ledger.violate("a run that cannot be decoded: %v", err)
+		}
+		c.carry(m.Shard())
 	case *protocol.Reply:
 		c.replied(m)
 	case protocol.Ack:
@@ -205,6 +212,16 @@ func (c *Cells) received(in machine.Received) {
 		c.cells[m.Shard].Needed(c.now, m, &c.acts)
 		c.carry(m.Shard)
 	}
+}
+
+// deliver hands a message to its cell, whose actions are carried out later.
+func (c *Cells) deliver(m *protocol.Message) {
+	c.routes[m] = m.Route
+	c.cells[m.Shard].Deliver(c.now, m, &c.acts)
+	if len(c.touched) == 0 {
+		c.out.Arm(ackTimer{}, c.now.Add(time.Millisecond))
+	}
+	c.touched[m.Shard] = true
 }
 
 func (c *Cells) replied(r *protocol.Reply) {
@@ -287,7 +304,7 @@ func (c *Cells) runAhead(shard protocol.ShardID, e *protocol.Entity, r protocol.
 	}
 	delete(c.ahead, e)
 	for m := c.cells[shard].Ran(e, ran, &c.acts); m != nil; m = m.Next() {
-		c.settle(shard, &protocol.Action{Op: protocol.OpFree, Message: m})
+		c.freed(m)
 	}
 }
 
@@ -325,8 +342,10 @@ func (c *Cells) carry(shard protocol.ShardID) {
 	for i := 0; i < len(c.acts.List()); i++ {
 		a := c.acts.List()[i]
 		switch a.Op {
-		case protocol.OpTransmit, protocol.OpForward:
+		case protocol.OpTransmit:
 			c.transmit(shard, &a)
+		case protocol.OpForward:
+			c.forward(shard, &a)
 		case protocol.OpFree, protocol.OpDrop, protocol.OpFail, protocol.OpReset:
 			c.settle(shard, &a)
 		case protocol.OpReply:
@@ -382,27 +401,37 @@ func (c *Cells) acknowledge(shard protocol.ShardID, a *protocol.Action) {
 	c.frame(a.To, wire.AppendAck(nil, ack))
 }
 
+// transmit appends messages of this origin to their lane, until it is full, several
+// in an envelope.
 func (c *Cells) transmit(shard protocol.ShardID, a *protocol.Action) {
-	if came := c.routes[a.Message]; a.Op == protocol.OpForward && !came.Less(a.Message.Route) {
+	for m := a.Message; m != nil; {
+		if c.laneFull(a.To) {
+			c.cells[shard].Unsent(m)
+			return
+		}
+		b, rest := new(wire.Encoder).Run(nil, m, 1+c.rand.IntN(4), c.now)
+		c.hand(shard, a.To, m, rest, b)
+		m = rest
+	}
+}
+
+// forward passes a message of another origin on.
+func (c *Cells) forward(shard protocol.ShardID, a *protocol.Action) {
+	if came := c.routes[a.Message]; !came.Less(a.Message.Route) {
 		c.ledger.violate("I20: %s passes message of shard %d on by epoch %s, by which it came: %s", c.self, shard, a.Message.Route, came)
 	}
-	full := c.refused[a.To]
-	if !full && c.rand.Float64() < c.behaviour.LaneFull {
-		c.refused[a.To], full = true, true
-		c.out.Arm(flushTimer{a.To}, c.now.Add(10*time.Millisecond))
-		if a.Op == protocol.OpTransmit {
-			c.cells[shard].Unsent(a.Message)
-		}
-	} else if full && a.Op == protocol.OpTransmit && !c.cells[shard].Info().Blocked {
-		c.cells[shard].Unsent(a.Message)
+	if !c.laneFull(a.To) {
+		c.frame(a.To, wire.AppendMessage(nil, a.Message, c.now))
 	}
-	switch frame := wire.AppendMessage(nil, a.Message, c.now); {
-	case full:
-	case a.Op == protocol.OpForward:
-		c.frame(a.To, frame)
-	default:
-		c.hand(shard, a, frame)
+}
+
+// laneFull draws whether the lane to a node takes another envelope of this outbox.
+func (c *Cells) laneFull(to gossip.NodeID) bool {
+	if !c.refused[to] && c.rand.Float64() < c.behaviour.LaneFull {
+		c.refused[to] = true
+		c.out.Arm(flushTimer{to}, c.now.Add(10*time.Millisecond))
 	}
+	return c.refused[to]
 }
 
 func (c *Cells) frame(to gossip.NodeID, b []byte) {
@@ -428,18 +457,15 @@ func (c *Cells) settle(shard protocol.ShardID, a *protocol.Action) {
 		}
 		return
 	}
+	if a.Op == protocol.OpFree {
+		for m := a.Message; m != nil; m = m.Next() {
+			c.freed(m)
+		}
+		return
+	}
 	delete(c.routes, a.Message)
 	id := binary.BigEndian.Uint64(a.Message.Payload)
-	own := a.Message.Origin == c.self
 	switch a.Op {
-	case protocol.OpFree:
-		if !own {
-			return
-		}
-		c.ledger.delivered(id)
-		if waiting := c.asks[id]; waiting != nil {
-			waiting.delivered = true
-		}
 	case protocol.OpFail:
 		if a.Message.Seq == 0 {
 			c.ledger.messages[id].left = true // It needed not leave to reach its entity.
@@ -448,6 +474,19 @@ func (c *Cells) settle(shard protocol.ShardID, a *protocol.Action) {
 		c.ledger.outcome(id, a.Code)
 	case protocol.OpDrop:
 		c.ledger.drop(a.Drop, id)
+	}
+}
+
+// freed notes that a message is over.
+func (c *Cells) freed(m *protocol.Message) {
+	delete(c.routes, m)
+	if m.Origin != c.self {
+		return
+	}
+	id := binary.BigEndian.Uint64(m.Payload)
+	c.ledger.delivered(id)
+	if waiting := c.asks[id]; waiting != nil {
+		waiting.delivered = true
 	}
 }
 

@@ -20,21 +20,22 @@ type passage struct {
 	frames  []queued // From place written on, unless nobody is there to take them.
 }
 
-// queued is a message that has not left.
+// queued is an envelope that has not left.
 type queued struct {
-	id    uint64
+	ids   []uint64 // Of its messages.
 	frame []byte
 }
 
 // laneDownMax is how long a connection may stay broken.
 const laneDownMax = 2 * time.Second
 
-// hand puts a message of this node into the lane to its shard's home.
-func (c *Cells) hand(shard protocol.ShardID, a *protocol.Action, frame []byte) {
-	p := c.lanes[a.To]
+// hand puts an envelope with messages of this node, from first up to rest, into the
+// lane to their shard's home.
+func (c *Cells) hand(shard protocol.ShardID, to gossip.NodeID, first, rest *protocol.Message, frame []byte) {
+	p := c.lanes[to]
 	if p == nil {
 		p = new(passage)
-		c.lanes[a.To] = p
+		c.lanes[to] = p
 	}
 	cell := c.cells[shard]
 	if old := c.through[shard]; old != p {
@@ -43,28 +44,33 @@ func (c *Cells) hand(shard protocol.ShardID, a *protocol.Action, frame []byte) {
 		}
 		c.through[shard] = p
 	}
-	cell.Handed(a.Message, p.next)
+	cell.Handed(first, rest, p.next)
 	p.next++
-	m := queued{binary.BigEndian.Uint64(a.Message.Payload), frame}
-	switch lives := c.ledger.lives(a.To); {
+	q := queued{frame: frame}
+	for m := first; m != rest; m = m.Next() {
+		q.ids = append(q.ids, binary.BigEndian.Uint64(m.Payload))
+	}
+	switch lives := c.ledger.lives(to); {
 	case p.down && lives:
-		p.frames = append(p.frames, m)
+		p.frames = append(p.frames, q)
 	case !lives: // Nobody answers: it waits for ever.
 		p.down = true
 	default:
 		p.written = p.next
-		c.leaves(a.To, m)
+		c.leaves(to, q)
 	}
 	if !p.down && c.rand.Float64() < c.behaviour.LaneDown {
 		p.down = true
-		c.out.Arm(laneTimer{a.To}, c.now.Add(time.Duration(c.rand.Int64N(int64(laneDownMax)))))
+		c.out.Arm(laneTimer{to}, c.now.Add(time.Duration(c.rand.Int64N(int64(laneDownMax)))))
 	}
 }
 
-// leaves lets a message leave this node.
-func (c *Cells) leaves(to gossip.NodeID, m queued) {
-	c.ledger.messages[m.id].left = true
-	c.frame(to, m.frame)
+// leaves lets an envelope leave this node.
+func (c *Cells) leaves(to gossip.NodeID, q queued) {
+	for _, id := range q.ids {
+		c.ledger.messages[id].left = true
+	}
+	c.frame(to, q.frame)
 }
 
 // mend ends the time for which a connection was broken: it is up again, or given up.

@@ -20,6 +20,7 @@ const (
 	typeReply   = 2
 	typeAck     = 3
 	typeNeed    = 4
+	typeRun     = 5
 )
 
 // Limits of the parts of an envelope; the payload is bounded by the transport.
@@ -87,24 +88,26 @@ func (s *stream) parse(b []byte) (err error) {
 // Message appends the envelope of a message whose payload is encoded. The
 // deadline becomes the time that remains at now.
 func (e *Encoder) Message(dst []byte, m *protocol.Message, now machine.Instant) []byte {
-	if of := (stream{m.Kind, m.Shard, m.Origin, m.Base, m.Route}); len(e.stream) == 0 || e.of != of {
-		e.of, e.stream = of, of.append(e.stream[:0])
-	}
+	e.remember(m)
 	dst = appendUint(dst, 1, typeMessage)
 	dst = appendString(dst, 4, m.Entity)
 	dst = append(dst, e.stream...)
 	dst = appendUint(dst, 7, m.Seq)
 	dst = appendUint(dst, 9, uint64(m.Hops))
 	dst = appendUint(dst, 10, m.Correlation)
-	if m.Deadline != 0 {
-		// A message whose deadline has passed must stay one with a deadline.
-		dst = appendUint(dst, 11, uint64(max(m.Deadline.Sub(now), 1)))
-	}
+	dst = appendUint(dst, 11, remaining(m, now))
 	dst = appendBytes(dst, 12, m.Trace)
 	dst = appendUint(dst, 13, uint64(m.Codec))
 	dst = appendUint(dst, 14, uint64(m.Flags))
 	dst = appendBytes(dst, 15, m.Payload)
 	return append(dst, m.Extra...)
+}
+
+// remember sees to it that the stream of a message is encoded.
+func (e *Encoder) remember(m *protocol.Message) {
+	if of := (stream{m.Kind, m.Shard, m.Origin, m.Base, m.Route}); len(e.stream) == 0 || e.of != of {
+		e.of, e.stream = of, of.append(e.stream[:0])
+	}
 }
 
 // AppendReply appends the envelope of a reply whose payload is encoded. A longer
@@ -160,33 +163,45 @@ type Decoder struct {
 	entities map[string]string
 	streams  map[string]stream
 	e        envelope
+	run      Run
 }
 
 // envelope holds the fields of any envelope. Bytes are parts of the input.
 type envelope struct {
-	kind           uint8
-	code           uint8
-	hops           uint8
-	codec          uint16
-	flags          uint32
-	of             stream
-	entity, detail string
-	seq            uint64
+	content
+
+	kind   uint8
+	code   uint8
+	hops   uint8
+	of     stream
+	detail string
+	seq    uint64
+}
+
+// content is what each message has of its own.
+type content struct {
+	entity         string
 	correlation    uint64
 	left           uint64
 	trace, payload []byte
+	codec          uint16
+	flags          uint32
 	extra          []byte // A copy.
 }
 
 // Item returns what an envelope holds: a [*protocol.Message], a
-// [*protocol.Reply], a [protocol.Ack] or a [protocol.Need]. It keeps no part of
-// b. The time that remains counts from now.
+// [*protocol.Reply], a [protocol.Ack] or a [protocol.Need], which keep no part of
+// b, or a [*Run], which does, and is valid until the next call. The time that
+// remains counts from now.
 func (d *Decoder) Item(b []byte, now machine.Instant) (any, error) {
 	d.e = envelope{}
 	for len(b) > 0 {
 		f, rest, err := next(b)
 		if err != nil {
 			return nil, err
+		}
+		if f.number == numberItems && d.e.kind == typeRun {
+			return d.open(b)
 		}
 		if err := d.set(&f); err != nil {
 			return nil, err
@@ -207,7 +222,7 @@ func (d *Decoder) set(f *field) error {
 	case 3:
 		return set(&e.of.shard, f, protocol.MaxShards-1)
 	case 4:
-		return d.entity(f)
+		return d.entity(f, &e.entity)
 	case 5:
 		return d.stream(f)
 	case 6:
@@ -216,30 +231,32 @@ func (d *Decoder) set(f *field) error {
 		return set(&e.seq, f, math.MaxUint64)
 	case 9:
 		return set(&e.hops, f, math.MaxUint8)
-	case 10:
-		return set(&e.correlation, f, math.MaxUint64)
+	case 16:
+		return set(&e.code, f, math.MaxUint8)
+	case 17:
+		return setText(&e.detail, f, maxDetail)
 	default:
-		return e.setRest(f)
+		return e.set(f)
 	}
 }
 
 // entity stores the id of an entity, which probably came before.
-func (d *Decoder) entity(f *field) error {
+func (d *Decoder) entity(f *field, dst *string) error {
 	b, err := f.data(protocol.MaxEntityBytes)
 	if err != nil {
 		return err
 	}
 	if known, ok := d.entities[string(b)]; ok {
-		d.e.entity = known
+		*dst = known
 		return nil
 	}
-	if err := setText(&d.e.entity, f, protocol.MaxEntityBytes); err != nil {
+	if err := setText(dst, f, protocol.MaxEntityBytes); err != nil {
 		return err
 	}
 	if d.entities == nil || len(d.entities) >= maxInterned {
 		d.entities = make(map[string]string)
 	}
-	d.entities[d.e.entity] = d.e.entity
+	d.entities[*dst] = *dst
 	return nil
 }
 
@@ -266,26 +283,24 @@ func (d *Decoder) stream(f *field) error {
 	return nil
 }
 
-func (e *envelope) setRest(f *field) (err error) {
+func (c *content) set(f *field) (err error) {
 	switch f.number {
+	case 10:
+		return set(&c.correlation, f, math.MaxUint64)
 	case 11:
-		return set(&e.left, f, math.MaxInt64)
+		return set(&c.left, f, math.MaxInt64)
 	case 12:
-		e.trace, err = f.data(maxTrace)
+		c.trace, err = f.data(maxTrace)
 		return err
 	case 13:
-		return set(&e.codec, f, math.MaxUint16)
+		return set(&c.codec, f, math.MaxUint16)
 	case 14:
-		return set(&e.flags, f, math.MaxUint32)
+		return set(&c.flags, f, math.MaxUint32)
 	case 15:
-		e.payload, err = f.data(math.MaxInt)
+		c.payload, err = f.data(math.MaxInt)
 		return err
-	case 16:
-		return set(&e.code, f, math.MaxUint8)
-	case 17:
-		return setText(&e.detail, f, maxDetail)
 	default:
-		e.extra = append(e.extra, f.raw...)
+		c.extra = append(c.extra, f.raw...)
 		return nil
 	}
 }
@@ -327,13 +342,23 @@ func (d *Decoder) message(now machine.Instant) (any, error) {
 		fresh = protocol.NewMessage
 	}
 	m := fresh(len(e.payload))
-	m.Kind, m.Shard, m.Entity = e.of.kind, e.of.shard, e.entity
-	m.Origin, m.Base, m.Seq, m.Route, m.Hops = e.of.origin, e.of.base, e.seq, e.of.route, e.hops
-	m.Correlation, m.Codec, m.Flags, m.Extra = e.correlation, e.codec, e.flags, e.extra
-	m.Payload = append(m.Payload, e.payload...)
-	m.Trace = bytes.Clone(e.trace)
-	if e.left != 0 {
-		m.Deadline = now.Add(time.Duration(e.left))
-	}
+	e.into(m, now)
+	e.of.into(m)
+	m.Seq, m.Hops = e.seq, e.hops
 	return m, nil
+}
+
+// into sets what the messages of a stream have in common.
+func (s *stream) into(m *protocol.Message) {
+	m.Kind, m.Shard, m.Origin, m.Base, m.Route = s.kind, s.shard, s.origin, s.base, s.route
+}
+
+// into sets what a message has of its own, in its own memory.
+func (c *content) into(m *protocol.Message, now machine.Instant) {
+	m.Entity, m.Correlation, m.Codec, m.Flags, m.Extra = c.entity, c.correlation, c.codec, c.flags, c.extra
+	m.Payload = append(m.Payload, c.payload...)
+	m.Trace = bytes.Clone(c.trace)
+	if c.left != 0 {
+		m.Deadline = now.Add(time.Duration(c.left))
+	}
 }

@@ -307,6 +307,8 @@ func FuzzDecodeItem(f *testing.F) {
 	for _, name := range slices.Sorted(maps.Keys(items())) {
 		f.Add(appendItem(nil, items()[name]))
 	}
+	run, _ := new(wire.Encoder).Run(nil, follow(runOfThree()...), 3, now)
+	f.Add(run)
 	bad := malformedItems()
 	for _, name := range slices.Sorted(maps.Keys(bad)) {
 		f.Add(bad[name].b)
@@ -317,10 +319,31 @@ func FuzzDecodeItem(f *testing.F) {
 			require.ErrorIs(t, err, wire.ErrMalformed)
 			return
 		}
+		if run, ok := m.(*wire.Run); ok {
+			fuzzRun(t, run)
+			return
+		}
 		got, err := wire.DecodeItem(appendItem(nil, m), now)
 		require.NoError(t, err)
 		require.Equal(t, m, got)
 	})
+}
+
+// fuzzRun reads a run. Each message of it could have come by itself.
+func fuzzRun(t *testing.T, run *wire.Run) {
+	t.Helper()
+	err := run.Messages(now, protocol.NewMessage, func(m *protocol.Message) {
+		got, err := wire.DecodeItem(appendItem(nil, m), now)
+		if m.Seq == 0 { // The numbers have run over.
+			require.ErrorIs(t, err, wire.ErrMalformed)
+			return
+		}
+		require.NoError(t, err)
+		require.Equal(t, m, got)
+	})
+	if err != nil {
+		require.ErrorIs(t, err, wire.ErrMalformed)
+	}
 }
 
 // A message that is decoded is bounded by what came.

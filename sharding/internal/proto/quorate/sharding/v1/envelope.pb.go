@@ -36,6 +36,7 @@ const (
 	Envelope_REPLY   Envelope_Type = 2 // To the origin of a message.
 	Envelope_ACK     Envelope_Type = 3 // To the origin of a stream: delivered up to seq.
 	Envelope_NEED    Envelope_Type = 4 // To the origin of a stream: missing from seq on.
+	Envelope_RUN     Envelope_Type = 5 // Several messages of one stream, that follow each other from seq on.
 )
 
 // Enum value maps for Envelope_Type.
@@ -46,6 +47,7 @@ var (
 		2: "REPLY",
 		3: "ACK",
 		4: "NEED",
+		5: "RUN",
 	}
 	Envelope_Type_value = map[string]int32{
 		"NONE":    0,
@@ -53,6 +55,7 @@ var (
 		"REPLY":   2,
 		"ACK":     3,
 		"NEED":    4,
+		"RUN":     5,
 	}
 )
 
@@ -294,23 +297,26 @@ func (x *Stream) GetRoute() *Epoch {
 
 // Envelope is one item on the message lane: service 4.
 type Envelope struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Type          Envelope_Type          `protobuf:"varint,1,opt,name=type,proto3,enum=quorate.sharding.v1.Envelope_Type" json:"type,omitempty"`
-	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`    // Not of a message.
-	Shard         uint32                 `protobuf:"varint,3,opt,name=shard,proto3" json:"shard,omitempty"` // Not of a message.
-	Entity        string                 `protobuf:"bytes,4,opt,name=entity,proto3" json:"entity,omitempty"`
-	Stream        *Stream                `protobuf:"bytes,5,opt,name=stream,proto3" json:"stream,omitempty"` // Of a message.
-	Base          *Epoch                 `protobuf:"bytes,6,opt,name=base,proto3" json:"base,omitempty"`     // Not of a message.
-	Seq           uint64                 `protobuf:"varint,7,opt,name=seq,proto3" json:"seq,omitempty"`
-	Hops          uint32                 `protobuf:"varint,9,opt,name=hops,proto3" json:"hops,omitempty"`
-	Correlation   uint64                 `protobuf:"varint,10,opt,name=correlation,proto3" json:"correlation,omitempty"`
-	Remaining     uint64                 `protobuf:"varint,11,opt,name=remaining,proto3" json:"remaining,omitempty"` // Nanoseconds until the deadline, at least 1; 0 for none.
-	Trace         []byte                 `protobuf:"bytes,12,opt,name=trace,proto3" json:"trace,omitempty"`
-	Codec         uint32                 `protobuf:"varint,13,opt,name=codec,proto3" json:"codec,omitempty"`
-	Flags         uint32                 `protobuf:"varint,14,opt,name=flags,proto3" json:"flags,omitempty"`
-	Payload       []byte                 `protobuf:"bytes,15,opt,name=payload,proto3" json:"payload,omitempty"`
-	Code          uint32                 `protobuf:"varint,16,opt,name=code,proto3" json:"code,omitempty"`    // Of a reply: its error.
-	Detail        string                 `protobuf:"bytes,17,opt,name=detail,proto3" json:"detail,omitempty"` // Of a reply: explains the error.
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Type        Envelope_Type          `protobuf:"varint,1,opt,name=type,proto3,enum=quorate.sharding.v1.Envelope_Type" json:"type,omitempty"`
+	Kind        string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`    // Not of a message.
+	Shard       uint32                 `protobuf:"varint,3,opt,name=shard,proto3" json:"shard,omitempty"` // Not of a message.
+	Entity      string                 `protobuf:"bytes,4,opt,name=entity,proto3" json:"entity,omitempty"`
+	Stream      *Stream                `protobuf:"bytes,5,opt,name=stream,proto3" json:"stream,omitempty"` // Of a message.
+	Base        *Epoch                 `protobuf:"bytes,6,opt,name=base,proto3" json:"base,omitempty"`     // Not of a message.
+	Seq         uint64                 `protobuf:"varint,7,opt,name=seq,proto3" json:"seq,omitempty"`
+	Hops        uint32                 `protobuf:"varint,9,opt,name=hops,proto3" json:"hops,omitempty"`
+	Correlation uint64                 `protobuf:"varint,10,opt,name=correlation,proto3" json:"correlation,omitempty"`
+	Remaining   uint64                 `protobuf:"varint,11,opt,name=remaining,proto3" json:"remaining,omitempty"` // Nanoseconds until the deadline, at least 1; 0 for none.
+	Trace       []byte                 `protobuf:"bytes,12,opt,name=trace,proto3" json:"trace,omitempty"`
+	Codec       uint32                 `protobuf:"varint,13,opt,name=codec,proto3" json:"codec,omitempty"`
+	Flags       uint32                 `protobuf:"varint,14,opt,name=flags,proto3" json:"flags,omitempty"`
+	Payload     []byte                 `protobuf:"bytes,15,opt,name=payload,proto3" json:"payload,omitempty"`
+	Code        uint32                 `protobuf:"varint,16,opt,name=code,proto3" json:"code,omitempty"`    // Of a reply: its error.
+	Detail      string                 `protobuf:"bytes,17,opt,name=detail,proto3" json:"detail,omitempty"` // Of a reply: explains the error.
+	// Of a run, behind all other fields. The fields above that an item has are not
+	// set in the envelope of a run.
+	Items         []*Item `protobuf:"bytes,18,rep,name=items,proto3" json:"items,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -457,6 +463,107 @@ func (x *Envelope) GetDetail() string {
 	return ""
 }
 
+func (x *Envelope) GetItems() []*Item {
+	if x != nil {
+		return x.Items
+	}
+	return nil
+}
+
+// Item is one message of a run. Its fields are those of the envelope with the same
+// number. Fields that a node does not know survive its passing the message on.
+type Item struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Entity        string                 `protobuf:"bytes,4,opt,name=entity,proto3" json:"entity,omitempty"` // Empty: that of the item before.
+	Correlation   uint64                 `protobuf:"varint,10,opt,name=correlation,proto3" json:"correlation,omitempty"`
+	Remaining     uint64                 `protobuf:"varint,11,opt,name=remaining,proto3" json:"remaining,omitempty"`
+	Trace         []byte                 `protobuf:"bytes,12,opt,name=trace,proto3" json:"trace,omitempty"`
+	Codec         uint32                 `protobuf:"varint,13,opt,name=codec,proto3" json:"codec,omitempty"`
+	Flags         uint32                 `protobuf:"varint,14,opt,name=flags,proto3" json:"flags,omitempty"`
+	Payload       []byte                 `protobuf:"bytes,15,opt,name=payload,proto3" json:"payload,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Item) Reset() {
+	*x = Item{}
+	mi := &file_quorate_sharding_v1_envelope_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Item) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Item) ProtoMessage() {}
+
+func (x *Item) ProtoReflect() protoreflect.Message {
+	mi := &file_quorate_sharding_v1_envelope_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Item.ProtoReflect.Descriptor instead.
+func (*Item) Descriptor() ([]byte, []int) {
+	return file_quorate_sharding_v1_envelope_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Item) GetEntity() string {
+	if x != nil {
+		return x.Entity
+	}
+	return ""
+}
+
+func (x *Item) GetCorrelation() uint64 {
+	if x != nil {
+		return x.Correlation
+	}
+	return 0
+}
+
+func (x *Item) GetRemaining() uint64 {
+	if x != nil {
+		return x.Remaining
+	}
+	return 0
+}
+
+func (x *Item) GetTrace() []byte {
+	if x != nil {
+		return x.Trace
+	}
+	return nil
+}
+
+func (x *Item) GetCodec() uint32 {
+	if x != nil {
+		return x.Codec
+	}
+	return 0
+}
+
+func (x *Item) GetFlags() uint32 {
+	if x != nil {
+		return x.Flags
+	}
+	return 0
+}
+
+func (x *Item) GetPayload() []byte {
+	if x != nil {
+		return x.Payload
+	}
+	return nil
+}
+
 var File_quorate_sharding_v1_envelope_proto protoreflect.FileDescriptor
 
 const file_quorate_sharding_v1_envelope_proto_rawDesc = "" +
@@ -476,7 +583,7 @@ const file_quorate_sharding_v1_envelope_proto_rawDesc = "" +
 	"\x05shard\x18\x02 \x01(\rR\x05shard\x123\n" +
 	"\x06origin\x18\x03 \x01(\v2\x1b.quorate.sharding.v1.NodeIDR\x06origin\x12.\n" +
 	"\x04base\x18\x04 \x01(\v2\x1a.quorate.sharding.v1.EpochR\x04base\x120\n" +
-	"\x05route\x18\x05 \x01(\v2\x1a.quorate.sharding.v1.EpochR\x05route\"\x94\x04\n" +
+	"\x05route\x18\x05 \x01(\v2\x1a.quorate.sharding.v1.EpochR\x05route\"\xce\x04\n" +
 	"\bEnvelope\x126\n" +
 	"\x04type\x18\x01 \x01(\x0e2\".quorate.sharding.v1.Envelope.TypeR\x04type\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x14\n" +
@@ -494,13 +601,24 @@ const file_quorate_sharding_v1_envelope_proto_rawDesc = "" +
 	"\x05flags\x18\x0e \x01(\rR\x05flags\x12\x18\n" +
 	"\apayload\x18\x0f \x01(\fR\apayload\x12\x12\n" +
 	"\x04code\x18\x10 \x01(\rR\x04code\x12\x16\n" +
-	"\x06detail\x18\x11 \x01(\tR\x06detail\";\n" +
+	"\x06detail\x18\x11 \x01(\tR\x06detail\x12/\n" +
+	"\x05items\x18\x12 \x03(\v2\x19.quorate.sharding.v1.ItemR\x05items\"D\n" +
 	"\x04Type\x12\b\n" +
 	"\x04NONE\x10\x00\x12\v\n" +
 	"\aMESSAGE\x10\x01\x12\t\n" +
 	"\x05REPLY\x10\x02\x12\a\n" +
 	"\x03ACK\x10\x03\x12\b\n" +
-	"\x04NEED\x10\x04BSZQgithub.com/quorate/quorate/sharding/internal/proto/quorate/sharding/v1;shardingv1b\x06proto3"
+	"\x04NEED\x10\x04\x12\a\n" +
+	"\x03RUN\x10\x05\"\xba\x01\n" +
+	"\x04Item\x12\x16\n" +
+	"\x06entity\x18\x04 \x01(\tR\x06entity\x12 \n" +
+	"\vcorrelation\x18\n" +
+	" \x01(\x04R\vcorrelation\x12\x1c\n" +
+	"\tremaining\x18\v \x01(\x04R\tremaining\x12\x14\n" +
+	"\x05trace\x18\f \x01(\fR\x05trace\x12\x14\n" +
+	"\x05codec\x18\r \x01(\rR\x05codec\x12\x14\n" +
+	"\x05flags\x18\x0e \x01(\rR\x05flags\x12\x18\n" +
+	"\apayload\x18\x0f \x01(\fR\apayloadBSZQgithub.com/quorate/quorate/sharding/internal/proto/quorate/sharding/v1;shardingv1b\x06proto3"
 
 var (
 	file_quorate_sharding_v1_envelope_proto_rawDescOnce sync.Once
@@ -515,13 +633,14 @@ func file_quorate_sharding_v1_envelope_proto_rawDescGZIP() []byte {
 }
 
 var file_quorate_sharding_v1_envelope_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_quorate_sharding_v1_envelope_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_quorate_sharding_v1_envelope_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_quorate_sharding_v1_envelope_proto_goTypes = []any{
 	(Envelope_Type)(0), // 0: quorate.sharding.v1.Envelope.Type
 	(*NodeID)(nil),     // 1: quorate.sharding.v1.NodeID
 	(*Epoch)(nil),      // 2: quorate.sharding.v1.Epoch
 	(*Stream)(nil),     // 3: quorate.sharding.v1.Stream
 	(*Envelope)(nil),   // 4: quorate.sharding.v1.Envelope
+	(*Item)(nil),       // 5: quorate.sharding.v1.Item
 }
 var file_quorate_sharding_v1_envelope_proto_depIdxs = []int32{
 	1, // 0: quorate.sharding.v1.Stream.origin:type_name -> quorate.sharding.v1.NodeID
@@ -530,11 +649,12 @@ var file_quorate_sharding_v1_envelope_proto_depIdxs = []int32{
 	0, // 3: quorate.sharding.v1.Envelope.type:type_name -> quorate.sharding.v1.Envelope.Type
 	3, // 4: quorate.sharding.v1.Envelope.stream:type_name -> quorate.sharding.v1.Stream
 	2, // 5: quorate.sharding.v1.Envelope.base:type_name -> quorate.sharding.v1.Epoch
-	6, // [6:6] is the sub-list for method output_type
-	6, // [6:6] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	5, // 6: quorate.sharding.v1.Envelope.items:type_name -> quorate.sharding.v1.Item
+	7, // [7:7] is the sub-list for method output_type
+	7, // [7:7] is the sub-list for method input_type
+	7, // [7:7] is the sub-list for extension type_name
+	7, // [7:7] is the sub-list for extension extendee
+	0, // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_quorate_sharding_v1_envelope_proto_init() }
@@ -548,7 +668,7 @@ func file_quorate_sharding_v1_envelope_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_quorate_sharding_v1_envelope_proto_rawDesc), len(file_quorate_sharding_v1_envelope_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   4,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,163 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"math"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/sharding/protocol"
+)
+
+// numberItems is the field of the messages of a run.
+const numberItems = 18
+
+// runBytes bounds what a run holds beyond its first message, so that it fits into
+// every frame into which that message fits, and keeps no other from the lane for
+// long.
+const runBytes = 32 << 10
+
+// Run appends an envelope with m and as many of the messages behind it, by
+// [protocol.Message.Next], as fit, but at most n. Together they are a part of one
+// stream, and none has been passed on. It returns the first that did not fit, nil if
+// all did. A message by itself is encoded as by [Encoder.Message].
+func (e *Encoder) Run(dst []byte, m *protocol.Message, n int, now machine.Instant) ([]byte, *protocol.Message) {
+	if n < 2 || m.Next() == nil {
+		return e.Message(dst, m, now), m.Next()
+	}
+	e.remember(m)
+	dst = appendUint(dst, 1, typeRun)
+	dst = append(dst, e.stream...)
+	dst = appendUint(dst, 7, m.Seq)
+	entity := ""
+	for most := math.MaxInt; m != nil && n > 0; m, n = m.Next(), n-1 {
+		size := itemSize(m, m.Entity != entity, now)
+		if most -= size; most < 0 {
+			break
+		}
+		most = min(most, runBytes)
+		dst = protowire.AppendVarint(protowire.AppendTag(dst, numberItems, protowire.BytesType), uint64(size))
+		if m.Entity != entity {
+			entity = m.Entity
+			dst = appendString(dst, 4, entity)
+		}
+		dst = appendUint(dst, 10, m.Correlation)
+		dst = appendUint(dst, 11, remaining(m, now))
+		dst = appendBytes(dst, 12, m.Trace)
+		dst = appendUint(dst, 13, uint64(m.Codec))
+		dst = appendUint(dst, 14, uint64(m.Flags))
+		dst = appendBytes(dst, 15, m.Payload)
+		dst = append(dst, m.Extra...)
+	}
+	return dst, m
+}
+
+// remaining is what is left of the time in which the reply to m is waited for, 0 if
+// nobody waits. A message whose deadline has passed must stay one with a deadline.
+func remaining(m *protocol.Message, now machine.Instant) uint64 {
+	if m.Deadline == 0 {
+		return 0
+	}
+	return uint64(max(m.Deadline.Sub(now), 1))
+}
+
+// itemSize is the number of bytes inside an item.
+func itemSize(m *protocol.Message, entity bool, now machine.Instant) int {
+	size := sizeUint(10, m.Correlation) + sizeUint(11, remaining(m, now)) + sizeBytes(12, len(m.Trace)) +
+		sizeUint(13, uint64(m.Codec)) + sizeUint(14, uint64(m.Flags)) + sizeBytes(15, len(m.Payload)) + len(m.Extra)
+	if entity {
+		size += sizeBytes(4, len(m.Entity))
+	}
+	return size
+}
+
+func sizeUint(n number, v uint64) int {
+	if v == 0 {
+		return 0
+	}
+	return protowire.SizeTag(n) + protowire.SizeVarint(v)
+}
+
+func sizeBytes(n number, size int) int {
+	if size == 0 {
+		return 0
+	}
+	return protowire.SizeTag(n) + protowire.SizeBytes(size)
+}
+
+// Run is an envelope with several messages of one stream. It refers to the bytes that
+// it was decoded from, and to its decoder.
+type Run struct {
+	d     *Decoder
+	e     envelope // What all messages have in common.
+	items []byte
+}
+
+// Kind returns the kind of the messages.
+func (r *Run) Kind() string { return r.e.of.kind }
+
+// Shard returns the shard of the messages.
+func (r *Run) Shard() protocol.ShardID { return r.e.of.shard }
+
+// open returns a run whose items begin at b.
+func (d *Decoder) open(b []byte) (any, error) {
+	switch e := &d.e; {
+	case e.of.kind == "":
+		return nil, malformed("an envelope without a kind")
+	case e.of.origin.IsZero() || e.seq == 0 || e.of.base.IsZero():
+		return nil, malformed("a run without a place in a stream")
+	}
+	d.run = Run{d: d, e: d.e, items: b}
+	return &d.run, nil
+}
+
+// Messages calls f with each message in order. The messages, which fresh makes as
+// [Decoder.Fresh] does, have memory of their own. An error ends it; what came before
+// was good. The time that remains counts from now.
+func (r *Run) Messages(now machine.Instant, fresh func(n int) *protocol.Message, f func(*protocol.Message)) error {
+	var c content
+	for b, seq := r.items, r.e.seq; len(b) > 0; {
+		item, rest, err := next(b)
+		if err != nil {
+			return err
+		}
+		b = rest
+		if item.number != numberItems {
+			continue // Of a later version.
+		}
+		c = content{entity: c.entity}
+		if err := r.d.inside(&item, &c); err != nil {
+			return err
+		}
+		m := fresh(len(c.payload))
+		c.into(m, now)
+		r.e.of.into(m)
+		m.Seq, m.Hops = seq, r.e.hops
+		f(m)
+		seq++
+	}
+	return nil
+}
+
+// inside decodes an item. What c has of the item before stays unless it is set.
+func (d *Decoder) inside(item *field, c *content) error {
+	b, err := item.data(math.MaxInt)
+	for len(b) > 0 && err == nil {
+		var f field
+		if f, b, err = next(b); err != nil {
+			return err
+		}
+		if f.number == 4 {
+			err = d.entity(&f, &c.entity)
+		} else {
+			err = c.set(&f)
+		}
+	}
+	if err == nil && c.entity == "" {
+		err = malformed("a message without an entity")
+	}
+	return err
+}

@@ -1,0 +1,148 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package wire_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	pb "github.com/quorate/quorate/sharding/internal/proto/quorate/sharding/v1"
+	"github.com/quorate/quorate/sharding/internal/wire"
+	"github.com/quorate/quorate/sharding/protocol"
+)
+
+// follow has messages follow each other in a stream of node 1 to the home at node 2,
+// as the cell of their origin does, and returns the first.
+func follow(messages ...*protocol.Message) (first *protocol.Message) {
+	cell := protocol.NewShard(protocol.ShardConfig{Kind: "account", Shard: 7, Self: node(1), WindowBytes: 1 << 30})
+	var out protocol.Actions
+	cell.Apply(now, protocol.SetRoute{Home: node(2), Epoch: epoch(12), Base: epoch(2)}, &out)
+	cell.Collect()
+	for _, m := range messages {
+		m.Kind, m.Shard = "account", 7
+		cell.Accept(now, m, &out)
+	}
+	out.Reset()
+	cell.Flush(now, node(2), &out)
+	return out.List()[0].Message
+}
+
+// runOfThree is three messages with all that a message can have, and without.
+func runOfThree() []*protocol.Message {
+	return []*protocol.Message{
+		{Entity: "acct-42", Payload: []byte("deposit")},
+		{Entity: "acct-42", Correlation: 77, Deadline: now.Add(5 * time.Second), Trace: []byte{1, 2, 3}, Codec: 1, Flags: 2, Payload: []byte("ask")},
+		{Entity: "acct-43", Payload: []byte{}},
+	}
+}
+
+// decoded returns the messages of an envelope, without the list that they are in.
+func decoded(t require.TestingT, d *wire.Decoder, b []byte) (all []*protocol.Message) {
+	item, err := d.Item(b, now)
+	require.NoError(t, err)
+	if m, ok := item.(*protocol.Message); ok {
+		return []*protocol.Message{m}
+	}
+	run := item.(*wire.Run)
+	require.Equal(t, "account", run.Kind())
+	require.EqualValues(t, 7, run.Shard())
+	require.NoError(t, run.Messages(now, protocol.NewMessage, func(m *protocol.Message) { all = append(all, m) }))
+	return all
+}
+
+// alone returns messages as they would come by themselves.
+func alone(t require.TestingT, first *protocol.Message) (all []*protocol.Message) {
+	for m := first; m != nil; m = m.Next() {
+		got, err := wire.DecodeItem(wire.AppendMessage(nil, m, now), now)
+		require.NoError(t, err)
+		all = append(all, got.(*protocol.Message))
+	}
+	return all
+}
+
+func TestRunIsOnTheWireForGood(t *testing.T) {
+	first := follow(runOfThree()...)
+	b, rest := new(wire.Encoder).Run(nil, first, 3, now)
+	require.Nil(t, rest)
+	golden(t, "run", b)
+	require.Equal(t, alone(t, first), decoded(t, new(wire.Decoder), b))
+}
+
+// What a run brings is what its messages would have brought one by one, however many
+// fit, and the .proto file describes it.
+func TestRunsSurviveTheWire(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		messages := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) *protocol.Message {
+			m := &protocol.Message{
+				Entity:      rapid.SampledFrom([]string{"a", "b", strings.Repeat("c", 200)}).Draw(t, "entity"),
+				Correlation: rapid.SampledFrom([]uint64{0, 0, 1, 1 << 60}).Draw(t, "correlation"),
+				Flags:       rapid.SampledFrom([]uint32{0, 0, 1}).Draw(t, "flags"),
+				Payload:     make([]byte, rapid.SampledFrom([]int{0, 1, 100, 130, 20 << 10, 40 << 10}).Draw(t, "payload")),
+			}
+			if m.Correlation != 0 {
+				m.Deadline = now.Add(time.Second)
+			}
+			return m
+		}), 1, 12).Draw(t, "messages")
+		most := rapid.IntRange(1, 12).Draw(t, "most")
+		first := follow(messages...)
+		var encoder wire.Encoder
+		var decoder wire.Decoder
+		var got []*protocol.Message
+		for m := first; m != nil; {
+			var b []byte
+			before := len(got)
+			b, m = encoder.Run(nil, m, most, now)
+			got = append(got, decoded(t, &decoder, b)...)
+			require.LessOrEqual(t, len(got)-before, most)
+			if len(got)-before > 1 {
+				require.LessOrEqual(t, len(b), 40<<10+32<<10+1<<10)
+			}
+			require.Equal(t, got[before:], decoded(t, &decoder, again(t, b, new(pb.Envelope))))
+		}
+		require.Equal(t, alone(t, first), got)
+	})
+}
+
+func TestMalformedRuns(t *testing.T) {
+	b, _ := new(wire.Encoder).Run(nil, follow(runOfThree()...), 3, now)
+	none, err := new(wire.Decoder).Item(b[:len(b)-1], now)
+	require.NoError(t, err, "the first items are there")
+	n := 0
+	count := func(*protocol.Message) { n++ }
+	require.ErrorIs(t, none.(*wire.Run).Messages(now, protocol.NewMessage, count), wire.ErrMalformed)
+	require.Equal(t, 2, n)
+	stream := text(5, join(text(1, []byte("k")), text(3, someNode), text(4, someEpoch)))
+	item := text(18, text(4, []byte("e")))
+	for name, b := range map[string][]byte{
+		"without a stream":   join(varint(1, 5), varint(7, 1), item),
+		"without a number":   join(varint(1, 5), stream, item),
+		"without an origin":  join(varint(1, 5), text(5, join(text(1, []byte("k")), text(4, someEpoch))), varint(7, 1), item),
+		"without items":      join(varint(1, 5), stream, varint(7, 1)),
+		"items of no run":    join(varint(1, 9), stream, varint(7, 1), item),
+		"a run that is late": join(stream, varint(7, 1), item, varint(1, 5)),
+	} {
+		_, err := wire.DecodeItem(b, now)
+		require.ErrorIs(t, err, wire.ErrMalformed, name)
+	}
+	for name, b := range map[string][]byte{
+		"no entity":      text(18, text(15, []byte("p"))),
+		"a varint":       varint(18, 1),
+		"a bad field":    text(18, []byte{0xff}),
+		"a long entity":  text(18, text(4, make([]byte, protocol.MaxEntityBytes+1))),
+		"a bad tag next": join(item, []byte{0xff}),
+	} {
+		run, err := wire.DecodeItem(join(varint(1, 5), stream, varint(7, 1), b), now)
+		require.NoError(t, err, name)
+		require.ErrorIs(t, run.(*wire.Run).Messages(now, protocol.NewMessage, count), wire.ErrMalformed, name)
+	}
+	// What a later version adds behind the items is passed over.
+	run, err := wire.DecodeItem(join(varint(1, 5), stream, varint(7, 1), item, varint(19, 3)), now)
+	require.NoError(t, err)
+	require.NoError(t, run.(*wire.Run).Messages(now, protocol.NewMessage, count))
+}
