@@ -61,6 +61,12 @@ func Open(ctx context.Context, name string, cfg plugins.Config, opts ...Option) 
 	if err := validate(name, cfg); err != nil {
 		return nil, err
 	}
+	if cfg.Kind != plugins.Downing && cfg.Kind != plugins.Allocation {
+		return nil, &plugins.Error{
+			Plugin: name, Path: cfg.Path, Err: plugins.ErrKind, Cause: fmt.Errorf("nothing here asks a plugin of kind %s yet", cfg.Kind),
+			Cure: fmt.Sprintf("use a plugin of kind %s or %s", plugins.Downing, plugins.Allocation),
+		}
+	}
 	o := optionsOf(opts)
 	log := o.log.With("plugin", name)
 	l, err := o.launcher(o.dir, o.log)

@@ -308,7 +308,7 @@ func TestOpenNamesWhatIsWrong(t *testing.T) {
 		"prints 10 MiB to stderr": {"floodline", nil, time.Second, plugins.ErrStartTimeout, "yyy"},
 		"speaks a future version": {"future", nil, long, plugins.ErrVersion, "version 7, the host speaks 1 to 1"},
 		"listens elsewhere":       {"elsewhere", nil, long, plugins.ErrNotPlugin, "docker.sock"},
-		"hangs when configured":   {"hangconfigure", nil, time.Second, plugins.ErrStartTimeout, "not ready after 1s"},
+		"hangs when configured":   {"hangconfigure", nil, 2 * time.Second, plugins.ErrStartTimeout, "not ready after 2s"},
 		"dies when configured":    {"diesconfigure", nil, long, plugins.ErrNotPlugin, "exit status 4"},
 		"refuses its settings":    {"settings", nil, long, plugins.ErrSettings, "url: is no URL; retries: is negative"},
 		"has no name":             {"nameless", nil, long, plugins.ErrNotPlugin, "name"},
@@ -360,6 +360,8 @@ func TestOpenRefusesConfigurations(t *testing.T) {
 	cfg.SHA256 = ""
 	_, err = host.Open(t.Context(), "subject", cfg)
 	require.ErrorContains(t, err, "sha256")
+	_, err = host.Open(t.Context(), "subject", config(t, plugins.Discovery, "good"))
+	require.ErrorIs(t, err, plugins.ErrKind)
 	cfg = config(t, plugins.Downing, "good")
 	_, err = host.Open(t.Context(), "subject", cfg, host.WithDirectory("/does/not/exist"))
 	require.ErrorIs(t, err, plugins.ErrUnavailable)

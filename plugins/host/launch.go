@@ -174,13 +174,16 @@ func (p *Plugin) refusal(ctx context.Context, s *spec, err error) error {
 	start, isStart := errors.AsType[*process.StartError](err)
 	settings, isSettings := errors.AsType[plugins.SettingErrors](err)
 	call, isCall := errors.AsType[*plugins.CallError](err)
+	late := fmt.Sprintf("not ready after %v", s.cfg.StartTimeout)
 	switch {
+	case isStart && errors.Is(start, plugins.ErrStartTimeout):
+		e.Err, e.Cause, e.Cure = start.Err, fmt.Errorf("%s; %w", late, start.Cause), start.Cure
 	case isStart:
 		e.Err, e.Cause, e.Cure = start.Err, start.Cause, start.Cure
 	case isSettings:
 		e.Err, e.Cause, e.Cure = plugins.ErrSettings, settings, "correct settings"
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		e.Err, e.Cause, e.Cure = plugins.ErrStartTimeout, fmt.Errorf("not ready after %v", s.cfg.StartTimeout), "raise start-timeout if it needs longer to start"
+		e.Err, e.Cause, e.Cure = plugins.ErrStartTimeout, errors.New(late), "raise start-timeout if it needs longer to start"
 	case isCall:
 		e.Err, e.Cause, e.Cure = plugins.ErrNotPlugin, call, "build it with the plugin SDK"
 	default:

@@ -108,7 +108,7 @@ func (l *Launcher) launch(ctx context.Context, b *Binary, c Command, socketDir s
 	client := plugin.NewClient(cfg)
 	address, ch, err := shakeHands(ctx, client, children)
 	if err != nil {
-		return nil, startError(ctx, ch, began, err)
+		return nil, startError(ctx, ch, err)
 	}
 	p := &Process{
 		child: ch, contract: client.NegotiatedVersion(), started: began, socketDir: socketDir, done: make(chan struct{}),
@@ -119,7 +119,7 @@ func (l *Launcher) launch(ctx context.Context, b *Binary, c Command, socketDir s
 	go p.attend() // Ends with the process, and closes done.
 	if err := p.ready(ctx); err != nil {
 		_ = p.Kill(0) // The error is about the start.
-		return nil, startError(ctx, ch, began, err)
+		return nil, startError(ctx, ch, err)
 	}
 	return p, nil
 }
@@ -178,7 +178,7 @@ func received(children <-chan *child) *child {
 }
 
 // startError says why a launch failed, after the child has ended.
-func startError(ctx context.Context, ch *child, began time.Time, err error) error {
+func startError(ctx context.Context, ch *child, err error) error {
 	if ch == nil {
 		return err
 	}
@@ -190,7 +190,7 @@ func startError(ctx context.Context, ch *child, began time.Time, err error) erro
 		return ch.blamed()
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return &StartError{
-			Err: plugins.ErrStartTimeout, Cause: fmt.Errorf("not ready after %v; it %s", time.Since(began).Round(time.Millisecond), ch.said()),
+			Err: plugins.ErrStartTimeout, Cause: errors.New("it " + ch.said()),
 			Cure: "raise start-timeout if it needs longer to start",
 		}
 	case ctx.Err() != nil:

@@ -1,0 +1,478 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/internal/process"
+	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
+)
+
+var errBoom = errors.New("boom")
+
+// fakeProcess behaves like a process as package process presents it, in virtual
+// time.
+type fakeProcess struct {
+	pid    int
+	exited chan struct{}
+	once   sync.Once
+
+	mu     sync.Mutex
+	err    error
+	kills  []time.Duration
+	health func(context.Context) error                                // nil: healthy.
+	call   func(context.Context) (*pluginv1.RebalanceResponse, error) // nil: answers with its number.
+	class  *pluginv1.Class
+	lasts  time.Duration // How long it takes to end when it is killed.
+	stuck  bool          // It does not end.
+}
+
+func (f *fakeProcess) Conn() grpc.ClientConnInterface { return f }
+func (f *fakeProcess) Contract() int                  { return plugins.Version1 }
+func (f *fakeProcess) PID() int                       { return f.pid }
+func (f *fakeProcess) Started() time.Time             { return time.Time{} }
+func (f *fakeProcess) Exited() <-chan struct{}        { return f.exited }
+
+func (f *fakeProcess) Err() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
+}
+
+func (f *fakeProcess) Health(ctx context.Context, _ ...grpc.CallOption) error {
+	f.mu.Lock()
+	health := f.health
+	f.mu.Unlock()
+	if health == nil {
+		return nil
+	}
+	return health(ctx)
+}
+
+func (f *fakeProcess) Kill(grace time.Duration) error {
+	f.mu.Lock()
+	f.kills = append(f.kills, grace)
+	f.mu.Unlock()
+	<-time.After(f.lasts)
+	if f.stuck {
+		return process.ErrStuck
+	}
+	f.end(errors.New("killed"))
+	return nil
+}
+
+// end ends the process.
+func (f *fakeProcess) end(err error) {
+	f.once.Do(func() {
+		f.mu.Lock()
+		f.err = err
+		f.mu.Unlock()
+		close(f.exited)
+	})
+}
+
+func (f *fakeProcess) ordered() []time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.kills
+}
+
+func (f *fakeProcess) Invoke(ctx context.Context, _ string, _, answer any, _ ...grpc.CallOption) error {
+	switch answer := answer.(type) {
+	case *pluginv1.ConfigureResponse:
+		proto.Merge(answer, &pluginv1.ConfigureResponse{Name: "fake", Kind: pluginv1.Kind_KIND_ALLOCATION, Class: f.class})
+	case *pluginv1.RebalanceResponse:
+		f.mu.Lock()
+		call := f.call
+		f.mu.Unlock()
+		if call == nil {
+			answer.Summary = strings.Repeat("I", f.pid)
+			return nil
+		}
+		res, err := call(ctx)
+		if err != nil {
+			return err
+		}
+		proto.Merge(answer, res)
+	}
+	return nil
+}
+
+func (f *fakeProcess) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+	return nil, errBoom
+}
+
+// fakeLauncher launches fakes as the script says.
+type fakeLauncher struct {
+	mu        sync.Mutex
+	launched  []*fakeProcess
+	script    func(ctx context.Context, f *fakeProcess) error // nil: each launch succeeds.
+	stageErr  error
+	wasClosed bool
+}
+
+func (l *fakeLauncher) Stage(context.Context, string, []byte) (*process.Binary, error) {
+	return &process.Binary{}, l.stageErr
+}
+
+func (l *fakeLauncher) Launch(ctx context.Context, _ *process.Binary, _ process.Command) (running, error) {
+	l.mu.Lock()
+	f := &fakeProcess{pid: len(l.launched) + 1, exited: make(chan struct{})}
+	l.launched = append(l.launched, f)
+	script := l.script
+	l.mu.Unlock()
+	if script != nil {
+		if err := script(ctx, f); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+func (l *fakeLauncher) Close() error {
+	l.wasClosed = true
+	return errBoom // It is only logged.
+}
+
+// first returns the process of the first launch.
+func (l *fakeLauncher) first() *fakeProcess {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.launched[0]
+}
+
+func fakeConfig(t *testing.T) plugins.Config {
+	t.Helper()
+	path, err := filepath.Abs("plugin")
+	require.NoError(t, err)
+	return plugins.Config{Kind: plugins.Allocation, Path: path, Unpinned: true}
+}
+
+// events counts what an observer is told.
+type events struct {
+	mu   sync.Mutex
+	list []Event
+}
+
+func (e *events) observe(one Event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.list = append(e.list, one)
+}
+
+func (e *events) kinds() []EventKind {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var kinds []EventKind
+	for _, one := range e.list {
+		if one.Kind != Called {
+			kinds = append(kinds, one.Kind)
+		}
+	}
+	return kinds
+}
+
+// openFake opens a plugin of fakes.
+func openFake(t *testing.T, l *fakeLauncher) (*Plugin, *events, error) {
+	t.Helper()
+	var e events
+	p, err := Open(t.Context(), "subject", fakeConfig(t), WithObserver(e.observe), func(o *options) {
+		o.launcher = func(string, *slog.Logger) (launcher, error) { return l, nil }
+	})
+	return p, &e, err
+}
+
+// ask returns the number of the process that answers.
+func ask(t *testing.T, p *Plugin) (int, error) {
+	t.Helper()
+	s, err := p.Allocation()
+	require.NoError(t, err)
+	res, err := s.Rebalance(t.Context(), allocation.RebalanceRequest{})
+	return len(res.Reason), err
+}
+
+func wait(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func TestGapIsMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &fakeLauncher{script: func(_ context.Context, f *fakeProcess) error {
+			if f.pid == 2 {
+				return errBoom
+			}
+			<-time.After(50 * time.Millisecond)
+			return nil
+		}}
+		p, e, err := openFake(t, l)
+		require.NoError(t, err)
+		wait(time.Minute)
+		l.first().end(errBoom)
+		wait(250 * time.Millisecond)
+		// A launch after 100 ms fails, the next comes 200 ms later.
+		s := p.Status()
+		require.Equal(t, StateWaiting, s.State)
+		require.Equal(t, 250*time.Millisecond, s.Away)
+		require.Equal(t, s.Away, s.AwayTotal)
+		require.Equal(t, 50*time.Millisecond, time.Until(s.NextTry))
+		_, err = ask(t, p)
+		away, ok := errors.AsType[*plugins.UnavailableError](err)
+		require.True(t, ok, "%v", err)
+		require.Equal(t, 250*time.Millisecond, time.Since(away.Since))
+		require.Equal(t, s.NextTry, away.NextTry)
+		require.ErrorIs(t, away.Why, errBoom)
+		wait(100 * time.Millisecond)
+		s = p.Status()
+		require.Equal(t, StateRunning, s.State)
+		require.Equal(t, 350*time.Millisecond, s.AwayLast)
+		require.Zero(t, s.Away)
+		n, err := ask(t, p)
+		require.NoError(t, err)
+		require.Equal(t, 3, n)
+		require.NoError(t, p.Close(t.Context()))
+		require.True(t, l.wasClosed)
+		require.Equal(t, []EventKind{Started, Exited, Refused, Restarted, Exited, Closed}, e.kinds())
+	})
+}
+
+func TestSickProcessIsKilledAfterThreeChecks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &fakeLauncher{}
+		p, e, err := openFake(t, l)
+		require.NoError(t, err)
+		began := time.Now()
+		sick := l.first()
+		sick.mu.Lock()
+		sick.health = func(ctx context.Context) error {
+			<-ctx.Done() // As a process that is stopped.
+			return ctx.Err()
+		}
+		sick.mu.Unlock()
+		<-sick.Exited()
+		require.Equal(t, 4*time.Second, time.Since(began), "the first check after 1 s, and three of 1 s each")
+		require.Equal(t, []time.Duration{0}, sick.ordered(), "without grace")
+		wait(time.Second)
+		require.Equal(t, uint64(1), p.Status().Restarts)
+		require.Equal(t, []EventKind{Started, Unhealthy, Exited, Restarted}, e.kinds())
+		require.NoError(t, p.Close(t.Context()))
+	})
+}
+
+// An answer that comes although nobody waits for its process any more is dropped
+// and counted, and the decision is the new one's or nobody's.
+func TestAnswerAfterTheDrainIsDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &fakeLauncher{}
+		p, _, err := openFake(t, l)
+		require.NoError(t, err)
+		old := l.first()
+		old.mu.Lock()
+		old.call = func(context.Context) (*pluginv1.RebalanceResponse, error) { // Heeds no context.
+			<-time.After(20 * time.Second)
+			return &pluginv1.RebalanceResponse{Summary: "I"}, nil
+		}
+		old.mu.Unlock()
+		s, err := p.Allocation()
+		require.NoError(t, err)
+		outcome := make(chan error, 1)
+		go func() { // Ends with its call.
+			_, err := s.Rebalance(t.Context(), allocation.RebalanceRequest{})
+			outcome <- err
+		}()
+		synctest.Wait()
+		began := time.Now()
+		require.NoError(t, p.Swap(t.Context(), fakeConfig(t)))
+		require.Equal(t, drainLimit, time.Since(began), "the drain is bounded")
+		n, err := ask(t, p)
+		require.NoError(t, err)
+		require.Equal(t, 2, n)
+		require.ErrorIs(t, <-outcome, plugins.ErrUnavailable)
+		require.Equal(t, uint64(1), p.Status().Late)
+		require.NoError(t, p.Close(t.Context()))
+	})
+}
+
+// During the drain the old process answers what it was asked, and the new one
+// everything else.
+func TestDrainLetsCallsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &fakeLauncher{}
+		p, _, err := openFake(t, l)
+		require.NoError(t, err)
+		old := l.first()
+		old.mu.Lock()
+		old.call = func(context.Context) (*pluginv1.RebalanceResponse, error) {
+			<-time.After(2 * time.Second)
+			return &pluginv1.RebalanceResponse{Summary: "old"}, nil
+		}
+		old.mu.Unlock()
+		s, err := p.Allocation()
+		require.NoError(t, err)
+		answer := make(chan string, 1)
+		go func() { // Ends with its call.
+			res, _ := s.Rebalance(t.Context(), allocation.RebalanceRequest{})
+			answer <- res.Reason
+		}()
+		synctest.Wait()
+		swapped := make(chan error, 1)
+		next := fakeConfig(t)
+		go func() { swapped <- p.Swap(t.Context(), next) }() // Ends with the swap.
+		wait(time.Second)
+		n, err := ask(t, p)
+		require.NoError(t, err)
+		require.Equal(t, 2, n)
+		require.Equal(t, "old", <-answer)
+		require.NoError(t, <-swapped)
+		require.Equal(t, []time.Duration{killGrace}, old.ordered())
+		require.Zero(t, p.Status().Late)
+		require.NoError(t, p.Close(t.Context()))
+	})
+}
+
+// A caller that gives up says nothing about the process; a connection that breaks
+// does.
+func TestWhatCallsSayAboutTheProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &fakeLauncher{}
+		p, _, err := openFake(t, l)
+		require.NoError(t, err)
+		f := l.first()
+		answer := func(err error) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.call = func(ctx context.Context) (*pluginv1.RebalanceResponse, error) {
+				if err != nil {
+					return nil, err
+				}
+				<-ctx.Done()
+				return nil, status.FromContextError(ctx.Err()).Err()
+			}
+		}
+		s, err := p.Allocation()
+		require.NoError(t, err)
+		answer(nil)
+		for range 5 {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Millisecond, cancel)
+			_, err := s.Rebalance(ctx, allocation.RebalanceRequest{})
+			require.ErrorIs(t, err, context.Canceled)
+		}
+		answer(status.Error(codes.Unknown, "not now"))
+		for range 5 {
+			_, err := ask(t, p)
+			require.ErrorIs(t, err, plugins.ErrStrategy)
+		}
+		require.Equal(t, StateRunning, p.Status().State)
+		require.Zero(t, p.Status().Restarts)
+		answer(status.Error(codes.Unavailable, "EOF"))
+		for range 3 {
+			_, err := ask(t, p)
+			require.ErrorIs(t, err, plugins.ErrUnavailable)
+		}
+		wait(time.Second)
+		require.Equal(t, uint64(1), p.Status().Restarts)
+		require.NoError(t, p.Close(t.Context()))
+	})
+}
+
+func TestSwapWaitsForTheSwapBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &fakeLauncher{script: func(_ context.Context, f *fakeProcess) error {
+			if f.pid > 1 {
+				<-time.After(time.Second)
+			}
+			return nil
+		}}
+		p, _, err := openFake(t, l)
+		require.NoError(t, err)
+		began := time.Now()
+		var wg sync.WaitGroup
+		errs, next := make([]error, 3), fakeConfig(t)
+		for i := range errs {
+			wg.Go(func() { errs[i] = p.Swap(t.Context(), next) })
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		require.ErrorIs(t, p.Swap(ctx, fakeConfig(t)), context.DeadlineExceeded)
+		wg.Wait()
+		require.NoError(t, errors.Join(errs...))
+		require.GreaterOrEqual(t, time.Since(began), 3*time.Second)
+		require.GreaterOrEqual(t, p.Status().Swaps, uint64(3))
+		require.NoError(t, p.Close(t.Context()))
+	})
+}
+
+func TestCloseDuringASwapAnswersIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &fakeLauncher{script: func(ctx context.Context, f *fakeProcess) error {
+			if f.pid > 1 {
+				<-ctx.Done()
+				return context.Cause(ctx)
+			}
+			return nil
+		}}
+		p, e, err := openFake(t, l)
+		require.NoError(t, err)
+		swapped := make(chan error, 1)
+		next := fakeConfig(t)
+		go func() { swapped <- p.Swap(t.Context(), next) }() // Ends with the plugin.
+		synctest.Wait()
+		require.NoError(t, p.Close(t.Context()))
+		require.ErrorIs(t, <-swapped, plugins.ErrClosed)
+		require.Equal(t, []EventKind{Started, Exited, Closed}, e.kinds(), "a launch that is given up is not refused")
+	})
+}
+
+// A launch that hangs ends at start-timeout, whatever it does.
+func TestLaunchIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &fakeLauncher{script: func(ctx context.Context, _ *fakeProcess) error {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}}
+		began := time.Now()
+		_, _, err := openFake(t, l)
+		require.ErrorIs(t, err, plugins.ErrStartTimeout)
+		require.Equal(t, 5*time.Second, time.Since(began))
+		l.stageErr = errBoom
+		_, _, err = openFake(t, l)
+		require.ErrorIs(t, err, errBoom)
+	})
+}
+
+// Close does not wait for what will not end.
+func TestStuckProcessIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &fakeLauncher{script: func(_ context.Context, f *fakeProcess) error {
+			f.stuck, f.lasts = true, 5*time.Second
+			return nil
+		}}
+		p, _, err := openFake(t, l)
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, p.Close(ctx), context.DeadlineExceeded)
+		began := time.Now()
+		require.NoError(t, p.Close(t.Context()))
+		require.Equal(t, 4*time.Second, time.Since(began))
+	})
+}
