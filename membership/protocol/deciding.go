@@ -186,12 +186,12 @@ func (m *Machine) answered(by gossip.NodeID, decision downing.Decision, err erro
 	}
 }
 
-// take goes on to the next strategy, or to the decision.
+// take goes on to the next strategy while the side survives, or to the decision.
 func (m *Machine) take(decision downing.Decision) {
 	q := m.side.question
 	q.taken, q.left = append(q.taken, decision), q.left[1:]
 	q.asked, q.others = gossip.NodeID{}, nil
-	if len(q.left) > 0 {
+	if len(q.left) > 0 && decision.Verdict == downing.KeepSide {
 		m.askOwn()
 		return
 	}
@@ -202,30 +202,25 @@ func (m *Machine) take(decision downing.Decision) {
 	m.downAll(result.Down, result.Reason)
 }
 
-// combine returns the decision by all strategies in force: the side survives if
-// it survives by each of them. It waits if one of them waits.
+// combine returns the decision by all strategies that were asked: the side survives
+// if it survives by each of them. All but the last keep it.
 func (m *Machine) combine(view downing.View, taken []downing.Decision) downing.Decision {
-	if len(taken) == 1 {
-		return taken[0]
+	last := taken[len(taken)-1]
+	if len(taken) == 1 || last.Verdict != downing.KeepSide {
+		return last
 	}
-	joint := downing.Decision{Verdict: downing.KeepSide, Reason: "by the strategy of the cluster and by the one before, of which others may not know that it was replaced: "}
-	for i, d := range taken {
-		if i > 0 {
-			joint.Reason += "; "
-		}
-		joint.Reason += d.Reason
+	joint := downing.Decision{
+		Verdict: downing.KeepSide,
+		Reason:  "by the strategy of the cluster and by the one before, of which others may not know that it was replaced",
+	}
+	for _, d := range taken {
+		joint.Reason += "; " + d.Reason
 		joint.Down = append(joint.Down, d.Down...)
-		switch {
-		case d.Verdict == downing.None:
-			return d
-		case d.Verdict != downing.KeepSide:
-			joint.Verdict = downing.DownSide
-		}
 	}
 	slices.SortFunc(joint.Down, gossip.NodeID.Compare)
 	joint.Down, joint.Reason = slices.Compact(joint.Down), cutText(joint.Reason)
-	if joint.Verdict == downing.DownSide || check(view, gossip.DowningStrategy{}, joint) != nil {
-		joint.Verdict, joint.Down = downing.DownSide, m.ownSide(view)
+	if check(view, gossip.DowningStrategy{}, joint) != nil { // Together they leave nobody.
+		return downing.Decision{Verdict: downing.DownSide, Down: m.ownSide(view), Reason: joint.Reason}
 	}
 	return joint
 }

@@ -90,10 +90,15 @@ func (s *strategies) switched(r gossip.DowningRegister) bool {
 // of the register is known to have converged, another side may not have heard of
 // it and survive by the strategy before. Two sides that both need a majority cannot
 // both survive, whichever rules they have besides: then the new one decides alone.
+// One that needs a majority comes first, since others may have but one vote to give:
+// a side that cannot use it must not take it.
 func (s *strategies) inForce() []gossip.DowningStrategy {
 	r := s.register
 	if s.register.Gen == 0 || s.switched(r) || r.MajorityOnly && r.Previous.MajorityOnly {
 		return []gossip.DowningStrategy{s.active()}
+	}
+	if r.Previous.MajorityOnly {
+		return []gossip.DowningStrategy{r.Previous, r.DowningStrategy}
 	}
 	return []gossip.DowningStrategy{r.DowningStrategy, r.Previous}
 }

@@ -70,6 +70,27 @@ func TestMajorityThatLosesStopsHostingBeforeTheMinorityTakesOver(t *testing.T) {
 	}
 }
 
+// The same where the majority goes on hearing answers to its own heartbeats, up to
+// the moment in which the others accuse it: their own are lost, and all other news.
+func TestMajorityThatIsAccusedUnheardStopsHostingInTime(t *testing.T) {
+	for size := 3; size <= 5; size++ {
+		l := newLoop(t)
+		kept := func(a gossip.Address) bool { return a == address(1) || a == address(2) && size > 3 }
+		l.calls = keepOnly(kept)
+		nodes := l.cluster(size, calledStrategy(downing.Class{Pure: true}))
+		l.drop = func(from, to gossip.NodeID, message any) bool {
+			_, asks := message.(protocol.Heartbeat)
+			_, answers := message.(protocol.HeartbeatReply)
+			return kept(from.Address) && !kept(to.Address) && !answers || !kept(from.Address) && kept(to.Address) && !asks
+		}
+		checkTakeOver(l, nodes)
+		l.run(25 * time.Second)
+		for _, n := range nodes {
+			require.Equal(t, kept(n.id.Address), n.hosts(), "%v of %d", n.id, size)
+		}
+	}
+}
+
 // In an ordinary failover the survivors come to their decision before the margin
 // has passed, and never stop hosting.
 func TestSurvivorsOfACrashHostThroughoutWithAnyStrategy(t *testing.T) {

@@ -37,7 +37,8 @@ func settled(n *Node, m, first *protocol.Machine, nodes int) error {
 
 // Invariants checks, from the outside, what membership promises:
 //
-//	I4  downing decisions are carried out on the view that they were made for
+//	I4  downing decisions are carried out on the view that they were made for,
+//	    and every voter can decide by the strategy of the cluster
 //	I6  a status never goes backwards, and who was removed never comes back
 //	I7  an incarnation that was downed is never anything but Down or gone
 //	I8  states are well formed
@@ -179,6 +180,9 @@ func (c *Invariants) Stepped(_ *World, n *Node) error {
 		}
 	}
 	if err := c.wellFormed(n.id, was, is); err != nil {
+		return err
+	}
+	if err := c.canDecide(n, was, is); err != nil {
 		return err
 	}
 	if m.Snapshot().Converged {

@@ -47,18 +47,31 @@ func mutants() []mutant {
 			{"membership/protocol/fencing.go", "\tif at <= m.now.Mono {\n", "\tif at <= machine.Never {\n"},
 		}},
 		{"late downing decision is carried out", []edit{
-			{"membership/protocol/downing.go", "\tif in.ID != s.inFlight || s.inFlight == 0 {\n", "\tif in.ID == 0 {\n"},
-			{"membership/protocol/downing.go", "\tif !s.troubled || s.view != of || m.lead.leader != m.self {\n", "\tif of == 1 {\n"},
-			{"membership/protocol/downing.go", "\tm.side.inFlight, m.side.asked = 0, downing.View{}\n", "\tm.side.inFlight = 0\n"},
+			{"membership/protocol/deciding.go", "\tif in.ID != m.side.call.id || in.ID == 0 {\n", "\tif in.ID == 0 {\n"},
+			{"membership/protocol/deciding.go", "s.question != nil && s.troubled && s.view == s.question.of && m.lead.leader == m.self", "s.question != nil"},
+			{"membership/protocol/downing.go", "\tm.dropQuestion()\n\tm.restartStability()\n", "\tm.restartStability()\n"},
 		}},
 		{"downing decision is not checked", []edit{
-			{"membership/protocol/downing.go", "\t\terr = downing.Check(view, m.deps.Downing.Class, decision)\n", "\t\t_ = downing.Check\n"},
+			{"membership/protocol/deciding.go", "\t\terr = check(q.view, q.left[0], decision)\n", "\t\t_, _ = check, q\n"},
 		}},
 		{"two downing calls in flight", []edit{
-			{"membership/protocol/downing.go", "\tif m.lead.leader != m.self || s.inFlight != 0 {\n", "\tif m.lead.leader != m.self {\n"},
+			{"membership/protocol/downing.go", "\tif m.lead.leader != m.self || s.question != nil {\n", "\tif m.lead.leader != m.self {\n"},
+			{"membership/protocol/downing.go", "\t\treturn // The answer to an earlier", "\t\ts.call = call{} // The answer to an earlier"},
 		}},
 		{"downing strategy is replaced on the side on which it fails", []edit{
-			{"membership/protocol/downing.go", "\tif m.majorityOnly() {\n\t\tdecision, err", "\tif cause != nil {\n\t\tdecision, err"},
+			{"membership/protocol/deciding.go", "\tif q.left[0].MajorityOnly {\n\t\tif decision, err", "\tif q.view.Self == m.self {\n\t\tif decision, err"},
+		}},
+		{"downing strategy changes before all members have it", []edit{
+			{"membership/protocol/strategies.go", "\tif len(lacking) == 0 {\n", "\tif len(lacking) < len(m.state.Members())/2 {\n"},
+		}},
+		{"new downing strategy decides alone before all know of it", []edit{
+			{"membership/protocol/strategies.go", "if s.register.Gen == 0 || s.switched(r) || ", "if s.register.Gen >= 0 || s.switched(r) || "},
+		}},
+		{"downing strategy is let go before the others know", []edit{
+			{"membership/protocol/strategies.go", "\tcase !m.lead.converged || m.surveyed != m.state:\n\t\treturn\n", ""},
+		}},
+		{"majority that may have lost goes on hosting", []edit{
+			{"membership/protocol/standing.go", "until = min(until, m.undecidedUntil())", "_ = m.undecidedUntil()"},
 		}},
 	}
 }
@@ -68,7 +81,8 @@ func mutants() []mutant {
 func finders() []string {
 	return []string{
 		"TestMajoritySurvivesWhateverItsStrategyDoes", "TestOneSideSurvivesOnceTheWitnessAnswers",
-		"TestSideWithoutAnAnswerWaitsAndGoes", "TestChaosBreaksNoInvariant", "TestEverySplitLeavesOneSideHosting", "TestSeedsThatFoundSomething",
+		"TestSideWithoutAnAnswerWaitsAndGoes", "TestSplitDuringAChangeOfStrategyLeavesOneSide",
+		"TestStrategyIsTakenBackWhileTheClusterChangesToIt", "TestChaosBreaksNoInvariant", "TestEverySplitLeavesOneSideHosting", "TestSeedsThatFoundSomething",
 	}
 }
 
