@@ -11,7 +11,8 @@
 // must exceed the longest pause of a machine, for a side that was asleep believes
 // that the split is new; a holder that dies costs its cluster the vote for as long.
 //
-// A vote is on disk before it is given, so that a restart gives it to nobody else.
+// A vote is on disk before it is given, so that a restart gives it to nobody else. Run
+// one process on a file.
 package main
 
 import (
@@ -20,6 +21,7 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -166,12 +168,17 @@ func main() {
 		slog.Error("the votes cannot be read", "error", err)
 		os.Exit(1)
 	}
-	s := &http.Server{Addr: *listen, Handler: r, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second}
+	s := &http.Server{Handler: r, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", *listen)
+	if err != nil {
+		slog.Error("no address to listen on", "error", err)
+		os.Exit(1)
+	}
 	context.AfterFunc(ctx, func() { _ = s.Close() })
-	slog.Info("listening", "address", *listen, "state", *path, "hold", *hold)
-	if err := s.ListenAndServe(); ctx.Err() == nil {
+	slog.Info("listening", "address", l.Addr(), "state", *path, "hold", *hold)
+	if err := s.Serve(l); ctx.Err() == nil {
 		slog.Error("stopped", "error", err)
 		os.Exit(1)
 	}

@@ -1,0 +1,34 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plugintest tells the author of a plugin whether the binary keeps the
+// contract, in whatever language it is written.
+//
+//	func TestThePlugin(t *testing.T) {
+//		plugintest.Test(t, plugins.Config{
+//			Kind: plugins.Downing, Path: plugintest.Build(t, "./cmd/mine"), Settings: map[string]any{"url": url},
+//		})
+//	}
+//
+// The binary is run as a node would run it: pinned by its checksum, with its own
+// environment, checked at each start. The suite of its kind asks it (see
+// downingtest and allocationtest), and besides:
+//
+//	Settings     an unknown setting is refused, with its key
+//	Restart      killed, it is started again, and decides as before if it is pure
+//	Interrupt    an interrupt, which terminals send to all children, does not end it
+//	Termination  SIGTERM ends it within 5 s
+//	Stop         so does its host
+//	ByHand       started by hand it ends, says something and does not succeed
+//
+// # Lifecycle and concurrency
+//
+// Each part starts processes of its own and leaves none behind. The parts do not run
+// in parallel: some of them measure time.
+//
+// # Limits
+//
+// That a plugin ends when its host is killed cannot be seen from inside the host: on
+// Linux the kernel sees to it, elsewhere package sdk does, and a plugin that does not
+// use it should watch its parent (see [plugins.HostPID]).
+package plugintest

@@ -1,0 +1,75 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build process && !windows
+
+package plugintest
+
+import (
+	"bufio"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/downing/downingtest"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/plugins"
+)
+
+const examples = "github.com/quorate/quorate/examples/plugins/"
+
+func TestZoneAwarePasses(t *testing.T) {
+	Test(t, plugins.Config{Kind: plugins.Allocation, Path: Build(t, examples+"zoneaware"), Settings: map[string]any{"skew": 1}})
+}
+
+// witnessd runs the witness, and returns its URL.
+func witnessd(t *testing.T) string {
+	t.Helper()
+	d := exec.Command(Build(t, examples+"witnessd"), "-listen", "127.0.0.1:0", "-state", filepath.Join(t.TempDir(), "votes.json"))
+	out, err := d.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, d.Start())
+	lines := bufio.NewScanner(out)
+	drained := make(chan struct{})
+	t.Cleanup(func() {
+		require.NoError(t, d.Process.Kill())
+		<-drained
+		require.Error(t, d.Wait())
+	})
+	require.True(t, lines.Scan())
+	address := regexp.MustCompile(`address=(\S+)`).FindStringSubmatch(lines.Text())
+	require.NotNil(t, address, lines.Text())
+	go func() { // Ends with the process; the cleanup waits.
+		defer close(drained)
+		for lines.Scan() {
+			t.Log(lines.Text())
+		}
+	}()
+	return "http://" + address[1]
+}
+
+func TestWitnessPasses(t *testing.T) {
+	settings := map[string]any{"url": witnessd(t), "cluster": "bank"}
+	c := pinned(t, plugins.Config{Kind: plugins.Downing, Path: Build(t, examples+"witness"), Settings: settings})
+	Test(t, c)
+
+	// Two halves of a cluster, each with a plugin of its own and one witness.
+	settings["cluster"] = "shop"
+	members := downingtest.Members(4)
+	base := gossip.Base{downingtest.IDs(members)}
+	survivors := 0
+	for _, lower := range []bool{true, false} {
+		v := downingtest.SplitView(members, func(id gossip.NodeID) bool { return (id.Compare(members[2].Node) < 0) == lower }, base)
+		d, err := provider(t, open(t, c)).Decide(t.Context(), v)
+		require.NoError(t, err)
+		require.NotEqual(t, downing.None, d.Verdict)
+		if downingtest.Survives(v, d) {
+			survivors++
+		}
+	}
+	require.Equal(t, 1, survivors)
+}

@@ -1,0 +1,137 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build process
+
+package plugintest
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/sdk"
+)
+
+// The test binary is its own plugin: a variable says what a process is.
+const role = "PLUGINTEST_ROLE"
+
+type none struct{}
+
+func TestMain(m *testing.M) {
+	keep := func(none) (downing.Provider, error) { return downing.KeepMajority{}, nil }
+	switch os.Getenv(role) {
+	case "":
+		os.Exit(m.Run())
+	case "keep-majority":
+		sdk.Serve(sdk.Downing(keep))
+	case "least-shard":
+		sdk.Serve(sdk.Allocation(func(none) (allocation.Strategy, error) {
+			return allocation.NewLeastShard(allocation.Default().LeastShard)
+		}))
+	case "lax":
+		sdk.Serve(sdk.Downing(func(map[string]any) (downing.Provider, error) { return downing.KeepMajority{}, nil }))
+	case "forgetful":
+		sdk.Serve(sdk.Downing(func(none) (downing.Provider, error) { return forgetful{}, nil }))
+	case "nervous":
+		// It ends by what others ignore.
+		interrupt := make(chan os.Signal, 1)
+		signal.Notify(interrupt, os.Interrupt)
+		go func() { // Ends the process.
+			<-interrupt
+			os.Exit(1)
+		}()
+		sdk.Serve(sdk.Downing(keep))
+	case "stubborn":
+		sdk.Serve(sdk.Downing(func(none) (downing.Provider, error) {
+			signal.Ignore(stubbornly()...)
+			return downing.KeepMajority{}, nil
+		}))
+	case "mute":
+		if os.Getenv(plugins.CookieKey) == "" {
+			os.Exit(1)
+		}
+		sdk.Serve(sdk.Downing(keep))
+	case "content":
+		if os.Getenv(plugins.CookieKey) == "" {
+			slog.Info("nothing to do")
+			return
+		}
+		sdk.Serve(sdk.Downing(keep))
+	}
+}
+
+// forgetful says that it is pure, but its answer depends on its process.
+type forgetful struct{}
+
+func (forgetful) Class() downing.Class { return downing.Class{Pure: true} }
+
+func (forgetful) Decide(context.Context, downing.View) (downing.Decision, error) {
+	return downing.Decision{Reason: strconv.Itoa(os.Getpid())}, nil
+}
+
+func config(tb testing.TB, kind plugins.Kind, as string) plugins.Config {
+	tb.Helper()
+	self, err := os.Executable()
+	require.NoError(tb, err)
+	return plugins.Config{Kind: kind, Path: self, Environment: map[string]string{role: as}}
+}
+
+func TestTheProjectsStrategiesPass(t *testing.T) {
+	t.Run("keep-majority", func(t *testing.T) { Test(t, config(t, plugins.Downing, "keep-majority")) })
+	t.Run("least-shard", func(t *testing.T) { Test(t, config(t, plugins.Allocation, "least-shard")) })
+}
+
+// recorder remembers a failure instead of reporting it.
+type recorder struct {
+	testing.TB
+	failed atomic.Bool
+}
+
+func (r *recorder) Helper() {}
+
+func (r *recorder) Errorf(string, ...any) { r.failed.Store(true) }
+
+func (r *recorder) Fatal(...any) {
+	r.failed.Store(true)
+	runtime.Goexit()
+}
+
+func (r *recorder) Fatalf(string, ...any) {
+	r.failed.Store(true)
+	runtime.Goexit()
+}
+
+// A kit that passes everything proves nothing: each part must find its fault.
+func TestTheKitFindsFaults(t *testing.T) {
+	for as, name := range map[string]string{
+		"lax": "Settings", "forgetful": "Restart", "nervous": "Interrupt", "stubborn": "Termination", "mute": "ByHand", "content": "ByHand",
+	} {
+		for _, p := range parts() {
+			if p.name != name {
+				continue
+			}
+			t.Run(as, func(t *testing.T) {
+				r, c := &recorder{TB: t}, pinned(t, config(t, plugins.Downing, as))
+				done := make(chan struct{})
+				// The goroutine ends with the part, or with its Goexit; the test waits.
+				go func() {
+					defer close(done)
+					p.run(r, c)
+				}()
+				<-done
+				require.True(t, r.failed.Load(), "the fault was not found")
+			})
+		}
+	}
+}

@@ -1,0 +1,307 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plugintest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/allocation/allocationtest"
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/downing/downingtest"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/host"
+)
+
+// Limit is how long a plugin may take to start again, and to end.
+const Limit = 5 * time.Second
+
+// part is one part of the kit.
+type part struct {
+	name string
+	run  func(testing.TB, plugins.Config)
+}
+
+func parts() []part {
+	return []part{
+		{"Settings", refusesUnknownSettings},
+		{"Restart", answersAfterARestart},
+		{"Interrupt", outlivesAnInterrupt},
+		{"Termination", endsWhenTerminated},
+		{"Stop", endsWhenStopped},
+		{"ByHand", refusesToRunByHand},
+	}
+}
+
+// Test runs the kit on a plugin. The configuration is that of a cluster's file;
+// the path may be relative to the working directory, and the checksum is that of
+// the file if it is missing. Settings must be such that the plugin starts.
+func Test(t *testing.T, c plugins.Config) {
+	t.Helper()
+	c = pinned(t, c)
+	t.Run("Suite", func(t *testing.T) { suite(t, c) })
+	for _, p := range parts() {
+		t.Run(p.name, func(t *testing.T) { p.run(t, c) })
+	}
+}
+
+// Build builds a Go package, named as for go build, and returns the path of the
+// binary, which is removed with the test.
+func Build(tb testing.TB, pkg string) string {
+	tb.Helper()
+	path := filepath.Join(tb.TempDir(), "plugin")
+	if runtime.GOOS == "windows" {
+		path += ".exe"
+	}
+	build := exec.CommandContext(tb.Context(), "go", "build", "-o", path, pkg)
+	if text, err := build.CombinedOutput(); err != nil {
+		tb.Fatalf("go build %s: %v\n%s", pkg, err, text)
+	}
+	return path
+}
+
+// pinned completes the configuration.
+func pinned(tb testing.TB, c plugins.Config) plugins.Config {
+	tb.Helper()
+	path, err := filepath.Abs(c.Path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	c.Path = path
+	if c.SHA256 != "" || c.Unpinned {
+		return c
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	hash := sha256.New()
+	if _, err := io.Copy(hash, file); err != nil {
+		tb.Fatal(err)
+	}
+	c.SHA256 = hex.EncodeToString(hash.Sum(nil))
+	return c
+}
+
+// open runs the plugin until the end of the test.
+func open(tb testing.TB, c plugins.Config) *host.Plugin {
+	tb.Helper()
+	p, err := host.Open(tb.Context(), "tested", c, host.WithLogger(slog.New(slog.NewTextHandler(tb.Output(), nil))))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { closed(tb, p) })
+	return p
+}
+
+// closed closes the plugin, which may be closed already.
+func closed(tb testing.TB, p *host.Plugin) {
+	tb.Helper()
+	// The context of the test has ended when it cleans up.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), 2*Limit)
+	defer cancel()
+	if err := p.Close(ctx); err != nil {
+		tb.Errorf("the plugin was not closed: %v", err)
+	}
+}
+
+// suite runs the suite of the plugin's kind, each part with a process of its own.
+func suite(t *testing.T, c plugins.Config) {
+	t.Helper()
+	switch c.Kind {
+	case plugins.Downing:
+		downingtest.TestProvider(t, func(tb testing.TB) downing.Provider {
+			tb.Helper()
+			return provider(tb, open(tb, c))
+		})
+	case plugins.Allocation:
+		allocationtest.TestStrategy(t, func(tb testing.TB) allocation.Strategy {
+			tb.Helper()
+			return strategy(tb, open(tb, c))
+		})
+	default:
+		t.Fatalf("there is no suite for the kind %q", c.Kind)
+	}
+}
+
+func provider(tb testing.TB, p *host.Plugin) downing.Provider {
+	tb.Helper()
+	d, err := p.Downing()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return d
+}
+
+func strategy(tb testing.TB, p *host.Plugin) allocation.Strategy {
+	tb.Helper()
+	s, err := p.Allocation()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
+const unknownKey = "plugintest-unknown-setting"
+
+func refusesUnknownSettings(tb testing.TB, c plugins.Config) {
+	tb.Helper()
+	settings := maps.Clone(c.Settings)
+	if settings == nil {
+		settings = map[string]any{}
+	}
+	settings[unknownKey] = true
+	c.Settings = settings
+	p, err := host.Open(tb.Context(), "tested", c)
+	if err == nil {
+		closed(tb, p)
+		tb.Fatalf("a setting that does not exist is accepted: %s", unknownKey)
+	}
+	var faults plugins.SettingErrors
+	if !errors.As(err, &faults) {
+		tb.Fatalf("an unknown setting is not refused as a fault of the settings: %v", err)
+	}
+	for _, f := range faults {
+		if f.Key == unknownKey {
+			return
+		}
+	}
+	tb.Fatalf("the unknown setting is not named: %v", faults)
+}
+
+// ask asks something simple, and returns what was answered.
+func ask(tb testing.TB, p *host.Plugin) (any, error) {
+	tb.Helper()
+	if p.Manifest().Kind == plugins.Downing {
+		members := downingtest.Members(3)
+		return provider(tb, p).Decide(tb.Context(), downing.View{
+			Self: members[0].Node, Members: members, Seen: downingtest.IDs(members), Base: gossip.Base{downingtest.IDs(members)},
+		})
+	}
+	return strategy(tb, p).Allocate(tb.Context(), allocation.AllocateRequest{
+		Regions: []allocation.RegionState{{ID: "a"}, {ID: "b"}}, Shards: []allocation.Pending{{Shard: 1}, {Shard: 2}},
+	})
+}
+
+// await waits until a condition holds, for as long as Limit.
+func await(tb testing.TB, what string, holds func() bool) {
+	tb.Helper()
+	limit, tick := time.NewTimer(Limit), time.NewTicker(10*time.Millisecond)
+	defer limit.Stop()
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-limit.C:
+			tb.Fatalf("%s: not within %v", what, Limit)
+		}
+	}
+}
+
+// send sends a signal to the running process, and returns its id.
+func send(tb testing.TB, p *host.Plugin, s os.Signal) int {
+	tb.Helper()
+	pid := p.Status().PID
+	process, err := os.FindProcess(pid)
+	if err == nil {
+		err = process.Signal(s)
+	}
+	if err != nil {
+		tb.Fatalf("process %d cannot be sent %v: %v", pid, s, err)
+	}
+	return pid
+}
+
+func answersAfterARestart(tb testing.TB, c plugins.Config) {
+	tb.Helper()
+	p := open(tb, c)
+	before, err := ask(tb, p)
+	if err != nil {
+		tb.Fatalf("no answer: %v", err)
+	}
+	pid := send(tb, p, os.Kill)
+	await(tb, "another process runs", func() bool { now := p.Status().PID; return now != 0 && now != pid })
+	after, err := ask(tb, p)
+	if err != nil {
+		tb.Fatalf("no answer after a restart: %v", err)
+	}
+	if p.Manifest().Class.Pure && !reflect.DeepEqual(before, after) {
+		tb.Fatalf("it is pure, but answered %v before a restart, and %v after it", before, after)
+	}
+}
+
+func outlivesAnInterrupt(tb testing.TB, c plugins.Config) {
+	tb.Helper()
+	if runtime.GOOS == "windows" {
+		return // No other process can be sent one there.
+	}
+	p := open(tb, c)
+	pid := send(tb, p, os.Interrupt)
+	// An answer of the same process says that it has survived; what would end it
+	// has had the time of a few calls.
+	for range 20 {
+		if _, err := ask(tb, p); err != nil {
+			tb.Fatalf("no answer after an interrupt: %v", err)
+		}
+	}
+	if now := p.Status().PID; now != pid {
+		tb.Fatalf("process %d was ended by an interrupt, now there is %d", pid, now)
+	}
+}
+
+func endsWhenTerminated(tb testing.TB, c plugins.Config) {
+	tb.Helper()
+	if runtime.GOOS == "windows" {
+		return // There is no such signal.
+	}
+	p := open(tb, c)
+	pid := send(tb, p, syscall.SIGTERM)
+	await(tb, "the process has ended", func() bool { return p.Status().PID != pid })
+}
+
+func endsWhenStopped(tb testing.TB, c plugins.Config) {
+	tb.Helper()
+	p := open(tb, c)
+	began := time.Now()
+	closed(tb, p)
+	if took := time.Since(began); took > Limit/2 {
+		tb.Fatalf("it ended %v after it was told to, probably by force", took)
+	}
+}
+
+func refusesToRunByHand(tb testing.TB, c plugins.Config) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), Limit)
+	defer cancel()
+	run := exec.CommandContext(ctx, c.Path, c.Args...)
+	run.Env = []string{}
+	for name, value := range c.Environment {
+		run.Env = append(run.Env, name+"="+value)
+	}
+	text, err := run.CombinedOutput()
+	switch {
+	case ctx.Err() != nil:
+		tb.Fatalf("started by hand, it does not end within %v", Limit)
+	case err == nil:
+		tb.Fatalf("started by hand, it ends as if all were well")
+	case len(text) == 0:
+		tb.Fatalf("started by hand, it says nothing")
+	}
+}
