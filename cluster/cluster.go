@@ -11,6 +11,11 @@ import (
 	"slices"
 	"time"
 
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/quorate/quorate/cluster/telemetry"
 	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/management"
@@ -24,6 +29,8 @@ type Node struct {
 	sharding   *sharding.System
 	management *management.Server
 	reloader   *reloader
+	telemetry  *telemetry.Telemetry
+	meters     metric.MeterProvider
 	leave      time.Duration
 }
 
@@ -43,6 +50,8 @@ type options struct {
 	sharding   []sharding.Option
 	routes     []management.Route
 	prepares   []Prepare
+	meters     metric.MeterProvider
+	traces     trace.TracerProvider
 }
 
 // File reads the configuration from a file. Given several times, later files
@@ -75,6 +84,15 @@ func Routes(routes ...management.Route) Option {
 	return func(o *options) { o.routes = append(o.routes, routes...) }
 }
 
+// MeterProvider sets where the metrics of the node go, for a program with an SDK of
+// OpenTelemetry of its own. It excludes metrics by the section telemetry. The
+// default is the global provider.
+func MeterProvider(p metric.MeterProvider) Option { return func(o *options) { o.meters = p } }
+
+// TracerProvider sets where the traces of messages go. The default is the global
+// provider of OpenTelemetry, which does nothing until the program sets it.
+func TracerProvider(p trace.TracerProvider) Option { return func(o *options) { o.traces = p } }
+
 // Start starts a node: it listens, and begins to join the cluster of its seed
 // nodes or, as the first of them, to form it. It does not wait for the
 // cluster; see [Node.AwaitUp]. The context bounds Start alone. The error says
@@ -88,12 +106,39 @@ func Start(ctx context.Context, opts ...Option) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	member, err := membership.Start(ctx, cfg.membership(), append([]membership.Option{membership.WithLogger(o.log)}, o.membership...)...)
+	if o.meters != nil && cfg.Telemetry.Metrics != telemetry.None {
+		return nil, &fieldError{"telemetry.metrics", "set both by the option MeterProvider and by the configuration"}
+	}
+	shown := telemetry.New(cfg.Telemetry, cfg.Cluster.Name, cfg.Node.Address, o.log)
+	node, err := start(ctx, cfg, file, o.observed(shown))
+	if err != nil {
+		return nil, errors.Join(err, shown.Close())
+	}
+	node.telemetry = shown
+	return node, nil
+}
+
+// observed has metrics go to where the configuration says, and shows them.
+func (o options) observed(shown *telemetry.Telemetry) options {
+	if p := shown.MeterProvider(); p != nil {
+		o.meters = p
+		o.routes = append(slices.Clip(o.routes), management.Route{Path: "/metrics", Handler: shown.Handler()})
+	}
+	return o
+}
+
+// start starts the parts of a node, one on the other.
+func start(ctx context.Context, cfg Config, file *config.File, o options) (*Node, error) {
+	member, err := membership.Start(ctx, cfg.membership(), append([]membership.Option{
+		membership.WithLogger(o.log), membership.WithMeterProvider(o.meters),
+	}, o.membership...)...)
 	if err != nil {
 		return nil, err
 	}
 	log := o.log.With("node", member.Self().String())
-	shards, err := sharding.New(member, cfg.Sharding, append([]sharding.Option{sharding.WithLogger(log)}, o.sharding...)...)
+	shards, err := sharding.New(member, cfg.Sharding, append([]sharding.Option{
+		sharding.WithLogger(log), sharding.WithMeterProvider(o.meters), sharding.WithTracerProvider(o.traces),
+	}, o.sharding...)...)
 	if err != nil {
 		_ = member.Close() // The first error is the one to return.
 		return nil, err
@@ -106,7 +151,7 @@ func Start(ctx context.Context, opts ...Option) (*Node, error) {
 		return nil, err
 	}
 	node := &Node{
-		member: member, sharding: shards, management: server, leave: cfg.Membership.LeaveTimeout + cfg.Membership.ExitTimeout,
+		member: member, sharding: shards, management: server, meters: o.meters, leave: cfg.Membership.LeaveTimeout + cfg.Membership.ExitTimeout,
 		reloader: newReloader(&o, file, cfg, log, reloadSharding(shards)),
 	}
 	if err := node.reloader.watch(); err != nil {
@@ -168,6 +213,15 @@ func (n *Node) AwaitUp(ctx context.Context) error { return n.member.AwaitUp(ctx)
 // when it has none.
 func (n *Node) ManagementAddress() string { return n.management.Address() }
 
+// MeterProvider returns where the metrics of the node go. What the program measures
+// there itself is shown beside them.
+func (n *Node) MeterProvider() metric.MeterProvider {
+	if n.meters == nil {
+		return otel.GetMeterProvider()
+	}
+	return n.meters
+}
+
 // Leave hands over what the node hosts, takes it out of the cluster and ends
 // it. The error is that of ctx, or of [Node.Err].
 func (n *Node) Leave(ctx context.Context) error {
@@ -180,7 +234,7 @@ func (n *Node) Leave(ctx context.Context) error {
 // end waits for what ends with the membership, and closes what does not.
 func (n *Node) end(ctx context.Context) error {
 	n.reloader.close()
-	return errors.Join(n.sharding.AwaitEnd(ctx), n.management.Close())
+	return errors.Join(n.sharding.AwaitEnd(ctx), n.management.Close(), n.telemetry.Close())
 }
 
 // Done is closed when the node has ended.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/quorate/quorate/cluster/telemetry"
 	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/management"
@@ -39,6 +40,9 @@ type Config struct {
 	// Management is the HTTP interface of the node.
 	Management management.Config `koanf:"management"`
 
+	// Telemetry says where the metrics of the node go.
+	Telemetry telemetry.Config `koanf:"telemetry"`
+
 	// Reload says how the node takes over changes of its files.
 	Reload ReloadConfig `koanf:"reload"`
 }
@@ -49,7 +53,7 @@ func Default() Config {
 	m := membership.Default()
 	return Config{
 		Cluster: m.Cluster, Node: m.Node, Membership: m.Membership, Transport: m.Transport, Downing: m.Downing,
-		Sharding: sharding.Default(), Management: management.Default(),
+		Sharding: sharding.Default(), Management: management.Default(), Telemetry: telemetry.Default(),
 	}
 }
 
@@ -60,7 +64,26 @@ func (c Config) membership() membership.Config {
 
 // Validate reports what does not fit together across the sections. Package
 // config, which calls it, asks each section by itself; so does [Start].
-func (c Config) Validate() error { return c.membership().ValidateAcross() }
+func (c Config) Validate() error {
+	return errors.Join(c.membership().ValidateAcross(), c.validateTelemetry())
+}
+
+// validateTelemetry refuses metrics that nobody could fetch.
+func (c Config) validateTelemetry() error {
+	if c.Telemetry.Metrics == telemetry.Prometheus && c.Management.Address == "" {
+		return &fieldError{"telemetry.metrics", "prometheus fetches from the HTTP interface of the node: set management.address"}
+	}
+	return nil
+}
+
+// fieldError is a fault of a field that another section shows.
+type fieldError struct{ field, text string }
+
+// Error describes the fault, beginning with the key of the field.
+func (e *fieldError) Error() string { return e.field + ": " + e.text }
+
+// Field returns the key of the field as in a configuration file.
+func (e *fieldError) Field() string { return e.field }
 
 // check reports every fault of a configuration that was made or changed in
 // code.
@@ -71,7 +94,8 @@ func (c Config) check() error {
 		}
 		return nil
 	}
-	return errors.Join(c.membership().Validate(), section("sharding", c.Sharding.Validate()), section("management", c.Management.Validate()))
+	return errors.Join(c.membership().Validate(), section("sharding", c.Sharding.Validate()), section("management", c.Management.Validate()),
+		section("telemetry", c.Telemetry.Validate()), c.validateTelemetry())
 }
 
 // Load reads and merges configuration files and the environment. The error is

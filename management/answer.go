@@ -78,9 +78,32 @@ func (s *Server) answering(route Route) http.Handler {
 			s.write(w, http.StatusServiceUnavailable, Failure{Error: fmt.Sprintf("%d requests are being answered already: ask again later", cap(places))})
 			return
 		}
+		if route.Handler != nil {
+			s.handle(route, w, r)
+			return
+		}
 		status, body := s.answer(route, r)
 		s.write(w, status, body)
 	})
+}
+
+// handle lets the handler of a route answer. What it has written when it panics
+// cannot be taken back: the connection ends.
+func (s *Server) handle(route Route, w http.ResponseWriter, r *http.Request) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.log.Error("an answer panicked", "path", route.Path, "panic", p, "stack", string(debug.Stack()))
+			panic(http.ErrAbortHandler)
+		}
+	}()
+	if _, err := parameters(r.URL.RawQuery, route.Query); err != nil {
+		status, body := s.failed(err)
+		s.write(w, status, body)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), s.cfg.RequestTimeout)
+	defer cancel()
+	route.Handler.ServeHTTP(w, r.WithContext(ctx))
 }
 
 // answer finds the answer of a route, whatever happens to it.

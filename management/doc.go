@@ -41,7 +41,8 @@
 // # Modules and routes
 //
 // A [Route] is a path and a function from a [Request] to a value that is
-// encoded as JSON. Modules make routes and know nothing of HTTP.
+// encoded as JSON. Modules make routes and know nothing of HTTP. What is not JSON, such
+// as metrics for Prometheus, has an [http.Handler] instead.
 //
 // # Life cycle and concurrency
 //

@@ -33,6 +33,10 @@ type Route struct {
 	// of the connection, several at a time, and must return soon after ctx has
 	// ended.
 	Answer func(ctx context.Context, r Request) (any, error)
+
+	// Handler answers instead of Answer what is not JSON, such as metrics, within the
+	// same bounds. A route has one of the two.
+	Handler http.Handler
 }
 
 // Request is what was asked.
@@ -94,8 +98,8 @@ func newMux(routes []Route, serve func(Route) http.Handler) (mux *http.ServeMux,
 	mux = http.NewServeMux()
 	for _, route := range routes {
 		path = route.Path
-		if !strings.HasPrefix(path, "/") || route.Answer == nil {
-			return nil, fmt.Errorf("management: route %q: needs a path that begins with a slash, and an answer", path)
+		if !strings.HasPrefix(path, "/") || (route.Answer == nil) == (route.Handler == nil) {
+			return nil, fmt.Errorf("management: route %q: needs a path that begins with a slash, and either an answer or a handler", path)
 		}
 		mux.Handle(path, serve(route))
 	}

@@ -243,6 +243,40 @@ func TestAnswersThatFail(t *testing.T) {
 	require.Contains(t, logged.String(), "cannot be encoded")
 }
 
+// A handler answers by itself what is not JSON, within the same bounds; what it has
+// begun when it panics ends with its connection.
+func TestHandlersAnswerByThemselves(t *testing.T) {
+	cfg := listening()
+	cfg.RequestTimeout = 20 * time.Millisecond
+	log, logged := logger()
+	of := func(path string, f http.HandlerFunc) management.Route {
+		return management.Route{Path: path, Handler: f}
+	}
+	s := serve(t, cfg, []management.Route{
+		echo(),
+		of("/text", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/plain")
+			_, _ = io.WriteString(w, "metrics 1\n")
+		}),
+		of("/slow", func(w http.ResponseWriter, r *http.Request) {
+			<-r.Context().Done()
+			http.Error(w, "late", http.StatusGatewayTimeout)
+		}),
+		of("/panic", func(http.ResponseWriter, *http.Request) { panic("oh no") }),
+	}, log)
+	got := ask(t, s, http.MethodGet, "/text")
+	require.Equal(t, "text/plain", got.header.Get("Content-Type"))
+	require.Equal(t, "metrics 1\n", got.body)
+	require.Equal(t, "no-store", got.header.Get("Cache-Control"))
+	require.Equal(t, http.StatusBadRequest, ask(t, s, http.MethodGet, "/text?what=1").status)
+	require.Equal(t, http.StatusMethodNotAllowed, ask(t, s, http.MethodPost, "/text").status)
+	require.Equal(t, http.StatusGatewayTimeout, ask(t, s, http.MethodGet, "/slow").status)
+	_, err := http.Get("http://" + s.Address() + "/panic") //nolint:bodyclose // There is none.
+	require.Error(t, err)
+	require.Contains(t, logged.String(), "oh no")
+	require.Equal(t, http.StatusOK, ask(t, s, http.MethodGet, "/echo/a").status)
+}
+
 // held is a route whose answers wait until they are let go.
 func held() (route management.Route, begun chan struct{}, release chan struct{}) {
 	begun, release = make(chan struct{}, 64), make(chan struct{})
@@ -341,6 +375,7 @@ func TestErrorsOfServe(t *testing.T) {
 			[]string{"tls.certificate a.pem", "tls.key b.pem"},
 		},
 		"port in use":    {with(func(c *management.Config) { c.Address = taken.Addr().String() }), nil, []string{taken.Addr().String(), "in use"}},
+		"both answers":   {listening(), []management.Route{{Path: "/a", Answer: answer, Handler: http.NotFoundHandler()}}, []string{`route "/a"`, "either"}},
 		"bad pattern":    {listening(), []management.Route{{Path: "/a/{b", Answer: answer}}, []string{`route "/a/{b"`}},
 		"same pattern":   {listening(), []management.Route{{Path: "/a", Answer: answer}, {Path: "/a", Answer: answer}}, []string{`route "/a"`, "conflicts"}},
 		"method":         {listening(), []management.Route{{Path: "GET /a", Answer: answer}}, []string{`route "GET /a"`, "begins with a slash"}},

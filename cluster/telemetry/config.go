@@ -1,0 +1,47 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package telemetry
+
+import "fmt"
+
+// The values of [Config.Metrics].
+const (
+	// None leaves the metrics to the program.
+	None = "none"
+	// Prometheus keeps the metrics for Prometheus to fetch.
+	Prometheus = "prometheus"
+)
+
+// Config is the section telemetry of a file. Start from [Default].
+type Config struct {
+	// Metrics says where the metrics of the node go. "none", the default: where the
+	// program says, which is nowhere if it says nothing. "prometheus": GET /metrics of
+	// the node's HTTP interface answers with them, for which management.address must
+	// be set.
+	Metrics string `koanf:"metrics" oneof:"none|prometheus"`
+
+	// ProcessMetrics adds what the Go runtime and the operating system know of the
+	// process, such as memory and goroutines. It means nothing without metrics.
+	ProcessMetrics bool `koanf:"process-metrics"`
+}
+
+// Default returns the default configuration, by which nothing is shown.
+func Default() Config { return Config{Metrics: None, ProcessMetrics: true} }
+
+// FieldError is a fault of one field of a [Config].
+type FieldError struct{ field, text string }
+
+// Error describes the fault, beginning with the key of the field.
+func (e *FieldError) Error() string { return e.field + ": " + e.text }
+
+// Field returns the key of the field as in a configuration file.
+func (e *FieldError) Field() string { return e.field }
+
+// Validate reports every fault in one error.
+func (c Config) Validate() error {
+	if c.Metrics != None && c.Metrics != Prometheus {
+		return &FieldError{"metrics", fmt.Sprintf("%q is neither none nor prometheus", c.Metrics)}
+	}
+	return nil
+}
