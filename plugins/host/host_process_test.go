@@ -34,27 +34,37 @@ import (
 	"github.com/quorate/quorate/plugins/host"
 )
 
-// program builds the misbehaving plugin once.
-var program = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "misbehaving-")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "misbehaving")
-	out, err := exec.Command("go", "build", "-o", path, "../internal/process/testdata/misbehaving").CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("%w: %s", err, out)
-	}
-	return path, err
-})
+// Programs that are built once.
+var (
+	program = builder("../internal/process/testdata/misbehaving")
+	served  = builder("./testdata/served")
+)
+
+// builder returns a function that builds a program once and returns its path.
+func builder(pkg string) func() (string, error) {
+	return sync.OnceValues(func() (string, error) {
+		dir, err := os.MkdirTemp("", "plugin-")
+		if err != nil {
+			return "", err
+		}
+		path := filepath.Join(dir, filepath.Base(pkg))
+		out, err := exec.Command("go", "build", "-o", path, pkg).CombinedOutput()
+		if err != nil {
+			err = fmt.Errorf("%w: %s", err, out)
+		}
+		return path, err
+	})
+}
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(victimVariable); dir != "" {
 		victim(dir)
 	}
 	code := m.Run()
-	if path, err := program(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(path))
+	for _, built := range []func() (string, error){program, served} {
+		if path, err := built(); err == nil {
+			_ = os.RemoveAll(filepath.Dir(path))
+		}
 	}
 	os.Exit(code)
 }
@@ -97,6 +107,12 @@ func (w *watcher) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.text.Write(p)
+}
+
+func (w *watcher) contains(text string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return strings.Contains(w.text.String(), text)
 }
 
 func (w *watcher) observe(e host.Event) {

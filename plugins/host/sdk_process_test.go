@@ -1,0 +1,82 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build process && linux
+
+package host_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/downing/downingtest"
+	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/host"
+)
+
+// sdkConfig runs keep-majority, served by the SDK.
+func sdkConfig(t testing.TB, settings map[string]any) plugins.Config {
+	t.Helper()
+	path, err := served()
+	require.NoError(t, err)
+	return plugins.Config{Kind: plugins.Downing, Path: path, SHA256: checksum(t, path), Settings: settings, StartTimeout: 10 * time.Second}
+}
+
+// The suite that every provider passes is passed through host and SDK, by one
+// process.
+func TestSuiteThroughHostAndSDK(t *testing.T) {
+	p, w := open(t, sdkConfig(t, nil))
+	downingtest.TestProvider(t, func(testing.TB) downing.Provider { return provider(t, p) })
+	require.Equal(t, []host.EventKind{host.Started}, w.kinds())
+	require.Equal(t, downing.KeepMajority{}.Class(), provider(t, p).Class())
+	t.Logf("%d calls", p.Status().Calls)
+}
+
+func TestSettingsAreCheckedByThePlugin(t *testing.T) {
+	base := clean(t)
+	for _, c := range []struct {
+		settings map[string]any
+		key      string
+	}{
+		{map[string]any{"greetin": "x"}, "greetin"},
+		{map[string]any{"delay": "soon"}, "delay"},
+		{map[string]any{"panic": 7}, "panic"},
+		{map[string]any{"delay": "-1s"}, ""},
+	} {
+		_, err := host.Open(t.Context(), "subject", sdkConfig(t, c.settings), host.WithDirectory(base))
+		var faults plugins.SettingErrors
+		require.ErrorAs(t, err, &faults)
+		require.ErrorIs(t, err, plugins.ErrSettings)
+		require.Equal(t, c.key, faults[0].Field())
+	}
+}
+
+// What a strategy logs is in the node's log under the plugin's name, and a panic is
+// the failure of one call.
+func TestPanicIsTheFailureOfOneCall(t *testing.T) {
+	p, w := open(t, sdkConfig(t, map[string]any{"greeting": "good morning", "panic": true}))
+	pid := p.Status().PID
+	for range 3 {
+		_, err := provider(t, p).Decide(t.Context(), view(t, 3))
+		require.ErrorIs(t, err, plugins.ErrFault)
+		require.ErrorContains(t, err, "as the settings say")
+	}
+	require.Equal(t, pid, p.Status().PID)
+	require.Equal(t, uint64(3), p.Status().Failures)
+	eventually(t, 5*time.Second, "no line", func() bool { return w.contains(`msg="good morning" plugin=subject members=3`) })
+	eventually(t, 5*time.Second, "no stack", func() bool { return w.contains(`level=ERROR msg="the strategy panicked" plugin=subject call=decide`) })
+}
+
+// A plugin that was told to stop stops by itself, and fast.
+func TestServedPluginStopsWhenTold(t *testing.T) {
+	p, w := open(t, sdkConfig(t, nil))
+	began := time.Now()
+	require.NoError(t, p.Close(t.Context()))
+	require.Less(t, time.Since(began), 2*time.Second)
+	e, ok := w.last(host.Exited)
+	require.True(t, ok)
+	require.ErrorContains(t, e.Err, "exit status 0")
+}

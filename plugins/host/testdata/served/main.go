@@ -1,0 +1,53 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command served is keep-majority as a plugin, served by the SDK, with settings for
+// the tests of the host.
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/plugins/sdk"
+)
+
+type settings struct {
+	Greeting string        `json:"greeting"`
+	Delay    time.Duration `json:"delay"`
+	Panic    bool          `json:"panic"`
+}
+
+// Validate is called by the SDK.
+func (s settings) Validate() error {
+	if s.Delay < 0 {
+		return errors.New("delay: is negative")
+	}
+	return nil
+}
+
+type provider struct {
+	downing.KeepMajority
+	settings settings
+}
+
+func (p *provider) Decide(ctx context.Context, v downing.View) (downing.Decision, error) {
+	slog.Info(p.settings.Greeting, "members", len(v.Members))
+	if p.settings.Panic {
+		panic("as the settings say")
+	}
+	select {
+	case <-time.After(p.settings.Delay):
+		return p.KeepMajority.Decide(ctx, v)
+	case <-ctx.Done():
+		return downing.Decision{}, ctx.Err()
+	}
+}
+
+func main() {
+	sdk.Serve(sdk.Downing(func(s settings) (downing.Provider, error) { return &provider{settings: s}, nil }),
+		sdk.Name("served"), sdk.Version("1.0.0"))
+}
