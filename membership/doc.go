@@ -29,12 +29,20 @@
 // [Node.Err] wraps [ErrDown]. A process that was removed can never come back
 // as the same node; it starts anew, with a new uid.
 //
+// # Who goes after a partition
+//
+// The downing strategy decides: a built-in one by the name in the configuration,
+// or a provider given by [WithDowning]. All nodes have the same. [Node.SetDowning]
+// replaces it while the cluster runs: given to one node after the other, it takes
+// over when all have it, and [DowningChanged] says so.
+//
 // # Guarantees
 //
 //   - All members see the same history of each member: its status only moves
 //     forward, and a removed node never reappears.
 //   - Of the sides of a partition at most one survives, with the built-in
-//     downing strategy.
+//     downing strategies, and with any that keeps at most one: also if it cannot be
+//     asked, answers wrongly, or is replaced in that moment.
 //   - [Standing] says whether this node may act for the cluster at this very
 //     moment. It is lost by the node's own clock, before anybody else takes
 //     over what the node was doing; see [Standing.Held].

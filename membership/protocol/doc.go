@@ -16,7 +16,9 @@
 //	heartbeat.go  who monitors whom, and when somebody is accused
 //	standing.go   until when this node may host
 //	leader.go     what the leader does under convergence
-//	downing.go    who must go after a partition
+//	downing.go    when it must be decided who goes after a partition
+//	deciding.go   which strategy decides it, on which node
+//	strategies.go which strategies there are, and how the cluster changes to another
 //	fencing.go    from when on a removed node hosts nothing any more
 //	leave.go      how a node leaves in order
 //
@@ -45,8 +47,10 @@
 //     monitored-by-nr-of-members. In larger clusters a node looks at the voters
 //     that it monitors, and the time for which a view must be stable is the
 //     margin: an assumption about timing.
-//   - Only the leader under convergence changes voters, gives up-numbers, and
-//     removes members; all in one edit.
+//   - Only the leader under convergence changes voters and the downing strategy,
+//     gives up-numbers, and removes members; all in one edit.
+//   - Every voter can decide by the downing strategy of the cluster. While the
+//     strategy changes, no side survives that another one's strategy does not keep.
 //   - Nothing is waited for without a timer, and nothing is refused without a
 //     reason, a count, and, unless it is expected in normal operation, an event.
 //
