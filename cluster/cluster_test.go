@@ -290,6 +290,18 @@ func TestPathsAreRelativeToTheFile(t *testing.T) {
 	require.ErrorContains(t, err, "node.pem", "the file is missing, and the error says which")
 }
 
+// The directory in which a node keeps what outlives it is used, and is relative to
+// the file too.
+func TestADataDirIsUsed(t *testing.T) {
+	address := free(t)
+	path := file(t, "cluster: {name: test}", "node: {address: "+address+", data-dir: data/n1}", "membership: {seed-nodes: ["+address+"]}")
+	node, err := cluster.Start(t.Context(), quiet(cluster.File(path))...)
+	require.NoError(t, err)
+	require.NoError(t, node.AwaitUp(t.Context()))
+	require.FileExists(t, filepath.Join(filepath.Dir(path), "data", "n1", "birth"))
+	require.NoError(t, node.Close())
+}
+
 // A port that is in use is an error with the address, and leaves nothing
 // behind, which TestMain looks for.
 func TestAPortInUse(t *testing.T) {

@@ -115,6 +115,7 @@ func decode(file *config.File) (Config, error) {
 	if err := file.Decode("", &c); err != nil {
 		return Config{}, err
 	}
+	c.Node.DataDir = file.Resolve(c.Node.DataDir)
 	for _, tls := range []*transport.TLSFiles{&c.Transport.TLS, &c.Management.TLS} {
 		for _, path := range []*string{&tls.Certificate, &tls.Key, &tls.Authorities} {
 			*path = file.Resolve(*path)

@@ -49,6 +49,12 @@ type NodeConfig struct {
 	// AppVersion is the version of the deployment. New shards prefer the
 	// highest version, so that they are not moved twice in a rolling update.
 	AppVersion string `koanf:"app-version"`
+
+	// DataDir is a directory in which the node keeps what must outlive it: when its
+	// cluster was born, so that the epochs of shards grow over a restart of all nodes
+	// even if a clock was set back meanwhile. It is made if it is not there, and is
+	// for one node at a time. Empty: none, and epochs rest on the wall clock.
+	DataDir string `koanf:"data-dir"`
 }
 
 // ProtocolConfig is the section of the membership protocol.

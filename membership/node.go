@@ -19,6 +19,7 @@ import (
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/fd"
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/internal/datadir"
 	"github.com/quorate/quorate/membership/internal/wire"
 	"github.com/quorate/quorate/membership/machine"
 	"github.com/quorate/quorate/membership/meter"
@@ -45,6 +46,7 @@ type Node struct {
 	driver    *machine.Driver
 	transport transport.Transport
 	machine   *machine.Handle // Of the membership machine.
+	data      *datadir.Dir    // Nil when the node has none.
 	standing  Standing
 	hub       hub
 	decisions decisionLog
@@ -161,6 +163,10 @@ func build(cfg Config, o options) (*Node, *meter.Meter, error) {
 		ClusterID: func() gossip.ClusterID { return n.View().State.Cluster() },
 	}
 	n.driver = machine.NewDriver(n.ports(), 0)
+	if err := n.openData(cfg); err != nil {
+		n.discard()
+		return nil, nil, fmt.Errorf("membership: %w", err)
+	}
 	t, err := o.transport(identity, cfg.Transport, n.noticed)
 	if err != nil {
 		n.discard()
@@ -181,6 +187,7 @@ func (n *Node) discard() {
 	if n.transport != nil {
 		_ = n.transport.Close() // The reason for which the node is discarded is the one to report.
 	}
+	n.closeData()
 }
 
 // attachMembership builds the membership machine and puts it in.
@@ -197,13 +204,17 @@ func (n *Node) attachMembership(cfg Config, o options) error {
 	member := gossip.Member{
 		Node: n.self, Zone: cfg.Node.Zone, Roles: n.roles, AppVersion: cfg.Node.AppVersion, Protocol: protocolRange,
 	}
-	m, err := protocol.New(cfg.Membership.Config, member, protocol.Deps{
+	deps := protocol.Deps{
 		Rand: o.rand, Detector: detector,
 		Downing: protocol.Downing{
 			Config: cfg.Downing, Version: strategy.Version, Parameters: strategy.Parameters, Decide: strategy.Decide,
 			Class: downing.Class{Pure: strategy.Pure, MajorityOnly: strategy.MajorityOnly}, Load: n.loaded.add(first),
 		},
-	})
+	}
+	if n.data != nil {
+		deps.Born, deps.Remember = n.data.Born()+1, true
+	}
+	m, err := protocol.New(cfg.Membership.Config, member, deps)
 	if err != nil {
 		return err
 	}
@@ -397,6 +408,7 @@ func (n *Node) run() {
 		n.unload(load)
 	}
 	n.clients.Wait()
+	n.closeData()
 	n.hub.end()
 	close(n.done)
 }

@@ -130,6 +130,9 @@ func (n *Node) call(ctx context.Context, component string, c machine.Call) (any,
 	if component == ComponentName && c.Kind == protocol.CallDowning {
 		return n.decide(ctx, c.Request.(protocol.DowningRequest))
 	}
+	if component == ComponentName && c.Kind == protocol.CallRemember {
+		return nil, n.remember(c.Request.(gossip.ClusterID))
+	}
 	if a, ok := n.attached.Load(component); ok && a.(Attachment).Call != nil {
 		return a.(Attachment).Call(ctx, c)
 	}

@@ -104,8 +104,7 @@ func (m *Machine) askOwn() {
 // call asks a strategy outside of the machine.
 func (m *Machine) call(c call) {
 	s := &m.side
-	s.calls++
-	c.id = s.calls
+	c.id = m.nextCall()
 	s.call = c
 	m.out.Add(machine.Call{
 		ID: c.id, Kind: CallDowning, Limit: m.deps.Downing.Limit,

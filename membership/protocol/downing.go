@@ -29,11 +29,10 @@ type siding struct {
 	stableSince   machine.Instant
 	troubledSince machine.Instant
 
-	calls     machine.CallID // The number of the last call.
-	call      call           // The one in flight, for this node or another.
-	question  *question      // What this node decides as the leader of the side, or nil.
-	questions uint64         // The number of the last question to another member.
-	lastAsked gossip.NodeID  // The member to which it went.
+	call      call          // The one in flight, for this node or another.
+	question  *question     // What this node decides as the leader of the side, or nil.
+	questions uint64        // The number of the last question to another member.
+	lastAsked gossip.NodeID // The member to which it went.
 
 	// failingSince is when the strategy first could not answer, since it last
 	// did; zero if it did.

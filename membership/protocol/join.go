@@ -33,8 +33,19 @@ type joining struct {
 	heard    bool             // Somebody knows of a cluster, in this attempt.
 	hopeless []gossip.Address // The seeds that refuse this node for good.
 
+	entering *gossip.State  // What this node becomes a member by, once that is remembered.
+	call     machine.CallID // Which remembers it.
+
 	joinedAt machine.Instant // When the node became a member.
 }
+
+// CallRemember is the kind of the calls that keep a [gossip.ClusterID] on disk,
+// before the node becomes a member of that cluster. An answer means nothing.
+const CallRemember = "remember"
+
+// rememberLimit is how long a disk may take. Without its answer the node goes on
+// as one that has no disk.
+const rememberLimit = 5 * time.Second
 
 func (j *joining) others(self gossip.Address) []gossip.Address {
 	return slices.DeleteFunc(slices.Clone(j.seeds), func(a gossip.Address) bool { return a == self })
@@ -48,6 +59,8 @@ func (m *Machine) startJoin(seeds []gossip.Address) {
 	case m.phase == phaseMember:
 		m.refuse(m.self, "Join", RefusedNotReady, "this node is a member of a cluster already")
 		return
+	case m.join.entering != nil:
+		return // It is about to be one.
 	case len(seeds) == 0:
 		m.refuse(m.self, "Join", RefusedMalformed, "no seed nodes were given")
 		return
@@ -144,7 +157,7 @@ func (m *Machine) receiveInitJoinAck(from gossip.NodeID, msg InitJoinAck) {
 		}
 		return
 	}
-	if msg.Attempt < j.attempt || !j.target.IsZero() {
+	if msg.Attempt < j.attempt || !j.target.IsZero() || j.entering != nil {
 		return
 	}
 	j.target, j.cluster, j.asked, j.heard = from, msg.Cluster, 0, true
@@ -203,6 +216,9 @@ func (m *Machine) giveUpJoin() {
 }
 
 func (m *Machine) receiveJoinRefused(from gossip.NodeID, msg JoinRefused) {
+	if m.phase == phaseJoining && m.join.entering != nil {
+		return // Late: another member was asked again, or the same.
+	}
 	if m.phase != phaseJoining || from != m.join.target || msg.Attempt != m.join.attempt {
 		m.refuse(from, "JoinRefused", RefusedUnsolicited, "no such question was asked")
 		return
@@ -225,7 +241,7 @@ func (m *Machine) receiveWelcome(from gossip.NodeID, msg Welcome) {
 		m.refuse(from, "Welcome", RefusedUnsolicited, "this node did not ask the sender to let it join")
 		return
 	}
-	if m.phase != phaseJoining {
+	if m.phase != phaseJoining || m.join.entering != nil {
 		return // The answer to a repeated question.
 	}
 	me := msg.State.Member(m.self)
@@ -241,23 +257,60 @@ func (m *Machine) receiveWelcome(from gossip.NodeID, msg Welcome) {
 		m.out.Publish(SettingsDiffer{Peer: from, Differences: msg.Warnings})
 	}
 	m.out.Decide("join", m.self.String(), "joined", "welcomed by "+from.String())
-	m.becomeMember(msg.State.See(m.self))
+	m.enter(msg.State.See(m.self))
 }
 
 // form makes this node the first member of a new cluster.
 func (m *Machine) form(why string) {
+	if m.join.entering != nil {
+		return // It does already.
+	}
 	cluster := gossip.ClusterID{Born: max(m.now.Wall.UnixMilli(), m.deps.Born), Nonce: m.deps.Rand.Uint64() | 1}
 	m.out.Decide("join", m.self.String(), fmt.Sprintf("formed cluster %d-%x", cluster.Born, cluster.Nonce), why)
-	m.becomeMember(m.state.Edit(m.self, func(e *gossip.Edit) {
+	m.enter(m.state.Edit(m.self, func(e *gossip.Edit) {
 		e.SetCluster(cluster)
 		e.Join(m.me)
 	}))
 }
 
-func (m *Machine) becomeMember(state *gossip.State) {
+// enter makes this node a member by a state. The birth of the cluster is on disk
+// before: epochs that begin with it may be used at once.
+func (m *Machine) enter(state *gossip.State) {
+	if !m.deps.Remember {
+		m.becomeMember(state)
+		return
+	}
+	m.endSearch()
+	j := &m.join
+	j.entering, j.call = state, m.nextCall()
+	m.out.Add(machine.Call{ID: j.call, Kind: CallRemember, Request: state.Cluster(), Limit: rememberLimit})
+	m.out.Arm(timerRemember, m.now.Mono.Add(rememberLimit))
+}
+
+// remembered ends the wait for the disk. A disk that is full or cannot be written
+// keeps no node out of its cluster.
+func (m *Machine) remembered(err error) {
+	if m.phase != phaseJoining || m.join.entering == nil {
+		return
+	}
+	if err != nil {
+		m.out.Decide("join", m.self.String(), "not remembered",
+			fmt.Sprintf("epochs may go backwards when all nodes start anew and their clocks were set back: %v", err))
+	}
+	m.out.Disarm(timerRemember)
+	m.becomeMember(m.join.entering)
+	m.join.entering, m.join.call = nil, 0
+}
+
+// endSearch stops asking.
+func (m *Machine) endSearch() {
 	for _, t := range []timer{timerJoin, timerFormation, timerRejoin, timerGiveUp} {
 		m.out.Disarm(t)
 	}
+}
+
+func (m *Machine) becomeMember(state *gossip.State) {
+	m.endSearch()
 	m.phase, m.state, m.join.joinedAt = phaseMember, state, m.now.Mono
 	// Services that were announced after this node had asked are not in the
 	// request, and so not in the state that answers it.

@@ -37,6 +37,10 @@ type Deps struct {
 	// disk and gives it here plus one makes ids grow over full restarts even if
 	// the wall clock was set back.
 	Born int64
+
+	// Remember says that a call of kind [CallRemember] keeps the id of each cluster
+	// that the node becomes a member of, before it does.
+	Remember bool
 }
 
 // Downing is the downing strategy with which a node begins, see [LoadDowning], and
@@ -122,6 +126,7 @@ type Machine struct {
 	exit       leaving
 	fences     fencing
 	published  Changed
+	calls      machine.CallID // The number of the last call.
 }
 
 type phase uint8
@@ -204,7 +209,7 @@ func (m *Machine) dispatch(in machine.Input) {
 	case machine.Fired:
 		m.fired(in.Timer)
 	case machine.Called:
-		m.downingCalled(in)
+		m.callReturned(in)
 	case Probed:
 		m.probed(in)
 	case Join:
@@ -226,6 +231,20 @@ func (m *Machine) dispatch(in machine.Input) {
 	case Examine:
 		m.examine(in)
 	}
+}
+
+// nextCall numbers a call.
+func (m *Machine) nextCall() machine.CallID {
+	m.calls++
+	return m.calls
+}
+
+func (m *Machine) callReturned(in machine.Called) {
+	if in.ID != 0 && in.ID == m.join.call {
+		m.remembered(in.Err)
+		return
+	}
+	m.downingCalled(in)
 }
 
 func (m *Machine) receive(from gossip.NodeID, message any) {
@@ -280,6 +299,7 @@ const (
 	timerStable                     // The view may have been stable for long enough.
 	timerCall                       // A downing provider did not answer.
 	timerWeaklyUp                   // Joining members may become weakly up.
+	timerRemember                   // The disk did not answer.
 	timerWave                       // Joining members were held back for long enough.
 	timerLeave                      // Components had their time to hand over.
 	timerConfirm                    // The confirmation of a leaving node is repeated.
@@ -332,6 +352,8 @@ func (m *Machine) firedOnce(t timer) {
 	case timerWeaklyUp:
 		m.lead.weaklyUpDue = true
 		m.act()
+	case timerRemember:
+		m.remembered(fmt.Errorf("no answer within %v", rememberLimit))
 	case timerWave:
 		m.act()
 	case timerLeave:
