@@ -5,11 +5,11 @@
 // casting vote to one side of a split.
 //
 // The vote goes to the first side that asks, and stays with the nodes of that side,
-// its holders, for a time. Meanwhile a side gets it only if a holder is in it, or if
-// no holder is among the voters any more: the loser of the split, however late it
-// asks, has the holders among its voters and none of them at its side. The time
-// must exceed the longest pause of a machine, for a side that was asleep believes
-// that the split is new; a holder that dies costs its cluster the vote for as long.
+// its holders, for a time. Meanwhile another side gets it only if a holder is in it,
+// or if no holder is among the voters any more and nobody in it was refused: so the
+// loser of a split stays the loser, however late it asks. The time must exceed the
+// longest pause of a machine, for a side that was asleep believes that the split is
+// new; and a holder that dies costs its cluster the vote for as long.
 //
 // A vote is on disk before it is given, so that a restart gives it to nobody else. Run
 // one process on a file.
@@ -44,10 +44,41 @@ type answer struct {
 	Reason  string `json:"reason"`
 }
 
-// vote says who holds the vote of a cluster, and until when.
+// vote says who holds the vote of a cluster, until when, and for how long each of
+// those without it is remembered.
 type vote struct {
-	Holders []string  `json:"holders"`
-	Until   time.Time `json:"until"`
+	Holders []string             `json:"holders"`
+	Until   time.Time            `json:"until"`
+	Losers  map[string]time.Time `json:"losers"`
+}
+
+// refuses reports whether somebody else has the vote.
+func (v *vote) refuses(q request, now time.Time) bool {
+	in := func(list []string) func(string) bool {
+		return func(id string) bool { return slices.Contains(list, id) }
+	}
+	if !now.Before(v.Until) || slices.ContainsFunc(v.Holders, in(q.Side)) {
+		return false
+	}
+	lost := slices.ContainsFunc(q.Side, func(id string) bool { return now.Before(v.Losers[id]) })
+	return lost || slices.ContainsFunc(v.Holders, in(q.Voters))
+}
+
+// given returns the vote that the side holds from now on.
+func (v *vote) given(q request, now time.Time, hold time.Duration) vote {
+	next := vote{Holders: q.Side, Until: now.Add(hold), Losers: map[string]time.Time{}}
+	for id, until := range v.Losers {
+		if now.Before(until) {
+			next.Losers[id] = until
+		}
+	}
+	for _, id := range q.Voters {
+		next.Losers[id] = next.Until
+	}
+	for _, id := range q.Side {
+		delete(next.Losers, id)
+	}
+	return next
 }
 
 // register holds the votes of all clusters, and their file.
@@ -78,14 +109,11 @@ func open(path string, hold time.Duration) (*register, error) {
 func (r *register) ask(q request, now time.Time) (answer, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	held, ok := r.last[q.Cluster]
-	in := func(list []string) bool {
-		return slices.ContainsFunc(held.Holders, func(id string) bool { return slices.Contains(list, id) })
-	}
-	if ok && now.Before(held.Until) && in(q.Voters) && !in(q.Side) {
+	held := r.last[q.Cluster]
+	if held.refuses(q, now) {
 		return answer{Reason: fmt.Sprintf("%d other nodes hold the vote until %s", len(held.Holders), held.Until.Format(time.RFC3339))}, nil
 	}
-	next := vote{Holders: q.Side, Until: now.Add(r.hold)}
+	next := held.given(q, now, r.hold)
 	r.last[q.Cluster] = next
 	if err := r.store(); err != nil {
 		r.last[q.Cluster] = held

@@ -66,6 +66,23 @@ func TestWinnersSplitAgain(t *testing.T) {
 	require.True(t, ask(t, r, noon(), "x y", "x y z u"), "nobody of those who held the vote is left")
 }
 
+// The vote has moved on to others, of whom those who slept have never heard.
+func TestALoserThatSleptWhileTheVoteMovedOnStaysTheLoser(t *testing.T) {
+	r := fresh(t)
+	require.True(t, ask(t, r, noon(), "a b", "a b c d"))
+	require.True(t, ask(t, r, noon().Add(time.Minute), "x y", "x y z u"))
+	require.False(t, ask(t, r, noon().Add(59*time.Minute), "c d", "a b c d"))
+}
+
+// A split that healed before anybody was downed leaves nobody without a vote.
+func TestAfterASplitThatHealedHoldersAndLosersMayStandTogether(t *testing.T) {
+	r := fresh(t)
+	require.True(t, ask(t, r, noon(), "a b", "a b c d"))
+	require.True(t, ask(t, r, noon().Add(time.Minute), "a c", "a b c d"))
+	require.False(t, ask(t, r, noon().Add(time.Minute), "b d", "a b c d"))
+	require.True(t, ask(t, r, noon().Add(2*time.Minute), "c", "a c"))
+}
+
 func TestARestartGivesTheVoteToNobodyElse(t *testing.T) {
 	r := fresh(t)
 	require.True(t, ask(t, r, noon(), "a b", "a b c d"))
