@@ -53,4 +53,6 @@
 //
 //   - It is no sandbox. A plugin has the rights of the node's user.
 //   - A process that the kernel cannot end is given up, and logged.
+//   - A swap is not taken back when the new plugin fails later: it is supervised as
+//     the old one was.
 package host

@@ -53,9 +53,9 @@ type Plugin struct {
 }
 
 // Open starts the plugin with that name in the cluster's file. The path must be
-// absolute. It returns when the plugin is ready for calls, or with an error of type
-// [*plugins.Error] that says what is wrong; it takes as long as start-timeout. The
-// context is for Open alone.
+// absolute. It returns when the plugin is ready for calls, or with what is wrong: the
+// faults of the configuration, each with its key, or an error of type
+// [*plugins.Error]. It takes start-timeout at most. The context is for Open alone.
 func Open(ctx context.Context, name string, cfg plugins.Config, opts ...Option) (*Plugin, error) {
 	cfg = cfg.WithDefaults()
 	if err := validate(name, cfg); err != nil {

@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-plugin/runner"
@@ -126,7 +127,7 @@ func (c *child) Start(ctx context.Context) error {
 func (c *child) exec(ctx context.Context) error {
 	for {
 		err := c.launcher.onThread(ctx, c.cmd.Start)
-		if !busy(err) {
+		if !busy(err) || c.unwanted() {
 			return err
 		}
 		// A command can be started once; what matters of it is copied.
@@ -140,6 +141,13 @@ func (c *child) exec(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// unwanted reports whether the process must not live.
+func (c *child) unwanted() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.killed
 }
 
 // blame keeps the reason why there is no process.
@@ -186,12 +194,14 @@ func (c *child) readStderr(pipe *os.File) {
 // reads the rest of the pipes.
 func (c *child) wait(readers *sync.WaitGroup, pipes ...*os.File) {
 	defer close(c.exited)
-	awaitEnd(c.cmd.Process)
-	c.mu.Lock()
-	killGroup(c.cmd.Process)
-	c.reaped = true
-	c.mu.Unlock()
-	err := c.cmd.Wait()
+	var err error
+	if c.launcher.await(c.cmd.Process) {
+		c.sweep()
+		err = c.cmd.Wait()
+	} else {
+		err = c.cmd.Wait()
+		c.sweep()
+	}
 	for _, pipe := range pipes {
 		_ = pipe.SetReadDeadline(time.Now().Add(leftoverTime)) // Pipes have deadlines.
 	}
@@ -202,6 +212,14 @@ func (c *child) wait(readers *sync.WaitGroup, pipes ...*os.File) {
 	c.mu.Lock()
 	c.waitErr = err
 	c.mu.Unlock()
+}
+
+// sweep kills what is left of the group of a process that has ended.
+func (c *child) sweep() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	killGroup(c.cmd.Process)
+	c.reaped = true
 }
 
 // kill kills the whole group, unless the process has ended already.
@@ -315,7 +333,13 @@ func (c *child) ended() string {
 }
 
 // cannotExecute says what to do about an executable that the system does not run.
+// That the system has nothing left to run it with is not the executable's fault.
 func cannotExecute(err error) error {
+	for _, scarce := range []error{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE} {
+		if errors.Is(err, scarce) {
+			return err
+		}
+	}
 	cure := "look whether it was built for this system"
 	if errors.Is(err, fs.ErrPermission) {
 		cure = "look whether the directory for copies is on a file system that forbids execution, and give another one"

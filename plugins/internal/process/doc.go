@@ -42,7 +42,7 @@
 //   - A process leads its own process group, and the whole group is killed with it
 //     and after it.
 //   - The environment is the one that was given and what the handshake needs;
-//     standard input is empty.
+//     standard input is empty. The working directory is the host's.
 //   - On Linux the kernel kills a process whose host has died, however that died.
 //     Elsewhere plugins must watch their parent, as package sdk does.
 //   - Output is read for as long as the process lives, logged line by line within a

@@ -6,6 +6,7 @@ package process
 import (
 	"context"
 	"log/slog"
+	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -15,8 +16,9 @@ import (
 
 // Launcher starts processes. It owns a directory for copies and sockets.
 type Launcher struct {
-	dir *directory
-	log *slog.Logger
+	dir   *directory
+	log   *slog.Logger
+	await func(*os.Process) bool // Is awaitEnd, except in tests.
 
 	copies   binaries
 	launches atomic.Uint64
@@ -38,7 +40,7 @@ func Open(base string, log *slog.Logger) (*Launcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Launcher{dir: dir, log: log, jobs: make(chan func()), quit: make(chan struct{}), done: make(chan struct{})}
+	l := &Launcher{dir: dir, log: log, await: awaitEnd, jobs: make(chan func()), quit: make(chan struct{}), done: make(chan struct{})}
 	go l.thread() // Ended by Close, which waits for it.
 	return l, nil
 }

@@ -317,8 +317,12 @@ func (p *Process) Started() time.Time { return p.started }
 // Exited is closed when the process has ended and nothing of it is left.
 func (p *Process) Exited() <-chan struct{} { return p.done }
 
-// Err says how the process ended, once Exited is closed, with what it printed last.
+// Err says how the process ended, once Exited is closed, with what it printed last
+// if it failed.
 func (p *Process) Err() error {
+	if p.child.Wait(context.Background()) == nil {
+		return errors.New("it ended (" + p.child.ended() + ")")
+	}
 	return errors.New("it ended (" + p.child.ended() + "); it " + p.child.said())
 }
 

@@ -300,6 +300,24 @@ func TestGrandchildrenGoWithTheProcess(t *testing.T) {
 	}
 }
 
+// Where a process cannot be waited for without taking it away, its group is killed
+// after that, and not before.
+func TestProcessLivesWhereTheEndCannotBeAwaited(t *testing.T) {
+	f := newFixture(t)
+	f.launcher.AwaitNothing()
+	file := filepath.Join(t.TempDir(), "pid")
+	p, err := f.launch(10*time.Second, "forks", "GRANDCHILD="+file)
+	require.NoError(t, err)
+	require.NoError(t, p.Health(t.Context()))
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	grandchild, err := strconv.Atoi(string(text))
+	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(p.PID(), syscall.SIGKILL))
+	exited(t, p, 2*time.Second)
+	eventually(t, time.Second, "the grandchild lives", func() bool { return !alive(grandchild) })
+}
+
 func TestEnvironmentIsWhatWasNamed(t *testing.T) {
 	t.Setenv("SECRET_TOKEN", "s3cret")
 	f := newFixture(t)

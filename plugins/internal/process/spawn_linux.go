@@ -15,10 +15,10 @@ func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// awaitEnd returns when the process has ended, but leaves it as a zombie: until it
-// is waited for, nobody else can get its number, so that its group can be killed
+// awaitEnd returns true when the process has ended, and leaves it as a zombie: until
+// it is waited for, nobody else can get its number, so that its group can be killed
 // by that number.
-func awaitEnd(p *os.Process) {
+func awaitEnd(p *os.Process) bool {
 	const (
 		byPID        = 1 // P_PID
 		siginfoBytes = 128
@@ -27,7 +27,7 @@ func awaitEnd(p *os.Process) {
 	for {
 		_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, byPID, uintptr(p.Pid), uintptr(unsafe.Pointer(&info)), syscall.WEXITED|syscall.WNOWAIT, 0, 0)
 		if errno != syscall.EINTR {
-			return
+			return errno == 0
 		}
 	}
 }

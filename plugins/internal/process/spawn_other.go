@@ -15,8 +15,8 @@ const openNonblock = 0
 // attributes has nothing to say here.
 func attributes() *syscall.SysProcAttr { return nil }
 
-// awaitEnd does not wait: there is no group to be killed before.
-func awaitEnd(*os.Process) {}
+// awaitEnd does not wait: there is no group that would have to be killed before.
+func awaitEnd(*os.Process) bool { return false }
 
 // killGroup kills the process; there are no groups here.
 func killGroup(p *os.Process) {

@@ -14,6 +14,6 @@ import (
 // died it must notice by itself.
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// awaitEnd does not wait: the group is killed after the process was waited for,
-// when in theory its number can be somebody else's already.
-func awaitEnd(*os.Process) {}
+// awaitEnd cannot wait without taking the process away: its group is killed after
+// that, when in theory its number can be somebody else's already.
+func awaitEnd(*os.Process) bool { return false }
