@@ -30,8 +30,8 @@ const (
 
 // Limits of the contract. Both sides keep them.
 const (
-	// RequestBytesMax is the largest request: 16 MiB. A view of 20,000 members, or
-	// a request about 1,000,000 shards, is a third of it.
+	// RequestBytesMax is the largest request: 16 MiB. A view of 20,000 members with
+	// ten complaints each, or a request about 300,000 shards, is less than a third.
 	RequestBytesMax = 16 << 20
 	// AnswerBytesMax is the largest answer: 4 MiB. Placements for 300,000 shards
 	// fit. It is what a faulty plugin can make a host allocate for one call.

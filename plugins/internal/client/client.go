@@ -20,9 +20,6 @@ import (
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
 
-// textBytesMax bounds what is kept of a plugin's words.
-const textBytesMax = 1024
-
 // options keep the limits of the contract, whatever the connection permits.
 func options() []grpc.CallOption {
 	return []grpc.CallOption{
@@ -176,7 +173,7 @@ func callError(ctx context.Context, name, call string, err error) error {
 	}
 	s := status.Convert(err)
 	e := &plugins.CallError{Plugin: name, Call: call, Err: sentinel(ctx, s.Code())}
-	if text := wire.Line(s.Message(), textBytesMax); text != "" {
+	if text := wire.Line(s.Message(), wire.TextBytesMax); text != "" {
 		e.Cause = errors.New(text)
 	}
 	return e

@@ -22,12 +22,8 @@ import (
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
 
-// textBytesMax bounds the text of a status, a reason and the name of a plugin.
-const (
-	textBytesMax = 1024
-	nameBytesMax = 128
-	stackBytes   = 4096
-)
+// stackBytes bounds what is logged of the stack of a panic.
+const stackBytes = 4096
 
 // Strategy is what a plugin serves.
 type Strategy struct {
@@ -150,7 +146,7 @@ func statusOf(ctx context.Context, err error) error {
 	case errors.Is(ctx.Err(), context.Canceled):
 		code = codes.Canceled
 	}
-	return status.Error(code, wire.Line(err.Error(), textBytesMax))
+	return status.Error(code, wire.Line(err.Error(), wire.TextBytesMax))
 }
 
 var (
@@ -198,7 +194,7 @@ func (p *pluginService) Configure(ctx context.Context, r *pluginv1.ConfigureRequ
 	}
 	s.ready.Store(&m.instance)
 	return &pluginv1.ConfigureResponse{
-		Name: wire.Line(s.strategy.Name, nameBytesMax), Version: wire.Line(s.strategy.Version, nameBytesMax),
+		Name: wire.Line(s.strategy.Name, wire.NameBytesMax), Version: wire.Line(s.strategy.Version, wire.NameBytesMax),
 		Kind: wire.KindToProto(s.strategy.Kind), Class: &pluginv1.Class{Pure: m.class.Pure, MajorityOnly: m.class.MajorityOnly},
 	}, nil
 }
@@ -212,7 +208,7 @@ func settingErrors(err error) []*pluginv1.SettingError {
 	var list []*pluginv1.SettingError
 	for _, f := range faults[:min(len(faults), wire.SettingErrorsMax)] {
 		list = append(list, &pluginv1.SettingError{
-			Key: wire.Line(f.Key, wire.SettingKeyBytesMax), Reason: wire.Line(f.Reason, textBytesMax),
+			Key: wire.Line(f.Key, wire.SettingKeyBytesMax), Reason: wire.Line(f.Reason, wire.TextBytesMax),
 		})
 	}
 	return list

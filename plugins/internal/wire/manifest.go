@@ -10,12 +10,12 @@ import (
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
 
-// Limits of what a plugin says when it is configured.
+// Limits of what a plugin says about itself and its settings, and in errors.
 const (
 	SettingErrorsMax   = 100
 	SettingKeyBytesMax = 256
-	nameBytesMax       = 128
-	textBytesMax       = 1024
+	NameBytesMax       = 128
+	TextBytesMax       = 1024
 )
 
 // KindToProto returns the number of a kind, that of none if it does not exist.
@@ -30,7 +30,7 @@ func ManifestFromProto(p *pluginv1.ConfigureResponse) (plugins.Manifest, error) 
 		var errs plugins.SettingErrors
 		for _, f := range faults[:min(len(faults), SettingErrorsMax)] {
 			errs = append(errs, plugins.SettingError{
-				Key: Line(f.GetKey(), SettingKeyBytesMax), Reason: Line(f.GetReason(), textBytesMax),
+				Key: Line(f.GetKey(), SettingKeyBytesMax), Reason: Line(f.GetReason(), TextBytesMax),
 			})
 		}
 		return plugins.Manifest{}, errs
@@ -40,10 +40,10 @@ func ManifestFromProto(p *pluginv1.ConfigureResponse) (plugins.Manifest, error) 
 	switch {
 	case kind < 1 || int(kind) > len(kinds):
 		return plugins.Manifest{}, malformed("kind", "%d does not exist", kind)
-	case p.GetName() == "" || Line(p.GetName(), nameBytesMax) != p.GetName():
-		return plugins.Manifest{}, malformed("name", "%.200q is no name of 1 to %d bytes in one line", p.GetName(), nameBytesMax)
-	case Line(p.GetVersion(), nameBytesMax) != p.GetVersion():
-		return plugins.Manifest{}, malformed("version", "%.200q is no text of up to %d bytes in one line", p.GetVersion(), nameBytesMax)
+	case p.GetName() == "" || Line(p.GetName(), NameBytesMax) != p.GetName():
+		return plugins.Manifest{}, malformed("name", "%.200q is no name of 1 to %d bytes in one line", p.GetName(), NameBytesMax)
+	case Line(p.GetVersion(), NameBytesMax) != p.GetVersion():
+		return plugins.Manifest{}, malformed("version", "%.200q is no text of up to %d bytes in one line", p.GetVersion(), NameBytesMax)
 	}
 	return plugins.Manifest{
 		Name: p.GetName(), Version: p.GetVersion(), Kind: kinds[kind-1], Contract: plugins.Version1,

@@ -4,6 +4,7 @@
 package wire_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -189,15 +190,32 @@ func TestReasonsAreBounded(t *testing.T) {
 	require.Equal(t, wire.ReasonsLeftOut, back.Placements[shards-1].Reason)
 }
 
-// An answer for 100,000 shards is far below the limit.
-func TestGreatAnswersFit(t *testing.T) {
+// What the limits were chosen for is far below them.
+func TestGreatRequestsAndAnswersFit(t *testing.T) {
 	least, err := allocation.NewLeastShard(allocation.Default().LeastShard)
 	require.NoError(t, err)
-	r := manyShards(100, 100_000)
-	p, err := wire.AllocateResultToProto(&r, new(least.DecideAllocate(r)))
+	r := manyShards(1000, 300_000)
+	require.Less(t, proto.Size(wire.AllocateToProto(&r)), plugins.RequestBytesMax/3)
+	res := least.DecideAllocate(r)
+	reasons := make([]string, 2000) // Of a sum that exceeds what may be sent.
+	for i := range reasons {
+		reasons[i] = fmt.Sprintf("%01000d", i)
+	}
+	for i := range res.Placements {
+		res.Placements[i].Reason = reasons[i%len(reasons)]
+	}
+	p, err := wire.AllocateResultToProto(&r, &res)
 	require.NoError(t, err)
-	require.Less(t, proto.Size(p), 1<<20)
-	require.Less(t, proto.Size(wire.AllocateToProto(&r)), 1<<20)
+	require.Less(t, proto.Size(p), plugins.AnswerBytesMax)
+
+	members := downingtest.Members(gossip.MaxMembers)
+	v := downingtest.SplitView(members, func(gossip.NodeID) bool { return true }, gossip.Base{downingtest.IDs(members)})
+	for i := range 10 * len(members) { // Ten monitors complain about each.
+		v.Unreachable = append(v.Unreachable, downingtest.Complaint(members[i/10].Node, members[(i+7)%len(members)].Node))
+	}
+	d, err := wire.ViewToProto(&v)
+	require.NoError(t, err)
+	require.Less(t, proto.Size(d), plugins.RequestBytesMax/3)
 }
 
 func manyShards(regions, shards int) allocation.AllocateRequest {
