@@ -133,6 +133,7 @@ func TestTheHTTPInterfaceOfANode(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, get("/v1/kinds"), `{"name":"counter","shards":1000,"hosted":`)
 	require.Contains(t, get("/v1/kinds/counter/entities/a"), `"entity":"a"`)
+	require.Contains(t, get("/v1/kinds"), fmt.Sprintf(`"coordinator":%q,"term":"`, node.Self()))
 	require.Contains(t, get("/v1/kinds/counter/shards/17"), `"shard":17`)
 	require.Contains(t, get("/v1/kinds/counter/shards/1000"), "0 to 999")
 	require.NoError(t, node.Membership().Close())

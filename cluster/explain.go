@@ -17,11 +17,16 @@ type explainer struct{ sharding *sharding.System }
 var _ management.Explainer = explainer{}
 
 // Kinds returns the kinds that run on this node.
-func (e explainer) Kinds(context.Context) ([]management.Kind, error) {
+func (e explainer) Kinds(ctx context.Context) ([]management.Kind, error) {
 	infos := e.sharding.Kinds()
+	// A node that is too busy to say who coordinates still says what it knows.
+	coordinators, _ := e.sharding.Coordinators(ctx)
 	kinds := make([]management.Kind, 0, len(infos))
 	for _, k := range infos {
-		kinds = append(kinds, management.Kind{Name: k.Name, Shards: k.Shards, Hosted: k.Hosted, Proxy: k.Proxy})
+		kinds = append(kinds, management.Kind{
+			Name: k.Name, Shards: k.Shards, Hosted: k.Hosted, Proxy: k.Proxy,
+			Coordinator: coordinators[k.Name].Node, Term: coordinators[k.Name].Term,
+		})
 	}
 	return kinds, nil
 }

@@ -36,10 +36,11 @@ type KindList struct {
 // Kind is a kind of entity, as one node knows it.
 type Kind struct {
 	Name        string `json:"name"`
-	Shards      int    `json:"shards"` // How many there are in the cluster.
-	Hosted      int    `json:"hosted"` // How many of them this node hosts.
-	Proxy       bool   `json:"proxy"`  // This node never hosts any.
-	Coordinator string `json:"coordinator,omitempty"`
+	Shards      int    `json:"shards"`                // How many there are in the cluster.
+	Hosted      int    `json:"hosted"`                // How many of them this node hosts.
+	Proxy       bool   `json:"proxy"`                 // This node never hosts any.
+	Coordinator string `json:"coordinator,omitempty"` // The node that decides where shards live, as far as this one knows.
+	Term        string `json:"term,omitempty"`        // Of the coordinator; none while this node has not heard from it.
 }
 
 // Explanation says where a shard lives, and the entities in it, and why.

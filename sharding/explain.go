@@ -4,6 +4,7 @@
 package sharding
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -54,6 +55,35 @@ type KindInfo struct {
 	Shards int  // In the cluster.
 	Hosted int  // Of them, those that live on this node.
 	Proxy  bool // This node hosts none ever.
+}
+
+// CoordinatorInfo says who coordinates a kind.
+type CoordinatorInfo struct {
+	Node string // The text form of its id.
+	Term string // Under which it does; empty when this node has not heard from it yet.
+}
+
+// Coordinators returns who coordinates the kinds that run on this node, by their
+// names, as far as it knows: a kind whose coordinator nobody can be at present is
+// missing. It asks no other node. The error is that of ctx, or says that the node is
+// too busy to answer, or has ended.
+func (s *System) Coordinators(ctx context.Context) (map[string]CoordinatorInfo, error) {
+	known, ok := s.metrics.inquiry.Ask(ctx, s.ended, func(id uint64) error { return s.control.Post(protocol.Examine{ID: id}) })
+	if !ok {
+		return nil, cmp.Or(context.Cause(ctx), ErrOverloaded)
+	}
+	all := map[string]CoordinatorInfo{}
+	for _, k := range known.Known {
+		if k.Node.IsZero() {
+			continue
+		}
+		info := CoordinatorInfo{Node: k.Node.String()}
+		if !k.Term.IsZero() {
+			info.Term = k.Term.String()
+		}
+		all[k.Kind] = info
+	}
+	return all, nil
 }
 
 // Kinds returns the kinds that run on this node, sorted by name.
@@ -116,6 +146,10 @@ func (r *region) explainEntity(ctx context.Context, entity string) (Explanation,
 		return x, err
 	}
 	x.Entity = entity
+	if x.Home != "" && x.Home != x.Self {
+		x.Pending = append(x.Pending, "what the entity is at, only its home tells: ask "+x.Home)
+		return x, nil
+	}
 	c.mu.Lock()
 	record, ok := c.shard.Entity(entity)
 	c.mu.Unlock()

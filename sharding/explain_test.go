@@ -6,6 +6,7 @@ package sharding_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +45,8 @@ func TestEveryNodeExplains(t *testing.T) {
 				require.Equal(t, int(shardOf(id)), x.Shard)
 				other, err := n.system.Explain(t.Context(), "test", id)
 				require.NoError(t, err)
+				elsewhere := "what the entity is at, only its home tells: ask " + home
+				require.Equal(t, n.Self().String() != home, slices.Contains(x.Pending, elsewhere))
 				x.Pending, other.Pending = nil, nil // An acknowledgement may have come in between.
 				require.Equal(t, x, other)
 				shard, err := n.system.ExplainShard(t.Context(), "test", x.Shard)
@@ -52,6 +55,28 @@ func TestEveryNodeExplains(t *testing.T) {
 				require.Equal(t, x.Home, shard.Home)
 			}
 		}
+	})
+}
+
+// Every node knows who coordinates a kind, and under which term, without asking.
+func TestEveryNodeKnowsTheCoordinator(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(3)
+		terms := map[string]bool{}
+		for _, n := range w.nodes {
+			n.must("a", "x")
+			known, err := n.system.Coordinators(t.Context())
+			require.NoError(t, err)
+			require.Len(t, known, 1)
+			require.Equal(t, w.nodes[0].Self().String(), known["test"].Node)
+			require.NotEmpty(t, known["test"].Term)
+			terms[known["test"].Term] = true
+		}
+		require.Len(t, terms, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := w.nodes[0].system.Coordinators(ctx)
+		require.ErrorIs(t, err, context.Canceled)
 	})
 }
 

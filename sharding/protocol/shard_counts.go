@@ -3,6 +3,8 @@
 
 package protocol
 
+import "github.com/quorate/quorate/gossip"
+
 // Counts are what cells have counted since they were created. They only grow.
 type Counts struct {
 	Sent     uint64 // Messages of this node that were accepted.
@@ -84,6 +86,18 @@ type Examined struct {
 	ID uint64
 	// Kinds are those whose coordinator runs here, sorted by name.
 	Kinds []Coordinated
+	// Known says of all kinds of this node who coordinates them, sorted by name.
+	Known []Coordinator
+}
+
+// Coordinator is who coordinates a kind, as far as a node knows.
+type Coordinator struct {
+	Kind string
+	// Node is none when nobody can at present.
+	Node gossip.NodeID
+	// Term is that under which it coordinates, zero when this node has not heard from
+	// it yet: then Node is who should.
+	Term Term
 }
 
 // Coordinated is how the shards of a kind are.
@@ -94,10 +108,23 @@ type Coordinated struct {
 	Open, Serving, Moving int
 }
 
+// coordinator says who coordinates the kind.
+func (k *kind) coordinator() Coordinator {
+	known := Coordinator{Kind: k.name, Node: k.coordinatorNode()}
+	switch {
+	case k.coord != nil:
+		known.Node, known.Term = k.control.cfg.Self, k.coord.term
+	case known.Node == k.asker:
+		known.Term = k.promise
+	}
+	return known
+}
+
 // examine answers an [Examine].
 func (c *Control) examine(in Examine) {
 	answer := Examined{ID: in.ID}
 	for _, k := range c.kinds {
+		answer.Known = append(answer.Known, k.coordinator())
 		if k.coord == nil {
 			continue
 		}

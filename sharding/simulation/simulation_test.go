@@ -138,3 +138,34 @@ func TestCrashOfTheCoordinator(t *testing.T) {
 		t.Logf("re-homed after %v: %+v", passed, counts)
 	}
 }
+
+// A node that thaws after it was removed, while the others still let it speak so
+// that it learns what happened, begins nothing, and ends as soon as it is told.
+// What its clients had asked through it before may still reach the rightful homes:
+// it is one more late message of an origin that is known by its incarnation,
+// processed once and in order. covers F24, F25, I1, I7, I14, I20, I21.
+func TestANodeThatThawsRightAfterItsRemoval(t *testing.T) {
+	for seed := range uint64(2 * few) {
+		c := simulation.New(simulation.Options{
+			World: world.Options{Seed: seed, CodecEvery: 3, RatePPM: 10_000}, Nodes: 5, Shards: 60, Every: 5 * time.Millisecond,
+		})
+		require.NoError(t, rest(c, 5, 30*time.Second))
+		frozen := c.World.Node(simulation.Address(2)).ID()
+		c.World.Freeze(frozen.Address, time.Hour)
+		removed := func() bool {
+			state := world.MembershipOf(c.World.Node(simulation.Address(0))).State()
+			_, gone := state.Removed(frozen)
+			return gone
+		}
+		_, err := c.World.RunUntil(20*time.Second, removed)
+		require.NoError(t, err)
+		require.True(t, removed())
+		require.NoError(t, c.World.Run(time.Duration(seed)*450*time.Millisecond))
+		c.World.Thaw(frozen.Address)
+		took, err := c.World.RunUntil(5*time.Second, func() bool { return c.World.Node(frozen.Address) == nil })
+		require.NoError(t, err)
+		require.Less(t, took, time.Second, "seed %d: it ends as soon as it is told", seed)
+		counts := finish(t, c)
+		t.Logf("seed %d: ended %v after the thaw: %+v", seed, took, counts)
+	}
+}
