@@ -148,6 +148,9 @@ func (m *Machine) called(c call, decision downing.Decision, err error) {
 	switch {
 	case !c.peer.IsZero():
 		m.answerPeer(c, decision, err)
+		if m.side.troubled {
+			m.armStable() // This node may lead since, and have waited for the answer.
+		}
 	case m.current():
 		m.answered(m.self, decision, err)
 	default:

@@ -166,12 +166,8 @@ func (m *Machine) viewStable() {
 	if m.lead.leader != m.self || s.question != nil {
 		return
 	}
-	switch {
-	case s.call.id == 0:
-	case s.call.peer.IsZero():
-		return // The answer to an earlier question, which is dropped, is still out.
-	default:
-		m.answerPeer(m.endCall(), downing.Decision{}, errOtherView) // Who asked does not lead any more.
+	if s.call.id != 0 {
+		return // The answer to an earlier question, or to that of a leader before, is still out.
 	}
 	view := downing.NewView(m.state, m.self, m.footing.base)
 	if m.outvoted() {

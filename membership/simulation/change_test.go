@@ -26,13 +26,13 @@ func strategyOf(d protocol.Downing) protocol.Strategy {
 }
 
 // serveBoth has a world ask keep-majority or a witness, as the call says.
-func (v *witness) serveBoth(w *simulation.World) {
-	v.serve(w)
-	id := strategyOf(v.asked()).ID()
+func serveBoth(v *simulation.Witness, w *simulation.World) {
+	v.Serve(w)
+	id := strategyOf(v.Downing()).ID()
 	w.Answer(protocol.CallDowning, func(_ *simulation.Node, request any) (any, error) {
 		r := request.(protocol.DowningRequest)
 		if r.Strategy == id {
-			return v.decide(r.View), nil
+			return v.Decide(r.View), nil
 		}
 		return downing.KeepMajority{}.DecideNow(r.View)
 	})
@@ -74,8 +74,8 @@ func TestSplitDuringAChangeOfStrategyLeavesOneSide(t *testing.T) {
 	runs, survived, mixed, minorities := 0, 0, 0, 0
 	lags := changeLags()
 	eachSplit(callSplitsStride, func(seed uint64, sides []int) {
-		v := &witness{}
-		from, to := simulation.AskedKeepMajority(), v.asked()
+		v := &simulation.Witness{}
+		from, to := simulation.AskedKeepMajority(), v.Downing()
 		if runs%2 == 1 {
 			from, to = to, from
 		}
@@ -85,7 +85,7 @@ func TestSplitDuringAChangeOfStrategyLeavesOneSide(t *testing.T) {
 		p := formed(t, seed, len(sides), simulation.MembershipConfig{Downing: from})
 		p.deal(sides)
 		winner := p.winner(len(sides))
-		v.serveBoth(p.world)
+		serveBoth(v, p.world)
 		if runs%3 == 0 {
 			p.world.SetCalls(mishaps()[0].calls)
 			p.world.After(15*time.Second, func() { p.world.SetCalls(simulation.Calls{}) })
@@ -102,7 +102,7 @@ func TestSplitDuringAChangeOfStrategyLeavesOneSide(t *testing.T) {
 		}
 		require.NoError(t, p.world.Run(lag), what)
 		mixed += p.registers() - 1
-		p.config.Downing = v.asked() // Sides that are undecided may host: the invariants look at who takes over.
+		p.config.Downing = v.Downing() // Sides that are undecided may host: the invariants look at who takes over.
 		p.cut()
 		require.NoError(t, p.world.Run(80*time.Second), what)
 		alive := p.sidesWhere(survives)
@@ -127,7 +127,7 @@ func TestSplitDuringAChangeOfStrategyLeavesOneSide(t *testing.T) {
 func TestStrategyIsTakenBackWhileTheClusterChangesToIt(t *testing.T) {
 	late := 0
 	for seed := range uint64(40) {
-		from, to := strategyOf(simulation.AskedKeepMajority()), strategyOf((&witness{}).asked())
+		from, to := strategyOf(simulation.AskedKeepMajority()), strategyOf((&simulation.Witness{}).Downing())
 		n := 3 + int(seed%3)
 		p := formed(t, 1+seed, n, simulation.MembershipConfig{Downing: simulation.AskedKeepMajority()})
 		give := func(i int, s protocol.Strategy) {

@@ -67,6 +67,11 @@ type Invariants struct {
 	// all nodes, in which a node could host: that the rules were exercised.
 	Fences, Hosted int
 
+	// MinoritySurvives says that the downing strategy may let a side without a
+	// majority survive. When all of such a side has ended, another that has waited for
+	// a decision goes on, and gives what the first had given.
+	MinoritySurvives bool
+
 	// Checked counts the states that were checked.
 	Checked int
 }
@@ -338,24 +343,43 @@ func (c *Invariants) wellFormedMembers(self gossip.NodeID, s *gossip.State) erro
 // is not known to have converged, so that its holders count the voters before
 // it as well, and so do those who go on, until theirs has: both sides need a
 // majority of the same set, and two majorities of one set meet.
+//
+// Where a minority may survive they need not; see MinoritySurvives.
 func (c *Invariants) givenOnce(self gossip.NodeID, s *gossip.State) error {
 	for _, m := range s.Members() {
 		if m.UpNumber == 0 {
 			continue
 		}
 		key := numbered{s.Cluster(), m.UpNumber}
-		if other, given := c.numbers[key]; given && other != m.Node {
+		if other, given := c.numbers[key]; given && other != m.Node && c.held(func(s *gossip.State) bool {
+			holder := s.Member(other)
+			return s.Cluster() == key.cluster && holder != nil && holder.UpNumber == key.number
+		}) {
 			return fmt.Errorf("I29: at %v, up-number %d of %v was given to %v", self, m.UpNumber, m.Node, other)
 		}
 		c.numbers[key] = m.Node
 	}
 	config := s.Config()
 	key := generation{s.Cluster(), config.Gen}
-	if known, ok := c.configs[key]; ok && (!slices.Equal(known.Voters, config.Voters) || !slices.Equal(known.Previous, config.Previous)) {
+	if known, ok := c.configs[key]; ok && !sameConfig(known, config) && c.held(func(s *gossip.State) bool {
+		return s.Cluster() == key.cluster && sameConfig(s.Config(), known)
+	}) {
 		return fmt.Errorf("I29: at %v, voters of generation %d are %v, elsewhere %v", self, config.Gen, config, known)
 	}
 	c.configs[key] = config
 	return nil
+}
+
+func sameConfig(a, b gossip.Config) bool {
+	return a.Gen == b.Gen && slices.Equal(a.Voters, b.Voters) && slices.Equal(a.Previous, b.Previous)
+}
+
+// held reports whether what was given is given for good: always where only majorities
+// survive, else while a node lives that holds it and could host.
+func (c *Invariants) held(holds func(*gossip.State) bool) bool {
+	return !c.MinoritySurvives || slices.ContainsFunc(c.world.Nodes(), func(n *Node) bool {
+		return c.Hosts(n) && holds(MembershipOf(n).State())
+	})
 }
 
 var _ Checker = (*Invariants)(nil)

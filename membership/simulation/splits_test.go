@@ -67,6 +67,7 @@ type parted struct {
 	invariants *simulation.Invariants
 	config     simulation.MembershipConfig
 	side       map[gossip.Address]int
+	node       map[gossip.Address]*simulation.Node
 	sides      int
 }
 
@@ -75,7 +76,7 @@ func formed(t *testing.T, seed uint64, n int, config simulation.MembershipConfig
 	t.Helper()
 	w := simulation.New(simulation.Options{Seed: seed, RatePPM: 10_000, CodecEvery: 50})
 	simulation.ServeMembership(w)
-	p := &parted{world: w, invariants: &simulation.Invariants{}, config: config, side: map[gossip.Address]int{}}
+	p := &parted{world: w, invariants: &simulation.Invariants{}, config: config, side: map[gossip.Address]int{}, node: map[gossip.Address]*simulation.Node{}}
 	p.invariants.Watch(w)
 	calling := &simulation.Calling{GivenUp: simulation.Untroubled}
 	calling.Watch(w)
@@ -97,6 +98,7 @@ func (p *parted) start(i int) {
 	node := p.world.Start(address(i), func(env simulation.Env) []machine.Component {
 		return []machine.Component{component(env)}
 	})
+	p.node[address(i)] = node
 	node.Input(protocol.Service, protocol.Join{Seeds: addresses(0, min(i, 2)+1)})
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/downing"
-	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/protocol"
 	"github.com/quorate/quorate/membership/simulation"
 )
@@ -118,54 +117,18 @@ func TestMajoritySurvivesWhateverItsStrategyDoes(t *testing.T) {
 	}
 }
 
-// witness has one vote for each partition, and gives it to the side that asks
-// first. It is honest: it never gives it to another.
-type witness struct{ out map[gossip.NodeID]bool }
-
-// serve has a world ask the witness.
-func (v *witness) serve(w *simulation.World) {
-	v.out = make(map[gossip.NodeID]bool)
-	w.Answer(protocol.CallDowning, func(_ *simulation.Node, request any) (any, error) {
-		return v.decide(request.(protocol.DowningRequest).View), nil
-	})
-	w.Garble(protocol.CallDowning, simulation.GarbleDowning(downing.Class{}))
-}
-
-func (v *witness) decide(view downing.View) downing.Decision {
-	side := view.Side()
-	d := downing.Decision{Verdict: downing.DownSide, Reason: "another side has the vote"}
-	members := side.Members()
-	if !v.out[view.Self] {
-		d.Verdict, d.Reason = downing.KeepSide, "this side has the vote"
-		members = side.Lost()
-	}
-	for _, m := range members {
-		if downing.CanBeDowned(m) {
-			d.Down = append(d.Down, m.Node)
-			v.out[m.Node] = v.out[m.Node] || d.Verdict == downing.KeepSide
-		}
-	}
-	if len(d.Down) == 0 {
-		d.Verdict = downing.None
-	}
-	return d
-}
-
 // votedFor reports whether a side was given the vote, be it that it never heard of it.
-func (v *witness) votedFor(side int, p *parted) bool {
-	for id := range v.out {
-		if p.side[id.Address] == side {
-			return false
+func votedFor(v *simulation.Witness, side int, p *parted) bool {
+	given := false
+	for a, of := range p.side {
+		if n := p.node[a]; n != nil && v.Against(n.ID()) {
+			given = true
+			if of == side {
+				return false
+			}
 		}
 	}
-	return len(v.out) > 0
-}
-
-// asked returns the witness as a downing strategy.
-func (*witness) asked() protocol.Downing {
-	d := simulation.AskedKeepMajority()
-	d.Config.Strategy, d.Class = "witness", downing.Class{}
-	return d
+	return given
 }
 
 // A witness may let any side survive, so that nothing may decide in its place. While
@@ -178,9 +141,9 @@ func TestOneSideSurvivesOnceTheWitnessAnswers(t *testing.T) {
 	eachSplit(callSplitsStride, func(seed uint64, sides []int) {
 		m := mishaps()[runs%len(mishaps())]
 		runs++
-		v := &witness{}
-		p, winner := splitWith(t, seed, sides, v.asked(), func(p *parted) {
-			v.serve(p.world)
+		v := &simulation.Witness{}
+		p, winner := splitWith(t, seed, sides, v.Downing(), func(p *parted) {
+			v.Serve(p.world)
 			p.world.SetCalls(m.calls)
 		})
 		p.world.After(18*time.Second, func() { p.world.SetCalls(simulation.Calls{}) })
@@ -206,18 +169,18 @@ func TestNoTwoSidesSurviveAnEditWithStrangeStrategies(t *testing.T) {
 	runs, survived := 0, 0
 	leads := editLeads()
 	eachSplit(callSplitsStride, func(seed uint64, sides []int) {
-		v, n := &witness{}, len(sides)
+		v, n := &simulation.Witness{}, len(sides)
 		edit, lead := editLeave+runs%(edits-1), leads[runs/3%len(leads)]
 		d := simulation.AskedKeepMajority()
 		if runs/2%2 == 0 {
-			d = v.asked()
+			d = v.Downing()
 		}
 		runs++
 		what := fmt.Sprintf("seed %d, sides %v, edit %d, %v before the cut, %s", seed, sides, edit, lead, d.Config.Strategy)
 		p := formed(t, seed, n, simulation.MembershipConfig{Downing: d})
 		p.deal(sides)
 		if !d.Class.MajorityOnly {
-			v.serve(p.world)
+			v.Serve(p.world)
 		}
 		p.world.SetCalls(mishaps()[0].calls)
 		p.begin(edit, n, int(seed)%n)
@@ -244,9 +207,9 @@ func TestSideWithoutAnAnswerWaitsAndGoes(t *testing.T) {
 		m := mishaps()[1+runs%(len(mishaps())-2)]
 		silent := runs % (slices.Max(sides) + 2) // One side, or all.
 		runs++
-		v := &witness{}
-		p, _ := splitWith(t, seed, sides, v.asked(), func(p *parted) {
-			v.serve(p.world)
+		v := &simulation.Witness{}
+		p, _ := splitWith(t, seed, sides, v.Downing(), func(p *parted) {
+			v.Serve(p.world)
 			for i, side := range sides {
 				if silent > slices.Max(sides) || side == silent {
 					p.world.SetCallsAt(address(i), m.calls)
@@ -265,7 +228,7 @@ func TestSideWithoutAnAnswerWaitsAndGoes(t *testing.T) {
 		}
 		require.NoError(t, p.world.Run(patience), what)
 		alive := p.sidesWhere(survives)
-		if silent > slices.Max(sides) || v.votedFor(silent, p) {
+		if silent > slices.Max(sides) || votedFor(v, silent, p) {
 			require.Empty(t, alive, what)
 			return
 		}

@@ -87,7 +87,7 @@ type Scenario struct {
 	duration time.Duration
 	options  func(*simulation.Options)
 	act      func(r *run)
-	downing  func(seed uint64) protocol.Downing
+	downing  func(w *simulation.World) protocol.Downing
 }
 
 // run is a scenario under way.
@@ -96,6 +96,7 @@ type run struct {
 	nodes    []gossip.Address
 	build    simulation.Build
 	duration time.Duration
+	downing  protocol.Downing
 }
 
 // All returns the scenarios in the order in which they are listed to people.
@@ -111,14 +112,23 @@ func All() []Scenario {
 }
 
 // sometimesAsked has the downing strategy asked over a call with every other seed.
-func sometimesAsked(seed uint64) protocol.Downing {
-	if seed%2 == 1 {
+func sometimesAsked(w *simulation.World) protocol.Downing {
+	if w.Seed()%2 == 1 {
 		return simulation.AskedKeepMajority()
 	}
 	return simulation.KeepMajority()
 }
 
-func asked(uint64) protocol.Downing { return simulation.AskedKeepMajority() }
+// asked has a witness asked with every other seed, which may let a side without a
+// majority survive.
+func asked(w *simulation.World) protocol.Downing {
+	if w.Seed()%2 == 1 {
+		return simulation.AskedKeepMajority()
+	}
+	witness := &simulation.Witness{}
+	witness.Serve(w)
+	return witness.Downing()
+}
 
 // strange is rough, and more than half of the calls come to nothing.
 func strange(o *simulation.Options) {
@@ -195,6 +205,8 @@ func (s Scenario) run(o Options, recording *simulation.Recording) (Result, error
 	simulation.ServeMembership(w)
 	invariants := &simulation.Invariants{}
 	invariants.Watch(w)
+	calling := &simulation.Calling{GivenUp: simulation.Untroubled}
+	calling.Watch(w)
 	r := &run{world: w, duration: s.duration}
 	if o.Nodes > smallMax && s.duration == chaosTime {
 		r.duration = chaosTimeLarge
@@ -207,7 +219,9 @@ func (s Scenario) run(o Options, recording *simulation.Recording) (Result, error
 	}
 	operator := &simulation.Operator{Seeds: r.nodes[:min(o.Nodes, 3)], RestartAfter: 2 * time.Second}
 	operator.Operate(w)
-	component := simulation.Membership(simulation.MembershipConfig{Downing: s.downing(o.Seed)})
+	r.downing = s.downing(w)
+	invariants.MinoritySurvives = !r.downing.Class.MajorityOnly
+	component := simulation.Membership(simulation.MembershipConfig{Downing: r.downing})
 	r.build = func(env simulation.Env) []machine.Component { return []machine.Component{component(env)} }
 	passed, err := s.finish(o, r)
 	if ended := w.Conclude(); ended != nil {
@@ -352,10 +366,13 @@ func splitInChange(w *simulation.World, r *rand.Rand) {
 }
 
 func chaos(r *run) {
-	faults := append(simulation.Faults(),
-		simulation.Fault{Name: "leave", Weight: 2, Inject: leave}, simulation.Fault{Name: "down", Weight: 1, Inject: down},
-		simulation.Fault{Name: "down-unheard", Weight: 3, Inject: downUnheard},
-		simulation.Fault{Name: "split-in-change", Weight: 4, Inject: splitInChange})
+	faults := append(simulation.Faults(), simulation.Fault{Name: "leave", Weight: 2, Inject: leave})
+	if r.downing.Class.MajorityOnly {
+		// Where a minority may survive, who downs a node by command knows it dead.
+		faults = append(faults, simulation.Fault{Name: "down", Weight: 1, Inject: down},
+			simulation.Fault{Name: "down-unheard", Weight: 3, Inject: downUnheard})
+	}
+	faults = append(faults, simulation.Fault{Name: "split-in-change", Weight: 4, Inject: splitInChange})
 	// The cluster forms in peace: the schedule begins when it usually has.
 	r.world.At(15*time.Second, func() {
 		r.world.Chaos(simulation.Chaos{For: r.duration - 15*time.Second, Every: 3 * time.Second, Faults: faults})

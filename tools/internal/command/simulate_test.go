@@ -70,7 +70,7 @@ func TestTraceIsWrittenWhereItIsWanted(t *testing.T) {
 // covers F40, I30.
 func TestReplayPrintsWhatTheRecordedRunPrinted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "calls.jsonl")
-	args := []string{"-nodes", "5", "-scenario", "strategies", "-duration", "90s", "-seed", "5"}
+	args := []string{"-scenario", "strategies", "-seed", "5"}
 	_, plain, _ := simulate(t, args...)
 	status, recorded, stderr := simulate(t, append(args, "-record", path)...)
 	require.Equal(t, command.StatusOK, status, stderr)
