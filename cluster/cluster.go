@@ -31,6 +31,7 @@ type Node struct {
 	reloader   *reloader
 	telemetry  *telemetry.Telemetry
 	meters     metric.MeterProvider
+	plugins    *strategies
 	leave      time.Duration
 }
 
@@ -110,11 +111,12 @@ func Start(ctx context.Context, opts ...Option) (*Node, error) {
 		return nil, &fieldError{"telemetry.metrics", "set both by the option MeterProvider and by the configuration"}
 	}
 	shown := telemetry.New(cfg.Telemetry, cfg.Cluster.Name, cfg.Node.Address, o.log)
-	node, err := start(ctx, cfg, file, o.observed(shown))
-	if err != nil {
-		return nil, errors.Join(err, shown.Close())
+	o = o.observed(shown)
+	node := &Node{meters: o.meters, telemetry: shown, leave: cfg.Membership.LeaveTimeout + cfg.Membership.ExitTimeout}
+	if err := node.start(ctx, &o, cfg, file); err != nil {
+		node.discard() // The first error is the one to return.
+		return nil, err
 	}
-	node.telemetry = shown
 	return node, nil
 }
 
@@ -127,38 +129,55 @@ func (o options) observed(shown *telemetry.Telemetry) options {
 	return o
 }
 
-// start starts the parts of a node, one on the other.
-func start(ctx context.Context, cfg Config, file *config.File, o options) (*Node, error) {
-	member, err := membership.Start(ctx, cfg.membership(), append([]membership.Option{
-		membership.WithLogger(o.log), membership.WithMeterProvider(o.meters),
-	}, o.membership...)...)
-	if err != nil {
-		return nil, err
+// start starts the parts of the node, one on top of the other.
+func (n *Node) start(ctx context.Context, o *options, cfg Config, file *config.File) (err error) {
+	if n.plugins, err = openStrategies(ctx, cfg, o.log); err != nil {
+		return err
 	}
-	log := o.log.With("node", member.Self().String())
-	shards, err := sharding.New(member, cfg.Sharding, append([]sharding.Option{
+	decides, err := n.plugins.forMembership(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	member := slices.Concat([]membership.Option{membership.WithLogger(o.log), membership.WithMeterProvider(o.meters)}, decides, o.membership)
+	if n.member, err = membership.Start(ctx, cfg.membership(), member...); err != nil {
+		return err
+	}
+	log := o.log.With("node", n.Self().String())
+	allocates, err := n.plugins.forSharding()
+	if err != nil {
+		return err
+	}
+	shards := slices.Concat([]sharding.Option{
 		sharding.WithLogger(log), sharding.WithMeterProvider(o.meters), sharding.WithTracerProvider(o.traces),
-	}, o.sharding...)...)
-	if err != nil {
-		_ = member.Close() // The first error is the one to return.
-		return nil, err
+	}, allocates, o.sharding)
+	if n.sharding, err = sharding.New(n.member, cfg.Sharding, shards...); err != nil {
+		return err
 	}
-	routes := slices.Concat(management.Health(member), management.Members(member), management.Decisions(member),
-		management.Explanations(member.Self().String(), explainer{shards}), o.routes)
-	server, err := management.Serve(ctx, cfg.Management, routes, management.WithLogger(log))
-	if err != nil {
-		_ = member.Close() // The first error is the one to return.
-		return nil, err
+	routes := slices.Concat(management.Health(n.member), management.Members(n.member), management.Decisions(n.member),
+		management.Explanations(n.Self().String(), explainer{n.sharding}), n.pluginRoutes(), o.routes)
+	if n.management, err = management.Serve(ctx, cfg.Management, routes, management.WithLogger(log)); err != nil {
+		return err
 	}
-	node := &Node{
-		member: member, sharding: shards, management: server, meters: o.meters, leave: cfg.Membership.LeaveTimeout + cfg.Membership.ExitTimeout,
-		reloader: newReloader(&o, file, cfg, log, reloadSharding(shards)),
+	n.reloader = newReloader(o, file, cfg, log, reloadSharding(n.sharding), n.plugins.reloadDowning(n.member))
+	n.reloader.last = []Prepare{n.plugins.swapAllocation}
+	return n.reloader.watch()
+}
+
+// discard ends what has started of a node that could not start whole.
+func (n *Node) discard() {
+	if n.reloader != nil {
+		n.reloader.close()
 	}
-	if err := node.reloader.watch(); err != nil {
-		_, _ = server.Close(), member.Close() // The first error is the one to return.
-		return nil, err
+	if n.management != nil {
+		_ = n.management.Close() // Why the node did not start is what to report.
 	}
-	return node, nil
+	if n.member != nil {
+		_ = n.member.Close() // The same.
+	}
+	if n.plugins != nil {
+		n.plugins.end()
+	}
+	_ = n.telemetry.Close() // The same.
 }
 
 // load returns the configuration that the options describe, and what was read
@@ -234,7 +253,9 @@ func (n *Node) Leave(ctx context.Context) error {
 // end waits for what ends with the membership, and closes what does not.
 func (n *Node) end(ctx context.Context) error {
 	n.reloader.close()
-	return errors.Join(n.sharding.AwaitEnd(ctx), n.management.Close(), n.telemetry.Close())
+	err := errors.Join(n.sharding.AwaitEnd(ctx), n.management.Close(), n.telemetry.Close())
+	n.plugins.end()
+	return err
 }
 
 // Done is closed when the node has ended.

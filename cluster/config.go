@@ -6,6 +6,8 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/quorate/quorate/cluster/telemetry"
 	"github.com/quorate/quorate/config"
@@ -13,6 +15,7 @@ import (
 	"github.com/quorate/quorate/management"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/membership/transport"
+	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/sharding"
 )
 
@@ -43,6 +46,12 @@ type Config struct {
 	// Telemetry says where the metrics of the node go.
 	Telemetry telemetry.Config `koanf:"telemetry"`
 
+	// Plugins are strategies in other processes, each under the name by which
+	// downing.strategy or sharding.allocation.strategy chooses it. Those that are not
+	// chosen are not started. Of the one that is, everything may change while the
+	// node runs.
+	Plugins map[string]plugins.Config `koanf:"plugins" reload:"yes"`
+
 	// Reload says how the node takes over changes of its files.
 	Reload ReloadConfig `koanf:"reload"`
 }
@@ -65,7 +74,7 @@ func (c Config) membership() membership.Config {
 // Validate reports what does not fit together across the sections. Package
 // config, which calls it, asks each section by itself; so does [Start].
 func (c Config) Validate() error {
-	return errors.Join(c.membership().ValidateAcross(), c.validateTelemetry())
+	return errors.Join(c.membership().ValidateAcross(), c.validateTelemetry(), c.validatePlugins())
 }
 
 // validateTelemetry refuses metrics that nobody could fetch.
@@ -94,8 +103,14 @@ func (c Config) check() error {
 		}
 		return nil
 	}
-	return errors.Join(c.membership().Validate(), section("sharding", c.Sharding.Validate()), section("management", c.Management.Validate()),
-		section("telemetry", c.Telemetry.Validate()), c.validateTelemetry())
+	faults := []error{
+		c.membership().Validate(), section("sharding", c.Sharding.Validate()), section("management", c.Management.Validate()),
+		section("telemetry", c.Telemetry.Validate()), c.validateTelemetry(), c.validatePlugins(),
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Plugins)) {
+		faults = append(faults, section("plugins."+name, c.Plugins[name].Validate()))
+	}
+	return errors.Join(faults...)
 }
 
 // Load reads and merges configuration files and the environment. The error is
@@ -120,6 +135,10 @@ func decode(file *config.File) (Config, error) {
 		for _, path := range []*string{&tls.Certificate, &tls.Key, &tls.Authorities} {
 			*path = file.Resolve(*path)
 		}
+	}
+	for name, p := range c.Plugins {
+		p.Path = file.Resolve(p.Path)
+		c.Plugins[name] = p
 	}
 	return c, nil
 }

@@ -66,6 +66,7 @@ type reloader struct {
 	log      *slog.Logger
 	changes  []func(*Config)
 	prepares []Prepare
+	last     []Prepare       // Prepared behind all others: they take over as they prepare.
 	ctx      context.Context //nolint:containedctx // The life of the watcher: ends what its calls wait for.
 	cancel   context.CancelFunc
 	watcher  *config.Watcher // Nil when the files are not watched.
@@ -187,7 +188,7 @@ func (r *reloader) apply(ctx context.Context, file *config.File) error {
 // commit has every part take a configuration over, or none.
 func (r *reloader) commit(ctx context.Context, to Config) error {
 	prepared := make([]Prepared, 0, len(r.prepares))
-	for _, prepare := range r.prepares {
+	for _, prepare := range slices.Concat(r.prepares, r.last) {
 		p, err := prepare(ctx, r.running, to)
 		if err != nil {
 			for _, p := range slices.Backward(prepared) {

@@ -15,7 +15,7 @@ type Config struct {
 	// Strategy is the name of the strategy: "keep-majority", "down-all", or the
 	// name of one that the program adds. Names that are not built in are not
 	// refused here.
-	Strategy string `koanf:"strategy" known:"keep-majority|down-all"`
+	Strategy string `koanf:"strategy" reload:"yes" known:"keep-majority|down-all"`
 	// StableAfter is for how long the view must be unchanged before the
 	// strategy is asked; auto follows the number of nodes.
 	// At least the fence, up to 10 minutes. Shorter than the nodes of one side

@@ -196,7 +196,7 @@ func (n *Node) attachMembership(cfg Config, o options) error {
 	if err != nil {
 		return err
 	}
-	first := Downing{Name: cfg.Downing.Strategy, Version: o.downingVersion, Parameters: o.downingParameters, Provider: o.downing}
+	first := Downing{Name: cfg.Downing.Strategy, Version: o.downingVersion, Parameters: o.downingParameters, Provider: o.downing, Release: o.downingRelease}
 	strategy, err := first.strategy()
 	if err != nil {
 		return err

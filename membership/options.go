@@ -28,6 +28,7 @@ type options struct {
 	meters    metric.MeterProvider
 
 	downingVersion, downingParameters string
+	downingRelease                    func()
 	uid                               gossip.UID
 	rand                              *rand.Rand
 }
@@ -51,6 +52,10 @@ func WithDowning(p downing.Provider) Option { return func(o *options) { o.downin
 // provider of OpenTelemetry, which does nothing until the program sets it. A
 // metric that the provider refuses is logged, and missing.
 func WithMeterProvider(p metric.MeterProvider) Option { return func(o *options) { o.meters = p } }
+
+// WithDowningRelease sets what is called once, on a goroutine of its own, when the
+// node will not ask the provider of [WithDowning] again, see [Downing].
+func WithDowningRelease(f func()) Option { return func(o *options) { o.downingRelease = f } }
 
 // WithDowningVersion sets what tells the provider of [WithDowning] from others of
 // the same name: its version, "1" by default, and the canonical text of its

@@ -19,10 +19,10 @@ import (
 type Config struct {
 	// Kind is what the plugin decides. A plugin that says that it is of another
 	// kind is refused.
-	Kind Kind `koanf:"kind"`
+	Kind Kind `koanf:"kind" oneof:"downing|allocation|failure-detector|join-decider|discovery" required:"yes"`
 	// Path is the executable. In a file it is relative to that file; whoever reads
 	// the file makes it absolute.
-	Path string `koanf:"path"`
+	Path string `koanf:"path" required:"yes"`
 	// SHA256 is the checksum of the executable, 64 hexadecimal digits. It is
 	// checked at each start, so that nobody changes how the cluster decides by
 	// changing a file.
@@ -39,22 +39,22 @@ type Config struct {
 	Environment map[string]string `koanf:"environment"`
 	// StartTimeout is how long a start may take, until the plugin is configured
 	// and healthy: 100 ms to 1 min, by default 5 s.
-	StartTimeout time.Duration `koanf:"start-timeout"`
+	StartTimeout time.Duration `koanf:"start-timeout" range:"100ms..1m"`
 	// CallTimeout is how long a call may take: 1 ms to 5 s, the limit that the
 	// callers keep themselves, which is the default too. Then the rule of the kind
 	// applies.
-	CallTimeout time.Duration `koanf:"call-timeout"`
+	CallTimeout time.Duration `koanf:"call-timeout" range:"1ms..5s"`
 	// HealthInterval is the time between health checks: 10 ms to 1 min, by default
 	// 1 s. A plugin that hangs is noticed after about that and HealthTimeout.
-	HealthInterval time.Duration `koanf:"health-interval"`
+	HealthInterval time.Duration `koanf:"health-interval" range:"10ms..1m"`
 	// HealthTimeout is how long a health check may take: 10 ms to 1 min, by
 	// default 1 s.
-	HealthTimeout time.Duration `koanf:"health-timeout"`
+	HealthTimeout time.Duration `koanf:"health-timeout" range:"10ms..1m"`
 	// RestartBackoffMin is the pause before the first restart, which doubles with
 	// each that fails: 1 ms up to RestartBackoffMax, by default 100 ms.
-	RestartBackoffMin time.Duration `koanf:"restart-backoff-min"`
+	RestartBackoffMin time.Duration `koanf:"restart-backoff-min" range:"1ms..1h"`
 	// RestartBackoffMax is the longest pause: up to 1 h, by default 30 s.
-	RestartBackoffMax time.Duration `koanf:"restart-backoff-max"`
+	RestartBackoffMax time.Duration `koanf:"restart-backoff-max" range:"1ms..1h"`
 }
 
 // Bounds of the configuration.
@@ -75,6 +75,10 @@ func Default() Config {
 		RestartBackoffMax: 30 * time.Second,
 	}
 }
+
+// SetDefaults makes c the default configuration, for package config, which begins an
+// entry of the section with it.
+func (c *Config) SetDefaults() { *c = Default() }
 
 // WithDefaults returns c with the default in place of every duration that is zero.
 func (c Config) WithDefaults() Config {

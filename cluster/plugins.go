@@ -1,0 +1,255 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/membership"
+	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/host"
+	"github.com/quorate/quorate/sharding"
+)
+
+// builtIn are the strategies that need no plugin. Plugins share their namespace.
+func builtIn() []string {
+	return []string{allocation.LeastShardName, downing.KeepMajorityName, downing.DownAllName}
+}
+
+// validatePlugins reports names that clash, and strategies that name a plugin of
+// another kind.
+func (c Config) validatePlugins() error {
+	var faults []error
+	for _, name := range slices.Sorted(maps.Keys(c.Plugins)) {
+		if slices.Contains(builtIn(), name) {
+			faults = append(faults, &fieldError{"plugins." + name, "is the name of a built-in strategy; give the plugin another one"})
+		}
+	}
+	for _, use := range []struct {
+		key, name string
+		kind      plugins.Kind
+	}{
+		{"downing.strategy", c.Downing.Strategy, plugins.Downing},
+		{"sharding.allocation.strategy", c.Sharding.Allocation.Strategy, plugins.Allocation},
+	} {
+		if p, ok := c.Plugins[use.name]; ok && p.Kind != use.kind {
+			faults = append(faults, &fieldError{use.key, fmt.Sprintf("%s is a plugin of kind %s, one of kind %s is needed", use.name, p.Kind, use.kind)})
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// strategies are the plugins that decide for a node: those that the configuration
+// names as its strategies. Others that it lists are not started.
+//
+//	file ──> open ──> membership, sharding
+//	  │ changed
+//	  ├─ allocation ──> Swap: start, check, switch, drain, stop
+//	  └─ downing ─────> open ──> SetDowning ──> every member has it ──> the old one is closed
+type strategies struct {
+	log     *slog.Logger
+	options []host.Option
+	workers sync.WaitGroup // What closes plugins and hands strategies over.
+
+	allocation *host.Plugin // Nil when it is built in.
+
+	mu      sync.Mutex
+	downing map[*host.Plugin]struct{} // Those that the node may still ask.
+}
+
+// openStrategies starts the plugins that a configuration uses.
+func openStrategies(ctx context.Context, cfg Config, log *slog.Logger, opts ...host.Option) (*strategies, error) {
+	s := &strategies{
+		log: log, options: append([]host.Option{host.WithLogger(log)}, opts...), downing: map[*host.Plugin]struct{}{},
+	}
+	if p, ok := cfg.Plugins[cfg.Sharding.Allocation.Strategy]; ok {
+		plugin, err := host.Open(ctx, cfg.Sharding.Allocation.Strategy, p, s.options...)
+		if err != nil {
+			return nil, fmt.Errorf("cluster: %w", err)
+		}
+		s.allocation = plugin
+	}
+	return s, nil
+}
+
+// forMembership returns what the membership of the node needs to use a plugin.
+func (s *strategies) forMembership(ctx context.Context, cfg Config) ([]membership.Option, error) {
+	d, err := s.openDowning(ctx, cfg)
+	if err != nil || d.Provider == nil {
+		return nil, err
+	}
+	return []membership.Option{
+		membership.WithDowning(d.Provider), membership.WithDowningVersion(d.Version, d.Parameters), membership.WithDowningRelease(d.Release),
+	}, nil
+}
+
+// forSharding returns what the sharding of the node needs to use a plugin.
+func (s *strategies) forSharding() ([]sharding.Option, error) {
+	if s.allocation == nil {
+		return nil, nil
+	}
+	strategy, err := s.allocation.Allocation()
+	if err != nil {
+		return nil, err
+	}
+	return []sharding.Option{sharding.WithAllocation(strategy)}, nil
+}
+
+// openDowning starts the plugin of the downing strategy; the provider is nil when
+// that is built in.
+func (s *strategies) openDowning(ctx context.Context, cfg Config) (membership.Downing, error) {
+	name := cfg.Downing.Strategy
+	d := membership.Downing{Name: name}
+	c, ok := cfg.Plugins[name]
+	if !ok {
+		return d, nil
+	}
+	plugin, err := host.Open(ctx, name, c, s.options...)
+	if err != nil {
+		return d, fmt.Errorf("cluster: %w", err)
+	}
+	if d.Provider, err = plugin.Downing(); err != nil {
+		s.discard(plugin)
+		return d, err
+	}
+	d.Version, d.Parameters = plugin.Manifest().Version, digest(c.Settings)
+	d.Release = func() { s.close(plugin) }
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.downing[plugin] = struct{}{}
+	return d, nil
+}
+
+// digest tells settings from others. It is told to other nodes, so that it does not
+// show them: they may be secret.
+func digest(settings map[string]any) string {
+	if len(settings) == 0 {
+		return ""
+	}
+	text, err := json.Marshal(settings) // Keys in order.
+	if err != nil {
+		return "unknown" // They were checked to have a form in JSON.
+	}
+	sum := sha256.Sum256(text)
+	return "settings sha256 " + hex.EncodeToString(sum[:8])
+}
+
+// closeLimit bounds the end of a plugin: its calls, and then its process.
+const closeLimit = 15 * time.Second
+
+// close ends a plugin for downing that the node does not ask any more.
+func (s *strategies) close(p *host.Plugin) {
+	s.mu.Lock()
+	delete(s.downing, p)
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
+	defer cancel()
+	if err := p.Close(ctx); err != nil {
+		s.log.Error("plugin is left", "plugin", p.Name(), "error", err)
+	}
+}
+
+// discard ends a plugin without waiting for it.
+func (s *strategies) discard(p *host.Plugin) {
+	s.workers.Go(func() { s.close(p) }) // Ends within closeLimit; end waits for it.
+}
+
+// end ends all plugins.
+func (s *strategies) end() {
+	s.mu.Lock()
+	all := slices.Collect(maps.Keys(s.downing))
+	s.mu.Unlock()
+	if s.allocation != nil {
+		all = append(all, s.allocation)
+	}
+	for _, p := range all {
+		s.discard(p)
+	}
+	s.workers.Wait()
+}
+
+// status returns how the plugins are doing, sorted by name.
+func (s *strategies) status() []host.Status {
+	s.mu.Lock()
+	all := slices.Collect(maps.Keys(s.downing))
+	s.mu.Unlock()
+	if s.allocation != nil {
+		all = append(all, s.allocation)
+	}
+	list := make([]host.Status, 0, len(all))
+	for _, p := range all {
+		list = append(list, p.Status())
+	}
+	slices.SortFunc(list, func(a, b host.Status) int { return a.Started.Compare(b.Started) })
+	slices.SortStableFunc(list, func(a, b host.Status) int { return compareText(a.Name, b.Name) })
+	return list
+}
+
+func compareText(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	default:
+		return 0
+	}
+}
+
+// reloadDowning has the node take another downing strategy: its plugin is started and
+// checked first. The cluster goes over to it when all members have it.
+func (s *strategies) reloadDowning(m *membership.Node) Prepare {
+	return func(ctx context.Context, from, to Config) (Prepared, error) {
+		name := to.Downing.Strategy
+		if from.Downing.Strategy == name && reflect.DeepEqual(from.Plugins[name], to.Plugins[name]) {
+			return Prepared{}, nil
+		}
+		d, err := s.openDowning(ctx, to)
+		if err != nil {
+			return Prepared{}, err
+		}
+		discard := func() {
+			if d.Release != nil {
+				s.workers.Go(d.Release) // Ends within closeLimit; end waits for it.
+			}
+		}
+		return Prepared{Discard: discard, Commit: func() {
+			s.workers.Go(func() { // Ends within handOver; end waits for it.
+				ctx, cancel := context.WithTimeout(context.Background(), handOver)
+				defer cancel()
+				if err := m.SetDowning(ctx, d); err != nil {
+					s.log.Error("the downing strategy is not taken over", "strategy", d.Name, "error", err)
+					discard()
+				}
+			})
+		}}, nil
+	}
+}
+
+// handOver bounds the time in which the membership takes a strategy.
+const handOver = 10 * time.Second
+
+// swapAllocation swaps the plugin of the allocation strategy when it has changed. It
+// can fail and cannot be taken back, so it comes when everybody else is prepared.
+func (s *strategies) swapAllocation(ctx context.Context, from, to Config) (Prepared, error) {
+	name := to.Sharding.Allocation.Strategy
+	c, ok := to.Plugins[name]
+	if !ok || s.allocation == nil || reflect.DeepEqual(from.Plugins[name], c) {
+		return Prepared{}, nil
+	}
+	return Prepared{}, s.allocation.Swap(ctx, c)
+}

@@ -1,0 +1,75 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"time"
+
+	"github.com/quorate/quorate/management"
+	"github.com/quorate/quorate/plugins/host"
+)
+
+// PluginStatus is how a plugin of the node is doing, as /v1/plugins shows it.
+type PluginStatus struct {
+	// Name is the name in the file, Kind what it decides: "downing", "allocation".
+	Name string `json:"name"`
+	Kind string `json:"kind"`
+	// State is "running", or why there is no process to ask: "starting", "stopping",
+	// "waiting" for the next start, "broken" for the time being, "stopped".
+	State string    `json:"state"`
+	Since time.Time `json:"since"`
+	// Says is what the plugin says about itself: name, version, contract, class.
+	Says string `json:"says"`
+	// SHA256 is the checksum of what runs.
+	SHA256 string `json:"sha256"`
+	// PID is the process, 0 if there is none.
+	PID int `json:"pid"`
+	// Restarts counts the processes that replaced one that had ended, and Swaps those
+	// that replaced one for another configuration.
+	Restarts uint64 `json:"restarts"`
+	Swaps    uint64 `json:"swaps"`
+	// LastError is why a process failed last, empty if none has.
+	LastError string `json:"last_error,omitempty"`
+	// AwayTotal is for how long there was no process, in seconds, and AwayLast how
+	// long the last such time was that is over.
+	AwayTotal float64 `json:"away_total_seconds"`
+	AwayLast  float64 `json:"away_last_seconds"`
+	// Calls counts the questions, Failures those without an answer, and Late the
+	// answers that nobody waited for any more.
+	Calls    uint64 `json:"calls"`
+	Failures uint64 `json:"failures"`
+	Late     uint64 `json:"late"`
+}
+
+// Plugins returns how the plugins of the node are doing, sorted by name.
+func (n *Node) Plugins() []PluginStatus {
+	all := n.plugins.status()
+	list := make([]PluginStatus, len(all))
+	for i := range all {
+		list[i] = pluginStatus(&all[i])
+	}
+	return list
+}
+
+func pluginStatus(s *host.Status) PluginStatus {
+	p := PluginStatus{
+		Name: s.Name, Kind: string(s.Kind), State: string(s.State), Since: s.Since, Says: s.Manifest.String(), SHA256: s.SHA256, PID: s.PID,
+		Restarts: s.Restarts, Swaps: s.Swaps, AwayTotal: s.AwayTotal.Seconds(), AwayLast: s.AwayLast.Seconds(),
+		Calls: s.Calls, Failures: s.Failures, Late: s.Late,
+	}
+	if s.LastError != nil {
+		p.LastError = s.LastError.Error()
+	}
+	return p
+}
+
+// pluginRoutes tells of the plugins over HTTP.
+func (n *Node) pluginRoutes() []management.Route {
+	return []management.Route{{Path: "/v1/plugins", Answer: func(context.Context, management.Request) (any, error) {
+		return struct {
+			Plugins []PluginStatus `json:"plugins"`
+		}{n.Plugins()}, nil
+	}}}
+}
