@@ -131,10 +131,15 @@ func (m *Machine) receiveState(from gossip.NodeID, msg GossipState) {
 }
 
 // owe notes that a member whose digest came with news lacks something of the
-// result. The answer leaves with the next push, which merges it with others.
+// result. The answer leaves with the next push, which merges it with others. Who
+// lacks nothing but who else has seen the state is not answered: while that comes
+// together in a large cluster, every message would bring one more back, and it comes
+// together hardly sooner for it. Rounds repair what is missed.
 func (m *Machine) owe(to gossip.NodeID, digest gossip.Digest) {
-	if order := m.state.CompareDigest(digest); order != gossip.Same && order != gossip.Older {
+	switch m.state.CompareDigest(digest) {
+	case gossip.Newer, gossip.Concurrent, gossip.Undecided:
 		m.spread.owe(to)
+	case gossip.Same, gossip.SeenDiffers, gossip.Older, gossip.OtherCluster:
 	}
 }
 
