@@ -27,8 +27,8 @@ const rounds = 500
 //   - A pure provider decides the same when asked again, whichever node of the
 //     side asks, and for how long the view has been stable.
 //   - So do two instances of it, whatever each has been asked before.
-//   - Of two sides of one cluster, a majority-only provider keeps at most one;
-//     for others there is [TestSplits].
+//   - Of the sides of one cluster, split for an hour, a majority-only provider keeps
+//     at most one; for others there is [TestSplits].
 //   - Nobody is downed when nobody complains, and whoever is downed is told why.
 //   - A view of a thousand members is decided within [Limit].
 //   - Several goroutines may ask at the same time.
@@ -164,7 +164,8 @@ func atMostOneSideSurvives(tb testing.TB, p downing.Provider) {
 	}
 }
 
-// splitSurvivors lets the sides of one split decide, and fails if two survive.
+// splitSurvivors lets the sides of one split decide, and fails if two survive. They
+// have been split for so long that a provider that waits has waited.
 func splitSurvivors(tb testing.TB, seed uint64, p downing.Provider) {
 	tb.Helper()
 	rnd := newRand(seed)
@@ -172,6 +173,7 @@ func splitSurvivors(tb testing.TB, seed uint64, p downing.Provider) {
 	rnd.Shuffle(len(sides), func(i, j int) { sides[i], sides[j] = sides[j], sides[i] })
 	survivors := 0
 	for _, v := range sides {
+		v.Stable, v.Unstable = time.Hour, time.Hour
 		d, err := p.Decide(tb.Context(), v)
 		if err == nil && Survives(v, d) {
 			survivors++

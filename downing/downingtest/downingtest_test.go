@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
@@ -137,6 +138,22 @@ func (a *arbiter) Decide(_ context.Context, v downing.View) (downing.Decision, e
 	}
 	a.asked = true
 	return d, nil
+}
+
+// patient leaves everything as it is for a while.
+type patient struct{ downing.KeepMajority }
+
+func (p patient) Decide(ctx context.Context, v downing.View) (downing.Decision, error) {
+	if v.Unstable < time.Minute {
+		return downing.Decision{Reason: "not yet"}, nil
+	}
+	return p.KeepMajority.Decide(ctx, v)
+}
+
+func (patient) Class() downing.Class { return downing.Class{MajorityOnly: true} }
+
+func TestAProviderMayWait(t *testing.T) {
+	TestProvider(t, func(testing.TB) downing.Provider { return patient{} })
 }
 
 func TestSplitsNeedAnArbiter(t *testing.T) {

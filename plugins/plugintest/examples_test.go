@@ -7,9 +7,11 @@ package plugintest
 
 import (
 	"bufio"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -72,4 +74,17 @@ func TestWitnessPasses(t *testing.T) {
 		}
 	}
 	require.Equal(t, 1, survivors)
+}
+
+// The program that the documentation begins with is a whole plugin.
+func TestTheProgramOfTheDocumentationPasses(t *testing.T) {
+	text, err := os.ReadFile(filepath.FromSlash("../../docs/plugins.md"))
+	require.NoError(t, err)
+	_, program, found := strings.Cut(string(text), "```go\npackage main\n")
+	require.True(t, found)
+	program, _, found = strings.Cut(program, "```")
+	require.True(t, found)
+	path := filepath.Join(t.TempDir(), "main.go")
+	require.NoError(t, os.WriteFile(path, []byte("package main\n"+program), 0o600))
+	Test(t, plugins.Config{Kind: plugins.Downing, Path: Build(t, path), Settings: map[string]any{"grace": "1s"}})
 }

@@ -209,7 +209,8 @@ func TestGreatRequestsAndAnswersFit(t *testing.T) {
 	require.Less(t, proto.Size(p), plugins.AnswerBytesMax)
 
 	members := downingtest.Members(gossip.MaxMembers)
-	v := downingtest.SplitView(members, func(gossip.NodeID) bool { return true }, gossip.Base{downingtest.IDs(members)})
+	ids := downingtest.IDs(members)
+	v := downing.View{Self: ids[0], Members: members, Seen: ids, Base: gossip.Base{ids}}
 	for i := range 10 * len(members) { // Ten monitors complain about each.
 		v.Unreachable = append(v.Unreachable, downingtest.Complaint(members[i/10].Node, members[(i+7)%len(members)].Node))
 	}
