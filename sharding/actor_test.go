@@ -176,6 +176,19 @@ func acts() map[string]func(*actor, *sharding.Context, text) error {
 			_, to, _ := strings.Cut(m.GetValue(), " ")
 			return a.n.region.Tell(c.Context(), to, say("passed by "+c.ID()))
 		},
+		"flood": func(a *actor, c *sharding.Context, m text) error {
+			_, to, _ := strings.Cut(m.GetValue(), " ")
+			for range 100 {
+				if err := a.n.region.Tell(c.Context(), to, say("x")); err != nil {
+					a.note(c, "overloaded")
+					if !errors.Is(err, sharding.ErrOverloaded) {
+						return err
+					}
+					break
+				}
+			}
+			return c.Reply(m)
+		},
 		"fail":   func(*actor, *sharding.Context, text) error { return errors.New("broken") },
 		"panic":  func(*actor, *sharding.Context, text) error { panic("broken") },
 		"exit":   func(*actor, *sharding.Context, text) error { runtime.Goexit(); return nil },

@@ -30,12 +30,12 @@ type cell struct {
 	mu         sync.Mutex // Guards all below.
 	shard      *protocol.Shard
 	out        protocol.Actions
-	asks       map[uint64]*ask // By correlation; made at first use.
-	jam        bool            // The last step found the lane full.
-	collecting bool            // The lane will drain it.
-	room       chan struct{}   // Closed when the window has room again; nil when nobody waits.
-	timer      *time.Timer     // For OpWake; made at first use.
-	life       *life           // What the entities' context is; made at first use.
+	asks       map[uint64]*ask                     // By correlation; made at first use.
+	jam        bool                                // The last step found the lane full.
+	collecting bool                                // The lane will drain it.
+	room       map[*protocol.Message]chan struct{} // Of those who wait for room: closed when it is kept for them.
+	timer      *time.Timer                         // For OpWake; made at first use.
+	life       *life                               // What the entities' context is; made at first use.
 	spare      spares
 	link       link
 }
@@ -58,7 +58,7 @@ func (r *region) contextOf(e *protocol.Entity) context.Context {
 	}
 	if c.life == nil || c.life.of != host {
 		c.endLife()
-		ctx, cancel := context.WithCancel(host.ctx)
+		ctx, cancel := context.WithCancel(context.WithValue(host.ctx, ofEntity{}, true))
 		c.life = &life{hostContext{ctx, cancel}, host}
 	}
 	return c.life.ctx
@@ -171,10 +171,10 @@ func (r *region) minor(c *cell, a *protocol.Action) {
 		r.system.counters.dropped[a.Drop].Add(1)
 		r.system.messages.free(a.Message)
 	case protocol.OpRoom:
-		if c.room != nil {
-			close(c.room)
-			c.room = nil
-		}
+		close(c.room[a.Message])
+		delete(c.room, a.Message)
+	case protocol.OpFlow:
+		r.answerWith(a.To, func(dst []byte) []byte { return wire.AppendFlow(dst, *a.Flow) })
 	case protocol.OpEvent:
 		r.system.events.report(protocol.FromShard{Kind: r.name, Shard: c.id, Event: a.Event})
 	case protocol.OpWake:
@@ -268,7 +268,11 @@ func (r *region) fail(c *cell, a *protocol.Action) {
 		r.complete(c, reply)
 		return
 	}
-	r.system.counters.failed.Add(1)
+	detail := ""
+	if a.Reply != nil {
+		detail = a.Reply.Detail
+	}
+	r.system.losses.note(r.name, a.Message.Entity, a.Code, detail)
 }
 
 // reset ends the asks whose messages a host had that is gone.
@@ -308,7 +312,7 @@ func (r *region) complete(c *cell, reply *protocol.Reply) {
 	a := c.asks[reply.Correlation]
 	if a == nil {
 		if reply.Correlation == 0 && reply.Code != protocol.CodeOK {
-			r.system.counters.failed.Add(1)
+			r.system.losses.note(r.name, "", reply.Code, reply.Detail)
 		}
 		return
 	}
@@ -359,7 +363,12 @@ func (r *region) signal(c *cell, a *protocol.Action) {
 			return wire.AppendNeed(dst, protocol.Need{Kind: r.name, Shard: c.id, Base: base, Seq: seq})
 		}
 	}
-	if r.system.respond(a.To, encode) != nil {
+	r.answerWith(a.To, encode)
+}
+
+// answerWith sends what nobody waits for; what cannot be sent is counted.
+func (r *region) answerWith(to gossip.NodeID, encode func(dst []byte) []byte) {
+	if r.system.respond(to, encode) != nil {
 		r.system.counters.unsent.Add(1)
 	}
 }

@@ -23,8 +23,9 @@ type Config struct {
 	// Allocation says how shards are given to nodes.
 	Allocation allocation.Config `koanf:"allocation"`
 
-	// MailboxSize bounds the messages that wait for one entity, at least 1.
-	// Further ones end with ErrOverloaded.
+	// MailboxSize bounds the messages that wait for one entity, at least 1: senders of
+	// further ones wait until half of them are handled. What other nodes have on their
+	// way when the mailbox becomes full, at most a window of each, comes on top.
 	MailboxSize int `koanf:"mailbox-size" unit:"messages" range:"1..16777216"`
 
 	// WindowBytes bounds what one node has sent to one shard without an

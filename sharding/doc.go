@@ -54,6 +54,20 @@
 //	                           ├─ hosted elsewhere ─> lane ─> cell there ─> mailbox
 //	                           └─ home not known: waits in the cell
 //
+// # Floods
+//
+// Tell and Ask wait for room, until their context ends: in the mailbox of the entity
+// (sharding.mailbox-size), wherever that is, and in what their node may have on its
+// way to the shard (sharding.window-bytes). Senders stand in line and are called in
+// their order. A mailbox that is full holds back those who send to this entity, and
+// nobody else: others of its shard have the window for themselves. What was on its way
+// is taken, so that a mailbox holds at most what it may and one window of each node.
+//
+// An entity that sends in the middle of a message should do so with
+// [Context.Context]: then it waits for five seconds at most, and gets [ErrOverloaded].
+// With another context two entities that flood each other wait for as long as that
+// permits, and neither handles anything.
+//
 // # Guarantees
 //
 //   - A message that was accepted is put into the mailbox exactly once, in the
@@ -64,7 +78,8 @@
 //     merely cut off or frozen, has stopped by its own clock.
 //   - [Context.Epoch] grows with each new home of the shard, over restarts of
 //     the whole cluster: use it as a fencing token towards your storage.
-//   - Every error says whether a retry is safe, see errors.go.
+//   - Every error says whether a retry is safe, see errors.go. A tell that fails after
+//     it was accepted is counted by reason in [Stats], and logged once a while.
 //   - A panic stays in its entity. An entity that fails, floods or does not return
 //     holds up no other.
 //

@@ -34,14 +34,15 @@ var (
 	// before the message could be accepted. With it goes ErrNotDelivered. An
 	// UnreachableError says since when.
 	ErrUnreachable = protocol.ErrUnreachable
-	// ErrOverloaded: a bounded queue on the way was full.
+	// ErrOverloaded: the mailbox of the entity, or what may be on its way to its shard,
+	// was full, and no room came before the context ended; with that goes
+	// ErrNotDelivered.
 	ErrOverloaded = protocol.ErrOverloaded
 	// ErrNotDelivered: the message was given back before it was handled, because
 	// a node stopped.
 	ErrNotDelivered = protocol.ErrNotDelivered
 	// ErrNoStanding: the node that hosts the shard may not at present, since it does
-	// not hear from enough others. Either the entity's mailbox is full, so that the
-	// message was refused at once, or the context ended before the message could be
+	// not hear from enough others, and the context ended before the message could be
 	// accepted; with that goes ErrNotDelivered.
 	ErrNoStanding = protocol.ErrNoStanding
 	// ErrExpired: the deadline passed before the entity got to the message.

@@ -19,9 +19,9 @@ import (
 	"github.com/quorate/quorate/sharding/protocol"
 )
 
-// covers F42: a full mailbox refuses to its sender at once, wherever that is, and
-// holds up no other entity of the same shard.
-func TestAFullMailboxRefuses(t *testing.T) {
+// covers F42: a full mailbox lets its senders wait until their context ends, wherever
+// they are, and holds up no other entity of the same shard.
+func TestAFullMailboxLetsSendersWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(_ *membership.Config, s *sharding.Config) { s.MailboxSize, s.NumberOfShards = 2, 1 }
 		w.start(2)
@@ -31,20 +31,47 @@ func TestAFullMailboxRefuses(t *testing.T) {
 				n.tell(id, "wait")
 				synctest.Wait()
 			}
-			before := time.Now()
-			_, err := n.ask(id, "x", limit)
+			n.ask("beside", "x", limit) //nolint:errcheck // The home and the hold are known then.
+			accepted := 3
+			for ; ; accepted++ { // One more is on its way when a home elsewhere says that it is full.
+				ctx, cancel := w.ctx(time.Second)
+				before := time.Now()
+				err := n.region.Tell(ctx, id, say("wait"))
+				cancel()
+				if err == nil {
+					pass(10 * time.Millisecond)
+					continue
+				}
+				require.Equal(t, time.Second, time.Since(before))
+				require.ErrorIs(t, err, sharding.ErrOverloaded)
+				require.ErrorIs(t, err, sharding.ErrNotDelivered)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.ErrorContains(t, err, "waited for room: the mailbox of the entity is full")
+				break
+			}
+			require.LessOrEqual(t, accepted, 4)
+			_, err := n.ask(id, "x", time.Second)
 			require.ErrorIs(t, err, sharding.ErrOverloaded)
+			ended, end := w.ctx(0)
+			before := time.Now()
+			require.ErrorIs(t, n.region.Tell(ended, id, say("x")), sharding.ErrNotDelivered)
 			n.must(fmt.Sprintf("idle-%d", n.i), "x")
 			require.Less(t, time.Since(before), 100*time.Millisecond)
+			end()
 		}
-		for _, n := range w.nodes { // Where the host is known at once, a tell hears of it too.
-			if n.must("z", "where") == n.Self().String() {
-				require.ErrorIs(t, n.region.Tell(t.Context(), "busy-0", say("x")), sharding.ErrOverloaded)
-			}
+		var late []<-chan error
+		for _, n := range w.nodes {
+			late = append(late, n.asked(fmt.Sprintf("busy-%d", n.i), "late"))
+			require.EqualValues(t, 1, n.system.Stats().Waiting)
 		}
 		w.release()
-		for _, n := range w.nodes {
-			eventually(t, "the mailboxes run out", func() bool { return len(w.journal.of(fmt.Sprintf("busy-%d", n.i), "wait")) == 3 })
+		for i, n := range w.nodes {
+			require.NoError(t, within(t, late[i]))
+			require.Len(t, w.journal.of(fmt.Sprintf("busy-%d", n.i), "late"), 1)
+			stats := n.system.Stats()
+			require.Zero(t, stats.Waiting)
+			require.Zero(t, stats.Held)
+			require.Zero(t, stats.Failed)
 		}
 	})
 }

@@ -90,7 +90,10 @@ func (m *metrics) observe(ctx context.Context, o metric.Observer) error {
 		m.observeRegion(o, r)
 	}
 	c := &m.system.counters
-	o.ObserveInt64(m.failed, int64(c.failed.Load()))
+	failed := m.system.losses.counts()
+	for code := protocol.CodeUnreachable; int(code) < protocol.Codes; code++ {
+		o.ObserveInt64(m.failed, int64(failed[code]), with(meter.Fault.String(wordOf(code))))
+	}
 	for why := protocol.DropDuplicate; why <= protocol.DropStopped; why++ {
 		o.ObserveInt64(m.dropped, int64(c.dropped[why].Load()), with(meter.Fault.String(why.String())))
 	}

@@ -23,11 +23,13 @@ type Region[C any] struct{ r *region }
 
 // Tell sends a message to an entity. It returns when the message is accepted:
 // it will be handled once, or is reported in [System.Stats] when its host
-// dies. It waits until ctx ends while too much is on its way to the entity's
-// shard. The message must not be changed any more.
+// dies. It waits until ctx ends while the mailbox of the entity is full, or too
+// much is on its way to its shard; then the message was not accepted, and the error
+// says what there was no room in. The message must not be changed any more.
 //
 // The deadline of ctx bounds the waiting only: an accepted message does not
-// expire.
+// expire. With a ctx of [Context.Context] it waits for at most five seconds, so that
+// entities which wait for each other's mailboxes do not wait for ever.
 func (g *Region[C]) Tell(ctx context.Context, id string, message C) error {
 	return g.r.tell(ctx, id, message)
 }
@@ -207,6 +209,15 @@ func (r *region) send(ctx context.Context, id string, message any, a *ask, trace
 	if a != nil {
 		m.Correlation, m.Deadline = a.correlation, a.deadline
 	}
+	err = r.offer(ctx, c, m, buffer, a)
+	if err != nil {
+		r.withdraw(c, m) // Room may be kept for it.
+	}
+	return err
+}
+
+// offer hands a message to its cell, waiting for room as long as there is none.
+func (r *region) offer(ctx context.Context, c *cell, m *protocol.Message, buffer []byte, a *ask) error {
 	for {
 		admission, room, why := r.accept(c, m, a)
 		switch admission {
@@ -216,14 +227,14 @@ func (r *region) send(ctx context.Context, id string, message any, a *ask, trace
 			}
 		case protocol.Accepted:
 			return nil
-		case protocol.WindowFull:
-			if err := r.await(ctx, c, id, room, a); err != nil {
+		case protocol.WindowFull, protocol.MailboxFull:
+			if err := r.await(ctx, c, m, admission, room, a); err != nil {
 				return err
 			}
 		case protocol.Ended:
-			return r.notDelivered(id, "", ErrClosed)
+			return r.notDelivered(m.Entity, "", ErrClosed)
 		default:
-			return &MessageError{r.name, id, why, admission.Code().Err()}
+			return &MessageError{r.name, m.Entity, why, admission.Code().Err()}
 		}
 	}
 }
@@ -237,45 +248,6 @@ func (r *region) blankMessage(c *cell, size int) (m *protocol.Message, buffer []
 	m = r.system.messages.packed(size)
 	buffer, m.Payload = m.Payload, nil
 	return m, buffer
-}
-
-// await waits until the window of a cell has room again.
-func (r *region) await(ctx context.Context, c *cell, id string, room <-chan struct{}, a *ask) error {
-	var expired <-chan time.Time
-	if a != nil {
-		expired = a.expired
-	}
-	var cause error
-	select {
-	case <-room:
-		return nil
-	case <-ctx.Done():
-		cause = context.Cause(ctx)
-	case <-expired:
-		cause = errAskLimit
-	case <-r.verdict.Load().refused:
-		cause = r.refusal()
-	}
-	detail, why := r.jam(c)
-	return r.notDelivered(id, detail, errors.Join(why, cause))
-}
-
-// jam says why the window of a cell has no room, as far as this node knows.
-func (r *region) jam(c *cell) (detail string, why error) {
-	info := c.info()
-	home := info.Home
-	switch {
-	case home.IsZero():
-		return "waited for room: the home of the shard is not known", nil
-	case home == r.system.self && !r.system.standing.Held():
-		return "waited for room: this node may not host at present", ErrNoStanding
-	case home != r.system.self && !r.system.node.State().Reachable(home):
-		return "waited for room", &UnreachableError{
-			Home: home, Since: r.system.wall(info.Moved), Observers: r.system.node.State().Observers(home),
-		}
-	default:
-		return fmt.Sprintf("waited for room: too much is on its way to %s", home), nil
-	}
 }
 
 // encode encodes a message for other nodes. It is called without any lock,
@@ -298,8 +270,8 @@ func (r *region) encode(m *protocol.Message, buffer []byte) error {
 // travel and is not encoded.
 const encodeFirst protocol.Admission = 0xff
 
-// accept hands a message to its cell, once. Room is closed when a window that was
-// full has room; why says why an entity fails its messages.
+// accept hands a message to its cell, once. Room is closed when there is room for a
+// message that found none; why says why an entity fails its messages.
 func (r *region) accept(c *cell, m *protocol.Message, a *ask) (admission protocol.Admission, room <-chan struct{}, why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -323,11 +295,8 @@ func (r *region) accept(c *cell, m *protocol.Message, a *ask) (admission protoco
 		delete(c.asks, a.correlation)
 	}
 	switch admission {
-	case protocol.WindowFull:
-		if c.room == nil {
-			c.room = make(chan struct{})
-		}
-		room = c.room
+	case protocol.WindowFull, protocol.MailboxFull:
+		room = c.await(m)
 	case protocol.EntityFailing:
 		why = c.shard.Reason(m.Entity)
 	default:

@@ -5,7 +5,6 @@ package sharding_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -198,49 +197,8 @@ func TestAMoveThatGoesOnWithoutStuckEntities(t *testing.T) {
 	})
 }
 
-// A flood to one entity ends with a typed error, or with waiting that the context
-// bounds; other entities of the same shard answer at once.
-func TestAFloodHarmsNoOther(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		w.config = func(_ *membership.Config, s *sharding.Config) {
-			s.NumberOfShards, s.MailboxSize, s.WindowBytes = 1, 100, 16<<10
-		}
-		w.start(2)
-		host := w.nodes[0].must("a", "where")
-		for _, n := range w.nodes {
-			id := fmt.Sprintf("flooded-%d", n.i)
-			blocked := n.asked(id, "wait")
-			ctx, cancel := w.ctx(time.Second)
-			sent, refused := 0, 0
-			for range 5000 {
-				if err := n.region.Tell(ctx, id, say("x")); err != nil {
-					require.True(t, errors.Is(err, sharding.ErrOverloaded) || errors.Is(err, context.DeadlineExceeded), "%v", err)
-					refused++
-					continue
-				}
-				sent++
-			}
-			cancel()
-			if n.Self().String() == host {
-				require.Equal(t, 100, sent)
-				require.Equal(t, 4900, refused)
-			} else {
-				eventually(t, "those that were refused elsewhere are counted", func() bool { return n.system.Stats().Failed == uint64(sent-100) })
-			}
-			before := time.Now()
-			n.must("other", "x")
-			require.Less(t, time.Since(before), 100*time.Millisecond)
-			require.Empty(t, blocked)
-		}
-		w.release()
-		for _, n := range w.nodes {
-			eventually(t, "what was accepted is handled", func() bool { return len(w.journal.of(fmt.Sprintf("flooded-%d", n.i), "x")) == 100 })
-		}
-	})
-}
-
 // A node that may not host at present takes messages until the mailbox is full, and
-// then says why it takes no more. What it took is handled when it may.
+// then lets senders wait, and says what for. What it took is handled when it may.
 func TestANodeWithoutStandingSaysSo(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(m *membership.Config, s *sharding.Config) {
@@ -256,10 +214,9 @@ func TestANodeWithoutStandingSaysSo(t *testing.T) {
 		pass(time.Second)
 		lost.tell(id, "n 1")
 		lost.tell(id, "n 2")
-		err := lost.region.Tell(t.Context(), id, say("n 3"))
+		_, err := lost.ask(id, "x", time.Second)
 		require.ErrorIs(t, err, sharding.ErrNoStanding)
-		_, err = lost.ask(id, "x", limit)
-		require.ErrorIs(t, err, sharding.ErrNoStanding)
+		require.ErrorIs(t, err, sharding.ErrNotDelivered)
 		x, err := lost.system.Explain(t.Context(), "test", id)
 		require.NoError(t, err)
 		require.Contains(t, x.String(), "no standing")

@@ -60,6 +60,7 @@ type System struct {
 	ctx         context.Context //nolint:containedctx // The life of the system: ends what its goroutines wait for.
 	cancel      context.CancelFunc
 	counters    counters
+	losses      losses
 	metrics     *metrics
 	tracer      trace.Tracer
 	providers   providers
@@ -118,6 +119,7 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 		opt(s)
 	}
 	s.metrics, s.tracer = newMetrics(s, s.providers.meters), tracerOf(s.providers.traces)
+	s.losses.log = s.log
 	s.regions.Store(&map[string]*region{})
 	s.renewHosting()
 	s.events.init()
@@ -155,6 +157,7 @@ func (s *System) run() {
 	<-s.node.Done()
 	s.metrics.stop()
 	s.eachCell((*region).abandon)
+	s.losses.end()
 	s.cancel()
 	s.hostContext.Load().cancel()
 	close(s.ended)
@@ -371,6 +374,10 @@ func (s *System) received(from gossip.NodeID, frame []byte) {
 		s.at(m.Kind, m.Shard, func(r *region, c *cell) {
 			r.step(c, func(out *protocol.Actions) { c.shard.Needed(now, m, out) })
 		})
+	case protocol.Flow:
+		s.at(m.Kind, m.Shard, func(r *region, c *cell) {
+			r.step(c, func(out *protocol.Actions) { c.shard.Flowed(now, from, m, out) })
+		})
 	}
 }
 
@@ -463,14 +470,25 @@ func (s *System) awaitRoom(node gossip.NodeID) {
 // counters are what a system counts.
 type counters struct {
 	malformed, misdirected, violations atomic.Uint64
-	failed, panics, unsent             atomic.Uint64
+	panics, unsent                     atomic.Uint64
 	dropped                            [protocol.DropStopped + 1]atomic.Uint64
 	stuck                              atomic.Int64
 }
 
-// Stats are the counters of a [System]. All but Stuck only grow, from 0 when the
-// system was made.
+// Stats are the counters of a [System]. All but Stuck, Waiting and Held only grow,
+// from 0 when the system was made.
 type Stats struct {
+	// Sent are messages of this node that Tell and Ask accepted, for all kinds.
+	Sent uint64
+	// Received are messages of other nodes that were delivered here, each once.
+	Received uint64
+	// Handled are messages that entities of this node have processed.
+	Handled uint64
+	// Waiting are senders of this node that wait for room, at present.
+	Waiting uint64
+	// Held are entities of other nodes that take nothing from this node at present,
+	// since their mailboxes are full.
+	Held uint64
 	// Malformed are frames from other nodes that meant nothing. They were dropped.
 	Malformed uint64
 	// Misdirected are messages for a kind or a shard that does not exist here. Their
@@ -479,8 +497,9 @@ type Stats struct {
 	// Violations are states seen that the protocol excludes. Must be 0.
 	Violations uint64
 	// Failed are messages without an asker, of this node, that failed after Tell had
-	// accepted them.
-	Failed uint64
+	// accepted them. Failures says why; so does the log, once a while.
+	Failed   uint64
+	Failures Failures
 	// Dropped are copies of messages that were dropped since their sender sends them
 	// again, or had sent them twice. No message is lost by it.
 	Dropped uint64
@@ -494,16 +513,23 @@ type Stats struct {
 	Stuck uint64
 }
 
-// Stats returns the counters.
+// Stats returns the counters. It looks at every cell, which takes some 50 ns for each.
 func (s *System) Stats() Stats {
 	c := &s.counters
-	dropped := uint64(0)
-	for i := range c.dropped {
-		dropped += c.dropped[i].Load()
-	}
-	return Stats{
+	stats := Stats{
 		Malformed: c.malformed.Load(), Misdirected: c.misdirected.Load(), Violations: c.violations.Load(),
-		Failed: c.failed.Load(), Dropped: dropped, Panics: c.panics.Load(), Unsent: c.unsent.Load(),
-		Stuck: uint64(max(c.stuck.Load(), 0)),
+		Panics: c.panics.Load(), Unsent: c.unsent.Load(),
+		Stuck: uint64(max(c.stuck.Load(), 0)), Failures: s.losses.failures(),
 	}
+	for i := range c.dropped {
+		stats.Dropped += c.dropped[i].Load()
+	}
+	stats.Failed = stats.Failures.Total()
+	var t protocol.Tally
+	s.eachCell(func(_ *region, c *cell) {
+		c.tally(&t)
+		stats.Waiting += uint64(c.waiting())
+	})
+	stats.Sent, stats.Received, stats.Handled, stats.Held = t.Sent, t.Received, t.Handled, uint64(t.Held)
+	return stats
 }

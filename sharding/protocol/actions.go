@@ -63,8 +63,11 @@ const (
 	// OpDrop: a message was dropped and freed that needs no error, because its
 	// sender knows or sends it again: Drop says why. For counting.
 	OpDrop
-	// OpRoom: the window has room again: callers that found it full may try anew.
+	// OpRoom: Message, that [Shard.Accept] found no room for, may be given to it
+	// anew. The caller still owns it.
 	OpRoom
+	// OpFlow: send Flow to To.
+	OpFlow
 	// OpEvent: feed [FromShard] with Event to the node's [Control].
 	OpEvent
 	// OpWake: call [Shard.Tick] at or after At, once. Replaces an earlier wish.
@@ -111,6 +114,7 @@ type Action struct {
 	Message *Message
 	Entity  *Entity
 	Reply   *Reply
+	Flow    *Flow
 	Base    Epoch
 	Seq     uint64
 	At      machine.Instant

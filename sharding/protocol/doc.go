@@ -75,6 +75,9 @@
 // or not answered is not known. The base epoch takes the place of a stream number:
 // a home can tell old streams from new ones without having seen either.
 //
+// A full mailbox and a full window let senders of the same node stand in line, see
+// shard_room.go; a full mailbox holds other nodes back, see [Flow].
+//
 // # Guarantees
 //
 // At most one node hosts a shard, as far as membership fences the dead. A message

@@ -67,7 +67,8 @@ type Message struct {
 	next *Message // The next in the one list that the message is in.
 	// place is where on its passage the message was first handed over, plus one; 0:
 	// nowhere; hasLeft: no matter where, since a copy may have left this node.
-	place uint64
+	place  uint64
+	ticket *ticket // Its place in a line, while the sender has it; nil mostly.
 }
 
 // smallPayload is the longest payload for which a message has room in itself.
@@ -143,6 +144,26 @@ type Need struct {
 	Shard ShardID
 	Base  Epoch
 	Seq   uint64
+}
+
+// FlowState says what a [Flow] says.
+type FlowState uint8
+
+// The states of a flow. They are part of the wire.
+const (
+	FlowHold FlowState = iota + 1 // To an origin: the mailbox is full, send no more.
+	FlowOpen                      // To an origin: there is room.
+	FlowAsk                       // To a host: is it still full?
+)
+
+// Flow governs the flow of messages from one node to one entity.
+type Flow struct {
+	Kind  string
+	Shard ShardID
+	// Epoch is that of the home that says it, or is asked.
+	Epoch  Epoch
+	Entity string
+	State  FlowState
 }
 
 // Position is how far a stream was delivered. The positions of all streams of a

@@ -109,11 +109,12 @@ type Shard struct {
 
 	// The origin's side.
 	window   queue
-	cursor   *Message // The first of the window that is to be transmitted.
-	next     uint64   // The number of the last message accepted.
-	blocked  bool     // The lane to the home is full or broken.
-	full     bool     // Somebody found the window full.
-	asked    bool     // A lookup is under way.
+	cursor   *Message         // The first of the window that is to be transmitted.
+	next     uint64           // The number of the last message accepted.
+	blocked  bool             // The lane to the home is full or broken.
+	line     line             // Those who found the window full.
+	holds    map[string]*hold // Entities elsewhere that take no messages of this node at present.
+	asked    bool             // A lookup is under way.
 	askedFor Epoch
 	moved    machine.Instant // When the window last moved, or began to fill.
 	progress machine.Instant // The same, or when it was last resent.
@@ -160,16 +161,15 @@ type Admission uint8
 const (
 	// Accepted: the cell owns the message.
 	Accepted Admission = iota
-	// WindowFull: the caller still owns it, and tries again after [OpRoom].
+	// WindowFull: the caller still owns it, and tries again after [OpRoom], or
+	// takes it back by [Shard.Withdraw].
 	WindowFull
-	// MailboxFull: the caller still owns it; it fails with [ErrOverloaded].
+	// MailboxFull: the same, for room in the mailbox of the entity, here or at its
+	// home.
 	MailboxFull
 	// EntityFailing: the caller still owns it; it fails with [ErrEntityFailed].
 	// [Shard.Reason] says why.
 	EntityFailing
-	// Suspended: the mailbox is full since nothing is processed without standing.
-	// The caller still owns it; it fails with [ErrNoStanding].
-	Suspended
 	// Ended: the caller still owns it; it fails with [ErrNotDelivered], since
 	// this node has stopped.
 	Ended
@@ -178,12 +178,8 @@ const (
 // Code returns the error of an admission that failed for good.
 func (a Admission) Code() Code {
 	switch a {
-	case MailboxFull:
-		return CodeOverloaded
 	case EntityFailing:
 		return CodeEntityFailed
-	case Suspended:
-		return CodeNoStanding
 	case Ended:
 		return CodeNotDelivered
 	default:
@@ -197,22 +193,32 @@ func (a Admission) Code() Code {
 // the cell's own stream is outstanding, and never gets a number.
 func (s *Shard) Accept(now machine.Instant, m *Message, out *Actions) Admission {
 	if s.abandoned {
+		m.redeem()
 		s.refused(CodeNotDelivered)
 		return Ended
 	}
 	m.Origin = s.cfg.Self
-	if s.state == hostServing && s.window.n == 0 {
-		m.Seq = 0
-		code := s.enqueue(now, m, out)
-		if code == CodeOK {
-			s.counts.Sent++
-		} else {
-			s.refused(code)
-		}
-		return admission(code)
+	right := m.redeem()
+	a := s.admitOwn(now, m, right, out)
+	if a == EntityFailing {
+		s.refused(CodeEntityFailed)
 	}
-	if s.window.n > 0 && s.window.bytes+m.cost() > s.cfg.WindowBytes {
-		s.full = true
+	s.vacated(right, out)
+	return a
+}
+
+// admitOwn takes a message whose origin is this node, for which room may have been
+// kept in a line.
+func (s *Shard) admitOwn(now machine.Instant, m *Message, right *line, out *Actions) Admission {
+	if s.Local() {
+		return s.acceptHere(now, m, right, out)
+	}
+	if right != &s.line && s.mustWait(m) {
+		if h := s.holds[m.Entity]; h != nil {
+			h.line.wait(m, m.cost())
+			return MailboxFull
+		}
+		s.line.wait(m, m.cost())
 		return WindowFull
 	}
 	if s.window.n == 0 {
@@ -221,19 +227,6 @@ func (s *Shard) Accept(now machine.Instant, m *Message, out *Actions) Admission 
 	s.push(m)
 	s.pump(now, out)
 	return Accepted
-}
-
-func admission(c Code) Admission {
-	switch c {
-	case CodeOverloaded:
-		return MailboxFull
-	case CodeEntityFailed:
-		return EntityFailing
-	case CodeNoStanding:
-		return Suspended
-	default:
-		return Accepted
-	}
 }
 
 // pump transmits what the window holds from the cursor on, if it can.
@@ -307,7 +300,7 @@ func (s *Shard) Collect() {
 // Follow puts m, whose origin is this node, behind others that wait for their lane,
 // and owns it from now on. False: [Shard.Accept] decides.
 func (s *Shard) Follow(m *Message) bool {
-	if !s.blocked || s.cursor == nil || s.state != hostNone || s.window.bytes+m.cost() > s.cfg.WindowBytes || s.abandoned {
+	if !s.blocked || s.cursor == nil || s.state != hostNone || s.abandoned || s.mustWait(m) {
 		return false
 	}
 	s.push(m)
@@ -355,10 +348,7 @@ func (s *Shard) Acked(now machine.Instant, a Ack, out *Actions) {
 // room notes that the window moved.
 func (s *Shard) room(now machine.Instant, out *Actions) {
 	s.moved, s.progress, s.patience = now, now, 0
-	if s.full && s.window.bytes <= s.cfg.WindowBytes/2 {
-		s.full = false
-		out.add(Action{Op: OpRoom})
-	}
+	s.callWindow(out)
 }
 
 // Needed takes a host's request to transmit a stream again from n.Seq on.
@@ -397,7 +387,11 @@ func (s *Shard) Tick(now machine.Instant, out *Actions) {
 		s.postponed = false
 		s.restart(now, out)
 	}
+	s.askFlow(now, out)
 	if s.window.n == 0 && s.transit.n == 0 {
+		if len(s.holds) > 0 {
+			s.wake(now, out)
+		}
 		return
 	}
 	s.asked = false

@@ -30,6 +30,7 @@ type Tally struct {
 	Stuck    int // Those that do not return.
 	Window   int // Messages of this node that are not acknowledged.
 	Transit  int // Messages of others that wait for a home, or for one before them.
+	Held     int // Entities elsewhere that take nothing from this node at present.
 	// Mailboxes are the messages that wait for entities, and Deepest those that wait
 	// for one, as the last whole round of [Shard.Sweep] found them.
 	Mailboxes, Deepest int
@@ -45,6 +46,7 @@ func (s *Shard) Tally(t *Tally) {
 	t.Stuck += s.stuck
 	t.Window += s.window.n
 	t.Transit += s.transit.n
+	t.Held += len(s.holds)
 	t.Mailboxes += s.depth.sum
 	t.Deepest = max(t.Deepest, s.depth.most)
 }

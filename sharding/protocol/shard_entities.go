@@ -52,6 +52,7 @@ type Entity struct {
 	withheld *Reply  // Answer that waits for the node's standing.
 	failure  *string // Why the instance is stopping, when it is because it failed.
 	owed     gossip.NodeID
+	pressure *pressure // Nil while nobody waits for room in the mailbox.
 
 	prev, next *Entity
 }
@@ -111,8 +112,9 @@ type Result struct {
 	Withhold bool
 }
 
-// enqueue puts m into its mailbox and takes ownership, unless the code says that
-// the mailbox is full or the entity failing.
+// enqueue puts m, of a stream, into its mailbox and takes ownership, unless the code
+// says that the entity is failing, or that its origin sends on although it is held
+// back.
 func (s *Shard) enqueue(now machine.Instant, m *Message, out *Actions) Code {
 	e := s.entity(m.Entity)
 	if e == nil {
@@ -121,11 +123,10 @@ func (s *Shard) enqueue(now machine.Instant, m *Message, out *Actions) Code {
 	if e.state == entityFailed && now < e.at {
 		return CodeEntityFailed
 	}
-	if e.Waiting() >= s.cfg.Mailbox {
-		if s.suspended {
-			return CodeNoStanding
+	if e.Waiting()+e.kept() >= s.cfg.Mailbox {
+		if code := s.overfill(now, e, m, out); code != CodeOK {
+			return code
 		}
-		return CodeOverloaded
 	}
 	e.mailbox.push(m)
 	s.advance(now, e, out)
@@ -183,7 +184,7 @@ func (s *Shard) remove(e *Entity) {
 // removeIdle removes the record of an entity that needs none: one without an
 // instance, without messages, and without a failure that is to be remembered.
 func (s *Shard) removeIdle(e *Entity) {
-	if !e.hasInstance() && e.mailbox.n == 0 && e.withheld == nil && (e.state != entityFailed || s.state != hostServing || s.abandoned) {
+	if !e.hasInstance() && e.mailbox.n == 0 && e.withheld == nil && e.pressure == nil && (e.state != entityFailed || s.state != hostServing || s.abandoned) {
 		s.remove(e)
 	}
 }
@@ -222,8 +223,10 @@ func (s *Shard) begin(now machine.Instant, e *Entity, out *Actions) {
 		}
 		e.current, e.at = m, now
 		out.entity(OpRun, e)
+		s.relieve(e, out)
 		return
 	}
+	s.relieve(e, out)
 	if e.passivate || s.state == hostStopping {
 		s.stop(now, e, out)
 	}
@@ -295,6 +298,7 @@ func (s *Shard) rest(now machine.Instant, e *Entity, d time.Duration, why string
 	for m := e.mailbox.pop(); m != nil; m = e.mailbox.pop() {
 		s.refuse(m, CodeEntityFailed, out)
 	}
+	s.relieve(e, out)
 }
 
 // gone goes on without the instance that e had.

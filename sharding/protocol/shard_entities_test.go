@@ -411,17 +411,6 @@ func TestReminders(t *testing.T) {
 	require.Equal(t, "fail:y:entity failed free:y:0", c.started("y", false), "the start failed")
 }
 
-// A full mailbox of a node without standing is another error than one under load.
-func TestAFullMailboxWithoutStanding(t *testing.T) {
-	c := host(t, protocol.ShardConfig{Mailbox: 1})
-	c.tell("x")
-	require.Equal(t, protocol.MailboxFull, c.Accept(c.now, &protocol.Message{Entity: "x"}, &c.out))
-	c.apply(protocol.Suspend{})
-	require.Equal(t, protocol.Suspended, c.Accept(c.now, &protocol.Message{Entity: "x"}, &c.out))
-	require.Equal(t, protocol.CodeNoStanding, protocol.Suspended.Code())
-	require.Equal(t, "reply:node has no standing free:x:1", c.deliver(from(nodeB, "x", 1, epoch(1))))
-}
-
 // A message expires at its deadline, not after it.
 func TestAMessageExpiresAtItsDeadline(t *testing.T) {
 	m := protocol.Message{Deadline: 5}

@@ -40,6 +40,7 @@ func (s *Shard) setRoute(now machine.Instant, r SetRoute, out *Actions) {
 		return
 	}
 	s.route, s.asked, s.blocked, s.since = r, false, false, now
+	s.openBelow(r.Epoch, out)
 	if s.state != hostNone && r.Home != s.cfg.Self && s.epoch.Less(r.Epoch) {
 		s.evict(now, out)
 	}
@@ -119,6 +120,7 @@ func (s *Shard) startHosting(now machine.Instant, h StartHosting, out *Actions) 
 		s.stream(p.Origin).last = p.Seq
 	}
 	s.state, s.epoch, s.asked, s.blocked, s.since = hostServing, h.Epoch, false, false, now
+	s.openBelow(h.Epoch, out)
 	s.serve(now, out)
 }
 
@@ -126,6 +128,7 @@ func (s *Shard) startHosting(now machine.Instant, h StartHosting, out *Actions) 
 func (s *Shard) serve(now machine.Instant, out *Actions) {
 	s.cursor = s.window.head
 	s.pump(now, out)
+	s.line.dismiss(out) // Messages of this node go straight into mailboxes now.
 	s.retransit(now, out)
 }
 
@@ -142,6 +145,7 @@ func (s *Shard) stopHosting(now machine.Instant, h StopHosting, out *Actions) {
 	}
 	for e := s.first; e != nil; {
 		next := e.next
+		s.disband(e, out)
 		if _, idle := e.Idle(); idle && e.withheld == nil {
 			s.stop(now, e, out)
 		}
@@ -170,6 +174,7 @@ func (s *Shard) releaseHosting(now machine.Instant, h ReleaseHosting, out *Actio
 		for m := e.mailbox.pop(); m != nil; m = e.mailbox.pop() {
 			s.refuse(m, CodeNotDelivered, out)
 		}
+		s.disband(e, out)
 		s.release(now, e, out)
 		e = next
 	}
@@ -249,6 +254,7 @@ func (s *Shard) discard(now machine.Instant, code Code, out *Actions) {
 		for m := e.mailbox.pop(); m != nil; m = e.mailbox.pop() {
 			s.refuse(m, code, out)
 		}
+		s.disband(e, out)
 		e.withheld, e.owed = nil, gossip.NodeID{}
 		switch {
 		case !e.hasInstance():
@@ -284,8 +290,8 @@ func (s *Shard) abandon(now machine.Instant, out *Actions) {
 		out.drop(m, DropStopped)
 	}
 	s.forget(out)
-	if s.full {
-		s.full = false
-		out.add(Action{Op: OpRoom})
+	for _, entity := range s.heldEntities() {
+		s.open(entity, s.holds[entity], out)
 	}
+	s.line.dismiss(out)
 }

@@ -25,7 +25,9 @@ import (
 //     those that were left behind;
 //   - no message begins without standing, nor at an instance whose hosting has ended;
 //   - what was left behind answers nobody;
-//   - what is stuck is counted until it returns.
+//   - what is stuck is counted until it returns;
+//   - those who wait for room are called in their order, everybody in the end, and find
+//     the room that was kept for them.
 type cellModel struct {
 	t    *rapid.T
 	cell *protocol.Shard
@@ -48,6 +50,17 @@ type cellModel struct {
 	at      map[*protocol.Entity]protocol.Op
 	alive   []*protocol.Entity
 	stuck   map[*protocol.Entity]bool
+
+	waiting []*waiter // In the order in which they came.
+	changes int       // How often the shard came, went or was stopped.
+}
+
+// waiter is a message that waits for room.
+type waiter struct {
+	m       *protocol.Message
+	what    protocol.Admission
+	called  bool
+	changes int // When it was called.
 }
 
 func newCellModel(t *rapid.T) *cellModel {
@@ -83,8 +96,10 @@ func (m *cellModel) next() protocol.Epoch {
 }
 
 func (m *cellModel) apply(in protocol.ShardInput) {
+	m.changes++
 	m.cell.Apply(m.now, in, &m.out)
 	m.carry()
+	m.changes++ // Who is called by a change may find that room is somewhere else now.
 }
 
 // carry looks at what the cell wants.
@@ -98,6 +113,8 @@ func (m *cellModel) carry() {
 				require.Empty(m.t, m.settled[x], "one outcome")
 				m.settled[x] = fmt.Sprint(a.Op)
 			}
+		case protocol.OpRoom:
+			m.call(a.Message)
 		case protocol.OpStuck:
 			require.False(m.t, m.stuck[a.Entity])
 			m.stuck[a.Entity] = true
@@ -256,6 +273,15 @@ func (m *cellModel) acts() map[string]func(*rapid.T) {
 			}
 			m.apply(protocol.Unsuspend{})
 		},
+		"come": func(t *rapid.T) {
+			w := m.waiter(t)
+			m.offer(w.m, w)
+		},
+		"withdraw": func(t *rapid.T) {
+			m.cell.Withdraw(m.waiter(t).m, &m.out)
+			m.carry()
+		},
+		"flow":    m.flow,
 		"host":    func(*rapid.T) { m.host() },
 		"stop":    func(*rapid.T) { m.apply(protocol.StopHosting{Epoch: m.epoch}) },
 		"resume":  func(*rapid.T) { m.apply(protocol.ResumeHosting{Epoch: m.epoch}) },
@@ -270,11 +296,54 @@ func (m *cellModel) acts() map[string]func(*rapid.T) {
 	}
 }
 
-func (m *cellModel) accept() {
-	msg := m.message(nodeA)
-	if m.cell.Accept(m.now, msg, &m.out) == protocol.Accepted {
+func (m *cellModel) accept() { m.offer(m.message(nodeA), nil) }
+
+// offer gives the cell a message of this node, which may have been called.
+func (m *cellModel) offer(msg *protocol.Message, was *waiter) {
+	switch a := m.cell.Accept(m.now, msg, &m.out); a {
+	case protocol.Accepted:
 		m.all = append(m.all, msg)
+		msg.Value = len(m.all)
+	case protocol.MailboxFull, protocol.WindowFull:
+		kept := was != nil && was.called && was.changes == m.changes
+		require.False(m.t, kept, "room is kept for who was called")
+		m.waiting = append(m.waiting, &waiter{m: msg, what: a})
+	default:
 	}
+	m.carry()
+}
+
+// call notes that a message may come.
+func (m *cellModel) call(msg *protocol.Message) {
+	at := slices.IndexFunc(m.waiting, func(w *waiter) bool { return w.m == msg })
+	require.GreaterOrEqual(m.t, at, 0, "it waits")
+	called := m.waiting[at]
+	require.False(m.t, called.called, "it is called once")
+	called.called, called.changes = true, m.changes
+	for _, w := range m.waiting[:at] {
+		require.True(m.t, w.called || w.what != called.what || w.m.Entity != msg.Entity, "in their order")
+	}
+}
+
+// waiter takes one of those out who wait.
+func (m *cellModel) waiter(t *rapid.T) *waiter {
+	if len(m.waiting) == 0 {
+		t.Skip("nobody waits")
+	}
+	at := rapid.IntRange(0, len(m.waiting)-1).Draw(t, "which")
+	w := m.waiting[at]
+	m.waiting = slices.Delete(m.waiting, at, at+1)
+	return w
+}
+
+// flow lets another node say something about the flow to an entity.
+func (m *cellModel) flow(t *rapid.T) {
+	f := protocol.Flow{
+		Entity: m.entity(), Epoch: epoch(m.n), State: rapid.SampledFrom([]protocol.FlowState{
+			protocol.FlowHold, protocol.FlowOpen, protocol.FlowAsk,
+		}).Draw(t, "state"),
+	}
+	m.cell.Flowed(m.now, nodeB, f, &m.out)
 	m.carry()
 }
 
@@ -317,6 +386,10 @@ func (m *cellModel) host() {
 func (m *cellModel) conclude() {
 	m.ended = true
 	m.apply(protocol.Abandon{})
+	for _, w := range m.waiting {
+		require.True(m.t, w.called, "everybody is called in the end")
+		require.Equal(m.t, protocol.Ended, m.cell.Accept(m.now, w.m, &m.out))
+	}
 	for busy := m.busy(); len(busy) > 0; busy = m.busy() {
 		m.finish(busy[0])
 	}

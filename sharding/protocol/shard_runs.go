@@ -91,7 +91,7 @@ func (s *Shard) Busy(id string) *Entity {
 	if s.state != hostServing || s.window.n > 0 || s.abandoned {
 		return nil
 	}
-	if e := s.entity(id); e != nil && e.current != nil && !e.Ended() && e.Waiting() < s.cfg.Mailbox {
+	if e := s.entity(id); e != nil && e.current != nil && !e.Ended() && !s.full(e) {
 		return e
 	}
 	return nil

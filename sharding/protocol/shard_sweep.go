@@ -32,7 +32,7 @@ func (s *Shard) inspect(now machine.Instant, e *Entity, out *Actions) {
 	rests := now.Sub(since)
 	switch {
 	case e.state == entityFailed:
-		if rests >= s.cfg.BackoffMax && e.mailbox.n == 0 && e.withheld == nil {
+		if rests >= s.cfg.BackoffMax && e.mailbox.n == 0 && e.withheld == nil && e.pressure == nil {
 			s.remove(e)
 		}
 	case e.state == entityWaiting || s.abandoned:

@@ -84,6 +84,10 @@ func (c *cell) did() string {
 				words = append(words, fmt.Sprintf("%s:%s:%d", word, m.Entity, m.Seq))
 			}
 			continue
+		case a.Op == protocol.OpFlow:
+			word = [...]string{"", "hold:", "open:", "ask:"}[a.Flow.State] + a.Flow.Entity
+		case a.Op == protocol.OpRoom:
+			word += ":" + a.Message.Entity
 		case a.Message != nil:
 			word += fmt.Sprintf(":%s:%d", a.Message.Entity, a.Message.Seq)
 		case a.Entity != nil:
@@ -244,8 +248,9 @@ func TestWindowIsBounded(t *testing.T) {
 	m := &protocol.Message{Entity: "z"}
 	require.Equal(t, protocol.WindowFull, c.Accept(c.now, m, &c.out))
 	c.Acked(c.now, protocol.Ack{Base: epoch(1), Seq: 2}, &c.out)
-	require.Equal(t, "free:x:1 free:y:2 room", c.did())
-	require.Equal(t, "transmit:z:3", c.tell("z"))
+	require.Equal(t, "free:x:1 free:y:2 room:z", c.did())
+	require.Equal(t, protocol.Accepted, c.Accept(c.now, m, &c.out))
+	require.Equal(t, "transmit:z:3", c.did())
 }
 
 // A host delivers each message once and in order, asks for what is missing, and
@@ -334,14 +339,13 @@ func TestSuspendedCell(t *testing.T) {
 	require.Equal(t, "reply", c.tick(50*time.Millisecond))
 }
 
-// Mailboxes are bounded, failing entities refuse, and expired messages are not
-// processed; every sender is told.
+// Failing entities refuse, and expired messages are not processed; every sender is
+// told.
 func TestRefusals(t *testing.T) {
-	c := host(t, protocol.ShardConfig{Mailbox: 1})
+	c := host(t, protocol.ShardConfig{})
 	c.deliver(from(nodeB, "x", 1, epoch(1)))
-	require.Equal(t, "reply:overloaded free:x:2", c.deliver(from(nodeB, "x", 2, epoch(1))))
-	require.Equal(t, protocol.MailboxFull, c.Accept(c.now, &protocol.Message{Entity: "x"}, &c.out))
-	require.Equal(t, "reply:entity failed free:x:1", c.started("x", false))
+	c.deliver(from(nodeB, "x", 2, epoch(1)))
+	require.Equal(t, "reply:entity failed free:x:1 reply:entity failed free:x:2", c.started("x", false))
 	require.Equal(t, "reply:entity failed free:x:3", c.deliver(from(nodeB, "x", 3, epoch(1))))
 	require.Equal(t, protocol.EntityFailing, c.Accept(c.now, &protocol.Message{Entity: "x"}, &c.out))
 	require.Equal(t, protocol.CodeEntityFailed, protocol.EntityFailing.Code())
@@ -398,7 +402,7 @@ func TestAbandon(t *testing.T) {
 	c.Broken(nodeB)
 	c.tell("y")
 	c.Accept(c.now, &protocol.Message{Entity: "z"}, &c.out)
-	require.Equal(t, "fail:x:unknown outcome fail:y:not delivered room", c.apply(protocol.Abandon{}))
+	require.Equal(t, "fail:x:unknown outcome fail:y:not delivered room:z", c.apply(protocol.Abandon{}))
 	require.Equal(t, protocol.Ended, c.Accept(c.now, &protocol.Message{Entity: "z"}, &c.out))
 	require.Equal(t, "drop:node-stopped", strings.ReplaceAll(c.deliver(from(nodeB, "x", 1, epoch(1))), "stopped", "node-stopped"))
 

@@ -35,6 +35,10 @@ type Behaviour struct {
 	// LaneDown is the chance that a connection breaks at a message, for up to two
 	// seconds. What is sent meanwhile leaves then, or never.
 	LaneDown float64
+	// Hot is how many entities are flooded: the first ones, which need HotRun for a
+	// message, and get half of all.
+	Hot    int
+	HotRun time.Duration
 	// Passivate is the chance that an entity asks to be stopped after a message.
 	Passivate float64
 }
@@ -59,6 +63,8 @@ type (
 	wakeTimer  struct{ shard protocol.ShardID }
 	flushTimer struct{ node gossip.NodeID }
 	laneTimer  struct{ node gossip.NodeID }
+	roomTimer  struct{ id uint64 } // A client that was called comes.
+	tiredTimer struct{ id uint64 } // A client waits no more.
 	ackTimer   struct{}
 	askTimer   struct{ id uint64 }
 )
@@ -83,6 +89,7 @@ type Cells struct {
 	behind  map[*protocol.Entity]bool            // Entities that were left behind, and work.
 	routes  map[*protocol.Message]protocol.Epoch // By which messages came that others sent.
 	asks    map[uint64]*ask
+	clients map[uint64]*protocol.Message // Those who wait for room.
 	touched map[protocol.ShardID]bool
 	refused map[gossip.NodeID]bool // Lanes that take no more of the present outbox.
 	lanes   map[gossip.NodeID]*passage
@@ -111,6 +118,7 @@ func newCells(env world.Env, kind protocol.KindConfig, b Behaviour, ledger *Ledg
 		behind:  make(map[*protocol.Entity]bool),
 		routes:  make(map[*protocol.Message]protocol.Epoch),
 		asks:    make(map[uint64]*ask),
+		clients: make(map[uint64]*protocol.Message),
 		touched: make(map[protocol.ShardID]bool),
 		refused: make(map[gossip.NodeID]bool),
 		lanes:   make(map[gossip.NodeID]*passage),
@@ -159,7 +167,7 @@ func (c *Cells) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 // standing reports whether the node may host, by its own clock.
 func (c *Cells) standing(now machine.Instant) bool { return now <= c.until && !c.ended }
 
-// send has a message accepted, or drops it: the client was told so.
+// send has a message accepted, or lets its client wait for room.
 func (c *Cells) send(in Send) {
 	shard := protocol.ShardOf(in.Entity, uint32(len(c.cells)))
 	m := &protocol.Message{Kind: c.kind, Shard: shard, Entity: in.Entity, Payload: binary.BigEndian.AppendUint64(nil, in.ID)}
@@ -171,21 +179,57 @@ func (c *Cells) send(in Send) {
 			c.out.Arm(askTimer{in.ID}, m.Deadline.Add(time.Second))
 		}
 	}
-	c.ledger.accept(in.ID, c.self, shard, in.Entity, in.Ask)
-	c.ledger.messages[in.ID].routed = !c.cells[shard].Info().Home.IsZero()
+	c.ledger.offer(in.ID, c.self, shard, in.Entity, in.Ask)
 	if home := c.cells[shard].Home(); c.rand.IntN(4) == 0 && !home.IsZero() {
 		c.cells[shard].Collect()
 		c.out.Arm(flushTimer{home}, c.now.Add(10*time.Millisecond))
 	}
 	if c.cells[shard].Follow(m) {
+		c.ledger.accept(in.ID, true)
 		return
 	}
-	admission := c.cells[shard].Accept(c.now, m, &c.acts)
-	if admission != protocol.Accepted {
-		delete(c.asks, in.ID)
-		c.ledger.refuse(in.ID)
+	c.offer(in.ID, m, in.Patience)
+}
+
+// offer hands a message to its cell. A client without room waits for as long as it
+// has patience.
+func (c *Cells) offer(id uint64, m *protocol.Message, patience time.Duration) {
+	cell := c.cells[m.Shard]
+	routed := !cell.Info().Home.IsZero()
+	switch cell.Accept(c.now, m, &c.acts) {
+	case protocol.Accepted:
+		c.ledger.accept(id, routed)
+	case protocol.WindowFull, protocol.MailboxFull:
+		c.ledger.counts.Waited++
+		if c.clients[id] = m; patience > 0 {
+			c.out.Arm(tiredTimer{id}, c.now.Add(patience))
+		}
+	default:
+		delete(c.asks, id)
+		c.ledger.refuse(id)
 	}
-	c.carry(shard)
+	c.carry(m.Shard)
+}
+
+// returns lets a client that was called come back after a moment.
+func (c *Cells) returns(id uint64) {
+	if m := c.clients[id]; m != nil {
+		delete(c.clients, id)
+		c.offer(id, m, 0)
+	}
+}
+
+// tired ends the wait of a client.
+func (c *Cells) tired(id uint64) {
+	m := c.clients[id]
+	if m == nil {
+		return
+	}
+	delete(c.clients, id)
+	delete(c.asks, id)
+	c.ledger.refuse(id)
+	c.cells[m.Shard].Withdraw(m, &c.acts)
+	c.carry(m.Shard)
 }
 
 func (c *Cells) received(in machine.Received) {
@@ -210,6 +254,9 @@ func (c *Cells) received(in machine.Received) {
 		c.carry(m.Shard)
 	case protocol.Need:
 		c.cells[m.Shard].Needed(c.now, m, &c.acts)
+		c.carry(m.Shard)
+	case protocol.Flow:
+		c.cells[m.Shard].Flowed(c.now, in.From, m, &c.acts)
 		c.carry(m.Shard)
 	}
 }
@@ -243,6 +290,10 @@ func (c *Cells) fired(t machine.Timer) {
 		c.flush(t.node)
 	case laneTimer:
 		c.mend(t.node)
+	case roomTimer:
+		c.returns(t.id)
+	case tiredTimer:
+		c.tired(t.id)
 	case ackTimer:
 		for i := range c.cells {
 			if c.touched[protocol.ShardID(i)] {
@@ -371,7 +422,12 @@ func (c *Cells) carry(shard protocol.ShardID) {
 			c.out.Arm(wakeTimer{shard}, a.At)
 		case protocol.OpStuck:
 			c.leave(a.Entity)
-		case protocol.OpRoom, protocol.OpReturned, protocol.OpEnd:
+		case protocol.OpFlow:
+			c.frame(a.To, wire.AppendFlow(nil, *a.Flow))
+		case protocol.OpRoom:
+			id := binary.BigEndian.Uint64(a.Message.Payload)
+			c.out.Arm(roomTimer{id}, c.now.Add(time.Duration(c.rand.Int64N(int64(3*time.Millisecond)))))
+		case protocol.OpReturned, protocol.OpEnd:
 		}
 	}
 	c.acts.Reset()
@@ -389,7 +445,12 @@ func (c *Cells) run(shard protocol.ShardID, a *protocol.Action) {
 	if first := c.cells[shard].Ahead(a.Entity, c.rand.IntN(4)); first != nil {
 		c.ahead[a.Entity] = first
 	}
-	c.work(shard, a, c.behaviour.Run)
+	c.ledger.bounded(c.self, a.Entity)
+	most := c.behaviour.Run
+	if c.ledger.hot[a.Entity.ID()] {
+		most = c.behaviour.HotRun
+	}
+	c.work(shard, a, most)
 }
 
 func (c *Cells) acknowledge(shard protocol.ShardID, a *protocol.Action) {

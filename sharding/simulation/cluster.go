@@ -44,6 +44,9 @@ type Options struct {
 	OnStuck                                   protocol.OnStuck
 	MaxSimultaneous, MaxSimultaneousPerRegion int
 	Behaviour                                 Behaviour
+	// Mailbox and Window bound what waits for an entity, and what a node has on its
+	// way to a shard, in bytes. Default 100 and 8 KiB.
+	Mailbox, Window int
 	// Membership is its configuration; the default of the protocol if zero.
 	Membership world.MembershipConfig
 	// RestartAfter is when a node that ended by itself starts again; zero: never.
@@ -66,8 +69,17 @@ func (o Options) withDefaults() Options {
 	if o.Handoff == 0 {
 		o.Handoff = 3 * time.Second
 	}
+	if o.Mailbox == 0 {
+		o.Mailbox = 100
+	}
+	if o.Window == 0 {
+		o.Window = 8 << 10
+	}
 	return o
 }
+
+// messageLeast is what a message counts in a window, at least.
+const messageLeast = 128
 
 // KindName is the kind that runs in the simulation.
 const KindName = "account"
@@ -92,6 +104,11 @@ func New(opt Options) *Cluster {
 		client: rand.New(rand.NewPCG(opt.World.Seed, 77)), //nolint:gosec // Simulation, not secrets.
 	}
 	c.Ledger.stopLimit = opt.StopLimit
+	c.Ledger.mailbox = opt.Mailbox + 2*opt.Nodes*(opt.Window/messageLeast+1)
+	c.Ledger.hot = make(map[string]bool)
+	for i := range opt.Behaviour.Hot {
+		c.Ledger.hot[entity(i)] = true
+	}
 	c.Ledger.bounds = bounds{home: opt.HomeLimit, moves: opt.MaxSimultaneous, perRegion: opt.MaxSimultaneousPerRegion}
 	w.Check(c.Ledger)
 	world.ServeMembership(w)
@@ -130,7 +147,7 @@ func (c *Cluster) build(env world.Env) []machine.Component {
 		MaxSimultaneous: c.opt.MaxSimultaneous, MaxSimultaneousPerRegion: c.opt.MaxSimultaneousPerRegion,
 		Timings: protocol.Timings{Handoff: c.opt.Handoff},
 	}
-	cfg := protocol.ShardConfig{WindowBytes: 8 << 10, Mailbox: 100}
+	cfg := protocol.ShardConfig{WindowBytes: c.opt.Window, Mailbox: c.opt.Mailbox}
 	if c.opt.Behaviour.SlowStop == 0 { // Else messages would wait for the stops of idle entities.
 		cfg.PassivateAfter = 50 * time.Millisecond
 	}
@@ -179,12 +196,23 @@ func (c *Cluster) send() {
 	if nodes := c.World.Nodes(); len(nodes) > 0 {
 		c.next++
 		nodes[c.client.IntN(len(nodes))].Input(protocol.MessageService, Send{
-			ID: c.next, Entity: fmt.Sprintf("e%d", c.client.IntN(c.opt.Entities)),
+			ID: c.next, Entity: c.target(),
 			Ask: c.client.IntN(2) == 0, Patience: c.opt.Patience,
 		})
 	}
 	c.World.After(time.Duration(c.client.Int64N(int64(2*c.opt.Every)))+1, c.send)
 }
+
+// target draws whom a client sends to.
+func (c *Cluster) target() string {
+	if hot := c.opt.Behaviour.Hot; hot > 0 && c.client.IntN(2) == 0 {
+		return entity(c.client.IntN(hot))
+	}
+	return entity(c.client.IntN(c.opt.Entities))
+}
+
+// entity is the id of the i-th entity.
+func entity(i int) string { return fmt.Sprintf("e%d", i) }
 
 // Quiet stops the clients.
 func (c *Cluster) Quiet() { c.idle = true }
@@ -301,10 +329,24 @@ func (c *Cluster) Drained() error {
 	return nil
 }
 
+// letGo reports a node that is still held back from sending to an entity.
+func (c *Cluster) letGo() error {
+	for _, n := range c.World.Nodes() {
+		for s, cell := range c.Ledger.nodes[n.ID()].cells {
+			var t protocol.Tally
+			if cell.Tally(&t); t.Held > 0 {
+				return fmt.Errorf("%s is held back from %d entities of shard %d", n.ID(), t.Held, s)
+			}
+		}
+	}
+	return nil
+}
+
 // mailboxes is how long what is in mailboxes in the end takes to be processed.
 const mailboxes = 5 * time.Second
 
-// Finish stops the clients and waits until the cluster is settled, even and drained.
+// Finish stops the clients and waits until the cluster is settled, even and drained,
+// and nobody is held back.
 func (c *Cluster) Finish(limit time.Duration) error {
 	c.Quiet()
 	var why error
@@ -314,6 +356,9 @@ func (c *Cluster) Finish(limit time.Duration) error {
 		}
 		if why == nil {
 			why = c.Even()
+		}
+		if why == nil {
+			why = c.letGo()
 		}
 		return why == nil
 	})

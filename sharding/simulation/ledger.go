@@ -31,6 +31,8 @@ type Ledger struct {
 	leaders   map[gossip.NodeID]protocol.Term
 	stops     map[stop]time.Duration // Since when a shard is being stopped.
 	given     map[reign]uint64       // The last version in which a coordinator gave a shard a home.
+	hot       map[string]bool        // Entities that are flooded.
+	mailbox   int                    // How many messages may wait for an entity.
 	stopLimit time.Duration          // How long a stop may last; zero: not checked.
 	bounds    bounds
 	homeless  map[gossip.NodeID]homeless // By coordinator.
@@ -43,10 +45,14 @@ type Ledger struct {
 
 // Counts sum up a run.
 type Counts struct {
+	// Waited counts how often a client found no room.
+	Waited                                                  int
 	Accepted, Refused, Processed, Failed, Unknown, TimedOut int
 	// Delivered counts what reached a mailbox and was not processed, without
 	// anybody having been told: its host died, or a tell was refused.
 	Delivered int
+	// Expired counts asks whose deadline passed before they began; part of Failed.
+	Expired int
 	// Abandoned counts failures at an origin that ended in order; part of Failed.
 	Abandoned int
 	// LeftBehind counts entities that did not stop, and whose shard moved all the
@@ -101,6 +107,7 @@ type record struct {
 	failed    bool
 	routed    bool // Its origin knew the home of its shard.
 	shard     protocol.ShardID
+	offered   time.Duration // When its client came with it.
 	at        time.Duration // When it was accepted.
 	code      protocol.Code
 }
@@ -194,14 +201,20 @@ func (l *Ledger) gone(node gossip.NodeID) {
 	}
 }
 
-func (l *Ledger) accept(id uint64, origin gossip.NodeID, s protocol.ShardID, entity string, ask bool) {
-	p := path{origin, entity}
-	l.accepted[p]++
-	l.messages[id] = &record{path: p, place: l.accepted[p], ask: ask, shard: s, at: l.world.Now()}
+// offer notes a message that a client wants to be accepted.
+func (l *Ledger) offer(id uint64, origin gossip.NodeID, s protocol.ShardID, entity string, ask bool) {
+	l.messages[id] = &record{path: path{origin, entity}, ask: ask, shard: s, offered: l.world.Now(), at: l.world.Now()}
 	l.counts.Accepted++
 }
 
-// refuse takes an acceptance back.
+// accept notes that a message was accepted, which gives it a place on its path.
+func (l *Ledger) accept(id uint64, routed bool) {
+	r := l.messages[id]
+	l.accepted[r.path]++
+	r.place, r.at, r.routed = l.accepted[r.path], l.world.Now(), routed
+}
+
+// refuse notes that a client was told that its message is not accepted.
 func (l *Ledger) refuse(id uint64) {
 	l.messages[id].refused = true
 	l.counts.Refused++
@@ -250,6 +263,9 @@ func (l *Ledger) outcome(id uint64, code protocol.Code) {
 	if code == protocol.CodeUnknownOutcome {
 		l.counts.Unknown++
 	}
+	if code == protocol.CodeExpired {
+		l.counts.Expired++
+	}
 	if l.nodes[r.path.origin].ended {
 		l.counts.Abandoned++
 	}
@@ -279,8 +295,8 @@ func (l *Ledger) begin(node gossip.NodeID, s protocol.ShardID, e *protocol.Entit
 	}
 	r.processed = true
 	l.counts.Processed++
-	if wait := l.world.Now() - r.at; r.routed && wait > l.longest.For {
-		l.longest = Wait{For: wait, ID: id, At: r.at, Shard: s, Origin: origin, By: node}
+	if wait := l.world.Now() - r.offered; r.routed && wait > l.longest.For && !l.hot[r.path.entity] {
+		l.longest = Wait{For: wait, ID: id, At: r.offered, Shard: s, Origin: origin, By: node}
 	}
 	l.processed[r.path] = r.place
 	l.begins[s] = e.Epoch()
@@ -311,9 +327,18 @@ func (l *Ledger) observe(o world.Observation) {
 	}
 }
 
+// bounded checks that no more messages wait for an entity than may: its mailbox, and
+// what each node may have had on its way when that became full.
+func (l *Ledger) bounded(node gossip.NodeID, e *protocol.Entity) {
+	if waiting := e.Waiting(); waiting > l.mailbox {
+		l.violate("I36: %d messages wait for entity %s at %s, at most %d may", waiting, e.ID(), node, l.mailbox)
+	}
+}
+
 // Longest returns the longest wait of a message that was processed since the last
-// call. Messages of a node that had just started, and did not know the home of
-// their shard, do not count.
+// call, from when its client came with it. Messages of a node that had just started,
+// and did not know the home of their shard, do not count, nor do those to entities
+// that are flooded.
 func (l *Ledger) Longest() Wait {
 	w := l.longest
 	l.longest = Wait{}

@@ -65,6 +65,21 @@ var mutants = []mutant{
 		new: "!mutant(NAME) && m.place != 0 && m.place-1 < s.written\n",
 	},
 	{
+		test: "TestFloodsWait", name: "who waits for the window passes by a full mailbox", file: "shard_flow.go",
+		old: "		if t.m.Entity == entity {\n",
+		new: "		if t.m.Entity == entity && !mutant(NAME) {\n",
+	},
+	{
+		test: "TestFloodsUnderFaults", name: "nobody asks whether it is still held back", file: "shard_flow.go",
+		old: "now.Sub(h.at) >= s.cfg.Resend {",
+		new: "now.Sub(h.at) >= s.cfg.Resend && !mutant(NAME) {",
+	},
+	{
+		test: "TestFloodsWait", name: "a full mailbox holds nobody back", file: "shard_flow.go",
+		old: "	if h.bytes == 0 ||",
+		new: "	if mutant(NAME) {\n		return CodeOK\n	}\n	if h.bytes == 0 ||",
+	},
+	{
 		test: "TestMoves", name: "gaps passed over", file: "shard.go",
 		old: "	case m.Seq == in.last+1:\n",
 		new: "	case m.Seq == in.last+1 || mutant(NAME) && m.Seq > in.last:\n",

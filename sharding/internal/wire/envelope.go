@@ -21,6 +21,7 @@ const (
 	typeAck     = 3
 	typeNeed    = 4
 	typeRun     = 5
+	typeFlow    = 6
 )
 
 // Limits of the parts of an envelope; the payload is bounded by the transport.
@@ -144,6 +145,16 @@ func appendSignal(dst []byte, t uint64, kind string, shard protocol.ShardID, bas
 	return appendUint(dst, 7, seq)
 }
 
+// AppendFlow appends the envelope of a flow.
+func AppendFlow(dst []byte, f protocol.Flow) []byte {
+	dst = appendUint(dst, 1, typeFlow)
+	dst = appendString(dst, 2, f.Kind)
+	dst = appendUint(dst, 3, uint64(f.Shard))
+	dst = appendString(dst, 4, f.Entity)
+	dst = appendEpoch(dst, 6, f.Epoch)
+	return appendUint(dst, 16, uint64(f.State))
+}
+
 // DecodeItem decodes one envelope with a [Decoder] of its own.
 func DecodeItem(b []byte, now machine.Instant) (any, error) { return new(Decoder).Item(b, now) }
 
@@ -190,9 +201,9 @@ type content struct {
 }
 
 // Item returns what an envelope holds: a [*protocol.Message], a
-// [*protocol.Reply], a [protocol.Ack] or a [protocol.Need], which keep no part of
-// b, or a [*Run], which does, and is valid until the next call. The time that
-// remains counts from now.
+// [*protocol.Reply], a [protocol.Ack], a [protocol.Need] or a [protocol.Flow], which
+// keep no part of b, or a [*Run], which does, and is valid until the next call. The
+// time that remains counts from now.
 func (d *Decoder) Item(b []byte, now machine.Instant) (any, error) {
 	d.e = envelope{}
 	for len(b) > 0 {
@@ -323,6 +334,13 @@ func (d *Decoder) item(now machine.Instant) (any, error) {
 		return protocol.Ack{Kind: e.of.kind, Shard: e.of.shard, Base: e.of.base, Seq: e.seq}, nil
 	case typeNeed:
 		return protocol.Need{Kind: e.of.kind, Shard: e.of.shard, Base: e.of.base, Seq: e.seq}, nil
+	case typeFlow:
+		if e.entity == "" {
+			return nil, malformed("a flow without an entity")
+		}
+		return protocol.Flow{
+			Kind: e.of.kind, Shard: e.of.shard, Epoch: e.of.base, Entity: e.entity, State: protocol.FlowState(e.code),
+		}, nil
 	default:
 		return nil, malformed("an envelope of type %d", e.kind)
 	}

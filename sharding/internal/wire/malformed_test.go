@@ -147,7 +147,8 @@ func malformedItems() map[string]malformed {
 	return map[string]malformed{
 		"nothing":                   {nil, "without a kind"},
 		"no type":                   {kind, "of type 0"},
-		"unknown type":              {join(varint(1, 5), kind), "of type 5"},
+		"unknown type":              {join(varint(1, 7), kind), "of type 7"},
+		"flow without an entity":    {join(varint(1, 6), kind), "a flow without an entity"},
 		"type of another wire type": {text(1, nil), "want a varint"},
 		"long kind":                 {text(2, long), "at most 128"},
 		"shard out of range":        {varint(3, protocol.MaxShards), "at most 65535"},

@@ -110,6 +110,7 @@ func items() map[string]any {
 		},
 		"ack":  protocol.Ack{Kind: "account", Shard: 7, Base: epoch(2), Seq: 300},
 		"need": protocol.Need{Kind: "account", Shard: 7, Base: epoch(2), Seq: 301},
+		"flow": protocol.Flow{Kind: "account", Shard: 7, Epoch: epoch(12), Entity: "acct-42", State: protocol.FlowOpen},
 	}
 }
 
@@ -124,6 +125,8 @@ func appendItem(dst []byte, item any) []byte {
 		return wire.AppendAck(dst, m)
 	case protocol.Need:
 		return wire.AppendNeed(dst, m)
+	case protocol.Flow:
+		return wire.AppendFlow(dst, m)
 	default:
 		panic(fmt.Sprintf("an item of type %T", item))
 	}
@@ -340,7 +343,7 @@ func TestControlMessagesSurviveTheWire(t *testing.T) {
 func drawItem(t *rapid.T) any {
 	kind, shard := rapid.StringN(1, 20, 128).Draw(t, "kind"), drawShard.Draw(t, "shard")
 	payload := rapid.SliceOfN(rapid.Byte(), 1, 300).Draw(t, "payload")
-	switch rapid.IntRange(1, 4).Draw(t, "type") {
+	switch rapid.IntRange(1, 5).Draw(t, "type") {
 	case 1:
 		m := &protocol.Message{
 			Kind: kind, Shard: shard, Entity: rapid.StringN(1, 100, protocol.MaxEntityBytes).Draw(t, "entity"),
@@ -359,6 +362,11 @@ func drawItem(t *rapid.T) any {
 		}
 	case 3:
 		return protocol.Ack{Kind: kind, Shard: shard, Base: drawEpoch.Draw(t, "base"), Seq: rapid.Uint64().Draw(t, "seq")}
+	case 4:
+		return protocol.Flow{
+			Kind: kind, Shard: shard, Epoch: drawEpoch.Draw(t, "epoch"), State: protocol.FlowState(rapid.Uint8().Draw(t, "state")),
+			Entity: rapid.StringN(1, 100, protocol.MaxEntityBytes).Draw(t, "entity"),
+		}
 	default:
 		return protocol.Need{Kind: kind, Shard: shard, Base: drawEpoch.Draw(t, "base"), Seq: rapid.Uint64().Draw(t, "seq")}
 	}

@@ -37,6 +37,7 @@ const (
 	Envelope_ACK     Envelope_Type = 3 // To the origin of a stream: delivered up to seq.
 	Envelope_NEED    Envelope_Type = 4 // To the origin of a stream: missing from seq on.
 	Envelope_RUN     Envelope_Type = 5 // Several messages of one stream, that follow each other from seq on.
+	Envelope_FLOW    Envelope_Type = 6 // To an origin: hold messages to an entity back, or go on. To a host: a question which.
 )
 
 // Enum value maps for Envelope_Type.
@@ -48,6 +49,7 @@ var (
 		3: "ACK",
 		4: "NEED",
 		5: "RUN",
+		6: "FLOW",
 	}
 	Envelope_Type_value = map[string]int32{
 		"NONE":    0,
@@ -56,6 +58,7 @@ var (
 		"ACK":     3,
 		"NEED":    4,
 		"RUN":     5,
+		"FLOW":    6,
 	}
 )
 
@@ -299,11 +302,11 @@ func (x *Stream) GetRoute() *Epoch {
 type Envelope struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Type        Envelope_Type          `protobuf:"varint,1,opt,name=type,proto3,enum=quorate.sharding.v1.Envelope_Type" json:"type,omitempty"`
-	Kind        string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`    // Not of a message.
-	Shard       uint32                 `protobuf:"varint,3,opt,name=shard,proto3" json:"shard,omitempty"` // Not of a message.
-	Entity      string                 `protobuf:"bytes,4,opt,name=entity,proto3" json:"entity,omitempty"`
+	Kind        string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`     // Not of a message.
+	Shard       uint32                 `protobuf:"varint,3,opt,name=shard,proto3" json:"shard,omitempty"`  // Not of a message.
+	Entity      string                 `protobuf:"bytes,4,opt,name=entity,proto3" json:"entity,omitempty"` // Of a message and a flow.
 	Stream      *Stream                `protobuf:"bytes,5,opt,name=stream,proto3" json:"stream,omitempty"` // Of a message.
-	Base        *Epoch                 `protobuf:"bytes,6,opt,name=base,proto3" json:"base,omitempty"`     // Not of a message.
+	Base        *Epoch                 `protobuf:"bytes,6,opt,name=base,proto3" json:"base,omitempty"`     // Not of a message. Of a flow: the epoch of the home.
 	Seq         uint64                 `protobuf:"varint,7,opt,name=seq,proto3" json:"seq,omitempty"`
 	Hops        uint32                 `protobuf:"varint,9,opt,name=hops,proto3" json:"hops,omitempty"`
 	Correlation uint64                 `protobuf:"varint,10,opt,name=correlation,proto3" json:"correlation,omitempty"`
@@ -312,7 +315,7 @@ type Envelope struct {
 	Codec       uint32                 `protobuf:"varint,13,opt,name=codec,proto3" json:"codec,omitempty"`
 	Flags       uint32                 `protobuf:"varint,14,opt,name=flags,proto3" json:"flags,omitempty"`
 	Payload     []byte                 `protobuf:"bytes,15,opt,name=payload,proto3" json:"payload,omitempty"`
-	Code        uint32                 `protobuf:"varint,16,opt,name=code,proto3" json:"code,omitempty"`    // Of a reply: its error.
+	Code        uint32                 `protobuf:"varint,16,opt,name=code,proto3" json:"code,omitempty"`    // Of a reply: its error. Of a flow: 1 hold, 2 open, 3 ask.
 	Detail      string                 `protobuf:"bytes,17,opt,name=detail,proto3" json:"detail,omitempty"` // Of a reply: explains the error.
 	// Of a run, behind all other fields. The fields above that an item has are not
 	// set in the envelope of a run.
@@ -583,7 +586,7 @@ const file_quorate_sharding_v1_envelope_proto_rawDesc = "" +
 	"\x05shard\x18\x02 \x01(\rR\x05shard\x123\n" +
 	"\x06origin\x18\x03 \x01(\v2\x1b.quorate.sharding.v1.NodeIDR\x06origin\x12.\n" +
 	"\x04base\x18\x04 \x01(\v2\x1a.quorate.sharding.v1.EpochR\x04base\x120\n" +
-	"\x05route\x18\x05 \x01(\v2\x1a.quorate.sharding.v1.EpochR\x05route\"\xce\x04\n" +
+	"\x05route\x18\x05 \x01(\v2\x1a.quorate.sharding.v1.EpochR\x05route\"\xd8\x04\n" +
 	"\bEnvelope\x126\n" +
 	"\x04type\x18\x01 \x01(\x0e2\".quorate.sharding.v1.Envelope.TypeR\x04type\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x14\n" +
@@ -602,14 +605,15 @@ const file_quorate_sharding_v1_envelope_proto_rawDesc = "" +
 	"\apayload\x18\x0f \x01(\fR\apayload\x12\x12\n" +
 	"\x04code\x18\x10 \x01(\rR\x04code\x12\x16\n" +
 	"\x06detail\x18\x11 \x01(\tR\x06detail\x12/\n" +
-	"\x05items\x18\x12 \x03(\v2\x19.quorate.sharding.v1.ItemR\x05items\"D\n" +
+	"\x05items\x18\x12 \x03(\v2\x19.quorate.sharding.v1.ItemR\x05items\"N\n" +
 	"\x04Type\x12\b\n" +
 	"\x04NONE\x10\x00\x12\v\n" +
 	"\aMESSAGE\x10\x01\x12\t\n" +
 	"\x05REPLY\x10\x02\x12\a\n" +
 	"\x03ACK\x10\x03\x12\b\n" +
 	"\x04NEED\x10\x04\x12\a\n" +
-	"\x03RUN\x10\x05\"\xba\x01\n" +
+	"\x03RUN\x10\x05\x12\b\n" +
+	"\x04FLOW\x10\x06\"\xba\x01\n" +
 	"\x04Item\x12\x16\n" +
 	"\x06entity\x18\x04 \x01(\tR\x06entity\x12 \n" +
 	"\vcorrelation\x18\n" +

@@ -1,0 +1,224 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import "github.com/quorate/quorate/membership/machine"
+
+// Who finds no room stands in line, and is called when there is some: room is kept
+// for those who were called, so that nobody who comes later can take it.
+//
+//	Accept ──no room──> in line ──OpRoom, room is kept──> Accept again: Accepted
+//	                       └─────────> Withdraw <──────────────┘
+//
+// There is a line for each mailbox that is full, for senders of this node; one for
+// the window; and one for each entity elsewhere that takes no more at present, see
+// [Flow]. Who stood in the last goes over to that of the window.
+//
+// A line begins to move when half of what was full is free, and then as far as there
+// is room, so that senders come in numbers and not one for each message.
+
+// line is where messages wait for room, in the order in which they came.
+type line struct {
+	first, last *ticket
+	entity      *Entity // The line is for its mailbox; nil for others.
+	kept        int     // The room that is kept for those who were called: messages, or bytes of the window.
+}
+
+// ticket is the place of a message in a line.
+type ticket struct {
+	m          *Message
+	line       *line
+	prev, next *ticket
+	cost       int  // The room that m needs.
+	called     bool // It has left the line, and room is kept for it.
+}
+
+func (l *line) add(t *ticket) {
+	t.line, t.prev, t.next = l, l.last, nil
+	if l.last == nil {
+		l.first = t
+	} else {
+		l.last.next = t
+	}
+	l.last = t
+}
+
+func (l *line) remove(t *ticket) {
+	if t.prev == nil {
+		l.first = t.next
+	} else {
+		t.prev.next = t.next
+	}
+	if t.next == nil {
+		l.last = t.prev
+	} else {
+		t.next.prev = t.prev
+	}
+	t.prev, t.next = nil, nil
+}
+
+// wait puts m into a line.
+func (l *line) wait(m *Message, cost int) {
+	m.ticket = &ticket{m: m, cost: cost}
+	l.add(m.ticket)
+}
+
+// call lets the first of the line come.
+func (l *line) call(out *Actions) {
+	t := l.first
+	l.remove(t)
+	t.called = true
+	l.kept += t.cost
+	out.add(Action{Op: OpRoom, Message: t.m})
+}
+
+// dismiss lets all of the line come, with nothing kept for them: they are to find out
+// anew where they belong.
+func (l *line) dismiss(out *Actions) {
+	for t := l.first; t != nil; t = l.first {
+		l.remove(t)
+		t.m.ticket = nil
+		out.add(Action{Op: OpRoom, Message: t.m})
+	}
+}
+
+// redeem ends m's standing in line. It returns the line in which room was kept for
+// it, nil if in none.
+func (m *Message) redeem() *line {
+	t := m.ticket
+	if t == nil {
+		return nil
+	}
+	m.ticket = nil
+	if !t.called {
+		t.line.remove(t)
+		return nil
+	}
+	t.line.kept -= t.cost
+	return t.line
+}
+
+// Withdraw takes back a message that [Shard.Accept] found no room for, and that its
+// sender does not wait with any longer.
+func (s *Shard) Withdraw(m *Message, out *Actions) {
+	switch t := m.ticket; {
+	case t == nil:
+		return
+	case t.line.entity != nil && s.suspended:
+		s.refused(CodeNoStanding)
+	default:
+		s.refused(CodeOverloaded)
+	}
+	s.vacated(m.redeem(), out)
+}
+
+// vacated goes on when room that was kept is not kept any more.
+func (s *Shard) vacated(l *line, out *Actions) {
+	switch {
+	case l == nil:
+	case l == &s.line:
+		s.callWindow(out)
+	case l.entity != nil:
+		s.relieve(l.entity, out)
+		s.removeIdle(l.entity)
+	}
+}
+
+// callWindow calls those who wait for the window.
+func (s *Shard) callWindow(out *Actions) {
+	if s.line.first == nil || s.window.bytes+s.line.kept > s.cfg.WindowBytes/2 {
+		return
+	}
+	for s.line.first != nil && s.fits(s.line.first.cost) {
+		s.line.call(out)
+	}
+}
+
+// fits reports whether the window takes a message. One message always fits.
+func (s *Shard) fits(cost int) bool {
+	taken := s.window.bytes + s.line.kept
+	return taken == 0 || taken+cost <= s.cfg.WindowBytes
+}
+
+// mustWait reports whether a newcomer has to stand in line before it may be put into
+// the window. So has who has stood in one: [Shard.Accept] knows whether it was called.
+func (s *Shard) mustWait(m *Message) bool {
+	return m.ticket != nil || s.line.first != nil || !s.fits(m.cost()) || len(s.holds) > 0 && s.holds[m.Entity] != nil
+}
+
+// pressure is what a mailbox has to do with senders that it has no room for. Entities
+// that never were full have none.
+type pressure struct {
+	line line      // Senders of this node.
+	held []*heldUp // Those of others, see shard_flow.go.
+}
+
+// pressed returns the pressure on an entity.
+func (e *Entity) pressed() *pressure {
+	if e.pressure == nil {
+		e.pressure = &pressure{line: line{entity: e}}
+	}
+	return e.pressure
+}
+
+// kept is how many places of the mailbox are kept for senders that were called.
+func (e *Entity) kept() int {
+	if e.pressure == nil {
+		return 0
+	}
+	return e.pressure.line.kept
+}
+
+// full reports whether a newcomer finds no room: the mailbox is full, or others
+// stand in line.
+func (s *Shard) full(e *Entity) bool {
+	return e.Waiting()+e.kept() >= s.cfg.Mailbox || e.pressure != nil && e.pressure.line.first != nil
+}
+
+// relieve lets senders come when half of a mailbox is free.
+func (s *Shard) relieve(e *Entity, out *Actions) {
+	p := e.pressure
+	if p == nil || e.Waiting()+p.line.kept > s.cfg.Mailbox/2 {
+		return
+	}
+	s.letGo(e, out)
+	for p.line.first != nil && e.Waiting()+p.line.kept < s.cfg.Mailbox {
+		p.line.call(out)
+	}
+	if p.line.kept == 0 {
+		e.pressure = nil
+	}
+}
+
+// disband ends the pressure on an entity whose hosting ends or is about to.
+func (s *Shard) disband(e *Entity, out *Actions) {
+	p := e.pressure
+	if p == nil {
+		return
+	}
+	s.letGo(e, out)
+	p.line.dismiss(out)
+	p.line.entity, e.pressure = nil, nil
+}
+
+// acceptHere puts a message of this node into a mailbox of this node.
+func (s *Shard) acceptHere(now machine.Instant, m *Message, right *line, out *Actions) Admission {
+	e := s.entity(m.Entity)
+	if e == nil {
+		e = s.create(m.Entity)
+	}
+	switch {
+	case e.state == entityFailed && now < e.at:
+		return EntityFailing
+	case e.pressure != nil && right == &e.pressure.line: // Room was kept for it.
+	case s.full(e):
+		e.pressed().line.wait(m, 1)
+		return MailboxFull
+	}
+	m.Seq = 0
+	s.counts.Sent++
+	e.mailbox.push(m)
+	s.advance(now, e, out)
+	return Accepted
+}

@@ -1,0 +1,100 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/sharding/protocol"
+)
+
+// entityPatience is how long an entity waits for room that sends with a context of
+// its own. Two entities that send to each other, each with a full mailbox, would wait
+// for ever otherwise: neither handles a message while it waits.
+const entityPatience = 5 * time.Second
+
+// errEntityPatience is the cause of the end of such a wait.
+var errEntityPatience = fmt.Errorf("an entity waits for room for %v at most", entityPatience)
+
+// ofEntity marks the contexts of entities.
+type ofEntity struct{}
+
+// await returns what is closed when there is room for a message; the caller holds the
+// cell. Those who wait are goroutines of the program, so that it bounds their number.
+func (c *cell) await(m *protocol.Message) <-chan struct{} {
+	if c.room == nil {
+		c.room = make(map[*protocol.Message]chan struct{})
+	}
+	room := make(chan struct{})
+	c.room[m] = room
+	return room
+}
+
+// waiting returns how many senders wait for room.
+func (c *cell) waiting() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.room)
+}
+
+// withdraw takes back a message that is not accepted after all.
+func (r *region) withdraw(c *cell, m *protocol.Message) {
+	r.step(c, func(out *protocol.Actions) {
+		delete(c.room, m)
+		c.shard.Withdraw(m, out)
+	})
+}
+
+// await waits until there is room for a message that found none.
+func (r *region) await(ctx context.Context, c *cell, m *protocol.Message, full protocol.Admission, room <-chan struct{}, a *ask) error {
+	var expired <-chan time.Time
+	limit := errAskLimit
+	switch {
+	case a != nil:
+		expired = a.expired
+	case ctx.Value(ofEntity{}) != nil:
+		timer := time.NewTimer(entityPatience)
+		defer timer.Stop()
+		expired, limit = timer.C, errEntityPatience
+	}
+	var cause error
+	select {
+	case <-room:
+		return nil
+	case <-ctx.Done():
+		cause = context.Cause(ctx)
+	case <-expired:
+		cause = limit
+	case <-r.verdict.Load().refused:
+		cause = r.refusal()
+	}
+	detail, why := r.jam(c, full)
+	return r.notDelivered(m.Entity, detail, errors.Join(why, cause))
+}
+
+// jam says why there is no room for a message, as far as this node knows.
+func (r *region) jam(c *cell, full protocol.Admission) (detail string, why error) {
+	info := c.info()
+	home, where := info.Home, "here"
+	switch {
+	case home.IsZero():
+		return "waited for room: the home of the shard is not known", nil
+	case home == r.system.self && !r.system.standing.Held():
+		return "waited for room: this node may not host at present", ErrNoStanding
+	case home == r.system.self:
+	case !r.system.node.State().Reachable(home):
+		return "waited for room", &UnreachableError{
+			Home: home, Since: r.system.wall(info.Moved), Observers: r.system.node.State().Observers(home),
+		}
+	default:
+		where = "at " + home.String()
+	}
+	if full == protocol.MailboxFull {
+		return "waited for room: the mailbox of the entity is full " + where, ErrOverloaded
+	}
+	return fmt.Sprintf("waited for room: too much is on its way to %s", home), ErrOverloaded
+}
