@@ -60,7 +60,13 @@ func faults() []world.Fault {
 
 // chaos runs a cluster under random faults, then lets it recover.
 func chaos(seed uint64) (*simulation.Cluster, error) {
-	c := simulation.New(simulation.Options{
+	return suffer(seed, simulation.New(troubled(seed)))
+}
+
+// troubled returns the options of a cluster over a network that is not the best, with
+// entities that fail and do not stop.
+func troubled(seed uint64) simulation.Options {
+	return simulation.Options{
 		World: world.Options{
 			Seed: seed, Scenario: "sharding", CodecEvery: 3, RatePPM: 10_000,
 			Network: world.Network{Loss: 0.01, Double: 0.01, Late: 0.01, LateMax: 2 * time.Second},
@@ -71,7 +77,11 @@ func chaos(seed uint64) (*simulation.Cluster, error) {
 			FailStart: 0.02, FailRun: 0.01, SlowStop: 0.02, SlowStopFor: 5 * time.Second,
 			LaneFull: 0.02, LaneDown: 0.002, Passivate: 0.05,
 		},
-	})
+	}
+}
+
+// suffer lets random faults strike a cluster, and lets it recover.
+func suffer(seed uint64, c *simulation.Cluster) (*simulation.Cluster, error) {
 	c.World.After(15*time.Second, func() {
 		c.World.Chaos(world.Chaos{For: 90 * time.Second, Every: 4 * time.Second, Faults: faults()})
 	})

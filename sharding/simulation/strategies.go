@@ -39,14 +39,17 @@ func (c *Cluster) Ask(s allocation.Strategy) {
 	c.World.Garble(protocol.AllocationCall, Garble)
 	c.World.Recorded(allocation.AllocateResult{}, allocation.RebalanceResult{})
 	terms := make(map[*world.Node]protocol.Term)
-	calling := &world.Calling{GivenUp: func(n *world.Node, _ string) bool {
+	calling := &world.Calling{GivenUp: func(n *world.Node, kind string) bool {
+		if kind != protocol.AllocationCall {
+			return world.Untroubled(n, kind)
+		}
 		term, known := terms[n]
 		terms[n] = c.Ledger.leaders[n.ID()]
 		return known && term != terms[n]
 	}}
 	calling.Watch(c.World)
 	c.World.Observe(func(o world.Observation) {
-		if a, ok := o.Event.(world.Answered); ok && a.Late {
+		if a, ok := o.Event.(world.Answered); ok && a.Late && a.Kind == protocol.AllocationCall {
 			control := Control(o.Node)
 			before := control.Unsolicited()
 			c.World.After(0, func() {

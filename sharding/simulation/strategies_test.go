@@ -124,6 +124,33 @@ func TestSlowStrategies(t *testing.T) {
 	}
 }
 
+// Random faults together with strange strategies, for allocation and for downing, do
+// no more harm than random faults alone. With every other seed a witness is asked who
+// must go, so that a side without a majority may survive.
+// covers F9, F11, F24, F34-F37, F40, F56, F60, I1, I3, I20, I21, I22, I34.
+func TestRandomFaultsWithStrangeStrategies(t *testing.T) {
+	first, n := seeds(t, few)
+	for seed := first; seed < first+n; seed++ {
+		o := troubled(seed)
+		o.World.Scenario, o.World.Calls = "strategies-faults", mixture()
+		o.Strategy, o.HomeLimit = "strange", homeLimit
+		o.Membership.Downing = world.AskedKeepMajority()
+		witness := &world.Witness{}
+		if seed%2 == 1 {
+			o.Membership.Downing = witness.Downing()
+		}
+		c := simulation.New(o)
+		c.Ask(leastShard(t))
+		if seed%2 == 1 {
+			witness.Serve(c.World)
+		}
+		c.World.At(106*time.Second, func() { c.World.SetCalls(world.Calls{}) }) // When the faults have ended.
+		if _, err := suffer(seed, c); err != nil {
+			t.Fatalf("%v\nreplay: QUORATE_SEED=%d go test -run TestRandomFaultsWithStrangeStrategies ./simulation", err, seed)
+		}
+	}
+}
+
 // settled waits until every shard has a home that all know, and every message an
 // outcome. The load may be as it likes: nothing evens it out.
 func settled(c *simulation.Cluster, limit time.Duration) error {
