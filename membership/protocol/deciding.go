@@ -55,20 +55,13 @@ type call struct {
 }
 
 // classOf returns what a strategy promises.
-func classOf(s gossip.DowningStrategy) class {
-	return class{Pure: s.Pure, MajorityOnly: s.MajorityOnly}
-}
-
-// class is a class that has a text.
-type class downing.Class
-
-func (c class) describe() string {
-	return fmt.Sprintf("pure=%t majority-only=%t", c.Pure, c.MajorityOnly)
+func classOf(s gossip.DowningStrategy) downing.Class {
+	return downing.Class{Pure: s.Pure, MajorityOnly: s.MajorityOnly}
 }
 
 // check tells whether a decision keeps the contract of a strategy.
 func check(view downing.View, s gossip.DowningStrategy, d downing.Decision) error {
-	return downing.Check(view, downing.Class(classOf(s)), d)
+	return downing.Check(view, classOf(s), d)
 }
 
 // begin begins to look for a decision.
@@ -344,10 +337,10 @@ func (m *Machine) receiveAskDowning(from gossip.NodeID, msg AskDowning) {
 	strategy := m.strategies.find(msg.Strategy)
 	c := call{view: view, of: s.view, peer: from, number: msg.Question}
 	switch {
-	case !s.troubled || sideDigest(s.view, view) != msg.View:
-		m.answerPeer(c, downing.Decision{}, errOtherView)
 	case m.lead.leader != from:
 		m.answerPeer(c, downing.Decision{}, fmt.Errorf("the leader of the side is %v here", m.lead.leader))
+	case !s.troubled || sideDigest(s.view, view) != msg.View:
+		m.answerPeer(c, downing.Decision{}, errOtherView)
 	case strategy == nil || !slices.Contains(m.strategies.inForce(), strategy.DowningStrategy):
 		m.answerPeer(c, downing.Decision{}, fmt.Errorf("strategy %v does not decide here", msg.Strategy))
 	case s.call.id != 0:

@@ -122,12 +122,15 @@ func (m *Machine) removed(was *gossip.Member) {
 
 // endOf is the moment from which a node that is removed now hosts nothing. Where a
 // side without a majority may survive, the node may have lost to one: it did not
-// lose its majority then, but the word of the voter that cut it off first.
+// lose its majority then, but the word of the voter that cut it off first. If it has
+// not heard that the strategy became such a one it has lost its majority, since
+// until it had, the strategy before had to keep this side as well.
 func (m *Machine) endOf(node gossip.NodeID) machine.Instant {
-	if m.onlyMajorities() {
-		return m.startOfEnd(node).Add(m.fence())
+	end := m.startOfEnd(node).Add(byAnyClock(m.cfg.Fence))
+	if !m.onlyMajorities() {
+		end = max(end, m.firstCut(node).Add(byAnyClock(m.margin())))
 	}
-	return m.firstCut(node).Add(m.fence())
+	return end
 }
 
 // onlyMajorities tells whether only a majority can have removed somebody of whose
@@ -155,22 +158,19 @@ func (m *Machine) firstCut(node gossip.NodeID) machine.Instant {
 // removedUnseen begins the fence of those whom this node only knows as removed:
 // it joined after that, or heard of their joining and their end at once.
 func (m *Machine) removedUnseen(prev, next *gossip.State) {
-	for _, t := range next.TombstonesSince(prev) {
-		if prev.Member(t.Node) == nil {
-			m.fenceAt(t.Node, m.now.Mono.Add(m.fence()))
-		}
-	}
-}
-
-// fence is, by any clock that may run, the time for which a node hosts after it
-// was cut off.
-func (m *Machine) fence() time.Duration {
 	fence := m.cfg.Fence
 	if !m.onlyMajorities() {
 		fence = m.margin()
 	}
-	return fence + 2*fence/rateErrorDivisor
+	for _, t := range next.TombstonesSince(prev) {
+		if prev.Member(t.Node) == nil {
+			m.fenceAt(t.Node, m.now.Mono.Add(byAnyClock(fence)))
+		}
+	}
 }
+
+// byAnyClock is how long d may last by the clock of another node.
+func byAnyClock(d time.Duration) time.Duration { return d + 2*d/rateErrorDivisor }
 
 func (m *Machine) fenceAt(node gossip.NodeID, at machine.Instant) {
 	if at <= m.now.Mono {

@@ -4,6 +4,7 @@
 package protocol_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -222,7 +223,7 @@ func TestNobodyIsUpWithoutTheStrategyOfTheCluster(t *testing.T) {
 // majority and one that keeps the minority. Both sides never survive.
 func TestCutDuringAChangeNeverLeavesTwoSides(t *testing.T) {
 	outcomes := map[string]int{}
-	for at := time.Duration(0); at < 500*time.Millisecond; at += 3 * time.Millisecond {
+	for at := time.Duration(0); at < 500*time.Millisecond; at += 7 * time.Millisecond {
 		l := newLoop(t)
 		l.latency = 2 * time.Millisecond
 		nodes := l.cluster(5)
@@ -244,6 +245,49 @@ func TestCutDuringAChangeNeverLeavesTwoSides(t *testing.T) {
 	t.Log(outcomes)
 	require.Positive(t, outcomes["12"])
 	require.Positive(t, outcomes["345"])
+}
+
+// While the cluster changes from a majority rule to a witness it is cut. The witness
+// gives its vote to the side that asks first. That side survives: one that is lost by
+// the rule before does not ask.
+func TestSideThatIsLostDoesNotTakeTheVote(t *testing.T) {
+	votes := map[bool]int{}
+	for lag := time.Duration(0); lag < 400*time.Millisecond; lag += 11 * time.Millisecond {
+		l := newLoop(t)
+		l.latency = 2 * time.Millisecond
+		nodes := l.cluster(5)
+		small := splitAtThree()
+		onSmall := func(a gossip.Address) bool { return small(a, address(5)) }
+		var voted *bool
+		l.calls = func(n *node, c machine.Call) {
+			if view := viewOf(c); voted == nil || *voted == onSmall(view.Self.Address) {
+				side := onSmall(view.Self.Address)
+				voted = &side
+				n.loop.after(time.Millisecond, func() { n.step(machine.Called{ID: c.ID, Result: keepLost(view)}) })
+				return
+			}
+			n.loop.after(time.Millisecond, func() { n.step(machine.Called{ID: c.ID, Err: errors.New("the vote is given")}) })
+		}
+		witness := second()
+		witness.Decide = nil
+		for _, n := range nodes {
+			n.load(witness)
+		}
+		l.until(5*time.Second, func() bool { return nodes[0].register().Gen > 1 })
+		l.run(lag)
+		l.cut = small
+		checkTakeOver(l, nodes)
+		l.run(60 * time.Second)
+		if voted != nil {
+			votes[*voted]++
+		}
+		for i, n := range nodes {
+			require.Equal(t, voted != nil && *voted == (i < 2) || voted == nil && i >= 2, n.stopping == nil, "%v, cut after %v", n.id, lag)
+		}
+	}
+	t.Log(votes)
+	require.Positive(t, votes[true])
+	require.Positive(t, votes[false])
 }
 
 // loadedEverywhere checks what the change of strategies promises to whoever must

@@ -119,6 +119,43 @@ func TestSplitDuringAChangeOfStrategyLeavesOneSide(t *testing.T) {
 	require.Greater(t, mixed, runs/4)
 }
 
+// On each side the strategy of the leader, which is the node at the lowest address,
+// is away for good. Where the side has another member that one decides in its place;
+// a side of one waits and goes.
+//
+// covers F56, I4, I13, I34.
+func TestAnotherMemberDecidesInPlaceOfTheLeader(t *testing.T) {
+	runs := 0
+	eachSplit(2*callSplitsStride, func(seed uint64, sides []int) {
+		m := mishaps()[1+runs%3*2] // Garbage, crash, fail: the witness hears of none of them.
+		runs++
+		v := &simulation.Witness{}
+		size := make([]int, slices.Max(sides)+1)
+		p, _ := splitWith(t, seed, sides, v.Downing(), func(p *parted) {
+			v.Serve(p.world)
+			for i, side := range sides {
+				if size[side]++; size[side] == 1 {
+					p.world.SetCallsAt(address(i), m.calls)
+				}
+			}
+		})
+		what := fmt.Sprintf("seed %d, sides %v, %s", seed, sides, m.name)
+		require.NoError(t, p.world.Run(25*time.Second), what)
+		alone := 0
+		for _, n := range size {
+			if n == 1 {
+				alone++
+			}
+		}
+		require.Len(t, p.sidesWhere(survives), min(len(size), alone+1), "one, and those that wait: %s", what)
+		require.NoError(t, p.world.Run(30*time.Second), what)
+		alive := p.sidesWhere(survives)
+		require.Len(t, alive, min(1, len(size)-alone), what)
+		require.Equal(t, alive, p.sidesWhere(p.invariants.Hosts), what)
+	})
+	t.Log(runs, "splits")
+}
+
 // One node is given the strategy before again in the moment in which the leader may
 // change to the one that all have. The node decides by the one that the cluster then
 // has, whichever that is, and the change comes when it is given the other once more.

@@ -61,6 +61,9 @@ func mutants() []mutant {
 		{"downing strategy is replaced on the side on which it fails", []edit{
 			{"membership/protocol/deciding.go", "\tif q.left[0].MajorityOnly {\n\t\tif decision, err", "\tif q.view.Self == m.self {\n\t\tif decision, err"},
 		}},
+		{"nobody else is asked for a downing decision", []edit{
+			{"membership/protocol/deciding.go", "\tif len(q.others) == 0 || m.now.Mono >= q.until {\n", "\tif len(q.others) >= 0 || m.now.Mono >= q.until {\n"},
+		}},
 		{"downing strategy changes before all members have it", []edit{
 			{"membership/protocol/strategies.go", "\tif len(lacking) == 0 {\n", "\tif len(lacking) < len(m.state.Members())/2 {\n"},
 		}},
@@ -82,7 +85,7 @@ func finders() []string {
 	return []string{
 		"TestMajoritySurvivesWhateverItsStrategyDoes", "TestOneSideSurvivesOnceTheWitnessAnswers",
 		"TestSideWithoutAnAnswerWaitsAndGoes", "TestSplitDuringAChangeOfStrategyLeavesOneSide",
-		"TestStrategyIsTakenBackWhileTheClusterChangesToIt", "TestChaosBreaksNoInvariant", "TestEverySplitLeavesOneSideHosting", "TestSeedsThatFoundSomething",
+		"TestAnotherMemberDecidesInPlaceOfTheLeader", "TestStrategyIsTakenBackWhileTheClusterChangesToIt", "TestChaosBreaksNoInvariant", "TestEverySplitLeavesOneSideHosting", "TestSeedsThatFoundSomething",
 	}
 }
 
