@@ -37,7 +37,7 @@ var mutants = []mutant{
 			"	if !s.travelling && !mutant(\"streams that do not begin anew\") || s.base.IsZero() {\n		s.base, s.positions = epoch, nil\n",
 	},
 	{
-		test: "TestMoves", name: "streams that do not begin anew", first: "35", // Put in place by the one above.
+		test: "TestRandomFaults", name: "streams that do not begin anew", // Put in place by the one above.
 	},
 	{
 		test: "TestMoves", name: "opened before everybody has answered", file: "coordinator.go",
