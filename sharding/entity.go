@@ -51,10 +51,11 @@ type Context struct {
 	reply  any
 	now    machine.Instant // When the last message ended, if the next begins at once; else 0.
 
-	ahead *protocol.Message // What may be handled behind the entity's message at once.
-	ran   int               // How many of them were.
-	span  trace.Span        // Of the message, if it belongs to a trace; else nil.
-	ends  uint32            // How often the cell's hosting had ended when they were handed out.
+	ahead  *protocol.Message // What may be handled behind the entity's message at once.
+	ran    int               // How many of them were.
+	origin []byte            // The trace context of the message that is being handled; nil when there is none.
+	span   trace.Span        // Of the message, if it is recorded or would be; else nil.
+	ends   uint32            // How often the cell's hosting had ended when they were handed out.
 }
 
 var (
@@ -82,11 +83,7 @@ func (c *Context) Epoch() Epoch { return c.entity.Epoch() }
 // move: that waits for the entity. A message that belongs to a trace has its span in
 // it: what the entity sends or asks with it belongs to the same trace.
 func (c *Context) Context() context.Context {
-	ctx := c.region.contextOf(c.entity)
-	if c.span != nil {
-		ctx = trace.ContextWithSpan(ctx, c.span)
-	}
-	return ctx
+	return c.within(c.region.contextOf(c.entity))
 }
 
 // Passivate stops the entity as soon as no message waits for it, so that it uses

@@ -106,6 +106,7 @@ func TestATraceContextSurvivesAnEnvelope(t *testing.T) {
 			return
 		}
 		require.True(t, c.Equal(parseTraceparent(b)), "%q", b)
+		require.Equal(t, c.IsSampled(), isSampled(b))
 	})
 	id, _ := trace.TraceIDFromHex("0af7651916cd43dd8448eb211c80319c")
 	span, _ := trace.SpanIDFromHex("b7ad6b7169203331")
@@ -137,6 +138,7 @@ func FuzzTraceparent(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c := parseTraceparent(b)
 		if c.IsValid() {
+			require.Equal(t, c.IsSampled(), isSampled(b))
 			require.True(t, c.Equal(parseTraceparent(traceparent(c))))
 		}
 	})

@@ -36,14 +36,19 @@ const (
 // trace of its sender and begins none: there are millions of them a second, and
 // each would be a decision of a sampler. A trace that is not sampled is passed on
 // without spans, so that the decision is kept on the way.
-type spans struct {
-	ask, send, process                 string
-	client, server, producer, consumer []trace.SpanStartOption
+type spans struct{ client, server, producer, consumer template }
+
+// template is what the spans of one role have in common. The attributes are set
+// once a span is known to be recorded: most are not, and those must cost little.
+type template struct {
+	name  string
+	role  []trace.SpanStartOption
+	attrs []attribute.KeyValue
 }
 
 func spansOf(kind string) spans {
-	options := func(role trace.SpanKind, attrs ...attribute.KeyValue) []trace.SpanStartOption {
-		return []trace.SpanStartOption{trace.WithSpanKind(role), trace.WithAttributes(append(attrs, attrKind.String(kind))...)}
+	of := func(operation string, role trace.SpanKind, attrs []attribute.KeyValue) template {
+		return template{operation + " " + kind, []trace.SpanStartOption{trace.WithSpanKind(role)}, append(attrs, attrKind.String(kind))}
 	}
 	call := []attribute.KeyValue{attribute.String("rpc.system", "quorate"), attribute.String("rpc.service", kind), attribute.String("rpc.method", "ask")}
 	message := func(operation string) []attribute.KeyValue {
@@ -53,9 +58,8 @@ func spansOf(kind string) spans {
 		}
 	}
 	return spans{
-		ask: "ask " + kind, send: "send " + kind, process: "process " + kind,
-		client: options(trace.SpanKindClient, call...), server: options(trace.SpanKindServer, call...),
-		producer: options(trace.SpanKindProducer, message("send")...), consumer: options(trace.SpanKindConsumer, message("process")...),
+		client: of("ask", trace.SpanKindClient, call), server: of("ask", trace.SpanKindServer, call),
+		producer: of("send", trace.SpanKindProducer, message("send")), consumer: of("process", trace.SpanKindConsumer, message("process")),
 	}
 }
 
@@ -68,9 +72,10 @@ func tracerOf(p trace.TracerProvider) trace.Tracer {
 }
 
 // begin begins a span about an entity.
-func (r *region) begin(ctx context.Context, id, name string, options []trace.SpanStartOption) (context.Context, trace.Span) {
-	ctx, span := r.system.tracer.Start(ctx, name, options...)
+func (r *region) begin(ctx context.Context, id string, t *template) (context.Context, trace.Span) {
+	ctx, span := r.system.tracer.Start(ctx, t.name, t.role...)
 	if span.IsRecording() {
+		span.SetAttributes(t.attrs...)
 		span.SetAttributes(attrEntity.String(clip(id)), attrShard.Int(int(r.cellOf(id).id)), attrNode.String(r.system.self.String()))
 	}
 	return ctx, span
@@ -91,7 +96,7 @@ func (r *region) tell(ctx context.Context, id string, message any) error {
 	if !parent.IsSampled() {
 		return r.send(ctx, id, message, nil, traceparent(parent))
 	}
-	ctx, span := r.begin(ctx, id, r.spans.send, r.spans.producer)
+	ctx, span := r.begin(ctx, id, &r.spans.producer)
 	err := r.send(ctx, id, message, nil, traceparent(span.SpanContext()))
 	fault, text := verdictOf(nil, err)
 	finish(span, fault, text)
@@ -100,7 +105,7 @@ func (r *region) tell(ctx context.Context, id string, message any) error {
 
 // ask sends a message, waits for the reply, and shows both.
 func (r *region) ask(ctx context.Context, id string, message any) (*protocol.Reply, error) {
-	ctx, span := r.begin(ctx, id, r.spans.ask, r.spans.client)
+	ctx, span := r.begin(ctx, id, &r.spans.client)
 	var began machine.Instant
 	timed := r.system.metrics.asks.Enabled(ctx)
 	if timed {
@@ -122,21 +127,16 @@ func (r *region) receive(ctx *Context, e *protocol.Entity, m *protocol.Message) 
 	if len(m.Trace) == 0 {
 		return r.hand(ctx, e, m)
 	}
-	parent := parseTraceparent(m.Trace)
-	if !parent.IsValid() {
-		return r.hand(ctx, e, m) // What a foreign node sent means nothing.
-	}
-	origin := trace.ContextWithRemoteSpanContext(context.Background(), parent)
-	defer func() { ctx.span = nil }()
-	if !parent.IsSampled() {
-		ctx.span = trace.SpanFromContext(origin)
+	ctx.origin = m.Trace
+	defer func() { ctx.origin, ctx.span = nil, nil }()
+	if !isSampled(m.Trace) {
 		return r.hand(ctx, e, m)
 	}
-	name, options := r.spans.process, r.spans.consumer
+	role := &r.spans.consumer
 	if m.Correlation != 0 {
-		name, options = r.spans.ask, r.spans.server
+		role = &r.spans.server
 	}
-	_, ctx.span = r.begin(origin, e.ID(), name, options)
+	_, ctx.span = r.begin(remote(context.Background(), m.Trace), e.ID(), role)
 	fault, text := wordOf(protocol.CodeEntityFailed), errDeserted.Error() // Unless it returns.
 	defer func() { finish(ctx.span, fault, text) }()
 	if err = r.hand(ctx, e, m); err == nil {
@@ -145,6 +145,28 @@ func (r *region) receive(ctx *Context, e *protocol.Entity, m *protocol.Message) 
 		text = err.Error()
 	}
 	return err
+}
+
+// within returns a context with the trace of the message that is being handled.
+func (c *Context) within(ctx context.Context) context.Context {
+	switch {
+	case c.span != nil:
+		return trace.ContextWithSpan(ctx, c.span)
+	case c.origin != nil:
+		return remote(ctx, c.origin)
+	default:
+		return ctx
+	}
+}
+
+// remote returns a context with the span of another node, as an envelope says. What
+// means nothing there is left out.
+func remote(ctx context.Context, b []byte) context.Context {
+	parent := parseTraceparent(b)
+	if !parent.IsValid() {
+		return ctx
+	}
+	return trace.ContextWithRemoteSpanContext(ctx, parent)
 }
 
 // A trace context is, in an envelope, the value of the header traceparent of W3C
@@ -179,10 +201,9 @@ func traceparent(c trace.SpanContext) []byte {
 func parseTraceparent(b []byte) trace.SpanContext {
 	var c trace.SpanContextConfig
 	parent, state, _ := bytes.Cut(b, []byte{'\n'})
-	parts := bytes.Split(parent, []byte{'-'})
 	var flags [1]byte
-	if len(parts) != 4 || string(parts[0]) != "00" ||
-		!unhex(c.TraceID[:], parts[1]) || !unhex(c.SpanID[:], parts[2]) || !unhex(flags[:], parts[3]) {
+	if len(parent) != traceparentBytes || string(parent[:3]) != "00-" || parent[35] != '-' || parent[52] != '-' ||
+		!unhex(c.TraceID[:], parent[3:35]) || !unhex(c.SpanID[:], parent[36:52]) || !unhex(flags[:], parent[53:]) {
 		return trace.SpanContext{}
 	}
 	c.TraceFlags = trace.TraceFlags(flags[0])
@@ -192,11 +213,14 @@ func parseTraceparent(b []byte) trace.SpanContext {
 	return trace.NewSpanContext(c)
 }
 
-// unhex fills dst from exactly as many digits as it takes.
+// isSampled reports whether an envelope says that its trace is sampled. The flag is
+// in the last digit, and all that has to be looked at of most traces.
+func isSampled(b []byte) bool {
+	return len(b) >= traceparentBytes && bytes.IndexByte([]byte("13579bdfBDF"), b[traceparentBytes-1]) >= 0
+}
+
+// unhex fills dst from as many digits as it takes.
 func unhex(dst, src []byte) bool {
-	if len(src) != hex.EncodedLen(len(dst)) {
-		return false
-	}
 	_, err := hex.Decode(dst, src)
 	return err == nil
 }

@@ -49,7 +49,7 @@ const batch = 100
 // groups returns everything that can be measured.
 func groups() []group {
 	return []group{
-		localGroup(), remoteGroup(), askGroup(), activationGroup(), idleGroup(), joinGroup(), killGroup(), membersGroup(), bootGroup(), simulatedGroup(),
+		localGroup(), remoteGroup(), askGroup(), activationGroup(), idleGroup(), joinGroup(), killGroup(), telemetryGroup(), membersGroup(), bootGroup(), simulatedGroup(),
 	}
 }
 
@@ -189,6 +189,23 @@ func killGroup() group {
 	return group{
 		name: "kill", about: "kill -9 of one of three nodes under load, 1,000 entities",
 		experiments: []experiment{kill("", false), kill("oldest-", true)},
+	}
+}
+
+func telemetryGroup() group {
+	pair := func(role, name, unit string, size, senders int) []experiment {
+		without := single(spec{Role: role, Size: size, Senders: senders, Entities: senders}, figure{name: "without-" + name}).asFloor()
+		with := without
+		with.floor, with.spec.Telemetry = false, true
+		with.figures = []figure{{name: name, value: "rate", unit: unit, better: higher, floors: []string{"without-" + name}}}
+		without.figures[0].unit = unit
+		return []experiment{without, with}
+	}
+	return group{
+		name: "telemetry", about: "remote tell and ask with metrics and traces, and without",
+		experiments: slices.Concat(
+			pair(roleRemote, "tell-64B", "msg/s", 64, senders), pair(roleRemote, "tell-1KiB", "msg/s", 1024, senders), pair(roleAsk, "ask-64", "asks/s", 64, 64),
+		),
 	}
 }
 

@@ -18,18 +18,19 @@ import (
 
 // spec is what a process is told to do. It goes to it as an argument.
 type spec struct {
-	Role     string        `json:"role"`
-	Time     time.Duration `json:"time"`     // How long to measure.
-	Size     int           `json:"size"`     // Bytes of a message.
-	Senders  int           `json:"senders"`  // Goroutines that send.
-	Entities int           `json:"entities"` // How many to use or to make.
-	Batch    int           `json:"batch"`    // Messages in one of gRPC.
-	Nodes    int           `json:"nodes"`    // Members of a cluster.
-	Apart    bool          `json:"apart"`    // Each node has an IP address of its own.
-	Oldest   bool          `json:"oldest"`   // Kill the oldest node, not the youngest.
-	Seeds    []string      `json:"seeds"`    // For a peer: whom to join.
-	Limit    time.Duration `json:"limit"`    // The run has failed after this time.
-	Profile  string        `json:"profile"`  // Directory for profiles of the processor; none when empty.
+	Role      string        `json:"role"`
+	Time      time.Duration `json:"time"`      // How long to measure.
+	Size      int           `json:"size"`      // Bytes of a message.
+	Senders   int           `json:"senders"`   // Goroutines that send.
+	Entities  int           `json:"entities"`  // How many to use or to make.
+	Batch     int           `json:"batch"`     // Messages in one of gRPC.
+	Nodes     int           `json:"nodes"`     // Members of a cluster.
+	Apart     bool          `json:"apart"`     // Each node has an IP address of its own.
+	Telemetry bool          `json:"telemetry"` // Nodes have metrics that are fetched, and traces.
+	Oldest    bool          `json:"oldest"`    // Kill the oldest node, not the youngest.
+	Seeds     []string      `json:"seeds"`     // For a peer: whom to join.
+	Limit     time.Duration `json:"limit"`     // The run has failed after this time.
+	Profile   string        `json:"profile"`   // Directory for profiles of the processor; none when empty.
 }
 
 // outcome is the result of one run.

@@ -27,7 +27,7 @@ const mailboxSize = 1 << 14
 
 // startNode starts a node and waits until it is up. Without seeds it forms a
 // cluster.
-func startNode(ctx context.Context, seeds []string, change func(*cluster.Config)) (*cluster.Node, error) {
+func startNode(ctx context.Context, seeds []string, change func(*cluster.Config), opts ...cluster.Option) (*cluster.Node, error) {
 	address, err := freeAddress(ctx)
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func startNode(ctx context.Context, seeds []string, change func(*cluster.Config)
 	if change != nil {
 		change(&cfg)
 	}
-	node, err := cluster.Start(ctx, cluster.With(cfg), cluster.Logger(quiet()))
+	node, err := cluster.Start(ctx, append(opts, cluster.With(cfg), cluster.Logger(quiet()))...)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func measureAsk(ctx context.Context, s spec, k *link) (outcome, error) {
 
 // proxy joins the cluster of a host, and hosts nothing itself.
 func proxy(ctx context.Context, s spec, host string) (*sharding.Region[*message], *cluster.Node, error) {
-	node, err := startNode(ctx, []string{host}, forTell())
+	node, err := observed(ctx, s, []string{host}, forTell())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -149,7 +149,7 @@ func proxy(ctx context.Context, s spec, host string) (*sharding.Region[*message]
 
 // serveHost hosts the entities of [proxy].
 func serveHost(ctx context.Context, s spec, k *link) error {
-	node, err := startNode(ctx, nil, forTell(hostRole))
+	node, err := observed(ctx, s, nil, forTell(hostRole))
 	if err != nil {
 		return err
 	}
