@@ -6,10 +6,12 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -81,6 +83,60 @@ func TestAfterASplitThatHealedHoldersAndLosersMayStandTogether(t *testing.T) {
 	require.True(t, ask(t, r, noon().Add(time.Minute), "a c", "a b c d"))
 	require.False(t, ask(t, r, noon().Add(time.Minute), "b d", "a b c d"))
 	require.True(t, ask(t, r, noon().Add(2*time.Minute), "c", "a c"))
+}
+
+// A cluster splits into halves, changes its nodes and splits again. A half without
+// the vote sleeps, and asks whenever it wakes up.
+func TestNobodyWhoSleptEverGetsTheVote(t *testing.T) {
+	granted, refused := 0, 0
+	for seed := range uint64(40) {
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		r := fresh(t)
+		next := 0
+		fill := func(nodes []string) []string { // With new ones, up to four or six.
+			for n := 4 + 2*rnd.IntN(2); len(nodes) < n; next++ {
+				nodes = append(nodes, fmt.Sprint("n", next))
+			}
+			return nodes
+		}
+		cluster := fill(nil)
+		var asleep []request
+		for step := range 20 {
+			at := noon().Add(time.Duration(step) * time.Minute)
+			rnd.Shuffle(len(cluster), func(i, j int) { cluster[i], cluster[j] = cluster[j], cluster[i] })
+			half := len(cluster) / 2
+			switch rnd.IntN(3) {
+			case 0: // Some leave in order, and others come.
+				cluster = fill(slices.Clone(cluster[rnd.IntN(half):]))
+			case 1:
+				voters := slices.Clone(cluster)
+				sides := []request{{"bank", voters[:half], voters}, {"bank", voters[half:], voters}}
+				won := -1
+				for i, q := range sides {
+					a, err := r.ask(q, at)
+					require.NoError(t, err)
+					if a.Granted {
+						require.Equal(t, -1, won, "seed %d: both halves have the vote", seed)
+						won, granted = i, granted+1
+					}
+				}
+				if won < 0 { // Both give up, and start anew.
+					cluster, refused = fill(nil), refused+1
+					continue
+				}
+				asleep = append(asleep, sides[1-won])
+				cluster = fill(slices.Clone(sides[won].Side))
+			case 2:
+				for _, q := range asleep {
+					a, err := r.ask(q, at)
+					require.NoError(t, err)
+					require.False(t, a.Granted, "seed %d: %v had lost", seed, q.Side)
+				}
+			}
+		}
+	}
+	t.Logf("%d splits were decided, in %d nobody got the vote", granted, refused)
+	require.Greater(t, granted, 10*refused)
 }
 
 func TestARestartGivesTheVoteToNobodyElse(t *testing.T) {
