@@ -132,7 +132,7 @@ func decode(file *config.File) (Config, error) {
 	}
 	c.Node.DataDir = file.Resolve(c.Node.DataDir)
 	for _, tls := range []*transport.TLSFiles{&c.Transport.TLS, &c.Management.TLS} {
-		for _, path := range []*string{&tls.Certificate, &tls.Key, &tls.Authorities} {
+		for _, path := range tls.Paths() {
 			*path = file.Resolve(*path)
 		}
 	}

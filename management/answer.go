@@ -36,6 +36,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 func (s *Server) acceptable(r *http.Request) *Error {
 	escaped := r.URL.EscapedPath()
 	switch {
+	case !s.admits(r):
+		return refuse(http.StatusForbidden, "the certificate is not accepted any more")
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		return refuse(http.StatusMethodNotAllowed, "%s is not possible: this interface only answers GET and HEAD", clip(r.Method))
 	case r.ContentLength != 0:

@@ -25,8 +25,8 @@ type Config struct {
 	AllowRemote bool `koanf:"allow-remote"`
 
 	// TLS names the files of the certificate, as in the section of the
-	// transport: all three or none. With it, whoever asks must show a
-	// certificate that the authorities have signed.
+	// transport: certificate, key and authorities, or none. With it, whoever asks
+	// must show a certificate that the authorities have signed.
 	TLS transport.TLSFiles `koanf:"tls"`
 
 	// MaxRequests bounds the requests that are answered at the same time, 1 to
@@ -71,7 +71,7 @@ func (c Config) Validate() error {
 	if c.RequestTimeout < 10*time.Millisecond || c.RequestTimeout > 10*time.Minute {
 		fault("request-timeout", "%v is not in the range from 10ms to 10m", c.RequestTimeout)
 	}
-	if !c.TLS.IsZero() && !c.hasTLS() {
+	if !c.TLS.IsZero() && !c.TLS.Complete() {
 		fault("tls", "certificate, key and authorities must be set together, or none of them")
 	}
 	if err := c.validateAddress(); err != nil {
@@ -96,15 +96,10 @@ func (c Config) validateAddress() error {
 	case loopback(host):
 	case !c.AllowRemote:
 		return &FieldError{"address", fmt.Sprintf("%s is not on the loopback interface: use 127.0.0.1:%s, or set allow-remote: true and tls", c.Address, port)}
-	case !c.hasTLS():
+	case !c.TLS.Complete():
 		return &FieldError{"tls", fmt.Sprintf("must be set (certificate, key and authorities), because allow-remote is true and %s is not on the loopback interface", c.Address)}
 	}
 	return nil
-}
-
-// hasTLS reports whether all files are named.
-func (c Config) hasTLS() bool {
-	return c.TLS.Certificate != "" && c.TLS.Key != "" && c.TLS.Authorities != ""
 }
 
 // loopback reports whether a host is this machine and nobody else.

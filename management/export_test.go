@@ -4,7 +4,6 @@
 package management
 
 import (
-	"crypto/tls"
 	"net"
 	"net/http"
 
@@ -35,8 +34,7 @@ func ServeOn(l net.Listener, cfg Config, routes []Route, opts ...Option) (*Serve
 	if err != nil {
 		return nil, err
 	}
-	var none *tls.Config
-	s.start(l, none)
+	s.start(l)
 	return s, nil
 }
 

@@ -13,6 +13,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/quorate/quorate/membership/transport/mutual"
 )
 
 const (
@@ -39,13 +41,17 @@ type Server struct {
 	mux      *http.ServeMux
 	http     *http.Server
 	listener net.Listener  // Nil when nothing listens.
+	files    *mutual.Files // Nil without TLS, as is tls.
+	tls      *mutual.TLS
+	watching sync.WaitGroup
 	ended    chan struct{} // Closed when nothing is accepted any more.
 
 	// Whoever answers holds a place in one of them. Close takes them all, so that
 	// nobody is left.
 	slots, probes chan struct{}
 
-	cancel  context.CancelFunc // Ends the contexts of all answers.
+	ctx     context.Context    //nolint:containedctx // The life of the server, and the base of the contexts of all answers.
+	cancel  context.CancelFunc // Ends it.
 	closing sync.Once
 	failure error // Of Close; written by closing.
 }
@@ -66,35 +72,36 @@ func Serve(ctx context.Context, cfg Config, routes []Route, opts ...Option) (*Se
 	if err != nil || cfg.Address == "" {
 		return s, err
 	}
-	security, err := s.security()
-	if err != nil {
+	if err := s.openFiles(); err != nil {
 		return nil, err
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.Address)
 	if err != nil {
 		return nil, fmt.Errorf("management: address %s: %w", cfg.Address, err)
 	}
-	if host, _, err := net.SplitHostPort(listener.Addr().String()); err != nil || (!cfg.AllowRemote || security == nil) && !loopback(host) {
+	if host, _, err := net.SplitHostPort(listener.Addr().String()); err != nil || (!cfg.AllowRemote || s.files == nil) && !loopback(host) {
 		_ = listener.Close() // Nothing was accepted.
 		return nil, fmt.Errorf("management: address %s: stands for %s, which is not on the loopback interface: use 127.0.0.1", cfg.Address, listener.Addr())
 	}
-	s.start(listener, security)
+	s.start(listener)
 	return s, nil
 }
 
 // start begins to answer whoever connects.
-func (s *Server) start(listener net.Listener, security *tls.Config) {
+func (s *Server) start(listener net.Listener) {
 	s.listener = limit(listener, s.cfg.MaxConnections)
 	accepting := s.listener
-	if security != nil {
-		accepting = tls.NewListener(accepting, security)
+	if s.files != nil {
+		accepting = tls.NewListener(accepting, s.tls.Server("http/1.1"))
+		// Owned by the server: ends with its context, and Close waits for it.
+		s.watching.Go(func() { s.files.Watch(s.ctx) })
 	}
 	s.ended = make(chan struct{})
 	// Owned by the server: ends when Close closes the listener, and Close waits
 	// for it. The goroutines of connections belong to package http, and end
 	// within the time-outs, or by Close.
 	go s.accept(accepting)
-	s.log.Info("management listens", "address", s.Address(), "tls", security != nil)
+	s.log.Info("management listens", "address", s.Address(), "tls", s.files != nil)
 }
 
 // newServer puts a server together without starting anything.
@@ -115,7 +122,7 @@ func newServer(cfg Config, routes []Route, opts []Option) (*Server, error) {
 	}
 	s.mux = mux
 	ctx, cancel := context.WithCancel(context.Background())
-	s.cancel = cancel
+	s.ctx, s.cancel = ctx, cancel
 	plain := new(http.Protocols) // Of HTTP/2 one connection is as good as a hundred, and the bound on connections none.
 	plain.SetHTTP1(true)
 	s.http = &http.Server{
@@ -126,14 +133,6 @@ func newServer(cfg Config, routes []Route, opts []Option) (*Server, error) {
 		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	return s, nil
-}
-
-// security returns the configuration of TLS, nil when there is none.
-func (s *Server) security() (*tls.Config, error) {
-	if s.cfg.TLS.IsZero() {
-		return nil, nil //nolint:nilnil // Without files there is no TLS, and that is no error.
-	}
-	return mutual(s.cfg.TLS)
 }
 
 // accept serves until the listener is closed.
@@ -162,6 +161,7 @@ func (s *Server) Close() error {
 }
 
 func (s *Server) close() error {
+	defer s.watching.Wait()
 	defer s.cancel()
 	if s.listener == nil {
 		return nil

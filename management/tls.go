@@ -4,89 +4,44 @@
 package management
 
 import (
-	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"fmt"
-	"os"
-	"sync"
+	"net/http"
 
-	"github.com/quorate/quorate/membership/transport"
+	"github.com/quorate/quorate/membership/transport/mutual"
 )
 
-// files reads certificates from files at each handshake, so that they can be
-// replaced under a running node, and keeps the last good content.
-type files struct {
-	names transport.TLSFiles
-
-	mu          sync.Mutex
-	certificate *tls.Certificate
-	authorities *x509.CertPool
-}
-
-// mutual returns a configuration by which both ends show a certificate. The
-// files are read once, so that a mistake is an error of the start.
-func mutual(names transport.TLSFiles) (*tls.Config, error) {
-	f := &files{names: names}
-	if _, err := f.readCertificate(); err != nil {
-		return nil, fmt.Errorf("management: tls.certificate %s with tls.key %s: %w", names.Certificate, names.Key, err)
+// openFiles reads the files of the certificates, if any are configured, so that a
+// mistake is an error of the start.
+func (s *Server) openFiles() error {
+	if s.cfg.TLS.IsZero() {
+		return nil
 	}
-	if _, err := f.readAuthorities(); err != nil {
-		return nil, fmt.Errorf("management: tls.authorities %s: %w", names.Authorities, err)
-	}
-	return &tls.Config{
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return f.config() },
-		// Never reached; there in case a later change forgets the line above.
-		ClientAuth: tls.RequireAndVerifyClientCert,
-		MinVersion: tls.VersionTLS13,
-	}, nil
-}
-
-// config returns the configuration for one handshake.
-func (f *files) config() (*tls.Config, error) {
-	certificate, err := f.readCertificate()
+	files, err := mutual.Open(s.cfg.TLS, s.certificates)
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("management: %w", err)
 	}
-	authorities, err := f.readAuthorities()
+	s.files, s.tls = files, files.TLS()
+	return nil
+}
+
+// certificates hears of files that have changed.
+func (s *Server) certificates(c mutual.Change) {
+	if c.Err != nil {
+		s.log.Error("changed certificate files of management cannot be used, those before stay in use", "files", c.Files, "error", c.Err)
+		return
+	}
+	s.log.Info("changed certificate files of management are in use", "files", c.Files)
+}
+
+// admits reports whether whoever asks would still be accepted: a connection may be
+// older than what the files say now.
+func (s *Server) admits(r *http.Request) bool {
+	if s.tls == nil || r.TLS == nil {
+		return true
+	}
+	err := s.tls.Verify(*r.TLS)
 	if err != nil {
-		return nil, err
+		s.log.Warn("management refuses a certificate", "peer", r.RemoteAddr, "error", err)
 	}
-	return &tls.Config{
-		Certificates: []tls.Certificate{*certificate},
-		ClientAuth:   tls.RequireAndVerifyClientCert,
-		ClientCAs:    authorities,
-		MinVersion:   tls.VersionTLS13,
-		NextProtos:   []string{"http/1.1"},
-	}, nil
-}
-
-func (f *files) readCertificate() (*tls.Certificate, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	c, err := tls.LoadX509KeyPair(f.names.Certificate, f.names.Key)
-	if err == nil {
-		f.certificate = &c
-	}
-	if f.certificate == nil {
-		return nil, err
-	}
-	return f.certificate, nil
-}
-
-func (f *files) readAuthorities() (*x509.CertPool, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	pem, err := os.ReadFile(f.names.Authorities)
-	pool := x509.NewCertPool()
-	if err == nil && !pool.AppendCertsFromPEM(pem) {
-		err = errors.New("no certificate in the file")
-	}
-	if err == nil {
-		f.authorities = pool
-	}
-	if f.authorities == nil {
-		return nil, err
-	}
-	return f.authorities, nil
+	return err == nil
 }

@@ -11,6 +11,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"io"
 	"math/big"
 	"net"
 	"net/http"
@@ -37,7 +38,7 @@ func newAuthority(t *testing.T) *authority {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	require.NoError(t, err)
@@ -135,4 +136,52 @@ func TestMutualTLS(t *testing.T) {
 	require.NoError(t, os.WriteFile(good.TLS.Authorities, []byte("none"), 0o600))
 	_, err = management.Serve(t.Context(), good, nil, quiet())
 	require.ErrorContains(t, err, "tls.authorities "+good.TLS.Authorities)
+}
+
+// Whoever is connected gets no more answers when its certificate is revoked, and
+// cannot connect again. covers F54.
+func TestRevokedCertificateGetsNoMoreAnswers(t *testing.T) {
+	ca, dir := newAuthority(t), t.TempDir()
+	cfg := listening()
+	ca.save(t, &cfg, dir, ca.issue(t, 11))
+	cfg.TLS.Revocations = filepath.Join(dir, "revoked.crl")
+	revoke := func(serials ...int64) {
+		list := &x509.RevocationList{Number: big.NewInt(int64(len(serials) + 1)), ThisUpdate: time.Now(), NextUpdate: time.Now().Add(time.Hour)}
+		for _, s := range serials {
+			list.RevokedCertificateEntries = append(list.RevokedCertificateEntries,
+				x509.RevocationListEntry{SerialNumber: big.NewInt(s), RevocationTime: time.Now()})
+		}
+		der, err := x509.CreateRevocationList(rand.Reader, list, ca.cert, ca.key)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(cfg.TLS.Revocations, der, 0o600))
+	}
+	revoke()
+	s := serve(t, cfg, []management.Route{echo()})
+	pool := x509.NewCertPool()
+	pool.AddCert(ca.cert)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{ca.issue(t, 5)}, MinVersion: tls.VersionTLS13}}
+	t.Cleanup(transport.CloseIdleConnections)
+	c := &http.Client{Timeout: 10 * time.Second, Transport: transport}
+	ask := func() (int, error) {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+s.Address()+"/echo/a", http.NoBody)
+		require.NoError(t, err)
+		response, err := c.Do(request)
+		if err != nil {
+			return 0, err
+		}
+		_, err = io.Copy(io.Discard, response.Body)
+		require.NoError(t, err)
+		return response.StatusCode, response.Body.Close()
+	}
+	status, err := ask()
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, status)
+	revoke(5)
+	status, err = ask()
+	require.NoError(t, err, "it is connected")
+	require.Equal(t, http.StatusForbidden, status)
+	_, err = ask()
+	require.Error(t, err, "and is not any more")
+	_, err = secure(t, s.Address(), ca, ca.issue(t, 6))
+	require.NoError(t, err)
 }

@@ -228,13 +228,19 @@ func stopError(s protocol.Stopping) error {
 	}
 }
 
-// noticed hears of the transport's connections.
+// noticed hears of the transport's connections and certificates.
 func (n *Node) noticed(notice transport.Notice) {
 	switch e := notice.(type) {
 	case transport.PeerUp:
 		n.log.Debug("connected", "peer", e.Peer.String(), "lane", e.Lane)
 	case transport.PeerDown:
 		n.log.Debug("disconnected", "peer", e.Peer.String(), "lane", e.Lane, "lost", e.Lost, "error", e.Err)
+	case transport.Certificates:
+		if e.Err != nil {
+			n.log.Error("changed certificate files cannot be used, those before stay in use", "files", e.Files, "error", e.Err)
+		} else {
+			n.log.Info("changed certificate files are in use", "files", e.Files)
+		}
 	case transport.Unhandled:
 		n.log.Warn("no handler for service", "peer", e.Peer.String(), "service", e.Service, "inbound", e.Inbound)
 	case transport.Refused:

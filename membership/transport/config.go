@@ -21,7 +21,8 @@ type Config struct {
 	// anybody.
 	AllowInsecure bool `koanf:"allow-insecure"`
 
-	// TLS names the files of the node's certificate. All three or none.
+	// TLS names the files of the node's certificate: certificate, key and
+	// authorities, or none.
 	TLS TLSFiles `koanf:"tls"`
 
 	// MaxFrameBytes is the largest frame, 128 KiB to 64 MiB. All nodes of a
@@ -64,17 +65,32 @@ type Config struct {
 	PendingConnections int `koanf:"pending-connections" unit:"connections" range:"1.."`
 }
 
-// TLSFiles names PEM files. They are read again at each handshake, so that
-// certificates can be replaced under a running node; while a file cannot be
-// read, the last good content stays in use.
+// TLSFiles names PEM files. They are looked at at each handshake and every few
+// seconds, so that certificates can be replaced under a running node; while new
+// content is not good, the last good one stays in use. See package
+// transport/mutual.
 type TLSFiles struct {
 	Certificate string `koanf:"certificate"` // The node's certificate and its chain.
 	Key         string `koanf:"key"`         // The certificate's key.
 	Authorities string `koanf:"authorities"` // Who may sign the certificates of peers.
+
+	// Revocations names lists of certificates that are not accepted any more,
+	// although an authority has signed them: files as authorities publish them (RFC
+	// 5280, PEM or DER), signed by one of the authorities. Empty: none is revoked.
+	Revocations string `koanf:"revocations"`
 }
 
 // IsZero reports whether no file is named.
 func (f TLSFiles) IsZero() bool { return f == TLSFiles{} }
+
+// Complete reports whether every file is named that TLS needs.
+func (f TLSFiles) Complete() bool { return f.Certificate != "" && f.Key != "" && f.Authorities != "" }
+
+// Paths returns the paths of the files, to be changed in place; those of files
+// that are not named are empty.
+func (f *TLSFiles) Paths() []*string {
+	return []*string{&f.Certificate, &f.Key, &f.Authorities, &f.Revocations}
+}
 
 // batchBytes is the size above which a batch is closed and the next begun.
 const batchBytes = 64 << 10
@@ -110,7 +126,6 @@ func (c Config) Validate() error {
 		}
 		return &fieldError{key, fmt.Sprintf("%v: must be %s", value, want)}
 	}
-	files := c.TLS.IsZero() || (c.TLS.Certificate != "" && c.TLS.Key != "" && c.TLS.Authorities != "")
 	return errors.Join(
 		check(c.MaxFrameBytes >= 128<<10 && c.MaxFrameBytes <= 64<<20, "max-frame-bytes", c.MaxFrameBytes, "131072 to 67108864"),
 		check(c.WindowBytes >= 64<<10, "window-bytes", c.WindowBytes, "at least 65536"),
@@ -121,7 +136,7 @@ func (c Config) Validate() error {
 		check(c.IdleAfter > 0, "idle-after", c.IdleAfter, "positive"),
 		check(c.Linger >= 0, "linger", c.Linger, "zero or positive"),
 		check(c.PendingConnections >= 1, "pending-connections", c.PendingConnections, "at least 1"),
-		check(files, "tls", c.TLS, "certificate, key and authorities together, or none of them"),
+		check(c.TLS.IsZero() || c.TLS.Complete(), "tls", c.TLS, "certificate, key and authorities together, or none of them"),
 	)
 }
 

@@ -6,7 +6,8 @@ package transport
 import "github.com/quorate/quorate/gossip"
 
 // Notice is something that happened to a connection: [PeerUp], [PeerDown],
-// [Refused] or [Unhandled].
+// [Refused] or [Unhandled]; or to the files of its certificates:
+// [Certificates].
 //
 // Notices are handed to the function that was given when the transport was
 // built, on goroutines of the transport. Those about one lane to one peer come
@@ -56,7 +57,16 @@ type Unhandled struct {
 	Inbound bool
 }
 
-func (PeerUp) notice()    {}
-func (PeerDown) notice()  {}
-func (Refused) notice()   {}
-func (Unhandled) notice() {}
+// Certificates says that files of certificates have changed. Files names them, as
+// in a configuration. Err is nil when their content is in use from now on, and
+// otherwise says why it cannot be, so that the one before stays in use.
+type Certificates struct {
+	Files string
+	Err   error
+}
+
+func (PeerUp) notice()       {}
+func (PeerDown) notice()     {}
+func (Refused) notice()      {}
+func (Unhandled) notice()    {}
+func (Certificates) notice() {}

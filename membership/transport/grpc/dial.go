@@ -142,11 +142,11 @@ func (d *dialer) credentials(to gossip.Address, a *attempt) (credentials.Transpo
 		}
 		return insecure.NewCredentials(), nil
 	}
-	cfg, err := d.tls.client(to.Host)
+	cfg, err := d.tls.Client(to.Host, protocol)
 	if err != nil {
 		return nil, fmt.Errorf("transport: certificates: %w", err)
 	}
-	return auditor{credentials.NewTLS(cfg), func(_ string, r *transport.RefusedError) { a.refuse(to, r) }}, nil
+	return auditor{credentials.NewTLS(cfg), d.tls, func(_ string, r *transport.RefusedError) { a.refuse(to, r) }}, nil
 }
 
 // loopback reports whether a host is this machine and nobody else.

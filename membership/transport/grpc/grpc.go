@@ -19,6 +19,7 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/transport"
 	"github.com/quorate/quorate/membership/transport/internal/session"
+	"github.com/quorate/quorate/membership/transport/mutual"
 )
 
 const (
@@ -66,9 +67,11 @@ type Transport struct {
 	cfg      transport.Config
 	listener net.Listener
 	tls      *TLS
+	files    *mutual.Files // Nil when certificates do not come from files.
 
-	mu     sync.Mutex
-	server *rpc.Server
+	mu       sync.Mutex // Guards what follows.
+	server   *rpc.Server
+	watching context.CancelFunc // Ends the watching of files.
 }
 
 var _ transport.Transport = (*Transport)(nil)
@@ -86,11 +89,9 @@ func New(id transport.Identity, cfg transport.Config, opts ...Option) (*Transpor
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	if !cfg.TLS.IsZero() {
-		var err error
-		if o.tls, err = openFiles(cfg.TLS); err != nil {
-			return nil, err
-		}
+	files, err := o.openFiles(cfg.TLS)
+	if err != nil {
+		return nil, err
 	}
 	d := newDialer(id.Node.Address, cfg, o.tls)
 	if o.connect != nil {
@@ -100,7 +101,25 @@ func New(id transport.Identity, cfg transport.Config, opts ...Option) (*Transpor
 	if err != nil {
 		return nil, err
 	}
-	return &Transport{endpoint: endpoint, cfg: cfg, listener: o.listener, tls: o.tls}, nil
+	return &Transport{endpoint: endpoint, cfg: cfg, listener: o.listener, tls: o.tls, files: files}, nil
+}
+
+// openFiles takes certificates from files if any are named.
+func (o *options) openFiles(names transport.TLSFiles) (*mutual.Files, error) {
+	if names.IsZero() {
+		return nil, nil //nolint:nilnil // Without files there is nothing to open, and that is no error.
+	}
+	notices := o.notices
+	files, err := mutual.Open(names, func(c mutual.Change) {
+		if notices != nil {
+			notices(transport.Certificates{Files: c.Files, Err: c.Err})
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("transport: %w", err)
+	}
+	o.tls = files.TLS()
+	return files, nil
 }
 
 // Handle implements [transport.Transport].
@@ -146,6 +165,12 @@ func (t *Transport) Start(ctx context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.server = server
+	if t.files != nil {
+		var ctx context.Context
+		ctx, t.watching = context.WithCancel(context.Background())
+		// Owner: the transport. Ended by Close, which waits for it.
+		t.endpoint.Go(func() { t.files.Watch(ctx) })
+	}
 	// Owner: the transport. Ends by Stop in Close. Waited for by Close.
 	if !t.endpoint.Go(func() { _ = server.Serve(g) }) {
 		return errors.Join(transport.ErrClosed, listener.Close())
@@ -180,7 +205,7 @@ func (t *Transport) listen(ctx context.Context) (net.Listener, error) {
 func (t *Transport) serverOptions() []rpc.ServerOption {
 	security := insecure.NewCredentials()
 	if t.tls != nil {
-		security = auditor{credentials.NewTLS(t.tls.server()), func(address string, r *transport.RefusedError) {
+		security = auditor{credentials.NewTLS(t.tls.Server(protocol)), t.tls, func(address string, r *transport.RefusedError) {
 			t.endpoint.Refuse(address, gossip.NodeID{}, r, true)
 		}}
 	}
@@ -216,6 +241,9 @@ func (t *Transport) Close() error {
 	t.endpoint.Shutdown()
 	t.mu.Lock()
 	server := t.server
+	if t.watching != nil {
+		t.watching()
+	}
 	t.mu.Unlock()
 	if server != nil {
 		server.Stop()

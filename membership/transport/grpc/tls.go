@@ -6,11 +6,8 @@ package grpc
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"fmt"
 	"net"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,109 +16,14 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/transport"
+	"github.com/quorate/quorate/membership/transport/mutual"
 )
 
-// TLS is where certificates come from. Both functions are called at each
-// handshake, from any goroutine, so that certificates can be replaced under a
-// running node.
-type TLS struct {
-	// Certificate returns the node's certificate, valid for client and server
-	// use, with the node's host among its names.
-	Certificate func() (*tls.Certificate, error)
+// TLS is where certificates come from, when not from files.
+type TLS = mutual.TLS
 
-	// Authorities returns who may sign the certificates of peers.
-	Authorities func() (*x509.CertPool, error)
-}
-
-// server returns the configuration of the listening side.
-func (t *TLS) server() *tls.Config {
-	fresh := func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		authorities, err := t.Authorities()
-		if err != nil {
-			return nil, err
-		}
-		return &tls.Config{
-			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return t.Certificate() },
-			ClientAuth:     tls.RequireAndVerifyClientCert,
-			ClientCAs:      authorities,
-			MinVersion:     tls.VersionTLS13,
-			NextProtos:     []string{"h2"},
-		}, nil
-	}
-	return &tls.Config{
-		GetConfigForClient: fresh,
-		// Never reached; there in case a later change forgets the line above.
-		ClientAuth: tls.RequireAndVerifyClientCert,
-		MinVersion: tls.VersionTLS13,
-		NextProtos: []string{"h2"},
-	}
-}
-
-// client returns the configuration for dialling a host.
-func (t *TLS) client(host string) (*tls.Config, error) {
-	authorities, err := t.Authorities()
-	if err != nil {
-		return nil, err
-	}
-	return &tls.Config{
-		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return t.Certificate() },
-		RootCAs:              authorities,
-		ServerName:           host,
-		MinVersion:           tls.VersionTLS13,
-		NextProtos:           []string{"h2"},
-	}, nil
-}
-
-// files reads certificates from files, and keeps the last good content.
-type files struct {
-	names transport.TLSFiles
-
-	mu          sync.Mutex
-	certificate *tls.Certificate
-	authorities *x509.CertPool
-}
-
-// openFiles reads the files once, so that a mistake is an error of Start.
-func openFiles(names transport.TLSFiles) (*TLS, error) {
-	f := &files{names: names}
-	if _, err := f.readCertificate(); err != nil {
-		return nil, fmt.Errorf("transport: tls.certificate %s with tls.key %s: %w", names.Certificate, names.Key, err)
-	}
-	if _, err := f.readAuthorities(); err != nil {
-		return nil, fmt.Errorf("transport: tls.authorities %s: %w", names.Authorities, err)
-	}
-	return &TLS{Certificate: f.readCertificate, Authorities: f.readAuthorities}, nil
-}
-
-func (f *files) readCertificate() (*tls.Certificate, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	c, err := tls.LoadX509KeyPair(f.names.Certificate, f.names.Key)
-	if err == nil {
-		f.certificate = &c
-	}
-	if f.certificate == nil {
-		return nil, err
-	}
-	return f.certificate, nil
-}
-
-func (f *files) readAuthorities() (*x509.CertPool, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	pem, err := os.ReadFile(f.names.Authorities)
-	pool := x509.NewCertPool()
-	if err == nil && !pool.AppendCertsFromPEM(pem) {
-		err = errors.New("no certificate in the file")
-	}
-	if err == nil {
-		f.authorities = pool
-	}
-	if f.authorities == nil {
-		return nil, err
-	}
-	return f.authorities, nil
-}
+// protocol is what TLS agrees on for gRPC.
+const protocol = "h2"
 
 // verifier returns how to check the host of a handshake against the
 // certificate that was shown, or nil without TLS.
@@ -142,6 +44,7 @@ func verifier(auth credentials.AuthInfo) func(string) error {
 type auditor struct {
 	credentials.TransportCredentials
 
+	tls     *TLS
 	refused func(address string, r *transport.RefusedError)
 }
 
@@ -153,7 +56,7 @@ func (a auditor) ClientHandshake(ctx context.Context, authority string, raw net.
 	}
 	// In TLS 1.3 the client is done before the server has seen its
 	// certificate: a rejection arrives with the first read.
-	return &audited{Conn: conn, audit: func(err error) { a.audit(raw, err) }}, auth, nil
+	return a.guard(&audited{Conn: conn, audit: func(err error) { a.audit(raw, err) }}, auth), auth, nil
 }
 
 func (a auditor) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
@@ -165,7 +68,17 @@ func (a auditor) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, 
 		alert(raw, err)
 		return nil, nil, errors.Join(err, raw.Close())
 	}
-	return conn, auth, nil
+	return a.guard(conn, auth), auth, nil
+}
+
+// guard ends a connection whose peer would not be accepted any more. That is no
+// refusal: the peer may have another certificate by now, and connects again.
+func (a auditor) guard(conn net.Conn, auth credentials.AuthInfo) net.Conn {
+	info, ok := auth.(credentials.TLSInfo)
+	if !ok {
+		return conn
+	}
+	return a.tls.Guard(conn, info.State)
 }
 
 // held is a connection that a failed handshake cannot close, so that an alert
@@ -193,7 +106,7 @@ func alert(raw net.Conn, err error) {
 }
 
 func (a auditor) Clone() credentials.TransportCredentials {
-	return auditor{a.TransportCredentials.Clone(), a.refused}
+	return auditor{a.TransportCredentials.Clone(), a.tls, a.refused}
 }
 
 func (a auditor) audit(raw net.Conn, err error) {
@@ -229,6 +142,8 @@ func classify(err error) *transport.RefusedError {
 			Reason: transport.ReasonInsecure,
 			Detail: "the other end does not speak TLS: give every node of the cluster a certificate (transport.tls), or none",
 		}
+	case errors.Is(err, mutual.ErrRevoked):
+		return &transport.RefusedError{Reason: transport.ReasonCertificate, Detail: text}
 	case errors.As(err, &verification), strings.Contains(text, "x509:"):
 		return &transport.RefusedError{
 			Reason: transport.ReasonCertificate,
