@@ -14,10 +14,9 @@
 // [Open] returns when the first process is checked, started, configured and
 // healthy, or with what is wrong. From then on the plugin exists until
 // [Plugin.Close], whatever becomes of its process: one that ends, that fails three
-// health checks in a row, or that leaves three calls in a row without an answer until
-// their deadline (the caller's, if that is the earlier one), is replaced after a
-// back-off, and one that fails again and again is left alone for a while (a circuit
-// breaker). Meanwhile calls fail at
+// health checks in a row, or that leaves three calls in a row without an answer though
+// each waited for at least health-timeout, is replaced after a back-off, and one that
+// fails again and again is left alone for a while (a circuit breaker). Meanwhile calls fail at
 // once with [plugins.UnavailableError], which says since when, why, and when the next
 // attempt is; what is done without an answer is for the caller to know.
 //

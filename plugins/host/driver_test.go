@@ -159,6 +159,22 @@ func (l *fakeLauncher) first() *fakeProcess {
 	return l.launched[0]
 }
 
+// latest returns the process of the latest launch.
+func (l *fakeLauncher) latest() *fakeProcess {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.launched[len(l.launched)-1]
+}
+
+// breaks lets every call find a broken connection.
+func (f *fakeProcess) breaks() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.call = func(context.Context) (*pluginv1.RebalanceResponse, error) {
+		return nil, status.Error(codes.Unavailable, "EOF")
+	}
+}
+
 func fakeConfig(t *testing.T) plugins.Config {
 	t.Helper()
 	path, err := filepath.Abs("plugin")
@@ -348,8 +364,8 @@ func TestDrainLetsCallsEnd(t *testing.T) {
 	})
 }
 
-// A caller that gives up says nothing about the process; a connection that breaks
-// does.
+// A caller that gives up says nothing about the process, nor does one in a hurry; a
+// deadline that passes does, and a connection that breaks.
 func TestWhatCallsSayAboutTheProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &fakeLauncher{}
@@ -376,6 +392,12 @@ func TestWhatCallsSayAboutTheProcess(t *testing.T) {
 			_, err := s.Rebalance(ctx, allocation.RebalanceRequest{})
 			require.ErrorIs(t, err, context.Canceled)
 		}
+		for range 5 { // Less time than a health check has.
+			ctx, cancel := context.WithTimeout(t.Context(), 900*time.Millisecond)
+			_, err := s.Rebalance(ctx, allocation.RebalanceRequest{})
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			cancel()
+		}
 		answer(status.Error(codes.Unknown, "not now"))
 		for range 5 {
 			_, err := ask(t, p)
@@ -383,13 +405,22 @@ func TestWhatCallsSayAboutTheProcess(t *testing.T) {
 		}
 		require.Equal(t, StateRunning, p.Status().State)
 		require.Zero(t, p.Status().Restarts)
-		answer(status.Error(codes.Unavailable, "EOF"))
+		answer(nil)
+		for range 3 {
+			ctx, cancel := context.WithTimeout(t.Context(), 1100*time.Millisecond)
+			_, err := s.Rebalance(ctx, allocation.RebalanceRequest{})
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			cancel()
+		}
+		wait(time.Second)
+		require.Equal(t, uint64(1), p.Status().Restarts)
+		l.latest().breaks()
 		for range 3 {
 			_, err := ask(t, p)
 			require.ErrorIs(t, err, plugins.ErrUnavailable)
 		}
 		wait(time.Second)
-		require.Equal(t, uint64(1), p.Status().Restarts)
+		require.Equal(t, uint64(2), p.Status().Restarts)
 		require.NoError(t, p.Close(t.Context()))
 	})
 }

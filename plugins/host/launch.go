@@ -61,6 +61,11 @@ type spec struct {
 	binary atomic.Pointer[process.Binary]
 }
 
+// fair is the time that a call must have had for its missing answer to say something
+// about the process: what a health check has, unless no call has that. A caller in a
+// hurry must not get a process killed that is well.
+func (s *spec) fair() time.Duration { return min(s.cfg.HealthTimeout, s.cfg.CallTimeout) }
+
 // remove removes the copy.
 func (s *spec) remove() {
 	if b := s.binary.Load(); b != nil {

@@ -125,6 +125,7 @@ func (c connection) Invoke(caller context.Context, method string, request, answe
 	if g == nil {
 		return p.unavailable()
 	}
+	began := time.Now()
 	ctx, release := context.WithTimeout(ctx, g.spec.cfg.CallTimeout)
 	defer release()
 	err := g.process.Conn().Invoke(ctx, method, request, answer, opts...)
@@ -137,7 +138,9 @@ func (c connection) Invoke(caller context.Context, method string, request, answe
 		p.tell(supervisor.CallEnded{Gen: g.number, Unanswered: true})
 		return &plugins.UnavailableError{Plugin: p.name, Since: time.Now(), Why: errors.New(status.Convert(err).Message())}
 	case code == codes.DeadlineExceeded:
-		p.tell(supervisor.CallEnded{Gen: g.number, Unanswered: true})
+		if time.Since(began) >= g.spec.fair() {
+			p.tell(supervisor.CallEnded{Gen: g.number, Unanswered: true})
+		}
 	case code != codes.Canceled || caller.Err() == nil:
 		p.tell(supervisor.CallEnded{Gen: g.number})
 	}
