@@ -223,7 +223,7 @@ func TestNobodyIsUpWithoutTheStrategyOfTheCluster(t *testing.T) {
 // majority and one that keeps the minority. Both sides never survive.
 func TestCutDuringAChangeNeverLeavesTwoSides(t *testing.T) {
 	outcomes := map[string]int{}
-	for at := time.Duration(0); at < 500*time.Millisecond; at += 7 * time.Millisecond {
+	for at := time.Duration(0); at < 500*time.Millisecond; at += 17 * time.Millisecond {
 		l := newLoop(t)
 		l.latency = 2 * time.Millisecond
 		nodes := l.cluster(5)
@@ -252,7 +252,7 @@ func TestCutDuringAChangeNeverLeavesTwoSides(t *testing.T) {
 // the rule before does not ask.
 func TestSideThatIsLostDoesNotTakeTheVote(t *testing.T) {
 	votes := map[bool]int{}
-	for lag := time.Duration(0); lag < 400*time.Millisecond; lag += 11 * time.Millisecond {
+	for lag := time.Duration(0); lag < 400*time.Millisecond; lag += 23 * time.Millisecond {
 		l := newLoop(t)
 		l.latency = 2 * time.Millisecond
 		nodes := l.cluster(5)

@@ -39,10 +39,10 @@ func viewOf(c machine.Call) downing.View { return c.Request.(protocol.DowningReq
 
 // A strategy may let a side without a majority survive. The majority, which gets no
 // answer, has stopped hosting before the others have the word that they may take
-// over; they then host.
+// over; they then host. Of the splits of larger clusters only some are run.
 func TestMajorityThatLosesStopsHostingBeforeTheMinorityTakesOver(t *testing.T) {
 	for size := 3; size <= 5; size++ {
-		for split := 1; split < 1<<size-1; split++ {
+		for split := 1; split < 1<<size-1; split += 1 << (size - 3) {
 			l := newLoop(t)
 			var nodes []*node
 			kept := func(a gossip.Address) bool {
