@@ -174,8 +174,21 @@ func (m *Machine) viewStable() {
 		m.downAll(m.ownSide(view), "so many voters are down that those who are left have no majority")
 		return
 	}
+	if m.hasNoVoter(view.Side()) {
+		m.downAll(m.ownSide(view), "nobody on this side votes, and the others may not know of it")
+		return
+	}
 	view.Stable, view.Unstable = m.now.Mono.Sub(s.stableSince), m.now.Mono.Sub(s.troubledSince)
 	m.begin(view)
+}
+
+// hasNoVoter tells whether there are voters, and none of them is on a side. The other
+// sides know all voters, and nobody else for certain: a strategy that keeps one of
+// them, and rules out all whom it knows of, would not have ruled out this side.
+func (m *Machine) hasNoVoter(side *downing.Side) bool {
+	return hasVoters(m.footing.base) && !slices.ContainsFunc(m.footing.base, func(voters []gossip.NodeID) bool {
+		return slices.ContainsFunc(voters, side.Has)
+	})
 }
 
 // ownSide are the members of this node's side that can be downed.

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/protocol"
 	"github.com/quorate/quorate/membership/simulation"
 )
@@ -194,6 +195,33 @@ func TestNoTwoSidesSurviveAnEditWithStrangeStrategies(t *testing.T) {
 	})
 	t.Log(runs, "splits, of which", survived, "left a side that goes on")
 	require.Positive(t, survived)
+}
+
+// A node that has joined, and is cut off before the others have heard of it, is never
+// given the vote: a witness cannot have ruled out whom it was not told of.
+//
+// covers F14, F28, I2, I4.
+func TestSideWithoutAVoterIsNotKept(t *testing.T) {
+	for seed := range uint64(8) {
+		v := &simulation.Witness{}
+		p := formed(t, seed, 3, simulation.MembershipConfig{Downing: v.Downing()})
+		v.Serve(p.world)
+		p.world.SetCalls(simulation.Calls{Min: 4 * time.Second, Max: 4 * time.Second})
+		p.world.SetCallsAt(address(3), simulation.Calls{}) // It would be the first to be answered.
+		p.world.Split([]gossip.Address{address(0), address(3)}, []gossip.Address{address(1), address(2)})
+		p.sides = 3
+		p.side = map[gossip.Address]int{address(0): 0, address(1): 1, address(2): 1, address(3): 2}
+		p.start(3)
+		require.NoError(t, p.world.Run(time.Second))
+		joiner := p.world.Node(address(3))
+		require.NotNil(t, simulation.MembershipOf(joiner).State().Member(joiner.ID()), "it has joined")
+		p.world.Split([]gossip.Address{address(0), address(1), address(2)}, []gossip.Address{address(3)})
+		require.NoError(t, p.world.Run(80*time.Second))
+		hosts := p.sidesWhere(p.invariants.Hosts)
+		require.Len(t, hosts, 1, "seed %d", seed)
+		require.NotEqual(t, 2, hosts[0], "seed %d", seed)
+		require.False(t, v.Against(p.node[address(hosts[0])].ID()), "seed %d", seed)
+	}
 }
 
 // A side whose strategy never answers waits for down-own-side-after, and goes. It
