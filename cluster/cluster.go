@@ -131,7 +131,7 @@ func (o options) observed(shown *telemetry.Telemetry) options {
 
 // start starts the parts of the node, one on top of the other.
 func (n *Node) start(ctx context.Context, o *options, cfg Config, file *config.File) (err error) {
-	if n.plugins, err = openStrategies(ctx, cfg, o.log); err != nil {
+	if n.plugins, err = openStrategies(ctx, cfg, o.meters, o.log); err != nil {
 		return err
 	}
 	decides, err := n.plugins.forMembership(ctx, cfg)

@@ -17,6 +17,8 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
+
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/membership"
@@ -63,6 +65,7 @@ func (c Config) validatePlugins() error {
 type strategies struct {
 	log     *slog.Logger
 	options []host.Option
+	metrics *pluginMetrics
 	workers sync.WaitGroup // What closes plugins and hands strategies over.
 
 	allocation *host.Plugin // Nil when it is built in.
@@ -72,13 +75,15 @@ type strategies struct {
 }
 
 // openStrategies starts the plugins that a configuration uses.
-func openStrategies(ctx context.Context, cfg Config, log *slog.Logger, opts ...host.Option) (*strategies, error) {
+func openStrategies(ctx context.Context, cfg Config, meters metric.MeterProvider, log *slog.Logger, opts ...host.Option) (*strategies, error) {
 	s := &strategies{
-		log: log, options: append([]host.Option{host.WithLogger(log)}, opts...), downing: map[*host.Plugin]struct{}{},
+		log: log, metrics: measurePlugins(meters, cfg.Node.Address, log), downing: map[*host.Plugin]struct{}{},
 	}
+	s.options = append([]host.Option{host.WithLogger(log), host.WithObserver(s.metrics.observe)}, opts...)
 	if p, ok := cfg.Plugins[cfg.Sharding.Allocation.Strategy]; ok {
 		plugin, err := host.Open(ctx, cfg.Sharding.Allocation.Strategy, p, s.options...)
 		if err != nil {
+			s.metrics.stop()
 			return nil, fmt.Errorf("cluster: %w", err)
 		}
 		s.allocation = plugin
@@ -180,6 +185,7 @@ func (s *strategies) end() {
 		s.discard(p)
 	}
 	s.workers.Wait()
+	s.metrics.stop()
 }
 
 // status returns how the plugins are doing, sorted by name.

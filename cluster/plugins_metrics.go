@@ -1,0 +1,116 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/meter"
+	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/host"
+)
+
+// The attributes of the metrics of plugins. There are as many plugins as the
+// configuration names.
+const (
+	attrPlugin = attribute.Key("quorate.plugin")
+	attrCall   = attribute.Key("quorate.plugin.call")  // "decide", "allocate" or "rebalance".
+	attrEvent  = attribute.Key("quorate.plugin.event") // What happened to it: a [host.EventKind].
+)
+
+// pluginMetrics measures what happens to the plugins of a node.
+type pluginMetrics struct {
+	calls, starts, away metric.Float64Histogram
+	events              metric.Int64ObservableCounter
+	stop                func()
+
+	mu     sync.Mutex // Guards counts.
+	counts map[pluginEvent]int64
+}
+
+// pluginEvent is what is counted.
+type pluginEvent struct {
+	plugin string
+	kind   host.EventKind
+}
+
+// measurePlugins begins to measure, until stop. What cannot be is logged, and missing.
+func measurePlugins(p metric.MeterProvider, address string, log *slog.Logger) *pluginMetrics {
+	var node gossip.NodeID
+	node.Address, _ = gossip.ParseAddress(address) // The configuration was checked.
+	m := meter.New(p, "github.com/quorate/quorate/plugins", node)
+	i := &pluginMetrics{
+		calls: m.Seconds("quorate.plugin.call.duration", "Time that a call of a plugin took.",
+			.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5),
+		starts: m.Seconds("quorate.plugin.start.duration", "Time from the launch of a plugin to its readiness.",
+			.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10),
+		away: m.Seconds("quorate.plugin.away.duration", "Time for which there was no process of a plugin to ask, when there is one again.",
+			.1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300),
+		events: m.Counter("quorate.plugin.events", "{event}", "What happened to a plugin: it was started, restarted, swapped, exited, ..."),
+		counts: map[pluginEvent]int64{},
+	}
+	stop, err := m.Observe(i.show)
+	if i.stop = stop; err != nil {
+		log.Warn("some metrics are missing", "error", err)
+	}
+	return i
+}
+
+// observe takes an event in. It does not wait.
+func (m *pluginMetrics) observe(e host.Event) {
+	plugin := attrPlugin.String(e.Plugin)
+	record := func(h metric.Float64Histogram, seconds float64, more ...attribute.KeyValue) {
+		h.Record(context.Background(), seconds, metric.WithAttributes(append(more, plugin)...))
+	}
+	if e.Kind == host.Called {
+		attrs := []attribute.KeyValue{attrCall.String(e.Call)}
+		if e.Err != nil {
+			attrs = append(attrs, meter.Fault.String(pluginFault(e.Err)))
+		}
+		record(m.calls, e.Latency.Seconds(), attrs...)
+		return
+	}
+	if e.Took > 0 {
+		record(m.starts, e.Took.Seconds())
+	}
+	if e.Away > 0 {
+		record(m.away, e.Away.Seconds())
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.counts[pluginEvent{e.Plugin, e.Kind}]++
+}
+
+// show shows the events.
+func (m *pluginMetrics) show(_ context.Context, o metric.Observer) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for e, n := range m.counts {
+		o.ObserveInt64(m.events, n, metric.WithAttributes(attrPlugin.String(e.plugin), attrEvent.String(string(e.kind))))
+	}
+	return nil
+}
+
+// pluginFault says in a word what went wrong with a call.
+func pluginFault(err error) string {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return "timeout"
+	case errors.Is(err, plugins.ErrUnavailable):
+		return "unavailable"
+	case errors.Is(err, plugins.ErrAnswer):
+		return "bad-answer"
+	case errors.Is(err, plugins.ErrStrategy):
+		return "no-answer"
+	default:
+		return "failed"
+	}
+}
