@@ -42,3 +42,26 @@ func ExampleErrors() {
 	// cluster.yaml:2: node.addrss: unknown key; did you mean "address"?
 	// cluster.yaml:3: node.drain-time: the number 10 is not a duration: write a number and a unit of ns, us, ms, s, m or h, such as "500ms" or "1h30m"
 }
+
+// The reference of a program's settings, and what a reload would change.
+func ExampleChanges() {
+	type Limits struct {
+		Size int           `koanf:"size" unit:"messages" range:"1..100" reload:"yes"`
+		Wait time.Duration `koanf:"wait" range:">0s.."`
+	}
+	running := Limits{Size: 10, Wait: time.Second}
+	settings, err := config.Settings(running)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, s := range settings {
+		fmt.Printf("%s: %s, default %s, %s\n", s.Key(), s.Kind, s.Default, s.Range)
+	}
+	changes, err := config.Changes(running, Limits{Size: 20, Wait: time.Minute})
+	fmt.Println(changes, err)
+	// Output:
+	// size: whole number, default 10, 1..100
+	// wait: duration, default 1s, >0s..
+	// [{size true} {wait false}] <nil>
+}

@@ -233,7 +233,7 @@ func TestTheLargestFilesAreReadInBoundedTime(t *testing.T) {
 		began := time.Now()
 		_, err := config.Loader{}.Load(write(t, name, text))
 		require.ErrorContains(t, err, "more than 10000 keys and list items are in the file", name)
-		require.Less(t, time.Since(began), 10*time.Second, name)
+		require.Less(t, time.Since(began), time.Minute, name) // Unbounded, one of them took a hundred seconds on an idle machine.
 	}
 }
 
