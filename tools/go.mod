@@ -3,10 +3,13 @@ module github.com/quorate/quorate/tools
 go 1.26.0
 
 require (
+	github.com/quorate/quorate/allocation v0.0.0
 	github.com/quorate/quorate/cluster v0.0.0
+	github.com/quorate/quorate/downing v0.0.0
 	github.com/quorate/quorate/gossip v0.0.0
 	github.com/quorate/quorate/management v0.0.0
 	github.com/quorate/quorate/membership v0.0.0
+	github.com/quorate/quorate/plugins v0.0.0
 	github.com/quorate/quorate/sharding v0.0.0
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	github.com/stretchr/testify v1.12.1
@@ -41,10 +44,7 @@ require (
 	github.com/prometheus/common v0.72.0 // indirect
 	github.com/prometheus/otlptranslator v1.0.0 // indirect
 	github.com/prometheus/procfs v0.22.0 // indirect
-	github.com/quorate/quorate/allocation v0.0.0 // indirect
-	github.com/quorate/quorate/downing v0.0.0 // indirect
 	github.com/quorate/quorate/fd v0.0.0 // indirect
-	github.com/quorate/quorate/plugins v0.0.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/otel v1.47.0 // indirect
 	go.opentelemetry.io/otel/exporters/prometheus v0.69.0 // indirect

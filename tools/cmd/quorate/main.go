@@ -1,14 +1,16 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command quorate checks configurations, asks running nodes, and runs the
-// simulation.
+// Command quorate checks configurations and plugins, asks running nodes, and runs
+// the simulation.
 //
 //	quorate config check cluster.yaml
 //	quorate config reference sharding
 //	quorate members -node http://127.0.0.1:8080
 //	quorate decisions -kind downing
 //	quorate why acct-42 -kind account
+//	quorate plugin check plugins/witness
+//	quorate plugin pin cluster.yaml
 //	quorate simulate -nodes 100 -seed 7
 //	quorate version
 package main
@@ -28,6 +30,7 @@ func main() {
 			{Name: "config", Help: "Look at configuration files", Args: command.NewConfig(load, cluster.Default())},
 			{Name: "decisions", Help: "Ask a node for the decisions that it took, and why", Args: &command.Decisions{}},
 			{Name: "members", Help: "Ask a node for the members of its cluster", Args: &command.Members{}},
+			{Name: "plugin", Help: "Try out and pin strategies in other processes", Args: &command.Plugin{}},
 			{Name: "simulate", Help: "Run a cluster in virtual time and check its invariants", Args: &command.Simulate{}},
 			{Name: "version", Help: "Print what this program was built from", Args: &command.Version{}},
 			{Name: "why", Help: "Ask a node where an entity lives, and why there", Args: &command.Why{}},

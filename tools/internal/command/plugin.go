@@ -1,0 +1,176 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/host"
+)
+
+// Plugin is the command for strategies in other processes.
+type Plugin struct {
+	Check CheckPlugin `cmd:"" help:"Start a plugin as a node would, and ask it once."`
+	Pin   Pin         `cmd:"" help:"Write the checksums of plugins into a configuration file."`
+}
+
+// CheckPlugin is the command that tries a plugin out.
+type CheckPlugin struct {
+	Binary   string `arg:"" help:"Executable of the plugin."`
+	Settings string `help:"File with the plugin's settings, YAML or JSON." placeholder:"FILE"`
+}
+
+// Help is the text after the one-line help.
+func (*CheckPlugin) Help() string {
+	return `Starts the executable in a clean environment, with the handshake, the limits and
+the checks of a node, hands it its settings, and has it decide a small example.
+Prints what it says about itself, what it decided, and how long that took. The
+exit status is 1 when anything is wrong.
+
+Examples:
+  quorate plugin check plugins/zoneaware
+  quorate plugin check plugins/witness --settings witness.yaml
+  quorate --json plugin check plugins/zoneaware`
+}
+
+// tried is what a plugin did; the JSON form of the command's output.
+type tried struct {
+	Path     string  `json:"path"`
+	SHA256   string  `json:"sha256"`
+	Name     string  `json:"name"`
+	Version  string  `json:"version"`
+	Kind     string  `json:"kind"`
+	Contract int     `json:"contract"`
+	Class    string  `json:"class"`
+	Start    float64 `json:"start_seconds"`
+	Decision string  `json:"decision"`
+	Took     float64 `json:"decision_seconds"`
+}
+
+// checkLimit bounds the whole check.
+const checkLimit = 30 * time.Second
+
+// Run tries the plugin.
+func (c *CheckPlugin) Run(s *Session) error {
+	ctx, cancel := context.WithTimeout(context.Background(), checkLimit)
+	defer cancel()
+	cfg := plugins.Default()
+	var err error
+	if cfg.Path, err = filepath.Abs(c.Binary); err != nil {
+		return err
+	}
+	if cfg.Settings, err = readSettings(c.Settings); err != nil {
+		return err
+	}
+	began := time.Now()
+	p, err := openAny(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	t := tried{Path: cfg.Path, Start: time.Since(began).Seconds()}
+	began = time.Now()
+	t.Decision, err = decide(ctx, p)
+	t.Took = time.Since(began).Seconds()
+	m := p.Manifest()
+	t.SHA256, t.Name, t.Version, t.Kind, t.Contract, t.Class = p.Status().SHA256, m.Name, m.Version, string(m.Kind), m.Contract, m.Class.String()
+	if err := errors.Join(err, p.Close(ctx)); err != nil {
+		return fmt.Errorf("it starts, and does not decide: %w", err)
+	}
+	if s.JSON {
+		return s.PrintJSON(t)
+	}
+	field(s.Stdout, "name", t.Name)
+	field(s.Stdout, "version", t.Version)
+	field(s.Stdout, "kind", t.Kind)
+	field(s.Stdout, "contract", fmt.Sprint(t.Contract))
+	field(s.Stdout, "class", t.Class)
+	field(s.Stdout, "sha256", t.SHA256)
+	field(s.Stdout, "start", fmt.Sprintf("%.0f ms", 1e3*t.Start))
+	field(s.Stdout, "decision", fmt.Sprintf("%s (%.2f ms)", t.Decision, 1e3*t.Took))
+	fmt.Fprintln(s.Stdout, s.Paint(32, "ok"))
+	return nil
+}
+
+// readSettings reads a file of settings; none is none.
+func readSettings(path string) (map[string]any, error) {
+	if path == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(path) //nolint:gosec // The operator names it.
+	if err != nil {
+		return nil, err
+	}
+	var settings map[string]any
+	if err := yaml.Unmarshal(text, &settings); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return settings, nil
+}
+
+// openAny opens a plugin whose kind is not known before.
+func openAny(ctx context.Context, cfg plugins.Config) (p *host.Plugin, err error) {
+	cfg.Unpinned = true
+	for _, cfg.Kind = range []plugins.Kind{plugins.Downing, plugins.Allocation} {
+		if p, err = host.Open(ctx, filepath.Base(cfg.Path), cfg); !errors.Is(err, plugins.ErrKind) {
+			break
+		}
+	}
+	return p, err
+}
+
+// decide has a plugin decide an example of its kind.
+func decide(ctx context.Context, p *host.Plugin) (string, error) {
+	if p.Manifest().Kind == plugins.Allocation {
+		strategy, err := p.Allocation()
+		if err != nil {
+			return "", err
+		}
+		r, err := strategy.Allocate(ctx, exampleShards())
+		return fmt.Sprintf("%d of 4 shards placed on 2 regions", len(r.Placements)), err
+	}
+	provider, err := p.Downing()
+	if err != nil {
+		return "", err
+	}
+	d, err := provider.Decide(ctx, exampleSplit())
+	return fmt.Sprintf("one of three members is unreachable: %s, %d down; %s", d.Verdict, len(d.Down), d.Reason), err
+}
+
+// exampleShards are four shards without a home, and two regions in two zones.
+func exampleShards() allocation.AllocateRequest {
+	r := allocation.AllocateRequest{
+		Kind: "example", Regions: []allocation.RegionState{{ID: "a", Zone: "east"}, {ID: "b", Zone: "west"}},
+		Fitness: allocation.Fitness{OneVersion: true, NoneUnreachable: true, NoneJoining: true},
+	}
+	for shard := range allocation.Shard(4) {
+		r.Shards = append(r.Shards, allocation.Pending{Shard: shard})
+	}
+	return r
+}
+
+// exampleSplit is the view of two of three members that the third is unreachable.
+func exampleSplit() downing.View {
+	var v downing.View
+	var voters []gossip.NodeID
+	for i := range uint16(3) {
+		id := gossip.NodeID{Address: gossip.Address{Host: "127.0.0.1", Port: 7001 + i}, UID: gossip.UID(i + 1)}
+		voters = append(voters, id)
+		v.Members = append(v.Members, &gossip.Member{Node: id, Status: gossip.Up, UpNumber: gossip.UpNumber(i + 1), Roles: []string{}})
+	}
+	v.Self, v.Seen, v.Base = voters[0], voters[:2], gossip.Base{voters}
+	v.Unreachable = []gossip.Record{{Observer: voters[0], Subject: voters[2], Status: gossip.Unreachable, Version: 1}}
+	v.Stable, v.Unstable = 5*time.Second, 5*time.Second
+	return v
+}
