@@ -175,10 +175,11 @@ build: needs ## the command line tools into bin/
 	@$(GO) build -trimpath -o bin/ ./tools/cmd/...
 
 .PHONY: demo
-demo: needs ## the bank on five processes: kills, freezes, restarts (SEED=1)
+demo: needs ## the bank on five processes: kills, freezes, restarts, plugins (SEED=1)
 	@mkdir -p bin
-	@$(GO) build -trimpath -o bin/ ./examples/bank/...
+	@$(GO) build -trimpath -o bin/ ./examples/bank/... ./examples/plugins/...
 	@bin/bank-demo -seed $(SEED)
+	@bin/bank-demo -seed $(SEED) -plugins -phases plugins,kill
 
 # ----------------------------------------------------------- the maintenance
 

@@ -32,8 +32,9 @@ type verdict struct {
 	Moved            int   `json:"owners"`
 	Late             int   `json:"late_acknowledged"` // By an owner that had been frozen until others replaced it.
 
-	Phases map[string]*phase `json:"phases"`
-	Missed []string          `json:"missed,omitempty"` // Promises about the phases that were not kept.
+	Phases  map[string]*phase `json:"phases"`
+	Plugins map[string]away   `json:"plugins,omitempty"` // Those that were killed or stopped, by name.
+	Missed  []string          `json:"missed,omitempty"`  // Promises about the phases that were not kept.
 
 	Error string `json:"error,omitempty"` // Why the run did not get to its end.
 	OK    bool   `json:"ok"`
@@ -170,7 +171,7 @@ func (d *demo) report(v verdict) bool {
 		v.RecoveredMax = max(v.RecoveredMax, r.Milliseconds())
 	}
 	v.Phases = d.load.phases(d.windows)
-	v.Missed = missed(v.Phases)
+	v.Plugins, v.Missed = d.away, missed(v.Phases, d.opts.plugins)
 	d.screen.summary(v)
 	d.screen.phases(d.windows, v)
 	line, err := json.Marshal(v)

@@ -20,6 +20,7 @@ type options struct {
 	program  string
 	dir      string
 	phases   []action
+	plugins  bool
 }
 
 // firstNodes is how many nodes the cluster starts with.
@@ -35,6 +36,7 @@ type demo struct {
 
 	recoveries []time.Duration // From a death to the last account's answer.
 	windows    []window        // The phases so far; the last one goes on.
+	away       map[string]away // The plugins that were hurt.
 }
 
 // run plays the whole demo and reports whether nothing was lost.
@@ -43,8 +45,8 @@ func run(ctx context.Context, opts options) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	d := &demo{opts: opts, screen: newScreen(os.Stdout), journal: filepath.Join(dir, "journal")}
-	if d.fleet, err = newFleet(opts.program, dir, d.journal, d.screen); err != nil {
+	d := &demo{opts: opts, screen: newScreen(os.Stdout), journal: filepath.Join(dir, "journal"), away: map[string]away{}}
+	if d.fleet, err = newFleet(opts.program, dir, d.journal, opts.plugins, d.screen); err != nil {
 		return false, err
 	}
 	defer d.fleet.close()
@@ -154,6 +156,8 @@ func (d *demo) carryOut(ctx context.Context, what action) error {
 		return d.freeze(ctx)
 	case restartAll:
 		return d.restart(ctx)
+	case harm:
+		return d.harm(ctx)
 	default:
 		return d.leave(ctx)
 	}

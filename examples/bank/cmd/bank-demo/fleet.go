@@ -25,22 +25,23 @@ type fleet struct {
 	used                  int // Of the ports.
 	screen                *screen
 	client                *http.Client
+	strategies            *strategies // Nil: the built-in ones.
 
 	mu    sync.Mutex
 	alive []*process // Started, and neither killed nor asked to leave.
 	all   []*process
 }
 
-// maxNodes is how many addresses a run may need: five nodes, two that join, and
-// one for a node that froze.
-const maxNodes = firstNodes + 3
+// maxNodes is how many addresses a run may need: five nodes, two that join, one for a
+// node that froze, and one that joins while a plugin is killed.
+const maxNodes = firstNodes + 4
 
 // newFleet writes the cluster's file.
-func newFleet(program, dir, journal string, s *screen) (*fleet, error) {
+func newFleet(program, dir, journal string, plugins bool, s *screen) (*fleet, error) {
 	if _, err := os.Stat(program); err != nil {
 		return nil, fmt.Errorf("the node program is missing, `make demo` builds it: %w", err)
 	}
-	ports, err := freePorts(maxNodes)
+	ports, err := freePorts(maxNodes + 1)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +49,21 @@ func newFleet(program, dir, journal string, s *screen) (*fleet, error) {
 		program: program, dir: dir, journal: journal, ports: ports, screen: s,
 		client: &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 256}},
 	}
-	return f, os.WriteFile(f.config(), []byte(f.clusterFile()), 0o644)
+	if plugins {
+		witness := fmt.Sprintf("127.0.0.1:%d", ports[maxNodes])
+		if f.strategies, err = newStrategies(filepath.Dir(program), dir, witness); err != nil {
+			return nil, err
+		}
+	}
+	chosen, err := f.strategies.config()
+	if err == nil {
+		err = os.WriteFile(f.config(), []byte(f.clusterFile()+chosen), 0o644)
+	}
+	if err != nil {
+		f.strategies.close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // clusterFile is the one file of all nodes. All of the first nodes are seed
@@ -232,6 +247,7 @@ func (f *fleet) pick(ctx context.Context, oldest bool, rnd *rand.Rand) (*process
 
 // close ends every process: in order where it may, by force after a time.
 func (f *fleet) close() {
+	defer f.strategies.close()
 	f.mu.Lock()
 	all := slices.Clone(f.all)
 	f.mu.Unlock()

@@ -24,10 +24,10 @@ import (
 // that are still there, and leaves every timing at its default.
 func TestTheFileOfAllNodes(t *testing.T) {
 	dir := t.TempDir()
-	_, err := newFleet(filepath.Join(dir, "bank"), dir, dir, nil)
+	_, err := newFleet(filepath.Join(dir, "bank"), dir, dir, false, nil)
 	require.ErrorContains(t, err, "make demo", "without the program there is no fleet")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "bank"), nil, 0o600))
-	f, err := newFleet(filepath.Join(dir, "bank"), dir, dir, nil)
+	f, err := newFleet(filepath.Join(dir, "bank"), dir, dir, false, nil)
 	require.NoError(t, err)
 	cfg, err := cluster.Load(f.config())
 	require.NoError(t, err)

@@ -14,6 +14,11 @@
 //
 //	bank-demo -phases rolling_restart,freeze
 //
+// With -plugins the nodes ask two plugins where shards go and who must go after a
+// partition, and the phase plugins kills one of them and stops the other. The last
+// line says for how long each was away. A downing strategy that may let a minority
+// survive makes failover wait longer, so the promise for a kill is another one then.
+//
 // In the end it compares the journals with what the clients were told. The last
 // line is one JSON object; the exit status is 1 when money or an acknowledged
 // transfer was lost, doubled, or written by an owner that had been replaced.
@@ -49,10 +54,11 @@ func main() {
 	flag.IntVar(&opts.rate, "rate", 300, "transfers a `second`")
 	flag.StringVar(&opts.program, "program", filepath.Join(filepath.Dir(self), "bank"), "`path` of the node program")
 	flag.StringVar(&opts.dir, "dir", "", "`directory` for journals and logs (default: a temporary one, removed when all is well)")
-	phases := flag.String("phases", "", fmt.Sprintf("`list` of phases, separated by commas, from %v (default: all)", actions()))
+	flag.BoolVar(&opts.plugins, "plugins", false, "let plugins decide: zoneaware and witness, from the directory of the program")
+	phases := flag.String("phases", "", fmt.Sprintf("`list` of phases, separated by commas, from %v (default: all)", possible(true)))
 	flag.Parse()
 	var err error
-	if opts.phases, err = parsePhases(*phases); err != nil {
+	if opts.phases, err = parsePhases(*phases, opts.plugins); err != nil {
 		fmt.Fprintln(os.Stderr, "bank-demo:", err)
 		os.Exit(2)
 	}

@@ -92,7 +92,7 @@ func TestPromisesThatWereNotKept(t *testing.T) {
 	require.Empty(t, missed(map[string]*phase{
 		steady: {LongestGap: 99_999}, string(killPlain): {LongestGap: 9999, FailedAsks: 5},
 		string(restartAll): {LongestGap: 499, Retried: 5}, string(freezeOne): {LongestGap: 99_999, FailedAsks: 9},
-	}))
+	}, false))
 	require.Equal(t, []string{
 		"kill: longest gap 10000 ms, not below 10000",
 		"rolling_restart: longest gap 500 ms, not below 500",
@@ -100,7 +100,7 @@ func TestPromisesThatWereNotKept(t *testing.T) {
 		"steady: 2 failed asks",
 	}, missed(map[string]*phase{
 		steady: {FailedAsks: 2}, string(killPlain): {LongestGap: 10_000}, string(restartAll): {LongestGap: 500, FailedAsks: 1},
-	}))
+	}, false))
 }
 
 // TestPhasesFollowEachOther enters phases as a run does, and reads the last line

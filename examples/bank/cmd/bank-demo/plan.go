@@ -25,6 +25,7 @@ const (
 	leaveOne   action = "leave"            // A node leaves in order.
 	freezeOne  action = "freeze"           // A node stands still until it is removed, is replaced, and thaws.
 	restartAll action = "rolling_restart"  // Every node leaves and comes back at its address, one by one.
+	harm       action = "plugins"          // A node joins while a plugin is killed; another plugin stands still.
 )
 
 // steady is the phase before the first action.
@@ -39,17 +40,27 @@ func actions() []action {
 	return all
 }
 
+// possible returns every action of a run with plugins, or without.
+func possible(plugins bool) []action {
+	all := actions()
+	if plugins && canFreeze {
+		all = append(all, harm)
+	}
+	return all
+}
+
 // parsePhases reads a list of phases, separated by commas. The empty list means
 // all of them.
-func parsePhases(list string) ([]action, error) {
+func parsePhases(list string, plugins bool) ([]action, error) {
+	known := possible(plugins)
 	if list == "" {
-		return actions(), nil
+		return known, nil
 	}
 	var chosen []action
 	for name := range strings.SplitSeq(list, ",") {
 		a := action(strings.TrimSpace(name))
-		if !slices.Contains(actions(), a) {
-			return nil, fmt.Errorf("phase %q is not known here, choose from %v", name, actions())
+		if !slices.Contains(known, a) {
+			return nil, fmt.Errorf("phase %q is not known here, choose from %v", name, known)
 		}
 		if slices.Contains(chosen, a) {
 			return nil, fmt.Errorf("phase %q is named twice", name)
@@ -97,7 +108,7 @@ func feasible(order []action) bool {
 // majority, and a restart of fewer than four nodes would show little.
 func (a action) needs() int {
 	switch a {
-	case startTwo:
+	case startTwo, harm:
 		return 1
 	case restartAll:
 		return 4
@@ -111,6 +122,8 @@ func (a action) brings() int {
 	switch a {
 	case startTwo:
 		return 2
+	case harm:
+		return 1
 	case killPlain, killOldest, leaveOne:
 		return -1
 	default:

@@ -76,14 +76,19 @@ func TestEveryChoiceOfPhasesHasAPlan(t *testing.T) {
 
 // TestPhasesAreChosenByName reads the command line.
 func TestPhasesAreChosenByName(t *testing.T) {
-	chosen, err := parsePhases("rolling_restart, kill")
+	chosen, err := parsePhases("rolling_restart, kill", false)
 	require.NoError(t, err)
 	require.Equal(t, []action{restartAll, killPlain}, chosen)
-	chosen, err = parsePhases("")
+	chosen, err = parsePhases("", false)
 	require.NoError(t, err)
 	require.Equal(t, actions(), chosen)
-	_, err = parsePhases("kill,earthquake")
+	_, err = parsePhases("kill,earthquake", false)
 	require.ErrorContains(t, err, `"earthquake" is not known here`)
-	_, err = parsePhases("kill,kill")
+	chosen, err = parsePhases("", true)
+	require.NoError(t, err)
+	require.Contains(t, chosen, harm)
+	_, err = parsePhases("plugins", false)
+	require.ErrorContains(t, err, "not known here")
+	_, err = parsePhases("kill,kill", false)
 	require.ErrorContains(t, err, "named twice")
 }

@@ -5,10 +5,16 @@
 
 package main
 
-import "errors"
+import (
+	"errors"
+	"syscall"
+)
 
 // canFreeze tells whether a process can be stopped and go on here.
 const canFreeze = false
+
+// stopSignal is there because it is named; nothing sends it here.
+const stopSignal = syscall.SIGTERM
 
 // freeze stops the process.
 func (p *process) freeze() error { return errors.ErrUnsupported }

@@ -10,6 +10,9 @@ import "syscall"
 // canFreeze tells whether a process can be stopped and go on here.
 const canFreeze = true
 
+// stopSignal stops a process.
+const stopSignal = syscall.SIGSTOP
+
 // freeze stops the process.
 func (p *process) freeze() error { return p.cmd.Process.Signal(syscall.SIGSTOP) }
 

@@ -56,6 +56,7 @@ func routes(node *cluster.Node, accounts *bank.Accounts) http.Handler {
 	mux.HandleFunc("GET /members", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, list(node), nil)
 	})
+	mux.HandleFunc("GET /plugins", func(w http.ResponseWriter, _ *http.Request) { answer(w, node.Plugins(), nil) })
 	return mux
 }
 
