@@ -62,7 +62,7 @@ type System struct {
 	counters    counters
 	losses      losses
 	metrics     *metrics
-	tracer      trace.Tracer
+	tracing     tracing
 	providers   providers
 }
 
@@ -118,7 +118,7 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	for _, opt := range opts {
 		opt(s)
 	}
-	s.metrics, s.tracer = newMetrics(s, s.providers.meters), tracerOf(s.providers.traces)
+	s.metrics, s.tracing = newMetrics(s, s.providers.meters), tracingBy(s.providers.traces)
 	s.losses.log = s.log
 	s.regions.Store(&map[string]*region{})
 	s.renewHosting()

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	"pgregory.net/rapid"
 
@@ -153,4 +154,15 @@ func TestWithoutATraceNothingIsAllocated(t *testing.T) {
 			panic("there is no trace")
 		}
 	}))
+}
+
+// As long as the program has set no global provider nobody takes spans; a provider
+// that was given always may.
+func TestTracingIsOffUntilThereIsAProvider(t *testing.T) {
+	none := tracingBy(nil)
+	require.True(t, none.off())
+	given := tracingBy(noop.NewTracerProvider())
+	require.False(t, given.off(), "it was asked for")
+	other := tracing{unset: noop.NewTracerProvider()}
+	require.False(t, other.off(), "the program has set another one since")
 }

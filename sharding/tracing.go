@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/hex"
+	"reflect"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -63,17 +64,35 @@ func spansOf(kind string) spans {
 	}
 }
 
-// tracerOf returns the tracer of a provider, the global one if it is nil.
-func tracerOf(p trace.TracerProvider) trace.Tracer {
-	if p == nil {
-		p = otel.GetTracerProvider()
-	}
-	return p.Tracer("github.com/quorate/quorate/sharding")
+// tracing makes spans. A global provider that the program has not set yet is left
+// alone until it has: even a span that does nothing would cost each ask a twentieth.
+type tracing struct {
+	tracer trace.Tracer
+	unset  trace.TracerProvider // The global provider that does nothing; nil when there is one that may.
 }
+
+// tracingBy returns the tracing of a provider, the global one if it is nil.
+func tracingBy(p trace.TracerProvider) tracing {
+	const scope = "github.com/quorate/quorate/sharding"
+	if p != nil {
+		return tracing{tracer: p.Tracer(scope)}
+	}
+	p = otel.GetTracerProvider()
+	t := tracing{tracer: p.Tracer(scope)}
+	// A provider that does something gives every span an identity. This one is never
+	// ended, and so never shown.
+	if _, span := t.tracer.Start(context.Background(), "probe"); !span.SpanContext().IsValid() && reflect.TypeOf(p).Comparable() {
+		t.unset = p
+	}
+	return t
+}
+
+// off reports whether nobody takes spans.
+func (t *tracing) off() bool { return t.unset != nil && otel.GetTracerProvider() == t.unset }
 
 // begin begins a span about an entity.
 func (r *region) begin(ctx context.Context, id string, t *template) (context.Context, trace.Span) {
-	ctx, span := r.system.tracer.Start(ctx, t.name, t.role...)
+	ctx, span := r.system.tracing.tracer.Start(ctx, t.name, t.role...)
 	if span.IsRecording() {
 		span.SetAttributes(t.attrs...)
 		span.SetAttributes(attrEntity.String(clip(id)), attrShard.Int(int(r.cellOf(id).id)), attrNode.String(r.system.self.String()))
@@ -93,7 +112,7 @@ func finish(span trace.Span, fault, text string) {
 // tell sends a message that nobody waits for.
 func (r *region) tell(ctx context.Context, id string, message any) error {
 	parent := trace.SpanContextFromContext(ctx)
-	if !parent.IsSampled() {
+	if !parent.IsSampled() || r.system.tracing.off() {
 		return r.send(ctx, id, message, nil, traceparent(parent))
 	}
 	ctx, span := r.begin(ctx, id, &r.spans.producer)
@@ -105,19 +124,26 @@ func (r *region) tell(ctx context.Context, id string, message any) error {
 
 // ask sends a message, waits for the reply, and shows both.
 func (r *region) ask(ctx context.Context, id string, message any) (*protocol.Reply, error) {
-	ctx, span := r.begin(ctx, id, &r.spans.client)
+	origin := trace.SpanContextFromContext(ctx)
+	var span trace.Span // Nil when nobody takes it.
+	if !r.system.tracing.off() {
+		ctx, span = r.begin(ctx, id, &r.spans.client)
+		origin = span.SpanContext()
+	}
 	var began machine.Instant
 	timed := r.system.metrics.asks.Enabled(ctx)
 	if timed {
 		began = r.system.clock.Instant()
 	}
-	reply, err := r.exchange(ctx, id, message, traceparent(span.SpanContext()))
-	if timed || span.IsRecording() {
+	reply, err := r.exchange(ctx, id, message, traceparent(origin))
+	if timed || span != nil {
 		fault, text := verdictOf(reply, err)
 		if timed {
 			r.system.metrics.asked(r, began, fault)
 		}
-		finish(span, fault, text)
+		if span != nil {
+			finish(span, fault, text)
+		}
 	}
 	return reply, err
 }
