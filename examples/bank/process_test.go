@@ -72,19 +72,28 @@ func newCity(t *testing.T, extra ...string) *city {
 	t.Helper()
 	c := &city{t: t, dir: t.TempDir(), ports: freePorts(t), client: &http.Client{Timeout: patience}}
 	c.journal = filepath.Join(c.dir, "journal")
-	c.write("cluster.yaml", append([]string{
+	c.configure("cluster.yaml", extra...)
+	return c
+}
+
+// configure writes the file of a cluster, with extra lines.
+func (c *city) configure(name string, extra ...string) {
+	c.t.Helper()
+	c.write(name, append([]string{
 		"cluster: {name: bank}",
 		"node: {address: " + c.address(0) + "}",
 		"membership:",
 		"  seed-nodes: [" + c.address(0) + ", " + c.address(1) + "]",
 	}, extra...)...)
-	return c
 }
 
-// write writes a file of the city.
+// write writes a file of the city. Whoever watches it sees what was there or all of
+// what is there now.
 func (c *city) write(name string, lines ...string) {
 	c.t.Helper()
-	require.NoError(c.t, os.WriteFile(filepath.Join(c.dir, name), []byte(strings.Join(lines, "\n")+"\n"), 0o600))
+	path := filepath.Join(c.dir, name)
+	require.NoError(c.t, os.WriteFile(path+".new", []byte(strings.Join(lines, "\n")+"\n"), 0o600))
+	require.NoError(c.t, os.Rename(path+".new", path))
 }
 
 // address is that of the i-th node.
