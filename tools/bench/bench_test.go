@@ -17,6 +17,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/quorate/quorate/allocation"
 )
 
 // TestMain lets the test program play the roles of the processes that a test
@@ -234,6 +236,17 @@ func TestLocal(t *testing.T) {
 }
 
 // Two processes and a connection, for a floor and for the product.
+// A plugin of this program is launched, decides and allocates.
+func TestPlugins(t *testing.T) {
+	var out, progress bytes.Buffer
+	status := Main([]string{"-runs", "1", "-time", "100ms", "-entities", "2000", "plugins"}, nil, &out, &progress)
+	require.Equal(t, statusOK, status, progress.String())
+	for _, name := range []string{"first-decision", "decision-p50", "decision-p99", "all-allocated"} {
+		require.Contains(t, out.String(), `"plugins/`+name+`"`)
+	}
+	require.Error(t, even([]allocation.RegionState{{ID: "a"}, {ID: "b", Shards: []allocation.Shard{1, 2}}}, 2))
+}
+
 func TestRemote(t *testing.T) {
 	program, err := os.Executable()
 	require.NoError(t, err)

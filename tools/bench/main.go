@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/quorate/quorate/plugins/sdk"
 )
 
 // The exit statuses of the program.
@@ -60,6 +62,9 @@ func child(ctx context.Context, l launcher, text string, stdin io.Reader, stdout
 	var s spec
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
 		return fmt.Errorf("%w: %s: %w", errUsage, roleFlag, err)
+	}
+	if strategy, ok := strategies()[s.Role]; ok {
+		sdk.Serve(strategy, sdk.Name(s.Role), sdk.Version("1.0.0")) // It ends the process.
 	}
 	ctx, k := newLink(context.WithoutCancel(ctx), l, stdin, stdout)
 	return play(ctx, s, k)

@@ -49,7 +49,7 @@ const batch = 100
 // groups returns everything that can be measured.
 func groups() []group {
 	return []group{
-		localGroup(), remoteGroup(), askGroup(), activationGroup(), idleGroup(), joinGroup(), killGroup(), telemetryGroup(), membersGroup(), bootGroup(), simulatedGroup(),
+		localGroup(), remoteGroup(), askGroup(), activationGroup(), idleGroup(), joinGroup(), killGroup(), telemetryGroup(), pluginsGroup(), membersGroup(), bootGroup(), simulatedGroup(),
 	}
 }
 
@@ -206,6 +206,33 @@ func telemetryGroup() group {
 		experiments: slices.Concat(
 			pair(roleRemote, "tell-64B", "msg/s", 64, senders), pair(roleRemote, "tell-1KiB", "msg/s", 1024, senders), pair(roleAsk, "ask-64", "asks/s", 64, 64),
 		),
+	}
+}
+
+func pluginsGroup() group {
+	times := func(role, prefix string, target float64, floors ...string) experiment {
+		e := experiment{spec: spec{Role: role, Size: 64, Senders: 1, Entities: 1, Nodes: 100}, figures: []figure{
+			{name: prefix + "p50", value: "p50", unit: "us", better: lower, target: target},
+			{name: prefix + "p99", value: "p99", unit: "us", better: lower},
+		}}
+		if len(floors) > 0 {
+			e.figures[0].floors, e.figures[1].floors = floors[:1], floors[1:]
+		}
+		return e
+	}
+	return group{
+		name: "plugins", about: "strategies in another process: launch, decisions about 100 members, 100,000 shards",
+		experiments: []experiment{
+			{spec: spec{Role: roleLaunch, Nodes: 100}, figures: []figure{
+				{name: "first-decision", value: "launch", unit: "ms", better: lower, target: 150},
+			}},
+			times(roleGRPCAsk, "floor-grpc-", 0).asFloor(),
+			times(roleDecide, "decision-", 150, "floor-grpc-p50", "floor-grpc-p99"),
+			{spec: spec{Role: roleAllocate, Nodes: 100, Entities: 100_000, Batch: 10_000}, figures: []figure{
+				{name: "all-allocated", value: "took", unit: "s", better: lower, target: 5},
+				{name: "longest-batch", value: "longest", unit: "ms", better: lower},
+			}},
+		},
 	}
 }
 

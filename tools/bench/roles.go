@@ -12,7 +12,8 @@ import (
 )
 
 // The roles of a process. Those of the first block measure and answer with one
-// outcome; those of the second are their peers.
+// outcome; those of the second are their peers; those of the third are plugins, which
+// the host of plugins starts.
 const (
 	roleChannel    = "channel"
 	roleTCP        = "tcp"
@@ -29,6 +30,9 @@ const (
 	roleMembers    = "members"
 	roleBoot       = "boot"
 	roleSimulated  = "simulated"
+	roleLaunch     = "launch"
+	roleDecide     = "decide"
+	roleAllocate   = "allocate"
 
 	roleTCPSink  = "tcp-sink"
 	roleTCPEcho  = "tcp-echo"
@@ -36,6 +40,9 @@ const (
 	roleGRPCEcho = "grpc-echo"
 	roleHost     = "host"
 	roleMember   = "member"
+
+	roleDowningPlugin    = "downing-plugin"
+	roleAllocationPlugin = "allocation-plugin"
 )
 
 // measurer measures once.
@@ -51,6 +58,7 @@ func measurers() map[string]measurer {
 		roleLocal: measureLocal, roleRemote: measureRemote, roleAsk: measureAsk,
 		roleActivation: measureActivation, roleIdle: measureIdle, roleJoin: measureJoin, roleKill: measureKill,
 		roleMembers: measureMembers, roleBoot: measureBoot, roleSimulated: measureSimulated,
+		roleLaunch: measureLaunch, roleDecide: measureDecide, roleAllocate: measureAllocate,
 	}
 }
 
