@@ -182,7 +182,7 @@ func zones(path, sum, settings string) []string {
 // and another executable. What works replaces the plugin, and what does not is refused,
 // while the old process goes on; no ask fails in all of it.
 //
-// covers F55, F57, F58.
+// covers F55, F58, I31, I34.
 func TestAnAllocationPluginIsSwappedUnderLoad(t *testing.T) {
 	c := newCity(t)
 	first, second := c.build("zoneaware", "zones-1"), c.build("zoneaware", "zones-2", "-ldflags=-w")
@@ -242,7 +242,7 @@ func TestAnAllocationPluginIsSwappedUnderLoad(t *testing.T) {
 // which goes on with the strategy of the cluster until the other node has it too. Then
 // the settings change, in the same way; the processes of before end.
 //
-// covers F58.
+// covers F55, I4.
 func TestADowningPluginIsTakenOverThroughTheRegister(t *testing.T) {
 	c := newCity(t, "reload: {watch: true}")
 	sum := checksum(t, c.build("witness", "witness"))

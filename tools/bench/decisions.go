@@ -35,7 +35,7 @@ func strategies() map[string]sdk.Strategy {
 }
 
 // pluginOf returns the configuration of a plugin that is this program in a role.
-func pluginOf(l launcher, role string, kind plugins.Kind) (plugins.Config, error) {
+func pluginOf(l launcher, role string) (plugins.Config, error) {
 	text, err := os.ReadFile(l.program)
 	if err != nil {
 		return plugins.Config{}, err
@@ -44,10 +44,23 @@ func pluginOf(l launcher, role string, kind plugins.Kind) (plugins.Config, error
 	if err != nil {
 		return plugins.Config{}, err
 	}
+	kind := plugins.Downing
+	if role == roleAllocationPlugin {
+		kind = plugins.Allocation
+	}
 	sum := sha256.Sum256(text)
 	return plugins.Config{
 		Kind: kind, Path: l.program, SHA256: hex.EncodeToString(sum[:]), Args: slices.Concat(l.args, []string{roleFlag, string(says)}),
 	}, nil
+}
+
+// openPlugin starts this program as a plugin. The caller shuts it.
+func openPlugin(ctx context.Context, l launcher, role string) (*host.Plugin, error) {
+	cfg, err := pluginOf(l, role)
+	if err != nil {
+		return nil, err
+	}
+	return host.Open(ctx, "bench", cfg)
 }
 
 // shut ends a plugin and joins what comes of it to err.
@@ -61,7 +74,7 @@ func shut(p *host.Plugin, err *error) {
 // decision: the copy of the executable, its checksum twice, certificates, handshake,
 // settings, and the call.
 func measureLaunch(ctx context.Context, s spec, k *link) (outcome, error) {
-	cfg, err := pluginOf(k.launcher, roleDowningPlugin, plugins.Downing)
+	cfg, err := pluginOf(k.launcher, roleDowningPlugin)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -110,11 +123,7 @@ func decideOnce(ctx context.Context, provider downing.Provider, v downing.View) 
 
 // measureDecide measures decisions of a plugin that runs, one after the other.
 func measureDecide(ctx context.Context, s spec, k *link) (out outcome, err error) {
-	cfg, err := pluginOf(k.launcher, roleDowningPlugin, plugins.Downing)
-	if err != nil {
-		return out, err
-	}
-	p, err := host.Open(ctx, "bench", cfg)
+	p, err := openPlugin(ctx, k.launcher, roleDowningPlugin)
 	if err != nil {
 		return out, err
 	}
@@ -154,11 +163,7 @@ func split(members int) downing.View {
 // measureAllocate has a plugin place many shards, of which none has a home, in
 // batches: each batch sees where those before it went.
 func measureAllocate(ctx context.Context, s spec, k *link) (out outcome, err error) {
-	cfg, err := pluginOf(k.launcher, roleAllocationPlugin, plugins.Allocation)
-	if err != nil {
-		return out, err
-	}
-	p, err := host.Open(ctx, "bench", cfg)
+	p, err := openPlugin(ctx, k.launcher, roleAllocationPlugin)
 	if err != nil {
 		return out, err
 	}
