@@ -221,7 +221,7 @@ func pluginsGroup() group {
 		return e
 	}
 	return group{
-		name: "plugins", about: "strategies in another process: launch, decisions about 100 members, 100,000 shards",
+		name: "plugins", about: "strategies in another process: launch, decisions, 100,000 shards",
 		experiments: []experiment{
 			{spec: spec{Role: roleLaunch, Nodes: 100}, figures: []figure{
 				{name: "first-decision", value: "launch", unit: "ms", better: lower, target: 150},
