@@ -116,60 +116,83 @@ type Side struct {
 // who watched.
 func (v *View) Side() *Side {
 	s := &Side{view: v, on: make([]bool, len(v.Members))}
-	seen := make([]bool, len(v.Members))
+	seen, at := make([]bool, len(v.Members)), finder{view: v}
 	for _, id := range v.Seen {
-		if i := v.indexOf(id); i >= 0 {
+		if i := at.index(id); i >= 0 {
 			seen[i] = true
 		}
 	}
 	for i, m := range v.Members {
 		s.on[i] = m.Status != gossip.Down
 	}
-	for i := range v.Unreachable {
-		r := &v.Unreachable[i]
-		subject, ok := v.complaint(r)
-		if ok && (r.Status == gossip.Terminated || !seen[subject]) {
-			s.on[subject] = false
+	complaints := v.complaints()
+	for _, c := range complaints {
+		if c.terminated || !seen[c.subject] {
+			s.on[c.subject] = false
 		}
 	}
-	s.links = s.innerLinks()
+	s.links = s.innerLinks(complaints)
 	return s
 }
 
 // indexOf returns the index of a member, or -1.
-func (v *View) indexOf(id gossip.NodeID) int {
-	i, ok := slices.BinarySearchFunc(v.Members, id, func(m *gossip.Member, id gossip.NodeID) int {
+func (v *View) indexOf(id gossip.NodeID) int { return (&finder{view: v}).index(id) }
+
+// finder finds members by their ids, soonest the one that it found last and the one
+// behind it: ids that come from a state come in order.
+type finder struct {
+	view *View
+	last int
+}
+
+// index returns the index of a member, or -1.
+func (f *finder) index(id gossip.NodeID) int {
+	members := f.view.Members
+	for i := f.last; i < min(f.last+2, len(members)); i++ {
+		if members[i].Node == id {
+			f.last = i
+			return i
+		}
+	}
+	i, ok := slices.BinarySearchFunc(members, id, func(m *gossip.Member, id gossip.NodeID) int {
 		return m.Node.Compare(id)
 	})
 	if !ok {
 		return -1
 	}
+	f.last = i
 	return i
 }
 
-// complaint returns the index of the member that a record complains about, and
-// whether it counts: both are members, and neither is down.
-func (v *View) complaint(r *gossip.Record) (int, bool) {
-	observer, subject := v.indexOf(r.Observer), v.indexOf(r.Subject)
-	if observer < 0 || subject < 0 || observer == subject {
-		return 0, false
-	}
-	return subject, v.Members[observer].Status != gossip.Down && v.Members[subject].Status != gossip.Down
+// complaint is a complaint that counts, by the indices of the members.
+type complaint struct {
+	observer, subject int
+	terminated        bool // The subject will never answer again.
 }
 
-// innerLinks returns the broken links within the side. Members that are exiting
-// stop answering in the normal course of things, so theirs do not count.
-func (s *Side) innerLinks() [][2]int {
-	var links [][2]int
-	for i := range s.view.Unreachable {
-		r := &s.view.Unreachable[i]
-		subject, ok := s.view.complaint(r)
-		if !ok {
+// complaints returns the complaints that count: of a member about another, neither of
+// whom is down.
+func (v *View) complaints() []complaint {
+	list := make([]complaint, 0, len(v.Unreachable))
+	observers, subjects := finder{view: v}, finder{view: v}
+	for i := range v.Unreachable {
+		r := &v.Unreachable[i]
+		observer, subject := observers.index(r.Observer), subjects.index(r.Subject)
+		if observer < 0 || subject < 0 || observer == subject ||
+			v.Members[observer].Status == gossip.Down || v.Members[subject].Status == gossip.Down {
 			continue
 		}
-		observer := s.view.indexOf(r.Observer)
-		if s.stays(observer) && s.stays(subject) {
-			links = append(links, [2]int{min(observer, subject), max(observer, subject)})
+		list = append(list, complaint{observer, subject, r.Status == gossip.Terminated})
+	}
+	return list
+}
+
+// innerLinks returns the complaints between members of the side.
+func (s *Side) innerLinks(complaints []complaint) [][2]int {
+	var links [][2]int
+	for _, c := range complaints {
+		if s.stays(c.observer) && s.stays(c.subject) {
+			links = append(links, [2]int{min(c.observer, c.subject), max(c.observer, c.subject)})
 		}
 	}
 	slices.SortFunc(links, func(a, b [2]int) int { return slices.Compare(a[:], b[:]) })
