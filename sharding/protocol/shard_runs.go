@@ -74,13 +74,12 @@ func (s *Shard) Ran(e *Entity, n int, out *Actions) (over *Message) {
 }
 
 // giveUpAhead tells the senders of what e was given ahead that nobody knows what
-// became of it. The runtime may still read the messages, so that they are left to
-// the garbage collector.
+// became of it. The runtime may still be at the messages, so that they are left to
+// the garbage collector, and nothing is read of them that it may write.
 func (s *Shard) giveUpAhead(e *Entity, out *Actions) {
 	for m := e.ahead.head; m != nil; m = m.next {
-		c := *m
-		c.next = nil
-		s.refuse(&c, CodeUnknownOutcome, out)
+		c := &Message{Kind: m.Kind, Shard: m.Shard, Entity: m.Entity, Origin: m.Origin, Base: m.Base, Seq: m.Seq}
+		s.refuse(c, CodeUnknownOutcome, out)
 	}
 	e.ahead = queue{}
 }
