@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -173,47 +174,24 @@ func (s *strategies) discard(p *host.Plugin) {
 	s.workers.Go(func() { s.close(p) }) // Ends within closeLimit; end waits for it.
 }
 
-// end ends all plugins.
-func (s *strategies) end() {
+// open returns the plugins that are there, sorted by name.
+func (s *strategies) open() []*host.Plugin {
 	s.mu.Lock()
 	all := slices.Collect(maps.Keys(s.downing))
 	s.mu.Unlock()
 	if s.allocation != nil {
 		all = append(all, s.allocation)
 	}
-	for _, p := range all {
+	slices.SortFunc(all, func(a, b *host.Plugin) int { return cmp.Compare(a.Name(), b.Name()) })
+	return all
+}
+
+// end ends all plugins.
+func (s *strategies) end() {
+	for _, p := range s.open() {
 		s.discard(p)
 	}
 	s.workers.Wait()
-	s.metrics.stop()
-}
-
-// status returns how the plugins are doing, sorted by name.
-func (s *strategies) status() []host.Status {
-	s.mu.Lock()
-	all := slices.Collect(maps.Keys(s.downing))
-	s.mu.Unlock()
-	if s.allocation != nil {
-		all = append(all, s.allocation)
-	}
-	list := make([]host.Status, 0, len(all))
-	for _, p := range all {
-		list = append(list, p.Status())
-	}
-	slices.SortFunc(list, func(a, b host.Status) int { return a.Started.Compare(b.Started) })
-	slices.SortStableFunc(list, func(a, b host.Status) int { return compareText(a.Name, b.Name) })
-	return list
-}
-
-func compareText(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	default:
-		return 0
-	}
 }
 
 // reloadDowning has the node take another downing strategy: its plugin is started and

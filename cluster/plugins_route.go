@@ -45,15 +45,15 @@ type PluginStatus struct {
 
 // Plugins returns how the plugins of the node are doing, sorted by name.
 func (n *Node) Plugins() []PluginStatus {
-	all := n.plugins.status()
+	all := n.plugins.open()
 	list := make([]PluginStatus, len(all))
-	for i := range all {
-		list[i] = pluginStatus(&all[i])
+	for i, p := range all {
+		list[i] = pluginStatus(p.Status())
 	}
 	return list
 }
 
-func pluginStatus(s *host.Status) PluginStatus {
+func pluginStatus(s host.Status) PluginStatus {
 	p := PluginStatus{
 		Name: s.Name, Kind: string(s.Kind), State: string(s.State), Since: s.Since, Says: s.Manifest.String(), SHA256: s.SHA256, PID: s.PID,
 		Restarts: s.Restarts, Swaps: s.Swaps, AwayTotal: s.AwayTotal.Seconds(), AwayLast: s.AwayLast.Seconds(),

@@ -63,7 +63,7 @@ func (w *world) replica() *replica {
 	if len(live) == 0 {
 		// Skip of a rapid.T leaves out one action that does not apply now, here and
 		// below; another is drawn in its place, and the test goes on.
-		w.t.Skip("everybody is dead")
+		w.t.Skip("everybody is dead") // This draw does not apply; the test goes on.
 	}
 	return live[w.pick(len(live))]
 }
@@ -148,7 +148,7 @@ func (w *world) join(t *rapid.T) {
 	slot := w.pick(6)
 	address := gossip.Address{Host: fmt.Sprintf("10.0.0.%d", slot), Port: 1}
 	if contact.id.Address == address || len(w.replicas) > 12 || contact.state.Member(contact.id).Status >= gossip.Exiting {
-		t.Skip("no join")
+		t.Skip("no join") // This draw does not apply; the test goes on.
 	}
 	for _, r := range w.replicas {
 		r.dead = r.dead || r.id.Address == address
@@ -199,7 +199,7 @@ func (w *world) crash(t *rapid.T) {
 		}
 	}
 	if alive < 3 {
-		t.Skip("too few left")
+		t.Skip("too few left") // This draw does not apply; the test goes on.
 	}
 	w.replica().dead = true
 }
@@ -210,7 +210,7 @@ func (w *world) down(t *rapid.T) {
 	m := w.member(r)
 	i := slices.IndexFunc(w.replicas, func(o *replica) bool { return o.id == m.Node })
 	if m.Node == r.id || !w.wild && !w.replicas[i].dead {
-		t.Skip("alive")
+		t.Skip("alive") // This draw does not apply; the test goes on.
 	}
 	w.edit(r, func(e *gossip.Edit) { e.SetStatus(m.Node, gossip.Down, 0) })
 }
@@ -227,7 +227,7 @@ func (w *world) remove(*rapid.T) {
 func (w *world) pair(t *rapid.T) (from, to *replica) {
 	from, to = w.replica(), w.replica()
 	if from == to || !hears(to, from.id) {
-		t.Skip("refused")
+		t.Skip("refused") // This draw does not apply; the test goes on.
 	}
 	return from, to
 }
@@ -272,7 +272,7 @@ func (w *world) delta(t *rapid.T) {
 func (w *world) push(t *rapid.T) {
 	from, to := w.pair(t)
 	if len(from.past) == 0 {
-		t.Skip("nothing new")
+		t.Skip("nothing new") // This draw does not apply; the test goes on.
 	}
 	old := from.past[w.pick(len(from.past))]
 	if w.pick(2) == 0 {
@@ -286,7 +286,7 @@ func (w *world) push(t *rapid.T) {
 func (w *world) replay(t *rapid.T) {
 	from, to := w.pair(t)
 	if len(from.past) == 0 {
-		t.Skip("no past")
+		t.Skip("no past") // This draw does not apply; the test goes on.
 	}
 	w.become(to, to.state.Merge(from.past[w.pick(len(from.past))]))
 }

@@ -240,13 +240,13 @@ func (m *cellModel) acts() map[string]func(*rapid.T) {
 		"finish": func(t *rapid.T) {
 			busy := m.busy()
 			if len(busy) == 0 {
-				t.Skip("nothing is under way")
+				t.Skip("nothing is under way") // This draw does not apply; the test goes on.
 			}
 			m.finish(rapid.SampledFrom(busy).Draw(t, "which"))
 		},
 		"remind": func(t *rapid.T) {
 			if len(m.alive) == 0 {
-				t.Skip("nobody is there")
+				t.Skip("nobody is there") // This draw does not apply; the test goes on.
 			}
 			e := rapid.SampledFrom(m.alive).Draw(t, "which")
 			live := e.Live() && !m.ended
@@ -328,7 +328,7 @@ func (m *cellModel) call(msg *protocol.Message) {
 // waiter takes one of those out who wait.
 func (m *cellModel) waiter(t *rapid.T) *waiter {
 	if len(m.waiting) == 0 {
-		t.Skip("nobody waits")
+		t.Skip("nobody waits") // This draw does not apply; the test goes on.
 	}
 	at := rapid.IntRange(0, len(m.waiting)-1).Draw(t, "which")
 	w := m.waiting[at]

@@ -197,7 +197,7 @@ func (w *world) exit(gen supervisor.Generation) {
 // one draws a generation of a set.
 func one[V any](t *rapid.T, set map[supervisor.Generation]V) supervisor.Generation {
 	if len(set) == 0 {
-		t.Skip("nobody")
+		t.Skip("nobody") // This draw does not apply; the test goes on.
 	}
 	gens := make([]supervisor.Generation, 0, len(set))
 	for gen := range set {
@@ -217,7 +217,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		"exit":         func(t *rapid.T) { w.exit(one(t, w.alive)) },
 		"health": func(t *rapid.T) {
 			if len(w.checking) == 0 {
-				t.Skip("no check")
+				t.Skip("no check") // This draw does not apply; the test goes on.
 			}
 			gen := w.checking[0]
 			w.checking = w.checking[1:]
@@ -244,7 +244,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		"wake": func(t *rapid.T) {
 			at, ok := w.m.Wake()
 			if !ok {
-				t.Skip("nothing due")
+				t.Skip("nothing due") // This draw does not apply; the test goes on.
 			}
 			w.now = max(w.now, at)
 			w.step(supervisor.Tick{})

@@ -95,6 +95,12 @@ func (e *Encoder) Message(dst []byte, m *protocol.Message, now machine.Instant) 
 	dst = append(dst, e.stream...)
 	dst = appendUint(dst, 7, m.Seq)
 	dst = appendUint(dst, 9, uint64(m.Hops))
+	return appendContent(dst, m, now)
+}
+
+// appendContent appends what a message has of its own, but for its entity. The
+// deadline becomes the time that remains at now.
+func appendContent(dst []byte, m *protocol.Message, now machine.Instant) []byte {
 	dst = appendUint(dst, 10, m.Correlation)
 	dst = appendUint(dst, 11, remaining(m, now))
 	dst = appendBytes(dst, 12, m.Trace)

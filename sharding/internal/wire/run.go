@@ -44,13 +44,7 @@ func (e *Encoder) Run(dst []byte, m *protocol.Message, n int, now machine.Instan
 			entity = m.Entity
 			dst = appendString(dst, 4, entity)
 		}
-		dst = appendUint(dst, 10, m.Correlation)
-		dst = appendUint(dst, 11, remaining(m, now))
-		dst = appendBytes(dst, 12, m.Trace)
-		dst = appendUint(dst, 13, uint64(m.Codec))
-		dst = appendUint(dst, 14, uint64(m.Flags))
-		dst = appendBytes(dst, 15, m.Payload)
-		dst = append(dst, m.Extra...)
+		dst = appendContent(dst, m, now)
 	}
 	return dst, m
 }
