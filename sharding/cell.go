@@ -27,17 +27,16 @@ type cell struct {
 	away  atomic.Bool   // The last message went to another node: a hint for the next.
 	ends  atomic.Uint32 // How often the hosting has ended. Written with the cell in hand.
 
-	mu         sync.Mutex // Guards all below.
-	shard      *protocol.Shard
-	out        protocol.Actions
-	asks       map[uint64]*ask                     // By correlation; made at first use.
-	jam        bool                                // The last step found the lane full.
-	collecting bool                                // The lane will drain it.
-	room       map[*protocol.Message]chan struct{} // Of those who wait for room: closed when it is kept for them.
-	timer      *time.Timer                         // For OpWake; made at first use.
-	life       *life                               // What the entities' context is; made at first use.
-	spare      spares
-	link       link
+	mu    sync.Mutex // Guards all below.
+	shard *protocol.Shard
+	out   protocol.Actions
+	asks  map[uint64]*ask                     // By correlation; made at first use.
+	jam   bool                                // The last step found the lane full.
+	room  map[*protocol.Message]chan struct{} // Of those who wait for room: closed when it is kept for them.
+	timer *time.Timer                         // For OpWake; made at first use.
+	life  *life                               // What the entities' context is; made at first use.
+	spare spares
+	link  link
 }
 
 // life is the context of the entities of a cell for as long as it hosts.

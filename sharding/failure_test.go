@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/downing"
@@ -131,6 +132,43 @@ func TestWhatIsSentToAKilledProcessReachesTheNextHome(t *testing.T) {
 		for _, n := range w.nodes[:3] {
 			w.inOrder(id, fmt.Sprintf("from-%d", n.i), count)
 			require.Zero(t, n.system.Stats().Failed)
+		}
+	})
+}
+
+// As soon as the next home of a killed process's shard answers anything, it answers
+// everything at once. It once took seconds more: a cell went on to collect messages
+// for the lane to the home that was gone.
+func TestTheNextHomeAnswersEverythingAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(4)
+		caller, victim := w.nodes[0], w.nodes[3]
+		id := caller.on(victim)
+		caller.must(id, "x") // The lane is in use.
+		w.crash(victim)
+		w.breakAll()
+		synctest.Wait()
+		const count = 750
+		type ask struct{ asked, answered time.Time }
+		asks := make(chan ask, count)
+		crash := time.Now()
+		for range count {
+			go func(asked time.Time) {
+				_, err := caller.ask(id, "x", limit)
+				assert.NoError(t, err)
+				asks <- ask{asked, time.Now()}
+			}(time.Now())
+			pass(20 * time.Millisecond)
+		}
+		back := within(t, asks) // They come in the order of their answers.
+		require.Less(t, back.answered.Sub(crash), 10*time.Second)
+		for range count - 1 {
+			a := within(t, asks)
+			since := a.asked
+			if since.Before(back.answered) {
+				since = back.answered
+			}
+			require.Less(t, a.answered.Sub(since), 100*time.Millisecond, "asked %v after the crash", a.asked.Sub(crash))
 		}
 	})
 }

@@ -14,16 +14,17 @@ import (
 // link is the way from a cell to its shard's home. It keeps what every message
 // there needs, so that none of it is made for each.
 type link struct {
-	to      gossip.NodeID
-	lane    transport.Lane
-	encoder wire.Encoder
-	message *protocol.Message // What encode begins with.
-	most    int               // How many messages it may take.
-	rest    *protocol.Message // What it left.
-	now     machine.Instant
-	encode  func(dst []byte) []byte
-	drain   func()            // Transmits what was collected.
-	passage transport.Passage // Where the messages of the window were handed over last; nil before the first.
+	to         gossip.NodeID
+	lane       transport.Lane
+	encoder    wire.Encoder
+	message    *protocol.Message // What encode begins with.
+	most       int               // How many messages it may take.
+	rest       *protocol.Message // What it left.
+	now        machine.Instant
+	encode     func(dst []byte) []byte
+	drain      func()            // Transmits what was collected.
+	collecting bool              // The lane will call drain.
+	passage    transport.Passage // Where the messages of the window were handed over last; nil before the first.
 }
 
 // sent is where messages are that were appended, and the first that was not.
@@ -46,7 +47,9 @@ func (l *link) append(s *System, to gossip.NodeID, m *protocol.Message, n int) (
 		}
 	}
 	if l.lane == nil || l.to != to {
-		l.to, l.lane = to, s.node.Transport().Lane(to, machine.LaneMessage)
+		// The lane of the home before may call for what was collected much later, or
+		// never, if that home is gone.
+		l.to, l.lane, l.collecting = to, s.node.Transport().Lane(to, machine.LaneMessage), false
 	}
 	l.message, l.most, l.now = m, n, s.clock.Instant()
 	passage, place, err := l.lane.Track(protocol.MessageService, l.encode)
@@ -59,16 +62,17 @@ func (l *link) append(s *System, to gossip.NodeID, m *protocol.Message, n int) (
 // is transmitted together when the lane takes its next batch. The caller holds the
 // cell.
 func (r *region) collect(c *cell) {
-	if !c.collecting {
-		if c.link.lane == nil || c.link.to != c.shard.Home() {
-			return
-		}
-		if c.link.drain == nil {
-			c.link.drain = func() { r.drain(c) }
-		}
-		c.collecting = c.link.lane.Defer(c.link.drain)
+	l := &c.link
+	if l.lane == nil || l.to != c.shard.Home() {
+		return // The first message to a home goes at once.
 	}
-	if c.collecting {
+	if !l.collecting {
+		if l.drain == nil {
+			l.drain = func() { r.drain(c) }
+		}
+		l.collecting = l.lane.Defer(l.drain)
+	}
+	if l.collecting {
 		c.shard.Collect()
 	}
 }
@@ -77,7 +81,7 @@ func (r *region) collect(c *cell) {
 func (r *region) drain(c *cell) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.collecting = false
+	c.link.collecting = false
 	c.shard.Flush(r.system.clock.Instant(), c.shard.Home(), &c.out)
 	r.carry(c, nil)
 }
