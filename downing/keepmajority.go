@@ -63,10 +63,10 @@ func (KeepMajority) DecideNow(v View) (Decision, error) {
 		if !v.wins(keep) {
 			side.addBack(keep)
 			connected = "as many of this side as reach each other have"
+			if !v.wins(keep) {
+				return v.downSide(side, "keep-majority: too many links within this side are broken: "+connected+" "+v.tally(keep)), nil
+			}
 		}
-	}
-	if !v.wins(keep) {
-		return v.downSide(side, "keep-majority: too many links within this side are broken: "+connected+" "+v.tally(keep)), nil
 	}
 	down := v.downable(func(i int) bool { return !keep[i] })
 	reason := fmt.Sprintf("keep-majority: %s %s; downed are %d lost and %d indirectly connected",
@@ -120,13 +120,17 @@ func (s *Side) rank(i int) int {
 // wins reports whether the members for which set holds true win in every set of
 // the base.
 func (v *View) wins(set []bool) bool {
-	return v.Base.Wins(func(id gossip.NodeID) bool { return v.hasVote(set, id) })
+	return v.Base.Wins(v.votersIn(set))
 }
 
-// hasVote reports whether a voter is in the set and its vote counts.
-func (v *View) hasVote(set []bool, id gossip.NodeID) bool {
-	i := v.indexOf(id)
-	return i >= 0 && set[i] && votes(v.Members[i])
+// votersIn returns what reports whether a voter is in the set and its vote counts. It
+// is fastest for voters in their order.
+func (v *View) votersIn(set []bool) func(gossip.NodeID) bool {
+	at := finder{view: v}
+	return func(id gossip.NodeID) bool {
+		i := at.index(id)
+		return i >= 0 && set[i] && votes(v.Members[i])
+	}
 }
 
 // downable returns the ids of the members that can be downed and for which
@@ -155,13 +159,14 @@ func hasVoters(b gossip.Base) bool {
 // rule of the lowest node id made of exactly half.
 func (v *View) tally(set []bool) string {
 	var parts []string
+	in := v.votersIn(set)
 	for n, voters := range v.Base {
 		if len(voters) == 0 {
 			continue
 		}
 		count := 0
 		for _, id := range voters {
-			if v.hasVote(set, id) {
+			if in(id) {
 				count++
 			}
 		}
@@ -172,7 +177,7 @@ func (v *View) tally(set []bool) string {
 		if 2*count == len(voters) {
 			lowest := slices.MinFunc(voters, gossip.NodeID.Compare)
 			with := "without"
-			if v.hasVote(set, lowest) {
+			if in(lowest) {
 				with = "with"
 			}
 			part += ", exactly half, " + with + " the lowest, " + lowest.String()

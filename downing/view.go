@@ -52,13 +52,10 @@ func NewView(state *gossip.State, self gossip.NodeID, base gossip.Base) View {
 
 // Member returns the member with the id, nil if there is none.
 func (v *View) Member(id gossip.NodeID) *gossip.Member {
-	i, ok := slices.BinarySearchFunc(v.Members, id, func(m *gossip.Member, id gossip.NodeID) int {
-		return m.Node.Compare(id)
-	})
-	if !ok {
-		return nil
+	if i := v.indexOf(id); i >= 0 {
+		return v.Members[i]
 	}
-	return v.Members[i]
+	return nil
 }
 
 // Validate returns nil if the view is well formed, else a [*ContractError]:
@@ -138,21 +135,22 @@ func (v *View) Side() *Side {
 // indexOf returns the index of a member, or -1.
 func (v *View) indexOf(id gossip.NodeID) int { return (&finder{view: v}).index(id) }
 
-// finder finds members by their ids, soonest the one that it found last and the one
-// behind it: ids that come from a state come in order.
+// finder finds members by their ids, soonest the one behind that which it found last,
+// and that one again: ids that come from a state come in order.
 type finder struct {
 	view *View
-	last int
+	next int // Behind the one that was found last.
 }
 
 // index returns the index of a member, or -1.
 func (f *finder) index(id gossip.NodeID) int {
 	members := f.view.Members
-	for i := f.last; i < min(f.last+2, len(members)); i++ {
-		if members[i].Node == id {
-			f.last = i
-			return i
-		}
+	if f.next < len(members) && members[f.next].Node == id {
+		f.next++
+		return f.next - 1
+	}
+	if f.next > 0 && members[f.next-1].Node == id {
+		return f.next - 1
 	}
 	i, ok := slices.BinarySearchFunc(members, id, func(m *gossip.Member, id gossip.NodeID) int {
 		return m.Node.Compare(id)
@@ -160,7 +158,7 @@ func (f *finder) index(id gossip.NodeID) int {
 	if !ok {
 		return -1
 	}
-	f.last = i
+	f.next = i + 1
 	return i
 }
 

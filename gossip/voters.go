@@ -58,16 +58,13 @@ func Wins(voters []NodeID, in func(NodeID) bool) bool {
 	if len(voters) == 0 {
 		return false
 	}
-	count, lowest := 0, voters[0]
+	count := 0
 	for _, v := range voters {
 		if in(v) {
 			count++
 		}
-		if v.Compare(lowest) < 0 {
-			lowest = v
-		}
 	}
-	return 2*count > len(voters) || (2*count == len(voters) && in(lowest))
+	return 2*count > len(voters) || (2*count == len(voters) && in(slices.MinFunc(voters, NodeID.Compare)))
 }
 
 // Base is the voter sets that count at the moment. A node that does not know
