@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/quorate/quorate/plugins"
@@ -32,7 +33,8 @@ type generation struct {
 	manifest plugins.Manifest
 	took     time.Duration
 
-	calls calls // Guarded by the routes.
+	calls calls       // Guarded by the routes.
+	doubt atomic.Bool // The machine has heard of an unanswered call, and of no answer since.
 }
 
 // order orders the end.

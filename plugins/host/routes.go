@@ -135,16 +135,30 @@ func (c connection) Invoke(caller context.Context, method string, request, answe
 	code := status.Code(err)
 	switch {
 	case code == codes.Unavailable:
-		p.tell(supervisor.CallEnded{Gen: g.number, Unanswered: true})
+		p.unanswered(g)
 		return &plugins.UnavailableError{Plugin: p.name, Since: time.Now(), Why: errors.New(status.Convert(err).Message())}
 	case code == codes.DeadlineExceeded:
 		if time.Since(began) >= g.spec.fair() {
-			p.tell(supervisor.CallEnded{Gen: g.number, Unanswered: true})
+			p.unanswered(g)
 		}
 	case code != codes.Canceled || caller.Err() == nil:
-		p.tell(supervisor.CallEnded{Gen: g.number})
+		p.answered(g)
 	}
 	return err
+}
+
+// unanswered tells the machine of a call that was not answered.
+func (p *Plugin) unanswered(g *generation) {
+	p.tell(supervisor.CallEnded{Gen: g.number, Unanswered: true})
+	g.doubt.Store(true)
+}
+
+// answered tells the machine of an answer, unless it has heard of nothing else since
+// the last: most calls leave it alone.
+func (p *Plugin) answered(g *generation) {
+	if g.doubt.CompareAndSwap(true, false) {
+		p.tell(supervisor.CallEnded{Gen: g.number})
+	}
 }
 
 // NewStream is not needed: the contract has single calls only.

@@ -14,6 +14,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"sync"
 	"syscall"
@@ -41,6 +42,7 @@ const (
 	roleDowning = "keep-majority"
 	roleDownAll = "down-all"
 	roleSlow    = "slow"
+	roleTelling = "telling"
 	roleShards  = "least-shard"
 	roleHost    = "host"
 )
@@ -63,6 +65,8 @@ func TestMain(m *testing.M) {
 		serve(downing.All{})
 	case roleSlow:
 		serve(slow{})
+	case roleTelling:
+		serve(telling{})
 	case roleShards:
 		sdk.Serve(sdk.Allocation(func(none) (allocation.Strategy, error) {
 			return allocation.NewLeastShard(allocation.Default().LeastShard)
@@ -91,6 +95,13 @@ func (slow) Decide(ctx context.Context, v downing.View) (downing.Decision, error
 	}
 }
 
+// telling tells on how many processors it runs.
+type telling struct{ downing.KeepMajority }
+
+func (telling) Decide(context.Context, downing.View) (downing.Decision, error) {
+	return downing.Decision{Reason: strconv.Itoa(runtime.GOMAXPROCS(0))}, nil
+}
+
 // connection dispenses the connection itself.
 type connection struct{ plugin.NetRPCUnsupportedPlugin }
 
@@ -116,12 +127,12 @@ func start(cmd *exec.Cmd, log io.Writer, versions ...int) *plugin.Client {
 }
 
 // launch starts a plugin of a role for a test, and returns its connection.
-func launch(tb testing.TB, as string, log io.Writer) (*plugin.Client, *exec.Cmd, *grpc.ClientConn) {
+func launch(tb testing.TB, as string, log io.Writer, env ...string) (*plugin.Client, *exec.Cmd, *grpc.ClientConn) {
 	tb.Helper()
 	self, err := os.Executable()
 	require.NoError(tb, err)
 	cmd := exec.Command(self)
-	cmd.Env = []string{role + "=" + as}
+	cmd.Env = append(env, role+"="+as)
 	c := start(cmd, log, plugins.Version1)
 	tb.Cleanup(c.Kill)
 	raw, err := c.Client()
@@ -224,6 +235,17 @@ func TestLogsReachTheHost(t *testing.T) {
 	require.Equal(t, "test 1.2.3 (downing, contract 1, class pure, majority-only)", m.String())
 	log.await(t, `"@level":"info","@message":"configured"`)
 	log.await(t, `"nodes":3`)
+}
+
+func TestAPluginRunsOnOneProcessorUnlessItIsToldOtherwise(t *testing.T) {
+	for want, env := range map[string][]string{"1": nil, "3": {"GOMAXPROCS=3"}} {
+		_, _, conn := launch(t, roleTelling, io.Discard, env...)
+		m, err := client.Configure(t.Context(), conn, "p", "1.0", nil)
+		require.NoError(t, err)
+		d, err := client.NewDowning(conn, "p", m.Class, grace).Decide(t.Context(), downingtest.RandomSplit(rand.New(rand.NewPCG(1, 1)))[0])
+		require.NoError(t, err)
+		require.Equal(t, want, d.Reason)
+	}
 }
 
 // A call that is in hand when the process is terminated is answered.

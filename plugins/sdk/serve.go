@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"sync"
 	"syscall"
@@ -36,7 +37,15 @@ const (
 // Serve serves the strategy until the host says stop, the process is terminated or
 // the host has died, and then ends the process: it is the whole of a plugin's main
 // function. A process that was not started by a host says so and exits with code 2.
+//
+// The process runs Go code on one processor at a time unless GOMAXPROCS is in its
+// environment: a host asks one question at a time, and to wake a second processor for
+// parts of it takes longer than they do. A strategy that computes in parallel has
+// GOMAXPROCS in the environment of its plugin, or sets it when it is made.
 func Serve(s Strategy, opts ...Option) {
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(1)
+	}
 	os.Exit(serve(s, aboutOf(opts), os.Getenv, os.Stderr))
 }
 

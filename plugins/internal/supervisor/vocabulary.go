@@ -63,7 +63,8 @@ type (
 	}
 	// CallEnded says that a call to a generation ended: unanswered, which means at
 	// its deadline or with the connection, or with an answer, which may be an error
-	// of the strategy. Calls that their callers gave up are not told.
+	// of the strategy. Calls that their callers gave up need not be told, nor answers
+	// after which no call has been unanswered.
 	CallEnded struct {
 		Gen        Generation
 		Unanswered bool

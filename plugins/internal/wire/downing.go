@@ -206,17 +206,15 @@ func membersFromProto(p *pluginv1.Members, ids []gossip.NodeID) ([]*gossip.Membe
 		return nil, err
 	}
 	all, members := make([]gossip.Member, n), make([]*gossip.Member, n)
-	for i := range all {
-		status := p.GetStatus()[i]
+	text, roles := p.GetText(), p.GetRoleSets()
+	for i, status := range p.GetStatus() {
 		if status < pluginv1.MemberStatus_MEMBER_STATUS_JOINING || status > pluginv1.MemberStatus_MEMBER_STATUS_DOWN {
 			return nil, malformed("members.status", "member %d has status %d", i, status)
 		}
-		all[i] = gossip.Member{
-			Node: ids[i], Status: gossip.Status(status), UpNumber: gossip.UpNumber(p.GetUpNumber()[i]),
-			Zone: p.GetText()[p.GetZone()[i]], AppVersion: p.GetText()[p.GetAppVersion()[i]],
-			Roles: p.GetRoleSets()[p.GetRoles()[i]].GetRole(),
-		}
-		members[i] = &all[i]
+		m := &all[i]
+		m.Node, m.Status, m.UpNumber = ids[i], gossip.Status(status), gossip.UpNumber(p.GetUpNumber()[i])
+		m.Zone, m.AppVersion, m.Roles = text[p.GetZone()[i]], text[p.GetAppVersion()[i]], roles[p.GetRoles()[i]].GetRole()
+		members[i] = m
 	}
 	return members, nil
 }
@@ -248,7 +246,8 @@ func complaintsFromProto(p *pluginv1.Complaints, ids []gossip.NodeID) ([]gossip.
 	return records, nil
 }
 
-// pick returns the nodes at the places.
+// pick returns the nodes at the places, as a part of ids where they follow each other:
+// who has seen the state, and who votes, are most often nearly all.
 func pick(field string, places []uint32, ids []gossip.NodeID) ([]gossip.NodeID, error) {
 	if len(places) > nodesMax {
 		return nil, malformed(field, "%d nodes, the limit is %d", len(places), nodesMax)
@@ -256,11 +255,25 @@ func pick(field string, places []uint32, ids []gossip.NodeID) ([]gossip.NodeID, 
 	if err := within(field, places, len(ids)); err != nil {
 		return nil, err
 	}
+	if consecutive(places) {
+		first := int(places[0])
+		return ids[first : first+len(places) : first+len(places)], nil
+	}
 	picked := make([]gossip.NodeID, len(places))
 	for i, p := range places {
 		picked[i] = ids[p]
 	}
 	return picked, nil
+}
+
+// consecutive reports whether there are places and each is the one behind that before.
+func consecutive(places []uint32) bool {
+	for i, p := range places {
+		if p != places[0]+uint32(i) {
+			return false
+		}
+	}
+	return len(places) > 0
 }
 
 // DecisionToProto returns the answer for a decision about the view. The error

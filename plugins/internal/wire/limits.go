@@ -22,6 +22,11 @@ const (
 	voterSetsMax  = 4
 )
 
+// WindowBytes is what either side of a connection may send of one message before the
+// other has read. A fixed size spares every call the packets with which gRPC measures
+// how large it should be, which took a sixth of a call's time.
+const WindowBytes = 1 << 20
+
 // ErrMalformed is matched by every error of this package.
 var ErrMalformed = errors.New("malformed")
 

@@ -27,6 +27,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/internal/server"
 	"github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
 
@@ -138,7 +139,7 @@ func serve(mode string) {
 		VersionedPlugins: map[int]plugin.PluginSet{plugins.Version1: {plugins.SetName: s}},
 		Logger:           hclog.NewNullLogger(),
 		GRPCServer: func(o []grpc.ServerOption) *grpc.Server {
-			return grpc.NewServer(append(o, grpc.MaxSendMsgSize(1<<30), grpc.MaxRecvMsgSize(plugins.RequestBytesMax))...)
+			return grpc.NewServer(slices.Concat(o, server.Options(), []grpc.ServerOption{grpc.MaxSendMsgSize(1 << 30)})...)
 		},
 	})
 	if mode == "lingers" { // Does not end when it is told to.
