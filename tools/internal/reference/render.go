@@ -39,16 +39,16 @@ func (s Setting) Preset() string {
 	return s.Default
 }
 
-// Markdown returns the settings as tables, one for each section.
+// Markdown returns the settings as tables, one for each that is at the top of a file.
 func Markdown(settings []Setting) string {
 	var b strings.Builder
 	for _, s := range settings {
+		if !strings.Contains(s.Key, ".") {
+			fmt.Fprintf(&b, "\n### `%s`\n\n%s\n", s.Key, s.Meaning)
+			b.WriteString("\n| key | type | default | values | reload | meaning |\n| --- | --- | --- | --- | --- | --- |\n")
+			continue
+		}
 		if s.Group() {
-			if !strings.Contains(s.Key, ".") {
-				fmt.Fprintf(&b, "\n### `%s`\n\n%s\n", s.Key, s.Meaning)
-				b.WriteString("\n| key | type | default | values | reload | meaning |\n| --- | --- | --- | --- | --- | --- |\n")
-				continue
-			}
 			fmt.Fprintf(&b, "| `%s` | %s |  |  | %s | %s |\n", s.Key, s.Type, yes(s.Reload), cell(s.Meaning))
 			continue
 		}
