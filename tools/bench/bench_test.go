@@ -241,7 +241,11 @@ func TestPlugins(t *testing.T) {
 	var out, progress bytes.Buffer
 	status := Main([]string{"-runs", "1", "-time", "100ms", "-entities", "2000", "plugins"}, nil, &out, &progress)
 	require.Equal(t, statusOK, status, progress.String())
-	for _, name := range []string{"first-decision", "decision-p50", "decision-p99", "all-allocated"} {
+	names := []string{"first-decision", "decision-p50", "decision-p99", "floor-of-two-p50", "all-allocated"}
+	if awakePossible {
+		names = append(names, "awake-decision-p50", "awake-floor-of-two-p99")
+	}
+	for _, name := range names {
 		require.Contains(t, out.String(), `"plugins/`+name+`"`)
 	}
 	require.Error(t, even([]allocation.RegionState{{ID: "a"}, {ID: "b", Shards: []allocation.Shard{1, 2}}}, 2))

@@ -22,6 +22,9 @@
 // can be compared between machines. A figure whose floor moved by more than a
 // fifth between its runs is marked as unstable: the machine was busy.
 //
+// Latencies are measured on the machine as it is and, where the system can do it, a
+// second time with its processors kept awake by a process that gives way to any other.
+//
 // # Correct first
 //
 // Every message carries its sender and a sequence number, and is checked by the

@@ -73,6 +73,29 @@ func (e experiment) asFloor() experiment {
 	return e
 }
 
+// withAwake returns the experiments, and after them the same on processors that are
+// kept awake, where that is possible.
+func withAwake(experiments ...experiment) []experiment {
+	if !awakePossible {
+		return experiments
+	}
+	const prefix = "awake-"
+	all := experiments
+	for _, e := range experiments {
+		e.spec.Awake = true
+		e.figures = slices.Clone(e.figures)
+		for i := range e.figures {
+			f := &e.figures[i]
+			f.name, f.floors = prefix+f.name, slices.Clone(f.floors)
+			for j := range f.floors {
+				f.floors[j] = prefix + f.floors[j]
+			}
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
 // channelFloor is the floor of what happens in one process.
 func channelFloor() experiment {
 	return single(spec{Role: roleChannel, Size: 64, Senders: senders}, figure{name: "floor-channel"}).asFloor()
@@ -129,14 +152,15 @@ func askGroup() group {
 	}
 	return group{
 		name: "ask", about: "ask the entities of another process, 1 and 64 at a time",
-		experiments: []experiment{
+		experiments: append(withAwake(
 			one(roleTCPAsk, "floor-tcp-", false).asFloor(),
 			one(roleGRPCAsk, "floor-grpc-", false).asFloor(),
 			one(roleAsk, "ask-", true),
+		),
 			many(roleTCPAsk, figure{name: "floor-tcp-64"}).asFloor(),
 			many(roleGRPCAsk, figure{name: "floor-grpc-64"}).asFloor(),
 			many(roleAsk, figure{name: "ask-64", target: 150e3, floors: []string{"floor-grpc-64", "floor-tcp-64"}}),
-		},
+		),
 	}
 }
 
@@ -210,29 +234,35 @@ func telemetryGroup() group {
 }
 
 func pluginsGroup() group {
-	times := func(role, prefix string, target float64, floors ...string) experiment {
-		e := experiment{spec: spec{Role: role, Size: 64, Senders: 1, Entities: 1, Nodes: 100}, figures: []figure{
+	times := func(role, prefix string, nodes int, target float64, floors ...string) experiment {
+		e := experiment{spec: spec{Role: role, Size: 64, Senders: 1, Entities: 1, Nodes: nodes}, figures: []figure{
 			{name: prefix + "p50", value: "p50", unit: "us", better: lower, target: target},
 			{name: prefix + "p99", value: "p99", unit: "us", better: lower},
 		}}
-		if len(floors) > 0 {
-			e.figures[0].floors, e.figures[1].floors = floors[:1], floors[1:]
+		for _, f := range floors {
+			e.figures[0].floors = append(e.figures[0].floors, f+"p50")
+			e.figures[1].floors = append(e.figures[1].floors, f+"p99")
 		}
 		return e
 	}
 	return group{
 		name: "plugins", about: "strategies in another process: launch, decisions, 100,000 shards",
-		experiments: []experiment{
-			{spec: spec{Role: roleLaunch, Nodes: 100}, figures: []figure{
+		experiments: slices.Concat([]experiment{{
+			spec: spec{Role: roleLaunch, Nodes: 100},
+			figures: []figure{
 				{name: "first-decision", value: "launch", unit: "ms", better: lower, target: 150},
-			}},
-			times(roleGRPCAsk, "floor-grpc-", 0).asFloor(),
-			times(roleDecide, "decision-", 150, "floor-grpc-p50", "floor-grpc-p99"),
-			{spec: spec{Role: roleAllocate, Nodes: 100, Entities: 100_000, Batch: 10_000}, figures: []figure{
+			},
+		}}, withAwake(
+			times(roleGRPCAsk, "floor-grpc-", 0, 0).asFloor(),
+			times(roleDecide, "floor-of-two-", 2, 0).asFloor(), // The way alone.
+			times(roleDecide, "decision-", 100, 150, "floor-grpc-", "floor-of-two-"),
+		), []experiment{{
+			spec: spec{Role: roleAllocate, Nodes: 100, Entities: 100_000, Batch: 10_000},
+			figures: []figure{
 				{name: "all-allocated", value: "took", unit: "s", better: lower, target: 5},
 				{name: "longest-batch", value: "longest", unit: "ms", better: lower},
-			}},
-		},
+			},
+		}}),
 	}
 }
 

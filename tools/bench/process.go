@@ -27,6 +27,7 @@ type spec struct {
 	Nodes     int           `json:"nodes"`     // Members of a cluster.
 	Apart     bool          `json:"apart"`     // Each node has an IP address of its own.
 	Telemetry bool          `json:"telemetry"` // Nodes have metrics that are fetched, and traces.
+	Awake     bool          `json:"awake"`     // Keep the processors awake meanwhile.
 	Oldest    bool          `json:"oldest"`    // Kill the oldest node, not the youngest.
 	Seeds     []string      `json:"seeds"`     // For a peer: whom to join.
 	Limit     time.Duration `json:"limit"`     // The run has failed after this time.

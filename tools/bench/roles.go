@@ -40,6 +40,7 @@ const (
 	roleGRPCEcho = "grpc-echo"
 	roleHost     = "host"
 	roleMember   = "member"
+	roleAwake    = "awake"
 
 	roleDowningPlugin    = "downing-plugin"
 	roleAllocationPlugin = "allocation-plugin"
@@ -66,7 +67,7 @@ func measurers() map[string]measurer {
 func servers() map[string]server {
 	return map[string]server{
 		roleTCPSink: serveTCPSink, roleTCPEcho: serveTCPEcho, roleGRPCSink: serveGRPCSink, roleGRPCEcho: serveGRPCEcho,
-		roleHost: serveHost, roleMember: serveMember,
+		roleHost: serveHost, roleMember: serveMember, roleAwake: serveAwake,
 	}
 }
 

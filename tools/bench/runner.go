@@ -62,6 +62,16 @@ func (r runner) once(ctx context.Context, s spec) (out outcome, err error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Limit)
 	defer cancel()
+	if s.Awake {
+		awake, err := r.start(s.as(roleAwake))
+		if err != nil {
+			return out, err
+		}
+		defer awake.stop()
+		if err := awake.answer(ctx, &out); err != nil {
+			return out, err
+		}
+	}
 	p, err := r.start(s)
 	if err != nil {
 		return out, err
