@@ -123,7 +123,6 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	s.regions.Store(&map[string]*region{})
 	s.renewHosting()
 	s.events.init()
-	s.crew.init()
 	handle, err := node.Attach(membership.Attachment{
 		Component: machine.Component{
 			Name: protocol.ComponentName, Service: protocol.Service, Codec: wire.Codec{},
@@ -139,9 +138,10 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	s.metrics.start()
 	node.Transport().Handle(protocol.MessageService, s.received)
 	node.Notices(s.noticed)
-	// Both owned by the system: they end with the node, run when every entity has
+	// All owned by the system: they end with the node, run when every entity has
 	// returned; Close of the node does not wait for them, AwaitEnd does.
 	s.workers.Go(func() { s.events.run(s.ctx, handle) })
+	s.workers.Go(func() { s.crew.tend(s.ctx) })
 	go s.run()
 	return s, nil
 }

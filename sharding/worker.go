@@ -4,53 +4,28 @@
 package sharding
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"runtime/debug"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/quorate/quorate/membership/machine"
 	"github.com/quorate/quorate/sharding/protocol"
 )
 
-// job is an entity with something to do.
-type job struct {
-	r  *region
-	c  *cell
-	e  *protocol.Entity
-	op protocol.Op
-}
-
-// workerPatience is how long a goroutine without a job waits for one, at least,
-// and twice that at most.
-const workerPatience = time.Second
-
-// crew is the goroutines that wait for a job: as many as there is use for, so
-// that an entity with one message needs no new one, with a stack that must grow.
-type crew struct {
-	jobs   chan job // Unbuffered: taken by somebody who waits, or not at all.
-	parked atomic.Int32
-	limit  int32 // How many may wait.
-}
-
-func (w *crew) init() { w.jobs, w.limit = make(chan job), int32(4*runtime.GOMAXPROCS(0)) }
-
 // work runs an entity on a goroutine of its own until it has nothing more to
 // do. The cell's machine sees to it that an entity has one such goroutine at a
 // time.
 func (r *region) work(c *cell, e *protocol.Entity, op protocol.Op) {
 	s, j := r.system, job{r, c, e, op}
-	select {
-	case s.crew.jobs <- j:
-	default:
-		// Owned by the system: ends when the entity is idle or stopped, and no
-		// other job has come for a while; AwaitEnd waits for it.
-		s.workers.Go(func() { s.labour(j) })
+	if one := s.crew.take(); one != nil {
+		one.jobs <- j
+		return
 	}
+	// Owned by the system: ends when the entity is idle or stopped, and no other job
+	// has come for a while; AwaitEnd waits for it.
+	s.workers.Go(func() { s.labour(j) })
 }
 
 // labour does one job after the other.
@@ -66,38 +41,16 @@ func (s *System) labour(j job) {
 			j.r.work(j.c, j.e, op)
 		}
 	}()
-	patience := time.NewTimer(workerPatience)
-	defer patience.Stop()
-	for {
+	one := &worker{jobs: make(chan job, 1)}
+	for more := true; more; {
 		ctx = &Context{region: j.r, entity: j.e}
 		for j.op != 0 {
 			ctx.reply = nil
 			j.op = j.r.perform(ctx, j.c, j.e, j.op)
 		}
-		if !s.crew.next(s.ctx, &j, patience) {
-			return
-		}
+		j = job{} // What it was about may go while this waits.
+		j, more = s.crew.wait(one)
 	}
-}
-
-// next waits for a job. It reports false when the goroutine should end.
-func (w *crew) next(ctx context.Context, j *job, patience *time.Timer) bool {
-	*j = job{}
-	defer w.parked.Add(-1)
-	if w.parked.Add(1) > w.limit {
-		return false
-	}
-	for range 2 {
-		select {
-		case *j = <-w.jobs:
-			return true
-		case <-ctx.Done():
-			return false
-		case <-patience.C: // It may have run since long before this wait.
-			patience.Reset(workerPatience)
-		}
-	}
-	return false
 }
 
 // perform does one thing to an entity and returns the next.

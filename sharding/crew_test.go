@@ -1,0 +1,71 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/sharding/protocol"
+)
+
+// idlers has n workers wait in a crew, the first of them first; each says by its
+// number that it has ended.
+func idlers(c *crew, n int) (workers []*worker, ended chan int) {
+	ended = make(chan int, n)
+	for i := range n {
+		one := &worker{jobs: make(chan job, 1)}
+		workers = append(workers, one)
+		go func() { // Ends when the crew lets it go; the bubble waits for it.
+			for more := true; more; {
+				_, more = c.wait(one)
+			}
+			ended <- i
+		}()
+		synctest.Wait()
+	}
+	return workers, ended
+}
+
+// Who came last works, so that who is not needed is: it is let go after a while, with
+// whoever is left when the context ends.
+func TestACrewIsAsLargeAsItIsNeeded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c crew
+		ctx, cancel := context.WithCancel(t.Context())
+		go c.tend(ctx)
+		workers, ended := idlers(&c, 3)
+		require.Empty(t, ended)
+		for range 5 { // The last one is enough.
+			one := c.take()
+			require.Same(t, workers[2], one)
+			<-time.After(crewPatience)
+			one.jobs <- job{op: protocol.OpRun}
+			synctest.Wait()
+		}
+		require.Len(t, ended, 2)
+		require.ElementsMatch(t, []int{0, 1}, []int{<-ended, <-ended})
+		cancel()
+		require.Equal(t, 2, <-ended)
+		synctest.Wait()
+		require.Nil(t, c.take())
+		_, ended = idlers(&c, 1)
+		require.Equal(t, 0, <-ended, "nobody waits in a crew that has ended")
+	})
+}
+
+func TestACrewIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c crew
+		_, ended := idlers(&c, crewMost+1)
+		require.Equal(t, crewMost, <-ended)
+		c.dismiss(true)
+		synctest.Wait()
+		require.Len(t, ended, crewMost)
+	})
+}
