@@ -21,8 +21,9 @@ type job struct {
 }
 
 const (
-	// crewMost bounds the goroutines that wait for a job.
-	crewMost = 1024
+	// crewMost bounds the goroutines that wait for a job: those of a burst of messages
+	// to as many entities, with some 8 KiB of stack each, for a second or two.
+	crewMost = 8192
 	// crewPatience is how often those are let go that nobody has needed meanwhile.
 	crewPatience = time.Second
 )
@@ -30,7 +31,9 @@ const (
 // crew is the goroutines that wait for a job, so that an entity with one message needs
 // no new one, with a stack that must grow. Who came last is taken first.
 type crew struct {
-	mu     sync.Mutex
+	most int // How many may wait.
+
+	mu     sync.Mutex // Guards all below.
 	idle   []*worker
 	unused int // How many of them, from the first on, nobody has needed since the last look.
 	closed bool
@@ -55,16 +58,20 @@ func (w *crew) take() *worker {
 	return one
 }
 
-// wait has a worker wait for a job. It reports false when it should end.
-func (w *crew) wait(one *worker) (job, bool) {
+// wait has a worker wait for a job, which it makes if it has not waited before. It
+// reports false when the worker should end.
+func (w *crew) wait(one **worker) (job, bool) {
 	w.mu.Lock()
-	if w.closed || len(w.idle) >= crewMost {
+	if w.closed || len(w.idle) >= w.most {
 		w.mu.Unlock()
 		return job{}, false
 	}
-	w.idle = append(w.idle, one)
+	if *one == nil {
+		*one = &worker{jobs: make(chan job, 1)}
+	}
+	w.idle = append(w.idle, *one)
 	w.mu.Unlock()
-	j, ok := <-one.jobs
+	j, ok := <-(*one).jobs
 	return j, ok
 }
 

@@ -23,7 +23,7 @@ func idlers(c *crew, n int) (workers []*worker, ended chan int) {
 		workers = append(workers, one)
 		go func() { // Ends when the crew lets it go; the bubble waits for it.
 			for more := true; more; {
-				_, more = c.wait(one)
+				_, more = c.wait(&one)
 			}
 			ended <- i
 		}()
@@ -36,7 +36,7 @@ func idlers(c *crew, n int) (workers []*worker, ended chan int) {
 // whoever is left when the context ends.
 func TestACrewIsAsLargeAsItIsNeeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var c crew
+		c := crew{most: 3}
 		ctx, cancel := context.WithCancel(t.Context())
 		go c.tend(ctx)
 		workers, ended := idlers(&c, 3)
@@ -61,11 +61,11 @@ func TestACrewIsAsLargeAsItIsNeeded(t *testing.T) {
 
 func TestACrewIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var c crew
-		_, ended := idlers(&c, crewMost+1)
-		require.Equal(t, crewMost, <-ended)
+		c := crew{most: 2}
+		_, ended := idlers(&c, 3)
+		require.Equal(t, 2, <-ended)
 		c.dismiss(true)
 		synctest.Wait()
-		require.Len(t, ended, crewMost)
+		require.Len(t, ended, 2)
 	})
 }

@@ -123,6 +123,7 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	s.regions.Store(&map[string]*region{})
 	s.renewHosting()
 	s.events.init()
+	s.crew.most = crewMost
 	handle, err := node.Attach(membership.Attachment{
 		Component: machine.Component{
 			Name: protocol.ComponentName, Service: protocol.Service, Codec: wire.Codec{},

@@ -41,7 +41,7 @@ func (s *System) labour(j job) {
 			j.r.work(j.c, j.e, op)
 		}
 	}()
-	one := &worker{jobs: make(chan job, 1)}
+	var one *worker
 	for more := true; more; {
 		ctx = &Context{region: j.r, entity: j.e}
 		for j.op != 0 {
@@ -49,7 +49,7 @@ func (s *System) labour(j job) {
 			j.op = j.r.perform(ctx, j.c, j.e, j.op)
 		}
 		j = job{} // What it was about may go while this waits.
-		j, more = s.crew.wait(one)
+		j, more = s.crew.wait(&one)
 	}
 }
 
