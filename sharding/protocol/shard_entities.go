@@ -48,13 +48,18 @@ type Entity struct {
 	at       machine.Instant
 	mailbox  queue
 	current  *Message
-	ahead    queue   // What follows current and was handed out with it.
-	withheld *Reply  // Answer that waits for the node's standing.
-	failure  *string // Why the instance is stopping, when it is because it failed.
-	owed     gossip.NodeID
+	ahead    queue // What follows current and was handed out with it.
+	withheld *withheld
+	failure  *string   // Why the instance is stopping, when it is because it failed.
 	pressure *pressure // Nil while nobody waits for room in the mailbox.
 
 	prev, next *Entity
+}
+
+// withheld is an answer that waits for the node's standing, and who waits for it.
+type withheld struct {
+	reply *Reply
+	to    gossip.NodeID
 }
 
 // ID returns the id.
@@ -366,7 +371,7 @@ func (s *Shard) Done(now machine.Instant, e *Entity, r Result, out *Actions) {
 		case !s.suspended && !r.Withhold:
 			s.reply(m.Origin, r.Reply, out)
 		case !e.stale:
-			e.withheld, e.owed = r.Reply, m.Origin
+			e.withheld = &withheld{r.Reply, m.Origin}
 		}
 	}
 	out.free(m)
@@ -465,8 +470,8 @@ func (s *Shard) restart(now machine.Instant, out *Actions) {
 	for e := s.first; e != nil; {
 		next := e.next
 		if e.withheld != nil {
-			s.reply(e.owed, e.withheld, out)
-			e.withheld, e.owed = nil, gossip.NodeID{}
+			s.reply(e.withheld.to, e.withheld.reply, out)
+			e.withheld = nil
 		}
 		s.removeIdle(e)
 		if s.entities[e.id] == e {

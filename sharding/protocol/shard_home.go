@@ -6,7 +6,6 @@ package protocol
 import (
 	"slices"
 
-	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/machine"
 )
 
@@ -184,8 +183,8 @@ func (s *Shard) releaseHosting(now machine.Instant, h ReleaseHosting, out *Actio
 // release leaves e behind.
 func (s *Shard) release(now machine.Instant, e *Entity, out *Actions) {
 	if e.withheld != nil {
-		s.reply(e.owed, &Reply{Correlation: e.withheld.Correlation, Code: CodeUnknownOutcome, Detail: leftBehind}, out)
-		e.withheld, e.owed = nil, gossip.NodeID{}
+		s.reply(e.withheld.to, &Reply{Correlation: e.withheld.reply.Correlation, Code: CodeUnknownOutcome, Detail: leftBehind}, out)
+		e.withheld = nil
 	}
 	s.remove(e)
 	if !e.hasInstance() {
@@ -255,7 +254,7 @@ func (s *Shard) discard(now machine.Instant, code Code, out *Actions) {
 			s.refuse(m, code, out)
 		}
 		s.disband(e, out)
-		e.withheld, e.owed = nil, gossip.NodeID{}
+		e.withheld = nil
 		switch {
 		case !e.hasInstance():
 			s.remove(e)

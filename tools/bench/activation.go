@@ -76,12 +76,14 @@ func measureIdle(ctx context.Context, s spec, _ *link) (outcome, error) {
 		return outcome{}, err
 	}
 	defer drop(node)
+	if err := pause(ctx, rest); err != nil {
+		return outcome{}, err
+	}
 	heap, stack := live()
 	if err := settled.activate(ctx, s.Senders, s.Entities); err != nil {
 		return outcome{}, err
 	}
-	// The workers of the last entities end just after their messages.
-	if err := pause(ctx, time.Second/2); err != nil {
+	if err := pause(ctx, rest); err != nil {
 		return outcome{}, err
 	}
 	heapNow, stackNow := live()
@@ -94,6 +96,9 @@ func measureIdle(ctx context.Context, s spec, _ *link) (outcome, error) {
 		Duplicated: census.repeated.Load(),
 	}, nil
 }
+
+// rest is how long after a burst of messages the goroutines are gone that served it.
+const rest = 3 * time.Second
 
 // live returns the bytes of live heap and of stacks.
 func live() (heap, stack float64) {
