@@ -214,7 +214,7 @@ func dial(address net.Addr, config *tls.Config) (*grpc.ClientConn, error) {
 		// A reply of 64 MiB would be the memory of the host, which go-plugin lets a
 		// plugin have by default.
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(plugins.AnswerBytesMax), grpc.MaxCallSendMsgSize(plugins.RequestBytesMax)),
-		grpc.WithInitialWindowSize(wire.WindowBytes), grpc.WithInitialConnWindowSize(wire.WindowBytes),
+		grpc.WithStaticStreamWindowSize(wire.WindowBytes), grpc.WithStaticConnWindowSize(wire.WindowBytes),
 		grpc.WithMaxHeaderListSize(headerBytesMax),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: back, MinConnectTimeout: reconnectMost}),
 		grpc.WithDisableRetry(), // No decision is asked for twice behind the back of who asked.

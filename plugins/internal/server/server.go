@@ -78,7 +78,7 @@ const workers = 2
 func Options() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(plugins.RequestBytesMax), grpc.MaxSendMsgSize(plugins.AnswerBytesMax),
-		grpc.InitialWindowSize(wire.WindowBytes), grpc.InitialConnWindowSize(wire.WindowBytes),
+		grpc.StaticStreamWindowSize(wire.WindowBytes), grpc.StaticConnWindowSize(wire.WindowBytes),
 		grpc.NumStreamWorkers(workers),
 	}
 }
