@@ -48,7 +48,7 @@ func (s *System) labour(j job) {
 			ctx.reply = nil
 			j.op = j.r.perform(ctx, j.c, j.e, j.op)
 		}
-		j = job{} // What it was about may go while this waits.
+		ctx, j = nil, job{} // What it was about may go while this waits.
 		j, more = s.crew.wait(&one)
 	}
 }
