@@ -398,20 +398,26 @@ func TestWhatCallsSayAboutTheProcess(t *testing.T) {
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			cancel()
 		}
-		answer(status.Error(codes.Unknown, "not now"))
-		for range 5 {
-			_, err := ask(t, p)
-			require.ErrorIs(t, err, plugins.ErrStrategy)
+		unanswered := func(n int) {
+			answer(nil)
+			for range n {
+				ctx, cancel := context.WithTimeout(t.Context(), 1100*time.Millisecond)
+				_, err := s.Rebalance(ctx, allocation.RebalanceRequest{})
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				cancel()
+			}
+		}
+		for range 3 { // An answer in between counts, also one that is an error.
+			unanswered(2)
+			answer(status.Error(codes.Unknown, "not now"))
+			for range 2 {
+				_, err := ask(t, p)
+				require.ErrorIs(t, err, plugins.ErrStrategy)
+			}
 		}
 		require.Equal(t, StateRunning, p.Status().State)
 		require.Zero(t, p.Status().Restarts)
-		answer(nil)
-		for range 3 {
-			ctx, cancel := context.WithTimeout(t.Context(), 1100*time.Millisecond)
-			_, err := s.Rebalance(ctx, allocation.RebalanceRequest{})
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			cancel()
-		}
+		unanswered(3)
 		wait(time.Second)
 		require.Equal(t, uint64(1), p.Status().Restarts)
 		l.latest().breaks()
