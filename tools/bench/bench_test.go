@@ -235,7 +235,6 @@ func TestLocal(t *testing.T) {
 	require.Contains(t, progress.String(), "run 1 of 1")
 }
 
-// Two processes and a connection, for a floor and for the product.
 // A plugin of this program is launched, decides and allocates.
 func TestPlugins(t *testing.T) {
 	var out, progress bytes.Buffer
@@ -251,6 +250,7 @@ func TestPlugins(t *testing.T) {
 	require.Error(t, even([]allocation.RegionState{{ID: "a"}, {ID: "b", Shards: []allocation.Shard{1, 2}}}, 2))
 }
 
+// Two processes and a connection, for a floor and for the product.
 func TestRemote(t *testing.T) {
 	program, err := os.Executable()
 	require.NoError(t, err)
