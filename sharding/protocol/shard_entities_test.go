@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -38,6 +39,12 @@ func active(t *testing.T, cfg protocol.ShardConfig) *cell {
 	require.Equal(t, "run:x", c.started("x", true))
 	require.Equal(t, "free:x:0", c.done("x", protocol.Result{}))
 	return c
+}
+
+// A node has millions of idle entities, so a field of their record is paid for by all
+// of them. 192 bytes is a size class of the allocator on 64 bits.
+func TestTheRecordOfAnEntityIsSmall(t *testing.T) {
+	require.LessOrEqual(t, unsafe.Sizeof(protocol.Entity{}), uintptr(192))
 }
 
 // A sweep stops what had no message for a while, and nothing else. A message that
