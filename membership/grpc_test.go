@@ -5,18 +5,9 @@ package membership_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	crand "crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"log/slog"
-	"math/big"
 	"net"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -24,6 +15,7 @@ import (
 
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/membership/transport"
+	"github.com/quorate/quorate/membership/transport/mutual/mutualtest"
 )
 
 // listen takes a port that nobody else has.
@@ -127,59 +119,6 @@ func TestAllFaultsAreReportedTogether(t *testing.T) {
 	}, keys)
 }
 
-// authority signs certificates for 127.0.0.1.
-type authority struct {
-	key  *ecdsa.PrivateKey
-	cert *x509.Certificate
-	dir  string
-}
-
-// newAuthority makes one, with its certificate in a file.
-func newAuthority(t *testing.T) *authority {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), crand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(crand.Reader, template, template, &key.PublicKey, key)
-	require.NoError(t, err)
-	cert, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	a := &authority{key: key, cert: cert, dir: t.TempDir()}
-	a.write(t, "ca.pem", "CERTIFICATE", der)
-	return a
-}
-
-// write writes a PEM file.
-func (a *authority) write(t *testing.T, name, kind string, der []byte) {
-	t.Helper()
-	data := pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
-	require.NoError(t, os.WriteFile(filepath.Join(a.dir, name), data, 0o600))
-}
-
-// files issues a certificate and returns its files.
-func (a *authority) files(t *testing.T) transport.TLSFiles {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), crand.Reader)
-	require.NoError(t, err)
-	der, err := x509.CreateCertificate(crand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(2), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
-	}, a.cert, &key.PublicKey, a.key)
-	require.NoError(t, err)
-	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	require.NoError(t, err)
-	a.write(t, "node.pem", "CERTIFICATE", der)
-	a.write(t, "key.pem", "PRIVATE KEY", secret)
-	return transport.TLSFiles{
-		Certificate: filepath.Join(a.dir, "node.pem"), Key: filepath.Join(a.dir, "key.pem"), Authorities: filepath.Join(a.dir, "ca.pem"),
-	}
-}
-
 // refusals returns how many connections to n were refused for a reason.
 func refusals(n *membership.Node, r transport.Reason) uint64 {
 	return n.Stats().Transport.RefusedInbound[r]
@@ -189,8 +128,8 @@ func refusals(n *membership.Node, r transport.Reason) uint64 {
 // are refused, counted and logged with a reason; two nodes with certificates
 // form a cluster.
 func TestOnlyACertificateOpensTheDoor(t *testing.T) {
-	a := newAuthority(t)
-	files := a.files(t)
+	a := mutualtest.NewAuthority(t, "ca")
+	files := a.Write(t, t.TempDir(), a.Issue(t, mutualtest.Leaf{}))
 	first := overGRPC(t)
 	first.Transport.TLS = files
 	log := new(lines)
@@ -207,11 +146,9 @@ func TestOnlyACertificateOpensTheDoor(t *testing.T) {
 	defer cancel()
 	require.NoError(t, m.AwaitUp(ctx))
 
-	pool := x509.NewCertPool()
-	pool.AddCert(a.cert)
 	naked, err := net.Dial("tcp", first.Node.Address)
 	require.NoError(t, err)
-	conn := tls.Client(naked, &tls.Config{RootCAs: pool, ServerName: "127.0.0.1", MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}})
+	conn := tls.Client(naked, &tls.Config{RootCAs: a.Pool(), ServerName: "127.0.0.1", MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}})
 	require.NoError(t, conn.HandshakeContext(ctx), "in TLS 1.3 the client learns of the refusal at its first reading")
 	_, err = conn.Read(make([]byte, 1))
 	require.ErrorContains(t, err, "certificate required")

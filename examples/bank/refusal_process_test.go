@@ -7,14 +7,8 @@ package bank_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
-	"math/big"
 	"net"
 	"path/filepath"
 	"strings"
@@ -26,6 +20,7 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/transport"
 	"github.com/quorate/quorate/membership/transport/grpc"
+	"github.com/quorate/quorate/membership/transport/mutual/mutualtest"
 )
 
 // refusedToStart waits for a process that must not start: it exits with the status and
@@ -180,49 +175,14 @@ func TestANodeOfAnotherClusterNameEnds(t *testing.T) {
 	c.awaitMembers(nodes...)
 }
 
-// authority signs certificates.
-type authority struct {
-	key  *ecdsa.PrivateKey
-	cert *x509.Certificate
-}
-
-// newAuthority makes a certificate authority.
-func newAuthority(t *testing.T) *authority {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	require.NoError(t, err)
-	cert, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	return &authority{key, cert}
-}
-
 // issue writes a certificate for the address of all nodes, its key, and the
 // authority itself, and returns the section of the file that names them.
-func (a *authority) issue(c *city, name string) string {
+func issue(c *city, a *mutualtest.Authority, name string) string {
 	c.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(c.t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), NotBefore: a.cert.NotBefore, NotAfter: a.cert.NotAfter,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
-	require.NoError(c.t, err)
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	require.NoError(c.t, err)
-	block := func(kind string, der []byte) string {
-		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
-	}
-	c.write(name+".pem", block("CERTIFICATE", der))
-	c.write(name+"-key.pem", block("PRIVATE KEY", private))
-	c.write(name+"-ca.pem", block("CERTIFICATE", a.cert.Raw))
+	certificate, key := mutualtest.Files(c.t, a.Issue(c.t, mutualtest.Leaf{}))
+	c.write(name+".pem", string(certificate))
+	c.write(name+"-key.pem", string(key))
+	c.write(name+"-ca.pem", string(a.PEM()))
 	return fmt.Sprintf("transport: {tls: {certificate: %s.pem, key: %s-key.pem, authorities: %s-ca.pem}}", name, name, name)
 }
 
@@ -233,9 +193,9 @@ func (a *authority) issue(c *city, name string) string {
 // covers I35.
 func TestMutualTLS(t *testing.T) {
 	c := newCity(t)
-	ours := newAuthority(t)
+	ours := mutualtest.NewAuthority(t, "ca")
 	c.write("cluster.yaml", "cluster: {name: bank}", "node: {address: "+c.address(0)+"}",
-		"membership: {seed-nodes: ["+c.address(0)+"]}", ours.issue(c, "node"))
+		"membership: {seed-nodes: ["+c.address(0)+"]}", issue(c, ours, "node"))
 	nodes := c.settle(2)
 	ids := accounts(20)
 	c.checkBooks(c.spend(ids, nodes), ids, nodes)
@@ -262,10 +222,10 @@ func TestMutualTLS(t *testing.T) {
 // covers I35.
 func TestACertificateOfAnotherAuthorityIsRefused(t *testing.T) {
 	c := newCity(t)
-	foreign := newAuthority(t).issue(c, "foreign")
+	foreign := issue(c, mutualtest.NewAuthority(t, "ca"), "foreign")
 	require.Contains(t, foreign, "foreign-ca.pem")
 	c.write("cluster.yaml", "cluster: {name: bank}", "node: {address: "+c.address(0)+"}",
-		"membership: {seed-nodes: ["+c.address(0)+"]}", newAuthority(t).issue(c, "node"))
+		"membership: {seed-nodes: ["+c.address(0)+"]}", issue(c, mutualtest.NewAuthority(t, "ca"), "node"))
 	seed := c.settle(1)[0]
 	alien := c.start("QUORATE_TRANSPORT__TLS__CERTIFICATE="+filepath.Join(c.dir, "foreign.pem"),
 		"QUORATE_TRANSPORT__TLS__KEY="+filepath.Join(c.dir, "foreign-key.pem"))

@@ -4,10 +4,8 @@
 package grpc_test
 
 import (
-	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
-	"math/big"
 	"os"
 	"path/filepath"
 	"sync"
@@ -20,6 +18,7 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/machine"
 	"github.com/quorate/quorate/membership/transport"
+	"github.com/quorate/quorate/membership/transport/mutual/mutualtest"
 	"github.com/quorate/quorate/membership/transport/transporttest"
 )
 
@@ -43,19 +42,19 @@ func (h *holder) put(path string, blocks ...*pem.Block) {
 }
 
 // trust replaces the authorities.
-func (h *holder) trust(all ...*authority) {
+func (h *holder) trust(all ...*mutualtest.Authority) {
 	h.t.Helper()
 	var blocks []*pem.Block
 	for _, a := range all {
-		blocks = append(blocks, &pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
+		blocks = append(blocks, &pem.Block{Type: "CERTIFICATE", Bytes: a.Certificate.Raw})
 	}
 	h.put(h.names.Authorities, blocks...)
 }
 
 // install replaces the node's certificate.
-func (h *holder) install(a *authority) {
+func (h *holder) install(a *mutualtest.Authority) {
 	h.t.Helper()
-	cert := a.issue(h.t, "127.0.0.1", tomorrow())
+	cert := a.Issue(h.t, mutualtest.Leaf{})
 	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
 	require.NoError(h.t, err)
 	h.put(h.names.Certificate, &pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[0]})
@@ -63,20 +62,14 @@ func (h *holder) install(a *authority) {
 }
 
 // revoke replaces the revocation list by one of serial numbers.
-func (h *holder) revoke(a *authority, serials ...int64) {
+func (h *holder) revoke(a *mutualtest.Authority, serials ...int64) {
 	h.t.Helper()
-	list := &x509.RevocationList{Number: big.NewInt(time.Now().UnixNano()), ThisUpdate: time.Now(), NextUpdate: tomorrow()}
-	for _, s := range serials {
-		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries,
-			x509.RevocationListEntry{SerialNumber: big.NewInt(s), RevocationTime: time.Now()})
-	}
-	der, err := x509.CreateRevocationList(rand.Reader, list, a.cert, a.key)
-	require.NoError(h.t, err)
+	der := a.Revoke(h.t, time.Now().UnixNano(), serials...)
 	h.put(h.names.Revocations, &pem.Block{Type: "X509 CRL", Bytes: der})
 }
 
 // hold starts a node with files.
-func hold(t *testing.T, n *network, uid uint64, a *authority) *holder {
+func hold(t *testing.T, n *network, uid uint64, a *mutualtest.Authority) *holder {
 	t.Helper()
 	dir := t.TempDir()
 	h := &holder{t: t, names: transport.TLSFiles{
@@ -96,7 +89,7 @@ func hold(t *testing.T, n *network, uid uint64, a *authority) *holder {
 // both ways: nothing is lost, doubled or out of order, and no connection ends
 // before the old authority goes. Then a node is revoked: it is heard no more.
 func TestCertificatesAreReplacedUnderTraffic(t *testing.T) {
-	before, after := newAuthority(t), newAuthority(t)
+	before, after := mutualtest.NewAuthority(t, "ca"), mutualtest.NewAuthority(t, "ca")
 	n := newNetwork(false)
 	a, b := hold(t, n, 1, before), hold(t, n, 2, before)
 	stop := make(chan struct{})
@@ -163,7 +156,7 @@ func TestCertificatesAreReplacedUnderTraffic(t *testing.T) {
 // covers F54: what is wrong with a new certificate is told at once, and what
 // was there goes on.
 func TestBadCertificateFilesAreNoticed(t *testing.T) {
-	ca := newAuthority(t)
+	ca := mutualtest.NewAuthority(t, "ca")
 	n := newNetwork(false)
 	a, b := hold(t, n, 1, ca), hold(t, n, 2, ca)
 	a.put(a.names.Key, &pem.Block{Type: "PRIVATE KEY", Bytes: []byte("half")})

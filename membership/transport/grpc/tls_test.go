@@ -4,15 +4,8 @@
 package grpc_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
-	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -24,67 +17,29 @@ import (
 	"github.com/quorate/quorate/membership/machine"
 	"github.com/quorate/quorate/membership/transport"
 	"github.com/quorate/quorate/membership/transport/grpc"
+	"github.com/quorate/quorate/membership/transport/mutual/mutualtest"
 	"github.com/quorate/quorate/membership/transport/transporttest"
 )
 
-// authority signs certificates.
-type authority struct {
-	key  *ecdsa.PrivateKey
-	cert *x509.Certificate
-}
-
-func newAuthority(t testing.TB) *authority {
+// issue signs a certificate that is for a host, an IP address.
+func issue(t testing.TB, ca *mutualtest.Authority, host string) *tls.Certificate {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"},
-		NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: time.Now().Add(48 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	require.NoError(t, err)
-	cert, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	return &authority{key, cert}
+	cert := ca.Issue(t, mutualtest.Leaf{Host: host})
+	return &cert
 }
 
-// issue signs a certificate for a host that is an IP address.
-func (a *authority) issue(t testing.TB, host string, until time.Time) *tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "node"},
-		NotBefore: time.Now().Add(-24 * time.Hour), NotAfter: until,
-		IPAddresses: []net.IP{net.ParseIP(host)},
-		KeyUsage:    x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
-	}, a.cert, &key.PublicKey, a.key)
-	require.NoError(t, err)
-	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
-}
-
-func (a *authority) pool() *x509.CertPool {
-	p := x509.NewCertPool()
-	p.AddCert(a.cert)
-	return p
-}
-
-func source(cert *tls.Certificate, trusted *authority) *grpc.TLS {
+func source(cert *tls.Certificate, trusted *mutualtest.Authority) *grpc.TLS {
 	return &grpc.TLS{
 		Certificate: func() (*tls.Certificate, error) { return cert, nil },
-		Authorities: func() (*x509.CertPool, error) { return trusted.pool(), nil },
+		Authorities: func() (*x509.CertPool, error) { return trusted.Pool(), nil },
 	}
 }
 
-func tomorrow() time.Time { return time.Now().Add(24 * time.Hour) }
-
 func TestConformanceWithTLS(t *testing.T) {
-	ca := newAuthority(t)
+	ca := mutualtest.NewAuthority(t, "ca")
 	transporttest.Test(t, transporttest.Plain, func(t testing.TB) transporttest.World {
 		n := newNetwork(false)
-		n.tls = func(a gossip.Address) *grpc.TLS { return source(ca.issue(t, a.Host, tomorrow()), ca) }
+		n.tls = func(a gossip.Address) *grpc.TLS { return source(issue(t, ca, a.Host), ca) }
 		return n
 	})
 }
@@ -92,9 +47,9 @@ func TestConformanceWithTLS(t *testing.T) {
 // covers I35, and the rule that TLS is mutual or not there at all: nothing of
 // a node without the right certificate is ever handled.
 func TestCertificatesThatDoNotFitAreRefused(t *testing.T) {
-	ca, other := newAuthority(t), newAuthority(t)
+	ca, other := mutualtest.NewAuthority(t, "ca"), mutualtest.NewAuthority(t, "ca")
 	const host = "127.0.0.1"
-	good := source(ca.issue(t, host, tomorrow()), ca)
+	good, expired := source(issue(t, ca, host), ca), ca.Issue(t, mutualtest.Leaf{Host: host, From: -2 * time.Hour, Until: -time.Hour})
 	tests := []struct {
 		name   string
 		dialer *grpc.TLS
@@ -102,13 +57,13 @@ func TestCertificatesThatDoNotFitAreRefused(t *testing.T) {
 		reason transport.Reason
 	}{
 		{"no certificate", source(&tls.Certificate{}, ca), good, transport.ReasonCertificate},
-		{"signed by another authority", source(other.issue(t, host, tomorrow()), ca), good, transport.ReasonCertificate},
-		{"expired", source(ca.issue(t, host, time.Now().Add(-time.Hour)), ca), good, transport.ReasonCertificate},
-		{"for another host", source(ca.issue(t, "127.0.0.99", tomorrow()), ca), good, transport.ReasonCertificate},
+		{"signed by another authority", source(issue(t, other, host), ca), good, transport.ReasonCertificate},
+		{"expired", source(&expired, ca), good, transport.ReasonCertificate},
+		{"for another host", source(issue(t, ca, "127.0.0.99"), ca), good, transport.ReasonCertificate},
 		{"no TLS at all", nil, good, transport.ReasonInsecure},
 		{"server without TLS", good, nil, transport.ReasonInsecure},
-		{"server of another authority", good, source(other.issue(t, host, tomorrow()), ca), transport.ReasonCertificate},
-		{"server of another host", good, source(ca.issue(t, "127.0.0.99", tomorrow()), ca), transport.ReasonCertificate},
+		{"server of another authority", good, source(issue(t, other, host), ca), transport.ReasonCertificate},
+		{"server of another host", good, source(issue(t, ca, "127.0.0.99"), ca), transport.ReasonCertificate},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -140,22 +95,10 @@ func TestCertificatesThatDoNotFitAreRefused(t *testing.T) {
 // covers F54: certificates are replaced under a running node.
 func TestCertificateFilesAreReadAgain(t *testing.T) {
 	dir := t.TempDir()
-	write := func(name, kind string, der []byte) string {
-		file := filepath.Join(dir, name)
-		require.NoError(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
-		return file
+	install := func(ca *mutualtest.Authority) transport.TLSFiles {
+		return ca.Write(t, dir, ca.Issue(t, mutualtest.Leaf{}))
 	}
-	install := func(ca *authority) transport.TLSFiles {
-		cert := ca.issue(t, "127.0.0.1", tomorrow())
-		key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
-		require.NoError(t, err)
-		return transport.TLSFiles{
-			Certificate: write("node.pem", "CERTIFICATE", cert.Certificate[0]),
-			Key:         write("node.key", "PRIVATE KEY", key),
-			Authorities: write("ca.pem", "CERTIFICATE", ca.cert.Raw),
-		}
-	}
-	first, second := newAuthority(t), newAuthority(t)
+	first, second := mutualtest.NewAuthority(t, "ca"), mutualtest.NewAuthority(t, "ca")
 	cfg := transporttest.Config()
 	cfg.TLS = install(first)
 	n := newNetwork(false)
@@ -166,7 +109,7 @@ func TestCertificateFilesAreReadAgain(t *testing.T) {
 
 	install(second)
 	cfg.TLS = transport.TLSFiles{}
-	n.tls = func(a gossip.Address) *grpc.TLS { return source(second.issue(t, a.Host, tomorrow()), second) }
+	n.tls = func(a gossip.Address) *grpc.TLS { return source(issue(t, second, a.Host), second) }
 	c := transporttest.Start(t, n, transporttest.Spec{UID: 3}, nil)
 	_, err = c.Probe(t.Context(), b.Self().Address)
 	require.NoError(t, err, "the new authority is trusted")

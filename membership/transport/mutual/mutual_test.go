@@ -5,16 +5,10 @@ package mutual_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -28,71 +22,25 @@ import (
 
 	"github.com/quorate/quorate/membership/transport"
 	"github.com/quorate/quorate/membership/transport/mutual"
+	"github.com/quorate/quorate/membership/transport/mutual/mutualtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// authority signs certificates and revocation lists.
-type authority struct {
-	key  *ecdsa.PrivateKey
-	cert *x509.Certificate
-}
-
-func newAuthority(t *testing.T, name string) *authority {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: time.Now().Add(48 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	require.NoError(t, err)
-	cert, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	return &authority{key, cert}
-}
-
 // issued is a certificate with its key, as in files.
 type issued struct{ certificate, key []byte }
 
-func (a *authority) issue(t *testing.T, serial int64, from, until time.Duration) issued {
+func issue(t *testing.T, a *mutualtest.Authority, l mutualtest.Leaf) issued {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(serial), NotBefore: time.Now().Add(from), NotAfter: time.Now().Add(until),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
-	}, a.cert, &key.PublicKey, a.key)
-	require.NoError(t, err)
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	require.NoError(t, err)
-	return issued{block("CERTIFICATE", der), block("PRIVATE KEY", private)}
+	certificate, key := mutualtest.Files(t, a.Issue(t, l))
+	return issued{certificate, key}
 }
 
 // good is a certificate that is valid today.
-func (a *authority) good(t *testing.T, serial int64) issued {
+func good(t *testing.T, a *mutualtest.Authority, serial int64) issued {
 	t.Helper()
-	return a.issue(t, serial, -time.Hour, time.Hour)
+	return issue(t, a, mutualtest.Leaf{Serial: serial})
 }
-
-// revoke signs a list of serial numbers.
-func (a *authority) revoke(t *testing.T, number int64, serials ...int64) []byte {
-	t.Helper()
-	template := &x509.RevocationList{Number: big.NewInt(number), ThisUpdate: time.Now().Add(-time.Minute), NextUpdate: time.Now().Add(time.Hour)}
-	for _, s := range serials {
-		template.RevokedCertificateEntries = append(template.RevokedCertificateEntries, x509.RevocationListEntry{
-			SerialNumber: big.NewInt(s), RevocationTime: time.Now().Add(-time.Minute),
-		})
-	}
-	der, err := x509.CreateRevocationList(rand.Reader, template, a.cert, a.key)
-	require.NoError(t, err)
-	return der
-}
-
-func (a *authority) pem() []byte { return block("CERTIFICATE", a.cert.Raw) }
 
 func block(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
@@ -239,17 +187,17 @@ func serial(t *testing.T, e *end) int64 {
 
 // covers F54: a bad new pair keeps the old one, and is told once.
 func TestBadContentKeepsTheGoodOne(t *testing.T) {
-	ca := newAuthority(t, "ca")
-	e := newEnd(t, ca.good(t, 1), ca.pem(), nil)
+	ca := mutualtest.NewAuthority(t, "ca")
+	e := newEnd(t, good(t, ca, 1), ca.PEM(), nil)
 	require.Empty(t, e.told(), "what is there at the start is no change")
-	next := ca.good(t, 2)
+	next := good(t, ca, 2)
 	for name, spoil := range map[string]func(){
 		"half a pair":     func() { e.put(e.names.Certificate, next.certificate) },
 		"half a file":     func() { e.put(e.names.Key, next.key[:50]) },
 		"no file":         func() { require.NoError(t, os.Remove(e.names.Key)) },
 		"a directory":     func() { require.NoError(t, os.Remove(e.names.Key)); require.NoError(t, os.Mkdir(e.names.Key, 0o700)) },
-		"expired":         func() { e.install(ca.issue(t, 3, -2*time.Hour, -time.Hour)) },
-		"of another year": func() { e.install(ca.issue(t, 4, time.Hour, 2*time.Hour)) },
+		"expired":         func() { e.install(issue(t, ca, mutualtest.Leaf{Serial: 3, From: -2 * time.Hour, Until: -time.Hour})) },
+		"of another year": func() { e.install(issue(t, ca, mutualtest.Leaf{Serial: 4, From: time.Hour, Until: 2 * time.Hour})) },
 		"no authority":    func() { e.put(e.names.Authorities, []byte("nothing")) },
 		"bad authority":   func() { e.put(e.names.Authorities, block("CERTIFICATE", []byte("x"))) },
 	} {
@@ -263,8 +211,8 @@ func TestBadContentKeepsTheGoodOne(t *testing.T) {
 			require.Error(t, told[0].Err)
 			require.Contains(t, told[0].Err.Error(), "tls.")
 			_ = os.Remove(e.names.Key)
-			e.install(ca.good(t, 1))
-			e.put(e.names.Authorities, ca.pem())
+			e.install(good(t, ca, 1))
+			e.put(e.names.Authorities, ca.PEM())
 			e.files.Look()
 			told = e.told()
 			require.NotEmpty(t, told)
@@ -283,9 +231,9 @@ func TestBadContentKeepsTheGoodOne(t *testing.T) {
 
 // Two writes within the clock of the file system, of the same size, are two.
 func TestWritesThatLookAlikeAreToldApart(t *testing.T) {
-	ca := newAuthority(t, "ca")
-	one, two := ca.good(t, 1), ca.good(t, 2)
-	e := newEnd(t, one, ca.pem(), nil)
+	ca := mutualtest.NewAuthority(t, "ca")
+	one, two := good(t, ca, 1), good(t, ca, 2)
+	e := newEnd(t, one, ca.PEM(), nil)
 	stamp := time.Now()
 	for _, pair := range []struct {
 		issued
@@ -300,8 +248,8 @@ func TestWritesThatLookAlikeAreToldApart(t *testing.T) {
 }
 
 func TestOpenNamesEveryFileWithAFault(t *testing.T) {
-	ca, other := newAuthority(t, "ca"), newAuthority(t, "other")
-	e := newEnd(t, ca.good(t, 1), ca.pem(), ca.revoke(t, 1))
+	ca, other := mutualtest.NewAuthority(t, "ca"), mutualtest.NewAuthority(t, "other")
+	e := newEnd(t, good(t, ca, 1), ca.PEM(), ca.Revoke(t, 1))
 	for path, content := range map[string][]byte{
 		e.names.Key: []byte("x"), e.names.Authorities: nil, e.names.Revocations: []byte("x"),
 	} {
@@ -312,7 +260,7 @@ func TestOpenNamesEveryFileWithAFault(t *testing.T) {
 		require.ErrorContains(t, err, path)
 		e.put(path, good)
 	}
-	e.put(e.names.Revocations, block("X509 CRL", other.revoke(t, 1)))
+	e.put(e.names.Revocations, block("X509 CRL", other.Revoke(t, 1)))
 	_, err := mutual.Open(e.names, nil)
 	require.ErrorContains(t, err, "none of tls.authorities has signed the list of CN=other")
 	e.put(e.names.Revocations, []byte(" \n"))
@@ -324,18 +272,18 @@ func TestOpenNamesEveryFileWithAFault(t *testing.T) {
 // two ends do not accept each other, and whoever is connected by the old one goes
 // when it goes.
 func TestAuthoritiesRollOver(t *testing.T) {
-	before, after := newAuthority(t, "before"), newAuthority(t, "after")
-	a, b := newEnd(t, before.good(t, 1), before.pem(), nil), newEnd(t, before.good(t, 2), before.pem(), nil)
+	before, after := mutualtest.NewAuthority(t, "before"), mutualtest.NewAuthority(t, "after")
+	a, b := newEnd(t, good(t, before, 1), before.PEM(), nil), newEnd(t, good(t, before, 2), before.PEM(), nil)
 	here, there, err := shake(t, a, b)
 	require.NoError(t, err)
-	both := append(before.pem(), after.pem()...)
+	both := append(before.PEM(), after.PEM()...)
 	for _, e := range []*end{a, b} {
 		e.put(e.names.Authorities, both)
 		_, _, err := shake(t, a, b)
 		require.NoError(t, err)
 	}
 	for _, e := range []*end{a, b} {
-		e.install(after.good(t, 3))
+		e.install(good(t, after, 3))
 		_, _, err := shake(t, a, b)
 		require.NoError(t, err)
 		_, _, err = shake(t, b, a)
@@ -344,10 +292,10 @@ func TestAuthoritiesRollOver(t *testing.T) {
 	require.NoError(t, carries(here, there), "nothing of that touched who was connected")
 	require.NoError(t, carries(there, here))
 
-	a.put(a.names.Authorities, after.pem())
+	a.put(a.names.Authorities, after.PEM())
 	a.files.Look()
 	require.ErrorContains(t, carries(there, here), "unknown authority")
-	b.put(b.names.Authorities, after.pem())
+	b.put(b.names.Authorities, after.PEM())
 	here, there, err = shake(t, a, b)
 	require.NoError(t, err)
 	require.NoError(t, carries(here, there))
@@ -357,11 +305,11 @@ func TestAuthoritiesRollOver(t *testing.T) {
 // covers F54: a revoked peer is refused, whichever end it is at, and one that is
 // connected is heard no more.
 func TestRevokedPeerIsRefused(t *testing.T) {
-	ca := newAuthority(t, "ca")
-	a, b := newEnd(t, ca.good(t, 1), ca.pem(), ca.revoke(t, 1)), newEnd(t, ca.good(t, 2), ca.pem(), ca.revoke(t, 1))
+	ca := mutualtest.NewAuthority(t, "ca")
+	a, b := newEnd(t, good(t, ca, 1), ca.PEM(), ca.Revoke(t, 1)), newEnd(t, good(t, ca, 2), ca.PEM(), ca.Revoke(t, 1))
 	here, there, err := shake(t, a, b)
 	require.NoError(t, err)
-	a.put(a.names.Revocations, block("X509 CRL", ca.revoke(t, 2, 7, 2)))
+	a.put(a.names.Revocations, block("X509 CRL", ca.Revoke(t, 2, 7, 2)))
 	_, _, err = shake(t, a, b)
 	require.ErrorIs(t, err, mutual.ErrRevoked)
 	_, _, err = shake(t, b, a)
@@ -369,21 +317,21 @@ func TestRevokedPeerIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "serial number 2 of CN=ca")
 	require.ErrorIs(t, carries(there, here), mutual.ErrRevoked)
 
-	b.install(ca.good(t, 3))
+	b.install(good(t, ca, 3))
 	here, there, err = shake(t, a, b)
 	require.NoError(t, err, "it has another certificate")
 	require.NoError(t, carries(there, here))
 	a.put(a.names.Revocations, []byte("rubbish"))
-	b.install(ca.good(t, 2))
+	b.install(good(t, ca, 2))
 	_, _, err = shake(t, a, b)
 	require.ErrorIs(t, err, mutual.ErrRevoked, "what was revoked stays so while the list is bad")
 }
 
 // An expired peer is refused at the handshake.
 func TestExpiredPeerIsRefused(t *testing.T) {
-	ca := newAuthority(t, "ca")
-	a := newEnd(t, ca.good(t, 1), ca.pem(), nil)
-	b := newEnd(t, ca.issue(t, 2, -time.Hour, 2500*time.Millisecond), ca.pem(), nil)
+	ca := mutualtest.NewAuthority(t, "ca")
+	a := newEnd(t, good(t, ca, 1), ca.PEM(), nil)
+	b := newEnd(t, issue(t, ca, mutualtest.Leaf{Serial: 2, From: -time.Hour, Until: 2500 * time.Millisecond}), ca.PEM(), nil)
 	for deadline := time.Now().Add(time.Minute); ; {
 		_, _, err := shake(t, a, b)
 		if err != nil {
@@ -399,12 +347,12 @@ func TestExpiredPeerIsRefused(t *testing.T) {
 // Somebody who looks from time to time notices changes without a handshake.
 func TestWatchLooksFromTimeToTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ca := newAuthority(t, "ca")
-		e := newEnd(t, ca.good(t, 1), ca.pem(), nil)
+		ca := mutualtest.NewAuthority(t, "ca")
+		e := newEnd(t, good(t, ca, 1), ca.PEM(), nil)
 		ctx, stop := context.WithCancel(t.Context())
 		var watching sync.WaitGroup
 		watching.Go(func() { e.files.Watch(ctx) })
-		e.install(ca.good(t, 2))
+		e.install(good(t, ca, 2))
 		<-time.After(6 * time.Second)
 		synctest.Wait()
 		stop()
@@ -415,8 +363,8 @@ func TestWatchLooksFromTimeToTime(t *testing.T) {
 
 // Without files, nothing is revoked and nothing changes.
 func TestCertificatesFromElsewhere(t *testing.T) {
-	ca := newAuthority(t, "ca")
-	e := newEnd(t, ca.good(t, 1), ca.pem(), nil)
+	ca := mutualtest.NewAuthority(t, "ca")
+	e := newEnd(t, good(t, ca, 1), ca.PEM(), nil)
 	fixed := &mutual.TLS{Certificate: e.files.TLS().Certificate, Authorities: e.files.TLS().Authorities}
 	here, there := net.Pipe()
 	defer func() { _, _ = here.Close(), there.Close() }()
