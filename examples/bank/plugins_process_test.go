@@ -60,12 +60,7 @@ func (c *city) startStrategic(i int, args ...string) strategic {
 	c.t.Helper()
 	s := strategic{management: c.address(len(c.ports) - 1 - i)}
 	s.node = c.launchWith(args, "QUORATE_MANAGEMENT__ADDRESS="+s.management, fmt.Sprintf("QUORATE_NODE__ZONE=zone-%d", i))
-	select {
-	case err := <-s.hello:
-		require.NoError(c.t, err, "%s did not start:\n%s", s.address, s.log)
-	case <-time.After(patience):
-		require.Fail(c.t, "no greeting", "%s:\n%s", s.address, s.log)
-	}
+	c.awaitHello(s.node)
 	return s
 }
 

@@ -213,13 +213,19 @@ func (n *node) greet(out io.Reader) error {
 func (c *city) start(env ...string) *node {
 	c.t.Helper()
 	n := c.launch(env...)
+	c.awaitHello(n)
+	return n
+}
+
+// awaitHello waits until a process serves.
+func (c *city) awaitHello(n *node) {
+	c.t.Helper()
 	select {
 	case err := <-n.hello:
 		require.NoError(c.t, err, "%s did not start:\n%s", n.address, n.log)
 	case <-time.After(patience):
 		require.Fail(c.t, "no greeting", "%s:\n%s", n.address, n.log)
 	}
-	return n
 }
 
 // settle starts n nodes and waits until all see each other up.

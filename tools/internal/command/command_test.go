@@ -51,12 +51,16 @@ func (c *count) Run(*command.Session) error {
 
 func run(t *testing.T, c *count, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
-	var out, errs bytes.Buffer
-	program := command.Program{Name: "quorate", Help: "A cluster toolkit.", Commands: []command.Command{
+	return output(command.Program{Name: "quorate", Help: "A cluster toolkit.", Commands: []command.Command{
 		{Name: "config", Help: "Look at configuration files", Args: command.NewConfig(load, settings{})},
 		{Name: "version", Help: "Print the version", Args: &command.Version{}},
 		{Name: "count", Help: "Count", Args: c},
-	}}
+	}}, args...)
+}
+
+// output runs a program, and returns what it says.
+func output(program command.Program, args ...string) (status int, stdout, stderr string) {
+	var out, errs bytes.Buffer
 	status = program.Run(args, &out, &errs)
 	return status, out.String(), errs.String()
 }

@@ -4,7 +4,6 @@
 package command_test
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,10 +17,8 @@ import (
 
 // plugin runs quorate plugin.
 func plugin(args ...string) (status int, stdout, stderr string) {
-	var out, errs bytes.Buffer
 	program := command.Program{Name: "quorate", Commands: []command.Command{{Name: "plugin", Args: &command.Plugin{}}}}
-	status = program.Run(append([]string{"plugin"}, args...), &out, &errs)
-	return status, out.String(), errs.String()
+	return output(program, append([]string{"plugin"}, args...)...)
 }
 
 // The checksums of "one" and of "two".

@@ -4,7 +4,6 @@
 package command_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -30,14 +29,11 @@ import (
 
 // remote runs one of the commands that ask nodes.
 func remote(args ...string) (status int, stdout, stderr string) {
-	var out, errs bytes.Buffer
-	program := command.Program{Name: "quorate", Help: "A cluster toolkit.", Commands: []command.Command{
+	return output(command.Program{Name: "quorate", Help: "A cluster toolkit.", Commands: []command.Command{
 		{Name: "decisions", Help: "Decisions", Args: &command.Decisions{}},
 		{Name: "members", Help: "Members", Args: &command.Members{}},
 		{Name: "why", Help: "Why", Args: &command.Why{}},
-	}}
-	status = program.Run(args, &out, &errs)
-	return status, out.String(), errs.String()
+	}}, args...)
 }
 
 // fits requires what a terminal can show.

@@ -18,13 +18,11 @@ import (
 
 func simulate(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
-	var out, errs bytes.Buffer
 	program := command.Program{Name: "quorate", Commands: []command.Command{
 		{Name: "simulate", Help: "Run a cluster in virtual time and check its invariants", Args: &command.Simulate{}},
 		{Name: "version", Help: "Print the version", Args: &command.Version{}}, // With one command it would have no name.
 	}}
-	status = program.Run(append([]string{"simulate"}, args...), &out, &errs)
-	return status, out.String(), errs.String()
+	return output(program, append([]string{"simulate"}, args...)...)
 }
 
 // covers I30.
