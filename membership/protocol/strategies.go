@@ -201,7 +201,7 @@ func (m *Machine) keepStrategies() {
 	case !slices.Equal(me.Loaded.Strategies, s.said()):
 		m.edit(func(e *gossip.Edit) { e.SetLoaded(s.said()) })
 		return
-	case !m.lead.converged || m.surveyed != m.state:
+	case m.surveyed != m.state || !m.seenByAll():
 		return
 	}
 	s.loaded = slices.DeleteFunc(s.loaded, func(l loadedStrategy) bool {
@@ -211,6 +211,15 @@ func (m *Machine) keepStrategies() {
 			m.out.Publish(Unloaded{Strategy: l.DowningStrategy, Load: l.Load})
 		}
 		return gone
+	})
+}
+
+// seenByAll tells whether every member that is not down has seen the state. That is
+// more than convergence, which does not wait for members of other zones, nor for
+// those that have finished to leave: one of these may still lead.
+func (m *Machine) seenByAll() bool {
+	return !slices.ContainsFunc(m.state.Members(), func(member *gossip.Member) bool {
+		return member.Status != gossip.Down && !m.state.Seen(member.Node)
 	})
 }
 
