@@ -71,7 +71,7 @@ func mutants() []mutant {
 			{"membership/protocol/strategies.go", "if s.register.Gen == 0 || s.switched(r) || ", "if s.register.Gen >= 0 || s.switched(r) || "},
 		}},
 		{"downing strategy is let go before the others know", []edit{
-			{"membership/protocol/strategies.go", "\tcase !m.lead.converged || m.surveyed != m.state:\n\t\treturn\n", ""},
+			{"membership/protocol/strategies.go", "\tcase m.surveyed != m.state || !m.seenByAll():\n\t\treturn\n", ""},
 		}},
 		{"majority that may have lost goes on hosting", []edit{
 			{"membership/protocol/standing.go", "until = min(until, m.undecidedUntil())", "_ = m.undecidedUntil()"},
