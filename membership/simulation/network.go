@@ -57,6 +57,7 @@ type link struct{ from, to int32 }
 type links struct {
 	cut  map[link]bool
 	last map[link]int64 // When the last message arrives, if ordered.
+	lose func(from, to gossip.Address, message any) bool
 }
 
 // SetNetwork changes how messages travel from now on.
@@ -89,6 +90,7 @@ func (w *World) send(n *Node, from machine.ID, s machine.Send) {
 	}
 	net := &w.opt.Network
 	if len(w.links.cut) > 0 && w.links.cut[link{n.place.index, to.index}] ||
+		w.links.lose != nil && w.links.lose(n.place.address, to.address, message) ||
 		net.Loss > 0 && w.network.Float64() < net.Loss {
 		w.drop(n, to)
 		return
@@ -97,6 +99,14 @@ func (w *World) send(n *Node, from machine.ID, s machine.Send) {
 	if net.Double > 0 && w.network.Float64() < net.Double {
 		w.depart(p, to, w.latency())
 	}
+}
+
+// Lose loses the messages from one node to another for which lose is true, from
+// now on and until it is called again, with nil for none: those of one type, say,
+// while others pass. What says in words which, for the trace.
+func (w *World) Lose(what string, lose func(from, to gossip.Address, message any) bool) {
+	w.links.lose = lose
+	w.Log("loses %s", what)
 }
 
 func (w *World) latency() int64 {
