@@ -33,7 +33,7 @@ func (s *State) Describe() string {
 		b.WriteByte('\n')
 	}
 	if c := s.config; c != nil {
-		fmt.Fprintf(&b, "config gen=%d voters=%v previous=%v\n", c.Gen, c.Voters, c.Previous)
+		fmt.Fprintf(&b, "config gen=%d by=%x voters=%v previous=%v\n", c.Gen, c.By, c.Voters, c.Previous)
 	}
 	if d := s.downing; d != nil {
 		fmt.Fprintf(&b, "downing gen=%d name=%q version=%q parameters=%q pure=%t majority-only=%t\n",

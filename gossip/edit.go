@@ -81,8 +81,8 @@ func (e *Edit) touch(kind KeyKind, node NodeID) {
 // Member returns a member as the edit has it so far, nil if there is none.
 func (e *Edit) Member(id NodeID) *Member { return e.after.Member(id) }
 
-// LastUpNumber returns the highest up-number given so far, in this edit too.
-// The next one is one higher.
+// LastUpNumber returns the up-number that the next one is above, after what this
+// edit gave and outbid so far.
 func (e *Edit) LastUpNumber() UpNumber { return e.after.lastUp }
 
 // Join adds a member with status Joining; m.Status and m.UpNumber are
@@ -118,7 +118,7 @@ func (e *Edit) SetStatus(id NodeID, st Status, number UpNumber) bool {
 	m := *old
 	m.Status = st
 	switch {
-	case st == Up && number <= e.after.lastUp:
+	case st == Up && (number <= e.after.lastUp || number > maxCount):
 		return false
 	case st == Up:
 		m.UpNumber, e.after.lastUp = number, number
@@ -158,6 +158,11 @@ func (e *Edit) SetLoaded(strategies []StrategyID) bool {
 
 // Remove replaces a member other than self by a tombstone with the wall time
 // of the removal. That is final: the incarnation never is a member again.
+//
+// What the removed member gave as a leader, unseen by those who go on, is outbid:
+// the last up-number goes to the next multiple of 100,000, and the voters and the
+// downing strategy get the next generation. Up-numbers that are given in the same
+// edit are given after the removals.
 func (e *Edit) Remove(id NodeID, wall time.Time) bool {
 	s := &e.after
 	i, ok := findMember(s.members, id)
@@ -177,7 +182,31 @@ func (e *Edit) Remove(id NodeID, wall time.Time) bool {
 	s.clock = s.clock.with(id, 0)
 	s.rows = restrictRows(s.rows, s.members)
 	e.touch(KeyMember, id)
+	e.outbid()
 	return true
+}
+
+// outbid makes what leaders give from this edit on greater than what a member
+// that goes in it can have given, with nobody left who knows. Without it such an edit
+// that comes back later could win over one that all have seen: the order of age of
+// two members would turn round, or the voters would be others than those who won.
+// One removal outbids one edit, as that is all that a leader can have made which
+// the others have not seen. What was there before has been seen by all, or nobody
+// could be removed: so nothing previous counts any more.
+func (e *Edit) outbid() {
+	s := &e.after
+	if next := s.lastUp.next(); next <= maxCount {
+		s.lastUp = next
+		e.touch(KeyRegisters, NodeID{})
+	}
+	if c := s.configOrZero(); c.Gen > 0 && c.Gen < maxCount {
+		s.config = &Config{Gen: c.Gen + 1, By: e.self.UID, Voters: c.Voters}
+		e.touch(KeyConfig, NodeID{})
+	}
+	if d := s.downingOrZero(); d.Gen > 0 && d.Gen < maxCount {
+		s.downing = &DowningRegister{Gen: d.Gen + 1, DowningStrategy: d.DowningStrategy}
+		e.touch(KeyRegisters, NodeID{})
+	}
 }
 
 // seenByOthers reports whether every member but id has seen the state before
@@ -228,10 +257,10 @@ func (e *Edit) Clear(subject NodeID) bool {
 func (e *Edit) SetConfig(voters []NodeID) bool {
 	old := e.after.configOrZero()
 	sorted := sortedNodes(voters)
-	if slices.Equal(sorted, old.Voters) {
+	if slices.Equal(sorted, old.Voters) || old.Gen >= maxCount {
 		return false
 	}
-	e.after.config = &Config{Gen: old.Gen + 1, Voters: sorted, Previous: old.Voters}
+	e.after.config = &Config{Gen: old.Gen + 1, By: e.self.UID, Voters: sorted, Previous: old.Voters}
 	e.touch(KeyConfig, NodeID{})
 	return true
 }
@@ -254,7 +283,7 @@ func (e *Edit) SetPrunedBefore(at time.Time) bool {
 // becomes the previous one.
 func (e *Edit) SetDowning(strategy DowningStrategy) bool {
 	old := e.after.downingOrZero()
-	if strategy == old.DowningStrategy {
+	if strategy == old.DowningStrategy || old.Gen >= maxCount {
 		return false
 	}
 	e.after.downing = &DowningRegister{Gen: old.Gen + 1, DowningStrategy: strategy, Previous: old.DowningStrategy}

@@ -37,7 +37,7 @@ const (
 	FaultUnknown                    // A reference to a node that is not a member.
 	FaultCounter                    // A number out of its range.
 	FaultStatus                     // A status that does not exist.
-	FaultUpNumber                   // An up-number that does not fit the status, or given twice.
+	FaultUpNumber                   // An up-number that does not fit the status, or is above the last one.
 	FaultReach                      // A reachability row about its own observer, or without a status.
 	FaultTime                       // A time that cannot be true.
 	FaultLimit                      // More or longer than allowed.

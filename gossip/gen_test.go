@@ -68,7 +68,7 @@ func (u universe) state(t *rapid.T, label string) *gossip.State {
 		}
 	}
 	if gen := small("config", 2); gen > 0 {
-		p.Config = gossip.Config{Gen: uint64(gen), Voters: u.nodes[:small("voters", 3)], Previous: u.nodes[:small("previous", 2)]}
+		p.Config = gossip.Config{Gen: uint64(gen), By: gossip.UID(small("by", 1)), Voters: u.nodes[:small("voters", 3)], Previous: u.nodes[:small("previous", 2)]}
 	}
 	if gen := small("downing", 2); gen > 0 {
 		p.Downing = gossip.DowningRegister{
@@ -92,7 +92,7 @@ func (u universe) member(i int, small func(string, int) int) *gossip.Member {
 		Settings:   uint64(small("settings", 1)),
 	}
 	if m.Status >= gossip.Up {
-		m.UpNumber = gossip.UpNumber(1 + i + 6*small("up", 1))
+		m.UpNumber = gossip.UpNumber(1 + i + 6*small("up", 1) - small("twice", min(i, 1)))
 		if m.Status >= gossip.Leaving && small("numbered", 1) == 0 {
 			m.UpNumber = 0
 		}

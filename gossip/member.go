@@ -11,8 +11,31 @@ import (
 )
 
 // UpNumber is the place of a member in the order in which members became Up.
-// Numbers are given once and never again. Zero means not up yet.
+// Numbers grow, but a leader that dies may have given one to a member that alone
+// knows of it: what is unique is an [Age]. Zero means not up yet.
 type UpNumber uint64
+
+// upStride is what one removal adds to the last up-number, see [Edit.Remove]. It
+// is more than a cluster has members, so that the numbers between two removals fit
+// in, and round, so that people can read them.
+const upStride = 100_000
+
+// next returns the least number above all that a leader can have given that knows
+// of one removal less.
+func (n UpNumber) next() UpNumber { return (n/upStride + 1) * upStride }
+
+// Age is the place of one incarnation in the order in which members became Up. No
+// two members have equal ages, whatever leaders do, since each has a uid of its
+// own. The zero Age is below all others.
+type Age struct {
+	UpNumber UpNumber
+	UID      UID
+}
+
+// Compare orders ages, the oldest first: by up-number, then by uid.
+func (a Age) Compare(b Age) int {
+	return cmp.Or(cmp.Compare(a.UpNumber, b.UpNumber), cmp.Compare(a.UID, b.UID))
+}
 
 // ProtocolRange is the range of protocol versions that a member speaks, both
 // ends included.
@@ -46,15 +69,22 @@ func (m *Member) HasService(service uint16) bool {
 	return ok
 }
 
+// Age returns the age of m. It grows with the up-number and never falls.
+func (m *Member) Age() Age { return Age{UpNumber: m.UpNumber, UID: m.Node.UID} }
+
 // OlderThan reports whether m became Up before o. Members that are not up yet
-// are younger than those that are. Ties go to the lower node id, so that the
-// order is total.
+// are younger than those that are. Equal up-numbers are told apart by [Age], and
+// members that have none, or share a uid, by their node ids, so that the order is
+// total.
 func (m *Member) OlderThan(o *Member) bool { return compareAge(m, o) < 0 }
 
 func compareAge(a, b *Member) int {
 	// Subtracting 1 makes 0, not up yet, the largest number.
 	if c := cmp.Compare(a.UpNumber-1, b.UpNumber-1); c != 0 {
 		return c
+	}
+	if a.UpNumber != 0 && a.Node.UID != b.Node.UID {
+		return cmp.Compare(a.Node.UID, b.Node.UID)
 	}
 	return compareNodes(&a.Node, &b.Node)
 }
@@ -82,8 +112,7 @@ func joinTombstones(a, b *Tombstone) *Tombstone {
 
 // joinMembers returns the join of two records of one node, a or b itself if
 // it is one of them. Each field has a join of its own: the higher status, the
-// smaller up-number that is not zero, the union of the services, the later of
-// what it has loaded, and for what should be equal in all copies the greater one
+// greater up-number, the union of the services, the later of what it has loaded, and for what should be equal in all copies the greater one
 // in a total order. A join per
 // field is associative whatever the copies hold.
 func joinMembers(a, b *Member) *Member {
@@ -93,7 +122,7 @@ func joinMembers(a, b *Member) *Member {
 	m := Member{
 		Node:       a.Node,
 		Status:     max(a.Status, b.Status),
-		UpNumber:   min(a.UpNumber-1, b.UpNumber-1) + 1,
+		UpNumber:   max(a.UpNumber, b.UpNumber),
 		Zone:       max(a.Zone, b.Zone),
 		Roles:      maxSlice(a.Roles, b.Roles, strings.Compare),
 		AppVersion: max(a.AppVersion, b.AppVersion),

@@ -229,21 +229,12 @@ func validateText(node NodeID, what, text string) error {
 	return nil
 }
 
-// upNumbers checks that no number was given twice, or not at all.
+// upNumbers checks that no number is above the last one. Two members may have one
+// number: see [Age].
 func (v validation) upNumbers() error {
-	var numbers []*Member
 	for _, m := range v.parts.Members {
-		if m.UpNumber > 0 {
-			numbers = append(numbers, m)
-		}
 		if m.UpNumber > v.parts.LastUpNumber && !v.partial {
 			return invalid(FaultUpNumber, m.Node, "up-number %d above the last one, %d", m.UpNumber, v.parts.LastUpNumber)
-		}
-	}
-	slices.SortFunc(numbers, compareAge)
-	for i := 1; i < len(numbers); i++ {
-		if numbers[i-1].UpNumber == numbers[i].UpNumber {
-			return invalid(FaultUpNumber, numbers[i].Node, "up-number %d given twice", numbers[i].UpNumber)
 		}
 	}
 	return nil
@@ -355,7 +346,7 @@ func (v validation) rows(set *ObserverRows) error {
 
 func (v validation) config() error {
 	c := &v.parts.Config
-	if c.Gen > maxCount || c.Gen == 0 && len(c.Voters)+len(c.Previous) > 0 {
+	if c.Gen > maxCount || c.Gen == 0 && (len(c.Voters)+len(c.Previous) > 0 || c.By != 0) {
 		return invalid(FaultCounter, NodeID{}, "config of generation %d", c.Gen)
 	}
 	for _, voters := range [][]NodeID{c.Voters, c.Previous} {

@@ -155,7 +155,8 @@ func (s *State) Config() Config {
 	return *s.config
 }
 
-// LastUpNumber returns the highest up-number that was ever given.
+// LastUpNumber returns the up-number that the next one is above: the highest that
+// was given, or that a removed member can have given, see [Edit.Remove].
 func (s *State) LastUpNumber() UpNumber { return s.lastUp }
 
 // PrunedBefore returns the wall time before which tombstones are forgotten,

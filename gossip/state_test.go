@@ -249,7 +249,7 @@ func TestConfigAndBase(t *testing.T) {
 	require.False(t, s.Config().Base(true).Wins(func(gossip.NodeID) bool { return true }), "nobody votes yet")
 	s = s.Edit(node(0), func(e *gossip.Edit) { require.True(t, e.SetConfig([]gossip.NodeID{node(1), node(0), node(1)})) })
 	s = s.Edit(node(0), func(e *gossip.Edit) { require.True(t, e.SetConfig([]gossip.NodeID{node(2)})) })
-	require.Equal(t, gossip.Config{Gen: 2, Voters: []gossip.NodeID{node(2)}, Previous: []gossip.NodeID{node(0), node(1)}}, s.Config())
+	require.Equal(t, gossip.Config{Gen: 2, By: node(0).UID, Voters: []gossip.NodeID{node(2)}, Previous: []gossip.NodeID{node(0), node(1)}}, s.Config())
 	only := func(ids ...gossip.NodeID) func(gossip.NodeID) bool {
 		return func(id gossip.NodeID) bool {
 			return slices.Contains(ids, id)
@@ -326,7 +326,7 @@ registers last-up=100 pruned-before=0
 member 10.0.0.0:7946#1 up up=1 seen
 member 10.0.0.1:7946#8 joining
 observer 10.0.0.0:7946#1 version=1 10.0.0.1:7946#8=unreachable/1
-config gen=1 voters=[10.0.0.0:7946#1] previous=[]
+config gen=1 by=1 voters=[10.0.0.0:7946#1] previous=[]
 downing gen=1 name="keep-majority" version="" parameters="" pure=true majority-only=false
 clock {10.0.0.0:7946#1=3 10.0.0.1:7946#8=1}
 `, s.Describe())
@@ -386,4 +386,62 @@ func TestLoadedStrategiesAreTheLastWordOfTheirNode(t *testing.T) {
 		e.Join(gossip.Member{Node: node(5), Loaded: gossip.Loaded{Version: 1, Strategies: []gossip.StrategyID{4, 2}}})
 	})
 	require.Equal(t, []gossip.StrategyID{2, 4}, joined.Member(node(5)).Loaded.Strategies)
+}
+
+// A number that is given once more, by a leader that had not heard, never makes a
+// member older or two members equal.
+// covers I29.
+func TestUpNumbersOfTwoLeaders(t *testing.T) {
+	t.Parallel()
+	s := statuses(t, gossip.Up, gossip.Up, gossip.Joining, gossip.Joining)
+	up := func(s *gossip.State, by, i int, number gossip.UpNumber) *gossip.State {
+		return s.Edit(node(by), func(e *gossip.Edit) { require.True(t, e.SetStatus(node(i), gossip.Up, number)) })
+	}
+	one := up(s, 0, 3, 101)
+	two := up(up(s, 1, 2, 101), 1, 3, 102)
+	both := one.Merge(two)
+	requireEqual(t, both, two.Merge(one), "commutative")
+	require.Equal(t, gossip.UpNumber(102), both.Member(node(3)).UpNumber, "the greater one")
+	same := one.Merge(up(s, 1, 2, 101))
+	a, b := same.Member(node(2)), same.Member(node(3))
+	require.Equal(t, a.UpNumber, b.UpNumber)
+	require.NotEqual(t, a.Age(), b.Age())
+	require.Equal(t, a.Age().Compare(b.Age()) < 0, a.OlderThan(b))
+	require.NotEqual(t, a.OlderThan(b), b.OlderThan(a))
+	requireEqual(t, same, rewire(t, same), "a state with one number twice is a state")
+}
+
+// A removal outbids what the removed member can have given unseen.
+// covers I29.
+func TestRemovalOutbids(t *testing.T) {
+	t.Parallel()
+	strategy := func(name string) gossip.DowningStrategy { return gossip.DowningStrategy{Name: name} }
+	s := statuses(t, gossip.Up, gossip.Up, gossip.Joining, gossip.Joining).Edit(node(1), func(e *gossip.Edit) {
+		require.True(t, e.SetConfig([]gossip.NodeID{node(0), node(1)}))
+		require.True(t, e.SetDowning(strategy("a")))
+	})
+	lost := s.Edit(node(0), func(e *gossip.Edit) {
+		require.True(t, e.SetStatus(node(2), gossip.Up, e.LastUpNumber()+1))
+		require.True(t, e.SetStatus(node(3), gossip.Up, e.LastUpNumber()+1))
+		require.True(t, e.SetConfig([]gossip.NodeID{node(0), node(1), node(2), node(3)}))
+		require.True(t, e.SetDowning(strategy("z")))
+	})
+	removed := s.Edit(node(1), func(e *gossip.Edit) { require.True(t, e.Remove(node(0), time.UnixMilli(1))) })
+	require.Equal(t, []gossip.NodeID{node(0), node(1)}, removed.Config().Voters, "the same")
+	require.Equal(t, strategy("a"), removed.Downing().DowningStrategy)
+	next := s.Edit(node(1), func(e *gossip.Edit) {
+		require.True(t, e.Remove(node(0), time.UnixMilli(1)))
+		require.True(t, e.SetStatus(node(3), gossip.Up, e.LastUpNumber()+1))
+		require.True(t, e.SetConfig([]gossip.NodeID{node(1), node(3)}))
+		require.True(t, e.SetDowning(strategy("b")))
+	})
+	require.Equal(t, gossip.Config{
+		Gen: 3, By: node(1).UID, Voters: []gossip.NodeID{node(1), node(3)}, Previous: []gossip.NodeID{node(0), node(1)},
+	}, next.Config())
+	require.Equal(t, gossip.UpNumber(100_001), next.Member(node(3)).UpNumber)
+	both := next.Merge(lost)
+	require.Equal(t, next.Config(), both.Config(), "what was lost is not the last word")
+	require.Equal(t, next.Downing(), both.Downing())
+	require.Equal(t, next.Member(node(3)).UpNumber, both.Member(node(3)).UpNumber)
+	require.Equal(t, removed.Config(), removed.Merge(s).Config(), "a removal alone is a generation, too")
 }

@@ -23,13 +23,29 @@ func (c ClusterID) Compare(o ClusterID) int {
 	return cmp.Or(cmp.Compare(c.Born, o.Born), cmp.Compare(c.Nonce, o.Nonce))
 }
 
-// Config says who votes. Only the leader changes it, under convergence, so
-// that there is one Config of each generation.
+// Config says who votes. Only the leader changes it, under convergence. Gen and By
+// together name one Config: two leaders that did not hear of each other give the
+// same generation at worst, and never as the same node.
 type Config struct {
-	Gen      uint64   // Grows by one with each change; 0 is no Config yet.
+	Gen      uint64   // Grows with each change and each removal; 0 is no Config yet.
+	By       UID      // The uid of the leader that made the change; 0 if Gen is.
 	Voters   []NodeID // Sorted. May name members that were removed since.
-	Previous []NodeID // The voters of the generation before.
+	Previous []NodeID // The voters of the generation before; empty if they are the same.
 }
+
+// Generation names one Config in the life of a cluster.
+type Generation struct {
+	Gen uint64
+	By  UID
+}
+
+// Compare orders generations by Gen, then by By.
+func (g Generation) Compare(o Generation) int {
+	return cmp.Or(cmp.Compare(g.Gen, o.Gen), cmp.Compare(g.By, o.By))
+}
+
+// Generation returns the name of c.
+func (c Config) Generation() Generation { return Generation{Gen: c.Gen, By: c.By} }
 
 // Base returns the voter sets in each of which a side must win. While the
 // last change of the Config is not known to have converged these are the old
@@ -42,10 +58,10 @@ func (c Config) Base(converged bool) Base {
 }
 
 // compareConfigs is a total order: by generation, then by content, which
-// decides only if two leaders broke the rule of one change at a time.
+// decides only if two processes speak for one leader.
 func compareConfigs(a, b *Config) int {
 	return cmp.Or(
-		cmp.Compare(a.Gen, b.Gen),
+		a.Generation().Compare(b.Generation()),
 		slices.CompareFunc(a.Voters, b.Voters, NodeID.Compare),
 		slices.CompareFunc(a.Previous, b.Previous, NodeID.Compare),
 	)

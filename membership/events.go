@@ -121,8 +121,8 @@ func difference(prev, next View) []Event {
 	if prev.Leader != next.Leader {
 		events = append(events, LeaderChanged{Leader: next.Leader})
 	}
-	if was, is := prev.State.Downing(), next.State.Downing(); was.Gen > 0 && was.Gen != is.Gen {
-		events = append(events, DowningChanged{Strategy: is.DowningStrategy, Previous: is.Previous})
+	if was, is := prev.State.Downing(), next.State.Downing(); was.Gen > 0 && was.DowningStrategy != is.DowningStrategy {
+		events = append(events, DowningChanged{Strategy: is.DowningStrategy, Previous: was.DowningStrategy})
 	}
 	return events
 }

@@ -31,11 +31,11 @@ type footing struct {
 	// answered yet.
 	expected map[gossip.NodeID]machine.Instant
 
-	// convergedGen is the last generation of the voters that is known to have
+	// converged is the last generation of the voters that is known to have
 	// been seen by all. Until then the voters before count as well: a side that
 	// has not heard of the change could win by the old set.
-	convergedGen uint64
-	base         gossip.Base
+	converged gossip.Generation
+	base      gossip.Base
 
 	// reaches says that the reachable voters win, where that counts. See
 	// [Machine.reachesMajority].
@@ -73,9 +73,9 @@ func (m *Machine) updateBase(before *gossip.State) {
 	f := &m.footing
 	config := m.state.Config()
 	if m.lead.converged {
-		f.convergedGen = config.Gen
+		f.converged = config.Generation()
 	}
-	base := config.Base(f.convergedGen == config.Gen)
+	base := config.Base(f.converged == config.Generation())
 	same := before != nil && sameBase(base, f.base) &&
 		m.state.SharesRows(before) && sameMonitored(before.Members(), m.state.Members())
 	f.base, f.moved = base, true

@@ -46,9 +46,8 @@ type strategies struct {
 	register          gossip.DowningRegister // Of the state that was surveyed last.
 	current, previous gossip.StrategyID      // The ids of what it holds.
 
-	// convergedGen is the last generation of the register that is known to have
-	// been seen by all.
-	convergedGen uint64
+	// converged is the last register that is known to have been seen by all.
+	converged gossip.DowningRegister
 
 	lacking string // Whom the leader has said it waits for.
 }
@@ -83,7 +82,7 @@ func (s *strategies) active() gossip.DowningStrategy {
 // switched tells whether everybody is known to use the strategy that the register
 // names.
 func (s *strategies) switched(r gossip.DowningRegister) bool {
-	return s.convergedGen == r.Gen || r.Previous == gossip.DowningStrategy{}
+	return s.converged == r || r.Previous == gossip.DowningStrategy{}
 }
 
 // inForce are the strategies by each of which a side must survive. Until a change
@@ -142,7 +141,7 @@ func (m *Machine) surveyStrategies() {
 		}
 	}
 	if m.lead.converged {
-		s.convergedGen = s.register.Gen
+		s.converged = s.register
 	}
 }
 

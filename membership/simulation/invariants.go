@@ -43,7 +43,7 @@ func settled(n *Node, m, first *protocol.Machine, nodes int) error {
 //	I7  an incarnation that was downed is never anything but Down or gone
 //	I8  states are well formed
 //	I25 what was published last is what the machine holds
-//	I29 an up-number, and a generation of the voters, is given once
+//	I29 what only a leader gives is given once, see [Invariants.gave]
 //	standing: while somebody hosts who knows a node as removed, and that node
 //	was fenced, the node hosts nothing, by its own clock. So two sides never
 //	host at the same time.
@@ -58,10 +58,8 @@ type Invariants struct {
 	standing map[gossip.NodeID]machine.Instant
 	world    *World
 	fenced   map[gossip.NodeID]gossip.NodeID // By whom first.
-	numbers  map[numbered]gossip.NodeID
-	configs  map[generation]gossip.Config
-	ghosts   []*Node           // Fenced nodes that have not ended.
-	given    []gossip.UpNumber // Scratch.
+	given    given
+	ghosts   []*Node // Fenced nodes that have not ended.
 
 	// Fences counts the nodes that were fenced, and Hosted the seconds, over
 	// all nodes, in which a node could host: that the rules were exercised.
@@ -69,21 +67,12 @@ type Invariants struct {
 
 	// MinoritySurvives says that the downing strategy may let a side without a
 	// majority survive. When all of such a side has ended, another that has waited for
-	// a decision goes on, and gives what the first had given.
+	// a decision goes on, and gives what the first had given; but nobody who could host
+	// holds it any more then, and no two of what they give have the same name.
 	MinoritySurvives bool
 
 	// Checked counts the states that were checked.
 	Checked int
-}
-
-type numbered struct {
-	cluster gossip.ClusterID
-	number  gossip.UpNumber
-}
-
-type generation struct {
-	cluster gossip.ClusterID
-	gen     uint64
 }
 
 // Watch adds the invariants to a world.
@@ -92,8 +81,7 @@ func (c *Invariants) Watch(w *World) {
 	c.standing = make(map[gossip.NodeID]machine.Instant)
 	c.world = w
 	c.fenced = make(map[gossip.NodeID]gossip.NodeID)
-	c.numbers = make(map[numbered]gossip.NodeID)
-	c.configs = make(map[generation]gossip.Config)
+	c.given.init()
 	w.Check(c)
 	w.Observe(func(o Observation) {
 		if err := c.observed(o); err != nil {
@@ -184,16 +172,13 @@ func (c *Invariants) Stepped(_ *World, n *Node) error {
 			return err
 		}
 	}
-	if err := c.wellFormed(n.id, was, is); err != nil {
+	if err := wellFormed(n.id, was, is); err != nil {
 		return err
 	}
 	if err := c.canDecide(n, was, is); err != nil {
 		return err
 	}
-	if m.Snapshot().Converged {
-		return c.givenOnce(n.id, is)
-	}
-	return nil
+	return c.gave(n.id, was, is, m.Snapshot().Converged)
 }
 
 // wholeMax is how many whole states are looked at in a second. In larger
@@ -210,7 +195,7 @@ func (c *Invariants) Second(w *World) error {
 			c.Hosted++
 		}
 		if s := c.states[n.id]; s != nil && i%turns == second%turns {
-			if err := c.wellFormed(n.id, nil, s); err != nil {
+			if err := wellFormed(n.id, nil, s); err != nil {
 				return err
 			}
 		}
@@ -239,7 +224,7 @@ func forwards(self gossip.NodeID, was, is *gossip.State) error {
 			if m.Status < old[i].Status {
 				return fmt.Errorf("I6: at %v, %v was %v and is %v", self, m.Node, old[i].Status, m.Status)
 			}
-			if old[i].UpNumber != 0 && m.UpNumber != old[i].UpNumber {
+			if m.UpNumber < old[i].UpNumber {
 				return fmt.Errorf("I29: at %v, %v had up-number %d and has %d", self, m.Node, old[i].UpNumber, m.UpNumber)
 			}
 			continue
@@ -275,10 +260,10 @@ func shared(a, b []*gossip.Member) bool {
 
 // wellFormed checks I8: what is does not share with was, a state that was
 // checked, or all of it if was is nil.
-func (c *Invariants) wellFormed(self gossip.NodeID, was, is *gossip.State) error {
+func wellFormed(self gossip.NodeID, was, is *gossip.State) error {
 	same := was != nil && shared(was.Members(), is.Members())
 	if !same {
-		if err := c.wellFormedMembers(self, is); err != nil {
+		if err := wellFormedMembers(self, is); err != nil {
 			return err
 		}
 	}
@@ -308,9 +293,8 @@ func (c *Invariants) wellFormed(self gossip.NodeID, was, is *gossip.State) error
 	return nil
 }
 
-func (c *Invariants) wellFormedMembers(self gossip.NodeID, s *gossip.State) error {
+func wellFormedMembers(self gossip.NodeID, s *gossip.State) error {
 	members := s.Members()
-	c.given = c.given[:0]
 	for i, m := range members {
 		if i > 0 && members[i-1].Node.Compare(m.Node) >= 0 {
 			return fmt.Errorf("I8: at %v, members are not sorted", self)
@@ -318,68 +302,11 @@ func (c *Invariants) wellFormedMembers(self gossip.NodeID, s *gossip.State) erro
 		if m.UpNumber == 0 && m.Status >= gossip.Up && m.Status <= gossip.Ready {
 			return fmt.Errorf("I8: at %v, %v is %v without an up-number", self, m.Node, m.Status)
 		}
-		if m.UpNumber > 0 {
-			c.given = append(c.given, m.UpNumber)
-		}
-	}
-	slices.Sort(c.given)
-	for i := 1; i < len(c.given); i++ {
-		if c.given[i-1] == c.given[i] {
-			return fmt.Errorf("I8: at %v, up-number %d was given twice", self, c.given[i])
+		if m.UpNumber > s.LastUpNumber() {
+			return fmt.Errorf("I8: at %v, %v has up-number %d, the last one is %d", self, m.Node, m.UpNumber, s.LastUpNumber())
 		}
 	}
 	return nil
-}
-
-// givenOnce checks I29: what only a leader gives under convergence is given
-// once in the life of a cluster. Only states count that their holder, a node
-// that lives, knows to be held by all who take part.
-//
-// Others may hold a number, or a generation of the voters, that is given again:
-// a leader may be cut off in the moment of its edit. Those who then go on never
-// hear of it, for whoever of them had it would not have seen the state that the
-// next leader acts on; and those who have it are downed, and nobody takes
-// gossip of theirs any more. It does no harm meanwhile. The edit that was lost
-// is not known to have converged, so that its holders count the voters before
-// it as well, and so do those who go on, until theirs has: both sides need a
-// majority of the same set, and two majorities of one set meet.
-//
-// Where a minority may survive they need not; see MinoritySurvives.
-func (c *Invariants) givenOnce(self gossip.NodeID, s *gossip.State) error {
-	for _, m := range s.Members() {
-		if m.UpNumber == 0 {
-			continue
-		}
-		key := numbered{s.Cluster(), m.UpNumber}
-		if other, given := c.numbers[key]; given && other != m.Node && c.held(func(s *gossip.State) bool {
-			holder := s.Member(other)
-			return s.Cluster() == key.cluster && holder != nil && holder.UpNumber == key.number
-		}) {
-			return fmt.Errorf("I29: at %v, up-number %d of %v was given to %v", self, m.UpNumber, m.Node, other)
-		}
-		c.numbers[key] = m.Node
-	}
-	config := s.Config()
-	key := generation{s.Cluster(), config.Gen}
-	if known, ok := c.configs[key]; ok && !sameConfig(known, config) && c.held(func(s *gossip.State) bool {
-		return s.Cluster() == key.cluster && sameConfig(s.Config(), known)
-	}) {
-		return fmt.Errorf("I29: at %v, voters of generation %d are %v, elsewhere %v", self, config.Gen, config, known)
-	}
-	c.configs[key] = config
-	return nil
-}
-
-func sameConfig(a, b gossip.Config) bool {
-	return a.Gen == b.Gen && slices.Equal(a.Voters, b.Voters) && slices.Equal(a.Previous, b.Previous)
-}
-
-// held reports whether what was given is given for good: always where only majorities
-// survive, else while a node lives that holds it and could host.
-func (c *Invariants) held(holds func(*gossip.State) bool) bool {
-	return !c.MinoritySurvives || slices.ContainsFunc(c.world.Nodes(), func(n *Node) bool {
-		return c.Hosts(n) && holds(MembershipOf(n).State())
-	})
 }
 
 var _ Checker = (*Invariants)(nil)

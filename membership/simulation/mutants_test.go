@@ -37,6 +37,12 @@ func mutants() []mutant {
 		{"removal leaves no tombstone", []edit{
 			{"gossip/edit.go", "\ts.tombs = slices.Insert(slices.Clone(s.tombs), at, t)\n", "\t_, _ = at, t\n"},
 		}},
+		{"removal outbids nothing", []edit{
+			{"gossip/edit.go", "\te.outbid()\n", ""},
+		}},
+		{"smaller up-number wins", []edit{
+			{"gossip/member.go", "max(a.UpNumber, b.UpNumber)", "min(a.UpNumber-1, b.UpNumber-1) + 1"},
+		}},
 		{"voters of before a change do not count", []edit{
 			{"gossip/voters.go", "\tif converged || len(c.Previous) == 0 {\n", "\tif converged || len(c.Previous) >= 0 {\n"},
 		}},
@@ -83,7 +89,7 @@ func mutants() []mutant {
 // change: with their usual seeds, in this order, until one finds it.
 func finders() []string {
 	return []string{
-		"TestMajoritySurvivesWhateverItsStrategyDoes", "TestOneSideSurvivesOnceTheWitnessAnswers",
+		"TestWhatADeadLeaderGaveIsOutbid", "TestMajoritySurvivesWhateverItsStrategyDoes", "TestOneSideSurvivesOnceTheWitnessAnswers",
 		"TestSideWithoutAnAnswerWaitsAndGoes", "TestSplitDuringAChangeOfStrategyLeavesOneSide",
 		"TestAnotherMemberDecidesInPlaceOfTheLeader", "TestStrategyIsTakenBackWhileTheClusterChangesToIt", "TestChaosBreaksNoInvariant", "TestEverySplitLeavesOneSideHosting", "TestSeedsThatFoundSomething",
 	}

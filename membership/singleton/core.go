@@ -4,6 +4,7 @@
 package singleton
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -84,12 +85,12 @@ type Core struct {
 	state *gossip.State
 	phase Phase
 	term  Term
-	floor gossip.UpNumber
+	floor gossip.Age
 
 	starts uint64
 	// known are the candidates that were members and are not fenced, and, with the
-	// up-number 0, those of whom nothing is known but that they were removed.
-	known   map[gossip.NodeID]gossip.UpNumber
+	// zero age, those of whom nothing is known but that they were removed.
+	known   map[gossip.NodeID]gossip.Age
 	fenced  map[gossip.NodeID]bool    // Members that can be running nothing.
 	stopped map[gossip.NodeID]bool    // Members that have confirmed.
 	asked   map[gossip.NodeID]request // Members that were asked.
@@ -112,7 +113,7 @@ func New(cfg Config) *Core {
 	}
 	return &Core{
 		cfg:     cfg,
-		known:   make(map[gossip.NodeID]gossip.UpNumber),
+		known:   make(map[gossip.NodeID]gossip.Age),
 		fenced:  make(map[gossip.NodeID]bool),
 		stopped: make(map[gossip.NodeID]bool),
 		asked:   make(map[gossip.NodeID]request),
@@ -128,10 +129,14 @@ func (c *Core) Term() Term { return c.term }
 // Asked reports whether another member waits for this one's confirmation.
 func (c *Core) Asked() bool { return len(c.askers) > 0 }
 
-// SetFloor excludes candidates whose up-number is below floor. A term of such a
+// SetFloor excludes candidates that are older than floor. A term of such a
 // candidate would be refused by whoever obeyed one of floor; it can be the oldest
 // only if the service came to it after younger members had it. Floors only rise.
-func (c *Core) SetFloor(floor gossip.UpNumber) { c.floor = max(c.floor, floor) }
+func (c *Core) SetFloor(floor gossip.Age) {
+	if c.floor.Compare(floor) < 0 {
+		c.floor = floor
+	}
+}
 
 // Update takes a new state.
 func (c *Core) Update(now machine.Instant, self gossip.NodeID, state *gossip.State, out *Actions) {
@@ -139,7 +144,7 @@ func (c *Core) Update(now machine.Instant, self gossip.NodeID, state *gossip.Sta
 	c.self, c.state = self, state
 	for _, m := range state.Members() {
 		if m.Node != self && c.candidate(m) && !c.fenced[m.Node] {
-			c.known[m.Node] = m.UpNumber
+			c.known[m.Node] = m.Age()
 		}
 	}
 	if state != prev {
@@ -161,7 +166,7 @@ func (c *Core) bury(prev *gossip.State) {
 			continue
 		}
 		if _, before := prev.Removed(t.Node); !before {
-			c.known[t.Node] = 0
+			c.known[t.Node] = gossip.Age{}
 		}
 	}
 	for node := range c.fenced { //quorate:unordered each entry by itself
@@ -205,7 +210,7 @@ func (c *Core) InstanceStopped(now machine.Instant, out *Actions) {
 
 // Retire stops the instance although this member stays: it was started under a
 // term that others refuse. It starts again when the rule and the floor permit.
-func (c *Core) Retire(floor gossip.UpNumber) {
+func (c *Core) Retire(floor gossip.Age) {
 	c.SetFloor(floor)
 	if c.phase == Oldest {
 		c.phase = Younger
@@ -217,7 +222,7 @@ func (c *Core) Tick(now machine.Instant, out *Actions) { c.evaluate(now, out) }
 
 // candidate reports whether m can run, or have run, the instance.
 func (c *Core) candidate(m *gossip.Member) bool {
-	return m.UpNumber > 0 && m.UpNumber >= c.floor &&
+	return m.UpNumber > 0 && m.Age().Compare(c.floor) >= 0 &&
 		(c.cfg.Role == "" || m.HasRole(c.cfg.Role)) &&
 		(c.cfg.Service == 0 || m.HasService(uint16(c.cfg.Service)))
 }
@@ -249,7 +254,7 @@ func (c *Core) evaluate(now machine.Instant, out *Actions) {
 
 // approach starts the instance if the rule permits, or asks for what is missing.
 func (c *Core) approach(now machine.Instant, me *gossip.Member, out *Actions) {
-	older, waiting := c.older(me.UpNumber)
+	older, waiting := c.older(me.Age())
 	switch {
 	case older:
 		c.phase = Younger
@@ -260,7 +265,7 @@ func (c *Core) approach(now machine.Instant, me *gossip.Member, out *Actions) {
 		}
 	default:
 		c.starts++
-		c.phase, c.term = Oldest, Term{UpNumber: me.UpNumber, Start: c.starts}
+		c.phase, c.term = Oldest, Term{UpNumber: me.UpNumber, UID: c.self.UID, Start: c.starts}
 		out.Start = c.term
 	}
 }
@@ -268,9 +273,10 @@ func (c *Core) approach(now machine.Instant, me *gossip.Member, out *Actions) {
 // older reports whether an older candidate stands in the way that can not be
 // asked: one that stays, is down, or is removed and not fenced. Otherwise waiting
 // are those that are leaving and have not confirmed.
-func (c *Core) older(up gossip.UpNumber) (blocked bool, waiting []gossip.NodeID) {
-	for node, n := range c.known {
-		if n != 0 && (n < c.floor || n > up || n == up && node.Compare(c.self) > 0) {
+func (c *Core) older(mine gossip.Age) (blocked bool, waiting []gossip.NodeID) {
+	for node, age := range c.known {
+		younger := cmp.Or(age.Compare(mine), node.Compare(c.self)) > 0 // Uids may be equal at two addresses.
+		if age != (gossip.Age{}) && (age.Compare(c.floor) < 0 || younger) {
 			continue
 		}
 		m := c.state.Member(node)
@@ -304,5 +310,5 @@ func (c *Core) ask(now machine.Instant, node gossip.NodeID, out *Actions) {
 
 // String describes the core in one line.
 func (c *Core) String() string {
-	return fmt.Sprintf("%s term %s floor %d known %d confirmed %d", c.phase, c.term, c.floor, len(c.known), len(c.stopped))
+	return fmt.Sprintf("%s term %s floor %d known %d confirmed %d", c.phase, c.term, c.floor.UpNumber, len(c.known), len(c.stopped))
 }

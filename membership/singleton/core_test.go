@@ -97,7 +97,7 @@ func (c *core) did() string {
 		words = append(words, "stop")
 	}
 	if !c.out.Start.IsZero() {
-		words = append(words, "start "+c.out.Start.String())
+		words = append(words, fmt.Sprintf("start %d.%d", c.out.Start.UpNumber, c.out.Start.Start))
 	}
 	for _, s := range c.out.Send {
 		word := "ask"
@@ -151,12 +151,12 @@ func TestOldestStartsAndKeeps(t *testing.T) {
 	require.Empty(t, a.sees(h), "age is when a member became up, not its name")
 	require.Equal(t, "start 1.1", b.sees(h))
 	require.Equal(t, singleton.Oldest, b.Phase())
-	require.Equal(t, singleton.Term{UpNumber: 1, Start: 1}, b.Term())
+	require.Equal(t, singleton.Term{UpNumber: 1, UID: node(2).UID, Start: 1}, b.Term())
 	h.join(3).up(3)
 	require.Empty(t, b.sees(h))
 	require.Empty(t, a.sees(h))
 	require.Equal(t, singleton.Younger, a.Phase())
-	require.Equal(t, "younger term 0.0 floor 0 known 2 confirmed 0", a.String())
+	require.Equal(t, "younger term 0-0.0 floor 0 known 2 confirmed 0", a.String())
 }
 
 // The role and the service are needed. An older member without them is passed
@@ -190,15 +190,15 @@ func TestOldMemberThatComesLateRetires(t *testing.T) {
 	require.Empty(t, young.sees(h))
 	require.Equal(t, singleton.Oldest, young.Phase())
 	require.Equal(t, "start 1.1", old.sees(h))
-	old.Retire(young.Term().UpNumber)
+	old.Retire(young.Term().Age())
 	require.Empty(t, old.tick(time.Second))
 	require.Empty(t, old.sees(h), "its floor excludes itself")
 	require.Equal(t, singleton.Younger, old.Phase())
 
-	young.SetFloor(2)
+	young.SetFloor(gossip.Age{UpNumber: 2})
 	h.set(gossip.Leaving, 2).join(3).up(3)
 	third := newCore(3)
-	third.SetFloor(2)
+	third.SetFloor(gossip.Age{UpNumber: 2})
 	require.Equal(t, "ask 2", third.sees(h), "the excluded one is not waited for")
 }
 
@@ -207,11 +207,11 @@ func TestRetiredCountsItsStarts(t *testing.T) {
 	h := newHistory(t).join(1).up(1)
 	c := newCore(1)
 	require.Equal(t, "start 1.1", c.sees(h))
-	c.Retire(1)
+	c.Retire(gossip.Age{UpNumber: 1})
 	require.Equal(t, "start 1.2", c.tick(0))
-	c.SetFloor(9)
-	c.SetFloor(2)
-	c.Retire(0)
+	c.SetFloor(gossip.Age{UpNumber: 9})
+	c.SetFloor(gossip.Age{UpNumber: 2})
+	c.Retire(gossip.Age{UpNumber: 0})
 	require.Empty(t, c.tick(time.Second), "floors only rise")
 }
 
@@ -313,13 +313,13 @@ func TestJoinerWaitsForTheFenceOfWhomItNeverKnew(t *testing.T) {
 	h := newHistory(t).join(1).up(1).set(gossip.Down, 1).remove(1).join(2).up(2)
 	b := newCore(2)
 	require.Empty(t, b.sees(h))
-	b.SetFloor(2)
+	b.SetFloor(gossip.Age{UpNumber: 2})
 	require.Empty(t, b.tick(time.Minute), "its age is not known, so that no floor excludes it")
-	require.Equal(t, "start 2.1", b.fence(1))
+	require.Equal(t, "start 100001.1", b.fence(1), "a removal outbids what was given before")
 
 	late := newCore(2)
 	require.Empty(t, late.fence(1), "a core that is made late is told of fences first")
-	require.Equal(t, "start 2.1", late.sees(h))
+	require.Equal(t, "start 100001.1", late.sees(h))
 }
 
 // What the cluster has forgotten is forgotten here too.
@@ -334,7 +334,7 @@ func TestFencesAreForgottenWithTheTombstones(t *testing.T) {
 	_, removed := h.state.Removed(node(1))
 	require.False(t, removed)
 	require.Empty(t, b.sees(h))
-	require.Equal(t, "oldest term 2.1 floor 0 known 0 confirmed 0 fenced 0", b.String()+fmt.Sprintf(" fenced %d", b.Fences()))
+	require.Equal(t, "oldest term 2-2.1 floor 0 known 0 confirmed 0 fenced 0", b.String()+fmt.Sprintf(" fenced %d", b.Fences()))
 }
 
 // A member that is removed while it runs the instance stops it, and one that is
@@ -360,7 +360,8 @@ func TestRemovedMemberStops(t *testing.T) {
 }
 
 // Two members with one up-number, which two leaders could give at the same time,
-// are told apart as membership tells them apart: by their ids.
+// are told apart as membership tells them apart: by their uids. Their terms never
+// are equal.
 func TestEqualAge(t *testing.T) {
 	h := newHistory(t).join(1, 2)
 	one := h.state.Edit(node(1), func(e *gossip.Edit) { require.True(t, e.SetStatus(node(1), gossip.Up, 7)) })
@@ -371,10 +372,15 @@ func TestEqualAge(t *testing.T) {
 	require.Equal(t, "start 7.1", a.sees(h))
 	require.Empty(t, b.sees(h))
 	require.Equal(t, "ask 1", b.sees(h.set(gossip.Leaving, 1)))
+	a.stopped()
+	require.Equal(t, "start 7.1", b.hear(1, singleton.Done{}))
+	require.Equal(t, -1, a.Term().Compare(b.Term()))
 }
 
 func TestTermsAreOrdered(t *testing.T) {
-	ordered := []singleton.Term{{}, {UpNumber: 1, Start: 1}, {UpNumber: 1, Start: 2}, {UpNumber: 2, Start: 1}}
+	ordered := []singleton.Term{
+		{}, {UpNumber: 1, UID: 7, Start: 1}, {UpNumber: 1, UID: 7, Start: 2}, {UpNumber: 1, UID: 31, Start: 1}, {UpNumber: 2, UID: 5, Start: 1},
+	}
 	for i, a := range ordered {
 		for j, b := range ordered {
 			require.Equal(t, i < j, a.Compare(b) < 0)
@@ -382,7 +388,8 @@ func TestTermsAreOrdered(t *testing.T) {
 		}
 		require.Equal(t, i == 0, a.IsZero())
 	}
-	require.Equal(t, "1.2", ordered[2].String())
+	require.Equal(t, "1-7.2", ordered[2].String())
+	require.Equal(t, "1-1f.1", ordered[3].String())
 	require.Equal(t, "none", singleton.Phase(9).String())
 }
 

@@ -11,28 +11,32 @@ import (
 )
 
 // Term numbers the times at which a singleton was started. No two starts in
-// one cluster have equal terms: up-numbers are never used twice, and a process
-// counts its starts. A younger member has a higher term than every older one.
-// The zero value is none and is below all others.
+// one cluster have equal terms, by construction: the uid is that of one process,
+// which counts its starts. A younger member has a higher term than every older
+// one, and the terms of one member grow. The zero value is none and is below all
+// others.
 type Term struct {
 	// UpNumber is the up-number of the node that started it.
 	UpNumber gossip.UpNumber
+	// UID is the uid of that node. Two leaders may have given one up-number.
+	UID gossip.UID
 	// Start counts the starts in that process, from 1.
 	Start uint64
 }
 
-// Compare orders by up-number, then by start.
+// Age returns the age of the node that started it.
+func (t Term) Age() gossip.Age { return gossip.Age{UpNumber: t.UpNumber, UID: t.UID} }
+
+// Compare orders by the age of the node, as members are ordered, then by start.
 func (t Term) Compare(o Term) int {
-	if c := cmp.Compare(t.UpNumber, o.UpNumber); c != 0 {
-		return c
-	}
-	return cmp.Compare(t.Start, o.Start)
+	return cmp.Or(t.Age().Compare(o.Age()), cmp.Compare(t.Start, o.Start))
 }
 
 // IsZero reports whether t is none.
 func (t Term) IsZero() bool { return t == Term{} }
 
-// String returns "up.start", such as "3.1".
+// String returns "up-uid.start" with the uid in hexadecimal, such as "3-1b0f.1".
 func (t Term) String() string {
-	return strconv.FormatUint(uint64(t.UpNumber), 10) + "." + strconv.FormatUint(t.Start, 10)
+	return strconv.FormatUint(uint64(t.UpNumber), 10) + "-" + strconv.FormatUint(uint64(t.UID), 16) + "." +
+		strconv.FormatUint(t.Start, 10)
 }

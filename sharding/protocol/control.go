@@ -273,7 +273,7 @@ func (k *kind) settle(s Settings, t Timings) {
 	k.core = singleton.New(singleton.Config{
 		Role: s.Role, Service: Service, Retry: k.timings.Retry, Limit: k.timings.HandOver,
 	})
-	k.core.SetFloor(k.promise.UpNumber)
+	k.core.SetFloor(k.promise.Age())
 	for node := range k.control.fenced { //quorate:unordered each entry by itself
 		k.core.Fenced(k.control.now.Mono, node, new(singleton.Actions))
 	}

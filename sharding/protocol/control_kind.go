@@ -118,7 +118,7 @@ func (k *kind) obeys(from gossip.NodeID, term Term) bool {
 	case 1:
 		k.promise, k.asker = term, from
 		if k.core != nil {
-			k.core.SetFloor(term.UpNumber)
+			k.core.SetFloor(term.Age())
 		}
 	}
 	return true
@@ -131,7 +131,7 @@ func (k *kind) onRefused(m Refused) {
 	}
 	k.control.out.Decide("coordinator", k.name, "retired",
 		"a region promised to obey term "+m.Promise.String()+", above "+k.coord.term.String())
-	k.core.Retire(m.Promise.UpNumber)
+	k.core.Retire(m.Promise.Age())
 	k.stopCoordinator()
 }
 
@@ -217,7 +217,7 @@ func (k *kind) coordinatorNode() gossip.NodeID {
 	}
 	var oldest *gossip.Member
 	for _, m := range st.Members() {
-		if k.couldTake(m) && m.UpNumber >= k.promise.UpNumber && (oldest == nil || m.OlderThan(oldest)) {
+		if k.couldTake(m) && m.Age().Compare(k.promise.Age()) >= 0 && (oldest == nil || m.OlderThan(oldest)) {
 			oldest = m
 		}
 	}

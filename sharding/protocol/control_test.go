@@ -18,8 +18,10 @@ import (
 	"github.com/quorate/quorate/sharding/protocol"
 )
 
+// term is the start-th term of the member that was the up-th to be up, which the
+// tests number in that order.
 func term(up gossip.UpNumber, start uint64) protocol.Term {
-	return protocol.Term{UpNumber: up, Start: start}
+	return protocol.Term{UpNumber: up, UID: gossip.UID(up), Start: start}
 }
 
 // The shards of a dead host wait until it is fenced, and begin anew at their new

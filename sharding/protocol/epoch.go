@@ -18,7 +18,7 @@ import (
 type Term = singleton.Term
 
 // EpochSize is the length of the byte form of an [Epoch].
-const EpochSize = 32
+const EpochSize = 40
 
 // Epoch numbers the homes of a shard: whoever hosts a shard after another has
 // the higher epoch, over coordinators and over restarts of the whole cluster.
@@ -56,17 +56,19 @@ func (e Epoch) IsZero() bool { return e == Epoch{} }
 
 // String returns the text form; see [Epoch.AppendText].
 func (e Epoch) String() string {
-	b, _ := e.AppendText(make([]byte, 0, 40))
+	b, _ := e.AppendText(make([]byte, 0, 64))
 	return string(b)
 }
 
-// AppendText appends the text form: the four numbers in hexadecimal, separated
+// AppendText appends the text form: the five numbers, birth, up-number, uid,
+// start and N, in hexadecimal, separated
 // by '-', each preceded by a letter that gives its number of digits ('a' for
 // one, 'p' for sixteen), so that texts compare as strings in the order of the
 // epochs and can be used as names of files. It never fails.
 func (e Epoch) AppendText(b []byte) ([]byte, error) {
 	b = appendOrdered(b, uint64(e.Born))
 	b = appendOrdered(append(b, '-'), uint64(e.Term.UpNumber))
+	b = appendOrdered(append(b, '-'), uint64(e.Term.UID))
 	b = appendOrdered(append(b, '-'), e.Term.Start)
 	return appendOrdered(append(b, '-'), e.N), nil
 }
@@ -91,10 +93,10 @@ func appendOrdered(b []byte, v uint64) []byte {
 // produces for valid epochs, so that equal epochs have equal texts.
 func ParseEpoch(s string) (Epoch, error) {
 	parts := strings.Split(s, "-")
-	if len(parts) != 4 {
-		return Epoch{}, fmt.Errorf("epoch %q: want four numbers", s)
+	if len(parts) != 5 {
+		return Epoch{}, fmt.Errorf("epoch %q: want five numbers", s)
 	}
-	var v [4]uint64
+	var v [5]uint64
 	for i, p := range parts {
 		n, err := parseOrdered(p)
 		if err != nil {
@@ -105,7 +107,8 @@ func ParseEpoch(s string) (Epoch, error) {
 	if int64(v[0]) < 0 {
 		return Epoch{}, fmt.Errorf("epoch %q: the birth is out of range", s)
 	}
-	return Epoch{Born: int64(v[0]), Term: Term{UpNumber: gossip.UpNumber(v[1]), Start: v[2]}, N: v[3]}, nil
+	term := Term{UpNumber: gossip.UpNumber(v[1]), UID: gossip.UID(v[2]), Start: v[3]}
+	return Epoch{Born: int64(v[0]), Term: term, N: v[4]}, nil
 }
 
 // parseOrdered is the inverse of appendOrdered.
@@ -122,11 +125,12 @@ func parseOrdered(p string) (uint64, error) {
 
 func notLowerHex(r rune) bool { return (r < '0' || r > '9') && (r < 'a' || r > 'f') }
 
-// AppendBinary appends the byte form: the four numbers, eight bytes each, the
+// AppendBinary appends the byte form: the five numbers, eight bytes each, the
 // most significant first. It never fails.
 func (e Epoch) AppendBinary(b []byte) ([]byte, error) {
 	b = binary.BigEndian.AppendUint64(b, uint64(e.Born))
 	b = binary.BigEndian.AppendUint64(b, uint64(e.Term.UpNumber))
+	b = binary.BigEndian.AppendUint64(b, uint64(e.Term.UID))
 	b = binary.BigEndian.AppendUint64(b, e.Term.Start)
 	return binary.BigEndian.AppendUint64(b, e.N), nil
 }
@@ -145,7 +149,8 @@ func (e *Epoch) UnmarshalBinary(b []byte) error {
 	}
 	e.Born = born
 	e.Term.UpNumber = gossip.UpNumber(binary.BigEndian.Uint64(b[8:]))
-	e.Term.Start = binary.BigEndian.Uint64(b[16:])
-	e.N = binary.BigEndian.Uint64(b[24:])
+	e.Term.UID = gossip.UID(binary.BigEndian.Uint64(b[16:]))
+	e.Term.Start = binary.BigEndian.Uint64(b[24:])
+	e.N = binary.BigEndian.Uint64(b[32:])
 	return nil
 }

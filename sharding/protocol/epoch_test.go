@@ -30,8 +30,10 @@ var number = rapid.OneOf(
 var epochs = rapid.Custom(func(t *rapid.T) protocol.Epoch {
 	return protocol.Epoch{
 		Born: int64(number.Draw(t, "born") & math.MaxInt64),
-		Term: protocol.Term{UpNumber: gossip.UpNumber(number.Draw(t, "up")), Start: number.Draw(t, "start")},
-		N:    number.Draw(t, "n"),
+		Term: protocol.Term{
+			UpNumber: gossip.UpNumber(number.Draw(t, "up")), UID: gossip.UID(number.Draw(t, "uid")), Start: number.Draw(t, "start"),
+		},
+		N: number.Draw(t, "n"),
 	}
 })
 
@@ -59,10 +61,12 @@ func TestEpochFormsKeepTheOrder(t *testing.T) {
 }
 
 func TestEpochComparesFieldByField(t *testing.T) {
-	e := func(born int64, up gossip.UpNumber, start, n uint64) protocol.Epoch {
-		return protocol.Epoch{Born: born, Term: protocol.Term{UpNumber: up, Start: start}, N: n}
+	e := func(born int64, up gossip.UpNumber, uid gossip.UID, start, n uint64) protocol.Epoch {
+		return protocol.Epoch{Born: born, Term: protocol.Term{UpNumber: up, UID: uid, Start: start}, N: n}
 	}
-	ordered := []protocol.Epoch{{}, e(1, 1, 1, 9), e(1, 1, 2, 1), e(1, 2, 1, 1), e(2, 1, 1, 1)}
+	ordered := []protocol.Epoch{
+		{}, e(1, 1, 5, 1, 9), e(1, 1, 5, 2, 1), e(1, 1, 6, 1, 1), e(1, 2, 5, 1, 1), e(2, 1, 5, 1, 1),
+	}
 	for i, a := range ordered {
 		for j, b := range ordered {
 			require.Equal(t, cmp.Compare(i, j), a.Compare(b))
@@ -73,8 +77,8 @@ func TestEpochComparesFieldByField(t *testing.T) {
 
 func TestParseEpochRefuses(t *testing.T) {
 	for _, text := range []string{
-		"", "a1", "a1-a1-a1", "a1-a1-a1-a1-a1", "b1-a1-a1-a1", "a-a1-a1-a1", "b01-a1-a1-a1", "aA-a1-a1-a1",
-		"a1-a1-a1-a1 ", "pffffffffffffffff-a1-a1-a1", "q10000000000000000-a1-a1-a1",
+		"", "a1", "a1-a1-a1-a1", "a1-a1-a1-a1-a1-a1", "b1-a1-a1-a1-a1", "a-a1-a1-a1-a1", "b01-a1-a1-a1-a1", "aA-a1-a1-a1-a1",
+		"a1-a1-a1-a1-a1 ", "pffffffffffffffff-a1-a1-a1-a1", "q10000000000000000-a1-a1-a1-a1",
 	} {
 		_, err := protocol.ParseEpoch(text)
 		require.Error(t, err, text)
@@ -86,9 +90,9 @@ func TestParseEpochRefuses(t *testing.T) {
 }
 
 func FuzzParseEpoch(f *testing.F) {
-	f.Add("a1-a1-a1-a1")
-	f.Add("k19b76daa803-a3-a1-b1f")
-	f.Add("b01-a1-a1-a1")
+	f.Add("a1-a1-a1-a1-a1")
+	f.Add("k19b76daa803-a3-p1b0f2e3d4c5b6a79-a1-b1f")
+	f.Add("b01-a1-a1-a1-a1")
 	f.Fuzz(func(t *testing.T, text string) {
 		if e, err := protocol.ParseEpoch(text); err == nil {
 			require.Equal(t, text, e.String(), "one text for one epoch")

@@ -103,6 +103,7 @@ type Shard struct {
 	base      Epoch    // The base epoch of all streams.
 	state     hosting
 	epoch     Epoch           // The epoch of the home, while hosting.
+	started   *Epoch          // A copy of the epoch that the last entity was started under, see token.
 	since     machine.Instant // When the route, or what the cell is, last changed.
 	suspended bool
 	abandoned bool

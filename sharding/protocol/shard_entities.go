@@ -31,7 +31,7 @@ const (
 // start behind it. A passive entity has none and costs nothing.
 type Entity struct {
 	id    string
-	epoch Epoch
+	epoch *Epoch // One of all entities that were started under it; nil before the first start.
 	// Value is the runtime's: the instance. The cell clears it when the instance is
 	// gone, and keeps the reason there of an entity that failed.
 	Value any
@@ -67,7 +67,22 @@ func (e *Entity) ID() string { return e.id }
 
 // Epoch returns the epoch of the home under which the instance was started: the
 // fencing token.
-func (e *Entity) Epoch() Epoch { return e.epoch }
+func (e *Entity) Epoch() Epoch {
+	if e.epoch == nil {
+		return Epoch{}
+	}
+	return *e.epoch
+}
+
+// token returns the epoch of the home, which its entities share: there may be
+// millions of them.
+func (s *Shard) token() *Epoch {
+	if s.started == nil || *s.started != s.epoch {
+		epoch := s.epoch
+		s.started = &epoch
+	}
+	return s.started
+}
 
 // Message returns the message that is being processed, nil if there is none. It
 // belongs to the cell.
@@ -214,7 +229,7 @@ func (s *Shard) start(now machine.Instant, e *Entity, out *Actions) {
 	if e.state == entityFailed {
 		s.counts.Restarted++
 	}
-	e.state, e.epoch, e.at, e.Value = entityStarting, s.epoch, now, nil
+	e.state, e.epoch, e.at, e.Value = entityStarting, s.token(), now, nil
 	out.entity(OpStart, e)
 }
 

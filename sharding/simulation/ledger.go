@@ -29,6 +29,7 @@ type Ledger struct {
 	begins    []protocol.Epoch // By shard: the highest epoch that processed.
 	deaths    []time.Duration  // By shard: when a host of it ended, or was given up, last.
 	leaders   map[gossip.NodeID]protocol.Term
+	terms     map[protocol.Term]gossip.NodeID // Whose each term was, for ever.
 	stops     map[stop]time.Duration // Since when a shard is being stopped.
 	given     map[reign]uint64       // The last version in which a coordinator gave a shard a home.
 	hot       map[string]bool        // Entities that are flooded.
@@ -124,6 +125,7 @@ func newLedger(w *world.World, shards uint32) *Ledger {
 		begins:    make([]protocol.Epoch, shards),
 		deaths:    make([]time.Duration, shards),
 		leaders:   make(map[gossip.NodeID]protocol.Term),
+		terms:     make(map[protocol.Term]gossip.NodeID),
 		stops:     make(map[stop]time.Duration),
 		given:     make(map[reign]uint64),
 		homeless:  make(map[gossip.NodeID]homeless),
@@ -309,6 +311,10 @@ func (l *Ledger) observe(o world.Observation) {
 		l.gone(o.Node.ID())
 	case protocol.CoordinatorStarted:
 		l.counts.Terms++
+		if other, ok := l.terms[e.Term]; ok {
+			l.violate("I29: the coordinator at %s starts under term %s, which one at %s had", o.Node.ID(), e.Term, other)
+		}
+		l.terms[e.Term] = o.Node.ID()
 		for other, term := range l.leaders {
 			if l.mayHost(other) && l.mayHost(o.Node.ID()) {
 				l.violate("I3: the coordinator of term %s starts at %s while that of term %s runs at %s", e.Term, o.Node.ID(), term, other)

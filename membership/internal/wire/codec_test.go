@@ -341,7 +341,7 @@ func faults() map[string]*pb.Message {
 		"B17-clock-counter":               change(func(s *pb.State) { s.Clock.Count[0] = 1<<64 - 1 }),
 		"B18-status":                      change(func(s *pb.State) { s.Records.Members.Status[0] = 99 }),
 		"B18-status-wide":                 change(func(s *pb.State) { s.Records.Members.Status[0] = 256 + 3 }),
-		"B19-up-number":                   change(func(s *pb.State) { s.Records.Members.UpNumber[0] = s.Records.Members.UpNumber[1] }),
+		"B19-up-number":                   change(func(s *pb.State) { s.Records.Members.UpNumber[0] = s.Records.Registers.LastUpNumber + 1 }),
 		"B20-row-about-self":              change(func(s *pb.State) { s.Records.Observers.Subject[0] = s.Records.Observers.Observer[0] }),
 		"B20-row-status":                  change(func(s *pb.State) { s.Records.Observers.RowStatus[0] = 300 }),
 		"B20-rows-left":                   change(func(s *pb.State) { s.Records.Observers.RowCount[0] = 0 }),

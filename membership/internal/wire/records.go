@@ -25,7 +25,7 @@ func (t *table) records(r records) *pb.Records {
 	}
 	if r.config != nil {
 		p.Config = &pb.Config{
-			Gen: r.config.Gen, Voters: t.places(r.config.Voters), Previous: t.places(r.config.Previous),
+			Gen: r.config.Gen, By: uint64(r.config.By), Voters: t.places(r.config.Voters), Previous: t.places(r.config.Previous),
 		}
 	}
 	if g := r.registers; g != nil {
@@ -48,7 +48,7 @@ func (t nodes) fromRecords(p *pb.Records) (r records, err error) {
 		return r, err
 	}
 	if c := p.GetConfig(); c != nil {
-		r.config = &gossip.Config{Gen: c.GetGen()}
+		r.config = &gossip.Config{Gen: c.GetGen(), By: gossip.UID(c.GetBy())}
 		if r.config.Voters, err = t.list(c.GetVoters()); err != nil {
 			return r, err
 		}

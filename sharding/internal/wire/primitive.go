@@ -80,8 +80,12 @@ func appendNode(b []byte, n number, id gossip.NodeID) []byte {
 	b, at := begin(b, n)
 	b = appendString(b, 1, id.Address.Host)
 	b = appendUint(b, 2, uint64(id.Address.Port))
-	b = protowire.AppendFixed64(protowire.AppendTag(b, 3, protowire.Fixed64Type), uint64(id.UID))
+	b = appendUID(b, 3, id.UID)
 	return end(b, at)
+}
+
+func appendUID(b []byte, n number, uid gossip.UID) []byte {
+	return protowire.AppendFixed64(protowire.AppendTag(b, n, protowire.Fixed64Type), uint64(uid))
 }
 
 func appendEpoch(b []byte, n number, e protocol.Epoch) []byte {
@@ -93,6 +97,7 @@ func appendEpoch(b []byte, n number, e protocol.Epoch) []byte {
 	b = appendUint(b, 2, uint64(e.Term.UpNumber))
 	b = appendUint(b, 3, e.Term.Start)
 	b = appendUint(b, 4, e.N)
+	b = appendUID(b, 5, e.Term.UID)
 	return end(b, at)
 }
 
@@ -103,6 +108,7 @@ func appendTerm(b []byte, n number, t protocol.Term) []byte {
 	b, at := begin(b, n)
 	b = appendUint(b, 1, uint64(t.UpNumber))
 	b = appendUint(b, 2, t.Start)
+	b = appendUID(b, 3, t.UID)
 	return end(b, at)
 }
 
@@ -227,10 +233,7 @@ func node(b []byte) (id gossip.NodeID, err error) {
 		case 2:
 			err = set(&id.Address.Port, &f, math.MaxUint16)
 		case 3:
-			if f.kind != protowire.Fixed64Type {
-				return id, malformed("a uid has wire type %d", f.kind)
-			}
-			id.UID = gossip.UID(f.value)
+			err = setUID(&id.UID, &f)
 		}
 		if err != nil {
 			return id, err
@@ -240,6 +243,14 @@ func node(b []byte) (id gossip.NodeID, err error) {
 		return id, malformed("%v", err)
 	}
 	return id, nil
+}
+
+func setUID(dst *gossip.UID, f *field) error {
+	if f.kind != protowire.Fixed64Type {
+		return malformed("a uid has wire type %d", f.kind)
+	}
+	*dst = gossip.UID(f.value)
+	return nil
 }
 
 func setEpoch(dst *protocol.Epoch, f *field) error {
@@ -268,6 +279,8 @@ func epoch(b []byte) (e protocol.Epoch, err error) {
 			err = set(&e.Term.Start, &f, math.MaxUint64)
 		case 4:
 			err = set(&e.N, &f, math.MaxUint64)
+		case 5:
+			err = setUID(&e.Term.UID, &f)
 		}
 		if err != nil {
 			return e, err
@@ -296,6 +309,8 @@ func term(b []byte) (t protocol.Term, err error) {
 			err = set(&t.UpNumber, &f, math.MaxUint64)
 		case 2:
 			err = set(&t.Start, &f, math.MaxUint64)
+		case 3:
+			err = setUID(&t.UID, &f)
 		}
 		if err != nil {
 			return t, err

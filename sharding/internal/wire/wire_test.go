@@ -35,7 +35,9 @@ func node(i int) gossip.NodeID {
 	return gossip.NodeID{Address: gossip.Address{Host: fmt.Sprintf("10.0.0.%d", i), Port: 7946}, UID: gossip.UID(i)*0x9e3779b97f4a7c15 + 1}
 }
 
-func term(up gossip.UpNumber) protocol.Term { return protocol.Term{UpNumber: up, Start: 2} }
+func term(up gossip.UpNumber) protocol.Term {
+	return protocol.Term{UpNumber: up, UID: 0xfeed, Start: 2}
+}
 
 func epoch(n uint64) protocol.Epoch {
 	return protocol.Epoch{Born: 1767225600000, Term: term(3), N: n}
@@ -177,7 +179,10 @@ func TestForeignValuesAreRefused(t *testing.T) {
 var (
 	drawNode = rapid.Custom(func(t *rapid.T) gossip.NodeID { return node(rapid.IntRange(1, 20).Draw(t, "node")) })
 	drawTerm = rapid.Custom(func(t *rapid.T) protocol.Term {
-		return protocol.Term{UpNumber: gossip.UpNumber(rapid.Uint64().Draw(t, "up")), Start: rapid.Uint64().Draw(t, "start")}
+		return protocol.Term{
+			UpNumber: gossip.UpNumber(rapid.Uint64().Draw(t, "up")), UID: gossip.UID(rapid.Uint64().Draw(t, "uid")),
+			Start: rapid.Uint64().Draw(t, "start"),
+		}
 	})
 	drawEpoch = rapid.Custom(func(t *rapid.T) protocol.Epoch {
 		return protocol.Epoch{Born: rapid.Int64Range(0, math.MaxInt64).Draw(t, "born"), Term: drawTerm.Draw(t, "term"), N: rapid.Uint64Min(1).Draw(t, "n")}

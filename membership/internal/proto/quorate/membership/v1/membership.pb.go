@@ -2346,6 +2346,8 @@ func (x *Observers) GetRowVersion() []uint64 {
 type Config struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Gen   uint64                 `protobuf:"varint,1,opt,name=gen,proto3" json:"gen,omitempty"`
+	// The uid of the leader that made the change.
+	By uint64 `protobuf:"fixed64,4,opt,name=by,proto3" json:"by,omitempty"`
 	// Lists of their own lengths.
 	Voters        []uint32 `protobuf:"varint,2,rep,packed,name=voters,proto3" json:"voters,omitempty"`
 	Previous      []uint32 `protobuf:"varint,3,rep,packed,name=previous,proto3" json:"previous,omitempty"`
@@ -2386,6 +2388,13 @@ func (*Config) Descriptor() ([]byte, []int) {
 func (x *Config) GetGen() uint64 {
 	if x != nil {
 		return x.Gen
+	}
+	return 0
+}
+
+func (x *Config) GetBy() uint64 {
+	if x != nil {
+		return x.By
 	}
 	return 0
 }
@@ -2807,9 +2816,10 @@ const file_quorate_membership_v1_membership_proto_rawDesc = "" +
 	"\n" +
 	"row_status\x18\x05 \x03(\rR\trowStatus\x12\x1f\n" +
 	"\vrow_version\x18\x06 \x03(\x04R\n" +
-	"rowVersion\"N\n" +
+	"rowVersion\"^\n" +
 	"\x06Config\x12\x10\n" +
-	"\x03gen\x18\x01 \x01(\x04R\x03gen\x12\x16\n" +
+	"\x03gen\x18\x01 \x01(\x04R\x03gen\x12\x0e\n" +
+	"\x02by\x18\x04 \x01(\x06R\x02by\x12\x16\n" +
 	"\x06voters\x18\x02 \x03(\rR\x06voters\x12\x1a\n" +
 	"\bprevious\x18\x03 \x03(\rR\bprevious\"\x90\x01\n" +
 	"\tRegisters\x12$\n" +

@@ -131,6 +131,7 @@ type Term struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	UpNumber      uint64                 `protobuf:"varint,1,opt,name=up_number,json=upNumber,proto3" json:"up_number,omitempty"`
 	Start         uint64                 `protobuf:"varint,2,opt,name=start,proto3" json:"start,omitempty"`
+	Uid           uint64                 `protobuf:"fixed64,3,opt,name=uid,proto3" json:"uid,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -175,6 +176,13 @@ func (x *Term) GetUpNumber() uint64 {
 func (x *Term) GetStart() uint64 {
 	if x != nil {
 		return x.Start
+	}
+	return 0
+}
+
+func (x *Term) GetUid() uint64 {
+	if x != nil {
+		return x.Uid
 	}
 	return 0
 }
@@ -841,10 +849,11 @@ var File_quorate_sharding_v1_control_proto protoreflect.FileDescriptor
 
 const file_quorate_sharding_v1_control_proto_rawDesc = "" +
 	"\n" +
-	"!quorate/sharding/v1/control.proto\x12\x13quorate.sharding.v1\x1a\"quorate/sharding/v1/envelope.proto\"9\n" +
+	"!quorate/sharding/v1/control.proto\x12\x13quorate.sharding.v1\x1a\"quorate/sharding/v1/envelope.proto\"K\n" +
 	"\x04Term\x12\x1b\n" +
 	"\tup_number\x18\x01 \x01(\x04R\bupNumber\x12\x14\n" +
-	"\x05start\x18\x02 \x01(\x04R\x05start\"`\n" +
+	"\x05start\x18\x02 \x01(\x04R\x05start\x12\x10\n" +
+	"\x03uid\x18\x03 \x01(\x06R\x03uid\"`\n" +
 	"\bSettings\x12\x16\n" +
 	"\x06shards\x18\x01 \x01(\rR\x06shards\x12\x12\n" +
 	"\x04hash\x18\x02 \x01(\tR\x04hash\x12\x14\n" +

@@ -157,6 +157,7 @@ type Epoch struct {
 	UpNumber      uint64                 `protobuf:"varint,2,opt,name=up_number,json=upNumber,proto3" json:"up_number,omitempty"` // Of the coordinator's node.
 	Start         uint64                 `protobuf:"varint,3,opt,name=start,proto3" json:"start,omitempty"`                       // Starts of coordinators in that process.
 	N             uint64                 `protobuf:"varint,4,opt,name=n,proto3" json:"n,omitempty"`                               // Version of the map in that term.
+	Uid           uint64                 `protobuf:"fixed64,5,opt,name=uid,proto3" json:"uid,omitempty"`                          // Of the coordinator's node.
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -215,6 +216,13 @@ func (x *Epoch) GetStart() uint64 {
 func (x *Epoch) GetN() uint64 {
 	if x != nil {
 		return x.N
+	}
+	return 0
+}
+
+func (x *Epoch) GetUid() uint64 {
+	if x != nil {
+		return x.Uid
 	}
 	return 0
 }
@@ -575,12 +583,13 @@ const file_quorate_sharding_v1_envelope_proto_rawDesc = "" +
 	"\x06NodeID\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\rR\x04port\x12\x10\n" +
-	"\x03uid\x18\x03 \x01(\x06R\x03uid\"\\\n" +
+	"\x03uid\x18\x03 \x01(\x06R\x03uid\"n\n" +
 	"\x05Epoch\x12\x12\n" +
 	"\x04born\x18\x01 \x01(\x04R\x04born\x12\x1b\n" +
 	"\tup_number\x18\x02 \x01(\x04R\bupNumber\x12\x14\n" +
 	"\x05start\x18\x03 \x01(\x04R\x05start\x12\f\n" +
-	"\x01n\x18\x04 \x01(\x04R\x01n\"\xc9\x01\n" +
+	"\x01n\x18\x04 \x01(\x04R\x01n\x12\x10\n" +
+	"\x03uid\x18\x05 \x01(\x06R\x03uid\"\xc9\x01\n" +
 	"\x06Stream\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x14\n" +
 	"\x05shard\x18\x02 \x01(\rR\x05shard\x123\n" +
