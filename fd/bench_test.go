@@ -45,7 +45,7 @@ func BenchmarkRegistryAnswer(b *testing.B) {
 			for b.Loop() {
 				now = now.Add(time.Second / time.Duration(n))
 				r.Heartbeat(i%n, now)
-				r.NextChange(now)
+				r.Due(nil)
 				i++
 			}
 		})
@@ -98,6 +98,6 @@ func TestAnswersDoNotAllocate(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		now = now.Add(time.Second)
 		r.Heartbeat(3, now)
-		r.NextChange(now)
+		r.Due(nil)
 	}))
 }

@@ -39,8 +39,8 @@ func (b Bounds) Validate() error {
 // Bounded is a Detector whose verdict another detector gives within [Bounds].
 //
 // It computes the moment of crossing once for each answer, when it is first
-// needed, and derives the verdict from that moment. So Available and NextChange
-// cannot contradict each other, and a verdict cannot flap, even if the inner
+// needed, and derives the verdict from that moment. So Available and Limit cannot
+// contradict each other, and a verdict cannot flap, even if the inner
 // detector breaks its contract.
 type Bounded struct {
 	inner  Detector
@@ -99,19 +99,15 @@ func (b *Bounded) Available(at time.Time) bool {
 // Monitoring reports whether an answer has ever arrived.
 func (b *Bounded) Monitoring() bool { return b.heard }
 
-// NextChange returns the moment at which the verdict turns to unavailable unless
-// an answer arrives before it. Available is true one nanosecond earlier, and
-// false from that moment on. The result is false when no such moment lies ahead:
-// nothing was ever heard, or the node is unavailable at this time already.
-func (b *Bounded) NextChange(at time.Time) (time.Time, bool) {
+// Limit returns the moment from which on the node is unavailable unless an answer
+// arrives before it. Available is true one nanosecond earlier, and false from that
+// moment on. The moment may have passed: a limit that was crossed unnoticed is a
+// limit still. The result is false when nothing was ever heard.
+func (b *Bounded) Limit() (time.Time, bool) {
 	if !b.heard {
 		return time.Time{}, false
 	}
-	limit := b.silenceLimit()
-	if at.Sub(b.last) >= limit {
-		return time.Time{}, false
-	}
-	return b.last.Add(limit), true
+	return b.last.Add(b.silenceLimit()), true
 }
 
 // silenceLimit is the shortest silence, within the bounds, at which the inner

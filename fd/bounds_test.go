@@ -44,17 +44,18 @@ func TestBoundsOverruleTheDetector(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			b := fd.NewBounded(tc.inner, bounds)
 			require.True(t, b.Available(start), "nothing was heard yet")
-			_, ahead := b.NextChange(start)
-			require.False(t, ahead, "a node never heard has no moment of change")
+			_, heard := b.Limit()
+			require.False(t, heard, "a node never heard has no limit")
 
 			b.Heartbeat(start)
-			change, ahead := b.NextChange(start)
-			require.True(t, ahead)
-			require.Equal(t, tc.limit, change.Sub(start))
-			require.True(t, b.Available(change.Add(-1)))
-			require.False(t, b.Available(change))
-			_, ahead = b.NextChange(change)
-			require.False(t, ahead, "the verdict has turned already")
+			limit, heard := b.Limit()
+			require.True(t, heard)
+			require.Equal(t, tc.limit, limit.Sub(start))
+			require.True(t, b.Available(limit.Add(-1)))
+			require.False(t, b.Available(limit))
+			again, heard := b.Limit()
+			require.True(t, heard, "a limit that has passed is a limit still")
+			require.Equal(t, limit, again)
 		})
 	}
 }
@@ -62,8 +63,8 @@ func TestBoundsOverruleTheDetector(t *testing.T) {
 func TestEqualBoundsLeaveTheDetectorNoSay(t *testing.T) {
 	b := fd.NewBounded(stubborn{false}, fd.Bounds{MinSilence: 5, MaxSilence: 5})
 	b.Heartbeat(start)
-	change, _ := b.NextChange(start)
-	require.Equal(t, time.Duration(5), change.Sub(start))
+	limit, _ := b.Limit()
+	require.Equal(t, time.Duration(5), limit.Sub(start))
 }
 
 // The verdict turns exactly at the moment that was named, within the bounds,
@@ -79,16 +80,16 @@ func TestBoundedTurnsExactlyAtTheMomentNamed(t *testing.T) {
 			now = now.Add(gap)
 			b.Heartbeat(now)
 		}
-		change, ahead := b.NextChange(now)
-		require.True(t, ahead)
-		silence := change.Sub(now)
+		limit, heard := b.Limit()
+		require.True(t, heard)
+		silence := limit.Sub(now)
 		require.GreaterOrEqual(t, silence, config.AcceptableHeartbeatPause)
 		require.LessOrEqual(t, silence, config.MaxSilence)
-		require.True(t, b.Available(change.Add(-1)))
-		require.False(t, b.Available(change))
+		require.True(t, b.Available(limit.Add(-1)))
+		require.False(t, b.Available(limit))
 		if silence > config.AcceptableHeartbeatPause && silence < config.MaxSilence {
-			require.True(t, b.Unwrap().Available(change.Add(-1)), "the detector would wait no longer")
-			require.False(t, b.Unwrap().Available(change), "the detector would still wait")
+			require.True(t, b.Unwrap().Available(limit.Add(-1)), "the detector would wait no longer")
+			require.False(t, b.Unwrap().Available(limit), "the detector would still wait")
 		}
 	})
 }
@@ -123,8 +124,8 @@ func TestBoundedIgnoresAnOldAnswer(t *testing.T) {
 	b := fd.NewBounded(stubborn{true}, fd.Bounds{MinSilence: 1, MaxSilence: 10})
 	b.Heartbeat(start)
 	b.Heartbeat(start.Add(-5))
-	change, _ := b.NextChange(start)
-	require.Equal(t, time.Duration(10), change.Sub(start))
+	limit, _ := b.Limit()
+	require.Equal(t, time.Duration(10), limit.Sub(start))
 }
 
 // drawGap is a time between two answers: of any scale up to two hours.

@@ -49,7 +49,9 @@
 //     arrives, and falls below every allowed threshold when one does.
 //   - With [Bounds], no verdict turns to unavailable before MinSilence after the
 //     last answer, and every verdict has turned at MaxSilence.
-//   - [Bounded.NextChange] is exact to the nanosecond, and agrees with Available.
+//   - [Bounded.Limit] is exact to the nanosecond, and agrees with Available.
+//   - [Registry.Due] names a node that has passed its limit until its caller has
+//     acted on it, however late it is asked.
 //   - The order of everything that is returned is a function of the inputs.
 //
 // # Non-guarantees

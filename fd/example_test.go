@@ -49,7 +49,7 @@ func ExampleRegistry() {
 	registry.Expect("node-2", start)
 	registry.Heartbeat("node-1", start.Add(100*time.Millisecond))
 
-	next, _ := registry.NextChange(start.Add(100 * time.Millisecond))
+	next, _ := registry.Due(nil)
 	fmt.Println("look again after", next.Sub(start))
 	fmt.Println("unavailable then:", registry.Unavailable(next))
 	// Output:

@@ -196,9 +196,9 @@ func FuzzPhiTrace(f *testing.F) {
 			checkPhi(t, p.Phi(now.Add(1<<62)))
 			require.True(t, b.Available(at))
 			require.True(t, p.Available(at))
-			if change, ahead := b.NextChange(now); ahead {
-				require.True(t, b.Available(change.Add(-1)))
-				require.False(t, b.Available(change))
+			if limit, heard := b.Limit(); heard {
+				require.True(t, b.Available(limit.Add(-1)))
+				require.False(t, b.Available(limit))
 			}
 		}
 	})
@@ -254,9 +254,9 @@ func TestFalseSuspicionsAndDetectionTimeStayWithinBounds(t *testing.T) {
 				last = at
 			}
 			require.LessOrEqual(t, float64(suspicions)/hours, tc.perHourLimit)
-			change, _ := b.NextChange(last)
-			require.GreaterOrEqual(t, change.Sub(last), config.AcceptableHeartbeatPause)
-			require.LessOrEqual(t, change.Sub(last), config.MaxSilence)
+			limit, _ := b.Limit()
+			require.GreaterOrEqual(t, limit.Sub(last), config.AcceptableHeartbeatPause)
+			require.LessOrEqual(t, limit.Sub(last), config.MaxSilence)
 		})
 	}
 }

@@ -157,33 +157,42 @@ func (r *Registry[K]) Unavailable(at time.Time) []K {
 	return nodes
 }
 
-// NextChange returns the next moment at which the verdict about some node turns
-// to unavailable unless it answers before. The result is false when no verdict
-// can turn.
+// Due returns the earliest moment from which on a node is unavailable of which the
+// caller does not hold so yet. A nil held holds so of nobody. The result is false
+// when the caller holds so of every node that is monitored.
 //
-// A caller arms one timer for it, looks at [Registry.Unavailable] when it fires,
-// and asks again. It also asks again after each Expect and Heartbeat: an answer
-// mostly moves the moment to later, but one that makes the history more regular
-// can move it to earlier.
-func (r *Registry[K]) NextChange(at time.Time) (time.Time, bool) {
-	var next time.Time
+// A caller arms one timer for it, acts on [Registry.Unavailable] when it fires, and
+// asks again. It also asks again after each Expect and Heartbeat: an answer mostly
+// moves the moment to later, but one that makes the history more regular can move it
+// to earlier.
+//
+// The moment may have passed, and then the caller is to act at once. It does not
+// depend on when it is asked for, but on what the caller holds: a caller that slept
+// through a limit, that looked at something else in the instant of it, or that did
+// not act for whatever reason, is told again until it has. Who has passed a limit and
+// was not judged cannot be forgotten.
+func (r *Registry[K]) Due(held func(K) bool) (time.Time, bool) {
+	var due time.Time
 	found := false
 	for i := range r.entries {
-		change, ok := r.entries[i].detector.NextChange(at)
-		if ok && (!found || change.Sub(next) < 0) {
-			next, found = change, true
+		e := &r.entries[i]
+		limit, ok := e.detector.Limit()
+		if !ok || found && limit.Sub(due) >= 0 || held != nil && held(e.node) {
+			continue
 		}
+		due, found = limit, true
 	}
-	return next, found
+	return due, found
 }
 
-// NextChangeOf is [Registry.NextChange] for one node.
-func (r *Registry[K]) NextChangeOf(node K, at time.Time) (time.Time, bool) {
+// Limit returns the moment from which on a node is unavailable unless it answers
+// before, as [Bounded.Limit]. The result is false for a node that is not monitored.
+func (r *Registry[K]) Limit(node K) (time.Time, bool) {
 	i, found := r.find(node)
 	if !found {
 		return time.Time{}, false
 	}
-	return r.entries[i].detector.NextChange(at)
+	return r.entries[i].detector.Limit()
 }
 
 // Status returns what is held about each node, in their order.

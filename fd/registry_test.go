@@ -37,8 +37,8 @@ func TestRegistrySuspectsANodeThatNeverAnswers(t *testing.T) {
 	r.Expect("a", start)
 	require.True(t, r.Expected("a"))
 	require.False(t, r.Monitoring("a"))
-	change, ahead := r.NextChange(start)
-	require.True(t, ahead)
+	change, due := r.Due(nil)
+	require.True(t, due)
 	silence := change.Sub(start) - config.ExpectedResponseAfter
 	require.GreaterOrEqual(t, silence, config.AcceptableHeartbeatPause)
 	require.LessOrEqual(t, silence, config.MaxSilence)
@@ -62,8 +62,8 @@ func TestRegistryLearnsNothingFromThePresumedAnswer(t *testing.T) {
 		at := first.Add(time.Duration(i) * time.Second)
 		require.False(t, prompt.Heartbeat("a", at))
 		require.False(t, late.Heartbeat("a", at))
-		want, _ := prompt.NextChangeOf("a", at)
-		got, _ := late.NextChangeOf("a", at)
+		want, _ := prompt.Limit("a")
+		got, _ := late.Limit("a")
 		require.Equal(t, want, got)
 	}
 }
@@ -79,10 +79,10 @@ func TestRegistryIgnoresAnswersOfNodesThatItDoesNotExpect(t *testing.T) {
 	require.False(t, r.Heartbeat("a", start.Add(time.Hour)), "a late answer brings nothing back")
 	require.False(t, r.Expected("a"))
 	require.True(t, r.Available("a", start.Add(time.Hour)), "nothing speaks against it")
-	_, ahead := r.NextChange(start)
-	require.False(t, ahead)
-	_, ahead = r.NextChangeOf("a", start)
-	require.False(t, ahead)
+	_, due := r.Due(nil)
+	require.False(t, due)
+	_, due = r.Limit("a")
+	require.False(t, due)
 }
 
 func TestRegistryKeepsWhatItKnowsWhenANodeIsExpectedAgain(t *testing.T) {
@@ -186,10 +186,71 @@ func (m *registryModel) check(t *rapid.T, r *fd.Registry[string], now time.Time)
 		}
 	}
 	require.Equal(t, unavailable, r.Unavailable(now))
-	change, ahead := r.NextChange(now)
-	require.Equal(t, len(unavailable) < r.Len(), ahead)
-	if ahead {
-		require.Equal(t, unavailable, r.Unavailable(change.Add(-1)), "a verdict turned too early")
-		require.Greater(t, len(r.Unavailable(change)), len(unavailable), "no verdict turned")
+	m.checkDue(t, r, now)
+}
+
+// checkDue requires that what is due is the first moment at which somebody is
+// unavailable whom the caller does not hold so, whoever these are: when it has passed
+// there is somebody to act on, and before it there is nobody.
+func (m *registryModel) checkDue(t *rapid.T, r *fd.Registry[string], now time.Time) {
+	held := map[string]bool{}
+	for _, n := range r.Nodes() {
+		held[n] = rapid.Bool().Draw(t, "held")
 	}
+	unheld := func(at time.Time) []string {
+		return slices.DeleteFunc(slices.Clone(r.Unavailable(at)), func(n string) bool { return held[n] })
+	}
+	limit, due := r.Due(func(n string) bool { return held[n] })
+	require.Equal(t, slices.ContainsFunc(r.Nodes(), func(n string) bool { return !held[n] }), due)
+	require.Equal(t, due && limit.Sub(now) <= 0, len(unheld(now)) > 0, "who has passed a limit is due")
+	if due {
+		require.Empty(t, unheld(limit.Add(-1)), "a verdict turned before it was due")
+		require.NotEmpty(t, unheld(limit), "nobody was due")
+	}
+}
+
+// A caller that sleeps through limits, that is told of one while it looks at another,
+// or that does not act when it is told, comes to judge all.
+func TestRegistryForgetsNobodyWhoPassedALimit(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		config := fd.Default()
+		r := newRegistry(t, config)
+		now, silent := start, map[string]bool{}
+		for _, n := range []string{"a", "b", "c", "d"} {
+			r.Expect(n, now)
+			if rapid.Bool().Draw(t, "silent") {
+				silent[n] = true
+			}
+			now = now.Add(time.Duration(rapid.Int64Range(0, int64(time.Second)).Draw(t, "later")))
+		}
+		accused := map[string]bool{}
+		held := func(n string) bool { return accused[n] }
+		for range 60 {
+			for _, n := range r.Nodes() {
+				if !silent[n] {
+					r.Heartbeat(n, now)
+				}
+			}
+			// The caller sleeps, or is woken up by its timer.
+			due, ahead := r.Due(held)
+			now = now.Add(time.Duration(rapid.Int64Range(1, int64(time.Second)).Draw(t, "sleep")))
+			if ahead && due.Sub(now) <= 0 && rapid.IntRange(0, 2).Draw(t, "acts") > 0 {
+				for _, n := range r.Unavailable(now) {
+					accused[n] = true
+				}
+			}
+		}
+		now = now.Add(config.ExpectedResponseAfter + config.MaxSilence)
+		for _, n := range r.Nodes() {
+			if !silent[n] {
+				r.Heartbeat(n, now)
+			}
+		}
+		if due, ahead := r.Due(held); ahead && due.Sub(now) <= 0 {
+			for _, n := range r.Unavailable(now) {
+				accused[n] = true
+			}
+		}
+		require.Equal(t, silent, accused)
+	})
 }

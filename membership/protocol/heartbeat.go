@@ -252,12 +252,13 @@ func (m *Machine) chooseTargets() []gossip.NodeID {
 	return targets
 }
 
-// armSilence arms one timer for the next moment at which a verdict turns.
+// armSilence arms one timer for the moment at which somebody is to be accused next.
+// It may have passed: then the timer fires at once, or when this node may accuse again.
 func (m *Machine) armSilence() {
 	h := &m.beat
 	at := machine.Instant(0)
-	if next, ok := h.registry.NextChange(m.now.Mono.Time()); ok {
-		at = max(machine.Instant(next.UnixNano()), h.notBefore)
+	if due, ok := h.registry.Due(m.accuses); ok {
+		at = max(machine.Instant(due.UnixNano()), h.notBefore)
 	}
 	switch at {
 	case h.silenceAt:
@@ -268,6 +269,9 @@ func (m *Machine) armSilence() {
 	}
 	h.silenceAt = at
 }
+
+// accuses tells whether this node has recorded that it cannot reach another.
+func (m *Machine) accuses(node gossip.NodeID) bool { return !m.state.ReachableFrom(m.self, node) }
 
 // judgeSilence accuses those whose silence has become too long.
 func (m *Machine) judgeSilence() {
@@ -282,7 +286,7 @@ func (m *Machine) judgeSilence() {
 	}
 	var accused []gossip.NodeID
 	for _, node := range m.beat.registry.Unavailable(m.now.Mono.Time()) {
-		if m.state.ReachableFrom(m.self, node) {
+		if !m.accuses(node) {
 			accused = append(accused, node)
 			m.out.Decide("reachability", node.String(), "unreachable", m.silenceOf(node))
 		}
