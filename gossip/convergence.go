@@ -56,19 +56,18 @@ func joinNodes(nodes []NodeID) string {
 	return string(b)
 }
 
-// Convergence reports whether every member of self's zone that takes part has
-// seen s, so that a decision of the leader rests on what all know:
+// Convergence reports whether every member that takes part has seen s, so that a
+// decision of the leader rests on what all know:
 //
-//   - Every member of the zone that is unreachable is Down or Exiting. Self,
-//     and what observers that are Exiting, Down or in another zone say, does
-//     not count.
-//   - Every member of the zone that is Up, Preparing, Ready or Leaving has
-//     seen s. While the zone has no such member that came up, every member
-//     of any zone that is Joining to Leaving must have: so that the first
-//     up-number is given once.
+//   - Every member that is unreachable is Down or Exiting. Self, and what observers
+//     that are Exiting or Down say, does not count.
+//   - Every member that is Up, Preparing, Ready or Leaving has seen s. While there
+//     is no such member that came up, every member that is Joining to Leaving must
+//     have: so that the first up-number is given once.
 //
 // Members for which confirmed is true have told self that they have finished
-// and are not waited for. A nil confirmed confirms nobody.
+// and are not waited for. A nil confirmed confirms nobody. Zones are labels: a
+// state converges whatever they are.
 func (s *State) Convergence(self NodeID, confirmed func(NodeID) bool) (bool, Blockers) {
 	blockers := s.blockers(self, confirmed, false)
 	return blockers.IsZero(), blockers
@@ -82,15 +81,14 @@ func (s *State) Converged(self NodeID, confirmed func(NodeID) bool) bool {
 
 // blockers returns why s has not converged, one reason if that is enough.
 func (s *State) blockers(self NodeID, confirmed func(NodeID) bool, one bool) Blockers {
-	me := s.Member(self)
-	if me == nil {
+	if s.Member(self) == nil {
 		return Blockers{NotMember: true}
 	}
 	blockers := Blockers{Unstamped: !s.orphans.isZero()}
 	excused := func(id NodeID) bool { return confirmed != nil && confirmed(id) }
-	first := s.isFirst(me.Zone)
+	first := s.isFirst()
 	for i, m := range s.members {
-		mustSee := m.Zone == me.Zone && m.Status.leads() || first && m.Status <= Leaving
+		mustSee := m.Status.leads() || first && m.Status <= Leaving
 		if mustSee && !s.seen.has(i) && !excused(m.Node) {
 			blockers.Unseen = append(blockers.Unseen, m.Node)
 			if one {
@@ -98,52 +96,39 @@ func (s *State) blockers(self NodeID, confirmed func(NodeID) bool, one bool) Blo
 			}
 		}
 	}
-	for i := range s.unreachable(countsIn(me.Zone)).all(len(s.members)) {
+	for i := range s.unreachable(isBelieved).all(len(s.members)) {
 		m := s.members[i]
-		if m.Zone == me.Zone && m.Status != Down && m.Status != Exiting && m.Node != self && !excused(m.Node) {
+		if m.Status != Down && m.Status != Exiting && m.Node != self && !excused(m.Node) {
 			blockers.Unreachable = append(blockers.Unreachable, m.Node)
 		}
 	}
 	return blockers
 }
 
-// isFirst reports whether a zone has no member yet that has come up and takes
-// part. A member that leaves before it came up does not count: it would end
-// the rule for the first members by itself, while others still follow it.
-func (s *State) isFirst(zone string) bool {
-	return !slices.ContainsFunc(s.members, func(m *Member) bool {
-		return m.Zone == zone && m.Status.leads() && m.UpNumber > 0
-	})
+// isFirst reports whether there is no member yet that has come up and takes part. A
+// member that leaves before it came up does not count: it would end the rule for
+// the first members by itself, while others still follow it.
+func (s *State) isFirst() bool {
+	return !slices.ContainsFunc(s.members, func(m *Member) bool { return m.Status.leads() && m.UpNumber > 0 })
 }
 
-// countsIn is [State.counts] restricted to the observers of one zone.
-func countsIn(zone string) func(*Member) bool {
-	return func(observer *Member) bool { return isBelieved(observer) && observer.Zone == zone }
-}
-
-// Leader returns who leads the zone of self, as self sees it: the first
-// member in the order of node ids that is Up, Preparing, Ready or Leaving and
-// reachable; if there is none, the first of those that are WeaklyUp, then
-// Joining, then Exiting. Self counts as reachable. It is zero if self is not
-// a member, or is Down and alone.
+// Leader returns who leads, as self sees it: the first member in the order of node
+// ids that is Up, Preparing, Ready or Leaving and reachable; if there is none, the
+// first of those that are WeaklyUp, then Joining, then Exiting. Self counts as
+// reachable. It is zero if self is not a member, or is Down and alone.
 //
 // Each side of a partition has a leader of its own; only under convergence is
 // it the only one.
 func (s *State) Leader(self NodeID) NodeID {
-	me := s.Member(self)
-	if me == nil {
+	if s.Member(self) == nil {
 		return NodeID{}
-	}
-	believed := func(observer NodeID) bool {
-		m := s.Member(observer)
-		return m != nil && countsIn(me.Zone)(m)
 	}
 	var best *Member
 	for _, m := range s.members {
 		// Mostly one of the first members leads: only of those before it is
 		// it asked who reaches them.
 		fitter := m.Status.leads() || best == nil || rank(m.Status) < rank(best.Status)
-		if m.Zone != me.Zone || m.Status == Down || !fitter || m.Node != self && s.isObserved(m.Node, believed) {
+		if m.Status == Down || !fitter || m.Node != self && !s.Reachable(m.Node) {
 			continue
 		}
 		if m.Status.leads() {

@@ -49,7 +49,7 @@ type Member struct {
 	Status   Status
 	UpNumber UpNumber // Given with Up, kept for life.
 
-	Zone       string        // Failure domain of coarse grain; "" is a zone too.
+	Zone       string        // A label, for strategies; "" is a zone too.
 	Roles      []string      // Sorted, without doubles, fixed for life.
 	AppVersion string        // See [CompareVersions].
 	Protocol   ProtocolRange // What the node speaks.

@@ -15,7 +15,7 @@ import (
 )
 
 // status builds a state with members of the given statuses at node(0), 1 ...
-// and of one zone, all of which have seen it.
+// all of which have seen it.
 func statuses(t testing.TB, all ...gossip.Status) *gossip.State {
 	t.Helper()
 	p := gossip.Parts{LastUpNumber: 100}

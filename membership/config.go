@@ -42,8 +42,9 @@ type NodeConfig struct {
 	// They cannot change while the node lives.
 	Roles []string `koanf:"roles"`
 
-	// Zone says where the node stands, for strategies that look at it. Empty
-	// is a zone like any other.
+	// Zone says where the node stands, for strategies that look at it. It is a
+	// label: who leads and who votes does not depend on it. Empty is a zone like
+	// any other.
 	Zone string `koanf:"zone"`
 
 	// AppVersion is the version of the deployment. New shards prefer the

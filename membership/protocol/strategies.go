@@ -214,8 +214,8 @@ func (m *Machine) keepStrategies() {
 }
 
 // seenByAll tells whether every member that is not down has seen the state. That is
-// more than convergence, which does not wait for members of other zones, nor for
-// those that have finished to leave: one of these may still lead.
+// more than convergence, which does not wait for those that have finished to leave: one
+// of these may still lead.
 func (m *Machine) seenByAll() bool {
 	return !slices.ContainsFunc(m.state.Members(), func(member *gossip.Member) bool {
 		return member.Status != gossip.Down && !m.state.Seen(member.Node)

@@ -71,9 +71,8 @@ type parted struct {
 	sides      int
 }
 
-// formed returns a cluster of n nodes that are all up.
-func formed(t *testing.T, seed uint64, n int, config simulation.MembershipConfig) *parted {
-	t.Helper()
+// world returns a world without nodes that can be cut into sides.
+func world(seed uint64, config simulation.MembershipConfig) *parted {
 	w := simulation.New(simulation.Options{Seed: seed, RatePPM: 10_000, CodecEvery: 50})
 	simulation.ServeMembership(w)
 	p := &parted{world: w, invariants: &simulation.Invariants{}, config: config, side: map[gossip.Address]int{}, node: map[gossip.Address]*simulation.Node{}}
@@ -81,16 +80,29 @@ func formed(t *testing.T, seed uint64, n int, config simulation.MembershipConfig
 	calling := &simulation.Calling{GivenUp: simulation.Untroubled}
 	calling.Watch(w)
 	countsLateAnswers(w)
+	return p
+}
+
+// formed returns a cluster of n nodes that are all up.
+func formed(t *testing.T, seed uint64, n int, config simulation.MembershipConfig) *parted {
+	t.Helper()
+	p := world(seed, config)
 	for i := range n {
 		p.start(i)
 	}
-	requireSettled(t, w, time.Minute)
+	p.settle(t)
+	return p
+}
+
+// settle lets time pass until all nodes are up, and host.
+func (p *parted) settle(t *testing.T) {
+	t.Helper()
+	requireSettled(t, p.world, time.Minute)
 	// Whoever was up first has seen who was up last, and everybody hosts.
-	require.NoError(t, w.Run(time.Second+time.Duration(seed%10)*97*time.Millisecond))
-	for _, node := range w.Nodes() {
+	require.NoError(t, p.world.Run(time.Second+time.Duration(p.world.Seed()%10)*97*time.Millisecond))
+	for _, node := range p.world.Nodes() {
 		require.True(t, p.invariants.Hosts(node))
 	}
-	return p
 }
 
 func (p *parted) start(i int) {

@@ -1,0 +1,67 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gossip_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/quorate/quorate/gossip"
+)
+
+// A zone is a label: who leads, and whether a state has converged and why not, is the
+// same wherever its members stand.
+func TestLeaderAndConvergenceDoNotDependOnZones(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		u := drawUniverse(t)
+		s := u.state(t, "s")
+		confirmed := map[gossip.NodeID]bool{}
+		for _, n := range u.nodes {
+			confirmed[n] = rapid.Bool().Draw(t, "confirmed")
+		}
+		isConfirmed := func(n gossip.NodeID) bool { return confirmed[n] }
+		moved := relabelled(t, s)
+		for _, self := range u.nodes {
+			require.Equal(t, s.Leader(self), moved.Leader(self), "the leader for %v", self)
+			wantConverged, wantBlockers := s.Convergence(self, isConfirmed)
+			converged, blockers := moved.Convergence(self, isConfirmed)
+			require.Equal(t, wantConverged, converged, "convergence for %v", self)
+			require.Equal(t, wantBlockers, blockers, "what blocks for %v", self)
+			require.Equal(t, converged, moved.Converged(self, isConfirmed))
+		}
+	})
+}
+
+// relabelled returns s with other zones.
+func relabelled(t *rapid.T, s *gossip.State) *gossip.State {
+	p := s.Parts()
+	for i, m := range p.Members {
+		other := *m
+		other.Zone = rapid.SampledFrom([]string{"", "0", "1", "east"}).Draw(t, "zone")
+		p.Members[i] = &other
+	}
+	moved, err := gossip.FromParts(p)
+	require.NoError(t, err)
+	return moved
+}
+
+// Under convergence all who can act on a state agree who leads it, whatever the zones:
+// two that have seen one state and know it to have converged never both lead.
+func TestOneLeaderUnderConvergence(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		u := drawUniverse(t)
+		s := u.state(t, "s")
+		var leaders []gossip.NodeID
+		for _, self := range u.nodes {
+			if s.Converged(self, nil) && s.Leader(self) == self {
+				leaders = append(leaders, self)
+			}
+		}
+		require.LessOrEqual(t, len(leaders), 1, "%v lead\n%s", leaders, s.Describe())
+	})
+}
