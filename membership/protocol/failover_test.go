@@ -6,6 +6,7 @@ package protocol_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -17,10 +18,12 @@ import (
 	"github.com/quorate/quorate/membership/protocol"
 )
 
-func (l *loop) untilFenced(limit time.Duration, dead gossip.NodeID) time.Duration {
+// untilFenced runs until a dead node is fenced at all others but those that are gone
+// as well.
+func (l *loop) untilFenced(limit time.Duration, dead gossip.NodeID, gone ...gossip.NodeID) time.Duration {
 	return l.until(limit, func() bool {
 		for _, n := range l.nodes {
-			if n.dead || n.id == dead {
+			if n.dead || n.id == dead || slices.Contains(gone, n.id) {
 				continue
 			}
 			fenced := false

@@ -27,6 +27,11 @@ const rateErrorDivisor = 100
 // that gave it standing was to a heartbeat that it had sent before t0, so its
 // own clock stopped it a fence later; the margin is for clocks that run at
 // different rates.
+//
+// A record counts only if the voter is one whose having seen the node down the
+// removal waited for, see [Machine.cutsOf]. Such a voter denies the node since its
+// record: had it taken the record back before it saw the node down, whoever removed
+// the node would have known.
 type fencing struct {
 	cuts    []cut // Sorted by observer and subject, as records are.
 	waiting map[gossip.NodeID]bool
@@ -70,12 +75,11 @@ func compareRecords(a, b gossip.Record) int {
 	return a.Subject.Compare(b.Subject)
 }
 
-// cutBy returns the moments at which the voters cut off subject, and the
-// earliest of anybody's.
-func (f *fencing) cutBy(subject gossip.NodeID) map[gossip.NodeID]machine.Instant {
+// cutBy returns since when each of those observers that count had cut off subject.
+func (f *fencing) cutBy(subject gossip.NodeID, counts func(observer gossip.NodeID) bool) map[gossip.NodeID]machine.Instant {
 	by := map[gossip.NodeID]machine.Instant{}
 	for _, c := range f.cuts {
-		if c.record.Subject == subject {
+		if c.record.Subject == subject && counts(c.record.Observer) {
 			by[c.record.Observer] = c.since
 		}
 	}
@@ -145,14 +149,37 @@ func (m *Machine) onlyMajorities() bool {
 // none of them exits in what it knows.
 func (m *Machine) firstCut(node gossip.NodeID) machine.Instant {
 	first := m.now.Mono
-	for observer, at := range m.fences.cutBy(node) { //quorate:unordered a minimum
-		member := m.settled.Member(observer)
-		voter := !slices.ContainsFunc(m.footing.base, func(voters []gossip.NodeID) bool { return !slices.Contains(voters, observer) })
-		if voter && member != nil && member.Status >= gossip.Up && member.Status < gossip.Leaving {
-			first = min(first, at)
-		}
+	for _, at := range m.cutsOf(node) { //quorate:unordered a minimum
+		first = min(first, at)
 	}
 	return first
+}
+
+// cutsOf returns since when each voter that the removal of a node waited for had cut
+// it off. Of the others nothing is known after their record: a voter that is removed
+// with the node, or was before, may have taken it back unseen, and has not seen the
+// node down. One that leaves is not waited for once it has confirmed that it hosts
+// nothing, and one whose promotion is not known to have converged may be a joiner to
+// whoever removed the node.
+//
+// That the others did not take theirs back this node knows only if it was waited for
+// as well. Otherwise it may have heard of the removal without what led to it, and takes
+// the node as cut off by nobody before.
+func (m *Machine) cutsOf(node gossip.NodeID) map[gossip.NodeID]machine.Instant {
+	if !m.wasWaitedFor(m.self) {
+		return nil
+	}
+	return m.fences.cutBy(node, m.wasWaitedFor)
+}
+
+// wasWaitedFor tells whether a removal that this node hears of now waited until a
+// voter had seen the member down, by what was known before.
+func (m *Machine) wasWaitedFor(voter gossip.NodeID) bool {
+	member := m.settled.Member(voter)
+	if member == nil || member.Status < gossip.Up || member.Status > gossip.Leaving || !votesInAll(m.footing.base, voter) {
+		return false
+	}
+	return member.Status < gossip.Leaving || voter == m.self && !m.exit.confirmed
 }
 
 // removedUnseen begins the fence of those whom this node only knows as removed:
@@ -186,15 +213,10 @@ func (m *Machine) fenceAt(node gossip.NodeID, at machine.Instant) {
 // first accusation that was never taken back, and the time that the side waits
 // for a stable view is the margin.
 func (m *Machine) startOfEnd(node gossip.NodeID) machine.Instant {
-	cutAt := m.fences.cutBy(node)
-	if !m.monitorsSome() {
-		return lastStanding(node, m.footing.base, cutAt, m.now.Mono)
+	if m.monitorsSome() {
+		return m.firstCut(node)
 	}
-	first := m.now.Mono
-	for _, at := range cutAt { //quorate:unordered a minimum
-		first = min(first, at)
-	}
-	return first
+	return lastStanding(node, m.footing.base, m.cutsOf(node), m.now.Mono)
 }
 
 // tookPart tells whether this node was among those whose having seen the state

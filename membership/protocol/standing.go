@@ -214,6 +214,14 @@ func hasVoters(base gossip.Base) bool {
 	return slices.ContainsFunc(base, func(voters []gossip.NodeID) bool { return len(voters) > 0 })
 }
 
+// votesInAll tells whether a node is a voter in every set of a base. Without voters
+// nobody is.
+func votesInAll(base gossip.Base, n gossip.NodeID) bool {
+	return hasVoters(base) && !slices.ContainsFunc(base, func(voters []gossip.NodeID) bool {
+		return len(voters) > 0 && !slices.Contains(voters, n)
+	})
+}
+
 // votes tells whether a member of this status is a voter.
 func votes(member *gossip.Member) bool {
 	return member.UpNumber != 0 && member.Status >= gossip.Up && member.Status <= gossip.Leaving
