@@ -128,6 +128,7 @@ func (w *World) call(n *Node, from machine.ID, c machine.Call) {
 		return
 	}
 	w.strategies.fates[f.name]++
+	w.writing(n, c, f)
 	w.trace.add(line{
 		at: w.now, place: n.place.index, peer: -1, verb: verbCalled,
 		note: fmt.Sprintf("%s %d of %016x: %s", a.key.name(), c.ID, a.digest, f.name),
@@ -161,6 +162,7 @@ func (w *World) answered(n *Node, in input) {
 		s.waiting = 0
 	}
 	called, _ := in.in.(machine.Called)
+	w.written(n, a.key.kind, called.Err)
 	late := n.Now().Mono > a.made.Add(a.limit+lateMargin) && n.thaws == a.thaws
 	w.trace.add(line{
 		at: w.now, place: n.place.index, peer: -1, verb: verbAnswered,

@@ -33,6 +33,10 @@ type Chaos struct {
 
 	// Faults are drawn from by weight. [Faults] is the usual list.
 	Faults []Fault
+
+	// Unrepaired says that when the time is over nothing is done but that no further
+	// fault strikes: what is cut stays cut, until somebody else heals it.
+	Unrepaired bool
 }
 
 // Chaos injects random faults from now on. What the last fault is and when
@@ -61,6 +65,7 @@ func (w *World) Chaos(c Chaos) {
 					w.injected = make(map[string]int)
 				}
 				w.injected[f.Name]++
+				w.changes(false)
 				f.Inject(w, w.faults)
 				break
 			}
@@ -68,6 +73,9 @@ func (w *World) Chaos(c Chaos) {
 		w.After(between(w.faults, c.Every/2, c.Every*3/2), strike)
 	}
 	w.After(between(w.faults, 0, c.Every), strike)
+	if c.Unrepaired {
+		return
+	}
 	w.At(end, func() {
 		w.opt.Network, w.opt.Calls, w.strategies.at = network, calls, at
 		w.Repair()

@@ -36,11 +36,18 @@
 //
 // # Faults
 //
-// Messages are late, lost, doubled and out of order; links are cut in one
-// direction or both; nodes crash, come back at the same address with another
-// uid, and freeze while time goes on; clocks run at different rates and show
-// different wall times; strategies hang, fail, crash, answer garbage, too late or
-// never ([Calls]). [Chaos] draws a schedule of faults from the seed.
+// Messages are late, lost, doubled and out of order, all of them or those of one
+// type or lane ([World.Lose]); links are cut in one direction or both, slow or lossy
+// by themselves ([World.SetLink]), nodes are clogged; nodes crash, also in the middle
+// of the effects of a step ([World.CrashWithin]), come back at the same address with
+// another uid, and freeze while time goes on, one or many at once; clocks run at
+// different rates and show different wall times; strategies hang, fail, crash,
+// answer garbage, too late or never ([Calls]); disks hang, fail, tear, are lost and
+// come back older ([Disks]). [Chaos] draws a schedule of faults from the seed.
+//
+// Who starts nodes again is part of the world: an [Operator], who sees the whole
+// cluster and repairs it, or a [Supervisor] at each address, which knows nothing and
+// starts a node where it stands, inside a partition too.
 //
 // # Strategies that are asked
 //

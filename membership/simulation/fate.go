@@ -113,10 +113,7 @@ func (w *World) draw(n *Node, key callKey, c machine.Call) fate {
 		return fate{name: fateAway, at: w.now + int64(refusalLatency), err: ErrUnavailable}
 	}
 	s.waiting = c.ID
-	calls, ok := w.strategies.at[n.place.address]
-	if !ok {
-		calls = w.opt.Calls
-	}
+	calls := w.chances(n, c.Kind)
 	latency := calls.latency(w.strategies.source)
 	f := w.drawn(n, c, &calls, s, latency)
 	switch {

@@ -27,6 +27,10 @@ type MembershipConfig struct {
 	Zone       string
 	Roles      []string
 	AppVersion string
+
+	// Disk says that nodes remember on the disks of their addresses what they must
+	// not forget when they start again.
+	Disk bool
 }
 
 // KeepMajority returns the downing strategy keep-majority, decided at once.
@@ -61,9 +65,22 @@ func Membership(c MembershipConfig) func(Env) machine.Component {
 			Node: env.Self, Zone: c.Zone, Roles: c.Roles, AppVersion: c.AppVersion,
 			Protocol: gossip.ProtocolRange{Min: 1, Max: 1},
 		}
-		m, err := protocol.New(c.Config, self, protocol.Deps{Rand: env.Rand, Detector: detector, Downing: c.Downing})
+		deps := protocol.Deps{Rand: env.Rand, Detector: detector, Downing: c.Downing}
+		if c.Disk {
+			remember(&deps, env.Disk)
+		}
+		m, err := protocol.New(c.Config, self, deps)
 		machine.Assert(err == nil, "the configuration is valid", "error", err)
 		return machine.Component{Name: "membership", Service: protocol.Service, Machine: m, Codec: wire.Codec{}}
+	}
+}
+
+// remember gives a machine what its disk holds, and has it write there what it
+// must not forget.
+func remember(deps *protocol.Deps, d Disk) {
+	deps.Remember = true
+	if cluster, ok := d.Value.(gossip.ClusterID); ok {
+		deps.Born = cluster.Born + 1
 	}
 }
 
@@ -94,6 +111,7 @@ func ServeMembership(w *World) {
 	w.Answer(protocol.CallDowning, func(_ *Node, request any) (any, error) {
 		return downing.KeepMajority{}.DecideNow(request.(protocol.DowningRequest).View)
 	})
+	w.Keeps(protocol.CallRemember)
 	w.Garble(protocol.CallDowning, GarbleDowning(downing.KeepMajority{}.Class()))
 	w.Recorded(downing.Decision{})
 }
@@ -136,6 +154,9 @@ type Operator struct {
 	// started again. Zero: it is not.
 	RestartAfter time.Duration
 
+	// ReviveAfter is the same for a node that crashed.
+	ReviveAfter time.Duration
+
 	world *World
 	told  map[gossip.NodeID][]gossip.Address // Whom a node was told to join.
 }
@@ -155,8 +176,12 @@ func (o *Operator) observe(e Observation) {
 		o.world.After(0, func() { o.join(n) })
 	case Ended:
 		delete(o.told, n.id)
-		if ended.Why != "crashed" && o.RestartAfter > 0 {
-			o.world.After(o.RestartAfter, func() {
+		after := o.RestartAfter
+		if ended.Why == crashed {
+			after = o.ReviveAfter
+		}
+		if after > 0 {
+			o.world.After(after, func() {
 				if o.world.Node(n.place.address) == nil {
 					o.world.Restart(n.place.address)
 				}

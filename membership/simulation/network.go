@@ -57,12 +57,13 @@ type link struct{ from, to int32 }
 type links struct {
 	cut  map[link]bool
 	last map[link]int64 // When the last message arrives, if ordered.
-	lose func(from, to gossip.Address, message any) bool
 }
 
 // SetNetwork changes how messages travel from now on.
 func (w *World) SetNetwork(c Network) {
 	w.opt.Network = c
+	w.weather.latest = max(w.weather.latest, int64(c.LateMax), int64(c.Max))
+	w.changes(false)
 	w.Log("network %+v", c)
 }
 
@@ -89,24 +90,14 @@ func (w *World) send(n *Node, from machine.ID, s machine.Send) {
 		return
 	}
 	net := &w.opt.Network
-	if len(w.links.cut) > 0 && w.links.cut[link{n.place.index, to.index}] ||
-		w.links.lose != nil && w.links.lose(n.place.address, to.address, message) ||
-		net.Loss > 0 && w.network.Float64() < net.Loss {
+	if w.blockedWay(n.place.index, to.index) || net.Loss > 0 && w.network.Float64() < net.Loss || w.strays(&p, to) {
 		w.drop(n, to)
 		return
 	}
-	w.depart(p, to, w.latency())
+	w.depart(p, to, w.way(n.place.index, to.index))
 	if net.Double > 0 && w.network.Float64() < net.Double {
-		w.depart(p, to, w.latency())
+		w.depart(p, to, w.way(n.place.index, to.index))
 	}
-}
-
-// Lose loses the messages from one node to another for which lose is true, from
-// now on and until it is called again, with nil for none: those of one type, say,
-// while others pass. What says in words which, for the trace.
-func (w *World) Lose(what string, lose func(from, to gossip.Address, message any) bool) {
-	w.links.lose = lose
-	w.Log("loses %s", what)
 }
 
 func (w *World) latency() int64 {
@@ -205,6 +196,7 @@ func (w *World) Cut(from, to gossip.Address) {
 	}
 	if from != to {
 		w.links.cut[link{w.place(from).index, w.place(to).index}] = true
+		w.changes(false)
 	}
 }
 
@@ -226,15 +218,19 @@ func (w *World) Split(sides ...[]gossip.Address) {
 	}
 }
 
-// Heal repairs every link.
+// Heal repairs every link: what was cut, clogged, slow, or lost messages.
 func (w *World) Heal() {
 	w.Log("healed")
 	clear(w.links.cut)
+	clear(w.weather.clogged)
+	clear(w.weather.links)
+	w.weather.losses = nil
+	w.changes(true)
 }
 
 // Connected reports whether what from sends reaches to.
 func (w *World) Connected(from, to gossip.Address) bool {
-	return !w.links.cut[link{w.place(from).index, w.place(to).index}]
+	return !w.blockedWay(w.place(from).index, w.place(to).index)
 }
 
 // Freeze lets the node at an address run nothing for d, as a process that was
@@ -245,6 +241,7 @@ func (w *World) Freeze(a gossip.Address, d time.Duration) {
 		return
 	}
 	n.frozen = true
+	w.changes(false)
 	w.trace.add(line{at: w.now, place: n.place.index, peer: -1, verb: verbWorld, note: "frozen for " + d.String()})
 	w.push(event{at: w.now + int64(d), kind: kindThaw, place: n.place.index, incarnation: n.incarnation})
 }
@@ -265,6 +262,8 @@ func (w *World) thaw(n *Node) {
 	}
 	n.frozen = false
 	n.thaws++
+	n.thawed = w.now
+	w.changes(false)
 	waiting := n.waiting
 	n.waiting = nil
 	w.trace.add(line{at: w.now, place: n.place.index, peer: -1, verb: verbWorld, note: "thawed"})
@@ -286,6 +285,7 @@ func (w *World) thaw(n *Node) {
 func (w *World) SetWall(a gossip.Address, ahead time.Duration) {
 	if n := w.Node(a); n != nil {
 		n.clock.wall = ahead
+		w.changes(false)
 		w.trace.add(line{at: w.now, place: n.place.index, peer: -1, verb: verbWorld, note: "wall ahead by " + ahead.String()})
 	}
 }

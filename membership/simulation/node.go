@@ -23,6 +23,9 @@ type Env struct {
 	// Generation is 0 for the first node at its address, then 1 and so on.
 	Generation int
 
+	// Disk is what the disk at the address holds.
+	Disk Disk
+
 	// Clock reads the node's clock. Machines are handed their time; it is
 	// for the parts of a node that production reads a clock in, like the
 	// fast path of messages.
@@ -39,6 +42,7 @@ type place struct {
 	build       Build
 	node        *Node // Nil while nobody lives there.
 	incarnation int32 // Of the node that lives or lived there last.
+	disk        disk
 }
 
 // Node is one incarnation of a node. It stays readable after its end.
@@ -60,11 +64,14 @@ type Node struct {
 
 	frozen  bool
 	thaws   int     // How often it was thawed.
+	thawed  int64   // World time at which it was thawed last.
 	waiting []event // What came while the node was frozen.
 
 	ended bool
 	why   string // Why it ended.
 	quit  string // Set within a step: the node ends after it.
+	fuse  *fuse  // It crashes in the middle of a step.
+	torn  bool   // It has crashed in the middle of this step.
 }
 
 type timerKey struct {
@@ -158,12 +165,18 @@ func (n *Node) Enqueue(s machine.Service, in machine.Input) {
 // Carry carries out an effect of one component.
 func (n *Node) Carry(from machine.ID, e machine.Effect) {
 	w := n.world
+	if n.torn {
+		return // It has crashed: what the step would do besides is never done.
+	}
 	if n.muted != nil {
 		w.muffle(n, from, e)
 	}
 	switch e := e.(type) {
 	case machine.Send:
 		w.send(n, from, e)
+		if n.fuse != nil {
+			n.burn(e.Message)
+		}
 	case machine.Arm:
 		n.arm(timerKey{of: from, timer: e.Timer}, e.At)
 	case machine.Disarm:

@@ -31,6 +31,9 @@ type Options struct {
 	// Calls say what happens to strategy calls.
 	Calls Calls
 
+	// Disks say what happens to the disks of nodes.
+	Disks Disks
+
 	// RatePPM bounds by how many millionths the rate of a node's clock
 	// differs from that of the world: 10,000 is 1 %. Zero: all are equal.
 	RatePPM int
@@ -150,6 +153,8 @@ type World struct {
 	places  []*place
 	named   map[gossip.Address]*place
 	links   links
+	weather weather
+	disks   disks
 	packets pool[packet]
 	inputs  pool[input]
 	funcs   pool[func()]
@@ -189,6 +194,8 @@ func New(opt Options) *World {
 		strategies: newStrategies(source(opt.Seed, 3)),
 		types:      plainTypes(),
 		replay:     opt.Replay,
+		disks:      newDisks(source(opt.Seed, 5), opt.Disks),
+		weather:    weather{normal: opt.Network, latest: int64(max(opt.Network.LateMax, opt.Network.Max))},
 	}
 	w.record = newRecorder(opt.Record, w.types)
 	w.trace = newTrace(w, opt.Lines, opt.Trace)
@@ -303,7 +310,10 @@ func (w *World) Start(a gossip.Address, build Build) *Node {
 	p.node = n
 	env := Env{
 		World: w, Self: n.id, Generation: int(p.incarnation) - 1, Clock: systemClock{n},
-		Rand: source(w.births.Uint64(), uint64(p.incarnation)),
+		Rand: source(w.births.Uint64(), uint64(p.incarnation)), Disk: w.read(p),
+	}
+	if p.incarnation == 1 {
+		w.changes(false)
 	}
 	for _, c := range build(env) {
 		n.group.Attach(n.Now(), c)
@@ -346,11 +356,14 @@ func (w *World) Vacant() []gossip.Address {
 	return vacant
 }
 
+// crashed is why a node has ended that did not end by itself.
+const crashed = "crashed"
+
 // Crash ends the node at an address without a word. Without a node there it
 // does nothing.
 func (w *World) Crash(a gossip.Address) {
 	if n := w.Node(a); n != nil {
-		w.end(n, "crashed")
+		w.end(n, crashed)
 	}
 }
 
@@ -369,6 +382,10 @@ func (w *World) end(n *Node, why string) {
 	}
 	n.ended, n.why, n.frozen = true, why, false
 	n.place.node = nil
+	w.interrupted(n)
+	if why == crashed {
+		w.changes(false)
+	}
 	for _, e := range n.waiting {
 		w.discard(e)
 	}
