@@ -132,10 +132,16 @@ func (w *World) probe(n *Node, p protocol.Probe) {
 	w.After(limit, func() { n.Input(protocol.Service, answer) })
 }
 
-// MembershipOf returns the membership machine of a node.
+// MembershipOf returns the membership machine of a node, also where something is
+// built around it that has a method Membership.
 func MembershipOf(n *Node) *protocol.Machine {
-	m, _ := n.Machine(protocol.Service).(*protocol.Machine)
-	return m
+	switch m := n.Machine(protocol.Service).(type) {
+	case *protocol.Machine:
+		return m
+	case interface{ Membership() *protocol.Machine }:
+		return m.Membership()
+	}
+	return nil
 }
 
 // Operator does what the people and programs around a cluster do: it tells

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/machine"
 	"github.com/quorate/quorate/membership/protocol"
 	"github.com/quorate/quorate/membership/simulation"
 )
@@ -39,8 +38,8 @@ type Options struct {
 	// Duration is how long the scenario acts, its own usual time when zero.
 	Duration time.Duration
 
-	// Settle is how long the cluster may take to settle afterwards,
-	// [SettleDefault] when zero.
+	// Settle is how long the cluster may take to settle afterwards. Zero:
+	// [SettleDefault], or more where the settings of the cluster ask for more.
 	Settle time.Duration
 
 	Trace io.Writer // Receives every line of the trace when not nil.
@@ -88,6 +87,7 @@ type Scenario struct {
 	options  func(*simulation.Options)
 	act      func(r *run)
 	downing  func(w *simulation.World) protocol.Downing
+	weather  *weather // Nil for those without storms and calms.
 }
 
 // run is a scenario under way.
@@ -97,18 +97,24 @@ type run struct {
 	build    simulation.Build
 	duration time.Duration
 	downing  protocol.Downing
+
+	config   protocol.Config
+	network  simulation.Network // The usual one.
+	members  map[gossip.Address]simulation.MembershipConfig
+	bounds   simulation.Bounds
+	liveness *simulation.Liveness // Nil where it is not checked.
 }
 
 // All returns the scenarios in the order in which they are listed to people.
 func All() []Scenario {
-	return []Scenario{
-		{"chaos", "random faults of every kind, then calm", chaosTime, rough, chaos, sometimesAsked},
-		{"steady", "nothing happens", time.Minute, nil, func(*run) {}, sometimesAsked},
-		{"join-storm", "all nodes but the first join in one moment, again and again", 90 * time.Second, rough, joinStorm, sometimesAsked},
-		{"split", "the cluster is split in two and in three, and healed", 2 * time.Minute, rough, split, sometimesAsked},
-		{"churn", "nodes leave, crash and come back all the time", 3 * time.Minute, rough, churn, sometimesAsked},
-		{"strategies", "chaos, and strategies that crash, hang and answer garbage", chaosTime, strange, chaos, asked},
-	}
+	return append([]Scenario{
+		{"chaos", "random faults of every kind, then calm", chaosTime, rough, chaos, sometimesAsked, nil},
+		{"steady", "nothing happens", time.Minute, nil, func(*run) {}, sometimesAsked, nil},
+		{"join-storm", "all nodes but the first join in one moment, again and again", 90 * time.Second, rough, joinStorm, sometimesAsked, nil},
+		{"split", "the cluster is split in two and in three, and healed", 2 * time.Minute, rough, split, sometimesAsked, nil},
+		{"churn", "nodes leave, crash and come back all the time", 3 * time.Minute, rough, churn, sometimesAsked, nil},
+		{"strategies", "chaos, and strategies that crash, hang and answer garbage", chaosTime, strange, chaos, asked, nil},
+	}, weathers()...)
 }
 
 // sometimesAsked has the downing strategy asked over a call with every other seed.
@@ -185,10 +191,7 @@ func (s Scenario) run(o Options, recording *simulation.Recording) (Result, error
 	if o.Duration > 0 {
 		name += fmt.Sprintf(" -duration %v", o.Duration)
 	}
-	if o.Settle == 0 {
-		o.Settle = SettleDefault
-	}
-	if o.Settle != SettleDefault {
+	if o.Settle > 0 && (s.weather != nil || o.Settle != SettleDefault) {
 		name += fmt.Sprintf(" -settle %v", o.Settle)
 	}
 	opt := simulation.Options{Seed: o.Seed, Trace: o.Trace, Scenario: name, Record: o.Record, Replay: recording}
@@ -217,12 +220,12 @@ func (s Scenario) run(o Options, recording *simulation.Recording) (Result, error
 	for i := range o.Nodes {
 		r.nodes = append(r.nodes, gossip.Address{Host: fmt.Sprintf("n%d", i), Port: 7946})
 	}
-	operator := &simulation.Operator{Seeds: r.nodes[:min(o.Nodes, 3)], RestartAfter: 2 * time.Second}
-	operator.Operate(w)
+	r.lookAfter(&s)
 	r.downing = s.downing(w)
 	invariants.MinoritySurvives = !r.downing.Class.MajorityOnly
-	component := simulation.Membership(simulation.MembershipConfig{Downing: r.downing})
-	r.build = func(env simulation.Env) []machine.Component { return []machine.Component{component(env)} }
+	r.network = opt.Network
+	r.prepare(&s, &o)
+	r.build = r.builder(&s)
 	passed, err := s.finish(o, r)
 	if ended := w.Conclude(); ended != nil {
 		return Result{}, ended
@@ -245,7 +248,11 @@ func (s Scenario) finish(o Options, r *run) (time.Duration, error) {
 	for _, a := range r.nodes {
 		w.Start(a, r.build)
 	}
-	s.act(r)
+	if s.weather != nil {
+		r.storms(*s.weather)
+	} else {
+		s.act(r)
+	}
 	progress := o.Progress
 	if progress == nil {
 		progress = func(_, _ time.Duration) {}

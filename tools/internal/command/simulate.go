@@ -23,7 +23,7 @@ type Simulate struct {
 	Seed     uint64        `default:"1" help:"What decides everything that is random. Equal seeds print equal bytes."`
 	Scenario string        `default:"chaos" help:"What is done to the cluster."`
 	Duration time.Duration `help:"For how long it is done, in virtual time; the scenario's own time by default."`
-	Settle   time.Duration `default:"2m" help:"How long the cluster may take to settle afterwards, in virtual time."`
+	Settle   time.Duration `help:"How long the cluster may take to settle afterwards, in virtual time; 2m by default, and more where its settings ask for more."`
 	Trace    string        `type:"path" placeholder:"FILE" help:"Write every line of the trace to this file, - for the standard output."`
 	Record   string        `type:"path" placeholder:"FILE" help:"Write what strategies are asked and answer to this file."`
 	Replay   string        `type:"path" placeholder:"FILE" help:"Repeat the run of a recording, with its answers: nobody is asked. The arguments are those of the recording."`

@@ -1,0 +1,61 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"time"
+
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/membership/protocol"
+)
+
+// Bounds are the times within which a cluster must have done something, worked out
+// from its settings. Each is the sum of the steps that lead there, so that a setting
+// that makes a step longer makes the bound longer, and of nothing else.
+type Bounds struct {
+	// Accuse is from the moment at which a node can have no answer of another any
+	// more, and runs, to its accusation.
+	Accuse time.Duration
+
+	// Remove is from the accusation to the removal by a side that wins.
+	Remove time.Duration
+
+	// Join is from the start of a node to the moment at which it is up, where a
+	// cluster lets it in.
+	Join time.Duration
+
+	// Settle is from the moment at which nothing is wrong any more to a cluster
+	// of which all who live are members that are up, and of which all know that.
+	Settle time.Duration
+}
+
+// rateSlack is what clocks that run at different rates may add: 2 % and a tick.
+func rateSlack(d time.Duration) time.Duration { return d + d/50 + 100*time.Millisecond }
+
+// BoundsOf returns the bounds of a cluster of so many nodes. Restart is the longest
+// time after which a node that has ended is started again.
+func BoundsOf(c protocol.Config, d protocol.Downing, nodes int, restart time.Duration) Bounds {
+	silence := c.FailureDetector
+	spread := downing.Spread(nodes) + c.GossipInterval + c.PushInterval
+	limit := d.Limit
+	if limit == 0 && d.Decide == nil {
+		limit = 5 * time.Second
+	}
+	// A node that has just come waits for a first answer; one that has slept gives
+	// the others a fresh chance; a verdict turns at most a heartbeat after its
+	// moment.
+	accuse := silence.ExpectedResponseAfter + silence.MaxSilence + silence.AcceptableHeartbeatPause + 2*silence.HeartbeatInterval
+	// The view is stable, the strategy is asked, all see the verdict, and then the
+	// fence passes. A view that is not stable is decided about in the end.
+	stable := max(d.Config.Stable(nodes, silence.AcceptableHeartbeatPause, silence.MaxSilence, c.Fence), c.DownWhenUnstableAfter)
+	remove := spread + stable + limit + 2*spread + c.Fence
+	// Seeds are asked with a back-off, one lets the node in or is given up for
+	// another, dials it back, and a leader makes it up when all know it.
+	backOff := c.JoinIntervalMax + c.JoinIntervalMax/5
+	join := c.SeedNodeTimeout + 2*backOff + 2*c.RetryUnsuccessfulJoinAfter + c.ProbeTimeout + 3*spread
+	// Who was on a losing side ends, is started, and waits for its predecessor's
+	// removal; who leaves has its time to.
+	settle := accuse + remove + d.Config.DownOwnSideAfter + c.LeaveTimeout + c.ExitTimeout + restart + accuse + remove + join
+	return Bounds{Accuse: rateSlack(accuse), Remove: rateSlack(remove), Join: rateSlack(join), Settle: rateSlack(settle)}
+}

@@ -1,0 +1,73 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/protocol"
+)
+
+// Events checks what nodes publish, one event after the other, as a subscriber sees
+// it:
+//
+//	I25 from one published state to the next each member goes forwards, comes once,
+//	    and is gone only when it was removed
+//	I7  of two incarnations at one address at most one is not down: the second comes
+//	    when the first is out
+//
+// It is added by [Events.Watch].
+type Events struct {
+	last map[gossip.NodeID]*gossip.State
+
+	// Checked counts the events.
+	Checked int
+}
+
+// Watch adds the check to a world.
+func (c *Events) Watch(w *World) {
+	c.last = make(map[gossip.NodeID]*gossip.State)
+	w.Observe(func(o Observation) {
+		switch e := o.Event.(type) {
+		case Ended:
+			delete(c.last, o.Node.id)
+		case protocol.Changed:
+			w.Fail(c.changed(o.Node.id, e.State))
+		}
+	})
+}
+
+func (c *Events) changed(self gossip.NodeID, is *gossip.State) error {
+	was := c.last[self]
+	if was == is {
+		return nil
+	}
+	c.last[self] = is
+	c.Checked++
+	if was != nil {
+		if err := forwards(self, was, is); err != nil {
+			return fmt.Errorf("I25: from one event to the next: %w", err)
+		}
+		if shared(was.Members(), is.Members()) {
+			return nil
+		}
+	}
+	return oneIncarnation(self, is)
+}
+
+// oneIncarnation checks I7. Members are sorted by address.
+func oneIncarnation(self gossip.NodeID, s *gossip.State) error {
+	var lives *gossip.Member
+	for _, m := range s.Members() {
+		switch {
+		case m.Status >= gossip.Down:
+		case lives != nil && lives.Node.Address == m.Node.Address:
+			return fmt.Errorf("I7: at %v, %v is %v while %v is %v", self, lives.Node, lives.Status, m.Node, m.Status)
+		default:
+			lives = m
+		}
+	}
+	return nil
+}

@@ -1,0 +1,310 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/membership/protocol"
+)
+
+// Liveness checks in each second that what must happen happens in time:
+//
+//	accused   a member that a node cannot hear any more is accused by it, or out,
+//	          within [Bounds.Accuse] of the time for which that node ran
+//	settled   a world in which nothing is wrong for longer than [Bounds.Settle] has a
+//	          cluster of which all who live are members that are up, whom all agree
+//	          about: a joiner is up or has ended, nobody stays in a passing state,
+//	          there is one leader, and so one oldest member
+//	standing  each of them may host, but for moments in which an answer was lost
+//	survives  of a settled cluster that is cut once, the side with a majority whose
+//	          links all work hosts again within [Bounds.Accuse] and [Bounds.Remove]
+//	endless   while nothing changes from outside, nobody is started and ends by
+//	          itself again and again
+//
+// It needs no operator, and waits for none. It is added by [Liveness.Watch].
+type Liveness struct {
+	// Bounds are the times that are allowed.
+	Bounds Bounds
+
+	// Config is that of the nodes.
+	Config protocol.Config
+
+	// MajorityOnly says that the downing strategy keeps every side with a majority,
+	// and no other.
+	MajorityOnly bool
+
+	// Silences, Settled and Splits count how often each was looked at in earnest.
+	Silences, Settled, Splits int
+
+	world    *World
+	standing map[gossip.NodeID]machine.Instant
+	hosted   map[gossip.NodeID]int64 // World time at which it could last, while looked at.
+	died     map[gossip.NodeID]int64
+	since    map[pair]int64 // World time since which the first holds the second as a member that it cannot hear.
+	ends     map[gossip.Address]int
+	steady   int64 // The change of the world after which ends are counted.
+
+	settledAt int64 // World time at which the cluster was settled last.
+	settled   *gossip.State
+	expected  *expectation // Who must survive.
+}
+
+// pair is a node and a member of its state.
+type pair struct{ of, member gossip.NodeID }
+
+// expectation says that somebody of a side hosts by a time, if nothing changes.
+type expectation struct {
+	side    []gossip.NodeID
+	changed int64
+	by      int64
+}
+
+// endsMax is how often a node may end by itself while nothing changes from outside:
+// once because it was on the losing side, once because its restart met what was left
+// of it, and once more for each of a pair.
+const endsMax = 4
+
+// Watch adds the check to a world.
+func (l *Liveness) Watch(w *World) {
+	l.world = w
+	l.standing = make(map[gossip.NodeID]machine.Instant)
+	l.hosted = make(map[gossip.NodeID]int64)
+	l.died, l.since = make(map[gossip.NodeID]int64), make(map[pair]int64)
+	l.ends = make(map[gossip.Address]int)
+	w.Check(l)
+	w.Observe(func(o Observation) {
+		switch e := o.Event.(type) {
+		case Ended:
+			l.ended(o.Node, e)
+		case protocol.Standing:
+			l.standing[o.Node.id] = e.Until
+		}
+	})
+}
+
+// Stepped does nothing: what does not happen, happens in no step.
+func (*Liveness) Stepped(*World, *Node) error { return nil }
+
+// Second looks at everything.
+func (l *Liveness) Second(w *World) error {
+	for _, n := range w.Nodes() {
+		if err := l.accuses(n); err != nil {
+			return err
+		}
+	}
+	if err := l.settles(); err != nil {
+		return err
+	}
+	return l.survives()
+}
+
+func (l *Liveness) ended(n *Node, e Ended) {
+	w := l.world
+	delete(l.standing, n.id)
+	delete(l.hosted, n.id)
+	l.died[n.id] = w.now
+	for p := range l.since {
+		if p.of == n.id {
+			delete(l.since, p)
+		}
+	}
+	if e.Why == crashed || strings.Contains(e.Why, protocol.StopJoinFailed.String()) {
+		return // From outside, or by a setting.
+	}
+	if l.steady != w.weather.changed {
+		l.steady = w.weather.changed
+		clear(l.ends)
+	}
+	if l.ends[n.place.address]++; l.ends[n.place.address] > endsMax {
+		w.Fail(fmt.Errorf("endless: nodes at %v have ended by themselves %d times since anything changed from outside, %v ago, the last one because it %s",
+			n.place.address, l.ends[n.place.address], time.Duration(w.now-w.weather.changed), e.Why))
+	}
+}
+
+// silent reports since when a node can have heard nothing of a member, as an answer to
+// a heartbeat. It is asked each second: what was repaired and broken again in between
+// is taken for repaired at the last repair anywhere.
+func (l *Liveness) silent(n *Node, member gossip.NodeID) (int64, bool) {
+	w := l.world
+	if at, dead := l.died[member]; dead {
+		return at, true
+	}
+	other := w.Node(member.Address)
+	switch {
+	case other == nil || other.id != member:
+		return 0, true // It has ended before anybody looked.
+	case w.Connected(n.place.address, member.Address) && w.Connected(member.Address, n.place.address):
+		return 0, false
+	}
+	return w.weather.healed, true
+}
+
+// accuses checks that a node accuses whom it cannot hear.
+func (l *Liveness) accuses(n *Node) error {
+	w, m := l.world, MembershipOf(n)
+	s := m.State()
+	if self := s.Member(n.id); n.frozen || self == nil || self.Status >= gossip.Exiting ||
+		len(s.Members()) > l.Config.FailureDetector.MonitoredByNrOfMembers+1 {
+		return nil
+	}
+	for _, member := range s.Members() {
+		key := pair{n.id, member.Node}
+		from, silent := l.silent(n, member.Node)
+		if member.Node == n.id || !silent || member.Status == gossip.Down || accuses(s, n.id, member.Node) {
+			delete(l.since, key)
+			continue
+		}
+		if _, known := l.since[key]; !known {
+			l.since[key] = w.now
+			continue
+		}
+		from = max(from, l.since[key], n.thawed) + w.weather.latest
+		if passed := time.Duration(w.now - from); passed > l.Bounds.Accuse {
+			return fmt.Errorf("accused: %v has heard nothing of %v, which is %v, for %v that it ran, and does not accuse it: %s",
+				n.id, member.Node, member.Status, passed+time.Duration(w.weather.latest), s.Describe())
+		}
+		l.Silences++
+	}
+	return nil
+}
+
+// accuses reports whether a node has a record of its own about another.
+func accuses(s *gossip.State, self, subject gossip.NodeID) bool {
+	return slices.ContainsFunc(s.RowsOf(self), func(r gossip.Row) bool { return r.Subject == subject })
+}
+
+// settles checks that a quiet world has a settled cluster.
+func (l *Liveness) settles() error {
+	w := l.world
+	quiet, ok := w.Quiet()
+	if !ok {
+		return nil
+	}
+	missing := Settled(w)
+	if missing == nil {
+		l.settledAt = w.now
+		if nodes := w.Nodes(); len(nodes) > 0 {
+			l.settled = MembershipOf(nodes[0]).State()
+		}
+	}
+	if quiet <= l.Bounds.Settle+time.Duration(w.weather.latest) || len(w.Nodes()) == 0 {
+		return nil
+	}
+	l.Settled++
+	if missing != nil {
+		return fmt.Errorf("settled: nothing has been wrong for %v: %w", quiet, missing)
+	}
+	lapse := rateSlack(l.Config.Fence + 3*l.Config.FailureDetector.HeartbeatInterval)
+	for _, n := range w.Nodes() {
+		if l.hosts(n) {
+			l.hosted[n.id] = w.now
+		} else if without := time.Duration(w.now - l.hosted[n.id]); without > lapse {
+			return fmt.Errorf("standing: nothing has been wrong for %v, and %v, which is up, has not been able to host for %v", quiet, n.id, min(without, quiet))
+		}
+	}
+	return nil
+}
+
+func (l *Liveness) hosts(n *Node) bool {
+	until, ok := l.standing[n.id]
+	return ok && !n.frozen && n.Now().Mono <= until
+}
+
+// survives expects the best side of a settled cluster to go on when it is cut, and
+// checks that it does.
+func (l *Liveness) survives() error {
+	w := l.world
+	if e := l.expected; e != nil {
+		switch {
+		case e.changed != w.weather.changed:
+			l.expected = nil
+		case w.now >= e.by:
+			l.expected = nil
+			l.Splits++
+			return l.goesOn(e)
+		}
+		return nil
+	}
+	// A second ago all was well, and since then something has changed.
+	recently := l.settledAt != 0 && w.now-l.settledAt < int64(2*time.Second) && w.weather.changed > l.settledAt
+	if !recently || !l.MajorityOnly || len(w.weather.links)+len(w.weather.losses) > 0 || w.opt.Network.worse(w.weather.normal) {
+		return nil
+	}
+	if side := l.winners(); side != nil {
+		by := w.now + int64(l.Bounds.Accuse+l.Bounds.Remove) + w.weather.latest
+		l.expected = &expectation{side: side, changed: w.weather.changed, by: by}
+	}
+	return nil
+}
+
+// winners returns those who are connected to a majority whose links all work, nil
+// without one or when an edit of the members is under way: then it may be that
+// nobody survives.
+func (l *Liveness) winners() []gossip.NodeID {
+	var running []*Node
+	for _, n := range l.world.Nodes() {
+		if !sameMembers(MembershipOf(n).State(), l.settled) {
+			return nil
+		}
+		if !n.frozen {
+			running = append(running, n)
+		}
+	}
+	for _, n := range running {
+		whole := []gossip.NodeID{n.id}
+		for _, other := range running {
+			if other != n && l.linked(other.id, whole) {
+				whole = append(whole, other.id)
+			}
+		}
+		if MembershipOf(n).Snapshot().Base.Wins(func(id gossip.NodeID) bool { return slices.Contains(whole, id) }) {
+			return l.reached(running, whole)
+		}
+	}
+	return nil
+}
+
+// linked reports whether the links between a node and others work.
+func (l *Liveness) linked(id gossip.NodeID, others []gossip.NodeID) bool {
+	return !slices.ContainsFunc(others, func(o gossip.NodeID) bool {
+		return !l.world.Connected(id.Address, o.Address) || !l.world.Connected(o.Address, id.Address)
+	})
+}
+
+// reached returns all who are linked to some of those who are.
+func (l *Liveness) reached(running []*Node, side []gossip.NodeID) []gossip.NodeID {
+	for before := 0; before < len(side); {
+		before = len(side)
+		for _, n := range running {
+			if !slices.Contains(side, n.id) && slices.ContainsFunc(side, func(o gossip.NodeID) bool { return l.linked(n.id, []gossip.NodeID{o}) }) {
+				side = append(side, n.id)
+			}
+		}
+	}
+	return side
+}
+
+// sameMembers reports whether two states have the same members with the same status.
+func sameMembers(a, b *gossip.State) bool {
+	return a.Cluster() == b.Cluster() && slices.EqualFunc(a.Members(), b.Members(), func(m, o *gossip.Member) bool {
+		return m.Node == o.Node && m.Status == o.Status
+	})
+}
+
+func (l *Liveness) goesOn(e *expectation) error {
+	for _, id := range e.side {
+		if n := l.world.Node(id.Address); n != nil && n.id == id && l.hosts(n) {
+			return nil
+		}
+	}
+	return fmt.Errorf("survives: of %v, a majority that was settled and whose links all work, nobody hosts", e.side)
+}
+
+var _ Checker = (*Liveness)(nil)

@@ -1,0 +1,80 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/membership/protocol"
+)
+
+// OneCluster checks that of the clusters of a name at most one has standing: all
+// nodes of a world have one list of seed nodes, so that they are meant to be one
+// cluster, and whatever happens no two nodes of different ones may host at the same
+// time, by their own clocks. Nor may somebody host under a birth below one that was
+// hosted under before: whoever fences by epoch would refuse the one that lives.
+//
+// It is added by [OneCluster.Watch].
+type OneCluster struct {
+	// BirthsMayFall says that births are not checked: a majority of the disks may
+	// have been lost, or nobody has one.
+	BirthsMayFall bool
+
+	world    *World
+	standing map[gossip.NodeID]machine.Instant
+	highest  int64
+}
+
+// Watch adds the check to a world.
+func (c *OneCluster) Watch(w *World) {
+	c.world, c.standing = w, make(map[gossip.NodeID]machine.Instant)
+	w.Check(c)
+	w.Observe(func(o Observation) {
+		switch e := o.Event.(type) {
+		case Ended:
+			delete(c.standing, o.Node.id)
+		case protocol.Standing:
+			c.standing[o.Node.id] = e.Until
+			w.Fail(c.look())
+		}
+	})
+}
+
+// Stepped does nothing: standing moves with an event, and ends with time.
+func (*OneCluster) Stepped(*World, *Node) error { return nil }
+
+// Second looks at all nodes.
+func (c *OneCluster) Second(*World) error { return c.look() }
+
+// look compares all who host.
+func (c *OneCluster) look() error {
+	var first *Node
+	for _, n := range c.world.Nodes() {
+		if until, ok := c.standing[n.id]; !ok || n.Now().Mono > until {
+			continue
+		}
+		cluster := MembershipOf(n).State().Cluster()
+		if cluster.IsZero() {
+			continue
+		}
+		if first == nil {
+			first = n
+		} else if other := MembershipOf(first).State().Cluster(); other != cluster {
+			return fmt.Errorf("one cluster: %v hosts in cluster %v while %v hosts in cluster %v", first.id, other, n.id, cluster)
+		}
+		born := birthOf(n)
+		if born < c.highest && !c.BirthsMayFall {
+			return fmt.Errorf("births: %v hosts under birth %d, after somebody has hosted under %d: epochs went back", n.id, born, c.highest)
+		}
+		c.highest = max(c.highest, born)
+	}
+	return nil
+}
+
+// birthOf returns the birth that the epochs of a node begin with.
+func birthOf(n *Node) int64 { return MembershipOf(n).State().Cluster().Born }
+
+var _ Checker = (*OneCluster)(nil)

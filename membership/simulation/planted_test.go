@@ -1,0 +1,185 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/membership/simulation"
+)
+
+// lame is a membership machine to which some inputs never come, or that says more
+// than it should.
+type lame struct {
+	*protocol.Machine
+	deaf func(machine.Input) bool
+	says func(machine.Now) any
+}
+
+func (l *lame) Membership() *protocol.Machine { return l.Machine }
+
+func (l *lame) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
+	if l.deaf != nil && l.deaf(in) {
+		return
+	}
+	l.Machine.Step(now, in, out)
+	if l.says != nil {
+		if e := l.says(now); e != nil {
+			out.Publish(e)
+		}
+	}
+}
+
+// planted is a world with the checks of liveness and of one cluster.
+type planted struct {
+	*simulation.World
+	liveness *simulation.Liveness
+}
+
+// plant starts nodes that are lame as one says, each with its list of seed nodes.
+func plant(nodes int, seeds func(i int) []gossip.Address, lameness func(env simulation.Env, l *lame)) *planted {
+	p := &planted{World: simulation.New(simulation.Options{Seed: 5})}
+	simulation.ServeMembership(p.World)
+	d := simulation.KeepMajority()
+	bounds := simulation.BoundsOf(protocol.Default(), d, nodes, time.Second)
+	p.liveness = &simulation.Liveness{Bounds: bounds, Config: protocol.Default(), MajorityOnly: true}
+	p.liveness.Watch(p.World)
+	one := &simulation.OneCluster{}
+	one.Watch(p.World)
+	component := simulation.Membership(simulation.MembershipConfig{Downing: d})
+	for i := range nodes {
+		n := p.Start(address(i), func(env simulation.Env) []machine.Component {
+			c := component(env)
+			l := &lame{Machine: c.Machine.(*protocol.Machine)}
+			lameness(env, l)
+			c.Machine = l
+			return []machine.Component{c}
+		})
+		n.Input(protocol.Service, protocol.Join{Seeds: seeds(i)})
+	}
+	return p
+}
+
+func sameSeeds(int) []gossip.Address { return addresses(0, 1) }
+
+func sound(simulation.Env, *lame) {}
+
+// from says whether the world has come to a time.
+func from(env simulation.Env, at time.Duration) bool { return env.World.Now() >= at }
+
+// A world in which nothing is planted is well, whatever is done to it.
+//
+// covers I13, I27.
+func TestChecksOfLivenessFindNothingInASoundCluster(t *testing.T) {
+	p := plant(5, sameSeeds, sound)
+	require.NoError(t, p.Run(p.liveness.Bounds.Settle+30*time.Second))
+	require.Positive(t, p.liveness.Settled)
+	p.Split(addresses(0, 2), addresses(2, 5))
+	require.NoError(t, p.Run(p.liveness.Bounds.Accuse+p.liveness.Bounds.Remove+5*time.Second))
+	require.Equal(t, 1, p.liveness.Splits)
+	require.Positive(t, p.liveness.Silences)
+	require.Len(t, p.Nodes(), 3)
+}
+
+// covers I27: nodes whose timers do not fire any more accuse nobody who dies.
+func TestPlantedDeadNodeThatNobodyAccuses(t *testing.T) {
+	p := plant(3, sameSeeds, func(env simulation.Env, l *lame) {
+		l.deaf = func(in machine.Input) bool {
+			_, fired := in.(machine.Fired)
+			return fired && from(env, 10*time.Second)
+		}
+	})
+	p.At(20*time.Second, func() { p.Crash(address(2)) })
+	err := p.Run(time.Minute)
+	require.ErrorContains(t, err, "accused: n000:7946")
+	require.ErrorContains(t, err, "has heard nothing of n002:7946")
+	require.LessOrEqual(t, p.Now(), 22*time.Second+p.liveness.Bounds.Accuse)
+}
+
+// covers I10: a joiner that never hears of the members stays joining.
+func TestPlantedJoinerThatStaysJoining(t *testing.T) {
+	p := plant(3, sameSeeds, func(env simulation.Env, l *lame) {
+		l.deaf = func(in machine.Input) bool {
+			r, is := in.(machine.Received)
+			if !is || env.Self.Address != address(2) {
+				return false
+			}
+			switch r.Message.(type) {
+			case protocol.GossipDelta, protocol.GossipState, protocol.GossipStatus:
+				return true
+			}
+			return false
+		}
+	})
+	err := p.Run(10 * time.Minute)
+	require.ErrorContains(t, err, "settled: nothing has been wrong for")
+	require.Equal(t, p.liveness.Bounds.Settle.Truncate(time.Second)+time.Second, p.Now())
+}
+
+// A node that hears no answers to its heartbeats, although the others hear it, has no
+// standing.
+func TestPlantedNodeWithoutStanding(t *testing.T) {
+	p := plant(2, sameSeeds, func(env simulation.Env, l *lame) {
+		l.says = func(machine.Now) any {
+			if from(env, 20*time.Second) && env.Self.Address == address(1) {
+				return protocol.Standing{}
+			}
+			return nil
+		}
+	})
+	require.ErrorContains(t, p.Run(10*time.Minute), "has not been able to host")
+}
+
+// covers I13: the majority of a cluster that is cut goes down with the minority.
+func TestPlantedMajorityThatDoesNotSurvive(t *testing.T) {
+	p := plant(5, sameSeeds, func(env simulation.Env, l *lame) {
+		l.says = func(machine.Now) any {
+			if from(env, time.Minute) {
+				return protocol.Stopping{Reason: protocol.StopDowned}
+			}
+			return nil
+		}
+	})
+	p.At(50*time.Second+time.Millisecond, func() { p.Split(addresses(0, 2), addresses(2, 5)) })
+	require.ErrorContains(t, p.Run(2*time.Minute), "survives: of [n002:7946")
+}
+
+// A node that ends by itself again and again is found, whoever starts it again.
+func TestPlantedNodeThatAlternatesForEver(t *testing.T) {
+	p := plant(3, sameSeeds, func(env simulation.Env, l *lame) {
+		l.says = func(machine.Now) any {
+			if env.Self.Address == address(2) && env.World.Node(address(2)) != nil && env.World.Node(address(2)).Age() > 10*time.Second {
+				return protocol.Stopping{Reason: protocol.StopDowned}
+			}
+			return nil
+		}
+	})
+	supervisor := &simulation.Supervisor{Seeds: addresses(0, 1), Min: time.Second}
+	supervisor.Supervise(p.World)
+	require.ErrorContains(t, p.Run(10*time.Minute), "endless: nodes at n002:7946 have ended by themselves 5 times")
+}
+
+// covers I5, I32: two lists of seed nodes make two clusters.
+func TestPlantedSecondClusterIsFound(t *testing.T) {
+	p := plant(2, func(i int) []gossip.Address { return addresses(i, i+1) }, sound)
+	require.ErrorContains(t, p.Run(time.Minute), "one cluster: n000:7946")
+}
+
+// A cluster that is born after another one, by a wall clock that is behind, has lower
+// epochs.
+func TestPlantedBirthThatGoesBackIsFound(t *testing.T) {
+	p := plant(1, sameSeeds, sound)
+	require.NoError(t, p.Run(10*time.Second))
+	p.Crash(address(0))
+	p.Restart(address(0))
+	p.SetWall(address(0), -time.Hour)
+	p.Input(address(0), protocol.Service, protocol.Join{Seeds: addresses(0, 1)})
+	require.ErrorContains(t, p.Run(time.Minute), "births: n000:7946")
+}
