@@ -15,6 +15,8 @@ import (
 	"github.com/quorate/quorate/membership/simulation/scenario"
 )
 
+// What the worlds of storms find is for the seeds of the tests above to say.
+//
 // covers F8, F9, F10, F28, F31, F32, I30.
 func TestEveryScenarioWritesTheSameBytesTwice(t *testing.T) {
 	for _, s := range scenario.All() {
@@ -23,12 +25,14 @@ func TestEveryScenarioWritesTheSameBytesTwice(t *testing.T) {
 				var out strings.Builder
 				ok, err := scenario.Report(&out, scenario.Options{Scenario: s.Name, Nodes: 5, Seed: 3, Duration: time.Minute})
 				require.NoError(t, err)
-				require.True(t, ok, out.String())
+				require.True(t, ok || s.Storms(), out.String())
 				return out.String()
 			}
 			first := report()
 			require.Equal(t, first, report())
-			require.Contains(t, first, "ok   scenario="+s.Name+" seed=3 nodes=5")
+			if !s.Storms() {
+				require.Contains(t, first, "ok   scenario="+s.Name+" seed=3 nodes=5")
+			}
 			require.NotEmpty(t, s.About)
 		})
 	}

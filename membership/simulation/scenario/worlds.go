@@ -32,6 +32,10 @@ type weather struct {
 	drawn bool
 }
 
+// Storms reports whether the scenario is a world of storms and calms, in which
+// liveness is checked in each second.
+func (s Scenario) Storms() bool { return s.weather != nil }
+
 // weatherTime is for how long storms come, three or four of them by default settings.
 const weatherTime = 6 * time.Minute
 
@@ -75,14 +79,14 @@ func weathers() []Scenario {
 		return Scenario{Name: name, About: about, duration: weatherTime, options: windy, downing: sometimesAsked, weather: &w}
 	}
 	return []Scenario{
-		of("pauses", "all nodes, a rack, all but one stand still, and one dies beside it",
+		of("pauses", "all nodes, a rack, all but one stand still, and one dies",
 			weather{faults: func() []simulation.Fault { return lightly(simulation.PauseFaults()) }}),
-		of("lanes", "single types of messages and lanes are lost, nodes crash in the middle of a step",
+		of("lanes", "messages of one type or lane are lost, nodes crash within a step",
 			weather{faults: func() []simulation.Fault { return lightly(simulation.LossFaults()) }}),
-		of("links", "links are slow, lossy or broken for long, nodes are clogged and unclogged",
+		of("links", "links are slow, lossy or broken for long, nodes are clogged",
 			weather{faults: func() []simulation.Fault { return lightly(simulation.LinkFaults()) }}),
-		of("settings", "every fault, with settings, zones and roles drawn at random", weather{faults: allFaults, drawn: true}),
-		of("supervised", "every fault, no operator: supervisors start nodes where they stand, disks fail, wall clocks jump by days",
+		of("settings", "every fault, with settings, zones and roles at random", weather{faults: allFaults, drawn: true}),
+		of("supervised", "every fault, no operator: supervisors, disks that fail",
 			weather{faults: allFaults, supervised: true}),
 	}
 }
@@ -90,7 +94,7 @@ func weathers() []Scenario {
 // prepare sets up what a world of storms and calms has besides the others.
 func (r *run) prepare(s *Scenario, o *Options) {
 	r.config = protocol.Default()
-	if s.weather == nil {
+	if !s.Storms() {
 		if o.Settle == 0 {
 			o.Settle = SettleDefault
 		}
@@ -109,17 +113,19 @@ func (r *run) prepare(s *Scenario, o *Options) {
 	}
 	r.liveness = &simulation.Liveness{Bounds: r.bounds, Config: r.config, MajorityOnly: r.downing.Class.MajorityOnly}
 	r.liveness.Watch(r.world)
+	events := &simulation.Events{}
+	events.Watch(r.world)
 	if s.weather.supervised {
 		one := &simulation.OneCluster{}
 		one.Watch(r.world)
 	}
 }
 
-// look after a world: supervisors, or an operator.
+// lookAfter has supervisors, or an operator, look after a world.
 func (r *run) lookAfter(s *Scenario) {
-	if s.weather == nil || !s.weather.supervised {
+	if !s.Storms() || !s.weather.supervised {
 		operator := &simulation.Operator{Seeds: r.nodes[:min(len(r.nodes), 3)], RestartAfter: 2 * time.Second}
-		if s.weather != nil {
+		if s.Storms() {
 			operator.ReviveAfter = restartMost
 		}
 		operator.Operate(r.world)
@@ -140,7 +146,7 @@ func (r *run) lookAfter(s *Scenario) {
 func (r *run) builder(s *Scenario) simulation.Build {
 	of := func(c simulation.MembershipConfig) func(simulation.Env) machine.Component {
 		c.Config, c.Downing = r.config, r.downing
-		c.Disk = s.weather != nil && s.weather.supervised
+		c.Disk = s.Storms() && s.weather.supervised
 		return simulation.Membership(c)
 	}
 	plain := of(simulation.MembershipConfig{})

@@ -1,0 +1,48 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/membership/simulation/scenario"
+)
+
+// storm is a world with its number of nodes and its seed.
+type storm struct {
+	scenario string
+	nodes    int
+	seed     uint64
+}
+
+// tried are runs of the worlds of storms and calms, one for each world and for small,
+// middle and large clusters. Fresh ones are tried by make soak.
+func tried() []storm {
+	return []storm{
+		{"pauses", 2, 1},
+		{"pauses", 3, 4},
+		{"lanes", 3, 1},
+		{"lanes", 7, 2},
+		{"links", 3, 2},
+		{"links", 11, 5},
+	}
+}
+
+// found are runs that found something once. Each was red, and is run from then on.
+func found() []storm {
+	return nil
+}
+
+// covers F11, F12, F13, F15, F16, F24, F27, F33, F50, F53, I5, I6, I7, I8, I9, I10, I13, I25, I27, I29.
+func TestStormsBreakNothing(t *testing.T) {
+	for _, r := range append(tried(), found()...) {
+		t.Run(fmt.Sprintf("%s/%d/%d", r.scenario, r.nodes, r.seed), func(t *testing.T) {
+			_, err := scenario.Run(scenario.Options{Scenario: r.scenario, Nodes: r.nodes, Seed: r.seed})
+			require.NoError(t, err)
+		})
+	}
+}
