@@ -93,8 +93,11 @@ type Lane interface {
 
 	// Defer asks the lane to call f once when it takes the next batch off, so that
 	// what f appends goes with it, and reports true. It reports false, and forgets
-	// f, when no batch waits at present: an Append would go at once. A sender of
-	// many small messages collects them meanwhile, in place of one Append for each.
+	// f, when the lane is connected and no batch waits at present: an Append would go
+	// at once; and when an Append would fail. A sender of many small messages collects
+	// them meanwhile, in place of one Append for each. A sender that may take a message
+	// back keeps it meanwhile: what is appended to a lane without a connection leaves
+	// with the next one, however late. Defer has the lane dialled as Append does.
 	//
 	// F runs on a goroutine of the lane, and holds the lane up for as long as it
 	// runs: it may call Append, and must not block. When the session ends before,

@@ -428,27 +428,29 @@ func testDefer(t *testing.T, w World) {
 	b := Start(t, w, Spec{UID: 2}, nil)
 	gone := Start(t, w, Spec{UID: 3}, nil)
 	require.NoError(t, gone.Close())
-	unexpected := func() { t.Error("was not asked for") }
-	for _, to := range []gossip.NodeID{b.Self(), gone.Self()} {
-		require.False(t, a.Lane(to, machine.LaneMessage).Defer(unexpected), "nothing waits")
-	}
-
 	lane, calls := a.Lane(b.Self(), machine.LaneMessage), make(chan struct{}, 9)
+	require.True(t, lane.Defer(func() { calls <- struct{}{}; Send(t, lane, 0) }), "it is not connected: nothing goes at once")
+	<-calls // It was dialled, although nothing was appended.
+	b.UntilReceived(t, 1)
 	n := 1
-	// The first message waits until the lane is connected, if that is not done yet.
-	for Send(t, lane, 0); !lane.Defer(func() { calls <- struct{}{}; Send(t, lane, n); Send(t, lane, n+1) }); n++ {
+	// When nothing waits any more, a message goes at once, and then the next may wait.
+	for ; !lane.Defer(func() { calls <- struct{}{}; Send(t, lane, n); Send(t, lane, n+1) }); n++ {
 		Send(t, lane, n)
 	}
 	b.UntilReceived(t, n+2)
 	b.RequireSequence(t, a.Self(), n+2)
 
 	lost := a.Lane(gone.Self(), machine.LaneMessage)
+	require.True(t, lost.Defer(func() { calls <- struct{}{} }), "it is not connected")
 	Send(t, lost, 0)
 	require.True(t, lost.Defer(func() { calls <- struct{}{} }))
 	UntilNotice(t, a, func(n transport.PeerDown) bool { return n.Peer == gone.Self() })
 	<-calls
+	<-calls
 	<-calls // When the session had ended.
 	require.Empty(t, calls, "once each")
+	require.NoError(t, a.Close())
+	require.False(t, lane.Defer(func() { t.Error("was not asked for") }), "an append would fail")
 }
 
 func testIdle(t *testing.T, w World) {

@@ -51,8 +51,17 @@ func (l *lane) Track(s transport.Service, encode func([]byte) []byte) (transport
 
 // Defer implements [transport.Lane].
 func (l *lane) Defer(f func()) bool {
-	o, _ := l.outbound(false)
-	return o != nil && o.postpone(f)
+	for {
+		o, err := l.outbound(true)
+		if err != nil {
+			return false // Append says the same.
+		}
+		postponed, err := o.postpone(f)
+		if err == nil {
+			return postponed
+		}
+		l.cached.CompareAndSwap(o, nil)
+	}
 }
 
 // Room implements [transport.Lane].

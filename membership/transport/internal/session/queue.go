@@ -194,15 +194,20 @@ func (q *queue) take() *wire.Buffer {
 	return f.buffer
 }
 
-// postpone keeps f for the writer if there is something for it to write.
-func (q *queue) postpone(f func()) bool {
+// postpone keeps f for the writer if there is something for it to write, or no
+// connection yet. It returns errOver when f belongs to the next queue.
+func (q *queue) postpone(f func()) (bool, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.over || q.batch == nil && q.sent == len(q.frames) && len(q.deferred) == 0 {
-		return false
+	if q.over && q.err == nil {
+		return false, errOver
 	}
-	q.deferred = append(q.deferred, f)
-	return true
+	if q.over || q.live && q.batch == nil && q.sent == len(q.frames) && len(q.deferred) == 0 {
+		return false, nil
+	}
+	q.deferred, q.used = append(q.deferred, f), true
+	q.rouse() // It may not have been dialled yet.
+	return true, nil
 }
 
 // feed calls what was postponed, in order, until there is a whole batch to write: the
