@@ -340,6 +340,7 @@ func (r *region) reply(c *cell, a *protocol.Action) {
 }
 
 func (r *region) respond(to gossip.NodeID, reply *protocol.Reply) error {
+	reply.Clock = r.system.clock.Instant()
 	return r.system.respond(to, func(dst []byte) []byte { return wire.AppendReply(dst, reply) })
 }
 
@@ -355,7 +356,7 @@ func (r *region) signal(c *cell, a *protocol.Action) {
 	}
 	base, seq := a.Base, a.Seq
 	encode := func(dst []byte) []byte {
-		return wire.AppendAck(dst, protocol.Ack{Kind: r.name, Shard: c.id, Base: base, Seq: seq})
+		return wire.AppendAck(dst, protocol.Ack{Kind: r.name, Shard: c.id, Base: base, Seq: seq, Clock: r.system.clock.Instant()})
 	}
 	if a.Op == protocol.OpNeed {
 		encode = func(dst []byte) []byte {

@@ -51,7 +51,10 @@ func (l *link) append(s *System, to gossip.NodeID, m *protocol.Message, n int) (
 		// never, if that home is gone.
 		l.to, l.lane, l.collecting = to, s.node.Transport().Lane(to, machine.LaneMessage), false
 	}
-	l.message, l.most, l.now = m, n, s.clock.Instant()
+	l.message, l.most, l.now, l.encoder.There = m, n, s.clock.Instant(), 0
+	if n > 1 || m.Deadline != 0 {
+		l.encoder.There = s.clocks.at(to, l.now)
+	}
 	passage, place, err := l.lane.Track(protocol.MessageService, l.encode)
 	at := sent{passage, place, l.rest}
 	l.message, l.rest = nil, nil

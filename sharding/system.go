@@ -39,6 +39,7 @@ type System struct {
 	control  *machine.Handle
 	events   mailroom
 	backlog  backlog
+	clocks   clocks
 
 	regions atomic.Pointer[map[string]*region] // Replaced under mu, never changed.
 	mu      sync.Mutex                         // Guards starting of kinds, reloading, and closing.
@@ -366,8 +367,10 @@ func (s *System) received(from gossip.NodeID, frame []byte) {
 	case *protocol.Message:
 		s.deliver(now, m)
 	case *protocol.Reply:
+		s.clocks.heard(from, m.Clock, now)
 		s.at(m.Kind, m.Shard, func(r *region, c *cell) { r.answered(c, m) })
 	case protocol.Ack:
+		s.clocks.heard(from, m.Clock, now)
 		s.at(m.Kind, m.Shard, func(r *region, c *cell) {
 			r.step(c, func(out *protocol.Actions) { c.shard.Acked(now, m, out) })
 		})
@@ -423,6 +426,7 @@ func (s *System) noticed(notice transport.Notice) {
 	switch e := notice.(type) {
 	case transport.PeerDown:
 		if e.Lane == machine.LaneMessage {
+			s.clocks.forget(e.Peer)
 			s.eachCell(func(r *region, c *cell) {
 				r.step(c, func(*protocol.Actions) { c.shard.Broken(e.Peer) })
 			})

@@ -141,6 +141,9 @@ func (r *region) runEntity(ctx *Context, c *cell, e *protocol.Entity, now machin
 	if !r.system.standing.HeldAt(now) {
 		return r.after(c, e, func(out *protocol.Actions) { c.shard.Postpone(now, e, out) })
 	}
+	if e.Message().Expired(now) {
+		return r.after(c, e, func(out *protocol.Actions) { c.shard.Lapse(now, e, out) })
+	}
 	result := r.handle(ctx, e, e.Message())
 	for m := ctx.ahead; m != nil && !result.Failed; m = m.Next() {
 		begins := r.system.clock.Instant()

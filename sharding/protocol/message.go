@@ -4,9 +4,15 @@
 package protocol
 
 import (
+	"math"
+
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/machine"
 )
+
+// Overdue is the deadline of a message whose sender said that it had passed. The
+// message travels all the same, since it has a number of its stream.
+const Overdue machine.Instant = math.MinInt64
 
 // MaxHops is how often a message may be passed on. Route epochs only rise on the
 // way, so that there are no loops; the bound is for nodes that do not obey.
@@ -42,8 +48,9 @@ type Message struct {
 	// Correlation names the ask that waits for the reply, unique in its origin's
 	// process. 0: nobody waits.
 	Correlation uint64
-	// Deadline is when the asker stops waiting, by the clock of this process. It
-	// crosses the wire as the time that remains. 0: none.
+	// Deadline is when the asker stops waiting, by the clock of this process: the
+	// message does not begin any more. It crosses the wire as the time that remains,
+	// see [Clocks]. 0: none. [Overdue]: it had passed before the message came here.
 	Deadline machine.Instant
 	// Trace is the trace context, opaque.
 	Trace []byte
@@ -121,6 +128,8 @@ type Reply struct {
 	Code Code
 	// Detail explains the error to people.
 	Detail string
+	// Clock is as in [Ack].
+	Clock machine.Instant
 	// Codec, Flags, Payload, Value: as in [Message]. The runtime sets them.
 	Codec   uint16
 	Flags   uint32
@@ -135,6 +144,9 @@ type Ack struct {
 	Shard ShardID
 	Base  Epoch
 	Seq   uint64
+	// Clock is what the clock of the sender showed, see [Clocks]. The runtime sets it. 0:
+	// not known.
+	Clock machine.Instant
 }
 
 // Need says that the host of a shard misses messages of a stream from Seq on.

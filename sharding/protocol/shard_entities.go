@@ -133,9 +133,12 @@ type Result struct {
 }
 
 // enqueue puts m, of a stream, into its mailbox and takes ownership, unless the code
-// says that the entity is failing, or that its origin sends on although it is held
-// back.
+// says that nobody waits for it any more, that the entity is failing, or that its
+// origin sends on although it is held back.
 func (s *Shard) enqueue(now machine.Instant, m *Message, out *Actions) Code {
+	if m.Expired(now) {
+		return CodeExpired // No entity starts for it.
+	}
 	e := s.entity(m.Entity)
 	if e == nil {
 		e = s.create(m.Entity)
@@ -359,6 +362,22 @@ func (s *Shard) Postpone(now machine.Instant, e *Entity, out *Actions) {
 		e.mailbox.pushFront(m)
 		s.retrySoon(now, out)
 	}
+}
+
+// Lapse gives back the message of an OpRun whose deadline had passed before its
+// processing began. The next one may begin at once.
+func (s *Shard) Lapse(now machine.Instant, e *Entity, out *Actions) {
+	m := e.current
+	if m == nil {
+		return
+	}
+	if s.abandoned || e.Ended() {
+		s.Postpone(now, e, out)
+		return
+	}
+	e.current, e.at = nil, now
+	s.refuse(m, CodeExpired, out)
+	s.advance(now, e, out)
 }
 
 // postponeRetry is how soon the clock is asked again for standing.

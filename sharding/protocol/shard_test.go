@@ -353,11 +353,31 @@ func TestRefusals(t *testing.T) {
 	require.Equal(t, "start:x", c.deliver(from(nodeB, "x", 4, epoch(1))), "after the back-off")
 	require.Equal(t, "run:x", c.started("x", true))
 	late := from(nodeB, "x", 5, epoch(1))
-	late.Deadline = c.now
+	late.Deadline = c.now + 1
 	require.Empty(t, c.deliver(late))
 	c.now++
 	require.Equal(t, "reply free:x:4 reply:deadline passed before the message was processed free:x:5", c.done("x", ok))
 	require.Equal(t, "ack:5", c.acks(), "a refusal is an outcome")
+	overdue := from(nodeB, "y", 6, epoch(1))
+	overdue.Deadline = protocol.Overdue
+	require.Equal(t, "reply:deadline passed before the message was processed free:y:6", c.deliver(overdue), "nothing starts for it")
+	require.Equal(t, "ack:6", c.acks(), "it counts all the same")
+}
+
+// A message that was handed to its entity, and whose deadline passes before that begins,
+// is refused, and the next one begins.
+func TestWhatLapsesIsRefused(t *testing.T) {
+	c := host(t, protocol.ShardConfig{})
+	c.deliver(from(nodeB, "x", 1, epoch(1)))
+	require.Equal(t, "run:x", c.started("x", true))
+	c.deliver(from(nodeB, "x", 2, epoch(1)))
+	c.Lapse(c.now, c.entities["x"], &c.out)
+	require.Equal(t, "reply:deadline passed before the message was processed free:x:1 run:x", c.did())
+	c.apply(protocol.SetRoute{Home: nodeC, Epoch: epoch(2), Base: epoch(1)})
+	c.Lapse(c.now, c.entities["x"], &c.out)
+	require.Equal(t, "reply:not delivered free:x:2 stop:x", c.did(), "its hosting has ended")
+	c.Lapse(c.now, c.entities["x"], &c.out)
+	require.Empty(t, c.did(), "it is at nothing")
 }
 
 // An entity that fails is stopped and started anew for what waits.

@@ -39,6 +39,10 @@ func AppendMessage(dst []byte, m *protocol.Message, now machine.Instant) []byte 
 // shard have in common. It is for one goroutine at a time; the zero value is
 // ready to use.
 type Encoder struct {
+	// There is what the clock of the receiver shows now, at least; 0 when that is not
+	// known. See [protocol.Clocks].
+	There machine.Instant
+
 	of     stream
 	stream []byte // The encoding of field 5; empty when there was no message yet.
 }
@@ -94,6 +98,9 @@ func (e *Encoder) Message(dst []byte, m *protocol.Message, now machine.Instant) 
 	dst = appendString(dst, 4, m.Entity)
 	dst = append(dst, e.stream...)
 	dst = appendUint(dst, 7, m.Seq)
+	if m.Deadline != 0 {
+		dst = appendUint(dst, 8, uint64(e.There))
+	}
 	dst = appendUint(dst, 9, uint64(m.Hops))
 	return appendContent(dst, m, now)
 }
@@ -101,12 +108,14 @@ func (e *Encoder) Message(dst []byte, m *protocol.Message, now machine.Instant) 
 // appendContent appends what a message has of its own, but for its entity. The
 // deadline becomes the time that remains at now.
 func appendContent(dst []byte, m *protocol.Message, now machine.Instant) []byte {
+	left, expired := remaining(m, now)
 	dst = appendUint(dst, 10, m.Correlation)
-	dst = appendUint(dst, 11, remaining(m, now))
+	dst = appendUint(dst, 11, left)
 	dst = appendBytes(dst, 12, m.Trace)
 	dst = appendUint(dst, 13, uint64(m.Codec))
 	dst = appendUint(dst, 14, uint64(m.Flags))
 	dst = appendBytes(dst, 15, m.Payload)
+	dst = appendBool(dst, 19, expired)
 	return append(dst, m.Extra...)
 }
 
@@ -125,6 +134,7 @@ func AppendReply(dst []byte, r *protocol.Reply) []byte {
 	dst = appendUint(dst, 1, typeReply)
 	dst = appendString(dst, 2, r.Kind)
 	dst = appendUint(dst, 3, uint64(r.Shard))
+	dst = appendUint(dst, 8, uint64(r.Clock))
 	dst = appendUint(dst, 10, r.Correlation)
 	dst = appendUint(dst, 13, uint64(r.Codec))
 	dst = appendUint(dst, 14, uint64(r.Flags))
@@ -135,7 +145,7 @@ func AppendReply(dst []byte, r *protocol.Reply) []byte {
 
 // AppendAck appends the envelope of an acknowledgement.
 func AppendAck(dst []byte, a protocol.Ack) []byte {
-	return appendSignal(dst, typeAck, a.Kind, a.Shard, a.Base, a.Seq)
+	return appendUint(appendSignal(dst, typeAck, a.Kind, a.Shard, a.Base, a.Seq), 8, uint64(a.Clock))
 }
 
 // AppendNeed appends the envelope of a request to transmit again.
@@ -193,6 +203,16 @@ type envelope struct {
 	of     stream
 	detail string
 	seq    uint64
+	clock  uint64
+}
+
+// written is when the messages of the envelope were written, at the earliest, by the
+// clock of this process, if that is known; else now.
+func (e *envelope) written(now machine.Instant) machine.Instant {
+	if e.clock == 0 {
+		return now
+	}
+	return min(machine.Instant(e.clock), now)
 }
 
 // content is what each message has of its own.
@@ -200,6 +220,7 @@ type content struct {
 	entity         string
 	correlation    uint64
 	left           uint64
+	expired        bool
 	trace, payload []byte
 	codec          uint16
 	flags          uint32
@@ -246,6 +267,8 @@ func (d *Decoder) set(f *field) error {
 		return setEpoch(&e.of.base, f)
 	case 7:
 		return set(&e.seq, f, math.MaxUint64)
+	case 8:
+		return set(&e.clock, f, math.MaxInt64)
 	case 9:
 		return set(&e.hops, f, math.MaxUint8)
 	case 16:
@@ -316,6 +339,8 @@ func (c *content) set(f *field) (err error) {
 	case 15:
 		c.payload, err = f.data(math.MaxInt)
 		return err
+	case 19:
+		return setBool(&c.expired, f)
 	default:
 		c.extra = append(c.extra, f.raw...)
 		return nil
@@ -333,11 +358,11 @@ func (d *Decoder) item(now machine.Instant) (any, error) {
 		return d.message(now)
 	case typeReply:
 		return &protocol.Reply{
-			Kind: e.of.kind, Shard: e.of.shard, Correlation: e.correlation, Code: protocol.Code(e.code), Detail: e.detail,
+			Kind: e.of.kind, Shard: e.of.shard, Correlation: e.correlation, Code: protocol.Code(e.code), Detail: e.detail, Clock: machine.Instant(e.clock),
 			Codec: e.codec, Flags: e.flags, Payload: bytes.Clone(e.payload),
 		}, nil
 	case typeAck:
-		return protocol.Ack{Kind: e.of.kind, Shard: e.of.shard, Base: e.of.base, Seq: e.seq}, nil
+		return protocol.Ack{Kind: e.of.kind, Shard: e.of.shard, Base: e.of.base, Seq: e.seq, Clock: machine.Instant(e.clock)}, nil
 	case typeNeed:
 		return protocol.Need{Kind: e.of.kind, Shard: e.of.shard, Base: e.of.base, Seq: e.seq}, nil
 	case typeFlow:
@@ -366,7 +391,7 @@ func (d *Decoder) message(now machine.Instant) (any, error) {
 		fresh = protocol.NewMessage
 	}
 	m := fresh(len(e.payload))
-	e.into(m, now)
+	e.into(m, e.written(now))
 	e.of.into(m)
 	m.Seq, m.Hops = e.seq, e.hops
 	return m, nil
@@ -377,12 +402,16 @@ func (s *stream) into(m *protocol.Message) {
 	m.Kind, m.Shard, m.Origin, m.Base, m.Route = s.kind, s.shard, s.origin, s.base, s.route
 }
 
-// into sets what a message has of its own, in its own memory.
-func (c *content) into(m *protocol.Message, now machine.Instant) {
+// into sets what a message has of its own, in its own memory. What is left of its
+// deadline counts from when it was written.
+func (c *content) into(m *protocol.Message, written machine.Instant) {
 	m.Entity, m.Correlation, m.Codec, m.Flags, m.Extra = c.entity, c.correlation, c.codec, c.flags, c.extra
 	m.Payload = append(m.Payload, c.payload...)
 	m.Trace = bytes.Clone(c.trace)
-	if c.left != 0 {
-		m.Deadline = now.Add(time.Duration(c.left))
+	switch {
+	case c.expired:
+		m.Deadline = protocol.Overdue
+	case c.left != 0:
+		m.Deadline = written.Add(time.Duration(c.left))
 	}
 }

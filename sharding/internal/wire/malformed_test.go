@@ -163,6 +163,8 @@ func malformedItems() map[string]malformed {
 		"stream: cut off":           {text(5, kind[:len(kind)-1]), "EOF"},
 		"base of a number":          {varint(6, 1), "want bytes"},
 		"seq of text":               {text(7, nil), "want a varint"},
+		"clock out of range":        {varint(8, 1<<63), "at most"},
+		"expired out of range":      {varint(19, 2), "at most 1"},
 		"hops out of range":         {varint(9, 256), "at most 255"},
 		"correlation of text":       {text(10, nil), "want a varint"},
 		"remaining out of range":    {varint(11, 1<<63), "at most"},
@@ -255,14 +257,15 @@ func TestUnknownFields(t *testing.T) {
 }
 
 // A payload that is there and empty is not one that is missing; a deadline that has
-// passed stays one; a detail is whatever an entity said, and is cut to what fits.
+// passed has passed for the receiver; a detail is whatever an entity said, and is cut to what fits.
 func TestEdgesOfItems(t *testing.T) {
 	m := *items()["message"].(*protocol.Message)
 	m.Payload, m.Trace, m.Deadline = nil, nil, now-5
 	got, err := wire.DecodeItem(appendItem(nil, &m), now)
 	require.NoError(t, err)
 	require.NotNil(t, got.(*protocol.Message).Payload)
-	require.Equal(t, now+1, got.(*protocol.Message).Deadline)
+	require.Equal(t, protocol.Overdue, got.(*protocol.Message).Deadline)
+	require.True(t, got.(*protocol.Message).Expired(0), "by whatever clock")
 
 	for said, want := range map[string]string{
 		"broken \xff text":                     "broken  text",

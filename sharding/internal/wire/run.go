@@ -32,6 +32,7 @@ func (e *Encoder) Run(dst []byte, m *protocol.Message, n int, now machine.Instan
 	dst = appendUint(dst, 1, typeRun)
 	dst = append(dst, e.stream...)
 	dst = appendUint(dst, 7, m.Seq)
+	dst = appendUint(dst, 8, uint64(e.There))
 	entity := ""
 	for most := math.MaxInt; m != nil && n > 0; m, n = m.Next(), n-1 {
 		size := itemSize(m, m.Entity != entity, now)
@@ -49,18 +50,23 @@ func (e *Encoder) Run(dst []byte, m *protocol.Message, n int, now machine.Instan
 	return dst, m
 }
 
-// remaining is what is left of the time in which the reply to m is waited for, 0 if
-// nobody waits. A message whose deadline has passed must stay one with a deadline.
-func remaining(m *protocol.Message, now machine.Instant) uint64 {
-	if m.Deadline == 0 {
-		return 0
+// remaining is what is left of the time in which the reply to m is waited for, and
+// whether that is over; 0 and false if nobody waits.
+func remaining(m *protocol.Message, now machine.Instant) (left uint64, expired bool) {
+	switch {
+	case m.Deadline == 0:
+		return 0, false
+	case m.Expired(now):
+		return 0, true
+	default:
+		return uint64(m.Deadline.Sub(now)), false
 	}
-	return uint64(max(m.Deadline.Sub(now), 1))
 }
 
 // itemSize is the number of bytes inside an item.
 func itemSize(m *protocol.Message, entity bool, now machine.Instant) int {
-	size := sizeUint(10, m.Correlation) + sizeUint(11, remaining(m, now)) + sizeBytes(12, len(m.Trace)) +
+	left, expired := remaining(m, now)
+	size := sizeUint(10, m.Correlation) + sizeUint(11, left) + sizeBool(19, expired) + sizeBytes(12, len(m.Trace)) +
 		sizeUint(13, uint64(m.Codec)) + sizeUint(14, uint64(m.Flags)) + sizeBytes(15, len(m.Payload)) + len(m.Extra)
 	if entity {
 		size += sizeBytes(4, len(m.Entity))
@@ -73,6 +79,13 @@ func sizeUint(n number, v uint64) int {
 		return 0
 	}
 	return protowire.SizeTag(n) + protowire.SizeVarint(v)
+}
+
+func sizeBool(n number, v bool) int {
+	if !v {
+		return 0
+	}
+	return sizeUint(n, 1)
 }
 
 func sizeBytes(n number, size int) int {
@@ -110,9 +123,11 @@ func (d *Decoder) open(b []byte) (any, error) {
 
 // Messages calls f with each message in order. The messages, which fresh makes as
 // [Decoder.Fresh] does, have memory of their own. An error ends it; what came before
-// was good. The time that remains counts from now.
+// was good. The time that remains counts from now, or from when they were written, as
+// far as that is known.
 func (r *Run) Messages(now machine.Instant, fresh func(n int) *protocol.Message, f func(*protocol.Message)) error {
 	var c content
+	begin := r.e.written(now)
 	for b, seq := r.items, r.e.seq; len(b) > 0; {
 		item, rest, err := next(b)
 		if err != nil {
@@ -127,7 +142,7 @@ func (r *Run) Messages(now machine.Instant, fresh func(n int) *protocol.Message,
 			return err
 		}
 		m := fresh(len(c.payload))
-		c.into(m, now)
+		c.into(m, begin)
 		r.e.of.into(m)
 		m.Seq, m.Hops = seq, r.e.hops
 		f(m)

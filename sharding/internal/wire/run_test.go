@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/quorate/quorate/membership/machine"
 	pb "github.com/quorate/quorate/sharding/internal/proto/quorate/sharding/v1"
 	"github.com/quorate/quorate/sharding/internal/wire"
 	"github.com/quorate/quorate/sharding/protocol"
@@ -38,6 +39,33 @@ func runOfThree() []*protocol.Message {
 		{Entity: "acct-42", Payload: []byte("deposit")},
 		{Entity: "acct-42", Correlation: 77, Deadline: now.Add(5 * time.Second), Trace: []byte{1, 2, 3}, Codec: 1, Flags: 2, Payload: []byte("ask")},
 		{Entity: "acct-43", Payload: []byte{}},
+	}
+}
+
+// What remains of a deadline counts from when a message was written, where its sender
+// knew what the clock of the receiver showed; and never from a time that has not come.
+func TestDeadlinesCountFromWhenTheyWereWritten(t *testing.T) {
+	for name, test := range map[string]struct{ there, received, want machine.Instant }{
+		"not known":          {0, 500, 500 + 100},
+		"on time":            {500, 500, 500 + 100},
+		"on its way for 60":  {500, 560, 500 + 100},
+		"on its way for 200": {500, 700, 500 + 100},
+		"a clock gone wrong": {900, 500, 500 + 100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			first := follow(&protocol.Message{Entity: "x", Deadline: now + 100}, &protocol.Message{Entity: "x"}, &protocol.Message{Entity: "y", Deadline: now})
+			encoder := wire.Encoder{There: test.there}
+			b, _ := encoder.Run(nil, first, 3, now)
+			item, err := new(wire.Decoder).Item(b, test.received)
+			require.NoError(t, err)
+			var got []machine.Instant
+			collect := func(m *protocol.Message) { got = append(got, m.Deadline) }
+			require.NoError(t, item.(*wire.Run).Messages(test.received, protocol.NewMessage, collect))
+			require.Equal(t, []machine.Instant{test.want, 0, protocol.Overdue}, got)
+			item, err = wire.DecodeItem(encoder.Message(nil, first, now), test.received)
+			require.NoError(t, err)
+			require.Equal(t, test.want, item.(*protocol.Message).Deadline)
+		})
 	}
 }
 
@@ -85,7 +113,7 @@ func TestRunsSurviveTheWire(t *testing.T) {
 				Payload:     make([]byte, rapid.SampledFrom([]int{0, 1, 100, 130, 20 << 10, 40 << 10}).Draw(t, "payload")),
 			}
 			if m.Correlation != 0 {
-				m.Deadline = now.Add(time.Second)
+				m.Deadline = now.Add(rapid.SampledFrom([]time.Duration{time.Second, 0, -time.Second}).Draw(t, "remaining"))
 			}
 			return m
 		}), 1, 12).Draw(t, "messages")

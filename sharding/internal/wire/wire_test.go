@@ -108,9 +108,9 @@ func items() map[string]any {
 		},
 		"reply": &protocol.Reply{
 			Kind: "account", Shard: 7, Correlation: 77, Code: protocol.CodeEntityFailed, Detail: "no such account", Codec: 1, Flags: 2,
-			Payload: []byte("ok"),
+			Payload: []byte("ok"), Clock: now,
 		},
-		"ack":  protocol.Ack{Kind: "account", Shard: 7, Base: epoch(2), Seq: 300},
+		"ack":  protocol.Ack{Kind: "account", Shard: 7, Base: epoch(2), Seq: 300, Clock: now},
 		"need": protocol.Need{Kind: "account", Shard: 7, Base: epoch(2), Seq: 301},
 		"flow": protocol.Flow{Kind: "account", Shard: 7, Epoch: epoch(12), Entity: "acct-42", State: protocol.FlowOpen},
 	}
@@ -358,15 +358,22 @@ func drawItem(t *rapid.T) any {
 		}
 		if rapid.Bool().Draw(t, "deadline") {
 			m.Deadline = now.Add(time.Duration(rapid.Int64Range(1, 1<<50).Draw(t, "remaining")))
+			if rapid.IntRange(0, 3).Draw(t, "overdue") == 0 {
+				m.Deadline = protocol.Overdue
+			}
 		}
 		return m
 	case 2:
 		return &protocol.Reply{
 			Kind: kind, Shard: shard, Correlation: rapid.Uint64().Draw(t, "correlation"), Code: protocol.Code(rapid.Uint8().Draw(t, "code")),
 			Detail: drawText.Draw(t, "detail"), Codec: rapid.Uint16().Draw(t, "codec"), Flags: rapid.Uint32().Draw(t, "flags"), Payload: payload,
+			Clock: machine.Instant(rapid.Int64Min(0).Draw(t, "clock")),
 		}
 	case 3:
-		return protocol.Ack{Kind: kind, Shard: shard, Base: drawEpoch.Draw(t, "base"), Seq: rapid.Uint64().Draw(t, "seq")}
+		return protocol.Ack{
+			Kind: kind, Shard: shard, Base: drawEpoch.Draw(t, "base"), Seq: rapid.Uint64().Draw(t, "seq"),
+			Clock: machine.Instant(rapid.Int64Min(0).Draw(t, "clock")),
+		}
 	case 4:
 		return protocol.Flow{
 			Kind: kind, Shard: shard, Epoch: drawEpoch.Draw(t, "epoch"), State: protocol.FlowState(rapid.Uint8().Draw(t, "state")),

@@ -308,23 +308,28 @@ func (x *Stream) GetRoute() *Epoch {
 
 // Envelope is one item on the message lane: service 4.
 type Envelope struct {
-	state       protoimpl.MessageState `protogen:"open.v1"`
-	Type        Envelope_Type          `protobuf:"varint,1,opt,name=type,proto3,enum=quorate.sharding.v1.Envelope_Type" json:"type,omitempty"`
-	Kind        string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`     // Not of a message.
-	Shard       uint32                 `protobuf:"varint,3,opt,name=shard,proto3" json:"shard,omitempty"`  // Not of a message.
-	Entity      string                 `protobuf:"bytes,4,opt,name=entity,proto3" json:"entity,omitempty"` // Of a message and a flow.
-	Stream      *Stream                `protobuf:"bytes,5,opt,name=stream,proto3" json:"stream,omitempty"` // Of a message.
-	Base        *Epoch                 `protobuf:"bytes,6,opt,name=base,proto3" json:"base,omitempty"`     // Not of a message. Of a flow: the epoch of the home.
-	Seq         uint64                 `protobuf:"varint,7,opt,name=seq,proto3" json:"seq,omitempty"`
-	Hops        uint32                 `protobuf:"varint,9,opt,name=hops,proto3" json:"hops,omitempty"`
-	Correlation uint64                 `protobuf:"varint,10,opt,name=correlation,proto3" json:"correlation,omitempty"`
-	Remaining   uint64                 `protobuf:"varint,11,opt,name=remaining,proto3" json:"remaining,omitempty"` // Nanoseconds until the deadline, at least 1; 0 for none.
-	Trace       []byte                 `protobuf:"bytes,12,opt,name=trace,proto3" json:"trace,omitempty"`
-	Codec       uint32                 `protobuf:"varint,13,opt,name=codec,proto3" json:"codec,omitempty"`
-	Flags       uint32                 `protobuf:"varint,14,opt,name=flags,proto3" json:"flags,omitempty"`
-	Payload     []byte                 `protobuf:"bytes,15,opt,name=payload,proto3" json:"payload,omitempty"`
-	Code        uint32                 `protobuf:"varint,16,opt,name=code,proto3" json:"code,omitempty"`    // Of a reply: its error. Of a flow: 1 hold, 2 open, 3 ask.
-	Detail      string                 `protobuf:"bytes,17,opt,name=detail,proto3" json:"detail,omitempty"` // Of a reply: explains the error.
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Type   Envelope_Type          `protobuf:"varint,1,opt,name=type,proto3,enum=quorate.sharding.v1.Envelope_Type" json:"type,omitempty"`
+	Kind   string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`     // Not of a message.
+	Shard  uint32                 `protobuf:"varint,3,opt,name=shard,proto3" json:"shard,omitempty"`  // Not of a message.
+	Entity string                 `protobuf:"bytes,4,opt,name=entity,proto3" json:"entity,omitempty"` // Of a message and a flow.
+	Stream *Stream                `protobuf:"bytes,5,opt,name=stream,proto3" json:"stream,omitempty"` // Of a message.
+	Base   *Epoch                 `protobuf:"bytes,6,opt,name=base,proto3" json:"base,omitempty"`     // Not of a message. Of a flow: the epoch of the home.
+	Seq    uint64                 `protobuf:"varint,7,opt,name=seq,proto3" json:"seq,omitempty"`
+	// Nanoseconds, 0 for not known. Of an acknowledgement and a reply: what the clock of its sender
+	// showed. Of messages: what the clock of their receiver showed, at least, when they
+	// were written; what remains of their deadlines counts from there.
+	Clock       uint64 `protobuf:"varint,8,opt,name=clock,proto3" json:"clock,omitempty"`
+	Hops        uint32 `protobuf:"varint,9,opt,name=hops,proto3" json:"hops,omitempty"`
+	Correlation uint64 `protobuf:"varint,10,opt,name=correlation,proto3" json:"correlation,omitempty"`
+	Remaining   uint64 `protobuf:"varint,11,opt,name=remaining,proto3" json:"remaining,omitempty"` // Nanoseconds until the deadline, at least 1; 0 for none, or for one that has passed.
+	Trace       []byte `protobuf:"bytes,12,opt,name=trace,proto3" json:"trace,omitempty"`
+	Codec       uint32 `protobuf:"varint,13,opt,name=codec,proto3" json:"codec,omitempty"`
+	Flags       uint32 `protobuf:"varint,14,opt,name=flags,proto3" json:"flags,omitempty"`
+	Payload     []byte `protobuf:"bytes,15,opt,name=payload,proto3" json:"payload,omitempty"`
+	Code        uint32 `protobuf:"varint,16,opt,name=code,proto3" json:"code,omitempty"`       // Of a reply: its error. Of a flow: 1 hold, 2 open, 3 ask.
+	Detail      string `protobuf:"bytes,17,opt,name=detail,proto3" json:"detail,omitempty"`    // Of a reply: explains the error.
+	Expired     bool   `protobuf:"varint,19,opt,name=expired,proto3" json:"expired,omitempty"` // Of a message: its deadline has passed. It counts in its stream, and nothing begins.
 	// Of a run, behind all other fields. The fields above that an item has are not
 	// set in the envelope of a run.
 	Items         []*Item `protobuf:"bytes,18,rep,name=items,proto3" json:"items,omitempty"`
@@ -411,6 +416,13 @@ func (x *Envelope) GetSeq() uint64 {
 	return 0
 }
 
+func (x *Envelope) GetClock() uint64 {
+	if x != nil {
+		return x.Clock
+	}
+	return 0
+}
+
 func (x *Envelope) GetHops() uint32 {
 	if x != nil {
 		return x.Hops
@@ -474,6 +486,13 @@ func (x *Envelope) GetDetail() string {
 	return ""
 }
 
+func (x *Envelope) GetExpired() bool {
+	if x != nil {
+		return x.Expired
+	}
+	return false
+}
+
 func (x *Envelope) GetItems() []*Item {
 	if x != nil {
 		return x.Items
@@ -492,6 +511,7 @@ type Item struct {
 	Codec         uint32                 `protobuf:"varint,13,opt,name=codec,proto3" json:"codec,omitempty"`
 	Flags         uint32                 `protobuf:"varint,14,opt,name=flags,proto3" json:"flags,omitempty"`
 	Payload       []byte                 `protobuf:"bytes,15,opt,name=payload,proto3" json:"payload,omitempty"`
+	Expired       bool                   `protobuf:"varint,19,opt,name=expired,proto3" json:"expired,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -575,6 +595,13 @@ func (x *Item) GetPayload() []byte {
 	return nil
 }
 
+func (x *Item) GetExpired() bool {
+	if x != nil {
+		return x.Expired
+	}
+	return false
+}
+
 var File_quorate_sharding_v1_envelope_proto protoreflect.FileDescriptor
 
 const file_quorate_sharding_v1_envelope_proto_rawDesc = "" +
@@ -595,7 +622,7 @@ const file_quorate_sharding_v1_envelope_proto_rawDesc = "" +
 	"\x05shard\x18\x02 \x01(\rR\x05shard\x123\n" +
 	"\x06origin\x18\x03 \x01(\v2\x1b.quorate.sharding.v1.NodeIDR\x06origin\x12.\n" +
 	"\x04base\x18\x04 \x01(\v2\x1a.quorate.sharding.v1.EpochR\x04base\x120\n" +
-	"\x05route\x18\x05 \x01(\v2\x1a.quorate.sharding.v1.EpochR\x05route\"\xd8\x04\n" +
+	"\x05route\x18\x05 \x01(\v2\x1a.quorate.sharding.v1.EpochR\x05route\"\x88\x05\n" +
 	"\bEnvelope\x126\n" +
 	"\x04type\x18\x01 \x01(\x0e2\".quorate.sharding.v1.Envelope.TypeR\x04type\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x14\n" +
@@ -603,7 +630,8 @@ const file_quorate_sharding_v1_envelope_proto_rawDesc = "" +
 	"\x06entity\x18\x04 \x01(\tR\x06entity\x123\n" +
 	"\x06stream\x18\x05 \x01(\v2\x1b.quorate.sharding.v1.StreamR\x06stream\x12.\n" +
 	"\x04base\x18\x06 \x01(\v2\x1a.quorate.sharding.v1.EpochR\x04base\x12\x10\n" +
-	"\x03seq\x18\a \x01(\x04R\x03seq\x12\x12\n" +
+	"\x03seq\x18\a \x01(\x04R\x03seq\x12\x14\n" +
+	"\x05clock\x18\b \x01(\x04R\x05clock\x12\x12\n" +
 	"\x04hops\x18\t \x01(\rR\x04hops\x12 \n" +
 	"\vcorrelation\x18\n" +
 	" \x01(\x04R\vcorrelation\x12\x1c\n" +
@@ -613,7 +641,8 @@ const file_quorate_sharding_v1_envelope_proto_rawDesc = "" +
 	"\x05flags\x18\x0e \x01(\rR\x05flags\x12\x18\n" +
 	"\apayload\x18\x0f \x01(\fR\apayload\x12\x12\n" +
 	"\x04code\x18\x10 \x01(\rR\x04code\x12\x16\n" +
-	"\x06detail\x18\x11 \x01(\tR\x06detail\x12/\n" +
+	"\x06detail\x18\x11 \x01(\tR\x06detail\x12\x18\n" +
+	"\aexpired\x18\x13 \x01(\bR\aexpired\x12/\n" +
 	"\x05items\x18\x12 \x03(\v2\x19.quorate.sharding.v1.ItemR\x05items\"N\n" +
 	"\x04Type\x12\b\n" +
 	"\x04NONE\x10\x00\x12\v\n" +
@@ -622,7 +651,7 @@ const file_quorate_sharding_v1_envelope_proto_rawDesc = "" +
 	"\x03ACK\x10\x03\x12\b\n" +
 	"\x04NEED\x10\x04\x12\a\n" +
 	"\x03RUN\x10\x05\x12\b\n" +
-	"\x04FLOW\x10\x06\"\xba\x01\n" +
+	"\x04FLOW\x10\x06\"\xd4\x01\n" +
 	"\x04Item\x12\x16\n" +
 	"\x06entity\x18\x04 \x01(\tR\x06entity\x12 \n" +
 	"\vcorrelation\x18\n" +
@@ -631,7 +660,8 @@ const file_quorate_sharding_v1_envelope_proto_rawDesc = "" +
 	"\x05trace\x18\f \x01(\fR\x05trace\x12\x14\n" +
 	"\x05codec\x18\r \x01(\rR\x05codec\x12\x14\n" +
 	"\x05flags\x18\x0e \x01(\rR\x05flags\x12\x18\n" +
-	"\apayload\x18\x0f \x01(\fR\apayloadBSZQgithub.com/quorate/quorate/sharding/internal/proto/quorate/sharding/v1;shardingv1b\x06proto3"
+	"\apayload\x18\x0f \x01(\fR\apayload\x12\x18\n" +
+	"\aexpired\x18\x13 \x01(\bR\aexpiredBSZQgithub.com/quorate/quorate/sharding/internal/proto/quorate/sharding/v1;shardingv1b\x06proto3"
 
 var (
 	file_quorate_sharding_v1_envelope_proto_rawDescOnce sync.Once

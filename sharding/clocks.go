@@ -1,0 +1,37 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding
+
+import (
+	"sync"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/sharding/protocol"
+)
+
+// clocks is what this node knows of the clocks of others, for all of its cells. What is
+// known of a node ends with the session of the lane there.
+type clocks struct {
+	mu    sync.Mutex // Guards known; held for a look.
+	known protocol.Clocks
+}
+
+func (c *clocks) heard(node gossip.NodeID, there, now machine.Instant) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known.Heard(node, there, now)
+}
+
+func (c *clocks) at(node gossip.NodeID, now machine.Instant) machine.Instant {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.known.At(node, now)
+}
+
+func (c *clocks) forget(node gossip.NodeID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known.Forget(node)
+}
