@@ -25,7 +25,8 @@ var errAskLimit = errors.New("no answer within a minute")
 type ask struct {
 	correlation uint64
 	deadline    machine.Instant
-	delivered   bool                 // The message is in a mailbox. Guarded by the cell's lock.
+	delivered   bool                 // The message is in a mailbox of another node, or over. Guarded by the cell's lock.
+	message     *protocol.Message    // The message, until it is delivered. Guarded by the cell's lock.
 	reply       chan *protocol.Reply // Capacity one: it gets one reply at most.
 	limit       *time.Timer          // Made at first use.
 	expired     <-chan time.Time     // Of limit, when the context has no deadline; else nil.
@@ -37,7 +38,7 @@ func (r *region) newAsk() *ask {
 	if a == nil {
 		a = &ask{reply: make(chan *protocol.Reply, 1)}
 	}
-	a.correlation, a.delivered = r.asks.Add(1), false
+	a.correlation, a.delivered, a.message = r.asks.Add(1), false, nil
 	return a
 }
 
@@ -85,11 +86,43 @@ func (r *region) exchange(ctx context.Context, id string, message any, trace []b
 	case <-r.verdict.Load().refused:
 		cause = r.refusal()
 	}
-	r.cellOf(id).forget(a)
+	c := r.cellOf(id)
+	if r.retract(c, a) {
+		detail, why := r.stay(c)
+		return nil, r.notDelivered(id, detail, severalOf(why, cause))
+	}
 	select {
 	case reply := <-a.reply: // It came just now.
 		return reply, nil
 	default:
-		return nil, &MessageError{r.name, id, "no reply", errors.Join(ErrUnknownOutcome, cause)}
+		return nil, &MessageError{r.name, id, "no reply", severalOf(ErrUnknownOutcome, cause)}
+	}
+}
+
+// stay says why a message was still on this node when it was taken back, as far as this
+// node knows.
+func (r *region) stay(c *cell) (detail string, why error) {
+	info := c.info()
+	switch home := info.Home; {
+	case home.IsZero():
+		return "waited for a home: the home of the shard is not known", nil
+	case home == r.system.self && !r.system.standing.Held():
+		return "waited for its turn: this node may not host at present", ErrNoStanding
+	case home == r.system.self:
+		return "waited for its turn: its entity had not begun it", nil
+	default:
+		return "waited for a connection to " + home.String(), r.unreachable(info)
+	}
+}
+
+// unreachable is why nothing reaches the home of a shard, nil when it is not known that
+// nothing does.
+func (r *region) unreachable(info protocol.Info) error {
+	state := r.system.node.State()
+	if state.Reachable(info.Home) {
+		return nil
+	}
+	return &UnreachableError{
+		Home: info.Home, Since: r.system.wall(info.Moved), Observers: state.Observers(info.Home),
 	}
 }

@@ -30,13 +30,15 @@ type cell struct {
 	mu    sync.Mutex // Guards all below.
 	shard *protocol.Shard
 	out   protocol.Actions
-	asks  map[uint64]*ask                     // By correlation; made at first use.
-	jam   bool                                // The last step found the lane full.
-	room  map[*protocol.Message]chan struct{} // Of those who wait for room: closed when it is kept for them.
-	timer *time.Timer                         // For OpWake; made at first use.
-	life  *life                               // What the entities' context is; made at first use.
-	spare spares
-	link  link
+	asks  map[uint64]*ask // By correlation; made at first use.
+	// The lane has called, and takes what the cell transmits.
+	draining bool
+	jam      bool                                // The last step found the lane full.
+	room     map[*protocol.Message]chan struct{} // Of those who wait for room: closed when it is kept for them.
+	timer    *time.Timer                         // For OpWake; made at first use.
+	life     *life                               // What the entities' context is; made at first use.
+	spare    spares
+	link     link
 }
 
 // life is the context of the entities of a cell for as long as it hosts.
@@ -72,10 +74,11 @@ func (c *cell) endLife() {
 }
 
 // expect puts an ask into the table; the caller holds the cell.
-func (c *cell) expect(a *ask) {
+func (c *cell) expect(a *ask, m *protocol.Message) {
 	if c.asks == nil {
 		c.asks = make(map[uint64]*ask)
 	}
+	a.message = m
 	c.asks[a.correlation] = a
 }
 
@@ -86,11 +89,31 @@ func (c *cell) info() protocol.Info {
 	return c.shard.Info()
 }
 
-// forget takes an ask out of the table.
-func (c *cell) forget(a *ask) {
+// retract takes an ask out of the table that does not wait any longer, and its message
+// back if that is possible. It reports whether it was: then the message is over, and
+// was not processed.
+func (r *region) retract(c *cell, a *ask) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.asks[a.correlation] != a {
+		return false // The reply has come.
+	}
 	delete(c.asks, a.correlation)
+	if a.delivered {
+		return false
+	}
+	if p := c.link.passage; p != nil {
+		if _, over := p.Written(); over {
+			c.reroute(nil)
+		}
+	}
+	m := a.message
+	if !c.shard.Retract(r.system.clock.Instant(), m, &c.out) {
+		return false
+	}
+	r.system.messages.free(m)
+	r.carry(c, nil)
+	return true
 }
 
 // step runs f on the cell and carries out what follows.
@@ -207,7 +230,7 @@ func (r *region) freed(c *cell, list *protocol.Message) {
 		next := m.Next()
 		if m.Correlation != 0 && m.Origin == r.system.self {
 			if ask := c.asks[m.Correlation]; ask != nil {
-				ask.delivered = true
+				ask.delivered, ask.message = true, nil
 			}
 		}
 		r.system.messages.free(m)
@@ -218,6 +241,10 @@ func (r *region) freed(c *cell, list *protocol.Message) {
 // transmit appends messages to the lane to their host, as many in each envelope as
 // fit. It reports false when the lane takes no more at present.
 func (r *region) transmit(c *cell, a *protocol.Action) bool {
+	if !c.draining && !r.goes(c, a.To) {
+		c.shard.Unsent(a.Message)
+		return true // Other cells ask for themselves.
+	}
 	for m, most := a.Message, envelopeMost; m != nil; {
 		sent, err := c.link.append(r.system, a.To, m, most)
 		switch {

@@ -6,6 +6,8 @@ package sharding
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/quorate/quorate/gossip"
@@ -103,3 +105,32 @@ func (e *MessageError) Error() string {
 
 // Unwrap returns the cause.
 func (e *MessageError) Unwrap() error { return e.Err }
+
+// several is an error with several causes, that reads as one line: logs have a line for
+// each error.
+type several []error
+
+// severalOf returns the error of those that are not nil, which one alone is by itself.
+func severalOf(errs ...error) error {
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	switch len(errs) {
+	case 0:
+		return nil
+	case 1:
+		return errs[0]
+	default:
+		return several(errs)
+	}
+}
+
+// Error names all causes. One that the program gave may have several lines by itself.
+func (s several) Error() string {
+	texts := make([]string, len(s))
+	for i, err := range s {
+		texts[i] = strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+	}
+	return strings.Join(texts, ": ")
+}
+
+// Unwrap returns the causes.
+func (s several) Unwrap() []error { return s }

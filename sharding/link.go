@@ -46,11 +46,7 @@ func (l *link) append(s *System, to gossip.NodeID, m *protocol.Message, n int) (
 			return dst
 		}
 	}
-	if l.lane == nil || l.to != to {
-		// The lane of the home before may call for what was collected much later, or
-		// never, if that home is gone.
-		l.to, l.lane, l.collecting = to, s.node.Transport().Lane(to, machine.LaneMessage), false
-	}
+	l.turn(s, to)
 	l.message, l.most, l.now, l.encoder.There = m, n, s.clock.Instant(), 0
 	if n > 1 || m.Deadline != 0 {
 		l.encoder.There = s.clocks.at(to, l.now)
@@ -61,6 +57,37 @@ func (l *link) append(s *System, to gossip.NodeID, m *protocol.Message, n int) (
 	return at, err
 }
 
+// turn takes the lane to a node.
+func (l *link) turn(s *System, to gossip.NodeID) {
+	if l.lane == nil || l.to != to {
+		// The lane of the home before may call for what was collected much later, or
+		// never, if that home is gone.
+		l.to, l.lane, l.collecting = to, s.node.Transport().Lane(to, machine.LaneMessage), false
+	}
+}
+
+// goes reports whether what is appended to the lane to a node would leave at once. If
+// not, the lane will call when it would: until then the messages stay with the cell,
+// which can take them back. The caller holds the cell.
+func (r *region) goes(c *cell, to gossip.NodeID) bool {
+	c.link.turn(r.system, to)
+	r.postpone(c)
+	return !c.link.collecting
+}
+
+// postpone has the lane call when it takes its next batch, unless it has nothing to
+// wait for.
+func (r *region) postpone(c *cell) {
+	l := &c.link
+	if l.collecting {
+		return
+	}
+	if l.drain == nil {
+		l.drain = func() { r.drain(c) }
+	}
+	l.collecting = l.lane.Defer(l.drain)
+}
+
 // collect has the cell keep what it accepts, as long as its lane has enough to do: it
 // is transmitted together when the lane takes its next batch. The caller holds the
 // cell.
@@ -69,13 +96,7 @@ func (r *region) collect(c *cell) {
 	if l.lane == nil || l.to != c.shard.Home() {
 		return // The first message to a home goes at once.
 	}
-	if !l.collecting {
-		if l.drain == nil {
-			l.drain = func() { r.drain(c) }
-		}
-		l.collecting = l.lane.Defer(l.drain)
-	}
-	if l.collecting {
+	if r.postpone(c); l.collecting {
 		c.shard.Collect()
 	}
 }
@@ -84,7 +105,8 @@ func (r *region) collect(c *cell) {
 func (r *region) drain(c *cell) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.link.collecting = false
+	c.link.collecting, c.draining = false, true
+	defer func() { c.draining = false }()
 	c.shard.Flush(r.system.clock.Instant(), c.shard.Home(), &c.out)
 	r.carry(c, nil)
 }

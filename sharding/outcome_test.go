@@ -11,8 +11,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
 )
+
+// oneLine expects that an error is text for a line of a log.
+func oneLine(t *testing.T, err error) {
+	t.Helper()
+	require.Error(t, err)
+	require.NotContains(t, err.Error(), "\n")
+}
 
 // What is under way in a connection when its link is cut arrives when that is whole
 // again, after the deadline of the ask: no entity handles it. It once was, since what
@@ -27,6 +36,7 @@ func TestNothingIsHandledAfterItsDeadline(t *testing.T) {
 		_, err := asker.ask(id, "late", 500*time.Millisecond)
 		require.ErrorIs(t, err, sharding.ErrUnknownOutcome, "it had been written")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
+		oneLine(t, err)
 		pass(time.Second)
 		w.network.HealAll()
 		asker.must(id, "y")
@@ -50,10 +60,121 @@ func TestADeadlineHoldsOverAMove(t *testing.T) {
 		pass(100 * time.Millisecond)
 		_, err := asker.ask(id, "late", 500*time.Millisecond)
 		require.Error(t, err)
+		oneLine(t, err)
 		pass(time.Second)
 		w.release()
 		require.NoError(t, within(t, left))
 		asker.must(id, "y")
 		require.Empty(t, w.journal.of(id, "late"))
+	})
+}
+
+// covers F6: after a process was killed, asks end as what happened to them: what it
+// had got has an unknown outcome, and what never left its node was not delivered.
+func TestOutcomesAfterAKillAreTrue(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(m *membership.Config, _ *sharding.Config) {
+			m.Downing.StableAfter = downing.AutoDuration(time.Minute)
+		}
+		w.start(4)
+		asker, victim := w.nodes[0], w.nodes[3]
+		ids := asker.hosted(victim, 2)
+		var before []<-chan error
+		for range 5 {
+			before = append(before, asker.asked(ids[0], "wait"))
+		}
+		w.crash(victim)
+		w.breakAll()
+		synctest.Wait()
+		for i := range 10 {
+			began := time.Now()
+			_, err := asker.ask(ids[i%2], "late", time.Duration(1+i%3)*time.Second)
+			require.ErrorIs(t, err, sharding.ErrNotDelivered, "ask %d", i)
+			require.NotErrorIs(t, err, sharding.ErrUnknownOutcome, "ask %d", i)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.Equal(t, time.Duration(1+i%3)*time.Second, time.Since(began))
+			oneLine(t, err)
+		}
+		_, err := asker.ask(ids[0], "late", time.Second)
+		require.ErrorIs(t, err, sharding.ErrUnreachable, "membership has noticed by now")
+		for _, r := range before {
+			require.ErrorIs(t, within(t, r), sharding.ErrUnknownOutcome)
+		}
+		for _, id := range ids {
+			asker.insist(id, "x")
+			require.Empty(t, w.journal.of(id, "late"))
+		}
+		require.Zero(t, asker.system.Stats().Failed)
+	})
+}
+
+// What is taken out of the middle of a window leaves no gap: what is before and behind
+// it is handled, once and in order, when the host can be reached again.
+func TestWhatIsTakenOutLeavesNoGap(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(2)
+		asker, host := w.nodes[0], w.nodes[1]
+		id := asker.on(host)
+		asker.must(id, "x")
+		w.network.Cut(asker.Self().Address, host.Self().Address)
+		w.breakAll()
+		synctest.Wait()
+		const count = 30
+		for i := range count {
+			asker.tell(id, "n "+string(rune('0'+(i+1)/10))+string(rune('0'+(i+1)%10)))
+			_, err := asker.ask(id, "late", 20*time.Millisecond)
+			require.ErrorIs(t, err, sharding.ErrNotDelivered)
+		}
+		w.network.HealAll()
+		asker.must(id, "y")
+		heard := w.journal.words(id, "n ")
+		require.Len(t, heard, count)
+		require.IsIncreasing(t, heard)
+		require.Empty(t, w.journal.of(id, "late"))
+		require.Zero(t, asker.system.Stats().Failed)
+	})
+}
+
+// A node that never joined a cluster knows of no home: nothing leaves it.
+func TestAsksOfANodeThatNeverJoinedAreNotDelivered(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(m *membership.Config, _ *sharding.Config) { m.Membership.SeedNodes = []string{address(9)} }
+		n := w.build()
+		n.startKind()
+		_, err := n.ask("a", "x", 2*time.Second)
+		require.ErrorIs(t, err, sharding.ErrNotDelivered)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotErrorIs(t, err, sharding.ErrUnknownOutcome)
+		require.ErrorContains(t, err, "the home of the shard is not known")
+		oneLine(t, err)
+		_, err = sharding.Ask[text](t.Context(), n.region, "a", say("x"))
+		require.ErrorIs(t, err, sharding.ErrNotDelivered)
+		require.ErrorContains(t, err, "minute")
+	})
+}
+
+// What waits in a mailbox of the asker's own node is taken out of there when nobody
+// waits for it any more, whether its deadline has passed or its context was ended.
+func TestWhatWaitsHereIsTakenOut(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(1)
+		n := w.nodes[0]
+		n.tell("a", "wait")
+		_, err := n.ask("a", "late", time.Second)
+		require.ErrorIs(t, err, sharding.ErrNotDelivered)
+		ctx, cancel := context.WithCancel(t.Context())
+		result := make(chan error, 1)
+		go func() {
+			_, err := sharding.Ask[text](ctx, n.region, "a", say("late"))
+			result <- err
+		}()
+		pass(time.Second)
+		cancel()
+		err = within(t, result)
+		require.ErrorIs(t, err, sharding.ErrNotDelivered)
+		require.ErrorIs(t, err, context.Canceled)
+		w.release()
+		n.must("a", "y")
+		require.Empty(t, w.journal.of("a", "late"))
 	})
 }

@@ -5,7 +5,6 @@ package sharding
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"sync/atomic"
@@ -181,7 +180,7 @@ func (r *region) tooLarge(size int) string {
 
 // notDelivered is the error of a message that was not accepted.
 func (r *region) notDelivered(id, detail string, cause error) error {
-	return &MessageError{r.name, id, detail, errors.Join(ErrNotDelivered, cause)}
+	return &MessageError{r.name, id, detail, severalOf(ErrNotDelivered, cause)}
 }
 
 // clip shortens an id for an error.
@@ -283,7 +282,7 @@ func (r *region) accept(c *cell, m *protocol.Message, a *ask) (admission protoco
 		return encodeFirst, nil, ""
 	}
 	if a != nil {
-		c.expect(a) // Before the reply can come.
+		c.expect(a, m) // Before the reply can come.
 	}
 	if !local {
 		if r.collect(c); c.shard.Follow(m) {

@@ -5,7 +5,6 @@ package sharding
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -73,23 +72,22 @@ func (r *region) await(ctx context.Context, c *cell, m *protocol.Message, full p
 		cause = r.refusal()
 	}
 	detail, why := r.jam(c, full)
-	return r.notDelivered(m.Entity, detail, errors.Join(why, cause))
+	return r.notDelivered(m.Entity, detail, severalOf(why, cause))
 }
 
 // jam says why there is no room for a message, as far as this node knows.
 func (r *region) jam(c *cell, full protocol.Admission) (detail string, why error) {
 	info := c.info()
 	home, where := info.Home, "here"
+	silent := r.unreachable(info)
 	switch {
 	case home.IsZero():
 		return "waited for room: the home of the shard is not known", nil
 	case home == r.system.self && !r.system.standing.Held():
 		return "waited for room: this node may not host at present", ErrNoStanding
 	case home == r.system.self:
-	case !r.system.node.State().Reachable(home):
-		return "waited for room", &UnreachableError{
-			Home: home, Since: r.system.wall(info.Moved), Observers: r.system.node.State().Observers(home),
-		}
+	case silent != nil:
+		return "waited for room", silent
 	default:
 		where = "at " + home.String()
 	}

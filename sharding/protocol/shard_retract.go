@@ -1,0 +1,86 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import "github.com/quorate/quorate/membership/machine"
+
+// An ask that ends before its reply takes its message back, if that can still be: then
+// it was not delivered, never will be, and may be sent again.
+//
+//	accepted ──> in the window ──handed over──> in a lane ──written──> at the host
+//	   │               │                            └──────────┬──────────┘
+//	   │               └── Retract: true                 Retract: false
+//	   └─────> in a mailbox of this node ──OpRun──> processed
+//	                   └── Retract: true            Retract: false
+//
+// A number of a stream counts from when its message is handed over. What is behind the
+// message in the window has not been handed over either, so that it moves up by one
+// number, and the host finds no gap. Where something behind it has been, which takes a
+// lane that was given up between two messages of one transmission, the message stays.
+
+// Retract takes back a message of this node that [Shard.Accept] has accepted and for
+// whose reply nobody waits any more. If it reports true, the message belongs to the
+// caller and has not been, nor will be, processed. Else it stays with the cell, and
+// nobody here knows what becomes of it. The message must not have been freed.
+func (s *Shard) Retract(now machine.Instant, m *Message, out *Actions) bool {
+	if s.retractSent(m) {
+		s.callWindow(out)
+		return true
+	}
+	e := s.entity(m.Entity)
+	if e == nil || !e.mailbox.remove(m) {
+		return false
+	}
+	s.relieve(e, out)
+	s.removeIdle(e)
+	if s.entities[e.id] == e {
+		s.advance(now, e, out)
+	}
+	s.checkHalted(now, out)
+	return true
+}
+
+// retractSent takes m out of the window, unless it, or one behind it, was handed over.
+func (s *Shard) retractSent(m *Message) bool {
+	for b := m; b != nil; b = b.next {
+		if b.place != 0 {
+			return false
+		}
+	}
+	next := m.next
+	if !s.window.remove(m) {
+		return false
+	}
+	if s.cursor == m {
+		s.cursor = next
+	}
+	for ; next != nil; next = next.next {
+		next.Seq--
+	}
+	s.next--
+	return true
+}
+
+// remove takes m out of the queue. It reports whether it was there.
+func (q *queue) remove(m *Message) bool {
+	var before *Message
+	for x := q.head; x != m; x = x.next {
+		if x == nil {
+			return false
+		}
+		before = x
+	}
+	if before == nil {
+		q.head = m.next
+	} else {
+		before.next = m.next
+	}
+	if q.tail == m {
+		q.tail = before
+	}
+	m.next = nil
+	q.n--
+	q.bytes -= m.cost()
+	return true
+}
