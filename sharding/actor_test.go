@@ -176,6 +176,14 @@ func acts() map[string]func(*actor, *sharding.Context, text) error {
 			_, to, _ := strings.Cut(m.GetValue(), " ")
 			return a.n.region.Tell(c.Context(), to, say("passed by "+c.ID()))
 		},
+		"ask": func(a *actor, c *sharding.Context, m text) error {
+			_, to, _ := strings.Cut(m.GetValue(), " ")
+			reply, err := sharding.Ask[text](c.Context(), a.n.region, to, say("x"))
+			if err != nil {
+				return c.Reply(say(err.Error()))
+			}
+			return c.Reply(reply)
+		},
 		"flood": func(a *actor, c *sharding.Context, m text) error {
 			_, to, _ := strings.Cut(m.GetValue(), " ")
 			for range 100 {

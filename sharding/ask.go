@@ -69,6 +69,9 @@ func (r *region) over(a *ask) {
 
 // exchange sends a message and waits for the reply.
 func (r *region) exchange(ctx context.Context, id string, message any, trace []byte) (*protocol.Reply, error) {
+	if r.asksItself(ctx, id) {
+		return nil, &MessageError{r.name, clip(id), "", severalOf(ErrAskedItself, ErrNotDelivered)}
+	}
 	a := r.newAsk()
 	defer r.over(a)
 	a.until(ctx, r.system.clock.Instant())

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"sync/atomic"
 
 	"go.opentelemetry.io/otel/trace"
 
@@ -56,6 +57,32 @@ type Context struct {
 	origin []byte            // The trace context of the message that is being handled; nil when there is none.
 	span   trace.Span        // Of the message, if it is recorded or would be; else nil.
 	ends   uint32            // How often the cell's hosting had ended when they were handed out.
+	turn   *turn             // Of what the entity is at, when it has asked for a context meanwhile; else nil.
+}
+
+// turn is one call of an entity, as whoever is called with its context knows it.
+type turn struct {
+	of     *region
+	entity string
+	over   atomic.Bool // The entity has returned.
+}
+
+// ofTurn marks the contexts of entities with their turn.
+type ofTurn struct{}
+
+// returned notes that the entity has come back from what it was at.
+func (c *Context) returned() {
+	if c.turn != nil {
+		c.turn.over.Store(true)
+		c.turn = nil
+	}
+}
+
+// asksItself reports whether an ask with ctx comes from a call of the very entity that
+// it asks: the entity would wait for itself.
+func (r *region) asksItself(ctx context.Context, id string) bool {
+	t, _ := ctx.Value(ofTurn{}).(*turn)
+	return t != nil && t.of == r && t.entity == id && !t.over.Load()
 }
 
 var (
@@ -81,9 +108,13 @@ func (c *Context) Epoch() Epoch { return c.entity.Epoch() }
 // stops, or when the shard goes on without the entity, so that whatever the
 // entity waits for is not waited for in vain. It is not ended by an orderly
 // move: that waits for the entity. A message that belongs to a trace has its span in
-// it: what the entity sends or asks with it belongs to the same trace.
+// it: what the entity sends or asks with it belongs to the same trace. An ask with it
+// to the entity itself fails at once, with [ErrAskedItself].
 func (c *Context) Context() context.Context {
-	return c.within(c.region.contextOf(c.entity))
+	if c.turn == nil {
+		c.turn = &turn{of: c.region, entity: c.entity.ID()}
+	}
+	return context.WithValue(c.within(c.region.contextOf(c.entity)), ofTurn{}, c.turn)
 }
 
 // Passivate stops the entity as soon as no message waits for it, so that it uses

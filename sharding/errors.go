@@ -24,6 +24,7 @@ import (
 //	ErrExpired         not handled          a retry is safe
 //	ErrEntityFailed    perhaps in part      a retry is safe if handling twice is
 //	ErrUnknownOutcome  perhaps              a retry is safe if handling twice is
+//	ErrAskedItself     never accepted       a retry is of no use
 //	ErrInvalid         never accepted       a retry is of no use
 //
 // The exception to the last: a reply of another type than was asked for is
@@ -56,6 +57,10 @@ var (
 	// ErrUnknownOutcome: the message was sent and its host is gone, or no answer
 	// came in time.
 	ErrUnknownOutcome = protocol.ErrUnknownOutcome
+	// ErrAskedItself: an entity asked itself, with a context of [Context.Context], while
+	// it was at a message: the answer could come only when it has returned. With it goes
+	// ErrNotDelivered. Call the code directly, or send the message with Tell.
+	ErrAskedItself = errors.New("an entity asked itself, and would wait for itself: call its code directly, or use Tell")
 	// ErrInvalid: the id, the message or the type of the reply is not acceptable;
 	// the error says why.
 	ErrInvalid = errors.New("invalid")

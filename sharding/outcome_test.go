@@ -178,3 +178,24 @@ func TestWhatWaitsHereIsTakenOut(t *testing.T) {
 		require.Empty(t, w.journal.of("a", "late"))
 	})
 }
+
+// An entity that asks itself is told so at once: it would wait for itself.
+func TestAnEntityThatAsksItselfFailsAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(2)
+		for _, host := range w.nodes {
+			id := w.nodes[0].on(host)
+			began := time.Now()
+			answer := w.nodes[0].must(id, "ask "+id)
+			require.Equal(t, began, time.Now())
+			require.Contains(t, answer, "an entity asked itself")
+			require.Contains(t, answer, "Tell")
+			require.NotContains(t, answer, "\n")
+			other := sibling(id)
+			if other == id {
+				other = id + "-other"
+			}
+			require.Equal(t, "heard x", w.nodes[0].must(id, "ask "+other), "another one may be asked")
+		}
+	})
+}

@@ -161,6 +161,7 @@ func (r *region) runEntity(ctx *Context, c *cell, e *protocol.Entity, now machin
 // that cannot be decoded is the sender's fault: the entity does not see it, and
 // stays. So does one whose reply cannot be encoded.
 func (r *region) handle(ctx *Context, e *protocol.Entity, m *protocol.Message) protocol.Result {
+	defer ctx.returned()
 	if m.Own {
 		return r.timeUp(ctx, e, m)
 	}
@@ -270,6 +271,7 @@ func (r *region) startEntity(ctx *Context, e *protocol.Entity) (err error) {
 			r.system.log.Warn("entity did not start", "kind", r.name, "entity", e.ID(), "error", err)
 		}
 	}()
+	defer ctx.returned()
 	defer r.recovered(e, &err)
 	entity := r.entity.create(ctx)
 	if entity == nil {
@@ -289,6 +291,7 @@ func (r *region) startEntity(ctx *Context, e *protocol.Entity) (err error) {
 // stopEntity stops an entity.
 func (r *region) stopEntity(ctx *Context, e *protocol.Entity) {
 	var err error
+	defer ctx.returned()
 	defer r.recovered(e, &err)
 	if s, ok := instanceOf(e).(Stopper); ok {
 		s.Stop(ctx)
