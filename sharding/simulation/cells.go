@@ -35,6 +35,9 @@ type Behaviour struct {
 	// LaneDown is the chance that a connection breaks at a message, for up to two
 	// seconds. What is sent meanwhile leaves then, or never.
 	LaneDown float64
+	// LaneStall is the chance that a connection stands still at a message, for up to
+	// three seconds, as when a link is cut and healed. What is in it comes then.
+	LaneStall float64
 	// Hot is how many entities are flooded: the first ones, which need HotRun for a
 	// message, and get half of all.
 	Hot    int
@@ -63,6 +66,7 @@ type (
 	wakeTimer  struct{ shard protocol.ShardID }
 	flushTimer struct{ node gossip.NodeID }
 	laneTimer  struct{ node gossip.NodeID }
+	stallTimer struct{ node gossip.NodeID }
 	roomTimer  struct{ id uint64 } // A client that was called comes.
 	tiredTimer struct{ id uint64 } // A client waits no more.
 	ackTimer   struct{}
@@ -94,12 +98,14 @@ type Cells struct {
 	refused map[gossip.NodeID]bool // Lanes that take no more of the present outbox.
 	lanes   map[gossip.NodeID]*passage
 	through []*passage // By shard: the passage that its messages took last.
+	clocks  protocol.Clocks
 }
 
 // ask is a message that waits for its reply.
 type ask struct {
 	shard     protocol.ShardID
 	delivered bool
+	m         *protocol.Message // Until it is delivered.
 }
 
 func newCells(env world.Env, kind protocol.KindConfig, b Behaviour, ledger *Ledger, cell protocol.ShardConfig) *Cells {
@@ -173,13 +179,13 @@ func (c *Cells) send(in Send) {
 	m := &protocol.Message{Kind: c.kind, Shard: shard, Entity: in.Entity, Payload: binary.BigEndian.AppendUint64(nil, in.ID)}
 	if in.Ask {
 		m.Correlation = in.ID
-		c.asks[in.ID] = &ask{shard: shard}
+		c.asks[in.ID] = &ask{shard: shard, m: m}
 		if in.Patience > 0 {
 			m.Deadline = c.now.Add(in.Patience)
-			c.out.Arm(askTimer{in.ID}, m.Deadline.Add(time.Second))
+			c.out.Arm(askTimer{in.ID}, m.Deadline.Add(c.linger()))
 		}
 	}
-	c.ledger.offer(in.ID, c.self, shard, in.Entity, in.Ask)
+	c.ledger.offer(in.ID, c.self, shard, in.Entity, in.Ask, in.Patience)
 	if home := c.cells[shard].Home(); c.rand.IntN(4) == 0 && !home.IsZero() {
 		c.cells[shard].Collect()
 		c.out.Arm(flushTimer{home}, c.now.Add(10*time.Millisecond))
@@ -189,6 +195,34 @@ func (c *Cells) send(in Send) {
 		return
 	}
 	c.offer(in.ID, m, in.Patience)
+}
+
+// linger draws how long an asker waits beyond its deadline: mostly not at all.
+func (c *Cells) linger() time.Duration {
+	if c.rand.IntN(3) > 0 {
+		return 0
+	}
+	return time.Duration(c.rand.Int64N(int64(time.Second)))
+}
+
+// giveUp ends the wait of an asker, which takes its message back if that can be. One that
+// waits for room is ended otherwise.
+func (c *Cells) giveUp(id uint64) {
+	a := c.asks[id]
+	if a == nil || c.clients[id] != nil {
+		return
+	}
+	delete(c.asks, id)
+	if p := c.through[a.shard]; p != nil && p.over {
+		c.cells[a.shard].Rerouted(p.written, true)
+		c.through[a.shard] = nil
+	}
+	if a.delivered || !c.cells[a.shard].Retract(c.now, a.m, &c.acts) {
+		c.ledger.timeout(id)
+		return
+	}
+	c.ledger.takenBack(id)
+	c.carry(a.shard)
 }
 
 // offer hands a message to its cell. A client without room waits for as long as it
@@ -248,8 +282,10 @@ func (c *Cells) received(in machine.Received) {
 		}
 		c.carry(m.Shard())
 	case *protocol.Reply:
+		c.clocks.Heard(in.From, m.Clock, c.now)
 		c.replied(m)
 	case protocol.Ack:
+		c.clocks.Heard(in.From, m.Clock, c.now)
 		c.cells[m.Shard].Acked(c.now, m, &c.acts)
 		c.carry(m.Shard)
 	case protocol.Need:
@@ -290,6 +326,8 @@ func (c *Cells) fired(t machine.Timer) {
 		c.flush(t.node)
 	case laneTimer:
 		c.mend(t.node)
+	case stallTimer:
+		c.goOn(t.node)
 	case roomTimer:
 		c.returns(t.id)
 	case tiredTimer:
@@ -303,10 +341,7 @@ func (c *Cells) fired(t machine.Timer) {
 		}
 		clear(c.touched)
 	case askTimer:
-		if c.asks[t.id] != nil {
-			delete(c.asks, t.id)
-			c.ledger.timeout(t.id)
-		}
+		c.giveUp(t.id)
 	}
 }
 
@@ -454,7 +489,7 @@ func (c *Cells) run(shard protocol.ShardID, a *protocol.Action) {
 }
 
 func (c *Cells) acknowledge(shard protocol.ShardID, a *protocol.Action) {
-	ack := protocol.Ack{Kind: c.kind, Shard: shard, Base: a.Base, Seq: a.Seq}
+	ack := protocol.Ack{Kind: c.kind, Shard: shard, Base: a.Base, Seq: a.Seq, Clock: c.now}
 	if a.To == c.self {
 		c.cells[shard].Acked(c.now, ack, &c.acts)
 		return
@@ -466,11 +501,13 @@ func (c *Cells) acknowledge(shard protocol.ShardID, a *protocol.Action) {
 // in an envelope.
 func (c *Cells) transmit(shard protocol.ShardID, a *protocol.Action) {
 	for m := a.Message; m != nil; {
-		if c.laneFull(a.To) {
+		if c.laneFull(a.To) || c.stays(a.To) {
 			c.cells[shard].Unsent(m)
 			return
 		}
-		b, rest := new(wire.Encoder).Run(nil, m, 1+c.rand.IntN(4), c.now)
+		encoder := wire.Encoder{There: c.clocks.At(a.To, c.now)}
+		b, rest := encoder.Run(nil, m, 1+c.rand.IntN(4), c.now)
+		c.ledger.handed(m, rest, encoder.There != 0)
 		c.hand(shard, a.To, m, rest, b)
 		m = rest
 	}
@@ -482,7 +519,9 @@ func (c *Cells) forward(shard protocol.ShardID, a *protocol.Action) {
 		c.ledger.violate("I20: %s passes message of shard %d on by epoch %s, by which it came: %s", c.self, shard, a.Message.Route, came)
 	}
 	if !c.laneFull(a.To) {
-		c.frame(a.To, wire.AppendMessage(nil, a.Message, c.now))
+		encoder := wire.Encoder{There: c.clocks.At(a.To, c.now)}
+		c.ledger.handed(a.Message, nil, encoder.There != 0)
+		c.frame(a.To, encoder.Message(nil, a.Message, c.now))
 	}
 }
 
@@ -496,6 +535,10 @@ func (c *Cells) laneFull(to gossip.NodeID) bool {
 }
 
 func (c *Cells) frame(to gossip.NodeID, b []byte) {
+	if p := c.lanes[to]; p != nil && p.stalled {
+		p.standing = append(p.standing, b)
+		return
+	}
 	c.out.Add(machine.Send{To: to, Lane: machine.LaneMessage, Message: b})
 }
 
@@ -505,6 +548,7 @@ func (c *Cells) reply(a *protocol.Action) {
 		return
 	}
 	if a.Reply.Correlation != 0 {
+		a.Reply.Clock = c.now
 		c.frame(a.To, wire.AppendReply(nil, a.Reply))
 	}
 }
@@ -547,7 +591,7 @@ func (c *Cells) freed(m *protocol.Message) {
 	id := binary.BigEndian.Uint64(m.Payload)
 	c.ledger.delivered(id)
 	if waiting := c.asks[id]; waiting != nil {
-		waiting.delivered = true
+		waiting.delivered, waiting.m = true, nil
 	}
 }
 

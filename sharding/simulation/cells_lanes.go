@@ -18,6 +18,9 @@ type passage struct {
 	over    bool
 	down    bool     // What is handed over waits in frames.
 	frames  []queued // From place written on, unless nobody is there to take them.
+
+	stalled  bool     // What has left stands in standing.
+	standing [][]byte // In a connection whose link is cut.
 }
 
 // queued is an envelope that has not left.
@@ -28,6 +31,29 @@ type queued struct {
 
 // laneDownMax is how long a connection may stay broken.
 const laneDownMax = 2 * time.Second
+
+// laneStallMax is how long a connection may stand still.
+const laneStallMax = 3 * time.Second
+
+// stays draws whether messages stay with their cell, since the lane to a node has no
+// connection. Mostly they do; some are handed over just as the connection breaks.
+func (c *Cells) stays(to gossip.NodeID) bool {
+	p := c.lanes[to]
+	return p != nil && p.down && c.rand.IntN(4) > 0
+}
+
+// goOn ends the time for which a connection stood still.
+func (c *Cells) goOn(to gossip.NodeID) {
+	p := c.lanes[to]
+	if p == nil || !p.stalled {
+		return
+	}
+	p.stalled = false
+	for _, b := range p.standing {
+		c.frame(to, b)
+	}
+	p.standing = nil
+}
 
 // hand puts an envelope with messages of this node, from first up to rest, into the
 // lane to their shard's home.
@@ -58,6 +84,10 @@ func (c *Cells) hand(shard protocol.ShardID, to gossip.NodeID, first, rest *prot
 	default:
 		p.written = p.next
 		c.leaves(to, q)
+	}
+	if !p.stalled && c.rand.Float64() < c.behaviour.LaneStall {
+		p.stalled = true
+		c.out.Arm(stallTimer{to}, c.now.Add(time.Duration(c.rand.Int64N(int64(laneStallMax)))))
 	}
 	if !p.down && c.rand.Float64() < c.behaviour.LaneDown {
 		p.down = true

@@ -78,6 +78,10 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// driftOver is for how long clocks that run at different rates may drift apart in what
+// their nodes make of a deadline.
+const driftOver = time.Minute
+
 // messageLeast is what a message counts in a window, at least.
 const messageLeast = 128
 
@@ -104,6 +108,7 @@ func New(opt Options) *Cluster {
 		client: rand.New(rand.NewPCG(opt.World.Seed, 77)), //nolint:gosec // Simulation, not secrets.
 	}
 	c.Ledger.stopLimit = opt.StopLimit
+	c.Ledger.drift = driftOver * time.Duration(2*opt.World.RatePPM) / 1_000_000
 	c.Ledger.mailbox = opt.Mailbox + 2*opt.Nodes*(opt.Window/messageLeast+1)
 	c.Ledger.hot = make(map[string]bool)
 	for i := range opt.Behaviour.Hot {

@@ -31,8 +31,10 @@
 //   - a message that is passed on by a map that is not newer than the one by which
 //     it came,
 //   - a message that is processed twice, or out of its sender's order,
-//   - a message that is processed although its sender was told that it was not,
-//   - a message whose outcome is said to be unknown although it never left its node,
+//   - a message that is processed although its sender was told that it was not, or
+//     after its deadline, by the clock of whoever asked, as far as their drift allows,
+//   - a message whose outcome is said to be unknown although it never left its node, or
+//     although no lane has had it when its asker gave up,
 //   - and, once the world is quiet, a message without an outcome, a shard without
 //     a home, copies of the map that differ, and a load that is not even.
 //

@@ -4,6 +4,7 @@
 package simulation
 
 import (
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"slices"
@@ -33,6 +34,7 @@ type Ledger struct {
 	stops     map[stop]time.Duration // Since when a shard is being stopped.
 	given     map[reign]uint64       // The last version in which a coordinator gave a shard a home.
 	hot       map[string]bool        // Entities that are flooded.
+	drift     time.Duration          // How far clocks may be apart in what they make of a deadline.
 	mailbox   int                    // How many messages may wait for an entity.
 	stopLimit time.Duration          // How long a stop may last; zero: not checked.
 	bounds    bounds
@@ -52,6 +54,9 @@ type Counts struct {
 	// Delivered counts what reached a mailbox and was not processed, without
 	// anybody having been told: its host died, or a tell was refused.
 	Delivered int
+	// TakenBack counts asks whose messages were taken back by their askers; part of
+	// Failed.
+	TakenBack int
 	// Expired counts asks whose deadline passed before they began; part of Failed.
 	Expired int
 	// Abandoned counts failures at an origin that ended in order; part of Failed.
@@ -102,9 +107,12 @@ type record struct {
 	processed bool
 	delivered bool
 	timedOut  bool
-	refused   bool // The client was told at once.
-	turned    bool // The host refused it.
-	left      bool // A copy has left the node of its origin.
+	refused   bool          // The client was told at once.
+	turned    bool          // The host refused it.
+	left      bool          // A copy has left the node of its origin.
+	handed    bool          // A lane has had it.
+	blind     bool          // A copy went to a node whose clock was not known.
+	deadline  time.Duration // When its asker stops waiting; zero: never.
 	failed    bool
 	routed    bool // Its origin knew the home of its shard.
 	shard     protocol.ShardID
@@ -204,9 +212,23 @@ func (l *Ledger) gone(node gossip.NodeID) {
 }
 
 // offer notes a message that a client wants to be accepted.
-func (l *Ledger) offer(id uint64, origin gossip.NodeID, s protocol.ShardID, entity string, ask bool) {
-	l.messages[id] = &record{path: path{origin, entity}, ask: ask, shard: s, offered: l.world.Now(), at: l.world.Now()}
+func (l *Ledger) offer(id uint64, origin gossip.NodeID, s protocol.ShardID, entity string, ask bool, patience time.Duration) {
+	r := &record{path: path{origin, entity}, ask: ask, shard: s, offered: l.world.Now(), at: l.world.Now()}
+	if ask && patience > 0 {
+		r.deadline = l.world.Now() + patience
+	}
+	l.messages[id] = r
 	l.counts.Accepted++
+}
+
+// handed notes that a lane has messages, from first up to rest, and whether what is left
+// of their deadlines counts from now wherever they are.
+func (l *Ledger) handed(first, rest *protocol.Message, timed bool) {
+	for m := first; m != rest; m = m.Next() {
+		r := l.messages[binary.BigEndian.Uint64(m.Payload)]
+		r.handed = true
+		r.blind = r.blind || !timed
+	}
 }
 
 // accept notes that a message was accepted, which gives it a place on its path.
@@ -227,9 +249,21 @@ func (l *Ledger) turn(id uint64) { l.messages[id].turned = true }
 
 func (l *Ledger) delivered(id uint64) { l.messages[id].delivered = true }
 
+// timeout notes that an asker was told that nobody knows what became of its message:
+// nobody does of one that a lane has had, or that has begun.
 func (l *Ledger) timeout(id uint64) {
-	l.messages[id].timedOut = true
+	r := l.messages[id]
+	r.timedOut = true
 	l.counts.TimedOut++
+	if !r.handed && !r.processed {
+		l.violate("I20: message %d was with its node when its asker gave up, and the asker is told that its outcome is unknown", id)
+	}
+}
+
+// takenBack notes that an asker has taken its message back.
+func (l *Ledger) takenBack(id uint64) {
+	l.counts.TakenBack++
+	l.outcome(id, protocol.CodeNotDelivered)
 }
 
 // drop notes that a cell dropped a message. Route epochs rise from hop to hop, so
@@ -294,6 +328,9 @@ func (l *Ledger) begin(node gossip.NodeID, s protocol.ShardID, e *protocol.Entit
 		l.violate("I20: %s processes message %d, place %d of its path, after place %d", node, id, r.place, l.processed[r.path])
 	case e.Epoch().Less(l.begins[s]):
 		l.violate("I1: %s processes a message of shard %d under epoch %s, after epoch %s", node, s, e.Epoch(), l.begins[s])
+	}
+	if late := l.world.Now() - r.deadline - l.drift; r.deadline > 0 && late > 0 && !r.blind {
+		l.violate("I20: %s begins message %d %v after its deadline", node, id, late)
 	}
 	r.processed = true
 	l.counts.Processed++

@@ -157,6 +157,31 @@ var mutants = []mutant{
 		new: "c.fruitless++; c.fruitless >= maxFruitless && !mutant(NAME) {",
 	},
 	{
+		test: "TestOutcomesAreTrue", name: "deadline that counts from the arrival", file: "clocks.go",
+		old: "	return r.at(now)\n",
+		new: "	if mutant(NAME) {\n		return r.at(now).Add(time.Hour)\n	}\n	return r.at(now)\n",
+	},
+	{
+		test: "TestOutcomesAreTrue", name: "begun after its deadline", file: "shard_entities.go",
+		old: "		if m.Expired(now) {\n			s.refuse",
+		new: "		if m.Expired(now) && !mutant(NAME) {\n			s.refuse",
+	},
+	{
+		test: "TestOutcomesAreTrue", name: "what a lane has is taken back", file: "shard_retract.go",
+		old: "		if b.place != 0 {\n",
+		new: "		if b.place != 0 && !mutant(NAME) {\n",
+	},
+	{
+		test: "TestOutcomesAreTrue", name: "gap where a message was taken back", file: "shard_retract.go",
+		old: "		next.Seq--\n	}\n	s.next--\n",
+		new: "		if !mutant(NAME) {\n			next.Seq--\n		}\n	}\n	if !mutant(NAME) {\n		s.next--\n	}\n",
+	},
+	{
+		test: "TestOutcomesAreTrue", name: "nothing is taken back", file: "shard_retract.go",
+		old: "	if s.retractSent(m) {\n",
+		new: "	if mutant(NAME) {\n		return false\n	}\n	if s.retractSent(m) {\n",
+	},
+	{
 		test: "TestSlowStrategies", name: "answer about another map used", file: "coordinator_call.go",
 		old: "	if c.view() != asked.view {\n",
 		new: "	if c.view() != asked.view && !mutant(NAME) {\n",
