@@ -33,6 +33,15 @@ type members struct {
 	Members   []member `json:"members"`
 }
 
+// patience is how long a request may take: askTimeout, or less when it says so by
+// "within", such as 2s.
+func patience(r *http.Request) time.Duration {
+	if d, err := time.ParseDuration(r.URL.Query().Get("within")); err == nil {
+		return min(d, askTimeout)
+	}
+	return askTimeout
+}
+
 // routes serves transfers, balances and the members.
 func routes(node *cluster.Node, accounts *bank.Accounts) http.Handler {
 	mux := http.NewServeMux()
@@ -42,13 +51,13 @@ func routes(node *cluster.Node, accounts *bank.Accounts) http.Handler {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), askTimeout)
+		ctx, cancel := context.WithTimeout(r.Context(), patience(r))
 		defer cancel()
 		receipt, err := accounts.Transfer(ctx, t)
 		answer(w, receipt, err)
 	})
 	mux.HandleFunc("GET /accounts/{id}", func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), askTimeout)
+		ctx, cancel := context.WithTimeout(r.Context(), patience(r))
 		defer cancel()
 		outcome, err := accounts.Read(ctx, r.PathValue("id"))
 		answer(w, map[string]any{"cents": outcome.GetCents(), "epoch": outcome.GetEpoch()}, err)
