@@ -33,29 +33,31 @@ var (
 	// ErrFixed: [System.Reload] was given another value for a setting that cannot
 	// change while the node runs.
 	ErrFixed = errors.New("a setting has changed that cannot change while the node runs: restart the node")
-	// ErrUnreachable: the home of the shard is unreachable, and the context ended
-	// before the message could be accepted. With it goes ErrNotDelivered. An
-	// UnreachableError says since when.
+	// ErrUnreachable: members do not hear from the home of the shard, and the context
+	// ended before the message could be accepted, or before it left this node. With it
+	// goes ErrNotDelivered. An UnreachableError says since when.
 	ErrUnreachable = protocol.ErrUnreachable
 	// ErrOverloaded: the mailbox of the entity, or what may be on its way to its shard,
 	// was full, and no room came before the context ended; with that goes
 	// ErrNotDelivered.
 	ErrOverloaded = protocol.ErrOverloaded
-	// ErrNotDelivered: the message was given back before it was handled, because
-	// a node stopped.
+	// ErrNotDelivered: the message was given back before it was handled: a node
+	// stopped, or the asker's context ended while the message was still on this node,
+	// waiting for room, a home, a connection or its turn.
 	ErrNotDelivered = protocol.ErrNotDelivered
 	// ErrNoStanding: the node that hosts the shard may not at present, since it does
 	// not hear from enough others, and the context ended before the message could be
 	// accepted; with that goes ErrNotDelivered.
 	ErrNoStanding = protocol.ErrNoStanding
-	// ErrExpired: the deadline passed before the entity got to the message.
+	// ErrExpired: the home of the shard says that the deadline had passed before the
+	// entity got to the message.
 	ErrExpired = protocol.ErrExpired
 	// ErrEntityFailed: the entity could not be started, its Receive failed, it rests
 	// after such failures, or it gave no usable reply. The detail of the MessageError
 	// says why, in the entity's own words.
 	ErrEntityFailed = protocol.ErrEntityFailed
-	// ErrUnknownOutcome: the message was sent and its host is gone, or no answer
-	// came in time.
+	// ErrUnknownOutcome: the message had gone into a connection, or the entity had begun
+	// it, and its host is gone, or no answer came in time.
 	ErrUnknownOutcome = protocol.ErrUnknownOutcome
 	// ErrAskedItself: an entity asked itself, with a context of [Context.Context], while
 	// it was at a message: the answer could come only when it has returned. With it goes

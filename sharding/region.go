@@ -35,8 +35,9 @@ func (g *Region[C]) Tell(ctx context.Context, id string, message C) error {
 
 // Ask sends a message to an entity of g and waits for its reply, which must be
 // an R: a pointer type that the kind's codec can decode. It ends with ctx, and
-// after a minute when ctx has no deadline. The error wraps one of those in
-// errors.go; a [MessageError] says which entity it is about.
+// after a minute when ctx has no deadline; the entity does not begin the message after
+// that. The error wraps one of those in errors.go, which say whether the message may
+// have been handled; a [MessageError] says which entity it is about.
 func Ask[R, C any](ctx context.Context, g *Region[C], id string, message C) (R, error) {
 	var none R
 	if t := reflect.TypeFor[R](); t.Kind() != reflect.Pointer {

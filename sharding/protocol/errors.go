@@ -21,8 +21,8 @@ var (
 	// it again is safe.
 	ErrNotDelivered = errors.New("not delivered")
 	// ErrUnknownOutcome: the message was sent and the node that hosted the entity
-	// is gone; it may or may not have been processed. Sending it again is safe
-	// only when processing it twice is.
+	// is gone, or has not answered in time; it may or may not have been processed.
+	// Sending it again is safe only when processing it twice is.
 	ErrUnknownOutcome = errors.New("unknown outcome")
 	// ErrEntityFailed: the entity could not be started, or failed while it
 	// processed the message.
