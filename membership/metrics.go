@@ -48,6 +48,7 @@ type metrics struct {
 	phi                                             metric.Float64ObservableGauge
 	messages, bytes, refused, unsent, undecodable   metric.Int64ObservableCounter
 	decisions, steps, inboxRefused, abandoned, busy metric.Int64ObservableCounter
+	strangers                                       metric.Int64ObservableCounter
 	inbox                                           metric.Int64ObservableUpDownCounter
 }
 
@@ -71,6 +72,7 @@ func newMetrics(n *Node, p metric.MeterProvider) (*metrics, *meter.Meter) {
 		bytes:       m.Counter("quorate.node.io", "By", "Encoded bytes of these messages."),
 		unsent:      m.Counter("quorate.node.messages.unsent", "{message}", "Messages of components that no lane took; the protocols repeat what matters."),
 		undecodable: m.Counter("quorate.node.messages.undecodable", "{message}", "Messages received for components that meant nothing."),
+		strangers:   m.Counter("quorate.node.messages.strangers", "{message}", "Messages dropped since who sent them is no member of the cluster. A few are usual while nodes join and leave."),
 		decisions:   m.Counter("quorate.node.decisions", "{decision}", "Decisions that this node took."),
 		steps:       m.Counter("quorate.node.steps", "{step}", "Inputs that the components of this node were fed."),
 		inbox:       m.UpDown("quorate.node.inbox", "{input}", "Inputs that wait for the components of this node."),
@@ -139,6 +141,7 @@ func (m *metrics) observeTraffic(o metric.Observer) {
 	c := &m.node.counters
 	o.ObserveInt64(m.unsent, int64(c.unsent.Load()))
 	o.ObserveInt64(m.undecodable, int64(c.undecodable.Load()))
+	o.ObserveInt64(m.strangers, int64(m.node.strangers.count.Load()))
 	for _, t := range m.node.decisions.totals() {
 		o.ObserveInt64(m.decisions, int64(t.n), with(attrComponent.String(t.component), attrDecision.String(t.kind)))
 	}

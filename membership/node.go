@@ -48,6 +48,7 @@ type Node struct {
 	machine   *machine.Handle // Of the membership machine.
 	data      *datadir.Dir    // Nil when the node has none.
 	standing  Standing
+	strangers strangers
 	hub       hub
 	decisions decisionLog
 	metrics   *metrics
@@ -79,6 +80,7 @@ type Stats struct {
 	Undecodable uint64 // Messages received that meant nothing.
 	Refused     uint64 // Messages, commands and nodes refused; see [Refused].
 	Unheard     uint64 // Refusals by peers that the full inbox had no room for.
+	Strangers   uint64 // Frames dropped since who sent them is no member; a few are usual while nodes join and leave.
 	Driver      machine.Stats
 	Transport   transport.Counters
 }
@@ -155,6 +157,7 @@ func build(cfg Config, o options) (*Node, *meter.Meter, error) {
 		ctx: ctx, cancel: cancel, stopping: make(chan struct{}), done: make(chan struct{}),
 	}
 	n.standing.clock = n.clock
+	n.strangers.log, n.strangers.source = n.log, n.Source
 	metrics, meters := newMetrics(n, o.meters)
 	n.metrics = metrics
 	n.hub.view = View{Self: self, State: gossip.New(gossip.ClusterID{})}
@@ -248,7 +251,8 @@ func (n *Node) Stats() Stats {
 	return Stats{
 		Unsent: n.counters.unsent.Load(), Undecodable: n.counters.undecodable.Load(),
 		Refused: n.counters.refused.Load(), Unheard: n.counters.unheard.Load(),
-		Driver: n.driver.Stats(), Transport: n.transport.Counters(),
+		Strangers: n.strangers.count.Load(),
+		Driver:    n.driver.Stats(), Transport: n.transport.Counters(),
 	}
 }
 
@@ -409,6 +413,7 @@ func (n *Node) run() {
 	}
 	n.clients.Wait()
 	n.closeData()
+	n.strangers.end()
 	n.hub.end()
 	close(n.done)
 }

@@ -36,8 +36,8 @@ type Attachment struct {
 	Published func(event any)
 }
 
-// Attach adds a component to the node: it is fed the messages of its service,
-// and every event that the node's other components publish. Another component
+// Attach adds a component to the node: it is fed the messages that members send to its
+// service, and every event that the node's other components publish. Another component
 // with the same name or service is an error, [machine.ErrTaken]; a node that
 // has ended returns [ErrClosed].
 func (n *Node) Attach(a Attachment) (*machine.Handle, error) {
@@ -58,14 +58,23 @@ func (n *Node) Attach(a Attachment) (*machine.Handle, error) {
 		return nil, fmt.Errorf("membership: component %s: %w", a.Component.Name, err)
 	}
 	if a.Component.Service != 0 {
-		n.transport.Handle(a.Component.Service, func(from gossip.NodeID, frame []byte) {
+		n.transport.Handle(a.Component.Service, n.forMembers(a.Component.Service, func(from gossip.NodeID, frame []byte) {
 			if err := handle.Receive(n.ctx, from, frame); err != nil && !errors.Is(err, machine.ErrClosed) && n.ctx.Err() == nil {
 				n.counters.undecodable.Add(1)
 				n.log.Log(n.ctx, n.repeats.level(slog.LevelWarn, "dropped", from.String(), a.Component.Name), "message dropped", "from", from.String(), "component", a.Component.Name, "error", err)
 			}
-		})
+		}))
 	}
 	return handle, nil
+}
+
+// forMembers returns a handler that gets the frames of members alone, but for the service
+// by which one becomes a member.
+func (n *Node) forMembers(s transport.Service, h transport.Handler) transport.Handler {
+	if s == protocol.Service {
+		return h
+	}
+	return n.strangers.keepOut(s, h)
 }
 
 // Notices lets f hear of the transport's connections from now on, on its
@@ -84,8 +93,10 @@ func (n *Node) listeners() []func(transport.Notice) {
 }
 
 // Transport returns the node's transport, for components whose messages do
-// not go through a machine.
-func (n *Node) Transport() transport.Transport { return n.transport }
+// not go through a machine. What it hands to handlers comes from members: a connection
+// waits for a moment until the news of its peer's joining has come, and then drops and
+// counts its frames, see [Stats].
+func (n *Node) Transport() transport.Transport { return enclosed{n.transport, n} }
 
 // Clock returns the clock that the node's machines are stepped by.
 func (n *Node) Clock() *machine.SystemClock { return n.clock }
@@ -178,6 +189,7 @@ func (n *Node) publish(c *machine.Component, event any) {
 func (n *Node) membershipEvent(event any) {
 	switch e := event.(type) {
 	case protocol.Changed:
+		n.strangers.learn(e.State)
 		n.hub.advance(viewOf(e))
 	case protocol.Standing:
 		n.standing.set(e.Until)

@@ -71,6 +71,23 @@ type Transport interface {
 	Close() error
 }
 
+// Sourcer is an optional interface of a [Transport] that knows where its peers connect
+// from.
+type Sourcer interface {
+	// Source returns where a connection of a peer comes from that is open now; the
+	// zero value if none is.
+	Source(peer gossip.NodeID) Source
+}
+
+// Source says where a connection comes from, for people who look into what a peer does.
+type Source struct {
+	// Address is the remote socket address.
+	Address string
+	// Certificate describes the certificate that the peer has shown: its subject, and
+	// the names that it is for. Empty without TLS.
+	Certificate string
+}
+
 // Lane is one of the connections to a peer. Its methods are safe for
 // concurrent use.
 type Lane interface {

@@ -74,7 +74,10 @@ type Transport struct {
 	watching context.CancelFunc // Ends the watching of files.
 }
 
-var _ transport.Transport = (*Transport)(nil)
+var (
+	_ transport.Transport = (*Transport)(nil)
+	_ transport.Sourcer   = (*Transport)(nil)
+)
 
 // New returns a transport that is not started. It reads the certificates, and
 // reports every fault of the configuration.
@@ -143,6 +146,9 @@ func (t *Transport) Probe(ctx context.Context, address gossip.Address) (gossip.N
 
 // Counters implements [transport.Transport].
 func (t *Transport) Counters() transport.Counters { return t.endpoint.Counters() }
+
+// Source implements [transport.Sourcer].
+func (t *Transport) Source(peer gossip.NodeID) transport.Source { return t.endpoint.Source(peer) }
 
 // Start listens on Config.Bind, or the node's own address.
 func (t *Transport) Start(ctx context.Context) error {

@@ -94,7 +94,7 @@ func caller(ctx context.Context) (session.Caller, *gated) {
 	if !ok {
 		return session.Caller{Address: "unknown"}, nil
 	}
-	c := session.Caller{Address: p.Addr.String(), Verify: verifier(p.AuthInfo)}
+	c := session.Caller{Address: p.Addr.String(), Certificate: certificateOf(p.AuthInfo), Verify: verifier(p.AuthInfo)}
 	address, ok := p.Addr.(gatedAddr)
 	if !ok {
 		return c, nil

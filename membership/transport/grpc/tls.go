@@ -7,7 +7,9 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -38,6 +40,31 @@ func verifier(auth credentials.AuthInfo) func(string) error {
 		}
 		return info.State.PeerCertificates[0].VerifyHostname(host)
 	}
+}
+
+// namesMax bounds the names of a certificate that are told to people.
+const namesMax = 4
+
+// certificateOf describes the certificate that was shown: whose it is, and the first
+// names that it is for. Empty without TLS.
+func certificateOf(auth credentials.AuthInfo) string {
+	info, ok := auth.(credentials.TLSInfo)
+	if !ok || len(info.State.PeerCertificates) == 0 {
+		return ""
+	}
+	c := info.State.PeerCertificates[0]
+	names := slices.Clone(c.DNSNames)
+	for _, ip := range c.IPAddresses {
+		names = append(names, ip.String())
+	}
+	for _, uri := range c.URIs {
+		names = append(names, uri.String())
+	}
+	more := ""
+	if len(names) > namesMax {
+		names, more = names[:namesMax], " and more"
+	}
+	return fmt.Sprintf("%s for %s%s", c.Subject, strings.Join(names, ", "), more)
 }
 
 // auditor watches handshakes: what TLS refuses is told as a typed refusal.

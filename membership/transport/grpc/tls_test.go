@@ -92,6 +92,21 @@ func TestCertificatesThatDoNotFitAreRefused(t *testing.T) {
 	}
 }
 
+// A node can say for people where a peer connects from, and with which certificate.
+func TestWhereAPeerConnectsFromIsKnown(t *testing.T) {
+	ca := mutualtest.NewAuthority(t, "ca")
+	n := newNetwork(false)
+	n.tls = func(a gossip.Address) *grpc.TLS { return source(issue(t, ca, a.Host), ca) }
+	from := make(chan transport.Source, 1)
+	a, b := transporttest.Start(t, n, transporttest.Spec{}, nil), transporttest.Start(t, n, transporttest.Spec{UID: 2}, nil)
+	b.Handle(transporttest.Service+1, func(peer gossip.NodeID, _ []byte) { from <- b.Transport.(transport.Sourcer).Source(peer) })
+	require.NoError(t, a.Lane(b.Self(), machine.LaneControl).Append(transporttest.Service+1, func(dst []byte) []byte { return dst }))
+	got := <-from
+	require.Contains(t, got.Address, a.Self().Address.Host+":")
+	require.Contains(t, got.Certificate, " for "+a.Self().Address.Host)
+	require.Zero(t, b.Transport.(transport.Sourcer).Source(gossip.NodeID{UID: 9}))
+}
+
 // covers F54: certificates are replaced under a running node.
 func TestCertificateFilesAreReadAgain(t *testing.T) {
 	dir := t.TempDir()

@@ -27,7 +27,10 @@ type Transport struct {
 	network  *Network
 }
 
-var _ transport.Transport = (*Transport)(nil)
+var (
+	_ transport.Transport = (*Transport)(nil)
+	_ transport.Sourcer   = (*Transport)(nil)
+)
 
 // New returns a transport that is not started. Of the configuration, Bind,
 // AllowInsecure, TLS and PendingConnections mean nothing here.
@@ -66,6 +69,9 @@ func (t *Transport) Probe(ctx context.Context, address gossip.Address) (gossip.N
 
 // Counters implements [transport.Transport].
 func (t *Transport) Counters() transport.Counters { return t.endpoint.Counters() }
+
+// Source implements [transport.Sourcer].
+func (t *Transport) Source(peer gossip.NodeID) transport.Source { return t.endpoint.Source(peer) }
 
 // Start puts the node on the network.
 func (t *Transport) Start(context.Context) error {

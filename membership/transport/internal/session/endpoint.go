@@ -263,6 +263,14 @@ func (e *Endpoint) acceptedFrom(peer gossip.NodeID) []*accepted {
 	return found
 }
 
+// Source returns where a connection of a peer comes from.
+func (e *Endpoint) Source(peer gossip.NodeID) transport.Source {
+	for _, a := range e.acceptedFrom(peer) {
+		return transport.Source{Address: a.caller.Address, Certificate: a.caller.Certificate}
+	}
+	return transport.Source{}
+}
+
 func blockedError(peer gossip.NodeID, why string) *transport.RefusedError {
 	return &transport.RefusedError{
 		Reason: transport.ReasonBlocked, Peer: peer,

@@ -58,6 +58,9 @@ type Caller struct {
 	// Address is the remote socket address.
 	Address string
 
+	// Certificate describes the certificate of the other end; empty if there is none.
+	Certificate string
+
 	// Verify reports why the certificate of the other end is not one of host.
 	// Nil: there are no certificates.
 	Verify func(host string) error

@@ -1,0 +1,232 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package membership
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/membership/transport"
+)
+
+// A certificate lets somebody connect, and the handshake of joining make a member of it.
+// Before that it is a stranger, and after its removal it is one again: no service but
+// membership's own takes its frames, which are dropped before they are looked into.
+//
+// In good health this strikes a node that has just joined, for the moment until the news
+// of it has come here. A component that is served from the control lane drops its frames:
+// coordination repeats itself, and the news may be behind them on the same lane. Whoever
+// takes frames from the transport itself has the connection wait for the news first, which
+// holds up nobody but the sender. What is dropped in the end, and the last words of a node
+// that was just removed, its origin transmits again for as long as it is there itself.
+
+const (
+	// strangerPatience is how long the frames of a node wait for the news of its joining.
+	// The news is pushed, and repeated by the next rounds of gossip.
+	strangerPatience = 2 * time.Second
+	// strangerGrace is how long the news of a member may take. Who is known by then, or
+	// was removed, was no stranger worth a line in the log.
+	strangerGrace = 5 * time.Second
+	// strangerEvery is how often frames of one that goes on are logged.
+	strangerEvery = time.Minute
+	// strangersMax bounds the strangers that are told apart. Identities cost a stranger
+	// nothing, so those beyond are counted and not logged.
+	strangersMax = 64
+)
+
+// strangers knows who is a member, at the cost of a look for each frame, and counts and
+// logs what others send.
+type strangers struct {
+	log    *slog.Logger
+	source func(gossip.NodeID) transport.Source
+
+	state atomic.Pointer[gossip.State]
+	count atomic.Uint64
+
+	mu    sync.Mutex // Guards all below.
+	seen  map[gossip.NodeID]*visit
+	news  chan struct{} // Closed with the next state; nil while nobody waits.
+	ended bool
+}
+
+// visit is what a stranger sent since the last line about it.
+type visit struct {
+	frames  uint64
+	service transport.Service // Of the last.
+	source  transport.Source
+	timer   *time.Timer
+}
+
+// learn takes the present state of the cluster.
+func (s *strangers) learn(state *gossip.State) {
+	s.state.Store(state)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.news != nil {
+		close(s.news)
+		s.news = nil
+	}
+}
+
+// next returns what is closed with the next state, and the present one is not older.
+func (s *strangers) next() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.news == nil {
+		s.news = make(chan struct{})
+	}
+	return s.news
+}
+
+// member reports whether a node is a member in the state that this node knows.
+func (s *strangers) member(node gossip.NodeID) bool {
+	state := s.state.Load()
+	return state != nil && state.Member(node) != nil
+}
+
+// keepOut returns a handler that gets the frames of members alone.
+func (s *strangers) keepOut(service transport.Service, h transport.Handler) transport.Handler {
+	return func(from gossip.NodeID, frame []byte) {
+		if s.member(from) {
+			h(from, frame)
+			return
+		}
+		s.note(from, service)
+	}
+}
+
+// keepWaiting is keepOut for lanes on which the news of a member does not come: frames
+// wait for that, until ctx ends. Whoever was in vain waited for, or removed, is dropped
+// at once.
+func (s *strangers) keepWaiting(ctx context.Context, service transport.Service, h transport.Handler) transport.Handler {
+	return func(from gossip.NodeID, frame []byte) {
+		if s.member(from) || s.worthWaiting(from) && s.await(ctx, from) {
+			h(from, frame)
+			return
+		}
+		s.note(from, service)
+	}
+}
+
+// worthWaiting reports whether the news of a node may be on its way.
+func (s *strangers) worthWaiting(from gossip.NodeID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.seen[from] == nil && len(s.seen) < strangersMax && !s.familiar(from)
+}
+
+// await waits until a node is a member.
+func (s *strangers) await(ctx context.Context, from gossip.NodeID) bool {
+	ctx, cancel := context.WithTimeout(ctx, strangerPatience)
+	defer cancel()
+	for {
+		next := s.next()
+		if s.member(from) {
+			return true
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// note counts a frame that was dropped.
+func (s *strangers) note(from gossip.NodeID, service transport.Service) {
+	s.count.Add(1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := s.seen[from]
+	switch {
+	case s.ended:
+		return
+	case v == nil && len(s.seen) >= strangersMax:
+		return
+	case v == nil:
+		if s.seen == nil {
+			s.seen = make(map[gossip.NodeID]*visit)
+		}
+		// Its function runs on a goroutine of the runtime for the time of one line.
+		v = &visit{source: s.source(from)}
+		v.timer = time.AfterFunc(strangerGrace, func() { s.tell(from, v) })
+		s.seen[from] = v
+	}
+	v.frames, v.service = v.frames+1, service
+}
+
+// tell logs what a stranger sent, unless it has turned out to be none, and goes on for as
+// long as it does.
+func (s *strangers) tell(from gossip.NodeID, v *visit) {
+	known := s.familiar(from)
+	s.mu.Lock()
+	frames, service := v.frames, v.service
+	switch v.frames = 0; {
+	case frames == 0 || known || s.ended:
+		delete(s.seen, from)
+	default:
+		v.timer.Reset(strangerEvery)
+	}
+	s.mu.Unlock()
+	if frames > 0 && !known {
+		s.log.Warn("messages of a stranger dropped: it is no member of this cluster", "peer", from.String(),
+			"address", v.source.Address, "certificate", v.source.Certificate, "service", service, "count", frames)
+	}
+}
+
+// familiar reports whether a node is a member, or was one.
+func (s *strangers) familiar(node gossip.NodeID) bool {
+	state := s.state.Load()
+	if state == nil {
+		return false
+	}
+	_, removed := state.Removed(node)
+	return removed || state.Member(node) != nil
+}
+
+// end forgets what was not logged yet.
+func (s *strangers) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	for _, v := range s.seen {
+		v.timer.Stop()
+	}
+}
+
+// enclosed is a transport whose handlers get the frames of members alone.
+type enclosed struct {
+	transport.Transport
+
+	node *Node
+}
+
+// Handle registers the handler of a service, for the frames of members.
+func (t enclosed) Handle(s transport.Service, h transport.Handler) {
+	if s != protocol.Service && h != nil {
+		h = t.node.strangers.keepWaiting(t.node.ctx, s, h)
+	}
+	t.Transport.Handle(s, h)
+}
+
+// IsMember reports whether a node is a member of the cluster in the state that this node
+// knows: it has joined, and is not removed.
+func (n *Node) IsMember(node gossip.NodeID) bool { return n.strangers.member(node) }
+
+// WasMember reports whether a node is a member, or was one and is removed, as far as this
+// node remembers.
+func (n *Node) WasMember(node gossip.NodeID) bool { return n.strangers.familiar(node) }
+
+// Source returns where the connections of a peer come from, for people.
+func (n *Node) Source(peer gossip.NodeID) transport.Source {
+	if t, ok := n.transport.(transport.Sourcer); ok {
+		return t.Source(peer)
+	}
+	return transport.Source{}
+}
