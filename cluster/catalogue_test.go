@@ -57,6 +57,7 @@ func attributes() map[string][]string {
 		"quorate.transport.messages.refused":    {fault, "quorate.lane"},
 		"quorate.sharding.messages.dropped":     {fault},
 		"quorate.sharding.messages.failed":      {fault},
+		"quorate.sharding.messages.forged":      {fault},
 		"quorate.plugin.call.duration":          {fault, "quorate.plugin", "quorate.plugin.call"},
 		"quorate.plugin.start.duration":         {"quorate.plugin"},
 		"quorate.plugin.away.duration":          {"quorate.plugin"},

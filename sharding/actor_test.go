@@ -154,6 +154,7 @@ func (a *actor) Receive(c *sharding.Context, m text) error {
 func acts() map[string]func(*actor, *sharding.Context, text) error {
 	return map[string]func(*actor, *sharding.Context, text) error{
 		"where": func(_ *actor, c *sharding.Context, _ text) error { return c.Reply(say(c.Node().String())) },
+		"epoch": func(_ *actor, c *sharding.Context, _ text) error { return c.Reply(say(c.Epoch().String())) },
 		"kind":  func(_ *actor, c *sharding.Context, _ text) error { return c.Reply(say(c.Kind() + "/" + c.ID())) },
 		"wait": func(a *actor, c *sharding.Context, _ text) error {
 			<-a.n.w.hold

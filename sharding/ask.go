@@ -27,6 +27,8 @@ type ask struct {
 	deadline    machine.Instant
 	delivered   bool                 // The message is in a mailbox of another node, or over. Guarded by the cell's lock.
 	message     *protocol.Message    // The message, until it is delivered. Guarded by the cell's lock.
+	homes       uint64               // The home to which the message goes first, see [protocol.Shard.Homes]. Guarded likewise.
+	early       []early              // Guarded likewise.
 	reply       chan *protocol.Reply // Capacity one: it gets one reply at most.
 	limit       *time.Timer          // Made at first use.
 	expired     <-chan time.Time     // Of limit, when the context has no deadline; else nil.
@@ -38,7 +40,7 @@ func (r *region) newAsk() *ask {
 	if a == nil {
 		a = &ask{reply: make(chan *protocol.Reply, 1)}
 	}
-	a.correlation, a.delivered, a.message = r.asks.Add(1), false, nil
+	a.correlation, a.delivered, a.message, a.early = r.asks.Add(1), false, nil, nil
 	return a
 }
 

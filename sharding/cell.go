@@ -79,7 +79,7 @@ func (c *cell) expect(a *ask, m *protocol.Message) {
 		c.asks = make(map[uint64]*ask)
 	}
 	a.message = m
-	c.asks[a.correlation] = a
+	c.asks[a.correlation], a.homes = a, c.shard.Homes()
 }
 
 // info returns a snapshot of the cell.
@@ -141,7 +141,11 @@ func (r *region) apply(c *cell, in protocol.ShardInput) {
 			below, _ := c.link.passage.Written()
 			c.shard.Written(below)
 		}
+		homes := c.shard.Homes()
 		c.shard.Apply(r.system.clock.Instant(), in, out)
+		if c.shard.Homes() != homes {
+			r.settleEarly(c)
+		}
 	})
 }
 
@@ -192,6 +196,8 @@ func (r *region) minor(c *cell, a *protocol.Action) {
 	case protocol.OpDrop:
 		r.system.counters.dropped[a.Drop].Add(1)
 		r.system.messages.free(a.Message)
+	case protocol.OpForged:
+		r.forged(c, a.To, a.Fault)
 	case protocol.OpRoom:
 		close(c.room[a.Message])
 		delete(c.room, a.Message)
@@ -324,13 +330,6 @@ func (r *region) abandon(c *cell) {
 	}
 }
 
-// answered takes a reply from another node.
-func (r *region) answered(c *cell, reply *protocol.Reply) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	r.complete(c, reply)
-}
-
 // complete hands a reply to whoever waits for it; the caller holds the cell. A
 // reply without a correlation reports a tell that was refused. Whoever does not wait
 // any more for one with a correlation has its reply, or was told why it has none.
@@ -377,7 +376,7 @@ func (r *region) signal(c *cell, a *protocol.Action) {
 	now := r.system.clock.Instant()
 	if a.To == r.system.self {
 		if a.Op == protocol.OpAck {
-			c.shard.Acked(now, protocol.Ack{Kind: r.name, Shard: c.id, Base: a.Base, Seq: a.Seq}, &c.out)
+			c.shard.Acked(now, a.To, protocol.Ack{Kind: r.name, Shard: c.id, Base: a.Base, Seq: a.Seq}, &c.out)
 		}
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"testing"
@@ -41,6 +42,7 @@ type world struct {
 	nodes   []*node
 	journal journal
 	hold    chan struct{} // Entities that were told to wait, wait for it to be closed.
+	others  []io.Closer   // Who else is on the network.
 
 	// What a test may set before the first node starts.
 	config  func(*membership.Config, *sharding.Config)
@@ -72,6 +74,9 @@ func inBubble(t *testing.T, f func(t *testing.T, w *world)) {
 // end ends all nodes, and waits for all entities.
 func (w *world) end() {
 	w.release()
+	for _, o := range w.others {
+		_ = o.Close() // Nobody looks at it any more.
+	}
 	for _, n := range w.nodes {
 		_ = n.Close() // It never fails.
 	}

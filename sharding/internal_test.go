@@ -188,7 +188,11 @@ func TestWhatCannotBeIsCounted(t *testing.T) {
 		s.received(from, wire.AppendReply(nil, &protocol.Reply{Kind: "double", Shard: 1, Correlation: 1}))
 		require.EqualValues(t, 2, s.Stats().Misdirected)
 		s.received(from, wire.AppendNeed(nil, protocol.Need{Kind: "double", Seq: 1}))
-		s.received(from, wire.AppendReply(nil, &protocol.Reply{Kind: "double", Code: protocol.CodeOverloaded}))
+		refusal := wire.AppendReply(nil, &protocol.Reply{Kind: "double", Code: protocol.CodeOverloaded})
+		s.received(from, refusal)
+		require.Zero(t, s.Stats().Failed, "nothing of this kind ever went there")
+		require.EqualValues(t, 1, s.Stats().Forged.Total())
+		s.received(s.self, refusal)
 		require.EqualValues(t, 1, s.Stats().Failed, "a tell that was refused")
 		s.received(from, []byte{0xff})
 		require.EqualValues(t, 1, s.Stats().Malformed)
@@ -198,6 +202,50 @@ func TestWhatCannotBeIsCounted(t *testing.T) {
 		require.Contains(t, log.String(), "coordinator started")
 		_, err := s.call(t.Context(), machine.Call{Kind: "odd", Request: 1})
 		require.ErrorContains(t, err, `call of kind "odd" with a int`)
+	})
+}
+
+// A reply of a home that this node does not know of yet waits for the map. It ends the
+// ask when that comes, and is logged when it does not.
+func TestAReplyThatIsAheadOfTheMap(t *testing.T) {
+	lone(t, func(t *testing.T, s *System, r *Region[*wrapperspb.Int64Value], log *bytes.Buffer) {
+		at := func(host string) gossip.NodeID {
+			return gossip.NodeID{Address: gossip.Address{Host: host, Port: 7946}, UID: 2}
+		}
+		known, next, other := at("10.0.0.2"), at("10.0.0.3"), at("10.0.0.4")
+		c := r.r.cellOf("a")
+		move := func(to gossip.NodeID, n uint64) {
+			e := c.info().Epoch
+			e.N += n
+			r.r.apply(c, protocol.SetRoute{Home: to, Epoch: e, Base: e})
+		}
+		move(known, 100)
+		answer := make(chan int64, 1)
+		go func() {
+			reply, _ := Ask[*wrapperspb.Int64Value](t.Context(), r, "a", wrapperspb.Int64(4))
+			answer <- reply.GetValue()
+		}()
+		synctest.Wait()
+		say := func(from gossip.NodeID, v int64) {
+			payload, err := r.r.codec.Append(nil, wrapperspb.Int64(v))
+			require.NoError(t, err)
+			s.received(from, wire.AppendReply(nil, &protocol.Reply{Kind: "double", Correlation: r.r.asks.Load(), Payload: payload}))
+			synctest.Wait()
+		}
+		say(other, 1)
+		say(next, 7)
+		say(next, 8)
+		require.Empty(t, answer)
+		e := c.info().Epoch
+		e.N++
+		r.r.apply(c, protocol.SetRoute{Home: next, Epoch: e, Base: c.info().Epoch})
+		require.EqualValues(t, 8, <-answer)
+		<-time.After(2 * forgeryGather)
+		synctest.Wait()
+		require.EqualValues(t, 3, s.Stats().Forged.Reply)
+		require.Equal(t, 1, strings.Count(log.String(), "in a name that is not its own"), log)
+		require.Contains(t, log.String(), "peer=10.0.0.4:7946#2")
+		require.Contains(t, log.String(), "fault=reply kind=double shard=0 count=1")
 	})
 }
 

@@ -39,6 +39,7 @@ type metrics struct {
 	sent, received, handled, refused, failed, dropped metric.Int64ObservableCounter
 	started, restarted, passivated, failures, panics  metric.Int64ObservableCounter
 	malformed, misdirected, unsent, violations        metric.Int64ObservableCounter
+	forged                                            metric.Int64ObservableCounter
 }
 
 // newMetrics makes the instruments. They are observed from start to stop.
@@ -66,6 +67,7 @@ func newMetrics(s *System, p metric.MeterProvider) *metrics {
 			"Copies of messages that were dropped because their sender sends them again, or sent them twice. No message is lost by it."),
 		malformed:   m.Counter("quorate.sharding.messages.malformed", "{message}", "Frames of other nodes that meant nothing."),
 		misdirected: m.Counter("quorate.sharding.messages.misdirected", "{message}", "Messages for a kind or a shard that does not exist on this node."),
+		forged:      m.Counter("quorate.sharding.messages.forged", "{message}", "Messages, acknowledgements and replies dropped since the member that sent them may not speak for whom they are from. A few are usual while shards move."),
 		unsent:      m.Counter("quorate.sharding.replies.unsent", "{message}", "Replies and acknowledgements that could not be sent."),
 		started:     m.Counter("quorate.sharding.entities.started", "{entity}", "Instances of entities that were started."),
 		restarted:   m.Counter("quorate.sharding.entities.restarted", "{entity}", "Those among them that took the place of one that had failed."),
@@ -96,6 +98,10 @@ func (m *metrics) observe(ctx context.Context, o metric.Observer) error {
 	}
 	for why := protocol.DropDuplicate; why <= protocol.DropStopped; why++ {
 		o.ObserveInt64(m.dropped, int64(c.dropped[why].Load()), with(meter.Fault.String(why.String())))
+	}
+	forged := m.system.forgeries.counts()
+	for fault, n := range map[protocol.Fault]uint64{protocol.FaultOrigin: forged.Origin, protocol.FaultHome: forged.Home, protocol.FaultReply: forged.Reply} {
+		o.ObserveInt64(m.forged, int64(n), with(meter.Fault.String(fault.String())))
 	}
 	o.ObserveInt64(m.malformed, int64(c.malformed.Load()))
 	o.ObserveInt64(m.misdirected, int64(c.misdirected.Load()))

@@ -62,6 +62,7 @@ type System struct {
 	cancel      context.CancelFunc
 	counters    counters
 	losses      losses
+	forgeries   forgeries
 	metrics     *metrics
 	tracing     tracing
 	providers   providers
@@ -121,6 +122,7 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	}
 	s.metrics, s.tracing = newMetrics(s, s.providers.meters), tracingBy(s.providers.traces)
 	s.losses.log = s.log
+	s.forgeries.log, s.forgeries.source = s.log, node.Source
 	s.regions.Store(&map[string]*region{})
 	s.renewHosting()
 	s.events.init()
@@ -160,6 +162,7 @@ func (s *System) run() {
 	s.metrics.stop()
 	s.eachCell((*region).abandon)
 	s.losses.end()
+	s.forgeries.end()
 	s.cancel()
 	s.hostContext.Load().cancel()
 	close(s.ended)
@@ -346,7 +349,8 @@ func (s *System) published(event any) {
 	}
 }
 
-// received takes a frame of the message service, on a connection's goroutine.
+// received takes a frame of the message service from a member, on a connection's
+// goroutine.
 func (s *System) received(from gossip.NodeID, frame []byte) {
 	now := s.clock.Instant()
 	decoder, _ := s.decoders.Get().(*wire.Decoder)
@@ -355,7 +359,7 @@ func (s *System) received(from gossip.NodeID, frame []byte) {
 	}
 	defer s.decoders.Put(decoder)
 	item, err := decoder.Item(frame, now)
-	if run, ok := item.(*wire.Run); ok {
+	if run, ok := item.(*wire.Run); ok && s.trusts(from, run.Origin(), 0, run.Kind(), run.Shard()) {
 		s.at(run.Kind(), run.Shard(), func(r *region, c *cell) { err = r.deliverRun(c, now, run) })
 	}
 	if err != nil {
@@ -365,24 +369,41 @@ func (s *System) received(from gossip.NodeID, frame []byte) {
 	}
 	switch m := item.(type) {
 	case *protocol.Message:
+		if !s.trusts(from, m.Origin, m.Hops, m.Kind, m.Shard) {
+			s.messages.free(m)
+			return
+		}
 		s.deliver(now, m)
 	case *protocol.Reply:
 		s.clocks.heard(from, m.Clock, now)
-		s.at(m.Kind, m.Shard, func(r *region, c *cell) { r.answered(c, m) })
+		s.at(m.Kind, m.Shard, func(r *region, c *cell) { r.answered(c, from, m) })
 	case protocol.Ack:
 		s.clocks.heard(from, m.Clock, now)
 		s.at(m.Kind, m.Shard, func(r *region, c *cell) {
-			r.step(c, func(out *protocol.Actions) { c.shard.Acked(now, m, out) })
+			r.step(c, func(out *protocol.Actions) { c.shard.Acked(now, from, m, out) })
 		})
 	case protocol.Need:
 		s.at(m.Kind, m.Shard, func(r *region, c *cell) {
-			r.step(c, func(out *protocol.Actions) { c.shard.Needed(now, m, out) })
+			r.step(c, func(out *protocol.Actions) { c.shard.Needed(now, from, m, out) })
 		})
 	case protocol.Flow:
 		s.at(m.Kind, m.Shard, func(r *region, c *cell) {
 			r.step(c, func(out *protocol.Actions) { c.shard.Flowed(now, from, m, out) })
 		})
 	}
+}
+
+// trusts looks whether messages of an origin may come from a node, and counts those that
+// may not.
+func (s *System) trusts(from, origin gossip.NodeID, hops uint8, kind string, shard protocol.ShardID) bool {
+	fault := protocol.OriginFault(from, origin, hops, s.node.IsMember)
+	if fault == protocol.FaultNone {
+		return true
+	}
+	s.at(kind, shard, func(*region, *cell) {
+		s.forgeries.note(from, fault, kind, shard, func() bool { return hops > 0 && s.node.WasMember(origin) })
+	})
+	return false
 }
 
 // deliver hands a message from another node to its cell.
@@ -499,6 +520,8 @@ type Stats struct {
 	// Misdirected are messages for a kind or a shard that does not exist here. Their
 	// sender sends them again; a few are usual while nodes start their kinds.
 	Misdirected uint64
+	// Forged is what came from members in a name that is not theirs. It was dropped.
+	Forged Forgeries
 	// Violations are states seen that the protocol excludes. Must be 0.
 	Violations uint64
 	// Failed are messages without an asker, of this node, that failed after Tell had
@@ -524,7 +547,7 @@ func (s *System) Stats() Stats {
 	stats := Stats{
 		Malformed: c.malformed.Load(), Misdirected: c.misdirected.Load(), Violations: c.violations.Load(),
 		Panics: c.panics.Load(), Unsent: c.unsent.Load(),
-		Stuck: uint64(max(c.stuck.Load(), 0)), Failures: s.losses.failures(),
+		Stuck: uint64(max(c.stuck.Load(), 0)), Failures: s.losses.failures(), Forged: s.forgeries.counts(),
 	}
 	for i := range c.dropped {
 		stats.Dropped += c.dropped[i].Load()

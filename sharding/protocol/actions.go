@@ -70,6 +70,8 @@ const (
 	OpFlow
 	// OpEvent: feed [FromShard] with Event to the node's [Control].
 	OpEvent
+	// OpForged: what came from To was not taken, Fault says why. For counting.
+	OpForged
 	// OpWake: call [Shard.Tick] at or after At, once. Replaces an earlier wish.
 	OpWake
 )
@@ -110,6 +112,7 @@ type Action struct {
 	Op      Op
 	Code    Code
 	Drop    Drop
+	Fault   Fault
 	To      gossip.NodeID
 	Message *Message
 	Entity  *Entity

@@ -107,6 +107,8 @@ type Shard struct {
 	since     machine.Instant // When the route, or what the cell is, last changed.
 	suspended bool
 	abandoned bool
+	former    []formerHome // Since base, the oldest first; see [Shard.Went].
+	homes     uint64       // How many homes this node has heard of.
 
 	// The origin's side.
 	window   queue
@@ -330,16 +332,22 @@ func (s *Shard) Broken(node gossip.NodeID) {
 	}
 }
 
-// Acked takes an acknowledgement. One of another base is ignored.
-func (s *Shard) Acked(now machine.Instant, a Ack, out *Actions) {
-	if a.Base != s.base || a.Seq > s.next {
+// Acked takes an acknowledgement from a node. One of another base is ignored, and so is
+// one of who is not the shard's home.
+func (s *Shard) Acked(now machine.Instant, from gossip.NodeID, a Ack, out *Actions) {
+	if a.Base != s.base || a.Seq > s.next || !s.atHome(from, out) {
 		return
 	}
-	over := s.window.cut(a.Seq)
+	s.acked(now, a.Seq, out)
+}
+
+// acked takes out of the window what the home has.
+func (s *Shard) acked(now machine.Instant, seq uint64, out *Actions) {
+	over := s.window.cut(seq)
 	if over == nil {
 		return
 	}
-	if s.cursor != nil && s.cursor.Seq <= a.Seq {
+	if s.cursor != nil && s.cursor.Seq <= seq {
 		s.cursor = s.window.head
 	}
 	out.free(over)
@@ -352,12 +360,12 @@ func (s *Shard) room(now machine.Instant, out *Actions) {
 	s.callWindow(out)
 }
 
-// Needed takes a host's request to transmit a stream again from n.Seq on.
-func (s *Shard) Needed(now machine.Instant, n Need, out *Actions) {
-	if n.Base != s.base || n.Seq == 0 {
+// Needed takes the request of a shard's home to transmit a stream again from n.Seq on.
+func (s *Shard) Needed(now machine.Instant, from gossip.NodeID, n Need, out *Actions) {
+	if n.Base != s.base || n.Seq == 0 || n.Seq > s.next || !s.atHome(from, out) {
 		return
 	}
-	s.Acked(now, Ack{Base: n.Base, Seq: n.Seq - 1}, out)
+	s.acked(now, n.Seq-1, out)
 	s.cursor = s.window.head
 	s.pump(now, out)
 }
@@ -409,13 +417,16 @@ func (s *Shard) Tick(now machine.Instant, out *Actions) {
 	s.wake(now, out)
 }
 
-// Deliver takes a message from another node, and owns it from now on.
+// Deliver takes a message from another node, and owns it from now on. The runtime has
+// looked before, by [OriginFault], whether it may come from there.
 func (s *Shard) Deliver(now machine.Instant, m *Message, out *Actions) {
 	switch c := m.Base.Compare(s.base); {
 	case s.abandoned:
 		out.drop(m, DropStopped)
 	case c < 0:
 		out.drop(m, DropOldStream)
+	case m.Origin == s.cfg.Self:
+		out.drop(m, DropDuplicate)
 	case c == 0 && s.state == hostServing:
 		s.receive(now, m, out)
 	case c == 0 && s.state == hostNone && s.passable(m):

@@ -99,6 +99,7 @@ func (s *Shard) Flowed(now machine.Instant, from gossip.NodeID, f Flow, out *Act
 	case s.abandoned:
 	case f.State == FlowAsk:
 		s.flowAsked(now, from, f.Entity, out)
+	case !s.atHome(from, out):
 	case s.state != hostNone:
 	case f.State == FlowHold && !f.Epoch.Less(s.route.Epoch):
 		h := s.holds[f.Entity]

@@ -38,6 +38,7 @@ func (s *Shard) setRoute(now machine.Instant, r SetRoute, out *Actions) {
 	if !s.route.Epoch.Less(r.Epoch) {
 		return
 	}
+	s.rehome(r.Home)
 	s.route, s.asked, s.blocked, s.since = r, false, false, now
 	s.openBelow(r.Epoch, out)
 	if s.state != hostNone && r.Home != s.cfg.Self && s.epoch.Less(r.Epoch) {
@@ -63,7 +64,7 @@ func (s *Shard) rebase(now machine.Instant, base Epoch, out *Actions) {
 	if !s.base.IsZero() {
 		out.add(Action{Op: OpReset})
 	}
-	s.base, s.next, s.cursor = base, 0, nil
+	s.base, s.next, s.cursor, s.former = base, 0, nil, nil
 	old := s.window
 	s.window = queue{}
 	for m := old.pop(); m != nil; m = old.pop() {
@@ -112,6 +113,7 @@ func (s *Shard) startHosting(now machine.Instant, h StartHosting, out *Actions) 
 	if h.Epoch.Less(s.route.Epoch) || h.Base.Less(s.base) {
 		return
 	}
+	s.rehome(s.cfg.Self)
 	s.route = SetRoute{Home: s.cfg.Self, Epoch: h.Epoch, Base: h.Base}
 	s.rebase(now, h.Base, out)
 	s.forget(out)

@@ -180,11 +180,11 @@ func (s *streamModel) flush() {
 
 func (s *streamModel) answer() {
 	for _, a := range s.acks {
-		s.origin.Acked(s.now, a, &s.out)
+		s.origin.Acked(s.now, nodeB, a, &s.out)
 		s.sent()
 	}
 	for _, n := range s.needs {
-		s.origin.Needed(s.now, n, &s.out)
+		s.origin.Needed(s.now, nodeB, n, &s.out)
 		s.sent()
 	}
 	s.acks, s.needs = nil, nil

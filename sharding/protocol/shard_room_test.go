@@ -211,7 +211,7 @@ func TestAnOriginThatIsHeldBack(t *testing.T) {
 	require.Empty(t, c.hear(nodeB, protocol.FlowHold, epoch(1)))
 	waiting := c.lined(2)
 	require.Equal(t, "transmit:y:1", c.tell("y"))
-	c.Acked(c.now, protocol.Ack{Base: epoch(1), Seq: 1}, &c.out)
+	c.Acked(c.now, nodeB, protocol.Ack{Base: epoch(1), Seq: 1}, &c.out)
 	c.did()
 	require.Equal(t, "ask:x", c.tick(2*time.Second))
 	require.Empty(t, c.hear(nodeB, protocol.FlowHold, epoch(1)))

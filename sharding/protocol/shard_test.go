@@ -57,6 +57,7 @@ func (c *cell) did() string {
 		protocol.OpReset: "reset", protocol.OpReply: "reply", protocol.OpAck: "ack", protocol.OpNeed: "need",
 		protocol.OpStart: "start", protocol.OpRun: "run", protocol.OpStop: "stop", protocol.OpDrop: "drop",
 		protocol.OpRoom: "room", protocol.OpStuck: "stuck", protocol.OpReturned: "returned",
+		protocol.OpForged: "forged",
 	}
 	var words []string
 	for _, a := range c.out.List() {
@@ -67,6 +68,8 @@ func (c *cell) did() string {
 			continue
 		case a.Op == protocol.OpEvent:
 			word = strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", a.Event), "protocol."))
+		case a.Op == protocol.OpForged:
+			word += ":" + a.Fault.String()
 		case a.Op == protocol.OpAck || a.Op == protocol.OpNeed:
 			word += fmt.Sprintf(":%d", a.Seq)
 		case a.Op == protocol.OpReply && a.Reply.Code != protocol.CodeOK:
@@ -164,12 +167,12 @@ func TestOriginTransmitsAndKeeps(t *testing.T) {
 	require.Equal(t, "transmit:x:1 transmit:y:2", c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)}))
 	require.Equal(t, "transmit:x:3", c.tell("x"))
 	require.Empty(t, c.apply(protocol.SetRoute{Home: nodeC, Epoch: epoch(1), Base: epoch(1)}), "an epoch that is not above")
-	c.Acked(c.now, protocol.Ack{Base: epoch(1), Seq: 2}, &c.out)
+	c.Acked(c.now, nodeB, protocol.Ack{Base: epoch(1), Seq: 2}, &c.out)
 	require.Equal(t, "free:x:1 free:y:2", c.did())
-	c.Acked(c.now, protocol.Ack{Base: epoch(1), Seq: 9}, &c.out)
+	c.Acked(c.now, nodeB, protocol.Ack{Base: epoch(1), Seq: 9}, &c.out)
 	require.Empty(t, c.did(), "an acknowledgement of what was never sent")
 	require.Equal(t, "transmit:x:3", c.tick(2*time.Second), "sent again without an acknowledgement")
-	c.Needed(c.now, protocol.Need{Base: epoch(1), Seq: 3}, &c.out)
+	c.Needed(c.now, nodeB, protocol.Need{Base: epoch(1), Seq: 3}, &c.out)
 	require.Equal(t, "transmit:x:3", c.did())
 	c.Broken(nodeB)
 	require.Empty(t, c.tell("z"))
@@ -247,7 +250,7 @@ func TestWindowIsBounded(t *testing.T) {
 	c.tell("y")
 	m := &protocol.Message{Entity: "z"}
 	require.Equal(t, protocol.WindowFull, c.Accept(c.now, m, &c.out))
-	c.Acked(c.now, protocol.Ack{Base: epoch(1), Seq: 2}, &c.out)
+	c.Acked(c.now, nodeB, protocol.Ack{Base: epoch(1), Seq: 2}, &c.out)
 	require.Equal(t, "free:x:1 free:y:2 room:z", c.did())
 	require.Equal(t, protocol.Accepted, c.Accept(c.now, m, &c.out))
 	require.Equal(t, "transmit:z:3", c.did())
@@ -476,7 +479,7 @@ func remoteRound(c *cell, m *protocol.Message) {
 	m.Reset()
 	m.Entity = "x"
 	c.Accept(c.now, m, &c.out)
-	c.Acked(c.now, protocol.Ack{Base: epoch(1), Seq: m.Seq}, &c.out)
+	c.Acked(c.now, nodeB, protocol.Ack{Base: epoch(1), Seq: m.Seq}, &c.out)
 	c.out.Reset()
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate/gossip"
@@ -69,6 +70,7 @@ type (
 	stallTimer struct{ node gossip.NodeID }
 	roomTimer  struct{ id uint64 } // A client that was called comes.
 	tiredTimer struct{ id uint64 } // A client waits no more.
+	gateTimer  struct{ node gossip.NodeID }
 	ackTimer   struct{}
 	askTimer   struct{ id uint64 }
 )
@@ -78,6 +80,7 @@ type Cells struct {
 	kind      string
 	self      gossip.NodeID
 	behaviour Behaviour
+	state     *gossip.State // Nil before the node is in a cluster.
 	rand      *rand.Rand
 	ledger    *Ledger
 
@@ -94,6 +97,7 @@ type Cells struct {
 	routes  map[*protocol.Message]protocol.Epoch // By which messages came that others sent.
 	asks    map[uint64]*ask
 	clients map[uint64]*protocol.Message // Those who wait for room.
+	outside []machine.Received           // Frames that wait until their senders are members.
 	touched map[protocol.ShardID]bool
 	refused map[gossip.NodeID]bool // Lanes that take no more of the present outbox.
 	lanes   map[gossip.NodeID]*passage
@@ -105,7 +109,9 @@ type Cells struct {
 type ask struct {
 	shard     protocol.ShardID
 	delivered bool
-	m         *protocol.Message // Until it is delivered.
+	m         *protocol.Message               // Until it is delivered.
+	homes     uint64                          // The home to which it goes first.
+	early     map[gossip.NodeID]protocol.Code // What members say of whom it is not known that they had it.
 }
 
 func newCells(env world.Env, kind protocol.KindConfig, b Behaviour, ledger *Ledger, cell protocol.ShardConfig) *Cells {
@@ -149,6 +155,7 @@ func (c *Cells) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 			c.cells[in.Shard].Written(p.written)
 		}
 		c.cells[in.Shard].Apply(c.now, in.Input, &c.acts)
+		c.settleEarly(in.Shard)
 		c.carry(in.Shard)
 	case protocol.ToShards:
 		_, abandon := in.Input.(protocol.Abandon)
@@ -159,8 +166,11 @@ func (c *Cells) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 		}
 	case membership.Standing:
 		c.until = in.Until
+	case membership.Changed:
+		c.state = in.State
+		c.enter()
 	case machine.Received:
-		c.received(in)
+		c.gate(in)
 	case machine.Fired:
 		c.fired(in.Timer)
 	case Send:
@@ -179,7 +189,7 @@ func (c *Cells) send(in Send) {
 	m := &protocol.Message{Kind: c.kind, Shard: shard, Entity: in.Entity, Payload: binary.BigEndian.AppendUint64(nil, in.ID)}
 	if in.Ask {
 		m.Correlation = in.ID
-		c.asks[in.ID] = &ask{shard: shard, m: m}
+		c.asks[in.ID] = &ask{shard: shard, m: m, homes: c.cells[shard].Homes()}
 		if in.Patience > 0 {
 			m.Deadline = c.now.Add(in.Patience)
 			c.out.Arm(askTimer{in.ID}, m.Deadline.Add(c.linger()))
@@ -266,6 +276,60 @@ func (c *Cells) tired(id uint64) {
 	c.carry(m.Shard)
 }
 
+// member reports whether a node is a member in the state that this node knows.
+func (c *Cells) member(node gossip.NodeID) bool { return c.state != nil && c.state.Member(node) != nil }
+
+// strangerPatience is how long the frames of a node wait for the news of its joining.
+const strangerPatience = 2 * time.Second
+
+// gate lets members in. Others wait for a while, since they may have just joined.
+func (c *Cells) gate(in machine.Received) {
+	switch {
+	case c.member(in.From):
+		c.received(in)
+	case c.removed(in.From):
+		c.ledger.counts.Strangers++
+	default:
+		if !slices.ContainsFunc(c.outside, func(o machine.Received) bool { return o.From == in.From }) {
+			c.out.Arm(gateTimer{in.From}, c.now.Add(strangerPatience))
+		}
+		c.outside = append(c.outside, in)
+	}
+}
+
+// removed reports whether a node was a member.
+func (c *Cells) removed(node gossip.NodeID) bool {
+	if c.state == nil {
+		return false
+	}
+	_, removed := c.state.Removed(node)
+	return removed
+}
+
+// enter lets those in that wait and are members now.
+func (c *Cells) enter() {
+	waiting := c.outside
+	c.outside = nil
+	for _, in := range waiting {
+		if c.member(in.From) {
+			c.received(in)
+		} else {
+			c.outside = append(c.outside, in)
+		}
+	}
+}
+
+// dismiss drops what a node sent that was waited for in vain.
+func (c *Cells) dismiss(node gossip.NodeID) {
+	c.outside = slices.DeleteFunc(c.outside, func(in machine.Received) bool {
+		if in.From == node {
+			c.ledger.counts.Strangers++
+		}
+		return in.From == node
+	})
+}
+
+// received takes what a member sent.
 func (c *Cells) received(in machine.Received) {
 	item, err := wire.DecodeItem(in.Message.([]byte), c.now)
 	if err != nil {
@@ -274,27 +338,41 @@ func (c *Cells) received(in machine.Received) {
 	}
 	switch m := item.(type) {
 	case *protocol.Message:
-		c.deliver(m)
+		if c.trusts(in.From, m.Origin, m.Hops) {
+			c.deliver(m)
+		}
 		c.carry(m.Shard)
 	case *wire.Run:
+		if !c.trusts(in.From, m.Origin(), 0) {
+			return
+		}
 		if err := m.Messages(c.now, protocol.NewMessage, c.deliver); err != nil {
 			c.ledger.violate("a run that cannot be decoded: %v", err)
 		}
 		c.carry(m.Shard())
 	case *protocol.Reply:
 		c.clocks.Heard(in.From, m.Clock, c.now)
-		c.replied(m)
+		c.answered(in.From, m)
 	case protocol.Ack:
 		c.clocks.Heard(in.From, m.Clock, c.now)
-		c.cells[m.Shard].Acked(c.now, m, &c.acts)
+		c.cells[m.Shard].Acked(c.now, in.From, m, &c.acts)
 		c.carry(m.Shard)
 	case protocol.Need:
-		c.cells[m.Shard].Needed(c.now, m, &c.acts)
+		c.cells[m.Shard].Needed(c.now, in.From, m, &c.acts)
 		c.carry(m.Shard)
 	case protocol.Flow:
 		c.cells[m.Shard].Flowed(c.now, in.From, m, &c.acts)
 		c.carry(m.Shard)
 	}
+}
+
+// trusts looks whether messages of an origin may come from a node.
+func (c *Cells) trusts(from, origin gossip.NodeID, hops uint8) bool {
+	if protocol.OriginFault(from, origin, hops, c.member) != protocol.FaultNone {
+		c.ledger.counts.Forged++
+		return false
+	}
+	return true
 }
 
 // deliver hands a message to its cell, whose actions are carried out later.
@@ -305,6 +383,34 @@ func (c *Cells) deliver(m *protocol.Message) {
 		c.out.Arm(ackTimer{}, c.now.Add(time.Millisecond))
 	}
 	c.touched[m.Shard] = true
+}
+
+// answered takes a reply from another node. One of a home that this node does not know of
+// yet waits for the map.
+func (c *Cells) answered(from gossip.NodeID, r *protocol.Reply) {
+	a := c.asks[r.Correlation]
+	switch {
+	case a == nil:
+	case c.cells[a.shard].Went(from, a.homes):
+		c.replied(r)
+	default:
+		c.ledger.counts.Forged++
+		if a.early == nil {
+			a.early = make(map[gossip.NodeID]protocol.Code)
+		}
+		a.early[from] = r.Code
+	}
+}
+
+// settleEarly gives asks the replies of a home of which this node has just learned.
+func (c *Cells) settleEarly(shard protocol.ShardID) {
+	cell := c.cells[shard]
+	for _, id := range c.asksOf(shard, false) {
+		a := c.asks[id]
+		if code, told := a.early[cell.Home()]; told && cell.Went(cell.Home(), a.homes) {
+			c.replied(&protocol.Reply{Correlation: id, Code: code})
+		}
+	}
 }
 
 func (c *Cells) replied(r *protocol.Reply) {
@@ -332,6 +438,8 @@ func (c *Cells) fired(t machine.Timer) {
 		c.returns(t.id)
 	case tiredTimer:
 		c.tired(t.id)
+	case gateTimer:
+		c.dismiss(t.node)
 	case ackTimer:
 		for i := range c.cells {
 			if c.touched[protocol.ShardID(i)] {
@@ -459,6 +567,8 @@ func (c *Cells) carry(shard protocol.ShardID) {
 			c.leave(a.Entity)
 		case protocol.OpFlow:
 			c.frame(a.To, wire.AppendFlow(nil, *a.Flow))
+		case protocol.OpForged:
+			c.ledger.counts.Forged++
 		case protocol.OpRoom:
 			id := binary.BigEndian.Uint64(a.Message.Payload)
 			c.out.Arm(roomTimer{id}, c.now.Add(time.Duration(c.rand.Int64N(int64(3*time.Millisecond)))))
@@ -491,7 +601,7 @@ func (c *Cells) run(shard protocol.ShardID, a *protocol.Action) {
 func (c *Cells) acknowledge(shard protocol.ShardID, a *protocol.Action) {
 	ack := protocol.Ack{Kind: c.kind, Shard: shard, Base: a.Base, Seq: a.Seq, Clock: c.now}
 	if a.To == c.self {
-		c.cells[shard].Acked(c.now, ack, &c.acts)
+		c.cells[shard].Acked(c.now, a.To, ack, &c.acts)
 		return
 	}
 	c.frame(a.To, wire.AppendAck(nil, ack))
@@ -556,7 +666,7 @@ func (c *Cells) reply(a *protocol.Action) {
 // settle notes what became of messages.
 func (c *Cells) settle(shard protocol.ShardID, a *protocol.Action) {
 	if a.Op == protocol.OpReset {
-		for _, id := range c.asksOf(shard) {
+		for _, id := range c.asksOf(shard, true) {
 			delete(c.asks, id)
 			c.ledger.outcome(id, protocol.CodeUnknownOutcome)
 		}
@@ -595,11 +705,11 @@ func (c *Cells) freed(m *protocol.Message) {
 	}
 }
 
-// asksOf returns the asks to a shard that were delivered, sorted.
-func (c *Cells) asksOf(shard protocol.ShardID) []uint64 {
+// asksOf returns the asks to a shard, all or those that were delivered, sorted.
+func (c *Cells) asksOf(shard protocol.ShardID, delivered bool) []uint64 {
 	var ids []uint64
 	for id, a := range c.asks {
-		if a.shard == shard && a.delivered {
+		if a.shard == shard && (a.delivered || !delivered) {
 			ids = append(ids, id)
 		}
 	}

@@ -31,12 +31,12 @@ type Ledger struct {
 	deaths    []time.Duration  // By shard: when a host of it ended, or was given up, last.
 	leaders   map[gossip.NodeID]protocol.Term
 	terms     map[protocol.Term]gossip.NodeID // Whose each term was, for ever.
-	stops     map[stop]time.Duration // Since when a shard is being stopped.
-	given     map[reign]uint64       // The last version in which a coordinator gave a shard a home.
-	hot       map[string]bool        // Entities that are flooded.
-	drift     time.Duration          // How far clocks may be apart in what they make of a deadline.
-	mailbox   int                    // How many messages may wait for an entity.
-	stopLimit time.Duration          // How long a stop may last; zero: not checked.
+	stops     map[stop]time.Duration          // Since when a shard is being stopped.
+	given     map[reign]uint64                // The last version in which a coordinator gave a shard a home.
+	hot       map[string]bool                 // Entities that are flooded.
+	drift     time.Duration                   // How far clocks may be apart in what they make of a deadline.
+	mailbox   int                             // How many messages may wait for an entity.
+	stopLimit time.Duration                   // How long a stop may last; zero: not checked.
 	bounds    bounds
 	homeless  map[gossip.NodeID]homeless // By coordinator.
 	drops     map[protocol.Drop]int
@@ -69,6 +69,10 @@ type Counts struct {
 	Homes    int // How often a shard got a home.
 	Terms    int // How often a coordinator started.
 	Suspects int // Violations that the machines themselves reported.
+	Lies     int // What a hostile peer said.
+	// Strangers are frames that were dropped since who sent them is no member; Forged are
+	// those of members that were not taken.
+	Strangers, Forged int
 }
 
 // Wait is how long a message waited until it was processed.
@@ -245,7 +249,11 @@ func (l *Ledger) refuse(id uint64) {
 }
 
 // turn notes that a host refused a message.
-func (l *Ledger) turn(id uint64) { l.messages[id].turned = true }
+func (l *Ledger) turn(id uint64) {
+	if r := l.messages[id]; r != nil { // Else nobody has sent it, and its not being processed is right.
+		r.turned = true
+	}
+}
 
 func (l *Ledger) delivered(id uint64) { l.messages[id].delivered = true }
 

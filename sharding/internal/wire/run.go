@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/machine"
 	"github.com/quorate/quorate/sharding/protocol"
 )
@@ -108,6 +109,9 @@ func (r *Run) Kind() string { return r.e.of.kind }
 
 // Shard returns the shard of the messages.
 func (r *Run) Shard() protocol.ShardID { return r.e.of.shard }
+
+// Origin returns the origin of the messages, which sends them itself.
+func (r *Run) Origin() gossip.NodeID { return r.e.of.origin }
 
 // open returns a run whose items begin at b.
 func (d *Decoder) open(b []byte) (any, error) {

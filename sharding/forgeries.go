@@ -1,0 +1,137 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/transport"
+	"github.com/quorate/quorate/sharding/protocol"
+)
+
+const (
+	// forgeryGather is how long the first of a kind waits for others before it is
+	// logged, and for news by which it was none.
+	forgeryGather = 5 * time.Second
+	// forgeryEvery is how often what goes on is logged.
+	forgeryEvery = time.Minute
+	// forgeriesMax bounds the lines that wait. What is beyond is counted and not logged.
+	forgeriesMax = 256
+)
+
+// Forgeries counts what came from members in a name that is not theirs, by what was
+// wrong with it, see [protocol.Fault]. It was dropped. The same is seen in good health
+// when the map of a kind is late; whoever sent it repeats it then.
+type Forgeries struct {
+	Origin uint64 // Messages whose origin did not send them.
+	Home   uint64 // Acknowledgements, and what governs the flow, of who is not the home.
+	Reply  uint64 // Replies of nodes to which no such message went.
+}
+
+// Total is the sum.
+func (f Forgeries) Total() uint64 { return f.Origin + f.Home + f.Reply }
+
+// forgeries counts and logs what is not taken. It may be told with a cell in hand: lines
+// are written elsewhere.
+type forgeries struct {
+	log    *slog.Logger
+	source func(gossip.NodeID) transport.Source
+
+	mu    sync.Mutex // Guards all below; held for bookkeeping only.
+	total [protocol.Faults]uint64
+	runs  map[forgeryKey]*forgeryRun
+	ended bool
+}
+
+// forgeryKey is what lines are told apart by.
+type forgeryKey struct {
+	from  gossip.NodeID
+	fault protocol.Fault
+	kind  string
+}
+
+// forgeryRun is what happened since the last line.
+type forgeryRun struct {
+	count    uint64
+	shard    protocol.ShardID // Of the last.
+	innocent func() bool      // Whether the last was none, as is known by now.
+	timer    *time.Timer
+}
+
+// note counts something that was not taken. Innocent is asked later whether it was in
+// order, and this node only did not know yet.
+func (f *forgeries) note(from gossip.NodeID, fault protocol.Fault, kind string, shard protocol.ShardID, innocent func() bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.total[fault]++
+	key := forgeryKey{from, fault, kind}
+	run := f.runs[key]
+	if f.ended || run == nil && len(f.runs) >= forgeriesMax {
+		return
+	}
+	if run == nil {
+		if f.runs == nil {
+			f.runs = make(map[forgeryKey]*forgeryRun)
+		}
+		run = new(forgeryRun)
+		f.runs[key] = run
+		// Its function runs on a goroutine of the runtime for the time of one line.
+		run.timer = time.AfterFunc(forgeryGather, func() { f.tell(key, run) })
+	}
+	run.count++
+	run.shard, run.innocent = shard, innocent
+}
+
+// tell logs what happened since the last line, and goes on for as long as something
+// does.
+func (f *forgeries) tell(key forgeryKey, run *forgeryRun) {
+	f.mu.Lock()
+	count, shard, innocent := run.count, run.shard, run.innocent
+	f.mu.Unlock()
+	guilty := count > 0 && !innocent() // Asked without the lock: it takes a cell.
+	f.mu.Lock()
+	switch run.count -= count; {
+	case guilty && !f.ended:
+		run.timer.Reset(forgeryEvery)
+	case run.count > 0 && !f.ended:
+		run.timer.Reset(forgeryGather)
+	default:
+		delete(f.runs, key)
+	}
+	f.mu.Unlock()
+	if guilty {
+		source := f.source(key.from)
+		f.log.Warn("a member speaks in a name that is not its own; dropped", "peer", key.from.String(), "address", source.Address,
+			"certificate", source.Certificate, "fault", key.fault.String(), "kind", key.kind, "shard", uint32(shard), "count", count)
+	}
+}
+
+// counts returns the sums, by fault.
+func (f *forgeries) counts() Forgeries {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return Forgeries{Origin: f.total[protocol.FaultOrigin], Home: f.total[protocol.FaultHome], Reply: f.total[protocol.FaultReply]}
+}
+
+// end forgets what was not logged yet.
+func (f *forgeries) end() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ended = true
+	for _, run := range f.runs {
+		run.timer.Stop()
+	}
+}
+
+// forged counts what a cell does not take, with the cell in hand.
+func (r *region) forged(c *cell, from gossip.NodeID, fault protocol.Fault) {
+	r.system.forgeries.note(from, fault, r.name, c.id, func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.shard.Went(from, 0)
+	})
+}

@@ -1,0 +1,196 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership"
+	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/membership/transport"
+	"github.com/quorate/quorate/membership/transport/memory"
+	"github.com/quorate/quorate/sharding/internal/wire"
+	"github.com/quorate/quorate/sharding/protocol"
+)
+
+// hostile is who speaks the protocol and lies.
+type hostile struct {
+	t    *testing.T
+	self gossip.NodeID
+	lane func(to *node) transport.Lane
+}
+
+// stranger returns somebody who may open connections, and is no member.
+func (w *world) stranger() *hostile {
+	w.t.Helper()
+	self := gossip.NodeID{Address: gossip.Address{Host: "10.0.0.66", Port: 7946}, UID: 66}
+	cfg := membership.Default().Transport
+	id := transport.Identity{Node: self, Cluster: "test", Protocol: gossip.ProtocolRange{Min: 1, Max: 1}}
+	t, err := memory.New(w.network, id, cfg)
+	require.NoError(w.t, err)
+	require.NoError(w.t, t.Start(w.t.Context()))
+	w.others = append(w.others, t)
+	return &hostile{w.t, self, func(to *node) transport.Lane { return t.Lane(to.Self(), machine.LaneMessage) }}
+}
+
+// liar returns a member that lies.
+func (w *world) liar(n *node) *hostile {
+	return &hostile{w.t, n.Self(), func(to *node) transport.Lane { return n.Transport().Lane(to.Self(), machine.LaneMessage) }}
+}
+
+// say sends a frame of the message service.
+func (h *hostile) say(to *node, frame []byte) {
+	h.t.Helper()
+	require.NoError(h.t, h.lane(to).Append(protocol.MessageService, func(dst []byte) []byte { return append(dst, frame...) }))
+	synctest.Wait()
+}
+
+// write sends a message to an entity in somebody's name.
+func (h *hostile) write(to *node, origin gossip.NodeID, id string, seq uint64, hops uint8, base protocol.Epoch) {
+	h.t.Helper()
+	payload, err := proto.Marshal(say("forged"))
+	require.NoError(h.t, err)
+	h.say(to, wire.AppendMessage(nil, &protocol.Message{
+		Kind: "test", Shard: shardOf(id), Entity: id, Origin: origin, Base: base, Route: base, Seq: seq, Hops: hops, Payload: payload,
+	}, 0))
+}
+
+// place returns the epoch of the home of an entity, which is the base of its streams
+// as well while its shard has its first home.
+func (n *node) place(id string) protocol.Epoch {
+	n.w.t.Helper()
+	e, err := protocol.ParseEpoch(n.must(id, "epoch"))
+	require.NoError(n.w.t, err)
+	return e
+}
+
+// What a stranger writes to an entity has no effect, in whose name ever.
+// covers I35.
+func TestAStrangerWritesNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(2)
+		id := w.nodes[0].on(w.nodes[1])
+		base, s := w.nodes[0].place(id), w.stranger()
+		s.write(w.nodes[1], s.self, id, 1, 0, base)
+		s.write(w.nodes[1], w.nodes[0].Self(), id, 1+w.nodes[0].region.Sent(id), 0, base)
+		s.write(w.nodes[1], w.nodes[0].Self(), id, 2+w.nodes[0].region.Sent(id), 1, base)
+		pass(5 * time.Second)
+		require.Empty(t, w.journal.of(id, "forged"))
+		require.EqualValues(t, 3, w.nodes[1].Stats().Strangers)
+		w.nodes[0].must(id, "x")
+	})
+}
+
+// A member writes in its own name alone: nothing of another comes from it but what it
+// passes on.
+// covers I35.
+func TestAMemberWritesInItsOwnName(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(3)
+		id := w.nodes[0].on(w.nodes[1])
+		base, liar := w.nodes[0].place(id), w.liar(w.nodes[2])
+		next := 1 + w.nodes[0].region.Sent(id)
+		liar.write(w.nodes[1], w.nodes[0].Self(), id, next, 0, base)
+		liar.write(w.nodes[1], w.nodes[1].Self(), id, 1, 0, base)
+		liar.write(w.nodes[1], w.nodes[1].Self(), id, 1, 1, base)
+		liar.write(w.nodes[1], gossip.NodeID{Address: gossip.Address{Host: "10.0.0.77", Port: 1}, UID: 1}, id, 1, 1, base)
+		pass(5 * time.Second)
+		require.Empty(t, w.journal.of(id, "forged"))
+		require.EqualValues(t, 3, w.nodes[1].system.Stats().Forged.Origin)
+		w.nodes[0].must(id, "x")
+		require.Len(t, w.journal.of(id, "x"), 1, "the true message with the forged number is handled")
+	})
+}
+
+// An acknowledgement of somebody else than the home, with everything right in it, has
+// no effect: what waits for the home is delivered.
+// covers I20, I35.
+func TestAcknowledgementsComeFromTheHome(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(3)
+		id := w.nodes[0].on(w.nodes[1])
+		base, s, liar := w.nodes[0].place(id), w.stranger(), w.liar(w.nodes[2])
+		w.network.CutOneWay(w.nodes[0].Self().Address, w.nodes[1].Self().Address)
+		for range 3 {
+			w.nodes[0].tell(id, "told")
+		}
+		for _, forged := range [][]byte{
+			wire.AppendAck(nil, protocol.Ack{Kind: "test", Shard: shardOf(id), Base: base, Seq: w.nodes[0].region.Sent(id)}),
+			wire.AppendNeed(nil, protocol.Need{Kind: "test", Shard: shardOf(id), Base: base, Seq: w.nodes[0].region.Sent(id)}),
+		} {
+			s.say(w.nodes[0], forged)
+			liar.say(w.nodes[0], forged)
+		}
+		require.EqualValues(t, 2, w.nodes[0].system.Stats().Forged.Home)
+		w.network.Break(w.nodes[0].Self().Address, w.nodes[1].Self().Address)
+		w.network.HealAll()
+		w.nodes[0].must(id, "x")
+		require.Len(t, w.journal.of(id, "told"), 3)
+		pass(5 * time.Second)
+		require.EqualValues(t, 2, w.nodes[0].Stats().Strangers)
+	})
+}
+
+// Nobody but the home of an entity says that its mailbox is full.
+// covers I35.
+func TestTheHomeAloneHoldsBack(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(3)
+		id := w.nodes[0].on(w.nodes[1])
+		epoch, s, liar := w.nodes[0].place(id), w.stranger(), w.liar(w.nodes[2])
+		hold := wire.AppendFlow(nil, protocol.Flow{Kind: "test", Shard: shardOf(id), Epoch: epoch, Entity: id, State: protocol.FlowHold})
+		s.say(w.nodes[0], hold)
+		require.Zero(t, w.nodes[0].system.Stats().Held)
+		liar.say(w.nodes[0], hold)
+		require.Zero(t, w.nodes[0].system.Stats().Held)
+		require.EqualValues(t, 1, w.nodes[0].system.Stats().Forged.Home)
+		pass(5 * time.Second)
+		require.EqualValues(t, 1, w.nodes[0].Stats().Strangers)
+		require.Zero(t, w.nodes[0].system.Stats().Held)
+		w.nodes[0].must(id, "x")
+	})
+}
+
+// An answer is taken from whom the message went to: numbers are guessed in no time.
+// covers I35.
+func TestAnswersComeFromWhereTheMessageWent(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(3)
+		id := w.nodes[0].on(w.nodes[1])
+		s, liar := w.stranger(), w.liar(w.nodes[2])
+		answer := make(chan string, 1)
+		go func() {
+			text, err := w.nodes[0].ask(id, "wait", limit)
+			answer <- text + errorText(err)
+		}()
+		synctest.Wait()
+		payload, err := proto.Marshal(say("forged"))
+		require.NoError(t, err)
+		for correlation := range uint64(200) {
+			forged := wire.AppendReply(nil, &protocol.Reply{Kind: "test", Shard: shardOf(id), Correlation: correlation, Payload: payload})
+			s.say(w.nodes[0], forged)
+			liar.say(w.nodes[0], forged)
+		}
+		pass(5 * time.Second)
+		require.Empty(t, answer, "the entity has not answered")
+		w.release()
+		require.Equal(t, "waited", within(t, answer))
+		require.EqualValues(t, 2, w.nodes[0].system.Stats().Forged.Reply, "the number of the ask, and none")
+		pass(5 * time.Second)
+		require.EqualValues(t, 200, w.nodes[0].Stats().Strangers)
+	})
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
