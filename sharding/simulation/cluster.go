@@ -39,6 +39,9 @@ type Options struct {
 	// HomeLimit is how long a shard may be without a home while one coordinator runs
 	// that has heard everybody, and somebody can take it. Zero: not checked.
 	HomeLimit time.Duration
+	// Hostile is the mean time between the lies of a hostile peer, see hostile.go, for
+	// which a further node starts that hosts nothing. Zero: there is none.
+	Hostile time.Duration
 	// Strategy, OnStuck and the bounds of moves are as in [protocol.KindConfig].
 	Strategy                                  string
 	OnStuck                                   protocol.OnStuck
@@ -124,6 +127,9 @@ func New(opt Options) *Cluster {
 	for i := range opt.Nodes {
 		c.Start(i)
 	}
+	if opt.Hostile > 0 {
+		c.annoy()
+	}
 	w.After(time.Second, c.send)
 	return c
 }
@@ -150,7 +156,7 @@ func (c *Cluster) build(env world.Env) []machine.Component {
 		Settings: protocol.Settings{Shards: c.opt.Shards, Hash: protocol.HashName, Codec: "bytes"},
 		Strategy: c.opt.Strategy, OnStuck: c.opt.OnStuck,
 		MaxSimultaneous: c.opt.MaxSimultaneous, MaxSimultaneousPerRegion: c.opt.MaxSimultaneousPerRegion,
-		Timings: protocol.Timings{Handoff: c.opt.Handoff},
+		Timings: protocol.Timings{Handoff: c.opt.Handoff}, Proxy: c.lies(env.Self.Address),
 	}
 	cfg := protocol.ShardConfig{WindowBytes: c.opt.Window, Mailbox: c.opt.Mailbox}
 	if c.opt.Behaviour.SlowStop == 0 { // Else messages would wait for the stops of idle entities.
@@ -294,6 +300,9 @@ func (c *Cluster) Up(a gossip.Address, old gossip.NodeID) bool {
 func (c *Cluster) Even() error {
 	least, most := int(c.opt.Shards), 0
 	for _, n := range c.World.Nodes() {
+		if c.lies(n.ID().Address) {
+			continue
+		}
 		i := Control(n).Inspect(KindName)
 		least, most = min(least, i.Hosting), max(most, i.Hosting)
 	}

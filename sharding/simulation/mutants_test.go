@@ -80,6 +80,26 @@ var mutants = []mutant{
 		new: "	if mutant(NAME) {\n		return CodeOK\n	}\n	if h.bytes == 0 ||",
 	},
 	{
+		test: "TestLiesHaveNoEffect", name: "members speak for others", file: "shard_senders.go",
+		old: "	if from == origin ||",
+		new: "	if mutant(NAME) || from == origin ||",
+	},
+	{
+		test: "TestLiesHaveNoEffect", name: "acknowledged by anybody", file: "shard_senders.go",
+		old: "	case from == s.route.Home || from == s.cfg.Self:\n",
+		new: "	case from == s.route.Home || from == s.cfg.Self || mutant(NAME):\n",
+	},
+	{
+		test: "TestLiesHaveNoEffect", name: "answered by anybody", file: "shard_senders.go",
+		old: "	return node == s.route.Home ||\n",
+		new: "	return mutant(NAME) || node == s.route.Home ||\n",
+	},
+	{
+		test: "TestLiesHaveNoEffect", name: "what comes back is taken", file: "shard.go",
+		old: "	case m.Origin == s.cfg.Self:\n		out.drop(",
+		new: "	case m.Origin == s.cfg.Self && !mutant(NAME):\n		out.drop(",
+	},
+	{
 		test: "TestMoves", name: "gaps passed over", file: "shard.go",
 		old: "	case m.Seq == in.last+1:\n",
 		new: "	case m.Seq == in.last+1 || mutant(NAME) && m.Seq > in.last:\n",
