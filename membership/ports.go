@@ -271,7 +271,8 @@ func (n *Node) noticed(notice transport.Notice) {
 	}
 }
 
-// refusedByPeer tells the machine that a peer does not want this node.
+// refusedByPeer tells the machine that a peer does not want this node. The peer is
+// who was dialled.
 func (n *Node) refusedByPeer(e transport.Refused) {
 	in := protocol.PeerRefused{
 		Peer: e.Node, Removed: e.Err.Reason == transport.ReasonBlocked, Reason: e.Err.Error(),

@@ -144,7 +144,8 @@ type Stopped struct{ Component string }
 // PeerRefused is the input by which the driver tells that a peer's transport
 // refuses this node.
 type PeerRefused struct {
-	// Peer is the peer; its uid may be unknown.
+	// Peer is who was dialled, never who the answering side says it is. It has a
+	// uid only if the connection was meant for that incarnation.
 	Peer gossip.NodeID
 	// Removed says that the peer knows this incarnation as removed or down.
 	Removed bool

@@ -325,8 +325,14 @@ func (m *Machine) becomeMember(state *gossip.State) {
 	m.out.Arm(timerPrune, m.now.Mono.Add(pruneInterval))
 }
 
-// peerRefused is told when a peer's transport refuses this node.
+// peerRefused is told when a peer's transport refuses this node. That this node was
+// removed is believed from a current member alone, which has the uid that was
+// dialled: a state that this node holds vouches for it, not its own word.
 func (m *Machine) peerRefused(in PeerRefused) {
+	if in.Peer.Address == m.self.Address {
+		m.refuse(in.Peer, "connection", RefusedUnsolicited, "no node refuses itself, somebody speaks in its name: "+in.Reason)
+		return
+	}
 	m.refuse(in.Peer, "connection", RefusedByPeer, in.Reason)
 	switch {
 	case m.phase == phaseMember && in.Removed:
@@ -339,7 +345,8 @@ func (m *Machine) peerRefused(in PeerRefused) {
 }
 
 // noteHopeless stops the node when no seed node will ever take it. As long as
-// one may, a single wrong address in the list does no harm.
+// one may, a single wrong address in the list does no harm. A refusal counts for the
+// address that was dialled, and for no other.
 func (m *Machine) noteHopeless(in PeerRefused) {
 	j := &m.join
 	others := j.others(m.self.Address)

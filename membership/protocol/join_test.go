@@ -205,6 +205,41 @@ func TestForgedMessagesAreRefusedAndCounted(t *testing.T) {
 	require.Len(t, first.machine.State().Members(), 2)
 }
 
+// A refusal that says "removed" ends a node only if a member that was dialled by its
+// full id says so; one that no repetition helps counts for the address dialled.
+//
+// covers B25, B27.
+func TestRefusalsAreBelievedFromMembersAlone(t *testing.T) {
+	l := newLoop(t)
+	nodes := l.cluster(3)
+	first := nodes[0]
+	for name, peer := range map[string]gossip.NodeID{
+		"itself":                          first.id,
+		"another incarnation of itself":   {Address: first.id.Address, UID: 77},
+		"itself by address":               {Address: first.id.Address},
+		"a stranger":                      {Address: address(7), UID: 7},
+		"a member's address without uid":  {Address: nodes[1].id.Address},
+		"a member's address, another uid": {Address: nodes[1].id.Address, UID: 77},
+		"nobody":                          {},
+	} {
+		for _, in := range []protocol.PeerRefused{{Peer: peer, Removed: true, Reason: "removed"}, {Peer: peer, Final: true, Reason: "final"}} {
+			first.step(in)
+			require.Nil(t, first.stopping, name)
+		}
+	}
+	joiner := l.start(4, 4)
+	l.cut = func(_, _ gossip.Address) bool { return true }
+	joiner.step(protocol.Join{Seeds: []gossip.Address{address(1), address(2)}})
+	for _, peer := range []gossip.NodeID{joiner.id, {Address: address(7)}, {Address: address(3), UID: 3}, {Address: address(1)}, {Address: address(1)}} {
+		joiner.step(protocol.PeerRefused{Peer: peer, Final: true, Removed: true, Reason: "final"})
+		require.Nil(t, joiner.stopping, "one seed node may take it yet: %v", peer)
+	}
+	joiner.step(protocol.PeerRefused{Peer: gossip.NodeID{Address: address(2)}, Final: true, Reason: "final"})
+	require.Equal(t, protocol.StopRefused, joiner.stopping.Reason)
+	first.step(protocol.PeerRefused{Peer: nodes[1].id, Removed: true, Reason: "removed"})
+	require.Equal(t, protocol.StopDowned, first.stopping.Reason, "a member says so")
+}
+
 // covers I7: a removed incarnation is refused for good.
 func TestRemovedIncarnationNeverComesBack(t *testing.T) {
 	l := newLoop(t)

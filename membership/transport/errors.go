@@ -79,7 +79,8 @@ func (r Reason) String() string {
 type RefusedError struct {
 	Reason Reason
 
-	// Peer is the other node as far as it is known.
+	// Peer is the other node as far as it is known: who was dialled, or who a
+	// caller says it is.
 	Peer gossip.NodeID
 
 	// Detail has both sides' values and says what to do.

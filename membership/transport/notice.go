@@ -39,7 +39,9 @@ type PeerDown struct {
 // Refused says that a connection was refused: by this node when Inbound, by
 // the other end or because of what the other end showed when not. Address is
 // the remote socket address for an inbound connection and the dialled address
-// otherwise. Node is zero when the refusal came before the handshake.
+// otherwise. Node is who an inbound connection says it is, and zero when the
+// refusal came before the handshake; otherwise it is who was dialled, whatever the
+// answering side calls itself, and has a UID only if that one was meant.
 type Refused struct {
 	Address string
 	Node    gossip.NodeID

@@ -54,12 +54,23 @@ func (e *Endpoint) exchange(pipe Pipe, to gossip.Address, h wire.Hello) (*wire.W
 	case err != nil:
 		return nil, e.refuseAnswer(to, h.To, err.Error())
 	case d.Refusal != nil:
-		e.Refuse(to.String(), d.Refusal.Peer, d.Refusal, false)
-		return nil, d.Refusal
+		return nil, e.refusedBy(h.To, d.Refusal)
 	case d.Welcome == nil:
 		return nil, e.refuseAnswer(to, h.To, "no welcome where one is due")
 	}
 	return d.Welcome, e.checkWelcome(d.Welcome, h)
+}
+
+// refusedBy counts and notices that whoever was dialled refuses this node. The peer
+// of the refusal is who was meant, with a uid only if one was asked for: what the
+// answering side calls itself proves nothing, and is shown to people alone.
+func (e *Endpoint) refusedBy(meant gossip.NodeID, r *transport.RefusedError) *transport.RefusedError {
+	if claimed := r.Peer; !claimed.IsZero() && claimed != meant {
+		r.Detail = fmt.Sprintf("%s; it calls itself %s", r.Detail, claimed)
+	}
+	r.Peer = meant
+	e.Refuse(meant.Address.String(), meant, r, false)
+	return r
 }
 
 // checkWelcome makes sure that the answer is from who was meant.
@@ -68,18 +79,18 @@ func (e *Endpoint) checkWelcome(w *wire.Welcome, h wire.Hello) error {
 	switch {
 	case w.Node.Address != h.To.Address || h.To.UID != 0 && w.Node.UID != h.To.UID:
 		r = &transport.RefusedError{
-			Reason: transport.ReasonIncarnation, Peer: w.Node,
+			Reason: transport.ReasonIncarnation, Peer: h.To,
 			Detail: fmt.Sprintf("dialled %s and found %s", h.To, w.Node),
 		}
 	case w.Protocol < h.Protocol.Min || w.Protocol > h.Protocol.Max:
 		r = &transport.RefusedError{
-			Reason: transport.ReasonProtocol, Peer: w.Node,
+			Reason: transport.ReasonProtocol, Peer: h.To,
 			Detail: fmt.Sprintf("answered with version %d, asked for %d to %d", w.Protocol, h.Protocol.Min, h.Protocol.Max),
 		}
 	default:
 		return nil
 	}
-	e.Refuse(h.To.Address.String(), w.Node, r, false)
+	e.Refuse(h.To.Address.String(), h.To, r, false)
 	return r
 }
 
@@ -123,7 +134,10 @@ func (e *Endpoint) admit(h *wire.Hello, c *Caller) (uint16, *transport.RefusedEr
 	case h.To.UID != 0 && h.To.UID != self.UID:
 		return 0, refuse(transport.ReasonIncarnation,
 			"%s was meant, this is %s: the process was restarted, and the old incarnation will be downed", h.To, self)
-	case h.From.Address == self.Address && h.From != self:
+	case h.From == self:
+		return 0, refuse(transport.ReasonIncarnation,
+			"somebody dials %s in its own name: no node opens connections to itself", self)
+	case h.From.Address == self.Address:
 		return 0, refuse(transport.ReasonIncarnation,
 			"%s and %s claim the same address: give each node its own", h.From, self)
 	}

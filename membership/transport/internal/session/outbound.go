@@ -345,8 +345,7 @@ func (o *outbound) read(pipe Pipe) error {
 		case err != nil:
 			return o.e.refuseAnswer(o.address, o.peer, err.Error())
 		case d.Refusal != nil:
-			o.e.Refuse(o.address.String(), o.peer, d.Refusal, false)
-			return d.Refusal
+			return o.e.refusedBy(o.peer, d.Refusal)
 		case d.Welcome != nil:
 			return o.e.refuseAnswer(o.address, o.peer, "a welcome that nobody asked for")
 		}

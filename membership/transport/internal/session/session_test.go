@@ -6,6 +6,7 @@ package session_test
 import (
 	"context"
 	"io"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -125,6 +126,69 @@ func lie(t *testing.T, peer gossip.NodeID, answers [][]byte, reason transport.Re
 	require.NoError(t, lane.Append(1, encode))
 	e.Shutdown()
 	e.Wait()
+}
+
+// It proves that a refusal is one of who was dialled, whatever name is in it, and in
+// whatever place of a conversation it comes.
+//
+// covers B25.
+func TestARefusalIsThatOfWhoWasDialled(t *testing.T) {
+	peer, self, third := at(2, 2), at(1, 1), at(9, 9)
+	good, err := wire.AppendWelcome(nil, wire.Welcome{Node: peer, Protocol: 1, Known: true})
+	require.NoError(t, err)
+	for name, before := range map[string][][]byte{"for the handshake": nil, "in a session": {good}} {
+		for _, claimed := range []gossip.NodeID{self, third, peer} {
+			refusal, err := wire.AppendRefusal(nil, claimed, &transport.RefusedError{Reason: transport.ReasonBlocked, Detail: "gone"})
+			require.NoError(t, err)
+			t.Run(name+" by "+claimed.String(), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					refuseAs(t, peer, claimed, append(slices.Clone(before), refusal))
+				})
+			})
+		}
+	}
+}
+
+func refuseAs(t *testing.T, peer, claimed gossip.NodeID, answers [][]byte) {
+	t.Helper()
+	heard := make(chan transport.Refused, 8)
+	e, err := session.New(transport.Identity{
+		Node: at(1, 1), Cluster: "bank", Protocol: gossip.ProtocolRange{Min: 1, Max: 1},
+	}, transport.Default(), &liar{answers: answers}, func(n transport.Notice) {
+		if r, ok := n.(transport.Refused); ok {
+			heard <- r
+		}
+	})
+	require.NoError(t, err)
+	require.True(t, e.Begin())
+	require.NoError(t, e.Lane(peer, machine.LaneControl).Append(1, func(b []byte) []byte { return append(b, 1) }))
+	r := <-heard
+	require.Equal(t, peer, r.Node)
+	require.Equal(t, peer, r.Err.Peer)
+	require.Equal(t, peer.Address.String(), r.Address)
+	require.Equal(t, transport.ReasonBlocked, r.Err.Reason)
+	require.Contains(t, r.Err.Error(), claimed.String(), "people see what it calls itself")
+	e.Shutdown()
+	e.Wait()
+}
+
+// Who is dialled by an address alone refuses as that address, with no uid.
+func TestARefusalOfAnAddressHasNoUID(t *testing.T) {
+	refusal, err := wire.AppendRefusal(nil, at(2, 2), &transport.RefusedError{Reason: transport.ReasonBlocked, Detail: "gone"})
+	require.NoError(t, err)
+	synctest.Test(t, func(t *testing.T) {
+		heard := make(chan transport.Refused, 1)
+		e, err := session.New(transport.Identity{
+			Node: at(1, 1), Cluster: "bank", Protocol: gossip.ProtocolRange{Min: 1, Max: 1},
+		}, transport.Default(), &liar{answers: [][]byte{refusal}}, func(n transport.Notice) { heard <- n.(transport.Refused) })
+		require.NoError(t, err)
+		require.True(t, e.Begin())
+		_, err = e.Probe(t.Context(), at(2, 2).Address)
+		require.Error(t, err)
+		require.Equal(t, gossip.NodeID{Address: at(2, 2).Address}, (<-heard).Node)
+		e.Shutdown()
+		e.Wait()
+	})
 }
 
 func TestAServiceHasOneHandler(t *testing.T) {

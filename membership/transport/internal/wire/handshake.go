@@ -143,7 +143,8 @@ func parseWelcome(p *pb.Welcome) (*Welcome, error) {
 	}, nil
 }
 
-// parseRefusal is lenient: a refusal is a refusal, whoever says so.
+// parseRefusal is lenient: a refusal is a refusal, whoever says so. Its Peer is what
+// the answering side calls itself, which is no proof of anything.
 func parseRefusal(p *pb.Refusal) *transport.RefusedError {
 	r := &transport.RefusedError{Detail: clip(p.GetDetail())}
 	if n := p.GetReason(); n > 0 && int(n) < transport.Reasons {
