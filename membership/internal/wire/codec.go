@@ -51,6 +51,11 @@ func (Codec) Decode(b []byte) (any, error) {
 	if len(b) > SizeMax {
 		return nil, malformed("%d bytes, at most %d", len(b), SizeMax)
 	}
+	if len(b) > scanAbove {
+		if err := scan(b); err != nil {
+			return nil, err
+		}
+	}
 	m := new(pb.Message)
 	if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(b, m); err != nil {
 		return nil, malformed("%v", err)

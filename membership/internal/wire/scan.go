@@ -1,0 +1,148 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/quorate/quorate/gossip"
+	pb "github.com/quorate/quorate/membership/internal/proto/quorate/membership/v1"
+	"github.com/quorate/quorate/membership/protocol"
+)
+
+// A list of two million empty strings is four megabytes on the wire and two hundred
+// in memory. So the bytes of a message are counted through before anything is made
+// of them: [scan] walks over them by the description of the message, allocates
+// nothing, and refuses
+//
+//   - a list that is longer than any cluster makes it,
+//   - a part that comes twice, which would be decoded twice and thrown away once.
+//
+// What is left costs its receiver a small multiple of its bytes.
+
+// scanAbove is the size from which a message is scanned. What is smaller is too
+// small to cost anything.
+const scanAbove = 4 << 10
+
+// listMax bounds every list that limits does not name.
+const listMax = nodesMax
+
+// columnName names a list: its message, and the field in it.
+type columnName struct{ message, field protoreflect.Name }
+
+// limits are the lengths of the lists that have a limit of their own.
+var limits = map[columnName]int{ //nolint:gochecknoglobals // A constant table.
+	{"Members", "node"}: gossip.MaxMembers, {"Members", "status"}: gossip.MaxMembers,
+	{"Members", "up_number"}: gossip.MaxMembers, {"Members", "profile"}: gossip.MaxMembers,
+	{"Profiles", "zone"}: gossip.MaxMembers, {"Profiles", "app_version"}: gossip.MaxMembers,
+	{"Profiles", "protocol_min"}: gossip.MaxMembers, {"Profiles", "protocol_max"}: gossip.MaxMembers,
+	{"Profiles", "settings"}: gossip.MaxMembers, {"Profiles", "role_count"}: gossip.MaxMembers,
+	{"Profiles", "service_count"}: gossip.MaxMembers, {"Profiles", "loaded_version"}: gossip.MaxMembers,
+	{"Profiles", "loaded_count"}: gossip.MaxMembers,
+	{"Profiles", "roles"}:        perMember, {"Profiles", "services"}: perMember, {"Profiles", "loaded"}: perMember,
+	{"Tombstones", "node"}: gossip.MaxMembers, {"Tombstones", "last"}: gossip.MaxMembers, {"Tombstones", "removed_at"}: gossip.MaxMembers,
+	{"Observers", "observer"}: gossip.MaxMembers, {"Observers", "version"}: gossip.MaxMembers, {"Observers", "row_count"}: gossip.MaxMembers,
+	{"Observers", "subject"}: perMember, {"Observers", "row_status"}: perMember, {"Observers", "row_version"}: perMember,
+	{"Edits", "key"}:    perMember,
+	{"Settings", "key"}: protocol.MaxSettings, {"Settings", "value"}: protocol.MaxSettings, {"Settings", "class"}: protocol.MaxSettings,
+	{"Differences", "key"}: protocol.MaxSettings, {"Differences", "member"}: protocol.MaxSettings, {"Differences", "joiner"}: protocol.MaxSettings,
+}
+
+// perMember bounds the lists that hold several values of each member: ten, of as
+// many members as a state can have. A member has a few roles and services, and
+// accuses those that it monitors, which are nine.
+const perMember = 10 * gossip.MaxMembers
+
+// scan refuses a message that would cost more than its size says. It does not find
+// what is wrong with its bytes otherwise: the decoder does.
+func scan(b []byte) error {
+	return scanMessage(b, (*pb.Message)(nil).ProtoReflect().Descriptor())
+}
+
+// fieldsMax is above the number of each field of the messages, so that what was
+// seen of them fits into an array. A test holds the messages to it.
+const fieldsMax = 64
+
+func scanMessage(b []byte, message protoreflect.MessageDescriptor) error {
+	var counted [fieldsMax]int // Values of each field, or of each choice by its first field.
+	for len(b) > 0 {
+		number, kind, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return malformed("%v", protowire.ParseError(n))
+		}
+		b = b[n:]
+		n = protowire.ConsumeFieldValue(number, kind, b)
+		if n < 0 {
+			return malformed("%v", protowire.ParseError(n))
+		}
+		field := message.Fields().ByNumber(number)
+		if field != nil && number < fieldsMax {
+			if err := scanField(b[:n], kind, field, &counted); err != nil {
+				return err
+			}
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
+// scanField counts what one occurrence of a field brings.
+func scanField(value []byte, kind protowire.Type, field protoreflect.FieldDescriptor, counted *[fieldsMax]int) error {
+	place, values, limit := field.Number(), 1, 1
+	if choice := field.ContainingOneof(); choice != nil {
+		place = choice.Fields().Get(0).Number()
+	}
+	if field.IsList() {
+		limit = limitOf(field)
+		if kind == protowire.BytesType && field.Kind() != protoreflect.MessageKind {
+			values = valuesOf(value, field.Kind())
+		}
+	}
+	counted[place] += values
+	if counted[place] > limit {
+		return malformed("%s has %d values, at most %d", field.FullName(), counted[place], limit)
+	}
+	if field.Kind() != protoreflect.MessageKind || kind != protowire.BytesType {
+		return nil
+	}
+	inner, n := protowire.ConsumeBytes(value)
+	if n < 0 {
+		return malformed("%v", protowire.ParseError(n))
+	}
+	return scanMessage(inner, field.Message())
+}
+
+// limitOf returns how long a list may be.
+func limitOf(field protoreflect.FieldDescriptor) int {
+	if limit, ok := limits[columnName{field.Parent().Name(), field.Name()}]; ok {
+		return limit
+	}
+	return listMax
+}
+
+// valuesOf counts the values in the bytes of a list: numbers lie packed together, a
+// text lies alone.
+func valuesOf(value []byte, kind protoreflect.Kind) int {
+	packed, n := protowire.ConsumeBytes(value)
+	if n < 0 {
+		return 0 // The decoder refuses it.
+	}
+	switch kind {
+	case protoreflect.StringKind, protoreflect.BytesKind:
+		return 1
+	case protoreflect.Fixed32Kind, protoreflect.Sfixed32Kind, protoreflect.FloatKind:
+		return len(packed) / 4
+	case protoreflect.Fixed64Kind, protoreflect.Sfixed64Kind, protoreflect.DoubleKind:
+		return len(packed) / 8
+	default:
+		count := 0
+		for _, c := range packed {
+			if c < 0x80 { // The last byte of a number.
+				count++
+			}
+		}
+		return count
+	}
+}
