@@ -46,9 +46,9 @@ type metrics struct {
 	members, unreachable, converged, standing       metric.Int64ObservableGauge
 	lost, marks, rounds                             metric.Int64ObservableCounter
 	phi                                             metric.Float64ObservableGauge
-	messages, bytes, refused, unsent, undecodable   metric.Int64ObservableCounter
+	messages, bytes, refused, unsent                metric.Int64ObservableCounter
+	undecodable, oversize, strangers                metric.Int64ObservableCounter
 	decisions, steps, inboxRefused, abandoned, busy metric.Int64ObservableCounter
-	strangers                                       metric.Int64ObservableCounter
 	inbox                                           metric.Int64ObservableUpDownCounter
 }
 
@@ -73,6 +73,7 @@ func newMetrics(n *Node, p metric.MeterProvider) (*metrics, *meter.Meter) {
 		unsent:      m.Counter("quorate.node.messages.unsent", "{message}", "Messages of components that no lane took; the protocols repeat what matters."),
 		undecodable: m.Counter("quorate.node.messages.undecodable", "{message}", "Messages received for components that meant nothing."),
 		strangers:   m.Counter("quorate.node.messages.strangers", "{message}", "Messages dropped since who sent them is no member of the cluster. A few are usual while nodes join and leave."),
+		oversize:    m.Counter("quorate.node.messages.oversize", "{message}", "Messages received that were larger than who sent them may send."),
 		decisions:   m.Counter("quorate.node.decisions", "{decision}", "Decisions that this node took."),
 		steps:       m.Counter("quorate.node.steps", "{step}", "Inputs that the components of this node were fed."),
 		inbox:       m.UpDown("quorate.node.inbox", "{input}", "Inputs that wait for the components of this node."),
@@ -142,6 +143,7 @@ func (m *metrics) observeTraffic(o metric.Observer) {
 	o.ObserveInt64(m.unsent, int64(c.unsent.Load()))
 	o.ObserveInt64(m.undecodable, int64(c.undecodable.Load()))
 	o.ObserveInt64(m.strangers, int64(m.node.strangers.count.Load()))
+	o.ObserveInt64(m.oversize, int64(c.oversize.Load()))
 	for _, t := range m.node.decisions.totals() {
 		o.ObserveInt64(m.decisions, int64(t.n), with(attrComponent.String(t.component), attrDecision.String(t.kind)))
 	}

@@ -51,6 +51,7 @@ type Node struct {
 	strangers strangers
 	hub       hub
 	decisions decisionLog
+	intake    intake
 	metrics   *metrics
 	loaded    loadedDownings
 
@@ -71,13 +72,14 @@ type Node struct {
 
 // counters are what a node counts beside its driver and its transport.
 type counters struct {
-	unsent, undecodable, refused, unheard atomic.Uint64
+	unsent, undecodable, oversize, refused, unheard atomic.Uint64
 }
 
 // Stats are the counters of a node. They only grow, but for Driver.Waiting.
 type Stats struct {
 	Unsent      uint64 // Messages that no lane took: the peer refuses, or its window is full.
-	Undecodable uint64 // Messages received that meant nothing.
+	Undecodable uint64 // Messages received that meant nothing, or were larger than their sender may send.
+	Oversize    uint64 // Those of Undecodable that were too large for who sent them.
 	Refused     uint64 // Messages, commands and nodes refused; see [Refused].
 	Unheard     uint64 // Refusals by peers that the full inbox had no room for.
 	Strangers   uint64 // Frames dropped since who sent them is no member; a few are usual while nodes join and leave.
@@ -155,6 +157,7 @@ func build(cfg Config, o options) (*Node, *meter.Meter, error) {
 	n := &Node{
 		self: self, roles: slices.Compact(slices.Sorted(slices.Values(cfg.Node.Roles))), log: o.log.With("node", self.String()), clock: machine.NewSystemClock(),
 		ctx: ctx, cancel: cancel, stopping: make(chan struct{}), done: make(chan struct{}),
+		intake: newIntake(),
 	}
 	n.standing.clock = n.clock
 	n.strangers.log, n.strangers.source = n.log, n.Source
@@ -164,6 +167,7 @@ func build(cfg Config, o options) (*Node, *meter.Meter, error) {
 	identity := transport.Identity{
 		Node: self, Cluster: cfg.Cluster.Name, Protocol: protocolRange,
 		ClusterID: func() gossip.ClusterID { return n.View().State.Cluster() },
+		Known:     n.known,
 	}
 	n.driver = machine.NewDriver(n.ports(), 0)
 	if err := n.openData(cfg); err != nil {
@@ -249,7 +253,7 @@ func (n *Node) Subscribe() *Subscription { return n.hub.subscribe() }
 // Stats returns the counters.
 func (n *Node) Stats() Stats {
 	return Stats{
-		Unsent: n.counters.unsent.Load(), Undecodable: n.counters.undecodable.Load(),
+		Unsent: n.counters.unsent.Load(), Undecodable: n.counters.undecodable.Load(), Oversize: n.counters.oversize.Load(),
 		Refused: n.counters.refused.Load(), Unheard: n.counters.unheard.Load(),
 		Strangers: n.strangers.count.Load(),
 		Driver:    n.driver.Stats(), Transport: n.transport.Counters(),

@@ -58,12 +58,7 @@ func (n *Node) Attach(a Attachment) (*machine.Handle, error) {
 		return nil, fmt.Errorf("membership: component %s: %w", a.Component.Name, err)
 	}
 	if a.Component.Service != 0 {
-		n.transport.Handle(a.Component.Service, n.forMembers(a.Component.Service, func(from gossip.NodeID, frame []byte) {
-			if err := handle.Receive(n.ctx, from, frame); err != nil && !errors.Is(err, machine.ErrClosed) && n.ctx.Err() == nil {
-				n.counters.undecodable.Add(1)
-				n.log.Log(n.ctx, n.repeats.level(slog.LevelWarn, "dropped", from.String(), a.Component.Name), "message dropped", "from", from.String(), "component", a.Component.Name, "error", err)
-			}
-		}))
+		n.transport.Handle(a.Component.Service, n.forMembers(a.Component.Service, n.receiver(a.Component, handle)))
 	}
 	return handle, nil
 }
@@ -128,6 +123,7 @@ func (n *Node) send(c *machine.Component, s machine.Send) {
 		n.log.Debug("message not sent", "to", s.To.String(), "component", c.Name, "error", err)
 		return
 	}
+	n.intake.sent(s.To, s.Message)
 	n.metrics.sent(c.Name, s.Message, size)
 }
 

@@ -83,21 +83,39 @@ func newStranger(t *testing.T, answer func() []byte) *stranger {
 // open opens a lane to a node, as itself.
 func (s *stranger) open(to gossip.NodeID) rpc.ClientStream {
 	s.t.Helper()
+	stream, end := s.tryOpen(to)
+	s.t.Cleanup(end)
+	require.NotNil(s.t, stream, "the node does not answer")
+	return stream
+}
+
+// tryOpen is open for somebody who may be refused, and returns nil then. End ends the
+// connection.
+func (s *stranger) tryOpen(to gossip.NodeID) (stream rpc.ClientStream, end func()) {
 	cc, err := rpc.NewClient("passthrough:///"+to.Address.String(), rpc.WithTransportCredentials(insecure.NewCredentials()))
-	require.NoError(s.t, err)
-	s.t.Cleanup(func() { _ = cc.Close() })
-	stream, err := cc.NewStream(s.t.Context(), &rpc.StreamDesc{StreamName: "Open", ServerStreams: true, ClientStreams: true},
+	if err != nil {
+		return nil, func() {}
+	}
+	end = func() { _ = cc.Close() }
+	stream, err = cc.NewStream(s.t.Context(), &rpc.StreamDesc{StreamName: "Open", ServerStreams: true, ClientStreams: true},
 		"/quorate.transport.v1.Lanes/Open", rpc.ForceCodecV2(bare{}))
-	require.NoError(s.t, err)
+	if err != nil {
+		return nil, end
+	}
 	named := func(n gossip.NodeID) *lanes.Node {
 		return &lanes.Node{Host: n.Address.Host, Port: uint32(n.Address.Port), Uid: uint64(n.UID)}
 	}
-	s.send(stream, &lanes.Upstream{Hello: &lanes.Hello{
+	hello, err := proto.Marshal(&lanes.Upstream{Hello: &lanes.Hello{
 		Cluster: "test", ProtocolMin: 1, ProtocolMax: 1, Lane: uint32(machine.LaneControl), Session: 1, From: named(s.id), To: named(to),
 	}})
+	if err != nil || stream.SendMsg(hello) != nil {
+		return nil, end
+	}
 	var answer []byte
-	require.NoError(s.t, stream.RecvMsg(&answer))
-	return stream
+	if stream.RecvMsg(&answer) != nil {
+		return nil, end
+	}
+	return stream, end
 }
 
 func (s *stranger) send(stream rpc.ClientStream, m *lanes.Upstream) {

@@ -108,6 +108,7 @@ type Driver struct {
 type entry struct {
 	to     ID
 	in     Input
+	fed    chan<- struct{} // Closed when the input was fed; nil when nobody waits.
 	attach *attachment
 }
 
@@ -261,6 +262,10 @@ func (h *Handle) Post(in Input) error {
 // PostWait feeds an input and waits for room in the inbox. Errors: that of
 // ctx, [ErrClosed]. It must not be called from a port or a machine.
 func (h *Handle) PostWait(ctx context.Context, in Input) error {
+	return h.post(ctx, entry{to: h.id, in: in})
+}
+
+func (h *Handle) post(ctx context.Context, e entry) error {
 	select {
 	case <-h.driver.stop:
 		return ErrClosed
@@ -269,7 +274,7 @@ func (h *Handle) PostWait(ctx context.Context, in Input) error {
 	default:
 	}
 	select {
-	case h.driver.inbox <- entry{to: h.id, in: in}:
+	case h.driver.inbox <- e:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -283,12 +288,42 @@ func (h *Handle) PostWait(ctx context.Context, in Input) error {
 // back-pressure on to the sender. A message that the codec does not
 // understand is counted, and its error returned. Frame is not kept.
 func (h *Handle) Receive(ctx context.Context, from gossip.NodeID, frame []byte) error {
+	message, err := h.decode(from, frame)
+	if err != nil {
+		return err
+	}
+	return h.PostWait(ctx, Received{From: from, Message: message})
+}
+
+func (h *Handle) decode(from gossip.NodeID, frame []byte) (any, error) {
 	message, err := h.component.Codec.Decode(frame)
 	if err != nil {
 		h.driver.garbled.Add(1)
-		return fmt.Errorf("machine: message of %d bytes from %v for %s: %w", len(frame), from, h.component.Name, err)
+		return nil, fmt.Errorf("machine: message of %d bytes from %v for %s: %w", len(frame), from, h.component.Name, err)
 	}
-	return h.PostWait(ctx, Received{From: from, Message: message})
+	return message, nil
+}
+
+// Deliver is [Handle.Receive] for a message that is large when it is decoded: it
+// returns when the machine has taken it, so that no more of them are held than there
+// are callers.
+func (h *Handle) Deliver(ctx context.Context, from gossip.NodeID, frame []byte) error {
+	message, err := h.decode(from, frame)
+	if err != nil {
+		return err
+	}
+	fed := make(chan struct{})
+	if err := h.post(ctx, entry{to: h.id, in: Received{From: from, Message: message}, fed: fed}); err != nil {
+		return err
+	}
+	select {
+	case <-fed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-h.driver.stop:
+		return ErrClosed
+	}
 }
 
 // run is the driver's goroutine.
@@ -350,6 +385,9 @@ func (d *Driver) feed(e entry) {
 	}
 	d.steps.Add(1)
 	d.group.Step(d.now, e.to, e.in)
+	if e.fed != nil {
+		close(e.fed)
+	}
 }
 
 // setRuntime sets the one runtime timer to the earliest timer of the node.

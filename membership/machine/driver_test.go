@@ -188,6 +188,24 @@ func TestReceivedMessagesAreDecodedAndGarbledOnesCounted(t *testing.T) {
 	})
 }
 
+// Who delivers a message waits until the machine has taken it, and no longer than it
+// is given.
+func TestDeliveredMessagesHaveBeenTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hold := make(chan struct{})
+		_, h, r := start(t, machine.Ports{Publish: func(*machine.Component, any) { <-hold }}, 0)
+		from := gossip.NodeID{Address: gossip.Address{Host: "b", Port: 1}, UID: 2}
+		require.NoError(t, h.Deliver(t.Context(), from, []byte("large")))
+		require.Contains(t, r.seen(), machine.Received{From: from, Message: "large"})
+		require.Error(t, h.Deliver(t.Context(), from, []byte("!")))
+		require.NoError(t, h.Post(do{machine.Publish{Event: "the driver stands still"}}))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, h.Deliver(ctx, from, []byte("late")), context.DeadlineExceeded)
+		close(hold)
+	})
+}
+
 func TestEffectsReachTheirPorts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal

@@ -155,4 +155,13 @@ type Identity struct {
 	// zero, refuse each other. It is called at each handshake, from any
 	// goroutine. Nil stands for the zero id.
 	ClusterID func() gossip.ClusterID
+
+	// Known reports whether a peer may send frames above [StrangerFrameBytes]: a
+	// member, or who was asked for something large. It is called when such a frame
+	// comes, from any goroutine, and must be quick. Nil stands for everybody.
+	Known func(gossip.NodeID) bool
 }
+
+// StrangerFrameBytes is the largest frame that is taken of a peer that is not
+// known, see [Identity.Known]. Nothing of a larger one is kept: the connection ends.
+const StrangerFrameBytes = 256 << 10

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/quorate/quorate/downing"
@@ -27,6 +28,51 @@ var ErrMalformed = errors.New("wire: malformed message")
 // ErrForeign is returned by [Codec.Append] for a value that is no message of
 // package protocol.
 var ErrForeign = errors.New("wire: not a message of membership")
+
+// Sender is what the receiver of a message knows of who has sent it.
+type Sender struct {
+	// Member says that it is a member of the receiver's state.
+	Member bool
+	// Asked says that it is whom the receiver has asked to let it join.
+	Asked bool
+}
+
+// What a message may have, by who sends it: anybody, and a member or who was asked,
+// whose states are larger than everything else that they say.
+const (
+	StrangerSizeMax = 64 << 10
+	ControlSizeMax  = 256 << 10
+)
+
+// Admit says why a message is not to be decoded because of its size: before that,
+// nothing is known of it but who sent it, and of what kind it says it is.
+func Admit(b []byte, from Sender) error {
+	switch {
+	case len(b) <= StrangerSizeMax:
+		return nil
+	case !from.Member && !from.Asked:
+		return malformed("%d bytes by who is no member here, at most %d", len(b), StrangerSizeMax)
+	}
+	number, _, n := protowire.ConsumeTag(b)
+	if n < 0 {
+		return malformed("%v", protowire.ParseError(n))
+	}
+	kind := (*pb.Message)(nil).ProtoReflect().Descriptor().Fields().ByNumber(number)
+	switch {
+	case kind == nil:
+		return malformed("%d bytes of an unknown kind", len(b))
+	case kind.Name() == "welcome":
+		if !from.Asked {
+			return malformed("a welcome of %d bytes by who was not asked", len(b))
+		}
+	case !from.Member:
+		return malformed("%d bytes of %s by who is no member here", len(b), kind.Name())
+	case kind.Name() == "gossip_state" || kind.Name() == "gossip_delta" || kind.Name() == "gossip_status":
+	case len(b) > ControlSizeMax:
+		return malformed("%d bytes of %s, at most %d", len(b), kind.Name(), ControlSizeMax)
+	}
+	return nil
+}
 
 // Unknown is a message of a kind that this version does not know.
 type Unknown struct{}

@@ -168,3 +168,42 @@ func TestMessagesAtTheLimitsCostLittle(t *testing.T) {
 func TestTheScanFitsTheMessages(t *testing.T) {
 	require.NoError(t, wire.CheckScan())
 }
+
+// What may be decoded depends on who sends how much of what.
+//
+// covers B7, B22, I36.
+func TestLargeMessagesAreOfMembers(t *testing.T) {
+	member, asked, stranger := wire.Sender{Member: true}, wire.Sender{Asked: true}, wire.Sender{}
+	const small, control, large = wire.StrangerSizeMax, wire.ControlSizeMax, wire.SizeMax
+	for name, c := range map[string]struct {
+		kind  protowire.Number
+		size  int
+		from  wire.Sender
+		taken bool
+	}{
+		"anything small of a stranger":       {11, small, stranger, true},
+		"a state of a stranger":              {11, small + 1, stranger, false},
+		"a welcome of a stranger":            {5, small + 1, stranger, false},
+		"a welcome of who was asked":         {5, large, asked, true},
+		"a state of who was asked":           {11, small + 1, asked, false},
+		"a welcome of a member":              {5, small + 1, member, false},
+		"a welcome of a member, asked":       {5, large, wire.Sender{Member: true, Asked: true}, true},
+		"a state of a member":                {11, large, member, true},
+		"a difference of a member":           {10, large, member, true},
+		"a status of a member":               {9, large, member, true},
+		"a verdict of a member":              {15, control, member, true},
+		"a larger verdict of a member":       {15, control + 1, member, false},
+		"a large heartbeat of a member":      {7, control + 1, member, false},
+		"what nobody knows of a member":      {900, small + 1, member, false},
+		"what begins with nonsense":          {0, small + 1, member, false},
+		"a refusal to join of who was asked": {6, small + 1, asked, false},
+	} {
+		b := protowire.AppendVarint(nil, uint64(c.kind)<<3|uint64(protowire.BytesType))
+		err := wire.Admit(append(b, make([]byte, c.size-len(b))...), c.from)
+		if c.taken {
+			require.NoError(t, err, name)
+		} else {
+			require.ErrorIs(t, err, wire.ErrMalformed, name)
+		}
+	}
+}

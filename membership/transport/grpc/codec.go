@@ -41,6 +41,9 @@ func (codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if !ok {
 		return errType
 	}
+	if !in.Admits(data.Len()) {
+		return errStranger // Before a copy is made of it.
+	}
 	var b mem.Buffer
 	if len(data) == 1 {
 		b = data[0]

@@ -4,9 +4,12 @@
 package grpc
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/transport"
@@ -76,13 +79,63 @@ type gated struct {
 	gate *gate
 	host string
 	once sync.Once
+
+	// What came since the receiver last asked for a message. Flow control alone
+	// bounds it only until the first bytes of a message announce a large one.
+	unasked  atomic.Int64
+	large    atomic.Pointer[func() bool] // Whether the peer may send large messages.
+	exceeded atomic.Bool
+
+	grace atomic.Pointer[time.Timer] // Closes the connection when it is over.
+}
+
+// allowance is how many bytes of somebody who may send no large messages are taken
+// before the receiver has asked for the next one: what flow control lets through,
+// which may be many small ones, and one message with the frames around it.
+const allowance = windowBytes + transport.StrangerFrameBytes + 64<<10
+
+// errAllowance ends a connection whose peer sends more than it may.
+var errAllowance = errors.New("grpc: more bytes than a stranger may send")
+
+// expect begins a new allowance: the receiver waits for a message.
+func (c *gated) expect(large func() bool) {
+	if large != nil {
+		c.large.Store(&large)
+	}
+	c.unasked.Store(0)
+}
+
+// Read reads from the connection, and fails for good when a peer that may send no
+// large messages has sent more than its allowance.
+func (c *gated) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if c.unasked.Add(int64(n)) <= allowance {
+		return n, err
+	}
+	if large := c.large.Load(); large != nil && (*large)() {
+		c.unasked.Store(0)
+		return n, err
+	}
+	c.exceeded.Store(true)
+	return 0, errors.Join(errAllowance, c.Close())
 }
 
 // admitted says that the handshake is complete.
 func (c *gated) admitted() { c.once.Do(func() { c.gate.leave(c.host) }) }
 
+// closeSoon closes the connection when the other end has had closeGrace to take the
+// last word and close it itself. Until then nothing is kept of what had come on it.
+func (c *gated) closeSoon() {
+	c.large.Store(nil)
+	c.grace.Store(time.AfterFunc(closeGrace, func() { _ = c.Close() })) // Ends at once; nobody needs to wait.
+}
+
 func (c *gated) Close() error {
 	c.admitted()
+	c.large.Store(nil)
+	if timer := c.grace.Load(); timer != nil {
+		timer.Stop()
+	}
 	return c.Conn.Close()
 }
 

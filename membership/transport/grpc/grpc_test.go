@@ -117,6 +117,7 @@ func identity(s transporttest.Spec) transport.Identity {
 		Cluster:   s.Cluster,
 		Protocol:  s.Protocol,
 		ClusterID: func() gossip.ClusterID { return s.ID },
+		Known:     s.Known,
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,6 +25,9 @@ var (
 
 	// errStream replaces the errors of gRPC, whose types are not for callers.
 	errStream = errors.New("connection broken")
+
+	// errStranger is how the codec refuses what is too large for who sent it.
+	errStranger = errors.New("grpc: too large for a stranger")
 )
 
 // closeGrace is how long the other end has to take a refusal and close the
@@ -40,6 +44,7 @@ type messenger interface {
 type pipe struct {
 	stream messenger
 	out    outgoing // Of the one goroutine that sends.
+	conn   *gated   // That of an accepted stream, if known.
 	once   sync.Once
 	close  func()
 }
@@ -56,10 +61,17 @@ func (p *pipe) Send(b *wire.Buffer) error {
 }
 
 func (p *pipe) Recv(in *session.Incoming) error {
+	if p.conn != nil {
+		p.conn.expect(in.Large)
+	}
 	err := p.stream.RecvMsg(in)
 	switch {
 	case err == nil:
 		return nil
+	case p.conn != nil && p.conn.exceeded.Load():
+		return session.ErrStranger(fmt.Sprintf("more than %d bytes", allowance))
+	case strings.Contains(status.Convert(err).Message(), errStranger.Error()):
+		return session.ErrStranger("a message")
 	case status.Code(err) == codes.ResourceExhausted:
 		return fmt.Errorf("%w: %s", session.ErrOversize, status.Convert(err).Message())
 	default:
@@ -73,9 +85,9 @@ func (p *pipe) Close() { p.once.Do(p.close) }
 // from the method, which is what Serve does next; only if that takes too long,
 // because the other end does not read, the connection itself is closed.
 func serverPipe(stream rpc.ServerStream, conn *gated) *pipe {
-	return &pipe{stream: stream, close: func() {
+	return &pipe{stream: stream, conn: conn, close: func() {
 		if conn != nil {
-			time.AfterFunc(closeGrace, func() { _ = conn.Close() }) // Ends at once; nobody needs to wait.
+			conn.closeSoon()
 		}
 	}}
 }

@@ -37,6 +37,7 @@ func (w *world) New(t testing.TB, s transporttest.Spec) transport.Transport {
 		Cluster:   s.Cluster,
 		Protocol:  s.Protocol,
 		ClusterID: func() gossip.ClusterID { return s.ID },
+		Known:     s.Known,
 	}, s.Config, memory.WithNotices(s.Notices))
 	require.NoError(t, err)
 	return tr

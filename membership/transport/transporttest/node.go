@@ -32,6 +32,9 @@ type Spec struct {
 
 	Config  transport.Config
 	Notices func(transport.Notice)
+
+	// Known says who may send large frames, see [transport.Identity].
+	Known func(gossip.NodeID) bool
 }
 
 // World makes transports that can reach each other.

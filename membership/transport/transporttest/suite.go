@@ -5,6 +5,7 @@ package transporttest
 
 import (
 	"context"
+	"encoding/binary"
 	"testing"
 	"time"
 
@@ -43,6 +44,7 @@ func Test(t *testing.T, run Runner, world func(testing.TB) World) {
 		{"AProbeSaysWhoAnswers", testProbe},
 		{"HandshakesThatDoNotFitAreRefusedOnBothEnds", testRefusals},
 		{"MessagesHaveALargestSize", testSizes},
+		{"AStrangerSendsNoLargeFrames", testStranger},
 		{"APeerThatStaysAwayIsGivenUp", testAway},
 		{"APassageSaysWhatHasLeft", testPassage},
 		{"ALaneAsksForMoreBeforeItTakesABatch", testDefer},
@@ -351,6 +353,33 @@ func testSizes(t *testing.T, w World) {
 	require.Zero(t, <-got)
 	require.Error(t, lane.Append(0, zeros(1)))
 	require.Error(t, lane.Append(Service, func([]byte) []byte { return nil }))
+}
+
+// covers B7, I36.
+func testStranger(t *testing.T, w World) {
+	t.Helper()
+	const member = 3
+	b := Start(t, w, Spec{UID: 2, Known: func(n gossip.NodeID) bool { return n.UID == member }}, nil)
+	large := func(n int) func([]byte) []byte {
+		return func(b []byte) []byte { return append(binary.BigEndian.AppendUint64(b, 0), make([]byte, n)...) }
+	}
+	send := func(uid gossip.UID, size int) *Node {
+		a := Start(t, w, Spec{UID: uid}, nil)
+		require.NoError(t, a.Lane(b.Self(), machine.LaneMessage).Append(Service, large(size)))
+		return a
+	}
+	send(1, transport.StrangerFrameBytes/2)
+	b.UntilReceived(t, 1)
+	for i, size := range []int{transport.StrangerFrameBytes, 3 << 20} {
+		a := send(gossip.UID(10+i), size)
+		inbound := UntilNotice(t, b, func(n transport.Refused) bool { return n.Inbound && n.Node == a.Self() })
+		require.Equal(t, transport.ReasonMalformed, inbound.Err.Reason)
+		require.Contains(t, inbound.Err.Error(), "no member")
+		require.NotZero(t, b.Counters().RefusedInbound[transport.ReasonMalformed])
+	}
+	send(member, 3<<20)
+	b.UntilReceived(t, 2)
+	require.Equal(t, uint64(2), b.Counters().Received)
 }
 
 func testAway(t *testing.T, w World) {

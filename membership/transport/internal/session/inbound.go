@@ -24,9 +24,13 @@ type inbound struct {
 	// slot is held by whoever looks at the fields below or calls handlers: at
 	// most one connection at a time.
 	slot    chan struct{}
-	conn    *accepted
 	session uint64
 	handled uint64
+
+	// conn is the connection of the session; nil when it has ended, so that the
+	// record holds nothing of it. Set with the slot held, cleared by the connection
+	// itself.
+	conn atomic.Pointer[accepted]
 
 	// Guarded by Endpoint.mu.
 	users int       // Connections that hold the record.
@@ -92,6 +96,7 @@ func (e *Endpoint) leave(a *accepted) {
 	defer e.mu.Unlock()
 	delete(e.accepted, a)
 	if a.in != nil {
+		a.in.conn.CompareAndSwap(a, nil)
 		a.in.users--
 		a.in.left = time.Now()
 	}
@@ -233,11 +238,28 @@ func (a *accepted) read() {
 }
 
 func (a *accepted) recv(in *Incoming) error {
+	in.Large = a.known
 	err := a.pipe.Recv(in)
+	if err == nil && !in.Admits(len(in.Bytes)) {
+		err = ErrStranger(fmt.Sprintf("%d bytes", len(in.Bytes)))
+		in.Free()
+	}
 	if errors.Is(err, ErrOversize) {
 		a.malformed(err)
 	}
 	return err
+}
+
+// known reports whether the peer may send large frames now. Before it has said who
+// it is, nobody may.
+func (a *accepted) known() bool {
+	a.e.mu.Lock() // A pipe may ask while the reader takes a handshake in.
+	peer := a.peer
+	a.e.mu.Unlock()
+	if peer.IsZero() {
+		return false
+	}
+	return a.e.id.Known == nil || a.e.id.Known(peer)
 }
 
 // greet answers Hellos until one has begun or resumed a session.
@@ -312,10 +334,9 @@ func (a *accepted) begin(h *wire.Hello, w *wire.Welcome) error {
 	case h.Session > in.session:
 		in.session, in.handled = h.Session, 0
 	}
-	if in.conn != nil && in.conn != a {
-		in.conn.stop()
+	if before := in.conn.Swap(a); before != nil && before != a {
+		before.stop()
 	}
-	in.conn = a
 	a.handled.Store(in.handled)
 	w.Known, w.Acknowledged = true, in.handled
 	return nil
@@ -377,7 +398,7 @@ func (a *accepted) frame(b []byte) error {
 	}
 	defer func() { <-a.in.slot }()
 	switch {
-	case a.in.conn != a:
+	case a.in.conn.Load() != a:
 		return errStopped
 	case f.Number <= a.in.handled:
 		a.counts().duplicates.Add(1)

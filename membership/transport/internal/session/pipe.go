@@ -6,6 +6,7 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/transport"
@@ -24,7 +25,9 @@ type Pipe interface {
 	// does a coming Recv.
 	Send(b *wire.Buffer) error
 
-	// Recv waits for one message. The bytes are valid until in is freed.
+	// Recv waits for one message. The bytes are valid until in is freed. A message
+	// that in.Large does not allow is not kept, as far as the pipe can tell before
+	// it has it: the error then wraps [ErrOversize].
 	Recv(in *Incoming) error
 
 	// Close ends the pipe, both ways, and unblocks Send and Recv soon. What
@@ -36,6 +39,10 @@ type Pipe interface {
 type Incoming struct {
 	Bytes []byte
 	Owner interface{ Free() }
+
+	// Large reports whether a message above [transport.StrangerFrameBytes] may be
+	// taken. It is asked when one comes; nil allows it.
+	Large func() bool
 }
 
 // Free gives the bytes back.
@@ -43,7 +50,17 @@ func (in *Incoming) Free() {
 	if in.Owner != nil {
 		in.Owner.Free()
 	}
-	*in = Incoming{}
+	in.Bytes, in.Owner = nil, nil
+}
+
+// Admits reports whether a message of so many bytes may be taken.
+func (in *Incoming) Admits(size int) bool {
+	return size <= transport.StrangerFrameBytes || in.Large == nil || in.Large()
+}
+
+// ErrStranger is the error of a message that is too large for who sent it.
+func ErrStranger(size string) error {
+	return fmt.Errorf("%w: %s by who is no member here, at most %d are taken", ErrOversize, size, transport.StrangerFrameBytes)
 }
 
 // Dialer opens pipes.

@@ -6,10 +6,12 @@ package session_test
 import (
 	"context"
 	"io"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -189,6 +191,39 @@ func TestARefusalOfAnAddressHasNoUID(t *testing.T) {
 		e.Shutdown()
 		e.Wait()
 	})
+}
+
+// It proves that what is remembered of a session holds nothing of the connection that
+// it had: many strangers that come and go would fill the memory.
+//
+// covers I36.
+func TestTheRecordOfASessionHoldsNoConnection(t *testing.T) {
+	e, err := session.New(transport.Identity{
+		Node: at(1, 1), Cluster: "bank", Protocol: gossip.ProtocolRange{Min: 1, Max: 1},
+	}, transport.Default(), &liar{}, nil)
+	require.NoError(t, err)
+	require.True(t, e.Begin())
+	hello, err := wire.AppendHello(nil, wire.Hello{
+		Cluster: "bank", Protocol: gossip.ProtocolRange{Min: 1, Max: 1}, From: at(2, 2), To: at(1, 1), Lane: machine.LaneControl, Session: 1,
+	})
+	require.NoError(t, err)
+	gone := func() weak.Pointer[liar] {
+		p := &liar{ch: make(chan []byte, 1), closed: make(chan struct{})}
+		p.ch <- hello
+		over := make(chan struct{})
+		go func() { // Ends when the connection has ended, which is waited for below.
+			defer close(over)
+			e.Serve(p, session.Caller{Address: "127.0.0.1:2", Admitted: func() { p.Close() }})
+		}()
+		<-over
+		return weak.Make(p)
+	}()
+	require.Equal(t, uint64(1), e.Counters().Accepts)
+	e.Shutdown()
+	e.Wait()
+	runtime.GC()
+	require.Nil(t, gone.Value())
+	runtime.KeepAlive(e)
 }
 
 func TestAServiceHasOneHandler(t *testing.T) {

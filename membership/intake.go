@@ -1,0 +1,84 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package membership
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/internal/wire"
+	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/membership/transport"
+)
+
+// largeAtATime is how many large messages a node holds decoded before its machine
+// has taken them. Decoded, a message may be ten times as large as its bytes.
+const largeAtATime = 2
+
+// intake stands between the transport and the machine of membership. Whoever can
+// connect can send; so it looks at who sends how much before anything is decoded.
+type intake struct {
+	// large is held by each goroutine that decodes a large message, until the
+	// machine has it; size largeAtATime. Others wait, which holds up their peers.
+	large chan struct{}
+
+	// asked is whom this node has asked last to let it join: its answer is the one
+	// large message that somebody who is no member may send.
+	asked atomic.Pointer[gossip.NodeID]
+}
+
+func newIntake() intake { return intake{large: make(chan struct{}, largeAtATime)} }
+
+// sent notes what this node asks for.
+func (i *intake) sent(to gossip.NodeID, message any) {
+	if _, ok := message.(protocol.JoinRequest); ok {
+		i.asked.Store(&to)
+	}
+}
+
+// sender says what this node knows of a peer at present.
+func (n *Node) sender(from gossip.NodeID) wire.Sender {
+	asked := n.intake.asked.Load()
+	return wire.Sender{Member: n.View().State.Member(from) != nil, Asked: asked != nil && *asked == from}
+}
+
+// known tells the transport who may send large frames.
+func (n *Node) known(from gossip.NodeID) bool { return n.sender(from) != wire.Sender{} }
+
+// receive feeds a message of membership to its machine, if its sender may send one
+// of this size.
+func (n *Node) receive(handle *machine.Handle, from gossip.NodeID, frame []byte) error {
+	if len(frame) <= wire.StrangerSizeMax {
+		return handle.Receive(n.ctx, from, frame)
+	}
+	if err := wire.Admit(frame, n.sender(from)); err != nil {
+		n.counters.oversize.Add(1)
+		return err
+	}
+	select {
+	case n.intake.large <- struct{}{}:
+	case <-n.ctx.Done():
+		return context.Cause(n.ctx)
+	}
+	defer func() { <-n.intake.large }()
+	return handle.Deliver(n.ctx, from, frame)
+}
+
+// receiver takes the messages of a component off the transport.
+func (n *Node) receiver(c machine.Component, handle *machine.Handle) transport.Handler {
+	feed := func(from gossip.NodeID, frame []byte) error { return handle.Receive(n.ctx, from, frame) }
+	if c.Service == protocol.Service {
+		feed = func(from gossip.NodeID, frame []byte) error { return n.receive(handle, from, frame) }
+	}
+	return func(from gossip.NodeID, frame []byte) {
+		if err := feed(from, frame); err != nil && !errors.Is(err, machine.ErrClosed) && n.ctx.Err() == nil {
+			n.counters.undecodable.Add(1)
+			n.log.Log(n.ctx, n.repeats.level(slog.LevelWarn, "dropped", from.String(), c.Name), "message dropped", "from", from.String(), "component", c.Name, "error", err)
+		}
+	}
+}
