@@ -6,6 +6,8 @@ package allocation
 import (
 	"cmp"
 	"context"
+
+	"github.com/quorate/quorate/gossip"
 )
 
 // Region names the region of one node: the text form of the node's id. Regions
@@ -26,7 +28,7 @@ type RegionState struct {
 	// Roles are the roles of the node, sorted.
 	Roles []string
 	// Version is the app-version that the node runs, compared by
-	// [CompareVersions]. Empty is the lowest.
+	// [gossip.CompareVersions]. Empty is the lowest.
 	Version string
 	// Leaving says that the node is on its way out: its shards are being
 	// handed over, and it takes no new ones.
@@ -74,7 +76,7 @@ func CompareSuitability(a, b *RegionState) int {
 	if c := compareBool(b.Eligible(), a.Eligible()); c != 0 {
 		return c
 	}
-	if c := CompareVersions(b.Version, a.Version); c != 0 {
+	if c := gossip.CompareVersions(b.Version, a.Version); c != 0 {
 		return c
 	}
 	if c := compareRatio(len(a.Shards), a.weight(), len(b.Shards), b.weight()); c != 0 {

@@ -51,33 +51,6 @@ func TestCompareSuitability(t *testing.T) {
 	require.Zero(t, allocation.CompareSuitability(&best, &best))
 }
 
-func TestCompareVersions(t *testing.T) {
-	ascending := []string{
-		"", "1-RC1", "1.2.3.4", "99999999999999999999.0", "a.b", "latest",
-		"0.0.1", "1.0.0-M1", "1.0.0-RC1", "1.0.0", "1.0.0+3-73475dce26", "1.0.0+10-ed316bd024",
-		"1.0.1", "1.2", "1.2.4", "1.10.0", "2", "10.0.0",
-	}
-	for i, a := range ascending {
-		for j, b := range ascending {
-			require.Equal(t, sign(i-j), sign(allocation.CompareVersions(a, b)), "%q against %q", a, b)
-		}
-	}
-	for _, same := range [][2]string{{"1", "1.0.0"}, {"1.2", "1.2.0"}, {"1.0.0+3-a", "1.0.0-3-a"}} {
-		require.Zero(t, allocation.CompareVersions(same[0], same[1]), "%v", same)
-	}
-}
-
-func sign(n int) int {
-	switch {
-	case n < 0:
-		return -1
-	case n > 0:
-		return 1
-	default:
-		return 0
-	}
-}
-
 func TestConfigReportsEveryFault(t *testing.T) {
 	require.NoError(t, allocation.Default().Validate())
 	c := allocation.Config{LeastShard: allocation.LeastShardConfig{RebalanceAbsoluteLimit: -1, RebalanceRelativeLimit: 1.5}}

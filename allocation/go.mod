@@ -3,8 +3,11 @@ module github.com/quorate/quorate/allocation
 go 1.26.0
 
 require (
+	github.com/quorate/quorate/gossip v0.0.0
 	github.com/stretchr/testify v1.12.1
 	pgregory.net/rapid v1.3.0
 )
 
 require go.yaml.in/yaml/v3 v3.0.5 // indirect
+
+replace github.com/quorate/quorate/gossip => ../gossip

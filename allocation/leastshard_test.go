@@ -133,6 +133,9 @@ func TestAllocatePrefersTheHigherVersion(t *testing.T) {
 	rs[0].Version, rs[1].Version, rs[2].Version = "1.0.0", "1.1.0", "1.1"
 	r := allocation.AllocateRequest{Regions: rs, Shards: pending(100, 4)}
 	require.Equal(t, []int{0, 7, 7}, counts(place(rs, leastShard(t, 100, 0.1).DecideAllocate(r).Placements)))
+
+	rs[0].Version, rs[1].Version, rs[2].Version = "v1.9.0", "v1.10.0", "1.10"
+	require.Equal(t, []int{0, 7, 7}, counts(place(rs, leastShard(t, 100, 0.1).DecideAllocate(r).Placements)), "numbers, not text")
 }
 
 func TestRebalanceMovesTheOldestShardsOfTheFullest(t *testing.T) {

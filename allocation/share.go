@@ -6,6 +6,8 @@ package allocation
 import (
 	"cmp"
 	"slices"
+
+	"github.com/quorate/quorate/gossip"
 )
 
 // slot is a region while shards are being shared out.
@@ -78,11 +80,11 @@ func newestSlots(regions []RegionState) []*slot {
 	}
 	newest := slots[0].region.Version
 	for _, s := range slots[1:] {
-		if CompareVersions(s.region.Version, newest) > 0 {
+		if gossip.CompareVersions(s.region.Version, newest) > 0 {
 			newest = s.region.Version
 		}
 	}
-	return slices.DeleteFunc(slots, func(s *slot) bool { return CompareVersions(s.region.Version, newest) != 0 })
+	return slices.DeleteFunc(slots, func(s *slot) bool { return gossip.CompareVersions(s.region.Version, newest) != 0 })
 }
 
 // fill sets the shares for adding n shards without taking any away, and returns

@@ -55,28 +55,6 @@ func TestAddressesAreOrderedAsText(t *testing.T) {
 	require.Negative(t, gossip.NodeID{Address: a, UID: 9}.Compare(gossip.NodeID{Address: a, UID: 10}))
 }
 
-func TestCompareVersions(t *testing.T) {
-	t.Parallel()
-	ascending := []string{
-		"alpha", "beta", "0.1", "1.0.0-M1", "1.0.0-RC1", "1.0.0-SNAPSHOT", "1.0.0", "1.0.0+3-abc", "1.0.0+10-def", "1.0.2", "1.1",
-		"1.2.3.4", "2", "10.0.0",
-	}
-	for i, a := range ascending {
-		if a == "1.2.3.4" {
-			continue // More than three numbers is text; see below.
-		}
-		require.Zero(t, gossip.CompareVersions(a, a))
-		for _, b := range ascending[i+1:] {
-			if b != "1.2.3.4" {
-				require.Negative(t, gossip.CompareVersions(a, b), "%q < %q", a, b)
-				require.Positive(t, gossip.Version(b).Compare(gossip.Version(a)), "%q > %q", b, a)
-			}
-		}
-	}
-	require.Negative(t, gossip.CompareVersions("1.2.3.4", "0.1"), "text comes before numbers")
-	require.Zero(t, gossip.CompareVersions("1.2", "1.2.0"))
-}
-
 func TestNames(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "weakly-up", gossip.WeaklyUp.String())

@@ -51,7 +51,7 @@ type Member struct {
 
 	Zone       string        // A label, for strategies; "" is a zone too.
 	Roles      []string      // Sorted, without doubles, fixed for life.
-	AppVersion string        // See [CompareVersions].
+	AppVersion string        // See [CompareVersions]; whether it is one is asked at the start of a node, not here.
 	Protocol   ProtocolRange // What the node speaks.
 	Services   []uint16      // Sorted numbers of the services that it runs; only grows.
 	Settings   uint64        // Digest of the settings that must be equal everywhere.

@@ -48,7 +48,9 @@ type NodeConfig struct {
 	Zone string `koanf:"zone"`
 
 	// AppVersion is the version of the deployment. New shards prefer the
-	// highest version, so that they are not moved twice in a rolling update.
+	// highest version, so that they are not moved twice in a rolling update. It is
+	// one to three numbers joined by dots, possibly with a "v" before and a qualifier
+	// after: 1.10.0, v1.10.0-rc2, 1.10.0+3-1a2b3c4. Empty is older than every version.
 	AppVersion string `koanf:"app-version"`
 
 	// DataDir is a directory in which the node keeps what must outlive it: when its
@@ -127,6 +129,9 @@ func (c NodeConfig) Validate() error {
 	}
 	label("zone", gossip.Member{Zone: c.Zone})
 	label("app-version", gossip.Member{AppVersion: c.AppVersion})
+	if err := gossip.CheckVersion(c.AppVersion); err != nil {
+		faults = append(faults, &FieldError{"app-version", err})
+	}
 	for _, role := range c.Roles {
 		label("roles", gossip.Member{Roles: []string{role}})
 	}

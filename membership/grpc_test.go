@@ -75,6 +75,7 @@ func TestWhatCannotStartSaysWhy(t *testing.T) {
 		"bad seed":         {func(c *membership.Config) { c.Membership.SeedNodes = []string{"a", "b:1", ":0"} }, []string{"membership.seed-nodes", `"a"`}},
 		"bad role":         {func(c *membership.Config) { c.Node.Roles = []string{"a\nb"} }, []string{"node.roles"}},
 		"empty role":       {func(c *membership.Config) { c.Node.Roles = []string{""} }, []string{"node.roles", "empty"}},
+		"version as text":  {func(c *membership.Config) { c.Node.AppVersion = "build-9" }, []string{"node.app-version", "build-9", "numbers"}},
 		"threshold":        {func(c *membership.Config) { c.Membership.FailureDetector.Threshold = -1 }, []string{"membership.failure-detector.threshold: "}},
 		"window":           {func(c *membership.Config) { c.Transport.WindowBytes = 1 }, []string{"transport.window-bytes: "}},
 		"fence":            {func(c *membership.Config) { c.Membership.Fence = 0 }, []string{"membership.fence: "}},

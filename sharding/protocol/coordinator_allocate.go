@@ -113,7 +113,7 @@ func (c *coordinator) fitness() allocation.Fitness {
 		if c.regions[m.Node] == nil {
 			continue
 		}
-		f.OneVersion = f.OneVersion && (first || version == m.AppVersion)
+		f.OneVersion = f.OneVersion && (first || gossip.CompareVersions(version, m.AppVersion) == 0)
 		version, first = m.AppVersion, false
 	}
 	f.NoneUnreachable = len(st.Unreachable()) == 0
