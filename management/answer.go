@@ -75,6 +75,7 @@ func (s *Server) answering(route Route) http.Handler {
 		select {
 		case places <- struct{}{}:
 			defer func() { <-places }()
+			defer occupy(r.Context())()
 		default:
 			w.Header().Set("Retry-After", "1")
 			s.write(w, http.StatusServiceUnavailable, Failure{Error: fmt.Sprintf("%d requests are being answered already: ask again later", cap(places))})

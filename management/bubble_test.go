@@ -6,9 +6,12 @@ package management_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -72,8 +75,8 @@ func TestIdleConnectionsEnd(t *testing.T) {
 		say   func(t *testing.T, c net.Conn)
 		after time.Duration
 	}{
-		"nothing":       {func(*testing.T, net.Conn) {}, 5 * time.Second},
-		"half a header": {func(t *testing.T, c net.Conn) { t.Helper(); write(t, c, "GET / HTTP/1.1\r\nHost: loc") }, 5 * time.Second},
+		"nothing":       {func(*testing.T, net.Conn) {}, time.Second},
+		"half a header": {func(t *testing.T, c net.Conn) { t.Helper(); write(t, c, "GET / HTTP/1.1\r\nHost: loc") }, time.Second},
 		"no more":       {func(t *testing.T, c net.Conn) { t.Helper(); get(t, c, "/echo/a") }, 30 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +88,7 @@ func TestIdleConnectionsEnd(t *testing.T) {
 				test.say(t, c)
 				began := time.Now()
 				_, _ = io.Copy(io.Discard, c) // Until the server closes it.
-				require.InDelta(t, test.after.Seconds(), time.Since(began).Seconds(), 1.5)
+				require.InDelta(t, test.after.Seconds(), time.Since(began).Seconds(), 0.6)
 				require.NoError(t, s.Close())
 			})
 		})
@@ -154,52 +157,124 @@ func TestCloseHasAnEnd(t *testing.T) {
 	}
 }
 
-// No more connections than configured are open; the next one is served when
-// one of them has ended.
+// named is a connection that comes from a host.
+type named struct {
+	net.Conn
+
+	host string
+}
+
+func (n named) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(n.host), Port: 1} }
+
+// crowd is a bounded listener, and who came.
+type crowd struct {
+	pipes *pipes
+	l     net.Listener
+	log   *lines
+}
+
+func newCrowd(t *testing.T, connections int) crowd {
+	t.Helper()
+	p, text := newPipes(), new(lines)
+	l := management.Bound(p, connections, slog.New(slog.NewTextHandler(text, nil)))
+	t.Cleanup(func() { _ = l.Close() }) // Again, where the test has done so.
+	return crowd{p, l, text}
+}
+
+// accept lets somebody connect from a host, a second after whoever came before.
+func (c crowd) accept(t *testing.T, host string) (client, server net.Conn) {
+	t.Helper()
+	<-time.After(time.Second)
+	client, far := net.Pipe()
+	go func() { c.pipes.offered <- named{far, host} }()
+	server, err := c.l.Accept()
+	require.NoError(t, err)
+	return client, server
+}
+
+// isOpen reports whether the other end has not closed a connection. Only in a bubble.
+func isOpen(c net.Conn) bool {
+	ended := make(chan error, 1)
+	go func() {
+		_ = c.SetReadDeadline(time.Now().Add(time.Millisecond)) // A pipe takes any.
+		_, err := c.Read(make([]byte, 1))
+		ended <- err
+	}()
+	return errors.Is(<-ended, os.ErrDeadlineExceeded)
+}
+
+// Whoever comes last gets a place: of the connections that wait for a request the one
+// goes that has waited longest, of the host that has the most. A busy one stays.
+func TestTheLongestIdleConnectionGivesWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, 4)
+		busy, server := c.accept(t, "10.0.0.1")
+		ended := management.Begin(server)
+		first, _ := c.accept(t, "10.0.0.1")
+		other, _ := c.accept(t, "10.0.0.2")
+		second, _ := c.accept(t, "10.0.0.1")
+		_, _ = c.accept(t, "10.0.0.3")
+		require.False(t, isOpen(first))
+		_, _ = c.accept(t, "10.0.0.4")
+		require.False(t, isOpen(second))
+		require.True(t, isOpen(busy), "its request is being answered")
+		require.True(t, isOpen(other), "its host has no more than others")
+
+		ended() // It waits now, and since a shorter time than the others.
+		_, _ = c.accept(t, "10.0.0.5")
+		require.False(t, isOpen(other))
+		require.True(t, isOpen(busy))
+		require.Equal(t, 1, strings.Count(c.log.String(), "all places are taken"), c.log)
+		<-time.After(time.Minute)
+		_, _ = c.accept(t, "10.0.0.6")
+		require.Contains(t, c.log.String(), "closed=3", "since the line before")
+	})
+}
+
+// Whoever has just come has a moment to send a request.
+func TestANewcomerIsNotClosedForTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, 1)
+		first, _ := c.accept(t, "10.0.0.1")
+		began := time.Now()
+		go c.pipes.dial()
+		_, err := c.l.Accept()
+		require.NoError(t, err)
+		require.Equal(t, 100*time.Millisecond, time.Since(began))
+		require.False(t, isOpen(first))
+	})
+}
+
+// While all requests are being answered the next connection waits, until one of them
+// has been or the listener is closed.
 func TestConnectionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPipes()
-		l := management.Limit(p, 1)
-		defer func() { require.NoError(t, l.Close()) }()
-		go p.dial()
-		first, err := l.Accept()
-		require.NoError(t, err)
+		c := newCrowd(t, 1)
+		_, server := c.accept(t, "10.0.0.1")
+		ended := management.Begin(server)
+		go c.pipes.dial()
 		accepted := make(chan error)
 		go func() {
-			second, err := l.Accept()
+			second, err := c.l.Accept()
 			if err == nil {
-				err = second.Close()
+				management.Begin(second)
 			}
 			accepted <- err
-			_, err = l.Accept()
+			_, err = c.l.Accept()
 			accepted <- err
 		}()
-		go p.dial()
 		synctest.Wait()
 		select {
 		case err := <-accepted:
 			require.Fail(t, "one too many", "%v", err)
 		default:
 		}
-		require.NoError(t, first.Close())
-		require.NoError(t, first.Close(), "its place is given back once")
+		ended()
 		require.NoError(t, <-accepted)
-		require.NoError(t, l.Close())
-		require.ErrorIs(t, <-accepted, net.ErrClosed)
-	})
-	synctest.Test(t, func(t *testing.T) { // While no place is free.
-		p := newPipes()
-		l := management.Limit(p, 1)
-		go p.dial()
-		_, err := l.Accept()
-		require.NoError(t, err)
-		accepted := make(chan error)
-		go func() {
-			_, err := l.Accept()
-			accepted <- err
-		}()
-		synctest.Wait()
-		require.NoError(t, l.Close())
+		require.NoError(t, server.Close(), "its place is not given back again")
+		go c.pipes.dial()
+		synctest.Wait() // The third waits for the second.
+		require.NoError(t, c.l.Close())
 		require.ErrorIs(t, <-accepted, net.ErrClosed)
 	})
 }

@@ -34,8 +34,9 @@ type Config struct {
 	// of their own.
 	MaxRequests int `koanf:"max-requests" unit:"requests" range:"1..1024"`
 
-	// MaxConnections bounds the open connections, 1 to 65,536. Further ones wait
-	// in the backlog of the operating system.
+	// MaxConnections bounds the open connections, 1 to 65,536, beside 8 for health
+	// checks. Whoever comes when all places are taken gets the one of a connection
+	// that waits for a request: the one that has waited longest.
 	MaxConnections int `koanf:"max-connections" unit:"connections" range:"1..65536"`
 
 	// RequestTimeout bounds one answer, 10 ms to 10 minutes.

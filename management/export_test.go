@@ -4,6 +4,8 @@
 package management
 
 import (
+	"context"
+	"log/slog"
 	"net"
 	"net/http"
 
@@ -13,7 +15,10 @@ import (
 
 // The connections of a listener that is bounded, and how the answers are made.
 var (
-	Limit     = func(l net.Listener, connections int) net.Listener { return limit(l, connections) }
+	Bound = func(l net.Listener, connections int, log *slog.Logger) net.Listener {
+		return bound(l, connections, log)
+	}
+	Begin     = func(c net.Conn) (ended func()) { return occupy(withPlace(context.Background(), c)) }
 	MembersOf = membersOf
 	Select    = selectDecisions
 	Unready   = func(self *gossip.Member, standing bool) []string { return unready(self, standing) }

@@ -4,55 +4,207 @@
 package management
 
 import (
+	"context"
+	"crypto/tls"
+	"log/slog"
 	"net"
 	"sync"
+	"time"
 )
 
-// limited accepts a connection only when fewer than a number of others are
-// open.
-type limited struct {
+const (
+	// grace is how long a connection keeps its place whoever else comes: time to shake
+	// hands and to send a request. So n clients that say nothing and connect again as
+	// soon as they are closed keep a newcomer waiting for grace × n / places.
+	grace = 100 * time.Millisecond
+	// crowdedEvery is how often at most the log says that connections were closed
+	// because there were too many.
+	crowdedEvery = time.Minute
+)
+
+// bounded is a listener with a bound on its open connections. When all places are
+// taken, whoever comes gets the place of a connection that waits for a request: of
+// the host that has the most, the one that has waited longest. So connections that say
+// nothing cannot keep others out, whose requests would otherwise wait in the backlog
+// of the operating system behind all of them. A connection whose request is being
+// answered is never closed for another, nor is one that has just come.
+type bounded struct {
 	net.Listener
 
-	places  chan struct{}
-	closed  chan struct{}
+	max int
+	log *slog.Logger
+
+	changed chan struct{} // A place may have become free; of size one, since one goroutine accepts.
+	closed  chan struct{} // Closed when nothing is accepted any more.
 	closing sync.Once
+
+	mu      sync.Mutex // Guards what follows, and the fields of each place that say so.
+	open    map[*place]struct{}
+	hosts   map[string]int // Open connections by host.
+	crowded int            // Connections closed for others since the log last said so.
+	said    time.Time      // When that was.
 }
 
-// limit bounds the open connections of a listener.
-func limit(l net.Listener, connections int) *limited {
-	return &limited{Listener: l, places: make(chan struct{}, connections), closed: make(chan struct{})}
-}
-
-// Accept waits for a place, then for a connection.
-func (l *limited) Accept() (net.Conn, error) {
-	select {
-	case l.places <- struct{}{}:
-	case <-l.closed:
-		return nil, net.ErrClosed
+// bound bounds the open connections of a listener.
+func bound(l net.Listener, connections int, log *slog.Logger) *bounded {
+	return &bounded{
+		Listener: l, max: connections, log: log, changed: make(chan struct{}, 1), closed: make(chan struct{}),
+		open: map[*place]struct{}{}, hosts: map[string]int{},
 	}
+}
+
+// Accept waits for a connection, then makes room for it. While nobody can go, because
+// requests are being answered or the grace has not passed, it waits.
+func (l *bounded) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	if err != nil {
-		<-l.places
 		return nil, err
 	}
-	return &counted{Conn: conn, release: sync.OnceFunc(func() { <-l.places })}, nil
+	p := &place{Conn: conn, of: l, host: hostOf(conn)}
+	for {
+		wait := l.admit(p)
+		if wait <= 0 {
+			return p, nil
+		}
+		select {
+		case <-l.changed:
+		case <-time.After(wait):
+		case <-l.closed:
+			_ = conn.Close() // Nothing was said on it.
+			return nil, net.ErrClosed
+		}
+	}
 }
 
 // Close ends the waiting, too.
-func (l *limited) Close() error {
+func (l *bounded) Close() error {
 	l.closing.Do(func() { close(l.closed) })
 	return l.Listener.Close()
 }
 
-// counted is a connection that has a place.
-type counted struct {
+// admit gives a connection a place, if there is one or one can be made. Otherwise it
+// returns how long to wait for one, if nothing changes before.
+func (l *bounded) admit(p *place) (wait time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if len(l.open) >= l.max {
+		idle, wait := l.longestIdle(now)
+		if idle == nil {
+			return wait
+		}
+		l.drop(idle)
+		_ = idle.Conn.Close() // Whoever holds it said nothing.
+		l.tell(idle.host, now)
+	}
+	l.open[p] = struct{}{}
+	l.hosts[p.host]++
+	p.since = now
+	return 0
+}
+
+// longestIdle returns the connection that goes next, or how long it is until one can.
+func (l *bounded) longestIdle(now time.Time) (worst *place, wait time.Duration) {
+	wait = time.Minute // All are busy: that one of them no longer is will be told.
+	for p := range l.open {
+		left := grace - now.Sub(p.since)
+		switch {
+		case p.busy:
+		case left > 0:
+			wait = min(wait, left)
+		case worst == nil,
+			l.hosts[p.host] > l.hosts[worst.host],
+			l.hosts[p.host] == l.hosts[worst.host] && p.since.Before(worst.since):
+			worst = p
+		}
+	}
+	return worst, wait
+}
+
+// drop takes a connection out, if it is still in.
+func (l *bounded) drop(p *place) {
+	if _, in := l.open[p]; !in {
+		return
+	}
+	delete(l.open, p)
+	if l.hosts[p.host]--; l.hosts[p.host] == 0 {
+		delete(l.hosts, p.host)
+	}
+	l.wake()
+}
+
+func (l *bounded) wake() {
+	select {
+	case l.changed <- struct{}{}:
+	default: // It is awake already.
+	}
+}
+
+// tell logs, once in a while, that connections are closed for others.
+func (l *bounded) tell(host string, now time.Time) {
+	l.crowded++
+	if now.Sub(l.said) >= crowdedEvery {
+		l.log.Warn("management closes idle connections because all places are taken", "places", l.max, "closed", l.crowded, "host", host)
+		l.said, l.crowded = now, 0
+	}
+}
+
+// place is a connection that has one of the places.
+type place struct {
 	net.Conn
 
-	release func()
+	of    *bounded
+	host  string
+	busy  bool      // Its request is being answered; guarded by the listener's lock.
+	since time.Time // When its wait for a request began; guarded like busy.
 }
 
 // Close gives the place back.
-func (c *counted) Close() error {
-	defer c.release()
-	return c.Conn.Close()
+func (p *place) Close() error {
+	p.of.mu.Lock()
+	p.of.drop(p)
+	p.of.mu.Unlock()
+	return p.Conn.Close()
+}
+
+// begin keeps the place while a request is answered, until the function that it
+// returns is called.
+func (p *place) begin() (ended func()) {
+	p.of.mu.Lock()
+	defer p.of.mu.Unlock()
+	p.busy = true
+	return func() {
+		p.of.mu.Lock()
+		defer p.of.mu.Unlock()
+		p.busy, p.since = false, time.Now()
+		p.of.wake()
+	}
+}
+
+// hostOf returns the host at the other end of a connection.
+func hostOf(c net.Conn) string {
+	text := c.RemoteAddr().String()
+	if host, _, err := net.SplitHostPort(text); err == nil {
+		return host
+	}
+	return text
+}
+
+// placeKey is the key of a request's connection in its context.
+type placeKey struct{}
+
+// withPlace is the context of the requests of a connection.
+func withPlace(ctx context.Context, c net.Conn) context.Context {
+	if encrypted, ok := c.(*tls.Conn); ok {
+		c = encrypted.NetConn()
+	}
+	return context.WithValue(ctx, placeKey{}, c)
+}
+
+// occupy keeps the connection of a request while it is answered.
+func occupy(ctx context.Context) (ended func()) {
+	if p, ok := ctx.Value(placeKey{}).(*place); ok {
+		return p.begin()
+	}
+	return func() {} // Without a listener of this package: in tests.
 }

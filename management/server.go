@@ -18,8 +18,9 @@ import (
 )
 
 const (
-	// headTimeout bounds the TLS handshake, and the reading of a request.
-	headTimeout = 5 * time.Second
+	// headTimeout bounds the TLS handshake, and the reading of a request. Whoever
+	// asks has it ready, and who sends it slowly holds a place that others want.
+	headTimeout = time.Second
 	// writeTimeout is what the writing of an answer may take beyond the time
 	// that finding it may.
 	writeTimeout = 5 * time.Second
@@ -30,7 +31,8 @@ const (
 	closeTimeout = time.Second
 	// headBytesMax bounds the head of a request, and so path and query.
 	headBytesMax = 16 << 10
-	// probesMax is how many routes that are probes are answered at a time.
+	// probesMax is how many routes that are probes are answered at a time, and how
+	// many connections there may be for them beside the configured ones.
 	probesMax = 8
 )
 
@@ -89,7 +91,7 @@ func Serve(ctx context.Context, cfg Config, routes []Route, opts ...Option) (*Se
 
 // start begins to answer whoever connects.
 func (s *Server) start(listener net.Listener) {
-	s.listener = limit(listener, s.cfg.MaxConnections)
+	s.listener = bound(listener, s.cfg.MaxConnections+probesMax, s.log)
 	accepting := s.listener
 	if s.files != nil {
 		accepting = tls.NewListener(accepting, s.tls.Server("http/1.1"))
@@ -111,7 +113,7 @@ func newServer(cfg Config, routes []Route, opts []Option) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, log: slog.Default(),
-		slots: make(chan struct{}, cfg.MaxRequests), probes: make(chan struct{}, probesMax),
+		slots: make(chan struct{}, min(cfg.MaxRequests, cfg.MaxConnections)), probes: make(chan struct{}, probesMax),
 	}
 	for _, opt := range opts {
 		opt(s)
@@ -130,6 +132,7 @@ func newServer(cfg Config, routes []Route, opts []Option) (*Server, error) {
 		ReadHeaderTimeout: headTimeout, ReadTimeout: headTimeout, WriteTimeout: cfg.RequestTimeout + writeTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: headBytesMax,
 		BaseContext:    func(net.Listener) context.Context { return ctx },
+		ConnContext:    withPlace,
 		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	return s, nil

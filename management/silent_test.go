@@ -1,0 +1,65 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package management_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/management"
+)
+
+// silence keeps n connections that say nothing open, each opened again when it is
+// closed, until the test ends.
+func silence(t *testing.T, address string, n int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var clients, first sync.WaitGroup
+	t.Cleanup(func() {
+		cancel()
+		clients.Wait()
+	})
+	first.Add(n)
+	for range n {
+		clients.Go(func() {
+			met := sync.OnceFunc(first.Done)
+			defer met()
+			for ctx.Err() == nil {
+				c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+				met()
+				if err != nil {
+					continue
+				}
+				stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+				_, _ = io.Copy(io.Discard, c) // Until one of the two ends it.
+				stop()
+				_ = c.Close()
+			}
+		})
+	}
+	first.Wait()
+}
+
+// Health checks are answered within a second while more clients than there are
+// places hold connections on which they say nothing.
+func TestSilentConnectionsDoNotBlindTheHealthChecks(t *testing.T) {
+	probe := echo()
+	probe.Path, probe.Probe = "/health/{what}", true
+	s := serve(t, listening(), []management.Route{probe})
+	silence(t, s.Address(), 160)
+	c := client()
+	c.Timeout = time.Second
+	for range 10 {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.Address()+"/health/live", http.NoBody)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, send(t, c, request).status)
+	}
+}
