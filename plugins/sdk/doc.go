@@ -56,4 +56,9 @@
 // # Guarantees
 //
 // A panic of the strategy is an error of that call; the stack goes to the log.
+//
+// Processes that a strategy starts end with the plugin: the host ends them, and where it
+// is killed on Linux, a guard that is started 200 ms after the first of them at the latest
+// and needs /bin/sh. Then one that has left the process group (setsid) lives on until
+// the next host starts.
 package sdk

@@ -8,6 +8,7 @@ package sdk
 import (
 	"context"
 	"os"
+	"syscall"
 	"time"
 )
 
@@ -29,4 +30,11 @@ func awaitHost(ctx context.Context, host int) error {
 		}
 	}
 	return nil
+}
+
+// endGroup kills what this process has forked, and itself, if the group is its own.
+func endGroup() {
+	if syscall.Getpgrp() == os.Getpid() {
+		_ = syscall.Kill(0, syscall.SIGKILL) // One's own group can be killed.
+	}
 }

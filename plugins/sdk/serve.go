@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -64,12 +65,20 @@ func serve(s Strategy, a about, env func(string) string, stderr io.Writer) int {
 	defer cancel()
 	// The goroutine ends with the context or with the host; nobody waits for it,
 	// since the process ends with either.
+	var orphaned atomic.Bool
 	go func() {
 		switch err := awaitHost(ctx, hostPID(env)); {
 		case err == nil:
+			orphaned.Store(true)
 			cancel()
 		case ctx.Err() == nil:
 			log.Warn("the host cannot be watched", "error", err)
+		}
+	}()
+	// As that one.
+	go func() {
+		if err := guardChildren(ctx); err != nil && ctx.Err() == nil {
+			log.Warn("what this plugin has started will outlive it if its host is killed", "error", err)
 		}
 	}()
 	var stop stopper
@@ -84,7 +93,11 @@ func serve(s Strategy, a about, env func(string) string, stderr io.Writer) int {
 		Logger: hclog.New(&hclog.LoggerOptions{Level: hclog.Warn, JSONFormat: true, Output: stderr}),
 	})
 	cancel()
-	if !stop.wait() {
+	served := stop.wait()
+	if orphaned.Load() {
+		endGroup() // A host that lives does that itself.
+	}
+	if !served {
 		return exitNotServed
 	}
 	return 0

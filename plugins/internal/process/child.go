@@ -23,6 +23,7 @@ import (
 	"github.com/hashicorp/go-plugin/runner"
 
 	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/internal/strays"
 )
 
 const (
@@ -190,8 +191,8 @@ func (c *child) readStderr(pipe *os.File) {
 	_, _ = io.Copy(c.stderr, pipe) // Ends with the pipe, or when wait sets its deadline.
 }
 
-// wait waits for the end of the process, kills what is left of its group, and
-// reads the rest of the pipes.
+// wait waits for the end of the process, kills what is left of its group and what has
+// left the group, and reads the rest of the pipes.
 func (c *child) wait(readers *sync.WaitGroup, pipes ...*os.File) {
 	defer close(c.exited)
 	var err error
@@ -201,6 +202,9 @@ func (c *child) wait(readers *sync.WaitGroup, pipes ...*os.File) {
 	} else {
 		err = c.cmd.Wait()
 		c.sweep()
+	}
+	if n := strays.Kill(socketDirVariable, c.socketDir); n > 0 {
+		c.log.Warn("the plugin left processes behind, which were killed", "processes", n)
 	}
 	for _, pipe := range pipes {
 		_ = pipe.SetReadDeadline(time.Now().Add(leftoverTime)) // Pipes have deadlines.

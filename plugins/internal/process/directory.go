@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/quorate/quorate/plugins/internal/strays"
 )
 
 const (
@@ -76,8 +78,8 @@ func (d *directory) remove() error {
 	return os.RemoveAll(d.path)
 }
 
-// sweep removes the directories of hosts that have died. What it cannot remove, or
-// cannot tell, it leaves alone.
+// sweep removes the directories of hosts that have died, and ends what their plugins
+// have left running. What it cannot remove, or cannot tell, it leaves alone.
 func sweep(base string) {
 	entries, err := os.ReadDir(base)
 	if err != nil {
@@ -90,6 +92,7 @@ func sweep(base string) {
 		}
 		path := filepath.Join(base, e.Name())
 		if info, err := os.Lstat(path); err == nil && info.IsDir() && ownedByUs(info) && abandoned(path, info) {
+			strays.Kill(socketDirVariable, path)
 			_ = os.RemoveAll(path)
 		}
 	}

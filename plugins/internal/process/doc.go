@@ -40,7 +40,7 @@
 //   - A launch ends with its context. Kill ends within twice its grace, and a second
 //     for what the kernel needs.
 //   - A process leads its own process group, and the whole group is killed with it
-//     and after it.
+//     and after it; on Linux so is what has left the group, see package strays.
 //   - The environment is the one that was given and what the handshake needs;
 //     standard input is empty. The working directory is the host's.
 //   - On Linux the kernel kills a process whose host has died, however that died.
@@ -50,6 +50,7 @@
 //
 // # Non-guarantees
 //
-//   - It is no sandbox: a plugin has the rights of the user. A child that leaves the
-//     process group, or that is left when the host is killed, lives on.
+//   - It is no sandbox: a plugin has the rights of the user. What it
+//     has forked and is left when the host is killed, only a guard of its own ends, as
+//     package sdk starts it.
 package process

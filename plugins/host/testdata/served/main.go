@@ -8,7 +8,11 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
+	"os/exec"
+	"syscall"
 	"time"
 
 	"github.com/quorate/quorate/downing"
@@ -47,7 +51,23 @@ func (p *provider) Decide(ctx context.Context, v downing.View) (downing.Decision
 	}
 }
 
+// leaveBehind starts a process in the group of the plugin and one outside of it, and
+// writes their ids into a file.
+func leaveBehind(file string) error {
+	inside, outside := exec.Command("sleep", "300"), exec.Command("sleep", "301")
+	outside.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := errors.Join(inside.Start(), outside.Start()); err != nil {
+		return err
+	}
+	return os.WriteFile(file, fmt.Appendf(nil, "%d %d", inside.Process.Pid, outside.Process.Pid), 0o600)
+}
+
 func main() {
+	if file := os.Getenv("LEAVE_BEHIND"); file != "" {
+		if err := leaveBehind(file); err != nil {
+			panic(err)
+		}
+	}
 	sdk.Serve(sdk.Downing(func(s settings) (downing.Provider, error) { return &provider{settings: s}, nil }),
 		sdk.Name("served"), sdk.Version("1.0.0"))
 }

@@ -1,0 +1,157 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build process && linux
+
+package host_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/host"
+)
+
+// victimVariable makes this test program a host that waits to be killed.
+const victimVariable = "QUORATE_TEST_VICTIM"
+
+// leaveBehind is the variable that makes the served plugin start two processes.
+const leaveBehind = "LEAVE_BEHIND"
+
+func victim(dir string) {
+	path := os.Getenv("QUORATE_TEST_PROGRAM")
+	p, err := host.Open(context.Background(), "subject", plugins.Config{
+		Kind: plugins.Downing, Path: path, Unpinned: true, Args: []string{"good"}, StartTimeout: 10 * time.Second,
+		Environment: map[string]string{"KIND": "downing", "VERSION": "one", "PATH": os.Getenv("PATH"), leaveBehind: os.Getenv(leaveBehind)},
+	}, host.WithDirectory(dir))
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println(p.Status().PID)
+	select {}
+}
+
+// A host that is killed leaves no process, and the next host removes its files.
+// covers F59.
+func TestKilledHostLeavesNoOrphan(t *testing.T) {
+	base := clean(t)
+	path, err := program()
+	require.NoError(t, err)
+	cmd, pid := startVictim(t, base, path)
+	require.NoError(t, cmd.Process.Kill())
+	began := time.Now()
+	eventually(t, time.Second, "an orphan lives", func() bool { return !alive(pid) })
+	t.Logf("gone %v after its host", time.Since(began))
+	require.Error(t, cmd.Wait())
+	left, err := filepath.Glob(base + "/quorate-*")
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+	old := time.Now().Add(-time.Hour)
+	require.NoError(t, os.Chtimes(left[0], old, old))
+	p, err := host.Open(t.Context(), "subject", config(t, plugins.Downing, "good"), host.WithDirectory(base))
+	require.NoError(t, err)
+	require.NoDirExists(t, left[0])
+	require.NoError(t, p.Close(t.Context()))
+}
+
+// startVictim starts a host of a plugin, and returns it with the plugin's process.
+func startVictim(t *testing.T, base, path string, env ...string) (cmd *exec.Cmd, pid int) {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd = exec.CommandContext(t.Context(), self)
+	cmd.Env = append(append(os.Environ(), env...), victimVariable+"="+base, "QUORATE_TEST_PROGRAM="+path)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	_, err = fmt.Fscan(out, &pid)
+	require.NoError(t, err)
+	require.True(t, alive(pid))
+	return cmd, pid
+}
+
+// leftBehind returns what the served plugin has started in its group and outside.
+func leftBehind(t *testing.T, file string) (inside, outside int) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	_, err = fmt.Sscan(string(text), &inside, &outside)
+	require.NoError(t, err)
+	require.True(t, alive(inside))
+	require.True(t, alive(outside))
+	return inside, outside
+}
+
+// What a plugin has forked ends with it: with its host, even one that is killed, what
+// is in its group; and when the plugin is ended, also what has left the group. What was
+// left of a killed host the next one ends.
+func TestNothingThatAPluginForkedStays(t *testing.T) {
+	path, err := served()
+	require.NoError(t, err)
+	gone := func(t *testing.T, what string, pid int) {
+		t.Helper()
+		eventually(t, 5*time.Second, what+" lives", func() bool { return !alive(pid) })
+	}
+	for name, end := range map[string]func(p *host.Plugin) error{
+		"in order": func(p *host.Plugin) error { return p.Close(t.Context()) },
+		"killed":   func(p *host.Plugin) error { return syscall.Kill(p.Status().PID, syscall.SIGKILL) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "pids")
+			c := sdkConfig(t, nil)
+			c.Environment = map[string]string{leaveBehind: file, "PATH": os.Getenv("PATH")}
+			p, _ := open(t, c)
+			inside, outside := leftBehind(t, file)
+			require.NoError(t, end(p))
+			gone(t, "what is in the group", inside)
+			gone(t, "what left the group", outside)
+		})
+	}
+	t.Run("host killed", func(t *testing.T) {
+		base, file := clean(t), filepath.Join(t.TempDir(), "pids")
+		cmd, pid := startVictim(t, base, path, leaveBehind+"="+file)
+		inside, outside := leftBehind(t, file)
+		eventually(t, 5*time.Second, "no guard", func() bool { return guarded(pid) })
+		require.NoError(t, cmd.Process.Kill())
+		gone(t, "the plugin", pid)
+		gone(t, "what is in the group", inside)
+		require.Error(t, cmd.Wait())
+
+		left, err := filepath.Glob(base + "/quorate-*")
+		require.NoError(t, err)
+		old := time.Now().Add(-time.Hour)
+		require.NoError(t, os.Chtimes(left[0], old, old))
+		p, err := host.Open(t.Context(), "subject", sdkConfig(t, nil), host.WithDirectory(base))
+		require.NoError(t, err)
+		gone(t, "what left the group", outside)
+		require.NoError(t, p.Close(t.Context()))
+	})
+}
+
+// guarded reports whether a shell belongs to the group of a process.
+func guarded(group int) bool {
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(stats, func(file string) bool {
+		text, _ := os.ReadFile(file) // It may have ended.
+		var state string
+		var parent, of int
+		_, rest, found := strings.Cut(string(text), "(sh) ")
+		n, _ := fmt.Sscan(rest, &state, &parent, &of)
+		return found && n == 3 && of == group
+	})
+}
