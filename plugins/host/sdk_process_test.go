@@ -66,8 +66,12 @@ func TestPanicIsTheFailureOfOneCall(t *testing.T) {
 	}
 	require.Equal(t, pid, p.Status().PID)
 	require.Equal(t, uint64(3), p.Status().Failures)
-	eventually(t, 5*time.Second, "no line", func() bool { return w.contains(`msg="good morning" plugin=subject members=3`) })
-	eventually(t, 5*time.Second, "no stack", func() bool { return w.contains(`level=ERROR msg="the strategy panicked" plugin=subject call=decide`) })
+	eventually(t, 5*time.Second, "no line", func() bool {
+		return w.contains(`msg="the plugin logs" plugin=subject text="good morning" with.members=3`)
+	})
+	eventually(t, 5*time.Second, "no stack", func() bool {
+		return w.contains(`level=ERROR msg="the plugin logs" plugin=subject text="the strategy panicked" with.call=decide`)
+	})
 }
 
 // A plugin that was told to stop stops by itself, and fast.

@@ -33,7 +33,7 @@
 // # Logs
 //
 // [Serve] makes a logger the default of log/slog whose records appear in the
-// node's log with the name of the plugin. Standard output belongs to the handshake;
+// node's log with the name of the plugin and the message as the attribute text. Standard output belongs to the handshake;
 // what is printed there later is lost.
 //
 // # Life cycle

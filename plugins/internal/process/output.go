@@ -22,17 +22,25 @@ const (
 	lineBytesMax = 16 << 10
 	// attributesMax is how many keys of one record are taken over.
 	attributesMax = 64
-	// Lines are logged at most linesPerSecond, after a burst of linesBurst. A
-	// plugin that talks without pause must not fill the disk of its node. What is
-	// left out is counted, and the count is logged.
+	// Lines are logged at most linesPerSecond, after a burst of linesBurst, and so are
+	// their bytes. A plugin that talks without pause must not fill the disk of its
+	// node: it gets 1.4 GB a day. What is left out is counted, and the count is logged,
+	// at most every confessEvery and at the end.
 	linesPerSecond = 100
 	linesBurst     = 1000
+	bytesPerSecond = 16 << 10
+	bytesBurst     = 512 << 10
+	confessEvery   = 10 * time.Second
+	// What a plugin prints is never the message of a record, which belongs to the
+	// node: whoever reads or searches the log must not take one for the other.
+	messageLogged  = "the plugin logs"
+	messagePrinted = "the plugin prints"
 	// tailBytes is how much of the latest output is kept for errors.
 	tailBytes = 512
 )
 
 // output logs what a process prints, line by line. Lines may be records of hclog,
-// as package sdk writes them; others are logged as they are.
+// as package sdk writes them; of others the line is the text.
 type output struct {
 	log    *slog.Logger
 	stream string
@@ -43,13 +51,34 @@ type output struct {
 	panicky bool
 	tail    []byte
 
-	tokens  float64
-	at      time.Time
-	skipped int // Lines left out since the last that was logged.
+	lines, bytes budget
+	skipped      int       // Lines left out since the log last said so.
+	skippedBytes int       // Their bytes.
+	confessed    time.Time // When the log last said so.
+}
+
+// budget bounds a rate.
+type budget struct {
+	perSecond, burst float64
+	left             float64
+	at               time.Time
+}
+
+// refill adds what has come since the last time.
+func (b *budget) refill(now time.Time) {
+	if b.at.IsZero() {
+		b.left = b.burst
+	} else {
+		b.left = min(b.burst, b.left+now.Sub(b.at).Seconds()*b.perSecond)
+	}
+	b.at = now
 }
 
 func newOutput(log *slog.Logger, stream string) *output {
-	return &output{log: log, stream: stream, tokens: linesBurst}
+	return &output{
+		log: log, stream: stream,
+		lines: budget{perSecond: linesPerSecond, burst: linesBurst}, bytes: budget{perSecond: bytesPerSecond, burst: bytesBurst},
+	}
 }
 
 // Write takes a piece of the stream. It never fails.
@@ -77,7 +106,7 @@ func (o *output) Close() error {
 	if len(o.line) > 0 {
 		o.flush()
 	}
-	o.confess()
+	o.confess(time.Now())
 	return nil
 }
 
@@ -103,11 +132,15 @@ func (o *output) flush() {
 	if len(bytes.TrimSpace(line)) == 0 {
 		return
 	}
-	if !o.permitted() {
+	now := time.Now()
+	if !o.permitted(len(line), now) {
 		o.skipped++
+		o.skippedBytes += len(line) + cut
 		return
 	}
-	o.confess()
+	if now.Sub(o.confessed) >= confessEvery {
+		o.confess(now)
+	}
 	level, message, attrs := o.parse(line)
 	if cut > 0 {
 		attrs = append(attrs, slog.Int("bytes_left_out", cut))
@@ -115,33 +148,31 @@ func (o *output) flush() {
 	o.log.LogAttrs(context.Background(), level, message, attrs...)
 }
 
-// confess logs how many lines were left out.
-func (o *output) confess() {
+// confess logs how much was left out.
+func (o *output) confess(now time.Time) {
 	if o.skipped > 0 {
 		o.log.LogAttrs(context.Background(), slog.LevelWarn, "the plugin printed more than is logged",
-			slog.String("stream", o.stream), slog.Int("lines_left_out", o.skipped))
-		o.skipped = 0
+			slog.String("stream", o.stream), slog.Int("lines_left_out", o.skipped), slog.Int("bytes_left_out", o.skippedBytes))
+		o.skipped, o.skippedBytes, o.confessed = 0, 0, now
 	}
 }
 
-// permitted takes a token if there is one.
-func (o *output) permitted() bool {
-	now := time.Now()
-	if !o.at.IsZero() {
-		o.tokens = min(linesBurst, o.tokens+now.Sub(o.at).Seconds()*linesPerSecond)
-	}
-	o.at = now
-	if o.tokens < 1 {
+// permitted takes what a line costs, if there is enough.
+func (o *output) permitted(size int, now time.Time) bool {
+	o.lines.refill(now)
+	o.bytes.refill(now)
+	if o.lines.left < 1 || o.bytes.left < float64(size) {
 		return false
 	}
-	o.tokens--
+	o.lines.left--
+	o.bytes.left -= float64(size)
 	return true
 }
 
 // parse turns a line into a record.
 func (o *output) parse(line []byte) (slog.Level, string, []slog.Attr) {
-	if level, message, attrs, ok := parseRecord(line); ok {
-		return level, message, attrs
+	if level, attrs, ok := parseRecord(line); ok {
+		return level, messageLogged, attrs
 	}
 	text := printable(string(line))
 	o.panicky = o.panicky || strings.HasPrefix(text, "panic: ") || strings.HasPrefix(text, "fatal error: ")
@@ -149,24 +180,25 @@ func (o *output) parse(line []byte) (slog.Level, string, []slog.Attr) {
 	if o.panicky {
 		level = slog.LevelError
 	}
-	return level, text, []slog.Attr{slog.String("stream", o.stream)}
+	return level, messagePrinted, []slog.Attr{slog.String("text", text), slog.String("stream", o.stream)}
 }
 
 // parseRecord reads a record of hclog: a JSON object with @level, @message and
-// what the author added. The time is that of the host, which is when the line came.
-func parseRecord(line []byte) (slog.Level, string, []slog.Attr, bool) {
+// what the author added, which is a group of its own so that no key is taken for one of
+// the node. The time is that of the host, which is when the line came.
+func parseRecord(line []byte) (slog.Level, []slog.Attr, bool) {
 	if line[0] != '{' {
-		return 0, "", nil, false
+		return 0, nil, false
 	}
 	var record map[string]any
 	if err := json.Unmarshal(line, &record); err != nil {
-		return 0, "", nil, false
+		return 0, nil, false
 	}
 	name, ok := record["@level"].(string)
 	level, known := levels(name)
 	message, text := record["@message"].(string)
 	if !ok || !known || !text {
-		return 0, "", nil, false
+		return 0, nil, false
 	}
 	var attrs []slog.Attr
 	for _, key := range slices.Sorted(maps.Keys(record)) {
@@ -176,7 +208,7 @@ func parseRecord(line []byte) (slog.Level, string, []slog.Attr, bool) {
 			attrs = append(attrs, attribute(key, record[key]))
 		}
 	}
-	return level, printable(message), attrs, true
+	return level, []slog.Attr{slog.String("text", printable(message)), slog.GroupAttrs("with", attrs...)}, true
 }
 
 // attribute is one key of a record.
@@ -208,7 +240,7 @@ func levels(name string) (slog.Level, bool) {
 // printable returns text without what could disturb a terminal or a log.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\t' && r != '\n' {
+		if (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) && r != '\t' && r != '\n' { // Cf: marks that turn the direction of text.
 			return ' '
 		}
 		return r

@@ -30,16 +30,18 @@ func record() (*output, *bytes.Buffer) {
 
 func TestLinesAreTranslated(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
-		{"words\n", "level=INFO msg=words stream=stderr\n"},
-		{"no end", "level=INFO msg=\"no end\" stream=stderr\n"},
+		{"words\n", "level=INFO msg=\"the plugin prints\" text=words stream=stderr\n"},
+		{"no end", "level=INFO msg=\"the plugin prints\" text=\"no end\" stream=stderr\n"},
 		{"\n\n  \n", ""},
-		{"a\x1b[31mb\xff\r\n", "level=INFO msg=\"a [31mb?\" stream=stderr\n"},
-		{`{"@level":"error","@message":"m","@module":"x","@timestamp":"t","b":"1","a":2}` + "\n", "level=ERROR msg=m a=2 b=1\n"},
-		{`{"@level":"trace","@message":"m"}` + "\n", "level=DEBUG-4 msg=m\n"},
-		{`{"@level":"loud","@message":"m"}` + "\n", "level=INFO msg=\"{\\\"@level\\\":\\\"loud\\\",\\\"@message\\\":\\\"m\\\"}\" stream=stderr\n"},
-		{`{"@level":"warn","@message":7}` + "\n", "level=INFO msg=\"{\\\"@level\\\":\\\"warn\\\",\\\"@message\\\":7}\" stream=stderr\n"},
-		{"{\n", "level=INFO msg={ stream=stderr\n"},
-		{"panic: boom\n\ngoroutine 1\n", "level=ERROR msg=\"panic: boom\" stream=stderr\nlevel=ERROR msg=\"goroutine 1\" stream=stderr\n"},
+		{"a\x1b[31mb\xff\u202ec\r\n", "level=INFO msg=\"the plugin prints\" text=\"a [31mb? c\" stream=stderr\n"},
+		{`{"@level":"error","@message":"m","@module":"x","@timestamp":"t","b":"1","a":2}` + "\n", "level=ERROR msg=\"the plugin logs\" text=m with.a=2 with.b=1\n"},
+		{`{"@level":"trace","@message":"m"}` + "\n", "level=DEBUG-4 msg=\"the plugin logs\" text=m\n"},
+		{`{"@level":"loud","@message":"m"}` + "\n", "level=INFO msg=\"the plugin prints\" text=\"{\\\"@level\\\":\\\"loud\\\",\\\"@message\\\":\\\"m\\\"}\" stream=stderr\n"},
+		{`{"@level":"warn","@message":7}` + "\n", "level=INFO msg=\"the plugin prints\" text=\"{\\\"@level\\\":\\\"warn\\\",\\\"@message\\\":7}\" stream=stderr\n"},
+		// What looks like a decision of the node is a text of the plugin.
+		{`{"@level":"info","@message":"decision","node":"10.0.0.1:7946","verdict":"down"}` + "\n", "level=INFO msg=\"the plugin logs\" text=decision with.node=10.0.0.1:7946 with.verdict=down\n"},
+		{"{\n", "level=INFO msg=\"the plugin prints\" text={ stream=stderr\n"},
+		{"panic: boom\n\ngoroutine 1\n", "level=ERROR msg=\"the plugin prints\" text=\"panic: boom\" stream=stderr\nlevel=ERROR msg=\"the plugin prints\" text=\"goroutine 1\" stream=stderr\n"},
 	} {
 		o, b := record()
 		_, err := io.WriteString(o, c.in)
@@ -82,18 +84,39 @@ func TestRateIsLimitedAndTheRestCounted(t *testing.T) {
 			_, err := io.WriteString(o, "line\n")
 			require.NoError(t, err)
 		}
-		require.Equal(t, linesBurst, strings.Count(b.String(), "msg=line"))
+		require.Equal(t, linesBurst, strings.Count(b.String(), "text=line"))
 		<-time.After(time.Second)
 		_, err := io.WriteString(o, "later\n")
 		require.NoError(t, err)
-		require.Contains(t, b.String(), "lines_left_out=50\nlevel=INFO msg=later")
+		require.Contains(t, b.String(), "lines_left_out=50 bytes_left_out=200\nlevel=INFO msg=\"the plugin prints\" text=later")
 		for range linesPerSecond + 10 {
 			_, err := io.WriteString(o, "again\n")
 			require.NoError(t, err)
 		}
-		require.Equal(t, linesPerSecond-1, strings.Count(b.String(), "msg=again"))
+		require.Equal(t, linesPerSecond-1, strings.Count(b.String(), "text=again"))
 		require.NoError(t, o.Close())
-		require.Contains(t, b.String(), "lines_left_out=11")
+		require.Contains(t, b.String(), "lines_left_out=11 bytes_left_out=55")
+	})
+}
+
+// Long lines cost what they have: a plugin that prints without pause gets the burst and
+// then its rate in bytes, and that it printed more is said once in a while.
+func TestBytesAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, b := record()
+		line := strings.Repeat("x", 8<<10) + "\n"
+		const seconds = 60
+		for range seconds * 10 {
+			for range 10 {
+				_, err := io.WriteString(o, line)
+				require.NoError(t, err)
+			}
+			<-time.After(time.Second / 10)
+		}
+		require.NoError(t, o.Close())
+		require.LessOrEqual(t, b.Len(), (bytesBurst+seconds*bytesPerSecond)*11/10)
+		require.GreaterOrEqual(t, b.Len(), bytesBurst+(seconds-1)*bytesPerSecond)
+		require.LessOrEqual(t, strings.Count(b.String(), "printed more"), seconds/10+2)
 	})
 }
 
