@@ -33,8 +33,8 @@
 // views whose bases share a set of voters, however wrong or late the views are.
 //
 // Members that can reach each other only through others would make work
-// unreliable for ever: the members who can reach all others of the side are
-// kept, and if these alone are no majority, as many of the rest as fit together.
+// unreliable for ever: of each such pair one goes, as soon as the rest is a majority
+// without it.
 //
 // # Lifecycle and concurrency
 //

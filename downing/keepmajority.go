@@ -23,12 +23,16 @@ const KeepMajorityName = "keep-majority"
 //  1. Nobody is lost and all links of the side work: None.
 //  2. The side has no majority: DownSide. Members that are joining or weakly up
 //     go with it.
-//  3. The members that can reach everybody on the side have a majority: they
-//     are kept, all others are downed.
-//  4. Otherwise those who cannot are added back where they fit: voters before
-//     others, those with the fewest broken links first, then the lowest node
-//     id, each if it has no broken link to anyone who is kept.
-//  5. If that is no majority either: DownSide.
+//  3. Otherwise the side is kept, and those who are lost are downed. Of each
+//     broken link within the side one end is downed as well: one after the other,
+//     who does not vote before who does, then who has more broken links to those
+//     who are still there, then the younger, each if somebody of the rest still
+//     reaches a majority of the voters there.
+//  4. A link of which neither end can be spared yet is kept. When those who were
+//     downed are voters no more, fewer are a majority, and the link is decided
+//     about again. If there is nobody to down until then: None.
+//  5. If nobody on the side reaches a majority himself: DownSide, since nobody
+//     could lead or work.
 type KeepMajority struct{}
 
 var _ Immediate = KeepMajority{}
@@ -40,8 +44,9 @@ func (KeepMajority) Class() Class { return Class{Pure: true, MajorityOnly: true}
 func (k KeepMajority) Decide(_ context.Context, v View) (Decision, error) { return k.DecideNow(v) }
 
 // DecideNow decides for the view; the error is that of [View.Validate]. With n
-// members and r complaints it takes O((n + r) log (n + r)).
-func (KeepMajority) DecideNow(v View) (Decision, error) {
+// members, r complaints and k members that have a broken link it takes
+// O((n + r) log (n + r) + k (k + r + n)).
+func (k KeepMajority) DecideNow(v View) (Decision, error) {
 	if err := v.Validate(); err != nil {
 		return Decision{}, err
 	}
@@ -57,64 +62,122 @@ func (KeepMajority) DecideNow(v View) (Decision, error) {
 	if !v.wins(keep) {
 		return v.downSide(side, "keep-majority: this side has no majority: "+v.tally(keep)), nil
 	}
-	connected := "this side has"
-	if len(side.links) > 0 {
-		keep, connected = side.fullyConnected(), "the members of this side that reach all others of it have"
-		if !v.wins(keep) {
-			side.addBack(keep)
-			connected = "as many of this side as reach each other have"
-			if !v.wins(keep) {
-				return v.downSide(side, "keep-majority: too many links within this side are broken: "+connected+" "+v.tally(keep)), nil
-			}
-		}
+	left, ok := side.part(keep)
+	if !ok {
+		return v.downSide(side, "keep-majority: too many links within this side are broken: it has "+v.tally(keep)+", but nobody on it reaches a majority"), nil
 	}
 	down := v.downable(func(i int) bool { return !keep[i] })
-	reason := fmt.Sprintf("keep-majority: %s %s; downed are %d lost and %d indirectly connected",
-		connected, v.tally(keep), lost, len(down)-lost)
+	reason := "keep-majority: this side has " + v.tally(keep)
+	if left > 0 {
+		reason += fmt.Sprintf(", and no majority without either end of %d broken links, which are kept until those who are down do not count any more", left)
+	}
+	if len(down) == 0 {
+		return Decision{Reason: reason}, nil
+	}
+	reason += fmt.Sprintf("; downed are %d lost and %d indirectly connected", lost, len(down)-lost)
 	return Decision{Verdict: KeepSide, Down: down, Reason: reason}, nil
 }
 
-// fullyConnected returns the members of the side without a broken link in it.
-func (s *Side) fullyConnected() []bool {
-	keep := s.indirect()
+// part takes one end of each broken link out of keep where it can be spared, and
+// returns the number of the links that are left. It is false, and keep as it was, if
+// nobody on the side reaches a majority. It looks for the fewest who can go only one
+// step ahead, since all steps would take exponential time, but it does the same on
+// every node.
+func (s *Side) part(keep []bool) (left int, ok bool) {
+	l := brokenLinks{side: s, of: make([][]int, len(keep))}
+	for _, pair := range s.links {
+		l.of[pair[0]] = append(l.of[pair[0]], pair[1])
+		l.of[pair[1]] = append(l.of[pair[1]], pair[0])
+	}
+	if !l.someoneWins(keep) {
+		return 0, false
+	}
+	var ends []int // Who has a broken link and is not known to be needed.
 	for i := range keep {
-		keep[i] = s.on[i] && !keep[i]
-	}
-	return keep
-}
-
-// addBack adds to keep those members of the side that have no broken link to
-// anyone in it, one after the other. That is not always the greatest possible
-// set, which would take exponential time to find, but the same on every node.
-func (s *Side) addBack(keep []bool) {
-	broken := make(map[int][]int)
-	for _, l := range s.links {
-		broken[l[0]] = append(broken[l[0]], l[1])
-		broken[l[1]] = append(broken[l[1]], l[0])
-	}
-	var order []int
-	for i := range s.on {
-		if len(broken[i]) > 0 {
-			order = append(order, i)
+		if len(l.of[i]) > 0 {
+			ends = append(ends, i)
 		}
 	}
-	// The sort is stable and the indices are in the order of node ids.
-	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(s.rank(a), s.rank(b)), cmp.Compare(len(broken[a]), len(broken[b])))
-	})
-	for _, i := range order {
-		if !slices.ContainsFunc(broken[i], func(j int) bool { return keep[j] }) {
-			keep[i] = true
+	for {
+		ends = slices.DeleteFunc(ends, func(i int) bool { return l.count(i, keep) == 0 })
+		if len(ends) == 0 {
+			break
+		}
+		worst := slices.MinFunc(ends, func(a, b int) int {
+			return cmp.Or(cmp.Compare(s.rank(b), s.rank(a)), cmp.Compare(l.count(b, keep), l.count(a, keep)), s.byAge(b, a))
+		})
+		// Who cannot be spared now cannot later, when there are fewer.
+		ends = slices.DeleteFunc(ends, func(i int) bool { return i == worst })
+		keep[worst] = false
+		keep[worst] = !l.someoneWins(keep)
+	}
+	for _, pair := range s.links {
+		if keep[pair[0]] && keep[pair[1]] {
+			left++
 		}
 	}
+	return left, true
 }
 
-// rank is 0 for members whose vote may count and 1 for others.
+// brokenLinks holds, for each member of a view by its index, those to whom it has a
+// broken link.
+type brokenLinks struct {
+	side *Side
+	of   [][]int
+}
+
+// count returns the number of the broken links of a member to members of a set.
+func (l brokenLinks) count(i int, set []bool) int {
+	n := 0
+	for _, j := range l.of[i] {
+		if set[j] {
+			n++
+		}
+	}
+	return n
+}
+
+// someoneWins reports whether a member of the set that takes part wins with those
+// of the set that it reaches. Without one nobody could prove a majority, to work or
+// to take those out of the voters who are down.
+func (l brokenLinks) someoneWins(set []bool) bool {
+	for i, in := range set {
+		if !in || !votes(l.side.view.Members[i]) {
+			continue
+		}
+		if l.count(i, set) == 0 {
+			return l.side.view.wins(set) // Nobody reaches more.
+		}
+		reached := slices.Clone(set)
+		for _, j := range l.of[i] {
+			reached[j] = false
+		}
+		if l.side.view.wins(reached) {
+			return true
+		}
+	}
+	return false
+}
+
+// rank is 0 for members whose vote counts and 1 for others.
 func (s *Side) rank(i int) int {
-	if votes(s.view.Members[i]) {
+	m := s.view.Members[i]
+	if votes(m) && slices.ContainsFunc(s.view.Base, func(voters []gossip.NodeID) bool { return slices.Contains(voters, m.Node) }) {
 		return 0
 	}
 	return 1
+}
+
+// byAge compares two members, the older first.
+func (s *Side) byAge(a, b int) int {
+	switch m, o := s.view.Members[a], s.view.Members[b]; {
+	case m.OlderThan(o):
+		return -1
+	case o.OlderThan(m):
+		return 1
+	default:
+		return 0
+	}
 }
 
 // wins reports whether the members for which set holds true win in every set of

@@ -93,5 +93,5 @@ func TestViewOfABrokenLink(t *testing.T) {
 	}
 	v := downing.NewView(s, downingtest.Node(0), s.Config().Base(true))
 	require.Equal(t, nodes(3, 4), downingtest.IDs(v.Side().IndirectlyConnected()))
-	require.Equal(t, nodes(3, 4), decide(t, v).Down)
+	require.Equal(t, nodes(4), decide(t, v).Down)
 }
