@@ -64,8 +64,12 @@ func (m *Machine) act() {
 	if m.surveyed != m.state {
 		m.survey() // Convergence of an older state is no licence.
 	}
-	if m.phase != phaseMember || m.lead.leader != m.self {
+	if m.phase != phaseMember {
 		return
+	}
+	m.shrink()
+	if m.surveyed != m.state || m.lead.leader != m.self {
+		return // If the state has changed, this is called again with what follows from it.
 	}
 	if !m.lead.converged {
 		m.actWithoutConvergence()
@@ -79,15 +83,19 @@ func (m *Machine) act() {
 		m.endAlone()
 		return
 	}
-	// A leader that was cut off or stood still may hold a state that all had seen
-	// once, while the others have gone on without it. As for hosting, its own
-	// clock tells it.
+	m.perform(plan)
+}
+
+// perform carries a plan out, unless this node may not lead. A leader that was cut off
+// or stood still may hold a state that all had seen once, while the others have gone on
+// without it. As for hosting, its own clock tells it.
+func (m *Machine) perform(p leaderPlan) {
 	if !m.connected() {
 		m.lead.suspended = true
 		return
 	}
-	m.edit(func(e *gossip.Edit) { m.carryOut(plan, e) })
-	for _, gone := range plan.remove {
+	m.edit(func(e *gossip.Edit) { m.carryOut(p, e) })
+	for _, gone := range p.remove {
 		m.out.Send(gone.Node, NotMember{Node: gone.Node, Status: gossip.Removed})
 	}
 }

@@ -120,6 +120,7 @@ type Machine struct {
 	beat      heartbeats
 	footing   footing
 	lead      leading
+	links     linkage
 	side      siding
 
 	strategies strategies

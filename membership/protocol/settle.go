@@ -85,6 +85,7 @@ func (m *Machine) survey() {
 	m.surveyed = m.state
 	m.lead.leader = m.state.Leader(m.self)
 	m.lead.converged = m.state.Converged(m.self, m.isConfirmed)
+	m.surveyLinks()
 	m.surveyStrategies()
 	m.updateBase(before)
 	m.watchConvergence()

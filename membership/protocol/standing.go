@@ -72,7 +72,7 @@ func (f *footing) answered(by gossip.NodeID, sentAt machine.Instant) {
 func (m *Machine) updateBase(before *gossip.State) {
 	f := &m.footing
 	config := m.state.Config()
-	if m.lead.converged {
+	if m.links.seen {
 		f.converged = config.Generation()
 	}
 	base := config.Base(f.converged == config.Generation())
