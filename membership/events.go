@@ -51,7 +51,8 @@ type MemberRemoved struct {
 }
 
 // ReachabilityChanged says that a member became unreachable for somebody who
-// monitors it, or reachable for everybody again.
+// monitors it, or reachable for everybody again. It is never said of the node of the
+// subscriber: that others do not reach it is theirs to act on, and it may be wrong.
 type ReachabilityChanged struct {
 	Member    *gossip.Member
 	Reachable bool
@@ -113,7 +114,7 @@ func difference(prev, next View) []Event {
 		case old.Status != now.Status || old.UpNumber != now.UpNumber:
 			changed = append(changed, MemberChanged{Member: now, Previous: old.Status})
 		}
-		if is := reachable(lost, now); is != (old == nil || reachable(was, now)) {
+		if is := reachable(lost, now); now.Node != next.Self && is != (old == nil || reachable(was, now)) {
 			reach = append(reach, ReachabilityChanged{Member: now, Reachable: is})
 		}
 	})
