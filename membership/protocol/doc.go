@@ -16,6 +16,8 @@
 //	heartbeat.go  who monitors whom, and when somebody is accused
 //	standing.go   until when this node may host
 //	leader.go     what the leader does under convergence
+//	gate.go       when a newcomer may become up
+//	links.go      what is done while links between those who go on are broken
 //	downing.go    when it must be decided who goes after a partition
 //	deciding.go   which strategy decides it, on which node
 //	strategies.go which strategies there are, and how the cluster changes to another

@@ -72,7 +72,7 @@ func (m *Machine) watchView() {
 func (m *Machine) trouble() []gossip.NodeID {
 	return slices.DeleteFunc(slices.Clone(m.lost), func(n gossip.NodeID) bool {
 		member := m.state.Member(n)
-		return member == nil || n == m.self || !downing.CanBeDowned(member)
+		return member == nil || n == m.self || !downing.CanBeDowned(member) || m.waits(n)
 	})
 }
 

@@ -65,6 +65,11 @@ func (m *Machine) heartbeatRound() {
 	m.out.Arm(timerHeartbeat, m.now.Mono.Add(m.cfg.FailureDetector.HeartbeatInterval))
 	m.expect(m.beat.targets)
 	m.sendHeartbeats(m.beat.targets)
+	m.report(true)
+	m.renew()
+	if isNewcomer(m.state.Member(m.self)) {
+		m.judgeSilence() // Whom it spared it may have to accuse by now.
+	}
 }
 
 // expect begins to wait for answers of those of which it has not begun yet.
@@ -130,6 +135,7 @@ func (m *Machine) receiveHeartbeatReply(from gossip.NodeID, msg HeartbeatReply) 
 	if !m.beat.sent[msg.Sequence%roundsKept].extra {
 		m.beat.registry.Heartbeat(from, m.now.Mono.Time())
 	}
+	m.greeted(from)
 	if msg.Standing {
 		m.footing.answered(from, sentAt)
 		if m.lead.suspended {
@@ -200,6 +206,7 @@ func (m *Machine) retarget() {
 			h.registry.Remove(node)
 			m.footing.forget(node)
 			delete(h.met, node)
+			delete(m.gate.answered, node)
 		}
 	}
 	m.armSilence()
@@ -254,10 +261,11 @@ func (m *Machine) chooseTargets() []gossip.NodeID {
 
 // armSilence arms one timer for the moment at which somebody is to be accused next.
 // It may have passed: then the timer fires at once, or when this node may accuse again.
+// Those whom a newcomer spares it judges anew with each round of heartbeats.
 func (m *Machine) armSilence() {
 	h := &m.beat
 	at := machine.Instant(0)
-	if due, ok := h.registry.Due(m.accuses); ok {
+	if due, ok := h.registry.Due(func(n gossip.NodeID) bool { return m.accuses(n) || m.spares(n) }); ok {
 		at = max(machine.Instant(due.UnixNano()), h.notBefore)
 	}
 	switch at {
@@ -286,7 +294,7 @@ func (m *Machine) judgeSilence() {
 	}
 	var accused []gossip.NodeID
 	for _, node := range m.beat.registry.Unavailable(m.now.Mono.Time()) {
-		if !m.accuses(node) {
+		if !m.accuses(node) && !m.spares(node) {
 			accused = append(accused, node)
 			m.out.Decide("reachability", node.String(), "unreachable", m.silenceOf(node))
 		}

@@ -132,7 +132,7 @@ type leaderPlan struct {
 	voters           []gossip.NodeID // Nil if they stay as they are.
 	downing          bool            // The downing strategy becomes another one.
 	strategy         gossip.DowningStrategy
-	waiting          int // Joining members that have given no sign of life yet.
+	waiting          int // Joining members whom some voter has not reached yet.
 }
 
 func (p leaderPlan) empty() bool {
@@ -146,11 +146,14 @@ func (m *Machine) plan() leaderPlan {
 	for _, member := range m.state.Members() {
 		switch member.Status {
 		case gossip.Joining, gossip.WeaklyUp:
+			why := m.held(member.Node)
+			m.stays(member.Node, why)
 			switch {
-			case enough && m.present(member.Node) && m.canDecide(member, &p):
-				p.up = append(p.up, member)
-			case enough && !m.present(member.Node):
+			case !enough || why != "":
+			case !m.present(member.Node) || !m.passes(member.Node):
 				p.waiting++
+			case m.canDecide(member, &p):
+				p.up = append(p.up, member)
 			}
 		case gossip.Leaving:
 			if m.lead.confirmed[member.Node] {
@@ -315,7 +318,7 @@ func (m *Machine) Explain() string {
 	if m.phase != phaseMember {
 		return "not a member of a cluster"
 	}
-	converged, blockers := m.state.Convergence(m.self, m.isConfirmed)
+	converged, blockers := m.state.Convergence(m.self, m.isExcused)
 	if converged {
 		return ""
 	}

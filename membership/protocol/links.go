@@ -32,7 +32,7 @@ func (m *Machine) surveyLinks() {
 	if m.lead.converged || len(m.state.Unreachable()) == 0 {
 		return
 	}
-	_, blockers := m.state.Convergence(m.self, m.isConfirmed)
+	_, blockers := m.state.Convergence(m.self, m.isExcused)
 	if blockers.NotMember || blockers.Unstamped || len(blockers.Unseen) > 0 {
 		return
 	}

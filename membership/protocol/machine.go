@@ -121,6 +121,7 @@ type Machine struct {
 	footing   footing
 	lead      leading
 	links     linkage
+	gate      gate
 	side      siding
 
 	strategies strategies
@@ -168,6 +169,7 @@ func New(cfg Config, self gossip.Member, deps Deps) (*Machine, error) {
 	m.beat.init(registry)
 	m.footing.init()
 	m.lead.init()
+	m.gate.init()
 	m.exit.init()
 	m.fences.init()
 	return m, nil
@@ -274,6 +276,8 @@ func (m *Machine) receive(from gossip.NodeID, message any) {
 		m.receiveWelcome(from, msg)
 	case ExitingConfirmed:
 		m.receiveExitingConfirmed(from)
+	case Reached:
+		m.receiveReached(from, msg)
 	case NotMember:
 		m.receiveNotMember(from, msg)
 	case AskDowning:

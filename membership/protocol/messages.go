@@ -24,6 +24,9 @@ const (
 	// MaxTextBytes is the longest value of a setting and the longest reason, in
 	// bytes. A longer reason is cut by the sender.
 	MaxTextBytes = 1024
+	// MaxReached is the largest number of nodes in a [Reached]. What is beyond is
+	// told when the first of them are up.
+	MaxReached = 1024
 )
 
 // InitJoin asks a seed node whether it is a member of a cluster that can be
@@ -129,6 +132,14 @@ type GossipState struct{ State *gossip.State }
 // nothing any more and never will again in this incarnation. It is repeated
 // until the sender's status shows that it arrived.
 type ExitingConfirmed struct{}
+
+// Reached tells the leader which newcomers have answered a heartbeat of the sender, a
+// voter. It is sent when there is a new one, and with each round of heartbeats while
+// there are any; it replaces what the sender said before.
+type Reached struct {
+	// Nodes are the uids of the newcomers, at most [MaxReached].
+	Nodes []gossip.UID
+}
 
 // NotMember tells its receiver that it is no member any more in the state of
 // the sender: it was downed, or it was removed. The receiver stops. It is the

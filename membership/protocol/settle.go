@@ -51,6 +51,9 @@ func (m *Machine) observe(prev, next *gossip.State) {
 	}
 	m.greet()
 	m.meet()
+	m.report(false)
+	m.noteProof(prev)
+	m.stays(m.self, m.heldMyself())
 	m.watchView()
 }
 
@@ -84,7 +87,7 @@ func (m *Machine) survey() {
 	before := m.surveyed
 	m.surveyed = m.state
 	m.lead.leader = m.state.Leader(m.self)
-	m.lead.converged = m.state.Converged(m.self, m.isConfirmed)
+	m.lead.converged = m.state.Converged(m.self, m.isExcused)
 	m.surveyLinks()
 	m.surveyStrategies()
 	m.updateBase(before)
@@ -100,6 +103,7 @@ func (m *Machine) forget(was *gossip.Member) {
 	delete(m.spread.known, was.Node)
 	m.footing.forget(was.Node)
 	delete(m.lead.confirmed, was.Node)
+	m.gate.forget(was.Node)
 }
 
 // publishAgain tells a component that was attached to the running node what it

@@ -131,6 +131,8 @@ func toProto(message any) (*pb.Message, error) {
 		return &pb.Message{What: &pb.Message_GossipState{GossipState: &pb.GossipState{State: toState(m.State)}}}, nil
 	case protocol.ExitingConfirmed:
 		return &pb.Message{What: &pb.Message_ExitingConfirmed{ExitingConfirmed: &pb.ExitingConfirmed{}}}, nil
+	case protocol.Reached:
+		return &pb.Message{What: &pb.Message_Reached{Reached: toReached(m)}}, nil
 	case protocol.NotMember:
 		return &pb.Message{What: &pb.Message_NotMember{NotMember: &pb.NotMember{
 			Node: toNode(m.Node), Status: uint32(m.Status),
@@ -197,6 +199,8 @@ func fromProto(m *pb.Message) (any, error) {
 		return message(protocol.GossipState{State: s}, err)
 	case *pb.Message_ExitingConfirmed:
 		return protocol.ExitingConfirmed{}, nil
+	case *pb.Message_Reached:
+		return fromReached(what.Reached)
 	case *pb.Message_NotMember:
 		return fromNotMember(what.NotMember)
 	case *pb.Message_AskDowning:
@@ -254,6 +258,25 @@ func fromGossipDelta(p *pb.GossipDelta) (any, error) {
 	}
 	delta, err := fromDelta(p.GetDelta())
 	return message(protocol.GossipDelta{Delta: delta, Digest: digest}, err)
+}
+
+func toReached(m protocol.Reached) *pb.Reached {
+	p := &pb.Reached{Node: make([]uint64, len(m.Nodes))}
+	for i, uid := range m.Nodes {
+		p.Node[i] = uint64(uid)
+	}
+	return p
+}
+
+func fromReached(p *pb.Reached) (any, error) {
+	if n := len(p.GetNode()); n > protocol.MaxReached {
+		return nil, malformed("%d nodes, at most %d", n, protocol.MaxReached)
+	}
+	r := protocol.Reached{Nodes: make([]gossip.UID, len(p.GetNode()))}
+	for i, uid := range p.GetNode() {
+		r.Nodes[i] = gossip.UID(uid)
+	}
+	return r, nil
 }
 
 func fromNotMember(p *pb.NotMember) (any, error) {

@@ -114,6 +114,7 @@ func messages() map[string]any {
 		"downing-answer": protocol.DowningAnswer{Question: 9, Decision: downing.Decision{
 			Verdict: downing.KeepSide, Down: []gossip.NodeID{node(1), node(2)}, Reason: "the witness says so",
 		}, Error: "the witness is away"},
+		"reached":    protocol.Reached{Nodes: []gossip.UID{1, 0xfedcba9876543210}},
 		"not-member": protocol.NotMember{Node: node(5), Status: gossip.Removed},
 	}
 }

@@ -55,6 +55,7 @@ type Message struct {
 	//	*Message_NotMember
 	//	*Message_AskDowning
 	//	*Message_DowningAnswer
+	//	*Message_Reached
 	What          isMessage_What `protobuf_oneof:"what"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -232,6 +233,15 @@ func (x *Message) GetDowningAnswer() *DowningAnswer {
 	return nil
 }
 
+func (x *Message) GetReached() *Reached {
+	if x != nil {
+		if x, ok := x.What.(*Message_Reached); ok {
+			return x.Reached
+		}
+	}
+	return nil
+}
+
 type isMessage_What interface {
 	isMessage_What()
 }
@@ -296,6 +306,10 @@ type Message_DowningAnswer struct {
 	DowningAnswer *DowningAnswer `protobuf:"bytes,15,opt,name=downing_answer,json=downingAnswer,proto3,oneof"`
 }
 
+type Message_Reached struct {
+	Reached *Reached `protobuf:"bytes,20,opt,name=reached,proto3,oneof"`
+}
+
 func (*Message_InitJoin) isMessage_What() {}
 
 func (*Message_InitJoinAck) isMessage_What() {}
@@ -325,6 +339,8 @@ func (*Message_NotMember) isMessage_What() {}
 func (*Message_AskDowning) isMessage_What() {}
 
 func (*Message_DowningAnswer) isMessage_What() {}
+
+func (*Message_Reached) isMessage_What() {}
 
 type InitJoin struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -967,6 +983,52 @@ func (*ExitingConfirmed) Descriptor() ([]byte, []int) {
 	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{12}
 }
 
+// Reached tells the leader which newcomers have answered the sender.
+type Reached struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The uids of the newcomers.
+	Node          []uint64 `protobuf:"fixed64,1,rep,packed,name=node,proto3" json:"node,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Reached) Reset() {
+	*x = Reached{}
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Reached) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Reached) ProtoMessage() {}
+
+func (x *Reached) ProtoReflect() protoreflect.Message {
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Reached.ProtoReflect.Descriptor instead.
+func (*Reached) Descriptor() ([]byte, []int) {
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Reached) GetNode() []uint64 {
+	if x != nil {
+		return x.Node
+	}
+	return nil
+}
+
 type NotMember struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Node          *Node                  `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
@@ -977,7 +1039,7 @@ type NotMember struct {
 
 func (x *NotMember) Reset() {
 	*x = NotMember{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[13]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -989,7 +1051,7 @@ func (x *NotMember) String() string {
 func (*NotMember) ProtoMessage() {}
 
 func (x *NotMember) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[13]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1002,7 +1064,7 @@ func (x *NotMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotMember.ProtoReflect.Descriptor instead.
 func (*NotMember) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{13}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *NotMember) GetNode() *Node {
@@ -1034,7 +1096,7 @@ type AskDowning struct {
 
 func (x *AskDowning) Reset() {
 	*x = AskDowning{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[14]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1046,7 +1108,7 @@ func (x *AskDowning) String() string {
 func (*AskDowning) ProtoMessage() {}
 
 func (x *AskDowning) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[14]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1059,7 +1121,7 @@ func (x *AskDowning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskDowning.ProtoReflect.Descriptor instead.
 func (*AskDowning) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{14}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *AskDowning) GetQuestion() uint64 {
@@ -1099,7 +1161,7 @@ type DowningAnswer struct {
 
 func (x *DowningAnswer) Reset() {
 	*x = DowningAnswer{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[15]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1111,7 +1173,7 @@ func (x *DowningAnswer) String() string {
 func (*DowningAnswer) ProtoMessage() {}
 
 func (x *DowningAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[15]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1124,7 +1186,7 @@ func (x *DowningAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DowningAnswer.ProtoReflect.Descriptor instead.
 func (*DowningAnswer) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{15}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DowningAnswer) GetQuestion() uint64 {
@@ -1173,7 +1235,7 @@ type Settings struct {
 
 func (x *Settings) Reset() {
 	*x = Settings{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[16]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1185,7 +1247,7 @@ func (x *Settings) String() string {
 func (*Settings) ProtoMessage() {}
 
 func (x *Settings) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[16]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1198,7 +1260,7 @@ func (x *Settings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settings.ProtoReflect.Descriptor instead.
 func (*Settings) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{16}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Settings) GetKey() []string {
@@ -1233,7 +1295,7 @@ type Differences struct {
 
 func (x *Differences) Reset() {
 	*x = Differences{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[17]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1245,7 +1307,7 @@ func (x *Differences) String() string {
 func (*Differences) ProtoMessage() {}
 
 func (x *Differences) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[17]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1258,7 +1320,7 @@ func (x *Differences) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Differences.ProtoReflect.Descriptor instead.
 func (*Differences) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{17}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Differences) GetKey() []string {
@@ -1292,7 +1354,7 @@ type ClusterId struct {
 
 func (x *ClusterId) Reset() {
 	*x = ClusterId{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[18]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1304,7 +1366,7 @@ func (x *ClusterId) String() string {
 func (*ClusterId) ProtoMessage() {}
 
 func (x *ClusterId) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[18]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1317,7 +1379,7 @@ func (x *ClusterId) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClusterId.ProtoReflect.Descriptor instead.
 func (*ClusterId) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{18}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ClusterId) GetBorn() int64 {
@@ -1346,7 +1408,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[19]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1358,7 +1420,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[19]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1371,7 +1433,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{19}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Node) GetHost() string {
@@ -1410,7 +1472,7 @@ type Nodes struct {
 
 func (x *Nodes) Reset() {
 	*x = Nodes{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[20]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1422,7 +1484,7 @@ func (x *Nodes) String() string {
 func (*Nodes) ProtoMessage() {}
 
 func (x *Nodes) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[20]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1435,7 +1497,7 @@ func (x *Nodes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nodes.ProtoReflect.Descriptor instead.
 func (*Nodes) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{20}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Nodes) GetHosts() []string {
@@ -1480,7 +1542,7 @@ type State struct {
 
 func (x *State) Reset() {
 	*x = State{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[21]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1492,7 +1554,7 @@ func (x *State) String() string {
 func (*State) ProtoMessage() {}
 
 func (x *State) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[21]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1505,7 +1567,7 @@ func (x *State) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use State.ProtoReflect.Descriptor instead.
 func (*State) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{21}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *State) GetCluster() *ClusterId {
@@ -1557,7 +1619,7 @@ type Digest struct {
 
 func (x *Digest) Reset() {
 	*x = Digest{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[22]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1569,7 +1631,7 @@ func (x *Digest) String() string {
 func (*Digest) ProtoMessage() {}
 
 func (x *Digest) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[22]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1582,7 +1644,7 @@ func (x *Digest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Digest.ProtoReflect.Descriptor instead.
 func (*Digest) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{22}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Digest) GetCluster() *ClusterId {
@@ -1639,7 +1701,7 @@ type Delta struct {
 
 func (x *Delta) Reset() {
 	*x = Delta{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[23]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1651,7 +1713,7 @@ func (x *Delta) String() string {
 func (*Delta) ProtoMessage() {}
 
 func (x *Delta) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[23]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1664,7 +1726,7 @@ func (x *Delta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delta.ProtoReflect.Descriptor instead.
 func (*Delta) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{23}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Delta) GetCluster() *ClusterId {
@@ -1740,7 +1802,7 @@ type Clock struct {
 
 func (x *Clock) Reset() {
 	*x = Clock{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[24]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1752,7 +1814,7 @@ func (x *Clock) String() string {
 func (*Clock) ProtoMessage() {}
 
 func (x *Clock) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[24]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1765,7 +1827,7 @@ func (x *Clock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Clock.ProtoReflect.Descriptor instead.
 func (*Clock) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{24}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Clock) GetNode() []uint32 {
@@ -1794,7 +1856,7 @@ type ClockRef struct {
 
 func (x *ClockRef) Reset() {
 	*x = ClockRef{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[25]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1806,7 +1868,7 @@ func (x *ClockRef) String() string {
 func (*ClockRef) ProtoMessage() {}
 
 func (x *ClockRef) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[25]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1819,7 +1881,7 @@ func (x *ClockRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockRef.ProtoReflect.Descriptor instead.
 func (*ClockRef) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{25}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ClockRef) GetBase() uint64 {
@@ -1851,7 +1913,7 @@ type Edits struct {
 
 func (x *Edits) Reset() {
 	*x = Edits{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[26]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1863,7 +1925,7 @@ func (x *Edits) String() string {
 func (*Edits) ProtoMessage() {}
 
 func (x *Edits) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[26]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1876,7 +1938,7 @@ func (x *Edits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Edits.ProtoReflect.Descriptor instead.
 func (*Edits) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{26}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Edits) GetNode() []uint32 {
@@ -1920,7 +1982,7 @@ type Records struct {
 
 func (x *Records) Reset() {
 	*x = Records{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[27]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1932,7 +1994,7 @@ func (x *Records) String() string {
 func (*Records) ProtoMessage() {}
 
 func (x *Records) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[27]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1945,7 +2007,7 @@ func (x *Records) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Records.ProtoReflect.Descriptor instead.
 func (*Records) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{27}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Records) GetMembers() *Members {
@@ -1997,7 +2059,7 @@ type Members struct {
 
 func (x *Members) Reset() {
 	*x = Members{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[28]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2009,7 +2071,7 @@ func (x *Members) String() string {
 func (*Members) ProtoMessage() {}
 
 func (x *Members) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[28]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2022,7 +2084,7 @@ func (x *Members) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Members.ProtoReflect.Descriptor instead.
 func (*Members) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{28}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Members) GetNode() []uint32 {
@@ -2085,7 +2147,7 @@ type Profiles struct {
 
 func (x *Profiles) Reset() {
 	*x = Profiles{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[29]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2097,7 +2159,7 @@ func (x *Profiles) String() string {
 func (*Profiles) ProtoMessage() {}
 
 func (x *Profiles) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[29]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2110,7 +2172,7 @@ func (x *Profiles) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Profiles.ProtoReflect.Descriptor instead.
 func (*Profiles) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{29}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Profiles) GetZone() []string {
@@ -2208,7 +2270,7 @@ type Tombstones struct {
 
 func (x *Tombstones) Reset() {
 	*x = Tombstones{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[30]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2220,7 +2282,7 @@ func (x *Tombstones) String() string {
 func (*Tombstones) ProtoMessage() {}
 
 func (x *Tombstones) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[30]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2233,7 +2295,7 @@ func (x *Tombstones) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tombstones.ProtoReflect.Descriptor instead.
 func (*Tombstones) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{30}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Tombstones) GetNode() []uint32 {
@@ -2273,7 +2335,7 @@ type Observers struct {
 
 func (x *Observers) Reset() {
 	*x = Observers{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[31]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2285,7 +2347,7 @@ func (x *Observers) String() string {
 func (*Observers) ProtoMessage() {}
 
 func (x *Observers) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[31]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2298,7 +2360,7 @@ func (x *Observers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Observers.ProtoReflect.Descriptor instead.
 func (*Observers) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{31}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Observers) GetObserver() []uint32 {
@@ -2357,7 +2419,7 @@ type Config struct {
 
 func (x *Config) Reset() {
 	*x = Config{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[32]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2369,7 +2431,7 @@ func (x *Config) String() string {
 func (*Config) ProtoMessage() {}
 
 func (x *Config) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[32]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2382,7 +2444,7 @@ func (x *Config) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Config.ProtoReflect.Descriptor instead.
 func (*Config) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{32}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Config) GetGen() uint64 {
@@ -2424,7 +2486,7 @@ type Registers struct {
 
 func (x *Registers) Reset() {
 	*x = Registers{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[33]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2436,7 +2498,7 @@ func (x *Registers) String() string {
 func (*Registers) ProtoMessage() {}
 
 func (x *Registers) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[33]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2449,7 +2511,7 @@ func (x *Registers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registers.ProtoReflect.Descriptor instead.
 func (*Registers) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{33}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Registers) GetLastUpNumber() uint64 {
@@ -2489,7 +2551,7 @@ type Downing struct {
 
 func (x *Downing) Reset() {
 	*x = Downing{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[34]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2501,7 +2563,7 @@ func (x *Downing) String() string {
 func (*Downing) ProtoMessage() {}
 
 func (x *Downing) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[34]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2514,7 +2576,7 @@ func (x *Downing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Downing.ProtoReflect.Descriptor instead.
 func (*Downing) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{34}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Downing) GetGen() uint64 {
@@ -2579,7 +2641,7 @@ type DowningStrategy struct {
 
 func (x *DowningStrategy) Reset() {
 	*x = DowningStrategy{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[35]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2591,7 +2653,7 @@ func (x *DowningStrategy) String() string {
 func (*DowningStrategy) ProtoMessage() {}
 
 func (x *DowningStrategy) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[35]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2604,7 +2666,7 @@ func (x *DowningStrategy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DowningStrategy.ProtoReflect.Descriptor instead.
 func (*DowningStrategy) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{35}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *DowningStrategy) GetName() string {
@@ -2646,7 +2708,7 @@ var File_quorate_membership_v1_membership_proto protoreflect.FileDescriptor
 
 const file_quorate_membership_v1_membership_proto_rawDesc = "" +
 	"\n" +
-	"&quorate/membership/v1/membership.proto\x12\x15quorate.membership.v1\"\xd8\b\n" +
+	"&quorate/membership/v1/membership.proto\x12\x15quorate.membership.v1\"\x94\t\n" +
 	"\aMessage\x12>\n" +
 	"\tinit_join\x18\x01 \x01(\v2\x1f.quorate.membership.v1.InitJoinH\x00R\binitJoin\x12H\n" +
 	"\rinit_join_ack\x18\x02 \x01(\v2\".quorate.membership.v1.InitJoinAckH\x00R\vinitJoinAck\x12K\n" +
@@ -2665,7 +2727,8 @@ const file_quorate_membership_v1_membership_proto_rawDesc = "" +
 	"not_member\x18\r \x01(\v2 .quorate.membership.v1.NotMemberH\x00R\tnotMember\x12D\n" +
 	"\vask_downing\x18\x0e \x01(\v2!.quorate.membership.v1.AskDowningH\x00R\n" +
 	"askDowning\x12M\n" +
-	"\x0edowning_answer\x18\x0f \x01(\v2$.quorate.membership.v1.DowningAnswerH\x00R\rdowningAnswerB\x06\n" +
+	"\x0edowning_answer\x18\x0f \x01(\v2$.quorate.membership.v1.DowningAnswerH\x00R\rdowningAnswer\x12:\n" +
+	"\areached\x18\x14 \x01(\v2\x1e.quorate.membership.v1.ReachedH\x00R\areachedB\x06\n" +
 	"\x04what\"$\n" +
 	"\bInitJoin\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x04R\aattempt\"c\n" +
@@ -2704,7 +2767,9 @@ const file_quorate_membership_v1_membership_proto_rawDesc = "" +
 	"\x06digest\x18\x02 \x01(\v2\x1d.quorate.membership.v1.DigestR\x06digest\"A\n" +
 	"\vGossipState\x122\n" +
 	"\x05state\x18\x01 \x01(\v2\x1c.quorate.membership.v1.StateR\x05state\"\x12\n" +
-	"\x10ExitingConfirmed\"T\n" +
+	"\x10ExitingConfirmed\"\x1d\n" +
+	"\aReached\x12\x12\n" +
+	"\x04node\x18\x01 \x03(\x06R\x04node\"T\n" +
 	"\tNotMember\x12/\n" +
 	"\x04node\x18\x01 \x01(\v2\x1b.quorate.membership.v1.NodeR\x04node\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\rR\x06status\"X\n" +
@@ -2857,7 +2922,7 @@ func file_quorate_membership_v1_membership_proto_rawDescGZIP() []byte {
 	return file_quorate_membership_v1_membership_proto_rawDescData
 }
 
-var file_quorate_membership_v1_membership_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_quorate_membership_v1_membership_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_quorate_membership_v1_membership_proto_goTypes = []any{
 	(*Message)(nil),          // 0: quorate.membership.v1.Message
 	(*InitJoin)(nil),         // 1: quorate.membership.v1.InitJoin
@@ -2872,29 +2937,30 @@ var file_quorate_membership_v1_membership_proto_goTypes = []any{
 	(*GossipDelta)(nil),      // 10: quorate.membership.v1.GossipDelta
 	(*GossipState)(nil),      // 11: quorate.membership.v1.GossipState
 	(*ExitingConfirmed)(nil), // 12: quorate.membership.v1.ExitingConfirmed
-	(*NotMember)(nil),        // 13: quorate.membership.v1.NotMember
-	(*AskDowning)(nil),       // 14: quorate.membership.v1.AskDowning
-	(*DowningAnswer)(nil),    // 15: quorate.membership.v1.DowningAnswer
-	(*Settings)(nil),         // 16: quorate.membership.v1.Settings
-	(*Differences)(nil),      // 17: quorate.membership.v1.Differences
-	(*ClusterId)(nil),        // 18: quorate.membership.v1.ClusterId
-	(*Node)(nil),             // 19: quorate.membership.v1.Node
-	(*Nodes)(nil),            // 20: quorate.membership.v1.Nodes
-	(*State)(nil),            // 21: quorate.membership.v1.State
-	(*Digest)(nil),           // 22: quorate.membership.v1.Digest
-	(*Delta)(nil),            // 23: quorate.membership.v1.Delta
-	(*Clock)(nil),            // 24: quorate.membership.v1.Clock
-	(*ClockRef)(nil),         // 25: quorate.membership.v1.ClockRef
-	(*Edits)(nil),            // 26: quorate.membership.v1.Edits
-	(*Records)(nil),          // 27: quorate.membership.v1.Records
-	(*Members)(nil),          // 28: quorate.membership.v1.Members
-	(*Profiles)(nil),         // 29: quorate.membership.v1.Profiles
-	(*Tombstones)(nil),       // 30: quorate.membership.v1.Tombstones
-	(*Observers)(nil),        // 31: quorate.membership.v1.Observers
-	(*Config)(nil),           // 32: quorate.membership.v1.Config
-	(*Registers)(nil),        // 33: quorate.membership.v1.Registers
-	(*Downing)(nil),          // 34: quorate.membership.v1.Downing
-	(*DowningStrategy)(nil),  // 35: quorate.membership.v1.DowningStrategy
+	(*Reached)(nil),          // 13: quorate.membership.v1.Reached
+	(*NotMember)(nil),        // 14: quorate.membership.v1.NotMember
+	(*AskDowning)(nil),       // 15: quorate.membership.v1.AskDowning
+	(*DowningAnswer)(nil),    // 16: quorate.membership.v1.DowningAnswer
+	(*Settings)(nil),         // 17: quorate.membership.v1.Settings
+	(*Differences)(nil),      // 18: quorate.membership.v1.Differences
+	(*ClusterId)(nil),        // 19: quorate.membership.v1.ClusterId
+	(*Node)(nil),             // 20: quorate.membership.v1.Node
+	(*Nodes)(nil),            // 21: quorate.membership.v1.Nodes
+	(*State)(nil),            // 22: quorate.membership.v1.State
+	(*Digest)(nil),           // 23: quorate.membership.v1.Digest
+	(*Delta)(nil),            // 24: quorate.membership.v1.Delta
+	(*Clock)(nil),            // 25: quorate.membership.v1.Clock
+	(*ClockRef)(nil),         // 26: quorate.membership.v1.ClockRef
+	(*Edits)(nil),            // 27: quorate.membership.v1.Edits
+	(*Records)(nil),          // 28: quorate.membership.v1.Records
+	(*Members)(nil),          // 29: quorate.membership.v1.Members
+	(*Profiles)(nil),         // 30: quorate.membership.v1.Profiles
+	(*Tombstones)(nil),       // 31: quorate.membership.v1.Tombstones
+	(*Observers)(nil),        // 32: quorate.membership.v1.Observers
+	(*Config)(nil),           // 33: quorate.membership.v1.Config
+	(*Registers)(nil),        // 34: quorate.membership.v1.Registers
+	(*Downing)(nil),          // 35: quorate.membership.v1.Downing
+	(*DowningStrategy)(nil),  // 36: quorate.membership.v1.DowningStrategy
 }
 var file_quorate_membership_v1_membership_proto_depIdxs = []int32{
 	1,  // 0: quorate.membership.v1.Message.init_join:type_name -> quorate.membership.v1.InitJoin
@@ -2909,50 +2975,51 @@ var file_quorate_membership_v1_membership_proto_depIdxs = []int32{
 	10, // 9: quorate.membership.v1.Message.gossip_delta:type_name -> quorate.membership.v1.GossipDelta
 	11, // 10: quorate.membership.v1.Message.gossip_state:type_name -> quorate.membership.v1.GossipState
 	12, // 11: quorate.membership.v1.Message.exiting_confirmed:type_name -> quorate.membership.v1.ExitingConfirmed
-	13, // 12: quorate.membership.v1.Message.not_member:type_name -> quorate.membership.v1.NotMember
-	14, // 13: quorate.membership.v1.Message.ask_downing:type_name -> quorate.membership.v1.AskDowning
-	15, // 14: quorate.membership.v1.Message.downing_answer:type_name -> quorate.membership.v1.DowningAnswer
-	18, // 15: quorate.membership.v1.InitJoinAck.cluster:type_name -> quorate.membership.v1.ClusterId
-	20, // 16: quorate.membership.v1.JoinRequest.nodes:type_name -> quorate.membership.v1.Nodes
-	28, // 17: quorate.membership.v1.JoinRequest.member:type_name -> quorate.membership.v1.Members
-	18, // 18: quorate.membership.v1.JoinRequest.cluster:type_name -> quorate.membership.v1.ClusterId
-	16, // 19: quorate.membership.v1.JoinRequest.settings:type_name -> quorate.membership.v1.Settings
-	21, // 20: quorate.membership.v1.Welcome.state:type_name -> quorate.membership.v1.State
-	17, // 21: quorate.membership.v1.Welcome.warnings:type_name -> quorate.membership.v1.Differences
-	17, // 22: quorate.membership.v1.JoinRefused.differences:type_name -> quorate.membership.v1.Differences
-	22, // 23: quorate.membership.v1.GossipStatus.digest:type_name -> quorate.membership.v1.Digest
-	23, // 24: quorate.membership.v1.GossipDelta.delta:type_name -> quorate.membership.v1.Delta
-	22, // 25: quorate.membership.v1.GossipDelta.digest:type_name -> quorate.membership.v1.Digest
-	21, // 26: quorate.membership.v1.GossipState.state:type_name -> quorate.membership.v1.State
-	19, // 27: quorate.membership.v1.NotMember.node:type_name -> quorate.membership.v1.Node
-	20, // 28: quorate.membership.v1.DowningAnswer.down:type_name -> quorate.membership.v1.Nodes
-	18, // 29: quorate.membership.v1.State.cluster:type_name -> quorate.membership.v1.ClusterId
-	20, // 30: quorate.membership.v1.State.nodes:type_name -> quorate.membership.v1.Nodes
-	27, // 31: quorate.membership.v1.State.records:type_name -> quorate.membership.v1.Records
-	24, // 32: quorate.membership.v1.State.clock:type_name -> quorate.membership.v1.Clock
-	18, // 33: quorate.membership.v1.Digest.cluster:type_name -> quorate.membership.v1.ClusterId
-	20, // 34: quorate.membership.v1.Digest.nodes:type_name -> quorate.membership.v1.Nodes
-	25, // 35: quorate.membership.v1.Digest.clock:type_name -> quorate.membership.v1.ClockRef
-	18, // 36: quorate.membership.v1.Delta.cluster:type_name -> quorate.membership.v1.ClusterId
-	20, // 37: quorate.membership.v1.Delta.nodes:type_name -> quorate.membership.v1.Nodes
-	25, // 38: quorate.membership.v1.Delta.from:type_name -> quorate.membership.v1.ClockRef
-	25, // 39: quorate.membership.v1.Delta.clock:type_name -> quorate.membership.v1.ClockRef
-	26, // 40: quorate.membership.v1.Delta.edits:type_name -> quorate.membership.v1.Edits
-	27, // 41: quorate.membership.v1.Delta.records:type_name -> quorate.membership.v1.Records
-	24, // 42: quorate.membership.v1.ClockRef.clock:type_name -> quorate.membership.v1.Clock
-	28, // 43: quorate.membership.v1.Records.members:type_name -> quorate.membership.v1.Members
-	30, // 44: quorate.membership.v1.Records.tombstones:type_name -> quorate.membership.v1.Tombstones
-	31, // 45: quorate.membership.v1.Records.observers:type_name -> quorate.membership.v1.Observers
-	32, // 46: quorate.membership.v1.Records.config:type_name -> quorate.membership.v1.Config
-	33, // 47: quorate.membership.v1.Records.registers:type_name -> quorate.membership.v1.Registers
-	29, // 48: quorate.membership.v1.Members.profiles:type_name -> quorate.membership.v1.Profiles
-	34, // 49: quorate.membership.v1.Registers.downing:type_name -> quorate.membership.v1.Downing
-	35, // 50: quorate.membership.v1.Downing.previous:type_name -> quorate.membership.v1.DowningStrategy
-	51, // [51:51] is the sub-list for method output_type
-	51, // [51:51] is the sub-list for method input_type
-	51, // [51:51] is the sub-list for extension type_name
-	51, // [51:51] is the sub-list for extension extendee
-	0,  // [0:51] is the sub-list for field type_name
+	14, // 12: quorate.membership.v1.Message.not_member:type_name -> quorate.membership.v1.NotMember
+	15, // 13: quorate.membership.v1.Message.ask_downing:type_name -> quorate.membership.v1.AskDowning
+	16, // 14: quorate.membership.v1.Message.downing_answer:type_name -> quorate.membership.v1.DowningAnswer
+	13, // 15: quorate.membership.v1.Message.reached:type_name -> quorate.membership.v1.Reached
+	19, // 16: quorate.membership.v1.InitJoinAck.cluster:type_name -> quorate.membership.v1.ClusterId
+	21, // 17: quorate.membership.v1.JoinRequest.nodes:type_name -> quorate.membership.v1.Nodes
+	29, // 18: quorate.membership.v1.JoinRequest.member:type_name -> quorate.membership.v1.Members
+	19, // 19: quorate.membership.v1.JoinRequest.cluster:type_name -> quorate.membership.v1.ClusterId
+	17, // 20: quorate.membership.v1.JoinRequest.settings:type_name -> quorate.membership.v1.Settings
+	22, // 21: quorate.membership.v1.Welcome.state:type_name -> quorate.membership.v1.State
+	18, // 22: quorate.membership.v1.Welcome.warnings:type_name -> quorate.membership.v1.Differences
+	18, // 23: quorate.membership.v1.JoinRefused.differences:type_name -> quorate.membership.v1.Differences
+	23, // 24: quorate.membership.v1.GossipStatus.digest:type_name -> quorate.membership.v1.Digest
+	24, // 25: quorate.membership.v1.GossipDelta.delta:type_name -> quorate.membership.v1.Delta
+	23, // 26: quorate.membership.v1.GossipDelta.digest:type_name -> quorate.membership.v1.Digest
+	22, // 27: quorate.membership.v1.GossipState.state:type_name -> quorate.membership.v1.State
+	20, // 28: quorate.membership.v1.NotMember.node:type_name -> quorate.membership.v1.Node
+	21, // 29: quorate.membership.v1.DowningAnswer.down:type_name -> quorate.membership.v1.Nodes
+	19, // 30: quorate.membership.v1.State.cluster:type_name -> quorate.membership.v1.ClusterId
+	21, // 31: quorate.membership.v1.State.nodes:type_name -> quorate.membership.v1.Nodes
+	28, // 32: quorate.membership.v1.State.records:type_name -> quorate.membership.v1.Records
+	25, // 33: quorate.membership.v1.State.clock:type_name -> quorate.membership.v1.Clock
+	19, // 34: quorate.membership.v1.Digest.cluster:type_name -> quorate.membership.v1.ClusterId
+	21, // 35: quorate.membership.v1.Digest.nodes:type_name -> quorate.membership.v1.Nodes
+	26, // 36: quorate.membership.v1.Digest.clock:type_name -> quorate.membership.v1.ClockRef
+	19, // 37: quorate.membership.v1.Delta.cluster:type_name -> quorate.membership.v1.ClusterId
+	21, // 38: quorate.membership.v1.Delta.nodes:type_name -> quorate.membership.v1.Nodes
+	26, // 39: quorate.membership.v1.Delta.from:type_name -> quorate.membership.v1.ClockRef
+	26, // 40: quorate.membership.v1.Delta.clock:type_name -> quorate.membership.v1.ClockRef
+	27, // 41: quorate.membership.v1.Delta.edits:type_name -> quorate.membership.v1.Edits
+	28, // 42: quorate.membership.v1.Delta.records:type_name -> quorate.membership.v1.Records
+	25, // 43: quorate.membership.v1.ClockRef.clock:type_name -> quorate.membership.v1.Clock
+	29, // 44: quorate.membership.v1.Records.members:type_name -> quorate.membership.v1.Members
+	31, // 45: quorate.membership.v1.Records.tombstones:type_name -> quorate.membership.v1.Tombstones
+	32, // 46: quorate.membership.v1.Records.observers:type_name -> quorate.membership.v1.Observers
+	33, // 47: quorate.membership.v1.Records.config:type_name -> quorate.membership.v1.Config
+	34, // 48: quorate.membership.v1.Records.registers:type_name -> quorate.membership.v1.Registers
+	30, // 49: quorate.membership.v1.Members.profiles:type_name -> quorate.membership.v1.Profiles
+	35, // 50: quorate.membership.v1.Registers.downing:type_name -> quorate.membership.v1.Downing
+	36, // 51: quorate.membership.v1.Downing.previous:type_name -> quorate.membership.v1.DowningStrategy
+	52, // [52:52] is the sub-list for method output_type
+	52, // [52:52] is the sub-list for method input_type
+	52, // [52:52] is the sub-list for extension type_name
+	52, // [52:52] is the sub-list for extension extendee
+	0,  // [0:52] is the sub-list for field type_name
 }
 
 func init() { file_quorate_membership_v1_membership_proto_init() }
@@ -2976,6 +3043,7 @@ func file_quorate_membership_v1_membership_proto_init() {
 		(*Message_NotMember)(nil),
 		(*Message_AskDowning)(nil),
 		(*Message_DowningAnswer)(nil),
+		(*Message_Reached)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2983,7 +3051,7 @@ func file_quorate_membership_v1_membership_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_quorate_membership_v1_membership_proto_rawDesc), len(file_quorate_membership_v1_membership_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   36,
+			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,257 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/protocol"
+)
+
+// supervised is a cluster of which each node that ends is started again a second
+// later, where it stood, as systemd or Kubernetes would.
+type supervised struct {
+	*loop
+	incarnation map[int]gossip.UID
+	ended       map[gossip.Address]bool
+	up          map[int]map[gossip.UID]bool // The incarnations that were up.
+	change      []func(*protocol.Config, *protocol.Deps)
+}
+
+const restartAfter = time.Second
+
+func supervise(l *loop, n int, change ...func(*protocol.Config, *protocol.Deps)) *supervised {
+	s := &supervised{loop: l, incarnation: map[int]gossip.UID{}, ended: map[gossip.Address]bool{}, up: map[int]map[gossip.UID]bool{}, change: change}
+	l.cluster(n, change...)
+	for i := 1; i <= n; i++ {
+		s.incarnation[i], s.up[i] = gossip.UID(i), map[gossip.UID]bool{}
+	}
+	l.after(0, s.look)
+	return s
+}
+
+func (s *supervised) look() {
+	for i := 1; i <= len(s.incarnation); i++ {
+		node := s.nodes[address(i)]
+		if me := node.machine.State().Member(node.id); me != nil && me.Status == gossip.Up {
+			s.up[i][node.id.UID] = true
+		}
+		if node.stopping == nil || s.ended[address(i)] {
+			continue
+		}
+		s.ended[address(i)] = true
+		s.after(restartAfter, func() {
+			s.incarnation[i] += 100
+			var others []gossip.Address
+			for o := 1; o <= len(s.incarnation); o++ {
+				if o != i {
+					others = append(others, address(o))
+				}
+			}
+			// The address first asked is nobody's, so that none forms a cluster alone.
+			fresh := s.start(i, s.incarnation[i], s.change...)
+			s.ended[address(i)] = false
+			fresh.step(protocol.Join{Seeds: append([]gossip.Address{address(40)}, others...)})
+		})
+	}
+	s.after(100*time.Millisecond, s.look)
+}
+
+// ups returns how often each node was up: how many of its incarnations were.
+func (s *supervised) ups() []int {
+	ups := make([]int, len(s.incarnation))
+	for i := range ups {
+		ups[i] = len(s.up[i+1])
+	}
+	return ups
+}
+
+// starts returns how often nodes were started anew.
+func (s *supervised) starts() int {
+	count := 0
+	for _, uid := range s.incarnation {
+		count += int(uid / 100)
+	}
+	return count
+}
+
+// hosting returns the numbers of the nodes that host.
+func (s *supervised) hosting() []int {
+	var nodes []int
+	for i := 1; i <= len(s.incarnation); i++ {
+		if s.nodes[address(i)].hosts() {
+			nodes = append(nodes, i)
+		}
+	}
+	return nodes
+}
+
+// covers F11, F12, I13: a link that stays broken, with supervisors that start those
+// who end again. Nobody alternates for ever: after the time in which the cluster has
+// decided, nobody becomes up and is downed, and there are always some who host.
+func TestNobodyAlternatesWhileALinkStaysBroken(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		n    int
+		cut  func(from, to gossip.Address) bool
+		left int // Who hosts in the end, at least.
+	}{
+		{"cut-pair", 5, brokenBetween(true, [2]int{2, 5}), 4},
+		{"cut-pair with the first", 5, brokenBetween(true, [2]int{1, 3}), 4},
+		{"oneway-pair", 5, brokenBetween(false, [2]int{2, 5}), 4},
+		{"oneway-pair back", 5, brokenBetween(false, [2]int{5, 2}), 4},
+		{"cut-pair of three", 3, brokenBetween(true, [2]int{1, 2}), 2},
+		{"two pairs", 5, brokenBetween(true, [2]int{1, 2}, [2]int{3, 4}), 3},
+		{"bridge", 5, brokenBetween(true, [2]int{1, 4}, [2]int{1, 5}, [2]int{2, 4}, [2]int{2, 5}), 3},
+		{"cut-ring", 5, brokenBetween(true, [2]int{1, 3}, [2]int{2, 4}, [2]int{3, 5}, [2]int{4, 1}, [2]int{5, 2}), 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := supervise(newLoop(t), c.n)
+			s.cut = c.cut
+			s.run(time.Minute)
+			ups, starts := s.ups(), s.starts()
+			s.run(3 * time.Minute)
+			t.Log("up after a minute", ups, "after four", s.ups(), "starts", starts, s.starts(), "hosting", s.hosting())
+			require.Equal(t, ups, s.ups(), "how often each node was up\n%s", s.describe())
+			require.Equal(t, starts, s.starts(), "how often nodes were started again\n%s", s.describe())
+			require.GreaterOrEqual(t, len(s.hosting()), c.left, fmt.Sprint(s.hosting()))
+		})
+	}
+}
+
+// A newcomer that a voter does not reach stays joining, and says why, as does the
+// leader. It holds up nobody else, and is up when the link works again.
+func TestANewcomerThatAVoterDoesNotReachWaits(t *testing.T) {
+	l := newLoop(t)
+	nodes := l.cluster(4)
+	l.cut = brokenBetween(true, [2]int{3, 5})
+	fifth := l.join(5)
+	l.run(40 * time.Second)
+	sixth := l.join(6)
+	l.until(2*time.Second, func() bool { return statusAt(nodes[2], sixth) == gossip.Up })
+	require.Equal(t, gossip.Joining, statusAt(nodes[0], fifth))
+	for _, n := range []*node{nodes[0], fifth} {
+		require.Equal(t, 1, decided(n, fifth.id.String(), "joining"), "said once\n%s", l.describe())
+		require.Equal(t, "it stays joining: it cannot be reached by "+nodes[2].id.String(), lastReason(n, "joining"))
+	}
+	for _, n := range nodes {
+		require.True(t, n.hosts())
+		require.Empty(t, published[protocol.Fenced](n), "nobody was removed")
+	}
+	l.cut = nil
+	l.until(5*time.Second, func() bool { return statusAt(nodes[2], fifth) == gossip.Up })
+	l.run(time.Minute)
+	require.True(t, fifth.sees(6, gossip.Up), l.describe())
+}
+
+// A newcomer that waits before the gate is not kept when it dies, whether some voter
+// reached it or, since the news took another way, none did. So is one that is cut off
+// from all: it ends.
+func TestANewcomerThatDiesWhileItWaitsIsRemoved(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		links [][2]int
+		die   func(l *loop, n *node)
+	}{
+		{"reached by one", [][2]int{{3, 5}}, func(_ *loop, n *node) { n.dead = true }},
+		{"reached by newcomers alone", [][2]int{{1, 5}, {2, 5}, {3, 5}, {3, 4}}, func(_ *loop, n *node) { n.dead = true }},
+		{"reached by one, and cut off", [][2]int{{3, 5}}, func(l *loop, n *node) {
+			l.cut = func(from, to gossip.Address) bool { return (from == n.id.Address) != (to == n.id.Address) }
+		}},
+		{"reached by newcomers alone, and cut off", [][2]int{{1, 5}, {2, 5}, {3, 5}, {3, 4}}, func(l *loop, n *node) {
+			l.cut = func(from, to gossip.Address) bool { return (from == n.id.Address) != (to == n.id.Address) }
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := newLoop(t)
+			nodes := l.cluster(3)
+			l.cut = brokenBetween(true, c.links...)
+			fourth := l.join(4)
+			l.run(3 * time.Second)
+			fifth := l.start(5, 5)
+			fifth.step(protocol.Join{Seeds: []gossip.Address{address(40), fourth.id.Address, nodes[0].id.Address}})
+			l.run(50 * time.Second)
+			require.Equal(t, gossip.Joining, statusAt(nodes[0], fifth), l.describe())
+			require.False(t, fifth.dead)
+			c.die(l, fifth)
+			l.run(40 * time.Second)
+			require.True(t, fifth.dead, l.describe())
+			require.Equal(t, gossip.StatusNone, statusAt(nodes[0], fifth), l.describe())
+			require.True(t, nodes[0].hosts() && nodes[1].hosts() && nodes[2].hosts())
+		})
+	}
+}
+
+// Nobody becomes up before each voter of that moment has had an answer to a heartbeat
+// from it. The first heartbeats on many links are lost, and a third of what is said to
+// the leader.
+func TestNobodyIsUpBeforeEveryVoterHasReachedIt(t *testing.T) {
+	for _, n := range []int{3, 7, 10} {
+		l := newLoop(t)
+		answered := map[[2]gossip.NodeID]bool{}
+		l.drop = func(from, to gossip.NodeID, message any) bool {
+			if _, ok := message.(protocol.HeartbeatReply); ok {
+				l.after(l.latency, func() { answered[[2]gossip.NodeID{to, from}] = true })
+			}
+			if _, ok := message.(protocol.Heartbeat); ok {
+				return l.now < time.Duration((7*from.UID+3*to.UID)%4)*time.Second
+			}
+			_, reached := message.(protocol.Reached)
+			return reached && l.order%3 == 0 // What was said may be lost.
+		}
+		l.join(1)
+		for i := 2; i <= n; i++ {
+			l.after(time.Duration(i*37%100)*time.Millisecond, func() { l.join(i) })
+		}
+		up := map[gossip.NodeID]bool{l.nodes[address(1)].id: true}
+		l.until(20*time.Second, func() bool {
+			state := l.nodes[address(1)].machine.State()
+			config := state.Config()
+			for _, member := range state.Members() {
+				if member.Status != gossip.Up || up[member.Node] {
+					continue
+				}
+				up[member.Node] = true
+				for _, voter := range config.Previous {
+					require.True(t, answered[[2]gossip.NodeID{voter, member.Node}], "%v is up, and %v has not reached it", member.Node, voter)
+				}
+			}
+			return l.allUp(n)
+		})
+		require.Len(t, up, n)
+	}
+}
+
+func statusAt(n, of *node) gossip.Status {
+	if m := n.machine.State().Member(of.id); m != nil {
+		return m.Status
+	}
+	return gossip.StatusNone
+}
+
+// decided returns how often a node decided this about a subject.
+func decided(n *node, subject, verdict string) int {
+	count := 0
+	for _, d := range n.decisions {
+		if d.Subject == subject && d.Verdict == verdict {
+			count++
+		}
+	}
+	return count
+}
+
+func lastReason(n *node, verdict string) string {
+	for _, d := range slices.Backward(n.decisions) {
+		if d.Verdict == verdict {
+			return d.Reason
+		}
+	}
+	return ""
+}
