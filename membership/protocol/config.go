@@ -81,6 +81,9 @@ type Config struct {
 	// MinNrOfMembersOfRole is the same for members with a role.
 	MinNrOfMembersOfRole map[string]int `koanf:"min-nr-of-members-of-role" unit:"members" range:"1.."`
 
+	// Voters says who votes about who survives a partition.
+	Voters Voters `koanf:"voters"`
+
 	// AllowWeaklyUpMembers is the time without convergence after which joining
 	// members become weakly up. Zero means never.
 	AllowWeaklyUpMembers time.Duration `koanf:"allow-weakly-up-members" range:"0s..8760h"`
@@ -180,6 +183,9 @@ func (c Config) Validate() error {
 	refuse(c.PushFanout < 1 || c.PushFanout > pushFanoutMax, "push-fanout", "%d is not in the range from 1 to %d", c.PushFanout, pushFanoutMax)
 	refuse(c.JoinIntervalMax < c.JoinInterval, "join-interval-max", "%v is below join-interval %v", c.JoinIntervalMax, c.JoinInterval)
 	refuse(c.MinNrOfMembers < 1, "min-nr-of-members", "%d is below 1", c.MinNrOfMembers)
+	if err := c.Voters.Validate(); err != nil {
+		refuse(true, "voters.role", "%v", err)
+	}
 	for _, role := range c.rolesWithMinimum() {
 		refuse(c.MinNrOfMembersOfRole[role] < 1, "min-nr-of-members-of-role."+role, "%d is below 1", c.MinNrOfMembersOfRole[role])
 	}

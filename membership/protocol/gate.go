@@ -79,7 +79,7 @@ func (m *Machine) greeted(by gossip.NodeID) {
 // been told that, or again: what was said may have been lost.
 func (m *Machine) report(again bool) {
 	g := &m.gate
-	if me := m.state.Member(m.self); m.phase != phaseMember || me == nil || !votes(me) {
+	if me := m.state.Member(m.self); m.phase != phaseMember || me == nil || !m.isVoter(me) {
 		return
 	}
 	var reached []gossip.UID
@@ -139,8 +139,8 @@ func (m *Machine) monitorsOfNewcomers() map[gossip.NodeID][]gossip.NodeID {
 
 // targetsOf returns whom a member monitors.
 func (m *Machine) targetsOf(n gossip.NodeID) []gossip.NodeID {
-	if m.monitorsSome() {
-		return m.beat.ring.Receivers(n, m.isLost)
+	if m.beat.onRing {
+		return m.beat.receivers(n, m.isLost)
 	}
 	var all []gossip.NodeID
 	for _, member := range m.state.Members() {

@@ -24,6 +24,11 @@ type heartbeats struct {
 	targets  []gossip.NodeID // Sorted. Who gets heartbeats.
 	ring     fd.Ring[gossip.NodeID]
 	others   []gossip.NodeID // Sorted. Who stands on the ring besides this node.
+	onRing   bool            // Whether the ring is used: there are enough others.
+
+	// voters is the ring of those who vote, where not all do: each node monitors
+	// some of them as well, by whose answers it hosts.
+	voters   fd.Ring[gossip.NodeID]
 	sequence uint64
 	sent     [roundsKept]sentRound
 	met      map[gossip.NodeID]bool // Targets that got one more heartbeat, see [Machine.meet].
@@ -103,9 +108,10 @@ func (m *Machine) receiveHeartbeat(from gossip.NodeID, msg Heartbeat) {
 	if m.dismiss(from) {
 		return
 	}
-	known := m.state.Member(from) != nil
-	m.out.Send(from, HeartbeatReply{Sequence: msg.Sequence, Standing: known && m.state.ReachableFrom(m.self, from)})
-	if !known {
+	member := m.state.Member(from)
+	standing := member != nil && m.state.ReachableFrom(m.self, from) && m.isEstablished(member)
+	m.out.Send(from, HeartbeatReply{Sequence: msg.Sequence, Standing: standing})
+	if member == nil {
 		m.out.Send(from, NotMember{Node: from, Status: gossip.StatusNone})
 	}
 }
@@ -239,14 +245,18 @@ func (m *Machine) chooseTargets() []gossip.NodeID {
 		}
 	}
 	k := m.cfg.FailureDetector.MonitoredByNrOfMembers
-	if len(nodes) <= k {
+	m.beat.onRing = len(nodes) > k
+	if !m.beat.onRing {
 		return nodes // Sorted, as members are.
 	}
 	if !slices.Equal(nodes, m.beat.others) {
 		m.beat.others = nodes
 		m.beat.ring = fd.NewRing(k, append(slices.Clip(nodes), m.self), gossip.NodeID.Hash, gossip.NodeID.Compare)
+		if m.cfg.Voters.Role != "" {
+			m.beat.voters = fd.NewRing(k, m.potentialVoters(), gossip.NodeID.Hash, gossip.NodeID.Compare)
+		}
 	}
-	targets := m.beat.ring.Receivers(m.self, m.isLost)
+	targets := m.beat.receivers(m.self, m.isLost)
 	for _, row := range m.state.RowsOf(m.self) {
 		// Who this node has accused it goes on to ask, or nobody would take the
 		// accusation back.
@@ -256,6 +266,19 @@ func (m *Machine) chooseTargets() []gossip.NodeID {
 		}
 	}
 	slices.SortFunc(targets, gossip.NodeID.Compare)
+	return targets
+}
+
+// receivers returns whom a node on the ring monitors.
+func (h *heartbeats) receivers(n gossip.NodeID, lost func(gossip.NodeID) bool) []gossip.NodeID {
+	targets := h.ring.Receivers(n, lost)
+	if h.voters.Len() > 0 {
+		for _, voter := range h.voters.Receivers(n, lost) {
+			if !slices.Contains(targets, voter) {
+				targets = append(targets, voter)
+			}
+		}
+	}
 	return targets
 }
 

@@ -166,6 +166,7 @@ func (m *Machine) plan() leaderPlan {
 		default: // Up and its successors wait for nobody.
 		}
 	}
+	m.awaitVoter(&p)
 	p.exit = m.keepALeader(p.exit)
 	p.voters = m.votersAfter(p)
 	return p
@@ -195,12 +196,13 @@ func (m *Machine) keepALeader(exit []*gossip.Member) []*gossip.Member {
 func (m *Machine) votersAfter(p leaderPlan) []gossip.NodeID {
 	voters := make([]gossip.NodeID, 0, len(m.state.Members()))
 	for _, member := range m.state.Members() {
-		if slices.Contains(p.up, member) || votes(member) && !slices.Contains(p.exit, member) {
+		stays := slices.Contains(p.up, member) || votes(member) && !slices.Contains(p.exit, member)
+		if stays && m.cfg.Voters.admit(member) {
 			voters = append(voters, member.Node)
 		}
 	}
-	if slices.Equal(voters, m.state.Config().Voters) {
-		return nil
+	if len(voters) == 0 || slices.Equal(voters, m.state.Config().Voters) {
+		return nil // Without voters nobody could prove a majority any more, but no side would need one.
 	}
 	return voters
 }

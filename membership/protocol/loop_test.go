@@ -38,6 +38,7 @@ type loop struct {
 	cfg     protocol.Config
 	sent    map[string]int // Messages by their type.
 	trace   *strings.Builder
+	roles   func(i int) []string // Of the i-th node; nil: none.
 }
 
 type event struct {
@@ -90,7 +91,11 @@ func (l *loop) start(i int, uid gossip.UID, change ...func(*protocol.Config, *pr
 	require.NoError(l.t, err)
 	deps.Detector = factory
 	id := gossip.NodeID{Address: address(i), UID: uid}
-	m, err := protocol.New(cfg, gossip.Member{Node: id, Protocol: gossip.ProtocolRange{Min: 1, Max: 1}}, deps)
+	self := gossip.Member{Node: id, Protocol: gossip.ProtocolRange{Min: 1, Max: 1}}
+	if l.roles != nil {
+		self.Roles = l.roles(i)
+	}
+	m, err := protocol.New(cfg, self, deps)
 	require.NoError(l.t, err)
 	n := &node{loop: l, id: id, machine: m, timers: map[machine.Timer]int{}}
 	l.nodes[id.Address] = n

@@ -113,16 +113,17 @@ type Machine struct {
 	refused  [RefusedByPeer + 1]uint64
 	counts   Counts
 
-	join      joining
-	admission admission
-	spread    spreading
-	contacts  contacts
-	beat      heartbeats
-	footing   footing
-	lead      leading
-	links     linkage
-	gate      gate
-	side      siding
+	join       joining
+	admission  admission
+	spread     spreading
+	contacts   contacts
+	beat       heartbeats
+	footing    footing
+	lead       leading
+	links      linkage
+	gate       gate
+	electorate electorate
+	side       siding
 
 	strategies strategies
 	exit       leaving

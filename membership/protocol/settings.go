@@ -57,7 +57,7 @@ func (c Config) settings() []Setting {
 	must := func(key string, value time.Duration) Setting { return Setting{key, value.String(), MustEqual} }
 	should := func(key string, value time.Duration) Setting { return Setting{key, value.String(), ShouldEqual} }
 	f := c.FailureDetector
-	return []Setting{
+	settings := []Setting{
 		must("membership.fence", c.Fence),
 		must("membership.failure-detector.acceptable-heartbeat-pause", f.AcceptableHeartbeatPause),
 		must("membership.failure-detector.max-silence", f.MaxSilence),
@@ -67,4 +67,8 @@ func (c Config) settings() []Setting {
 		should("membership.allow-weakly-up-members", c.AllowWeaklyUpMembers),
 		should("membership.prune-gossip-tombstones-after", c.PruneTombstonesAfter),
 	}
+	if c.Voters.Role != "" { // Who has no such setting differs from who has.
+		settings = append(settings, Setting{"membership.voters.role", c.Voters.Role, MustEqual})
+	}
+	return settings
 }

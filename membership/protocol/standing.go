@@ -76,6 +76,7 @@ func (m *Machine) updateBase(before *gossip.State) {
 		f.converged = config.Generation()
 	}
 	base := config.Base(f.converged == config.Generation())
+	m.surveyEstablished()
 	same := before != nil && sameBase(base, f.base) &&
 		m.state.SharesRows(before) && sameMonitored(before.Members(), m.state.Members())
 	f.base, f.moved = base, true
@@ -238,7 +239,7 @@ func (m *Machine) panel() gossip.Base {
 	}
 	panel := make([]gossip.NodeID, 0, len(m.beat.targets)+1)
 	for _, node := range append([]gossip.NodeID{m.self}, m.beat.targets...) {
-		if member := m.state.Member(node); member != nil && votes(member) {
+		if member := m.state.Member(node); member != nil && m.isVoter(member) {
 			panel = append(panel, node)
 		}
 	}
@@ -247,9 +248,10 @@ func (m *Machine) panel() gossip.Base {
 }
 
 // monitorsSome tells whether the cluster is so large that a node monitors some
-// of the others instead of all.
+// of the voters instead of all.
 func (m *Machine) monitorsSome() bool {
-	return len(m.state.Members()) > m.cfg.FailureDetector.MonitoredByNrOfMembers+1
+	k := m.cfg.FailureDetector.MonitoredByNrOfMembers
+	return len(m.state.Members()) > k+1 && (m.cfg.Voters.Role == "" || len(m.potentialVoters()) > k)
 }
 
 // lastWin returns the latest moment such that self together with those whose
