@@ -299,7 +299,7 @@ func TestADataDirIsUsed(t *testing.T) {
 	node, err := cluster.Start(t.Context(), quiet(cluster.File(path))...)
 	require.NoError(t, err)
 	require.NoError(t, node.AwaitUp(t.Context()))
-	require.FileExists(t, filepath.Join(filepath.Dir(path), "data", "n1", "birth"))
+	require.FileExists(t, filepath.Join(filepath.Dir(path), "data", "n1", "record"))
 	require.NoError(t, node.Close())
 }
 

@@ -137,6 +137,10 @@ type NodeID struct {
 	UID     UID
 }
 
+// UIDUnknown stands for the incarnation of a seed node that was listed when a
+// cluster was founded and has not voted. No process has it.
+const UIDUnknown = ^UID(0)
+
 // ParseNodeID parses what [NodeID.String] returns: "host:port#hex".
 func ParseNodeID(s string) (NodeID, error) {
 	text, hex, ok := strings.Cut(s, "#")

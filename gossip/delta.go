@@ -10,6 +10,8 @@ type Registers struct {
 	LastUpNumber UpNumber
 	PrunedBefore int64 // Unix milliseconds, 0: nothing pruned.
 	Downing      DowningRegister
+	EpochBorn    int64     // Unix milliseconds, 0: that of the cluster.
+	Yielded      ClusterID // Zero: the cluster goes on.
 }
 
 // Delta is the difference that takes a receiver from one clock to another:
@@ -138,9 +140,15 @@ func (d *Delta) take(s *State, key Key) {
 		config := s.Config()
 		d.Config = &config
 	case KeyRegisters:
-		d.Registers = &Registers{LastUpNumber: s.lastUp, PrunedBefore: s.pruned, Downing: s.Downing()}
+		d.Registers = s.registers()
 	case KeyCluster:
 		// Every delta carries the cluster.
+	}
+}
+
+func (s *State) registers() *Registers {
+	return &Registers{
+		LastUpNumber: s.lastUp, PrunedBefore: s.pruned, Downing: s.Downing(), EpochBorn: s.epochs, Yielded: s.yielded,
 	}
 }
 
@@ -153,7 +161,7 @@ func (s *State) full() Delta {
 		whole: whole, Cluster: s.cluster, Full: true, Version: s.versionHash(), Seen: s.SeenBy(),
 		Clock:   ClockRef{Entries: s.clock.Entries()},
 		Members: s.members, Tombstones: s.Tombstones(), Observers: s.rows, Config: &config,
-		Registers: &Registers{LastUpNumber: s.lastUp, PrunedBefore: s.pruned, Downing: s.Downing()},
+		Registers: s.registers(),
 	}
 }
 
@@ -224,6 +232,7 @@ func (d Delta) parts() Parts {
 		p.LastUpNumber = d.Registers.LastUpNumber
 		p.PrunedBefore = d.Registers.PrunedBefore
 		p.Downing = d.Registers.Downing
+		p.EpochBorn, p.Yielded = d.Registers.EpochBorn, d.Registers.Yielded
 	}
 	return p
 }
@@ -310,6 +319,7 @@ func (d Delta) partial(clock VectorClock) *State {
 	}
 	if d.Registers != nil {
 		o.lastUp, o.pruned = d.Registers.LastUpNumber, d.Registers.PrunedBefore
+		o.epochs, o.yielded = d.Registers.EpochBorn, d.Registers.Yielded
 		if d.Registers.Downing.Gen > 0 {
 			o.downing = &d.Registers.Downing
 		}

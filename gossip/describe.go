@@ -15,6 +15,12 @@ func (s *State) Describe() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "cluster born=%d nonce=%x\n", s.cluster.Born, s.cluster.Nonce)
 	fmt.Fprintf(&b, "registers last-up=%d pruned-before=%d\n", s.lastUp, s.pruned)
+	if s.epochs != 0 {
+		fmt.Fprintf(&b, "epochs born=%d\n", s.epochs)
+	}
+	if !s.yielded.IsZero() {
+		fmt.Fprintf(&b, "yielded to born=%d nonce=%x\n", s.yielded.Born, s.yielded.Nonce)
+	}
 	for i, m := range s.members {
 		m.describe(&b)
 		if s.seen.has(i) {
@@ -33,7 +39,11 @@ func (s *State) Describe() string {
 		b.WriteByte('\n')
 	}
 	if c := s.config; c != nil {
-		fmt.Fprintf(&b, "config gen=%d by=%x voters=%v previous=%v\n", c.Gen, c.By, c.Voters, c.Previous)
+		fmt.Fprintf(&b, "config gen=%d by=%x voters=%v previous=%v", c.Gen, c.By, c.Voters, c.Previous)
+		if len(c.Data)+len(c.PreviousData) > 0 {
+			fmt.Fprintf(&b, " data=%x previous=%x", c.Data, c.PreviousData)
+		}
+		b.WriteByte('\n')
 	}
 	if d := s.downing; d != nil {
 		fmt.Fprintf(&b, "downing gen=%d name=%q version=%q parameters=%q pure=%t majority-only=%t\n",
@@ -69,6 +79,9 @@ func (m *Member) describe(b *strings.Builder) {
 	}
 	if m.Settings != 0 {
 		fmt.Fprintf(b, " settings=%x", m.Settings)
+	}
+	if m.Data != 0 {
+		fmt.Fprintf(b, " data=%x", uint64(m.Data))
 	}
 	if m.Loaded.Version != 0 {
 		fmt.Fprintf(b, " loaded/%d=%v", m.Loaded.Version, m.Loaded.Strategies)

@@ -200,7 +200,7 @@ func (e *Edit) outbid() {
 		e.touch(KeyRegisters, NodeID{})
 	}
 	if c := s.configOrZero(); c.Gen > 0 && c.Gen < maxCount {
-		s.config = &Config{Gen: c.Gen + 1, By: e.self.UID, Voters: c.Voters}
+		s.config = &Config{Gen: c.Gen + 1, By: e.self.UID, Voters: c.Voters, Data: c.Data}
 		e.touch(KeyConfig, NodeID{})
 	}
 	if d := s.downingOrZero(); d.Gen > 0 && d.Gen < maxCount {
@@ -260,8 +260,60 @@ func (e *Edit) SetConfig(voters []NodeID) bool {
 	if slices.Equal(sorted, old.Voters) || old.Gen >= maxCount {
 		return false
 	}
-	e.after.config = &Config{Gen: old.Gen + 1, By: e.self.UID, Voters: sorted, Previous: old.Voters}
+	e.after.config = &Config{
+		Gen: old.Gen + 1, By: e.self.UID, Voters: sorted, Previous: old.Voters, Data: e.dataOf(sorted), PreviousData: old.Data,
+	}
 	e.touch(KeyConfig, NodeID{})
+	return true
+}
+
+// dataOf returns the memories of voters, nil if none is known.
+func (e *Edit) dataOf(voters []NodeID) []DataID {
+	old := e.after.configOrZero()
+	data, known := make([]DataID, len(voters)), false
+	for i, v := range voters {
+		data[i] = old.DataOf(v)
+		if m := e.after.Member(v); m != nil {
+			data[i] = m.Data
+		}
+		known = known || data[i] != 0
+	}
+	if !known {
+		return nil
+	}
+	return data
+}
+
+// Found sets the first Config of a cluster, which is of generation 1: the voters
+// that were remembered or listed when it was founded.
+func (e *Edit) Found(c Config) bool {
+	if e.after.configOrZero().Gen != 0 || len(c.Voters) == 0 {
+		return false
+	}
+	c.Gen = 1
+	e.after.config = &c
+	e.touch(KeyConfig, NodeID{})
+	return true
+}
+
+// RaiseEpochs makes the epochs of the cluster begin with a later birth, in unix
+// milliseconds.
+func (e *Edit) RaiseEpochs(born int64) bool {
+	if born <= max(e.after.cluster.Born, e.after.epochs) {
+		return false
+	}
+	e.after.epochs = born
+	e.touch(KeyRegisters, NodeID{})
+	return true
+}
+
+// Yield notes that this cluster has yielded to another one of the same name.
+func (e *Edit) Yield(to ClusterID) bool {
+	if to.Compare(e.after.yielded) <= 0 {
+		return false
+	}
+	e.after.yielded = to
+	e.touch(KeyRegisters, NodeID{})
 	return true
 }
 

@@ -42,6 +42,8 @@ func (u universe) state(t *rapid.T, label string) *gossip.State {
 		Cluster:      gossip.ClusterID{Born: int64(small("born", 1)), Nonce: uint64(small("nonce", 1))},
 		LastUpNumber: gossip.UpNumber(20 + small("last", 2)),
 		PrunedBefore: int64(small("pruned", 10)),
+		EpochBorn:    int64(small("epochs", 2)),
+		Yielded:      gossip.ClusterID{Born: int64(small("yielded", 1)), Nonce: uint64(small("to", 1))},
 	}
 	var live []gossip.NodeID
 	for i, id := range u.nodes {
@@ -69,6 +71,9 @@ func (u universe) state(t *rapid.T, label string) *gossip.State {
 	}
 	if gen := small("config", 2); gen > 0 {
 		p.Config = gossip.Config{Gen: uint64(gen), By: gossip.UID(small("by", 1)), Voters: u.nodes[:small("voters", 3)], Previous: u.nodes[:small("previous", 2)]}
+		if small("data", 1) > 0 {
+			p.Config.Data = slices.Clone([]gossip.DataID{7, 0, 9}[:len(p.Config.Voters)])
+		}
 	}
 	if gen := small("downing", 2); gen > 0 {
 		p.Downing = gossip.DowningRegister{
@@ -90,6 +95,7 @@ func (u universe) member(i int, small func(string, int) int) *gossip.Member {
 		AppVersion: fmt.Sprint(small("version", 1)),
 		Protocol:   gossip.ProtocolRange{Min: uint16(small("min", 1)), Max: uint16(1 + small("max", 1))},
 		Settings:   uint64(small("settings", 1)),
+		Data:       gossip.DataID(small("data", 1)),
 	}
 	if m.Status >= gossip.Up {
 		m.UpNumber = gossip.UpNumber(1 + i + 6*small("up", 1) - small("twice", min(i, 1)))

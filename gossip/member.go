@@ -56,6 +56,7 @@ type Member struct {
 	Services   []uint16      // Sorted numbers of the services that it runs; only grows.
 	Settings   uint64        // Digest of the settings that must be equal everywhere.
 	Loaded     Loaded        // The downing strategies that it can decide with.
+	Data       DataID        // The memory in which the node keeps its record; 0 if it keeps none.
 }
 
 // HasRole reports whether m has the role. Every member has the role "".
@@ -130,6 +131,7 @@ func joinMembers(a, b *Member) *Member {
 		Services:   unionServices(a.Services, b.Services),
 		Settings:   max(a.Settings, b.Settings),
 		Loaded:     a.Loaded.join(b.Loaded),
+		Data:       max(a.Data, b.Data),
 	}
 	switch {
 	case equalMembers(&m, a):
@@ -142,7 +144,7 @@ func joinMembers(a, b *Member) *Member {
 
 func equalMembers(a, b *Member) bool {
 	return a.Status == b.Status && a.UpNumber == b.UpNumber && a.Settings == b.Settings &&
-		a.Protocol == b.Protocol && a.Zone == b.Zone && a.AppVersion == b.AppVersion &&
+		a.Protocol == b.Protocol && a.Data == b.Data && a.Zone == b.Zone && a.AppVersion == b.AppVersion &&
 		a.Node == b.Node && slices.Equal(a.Roles, b.Roles) && slices.Equal(a.Services, b.Services) &&
 		a.Loaded.equal(b.Loaded)
 }

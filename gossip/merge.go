@@ -51,6 +51,11 @@ func (c *core) join(a, b *core) joined {
 	}
 	c.lastUp = max(a.lastUp, b.lastUp)
 	c.pruned = max(a.pruned, b.pruned)
+	c.epochs = max(a.epochs, b.epochs)
+	c.yielded = a.yielded
+	if b.yielded.Compare(a.yielded) > 0 {
+		c.yielded = b.yielded
+	}
 	c.config = maxRecord(a.config, b.config, compareConfigs)
 	c.downing = maxRecord(a.downing, b.downing, compareDowning)
 	c.rows = joinSorted(a.rows, b.rows, func(x, y *ObserverRows) int {
@@ -130,7 +135,7 @@ func (s *State) sameVersion(o *State) bool {
 // very slices of an operand when that operand is the result.
 func (c *core) isCore(o *core) bool {
 	return c.cluster == o.cluster && c.lastUp == o.lastUp && c.pruned == o.pruned &&
-		c.config == o.config && c.downing == o.downing &&
+		c.epochs == o.epochs && c.yielded == o.yielded && c.config == o.config && c.downing == o.downing &&
 		sameSlice(c.members, o.members) && sameSlice(c.tombs, o.tombs) && sameSlice(c.rows, o.rows)
 }
 

@@ -25,6 +25,8 @@ type Parts struct {
 	LastUpNumber UpNumber
 	PrunedBefore int64 // Unix milliseconds, 0: nothing pruned.
 	Downing      DowningRegister
+	EpochBorn    int64     // Unix milliseconds, 0: that of the cluster.
+	Yielded      ClusterID // Zero: the cluster goes on.
 }
 
 // Parts returns what s holds, in sorted lists. They must not be modified.
@@ -40,6 +42,8 @@ func (s *State) Parts() Parts {
 		LastUpNumber: s.lastUp,
 		PrunedBefore: s.pruned,
 		Downing:      s.Downing(),
+		EpochBorn:    s.epochs,
+		Yielded:      s.yielded,
 	}
 }
 
@@ -64,6 +68,7 @@ func FromParts(p Parts) (*State, error) {
 	s := &State{clock: clock}
 	s.cluster, s.members, s.rows = p.Cluster, p.Members, p.Observers
 	s.lastUp, s.pruned = p.LastUpNumber, p.PrunedBefore
+	s.epochs, s.yielded = p.EpochBorn, p.Yielded
 	for i := range p.Tombstones {
 		s.tombs = append(s.tombs, &p.Tombstones[i])
 	}
@@ -149,6 +154,11 @@ func (v validation) check() error {
 	}
 	if p.Cluster.Born < 0 || p.Cluster.Born > latestTime {
 		return invalid(FaultTime, NodeID{}, "cluster born at %d", p.Cluster.Born)
+	}
+	for _, born := range []int64{p.EpochBorn, p.Yielded.Born} {
+		if born < 0 || born > latestTime {
+			return invalid(FaultTime, NodeID{}, "epochs or a cluster born at %d", born)
+		}
 	}
 	if p.LastUpNumber > maxCount {
 		return invalid(FaultUpNumber, NodeID{}, "last up-number %d", p.LastUpNumber)
@@ -349,9 +359,16 @@ func (v validation) config() error {
 	if c.Gen > maxCount || c.Gen == 0 && (len(c.Voters)+len(c.Previous) > 0 || c.By != 0) {
 		return invalid(FaultCounter, NodeID{}, "config of generation %d", c.Gen)
 	}
-	for _, voters := range [][]NodeID{c.Voters, c.Previous} {
+	for _, set := range []struct {
+		voters []NodeID
+		data   []DataID
+	}{{c.Voters, c.Data}, {c.Previous, c.PreviousData}} {
+		voters := set.voters
 		if len(voters) > MaxMembers {
 			return invalid(FaultLimit, NodeID{}, "%d voters, at most %d", len(voters), MaxMembers)
+		}
+		if len(set.data) != 0 && len(set.data) != len(voters) {
+			return invalid(FaultLimit, NodeID{}, "%d data ids of %d voters", len(set.data), len(voters))
 		}
 		if !strictlySorted(voters, NodeID.Compare) {
 			return invalid(FaultDuplicate, NodeID{}, "voters not sorted or twice")

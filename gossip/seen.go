@@ -19,6 +19,8 @@ func (b bitset) has(i int) bool { return i>>6 < len(b) && b[i>>6]&(1<<(i&63)) !=
 
 func (b bitset) set(i int) { b[i>>6] |= 1 << (i & 63) }
 
+func (b bitset) clear(i int) { b[i>>6] &^= 1 << (i & 63) }
+
 func (b bitset) count() int {
 	n := 0
 	for _, w := range b {

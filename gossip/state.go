@@ -55,6 +55,8 @@ type core struct {
 	lastUp  UpNumber
 	pruned  int64 // PrunedBefore, unix milliseconds.
 	downing *DowningRegister
+	epochs  int64     // EpochBorn, unix milliseconds, 0: that of the cluster.
+	yielded ClusterID // The cluster to which this one has yielded.
 }
 
 // New returns the empty state of a cluster. The cluster may be zero: it is
@@ -168,6 +170,15 @@ func (s *State) PrunedBefore() time.Time {
 	return time.UnixMilli(s.pruned).UTC()
 }
 
+// EpochBorn returns the birth with which the epochs of the cluster begin, in unix
+// milliseconds: that of the cluster, or a later one if a node joined that had been
+// in a cluster with later epochs.
+func (s *State) EpochBorn() int64 { return max(s.cluster.Born, s.epochs) }
+
+// Yielded returns the cluster to which this one has yielded, the zero ClusterID if
+// it goes on. Nothing is hosted in a cluster that has yielded.
+func (s *State) Yielded() ClusterID { return s.yielded }
+
 // Downing returns the downing strategy of the cluster.
 func (s *State) Downing() DowningRegister {
 	if s.downing == nil {
@@ -193,6 +204,22 @@ func (s *State) See(self NodeID) *State {
 	return &c
 }
 
+// Unsee returns s without self in the seen set; s itself if it is not there. It is
+// for a state that self has just made by an edit or a merge and nobody else was
+// told of: one that it must not be counted on for before it is on its disk.
+func (s *State) Unsee(self NodeID) *State {
+	i, ok := findMember(s.members, self)
+	if !ok || !s.seen.has(i) {
+		return s
+	}
+	c := s.copy()
+	c.version = atomic.LoadUint64(&s.version) // The clock stays as it is.
+	c.seen = newBitset(len(s.members))
+	copy(c.seen, s.seen)
+	c.seen.clear(i)
+	return &c
+}
+
 // copy returns the fields of s but for what changes after it was made.
 func (s *State) copy() State {
 	return State{core: s.core, clock: s.clock, seen: s.seen, history: s.history, bases: s.bases, orphans: s.orphans}
@@ -206,6 +233,7 @@ func (s *State) Equal(o *State) bool {
 
 func (c *core) equalCore(o *core) bool {
 	return c.cluster == o.cluster && c.lastUp == o.lastUp && c.pruned == o.pruned &&
+		c.epochs == o.epochs && c.yielded == o.yielded &&
 		slices.EqualFunc(c.members, o.members, func(a, b *Member) bool { return a == b || equalMembers(a, b) }) &&
 		slices.EqualFunc(c.tombs, o.tombs, func(a, b *Tombstone) bool { return a == b || *a == *b }) &&
 		slices.EqualFunc(c.rows, o.rows, equalRows) &&

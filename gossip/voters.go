@@ -5,6 +5,7 @@ package gossip
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 )
 
@@ -18,10 +19,24 @@ type ClusterID struct {
 // IsZero reports whether c is none.
 func (c ClusterID) IsZero() bool { return c == ClusterID{} }
 
+// String returns "none", or the birth and the nonce: "1700000000000-9f3e".
+func (c ClusterID) String() string {
+	if c.IsZero() {
+		return "none"
+	}
+	return fmt.Sprintf("%d-%x", c.Born, c.Nonce)
+}
+
 // Compare orders cluster ids by Born, then by Nonce.
 func (c ClusterID) Compare(o ClusterID) int {
 	return cmp.Or(cmp.Compare(c.Born, o.Born), cmp.Compare(c.Nonce, o.Nonce))
 }
+
+// DataID names the memory in which a node keeps its record of who votes: the
+// content of its data directory, or the process of a node without one. It is drawn
+// at random once. Who comes back with the same DataID remembers; who lost its disk
+// comes back with another. Zero is none.
+type DataID uint64
 
 // Config says who votes. Only the leader changes it, under convergence. Gen and By
 // together name one Config: two leaders that did not hear of each other give the
@@ -31,6 +46,24 @@ type Config struct {
 	By       UID      // The uid of the leader that made the change; 0 if Gen is.
 	Voters   []NodeID // Sorted. May name members that were removed since.
 	Previous []NodeID // The voters of the generation before; empty if they are the same.
+
+	// Data are the memories of Voters, in their order; nil if none is known. The
+	// zero DataID stands for a seed node that was listed when the cluster was
+	// founded and has not voted; its uid is [UIDUnknown].
+	Data, PreviousData []DataID
+}
+
+// DataOf returns the memory of a voter, zero if it is not known.
+func (c Config) DataOf(voter NodeID) DataID {
+	for _, set := range []struct {
+		voters []NodeID
+		data   []DataID
+	}{{c.Voters, c.Data}, {c.Previous, c.PreviousData}} {
+		if i, ok := slices.BinarySearchFunc(set.voters, voter, NodeID.Compare); ok && i < len(set.data) {
+			return set.data[i]
+		}
+	}
+	return 0
 }
 
 // Generation names one Config in the life of a cluster.
@@ -64,6 +97,8 @@ func compareConfigs(a, b *Config) int {
 		a.Generation().Compare(b.Generation()),
 		slices.CompareFunc(a.Voters, b.Voters, NodeID.Compare),
 		slices.CompareFunc(a.Previous, b.Previous, NodeID.Compare),
+		slices.Compare(a.Data, b.Data),
+		slices.Compare(a.PreviousData, b.PreviousData),
 	)
 }
 

@@ -6,12 +6,12 @@ package membership
 import (
 	"fmt"
 
-	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/internal/datadir"
+	"github.com/quorate/quorate/membership/protocol"
 )
 
-// openData takes the node's directory. One that cannot be written keeps no node
-// out of its cluster.
+// openData takes the node's directory. One that cannot be written, and holds nothing,
+// keeps no node out of its cluster.
 func (n *Node) openData(cfg Config) error {
 	if cfg.Node.DataDir == "" {
 		return nil
@@ -21,20 +21,22 @@ func (n *Node) openData(cfg Config) error {
 		return fmt.Errorf("node.data-dir: %w", err)
 	}
 	if err != nil {
-		n.log.Warn("the data directory cannot be written: epochs may go backwards when all nodes start anew and their clocks were set back", "error", err)
+		n.log.Warn("the data directory cannot be written: after a restart this node has no vote in who starts the cluster again", "error", err)
 	}
 	n.data = data
 	return nil
 }
 
-// remember keeps the birth of the cluster that the node is about to be a member of.
-func (n *Node) remember(cluster gossip.ClusterID) error {
-	if last := n.data.Born(); cluster.Born < last {
-		n.log.Warn("the cluster was born before the last one that this node was in: epochs have gone backwards; the node that formed it had no data-dir, or lost it",
-			"born", cluster.Born, "last", last)
+// remembered is what the node knows from before.
+func (n *Node) remembered() (r protocol.Record, durable bool) {
+	if n.data == nil {
+		return protocol.Record{}, false
 	}
-	return n.data.Remember(cluster.Born)
+	return n.data.Record(), n.data.Writable()
 }
+
+// remember keeps a record.
+func (n *Node) remember(r protocol.Record) error { return n.data.Keep(r) }
 
 // closeData gives the node's directory back.
 func (n *Node) closeData() {

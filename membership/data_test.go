@@ -55,23 +55,37 @@ func TestBirthsGrowOverAFullRestartWithTheClockSetBack(t *testing.T) {
 	}
 }
 
-// One that joins remembers the birth too, since it may be the one that forms the
-// next cluster.
-func TestWhoJoinsRemembersTheBirth(t *testing.T) {
+// One that joins remembers its cluster too. Alone it is no majority of that, and
+// waits, and says for whom and what an operator can do; which is done here.
+func TestWhoJoinsRemembersTheCluster(t *testing.T) {
 	root := t.TempDir()
-	var first int64
+	var first gossip.ClusterID
 	bubble(t, func(_ *testing.T, p *place) {
 		<-time.After(time.Hour)
 		a, b := p.start(config(1)), p.start(inDir(root, 2))
 		p.awaitUp(a, b)
-		first = a.State().Cluster().Born
+		first = a.State().Cluster()
 	})
 	bubble(t, func(t *testing.T, p *place) {
 		cfg := inDir(root, 2)
 		cfg.Membership.SeedNodes = []string{cfg.Node.Address}
 		n := p.start(cfg)
+		<-time.After(time.Minute)
+		require.Nil(t, n.View().Member(), "half of the voters without the lowest is no majority")
+		w := n.Waiting()
+		require.NotNil(t, w)
+		require.True(t, w.Remembered)
+		require.Len(t, w.Voters, 2)
+		require.Equal(t, "silent", w.Voters[0].Answer)
+		require.Equal(t, "in no cluster", w.Voters[1].Answer)
+		require.GreaterOrEqual(t, w.Voters[0].For, 50*time.Second)
+		require.Contains(t, w.Cure, "quorate form")
+		require.Contains(t, p.log.String(), "waiting for a cluster: 1 of 2 of the voters of the last cluster")
+		require.NoError(t, n.Form(t.Context()))
 		p.awaitUp(n)
-		require.Equal(t, first+1, n.State().Cluster().Born)
+		require.Nil(t, n.Waiting())
+		require.Greater(t, n.State().Cluster().Born, first.Born)
+		require.Contains(t, p.log.String(), "an operator asked for it")
 	})
 }
 
@@ -98,10 +112,11 @@ func TestADataDirThatIsNotTheNodesIsRefused(t *testing.T) {
 func TestADiskThatTakesNothingIsNotTheEnd(t *testing.T) {
 	root := t.TempDir()
 	cfg := inDir(root, 1)
-	require.NoError(t, os.MkdirAll(filepath.Join(cfg.Node.DataDir, "birth.tmp", "full"), 0o700))
+	require.NoError(t, os.MkdirAll(filepath.Join(cfg.Node.DataDir, "record.tmp", "full"), 0o700))
 	bubble(t, func(t *testing.T, p *place) {
 		n := p.start(cfg)
 		p.awaitUp(n)
-		require.Contains(t, p.log.String(), "not remembered")
+		require.True(t, n.RecordLost())
+		require.Contains(t, p.log.String(), "could not be written and was removed")
 	})
 }

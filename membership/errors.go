@@ -20,6 +20,15 @@ var (
 	// the time that the configuration gives.
 	ErrJoinFailed = errors.New("membership: could not join")
 
+	// ErrYielded is in [Node.Err] when this node's cluster met another one of its
+	// name, which goes on. A new node, or the process when it is started again,
+	// joins that.
+	ErrYielded = errors.New("membership: this node's cluster has yielded to another one")
+
+	// ErrDisk is in [Node.Err] when the node's record in node.data-dir could be
+	// neither written nor removed, or the disk did not answer.
+	ErrDisk = errors.New("membership: the data directory failed")
+
 	// ErrClosed is returned by methods of a node that has ended, and is in
 	// [Node.Err] after [Node.Close].
 	ErrClosed = errors.New("membership: node closed")

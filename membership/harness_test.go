@@ -74,7 +74,7 @@ func address(i int) gossip.Address {
 func config(i int) membership.Config {
 	cfg := membership.Default()
 	cfg.Cluster.Name, cfg.Node.Address = "test", at(i)
-	cfg.Membership.SeedNodes = []string{at(1), at(2)}
+	cfg.Membership.SeedNodes = []string{at(1)}
 	return cfg
 }
 

@@ -53,6 +53,7 @@ type Node struct {
 	decisions decisionLog
 	intake    intake
 	metrics   *metrics
+	lookout   lookout
 	loaded    loadedDownings
 
 	attached sync.Map // Component name to Attachment.
@@ -218,9 +219,7 @@ func (n *Node) attachMembership(cfg Config, o options) error {
 			Class: downing.Class{Pure: strategy.Pure, MajorityOnly: strategy.MajorityOnly}, Load: n.loaded.add(first),
 		},
 	}
-	if n.data != nil {
-		deps.Born, deps.Remember = n.data.Born()+1, true
-	}
+	deps.Record, deps.Remember = n.remembered()
 	m, err := protocol.New(cfg.Membership.Config, member, deps)
 	if err != nil {
 		return err
@@ -265,8 +264,8 @@ func (n *Node) Stats() Stats {
 func (n *Node) Decisions(kind string) []Decision { return n.decisions.list(kind) }
 
 // Join joins the cluster of the seed nodes, for a node whose configuration
-// names none. Only the node at the first address may form a new cluster. It
-// returns when the attempt has begun; a member ignores it.
+// names none. If nobody remembers a cluster, more than half of the seed nodes form
+// a new one. It returns when the attempt has begun; a member ignores it.
 func (n *Node) Join(ctx context.Context, seeds ...string) error {
 	addresses, err := parseAddresses(seeds)
 	if err != nil {
@@ -277,6 +276,13 @@ func (n *Node) Join(ctx context.Context, seeds ...string) error {
 	}
 	return n.command(ctx, protocol.Join{Seeds: addresses})
 }
+
+// Form founds a new cluster with this node as its only voter, whatever other voters
+// remember: the last resort when a majority of them is gone for good. It is for a
+// node that waits, see [Node.Waiting]. It is refused while a member of a cluster that
+// goes on answers; what became of it is in the decisions of kind "join". It returns
+// when this node has taken the request. The error is that of ctx or [ErrClosed].
+func (n *Node) Form(ctx context.Context) error { return n.command(ctx, protocol.Form{}) }
 
 // AwaitUp waits until this node is up: a member that takes part in everything.
 // It returns the error of ctx, or when the node ends first that of [Node.Err],

@@ -138,7 +138,7 @@ func (n *Node) call(ctx context.Context, component string, c machine.Call) (any,
 		return n.decide(ctx, c.Request.(protocol.DowningRequest))
 	}
 	if component == ComponentName && c.Kind == protocol.CallRemember {
-		return nil, n.remember(c.Request.(gossip.ClusterID))
+		return nil, n.remember(c.Request.(protocol.Record))
 	}
 	if a, ok := n.attached.Load(component); ok && a.(Attachment).Call != nil {
 		return a.(Attachment).Call(ctx, c)
@@ -186,6 +186,7 @@ func (n *Node) membershipEvent(event any) {
 	switch e := event.(type) {
 	case protocol.Changed:
 		n.strangers.learn(e.State)
+		n.lookout.waiting.Store(nil)
 		n.hub.advance(viewOf(e))
 	case protocol.Standing:
 		n.standing.set(e.Until)
@@ -202,6 +203,14 @@ func (n *Node) membershipEvent(event any) {
 		for _, d := range e.Differences {
 			n.log.Warn("settings should be equal on all nodes", "peer", e.Peer.String(), "key", d.Key, "member", d.Member, "joiner", d.Joiner)
 		}
+	case protocol.Waiting:
+		n.lookout.wait(e)
+		n.log.Info("waiting for a cluster: "+e.Reason, "cure", waitingCure)
+	case protocol.RecordLost:
+		n.lookout.recordLost.Store(true)
+		n.log.Warn("the record could not be written and was removed: after a restart this node has no vote in who starts the cluster again", "error", e.Reason)
+	case protocol.Yielded:
+		n.log.Error("this node hosts nothing any more: " + e.Reason)
 	case protocol.Examined:
 		n.metrics.inquiry.Answer(e.ID, e)
 	case protocol.Stopping: // The machine has recorded the decision, which is logged as all are.
@@ -231,6 +240,10 @@ func stopError(s protocol.Stopping) error {
 		return fmt.Errorf("%w: %s", ErrDown, s.Detail)
 	case protocol.StopRefused:
 		return fmt.Errorf("%w: %s", ErrRefused, s.Detail)
+	case protocol.StopYielded:
+		return fmt.Errorf("%w: %s", ErrYielded, s.Detail)
+	case protocol.StopDisk:
+		return fmt.Errorf("%w: %s", ErrDisk, s.Detail)
 	default:
 		return fmt.Errorf("%w: %s", ErrJoinFailed, s.Detail)
 	}

@@ -59,20 +59,36 @@ func (m *Machine) receiveInitJoin(from gossip.NodeID, msg InitJoin) {
 	switch status := m.ownStatus(); {
 	case m.phase != phaseMember:
 		m.admission.hope(from, msg.Attempt)
-		m.out.Send(from, InitJoinNack{Attempt: msg.Attempt, Reason: "not a member of a cluster"})
+		if m.phase == phaseJoining && m.asks(from.Address) {
+			// A question tells as much as an answer.
+			m.join.form.note(from, msg.Claim, m.now.Mono)
+			m.considerFounding()
+		}
+		m.out.Send(from, InitJoinNack{Attempt: msg.Attempt, Reason: "not a member of a cluster", Claim: m.claim(msg.Claim.Record)})
 	case !admits(status):
-		m.out.Send(from, InitJoinNack{Attempt: msg.Attempt, Member: true, Reason: "this member is " + status.String()})
+		m.out.Send(from, InitJoinNack{Attempt: msg.Attempt, Member: true, Reason: "this member is " + status.String(), Claim: m.claim(msg.Claim.Record)})
 	default:
-		m.out.Send(from, InitJoinAck{Attempt: msg.Attempt, Cluster: m.state.Cluster()})
+		m.out.Send(from, InitJoinAck{Attempt: msg.Attempt, Cluster: m.state.Cluster(), Claim: m.claim(msg.Claim.Record)})
 	}
 }
 
 // answerHopefuls tells those who asked before this node was a member.
 func (m *Machine) answerHopefuls() {
-	for _, h := range m.admission.hopefuls {
+	hopefuls := m.admission.hopefuls
+	m.admission.hopefuls = nil
+	for _, h := range hopefuls {
 		m.receiveInitJoin(h.node, InitJoin{Attempt: h.attempt})
 	}
-	m.admission.hopefuls = nil
+	if !m.goesOn() {
+		m.admission.hopefuls = hopefuls // Those who did not vote hear again when they may join.
+	}
+}
+
+// keepHope tells those who wait when the cluster has begun to go on.
+func (m *Machine) keepHope() {
+	if len(m.admission.hopefuls) > 0 && m.goesOn() {
+		m.answerHopefuls()
+	}
 }
 
 // admits tells whether a member of this status takes joins.
@@ -91,6 +107,9 @@ func (m *Machine) ownStatus() gossip.Status {
 func (m *Machine) receiveJoinRequest(from gossip.NodeID, msg JoinRequest) {
 	if refusal := m.judgeJoin(from, msg); refusal != nil {
 		m.refuseJoin(from, *refusal)
+		if m.phase == phaseMember && !m.goesOn() {
+			m.admission.hope(from, msg.Attempt)
+		}
 		return
 	}
 	if m.state.Member(from) != nil {
@@ -127,6 +146,8 @@ func (m *Machine) judgeJoin(from gossip.NodeID, msg JoinRequest) *JoinRefused {
 		return refuse(RefusedNotReady, true, "the member asked is %v", status)
 	case msg.Member.Node != from || from.UID == 0 || msg.Member.Status != gossip.Joining:
 		return refuse(RefusedMalformed, false, "the request describes %v with status %v", msg.Member.Node, msg.Member.Status)
+	case !m.goesOn() && !votesInAll(m.footing.base, from):
+		return refuse(RefusedNotReady, true, "the member asked cannot prove a majority of its cluster at present")
 	case from.Address == m.self.Address:
 		return refuse(RefusedMalformed, false, "%v is the address of the member asked", from.Address)
 	case !msg.Cluster.IsZero() && msg.Cluster != m.state.Cluster():
@@ -214,7 +235,10 @@ func (m *Machine) admit(from gossip.NodeID, msg JoinRequest) {
 			m.replace(*old, from, msg)
 			return
 		}
-		m.edit(func(e *gossip.Edit) { e.Join(joiner(msg.Member)) })
+		m.edit(func(e *gossip.Edit) {
+			e.Join(joiner(msg.Member))
+			e.RaiseEpochs(raiseEpochs(m.state, msg.Record))
+		})
 		m.out.Decide("join", from.String(), "admitted", "it answered at its address and its settings agree")
 	}
 	m.welcome(from, msg)

@@ -4,7 +4,6 @@
 package protocol_test
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -34,8 +33,7 @@ func TestWhoAskedTooEarlyIsToldOfTheCluster(t *testing.T) {
 	l := newLoop(t)
 	l.together(10)
 	took := l.until(10*time.Second, func() bool { return l.allUp(10) })
-	require.Less(t, took, l.cfg.JoinInterval)
-	require.Equal(t, 3*2+7*3, l.sent["InitJoin"], "each seed node was asked once by each other node")
+	require.Less(t, took, l.youngest()+500*time.Millisecond, "nobody waited for the time of the next question")
 }
 
 // Nodes that join together become up in one edit, not in one for each of those
@@ -45,7 +43,7 @@ func TestNodesThatJoinTogetherBecomeUpTogether(t *testing.T) {
 	nodes := l.together(30)
 	took := l.until(10*time.Second, func() bool { return l.allUp(30) })
 	t.Logf("30 nodes: %v", took)
-	require.Less(t, took, 1500*time.Millisecond)
+	require.Less(t, took, l.youngest()+1500*time.Millisecond)
 	gen := nodes[0].machine.State().Config().Gen
 	require.LessOrEqual(t, gen, uint64(3), "the first node alone, the others, and perhaps a straggler")
 }
@@ -157,39 +155,4 @@ func TestARingGreetsANewVoterAtOnce(t *testing.T) {
 	n := l.join(17)
 	l.until(5*time.Second, func() bool { return n.sees(17, gossip.Up) })
 	l.until(200*time.Millisecond, func() bool { return len(asked) == 9 && n.hosts() })
-}
-
-// The birth of a cluster is on disk before the node is a member of it: epochs that
-// begin with it may be used from then on. A disk that fails or hangs keeps nobody
-// out. covers F53.
-func TestTheBirthIsRememberedBeforeTheNodeIsAMember(t *testing.T) {
-	remember := func(_ *protocol.Config, deps *protocol.Deps) { deps.Remember, deps.Born = true, 1<<50 }
-	for name, c := range map[string]struct {
-		answers bool
-		err     error
-	}{"kept": {true, nil}, "full": {true, errors.New("no space")}, "hanging": {false, nil}} {
-		t.Run(name, func(t *testing.T) {
-			l := newLoop(t)
-			asked := map[gossip.NodeID]gossip.ClusterID{}
-			l.calls = func(n *node, call machine.Call) {
-				require.Equal(t, protocol.CallRemember, call.Kind)
-				require.Nil(t, n.machine.State().Member(n.id), "it is no member yet")
-				asked[n.id] = call.Request.(gossip.ClusterID)
-				if c.answers {
-					l.after(50*time.Millisecond, func() { n.step(machine.Called{ID: call.ID, Err: c.err}) })
-				}
-			}
-			for i := range 3 {
-				l.join(i+1, remember)
-			}
-			l.until(time.Minute, func() bool { return l.allUp(3) })
-			l.run(20 * time.Second)
-			require.True(t, l.allUp(3))
-			require.Len(t, asked, 3)
-			for _, cluster := range asked {
-				require.Equal(t, l.nodes[address(1)].machine.State().Cluster(), cluster)
-				require.Equal(t, int64(1<<50), cluster.Born)
-			}
-		})
-	}
 }

@@ -47,11 +47,6 @@ type Config struct {
 	// to 16. More is faster at large sizes and costs traffic.
 	PushFanout int `koanf:"push-fanout" unit:"members" range:"1..16"`
 
-	// SeedNodeTimeout is the time after which the first seed node forms a
-	// cluster when no other seed node has answered, above 0. Restarted while
-	// cut off for longer than that, the first seed node forms a second cluster.
-	SeedNodeTimeout time.Duration `koanf:"seed-node-timeout" range:"1ms..8760h"`
-
 	// JoinInterval is the time after which an unanswered question of a joining
 	// node is asked again for the first time, above 0. It doubles from question
 	// to question, up to JoinIntervalMax.
@@ -119,7 +114,6 @@ func Default() Config {
 		PushDelay:                  20 * time.Millisecond,
 		PushInterval:               100 * time.Millisecond,
 		PushFanout:                 4,
-		SeedNodeTimeout:            5 * time.Second,
 		JoinInterval:               time.Second,
 		JoinIntervalMax:            5 * time.Second,
 		RetryUnsuccessfulJoinAfter: 10 * time.Second,
@@ -211,7 +205,6 @@ func (c Config) durations() []durationField {
 		{"gossip-interval-unconverged", c.GossipIntervalUnconverged, positive},
 		{"push-delay", c.PushDelay, positive},
 		{"push-interval", c.PushInterval, positive},
-		{"seed-node-timeout", c.SeedNodeTimeout, positive},
 		{"join-interval", c.JoinInterval, positive},
 		{"join-interval-max", c.JoinIntervalMax, positive},
 		{"retry-unsuccessful-join-after", c.RetryUnsuccessfulJoinAfter, positive},

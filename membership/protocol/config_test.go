@@ -31,7 +31,6 @@ func TestFaultsOfTheConfigurationNameTheirFields(t *testing.T) {
 		"push-delay":                  func(c *protocol.Config) { c.PushDelay = 200 * time.Millisecond },
 		"push-interval":               func(c *protocol.Config) { c.PushInterval = 2 * time.Second },
 		"push-fanout":                 func(c *protocol.Config) { c.PushFanout = 17 },
-		"seed-node-timeout":           func(c *protocol.Config) { c.SeedNodeTimeout = 0 },
 		"join-interval-max":           func(c *protocol.Config) { c.JoinIntervalMax = time.Millisecond },
 		"shutdown-after-unsuccessful-join-seed-nodes": func(c *protocol.Config) { c.ShutdownAfterUnsuccessfulJoin = -1 },
 		"min-nr-of-members":                           func(c *protocol.Config) { c.MinNrOfMembers = 0 },

@@ -64,6 +64,10 @@ const (
 	StopRefused
 	// StopJoinFailed: the node could not join within the time that it was given.
 	StopJoinFailed
+	// StopYielded: the node's cluster met another one of its name, which goes on.
+	StopYielded
+	// StopDisk: the node's record can be neither written nor removed.
+	StopDisk
 )
 
 // String returns the name of the reason.
@@ -77,6 +81,10 @@ func (r StopReason) String() string {
 		return "refused"
 	case StopJoinFailed:
 		return "join-failed"
+	case StopYielded:
+		return "yielded"
+	case StopDisk:
+		return "disk"
 	default:
 		return "none"
 	}
@@ -103,9 +111,18 @@ type SettingsDiffer struct {
 	Differences []Difference
 }
 
-// Join is the command to join a cluster through seed nodes. The first address
-// has a privilege: only the node that lives there may form a cluster when no
-// other seed node knows one. All nodes are given the same first address.
+// RecordLost is published when the node's record could not be written and was
+// removed: the node goes on, and speaks for no voter after a restart.
+type RecordLost struct{ Reason string }
+
+// Form is the command of an operator to found a cluster with this node as its only
+// voter, whatever other voters remember. It is refused while a member of a cluster
+// that goes on answers.
+type Form struct{}
+
+// Join is the command to join a cluster through seed nodes. All nodes are given the
+// same addresses. If nobody remembers a cluster, more than half of them found one;
+// one alone does so at once.
 type Join struct{ Seeds []gossip.Address }
 
 // Leave is the command to let the member at an address leave in order.

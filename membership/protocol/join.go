@@ -16,11 +16,12 @@ import (
 //
 //	     .---- back-off ----.
 //	     v                  |
-//	InitJoin to all seeds --+-- all say no, and first seed --> form a cluster
+//	InitJoin to seeds and --+-- who answer are in no cluster --> a vote, see forming.go
+//	remembered voters
 //	     |   ^
 //	 ack |   | refused for now, or no answer for long
 //	     v   |
-//	JoinRequest to one -- Welcome --> member
+//	JoinRequest to one -- Welcome --> record on disk --> member
 //	     |
 //	     '-- refused for good --> stop
 type joining struct {
@@ -29,30 +30,32 @@ type joining struct {
 	asked    int           // Questions asked since the last answer, for the back-off.
 	target   gossip.NodeID // The member that was asked to let this node join, if any.
 	cluster  gossip.ClusterID
-	nacked   []gossip.Address // The seeds that know of no cluster, in this attempt.
-	heard    bool             // Somebody knows of a cluster, in this attempt.
 	hopeless []gossip.Address // The seeds that refuse this node for good.
+	form     forming
 
-	entering *gossip.State  // What this node becomes a member by, once that is remembered.
-	call     machine.CallID // Which remembers it.
+	entering *gossip.State // What this node becomes a member by, once that is on disk.
 
 	joinedAt machine.Instant // When the node became a member.
 }
-
-// CallRemember is the kind of the calls that keep a [gossip.ClusterID] on disk,
-// before the node becomes a member of that cluster. An answer means nothing.
-const CallRemember = "remember"
-
-// rememberLimit is how long a disk may take. Without its answer the node goes on
-// as one that has no disk.
-const rememberLimit = 5 * time.Second
 
 func (j *joining) others(self gossip.Address) []gossip.Address {
 	return slices.DeleteFunc(slices.Clone(j.seeds), func(a gossip.Address) bool { return a == self })
 }
 
-// mayForm tells whether this node has the privilege of the first seed node.
-func (m *Machine) mayForm() bool { return m.join.seeds[0] == m.self.Address }
+// whomToAsk returns the seed nodes and the voters that this node, or somebody who
+// answered, remembers.
+func (m *Machine) whomToAsk() []gossip.Address {
+	all := slices.Concat(m.join.seeds, m.memory.wanted.addresses())
+	if basis := m.basis(); basis.Remembers() {
+		all = append(all, basis.addresses()...)
+	}
+	slices.SortFunc(all, gossip.Address.Compare)
+	return slices.DeleteFunc(slices.Compact(all), func(a gossip.Address) bool { return a == m.self.Address })
+}
+
+// asks reports whether this node asks the node at an address, and so believes its
+// answers.
+func (m *Machine) asks(a gossip.Address) bool { return slices.Contains(m.whomToAsk(), a) }
 
 func (m *Machine) startJoin(seeds []gossip.Address) {
 	switch {
@@ -65,8 +68,12 @@ func (m *Machine) startJoin(seeds []gossip.Address) {
 		m.refuse(m.self, "Join", RefusedMalformed, "no seed nodes were given")
 		return
 	}
+	began := m.join.form.began
+	if m.phase == phaseIdle {
+		began = m.now.Mono
+	}
 	m.phase = phaseJoining
-	m.join = joining{attempt: m.join.attempt}
+	m.join = joining{attempt: m.join.attempt, form: forming{began: began, vote: m.join.form.vote, holdUntil: m.join.form.holdUntil}}
 	for _, seed := range seeds {
 		if !slices.Contains(m.join.seeds, seed) {
 			m.join.seeds = append(m.join.seeds, seed)
@@ -78,62 +85,61 @@ func (m *Machine) startJoin(seeds []gossip.Address) {
 	m.search()
 }
 
-// search begins a new attempt with all seed nodes.
+// search begins a new attempt.
 func (m *Machine) search() {
 	j := &m.join
 	j.attempt++
-	j.target, j.cluster, j.nacked, j.heard = gossip.NodeID{}, gossip.ClusterID{}, nil, false
+	j.target, j.cluster = gossip.NodeID{}, gossip.ClusterID{}
 	m.out.Disarm(timerRejoin)
-	if m.mayForm() {
-		if len(j.others(m.self.Address)) == 0 {
-			m.form("it is the only seed node")
-			return
-		}
-		m.out.Arm(timerFormation, m.now.Mono.Add(m.cfg.SeedNodeTimeout))
+	m.considerFounding()
+	if j.entering == nil && m.phase == phaseJoining {
+		m.askSeeds()
 	}
-	m.askSeeds()
 }
 
 // askSeeds asks the open question again, and arms the timer for the next time.
 func (m *Machine) askSeeds() {
-	if m.phase != phaseJoining {
+	if m.phase != phaseJoining || m.join.entering != nil {
 		return
 	}
 	j := &m.join
 	if !j.target.IsZero() {
-		m.out.Send(j.target, JoinRequest{Attempt: j.attempt, Member: m.me, Cluster: j.cluster, Settings: m.compared()})
+		m.out.Send(j.target, JoinRequest{
+			Attempt: j.attempt, Member: m.me, Cluster: j.cluster, Settings: m.compared(), Record: m.memory.kept,
+		})
 	} else {
-		for _, seed := range j.others(m.self.Address) {
-			m.out.Send(gossip.NodeID{Address: seed}, InitJoin{Attempt: j.attempt})
+		for _, address := range m.whomToAsk() {
+			m.out.Send(gossip.NodeID{Address: address}, InitJoin{Attempt: j.attempt, Claim: m.claim(Record{})})
 		}
+		m.considerFounding()
 		m.complain()
 	}
 	m.out.Arm(timerJoin, m.now.Mono.Add(m.backOff(j.asked)))
 	j.asked++
 }
 
-// complainAfter and complainEvery say how many questions to the seed nodes go
-// unanswered before the decisions tell, and how many from one time to the next.
-const (
-	complainAfter = 2
-	complainEvery = 16
-)
+// claim is what this node says of itself to a node with a record.
+func (m *Machine) claim(to Record) Claim {
+	c := Claim{Record: m.memory.kept, Known: slices.ContainsFunc(to.addresses(), m.asks)}
+	if m.phase == phaseMember {
+		c.Leaving = !admits(m.ownStatus())
+		c.Cluster, c.Standing = m.state.Cluster(), m.goesOn()
+		c.Voters = len(m.state.Config().Voters)
+	}
+	return c
+}
 
-// complain tells why this node is not a member yet.
-func (m *Machine) complain() {
-	j := &m.join
-	if j.asked%complainEvery != complainAfter {
-		return
-	}
-	reason := fmt.Sprintf("none of the seed nodes %v answers: is one of them running, and reachable from here?", j.others(m.self.Address))
+// goesOn reports whether this node's cluster can be relied on to go on, as far as
+// this node can prove.
+func (m *Machine) goesOn() bool {
 	switch {
-	case j.heard:
-		reason = "a seed node knows a cluster and lets nobody join at present"
-	case len(j.nacked) > 0:
-		reason = fmt.Sprintf("the seed nodes %v know of no cluster; only %v may form one, when it has an answer of all or after %v",
-			j.nacked, j.seeds[0], m.cfg.SeedNodeTimeout)
+	case m.phase != phaseMember || !m.state.Yielded().IsZero():
+		return false
+	case m.founding():
+		// Whoever is a member has entered this cluster and no other.
+		return m.footing.base.Wins(func(n gossip.NodeID) bool { return m.lives(n) && !m.isLost(n) })
 	}
-	m.out.Decide("join", m.self.String(), "waiting", reason)
+	return m.connected()
 }
 
 // backOff is the time to the next question after n of them: doubling, bounded,
@@ -147,56 +153,53 @@ func (m *Machine) backOff(n int) time.Duration {
 	return d + time.Duration(m.deps.Rand.Int64N(int64(d)/5+1))
 }
 
+// hear takes what a node says of itself. It is false if it was not asked.
+func (m *Machine) hear(from gossip.NodeID, what string, attempt uint64, claim Claim) bool {
+	if attempt > m.join.attempt || !m.asks(from.Address) {
+		m.refuse(from, what, RefusedUnsolicited, "no such question was asked")
+		return false
+	}
+	m.join.form.note(from, claim, m.now.Mono)
+	return true
+}
+
+// mayEnter reports whether this node joins a cluster of which a member answered: one
+// that goes on, or the one that this node has just voted for.
+func (m *Machine) mayEnter(claim Claim) bool {
+	voted := m.join.form.vote
+	return claim.Standing || voted != 0 && claim.Cluster.Born == voted && m.memory.kept.Promise == voted
+}
+
 func (m *Machine) receiveInitJoinAck(from gossip.NodeID, msg InitJoinAck) {
 	j := &m.join
-	if m.phase != phaseJoining || msg.Attempt > j.attempt {
-		// The seeds that lost the race answer too; only what was never asked is
-		// worth an event.
-		if msg.Attempt > j.attempt {
-			m.refuse(from, "InitJoinAck", RefusedUnsolicited, "no such question was asked")
-		}
+	switch {
+	case m.phase == phaseMember:
+		m.meetCluster(from, msg.Claim)
+		return
+	case m.phase != phaseJoining:
+		m.refuse(from, "InitJoinAck", RefusedUnsolicited, "no such question was asked")
+		return
+	case !m.hear(from, "InitJoinAck", msg.Attempt, msg.Claim):
+		return
+	case !j.target.IsZero() || j.entering != nil || !m.mayEnter(msg.Claim):
 		return
 	}
-	if msg.Attempt < j.attempt || !j.target.IsZero() || j.entering != nil {
-		return
-	}
-	j.target, j.cluster, j.asked, j.heard = from, msg.Cluster, 0, true
+	j.target, j.cluster, j.asked = from, msg.Cluster, 0
+	j.form.candidate = nil
 	m.out.Disarm(timerFormation)
 	m.out.Arm(timerRejoin, m.now.Mono.Add(m.cfg.RetryUnsuccessfulJoinAfter))
 	m.askSeeds()
 }
 
 func (m *Machine) receiveInitJoinNack(from gossip.NodeID, msg InitJoinNack) {
-	j := &m.join
-	if m.phase != phaseJoining || msg.Attempt != j.attempt || !slices.Contains(j.seeds, from.Address) {
-		if msg.Attempt > j.attempt {
-			m.refuse(from, "InitJoinNack", RefusedUnsolicited, "no such question was asked")
-		}
-		return
+	switch {
+	case m.phase == phaseMember:
+		m.meetCluster(from, msg.Claim)
+	case m.phase != phaseJoining:
+		m.refuse(from, "InitJoinNack", RefusedUnsolicited, "no such question was asked")
+	case m.hear(from, "InitJoinNack", msg.Attempt, msg.Claim):
+		m.considerFounding()
 	}
-	if msg.Member {
-		j.heard = true
-		return
-	}
-	if !slices.Contains(j.nacked, from.Address) {
-		j.nacked = append(j.nacked, from.Address)
-	}
-	if m.mayForm() && !j.heard && len(j.nacked) == len(j.others(m.self.Address)) {
-		m.form("no other seed node knows of a cluster")
-	}
-}
-
-// formationTimeout is the first seed node's licence to form a cluster without
-// having heard from every seed node.
-func (m *Machine) formationTimeout() {
-	if m.phase != phaseJoining || !m.join.target.IsZero() {
-		return
-	}
-	if m.join.heard || len(m.join.hopeless) > 0 {
-		m.search()
-		return
-	}
-	m.form(fmt.Sprintf("no other seed node knew of a cluster within %v", m.cfg.SeedNodeTimeout))
 }
 
 // retryJoin gives up the member that was asked and asks the seed nodes again.
@@ -257,49 +260,25 @@ func (m *Machine) receiveWelcome(from gossip.NodeID, msg Welcome) {
 		m.out.Publish(SettingsDiffer{Peer: from, Differences: msg.Warnings})
 	}
 	m.out.Decide("join", m.self.String(), "joined", "welcomed by "+from.String())
-	m.enter(msg.State.See(m.self))
+	m.enter(msg.State)
 }
 
-// form makes this node the first member of a new cluster.
-func (m *Machine) form(why string) {
-	if m.join.entering != nil {
-		return // It does already.
-	}
-	cluster := gossip.ClusterID{Born: max(m.now.Wall.UnixMilli(), m.deps.Born), Nonce: m.deps.Rand.Uint64() | 1}
-	m.out.Decide("join", m.self.String(), fmt.Sprintf("formed cluster %d-%x", cluster.Born, cluster.Nonce), why)
-	m.enter(m.state.Edit(m.self, func(e *gossip.Edit) {
-		e.SetCluster(cluster)
-		e.Join(m.me)
-	}))
-}
-
-// enter makes this node a member by a state. The birth of the cluster is on disk
-// before: epochs that begin with it may be used at once.
+// enter makes this node a member by a state, once the state's voters and its birth
+// are on disk: they may be needed at once.
 func (m *Machine) enter(state *gossip.State) {
-	if !m.deps.Remember {
-		m.becomeMember(state)
-		return
-	}
 	m.endSearch()
-	j := &m.join
-	j.entering, j.call = state, m.nextCall()
-	m.out.Add(machine.Call{ID: j.call, Kind: CallRemember, Request: state.Cluster(), Limit: rememberLimit})
-	m.out.Arm(timerRemember, m.now.Mono.Add(rememberLimit))
+	m.join.entering = state
+	m.join.form.candidate, m.join.form.owed = nil, nil
+	m.remember(m.memory.wanted.recordOf(state, false))
+	m.enterIfKept()
 }
 
-// remembered ends the wait for the disk. A disk that is full or cannot be written
-// keeps no node out of its cluster.
-func (m *Machine) remembered(err error) {
-	if m.phase != phaseJoining || m.join.entering == nil {
-		return
+// enterIfKept makes this node a member when what it enters is on disk.
+func (m *Machine) enterIfKept() {
+	if state := m.join.entering; state != nil && m.memory.kept.holds(state) {
+		m.join.entering = nil
+		m.becomeMember(state)
 	}
-	if err != nil {
-		m.out.Decide("join", m.self.String(), "not remembered",
-			fmt.Sprintf("epochs may go backwards when all nodes start anew and their clocks were set back: %v", err))
-	}
-	m.out.Disarm(timerRemember)
-	m.becomeMember(m.join.entering)
-	m.join.entering, m.join.call = nil, 0
 }
 
 // endSearch stops asking.
@@ -311,7 +290,8 @@ func (m *Machine) endSearch() {
 
 func (m *Machine) becomeMember(state *gossip.State) {
 	m.endSearch()
-	m.phase, m.state, m.join.joinedAt = phaseMember, state, m.now.Mono
+	m.phase, m.join.joinedAt = phaseMember, m.now.Mono
+	m.state = m.sight(state)
 	// Services that were announced after this node had asked are not in the
 	// request, and so not in the state that answers it.
 	m.edit(func(e *gossip.Edit) {
@@ -319,10 +299,15 @@ func (m *Machine) becomeMember(state *gossip.State) {
 			e.AddService(s)
 		}
 	})
+	m.survey()
 	m.answerHopefuls()
 	m.out.Arm(timerRound, m.now.Mono.Add(m.cfg.GossipInterval))
 	m.out.Arm(timerHeartbeat, m.now.Mono.Add(m.cfg.FailureDetector.HeartbeatInterval))
 	m.out.Arm(timerPrune, m.now.Mono.Add(pruneInterval))
+	m.out.Arm(timerMeet, m.now.Mono.Add(meetInterval))
+	if m.founding() {
+		m.out.Arm(timerFounding, m.now.Mono.Add(m.unfounded()))
+	}
 }
 
 // peerRefused is told when a peer's transport refuses this node. That this node was

@@ -167,7 +167,7 @@ func (m *Machine) plan() leaderPlan {
 		}
 	}
 	m.awaitVoter(&p)
-	p.exit = m.keepALeader(p.exit)
+	p.exit = m.togetherOut(p.exit)
 	p.voters = m.votersAfter(p)
 	return p
 }
@@ -180,20 +180,38 @@ func (m *Machine) present(n gossip.NodeID) bool {
 	return answered || n == m.self || m.state.Seen(n)
 }
 
-// keepALeader takes this node out of those that exit if nobody else would be
-// left to lead: when all leave together, the leader goes last.
-func (m *Machine) keepALeader(exit []*gossip.Member) []*gossip.Member {
+// togetherOut returns those of the leaving members that exit in this edit. When all
+// members leave, they exit in one edit, when the last of them has confirmed, since
+// each needs the others' votes until then. The last member ends by itself, see
+// [Machine.endAlone].
+func (m *Machine) togetherOut(exit []*gossip.Member) []*gossip.Member {
+	if !m.allLeave() {
+		return exit
+	}
 	for _, member := range m.state.Members() {
-		if member.Node != m.self && member.Status <= gossip.Leaving && !slices.Contains(exit, member) {
-			return exit
+		if member.Status == gossip.Leaving && !slices.Contains(exit, member) {
+			return nil
 		}
 	}
-	return slices.DeleteFunc(exit, func(member *gossip.Member) bool { return member.Node == m.self })
+	if len(m.state.Members()) == 1 {
+		return nil
+	}
+	return exit
 }
 
-// votersAfter returns the voters once p is carried out, or nil if they are the
-// voters already.
+// allLeave reports whether no member stays.
+func (m *Machine) allLeave() bool {
+	return !slices.ContainsFunc(m.state.Members(), func(member *gossip.Member) bool { return member.Status < gossip.Leaving })
+}
+
+// votersAfter returns the voters once p is carried out, or nil if they stay as they
+// are. Somebody always votes: until the first is up, those upon whom the cluster was
+// founded, and when all leave, those who voted last, so that any majority of them
+// can start the cluster again.
 func (m *Machine) votersAfter(p leaderPlan) []gossip.NodeID {
+	if m.allLeave() || m.founding() && len(p.up) == 0 {
+		return nil
+	}
 	voters := make([]gossip.NodeID, 0, len(m.state.Members()))
 	for _, member := range m.state.Members() {
 		stays := slices.Contains(p.up, member) || votes(member) && !slices.Contains(p.exit, member)

@@ -91,9 +91,17 @@ func (m *Machine) observeOwnStatus() {
 	case me.Status == gossip.Down:
 		m.spreadWord()
 		m.stop(StopDowned, "it was downed")
+	case me.Status == gossip.Exiting && m.exit.confirmed && m.allExit():
+		m.spreadWord()
+		m.stop(StopLeft, "it left together with all others")
 	case me.Status >= gossip.Leaving && !m.exit.begun:
 		m.beginLeaving()
 	}
+}
+
+// allExit reports whether nobody is left who could remove this node.
+func (m *Machine) allExit() bool {
+	return !slices.ContainsFunc(m.state.Members(), func(member *gossip.Member) bool { return member.Status < gossip.Exiting })
 }
 
 func (m *Machine) beginLeaving() {

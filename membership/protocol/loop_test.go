@@ -122,6 +122,10 @@ func (l *loop) cluster(n int, change ...func(*protocol.Config, *protocol.Deps)) 
 	return nodes
 }
 
+// youngest is the age at which a process may vote for a cluster to be founded: who
+// hosts by its predecessor's answers has stopped by then.
+func (l *loop) youngest() time.Duration { return l.cfg.Fence + l.cfg.Fence/50 }
+
 func (l *loop) allUp(n int) bool {
 	for _, node := range l.nodes {
 		if !node.dead && !node.sees(n, gossip.Up) {

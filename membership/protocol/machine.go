@@ -32,14 +32,12 @@ type Deps struct {
 	// program wants to be equal.
 	Settings []Setting
 
-	// Born is the least first half of the id of a cluster that this node forms,
-	// in unix milliseconds. Zero is none. A program that keeps the last one on
-	// disk and gives it here plus one makes ids grow over full restarts even if
-	// the wall clock was set back.
-	Born int64
+	// Record is what the node remembers. The zero Record is nothing: a data id is
+	// drawn.
+	Record Record
 
-	// Remember says that a call of kind [CallRemember] keeps the id of each cluster
-	// that the node becomes a member of, before it does.
+	// Remember says that calls of kind [CallRemember] keep the node's [Record].
+	// Else it ends with the process.
 	Remember bool
 }
 
@@ -113,7 +111,9 @@ type Machine struct {
 	refused  [RefusedByPeer + 1]uint64
 	counts   Counts
 
+	memory     memory
 	join       joining
+	meeting    meeting
 	admission  admission
 	spread     spreading
 	contacts   contacts
@@ -160,7 +160,11 @@ func New(cfg Config, self gossip.Member, deps Deps) (*Machine, error) {
 	m := &Machine{cfg: cfg, deps: deps, self: self.Node, me: self}
 	m.settings = sortedSettings(slices.Concat(cfg.settings(), downingSettings(deps.Downing), deps.Settings))
 	m.strategies.init(deps.Downing.strategy())
-	m.me.Status, m.me.UpNumber = gossip.Joining, 0
+	if deps.Record.Data == 0 {
+		deps.Record.Data = gossip.DataID(deps.Rand.Uint64() | 1)
+	}
+	m.memory = memory{durable: deps.Remember, kept: deps.Record, wanted: deps.Record}
+	m.me.Status, m.me.UpNumber, m.me.Data = gossip.Joining, 0, deps.Record.Data
 	m.me.Loaded = gossip.Loaded{Version: 1, Strategies: m.strategies.said()}
 	m.me.Settings = settingsDigest(m.settings)
 	m.state = gossip.New(gossip.ClusterID{})
@@ -180,6 +184,9 @@ func validate(cfg Config, self gossip.Member, deps Deps) error {
 	faults := []error{cfg.Validate()}
 	if self.Node.IsZero() || self.Node.UID == 0 {
 		faults = append(faults, fmt.Errorf("protocol: node %v has no identity", self.Node))
+	}
+	if deps.Record.Data != 0 {
+		faults = append(faults, deps.Record.Validate())
 	}
 	if deps.Rand == nil || deps.Detector == nil {
 		faults = append(faults, errors.New("protocol: Rand and Detector are needed"))
@@ -218,6 +225,8 @@ func (m *Machine) dispatch(in machine.Input) {
 		m.probed(in)
 	case Join:
 		m.startJoin(in.Seeds)
+	case Form:
+		m.commandForm()
 	case Leave:
 		m.commandLeave(in.Address)
 	case Down:
@@ -244,8 +253,8 @@ func (m *Machine) nextCall() machine.CallID {
 }
 
 func (m *Machine) callReturned(in machine.Called) {
-	if in.ID != 0 && in.ID == m.join.call {
-		m.remembered(in.Err)
+	if in.ID != 0 && in.ID == m.memory.call {
+		m.recordWritten(in.Err)
 		return
 	}
 	m.downingCalled(in)
@@ -269,6 +278,10 @@ func (m *Machine) receive(from gossip.NodeID, message any) {
 		m.receiveInitJoinAck(from, msg)
 	case InitJoinNack:
 		m.receiveInitJoinNack(from, msg)
+	case AskVote:
+		m.receiveAskVote(from, msg)
+	case Vote:
+		m.receiveVote(from, msg)
 	case JoinRequest:
 		m.receiveJoinRequest(from, msg)
 	case JoinRefused:
@@ -295,7 +308,7 @@ type timer uint8
 
 const (
 	timerJoin      timer = iota + 1 // The next question of a joining node.
-	timerFormation                  // The first seed node may form a cluster.
+	timerFormation                  // Votes may be asked for, or did not win.
 	timerRejoin                     // A join request was not answered.
 	timerGiveUp                     // A node that could not join stops.
 	timerRound                      // The next repair round.
@@ -306,6 +319,9 @@ const (
 	timerCall                       // A downing provider did not answer.
 	timerWeaklyUp                   // Joining members may become weakly up.
 	timerRemember                   // The disk did not answer.
+	timerFounding                   // A founded cluster may have no majority.
+	timerMeet                       // Others are asked which cluster they are in.
+	timerYield                      // A node whose cluster has yielded ends.
 	timerWave                       // Joining members were held back for long enough.
 	timerLeave                      // Components had their time to hand over.
 	timerConfirm                    // The confirmation of a leaving node is repeated.
@@ -359,7 +375,13 @@ func (m *Machine) firedOnce(t timer) {
 		m.lead.weaklyUpDue = true
 		m.act()
 	case timerRemember:
-		m.remembered(fmt.Errorf("no answer within %v", rememberLimit))
+		m.recordWritten(fmt.Errorf("no answer within %v", rememberLimit))
+	case timerFounding:
+		m.watchFounding()
+	case timerMeet:
+		m.seekClusters()
+	case timerYield:
+		m.endYielded()
 	case timerWave:
 		m.act()
 	case timerLeave:

@@ -36,6 +36,44 @@ type InitJoin struct {
 	// Attempt numbers the sender's attempts to join. The answer repeats it, so
 	// that an answer to an earlier attempt is told from one to this.
 	Attempt uint64
+	Claim   Claim
+}
+
+// Claim is what a node says of itself while clusters are looked for. It is believed
+// of nodes that were asked, at addresses that are listed or remembered.
+type Claim struct {
+	// Record is what the node has on its disk.
+	Record Record
+	// Cluster is the cluster of which the node is a member, or none.
+	Cluster gossip.ClusterID
+	// Standing says that the node can prove a majority of its cluster.
+	Standing bool
+	// Leaving says that the node is on its way out of its cluster.
+	Leaving bool
+	// Voters is the number of voters of its cluster.
+	Voters int
+	// Known, in an answer, says that the sender lists or remembers a voter of the
+	// receiver's record, and so would ask, and believe, the receiver's cluster.
+	Known bool
+}
+
+// AskVote asks for a vote: the sender wants to found a cluster.
+type AskVote struct {
+	// Birth is that of the cluster. A node votes for a birth above all that it
+	// has voted for, so once.
+	Birth int64
+	// Basis is the stamp of the voters whose majority is needed; Settled says that
+	// the change to them is known to have converged.
+	Basis   Stamp
+	Settled bool
+}
+
+// Vote answers [AskVote].
+type Vote struct {
+	Birth   int64
+	Granted bool
+	// Reason says why it is not, at most [MaxTextBytes].
+	Reason string
 }
 
 // InitJoinAck answers [InitJoin]: the sender is a member and takes joins.
@@ -43,6 +81,7 @@ type InitJoinAck struct {
 	Attempt uint64
 	// Cluster is the cluster of which the sender is a member.
 	Cluster gossip.ClusterID
+	Claim   Claim
 }
 
 // InitJoinNack answers [InitJoin]: the sender cannot be joined now.
@@ -53,6 +92,7 @@ type InitJoinNack struct {
 	Member bool
 	// Reason says why in a few words, at most [MaxTextBytes].
 	Reason string
+	Claim  Claim
 }
 
 // JoinRequest asks a member to record the sender as joining. It is repeated
@@ -68,6 +108,8 @@ type JoinRequest struct {
 	// Settings are those of the sender that are compared, at most
 	// [MaxSettings], sorted by key.
 	Settings []Setting
+	// Record is what the sender remembers.
+	Record Record
 }
 
 // Welcome answers [JoinRequest]: the sender has recorded the receiver as

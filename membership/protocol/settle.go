@@ -16,6 +16,7 @@ func (m *Machine) settle() {
 		prev, next := m.settled, m.state
 		m.observe(prev, next)
 		m.settled = next
+		m.rememberState()
 		if m.phase == phaseMember && m.state == next {
 			m.keepStrategies()
 		}
@@ -28,6 +29,7 @@ func (m *Machine) settle() {
 	}
 	m.publishChanged()
 	m.updateStanding()
+	m.keepHope()
 	m.schedulePush()
 }
 
@@ -41,6 +43,7 @@ func (m *Machine) observe(prev, next *gossip.State) {
 		m.fences.noteCuts(next.Records(), m.now.Mono)
 	}
 	m.observeOwnStatus()
+	m.observeYield()
 	if m.phase != phaseMember {
 		m.publishChanged()
 		return

@@ -180,6 +180,11 @@ func (m *Machine) reachesMajority() bool {
 // although the others may have gone on without it before they ended. Only where
 // the strategy may let a minority survive they do not count.
 func (m *Machine) connected() bool {
+	if m.founding() {
+		// Nobody is up, and the first heartbeats may be under way. Who has seen the
+		// state is in this cluster and in no other.
+		return m.footing.base.Wins(func(n gossip.NodeID) bool { return n == m.self || m.state.Seen(n) && !m.isLost(n) })
+	}
 	panel := m.panel()
 	if !m.majorityOnly() {
 		panel = m.livingOf(panel)
@@ -194,7 +199,7 @@ func (m *Machine) connected() bool {
 // outvoted tells whether those who are not down could not win even if all of
 // them were heard. Such a side cannot go on.
 func (m *Machine) outvoted() bool {
-	return m.majorityOnly() && m.footing.outvoted
+	return m.majorityOnly() && m.footing.outvoted && !m.founding()
 }
 
 // lives tells whether a node is a member that is not down.

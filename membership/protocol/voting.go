@@ -80,7 +80,7 @@ func (m *Machine) isVoter(member *gossip.Member) bool {
 // someoneVotes tells whether there are voters after a plan, or could be none for
 // another reason than that nobody has the role.
 func (m *Machine) someoneVotes(p *leaderPlan) bool {
-	return len(m.state.Config().Voters) > 0 || slices.ContainsFunc(p.up, m.cfg.Voters.admit)
+	return !m.founding() && len(m.state.Config().Voters) > 0 || slices.ContainsFunc(p.up, m.cfg.Voters.admit)
 }
 
 // awaitVoter holds all newcomers back while nobody votes, and says what is missing.

@@ -53,7 +53,10 @@ func BoundsOf(c protocol.Config, d protocol.Downing, nodes int, restart time.Dur
 	// Seeds are asked with a back-off, one lets the node in or is given up for
 	// another, dials it back, and a leader makes it up when all know it.
 	backOff := c.JoinIntervalMax + c.JoinIntervalMax/5
-	join := c.SeedNodeTimeout + 2*backOff + 2*c.RetryUnsuccessfulJoinAfter + c.ProbeTimeout + 3*spread
+	// Who could found a cluster waits until its predecessor's answers are worth
+	// nothing, others let the lowest go first, and a vote that was lost is held.
+	found := 2*(c.Fence+limit) + 2*10*c.JoinInterval
+	join := found + 2*backOff + 2*c.RetryUnsuccessfulJoinAfter + c.ProbeTimeout + 3*spread
 	// Who was on a losing side ends, is started, and waits for its predecessor's
 	// removal; who leaves has its time to.
 	settle := accuse + remove + d.Config.DownOwnSideAfter + c.LeaveTimeout + c.ExitTimeout + restart + accuse + remove + join

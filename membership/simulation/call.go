@@ -162,7 +162,10 @@ func (w *World) answered(n *Node, in input) {
 		s.waiting = 0
 	}
 	called, _ := in.in.(machine.Called)
-	w.written(n, a.key.kind, called.Err)
+	if err := w.written(n, a.key.kind, called.Err); err != called.Err { //nolint:errorlint // Whether it is the very one.
+		called.Err = err
+		in.in = called
+	}
 	late := n.Now().Mono > a.made.Add(a.limit+lateMargin) && n.thaws == a.thaws
 	w.trace.add(line{
 		at: w.now, place: n.place.index, peer: -1, verb: verbAnswered,

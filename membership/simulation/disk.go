@@ -4,6 +4,7 @@
 package simulation
 
 import (
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -56,11 +57,11 @@ type disks struct {
 	source *rand.Rand
 	usual  Disks
 	at     map[gossip.Address]Disks
-	kinds  map[string]bool
+	kinds  map[string]error // What a failed write that emptied the disk answers.
 }
 
 func newDisks(source *rand.Rand, usual Disks) disks {
-	return disks{source: source, usual: usual, at: make(map[gossip.Address]Disks), kinds: make(map[string]bool)}
+	return disks{source: source, usual: usual, at: make(map[gossip.Address]Disks), kinds: make(map[string]error)}
 }
 
 // of returns what can happen to the disk at an address.
@@ -71,9 +72,10 @@ func (d *disks) of(a gossip.Address) Disks {
 	return d.usual
 }
 
-// Keeps says that calls of a kind write the disk at the address of the node.
-func (w *World) Keeps(kind string) {
-	w.disks.kinds[kind] = true
+// Keeps says that calls of a kind write the disk at the address of the node. Of the
+// writes that fail every other one empties the disk and answers emptied.
+func (w *World) Keeps(kind string, emptied error) {
+	w.disks.kinds[kind] = emptied
 	w.Answer(kind, func(*Node, any) (any, error) { return nil, nil }) //nolint:nilnil // It is written, there is nothing to tell.
 }
 
@@ -131,7 +133,7 @@ func (w *World) read(p *place) Disk {
 
 // chances returns what can happen to a call: of a strategy, or of a disk.
 func (w *World) chances(n *Node, kind string) Calls {
-	if w.disks.kinds[kind] {
+	if w.disks.keeps(kind) {
 		d := w.disks.of(n.place.address)
 		return Calls{Min: d.Min, Max: d.Max, Hang: d.Hang, Fail: d.Fail}
 	}
@@ -143,18 +145,30 @@ func (w *World) chances(n *Node, kind string) Calls {
 
 // writing begins a write, if a call is one.
 func (w *World) writing(n *Node, c machine.Call, f fate) {
-	if w.disks.kinds[c.Kind] && f.name != fateBusy {
+	if w.disks.keeps(c.Kind) && f.name != fateBusy {
 		n.place.disk.pending = c.Request
 	}
 }
 
-// written ends a write. What has failed may be on the disk all the same.
-func (w *World) written(n *Node, kind string, err error) {
+// keeps reports whether calls of a kind write disks.
+func (d *disks) keeps(kind string) bool {
+	_, ok := d.kinds[kind]
+	return ok
+}
+
+// written ends a write, and returns what it answers. What has failed may be on the
+// disk all the same, or the disk may be empty then, which is told.
+func (w *World) written(n *Node, kind string, err error) error {
 	d := &n.place.disk
-	if !w.disks.kinds[kind] || d.pending == nil {
-		return
+	if !w.disks.keeps(kind) || d.pending == nil {
+		return err
+	}
+	if errors.Is(err, ErrCallFailed) && w.disks.source.IntN(2) == 0 {
+		d.held, d.pending = nil, nil
+		return w.disks.kinds[kind]
 	}
 	d.end(err == nil || w.disks.source.IntN(2) == 0)
+	return err
 }
 
 // interrupted ends the write that was under way when a node ended.

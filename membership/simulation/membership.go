@@ -5,7 +5,6 @@ package simulation
 
 import (
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/quorate/quorate/downing"
@@ -79,8 +78,8 @@ func Membership(c MembershipConfig) func(Env) machine.Component {
 // must not forget.
 func remember(deps *protocol.Deps, d Disk) {
 	deps.Remember = true
-	if cluster, ok := d.Value.(gossip.ClusterID); ok {
-		deps.Born = cluster.Born + 1
+	if record, ok := d.Value.(protocol.Record); ok {
+		deps.Record = record
 	}
 }
 
@@ -111,7 +110,7 @@ func ServeMembership(w *World) {
 	w.Answer(protocol.CallDowning, func(_ *Node, request any) (any, error) {
 		return downing.KeepMajority{}.DecideNow(request.(protocol.DowningRequest).View)
 	})
-	w.Keeps(protocol.CallRemember)
+	w.Keeps(protocol.CallRemember, protocol.ErrRecordLost)
 	w.Garble(protocol.CallDowning, GarbleDowning(downing.KeepMajority{}.Class()))
 	w.Recorded(downing.Decision{})
 }
@@ -144,16 +143,11 @@ func MembershipOf(n *Node) *protocol.Machine {
 	return nil
 }
 
-// Operator does what the people and programs around a cluster do: it tells
-// every new node whom to join, starts nodes again that ended by themselves or
-// whose contacts are all gone, and has the first seed node form a cluster when
-// nobody is a member any more.
-//
-// The first seed node has the privilege to form a cluster. Only when no
-// cluster exists is it given it: a process that forms a cluster whenever it
-// starts cut off from the others would make a second one.
+// Operator does what the people and programs around a cluster do: it gives every
+// node the same list of seed nodes, and starts nodes again that ended by themselves
+// or crashed.
 type Operator struct {
-	// Seeds are the seed nodes; the first is the one that forms a cluster.
+	// Seeds are the seed nodes, of which more than half found the first cluster.
 	Seeds []gossip.Address
 
 	// RestartAfter is the time after which a node that ended by itself is
@@ -164,24 +158,20 @@ type Operator struct {
 	ReviveAfter time.Duration
 
 	world *World
-	told  map[gossip.NodeID][]gossip.Address // Whom a node was told to join.
 }
 
 // Operate makes o look after a world.
 func (o *Operator) Operate(w *World) {
 	o.world = w
-	o.told = make(map[gossip.NodeID][]gossip.Address)
 	w.Observe(o.observe)
-	w.Check(o)
 }
 
 func (o *Operator) observe(e Observation) {
 	n := e.Node
 	switch ended := e.Event.(type) {
 	case Began:
-		o.world.After(0, func() { o.join(n) })
+		o.world.After(0, func() { n.Input(protocol.Service, protocol.Join{Seeds: o.Seeds}) })
 	case Ended:
-		delete(o.told, n.id)
 		after := o.RestartAfter
 		if ended.Why == crashed {
 			after = o.ReviveAfter
@@ -195,65 +185,6 @@ func (o *Operator) observe(e Observation) {
 		}
 	}
 }
-
-// contactsMax is how many members a node is told.
-const contactsMax = 5
-
-// join tells a node to join the members that there are, or, without any, to
-// form a cluster with the seed nodes.
-func (o *Operator) join(n *Node) {
-	seeds := o.members()
-	if len(seeds) == 0 {
-		seeds = o.Seeds
-	} else if i := slices.Index(seeds, n.place.address); i >= 0 {
-		seeds = slices.Delete(seeds, i, i+1)
-	}
-	seeds = seeds[:min(len(seeds), contactsMax)]
-	o.told[n.id] = seeds
-	n.Input(protocol.Service, protocol.Join{Seeds: seeds})
-}
-
-// members returns the addresses of the nodes that are members.
-func (o *Operator) members() []gossip.Address {
-	var members []gossip.Address
-	for _, n := range o.world.Nodes() {
-		if isMember(n) {
-			members = append(members, n.place.address)
-		}
-	}
-	return members
-}
-
-func isMember(n *Node) bool {
-	m := MembershipOf(n)
-	return m != nil && m.State().Member(n.id) != nil
-}
-
-// Stepped does nothing.
-func (o *Operator) Stepped(*World, *Node) error { return nil }
-
-// patience is for how long a node may look for a cluster before the operator
-// looks whether it can ever find one.
-const patience = 15 * time.Second
-
-// Second starts nodes again that nobody they know can help: either no node
-// is a member, or none of those that they were told is one.
-func (o *Operator) Second(w *World) error {
-	members := o.members()
-	for _, n := range w.Nodes() {
-		if n.frozen || n.Age() < patience || isMember(n) {
-			continue
-		}
-		hopeless := !slices.ContainsFunc(o.told[n.id], func(a gossip.Address) bool { return slices.Contains(members, a) })
-		if hopeless && (len(members) > 0 || n.place.address == o.Seeds[0]) {
-			w.Log("operator: %v knows no member", n.id)
-			w.Restart(n.place.address)
-		}
-	}
-	return nil
-}
-
-var _ Checker = (*Operator)(nil)
 
 // Settled reports whether every node that lives is Up in a state that all of
 // them hold and know to be held by all, with one leader, and nobody else is a

@@ -75,6 +75,6 @@ func (c *OneCluster) look() error {
 }
 
 // birthOf returns the birth that the epochs of a node begin with.
-func birthOf(n *Node) int64 { return MembershipOf(n).State().Cluster().Born }
+func birthOf(n *Node) int64 { return MembershipOf(n).State().EpochBorn() }
 
 var _ Checker = (*OneCluster)(nil)

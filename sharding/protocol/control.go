@@ -324,6 +324,7 @@ func (c *Control) changed(e membership.Changed) {
 	me, left := e.State.Member(c.cfg.Self), c.leaving
 	c.leaving = me != nil && me.Status >= gossip.Leaving
 	for _, k := range c.kinds {
+		k.renew(e.State.EpochBorn())
 		k.singleton(func(a *singleton.Actions) { k.core.Update(c.now.Mono, c.cfg.Self, e.State, a) })
 		if k.coord != nil {
 			k.coord.evaluate()

@@ -4,6 +4,8 @@
 package protocol
 
 import (
+	"fmt"
+
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/machine"
 	"github.com/quorate/quorate/membership/singleton"
@@ -171,6 +173,18 @@ func (k *kind) startCoordinator(term Term) {
 	k.control.out.Decide("coordinator", k.name, "started", "this node is the oldest that can run it; term "+term.String())
 	k.control.out.Publish(CoordinatorStarted{Kind: k.name, Term: term})
 	k.coord.start()
+}
+
+// renew ends a coordinator whose epochs begin with a birth that the cluster has
+// raised, since a node has come that was in a cluster with later ones: the next term
+// begins with that birth.
+func (k *kind) renew(born int64) {
+	if k.coord == nil || k.coord.ending || k.coord.born >= born {
+		return
+	}
+	k.control.out.Decide("coordinator", k.name, "renewed", fmt.Sprintf("epochs begin with birth %d from now on, %d before", born, k.coord.born))
+	k.stopCoordinator()
+	k.core.Retire(gossip.Age{})
 }
 
 // endCoordinator stops the coordinator of a node that leaves, when the moves under

@@ -736,3 +736,30 @@ func TestHostStatesHaveNames(t *testing.T) {
 		require.Equal(t, "k", m.KindName())
 	}
 }
+
+// A node that was in a cluster with later epochs has come: the coordinator begins a
+// new term with a birth above those, so that whatever gets a home from now on is
+// above what any storage has seen. Homes that shards have keep their epochs.
+// covers I20, I22.
+func TestARaisedBirthBeginsANewTerm(t *testing.T) {
+	f := newFleet(t)
+	nodes := f.cluster(3, six())
+	before := nodes[0].Inspect("k")
+	f.edit(func(e *gossip.Edit) bool { return e.RaiseEpochs(100) })
+	f.publish()
+	f.run(3 * time.Second)
+	f.settled(6, nodes...)
+	i := nodes[0].Inspect("k")
+	require.Equal(t, term(1, 2), i.Term)
+	require.Equal(t, before.Homes, i.Homes)
+	require.NotEmpty(t, nodes[0].decided("coordinator"))
+	given := nodes[2].hosts()
+	f.set(gossip.Leaving, nodes[2])
+	f.run(3 * time.Second)
+	f.settled(6, nodes[0], nodes[1])
+	for _, s := range given {
+		h := nodes[0].Inspect("k").Homes[s]
+		require.EqualValues(t, 100, h.Epoch.Born)
+		require.True(t, before.Homes[s].Epoch.Less(h.Epoch))
+	}
+}

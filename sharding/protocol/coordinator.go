@@ -90,7 +90,7 @@ type arrival struct {
 
 func newCoordinator(k *kind, term Term) *coordinator {
 	return &coordinator{
-		kind: k, term: term, born: k.control.state.Cluster().Born,
+		kind: k, term: term, born: k.control.state.EpochBorn(),
 		n:       1,
 		peers:   make(map[gossip.NodeID]bool),
 		regions: make(map[gossip.NodeID]*member),

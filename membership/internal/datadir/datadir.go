@@ -11,12 +11,14 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"github.com/quorate/quorate/membership/protocol"
 )
 
 const (
-	lockName  = "lock"
-	birthName = "birth"
-	temporary = birthName + ".tmp" // One process writes, so that one name is enough.
+	lockName   = "lock"
+	recordName = "record"
+	temporary  = recordName + ".tmp" // One process writes, so that one name is enough.
 )
 
 // ErrUnwritable is wrapped by errors about a directory that can be read and not
@@ -33,25 +35,29 @@ type Dir struct {
 	cluster string
 	lock    *os.File // Nil when the directory cannot be written.
 
-	mu   sync.Mutex // Guards what follows, and is held while a file is written.
-	born int64
+	mu     sync.Mutex // Guards what follows, and is held while a file is written.
+	record protocol.Record
 }
 
 // Open takes the directory at path, and makes it if it is not there. The cluster is
 // the name of the cluster that it belongs to. The error wraps [ErrInUse],
-// [ErrForeign], [ErrDamaged], or is that of the file system. Only with an error
-// that wraps [ErrUnwritable] there is a Dir too.
+// [ErrForeign], [ErrDamaged], [ErrUnwritable], or is that of the file system. With
+// one that wraps [ErrUnwritable] there is a Dir too if the directory holds no record:
+// one that it holds, and that cannot be replaced, would speak for a time long past.
 func Open(path, cluster string) (*Dir, error) {
 	d := &Dir{path: path, cluster: cluster}
 	unwritable := d.acquire()
 	if unwritable != nil && !errors.Is(unwritable, ErrUnwritable) {
 		return nil, unwritable
 	}
-	born, err := d.read()
+	record, err := d.read()
+	if err == nil && unwritable != nil && record.Data != 0 {
+		err = fmt.Errorf("%w: what it remembers would be out of date: make it writable, or delete it and lose the node's vote", unwritable)
+	}
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	d.born = born
+	d.record = record
 	return d, unwritable
 }
 
@@ -74,69 +80,83 @@ func (d *Dir) acquire() error {
 	return nil
 }
 
-// read returns what the directory holds, zero for nothing.
-func (d *Dir) read() (int64, error) {
-	name := filepath.Join(d.path, birthName)
-	file, err := os.Open(name)
+// read returns what the directory holds, the zero Record for nothing.
+func (d *Dir) read() (protocol.Record, error) {
+	name := filepath.Join(d.path, recordName)
+	var none protocol.Record
+	opened, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
+		return none, nil
 	}
 	if err != nil {
-		return 0, err
+		return none, err
 	}
-	defer func() { _ = file.Close() }() // It was only read.
-	text, err := io.ReadAll(io.LimitReader(file, birthBytesMax+1))
+	defer func() { _ = opened.Close() }() // It was only read.
+	text, err := io.ReadAll(io.LimitReader(opened, recordBytesMax+1))
 	if err != nil {
-		return 0, err
+		return none, err
 	}
-	b, err := parseBirth(text)
-	if err == nil && b.cluster != d.cluster {
-		err = fmt.Errorf("%w: it is of cluster %q, this node is of cluster %q: give it another data-dir", ErrForeign, b.cluster, d.cluster)
+	f, err := parse(text)
+	if err == nil && f.cluster != d.cluster {
+		err = fmt.Errorf("%w: it is of cluster %q, this node is of cluster %q: give it another data-dir", ErrForeign, f.cluster, d.cluster)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", name, err)
+		return none, fmt.Errorf("%s: %w", name, err)
 	}
-	return b.born, nil
+	return f.record, nil
 }
 
-// Born returns the birth that is remembered, in unix milliseconds, zero when none
-// is.
-func (d *Dir) Born() int64 {
+// Record returns what is remembered, the zero Record when nothing is.
+func (d *Dir) Record() protocol.Record {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.born
+	return d.record
 }
 
-// Remember keeps a birth if it is after the one that is kept. When it returns nil
-// the birth outlives the process and the machine.
-func (d *Dir) Remember(born int64) error {
+// Writable reports whether records can be kept.
+func (d *Dir) Writable() bool { return d.lock != nil }
+
+// Keep replaces what is remembered. When it returns nil the record outlives the
+// process and the machine. An error that wraps [protocol.ErrRecordLost] says that
+// nothing is remembered any more, any other that the old record may still be there.
+func (d *Dir) Keep(r protocol.Record) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if born <= d.born {
-		return nil
-	}
 	if d.lock == nil {
 		return fmt.Errorf("%s: %w", d.path, ErrUnwritable)
 	}
-	if err := d.replace(birth{born: born, cluster: d.cluster}); err != nil {
-		return fmt.Errorf("%s: %w: %w", d.path, ErrUnwritable, err)
+	if err := d.replace(file{cluster: d.cluster, record: r}); err != nil {
+		return d.forget(err)
 	}
-	d.born = born
+	d.record = r
 	return nil
+}
+
+// forget removes the record, since it could not be replaced.
+func (d *Dir) forget(why error) error {
+	err := os.Remove(filepath.Join(d.path, recordName))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := syncDir(d.path); err != nil {
+		return err
+	}
+	d.record = protocol.Record{}
+	return fmt.Errorf("%w: %w", protocol.ErrRecordLost, why)
 }
 
 // replace writes the file anew: the whole new content is on the disk before it
 // takes the place of the old.
-func (d *Dir) replace(b birth) error {
+func (d *Dir) replace(f file) error {
 	name := filepath.Join(d.path, temporary)
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	created, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = file.Write(b.text())
-	err = errors.Join(err, file.Sync(), file.Close())
+	_, err = created.Write(f.text())
+	err = errors.Join(err, created.Sync(), created.Close())
 	if err == nil {
-		err = os.Rename(name, filepath.Join(d.path, birthName))
+		err = os.Rename(name, filepath.Join(d.path, recordName))
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(name))

@@ -11,25 +11,41 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/protocol"
 )
 
-func TestABirthIsThereAfterARestart(t *testing.T) {
+// record is one with every line set.
+func record(promise int64) protocol.Record {
+	node := func(i int) gossip.NodeID {
+		return gossip.NodeID{Address: gossip.Address{Host: "10.0.0.1", Port: uint16(7000 + i)}, UID: gossip.UID(i + 1)}
+	}
+	return protocol.Record{
+		Data: 0xfedcba9876543210, Promise: promise, EpochBorn: promise - 1,
+		Cluster: gossip.ClusterID{Born: 5, Nonce: 0xfedcba9876543211}, Stamp: protocol.Stamp{Born: 5, Gen: 4, By: 3},
+		Voters:   []protocol.Voter{{Node: node(1), Data: 0xfedcba9876543210}, {Node: node(2)}},
+		Previous: []protocol.Voter{{Node: node(2)}},
+	}
+}
+
+func TestARecordIsThereAfterARestart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new", "n1")
 	d, err := Open(path, "bank")
 	require.NoError(t, err)
-	require.Zero(t, d.Born())
-	require.NoError(t, d.Remember(7))
-	require.NoError(t, d.Remember(5), "an earlier one is not news")
-	require.Equal(t, int64(7), d.Born())
+	require.Zero(t, d.Record())
+	require.NoError(t, d.Keep(record(7)))
+	require.NoError(t, d.Keep(record(8)))
+	require.Equal(t, record(8), d.Record())
 	require.NoError(t, d.Close())
 	require.NoError(t, d.Close())
 	d, err = Open(path, "bank")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, d.Close()) }()
-	require.Equal(t, int64(7), d.Born())
+	require.Equal(t, record(8), d.Record())
 	left, err := os.ReadDir(path)
 	require.NoError(t, err)
-	require.Len(t, left, 2, "the lock and the birth, no temporary file")
+	require.Len(t, left, 2, "the lock and the record, no temporary file")
 }
 
 func TestADirectoryIsForOneProcess(t *testing.T) {
@@ -46,23 +62,27 @@ func TestADirectoryIsForOneProcess(t *testing.T) {
 }
 
 func TestWhatSomebodyElseWroteIsRefusedAndKept(t *testing.T) {
-	good := string(birth{born: 12, cluster: "bank"}.text())
+	good := string(file{cluster: "bank", record: record(12)}.text())
 	for name, c := range map[string]struct {
 		text string
 		want error
 	}{
 		"empty":         {"", ErrDamaged},
 		"cut":           {good[:len(good)-3], ErrDamaged},
-		"changed":       {strings.Replace(good, "12", "13", 1), ErrDamaged},
+		"torn":          {good[:len(good)/2], ErrDamaged},
+		"changed":       {strings.Replace(good, "promise 12", "promise 13", 1), ErrDamaged},
+		"line twice":    {strings.Replace(good, "promise 12\n", "promise 12\npromise 12\n", 1), ErrDamaged},
+		"strange line":  {strings.Replace(good, "promise", "premise", 1), ErrDamaged},
 		"longer":        {good + good, ErrDamaged},
-		"large":         {strings.Repeat("x", 1<<20), ErrDamaged},
+		"large":         {strings.Repeat("x", recordBytesMax+1), ErrDamaged},
 		"other":         {"hello\n", ErrDamaged},
-		"other cluster": {string(birth{born: 12, cluster: "shop"}.text()), ErrForeign},
-		"newer":         {"quorate-birth 2 12 new things\n", ErrForeign},
+		"no data id":    {string(file{cluster: "bank"}.text()), ErrDamaged},
+		"other cluster": {string(file{cluster: "shop", record: record(12)}.text()), ErrForeign},
+		"newer":         {"quorate-record 2 new things\n", ErrForeign},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := t.TempDir()
-			file := filepath.Join(path, birthName)
+			file := filepath.Join(path, recordName)
 			require.NoError(t, os.WriteFile(file, []byte(c.text), 0o600))
 			d, err := Open(path, "bank")
 			require.ErrorIs(t, err, c.want)
@@ -79,30 +99,48 @@ func TestWhatSomebodyElseWroteIsRefusedAndKept(t *testing.T) {
 	}
 }
 
-// What cannot be written is told, and what is there still counts. A directory in
-// the place of a file fails for the superuser too, as a full disk would.
-func TestADirectoryThatCannotBeWrittenIsRead(t *testing.T) {
+// A directory in the place of a file fails for the superuser too, as a full or
+// read-only disk would.
+func TestADirectoryThatCannotBeWrittenIsUsedOnlyIfItHoldsNothing(t *testing.T) {
 	path := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(path, birthName), birth{born: 12, cluster: "bank"}.text(), 0o600))
 	require.NoError(t, os.Mkdir(filepath.Join(path, lockName), 0o700))
 	d, err := Open(path, "bank")
 	require.ErrorIs(t, err, ErrUnwritable)
-	require.Equal(t, int64(12), d.Born())
-	require.ErrorIs(t, d.Remember(13), ErrUnwritable)
-	require.Equal(t, int64(12), d.Born())
+	require.False(t, d.Writable())
+	require.ErrorIs(t, d.Keep(record(13)), ErrUnwritable)
 	require.NoError(t, d.Close())
+	require.NoError(t, os.WriteFile(filepath.Join(path, recordName), file{cluster: "bank", record: record(12)}.text(), 0o600))
+	d, err = Open(path, "bank")
+	require.ErrorIs(t, err, ErrUnwritable)
+	require.ErrorContains(t, err, "out of date")
+	require.Nil(t, d, "what it remembers could not follow the cluster")
 }
 
-func TestAWriteThatFailsLeavesTheOldContent(t *testing.T) {
+func TestARecordThatCannotBeReplacedIsRemoved(t *testing.T) {
 	path := t.TempDir()
 	d, err := Open(path, "bank")
 	require.NoError(t, err)
-	require.NoError(t, d.Remember(12))
+	require.NoError(t, d.Keep(record(12)))
 	require.NoError(t, os.MkdirAll(filepath.Join(path, temporary, "full"), 0o700))
-	require.ErrorIs(t, d.Remember(13), ErrUnwritable)
-	require.Equal(t, int64(12), d.Born())
-	require.NoError(t, os.RemoveAll(filepath.Join(path, temporary)))
-	require.NoError(t, d.Remember(13), "it is tried again")
+	require.ErrorIs(t, d.Keep(record(13)), protocol.ErrRecordLost)
+	require.Zero(t, d.Record())
+	require.NoError(t, d.Close())
+	d, err = Open(path, "bank")
+	require.NoError(t, err)
+	require.Zero(t, d.Record(), "a lost disk speaks for nobody")
+	require.NoError(t, d.Close())
+}
+
+// One that can be neither replaced nor removed is told apart: the node must end.
+func TestARecordThatCannotBeRemovedEitherIsTold(t *testing.T) {
+	path := t.TempDir()
+	d, err := Open(path, "bank")
+	require.NoError(t, err)
+	require.NoError(t, os.MkdirAll(filepath.Join(path, temporary, "full"), 0o700))
+	require.NoError(t, os.MkdirAll(filepath.Join(path, recordName, "stuck"), 0o700))
+	err = d.Keep(record(13))
+	require.Error(t, err)
+	require.NotErrorIs(t, err, protocol.ErrRecordLost)
 	require.NoError(t, d.Close())
 }
 
@@ -113,26 +151,26 @@ func TestAFileIsNoDirectory(t *testing.T) {
 	require.ErrorContains(t, err, "no directory")
 }
 
-func TestBirthLaws(t *testing.T) {
+func TestRecordLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		b := birth{born: rapid.Int64Min(1).Draw(t, "born"), cluster: rapid.StringN(1, -1, 255).Draw(t, "cluster")}
-		text := b.text()
-		require.LessOrEqual(t, len(text), birthBytesMax)
-		got, err := parseBirth(text)
+		f := file{cluster: rapid.StringN(1, -1, 255).Draw(t, "cluster"), record: record(rapid.Int64Range(1, 1<<40).Draw(t, "promise"))}
+		f.record.Data = gossip.DataID(rapid.Uint64Min(1).Draw(t, "data"))
+		text := f.text()
+		got, err := parse(text)
 		require.NoError(t, err)
-		require.Equal(t, b, got)
+		require.Equal(t, f, got)
 		i := rapid.IntRange(0, len(text)-1).Draw(t, "i")
 		text[i] ^= byte(rapid.IntRange(1, 255).Draw(t, "flip"))
-		_, err = parseBirth(text)
+		_, err = parse(text)
 		require.Error(t, err)
 	})
 }
 
-func FuzzParseBirth(f *testing.F) {
-	f.Add(birth{born: 12, cluster: "bank"}.text())
-	f.Add([]byte("quorate-birth 2 12 new\n"))
+func FuzzParseRecord(f *testing.F) {
+	f.Add(file{cluster: "bank", record: record(12)}.text())
+	f.Add([]byte("quorate-record 2 12 new\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if b, err := parseBirth(text); err == nil {
+		if b, err := parse(text); err == nil {
 			require.Equal(t, string(text), string(b.text()))
 		}
 	})

@@ -151,21 +151,21 @@ func toProto(message any) (*pb.Message, error) {
 func joinToProto(message any) (*pb.Message, error) {
 	switch m := message.(type) {
 	case protocol.InitJoin:
-		return &pb.Message{What: &pb.Message_InitJoin{InitJoin: &pb.InitJoin{Attempt: m.Attempt}}}, nil
+		return &pb.Message{What: &pb.Message_InitJoin{InitJoin: &pb.InitJoin{Attempt: m.Attempt, Claim: toClaim(m.Claim)}}}, nil
 	case protocol.InitJoinAck:
 		return &pb.Message{What: &pb.Message_InitJoinAck{InitJoinAck: &pb.InitJoinAck{
-			Attempt: m.Attempt, Cluster: toCluster(m.Cluster),
+			Attempt: m.Attempt, Cluster: toCluster(m.Cluster), Claim: toClaim(m.Claim),
 		}}}, nil
 	case protocol.InitJoinNack:
 		return &pb.Message{What: &pb.Message_InitJoinNack{InitJoinNack: &pb.InitJoinNack{
-			Attempt: m.Attempt, Member: m.Member, Reason: m.Reason,
+			Attempt: m.Attempt, Member: m.Member, Reason: m.Reason, Claim: toClaim(m.Claim),
 		}}}, nil
 	case protocol.JoinRequest:
 		var t table
 		member := t.members([]*gossip.Member{&m.Member})
 		return &pb.Message{What: &pb.Message_JoinRequest{JoinRequest: &pb.JoinRequest{
 			Attempt: m.Attempt, Nodes: t.proto(), Member: member,
-			Cluster: toCluster(m.Cluster), Settings: toSettings(m.Settings),
+			Cluster: toCluster(m.Cluster), Settings: toSettings(m.Settings), Record: toRecord(m.Record),
 		}}}, nil
 	case protocol.JoinRefused:
 		return &pb.Message{What: &pb.Message_JoinRefused{JoinRefused: &pb.JoinRefused{
@@ -177,6 +177,9 @@ func joinToProto(message any) (*pb.Message, error) {
 			Attempt: m.Attempt, State: toState(m.State), Warnings: toDifferences(m.Warnings),
 		}}}, nil
 	default:
+		if vote := voteToProto(message); vote != nil {
+			return vote, nil
+		}
 		return nil, fmt.Errorf("%w: %T", ErrForeign, message)
 	}
 }
@@ -216,14 +219,17 @@ func fromProto(m *pb.Message) (any, error) {
 func joinFromProto(m *pb.Message) (any, error) {
 	switch what := m.GetWhat().(type) {
 	case *pb.Message_InitJoin:
-		return protocol.InitJoin{Attempt: what.InitJoin.GetAttempt()}, nil
+		claim, err := fromClaim(what.InitJoin.GetClaim())
+		return message(protocol.InitJoin{Attempt: what.InitJoin.GetAttempt(), Claim: claim}, err)
 	case *pb.Message_InitJoinAck:
 		a := what.InitJoinAck
-		return protocol.InitJoinAck{Attempt: a.GetAttempt(), Cluster: fromCluster(a.GetCluster())}, nil
+		claim, err := fromClaim(a.GetClaim())
+		return message(protocol.InitJoinAck{Attempt: a.GetAttempt(), Cluster: fromCluster(a.GetCluster()), Claim: claim}, err)
 	case *pb.Message_InitJoinNack:
 		n := what.InitJoinNack
-		return message(protocol.InitJoinNack{Attempt: n.GetAttempt(), Member: n.GetMember(), Reason: n.GetReason()},
-			within("reason", n.GetReason(), protocol.MaxTextBytes))
+		claim, err := fromClaim(n.GetClaim())
+		return message(protocol.InitJoinNack{Attempt: n.GetAttempt(), Member: n.GetMember(), Reason: n.GetReason(), Claim: claim},
+			errors.Join(err, within("reason", n.GetReason(), protocol.MaxTextBytes)))
 	case *pb.Message_JoinRequest:
 		return fromJoinRequest(what.JoinRequest)
 	case *pb.Message_JoinRefused:
@@ -231,7 +237,7 @@ func joinFromProto(m *pb.Message) (any, error) {
 	case *pb.Message_Welcome:
 		return fromWelcome(what.Welcome)
 	default:
-		return Unknown{}, nil
+		return voteFromProto(m)
 	}
 }
 
@@ -338,9 +344,14 @@ func fromJoinRequest(p *pb.JoinRequest) (any, error) {
 	if err := members[0].Validate(); err != nil {
 		return nil, err
 	}
+	record, err := fromRecord(p.GetRecord())
+	if err != nil {
+		return nil, err
+	}
 	settings, err := fromSettings(p.GetSettings())
 	return message(protocol.JoinRequest{
 		Attempt: p.GetAttempt(), Member: *members[0], Cluster: fromCluster(p.GetCluster()), Settings: settings,
+		Record: record,
 	}, err)
 }
 

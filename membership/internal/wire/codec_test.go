@@ -86,16 +86,29 @@ func messages() map[string]any {
 	s = s.Edit(node(3), func(e *gossip.Edit) { e.Mark(node(2), gossip.Terminated); e.AddService(12) })
 	differences := []protocol.Difference{{Key: "fence", Member: "3s", Joiner: "4s"}, {Key: "x", Joiner: "1"}}
 	joiner := member(6)
+	joiner.Data = 0xfedcba9876543211
+	claim := protocol.Claim{
+		Record: protocol.Record{
+			Data: 0xfedcba9876543211, Promise: 1893553448060, Cluster: s.Cluster(), EpochBorn: 1893553448059,
+			Stamp:    protocol.Stamp{Born: s.Cluster().Born, Gen: 7, By: 9},
+			Voters:   []protocol.Voter{{Node: node(1), Data: 5}, {Node: node(2)}},
+			Previous: []protocol.Voter{{Node: node(2)}},
+		},
+		Cluster: s.Cluster(), Standing: true, Leaving: true, Voters: 3, Known: true,
+	}
 	switched := s.Edit(node(0), func(e *gossip.Edit) {
 		e.SetLoaded([]gossip.StrategyID{5, 0xfedcba9876543210})
 		e.SetDowning(gossip.DowningStrategy{Name: "witness", Version: "1.0.0", Parameters: "url=x"})
 	})
 	return map[string]any{
-		"init-join":      protocol.InitJoin{Attempt: 3},
-		"init-join-ack":  protocol.InitJoinAck{Attempt: 3, Cluster: s.Cluster()},
-		"init-join-nack": protocol.InitJoinNack{Attempt: 3, Member: true, Reason: "leaving"},
+		"init-join":      protocol.InitJoin{Attempt: 3, Claim: claim},
+		"init-join-ack":  protocol.InitJoinAck{Attempt: 3, Cluster: s.Cluster(), Claim: claim},
+		"init-join-nack": protocol.InitJoinNack{Attempt: 3, Member: true, Reason: "leaving", Claim: claim},
+		"ask-vote":       protocol.AskVote{Birth: 1893553448061, Basis: claim.Record.Stamp, Settled: true},
+		"vote":           protocol.Vote{Birth: 1893553448061, Granted: true, Reason: "it has just voted"},
 		"join-request": protocol.JoinRequest{
 			Attempt: 4, Member: joiner, Cluster: s.Cluster(),
+			Record:   claim.Record,
 			Settings: []protocol.Setting{{Key: "a", Value: "1", Class: protocol.MustEqual}, {Key: "b", Value: "2", Class: protocol.ShouldEqual}},
 		},
 		"welcome": protocol.Welcome{Attempt: 4, State: s, Warnings: differences},

@@ -26,12 +26,13 @@ func (t *table) records(r records) *pb.Records {
 	if r.config != nil {
 		p.Config = &pb.Config{
 			Gen: r.config.Gen, By: uint64(r.config.By), Voters: t.places(r.config.Voters), Previous: t.places(r.config.Previous),
+			Data: toData(r.config.Data), PreviousData: toData(r.config.PreviousData),
 		}
 	}
 	if g := r.registers; g != nil {
 		p.Registers = &pb.Registers{
 			LastUpNumber: uint64(g.LastUpNumber), PrunedBefore: g.PrunedBefore,
-			Downing: toDowning(g.Downing),
+			Downing: toDowning(g.Downing), EpochBorn: g.EpochBorn, Yielded: toCluster(g.Yielded),
 		}
 	}
 	return p
@@ -55,14 +56,33 @@ func (t nodes) fromRecords(p *pb.Records) (r records, err error) {
 		if r.config.Previous, err = t.list(c.GetPrevious()); err != nil {
 			return r, err
 		}
+		r.config.Data, r.config.PreviousData = fromData(c.GetData()), fromData(c.GetPreviousData())
 	}
 	if g := p.GetRegisters(); g != nil {
 		r.registers = &gossip.Registers{
 			LastUpNumber: gossip.UpNumber(g.GetLastUpNumber()), PrunedBefore: g.GetPrunedBefore(),
-			Downing: fromDowning(g.GetDowning()),
+			Downing: fromDowning(g.GetDowning()), EpochBorn: g.GetEpochBorn(), Yielded: fromCluster(g.GetYielded()),
 		}
 	}
 	return r, nil
+}
+
+// toData returns data ids as they are written. The receiver checks how many there
+// are when it builds the state.
+func toData(ids []gossip.DataID) []uint64 {
+	var data []uint64
+	for _, id := range ids {
+		data = append(data, uint64(id))
+	}
+	return data
+}
+
+func fromData(data []uint64) []gossip.DataID {
+	var ids []gossip.DataID
+	for _, id := range data {
+		ids = append(ids, gossip.DataID(id))
+	}
+	return ids
 }
 
 func toDowning(r gossip.DowningRegister) *pb.Downing {
@@ -99,7 +119,13 @@ func (t *table) members(members []*gossip.Member) *pb.Members {
 	p.UpNumber, p.Profile = make([]uint64, n), make([]uint32, n)
 	var profiles []*gossip.Member // One member of each profile.
 	told := slices.ContainsFunc(members, func(m *gossip.Member) bool { return m.Loaded.Version > 0 })
+	if slices.ContainsFunc(members, func(m *gossip.Member) bool { return m.Data != 0 }) {
+		p.Data = make([]uint64, n)
+	}
 	for i, m := range members {
+		if p.Data != nil {
+			p.Data[i] = uint64(m.Data)
+		}
 		p.Node[i], p.Status[i], p.UpNumber[i] = t.place(m.Node), uint32(m.Status), uint64(m.UpNumber)
 		place := slices.IndexFunc(profiles, func(o *gossip.Member) bool { return sameProfile(m, o) })
 		if place < 0 {
@@ -179,6 +205,9 @@ func (t nodes) fromMembers(p *pb.Members) ([]*gossip.Member, error) {
 	if err := columns("members", n, gossip.MaxMembers, len(p.GetStatus()), len(p.GetUpNumber()), len(p.GetProfile())); err != nil {
 		return nil, err
 	}
+	if d := len(p.GetData()); d != 0 && d != n {
+		return nil, malformed("%d data ids of %d members", d, n)
+	}
 	profiles, err := fromProfiles(p.GetProfiles(), n)
 	if err != nil || n == 0 {
 		return nil, err
@@ -198,6 +227,9 @@ func (t nodes) fromMembers(p *pb.Members) ([]*gossip.Member, error) {
 			return nil, err
 		}
 		all[i].Status, all[i].UpNumber = gossip.Status(status), gossip.UpNumber(p.GetUpNumber()[i])
+		if len(p.GetData()) > 0 {
+			all[i].Data = gossip.DataID(p.GetData()[i])
+		}
 		members[i] = &all[i]
 	}
 	return members, nil

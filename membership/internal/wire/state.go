@@ -13,7 +13,9 @@ func toState(s *gossip.State) *pb.State {
 	p := s.Parts()
 	r := records{
 		members: p.Members, tombstones: p.Tombstones, observers: p.Observers, config: &p.Config,
-		registers: &gossip.Registers{LastUpNumber: p.LastUpNumber, PrunedBefore: p.PrunedBefore, Downing: p.Downing},
+		registers: &gossip.Registers{
+			LastUpNumber: p.LastUpNumber, PrunedBefore: p.PrunedBefore, Downing: p.Downing, EpochBorn: p.EpochBorn, Yielded: p.Yielded,
+		},
 	}
 	state := &pb.State{Cluster: toCluster(p.Cluster), Records: t.records(r), Clock: t.clock(p.Clock), Seen: t.set(p.Seen)}
 	state.Nodes = t.proto()
@@ -47,6 +49,7 @@ func fromState(p *pb.State) (*gossip.State, error) {
 	if r.registers != nil {
 		parts.LastUpNumber, parts.PrunedBefore = r.registers.LastUpNumber, r.registers.PrunedBefore
 		parts.Downing = r.registers.Downing
+		parts.EpochBorn, parts.Yielded = r.registers.EpochBorn, r.registers.Yielded
 	}
 	return gossip.FromParts(parts)
 }

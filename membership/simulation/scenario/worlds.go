@@ -146,7 +146,7 @@ func (r *run) lookAfter(s *Scenario) {
 func (r *run) builder(s *Scenario) simulation.Build {
 	of := func(c simulation.MembershipConfig) func(simulation.Env) machine.Component {
 		c.Config, c.Downing = r.config, r.downing
-		c.Disk = s.Storms() && s.weather.supervised
+		c.Disk = true
 		return simulation.Membership(c)
 	}
 	plain := of(simulation.MembershipConfig{})
@@ -233,7 +233,6 @@ func drawConfig(r *rand.Rand, nodes int) protocol.Config {
 	c.PushInterval = times(c.GossipInterval, 0.02, 0.5)
 	c.PushDelay = max(times(c.PushInterval, 0.02, 1), time.Millisecond)
 	c.PushFanout = 2 + r.IntN(5)
-	c.SeedNodeTimeout = between(r, 2*time.Second, 10*time.Second)
 	c.JoinInterval = between(r, 100*time.Millisecond, 2*time.Second)
 	c.JoinIntervalMax = times(c.JoinInterval, 1, 5)
 	c.RetryUnsuccessfulJoinAfter = between(r, 3*time.Second, 15*time.Second)

@@ -55,6 +55,8 @@ type Message struct {
 	//	*Message_NotMember
 	//	*Message_AskDowning
 	//	*Message_DowningAnswer
+	//	*Message_AskVote
+	//	*Message_Vote
 	//	*Message_Reached
 	What          isMessage_What `protobuf_oneof:"what"`
 	unknownFields protoimpl.UnknownFields
@@ -233,6 +235,24 @@ func (x *Message) GetDowningAnswer() *DowningAnswer {
 	return nil
 }
 
+func (x *Message) GetAskVote() *AskVote {
+	if x != nil {
+		if x, ok := x.What.(*Message_AskVote); ok {
+			return x.AskVote
+		}
+	}
+	return nil
+}
+
+func (x *Message) GetVote() *Vote {
+	if x != nil {
+		if x, ok := x.What.(*Message_Vote); ok {
+			return x.Vote
+		}
+	}
+	return nil
+}
+
 func (x *Message) GetReached() *Reached {
 	if x != nil {
 		if x, ok := x.What.(*Message_Reached); ok {
@@ -306,6 +326,14 @@ type Message_DowningAnswer struct {
 	DowningAnswer *DowningAnswer `protobuf:"bytes,15,opt,name=downing_answer,json=downingAnswer,proto3,oneof"`
 }
 
+type Message_AskVote struct {
+	AskVote *AskVote `protobuf:"bytes,16,opt,name=ask_vote,json=askVote,proto3,oneof"`
+}
+
+type Message_Vote struct {
+	Vote *Vote `protobuf:"bytes,17,opt,name=vote,proto3,oneof"`
+}
+
 type Message_Reached struct {
 	Reached *Reached `protobuf:"bytes,20,opt,name=reached,proto3,oneof"`
 }
@@ -340,11 +368,16 @@ func (*Message_AskDowning) isMessage_What() {}
 
 func (*Message_DowningAnswer) isMessage_What() {}
 
+func (*Message_AskVote) isMessage_What() {}
+
+func (*Message_Vote) isMessage_What() {}
+
 func (*Message_Reached) isMessage_What() {}
 
 type InitJoin struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Attempt       uint64                 `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Claim         *Claim                 `protobuf:"bytes,2,opt,name=claim,proto3" json:"claim,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -386,10 +419,18 @@ func (x *InitJoin) GetAttempt() uint64 {
 	return 0
 }
 
+func (x *InitJoin) GetClaim() *Claim {
+	if x != nil {
+		return x.Claim
+	}
+	return nil
+}
+
 type InitJoinAck struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Attempt       uint64                 `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	Cluster       *ClusterId             `protobuf:"bytes,2,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	Claim         *Claim                 `protobuf:"bytes,3,opt,name=claim,proto3" json:"claim,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -438,11 +479,19 @@ func (x *InitJoinAck) GetCluster() *ClusterId {
 	return nil
 }
 
+func (x *InitJoinAck) GetClaim() *Claim {
+	if x != nil {
+		return x.Claim
+	}
+	return nil
+}
+
 type InitJoinNack struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Attempt       uint64                 `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	Member        bool                   `protobuf:"varint,3,opt,name=member,proto3" json:"member,omitempty"`
+	Claim         *Claim                 `protobuf:"bytes,4,opt,name=claim,proto3" json:"claim,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -498,6 +547,402 @@ func (x *InitJoinNack) GetMember() bool {
 	return false
 }
 
+func (x *InitJoinNack) GetClaim() *Claim {
+	if x != nil {
+		return x.Claim
+	}
+	return nil
+}
+
+// Claim is what a node says of itself while clusters are looked for: what it
+// remembers, and the cluster that it is in.
+type Claim struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Record *Record                `protobuf:"bytes,1,opt,name=record,proto3" json:"record,omitempty"`
+	// Absent if the sender is in no cluster.
+	Cluster  *ClusterId `protobuf:"bytes,2,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	Standing bool       `protobuf:"varint,3,opt,name=standing,proto3" json:"standing,omitempty"`
+	Voters   uint32     `protobuf:"varint,4,opt,name=voters,proto3" json:"voters,omitempty"`
+	// Whether the sender lists or remembers a voter of the receiver's record.
+	Known         bool `protobuf:"varint,5,opt,name=known,proto3" json:"known,omitempty"`
+	Leaving       bool `protobuf:"varint,6,opt,name=leaving,proto3" json:"leaving,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Claim) Reset() {
+	*x = Claim{}
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Claim) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Claim) ProtoMessage() {}
+
+func (x *Claim) ProtoReflect() protoreflect.Message {
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Claim.ProtoReflect.Descriptor instead.
+func (*Claim) Descriptor() ([]byte, []int) {
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Claim) GetRecord() *Record {
+	if x != nil {
+		return x.Record
+	}
+	return nil
+}
+
+func (x *Claim) GetCluster() *ClusterId {
+	if x != nil {
+		return x.Cluster
+	}
+	return nil
+}
+
+func (x *Claim) GetStanding() bool {
+	if x != nil {
+		return x.Standing
+	}
+	return false
+}
+
+func (x *Claim) GetVoters() uint32 {
+	if x != nil {
+		return x.Voters
+	}
+	return 0
+}
+
+func (x *Claim) GetKnown() bool {
+	if x != nil {
+		return x.Known
+	}
+	return false
+}
+
+func (x *Claim) GetLeaving() bool {
+	if x != nil {
+		return x.Leaving
+	}
+	return false
+}
+
+// Record is what a node has on its disk.
+type Record struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Data    uint64                 `protobuf:"fixed64,1,opt,name=data,proto3" json:"data,omitempty"`
+	Promise int64                  `protobuf:"varint,2,opt,name=promise,proto3" json:"promise,omitempty"`
+	Cluster *ClusterId             `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	Stamp   *Stamp                 `protobuf:"bytes,4,opt,name=stamp,proto3" json:"stamp,omitempty"`
+	Nodes   *Nodes                 `protobuf:"bytes,5,opt,name=nodes,proto3" json:"nodes,omitempty"`
+	// Lists of their own lengths; a data id for each.
+	Voters        []uint32 `protobuf:"varint,6,rep,packed,name=voters,proto3" json:"voters,omitempty"`
+	VotersData    []uint64 `protobuf:"fixed64,7,rep,packed,name=voters_data,json=votersData,proto3" json:"voters_data,omitempty"`
+	Previous      []uint32 `protobuf:"varint,8,rep,packed,name=previous,proto3" json:"previous,omitempty"`
+	PreviousData  []uint64 `protobuf:"fixed64,9,rep,packed,name=previous_data,json=previousData,proto3" json:"previous_data,omitempty"`
+	EpochBorn     int64    `protobuf:"varint,10,opt,name=epoch_born,json=epochBorn,proto3" json:"epoch_born,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Record) Reset() {
+	*x = Record{}
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Record) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Record) ProtoMessage() {}
+
+func (x *Record) ProtoReflect() protoreflect.Message {
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Record.ProtoReflect.Descriptor instead.
+func (*Record) Descriptor() ([]byte, []int) {
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Record) GetData() uint64 {
+	if x != nil {
+		return x.Data
+	}
+	return 0
+}
+
+func (x *Record) GetPromise() int64 {
+	if x != nil {
+		return x.Promise
+	}
+	return 0
+}
+
+func (x *Record) GetCluster() *ClusterId {
+	if x != nil {
+		return x.Cluster
+	}
+	return nil
+}
+
+func (x *Record) GetStamp() *Stamp {
+	if x != nil {
+		return x.Stamp
+	}
+	return nil
+}
+
+func (x *Record) GetNodes() *Nodes {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+func (x *Record) GetVoters() []uint32 {
+	if x != nil {
+		return x.Voters
+	}
+	return nil
+}
+
+func (x *Record) GetVotersData() []uint64 {
+	if x != nil {
+		return x.VotersData
+	}
+	return nil
+}
+
+func (x *Record) GetPrevious() []uint32 {
+	if x != nil {
+		return x.Previous
+	}
+	return nil
+}
+
+func (x *Record) GetPreviousData() []uint64 {
+	if x != nil {
+		return x.PreviousData
+	}
+	return nil
+}
+
+func (x *Record) GetEpochBorn() int64 {
+	if x != nil {
+		return x.EpochBorn
+	}
+	return 0
+}
+
+// Stamp orders the records.
+type Stamp struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Born          int64                  `protobuf:"varint,1,opt,name=born,proto3" json:"born,omitempty"`
+	Gen           uint64                 `protobuf:"varint,2,opt,name=gen,proto3" json:"gen,omitempty"`
+	By            uint64                 `protobuf:"fixed64,3,opt,name=by,proto3" json:"by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Stamp) Reset() {
+	*x = Stamp{}
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Stamp) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Stamp) ProtoMessage() {}
+
+func (x *Stamp) ProtoReflect() protoreflect.Message {
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Stamp.ProtoReflect.Descriptor instead.
+func (*Stamp) Descriptor() ([]byte, []int) {
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Stamp) GetBorn() int64 {
+	if x != nil {
+		return x.Born
+	}
+	return 0
+}
+
+func (x *Stamp) GetGen() uint64 {
+	if x != nil {
+		return x.Gen
+	}
+	return 0
+}
+
+func (x *Stamp) GetBy() uint64 {
+	if x != nil {
+		return x.By
+	}
+	return 0
+}
+
+// AskVote asks for a vote for a cluster to be founded.
+type AskVote struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Birth         int64                  `protobuf:"varint,1,opt,name=birth,proto3" json:"birth,omitempty"`
+	Basis         *Stamp                 `protobuf:"bytes,2,opt,name=basis,proto3" json:"basis,omitempty"`
+	Settled       bool                   `protobuf:"varint,3,opt,name=settled,proto3" json:"settled,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AskVote) Reset() {
+	*x = AskVote{}
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AskVote) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AskVote) ProtoMessage() {}
+
+func (x *AskVote) ProtoReflect() protoreflect.Message {
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AskVote.ProtoReflect.Descriptor instead.
+func (*AskVote) Descriptor() ([]byte, []int) {
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *AskVote) GetBirth() int64 {
+	if x != nil {
+		return x.Birth
+	}
+	return 0
+}
+
+func (x *AskVote) GetBasis() *Stamp {
+	if x != nil {
+		return x.Basis
+	}
+	return nil
+}
+
+func (x *AskVote) GetSettled() bool {
+	if x != nil {
+		return x.Settled
+	}
+	return false
+}
+
+// Vote answers AskVote.
+type Vote struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Birth         int64                  `protobuf:"varint,1,opt,name=birth,proto3" json:"birth,omitempty"`
+	Granted       bool                   `protobuf:"varint,2,opt,name=granted,proto3" json:"granted,omitempty"`
+	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Vote) Reset() {
+	*x = Vote{}
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Vote) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Vote) ProtoMessage() {}
+
+func (x *Vote) ProtoReflect() protoreflect.Message {
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Vote.ProtoReflect.Descriptor instead.
+func (*Vote) Descriptor() ([]byte, []int) {
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Vote) GetBirth() int64 {
+	if x != nil {
+		return x.Birth
+	}
+	return 0
+}
+
+func (x *Vote) GetGranted() bool {
+	if x != nil {
+		return x.Granted
+	}
+	return false
+}
+
+func (x *Vote) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 type JoinRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Attempt uint64                 `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
@@ -506,13 +951,14 @@ type JoinRequest struct {
 	Member        *Members   `protobuf:"bytes,3,opt,name=member,proto3" json:"member,omitempty"`
 	Cluster       *ClusterId `protobuf:"bytes,4,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	Settings      *Settings  `protobuf:"bytes,5,opt,name=settings,proto3" json:"settings,omitempty"`
+	Record        *Record    `protobuf:"bytes,6,opt,name=record,proto3" json:"record,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[4]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -524,7 +970,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[4]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -537,7 +983,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{4}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *JoinRequest) GetAttempt() uint64 {
@@ -575,6 +1021,13 @@ func (x *JoinRequest) GetSettings() *Settings {
 	return nil
 }
 
+func (x *JoinRequest) GetRecord() *Record {
+	if x != nil {
+		return x.Record
+	}
+	return nil
+}
+
 type Welcome struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Attempt       uint64                 `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
@@ -586,7 +1039,7 @@ type Welcome struct {
 
 func (x *Welcome) Reset() {
 	*x = Welcome{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[5]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -598,7 +1051,7 @@ func (x *Welcome) String() string {
 func (*Welcome) ProtoMessage() {}
 
 func (x *Welcome) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[5]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -611,7 +1064,7 @@ func (x *Welcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Welcome.ProtoReflect.Descriptor instead.
 func (*Welcome) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{5}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Welcome) GetAttempt() uint64 {
@@ -648,7 +1101,7 @@ type JoinRefused struct {
 
 func (x *JoinRefused) Reset() {
 	*x = JoinRefused{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[6]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -660,7 +1113,7 @@ func (x *JoinRefused) String() string {
 func (*JoinRefused) ProtoMessage() {}
 
 func (x *JoinRefused) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[6]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -673,7 +1126,7 @@ func (x *JoinRefused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRefused.ProtoReflect.Descriptor instead.
 func (*JoinRefused) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{6}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *JoinRefused) GetAttempt() uint64 {
@@ -720,7 +1173,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[7]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -732,7 +1185,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[7]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -745,7 +1198,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{7}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Heartbeat) GetSequence() uint64 {
@@ -765,7 +1218,7 @@ type HeartbeatReply struct {
 
 func (x *HeartbeatReply) Reset() {
 	*x = HeartbeatReply{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[8]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -777,7 +1230,7 @@ func (x *HeartbeatReply) String() string {
 func (*HeartbeatReply) ProtoMessage() {}
 
 func (x *HeartbeatReply) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[8]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -790,7 +1243,7 @@ func (x *HeartbeatReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatReply.ProtoReflect.Descriptor instead.
 func (*HeartbeatReply) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{8}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *HeartbeatReply) GetSequence() uint64 {
@@ -816,7 +1269,7 @@ type GossipStatus struct {
 
 func (x *GossipStatus) Reset() {
 	*x = GossipStatus{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[9]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -828,7 +1281,7 @@ func (x *GossipStatus) String() string {
 func (*GossipStatus) ProtoMessage() {}
 
 func (x *GossipStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[9]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -841,7 +1294,7 @@ func (x *GossipStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GossipStatus.ProtoReflect.Descriptor instead.
 func (*GossipStatus) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{9}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *GossipStatus) GetDigest() *Digest {
@@ -861,7 +1314,7 @@ type GossipDelta struct {
 
 func (x *GossipDelta) Reset() {
 	*x = GossipDelta{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[10]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -873,7 +1326,7 @@ func (x *GossipDelta) String() string {
 func (*GossipDelta) ProtoMessage() {}
 
 func (x *GossipDelta) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[10]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -886,7 +1339,7 @@ func (x *GossipDelta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GossipDelta.ProtoReflect.Descriptor instead.
 func (*GossipDelta) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{10}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GossipDelta) GetDelta() *Delta {
@@ -912,7 +1365,7 @@ type GossipState struct {
 
 func (x *GossipState) Reset() {
 	*x = GossipState{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[11]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -924,7 +1377,7 @@ func (x *GossipState) String() string {
 func (*GossipState) ProtoMessage() {}
 
 func (x *GossipState) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[11]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -937,7 +1390,7 @@ func (x *GossipState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GossipState.ProtoReflect.Descriptor instead.
 func (*GossipState) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{11}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GossipState) GetState() *State {
@@ -955,7 +1408,7 @@ type ExitingConfirmed struct {
 
 func (x *ExitingConfirmed) Reset() {
 	*x = ExitingConfirmed{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[12]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -967,7 +1420,7 @@ func (x *ExitingConfirmed) String() string {
 func (*ExitingConfirmed) ProtoMessage() {}
 
 func (x *ExitingConfirmed) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[12]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -980,7 +1433,7 @@ func (x *ExitingConfirmed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExitingConfirmed.ProtoReflect.Descriptor instead.
 func (*ExitingConfirmed) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{12}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{17}
 }
 
 // Reached tells the leader which newcomers have answered the sender.
@@ -994,7 +1447,7 @@ type Reached struct {
 
 func (x *Reached) Reset() {
 	*x = Reached{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[13]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1006,7 +1459,7 @@ func (x *Reached) String() string {
 func (*Reached) ProtoMessage() {}
 
 func (x *Reached) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[13]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1019,7 +1472,7 @@ func (x *Reached) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reached.ProtoReflect.Descriptor instead.
 func (*Reached) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{13}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Reached) GetNode() []uint64 {
@@ -1039,7 +1492,7 @@ type NotMember struct {
 
 func (x *NotMember) Reset() {
 	*x = NotMember{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[14]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1051,7 +1504,7 @@ func (x *NotMember) String() string {
 func (*NotMember) ProtoMessage() {}
 
 func (x *NotMember) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[14]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1064,7 +1517,7 @@ func (x *NotMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotMember.ProtoReflect.Descriptor instead.
 func (*NotMember) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{14}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *NotMember) GetNode() *Node {
@@ -1096,7 +1549,7 @@ type AskDowning struct {
 
 func (x *AskDowning) Reset() {
 	*x = AskDowning{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[15]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1108,7 +1561,7 @@ func (x *AskDowning) String() string {
 func (*AskDowning) ProtoMessage() {}
 
 func (x *AskDowning) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[15]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1121,7 +1574,7 @@ func (x *AskDowning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskDowning.ProtoReflect.Descriptor instead.
 func (*AskDowning) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{15}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *AskDowning) GetQuestion() uint64 {
@@ -1161,7 +1614,7 @@ type DowningAnswer struct {
 
 func (x *DowningAnswer) Reset() {
 	*x = DowningAnswer{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[16]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1173,7 +1626,7 @@ func (x *DowningAnswer) String() string {
 func (*DowningAnswer) ProtoMessage() {}
 
 func (x *DowningAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[16]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1186,7 +1639,7 @@ func (x *DowningAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DowningAnswer.ProtoReflect.Descriptor instead.
 func (*DowningAnswer) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{16}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *DowningAnswer) GetQuestion() uint64 {
@@ -1235,7 +1688,7 @@ type Settings struct {
 
 func (x *Settings) Reset() {
 	*x = Settings{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[17]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1247,7 +1700,7 @@ func (x *Settings) String() string {
 func (*Settings) ProtoMessage() {}
 
 func (x *Settings) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[17]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1260,7 +1713,7 @@ func (x *Settings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settings.ProtoReflect.Descriptor instead.
 func (*Settings) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{17}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Settings) GetKey() []string {
@@ -1295,7 +1748,7 @@ type Differences struct {
 
 func (x *Differences) Reset() {
 	*x = Differences{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[18]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1307,7 +1760,7 @@ func (x *Differences) String() string {
 func (*Differences) ProtoMessage() {}
 
 func (x *Differences) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[18]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1320,7 +1773,7 @@ func (x *Differences) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Differences.ProtoReflect.Descriptor instead.
 func (*Differences) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{18}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Differences) GetKey() []string {
@@ -1354,7 +1807,7 @@ type ClusterId struct {
 
 func (x *ClusterId) Reset() {
 	*x = ClusterId{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[19]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1366,7 +1819,7 @@ func (x *ClusterId) String() string {
 func (*ClusterId) ProtoMessage() {}
 
 func (x *ClusterId) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[19]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1379,7 +1832,7 @@ func (x *ClusterId) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClusterId.ProtoReflect.Descriptor instead.
 func (*ClusterId) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{19}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ClusterId) GetBorn() int64 {
@@ -1408,7 +1861,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[20]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1420,7 +1873,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[20]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1433,7 +1886,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{20}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Node) GetHost() string {
@@ -1472,7 +1925,7 @@ type Nodes struct {
 
 func (x *Nodes) Reset() {
 	*x = Nodes{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[21]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1484,7 +1937,7 @@ func (x *Nodes) String() string {
 func (*Nodes) ProtoMessage() {}
 
 func (x *Nodes) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[21]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1497,7 +1950,7 @@ func (x *Nodes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nodes.ProtoReflect.Descriptor instead.
 func (*Nodes) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{21}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Nodes) GetHosts() []string {
@@ -1542,7 +1995,7 @@ type State struct {
 
 func (x *State) Reset() {
 	*x = State{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[22]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1554,7 +2007,7 @@ func (x *State) String() string {
 func (*State) ProtoMessage() {}
 
 func (x *State) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[22]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1567,7 +2020,7 @@ func (x *State) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use State.ProtoReflect.Descriptor instead.
 func (*State) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{22}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *State) GetCluster() *ClusterId {
@@ -1619,7 +2072,7 @@ type Digest struct {
 
 func (x *Digest) Reset() {
 	*x = Digest{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[23]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1631,7 +2084,7 @@ func (x *Digest) String() string {
 func (*Digest) ProtoMessage() {}
 
 func (x *Digest) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[23]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1644,7 +2097,7 @@ func (x *Digest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Digest.ProtoReflect.Descriptor instead.
 func (*Digest) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{23}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Digest) GetCluster() *ClusterId {
@@ -1701,7 +2154,7 @@ type Delta struct {
 
 func (x *Delta) Reset() {
 	*x = Delta{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[24]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1713,7 +2166,7 @@ func (x *Delta) String() string {
 func (*Delta) ProtoMessage() {}
 
 func (x *Delta) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[24]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1726,7 +2179,7 @@ func (x *Delta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delta.ProtoReflect.Descriptor instead.
 func (*Delta) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{24}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Delta) GetCluster() *ClusterId {
@@ -1802,7 +2255,7 @@ type Clock struct {
 
 func (x *Clock) Reset() {
 	*x = Clock{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[25]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1814,7 +2267,7 @@ func (x *Clock) String() string {
 func (*Clock) ProtoMessage() {}
 
 func (x *Clock) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[25]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1827,7 +2280,7 @@ func (x *Clock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Clock.ProtoReflect.Descriptor instead.
 func (*Clock) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{25}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Clock) GetNode() []uint32 {
@@ -1856,7 +2309,7 @@ type ClockRef struct {
 
 func (x *ClockRef) Reset() {
 	*x = ClockRef{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[26]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1868,7 +2321,7 @@ func (x *ClockRef) String() string {
 func (*ClockRef) ProtoMessage() {}
 
 func (x *ClockRef) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[26]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1881,7 +2334,7 @@ func (x *ClockRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockRef.ProtoReflect.Descriptor instead.
 func (*ClockRef) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{26}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ClockRef) GetBase() uint64 {
@@ -1913,7 +2366,7 @@ type Edits struct {
 
 func (x *Edits) Reset() {
 	*x = Edits{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[27]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1925,7 +2378,7 @@ func (x *Edits) String() string {
 func (*Edits) ProtoMessage() {}
 
 func (x *Edits) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[27]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1938,7 +2391,7 @@ func (x *Edits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Edits.ProtoReflect.Descriptor instead.
 func (*Edits) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{27}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Edits) GetNode() []uint32 {
@@ -1982,7 +2435,7 @@ type Records struct {
 
 func (x *Records) Reset() {
 	*x = Records{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[28]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1994,7 +2447,7 @@ func (x *Records) String() string {
 func (*Records) ProtoMessage() {}
 
 func (x *Records) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[28]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2007,7 +2460,7 @@ func (x *Records) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Records.ProtoReflect.Descriptor instead.
 func (*Records) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{28}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Records) GetMembers() *Members {
@@ -2051,15 +2504,17 @@ type Members struct {
 	Status   []uint32               `protobuf:"varint,2,rep,packed,name=status,proto3" json:"status,omitempty"`
 	UpNumber []uint64               `protobuf:"varint,3,rep,packed,name=up_number,json=upNumber,proto3" json:"up_number,omitempty"`
 	// The place of each member's profile.
-	Profile       []uint32  `protobuf:"varint,4,rep,packed,name=profile,proto3" json:"profile,omitempty"`
-	Profiles      *Profiles `protobuf:"bytes,5,opt,name=profiles,proto3" json:"profiles,omitempty"`
+	Profile  []uint32  `protobuf:"varint,4,rep,packed,name=profile,proto3" json:"profile,omitempty"`
+	Profiles *Profiles `protobuf:"bytes,5,opt,name=profiles,proto3" json:"profiles,omitempty"`
+	// Empty if no member of the list keeps a record.
+	Data          []uint64 `protobuf:"fixed64,6,rep,packed,name=data,proto3" json:"data,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Members) Reset() {
 	*x = Members{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[29]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2071,7 +2526,7 @@ func (x *Members) String() string {
 func (*Members) ProtoMessage() {}
 
 func (x *Members) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[29]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2084,7 +2539,7 @@ func (x *Members) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Members.ProtoReflect.Descriptor instead.
 func (*Members) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{29}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Members) GetNode() []uint32 {
@@ -2122,6 +2577,13 @@ func (x *Members) GetProfiles() *Profiles {
 	return nil
 }
 
+func (x *Members) GetData() []uint64 {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
 // Profiles is a table of what many members of a cluster have in common.
 type Profiles struct {
 	state        protoimpl.MessageState `protogen:"open.v1"`
@@ -2147,7 +2609,7 @@ type Profiles struct {
 
 func (x *Profiles) Reset() {
 	*x = Profiles{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[30]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2159,7 +2621,7 @@ func (x *Profiles) String() string {
 func (*Profiles) ProtoMessage() {}
 
 func (x *Profiles) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[30]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2172,7 +2634,7 @@ func (x *Profiles) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Profiles.ProtoReflect.Descriptor instead.
 func (*Profiles) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{30}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Profiles) GetZone() []string {
@@ -2270,7 +2732,7 @@ type Tombstones struct {
 
 func (x *Tombstones) Reset() {
 	*x = Tombstones{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[31]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2282,7 +2744,7 @@ func (x *Tombstones) String() string {
 func (*Tombstones) ProtoMessage() {}
 
 func (x *Tombstones) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[31]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2295,7 +2757,7 @@ func (x *Tombstones) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tombstones.ProtoReflect.Descriptor instead.
 func (*Tombstones) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{31}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Tombstones) GetNode() []uint32 {
@@ -2335,7 +2797,7 @@ type Observers struct {
 
 func (x *Observers) Reset() {
 	*x = Observers{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[32]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2347,7 +2809,7 @@ func (x *Observers) String() string {
 func (*Observers) ProtoMessage() {}
 
 func (x *Observers) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[32]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2360,7 +2822,7 @@ func (x *Observers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Observers.ProtoReflect.Descriptor instead.
 func (*Observers) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{32}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Observers) GetObserver() []uint32 {
@@ -2411,15 +2873,18 @@ type Config struct {
 	// The uid of the leader that made the change.
 	By uint64 `protobuf:"fixed64,4,opt,name=by,proto3" json:"by,omitempty"`
 	// Lists of their own lengths.
-	Voters        []uint32 `protobuf:"varint,2,rep,packed,name=voters,proto3" json:"voters,omitempty"`
-	Previous      []uint32 `protobuf:"varint,3,rep,packed,name=previous,proto3" json:"previous,omitempty"`
+	Voters   []uint32 `protobuf:"varint,2,rep,packed,name=voters,proto3" json:"voters,omitempty"`
+	Previous []uint32 `protobuf:"varint,3,rep,packed,name=previous,proto3" json:"previous,omitempty"`
+	// As long as voters and previous, or empty.
+	Data          []uint64 `protobuf:"fixed64,6,rep,packed,name=data,proto3" json:"data,omitempty"`
+	PreviousData  []uint64 `protobuf:"fixed64,7,rep,packed,name=previous_data,json=previousData,proto3" json:"previous_data,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Config) Reset() {
 	*x = Config{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[33]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2431,7 +2896,7 @@ func (x *Config) String() string {
 func (*Config) ProtoMessage() {}
 
 func (x *Config) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[33]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2444,7 +2909,7 @@ func (x *Config) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Config.ProtoReflect.Descriptor instead.
 func (*Config) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{33}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Config) GetGen() uint64 {
@@ -2475,18 +2940,35 @@ func (x *Config) GetPrevious() []uint32 {
 	return nil
 }
 
+func (x *Config) GetData() []uint64 {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+func (x *Config) GetPreviousData() []uint64 {
+	if x != nil {
+		return x.PreviousData
+	}
+	return nil
+}
+
 type Registers struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	LastUpNumber  uint64                 `protobuf:"varint,1,opt,name=last_up_number,json=lastUpNumber,proto3" json:"last_up_number,omitempty"`
-	PrunedBefore  int64                  `protobuf:"varint,2,opt,name=pruned_before,json=prunedBefore,proto3" json:"pruned_before,omitempty"`
-	Downing       *Downing               `protobuf:"bytes,3,opt,name=downing,proto3" json:"downing,omitempty"`
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	LastUpNumber uint64                 `protobuf:"varint,1,opt,name=last_up_number,json=lastUpNumber,proto3" json:"last_up_number,omitempty"`
+	PrunedBefore int64                  `protobuf:"varint,2,opt,name=pruned_before,json=prunedBefore,proto3" json:"pruned_before,omitempty"`
+	Downing      *Downing               `protobuf:"bytes,3,opt,name=downing,proto3" json:"downing,omitempty"`
+	EpochBorn    int64                  `protobuf:"varint,4,opt,name=epoch_born,json=epochBorn,proto3" json:"epoch_born,omitempty"`
+	// Absent if the cluster goes on.
+	Yielded       *ClusterId `protobuf:"bytes,5,opt,name=yielded,proto3" json:"yielded,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Registers) Reset() {
 	*x = Registers{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[34]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2498,7 +2980,7 @@ func (x *Registers) String() string {
 func (*Registers) ProtoMessage() {}
 
 func (x *Registers) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[34]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2511,7 +2993,7 @@ func (x *Registers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registers.ProtoReflect.Descriptor instead.
 func (*Registers) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{34}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Registers) GetLastUpNumber() uint64 {
@@ -2535,6 +3017,20 @@ func (x *Registers) GetDowning() *Downing {
 	return nil
 }
 
+func (x *Registers) GetEpochBorn() int64 {
+	if x != nil {
+		return x.EpochBorn
+	}
+	return 0
+}
+
+func (x *Registers) GetYielded() *ClusterId {
+	if x != nil {
+		return x.Yielded
+	}
+	return nil
+}
+
 type Downing struct {
 	state        protoimpl.MessageState `protogen:"open.v1"`
 	Gen          uint64                 `protobuf:"varint,1,opt,name=gen,proto3" json:"gen,omitempty"`
@@ -2551,7 +3047,7 @@ type Downing struct {
 
 func (x *Downing) Reset() {
 	*x = Downing{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[35]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2563,7 +3059,7 @@ func (x *Downing) String() string {
 func (*Downing) ProtoMessage() {}
 
 func (x *Downing) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[35]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2576,7 +3072,7 @@ func (x *Downing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Downing.ProtoReflect.Descriptor instead.
 func (*Downing) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{35}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Downing) GetGen() uint64 {
@@ -2641,7 +3137,7 @@ type DowningStrategy struct {
 
 func (x *DowningStrategy) Reset() {
 	*x = DowningStrategy{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[36]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2653,7 +3149,7 @@ func (x *DowningStrategy) String() string {
 func (*DowningStrategy) ProtoMessage() {}
 
 func (x *DowningStrategy) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[36]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2666,7 +3162,7 @@ func (x *DowningStrategy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DowningStrategy.ProtoReflect.Descriptor instead.
 func (*DowningStrategy) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{36}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *DowningStrategy) GetName() string {
@@ -2708,7 +3204,8 @@ var File_quorate_membership_v1_membership_proto protoreflect.FileDescriptor
 
 const file_quorate_membership_v1_membership_proto_rawDesc = "" +
 	"\n" +
-	"&quorate/membership/v1/membership.proto\x12\x15quorate.membership.v1\"\x94\t\n" +
+	"&quorate/membership/v1/membership.proto\x12\x15quorate.membership.v1\"\x84\n" +
+	"\n" +
 	"\aMessage\x12>\n" +
 	"\tinit_join\x18\x01 \x01(\v2\x1f.quorate.membership.v1.InitJoinH\x00R\binitJoin\x12H\n" +
 	"\rinit_join_ack\x18\x02 \x01(\v2\".quorate.membership.v1.InitJoinAckH\x00R\vinitJoinAck\x12K\n" +
@@ -2727,24 +3224,63 @@ const file_quorate_membership_v1_membership_proto_rawDesc = "" +
 	"not_member\x18\r \x01(\v2 .quorate.membership.v1.NotMemberH\x00R\tnotMember\x12D\n" +
 	"\vask_downing\x18\x0e \x01(\v2!.quorate.membership.v1.AskDowningH\x00R\n" +
 	"askDowning\x12M\n" +
-	"\x0edowning_answer\x18\x0f \x01(\v2$.quorate.membership.v1.DowningAnswerH\x00R\rdowningAnswer\x12:\n" +
+	"\x0edowning_answer\x18\x0f \x01(\v2$.quorate.membership.v1.DowningAnswerH\x00R\rdowningAnswer\x12;\n" +
+	"\bask_vote\x18\x10 \x01(\v2\x1e.quorate.membership.v1.AskVoteH\x00R\aaskVote\x121\n" +
+	"\x04vote\x18\x11 \x01(\v2\x1b.quorate.membership.v1.VoteH\x00R\x04vote\x12:\n" +
 	"\areached\x18\x14 \x01(\v2\x1e.quorate.membership.v1.ReachedH\x00R\areachedB\x06\n" +
-	"\x04what\"$\n" +
+	"\x04what\"X\n" +
 	"\bInitJoin\x12\x18\n" +
-	"\aattempt\x18\x01 \x01(\x04R\aattempt\"c\n" +
+	"\aattempt\x18\x01 \x01(\x04R\aattempt\x122\n" +
+	"\x05claim\x18\x02 \x01(\v2\x1c.quorate.membership.v1.ClaimR\x05claim\"\x97\x01\n" +
 	"\vInitJoinAck\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x04R\aattempt\x12:\n" +
-	"\acluster\x18\x02 \x01(\v2 .quorate.membership.v1.ClusterIdR\acluster\"X\n" +
+	"\acluster\x18\x02 \x01(\v2 .quorate.membership.v1.ClusterIdR\acluster\x122\n" +
+	"\x05claim\x18\x03 \x01(\v2\x1c.quorate.membership.v1.ClaimR\x05claim\"\x8c\x01\n" +
 	"\fInitJoinNack\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x04R\aattempt\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x16\n" +
-	"\x06member\x18\x03 \x01(\bR\x06member\"\x8c\x02\n" +
+	"\x06member\x18\x03 \x01(\bR\x06member\x122\n" +
+	"\x05claim\x18\x04 \x01(\v2\x1c.quorate.membership.v1.ClaimR\x05claim\"\xde\x01\n" +
+	"\x05Claim\x125\n" +
+	"\x06record\x18\x01 \x01(\v2\x1d.quorate.membership.v1.RecordR\x06record\x12:\n" +
+	"\acluster\x18\x02 \x01(\v2 .quorate.membership.v1.ClusterIdR\acluster\x12\x1a\n" +
+	"\bstanding\x18\x03 \x01(\bR\bstanding\x12\x16\n" +
+	"\x06voters\x18\x04 \x01(\rR\x06voters\x12\x14\n" +
+	"\x05known\x18\x05 \x01(\bR\x05known\x12\x18\n" +
+	"\aleaving\x18\x06 \x01(\bR\aleaving\"\xf3\x02\n" +
+	"\x06Record\x12\x12\n" +
+	"\x04data\x18\x01 \x01(\x06R\x04data\x12\x18\n" +
+	"\apromise\x18\x02 \x01(\x03R\apromise\x12:\n" +
+	"\acluster\x18\x03 \x01(\v2 .quorate.membership.v1.ClusterIdR\acluster\x122\n" +
+	"\x05stamp\x18\x04 \x01(\v2\x1c.quorate.membership.v1.StampR\x05stamp\x122\n" +
+	"\x05nodes\x18\x05 \x01(\v2\x1c.quorate.membership.v1.NodesR\x05nodes\x12\x16\n" +
+	"\x06voters\x18\x06 \x03(\rR\x06voters\x12\x1f\n" +
+	"\vvoters_data\x18\a \x03(\x06R\n" +
+	"votersData\x12\x1a\n" +
+	"\bprevious\x18\b \x03(\rR\bprevious\x12#\n" +
+	"\rprevious_data\x18\t \x03(\x06R\fpreviousData\x12\x1d\n" +
+	"\n" +
+	"epoch_born\x18\n" +
+	" \x01(\x03R\tepochBorn\"=\n" +
+	"\x05Stamp\x12\x12\n" +
+	"\x04born\x18\x01 \x01(\x03R\x04born\x12\x10\n" +
+	"\x03gen\x18\x02 \x01(\x04R\x03gen\x12\x0e\n" +
+	"\x02by\x18\x03 \x01(\x06R\x02by\"m\n" +
+	"\aAskVote\x12\x14\n" +
+	"\x05birth\x18\x01 \x01(\x03R\x05birth\x122\n" +
+	"\x05basis\x18\x02 \x01(\v2\x1c.quorate.membership.v1.StampR\x05basis\x12\x18\n" +
+	"\asettled\x18\x03 \x01(\bR\asettled\"N\n" +
+	"\x04Vote\x12\x14\n" +
+	"\x05birth\x18\x01 \x01(\x03R\x05birth\x12\x18\n" +
+	"\agranted\x18\x02 \x01(\bR\agranted\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"\xc3\x02\n" +
 	"\vJoinRequest\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x04R\aattempt\x122\n" +
 	"\x05nodes\x18\x02 \x01(\v2\x1c.quorate.membership.v1.NodesR\x05nodes\x126\n" +
 	"\x06member\x18\x03 \x01(\v2\x1e.quorate.membership.v1.MembersR\x06member\x12:\n" +
 	"\acluster\x18\x04 \x01(\v2 .quorate.membership.v1.ClusterIdR\acluster\x12;\n" +
-	"\bsettings\x18\x05 \x01(\v2\x1f.quorate.membership.v1.SettingsR\bsettings\"\x97\x01\n" +
+	"\bsettings\x18\x05 \x01(\v2\x1f.quorate.membership.v1.SettingsR\bsettings\x125\n" +
+	"\x06record\x18\x06 \x01(\v2\x1d.quorate.membership.v1.RecordR\x06record\"\x97\x01\n" +
 	"\aWelcome\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x04R\aattempt\x122\n" +
 	"\x05state\x18\x02 \x01(\v2\x1c.quorate.membership.v1.StateR\x05state\x12>\n" +
@@ -2844,13 +3380,14 @@ const file_quorate_membership_v1_membership_proto_rawDesc = "" +
 	"tombstones\x12>\n" +
 	"\tobservers\x18\x03 \x01(\v2 .quorate.membership.v1.ObserversR\tobservers\x125\n" +
 	"\x06config\x18\x04 \x01(\v2\x1d.quorate.membership.v1.ConfigR\x06config\x12>\n" +
-	"\tregisters\x18\x05 \x01(\v2 .quorate.membership.v1.RegistersR\tregisters\"\xa9\x01\n" +
+	"\tregisters\x18\x05 \x01(\v2 .quorate.membership.v1.RegistersR\tregisters\"\xbd\x01\n" +
 	"\aMembers\x12\x12\n" +
 	"\x04node\x18\x01 \x03(\rR\x04node\x12\x16\n" +
 	"\x06status\x18\x02 \x03(\rR\x06status\x12\x1b\n" +
 	"\tup_number\x18\x03 \x03(\x04R\bupNumber\x12\x18\n" +
 	"\aprofile\x18\x04 \x03(\rR\aprofile\x12;\n" +
-	"\bprofiles\x18\x05 \x01(\v2\x1f.quorate.membership.v1.ProfilesR\bprofiles\"\xf9\x02\n" +
+	"\bprofiles\x18\x05 \x01(\v2\x1f.quorate.membership.v1.ProfilesR\bprofiles\x12\x12\n" +
+	"\x04data\x18\x06 \x03(\x06R\x04data\"\xf9\x02\n" +
 	"\bProfiles\x12\x12\n" +
 	"\x04zone\x18\x01 \x03(\tR\x04zone\x12\x1f\n" +
 	"\vapp_version\x18\x02 \x03(\tR\n" +
@@ -2881,16 +3418,21 @@ const file_quorate_membership_v1_membership_proto_rawDesc = "" +
 	"\n" +
 	"row_status\x18\x05 \x03(\rR\trowStatus\x12\x1f\n" +
 	"\vrow_version\x18\x06 \x03(\x04R\n" +
-	"rowVersion\"^\n" +
+	"rowVersion\"\x97\x01\n" +
 	"\x06Config\x12\x10\n" +
 	"\x03gen\x18\x01 \x01(\x04R\x03gen\x12\x0e\n" +
 	"\x02by\x18\x04 \x01(\x06R\x02by\x12\x16\n" +
 	"\x06voters\x18\x02 \x03(\rR\x06voters\x12\x1a\n" +
-	"\bprevious\x18\x03 \x03(\rR\bprevious\"\x90\x01\n" +
+	"\bprevious\x18\x03 \x03(\rR\bprevious\x12\x12\n" +
+	"\x04data\x18\x06 \x03(\x06R\x04data\x12#\n" +
+	"\rprevious_data\x18\a \x03(\x06R\fpreviousData\"\xeb\x01\n" +
 	"\tRegisters\x12$\n" +
 	"\x0elast_up_number\x18\x01 \x01(\x04R\flastUpNumber\x12#\n" +
 	"\rpruned_before\x18\x02 \x01(\x03R\fprunedBefore\x128\n" +
-	"\adowning\x18\x03 \x01(\v2\x1e.quorate.membership.v1.DowningR\adowning\"\xe6\x01\n" +
+	"\adowning\x18\x03 \x01(\v2\x1e.quorate.membership.v1.DowningR\adowning\x12\x1d\n" +
+	"\n" +
+	"epoch_born\x18\x04 \x01(\x03R\tepochBorn\x12:\n" +
+	"\ayielded\x18\x05 \x01(\v2 .quorate.membership.v1.ClusterIdR\ayielded\"\xe6\x01\n" +
 	"\aDowning\x12\x10\n" +
 	"\x03gen\x18\x01 \x01(\x04R\x03gen\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -2922,104 +3464,122 @@ func file_quorate_membership_v1_membership_proto_rawDescGZIP() []byte {
 	return file_quorate_membership_v1_membership_proto_rawDescData
 }
 
-var file_quorate_membership_v1_membership_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
+var file_quorate_membership_v1_membership_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
 var file_quorate_membership_v1_membership_proto_goTypes = []any{
 	(*Message)(nil),          // 0: quorate.membership.v1.Message
 	(*InitJoin)(nil),         // 1: quorate.membership.v1.InitJoin
 	(*InitJoinAck)(nil),      // 2: quorate.membership.v1.InitJoinAck
 	(*InitJoinNack)(nil),     // 3: quorate.membership.v1.InitJoinNack
-	(*JoinRequest)(nil),      // 4: quorate.membership.v1.JoinRequest
-	(*Welcome)(nil),          // 5: quorate.membership.v1.Welcome
-	(*JoinRefused)(nil),      // 6: quorate.membership.v1.JoinRefused
-	(*Heartbeat)(nil),        // 7: quorate.membership.v1.Heartbeat
-	(*HeartbeatReply)(nil),   // 8: quorate.membership.v1.HeartbeatReply
-	(*GossipStatus)(nil),     // 9: quorate.membership.v1.GossipStatus
-	(*GossipDelta)(nil),      // 10: quorate.membership.v1.GossipDelta
-	(*GossipState)(nil),      // 11: quorate.membership.v1.GossipState
-	(*ExitingConfirmed)(nil), // 12: quorate.membership.v1.ExitingConfirmed
-	(*Reached)(nil),          // 13: quorate.membership.v1.Reached
-	(*NotMember)(nil),        // 14: quorate.membership.v1.NotMember
-	(*AskDowning)(nil),       // 15: quorate.membership.v1.AskDowning
-	(*DowningAnswer)(nil),    // 16: quorate.membership.v1.DowningAnswer
-	(*Settings)(nil),         // 17: quorate.membership.v1.Settings
-	(*Differences)(nil),      // 18: quorate.membership.v1.Differences
-	(*ClusterId)(nil),        // 19: quorate.membership.v1.ClusterId
-	(*Node)(nil),             // 20: quorate.membership.v1.Node
-	(*Nodes)(nil),            // 21: quorate.membership.v1.Nodes
-	(*State)(nil),            // 22: quorate.membership.v1.State
-	(*Digest)(nil),           // 23: quorate.membership.v1.Digest
-	(*Delta)(nil),            // 24: quorate.membership.v1.Delta
-	(*Clock)(nil),            // 25: quorate.membership.v1.Clock
-	(*ClockRef)(nil),         // 26: quorate.membership.v1.ClockRef
-	(*Edits)(nil),            // 27: quorate.membership.v1.Edits
-	(*Records)(nil),          // 28: quorate.membership.v1.Records
-	(*Members)(nil),          // 29: quorate.membership.v1.Members
-	(*Profiles)(nil),         // 30: quorate.membership.v1.Profiles
-	(*Tombstones)(nil),       // 31: quorate.membership.v1.Tombstones
-	(*Observers)(nil),        // 32: quorate.membership.v1.Observers
-	(*Config)(nil),           // 33: quorate.membership.v1.Config
-	(*Registers)(nil),        // 34: quorate.membership.v1.Registers
-	(*Downing)(nil),          // 35: quorate.membership.v1.Downing
-	(*DowningStrategy)(nil),  // 36: quorate.membership.v1.DowningStrategy
+	(*Claim)(nil),            // 4: quorate.membership.v1.Claim
+	(*Record)(nil),           // 5: quorate.membership.v1.Record
+	(*Stamp)(nil),            // 6: quorate.membership.v1.Stamp
+	(*AskVote)(nil),          // 7: quorate.membership.v1.AskVote
+	(*Vote)(nil),             // 8: quorate.membership.v1.Vote
+	(*JoinRequest)(nil),      // 9: quorate.membership.v1.JoinRequest
+	(*Welcome)(nil),          // 10: quorate.membership.v1.Welcome
+	(*JoinRefused)(nil),      // 11: quorate.membership.v1.JoinRefused
+	(*Heartbeat)(nil),        // 12: quorate.membership.v1.Heartbeat
+	(*HeartbeatReply)(nil),   // 13: quorate.membership.v1.HeartbeatReply
+	(*GossipStatus)(nil),     // 14: quorate.membership.v1.GossipStatus
+	(*GossipDelta)(nil),      // 15: quorate.membership.v1.GossipDelta
+	(*GossipState)(nil),      // 16: quorate.membership.v1.GossipState
+	(*ExitingConfirmed)(nil), // 17: quorate.membership.v1.ExitingConfirmed
+	(*Reached)(nil),          // 18: quorate.membership.v1.Reached
+	(*NotMember)(nil),        // 19: quorate.membership.v1.NotMember
+	(*AskDowning)(nil),       // 20: quorate.membership.v1.AskDowning
+	(*DowningAnswer)(nil),    // 21: quorate.membership.v1.DowningAnswer
+	(*Settings)(nil),         // 22: quorate.membership.v1.Settings
+	(*Differences)(nil),      // 23: quorate.membership.v1.Differences
+	(*ClusterId)(nil),        // 24: quorate.membership.v1.ClusterId
+	(*Node)(nil),             // 25: quorate.membership.v1.Node
+	(*Nodes)(nil),            // 26: quorate.membership.v1.Nodes
+	(*State)(nil),            // 27: quorate.membership.v1.State
+	(*Digest)(nil),           // 28: quorate.membership.v1.Digest
+	(*Delta)(nil),            // 29: quorate.membership.v1.Delta
+	(*Clock)(nil),            // 30: quorate.membership.v1.Clock
+	(*ClockRef)(nil),         // 31: quorate.membership.v1.ClockRef
+	(*Edits)(nil),            // 32: quorate.membership.v1.Edits
+	(*Records)(nil),          // 33: quorate.membership.v1.Records
+	(*Members)(nil),          // 34: quorate.membership.v1.Members
+	(*Profiles)(nil),         // 35: quorate.membership.v1.Profiles
+	(*Tombstones)(nil),       // 36: quorate.membership.v1.Tombstones
+	(*Observers)(nil),        // 37: quorate.membership.v1.Observers
+	(*Config)(nil),           // 38: quorate.membership.v1.Config
+	(*Registers)(nil),        // 39: quorate.membership.v1.Registers
+	(*Downing)(nil),          // 40: quorate.membership.v1.Downing
+	(*DowningStrategy)(nil),  // 41: quorate.membership.v1.DowningStrategy
 }
 var file_quorate_membership_v1_membership_proto_depIdxs = []int32{
 	1,  // 0: quorate.membership.v1.Message.init_join:type_name -> quorate.membership.v1.InitJoin
 	2,  // 1: quorate.membership.v1.Message.init_join_ack:type_name -> quorate.membership.v1.InitJoinAck
 	3,  // 2: quorate.membership.v1.Message.init_join_nack:type_name -> quorate.membership.v1.InitJoinNack
-	4,  // 3: quorate.membership.v1.Message.join_request:type_name -> quorate.membership.v1.JoinRequest
-	5,  // 4: quorate.membership.v1.Message.welcome:type_name -> quorate.membership.v1.Welcome
-	6,  // 5: quorate.membership.v1.Message.join_refused:type_name -> quorate.membership.v1.JoinRefused
-	7,  // 6: quorate.membership.v1.Message.heartbeat:type_name -> quorate.membership.v1.Heartbeat
-	8,  // 7: quorate.membership.v1.Message.heartbeat_reply:type_name -> quorate.membership.v1.HeartbeatReply
-	9,  // 8: quorate.membership.v1.Message.gossip_status:type_name -> quorate.membership.v1.GossipStatus
-	10, // 9: quorate.membership.v1.Message.gossip_delta:type_name -> quorate.membership.v1.GossipDelta
-	11, // 10: quorate.membership.v1.Message.gossip_state:type_name -> quorate.membership.v1.GossipState
-	12, // 11: quorate.membership.v1.Message.exiting_confirmed:type_name -> quorate.membership.v1.ExitingConfirmed
-	14, // 12: quorate.membership.v1.Message.not_member:type_name -> quorate.membership.v1.NotMember
-	15, // 13: quorate.membership.v1.Message.ask_downing:type_name -> quorate.membership.v1.AskDowning
-	16, // 14: quorate.membership.v1.Message.downing_answer:type_name -> quorate.membership.v1.DowningAnswer
-	13, // 15: quorate.membership.v1.Message.reached:type_name -> quorate.membership.v1.Reached
-	19, // 16: quorate.membership.v1.InitJoinAck.cluster:type_name -> quorate.membership.v1.ClusterId
-	21, // 17: quorate.membership.v1.JoinRequest.nodes:type_name -> quorate.membership.v1.Nodes
-	29, // 18: quorate.membership.v1.JoinRequest.member:type_name -> quorate.membership.v1.Members
-	19, // 19: quorate.membership.v1.JoinRequest.cluster:type_name -> quorate.membership.v1.ClusterId
-	17, // 20: quorate.membership.v1.JoinRequest.settings:type_name -> quorate.membership.v1.Settings
-	22, // 21: quorate.membership.v1.Welcome.state:type_name -> quorate.membership.v1.State
-	18, // 22: quorate.membership.v1.Welcome.warnings:type_name -> quorate.membership.v1.Differences
-	18, // 23: quorate.membership.v1.JoinRefused.differences:type_name -> quorate.membership.v1.Differences
-	23, // 24: quorate.membership.v1.GossipStatus.digest:type_name -> quorate.membership.v1.Digest
-	24, // 25: quorate.membership.v1.GossipDelta.delta:type_name -> quorate.membership.v1.Delta
-	23, // 26: quorate.membership.v1.GossipDelta.digest:type_name -> quorate.membership.v1.Digest
-	22, // 27: quorate.membership.v1.GossipState.state:type_name -> quorate.membership.v1.State
-	20, // 28: quorate.membership.v1.NotMember.node:type_name -> quorate.membership.v1.Node
-	21, // 29: quorate.membership.v1.DowningAnswer.down:type_name -> quorate.membership.v1.Nodes
-	19, // 30: quorate.membership.v1.State.cluster:type_name -> quorate.membership.v1.ClusterId
-	21, // 31: quorate.membership.v1.State.nodes:type_name -> quorate.membership.v1.Nodes
-	28, // 32: quorate.membership.v1.State.records:type_name -> quorate.membership.v1.Records
-	25, // 33: quorate.membership.v1.State.clock:type_name -> quorate.membership.v1.Clock
-	19, // 34: quorate.membership.v1.Digest.cluster:type_name -> quorate.membership.v1.ClusterId
-	21, // 35: quorate.membership.v1.Digest.nodes:type_name -> quorate.membership.v1.Nodes
-	26, // 36: quorate.membership.v1.Digest.clock:type_name -> quorate.membership.v1.ClockRef
-	19, // 37: quorate.membership.v1.Delta.cluster:type_name -> quorate.membership.v1.ClusterId
-	21, // 38: quorate.membership.v1.Delta.nodes:type_name -> quorate.membership.v1.Nodes
-	26, // 39: quorate.membership.v1.Delta.from:type_name -> quorate.membership.v1.ClockRef
-	26, // 40: quorate.membership.v1.Delta.clock:type_name -> quorate.membership.v1.ClockRef
-	27, // 41: quorate.membership.v1.Delta.edits:type_name -> quorate.membership.v1.Edits
-	28, // 42: quorate.membership.v1.Delta.records:type_name -> quorate.membership.v1.Records
-	25, // 43: quorate.membership.v1.ClockRef.clock:type_name -> quorate.membership.v1.Clock
-	29, // 44: quorate.membership.v1.Records.members:type_name -> quorate.membership.v1.Members
-	31, // 45: quorate.membership.v1.Records.tombstones:type_name -> quorate.membership.v1.Tombstones
-	32, // 46: quorate.membership.v1.Records.observers:type_name -> quorate.membership.v1.Observers
-	33, // 47: quorate.membership.v1.Records.config:type_name -> quorate.membership.v1.Config
-	34, // 48: quorate.membership.v1.Records.registers:type_name -> quorate.membership.v1.Registers
-	30, // 49: quorate.membership.v1.Members.profiles:type_name -> quorate.membership.v1.Profiles
-	35, // 50: quorate.membership.v1.Registers.downing:type_name -> quorate.membership.v1.Downing
-	36, // 51: quorate.membership.v1.Downing.previous:type_name -> quorate.membership.v1.DowningStrategy
-	52, // [52:52] is the sub-list for method output_type
-	52, // [52:52] is the sub-list for method input_type
-	52, // [52:52] is the sub-list for extension type_name
-	52, // [52:52] is the sub-list for extension extendee
-	0,  // [0:52] is the sub-list for field type_name
+	9,  // 3: quorate.membership.v1.Message.join_request:type_name -> quorate.membership.v1.JoinRequest
+	10, // 4: quorate.membership.v1.Message.welcome:type_name -> quorate.membership.v1.Welcome
+	11, // 5: quorate.membership.v1.Message.join_refused:type_name -> quorate.membership.v1.JoinRefused
+	12, // 6: quorate.membership.v1.Message.heartbeat:type_name -> quorate.membership.v1.Heartbeat
+	13, // 7: quorate.membership.v1.Message.heartbeat_reply:type_name -> quorate.membership.v1.HeartbeatReply
+	14, // 8: quorate.membership.v1.Message.gossip_status:type_name -> quorate.membership.v1.GossipStatus
+	15, // 9: quorate.membership.v1.Message.gossip_delta:type_name -> quorate.membership.v1.GossipDelta
+	16, // 10: quorate.membership.v1.Message.gossip_state:type_name -> quorate.membership.v1.GossipState
+	17, // 11: quorate.membership.v1.Message.exiting_confirmed:type_name -> quorate.membership.v1.ExitingConfirmed
+	19, // 12: quorate.membership.v1.Message.not_member:type_name -> quorate.membership.v1.NotMember
+	20, // 13: quorate.membership.v1.Message.ask_downing:type_name -> quorate.membership.v1.AskDowning
+	21, // 14: quorate.membership.v1.Message.downing_answer:type_name -> quorate.membership.v1.DowningAnswer
+	7,  // 15: quorate.membership.v1.Message.ask_vote:type_name -> quorate.membership.v1.AskVote
+	8,  // 16: quorate.membership.v1.Message.vote:type_name -> quorate.membership.v1.Vote
+	18, // 17: quorate.membership.v1.Message.reached:type_name -> quorate.membership.v1.Reached
+	4,  // 18: quorate.membership.v1.InitJoin.claim:type_name -> quorate.membership.v1.Claim
+	24, // 19: quorate.membership.v1.InitJoinAck.cluster:type_name -> quorate.membership.v1.ClusterId
+	4,  // 20: quorate.membership.v1.InitJoinAck.claim:type_name -> quorate.membership.v1.Claim
+	4,  // 21: quorate.membership.v1.InitJoinNack.claim:type_name -> quorate.membership.v1.Claim
+	5,  // 22: quorate.membership.v1.Claim.record:type_name -> quorate.membership.v1.Record
+	24, // 23: quorate.membership.v1.Claim.cluster:type_name -> quorate.membership.v1.ClusterId
+	24, // 24: quorate.membership.v1.Record.cluster:type_name -> quorate.membership.v1.ClusterId
+	6,  // 25: quorate.membership.v1.Record.stamp:type_name -> quorate.membership.v1.Stamp
+	26, // 26: quorate.membership.v1.Record.nodes:type_name -> quorate.membership.v1.Nodes
+	6,  // 27: quorate.membership.v1.AskVote.basis:type_name -> quorate.membership.v1.Stamp
+	26, // 28: quorate.membership.v1.JoinRequest.nodes:type_name -> quorate.membership.v1.Nodes
+	34, // 29: quorate.membership.v1.JoinRequest.member:type_name -> quorate.membership.v1.Members
+	24, // 30: quorate.membership.v1.JoinRequest.cluster:type_name -> quorate.membership.v1.ClusterId
+	22, // 31: quorate.membership.v1.JoinRequest.settings:type_name -> quorate.membership.v1.Settings
+	5,  // 32: quorate.membership.v1.JoinRequest.record:type_name -> quorate.membership.v1.Record
+	27, // 33: quorate.membership.v1.Welcome.state:type_name -> quorate.membership.v1.State
+	23, // 34: quorate.membership.v1.Welcome.warnings:type_name -> quorate.membership.v1.Differences
+	23, // 35: quorate.membership.v1.JoinRefused.differences:type_name -> quorate.membership.v1.Differences
+	28, // 36: quorate.membership.v1.GossipStatus.digest:type_name -> quorate.membership.v1.Digest
+	29, // 37: quorate.membership.v1.GossipDelta.delta:type_name -> quorate.membership.v1.Delta
+	28, // 38: quorate.membership.v1.GossipDelta.digest:type_name -> quorate.membership.v1.Digest
+	27, // 39: quorate.membership.v1.GossipState.state:type_name -> quorate.membership.v1.State
+	25, // 40: quorate.membership.v1.NotMember.node:type_name -> quorate.membership.v1.Node
+	26, // 41: quorate.membership.v1.DowningAnswer.down:type_name -> quorate.membership.v1.Nodes
+	24, // 42: quorate.membership.v1.State.cluster:type_name -> quorate.membership.v1.ClusterId
+	26, // 43: quorate.membership.v1.State.nodes:type_name -> quorate.membership.v1.Nodes
+	33, // 44: quorate.membership.v1.State.records:type_name -> quorate.membership.v1.Records
+	30, // 45: quorate.membership.v1.State.clock:type_name -> quorate.membership.v1.Clock
+	24, // 46: quorate.membership.v1.Digest.cluster:type_name -> quorate.membership.v1.ClusterId
+	26, // 47: quorate.membership.v1.Digest.nodes:type_name -> quorate.membership.v1.Nodes
+	31, // 48: quorate.membership.v1.Digest.clock:type_name -> quorate.membership.v1.ClockRef
+	24, // 49: quorate.membership.v1.Delta.cluster:type_name -> quorate.membership.v1.ClusterId
+	26, // 50: quorate.membership.v1.Delta.nodes:type_name -> quorate.membership.v1.Nodes
+	31, // 51: quorate.membership.v1.Delta.from:type_name -> quorate.membership.v1.ClockRef
+	31, // 52: quorate.membership.v1.Delta.clock:type_name -> quorate.membership.v1.ClockRef
+	32, // 53: quorate.membership.v1.Delta.edits:type_name -> quorate.membership.v1.Edits
+	33, // 54: quorate.membership.v1.Delta.records:type_name -> quorate.membership.v1.Records
+	30, // 55: quorate.membership.v1.ClockRef.clock:type_name -> quorate.membership.v1.Clock
+	34, // 56: quorate.membership.v1.Records.members:type_name -> quorate.membership.v1.Members
+	36, // 57: quorate.membership.v1.Records.tombstones:type_name -> quorate.membership.v1.Tombstones
+	37, // 58: quorate.membership.v1.Records.observers:type_name -> quorate.membership.v1.Observers
+	38, // 59: quorate.membership.v1.Records.config:type_name -> quorate.membership.v1.Config
+	39, // 60: quorate.membership.v1.Records.registers:type_name -> quorate.membership.v1.Registers
+	35, // 61: quorate.membership.v1.Members.profiles:type_name -> quorate.membership.v1.Profiles
+	40, // 62: quorate.membership.v1.Registers.downing:type_name -> quorate.membership.v1.Downing
+	24, // 63: quorate.membership.v1.Registers.yielded:type_name -> quorate.membership.v1.ClusterId
+	41, // 64: quorate.membership.v1.Downing.previous:type_name -> quorate.membership.v1.DowningStrategy
+	65, // [65:65] is the sub-list for method output_type
+	65, // [65:65] is the sub-list for method input_type
+	65, // [65:65] is the sub-list for extension type_name
+	65, // [65:65] is the sub-list for extension extendee
+	0,  // [0:65] is the sub-list for field type_name
 }
 
 func init() { file_quorate_membership_v1_membership_proto_init() }
@@ -3043,6 +3603,8 @@ func file_quorate_membership_v1_membership_proto_init() {
 		(*Message_NotMember)(nil),
 		(*Message_AskDowning)(nil),
 		(*Message_DowningAnswer)(nil),
+		(*Message_AskVote)(nil),
+		(*Message_Vote)(nil),
 		(*Message_Reached)(nil),
 	}
 	type x struct{}
@@ -3051,7 +3613,7 @@ func file_quorate_membership_v1_membership_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_quorate_membership_v1_membership_proto_rawDesc), len(file_quorate_membership_v1_membership_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   37,
+			NumMessages:   42,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

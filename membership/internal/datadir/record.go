@@ -1,0 +1,117 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package datadir
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"strconv"
+	"strings"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/protocol"
+)
+
+// ErrDamaged is wrapped by errors about a file that does not hold what was written.
+var ErrDamaged = errors.New("damaged, or not written by a node")
+
+// ErrForeign is wrapped by errors about a whole file that is of another cluster, or
+// of a newer version.
+var ErrForeign = errors.New("not of this node")
+
+const (
+	recordMagic   = "quorate-record"
+	recordVersion = "1"
+
+	// recordBytesMax is above the longest file: two sets of the largest number of
+	// voters, with hosts of the largest length.
+	recordBytesMax = 16 << 20
+)
+
+// file is what the file of the record holds: lines of a keyword and values, the last
+// of which is the check sum of those before (CRC-32, IEEE).
+type file struct {
+	cluster string // The name of the cluster.
+	record  protocol.Record
+}
+
+// text returns f as it is written.
+func (f file) text() []byte {
+	r := f.record
+	b := fmt.Appendf(nil, "%s %s %s\n", recordMagic, recordVersion, strconv.QuoteToASCII(f.cluster))
+	b = fmt.Appendf(b, "data %016x\npromise %d\nepochs %d\n", uint64(r.Data), r.Promise, r.EpochBorn)
+	b = fmt.Appendf(b, "cluster %d %016x\n", r.Cluster.Born, r.Cluster.Nonce)
+	b = fmt.Appendf(b, "stamp %d %d %016x\n", r.Stamp.Born, r.Stamp.Gen, uint64(r.Stamp.By))
+	for _, v := range r.Voters {
+		b = fmt.Appendf(b, "voter %s %016x\n", v.Node, uint64(v.Data))
+	}
+	for _, v := range r.Previous {
+		b = fmt.Appendf(b, "previous %s %016x\n", v.Node, uint64(v.Data))
+	}
+	return fmt.Appendf(b, "check %08x\n", crc32.ChecksumIEEE(b))
+}
+
+// parse is the inverse of [file.text]. The error wraps [ErrDamaged] or [ErrForeign].
+func parse(text []byte) (file, error) {
+	var f file
+	lines := strings.Split(string(text), "\n")
+	head := strings.SplitN(lines[0], " ", 3)
+	if len(text) > recordBytesMax || len(head) < 3 || head[0] != recordMagic {
+		return f, fmt.Errorf("%w: %d bytes", ErrDamaged, len(text))
+	}
+	if head[1] != recordVersion {
+		return f, fmt.Errorf("%w: its format is %q, this release knows %s", ErrForeign, head[1], recordVersion)
+	}
+	var err error
+	if f.cluster, err = strconv.Unquote(head[2]); err != nil {
+		return f, fmt.Errorf("%w: no name of a cluster", ErrDamaged)
+	}
+	for _, line := range lines[1:] {
+		if err := f.line(line); err != nil {
+			return f, fmt.Errorf("%w: %q: %w", ErrDamaged, line, err)
+		}
+	}
+	if string(f.text()) != string(text) {
+		return f, fmt.Errorf("%w: its check sum is wrong", ErrDamaged)
+	}
+	if err := f.record.Validate(); err != nil {
+		return f, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return f, nil
+}
+
+// line takes one line in. Lines in another order, twice, or missing are found by
+// writing the result again.
+func (f *file) line(line string) (err error) {
+	r := &f.record
+	key, rest, _ := strings.Cut(line, " ")
+	switch key {
+	case "data":
+		_, err = fmt.Sscanf(rest, "%x", &r.Data)
+	case "promise":
+		_, err = fmt.Sscanf(rest, "%d", &r.Promise)
+	case "epochs":
+		_, err = fmt.Sscanf(rest, "%d", &r.EpochBorn)
+	case "cluster":
+		_, err = fmt.Sscanf(rest, "%d %x", &r.Cluster.Born, &r.Cluster.Nonce)
+	case "stamp":
+		_, err = fmt.Sscanf(rest, "%d %d %x", &r.Stamp.Born, &r.Stamp.Gen, &r.Stamp.By)
+	case "voter", "previous":
+		voters := &r.Voters
+		if key == "previous" {
+			voters = &r.Previous
+		}
+		var v protocol.Voter
+		node, data, _ := strings.Cut(rest, " ")
+		if v.Node, err = gossip.ParseNodeID(node); err == nil {
+			_, err = fmt.Sscanf(data, "%x", &v.Data)
+		}
+		*voters = append(*voters, v)
+	case "check", "":
+	default:
+		err = errors.New("no such line")
+	}
+	return err
+}

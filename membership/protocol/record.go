@@ -1,0 +1,220 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/quorate/quorate/gossip"
+)
+
+// Record is what a node must not forget over a restart, so that of its old cluster
+// and of those that are founded later one at most goes on. It is on the disk of a
+// node that has one, synced before anybody relies on it; else it lives and ends with
+// the process.
+//
+//	R1  The promise only grows: a node votes for a birth once, and for no lower one after.
+//	R2  The stamp only grows while the node is in one cluster.
+//	R3  A Config counts a node as having seen it only when the node's record holds it.
+type Record struct {
+	// Data names this record. A disk that is lost comes back with another.
+	Data gossip.DataID
+
+	// Promise is the highest birth that the node has voted for or entered, in
+	// unix milliseconds.
+	Promise int64
+
+	// Cluster is the last cluster that the node was a member of, or none.
+	Cluster gossip.ClusterID
+
+	// Stamp says how new the voters are.
+	Stamp Stamp
+
+	// Voters are those of the newest Config that the node has seen, Previous those
+	// before while it does not know that the change converged. Sorted by node.
+	Voters, Previous []Voter
+
+	// EpochBorn is the highest birth with which epochs began in a cluster that the
+	// node was in, in unix milliseconds.
+	EpochBorn int64
+}
+
+// Voter is one voter of a [Record].
+type Voter struct {
+	Node gossip.NodeID
+	// Data is the voter's memory, zero for a listed seed node that has not voted.
+	Data gossip.DataID
+}
+
+// Stamp orders the Configs of all clusters of one name. The zero Stamp is that of
+// the list of seed nodes.
+type Stamp struct {
+	Born int64  // The birth of the cluster, in unix milliseconds.
+	Gen  uint64 // The generation of its Config.
+	By   gossip.UID
+}
+
+// Compare orders stamps by birth, then by generation, then by who made the Config.
+func (s Stamp) Compare(o Stamp) int {
+	return cmp.Or(cmp.Compare(s.Born, o.Born), cmp.Compare(s.Gen, o.Gen), cmp.Compare(s.By, o.By))
+}
+
+// IsZero reports whether s is the stamp of the list of seed nodes.
+func (s Stamp) IsZero() bool { return s == Stamp{} }
+
+// String returns "none", or the birth and the generation.
+func (s Stamp) String() string {
+	if s.IsZero() {
+		return "none"
+	}
+	return fmt.Sprintf("%d/%d", s.Born, s.Gen)
+}
+
+// Remembers reports whether the node was a member of a cluster.
+func (r Record) Remembers() bool { return !r.Stamp.IsZero() }
+
+// Settled reports whether the last change of voters is known to have converged.
+func (r Record) Settled() bool { return len(r.Previous) == 0 }
+
+// supersedes reports whether r is to be relied upon rather than o: it is newer, or
+// knows that the same change is over.
+func (r Record) supersedes(o Record) bool {
+	c := r.Stamp.Compare(o.Stamp)
+	return c > 0 || c == 0 && r.Settled() && !o.Settled()
+}
+
+// equal compares everything.
+func (r Record) equal(o Record) bool {
+	return r.Data == o.Data && r.Promise == o.Promise && r.Cluster == o.Cluster && r.Stamp == o.Stamp &&
+		r.EpochBorn == o.EpochBorn && slices.Equal(r.Voters, o.Voters) && slices.Equal(r.Previous, o.Previous)
+}
+
+// floor is the birth above which a cluster must be born to come after everything
+// that the record knows of.
+func (r Record) floor() int64 { return max(r.Promise, r.EpochBorn, r.Stamp.Born) }
+
+// base returns the sets of voters in each of which those who found a cluster upon
+// this record must win.
+func (r Record) base() gossip.Base {
+	base := gossip.Base{nodesOf(r.Voters)}
+	if !r.Settled() {
+		base = append(base, nodesOf(r.Previous))
+	}
+	return base
+}
+
+// everybody yields the voters of all sets, some perhaps twice.
+func (r Record) everybody() []Voter { return slices.Concat(r.Voters, r.Previous) }
+
+// addresses returns where the voters lived, sorted, without doubles.
+func (r Record) addresses() []gossip.Address {
+	var all []gossip.Address
+	for _, v := range r.everybody() {
+		all = append(all, v.Node.Address)
+	}
+	slices.SortFunc(all, gossip.Address.Compare)
+	return slices.Compact(all)
+}
+
+func nodesOf(voters []Voter) []gossip.NodeID {
+	nodes := make([]gossip.NodeID, len(voters))
+	for i, v := range voters {
+		nodes[i] = v.Node
+	}
+	return nodes
+}
+
+// bornLatest bounds births from elsewhere: the start of the year 2200 in unix
+// milliseconds. A birth must leave room for later ones.
+const bornLatest = 7_258_118_400_000
+
+// Validate reports whether r, which may come from a disk or from the network, can
+// be a record.
+func (r Record) Validate() error {
+	var faults []error
+	refuse := func(bad bool, format string, values ...any) {
+		if bad {
+			faults = append(faults, fmt.Errorf(format, values...))
+		}
+	}
+	refuse(r.Data == 0, "no data id")
+	for _, born := range []int64{r.Promise, r.EpochBorn, r.Stamp.Born, r.Cluster.Born} {
+		refuse(born < 0 || born >= bornLatest, "birth %d", born)
+	}
+	refuse(r.Remembers() && (len(r.Voters) == 0 || r.Cluster.IsZero()), "stamp %v without voters or a cluster", r.Stamp)
+	refuse(!r.Remembers() && len(r.Voters)+len(r.Previous) > 0, "voters without a stamp")
+	for _, voters := range [][]Voter{r.Voters, r.Previous} {
+		refuse(len(voters) > gossip.MaxMembers, "%d voters, at most %d", len(voters), gossip.MaxMembers)
+		for i, v := range voters {
+			if err := v.Node.Validate(); err != nil {
+				return err
+			}
+			refuse(i > 0 && voters[i-1].Node.Compare(v.Node) >= 0, "voter %v twice or out of order", v.Node)
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// recordOf returns r brought up to date with a state. Converged says that the last
+// change of its voters is over.
+func (r Record) recordOf(s *gossip.State, converged bool) Record {
+	config := s.Config()
+	r.Cluster, r.Stamp = s.Cluster(), stampOf(s)
+	r.Voters, r.Previous = votersOf(config.Voters, config), nil
+	if !converged {
+		r.Previous = votersOf(config.Previous, config)
+	}
+	r.EpochBorn = s.EpochBorn()
+	r.Promise = max(r.Promise, s.Cluster().Born, s.EpochBorn())
+	return r
+}
+
+func votersOf(nodes []gossip.NodeID, config gossip.Config) []Voter {
+	voters := make([]Voter, len(nodes))
+	for i, n := range nodes {
+		voters[i] = Voter{Node: n, Data: config.DataOf(n)}
+	}
+	return voters
+}
+
+func stampOf(s *gossip.State) Stamp {
+	config := s.Config()
+	return Stamp{Born: s.Cluster().Born, Gen: config.Gen, By: config.By}
+}
+
+// holds reports whether a node with this record may be counted as having seen a
+// state: its Config and the birth of its epochs would outlive a restart.
+func (r Record) holds(s *gossip.State) bool {
+	return r.Cluster == s.Cluster() && r.Stamp == stampOf(s) && r.EpochBorn >= s.EpochBorn()
+}
+
+// listed returns the record that a list of seed nodes stands for: its addresses as
+// voters, each of which whoever lives there and remembers nothing may speak for.
+func listed(seeds []gossip.Address) Record {
+	var r Record
+	for _, a := range seeds {
+		r.Voters = append(r.Voters, Voter{Node: gossip.NodeID{Address: a, UID: gossip.UIDUnknown}})
+	}
+	slices.SortFunc(r.Voters, func(a, b Voter) int { return a.Node.Compare(b.Node) })
+	return r
+}
+
+// speaksFor returns the voters of a basis for which a node may speak, by its address
+// and its record: those who had its memory, wherever they lived, and the listed seed
+// node at its address if it remembers no cluster. A node that lost its disk speaks
+// for no voter that is remembered.
+func speaksFor(at gossip.Address, record Record, basis []Voter) []gossip.NodeID {
+	var all []gossip.NodeID
+	for _, v := range basis {
+		switch {
+		case v.Data != 0 && v.Data == record.Data,
+			v.Data == 0 && v.Node.Address == at && !record.Remembers():
+			all = append(all, v.Node)
+		}
+	}
+	return all
+}

@@ -1,0 +1,143 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// complainAfter is how many questions go unanswered before this node tells that it
+// waits, and for whom.
+const complainAfter = 2
+
+// complaining is what was told of the wait for a cluster.
+type complaining struct{ last string }
+
+// Waiting is published again and again while a node waits for a cluster to join, or
+// to be founded.
+type Waiting struct {
+	// Basis is the stamp of the voters that are waited for; zero: nobody remembers
+	// a cluster, and they are the listed seed nodes.
+	Basis Stamp
+	// Voters are those whose votes count, with what each of them answered.
+	Voters []VoterAnswer
+	// Reason says in one sentence what is missing.
+	Reason string
+}
+
+// VoterAnswer is what is known of one voter.
+type VoterAnswer struct {
+	Voter Voter
+	// Said is what the node at the voter's address, or with its memory, answered.
+	Said VoterSaid
+	// For is how long this has been so.
+	For time.Duration
+}
+
+// VoterSaid is what a voter answered.
+type VoterSaid uint8
+
+// What voters answer.
+const (
+	// SaidNothing: no answer. Silence says nothing about the voter.
+	SaidNothing VoterSaid = iota
+	// SaidFree: it is in no cluster, and its vote counts.
+	SaidFree
+	// SaidLost: the node there has lost its memory, and speaks for nobody.
+	SaidLost
+	// SaidLeft: it is leaving its cluster, or has left it.
+	SaidLeft
+	// SaidMember: it is in a cluster that has no majority at present.
+	SaidMember
+)
+
+// String returns the answer in a few words.
+func (s VoterSaid) String() string {
+	switch s {
+	case SaidFree:
+		return "in no cluster"
+	case SaidLost:
+		return "lost its memory"
+	case SaidLeft:
+		return "has left"
+	case SaidMember:
+		return "in a cluster without a majority"
+	case SaidNothing:
+	}
+	return "silent"
+}
+
+// complain tells why this node is not a member yet.
+func (m *Machine) complain() {
+	j := &m.join
+	if j.asked < complainAfter {
+		return
+	}
+	w := m.waiting()
+	if w.Reason != j.form.complaint.last {
+		j.form.complaint.last = w.Reason
+		m.out.Decide("join", m.self.String(), "waiting", w.Reason)
+	}
+	m.out.Publish(w)
+}
+
+// waiting says for whom this node waits.
+func (m *Machine) waiting() Waiting {
+	basis := m.basis()
+	w := Waiting{Basis: basis.Stamp}
+	for _, v := range basis.Voters {
+		w.Voters = append(w.Voters, m.voterAnswer(v))
+	}
+	w.Reason = w.reason()
+	return w
+}
+
+func (m *Machine) voterAnswer(v Voter) VoterAnswer {
+	f := &m.join.form
+	ballots := []answer{{from: m.self, claim: m.claim(Record{}), at: m.now.Mono}}
+	ballots = append(ballots, f.fresh(m.now.Mono, m.answersLast())...)
+	for _, a := range ballots {
+		if len(speaksFor(a.from.Address, a.claim.Record, []Voter{v})) > 0 && a.claim.Cluster.IsZero() {
+			return VoterAnswer{Voter: v, Said: SaidFree, For: m.now.Mono.Sub(f.began)}
+		}
+	}
+	for _, a := range ballots {
+		if a.from.Address != v.Node.Address {
+			continue
+		}
+		said := SaidLost
+		switch {
+		case a.claim.Leaving:
+			said = SaidLeft
+		case !a.claim.Cluster.IsZero():
+			said = SaidMember
+		}
+		return VoterAnswer{Voter: v, Said: said, For: m.now.Mono.Sub(f.began)}
+	}
+	since := f.began
+	if last, ok := f.of(v.Node.Address); ok {
+		since = max(since, last.at)
+	}
+	return VoterAnswer{Voter: v, Said: SaidNothing, For: m.now.Mono.Sub(since)}
+}
+
+// reason is one sentence: which voters are missing.
+func (w Waiting) reason() string {
+	var missing []string
+	free := 0
+	for _, v := range w.Voters {
+		if v.Said == SaidFree {
+			free++
+			continue
+		}
+		missing = append(missing, fmt.Sprintf("%v (%v)", v.Voter.Node.Address, v.Said))
+	}
+	who := "the listed seed nodes"
+	if !w.Basis.IsZero() {
+		who = "the voters of the last cluster"
+	}
+	return cutText(fmt.Sprintf("%d of %d of %s are here and in no cluster; missing: %s", free, len(w.Voters), who, strings.Join(missing, ", ")))
+}
