@@ -117,8 +117,9 @@ type Lane interface {
 	// with the next one, however late. Defer has the lane dialled as Append does.
 	//
 	// F runs on a goroutine of the lane, and holds the lane up for as long as it
-	// runs: it may call Append, and must not block. When the session ends before,
-	// f is called then.
+	// runs: it may call Append, and must not block. Meanwhile Defer says no, since what
+	// is appended goes with the batch. When the session ends before, f is called then,
+	// and Defer is about the next one.
 	Defer(f func()) bool
 
 	// Room waits until an Append is worth trying again: half of the window is

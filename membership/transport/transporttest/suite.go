@@ -458,7 +458,13 @@ func testDefer(t *testing.T, w World) {
 	gone := Start(t, w, Spec{UID: 3}, nil)
 	require.NoError(t, gone.Close())
 	lane, calls := a.Lane(b.Self(), machine.LaneMessage), make(chan struct{}, 9)
-	require.True(t, lane.Defer(func() { calls <- struct{}{}; Send(t, lane, 0) }), "it is not connected: nothing goes at once")
+	require.True(t, lane.Defer(func() {
+		if lane.Defer(func() {}) {
+			t.Error("an append would go with the batch that is taken")
+		}
+		Send(t, lane, 0)
+		calls <- struct{}{}
+	}), "it is not connected: nothing goes at once")
 	<-calls // It was dialled, although nothing was appended.
 	b.UntilReceived(t, 1)
 	n := 1

@@ -66,6 +66,7 @@ type queue struct {
 	room     chan struct{} // Closed and replaced when waiters should look again.
 	live     bool          // Connected.
 	deferred []func()      // To be called before the next batch is taken.
+	feeding  bool          // They are being called, and what is appended goes with that batch.
 	used     bool          // Appended to since the last look of idle.
 	lastUse  time.Time
 	heard    time.Time // When the peer last said anything, or had no reason to.
@@ -202,7 +203,8 @@ func (q *queue) postpone(f func()) (bool, error) {
 	if q.over && q.err == nil {
 		return false, errOver
 	}
-	if q.over || q.live && q.batch == nil && q.sent == len(q.frames) && len(q.deferred) == 0 {
+	idle := q.batch == nil && q.sent == len(q.frames) && len(q.deferred) == 0
+	if q.over || q.live && (q.feeding || idle) {
 		return false, nil
 	}
 	q.deferred, q.used = append(q.deferred, f), true
@@ -230,7 +232,8 @@ func (q *queue) feedAll() {
 func (q *queue) postponed(all bool) func() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.deferred) == 0 || !all && (q.sent < len(q.frames) || q.sent >= maxInFlight || q.bytes >= q.cfg.WindowBytes) {
+	q.feeding = len(q.deferred) > 0 && (all || q.sent == len(q.frames) && q.sent < maxInFlight && q.bytes < q.cfg.WindowBytes)
+	if !q.feeding {
 		return nil
 	}
 	f := q.deferred[0]
