@@ -30,15 +30,13 @@ type cell struct {
 	mu    sync.Mutex // Guards all below.
 	shard *protocol.Shard
 	out   protocol.Actions
-	asks  map[uint64]*ask // By correlation; made at first use.
-	// The lane has called, and takes what the cell transmits.
-	draining bool
-	jam      bool                                // The last step found the lane full.
-	room     map[*protocol.Message]chan struct{} // Of those who wait for room: closed when it is kept for them.
-	timer    *time.Timer                         // For OpWake; made at first use.
-	life     *life                               // What the entities' context is; made at first use.
-	spare    spares
-	link     link
+	asks  map[uint64]*ask                     // By correlation; made at first use.
+	jam   bool                                // The last step found the lane full.
+	room  map[*protocol.Message]chan struct{} // Of those who wait for room: closed when it is kept for them.
+	timer *time.Timer                         // For OpWake; made at first use.
+	life  *life                               // What the entities' context is; made at first use.
+	spare spares
+	link  link
 }
 
 // life is the context of the entities of a cell for as long as it hosts.
@@ -247,7 +245,7 @@ func (r *region) freed(c *cell, list *protocol.Message) {
 // transmit appends messages to the lane to their host, as many in each envelope as
 // fit. It reports false when the lane takes no more at present.
 func (r *region) transmit(c *cell, a *protocol.Action) bool {
-	if !c.draining && !r.goes(c, a.To) {
+	if !r.goes(c, a.To) {
 		c.shard.Unsent(a.Message)
 		return true // Other cells ask for themselves.
 	}

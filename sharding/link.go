@@ -105,8 +105,7 @@ func (r *region) collect(c *cell) {
 func (r *region) drain(c *cell) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.link.collecting, c.draining = false, true
-	defer func() { c.draining = false }()
+	c.link.collecting = false
 	c.shard.Flush(r.system.clock.Instant(), c.shard.Home(), &c.out)
 	r.carry(c, nil)
 }

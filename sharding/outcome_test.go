@@ -5,6 +5,7 @@ package sharding_test
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -132,6 +133,33 @@ func TestWhatIsTakenOutLeavesNoGap(t *testing.T) {
 		require.IsIncreasing(t, heard)
 		require.Empty(t, w.journal.of(id, "late"))
 		require.Zero(t, asker.system.Stats().Failed)
+	})
+}
+
+// A lane that is given up, and begins anew, again and again, takes no message that its
+// cell could not take back.
+func TestALaneThatIsGivenUpTakesNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(m *membership.Config, _ *sharding.Config) {
+			m.Downing.StableAfter = downing.AutoDuration(time.Minute)
+			m.Transport.MaxSilence, m.Transport.GiveUpAfter = 300*time.Millisecond, 500*time.Millisecond
+		}
+		w.start(3)
+		asker, host := w.nodes[0], w.nodes[2]
+		id := asker.on(host)
+		asker.must(id, "x")
+		w.cut(host)
+		w.breakAll()
+		synctest.Wait()
+		for i := range 40 {
+			asker.tell(id, "n "+strconv.Itoa(i+1))
+			_, err := asker.ask(id, "late", 130*time.Millisecond)
+			require.ErrorIs(t, err, sharding.ErrNotDelivered, "ask %d", i)
+		}
+		w.network.HealAll()
+		asker.must(id, "y")
+		require.Empty(t, w.journal.of(id, "late"))
+		w.inOrder(id, "n", 40)
 	})
 }
 
