@@ -35,6 +35,10 @@ type reading struct{ there, here machine.Instant }
 // their way. It is short because a clock that stood still is behind for good.
 const readingLasts = 30 * time.Second
 
+// clocksMost bounds the nodes of which something is known. Beyond it all is forgotten,
+// which costs their next messages little, and is cheaper than to find the oldest.
+const clocksMost = 4096
+
 // Heard says that an acknowledgement of node, which came now, shows its clock. Zero, of
 // a node that does not say, is ignored.
 func (c *Clocks) Heard(node gossip.NodeID, there, now machine.Instant) {
@@ -44,7 +48,7 @@ func (c *Clocks) Heard(node gossip.NodeID, there, now machine.Instant) {
 	if old, known := c.nodes[node]; known && now.Sub(old.here) < readingLasts && old.at(now) > there {
 		return
 	}
-	if c.nodes == nil {
+	if c.nodes == nil || len(c.nodes) >= clocksMost {
 		c.nodes = make(map[gossip.NodeID]reading)
 	}
 	c.nodes[node] = reading{there, now}

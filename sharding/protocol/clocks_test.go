@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/machine"
 	"github.com/quorate/quorate/sharding/protocol"
 )
@@ -49,4 +50,22 @@ func TestAClockThatStoodStill(t *testing.T) {
 	require.Equal(t, 140*second, c.At(nodeB, 40*second), "more is better at once")
 	c.Forget(nodeB)
 	require.Zero(t, c.At(nodeB, 40*second))
+}
+
+// However many nodes have said what their clocks show, few of them are remembered.
+func TestClocksAreBounded(t *testing.T) {
+	var c protocol.Clocks
+	first, known := node("a", 1), 0
+	c.Heard(first, 7, 1)
+	for i := range gossip.UID(10_000) {
+		c.Heard(node("b", i+1), 7, 1)
+	}
+	require.Zero(t, c.At(first, 1))
+	for i := range gossip.UID(10_000) {
+		if c.At(node("b", i+1), 1) != 0 {
+			known++
+		}
+	}
+	require.Positive(t, known)
+	require.LessOrEqual(t, known, 4096)
 }
