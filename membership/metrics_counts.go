@@ -82,7 +82,7 @@ func (c metered) Decode(b []byte) (any, error) {
 	}
 	m := c.metrics
 	m.passed(c.component, meter.Receive, message, len(b))
-	if reply, ok := message.(protocol.HeartbeatReply); ok && m.roundTrip.Enabled(m.node.ctx) {
+	if reply, ok := message.(protocol.HeartbeatReply); ok && reply.Known && m.roundTrip.Enabled(m.node.ctx) {
 		now := m.node.clock.Instant()
 		if at, known := m.beats.at(reply.Sequence); known {
 			m.roundTrip.Record(m.node.ctx, now.Sub(at).Seconds())

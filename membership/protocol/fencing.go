@@ -169,17 +169,19 @@ func (m *Machine) cutsOf(node gossip.NodeID) map[gossip.NodeID]machine.Instant {
 	if !m.wasWaitedFor(m.self) {
 		return nil
 	}
-	return m.fences.cutBy(node, m.wasWaitedFor)
+	return m.fences.cutBy(node, func(observer gossip.NodeID) bool {
+		return votesInAll(m.footing.base, observer) && m.wasWaitedFor(observer)
+	})
 }
 
-// wasWaitedFor tells whether a removal that this node hears of now waited until a
-// voter had seen the member down, by what was known before.
-func (m *Machine) wasWaitedFor(voter gossip.NodeID) bool {
-	member := m.settled.Member(voter)
-	if member == nil || member.Status < gossip.Up || member.Status > gossip.Leaving || !votesInAll(m.footing.base, voter) {
+// wasWaitedFor tells whether a removal that this node hears of now waited until a member
+// had seen the removed one down, by what was known before.
+func (m *Machine) wasWaitedFor(n gossip.NodeID) bool {
+	member := m.settled.Member(n)
+	if member == nil || member.Status < gossip.Up || member.Status > gossip.Leaving || !m.isEstablished(member) {
 		return false
 	}
-	return member.Status < gossip.Leaving || voter == m.self && !m.exit.confirmed
+	return member.Status < gossip.Leaving || n == m.self && !m.exit.confirmed
 }
 
 // removedUnseen begins the fence of those whom this node only knows as removed:

@@ -31,7 +31,8 @@ type heartbeats struct {
 	voters   fd.Ring[gossip.NodeID]
 	sequence uint64
 	sent     [roundsKept]sentRound
-	met      map[gossip.NodeID]bool // Targets that got one more heartbeat, see [Machine.meet].
+	met      map[gossip.NodeID]bool   // Targets that got one more heartbeat, see [Machine.meet].
+	answered map[gossip.NodeID]uint64 // The latest round that each target has answered.
 
 	// notBefore is the moment before which nobody is accused, because this node
 	// itself was frozen: silence that it slept through proves nothing.
@@ -46,7 +47,7 @@ type sentRound struct {
 }
 
 func (h *heartbeats) init(r *fd.Registry[gossip.NodeID]) {
-	h.registry, h.met = r, map[gossip.NodeID]bool{}
+	h.registry, h.met, h.answered = r, map[gossip.NodeID]bool{}, map[gossip.NodeID]uint64{}
 }
 
 // begin numbers a round that is sent now.
@@ -60,6 +61,25 @@ func (h *heartbeats) begin(at machine.Instant) Heartbeat {
 func (h *heartbeats) sentAt(sequence uint64) (machine.Instant, bool) {
 	r := h.sent[sequence%roundsKept]
 	return r.at, sequence != 0 && r.sequence == sequence
+}
+
+// hears notes that a target answered a round. The failure detector learns from it what
+// comes in turn and once: a round may be answered twice, see [withheld].
+func (h *heartbeats) hears(from gossip.NodeID, sequence uint64, at machine.Instant) {
+	if sequence <= h.answered[from] {
+		return
+	}
+	h.answered[from] = sequence
+	if !h.sent[sequence%roundsKept].extra {
+		h.registry.Heartbeat(from, at.Time())
+	}
+}
+
+// forget drops what is known of a node that is not asked any more.
+func (h *heartbeats) forget(n gossip.NodeID) {
+	h.registry.Remove(n)
+	delete(h.met, n)
+	delete(h.answered, n)
 }
 
 // heartbeatRound sends a heartbeat to every target.
@@ -109,8 +129,7 @@ func (m *Machine) receiveHeartbeat(from gossip.NodeID, msg Heartbeat) {
 		return
 	}
 	member := m.state.Member(from)
-	standing := member != nil && m.state.ReachableFrom(m.self, from) && m.isEstablished(member)
-	m.out.Send(from, HeartbeatReply{Sequence: msg.Sequence, Standing: standing})
+	m.out.Send(from, m.answer(member, msg.Sequence))
 	if member == nil {
 		m.out.Send(from, NotMember{Node: from, Status: gossip.StatusNone})
 	}
@@ -138,8 +157,9 @@ func (m *Machine) receiveHeartbeatReply(from gossip.NodeID, msg HeartbeatReply) 
 		m.refused[RefusedUnsolicited]++
 		return
 	}
-	if !m.beat.sent[msg.Sequence%roundsKept].extra {
-		m.beat.registry.Heartbeat(from, m.now.Mono.Time())
+	m.beat.hears(from, msg.Sequence, m.now.Mono)
+	if msg.Known {
+		m.footing.isKnownTo(from, sentAt)
 	}
 	m.greeted(from)
 	if msg.Standing {
@@ -156,15 +176,15 @@ func (m *Machine) receiveHeartbeatReply(from gossip.NodeID, msg HeartbeatReply) 
 	m.armSilence()
 }
 
-// meet sends a heartbeat, once, to each target that has not answered one with
-// standing and has seen a state in which this node is a member: the first one, which
-// went out when this node learned of it, may have come before it knew this node. It
-// would count for this node's standing only after the next round otherwise, and a
-// node that has just joined would be left without when another leaves before.
+// meet sends a heartbeat, once, to each target that has not answered one as a node that
+// knows this one, and has seen a state in which this node is a member: the first one,
+// which went out when this node learned of it, may have come before. It would count for
+// this node's standing only after the next round otherwise, and a node that has just
+// joined would be left without when another leaves before.
 func (m *Machine) meet() {
 	var strangers []gossip.NodeID
 	for _, node := range m.beat.targets {
-		if _, met := m.footing.contact[node]; !met && !m.beat.met[node] && m.state.Seen(node) && m.beat.registry.Expected(node) {
+		if _, met := m.footing.known[node]; !met && !m.beat.met[node] && m.state.Seen(node) && m.beat.registry.Expected(node) {
 			m.beat.met[node] = true
 			strangers = append(strangers, node)
 		}
@@ -209,9 +229,8 @@ func (m *Machine) retarget() {
 	h.targets = targets
 	for _, node := range old {
 		if !m.monitors(node) {
-			h.registry.Remove(node)
+			h.forget(node)
 			m.footing.forget(node)
-			delete(h.met, node)
 			delete(m.gate.answered, node)
 		}
 	}
@@ -288,7 +307,7 @@ func (h *heartbeats) receivers(n gossip.NodeID, lost func(gossip.NodeID) bool) [
 func (m *Machine) armSilence() {
 	h := &m.beat
 	at := machine.Instant(0)
-	if due, ok := h.registry.Due(func(n gossip.NodeID) bool { return m.accuses(n) || m.spares(n) }); ok {
+	if due, ok := h.registry.Due(m.isJudged); ok {
 		at = max(machine.Instant(due.UnixNano()), h.notBefore)
 	}
 	switch at {
@@ -301,8 +320,12 @@ func (m *Machine) armSilence() {
 	h.silenceAt = at
 }
 
-// accuses tells whether this node has recorded that it cannot reach another.
-func (m *Machine) accuses(node gossip.NodeID) bool { return !m.state.ReachableFrom(m.self, node) }
+// isJudged tells whether there is nothing to do about the silence of a node: it is accused
+// already, or spared. The timer and the judgement go by it, so that neither waits for
+// the other in vain.
+func (m *Machine) isJudged(node gossip.NodeID) bool {
+	return !m.state.ReachableFrom(m.self, node) || m.spares(node)
+}
 
 // judgeSilence accuses those whose silence has become too long.
 func (m *Machine) judgeSilence() {
@@ -317,7 +340,7 @@ func (m *Machine) judgeSilence() {
 	}
 	var accused []gossip.NodeID
 	for _, node := range m.beat.registry.Unavailable(m.now.Mono.Time()) {
-		if !m.accuses(node) && !m.spares(node) {
+		if !m.isJudged(node) {
 			accused = append(accused, node)
 			m.out.Decide("reachability", node.String(), "unreachable", m.silenceOf(node))
 		}

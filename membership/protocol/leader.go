@@ -176,7 +176,7 @@ func (m *Machine) plan() leaderPlan {
 // that died before that must not become a voter: two nodes of which one never
 // came to life would be a cluster that cannot go on.
 func (m *Machine) present(n gossip.NodeID) bool {
-	_, answered := m.footing.contact[n]
+	_, answered := m.footing.known[n]
 	return answered || n == m.self || m.state.Seen(n)
 }
 

@@ -148,8 +148,14 @@ type HeartbeatReply struct {
 	// Sequence repeats that of the heartbeat. The receiver looks up when it sent
 	// it by its own clock: no clock reading crosses the network.
 	Sequence uint64
-	// Standing says that the sender holds no unreachable record of its own about
-	// the receiver, and that the receiver is a member and not down in its state.
+	// Known says that the receiver is a member and not down in the state of the
+	// sender, and that the sender holds no unreachable record of its own about it. It
+	// is not said again by an answer that gives standing later than a first one, whose
+	// way back says nothing about the network.
+	Known bool
+	// Standing says besides that the receiver is a voter in every set of the base of
+	// the sender, or is no voter and was up in a state that all had seen. Then the
+	// answer counts for its standing.
 	Standing bool
 }
 

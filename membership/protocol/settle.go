@@ -105,6 +105,7 @@ func (m *Machine) forget(was *gossip.Member) {
 	}
 	delete(m.spread.known, was.Node)
 	m.footing.forget(was.Node)
+	delete(m.footing.withheld, was.Node)
 	delete(m.lead.confirmed, was.Node)
 	m.gate.forget(was.Node)
 }

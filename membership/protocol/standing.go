@@ -4,6 +4,7 @@
 package protocol
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -27,6 +28,10 @@ import (
 type footing struct {
 	contact map[gossip.NodeID]machine.Instant
 
+	// known is when this node sent the last heartbeat that was answered by who knows it
+	// as a member, whether that proved something or not.
+	known map[gossip.NodeID]machine.Instant
+
 	// expected is when the first heartbeat left to a voter that may not have
 	// answered yet.
 	expected map[gossip.NodeID]machine.Instant
@@ -44,20 +49,36 @@ type footing struct {
 	// outvoted says that those who are not down do not win.
 	outvoted bool
 
+	withheld withheld
+
 	until   machine.Instant
 	moved   bool // Something that until follows from has changed since it was computed.
 	dropped bool // This node hosts nothing any more, for good.
 }
 
 func (f *footing) init() {
-	f.contact = map[gossip.NodeID]machine.Instant{}
+	f.contact, f.known = map[gossip.NodeID]machine.Instant{}, map[gossip.NodeID]machine.Instant{}
 	f.expected = map[gossip.NodeID]machine.Instant{}
+	f.withheld = withheld{}
 }
+
+// withheld is the latest heartbeat of each member that was answered without standing
+// because the member is not established here, see [Machine.isEstablished]: of one that was
+// just promoted, until this node knows that its promotion has converged. Then the
+// heartbeat is answered once more, with standing, so that a newcomer does not wait for
+// its next one. It holds members alone, so their number bounds it.
+type withheld map[gossip.NodeID]uint64
 
 // forget drops what is known of a node that is not asked any more.
 func (f *footing) forget(n gossip.NodeID) {
 	delete(f.contact, n)
+	delete(f.known, n)
 	delete(f.expected, n)
+}
+
+// isKnownTo notes that a node that knows this one has answered.
+func (f *footing) isKnownTo(node gossip.NodeID, sentAt machine.Instant) {
+	f.known[node] = max(f.known[node], sentAt)
 }
 
 func (f *footing) answered(by gossip.NodeID, sentAt machine.Instant) {
@@ -80,10 +101,41 @@ func (m *Machine) updateBase(before *gossip.State) {
 	same := before != nil && sameBase(base, f.base) &&
 		m.state.SharesRows(before) && sameMonitored(before.Members(), m.state.Members())
 	f.base, f.moved = base, true
+	if !same || m.links.seen {
+		m.answerLate()
+	}
 	if !same {
 		m.lost = m.state.Unreachable()
 		f.reaches = !m.monitorsSome() || m.reachesMajority()
 		f.outvoted = hasVoters(base) && !base.Wins(m.lives)
+	}
+}
+
+// answer is the answer to a heartbeat of a member, nil for a node that is none. It
+// proves something if the member has proved itself here, see [Machine.isEstablished].
+func (m *Machine) answer(member *gossip.Member, sequence uint64) HeartbeatReply {
+	reply := HeartbeatReply{Sequence: sequence}
+	if member == nil || !m.state.ReachableFrom(m.self, member.Node) {
+		return reply
+	}
+	reply.Known, reply.Standing = true, m.isEstablished(member)
+	if reply.Standing {
+		delete(m.footing.withheld, member.Node)
+	} else {
+		m.footing.withheld[member.Node] = sequence
+	}
+	return reply
+}
+
+// answerLate answers heartbeats that were answered without standing, of members that are
+// established now. What it says is as old as the heartbeat, as with any answer.
+func (m *Machine) answerLate() {
+	for _, n := range slices.SortedFunc(maps.Keys(m.footing.withheld), gossip.NodeID.Compare) {
+		if member := m.state.Member(n); m.lives(n) && m.isEstablished(member) {
+			if reply := m.answer(member, m.footing.withheld[n]); reply.Standing {
+				m.out.Send(n, HeartbeatReply{Sequence: reply.Sequence, Standing: true})
+			}
+		}
 	}
 }
 
@@ -179,7 +231,14 @@ func (m *Machine) reachesMajority() bool {
 // they were not, one node that outlived all others would be a majority of one,
 // although the others may have gone on without it before they ended. Only where
 // the strategy may let a minority survive they do not count.
-func (m *Machine) connected() bool {
+func (m *Machine) connected() bool { return m.hasHeard(m.footing.contact) }
+
+// isKnown is as connected, but for answers that prove nothing: it tells whether a winning
+// set of the voters knows this node as a member, also of one that is none of them yet.
+func (m *Machine) isKnown() bool { return m.hasHeard(m.footing.known) }
+
+// hasHeard tells whether a winning set of the voters has answered within the fence.
+func (m *Machine) hasHeard(answered map[gossip.NodeID]machine.Instant) bool {
 	if m.founding() {
 		// Nobody is up, and the first heartbeats may be under way. Who has seen the
 		// state is in this cluster and in no other.
@@ -192,7 +251,7 @@ func (m *Machine) connected() bool {
 	if !hasVoters(panel) {
 		return true
 	}
-	q, ok := lastWin(m.self, panel, m.footing.contact)
+	q, ok := lastWin(m.self, panel, answered)
 	return ok && m.now.Mono <= q.Add(m.cfg.Fence)
 }
 

@@ -64,12 +64,17 @@ func (m *Machine) surveyEstablished() {
 	m.electorate.established = established
 }
 
-// isEstablished tells whether this node's answers may prove something to a member. To
-// one that votes they do whatever this node knows of its vote. One that does not may
-// have been made up by a leader who is gone, of which those who go on have not heard;
-// so it has to be known that all have seen it up.
+// isEstablished tells whether this node's answers may prove something to a member: to
+// one that votes if it is a voter in every set of the base here, to one that does not if
+// it is known that all have seen it up. A joiner, or one that a leader has promoted of
+// which those who go on have not heard, proves nothing by them: these need not wait
+// until it has heard who is down, and the sets of voters by which it would prove a
+// majority are not those of this node.
 func (m *Machine) isEstablished(member *gossip.Member) bool {
-	return m.cfg.Voters.admit(member) || m.electorate.established[member.Node]
+	if !m.cfg.Voters.admit(member) {
+		return m.electorate.established[member.Node]
+	}
+	return votesInAll(m.footing.base, member.Node)
 }
 
 // isVoter tells whether a member votes.

@@ -119,7 +119,7 @@ func toProto(message any) (*pb.Message, error) {
 		return &pb.Message{What: &pb.Message_Heartbeat{Heartbeat: &pb.Heartbeat{Sequence: m.Sequence}}}, nil
 	case protocol.HeartbeatReply:
 		return &pb.Message{What: &pb.Message_HeartbeatReply{HeartbeatReply: &pb.HeartbeatReply{
-			Sequence: m.Sequence, Standing: m.Standing,
+			Sequence: m.Sequence, Known: m.Known, Standing: m.Standing,
 		}}}, nil
 	case protocol.GossipStatus:
 		return &pb.Message{What: &pb.Message_GossipStatus{GossipStatus: &pb.GossipStatus{Digest: toDigest(m.Digest)}}}, nil
@@ -190,7 +190,7 @@ func fromProto(m *pb.Message) (any, error) {
 		return protocol.Heartbeat{Sequence: what.Heartbeat.GetSequence()}, nil
 	case *pb.Message_HeartbeatReply:
 		return protocol.HeartbeatReply{
-			Sequence: what.HeartbeatReply.GetSequence(), Standing: what.HeartbeatReply.GetStanding(),
+			Sequence: what.HeartbeatReply.GetSequence(), Known: what.HeartbeatReply.GetKnown(), Standing: what.HeartbeatReply.GetStanding(),
 		}, nil
 	case *pb.Message_GossipStatus:
 		d, err := fromDigest(what.GossipStatus.GetDigest())

@@ -116,7 +116,7 @@ func messages() map[string]any {
 			Attempt: 4, Refusal: protocol.RefusedSettings, Retry: true, Reason: "differs", Differences: differences,
 		},
 		"heartbeat":            protocol.Heartbeat{Sequence: 77},
-		"heartbeat-reply":      protocol.HeartbeatReply{Sequence: 77, Standing: true},
+		"heartbeat-reply":      protocol.HeartbeatReply{Sequence: 77, Known: true, Standing: true},
 		"gossip-status":        protocol.GossipStatus{Digest: s.Digest()},
 		"gossip-delta":         protocol.GossipDelta{Delta: s.Delta(older.Clock()), Digest: s.FullDigest()},
 		"gossip-delta-full":    protocol.GossipDelta{Delta: s.DeltaTo(gossip.Digest{Clock: gossip.ClockRef{Base: 1}}), Digest: s.Digest()},
@@ -524,7 +524,7 @@ func BenchmarkCodec(b *testing.B) {
 			}
 		})
 	}
-	heartbeat := encode(b, protocol.HeartbeatReply{Sequence: 1 << 20, Standing: true})
+	heartbeat := encode(b, protocol.HeartbeatReply{Sequence: 1 << 20, Known: true, Standing: true})
 	b.Run("decode/heartbeat-reply", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

@@ -1212,6 +1212,7 @@ type HeartbeatReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Sequence      uint64                 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	Standing      bool                   `protobuf:"varint,2,opt,name=standing,proto3" json:"standing,omitempty"`
+	Known         bool                   `protobuf:"varint,3,opt,name=known,proto3" json:"known,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1256,6 +1257,13 @@ func (x *HeartbeatReply) GetSequence() uint64 {
 func (x *HeartbeatReply) GetStanding() bool {
 	if x != nil {
 		return x.Standing
+	}
+	return false
+}
+
+func (x *HeartbeatReply) GetKnown() bool {
+	if x != nil {
+		return x.Known
 	}
 	return false
 }
@@ -3292,10 +3300,11 @@ const file_quorate_membership_v1_membership_proto_rawDesc = "" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12D\n" +
 	"\vdifferences\x18\x05 \x01(\v2\".quorate.membership.v1.DifferencesR\vdifferences\"'\n" +
 	"\tHeartbeat\x12\x1a\n" +
-	"\bsequence\x18\x01 \x01(\x04R\bsequence\"H\n" +
+	"\bsequence\x18\x01 \x01(\x04R\bsequence\"^\n" +
 	"\x0eHeartbeatReply\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x1a\n" +
-	"\bstanding\x18\x02 \x01(\bR\bstanding\"E\n" +
+	"\bstanding\x18\x02 \x01(\bR\bstanding\x12\x14\n" +
+	"\x05known\x18\x03 \x01(\bR\x05known\"E\n" +
 	"\fGossipStatus\x125\n" +
 	"\x06digest\x18\x01 \x01(\v2\x1d.quorate.membership.v1.DigestR\x06digest\"x\n" +
 	"\vGossipDelta\x122\n" +

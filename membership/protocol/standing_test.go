@@ -1,0 +1,97 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/membership/protocol"
+)
+
+// A leader promotes a joiner and is heard of it by nobody else: for those whom the
+// joiner asks it votes for nothing, and who of them goes on without the leader would
+// not wait for it. It has no standing by their answers. It has when they have heard.
+//
+// covers I1, I2, I14.
+func TestJoinerWhosePromotionOthersHaveNotHeardOfHasNoStanding(t *testing.T) {
+	for moment := range 10 {
+		l := newLoop(t)
+		nodes := l.cluster(3)
+		l.run(time.Duration(moment) * 100 * time.Millisecond)
+		leader := nodes[0]
+		var joiner *node
+		promoted := func() bool {
+			m := joiner.machine.State().Member(joiner.id)
+			return m != nil && m.Status == gossip.Up
+		}
+		knows := func(n gossip.NodeID) bool { return n == leader.id || n == joiner.id }
+		l.drop = func(from, to gossip.NodeID, message any) bool {
+			m := leader.machine.State().ByAddress(address(4))
+			return m != nil && m.Status == gossip.Up && isGossip(message) && knows(from) && !knows(to)
+		}
+		joiner = l.join(4)
+		l.until(5*time.Second, promoted)
+		for range 300 {
+			l.run(10 * time.Millisecond)
+			for _, other := range nodes[1:] {
+				require.Equal(t, gossip.Joining, other.machine.State().Member(joiner.id).Status)
+			}
+			require.False(t, joiner.hosts(), "it hosts %v after its promotion", l.now)
+		}
+		for _, n := range nodes {
+			require.True(t, n.hosts(), "the others have their standing by both sets")
+		}
+		l.drop = nil
+		l.until(2*time.Second, func() bool { return l.allUp(4) })
+		l.until(time.Second, joiner.hosts)
+	}
+}
+
+// From its promotion it takes a newcomer what the others take to know that all have
+// heard of it, and not an interval of heartbeats more.
+func TestNewcomerHostsAsSoonAsAllKnowOfIt(t *testing.T) {
+	for size := 1; size <= 6; size++ {
+		for moment := range 10 {
+			l := newLoop(t)
+			nodes := l.cluster(size)
+			l.run(time.Duration(moment) * 100 * time.Millisecond)
+			joiner := l.join(size + 1)
+			l.until(5*time.Second, func() bool { return l.allUp(size + 1) })
+			l.until(5*time.Second, func() bool {
+				for _, n := range append(nodes, joiner) {
+					if !n.machine.Snapshot().Converged {
+						return false
+					}
+				}
+				return true
+			})
+			took := l.until(5*time.Second, joiner.hosts)
+			require.LessOrEqual(t, took, 2*l.latency, "of %d nodes", size)
+		}
+	}
+}
+
+// A joiner waits for as long as it takes until a partition is decided. Members that know
+// it answer all the while, although their answers prove nothing, so that one that has
+// not heard of it does not end it.
+func TestJoinerThatIsKnownWaitsAlthoughOneHasNotHeardOfIt(t *testing.T) {
+	l := newLoop(t)
+	nodes := l.cluster(3, func(_ *protocol.Config, d *protocol.Deps) {
+		d.Downing.Decide = func(downing.View) (downing.Decision, error) { return downing.Decision{Reason: "waits"}, nil }
+	})
+	nodes[2].dead = true
+	l.run(6 * time.Second)
+	joiner := l.join(4)
+	l.run(2 * l.cfg.RetryUnsuccessfulJoinAfter)
+	require.Less(t, joiner.machine.State().Member(joiner.id).Status, gossip.Up)
+	require.False(t, joiner.hosts())
+	joiner.step(machine.Received{From: nodes[1].id, Message: protocol.NotMember{Node: joiner.id, Status: gossip.StatusNone}})
+	require.Nil(t, joiner.stopping)
+}
