@@ -82,6 +82,32 @@ func mutants() []mutant {
 		{"majority that may have lost goes on hosting", []edit{
 			{"membership/protocol/standing.go", "until = min(until, m.undecidedUntil())", "_ = m.undecidedUntil()"},
 		}},
+		{"who passed a limit unnoticed is forgotten", []edit{
+			{"membership/protocol/heartbeat.go", "h.registry.Due(m.isJudged); ok {", "h.registry.Due(m.isJudged); ok && due.After(m.now.Mono.Time()) {"},
+		}},
+		{"each zone has a leader", []edit{
+			{"gossip/convergence.go", "if m.Status == Down || !fitter", "if m.Zone != s.Member(self).Zone || m.Status == Down || !fitter"},
+		}},
+	}
+}
+
+// ruleMutants are defects that show only where the messages of one kind are lost and
+// those of another are not.
+func ruleMutants() []mutant {
+	return []mutant{
+		{"accusations of voters that are removed too count as cuts", []edit{
+			{"membership/protocol/fencing.go", "return votesInAll(m.footing.base, observer) && m.wasWaitedFor(observer)", "return !observer.IsZero()"},
+		}},
+		{"answers prove something to who is no voter in the base", []edit{
+			{"membership/protocol/voting.go", "return votesInAll(m.footing.base, member.Node)", "return member.Node.UID != 0"},
+		}},
+	}
+}
+
+// ruleFinders are the tests of the protocol that a mutant of a rule is run against.
+func ruleFinders() []string {
+	return []string{
+		"TestAccusationOfAVoterThatIsRemovedTooIsNoCut", "TestJoinerWhosePromotionOthersHaveNotHeardOfHasNoStanding",
 	}
 }
 
@@ -92,6 +118,7 @@ func finders() []string {
 		"TestWhatADeadLeaderGaveIsOutbid", "TestMajoritySurvivesWhateverItsStrategyDoes", "TestOneSideSurvivesOnceTheWitnessAnswers",
 		"TestSideWithoutAnAnswerWaitsAndGoes", "TestSplitDuringAChangeOfStrategyLeavesOneSide",
 		"TestAnotherMemberDecidesInPlaceOfTheLeader", "TestStrategyIsTakenBackWhileTheClusterChangesToIt", "TestChaosBreaksNoInvariant", "TestEverySplitLeavesOneSideHosting", "TestSeedsThatFoundSomething",
+		"TestNodeThatDiesWhileAllOthersSleepIsAccused", "TestCutBetweenZonesWhileNodesStartLeavesOneSide",
 	}
 }
 
@@ -99,10 +126,21 @@ func finders() []string {
 // code without a mutant is green on the same seeds is what the tests themselves
 // say. It takes two minutes: go test -v -tags mutants -run TestSeedsFindMutants.
 func TestSeedsFindMutants(t *testing.T) {
-	for _, m := range mutants() {
+	requireFound(t, mutants(), ".", finders())
+}
+
+// The same for the rules that the tests of the protocol find to be broken.
+func TestProtocolFindsMutants(t *testing.T) {
+	requireFound(t, ruleMutants(), "../protocol", ruleFinders())
+}
+
+// requireFound requires that each mutant is found by one of the tests of a package.
+func requireFound(t *testing.T, mutants []mutant, pkg string, tests []string) {
+	t.Helper()
+	for _, m := range mutants {
 		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) {
-			binary := m.build(t)
-			for _, test := range finders() {
+			binary := m.build(t, pkg)
+			for _, test := range tests {
 				out, green := m.run(t, binary, test)
 				if green {
 					t.Log("not found by", test)
@@ -111,13 +149,13 @@ func TestSeedsFindMutants(t *testing.T) {
 				t.Log("found by", test+":", finding(t, out))
 				return
 			}
-			t.Fatal("no seed found the mutant")
+			t.Fatal("no test found the mutant")
 		})
 	}
 }
 
-// build returns the tests of this package over the code with the mutant.
-func (m mutant) build(t *testing.T) (binary string) {
+// build returns the tests of a package over the code with the mutant.
+func (m mutant) build(t *testing.T, pkg string) (binary string) {
 	t.Helper()
 	modules, err := filepath.Abs("../..")
 	require.NoError(t, err)
@@ -140,7 +178,7 @@ func (m mutant) build(t *testing.T) (binary string) {
 	require.NoError(t, err)
 	file, binary := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "mutant.test")
 	require.NoError(t, os.WriteFile(file, overlay, 0o600))
-	out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", file, "-o", binary, ".").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", file, "-o", binary, pkg).CombinedOutput()
 	require.NoError(t, err, "the mutant builds: %s", out)
 	return binary
 }

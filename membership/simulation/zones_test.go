@@ -71,7 +71,8 @@ func zonesCut(t *testing.T, seed uint64, east, starters int, grows string, lead 
 		zones[zone] = append(zones[zone], i)
 		p.side[address(i)] = sides[zone]
 		p.startIn(zone, i)
-		requireSettled(t, p.world, time.Minute)
+		_, err := p.world.RunUntil(time.Minute, func() bool { return simulation.Settled(p.world) == nil })
+		require.NoError(t, err, "%v: %s", simulation.Settled(p.world), what)
 	}
 	p.sides = len(sides)
 	p.settle(t)
