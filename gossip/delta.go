@@ -244,7 +244,8 @@ func (d Delta) parts() Parts {
 // It returns [ErrNotCovered] if s lacks what the delta builds upon, or cannot
 // tell; the answer to that is [State.DigestFor] or [State.FullDigest], upon
 // which the sender makes a delta that fits. It returns [ErrOtherCluster] for
-// a delta of another cluster.
+// a delta of another cluster, and an [InvalidError] for edits that the sender's clock
+// does not stand for.
 func (s *State) Apply(d Delta) (*State, error) {
 	if !s.cluster.IsZero() && !d.Cluster.IsZero() && s.cluster != d.Cluster {
 		return s, ErrOtherCluster
@@ -259,6 +260,9 @@ func (s *State) Apply(d Delta) (*State, error) {
 	clock, ok := s.clockOf(d)
 	if !ok {
 		return s, ErrNotCovered
+	}
+	if err := d.validateDots(s, clock); err != nil {
+		return s, err
 	}
 	o := d.partial(clock)
 	m := &State{history: s.history, bases: s.bases}
@@ -284,6 +288,27 @@ func (s *State) Apply(d Delta) (*State, error) {
 	m.history = s.history.merge(o.history, s.clock, historySize(len(m.members)))
 	m.rebase()
 	return m, nil
+}
+
+// validateDots refuses edits that the sender's clock does not stand for. The history
+// would hold them for those that the node makes later, and deltas made of it would
+// lack what these touch.
+func (d Delta) validateDots(s *State, clock VectorClock) error {
+	for _, e := range d.Edits {
+		last := clock.Get(e.Dot.Node)
+		if last == 0 { // Removed, or made up.
+			if t, ok := s.Removed(e.Dot.Node); ok {
+				last = t.Last
+			}
+			if i, ok := slices.BinarySearchFunc(d.Tombstones, e.Dot.Node, func(t Tombstone, id NodeID) int { return compareNodes(&t.Node, &id) }); ok {
+				last = max(last, d.Tombstones[i].Last)
+			}
+		}
+		if e.Dot.Count > last {
+			return invalid(FaultCounter, e.Dot.Node, "edit %d, where the clock says %d", e.Dot.Count, last)
+		}
+	}
+	return nil
 }
 
 // state returns the state that a full delta is.

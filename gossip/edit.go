@@ -64,6 +64,9 @@ func (e *Edit) finish() *State {
 		return e.before
 	}
 	dot := Dot{Node: e.self, Count: s.clock.Get(e.self) + 1}
+	if dot.Count > maxCount {
+		return e.before // Nobody would take it.
+	}
 	s.clock = s.clock.with(e.self, dot.Count)
 	s.seen = newBitset(len(s.members))
 	s.seen.set(place)
@@ -86,11 +89,15 @@ func (e *Edit) Member(id NodeID) *Member { return e.after.Member(id) }
 func (e *Edit) LastUpNumber() UpNumber { return e.after.lastUp }
 
 // Join adds a member with status Joining; m.Status and m.UpNumber are
-// ignored. It refuses an incarnation that is or was a member, and one at an
-// address where another incarnation is not Down yet.
+// ignored. It refuses an incarnation that is or was a member, one at an
+// address where another incarnation is not Down yet, one that is not valid, and
+// one more than [MaxMembers].
 func (e *Edit) Join(m Member) bool {
 	s := &e.after
 	if _, removed := s.Removed(m.Node); removed || m.Node.UID == 0 || s.Member(m.Node) != nil {
+		return false
+	}
+	if len(s.members) >= MaxMembers || m.Loaded.Version > countFree {
 		return false
 	}
 	if old := s.ByAddress(m.Node.Address); old != nil && old.Status != Down {
@@ -99,6 +106,9 @@ func (e *Edit) Join(m Member) bool {
 	m.Status, m.UpNumber = Joining, 0
 	m.Roles, m.Services = sortedSet(m.Roles), sortedSet(m.Services)
 	m.Loaded.Strategies = sortedSet(m.Loaded.Strategies)
+	if m.Validate() != nil {
+		return false
+	}
 	e.ownMembers()
 	i, _ := findMember(s.members, m.Node)
 	s.members = slices.Insert(s.members, i, &m)
@@ -147,7 +157,7 @@ func (e *Edit) AddService(service uint16) bool {
 func (e *Edit) SetLoaded(strategies []StrategyID) bool {
 	old := e.after.Member(e.self)
 	strategies = sortedSet(strategies)
-	if old == nil || len(strategies) > MaxLoaded || slices.Equal(old.Loaded.Strategies, strategies) {
+	if old == nil || len(strategies) > MaxLoaded || old.Loaded.Version >= maxCount || slices.Equal(old.Loaded.Strategies, strategies) {
 		return false
 	}
 	m := *old
@@ -166,7 +176,7 @@ func (e *Edit) SetLoaded(strategies []StrategyID) bool {
 func (e *Edit) Remove(id NodeID, wall time.Time) bool {
 	s := &e.after
 	i, ok := findMember(s.members, id)
-	if !ok || id == e.self {
+	if !ok || id == e.self || len(s.tombs) >= MaxMembers {
 		return false
 	}
 	// Who has seen the state before this edit has every edit of the removed
@@ -176,7 +186,7 @@ func (e *Edit) Remove(id NodeID, wall time.Time) bool {
 	e.hides = e.hides || !e.seenByOthers(id)
 	e.ownMembers()
 	s.members = slices.Delete(s.members, i, i+1)
-	t := &Tombstone{Node: id, Last: s.clock.Get(id), RemovedAt: max(wall.UnixMilli(), s.pruned, 0)}
+	t := &Tombstone{Node: id, Last: s.clock.Get(id), RemovedAt: min(max(wall.UnixMilli(), s.pruned, 0), latestTime)}
 	at, _ := findTombstone(s.tombs, id)
 	s.tombs = slices.Insert(slices.Clone(s.tombs), at, t)
 	s.clock = s.clock.with(id, 0)
@@ -225,7 +235,7 @@ func (e *Edit) Mark(subject NodeID, status ReachStatus) bool {
 	}
 	set := e.ownRows()
 	i, found := set.find(subject)
-	if found && set.Rows[i].Status >= status {
+	if found && set.Rows[i].Status >= status || set.Version >= maxCount {
 		return false
 	}
 	set.Version++
@@ -244,7 +254,7 @@ func (e *Edit) Mark(subject NodeID, status ReachStatus) bool {
 func (e *Edit) Clear(subject NodeID) bool {
 	set := e.ownRows()
 	i, found := set.find(subject)
-	if !found || set.Rows[i].Status == Terminated {
+	if !found || set.Rows[i].Status == Terminated || set.Version >= maxCount {
 		return false
 	}
 	set.Version++
@@ -322,7 +332,7 @@ func (e *Edit) Yield(to ClusterID) bool {
 // the removed nodes is still under way: whoever still believes a forgotten
 // node a member would bring it back.
 func (e *Edit) SetPrunedBefore(at time.Time) bool {
-	if at.UnixMilli() <= e.after.pruned {
+	if at.UnixMilli() <= e.after.pruned || at.UnixMilli() > latestTime {
 		return false
 	}
 	e.after.pruned = at.UnixMilli()

@@ -41,6 +41,8 @@ const (
 	FaultReach                      // A reachability row about its own observer, or without a status.
 	FaultTime                       // A time that cannot be true.
 	FaultLimit                      // More or longer than allowed.
+	FaultVoters                     // Voters that cannot follow those that are known.
+	FaultStrategy                   // A downing strategy that the node has not loaded.
 )
 
 var _ error = (*InvalidError)(nil)
@@ -70,6 +72,10 @@ func (f Fault) String() string {
 		return "time"
 	case FaultLimit:
 		return "limit"
+	case FaultVoters:
+		return "voters"
+	case FaultStrategy:
+		return "downing-strategy"
 	default:
 		return fmt.Sprintf("fault-%d", uint8(f))
 	}

@@ -85,18 +85,73 @@ func FromParts(p Parts) (*State, error) {
 }
 
 // MaxClockSkew is how far ahead of the own wall clock a time from elsewhere
-// may be.
-const MaxClockSkew = 24 * time.Hour
+// may be. It is long, since a node whose clock is ahead by more is refused whatever
+// it says, and short against the time for which tombstones could be kept.
+const MaxClockSkew = 30 * 24 * time.Hour
 
 // latestTime bounds times without a clock at hand: the start of the year 2200
 // in unix milliseconds.
 const latestTime = 7_258_118_400_000
 
-// ValidateAt refuses tombstones and a PrunedBefore that lie further ahead of
-// now than [MaxClockSkew]. One tombstone from the far future would never be
-// forgotten; a PrunedBefore from there would forget all of them.
+// How high a count of a state can be by the time: countFree at any time, and
+// countRate more for each millisecond since the birth of the cluster. No cluster
+// counts a million edits a second for long. So a forged count cannot take the room
+// away in which others count: what is refused now is accepted a moment later.
+const (
+	countFree = 1 << 40
+	countRate = 1 << 10
+)
+
+// maxCountAt returns the highest count that a state of a cluster can have.
+func maxCountAt(born int64, now time.Time) uint64 {
+	age := max(now.UnixMilli(), born) - born
+	return min(countFree+countRate*uint64(age), maxCount) //nolint:gosec // It is not negative.
+}
+
+// ValidateAt refuses what cannot be true at a time: tombstones and a PrunedBefore
+// that lie further ahead than [MaxClockSkew], and counts above what a cluster of
+// this age can have come to. One tombstone from the far future would never be
+// forgotten; a PrunedBefore from there would forget all of them; and a count near
+// its end would leave no room to go on from. A clock that is behind the birth of the
+// cluster is wrong and judges no times.
+//
+// The bound depends on the time alone, not on what the caller knows: if it did,
+// two nodes of which one has taken a high count could not talk any more.
 func (p Parts) ValidateAt(now time.Time) error {
-	latest := now.Add(MaxClockSkew).UnixMilli()
+	if now.UnixMilli() >= p.Cluster.Born {
+		if err := p.validateTimes(now.Add(MaxClockSkew).UnixMilli()); err != nil {
+			return err
+		}
+	}
+	limit := maxCountAt(p.Cluster.Born, now)
+	above := func(node NodeID, what string, count uint64) error {
+		if count > limit {
+			return invalid(FaultCounter, node, "%s %d, at most %d by now", what, count, limit)
+		}
+		return nil
+	}
+	err := cmp.Or(
+		above(NodeID{}, "last up-number", uint64(p.LastUpNumber)),
+		above(NodeID{}, "voters of generation", p.Config.Gen),
+		above(NodeID{}, "downing strategy of generation", p.Downing.Gen),
+	)
+	for i := 0; err == nil && i < len(p.Members); i++ {
+		m := p.Members[i]
+		err = cmp.Or(above(m.Node, "up-number", uint64(m.UpNumber)), above(m.Node, "loaded strategies of version", m.Loaded.Version))
+	}
+	for i := 0; err == nil && i < len(p.Clock); i++ {
+		err = above(p.Clock[i].Node, "clock entry", p.Clock[i].Count)
+	}
+	for i := 0; err == nil && i < len(p.Tombstones); i++ {
+		err = above(p.Tombstones[i].Node, "last clock entry", p.Tombstones[i].Last)
+	}
+	for i := 0; err == nil && i < len(p.Observers); i++ {
+		err = above(p.Observers[i].Observer, "rows of version", p.Observers[i].Version)
+	}
+	return err
+}
+
+func (p Parts) validateTimes(latest int64) error {
 	if p.PrunedBefore > latest {
 		return invalid(FaultTime, NodeID{}, "pruned before %d", p.PrunedBefore)
 	}

@@ -167,11 +167,14 @@ func TestFromPartsForgetsWhatWasPruned(t *testing.T) {
 func TestPartsFromTheFutureAreRefused(t *testing.T) {
 	t.Parallel()
 	p := valid()
-	require.NoError(t, p.ValidateAt(time.UnixMilli(1000)))
-	now := time.UnixMilli(1000).Add(-gossip.MaxClockSkew)
+	removed := time.UnixMilli(p.Cluster.Born).Add(2 * gossip.MaxClockSkew)
+	p.Tombstones[0].RemovedAt = removed.UnixMilli()
+	require.NoError(t, p.ValidateAt(removed))
+	now := removed.Add(-gossip.MaxClockSkew)
 	require.NoError(t, p.ValidateAt(now))
 	require.ErrorIs(t, p.ValidateAt(now.Add(-time.Millisecond)), gossip.ErrInvalid)
-	p.PrunedBefore = 5000
+	require.NoError(t, p.ValidateAt(time.UnixMilli(p.Cluster.Born-1)), "a clock behind the birth of the cluster is wrong")
+	p.PrunedBefore = removed.UnixMilli() + 1
 	require.ErrorIs(t, p.ValidateAt(now), gossip.ErrInvalid)
 }
 

@@ -106,16 +106,17 @@ func (m *Machine) receiveDelta(from gossip.NodeID, msg GossipDelta) {
 	if !m.acceptGossip(from, "GossipDelta", msg.Digest.Cluster) {
 		return
 	}
-	m.spread.known[from] = msg.Digest
-	next, err := m.state.Apply(msg.Delta)
+	next, err := m.state.AcceptDelta(msg.Delta, m.terms())
 	switch {
 	case errors.Is(err, gossip.ErrNotCovered):
+		m.spread.known[from] = msg.Digest
 		m.out.Send(from, GossipStatus{Digest: m.state.DigestFor(msg.Digest)})
 		return
 	case err != nil:
 		m.refuse(from, "GossipDelta", RefusedMalformed, err.Error())
 		return
 	}
+	m.spread.known[from] = msg.Digest
 	m.adopt(next)
 	m.owe(from, msg.Digest)
 }
@@ -124,10 +125,25 @@ func (m *Machine) receiveState(from gossip.NodeID, msg GossipState) {
 	if !m.acceptGossip(from, "GossipState", msg.State.Cluster()) {
 		return
 	}
+	next, err := m.state.Accept(msg.State, m.terms())
+	if err != nil {
+		m.refuse(from, "GossipState", RefusedMalformed, err.Error())
+		return
+	}
 	digest := msg.State.Digest()
 	m.spread.known[from] = digest
-	m.adopt(m.state.Merge(msg.State))
+	m.adopt(next)
 	m.owe(from, digest)
+}
+
+// terms are what this node holds news from others against. What it refuses it
+// refuses from everybody: who said it first is not known.
+func (m *Machine) terms() gossip.Terms {
+	t := gossip.Terms{Now: m.now.Wall, Base: m.footing.base, Votes: votes}
+	if me := m.state.Member(m.self); me != nil && me.Status >= gossip.Up && me.Status < gossip.Leaving {
+		t.Loaded = func(id gossip.StrategyID) bool { return m.strategies.find(id) != nil }
+	}
+	return t
 }
 
 // owe notes that a member whose digest came with news lacks something of the

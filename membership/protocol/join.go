@@ -256,6 +256,10 @@ func (m *Machine) receiveWelcome(from gossip.NodeID, msg Welcome) {
 		m.refuse(from, "Welcome", RefusedCluster, fmt.Sprintf("cluster %v was expected", m.join.cluster))
 		return
 	}
+	if _, err := m.state.Accept(msg.State, gossip.Terms{Now: m.now.Wall, Votes: votes}); err != nil {
+		m.refuse(from, "Welcome", RefusedMalformed, err.Error())
+		return
+	}
 	if len(msg.Warnings) > 0 {
 		m.out.Publish(SettingsDiffer{Peer: from, Differences: msg.Warnings})
 	}

@@ -44,6 +44,7 @@ func settled(n *Node, m, first *protocol.Machine, nodes int) error {
 //	I8  states are well formed
 //	I25 what was published last is what the machine holds
 //	I29 what only a leader gives is given once, see [Invariants.gave]
+//	closure: what a node makes of what it accepted is accepted by every other
 //	standing: while somebody hosts who knows a node as removed, and that node
 //	was fenced, the node hosts nothing, by its own clock. So two sides never
 //	host at the same time.
@@ -70,6 +71,9 @@ type Invariants struct {
 	// a decision goes on, and gives what the first had given; but nobody who could host
 	// holds it any more then, and no two of what they give have the same name.
 	MinoritySurvives bool
+
+	// Hostile are the addresses of nodes that say what no node says by the rules.
+	Hostile map[gossip.Address]bool
 
 	// Checked counts the states that were checked.
 	Checked int
@@ -107,6 +111,8 @@ func (c *Invariants) observed(o Observation) error {
 	case protocol.Standing:
 		c.standing[n.id] = e.Until
 		return c.checkSides()
+	case protocol.Refused:
+		return c.refused(n, e)
 	case protocol.Fenced:
 		if _, known := c.fenced[e.Node]; !known {
 			c.fenced[e.Node] = n.id
@@ -118,6 +124,15 @@ func (c *Invariants) observed(o Observation) error {
 		return c.checkSides()
 	}
 	return nil
+}
+
+// refused checks closure: what a node makes of what it accepted is accepted by every
+// other, so that among honest nodes nothing is malformed.
+func (c *Invariants) refused(n *Node, e protocol.Refused) error {
+	if e.Refusal != protocol.RefusedMalformed || e.Peer == n.id || c.Hostile[e.Peer.Address] {
+		return nil
+	}
+	return fmt.Errorf("closure: %v refuses %s of %v as malformed: %s", n.id, e.What, e.Peer, e.Reason)
 }
 
 // decidedOnWhatIs checks that a downing decision is only carried out while

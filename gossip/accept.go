@@ -1,0 +1,184 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gossip
+
+import (
+	"slices"
+	"time"
+)
+
+// Terms are what a node holds news from elsewhere against, besides its own state.
+type Terms struct {
+	// Now is the node's wall time.
+	Now time.Time
+
+	// Base are the voters that count for the node at present. Empty: any voters are
+	// taken, as a node does that joins and knows none.
+	Base Base
+
+	// Votes reports whether a member votes in the normal course of things. Nil:
+	// members that take part do.
+	Votes func(*Member) bool
+
+	// Loaded reports whether the node has loaded a downing strategy. Nil: any is
+	// taken, as by a node that is not up or leaves, of which no leader asks it.
+	Loaded func(StrategyID) bool
+}
+
+func (t Terms) votes(m *Member) bool {
+	if t.Votes != nil {
+		return t.Votes(m)
+	}
+	return m.Status.leads() && m.UpNumber > 0
+}
+
+// Accept is [State.Merge] for a state that came from another node. It refuses, with
+// an [InvalidError], what no node makes by the rules:
+//
+//   - times and counts that are not plausible, see [Parts.ValidateAt];
+//   - more members or tombstones than [MaxMembers] in the result;
+//   - removals from before PrunedBefore;
+//   - voters whom nobody knows, or without those who vote now and stay;
+//   - a downing strategy that the node has not loaded, though it was asked before.
+//
+// The bounds of counts and times are the same for every node, whatever it knows,
+// so that one takes what another has taken and built upon.
+func (s *State) Accept(o *State, t Terms) (*State, error) {
+	if s == o {
+		return s, nil
+	}
+	if !s.cluster.IsZero() && !o.cluster.IsZero() && s.cluster != o.cluster {
+		return s, ErrOtherCluster
+	}
+	if err := o.Parts().ValidateAt(t.Now); err != nil {
+		return s, err
+	}
+	return s.accepted(s.Merge(o), t)
+}
+
+// AcceptDelta is [State.Apply] for a delta that came from another node and is
+// valid by itself. It refuses what [State.Accept] refuses.
+func (s *State) AcceptDelta(d Delta, t Terms) (*State, error) {
+	p := d.parts()
+	if !d.Full {
+		p.Clock = d.Clock.Entries
+	}
+	if err := p.ValidateAt(t.Now); err != nil {
+		return s, err
+	}
+	m, err := s.Apply(d)
+	if err != nil {
+		return s, err
+	}
+	return s.accepted(m, t)
+}
+
+// accepted returns m, which s and news make up, or s and why the news is refused.
+func (s *State) accepted(m *State, t Terms) (*State, error) {
+	if m == s {
+		return s, nil
+	}
+	if n := max(len(m.members), len(m.tombs)); n > MaxMembers {
+		return s, invalid(FaultLimit, NodeID{}, "%d members or tombstones with what is known here, at most %d", n, MaxMembers)
+	}
+	for _, member := range m.members {
+		if member.UpNumber > m.lastUp {
+			return s, invalid(FaultUpNumber, member.Node, "up-number %d above the last one, %d", member.UpNumber, m.lastUp)
+		}
+	}
+	if err := s.acceptRemovals(m); err != nil {
+		return s, err
+	}
+	if err := s.acceptVoters(m, t); err != nil {
+		return s, err
+	}
+	if err := s.acceptDowning(m, t); err != nil {
+		return s, err
+	}
+	return m, nil
+}
+
+// acceptRemovals checks that who is no member any more left a tombstone. One from
+// before PrunedBefore, which nobody makes, would remove the member and be forgotten at
+// once; whoever did not hear of it would bring the member back.
+func (s *State) acceptRemovals(m *State) error {
+	if sameSlice(s.members, m.members) {
+		return nil
+	}
+	for _, member := range s.members {
+		if !m.knew(member.Node) {
+			return invalid(FaultTime, member.Node, "removed without a trace, before %d", m.pruned)
+		}
+	}
+	return nil
+}
+
+// acceptVoters checks voters that s did not have: a change of them keeps all who vote
+// and stay. Which members vote is what m, the
+// result, says: who was downed or leaves according to the same news need not be kept.
+//
+// It is enough to keep those of one set of the base. While the last change is not
+// known to have converged, another that was made without knowledge of it, but of the
+// set before, may be the one that lasts.
+func (s *State) acceptVoters(m *State, t Terms) error {
+	is, was := m.configOrZero(), s.configOrZero()
+	if is.Gen == 0 || len(t.Base) == 0 || compareConfigs(is, was) == 0 {
+		return nil
+	}
+	for _, voters := range [][]NodeID{is.Voters, is.Previous} {
+		for _, v := range voters {
+			if !m.knew(v) && !was.names(v) {
+				return invalid(FaultVoters, v, "a voter of generation %d whom nobody knows", is.Gen)
+			}
+		}
+	}
+	for i, voters := range [][]NodeID{is.Voters, is.Previous} {
+		kept := func(set []NodeID) bool { return m.keeps(voters, set, t) }
+		same := i > 0 && len(voters) == 0 // No previous ones but the same.
+		if !same && !slices.ContainsFunc(t.Base, kept) {
+			return invalid(FaultVoters, NodeID{}, "generation %d has %d voters, not all of those who vote and stay", is.Gen, len(voters))
+		}
+	}
+	return nil
+}
+
+// knew reports whether a node is or was a member.
+func (s *State) knew(id NodeID) bool {
+	_, removed := findTombstone(s.tombs, id)
+	return removed || s.Member(id) != nil
+}
+
+// names reports whether a node is among the voters of c, or among those before.
+func (c *Config) names(id NodeID) bool {
+	for _, voters := range [][]NodeID{c.Voters, c.Previous} {
+		if _, ok := slices.BinarySearchFunc(voters, id, NodeID.Compare); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// keeps reports whether voters hold all of set that still vote. All and not most:
+// when some of them leave, all of the rest is still there, most need not be.
+func (s *State) keeps(voters, set []NodeID, t Terms) bool {
+	return !slices.ContainsFunc(set, func(v NodeID) bool {
+		_, kept := slices.BinarySearchFunc(voters, v, NodeID.Compare)
+		if kept {
+			return false
+		}
+		member := s.Member(v)
+		return member != nil && t.votes(member)
+	})
+}
+
+// acceptDowning checks a downing strategy that s did not have. That the members say
+// that they have loaded it would not do: one may take its word back in the moment in
+// which the leader chooses, and keeps the strategy all the same.
+func (s *State) acceptDowning(m *State, t Terms) error {
+	r := m.downingOrZero()
+	if t.Loaded == nil || r.Gen == 0 || r.DowningStrategy == s.downingOrZero().DowningStrategy || t.Loaded(r.ID()) {
+		return nil
+	}
+	return invalid(FaultStrategy, NodeID{}, "the downing strategy %q of generation %d is not loaded here", r.Name, r.Gen)
+}

@@ -1,0 +1,351 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gossip_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/gossip"
+)
+
+// closureBorn and closureNow are the birth of the clusters of these tests, and the
+// time an hour later.
+var (
+	closureBorn = time.UnixMilli(1_800_000_000_000)
+	closureNow  = closureBorn.Add(time.Hour)
+)
+
+// count reads a count: mostly a small one, else one at which something ends.
+func (s *source) count() uint64 {
+	hostile := []uint64{1 << 32, 1<<40 - 1, 1 << 40, 1<<40 + 3_600_000<<10, 1<<40 + 3_600_000<<10 + 1, 1<<62 - 1, 1 << 62, 1<<62 + 1, math.MaxUint64}
+	n := s.n(24)
+	if n < 16 {
+		return uint64(1 + n%4)
+	}
+	return hostile[n-16]
+}
+
+// time reads a time in unix milliseconds.
+func (s *source) time() int64 {
+	hostile := []int64{closureNow.UnixMilli(), 1, closureNow.Add(gossip.MaxClockSkew).UnixMilli(), 7_258_118_400_000, -1, 0, math.MaxInt64}
+	return hostile[s.n(len(hostile)-1)]
+}
+
+// strategies are those that the members of these tests know.
+var closureStrategies = []gossip.DowningStrategy{{Name: "keep-majority"}, {Name: "down-all"}, {Name: "none"}}
+
+func isLoaded(id gossip.StrategyID) bool { return id == closureStrategies[0].ID() }
+
+// state reads a whole state, that of a hostile member.
+func (s *source) state() (*gossip.State, error) {
+	p := gossip.Parts{Cluster: gossip.ClusterID{Born: closureBorn.UnixMilli(), Nonce: 7}, LastUpNumber: gossip.UpNumber(4 + s.count()), PrunedBefore: s.time()}
+	for i := range 5 {
+		m := &gossip.Member{Node: node(i), Status: gossip.Up, UpNumber: gossip.UpNumber(i + 1)}
+		m.Loaded = gossip.Loaded{Version: s.count(), Strategies: []gossip.StrategyID{closureStrategies[0].ID()}}
+		switch s.n(9) {
+		case 0:
+			m.Status, m.UpNumber = gossip.Joining, 0
+		case 1:
+			m.UpNumber = gossip.UpNumber(s.count())
+		case 2:
+			m.Status = gossip.Status(s.n(10))
+		case 3:
+			m.Loaded.Strategies = nil
+		case 4:
+			p.Tombstones = append(p.Tombstones, gossip.Tombstone{Node: m.Node, Last: s.count(), RemovedAt: s.time()})
+			continue
+		}
+		p.Members = append(p.Members, m)
+		p.Clock = append(p.Clock, gossip.Dot{Node: m.Node, Count: s.count()})
+		if s.n(2) > 0 {
+			p.Seen = append(p.Seen, m.Node)
+		}
+		if s.n(4) == 0 {
+			set := &gossip.ObserverRows{Observer: m.Node, Version: s.count()}
+			if subject := node(s.n(4)); subject != m.Node {
+				set.Rows = []gossip.Row{{Subject: subject, Status: gossip.Unreachable, Version: 1}}
+			}
+			p.Observers = append(p.Observers, set)
+		}
+	}
+	p.Config = gossip.Config{Gen: s.count(), By: node(s.n(4)).UID, Voters: s.nodes(), Previous: s.nodes()}
+	p.Downing = gossip.DowningRegister{Gen: s.count(), DowningStrategy: closureStrategies[s.n(11)/6]}
+	return gossip.FromParts(p)
+}
+
+// nodes reads a sorted set of nodes, mostly of all members.
+func (s *source) nodes() []gossip.NodeID {
+	var nodes []gossip.NodeID
+	for i := range 5 {
+		if s.n(5) > 0 {
+			nodes = append(nodes, node(i))
+		}
+	}
+	return nodes
+}
+
+// edit makes an edit of node 0 as the rules permit: what it needs of the rest of the
+// state it looks up.
+func (s *source) edit(e *gossip.Edit, st *gossip.State) {
+	id := node(s.n(6))
+	switch s.n(8) {
+	case 0:
+		e.Join(gossip.Member{Node: id, Loaded: gossip.Loaded{Version: s.count()}})
+	case 1:
+		if m := e.Member(id); m != nil && m.Loaded.Has(st.Downing().ID()) {
+			e.SetStatus(id, gossip.Up, e.LastUpNumber()+1)
+			electorate(e)
+		}
+	case 2:
+		e.SetStatus(id, gossip.Leaving+gossip.Status(s.n(2)), 0)
+	case 3:
+		e.Remove(id, time.UnixMilli(closureNow.UnixMilli()))
+	case 4:
+		e.Mark(id, gossip.Unreachable)
+	case 5:
+		e.Clear(id)
+	case 6:
+		e.AddService(uint16(s.n(9)))
+	case 7:
+		electorate(e)
+	}
+}
+
+// electorate makes those who take part the voters, as leaders do in each edit.
+func electorate(e *gossip.Edit) {
+	var voters []gossip.NodeID
+	for i := range 7 {
+		if m := e.Member(node(i)); m != nil && m.UpNumber > 0 && m.Status >= gossip.Up && m.Status <= gossip.Leaving {
+			voters = append(voters, m.Node)
+		}
+	}
+	e.SetConfig(voters)
+}
+
+// closureSeeds are bytes that reach what a hostile member may try: a byte of 5 is
+// harmless everywhere.
+func closureSeeds() [][]byte {
+	seeds := [][]byte{{}, slices.Repeat([]byte{1}, 400), slices.Repeat([]byte{5, 7, 9}, 140)}
+	for i := range 120 { // Each choice in turn, in what is known and in the news.
+		for _, b := range []byte{0, 2, 4, 16, 18, 20, 22, 24} {
+			seed := slices.Repeat([]byte{5}, 200)
+			seed[i] = b
+			seeds = append(seeds, seed)
+		}
+	}
+	return seeds
+}
+
+// Whatever a hostile member says: it is refused with a typed error and changes
+// nothing, or what comes of it, and of the edits that a node makes upon it, is
+// accepted by a node that knew what this one knew, by one that joins, and by any
+// decoder. An edit counts on at once; a second later all take it.
+// covers I35.
+func FuzzClosure(f *testing.F) {
+	for _, seed := range closureSeeds() {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		src := source(data)
+		known, err := src.state()
+		if err != nil {
+			return
+		}
+		fresh := gossip.Terms{Now: closureNow}
+		if _, err := gossip.New(gossip.ClusterID{}).Accept(known, fresh); err != nil {
+			return
+		}
+		news, err := src.state()
+		if err != nil {
+			return
+		}
+		terms := gossip.Terms{Now: closureNow, Base: known.Config().Base(false), Loaded: isLoaded}
+		got, err := known.Accept(news, terms)
+		if err != nil {
+			require.ErrorIs(t, err, gossip.ErrInvalid)
+			require.Same(t, known, got, "what is refused changes nothing")
+			return
+		}
+		for range 6 {
+			got = got.Restamp(node(0)).See(node(0))
+			got = got.Edit(node(0), func(e *gossip.Edit) {
+				for range src.n(3) {
+					src.edit(e, got)
+				}
+			})
+		}
+		requireWellFormed(t, got)
+		later := closureNow.Add(10 * time.Second)
+		whole := rewire(t, got)
+		require.NoError(t, got.Parts().ValidateAt(later))
+		_, err = gossip.New(gossip.ClusterID{}).Accept(whole, gossip.Terms{Now: later})
+		require.NoError(t, err, "by one that joins")
+		terms.Now = later
+		_, err = known.Accept(whole, terms)
+		require.NoError(t, err, "by one that knew the same")
+		d := got.Delta(known.Clock())
+		require.NoError(t, d.Validate())
+		if _, err = known.AcceptDelta(d, terms); err != nil {
+			require.ErrorIs(t, err, gossip.ErrNotCovered)
+		}
+	})
+}
+
+// What a member may try, one thing at a time, in a cluster of three that all have
+// seen: each is refused by the fault of its own.
+// covers I35.
+func TestHostileNewsIsRefused(t *testing.T) {
+	t.Parallel()
+	strategy := closureStrategies[0]
+	good := func() gossip.Parts {
+		p := gossip.Parts{Cluster: gossip.ClusterID{Born: closureBorn.UnixMilli(), Nonce: 7}, LastUpNumber: 3}
+		for i := range 3 {
+			p.Members = append(p.Members, &gossip.Member{
+				Node: node(i), Status: gossip.Up, UpNumber: gossip.UpNumber(i + 1),
+				Loaded: gossip.Loaded{Version: 1, Strategies: []gossip.StrategyID{strategy.ID()}},
+			})
+			p.Clock = append(p.Clock, gossip.Dot{Node: node(i), Count: 5})
+			p.Seen = append(p.Seen, node(i))
+		}
+		p.Config = gossip.Config{Gen: 3, By: node(0).UID, Voters: p.Seen, Previous: p.Seen[:2]}
+		p.Downing = gossip.DowningRegister{Gen: 1, DowningStrategy: strategy}
+		return p
+	}
+	start := good()
+	start.PrunedBefore = closureNow.UnixMilli() + 1
+	known, err := gossip.FromParts(start)
+	require.NoError(t, err)
+	member := func(p *gossip.Parts, i int) *gossip.Member {
+		m := *p.Members[i]
+		p.Members[i] = &m
+		return &m
+	}
+	for _, c := range []struct {
+		name  string
+		spoil func(*gossip.Parts)
+		fault gossip.Fault
+	}{
+		{"last up-number", func(p *gossip.Parts) { p.LastUpNumber = 1 << 62 }, gossip.FaultCounter},
+		{"up-number", func(p *gossip.Parts) { p.LastUpNumber, member(p, 2).UpNumber = 1<<62, 1<<62 }, gossip.FaultCounter},
+		{"clock of its own", func(p *gossip.Parts) { p.Clock[2].Count = 1 << 62 }, gossip.FaultCounter},
+		{"clock of another", func(p *gossip.Parts) { p.Clock[0].Count = 1 << 61 }, gossip.FaultCounter},
+		{"generation", func(p *gossip.Parts) { p.Config.Gen = 1 << 62 }, gossip.FaultCounter},
+		{"voters are one", func(p *gossip.Parts) { p.Config.Gen, p.Config.Voters = 4, []gossip.NodeID{node(2)} }, gossip.FaultVoters},
+		{"previous voters are one", func(p *gossip.Parts) { p.Config.Gen, p.Config.Previous = 4, []gossip.NodeID{node(2)} }, gossip.FaultVoters},
+		{"voters that nobody knows", func(p *gossip.Parts) {
+			p.Config.Gen, p.Config.Voters = 4, append(slices.Clone(p.Config.Voters), node(7), node(8), node(9))
+		}, gossip.FaultVoters},
+		{"no voters", func(p *gossip.Parts) { p.Config = gossip.Config{Gen: 9, By: 1} }, gossip.FaultVoters},
+		{"strategy of nobody", func(p *gossip.Parts) {
+			p.Downing = gossip.DowningRegister{Gen: 2, DowningStrategy: gossip.DowningStrategy{Name: "down-all"}}
+		}, gossip.FaultStrategy},
+		{"generation of the strategy", func(p *gossip.Parts) { p.Downing.Gen = 1 << 62 }, gossip.FaultCounter},
+		{"version of what is loaded", func(p *gossip.Parts) { member(p, 0).Loaded.Version = 1 << 50 }, gossip.FaultCounter},
+		{"rows", func(p *gossip.Parts) {
+			p.Observers = []*gossip.ObserverRows{{Observer: node(1), Version: 1 << 61}}
+		}, gossip.FaultCounter},
+		{"pruned in the far future", func(p *gossip.Parts) { p.PrunedBefore = 7_226_582_400_000 }, gossip.FaultTime},
+		{"removed long ago", func(p *gossip.Parts) {
+			p.Tombstones = []gossip.Tombstone{{Node: node(1), Last: 5, RemovedAt: closureNow.UnixMilli()}}
+			p.Members, p.Clock, p.Seen = slices.Delete(p.Members, 1, 2), slices.Delete(p.Clock, 1, 2), nil
+		}, gossip.FaultTime},
+		{"removed in the far future", func(p *gossip.Parts) {
+			p.Tombstones = []gossip.Tombstone{{Node: node(9), RemovedAt: 7_226_582_400_000}}
+		}, gossip.FaultTime},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := good()
+			c.spoil(&p)
+			last := &p.Clock[len(p.Clock)-1]
+			last.Count = max(last.Count, 6)
+			news, err := gossip.FromParts(p)
+			require.NoError(t, err, "it is well formed by itself")
+			got, err := known.Accept(news, gossip.Terms{Now: closureNow, Base: known.Config().Base(true), Loaded: isLoaded})
+			requireFault(t, err, c.fault)
+			require.Same(t, known, got)
+			_, err = known.AcceptDelta(news.Delta(known.Clock()), gossip.Terms{Now: closureNow, Base: known.Config().Base(true), Loaded: isLoaded})
+			requireFault(t, err, c.fault)
+		})
+	}
+}
+
+func requireFault(t *testing.T, err error, fault gossip.Fault) {
+	t.Helper()
+	var invalid *gossip.InvalidError
+	require.ErrorAs(t, err, &invalid)
+	require.Equal(t, fault, invalid.Fault, "%v", err)
+}
+
+// Two states of which each is within bounds may not be together. Edits stop at the
+// bounds too, so that nobody makes what nobody takes.
+// covers I8.
+func TestWhatIsMergedIsBounded(t *testing.T) {
+	t.Parallel()
+	crowd := func(from, n int) gossip.Parts {
+		p := gossip.Parts{Cluster: gossip.ClusterID{Born: 1}}
+		for i := from; i < from+n; i++ {
+			id := gossip.NodeID{Address: gossip.Address{Host: fmt.Sprint("h", i), Port: 1}, UID: 1}
+			p.Members = append(p.Members, &gossip.Member{Node: id, Status: gossip.Joining})
+		}
+		return p
+	}
+	a, err := gossip.FromParts(crowd(0, gossip.MaxMembers))
+	require.NoError(t, err)
+	b, err := gossip.FromParts(crowd(gossip.MaxMembers, 1))
+	require.NoError(t, err)
+	got, err := a.Accept(b, gossip.Terms{Now: closureNow})
+	requireFault(t, err, gossip.FaultLimit)
+	require.Same(t, a, got)
+	self := a.Members()[0].Node
+	a.Edit(self, func(e *gossip.Edit) { require.False(t, e.Join(gossip.Member{Node: node(1)}), "no more fit in") })
+
+	p := crowd(0, 2)
+	for i := range gossip.MaxMembers {
+		p.Tombstones = append(p.Tombstones, gossip.Tombstone{Node: gossip.NodeID{Address: gossip.Address{Host: fmt.Sprint("t", i), Port: 1}, UID: 1}})
+	}
+	full, err := gossip.FromParts(p)
+	require.NoError(t, err)
+	full.Edit(self, func(e *gossip.Edit) {
+		require.False(t, e.Remove(full.Members()[1].Node, closureNow), "no more fit in until some are forgotten")
+	})
+}
+
+// Counts that are at their end stay there: a node does not make what nobody takes.
+// covers I8.
+func TestEditsStopAtTheEndOfTheCounts(t *testing.T) {
+	t.Parallel()
+	const end = 1 << 62
+	p := gossip.Parts{
+		LastUpNumber: end,
+		Members: []*gossip.Member{
+			{Node: node(0), Status: gossip.Up, UpNumber: end, Loaded: gossip.Loaded{Version: end}}, {Node: node(1), Status: gossip.Joining},
+		},
+		Clock:     []gossip.Dot{{Node: node(0), Count: end - 1}},
+		Observers: []*gossip.ObserverRows{{Observer: node(0), Version: end}},
+		Config:    gossip.Config{Gen: end, By: 1, Voters: []gossip.NodeID{node(0)}},
+		Downing:   gossip.DowningRegister{Gen: end, DowningStrategy: closureStrategies[0]},
+	}
+	s, err := gossip.FromParts(p)
+	require.NoError(t, err)
+	last := s.Edit(node(0), func(e *gossip.Edit) {
+		require.False(t, e.SetStatus(node(1), gossip.Up, e.LastUpNumber()+1))
+		require.False(t, e.SetConfig([]gossip.NodeID{node(1)}))
+		require.False(t, e.SetDowning(closureStrategies[1]))
+		require.False(t, e.SetLoaded([]gossip.StrategyID{1}))
+		require.False(t, e.Mark(node(1), gossip.Unreachable))
+		require.False(t, e.Clear(node(1)))
+		require.False(t, e.SetPrunedBefore(time.UnixMilli(math.MaxInt64)))
+		require.True(t, e.Remove(node(1), time.UnixMilli(math.MaxInt64)))
+	})
+	requireEqual(t, last, rewire(t, last), "it is valid")
+	again := last.Edit(node(0), func(e *gossip.Edit) { require.True(t, e.AddService(1)) })
+	require.Same(t, last, again, "there is no edit after the last")
+}
