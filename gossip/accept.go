@@ -82,12 +82,7 @@ func (s *State) accepted(m *State, t Terms) (*State, error) {
 	if n := max(len(m.members), len(m.tombs)); n > MaxMembers {
 		return s, invalid(FaultLimit, NodeID{}, "%d members or tombstones with what is known here, at most %d", n, MaxMembers)
 	}
-	for _, member := range m.members {
-		if member.UpNumber > m.lastUp {
-			return s, invalid(FaultUpNumber, member.Node, "up-number %d above the last one, %d", member.UpNumber, m.lastUp)
-		}
-	}
-	if err := s.acceptRemovals(m); err != nil {
+	if err := s.acceptMembers(m); err != nil {
 		return s, err
 	}
 	if err := s.acceptVoters(m, t); err != nil {
@@ -99,12 +94,18 @@ func (s *State) accepted(m *State, t Terms) (*State, error) {
 	return m, nil
 }
 
-// acceptRemovals checks that who is no member any more left a tombstone. One from
+// acceptMembers checks up-numbers, which a difference need not hold together with the
+// last one, and that who is no member any more left a tombstone. One from
 // before PrunedBefore, which nobody makes, would remove the member and be forgotten at
 // once; whoever did not hear of it would bring the member back.
-func (s *State) acceptRemovals(m *State) error {
+func (s *State) acceptMembers(m *State) error {
 	if sameSlice(s.members, m.members) {
 		return nil
+	}
+	for _, member := range m.members {
+		if member.UpNumber > m.lastUp {
+			return invalid(FaultUpNumber, member.Node, "up-number %d above the last one, %d", member.UpNumber, m.lastUp)
+		}
 	}
 	for _, member := range s.members {
 		if !m.knew(member.Node) {

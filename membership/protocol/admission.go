@@ -236,9 +236,14 @@ func (m *Machine) admit(from gossip.NodeID, msg JoinRequest) {
 			return
 		}
 		m.edit(func(e *gossip.Edit) {
-			e.Join(joiner(msg.Member))
-			e.RaiseEpochs(raiseEpochs(m.state, msg.Record))
+			if e.Join(joiner(msg.Member)) {
+				e.RaiseEpochs(raiseEpochs(m.state, msg.Record))
+			}
 		})
+		if m.state.Member(from) == nil {
+			m.refuseJoin(from, JoinRefused{Attempt: msg.Attempt, Refusal: RefusedMalformed, Reason: "no more members fit in, or the request describes none that can be one"})
+			return
+		}
 		m.out.Decide("join", from.String(), "admitted", "it answered at its address and its settings agree")
 	}
 	m.welcome(from, msg)

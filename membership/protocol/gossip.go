@@ -139,7 +139,7 @@ func (m *Machine) receiveState(from gossip.NodeID, msg GossipState) {
 // terms are what this node holds news from others against. What it refuses it
 // refuses from everybody: who said it first is not known.
 func (m *Machine) terms() gossip.Terms {
-	t := gossip.Terms{Now: m.now.Wall, Base: m.footing.base, Votes: votes}
+	t := gossip.Terms{Now: m.now.Wall, Base: m.footing.base, Votes: m.isVoter}
 	if me := m.state.Member(m.self); me != nil && me.Status >= gossip.Up && me.Status < gossip.Leaving {
 		t.Loaded = func(id gossip.StrategyID) bool { return m.strategies.find(id) != nil }
 	}

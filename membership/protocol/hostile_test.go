@@ -187,6 +187,30 @@ func TestHostileWelcomeIsRefused(t *testing.T) {
 	l.until(time.Minute, func() bool { return late.sees(3, gossip.Up) })
 }
 
+// What a joiner says of itself is held to the bounds as well: it becomes part of what
+// the member that lets it in says.
+// covers I35.
+func TestHostileJoinerIsRefused(t *testing.T) {
+	l := newLoop(t)
+	nodes := l.cluster(2)
+	l.drop = func(from, to gossip.NodeID, message any) bool {
+		request, ok := message.(protocol.JoinRequest)
+		if !ok || request.Member.Loaded.Version > 1 {
+			return false
+		}
+		request.Member.Loaded.Version = 1 << 61
+		l.send(from, to, request)
+		return true
+	}
+	late := l.start(3, 3)
+	late.step(protocol.Join{Seeds: []gossip.Address{address(1)}})
+	l.run(3 * time.Second)
+	require.NotNil(t, late.stopping)
+	require.Equal(t, protocol.StopRefused, late.stopping.Reason)
+	require.NotZero(t, nodes[0].malformed())
+	require.True(t, nodes[0].sees(2, gossip.Up))
+}
+
 // forgery reads what a rogue changes in the state that all have, from fuzz bytes.
 func forgery(data []byte) func(*gossip.Parts) {
 	next := func(limit int) int {

@@ -72,9 +72,6 @@ type Invariants struct {
 	// holds it any more then, and no two of what they give have the same name.
 	MinoritySurvives bool
 
-	// Hostile are the addresses of nodes that say what no node says by the rules.
-	Hostile map[gossip.Address]bool
-
 	// Checked counts the states that were checked.
 	Checked int
 }
@@ -129,7 +126,7 @@ func (c *Invariants) observed(o Observation) error {
 // refused checks closure: what a node makes of what it accepted is accepted by every
 // other, so that among honest nodes nothing is malformed.
 func (c *Invariants) refused(n *Node, e protocol.Refused) error {
-	if e.Refusal != protocol.RefusedMalformed || e.Peer == n.id || c.Hostile[e.Peer.Address] {
+	if e.Refusal != protocol.RefusedMalformed || e.Peer == n.id {
 		return nil
 	}
 	return fmt.Errorf("closure: %v refuses %s of %v as malformed: %s", n.id, e.What, e.Peer, e.Reason)
