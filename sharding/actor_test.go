@@ -117,7 +117,7 @@ func (a *actor) Start(c *sharding.Context) error {
 
 func (a *actor) Stop(c *sharding.Context) {
 	defer a.enter()()
-	a.note(c, "stop")
+	a.note(c, "stop "+c.StopReason().String())
 	switch {
 	case strings.HasPrefix(c.ID(), "panic-stop"):
 		panic("stop")

@@ -38,7 +38,46 @@ type Starter interface{ Start(c *Context) error }
 
 // Stopper is an optional interface of an entity: Stop runs after the last
 // message of an entity whose Start, if it has one, succeeded.
+//
+// Mostly nobody else has the entity then: Stop may write what is not written yet, and
+// give back what is locked. But an instance that was replaced, or whose node was declared
+// down, is stopped as well, and its successor may have been running for long. What Stop
+// writes or unlocks then harms the successor. So it asks [Context.StopReason] first, and
+// frees nothing but its own memory and connections if that is not [StopReason.Sole]:
+//
+//	func (a *Account) Stop(c *sharding.Context) {
+//		if c.StopReason().Sole() {
+//			a.flush(c.Context(), c.Epoch())
+//		}
+//	}
+//
+// While it runs the node may lose its standing, as while a message is handled: the
+// context ends then, and a storage that checks the epoch refuses the rest.
 type Stopper interface{ Stop(c *Context) }
+
+// StopReason says why an entity is stopped, and with that whether a successor of it may
+// run already. Only the values for which [StopReason.Sole] holds exclude that.
+//
+//	StopPassivated  it was idle, or asked for it        sole
+//	StopFailed      it failed at a message              sole
+//	StopMoved       its shard moves to another node     sole
+//	StopLeaving     the same, since this node leaves    sole
+//	StopReplaced    its shard lives elsewhere by now,   a successor may run
+//	                or went on without it
+//	StopLost        this node has ended, or was         a successor may run
+//	                declared down
+type StopReason = protocol.StopReason
+
+// The reasons, see [StopReason].
+const (
+	StopNone       = protocol.StopNone // It is not being stopped.
+	StopPassivated = protocol.StopPassivated
+	StopFailed     = protocol.StopFailed
+	StopMoved      = protocol.StopMoved
+	StopLeaving    = protocol.StopLeaving
+	StopReplaced   = protocol.StopReplaced
+	StopLost       = protocol.StopLost
+)
 
 // Epoch numbers the homes of a shard. It only grows; later homes have higher
 // epochs, in the order of Compare, of its text and of its byte form.
@@ -50,6 +89,7 @@ type Context struct {
 	region *region
 	entity *protocol.Entity
 	reply  any
+	stop   StopReason
 	now    machine.Instant // When the last message ended, if the next begins at once; else 0.
 
 	ahead  *protocol.Message // What may be handled behind the entity's message at once.
@@ -116,6 +156,9 @@ func (c *Context) Context() context.Context {
 	}
 	return context.WithValue(c.within(c.region.contextOf(c.entity)), ofTurn{}, c.turn)
 }
+
+// StopReason says why the entity is stopped, during its Stop; [StopNone] otherwise.
+func (c *Context) StopReason() StopReason { return c.stop }
 
 // Passivate stops the entity as soon as no message waits for it, so that it uses
 // no memory; the next message starts it again. Nothing is lost or changes its

@@ -45,7 +45,7 @@ func (s *System) labour(j job) {
 	for more := true; more; {
 		ctx = &Context{region: j.r, entity: j.e}
 		for j.op != 0 {
-			ctx.reply = nil
+			ctx.reply, ctx.stop = nil, StopNone
 			j.op = j.r.perform(ctx, j.c, j.e, j.op)
 		}
 		ctx, j = nil, job{} // What it was about may go while this waits.
@@ -61,7 +61,12 @@ func (r *region) perform(ctx *Context, c *cell, e *protocol.Entity, op protocol.
 	case protocol.OpStart:
 		return r.started(c, e, r.startEntity(ctx, e))
 	case protocol.OpStop:
+		why, begins := r.beginStop(c, e)
+		if !begins {
+			return 0
+		}
 		r.endTimers(c, e)
+		ctx.stop = why
 		r.stopEntity(ctx, e)
 		return r.stopped(c, e)
 	default:
@@ -103,6 +108,14 @@ func (r *region) started(c *cell, e *protocol.Entity, err error) protocol.Op {
 	}
 	r.endTimers(c, e)
 	return r.after(c, e, func(out *protocol.Actions) { c.shard.StartFailed(now, e, detailOf(err), out) })
+}
+
+// beginStop returns why an entity is stopped; false if it must not be now.
+func (r *region) beginStop(c *cell, e *protocol.Entity) (why StopReason, begins bool) {
+	now := r.system.clock.Instant()
+	held := r.system.standing.HeldAt(now)
+	r.after(c, e, func(out *protocol.Actions) { why, begins = c.shard.BeginStop(now, e, held, out) })
+	return why, begins
 }
 
 func (r *region) stopped(c *cell, e *protocol.Entity) protocol.Op {

@@ -50,7 +50,8 @@ const (
 	// OpRun: let Entity process [Entity.Message], then call [Shard.Done]. The
 	// runtime looks up the node's standing first, see [Shard.Postpone].
 	OpRun
-	// OpStop: stop the instance of Entity, then call [Shard.Stopped].
+	// OpStop: call [Shard.BeginStop] and, if that agrees, stop the instance of Entity and
+	// call [Shard.Stopped].
 	OpStop
 	// OpStuck: Entity has been at what it does for too long, or was left behind by
 	// [ReleaseHosting]. For reporting; OpReturned follows when it is done.

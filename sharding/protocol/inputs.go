@@ -100,7 +100,11 @@ type StartHosting struct {
 
 // StopHosting makes the host let its mailboxes run out and stop its entities.
 // It answers by [ShardHalted].
-type StopHosting struct{ Epoch Epoch }
+type StopHosting struct {
+	Epoch Epoch
+	// Leaving says that the node leaves the cluster: its entities are told so.
+	Leaving bool
+}
 
 // ResumeHosting takes [StopHosting] back, unless the shard has stopped.
 type ResumeHosting struct{ Epoch Epoch }

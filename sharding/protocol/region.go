@@ -194,7 +194,7 @@ func (r *region) onStop(from gossip.NodeID, m Stop) {
 			done = append(done, h.stopped(se.Shard))
 		case h.state == Serving:
 			h.state = Stopping
-			r.toShard(se.Shard, StopHosting{Epoch: se.Epoch})
+			r.toShard(se.Shard, StopHosting{Epoch: se.Epoch, Leaving: r.kind.control.leaving})
 		}
 	}
 	if len(done) > 0 {
@@ -243,7 +243,7 @@ func (r *region) onRelease(from gossip.NodeID, m Release) {
 			done = append(done, h.stopped(se.Shard))
 		case h.state == Serving:
 			h.state = Stopping
-			r.toShard(se.Shard, StopHosting{Epoch: se.Epoch})
+			r.toShard(se.Shard, StopHosting{Epoch: se.Epoch, Leaving: r.kind.control.leaving})
 			r.toShard(se.Shard, ReleaseHosting{Epoch: se.Epoch})
 		default:
 			r.toShard(se.Shard, ReleaseHosting{Epoch: se.Epoch})
@@ -361,7 +361,7 @@ func (r *region) leave() {
 		for _, s := range slices.Sorted(maps.Keys(r.hosted)) {
 			if h := r.hosted[s]; h.state == Serving {
 				h.state = Stopping
-				r.toShard(s, StopHosting{Epoch: h.epoch})
+				r.toShard(s, StopHosting{Epoch: h.epoch, Leaving: true})
 			}
 		}
 	}

@@ -107,6 +107,7 @@ type Shard struct {
 	since     machine.Instant // When the route, or what the cell is, last changed.
 	suspended bool
 	abandoned bool
+	leaving   bool         // The last stop was for the node's leaving.
 	former    []formerHome // Since base, the oldest first; see [Shard.Went].
 	homes     uint64       // How many homes this node has heard of.
 

@@ -41,6 +41,7 @@ type Entity struct {
 	held      bool // Not to be stopped for being idle.
 	stale     bool // The instance is of a hosting that has ended.
 	released  bool // Left behind: it is in no list any more.
+	deferred  bool // Its stop waits for the node's standing.
 	stuck     bool // It was reported.
 	failures  uint8
 	// at is when the present state began; while active, when the present message
@@ -253,11 +254,6 @@ func (s *Shard) begin(now machine.Instant, e *Entity, out *Actions) {
 	if e.passivate || s.state == hostStopping {
 		s.stop(now, e, out)
 	}
-}
-
-func (s *Shard) stop(now machine.Instant, e *Entity, out *Actions) {
-	e.state, e.passivate, e.held, e.at = entityStopping, false, false, now
-	out.entity(OpStop, e)
 }
 
 // returned says that e is done with what it was at.
@@ -507,6 +503,7 @@ func (s *Shard) restart(now machine.Instant, out *Actions) {
 			s.reply(e.withheld.to, e.withheld.reply, out)
 			e.withheld = nil
 		}
+		s.stopDeferred(now, e, out)
 		s.removeIdle(e)
 		if s.entities[e.id] == e {
 			s.advance(now, e, out)

@@ -137,7 +137,7 @@ func (s *Shard) stopHosting(now machine.Instant, h StopHosting, out *Actions) {
 	if s.state != hostServing || s.epoch != h.Epoch {
 		return
 	}
-	s.state, s.since = hostStopping, now
+	s.state, s.since, s.leaving = hostStopping, now, h.Leaving
 	for _, in := range s.sortedStreams() {
 		for m := in.waiting.pop(); m != nil; m = in.waiting.pop() {
 			s.keep(now, m, out)
@@ -195,7 +195,7 @@ func (s *Shard) release(now machine.Instant, e *Entity, out *Actions) {
 	e.released = true
 	s.released = append(s.released, e)
 	s.giveUpAhead(e, out)
-	if e.state == entityActive && e.current == nil {
+	if e.deferred || e.state == entityActive && e.current == nil {
 		s.stop(now, e, out) // It waited for standing, and is not stuck.
 		return
 	}
@@ -260,7 +260,7 @@ func (s *Shard) discard(now machine.Instant, code Code, out *Actions) {
 		switch {
 		case !e.hasInstance():
 			s.remove(e)
-		case e.state == entityActive && e.current == nil:
+		case e.deferred || e.state == entityActive && e.current == nil:
 			e.stale = true
 			s.stop(now, e, out)
 		default:

@@ -40,7 +40,7 @@ func (s *Shard) inspect(now machine.Instant, e *Entity, out *Actions) {
 		if s.cfg.PassivateAfter > 0 && rests >= s.cfg.PassivateAfter && !e.held && e.withheld == nil && !s.suspended {
 			s.stop(now, e, out)
 		}
-	case e.state == entityActive && e.current == nil: // It waits for standing.
+	case e.deferred || e.state == entityActive && e.current == nil: // It waits for standing.
 	case s.cfg.StuckAfter > 0 && rests >= s.cfg.StuckAfter && !e.stuck:
 		e.stuck = true
 		s.stuck++

@@ -553,12 +553,12 @@ func (c *Cells) carry(shard protocol.ShardID) {
 		case protocol.OpNeed:
 			c.frame(a.To, wire.AppendNeed(nil, protocol.Need{Kind: c.kind, Shard: shard, Base: a.Base, Seq: a.Seq}))
 		case protocol.OpStart:
-			c.ledger.started(c.self, a.Entity.ID(), c.now)
+			c.ledger.started(c.self, a.Entity)
 			c.work(shard, &a, c.behaviour.Start)
 		case protocol.OpRun:
 			c.run(shard, &a)
 		case protocol.OpStop:
-			c.work(shard, &a, c.behaviour.Stop)
+			c.stop(shard, &a)
 		case protocol.OpEvent:
 			c.out.Add(protocol.FromShard{Kind: c.kind, Shard: shard, Event: a.Event})
 		case protocol.OpWake:
@@ -596,6 +596,14 @@ func (c *Cells) run(shard protocol.ShardID, a *protocol.Action) {
 		most = c.behaviour.HotRun
 	}
 	c.work(shard, a, most)
+}
+
+// stop lets a stop begin if it may now.
+func (c *Cells) stop(shard protocol.ShardID, a *protocol.Action) {
+	if why, begins := c.cells[shard].BeginStop(c.now, a.Entity, c.standing(c.now), &c.acts); begins {
+		c.ledger.stopping(c.self, a.Entity, why)
+		c.work(shard, a, c.behaviour.Stop)
+	}
 }
 
 func (c *Cells) acknowledge(shard protocol.ShardID, a *protocol.Action) {

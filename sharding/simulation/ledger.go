@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/machine"
 	world "github.com/quorate/quorate/membership/simulation"
 	"github.com/quorate/quorate/sharding/protocol"
 )
@@ -25,7 +24,7 @@ type Ledger struct {
 	messages  map[uint64]*record
 	accepted  map[path]uint64 // The last place given on a path.
 	processed map[path]uint64 // The last place processed on a path.
-	instances map[string]map[gossip.NodeID]bool
+	instances map[string]map[gossip.NodeID]protocol.Epoch
 	hosts     []protocol.Epoch // By shard: the last epoch of a home.
 	begins    []protocol.Epoch // By shard: the highest epoch that processed.
 	deaths    []time.Duration  // By shard: when a host of it ended, or was given up, last.
@@ -66,6 +65,7 @@ type Counts struct {
 	LeftBehind int
 	// Moves counts how moves ended.
 	Moves    map[protocol.Outcome]int
+	Stops    map[protocol.StopReason]int
 	Homes    int // How often a shard got a home.
 	Terms    int // How often a coordinator started.
 	Suspects int // Violations that the machines themselves reported.
@@ -132,7 +132,7 @@ func newLedger(w *world.World, shards uint32) *Ledger {
 		messages:  make(map[uint64]*record),
 		accepted:  make(map[path]uint64),
 		processed: make(map[path]uint64),
-		instances: make(map[string]map[gossip.NodeID]bool),
+		instances: make(map[string]map[gossip.NodeID]protocol.Epoch),
 		hosts:     make([]protocol.Epoch, shards),
 		begins:    make([]protocol.Epoch, shards),
 		deaths:    make([]time.Duration, shards),
@@ -143,7 +143,7 @@ func newLedger(w *world.World, shards uint32) *Ledger {
 		homeless:  make(map[gossip.NodeID]homeless),
 		drops:     make(map[protocol.Drop]int),
 		moves:     make(map[protocol.ShardID]arrival),
-		counts:    Counts{Moves: make(map[protocol.Outcome]int)},
+		counts:    Counts{Moves: make(map[protocol.Outcome]int), Stops: make(map[protocol.StopReason]int)},
 	}
 }
 
@@ -183,18 +183,33 @@ func (l *Ledger) hosting(node gossip.NodeID, s protocol.ShardID, h protocol.Star
 }
 
 // started notes an instance, and checks that it is the only one that can run.
-func (l *Ledger) started(node gossip.NodeID, entity string, _ machine.Instant) {
-	all := l.instances[entity]
+func (l *Ledger) started(node gossip.NodeID, e *protocol.Entity) {
+	all := l.instances[e.ID()]
 	if all == nil {
-		all = make(map[gossip.NodeID]bool)
-		l.instances[entity] = all
+		all = make(map[gossip.NodeID]protocol.Epoch)
+		l.instances[e.ID()] = all
 	}
 	for other := range all {
 		if other != node && l.mayHost(other) && l.mayHost(node) {
-			l.violate("I1: entity %s starts at %s while an instance lives at %s", entity, node, other)
+			l.violate("I1: entity %s starts at %s while an instance lives at %s", e.ID(), node, other)
 		}
 	}
-	all[node] = true
+	all[node] = e.Epoch()
+}
+
+// stopping checks that an instance which is told that nobody else has its entity has no
+// successor. That none starts before it has stopped is looked at when one does.
+func (l *Ledger) stopping(node gossip.NodeID, e *protocol.Entity, why protocol.StopReason) {
+	l.counts.Stops[why]++
+	if !why.Sole() {
+		return
+	}
+	for other, epoch := range l.instances[e.ID()] {
+		if other != node && e.Epoch().Less(epoch) {
+			l.violate("I1: the stop of entity %s at %s, of epoch %s, is told %q, while its successor of epoch %s lives at %s",
+				e.ID(), node, e.Epoch(), why, epoch, other)
+		}
+	}
 }
 
 func (l *Ledger) stopped(node gossip.NodeID, entity string) { delete(l.instances[entity], node) }
@@ -399,7 +414,7 @@ func (l *Ledger) Longest() Wait {
 // Counts returns the sums so far.
 func (l *Ledger) Counts() Counts {
 	c := l.counts
-	c.Moves = maps.Clone(l.counts.Moves)
+	c.Moves, c.Stops = maps.Clone(l.counts.Moves), maps.Clone(l.counts.Stops)
 	for _, r := range l.messages {
 		if !r.processed && r.delivered && !r.failed && !r.timedOut {
 			c.Delivered++

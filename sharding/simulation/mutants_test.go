@@ -100,6 +100,15 @@ var mutants = []mutant{
 		new: "	case m.Origin == s.cfg.Self && !mutant(NAME):\n		out.drop(",
 	},
 	{
+		test: "TestRandomFaults", name: "a stop that is told nothing of a successor", file: "shard_stop.go",
+		old: "	why := s.stopReason(e)\n",
+		new: "	why := s.stopReason(e)\n	if mutant(NAME) {\n		return StopMoved, true\n	}\n" +
+			"	if mutant(\"stops without standing\") {\n		return why, true\n	}\n",
+	},
+	{
+		test: "TestStopsKnowOfSuccessors", name: "stops without standing", // Put in place by the one above.
+	},
+	{
 		test: "TestMoves", name: "gaps passed over", file: "shard.go",
 		old: "	case m.Seq == in.last+1:\n",
 		new: "	case m.Seq == in.last+1 || mutant(NAME) && m.Seq > in.last:\n",

@@ -136,6 +136,9 @@ func (j *Journal) Append(r Record) error {
 	return j.checkSeals()
 }
 
+// Sync has the disk keep what was appended.
+func (j *Journal) Sync() error { return j.file.Sync() }
+
 // Close ends the ownership on this side. The journal can be opened again with
 // a higher epoch only.
 func (j *Journal) Close() error { return j.file.Close() }

@@ -1,0 +1,130 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"fmt"
+
+	"github.com/quorate/quorate/membership/machine"
+)
+
+// A stop that may write something, or let go of a lock, begins only while nobody else can
+// have the entity: like a message it needs the node's standing. Without standing it is
+// deferred. Either the standing returns, and the stop begins with the reason that it had;
+// or the hosting has ended, and the stop begins at once, with a reason that says that a
+// successor may run.
+//
+//	stop ──> standing? ──yes──> begins: passivated, failed, moved, leaving
+//	             │ no
+//	             v
+//	         deferred ──hosting has ended──> begins: replaced, lost
+//
+// Stops that begin for these last two reasons do so whatever the standing.
+
+// StopReason says why an instance is stopped, and with that whether another instance of
+// the entity can run already.
+type StopReason uint8
+
+// The reasons.
+const (
+	// StopNone: the instance is not being stopped.
+	StopNone StopReason = iota
+	// StopPassivated: it was idle, or asked for it. The entity stays on this node, and
+	// the next message starts it again after the stop.
+	StopPassivated
+	// StopFailed: it failed at a message. The entity stays on this node.
+	StopFailed
+	// StopMoved: the entity moves to another node, where nothing of it starts before
+	// the stop has ended.
+	StopMoved
+	// StopLeaving: the same, since this node leaves the cluster.
+	StopLeaving
+	// StopReplaced: the shard lives elsewhere by now, or went on without the instance,
+	// because this node was taken for gone, or the instance did not return in time. A
+	// successor may have been running for long.
+	StopReplaced
+	// StopLost: this node has ended, or was declared down: it has no right to any entity
+	// any more. A successor may run.
+	StopLost
+
+	stopCount
+)
+
+// StopReasons is the number of values of [StopReason].
+const StopReasons = int(stopCount)
+
+// Sole reports whether no other instance of the entity can have started when the stop
+// begins, nor can before it ends, unless this node loses its standing meanwhile: the
+// context of the entity ends then.
+func (r StopReason) Sole() bool { return r >= StopPassivated && r <= StopLeaving }
+
+// String returns the name of the reason.
+func (r StopReason) String() string {
+	switch r {
+	case StopNone:
+		return "none"
+	case StopPassivated:
+		return "passivated"
+	case StopFailed:
+		return "failed"
+	case StopMoved:
+		return "moved"
+	case StopLeaving:
+		return "leaving"
+	case StopReplaced:
+		return "replaced"
+	case StopLost:
+		return "lost"
+	default:
+		return fmt.Sprintf("reason %d", uint8(r))
+	}
+}
+
+// stop has the instance of e stopped, when the node has standing or the hosting is over.
+func (s *Shard) stop(now machine.Instant, e *Entity, out *Actions) {
+	e.state, e.passivate, e.held, e.at = entityStopping, false, false, now
+	if e.deferred = s.suspended && !s.lost(e); !e.deferred {
+		out.entity(OpStop, e)
+	}
+}
+
+// lost reports whether e is no longer this node's.
+func (s *Shard) lost(e *Entity) bool { return s.abandoned || e.Ended() }
+
+// stopDeferred has the instance of e stopped if that was deferred.
+func (s *Shard) stopDeferred(now machine.Instant, e *Entity, out *Actions) {
+	if e.deferred {
+		s.stop(now, e, out)
+	}
+}
+
+// BeginStop says why the instance of e, of an OpStop, is stopped. The runtime calls it when
+// it is about to, with whether its clock shows standing. False: it must not be stopped
+// now; another OpStop follows.
+func (s *Shard) BeginStop(now machine.Instant, e *Entity, held bool, out *Actions) (StopReason, bool) {
+	why := s.stopReason(e)
+	if why.Sole() && (!held || s.suspended) {
+		e.deferred = true
+		s.retrySoon(now, out)
+		return StopNone, false
+	}
+	return why, true
+}
+
+func (s *Shard) stopReason(e *Entity) StopReason {
+	switch {
+	case s.abandoned:
+		return StopLost
+	case e.Ended():
+		return StopReplaced
+	case e.failure != nil:
+		return StopFailed
+	case s.state == hostStopping && s.leaving:
+		return StopLeaving
+	case s.state == hostStopping:
+		return StopMoved
+	default:
+		return StopPassivated
+	}
+}
