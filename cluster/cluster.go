@@ -153,7 +153,7 @@ func (n *Node) start(ctx context.Context, o *options, cfg Config, file *config.F
 	if n.sharding, err = sharding.New(n.member, cfg.Sharding, shards...); err != nil {
 		return err
 	}
-	routes := slices.Concat(management.Health(n.member), management.Members(n.member), management.Decisions(n.member),
+	routes := slices.Concat(management.Health(n.member, n.refused), management.Members(n.member), management.Decisions(n.member),
 		management.Explanations(n.Self().String(), explainer{n.sharding}), n.pluginRoutes(), o.routes)
 	if n.management, err = management.Serve(ctx, cfg.Management, routes, management.WithLogger(log)); err != nil {
 		return err
@@ -227,6 +227,16 @@ func (n *Node) Sharding() *sharding.System { return n.sharding }
 // AwaitUp waits until the node is up. It returns the error of ctx, or that of
 // [Node.Err] when the node ends first.
 func (n *Node) AwaitUp(ctx context.Context) error { return n.member.AwaitUp(ctx) }
+
+// refused says which kinds of this node the coordinators refuse.
+func (n *Node) refused() []string {
+	var why []string
+	for _, err := range n.sharding.Refused() {
+		why = append(why, "the coordinator refuses "+err.Error())
+	}
+	slices.Sort(why)
+	return why
+}
 
 // ManagementAddress returns the "host:port" of the node's HTTP interface, ""
 // when it has none.

@@ -11,7 +11,7 @@
 //	defer server.Close()
 //
 //	GET /health/live                       200 while the node runs, 503 after
-//	GET /health/ready                      200 while it is up and has standing
+//	GET /health/ready                      200 while it is up, has standing, and no kind of it is refused
 //	GET /v1/members                        [ClusterMembers]
 //	GET /v1/decisions                      [DecisionList]; component, kind, subject, limit
 //	GET /v1/kinds                          [KindList]

@@ -18,12 +18,17 @@ type HealthStatus struct {
 	Status string `json:"status"` // "live" or "ready".
 }
 
+// Check says what else keeps a node from serving, each in a sentence; nothing if nothing
+// does. It must return at once. What merely takes its time, and may depend on other nodes
+// that wait for this one, is no reason.
+type Check func() []string
+
 // Health returns the routes of health checks: /health/live succeeds until the
 // node has ended, after which its process is of no more use; /health/ready
 // succeeds while the node takes part in its cluster, that is while it is up and
-// has standing. A node that is not ready may become so by itself: it should get
-// no traffic, and must not be restarted for that.
-func Health(node *membership.Node) []Route {
+// has standing, and no check has anything against it. A node that is not ready may
+// become so by itself: it should get no traffic, and must not be restarted for that.
+func Health(node *membership.Node, checks ...Check) []Route {
 	return []Route{
 		{Path: "/health/live", Probe: true, Answer: func(context.Context, Request) (any, error) {
 			if ended, why := end(node); ended {
@@ -35,7 +40,11 @@ func Health(node *membership.Node) []Route {
 			if ended, why := end(node); ended {
 				return nil, unhealthy("not ready", why)
 			}
-			if reasons := unready(node.View().Member(), node.Standing().Held()); len(reasons) > 0 {
+			reasons := unready(node.View().Member(), node.Standing().Held())
+			for _, check := range checks {
+				reasons = append(reasons, check()...)
+			}
+			if len(reasons) > 0 {
 				return nil, unhealthy("not ready", reasons...)
 			}
 			return HealthStatus{"ready"}, nil

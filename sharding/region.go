@@ -91,12 +91,6 @@ type region struct {
 	success metric.MeasurementOption // The attributes of an ask that was answered.
 }
 
-// verdict is what the coordinator thinks of a region.
-type verdict struct {
-	err     *SettingsError // Why it was refused; nil while it is not known to be.
-	refused chan struct{}  // Closed when it is refused.
-}
-
 // newRegion returns a region whose cells know nothing yet.
 func newRegion(s *System, cfg protocol.KindConfig, codec Codec, b behaviour, cells protocol.ShardConfig) *region {
 	r := &region{
@@ -104,7 +98,7 @@ func newRegion(s *System, cfg protocol.KindConfig, codec Codec, b behaviour, cel
 		every: sweepInterval(cells.PassivateAfter, cells.StuckAfter), paces: make(chan time.Duration, 1),
 		spans: spansOf(cfg.Name), success: with(attrKind.String(cfg.Name)),
 	}
-	r.admit()
+	r.verdict.Store(newVerdict())
 	cells.Kind, cells.Self = r.name, s.self
 	r.cells = make([]cell, r.shards)
 	for i := range r.cells {
@@ -117,27 +111,6 @@ func newRegion(s *System, cfg protocol.KindConfig, codec Codec, b behaviour, cel
 
 // cellOf returns the cell of an entity's shard.
 func (r *region) cellOf(id string) *cell { return &r.cells[protocol.ShardOf(id, r.shards)] }
-
-// refuse notes that the coordinator does not want this region, which ends
-// everybody who waits. It and admit are called by the driver's goroutine alone.
-func (r *region) refuse(err *SettingsError) {
-	old := r.verdict.Load()
-	r.verdict.Store(&verdict{err, old.refused})
-	if old.err == nil {
-		close(old.refused)
-	}
-}
-
-// admit takes a refusal back.
-func (r *region) admit() { r.verdict.Store(&verdict{refused: make(chan struct{})}) }
-
-// refusal returns why the region is refused, nil when it is not any more.
-func (r *region) refusal() error {
-	if err := r.verdict.Load().err; err != nil {
-		return err
-	}
-	return nil
-}
 
 // check refuses ids and messages that no entity could get.
 func (r *region) check(ctx context.Context, id string, message any) (size int, err error) {

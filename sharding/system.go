@@ -329,7 +329,9 @@ func (s *System) published(event any) {
 			r.refuse(e.Err)
 		}
 	case protocol.KindAccepted:
-		s.log.Info("the coordinator accepts a kind of this node again", "kind", e.Kind)
+		if e.Again {
+			s.log.Info("the coordinator accepts a kind of this node again", "kind", e.Kind)
+		}
 		if r := s.region(e.Kind); r != nil {
 			r.admit()
 		}

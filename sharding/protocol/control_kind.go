@@ -58,7 +58,7 @@ func (c *Control) receive(from gossip.NodeID, m ControlMessage) {
 			k.region.onMap(from, m)
 		}
 	case SettingsRefused:
-		k.onSettingsRefused(m)
+		k.onSettingsRefused(from, m)
 	case ExplainShard:
 		k.onExplainShard(from, m)
 	case Explained:
@@ -137,8 +137,10 @@ func (k *kind) onRefused(m Refused) {
 	k.stopCoordinator()
 }
 
-func (k *kind) onSettingsRefused(m SettingsRefused) {
-	if k.region == nil || k.region.refused == m {
+// onSettingsRefused hears that the coordinator does not want the region: that to which
+// it was told, or that has asked.
+func (k *kind) onSettingsRefused(from gossip.NodeID, m SettingsRefused) {
+	if k.region == nil || k.region.refused == m || from != k.coordinatorNode() && from != k.asker {
 		return
 	}
 	k.region.refused = m

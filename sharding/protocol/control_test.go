@@ -212,6 +212,12 @@ func TestSettingsThatDifferAreRefused(t *testing.T) {
 	require.Len(t, good.hosts(), 6)
 	require.Empty(t, bad.hosts())
 	require.Empty(t, bad.Inspect("k").Homes, "it is not told where shards live either")
+	bad.step(machine.Received{From: good.id, Message: protocol.SettingsRefused{Kind: "k", Setting: "hash"}})
+	require.Len(t, published[protocol.KindRefused](bad), 2)
+	accepted := published[protocol.KindAccepted](good)
+	require.Equal(t, []protocol.KindAccepted{{Kind: "k"}}, accepted, "said once")
+	good.step(machine.Received{From: bad.id, Message: protocol.SettingsRefused{Kind: "k", Setting: "hash"}})
+	require.Empty(t, published[protocol.KindRefused](good), "the coordinator alone refuses")
 }
 
 // Nothing is allocated before every member has answered, or is fenced.

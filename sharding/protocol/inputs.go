@@ -46,9 +46,13 @@ type HomesChanged struct {
 // KindRefused is published when the coordinator refused this node's region.
 type KindRefused struct{ Err *SettingsError }
 
-// KindAccepted is published when the coordinator accepts a region that it, or one
-// before it, had refused.
-type KindAccepted struct{ Kind string }
+// KindAccepted is published when a coordinator has accepted this node's region for the
+// first time, and when it accepts one that it, or one before it, had refused.
+type KindAccepted struct {
+	Kind string
+	// Again says that the region had been refused.
+	Again bool
+}
 
 // CoordinatorStarted is published when this node becomes the coordinator of a
 // kind, and CoordinatorStopped when it ceases to be.

@@ -31,6 +31,7 @@ type region struct {
 	wanted map[ShardID]Epoch // Shards whose cell waits for a home above an epoch.
 	flush  bool              // lookupTimer is armed.
 	closed bool              // The node leaves, and everything is handed over.
+	taken  bool              // A coordinator has accepted the region once.
 	// refused is what the coordinator said about the settings last.
 	refused SettingsRefused
 }
@@ -311,13 +312,15 @@ func (r *region) onMap(from gossip.NodeID, m Map) {
 	}
 }
 
-// accepted notes that the coordinator does not refuse the region any more: only those
-// that it has accepted get its map.
+// accepted notes that a coordinator has accepted the region, or does not refuse it any
+// more: only those that it has accepted get its map.
 func (r *region) accepted() {
-	if r.refused != (SettingsRefused{}) {
-		r.refused = SettingsRefused{}
-		r.kind.control.out.Publish(KindAccepted{Kind: r.cfg.Name})
+	again := r.refused != (SettingsRefused{})
+	if r.taken && !again {
+		return
 	}
+	r.taken, r.refused = true, SettingsRefused{}
+	r.kind.control.out.Publish(KindAccepted{Kind: r.cfg.Name, Again: again})
 }
 
 // learn takes over one entry of the map. A region that hosts the shard under a

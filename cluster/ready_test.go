@@ -1,0 +1,67 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/quorate/quorate/cluster"
+	"github.com/quorate/quorate/management"
+	"github.com/quorate/quorate/sharding"
+)
+
+// ready asks whether a node is ready, and if not, why.
+func ready(t *testing.T, node *cluster.Node) (status int, why []string) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Get("http://" + node.ManagementAddress() + "/health/ready")
+	require.NoError(t, err)
+	defer func() { _ = response.Body.Close() }()
+	var answer management.Failure
+	require.NoError(t, json.NewDecoder(response.Body).Decode(&answer))
+	return response.StatusCode, answer.Reasons
+}
+
+// A node whose kind the coordinator refuses is not ready, with the setting and both
+// values, so that a rolling update with a wrong setting stops at the first node. One whose
+// kind only waits for a coordinator is ready: the update may have to go on for that.
+func TestANodeWithARefusedKindIsNotReady(t *testing.T) {
+	start := func(shards int, path string) (*cluster.Node, *sharding.Region[*wrapperspb.Int64Value]) {
+		node, err := cluster.Start(t.Context(), quiet(cluster.File(path))...)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = node.Membership().Close(); _ = node.Close() })
+		require.NoError(t, node.AwaitUp(t.Context()))
+		region, err := sharding.Start(node, sharding.Kind[*wrapperspb.Int64Value]{
+			Name: "counter", Shards: shards, New: func(*sharding.Context) sharding.Entity[*wrapperspb.Int64Value] { return new(counter) },
+		})
+		require.NoError(t, err)
+		return node, region
+	}
+	path, seed := lone(t, "management: {address: \"127.0.0.1:0\"}")
+	first, _ := start(100, path)
+	second, region := start(50, file(t, "cluster: {name: test}", "node: {address: "+free(t)+"}",
+		"membership: {seed-nodes: ["+seed+"]}", "management: {address: \"127.0.0.1:0\"}"))
+	_, err := sharding.Ask[*wrapperspb.Int64Value](t.Context(), region, "a", wrapperspb.Int64(1))
+	var refused *sharding.SettingsError
+	require.ErrorAs(t, err, &refused)
+	status, why := ready(t, second)
+	require.Equal(t, http.StatusServiceUnavailable, status)
+	require.Equal(t, []string{`the coordinator refuses kind "counter": number-of-shards is "50" here, but "100" at the coordinator: all nodes need the same value`}, why)
+	waiting, err := sharding.Start(first, sharding.Kind[*wrapperspb.Int64Value]{
+		Name: "waiting", Role: "nobody", New: func(*sharding.Context) sharding.Entity[*wrapperspb.Int64Value] { return new(counter) },
+	})
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, waiting.AwaitReady(ctx), context.DeadlineExceeded)
+	status, why = ready(t, first)
+	require.Equal(t, http.StatusOK, status, why)
+}

@@ -1,0 +1,81 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/sharding"
+)
+
+// A region is ready when a coordinator has accepted it, on every node, and stays so while
+// the coordinator moves.
+func TestAwaitReady(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		first := w.build()
+		first.startKind()
+		begin := make(chan error, 1)
+		go func() { begin <- first.region.AwaitReady(t.Context()) }()
+		require.NoError(t, within(t, begin))
+		second := w.build()
+		second.startKind()
+		ctx, cancel := w.ctx(limit)
+		defer cancel()
+		require.NoError(t, second.region.AwaitReady(ctx))
+		second.must("a", "x")
+		require.NoError(t, first.Leave(ctx))
+		require.NoError(t, second.region.AwaitReady(ctx))
+		require.NoError(t, second.Close())
+		synctest.Wait()
+		require.Empty(t, second.system.Refused())
+	})
+}
+
+// Whoever waits for a region that has no coordinator waits until the context or the node
+// ends.
+func TestAwaitReadyWithoutACoordinator(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.kind = func(_ *node, k *sharding.Kind[text]) { k.Role = "nobody" }
+		w.form(1)
+		n := w.nodes[0]
+		n.startKind()
+		ctx, cancel := w.ctx(time.Minute)
+		defer cancel()
+		err := n.region.AwaitReady(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, `no coordinator has accepted kind "test" yet`)
+		require.Empty(t, n.system.Refused(), "to wait is not to be refused")
+		end := make(chan error, 1)
+		go func() { end <- n.region.AwaitReady(t.Context()) }()
+		synctest.Wait()
+		require.NoError(t, n.Close())
+		require.ErrorIs(t, within(t, end), sharding.ErrClosed)
+	})
+}
+
+// A refusal ends the wait, with the setting, and so does the coordinator that takes the
+// region in the place of the one that refused it.
+func TestAwaitReadyOfARefusedRegion(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.kind = func(n *node, k *sharding.Kind[text]) { k.Shards = 12 + min(n.i, 1) }
+		w.start(1)
+		other := w.build()
+		other.startKind()
+		ctx, cancel := w.ctx(limit)
+		defer cancel()
+		var refused *sharding.SettingsError
+		require.ErrorAs(t, other.region.AwaitReady(ctx), &refused)
+		require.Equal(t, "number-of-shards", refused.Setting)
+		require.Equal(t, []*sharding.SettingsError{refused}, other.system.Refused())
+		require.NoError(t, w.nodes[0].Leave(ctx))
+		eventually(t, "it is accepted", func() bool { return other.region.AwaitReady(ctx) == nil })
+		require.Empty(t, other.system.Refused())
+		other.must("a", "x")
+	})
+}
