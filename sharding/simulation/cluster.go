@@ -385,6 +385,10 @@ func (c *Cluster) Finish(limit time.Duration) error {
 	if err := c.World.Run(mailboxes); err != nil {
 		return err
 	}
+	homes := Control(c.World.Nodes()[0]).Inspect(KindName).Homes
+	if entity, home, seen := c.Ledger.Store.behind(homes, c.opt.Shards); entity != "" {
+		return fmt.Errorf("I1: the store has seen epoch %s of %s, and would refuse its home %s under epoch %s for ever", seen, entity, home.Node, home.Epoch)
+	}
 	if ids := c.Ledger.Vanished(); len(ids) > 0 {
 		return fmt.Errorf("I20: %d messages were acknowledged and vanished, the first is %d: %+v", len(ids), ids[0], *c.Ledger.messages[ids[0]])
 	}

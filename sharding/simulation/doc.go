@@ -35,6 +35,12 @@
 //     after its deadline, by the clock of whoever asked, as far as their drift allows,
 //   - a message whose outcome is said to be unknown although it never left its node, or
 //     although no lane has had it when its asker gave up,
+//   - an instance that is stopped and told that it is alone with its entity, while a
+//     successor lives,
+//   - any effect of what a hostile peer says, see hostile.go: one with a valid
+//     certificate that speaks the protocol and lies,
+//   - a write of an entity that a [Store] with epochs accepts out of order, and an owner
+//     that it refuses for good,
 //   - and, once the world is quiet, a message without an outcome, a shard without
 //     a home, copies of the map that differ, and a load that is not even.
 //

@@ -19,6 +19,7 @@ import (
 // not be. It stands apart from what it checks.
 type Ledger struct {
 	world *world.World
+	Store *Store
 	nodes map[gossip.NodeID]*Cells
 
 	messages  map[uint64]*record
@@ -69,6 +70,7 @@ type Counts struct {
 	Homes    int // How often a shard got a home.
 	Terms    int // How often a coordinator started.
 	Suspects int // Violations that the machines themselves reported.
+	Writes   Writes
 	Lies     int // What a hostile peer said.
 	// Strangers are frames that were dropped since who sent them is no member; Forged are
 	// those of members that were not taken.
@@ -126,7 +128,7 @@ type record struct {
 }
 
 func newLedger(w *world.World, shards uint32) *Ledger {
-	return &Ledger{
+	l := &Ledger{
 		world:     w,
 		nodes:     make(map[gossip.NodeID]*Cells),
 		messages:  make(map[uint64]*record),
@@ -145,6 +147,8 @@ func newLedger(w *world.World, shards uint32) *Ledger {
 		moves:     make(map[protocol.ShardID]arrival),
 		counts:    Counts{Moves: make(map[protocol.Outcome]int), Stops: make(map[protocol.StopReason]int)},
 	}
+	l.Store = newStore(l, w.Seed())
+	return l
 }
 
 func (l *Ledger) violate(format string, values ...any) {
@@ -195,6 +199,7 @@ func (l *Ledger) started(node gossip.NodeID, e *protocol.Entity) {
 		}
 	}
 	all[node] = e.Epoch()
+	l.Store.claim(node, e)
 }
 
 // stopping checks that an instance which is told that nobody else has its entity has no
@@ -356,6 +361,7 @@ func (l *Ledger) begin(node gossip.NodeID, s protocol.ShardID, e *protocol.Entit
 		l.violate("I20: %s begins message %d %v after its deadline", node, id, late)
 	}
 	r.processed = true
+	l.Store.write(node, e, r.path, r.place)
 	l.counts.Processed++
 	if wait := l.world.Now() - r.offered; r.routed && wait > l.longest.For && !l.hot[r.path.entity] {
 		l.longest = Wait{For: wait, ID: id, At: r.offered, Shard: s, Origin: origin, By: node}
@@ -414,6 +420,7 @@ func (l *Ledger) Longest() Wait {
 // Counts returns the sums so far.
 func (l *Ledger) Counts() Counts {
 	c := l.counts
+	c.Writes = l.Store.counts
 	c.Moves, c.Stops = maps.Clone(l.counts.Moves), maps.Clone(l.counts.Stops)
 	for _, r := range l.messages {
 		if !r.processed && r.delivered && !r.failed && !r.timedOut {
