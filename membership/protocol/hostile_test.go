@@ -93,11 +93,12 @@ func TestHostileMemberIsRefused(t *testing.T) {
 		}},
 		{"previous voters", "not all of those who vote", func(p *gossip.Parts) {
 			p.Config.Gen++
-			p.Config.Previous = []gossip.NodeID{p.Members[2].Node}
+			p.Config.Previous, p.Config.PreviousData = []gossip.NodeID{p.Members[2].Node}, nil
 		}},
 		{"voters that nobody knows", "whom nobody knows", func(p *gossip.Parts) {
 			p.Config.Gen++
 			p.Config.Previous, p.Config.Voters = p.Config.Voters, append(slices.Clone(p.Config.Voters), strangers(9)...)
+			p.Config.PreviousData, p.Config.Data = nil, nil
 		}},
 		{"downing", "generation", func(p *gossip.Parts) {
 			p.Downing = gossip.DowningRegister{Gen: end, DowningStrategy: gossip.DowningStrategy{Name: "down-all"}}
