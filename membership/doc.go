@@ -49,7 +49,7 @@
 //
 // # Telemetry
 //
-// A node logs its decisions ([WithLogger]) and shows what it counts as metrics of
+// A node logs what becomes of the members and what it decides ([WithLogger]), and shows what it counts as metrics of
 // OpenTelemetry ([WithMeterProvider]): members by status, suspicion of each
 // monitored node, round trips of heartbeats, gossip, decisions, calls of
 // strategies, and what the transport carries by lane. Metrics are read when they

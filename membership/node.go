@@ -41,6 +41,7 @@ type Node struct {
 	self      gossip.NodeID
 	roles     []string
 	log       *slog.Logger
+	journal   journal
 	repeats   repeats // What was logged lately, and is not said again.
 	clock     *machine.SystemClock
 	driver    *machine.Driver
@@ -115,6 +116,8 @@ func Start(ctx context.Context, cfg Config, opts ...Option) (*Node, error) {
 	go n.run()
 	if len(cfg.Membership.SeedNodes) > 0 {
 		err = n.Join(ctx, cfg.Membership.SeedNodes...)
+	} else {
+		n.log.Info("this node waits until the program lets it join: membership.seed-nodes names nobody")
 	}
 	if err != nil {
 		_ = n.Close() // The first error is the one to return.
@@ -160,7 +163,7 @@ func build(cfg Config, o options) (*Node, *meter.Meter, error) {
 		ctx: ctx, cancel: cancel, stopping: make(chan struct{}), done: make(chan struct{}),
 		intake: newIntake(),
 	}
-	n.standing.clock = n.clock
+	n.standing.clock, n.journal.log = n.clock, n.log
 	n.strangers.log, n.strangers.source = n.log, n.Source
 	metrics, meters := newMetrics(n, o.meters)
 	n.metrics = metrics
@@ -425,5 +428,6 @@ func (n *Node) run() {
 	n.closeData()
 	n.strangers.end()
 	n.hub.end()
+	n.journal.ended(n.err)
 	close(n.done)
 }

@@ -102,7 +102,7 @@ func (n *Node) ports() machine.Ports {
 		Clock: n.clock, Send: n.send, Publish: n.publish, Call: n.measured, Other: n.other,
 		Decide: func(component string, now machine.Now, d machine.Decide) {
 			n.decisions.add(component, now.Wall, d)
-			n.log.Info("decision", "component", component, "kind", d.Kind, "subject", d.Subject, "verdict", d.Verdict, "reason", d.Reason)
+			n.journal.decision(component, d)
 		},
 	}
 }
@@ -187,7 +187,9 @@ func (n *Node) membershipEvent(event any) {
 	case protocol.Changed:
 		n.strangers.learn(e.State)
 		n.lookout.waiting.Store(nil)
-		n.hub.advance(viewOf(e))
+		view := viewOf(e)
+		prev, events := n.hub.advance(view)
+		n.journal.advanced(prev, view, events)
 	case protocol.Standing:
 		n.standing.set(e.Until)
 		n.metrics.lapses.moved(n.clock.Instant(), e)
@@ -197,7 +199,7 @@ func (n *Node) membershipEvent(event any) {
 		n.unload(e.Load)
 	case protocol.Refused:
 		n.counters.refused.Add(1)
-		n.log.Log(n.ctx, n.refusalLevel(e), "refused", "peer", e.Peer.String(), "what", e.What, "why", e.Refusal.String(), "reason", e.Reason)
+		n.log.Log(n.ctx, n.refusalLevel(e), fmt.Sprintf("%s of %s is refused", e.What, e.Peer), "peer", e.Peer.String(), "what", e.What, "why", e.Refusal.String(), "reason", e.Reason)
 		n.hub.publish(Refused{Peer: e.Peer, What: e.What, Reason: e.Reason})
 	case protocol.SettingsDiffer:
 		for _, d := range e.Differences {
@@ -213,7 +215,7 @@ func (n *Node) membershipEvent(event any) {
 		n.log.Error("this node hosts nothing any more: " + e.Reason)
 	case protocol.Examined:
 		n.metrics.inquiry.Answer(e.ID, e)
-	case protocol.Stopping: // The machine has recorded the decision, which is logged as all are.
+	case protocol.Stopping: // The decision is recorded, and the last line of the node tells it.
 		n.standing.set(0)
 		n.end(stopError(e))
 	}
@@ -226,6 +228,8 @@ func (n *Node) refusalLevel(e protocol.Refused) slog.Level {
 	switch e.Refusal {
 	case protocol.RefusedNotMember, protocol.RefusedUnsolicited, protocol.RefusedByPeer: // The last is logged as noticed.
 		return slog.LevelDebug
+	case protocol.RefusedPredecessor: // A node was restarted faster than the one before it was found dead.
+		return n.repeats.level(slog.LevelInfo, e.What, e.Peer.String(), e.Reason)
 	default:
 		return n.repeats.level(slog.LevelWarn, e.What, e.Peer.String(), e.Reason)
 	}
@@ -269,7 +273,7 @@ func (n *Node) noticed(notice transport.Notice) {
 		if err != nil {
 			host = e.Address
 		}
-		n.log.Log(n.ctx, n.repeats.level(slog.LevelWarn, "connection", host, e.Err.Reason.String(), strconv.FormatBool(e.Inbound)),
+		n.log.Log(n.ctx, n.repeats.level(connectionLevel(e.Err.Reason == transport.ReasonIncarnation), "connection", host, e.Err.Reason.String(), strconv.FormatBool(e.Inbound)),
 			"connection refused", "peer", e.Address, "inbound", e.Inbound, "error", e.Err)
 		if !e.Inbound {
 			n.refusedByPeer(e)

@@ -95,13 +95,16 @@ func (h *hub) remove(s *Subscription) {
 	s.notify()
 }
 
-// advance takes a new view in and tells the subscribers what changed.
-func (h *hub) advance(next View) {
+// advance takes a new view in and tells the subscribers what changed. It returns the
+// view before and the events.
+func (h *hub) advance(next View) (prev View, events []Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	events := difference(h.view, next)
+	prev = h.view
+	events = difference(prev, next)
 	h.view = next
 	h.tell(events)
+	return prev, events
 }
 
 // publish tells the subscribers of one event.

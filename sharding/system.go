@@ -341,10 +341,8 @@ func (s *System) published(event any) {
 		s.metrics.inquiry.Answer(e.ID, e)
 	case protocol.MoveEnded:
 		s.metrics.moved(e)
-	case protocol.CoordinatorStarted:
-		s.log.Info("coordinator started", "kind", e.Kind, "term", e.Term)
-	case protocol.CoordinatorStopped:
-		s.log.Info("coordinator stopped", "kind", e.Kind, "term", e.Term)
+	case protocol.CoordinatorStopped: // That one started is a decision, and logged as such.
+		s.log.Info("coordinator of "+e.Kind+": stopped", "kind", e.Kind, "term", e.Term.String())
 	case protocol.Violation:
 		s.counters.violations.Add(1)
 		s.log.Error("a state that must not be", "kind", e.Kind, "shard", e.Shard, "detail", e.Detail)

@@ -214,6 +214,9 @@ func (m *Machine) downAll(nodes []gossip.NodeID, reason string) {
 	m.edit(func(e *gossip.Edit) {
 		for _, node := range nodes {
 			m.out.Decide("downing", node.String(), "down", reason)
+			if node == m.self {
+				m.ending.decided(reason)
+			}
 			e.SetStatus(node, gossip.Down, m.state.Member(node).UpNumber)
 		}
 	})

@@ -81,6 +81,7 @@ func (m *Machine) acceptGossip(from gossip.NodeID, what string, cluster gossip.C
 		return false
 	}
 	m.contacts.hear(from, m.now.Mono)
+	m.ending.heard(from)
 	return true
 }
 

@@ -87,10 +87,10 @@ func (m *Machine) observeOwnStatus() {
 	case me == nil && m.exit.begun:
 		m.stop(StopLeft, "it was removed after it left")
 	case me == nil:
-		m.stop(StopDowned, "it was removed by the others")
+		m.stop(StopDowned, fmt.Sprintf("it was removed by the others, says %v", m.ending.news))
 	case me.Status == gossip.Down:
 		m.spreadWord()
-		m.stop(StopDowned, "it was downed")
+		m.stop(StopDowned, m.ending.downed(m.state, m.self))
 	case me.Status == gossip.Exiting && m.exit.confirmed && m.allExit():
 		m.spreadWord()
 		m.stop(StopLeft, "it left together with all others")

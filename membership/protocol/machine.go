@@ -127,6 +127,7 @@ type Machine struct {
 
 	strategies strategies
 	exit       leaving
+	ending     ending
 	fences     fencing
 	published  Changed
 	calls      machine.CallID // The number of the last call.

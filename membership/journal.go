@@ -1,0 +1,328 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package membership
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/machine"
+)
+
+// journal writes what happens to a cluster into the log of a node. Each thing is one
+// line at level info, with a sentence as message:
+//
+//	the node decides ──decision──┐ kept if an event will tell of it
+//	                             ▼
+//	the view changes ──events──> lines, with the reason where this node decided
+//
+// So who leads does not say twice what it has decided, and the others say it as well.
+// What a node decides and no event tells is a line of its own.
+type journal struct {
+	log *slog.Logger
+
+	mu   sync.Mutex // Guards kept: decisions of all components and views come from one goroutine, the last line from another.
+	kept []machine.Decide
+}
+
+// decision takes a decision of a component in.
+func (j *journal) decision(component string, d machine.Decide) {
+	if component == ComponentName && d.Kind == "stop" {
+		return // The last line tells it.
+	}
+	if component == ComponentName && told(d) {
+		j.mu.Lock()
+		j.kept = append(j.kept, d)
+		j.mu.Unlock()
+		return
+	}
+	j.line(component, d)
+}
+
+// line logs a decision.
+func (j *journal) line(component string, d machine.Decide) {
+	j.log.Info(sentence(component, d), "component", component, "kind", d.Kind, "subject", d.Subject, "verdict", d.Verdict, "reason", oneLine(d.Reason))
+}
+
+// advanced logs what led from one view to the next, and what was decided in the step
+// that made the change and no event told.
+func (j *journal) advanced(prev, next View, events []Event) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if me := next.Member(); me == nil || me.Status == gossip.Down {
+		// What a node that is down believes of the others counts no more.
+		events = slices.DeleteFunc(slices.Clone(events), func(e Event) bool {
+			_, reach := e.(ReachabilityChanged)
+			return reach
+		})
+	}
+	if len(prev.State.Members()) == 0 {
+		j.entered(next.Self, events)
+	} else {
+		for _, e := range events {
+			j.event(e)
+		}
+	}
+	j.flush()
+}
+
+// flush logs what no event told.
+func (j *journal) flush() {
+	for _, d := range j.kept {
+		j.line(ComponentName, d)
+	}
+	j.kept = nil
+}
+
+// entered says in one line what a node found when it became a member, and then what
+// became of the node itself: that the others have joined is no news.
+func (j *journal) entered(self gossip.NodeID, events []Event) {
+	var found []string
+	var own []MemberChanged
+	var rest []Event
+	for _, e := range events {
+		switch e := e.(type) {
+		case MemberChanged:
+			switch {
+			case e.Member.Node == self:
+				own = append(own, e)
+			case e.Member.Status != gossip.Joining || e.Previous == gossip.StatusNone:
+				found = addMember(found, e.Member)
+			}
+		default:
+			rest = append(rest, e)
+		}
+	}
+	if len(found) > 0 {
+		attrs := j.because(self.String(), "joined", []any{"members", found})
+		j.log.Info("this node has joined a cluster of "+plural(len(found), "member", "members"), attrs...)
+	}
+	for _, e := range own {
+		if e.Member.Status != gossip.Joining {
+			j.member(e)
+		}
+	}
+	for _, e := range rest {
+		j.event(e)
+	}
+}
+
+// addMember adds the status of a member, in place of the one before.
+func addMember(list []string, m *gossip.Member) []string {
+	id := m.Node.String()
+	if n := len(list); n > 0 && strings.HasPrefix(list[n-1], id+" ") {
+		list = list[:n-1]
+	}
+	return append(list, id+" "+m.Status.String())
+}
+
+// event logs one change.
+func (j *journal) event(e Event) {
+	switch e := e.(type) {
+	case MemberChanged:
+		j.member(e)
+	case MemberRemoved:
+		j.tell(e.Member, removal(e.Previous), "removed", "previous", e.Previous.String())
+	case ReachabilityChanged:
+		if e.Reachable {
+			j.tell(e.Member, "is reachable again", "reachable")
+		} else {
+			j.tell(e.Member, "is unreachable", "unreachable")
+		}
+	case LeaderChanged:
+		if e.Leader.IsZero() {
+			j.log.Info("nobody leads the cluster now")
+		} else {
+			j.log.Info(fmt.Sprintf("%s leads the cluster now", e.Leader.Address), "member", e.Leader.String())
+		}
+	}
+}
+
+// removal says how a member was removed.
+func removal(previous gossip.Status) string {
+	if previous == gossip.Down {
+		return "was removed after it had been declared down"
+	}
+	return "was removed after it had left"
+}
+
+// member logs the new status of a member. That it passes from one status to the next on
+// its way out, or has got its number, is for debugging.
+func (j *journal) member(e MemberChanged) {
+	m := e.Member
+	if m.Status == e.Previous {
+		return
+	}
+	switch m.Status {
+	case gossip.Joining:
+		j.tell(m, "joins", "admitted", "roles", m.Roles, "zone", m.Zone, "app-version", m.AppVersion)
+	case gossip.WeaklyUp:
+		j.tell(m, "is weakly up", "weakly-up")
+	case gossip.Up:
+		j.tell(m, "is up", "up", "up-number", uint64(m.UpNumber))
+	case gossip.Leaving:
+		j.tell(m, "leaves", "leaving")
+	case gossip.Exiting:
+		j.tell(m, "has handed its work over", "exiting")
+	case gossip.Down:
+		j.tell(m, "is declared down", "down")
+	default:
+		j.tell(m, "is "+m.Status.String(), m.Status.String())
+	}
+}
+
+// tell logs what a member does, with the reason if this node decided it.
+func (j *journal) tell(m *gossip.Member, does, verdict string, more ...any) {
+	level := slog.LevelInfo
+	if verdict == "exiting" {
+		level = slog.LevelDebug
+	}
+	attrs := j.because(m.Node.String(), verdict, append([]any{"member", m.Node.String()}, more...))
+	j.log.Log(context.Background(), level, fmt.Sprintf("member %s %s", m.Node.Address, does), attrs...)
+}
+
+// because appends the reason of a decision that is told now.
+func (j *journal) because(subject, verdict string, attrs []any) []any {
+	i := slices.IndexFunc(j.kept, func(d machine.Decide) bool { return d.Subject == subject && d.Verdict == verdict })
+	if i < 0 {
+		return attrs
+	}
+	attrs = append(attrs, "reason", oneLine(j.kept[i].Reason))
+	j.kept = slices.Delete(j.kept, i, i+1)
+	return attrs
+}
+
+// ended writes the last line of a node.
+func (j *journal) ended(err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.flush()
+	switch {
+	case err == nil:
+		j.log.Info("this node has left the cluster and ends")
+	case errors.Is(err, ErrClosed):
+		j.log.Info("this node was closed")
+	default:
+		text := oneLine(err.Error())
+		j.log.Error("this node ends: "+strings.TrimPrefix(strings.TrimPrefix(text, "membership: "), "this node "), "error", text)
+	}
+}
+
+// told reports whether an event tells of a decision of membership.
+func told(d machine.Decide) bool {
+	switch d.Kind {
+	case "leader":
+		return d.Subject != "tombstones"
+	case "reachability":
+		return d.Verdict != "paused"
+	case "join":
+		return d.Verdict == "admitted" || d.Verdict == "joined"
+	case "leave":
+		return d.Verdict == "leaving"
+	case "downing":
+		return d.Verdict == "down"
+	default:
+		return false
+	}
+}
+
+// sentence says a decision in words.
+func sentence(component string, d machine.Decide) string {
+	if component == ComponentName {
+		if text := ownSentence(d); text != "" {
+			return text
+		}
+	}
+	return fmt.Sprintf("%s of %s: %s", d.Kind, d.Subject, d.Verdict)
+}
+
+// ownSentence knows the decisions of membership that have words of their own; "" for
+// others.
+func ownSentence(d machine.Decide) string {
+	switch d.Kind {
+	case "join":
+		return joinSentence(d)
+	case "downing":
+		return downingSentence(d)
+	}
+	switch d.Kind + "/" + d.Verdict {
+	case "leave/confirmed":
+		return "this node hosts nothing any more: " + oneLine(d.Reason)
+	case "leave/leaving":
+		return d.Subject + " was asked to leave"
+	case "reachability/paused":
+		return "this node stood still"
+	case "reachability/unreachable":
+		return d.Subject + " does not answer this node"
+	case "reachability/reachable":
+		return d.Subject + " answers this node again"
+	case "leader/pruned":
+		return "records of members that are long gone were forgotten"
+	}
+	return ""
+}
+
+func joinSentence(d machine.Decide) string {
+	switch d.Verdict {
+	case "waiting":
+		return "this node waits to join: " + oneLine(d.Reason)
+	case "retry":
+		return "this node begins anew to join"
+	case "admitted":
+		return d.Subject + " may join"
+	default:
+		return "this node has " + d.Verdict
+	}
+}
+
+func downingSentence(d machine.Decide) string {
+	switch d.Subject + "/" + d.Verdict {
+	case "strategy/changed":
+		return "the downing strategy of the cluster is settled"
+	case "strategy/not loaded":
+		return "the downing strategy of the cluster is not loaded here"
+	case "strategy/loaded", "strategy/unloaded":
+		return "a downing strategy was " + d.Verdict
+	case "strategy/waiting":
+		return "a change of the downing strategy waits"
+	case "answer/dropped":
+		return "an answer of the downing strategy came too late"
+	}
+	switch d.Verdict {
+	case "down":
+		return d.Subject + " is declared down"
+	case "unanswered":
+		return fmt.Sprintf("the downing strategy of %s gave no answer", d.Subject)
+	case "answered":
+		return fmt.Sprintf("the downing strategy of %s decided", d.Subject)
+	default:
+		return "the downing strategy decided: " + d.Verdict
+	}
+}
+
+// oneLine keeps a text that was put together of several within one line.
+func oneLine(text string) string { return strings.ReplaceAll(text, "\n", "; ") }
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// connectionLevel is the level at which a refused connection is logged first. That a
+// node was restarted everybody hears of from membership; those who still dial the
+// incarnation before, or are dialled by such, are in good health.
+func connectionLevel(incarnation bool) slog.Level {
+	if incarnation {
+		return slog.LevelInfo
+	}
+	return slog.LevelWarn
+}

@@ -1,0 +1,157 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package membership_test
+
+import (
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/membership"
+)
+
+// logged returns an option by which a node logs into lines of its own, and what
+// returns those lines: each is the level if it is not info, and the message.
+func logged() (membership.Option, func() []string) {
+	text := new(lines)
+	h := slog.NewTextHandler(text, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.LevelKey && a.Value.Any() != slog.LevelInfo || a.Key == slog.MessageKey {
+			return slog.String("", a.Value.String()) // A text without a key.
+		}
+		return slog.Attr{}
+	}})
+	return membership.WithLogger(slog.New(h)), func() []string {
+		var all []string
+		for line := range strings.Lines(text.String()) {
+			all = append(all, strings.NewReplacer(`""=`, "", `"`, "", "\n", "").Replace(line))
+		}
+		return all
+	}
+}
+
+// since returns the lines from the one on that ends like that.
+func since(all []string, end string) []string {
+	return all[slices.IndexFunc(all, func(line string) bool { return strings.HasSuffix(line, end) }):]
+}
+
+// Each node says once what becomes of the members and who leads, in a sentence; who
+// decided it does not say it twice; the last line says why the node ends.
+func TestEachNodeSaysOnceWhatHappens(t *testing.T) {
+	bubble(t, func(t *testing.T, p *place) {
+		var nodes []*membership.Node
+		var logs []func() []string
+		for i := range 4 {
+			log, read := logged()
+			nodes, logs = append(nodes, p.start(config(i+1), log)), append(logs, read)
+			p.awaitUp(nodes...)
+		}
+		require.NoError(t, nodes[2].Leave(t.Context()))
+		<-time.After(10 * time.Second)
+		p.network.Cut(address(2), address(1))
+		p.network.Cut(address(2), address(4))
+		require.ErrorIs(t, p.ended(nodes[1]), membership.ErrDown)
+		<-time.After(20 * time.Second)
+		require.Equal(t, []string{
+			"member 10.0.0.1:7946 is up",
+			"10.0.0.1:7946 leads the cluster now",
+			"member 10.0.0.2:7946 joins",
+			"member 10.0.0.2:7946 is up",
+			"member 10.0.0.3:7946 joins",
+			"member 10.0.0.3:7946 is up",
+			"member 10.0.0.4:7946 joins",
+			"member 10.0.0.4:7946 is up",
+			"member 10.0.0.3:7946 leaves",
+			"member 10.0.0.3:7946 was removed after it had left",
+			"member 10.0.0.2:7946 is unreachable",
+			"the downing strategy decided: keep-side",
+			"member 10.0.0.2:7946 is declared down",
+			"member 10.0.0.2:7946 was removed after it had been declared down",
+			"WARN connection refused",
+		}, since(logs[0](), "10.0.0.1:7946 is up"))
+		require.Equal(t, []string{
+			"this node has joined a cluster of 1 member",
+			"10.0.0.1:7946 leads the cluster now",
+			"member 10.0.0.2:7946 is up",
+			"member 10.0.0.3:7946 joins",
+			"member 10.0.0.3:7946 is up",
+			"member 10.0.0.4:7946 joins",
+			"member 10.0.0.4:7946 is up",
+			"member 10.0.0.3:7946 leaves",
+			"member 10.0.0.3:7946 was removed after it had left",
+			"member 10.0.0.1:7946 is unreachable",
+			"10.0.0.2:7946 leads the cluster now",
+			"member 10.0.0.4:7946 is unreachable",
+			"the downing strategy decided: down-side",
+			"member 10.0.0.2:7946 is declared down",
+			"ERROR this node ends: was declared down: by itself: keep-majority: this side has no majority: 1 of 3 voters",
+		}, logs[1]())
+		require.Equal(t, []string{
+			"this node has joined a cluster of 2 members",
+			"10.0.0.1:7946 leads the cluster now",
+			"member 10.0.0.3:7946 is up",
+			"member 10.0.0.4:7946 joins",
+			"member 10.0.0.4:7946 is up",
+			"this node hosts nothing any more: every component has handed its work over",
+			"member 10.0.0.3:7946 leaves",
+			"this node has left the cluster and ends",
+		}, logs[2]())
+		require.Equal(t, []string{
+			"this node has joined a cluster of 3 members",
+			"10.0.0.1:7946 leads the cluster now",
+			"member 10.0.0.4:7946 is up",
+			"member 10.0.0.3:7946 leaves",
+			"member 10.0.0.3:7946 was removed after it had left",
+			"member 10.0.0.2:7946 is unreachable",
+			"10.0.0.2:7946#2 does not answer this node",
+			"member 10.0.0.2:7946 is declared down",
+			"member 10.0.0.2:7946 was removed after it had been declared down",
+			"WARN connection refused",
+		}, logs[3]())
+	})
+}
+
+// A node that others declared down says who told it. One that was closed, or waits for
+// somebody, says so too.
+func TestANodeSaysWhyItEndsOrWaits(t *testing.T) {
+	bubble(t, func(t *testing.T, p *place) {
+		others := p.cluster(3)
+		log, read := logged()
+		victim := p.start(config(4), log)
+		p.awaitUp(append(others, victim)...)
+		require.NoError(t, others[0].Down(t.Context(), at(4)))
+		require.ErrorIs(t, p.ended(victim), membership.ErrDown)
+		require.Equal(t, "ERROR this node ends: was declared down: by the others, says 10.0.0.1:7946#1; nobody holds it for unreachable now",
+			read()[len(read())-1])
+
+		log, read = logged()
+		cfg := config(5)
+		cfg.Membership.SeedNodes = nil
+		require.NoError(t, p.start(cfg, log).Close())
+		require.Equal(t, []string{
+			"this node waits until the program lets it join: membership.seed-nodes names nobody", "this node was closed",
+		}, read())
+
+		log, read = logged()
+		cfg = config(6)
+		cfg.Membership.SeedNodes = []string{at(7)}
+		p.start(cfg, log)
+		<-time.After(10 * time.Second)
+		require.Contains(t, read()[0], "this node waits to join: none of the seed nodes [10.0.0.7:7946] answers")
+	})
+}
+
+// That a neighbour was restarted is no warning to anybody in good health.
+func TestARestartedNeighbourIsNoWarning(t *testing.T) {
+	bubble(t, func(t *testing.T, p *place) {
+		nodes := p.cluster(3)
+		require.NoError(t, nodes[2].Close())
+		nodes[2] = p.start(config(3))
+		p.awaitUp(nodes...)
+		require.NotContains(t, p.log.String(), "level=WARN")
+	})
+}
