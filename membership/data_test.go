@@ -80,7 +80,7 @@ func TestWhoJoinsRemembersTheCluster(t *testing.T) {
 		require.Equal(t, "in no cluster", w.Voters[1].Answer)
 		require.GreaterOrEqual(t, w.Voters[0].For, 50*time.Second)
 		require.Contains(t, w.Cure, "quorate form")
-		require.Contains(t, p.log.String(), "waiting for a cluster: 1 of 2 of the voters of the last cluster")
+		require.Contains(t, p.log.String(), "this node waits to join: 1 of 2 of the voters of the last cluster")
 		require.NoError(t, n.Form(t.Context()))
 		p.awaitUp(n)
 		require.Nil(t, n.Waiting())

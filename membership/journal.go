@@ -273,6 +273,8 @@ func joinSentence(d machine.Decide) string {
 	switch d.Verdict {
 	case "waiting":
 		return "this node waits to join: " + oneLine(d.Reason)
+	case "no vote":
+		return d.Subject + " gave no vote"
 	case "retry":
 		return "this node begins anew to join"
 	case "admitted":

@@ -141,7 +141,7 @@ func TestANodeSaysWhyItEndsOrWaits(t *testing.T) {
 		cfg.Membership.SeedNodes = []string{at(7)}
 		p.start(cfg, log)
 		<-time.After(10 * time.Second)
-		require.Contains(t, read()[0], "this node waits to join: none of the seed nodes [10.0.0.7:7946] answers")
+		require.Contains(t, read()[0], "this node waits to join: 0 of 1 of the listed seed nodes are here and in no cluster; missing: 10.0.0.7:7946 (silent)")
 	})
 }
 

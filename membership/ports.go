@@ -206,8 +206,9 @@ func (n *Node) membershipEvent(event any) {
 			n.log.Warn("settings should be equal on all nodes", "peer", e.Peer.String(), "key", d.Key, "member", d.Member, "joiner", d.Joiner)
 		}
 	case protocol.Waiting:
-		n.lookout.wait(e)
-		n.log.Info("waiting for a cluster: "+e.Reason, "cure", waitingCure)
+		if n.lookout.wait(e) { // The first time the decision is logged.
+			n.log.Info("this node waits to join: "+e.Reason, "cure", waitingCure)
+		}
 	case protocol.RecordLost:
 		n.lookout.recordLost.Store(true)
 		n.log.Warn("the record could not be written and was removed: after a restart this node has no vote in who starts the cluster again", "error", e.Reason)

@@ -45,13 +45,14 @@ type lookout struct {
 	recordLost atomic.Bool
 }
 
-// wait takes in for whom the node waits.
-func (l *lookout) wait(w protocol.Waiting) {
+// wait takes in for whom the node waits. It is true if that was told before.
+func (l *lookout) wait(w protocol.Waiting) bool {
 	waiting := &Waiting{Remembered: !w.Basis.IsZero(), Reason: w.Reason, Cure: waitingCure}
 	for _, v := range w.Voters {
 		waiting.Voters = append(waiting.Voters, WaitedFor{Node: v.Voter.Node, Answer: v.Said.String(), For: v.For})
 	}
-	l.waiting.Store(waiting)
+	last := l.waiting.Swap(waiting)
+	return last != nil && last.Reason == waiting.Reason
 }
 
 // Waiting returns for whom this node waits, nil if it is in a cluster or has not
