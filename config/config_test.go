@@ -281,12 +281,13 @@ func TestEnvironmentFaultsNameTheVariable(t *testing.T) {
 
 	file, err := load("QUORATE_MEMBERSHIP_GOSSIP_INTERVAL=1s", "QUORATE_NODE__ROLES=[a", "QUORATE_MEMBERSHIP__SEED_NODES=1,x",
 		"QUORATE_MEMBERSHIP__FAILURE_DETECTOR__THRESHOLD=NaN", "QUORATE_NODE__WEIGHT=-1", "QUORATE_NODE__LIMIT=many", "QUORATE_NODE__ALLOW_INSECURE=1",
-		"QUORATE_MEMBERSHIP__FENCE=3", "QUORATE_PLUGINS__X=1", "QUORATE_NODE__NAMES=x")
+		"QUORATE_MEMBERSHIP__FENCE=3", "QUORATE_PLUGINS__X=1", "QUORATE_NODE__NAMES=x", "QUORATE_MEMBERSHIP=1", "QUORATE_SERVICE_HOST=10.0.0.1", "QUORATE_NODE_PORT=1")
 	require.NoError(t, err)
 	got := defaults()
 	lines := faults(t, file.Decode("", &got))
-	require.Len(t, lines, 11)
+	require.Len(t, lines, 12)
 	for i, want := range []string{
+		"$QUORATE_MEMBERSHIP: membership: names a section and no key: set QUORATE_MEMBERSHIP__KEY for a key of it, with two underscores",
 		"$QUORATE_MEMBERSHIP_GOSSIP_INTERVAL: membership.gossip-interval: the levels of a key are separated by two underscores; did you mean \"QUORATE_MEMBERSHIP__GOSSIP_INTERVAL\"?",
 		"$QUORATE_MEMBERSHIP__FAILURE_DETECTOR__THRESHOLD: membership.failure-detector.threshold: NaN is not a finite number of this size",
 		"$QUORATE_MEMBERSHIP__FENCE: membership.fence: \"3\" is not a duration",

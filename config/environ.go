@@ -94,10 +94,18 @@ func badText(value string) string {
 }
 
 // misspelt returns the fault of a variable that is a known key written with one
-// underscore between levels, and nil for a name that means nothing to us.
+// underscore between levels, or a section without a key, and nil for a name that means
+// nothing to us.
 func (v variable) misspelt(known [][]string) *Error {
 	plain := func(s string) string { return strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(s)) }
 	for _, path := range known {
+		if len(path) > 1 && plain(path[0]) == plain(v.name[len(Prefix):]) {
+			return &Error{
+				File: "$" + v.name, Key: path[0], Err: ErrUnknownKey,
+				Reason: fmt.Sprintf("names a section and no key: set %s%s__KEY for a key of it, with two underscores",
+					Prefix, strings.ToUpper(strings.ReplaceAll(path[0], "-", "_"))),
+			}
+		}
 		if len(path) > 1 && plain(strings.Join(path, "")) == plain(v.name[len(Prefix):]) {
 			right := strings.ToUpper(strings.ReplaceAll(strings.Join(path, "__"), "-", "_"))
 			return &Error{
