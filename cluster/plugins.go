@@ -33,13 +33,19 @@ func builtIn() []string {
 	return []string{allocation.LeastShardName, downing.KeepMajorityName, downing.DownAllName}
 }
 
-// validatePlugins reports names that clash, and strategies that name a plugin of
-// another kind.
+// validatePlugins reports names that clash, plugins of a kind that no node runs, and
+// strategies that name a plugin of another kind.
 func (c Config) validatePlugins() error {
 	var faults []error
 	for _, name := range slices.Sorted(maps.Keys(c.Plugins)) {
 		if slices.Contains(builtIn(), name) {
 			faults = append(faults, &fieldError{"plugins." + name, "is the name of a built-in strategy; give the plugin another one"})
+		}
+		if kind := c.Plugins[name].Kind; slices.Contains(plugins.Kinds(), kind) && kind != plugins.Downing && kind != plugins.Allocation {
+			faults = append(faults, &fieldError{
+				"plugins." + name + ".kind",
+				fmt.Sprintf("no node runs plugins of kind %s: it must be %s or %s", kind, plugins.Downing, plugins.Allocation),
+			})
 		}
 	}
 	for _, use := range []struct {

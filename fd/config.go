@@ -19,8 +19,8 @@ const (
 	StrategyDeadline = "deadline"
 )
 
-// ErrUnknownStrategy is returned by [NewFactory] when the configuration names a
-// strategy that is not built in.
+// ErrUnknownStrategy is wrapped by the error of [Config.Validate] and [NewFactory] when
+// the configuration names a strategy that is not built in.
 var ErrUnknownStrategy = errors.New("unknown strategy")
 
 const (
@@ -34,9 +34,8 @@ const (
 // Config is the section "failure-detector" of a configuration file. The zero
 // value is not valid; start from [Default].
 type Config struct {
-	// Strategy is the name of the detector: "phi-accrual", "deadline", or the
-	// name of one that the program adds.
-	Strategy string `koanf:"strategy" known:"phi-accrual|deadline"`
+	// Strategy is the name of the detector: "phi-accrual" or "deadline".
+	Strategy string `koanf:"strategy" oneof:"phi-accrual|deadline"`
 
 	// Threshold is the phi at which a node is suspected, from 1 to below 1000
 	// ([MaxPhi]). Lower finds failures sooner and accuses more often wrongly. Used
@@ -100,17 +99,20 @@ func (c Config) Bounds() Bounds {
 	return Bounds{MinSilence: c.AcceptableHeartbeatPause, MaxSilence: c.MaxSilence}
 }
 
-// Validate reports every fault of c in one error, each with its key. Any name is
-// a valid strategy, as plugins bring their own; [NewFactory] tells whether it is
-// built in.
+// Validate reports every fault of c in one error, each with its key.
 func (c Config) Validate() error {
 	var faults []error
 	refuse := func(bad bool, format string, values ...any) {
 		if bad {
-			faults = append(faults, &fieldError{fmt.Sprintf(format, values...)})
+			faults = append(faults, &fieldError{text: fmt.Sprintf(format, values...)})
 		}
 	}
-	refuse(c.Strategy == "", "strategy: no name given")
+	if c.Strategy != StrategyPhiAccrual && c.Strategy != StrategyDeadline {
+		faults = append(faults, &fieldError{
+			text: fmt.Sprintf("strategy: %q is not built in, but %q and %q are", c.Strategy, StrategyPhiAccrual, StrategyDeadline),
+			err:  ErrUnknownStrategy,
+		})
+	}
 	// The comparison is written so that it refuses a value that is no number.
 	refuse(!(c.Threshold >= thresholdLowest && c.Threshold < MaxPhi),
 		"threshold: %v is not in the range from %d to below %d", c.Threshold, thresholdLowest, MaxPhi)
@@ -140,25 +142,26 @@ func (c Config) Validate() error {
 }
 
 // NewFactory returns the factory of the built-in strategy that the configuration
-// names. The error wraps [ErrUnknownStrategy] when there is none of that name.
+// names. The error is that of [Config.Validate].
 func NewFactory(config Config) (Factory, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	switch config.Strategy {
-	case StrategyPhiAccrual:
-		return func() Detector { return newPhiAccrual(config) }, nil
-	case StrategyDeadline:
+	if config.Strategy == StrategyDeadline {
 		limit := config.HeartbeatInterval + config.AcceptableHeartbeatPause
 		return func() Detector { return &Deadline{limit: limit} }, nil
-	default:
-		return nil, fmt.Errorf("fd: strategy: %w %q, built in are %q and %q",
-			ErrUnknownStrategy, config.Strategy, StrategyPhiAccrual, StrategyDeadline)
 	}
+	return func() Detector { return newPhiAccrual(config) }, nil
 }
 
 // fieldError is a fault of one field. Its text begins with the key.
-type fieldError struct{ text string }
+type fieldError struct {
+	text string
+	err  error // The sentinel that it wraps; may be nil.
+}
+
+// Unwrap returns the sentinel.
+func (e *fieldError) Unwrap() error { return e.err }
 
 // Error describes the fault.
 func (e *fieldError) Error() string { return "fd: " + e.text }

@@ -27,7 +27,7 @@ func main() {
 		Name: "quorate",
 		Help: "The command line of the Quorate clustering toolkit.",
 		Commands: []command.Command{
-			{Name: "config", Help: "Look at configuration files", Args: command.NewConfig(load, cluster.Default())},
+			{Name: "config", Help: "Look at configuration files", Args: command.NewConfig(cluster.Check, cluster.Default())},
 			{Name: "decisions", Help: "Ask a node for the decisions that it took, and why", Args: &command.Decisions{}},
 			{Name: "members", Help: "Ask a node for the members of its cluster", Args: &command.Members{}},
 			{Name: "plugin", Help: "Try out and pin strategies in other processes", Args: &command.Plugin{}},
@@ -37,10 +37,4 @@ func main() {
 		},
 	}
 	os.Exit(program.Run(os.Args[1:], os.Stdout, os.Stderr))
-}
-
-// load reads files as a node does when it starts.
-func load(paths ...string) error {
-	_, err := cluster.Load(paths...)
-	return err
 }

@@ -27,7 +27,7 @@ type settings struct {
 	} `koanf:"node"`
 }
 
-func load(paths ...string) error {
+func load(_ []string, paths ...string) error {
 	file, err := config.Loader{}.Load(paths...)
 	if err != nil {
 		return err

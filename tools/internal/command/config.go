@@ -17,23 +17,26 @@ type Config struct {
 	Schema    Schema    `cmd:"" help:"Print the JSON Schema of configuration files, for editors."`
 }
 
-// NewConfig returns the command. The function reads, merges and checks files, and
-// its error lists the faults as [config.Errors]. Defaults is the struct that the
+// NewConfig returns the command. The function reads, merges and checks files, of which
+// it is told the strategies that the program has of its own, and its error lists the
+// faults as [config.Errors]. Defaults is the struct that the
 // files fill, with its defaults in it.
-func NewConfig(load func(paths ...string) error, defaults any) *Config {
-	return &Config{Check: Check{load: load}, Schema: Schema{defaults: defaults}}
+func NewConfig(check func(own []string, paths ...string) error, defaults any) *Config {
+	return &Config{Check: Check{check: check}, Schema: Schema{defaults: defaults}}
 }
 
 // Check is the command that checks files together, as a node would load them.
 type Check struct {
 	Files []string `arg:"" name:"file" help:"Files, merged in this order."`
-	load  func(paths ...string) error
+	Own   []string `placeholder:"NAME" help:"Strategies that the program itself brings."`
+	check func(own []string, paths ...string) error
 }
 
 // Help is the text after the one-line help.
 func (*Check) Help() string {
 	return `The files are merged in order, then the QUORATE_ variables of the environment,
-as a node does when it starts. The exit status is 0 when all is well and 2 when
+as a node does when it starts, and what its start would refuse is looked at too:
+addresses that need TLS, certificate files, names of strategies. The exit status is 0 when all is well and 2 when
 there are faults.
 
 The end of its name tells the format of a file: .toml, .json, and YAML for
@@ -62,7 +65,7 @@ type fault struct {
 
 // Run checks the files.
 func (c *Check) Run(s *Session) error {
-	err := c.load(c.Files...)
+	err := c.check(c.Own, c.Files...)
 	var faults config.Errors
 	if err != nil && !errors.As(err, &faults) {
 		return err

@@ -1,0 +1,97 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/membership/transport"
+	"github.com/quorate/quorate/membership/transport/mutual"
+)
+
+// Check reads and merges files as [Load] does, and reports besides what only the start
+// of a node would find: an address beyond this machine without TLS, certificate files
+// that cannot be used, and strategies that nobody has. Own are the names of strategies
+// that the program brings itself. Files that this user must not read are passed over.
+func Check(own []string, paths ...string) error {
+	file, err := config.Load(paths...)
+	if err != nil {
+		return err
+	}
+	return file.Decode("", &startable{Config: Default(), own: own, resolve: file.Resolve})
+}
+
+// startable is a configuration that is asked whether a node would start with it.
+type startable struct {
+	Config `koanf:",squash"`
+
+	own     []string
+	resolve func(path string) string
+}
+
+// Validate reports every fault that sections by themselves do not see.
+func (s *startable) Validate() error {
+	return errors.Join(
+		s.Config.Validate(), s.exposed(),
+		s.certificates("transport.tls", s.Transport.TLS), s.certificates("management.tls", s.Management.TLS),
+		s.known("downing.strategy", s.Downing.Strategy, downing.KeepMajorityName, downing.DownAllName),
+		s.known("sharding.allocation.strategy", s.Sharding.Allocation.Strategy, allocation.LeastShardName),
+	)
+}
+
+// exposed refuses to be reached from other machines without TLS.
+func (s *startable) exposed() error {
+	if s.Transport.TLS.Complete() || s.Transport.AllowInsecure {
+		return nil
+	}
+	key, address := "transport.bind", s.Transport.Bind
+	if address == "" {
+		key, address = "node.address", s.Node.Address
+	}
+	if !beyond(address) {
+		return nil
+	}
+	return &fieldError{key, fmt.Sprintf("%s is not on the loopback interface, where alone a node listens without TLS: configure transport.tls, or set transport.allow-insecure", address)}
+}
+
+// beyond reports whether an address is reached from other machines. What is none is a
+// fault that its section tells.
+func beyond(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	ip, none := netip.ParseAddr(host)
+	return err == nil && host != "localhost" && (none != nil || !ip.Unmap().IsLoopback())
+}
+
+// certificates opens the files of a section as a start does.
+func (s *startable) certificates(key string, names transport.TLSFiles) error {
+	if !names.Complete() { // None, or said by the section.
+		return nil
+	}
+	for _, path := range names.Paths() {
+		*path = s.resolve(*path)
+	}
+	_, err := mutual.Open(names, nil)
+	if err == nil || errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	return &fieldError{key, strings.ReplaceAll(err.Error(), "\n", "; ")}
+}
+
+// known refuses the name of a strategy that nobody has.
+func (s *startable) known(key, name string, builtIn ...string) error {
+	_, plugin := s.Plugins[name]
+	if plugin || name == "" || slices.Contains(builtIn, name) || slices.Contains(s.own, name) { // None is said by the section.
+		return nil
+	}
+	return &fieldError{key, fmt.Sprintf("%q is neither built in (%s) nor the name of a plugin; a strategy of the program itself is given to config check by --own", name, strings.Join(builtIn, ", "))}
+}

@@ -1,0 +1,61 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/cluster"
+	"github.com/quorate/quorate/config"
+)
+
+// What a start would refuse for what the file says, a check refuses too, at its key
+// and line; what a start takes passes.
+func TestACheckRefusesWhatTheStartRefuses(t *testing.T) {
+	dir := t.TempDir()
+	text := filepath.Join(dir, "text.pem")
+	require.NoError(t, os.WriteFile(text, []byte("no certificate"), 0o600))
+	tls := func(path string) string {
+		return "tls: {certificate: " + path + ", key: " + path + ", authorities: " + path + "}"
+	}
+	const name, here = "cluster: {name: test}", "node: {address: 127.0.0.1:7946}"
+	tests := map[string]struct {
+		lines []string
+		own   []string
+		want  string
+	}{
+		"fine":                       {[]string{name, here}, nil, ""},
+		"localhost":                  {[]string{name, "node: {address: localhost:7946}"}, nil, ""},
+		"address without TLS":        {[]string{name, "node: {address: 10.0.0.1:7946}"}, nil, ":2: node.address: 10.0.0.1:7946 is not on the loopback"},
+		"bind without TLS":           {[]string{name, here, "transport: {bind: 0.0.0.0:7946}"}, nil, ":3: transport.bind: 0.0.0.0:7946 is not on the loopback"},
+		"insecure on purpose":        {[]string{name, here, "transport: {bind: 0.0.0.0:7946, allow-insecure: true}"}, nil, ""},
+		"certificate is a directory": {[]string{name, here, "transport: {" + tls(dir) + "}"}, nil, ":3: transport.tls: "},
+		"certificate is missing":     {[]string{name, here, "transport: {" + tls("none.pem") + "}"}, nil, "none.pem"},
+		"certificate is none":        {[]string{name, here, "transport: {" + tls(text) + "}"}, nil, ":3: transport.tls: "},
+		"certificate of management":  {[]string{name, here, "management: {" + tls(dir) + "}"}, nil, ":3: management.tls: "},
+		"unknown downing":            {[]string{name, here, "downing: {strategy: coin}"}, nil, `:3: downing.strategy: "coin" is neither built in (keep-majority, down-all)`},
+		"own downing":                {[]string{name, here, "downing: {strategy: coin}"}, []string{"coin"}, ""},
+		"unknown allocation":         {[]string{name, here, "sharding: {allocation: {strategy: dice}}"}, nil, `:3: sharding.allocation.strategy: "dice" is neither`},
+		"unknown detector":           {[]string{name, here, "membership: {failure-detector: {strategy: mine}}"}, nil, `:3: membership.failure-detector.strategy: "mine" is not built in`},
+		"plugin that nobody runs": {
+			[]string{name, here, "plugins: {x: {kind: discovery, path: /bin/x, unpinned: true}}"}, nil, ":3: plugins.x.kind: no node runs plugins of kind discovery",
+		},
+		"several": {[]string{name, "node: {address: 10.0.0.1:7946}", "downing: {strategy: coin}"}, nil, ":2: node.address: 10.0.0.1"},
+	}
+	for what, test := range tests {
+		t.Run(what, func(t *testing.T) {
+			err := cluster.Check(test.own, file(t, test.lines...))
+			if test.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorIs(t, err, config.ErrInvalid)
+			require.ErrorContains(t, err, test.want)
+		})
+	}
+}
