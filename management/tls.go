@@ -21,6 +21,9 @@ func (s *Server) openFiles() error {
 		return fmt.Errorf("management: %w", err)
 	}
 	s.files, s.tls = files, files.TLS()
+	if text := mutual.LooseKey(s.cfg.TLS.Key); text != "" {
+		s.log.Warn(text)
+	}
 	return nil
 }
 

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,7 +46,10 @@ func TestMutualTLS(t *testing.T) {
 	ours, theirs, dir := mutualtest.NewAuthority(t, "ca"), mutualtest.NewAuthority(t, "ca"), t.TempDir()
 	cfg := listening()
 	cfg.TLS = ours.Write(t, dir, ours.Issue(t, mutualtest.Leaf{Serial: 11}))
-	s := serve(t, cfg, []management.Route{echo()})
+	require.NoError(t, os.Chmod(cfg.TLS.Key, 0o644))
+	log, text := logger()
+	s := serve(t, cfg, []management.Route{echo()}, log)
+	require.Equal(t, runtime.GOOS != "windows", strings.Contains(text.String(), "has mode 0644"))
 
 	serial, err := secure(t, s.Address(), ours, ours.Issue(t, mutualtest.Leaf{Serial: 2}))
 	require.NoError(t, err)

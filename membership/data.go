@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorate/quorate/membership/internal/datadir"
 	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/membership/transport/mutual"
 )
 
 // openData takes the node's directory. One that cannot be written, and holds nothing,
@@ -25,6 +26,16 @@ func (n *Node) openData(cfg Config) error {
 	}
 	n.data = data
 	return nil
+}
+
+// warnOfModes says which files and directories of the node others may read or change.
+// It is no fault that keeps a node out: who can do so has to be on the machine already.
+func (n *Node) warnOfModes(cfg Config) {
+	for _, text := range []string{mutual.LooseKey(cfg.Transport.TLS.Key), mutual.LooseDirectory(cfg.Node.DataDir)} {
+		if text != "" {
+			n.log.Warn(text)
+		}
+	}
 }
 
 // remembered is what the node knows from before.

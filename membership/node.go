@@ -109,6 +109,7 @@ func Start(ctx context.Context, cfg Config, opts ...Option) (*Node, error) {
 		n.discard()
 		return nil, fmt.Errorf("membership: %w", err)
 	}
+	n.warnOfModes(cfg)
 	n.driver.Start()
 	n.metrics.start(meters, o.meters)
 	// Owned by the node; ends when the machine says so or by Close, which

@@ -1,0 +1,40 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mutual
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+)
+
+const (
+	// looseForKeys are the permissions that the file of a key should not give. The
+	// group may read it, as platforms that mount secrets have it.
+	looseForKeys fs.FileMode = 0o026
+	// looseForDirectories are those that a directory should not give in which a node
+	// keeps what it believes later. The group may write, as with mounted volumes.
+	looseForDirectories fs.FileMode = 0o002
+)
+
+// LooseKey says that any user may read the file of a key, or others than its owner
+// may change it; "" if it is well, or cannot be told.
+func LooseKey(path string) string {
+	return loose(path, looseForKeys, "the key", "0600 or 0640")
+}
+
+// LooseDirectory says that any user may change what is in a directory; "" if it is
+// well, or cannot be told.
+func LooseDirectory(path string) string {
+	return loose(path, looseForDirectories, "the directory", "0700")
+}
+
+func loose(path string, mode fs.FileMode, what, better string) string {
+	info, err := os.Stat(path)
+	if err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&mode == 0 { // Windows has no such modes.
+		return ""
+	}
+	return fmt.Sprintf("%s %s has mode %04o, so that other users of this machine may read or change it: give it %s", what, path, info.Mode().Perm(), better)
+}
