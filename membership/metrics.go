@@ -163,7 +163,7 @@ func (m *metrics) observeMachine(o metric.Observer, e protocol.Examined) {
 	o.ObserveInt64(m.marks, int64(e.Counts.Clears), with(attrVerdict.String("reachable")))
 	o.ObserveInt64(m.rounds, int64(e.Counts.Rounds), with(attrRound.String("repair")))
 	o.ObserveInt64(m.rounds, int64(e.Counts.Pushes), with(attrRound.String("push")))
-	for r := protocol.RefusedNotReady; r <= protocol.RefusedByPeer; r++ {
+	for r := protocol.RefusedNotReady; r <= protocol.RefusalLast; r++ {
 		if n := e.Refused[r]; n > 0 { // Most reasons never come up.
 			o.ObserveInt64(m.refused, int64(n), with(meter.Fault.String(r.String())))
 		}

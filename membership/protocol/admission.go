@@ -30,6 +30,8 @@ type admission struct {
 	// soon as it has one: when all nodes of a cluster start together, all but the
 	// first would else wait for the time of their next question.
 	hopefuls []hopeful
+
+	kept backOffs
 }
 
 type hopeful struct {
@@ -53,7 +55,9 @@ type pendingJoin struct {
 	request JoinRequest
 }
 
-func (a *admission) init() { a.pending = map[gossip.Address]pendingJoin{} }
+func (a *admission) init() {
+	a.pending, a.kept = map[gossip.Address]pendingJoin{}, backOffs{}
+}
 
 func (m *Machine) receiveInitJoin(from gossip.NodeID, msg InitJoin) {
 	switch status := m.ownStatus(); {
@@ -154,6 +158,9 @@ func (m *Machine) judgeJoin(from gossip.NodeID, msg JoinRequest) *JoinRefused {
 		return refuse(RefusedCluster, true, "this is another cluster than %v", msg.Cluster)
 	case removed || known != nil && known.Status == gossip.Down:
 		return refuse(RefusedIncarnation, false, "incarnation %v was downed or removed: restart the node", from)
+	}
+	if refusal := m.keptOut(from, msg); refusal != nil {
+		return refusal
 	}
 	must, _ := compareSettings(m.compared(), msg.Settings)
 	must = append(must, m.lacksStrategy(msg.Member, msg.Settings)...)

@@ -17,6 +17,7 @@
 //	standing.go   until when this node may host
 //	leader.go     what the leader does under convergence
 //	gate.go       when a newcomer may become up
+//	backoff.go    who is kept out for a time
 //	voting.go     who votes
 //	links.go      what is done while links between those who go on are broken
 //	downing.go    when it must be decided who goes after a partition

@@ -21,7 +21,7 @@ type Examined struct {
 	ID     uint64
 	Counts Counts
 	// Refused are the refusals by reason, with and without a [Refused].
-	Refused [RefusedByPeer + 1]uint64
+	Refused [RefusalLast + 1]uint64
 	// Monitored is what the failure detectors hold about each node that gets
 	// heartbeats, sorted by node.
 	Monitored []fd.Status[gossip.NodeID]

@@ -255,3 +255,58 @@ func lastReason(n *node, verdict string) string {
 	}
 	return ""
 }
+
+// A link that breaks and works again in turns: each time one end goes, and could come
+// back at once to be downed again. It waits longer each time, so in an hour it is downed
+// a few times only, and most of the others are never disturbed.
+func TestWhoIsDownedForItsLinksComesBackLaterEachTime(t *testing.T) {
+	s := supervise(newLoop(t), 5)
+	broken := brokenBetween(true, [2]int{2, 5})
+	const turn, works = 25 * time.Second, 10 * time.Second
+	s.cut = func(from, to gossip.Address) bool { return s.now%turn > works && broken(from, to) }
+	ups := func() int { return s.ups()[4] }
+	var counts []int
+	for range 4 {
+		before := ups()
+		s.run(15 * time.Minute)
+		counts = append(counts, ups()-before)
+	}
+	t.Log("up in each quarter of an hour:", counts, "refused", s.nodes[address(1)].machine.Refusals(protocol.RefusedLinks))
+	require.LessOrEqual(t, counts[3], int(15*time.Minute/protocol.LinkBackOffMost)+1)
+	require.Less(t, counts[3], counts[0])
+	require.Equal(t, []int{1, 1, 1, 1}, s.ups()[:4])
+
+	// When the link works again the node is let in, and is forgotten in time.
+	s.cut = nil
+	s.run(protocol.LinkBackOffMost + time.Minute)
+	require.Equal(t, gossip.Up, statusAt(s.nodes[address(1)], s.nodes[address(5)]))
+}
+
+// Only links count: who crashed, was cut off, was downed by command, or was replaced by
+// a new start at its address, is let in at once.
+func TestWhoWasDownedForAnotherReasonIsLetInAtOnce(t *testing.T) {
+	for name, end := range map[string]func(l *loop, n *node){
+		"crash":   func(_ *loop, n *node) { n.dead = true },
+		"command": func(l *loop, n *node) { l.nodes[address(1)].step(protocol.Down{Address: n.id.Address}) },
+		"cut off": func(l *loop, n *node) {
+			l.cut = func(from, to gossip.Address) bool { return from == n.id.Address || to == n.id.Address }
+		},
+		"replaced": func(*loop, *node) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLoop(t)
+			nodes := l.cluster(5)
+			end(l, nodes[4])
+			if name != "replaced" {
+				l.run(20 * time.Second)
+			}
+			l.cut = nil
+			again := l.start(5, 55)
+			again.step(protocol.Join{Seeds: []gossip.Address{address(1), address(2)}})
+			l.until(10*time.Second, func() bool { return statusAt(nodes[0], again) == gossip.Up })
+			for _, n := range nodes {
+				require.Zero(t, n.machine.Refusals(protocol.RefusedLinks))
+			}
+		})
+	}
+}

@@ -108,7 +108,7 @@ type Machine struct {
 	surveyed *gossip.State   // The state that leader, convergence and base follow from.
 	lost     []gossip.NodeID // Its unreachable members, sorted.
 	last     machine.Now     // The time of the last step.
-	refused  [RefusedByPeer + 1]uint64
+	refused  [RefusalLast + 1]uint64
 	counts   Counts
 
 	memory     memory
@@ -404,7 +404,7 @@ func (m *Machine) refuse(peer gossip.NodeID, what string, r Refusal, reason stri
 }
 
 func (m *Machine) refuseSettings(peer gossip.NodeID, what string, r Refusal, reason string, differences []Difference) {
-	m.refused[min(r, RefusedByPeer)]++
+	m.refused[min(r, RefusalLast)]++
 	m.out.Publish(Refused{Peer: peer, What: what, Refusal: r, Reason: reason, Differences: differences})
 }
 

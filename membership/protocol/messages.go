@@ -293,6 +293,12 @@ const (
 	RefusedUnknown
 	// RefusedByPeer: the peer's transport refuses this node.
 	RefusedByPeer
+	// RefusedLinks: the node at this address was downed because links to it were
+	// broken, and is kept out for a time.
+	RefusedLinks
+
+	// RefusalLast is the last one.
+	RefusalLast = RefusedLinks
 )
 
 // String returns the name of the refusal.
@@ -300,6 +306,7 @@ func (r Refusal) String() string {
 	names := [...]string{
 		"none", "not-ready", "malformed", "other-cluster", "settings-differ", "incarnation-gone",
 		"predecessor-present", "dial-back-failed", "busy", "not-a-member", "unsolicited", "unknown", "refused-by-peer",
+		"links-broken",
 	}
 	if int(r) < len(names) {
 		return names[r]

@@ -39,6 +39,7 @@ func (m *Machine) observe(prev, next *gossip.State) {
 		m.forget(was) // While the records about it are still there.
 	}
 	m.removedUnseen(prev, next)
+	m.noteDowned(prev, next)
 	if !next.SharesRows(prev) {
 		m.fences.noteCuts(next.Records(), m.now.Mono)
 	}
