@@ -17,7 +17,8 @@ import (
 // Liveness checks in each second that what must happen happens in time:
 //
 //	accused   a member that a node cannot hear any more is accused by it, or out,
-//	          within [Bounds.Accuse] of the time for which that node ran
+//	          within [Bounds.Accuse] of the time for which that node ran; for a
+//	          newcomer it is enough that others say so, or the member says it of it
 //	settled   a world in which nothing is wrong for longer than [Bounds.Settle] has a
 //	          cluster of which all who live are members that are up, whom all agree
 //	          about: a joiner is up or has ended, nobody stays in a passing state,
@@ -154,10 +155,12 @@ func (l *Liveness) accuses(n *Node) error {
 		len(s.Members()) > l.Config.FailureDetector.MonitoredByNrOfMembers+1 {
 		return nil
 	}
+	newcomer := s.Member(n.id).Status < gossip.Up
 	for _, member := range s.Members() {
 		key := pair{n.id, member.Node}
 		from, silent := l.silent(n, member.Node)
-		if member.Node == n.id || !silent || member.Status == gossip.Down || accuses(s, n.id, member.Node) {
+		said := accuses(s, n.id, member.Node) || newcomer && saidByOthers(s, n.id, member.Node)
+		if member.Node == n.id || !silent || member.Status == gossip.Down || said {
 			delete(l.since, key)
 			continue
 		}
@@ -178,6 +181,13 @@ func (l *Liveness) accuses(n *Node) error {
 // accuses reports whether a node has a record of its own about another.
 func accuses(s *gossip.State, self, subject gossip.NodeID) bool {
 	return slices.ContainsFunc(s.RowsOf(self), func(r gossip.Row) bool { return r.Subject == subject })
+}
+
+// saidByOthers reports whether a member that one cannot hear is accused by somebody, or
+// says itself that it cannot reach the one. That is enough where the one is a newcomer:
+// it leaves members whom it has never heard to others.
+func saidByOthers(s *gossip.State, self, subject gossip.NodeID) bool {
+	return accuses(s, subject, self) || !s.Reachable(subject)
 }
 
 // settles checks that a quiet world has a settled cluster.
