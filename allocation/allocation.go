@@ -108,10 +108,11 @@ type Fitness struct {
 	// OneVersion: all regions run the same app-version. Otherwise a rolling
 	// update is under way, and what moves now would move again.
 	OneVersion bool
-	// NoneUnreachable: no member is unreachable. Otherwise shards may soon need
+	// NoneUnreachable: no member that has been up is unreachable. Otherwise shards may soon need
 	// new homes anyway, and a move might wait for a node that is gone.
 	NoneUnreachable bool
-	// NoneJoining: no member is joining or weakly up. Otherwise the number of
+	// NoneJoining: no member is joining or weakly up, but for such as wait because
+	// somebody cannot reach them. Otherwise the number of
 	// regions is about to change.
 	NoneJoining bool
 }

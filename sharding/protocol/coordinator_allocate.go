@@ -102,12 +102,17 @@ func (c *coordinator) request(pending []allocation.Pending) allocation.AllocateR
 	return allocation.AllocateRequest{Kind: c.kind.name, Shards: pending, Fitness: c.fitness(), Regions: c.regionStates(owner)}
 }
 
+// fitness says whether this is a good time to move shards. A newcomer that somebody
+// cannot reach is left out: it hosts nothing, and waits until it is reached, which may
+// be for long.
 func (c *coordinator) fitness() allocation.Fitness {
-	f := allocation.Fitness{OneVersion: true, NoneJoining: true}
+	f := allocation.Fitness{OneVersion: true, NoneJoining: true, NoneUnreachable: true}
 	st := c.control().state
 	version, first := "", true
 	for _, m := range st.Members() {
-		if m.Status < gossip.Up && m.HasService(uint16(Service)) && m.HasRole(c.kind.settings.Role) {
+		newcomer, reached := m.Status < gossip.Up, st.Reachable(m.Node)
+		f.NoneUnreachable = f.NoneUnreachable && (newcomer || reached)
+		if newcomer && reached && m.HasService(uint16(Service)) && m.HasRole(c.kind.settings.Role) {
 			f.NoneJoining = false // It is about to be a region.
 		}
 		if c.regions[m.Node] == nil {
@@ -116,7 +121,6 @@ func (c *coordinator) fitness() allocation.Fitness {
 		f.OneVersion = f.OneVersion && (first || gossip.CompareVersions(version, m.AppVersion) == 0)
 		version, first = m.AppVersion, false
 	}
-	f.NoneUnreachable = len(st.Unreachable()) == 0
 	return f
 }
 

@@ -142,6 +142,22 @@ func TestUnfitClusterIsLeftAlone(t *testing.T) {
 	require.Len(t, c.hosts(), 2)
 }
 
+// A member that is joining and that some voter cannot reach may wait for as long as
+// the link is broken. It hosts nothing, and will be no region soon.
+func TestANewcomerThatWaitsKeepsNothingFromBeingEvenedOut(t *testing.T) {
+	f := newFleet(t)
+	a := f.start(1, six())
+	f.run(5 * time.Second)
+	f.edit(func(e *gossip.Edit) bool {
+		return e.Join(gossip.Member{Node: member(3), Services: []uint16{uint16(protocol.Service)}}) &&
+			e.Mark(member(3), gossip.Unreachable)
+	})
+	b := f.start(2, six())
+	f.run(10 * time.Second)
+	f.settled(6, a, b)
+	require.Len(t, b.hosts(), 3)
+}
+
 // moveTo moves the first shards of a request to a node.
 func moveTo(r allocation.RebalanceRequest, n int, to *control) allocation.RebalanceResult {
 	res := allocation.RebalanceResult{Reason: "it wants to"}
