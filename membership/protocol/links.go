@@ -46,18 +46,18 @@ func (m *Machine) surveyLinks() {
 // It follows from the state alone, not from who asks. So of two edits by such members
 // one is made in knowledge of the other, as under convergence: whoever acts on a state
 // has seen what was done on the one before, and on one state only one acts. One member
-// has a view of its own of convergence: it does not look at whether others reach it.
+// has a view of its own of convergence: it does not look at whether others reach it. And
+// the leader does not wait for a leaving member that has confirmed to it, of which the
+// others do not know: so none acts while one that leaves cannot be reached.
 func hubOf(s *gossip.State) gossip.NodeID {
 	taking := func(n gossip.NodeID) bool {
 		member := s.Member(n)
 		return member != nil && member.Status >= gossip.Up && member.Status <= gossip.Leaving
 	}
 	members := slices.DeleteFunc(slices.Clone(s.Members()), func(m *gossip.Member) bool { return !taking(m.Node) })
-	cut := slices.DeleteFunc(s.Unreachable(), func(n gossip.NodeID) bool {
-		member := s.Member(n)
-		return member.Status == gossip.Down || member.Status == gossip.Exiting
-	})
-	if len(cut) == 0 || len(cut) == 1 && cut[0] == members[0].Node {
+	cut := slices.DeleteFunc(s.Unreachable(), func(n gossip.NodeID) bool { return !taking(n) })
+	leaving := func(n gossip.NodeID) bool { return s.Member(n).Status == gossip.Leaving }
+	if len(cut) == 0 || len(cut) == 1 && cut[0] == members[0].Node || slices.ContainsFunc(cut, leaving) {
 		return gossip.NodeID{}
 	}
 	for _, member := range members {
