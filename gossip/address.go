@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -81,9 +82,11 @@ func (a Address) Validate() error {
 }
 
 // forbiddenInHost keeps hosts printable and free of what separates the parts
-// of addresses, node ids and paths.
+// of addresses, node ids and paths. Not printable are control characters, the ones
+// of the upper half among them, and marks that turn or hide text: a terminal or a
+// page that shows a host would obey them.
 func forbiddenInHost(r rune) bool {
-	return r <= ' ' || r == 0x7f || strings.ContainsRune("/\\#@?[]\"'<>", r)
+	return r == ' ' || !unicode.IsPrint(r) || strings.ContainsRune("/\\#@?[]\"'<>", r)
 }
 
 // String returns "host:port", with brackets when the host contains a colon,

@@ -6,6 +6,7 @@ package gossip_test
 import (
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
 
@@ -30,6 +31,24 @@ func TestParseAddress(t *testing.T) {
 	} {
 		_, err := gossip.ParseAddress(text)
 		require.Error(t, err, text)
+	}
+}
+
+// What a terminal, a log or a page would obey is in no host.
+//
+// covers B14.
+func TestHostsArePrintable(t *testing.T) {
+	t.Parallel()
+	for r := range rune(0x10ffff) {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Z, r) {
+			require.Error(t, gossip.Address{Host: "a" + string(r) + "b", Port: 1}.Validate(), "%U", r)
+		}
+	}
+	for _, host := range []string{"a\u009b31m", "a\u202eb", "a\u2066b", "a\u200bb", "a\ufeffb", "a\u2028b", "a\u00a0b", "a\ue000b"} {
+		require.Error(t, gossip.Address{Host: host, Port: 1}.Validate(), "%q", host)
+	}
+	for _, host := range []string{"b\u00fccher.example", "\u4f8b\u3048.jp", "node-1_a.b", "fe80::1%eth0"} {
+		require.NoError(t, gossip.Address{Host: host, Port: 1}.Validate(), "%q", host)
 	}
 }
 

@@ -5,6 +5,7 @@ package grpc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -72,6 +73,13 @@ func (d *dialer) Dial(ctx context.Context, to gossip.Address, kind transport.Lan
 		conn, err := d.connect(ctx, to.String())
 		if err != nil || d.tls != nil {
 			return conn, err
+		}
+		if !d.cfg.AllowInsecure && !loopbackAddr(conn.RemoteAddr()) {
+			a.refuse(to, &transport.RefusedError{
+				Reason: transport.ReasonInsecure,
+				Detail: fmt.Sprintf("%s is %s here, which is not dialled without TLS: configure transport.tls, or set transport.allow-insecure", to, conn.RemoteAddr()),
+			})
+			return nil, errors.Join(errStream, conn.Close())
 		}
 		return &sniffed{Conn: conn, refused: func(r *transport.RefusedError) { a.refuse(to, r) }}, nil
 	}
@@ -149,7 +157,15 @@ func (d *dialer) credentials(to gossip.Address, a *attempt) (credentials.Transpo
 	return auditor{credentials.NewTLS(cfg), d.tls, func(_ string, r *transport.RefusedError) { a.refuse(to, r) }}, nil
 }
 
-// loopback reports whether a host is this machine and nobody else.
+// loopbackAddr reports whether a socket is one of the loopback interface. What is no
+// socket of TCP, as in tests, has no interface.
+func loopbackAddr(a net.Addr) bool {
+	tcp, ok := a.(*net.TCPAddr)
+	return !ok || tcp.IP.IsLoopback()
+}
+
+// loopback reports whether a host is this machine and nobody else, by what it says.
+// A name may still be resolved to another address, see [loopbackAddr].
 func loopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()

@@ -48,7 +48,8 @@ func WithNotices(f func(transport.Notice)) Option { return func(o *options) { o.
 
 // WithListener has the transport accept from l instead of listening itself,
 // and close it. The rule that a node without TLS listens on the loopback
-// interface only is then applied to the node's address.
+// interface only is then applied to the node's address, and to the listener's if
+// that is one of TCP.
 func WithListener(l net.Listener) Option { return func(o *options) { o.listener = l } }
 
 // WithDialer has the transport connect by f instead of by package net. The
@@ -197,13 +198,16 @@ func (t *Transport) listen(ctx context.Context) (net.Listener, error) {
 	if t.tls == nil && !t.cfg.AllowInsecure && !loopback(host) {
 		return nil, fmt.Errorf("transport: listen on %s: without TLS only on the loopback interface: configure transport.tls, or set transport.allow-insecure", bind)
 	}
-	if t.listener != nil {
-		return t.listener, nil
+	l := t.listener
+	if l == nil {
+		var lc net.ListenConfig
+		if l, err = lc.Listen(ctx, "tcp", bind); err != nil {
+			return nil, fmt.Errorf("transport: listen on %s: %w: stop the process that has the port, or give the node another address", bind, err)
+		}
 	}
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", bind)
-	if err != nil {
-		return nil, fmt.Errorf("transport: listen on %s: %w: stop the process that has the port, or give the node another address", bind, err)
+	if t.tls == nil && !t.cfg.AllowInsecure && !loopbackAddr(l.Addr()) {
+		return nil, errors.Join(fmt.Errorf("transport: listen on %s, which is %s here: without TLS only on the loopback interface: "+
+			"give the name a loopback address, configure transport.tls, or set transport.allow-insecure", bind, l.Addr()), l.Close())
 	}
 	return l, nil
 }

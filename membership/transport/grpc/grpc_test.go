@@ -231,6 +231,63 @@ func TestAPortInUseIsAnErrorThatSaysSo(t *testing.T) {
 	require.NoError(t, tr.Close())
 }
 
+// elsewhere is a socket whose address is not the one that its name promises.
+type elsewhere struct {
+	net.Listener
+	net.Conn
+
+	once   *sync.Once
+	closed chan struct{}
+}
+
+var foreign = &net.TCPAddr{IP: net.IPv4(10, 9, 9, 9), Port: 7946}
+
+func (elsewhere) Addr() net.Addr       { return foreign }
+func (elsewhere) RemoteAddr() net.Addr { return foreign }
+
+func (elsewhere) Accept() (net.Conn, error) { return nil, net.ErrClosed }
+
+func (e elsewhere) Read([]byte) (int, error) {
+	<-e.closed
+	return 0, io.EOF
+}
+
+func (elsewhere) Write(b []byte) (int, error) { return len(b), nil }
+
+func (e elsewhere) Close() error {
+	e.once.Do(func() { close(e.closed) })
+	return nil
+}
+
+// The name localhost is believed as little as any other: the address that was bound,
+// or reached, counts. A hosts file may say anything.
+//
+// covers F38.
+func TestANameThatLeadsAwayFromLoopbackIsRefused(t *testing.T) {
+	spec := transporttest.Spec{Address: gossip.Address{Host: "localhost", Port: 7946}, UID: 1, Cluster: "bank", Protocol: gossip.ProtocolRange{Min: 1, Max: 1}}
+	socket := elsewhere{once: new(sync.Once), closed: make(chan struct{})}
+	b, err := grpc.New(identity(spec), transporttest.Config(), grpc.WithListener(socket))
+	require.NoError(t, err)
+	err = b.Start(t.Context())
+	for _, what := range []string{"localhost:7946", "10.9.9.9:7946", "loopback", "transport.tls", "allow-insecure"} {
+		require.ErrorContains(t, err, what)
+	}
+	<-socket.closed
+	require.NoError(t, b.Close())
+
+	spec.Address.Host = "127.0.0.1"
+	socket = elsewhere{once: new(sync.Once), closed: make(chan struct{})}
+	a, err := grpc.New(identity(spec), transporttest.Config(), grpc.WithDialer(func(context.Context, string) (net.Conn, error) { return socket, nil }))
+	require.NoError(t, err)
+	_, err = a.Probe(t.Context(), gossip.Address{Host: "localhost", Port: 7946})
+	refused := transporttest.Refusal(t, err)
+	require.Equal(t, transport.ReasonInsecure, refused.Reason)
+	require.ErrorContains(t, refused, "10.9.9.9:7946")
+	require.Equal(t, uint64(1), a.Counters().RefusedOutbound[transport.ReasonInsecure])
+	<-socket.closed
+	require.NoError(t, a.Close())
+}
+
 func TestWithoutTLSOnlyLoopbackIsServedAndDialled(t *testing.T) {
 	spec := transporttest.Spec{
 		Address: gossip.Address{Host: "192.0.2.1", Port: 1}, UID: 1, Cluster: "bank",
