@@ -54,6 +54,8 @@ const (
 	ReasonConnections                   // Too many connections.
 	ReasonMalformed                     // Bytes that mean nothing.
 	ReasonLimits                        // The sender's frames may be larger than the receiver takes.
+	ReasonStale                         // A later session of the node is known already.
+	ReasonTaken                         // The node is connected already, by another certificate or address.
 
 	reasonCount
 )
@@ -67,6 +69,7 @@ func (r Reason) String() string {
 		"unknown reason", "wrong cluster name", "wrong cluster id", "no common protocol version",
 		"wrong incarnation", "blocked", "not in certificate", "insecure", "too many connections",
 		"malformed", "frame limits differ",
+		"stale session", "taken",
 	}
 	if int(r) >= len(names) {
 		return fmt.Sprintf("reason %d", uint8(r))
@@ -85,6 +88,9 @@ type RefusedError struct {
 
 	// Detail has both sides' values and says what to do.
 	Detail string
+
+	// Session is, with [ReasonStale], the number of the session that is known.
+	Session uint64
 }
 
 // Error implements error.

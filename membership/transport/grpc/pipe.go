@@ -18,6 +18,7 @@ import (
 
 	"github.com/quorate/quorate/membership/transport/internal/session"
 	"github.com/quorate/quorate/membership/transport/internal/wire"
+	"github.com/quorate/quorate/membership/transport/mutual"
 )
 
 var (
@@ -106,7 +107,10 @@ func caller(ctx context.Context) (session.Caller, *gated) {
 	if !ok {
 		return session.Caller{Address: "unknown"}, nil
 	}
-	c := session.Caller{Address: p.Addr.String(), Certificate: certificateOf(p.AuthInfo), Verify: verifier(p.AuthInfo)}
+	c := session.Caller{Address: p.Addr.String(), Certificate: certificateOf(p.AuthInfo), Owner: hostOf(p.Addr), Verify: verifier(p.AuthInfo)}
+	if certificate := shown(p.AuthInfo); certificate != nil {
+		c.Owner = mutual.Name(certificate)
+	}
 	address, ok := p.Addr.(gatedAddr)
 	if !ok {
 		return c, nil

@@ -6,6 +6,7 @@ package grpc
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -65,6 +66,15 @@ func certificateOf(auth credentials.AuthInfo) string {
 		names, more = names[:namesMax], " and more"
 	}
 	return fmt.Sprintf("%s for %s%s", c.Subject, strings.Join(names, ", "), more)
+}
+
+// shown returns the certificate that the other end has shown, or nil.
+func shown(auth credentials.AuthInfo) *x509.Certificate {
+	info, ok := auth.(credentials.TLSInfo)
+	if !ok || len(info.State.PeerCertificates) == 0 {
+		return nil
+	}
+	return info.State.PeerCertificates[0]
 }
 
 // auditor watches handshakes: what TLS refuses is told as a typed refusal.

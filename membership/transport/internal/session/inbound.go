@@ -33,8 +33,28 @@ type inbound struct {
 	conn atomic.Pointer[accepted]
 
 	// Guarded by Endpoint.mu.
+	owner string    // Whose connections hold the record, or did last, see Caller.Owner.
 	users int       // Connections that hold the record.
 	left  time.Time // When the last of them went.
+}
+
+// A session has a higher number than the one before. The numbers of one opener grow
+// by one with each session, to whomever: what is out of these bounds is no honest
+// number, and would leave no room above it for those that are.
+const (
+	sessionFirstMax = 1 << 48 // The first that is known here.
+	sessionJumpMax  = 1 << 32 // From the one before.
+)
+
+// jumps reports whether the number of a session is out of bounds.
+func (in *inbound) jumps(number uint64) bool {
+	return number > max(in.session, sessionFirstMax) && number-max(in.session, sessionFirstMax) > sessionJumpMax
+}
+
+// heldAgainst reports whether the record belongs to another caller. Who has left it
+// keeps it for as long as it takes to dial anew: nobody slips in between.
+func (in *inbound) heldAgainst(owner string, keep time.Duration) bool {
+	return in.owner != owner && (in.users > 0 || time.Since(in.left) < keep)
 }
 
 // accepted is one connection that a peer opened.
@@ -328,7 +348,16 @@ func (a *accepted) begin(h *wire.Hello, w *wire.Welcome) error {
 	defer func() { <-in.slot }()
 	switch {
 	case h.Session < in.session:
-		return errStopped // An attempt that its opener has given up since.
+		// An attempt that its opener has given up since, or somebody else is before it.
+		return a.refused(transport.RefusedError{
+			Reason: transport.ReasonStale, Peer: h.From, Session: in.session,
+			Detail: fmt.Sprintf("session %d of %s, session %d is known already: begin a later one, and see that no other process speaks as this node", h.Session, h.From, in.session),
+		})
+	case in.jumps(h.Session):
+		return a.refused(transport.RefusedError{
+			Reason: transport.ReasonMalformed, Peer: h.From,
+			Detail: fmt.Sprintf("session %d after session %d: no node begins so many", h.Session, in.session),
+		})
 	case h.Session > in.session && h.Resumed:
 		return nil // The session is not remembered: Known stays false.
 	case h.Session > in.session:
@@ -340,6 +369,12 @@ func (a *accepted) begin(h *wire.Hello, w *wire.Welcome) error {
 	a.handled.Store(in.handled)
 	w.Known, w.Acknowledged = true, in.handled
 	return nil
+}
+
+// refused refuses the connection, and returns why.
+func (a *accepted) refused(r transport.RefusedError) error {
+	a.refuse(&r)
+	return &r
 }
 
 // claim finds or makes the record of the peer's lane. The peer was admitted
@@ -367,9 +402,17 @@ func (a *accepted) claim(h *wire.Hello) *transport.RefusedError {
 				Detail: fmt.Sprintf("%d inbound sessions are remembered already", maxInbound),
 			}
 		}
-		in = &inbound{slot: make(chan struct{}, 1)}
+		in = &inbound{slot: make(chan struct{}, 1), owner: a.caller.Owner}
 		e.in[k] = in
 	}
+	if in.heldAgainst(a.caller.Owner, e.cfg.MaxSilence) {
+		return &transport.RefusedError{
+			Reason: transport.ReasonTaken, Peer: h.From,
+			Detail: fmt.Sprintf("%s is connected as %s, and %s dials as the same node: give each node an address, a process and a certificate of its own",
+				h.From, in.owner, a.caller.Owner),
+		}
+	}
+	in.owner = a.caller.Owner
 	in.users++
 	a.in, a.peer, a.kind = in, h.From, h.Lane
 	return nil

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -139,10 +140,10 @@ func (o *outbound) verdict(err error) error {
 }
 
 // passing reports whether a refusal may pass by itself: too many connections
-// for now, or a certificate that is being replaced on one of the two sides.
+// for now, somebody who was here as this node, or a certificate that is being replaced on one of the two sides.
 func (o *outbound) passing(r transport.Reason) bool {
 	switch r {
-	case transport.ReasonConnections:
+	case transport.ReasonConnections, transport.ReasonStale, transport.ReasonTaken:
 		return true
 	case transport.ReasonCertificate, transport.ReasonInsecure:
 		return o.begun
@@ -244,6 +245,7 @@ func (o *outbound) greet(pipe Pipe) error {
 		h.Session, h.Resumed = o.session, o.begun
 		w, err := o.e.exchange(pipe, o.address, h)
 		if err != nil {
+			o.outpace(err)
 			return err
 		}
 		if w.Known {
@@ -265,6 +267,22 @@ func (o *outbound) resume(w *wire.Welcome) error {
 		o.e.notices(transport.PeerUp{Peer: o.peer, Lane: o.kind, Protocol: w.Protocol})
 	}
 	return nil
+}
+
+// outpace has the next attempt begin a session of a higher number than the peer
+// knows, if it was refused for that: somebody has been there as this node.
+func (o *outbound) outpace(err error) {
+	refused, ok := errors.AsType[*transport.RefusedError](err)
+	if !ok || refused.Reason != transport.ReasonStale || refused.Session > math.MaxUint64/2 {
+		return
+	}
+	for now := o.e.sessions.Load(); now < refused.Session && !o.e.sessions.CompareAndSwap(now, refused.Session); {
+		now = o.e.sessions.Load()
+	}
+	if o.begun {
+		o.restart()
+	}
+	o.session = 0
 }
 
 // restart gives up a session that the peer does not know any more.

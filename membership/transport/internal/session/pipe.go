@@ -78,6 +78,10 @@ type Caller struct {
 	// Certificate describes the certificate of the other end; empty if there is none.
 	Certificate string
 
+	// Owner tells callers apart that may take each other's sessions over from those
+	// that may not: by their certificate, or without one by their IP address.
+	Owner string
+
 	// Verify reports why the certificate of the other end is not one of host.
 	// Nil: there are no certificates.
 	Verify func(host string) error

@@ -121,6 +121,8 @@ func AppendRefusal(dst []byte, self gossip.NodeID, r *transport.RefusedError) ([
 		Reason: pb.Reason(r.Reason),
 		Node:   node(self),
 		Detail: clip(r.Detail),
+
+		Session: r.Session,
 	}})
 }
 
@@ -146,7 +148,7 @@ func parseWelcome(p *pb.Welcome) (*Welcome, error) {
 // parseRefusal is lenient: a refusal is a refusal, whoever says so. Its Peer is what
 // the answering side calls itself, which is no proof of anything.
 func parseRefusal(p *pb.Refusal) *transport.RefusedError {
-	r := &transport.RefusedError{Detail: clip(p.GetDetail())}
+	r := &transport.RefusedError{Detail: clip(p.GetDetail()), Session: p.GetSession()}
 	if n := p.GetReason(); n > 0 && int(n) < transport.Reasons {
 		r.Reason = transport.Reason(n)
 	}

@@ -41,6 +41,8 @@ const (
 	Reason_REASON_CONNECTIONS  Reason = 8
 	Reason_REASON_MALFORMED    Reason = 9
 	Reason_REASON_LIMITS       Reason = 10
+	Reason_REASON_STALE        Reason = 11
+	Reason_REASON_TAKEN        Reason = 12
 )
 
 // Enum value maps for Reason.
@@ -57,6 +59,8 @@ var (
 		8:  "REASON_CONNECTIONS",
 		9:  "REASON_MALFORMED",
 		10: "REASON_LIMITS",
+		11: "REASON_STALE",
+		12: "REASON_TAKEN",
 	}
 	Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED":  0,
@@ -70,6 +74,8 @@ var (
 		"REASON_CONNECTIONS":  8,
 		"REASON_MALFORMED":    9,
 		"REASON_LIMITS":       10,
+		"REASON_STALE":        11,
+		"REASON_TAKEN":        12,
 	}
 )
 
@@ -616,7 +622,9 @@ type Refusal struct {
 	// Who refuses.
 	Node *Node `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
 	// For people, at most 1024 bytes.
-	Detail        string `protobuf:"bytes,3,opt,name=detail,proto3" json:"detail,omitempty"`
+	Detail string `protobuf:"bytes,3,opt,name=detail,proto3" json:"detail,omitempty"`
+	// With REASON_STALE: the number of the session that is known here.
+	Session       uint64 `protobuf:"varint,4,opt,name=session,proto3" json:"session,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -672,6 +680,13 @@ func (x *Refusal) GetDetail() string {
 	return ""
 }
 
+func (x *Refusal) GetSession() uint64 {
+	if x != nil {
+		return x.Session
+	}
+	return 0
+}
+
 var File_quorate_transport_v1_transport_proto protoreflect.FileDescriptor
 
 const file_quorate_transport_v1_transport_proto_rawDesc = "" +
@@ -714,11 +729,12 @@ const file_quorate_transport_v1_transport_proto_rawDesc = "" +
 	"\x04node\x18\x01 \x01(\v2\x1a.quorate.transport.v1.NodeR\x04node\x12\x1a\n" +
 	"\bprotocol\x18\x02 \x01(\rR\bprotocol\x12\x14\n" +
 	"\x05known\x18\x03 \x01(\bR\x05known\x12\"\n" +
-	"\facknowledged\x18\x04 \x01(\x04R\facknowledged\"\x87\x01\n" +
+	"\facknowledged\x18\x04 \x01(\x04R\facknowledged\"\xa1\x01\n" +
 	"\aRefusal\x124\n" +
 	"\x06reason\x18\x01 \x01(\x0e2\x1c.quorate.transport.v1.ReasonR\x06reason\x12.\n" +
 	"\x04node\x18\x02 \x01(\v2\x1a.quorate.transport.v1.NodeR\x04node\x12\x16\n" +
-	"\x06detail\x18\x03 \x01(\tR\x06detail*\xff\x01\n" +
+	"\x06detail\x18\x03 \x01(\tR\x06detail\x12\x18\n" +
+	"\asession\x18\x04 \x01(\x04R\asession*\xa3\x02\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13REASON_CLUSTER_NAME\x10\x01\x12\x15\n" +
@@ -731,7 +747,9 @@ const file_quorate_transport_v1_transport_proto_rawDesc = "" +
 	"\x12REASON_CONNECTIONS\x10\b\x12\x14\n" +
 	"\x10REASON_MALFORMED\x10\t\x12\x11\n" +
 	"\rREASON_LIMITS\x10\n" +
-	"2U\n" +
+	"\x12\x10\n" +
+	"\fREASON_STALE\x10\v\x12\x10\n" +
+	"\fREASON_TAKEN\x10\f2U\n" +
 	"\x05Lanes\x12L\n" +
 	"\x04Open\x12\x1e.quorate.transport.v1.Upstream\x1a .quorate.transport.v1.Downstream(\x010\x01BWZUgithub.com/quorate/quorate/membership/internal/proto/quorate/transport/v1;transportv1b\x06proto3"
 
