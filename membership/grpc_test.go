@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/membership/transport"
+	"github.com/quorate/quorate/membership/transport/grpc"
 	"github.com/quorate/quorate/membership/transport/mutual/mutualtest"
 )
 
@@ -123,6 +125,40 @@ func TestAllFaultsAreReportedTogether(t *testing.T) {
 // refusals returns how many connections to n were refused for a reason.
 func refusals(n *membership.Node, r transport.Reason) uint64 {
 	return n.Stats().Transport.RefusedInbound[r]
+}
+
+// A node whose certificate is one for the role edge cannot join as a teller, though
+// its own side would let it: the member that it asks dials it back, looks at its
+// certificate, and says which one it needs.
+//
+// covers B26, I32.
+func TestARoleNeedsACertificateForIt(t *testing.T) {
+	a := mutualtest.NewAuthority(t, "ca")
+	first := overGRPC(t)
+	first.Transport.RequireIdentity, first.Node.Roles = true, []string{"teller"}
+	first.Transport.TLS = a.Write(t, t.TempDir(), a.Issue(t, mutualtest.Leaf{Identities: []string{"quorate://test/teller"}}))
+	n, err := membership.Start(t.Context(), first, membership.WithLogger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, err)
+	defer func() { _ = n.Close() }()
+	require.NoError(t, n.AwaitUp(t.Context()))
+
+	second := overGRPC(t)
+	second.Membership.SeedNodes, second.Node.Roles = first.Membership.SeedNodes, []string{"teller"}
+	second.Transport.TLS = a.Write(t, t.TempDir(), a.Issue(t, mutualtest.Leaf{Identities: []string{"quorate://test/edge"}}))
+	_, err = membership.Start(t.Context(), second, membership.WithLogger(slog.New(slog.DiscardHandler)))
+	require.ErrorContains(t, err, "quorate://test/teller", "an honest node does not start")
+
+	log := new(lines)
+	rogue, err := membership.Start(t.Context(), second, membership.WithLogger(slog.New(slog.NewTextHandler(log, nil))),
+		membership.WithTransport(func(id transport.Identity, cfg transport.Config, notices func(transport.Notice)) (transport.Transport, error) {
+			id.Roles = nil
+			return grpc.New(id, cfg, grpc.WithNotices(notices))
+		}))
+	require.NoError(t, err)
+	defer func() { _ = rogue.Close() }()
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "quorate://test/teller") }, 10*time.Second, 5*time.Millisecond)
+	require.Len(t, n.State().Members(), 1)
+	require.NotZero(t, n.Stats().Transport.RefusedOutbound[transport.ReasonCertificate])
 }
 
 // covers F34, I35: with TLS, a client without a certificate and one without TLS

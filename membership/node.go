@@ -172,7 +172,7 @@ func build(cfg Config, o options) (*Node, *meter.Meter, error) {
 	identity := transport.Identity{
 		Node: self, Cluster: cfg.Cluster.Name, Protocol: protocolRange,
 		ClusterID: func() gossip.ClusterID { return n.View().State.Cluster() },
-		Known:     n.known,
+		Known:     n.known, Roles: n.roles,
 	}
 	n.driver = machine.NewDriver(n.ports(), 0)
 	if err := n.openData(cfg); err != nil {

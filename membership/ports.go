@@ -167,7 +167,7 @@ func (n *Node) other(c *machine.Component, e machine.Effect) {
 func (n *Node) probe(e protocol.Probe) {
 	ctx, cancel := context.WithTimeout(n.ctx, e.Limit)
 	defer cancel()
-	node, err := n.transport.Probe(ctx, e.Address)
+	node, err := n.transport.Probe(ctx, e.Address, e.Roles...)
 	_ = n.machine.PostWait(n.ctx, protocol.Probed{Address: e.Address, Node: node, Err: err}) // A node that ended needs no answer.
 }
 

@@ -123,13 +123,13 @@ func (m *Machine) receiveJoinRequest(from gossip.NodeID, msg JoinRequest) {
 	}
 	pending, dialling := m.admission.pending[from.Address]
 	switch {
-	case dialling && pending.from == from:
+	case dialling && pending.from == from && slices.Equal(pending.request.Member.Roles, msg.Member.Roles):
 		m.admission.pending[from.Address] = pendingJoin{from, msg}
 	case dialling || len(m.admission.pending) >= pendingJoinsMax:
 		m.refuseJoin(from, JoinRefused{Attempt: msg.Attempt, Refusal: RefusedBusy, Retry: true, Reason: "too many nodes are joining"})
 	default:
 		m.admission.pending[from.Address] = pendingJoin{from, msg}
-		m.out.Add(Probe{Address: from.Address, Limit: m.cfg.ProbeTimeout})
+		m.out.Add(Probe{Address: from.Address, Roles: msg.Member.Roles, Limit: m.cfg.ProbeTimeout})
 		m.out.Arm(probeTimer{from.Address}, m.now.Mono.Add(m.cfg.ProbeTimeout))
 	}
 }

@@ -176,6 +176,7 @@ type PeerRefused struct {
 // answered. It gives up after Limit; the machine has a timer of its own.
 type Probe struct {
 	Address gossip.Address
+	Roles   []string // That the joiner must be allowed to have.
 	Limit   time.Duration
 }
 

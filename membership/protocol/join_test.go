@@ -166,6 +166,28 @@ func TestJoinerIsDialledBackBeforeItIsRecorded(t *testing.T) {
 	require.Len(t, first.machine.State().Members(), 2)
 }
 
+// A joiner is dialled back for the roles that it wants, and gets no others by asking
+// again while that is under way.
+//
+// covers B26.
+func TestRolesAreThoseForWhichAJoinerIsDialledBack(t *testing.T) {
+	l := newLoop(t)
+	first := l.cluster(1)[0]
+	joiner := gossip.NodeID{Address: address(9), UID: 9}
+	settings, loaded := capturedRequest(t).Settings, capturedRequest(t).Member.Loaded
+	ask := func(role string) {
+		first.step(machine.Received{From: joiner, Message: protocol.JoinRequest{
+			Attempt: 1, Settings: settings,
+			Member: gossip.Member{Node: joiner, Status: gossip.Joining, Loaded: loaded, Roles: []string{role}, Protocol: gossip.ProtocolRange{Min: 1, Max: 1}},
+		}})
+	}
+	ask("edge")
+	ask("teller")
+	require.Equal(t, uint64(1), first.machine.Refusals(protocol.RefusedBusy))
+	first.step(protocol.Probed{Address: joiner.Address, Node: joiner})
+	require.Equal(t, []string{"edge"}, first.machine.State().Member(joiner).Roles)
+}
+
 // covers B26, B27, B29.
 func TestForgedMessagesAreRefusedAndCounted(t *testing.T) {
 	l := newLoop(t)

@@ -25,6 +25,13 @@ type Config struct {
 	// authorities, or none.
 	TLS TLSFiles `koanf:"tls"`
 
+	// RequireIdentity refuses certificates that do not say of which cluster their
+	// node is and which roles it may have, by URI names of the form
+	// quorate://<cluster>/<role>, one for each role. Certificates that have such
+	// names are held to them in any case. Without them any certificate of the
+	// authorities may join from its host, in any role.
+	RequireIdentity bool `koanf:"require-identity"`
+
 	// MaxFrameBytes is the largest frame, 128 KiB to 64 MiB. All nodes of a
 	// cluster should have the same. A receiver allocates no more than this for
 	// a frame.

@@ -75,7 +75,9 @@
 // protocol range, who speaks and who is meant. A connection has one sender for
 // its whole life, the node of the handshake. With TLS, both sides show a
 // certificate, and the host of the handshake must be among the certificate's
-// names. Each refusal is typed ([RefusedError]), counted, and noticed on both
+// names. Certificates that name their cluster and roles, as
+// quorate://<cluster>/<role>, are held to them, and required to do so by
+// Config.RequireIdentity. Each refusal is typed ([RefusedError]), counted, and noticed on both
 // ends.
 //
 // # What is not guaranteed

@@ -57,9 +57,10 @@ type Transport interface {
 
 	// Probe dials an address, completes a handshake without opening a session,
 	// and returns who answered. It is used to dial a joining node back before
-	// it is recorded. The error is a [*RefusedError], or says why the address
-	// could not be reached.
-	Probe(ctx context.Context, address gossip.Address) (gossip.NodeID, error)
+	// it is recorded: whoever answers must have a certificate for the roles, if
+	// certificates say for which roles they are. The error is a [*RefusedError],
+	// or says why the address could not be reached.
+	Probe(ctx context.Context, address gossip.Address, roles ...string) (gossip.NodeID, error)
 
 	// Counters returns what was counted since Start.
 	Counters() Counters
@@ -156,6 +157,10 @@ type Identity struct {
 	// zero, refuse each other. It is called at each handshake, from any
 	// goroutine. Nil stands for the zero id.
 	ClusterID func() gossip.ClusterID
+
+	// Roles are those of the node. Its own certificate must be one for them, if it
+	// says for which it is.
+	Roles []string
 
 	// Known reports whether a peer may send frames above [StrangerFrameBytes]: a
 	// member, or who was asked for something large. It is called when such a frame

@@ -4,7 +4,9 @@
 package grpc
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -22,6 +24,7 @@ import (
 	"github.com/quorate/quorate/membership/machine"
 	"github.com/quorate/quorate/membership/transport"
 	"github.com/quorate/quorate/membership/transport/internal/session"
+	"github.com/quorate/quorate/membership/transport/mutual"
 )
 
 const (
@@ -45,9 +48,10 @@ const (
 
 // dialer opens streams, each over a connection of its own.
 type dialer struct {
-	cfg     transport.Config
-	tls     *TLS
-	connect func(ctx context.Context, address string) (net.Conn, error)
+	cfg      transport.Config
+	tls      *TLS
+	identity mutual.Identity
+	connect  func(ctx context.Context, address string) (net.Conn, error)
 }
 
 // newDialer returns a dialer that binds to the node's own host when that is
@@ -99,14 +103,27 @@ func (d *dialer) Dial(ctx context.Context, to gossip.Address, kind transport.Lan
 		_ = cc.Close()
 		return nil, a.err(fmt.Errorf("%w: dial %s: %s", errStream, to, status.Convert(err).Message()))
 	}
-	return &dialled{clientPipe(stream, cc, cancel), &a}, nil
+	return &dialled{clientPipe(stream, cc, cancel), &a, d.identity}, nil
 }
 
 // dialled is the opening end of a stream, which knows what TLS said later.
 type dialled struct {
 	*pipe
 
-	attempt *attempt
+	attempt  *attempt
+	identity mutual.Identity
+}
+
+var _ session.Certified = (*dialled)(nil)
+
+// Covers implements [session.Certified]. Without TLS everybody may have any role.
+func (d *dialled) Covers(roles []string) error {
+	d.attempt.mu.Lock()
+	defer d.attempt.mu.Unlock()
+	if d.attempt.certificate == nil {
+		return nil
+	}
+	return d.identity.Covers(d.attempt.certificate, roles)
 }
 
 func (d *dialled) Recv(in *session.Incoming) error {
@@ -154,6 +171,8 @@ func (d *dialer) credentials(to gossip.Address, a *attempt) (credentials.Transpo
 	if err != nil {
 		return nil, fmt.Errorf("transport: certificates: %w", err)
 	}
+	verify := cfg.VerifyConnection
+	cfg.VerifyConnection = func(state tls.ConnectionState) error { return cmp.Or(verify(state), a.shown(state, d.identity)) }
 	return auditor{credentials.NewTLS(cfg), d.tls, func(_ string, r *transport.RefusedError) { a.refuse(to, r) }}, nil
 }
 

@@ -68,6 +68,7 @@ type Transport struct {
 	cfg      transport.Config
 	listener net.Listener
 	tls      *TLS
+	identity mutual.Identity
 	files    *mutual.Files // Nil when certificates do not come from files.
 
 	mu       sync.Mutex // Guards what follows.
@@ -97,7 +98,12 @@ func New(id transport.Identity, cfg transport.Config, opts ...Option) (*Transpor
 	if err != nil {
 		return nil, err
 	}
+	identity := mutual.Identity{Cluster: id.Cluster, Required: cfg.RequireIdentity}
+	if err := checkOwn(identity, o.tls, id.Roles); err != nil {
+		return nil, fmt.Errorf("transport: %w", err)
+	}
 	d := newDialer(id.Node.Address, cfg, o.tls)
+	d.identity = identity
 	if o.connect != nil {
 		d.connect = o.connect
 	}
@@ -105,7 +111,7 @@ func New(id transport.Identity, cfg transport.Config, opts ...Option) (*Transpor
 	if err != nil {
 		return nil, err
 	}
-	return &Transport{endpoint: endpoint, cfg: cfg, listener: o.listener, tls: o.tls, files: files}, nil
+	return &Transport{endpoint: endpoint, cfg: cfg, listener: o.listener, tls: o.tls, identity: identity, files: files}, nil
 }
 
 // openFiles takes certificates from files if any are named.
@@ -141,8 +147,8 @@ func (t *Transport) Lane(to gossip.NodeID, k transport.LaneKind) transport.Lane 
 func (t *Transport) Block(peer gossip.NodeID, why string) { t.endpoint.Block(peer, why) }
 
 // Probe implements [transport.Transport].
-func (t *Transport) Probe(ctx context.Context, address gossip.Address) (gossip.NodeID, error) {
-	return t.endpoint.Probe(ctx, address)
+func (t *Transport) Probe(ctx context.Context, address gossip.Address, roles ...string) (gossip.NodeID, error) {
+	return t.endpoint.Probe(ctx, address, roles)
 }
 
 // Counters implements [transport.Transport].
@@ -241,7 +247,7 @@ func (t *Transport) serverOptions() []rpc.ServerOption {
 
 // open is the handler of the stream.
 func (t *Transport) open(_ any, stream rpc.ServerStream) error {
-	c, conn := caller(stream.Context())
+	c, conn := caller(stream.Context(), t.identity)
 	t.endpoint.Serve(serverPipe(stream, conn), c)
 	return nil
 }

@@ -102,12 +102,12 @@ func clientPipe(stream rpc.ClientStream, cc *rpc.ClientConn, cancel context.Canc
 }
 
 // caller describes the other end of an accepted stream.
-func caller(ctx context.Context) (session.Caller, *gated) {
+func caller(ctx context.Context, identity mutual.Identity) (session.Caller, *gated) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
 		return session.Caller{Address: "unknown"}, nil
 	}
-	c := session.Caller{Address: p.Addr.String(), Certificate: certificateOf(p.AuthInfo), Owner: hostOf(p.Addr), Verify: verifier(p.AuthInfo)}
+	c := session.Caller{Address: p.Addr.String(), Certificate: certificateOf(p.AuthInfo), Owner: hostOf(p.Addr), Verify: verifier(p.AuthInfo, identity)}
 	if certificate := shown(p.AuthInfo); certificate != nil {
 		c.Owner = mutual.Name(certificate)
 	}

@@ -28,18 +28,21 @@ type TLS = mutual.TLS
 // protocol is what TLS agrees on for gRPC.
 const protocol = "h2"
 
-// verifier returns how to check the host of a handshake against the
-// certificate that was shown, or nil without TLS.
-func verifier(auth credentials.AuthInfo) func(string) error {
-	info, ok := auth.(credentials.TLSInfo)
-	if !ok {
+// verifier returns how to check the host of a handshake, and the cluster, against
+// the certificate that was shown, or nil without TLS.
+func verifier(auth credentials.AuthInfo, identity mutual.Identity) func(string) error {
+	if _, ok := auth.(credentials.TLSInfo); !ok {
 		return nil
 	}
 	return func(host string) error {
-		if len(info.State.PeerCertificates) == 0 {
-			return errors.New("no certificate")
+		certificate := shown(auth)
+		if certificate == nil {
+			return errors.New("there is none: issue one")
 		}
-		return info.State.PeerCertificates[0].VerifyHostname(host)
+		if err := certificate.VerifyHostname(host); err != nil {
+			return fmt.Errorf("not one of %s: %w; issue one with that name", host, err)
+		}
+		return identity.Check(certificate)
 	}
 }
 
@@ -66,6 +69,33 @@ func certificateOf(auth credentials.AuthInfo) string {
 		names, more = names[:namesMax], " and more"
 	}
 	return fmt.Sprintf("%s for %s%s", c.Subject, strings.Join(names, ", "), more)
+}
+
+// checkOwn says why the node's own certificate would be refused by the others.
+func checkOwn(identity mutual.Identity, t *TLS, roles []string) error {
+	if t == nil {
+		if identity.Required {
+			return errors.New("require-identity: there are no certificates: configure transport.tls")
+		}
+		return nil
+	}
+	if err := identity.Validate(); err != nil {
+		return err
+	}
+	pair, err := t.Certificate()
+	if err != nil || len(pair.Certificate) == 0 {
+		return err // Without a certificate it is refused by everybody, with the reason.
+	}
+	own := pair.Leaf
+	if own == nil {
+		if own, err = x509.ParseCertificate(pair.Certificate[0]); err != nil {
+			return err
+		}
+	}
+	if err := identity.Covers(own, roles); err != nil {
+		return fmt.Errorf("the node's own certificate: %w", err)
+	}
+	return nil
 }
 
 // shown returns the certificate that the other end has shown, or nil.
@@ -179,7 +209,7 @@ func classify(err error) *transport.RefusedError {
 			Reason: transport.ReasonInsecure,
 			Detail: "the other end does not speak TLS: give every node of the cluster a certificate (transport.tls), or none",
 		}
-	case errors.Is(err, mutual.ErrRevoked):
+	case errors.Is(err, mutual.ErrRevoked), errors.Is(err, mutual.ErrIdentity):
 		return &transport.RefusedError{Reason: transport.ReasonCertificate, Detail: text}
 	case errors.As(err, &verification), strings.Contains(text, "x509:"):
 		return &transport.RefusedError{
@@ -223,8 +253,20 @@ func (c *sniffed) Read(b []byte) (int, error) {
 
 // attempt collects what went wrong in one dialling.
 type attempt struct {
-	mu      sync.Mutex
-	refused *transport.RefusedError
+	mu          sync.Mutex
+	refused     *transport.RefusedError
+	certificate *x509.Certificate // What the other end has shown.
+}
+
+// shown notes the certificate of the other end, and refuses one of another cluster.
+func (a *attempt) shown(state tls.ConnectionState, identity mutual.Identity) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(state.PeerCertificates) == 0 {
+		return errors.New("grpc: no certificate")
+	}
+	a.certificate = state.PeerCertificates[0]
+	return identity.Check(a.certificate)
 }
 
 func (a *attempt) refuse(to gossip.Address, r *transport.RefusedError) {

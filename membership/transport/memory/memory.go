@@ -63,8 +63,8 @@ func (t *Transport) Lane(to gossip.NodeID, k transport.LaneKind) transport.Lane 
 func (t *Transport) Block(peer gossip.NodeID, why string) { t.endpoint.Block(peer, why) }
 
 // Probe implements [transport.Transport].
-func (t *Transport) Probe(ctx context.Context, address gossip.Address) (gossip.NodeID, error) {
-	return t.endpoint.Probe(ctx, address)
+func (t *Transport) Probe(ctx context.Context, address gossip.Address, roles ...string) (gossip.NodeID, error) {
+	return t.endpoint.Probe(ctx, address, roles)
 }
 
 // Counters implements [transport.Transport].

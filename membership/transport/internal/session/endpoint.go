@@ -288,15 +288,15 @@ func (e *Endpoint) Refuse(address string, node gossip.NodeID, err *transport.Ref
 	e.notices(transport.Refused{Address: address, Node: node, Err: err, Inbound: inbound})
 }
 
-// Probe completes a handshake with whoever lives at an address.
-func (e *Endpoint) Probe(ctx context.Context, address gossip.Address) (gossip.NodeID, error) {
+// Probe completes a handshake with whoever lives at an address, and may have roles.
+func (e *Endpoint) Probe(ctx context.Context, address gossip.Address, roles []string) (gossip.NodeID, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.HandshakeTimeout)
 	defer cancel()
 	if !e.enterProbe(&cancel) {
 		return gossip.NodeID{}, transport.ErrClosed
 	}
 	defer e.leaveProbe(&cancel)
-	node, err := e.probe(ctx, address)
+	node, err := e.probe(ctx, address, roles)
 	if e.closing.Load() && err != nil {
 		err = transport.ErrClosed
 	}
@@ -306,7 +306,7 @@ func (e *Endpoint) Probe(ctx context.Context, address gossip.Address) (gossip.No
 	return node, err
 }
 
-func (e *Endpoint) probe(ctx context.Context, address gossip.Address) (gossip.NodeID, error) {
+func (e *Endpoint) probe(ctx context.Context, address gossip.Address, roles []string) (gossip.NodeID, error) {
 	pipe, err := e.dial(ctx, address, machine.LaneControl)
 	if err != nil {
 		return gossip.NodeID{}, err
@@ -316,6 +316,13 @@ func (e *Endpoint) probe(ctx context.Context, address gossip.Address) (gossip.No
 	w, err := e.exchange(pipe, address, e.hello(gossip.NodeID{Address: address}, machine.LaneControl))
 	if err != nil {
 		return gossip.NodeID{}, err
+	}
+	if c, ok := pipe.(Certified); ok {
+		if err := c.Covers(roles); err != nil {
+			r := &transport.RefusedError{Reason: transport.ReasonCertificate, Peer: gossip.NodeID{Address: address}, Detail: err.Error()}
+			e.Refuse(address.String(), r.Peer, r, false)
+			return gossip.NodeID{}, r
+		}
 	}
 	return w.Node, nil
 }

@@ -153,8 +153,7 @@ func (e *Endpoint) admitPeer(h *wire.Hello, c *Caller) *transport.RefusedError {
 		if err := c.Verify(h.From.Address.Host); err != nil {
 			return &transport.RefusedError{
 				Reason: transport.ReasonCertificate, Peer: h.From,
-				Detail: fmt.Sprintf("the certificate of %s at %s is not one of %s: %v; issue one with that name",
-					h.From, c.Address, h.From.Address.Host, err),
+				Detail: fmt.Sprintf("the certificate of %s at %s: %v", h.From, c.Address, err),
 			}
 		}
 	}

@@ -35,6 +35,12 @@ type Pipe interface {
 	Close()
 }
 
+// Certified is a [Pipe] whose other end has shown a certificate.
+type Certified interface {
+	// Covers says why the certificate is not one for roles.
+	Covers(roles []string) error
+}
+
 // Incoming is a received message and who owns its bytes.
 type Incoming struct {
 	Bytes []byte

@@ -185,7 +185,7 @@ func TestARefusalOfAnAddressHasNoUID(t *testing.T) {
 		}, transport.Default(), &liar{answers: [][]byte{refusal}}, func(n transport.Notice) { heard <- n.(transport.Refused) })
 		require.NoError(t, err)
 		require.True(t, e.Begin())
-		_, err = e.Probe(t.Context(), at(2, 2).Address)
+		_, err = e.Probe(t.Context(), at(2, 2).Address, nil)
 		require.Error(t, err)
 		require.Equal(t, gossip.NodeID{Address: at(2, 2).Address}, (<-heard).Node)
 		e.Shutdown()

@@ -20,6 +20,7 @@ import (
 	"encoding/pem"
 	"math/big"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
@@ -79,6 +80,8 @@ func (a *Authority) PEM() []byte { return block("CERTIFICATE", a.Certificate.Raw
 type Leaf struct {
 	// Host is the IP address that it is for.
 	Host string
+	// Identities are the URIs among its names, as quorate://bank/teller.
+	Identities []string
 	// Serial is its number, by which it can be revoked.
 	Serial int64
 	// From and Until are when it is valid, as seen from now: an hour ago when From is
@@ -90,8 +93,14 @@ type Leaf struct {
 func (a *Authority) Issue(tb testing.TB, l Leaf) tls.Certificate {
 	tb.Helper()
 	key := newKey(tb)
+	var uris []*url.URL
+	for _, text := range l.Identities {
+		uri, err := url.Parse(text)
+		require.NoError(tb, err)
+		uris = append(uris, uri)
+	}
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(cmp.Or(l.Serial, 2)), Subject: pkix.Name{CommonName: "node"},
+		URIs: uris, SerialNumber: big.NewInt(cmp.Or(l.Serial, 2)), Subject: pkix.Name{CommonName: "node"},
 		NotBefore: time.Now().Add(cmp.Or(l.From, -time.Hour)), NotAfter: time.Now().Add(cmp.Or(l.Until, time.Hour)),
 		IPAddresses: []net.IP{net.ParseIP(cmp.Or(l.Host, "127.0.0.1"))}, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
