@@ -54,6 +54,8 @@ type Options struct {
 	Membership world.MembershipConfig
 	// RestartAfter is when a node that ended by itself starts again; zero: never.
 	RestartAfter time.Duration
+	// ReviveAfter is the same for one that crashed.
+	ReviveAfter time.Duration
 }
 
 func (o Options) withDefaults() Options {
@@ -96,10 +98,11 @@ type Cluster struct {
 	World  *world.World
 	Ledger *Ledger
 
-	opt    Options
-	client *rand.Rand
-	next   uint64
-	idle   bool
+	opt      Options
+	liveness *liveness
+	client   *rand.Rand
+	next     uint64
+	idle     bool
 }
 
 // New returns a cluster whose nodes have just started, and whose clients send.
@@ -119,10 +122,12 @@ func New(opt Options) *Cluster {
 	}
 	c.Ledger.bounds = bounds{home: opt.HomeLimit, moves: opt.MaxSimultaneous, perRegion: opt.MaxSimultaneousPerRegion}
 	w.Check(c.Ledger)
+	c.liveness = newLiveness(c)
+	w.Check(c.liveness)
 	world.ServeMembership(w)
 	w.Carry(carry)
 	w.Observe(c.Ledger.observe)
-	operator := &world.Operator{Seeds: addresses(opt.Nodes), RestartAfter: opt.RestartAfter}
+	operator := &world.Operator{Seeds: addresses(opt.Nodes), RestartAfter: opt.RestartAfter, ReviveAfter: opt.ReviveAfter}
 	operator.Operate(w)
 	for i := range opt.Nodes {
 		c.Start(i)

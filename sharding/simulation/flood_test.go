@@ -64,7 +64,7 @@ func TestFloodsUnderFaults(t *testing.T) {
 		opt.Every = 8 * time.Millisecond
 		c := simulation.New(opt)
 		c.World.After(12*time.Second, func() {
-			c.World.Chaos(world.Chaos{For: 40 * time.Second, Every: 5 * time.Second, Faults: faults()})
+			c.World.Chaos(world.Chaos{For: 40 * time.Second, Every: 5 * time.Second, Faults: simulation.Faults()})
 		})
 		err := c.World.Run(55 * time.Second)
 		if err == nil {

@@ -14,9 +14,9 @@ import (
 
 // lied runs a cluster under random faults to which a hostile peer lies all the time.
 func lied(seed uint64) (*simulation.Cluster, error) {
-	opt := troubled(seed)
+	opt := simulation.Troubled(seed)
 	opt.Hostile = 5 * time.Millisecond
-	return suffer(seed, simulation.New(opt))
+	return simulation.Suffer(simulation.New(opt), simulation.Faults())
 }
 
 // A peer with a valid certificate that speaks the protocol and lies has no effect: not as

@@ -131,7 +131,7 @@ func TestSlowStrategies(t *testing.T) {
 func TestRandomFaultsWithStrangeStrategies(t *testing.T) {
 	first, n := seeds(t, few)
 	for seed := first; seed < first+n; seed++ {
-		o := troubled(seed)
+		o := simulation.Troubled(seed)
 		o.World.Scenario, o.World.Calls = "strategies-faults", mixture()
 		o.Strategy, o.HomeLimit = "strange", homeLimit
 		o.Membership.Downing = world.AskedKeepMajority()
@@ -145,7 +145,7 @@ func TestRandomFaultsWithStrangeStrategies(t *testing.T) {
 			witness.Serve(c.World)
 		}
 		c.World.At(106*time.Second, func() { c.World.SetCalls(world.Calls{}) }) // When the faults have ended.
-		if _, err := suffer(seed, c); err != nil {
+		if _, err := simulation.Suffer(c, simulation.Faults()); err != nil {
 			t.Fatalf("%v\nreplay: QUORATE_SEED=%d go test -run TestRandomFaultsWithStrangeStrategies ./simulation", err, seed)
 		}
 	}

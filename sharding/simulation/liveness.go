@@ -1,0 +1,81 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/gossip"
+	membership "github.com/quorate/quorate/membership/protocol"
+	world "github.com/quorate/quorate/membership/simulation"
+)
+
+// quietLossMax is the loss of a network up to which a world counts as quiet: of each
+// hundred messages one. Beyond it commands take as many attempts as they take.
+const quietLossMax = 0.01
+
+// liveness checks in each second that in a world in which nothing is wrong, for as long
+// as membership and then sharding may take, one coordinator runs and every shard has
+// a home that hosts it.
+type liveness struct {
+	cluster *Cluster
+	within  time.Duration
+	looked  int
+}
+
+// newLiveness works the time out from the settings: what membership takes to settle;
+// then a coordinator that waits for the answers of all, gives homes, and moves what
+// is not even, which may take as long as a handoff may, thrice: before it is taken
+// back, again, and for the last entity that stops late.
+func newLiveness(c *Cluster) *liveness {
+	m := c.opt.Membership
+	if m.Config.Fence == 0 {
+		m.Config = membership.Default()
+	}
+	if m.Downing.Config.Strategy == "" {
+		m.Downing = world.KeepMajority()
+	}
+	settle := world.BoundsOf(m.Config, m.Downing, c.opt.Nodes, max(c.opt.RestartAfter, c.opt.ReviveAfter)).Settle
+	return &liveness{cluster: c, within: settle + 3*c.opt.Handoff + c.opt.Behaviour.SlowStopFor}
+}
+
+// Stepped does nothing: what does not happen, happens in no step.
+func (*liveness) Stepped(*world.World, *world.Node) error { return nil }
+
+// Second looks at the world.
+func (l *liveness) Second(w *world.World) error {
+	quiet, ok := w.Quiet()
+	if !ok || quiet <= l.within || l.cluster.opt.World.Network.Loss > quietLossMax || len(w.Nodes()) == 0 {
+		return nil
+	}
+	l.looked++
+	return l.look(w, quiet)
+}
+
+func (l *liveness) look(w *world.World, quiet time.Duration) error {
+	hosted := make([]int, l.cluster.opt.Shards)
+	var coordinators []gossip.NodeID
+	for _, n := range w.Nodes() {
+		if Control(n).Inspect(KindName).Coordinating {
+			coordinators = append(coordinators, n.ID())
+		}
+		for s, cell := range l.cluster.Ledger.nodes[n.ID()].cells {
+			if cell.Info().Hosting {
+				hosted[s]++
+			}
+		}
+	}
+	if len(coordinators) != 1 {
+		return fmt.Errorf("I27: nothing has been wrong for %v, and the coordinators are %v", quiet, coordinators)
+	}
+	for s, homes := range hosted {
+		if homes != 1 {
+			return fmt.Errorf("I27: nothing has been wrong for %v, and shard %d is hosted by %d nodes", quiet, s, homes)
+		}
+	}
+	return nil
+}
+
+var _ world.Checker = (*liveness)(nil)

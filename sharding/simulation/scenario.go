@@ -1,0 +1,177 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	membership "github.com/quorate/quorate/membership/protocol"
+	world "github.com/quorate/quorate/membership/simulation"
+)
+
+// Scenario is a named run: a cluster to which something is done, and which then has
+// to recover. It is a pure function of its seed and the number of nodes.
+type Scenario struct {
+	Name  string
+	About string
+	Nodes int // How many nodes it has unless told otherwise.
+	Run   func(seed uint64, nodes int) (*Cluster, error)
+}
+
+// Scenarios returns the runs that programs can choose from.
+func Scenarios() []Scenario {
+	return []Scenario{
+		{"sharding-chaos", "random faults, entities that fail and do not stop", chaosNodes, Chaos},
+		{"sharding-storms", "the same with pauses, losses by type and bad links", chaosNodes, Storms},
+		{"sharding-moves", "nodes and coordinators go while shards move", movesNodes, Moves},
+		{"sharding-late", "commands of coordinators that come late", lateNodes, LateCommands},
+	}
+}
+
+// The usual numbers of nodes.
+const (
+	chaosNodes = 5
+	movesNodes = 7
+	lateNodes  = 6
+)
+
+// Faults are those of membership but for wall clocks that jump: epochs grow over
+// restarts of the whole cluster only if whoever forms the next one has a wall clock
+// that is not behind.
+func Faults() []world.Fault {
+	all := slices.DeleteFunc(world.Faults(), func(f world.Fault) bool { return f.Name == "wall" })
+	return append(all, world.Fault{Name: "leave", Weight: 3, Inject: leave})
+}
+
+// leave lets a random node leave.
+func leave(w *world.World, r *rand.Rand) {
+	if nodes := w.Nodes(); len(nodes) > 3 {
+		a := nodes[r.IntN(len(nodes))].ID().Address
+		w.Log("leave %v", a)
+		w.Input(a, membership.Service, membership.Leave{Address: a})
+	}
+}
+
+// Troubled returns the options of a cluster over a network that is not the best, with
+// entities that fail and do not stop.
+func Troubled(seed uint64) Options {
+	return Options{
+		World: world.Options{
+			Seed: seed, Scenario: "sharding", CodecEvery: 3, RatePPM: 10_000,
+			Network: world.Network{Loss: 0.01, Double: 0.01, Late: 0.01, LateMax: 2 * time.Second},
+		},
+		Nodes: chaosNodes, Shards: 16, Entities: 40, Every: 25 * time.Millisecond, Patience: 8 * time.Second,
+		RestartAfter: 2 * time.Second,
+		Behaviour: Behaviour{
+			FailStart: 0.02, FailRun: 0.01, SlowStop: 0.02, SlowStopFor: 5 * time.Second,
+			LaneFull: 0.02, LaneDown: 0.002, Passivate: 0.05,
+		},
+	}
+}
+
+// Chaos runs a cluster under random faults, then lets it recover.
+func Chaos(seed uint64, nodes int) (*Cluster, error) {
+	o := Troubled(seed)
+	o.Nodes = nodes
+	return Suffer(New(o), Faults())
+}
+
+// Storms is Chaos with the faults that several nodes or single types of messages
+// share, after which clients go on for longer than the cluster may take to recover.
+func Storms(seed uint64, nodes int) (*Cluster, error) {
+	o := Troubled(seed)
+	o.Nodes = nodes
+	o.ReviveAfter = reviveAfter
+	c := New(o)
+	if err := strike(c, slices.Concat(Faults(), world.PauseFaults(), world.LossFaults(), world.LinkFaults())); err != nil {
+		return c, err
+	}
+	if err := c.World.Run(c.liveness.within + 10*time.Second); err != nil {
+		return c, err
+	}
+	return recovered(c)
+}
+
+// reviveAfter is when nodes are started again that crash after the last fault.
+const reviveAfter = 30 * time.Second
+
+// Suffer lets random faults strike a cluster, and lets it recover.
+func Suffer(c *Cluster, faults []world.Fault) (*Cluster, error) {
+	if err := strike(c, faults); err != nil {
+		return c, err
+	}
+	return recovered(c)
+}
+
+// strike lets a cluster form, and random faults strike it.
+func strike(c *Cluster, faults []world.Fault) error {
+	c.World.After(15*time.Second, func() {
+		c.World.Chaos(world.Chaos{For: 90 * time.Second, Every: 4 * time.Second, Faults: faults})
+	})
+	return c.World.Run(120 * time.Second)
+}
+
+// recovered waits until a cluster has recovered.
+func recovered(c *Cluster) (*Cluster, error) {
+	if err := c.Finish(150 * time.Second); err != nil {
+		var text strings.Builder
+		for _, n := range c.World.Nodes() {
+			fmt.Fprintf(&text, "\n%s: %s", n.ID(), Control(n))
+		}
+		return c, fmt.Errorf("seed %d at %v: %w%s", c.World.Seed(), c.World.Now(), err, &text)
+	}
+	return c, nil
+}
+
+// Moves runs a cluster in which nodes leave, and the coordinator leaves or dies
+// while their shards move, over a network that delays and loses commands.
+func Moves(seed uint64, nodes int) (*Cluster, error) {
+	c := New(Options{
+		World: world.Options{
+			Seed: seed, Scenario: "sharding-moves", CodecEvery: 3, RatePPM: 10_000,
+			Network: world.Network{Loss: 0.1, Late: 0.2, LateMax: time.Second, Double: 0.02},
+		},
+		Nodes: nodes, Shards: 32, Every: 30 * time.Millisecond, Patience: 8 * time.Second, RestartAfter: 3 * time.Second,
+		Behaviour: Behaviour{SlowStop: 0.05, SlowStopFor: 4 * time.Second},
+	})
+	r := rand.New(rand.NewPCG(seed, 5)) //nolint:gosec // Simulation, not secrets.
+	for round := range 5 {
+		c.World.At(time.Duration(20+20*round)*time.Second, func() {
+			c.Leave(r.IntN(nodes))
+			c.World.After(time.Duration(r.IntN(400))*time.Millisecond, func() { c.EndCoordinator(r.IntN(2) == 0) })
+		})
+	}
+	if err := c.World.Run(125 * time.Second); err != nil {
+		return c, err
+	}
+	return c, c.Finish(120 * time.Second)
+}
+
+// LateCommands runs a cluster whose coordinator leaves again and again, over a
+// network on which a command may arrive long after it was sent.
+func LateCommands(seed uint64, nodes int) (*Cluster, error) {
+	c := New(Options{
+		World: world.Options{
+			Seed: seed, Scenario: "sharding-late", CodecEvery: 3, RatePPM: 10_000,
+			Network: world.Network{Loss: 0.3, Late: 0.3, LateMax: 8 * time.Second},
+		},
+		Nodes: nodes, Shards: 64, Every: 50 * time.Millisecond, Patience: 8 * time.Second, RestartAfter: 2 * time.Second,
+	})
+	r := rand.New(rand.NewPCG(seed, 6)) //nolint:gosec // Simulation, not secrets.
+	for round := range 5 {
+		c.World.At(time.Duration(20+15*round)*time.Second, func() {
+			c.Leave(r.IntN(nodes))
+			c.World.After(time.Duration(r.IntN(1000))*time.Millisecond, func() { c.EndCoordinator(false) })
+		})
+	}
+	if err := c.World.Run(95 * time.Second); err != nil {
+		return c, err
+	}
+	c.World.SetNetwork(world.Network{})
+	return c, c.Finish(150 * time.Second)
+}
