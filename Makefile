@@ -21,6 +21,8 @@ BENCH     ?=
 RUNS      ?= 3
 SEEDS     ?= 1000
 FIRST_SEED ?= 1
+MINUTES   ?= 30
+SOAK_SEED ?= 0
 
 TMP := $(CURDIR)/.tmp
 BIN := $(TMP)/bin
@@ -141,6 +143,12 @@ process: needs ## the tests that start real processes, one package at a time
 .PHONY: sim
 sim: needs ## more seeds than the tests run: SEEDS=1000, FIRST_SEED=1
 	@QUORATE_SEEDS=$(SEEDS) QUORATE_FIRST_SEED=$(FIRST_SEED) $(GO) test -count=1 -timeout 60m -run 'Chaos|RandomFaults' ./membership/simulation ./sharding/simulation
+
+.PHONY: soak
+soak: needs ## fresh seeds over all simulated worlds: MINUTES=30, SOAK_SEED=0 (the clock says)
+	@mkdir -p bin
+	@$(GO) build -trimpath -o bin/ ./tools/cmd/quorate
+	@bin/quorate soak -minutes $(MINUTES) -seed $(SOAK_SEED)
 
 .PHONY: cover
 cover: needs ## statement coverage of each package, and .tmp/cover.html

@@ -81,7 +81,7 @@ func weathers() []Scenario {
 	return []Scenario{
 		of("pauses", "all nodes, a rack, all but one stand still, and one dies",
 			weather{faults: func() []simulation.Fault { return lightly(simulation.PauseFaults()) }}),
-		of("lanes", "messages of one type or lane are lost, nodes crash within a step",
+		of("lanes", "messages of one type are lost, nodes crash within a step",
 			weather{faults: func() []simulation.Fault { return lightly(simulation.LossFaults()) }}),
 		of("links", "links are slow, lossy or broken for long, nodes are clogged",
 			weather{faults: func() []simulation.Fault { return lightly(simulation.LinkFaults()) }}),

@@ -12,6 +12,7 @@
 //	quorate plugin check plugins/witness
 //	quorate plugin pin cluster.yaml
 //	quorate simulate -nodes 100 -seed 7
+//	quorate soak -minutes 30
 //	quorate version
 package main
 
@@ -32,6 +33,7 @@ func main() {
 			{Name: "members", Help: "Ask a node for the members of its cluster", Args: &command.Members{}},
 			{Name: "plugin", Help: "Try out and pin strategies in other processes", Args: &command.Plugin{}},
 			{Name: "simulate", Help: "Run a cluster in virtual time and check its invariants", Args: &command.Simulate{}},
+			{Name: "soak", Help: "Run fresh seeds over all worlds of the simulations", Args: &command.Soak{}},
 			{Name: "version", Help: "Print what this program was built from", Args: &command.Version{}},
 			{Name: "why", Help: "Ask a node where an entity lives, and why there", Args: &command.Why{}},
 		},

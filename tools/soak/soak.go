@@ -1,0 +1,170 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package soak runs the worlds of the simulations, one seed after the other, for as
+// long as it is given, and goes on after a violation. It is what quorate soak does.
+//
+// A run is a function of its world, its seed and its number of nodes, so that the
+// command with these three repeats it exactly, whatever ran before or beside it.
+// The package has no state; a [Plan] uses a goroutine for each of its jobs, which
+// has ended when [Plan.Run] returns.
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quorate/quorate/membership/simulation"
+	"github.com/quorate/quorate/membership/simulation/scenario"
+	sharding "github.com/quorate/quorate/sharding/simulation"
+)
+
+// The numbers of nodes that are drawn.
+const (
+	NodesLeast = 2
+	NodesMost  = 15
+)
+
+// World is something that can be run with a seed and a number of nodes.
+type World struct {
+	Name  string
+	About string
+
+	most int // The largest number of nodes that is drawn.
+	run  func(seed uint64, nodes int) (time.Duration, error)
+}
+
+// Worlds returns all worlds: the scenarios of membership and those of sharding.
+func Worlds() []World {
+	var worlds []World
+	for _, s := range scenario.All() {
+		worlds = append(worlds, World{Name: s.Name, About: s.About, most: NodesMost, run: func(seed uint64, nodes int) (time.Duration, error) {
+			r, err := scenario.Run(scenario.Options{Scenario: s.Name, Seed: seed, Nodes: nodes})
+			return r.Virtual, err
+		}})
+	}
+	for _, s := range sharding.Scenarios() {
+		worlds = append(worlds, World{Name: s.Name, About: s.About, most: s.Nodes + 2, run: func(seed uint64, nodes int) (time.Duration, error) {
+			c, err := s.Run(seed, nodes)
+			return c.World.Now(), err
+		}})
+	}
+	return worlds
+}
+
+// Choose returns the worlds with the given names, all for none. The error is about
+// the first name that is not known.
+func Choose(names []string) ([]World, error) {
+	all := Worlds()
+	if len(names) == 0 {
+		return all, nil
+	}
+	chosen := make([]World, 0, len(names))
+	for _, name := range names {
+		i := slices.IndexFunc(all, func(w World) bool { return w.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("soak: there is no world %q", name)
+		}
+		chosen = append(chosen, all[i])
+	}
+	return chosen, nil
+}
+
+// Plan says what is run.
+type Plan struct {
+	// Worlds are run by turns.
+	Worlds []World
+
+	// First is the first seed. Each run has the next one.
+	First uint64
+
+	// Nodes is how many nodes each run has, 0: drawn from its seed.
+	Nodes int
+
+	// Runs is how many runs there are at most, 0: as many as the time allows.
+	Runs int
+
+	// Jobs is how many run beside each other, at least one.
+	Jobs int
+}
+
+// Run is one run and what came of it.
+type Run struct {
+	World   string
+	Seed    uint64
+	Nodes   int
+	Virtual time.Duration // How much time passed in its world; none of it after a violation of a scenario of membership.
+	Err     error         // The violation, nil for none.
+}
+
+// Repeat returns the command that repeats the run.
+func (r Run) Repeat() string {
+	return fmt.Sprintf("quorate soak -world %s -nodes %d -seed %d -runs 1", r.World, r.Nodes, r.Seed)
+}
+
+// Violation returns the violation in one line, without the trace that led to it.
+func (r Run) Violation() string {
+	if r.Err == nil {
+		return ""
+	}
+	err := r.Err
+	at := ""
+	if failure := (*simulation.Failure)(nil); errors.As(err, &failure) {
+		at, err = fmt.Sprintf("at %v: ", failure.At), failure.Err
+	}
+	first, _, _ := strings.Cut(err.Error(), "\n")
+	return at + first
+}
+
+// Run runs the plan until the context ends or all its runs have been run, and tells
+// report of each, one at a time, in the order in which they end. A run that has begun
+// is run to its end.
+func (p Plan) Run(ctx context.Context, report func(Run)) {
+	var next atomic.Int64
+	var reports sync.Mutex
+	var jobs sync.WaitGroup
+	for range max(p.Jobs, 1) {
+		// Owned by this call, which waits for all; each ends with the plan.
+		jobs.Go(func() {
+			for ctx.Err() == nil {
+				i := next.Add(1) - 1
+				if p.Runs > 0 && i >= int64(p.Runs) {
+					return
+				}
+				r := p.one(i)
+				reports.Lock()
+				report(r)
+				reports.Unlock()
+			}
+		})
+	}
+	jobs.Wait()
+}
+
+// one is the i-th run.
+func (p Plan) one(i int64) (r Run) {
+	w := p.Worlds[int(i)%len(p.Worlds)]
+	r = Run{World: w.Name, Seed: p.First + uint64(i), Nodes: p.Nodes}
+	if r.Nodes == 0 {
+		source := rand.New(rand.NewPCG(r.Seed, 0x50a4)) //nolint:gosec // Simulation, not secrets.
+		r.Nodes = NodesLeast + source.IntN(w.most-NodesLeast+1)
+	}
+	defer func() { // A machine asserts its invariants, also while a world is built.
+		if v := recover(); v != nil {
+			r.Err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
+		}
+	}()
+	r.Virtual, r.Err = w.run(r.Seed, r.Nodes)
+	if failure := (*simulation.Failure)(nil); errors.As(r.Err, &failure) {
+		r.Virtual = failure.At
+	}
+	return r
+}
