@@ -15,8 +15,9 @@ import (
 //
 //	I25 from one published state to the next each member goes forwards, comes once,
 //	    and is gone only when it was removed
-//	I7  of two incarnations at one address at most one is not down: the second comes
-//	    when the first is out
+//	I7  of two incarnations at one address at most one is not down, once either has
+//	    been up: the second comes up when the first is out. Two may have been let in
+//	    by two members at the same time.
 //
 // It is added by [Events.Watch].
 type Events struct {
@@ -59,15 +60,15 @@ func (c *Events) changed(self gossip.NodeID, is *gossip.State) error {
 
 // oneIncarnation checks I7. Members are sorted by address.
 func oneIncarnation(self gossip.NodeID, s *gossip.State) error {
-	var lives *gossip.Member
+	var other *gossip.Member
 	for _, m := range s.Members() {
-		switch {
-		case m.Status >= gossip.Down:
-		case lives != nil && lives.Node.Address == m.Node.Address:
-			return fmt.Errorf("I7: at %v, %v is %v while %v is %v", self, lives.Node, lives.Status, m.Node, m.Status)
-		default:
-			lives = m
+		if m.Status >= gossip.Down {
+			continue
 		}
+		if other != nil && other.Node.Address == m.Node.Address && (m.UpNumber != 0 || other.UpNumber != 0) {
+			return fmt.Errorf("I7: at %v, %v is %v while %v is %v", self, other.Node, other.Status, m.Node, m.Status)
+		}
+		other = m
 	}
 	return nil
 }
