@@ -17,8 +17,9 @@ import (
 // Liveness checks in each second that what must happen happens in time:
 //
 //	accused   a member that a node cannot hear any more is accused by it, or out,
-//	          within [Bounds.Accuse] of the time for which that node ran; for a
-//	          newcomer it is enough that others say so, or the member says it of it
+//	          within [Bounds.Accuse] of the time for which that node ran. Who has
+//	          not been up yet spares others while it hears some, or while others say
+//	          so, or the member says it of it
 //	settled   a world in which nothing is wrong for longer than [Bounds.Settle] has a
 //	          cluster of which all who live are members that are up, whom all agree
 //	          about: a joiner is up or has ended, nobody stays in a passing state,
@@ -71,6 +72,10 @@ type expectation struct {
 // once because it was on the losing side, once because its restart met what was left
 // of it, and once more for each of a pair.
 const endsMax = 4
+
+// newcomerPatience is for how long who has not been up yet, and hears nobody any more,
+// takes it for a sign of life of the others that they said something of it.
+const newcomerPatience = 16 * time.Second
 
 // Watch adds the check to a world.
 func (l *Liveness) Watch(w *World) {
@@ -155,12 +160,20 @@ func (l *Liveness) accuses(n *Node) error {
 		len(s.Members()) > l.Config.FailureDetector.MonitoredByNrOfMembers+1 {
 		return nil
 	}
-	newcomer := s.Member(n.id).Status < gossip.Up
+	within := l.Bounds.Accuse
+	newcomer, spares := s.Member(n.id).Status <= gossip.WeaklyUp, false
+	if newcomer {
+		within += newcomerPatience
+		spares = slices.ContainsFunc(s.Members(), func(m *gossip.Member) bool {
+			_, silent := l.silent(n, m.Node)
+			return m.Node != n.id && !silent
+		})
+	}
 	for _, member := range s.Members() {
 		key := pair{n.id, member.Node}
 		from, silent := l.silent(n, member.Node)
 		said := accuses(s, n.id, member.Node) || newcomer && saidByOthers(s, n.id, member.Node)
-		if member.Node == n.id || !silent || member.Status == gossip.Down || said {
+		if member.Node == n.id || !silent || spares || member.Status == gossip.Down || said {
 			delete(l.since, key)
 			continue
 		}
@@ -169,7 +182,7 @@ func (l *Liveness) accuses(n *Node) error {
 			continue
 		}
 		from = max(from, l.since[key], n.thawed) + w.weather.latest
-		if passed := time.Duration(w.now - from); passed > l.Bounds.Accuse {
+		if passed := time.Duration(w.now - from); passed > within {
 			return fmt.Errorf("accused: %v has heard nothing of %v, which is %v, for %v that it ran, and does not accuse it: %s",
 				n.id, member.Node, member.Status, passed+time.Duration(w.weather.latest), s.Describe())
 		}

@@ -43,6 +43,12 @@ func mutants() []mutant {
 		{"smaller up-number wins", []edit{
 			{"gossip/member.go", "max(a.UpNumber, b.UpNumber)", "min(a.UpNumber-1, b.UpNumber-1) + 1"},
 		}},
+		{"rows about removed members stay", []edit{
+			{"gossip/merge.go", "\t\tc.rows = restrictRows(c.rows, c.members)\n", ""},
+		}},
+		{"limits that have passed are forgotten", []edit{
+			{"membership/protocol/heartbeat.go", "m.spares(n) }); ok {\n", "m.spares(n) }); ok && machine.Instant(due.UnixNano()) > m.now.Mono {\n"},
+		}},
 		{"voters of before a change do not count", []edit{
 			{"gossip/voters.go", "\tif converged || len(c.Previous) == 0 {\n", "\tif converged || len(c.Previous) >= 0 {\n"},
 		}},
@@ -119,6 +125,7 @@ func finders() []string {
 		"TestSideWithoutAnAnswerWaitsAndGoes", "TestSplitDuringAChangeOfStrategyLeavesOneSide",
 		"TestAnotherMemberDecidesInPlaceOfTheLeader", "TestStrategyIsTakenBackWhileTheClusterChangesToIt", "TestChaosBreaksNoInvariant", "TestEverySplitLeavesOneSideHosting", "TestSeedsThatFoundSomething",
 		"TestNodeThatDiesWhileAllOthersSleepIsAccused", "TestCutBetweenZonesWhileNodesStartLeavesOneSide",
+		"TestStormsBreakNothing",
 	}
 }
 

@@ -81,3 +81,24 @@ func TestPlantedDecisionAboutNobodyIsFound(t *testing.T) {
 	decision.Subject = "b:1"
 	require.NoError(t, c.decidedOnWhatIs(n, decision))
 }
+
+// covers I29: one up-number for two members, in states that never meet, and one
+// generation of voters that is two.
+func TestPlantedNumbersThatAreGivenTwiceAreFound(t *testing.T) {
+	w := New(Options{})
+	c := &Invariants{}
+	c.Watch(w)
+	a, b := plantedNode("a", 1), plantedNode("b", 2)
+	up := func(n gossip.NodeID) *gossip.State {
+		return gossip.New(gossip.ClusterID{Born: 1, Nonce: 1}).Edit(a, func(e *gossip.Edit) {
+			e.Join(gossip.Member{Node: a})
+			e.Join(gossip.Member{Node: b})
+			e.SetStatus(n, gossip.Up, 1)
+			e.SetConfig([]gossip.NodeID{n})
+		})
+	}
+	require.NoError(t, c.gave(a, nil, up(a), false))
+	require.NoError(t, c.gave(a, nil, up(a), false), "the same again is the same")
+	require.ErrorContains(t, c.gave(b, nil, up(b), false), "I29: at b:1#2, up-number 1 of b:1#2 was given to a:1#1")
+	require.ErrorContains(t, c.gaveVoters(b, up(b).Cluster(), up(b).Config()), "I29: at b:1#2, voters")
+}

@@ -34,7 +34,15 @@ func tried() []storm {
 
 // found are runs that found something once. Each was red, and is run from then on.
 func found() []storm {
-	return nil
+	return []storm{
+		{"pauses", 5, 10},  // A dead node was accused by nobody, after a pause.
+		{"pauses", 7, 2},   // The same.
+		{"lanes", 5, 3},    // The same.
+		{"links", 5, 3},    // The same without any pause.
+		{"links", 5, 13},   // A broken link: down and up again every ten seconds.
+		{"settings", 2, 2}, // Two zones had two leaders.
+		{"settings", 5, 2}, // The same, and a generation of voters was given twice.
+	}
 }
 
 // covers F11, F12, F13, F15, F16, F24, F27, F33, F50, F53, I5, I6, I7, I8, I9, I10, I13, I25, I27, I29.

@@ -36,3 +36,12 @@ func TestPlantedLossOfCoordinatorAndHomes(t *testing.T) {
 	require.ErrorContains(t, c.liveness.look(c.World, time.Minute), "the coordinators are []")
 	require.NoError(t, c.liveness.Second(c.World), "nothing is wrong yet: they have just gone")
 }
+
+// Entities that hold more messages than they may are found: here they may hold one.
+//
+// covers I36.
+func TestPlantedMailboxThatIsTooLong(t *testing.T) {
+	c := New(Options{World: world.Options{Seed: 1}, Nodes: 2, Behaviour: Behaviour{Hot: 1, HotRun: time.Second}})
+	c.Ledger.mailbox = 1
+	require.ErrorContains(t, c.World.Run(time.Minute), "I36: 2 messages wait for entity e")
+}
