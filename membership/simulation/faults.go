@@ -80,20 +80,30 @@ func LinkFaults() []Fault {
 	}
 }
 
-// OutsideFaults returns what goes wrong with disks and wall clocks: disks that hang,
-// fail and tear, and wall clocks that are days ahead or behind.
+// OutsideFaults returns what goes wrong around nodes and costs them nothing that they
+// have written: disks that are slow, and wall clocks that are days ahead or behind.
 func OutsideFaults() []Fault {
 	return []Fault{
-		{"disk", 3, func(w *World, r *rand.Rand) {
+		{"slow-disk", 2, func(w *World, r *rand.Rand) {
+			withNode(w, r, func(n *Node) { w.SetDisksAt(n.place.address, Disks{Max: between(r, time.Millisecond, 2*time.Second)}) })
+		}},
+		{"wall-days", 2, func(w *World, r *rand.Rand) {
+			const days = 10 * 24 * time.Hour
+			withNode(w, r, func(n *Node) { w.SetWall(n.place.address, between(r, 0, 2*days)-days) })
+		}},
+	}
+}
+
+// DiskFaults returns disks that hang, fail and tear. A node may lose what it remembers
+// by each of them.
+func DiskFaults() []Fault {
+	return []Fault{
+		{"disk", 4, func(w *World, r *rand.Rand) {
 			withNode(w, r, func(n *Node) {
 				w.SetDisksAt(n.place.address, Disks{Hang: r.Float64() / 2, Fail: r.Float64() / 2, Tear: r.Float64() / 2, Max: between(r, time.Millisecond, 2*time.Second)})
 			})
 		}},
 		{"disks-well", 1, func(w *World, _ *rand.Rand) { w.SetDisks(Disks{}) }},
-		{"wall-days", 2, func(w *World, r *rand.Rand) {
-			const days = 10 * 24 * time.Hour
-			withNode(w, r, func(n *Node) { w.SetWall(n.place.address, between(r, 0, 2*days)-days) })
-		}},
 	}
 }
 

@@ -42,6 +42,10 @@ type Liveness struct {
 	// and no other.
 	MajorityOnly bool
 
+	// MayWait says that a cluster may wait for somebody to found it, since too many of
+	// its nodes have lost what they remember: then it need not settle.
+	MayWait bool
+
 	// Silences, Settled and Splits count how often each was looked at in earnest.
 	Silences, Settled, Splits int
 
@@ -217,7 +221,7 @@ func (l *Liveness) settles() error {
 			l.settled = MembershipOf(nodes[0]).State()
 		}
 	}
-	if quiet <= l.Bounds.Settle+time.Duration(w.weather.latest) || len(w.Nodes()) == 0 {
+	if l.MayWait || quiet <= l.Bounds.Settle+time.Duration(w.weather.latest) || len(w.Nodes()) == 0 {
 		return nil
 	}
 	l.Settled++

@@ -263,6 +263,9 @@ func (s Scenario) finish(o Options, r *run) (time.Duration, error) {
 		}
 		progress(w.Now(), r.duration)
 	}
+	if s.Storms() && s.weather.forgetful {
+		return 0, w.Run(r.bounds.Settle)
+	}
 	passed, err := w.RunUntil(o.Settle, func() bool {
 		progress(w.Now(), r.duration)
 		return simulation.Settled(w) == nil

@@ -28,6 +28,11 @@ type weather struct {
 	// nothing, with the disks of their addresses. Else an operator sees to the whole.
 	supervised bool
 
+	// forgetful has nodes lose what they remember, so that a cluster may have to wait
+	// for somebody who founds it: that it settles is not required, nor that there is
+	// but one, since the others may have forgotten it.
+	forgetful bool
+
 	// drawn draws all settings from the seed.
 	drawn bool
 }
@@ -86,8 +91,10 @@ func weathers() []Scenario {
 		of("links", "links are slow, lossy or broken for long, nodes are clogged",
 			weather{faults: func() []simulation.Fault { return lightly(simulation.LinkFaults()) }}),
 		of("settings", "every fault, with settings, zones and roles at random", weather{faults: allFaults, drawn: true}),
-		of("supervised", "every fault, no operator: supervisors, disks that fail",
+		of("supervised", "every fault, no operator: supervisors, disks are kept",
 			weather{faults: allFaults, supervised: true}),
+		of("disks", "the same, and disks hang, fail and tear",
+			weather{faults: func() []simulation.Fault { return append(allFaults(), simulation.DiskFaults()...) }, supervised: true, forgetful: true}),
 	}
 }
 
@@ -111,11 +118,11 @@ func (r *run) prepare(s *Scenario, o *Options) {
 	if o.Settle == 0 {
 		o.Settle = max(SettleDefault, r.bounds.Settle)
 	}
-	r.liveness = &simulation.Liveness{Bounds: r.bounds, Config: r.config, MajorityOnly: r.downing.Class.MajorityOnly}
+	r.liveness = &simulation.Liveness{Bounds: r.bounds, Config: r.config, MajorityOnly: r.downing.Class.MajorityOnly, MayWait: s.weather.forgetful}
 	r.liveness.Watch(r.world)
 	events := &simulation.Events{}
 	events.Watch(r.world)
-	if s.weather.supervised {
+	if s.weather.supervised && !s.weather.forgetful {
 		one := &simulation.OneCluster{}
 		one.Watch(r.world)
 	}
