@@ -119,7 +119,9 @@ func (e *Edit) Join(m Member) bool {
 // SetStatus moves a member forward. Going to Up needs an up-number above
 // every one given before; otherwise number is ignored. Going backwards, to
 // Removed, or past Up without a number is refused: members that never were
-// Up go on to Leaving, Exiting or Down only.
+// Up go on to Leaving, Exiting or Down only. Another member that becomes Exiting is
+// outbid as by [Edit.Remove]: once it has confirmed that it hosts nothing, nobody
+// waits for what it does as a leader.
 func (e *Edit) SetStatus(id NodeID, st Status, number UpNumber) bool {
 	old := e.after.Member(id)
 	if old == nil || st <= old.Status || !st.isLive() {
@@ -137,6 +139,9 @@ func (e *Edit) SetStatus(id NodeID, st Status, number UpNumber) bool {
 		return false
 	}
 	e.replaceMember(&m)
+	if st == Exiting && id != e.self {
+		e.outbid()
+	}
 	return true
 }
 

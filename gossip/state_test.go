@@ -444,4 +444,12 @@ func TestRemovalOutbids(t *testing.T) {
 	require.Equal(t, next.Downing(), both.Downing())
 	require.Equal(t, next.Member(node(3)).UpNumber, both.Member(node(3)).UpNumber)
 	require.Equal(t, removed.Config(), removed.Merge(s).Config(), "a removal alone is a generation, too")
+
+	let := s.Edit(node(1), func(e *gossip.Edit) {
+		require.True(t, e.SetStatus(node(0), gossip.Leaving, 0) && e.SetStatus(node(0), gossip.Exiting, 0))
+		require.True(t, e.SetStatus(node(3), gossip.Up, e.LastUpNumber()+1))
+	})
+	require.Equal(t, gossip.UpNumber(100_001), let.Member(node(3)).UpNumber, "one that was let go is outbid")
+	left := s.Edit(node(1), func(e *gossip.Edit) { require.True(t, e.SetStatus(node(1), gossip.Exiting, 0)) })
+	require.Equal(t, s.LastUpNumber(), left.LastUpNumber(), "nobody outbids himself")
 }

@@ -247,19 +247,19 @@ func (m *Machine) enoughMembers() bool {
 }
 
 func (m *Machine) carryOut(p leaderPlan, e *gossip.Edit) {
-	for _, member := range p.remove { // First, since that outbids what they may have given.
+	for _, member := range p.remove { // Who goes comes first: that outbids what they may have given.
 		e.Remove(member.Node, m.now.Wall)
 		delete(m.lead.confirmed, member.Node)
 		m.out.Decide("leader", member.Node.String(), "removed", fmt.Sprintf("all other voters have seen it %v", member.Status))
+	}
+	for _, member := range p.exit {
+		e.SetStatus(member.Node, gossip.Exiting, member.UpNumber)
+		m.out.Decide("leader", member.Node.String(), "exiting", "all voters have seen it leaving and it hosts nothing any more")
 	}
 	for _, member := range p.up { // In the order of addresses, as members are sorted.
 		number := e.LastUpNumber() + 1
 		e.SetStatus(member.Node, gossip.Up, number)
 		m.out.Decide("leader", member.Node.String(), "up", fmt.Sprintf("all voters have seen it joining; up-number %d", number))
-	}
-	for _, member := range p.exit {
-		e.SetStatus(member.Node, gossip.Exiting, member.UpNumber)
-		m.out.Decide("leader", member.Node.String(), "exiting", "all voters have seen it leaving and it hosts nothing any more")
 	}
 	if p.voters != nil {
 		e.SetConfig(p.voters)
