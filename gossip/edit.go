@@ -314,7 +314,7 @@ func (e *Edit) Found(c Config) bool {
 // RaiseEpochs makes the epochs of the cluster begin with a later birth, in unix
 // milliseconds.
 func (e *Edit) RaiseEpochs(born int64) bool {
-	if born <= max(e.after.cluster.Born, e.after.epochs) {
+	if born <= max(e.after.cluster.Born, e.after.epochs) || born > latestTime {
 		return false
 	}
 	e.after.epochs = born

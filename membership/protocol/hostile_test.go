@@ -97,6 +97,7 @@ func TestHostileMemberIsRefused(t *testing.T) {
 		}},
 		{"voters that nobody knows", "whom nobody knows", func(p *gossip.Parts) {
 			p.Config.Gen++
+			p.Config.Data, p.Config.PreviousData = nil, nil
 			p.Config.Previous, p.Config.Voters = p.Config.Voters, append(slices.Clone(p.Config.Voters), strangers(9)...)
 			p.Config.PreviousData, p.Config.Data = nil, nil
 		}},
