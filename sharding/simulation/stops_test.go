@@ -55,6 +55,9 @@ func TestStopsKnowOfSuccessors(t *testing.T) {
 			stops[why] += times
 		}
 	}
+	if n == 1 {
+		return // One seed need not have all of them.
+	}
 	for _, why := range []protocol.StopReason{protocol.StopPassivated, protocol.StopMoved, protocol.StopLeaving, protocol.StopLost} {
 		require.NotZero(t, stops[why], why.String())
 	}
