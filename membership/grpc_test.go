@@ -8,6 +8,8 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -125,6 +127,39 @@ func TestAllFaultsAreReportedTogether(t *testing.T) {
 // refusals returns how many connections to n were refused for a reason.
 func refusals(n *membership.Node, r transport.Reason) uint64 {
 	return n.Stats().Transport.RefusedInbound[r]
+}
+
+// Each sort of refusal of one host is said, not only the first; and each only once in
+// a while.
+func TestEachSortOfRefusalIsSaid(t *testing.T) {
+	ca, dir := mutualtest.NewAuthority(t, "ca"), t.TempDir()
+	cfg := overGRPC(t)
+	cfg.Transport.TLS = ca.Write(t, dir, ca.Issue(t, mutualtest.Leaf{}))
+	cfg.Transport.TLS.Revocations = filepath.Join(dir, "revoked")
+	require.NoError(t, os.WriteFile(cfg.Transport.TLS.Revocations, ca.Revoke(t, 1, 99), 0o600))
+	log := new(lines)
+	n, err := membership.Start(t.Context(), cfg, membership.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
+	require.NoError(t, err)
+	defer func() { _ = n.Close() }()
+	revoked, other := ca.Issue(t, mutualtest.Leaf{Serial: 99}), mutualtest.NewAuthority(t, "other").Issue(t, mutualtest.Leaf{})
+	for i, certificate := range []tls.Certificate{{}, revoked, other, {}, revoked, other} {
+		naked, err := net.Dial("tcp", cfg.Node.Address)
+		require.NoError(t, err)
+		conn := tls.Client(naked, &tls.Config{
+			RootCAs: ca.Pool(), ServerName: "127.0.0.1", MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"},
+			// Whatever authorities the node names.
+			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &certificate, nil },
+		})
+		_ = conn.HandshakeContext(t.Context()) // The refusal comes with the first reading at the latest.
+		_, err = conn.Read(make([]byte, 1))
+		require.Error(t, err)
+		require.NoError(t, naked.Close())
+		require.Eventually(t, func() bool { return refusals(n, transport.ReasonCertificate) == uint64(i+1) }, 5*time.Second, 5*time.Millisecond)
+	}
+	require.NoError(t, n.Close())
+	require.Equal(t, 1, strings.Count(log.String(), "was revoked"))
+	require.Equal(t, 1, strings.Count(log.String(), "unknown authority"))
+	require.Equal(t, 3, strings.Count(log.String(), "connection refused"))
 }
 
 // A node whose certificate is one for the role edge cannot join as a teller, though

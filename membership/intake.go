@@ -78,7 +78,9 @@ func (n *Node) receiver(c machine.Component, handle *machine.Handle) transport.H
 	return func(from gossip.NodeID, frame []byte) {
 		if err := feed(from, frame); err != nil && !errors.Is(err, machine.ErrClosed) && n.ctx.Err() == nil {
 			n.counters.undecodable.Add(1)
-			n.log.Log(n.ctx, n.repeats.level(slog.LevelWarn, "dropped", from.String(), c.Name), "message dropped", "from", from.String(), "component", c.Name, "error", err)
+			source := n.Source(from)
+			n.log.Log(n.ctx, n.repeats.level(slog.LevelWarn, "dropped", from.String(), c.Name), "message dropped", "from", from.String(),
+				"address", source.Address, "certificate", source.Certificate, "component", c.Name, "error", err)
 		}
 	}
 }

@@ -199,7 +199,9 @@ func (n *Node) membershipEvent(event any) {
 		n.unload(e.Load)
 	case protocol.Refused:
 		n.counters.refused.Add(1)
-		n.log.Log(n.ctx, n.refusalLevel(e), fmt.Sprintf("%s of %s is refused", e.What, e.Peer), "peer", e.Peer.String(), "what", e.What, "why", e.Refusal.String(), "reason", e.Reason)
+		source := n.Source(e.Peer)
+		n.log.Log(n.ctx, n.refusalLevel(e), fmt.Sprintf("%s of %s is refused", e.What, e.Peer), "peer", e.Peer.String(), "address", source.Address,
+			"certificate", source.Certificate, "what", e.What, "why", e.Refusal.String(), "reason", e.Reason)
 		n.hub.publish(Refused{Peer: e.Peer, What: e.What, Reason: e.Reason})
 	case protocol.SettingsDiffer:
 		for _, d := range e.Differences {
@@ -267,6 +269,8 @@ func (n *Node) noticed(notice transport.Notice) {
 		} else {
 			n.log.Info("changed certificate files are in use", "files", e.Files)
 		}
+	case transport.NotAccepted:
+		n.log.Log(n.ctx, n.repeats.level(slog.LevelError, "accept"), "no connections are accepted: give the process more file descriptors, or look who holds them", "error", e.Err)
 	case transport.Unhandled:
 		n.log.Warn("no handler for service", "peer", e.Peer.String(), "service", e.Service, "inbound", e.Inbound)
 	case transport.Refused:
@@ -274,8 +278,8 @@ func (n *Node) noticed(notice transport.Notice) {
 		if err != nil {
 			host = e.Address
 		}
-		n.log.Log(n.ctx, n.repeats.level(connectionLevel(e.Err.Reason == transport.ReasonIncarnation), "connection", host, e.Err.Reason.String(), strconv.FormatBool(e.Inbound)),
-			"connection refused", "peer", e.Address, "inbound", e.Inbound, "error", e.Err)
+		n.log.Log(n.ctx, n.repeats.variant(connectionLevel(e.Err.Reason == transport.ReasonIncarnation), e.Err.Detail, "connection", host, e.Err.Reason.String(), strconv.FormatBool(e.Inbound)),
+			"connection refused", "peer", e.Address, "certificate", e.Certificate, "inbound", e.Inbound, "error", e.Err)
 		if !e.Inbound {
 			n.refusedByPeer(e)
 		}

@@ -5,6 +5,8 @@ package membership
 
 import (
 	"log/slog"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -24,6 +26,24 @@ const (
 type repeats struct {
 	mu   sync.Mutex
 	last map[string]time.Time // Of each subject, when it was logged last.
+}
+
+// variantsMax is how many variants of a subject are said in a minute.
+const variantsMax = 8
+
+// variant is level for a subject that comes in variants: each is said as if it were a
+// subject of its own, but no more than a few in a minute, since who is refused may
+// have chosen the words.
+func (r *repeats) variant(level slog.Level, variant string, parts ...string) slog.Level {
+	if r.level(level, append(slices.Clone(parts), "=", variant)...) != level {
+		return slog.LevelDebug
+	}
+	for i := range variantsMax {
+		if r.level(level, append(slices.Clone(parts), "#", strconv.Itoa(i))...) == level {
+			return level
+		}
+	}
+	return slog.LevelDebug
 }
 
 // level returns the level at which to log the subject that parts make up: the

@@ -67,6 +67,11 @@ type Config struct {
 	// peers that are connected. Zero: not at all.
 	Linger time.Duration `koanf:"linger" range:"0s.."`
 
+	// HostConnections is how many connections of one remote IP address may be open
+	// when their handshakes have completed; a node opens up to three to each other
+	// one. What is beyond is closed. At least 1.
+	HostConnections int `koanf:"host-connections" unit:"connections" range:"1.."`
+
 	// PendingConnections is how many connections of one remote IP address may
 	// be unfinished, before TLS and handshake have completed. At least 1.
 	PendingConnections int `koanf:"pending-connections" unit:"connections" range:"1.."`
@@ -113,6 +118,7 @@ func Default() Config {
 		GiveUpAfter:        30 * time.Second,
 		IdleAfter:          5 * time.Minute,
 		Linger:             250 * time.Millisecond,
+		HostConnections:    1024,
 		PendingConnections: 256,
 	}
 }
@@ -142,6 +148,7 @@ func (c Config) Validate() error {
 		check(c.GiveUpAfter >= c.MaxSilence, "give-up-after", c.GiveUpAfter, "at least max-silence"),
 		check(c.IdleAfter > 0, "idle-after", c.IdleAfter, "positive"),
 		check(c.Linger >= 0, "linger", c.Linger, "zero or positive"),
+		check(c.HostConnections >= 1, "host-connections", c.HostConnections, "at least 1"),
 		check(c.PendingConnections >= 1, "pending-connections", c.PendingConnections, "at least 1"),
 		check(c.TLS.IsZero() || c.TLS.Complete(), "tls", c.TLS, "certificate, key and authorities together, or none of them"),
 	)

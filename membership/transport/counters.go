@@ -74,6 +74,8 @@ type Counters struct {
 	// exist.
 	Lanes [LaneKinds]LaneCounters
 
+	NotAccepted uint64 // Times that the system handed no connection out.
+
 	RefusedInbound  [Reasons]uint64 // Connections that this node refused, by Reason.
 	RefusedOutbound [Reasons]uint64 // Connections that were refused to this node, by Reason.
 }

@@ -28,6 +28,7 @@ type instruments struct {
 	messages, frames, bytes                  metric.Int64ObservableCounter
 	lost, refused, resent, doubled           metric.Int64ObservableCounter
 	unhandled, connections, broken, rejected metric.Int64ObservableCounter
+	unaccepted                               metric.Int64ObservableCounter
 	waiting                                  metric.Int64ObservableUpDownCounter
 }
 
@@ -52,6 +53,7 @@ func Observe(p metric.MeterProvider, node gossip.NodeID, counters func() Counter
 		connections: m.Counter("quorate.transport.connections", "{connection}", "Connections whose handshake was completed."),
 		broken:      m.Counter("quorate.transport.connections.broken", "{connection}", "Connections opened here that broke or fell silent within a session; each is dialled anew."),
 		rejected:    m.Counter("quorate.transport.connections.refused", "{connection}", "Connections refused, by this node or to it."),
+		unaccepted:  m.Counter("quorate.transport.accept.errors", "{error}", "Times that the system handed no connection out, mostly for want of file descriptors."),
 	}
 	return m.Observe(i.observe)
 }
@@ -59,6 +61,7 @@ func Observe(p metric.MeterProvider, node gossip.NodeID, counters func() Counter
 // observe reads the counters once.
 func (i *instruments) observe(_ context.Context, o metric.Observer) error {
 	c := i.counters()
+	o.ObserveInt64(i.unaccepted, int64(c.NotAccepted))
 	for lane := range c.Lanes {
 		if lane > 0 {
 			i.lane(o, &c.Lanes[lane], attrLane.String(machine.Lane(lane).String()))

@@ -6,8 +6,8 @@ package transport
 import "github.com/quorate/quorate/gossip"
 
 // Notice is something that happened to a connection: [PeerUp], [PeerDown],
-// [Refused] or [Unhandled]; or to the files of its certificates:
-// [Certificates].
+// [Refused], [Unhandled] or
+// [NotAccepted]; or to the files of its certificates: [Certificates].
 //
 // Notices are handed to the function that was given when the transport was
 // built, on goroutines of the transport. Those about one lane to one peer come
@@ -47,6 +47,10 @@ type Refused struct {
 	Node    gossip.NodeID
 	Err     *RefusedError
 	Inbound bool
+
+	// Certificate describes the certificate with which an inbound connection was
+	// opened, see [Source]. Empty: none, or one that TLS itself has refused.
+	Certificate string
 }
 
 // Unhandled says that messages of a service met no handler: here when Inbound,
@@ -58,6 +62,11 @@ type Unhandled struct {
 	Service Service
 	Inbound bool
 }
+
+// NotAccepted says that the system has handed no connection out, although the node
+// listens: mostly because the process has no file descriptor left. It is tried again
+// soon, and noticed each time.
+type NotAccepted struct{ Err error }
 
 // Certificates says that files of certificates have changed. Files names them, as
 // in a configuration. Err is nil when their content is in use from now on, and
@@ -72,3 +81,4 @@ func (PeerDown) notice()     {}
 func (Refused) notice()      {}
 func (Unhandled) notice()    {}
 func (Certificates) notice() {}
+func (NotAccepted) notice()  {}

@@ -17,50 +17,64 @@ import (
 )
 
 // gate is a listener that bounds how many connections of one IP address may be
-// unfinished. What is above is closed before a byte is read from it.
+// unfinished, and how many open. What is above is closed before a byte is read from
+// it.
 type gate struct {
 	net.Listener
 
-	limit    int
+	limit    int // Of the unfinished ones of an address.
+	most     int // Of the others.
 	endpoint *session.Endpoint
 
 	mu      sync.Mutex
 	pending map[string]int
+	open    map[string]int
 }
 
 func (g *gate) Accept() (net.Conn, error) {
 	for {
 		c, err := g.Listener.Accept()
 		if err != nil {
+			if !errors.Is(err, net.ErrClosed) {
+				g.endpoint.NotAccepted(err) // The server tries again soon.
+			}
 			return nil, err
 		}
 		host := hostOf(c.RemoteAddr())
-		if g.enter(host) {
+		full := g.enter(host)
+		if full == "" {
 			return &gated{Conn: c, gate: g, host: host}, nil
 		}
 		_ = c.Close()
 		g.endpoint.Refuse(c.RemoteAddr().String(), gossip.NodeID{}, &transport.RefusedError{
-			Reason: transport.ReasonConnections,
-			Detail: fmt.Sprintf("%s has %d unfinished connections: raise transport.pending-connections if many nodes share the address", host, g.limit),
+			Reason: transport.ReasonConnections, Detail: full,
 		}, true)
 	}
 }
 
-func (g *gate) enter(host string) bool {
+// enter takes a connection in, or says why there is no place for it.
+func (g *gate) enter(host string) (full string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.pending[host] >= g.limit {
-		return false
+	switch {
+	case g.pending[host] >= g.limit:
+		return fmt.Sprintf("%s has %d unfinished connections: raise transport.pending-connections if many nodes share the address", host, g.limit)
+	case g.open[host] >= g.most:
+		return fmt.Sprintf("%s has %d open connections: raise transport.host-connections if many nodes share the address", host, g.most)
 	}
 	g.pending[host]++
-	return true
+	return ""
 }
 
-func (g *gate) leave(host string) {
+// count changes how many connections of a host are unfinished, and open.
+func (g *gate) count(host string, pending, open int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.pending[host]--; g.pending[host] == 0 {
+	if g.pending[host] += pending; g.pending[host] == 0 {
 		delete(g.pending, host)
+	}
+	if g.open[host] += open; g.open[host] == 0 {
+		delete(g.open, host)
 	}
 }
 
@@ -78,7 +92,10 @@ type gated struct {
 
 	gate *gate
 	host string
-	once sync.Once
+
+	mu     sync.Mutex // Guards what the gate has counted of it.
+	isOpen bool       // It is no unfinished one any more.
+	closed bool
 
 	// What came since the receiver last asked for a message. Flow control alone
 	// bounds it only until the first bytes of a message announce a large one.
@@ -121,7 +138,28 @@ func (c *gated) Read(b []byte) (int, error) {
 }
 
 // admitted says that the handshake is complete.
-func (c *gated) admitted() { c.once.Do(func() { c.gate.leave(c.host) }) }
+func (c *gated) admitted() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.isOpen && !c.closed {
+		c.isOpen = true
+		c.gate.count(c.host, -1, 1)
+	}
+}
+
+// gone takes the connection out of what is counted.
+func (c *gated) gone() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.closed:
+	case c.isOpen:
+		c.gate.count(c.host, 0, -1)
+	default:
+		c.gate.count(c.host, -1, 0)
+	}
+	c.closed = true
+}
 
 // closeSoon closes the connection when the other end has had closeGrace to take the
 // last word and close it itself. Until then nothing is kept of what had come on it.
@@ -131,7 +169,7 @@ func (c *gated) closeSoon() {
 }
 
 func (c *gated) Close() error {
-	c.admitted()
+	c.gone()
 	c.large.Store(nil)
 	if timer := c.grace.Load(); timer != nil {
 		timer.Stop()

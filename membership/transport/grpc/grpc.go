@@ -166,7 +166,7 @@ func (t *Transport) Start(ctx context.Context) error {
 	if !t.endpoint.Begin() {
 		return errors.Join(transport.ErrClosed, listener.Close())
 	}
-	g := &gate{Listener: listener, limit: t.cfg.PendingConnections, endpoint: t.endpoint, pending: make(map[string]int)}
+	g := &gate{Listener: listener, limit: t.cfg.PendingConnections, most: t.cfg.HostConnections, endpoint: t.endpoint, pending: make(map[string]int), open: make(map[string]int)}
 	server := rpc.NewServer(t.serverOptions()...)
 	server.RegisterService(&rpc.ServiceDesc{
 		ServiceName: serviceName,

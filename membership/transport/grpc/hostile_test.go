@@ -8,6 +8,9 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -171,11 +174,102 @@ func TestASilentCallerIsClosed(t *testing.T) {
 	require.NoError(t, err, "closed in time")
 }
 
+// One host has a bounded number of connections, also of those that are complete. What
+// is beyond is refused, counted, and said; a connection that ends makes room.
+//
+// covers I36.
+func TestOneHostHasABoundedNumberOfConnections(t *testing.T) {
+	cfg := transporttest.Config()
+	cfg.HostConnections = 3
+	b := transporttest.Start(t, newNetwork(false), transporttest.Spec{UID: 2, Config: cfg}, nil)
+	open := func(i int) (rpc.ClientStream, error) {
+		s := hostile(t, b.Self().Address)
+		hello := goodHello(b.Self())
+		hello.Hello.From.Uid += uint64(i)
+		if err := s.SendMsg(bytesOf(t, hello)); err != nil {
+			return s, err
+		}
+		var answer []byte
+		return s, s.RecvMsg(&answer)
+	}
+	var streams []rpc.ClientStream
+	for i := range cfg.HostConnections {
+		s, err := open(i)
+		require.NoError(t, err)
+		streams = append(streams, s)
+	}
+	b.Until(t, "all are complete", func() bool { return b.Counters().Accepts == uint64(cfg.HostConnections) })
+	conn, err := net.Dial("tcp", b.Self().Address.String())
+	require.NoError(t, err)
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(10*time.Second)))
+	_, err = conn.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF, "closed before a byte is read from it")
+	require.NoError(t, conn.Close())
+	refused := transporttest.UntilNotice(t, b, func(n transport.Refused) bool { return n.Inbound })
+	require.Equal(t, transport.ReasonConnections, refused.Err.Reason)
+	require.Contains(t, refused.Err.Detail, "transport.host-connections")
+	require.Equal(t, uint64(1), b.Counters().RefusedInbound[transport.ReasonConnections])
+	require.NoError(t, streams[0].SendMsg([]byte{0xff})) // Ends its connection.
+	untilEnd(t, streams[0])
+	require.Eventually(t, func() bool {
+		conn, err := net.Dial("tcp", b.Self().Address.String())
+		require.NoError(t, err)
+		defer func() { _ = conn.Close() }()
+		require.NoError(t, conn.SetReadDeadline(time.Now().Add(10*time.Second)))
+		_, err = conn.Read(make([]byte, 1))
+		return err == nil
+	}, 10*time.Second, 50*time.Millisecond)
+}
+
+// exhausted is a listener of a process that has no file descriptor left, for a while.
+type exhausted struct {
+	net.Listener
+
+	left *atomic.Int32
+}
+
+func (l exhausted) Accept() (net.Conn, error) {
+	if l.left.Add(-1) >= 0 {
+		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	}
+	return l.Listener.Accept()
+}
+
+// A process without file descriptors does not go deaf in silence: each time is counted
+// and noticed, and it recovers.
+func TestDescriptorsThatRunOutAreNoticed(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address, err := gossip.ParseAddress(l.Addr().String())
+	require.NoError(t, err)
+	var left atomic.Int32
+	left.Store(2)
+	heard := make(chan transport.NotAccepted, 8)
+	spec := transporttest.Spec{Address: address, UID: 1, Cluster: "bank", Protocol: gossip.ProtocolRange{Min: 1, Max: 1}}
+	tr, err := grpc.New(identity(spec), transporttest.Config(), grpc.WithListener(exhausted{l, &left}), grpc.WithNotices(func(n transport.Notice) {
+		if e, ok := n.(transport.NotAccepted); ok {
+			heard <- e
+		}
+	}))
+	require.NoError(t, err)
+	require.NoError(t, tr.Start(t.Context()))
+	for range 2 {
+		require.ErrorIs(t, (<-heard).Err, syscall.EMFILE)
+	}
+	s := hostile(t, address)
+	require.NoError(t, s.SendMsg(bytesOf(t, goodHello(tr.Self()))))
+	var answer []byte
+	require.NoError(t, s.RecvMsg(&answer), "it goes on")
+	require.Equal(t, uint64(2), tr.Counters().NotAccepted)
+	require.NoError(t, tr.Close())
+	require.Empty(t, heard, "the end is no want of descriptors")
+}
+
 func TestConfigurationFaultsAreReportedTogether(t *testing.T) {
 	spec := transporttest.Spec{Address: gossip.Address{Host: "127.0.0.1", Port: 1}, UID: 1, Cluster: "bank", Protocol: gossip.ProtocolRange{Min: 1, Max: 1}}
 	cfg := transport.Config{TLS: transport.TLSFiles{Key: "key.pem"}}
 	_, err := grpc.New(identity(spec), cfg)
-	for _, key := range []string{"max-frame-bytes", "window-bytes", "max-silence", "redial-after", "handshake-timeout", "idle-after", "pending-connections", "tls"} {
+	for _, key := range []string{"max-frame-bytes", "window-bytes", "max-silence", "redial-after", "handshake-timeout", "idle-after", "pending-connections", "host-connections", "tls"} {
 		require.ErrorContains(t, err, key)
 	}
 	cfg = transporttest.Config()

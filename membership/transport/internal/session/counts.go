@@ -13,6 +13,7 @@ import (
 type counts struct {
 	lanes                           [transport.LaneKinds]laneCounts
 	refusedInbound, refusedOutbound [transport.Reasons]atomic.Uint64
+	notAccepted                     atomic.Uint64
 }
 
 // laneCounts is what is counted on the lanes of one kind.
@@ -47,7 +48,7 @@ func (c *laneCounts) snapshot() transport.LaneCounters {
 }
 
 func (c *counts) snapshot() transport.Counters {
-	var s transport.Counters
+	s := transport.Counters{NotAccepted: c.notAccepted.Load()}
 	for i := range s.Lanes {
 		s.Lanes[i] = c.lanes[i].snapshot()
 		s.Add(&s.Lanes[i])

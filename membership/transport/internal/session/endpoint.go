@@ -43,6 +43,7 @@ type Endpoint struct {
 	pool     wire.Pool
 	counts   counts
 	sessions atomic.Uint64
+	inMax    int // How many inbound sessions are remembered.
 	closing  atomic.Bool
 	once     sync.Once
 	wg       sync.WaitGroup
@@ -72,7 +73,7 @@ func New(id transport.Identity, cfg transport.Config, d Dialer, notices func(tra
 		return nil, err
 	}
 	e := &Endpoint{
-		id: id, cfg: cfg, dialer: d, notices: notices,
+		id: id, cfg: cfg, dialer: d, notices: notices, inMax: maxInbound,
 		out:      make(map[key]*outbound),
 		named:    make(map[gossip.Address]*outbound),
 		in:       make(map[key]*inbound),
@@ -286,6 +287,18 @@ func (e *Endpoint) Refuse(address string, node gossip.NodeID, err *transport.Ref
 	}
 	counter.Add(1)
 	e.notices(transport.Refused{Address: address, Node: node, Err: err, Inbound: inbound})
+}
+
+// refuseCaller is Refuse for a connection that was accepted.
+func (e *Endpoint) refuseCaller(c *Caller, err *transport.RefusedError) {
+	e.counts.refusedInbound[err.Reason].Add(1)
+	e.notices(transport.Refused{Address: c.Address, Node: err.Peer, Err: err, Inbound: true, Certificate: c.Certificate})
+}
+
+// NotAccepted counts and notices that no connection could be accepted.
+func (e *Endpoint) NotAccepted(err error) {
+	e.counts.notAccepted.Add(1)
+	e.notices(transport.NotAccepted{Err: err})
 }
 
 // Probe completes a handshake with whoever lives at an address, and may have roles.

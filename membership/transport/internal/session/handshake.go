@@ -153,7 +153,7 @@ func (e *Endpoint) admitPeer(h *wire.Hello, c *Caller) *transport.RefusedError {
 		if err := c.Verify(h.From.Address.Host); err != nil {
 			return &transport.RefusedError{
 				Reason: transport.ReasonCertificate, Peer: h.From,
-				Detail: fmt.Sprintf("the certificate of %s at %s: %v", h.From, c.Address, err),
+				Detail: fmt.Sprintf("the certificate of %s: %v", h.From, err),
 			}
 		}
 	}

@@ -36,6 +36,7 @@ type inbound struct {
 	owner string    // Whose connections hold the record, or did last, see Caller.Owner.
 	users int       // Connections that hold the record.
 	left  time.Time // When the last of them went.
+	known bool      // The peer was known then, see transport.Identity.
 }
 
 // A session has a higher number than the one before. The numbers of one opener grow
@@ -112,13 +113,14 @@ func (e *Endpoint) enter(a *accepted) bool {
 }
 
 func (e *Endpoint) leave(a *accepted) {
+	known := a.known()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.accepted, a)
 	if a.in != nil {
 		a.in.conn.CompareAndSwap(a, nil)
 		a.in.users--
-		a.in.left = time.Now()
+		a.in.left, a.in.known = time.Now(), known
 	}
 }
 
@@ -135,7 +137,7 @@ func (a *accepted) refuse(r *transport.RefusedError) {
 	b := a.e.pool.Get()
 	var err error
 	if b.B, err = wire.AppendRefusal(b.B, a.e.id.Node, r); err == nil && a.final.CompareAndSwap(nil, b) {
-		a.e.Refuse(a.caller.Address, r.Peer, r, true)
+		a.e.refuseCaller(&a.caller, r)
 	}
 	a.stop()
 }
@@ -396,10 +398,10 @@ func (a *accepted) claim(h *wire.Hello) *transport.RefusedError {
 	in := e.in[k]
 	if in == nil {
 		e.sweep()
-		if len(e.in) >= maxInbound {
+		if len(e.in) >= e.inMax && !e.evict() {
 			return &transport.RefusedError{
 				Reason: transport.ReasonConnections, Peer: h.From,
-				Detail: fmt.Sprintf("%d inbound sessions are remembered already", maxInbound),
+				Detail: fmt.Sprintf("%d inbound sessions are in use already", e.inMax),
 			}
 		}
 		in = &inbound{slot: make(chan struct{}, 1), owner: a.caller.Owner}
@@ -426,6 +428,21 @@ func (e *Endpoint) sweep() {
 			delete(e.in, k)
 		}
 	}
+}
+
+// evict forgets a session whose peer is away, to make room for another one: of those
+// that were no members the one that was left first, else of all. It reports false when
+// every peer is connected.
+func (e *Endpoint) evict() bool {
+	var worst key
+	var found *inbound
+	for k, in := range e.in {
+		if in.users == 0 && (found == nil || in.known == found.known && in.left.Before(found.left) || found.known && !in.known) {
+			worst, found = k, in
+		}
+	}
+	delete(e.in, worst)
+	return found != nil
 }
 
 // frame handles one frame, unless it was handled before.

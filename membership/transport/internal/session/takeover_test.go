@@ -220,3 +220,55 @@ func TestANodeOutpacesWhoWasThereInItsName(t *testing.T) {
 		e.Wait()
 	})
 }
+
+// When the memory for sessions is full, those of strangers that have gone are forgotten
+// first, the oldest before the others, and a newcomer is taken in. It is refused only
+// while everybody is connected.
+//
+// covers I36.
+func TestStrangersThatHaveGoneMakeRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const room = 4
+		member := at(50, 50)
+		a := &acceptor{t: t, got: make(chan byte, 8)}
+		var err error
+		a.Endpoint, err = session.New(transport.Identity{
+			Node: at(1, 1), Cluster: "bank", Protocol: gossip.ProtocolRange{Min: 1, Max: 1},
+			Known: func(n gossip.NodeID) bool { return n == member },
+		}, transport.Default(), &liar{}, nil)
+		require.NoError(t, err)
+		session.RememberAtMost(a.Endpoint, room)
+		require.True(t, a.Begin())
+		defer a.close()
+		visit := func(from gossip.NodeID) *half {
+			there, d := a.hello("real", from, 1, false)
+			require.NotNil(t, d.Welcome, from.String())
+			return there
+		}
+		remembered := func(from gossip.NodeID) bool {
+			there, d := a.hello("real", from, 1, true)
+			there.Close()
+			synctest.Wait()
+			return d.Welcome != nil && d.Welcome.Known
+		}
+		visit(member).Close()
+		for i := range uint16(3 * room) {
+			<-time.After(time.Millisecond)
+			visit(at(100+i, gossip.UID(100+i))).Close()
+			synctest.Wait()
+		}
+		require.True(t, remembered(member), "the member is remembered")
+		require.True(t, remembered(at(111, 111)), "the last stranger too")
+
+		var connected []*half
+		for i := range uint16(room) {
+			connected = append(connected, visit(at(200+i, gossip.UID(200+i))))
+		}
+		_, d := a.hello("real", at(300, 300), 1, false)
+		require.NotNil(t, d.Refusal, "everybody is connected")
+		require.Equal(t, transport.ReasonConnections, d.Refusal.Reason)
+		connected[0].Close()
+		synctest.Wait()
+		visit(at(300, 300))
+	})
+}
