@@ -158,12 +158,12 @@ func (m *Machine) receiveHeartbeatReply(from gossip.NodeID, msg HeartbeatReply) 
 		return
 	}
 	m.beat.hears(from, msg.Sequence, m.now.Mono)
-	if msg.Known {
-		m.footing.isKnownTo(from, sentAt)
-	}
 	m.greeted(from)
 	if msg.Standing {
 		m.footing.answered(from, sentAt)
+	}
+	if msg.Known {
+		m.footing.isKnownTo(from, sentAt)
 		if m.lead.suspended {
 			m.act()
 		}

@@ -206,7 +206,7 @@ func (m *Machine) leftInOrder() bool {
 // before the others heard of it. It cannot come back as it is: its state may
 // hold what the others have decided otherwise. A restart joins anew.
 func (m *Machine) receiveStranger(from gossip.NodeID) {
-	if m.now.Mono.Sub(m.join.joinedAt) < m.cfg.RetryUnsuccessfulJoinAfter || m.isKnown() {
+	if m.now.Mono.Sub(m.join.joinedAt) < m.cfg.RetryUnsuccessfulJoinAfter || m.connected() {
 		return
 	}
 	reason := StopDowned

@@ -231,14 +231,11 @@ func (m *Machine) reachesMajority() bool {
 // they were not, one node that outlived all others would be a majority of one,
 // although the others may have gone on without it before they ended. Only where
 // the strategy may let a minority survive they do not count.
-func (m *Machine) connected() bool { return m.hasHeard(m.footing.contact) }
-
-// isKnown is as connected, but for answers that prove nothing: it tells whether a winning
-// set of the voters knows this node as a member, also of one that is none of them yet.
-func (m *Machine) isKnown() bool { return m.hasHeard(m.footing.known) }
-
-// hasHeard tells whether a winning set of the voters has answered within the fence.
-func (m *Machine) hasHeard(answered map[gossip.NodeID]machine.Instant) bool {
+//
+// Answers of who knows this node count, whether they give it standing or not: that all
+// have seen what it acts on is for convergence to say, and a joiner may be the only one
+// left to lead, when the last voter leaves.
+func (m *Machine) connected() bool {
 	if m.founding() {
 		// Nobody is up, and the first heartbeats may be under way. Who has seen the
 		// state is in this cluster and in no other.
@@ -251,7 +248,7 @@ func (m *Machine) hasHeard(answered map[gossip.NodeID]machine.Instant) bool {
 	if !hasVoters(panel) {
 		return true
 	}
-	q, ok := lastWin(m.self, panel, answered)
+	q, ok := lastWin(m.self, panel, m.footing.known)
 	return ok && m.now.Mono <= q.Add(m.cfg.Fence)
 }
 

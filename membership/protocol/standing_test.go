@@ -95,3 +95,24 @@ func TestJoinerThatIsKnownWaitsAlthoughOneHasNotHeardOfIt(t *testing.T) {
 	joiner.step(machine.Received{From: nodes[1].id, Message: protocol.NotMember{Node: joiner.id, Status: gossip.StatusNone}})
 	require.Nil(t, joiner.stopping)
 }
+
+// The last voter leaves while another node joins. The joiner alone is left to remove it,
+// and becomes up, although nobody ever gave it standing.
+func TestJoinerGoesOnWhenTheLastVoterLeaves(t *testing.T) {
+	l := newLoop(t)
+	last := l.cluster(1)[0]
+	// The leader does not hear that the joiner lives before it has left.
+	l.drop = func(_, to gossip.NodeID, message any) bool {
+		_, answers := message.(protocol.HeartbeatReply)
+		return to == last.id && (answers || isGossip(message)) && last.machine.State().Member(last.id).Status < gossip.Leaving
+	}
+	joiner := l.join(2)
+	l.until(5*time.Second, func() bool { return joiner.machine.State().Member(joiner.id) != nil })
+	require.Equal(t, gossip.Joining, last.machine.State().Member(joiner.id).Status)
+	last.step(protocol.Leave{Address: last.id.Address})
+	l.until(15*time.Second, func() bool { return joiner.sees(1, gossip.Up) })
+	l.run(time.Second)
+	require.NotNil(t, last.stopping)
+	require.Equal(t, protocol.StopLeft, last.stopping.Reason)
+	l.until(5*time.Second, joiner.hosts)
+}
