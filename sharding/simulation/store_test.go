@@ -17,9 +17,9 @@ import (
 // written runs a cluster under random faults whose entities write to a storage with
 // epochs.
 func written(seed uint64, lax bool) (*simulation.Cluster, error) {
-	c := simulation.New(troubled(seed))
+	c := simulation.New(simulation.Troubled(seed))
 	c.Ledger.Store.Lax = lax
-	return suffer(seed, c)
+	return simulation.Suffer(c, simulation.Faults())
 }
 
 // A storage that refuses lower epochs accepts each message of an entity once and in order,
@@ -60,7 +60,7 @@ func TestAStoreOfAMinorityThatSurvives(t *testing.T) {
 	first, n := seeds(t, few)
 	refused, minorities := 0, 0
 	for seed := first; seed < first+n; seed++ {
-		opt, witness := troubled(seed), &world.Witness{}
+		opt, witness := simulation.Troubled(seed), &world.Witness{}
 		opt.Membership.Downing = witness.Downing()
 		c := simulation.New(opt)
 		witness.Serve(c.World)
