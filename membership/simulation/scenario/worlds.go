@@ -150,7 +150,7 @@ func (r *run) lookAfter(s *Scenario) {
 
 // builder returns what builds a node: the same everywhere, but for what is drawn for
 // its address.
-func (r *run) builder(s *Scenario) simulation.Build {
+func (r *run) builder() simulation.Build {
 	of := func(c simulation.MembershipConfig) func(simulation.Env) machine.Component {
 		c.Config, c.Downing = r.config, r.downing
 		c.Disk = true
