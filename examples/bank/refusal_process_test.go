@@ -116,8 +116,8 @@ func (c *city) stranger(change func(*transport.Identity)) *grpc.Transport {
 	return s
 }
 
-// TestPeersOfAnotherKindAreRefused knocks with another cluster name, another
-// cluster id and a range of protocol versions without overlap. Each is refused
+// TestPeersOfAnotherKindAreRefused knocks with another cluster name and a range
+// of protocol versions without overlap. Each is refused
 // with a reason that says what to do, on both ends, and the node goes on.
 //
 // covers F7, I32, B28.
@@ -133,13 +133,6 @@ func TestPeersOfAnotherKindAreRefused(t *testing.T) {
 	}{
 		"cluster name": {
 			func(id *transport.Identity) { id.Cluster = "savings" }, transport.ReasonClusterName, []string{"savings", "give both the same name"},
-		},
-		"cluster id": {
-			func(id *transport.Identity) {
-				id.ClusterID = func() gossip.ClusterID { return gossip.ClusterID{Born: 1, Nonce: 2} }
-			},
-			transport.ReasonClusterID,
-			[]string{"cluster"},
 		},
 		"protocol": {
 			func(id *transport.Identity) { id.Protocol = gossip.ProtocolRange{Min: 7, Max: 9} }, transport.ReasonProtocol, []string{"7", "9"},

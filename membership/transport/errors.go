@@ -45,7 +45,7 @@ type Reason uint8
 // version is read as.
 const (
 	ReasonClusterName Reason = iota + 1 // The cluster names differ.
-	ReasonClusterID                     // Both are members, of different clusters.
+	ReasonClusterID                     // Both are members, of different clusters; not on the control lane.
 	ReasonProtocol                      // No protocol version in common.
 	ReasonIncarnation                   // Another incarnation, or another address, was meant.
 	ReasonBlocked                       // The incarnation was removed or downed here.

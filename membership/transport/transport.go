@@ -154,7 +154,8 @@ type Identity struct {
 
 	// ClusterID returns the id of the cluster of which the node is a member,
 	// or the zero id before it is one. Two nodes with different ids, neither
-	// zero, refuse each other. It is called at each handshake, from any
+	// zero, refuse each other's lanes but the control lane, on which they find out
+	// which of the two clusters goes on. It is called at each handshake, from any
 	// goroutine. Nil stands for the zero id.
 	ClusterID func() gossip.ClusterID
 

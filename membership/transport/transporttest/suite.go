@@ -303,19 +303,20 @@ func testRefusals(t *testing.T, w World) {
 	tests := []struct {
 		name   string
 		other  Spec
+		lane   machine.Lane
 		reason transport.Reason
 		says   []string
 	}{
-		{"name", Spec{Cluster: "shop"}, transport.ReasonClusterName, []string{`"shop"`, `"bank"`}},
-		{"id", Spec{ID: gossip.ClusterID{Born: 2, Nonce: 2}}, transport.ReasonClusterID, []string{"another cluster"}},
-		{"protocol", Spec{Protocol: gossip.ProtocolRange{Min: 999, Max: 1001}}, transport.ReasonProtocol, []string{"999 to 1001", "1 to 3"}},
-		{"limits", Spec{Config: big}, transport.ReasonLimits, []string{"max-frame-bytes"}},
+		{"name", Spec{Cluster: "shop"}, machine.LaneControl, transport.ReasonClusterName, []string{`"shop"`, `"bank"`}},
+		{"id", Spec{ID: gossip.ClusterID{Born: 2, Nonce: 2}}, machine.LaneMessage, transport.ReasonClusterID, []string{"another cluster"}},
+		{"protocol", Spec{Protocol: gossip.ProtocolRange{Min: 999, Max: 1001}}, machine.LaneControl, transport.ReasonProtocol, []string{"999 to 1001", "1 to 3"}},
+		{"limits", Spec{Config: big}, machine.LaneControl, transport.ReasonLimits, []string{"max-frame-bytes"}},
 	}
 	b := Start(t, w, Spec{UID: 2, ID: gossip.ClusterID{Born: 1, Nonce: 1}}, nil)
 	for i, test := range tests {
 		test.other.UID = gossip.UID(100 + i)
 		a := Start(t, w, test.other, nil)
-		require.NoError(t, a.Lane(b.Self(), machine.LaneControl).Append(Service, Number(0)), test.name)
+		require.NoError(t, a.Lane(b.Self(), test.lane).Append(Service, Number(0)), test.name)
 		down := UntilNotice(t, a, func(transport.PeerDown) bool { return true })
 		refused := Refusal(t, down.Err)
 		require.Equal(t, test.reason, refused.Reason, test.name)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/machine"
 	"github.com/quorate/quorate/membership/transport"
 	"github.com/quorate/quorate/membership/transport/internal/wire"
 )
@@ -116,9 +117,10 @@ func (e *Endpoint) admit(h *wire.Hello, c *Caller) (uint16, *transport.RefusedEr
 		return 0, refuse(transport.ReasonClusterName,
 			"%s is of cluster %q, %s of cluster %q: give both the same name, or take the address out of the seed nodes",
 			h.From, h.Cluster, self, e.id.Cluster)
-	case own != none && h.ClusterID != none && own != h.ClusterID:
+	case own != none && h.ClusterID != none && own != h.ClusterID && h.Lane != machine.LaneControl:
+		// On the control lane members of two clusters find out which of them goes on.
 		return 0, refuse(transport.ReasonClusterID,
-			"%s is a member of another cluster %q (born %d) than %s (born %d): stop one of the two clusters and let its nodes join the other",
+			"%s is a member of another cluster %q (born %d) than %s (born %d), and of the two one ends",
 			h.From, h.Cluster, h.ClusterID.Born, self, own.Born)
 	case version < max(mine.Min, theirs.Min):
 		return 0, refuse(transport.ReasonProtocol,
