@@ -187,8 +187,13 @@ func (m *Machine) considerFounding() {
 		return
 	}
 	at := max(m.now.Mono, f.holdUntil, f.tryAt)
-	if alone := len(basis.Voters) == 1 && basis.Settled(); !alone {
+	switch alone := len(basis.Voters) == 1 && basis.Settled(); {
+	case !alone:
 		at = max(at, m.grownUp())
+	case len(m.whomToAsk()) > 0:
+		// Nobody can have gone on without this node, but another cluster of the name
+		// may have been founded, to which this one's has yielded.
+		at = max(at, f.began.Add(2*m.cfg.JoinInterval))
 	}
 	if lowest := slices.MinFunc(ballots, func(a, b ballot) int { return a.node.Compare(b.node) }); lowest.node != m.self {
 		if !f.winning {

@@ -189,7 +189,7 @@ func (m *Machine) togetherOut(exit []*gossip.Member) []*gossip.Member {
 		return exit
 	}
 	for _, member := range m.state.Members() {
-		if member.Status == gossip.Leaving && !slices.Contains(exit, member) {
+		if member.Status <= gossip.Leaving && !slices.Contains(exit, member) {
 			return nil
 		}
 	}
@@ -199,9 +199,12 @@ func (m *Machine) togetherOut(exit []*gossip.Member) []*gossip.Member {
 	return exit
 }
 
-// allLeave reports whether no member stays.
+// allLeave reports whether no member stays. A confirmation may come before the news
+// that its sender leaves.
 func (m *Machine) allLeave() bool {
-	return !slices.ContainsFunc(m.state.Members(), func(member *gossip.Member) bool { return member.Status < gossip.Leaving })
+	return !slices.ContainsFunc(m.state.Members(), func(member *gossip.Member) bool {
+		return member.Status < gossip.Leaving && !m.lead.confirmed[member.Node]
+	})
 }
 
 // votersAfter returns the voters once p is carried out, or nil if they stay as they
