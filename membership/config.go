@@ -53,18 +53,23 @@ type NodeConfig struct {
 	// after: 1.10.0, v1.10.0-rc2, 1.10.0+3-1a2b3c4. Empty is older than every version.
 	AppVersion string `koanf:"app-version"`
 
-	// DataDir is a directory in which the node keeps what must outlive it: when its
-	// cluster was born, so that the epochs of shards grow over a restart of all nodes
-	// even if a clock was set back meanwhile. It is made if it is not there, and is
-	// for one node at a time. Empty: none, and epochs rest on the wall clock.
+	// DataDir is a directory in which the node keeps what must outlive it: who voted
+	// in its cluster, so that no second one is founded beside it, and when it was
+	// born, so that the epochs of shards grow over a restart of all nodes even if a
+	// clock was set back meanwhile. It is made if it is not there, and is for one
+	// node at a time. It is never copied or restored from a backup: whose directory
+	// is deleted comes back without a vote. Empty: none; a restart forgets, only the
+	// list of seed nodes keeps a second cluster from being founded, and epochs rest
+	// on the wall clock.
 	DataDir string `koanf:"data-dir"`
 }
 
 // ProtocolConfig is the section of the membership protocol.
 type ProtocolConfig struct {
-	// SeedNodes are the addresses that are asked to let this node join, in the
-	// same order on all nodes: only the first may form a new cluster. With none
-	// the node joins nobody until [Node.Join] is called.
+	// SeedNodes are the addresses that are asked to let this node join, the same on
+	// all nodes. If nobody remembers a cluster, more than half of them found one:
+	// of three any two, of two both, one alone at once. With none the node joins
+	// nobody until [Node.Join] is called.
 	SeedNodes []string `koanf:"seed-nodes"`
 
 	protocol.Config `koanf:",squash"`

@@ -10,7 +10,12 @@
 // does nothing else. What it decides is in the package documentation of its
 // parts:
 //
-//	join.go       how a node without a cluster finds one, or forms one
+//	join.go       how a node without a cluster finds one
+//	forming.go    how nodes that find none found one, by a vote
+//	record.go     what a node must not forget over a restart
+//	memory.go     when its record is on disk, and what waits for that
+//	meeting.go    what becomes of two clusters of one name that meet
+//	waiting.go    for whom a node waits that is in no cluster
 //	admission.go  how a member takes a node in
 //	gossip.go     how the state spreads
 //	heartbeat.go  who monitors whom, and when somebody is accused

@@ -296,7 +296,19 @@ func strategySettings(s gossip.DowningStrategy) []Setting {
 // compared are the settings of this node that a join compares: a member's
 // strategy is that of the cluster.
 func (m *Machine) compared() []Setting {
-	return sortedSettings(append(strategySettings(m.strategies.active()), m.settings...))
+	all := append(strategySettings(m.strategies.active()), m.settings...)
+	return sortedSettings(append(all, Setting{"membership.seed-nodes", seedsText(m.join.seeds), ShouldEqual}))
+}
+
+// seedsText is a list of seed nodes as it is compared: lists that differ do not protect
+// from a second cluster where nobody remembers the first.
+func seedsText(seeds []gossip.Address) string {
+	var all []string
+	for _, a := range seeds {
+		all = append(all, a.String())
+	}
+	slices.Sort(all)
+	return cutText(strings.Join(all, ","))
 }
 
 // lacksStrategy returns the differences for which a joiner that has not loaded the
