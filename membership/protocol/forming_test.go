@@ -486,3 +486,28 @@ func TestWhoWasNotAskedIsNotBelieved(t *testing.T) {
 	require.True(t, member.hosts())
 	require.NotZero(t, member.machine.Refusals(protocol.RefusedUnsolicited))
 }
+
+// The only voter leaves while a newcomer waits: it stays until the newcomer votes. Started
+// again it remembers that it does not vote any more, and founds nothing.
+func TestTheLastVoterStaysUntilAnotherVotes(t *testing.T) {
+	w := newTown(t, 2)
+	w.seeds = w.seeds[:1]
+	first := w.settle(1)[0]
+	w.drop = func(_, to gossip.NodeID, message any) bool {
+		_, beat := message.(protocol.HeartbeatReply)
+		return beat && to == first.id && w.now < 12*time.Second
+	}
+	second := w.boot(2)
+	w.until(5*time.Second, func() bool { return len(first.machine.State().Members()) == 2 })
+	first.step(protocol.Leave{Address: first.id.Address})
+	w.until(15*time.Second, func() bool { return first.dead })
+	w.run(time.Second)
+	require.Equal(t, protocol.StopLeft, first.stopping.Reason)
+	require.Equal(t, []gossip.NodeID{second.id}, second.machine.State().Config().Voters)
+	require.Equal(t, second.id, w.disks[address(1)].Voters[0].Node)
+	w.apart(1)
+	again := w.boot(1)
+	w.run(30 * time.Second)
+	require.True(t, again.machine.State().Cluster().IsZero())
+	require.True(t, second.hosts())
+}

@@ -88,9 +88,10 @@ func (m *Machine) act() {
 
 // perform carries a plan out, unless this node may not lead. A leader that was cut off
 // or stood still may hold a state that all had seen once, while the others have gone on
-// without it. As for hosting, its own clock tells it.
+// without it. As for hosting, its own clock tells it. And a change of voters has to be
+// over before the next edit.
 func (m *Machine) perform(p leaderPlan) {
-	if !m.connected() {
+	if !m.connected() || m.unsettled() {
 		m.lead.suspended = true
 		return
 	}
@@ -168,6 +169,7 @@ func (m *Machine) plan() leaderPlan {
 	}
 	m.awaitVoter(&p)
 	p.exit = m.togetherOut(p.exit)
+	p.exit = m.keepAVoter(p)
 	p.voters = m.votersAfter(p)
 	return p
 }
@@ -199,6 +201,16 @@ func (m *Machine) togetherOut(exit []*gossip.Member) []*gossip.Member {
 	return exit
 }
 
+// keepAVoter holds back those who would exit if nobody voted after them, though somebody
+// stays: a newcomer becomes a voter first. Who held the last votes and left could else
+// found the cluster again, beside those whom it has never heard to be voters.
+func (m *Machine) keepAVoter(p leaderPlan) []*gossip.Member {
+	if !slices.ContainsFunc(p.exit, m.isVoter) || m.allLeave() || len(m.votersOf(p)) > 0 {
+		return p.exit
+	}
+	return nil
+}
+
 // allLeave reports whether no member stays. A confirmation may come before the news
 // that its sender leaves.
 func (m *Machine) allLeave() bool {
@@ -215,15 +227,21 @@ func (m *Machine) votersAfter(p leaderPlan) []gossip.NodeID {
 	if m.allLeave() || m.founding() && len(p.up) == 0 {
 		return nil
 	}
+	voters := m.votersOf(p)
+	if len(voters) == 0 || slices.Equal(voters, m.state.Config().Voters) {
+		return nil // Without voters nobody could prove a majority any more, but no side would need one.
+	}
+	return voters
+}
+
+// votersOf returns who votes once p is carried out.
+func (m *Machine) votersOf(p leaderPlan) []gossip.NodeID {
 	voters := make([]gossip.NodeID, 0, len(m.state.Members()))
 	for _, member := range m.state.Members() {
 		stays := slices.Contains(p.up, member) || votes(member) && !slices.Contains(p.exit, member)
 		if stays && m.cfg.Voters.admit(member) {
 			voters = append(voters, member.Node)
 		}
-	}
-	if len(voters) == 0 || slices.Equal(voters, m.state.Config().Voters) {
-		return nil // Without voters nobody could prove a majority any more, but no side would need one.
 	}
 	return voters
 }

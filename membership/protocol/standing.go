@@ -93,7 +93,7 @@ func (f *footing) answered(by gossip.NodeID, sentAt machine.Instant) {
 func (m *Machine) updateBase(before *gossip.State) {
 	f := &m.footing
 	config := m.state.Config()
-	if m.links.seen {
+	if m.links.seen && m.outlives(config) {
 		f.converged = config.Generation()
 	}
 	base := config.Base(f.converged == config.Generation())
@@ -138,6 +138,21 @@ func (m *Machine) answerLate() {
 		}
 	}
 }
+
+// outlives tells whether a winning set of the voters before have the new ones on their
+// disks, which is what their having seen the state says. Who exits is not waited for in
+// convergence, but may be needed here: started again, with half of the others lost, it
+// could else found a cluster upon the voters before, beside those who went on without it.
+// Where a minority may survive, all voters are needed for that, and nobody is waited for.
+func (m *Machine) outlives(config gossip.Config) bool {
+	return len(config.Previous) == 0 || !m.majorityOnly() || gossip.Wins(config.Previous, func(n gossip.NodeID) bool {
+		return m.state.Seen(n)
+	})
+}
+
+// unsettled tells whether the last change of voters is not known to be over. Nothing
+// that changes them again may happen before.
+func (m *Machine) unsettled() bool { return m.footing.converged != m.state.Config().Generation() }
 
 // sameBase compares two bases, which mostly share their voters.
 func sameBase(a, b gossip.Base) bool {

@@ -107,3 +107,12 @@ func TestRunIsAFunctionOfItsSeed(t *testing.T) {
 }
 
 var _ machine.Machine = (*simulation.Cells)(nil)
+
+// Seeds that have found something once.
+//
+//	1795324171624  the only voter left while a newcomer joined, and founded the cluster
+//	               again beside it
+func TestLateCommandsThatFoundSomething(t *testing.T) {
+	_, err := simulation.LateCommands(1795324171624, 2)
+	require.NoError(t, err)
+}
