@@ -50,13 +50,14 @@ type forming struct {
 	winning bool            // Those who answer win, and were told so before.
 	tryAt   machine.Instant // When this node asks for votes although a lower address could.
 
-	// After a vote this node asks for none, and gives none to others, so that one
-	// of two who ask at once gets through.
+	// After a vote this node asks for none, and gives none to others but to a lower
+	// address, so that one of many who ask at once gets through.
 	holdUntil machine.Instant
-	vote      int64       // The last birth that this process voted for.
-	owed      []owedVote  // Votes that wait for the disk.
-	candidate *candidacy  // What this node asks votes for, or nil.
-	complaint complaining // What was told of the wait.
+	vote      int64         // The last birth that this process voted for.
+	votedFor  gossip.NodeID // And who had asked for it.
+	owed      []owedVote    // Votes that wait for the disk.
+	candidate *candidacy    // What this node asks votes for, or nil.
+	complaint complaining   // What was told of the wait.
 }
 
 type owedVote struct {
@@ -79,6 +80,11 @@ type candidacy struct {
 type ballot struct {
 	node   gossip.NodeID
 	record Record
+}
+
+// restarted returns what stays of f when a search begins anew: what it has voted for.
+func (f *forming) restarted(began machine.Instant) forming {
+	return forming{began: began, vote: f.vote, votedFor: f.votedFor, holdUntil: f.holdUntil}
 }
 
 // note takes the answer of a node.
@@ -195,9 +201,9 @@ func (m *Machine) considerFounding() {
 		// may have been founded, to which this one's has yielded.
 		at = max(at, f.began.Add(2*m.cfg.JoinInterval))
 	}
-	if lowest := slices.MinFunc(ballots, func(a, b ballot) int { return a.node.Compare(b.node) }); lowest.node != m.self {
+	if rank := m.rank(ballots); rank > 0 {
 		if !f.winning {
-			f.tryAt = at.Add(m.patience())
+			f.tryAt = at.Add(m.patience(rank))
 		}
 		at = max(at, f.tryAt)
 	}
@@ -209,10 +215,26 @@ func (m *Machine) considerFounding() {
 	m.stand(basis)
 }
 
-// patience is a random time for which this node lets others go first.
-func (m *Machine) patience() time.Duration {
-	return 2*m.cfg.JoinInterval + time.Duration(m.deps.Rand.Int64N(int64(4*m.cfg.JoinInterval)))
+// rank is the number of those with a lower address.
+func (m *Machine) rank(ballots []ballot) int {
+	n := 0
+	for _, b := range ballots {
+		if b.node.Compare(m.self) < 0 {
+			n++
+		}
+	}
+	return n
 }
+
+// patience is a random time for which a node of a rank lets others go first. It grows
+// with the rank, so that many who fail do not fail for ever by each other.
+func (m *Machine) patience(rank int) time.Duration {
+	longest := int64(4 * m.cfg.JoinInterval)
+	return time.Duration(1+min(rank, rankMax))*2*m.cfg.JoinInterval + time.Duration(m.deps.Rand.Int64N(longest))
+}
+
+// rankMax bounds for how long a node waits until it takes over from lower ones.
+const rankMax = 10
 
 // voteHold is how long a vote is out.
 func (m *Machine) voteHold() time.Duration { return 4 * m.cfg.JoinInterval }
@@ -225,7 +247,7 @@ func (m *Machine) stand(basis Record) {
 		return // The clock is off by centuries; the waiting line tells.
 	}
 	f.candidate = &candidacy{birth: birth, basis: basis, until: m.now.Mono.Add(m.voteHold())}
-	f.vote = birth
+	f.vote, f.votedFor = birth, m.self
 	m.out.Arm(timerFormation, f.candidate.until)
 	m.promise(birth)
 	m.askVotes()
@@ -277,9 +299,22 @@ func (m *Machine) count(b ballot) {
 // foundIfWon founds the cluster when the votes win, and no other is to come.
 func (m *Machine) foundIfWon() {
 	c := m.join.form.candidate
-	if c.won && (c.open == 0 || m.now.Mono >= c.until) && m.memory.wanted.Promise == c.birth {
+	switch {
+	case c.won && (c.open == 0 || m.now.Mono >= c.until) && m.memory.wanted.Promise == c.birth:
 		m.found(c, "they answered that they are in no cluster, and gave their votes")
+	case !c.won && c.open == 0, m.memory.wanted.Promise != c.birth:
+		m.giveUpCandidacy() // Nobody is left who could still vote, or this node has voted for another one.
 	}
+}
+
+// giveUpCandidacy lets others go first.
+func (m *Machine) giveUpCandidacy() {
+	f := &m.join.form
+	basis := f.candidate.basis
+	ballots, _ := m.ballotBox(basis)
+	f.candidate, f.winning = nil, true
+	f.tryAt = m.now.Mono.Add(m.patience(m.rank(ballots)))
+	m.out.Arm(timerFormation, f.tryAt)
 }
 
 // formationTimeout ends a candidacy that has not won, or begins one.
@@ -290,8 +325,8 @@ func (m *Machine) formationTimeout() {
 		return
 	}
 	if f.candidate != nil && m.now.Mono >= f.candidate.until {
-		f.candidate, f.winning = nil, false
-		f.tryAt = m.now.Mono.Add(m.patience())
+		m.giveUpCandidacy()
+		return
 	}
 	m.considerFounding()
 }
@@ -318,10 +353,11 @@ func (m *Machine) receiveAskVote(from gossip.NodeID, msg AskVote) {
 		refuse("it knows that the last change of voters is over")
 	case m.now.Mono < m.grownUp():
 		refuse("it has just started: who hosts by its last answers must have stopped first")
-	case m.now.Mono < f.holdUntil || f.candidate != nil:
+	case m.now.Mono < f.holdUntil && f.votedFor.Compare(from) <= 0, f.candidate != nil && m.self.Compare(from) <= 0:
 		refuse("it has just voted for another one")
 	default:
-		f.vote, f.holdUntil = msg.Birth, m.now.Mono.Add(m.voteHold())
+		f.candidate = nil
+		f.vote, f.votedFor, f.holdUntil = msg.Birth, from, m.now.Mono.Add(m.voteHold())
 		f.owed = append(f.owed, owedVote{from, msg.Birth})
 		m.promise(msg.Birth)
 		m.castVotes()

@@ -73,7 +73,7 @@ func (m *Machine) startJoin(seeds []gossip.Address) {
 		began = m.now.Mono
 	}
 	m.phase = phaseJoining
-	m.join = joining{attempt: m.join.attempt, form: forming{began: began, vote: m.join.form.vote, holdUntil: m.join.form.holdUntil}}
+	m.join = joining{attempt: m.join.attempt, form: m.join.form.restarted(began)}
 	for _, seed := range seeds {
 		if !slices.Contains(m.join.seeds, seed) {
 			m.join.seeds = append(m.join.seeds, seed)

@@ -264,6 +264,9 @@ func (l *Liveness) survives() error {
 	if !recently || !l.MajorityOnly || len(w.weather.links)+len(w.weather.losses) > 0 || w.opt.Network.worse(w.weather.normal) {
 		return nil
 	}
+	if l.settled == nil {
+		return nil
+	}
 	if side := l.winners(); side != nil {
 		by := w.now + int64(l.Bounds.Accuse+l.Bounds.Remove) + w.weather.latest
 		l.expected = &expectation{side: side, changed: w.weather.changed, by: by}
