@@ -83,14 +83,14 @@ func (m *Machine) answerHopefuls() {
 	for _, h := range hopefuls {
 		m.receiveInitJoin(h.node, InitJoin{Attempt: h.attempt})
 	}
-	if !m.goesOn() {
+	if !m.mayLetIn() {
 		m.admission.hopefuls = hopefuls // Those who did not vote hear again when they may join.
 	}
 }
 
-// keepHope tells those who wait when the cluster has begun to go on.
+// keepHope tells those who wait when they may join.
 func (m *Machine) keepHope() {
-	if len(m.admission.hopefuls) > 0 && m.goesOn() {
+	if len(m.admission.hopefuls) > 0 && m.mayLetIn() {
 		m.answerHopefuls()
 	}
 }
@@ -111,7 +111,7 @@ func (m *Machine) ownStatus() gossip.Status {
 func (m *Machine) receiveJoinRequest(from gossip.NodeID, msg JoinRequest) {
 	if refusal := m.judgeJoin(from, msg); refusal != nil {
 		m.refuseJoin(from, *refusal)
-		if m.phase == phaseMember && !m.goesOn() {
+		if m.phase == phaseMember && !m.mayLetIn() {
 			m.admission.hope(from, msg.Attempt)
 		}
 		return
@@ -152,6 +152,8 @@ func (m *Machine) judgeJoin(from gossip.NodeID, msg JoinRequest) *JoinRefused {
 		return refuse(RefusedMalformed, false, "the request describes %v with status %v", msg.Member.Node, msg.Member.Status)
 	case !m.goesOn() && !votesInAll(m.footing.base, from):
 		return refuse(RefusedNotReady, true, "the member asked cannot prove a majority of its cluster at present")
+	case known == nil && m.goesOn() && !m.mayLetIn():
+		return refuse(RefusedNotReady, true, "the member asked may be on a side that goes: it is not decided yet who survives")
 	case from.Address == m.self.Address:
 		return refuse(RefusedMalformed, false, "%v is the address of the member asked", from.Address)
 	case !msg.Cluster.IsZero() && msg.Cluster != m.state.Cluster():

@@ -139,7 +139,7 @@ func (m *Machine) goesOn() bool {
 		// Whoever is a member has entered this cluster and no other.
 		return m.footing.base.Wins(func(n gossip.NodeID) bool { return m.lives(n) && !m.isLost(n) })
 	}
-	return m.connected()
+	return m.connected() && !m.isSuspended()
 }
 
 // backOff is the time to the next question after n of them: doubling, bounded,

@@ -6,9 +6,7 @@ package protocol
 import (
 	"maps"
 	"slices"
-	"time"
 
-	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/machine"
 )
@@ -193,44 +191,6 @@ func (m *Machine) standingUntil() machine.Instant {
 	return until
 }
 
-// margin is for how long a node may host without word of some voter that is not
-// down, and for how long after the first voter of the other side cut it off its
-// work waits for a new home, where a side without a majority may survive. A node of
-// the side that loses may then have contact to a majority, so that the fence does
-// not stop it; that it has not heard of the others for so long does. The time is
-// that in which either side has come to a decision, unless its strategy is slow:
-// until the decision such a side hosts nothing.
-//
-// The number of members counts only where a node monitors some of them, so that
-// the margin is the same on both sides, which may have different numbers.
-func (m *Machine) margin() time.Duration {
-	bounds := m.cfg.FailureDetector.Bounds()
-	n := max(len(m.state.Members()), m.cfg.FailureDetector.MonitoredByNrOfMembers+1)
-	return bounds.MaxSilence - bounds.MinSilence + downing.Spread(n) + m.deps.Downing.Limit + m.cfg.Fence
-}
-
-// undecidedUntil is the moment up to which this node may host although it is not
-// decided who must go. Whoever exits hosts nothing and stops answering in the
-// normal course of things.
-func (m *Machine) undecidedUntil() machine.Instant {
-	until, margin := machine.Never, m.margin()
-	for _, voters := range m.panel() {
-		for _, v := range voters {
-			if member := m.state.Member(v); v == m.self || member == nil || member.Status >= gossip.Exiting {
-				continue
-			}
-			// The zero value is longer ago than any margin.
-			until = min(until, max(m.footing.contact[v], m.footing.expected[v]).Add(margin))
-		}
-	}
-	if m.monitorsSome() && m.side.troubled {
-		// Those whom this node does not monitor it knows from others, later by the
-		// other terms of the margin at most.
-		until = min(until, m.side.troubledSince.Add(m.deps.Downing.Limit+m.cfg.Fence))
-	}
-	return until
-}
-
 // reachesMajority tells whether the voters that this node's state shows as
 // reachable win. In a cluster where a node monitors some of the voters only, it
 // learns from its side that the others are lost: by max-silence and the spread of
@@ -245,7 +205,8 @@ func (m *Machine) reachesMajority() bool {
 // the fence, or there are no voters. Those who are down are lost votes here: if
 // they were not, one node that outlived all others would be a majority of one,
 // although the others may have gone on without it before they ended. Only where
-// the strategy may let a minority survive they do not count.
+// the strategy may let a minority survive they do not count, and being connected is not
+// enough to act, see [Machine.hasWord].
 //
 // Answers of who knows this node count, whether they give it standing or not: that all
 // have seen what it acts on is for convergence to say, and a joiner may be the only one

@@ -5,6 +5,8 @@ package protocol_test
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -109,4 +111,85 @@ func TestSurvivorsOfACrashHostThroughoutWithAnyStrategy(t *testing.T) {
 			require.True(t, n.sees(size-1, gossip.Up))
 		}
 	}
+}
+
+// A side is cut off, and the strategy has kept the others, who go on and let a newcomer
+// in. Then all of those who were on the other side before are started again and reach
+// nobody but the side that was not kept. It neither lets them in nor takes their
+// predecessors for dead: left alone with its own opinion it would take itself for the
+// whole cluster, while the newcomer goes on with the word of the strategy.
+func TestASideWithoutTheWordOfItsStrategyTakesNobodyIn(t *testing.T) {
+	for _, c := range []struct{ size, lost int }{{2, 1}, {3, 1}, {3, 2}, {4, 2}, {5, 1}, {5, 3}, {5, 4}} {
+		t.Run(fmt.Sprintf("%d of %d", c.lost, c.size), func(t *testing.T) {
+			l := newLoop(t)
+			lost := func(a gossip.Address) bool { return slices.Contains(addresses(1, c.lost), a) }
+			l.calls = keepOnly(func(a gossip.Address) bool { return !lost(a) })
+			asked := calledStrategy(downing.Class{Pure: true})
+			nodes := l.cluster(c.size, asked)
+			l.cut = func(from, to gossip.Address) bool { return lost(from) != lost(to) }
+			l.run(16 * time.Second)
+
+			newcomer := l.start(c.size+1, 100, asked)
+			newcomer.step(protocol.Join{Seeds: addresses(c.lost+1, c.size)})
+			l.until(10*time.Second, newcomer.hosts)
+			l.cut = func(from, to gossip.Address) bool {
+				return (from == newcomer.id.Address) != (to == newcomer.id.Address)
+			}
+			for i := c.lost + 1; i <= c.size; i++ {
+				nodes[i-1].dead = true
+				nodes[i-1] = l.start(i, gossip.UID(200+i), asked)
+				nodes[i-1].step(protocol.Join{Seeds: addresses(1, c.lost)})
+			}
+			for range 6000 {
+				l.run(10 * time.Millisecond)
+				require.False(t, newcomer.hosts() && len(hosting(nodes)) > 0, "two sides host at %v\n%s", l.now, l.describe())
+			}
+			require.True(t, newcomer.hosts(), "it has the word of the strategy")
+			for i, n := range nodes {
+				require.Equal(t, i < c.lost, n.stopping != nil, "who had no word for long ends, and whoever waits for a cluster waits: %v", n.id)
+			}
+		})
+	}
+}
+
+func addresses(from, to int) []gossip.Address {
+	var all []gossip.Address
+	for i := from; i <= to; i++ {
+		all = append(all, address(i))
+	}
+	return all
+}
+
+// Three of five nodes and one that joins stand still, while the two others are kept by
+// the strategy. The leader of the three comes back with a state that all had seen, hears
+// more than half of the voters, and has accused nobody yet; all the same it does nothing
+// before it has heard everybody.
+func TestALeaderThatStoodStillWaitsForTheWordOfAll(t *testing.T) {
+	l := newLoop(t)
+	kept := func(a gossip.Address) bool { return slices.Contains(addresses(4, 5), a) }
+	l.calls = keepOnly(kept)
+	asked := calledStrategy(downing.Class{Pure: true})
+	nodes := l.cluster(5, asked)
+	leader := nodes[0]
+	l.drop = func(from, to gossip.NodeID, message any) bool {
+		_, answers := message.(protocol.HeartbeatReply)
+		return from.Address == address(6) && to == leader.id && (answers || isGossip(message))
+	}
+	joiner := l.join(6, asked)
+	l.until(5*time.Second, func() bool { return statusAt(nodes[4], joiner) == gossip.Joining })
+	l.run(2 * time.Second)
+	require.Equal(t, gossip.Joining, statusAt(leader, joiner))
+	still := []*node{leader, nodes[1], nodes[2], joiner}
+	for _, n := range still {
+		n.freeze()
+	}
+	l.cut = func(from, to gossip.Address) bool { return kept(from) != kept(to) }
+	l.run(20 * time.Second)
+	require.True(t, nodes[3].hosts() && nodes[4].sees(2, gossip.Up), l.describe())
+	l.drop = nil
+	for _, n := range still {
+		n.thaw()
+	}
+	l.run(30 * time.Second)
+	require.Less(t, statusAt(leader, joiner), gossip.Up)
 }

@@ -105,13 +105,27 @@ func (p *parted) settle(t *testing.T) {
 	}
 }
 
-func (p *parted) start(i int) {
+func (p *parted) start(i int) { p.startAt(address(i), addresses(0, min(i, 2)+1)) }
+
+// startAt starts a node that joins by these seed nodes.
+func (p *parted) startAt(a gossip.Address, seeds []gossip.Address) {
 	component := simulation.Membership(p.config)
-	node := p.world.Start(address(i), func(env simulation.Env) []machine.Component {
+	node := p.world.Start(a, func(env simulation.Env) []machine.Component {
 		return []machine.Component{component(env)}
 	})
-	p.node[address(i)] = node
-	node.Input(protocol.Service, protocol.Join{Seeds: addresses(0, min(i, 2)+1)})
+	p.node[a] = node
+	node.Input(protocol.Service, protocol.Join{Seeds: seeds})
+}
+
+// on returns the addresses of the nodes of a side that live.
+func (p *parted) on(side int) []gossip.Address {
+	var all []gossip.Address
+	for _, n := range p.world.Nodes() {
+		if a := n.ID().Address; p.side[a] == side {
+			all = append(all, a)
+		}
+	}
+	return all
 }
 
 // deal says who is on which side.

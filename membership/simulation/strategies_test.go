@@ -265,3 +265,54 @@ func TestSideWithoutAnAnswerWaitsAndGoes(t *testing.T) {
 	})
 	t.Log(runs, "splits")
 }
+
+// A side gets no answer, and the witness keeps another one, which lets a newcomer in.
+// Then those of it who were members before are started again, one after the other, and
+// find themselves with the side that was not kept. Whether the newcomer goes on without
+// them or not, that side does not go on with them.
+//
+// covers F14, F28, I1, I2, I4.
+func TestWhoComesAgainOnASideThatWasNotKeptIsNotLetIn(t *testing.T) {
+	runs, alone := 0, 0
+	eachSplit(callSplitsStride, func(seed uint64, sides []int) {
+		if slices.Max(sides) > 1 {
+			return // The side that gets no answer is 0, and what others keep is 1.
+		}
+		runs++
+		n, what := len(sides), fmt.Sprintf("seed %d, sides %v", seed, sides)
+		v := &simulation.Witness{}
+		p, _ := splitWith(t, seed, sides, v.Downing(), func(p *parted) {
+			v.Serve(p.world)
+			for i, side := range sides {
+				if side == 0 {
+					p.world.SetCallsAt(address(i), simulation.Calls{Hang: 1})
+				}
+			}
+		})
+		require.NoError(t, p.world.Run(20*time.Second), what)
+		require.Equal(t, []int{1}, p.sidesWhere(p.invariants.Hosts), what)
+		p.side[address(n)] = 1
+		p.cut()
+		p.startAt(address(n), p.on(1))
+		require.NoError(t, p.world.Run(5*time.Second), what)
+		require.True(t, p.invariants.Hosts(p.node[address(n)]), what)
+		for i, side := range sides {
+			if side == 1 {
+				p.side[address(i)] = 0
+				p.world.Crash(address(i))
+				p.startAt(address(i), p.on(0))
+			}
+		}
+		p.world.Heal()
+		p.cut()
+		for range 600 {
+			require.NoError(t, p.world.Run(100*time.Millisecond), what)
+			require.NotContains(t, p.sidesWhere(p.invariants.Hosts), 0, what)
+		}
+		if p.invariants.Hosts(p.node[address(n)]) {
+			alone++
+		}
+	})
+	t.Log(runs, "splits, of which", alone, "left the newcomer alone with the word of the witness")
+	require.Equal(t, runs, alone)
+}
