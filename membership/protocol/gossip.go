@@ -32,6 +32,10 @@ type spreading struct {
 	// sets it right.
 	known map[gossip.NodeID]gossip.Digest
 
+	// askedBack is when this node last told each member what it knows because of what
+	// the member had sent.
+	askedBack map[gossip.NodeID]machine.Instant
+
 	owed   []gossip.NodeID // Who lacks news that this node has.
 	pushed *gossip.State   // The state that the last push spread.
 	base   gossip.Digest   // Its digest: what a member is believed to know of whom nothing is known.
@@ -44,7 +48,14 @@ type spreading struct {
 	asking      bool            // The next one was moved forward.
 }
 
-func (s *spreading) init() { s.known = map[gossip.NodeID]gossip.Digest{} }
+func (s *spreading) init() {
+	s.known, s.askedBack = map[gossip.NodeID]gossip.Digest{}, map[gossip.NodeID]machine.Instant{}
+}
+
+func (s *spreading) forget(n gossip.NodeID) {
+	delete(s.known, n)
+	delete(s.askedBack, n)
+}
 
 func (s *spreading) owe(to gossip.NodeID) {
 	if !slices.Contains(s.owed, to) && len(s.owed) < owedMax {
@@ -95,12 +106,24 @@ func (m *Machine) receiveStatus(from gossip.NodeID, msg GossipStatus) {
 		m.sendNews(from)
 	case gossip.Concurrent:
 		m.sendNews(from)
-		m.out.Send(from, GossipStatus{Digest: m.state.DigestFor(msg.Digest)})
+		m.askBack(from, msg.Digest)
 	case gossip.Older, gossip.Undecided:
-		m.out.Send(from, GossipStatus{Digest: m.state.DigestFor(msg.Digest)})
+		m.askBack(from, msg.Digest)
 	case gossip.Same, gossip.OtherCluster:
 		// The cluster was compared before.
 	}
+}
+
+// askBack tells a member what this node knows, so that it sends what it knows besides:
+// once in a push interval. Two who each lack something would else go on telling each
+// other for as long as the differences between them are lost, or refused, and each round
+// would begin one more of such conversations. What is left out the next round repairs.
+func (m *Machine) askBack(to gossip.NodeID, theirs gossip.Digest) {
+	if last, asked := m.spread.askedBack[to]; asked && m.now.Mono < last.Add(m.cfg.PushInterval) {
+		return
+	}
+	m.spread.askedBack[to] = m.now.Mono
+	m.out.Send(to, GossipStatus{Digest: m.state.DigestFor(theirs)})
 }
 
 func (m *Machine) receiveDelta(from gossip.NodeID, msg GossipDelta) {
@@ -111,7 +134,7 @@ func (m *Machine) receiveDelta(from gossip.NodeID, msg GossipDelta) {
 	switch {
 	case errors.Is(err, gossip.ErrNotCovered):
 		m.spread.known[from] = msg.Digest
-		m.out.Send(from, GossipStatus{Digest: m.state.DigestFor(msg.Digest)})
+		m.askBack(from, msg.Digest)
 		return
 	case err != nil:
 		m.refuse(from, "GossipDelta", RefusedMalformed, err.Error())

@@ -104,7 +104,7 @@ func (m *Machine) forget(was *gossip.Member) {
 	if was.Node != m.self {
 		m.removed(was)
 	}
-	delete(m.spread.known, was.Node)
+	m.spread.forget(was.Node)
 	m.footing.forget(was.Node)
 	delete(m.footing.withheld, was.Node)
 	delete(m.lead.confirmed, was.Node)
