@@ -150,7 +150,7 @@ func (m *Machine) judgeJoin(from gossip.NodeID, msg JoinRequest) *JoinRefused {
 		return refuse(RefusedNotReady, true, "the member asked is %v", status)
 	case msg.Member.Node != from || from.UID == 0 || msg.Member.Status != gossip.Joining:
 		return refuse(RefusedMalformed, false, "the request describes %v with status %v", msg.Member.Node, msg.Member.Status)
-	case !m.goesOn() && !votesInAll(m.footing.base, from):
+	case !m.goesOn() && !m.isNeeded(from):
 		return refuse(RefusedNotReady, true, "the member asked cannot prove a majority of its cluster at present")
 	case known == nil && m.goesOn() && !m.mayLetIn():
 		return refuse(RefusedNotReady, true, "the member asked may be on a side that goes: it is not decided yet who survives")
@@ -172,6 +172,12 @@ func (m *Machine) judgeJoin(from gossip.NodeID, msg JoinRequest) *JoinRefused {
 		return refusal
 	}
 	return nil
+}
+
+// isNeeded tells whether the cluster was founded by the vote of a node, and waits for it.
+// A vote in one of two sets of voters is needed as well as one in both.
+func (m *Machine) isNeeded(n gossip.NodeID) bool {
+	return m.founding() && slices.ContainsFunc(m.footing.base, func(voters []gossip.NodeID) bool { return slices.Contains(voters, n) })
 }
 
 func describeDifference(d Difference, of int) string {

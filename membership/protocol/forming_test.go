@@ -511,3 +511,22 @@ func TestTheLastVoterStaysUntilAnotherVotes(t *testing.T) {
 	require.True(t, again.machine.State().Cluster().IsZero())
 	require.True(t, second.hosts())
 }
+
+// All end in the middle of a change of voters: who voted before the change, and does not
+// after it, is needed all the same, and let in.
+func TestAClusterIsFoundedUponAnUnfinishedChangeOfVoters(t *testing.T) {
+	w := newTown(t, 3)
+	nodes := w.settle(3)
+	for i, n := range nodes {
+		n.dead = true
+		r := w.disks[address(i+1)]
+		r.Stamp.Gen++
+		r.Voters, r.Previous = r.Voters[:1], r.Voters
+		w.disks[address(i+1)] = r
+	}
+	for i := range nodes {
+		w.boot(i + 1)
+	}
+	w.until(20*time.Second, func() bool { return w.allUp(3) })
+	w.requireOneCluster()
+}
