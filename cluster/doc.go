@@ -15,7 +15,7 @@
 //	cluster: {name: bank}
 //	node: {address: 127.0.0.1:7946, roles: [backend]}
 //	membership:
-//	  seed-nodes: [127.0.0.1:7946, 127.0.0.2:7946]
+//	  seed-nodes: [127.0.0.1:7946, 127.0.0.2:7946, 127.0.0.3:7946]
 //
 //	management: {address: "127.0.0.1:8080"}
 //

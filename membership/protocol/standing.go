@@ -105,7 +105,7 @@ func (m *Machine) updateBase(before *gossip.State) {
 	if !same {
 		m.lost = m.state.Unreachable()
 		f.reaches = !m.monitorsSome() || m.reachesMajority()
-		f.outvoted = hasVoters(base) && !base.Wins(m.lives)
+		f.outvoted = hasVoters(base) && !base.Wins(m.maySee)
 	}
 }
 
@@ -146,6 +146,12 @@ func (m *Machine) outlives(config gossip.Config) bool {
 	return len(config.Previous) == 0 || !m.majorityOnly() || gossip.Wins(config.Previous, func(n gossip.NodeID) bool {
 		return m.state.Seen(n)
 	})
+}
+
+// maySee tells whether a voter may still see a change of voters: it is not down, and has
+// not ended while it left.
+func (m *Machine) maySee(n gossip.NodeID) bool {
+	return m.lives(n) && (m.state.Member(n).Status != gossip.Exiting || !m.isLost(n))
 }
 
 // unsettled tells whether the last change of voters is not known to be over. Nothing
