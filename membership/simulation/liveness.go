@@ -225,8 +225,13 @@ func (l *Liveness) settles() error {
 		return nil
 	}
 	l.Settled++
-	if missing != nil {
+	// A few packets that are lost in a row are an accusation for a moment, and what is
+	// taken back again has to be seen by all.
+	if missing != nil && time.Duration(w.now-l.settledAt) > l.Bounds.Accuse+l.Bounds.Remove {
 		return fmt.Errorf("settled: nothing has been wrong for %v: %w", quiet, missing)
+	}
+	if missing != nil {
+		return nil
 	}
 	lapse := rateSlack(l.Config.Fence + 3*l.Config.FailureDetector.HeartbeatInterval)
 	for _, n := range w.Nodes() {

@@ -225,6 +225,7 @@ func (s Scenario) run(o Options, recording *simulation.Recording) (Result, error
 	invariants.MinoritySurvives = !r.downing.Class.MajorityOnly
 	r.network = opt.Network
 	r.prepare(&s, &o)
+	invariants.TimingAssumed = s.Storms() && o.Nodes > r.config.FailureDetector.MonitoredByNrOfMembers+1
 	r.build = r.builder()
 	passed, err := s.finish(o, r)
 	if ended := w.Conclude(); ended != nil {
