@@ -78,14 +78,39 @@ func TestWhoJoinsRemembersTheCluster(t *testing.T) {
 		require.Len(t, w.Voters, 2)
 		require.Equal(t, "silent", w.Voters[0].Answer)
 		require.Equal(t, "in no cluster", w.Voters[1].Answer)
-		require.GreaterOrEqual(t, w.Voters[0].For, 50*time.Second)
+		require.GreaterOrEqual(t, time.Since(w.Voters[0].Since), 50*time.Second)
 		require.Contains(t, w.Cure, "quorate form")
 		require.Contains(t, p.log.String(), "this node waits to join: 1 of 2 of the voters of the last cluster")
-		require.NoError(t, n.Form(t.Context()))
+		cluster, err := n.Form(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, cluster, n.State().Cluster())
 		p.awaitUp(n)
 		require.Nil(t, n.Waiting())
 		require.Greater(t, n.State().Cluster().Born, first.Born)
 		require.Contains(t, p.log.String(), "an operator asked for it")
+	})
+}
+
+// No cluster is founded in the place of one that there may be: while its members had no
+// time to answer, while one of them says that it goes on, and by who is a member.
+func TestFormIsRefusedWithTheReason(t *testing.T) {
+	bubble(t, func(t *testing.T, p *place) {
+		a := p.start(config(1))
+		refused := func(n *membership.Node, why string) {
+			_, err := n.Form(t.Context())
+			require.ErrorIs(t, err, membership.ErrFormRefused)
+			require.ErrorContains(t, err, why)
+		}
+		p.awaitUp(a)
+		refused(a, "this node is not waiting for a cluster")
+		p.network.Cut(a.Self().Address, address(2))
+		b := p.start(config(2))
+		refused(b, "time to answer")
+		<-time.After(time.Minute)
+		require.NotNil(t, b.Waiting())
+		require.NoError(t, b.Close())
+		_, err := b.Form(t.Context())
+		require.ErrorIs(t, err, membership.ErrClosed)
 	})
 }
 

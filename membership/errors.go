@@ -29,6 +29,10 @@ var (
 	// neither written nor removed, or the disk did not answer.
 	ErrDisk = errors.New("membership: the data directory failed")
 
+	// ErrFormRefused is returned by [Node.Form] when no cluster was founded; the
+	// message says why.
+	ErrFormRefused = errors.New("membership: no cluster was founded")
+
 	// ErrClosed is returned by methods of a node that has ended, and is in
 	// [Node.Err] after [Node.Close].
 	ErrClosed = errors.New("membership: node closed")

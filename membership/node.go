@@ -281,17 +281,17 @@ func (n *Node) Join(ctx context.Context, seeds ...string) error {
 	return n.command(ctx, protocol.Join{Seeds: addresses})
 }
 
-// Form founds a new cluster with this node as its only voter, whatever other voters
-// remember: the last resort when a majority of them is gone for good. It is for a
-// node that waits, see [Node.Waiting]. It is refused while a member of a cluster that
-// goes on answers; what became of it is in the decisions of kind "join". It returns
-// when this node has taken the request. The error is that of ctx or [ErrClosed].
-func (n *Node) Form(ctx context.Context) error { return n.command(ctx, protocol.Form{}) }
-
 // AwaitUp waits until this node is up: a member that takes part in everything.
 // It returns the error of ctx, or when the node ends first that of [Node.Err],
 // [ErrClosed] if it left in order.
 func (n *Node) AwaitUp(ctx context.Context) error {
+	return n.await(ctx, func(m *gossip.Member) bool {
+		return m != nil && m.Status >= gossip.Up && m.Status <= gossip.Ready
+	})
+}
+
+// await waits until this node's own record is as it is wished, nil before it has joined.
+func (n *Node) await(ctx context.Context, wished func(*gossip.Member) bool) error {
 	sub := n.Subscribe()
 	defer sub.Close()
 	for {
@@ -301,7 +301,7 @@ func (n *Node) AwaitUp(ctx context.Context) error {
 			return cmp.Or(n.err, ErrClosed)
 		default:
 		}
-		if m := n.View().Member(); m != nil && m.Status >= gossip.Up && m.Status <= gossip.Ready {
+		if wished(n.View().Member()) {
 			return nil
 		}
 		if _, err := sub.Next(ctx); err != nil && !errors.Is(err, ErrClosed) {

@@ -208,9 +208,11 @@ func (n *Node) membershipEvent(event any) {
 			n.log.Warn("settings should be equal on all nodes", "peer", e.Peer.String(), "key", d.Key, "member", d.Member, "joiner", d.Joiner)
 		}
 	case protocol.Waiting:
-		if n.lookout.wait(e) { // The first time the decision is logged.
+		if n.lookout.wait(e, n.clock.Now().Wall) { // The first time the decision is logged.
 			n.log.Info("this node waits to join: "+e.Reason, "cure", waitingCure)
 		}
+	case protocol.FormAnswered:
+		n.lookout.answer(e)
 	case protocol.RecordLost:
 		n.lookout.recordLost.Store(true)
 		n.log.Warn("the record could not be written and was removed: after a restart this node has no vote in who starts the cluster again", "error", e.Reason)

@@ -4,6 +4,10 @@
 package membership
 
 import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,24 +36,32 @@ type WaitedFor struct {
 	// "lost its memory" (another disk answers in its place, which speaks for
 	// nobody), "has left", or "in a cluster without a majority".
 	Answer string
-	// For is how long it has been so.
-	For time.Duration
+	// Since is when it began to be so, by this node's clock.
+	Since time.Time
 }
 
 // waitingCure is what an operator can do for a node that waits.
 const waitingCure = "start the missing nodes with the data they had; only if they are gone for good: quorate form, on one node"
 
-// lookout is what a node tells of its search for a cluster and of its record.
+// lookout is what a node tells of its search for a cluster and of its record, and who
+// has asked it to found one.
 type lookout struct {
 	waiting    atomic.Pointer[Waiting]
 	recordLost atomic.Bool
+
+	mu     sync.Mutex // Guards all below; held for a moment.
+	asked  uint64     // Numbers the commands to found a cluster.
+	askers map[uint64]chan protocol.FormAnswered
 }
 
-// wait takes in for whom the node waits. It is true if that was told before.
-func (l *lookout) wait(w protocol.Waiting) bool {
+// wait takes in for whom the node waits at a moment. It is true if that was told before.
+func (l *lookout) wait(w protocol.Waiting, now time.Time) bool {
 	waiting := &Waiting{Remembered: !w.Basis.IsZero(), Reason: w.Reason, Cure: waitingCure}
 	for _, v := range w.Voters {
-		waiting.Voters = append(waiting.Voters, WaitedFor{Node: v.Voter.Node, Answer: v.Said.String(), For: v.For})
+		if !waiting.Remembered {
+			v.Voter.Node.UID = 0 // A place in the list; who comes is not known.
+		}
+		waiting.Voters = append(waiting.Voters, WaitedFor{Node: v.Voter.Node, Answer: v.Said.String(), Since: now.Add(-v.For).UTC()})
 	}
 	last := l.waiting.Swap(waiting)
 	return last != nil && last.Reason == waiting.Reason
@@ -62,3 +74,72 @@ func (n *Node) Waiting() *Waiting { return n.lookout.waiting.Load() }
 // RecordLost reports whether the node's record could not be written and was removed:
 // after a restart it has no vote in who starts the cluster again.
 func (n *Node) RecordLost() bool { return n.lookout.recordLost.Load() }
+
+// ask returns the number of a new command to found a cluster, and where its answer
+// comes. The capacity is one: there is one answer.
+func (l *lookout) ask() (uint64, <-chan protocol.FormAnswered) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.askers == nil {
+		l.askers = make(map[uint64]chan protocol.FormAnswered)
+	}
+	l.asked++
+	l.askers[l.asked] = make(chan protocol.FormAnswered, 1)
+	return l.asked, l.askers[l.asked]
+}
+
+// answer takes the answer to a command, which nobody may wait for any more.
+func (l *lookout) answer(a protocol.FormAnswered) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if asker := l.askers[a.ID]; asker != nil {
+		asker <- a
+		delete(l.askers, a.ID)
+	}
+}
+
+// forget ends the wait for an answer.
+func (l *lookout) forget(id uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.askers, id)
+}
+
+// Form founds a new cluster with this node as its only voter, whatever other voters
+// remember: the last resort when a majority of them is gone for good. It is for a
+// node that waits, see [Node.Waiting]; on another, and while a member of a cluster
+// that goes on answers, it returns an error that wraps [ErrFormRefused] and says why.
+// It returns the cluster when this node is its first member. With the error of ctx, of
+// [Node.Err] or [ErrClosed] it may have been founded; what became of it is in the
+// decisions of kind "join".
+func (n *Node) Form(ctx context.Context) (gossip.ClusterID, error) {
+	if n.Waiting() == nil && n.View().Member() == nil && n.running() {
+		return gossip.ClusterID{}, fmt.Errorf("%w: this node has not waited for a cluster for so long that others had the time to answer", ErrFormRefused)
+	}
+	id, answered := n.lookout.ask()
+	defer n.lookout.forget(id)
+	if err := n.command(ctx, protocol.Form{ID: id}); err != nil {
+		return gossip.ClusterID{}, err
+	}
+	select {
+	case a := <-answered:
+		if a.Cluster.IsZero() {
+			return gossip.ClusterID{}, fmt.Errorf("%w: %s", ErrFormRefused, a.Reason)
+		}
+		return a.Cluster, n.await(ctx, func(m *gossip.Member) bool { return m != nil })
+	case <-n.done:
+		return gossip.ClusterID{}, cmp.Or(n.err, ErrClosed)
+	case <-ctx.Done():
+		return gossip.ClusterID{}, context.Cause(ctx)
+	}
+}
+
+// running reports whether the node has not begun to end.
+func (n *Node) running() bool {
+	select {
+	case <-n.stopping:
+		return false
+	default:
+		return true
+	}
+}

@@ -117,8 +117,21 @@ type RecordLost struct{ Reason string }
 
 // Form is the command of an operator to found a cluster with this node as its only
 // voter, whatever other voters remember. It is refused while a member of a cluster
-// that goes on answers.
-type Form struct{}
+// that goes on answers. [FormAnswered] tells what became of it.
+type Form struct {
+	// ID is given back in the answer.
+	ID uint64
+}
+
+// FormAnswered is published to answer a [Form].
+type FormAnswered struct {
+	ID uint64
+	// Cluster is the one that was founded, which the node enters as soon as it is in
+	// the node's record; zero if the command was refused.
+	Cluster gossip.ClusterID
+	// Reason says why it was refused, for people.
+	Reason string
+}
 
 // Join is the command to join a cluster through seed nodes. All nodes are given the
 // same addresses. If nobody remembers a cluster, more than half of them found one;

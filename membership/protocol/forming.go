@@ -396,7 +396,7 @@ func (m *Machine) receiveVote(from gossip.NodeID, msg Vote) {
 
 // found makes this node the first member of a new cluster, whose voters are those of
 // the basis: who voted by its new node id, the others as lost votes.
-func (m *Machine) found(c *candidacy, why string) {
+func (m *Machine) found(c *candidacy, why string) gossip.ClusterID {
 	config := c.config()
 	config.By = m.self.UID
 	cluster := gossip.ClusterID{Born: c.birth, Nonce: m.deps.Rand.Uint64() | 1}
@@ -407,6 +407,7 @@ func (m *Machine) found(c *candidacy, why string) {
 		e.Join(m.me)
 		e.Found(config)
 	}))
+	return cluster
 }
 
 // config returns the voters with which the cluster begins.
@@ -439,14 +440,14 @@ func (c *candidacy) incarnate(voters []Voter) ([]gossip.NodeID, []gossip.DataID)
 
 // commandForm founds a cluster because an operator says so: with this node as its
 // only voter. It is refused while a member with standing answers.
-func (m *Machine) commandForm() {
+func (m *Machine) commandForm(in Form) {
 	if m.phase != phaseJoining || m.join.entering != nil {
-		m.refuse(m.self, "Form", RefusedNotReady, "this node is not waiting for a cluster")
+		m.refuseForm(in, m.self, "this node is not waiting for a cluster")
 		return
 	}
 	for _, a := range m.join.form.fresh(m.now.Mono, m.answersLast()) {
 		if a.claim.Standing {
-			m.refuse(a.from, "Form", RefusedNotReady, fmt.Sprintf("%v is a member of a cluster that goes on", a.from))
+			m.refuseForm(in, a.from, fmt.Sprintf("%v is a member of a cluster that goes on, which this node will join", a.from))
 			return
 		}
 	}
@@ -454,7 +455,14 @@ func (m *Machine) commandForm() {
 		birth: max(m.now.Wall.UnixMilli(), m.birthFloor()+1), ballots: []ballot{{m.self, m.memory.wanted}},
 		basis: Record{Stamp: m.basis().Stamp, Voters: []Voter{{Node: m.self, Data: m.memory.wanted.Data}}},
 	}
-	m.found(c, "an operator asked for it; whatever other voters know is given up")
+	cluster := m.found(c, "an operator asked for it; whatever other voters know is given up")
+	m.out.Publish(FormAnswered{ID: in.ID, Cluster: cluster})
+}
+
+// refuseForm tells an operator why no cluster is founded.
+func (m *Machine) refuseForm(in Form, because gossip.NodeID, reason string) {
+	m.refuse(because, "Form", RefusedNotReady, reason)
+	m.out.Publish(FormAnswered{ID: in.ID, Reason: reason})
 }
 
 // unfounded is how long a founded cluster may lack a winning set of the voters that

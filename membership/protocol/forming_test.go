@@ -443,10 +443,15 @@ func TestAnOperatorIsRefusedWhileAClusterGoesOn(t *testing.T) {
 	}
 	n := w.boot(3)
 	w.run(3 * time.Second)
-	n.step(protocol.Form{})
+	n.step(protocol.Form{ID: 7})
 	w.run(3 * time.Second)
 	require.True(t, n.machine.State().Cluster().IsZero())
 	require.NotZero(t, n.machine.Refusals(protocol.RefusedNotReady))
+	answers := published[protocol.FormAnswered](n)
+	require.Len(t, answers, 1)
+	require.Equal(t, uint64(7), answers[0].ID)
+	require.True(t, answers[0].Cluster.IsZero())
+	require.Contains(t, answers[0].Reason, "is a member of a cluster that goes on")
 }
 
 // Answers of nodes that were not asked are worth nothing: a stranger founds no cluster

@@ -227,7 +227,7 @@ func (m *Machine) dispatch(in machine.Input) {
 	case Join:
 		m.startJoin(in.Seeds)
 	case Form:
-		m.commandForm()
+		m.commandForm(in)
 	case Leave:
 		m.commandLeave(in.Address)
 	case Down:
