@@ -154,7 +154,7 @@ func (n *Node) start(ctx context.Context, o *options, cfg Config, file *config.F
 		return err
 	}
 	routes := slices.Concat(management.Health(n.member, n.refused), management.Members(n.member), management.Decisions(n.member),
-		management.Explanations(n.Self().String(), explainer{n.sharding}), n.pluginRoutes(), o.routes)
+		management.Form(n.member, cfg.Management.AllowForm), management.Explanations(n.Self().String(), explainer{n.sharding}), n.pluginRoutes(), o.routes)
 	if n.management, err = management.Serve(ctx, cfg.Management, routes, management.WithLogger(log)); err != nil {
 		return err
 	}

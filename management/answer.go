@@ -23,7 +23,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	header.Set("X-Content-Type-Options", "nosniff")
 	if err := s.acceptable(r); err != nil {
 		if err.Status == http.StatusMethodNotAllowed {
-			header.Set("Allow", "GET, HEAD")
+			header.Set("Allow", allowed(s.operation(r)))
 		}
 		header.Set("Connection", "close") // A body may follow, which nobody reads.
 		s.write(w, err.Status, failure(err))
@@ -35,11 +35,14 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 // acceptable refuses what no route answers.
 func (s *Server) acceptable(r *http.Request) *Error {
 	escaped := r.URL.EscapedPath()
+	operation := s.operation(r)
 	switch {
 	case !s.admits(r):
 		return refuse(http.StatusForbidden, "the certificate is not accepted any more")
-	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		return refuse(http.StatusMethodNotAllowed, "%s is not possible: this interface only answers GET and HEAD", clip(r.Method))
+	case operation == "" && r.Method != http.MethodGet && r.Method != http.MethodHead:
+		return refuse(http.StatusMethodNotAllowed, "%s is not possible: this only answers GET and HEAD", clip(r.Method))
+	case operation != "" && r.Method != http.MethodPost:
+		return refuse(http.StatusMethodNotAllowed, "%s is not possible: this only answers POST, for it changes something", clip(r.Method))
 	case r.ContentLength != 0:
 		return refuse(http.StatusBadRequest, "the request has a body, and none is read")
 	case s.cfg.TLS.IsZero() && !local(r.Host):
@@ -52,6 +55,36 @@ func (s *Server) acceptable(r *http.Request) *Error {
 	}
 	if _, pattern := s.mux.Handler(r); pattern == "" {
 		return refuse(http.StatusNotFound, "there is nothing at %s", clip(escaped))
+	}
+	return s.meant(r, operation)
+}
+
+// operation returns what a request would change, "" for nothing.
+func (s *Server) operation(r *http.Request) string {
+	_, pattern := s.mux.Handler(r)
+	return s.operations[pattern]
+}
+
+// allowed are the methods that a route answers.
+func allowed(operation string) string {
+	if operation != "" {
+		return http.MethodPost
+	}
+	return "GET, HEAD"
+}
+
+// meant refuses an operation that its sender may not have meant: a page in a browser on
+// this machine can send a form, without a word of its user, but neither a header that
+// forms do not have nor a request without the origin of the page.
+func (s *Server) meant(r *http.Request, operation string) *Error {
+	switch {
+	case operation == "":
+		return nil
+	case r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "":
+		s.log.Warn("management refuses an operation that a web page asks for", "operation", operation, "peer", r.RemoteAddr, "origin", clip(r.Header.Get("Origin")))
+		return refuse(http.StatusForbidden, "a web page asks for this: no browser may")
+	case len(r.Header.Values(OperatorHeader)) != 1 || r.Header.Get(OperatorHeader) != operation:
+		return refuse(http.StatusForbidden, "this changes something: say that it is meant, by the header %s: %s", OperatorHeader, operation)
 	}
 	return nil
 }
@@ -80,6 +113,9 @@ func (s *Server) answering(route Route) http.Handler {
 			w.Header().Set("Retry-After", "1")
 			s.write(w, http.StatusServiceUnavailable, Failure{Error: fmt.Sprintf("%d requests are being answered already: ask again later", cap(places))})
 			return
+		}
+		if route.Operation != "" {
+			s.log.Warn("an operator asks for a change", "operation", route.Operation, "peer", r.RemoteAddr, "certificate", holder(r))
 		}
 		if route.Handler != nil {
 			s.handle(route, w, r)

@@ -29,6 +29,12 @@ type Config struct {
 	// must show a certificate that the authorities have signed.
 	TLS transport.TLSFiles `koanf:"tls"`
 
+	// AllowForm permits "quorate form", by which an operator lets a node that waits found
+	// a new cluster: over the loopback interface to every process of the machine, with
+	// TLS to whoever may ask. True by default, since who needs it has an outage; false
+	// where somebody may ask who must not decide that.
+	AllowForm bool `koanf:"allow-form"`
+
 	// MaxRequests bounds the requests that are answered at the same time, 1 to
 	// 1,024. Further ones are refused with status 503. Health checks have room
 	// of their own.
@@ -45,7 +51,7 @@ type Config struct {
 
 // Default returns the default configuration, by which nothing listens.
 func Default() Config {
-	return Config{MaxRequests: 16, MaxConnections: 64, RequestTimeout: 5 * time.Second}
+	return Config{AllowForm: true, MaxRequests: 16, MaxConnections: 64, RequestTimeout: 5 * time.Second}
 }
 
 // FieldError is a fault of one field of a [Config].

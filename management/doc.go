@@ -13,6 +13,7 @@
 //	GET /health/live                       200 while the node runs, 503 after
 //	GET /health/ready                      200 while it is up, has standing, and no kind of it is refused
 //	GET /v1/members                        [ClusterMembers]
+//	POST /v1/form                          [Formed]
 //	GET /v1/decisions                      [DecisionList]; component, kind, subject, limit
 //	GET /v1/kinds                          [KindList]
 //	GET /v1/kinds/{kind}/shards/{shard}    [Explanation]
@@ -28,7 +29,8 @@
 // "reasons" when there are several; see [Error]. The status is 400 for a
 // request that makes no sense, 403 for a host name in the request that is not
 // this machine's, 404 for what does not exist, 405 for anything but GET and
-// HEAD, 500 after a panic, 503 when the node is not ready or too much is asked
+// HEAD, or for a route that changes something but POST, 409 for a change that the
+// node refuses, 500 after a panic, 503 when the node is not ready or too much is asked
 // at once, and 504 when no answer was found in time.
 //
 // # Who may ask
@@ -36,7 +38,8 @@
 // Nobody by default: without an address nothing listens. On the loopback
 // interface, everybody on the machine may, without encryption. Beyond it, only
 // with mutual TLS, and only when the configuration says so twice; see
-// [Config.AllowRemote]. Nothing can be changed through this interface.
+// [Config.AllowRemote]. One thing can be changed through this interface: a node that
+// waits for a cluster founds one, see [Form] and [Config.AllowForm].
 //
 // # Modules and routes
 //

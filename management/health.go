@@ -16,6 +16,9 @@ import (
 // not is a [Failure] with the reasons, and status 503.
 type HealthStatus struct {
 	Status string `json:"status"` // "live" or "ready".
+
+	// Warnings are what an operator should mend although the node is ready.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // Check says what else keeps a node from serving, each in a sentence; nothing if nothing
@@ -34,20 +37,20 @@ func Health(node *membership.Node, checks ...Check) []Route {
 			if ended, why := end(node); ended {
 				return nil, unhealthy("not live", why)
 			}
-			return HealthStatus{"live"}, nil
+			return HealthStatus{Status: "live"}, nil
 		}},
 		{Path: "/health/ready", Probe: true, Answer: func(context.Context, Request) (any, error) {
 			if ended, why := end(node); ended {
 				return nil, unhealthy("not ready", why)
 			}
-			reasons := unready(node.View().Member(), node.Standing().Held())
+			reasons := outside(node)
 			for _, check := range checks {
 				reasons = append(reasons, check()...)
 			}
 			if len(reasons) > 0 {
 				return nil, unhealthy("not ready", reasons...)
 			}
-			return HealthStatus{"ready"}, nil
+			return HealthStatus{Status: "ready", Warnings: warnings(node)}, nil
 		}},
 	}
 }
@@ -68,6 +71,27 @@ func end(node *membership.Node) (ended bool, why string) {
 		return true, "the node has ended: " + err.Error()
 	}
 	return true, "the node has left the cluster"
+}
+
+// warnings says what an operator should mend.
+func warnings(node *membership.Node) []string {
+	if node.RecordLost() {
+		return []string{"the record in node.data-dir could not be written and was removed: after a restart this node has no vote in who starts the cluster again"}
+	}
+	return nil
+}
+
+// outside says what keeps a node from taking part in a cluster that goes on; nothing if
+// it does.
+func outside(node *membership.Node) []string {
+	view := node.View()
+	if to := view.State.Yielded(); !to.IsZero() {
+		return []string{fmt.Sprintf("the node's cluster has yielded to cluster %v of the same name, which goes on: the node hosts nothing, ends shortly, and joins that when it is started again", to)}
+	}
+	if w := node.Waiting(); w != nil && view.Member() == nil {
+		return []string{"the node waits for a cluster: " + w.Reason}
+	}
+	return unready(view.Member(), node.Standing().Held())
 }
 
 // unready says what keeps a node from taking part; nothing if it does.

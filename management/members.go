@@ -6,6 +6,7 @@ package management
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership"
@@ -22,6 +23,16 @@ type ClusterMembers struct {
 	// words who has not, or stands in the way otherwise.
 	Converged bool   `json:"converged"`
 	Blockers  string `json:"blockers,omitempty"`
+
+	Cluster string `json:"cluster,omitempty"` // Its birth and its nonce; none while the node is in no cluster.
+	// Yielded is another cluster of this name that goes on in the place of this one:
+	// the node hosts nothing, ends shortly, and joins that when it is started again.
+	Yielded string `json:"yielded,omitempty"`
+	// Waiting says for whom the node waits that is in no cluster.
+	Waiting *Waiting `json:"waiting,omitempty"`
+	// RecordLost says that the node's record in its data directory could not be written
+	// and was removed: after a restart it has no vote in who starts the cluster again.
+	RecordLost bool `json:"recordLost,omitempty"`
 
 	Voters  []string `json:"voters"`  // Whose votes count towards a majority.
 	Members []Member `json:"members"` // The oldest first, those not up yet last.
@@ -44,11 +55,52 @@ type Member struct {
 	UnreachableFor []string `json:"unreachableFor,omitempty"`
 }
 
+// Waiting is for whom a node waits that is in no cluster yet.
+type Waiting struct {
+	Reason string `json:"reason"` // What is missing, in one sentence.
+	Cure   string `json:"cure"`   // What an operator can do.
+	// Remembered says that the voters are those of the last cluster that somebody
+	// remembers. Else they are the listed seed nodes.
+	Remembered bool          `json:"remembered"`
+	Voters     []WaitedVoter `json:"voters"`
+}
+
+// WaitedVoter is somebody whose vote counts in who founds a cluster.
+type WaitedVoter struct {
+	Node string `json:"node"` // As it was remembered; a listed seed node has no uid.
+	// Answer is "silent", "in no cluster" (its vote counts), "lost its memory" (another
+	// disk answers in its place), "has left", or "in a cluster without a majority".
+	Answer string    `json:"answer"`
+	Since  time.Time `json:"since"` // When that began, by the clock of the node that answers.
+}
+
 // Members returns the route of the members, /v1/members.
 func Members(node *membership.Node) []Route {
 	return []Route{{Path: "/v1/members", Answer: func(context.Context, Request) (any, error) {
-		return membersOf(node.View(), node.Standing().Held()), nil
+		answer := membersOf(node.View(), node.Standing().Held())
+		answer.Waiting, answer.RecordLost = waitingOf(node.Waiting()), node.RecordLost()
+		return answer, nil
 	}}}
+}
+
+// waitingOf describes for whom a node waits, if it does.
+func waitingOf(w *membership.Waiting) *Waiting {
+	if w == nil {
+		return nil
+	}
+	answer := &Waiting{Reason: w.Reason, Cure: w.Cure, Remembered: w.Remembered, Voters: []WaitedVoter{}}
+	for _, v := range w.Voters {
+		answer.Voters = append(answer.Voters, WaitedVoter{Node: voter(v), Answer: v.Answer, Since: v.Since})
+	}
+	return answer
+}
+
+// voter names a voter for whom a node waits.
+func voter(v membership.WaitedFor) string {
+	if v.Node.UID == 0 {
+		return v.Node.Address.String()
+	}
+	return v.Node.String()
 }
 
 // membersOf describes a view.
@@ -58,6 +110,12 @@ func membersOf(view membership.View, standing bool) ClusterMembers {
 	answer := ClusterMembers{
 		Self: view.Self.String(), Standing: standing, Converged: view.Converged,
 		Voters: texts(voters), Members: []Member{},
+	}
+	if c := state.Cluster(); !c.IsZero() {
+		answer.Cluster = c.String()
+	}
+	if c := state.Yielded(); !c.IsZero() {
+		answer.Yielded = c.String()
 	}
 	if !view.Leader.IsZero() {
 		answer.Leader = view.Leader.String()

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -24,12 +25,25 @@ import (
 	"github.com/quorate/quorate/membership/transport/memory"
 )
 
-// node starts a node on a network in memory; the first one is the seed node.
-func node(t *testing.T, network *memory.Network, i int, seeds ...string) *membership.Node {
-	t.Helper()
+// configuration is that of the i-th node.
+func configuration(i int, seeds ...string) membership.Config {
 	cfg := membership.Default()
 	cfg.Cluster.Name, cfg.Node.Address, cfg.Membership.SeedNodes = "test", fmt.Sprintf("10.0.0.%d:7946", i), seeds
 	cfg.Node.Zone, cfg.Node.Roles = "east", []string{"backend"}
+	return cfg
+}
+
+// node starts a node on a network in memory; the first one is the seed node.
+func node(t *testing.T, network *memory.Network, i int, seeds ...string) *membership.Node {
+	t.Helper()
+	return start(t, network, configuration(i, seeds...))
+}
+
+// start starts a node with a configuration; the last part of its host is its uid.
+func start(t *testing.T, network *memory.Network, cfg membership.Config) *membership.Node {
+	t.Helper()
+	address := netip.MustParseAddrPort(cfg.Node.Address).Addr().As4()
+	i := address[3]
 	n, err := membership.Start(t.Context(), cfg,
 		membership.WithUID(gossip.UID(i)), membership.WithRand(rand.New(rand.NewPCG(uint64(i), 1))),
 		membership.WithLogger(slog.New(slog.DiscardHandler)),
@@ -77,7 +91,7 @@ func TestNodeFromStartToEnd(t *testing.T) {
 		require.Equal(t, "ready", of[management.HealthStatus](t, n, "/health/ready", 200).Status)
 		members = of[management.ClusterMembers](t, n, "/v1/members", 200)
 		require.Equal(t, management.ClusterMembers{
-			Self: "10.0.0.1:7946#1", Standing: true, Leader: "10.0.0.1:7946#1", Converged: true,
+			Self: "10.0.0.1:7946#1", Standing: true, Leader: "10.0.0.1:7946#1", Converged: true, Cluster: n.State().Cluster().String(),
 			Voters: []string{"10.0.0.1:7946#1", "10.0.0.2:7946#2"},
 			Members: []management.Member{
 				{Node: "10.0.0.1:7946#1", Status: "up", Age: 1, UpNumber: 1, Zone: "east", Roles: []string{"backend"}, Version: "0.0.0", Voter: true, Seen: true},

@@ -24,6 +24,11 @@ type Route struct {
 	// are refused, so that a typing error is not a wrong answer.
 	Query []string
 
+	// Operation names what a request to this route changes, "" if it changes nothing.
+	// Then it answers POST alone, and only a request whose header [OperatorHeader]
+	// has this name and which no web page has sent.
+	Operation string
+
 	// Probe gives the route room of its own, for health checks, which must be
 	// answered however much else is asked.
 	Probe bool
@@ -38,6 +43,11 @@ type Route struct {
 	// same bounds. A route has one of the two.
 	Handler http.Handler
 }
+
+// OperatorHeader is the header that names the operation of a request which changes
+// something. A form of a web page cannot send it, and a script of one only to the
+// server that it came from.
+const OperatorHeader = "Quorate-Operator"
 
 // Request is what was asked.
 type Request struct {
@@ -100,6 +110,9 @@ func newMux(routes []Route, serve func(Route) http.Handler) (mux *http.ServeMux,
 		path = route.Path
 		if !strings.HasPrefix(path, "/") || (route.Answer == nil) == (route.Handler == nil) {
 			return nil, fmt.Errorf("management: route %q: needs a path that begins with a slash, and either an answer or a handler", path)
+		}
+		if route.Operation != "" && route.Probe {
+			return nil, fmt.Errorf("management: route %q: a health check changes nothing", path)
 		}
 		mux.Handle(path, serve(route))
 	}

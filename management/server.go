@@ -38,15 +38,16 @@ const (
 
 // Server answers requests until it is closed.
 type Server struct {
-	cfg      Config
-	log      *slog.Logger
-	mux      *http.ServeMux
-	http     *http.Server
-	listener net.Listener  // Nil when nothing listens.
-	files    *mutual.Files // Nil without TLS, as is tls.
-	tls      *mutual.TLS
-	watching sync.WaitGroup
-	ended    chan struct{} // Closed when nothing is accepted any more.
+	cfg        Config
+	log        *slog.Logger
+	mux        *http.ServeMux
+	operations map[string]string // What is changed by whom: of the routes that change something.
+	http       *http.Server
+	listener   net.Listener  // Nil when nothing listens.
+	files      *mutual.Files // Nil without TLS, as is tls.
+	tls        *mutual.TLS
+	watching   sync.WaitGroup
+	ended      chan struct{} // Closed when nothing is accepted any more.
 
 	// Whoever answers holds a place in one of them. Close takes them all, so that
 	// nobody is left.
@@ -122,7 +123,10 @@ func newServer(cfg Config, routes []Route, opts []Option) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.mux = mux
+	s.mux, s.operations = mux, map[string]string{"": ""}
+	for _, route := range routes {
+		s.operations[route.Path] = route.Operation
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.ctx, s.cancel = ctx, cancel
 	plain := new(http.Protocols) // Of HTTP/2 one connection is as good as a hundred, and the bound on connections none.

@@ -48,3 +48,11 @@ func (s *Server) admits(r *http.Request) bool {
 	}
 	return err == nil
 }
+
+// holder is the name of the certificate of whoever asks, "" without TLS.
+func holder(r *http.Request) string {
+	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+		return ""
+	}
+	return r.TLS.PeerCertificates[0].Subject.String()
+}

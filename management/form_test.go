@@ -1,0 +1,128 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package management_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/management"
+	"github.com/quorate/quorate/membership"
+	"github.com/quorate/quorate/membership/transport/memory"
+)
+
+// operate asks a route to change something, without a network.
+func operate(t *testing.T, routes []management.Route, change func(*http.Request), opts ...management.Option) (status int, header http.Header, body []byte) {
+	t.Helper()
+	handler, err := management.Handler(management.Default(), routes, append([]management.Option{quiet()}, opts...)...)
+	require.NoError(t, err)
+	recorder := httptest.NewRecorder()
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/form", http.NoBody)
+	request.Host = "localhost"
+	request.Header.Set(management.OperatorHeader, management.FormOperation)
+	change(request)
+	handler.ServeHTTP(recorder, request)
+	return recorder.Code, recorder.Header(), recorder.Body.Bytes()
+}
+
+// form asks a node to found a cluster.
+func form(t *testing.T, n *membership.Node, allowed bool) (status int, got management.Formed, refused management.Failure) {
+	t.Helper()
+	status, _, body := operate(t, management.Form(n, allowed), func(*http.Request) {})
+	require.NoError(t, json.Unmarshal(body, &got))
+	require.NoError(t, json.Unmarshal(body, &refused))
+	return status, got, refused
+}
+
+// Nothing is changed by whom no operator has sent: a page in a browser can neither set
+// the header nor hide where it is from, and a question changes nothing.
+func TestAnOperationIsMeant(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*http.Request)
+		status int
+		says   string
+	}{
+		"meant":           {func(*http.Request) {}, 200, "done"},
+		"no header":       {func(r *http.Request) { r.Header.Del(management.OperatorHeader) }, 403, "the header Quorate-Operator: form"},
+		"another header":  {func(r *http.Request) { r.Header.Set(management.OperatorHeader, "leave") }, 403, "Quorate-Operator: form"},
+		"header twice":    {func(r *http.Request) { r.Header.Add(management.OperatorHeader, "form") }, 403, "Quorate-Operator: form"},
+		"web page":        {func(r *http.Request) { r.Header.Set("Origin", "http://localhost") }, 403, "web page"},
+		"secretive page":  {func(r *http.Request) { r.Header.Set("Origin", "null") }, 403, "web page"},
+		"navigation":      {func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "none") }, 403, "web page"},
+		"foreign host":    {func(r *http.Request) { r.Host = "evil.example" }, 403, "evil.example"},
+		"question":        {func(r *http.Request) { r.Method = http.MethodGet }, 405, "only answers POST"},
+		"put":             {func(r *http.Request) { r.Method = http.MethodPut }, 405, "only answers POST"},
+		"body":            {func(r *http.Request) { r.ContentLength = 1 }, 400, "body"},
+		"parameter":       {func(r *http.Request) { r.URL.RawQuery = "force=1" }, 400, "force"},
+		"unclean path":    {func(r *http.Request) { r.URL.Path = "/v1/../v1/form" }, 400, "segments"},
+		"route that asks": {func(r *http.Request) { r.URL.Path = "/echo/a" }, 405, "only answers GET and HEAD"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			done := false
+			route := management.Route{Path: "/v1/form", Operation: management.FormOperation, Answer: func(context.Context, management.Request) (any, error) {
+				done = true
+				return "done", nil
+			}}
+			log, logged := logger()
+			status, header, body := operate(t, []management.Route{echo(), route}, test.change, log)
+			require.Equal(t, test.status, status, string(body))
+			require.Contains(t, string(body), test.says)
+			require.Equal(t, test.status == 200, done)
+			if done {
+				require.Contains(t, logged.String(), "an operator asks for a change")
+			}
+			if test.says == "only answers POST" {
+				require.Equal(t, "POST", header.Get("Allow"))
+			}
+		})
+	}
+}
+
+// A health check that changes something is a mistake of the program.
+func TestAHealthCheckIsNoOperation(t *testing.T) {
+	route := echo()
+	route.Probe, route.Operation = true, "break"
+	_, err := management.Handler(management.Default(), []management.Route{route})
+	require.ErrorContains(t, err, "a health check changes nothing")
+}
+
+// A node that waits founds a cluster when an operator says so, once, and says what is
+// given up. On one that does not wait, or is not to, nothing happens, with the reason.
+func TestAnOperatorFoundsACluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := node(t, memory.NewNetwork(), 1, seeds()...)
+		status, _, refused := form(t, n, true)
+		require.Equal(t, http.StatusConflict, status)
+		require.Contains(t, refused.Error, "has not waited")
+		<-time.After(time.Minute)
+		status, _, refused = form(t, n, false)
+		require.Equal(t, http.StatusForbidden, status)
+		require.Equal(t, "management.allow-form is false on this node", refused.Error)
+		require.True(t, n.State().Cluster().IsZero())
+
+		status, got, _ := form(t, n, true)
+		require.Equal(t, http.StatusOK, status)
+		require.Equal(t, management.Formed{Self: "10.0.0.1:7946#1", Cluster: n.State().Cluster().String(), GivenUp: []string{"10.0.0.2:7946"}}, got)
+		require.NoError(t, n.AwaitUp(t.Context()))
+		list := of[management.DecisionList](t, n, "/v1/decisions?kind=join", 200)
+		last := list.Decisions[len(list.Decisions)-1]
+		require.Equal(t, "formed cluster "+got.Cluster, last.Verdict)
+		require.Contains(t, last.Reason, "an operator asked for it")
+
+		status, _, refused = form(t, n, true)
+		require.Equal(t, http.StatusConflict, status)
+		require.Contains(t, refused.Error, "this node is not waiting for a cluster")
+		require.NoError(t, n.Close())
+		status, _, refused = form(t, n, true)
+		require.Equal(t, http.StatusConflict, status)
+		require.Contains(t, refused.Error, "closed")
+	})
+}
