@@ -8,6 +8,7 @@
 //	quorate config reference sharding
 //	quorate members -node http://127.0.0.1:8080
 //	quorate decisions -kind downing
+//	quorate form
 //	quorate why acct-42 -kind account
 //	quorate plugin check plugins/witness
 //	quorate plugin pin cluster.yaml
@@ -30,6 +31,7 @@ func main() {
 		Commands: []command.Command{
 			{Name: "config", Help: "Look at configuration files", Args: command.NewConfig(cluster.Check, cluster.Default())},
 			{Name: "decisions", Help: "Ask a node for the decisions that it took, and why", Args: &command.Decisions{}},
+			{Name: "form", Help: "Let a node found a cluster although voters are gone", Args: command.NewForm(os.Stdin, command.Terminal(os.Stdin))},
 			{Name: "members", Help: "Ask a node for the members of its cluster", Args: &command.Members{}},
 			{Name: "plugin", Help: "Try out and pin strategies in other processes", Args: &command.Plugin{}},
 			{Name: "simulate", Help: "Run a cluster in virtual time and check its invariants", Args: &command.Simulate{}},

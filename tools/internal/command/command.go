@@ -157,9 +157,11 @@ func doubleHyphens(args []string) []string {
 // text in the way that no-color.org describes.
 func colours(w io.Writer) bool {
 	file, ok := w.(*os.File)
-	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
-		return false
-	}
+	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && Terminal(file)
+}
+
+// Terminal reports whether a file is a terminal, or another device of characters.
+func Terminal(file *os.File) bool {
 	info, err := file.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

@@ -5,6 +5,7 @@ package command
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/quorate/quorate/management"
@@ -19,6 +20,8 @@ type Members struct {
 func (*Members) Help() string {
 	return `Prints the members as one node sees them, the oldest first: their status, who
 cannot reach them, who leads, who votes, and what keeps the cluster from agreeing.
+While the node waits for a cluster: each voter that it waits for, what that one
+answered, since when, and what can be done.
 The node needs a management.address in its configuration. The exit status is 1
 when it does not answer.
 
@@ -41,6 +44,10 @@ func (c *Members) Run(s *Session) error {
 		return s.PrintJSON(raw)
 	}
 	c.print(s, got)
+	if got.Waiting != nil {
+		fmt.Fprintln(s.Stdout)
+		field(s.Stdout, "to found", "quorate form -node "+c.Node)
+	}
 	return nil
 }
 
@@ -50,6 +57,11 @@ const memberIndent = 16
 // print writes the members for people.
 func (c *Members) print(s *Session, got management.ClusterMembers) {
 	field(s.Stdout, "asked", got.Self)
+	field(s.Stdout, "cluster", got.Cluster)
+	if got.Yielded != "" {
+		field(s.Stdout, "yielded", "to cluster "+got.Yielded+
+			" of the same name, which goes on: this node hosts nothing, ends shortly, and joins that when it is started again")
+	}
 	standing := "held"
 	if !got.Standing {
 		standing = "not held: the entities of this node are suspended"
@@ -67,12 +79,35 @@ func (c *Members) print(s *Session, got management.ClusterMembers) {
 	field(s.Stdout, "converged", converged)
 	field(s.Stdout, "voters", fmt.Sprint(len(got.Voters)))
 	field(s.Stdout, "members", fmt.Sprint(len(got.Members)))
+	if got.RecordLost {
+		field(s.Stdout, "record", "lost: after a restart this node has no vote in who starts the cluster again")
+	}
+	if got.Waiting != nil {
+		printWaiting(s.Stdout, got.Waiting)
+	}
 	if len(got.Members) == 0 {
 		return
 	}
 	fmt.Fprintf(s.Stdout, "\n%3s  %-9s  %s\n", "age", "status", "node")
 	for _, m := range got.Members {
 		c.printMember(s, got, m)
+	}
+}
+
+// printWaiting writes for whom a node waits.
+func printWaiting(w io.Writer, waiting *management.Waiting) {
+	field(w, "waits", waiting.Reason)
+	field(w, "cure", waiting.Cure)
+	of := "the listed seed nodes"
+	if waiting.Remembered {
+		of = "the voters of the last cluster that somebody remembers"
+	}
+	fmt.Fprintf(w, "\n%s\n", of)
+	for _, v := range waiting.Voters {
+		fmt.Fprint(w, "  ")
+		paragraph(w, 2, v.Node)
+		fmt.Fprint(w, "      ")
+		paragraph(w, 6, v.Answer+", since "+moment(v.Since))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -37,6 +38,19 @@ type Remote struct {
 // get asks for a path, fills a value from the answer, and returns the answer
 // as it came.
 func (r *Remote) get(path string, query url.Values, into any) (json.RawMessage, error) {
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	return r.ask(http.MethodGet, path, nil, into)
+}
+
+// operate asks the node to change something.
+func (r *Remote) operate(path, operation string, into any) (json.RawMessage, error) {
+	return r.ask(http.MethodPost, path, http.Header{management.OperatorHeader: {operation}}, into)
+}
+
+// ask sends a request, fills a value from the answer, and returns the answer as it came.
+func (r *Remote) ask(method, target string, header http.Header, into any) (json.RawMessage, error) {
 	base, err := r.base()
 	if err != nil {
 		return nil, err
@@ -48,14 +62,11 @@ func (r *Remote) get(path string, query url.Values, into any) (json.RawMessage, 
 	defer client.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(context.Background(), r.Timeout)
 	defer cancel()
-	target := base + path
-	if len(query) > 0 {
-		target += "?" + query.Encode()
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, method, base+target, http.NoBody)
 	if err != nil {
 		return nil, RejectedError{Text: err.Error()}
 	}
+	maps.Copy(request.Header, header)
 	response, err := client.Do(request)
 	if err != nil {
 		return nil, r.unreachable(base, err)

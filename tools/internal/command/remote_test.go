@@ -31,6 +31,7 @@ import (
 func remote(args ...string) (status int, stdout, stderr string) {
 	return output(command.Program{Name: "quorate", Help: "A cluster toolkit.", Commands: []command.Command{
 		{Name: "decisions", Help: "Decisions", Args: &command.Decisions{}},
+		{Name: "form", Help: "Form", Args: command.NewForm(strings.NewReader("yes\n"), false)},
 		{Name: "members", Help: "Members", Args: &command.Members{}},
 		{Name: "why", Help: "Why", Args: &command.Why{}},
 	}}, args...)
@@ -47,9 +48,9 @@ func fits(t *testing.T, text string) {
 	}
 }
 
-// route answers a path with a value.
-func route(path string, value any, query ...string) management.Route {
-	return management.Route{Path: path, Query: query, Answer: func(context.Context, management.Request) (any, error) { return value, nil }}
+// members answers with the members of a cluster.
+func members(value management.ClusterMembers) management.Route {
+	return management.Route{Path: "/v1/members", Answer: func(context.Context, management.Request) (any, error) { return value, nil }}
 }
 
 // node serves routes as a node does, and returns its URL.
@@ -76,7 +77,7 @@ func two() management.ClusterMembers {
 }
 
 func TestMembersForPeopleAndPrograms(t *testing.T) {
-	url := node(t, route("/v1/members", two()))
+	url := node(t, members(two()))
 	status, stdout, stderr := remote("members", "-node", url)
 	require.Equal(t, command.StatusOK, status, stderr)
 	fits(t, stdout)
@@ -102,7 +103,7 @@ age  status     node
 	require.NoError(t, json.Unmarshal([]byte(stdout), &got))
 	require.Equal(t, two(), got)
 
-	_, stdout, _ = remote("members", "-node", node(t, route("/v1/members", management.ClusterMembers{Self: "a:1#1", Blockers: "this node is not a member"})))
+	_, stdout, _ = remote("members", "-node", node(t, members(management.ClusterMembers{Self: "a:1#1", Blockers: "this node is not a member"})))
 	require.Contains(t, stdout, "leader       none\n")
 	require.NotContains(t, stdout, "age")
 }
@@ -314,7 +315,7 @@ func TestNodesWithTLSAreAsked(t *testing.T) {
 }
 
 func TestHelpOfCommandsThatAsk(t *testing.T) {
-	for _, name := range []string{"members", "decisions", "why"} {
+	for _, name := range []string{"members", "decisions", "why", "form"} {
 		status, stdout, _ := remote(name, "-h")
 		require.Equal(t, command.StatusOK, status)
 		fits(t, stdout)
