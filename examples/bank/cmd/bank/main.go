@@ -17,6 +17,8 @@
 //	1  something else, which the last line on the standard error names
 //	2  the configuration or the command line is wrong; one line a fault
 //	3  the others declared it down and went on without it
+//	4  its cluster met another one of its name and yielded; started again it joins that
+//	5  its disk failed: the record in node.data-dir could be neither written nor removed
 package main
 
 import (
@@ -43,9 +45,11 @@ import (
 
 // How the process exits when it did not leave in order.
 const (
-	exitFailed = 1
-	exitConfig = 2 // As package flag exits for a wrong command line.
-	exitDown   = 3
+	exitFailed  = 1
+	exitConfig  = 2 // As package flag exits for a wrong command line.
+	exitDown    = 3
+	exitYielded = 4
+	exitDisk    = 5
 )
 
 func main() {
@@ -53,6 +57,7 @@ func main() {
 	dir := flag.String("journal", "journal", "`directory` of the journals, shared by all nodes")
 	listen := flag.String("http", "127.0.0.1:0", "HTTP `address`, loopback unless you mean otherwise")
 	attached := flag.Bool("attached", false, "end at once when the standard input ends, as it does when the parent dies")
+	flag.Usage = usage
 	flag.Parse()
 	log.SetFlags(log.LstdFlags | log.Lmicroseconds) // Moves of accounts take milliseconds.
 	if *attached {
@@ -65,6 +70,19 @@ func main() {
 	if err := run(ctx, *file, *dir, *listen); err != nil {
 		os.Exit(explain(err))
 	}
+}
+
+// usage prints the flags, and how the process exits.
+func usage() {
+	fmt.Fprintln(flag.CommandLine.Output(), "Usage of bank:")
+	flag.PrintDefaults()
+	fmt.Fprintln(flag.CommandLine.Output(), `The exit status says how the node ended:
+  0  it left in order
+  1  something else, which the last line names
+  2  the configuration or the command line is wrong
+  3  the others declared it down and went on without it: start it again
+  4  its cluster yielded to another one of its name: start it again to join that
+  5  its disk failed: mend it, or delete its data directory, then start it again`)
 }
 
 // endWith ends the process when nobody can write to its standard input any
@@ -81,9 +99,16 @@ func explain(err error) int {
 		fmt.Fprintln(os.Stderr, faults) // One line a fault, as a compiler does it.
 		return exitConfig
 	}
-	if errors.Is(err, membership.ErrDown) {
+	switch {
+	case errors.Is(err, membership.ErrDown):
 		slog.Error("the cluster went on without this node", "error", err)
 		return exitDown
+	case errors.Is(err, membership.ErrYielded):
+		slog.Error("another cluster of this name goes on: start this node again to join it", "error", err)
+		return exitYielded
+	case errors.Is(err, membership.ErrDisk):
+		slog.Error("the disk failed: mend it, or delete the data directory, before this node is started again", "error", err)
+		return exitDisk
 	}
 	slog.Error("bank", "error", err)
 	return exitFailed
