@@ -155,6 +155,37 @@ func TestAForgottenSessionIsNotResumed(t *testing.T) {
 	})
 }
 
+// It proves that an endpoint whose acknowledgements get stuck ends all the same, when
+// those whom it acknowledges do not see it go.
+func TestAnEndpointEndsWhoseAcknowledgementsAreStuck(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		t.Helper()
+		cfg := transport.Default()
+		a, b := pair(t, w, cfg)
+		lane := a.Lane(b.Self(), machine.LaneControl)
+		transporttest.Send(t, lane, 0)
+		b.UntilReceived(t, 1)
+		w.CutOneWay(b.Self().Address, a.Self().Address)
+		const acknowledged = 40 // More than are under way in one direction.
+		for i := range acknowledged {
+			transporttest.Send(t, lane, 1+i)
+			pass(10 * time.Millisecond)
+		}
+		b.UntilReceived(t, 1+acknowledged)
+		began := time.Now()
+		ended := make(chan error, 1)
+		go func() { ended <- b.Close() }() // Owner: the test. Ends with the endpoint. Waited for below.
+		select {
+		case err := <-ended:
+			require.NoError(t, err)
+		case <-time.After(time.Minute):
+			w.HealAll() // So that the bubble can end.
+			t.Fatal("it does not end")
+		}
+		require.LessOrEqual(t, time.Since(began), cfg.Linger+cfg.MaxSilence)
+	})
+}
+
 // It proves that the lane to an address hands over to the lane to the node.
 func TestAnAddressJoinsTheSessionOfItsNode(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {

@@ -68,6 +68,7 @@ type accepted struct {
 	signal  chan struct{}     // Size one: there is something to acknowledge.
 	over    chan struct{}     // Closed by stop.
 	once    sync.Once
+	cutOff  *time.Timer                 // Closes the pipe after stop. Set by it.
 	final   atomic.Pointer[wire.Buffer] // A refusal to send at the end.
 	busy    atomic.Bool                 // A handler is running.
 	handled atomic.Uint64
@@ -97,6 +98,8 @@ func (e *Endpoint) Serve(p Pipe, c Caller) {
 	}
 	if e.enter(a) {
 		a.write()
+		a.stop()
+		a.cutOff.Stop()
 	}
 	p.Close()
 }
@@ -124,8 +127,14 @@ func (e *Endpoint) leave(a *accepted) {
 	}
 }
 
-// stop ends the connection.
-func (a *accepted) stop() { a.once.Do(func() { close(a.over) }) }
+// stop ends the connection. What the other end does not read is given up soon: it may
+// have gone where that cannot be seen, and the writer would wait for it without end.
+func (a *accepted) stop() {
+	a.once.Do(func() {
+		a.cutOff = time.AfterFunc(a.e.quarter(), a.pipe.Close)
+		close(a.over)
+	})
+}
 
 // refuse counts and notices a refusal, tells the peer, and ends the connection.
 func (a *accepted) refuse(r *transport.RefusedError) {
