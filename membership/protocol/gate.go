@@ -167,9 +167,13 @@ func (m *Machine) passes(newcomer gossip.NodeID) bool {
 }
 
 // held returns why a newcomer may not become up although it lives: who does not reach
-// it, or is not reached by it, of those who are up. It is "" if there is nobody.
+// it, or is not reached by it, of those who are up; or who it was before, as long as
+// that is a member too. It is "" if there is nobody.
 func (m *Machine) held(newcomer gossip.NodeID) string {
 	var reasons []string
+	if twins := m.twinsOf(newcomer); len(twins) > 0 {
+		reasons = append(reasons, "other incarnations of it are members: "+nodesText(twins))
+	}
 	if by := m.state.Observers(newcomer); len(by) > 0 {
 		reasons = append(reasons, "it cannot be reached by "+nodesText(by))
 	}
@@ -183,6 +187,26 @@ func (m *Machine) held(newcomer gossip.NodeID) string {
 		reasons = append(reasons, "it cannot reach "+nodesText(away))
 	}
 	return strings.Join(reasons, ", and ")
+}
+
+// twinsOf returns the other members at the address of one that are not down. Two may
+// have been let in by members that had not heard of each other's. At most one of them
+// lives; the others will be accused, and decided about.
+func (m *Machine) twinsOf(n gossip.NodeID) []gossip.NodeID {
+	var twins []gossip.NodeID
+	members := m.state.Members() // Sorted by address.
+	first, _ := slices.BinarySearchFunc(members, n.Address, func(member *gossip.Member, a gossip.Address) int {
+		return member.Node.Address.Compare(a)
+	})
+	for _, member := range members[first:] {
+		if member.Node.Address != n.Address {
+			break
+		}
+		if member.Node != n && member.Status < gossip.Down {
+			twins = append(twins, member.Node)
+		}
+	}
+	return twins
 }
 
 // heldMyself is held for this node, while it is a newcomer.

@@ -354,3 +354,37 @@ func TestJoinerThatNeverComesToLifeIsNoVoter(t *testing.T) {
 	}
 	require.True(t, second.sees(1, gossip.Up))
 }
+
+// A joiner is started again before more than one member has heard of it, and joins
+// through another one. Of the two incarnations none is up before the other is gone.
+func TestAJoinerIsUpWhenNoOtherIncarnationIsAMember(t *testing.T) {
+	l := newLoop(t)
+	nodes := l.cluster(4)
+	l.drop = func(from, to gossip.NodeID, message any) bool {
+		return isGossip(message) && from == nodes[3].id && to.Address != address(5)
+	}
+	joins := func(uid gossip.UID, through int) *node {
+		n := l.start(5, uid)
+		n.step(protocol.Join{Seeds: addresses(through, through)})
+		l.until(5*time.Second, func() bool { return statusAt(nodes[through-1], n) == gossip.Joining })
+		return n
+	}
+	before := joins(5, 4)
+	before.dead = true
+	again := joins(55, 1)
+	l.run(time.Second)
+	l.drop = nil
+	both := false
+	for !again.sees(5, gossip.Up) {
+		l.run(10 * time.Millisecond)
+		require.Less(t, l.now, time.Minute, l.describe())
+		for _, n := range nodes {
+			twin := n.machine.State().Member(before.id)
+			both = both || twin != nil && n.machine.State().Member(again.id) != nil
+			if twin != nil && twin.Status < gossip.Down {
+				require.Less(t, statusAt(n, again), gossip.Up, "at %v", n.id)
+			}
+		}
+	}
+	require.True(t, both)
+}
