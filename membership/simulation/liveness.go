@@ -227,12 +227,19 @@ func (l *Liveness) settles() error {
 	l.Settled++
 	// A few packets that are lost in a row are an accusation for a moment, and what is
 	// taken back again has to be seen by all.
-	if missing != nil && time.Duration(w.now-l.settledAt) > l.Bounds.Accuse+l.Bounds.Remove {
+	moment := time.Duration(w.now-l.settledAt) <= l.Bounds.Accuse+l.Bounds.Remove
+	switch {
+	case missing != nil && !moment:
 		return fmt.Errorf("settled: nothing has been wrong for %v: %w", quiet, missing)
+	case missing == nil:
+		return l.allHost(quiet)
 	}
-	if missing != nil {
-		return nil
-	}
+	return nil
+}
+
+// allHost checks that whoever is up in a quiet world can host.
+func (l *Liveness) allHost(quiet time.Duration) error {
+	w := l.world
 	lapse := rateSlack(l.Config.Fence + 3*l.Config.FailureDetector.HeartbeatInterval)
 	for _, n := range w.Nodes() {
 		if l.hosts(n) {
