@@ -202,3 +202,26 @@ func TestThoseWhoAreLeftWithoutAMajorityStop(t *testing.T) {
 	l.until(10*time.Second, func() bool { return nodes[1].stopping != nil })
 	require.Equal(t, protocol.StopDowned, nodes[1].stopping.Reason)
 }
+
+// One of five leaves, and two others die. The last edit, by which three of the voters go,
+// does not come to the one that leaves, which is cut off then: the two who are left do
+// not win among the voters before, and cannot go on without it. They do not stay for
+// ever what they are: nobody else could begin a cluster while they answer.
+func TestWhoNeedsAVoterThatHasLeftUnheardEnds(t *testing.T) {
+	l := newLoop(t)
+	nodes := l.cluster(5)
+	leaver := nodes[3]
+	apart := false
+	l.drop = func(from, to gossip.NodeID, message any) bool {
+		_, confirms := message.(protocol.ExitingConfirmed)
+		return apart && !confirms && (from == leaver.id || to == leaver.id)
+	}
+	nodes[2].dead, nodes[4].dead = true, true
+	l.until(20*time.Second, func() bool { return statusAt(nodes[0], nodes[2]) == gossip.Down })
+	apart = true
+	nodes[0].step(protocol.Leave{Address: leaver.id.Address})
+	l.run(5 * time.Millisecond)
+	leaver.step(protocol.Leave{Address: leaver.id.Address})
+	l.until(20*time.Second, func() bool { return statusAt(nodes[0], leaver) == gossip.Exiting })
+	l.until(time.Minute, func() bool { return nodes[0].dead && nodes[1].dead })
+}

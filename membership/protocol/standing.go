@@ -44,7 +44,8 @@ type footing struct {
 	// [Machine.reachesMajority].
 	reaches bool
 
-	// outvoted says that those who are not down do not win.
+	// outvoted says that those who are not down do not win, nor with whoever exits and
+	// can still be reached.
 	outvoted bool
 
 	withheld withheld
@@ -105,7 +106,7 @@ func (m *Machine) updateBase(before *gossip.State) {
 	if !same {
 		m.lost = m.state.Unreachable()
 		f.reaches = !m.monitorsSome() || m.reachesMajority()
-		f.outvoted = hasVoters(base) && !base.Wins(m.maySee)
+		f.outvoted = hasVoters(base) && !base.Wins(m.mayStillVote)
 	}
 }
 
@@ -146,12 +147,6 @@ func (m *Machine) outlives(config gossip.Config) bool {
 	return len(config.Previous) == 0 || !m.majorityOnly() || gossip.Wins(config.Previous, func(n gossip.NodeID) bool {
 		return m.state.Seen(n)
 	})
-}
-
-// maySee tells whether a voter may still see a change of voters: it is not down, and has
-// not ended while it left.
-func (m *Machine) maySee(n gossip.NodeID) bool {
-	return m.lives(n) && (m.state.Member(n).Status != gossip.Exiting || !m.isLost(n))
 }
 
 // unsettled tells whether the last change of voters is not known to be over. Nothing
@@ -238,6 +233,13 @@ func (m *Machine) connected() bool {
 // them were heard. Such a side cannot go on.
 func (m *Machine) outvoted() bool {
 	return m.majorityOnly() && m.footing.outvoted && !m.founding()
+}
+
+// mayStillVote tells whether a voter may see what this node sees. One that exits is
+// decided about by nobody; when it is lost nobody waits for it, and it may be needed
+// among the voters before a change, see [Machine.outlives].
+func (m *Machine) mayStillVote(n gossip.NodeID) bool {
+	return m.lives(n) && (m.state.Member(n).Status != gossip.Exiting || !m.isLost(n) || m.state.Seen(n))
 }
 
 // lives tells whether a node is a member that is not down.
