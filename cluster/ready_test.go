@@ -52,6 +52,7 @@ func TestANodeWithARefusedKindIsNotReady(t *testing.T) {
 	_, err := sharding.Ask[*wrapperspb.Int64Value](t.Context(), region, "a", wrapperspb.Int64(1))
 	var refused *sharding.SettingsError
 	require.ErrorAs(t, err, &refused)
+	require.Eventually(t, second.Membership().Standing().Held, 10*time.Second, 10*time.Millisecond, "a node is up some heartbeats before it has standing")
 	status, why := ready(t, second)
 	require.Equal(t, http.StatusServiceUnavailable, status)
 	require.Equal(t, []string{`the coordinator refuses kind "counter": number-of-shards is "50" here, but "100" at the coordinator: all nodes need the same value`}, why)
