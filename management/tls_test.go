@@ -4,12 +4,15 @@
 package management_test
 
 import (
+	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -121,4 +124,45 @@ func TestRevokedCertificateGetsNoMoreAnswers(t *testing.T) {
 	require.Error(t, err, "and is not any more")
 	_, err = secure(t, s.Address(), ca, ca.Issue(t, mutualtest.Leaf{Serial: 6}))
 	require.NoError(t, err)
+}
+
+// With TLS an operation needs a certificate and the header, and is logged with the
+// certificate.
+func TestAnOperationWithTLS(t *testing.T) {
+	ca := mutualtest.NewAuthority(t, "ca")
+	cfg := listening()
+	cfg.TLS = ca.Write(t, t.TempDir(), ca.Issue(t, mutualtest.Leaf{Serial: 11}))
+	log, text := logger()
+	s := serve(t, cfg, []management.Route{{
+		Path: "/v1/form", Operation: management.FormOperation,
+		Answer: func(context.Context, management.Request) (any, error) { return "done", nil },
+	}}, log)
+	mine := ca.Issue(t, mutualtest.Leaf{Serial: 5})
+	post := func(operation string, certificates ...tls.Certificate) (int, error) {
+		c := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+			DisableKeepAlives: true,
+			TLSClientConfig:   &tls.Config{RootCAs: ca.Pool(), Certificates: certificates, MinVersion: tls.VersionTLS13},
+		}}
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+s.Address()+"/v1/form", http.NoBody)
+		require.NoError(t, err)
+		request.Header.Set(management.OperatorHeader, operation)
+		response, err := c.Do(request)
+		if err != nil {
+			return 0, err
+		}
+		return response.StatusCode, response.Body.Close()
+	}
+	_, err := post(management.FormOperation)
+	require.ErrorContains(t, err, "certificate required")
+	status, err := post("", mine)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusForbidden, status)
+	require.NotContains(t, text.String(), "an operator asks")
+	status, err = post(management.FormOperation, mine)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, status)
+	leaf, err := x509.ParseCertificate(mine.Certificate[0])
+	require.NoError(t, err)
+	require.Contains(t, text.String(), "an operator asks for a change")
+	require.Contains(t, text.String(), strconv.Quote(leaf.Subject.String()))
 }
