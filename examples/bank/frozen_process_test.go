@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -250,6 +251,7 @@ type receipted struct {
 type clerks struct {
 	city *city
 	ids  []string
+	over counter
 	stop chan struct{}
 	work sync.WaitGroup
 
@@ -258,12 +260,28 @@ type clerks struct {
 	faults []error
 }
 
-// openDesks starts clerks at the nodes.
+// counter asks for the n-th transfer of a desk; an attempt that fails is repeated.
+type counter func(ctx context.Context, n, attempt int, t bank.Transfer) (bank.Receipt, error)
+
+// openDesks starts clerks who ask each of the nodes in turn, and that one again.
 func (c *city) openDesks(ids []string, nodes []*node) *clerks {
-	k := &clerks{city: c, ids: ids, stop: make(chan struct{})}
-	for i := range 4 {
+	return c.openDesksOver(4, ids, func(ctx context.Context, n, _ int, t bank.Transfer) (bank.Receipt, error) {
+		return nodes[n%len(nodes)].receipt(ctx, t)
+	})
+}
+
+// receipt is transfer with the receipt.
+func (n *node) receipt(ctx context.Context, t bank.Transfer) (bank.Receipt, error) {
+	var r bank.Receipt
+	return r, n.do(ctx, http.MethodPost, "/transfers", t, &r)
+}
+
+// openDesksOver starts a clerk at each of so many desks.
+func (c *city) openDesksOver(desks int, ids []string, over counter) *clerks {
+	k := &clerks{city: c, ids: ids, over: over, stop: make(chan struct{})}
+	for i := range desks {
 		// Owned by the clerks, ends with stop; close waits for it.
-		k.work.Go(func() { k.serve(i, nodes) })
+		k.work.Go(func() { k.serve(i) })
 	}
 	c.t.Cleanup(func() { // Of a test that failed.
 		select {
@@ -277,7 +295,7 @@ func (c *city) openDesks(ids []string, nodes []*node) *clerks {
 }
 
 // serve makes one transfer after the other.
-func (k *clerks) serve(desk int, nodes []*node) {
+func (k *clerks) serve(desk int) {
 	rnd := rand.New(rand.NewPCG(1, uint64(desk)))
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -289,16 +307,21 @@ func (k *clerks) serve(desk int, nodes []*node) {
 		}
 		from := rnd.IntN(len(k.ids))
 		to := (from + 1 + rnd.IntN(len(k.ids)-1)) % len(k.ids)
-		k.send(nodes[n%len(nodes)], bank.Transfer{
+		k.send(n, k.over, bank.Transfer{
 			ID: fmt.Sprintf("d%d-%d", desk, n), From: k.ids[from], To: k.ids[to], Cents: 1 + rnd.Int64N(50),
 		})
 	}
 }
 
 // send makes a transfer, repeated until it is answered, and keeps the receipt.
-func (k *clerks) send(over *node, t bank.Transfer) {
+func (k *clerks) send(n int, over counter, t bank.Transfer) {
 	var r bank.Receipt
-	err := k.city.poll(func(ctx context.Context) error { return over.do(ctx, "POST", "/transfers", t, &r) })
+	attempt := -1
+	err := k.city.poll(func(ctx context.Context) (err error) {
+		attempt++
+		r, err = over(ctx, n, attempt, t)
+		return err
+	})
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err != nil {
@@ -311,7 +334,9 @@ func (k *clerks) send(over *node, t bank.Transfer) {
 // transfer is send for the test's own goroutine.
 func (k *clerks) transfer(over *node, t bank.Transfer) {
 	k.city.t.Helper()
-	k.send(over, t)
+	k.send(0, func(ctx context.Context, _, _ int, t bank.Transfer) (bank.Receipt, error) {
+		return over.receipt(ctx, t)
+	}, t)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	require.Empty(k.city.t, k.faults)

@@ -22,6 +22,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -134,6 +135,7 @@ type node struct {
 	stdin   io.Closer // Held open: the node ends with it, and so with the test.
 	log     *output
 	hello   chan error    // One result: the first line was read, or why not.
+	greeted atomic.Bool   // The first line was read: id and http are known.
 	ended   chan struct{} // Closed when the process has ended.
 }
 
@@ -167,26 +169,9 @@ func (c *city) launch(env ...string) *node {
 // launchWith is launch with more arguments on the command line.
 func (c *city) launchWith(args []string, env ...string) *node {
 	c.t.Helper()
-	n := &node{
-		city: c, address: c.address(c.started), log: new(output), hello: make(chan error, 1), ended: make(chan struct{}),
-	}
+	n, err := c.spawn(c.address(c.started), (*exec.Cmd).Start, args, env)
+	require.NoError(c.t, err)
 	c.started++
-	n.cmd = exec.Command(program, append([]string{"-config", filepath.Join(c.dir, "cluster.yaml"), "-journal", c.journal, "-attached"}, args...)...)
-	n.cmd.Env = append(os.Environ(), append([]string{"QUORATE_NODE__ADDRESS=" + n.address}, env...)...)
-	n.cmd.Stderr = n.log
-	stdin, err := n.cmd.StdinPipe()
-	require.NoError(c.t, err)
-	n.stdin = stdin
-	out, err := n.cmd.StdoutPipe()
-	require.NoError(c.t, err)
-	require.NoError(c.t, n.cmd.Start())
-	// Owned by the node; ends with the process, which the cleanup kills.
-	go func() {
-		defer close(n.ended)
-		n.hello <- n.greet(out)
-		_, _ = io.Copy(io.Discard, out)
-		_ = n.cmd.Wait() // The status is read from the process state.
-	}()
 	c.t.Cleanup(func() {
 		_ = n.cmd.Process.Kill() // It may have ended.
 		<-n.ended
@@ -195,6 +180,34 @@ func (c *city) launchWith(args []string, env ...string) *node {
 		}
 	})
 	return n
+}
+
+// spawn has start run a process with an address. The caller ends it.
+func (c *city) spawn(address string, start func(*exec.Cmd) error, args, env []string) (*node, error) {
+	n := &node{city: c, address: address, log: new(output), hello: make(chan error, 1), ended: make(chan struct{})}
+	n.cmd = exec.Command(program, append([]string{"-config", filepath.Join(c.dir, "cluster.yaml"), "-journal", c.journal, "-attached"}, args...)...)
+	n.cmd.Env = append(os.Environ(), append([]string{"QUORATE_NODE__ADDRESS=" + address}, env...)...)
+	n.cmd.Stderr = n.log
+	stdin, err := n.cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	n.stdin = stdin
+	out, err := n.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := start(n.cmd); err != nil {
+		return nil, err
+	}
+	// Owned by the node; ends with the process.
+	go func() {
+		defer close(n.ended)
+		n.hello <- n.greet(out)
+		_, _ = io.Copy(io.Discard, out)
+		_ = n.cmd.Wait() // The status is read from the process state.
+	}()
+	return n, nil
 }
 
 // greet reads the first line of the process.
@@ -206,6 +219,7 @@ func (n *node) greet(out io.Reader) error {
 	var first struct{ HTTP, Node string }
 	err = json.Unmarshal(line, &first)
 	n.http, n.id = first.HTTP, first.Node
+	n.greeted.Store(err == nil)
 	return err
 }
 

@@ -1,0 +1,216 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build process
+
+package bank_test
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/examples/bank/journal"
+)
+
+// TestOneClusterThoughSeedsAreRestarted has supervisors start the first seed node again
+// while it hears of nobody: after a cut that made it end by itself, and while the others
+// stand still. It waits, while the others go on, and joins them afterwards: there is one
+// cluster all the time. Clients ask at all nodes, on both sides.
+//
+// covers F3, F9, F24, F25, F33, I1, I2, I5, I7, I20, I22.
+func TestOneClusterThoughSeedsAreRestarted(t *testing.T) {
+	tests := map[string]func(*testing.T){
+		"the first of three is cut off": func(t *testing.T) {
+			t.Helper()
+			cutOff(t, newRelays(t, 3), 3, 0)
+		},
+		"the first and the fourth of five are cut off": func(t *testing.T) {
+			t.Helper()
+			cutOff(t, newNetwork(t, 5), 5, 0, 3)
+		},
+		"the first of three is killed while the others are frozen": killAmongFrozen,
+	}
+	var cases sync.WaitGroup // At the same time: most of their time they wait.
+	for name, test := range tests {
+		cases.Go(func() { t.Run(name, test) }) // Owned by the test, which waits for it below.
+	}
+	cases.Wait()
+}
+
+// cutOff cuts a side off that has no majority, for so long that its nodes end and are
+// started again inside the cut, with their data.
+func cutOff(t *testing.T, net network, n int, side ...int) {
+	t.Helper()
+	const cut = 20 * time.Second
+	c, load := newTown(t, net, n)
+	net.cut(side...)
+	<-time.After(cut)
+	for i, p := range c.posts {
+		inside := slices.Contains(side, i)
+		require.Equal(t, inside, p.restarts(3) > 0, "%s was started again", net.address(i))
+		if inside {
+			p.requireAlone()
+		}
+	}
+	net.heal()
+	c.checkOneCluster(load)
+}
+
+// killAmongFrozen kills the first seed node while the other two stand still. Its next
+// life gets no answer, but those who stand still are the cluster.
+func killAmongFrozen(t *testing.T) {
+	t.Helper()
+	const pause = 7 * time.Second
+	c, load := newTown(t, newNetwork(t, 3), 3)
+	nodes, err := c.nodes()
+	require.NoError(t, err)
+	for _, n := range nodes[1:] {
+		n.freeze()
+	}
+	nodes[0].signal(syscall.SIGKILL)
+	<-time.After(pause)
+	require.Equal(t, 1, c.posts[0].restarts(-1))
+	c.posts[0].requireAlone()
+	for _, n := range nodes[1:] {
+		n.signal(syscall.SIGCONT)
+	}
+	c.checkOneCluster(load)
+	require.Len(t, c.all(), 4, "somebody has ended")
+}
+
+// requireAlone checks that a node is in no cluster.
+func (p *post) requireAlone() {
+	t := p.town.t
+	t.Helper()
+	n, err := p.now()
+	require.NoError(t, err)
+	var v view
+	require.NoError(t, n.get(t.Context(), "/members", &v))
+	require.Empty(t, v.Members, "%s", n.log)
+}
+
+// checkOneCluster waits until all nodes are up in one cluster and clients are served,
+// and looks at what came of the fault.
+func (c *town) checkOneCluster(load *clerks) {
+	c.t.Helper()
+	began := time.Now()
+	nodes, err := c.one()
+	if err != nil {
+		faults, _ := auditOwners(c.t, c.journal)
+		require.NoError(c.t, err, "%s", strings.Join(faults, "\n"))
+	}
+	c.t.Logf("all nodes were up in one cluster %v after the fault had ended", time.Since(began).Round(time.Millisecond))
+	load.awaitMore()
+	c.checkBooks(load.close(), load.ids, nodes)
+	c.awaitMembers(nodes...) // Nobody has ended again.
+
+	formed := 0
+	for _, n := range c.all() {
+		log := n.log.String()
+		require.NotContains(c.t, log, "panic:")
+		for line := range strings.Lines(log) {
+			if strings.Contains(line, "formed cluster") {
+				formed++
+			}
+		}
+	}
+	require.Equal(c.t, 1, formed, "clusters were formed")
+	faults, owners := auditOwners(c.t, c.journal)
+	require.Empty(c.t, faults)
+	require.Greater(c.t, owners, len(load.ids), "no account has moved")
+	c.t.Logf("%d transfers, %d owners of %d accounts", len(load.kept), owners, len(load.ids))
+}
+
+// auditOwners reads all journals: all owners belong to one cluster, each has come with a
+// higher epoch than those before it, and has written nothing when the next had begun. It
+// returns what is not so, and how many owners there were. All processes run on one
+// machine and read one clock.
+func auditOwners(t *testing.T, dir string) (faults []string, owners int) {
+	t.Helper()
+	births := map[string]bool{}
+	paths, err := filepath.Glob(filepath.Join(dir, "*"))
+	require.NoError(t, err)
+	for _, path := range paths {
+		account := filepath.Base(path)
+		epochs, err := journal.Epochs(path)
+		require.NoError(t, err)
+		chain, err := journal.ReadChain(path)
+		require.NoError(t, err)
+		owners += len(chain)
+		for _, e := range epochs {
+			birth, _, _ := strings.Cut(e, "-")
+			births[birth] = true
+			if !slices.ContainsFunc(chain, func(s journal.Segment) bool { return s.Epoch == e }) {
+				faults = append(faults, fmt.Sprintf("%s: somebody came with epoch %s when there was a higher one", account, e))
+			}
+		}
+		for i := 1; i < len(chain); i++ {
+			if n := writtenLate(chain[i-1], chain[i]); n > 0 {
+				faults = append(faults, fmt.Sprintf("%s: active twice: %s wrote %d times in %s while %s had it in %s",
+					account, chain[i-1].Owner, n, chain[i-1].Epoch, chain[i].Owner, chain[i].Epoch))
+			}
+		}
+	}
+	if len(births) != 1 {
+		faults = append(faults, fmt.Sprintf("the clusters of the owners were born %v", slices.Sorted(maps.Keys(births))))
+	}
+	return faults, owners
+}
+
+// writtenLate counts what an owner wrote when the next one had begun.
+func writtenLate(s, next journal.Segment) int {
+	late := 0
+	for _, r := range slices.Concat(s.Records, s.Beyond) {
+		if r.At > next.Created {
+			late++
+		}
+	}
+	return late
+}
+
+// TestTheAuditOfOwnersFindsPlantedFaults plants one fault after the other.
+func TestTheAuditOfOwnersFindsPlantedFaults(t *testing.T) {
+	dir := t.TempDir()
+	open := func(epoch, owner string) (*journal.Journal, error) {
+		j, _, err := journal.Open(filepath.Join(dir, "acct"), epoch, owner)
+		if err == nil {
+			t.Cleanup(func() { _ = j.Close() }) // Nothing is buffered.
+		}
+		return j, err
+	}
+	first, err := open("k1-a1", "a")
+	require.NoError(t, err)
+	require.NoError(t, first.Append(journal.Record{Transfer: "t1"}))
+	second, err := open("k1-a3", "b")
+	require.NoError(t, err)
+	require.NoError(t, second.Append(journal.Record{Transfer: "t2"}))
+	faults, owners := auditOwners(t, dir)
+	require.Empty(t, faults)
+	require.Equal(t, 2, owners)
+
+	require.ErrorIs(t, first.Append(journal.Record{Transfer: "t3"}), journal.ErrSealed)
+	want := []string{"acct: active twice: a wrote 1 times in k1-a1 while b had it in k1-a3"}
+	faults, _ = auditOwners(t, dir)
+	require.Equal(t, want, faults)
+
+	_, err = open("k1-a2", "c")
+	require.ErrorIs(t, err, journal.ErrSealed)
+	want = slices.Insert(want, 0, "acct: somebody came with epoch k1-a2 when there was a higher one")
+	faults, _ = auditOwners(t, dir)
+	require.Equal(t, want, faults)
+
+	_, err = open("k2-a1", "d")
+	require.NoError(t, err)
+	want = append(want, "the clusters of the owners were born [k1 k2]")
+	faults, _ = auditOwners(t, dir)
+	require.Equal(t, want, faults)
+}
