@@ -253,6 +253,15 @@ func (c *city) settle(n int) []*node {
 	return nodes
 }
 
+// settleAlone starts a node that is the only one of its list of seed nodes, and so
+// founds a cluster without others.
+func (c *city) settleAlone() *node {
+	c.t.Helper()
+	n := c.start("QUORATE_MEMBERSHIP__SEED_NODES=" + c.address(c.started))
+	c.awaitMembers(n)
+	return n
+}
+
 // status waits for the end of a process and returns its exit status.
 func (n *node) status() int {
 	n.city.t.Helper()

@@ -78,7 +78,7 @@ func TestAWrongFileIsExplained(t *testing.T) {
 // covers F51.
 func TestAPortInUseIsExplained(t *testing.T) {
 	c := newCity(t)
-	seed := c.settle(1)[0]
+	seed := c.settleAlone()
 	before := len(seed.log.String())
 	taken, err := net.Listen("tcp", c.address(1))
 	require.NoError(t, err)
@@ -123,7 +123,7 @@ func (c *city) stranger(change func(*transport.Identity)) *grpc.Transport {
 // covers F7, I32, B28.
 func TestPeersOfAnotherKindAreRefused(t *testing.T) {
 	c := newCity(t)
-	seed := c.settle(1)[0]
+	seed := c.settleAlone()
 	address, err := gossip.ParseAddress(seed.address)
 	require.NoError(t, err)
 	tests := map[string]struct {
@@ -219,7 +219,7 @@ func TestACertificateOfAnotherAuthorityIsRefused(t *testing.T) {
 	require.Contains(t, foreign, "foreign-ca.pem")
 	c.write("cluster.yaml", "cluster: {name: bank}", "node: {address: "+c.address(0)+"}",
 		"membership: {seed-nodes: ["+c.address(0)+"]}", issue(c, mutualtest.NewAuthority(t, "ca"), "node"))
-	seed := c.settle(1)[0]
+	seed := c.settleAlone()
 	alien := c.start("QUORATE_TRANSPORT__TLS__CERTIFICATE="+filepath.Join(c.dir, "foreign.pem"),
 		"QUORATE_TRANSPORT__TLS__KEY="+filepath.Join(c.dir, "foreign-key.pem"))
 	alien.awaitLog("connection refused", "not in certificate")
