@@ -47,6 +47,7 @@ func found() []storm {
 		{"lanes", 7, 7200010},      // Differences were lost, and statuses answered each other without end.
 		{"supervised", 7, 7200011}, // The same.
 		{"settings", 5, 7300023},   // A joiner was up beside who it was before.
+		{"settings", 6, 7400000},   // Two waited for the vote of one that had left, and nobody could go on.
 	}
 }
 
