@@ -38,7 +38,8 @@ func mutants() []mutant {
 			{"gossip/edit.go", "\ts.tombs = slices.Insert(slices.Clone(s.tombs), at, t)\n", "\t_, _ = at, t\n"},
 		}},
 		{"removal outbids nothing", []edit{
-			{"gossip/edit.go", "\te.outbid()\n", ""},
+			{"gossip/edit.go", "\te.touch(KeyMember, id)\n\te.outbid()\n", "\te.touch(KeyMember, id)\n"},
+			{"gossip/edit.go", "\t\te.outbid()\n", "\t\t_ = m\n"},
 		}},
 		{"smaller up-number wins", []edit{
 			{"gossip/member.go", "max(a.UpNumber, b.UpNumber)", "min(a.UpNumber-1, b.UpNumber-1) + 1"},
@@ -47,7 +48,7 @@ func mutants() []mutant {
 			{"gossip/merge.go", "\t\tc.rows = restrictRows(c.rows, c.members)\n", ""},
 		}},
 		{"limits that have passed are forgotten", []edit{
-			{"membership/protocol/heartbeat.go", "m.spares(n) }); ok {\n", "m.spares(n) }); ok && machine.Instant(due.UnixNano()) > m.now.Mono {\n"},
+			{"membership/protocol/heartbeat.go", "registry.Due(m.isJudged); ok {\n", "registry.Due(m.isJudged); ok && machine.Instant(due.UnixNano()) > m.now.Mono {\n"},
 		}},
 		{"voters of before a change do not count", []edit{
 			{"gossip/voters.go", "\tif converged || len(c.Previous) == 0 {\n", "\tif converged || len(c.Previous) >= 0 {\n"},
@@ -206,6 +207,9 @@ func finding(t *testing.T, out string) string {
 		return violation + " " + replay
 	}
 	_, messages, ok := strings.Cut(out, "Messages:")
+	if !ok {
+		_, messages, ok = strings.Cut(out, "Error:")
+	}
 	require.True(t, ok, "it is a check that fails, not the program:\n%s", out)
 	first, _, _ := strings.Cut(strings.TrimSpace(messages), "\n")
 	return first

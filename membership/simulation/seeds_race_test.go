@@ -14,4 +14,4 @@ const seedsUsual = 5
 const splitsStride = 8
 
 // callSplitsStride is the same for the splits with strategies that are asked.
-const callSplitsStride = 40
+const callSplitsStride = 23

@@ -162,7 +162,7 @@ func TestJoinUnderLoad(t *testing.T) {
 // covers F39, I20, I21.
 func TestStuckEntitiesAreLeftBehind(t *testing.T) {
 	behind := 0
-	for seed := range uint64(few) {
+	for seed := range uint64(few + 3) {
 		c := simulation.New(simulation.Options{
 			World: world.Options{Seed: seed, Scenario: "stuck", CodecEvery: 3, RatePPM: 10_000}, Nodes: 4,
 			Handoff: 2 * time.Second, OnStuck: protocol.OnStuckAbandon, StopLimit: 3 * time.Second,
