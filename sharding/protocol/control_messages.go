@@ -95,6 +95,9 @@ type Registration struct {
 	Suspended bool
 	// Capacity as in [KindConfig].
 	Capacity uint32
+	// Number grows whenever the node says something else of its region, from 1 on: a
+	// registration may be overtaken on its way by the next. Zero: it is not numbered.
+	Number uint64
 }
 
 // Register makes a region known to the coordinator, or refreshes it. It is

@@ -345,7 +345,9 @@ func (c *coordinator) admit(from gossip.NodeID, reg Registration) bool {
 		return false
 	}
 	if r := c.regions[from]; r != nil {
-		r.reg = reg
+		if reg.Number >= r.reg.Number { // Else it was overtaken on its way.
+			r.reg = reg
+		}
 		return true
 	}
 	c.regions[from] = &member{reg: reg}

@@ -31,6 +31,7 @@ type region struct {
 	wanted map[ShardID]Epoch // Shards whose cell waits for a home above an epoch.
 	flush  bool              // lookupTimer is armed.
 	closed bool              // The node leaves, and everything is handed over.
+	said   Registration      // What was said of the region last.
 	taken  bool              // A coordinator has accepted the region once.
 	// refused is what the coordinator said about the settings last.
 	refused SettingsRefused
@@ -54,11 +55,18 @@ func newRegion(k *kind, cfg KindConfig) *region {
 	}
 }
 
+// registration describes the region as it is now, under a number of its own.
 func (r *region) registration() Registration {
-	return Registration{
+	now := Registration{
 		Settings: r.cfg.Settings, Proxy: r.cfg.Proxy || r.closed,
 		Suspended: r.kind.control.suspended || r.kind.control.leaving, Capacity: r.cfg.Capacity,
+		Number: r.said.Number,
 	}
+	if now != r.said {
+		now.Number++
+		r.said = now
+	}
+	return r.said
 }
 
 // report answers a query. Positions of shards that had stopped before are

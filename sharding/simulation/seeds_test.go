@@ -116,3 +116,12 @@ func TestLateCommandsThatFoundSomething(t *testing.T) {
 	_, err := simulation.LateCommands(1795324171624, 2)
 	require.NoError(t, err)
 }
+
+// Seeds that have found something once.
+//
+//	1795325153271  a late registration took a region for suspended, and the shard that
+//	               moved there went back to where it had come from before
+func TestMovesThatFoundSomething(t *testing.T) {
+	_, err := simulation.Moves(1795325153271, 5)
+	require.NoError(t, err)
+}

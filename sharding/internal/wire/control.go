@@ -132,7 +132,7 @@ func appendRegistration(dst []byte, r protocol.Registration) []byte {
 	dst, at := begin(dst, 4)
 	dst = appendSettings(dst, 1, r.Settings)
 	dst = appendBool(appendBool(dst, 2, r.Proxy), 3, r.Suspended)
-	return end(appendUint(dst, 4, uint64(r.Capacity)), at)
+	return end(appendUint(appendUint(dst, 4, uint64(r.Capacity)), 5, r.Number), at)
 }
 
 func appendRegister(dst []byte, m protocol.Register) []byte {

@@ -120,6 +120,8 @@ func setRegistration(dst *protocol.Registration, f *field) error {
 			return setBool(&dst.Suspended, f)
 		case 4:
 			return set(&dst.Capacity, f, math.MaxUint32)
+		case 5:
+			return set(&dst.Number, f, math.MaxUint64)
 		}
 		return nil
 	})

@@ -48,7 +48,7 @@ func at(s int64) time.Time { return time.Unix(1767225600+s, 0).UTC() }
 
 var settings = protocol.Settings{Shards: 1000, Hash: protocol.HashName, Codec: "protobuf", Role: "backend"}
 
-var registration = protocol.Registration{Settings: settings, Proxy: true, Suspended: true, Capacity: 4}
+var registration = protocol.Registration{Settings: settings, Proxy: true, Suspended: true, Capacity: 4, Number: 3}
 
 var positions = []protocol.Position{{Origin: node(1), Seq: 300}, {Origin: node(2), Seq: 1}}
 
@@ -201,6 +201,7 @@ var (
 		return protocol.Registration{
 			Settings: drawSettings.Draw(t, "settings"), Proxy: rapid.Bool().Draw(t, "proxy"),
 			Suspended: rapid.Bool().Draw(t, "suspended"), Capacity: rapid.Uint32().Draw(t, "capacity"),
+			Number: rapid.Uint64().Draw(t, "number"),
 		}
 	})
 	drawPositions = list(rapid.Custom(func(t *rapid.T) protocol.Position {
