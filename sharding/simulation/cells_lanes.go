@@ -17,7 +17,7 @@ type passage struct {
 	written uint64 // Messages at places below have left.
 	over    bool
 	down    bool     // What is handed over waits in frames.
-	frames  []queued // From place written on, unless nobody is there to take them.
+	frames  []queued // From place written on.
 
 	stalled  bool     // What has left stands in standing.
 	standing [][]byte // In a connection whose link is cut.
@@ -25,6 +25,7 @@ type passage struct {
 
 // queued is an envelope that has not left.
 type queued struct {
+	shard protocol.ShardID
 	ids   []uint64 // Of its messages.
 	frame []byte
 }
@@ -67,21 +68,20 @@ func (c *Cells) hand(shard protocol.ShardID, to gossip.NodeID, first, rest *prot
 	if old := c.through[shard]; old != p {
 		if old != nil {
 			cell.Rerouted(old.written, old.over)
+			c.stray(shard, old)
 		}
 		c.through[shard] = p
 	}
 	cell.Handed(first, rest, p.next)
 	p.next++
-	q := queued{frame: frame}
+	q := queued{shard: shard, frame: frame}
 	for m := first; m != rest; m = m.Next() {
 		q.ids = append(q.ids, binary.BigEndian.Uint64(m.Payload))
 	}
-	switch lives := c.ledger.lives(to); {
-	case p.down && lives:
-		p.frames = append(p.frames, q)
-	case !lives: // Nobody answers: it waits for ever.
+	if p.down || !c.ledger.lives(to) { // If nobody answers it waits for ever.
 		p.down = true
-	default:
+		p.frames = append(p.frames, q)
+	} else {
 		p.written = p.next
 		c.leaves(to, q)
 	}
@@ -92,6 +92,21 @@ func (c *Cells) hand(shard protocol.ShardID, to gossip.NodeID, first, rest *prot
 	if !p.down && c.rand.Float64() < c.behaviour.LaneDown {
 		p.down = true
 		c.out.Arm(laneTimer{to}, c.now.Add(time.Duration(c.rand.Int64N(int64(laneDownMax)))))
+	}
+}
+
+// stray notes the messages of a shard that wait in a passage by which it does not go any
+// more: they may leave at any time, which nobody tells their cell.
+func (c *Cells) stray(shard protocol.ShardID, p *passage) {
+	if p.over {
+		return
+	}
+	for _, q := range p.frames {
+		if q.shard == shard {
+			for _, id := range q.ids {
+				c.ledger.messages[id].astray = true
+			}
+		}
 	}
 }
 

@@ -116,6 +116,7 @@ type record struct {
 	refused   bool          // The client was told at once.
 	turned    bool          // The host refused it.
 	left      bool          // A copy has left the node of its origin.
+	astray    bool          // A copy waits in the lane to an earlier home, and may leave it.
 	handed    bool          // A lane has had it.
 	blind     bool          // A copy went to a node whose clock was not known.
 	deadline  time.Duration // When its asker stops waiting; zero: never.
@@ -333,7 +334,7 @@ func (l *Ledger) outcome(id uint64, code protocol.Code) {
 	if l.nodes[r.path.origin].ended {
 		l.counts.Abandoned++
 	}
-	if code == protocol.CodeUnknownOutcome && !r.left && !r.processed && !l.nodes[r.path.origin].ended {
+	if code == protocol.CodeUnknownOutcome && !r.left && !r.astray && !r.processed && !l.nodes[r.path.origin].ended {
 		l.violate("I20: message %d has never left its node, and its sender is told that its outcome is unknown", id)
 	}
 	if r.processed && safe(code) {
