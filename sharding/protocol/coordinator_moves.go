@@ -37,6 +37,7 @@ type move struct {
 	from     gossip.NodeID
 	to       gossip.NodeID // None: decided once the shard has stopped.
 	reason   string
+	stranded bool            // The target was lost on the way, and there is no other yet.
 	handBack bool            // The home leaves.
 	at       machine.Instant // When it began.
 	started  time.Time
@@ -68,7 +69,7 @@ func (c *coordinator) land(id ShardID, from gossip.NodeID, open []gossip.NodeID)
 		return false
 	}
 	if m.to == from || !slices.Contains(open, m.to) {
-		m.to = gossip.NodeID{}
+		m.strand()
 		return false
 	}
 	c.settle(id, m.to, m.reason)
@@ -88,8 +89,19 @@ func (c *coordinator) settle(id ShardID, node gossip.NodeID, decision string) {
 	delete(c.wanted, id)
 	c.populated = true
 	if m := c.moves[id]; m != nil {
-		m.to = node
+		if m.stranded {
+			m.reason = clip(m.reason + "; " + decision)
+		}
+		m.to, m.stranded = node, false
 	}
+}
+
+// strand takes the target from a move, since that cannot take the shard any more.
+func (m *move) strand() {
+	if !m.to.IsZero() {
+		m.reason, m.stranded = clip(fmt.Sprintf("%s can take it no more; %s", m.to, m.reason)), true
+	}
+	m.to = gossip.NodeID{}
 }
 
 // end ends the move of a shard, if there is one.

@@ -5,6 +5,7 @@ package protocol_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -249,6 +250,19 @@ func TestTargetsThatGo(t *testing.T) {
 	f.run(time.Second)
 	f.settled(200, nodes[0], nodes[2])
 	require.Equal(t, []int{100, 100}, spread(nodes[0], nodes[2]))
+
+	f.run(time.Second)
+	stranded := 0
+	for _, ended := range published[protocol.MoveEnded](nodes[0]) {
+		m := ended.Moved
+		text := nodes[1].id.String() + " can take it no more; " + nodes[3].id.String() + " is leaving; least-shard: "
+		if rest, found := strings.CutPrefix(m.Reason, text); found {
+			stranded++
+			require.Contains(t, rest, "; least-shard: ", "the decision for the home that it got is told as well")
+			require.NotEqual(t, nodes[1].id, m.To)
+		}
+	}
+	require.NotZero(t, stranded, "a move that lost its target says so")
 }
 
 // ask has a node explain a shard.

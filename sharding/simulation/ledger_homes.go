@@ -59,7 +59,8 @@ func (l *Ledger) moved(coordinator gossip.NodeID, m protocol.Moved) {
 	last := l.moves[m.Shard]
 	l.moves[m.Shard] = now
 	leaves := strings.Contains(m.Reason, "is leaving") || strings.Contains(last.moved.Reason, "is leaving")
-	if last.term == now.term && last.moved.From == m.To && last.moved.To == m.From && now.at-last.at < undoing && !leaves {
+	stranded := strings.Contains(m.Reason, "can take it no more") // It was to go elsewhere.
+	if last.term == now.term && last.moved.From == m.To && last.moved.To == m.From && now.at-last.at < undoing && !leaves && !stranded {
 		l.violate("I21: shard %d moved from %s to %s, and back %v later: %s; %s",
 			m.Shard, m.To, m.From, now.at-last.at, last.moved.Reason, m.Reason)
 	}
