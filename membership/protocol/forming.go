@@ -50,14 +50,13 @@ type forming struct {
 	winning bool            // Those who answer win, and were told so before.
 	tryAt   machine.Instant // When this node asks for votes although a lower address could.
 
-	// After a vote this node asks for none, and gives none to others but to a lower
-	// address, so that one of many who ask at once gets through.
+	// After a vote this node asks for none, and gives none to others, so that one of
+	// two who ask at once gets through.
 	holdUntil machine.Instant
-	vote      int64         // The last birth that this process voted for.
-	votedFor  gossip.NodeID // And who had asked for it.
-	owed      []owedVote    // Votes that wait for the disk.
-	candidate *candidacy    // What this node asks votes for, or nil.
-	complaint complaining   // What was told of the wait.
+	vote      int64       // The last birth that this process voted for.
+	owed      []owedVote  // Votes that wait for the disk.
+	candidate *candidacy  // What this node asks votes for, or nil.
+	complaint complaining // What was told of the wait.
 }
 
 type owedVote struct {
@@ -84,7 +83,7 @@ type ballot struct {
 
 // restarted returns what stays of f when a search begins anew: what it has voted for.
 func (f *forming) restarted(began machine.Instant) forming {
-	return forming{began: began, vote: f.vote, votedFor: f.votedFor, holdUntil: f.holdUntil}
+	return forming{began: began, vote: f.vote, holdUntil: f.holdUntil}
 }
 
 // note takes the answer of a node.
@@ -247,7 +246,7 @@ func (m *Machine) stand(basis Record) {
 		return // The clock is off by centuries; the waiting line tells.
 	}
 	f.candidate = &candidacy{birth: birth, basis: basis, until: m.now.Mono.Add(m.voteHold())}
-	f.vote, f.votedFor = birth, m.self
+	f.vote = birth
 	m.out.Arm(timerFormation, f.candidate.until)
 	m.promise(birth)
 	m.askVotes()
@@ -299,7 +298,10 @@ func (m *Machine) count(b ballot) {
 // foundIfWon founds the cluster when the votes win, and no other is to come.
 func (m *Machine) foundIfWon() {
 	c := m.join.form.candidate
+	_, free := m.ballotBox(c.basis)
 	switch {
+	case !free: // Another one was founded meanwhile: it is joined, or it ends.
+		m.giveUpCandidacy()
 	case c.won && (c.open == 0 || m.now.Mono >= c.until) && m.memory.wanted.Promise == c.birth:
 		m.found(c, "they answered that they are in no cluster, and gave their votes")
 	case !c.won && c.open == 0, m.memory.wanted.Promise != c.birth:
@@ -353,11 +355,10 @@ func (m *Machine) receiveAskVote(from gossip.NodeID, msg AskVote) {
 		refuse("it knows that the last change of voters is over")
 	case m.now.Mono < m.grownUp():
 		refuse("it has just started: who hosts by its last answers must have stopped first")
-	case m.now.Mono < f.holdUntil && f.votedFor.Compare(from) <= 0, f.candidate != nil && m.self.Compare(from) <= 0:
+	case m.now.Mono < f.holdUntil || f.candidate != nil:
 		refuse("it has just voted for another one")
 	default:
-		f.candidate = nil
-		f.vote, f.votedFor, f.holdUntil = msg.Birth, from, m.now.Mono.Add(m.voteHold())
+		f.vote, f.holdUntil = msg.Birth, m.now.Mono.Add(m.voteHold())
 		f.owed = append(f.owed, owedVote{from, msg.Birth})
 		m.promise(msg.Birth)
 		m.castVotes()
