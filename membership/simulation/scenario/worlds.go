@@ -93,7 +93,7 @@ func weathers() []Scenario {
 		of("settings", "every fault, with settings, zones and roles at random", weather{faults: allFaults, drawn: true}),
 		of("supervised", "every fault, no operator: supervisors, disks are kept",
 			weather{faults: allFaults, supervised: true}),
-		of("disks", "the same, and disks hang, fail and tear",
+		of("disks", "the same, and disks hang, fail, tear, vanish, get older",
 			weather{faults: func() []simulation.Fault { return append(allFaults(), simulation.DiskFaults()...) }, supervised: true, forgetful: true}),
 	}
 }
@@ -144,6 +144,9 @@ func (r *run) lookAfter(s *Scenario) {
 	}
 	supervisor := &simulation.Supervisor{
 		Seeds: seeds, Min: 500 * time.Millisecond, Max: 3 * time.Second, Slow: 0.1, SlowMax: restartMost,
+	}
+	if s.weather.forgetful {
+		supervisor.Lose, supervisor.Older = 0.05, 0.05
 	}
 	supervisor.Supervise(r.world)
 }
