@@ -4,6 +4,7 @@
 package protocol
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -212,11 +213,18 @@ func (m *Machine) fenceAt(node gossip.NodeID, at machine.Instant) {
 
 // startOfEnd is t0 of a node that is removed now. Where a node is monitored by
 // some of the voters only, no majority of them ever cuts it off; there t0 is the
-// first accusation that was never taken back, and the time that the side waits
-// for a stable view is the margin.
+// moment from which half of those that monitor it had, and the time that the side
+// waits for a stable view is the margin. One of them alone may have a broken link to
+// the node, which hosts by the answers of others until it is cut off for another
+// reason, or downed by command.
 func (m *Machine) startOfEnd(node gossip.NodeID) machine.Instant {
 	if m.monitorsSome() {
-		return m.firstCut(node)
+		cuts := slices.Sorted(maps.Values(m.cutsOf(node)))
+		half := (m.cfg.FailureDetector.MonitoredByNrOfMembers + 1) / 2
+		if len(cuts) < half {
+			return m.now.Mono
+		}
+		return cuts[half-1]
 	}
 	return lastStanding(node, m.footing.base, m.cutsOf(node), m.now.Mono)
 }

@@ -48,6 +48,11 @@ func found() []storm {
 		{"supervised", 7, 7200011}, // The same.
 		{"settings", 5, 7300023},   // A joiner was up beside who it was before.
 		{"settings", 6, 7400000},   // Two waited for the vote of one that had left, and nobody could go on.
+
+		{"strategies", 12, 1795327030299}, // One accusation of old began the fence of a node that was downed by command.
+		{"strategies", 13, 1795324171438}, // Votes were split for minutes.
+		{"join-storm", 13, 1795324851883}, // Voters of one set were refused by what was founded upon two.
+		{"chaos", 11, 1795325152569},      // A change of voters waited for one that had ended.
 	}
 }
 
