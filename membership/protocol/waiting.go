@@ -139,5 +139,9 @@ func (w Waiting) reason() string {
 	if !w.Basis.IsZero() {
 		who = "the voters of the last cluster"
 	}
-	return cutText(fmt.Sprintf("%d of %d of %s are here and in no cluster; missing: %s", free, len(w.Voters), who, strings.Join(missing, ", ")))
+	rest := "a vote is under way"
+	if len(missing) > 0 {
+		rest = "missing: " + strings.Join(missing, ", ")
+	}
+	return cutText(fmt.Sprintf("%d of %d of %s are here and in no cluster; %s", free, len(w.Voters), who, rest))
 }
