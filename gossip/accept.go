@@ -134,6 +134,9 @@ func (s *State) acceptVoters(m *State, t Terms) error {
 			}
 		}
 	}
+	if s.lastUp == 0 {
+		return nil // Those upon whom a cluster is founded become up in several edits.
+	}
 	for i, voters := range [][]NodeID{is.Voters, is.Previous} {
 		kept := func(set []NodeID) bool { return m.keeps(voters, set, t) }
 		same := i > 0 && len(voters) == 0 // No previous ones but the same.

@@ -125,7 +125,8 @@ func (l *Liveness) ended(n *Node, e Ended) {
 			delete(l.since, p)
 		}
 	}
-	if e.Why == crashed || strings.Contains(e.Why, protocol.StopJoinFailed.String()) {
+	if e.Why == crashed || strings.Contains(e.Why, protocol.StopJoinFailed.String()) ||
+		e.Why == "stopped: "+protocol.StopDisk.String() { // It ends as often as its disk fails.
 		return // From outside, or by a setting.
 	}
 	if l.steady != w.weather.changed {

@@ -53,6 +53,7 @@ func found() []storm {
 		{"strategies", 13, 1795324171438}, // Votes were split for minutes.
 		{"join-storm", 13, 1795324851883}, // Voters of one set were refused by what was founded upon two.
 		{"chaos", 11, 1795325152569},      // A change of voters waited for one that had ended.
+		{"lanes", 3, 20261122000919},      // A change of voters while a cluster was founded was refused as malformed.
 	}
 }
 
