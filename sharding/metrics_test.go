@@ -127,7 +127,7 @@ func TestMetricsOfMoves(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		all := w.metered(2)
 		require.NoError(t, w.nodes[1].LeaveMember(t.Context(), address(1)))
-		within(t, w.nodes[1].Done())
+		require.NoError(t, w.nodes[1].system.AwaitEnd(t.Context()))
 		moved := attribute.String("quorate.move.outcome", "moved")
 		require.InDelta(t, 6, all[0].Value(t, "quorate.sharding.move.duration", moved), 0, "half of twelve")
 		for _, p := range all[0].Points(t, "quorate.sharding.move.duration") {
