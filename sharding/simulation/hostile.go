@@ -6,7 +6,9 @@ package simulation
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate/gossip"
@@ -147,10 +149,9 @@ func (h *hostile) message(from, to gossip.NodeID, home protocol.Home, seq uint64
 // that of the ask.
 func (h *hostile) reply(to *world.Node, home protocol.Home) []byte {
 	r := &protocol.Reply{Kind: KindName, Shard: home.Shard, Correlation: 1}
-	for id, a := range h.cluster.Ledger.nodes[to.ID()].asks {
-		if r.Correlation == 1 || id < r.Correlation {
-			r.Shard, r.Correlation = a.shard, id
-		}
+	if asks := h.cluster.Ledger.nodes[to.ID()].asks; len(asks) > 0 {
+		r.Correlation = slices.Min(slices.Collect(maps.Keys(asks)))
+		r.Shard = asks[r.Correlation].shard
 	}
 	return wire.AppendReply(nil, r)
 }
