@@ -101,7 +101,7 @@ type Run struct {
 	World   string
 	Seed    uint64
 	Nodes   int
-	Virtual time.Duration // How much time passed in its world; none of it after a violation of a scenario of membership.
+	Virtual time.Duration // How much time passed in its world; after a panic, zero.
 	Err     error         // The violation, nil for none.
 }
 

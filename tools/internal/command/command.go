@@ -156,8 +156,7 @@ func doubleHyphens(args []string) []string {
 // colours reports whether w is a terminal, and its user has not asked for plain
 // text in the way that no-color.org describes.
 func colours(w io.Writer) bool {
-	file, ok := w.(*os.File)
-	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && Terminal(file)
+	return terminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
 // Terminal reports whether a file is a terminal, or another device of characters.

@@ -156,11 +156,7 @@ func (t *output) close() error {
 // terminal reports whether w is a terminal.
 func terminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	return ok && Terminal(file)
 }
 
 // clearLine makes the line of a terminal empty.
