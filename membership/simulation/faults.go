@@ -107,8 +107,8 @@ func DiskFaults() []Fault {
 	}
 }
 
-// pauseFault freezes nodes for one time, one time in two after the crash of some node
-// that may be one of them, or that of which is seen by nobody.
+// pauseFault freezes nodes for about the same time. One time in two some node, which may
+// be one of them, crashes meanwhile.
 func pauseFault(w *World, r *rand.Rand, nodes []*Node) {
 	d := between(r, 500*time.Millisecond, 15*time.Second)
 	for _, n := range nodes {
@@ -126,11 +126,11 @@ func rack(w *World, r *rand.Rand) []*Node {
 	return nodes[:min(1+r.IntN(max(len(nodes), 1)), len(nodes))]
 }
 
-// selective is a loss with its name.
+// selective says which messages a fault loses.
 type selective struct {
-	what    string
-	service machine.Service
-	is      func(message any) bool
+	what    string                 // In words.
+	service machine.Service        // All messages of this one; zero: those for which is says so.
+	is      func(message any) bool // Whether a message is one of them.
 }
 
 func isGossip(message any) bool {

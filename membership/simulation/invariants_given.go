@@ -12,7 +12,7 @@ import (
 
 // given is what leaders have given, over all states that any node ever held.
 type given struct {
-	numbers map[givenKey]givenNumber
+	numbers map[givenKey]gossip.NodeID // Who has an up-number.
 	configs map[givenKey]gossip.Config
 	downing map[givenKey]gossip.DowningRegister
 
@@ -24,20 +24,20 @@ type given struct {
 	settled map[gossip.NodeID]gossip.UpNumber
 }
 
+// givenKey is an up-number, or a generation counted by itself, of one cluster.
 type givenKey struct {
 	cluster gossip.ClusterID
 	count   uint64
 }
 
+// namedKey is a generation by its whole name, of one cluster.
 type namedKey struct {
 	cluster    gossip.ClusterID
 	generation gossip.Generation
 }
 
-type givenNumber struct{ node gossip.NodeID }
-
 func (g *given) init() {
-	g.numbers, g.configs = make(map[givenKey]givenNumber), make(map[givenKey]gossip.Config)
+	g.numbers, g.configs = make(map[givenKey]gossip.NodeID), make(map[givenKey]gossip.Config)
 	g.downing = make(map[givenKey]gossip.DowningRegister)
 	g.named, g.settled = make(map[namedKey]gossip.Config), make(map[gossip.NodeID]gossip.UpNumber)
 }
@@ -64,10 +64,11 @@ func (c *Invariants) gave(self gossip.NodeID, was, is *gossip.State, converged b
 			return err
 		}
 	}
-	register, key := is.Downing(), givenKey{is.Cluster(), is.Downing().Gen}
+	register := is.Downing()
 	if register.Gen == 0 || register == was.Downing() {
 		return nil
 	}
+	key := givenKey{is.Cluster(), register.Gen}
 	if known, ok := c.given.downing[key]; ok && known != register && c.held(func(s *gossip.State) bool { return s.Downing() == known }) {
 		return fmt.Errorf("I29: at %v, the downing strategy of generation %d is %+v, elsewhere %+v", self, key.count, register, known)
 	}
@@ -84,13 +85,13 @@ func (c *Invariants) gaveNumbers(self gossip.NodeID, was, is *gossip.State, conv
 			continue
 		}
 		key := givenKey{is.Cluster(), uint64(m.UpNumber)}
-		if other, ok := c.given.numbers[key]; ok && other.node != m.Node && c.held(func(s *gossip.State) bool {
-			holder := s.Member(other.node)
+		if other, ok := c.given.numbers[key]; ok && other != m.Node && c.held(func(s *gossip.State) bool {
+			holder := s.Member(other)
 			return holder != nil && holder.UpNumber == m.UpNumber
 		}) {
-			return fmt.Errorf("I29: at %v, up-number %d of %v was given to %v", self, m.UpNumber, m.Node, other.node)
+			return fmt.Errorf("I29: at %v, up-number %d of %v was given to %v", self, m.UpNumber, m.Node, other)
 		}
-		c.given.numbers[key] = givenNumber{m.Node}
+		c.given.numbers[key] = m.Node
 		if !converged {
 			continue
 		}

@@ -22,7 +22,8 @@ type Link struct {
 	Loss float64
 }
 
-// weather is what ails single links, nodes and messages, besides links that are cut.
+// weather is what is wrong with single links, nodes and messages besides the links that
+// are cut, and since when.
 type weather struct {
 	clogged map[int32]bool // Places to and from which nothing passes.
 	links   map[link]Link
@@ -34,25 +35,18 @@ type weather struct {
 	normal  Network
 }
 
-// loss is one selective loss.
+// loss is one call of [World.Lose] or [World.LoseService] that has not ended.
 type loss struct {
 	what    string
-	service machine.Service // Zero: whatever carries it.
+	service machine.Service // Whose messages alone are lost; zero: those of any.
 	lose    func(from, to gossip.Address, message any) bool
 }
 
-// Lose has those messages from one node to another lost for which lose is true,
-// besides those that others of its calls lose, until the function that it returns is
-// called or [World.Heal] is: those of one type, say, while others pass. Nil ends all
-// of them. Lose must depend on its arguments alone. What says in words which, for the
-// trace.
+// Lose has the messages lost for which lose is true, besides those that other calls
+// lose: those of one type, say, while others pass. It ends with the function that it
+// returns, or with [World.Heal]. Lose must depend on its arguments alone. What says in
+// words which messages, for the trace.
 func (w *World) Lose(what string, lose func(from, to gossip.Address, message any) bool) (end func()) {
-	if lose == nil {
-		w.weather.losses = nil
-		w.changes(false)
-		w.Log("loses %s", what)
-		return func() {}
-	}
 	return w.loses(&loss{what: what, lose: lose})
 }
 
@@ -135,7 +129,8 @@ func (w *World) blockedWay(from, to int32) bool {
 		len(w.weather.clogged) > 0 && from != to && (w.weather.clogged[from] || w.weather.clogged[to])
 }
 
-// strays reports whether a message is lost on a link that passes most.
+// strays reports whether a message is lost although its way is open: by a selective loss,
+// or by the chance of its link.
 func (w *World) strays(p *packet, to *place) bool {
 	for _, l := range w.weather.losses {
 		if (l.service == 0 || l.service == p.service) && l.lose(p.from.place.address, to.address, p.message) {
@@ -181,10 +176,10 @@ func (c Network) worse(than Network) bool {
 	return c.Loss > than.Loss || c.Late > than.Late || c.Double > than.Double || c.Late > 0 && c.LateMax > than.LateMax || c.Max > than.Max
 }
 
-// fuse is what a node still sends before it crashes.
+// fuse is how much a node still sends before it crashes, see [World.CrashWithin].
 type fuse struct {
-	left    int
-	matches func(message any) bool
+	left    int                    // Messages.
+	matches func(message any) bool // Which messages count; nil: all.
 }
 
 // CrashWithin lets the node at an address crash in the middle of a step: once it has
@@ -197,7 +192,7 @@ func (w *World) CrashWithin(a gossip.Address, sends int, matches func(message an
 	}
 }
 
-// burn counts a message that was sent.
+// burn counts a message that was sent, and ends the node when it was the last.
 func (n *Node) burn(message any) {
 	if n.fuse.matches != nil && !n.fuse.matches(message) {
 		return

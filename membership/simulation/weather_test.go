@@ -39,9 +39,6 @@ func TestMessagesOfOneSortAreLostUntilTheEnd(t *testing.T) {
 	require.Equal(t, time.Second, passed)
 
 	all := func(_, _ gossip.Address, _ any) bool { return true }
-	w.LoseService(service+1, all)
-	w.LoseService(service, all)
-	w.Lose("nothing", nil)
 	other := w.LoseService(service+1, all)
 	require.NoError(t, w.Run(time.Second))
 	require.Equal(t, []int{3, 4}, machineOf(w, 1).heard["n000"], "that is no service of theirs")
