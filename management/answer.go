@@ -35,7 +35,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 // acceptable refuses what no route answers.
 func (s *Server) acceptable(r *http.Request) *Error {
 	escaped := r.URL.EscapedPath()
-	operation := s.operation(r)
+	_, pattern := s.mux.Handler(r)
+	operation := s.operations[pattern]
 	switch {
 	case !s.admits(r):
 		return refuse(http.StatusForbidden, "the certificate is not accepted any more")
@@ -53,7 +54,7 @@ func (s *Server) acceptable(r *http.Request) *Error {
 	case escaped != path.Clean(escaped):
 		return refuse(http.StatusBadRequest, `the path has empty segments, "." or "..": write them in percent encoding if they are part of a name`)
 	}
-	if _, pattern := s.mux.Handler(r); pattern == "" {
+	if pattern == "" {
 		return refuse(http.StatusNotFound, "there is nothing at %s", clip(escaped))
 	}
 	return s.meant(r, operation)
@@ -73,9 +74,9 @@ func allowed(operation string) string {
 	return "GET, HEAD"
 }
 
-// meant refuses an operation that its sender may not have meant: a page in a browser on
-// this machine can send a form, without a word of its user, but neither a header that
-// forms do not have nor a request without the origin of the page.
+// meant refuses an operation that nobody may have meant: a page in a browser on this
+// machine can send a form without its user's knowledge. But a form has no header of ours,
+// and what a page sends says which page it was.
 func (s *Server) meant(r *http.Request, operation string) *Error {
 	switch {
 	case operation == "":

@@ -62,7 +62,11 @@ func (l *bounded) Accept() (net.Conn, error) {
 	}
 	p := &place{Conn: conn, of: l, host: hostOf(conn)}
 	for {
-		wait := l.admit(p)
+		evicted, wait := l.admit(p)
+		if evicted != nil {
+			_ = evicted.Conn.Close() // Whoever holds it said nothing.
+			l.tell(evicted.host)
+		}
 		if wait <= 0 {
 			return p, nil
 		}
@@ -82,30 +86,29 @@ func (l *bounded) Close() error {
 	return l.Listener.Close()
 }
 
-// admit gives a connection a place, if there is one or one can be made. Otherwise it
-// returns how long to wait for one, if nothing changes before.
-func (l *bounded) admit(p *place) (wait time.Duration) {
+// admit gives a connection a place, if there is one or one can be made: by that of
+// evicted, which the caller closes. Otherwise it returns how long to wait for one, if
+// nothing changes before.
+func (l *bounded) admit(p *place) (evicted *place, wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
 	if len(l.open) >= l.max {
-		idle, wait := l.longestIdle(now)
-		if idle == nil {
-			return wait
+		if evicted, wait = l.longestIdle(now); evicted == nil {
+			return nil, wait
 		}
-		l.drop(idle)
-		_ = idle.Conn.Close() // Whoever holds it said nothing.
-		l.tell(idle.host, now)
+		l.drop(evicted)
 	}
 	l.open[p] = struct{}{}
 	l.hosts[p.host]++
 	p.since = now
-	return 0
+	return evicted, 0
 }
 
-// longestIdle returns the connection that goes next, or how long it is until one can.
+// longestIdle returns the connection that is closed next for another, or how long it is
+// until there is one.
 func (l *bounded) longestIdle(now time.Time) (worst *place, wait time.Duration) {
-	wait = time.Minute // All are busy: that one of them no longer is will be told.
+	wait = time.Minute // If all are busy: the first that is not wakes whoever waits.
 	for p := range l.open {
 		left := grace - now.Sub(p.since)
 		switch {
@@ -140,12 +143,19 @@ func (l *bounded) wake() {
 	}
 }
 
-// tell logs, once in a while, that connections are closed for others.
-func (l *bounded) tell(host string, now time.Time) {
+// tell counts a connection that was closed for another, and logs, once in a while, how
+// many were.
+func (l *bounded) tell(host string) {
+	l.mu.Lock()
 	l.crowded++
-	if now.Sub(l.said) >= crowdedEvery {
-		l.log.Warn("management closes idle connections because all places are taken", "places", l.max, "closed", l.crowded, "host", host)
+	closed, now := l.crowded, time.Now()
+	due := now.Sub(l.said) >= crowdedEvery
+	if due {
 		l.said, l.crowded = now, 0
+	}
+	l.mu.Unlock()
+	if due { // Without the lock, which every request needs: a log may be slow.
+		l.log.Warn("management closes idle connections because all places are taken", "places", l.max, "closed", closed, "host", host)
 	}
 }
 

@@ -41,7 +41,7 @@ type Server struct {
 	cfg        Config
 	log        *slog.Logger
 	mux        *http.ServeMux
-	operations map[string]string // What is changed by whom: of the routes that change something.
+	operations map[string]string // The operations of routes by their paths; "" for most.
 	http       *http.Server
 	listener   net.Listener  // Nil when nothing listens.
 	files      *mutual.Files // Nil without TLS, as is tls.
@@ -123,7 +123,7 @@ func newServer(cfg Config, routes []Route, opts []Option) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.mux, s.operations = mux, map[string]string{"": ""}
+	s.mux, s.operations = mux, make(map[string]string)
 	for _, route := range routes {
 		s.operations[route.Path] = route.Operation
 	}
