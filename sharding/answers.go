@@ -10,18 +10,19 @@ import (
 	"github.com/quorate/quorate/sharding/protocol"
 )
 
-// earlyMax bounds the replies that one ask keeps of nodes that are not known to have had
-// its message. More than one comes only when somebody lies.
+// earlyMax bounds the early replies that one ask keeps. More than one comes only when
+// somebody lies.
 const earlyMax = 4
 
 // early is a reply of a member to which, as far as this node knows, the message of the
-// ask has not gone: the map that says so may be on its way here.
+// ask has not gone: the map by which it went there may still be on its way here.
 type early struct {
 	from  gossip.NodeID
 	reply *protocol.Reply
 }
 
-// answered takes a reply from another node.
+// answered takes a reply from another node, which completes its ask if the message can
+// have gone there, and is kept as an early one if not.
 func (r *region) answered(c *cell, from gossip.NodeID, reply *protocol.Reply) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

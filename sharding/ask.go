@@ -25,10 +25,10 @@ var errAskLimit = errors.New("no answer within a minute")
 type ask struct {
 	correlation uint64
 	deadline    machine.Instant
-	delivered   bool                 // The message is in a mailbox of another node, or over. Guarded by the cell's lock.
+	delivered   bool                 // The home has the message, or it came to its end. Guarded by the cell's lock.
 	message     *protocol.Message    // The message, until it is delivered. Guarded by the cell's lock.
 	homes       uint64               // The home to which the message goes first, see [protocol.Shard.Homes]. Guarded likewise.
-	early       []early              // Guarded likewise.
+	early       []early              // Replies that came before their time. Guarded likewise.
 	reply       chan *protocol.Reply // Capacity one: it gets one reply at most.
 	limit       *time.Timer          // Made at first use.
 	expired     <-chan time.Time     // Of limit, when the context has no deadline; else nil.
@@ -104,8 +104,8 @@ func (r *region) exchange(ctx context.Context, id string, message any, trace []b
 	}
 }
 
-// stay says why a message was still on this node when it was taken back, as far as this
-// node knows.
+// stay says for what a message that was taken back had waited on this node, as far as
+// this node knows.
 func (r *region) stay(c *cell) (detail string, why error) {
 	info := c.info()
 	switch home := info.Home; {

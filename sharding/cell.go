@@ -87,9 +87,8 @@ func (c *cell) info() protocol.Info {
 	return c.shard.Info()
 }
 
-// retract takes an ask out of the table that does not wait any longer, and its message
-// back if that is possible. It reports whether it was: then the message is over, and
-// was not processed.
+// retract takes an ask that does not wait any longer out of the table, and takes its
+// message back if that is possible. True: it was, and nobody processes the message.
 func (r *region) retract(c *cell, a *ask) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/quorate/quorate/sharding/protocol"
 )
 
-// clocks is what this node knows of the clocks of others, for all of its cells. What is
-// known of a node ends with the session of the lane there.
+// clocks is what this node knows of the clocks of other nodes, for all of its cells. What
+// it knows of one is forgotten when the session of the lane there ends.
 type clocks struct {
 	mu    sync.Mutex // Guards known; held for a look.
 	known protocol.Clocks

@@ -97,20 +97,21 @@ type Context struct {
 	origin []byte            // The trace context of the message that is being handled; nil when there is none.
 	span   trace.Span        // Of the message, if it is recorded or would be; else nil.
 	ends   uint32            // How often the cell's hosting had ended when they were handed out.
-	turn   *turn             // Of what the entity is at, when it has asked for a context meanwhile; else nil.
+	turn   *turn             // Of the call under way, when the entity has asked for a context in it; else nil.
 }
 
-// turn is one call of an entity, as whoever is called with its context knows it.
+// turn is one call of a method of an entity. The contexts that the entity gets in it
+// carry it, by which an ask of the entity to itself is known.
 type turn struct {
 	of     *region
 	entity string
 	over   atomic.Bool // The entity has returned.
 }
 
-// ofTurn marks the contexts of entities with their turn.
-type ofTurn struct{}
+// turnKey is the key of the [turn] in a context.
+type turnKey struct{}
 
-// returned notes that the entity has come back from what it was at.
+// returned ends the turn: the entity's method has returned.
 func (c *Context) returned() {
 	if c.turn != nil {
 		c.turn.over.Store(true)
@@ -121,7 +122,7 @@ func (c *Context) returned() {
 // asksItself reports whether an ask with ctx comes from a call of the very entity that
 // it asks: the entity would wait for itself.
 func (r *region) asksItself(ctx context.Context, id string) bool {
-	t, _ := ctx.Value(ofTurn{}).(*turn)
+	t, _ := ctx.Value(turnKey{}).(*turn)
 	return t != nil && t.of == r && t.entity == id && !t.over.Load()
 }
 
@@ -154,7 +155,7 @@ func (c *Context) Context() context.Context {
 	if c.turn == nil {
 		c.turn = &turn{of: c.region, entity: c.entity.ID()}
 	}
-	return context.WithValue(c.within(c.region.contextOf(c.entity)), ofTurn{}, c.turn)
+	return context.WithValue(c.within(c.region.contextOf(c.entity)), turnKey{}, c.turn)
 }
 
 // StopReason says why the entity is stopped, during its Stop; [StopNone] otherwise.

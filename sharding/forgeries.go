@@ -14,12 +14,13 @@ import (
 )
 
 const (
-	// forgeryGather is how long the first of a kind waits for others before it is
-	// logged, and for news by which it was none.
+	// forgeryGather is how long after the first forgery a line about it is logged: more
+	// may come, or a map by which it was none.
 	forgeryGather = 5 * time.Second
-	// forgeryEvery is how often what goes on is logged.
+	// forgeryEvery is the time between lines about forgeries that go on.
 	forgeryEvery = time.Minute
-	// forgeriesMax bounds the lines that wait. What is beyond is counted and not logged.
+	// forgeriesMax bounds the runs that are told apart. Forgeries beyond are counted and
+	// not logged.
 	forgeriesMax = 256
 )
 
@@ -28,15 +29,20 @@ const (
 // when the map of a kind is late; whoever sent it repeats it then.
 type Forgeries struct {
 	Origin uint64 // Messages whose origin did not send them.
-	Home   uint64 // Acknowledgements, and what governs the flow, of who is not the home.
+	Home   uint64 // Acknowledgements, requests to send again, and words on the flow, of nodes that are not the home.
 	Reply  uint64 // Replies of nodes to which no such message went.
+}
+
+// forgeriesOf names the sums.
+func forgeriesOf(total [protocol.Faults]uint64) Forgeries {
+	return Forgeries{Origin: total[protocol.FaultOrigin], Home: total[protocol.FaultHome], Reply: total[protocol.FaultReply]}
 }
 
 // Total is the sum.
 func (f Forgeries) Total() uint64 { return f.Origin + f.Home + f.Reply }
 
-// forgeries counts and logs what is not taken. It may be told with a cell in hand: lines
-// are written elsewhere.
+// forgeries counts and logs what is not taken. Its note may be called by a holder of a
+// cell's lock: lines are written on another goroutine.
 type forgeries struct {
 	log    *slog.Logger
 	source func(gossip.NodeID) transport.Source
@@ -47,23 +53,23 @@ type forgeries struct {
 	ended bool
 }
 
-// forgeryKey is what lines are told apart by.
+// forgeryKey names a run of forgeries: each has lines of its own.
 type forgeryKey struct {
 	from  gossip.NodeID
 	fault protocol.Fault
 	kind  string
 }
 
-// forgeryRun is what happened since the last line.
+// forgeryRun is the forgeries of a key since the last line about them.
 type forgeryRun struct {
 	count    uint64
-	shard    protocol.ShardID // Of the last.
-	innocent func() bool      // Whether the last was none, as is known by now.
+	shard    protocol.ShardID // Of the last one.
+	innocent func() bool      // Whether the last one was in order, by what is known when it is called.
 	timer    *time.Timer
 }
 
-// note counts something that was not taken. Innocent is asked later whether it was in
-// order, and this node only did not know yet.
+// note counts something that was not taken. Innocent is asked before a line is written
+// whether it was in order, and this node did not know yet.
 func (f *forgeries) note(from gossip.NodeID, fault protocol.Fault, kind string, shard protocol.ShardID, innocent func() bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -86,8 +92,8 @@ func (f *forgeries) note(from gossip.NodeID, fault protocol.Fault, kind string, 
 	run.shard, run.innocent = shard, innocent
 }
 
-// tell logs what happened since the last line, and goes on for as long as something
-// does.
+// tell logs the forgeries of a run since its last line, and sees to the next line; a run
+// without any ends.
 func (f *forgeries) tell(key forgeryKey, run *forgeryRun) {
 	f.mu.Lock()
 	count, shard, innocent := run.count, run.shard, run.innocent
@@ -111,10 +117,10 @@ func (f *forgeries) tell(key forgeryKey, run *forgeryRun) {
 }
 
 // counts returns the sums, by fault.
-func (f *forgeries) counts() Forgeries {
+func (f *forgeries) counts() [protocol.Faults]uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return Forgeries{Origin: f.total[protocol.FaultOrigin], Home: f.total[protocol.FaultHome], Reply: f.total[protocol.FaultReply]}
+	return f.total
 }
 
 // end forgets what was not logged yet.
@@ -127,7 +133,7 @@ func (f *forgeries) end() {
 	}
 }
 
-// forged counts what a cell does not take, with the cell in hand.
+// forged counts what a cell does not take. The caller holds the cell.
 func (r *region) forged(c *cell, from gossip.NodeID, fault protocol.Fault) {
 	r.system.forgeries.note(from, fault, r.name, c.id, func() bool {
 		c.mu.Lock()

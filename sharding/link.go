@@ -46,7 +46,7 @@ func (l *link) append(s *System, to gossip.NodeID, m *protocol.Message, n int) (
 			return dst
 		}
 	}
-	l.turn(s, to)
+	l.towards(s, to)
 	l.message, l.most, l.now, l.encoder.There = m, n, s.clock.Instant(), 0
 	if n > 1 || m.Deadline != 0 {
 		l.encoder.There = s.clocks.at(to, l.now)
@@ -57,8 +57,8 @@ func (l *link) append(s *System, to gossip.NodeID, m *protocol.Message, n int) (
 	return at, err
 }
 
-// turn takes the lane to a node.
-func (l *link) turn(s *System, to gossip.NodeID) {
+// towards takes the lane to a node.
+func (l *link) towards(s *System, to gossip.NodeID) {
 	if l.lane == nil || l.to != to {
 		// The lane of the home before may call for what was collected much later, or
 		// never, if that home is gone.
@@ -67,17 +67,17 @@ func (l *link) turn(s *System, to gossip.NodeID) {
 }
 
 // goes reports whether what is appended to the lane to a node would leave at once. If
-// not, the lane will call when it would: until then the messages stay with the cell,
-// which can take them back. The caller holds the cell.
+// not, the lane calls when it would: until then the messages stay with the cell, which
+// can take them back. The caller holds the cell.
 func (r *region) goes(c *cell, to gossip.NodeID) bool {
-	c.link.turn(r.system, to)
-	r.postpone(c)
+	c.link.towards(r.system, to)
+	r.deferToLane(c)
 	return !c.link.collecting
 }
 
-// postpone has the lane call when it takes its next batch, unless it has nothing to
-// wait for.
-func (r *region) postpone(c *cell) {
+// deferToLane has the lane call when it takes its next batch, unless an append would go
+// at once; link.collecting says which.
+func (r *region) deferToLane(c *cell) {
 	l := &c.link
 	if l.collecting {
 		return
@@ -96,7 +96,7 @@ func (r *region) collect(c *cell) {
 	if l.lane == nil || l.to != c.shard.Home() {
 		return // The first message to a home goes at once.
 	}
-	if r.postpone(c); l.collecting {
+	if r.deferToLane(c); l.collecting {
 		c.shard.Collect()
 	}
 }

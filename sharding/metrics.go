@@ -99,9 +99,10 @@ func (m *metrics) observe(ctx context.Context, o metric.Observer) error {
 	for why := protocol.DropDuplicate; why <= protocol.DropStopped; why++ {
 		o.ObserveInt64(m.dropped, int64(c.dropped[why].Load()), with(meter.Fault.String(why.String())))
 	}
-	forged := m.system.forgeries.counts()
-	for fault, n := range map[protocol.Fault]uint64{protocol.FaultOrigin: forged.Origin, protocol.FaultHome: forged.Home, protocol.FaultReply: forged.Reply} {
-		o.ObserveInt64(m.forged, int64(n), with(meter.Fault.String(fault.String())))
+	for fault, n := range m.system.forgeries.counts() {
+		if fault := protocol.Fault(fault); fault != protocol.FaultNone {
+			o.ObserveInt64(m.forged, int64(n), with(meter.Fault.String(fault.String())))
+		}
 	}
 	o.ObserveInt64(m.malformed, int64(c.malformed.Load()))
 	o.ObserveInt64(m.misdirected, int64(c.misdirected.Load()))

@@ -547,7 +547,7 @@ func (s *System) Stats() Stats {
 	stats := Stats{
 		Malformed: c.malformed.Load(), Misdirected: c.misdirected.Load(), Violations: c.violations.Load(),
 		Panics: c.panics.Load(), Unsent: c.unsent.Load(),
-		Stuck: uint64(max(c.stuck.Load(), 0)), Failures: s.losses.failures(), Forged: s.forgeries.counts(),
+		Stuck: uint64(max(c.stuck.Load(), 0)), Failures: s.losses.failures(), Forged: forgeriesOf(s.forgeries.counts()),
 	}
 	for i := range c.dropped {
 		stats.Dropped += c.dropped[i].Load()
