@@ -37,7 +37,7 @@ func PauseFaults() []Fault {
 // one node or from one node, and crashes in the middle of a step.
 func LossFaults() []Fault {
 	return []Fault{
-		{"lose-type", 5, func(w *World, r *rand.Rand) { loseFault(w, r, oneType(r)) }},
+		{"lose-type", 5, func(w *World, r *rand.Rand) { loseFault(w, r, oneType(r, messageTypes())) }},
 		{"lose-gossip", 4, func(w *World, r *rand.Rand) { loseFault(w, r, selective{what: "gossip", is: isGossip}) }},
 		{"lose-heartbeats", 2, func(w *World, r *rand.Rand) { loseFault(w, r, selective{what: "heartbeats", is: isHeartbeat}) }},
 		{"lose-service", 1, func(w *World, r *rand.Rand) { loseFault(w, r, oneService(w, r)) }},
@@ -47,6 +47,20 @@ func LossFaults() []Fault {
 		{"crash-in-push", 4, func(w *World, r *rand.Rand) {
 			withNode(w, r, func(n *Node) { w.CrashWithin(n.place.address, 1+r.IntN(6), isGossip) })
 		}},
+	}
+}
+
+// FoundingFaults returns the end of all nodes at once, after which those that are started
+// again vote on who founds their cluster, and losses of the single types of messages by
+// which a cluster is founded and joined.
+func FoundingFaults() []Fault {
+	return []Fault{
+		{"crash-all", 2, func(w *World, _ *rand.Rand) {
+			for _, n := range w.Nodes() {
+				w.Crash(n.place.address)
+			}
+		}},
+		{"lose-founding", 5, func(w *World, r *rand.Rand) { loseFault(w, r, oneType(r, foundingTypes())) }},
 	}
 }
 
@@ -149,14 +163,13 @@ func isHeartbeat(message any) bool {
 	return false
 }
 
-// oneType returns the loss of one type of the messages of membership.
-func oneType(r *rand.Rand) selective {
-	types := messageTypes()
+// oneType returns the loss of one type of message.
+func oneType(r *rand.Rand, types []any) selective {
 	of := reflect.TypeOf(types[r.IntN(len(types))])
 	return selective{what: of.String(), is: func(message any) bool { return reflect.TypeOf(message) == of }}
 }
 
-// messageTypes are the messages of membership.
+// messageTypes are the messages of membership but for those of foundingTypes alone.
 func messageTypes() []any {
 	return []any{
 		protocol.InitJoin{},
@@ -174,6 +187,18 @@ func messageTypes() []any {
 		protocol.NotMember{},
 		protocol.AskDowning{},
 		protocol.DowningAnswer{},
+	}
+}
+
+// foundingTypes are the messages by which a cluster is founded, and newcomers come up.
+func foundingTypes() []any {
+	return []any{
+		protocol.InitJoin{},
+		protocol.InitJoinAck{},
+		protocol.InitJoinNack{},
+		protocol.AskVote{},
+		protocol.Vote{},
+		protocol.Reached{},
 	}
 }
 

@@ -29,6 +29,7 @@ func tried() []storm {
 		{"lanes", 7, 2},
 		{"links", 3, 2},
 		{"links", 11, 5},
+		{"founding", 3, 6},
 		{"disks", 3, 1},
 	}
 }

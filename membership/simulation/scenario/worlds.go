@@ -93,6 +93,8 @@ func weathers() []Scenario {
 		of("settings", "every fault, with settings, zones and roles at random", weather{faults: allFaults, drawn: true}),
 		of("supervised", "every fault, no operator: supervisors, disks are kept",
 			weather{faults: allFaults, supervised: true}),
+		of("founding", "all end, and messages are lost by which they vote and join",
+			weather{faults: func() []simulation.Fault { return lightly(simulation.FoundingFaults()) }, supervised: true}),
 		of("disks", "the same, and disks hang, fail, tear, vanish, get older",
 			weather{faults: func() []simulation.Fault { return append(allFaults(), simulation.DiskFaults()...) }, supervised: true, forgetful: true}),
 	}
