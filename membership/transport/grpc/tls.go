@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -52,19 +51,11 @@ const namesMax = 4
 // certificateOf describes the certificate that was shown: whose it is, and the first
 // names that it is for. Empty without TLS.
 func certificateOf(auth credentials.AuthInfo) string {
-	info, ok := auth.(credentials.TLSInfo)
-	if !ok || len(info.State.PeerCertificates) == 0 {
+	c := shown(auth)
+	if c == nil {
 		return ""
 	}
-	c := info.State.PeerCertificates[0]
-	names := slices.Clone(c.DNSNames)
-	for _, ip := range c.IPAddresses {
-		names = append(names, ip.String())
-	}
-	for _, uri := range c.URIs {
-		names = append(names, uri.String())
-	}
-	more := ""
+	names, more := mutual.Names(c), ""
 	if len(names) > namesMax {
 		names, more = names[:namesMax], " and more"
 	}

@@ -76,10 +76,8 @@ func (i Identity) Covers(c *x509.Certificate, roles []string) error {
 	return nil
 }
 
-// Name returns who a certificate says it is, on one line: its subject and all the
-// names that an authority has signed. A renewed certificate has the name of the one
-// before.
-func Name(c *x509.Certificate) string {
+// Names returns the names for which a certificate is: hosts, IP addresses and URIs.
+func Names(c *x509.Certificate) []string {
 	names := slices.Clone(c.DNSNames)
 	for _, ip := range c.IPAddresses {
 		names = append(names, ip.String())
@@ -87,6 +85,14 @@ func Name(c *x509.Certificate) string {
 	for _, uri := range c.URIs {
 		names = append(names, uri.String())
 	}
+	return names
+}
+
+// Name returns who a certificate says it is, on one line: its subject and all the
+// names that an authority has signed. A renewed certificate has the name of the one
+// before.
+func Name(c *x509.Certificate) string {
+	names := Names(c)
 	slices.Sort(names)
 	parts := []string{c.Subject.String()}
 	if len(names) > 0 {
