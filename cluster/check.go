@@ -35,8 +35,8 @@ func Check(own []string, paths ...string) error {
 type startable struct {
 	Config `koanf:",squash"`
 
-	own     []string
-	resolve func(path string) string
+	own     []string                 // The strategies of the program itself.
+	resolve func(path string) string // Finds a file that is named relative to the configuration's.
 }
 
 // Validate reports every fault that sections by themselves do not see.
@@ -49,7 +49,7 @@ func (s *startable) Validate() error {
 	)
 }
 
-// exposed refuses to be reached from other machines without TLS.
+// exposed reports a node that other machines could reach without TLS.
 func (s *startable) exposed() error {
 	if s.Transport.TLS.Complete() || s.Transport.AllowInsecure {
 		return nil
@@ -64,17 +64,20 @@ func (s *startable) exposed() error {
 	return &fieldError{key, fmt.Sprintf("%s is not on the loopback interface, where alone a node listens without TLS: configure transport.tls, or set transport.allow-insecure", address)}
 }
 
-// beyond reports whether an address is reached from other machines. What is none is a
-// fault that its section tells.
+// beyond reports whether other machines can reach an address. A text that is no address is
+// reported by its section, and not here.
 func beyond(address string) bool {
 	host, _, err := net.SplitHostPort(address)
-	ip, none := netip.ParseAddr(host)
-	return err == nil && host != "localhost" && (none != nil || !ip.Unmap().IsLoopback())
+	if err != nil || host == "localhost" {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	return err != nil || !ip.Unmap().IsLoopback()
 }
 
 // certificates opens the files of a section as a start does.
 func (s *startable) certificates(key string, names transport.TLSFiles) error {
-	if !names.Complete() { // None, or said by the section.
+	if !names.Complete() { // There are none, or the section reports which is missing.
 		return nil
 	}
 	for _, path := range names.Paths() {
@@ -87,10 +90,10 @@ func (s *startable) certificates(key string, names transport.TLSFiles) error {
 	return &fieldError{key, strings.ReplaceAll(err.Error(), "\n", "; ")}
 }
 
-// known refuses the name of a strategy that nobody has.
+// known reports the name of a strategy that nobody has.
 func (s *startable) known(key, name string, builtIn ...string) error {
 	_, plugin := s.Plugins[name]
-	if plugin || name == "" || slices.Contains(builtIn, name) || slices.Contains(s.own, name) { // None is said by the section.
+	if plugin || name == "" || slices.Contains(builtIn, name) || slices.Contains(s.own, name) { // The section reports an empty name.
 		return nil
 	}
 	return &fieldError{key, fmt.Sprintf("%q is neither built in (%s) nor the name of a plugin; a strategy of the program itself is given to config check by --own", name, strings.Join(builtIn, ", "))}
