@@ -273,7 +273,8 @@ func (c *city) openDesks(ids []string, nodes []*node) *clerks {
 // receipt is transfer with the receipt.
 func (n *node) receipt(ctx context.Context, t bank.Transfer) (bank.Receipt, error) {
 	var r bank.Receipt
-	return r, n.do(ctx, http.MethodPost, "/transfers", t, &r)
+	err := n.do(ctx, http.MethodPost, "/transfers", t, &r)
+	return r, err
 }
 
 // openDesksOver starts a clerk at each of so many desks.

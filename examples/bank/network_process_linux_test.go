@@ -107,10 +107,11 @@ func (l *lan) dial(ctx context.Context, network, address string) (net.Conn, erro
 		return nil, err
 	}
 	var conn net.Conn
-	return conn, l.nodes[to.IP.To4()[3]-1].do(func() error {
+	err = l.nodes[to.IP.To4()[3]-1].do(func() error {
 		conn, err = new(net.Dialer).DialContext(ctx, network, address)
 		return err
 	})
+	return conn, err
 }
 
 // cut plugs the side into a switch of its own.

@@ -26,7 +26,7 @@ import (
 // of systemd and Kubernetes do at first.
 const restartAfter = time.Second
 
-// town is a city on a network that can be cut, with a supervisor for each node.
+// town is a city on a network that can be cut, with a supervisor, a [post], for each node.
 type town struct {
 	*city
 
@@ -61,15 +61,16 @@ func newTown(t *testing.T, net network, n int) (*town, *clerks) {
 	return c, load
 }
 
-// post is a node that a supervisor starts again whenever it ends, with its data.
+// post is the place of a node, which a supervisor starts again whenever it ends, with its
+// data.
 type post struct {
 	town *town
 	i    int
 
-	mu    sync.Mutex
-	lives []*node // The last is the one that runs.
-	ended int     // So many of them have.
-	fault error   // Why there is no further life.
+	mu    sync.Mutex // Guards what follows.
+	lives []*node    // Its processes; the last is the one that runs.
+	ended int        // How many of them have ended.
+	fault error      // Why no further one is started.
 }
 
 // supervise starts the i-th node, and again and again until the test ends.
@@ -180,7 +181,7 @@ func (c *town) nodes() ([]*node, error) {
 
 // one waits until all nodes are up in one cluster, and returns them.
 func (c *town) one() (nodes []*node, err error) {
-	return nodes, c.poll(func(ctx context.Context) error {
+	err = c.poll(func(ctx context.Context) error {
 		if nodes, err = c.nodes(); err != nil {
 			return err
 		}
@@ -191,6 +192,7 @@ func (c *town) one() (nodes []*node, err error) {
 		}
 		return nil
 	})
+	return nodes, err
 }
 
 // openDesks starts clerks who ask at one node after the other, wherever these are.
@@ -202,7 +204,8 @@ func (c *town) openDesks(ids []string) *clerks {
 			return bank.Receipt{}, err
 		}
 		var r bank.Receipt
-		return r, over.do(ctx, http.MethodPost, "/transfers?within=2s", t, &r)
+		err = over.do(ctx, http.MethodPost, "/transfers?within=2s", t, &r)
+		return r, err
 	})
 }
 

@@ -55,7 +55,8 @@ func (w *stopwatch) serve(k *link) error {
 // remoteMark asks another process for a mark.
 func remoteMark(p *process) func(context.Context) (mark, error) {
 	return func(ctx context.Context) (m mark, err error) {
-		return m, p.call(ctx, requestMark, &m)
+		err = p.call(ctx, requestMark, &m)
+		return m, err
 	}
 }
 

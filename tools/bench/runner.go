@@ -77,7 +77,8 @@ func (r runner) once(ctx context.Context, s spec) (out outcome, err error) {
 		return out, err
 	}
 	defer p.stop()
-	return out, p.answer(ctx, &out)
+	err = p.answer(ctx, &out)
+	return out, err
 }
 
 // progress tells people what happens. On a terminal it is one line that

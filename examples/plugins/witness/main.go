@@ -112,7 +112,8 @@ func (w *witness) ask(ctx context.Context, r request) (a answer, err error) {
 	if got.StatusCode != http.StatusOK {
 		return a, fmt.Errorf("it answers %s", got.Status)
 	}
-	return a, json.NewDecoder(io.LimitReader(got.Body, 64<<10)).Decode(&a)
+	err = json.NewDecoder(io.LimitReader(got.Body, 64<<10)).Decode(&a)
+	return a, err
 }
 
 func main() { sdk.Serve(sdk.Downing(newWitness), sdk.Name("witness"), sdk.Version("1.0.0")) }

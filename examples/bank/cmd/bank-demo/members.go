@@ -64,7 +64,8 @@ func (f *fleet) members(ctx context.Context) (view, error) {
 // membersOf asks one node.
 func (f *fleet) membersOf(ctx context.Context, p *process) (view, error) {
 	var v view
-	return v, f.get(ctx, p, "/members", &v)
+	err := f.get(ctx, p, "/members", &v)
+	return v, err
 }
 
 // get asks a node something that it can answer at once.
