@@ -62,7 +62,7 @@ type Downing struct {
 	Load uint64
 
 	// Limit is the longest time for which an answer to a call is waited for.
-	// Zero is 5 seconds.
+	// Zero: [CallLimitDefault].
 	Limit time.Duration
 }
 
@@ -87,7 +87,8 @@ type DowningRequest struct {
 	View downing.View
 }
 
-const callLimitDefault = 5 * time.Second
+// CallLimitDefault is [Downing.Limit] where that is zero.
+const CallLimitDefault = 5 * time.Second
 
 // Machine is the membership machine of one node. See the package documentation.
 type Machine struct {
@@ -152,7 +153,7 @@ func New(cfg Config, self gossip.Member, deps Deps) (*Machine, error) {
 		return nil, err
 	}
 	if deps.Downing.Limit == 0 {
-		deps.Downing.Limit = callLimitDefault
+		deps.Downing.Limit = CallLimitDefault
 	}
 	registry, err := fd.NewRegistry(cfg.FailureDetector, deps.Detector, gossip.NodeID.Compare)
 	if err != nil {

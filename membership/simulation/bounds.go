@@ -40,7 +40,7 @@ func BoundsOf(c protocol.Config, d protocol.Downing, nodes int, restart time.Dur
 	spread := downing.Spread(nodes) + c.GossipInterval + c.PushInterval
 	limit := d.Limit
 	if limit == 0 && d.Decide == nil {
-		limit = 5 * time.Second
+		limit = protocol.CallLimitDefault
 	}
 	// A node that has just come waits for a first answer; one that has slept gives
 	// the others a fresh chance; a verdict turns at most a heartbeat after its
