@@ -16,12 +16,13 @@ import (
 // Limits of what a state may hold. A state that exceeds one is refused by
 // [FromParts], before anything is allocated for it.
 const (
-	MaxHostBytes = 255    // Bytes of a host.
-	MaxMembers   = 20_000 // Members of a state, and tombstones of a state.
-	MaxRoles     = 64     // Roles of a member.
-	MaxRoleBytes = 128    // Bytes of a role, a zone or an app version.
-	MaxServices  = 256    // Services of a member.
-	MaxLoaded    = 8      // Downing strategies that a member has loaded.
+	MaxHostBytes  = 255    // Bytes of a host.
+	MaxMembers    = 20_000 // Members of a state, and tombstones of a state.
+	MaxRoles      = 64     // Roles of a member.
+	MaxRoleBytes  = 128    // Bytes of a role, a zone or an app version.
+	MaxServices   = 256    // Services of a member.
+	MaxLoaded     = 8      // Downing strategies that a member has loaded.
+	MaxCauseBytes = 200    // Bytes of the reason for which a member was declared down.
 )
 
 // Address is where a node listens: what other nodes dial. The zero Address is

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,11 +56,13 @@ func (s *source) state() (*gossip.State, error) {
 		case 1:
 			m.UpNumber = gossip.UpNumber(s.count())
 		case 2:
-			m.Status = gossip.Status(s.n(10))
+			if m.Status = gossip.Status(s.n(10)); m.Status == gossip.Down {
+				m.Downed = s.cause()
+			}
 		case 3:
 			m.Loaded.Strategies = nil
 		case 4:
-			p.Tombstones = append(p.Tombstones, gossip.Tombstone{Node: m.Node, Last: s.count(), RemovedAt: s.time()})
+			p.Tombstones = append(p.Tombstones, gossip.Tombstone{Node: m.Node, Last: s.count(), RemovedAt: s.time(), Downed: s.cause()})
 			continue
 		}
 		p.Members = append(p.Members, m)
@@ -95,7 +98,7 @@ func (s *source) nodes() []gossip.NodeID {
 // state it looks up.
 func (s *source) edit(e *gossip.Edit, st *gossip.State) {
 	id := node(s.n(6))
-	switch s.n(8) {
+	switch s.n(9) {
 	case 0:
 		e.Join(gossip.Member{Node: id, Loaded: gossip.Loaded{Version: s.count()}})
 	case 1:
@@ -117,6 +120,8 @@ func (s *source) edit(e *gossip.Edit, st *gossip.State) {
 		electorate(e)
 	case 8:
 		e.RaiseEpochs(s.time())
+	case 9:
+		e.Down(id, strings.Repeat("\x00w\xff", s.n(120)))
 	}
 }
 

@@ -29,7 +29,9 @@ func (s *State) Describe() string {
 		b.WriteByte('\n')
 	}
 	for _, t := range s.tombs {
-		fmt.Fprintf(&b, "removed %v last=%d at=%d\n", t.Node, t.Last, t.RemovedAt)
+		fmt.Fprintf(&b, "removed %v last=%d at=%d", t.Node, t.Last, t.RemovedAt)
+		t.Downed.describe(&b)
+		b.WriteByte('\n')
 	}
 	for _, set := range s.rows {
 		fmt.Fprintf(&b, "observer %v version=%d", set.Observer, set.Version)
@@ -85,5 +87,12 @@ func (m *Member) describe(b *strings.Builder) {
 	}
 	if m.Loaded.Version != 0 {
 		fmt.Fprintf(b, " loaded/%d=%v", m.Loaded.Version, m.Loaded.Strategies)
+	}
+	m.Downed.describe(b)
+}
+
+func (c Cause) describe(b *strings.Builder) {
+	if !c.IsZero() {
+		fmt.Fprintf(b, " downed-by=%v why=%q", c.By, c.Why)
 	}
 }

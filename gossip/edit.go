@@ -116,7 +116,7 @@ func (e *Edit) Join(m Member) bool {
 	return true
 }
 
-// SetStatus moves a member forward. Going to Up needs an up-number above
+// SetStatus moves a member forward; to Down without a cause, see [Edit.Down]. Going to Up needs an up-number above
 // every one given before; otherwise number is ignored. Going backwards, to
 // Removed, or past Up without a number is refused: members that never were
 // Up go on to Leaving, Exiting or Down only. Another member that becomes Exiting is
@@ -142,6 +142,19 @@ func (e *Edit) SetStatus(id NodeID, st Status, number UpNumber) bool {
 	if st == Exiting && id != e.self {
 		e.outbid()
 	}
+	return true
+}
+
+// Down declares a member down, and says why. The reason is for people: it is made
+// printable, and cut to [MaxCauseBytes].
+func (e *Edit) Down(id NodeID, why string) bool {
+	old := e.after.Member(id)
+	if old == nil || old.Status >= Down {
+		return false
+	}
+	m := *old
+	m.Status, m.Downed = Down, Cause{By: e.self, Why: fitCause(why)}
+	e.replaceMember(&m)
 	return true
 }
 
@@ -190,8 +203,11 @@ func (e *Edit) Remove(id NodeID, wall time.Time) bool {
 	// delta could not tell that they are missing.
 	e.hides = e.hides || !e.seenByOthers(id)
 	e.ownMembers()
+	t := &Tombstone{
+		Node: id, Last: s.clock.Get(id), RemovedAt: min(max(wall.UnixMilli(), s.pruned, 0), latestTime),
+		Downed: s.members[i].Downed,
+	}
 	s.members = slices.Delete(s.members, i, i+1)
-	t := &Tombstone{Node: id, Last: s.clock.Get(id), RemovedAt: min(max(wall.UnixMilli(), s.pruned, 0), latestTime)}
 	at, _ := findTombstone(s.tombs, id)
 	s.tombs = slices.Insert(slices.Clone(s.tombs), at, t)
 	s.clock = s.clock.with(id, 0)

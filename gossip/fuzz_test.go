@@ -5,6 +5,7 @@ package gossip_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,7 +34,7 @@ func (s *source) parts() gossip.Parts {
 	for range s.n(5) {
 		switch id := node(s.n(6)); s.n(6) {
 		case 0:
-			p.Tombstones = append(p.Tombstones, gossip.Tombstone{Node: id, Last: uint64(s.n(3)), RemovedAt: int64(s.n(20)) - 1})
+			p.Tombstones = append(p.Tombstones, gossip.Tombstone{Node: id, Last: uint64(s.n(3)), RemovedAt: int64(s.n(20)) - 1, Downed: s.cause()})
 		case 1:
 			p.Clock = append(p.Clock, gossip.Dot{Node: id, Count: uint64(s.n(3))})
 		case 2:
@@ -42,6 +43,9 @@ func (s *source) parts() gossip.Parts {
 			p.Config = gossip.Config{Gen: uint64(s.n(2)), Voters: []gossip.NodeID{id}}
 		default:
 			m := &gossip.Member{Node: id, Status: gossip.Status(s.n(10)), UpNumber: gossip.UpNumber(s.n(9))}
+			if m.Status == gossip.Down {
+				m.Downed = s.cause()
+			}
 			p.Members = append(p.Members, m)
 			if n := s.n(3); n > 0 {
 				p.Clock = append(p.Clock, gossip.Dot{Node: id, Count: uint64(n)})
@@ -59,6 +63,16 @@ func (s *source) parts() gossip.Parts {
 		p.Observers = append(p.Observers, set)
 	}
 	return p
+}
+
+// cause reads by whom a member was declared down, and why: mostly nobody, sometimes
+// what no node takes.
+func (s *source) cause() gossip.Cause {
+	whys := []string{"", "a", "b", "\x00", "\xff", strings.Repeat("w", gossip.MaxCauseBytes), strings.Repeat("w", gossip.MaxCauseBytes+1)}
+	if s.n(3) != 1 {
+		return gossip.Cause{}
+	}
+	return gossip.Cause{By: node(s.n(6)), Why: whys[s.n(len(whys)-1)]}
 }
 
 // Whatever parts arrive: they are refused with a typed error, or are a state

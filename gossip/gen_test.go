@@ -50,9 +50,9 @@ func (u universe) state(t *rapid.T, label string) *gossip.State {
 		switch kind := small("kind", 5); {
 		case kind == 0:
 		case u.perished[i]:
-			p.Tombstones = append(p.Tombstones, gossip.Tombstone{Node: id, Last: uint64(small("l", 3)), RemovedAt: int64(small("at", 9))})
+			p.Tombstones = append(p.Tombstones, gossip.Tombstone{Node: id, Last: uint64(small("l", 3)), RemovedAt: int64(small("at", 9)), Downed: u.cause(small)})
 		case kind == 1:
-			p.Tombstones = append(p.Tombstones, gossip.Tombstone{Node: id, Last: uint64(small("l", 3)), RemovedAt: 100 + int64(small("at", 9))})
+			p.Tombstones = append(p.Tombstones, gossip.Tombstone{Node: id, Last: uint64(small("l", 3)), RemovedAt: 100 + int64(small("at", 9)), Downed: u.cause(small)})
 		default:
 			p.Members = append(p.Members, u.member(i, small))
 			live = append(live, id)
@@ -103,6 +103,9 @@ func (u universe) member(i int, small func(string, int) int) *gossip.Member {
 			m.UpNumber = 0
 		}
 	}
+	if m.Status == gossip.Down {
+		m.Downed = u.cause(small)
+	}
 	m.Roles = slices.Clone([]string{"a", "b", "c"}[:small("roles", 3)])
 	for service := range uint16(3) {
 		if small("service", 1) > 0 {
@@ -113,6 +116,14 @@ func (u universe) member(i int, small func(string, int) int) *gossip.Member {
 		m.Loaded = gossip.Loaded{Version: uint64(version), Strategies: []gossip.StrategyID{1, 2, 3}[:small("loaded", 3)]}
 	}
 	return m
+}
+
+// cause draws why a member was declared down, or none.
+func (u universe) cause(small func(string, int) int) gossip.Cause {
+	if small("caused", 3) == 0 {
+		return gossip.Cause{}
+	}
+	return gossip.Cause{By: u.nodes[small("down-by", 1)], Why: []string{"", "a", "b"}[small("why", 2)]}
 }
 
 func rows(observer gossip.NodeID, live []gossip.NodeID, small func(string, int) int) *gossip.ObserverRows {

@@ -57,6 +57,7 @@ type Member struct {
 	Settings   uint64        // Digest of the settings that must be equal everywhere.
 	Loaded     Loaded        // The downing strategies that it can decide with.
 	Data       DataID        // The memory in which the node keeps its record; 0 if it keeps none.
+	Downed     Cause         // By whom it was declared down, and why; none unless it is Down.
 }
 
 // HasRole reports whether m has the role. Every member has the role "".
@@ -96,16 +97,24 @@ type Tombstone struct {
 	Node      NodeID
 	Last      uint64 // The node's last clock entry that the remover had.
 	RemovedAt int64  // Wall time of the removal, unix milliseconds.
+	Downed    Cause  // Why the member had been declared down before, if it had.
 }
 
 // Time returns the wall time of the removal.
 func (t Tombstone) Time() time.Time { return time.UnixMilli(t.RemovedAt).UTC() }
 
+// sameRemoval reports whether two tombstones say the same of a removal, as a version
+// needs it. Causes are no part of that: a node of a release that writes none
+// would not be counted as having seen what it has seen.
+func sameRemoval(a, b *Tombstone) bool {
+	return a.Node == b.Node && a.Last == b.Last && a.RemovedAt == b.RemovedAt
+}
+
 // joinTombstones returns the later of two tombstones of one node. It is one
 // of the two as a whole: with a maximum of each field, forgetting an early
 // tombstone before or after the join would make a difference.
 func joinTombstones(a, b *Tombstone) *Tombstone {
-	if cmp.Or(cmp.Compare(a.RemovedAt, b.RemovedAt), cmp.Compare(a.Last, b.Last)) >= 0 {
+	if cmp.Or(cmp.Compare(a.RemovedAt, b.RemovedAt), cmp.Compare(a.Last, b.Last), compareCauses(&a.Downed, &b.Downed)) >= 0 {
 		return a
 	}
 	return b
@@ -132,6 +141,7 @@ func joinMembers(a, b *Member) *Member {
 		Settings:   max(a.Settings, b.Settings),
 		Loaded:     a.Loaded.join(b.Loaded),
 		Data:       max(a.Data, b.Data),
+		Downed:     maxCause(a.Downed, b.Downed),
 	}
 	switch {
 	case equalMembers(&m, a):
@@ -146,7 +156,7 @@ func equalMembers(a, b *Member) bool {
 	return a.Status == b.Status && a.UpNumber == b.UpNumber && a.Settings == b.Settings &&
 		a.Protocol == b.Protocol && a.Data == b.Data && a.Zone == b.Zone && a.AppVersion == b.AppVersion &&
 		a.Node == b.Node && slices.Equal(a.Roles, b.Roles) && slices.Equal(a.Services, b.Services) &&
-		a.Loaded.equal(b.Loaded)
+		a.Loaded.equal(b.Loaded) && a.Downed == b.Downed
 }
 
 func maxProtocol(a, b ProtocolRange) ProtocolRange {

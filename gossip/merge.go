@@ -128,7 +128,7 @@ func (j joined) clocks(s, o *State, m *core) (VectorClock, orphans) {
 // the join; that makes the rule for the seen set associative.
 func (s *State) sameVersion(o *State) bool {
 	return s.pruned == o.pruned && s.clock.is(o.clock) &&
-		(sameSlice(s.tombs, o.tombs) || slices.EqualFunc(s.tombs, o.tombs, func(a, b *Tombstone) bool { return *a == *b }))
+		(sameSlice(s.tombs, o.tombs) || slices.EqualFunc(s.tombs, o.tombs, sameRemoval))
 }
 
 // isCore reports whether c is o as far as a join can tell: a join returns the

@@ -264,30 +264,32 @@ func (m *Member) Validate() error {
 		return invalid(FaultDuplicate, m.Node, "roles not sorted or twice")
 	case !strictlySorted(m.Services, cmp.Compare[uint16]):
 		return invalid(FaultDuplicate, m.Node, "services not sorted or twice")
+	case m.Status != Down && !m.Downed.IsZero():
+		return invalid(FaultStatus, m.Node, "declared down by %v while %v", m.Downed.By, m.Status)
 	case m.Protocol.Min > m.Protocol.Max:
 		return invalid(FaultCounter, m.Node, "protocol range %d to %d", m.Protocol.Min, m.Protocol.Max)
 	}
-	if err := m.Loaded.validate(m.Node); err != nil {
+	if err := cmp.Or(m.Loaded.validate(m.Node), m.Downed.Validate()); err != nil {
 		return err
 	}
 	for _, role := range m.Roles {
 		if role == "" {
 			return invalid(FaultText, m.Node, "empty role")
 		}
-		if err := validateText(m.Node, "role", role); err != nil {
+		if err := validateText(m.Node, "role", role, MaxRoleBytes); err != nil {
 			return err
 		}
 	}
-	if err := validateText(m.Node, "zone", m.Zone); err != nil {
+	if err := validateText(m.Node, "zone", m.Zone, MaxRoleBytes); err != nil {
 		return err
 	}
-	return validateText(m.Node, "app version", m.AppVersion)
+	return validateText(m.Node, "app version", m.AppVersion, MaxRoleBytes)
 }
 
-func validateText(node NodeID, what, text string) error {
+func validateText(node NodeID, what, text string, limit int) error {
 	switch {
-	case len(text) > MaxRoleBytes:
-		return invalid(FaultLimit, node, "%s of %d bytes, at most %d", what, len(text), MaxRoleBytes)
+	case len(text) > limit:
+		return invalid(FaultLimit, node, "%s of %d bytes, at most %d", what, len(text), limit)
 	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
 		return invalid(FaultText, node, "%s %q is not printable UTF-8", what, text)
 	}
@@ -314,7 +316,7 @@ func (v validation) tombstones() error {
 		if i > 0 && compareNodes(&p.Tombstones[i-1].Node, &t.Node) >= 0 {
 			return invalid(FaultDuplicate, t.Node, "tombstone twice or out of order")
 		}
-		if err := t.Node.Validate(); err != nil {
+		if err := cmp.Or(t.Node.Validate(), t.Downed.Validate()); err != nil {
 			return err
 		}
 		switch {
@@ -457,8 +459,8 @@ func (s DowningStrategy) Validate() error {
 	if len(s.Parameters) > maxParameterBytes || !utf8.ValidString(s.Parameters) {
 		return invalid(FaultLimit, NodeID{}, "parameters of the downing strategy: %d bytes", len(s.Parameters))
 	}
-	if err := validateText(NodeID{}, "downing strategy", s.Name); err != nil {
+	if err := validateText(NodeID{}, "downing strategy", s.Name, MaxRoleBytes); err != nil {
 		return err
 	}
-	return validateText(NodeID{}, "downing strategy version", s.Version)
+	return validateText(NodeID{}, "downing strategy version", s.Version, MaxRoleBytes)
 }

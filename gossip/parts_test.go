@@ -119,6 +119,18 @@ var spoiledParts = []struct {
 	}, gossip.FaultDuplicate},
 	{"loaded without a version", func(p *gossip.Parts) { p.Members[0].Loaded = gossip.Loaded{Strategies: []gossip.StrategyID{1}} }, gossip.FaultCounter},
 	{"loaded overflow", func(p *gossip.Parts) { p.Members[0].Loaded.Version = math.MaxUint64 }, gossip.FaultCounter},
+	{"declared down while up", func(p *gossip.Parts) { p.Members[0].Downed.By = node(1) }, gossip.FaultStatus},
+	{"declared down by nobody", func(p *gossip.Parts) { p.Tombstones[0].Downed.Why = "lost" }, gossip.FaultUID},
+	{"declared down by no address", func(p *gossip.Parts) { p.Tombstones[0].Downed.By.UID = 1 }, gossip.FaultAddress},
+	{"long reason", func(p *gossip.Parts) {
+		p.Members[0].Status, p.Members[0].Downed = gossip.Down, gossip.Cause{By: node(1), Why: strings.Repeat("w", 201)}
+	}, gossip.FaultLimit},
+	{"reason that is not UTF-8", func(p *gossip.Parts) {
+		p.Members[0].Status, p.Members[0].Downed = gossip.Down, gossip.Cause{By: node(1), Why: "\xff"}
+	}, gossip.FaultText},
+	{"control character in a reason", func(p *gossip.Parts) {
+		p.Tombstones[0].Downed = gossip.Cause{By: node(1), Why: "a\x1b[2J"}
+	}, gossip.FaultText},
 	{"downing version not text", func(p *gossip.Parts) { p.Downing.Version = "\n" }, gossip.FaultText},
 }
 

@@ -156,7 +156,7 @@ func (w *world) join(t *rapid.T) {
 	if old := contact.state.ByAddress(address); old != nil && old.Status != gossip.Down {
 		w.edit(contact, func(e *gossip.Edit) {
 			require.False(w.t, e.Join(gossip.Member{Node: w.identity(slot)}), "the old incarnation is not Down")
-			require.True(w.t, e.SetStatus(old.Node, gossip.Down, 0))
+			require.True(w.t, e.Down(old.Node, "replaced"))
 			e.Mark(old.Node, gossip.Terminated)
 		})
 		return
@@ -212,7 +212,7 @@ func (w *world) down(t *rapid.T) {
 	if m.Node == r.id || !w.wild && !w.replicas[i].dead {
 		t.Skip("alive") // This draw does not apply; the test goes on.
 	}
-	w.edit(r, func(e *gossip.Edit) { e.SetStatus(m.Node, gossip.Down, 0) })
+	w.edit(r, func(e *gossip.Edit) { e.Down(m.Node, fmt.Sprint("reason ", w.pick(2))) })
 }
 
 // remove is what no cluster does: without convergence, by anybody. The states
