@@ -200,6 +200,8 @@ type NotMember struct {
 	// of which the sender has never heard. The latter may be because the news is
 	// still under way; the receiver takes it seriously only when it lasts.
 	Status gossip.Status
+	// Downed is by whom the receiver was declared down, and why, if the sender knows.
+	Downed gossip.Cause
 }
 
 // AskDowning asks a member of the sender's side for a downing decision, which

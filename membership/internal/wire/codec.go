@@ -135,7 +135,7 @@ func toProto(message any) (*pb.Message, error) {
 		return &pb.Message{What: &pb.Message_Reached{Reached: toReached(m)}}, nil
 	case protocol.NotMember:
 		return &pb.Message{What: &pb.Message_NotMember{NotMember: &pb.NotMember{
-			Node: toNode(m.Node), Status: uint32(m.Status),
+			Node: toNode(m.Node), Status: uint32(m.Status), DownedBy: toBy(m.Downed.By), DownedWhy: m.Downed.Why,
 		}}}, nil
 	case protocol.AskDowning:
 		return &pb.Message{What: &pb.Message_AskDowning{AskDowning: &pb.AskDowning{
@@ -285,6 +285,30 @@ func fromReached(p *pb.Reached) (any, error) {
 	return r, nil
 }
 
+// fromFarewell fills in by whom a node was declared down, and why, if that was said.
+func fromFarewell(m protocol.NotMember, p *pb.NotMember) (any, error) {
+	if p.GetDownedBy() == nil && p.GetDownedWhy() == "" {
+		return m, nil
+	}
+	by, err := fromNode(p.GetDownedBy())
+	if err != nil {
+		return nil, err
+	}
+	m.Downed = gossip.Cause{By: by, Why: p.GetDownedWhy()}
+	if err := m.Downed.Validate(); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// toBy returns a node as it is written, nil for none.
+func toBy(n gossip.NodeID) *pb.Node {
+	if n.IsZero() {
+		return nil
+	}
+	return toNode(n)
+}
+
 func fromNotMember(p *pb.NotMember) (any, error) {
 	node, err := fromNode(p.GetNode())
 	if err != nil {
@@ -292,7 +316,7 @@ func fromNotMember(p *pb.NotMember) (any, error) {
 	}
 	switch status := gossip.Status(min(p.GetStatus(), 255)); status {
 	case gossip.StatusNone, gossip.Down, gossip.Removed:
-		return protocol.NotMember{Node: node, Status: status}, nil
+		return fromFarewell(protocol.NotMember{Node: node, Status: status}, p)
 	default:
 		return nil, malformed("status %d of a node that is no member", p.GetStatus())
 	}

@@ -4,6 +4,7 @@
 package wire_test
 
 import (
+	"bytes"
 	"encoding/hex"
 	"flag"
 	"fmt"
@@ -100,6 +101,13 @@ func messages() map[string]any {
 		e.SetLoaded([]gossip.StrategyID{5, 0xfedcba9876543210})
 		e.SetDowning(gossip.DowningStrategy{Name: "witness", Version: "1.0.0", Parameters: "url=x"})
 	})
+	downed := s.Edit(node(0), func(e *gossip.Edit) {
+		e.Down(node(2), "keep-majority: it is lost")
+		e.Down(node(3), "keep-majority: it is lost")
+	}).Edit(node(1), func(e *gossip.Edit) {
+		e.Down(node(0), "somebody asked for it")
+		e.Remove(node(3), time.UnixMilli(1767225800000))
+	})
 	return map[string]any{
 		"init-join":      protocol.InitJoin{Attempt: 3, Claim: claim},
 		"init-join-ack":  protocol.InitJoinAck{Attempt: 3, Cluster: s.Cluster(), Claim: claim},
@@ -127,8 +135,12 @@ func messages() map[string]any {
 		"downing-answer": protocol.DowningAnswer{Question: 9, Decision: downing.Decision{
 			Verdict: downing.KeepSide, Down: []gossip.NodeID{node(1), node(2)}, Reason: "the witness says so",
 		}, Error: "the witness is away"},
-		"reached":    protocol.Reached{Nodes: []gossip.UID{1, 0xfedcba9876543210}},
-		"not-member": protocol.NotMember{Node: node(5), Status: gossip.Removed},
+		"reached": protocol.Reached{Nodes: []gossip.UID{1, 0xfedcba9876543210}},
+		"not-member": protocol.NotMember{
+			Node: node(5), Status: gossip.Removed, Downed: gossip.Cause{By: node(1), Why: "keep-majority: it is lost"},
+		},
+		"gossip-state-down": protocol.GossipState{State: downed},
+		"gossip-delta-down": protocol.GossipDelta{Delta: downed.Delta(s.Clock()), Digest: downed.FullDigest()},
 	}
 }
 
@@ -247,7 +259,7 @@ func TestStatesOfRandomHistoriesComeBack(t *testing.T) {
 				case 3:
 					e.Mark(node(k), gossip.Unreachable)
 				case 4:
-					e.SetStatus(node(k), gossip.Down, 0)
+					e.Down(node(k), fmt.Sprint("reason ", number%3))
 				case 5:
 					e.Remove(node(k), time.UnixMilli(1767225700000))
 				default:
@@ -286,6 +298,27 @@ func TestStateOfThousandMembersIsSmall(t *testing.T) {
 	require.Less(t, len(encode(t, protocol.GossipStatus{Digest: state(1000).Digest()})), 45_000)
 }
 
+// What one decision does to many members is said once, and longer reasons than a state
+// takes there are none: what a thousand members can add is bounded.
+func TestReasonsDoNotFillTheState(t *testing.T) {
+	const why = "keep-majority: 600 of 1000 voters are on this side, 400 members are lost"
+	s := state(1000)
+	down := func(why func(i int) string) int {
+		downed := s.Edit(node(0), func(e *gossip.Edit) {
+			for i := range 400 {
+				e.Down(node(600+i), why(i))
+			}
+		})
+		return len(encode(t, protocol.GossipState{State: downed}))
+	}
+	none := down(func(int) string { return "" })
+	require.Less(t, none-len(encode(t, protocol.GossipState{State: s})), 400*3)
+	require.Less(t, down(func(int) string { return why })-none, len(why)+8)
+	each := down(func(i int) string { return fmt.Sprintf("%03d", i) + strings.Repeat(why, 9) }) - none
+	t.Logf("%d bytes for 400 reasons of their own", each)
+	require.Less(t, each, 400*(gossip.MaxCauseBytes+8))
+}
+
 // covers B29, B30, I33.
 func TestWhatANewerVersionSendsDoesNoHarm(t *testing.T) {
 	b := encode(t, protocol.Heartbeat{Sequence: 7})
@@ -302,6 +335,25 @@ func TestWhatANewerVersionSendsDoesNoHarm(t *testing.T) {
 	got, err = wire.Codec{}.Decode(nil)
 	require.NoError(t, err)
 	require.Equal(t, wire.Unknown{}, got)
+}
+
+// A farewell of a release that says no cause is what it was, and a reason that is not
+// UTF-8 is refused wherever it stands.
+func TestReasonsAreTextOrAbsent(t *testing.T) {
+	farewell := protocol.NotMember{Node: node(5), Status: gossip.Removed}
+	b := encode(t, farewell)
+	require.Equal(t, "6a1a0a160a0831302e302e302e35108b3e196a6c747c9f6015171009", hex.EncodeToString(b))
+	got, err := wire.Codec{}.Decode(b)
+	require.NoError(t, err)
+	require.Equal(t, farewell, got)
+	for _, name := range []string{"not-member", "gossip-state-down", "gossip-delta-down"} {
+		b := encode(t, messages()[name])
+		garbled := bytes.Replace(b, []byte("it is lost"), []byte("it \xff\xfe lost"), 1)
+		require.NotEqual(t, b, garbled)
+		got, err := wire.Codec{}.Decode(garbled)
+		require.Nil(t, got)
+		requireKnownError(t, err)
+	}
 }
 
 func TestForeignMessageIsRefused(t *testing.T) {
@@ -342,6 +394,18 @@ func faults() map[string]*pb.Message {
 		_ = proto.Unmarshal(b, m)
 		f(m.GetGossipState().GetState().GetRecords().GetMembers().GetProfiles())
 		return m
+	}
+	downed := func(f func(c *pb.Causes)) *pb.Message {
+		b, _ := wire.Codec{}.Append(nil, messages()["gossip-state-down"])
+		m := new(pb.Message)
+		_ = proto.Unmarshal(b, m)
+		f(m.GetGossipState().GetState().GetRecords().GetCauses())
+		return m
+	}
+	farewell := func(by *pb.Node, why string) *pb.Message {
+		return &pb.Message{What: &pb.Message_NotMember{NotMember: &pb.NotMember{
+			Node: &pb.Node{Host: "a", Port: 1, Uid: 1}, Status: 8, DownedBy: by, DownedWhy: why,
+		}}}
 	}
 	long := strings.Repeat("x", protocol.MaxTextBytes+1)
 	return map[string]*pb.Message{
@@ -393,6 +457,20 @@ func faults() map[string]*pb.Message {
 		"loaded-missing":                  loaded(func(p *pb.Profiles) { p.LoadedCount[0] = 1000 }),
 		"loaded-left":                     loaded(func(p *pb.Profiles) { p.LoadedCount[0]-- }),
 		"loaded-order":                    loaded(func(p *pb.Profiles) { p.Loaded[0], p.Loaded[1] = p.Loaded[1], p.Loaded[0] }),
+		"cause-columns":                   downed(func(c *pb.Causes) { c.Why = nil }),
+		"cause-by":                        downed(func(c *pb.Causes) { c.By[0] = 1000 }),
+		"cause-of-nobody":                 downed(func(c *pb.Causes) { c.NodeCount[0], c.Node = 0, c.Node[c.NodeCount[0]:] }),
+		"cause-of-a-stranger":             downed(func(c *pb.Causes) { c.Node[0] = 1000 }),
+		"cause-missing":                   downed(func(c *pb.Causes) { c.NodeCount[0] = 1 << 31 }),
+		"cause-left":                      downed(func(c *pb.Causes) { c.NodeCount[0]-- }),
+		"cause-twice":                     downed(func(c *pb.Causes) { c.Node[1] = c.Node[0] }),
+		"cause-of-one-not-down":           downed(func(c *pb.Causes) { c.Node[0] = 1 }),
+		"cause-long":                      downed(func(c *pb.Causes) { c.Why[0] = strings.Repeat("x", gossip.MaxCauseBytes+1) }),
+		"cause-control":                   downed(func(c *pb.Causes) { c.Why[0] = "a\x1b[2Jb" }),
+		"not-member-by":                   farewell(&pb.Node{Port: 1 << 20}, ""),
+		"not-member-why-of-nobody":        farewell(nil, "lost"),
+		"not-member-why-long":             farewell(&pb.Node{Host: "a", Port: 1, Uid: 1}, strings.Repeat("x", gossip.MaxCauseBytes+1)),
+		"not-member-why-control":          farewell(&pb.Node{Host: "a", Port: 1, Uid: 1}, "a\nb"),
 		"downing-before": change(func(s *pb.State) {
 			s.Records.Registers.Downing.Previous = &pb.DowningStrategy{Name: long}
 		}),

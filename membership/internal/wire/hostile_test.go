@@ -59,6 +59,8 @@ func hostile() map[string][]byte {
 		"zones":                  empty(1, 11, 1, 3, 1, 5),
 		"members":                columns([]protowire.Number{1, 2, 3, 4}, 11, 1, 3, 1),
 		"tombstones":             columns([]protowire.Number{1, 2, 3}, 11, 1, 3, 2),
+		"causes":                 columns([]protowire.Number{1, 3, 4}, 11, 1, 3, 6),
+		"reasons":                empty(2, 11, 1, 3, 6),
 		"voters":                 packed(11, 1, 3, 4, 2),
 		"clock":                  columns([]protowire.Number{1, 2}, 11, 1, 4),
 		"edits":                  columns([]protowire.Number{1, 2, 3}, 10, 1, 8),
@@ -128,7 +130,7 @@ func TestTheLargestStateCostsLittle(t *testing.T) {
 // crowded returns a message that has as many of everything as the limits allow, each
 // as short as can be.
 func crowded() []byte {
-	const members, each, nodes = gossip.MaxMembers, 10 * gossip.MaxMembers, 6 * gossip.MaxMembers
+	const members, each, nodes = gossip.MaxMembers, 10 * gossip.MaxMembers, 8 * gossip.MaxMembers
 	zeros := func(dst []byte, n int, numbers ...protowire.Number) []byte {
 		for _, number := range numbers {
 			dst = field(dst, number, make([]byte, n))
@@ -144,9 +146,10 @@ func crowded() []byte {
 	records := field(nil, 1, field(zeros(nil, members, 1, 2, 3, 4), 5, profiles))
 	records = field(records, 2, zeros(nil, members, 1, 2, 3))
 	records = field(records, 3, zeros(zeros(nil, members, 1, 2, 3), each, 4, 5, 6))
+	records = field(records, 6, zeros(empty(nil, 2*members, 2), 2*members, 1, 3, 4))
 	table := field(zeros(empty(nil, nodes, 1), nodes, 2, 3), 4, make([]byte, 8*nodes))
 	state := field(field(nil, 2, table), 3, records)
-	return nested(field(state, 4, zeros(nil, nodes/3, 1, 2)), 11, 1)
+	return nested(field(state, 4, zeros(nil, 2*members, 1, 2)), 11, 1)
 }
 
 // At the limits themselves a message costs what two of it, and an idle node, leave

@@ -35,6 +35,7 @@ func (t *table) records(r records) *pb.Records {
 			Downing: toDowning(g.Downing), EpochBorn: g.EpochBorn, Yielded: toCluster(g.Yielded),
 		}
 	}
+	p.Causes = t.causes(r)
 	return p
 }
 
@@ -64,7 +65,7 @@ func (t nodes) fromRecords(p *pb.Records) (r records, err error) {
 			Downing: fromDowning(g.GetDowning()), EpochBorn: g.GetEpochBorn(), Yielded: fromCluster(g.GetYielded()),
 		}
 	}
-	return r, nil
+	return r, t.fromCauses(p.GetCauses(), r)
 }
 
 // toData returns data ids as they are written. The receiver checks how many there

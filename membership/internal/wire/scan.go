@@ -45,6 +45,8 @@ var limits = map[columnName]int{ //nolint:gochecknoglobals // A constant table.
 	{"Tombstones", "node"}: gossip.MaxMembers, {"Tombstones", "last"}: gossip.MaxMembers, {"Tombstones", "removed_at"}: gossip.MaxMembers,
 	{"Observers", "observer"}: gossip.MaxMembers, {"Observers", "version"}: gossip.MaxMembers, {"Observers", "row_count"}: gossip.MaxMembers,
 	{"Observers", "subject"}: perMember, {"Observers", "row_status"}: perMember, {"Observers", "row_version"}: perMember,
+	{"Causes", "by"}: 2 * gossip.MaxMembers, {"Causes", "why"}: 2 * gossip.MaxMembers,
+	{"Causes", "node_count"}: 2 * gossip.MaxMembers, {"Causes", "node"}: 2 * gossip.MaxMembers,
 	{"Edits", "key"}:    perMember,
 	{"Settings", "key"}: protocol.MaxSettings, {"Settings", "value"}: protocol.MaxSettings, {"Settings", "class"}: protocol.MaxSettings,
 	{"Differences", "key"}: protocol.MaxSettings, {"Differences", "member"}: protocol.MaxSettings, {"Differences", "joiner"}: protocol.MaxSettings,

@@ -11,8 +11,9 @@ import (
 )
 
 // nodesMax bounds the table of nodes of a message: members, tombstones,
-// voters of two configs, and clock entries of nodes that are gone.
-const nodesMax = 6 * gossip.MaxMembers
+// voters of two configs, clock entries of nodes that are gone, and those who declared
+// members down.
+const nodesMax = 8 * gossip.MaxMembers
 
 // table gives each node of a message its place. Most lists of a message are
 // sorted parts of the first one, so that a node is usually where the node

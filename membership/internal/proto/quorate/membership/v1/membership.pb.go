@@ -1491,9 +1491,12 @@ func (x *Reached) GetNode() []uint64 {
 }
 
 type NotMember struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Node          *Node                  `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
-	Status        uint32                 `protobuf:"varint,2,opt,name=status,proto3" json:"status,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Node   *Node                  `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	Status uint32                 `protobuf:"varint,2,opt,name=status,proto3" json:"status,omitempty"`
+	// By whom the node was declared down, and why. Absent if that is not known.
+	DownedBy      *Node  `protobuf:"bytes,3,opt,name=downed_by,json=downedBy,proto3" json:"downed_by,omitempty"`
+	DownedWhy     string `protobuf:"bytes,4,opt,name=downed_why,json=downedWhy,proto3" json:"downed_why,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1540,6 +1543,20 @@ func (x *NotMember) GetStatus() uint32 {
 		return x.Status
 	}
 	return 0
+}
+
+func (x *NotMember) GetDownedBy() *Node {
+	if x != nil {
+		return x.DownedBy
+	}
+	return nil
+}
+
+func (x *NotMember) GetDownedWhy() string {
+	if x != nil {
+		return x.DownedWhy
+	}
+	return ""
 }
 
 // AskDowning asks a member of the same side for a downing decision.
@@ -2431,12 +2448,14 @@ func (x *Edits) GetKey() []uint64 {
 }
 
 type Records struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Members       *Members               `protobuf:"bytes,1,opt,name=members,proto3" json:"members,omitempty"`
-	Tombstones    *Tombstones            `protobuf:"bytes,2,opt,name=tombstones,proto3" json:"tombstones,omitempty"`
-	Observers     *Observers             `protobuf:"bytes,3,opt,name=observers,proto3" json:"observers,omitempty"`
-	Config        *Config                `protobuf:"bytes,4,opt,name=config,proto3" json:"config,omitempty"`
-	Registers     *Registers             `protobuf:"bytes,5,opt,name=registers,proto3" json:"registers,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Members    *Members               `protobuf:"bytes,1,opt,name=members,proto3" json:"members,omitempty"`
+	Tombstones *Tombstones            `protobuf:"bytes,2,opt,name=tombstones,proto3" json:"tombstones,omitempty"`
+	Observers  *Observers             `protobuf:"bytes,3,opt,name=observers,proto3" json:"observers,omitempty"`
+	Config     *Config                `protobuf:"bytes,4,opt,name=config,proto3" json:"config,omitempty"`
+	Registers  *Registers             `protobuf:"bytes,5,opt,name=registers,proto3" json:"registers,omitempty"`
+	// Absent if no member or tombstone of the lists has a cause.
+	Causes        *Causes `protobuf:"bytes,6,opt,name=causes,proto3" json:"causes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2506,6 +2525,85 @@ func (x *Records) GetRegisters() *Registers {
 	return nil
 }
 
+func (x *Records) GetCauses() *Causes {
+	if x != nil {
+		return x.Causes
+	}
+	return nil
+}
+
+// Causes says by whom members, and those of whom tombstones are left, were declared
+// down, and why. A cause that many have in common is written once.
+type Causes struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	By        []uint32               `protobuf:"varint,1,rep,packed,name=by,proto3" json:"by,omitempty"`
+	Why       []string               `protobuf:"bytes,2,rep,name=why,proto3" json:"why,omitempty"`
+	NodeCount []uint32               `protobuf:"varint,3,rep,packed,name=node_count,json=nodeCount,proto3" json:"node_count,omitempty"`
+	// The nodes of all causes, one cause after the other, as many as the sum of
+	// node_count.
+	Node          []uint32 `protobuf:"varint,4,rep,packed,name=node,proto3" json:"node,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Causes) Reset() {
+	*x = Causes{}
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Causes) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Causes) ProtoMessage() {}
+
+func (x *Causes) ProtoReflect() protoreflect.Message {
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Causes.ProtoReflect.Descriptor instead.
+func (*Causes) Descriptor() ([]byte, []int) {
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *Causes) GetBy() []uint32 {
+	if x != nil {
+		return x.By
+	}
+	return nil
+}
+
+func (x *Causes) GetWhy() []string {
+	if x != nil {
+		return x.Why
+	}
+	return nil
+}
+
+func (x *Causes) GetNodeCount() []uint32 {
+	if x != nil {
+		return x.NodeCount
+	}
+	return nil
+}
+
+func (x *Causes) GetNode() []uint32 {
+	if x != nil {
+		return x.Node
+	}
+	return nil
+}
+
 type Members struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Node     []uint32               `protobuf:"varint,1,rep,packed,name=node,proto3" json:"node,omitempty"`
@@ -2522,7 +2620,7 @@ type Members struct {
 
 func (x *Members) Reset() {
 	*x = Members{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[34]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2534,7 +2632,7 @@ func (x *Members) String() string {
 func (*Members) ProtoMessage() {}
 
 func (x *Members) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[34]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2547,7 +2645,7 @@ func (x *Members) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Members.ProtoReflect.Descriptor instead.
 func (*Members) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{34}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Members) GetNode() []uint32 {
@@ -2617,7 +2715,7 @@ type Profiles struct {
 
 func (x *Profiles) Reset() {
 	*x = Profiles{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[35]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2629,7 +2727,7 @@ func (x *Profiles) String() string {
 func (*Profiles) ProtoMessage() {}
 
 func (x *Profiles) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[35]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2642,7 +2740,7 @@ func (x *Profiles) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Profiles.ProtoReflect.Descriptor instead.
 func (*Profiles) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{35}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Profiles) GetZone() []string {
@@ -2740,7 +2838,7 @@ type Tombstones struct {
 
 func (x *Tombstones) Reset() {
 	*x = Tombstones{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[36]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2752,7 +2850,7 @@ func (x *Tombstones) String() string {
 func (*Tombstones) ProtoMessage() {}
 
 func (x *Tombstones) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[36]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2765,7 +2863,7 @@ func (x *Tombstones) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tombstones.ProtoReflect.Descriptor instead.
 func (*Tombstones) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{36}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Tombstones) GetNode() []uint32 {
@@ -2805,7 +2903,7 @@ type Observers struct {
 
 func (x *Observers) Reset() {
 	*x = Observers{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[37]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2817,7 +2915,7 @@ func (x *Observers) String() string {
 func (*Observers) ProtoMessage() {}
 
 func (x *Observers) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[37]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2830,7 +2928,7 @@ func (x *Observers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Observers.ProtoReflect.Descriptor instead.
 func (*Observers) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{37}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Observers) GetObserver() []uint32 {
@@ -2892,7 +2990,7 @@ type Config struct {
 
 func (x *Config) Reset() {
 	*x = Config{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[38]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2904,7 +3002,7 @@ func (x *Config) String() string {
 func (*Config) ProtoMessage() {}
 
 func (x *Config) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[38]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2917,7 +3015,7 @@ func (x *Config) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Config.ProtoReflect.Descriptor instead.
 func (*Config) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{38}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Config) GetGen() uint64 {
@@ -2976,7 +3074,7 @@ type Registers struct {
 
 func (x *Registers) Reset() {
 	*x = Registers{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[39]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2988,7 +3086,7 @@ func (x *Registers) String() string {
 func (*Registers) ProtoMessage() {}
 
 func (x *Registers) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[39]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3001,7 +3099,7 @@ func (x *Registers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registers.ProtoReflect.Descriptor instead.
 func (*Registers) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{39}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Registers) GetLastUpNumber() uint64 {
@@ -3055,7 +3153,7 @@ type Downing struct {
 
 func (x *Downing) Reset() {
 	*x = Downing{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[40]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3067,7 +3165,7 @@ func (x *Downing) String() string {
 func (*Downing) ProtoMessage() {}
 
 func (x *Downing) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[40]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3080,7 +3178,7 @@ func (x *Downing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Downing.ProtoReflect.Descriptor instead.
 func (*Downing) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{40}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Downing) GetGen() uint64 {
@@ -3145,7 +3243,7 @@ type DowningStrategy struct {
 
 func (x *DowningStrategy) Reset() {
 	*x = DowningStrategy{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[41]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3157,7 +3255,7 @@ func (x *DowningStrategy) String() string {
 func (*DowningStrategy) ProtoMessage() {}
 
 func (x *DowningStrategy) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[41]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3170,7 +3268,7 @@ func (x *DowningStrategy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DowningStrategy.ProtoReflect.Descriptor instead.
 func (*DowningStrategy) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{41}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *DowningStrategy) GetName() string {
@@ -3314,10 +3412,13 @@ const file_quorate_membership_v1_membership_proto_rawDesc = "" +
 	"\x05state\x18\x01 \x01(\v2\x1c.quorate.membership.v1.StateR\x05state\"\x12\n" +
 	"\x10ExitingConfirmed\"\x1d\n" +
 	"\aReached\x12\x12\n" +
-	"\x04node\x18\x01 \x03(\x06R\x04node\"T\n" +
+	"\x04node\x18\x01 \x03(\x06R\x04node\"\xad\x01\n" +
 	"\tNotMember\x12/\n" +
 	"\x04node\x18\x01 \x01(\v2\x1b.quorate.membership.v1.NodeR\x04node\x12\x16\n" +
-	"\x06status\x18\x02 \x01(\rR\x06status\"X\n" +
+	"\x06status\x18\x02 \x01(\rR\x06status\x128\n" +
+	"\tdowned_by\x18\x03 \x01(\v2\x1b.quorate.membership.v1.NodeR\bdownedBy\x12\x1d\n" +
+	"\n" +
+	"downed_why\x18\x04 \x01(\tR\tdownedWhy\"X\n" +
 	"\n" +
 	"AskDowning\x12\x1a\n" +
 	"\bquestion\x18\x01 \x01(\x04R\bquestion\x12\x1a\n" +
@@ -3381,7 +3482,7 @@ const file_quorate_membership_v1_membership_proto_rawDesc = "" +
 	"\x04node\x18\x01 \x03(\rR\x04node\x12\x14\n" +
 	"\x05count\x18\x02 \x03(\x04R\x05count\x12\x1b\n" +
 	"\tkey_count\x18\x03 \x03(\rR\bkeyCount\x12\x10\n" +
-	"\x03key\x18\x04 \x03(\x04R\x03key\"\xbd\x02\n" +
+	"\x03key\x18\x04 \x03(\x04R\x03key\"\xf4\x02\n" +
 	"\aRecords\x128\n" +
 	"\amembers\x18\x01 \x01(\v2\x1e.quorate.membership.v1.MembersR\amembers\x12A\n" +
 	"\n" +
@@ -3389,7 +3490,14 @@ const file_quorate_membership_v1_membership_proto_rawDesc = "" +
 	"tombstones\x12>\n" +
 	"\tobservers\x18\x03 \x01(\v2 .quorate.membership.v1.ObserversR\tobservers\x125\n" +
 	"\x06config\x18\x04 \x01(\v2\x1d.quorate.membership.v1.ConfigR\x06config\x12>\n" +
-	"\tregisters\x18\x05 \x01(\v2 .quorate.membership.v1.RegistersR\tregisters\"\xbd\x01\n" +
+	"\tregisters\x18\x05 \x01(\v2 .quorate.membership.v1.RegistersR\tregisters\x125\n" +
+	"\x06causes\x18\x06 \x01(\v2\x1d.quorate.membership.v1.CausesR\x06causes\"]\n" +
+	"\x06Causes\x12\x0e\n" +
+	"\x02by\x18\x01 \x03(\rR\x02by\x12\x10\n" +
+	"\x03why\x18\x02 \x03(\tR\x03why\x12\x1d\n" +
+	"\n" +
+	"node_count\x18\x03 \x03(\rR\tnodeCount\x12\x12\n" +
+	"\x04node\x18\x04 \x03(\rR\x04node\"\xbd\x01\n" +
 	"\aMembers\x12\x12\n" +
 	"\x04node\x18\x01 \x03(\rR\x04node\x12\x16\n" +
 	"\x06status\x18\x02 \x03(\rR\x06status\x12\x1b\n" +
@@ -3473,7 +3581,7 @@ func file_quorate_membership_v1_membership_proto_rawDescGZIP() []byte {
 	return file_quorate_membership_v1_membership_proto_rawDescData
 }
 
-var file_quorate_membership_v1_membership_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_quorate_membership_v1_membership_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
 var file_quorate_membership_v1_membership_proto_goTypes = []any{
 	(*Message)(nil),          // 0: quorate.membership.v1.Message
 	(*InitJoin)(nil),         // 1: quorate.membership.v1.InitJoin
@@ -3509,14 +3617,15 @@ var file_quorate_membership_v1_membership_proto_goTypes = []any{
 	(*ClockRef)(nil),         // 31: quorate.membership.v1.ClockRef
 	(*Edits)(nil),            // 32: quorate.membership.v1.Edits
 	(*Records)(nil),          // 33: quorate.membership.v1.Records
-	(*Members)(nil),          // 34: quorate.membership.v1.Members
-	(*Profiles)(nil),         // 35: quorate.membership.v1.Profiles
-	(*Tombstones)(nil),       // 36: quorate.membership.v1.Tombstones
-	(*Observers)(nil),        // 37: quorate.membership.v1.Observers
-	(*Config)(nil),           // 38: quorate.membership.v1.Config
-	(*Registers)(nil),        // 39: quorate.membership.v1.Registers
-	(*Downing)(nil),          // 40: quorate.membership.v1.Downing
-	(*DowningStrategy)(nil),  // 41: quorate.membership.v1.DowningStrategy
+	(*Causes)(nil),           // 34: quorate.membership.v1.Causes
+	(*Members)(nil),          // 35: quorate.membership.v1.Members
+	(*Profiles)(nil),         // 36: quorate.membership.v1.Profiles
+	(*Tombstones)(nil),       // 37: quorate.membership.v1.Tombstones
+	(*Observers)(nil),        // 38: quorate.membership.v1.Observers
+	(*Config)(nil),           // 39: quorate.membership.v1.Config
+	(*Registers)(nil),        // 40: quorate.membership.v1.Registers
+	(*Downing)(nil),          // 41: quorate.membership.v1.Downing
+	(*DowningStrategy)(nil),  // 42: quorate.membership.v1.DowningStrategy
 }
 var file_quorate_membership_v1_membership_proto_depIdxs = []int32{
 	1,  // 0: quorate.membership.v1.Message.init_join:type_name -> quorate.membership.v1.InitJoin
@@ -3548,7 +3657,7 @@ var file_quorate_membership_v1_membership_proto_depIdxs = []int32{
 	26, // 26: quorate.membership.v1.Record.nodes:type_name -> quorate.membership.v1.Nodes
 	6,  // 27: quorate.membership.v1.AskVote.basis:type_name -> quorate.membership.v1.Stamp
 	26, // 28: quorate.membership.v1.JoinRequest.nodes:type_name -> quorate.membership.v1.Nodes
-	34, // 29: quorate.membership.v1.JoinRequest.member:type_name -> quorate.membership.v1.Members
+	35, // 29: quorate.membership.v1.JoinRequest.member:type_name -> quorate.membership.v1.Members
 	24, // 30: quorate.membership.v1.JoinRequest.cluster:type_name -> quorate.membership.v1.ClusterId
 	22, // 31: quorate.membership.v1.JoinRequest.settings:type_name -> quorate.membership.v1.Settings
 	5,  // 32: quorate.membership.v1.JoinRequest.record:type_name -> quorate.membership.v1.Record
@@ -3560,35 +3669,37 @@ var file_quorate_membership_v1_membership_proto_depIdxs = []int32{
 	28, // 38: quorate.membership.v1.GossipDelta.digest:type_name -> quorate.membership.v1.Digest
 	27, // 39: quorate.membership.v1.GossipState.state:type_name -> quorate.membership.v1.State
 	25, // 40: quorate.membership.v1.NotMember.node:type_name -> quorate.membership.v1.Node
-	26, // 41: quorate.membership.v1.DowningAnswer.down:type_name -> quorate.membership.v1.Nodes
-	24, // 42: quorate.membership.v1.State.cluster:type_name -> quorate.membership.v1.ClusterId
-	26, // 43: quorate.membership.v1.State.nodes:type_name -> quorate.membership.v1.Nodes
-	33, // 44: quorate.membership.v1.State.records:type_name -> quorate.membership.v1.Records
-	30, // 45: quorate.membership.v1.State.clock:type_name -> quorate.membership.v1.Clock
-	24, // 46: quorate.membership.v1.Digest.cluster:type_name -> quorate.membership.v1.ClusterId
-	26, // 47: quorate.membership.v1.Digest.nodes:type_name -> quorate.membership.v1.Nodes
-	31, // 48: quorate.membership.v1.Digest.clock:type_name -> quorate.membership.v1.ClockRef
-	24, // 49: quorate.membership.v1.Delta.cluster:type_name -> quorate.membership.v1.ClusterId
-	26, // 50: quorate.membership.v1.Delta.nodes:type_name -> quorate.membership.v1.Nodes
-	31, // 51: quorate.membership.v1.Delta.from:type_name -> quorate.membership.v1.ClockRef
-	31, // 52: quorate.membership.v1.Delta.clock:type_name -> quorate.membership.v1.ClockRef
-	32, // 53: quorate.membership.v1.Delta.edits:type_name -> quorate.membership.v1.Edits
-	33, // 54: quorate.membership.v1.Delta.records:type_name -> quorate.membership.v1.Records
-	30, // 55: quorate.membership.v1.ClockRef.clock:type_name -> quorate.membership.v1.Clock
-	34, // 56: quorate.membership.v1.Records.members:type_name -> quorate.membership.v1.Members
-	36, // 57: quorate.membership.v1.Records.tombstones:type_name -> quorate.membership.v1.Tombstones
-	37, // 58: quorate.membership.v1.Records.observers:type_name -> quorate.membership.v1.Observers
-	38, // 59: quorate.membership.v1.Records.config:type_name -> quorate.membership.v1.Config
-	39, // 60: quorate.membership.v1.Records.registers:type_name -> quorate.membership.v1.Registers
-	35, // 61: quorate.membership.v1.Members.profiles:type_name -> quorate.membership.v1.Profiles
-	40, // 62: quorate.membership.v1.Registers.downing:type_name -> quorate.membership.v1.Downing
-	24, // 63: quorate.membership.v1.Registers.yielded:type_name -> quorate.membership.v1.ClusterId
-	41, // 64: quorate.membership.v1.Downing.previous:type_name -> quorate.membership.v1.DowningStrategy
-	65, // [65:65] is the sub-list for method output_type
-	65, // [65:65] is the sub-list for method input_type
-	65, // [65:65] is the sub-list for extension type_name
-	65, // [65:65] is the sub-list for extension extendee
-	0,  // [0:65] is the sub-list for field type_name
+	25, // 41: quorate.membership.v1.NotMember.downed_by:type_name -> quorate.membership.v1.Node
+	26, // 42: quorate.membership.v1.DowningAnswer.down:type_name -> quorate.membership.v1.Nodes
+	24, // 43: quorate.membership.v1.State.cluster:type_name -> quorate.membership.v1.ClusterId
+	26, // 44: quorate.membership.v1.State.nodes:type_name -> quorate.membership.v1.Nodes
+	33, // 45: quorate.membership.v1.State.records:type_name -> quorate.membership.v1.Records
+	30, // 46: quorate.membership.v1.State.clock:type_name -> quorate.membership.v1.Clock
+	24, // 47: quorate.membership.v1.Digest.cluster:type_name -> quorate.membership.v1.ClusterId
+	26, // 48: quorate.membership.v1.Digest.nodes:type_name -> quorate.membership.v1.Nodes
+	31, // 49: quorate.membership.v1.Digest.clock:type_name -> quorate.membership.v1.ClockRef
+	24, // 50: quorate.membership.v1.Delta.cluster:type_name -> quorate.membership.v1.ClusterId
+	26, // 51: quorate.membership.v1.Delta.nodes:type_name -> quorate.membership.v1.Nodes
+	31, // 52: quorate.membership.v1.Delta.from:type_name -> quorate.membership.v1.ClockRef
+	31, // 53: quorate.membership.v1.Delta.clock:type_name -> quorate.membership.v1.ClockRef
+	32, // 54: quorate.membership.v1.Delta.edits:type_name -> quorate.membership.v1.Edits
+	33, // 55: quorate.membership.v1.Delta.records:type_name -> quorate.membership.v1.Records
+	30, // 56: quorate.membership.v1.ClockRef.clock:type_name -> quorate.membership.v1.Clock
+	35, // 57: quorate.membership.v1.Records.members:type_name -> quorate.membership.v1.Members
+	37, // 58: quorate.membership.v1.Records.tombstones:type_name -> quorate.membership.v1.Tombstones
+	38, // 59: quorate.membership.v1.Records.observers:type_name -> quorate.membership.v1.Observers
+	39, // 60: quorate.membership.v1.Records.config:type_name -> quorate.membership.v1.Config
+	40, // 61: quorate.membership.v1.Records.registers:type_name -> quorate.membership.v1.Registers
+	34, // 62: quorate.membership.v1.Records.causes:type_name -> quorate.membership.v1.Causes
+	36, // 63: quorate.membership.v1.Members.profiles:type_name -> quorate.membership.v1.Profiles
+	41, // 64: quorate.membership.v1.Registers.downing:type_name -> quorate.membership.v1.Downing
+	24, // 65: quorate.membership.v1.Registers.yielded:type_name -> quorate.membership.v1.ClusterId
+	42, // 66: quorate.membership.v1.Downing.previous:type_name -> quorate.membership.v1.DowningStrategy
+	67, // [67:67] is the sub-list for method output_type
+	67, // [67:67] is the sub-list for method input_type
+	67, // [67:67] is the sub-list for extension type_name
+	67, // [67:67] is the sub-list for extension extendee
+	0,  // [0:67] is the sub-list for field type_name
 }
 
 func init() { file_quorate_membership_v1_membership_proto_init() }
@@ -3622,7 +3733,7 @@ func file_quorate_membership_v1_membership_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_quorate_membership_v1_membership_proto_rawDesc), len(file_quorate_membership_v1_membership_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   42,
+			NumMessages:   43,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
