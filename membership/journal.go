@@ -172,10 +172,25 @@ func (j *journal) member(e MemberChanged) {
 	case gossip.Exiting:
 		j.tell(m, "has handed its work over", "exiting")
 	case gossip.Down:
-		j.tell(m, "is declared down", "down")
+		j.downed(m)
 	default:
 		j.tell(m, "is "+m.Status.String(), m.Status.String())
 	}
+}
+
+// downed logs that a member was declared down, by whom and why: the state has it, unless
+// this node decided it and has more words for it.
+func (j *journal) downed(m *gossip.Member) {
+	id := m.Node.String()
+	attrs := []any{"member", id}
+	if !m.Downed.IsZero() {
+		attrs = append(attrs, "by", m.Downed.By.String())
+	}
+	all := j.because(id, "down", attrs)
+	if len(all) == len(attrs) && m.Downed.Why != "" {
+		all = append(all, "reason", m.Downed.Why)
+	}
+	j.log.Info(fmt.Sprintf("member %s is declared down", m.Node.Address), all...)
 }
 
 // tell logs what a member does, with the reason if this node decided it.

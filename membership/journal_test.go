@@ -115,7 +115,7 @@ func TestEachNodeSaysOnceWhatHappens(t *testing.T) {
 	})
 }
 
-// A node that others declared down says who told it. One that was closed, or waits for
+// A node that others declared down says by whom and why. One that was closed, or waits for
 // somebody, says so too.
 func TestANodeSaysWhyItEndsOrWaits(t *testing.T) {
 	bubble(t, func(t *testing.T, p *place) {
@@ -125,7 +125,7 @@ func TestANodeSaysWhyItEndsOrWaits(t *testing.T) {
 		p.awaitUp(append(others, victim)...)
 		require.NoError(t, others[0].Down(t.Context(), at(4)))
 		require.ErrorIs(t, p.ended(victim), membership.ErrDown)
-		require.Equal(t, "ERROR this node ends: was declared down: by the others, says 10.0.0.1:7946#1; nobody holds it for unreachable now",
+		require.Equal(t, "ERROR this node ends: was declared down: by 10.0.0.1:7946#1: command: Down was called on that node",
 			read()[len(read())-1])
 
 		log, read = logged()
@@ -142,6 +142,21 @@ func TestANodeSaysWhyItEndsOrWaits(t *testing.T) {
 		p.start(cfg, log)
 		<-time.After(10 * time.Second)
 		require.Contains(t, read()[0], "this node waits to join: 0 of 1 of the listed seed nodes are here and in no cluster; missing: 10.0.0.7:7946 (silent)")
+	})
+}
+
+// Those who did not decide it say by whom a member was declared down and why as well.
+func TestOthersSayWhyAMemberIsDown(t *testing.T) {
+	bubble(t, func(t *testing.T, p *place) {
+		text := new(lines)
+		nodes := p.cluster(3)
+		watcher := p.start(config(4), membership.WithLogger(slog.New(slog.NewTextHandler(text, nil))))
+		p.awaitUp(append(nodes, watcher)...)
+		require.NoError(t, nodes[1].Down(t.Context(), at(3)))
+		require.ErrorIs(t, p.ended(nodes[2]), membership.ErrDown)
+		<-time.After(10 * time.Second)
+		require.Contains(t, text.String(), `msg="member 10.0.0.3:7946 is declared down" node=10.0.0.4:7946#4 `+
+			`member=10.0.0.3:7946#3 by=10.0.0.2:7946#2 reason="command: Down was called on that node"`)
 	})
 }
 

@@ -293,10 +293,11 @@ func (m *Machine) replace(old gossip.Member, by gossip.NodeID, msg JoinRequest) 
 	if old.Status >= gossip.Exiting {
 		return // On its way out already.
 	}
-	m.out.Decide("downing", old.Node.String(), "down", "a new incarnation answered at its address")
+	const reason = "restart: a new incarnation answered at its address"
+	m.out.Decide("downing", old.Node.String(), "down", reason)
 	m.edit(func(e *gossip.Edit) {
 		e.Mark(old.Node, gossip.Terminated)
-		e.SetStatus(old.Node, gossip.Down, old.UpNumber)
+		e.Down(old.Node, reason)
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/quorate/quorate/downing"
@@ -184,6 +185,7 @@ func (m *Machine) answered(by gossip.NodeID, decision downing.Decision, err erro
 // take goes on to the next strategy while the side survives, or to the decision.
 func (m *Machine) take(decision downing.Decision) {
 	q := m.side.question
+	decision.Reason = byName(q.left[0], decision.Reason)
 	q.taken, q.left = append(q.taken, decision), q.left[1:]
 	q.asked, q.others = gossip.NodeID{}, nil
 	if len(q.left) > 0 && decision.Verdict == downing.KeepSide {
@@ -195,6 +197,15 @@ func (m *Machine) take(decision downing.Decision) {
 	result := m.combine(q.view, q.taken)
 	m.out.Decide("downing", m.self.String(), result.Verdict.String(), result.Reason)
 	m.downAll(result.Down, result.Reason)
+}
+
+// byName puts the name of a strategy before its reason, unless that begins with it:
+// those who are declared down hear no more than the reason.
+func byName(s gossip.DowningStrategy, reason string) string {
+	if s.Name == "" || strings.HasPrefix(reason, s.Name+":") {
+		return reason
+	}
+	return cutText(s.Name + ": " + reason)
 }
 
 // combine returns the decision by all strategies that were asked: the side survives

@@ -214,10 +214,7 @@ func (m *Machine) downAll(nodes []gossip.NodeID, reason string) {
 	m.edit(func(e *gossip.Edit) {
 		for _, node := range nodes {
 			m.out.Decide("downing", node.String(), "down", reason)
-			if node == m.self {
-				m.ending.decided(reason)
-			}
-			e.SetStatus(node, gossip.Down, m.state.Member(node).UpNumber)
+			e.Down(node, reason)
 		}
 	})
 	for _, node := range nodes {
@@ -239,6 +236,6 @@ func (m *Machine) commandDown(address gossip.Address) {
 	case member.Status == gossip.Down:
 		m.refuse(member.Node, "Down", RefusedUnknown, "the member is down already")
 	default:
-		m.downAll([]gossip.NodeID{member.Node}, "somebody asked for it")
+		m.downAll([]gossip.NodeID{member.Node}, "command: Down was called on that node")
 	}
 }

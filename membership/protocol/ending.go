@@ -10,31 +10,62 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// ending is what a node can say about its own end when it finds itself declared down:
-// the state has only the fact.
+// ending is what a node says about its own end when it finds itself declared down:
+// by whom and why, which the state has, and from whom it has heard of that.
 type ending struct {
 	news gossip.NodeID // Whose news was taken last.
-	own  string        // Why this node declared itself down, if it did.
 }
 
 // heard notes whose news comes next.
 func (e *ending) heard(from gossip.NodeID) { e.news = from }
 
-// decided notes that this node declares itself down.
-func (e *ending) decided(reason string) { e.own = reason }
-
-// downed says by whom a node was declared down, and why, as far as can be known.
+// downed says by whom a node was declared down, and why, in whose state it still is a
+// member.
 func (e *ending) downed(s *gossip.State, self gossip.NodeID) string {
-	if e.own != "" {
-		return "by itself: " + e.own
+	cause := causeOf(s, self)
+	if cause.By == self {
+		return "by itself: " + cause.Why
 	}
-	text := fmt.Sprintf("by the others, says %v", e.news)
+	text := "by " + cause.String()
+	if cause.IsZero() {
+		text = fmt.Sprintf("by the others, says %v", e.news)
+	}
 	var accusers []string
 	for _, by := range s.Observers(self) {
 		accusers = append(accusers, by.String())
 	}
-	if len(accusers) == 0 {
-		return text + "; nobody holds it for unreachable now"
+	switch {
+	case len(accusers) > 0:
+		text += "; it was unreachable for " + strings.Join(accusers, ", ")
+	case cause.IsZero():
+		text += "; nobody holds it for unreachable now"
 	}
-	return text + "; it was unreachable for " + strings.Join(accusers, ", ")
+	return text
+}
+
+// removed says why a node was declared down that has a tombstone in the state.
+func (e *ending) removed(s *gossip.State, self gossip.NodeID) string {
+	cause := causeOf(s, self)
+	if cause.IsZero() {
+		return fmt.Sprintf("it was removed by the others, says %v", e.news)
+	}
+	return fmt.Sprintf("by %v; it was removed after that, says %v", cause, e.news)
+}
+
+// dismissed says why a node is no member any more by the word of one that is.
+func (e *ending) dismissed(from gossip.NodeID, msg NotMember) string {
+	if msg.Downed.IsZero() {
+		return fmt.Sprintf("it is %v, says %v", msg.Status, from)
+	}
+	return fmt.Sprintf("by %v; it is %v, says %v", msg.Downed, msg.Status, from)
+}
+
+// causeOf returns by whom a node was declared down, and why, whether it is a member
+// of s or was one; none if it was not declared down, or nobody said why.
+func causeOf(s *gossip.State, node gossip.NodeID) gossip.Cause {
+	if member := s.Member(node); member != nil {
+		return member.Downed
+	}
+	tomb, _ := s.Removed(node)
+	return tomb.Downed
 }

@@ -243,6 +243,12 @@ func (m *Machine) fencePassed(node gossip.NodeID) {
 	}
 }
 
+// quarantine has the transport refuse a removed incarnation, with the words from which
+// it learns why.
 func (m *Machine) quarantine(node gossip.NodeID) {
-	m.out.Add(Block{Node: node, Reason: "this incarnation was removed from the cluster"})
+	reason := "this incarnation was removed from the cluster"
+	if cause := causeOf(m.state, node); !cause.IsZero() {
+		reason += " after it was declared down by " + cause.String()
+	}
+	m.out.Add(Block{Node: node, Reason: reason})
 }

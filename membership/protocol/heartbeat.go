@@ -147,7 +147,7 @@ func (m *Machine) dismiss(from gossip.NodeID) bool {
 		return false
 	}
 	m.refused[RefusedNotMember]++
-	m.out.Send(from, NotMember{Node: from, Status: status})
+	m.out.Send(from, NotMember{Node: from, Status: status, Downed: causeOf(m.state, from)})
 	return true
 }
 

@@ -325,7 +325,8 @@ func (m *Machine) peerRefused(in PeerRefused) {
 	m.refuse(in.Peer, "connection", RefusedByPeer, in.Reason)
 	switch {
 	case m.phase == phaseMember && in.Removed:
-		m.receiveNotMember(in.Peer, NotMember{Node: m.self, Status: gossip.Removed})
+		msg := NotMember{Node: m.self, Status: gossip.Removed}
+		m.dismissed(in.Peer, msg, m.ending.dismissed(in.Peer, msg)+": "+in.Reason)
 	case m.phase == phaseJoining && (in.Final || in.Removed):
 		// Whoever was removed before its welcome arrived is never taken again: only
 		// the next incarnation is.

@@ -97,7 +97,7 @@ func (m *Machine) perform(p leaderPlan) {
 	}
 	m.edit(func(e *gossip.Edit) { m.carryOut(p, e) })
 	for _, gone := range p.remove {
-		m.out.Send(gone.Node, NotMember{Node: gone.Node, Status: gossip.Removed})
+		m.out.Send(gone.Node, NotMember{Node: gone.Node, Status: gossip.Removed, Downed: gone.Downed})
 	}
 }
 

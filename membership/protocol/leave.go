@@ -87,7 +87,7 @@ func (m *Machine) observeOwnStatus() {
 	case me == nil && m.exit.begun:
 		m.stop(StopLeft, "it was removed after it left")
 	case me == nil:
-		m.stop(StopDowned, fmt.Sprintf("it was removed by the others, says %v", m.ending.news))
+		m.stop(StopDowned, m.ending.removed(m.state, m.self))
 	case me.Status == gossip.Down:
 		m.spreadWord()
 		m.stop(StopDowned, m.ending.downed(m.state, m.self))
@@ -178,6 +178,11 @@ func (m *Machine) exitTimeout() {
 }
 
 func (m *Machine) receiveNotMember(from gossip.NodeID, msg NotMember) {
+	m.dismissed(from, msg, m.ending.dismissed(from, msg))
+}
+
+// dismissed ends this node, with these words, if it was declared down or removed.
+func (m *Machine) dismissed(from gossip.NodeID, msg NotMember, words string) {
 	switch {
 	case msg.Node != m.self || m.phase != phaseMember:
 		m.refuse(from, "NotMember", RefusedUnsolicited, fmt.Sprintf("it is about %v", msg.Node))
@@ -189,7 +194,7 @@ func (m *Machine) receiveNotMember(from gossip.NodeID, msg NotMember) {
 		m.stop(StopLeft, "it was removed after it left, says "+from.String())
 	default:
 		m.spreadWord() // What this node alone knows must not go with it.
-		m.stop(StopDowned, fmt.Sprintf("it is %v, says %v", msg.Status, from))
+		m.stop(StopDowned, words)
 	}
 }
 

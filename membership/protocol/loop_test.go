@@ -55,6 +55,7 @@ type node struct {
 	events    []any                 // What it published.
 	times     []time.Duration
 	decisions []machine.Decide
+	blocks    []protocol.Block
 	dead      bool
 	frozen    bool
 	backlog   []machine.Input
@@ -242,6 +243,7 @@ func (n *node) carryOut(effect machine.Effect) {
 	case protocol.Probe:
 		l.probe(n, e)
 	case protocol.Block:
+		n.blocks = append(n.blocks, e)
 		l.tracef(n, "blocks %v", e.Node)
 	}
 }

@@ -198,6 +198,9 @@ func (c *Invariants) Stepped(_ *World, n *Node) error {
 	if err := c.canDecide(n, was, is); err != nil {
 		return err
 	}
+	if err := caused(n.id, was, is); err != nil {
+		return err
+	}
 	return c.gave(n.id, was, is, m.Snapshot().Converged)
 }
 

@@ -10,6 +10,20 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
+// caused checks that whoever is down in a state was declared down by somebody, for a
+// reason: it is what the member has to say when it learns of its end.
+func caused(self gossip.NodeID, was, is *gossip.State) error {
+	if was != nil && shared(was.Members(), is.Members()) {
+		return nil
+	}
+	for _, m := range is.Members() {
+		if m.Status == gossip.Down && (m.Downed.By.IsZero() || m.Downed.Why == "") {
+			return fmt.Errorf("at %v nobody says why %v is down: %q", self, m.Node, m.Downed)
+		}
+	}
+	return nil
+}
+
 // canDecide checks that nobody is up who cannot decide by the downing strategy of
 // the cluster: when a node comes to know of a strategy, every voter that it knows,
 // and that lives, has it. Who leaves may have stopped hosting, and does not hear of

@@ -63,6 +63,9 @@ func TestPlantedStatesAreFound(t *testing.T) {
 	}
 	require.NoError(t, oneIncarnation(a, sound))
 	require.ErrorContains(t, oneIncarnation(a, twice), "I7: at a:1")
+	require.NoError(t, caused(a, nil, plantedState(1, func(e *gossip.Edit) { e.Down(b, "lost") })))
+	require.ErrorContains(t, caused(a, sound, plantedState(1, func(e *gossip.Edit) { e.Down(b, "") })), "nobody says why b:1#2 is down")
+	require.ErrorContains(t, caused(a, sound, down), "nobody says why b:1#2 is down")
 	both := plantedState(1, func(e *gossip.Edit) { e.SetStatus(b, gossip.Down, 2) },
 		func(e *gossip.Edit) { e.Join(gossip.Member{Node: again}) })
 	require.NotNil(t, both.Member(again))
