@@ -53,6 +53,11 @@ type Member struct {
 	// UnreachableFor are the members that cannot reach it. Empty: it is
 	// reachable.
 	UnreachableFor []string `json:"unreachableFor,omitempty"`
+
+	// DownedBy is the node that declared it down, and DownedWhy its reason. Empty:
+	// it is not down, or that node is of a release that does not say why.
+	DownedBy  string `json:"downedBy,omitempty"`
+	DownedWhy string `json:"downedWhy,omitempty"`
 }
 
 // Waiting is for whom a node waits that is in no cluster yet.
@@ -143,6 +148,9 @@ func membersOf(view membership.View, standing bool) ClusterMembers {
 		}
 		if observers := state.Observers(m.Node); len(observers) > 0 {
 			item.UnreachableFor = texts(observers)
+		}
+		if !m.Downed.IsZero() {
+			item.DownedBy, item.DownedWhy = m.Downed.By.String(), m.Downed.Why
 		}
 		answer.Members = append(answer.Members, item)
 	}

@@ -179,6 +179,21 @@ func TestDecisionsAreInOrder(t *testing.T) {
 	}
 }
 
+// Every node tells of a member that is down by whom it was declared so, and why.
+func TestMembersSayWhyOneIsDown(t *testing.T) {
+	a, b := gossip.NodeID{Address: gossip.Address{Host: "a", Port: 1}, UID: 1}, gossip.NodeID{Address: gossip.Address{Host: "b", Port: 1}, UID: 2}
+	state := gossip.New(gossip.ClusterID{}).Edit(a, func(e *gossip.Edit) {
+		e.Join(gossip.Member{Node: a})
+		e.Join(gossip.Member{Node: b})
+		e.Down(b, "keep-majority: it is lost")
+	})
+	got := management.MembersOf(membership.View{Self: b, State: state}, false).Members
+	require.Equal(t, []management.Member{
+		{Node: "a:1#1", Status: "joining", Seen: true},
+		{Node: "b:1#2", Status: "down", DownedBy: "a:1#1", DownedWhy: "keep-majority: it is lost"},
+	}, got)
+}
+
 // A member that is not up yet has no age, and comes last.
 func TestMembersNotUpComeLast(t *testing.T) {
 	a, b, c := gossip.NodeID{Address: gossip.Address{Host: "a", Port: 1}, UID: 1}, gossip.NodeID{Address: gossip.Address{Host: "b", Port: 1}, UID: 2}, gossip.NodeID{Address: gossip.Address{Host: "c", Port: 1}, UID: 3}

@@ -143,4 +143,8 @@ func (c *Members) printMember(s *Session, got management.ClusterMembers, m manag
 		fmt.Fprintf(s.Stdout, "%*s", memberIndent, "")
 		paragraph(s.Stdout, memberIndent, "unreachable for "+strings.Join(m.UnreachableFor, ", "))
 	}
+	if m.DownedBy != "" {
+		fmt.Fprintf(s.Stdout, "%*s", memberIndent, "")
+		paragraph(s.Stdout, memberIndent, "declared down by "+m.DownedBy+": "+m.DownedWhy)
+	}
 }

@@ -71,7 +71,7 @@ func two() management.ClusterMembers {
 		Blockers: "unreachable 10.0.0.2:7946#2f3d4c5b6a790b1e", Voters: []string{"10.0.0.1:7946#1b0f2e3d4c5b6a79"},
 		Members: []management.Member{
 			{Node: "10.0.0.1:7946#1b0f2e3d4c5b6a79", Status: "up", Age: 1, UpNumber: 1, Zone: "east", Roles: []string{"backend", "web"}, Version: "1.2.0", Voter: true, Seen: true},
-			{Node: "10.0.0.2:7946#2f3d4c5b6a790b1e", Status: "weakly-up", UnreachableFor: []string{"10.0.0.1:7946#1b0f2e3d4c5b6a79", "10.0.0.3:7946#3f3d4c5b6a790b1e", "10.0.0.4:7946#4f3d4c5b6a790b1e"}},
+			{Node: "10.0.0.2:7946#2f3d4c5b6a790b1e", Status: "down", DownedBy: "10.0.0.1:7946#1b0f2e3d4c5b6a79", DownedWhy: "keep-majority: it is lost", UnreachableFor: []string{"10.0.0.1:7946#1b0f2e3d4c5b6a79", "10.0.0.3:7946#3f3d4c5b6a790b1e", "10.0.0.4:7946#4f3d4c5b6a790b1e"}},
 		},
 	}
 }
@@ -92,10 +92,12 @@ age  status     node
   1  up         10.0.0.1:7946#1b0f2e3d4c5b6a79
                 asked, leader, voter, zone east, roles backend web, version
                 1.2.0
-  -  weakly-up  10.0.0.2:7946#2f3d4c5b6a790b1e
+  -  down       10.0.0.2:7946#2f3d4c5b6a790b1e
                 has not seen this state
                 unreachable for 10.0.0.1:7946#1b0f2e3d4c5b6a79,
                 10.0.0.3:7946#3f3d4c5b6a790b1e, 10.0.0.4:7946#4f3d4c5b6a790b1e
+                declared down by 10.0.0.1:7946#1b0f2e3d4c5b6a79: keep-majority:
+                it is lost
 `, stdout)
 	status, stdout, _ = remote("--json", "members", "-node", strings.TrimPrefix(url, "http://"))
 	require.Equal(t, command.StatusOK, status)
