@@ -4,6 +4,7 @@
 package membership_test
 
 import (
+	"context"
 	"log/slog"
 	"slices"
 	"strings"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership"
 )
 
@@ -142,6 +145,42 @@ func TestANodeSaysWhyItEndsOrWaits(t *testing.T) {
 		p.start(cfg, log)
 		<-time.After(10 * time.Second)
 		require.Contains(t, read()[0], "this node waits to join: 0 of 1 of the listed seed nodes are here and in no cluster; missing: 10.0.0.7:7946 (silent)")
+	})
+}
+
+// patient is keep-majority, but for one node, which waits whatever it sees.
+type patient struct{ at gossip.Address }
+
+func (patient) Class() downing.Class { return downing.KeepMajority{}.Class() }
+
+func (p patient) Decide(ctx context.Context, v downing.View) (downing.Decision, error) {
+	if v.Self.Address == p.at {
+		return downing.Decision{Reason: "it waits"}, nil
+	}
+	return downing.KeepMajority{}.Decide(ctx, v)
+}
+
+// A node that comes back from behind a cut long after it was removed is refused by
+// the transports of the others, and says why in its last line.
+func TestANodeThatIsRefusedAsRemovedSaysWhy(t *testing.T) {
+	bubble(t, func(t *testing.T, p *place) {
+		opt := membership.WithDowning(patient{address(4)})
+		others := p.cluster(3, opt)
+		log, read := logged()
+		victim := p.start(config(4), log, opt)
+		p.awaitUp(append(others, victim)...)
+		for i := range 3 {
+			p.network.Cut(address(i+1), address(4))
+		}
+		<-time.After(time.Minute)
+		require.NoError(t, victim.Err())
+		for i := range 3 {
+			p.network.Heal(address(i+1), address(4))
+		}
+		require.ErrorIs(t, p.ended(victim), membership.ErrDown)
+		last := read()[len(read())-1]
+		require.Regexp(t, `^ERROR this node ends: was declared down: .*by 10\.0\.0\.1:7946#1: keep-majority: this side has 3 of 4 voters`, last)
+		require.Regexp(t, `it is removed, says 10\.0\.0\.[123]:7946#[123]`, last)
 	})
 }
 
