@@ -328,9 +328,9 @@ func (e *Edit) Found(c Config) bool {
 }
 
 // RaiseEpochs makes the epochs of the cluster begin with a later birth, in unix
-// milliseconds.
+// milliseconds, before the year 2200: a birth leaves room for a later one.
 func (e *Edit) RaiseEpochs(born int64) bool {
-	if born <= max(e.after.cluster.Born, e.after.epochs) || born > latestTime {
+	if born <= max(e.after.cluster.Born, e.after.epochs) || born >= latestTime {
 		return false
 	}
 	e.after.epochs = born

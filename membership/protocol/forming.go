@@ -452,8 +452,14 @@ func (m *Machine) commandForm(in Form) {
 			return
 		}
 	}
+	birth := max(m.now.Wall.UnixMilli(), m.birthFloor()+1)
+	if birth >= bornLatest {
+		m.refuseForm(in, m.self, "this node, or one that answers, remembers a birth after which there is none: "+
+			"delete the data directories of all nodes, while they are stopped, and the epochs in what they write to")
+		return
+	}
 	c := &candidacy{
-		birth: max(m.now.Wall.UnixMilli(), m.birthFloor()+1), ballots: []ballot{{m.self, m.memory.wanted}},
+		birth: birth, ballots: []ballot{{m.self, m.memory.wanted}},
 		basis: Record{Stamp: m.basis().Stamp, Voters: []Voter{{Node: m.self, Data: m.memory.wanted.Data}}},
 	}
 	cluster := m.found(c, "an operator asked for it; whatever other voters know is given up")

@@ -131,6 +131,9 @@ func (m *Machine) receiveDelta(from gossip.NodeID, msg GossipDelta) {
 		return
 	}
 	next, err := m.state.AcceptDelta(msg.Delta, m.terms())
+	if err == nil {
+		err = m.memory.wanted.canHold(next)
+	}
 	switch {
 	case errors.Is(err, gossip.ErrNotCovered):
 		m.spread.known[from] = msg.Digest
@@ -150,6 +153,9 @@ func (m *Machine) receiveState(from gossip.NodeID, msg GossipState) {
 		return
 	}
 	next, err := m.state.Accept(msg.State, m.terms())
+	if err == nil {
+		err = m.memory.wanted.canHold(next)
+	}
 	if err != nil {
 		m.refuse(from, "GossipState", RefusedMalformed, err.Error())
 		return

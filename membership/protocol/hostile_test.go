@@ -118,6 +118,7 @@ func TestHostileMemberIsRefused(t *testing.T) {
 		{"removed", "removed at", func(p *gossip.Parts) {
 			p.Tombstones = append(p.Tombstones, gossip.Tombstone{Node: strangers(1)[0], RemovedAt: far})
 		}},
+		{"births without room for later ones", "birth 7258118400000", func(p *gossip.Parts) { p.EpochBorn = 7_258_118_400_000 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := besiege(t)
@@ -163,9 +164,21 @@ func TestMemberMayDownTheOthers(t *testing.T) {
 // A node that joins holds the state of its welcome to the same bounds.
 // covers I35.
 func TestHostileWelcomeIsRefused(t *testing.T) {
+	for name, spoil := range map[string]func(*gossip.Parts){
+		"counts": func(p *gossip.Parts) { p.LastUpNumber = 1 << 62 },
+		"births": func(p *gossip.Parts) { p.EpochBorn = 7_258_118_400_000 },
+		"no voters": func(p *gossip.Parts) {
+			p.Config = gossip.Config{Gen: p.Config.Gen + 1, By: p.Config.By}
+		},
+	} {
+		t.Run(name, func(t *testing.T) { requireWelcomeIsRefused(t, spoil) })
+	}
+}
+
+func requireWelcomeIsRefused(t *testing.T, spoil func(*gossip.Parts)) {
+	t.Helper()
 	l := newLoop(t)
 	l.cluster(2)
-	spoil := func(p *gossip.Parts) { p.LastUpNumber = 1 << 62 }
 	l.drop = func(from, to gossip.NodeID, message any) bool {
 		welcome, ok := message.(protocol.Welcome)
 		if !ok {
@@ -239,7 +252,7 @@ func forgery(data []byte) func(*gossip.Parts) {
 	return func(p *gossip.Parts) {
 		for range 1 + next(3) {
 			m := p.Members[next(2)%len(p.Members)]
-			switch next(10) {
+			switch next(11) {
 			case 0:
 				p.LastUpNumber = gossip.UpNumber(more(uint64(p.LastUpNumber)))
 			case 1:
@@ -271,6 +284,8 @@ func forgery(data []byte) func(*gossip.Parts) {
 				if m.Status < gossip.Up {
 					m.UpNumber = 0
 				}
+			case 11:
+				p.EpochBorn = append(times, 7_258_118_399_999, 7_258_118_400_000)[next(5)]
 			case 10:
 				p.Members = append(p.Members, &gossip.Member{
 					Node: strangers(9)[next(8)], Status: gossip.Up, UpNumber: 1, Loaded: m.Loaded,
@@ -286,7 +301,7 @@ func forgery(data []byte) func(*gossip.Parts) {
 // covers I35.
 func FuzzClosure(f *testing.F) {
 	f.Add([]byte{})
-	for kind := range byte(11) {
+	for kind := range byte(12) {
 		for _, b := range []byte{0, 1, 5, 7, 8, 9, 255} {
 			f.Add([]byte{0, 0, kind, b, b, b, b, b, b, b, b})
 			f.Add([]byte{1, 2, kind, b, 1, 1, 1, b, 1, 1, 1, 1, 9, b, b})
@@ -334,6 +349,14 @@ func decodes(message any) error {
 		return err
 	case protocol.GossipDelta:
 		return msg.Delta.Validate()
+	case protocol.InitJoin:
+		return msg.Claim.Record.Validate()
+	case protocol.InitJoinAck:
+		return msg.Claim.Record.Validate()
+	case protocol.InitJoinNack:
+		return msg.Claim.Record.Validate()
+	case protocol.JoinRequest:
+		return msg.Record.Validate()
 	}
 	return nil
 }

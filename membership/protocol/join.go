@@ -256,7 +256,11 @@ func (m *Machine) receiveWelcome(from gossip.NodeID, msg Welcome) {
 		m.refuse(from, "Welcome", RefusedCluster, fmt.Sprintf("cluster %v was expected", m.join.cluster))
 		return
 	}
-	if _, err := m.state.Accept(msg.State, gossip.Terms{Now: m.now.Wall, Votes: votes}); err != nil {
+	_, err := m.state.Accept(msg.State, gossip.Terms{Now: m.now.Wall, Votes: votes})
+	if err == nil {
+		err = m.memory.wanted.canHold(msg.State)
+	}
+	if err != nil {
 		m.refuse(from, "Welcome", RefusedMalformed, err.Error())
 		return
 	}

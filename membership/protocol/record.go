@@ -186,6 +186,18 @@ func stampOf(s *gossip.State) Stamp {
 	return Stamp{Born: s.Cluster().Born, Gen: config.Gen, By: config.By}
 }
 
+// canHold says why a record of the node could not be brought up to date with a state
+// from elsewhere. It would be written all the same, and not be read after a restart.
+func (r Record) canHold(s *gossip.State) error {
+	if r.holds(s) {
+		return nil
+	}
+	if err := r.recordOf(s, false).Validate(); err != nil {
+		return fmt.Errorf("no record can hold it: %w", err)
+	}
+	return nil
+}
+
 // holds reports whether a node with this record may be counted as having seen a
 // state: its Config and the birth of its epochs would outlive a restart.
 func (r Record) holds(s *gossip.State) bool {
