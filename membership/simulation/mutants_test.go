@@ -108,6 +108,62 @@ func ruleMutants() []mutant {
 		{"answers prove something to who is no voter in the base", []edit{
 			{"membership/protocol/voting.go", "return votesInAll(m.footing.base, member.Node)", "return member.Node.UID != 0"},
 		}},
+		{"answers prove something to newcomers without a vote", []edit{
+			{"membership/protocol/voting.go", "return m.electorate.established[member.Node]", "return true"},
+		}},
+		{"all members vote", []edit{
+			{"membership/protocol/leader.go", "if stays && m.cfg.Voters.admit(member) {", "if stays {"},
+		}},
+		{"news is taken that no record can hold", []edit{
+			{"membership/protocol/record.go", "if err := r.recordOf(s, false).Validate(); err != nil {", "if err := r.recordOf(s, false).Validate(); r.Data == 0 {"},
+		}},
+		{"the birth of epochs is not raised", []edit{
+			{"membership/protocol/admission.go", "e.RaiseEpochs(raiseEpochs(m.state, msg.Record))", "_ = raiseEpochs(m.state, msg.Record)"},
+		}},
+	}
+}
+
+// formingMutants break one rule each by which clusters are founded.
+func formingMutants() []mutant {
+	const forming, record = "membership/protocol/forming.go", "membership/protocol/record.go"
+	return []mutant{
+		{"votes leave before they are on the disk", []edit{
+			{forming, "if m.memory.kept.Promise < o.birth {\n", "if o.birth == 0 {\n"},
+		}},
+		{"a cluster is entered before it is on the disk", []edit{
+			{"membership/protocol/join.go", "state != nil && m.memory.kept.holds(state) {", "state != nil {"},
+		}},
+		{"voters are seen before they are on the disk", []edit{
+			{"membership/protocol/memory.go", "\treturn s.Unsee(m.self)", "\treturn s.See(m.self)"},
+		}},
+		{"silence is an answer", []edit{
+			{forming, "return 2 * m.cfg.JoinIntervalMax }", "return 2000 * m.cfg.JoinIntervalMax }"},
+		}},
+		{"a lost disk speaks", []edit{
+			{record, "v.Data == 0 && v.Node.Address == at", "v.Node.Address == at"},
+		}},
+		{"newer voters are not asked for", []edit{
+			{forming, "case own.Stamp.Compare(msg.Basis) > 0:", "case own.Stamp.Compare(msg.Basis) > 1:"},
+		}},
+		{"a promise is broken", []edit{
+			{forming, "case msg.Birth <= own.Promise || msg.Birth >= bornLatest:", "case msg.Birth >= bornLatest:"},
+		}},
+		{"who has just started votes", []edit{
+			{forming, "case m.now.Mono < m.grownUp():", "case m.now.Mono < 0:"},
+		}},
+		{"a cluster is founded beside one that has members", []edit{
+			{forming, "\t\tif !a.claim.Cluster.IsZero() {\n", "\t\tif a.claim.Standing {\n"},
+		}},
+		{"a cluster is founded upon who has voted alone", []edit{
+			{forming, "\tslices.SortFunc(now, func(a, b Voter)", "\tnow = slices.DeleteFunc(now, func(v Voter) bool {\n" +
+				"\t\treturn !slices.ContainsFunc(c.ballots, func(b ballot) bool { return b.node == v.Node })\n\t})\n\tslices.SortFunc(now, func(a, b Voter)"},
+		}},
+		{"the voters before an unfinished change are not needed", []edit{
+			{record, "\tif !r.Settled() {\n\t\tbase = append(", "\tif r.Data == 0 {\n\t\tbase = append("},
+		}},
+		{"who has voted again enters the first cluster", []edit{
+			{"membership/protocol/join.go", "claim.Cluster.Born == voted && m.memory.kept.Promise == voted", "(claim.Cluster.Born == voted || m.memory.kept.Promise == voted)"},
+		}},
 	}
 }
 
@@ -115,6 +171,38 @@ func ruleMutants() []mutant {
 func ruleFinders() []string {
 	return []string{
 		"TestAccusationOfAVoterThatIsRemovedTooIsNoCut", "TestJoinerWhosePromotionOthersHaveNotHeardOfHasNoStanding",
+		"TestOnlyMembersWithTheRoleAreVoters", "TestHostileMemberIsRefused", "TestOfTwoClustersThatMeetOneGoesOn",
+	}
+}
+
+// formingFinders are those that a mutant of forming is run against.
+func formingFinders() []string {
+	return []string{
+		"TestNothingLeavesBeforeItIsOnTheDisk", "TestAConfigIsSeenWhenItIsOnTheDisk", "TestAnAnswerDoesNotLast", "TestALostDiskSpeaksForNobody",
+		"TestWhenAVoteIsRefused", "TestAYoungProcessTakesNoPartInAVote", "TestNobodyStandsWhileSomebodyIsInACluster",
+		"TestAClusterIsFoundedUponAllVoters", "TestAnUnfinishedChangeNeedsTheVotersBefore", "TestAVoterEntersWhatItVotedForLast",
+	}
+}
+
+// boundMutants take bounds and checks of the transport away.
+func boundMutants() []mutant {
+	return []mutant{
+		{"a host may have any number of connections", []edit{
+			{"membership/transport/grpc/gate.go", "case g.open[host] >= g.most:", "case g.open[host] < 0:"},
+		}},
+		{"localhost is believed by who listens", []edit{
+			{"membership/transport/grpc/grpc.go", "!loopbackAddr(l.Addr()) {", "l.Addr() == nil {"},
+		}},
+		{"certificates of other clusters pass", []edit{
+			{"membership/transport/mutual/identity.go", "\tcase !member:\n", "\tcase !member && i.Cluster == \"\":\n"},
+		}},
+	}
+}
+
+func boundFinders() []string {
+	return []string{
+		"TestOneHostHasABoundedNumberOfConnections", "TestANameThatLeadsAwayFromLoopbackIsRefused",
+		"TestANodeKnowsThatItsCertificateIsNotForIt",
 	}
 }
 
@@ -132,7 +220,7 @@ func finders() []string {
 
 // Each mutant is built by an overlay: no file of the tree is touched. That the
 // code without a mutant is green on the same seeds is what the tests themselves
-// say. It takes two minutes: go test -v -tags mutants -run TestSeedsFindMutants.
+// say. It takes three minutes: go test -v -tags mutants -run TestSeedsFindMutants.
 func TestSeedsFindMutants(t *testing.T) {
 	requireFound(t, mutants(), ".", finders())
 }
@@ -140,6 +228,12 @@ func TestSeedsFindMutants(t *testing.T) {
 // The same for the rules that the tests of the protocol find to be broken.
 func TestProtocolFindsMutants(t *testing.T) {
 	requireFound(t, ruleMutants(), "../protocol", ruleFinders())
+	requireFound(t, formingMutants(), "../protocol", formingFinders())
+}
+
+// The same for what bounds strangers.
+func TestTransportFindsMutants(t *testing.T) {
+	requireFound(t, boundMutants(), "../transport/grpc", boundFinders())
 }
 
 // requireFound requires that each mutant is found by one of the tests of a package.
