@@ -65,7 +65,7 @@ func (m *Machine) receiveInitJoin(from gossip.NodeID, msg InitJoin) {
 		m.admission.hope(from, msg.Attempt)
 		if m.phase == phaseJoining && m.asks(from.Address) {
 			// A question tells as much as an answer.
-			m.join.form.note(from, msg.Claim, m.now.Mono)
+			m.join.form.note(from, msg.Claim, m.now.Mono, m.answersLast())
 			m.considerFounding()
 		}
 		m.out.Send(from, InitJoinNack{Attempt: msg.Attempt, Reason: "not a member of a cluster", Claim: m.claim(msg.Claim.Record)})

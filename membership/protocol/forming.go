@@ -39,7 +39,8 @@ import (
 type answer struct {
 	from  gossip.NodeID
 	claim Claim
-	at    machine.Instant
+	at    machine.Instant // When it was heard last.
+	since machine.Instant // When the node began to say so.
 }
 
 // forming is what a node without a cluster knows about who could found one.
@@ -86,13 +87,23 @@ func (f *forming) restarted(began machine.Instant) forming {
 	return forming{began: began, vote: f.vote, holdUntil: f.holdUntil}
 }
 
-// note takes the answer of a node.
-func (f *forming) note(from gossip.NodeID, claim Claim, at machine.Instant) {
+// continues reports whether a says the same as an earlier answer, and nothing else was
+// heard between them for as long as answers count.
+func (a answer) continues(before answer, limit time.Duration) bool {
+	return a.from == before.from && a.claim.Record.Data == before.claim.Record.Data &&
+		a.claim.Cluster == before.claim.Cluster && a.claim.Leaving == before.claim.Leaving && a.at.Sub(before.at) <= limit
+}
+
+// note takes the answer of a node. Limit is how long an answer counts.
+func (f *forming) note(from gossip.NodeID, claim Claim, at machine.Instant, limit time.Duration) {
 	i, found := slices.BinarySearchFunc(f.answers, from.Address, func(a answer, address gossip.Address) int {
 		return a.from.Address.Compare(address)
 	})
-	a := answer{from, claim, at}
+	a := answer{from: from, claim: claim, at: at, since: at}
 	if found {
+		if a.continues(f.answers[i], limit) {
+			a.since = f.answers[i].since
+		}
 		f.answers[i] = a
 		return
 	}

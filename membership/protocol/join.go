@@ -159,7 +159,7 @@ func (m *Machine) hear(from gossip.NodeID, what string, attempt uint64, claim Cl
 		m.refuse(from, what, RefusedUnsolicited, "no such question was asked")
 		return false
 	}
-	m.join.form.note(from, claim, m.now.Mono)
+	m.join.form.note(from, claim, m.now.Mono, m.answersLast())
 	return true
 }
 

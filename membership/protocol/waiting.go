@@ -97,11 +97,11 @@ func (m *Machine) waiting() Waiting {
 
 func (m *Machine) voterAnswer(v Voter) VoterAnswer {
 	f := &m.join.form
-	ballots := []answer{{from: m.self, claim: m.claim(Record{}), at: m.now.Mono}}
+	ballots := []answer{{from: m.self, claim: m.claim(Record{}), at: m.now.Mono, since: f.began}}
 	ballots = append(ballots, f.fresh(m.now.Mono, m.answersLast())...)
 	for _, a := range ballots {
 		if len(speaksFor(a.from.Address, a.claim.Record, []Voter{v})) > 0 && a.claim.Cluster.IsZero() {
-			return VoterAnswer{Voter: v, Said: SaidFree, For: m.now.Mono.Sub(f.began)}
+			return VoterAnswer{Voter: v, Said: SaidFree, For: m.now.Mono.Sub(a.since)}
 		}
 	}
 	for _, a := range ballots {
@@ -115,7 +115,7 @@ func (m *Machine) voterAnswer(v Voter) VoterAnswer {
 		case !a.claim.Cluster.IsZero():
 			said = SaidMember
 		}
-		return VoterAnswer{Voter: v, Said: said, For: m.now.Mono.Sub(f.began)}
+		return VoterAnswer{Voter: v, Said: said, For: m.now.Mono.Sub(a.since)}
 	}
 	since := f.began
 	if last, ok := f.of(v.Node.Address); ok {
