@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -80,7 +81,17 @@ func TestWhoJoinsRemembersTheCluster(t *testing.T) {
 		require.Equal(t, "in no cluster", w.Voters[1].Answer)
 		require.GreaterOrEqual(t, time.Since(w.Voters[0].Since), 50*time.Second)
 		require.Contains(t, w.Cure, "quorate form")
-		require.Contains(t, p.log.String(), "this node waits to join: 1 of 2 of the voters of the last cluster")
+		told := 0
+		for line := range strings.Lines(p.log.String()) {
+			if strings.Contains(line, "this node waits to join: 1 of 2 of the voters of the last cluster") {
+				told++
+				for i, v := range w.Voters {
+					require.Contains(t, line, v.Node.String()+" "+v.Answer+" since "+v.Since.Format(time.RFC3339), "voter %d", i)
+				}
+				require.Contains(t, line, w.Cure)
+			}
+		}
+		require.GreaterOrEqual(t, told, 8, "every few seconds, for a minute")
 		cluster, err := n.Form(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, cluster, n.State().Cluster())

@@ -34,8 +34,8 @@ type journal struct {
 
 // decision takes a decision of a component in.
 func (j *journal) decision(component string, d machine.Decide) {
-	if component == ComponentName && d.Kind == "stop" {
-		return // The last line tells it.
+	if component == ComponentName && toldWithMore(d) {
+		return
 	}
 	if component == ComponentName && told(d) {
 		j.mu.Lock()
@@ -230,6 +230,16 @@ func (j *journal) ended(err error) {
 	}
 }
 
+// toldWithMore reports whether the node itself writes a line that says more than a
+// decision of membership: its last one, and for whom it waits.
+func toldWithMore(d machine.Decide) bool {
+	switch d.Kind + "/" + d.Verdict {
+	case "join/waiting":
+		return true
+	}
+	return d.Kind == "stop"
+}
+
 // told reports whether an event tells of a decision of membership.
 func told(d machine.Decide) bool {
 	switch d.Kind {
@@ -286,8 +296,6 @@ func ownSentence(d machine.Decide) string {
 
 func joinSentence(d machine.Decide) string {
 	switch d.Verdict {
-	case "waiting":
-		return "this node waits to join: " + oneLine(d.Reason)
 	case "no vote":
 		return d.Subject + " gave no vote"
 	case "retry":

@@ -208,9 +208,8 @@ func (n *Node) membershipEvent(event any) {
 			n.log.Warn("settings should be equal on all nodes", "peer", e.Peer.String(), "key", d.Key, "member", d.Member, "joiner", d.Joiner)
 		}
 	case protocol.Waiting:
-		if n.lookout.wait(e, n.clock.Now().Wall) { // The first time the decision is logged.
-			n.log.Info("this node waits to join: "+e.Reason, "cure", waitingCure)
-		}
+		w := n.lookout.wait(e, n.clock.Now().Wall)
+		n.log.Info("this node waits to join: "+w.Reason, "voters", w.voters(), "cure", w.Cure)
 	case protocol.FormAnswered:
 		n.lookout.answer(e)
 	case protocol.RecordLost:

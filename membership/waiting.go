@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -54,8 +55,8 @@ type lookout struct {
 	askers map[uint64]chan protocol.FormAnswered
 }
 
-// wait takes in for whom the node waits at a moment. It is true if that was told before.
-func (l *lookout) wait(w protocol.Waiting, now time.Time) bool {
+// wait takes in for whom the node waits at a moment.
+func (l *lookout) wait(w protocol.Waiting, now time.Time) *Waiting {
 	waiting := &Waiting{Remembered: !w.Basis.IsZero(), Reason: w.Reason, Cure: waitingCure}
 	for _, v := range w.Voters {
 		if !waiting.Remembered {
@@ -63,8 +64,24 @@ func (l *lookout) wait(w protocol.Waiting, now time.Time) bool {
 		}
 		waiting.Voters = append(waiting.Voters, WaitedFor{Node: v.Voter.Node, Answer: v.Said.String(), Since: now.Add(-v.For).UTC()})
 	}
-	last := l.waiting.Swap(waiting)
-	return last != nil && last.Reason == waiting.Reason
+	l.waiting.Store(waiting)
+	return waiting
+}
+
+// votersTold bounds how many voters one line of the log names. Ten voters vote in a
+// cluster of any size, and lists of seed nodes are short.
+const votersTold = 32
+
+// voters says in one line what each voter answered, and since when.
+func (w *Waiting) voters() string {
+	var told []string
+	for _, v := range w.Voters[:min(len(w.Voters), votersTold)] {
+		told = append(told, fmt.Sprintf("%v %s since %s", v.Node, v.Answer, v.Since.Format(time.RFC3339)))
+	}
+	if more := len(w.Voters) - len(told); more > 0 {
+		told = append(told, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(told, "; ")
 }
 
 // Waiting returns for whom this node waits, nil if it is in a cluster or has not
