@@ -55,9 +55,24 @@ type forming struct {
 	// two who ask at once gets through.
 	holdUntil machine.Instant
 	vote      int64       // The last birth that this process voted for.
+	early     []earlyAsk  // Questions for a vote that this node may not give yet.
 	owed      []owedVote  // Votes that wait for the disk.
 	candidate *candidacy  // What this node asks votes for, or nil.
 	complaint complaining // What was told of the wait.
+}
+
+// earlyAsk is a question for a vote that came before this node may give one. It is
+// answered when the node may: nodes of a new cluster are not started in one moment,
+// and who is refused lets others go first for seconds.
+type earlyAsk struct {
+	from gossip.NodeID
+	ask  AskVote
+}
+
+// putOff keeps a question for later, one of each node.
+func (f *forming) putOff(from gossip.NodeID, ask AskVote) {
+	f.early = slices.DeleteFunc(f.early, func(e earlyAsk) bool { return e.from.Address == from.Address })
+	f.early = append(f.early, earlyAsk{from, ask})
 }
 
 type owedVote struct {
@@ -364,6 +379,9 @@ func (m *Machine) receiveAskVote(from gossip.NodeID, msg AskVote) {
 		refuse("it remembers newer voters, of %v", own.Stamp)
 	case own.Stamp == msg.Basis && own.Remembers() && own.Settled() && !msg.Settled:
 		refuse("it knows that the last change of voters is over")
+	case m.now.Mono < m.grownUp() && m.grownUp() < m.now.Mono.Add(m.voteHold()):
+		f.putOff(from, msg) // Who asks waits for as long as that.
+		m.out.Arm(timerVote, m.grownUp())
 	case m.now.Mono < m.grownUp():
 		refuse("it has just started: who hosts by its last answers must have stopped first")
 	case m.now.Mono < f.holdUntil || f.candidate != nil:
@@ -373,6 +391,17 @@ func (m *Machine) receiveAskVote(from gossip.NodeID, msg AskVote) {
 		f.owed = append(f.owed, owedVote{from, msg.Birth})
 		m.promise(msg.Birth)
 		m.castVotes()
+	}
+}
+
+// answerEarly answers those who asked before this node may vote.
+func (m *Machine) answerEarly() {
+	early := m.join.form.early
+	m.join.form.early = nil
+	for _, e := range early {
+		if m.phase == phaseJoining {
+			m.receiveAskVote(e.from, e.ask)
+		}
 	}
 }
 

@@ -276,7 +276,7 @@ func (m *Machine) receiveWelcome(from gossip.NodeID, msg Welcome) {
 func (m *Machine) enter(state *gossip.State) {
 	m.endSearch()
 	m.join.entering = state
-	m.join.form.candidate, m.join.form.owed = nil, nil
+	m.join.form.candidate, m.join.form.owed, m.join.form.early = nil, nil, nil
 	m.remember(m.memory.wanted.recordOf(state, false))
 	m.enterIfKept()
 }
@@ -291,7 +291,7 @@ func (m *Machine) enterIfKept() {
 
 // endSearch stops asking.
 func (m *Machine) endSearch() {
-	for _, t := range []timer{timerJoin, timerFormation, timerRejoin, timerGiveUp} {
+	for _, t := range []timer{timerJoin, timerFormation, timerVote, timerRejoin, timerGiveUp} {
 		m.out.Disarm(t)
 	}
 }

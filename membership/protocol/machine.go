@@ -330,6 +330,7 @@ const (
 	timerExit                       // A leaving node was not removed in time.
 	timerPrune                      // Tombstones may have become old.
 	timerAsk                        // A member that was asked to decide did not answer.
+	timerVote                       // This node may vote.
 )
 
 // probeTimer is the timer of one dial-back.
@@ -396,6 +397,8 @@ func (m *Machine) firedOnce(t timer) {
 		m.prune()
 	case timerAsk:
 		m.askTimeout()
+	case timerVote:
+		m.answerEarly()
 	}
 }
 

@@ -60,3 +60,20 @@ func TestWhoWaitsTellsSinceWhenAVoterAnswersSo(t *testing.T) {
 	w.run(time.Minute)
 	has(2, protocol.SaidFree, again)
 }
+
+// The nodes of a new cluster are not started in one moment. Who is asked for its vote
+// before it may give one gives it when it may; else the one that asked would let
+// others go first for seconds, at every start.
+func TestNodesThatStartOneAfterTheOtherFoundAsSoonAsTheyMay(t *testing.T) {
+	for _, apart := range []time.Duration{200 * time.Millisecond, time.Second} {
+		w := newTown(t, 3)
+		for i := range 3 {
+			w.boot(i + 1)
+			w.run(apart)
+		}
+		second := w.now - 2*apart // When the second of two that are needed was started.
+		w.until(20*time.Second, func() bool { return w.allUp(3) })
+		require.Less(t, w.now-second, w.cfg.Fence+2*time.Second, "%v apart\n%s", apart, w.describe())
+		w.requireOneCluster()
+	}
+}
