@@ -231,13 +231,14 @@ func (j *journal) ended(err error) {
 }
 
 // toldWithMore reports whether the node itself writes a line that says more than a
-// decision of membership: its last one, and for whom it waits.
+// decision of membership: its last one, for whom it waits, and that it yields.
 func toldWithMore(d machine.Decide) bool {
 	switch d.Kind + "/" + d.Verdict {
-	case "join/waiting":
+	case "join/waiting", "cluster/yielded":
 		return true
+	default:
+		return d.Kind == "stop"
 	}
-	return d.Kind == "stop"
 }
 
 // told reports whether an event tells of a decision of membership.
@@ -276,6 +277,8 @@ func ownSentence(d machine.Decide) string {
 		return joinSentence(d)
 	case "downing":
 		return downingSentence(d)
+	case "cluster":
+		return "this node's cluster " + d.Verdict
 	}
 	switch d.Kind + "/" + d.Verdict {
 	case "leave/confirmed":

@@ -75,7 +75,7 @@ func (m *Machine) meetCluster(from gossip.NodeID, theirs Claim) {
 	case mine.Standing && theirs.Known && !theirs.before(mine):
 		return
 	}
-	m.out.Decide("cluster", theirs.Cluster.String(), "yielded", fmt.Sprintf(
+	m.out.Decide("cluster", mine.Cluster.String(), fmt.Sprintf("yields to cluster %v", theirs.Cluster), fmt.Sprintf(
 		"%v is in another cluster of this name, which goes on: standing %v against %v, voters %d against %d, born %d against %d",
 		from, theirs.Standing, mine.Standing, theirs.Voters, mine.Voters, theirs.Cluster.Born, mine.Cluster.Born))
 	m.edit(func(e *gossip.Edit) { e.Yield(theirs.Cluster) })
@@ -97,6 +97,7 @@ func (m *Machine) observeYield() {
 	}
 	m.meeting.ends = true
 	m.dropStanding()
+	m.out.Decide("cluster", m.self.String(), "yielded", yieldReason(to))
 	m.out.Publish(Yielded{To: to, Reason: yieldReason(to)})
 	m.out.Arm(timerYield, m.now.Mono.Add(m.cfg.FailureDetector.Bounds().MaxSilence))
 }

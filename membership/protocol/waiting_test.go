@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/machine"
 	"github.com/quorate/quorate/membership/protocol"
 )
 
@@ -75,5 +77,42 @@ func TestNodesThatStartOneAfterTheOtherFoundAsSoonAsTheyMay(t *testing.T) {
 		w.until(20*time.Second, func() bool { return w.allUp(3) })
 		require.Less(t, w.now-second, w.cfg.Fence+2*time.Second, "%v apart\n%s", apart, w.describe())
 		w.requireOneCluster()
+	}
+}
+
+// Each node of a cluster that yields says so in its decisions, not only the one that
+// has met the other cluster, and names its own cluster as the one that ends.
+func TestEachNodeThatYieldsSaysSoInItsDecisions(t *testing.T) {
+	w := newTown(t, 5)
+	w.settle(5)
+	w.apart(1, 2)
+	w.supervise(30 * time.Second)
+	alone := w.nodes[address(1)]
+	alone.step(protocol.Form{})
+	other := w.nodes[address(2)]
+	w.until(20*time.Second, func() bool { return alone.sees(2, gossip.Up) && other.sees(2, gossip.Up) })
+	yields, goesOn := w.clusterOf(1), w.clusterOf(3)
+	w.cut = nil
+	w.until(30*time.Second, func() bool { return alone.dead && other.dead })
+	var met []machine.Decide
+	for _, n := range []*node{alone, other} {
+		said := 0
+		for _, d := range n.decisions {
+			switch {
+			case d.Kind != "cluster":
+			case d.Subject == n.id.String():
+				said++
+				require.Equal(t, "yielded", d.Verdict)
+				require.Contains(t, d.Reason, goesOn.String())
+			default:
+				met = append(met, d)
+			}
+		}
+		require.Equal(t, 1, said, "%v says so once", n.id)
+	}
+	require.NotEmpty(t, met, "somebody met the other cluster")
+	for _, d := range met {
+		require.Equal(t, yields.String(), d.Subject)
+		require.Equal(t, "yields to cluster "+goesOn.String(), d.Verdict)
 	}
 }
