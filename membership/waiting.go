@@ -25,7 +25,7 @@ type Waiting struct {
 	Voters     []WaitedFor
 	// Reason says in one sentence what is missing.
 	Reason string
-	// Cure is what an operator can do.
+	// Cure is what an operator can do, or that there is nothing to be done.
 	Cure string
 }
 
@@ -41,8 +41,12 @@ type WaitedFor struct {
 	Since time.Time
 }
 
-// waitingCure is what an operator can do for a node that waits.
-const waitingCure = "start the missing nodes with the data they had; only if they are gone for good: quorate form, on one node"
+// What an operator can do for a node that waits: where those who are here are not enough
+// to found a cluster, and where they are.
+const (
+	waitingCure = "start the missing nodes with the data they had; only if they are gone for good: quorate form, on one node"
+	votingCure  = "nothing: the nodes that are here vote, which takes some seconds"
+)
 
 // lookout is what a node tells of its search for a cluster and of its record, and who
 // has asked it to found one.
@@ -58,6 +62,9 @@ type lookout struct {
 // wait takes in for whom the node waits at a moment.
 func (l *lookout) wait(w protocol.Waiting, now time.Time) *Waiting {
 	waiting := &Waiting{Remembered: !w.Basis.IsZero(), Reason: w.Reason, Cure: waitingCure}
+	if w.Enough {
+		waiting.Cure = votingCure
+	}
 	for _, v := range w.Voters {
 		if !waiting.Remembered {
 			v.Voter.Node.UID = 0 // A place in the list; who comes is not known.

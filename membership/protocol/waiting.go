@@ -24,6 +24,9 @@ type Waiting struct {
 	Basis Stamp
 	// Voters are those whose votes count, with what each of them answered.
 	Voters []VoterAnswer
+	// Enough says that those who are here can found a cluster: they vote, or wait until
+	// they may.
+	Enough bool
 	// Reason says in one sentence what is missing.
 	Reason string
 }
@@ -91,6 +94,8 @@ func (m *Machine) waiting() Waiting {
 	for _, v := range basis.Voters {
 		w.Voters = append(w.Voters, m.voterAnswer(v))
 	}
+	ballots, free := m.ballotBox(basis)
+	w.Enough = free && m.winsIn(basis, ballots)
 	w.Reason = w.reason()
 	return w
 }
@@ -140,8 +145,11 @@ func (w Waiting) reason() string {
 		who = "the voters of the last cluster"
 	}
 	rest := "a vote is under way"
-	if len(missing) > 0 {
-		rest = "missing: " + strings.Join(missing, ", ")
+	switch gone := "missing: " + strings.Join(missing, ", "); {
+	case len(missing) > 0 && w.Enough:
+		rest = "they are enough, " + rest + "; " + gone
+	case len(missing) > 0:
+		rest = gone
 	}
 	return cutText(fmt.Sprintf("%d of %d of %s are here and in no cluster; %s", free, len(w.Voters), who, rest))
 }

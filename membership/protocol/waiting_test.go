@@ -80,6 +80,28 @@ func TestNodesThatStartOneAfterTheOtherFoundAsSoonAsTheyMay(t *testing.T) {
 	}
 }
 
+// Where those who are here are enough nobody has to come: the line says so, and whoever
+// reads it founds nothing by hand.
+func TestWhoWaitsForAVoteAloneSaysSo(t *testing.T) {
+	w := newTown(t, 3)
+	n := w.boot(2)
+	w.run(10 * time.Second)
+	require.False(t, lastWaiting(n).Enough)
+	require.Equal(t, "1 of 3 of the listed seed nodes are here and in no cluster; missing: 10.0.0.1:7946 (silent), 10.0.0.3:7946 (silent)",
+		lastWaiting(n).Reason)
+	w.drop = func(_, _ gossip.NodeID, message any) bool {
+		_, vote := message.(protocol.Vote)
+		return vote
+	}
+	w.boot(3)
+	w.run(10 * time.Second)
+	require.True(t, lastWaiting(n).Enough)
+	require.Equal(t, "2 of 3 of the listed seed nodes are here and in no cluster; they are enough, a vote is under way; missing: 10.0.0.1:7946 (silent)",
+		lastWaiting(n).Reason)
+	w.drop = nil
+	w.until(20*time.Second, func() bool { return w.allUp(2) })
+}
+
 // Each node of a cluster that yields says so in its decisions, not only the one that
 // has met the other cluster, and names its own cluster as the one that ends.
 func TestEachNodeThatYieldsSaysSoInItsDecisions(t *testing.T) {
