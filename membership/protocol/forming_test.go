@@ -24,6 +24,8 @@ type town struct {
 	disks map[gossip.Address]protocol.Record
 	fails map[gossip.Address]error // What the disk at an address answers; errHangs: nothing.
 	uid   gossip.UID
+
+	minorities bool // The strategy may keep a minority.
 }
 
 // errHangs stands for a disk that does not answer.
@@ -60,6 +62,9 @@ func (w *town) boot(i int) *node {
 	w.uid++
 	n := w.start(i, w.uid, func(_ *protocol.Config, deps *protocol.Deps) {
 		deps.Record, deps.Remember = w.disks[address(i)], true
+		if w.minorities {
+			deps.Downing.Class.MajorityOnly = false
+		}
 	})
 	n.step(protocol.Join{Seeds: w.seeds})
 	return n
