@@ -126,3 +126,38 @@ func TestWhatAnOperatorFoundsIsBornAfterAllThatIsKnown(t *testing.T) {
 	require.Greater(t, w.clusterOf(1).Born, known.Promise)
 	require.Greater(t, n.machine.State().EpochBorn(), known.Promise)
 }
+
+// Nobody becomes a member before it would remember that: who joined and forgot could
+// found another cluster of the voters before.
+func TestNobodyEntersBeforeTheVotersAreOnTheDisk(t *testing.T) {
+	w := newTown(t, 2)
+	w.settle(2)
+	w.fails[address(3)] = errHangs
+	n := w.boot(3)
+	w.until(20*time.Second, func() bool { return n.dead })
+	require.Equal(t, protocol.StopDisk, n.stopping.Reason)
+	require.True(t, n.machine.State().Cluster().IsZero(), "it is a member, and would not know it after a restart")
+}
+
+// The voters of before a change count until it is known to be over: those after it are
+// no majority by themselves.
+func TestTheVotersBeforeAnUnfinishedChangeHaveTheirSay(t *testing.T) {
+	w := newTown(t, 3)
+	for _, n := range w.settle(3) {
+		n.dead = true
+	}
+	record := w.disks[address(1)]
+	record.Stamp.Gen++
+	record.Previous = record.Voters
+	for _, v := range record.Previous {
+		if v.Node.Address == address(1) {
+			record.Voters = []protocol.Voter{v}
+		}
+	}
+	w.disks[address(1)] = record
+	n := w.boot(1)
+	w.run(time.Minute)
+	require.True(t, n.machine.State().Cluster().IsZero(), "one of three founds a cluster")
+	w.boot(2)
+	w.until(20*time.Second, func() bool { return w.allUp(2) })
+}
