@@ -109,7 +109,7 @@ func TestAFloodCostsLittleMemory(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range connections {
 		all.Go(func() { // Ends when it has sent everything; waited for below.
-			s := &stranger{t: t, id: gossip.NodeID{Address: gossip.Address{Host: "127.0.0.1", Port: uint16(60000 + i)}, UID: gossip.UID(100 + i)}}
+			s := strangerAs(t, gossip.NodeID{Address: gossip.Address{Host: "127.0.0.1", Port: uint16(60000 + i)}, UID: gossip.UID(100 + i)})
 			s.flood(target, rounds, payloads)
 		})
 	}
@@ -134,9 +134,9 @@ func (s *stranger) flood(to gossip.NodeID, rounds int, payloads [][]byte) {
 				s.t.Error(err)
 				return
 			}
-			s.id.UID += 1000 // Each time as somebody else.
-			stream, end := s.tryOpen(to)
-			if stream != nil {
+			s.ID.UID += 1000 // Each time as somebody else.
+			stream, end, err := s.Greet(s.t.Context(), to)
+			if err == nil {
 				_ = stream.SendMsg(frame) // It is refused in the middle.
 				_ = stream.CloseSend()
 				var answer []byte

@@ -49,6 +49,6 @@ func TestAStrangerMaySayLittle(t *testing.T) {
 	require.Equal(t, uint64(1), n.Stats().Oversize)
 	require.Equal(t, uint64(1), n.Stats().Undecodable)
 	require.Contains(t, log.String(), "no member here")
-	require.Contains(t, log.String(), s.id.String())
+	require.Contains(t, log.String(), s.ID.String())
 	require.True(t, before.Equal(n.View().State))
 }

@@ -4,51 +4,27 @@
 package membership_test
 
 import (
-	"errors"
 	"log/slog"
-	"net"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	rpc "google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/mem"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership"
 	lanes "github.com/quorate/quorate/membership/internal/proto/quorate/transport/v1"
+	"github.com/quorate/quorate/membership/internal/strangertest"
 	"github.com/quorate/quorate/membership/internal/wire"
-	"github.com/quorate/quorate/membership/machine"
 	"github.com/quorate/quorate/membership/protocol"
 	"github.com/quorate/quorate/membership/transport"
 )
 
-// bare is a codec for somebody who sends whatever bytes it likes.
-type bare struct{}
-
-func (bare) Name() string { return "proto" }
-
-func (bare) Marshal(v any) (mem.BufferSlice, error) {
-	b, ok := v.([]byte)
-	if !ok {
-		return nil, errors.New("not bytes")
-	}
-	return mem.BufferSlice{mem.SliceBuffer(b)}, nil
-}
-
-func (bare) Unmarshal(data mem.BufferSlice, v any) error {
-	*v.(*[]byte) = data.Materialize()
-	return nil
-}
-
 // stranger speaks the protocol of the transport and is no member.
 type stranger struct {
-	t        *testing.T
-	id       gossip.NodeID
-	listener net.Listener
+	strangertest.Stranger
+
+	t *testing.T
 }
 
 // newStranger returns one that answers each connection with the bytes that answer
@@ -56,73 +32,24 @@ type stranger struct {
 func newStranger(t *testing.T, answer func() []byte) *stranger {
 	t.Helper()
 	l := listen(t)
-	host, port, err := net.SplitHostPort(l.Addr().String())
+	address, err := gossip.ParseAddress(l.Addr().String())
 	require.NoError(t, err)
-	number, err := strconv.ParseUint(port, 10, 16)
-	require.NoError(t, err)
-	server := rpc.NewServer(rpc.ForceServerCodecV2(bare{}))
-	server.RegisterService(&rpc.ServiceDesc{
-		ServiceName: "quorate.transport.v1.Lanes", HandlerType: (*any)(nil),
-		Streams: []rpc.StreamDesc{{StreamName: "Open", ServerStreams: true, ClientStreams: true, Handler: func(_ any, s rpc.ServerStream) error {
-			var hello []byte
-			if err := s.RecvMsg(&hello); err != nil {
-				return err
-			}
-			return s.SendMsg(answer())
-		}}},
-	}, nil)
-	served := make(chan struct{})
-	go func() { // Owned by the test: ends with Stop, which the cleanup waits for.
-		defer close(served)
-		_ = server.Serve(l)
-	}()
-	t.Cleanup(func() { server.Stop(); <-served })
-	return &stranger{t: t, id: gossip.NodeID{Address: gossip.Address{Host: host, Port: uint16(number)}, UID: 66}, listener: l}
+	strangertest.Answer(t, l, answer)
+	return strangerAs(t, gossip.NodeID{Address: address, UID: 66})
+}
+
+// strangerAs returns one that says who it is, and cannot be dialled.
+func strangerAs(t *testing.T, id gossip.NodeID) *stranger {
+	return &stranger{t: t, Stranger: strangertest.Stranger{ID: id, Cluster: "test"}}
 }
 
 // open opens a lane to a node, as itself.
 func (s *stranger) open(to gossip.NodeID) rpc.ClientStream {
 	s.t.Helper()
-	stream, end := s.tryOpen(to)
+	stream, end, err := s.Greet(s.t.Context(), to)
 	s.t.Cleanup(end)
-	require.NotNil(s.t, stream, "the node does not answer")
-	return stream
-}
-
-// tryOpen is open for somebody who may be refused, and returns nil then. End ends the
-// connection.
-func (s *stranger) tryOpen(to gossip.NodeID) (stream rpc.ClientStream, end func()) {
-	cc, err := rpc.NewClient("passthrough:///"+to.Address.String(), rpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		return nil, func() {}
-	}
-	end = func() { _ = cc.Close() }
-	stream, err = cc.NewStream(s.t.Context(), &rpc.StreamDesc{StreamName: "Open", ServerStreams: true, ClientStreams: true},
-		"/quorate.transport.v1.Lanes/Open", rpc.ForceCodecV2(bare{}))
-	if err != nil {
-		return nil, end
-	}
-	named := func(n gossip.NodeID) *lanes.Node {
-		return &lanes.Node{Host: n.Address.Host, Port: uint32(n.Address.Port), Uid: uint64(n.UID)}
-	}
-	hello, err := proto.Marshal(&lanes.Upstream{Hello: &lanes.Hello{
-		Cluster: "test", ProtocolMin: 1, ProtocolMax: 1, Lane: uint32(machine.LaneControl), Session: 1, From: named(s.id), To: named(to),
-	}})
-	if err != nil || stream.SendMsg(hello) != nil {
-		return nil, end
-	}
-	var answer []byte
-	if stream.RecvMsg(&answer) != nil {
-		return nil, end
-	}
-	return stream, end
-}
-
-func (s *stranger) send(stream rpc.ClientStream, m *lanes.Upstream) {
-	s.t.Helper()
-	b, err := proto.Marshal(m)
 	require.NoError(s.t, err)
-	require.NoError(s.t, stream.SendMsg(b))
+	return stream
 }
 
 // say sends messages of membership in the frame with a number.
@@ -132,7 +59,7 @@ func (s *stranger) say(stream rpc.ClientStream, number uint64, payloads ...[]byt
 	for _, p := range payloads {
 		frame.Envelopes = append(frame.Envelopes, &lanes.Envelope{Service: uint32(protocol.Service), Payload: p})
 	}
-	s.send(stream, frame)
+	require.NoError(s.t, stream.SendMsg(strangertest.Bytes(s.t, frame)))
 }
 
 func encoded(t *testing.T, message any) []byte {
@@ -153,12 +80,10 @@ func TestARefusalInAnotherNameEndsNobody(t *testing.T) {
 	require.NoError(t, n.AwaitUp(t.Context()))
 	self := n.Self()
 	s := newStranger(t, func() []byte {
-		b, err := proto.Marshal(&lanes.Downstream{Refusal: &lanes.Refusal{
+		return strangertest.Bytes(t, &lanes.Downstream{Refusal: &lanes.Refusal{
 			Reason: lanes.Reason_REASON_BLOCKED, Detail: "you are removed",
 			Node: &lanes.Node{Host: self.Address.Host, Port: uint32(self.Address.Port), Uid: uint64(self.UID)},
 		}})
-		require.NoError(t, err)
-		return b
 	})
 	heard := make(chan transport.Refused, 8)
 	n.Notices(func(notice transport.Notice) {
@@ -169,8 +94,8 @@ func TestARefusalInAnotherNameEndsNobody(t *testing.T) {
 	s.say(s.open(self), 1, encoded(t, protocol.Heartbeat{Sequence: 1}))
 	select {
 	case r := <-heard:
-		require.Equal(t, s.id, r.Node, "who was dialled")
-		require.Equal(t, s.id, r.Err.Peer, "who was dialled")
+		require.Equal(t, s.ID, r.Node, "who was dialled")
+		require.Equal(t, s.ID, r.Err.Peer, "who was dialled")
 		require.Contains(t, r.Err.Error(), self.String(), "what it calls itself is shown")
 	case <-time.After(10 * time.Second):
 		require.FailNow(t, "the stranger was not dialled")

@@ -4,8 +4,6 @@
 package grpc_test
 
 import (
-	"context"
-	"errors"
 	"io"
 	"net"
 	"os"
@@ -16,64 +14,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 	rpc "google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/quorate/quorate/gossip"
 	pb "github.com/quorate/quorate/membership/internal/proto/quorate/transport/v1"
+	"github.com/quorate/quorate/membership/internal/strangertest"
 	"github.com/quorate/quorate/membership/machine"
 	"github.com/quorate/quorate/membership/transport"
 	"github.com/quorate/quorate/membership/transport/grpc"
 	"github.com/quorate/quorate/membership/transport/transporttest"
 )
 
-// raw is a codec for a client that sends whatever bytes it likes.
-type raw struct{}
-
-func (raw) Name() string { return "proto" }
-
-func (raw) Marshal(v any) (mem.BufferSlice, error) {
-	b, ok := v.([]byte)
-	if !ok {
-		return nil, errors.New("not bytes")
-	}
-	return mem.BufferSlice{mem.SliceBuffer(b)}, nil
-}
-
-func (raw) Unmarshal(data mem.BufferSlice, v any) error {
-	*v.(*[]byte) = data.Materialize()
-	return nil
-}
-
-// hostile opens a stream to a node without being one.
-func hostile(t *testing.T, to gossip.Address) rpc.ClientStream {
-	t.Helper()
-	cc, err := rpc.NewClient("passthrough:///"+to.String(), rpc.WithTransportCredentials(insecure.NewCredentials()))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = cc.Close() })
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	t.Cleanup(cancel)
-	s, err := cc.NewStream(ctx, &rpc.StreamDesc{StreamName: "Open", ServerStreams: true, ClientStreams: true},
-		"/quorate.transport.v1.Lanes/Open", rpc.ForceCodecV2(raw{}))
-	require.NoError(t, err)
-	return s
-}
-
-func bytesOf(t *testing.T, m proto.Message) []byte {
-	t.Helper()
-	b, err := proto.Marshal(m)
-	require.NoError(t, err)
-	return b
-}
-
-func goodHello(to gossip.NodeID) *pb.Upstream {
-	return &pb.Upstream{Hello: &pb.Hello{
-		Cluster: "bank", ProtocolMin: 1, ProtocolMax: 1, Lane: 1, Session: 1,
-		From: &pb.Node{Host: "127.0.0.9", Port: 9, Uid: 9},
-		To:   &pb.Node{Host: to.Address.Host, Port: uint32(to.Address.Port), Uid: uint64(to.UID)},
-	}}
-}
+// hostile is nobody in particular.
+var hostile = strangertest.Stranger{ID: gossip.NodeID{Address: gossip.Address{Host: "127.0.0.9", Port: 9}, UID: 9}, Cluster: "bank"}
 
 // untilEnd reads answers until the stream ends, and returns the refusal.
 func untilEnd(t *testing.T, s rpc.ClientStream) *pb.Refusal {
@@ -95,11 +48,11 @@ func untilEnd(t *testing.T, s rpc.ClientStream) *pb.Refusal {
 // covers B1, B2, B3, B4, B5, B6, B7, B8, B10, B28, B29.
 func TestBytesThatMeanNothingEndTheConnectionAndAreCounted(t *testing.T) {
 	number := func(n uint64, payload string) []byte {
-		return bytesOf(t, &pb.Upstream{Number: n, Envelopes: []*pb.Envelope{{Service: 7, Payload: []byte("12345678" + payload)}}})
+		return strangertest.Bytes(t, &pb.Upstream{Number: n, Envelopes: []*pb.Envelope{{Service: 7, Payload: []byte("12345678" + payload)}}})
 	}
 	n := newNetwork(false)
 	b := transporttest.Start(t, n, transporttest.Spec{UID: 2}, nil)
-	hello := bytesOf(t, goodHello(b.Self()))
+	hello := strangertest.Bytes(t, hostile.Hello(b.Self()))
 	tests := map[string][][]byte{
 		"an empty first message":    {{}},
 		"a frame first":             {number(1, "")},
@@ -113,7 +66,7 @@ func TestBytesThatMeanNothingEndTheConnectionAndAreCounted(t *testing.T) {
 	}
 	counted := uint64(0)
 	for name, messages := range tests {
-		s := hostile(t, b.Self().Address)
+		s := strangertest.Open(t, b.Self().Address)
 		for _, m := range messages {
 			if err := s.SendMsg(m); err != nil {
 				require.ErrorIs(t, err, io.EOF, name)
@@ -144,15 +97,8 @@ func TestCompressionIsNotAccepted(t *testing.T) {
 	conn, err := net.Dial("tcp", b.Self().Address.String())
 	require.NoError(t, err)
 	require.NoError(t, conn.Close())
-	cc, err := rpc.NewClient("passthrough:///"+b.Self().Address.String(), rpc.WithTransportCredentials(insecure.NewCredentials()))
-	require.NoError(t, err)
-	defer func() { _ = cc.Close() }()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	s, err := cc.NewStream(ctx, &rpc.StreamDesc{ServerStreams: true, ClientStreams: true},
-		"/quorate.transport.v1.Lanes/Open", rpc.ForceCodecV2(raw{}), rpc.UseCompressor("identity"))
-	require.NoError(t, err)
-	require.NoError(t, s.SendMsg(bytesOf(t, goodHello(b.Self()))))
+	s := strangertest.Open(t, b.Self().Address, rpc.UseCompressor("identity"))
+	require.NoError(t, s.SendMsg(strangertest.Bytes(t, hostile.Hello(b.Self()))))
 	require.NoError(t, s.CloseSend())
 	require.Nil(t, untilEnd(t, s))
 }
@@ -162,7 +108,7 @@ func TestASilentCallerIsClosed(t *testing.T) {
 	cfg := transporttest.Config()
 	cfg.HandshakeTimeout = 200 * time.Millisecond
 	b := transporttest.Start(t, newNetwork(false), transporttest.Spec{UID: 2, Config: cfg}, nil)
-	s := hostile(t, b.Self().Address)
+	s := strangertest.Open(t, b.Self().Address)
 	require.Nil(t, untilEnd(t, s))
 	require.Zero(t, b.Counters().Accepts)
 
@@ -183,10 +129,10 @@ func TestOneHostHasABoundedNumberOfConnections(t *testing.T) {
 	cfg.HostConnections = 3
 	b := transporttest.Start(t, newNetwork(false), transporttest.Spec{UID: 2, Config: cfg}, nil)
 	open := func(i int) (rpc.ClientStream, error) {
-		s := hostile(t, b.Self().Address)
-		hello := goodHello(b.Self())
+		s := strangertest.Open(t, b.Self().Address)
+		hello := hostile.Hello(b.Self())
 		hello.Hello.From.Uid += uint64(i)
-		if err := s.SendMsg(bytesOf(t, hello)); err != nil {
+		if err := s.SendMsg(strangertest.Bytes(t, hello)); err != nil {
 			return s, err
 		}
 		var answer []byte
@@ -256,8 +202,8 @@ func TestDescriptorsThatRunOutAreNoticed(t *testing.T) {
 	for range 2 {
 		require.ErrorIs(t, (<-heard).Err, syscall.EMFILE)
 	}
-	s := hostile(t, address)
-	require.NoError(t, s.SendMsg(bytesOf(t, goodHello(tr.Self()))))
+	s := strangertest.Open(t, address)
+	require.NoError(t, s.SendMsg(strangertest.Bytes(t, hostile.Hello(tr.Self()))))
 	var answer []byte
 	require.NoError(t, s.RecvMsg(&answer), "it goes on")
 	require.Equal(t, uint64(2), tr.Counters().NotAccepted)
