@@ -77,7 +77,9 @@
 // certificate, and the host of the handshake must be among the certificate's
 // names. Certificates that name their cluster and roles, as
 // quorate://<cluster>/<role>, are held to them, and required to do so by
-// Config.RequireIdentity. Each refusal is typed ([RefusedError]), counted, and noticed on both
+// Config.RequireIdentity. Of several processes that say that they are one node, as
+// those of one host can, the one that listens at the address of the node is believed.
+// Each refusal is typed ([RefusedError]), counted, and noticed on both
 // ends.
 //
 // # What is not guaranteed

@@ -55,7 +55,7 @@ const (
 	ReasonMalformed                     // Bytes that mean nothing.
 	ReasonLimits                        // The sender's frames may be larger than the receiver takes.
 	ReasonStale                         // A later session of the node is known already.
-	ReasonTaken                         // The node is connected already, by another certificate or address.
+	ReasonTaken                         // Another process is connected as the node.
 
 	reasonCount
 )

@@ -66,7 +66,7 @@ func (s Stranger) Hello(to gossip.NodeID) *lanes.Upstream {
 	}
 	return &lanes.Upstream{Hello: &lanes.Hello{
 		Cluster: s.Cluster, ProtocolMin: 1, ProtocolMax: 1, Lane: uint32(machine.LaneControl),
-		Session: 1, From: named(s.ID), To: named(to),
+		Session: 1, Token: []byte("a stranger token"), From: named(s.ID), To: named(to),
 	}}
 }
 

@@ -23,7 +23,8 @@ const (
 	// is forgotten first.
 	maxBlocked = 16 << 10
 
-	// maxInbound is how many inbound sessions are remembered.
+	// maxInbound is how many inbound sessions are remembered, and how many nodes
+	// that had any.
 	maxInbound = 16 << 10
 )
 
@@ -43,6 +44,8 @@ type Endpoint struct {
 	pool     wire.Pool
 	counts   counts
 	sessions atomic.Uint64
+	secret   secret
+	disputes disputes
 	inMax    int // How many inbound sessions are remembered.
 	closing  atomic.Bool
 	once     sync.Once
@@ -54,6 +57,7 @@ type Endpoint struct {
 	out      map[key]*outbound
 	named    map[gossip.Address]*outbound // Connected control lanes.
 	in       map[key]*inbound
+	claims   map[gossip.NodeID]*claim // Never fewer than the nodes of in that are connected.
 	accepted map[*accepted]struct{}
 	probes   map[*context.CancelFunc]struct{}
 	blocked  map[gossip.NodeID]string
@@ -77,6 +81,9 @@ func New(id transport.Identity, cfg transport.Config, d Dialer, notices func(tra
 		out:      make(map[key]*outbound),
 		named:    make(map[gossip.Address]*outbound),
 		in:       make(map[key]*inbound),
+		claims:   make(map[gossip.NodeID]*claim),
+		secret:   newSecret(),
+		disputes: disputes{places: make(map[gossip.Address]*place)},
 		accepted: make(map[*accepted]struct{}),
 		probes:   make(map[*context.CancelFunc]struct{}),
 		blocked:  make(map[gossip.NodeID]string),
@@ -303,41 +310,51 @@ func (e *Endpoint) NotAccepted(err error) {
 
 // Probe completes a handshake with whoever lives at an address, and may have roles.
 func (e *Endpoint) Probe(ctx context.Context, address gossip.Address, roles []string) (gossip.NodeID, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.cfg.HandshakeTimeout)
+	w, err := e.introduce(ctx, e.cfg.HandshakeTimeout, e.hello(gossip.NodeID{Address: address}, machine.LaneControl), roles)
+	if err != nil {
+		return gossip.NodeID{}, err
+	}
+	return w.Node, nil
+}
+
+// introduce dials the node that a Hello without a session is for, for its answer.
+func (e *Endpoint) introduce(ctx context.Context, limit time.Duration, h wire.Hello, roles []string) (*wire.Welcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	if !e.enterProbe(&cancel) {
-		return gossip.NodeID{}, transport.ErrClosed
+		return nil, transport.ErrClosed
 	}
 	defer e.leaveProbe(&cancel)
-	node, err := e.probe(ctx, address, roles)
+	w, err := e.probe(ctx, h, roles)
 	if e.closing.Load() && err != nil {
 		err = transport.ErrClosed
 	}
 	if err != nil && ctx.Err() != nil {
 		err = errors.Join(err, ctx.Err())
 	}
-	return node, err
+	return w, err
 }
 
-func (e *Endpoint) probe(ctx context.Context, address gossip.Address, roles []string) (gossip.NodeID, error) {
+func (e *Endpoint) probe(ctx context.Context, h wire.Hello, roles []string) (*wire.Welcome, error) {
+	address := h.To.Address
 	pipe, err := e.dial(ctx, address, machine.LaneControl)
 	if err != nil {
-		return gossip.NodeID{}, err
+		return nil, err
 	}
 	defer pipe.Close()
 	defer context.AfterFunc(ctx, pipe.Close)()
-	w, err := e.exchange(pipe, address, e.hello(gossip.NodeID{Address: address}, machine.LaneControl))
+	w, err := e.exchange(pipe, address, h)
 	if err != nil {
-		return gossip.NodeID{}, err
+		return nil, err
 	}
 	if c, ok := pipe.(Certified); ok {
 		if err := c.Covers(roles); err != nil {
 			r := &transport.RefusedError{Reason: transport.ReasonCertificate, Peer: gossip.NodeID{Address: address}, Detail: err.Error()}
 			e.Refuse(address.String(), r.Peer, r, false)
-			return gossip.NodeID{}, r
+			return nil, r
 		}
 	}
-	return w.Node, nil
+	return w, nil
 }
 
 func (e *Endpoint) enterProbe(cancel *context.CancelFunc) bool {

@@ -23,7 +23,7 @@ func (e *Endpoint) dial(ctx context.Context, to gossip.Address, k transport.Lane
 	return pipe, err
 }
 
-// hello returns this node's half of a handshake, without a session.
+// hello returns this node's half of a handshake, without session and token.
 func (e *Endpoint) hello(to gossip.NodeID, k transport.LaneKind) wire.Hello {
 	return wire.Hello{
 		Cluster:   e.id.Cluster,

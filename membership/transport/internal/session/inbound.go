@@ -32,11 +32,7 @@ type inbound struct {
 	// itself.
 	conn atomic.Pointer[accepted]
 
-	// Guarded by Endpoint.mu.
-	owner string    // Whose connections hold the record, or did last, see Caller.Owner.
-	users int       // Connections that hold the record.
-	left  time.Time // When the last of them went.
-	known bool      // The peer was known then, see transport.Identity.
+	tenure // Guarded by Endpoint.mu.
 }
 
 // A session has a higher number than the one before. The numbers of one opener grow
@@ -50,12 +46,6 @@ const (
 // jumps reports whether the number of a session is out of bounds.
 func (in *inbound) jumps(number uint64) bool {
 	return number > max(in.session, sessionFirstMax) && number-max(in.session, sessionFirstMax) > sessionJumpMax
-}
-
-// heldAgainst reports whether the record belongs to another caller. Who has left it
-// keeps it for as long as it takes to dial anew: nobody slips in between.
-func (in *inbound) heldAgainst(owner string, keep time.Duration) bool {
-	return in.owner != owner && (in.users > 0 || time.Since(in.left) < keep)
 }
 
 // accepted is one connection that a peer opened.
@@ -79,6 +69,7 @@ type accepted struct {
 	// Of the reader.
 	kind    transport.LaneKind
 	in      *inbound
+	claim   *claim
 	noticed map[uint16]bool
 
 	mu        sync.Mutex
@@ -122,8 +113,8 @@ func (e *Endpoint) leave(a *accepted) {
 	delete(e.accepted, a)
 	if a.in != nil {
 		a.in.conn.CompareAndSwap(a, nil)
-		a.in.users--
-		a.in.left, a.in.known = time.Now(), known
+		a.in.leave(known)
+		a.claim.leave(known)
 	}
 }
 
@@ -308,7 +299,7 @@ func (a *accepted) greet() bool {
 			a.malformed(err)
 			return false
 		}
-		w := wire.Welcome{Node: a.e.id.Node}
+		w := wire.Welcome{Node: a.e.id.Node, Own: a.e.secret.made(h.From, h.Asked)}
 		var refused *transport.RefusedError
 		if w.Protocol, refused = a.e.admit(&h, &a.caller); refused != nil {
 			a.refuse(refused)
@@ -346,7 +337,7 @@ func (a *accepted) answer(w wire.Welcome) bool {
 // begin makes this connection the one of a session, if the session is new or
 // known. It waits for a handler that an earlier connection has called.
 func (a *accepted) begin(h *wire.Hello, w *wire.Welcome) error {
-	if refused := a.claim(h); refused != nil {
+	if refused := a.enter(h); refused != nil {
 		a.refuse(refused)
 		return refused
 	}
@@ -388,44 +379,25 @@ func (a *accepted) refused(r transport.RefusedError) error {
 	return &r
 }
 
-// claim finds or makes the record of the peer's lane. The peer was admitted
-// before, but may have been blocked in between.
-func (a *accepted) claim(h *wire.Hello) *transport.RefusedError {
-	e := a.e
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if why, ok := e.blocked[h.From]; ok {
-		return blockedError(h.From, why)
-	}
-	if a.in != nil {
-		if a.peer != h.From || a.kind != h.Lane {
-			return &transport.RefusedError{Reason: transport.ReasonMalformed, Peer: a.peer, Detail: "a second handshake of another node or lane"}
-		}
-		return nil
-	}
-	k := key{h.From, h.Lane}
+// join finds or makes the record of the peer's lane. The caller holds Endpoint.mu.
+func (a *accepted) join(h *wire.Hello, c *claim) *transport.RefusedError {
+	e, k := a.e, key{h.From, h.Lane}
 	in := e.in[k]
 	if in == nil {
 		e.sweep()
-		if len(e.in) >= e.inMax && !e.evict() {
+		if len(e.in) >= e.inMax && !evict(e.in) {
 			return &transport.RefusedError{
 				Reason: transport.ReasonConnections, Peer: h.From,
 				Detail: fmt.Sprintf("%d inbound sessions are in use already", e.inMax),
 			}
 		}
-		in = &inbound{slot: make(chan struct{}, 1), owner: a.caller.Owner}
+		in = &inbound{slot: make(chan struct{}, 1)}
 		e.in[k] = in
 	}
-	if in.heldAgainst(a.caller.Owner, e.cfg.MaxSilence) {
-		return &transport.RefusedError{
-			Reason: transport.ReasonTaken, Peer: h.From,
-			Detail: fmt.Sprintf("%s is connected as %s, and %s dials as the same node: give each node an address, a process and a certificate of its own",
-				h.From, in.owner, a.caller.Owner),
-		}
-	}
-	in.owner = a.caller.Owner
+	c.owner = a.caller.who()
+	c.users++
 	in.users++
-	a.in, a.peer, a.kind = in, h.From, h.Lane
+	a.in, a.claim, a.peer, a.kind = in, c, h.From, h.Lane
 	return nil
 }
 
@@ -437,21 +409,6 @@ func (e *Endpoint) sweep() {
 			delete(e.in, k)
 		}
 	}
-}
-
-// evict forgets a session whose peer is away, to make room for another one: of those
-// that were no members the one that was left first, else of all. It reports false when
-// every peer is connected.
-func (e *Endpoint) evict() bool {
-	var worst key
-	var found *inbound
-	for k, in := range e.in {
-		if in.users == 0 && (found == nil || in.known == found.known && in.left.Before(found.left) || found.known && !in.known) {
-			worst, found = k, in
-		}
-	}
-	delete(e.in, worst)
-	return found != nil
 }
 
 // frame handles one frame, unless it was handled before.

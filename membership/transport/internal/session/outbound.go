@@ -242,7 +242,7 @@ func (o *outbound) greet(pipe Pipe) error {
 			o.session = o.e.sessions.Add(1)
 		}
 		h := o.e.hello(o.peer, o.kind)
-		h.Session, h.Resumed = o.session, o.begun
+		h.Session, h.Resumed, h.Token = o.session, o.begun, o.e.secret.token(o.peer)
 		w, err := o.e.exchange(pipe, o.address, h)
 		if err != nil {
 			o.outpace(err)

@@ -84,8 +84,8 @@ type Caller struct {
 	// Certificate describes the certificate of the other end; empty if there is none.
 	Certificate string
 
-	// Owner tells callers apart that may take each other's sessions over from those
-	// that may not: by their certificate, or without one by their IP address.
+	// Owner is who connects, for people: by the certificate, or without one by the
+	// IP address.
 	Owner string
 
 	// Verify reports why the certificate of the other end is not one of host.
@@ -94,4 +94,12 @@ type Caller struct {
 
 	// Admitted is called once when the handshake has completed. It may be nil.
 	Admitted func()
+}
+
+// who describes the caller for people.
+func (c *Caller) who() string {
+	if c.Owner == "" {
+		return c.Address
+	}
+	return fmt.Sprintf("%s (%s)", c.Owner, c.Address)
 }

@@ -204,7 +204,7 @@ func TestTheRecordOfASessionHoldsNoConnection(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, e.Begin())
 	hello, err := wire.AppendHello(nil, wire.Hello{
-		Cluster: "bank", Protocol: gossip.ProtocolRange{Min: 1, Max: 1}, From: at(2, 2), To: at(1, 1), Lane: machine.LaneControl, Session: 1,
+		Cluster: "bank", Protocol: gossip.ProtocolRange{Min: 1, Max: 1}, From: at(2, 2), To: at(1, 1), Lane: machine.LaneControl, Session: 1, Token: tokenOf("real"),
 	})
 	require.NoError(t, err)
 	gone := func() weak.Pointer[liar] {

@@ -24,6 +24,10 @@ const (
 	maxDetail = 1024
 )
 
+// Token is a secret by which a node knows the connections of one process of another
+// node from those of others. The zero Token is none.
+type Token [16]byte
+
 // Hello is the opener's half of the handshake.
 type Hello struct {
 	Cluster   string
@@ -34,6 +38,8 @@ type Hello struct {
 	Session   uint64
 	Resumed   bool
 	MaxFrame  uint64
+	Token     Token // With a session: of the opener's process.
+	Asked     Token // Without one: whether this is the token of the addressed process.
 }
 
 // Welcome is the acceptor's half of the handshake.
@@ -42,6 +48,7 @@ type Welcome struct {
 	Protocol     uint16
 	Known        bool
 	Acknowledged uint64
+	Own          bool // The token that was asked about is that of this process.
 }
 
 // AppendHello appends an Upstream message with h.
@@ -58,6 +65,8 @@ func AppendHello(dst []byte, h Hello) ([]byte, error) {
 		Session:       h.Session,
 		Resumed:       h.Resumed,
 		MaxFrameBytes: h.MaxFrame,
+		Token:         h.Token.bytes(),
+		Asked:         h.Asked.bytes(),
 	}})
 }
 
@@ -79,6 +88,8 @@ func ParseHello(b []byte) (Hello, error) {
 		return Hello{}, malformed("lane %d", p.GetLane())
 	case p.GetTo().GetUid() == 0 && p.GetSession() != 0:
 		return Hello{}, malformed("a session with nobody in particular")
+	case p.GetSession() != 0 && len(p.GetAsked()) != 0:
+		return Hello{}, malformed("a session with a question")
 	}
 	from, err := parseNode(p.GetFrom())
 	if err != nil {
@@ -91,6 +102,17 @@ func ParseHello(b []byte) (Hello, error) {
 	if from.UID == 0 {
 		return Hello{}, malformed("the sender has no uid")
 	}
+	token, err := parseToken(p.GetToken())
+	if err != nil {
+		return Hello{}, err
+	}
+	asked, err := parseToken(p.GetAsked())
+	if err != nil {
+		return Hello{}, err
+	}
+	if p.GetSession() != 0 && token == (Token{}) {
+		return Hello{}, malformed("a session without a token")
+	}
 	return Hello{
 		Cluster:   p.GetCluster(),
 		ClusterID: gossip.ClusterID{Born: p.GetBorn(), Nonce: p.GetNonce()},
@@ -101,7 +123,26 @@ func ParseHello(b []byte) (Hello, error) {
 		Session:   p.GetSession(),
 		Resumed:   p.GetResumed(),
 		MaxFrame:  p.GetMaxFrameBytes(),
+		Token:     token,
+		Asked:     asked,
 	}, nil
+}
+
+// bytes returns nothing for the zero Token.
+func (t *Token) bytes() []byte {
+	if *t == (Token{}) {
+		return nil
+	}
+	return t[:]
+}
+
+func parseToken(b []byte) (Token, error) {
+	var t Token
+	if len(b) != 0 && len(b) != len(t) {
+		return t, malformed("a token of %d bytes", len(b))
+	}
+	copy(t[:], b)
+	return t, nil
 }
 
 // AppendWelcome appends a Downstream message with w.
@@ -111,6 +152,7 @@ func AppendWelcome(dst []byte, w Welcome) ([]byte, error) {
 		Protocol:     uint32(w.Protocol),
 		Known:        w.Known,
 		Acknowledged: w.Acknowledged,
+		Own:          w.Own,
 	}})
 }
 
@@ -142,6 +184,7 @@ func parseWelcome(p *pb.Welcome) (*Welcome, error) {
 		Protocol:     uint16(p.GetProtocol()),
 		Known:        p.GetKnown(),
 		Acknowledged: p.GetAcknowledged(),
+		Own:          p.GetOwn(),
 	}, nil
 }
 

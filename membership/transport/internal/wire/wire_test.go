@@ -37,7 +37,15 @@ func hello() wire.Hello {
 		Session:   9,
 		Resumed:   true,
 		MaxFrame:  4 << 20,
+		Token:     wire.Token{0: 1, 15: 0xff},
 	}
+}
+
+// question is a Hello that asks whether a token is the addressed node's own.
+func question() wire.Hello {
+	h := hello()
+	h.Session, h.Resumed, h.Token, h.Asked = 0, false, wire.Token{}, h.Token
+	return h
 }
 
 func frame(number uint64, payloads ...string) []byte {
@@ -64,6 +72,9 @@ func golden(t testing.TB) map[string][]byte {
 		"refusal": must(wire.AppendRefusal(nil, hello().To, &transport.RefusedError{Reason: transport.ReasonBlocked, Detail: "why"})),
 		"receipt": receipt,
 		"plain":   plain,
+
+		"question": must(wire.AppendHello(nil, question())),
+		"own":      must(wire.AppendWelcome(nil, wire.Welcome{Node: hello().To, Protocol: 3, Own: true})),
 	}
 }
 
@@ -201,6 +212,11 @@ func TestMalformedHandshakesAreErrors(t *testing.T) {
 		require.NoError(t, err)
 		return b
 	}
+	token := func(b []byte) []byte {
+		b, err := proto.Marshal(&pb.Hello{Token: b})
+		require.NoError(t, err)
+		return append(golden(t)["hello"], append([]byte{0x0a, byte(len(b))}, b...)...) // Merged into the one before.
+	}
 	host := func(s string) []byte { return change(func(h *wire.Hello) { h.From.Address.Host = s }) }
 	bad := map[string][]byte{
 		"empty":            nil,
@@ -213,6 +229,10 @@ func TestMalformedHandshakesAreErrors(t *testing.T) {
 		"lane 0":           change(func(h *wire.Hello) { h.Lane = 0 }),
 		"lane 4":           change(func(h *wire.Hello) { h.Lane = 4 }),
 		"uid 0":            change(func(h *wire.Hello) { h.From.UID = 0 }),
+		"no token":         change(func(h *wire.Hello) { h.Token = wire.Token{} }),
+		"a short token":    token(make([]byte, 15)),
+		"a long token":     token(make([]byte, 17)),
+		"asked in between": change(func(h *wire.Hello) { h.Asked = h.Token }),
 		"session with any": change(func(h *wire.Hello) { h.To.UID = 0 }),
 		"port 0":           change(func(h *wire.Hello) { h.From.Address.Port = 0 }),
 		"to nowhere":       change(func(h *wire.Hello) { h.To.Address = gossip.Address{} }),

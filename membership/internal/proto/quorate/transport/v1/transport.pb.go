@@ -433,6 +433,12 @@ type Hello struct {
 	Resumed bool `protobuf:"varint,10,opt,name=resumed,proto3" json:"resumed,omitempty"`
 	// The largest frame that the opener may send.
 	MaxFrameBytes uint64 `protobuf:"varint,11,opt,name=max_frame_bytes,json=maxFrameBytes,proto3" json:"max_frame_bytes,omitempty"`
+	// With a session, 16 bytes: a secret that the process of the opener shares with
+	// the addressed node alone. Connections that show the same one are of one process.
+	Token []byte `protobuf:"bytes,12,opt,name=token,proto3" json:"token,omitempty"`
+	// Without a session, 16 bytes or none: asks whether this token, which somebody
+	// has shown in the name of the addressed node, is that of its process.
+	Asked         []byte `protobuf:"bytes,13,opt,name=asked,proto3" json:"asked,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -544,6 +550,20 @@ func (x *Hello) GetMaxFrameBytes() uint64 {
 	return 0
 }
 
+func (x *Hello) GetToken() []byte {
+	if x != nil {
+		return x.Token
+	}
+	return nil
+}
+
+func (x *Hello) GetAsked() []byte {
+	if x != nil {
+		return x.Asked
+	}
+	return nil
+}
+
 type Welcome struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Who answers.
@@ -553,7 +573,9 @@ type Welcome struct {
 	// Set when the session of the Hello is known here.
 	Known bool `protobuf:"varint,3,opt,name=known,proto3" json:"known,omitempty"`
 	// The highest frame of the session that was handled.
-	Acknowledged  uint64 `protobuf:"varint,4,opt,name=acknowledged,proto3" json:"acknowledged,omitempty"`
+	Acknowledged uint64 `protobuf:"varint,4,opt,name=acknowledged,proto3" json:"acknowledged,omitempty"`
+	// Set when the token that was asked about is that of this process.
+	Own           bool `protobuf:"varint,5,opt,name=own,proto3" json:"own,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -614,6 +636,13 @@ func (x *Welcome) GetAcknowledged() uint64 {
 		return x.Acknowledged
 	}
 	return 0
+}
+
+func (x *Welcome) GetOwn() bool {
+	if x != nil {
+		return x.Own
+	}
+	return false
 }
 
 type Refusal struct {
@@ -711,7 +740,7 @@ const file_quorate_transport_v1_transport_proto_rawDesc = "" +
 	"\x04Node\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\rR\x04port\x12\x10\n" +
-	"\x03uid\x18\x03 \x01(\x06R\x03uid\"\xdd\x02\n" +
+	"\x03uid\x18\x03 \x01(\x06R\x03uid\"\x89\x03\n" +
 	"\x05Hello\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x12\n" +
 	"\x04born\x18\x02 \x01(\x03R\x04born\x12\x14\n" +
@@ -724,12 +753,15 @@ const file_quorate_transport_v1_transport_proto_rawDesc = "" +
 	"\asession\x18\t \x01(\x04R\asession\x12\x18\n" +
 	"\aresumed\x18\n" +
 	" \x01(\bR\aresumed\x12&\n" +
-	"\x0fmax_frame_bytes\x18\v \x01(\x04R\rmaxFrameBytes\"\x8f\x01\n" +
+	"\x0fmax_frame_bytes\x18\v \x01(\x04R\rmaxFrameBytes\x12\x14\n" +
+	"\x05token\x18\f \x01(\fR\x05token\x12\x14\n" +
+	"\x05asked\x18\r \x01(\fR\x05asked\"\xa1\x01\n" +
 	"\aWelcome\x12.\n" +
 	"\x04node\x18\x01 \x01(\v2\x1a.quorate.transport.v1.NodeR\x04node\x12\x1a\n" +
 	"\bprotocol\x18\x02 \x01(\rR\bprotocol\x12\x14\n" +
 	"\x05known\x18\x03 \x01(\bR\x05known\x12\"\n" +
-	"\facknowledged\x18\x04 \x01(\x04R\facknowledged\"\xa1\x01\n" +
+	"\facknowledged\x18\x04 \x01(\x04R\facknowledged\x12\x10\n" +
+	"\x03own\x18\x05 \x01(\bR\x03own\"\xa1\x01\n" +
 	"\aRefusal\x124\n" +
 	"\x06reason\x18\x01 \x01(\x0e2\x1c.quorate.transport.v1.ReasonR\x06reason\x12.\n" +
 	"\x04node\x18\x02 \x01(\v2\x1a.quorate.transport.v1.NodeR\x04node\x12\x16\n" +
