@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc/credentials"
 
@@ -178,6 +179,20 @@ type audited struct {
 	net.Conn
 
 	audit func(error)
+}
+
+// alertWait is how long the last word of the other end is waited for. It was sent before
+// the connection was closed, which is known by then.
+const alertWait = 100 * time.Millisecond
+
+// Write reads what the other end has said last before it fails: who refuses sends an
+// alert and closes the connection, and the next write may meet that first.
+func (c *audited) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	if err != nil && c.SetReadDeadline(time.Now().Add(alertWait)) == nil {
+		_, _ = c.Read(make([]byte, 1)) // Nobody else has a use for it any more.
+	}
+	return n, err
 }
 
 func (c *audited) Read(b []byte) (int, error) {
