@@ -330,7 +330,7 @@ func (e *Edit) Found(c Config) bool {
 // RaiseEpochs makes the epochs of the cluster begin with a later birth, in unix
 // milliseconds, before the year 2200: a birth leaves room for a later one.
 func (e *Edit) RaiseEpochs(born int64) bool {
-	if born <= max(e.after.cluster.Born, e.after.epochs) || born >= latestTime {
+	if born <= max(e.after.cluster.Born, e.after.epochs) || !isBirth(born) {
 		return false
 	}
 	e.after.epochs = born
@@ -340,7 +340,7 @@ func (e *Edit) RaiseEpochs(born int64) bool {
 
 // Yield notes that this cluster has yielded to another one of the same name.
 func (e *Edit) Yield(to ClusterID) bool {
-	if to.Compare(e.after.yielded) <= 0 {
+	if to.Compare(e.after.yielded) <= 0 || !isBirth(to.Born) {
 		return false
 	}
 	e.after.yielded = to
@@ -376,7 +376,7 @@ func (e *Edit) SetDowning(strategy DowningStrategy) bool {
 
 // SetCluster names the cluster. Only the first member does, once.
 func (e *Edit) SetCluster(id ClusterID) bool {
-	if !e.after.cluster.IsZero() || id.IsZero() {
+	if !e.after.cluster.IsZero() || id.IsZero() || !isBirth(id.Born) {
 		return false
 	}
 	e.after.cluster = id

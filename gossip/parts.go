@@ -93,6 +93,9 @@ const MaxClockSkew = 30 * 24 * time.Hour
 // in unix milliseconds.
 const latestTime = 7_258_118_400_000
 
+// isBirth reports whether a cluster, or its epochs, can be born at a moment.
+func isBirth(born int64) bool { return born >= 0 && born <= latestTime }
+
 // How high a count of a state can be by the time: countFree at any time, and
 // countRate more for each millisecond since the birth of the cluster. No cluster
 // counts a million edits a second for long. So a forged count cannot take the room
@@ -207,11 +210,8 @@ func (v validation) check() error {
 	if n := max(len(p.Members), len(p.Tombstones), len(p.Observers)); n > MaxMembers {
 		return invalid(FaultLimit, NodeID{}, "%d members, tombstones or observers, at most %d", n, MaxMembers)
 	}
-	if p.Cluster.Born < 0 || p.Cluster.Born > latestTime {
-		return invalid(FaultTime, NodeID{}, "cluster born at %d", p.Cluster.Born)
-	}
-	for _, born := range []int64{p.EpochBorn, p.Yielded.Born} {
-		if born < 0 || born > latestTime {
+	for _, born := range []int64{p.Cluster.Born, p.EpochBorn, p.Yielded.Born} {
+		if !isBirth(born) {
 			return invalid(FaultTime, NodeID{}, "epochs or a cluster born at %d", born)
 		}
 	}
