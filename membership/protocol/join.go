@@ -42,8 +42,8 @@ func (j *joining) others(self gossip.Address) []gossip.Address {
 	return slices.DeleteFunc(slices.Clone(j.seeds), func(a gossip.Address) bool { return a == self })
 }
 
-// whomToAsk returns the seed nodes and the voters that this node, or somebody who
-// answered, remembers.
+// whomToAsk returns the addresses of the seed nodes and of the voters that this node, or
+// somebody who answered, remembers. They are sorted.
 func (m *Machine) whomToAsk() []gossip.Address {
 	all := slices.Concat(m.join.seeds, m.memory.wanted.addresses())
 	if basis := m.basis(); basis.Remembers() {
@@ -53,9 +53,18 @@ func (m *Machine) whomToAsk() []gossip.Address {
 	return slices.DeleteFunc(slices.Compact(all), func(a gossip.Address) bool { return a == m.self.Address })
 }
 
-// asks reports whether this node asks the node at an address, and so believes its
-// answers.
-func (m *Machine) asks(a gossip.Address) bool { return slices.Contains(m.whomToAsk(), a) }
+// asks reports whether this node asks the node at one of the addresses, and so believes
+// its answers.
+func (m *Machine) asks(addresses ...gossip.Address) bool {
+	if len(addresses) == 0 {
+		return false
+	}
+	asked := m.whomToAsk()
+	return slices.ContainsFunc(addresses, func(a gossip.Address) bool {
+		_, found := slices.BinarySearchFunc(asked, a, gossip.Address.Compare)
+		return found
+	})
+}
 
 func (m *Machine) startJoin(seeds []gossip.Address) {
 	switch {
@@ -108,8 +117,9 @@ func (m *Machine) askSeeds() {
 			Attempt: j.attempt, Member: m.me, Cluster: j.cluster, Settings: m.compared(), Record: m.memory.kept,
 		})
 	} else {
+		question := InitJoin{Attempt: j.attempt, Claim: m.claim(Record{})}
 		for _, address := range m.whomToAsk() {
-			m.out.Send(gossip.NodeID{Address: address}, InitJoin{Attempt: j.attempt, Claim: m.claim(Record{})})
+			m.out.Send(gossip.NodeID{Address: address}, question)
 		}
 		m.considerFounding()
 		m.complain()
@@ -120,7 +130,7 @@ func (m *Machine) askSeeds() {
 
 // claim is what this node says of itself to a node with a record.
 func (m *Machine) claim(to Record) Claim {
-	c := Claim{Record: m.memory.kept, Known: slices.ContainsFunc(to.addresses(), m.asks)}
+	c := Claim{Record: m.memory.kept, Known: m.asks(to.addresses()...)}
 	if m.phase == phaseMember {
 		c.Leaving = !admits(m.ownStatus())
 		c.Cluster, c.Standing = m.state.Cluster(), m.goesOn()

@@ -48,10 +48,11 @@ func (m *Machine) seekClusters() {
 	})
 	w := &m.meeting
 	w.asked = all
+	question := InitJoin{Attempt: m.join.attempt, Claim: m.claim(Record{})}
 	for range min(len(all), meetMax) {
 		a := all[w.next%len(all)]
 		w.next = (w.next + 1) % len(all)
-		m.out.Send(gossip.NodeID{Address: a}, InitJoin{Attempt: m.join.attempt, Claim: m.claim(Record{})})
+		m.out.Send(gossip.NodeID{Address: a}, question)
 	}
 }
 
