@@ -328,7 +328,7 @@ func (e *Edit) Found(c Config) bool {
 }
 
 // RaiseEpochs makes the epochs of the cluster begin with a later birth, in unix
-// milliseconds, before the year 2200: a birth leaves room for a later one.
+// milliseconds, at most [LatestBirth].
 func (e *Edit) RaiseEpochs(born int64) bool {
 	if born <= max(e.after.cluster.Born, e.after.epochs) || !isBirth(born) {
 		return false

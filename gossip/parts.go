@@ -93,8 +93,12 @@ const MaxClockSkew = 30 * 24 * time.Hour
 // in unix milliseconds.
 const latestTime = 7_258_118_400_000
 
+// LatestBirth is the last moment at which a cluster or its epochs can be born, in unix
+// milliseconds.
+const LatestBirth = latestTime
+
 // isBirth reports whether a cluster, or its epochs, can be born at a moment.
-func isBirth(born int64) bool { return born >= 0 && born <= latestTime }
+func isBirth(born int64) bool { return born >= 0 && born <= LatestBirth }
 
 // How high a count of a state can be by the time: countFree at any time, and
 // countRate more for each millisecond since the birth of the cluster. No cluster

@@ -158,6 +158,8 @@ func (m *Machine) judgeJoin(from gossip.NodeID, msg JoinRequest) *JoinRefused {
 		return refuse(RefusedMalformed, false, "%v is the address of the member asked", from.Address)
 	case !msg.Cluster.IsZero() && msg.Cluster != m.state.Cluster():
 		return refuse(RefusedCluster, true, "this is another cluster than %v", msg.Cluster)
+	case raiseEpochs(m.state, msg.Record) > gossip.LatestBirth:
+		return refuse(RefusedMalformed, false, "epochs that began at %d leave no room for those of this cluster", msg.Record.EpochBorn)
 	case removed || known != nil && known.Status == gossip.Down:
 		return refuse(RefusedIncarnation, false, "incarnation %v was downed or removed: restart the node", from)
 	}

@@ -267,9 +267,9 @@ func (m *Machine) voteHold() time.Duration { return 4 * m.cfg.JoinInterval }
 // stand makes this node a candidate: its promise is its own vote.
 func (m *Machine) stand(basis Record) {
 	f := &m.join.form
-	birth := max(m.now.Wall.UnixMilli(), m.birthFloor()+1)
-	if birth >= bornLatest {
-		return // The clock is off by centuries; the waiting line tells.
+	birth := m.nextBirth()
+	if birth > gossip.LatestBirth {
+		return // The waiting line tells.
 	}
 	f.candidate = &candidacy{birth: birth, basis: basis, until: m.now.Mono.Add(m.voteHold())}
 	f.vote = birth
@@ -278,13 +278,18 @@ func (m *Machine) stand(basis Record) {
 	m.askVotes()
 }
 
-// birthFloor is the highest birth that this node or somebody who answered knows of.
-func (m *Machine) birthFloor() int64 {
-	floor := m.memory.wanted.floor()
+// noBirthLeft says why nothing is founded after [gossip.LatestBirth].
+const noBirthLeft = "a clock is or was off by centuries, here or where somebody answered: no cluster can be born after what is remembered; " +
+	"delete the data directories of all nodes while they are stopped, and the epochs in what they write to"
+
+// nextBirth is the birth of a cluster that would be founded now: above all births that
+// this node or somebody who answered knows of.
+func (m *Machine) nextBirth() int64 {
+	birth := max(m.now.Wall.UnixMilli(), m.memory.wanted.floor()+1)
 	for _, a := range m.join.form.fresh(m.now.Mono, m.answersLast()) {
-		floor = max(floor, a.claim.Record.floor())
+		birth = max(birth, a.claim.Record.floor()+1)
 	}
-	return floor
+	return birth
 }
 
 func (m *Machine) promise(birth int64) {
@@ -373,7 +378,7 @@ func (m *Machine) receiveAskVote(from gossip.NodeID, msg AskVote) {
 		m.refuse(from, "AskVote", RefusedUnsolicited, "this node looks for no cluster, or not at this address")
 	case m.join.entering != nil || !m.join.target.IsZero():
 		refuse("it is about to join a cluster")
-	case msg.Birth <= own.Promise || msg.Birth >= bornLatest:
+	case msg.Birth <= own.Promise || msg.Birth > gossip.LatestBirth:
 		refuse("it has promised birth %d to another one", own.Promise)
 	case own.Stamp.Compare(msg.Basis) > 0:
 		refuse("it remembers newer voters, of %v", own.Stamp)
@@ -492,10 +497,9 @@ func (m *Machine) commandForm(in Form) {
 			return
 		}
 	}
-	birth := max(m.now.Wall.UnixMilli(), m.birthFloor()+1)
-	if birth >= bornLatest {
-		m.refuseForm(in, m.self, "this node, or one that answers, remembers a birth after which there is none: "+
-			"delete the data directories of all nodes, while they are stopped, and the epochs in what they write to")
+	birth := m.nextBirth()
+	if birth > gossip.LatestBirth {
+		m.refuseForm(in, m.self, noBirthLeft)
 		return
 	}
 	c := &candidacy{

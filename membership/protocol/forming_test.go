@@ -459,6 +459,33 @@ func TestAnOperatorIsRefusedWhileAClusterGoesOn(t *testing.T) {
 	require.Contains(t, answers[0].Reason, "is a member of a cluster that goes on")
 }
 
+// Nothing can be founded after the last birth that a record may hold, by no vote and by
+// no operator: whoever wrote a later one down could not read it again.
+func TestNothingIsFoundedAfterTheLastBirth(t *testing.T) {
+	w := newTown(t, 2)
+	w.disks[address(1)] = protocol.Record{Data: 7, Promise: gossip.LatestBirth}
+	n := w.boot(1)
+	w.run(10 * time.Second)
+	n.step(protocol.Form{ID: 1})
+	w.run(time.Second)
+	require.NoError(t, w.disks[address(1)].Validate())
+	require.True(t, n.machine.State().Cluster().IsZero())
+	answers := published[protocol.FormAnswered](n)
+	require.Len(t, answers, 1)
+	require.Contains(t, answers[0].Reason, "clock")
+
+	require.Contains(t, lastWaiting(n).Reason, "clock")
+
+	w = newTown(t, 2)
+	w.disks[address(2)] = protocol.Record{Data: 8, Promise: gossip.LatestBirth - 1}
+	n = w.boot(2)
+	w.run(10 * time.Second)
+	n.step(protocol.Form{ID: 1})
+	w.run(time.Second)
+	require.NoError(t, w.disks[address(2)].Validate())
+	require.Equal(t, int64(gossip.LatestBirth), n.machine.State().Cluster().Born)
+}
+
 // Answers of nodes that were not asked are worth nothing: a stranger founds no cluster
 // by a record of its own, wins no vote, draws no joiner away, and ends no cluster.
 // covers B27, I35.

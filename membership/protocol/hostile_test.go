@@ -226,6 +226,32 @@ func TestHostileJoinerIsRefused(t *testing.T) {
 	require.True(t, nodes[0].sees(2, gossip.Up))
 }
 
+// Epochs of a joiner that leave no room for later ones are not taken over: the records
+// of all members would hold a birth that no record may hold, and none could be read
+// again.
+// covers I35.
+func TestAJoinerWhoseEpochsAreTheLastIsRefused(t *testing.T) {
+	w := newTown(t, 2)
+	w.settle(2)
+	last := remembering(1)
+	last.EpochBorn = gossip.LatestBirth
+	w.disks[address(3)] = last
+	late := w.boot(3)
+	w.run(10 * time.Second)
+	require.NotNil(t, late.stopping)
+	require.Equal(t, protocol.StopRefused, late.stopping.Reason)
+	require.NoError(t, w.disks[address(1)].Validate())
+
+	last.EpochBorn--
+	w.disks[address(4)] = last
+	w.boot(4)
+	w.until(20*time.Second, func() bool { return w.nodes[address(4)].sees(3, gossip.Up) })
+	for i := range 2 {
+		require.Equal(t, int64(gossip.LatestBirth), w.disks[address(i+1)].EpochBorn)
+		require.NoError(t, w.disks[address(i+1)].Validate())
+	}
+}
+
 // forgery reads what a rogue changes in the state that all have, from fuzz bytes.
 func forgery(data []byte) func(*gossip.Parts) {
 	next := func(limit int) int {

@@ -128,10 +128,6 @@ func nodesOf(voters []Voter) []gossip.NodeID {
 	return nodes
 }
 
-// bornLatest bounds births from elsewhere: the start of the year 2200 in unix
-// milliseconds. A birth must leave room for later ones.
-const bornLatest = 7_258_118_400_000
-
 // Validate reports whether r, which may come from a disk or from the network, can
 // be a record.
 func (r Record) Validate() error {
@@ -143,7 +139,7 @@ func (r Record) Validate() error {
 	}
 	refuse(r.Data == 0, "no data id")
 	for _, born := range []int64{r.Promise, r.EpochBorn, r.Stamp.Born, r.Cluster.Born} {
-		refuse(born < 0 || born >= bornLatest, "birth %d", born)
+		refuse(born < 0 || born > gossip.LatestBirth, "birth %d", born)
 	}
 	refuse(r.Remembers() && (len(r.Voters) == 0 || r.Cluster.IsZero()), "stamp %v without voters or a cluster", r.Stamp)
 	refuse(!r.Remembers() && len(r.Voters)+len(r.Previous) > 0, "voters without a stamp")

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/quorate/quorate/gossip"
 )
 
 // complainAfter is how many questions go unanswered before this node tells that it
@@ -97,6 +99,9 @@ func (m *Machine) waiting() Waiting {
 	ballots, free := m.ballotBox(basis)
 	w.Enough = free && m.winsIn(basis, ballots)
 	w.Reason = w.reason()
+	if m.nextBirth() > gossip.LatestBirth {
+		w.Reason = noBirthLeft
+	}
 	return w
 }
 

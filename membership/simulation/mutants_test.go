@@ -146,7 +146,7 @@ func formingMutants() []mutant {
 			{forming, "case own.Stamp.Compare(msg.Basis) > 0:", "case own.Stamp.Compare(msg.Basis) > 1:"},
 		}},
 		{"a promise is broken", []edit{
-			{forming, "case msg.Birth <= own.Promise || msg.Birth >= bornLatest:", "case msg.Birth >= bornLatest:"},
+			{forming, "case msg.Birth <= own.Promise || msg.Birth > gossip.LatestBirth:", "case msg.Birth > gossip.LatestBirth:"},
 		}},
 		{"who has just started votes", []edit{
 			{forming, "case m.now.Mono < m.grownUp():", "case m.now.Mono < 0:"},
