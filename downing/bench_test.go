@@ -29,6 +29,24 @@ func BenchmarkKeepMajority(b *testing.B) {
 	}
 }
 
+// BenchmarkBrokenLinks decides for a side on which everybody has the same number of
+// broken links.
+func BenchmarkBrokenLinks(b *testing.B) {
+	for _, n := range []int{100, 1000} {
+		for _, links := range []int{2, 18} {
+			b.Run(fmt.Sprintf("nodes=%d/links=%d", n, links), func(b *testing.B) {
+				v := ringView(n, links/2)
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := keepMajority.DecideNow(v); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
 func BenchmarkCheck(b *testing.B) {
 	v := lossyView(1000)
 	d, err := keepMajority.DecideNow(v)
@@ -41,6 +59,20 @@ func BenchmarkCheck(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// ringView is the view of n members that have all seen the state, and each of which
+// complains about some others, at equal distances around the ring of all.
+func ringView(n, complaints int) downing.View {
+	members := downingtest.Members(n)
+	ids := downingtest.IDs(members)
+	v := downing.View{Members: members, Base: gossip.Base{ids}, Seen: ids, Self: ids[0]}
+	for i := range ids {
+		for k := 1; k <= complaints; k++ {
+			v.Unreachable = append(v.Unreachable, downingtest.Complaint(ids[i], ids[(i+k*(n/20))%n]))
+		}
+	}
+	return v
 }
 
 func lossyView(n int) downing.View {

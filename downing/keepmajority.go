@@ -45,7 +45,8 @@ func (k KeepMajority) Decide(_ context.Context, v View) (Decision, error) { retu
 
 // DecideNow decides for the view; the error is that of [View.Validate]. With n
 // members, r complaints and k members that have a broken link it takes
-// O((n + r) log (n + r) + k (k + r + n)).
+// O((n + r) log (n + r) + k (k + r + n)), but for sides on which many who reach just
+// half of the voters have to be asked whether the lowest is among them.
 func (k KeepMajority) DecideNow(v View) (Decision, error) {
 	if err := v.Validate(); err != nil {
 		return Decision{}, err
@@ -84,32 +85,29 @@ func (k KeepMajority) DecideNow(v View) (Decision, error) {
 // step ahead, since all steps would take exponential time, but it does the same on
 // every node.
 func (s *Side) part(keep []bool) (left int, ok bool) {
-	l := brokenLinks{side: s, of: make([][]int, len(keep))}
-	for _, pair := range s.links {
-		l.of[pair[0]] = append(l.of[pair[0]], pair[1])
-		l.of[pair[1]] = append(l.of[pair[1]], pair[0])
+	if len(s.links) == 0 {
+		return 0, true // Everybody reaches the majority that all of the side are.
 	}
-	if !l.someoneWins(keep) {
+	l := newBrokenLinks(s, keep)
+	if !l.someoneWins() {
 		return 0, false
 	}
 	var ends []int // Who has a broken link and is not known to be needed.
 	for i := range keep {
-		if len(l.of[i]) > 0 {
+		if l.broken[i] > 0 {
 			ends = append(ends, i)
 		}
 	}
-	for {
-		ends = slices.DeleteFunc(ends, func(i int) bool { return l.count(i, keep) == 0 })
-		if len(ends) == 0 {
-			break
-		}
+	for len(ends) > 0 {
 		worst := slices.MinFunc(ends, func(a, b int) int {
-			return cmp.Or(cmp.Compare(s.rank(b), s.rank(a)), cmp.Compare(l.count(b, keep), l.count(a, keep)), s.byAge(b, a))
+			return cmp.Or(cmp.Compare(l.rank(b), l.rank(a)), cmp.Compare(l.broken[b], l.broken[a]), s.byAge(b, a))
 		})
+		l.drop(worst)
+		if !l.someoneWins() {
+			l.restore(worst)
+		}
 		// Who cannot be spared now cannot later, when there are fewer.
-		ends = slices.DeleteFunc(ends, func(i int) bool { return i == worst })
-		keep[worst] = false
-		keep[worst] = !l.someoneWins(keep)
+		ends = slices.DeleteFunc(ends, func(i int) bool { return i == worst || l.broken[i] == 0 })
 	}
 	for _, pair := range s.links {
 		if keep[pair[0]] && keep[pair[1]] {
@@ -119,50 +117,101 @@ func (s *Side) part(keep []bool) (left int, ok bool) {
 	return left, true
 }
 
-// brokenLinks holds, for each member of a view by its index, those to whom it has a
-// broken link.
+// brokenLinks are the broken links of a side, while members are taken out of those who
+// are kept. Members are named by their index in the view.
 type brokenLinks struct {
-	side *Side
-	of   [][]int
+	view   *View
+	keep   []bool
+	of     [][]int // To whom each member has a broken link.
+	broken []int   // How many of these are kept.
+	sets   []votersOfSet
 }
 
-// count returns the number of the broken links of a member to members of a set.
-func (l brokenLinks) count(i int, set []bool) int {
-	n := 0
-	for _, j := range l.of[i] {
-		if set[j] {
-			n++
+// votersOfSet is one set of voters of the base.
+type votersOfSet struct {
+	size   int
+	counts []bool // Whether the vote of each member counts in this set.
+	kept   int    // How many votes those have who are kept.
+	cut    []int  // How many of these votes each member does not reach.
+}
+
+func newBrokenLinks(s *Side, keep []bool) *brokenLinks {
+	n := len(keep)
+	l := &brokenLinks{view: s.view, keep: keep, of: make([][]int, n), broken: make([]int, n)}
+	for _, pair := range s.links {
+		l.of[pair[0]] = append(l.of[pair[0]], pair[1])
+		l.of[pair[1]] = append(l.of[pair[1]], pair[0])
+	}
+	for _, voters := range s.view.Base {
+		set, at := votersOfSet{size: len(voters), counts: make([]bool, n), cut: make([]int, n)}, finder{view: s.view}
+		for _, id := range voters {
+			if i := at.index(id); i >= 0 {
+				set.counts[i] = votes(s.view.Members[i])
+			}
+		}
+		l.sets = append(l.sets, set)
+	}
+	for i, kept := range keep {
+		if kept {
+			l.change(i, 1)
 		}
 	}
-	return n
+	return l
 }
 
-// someoneWins reports whether a member of the set that takes part wins with those
-// of the set that it reaches. Without one nobody could prove a majority, to work or
-// to take those out of the voters who are down.
-func (l brokenLinks) someoneWins(set []bool) bool {
-	for i, in := range set {
-		if !in || !votes(l.side.view.Members[i]) {
+func (l *brokenLinks) drop(i int) {
+	l.keep[i] = false
+	l.change(i, -1)
+}
+
+func (l *brokenLinks) restore(i int) {
+	l.keep[i] = true
+	l.change(i, 1)
+}
+
+// change counts what follows from that a member is kept, or is not any more.
+func (l *brokenLinks) change(i, by int) {
+	for _, j := range l.of[i] {
+		l.broken[j] += by
+	}
+	for n := range l.sets {
+		if set := &l.sets[n]; set.counts[i] {
+			set.kept += by
+			for _, j := range l.of[i] {
+				set.cut[j] += by
+			}
+		}
+	}
+}
+
+// someoneWins reports whether a member that is kept and takes part wins with those who
+// are kept and whom it reaches. Without one nobody could prove a majority, to work or to
+// take those out of the voters who are down.
+func (l *brokenLinks) someoneWins() bool {
+	for i, kept := range l.keep {
+		if !kept || !votes(l.view.Members[i]) || l.reachesTooFew(i) {
 			continue
 		}
-		if l.count(i, set) == 0 {
-			return l.side.view.wins(set) // Nobody reaches more.
-		}
-		reached := slices.Clone(set)
+		reached := slices.Clone(l.keep)
 		for _, j := range l.of[i] {
 			reached[j] = false
 		}
-		if l.side.view.wins(reached) {
+		if l.view.wins(reached) {
 			return true
 		}
 	}
 	return false
 }
 
+// reachesTooFew reports that a member reaches fewer than half of a set of voters, with
+// which nobody wins.
+func (l *brokenLinks) reachesTooFew(i int) bool {
+	return slices.ContainsFunc(l.sets, func(s votersOfSet) bool { return 2*(s.kept-s.cut[i]) < s.size })
+}
+
 // rank is 0 for members whose vote counts and 1 for others.
-func (s *Side) rank(i int) int {
-	m := s.view.Members[i]
-	if votes(m) && slices.ContainsFunc(s.view.Base, func(voters []gossip.NodeID) bool { return slices.Contains(voters, m.Node) }) {
+func (l *brokenLinks) rank(i int) int {
+	if slices.ContainsFunc(l.sets, func(s votersOfSet) bool { return s.counts[i] }) {
 		return 0
 	}
 	return 1

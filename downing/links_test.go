@@ -194,3 +194,16 @@ func TestNeverTwoSurvivorsWithBrokenLinks(t *testing.T) {
 		})
 	}
 }
+
+// A node decides in one step, during which it answers no heartbeat: with broken links
+// everywhere too it looks at each member a few times, and not at all members for each.
+func TestManyBrokenLinksTakeLittleToDecide(t *testing.T) {
+	const n = 300
+	v := ringView(n, 9)
+	allocations := testing.AllocsPerRun(1, func() {
+		d, err := keepMajority.DecideNow(v)
+		require.NoError(t, err)
+		require.Equal(t, downing.KeepSide, d.Verdict)
+	})
+	require.Less(t, allocations, float64(20*n))
+}

@@ -231,7 +231,10 @@ func (s *Side) Lost() []*gossip.Member {
 // IndirectlyConnected returns the members on the side that cannot reach another
 // member of the side directly, or cannot be reached by it; sorted.
 func (s *Side) IndirectlyConnected() []*gossip.Member {
-	indirect := s.indirect()
+	indirect := make([]bool, len(s.on))
+	for _, l := range s.links {
+		indirect[l[0]], indirect[l[1]] = true, true
+	}
 	var members []*gossip.Member
 	for i, m := range s.view.Members {
 		if indirect[i] {
@@ -239,12 +242,4 @@ func (s *Side) IndirectlyConnected() []*gossip.Member {
 		}
 	}
 	return members
-}
-
-func (s *Side) indirect() []bool {
-	indirect := make([]bool, len(s.on))
-	for _, l := range s.links {
-		indirect[l[0]], indirect[l[1]] = true, true
-	}
-	return indirect
 }
