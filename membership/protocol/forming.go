@@ -54,11 +54,11 @@ type forming struct {
 	// After a vote this node asks for none, and gives none to others, so that one of
 	// two who ask at once gets through.
 	holdUntil machine.Instant
-	vote      int64       // The last birth that this process voted for.
-	early     []earlyAsk  // Questions for a vote that this node may not give yet.
-	owed      []owedVote  // Votes that wait for the disk.
-	candidate *candidacy  // What this node asks votes for, or nil.
-	complaint complaining // What was told of the wait.
+	vote      int64      // The last birth that this process voted for.
+	early     []earlyAsk // Questions for a vote that this node may not give yet.
+	owed      []owedVote // Votes that wait for the disk.
+	candidate *candidacy // What this node asks votes for, or nil.
+	complaint string     // Why this node waits, as it was told last.
 }
 
 // earlyAsk is a question for a vote that came before this node may give one. It is
@@ -111,9 +111,7 @@ func (a answer) continues(before answer, limit time.Duration) bool {
 
 // note takes the answer of a node. Limit is how long an answer counts.
 func (f *forming) note(from gossip.NodeID, claim Claim, at machine.Instant, limit time.Duration) {
-	i, found := slices.BinarySearchFunc(f.answers, from.Address, func(a answer, address gossip.Address) int {
-		return a.from.Address.Compare(address)
-	})
+	i, found := f.find(from.Address)
 	a := answer{from: from, claim: claim, at: at, since: at}
 	if found {
 		if a.continues(f.answers[i], limit) {
@@ -130,10 +128,17 @@ func (f *forming) fresh(now machine.Instant, limit time.Duration) []answer {
 	return slices.DeleteFunc(slices.Clone(f.answers), func(a answer) bool { return now.Sub(a.at) > limit })
 }
 
+// find returns where the answer of the node at an address is, or belongs.
+func (f *forming) find(address gossip.Address) (int, bool) {
+	return slices.BinarySearchFunc(f.answers, address, func(a answer, address gossip.Address) int {
+		return a.from.Address.Compare(address)
+	})
+}
+
 // of returns the answer of the node at an address.
 func (f *forming) of(address gossip.Address) (answer, bool) {
-	i := slices.IndexFunc(f.answers, func(a answer) bool { return a.from.Address == address })
-	if i < 0 {
+	i, found := f.find(address)
+	if !found {
 		return answer{}, false
 	}
 	return f.answers[i], true
@@ -161,9 +166,9 @@ func (m *Machine) basis() Record {
 // more than half are needed; with a strategy that may keep a minority, all who are
 // remembered, since fewer of them may have gone on.
 func (m *Machine) winsIn(basis Record, ballots []ballot) bool {
-	spoken := map[gossip.NodeID]bool{}
+	spoken, voters := map[gossip.NodeID]bool{}, speakersFor(basis.everybody())
 	for _, b := range ballots {
-		for _, v := range speaksFor(b.node.Address, b.record, basis.everybody()) {
+		for _, v := range voters.of(b.node.Address, b.record) {
 			spoken[v] = true
 		}
 	}
@@ -189,9 +194,8 @@ func (m *Machine) ballotBox(basis Record) ([]ballot, bool) {
 		}
 		all = append(all, ballot{a.from, a.claim.Record})
 	}
-	return slices.DeleteFunc(all, func(b ballot) bool {
-		return len(speaksFor(b.node.Address, b.record, basis.everybody())) == 0
-	}), true
+	voters := speakersFor(basis.everybody())
+	return slices.DeleteFunc(all, func(b ballot) bool { return len(voters.of(b.node.Address, b.record)) == 0 }), true
 }
 
 // grownUp is when this process is so old that whoever hosts by answers of its
@@ -305,8 +309,9 @@ func (m *Machine) askVotes() {
 		return
 	}
 	c.asked = true
+	voters := speakersFor(c.basis.everybody())
 	for _, a := range m.join.form.fresh(m.now.Mono, m.answersLast()) {
-		if len(speaksFor(a.from.Address, a.claim.Record, c.basis.everybody())) > 0 {
+		if len(voters.of(a.from.Address, a.claim.Record)) > 0 {
 			c.open++
 			m.out.Send(a.from, AskVote{Birth: c.birth, Basis: c.basis.Stamp, Settled: c.basis.Settled()})
 		}
@@ -468,9 +473,9 @@ func (c *candidacy) config() gossip.Config {
 
 // incarnate puts those who voted in the place of the voters for which they spoke.
 func (c *candidacy) incarnate(voters []Voter) ([]gossip.NodeID, []gossip.DataID) {
-	now := slices.Clone(voters)
+	now, speakers := slices.Clone(voters), speakersFor(voters)
 	for _, b := range c.ballots {
-		for _, spoken := range speaksFor(b.node.Address, b.record, voters) {
+		for _, spoken := range speakers.of(b.node.Address, b.record) {
 			i := slices.IndexFunc(voters, func(v Voter) bool { return v.Node == spoken })
 			now[i] = Voter{Node: b.node, Data: b.record.Data}
 		}

@@ -153,8 +153,8 @@ func TestWhenAVoteIsRefused(t *testing.T) {
 		"a birth that was promised": {record: remembered(3, 2), reason: "has promised birth 100", ask: func(*booth) protocol.AskVote {
 			return protocol.AskVote{Birth: 100, Basis: remembered(1, 2).Stamp, Settled: true}
 		}},
-		"a birth without later ones": {reason: "has promised", ask: func(*booth) protocol.AskVote {
-			return protocol.AskVote{Birth: 7_258_118_400_000, Settled: true}
+		"a birth after the last one": {reason: "has promised", ask: func(*booth) protocol.AskVote {
+			return protocol.AskVote{Birth: gossip.LatestBirth + 1, Settled: true}
 		}},
 		"it votes for another one": {reason: "voted for another", ask: func(b *booth) protocol.AskVote {
 			return protocol.AskVote{Birth: b.birth() + 1, Settled: true}
@@ -195,7 +195,20 @@ func TestAYoungProcessTakesNoPartInAVote(t *testing.T) {
 	b := newBooth(t, 3, protocol.Record{})
 	b.run(b.youngest() - 100*time.Millisecond)
 	b.says(1, protocol.AskVote{Birth: b.birth(), Settled: true})
+	b.run(50 * time.Millisecond)
+	require.Empty(t, b.calls, "it promises nothing yet")
+	require.Empty(t, said[protocol.Vote](b))
+	b.run(100 * time.Millisecond)
+	b.synced()
 	votes := said[protocol.Vote](b)
+	require.Len(t, votes, 1)
+	require.True(t, votes[0].Granted, votes[0].Reason)
+
+	b = newBooth(t, 3, protocol.Record{})
+	b.cfg.JoinInterval = b.cfg.Fence / 5 // Nobody waits for a vote that long.
+	b.node = b.boot(3)
+	b.says(1, protocol.AskVote{Birth: b.birth(), Settled: true})
+	votes = said[protocol.Vote](b)
 	require.Len(t, votes, 1)
 	require.False(t, votes[0].Granted)
 	require.Contains(t, votes[0].Reason, "has just started")
@@ -380,7 +393,7 @@ func TestAClusterIsFoundedUponAllVoters(t *testing.T) {
 // told so, and nothing is founded that no record could hold.
 func TestAnOperatorFoundsNothingAfterTheLastBirth(t *testing.T) {
 	b := newBooth(t, 1, protocol.Record{})
-	b.free(2, protocol.Record{Promise: 7_258_118_399_999})
+	b.free(2, protocol.Record{Promise: gossip.LatestBirth})
 	b.node.step(protocol.Form{ID: 7})
 	answers := published[protocol.FormAnswered](b.node)
 	require.Len(t, answers, 1)

@@ -211,18 +211,32 @@ func listed(seeds []gossip.Address) Record {
 	return r
 }
 
-// speaksFor returns the voters of a basis for which a node may speak, by its address
-// and its record: those who had its memory, wherever they lived, and the listed seed
-// node at its address if it remembers no cluster. A node that lost its disk speaks
-// for no voter that is remembered.
-func speaksFor(at gossip.Address, record Record, basis []Voter) []gossip.NodeID {
-	var all []gossip.NodeID
+// speakers finds the voters of a basis for which a node may speak, by its address and its
+// record: those who had its memory, wherever they lived, and the listed seed node at its
+// address if it remembers no cluster. A node that lost its disk speaks for no voter that
+// is remembered.
+type speakers struct {
+	byMemory map[gossip.DataID][]gossip.NodeID
+	listed   map[gossip.Address][]gossip.NodeID
+}
+
+func speakersFor(basis []Voter) speakers {
+	s := speakers{map[gossip.DataID][]gossip.NodeID{}, map[gossip.Address][]gossip.NodeID{}}
 	for _, v := range basis {
-		switch {
-		case v.Data != 0 && v.Data == record.Data,
-			v.Data == 0 && v.Node.Address == at && !record.Remembers():
-			all = append(all, v.Node)
+		if v.Data != 0 {
+			s.byMemory[v.Data] = append(s.byMemory[v.Data], v.Node)
+		} else {
+			s.listed[v.Node.Address] = append(s.listed[v.Node.Address], v.Node)
 		}
 	}
-	return all
+	return s
+}
+
+// of returns the voters for which the node at an address speaks.
+func (s speakers) of(at gossip.Address, record Record) []gossip.NodeID {
+	spoken := s.byMemory[record.Data]
+	if listed := s.listed[at]; len(listed) > 0 && !record.Remembers() {
+		spoken = slices.Concat(spoken, listed)
+	}
+	return spoken
 }

@@ -5,18 +5,17 @@ package protocol
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/machine"
 )
 
 // complainAfter is how many questions go unanswered before this node tells that it
 // waits, and for whom.
 const complainAfter = 2
-
-// complaining is what was told of the wait for a cluster.
-type complaining struct{ last string }
 
 // Waiting is published again and again while a node waits for a cluster to join, or
 // to be founded.
@@ -82,8 +81,8 @@ func (m *Machine) complain() {
 		return
 	}
 	w := m.waiting()
-	if w.Reason != j.form.complaint.last {
-		j.form.complaint.last = w.Reason
+	if w.Reason != j.form.complaint {
+		j.form.complaint = w.Reason
 		m.out.Decide("join", m.self.String(), "waiting", w.Reason)
 	}
 	m.out.Publish(w)
@@ -93,11 +92,22 @@ func (m *Machine) complain() {
 func (m *Machine) waiting() Waiting {
 	basis := m.basis()
 	w := Waiting{Basis: basis.Stamp}
-	for _, v := range basis.Voters {
-		w.Voters = append(w.Voters, m.voterAnswer(v))
+	answers := append(m.join.form.fresh(m.now.Mono, m.answersLast()), answer{from: m.self, claim: m.claim(Record{}), at: m.now.Mono, since: m.join.form.began})
+	free, voters := map[gossip.NodeID]machine.Instant{}, speakersFor(basis.Voters)
+	for _, a := range answers {
+		if a.claim.Cluster.IsZero() {
+			for _, v := range voters.of(a.from.Address, a.claim.Record) {
+				if since, ok := free[v]; !ok || a.since < since {
+					free[v] = a.since
+				}
+			}
+		}
 	}
-	ballots, free := m.ballotBox(basis)
-	w.Enough = free && m.winsIn(basis, ballots)
+	for _, v := range basis.Voters {
+		w.Voters = append(w.Voters, m.voterAnswer(v, free, answers))
+	}
+	ballots, complete := m.ballotBox(basis)
+	w.Enough = complete && m.winsIn(basis, ballots)
 	w.Reason = w.reason()
 	if m.nextBirth() > gossip.LatestBirth {
 		w.Reason = noBirthLeft
@@ -105,33 +115,28 @@ func (m *Machine) waiting() Waiting {
 	return w
 }
 
-func (m *Machine) voterAnswer(v Voter) VoterAnswer {
+// voterAnswer tells what a voter answered, or else the node at its address; free has
+// the voters for whom a node in no cluster speaks, each with since when it does.
+func (m *Machine) voterAnswer(v Voter, free map[gossip.NodeID]machine.Instant, answers []answer) VoterAnswer {
 	f := &m.join.form
-	ballots := []answer{{from: m.self, claim: m.claim(Record{}), at: m.now.Mono, since: f.began}}
-	ballots = append(ballots, f.fresh(m.now.Mono, m.answersLast())...)
-	for _, a := range ballots {
-		if len(speaksFor(a.from.Address, a.claim.Record, []Voter{v})) > 0 && a.claim.Cluster.IsZero() {
-			return VoterAnswer{Voter: v, Said: SaidFree, For: m.now.Mono.Sub(a.since)}
+	said, since := SaidNothing, f.began
+	freeSince, isFree := free[v.Node]
+	at := slices.IndexFunc(answers, func(a answer) bool { return a.from.Address == v.Node.Address })
+	switch {
+	case isFree:
+		said, since = SaidFree, freeSince
+	case at < 0:
+		if last, ok := f.of(v.Node.Address); ok {
+			since = max(since, last.at)
 		}
+	case answers[at].claim.Leaving:
+		said, since = SaidLeft, answers[at].since
+	case !answers[at].claim.Cluster.IsZero():
+		said, since = SaidMember, answers[at].since
+	default:
+		said, since = SaidLost, answers[at].since
 	}
-	for _, a := range ballots {
-		if a.from.Address != v.Node.Address {
-			continue
-		}
-		said := SaidLost
-		switch {
-		case a.claim.Leaving:
-			said = SaidLeft
-		case !a.claim.Cluster.IsZero():
-			said = SaidMember
-		}
-		return VoterAnswer{Voter: v, Said: said, For: m.now.Mono.Sub(a.since)}
-	}
-	since := f.began
-	if last, ok := f.of(v.Node.Address); ok {
-		since = max(since, last.at)
-	}
-	return VoterAnswer{Voter: v, Said: SaidNothing, For: m.now.Mono.Sub(since)}
+	return VoterAnswer{Voter: v, Said: said, For: m.now.Mono.Sub(since)}
 }
 
 // reason is one sentence: which voters are missing.
