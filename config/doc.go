@@ -96,8 +96,8 @@
 //
 // A name without two underscores is no setting (container platforms inject such
 // names, QUORATE_SERVICE_HOST for one) unless it is a known key misspelt with
-// one underscore or the name of a section alone, which are errors. Names that users choose can be reached when
-// they have no capital letters and no underscores.
+// one underscore or the name of a section alone, which are errors. Names that users
+// choose can be reached when they have no capital letters and no underscores.
 //
 // # Guarantees
 //

@@ -101,8 +101,7 @@ func (b *Bounded) Monitoring() bool { return b.heard }
 
 // Limit returns the moment from which on the node is unavailable unless an answer
 // arrives before it. Available is true one nanosecond earlier, and false from that
-// moment on. The moment may have passed: a limit that was crossed unnoticed is a
-// limit still. The result is false when nothing was ever heard.
+// moment on. The moment may have passed. The result is false when nothing was ever heard.
 func (b *Bounded) Limit() (time.Time, bool) {
 	if !b.heard {
 		return time.Time{}, false

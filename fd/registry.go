@@ -157,20 +157,18 @@ func (r *Registry[K]) Unavailable(at time.Time) []K {
 	return nodes
 }
 
-// Due returns the earliest moment from which on a node is unavailable of which the
-// caller does not hold so yet. A nil held holds so of nobody. The result is false
-// when the caller holds so of every node that is monitored.
+// Due returns the earliest [Registry.Limit] of the monitored nodes, except for those that
+// the caller already holds unavailable: held reports which those are, and nil stands for
+// none. The result is false when no node is left.
 //
 // A caller arms one timer for it, acts on [Registry.Unavailable] when it fires, and
 // asks again. It also asks again after each Expect and Heartbeat: an answer mostly
 // moves the moment to later, but one that makes the history more regular can move it
 // to earlier.
 //
-// The moment may have passed, and then the caller is to act at once. It does not
-// depend on when it is asked for, but on what the caller holds: a caller that slept
-// through a limit, that looked at something else in the instant of it, or that did
-// not act for whatever reason, is told again until it has. Who has passed a limit and
-// was not judged cannot be forgotten.
+// The moment may have passed, and then the caller is to act at once. It depends on what
+// the caller holds, and not on when it asks: a caller that slept through a limit, or did
+// not act on it for another reason, is given that limit again until it has acted.
 func (r *Registry[K]) Due(held func(K) bool) (time.Time, bool) {
 	var due time.Time
 	found := false

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Terms are what a node holds news from elsewhere against, besides its own state.
+// Terms are what a node checks news from others against, besides its own state.
 type Terms struct {
 	// Now is the node's wall time.
 	Now time.Time
@@ -17,8 +17,8 @@ type Terms struct {
 	// taken, as a node does that joins and knows none.
 	Base Base
 
-	// Votes reports whether a member votes in the normal course of things. Nil:
-	// members that take part do.
+	// Votes reports whether a member votes, by its status and its roles. Nil: members
+	// that take part do.
 	Votes func(*Member) bool
 
 	// Loaded reports whether the node has loaded a downing strategy. Nil: any is
@@ -94,10 +94,10 @@ func (s *State) accepted(m *State, t Terms) (*State, error) {
 	return m, nil
 }
 
-// acceptMembers checks up-numbers, which a difference need not hold together with the
-// last one, and that who is no member any more left a tombstone. One from
-// before PrunedBefore, which nobody makes, would remove the member and be forgotten at
-// once; whoever did not hear of it would bring the member back.
+// acceptMembers checks up-numbers, which a delta may hold without the last one given, and
+// that each member that is gone has left a tombstone. A tombstone from before
+// PrunedBefore, which nobody makes, would remove the member and be forgotten at once;
+// whoever did not hear of it would bring the member back.
 func (s *State) acceptMembers(m *State) error {
 	if sameSlice(s.members, m.members) {
 		return nil
@@ -116,8 +116,8 @@ func (s *State) acceptMembers(m *State) error {
 }
 
 // acceptVoters checks voters that s did not have: a change of them keeps all who vote
-// and stay. Which members vote is what m, the
-// result, says: who was downed or leaves according to the same news need not be kept.
+// and stay. Which members vote follows from m, the result: who was downed or leaves
+// according to the same news need not be kept.
 //
 // It is enough to keep those of one set of the base. While the last change is not
 // known to have converged, another that was made without knowledge of it, but of the
@@ -176,9 +176,9 @@ func (s *State) keeps(voters, set []NodeID, t Terms) bool {
 	})
 }
 
-// acceptDowning checks a downing strategy that s did not have. That the members say
-// that they have loaded it would not do: one may take its word back in the moment in
-// which the leader chooses, and keeps the strategy all the same.
+// acceptDowning checks a downing strategy that s did not have. It asks this node, not the
+// members' records of what they have loaded: a member may withdraw a strategy in the
+// moment in which the leader chooses it, and keeps it loaded all the same.
 func (s *State) acceptDowning(m *State, t Terms) error {
 	r := m.downingOrZero()
 	if t.Loaded == nil || r.Gen == 0 || r.DowningStrategy == s.downingOrZero().DowningStrategy || t.Loaded(r.ID()) {

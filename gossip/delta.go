@@ -245,7 +245,7 @@ func (d Delta) parts() Parts {
 // tell; the answer to that is [State.DigestFor] or [State.FullDigest], upon
 // which the sender makes a delta that fits. It returns [ErrOtherCluster] for
 // a delta of another cluster, and an [InvalidError] for edits that the sender's clock
-// does not stand for.
+// does not cover.
 func (s *State) Apply(d Delta) (*State, error) {
 	if !s.cluster.IsZero() && !d.Cluster.IsZero() && s.cluster != d.Cluster {
 		return s, ErrOtherCluster
@@ -290,9 +290,9 @@ func (s *State) Apply(d Delta) (*State, error) {
 	return m, nil
 }
 
-// validateDots refuses edits that the sender's clock does not stand for. The history
-// would hold them for those that the node makes later, and deltas made of it would
-// lack what these touch.
+// validateDots refuses edits that the sender's clock does not cover. The history would
+// take them for edits that their node makes later, and deltas made from it would lack
+// what those touch.
 func (d Delta) validateDots(s *State, clock VectorClock) error {
 	for _, e := range d.Edits {
 		last := clock.Get(e.Dot.Node)

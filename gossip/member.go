@@ -122,8 +122,8 @@ func joinTombstones(a, b *Tombstone) *Tombstone {
 
 // joinMembers returns the join of two records of one node, a or b itself if
 // it is one of them. Each field has a join of its own: the higher status, the
-// greater up-number, the union of the services, the later of what it has loaded, and for what should be equal in all copies the greater one
-// in a total order. A join per
+// greater up-number, the union of the services, the later of what it has loaded, and
+// for what should be equal in all copies the greater one in a total order. A join per
 // field is associative whatever the copies hold.
 func joinMembers(a, b *Member) *Member {
 	if a == b || equalMembers(a, b) {

@@ -100,10 +100,10 @@ const LatestBirth = latestTime
 // isBirth reports whether a cluster, or its epochs, can be born at a moment.
 func isBirth(born int64) bool { return born >= 0 && born <= LatestBirth }
 
-// How high a count of a state can be by the time: countFree at any time, and
+// The bound of every count of a state grows with time: countFree at any time, and
 // countRate more for each millisecond since the birth of the cluster. No cluster
-// counts a million edits a second for long. So a forged count cannot take the room
-// away in which others count: what is refused now is accepted a moment later.
+// counts a million edits a second for long. So a forged count cannot use the numbers
+// up that others need: a count that is refused now is accepted a moment later.
 const (
 	countFree = 1 << 40
 	countRate = 1 << 10

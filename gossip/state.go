@@ -204,9 +204,9 @@ func (s *State) See(self NodeID) *State {
 	return &c
 }
 
-// Unsee returns s without self in the seen set; s itself if it is not there. It is
-// for a state that self has just made by an edit or a merge and nobody else was
-// told of: one that it must not be counted on for before it is on its disk.
+// Unsee returns s without self in the seen set; s itself if self is not in it. It is for
+// a state that self has just made by an edit or a merge, and has sent to nobody: others
+// may count on self's having seen it only once self has it on its disk.
 func (s *State) Unsee(self NodeID) *State {
 	i, ok := findMember(s.members, self)
 	if !ok || !s.seen.has(i) {
