@@ -219,14 +219,10 @@ func (l *brokenLinks) rank(i int) int {
 
 // byAge compares two members, the older first.
 func (s *Side) byAge(a, b int) int {
-	switch m, o := s.view.Members[a], s.view.Members[b]; {
-	case m.OlderThan(o):
+	if s.view.Members[a].OlderThan(s.view.Members[b]) {
 		return -1
-	case o.OlderThan(m):
-		return 1
-	default:
-		return 0
 	}
+	return 1
 }
 
 // wins reports whether the members for which set holds true win in every set of

@@ -127,8 +127,8 @@ func (s *State) acceptVoters(m *State, t Terms) error {
 	if is.Gen == 0 || len(t.Base) == 0 || compareConfigs(is, was) == 0 {
 		return nil
 	}
-	for _, voters := range [][]NodeID{is.Voters, is.Previous} {
-		for _, v := range voters {
+	for _, set := range is.sets() {
+		for _, v := range set.voters {
 			if !m.knew(v) && !was.names(v) {
 				return invalid(FaultVoters, v, "a voter of generation %d whom nobody knows", is.Gen)
 			}
@@ -155,8 +155,8 @@ func (s *State) knew(id NodeID) bool {
 
 // names reports whether a node is among the voters of c, or among those before.
 func (c *Config) names(id NodeID) bool {
-	for _, voters := range [][]NodeID{c.Voters, c.Previous} {
-		if _, ok := slices.BinarySearchFunc(voters, id, NodeID.Compare); ok {
+	for _, set := range c.sets() {
+		if _, ok := slices.BinarySearchFunc(set.voters, id, NodeID.Compare); ok {
 			return true
 		}
 	}

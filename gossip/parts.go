@@ -420,10 +420,7 @@ func (v validation) config() error {
 	if c.Gen > maxCount || c.Gen == 0 && (len(c.Voters)+len(c.Previous) > 0 || c.By != 0) {
 		return invalid(FaultCounter, NodeID{}, "config of generation %d", c.Gen)
 	}
-	for _, set := range []struct {
-		voters []NodeID
-		data   []DataID
-	}{{c.Voters, c.Data}, {c.Previous, c.PreviousData}} {
+	for _, set := range c.sets() {
 		voters := set.voters
 		if len(voters) > MaxMembers {
 			return invalid(FaultLimit, NodeID{}, "%d voters, at most %d", len(voters), MaxMembers)

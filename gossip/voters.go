@@ -55,15 +55,22 @@ type Config struct {
 
 // DataOf returns the memory of a voter, zero if it is not known.
 func (c Config) DataOf(voter NodeID) DataID {
-	for _, set := range []struct {
-		voters []NodeID
-		data   []DataID
-	}{{c.Voters, c.Data}, {c.Previous, c.PreviousData}} {
+	for _, set := range c.sets() {
 		if i, ok := slices.BinarySearchFunc(set.voters, voter, NodeID.Compare); ok && i < len(set.data) {
 			return set.data[i]
 		}
 	}
 	return 0
+}
+
+// voterSet is a set of voters and their memories, in the same order.
+type voterSet struct {
+	voters []NodeID
+	data   []DataID
+}
+
+func (c *Config) sets() [2]voterSet {
+	return [2]voterSet{{c.Voters, c.Data}, {c.Previous, c.PreviousData}}
 }
 
 // Generation names one Config in the life of a cluster.
