@@ -74,7 +74,8 @@ func (s *strangers) learn(state *gossip.State) {
 	}
 }
 
-// next returns what is closed with the next state, and the present one is not older.
+// next returns a channel that is closed when the next state is learnt. A caller gets it
+// before it looks at the present state, so that it misses none in between.
 func (s *strangers) next() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,9 +102,9 @@ func (s *strangers) keepOut(service transport.Service, h transport.Handler) tran
 	}
 }
 
-// keepWaiting is keepOut for lanes on which the news of a member does not come: frames
-// wait for that, until ctx ends. Whoever was in vain waited for, or removed, is dropped
-// at once.
+// keepWaiting is keepOut for lanes on which the news of a member does not come: frames of
+// a node wait for the news that it has joined, until ctx ends. Those of a node for which
+// others have waited in vain, or which was removed, are dropped at once.
 func (s *strangers) keepWaiting(ctx context.Context, service transport.Service, h transport.Handler) transport.Handler {
 	return func(from gossip.NodeID, frame []byte) {
 		if s.member(from) || s.worthWaiting(from) && s.await(ctx, from) {

@@ -31,7 +31,7 @@ type admission struct {
 	// first would else wait for the time of their next question.
 	hopefuls []hopeful
 
-	kept backOffs
+	backOffs backOffs
 }
 
 type hopeful struct {
@@ -56,7 +56,7 @@ type pendingJoin struct {
 }
 
 func (a *admission) init() {
-	a.pending, a.kept = map[gossip.Address]pendingJoin{}, backOffs{}
+	a.pending, a.backOffs = map[gossip.Address]pendingJoin{}, backOffs{}
 }
 
 func (m *Machine) receiveInitJoin(from gossip.NodeID, msg InitJoin) {
@@ -88,8 +88,8 @@ func (m *Machine) answerHopefuls() {
 	}
 }
 
-// keepHope tells those who wait when they may join.
-func (m *Machine) keepHope() {
+// inviteHopefuls tells those who wait when they may join.
+func (m *Machine) inviteHopefuls() {
 	if len(m.admission.hopefuls) > 0 && m.mayLetIn() {
 		m.answerHopefuls()
 	}

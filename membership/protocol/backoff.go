@@ -67,7 +67,7 @@ func (m *Machine) noteDowned(prev, next *gossip.State) {
 		}
 		was := prev.Member(member.Node)
 		if was != nil && was.Status >= gossip.Up && was.Status < gossip.Down && member.Node != m.self && m.hadBrokenLinks(next, member.Node) {
-			m.admission.kept.note(member.Node.Address, m.now.Mono)
+			m.admission.backOffs.note(member.Node.Address, m.now.Mono)
 		}
 	}
 }
@@ -79,7 +79,8 @@ func (m *Machine) hadBrokenLinks(s *gossip.State, n gossip.NodeID) bool {
 		member := s.Member(id)
 		return member != nil && votes(member)
 	}
-	for _, by := range s.Observers(n) {
+	observers := s.Observers(n)
+	for _, by := range observers {
 		replaced := slices.ContainsFunc(s.RowsOf(by), func(r gossip.Row) bool {
 			return r.Subject == n && r.Status == gossip.Terminated
 		})
@@ -87,7 +88,7 @@ func (m *Machine) hadBrokenLinks(s *gossip.State, n gossip.NodeID) bool {
 			return false
 		}
 	}
-	observed := slices.ContainsFunc(s.Observers(n), goesOn)
+	observed := slices.ContainsFunc(observers, goesOn)
 	observes := slices.ContainsFunc(s.RowsOf(n), func(r gossip.Row) bool { return goesOn(r.Subject) })
 	return (observed || observes) && slices.ContainsFunc(s.Members(), func(other *gossip.Member) bool {
 		return other.Node != n && m.isVoter(other) && s.ReachableFrom(other.Node, n) && s.ReachableFrom(n, other.Node) &&
@@ -97,7 +98,7 @@ func (m *Machine) hadBrokenLinks(s *gossip.State, n gossip.NodeID) bool {
 
 // keptOut returns the refusal of a node whose address has to wait, or nil.
 func (m *Machine) keptOut(from gossip.NodeID, msg JoinRequest) *JoinRefused {
-	wait, kept := m.admission.kept.keeps(from.Address, m.now.Mono)
+	wait, kept := m.admission.backOffs.keeps(from.Address, m.now.Mono)
 	if !kept || m.state.Member(from) != nil {
 		return nil
 	}

@@ -232,7 +232,7 @@ func (m *Machine) considerFounding() {
 	}
 	if rank := m.rank(ballots); rank > 0 {
 		if !f.winning {
-			f.tryAt = at.Add(m.patience(rank))
+			f.tryAt = at.Add(m.electionTimeout(rank))
 		}
 		at = max(at, f.tryAt)
 	}
@@ -255,9 +255,9 @@ func (m *Machine) rank(ballots []ballot) int {
 	return n
 }
 
-// patience is a random time for which a node of a rank lets others go first. It grows
-// with the rank, so that many who fail do not fail for ever by each other.
-func (m *Machine) patience(rank int) time.Duration {
+// electionTimeout is a random time for which a node of a rank lets others go first, as in
+// Raft. It grows with the rank, so that many who fail do not fail for ever by each other.
+func (m *Machine) electionTimeout(rank int) time.Duration {
 	longest := int64(4 * m.cfg.JoinInterval)
 	return time.Duration(1+min(rank, rankMax))*2*m.cfg.JoinInterval + time.Duration(m.deps.Rand.Int64N(longest))
 }
@@ -351,7 +351,7 @@ func (m *Machine) giveUpCandidacy() {
 	basis := f.candidate.basis
 	ballots, _ := m.ballotBox(basis)
 	f.candidate, f.winning = nil, true
-	f.tryAt = m.now.Mono.Add(m.patience(m.rank(ballots)))
+	f.tryAt = m.now.Mono.Add(m.electionTimeout(m.rank(ballots)))
 	m.out.Arm(timerFormation, f.tryAt)
 }
 
@@ -521,9 +521,9 @@ func (m *Machine) refuseForm(in Form, because gossip.NodeID, reason string) {
 	m.out.Publish(FormAnswered{ID: in.ID, Reason: reason})
 }
 
-// unfounded is how long a founded cluster may lack a winning set of the voters that
+// foundingLimit is how long a founded cluster may lack a winning set of the voters that
 // it was founded upon before its nodes end: a race was lost, or voters died.
-func (m *Machine) unfounded() time.Duration {
+func (m *Machine) foundingLimit() time.Duration {
 	return m.cfg.FailureDetector.Bounds().MaxSilence + m.stableAfter() + m.cfg.Fence
 }
 
@@ -535,9 +535,9 @@ func (m *Machine) watchFounding() {
 	switch {
 	case m.phase != phaseMember || !m.founding():
 	case m.connected():
-		m.out.Arm(timerFounding, m.now.Mono.Add(m.unfounded()))
+		m.out.Arm(timerFounding, m.now.Mono.Add(m.foundingLimit()))
 	default:
 		m.stop(StopJoinFailed, fmt.Sprintf("the cluster was founded, and no majority of its voters %v came within %v: restart the node",
-			m.footing.base, m.unfounded()))
+			m.footing.base, m.foundingLimit()))
 	}
 }

@@ -290,8 +290,7 @@ func (m *Machine) noteProof(prev *gossip.State) {
 	}
 	said := prev.Member(m.self) == nil
 	for _, voter := range m.state.Observers(m.self) {
-		same := func(a, b gossip.Row) bool { return a == b }
-		said = said || !slices.EqualFunc(rowsAbout(prev, voter, m.self), rowsAbout(m.state, voter, m.self), same)
+		said = said || !slices.Equal(rowsAbout(prev, voter, m.self), rowsAbout(m.state, voter, m.self))
 	}
 	if said {
 		m.gate.proofAt = m.now.Mono

@@ -65,12 +65,12 @@ func (s *spreading) owe(to gossip.NodeID) {
 
 // edit makes an edit of this node.
 func (m *Machine) edit(change func(*gossip.Edit)) {
-	m.state = m.sight(m.state.Edit(m.self, change))
+	m.state = m.markSeen(m.state.Edit(m.self, change))
 }
 
 // adopt makes a state that was merged this node's own.
 func (m *Machine) adopt(merged *gossip.State) {
-	m.state = m.sight(merged.Restamp(m.self))
+	m.state = m.markSeen(merged.Restamp(m.self))
 }
 
 // acceptGossip tells whether gossip of a node is taken. Others are told what

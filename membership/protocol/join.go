@@ -309,7 +309,7 @@ func (m *Machine) endSearch() {
 func (m *Machine) becomeMember(state *gossip.State) {
 	m.endSearch()
 	m.phase, m.join.joinedAt = phaseMember, m.now.Mono
-	m.state = m.sight(state)
+	m.state = m.markSeen(state)
 	// Services that were announced after this node had asked are not in the
 	// request, and so not in the state that answers it.
 	m.edit(func(e *gossip.Edit) {
@@ -324,7 +324,7 @@ func (m *Machine) becomeMember(state *gossip.State) {
 	m.out.Arm(timerPrune, m.now.Mono.Add(pruneInterval))
 	m.out.Arm(timerMeet, m.now.Mono.Add(meetInterval))
 	if m.founding() {
-		m.out.Arm(timerFounding, m.now.Mono.Add(m.unfounded()))
+		m.out.Arm(timerFounding, m.now.Mono.Add(m.foundingLimit()))
 	}
 }
 

@@ -91,7 +91,7 @@ func (m *Machine) act() {
 // without it. As for hosting, its own clock tells it. And a change of voters has to be
 // over before the next edit.
 func (m *Machine) perform(p leaderPlan) {
-	if !m.connected() || !m.hasWord() || m.unsettled() {
+	if !m.connected() || !m.noDecisionPending() || m.unsettled() {
 		m.lead.suspended = true
 		return
 	}

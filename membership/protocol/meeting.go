@@ -69,7 +69,7 @@ func (m *Machine) meetCluster(from gossip.NodeID, theirs Claim) {
 		return
 	}
 	mine := m.claim(theirs.Record)
-	young := m.now.Mono.Sub(m.join.joinedAt) < m.unfounded()
+	young := m.now.Mono.Sub(m.join.joinedAt) < m.foundingLimit()
 	switch {
 	case !theirs.Standing || !mine.Standing && young:
 		return // It ends by itself, or this one is not yet what it will be.

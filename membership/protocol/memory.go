@@ -94,7 +94,7 @@ func (m *Machine) recordKept() {
 		m.askVotes()
 		m.enterIfKept()
 	case phaseMember:
-		m.state = m.sight(m.state)
+		m.state = m.markSeen(m.state)
 	case phaseIdle, phaseStopped:
 	}
 }
@@ -107,10 +107,10 @@ func (m *Machine) rememberState() {
 	}
 }
 
-// sight marks a state that this node has made its own as seen, or takes the mark
-// off while the state's voters are not in the record: others may count on who has
-// seen them after a restart too.
-func (m *Machine) sight(s *gossip.State) *gossip.State {
+// markSeen marks a state that this node has made its own as seen by it, once the state's
+// voters are in its record: others count on it that a node remembers, after a restart
+// too, the voters that it has seen. Until then the mark is taken off.
+func (m *Machine) markSeen(s *gossip.State) *gossip.State {
 	if m.memory.kept.holds(s) {
 		return s.See(m.self)
 	}

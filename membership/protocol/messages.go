@@ -150,8 +150,8 @@ type HeartbeatReply struct {
 	Sequence uint64
 	// Known says that the receiver is a member and not down in the state of the
 	// sender, and that the sender holds no unreachable record of its own about it. It
-	// is not said again by an answer that gives standing later than a first one, whose
-	// way back says nothing about the network.
+	// is false in a second answer to one heartbeat, which gives standing later: that
+	// the second one arrives says nothing new about the connection.
 	Known bool
 	// Standing says besides that the receiver is a voter in every set of the base of
 	// the sender, or is no voter and was up in a state that all had seen. Then the

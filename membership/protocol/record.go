@@ -107,7 +107,7 @@ func (r Record) base() gossip.Base {
 	return base
 }
 
-// everybody yields the voters of all sets, some perhaps twice.
+// everybody returns the voters of both sets, some perhaps twice.
 func (r Record) everybody() []Voter { return slices.Concat(r.Voters, r.Previous) }
 
 // addresses returns where the voters lived, sorted, without doubles.

@@ -29,7 +29,7 @@ func (m *Machine) settle() {
 	}
 	m.publishChanged()
 	m.updateStanding()
-	m.keepHope()
+	m.inviteHopefuls()
 	m.schedulePush()
 }
 

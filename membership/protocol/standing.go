@@ -4,6 +4,7 @@
 package protocol
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -88,7 +89,7 @@ func (f *footing) answered(by gossip.NodeID, sentAt machine.Instant) {
 }
 
 // updateBase takes over the voters of the state, and what follows from them.
-// Most states differ from the one before in who has seen them alone.
+// Most states differ from the one before only in who has seen them.
 func (m *Machine) updateBase(before *gossip.State) {
 	f := &m.footing
 	config := m.state.Config()
@@ -130,10 +131,11 @@ func (m *Machine) answer(member *gossip.Member, sequence uint64) HeartbeatReply 
 // established now. What it says is as old as the heartbeat, as with any answer.
 func (m *Machine) answerLate() {
 	for _, n := range slices.SortedFunc(maps.Keys(m.footing.withheld), gossip.NodeID.Compare) {
-		if member := m.state.Member(n); m.lives(n) && m.isEstablished(member) {
-			if reply := m.answer(member, m.footing.withheld[n]); reply.Standing {
-				m.out.Send(n, HeartbeatReply{Sequence: reply.Sequence, Standing: true})
-			}
+		if !m.lives(n) {
+			continue
+		}
+		if reply := m.answer(m.state.Member(n), m.footing.withheld[n]); reply.Standing {
+			m.out.Send(n, HeartbeatReply{Sequence: reply.Sequence, Standing: true})
 		}
 	}
 }
@@ -207,7 +209,7 @@ func (m *Machine) reachesMajority() bool {
 // they were not, one node that outlived all others would be a majority of one,
 // although the others may have gone on without it before they ended. Only where
 // the strategy may let a minority survive they do not count, and being connected is not
-// enough to act, see [Machine.hasWord].
+// enough to act, see [Machine.noDecisionPending].
 //
 // Answers of who knows this node count, whether they give it standing or not: that all
 // have seen what it acts on is for convergence to say, and a joiner may be the only one
@@ -311,7 +313,7 @@ func lastWin(self gossip.NodeID, base gossip.Base, contact map[gossip.NodeID]mac
 			}
 		}
 	}
-	slices.SortFunc(moments, func(a, b machine.Instant) int { return -int(min(max(a-b, -1), 1)) })
+	slices.SortFunc(moments, func(a, b machine.Instant) int { return cmp.Compare(b, a) })
 	for _, t := range slices.Compact(moments) {
 		wins := base.Wins(func(n gossip.NodeID) bool {
 			at, ok := contact[n]

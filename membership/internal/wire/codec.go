@@ -37,15 +37,15 @@ type Sender struct {
 	Asked bool
 }
 
-// What a message may have, by who sends it: anybody, and a member or who was asked,
-// whose states are larger than everything else that they say.
+// The largest message in bytes: of anybody, and of a member or of the node that was asked
+// to let this one join, except for their states, which may have [SizeMax].
 const (
 	StrangerSizeMax = 64 << 10
 	ControlSizeMax  = 256 << 10
 )
 
-// Admit says why a message is not to be decoded because of its size: before that,
-// nothing is known of it but who sent it, and of what kind it says it is.
+// Admit returns nil for a message that its sender may send at this size, else why it is
+// not to be decoded. It looks at the sender, and at the kind that the first bytes name.
 func Admit(b []byte, from Sender) error {
 	switch {
 	case len(b) <= StrangerSizeMax:

@@ -71,10 +71,10 @@ func (m *Machine) lastFromAll(heard map[gossip.NodeID]machine.Instant) machine.I
 	return all
 }
 
-// hasWord tells whether nobody can have decided without this node who goes, and nobody
-// here is about to. Where only majorities survive, and while a cluster is founded, a
-// majority is word enough.
-func (m *Machine) hasWord() bool {
+// noDecisionPending tells whether nobody can have decided without this node who goes, and
+// nobody here is about to. Where only majorities survive, and while a cluster is founded,
+// a majority is all that it takes.
+func (m *Machine) noDecisionPending() bool {
 	if m.majorityOnly() || m.founding() {
 		return true
 	}
@@ -88,4 +88,4 @@ func (m *Machine) isSuspended() bool {
 }
 
 // mayLetIn tells whether nodes may become members through this one.
-func (m *Machine) mayLetIn() bool { return m.goesOn() && m.hasWord() }
+func (m *Machine) mayLetIn() bool { return m.goesOn() && m.noDecisionPending() }
