@@ -172,7 +172,12 @@ func (r Record) recordOf(s *gossip.State, converged bool) Record {
 func votersOf(nodes []gossip.NodeID, config gossip.Config) []Voter {
 	voters := make([]Voter, len(nodes))
 	for i, n := range nodes {
-		voters[i] = Voter{Node: n, Data: config.DataOf(n)}
+		voters[i].Node = n
+		if i < len(config.Data) && config.Voters[i] == n {
+			voters[i].Data = config.Data[i] // Without a search: it is asked for with each new state.
+		} else {
+			voters[i].Data = config.DataOf(n)
+		}
 	}
 	return voters
 }
