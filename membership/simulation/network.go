@@ -195,7 +195,11 @@ func (w *World) Cut(from, to gossip.Address) {
 		w.links.cut = make(map[link]bool)
 	}
 	if from != to {
-		w.links.cut[link{w.place(from).index, w.place(to).index}] = true
+		way := link{w.place(from).index, w.place(to).index}
+		if !w.links.cut[way] {
+			w.weather.assumption.linked(way.from, way.to)
+		}
+		w.links.cut[way] = true
 		w.changes(false)
 	}
 }
@@ -221,6 +225,12 @@ func (w *World) Split(sides ...[]gossip.Address) {
 // Heal repairs every link: what was cut, clogged, slow, or lost messages.
 func (w *World) Heal() {
 	w.Log("healed")
+	for way := range w.links.cut { //quorate:unordered each is noted by itself
+		w.weather.assumption.linked(way.from, way.to)
+	}
+	for of := range w.weather.clogged { //quorate:unordered the same
+		w.linksOf(of)
+	}
 	clear(w.links.cut)
 	clear(w.weather.clogged)
 	clear(w.weather.links)

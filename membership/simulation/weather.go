@@ -33,6 +33,8 @@ type weather struct {
 	healed  int64 // World time at which a message may have passed last that could not pass before.
 	latest  int64 // The longest time that any network has let a message take.
 	normal  Network
+
+	assumption *Assumption // Which hears of links, nil without one.
 }
 
 // loss is one call of [World.Lose] or [World.LoseService] that has not ended.
@@ -96,6 +98,7 @@ func (w *World) Clog(a gossip.Address) {
 		w.weather.clogged = make(map[int32]bool)
 	}
 	w.weather.clogged[w.place(a).index] = true
+	w.linksOf(w.place(a).index)
 	w.changes(false)
 	w.Log("clog %v", a)
 }
@@ -103,6 +106,7 @@ func (w *World) Clog(a gossip.Address) {
 // Unclog ends [World.Clog].
 func (w *World) Unclog(a gossip.Address) {
 	delete(w.weather.clogged, w.place(a).index)
+	w.linksOf(w.place(a).index)
 	w.changes(true)
 	w.Log("unclog %v", a)
 }
@@ -110,14 +114,25 @@ func (w *World) Unclog(a gossip.Address) {
 // Mend repairs the direction between two addresses.
 func (w *World) Mend(from, to gossip.Address) {
 	delete(w.links.cut, link{w.place(from).index, w.place(to).index})
+	w.weather.assumption.linked(w.place(from).index, w.place(to).index)
 	w.changes(true)
 	w.Log("mend %v -> %v", from, to)
+}
+
+// linksOf tells the assumption that all links of a place have changed.
+func (w *World) linksOf(of int32) {
+	for _, p := range w.places {
+		if p.index != of {
+			w.weather.assumption.linked(of, p.index)
+		}
+	}
 }
 
 // changes notes that something has changed. Better says that messages may pass
 // now which could not before.
 func (w *World) changes(better bool) {
 	w.weather.changed = w.now
+	w.weather.assumption.look()
 	if better {
 		w.weather.healed = w.now
 	}

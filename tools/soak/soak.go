@@ -39,22 +39,33 @@ type World struct {
 	About string
 
 	most int // The largest number of nodes that is drawn.
-	run  func(seed uint64, nodes int) (time.Duration, error)
+	run  func(seed uint64, nodes int) (Outcome, error)
+}
+
+// Outcome is what a run has shown that is no violation.
+type Outcome struct {
+	// Virtual is how much time passed in its world; after a violation up to that.
+	Virtual time.Duration
+
+	// HostedTwice counts nodes that hosted beside those who took over from them where
+	// that is no violation, since it rests on an assumption about timing, see
+	// [simulation.Assumption].
+	HostedTwice int
 }
 
 // Worlds returns all worlds: the scenarios of membership and those of sharding.
 func Worlds() []World {
 	var worlds []World
 	for _, s := range scenario.All() {
-		worlds = append(worlds, World{Name: s.Name, About: s.About, most: NodesMost, run: func(seed uint64, nodes int) (time.Duration, error) {
+		worlds = append(worlds, World{Name: s.Name, About: s.About, most: NodesMost, run: func(seed uint64, nodes int) (Outcome, error) {
 			r, err := scenario.Run(scenario.Options{Scenario: s.Name, Seed: seed, Nodes: nodes})
-			return r.Virtual, err
+			return Outcome{r.Virtual, r.HostedTwice}, err
 		}})
 	}
 	for _, s := range sharding.Scenarios() {
-		worlds = append(worlds, World{Name: s.Name, About: s.About, most: s.Nodes + 2, run: func(seed uint64, nodes int) (time.Duration, error) {
+		worlds = append(worlds, World{Name: s.Name, About: s.About, most: s.Nodes + 2, run: func(seed uint64, nodes int) (Outcome, error) {
 			c, err := s.Run(seed, nodes)
-			return c.World.Now(), err
+			return Outcome{Virtual: c.World.Now()}, err
 		}})
 	}
 	return worlds
@@ -98,11 +109,11 @@ type Plan struct {
 
 // Run is one run and what came of it.
 type Run struct {
-	World   string
-	Seed    uint64
-	Nodes   int
-	Virtual time.Duration // How much time passed in its world; after a panic, zero.
-	Err     error         // The violation, nil for none.
+	Outcome
+	World string
+	Seed  uint64
+	Nodes int
+	Err   error // The violation, nil for none.
 }
 
 // Repeat returns the command that repeats the run.
@@ -162,7 +173,7 @@ func (p Plan) one(i int64) (r Run) {
 			r.Err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
 		}
 	}()
-	r.Virtual, r.Err = w.run(r.Seed, r.Nodes)
+	r.Outcome, r.Err = w.run(r.Seed, r.Nodes)
 	if failure := (*simulation.Failure)(nil); errors.As(r.Err, &failure) {
 		r.Virtual = failure.At
 	}

@@ -16,14 +16,14 @@ import (
 // planted is a world that breaks with every third seed, and panics with every
 // fifth.
 func planted(name string) World {
-	return World{Name: name, most: NodesMost, run: func(seed uint64, nodes int) (time.Duration, error) {
+	return World{Name: name, most: NodesMost, run: func(seed uint64, nodes int) (Outcome, error) {
 		switch {
 		case seed%3 == 0:
-			return time.Minute, errors.New("broken\nwith its trace")
+			return Outcome{Virtual: time.Minute}, errors.New("broken\nwith its trace")
 		case seed%5 == 0:
 			panic("asserted")
 		}
-		return time.Duration(nodes) * time.Hour, nil
+		return Outcome{Virtual: time.Duration(nodes) * time.Hour}, nil
 	}}
 }
 

@@ -73,10 +73,15 @@ type Result struct {
 	Hash     uint64 // Over the trace.
 	Fences   int    // Nodes that were fenced.
 	Hosted   int    // Seconds, over all nodes, in which one could host.
-	Checked  int    // States that the checkers looked at.
-	Faults   []simulation.Injected
-	Fates    []simulation.Injected // What became of the calls of strategies.
-	Replay   string                // The command that repeats the run.
+
+	// HostedTwice counts nodes that hosted beside those who took over from them where
+	// that is no violation, see [simulation.Assumption].
+	HostedTwice int
+
+	Checked int // States that the checkers looked at.
+	Faults  []simulation.Injected
+	Fates   []simulation.Injected // What became of the calls of strategies.
+	Replay  string                // The command that repeats the run.
 }
 
 // Scenario is a named run.
@@ -225,7 +230,7 @@ func (s Scenario) run(o Options, recording *simulation.Recording) (Result, error
 	invariants.MinoritySurvives = !r.downing.Class.MajorityOnly
 	r.network = opt.Network
 	r.prepare(&s, &o)
-	invariants.TimingAssumed = s.Storms() && o.Nodes > r.config.FailureDetector.MonitoredByNrOfMembers+1
+	invariants.Assumption = r.assumption()
 	r.build = r.builder()
 	passed, err := s.finish(o, r)
 	if ended := w.Conclude(); ended != nil {
@@ -234,12 +239,16 @@ func (s Scenario) run(o Options, recording *simulation.Recording) (Result, error
 	if err != nil {
 		return Result{}, err
 	}
-	return Result{
+	result := Result{
 		Scenario: s.Name, Seed: o.Seed, Nodes: o.Nodes, Virtual: w.Now(), Settled: passed, Members: len(w.Nodes()),
 		Stats: w.Stats(), Lines: w.Trace().Count(), Hash: w.Trace().Hash(),
 		Fences: invariants.Fences, Hosted: invariants.Hosted, Checked: invariants.Checked,
 		Faults: w.Injected(), Fates: w.Fates(), Replay: w.Replay(),
-	}, nil
+	}
+	if a := invariants.Assumption; a != nil {
+		result.HostedTwice = a.HostedTwice
+	}
+	return result, nil
 }
 
 // finish starts the nodes, lets the scenario act, and waits for calm. It returns

@@ -130,6 +130,18 @@ func (r *run) prepare(s *Scenario, o *Options) {
 	}
 }
 
+// assumption says where in a world of storms no two sides hosting is an assumption about
+// timing, nil in the other worlds: their faults are what it was made for.
+func (r *run) assumption() *simulation.Assumption {
+	if r.liveness == nil {
+		return nil
+	}
+	monitors := r.config.FailureDetector.MonitoredByNrOfMembers
+	a := &simulation.Assumption{Voters: monitors + 1, Parts: (monitors + 1) / 2, Within: r.bounds.Accuse + r.bounds.Remove}
+	a.Watch(r.world)
+	return a
+}
+
 // lookAfter has supervisors, or an operator, look after a world.
 func (r *run) lookAfter(s *Scenario) {
 	if !s.Storms() || !s.weather.supervised {
