@@ -28,6 +28,10 @@ type Bounds struct {
 	// Settle is from the moment at which nothing is wrong any more to a cluster
 	// of which all who live are members that are up, and of which all know that.
 	Settle time.Duration
+
+	// Waver is from an accusation of a node that is well, because a few packets were
+	// lost in a row, to the moment at which all know that it was taken back.
+	Waver time.Duration
 }
 
 // rateSlack is what clocks that run at different rates may add: 2 % and a tick.
@@ -60,5 +64,10 @@ func BoundsOf(c protocol.Config, d protocol.Downing, nodes int, restart time.Dur
 	// Who was on a losing side ends, is started, and waits for its predecessor's
 	// removal; who leaves has its time to.
 	settle := accuse + remove + d.Config.DownOwnSideAfter + c.LeaveTimeout + c.ExitTimeout + restart + accuse + remove + join
-	return Bounds{Accuse: rateSlack(accuse), Remove: rateSlack(remove), Join: rateSlack(join), Settle: rateSlack(settle)}
+	// The next heartbeat is answered, or the one after the next; then all have to see
+	// the accusation, that it was taken back, and that all have seen that.
+	waver := 2*silence.HeartbeatInterval + 3*spread
+	return Bounds{
+		Accuse: rateSlack(accuse), Remove: rateSlack(remove), Join: rateSlack(join), Settle: rateSlack(settle), Waver: rateSlack(waver),
+	}
 }

@@ -23,7 +23,8 @@ import (
 //	settled   a world in which nothing is wrong for longer than [Bounds.Settle] has a
 //	          cluster of which all who live are members that are up, whom all agree
 //	          about: a joiner is up or has ended, nobody stays in a passing state,
-//	          there is one leader, and so one oldest member
+//	          there is one leader, and so one oldest member; but for moments of at
+//	          most [Bounds.Waver]
 //	standing  each of them may host, but for moments in which an answer was lost
 //	survives  of a settled cluster that is cut once, the side with a majority whose
 //	          links all work hosts again within [Bounds.Accuse] and [Bounds.Remove]
@@ -125,8 +126,7 @@ func (l *Liveness) ended(n *Node, e Ended) {
 			delete(l.since, p)
 		}
 	}
-	if e.Why == crashed || strings.Contains(e.Why, protocol.StopJoinFailed.String()) ||
-		e.Why == "stopped: "+protocol.StopDisk.String() { // It ends as often as its disk fails.
+	if e.Why == crashed || strings.Contains(e.Why, protocol.StopJoinFailed.String()) || l.diskFailed(n, e) {
 		return // From outside, or by a setting.
 	}
 	if l.steady != w.weather.changed {
@@ -137,6 +137,13 @@ func (l *Liveness) ended(n *Node, e Ended) {
 		w.Fail(fmt.Errorf("endless: nodes at %v have ended by themselves %d times since anything changed from outside, %v ago, the last one because it %s",
 			n.place.address, l.ends[n.place.address], time.Duration(w.now-w.weather.changed), e.Why))
 	}
+}
+
+// diskFailed reports whether a node has ended for a disk that may fail: that is as often
+// as its disk does.
+func (l *Liveness) diskFailed(n *Node, e Ended) bool {
+	d := l.world.disks.of(n.place.address)
+	return e.Why == "stopped: "+protocol.StopDisk.String() && (d.Fail > 0 || d.Hang > 0)
 }
 
 // silent reports since when a node can have heard nothing of a member, as an answer to
@@ -226,9 +233,7 @@ func (l *Liveness) settles() error {
 		return nil
 	}
 	l.Settled++
-	// A few packets that are lost in a row are an accusation for a moment, and what is
-	// taken back again has to be seen by all.
-	moment := time.Duration(w.now-l.settledAt) <= l.Bounds.Accuse+l.Bounds.Remove
+	moment := time.Duration(w.now-l.settledAt) <= l.Bounds.Waver+time.Duration(w.weather.latest)
 	switch {
 	case missing != nil && !moment:
 		return fmt.Errorf("settled: nothing has been wrong for %v: %w", quiet, missing)

@@ -166,6 +166,52 @@ func TestPlantedNodeThatAlternatesForEver(t *testing.T) {
 	require.ErrorContains(t, p.Run(10*time.Minute), "endless: nodes at n002:7946 have ended by themselves 5 times")
 }
 
+// A node whose disk fails ends as often as that. It is no excuse for one whose disk is
+// well.
+func TestPlantedNodeThatBlamesItsDiskForEver(t *testing.T) {
+	run := func(disk simulation.Disks) error {
+		p := plant(3, sameSeeds, func(env simulation.Env, l *lame) {
+			l.says = func(machine.Now) any {
+				if n := env.World.Node(env.Self.Address); env.Self.Address == address(2) && n != nil && n.Age() > 10*time.Second {
+					return protocol.Stopping{Reason: protocol.StopDisk}
+				}
+				return nil
+			}
+		})
+		p.liveness.MayWait = true
+		p.SetDisksAt(address(2), disk)
+		supervisor := &simulation.Supervisor{Seeds: addresses(0, 1), Min: time.Second}
+		supervisor.Supervise(p.World)
+		return p.Run(5 * time.Minute)
+	}
+	require.NoError(t, run(simulation.Disks{Fail: 0.1}))
+	require.NoError(t, run(simulation.Disks{Hang: 0.1}))
+	const want = "endless: nodes at n002:7946 have ended by themselves 5 times"
+	require.ErrorContains(t, run(simulation.Disks{}), want)
+	require.ErrorContains(t, run(simulation.Disks{Max: time.Second, Tear: 1}), want)
+}
+
+// A node that ends by itself once in a quiet world is found as well: others miss it for
+// longer than for the moment that lost heartbeats cost.
+//
+// covers I9, I10.
+func TestPlantedNodeThatEndsInAQuietWorld(t *testing.T) {
+	ended := false
+	p := plant(3, sameSeeds, func(env simulation.Env, l *lame) {
+		l.says = func(machine.Now) any {
+			if env.Self.Address != address(2) || ended || !from(env, 6*time.Minute) {
+				return nil
+			}
+			ended = true
+			return protocol.Stopping{Reason: protocol.StopDowned}
+		}
+	})
+	supervisor := &simulation.Supervisor{Seeds: addresses(0, 1), Min: 5 * time.Second}
+	supervisor.Supervise(p.World)
+	require.Less(t, p.liveness.Bounds.Settle, 6*time.Minute)
+	require.ErrorContains(t, p.Run(8*time.Minute), "settled: nothing has been wrong for 6m")
+}
+
 // covers I5, I32: two lists of seed nodes make two clusters.
 func TestPlantedSecondClusterIsFound(t *testing.T) {
 	p := plant(2, func(i int) []gossip.Address { return addresses(i, i+1) }, sound)
