@@ -188,8 +188,8 @@ func (e *Edit) SetLoaded(strategies []StrategyID) bool {
 // of the removal. That is final: the incarnation never is a member again.
 //
 // What the removed member gave as a leader, unseen by those who go on, is outbid:
-// the last up-number goes to the next multiple of 100,000, and the voters and the
-// downing strategy get the next generation. Up-numbers that are given in the same
+// the last up-number goes to the next multiple but one of 100,000, and the voters and the
+// downing strategy get the next generation but one. Up-numbers that are given in the same
 // edit are given after the removals.
 func (e *Edit) Remove(id NodeID, wall time.Time) bool {
 	s := &e.after
@@ -214,6 +214,7 @@ func (e *Edit) Remove(id NodeID, wall time.Time) bool {
 	s.rows = restrictRows(s.rows, s.members)
 	e.touch(KeyMember, id)
 	e.outbid()
+	e.outbid() // A lost edit of the removed member may have let self go, see outbid.
 	return true
 }
 
@@ -221,9 +222,12 @@ func (e *Edit) Remove(id NodeID, wall time.Time) bool {
 // that goes in it can have given, with nobody left who knows. Without it such an edit
 // that comes back later could win over one that all have seen: the order of age of
 // two members would turn round, or the voters would be others than those who won.
-// One removal outbids one edit, as that is all that a leader can have made which
-// the others have not seen. What was there before has been seen by all, or nobody
-// could be removed: so nothing previous counts any more.
+// One edit is all that a leader can have made which the others have not seen. Whom it
+// removed or let go the next leader removes or lets go as well, and besides it the
+// former leader. But the next leader itself it lets go without outbidding anything,
+// which the former leader outbid: therefore a removal outbids twice. What was there
+// before has been seen by all, or nobody could be removed: so nothing previous counts
+// any more.
 func (e *Edit) outbid() {
 	s := &e.after
 	if next := s.lastUp.next(); next <= maxCount {

@@ -436,9 +436,9 @@ func TestRemovalOutbids(t *testing.T) {
 		require.True(t, e.SetDowning(strategy("b")))
 	})
 	require.Equal(t, gossip.Config{
-		Gen: 3, By: node(1).UID, Voters: []gossip.NodeID{node(1), node(3)}, Previous: []gossip.NodeID{node(0), node(1)},
+		Gen: 4, By: node(1).UID, Voters: []gossip.NodeID{node(1), node(3)}, Previous: []gossip.NodeID{node(0), node(1)},
 	}, next.Config())
-	require.Equal(t, gossip.UpNumber(100_001), next.Member(node(3)).UpNumber)
+	require.Equal(t, gossip.UpNumber(200_001), next.Member(node(3)).UpNumber)
 	both := next.Merge(lost)
 	require.Equal(t, next.Config(), both.Config(), "what was lost is not the last word")
 	require.Equal(t, next.Downing(), both.Downing())
@@ -452,4 +452,30 @@ func TestRemovalOutbids(t *testing.T) {
 	require.Equal(t, gossip.UpNumber(100_001), let.Member(node(3)).UpNumber, "one that was let go is outbid")
 	left := s.Edit(node(1), func(e *gossip.Edit) { require.True(t, e.SetStatus(node(1), gossip.Exiting, 0)) })
 	require.Equal(t, s.LastUpNumber(), left.LastUpNumber(), "nobody outbids himself")
+}
+
+// The edit that was lost may have let go the very member who removes its author, and
+// which lets itself go in the same edit: that outbids nothing, and the removal does.
+// covers I29.
+func TestRemovalOutbidsWhoeverLetItsAuthorGo(t *testing.T) {
+	t.Parallel()
+	s := statuses(t, gossip.Up, gossip.Leaving, gossip.Leaving, gossip.Up, gossip.Joining).Edit(node(1), func(e *gossip.Edit) {
+		require.True(t, e.SetConfig([]gossip.NodeID{node(0), node(1), node(2), node(3)}))
+		require.True(t, e.SetDowning(gossip.DowningStrategy{Name: "a"}))
+	})
+	lost := s.Edit(node(0), func(e *gossip.Edit) {
+		require.True(t, e.SetStatus(node(1), gossip.Exiting, 0) && e.SetStatus(node(2), gossip.Exiting, 0))
+		require.True(t, e.SetStatus(node(4), gossip.Up, e.LastUpNumber()+1))
+		require.True(t, e.SetConfig([]gossip.NodeID{node(0), node(3), node(4)}))
+		require.True(t, e.SetDowning(gossip.DowningStrategy{Name: "z"}))
+	})
+	next := s.Edit(node(1), func(e *gossip.Edit) {
+		require.True(t, e.Remove(node(0), time.UnixMilli(1)))
+		require.True(t, e.SetStatus(node(1), gossip.Exiting, 0) && e.SetStatus(node(2), gossip.Exiting, 0))
+		require.True(t, e.SetConfig([]gossip.NodeID{node(3)}))
+		require.True(t, e.SetDowning(gossip.DowningStrategy{Name: "b"}))
+	})
+	require.Greater(t, next.Config().Gen, lost.Config().Gen)
+	require.Greater(t, next.Downing().Gen, lost.Downing().Gen)
+	require.Greater(t, next.LastUpNumber(), lost.LastUpNumber())
 }

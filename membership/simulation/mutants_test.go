@@ -38,7 +38,7 @@ func mutants() []mutant {
 			{"gossip/edit.go", "\ts.tombs = slices.Insert(slices.Clone(s.tombs), at, t)\n", "\t_, _ = at, t\n"},
 		}},
 		{"removal outbids nothing", []edit{
-			{"gossip/edit.go", "\te.touch(KeyMember, id)\n\te.outbid()\n", "\te.touch(KeyMember, id)\n"},
+			{"gossip/edit.go", "\te.touch(KeyMember, id)\n\te.outbid()\n\te.outbid() //", "\te.touch(KeyMember, id)\n\t//"},
 			{"gossip/edit.go", "\t\te.outbid()\n", "\t\t_ = m\n"},
 		}},
 		{"smaller up-number wins", []edit{

@@ -55,6 +55,7 @@ func found() []storm {
 		{"join-storm", 13, 1795324851883}, // Voters of one set were refused by what was founded upon two.
 		{"chaos", 11, 1795325152569},      // A change of voters waited for one that had ended.
 		{"links", 15, 1795325153041},      // One accusation over a broken link began the fence of a node that others still answered.
+		{"chaos", 5, 20261126000192},      // A leader let another go in an edit that was lost, and that one let itself go: one generation twice.
 		{"lanes", 3, 20261122000919},      // A change of voters while a cluster was founded was refused as malformed.
 	}
 }

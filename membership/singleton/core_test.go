@@ -315,11 +315,11 @@ func TestJoinerWaitsForTheFenceOfWhomItNeverKnew(t *testing.T) {
 	require.Empty(t, b.sees(h))
 	b.SetFloor(gossip.Age{UpNumber: 2})
 	require.Empty(t, b.tick(time.Minute), "its age is not known, so that no floor excludes it")
-	require.Equal(t, "start 100001.1", b.fence(1), "a removal outbids what was given before")
+	require.Equal(t, "start 200001.1", b.fence(1), "a removal outbids what was given before")
 
 	late := newCore(2)
 	require.Empty(t, late.fence(1), "a core that is made late is told of fences first")
-	require.Equal(t, "start 100001.1", late.sees(h))
+	require.Equal(t, "start 200001.1", late.sees(h))
 }
 
 // What the cluster has forgotten is forgotten here too.
