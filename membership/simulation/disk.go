@@ -6,6 +6,7 @@ package simulation
 import (
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate/gossip"
@@ -47,6 +48,8 @@ type disk struct {
 	held    []any // What was written, oldest first; the last one is what it holds.
 	torn    bool  // It cannot be read.
 	pending any   // What is being written, nil for nothing.
+	emptied bool  // It has lost once what it held.
+	older   bool  // It has held once what it had held before.
 }
 
 // disksKept is how many earlier contents a disk can come back with.
@@ -95,7 +98,7 @@ func (w *World) SetDisksAt(a gossip.Address, d Disks) {
 
 // LoseDisk empties the disk at an address.
 func (w *World) LoseDisk(a gossip.Address) {
-	w.place(a).disk.held = nil
+	w.place(a).disk.empty()
 	w.Log("disk at %v is lost", a)
 }
 
@@ -106,7 +109,7 @@ func (w *World) AgeDisk(a gossip.Address, writes int) bool {
 	if writes < 1 || len(d.held) <= writes {
 		return false
 	}
-	d.held = d.held[:len(d.held)-writes]
+	d.held, d.older = d.held[:len(d.held)-writes], true
 	w.Log("disk at %v is %d writes older", a, writes)
 	return true
 }
@@ -123,7 +126,8 @@ func (w *World) read(p *place) Disk {
 	d := &p.disk
 	if d.torn {
 		w.Log("disk at %v cannot be read and is emptied", p.address)
-		d.torn, d.held = false, nil
+		d.torn = false
+		d.empty()
 	}
 	if len(d.held) == 0 {
 		return Disk{}
@@ -164,7 +168,8 @@ func (w *World) written(n *Node, kind string, err error) error {
 		return err
 	}
 	if errors.Is(err, ErrCallFailed) && w.disks.source.IntN(2) == 0 {
-		d.held, d.pending = nil, nil
+		d.empty()
+		d.pending = nil
 		return w.disks.kinds[kind]
 	}
 	d.end(err == nil || w.disks.source.IntN(2) == 0)
@@ -181,6 +186,24 @@ func (w *World) interrupted(n *Node) {
 		w.TearDisk(n.place.address)
 	}
 	d.end(w.disks.source.IntN(2) == 0)
+}
+
+// empty takes away what a disk holds.
+func (d *disk) empty() {
+	d.emptied = d.emptied || len(d.held) > 0
+	d.held = nil
+}
+
+// Forgetful reports whether some disk has come back older, or at least half of those at
+// some addresses have lost once what they held.
+func (w *World) Forgetful(of []gossip.Address) bool {
+	lost := 0
+	for _, a := range of {
+		if w.place(a).disk.emptied {
+			lost++
+		}
+	}
+	return 2*lost >= len(of) || slices.ContainsFunc(w.places, func(p *place) bool { return p.disk.older })
 }
 
 // end ends the write under way. Done says that it has reached the disk.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/membership/protocol"
 )
 
 func plantedNode(host string, uid gossip.UID) gossip.NodeID {
@@ -83,6 +84,21 @@ func TestPlantedDecisionAboutNobodyIsFound(t *testing.T) {
 	require.ErrorContains(t, c.decidedOnWhatIs(n, decision), "I4:")
 	decision.Subject = "b:1"
 	require.NoError(t, c.decidedOnWhatIs(n, decision))
+}
+
+// What one node makes and another refuses as malformed is found; what a node refuses of
+// itself, or for another reason, is none of it.
+func TestPlantedRefusalOfWhatANodeMadeIsFound(t *testing.T) {
+	w := New(Options{})
+	c := &Invariants{}
+	c.Watch(w)
+	n := w.Start(gossip.Address{Host: "a", Port: 1}, func(Env) []machine.Component { return nil })
+	refusal := protocol.Refused{Refusal: protocol.RefusedMalformed, Peer: plantedNode("b", 2), What: "gossip", Reason: "a count"}
+	require.ErrorContains(t, c.observed(Observation{Node: n, Event: refusal}), "closure: "+n.id.String()+" refuses gossip of b:1#2 as malformed")
+	refusal.Peer = n.id
+	require.NoError(t, c.observed(Observation{Node: n, Event: refusal}))
+	refusal.Peer, refusal.Refusal = plantedNode("b", 2), protocol.RefusedMalformed+1
+	require.NoError(t, c.observed(Observation{Node: n, Event: refusal}))
 }
 
 // covers I29: one up-number for two members, in states that never meet, and one

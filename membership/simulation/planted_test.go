@@ -216,6 +216,20 @@ func TestPlantedNodeThatEndsInAQuietWorld(t *testing.T) {
 func TestPlantedSecondClusterIsFound(t *testing.T) {
 	p := plant(2, func(i int) []gossip.Address { return addresses(i, i+1) }, sound)
 	require.ErrorContains(t, p.Run(time.Minute), "one cluster: n000:7946")
+
+	excused := simulation.New(simulation.Options{Seed: 5})
+	simulation.ServeMembership(excused)
+	one := &simulation.OneCluster{Excused: func() bool { return excused.Now() < 20*time.Second }}
+	one.Watch(excused)
+	component := simulation.Membership(simulation.MembershipConfig{})
+	for i := range 2 {
+		n := excused.Start(address(i), func(env simulation.Env) []machine.Component { return []machine.Component{component(env)} })
+		n.Input(protocol.Service, protocol.Join{Seeds: addresses(i, i+1)})
+	}
+	require.NoError(t, excused.Run(19*time.Second))
+	require.Zero(t, one.Looks)
+	require.ErrorContains(t, excused.Run(time.Minute), "one cluster: n000:7946")
+	require.Less(t, excused.Now(), 22*time.Second)
 }
 
 // A cluster that is born after another one, by a wall clock that is behind, has lower

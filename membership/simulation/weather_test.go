@@ -152,6 +152,52 @@ func TestDiskOutlivesItsNode(t *testing.T) {
 	require.Equal(t, []any{nil, "three", "two", nil, nil}, *found)
 }
 
+// That there is one cluster is promised until half of the disks that vote when nobody
+// remembers were lost, or one came back older.
+func TestAWorldIsForgetfulWhenHalfOfItsDisksWereLost(t *testing.T) {
+	world := func() *simulation.World {
+		w := simulation.New(simulation.Options{Seed: 1})
+		w.Keeps("write", errEmptied)
+		for i := range 3 {
+			w.Start(address(i), func(simulation.Env) []machine.Component {
+				return []machine.Component{{Name: "writer", Service: service, Machine: &writer{}}}
+			})
+		}
+		w.LoseDisk(address(0))
+		w.LoseDisk(address(1))
+		for _, text := range []string{"one", "two"} {
+			for i := range 3 {
+				w.Input(address(i), service, text)
+			}
+			require.NoError(t, w.Run(time.Second))
+		}
+		require.False(t, w.Forgetful(addresses(0, 3)), "they held nothing")
+		return w
+	}
+	w := world()
+	w.LoseDisk(address(0))
+	w.Input(address(0), service, "three")
+	require.NoError(t, w.Run(time.Second))
+	w.LoseDisk(address(0))
+	require.False(t, w.Forgetful(addresses(0, 3)), "one is a minority")
+	require.True(t, w.Forgetful(addresses(0, 2)))
+	w.TearDisk(address(1))
+	w.Restart(address(1))
+	require.True(t, w.Forgetful(addresses(0, 3)))
+	w = world()
+	require.True(t, w.AgeDisk(address(2), 1))
+	require.True(t, w.Forgetful(addresses(0, 2)), "whose ever it is")
+	w = world()
+	w.SetDisks(simulation.Disks{Fail: 1})
+	for range 20 {
+		for i := range 3 {
+			w.Input(address(i), service, "three")
+		}
+		require.NoError(t, w.Run(time.Second))
+	}
+	require.True(t, w.Forgetful(addresses(0, 3)), "writes that fail may empty a disk")
+}
+
 // What was being written when the node crashed, and what was answered with an error,
 // may be on the disk or not.
 func TestUnansweredWriteIsOnTheDiskOrNot(t *testing.T) {

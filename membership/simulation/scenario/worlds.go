@@ -29,8 +29,8 @@ type weather struct {
 	supervised bool
 
 	// forgetful has nodes lose what they remember, so that a cluster may have to wait
-	// for somebody who founds it: that it settles is not required, nor that there is
-	// but one, since the others may have forgotten it.
+	// for somebody who founds it: that it settles is not required. That there is but one
+	// is, until a disk came back older or half of the seed nodes have lost theirs.
 	forgetful bool
 
 	// drawn draws all settings from the seed.
@@ -124,10 +124,21 @@ func (r *run) prepare(s *Scenario, o *Options) {
 	r.liveness.Watch(r.world)
 	events := &simulation.Events{}
 	events.Watch(r.world)
-	if s.weather.supervised && !s.weather.forgetful {
+	if s.weather.supervised {
 		one := &simulation.OneCluster{}
+		if s.weather.forgetful {
+			one.Excused = func() bool { return r.world.Forgetful(r.seeds()) }
+		}
 		one.Watch(r.world)
 	}
+}
+
+// seeds are the seed nodes of a world with supervisors: all, or the first three.
+func (r *run) seeds() []gossip.Address {
+	if r.world.Seed()%2 == 0 {
+		return r.nodes[:min(len(r.nodes), 3)]
+	}
+	return r.nodes
 }
 
 // assumption says where in a world of storms no two sides hosting is an assumption about
@@ -152,12 +163,8 @@ func (r *run) lookAfter(s *Scenario) {
 		operator.Operate(r.world)
 		return
 	}
-	seeds := r.nodes
-	if r.world.Seed()%2 == 0 {
-		seeds = seeds[:min(len(seeds), 3)]
-	}
 	supervisor := &simulation.Supervisor{
-		Seeds: seeds, Min: 500 * time.Millisecond, Max: 3 * time.Second, Slow: 0.1, SlowMax: restartMost,
+		Seeds: r.seeds(), Min: 500 * time.Millisecond, Max: 3 * time.Second, Slow: 0.1, SlowMax: restartMost,
 	}
 	if s.weather.forgetful {
 		supervisor.Lose, supervisor.Older = 0.05, 0.05
