@@ -140,7 +140,7 @@ func formingMutants() []mutant {
 			{forming, "return 2 * m.cfg.JoinIntervalMax }", "return 2000 * m.cfg.JoinIntervalMax }"},
 		}},
 		{"a lost disk speaks", []edit{
-			{record, "v.Data == 0 && v.Node.Address == at", "v.Node.Address == at"},
+			{record, "\t\t} else {\n\t\t\ts.listed[", "\t\t}\n\t\t{\n\t\t\ts.listed["},
 		}},
 		{"newer voters are not asked for", []edit{
 			{forming, "case own.Stamp.Compare(msg.Basis) > 0:", "case own.Stamp.Compare(msg.Basis) > 1:"},
@@ -171,7 +171,8 @@ func formingMutants() []mutant {
 func ruleFinders() []string {
 	return []string{
 		"TestAccusationOfAVoterThatIsRemovedTooIsNoCut", "TestJoinerWhosePromotionOthersHaveNotHeardOfHasNoStanding",
-		"TestOnlyMembersWithTheRoleAreVoters", "TestHostileMemberIsRefused", "TestOfTwoClustersThatMeetOneGoesOn",
+		"TestOnlyMembersWithTheRoleAreVoters", "TestHostileMemberIsRefused", "TestHostileWelcomeIsRefused",
+		"TestOfTwoClustersThatMeetOneGoesOn",
 	}
 }
 
