@@ -102,7 +102,8 @@ func (c *city) address(i int) string { return fmt.Sprintf("127.0.0.1:%d", c.port
 
 // freePorts finds ports for the nodes of a city. They lie below the range from
 // which systems take the ports of outgoing connections, so that nobody takes
-// one before its node does.
+// one before its node does. They are sorted, so that the first node has the lowest
+// address of the seed nodes: it founds the cluster, and is its oldest member.
 func freePorts(t *testing.T) []int {
 	t.Helper()
 	const nodes = 8
@@ -118,6 +119,7 @@ func freePorts(t *testing.T) []int {
 			ports = append(ports, port)
 		}
 		if len(ports) == nodes {
+			slices.Sort(ports)
 			return ports
 		}
 	}
