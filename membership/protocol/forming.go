@@ -345,6 +345,17 @@ func (m *Machine) foundIfWon() {
 	}
 }
 
+// letOthersTry begins the wait of this node's rank anew when it has voted, from the end
+// of its vote on. Otherwise all who have voted for one that failed would stand in the
+// moment in which their votes end, and fail by each other, again and again.
+func (m *Machine) letOthersTry() {
+	f := &m.join.form
+	ballots, _ := m.ballotBox(m.basis())
+	if rank := m.rank(ballots); rank > 0 {
+		f.tryAt = f.holdUntil.Add(m.electionTimeout(rank))
+	}
+}
+
 // giveUpCandidacy lets others go first.
 func (m *Machine) giveUpCandidacy() {
 	f := &m.join.form
@@ -398,6 +409,7 @@ func (m *Machine) receiveAskVote(from gossip.NodeID, msg AskVote) {
 		refuse("it has just voted for another one")
 	default:
 		f.vote, f.holdUntil = msg.Birth, m.now.Mono.Add(m.voteHold())
+		m.letOthersTry()
 		f.owed = append(f.owed, owedVote{from, msg.Birth})
 		m.promise(msg.Birth)
 		m.castVotes()

@@ -446,3 +446,27 @@ func TestAnUnfinishedChangeNeedsTheVotersBefore(t *testing.T) {
 	require.Equal(t, []gossip.NodeID{b.node.id}, config.Voters)
 	require.Equal(t, []gossip.NodeID{b.node.id, {Address: address(2), UID: 2}, {Address: address(3), UID: 9}}, config.Previous)
 }
+
+// Who has voted stands after the vote is over and others had their turn, also when it
+// had waited for its own turn before: who voted together would stand together, for ever.
+func TestWhoHasVotedLetsOthersTry(t *testing.T) {
+	b := newBooth(t, 3, protocol.Record{})
+	answered := func() { b.free(1, protocol.Record{}); b.free(2, protocol.Record{}) }
+	b.run(b.youngest())
+	answered()
+	b.run(4 * b.cfg.JoinInterval)
+	b.says(1, protocol.AskVote{Birth: b.birth(), Settled: true})
+	b.synced()
+	require.Len(t, said[protocol.Vote](b), 1)
+	vote, turn := 4*b.cfg.JoinInterval, 6*b.cfg.JoinInterval
+	for range 9 {
+		answered()
+		b.run((vote + turn) / 10)
+		require.Empty(t, b.calls, "it promises nothing to itself")
+	}
+	for range 10 {
+		answered()
+		b.run(b.cfg.JoinInterval)
+	}
+	require.NotEmpty(t, b.calls, "it stands when nobody else has")
+}

@@ -50,13 +50,15 @@ func found() []storm {
 		{"settings", 5, 7300023},   // A joiner was up beside who it was before.
 		{"settings", 6, 7400000},   // Two waited for the vote of one that had left, and nobody could go on.
 
-		{"strategies", 12, 1795327030299}, // One accusation of old began the fence of a node that was downed by command.
-		{"strategies", 13, 1795324171438}, // Votes were split for minutes.
-		{"join-storm", 13, 1795324851883}, // Voters of one set were refused by what was founded upon two.
-		{"chaos", 11, 1795325152569},      // A change of voters waited for one that had ended.
-		{"links", 15, 1795325153041},      // One accusation over a broken link began the fence of a node that others still answered.
-		{"chaos", 5, 20261126000192},      // A leader let another go in an edit that was lost, and that one let itself go: one generation twice.
-		{"lanes", 3, 20261122000919},      // A change of voters while a cluster was founded was refused as malformed.
+		{"strategies", 12, 1795327030299},  // One accusation of old began the fence of a node that was downed by command.
+		{"strategies", 13, 1795324171438},  // Votes were split for minutes.
+		{"strategies", 15, 20261122000192}, // Who had voted for one that failed stood in one moment, again and again.
+		{"strategies", 11, 7024},           // The same.
+		{"join-storm", 13, 1795324851883},  // Voters of one set were refused by what was founded upon two.
+		{"chaos", 11, 1795325152569},       // A change of voters waited for one that had ended.
+		{"links", 15, 1795325153041},       // One accusation over a broken link began the fence of a node that others still answered.
+		{"chaos", 5, 20261126000192},       // A leader let another go in an edit that was lost, and that one let itself go: one generation twice.
+		{"lanes", 3, 20261122000919},       // A change of voters while a cluster was founded was refused as malformed.
 	}
 }
 
