@@ -28,7 +28,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/quorate/quorate/cluster"
-	"github.com/quorate/quorate/membership/meter/metertest"
+	"github.com/quorate/quorate/machine/meter/metertest"
 	"github.com/quorate/quorate/sharding"
 )
 

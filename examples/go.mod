@@ -47,6 +47,7 @@ require (
 	github.com/quorate/quorate/allocation v0.0.0 // indirect
 	github.com/quorate/quorate/downing v0.0.0 // indirect
 	github.com/quorate/quorate/fd v0.0.0 // indirect
+	github.com/quorate/quorate/machine v0.0.0 // indirect
 	github.com/quorate/quorate/management v0.0.0 // indirect
 	github.com/quorate/quorate/plugins v0.0.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
@@ -69,10 +70,10 @@ replace (
 	github.com/quorate/quorate/allocation => ../allocation
 	github.com/quorate/quorate/cluster => ../cluster
 	github.com/quorate/quorate/config => ../config
-	github.com/quorate/quorate/discovery => ../discovery
 	github.com/quorate/quorate/downing => ../downing
 	github.com/quorate/quorate/fd => ../fd
 	github.com/quorate/quorate/gossip => ../gossip
+	github.com/quorate/quorate/machine => ../machine
 	github.com/quorate/quorate/management => ../management
 	github.com/quorate/quorate/membership => ../membership
 	github.com/quorate/quorate/plugins => ../plugins

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/machine"
 )
 
 // decisionsMax is how many decisions of each kind a node remembers.

@@ -13,7 +13,7 @@ import (
 	"sync"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/machine"
 )
 
 // journal writes what happens to a cluster into the log of a node. Each thing is one

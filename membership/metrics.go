@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/meter"
+	"github.com/quorate/quorate/machine/meter"
 	"github.com/quorate/quorate/membership/protocol"
 	"github.com/quorate/quorate/membership/transport"
 )

@@ -17,10 +17,10 @@ import (
 
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/meter/metertest"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/membership/internal/wire"
-	"github.com/quorate/quorate/membership/machine"
-	"github.com/quorate/quorate/membership/meter/metertest"
 	"github.com/quorate/quorate/membership/protocol"
 	"github.com/quorate/quorate/membership/transport"
 	"github.com/quorate/quorate/membership/transport/memory"

@@ -6,7 +6,7 @@ package membership
 import (
 	"sync/atomic"
 
-	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/machine"
 )
 
 // Standing says whether a node may act for the cluster: run entities, hold a

@@ -31,8 +31,6 @@ require (
 
 replace (
 	github.com/quorate/quorate/allocation => ../allocation
-	github.com/quorate/quorate/discovery => ../discovery
 	github.com/quorate/quorate/downing => ../downing
-	github.com/quorate/quorate/fd => ../fd
 	github.com/quorate/quorate/gossip => ../gossip
 )

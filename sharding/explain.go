@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/protocol"
 )
 

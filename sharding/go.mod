@@ -2,6 +2,8 @@ module github.com/quorate/quorate/sharding
 
 go 1.26.0
 
+require github.com/quorate/quorate/machine v0.0.0
+
 require (
 	github.com/cespare/xxhash/v2 v2.3.0
 	github.com/quorate/quorate/allocation v0.0.0
@@ -39,9 +41,9 @@ require (
 
 replace (
 	github.com/quorate/quorate/allocation => ../allocation
-	github.com/quorate/quorate/discovery => ../discovery
 	github.com/quorate/quorate/downing => ../downing
 	github.com/quorate/quorate/fd => ../fd
 	github.com/quorate/quorate/gossip => ../gossip
+	github.com/quorate/quorate/machine => ../machine
 	github.com/quorate/quorate/membership => ../membership
 )

@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/membership"
-	"github.com/quorate/quorate/membership/machine"
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/sharding/protocol"
 )

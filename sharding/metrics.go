@@ -10,8 +10,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/quorate/quorate/membership/machine"
-	"github.com/quorate/quorate/membership/meter"
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/meter"
 	"github.com/quorate/quorate/sharding/protocol"
 )
 

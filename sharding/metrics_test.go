@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
 
+	"github.com/quorate/quorate/machine/meter/metertest"
 	"github.com/quorate/quorate/membership"
-	"github.com/quorate/quorate/membership/meter/metertest"
 	"github.com/quorate/quorate/sharding"
 )
 

@@ -16,8 +16,8 @@ import (
 
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/membership"
-	"github.com/quorate/quorate/membership/machine"
 	"github.com/quorate/quorate/membership/transport"
 	"github.com/quorate/quorate/sharding/internal/wire"
 	"github.com/quorate/quorate/sharding/protocol"

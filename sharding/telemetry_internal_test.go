@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	"pgregory.net/rapid"
 
-	"github.com/quorate/quorate/membership/meter/metertest"
+	"github.com/quorate/quorate/machine/meter/metertest"
 	"github.com/quorate/quorate/sharding/internal/wire"
 	"github.com/quorate/quorate/sharding/protocol"
 )

@@ -14,8 +14,8 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/quorate/quorate/membership/machine"
-	"github.com/quorate/quorate/membership/meter"
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/meter"
 	"github.com/quorate/quorate/sharding/protocol"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/protocol"
 )
 

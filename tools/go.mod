@@ -2,6 +2,8 @@ module github.com/quorate/quorate/tools
 
 go 1.26.0
 
+require github.com/quorate/quorate/machine v0.0.0
+
 require (
 	github.com/quorate/quorate/allocation v0.0.0
 	github.com/quorate/quorate/cluster v0.0.0
@@ -80,10 +82,10 @@ replace (
 	github.com/quorate/quorate/allocation => ../allocation
 	github.com/quorate/quorate/cluster => ../cluster
 	github.com/quorate/quorate/config => ../config
-	github.com/quorate/quorate/discovery => ../discovery
 	github.com/quorate/quorate/downing => ../downing
 	github.com/quorate/quorate/fd => ../fd
 	github.com/quorate/quorate/gossip => ../gossip
+	github.com/quorate/quorate/machine => ../machine
 	github.com/quorate/quorate/management => ../management
 	github.com/quorate/quorate/membership => ../membership
 	github.com/quorate/quorate/plugins => ../plugins

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/machine"
 )
 
 // String returns the name of the phase.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/quorate/quorate/fd"
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/machine"
 )
 
 // roundsKept is the number of rounds of heartbeats whose moments of sending are

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/machine"
 )
 
 func lawNode(i int) gossip.NodeID {

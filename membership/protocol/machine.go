@@ -13,7 +13,7 @@ import (
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/fd"
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/machine"
 )
 
 // Deps are the collaborators of a machine, which only code can give.

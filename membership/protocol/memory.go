@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/machine"
 )
 
 // CallRemember is the kind of the calls that put a [Record] on disk. An answer

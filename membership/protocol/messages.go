@@ -6,7 +6,7 @@ package protocol
 import (
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/machine"
 )
 
 // Service is the number under which the messages of this package travel. All of

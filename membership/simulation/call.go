@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/machine"
 )
 
 // ErrCallFailed answers a call that was drawn to fail.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/machine"
 )
 
 // Calling checks how machines ask strategies that may block (I34): a component

@@ -8,7 +8,7 @@ import (
 	"math/bits"
 	"time"
 
-	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/machine"
 )
 
 // million is the denominator of clock rates.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/machine"
 )
 
 // Disks say what happens to the disks of nodes. Every address has one disk, which

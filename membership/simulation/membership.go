@@ -10,8 +10,8 @@ import (
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/fd"
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/membership/internal/wire"
-	"github.com/quorate/quorate/membership/machine"
 	"github.com/quorate/quorate/membership/protocol"
 )
 

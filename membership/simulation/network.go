@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/machine"
 )
 
 // Network says how messages travel. Messages are not kept in order unless

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/machine"
 )
 
 // Env is what a node is built from.

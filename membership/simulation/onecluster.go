@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/membership/protocol"
 )
 

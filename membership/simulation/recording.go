@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/machine"
 )
 
 // ErrRecording is what every error about a recording that cannot be read is.

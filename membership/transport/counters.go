@@ -3,7 +3,7 @@
 
 package transport
 
-import "github.com/quorate/quorate/membership/machine"
+import "github.com/quorate/quorate/machine"
 
 // LaneKinds is the number of values of [LaneKind], the zero one included.
 const LaneKinds = int(machine.LaneBulk) + 1

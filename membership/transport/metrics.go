@@ -11,8 +11,8 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/machine"
-	"github.com/quorate/quorate/membership/meter"
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/meter"
 )
 
 // The attributes of the transport's metrics.

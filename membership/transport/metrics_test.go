@@ -11,8 +11,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/machine"
-	"github.com/quorate/quorate/membership/meter/metertest"
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/meter/metertest"
 	"github.com/quorate/quorate/membership/transport"
 )
 

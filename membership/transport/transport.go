@@ -7,7 +7,7 @@ import (
 	"context"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/machine"
 )
 
 // Service is the number under which a component's messages travel. It is part

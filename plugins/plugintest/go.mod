@@ -30,9 +30,8 @@ require (
 
 replace (
 	github.com/quorate/quorate/allocation => ../../allocation
-	github.com/quorate/quorate/discovery => ../../discovery
 	github.com/quorate/quorate/downing => ../../downing
-	github.com/quorate/quorate/fd => ../../fd
+	github.com/quorate/quorate/examples/plugins => ../../examples/plugins
 	github.com/quorate/quorate/gossip => ../../gossip
 	github.com/quorate/quorate/plugins => ..
 )

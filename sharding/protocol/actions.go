@@ -5,7 +5,7 @@ package protocol
 
 import (
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/machine"
 )
 
 // Op says what an [Action] asks for.

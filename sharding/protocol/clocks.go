@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/machine"
 )
 
 // Clocks knows, for each node that acknowledged something lately, what its clock shows

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/quorate/quorate/allocation"
-	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/machine"
 )
 
 // maxStale is how often in a row an answer of the strategy may be discarded since

@@ -10,7 +10,7 @@ import (
 
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/machine"
 )
 
 // evenGather is how long a coordinator waits after the regions have changed before

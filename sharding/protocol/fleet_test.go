@@ -16,7 +16,7 @@ import (
 
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/machine"
 	membership "github.com/quorate/quorate/membership/protocol"
 	"github.com/quorate/quorate/sharding/protocol"
 )

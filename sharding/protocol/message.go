@@ -7,7 +7,7 @@ import (
 	"math"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/machine"
 )
 
 // Overdue is the deadline of a message whose sender said that it had passed. The

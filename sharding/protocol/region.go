@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/machine"
 )
 
 // region is the part of [Control] that hosts the shards of a kind and holds a

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/allocation"
-	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/machine"
 )
 
 // Reload is the command to go on with other settings: of the built-in strategy,

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/machine"
 )
 
 // A mailbox that is full holds back the nodes that send to it, each by itself and for

@@ -6,7 +6,7 @@ package protocol
 import (
 	"slices"
 
-	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/machine"
 )
 
 // Apply takes an input from this node's [Control].

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/protocol"
 )
 

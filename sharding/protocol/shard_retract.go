@@ -3,7 +3,7 @@
 
 package protocol
 
-import "github.com/quorate/quorate/membership/machine"
+import "github.com/quorate/quorate/machine"
 
 // An ask that ends before its reply takes its message back, if that can still be: then
 // it was not delivered, never will be, and may be sent again.

@@ -3,7 +3,7 @@
 
 package protocol
 
-import "github.com/quorate/quorate/membership/machine"
+import "github.com/quorate/quorate/machine"
 
 // Who finds no room stands in line, and is called when there is some: room is kept
 // for those who were called, so that nobody who comes later can take it.

@@ -3,7 +3,7 @@
 
 package protocol
 
-import "github.com/quorate/quorate/membership/machine"
+import "github.com/quorate/quorate/machine"
 
 // A run is a message that an entity is at, and those that follow it, handed to
 // the runtime together: it has the entity process one after the other without

@@ -6,7 +6,7 @@ package protocol
 import (
 	"fmt"
 
-	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/machine"
 )
 
 // A stop that may write something, or let go of a lock, begins only while nobody else can

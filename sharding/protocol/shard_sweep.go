@@ -3,7 +3,7 @@
 
 package protocol
 
-import "github.com/quorate/quorate/membership/machine"
+import "github.com/quorate/quorate/machine"
 
 // Sweep looks at up to most entities, from where the last call left off: it stops
 // instances that had no message for [ShardConfig.PassivateAfter], reports entities

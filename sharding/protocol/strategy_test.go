@@ -13,7 +13,7 @@ import (
 
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/protocol"
 )
 

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/machine"
 	membership "github.com/quorate/quorate/membership/protocol"
 	world "github.com/quorate/quorate/membership/simulation"
 	"github.com/quorate/quorate/sharding/internal/wire"

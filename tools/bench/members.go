@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/membership"
-	"github.com/quorate/quorate/membership/machine"
 	"github.com/quorate/quorate/membership/simulation"
 )
 

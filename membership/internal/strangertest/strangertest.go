@@ -23,8 +23,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
 	lanes "github.com/quorate/quorate/membership/internal/proto/quorate/transport/v1"
-	"github.com/quorate/quorate/membership/machine"
 )
 
 const (

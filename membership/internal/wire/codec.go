@@ -12,8 +12,8 @@ import (
 
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
 	pb "github.com/quorate/quorate/membership/internal/proto/quorate/membership/v1"
-	"github.com/quorate/quorate/membership/machine"
 	"github.com/quorate/quorate/membership/protocol"
 )
 

@@ -17,9 +17,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
 	pb "github.com/quorate/quorate/membership/internal/proto/quorate/transport/v1"
 	"github.com/quorate/quorate/membership/internal/strangertest"
-	"github.com/quorate/quorate/membership/machine"
 	"github.com/quorate/quorate/membership/transport"
 	"github.com/quorate/quorate/membership/transport/grpc"
 	"github.com/quorate/quorate/membership/transport/transporttest"

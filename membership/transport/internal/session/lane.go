@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/membership/transport"
 )
 

@@ -17,7 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/membership/transport"
 	"github.com/quorate/quorate/membership/transport/internal/session"
 	"github.com/quorate/quorate/membership/transport/internal/wire"

@@ -18,8 +18,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
 	pb "github.com/quorate/quorate/membership/internal/proto/quorate/transport/v1"
-	"github.com/quorate/quorate/membership/machine"
 	"github.com/quorate/quorate/membership/transport"
 	"github.com/quorate/quorate/membership/transport/internal/wire"
 )

@@ -16,7 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/machine"
+	"github.com/quorate/quorate/machine"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/membership/meter"
+	"github.com/quorate/quorate/machine/meter"
 )
 
 // Each collection gets the answer to its own question, also when several collect

@@ -14,8 +14,8 @@ import (
 	"go.opentelemetry.io/otel/metric/noop"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/meter"
-	"github.com/quorate/quorate/membership/meter/metertest"
+	"github.com/quorate/quorate/machine/meter"
+	"github.com/quorate/quorate/machine/meter/metertest"
 )
 
 var node = gossip.NodeID{Address: gossip.Address{Host: "127.0.0.1", Port: 7946}, UID: 1}
