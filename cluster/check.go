@@ -15,8 +15,8 @@ import (
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/downing"
-	"github.com/quorate/quorate/membership/transport"
-	"github.com/quorate/quorate/membership/transport/mutual"
+	"github.com/quorate/quorate/transport"
+	"github.com/quorate/quorate/transport/mutual"
 )
 
 // Check reads and merges files as [Load] does, and reports besides what only the start

@@ -14,9 +14,9 @@ import (
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/management"
 	"github.com/quorate/quorate/membership"
-	"github.com/quorate/quorate/membership/transport"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/sharding"
+	"github.com/quorate/quorate/transport"
 )
 
 // Config is a whole configuration file, a field for each section.

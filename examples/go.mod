@@ -2,6 +2,8 @@ module github.com/quorate/quorate/examples
 
 go 1.26.0
 
+require github.com/quorate/quorate/transport v0.0.0
+
 require (
 	github.com/quorate/quorate/cluster v0.0.0
 	github.com/quorate/quorate/config v0.0.0
@@ -78,4 +80,5 @@ replace (
 	github.com/quorate/quorate/membership => ../membership
 	github.com/quorate/quorate/plugins => ../plugins
 	github.com/quorate/quorate/sharding => ../sharding
+	github.com/quorate/quorate/transport => ../transport
 )

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/quorate/quorate/membership/transport"
+	"github.com/quorate/quorate/transport"
 )
 
 // Config is what an operator may set. Start from [Default].

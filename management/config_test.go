@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/management"
-	"github.com/quorate/quorate/membership/transport"
+	"github.com/quorate/quorate/transport"
 )
 
 // all are the files of a certificate.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/quorate/quorate/management"
 	"github.com/quorate/quorate/membership"
-	"github.com/quorate/quorate/membership/transport/memory"
+	"github.com/quorate/quorate/transport/memory"
 )
 
 // operate asks a route to change something, without a network.

@@ -2,6 +2,8 @@ module github.com/quorate/quorate/management
 
 go 1.26.0
 
+require github.com/quorate/quorate/transport v0.0.0
+
 require (
 	github.com/quorate/quorate/gossip v0.0.0
 	github.com/quorate/quorate/membership v0.0.0
@@ -36,4 +38,5 @@ replace (
 	github.com/quorate/quorate/gossip => ../gossip
 	github.com/quorate/quorate/machine => ../machine
 	github.com/quorate/quorate/membership => ../membership
+	github.com/quorate/quorate/transport => ../transport
 )

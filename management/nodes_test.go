@@ -21,8 +21,8 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/management"
 	"github.com/quorate/quorate/membership"
-	"github.com/quorate/quorate/membership/transport"
-	"github.com/quorate/quorate/membership/transport/memory"
+	"github.com/quorate/quorate/transport"
+	"github.com/quorate/quorate/transport/memory"
 )
 
 // configuration is that of the i-th node.

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/quorate/quorate/membership/transport/mutual"
+	"github.com/quorate/quorate/transport/mutual"
 )
 
 const (

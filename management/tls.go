@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/quorate/quorate/membership/transport/mutual"
+	"github.com/quorate/quorate/transport/mutual"
 )
 
 // openFiles reads the files of the certificates, if any are configured, so that a

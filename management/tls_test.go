@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/management"
-	"github.com/quorate/quorate/membership/transport/mutual/mutualtest"
+	"github.com/quorate/quorate/transport/mutual/mutualtest"
 )
 
 // secure asks with certificates, and returns the serial number of the

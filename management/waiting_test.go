@@ -16,7 +16,7 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/management"
 	"github.com/quorate/quorate/membership"
-	"github.com/quorate/quorate/membership/transport/memory"
+	"github.com/quorate/quorate/transport/memory"
 )
 
 // seeds are the seed nodes of a cluster of two, which both are needed to found.

@@ -12,7 +12,7 @@ import (
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/protocol"
-	"github.com/quorate/quorate/membership/transport"
+	"github.com/quorate/quorate/transport"
 )
 
 // Config is everything that an operator may set. Its fields are the sections

@@ -8,7 +8,7 @@ import (
 
 	"github.com/quorate/quorate/membership/internal/datadir"
 	"github.com/quorate/quorate/membership/protocol"
-	"github.com/quorate/quorate/membership/transport/mutual"
+	"github.com/quorate/quorate/transport/mutual"
 )
 
 // openData takes the node's directory. One that cannot be written, and holds nothing,

@@ -18,13 +18,13 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/quorate/quorate/transport/transporttest/strangertest"
+
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership"
-	lanes "github.com/quorate/quorate/membership/internal/proto/quorate/transport/v1"
 	"github.com/quorate/quorate/membership/protocol"
 )
 
@@ -129,11 +129,7 @@ func (s *stranger) flood(to gossip.NodeID, rounds int, payloads [][]byte) {
 	for round := range rounds {
 		for i := range payloads {
 			payload := payloads[(i+round)%len(payloads)]
-			frame, err := proto.Marshal(&lanes.Upstream{Number: 1, Envelopes: []*lanes.Envelope{{Service: uint32(protocol.Service), Payload: payload}}})
-			if err != nil {
-				s.t.Error(err)
-				return
-			}
+			frame := strangertest.Frame(s.t, 1, protocol.Service, payload)
 			s.ID.UID += 1000 // Each time as somebody else.
 			stream, end, err := s.Greet(s.t.Context(), to)
 			if err == nil {

@@ -17,9 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/membership"
-	"github.com/quorate/quorate/membership/transport"
-	"github.com/quorate/quorate/membership/transport/grpc"
-	"github.com/quorate/quorate/membership/transport/mutual/mutualtest"
+	"github.com/quorate/quorate/transport"
+	"github.com/quorate/quorate/transport/grpc"
+	"github.com/quorate/quorate/transport/mutual/mutualtest"
 )
 
 // listen takes a port that nobody else has.

@@ -13,7 +13,7 @@ import (
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/membership/internal/wire"
 	"github.com/quorate/quorate/membership/protocol"
-	"github.com/quorate/quorate/membership/transport"
+	"github.com/quorate/quorate/transport"
 )
 
 // largeAtATime is how many large messages a node holds decoded before its machine

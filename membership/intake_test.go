@@ -13,7 +13,7 @@ import (
 
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/membership/protocol"
-	"github.com/quorate/quorate/membership/transport"
+	"github.com/quorate/quorate/transport"
 )
 
 // padded is a message with so many bytes behind it that no version knows.

@@ -22,8 +22,8 @@ import (
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/membership/internal/wire"
 	"github.com/quorate/quorate/membership/protocol"
-	"github.com/quorate/quorate/membership/transport"
-	"github.com/quorate/quorate/membership/transport/memory"
+	"github.com/quorate/quorate/transport"
+	"github.com/quorate/quorate/transport/memory"
 )
 
 // metered is a cluster whose nodes each have a reader.

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/membership"
-	"github.com/quorate/quorate/membership/transport/mutual/mutualtest"
+	"github.com/quorate/quorate/transport/mutual/mutualtest"
 )
 
 // A key that anybody may read, and a directory in which anybody may write, are worth a

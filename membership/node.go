@@ -24,8 +24,8 @@ import (
 	"github.com/quorate/quorate/membership/internal/datadir"
 	"github.com/quorate/quorate/membership/internal/wire"
 	"github.com/quorate/quorate/membership/protocol"
-	"github.com/quorate/quorate/membership/transport"
-	"github.com/quorate/quorate/membership/transport/grpc"
+	"github.com/quorate/quorate/transport"
+	"github.com/quorate/quorate/transport/grpc"
 )
 
 // ComponentName is the name of the membership machine among the components of

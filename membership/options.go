@@ -11,7 +11,7 @@ import (
 
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/transport"
+	"github.com/quorate/quorate/transport"
 )
 
 // Option is a collaborator that only code can give.

@@ -13,11 +13,10 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership"
-	lanes "github.com/quorate/quorate/membership/internal/proto/quorate/transport/v1"
-	"github.com/quorate/quorate/membership/internal/strangertest"
 	"github.com/quorate/quorate/membership/internal/wire"
 	"github.com/quorate/quorate/membership/protocol"
-	"github.com/quorate/quorate/membership/transport"
+	"github.com/quorate/quorate/transport"
+	"github.com/quorate/quorate/transport/transporttest/strangertest"
 )
 
 // stranger speaks the protocol of the transport and is no member.
@@ -55,11 +54,7 @@ func (s *stranger) open(to gossip.NodeID) rpc.ClientStream {
 // say sends messages of membership in the frame with a number.
 func (s *stranger) say(stream rpc.ClientStream, number uint64, payloads ...[]byte) {
 	s.t.Helper()
-	frame := &lanes.Upstream{Number: number}
-	for _, p := range payloads {
-		frame.Envelopes = append(frame.Envelopes, &lanes.Envelope{Service: uint32(protocol.Service), Payload: p})
-	}
-	require.NoError(s.t, stream.SendMsg(strangertest.Bytes(s.t, frame)))
+	require.NoError(s.t, stream.SendMsg(strangertest.Frame(s.t, number, protocol.Service, payloads...)))
 }
 
 func encoded(t *testing.T, message any) []byte {
@@ -79,12 +74,7 @@ func TestARefusalInAnotherNameEndsNobody(t *testing.T) {
 	defer func() { _ = n.Close() }()
 	require.NoError(t, n.AwaitUp(t.Context()))
 	self := n.Self()
-	s := newStranger(t, func() []byte {
-		return strangertest.Bytes(t, &lanes.Downstream{Refusal: &lanes.Refusal{
-			Reason: lanes.Reason_REASON_BLOCKED, Detail: "you are removed",
-			Node: &lanes.Node{Host: self.Address.Host, Port: uint32(self.Address.Port), Uid: uint64(self.UID)},
-		}})
-	})
+	s := newStranger(t, func() []byte { return strangertest.Blocked(t, self, "you are removed") })
 	heard := make(chan transport.Refused, 8)
 	n.Notices(func(notice transport.Notice) {
 		if r, ok := notice.(transport.Refused); ok && !r.Inbound {

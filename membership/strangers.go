@@ -12,7 +12,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/protocol"
-	"github.com/quorate/quorate/membership/transport"
+	"github.com/quorate/quorate/transport"
 )
 
 // A certificate lets somebody connect, and the handshake of joining make a member of it.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
-	"github.com/quorate/quorate/membership/transport"
 	"github.com/quorate/quorate/sharding/protocol"
+	"github.com/quorate/quorate/transport"
 )
 
 // backlogBytesMax bounds what waits for the lane to one node.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
-	"github.com/quorate/quorate/membership/transport"
 	"github.com/quorate/quorate/sharding/internal/wire"
 	"github.com/quorate/quorate/sharding/protocol"
+	"github.com/quorate/quorate/transport"
 )
 
 // cell is this node's part of one shard: the machine, the lock that makes it

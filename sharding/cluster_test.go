@@ -19,10 +19,10 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership"
-	"github.com/quorate/quorate/membership/transport"
-	"github.com/quorate/quorate/membership/transport/memory"
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/sharding/protocol"
+	"github.com/quorate/quorate/transport"
+	"github.com/quorate/quorate/transport/memory"
 )
 
 // text is what the entities of these tests hear and say.

@@ -11,9 +11,9 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/quorate/quorate/membership"
-	"github.com/quorate/quorate/membership/transport"
-	"github.com/quorate/quorate/membership/transport/memory"
 	"github.com/quorate/quorate/sharding"
+	"github.com/quorate/quorate/transport"
+	"github.com/quorate/quorate/transport/memory"
 )
 
 // visits counts the visits of one page. The id of the entity names the page.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/transport"
 	"github.com/quorate/quorate/sharding/protocol"
+	"github.com/quorate/quorate/transport"
 )
 
 const (

@@ -6,9 +6,9 @@ package sharding
 import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
-	"github.com/quorate/quorate/membership/transport"
 	"github.com/quorate/quorate/sharding/internal/wire"
 	"github.com/quorate/quorate/sharding/protocol"
+	"github.com/quorate/quorate/transport"
 )
 
 // link is the way from a cell to its shard's home. It keeps what every message

@@ -18,9 +18,9 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/membership"
-	"github.com/quorate/quorate/membership/transport"
 	"github.com/quorate/quorate/sharding/internal/wire"
 	"github.com/quorate/quorate/sharding/protocol"
+	"github.com/quorate/quorate/transport"
 )
 
 // Host is what runs entities: a [System], or a node that has one.

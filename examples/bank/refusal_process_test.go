@@ -18,9 +18,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/transport"
-	"github.com/quorate/quorate/membership/transport/grpc"
-	"github.com/quorate/quorate/membership/transport/mutual/mutualtest"
+	"github.com/quorate/quorate/transport"
+	"github.com/quorate/quorate/transport/grpc"
+	"github.com/quorate/quorate/transport/mutual/mutualtest"
 )
 
 // refusedToStart waits for a process that must not start: it exits with the status and

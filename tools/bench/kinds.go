@@ -11,8 +11,8 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/protocol"
-	"github.com/quorate/quorate/membership/transport"
-	"github.com/quorate/quorate/membership/transport/grpc"
+	"github.com/quorate/quorate/transport"
+	"github.com/quorate/quorate/transport/grpc"
 )
 
 // kindNames are the messages of membership by their number on the wire, which

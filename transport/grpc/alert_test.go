@@ -1,0 +1,41 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package grpc
+
+import (
+	"errors"
+	"net"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/transport"
+)
+
+// gone is a connection whose other end has sent an alert and closed it.
+type gone struct{ net.Conn }
+
+func (gone) Write([]byte) (int, error) {
+	return 0, &net.OpError{Op: "write", Err: syscall.EPIPE}
+}
+
+func (gone) Read([]byte) (int, error) {
+	return 0, &net.OpError{Op: "remote error", Err: errors.New("tls: revoked certificate")}
+}
+
+func (gone) SetReadDeadline(time.Time) error { return nil }
+
+// Who is refused by an alert hears so also when a write meets the closed connection
+// first: before the write fails, what the other end has said is read.
+func TestAnAlertIsReadBeforeAWriteFails(t *testing.T) {
+	var a attempt
+	conn := &audited{Conn: gone{}, audit: func(err error) { a.refused = classify(err) }}
+	_, err := conn.Write([]byte("preface"))
+	require.ErrorIs(t, err, syscall.EPIPE)
+	refused, ok := errors.AsType[*transport.RefusedError](a.err(err))
+	require.True(t, ok, "%v", a.err(err))
+	require.Equal(t, transport.ReasonCertificate, refused.Reason)
+}

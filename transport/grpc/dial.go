@@ -1,0 +1,191 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package grpc
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	rpc "google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/transport"
+	"github.com/quorate/quorate/transport/mutual"
+	"github.com/quorate/quorate/transport/session"
+)
+
+const (
+	// receiptBytes is the largest message that a peer may answer with.
+	receiptBytes = 64 << 10
+
+	windowBytes = 1 << 20 // Of flow control.
+
+	// The buffers of a connection, on which messages travel one way and receipts
+	// the other. What is larger does not go through them.
+	bufferBytes        = 16 << 10 // Of messages.
+	controlBufferBytes = 4 << 10  // Of messages of the control lane, where a node has many connections.
+	receiptBufferBytes = 2 << 10  // Of receipts.
+
+	// aliveEvery is how often an idle connection is probed, at least 10 s in
+	// gRPC. A connection that owes something is watched more closely.
+	aliveEvery = 10 * time.Second
+
+	backoffMax = time.Second
+)
+
+// dialer opens streams, each over a connection of its own.
+type dialer struct {
+	cfg      transport.Config
+	tls      *TLS
+	identity mutual.Identity
+	connect  func(ctx context.Context, address string) (net.Conn, error)
+}
+
+// newDialer returns a dialer that binds to the node's own host when that is
+// one of the many loopback addresses.
+func newDialer(self gossip.Address, cfg transport.Config, t *TLS) *dialer {
+	d := &net.Dialer{Timeout: max(cfg.RedialAfter, time.Second)}
+	if ip, err := netip.ParseAddr(self.Host); err == nil && ip.Is4() && ip.IsLoopback() {
+		d.LocalAddr, d.Control = &net.TCPAddr{IP: net.IP(ip.AsSlice())}, lateSourcePort
+	}
+	return &dialer{cfg: cfg, tls: t, connect: func(ctx context.Context, address string) (net.Conn, error) {
+		return d.DialContext(ctx, "tcp", address)
+	}}
+}
+
+// Dial implements [session.Dialer].
+func (d *dialer) Dial(ctx context.Context, to gossip.Address, kind transport.LaneKind) (session.Pipe, error) {
+	var a attempt
+	security, err := d.credentials(to, &a)
+	if err != nil {
+		return nil, err
+	}
+	connect := func(ctx context.Context, _ string) (net.Conn, error) {
+		conn, err := d.connect(ctx, to.String())
+		if err != nil || d.tls != nil {
+			return conn, err
+		}
+		if !d.cfg.AllowInsecure && !loopbackAddr(conn.RemoteAddr()) {
+			a.refuse(to, &transport.RefusedError{
+				Reason: transport.ReasonInsecure,
+				Detail: fmt.Sprintf("%s is %s here, which is not dialled without TLS: configure transport.tls, or set transport.allow-insecure", to, conn.RemoteAddr()),
+			})
+			return nil, errors.Join(errStream, conn.Close())
+		}
+		return &sniffed{Conn: conn, refused: func(r *transport.RefusedError) { a.refuse(to, r) }}, nil
+	}
+	cc, err := rpc.NewClient("passthrough:///peer", d.options(kind, security, connect)...)
+	if err != nil {
+		return nil, fmt.Errorf("transport: dial %s: %w", to, err)
+	}
+	life, cancel := context.WithCancel(context.Background())
+	stop := context.AfterFunc(ctx, cancel)
+	stream, err := cc.NewStream(life, &rpc.StreamDesc{StreamName: methodName, ServerStreams: true, ClientStreams: true}, methodOpen, rpc.ForceCodecV2(codec{}),
+		rpc.MaxCallRecvMsgSize(receiptBytes), rpc.MaxCallSendMsgSize(d.cfg.MaxFrameBytes))
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		cancel()
+		_ = cc.Close()
+		return nil, a.err(fmt.Errorf("%w: dial %s: %s", errStream, to, status.Convert(err).Message()))
+	}
+	return &dialled{clientPipe(stream, cc, cancel), &a, d.identity}, nil
+}
+
+// dialled is the opening end of a stream, which knows what TLS said later.
+type dialled struct {
+	*pipe
+
+	attempt  *attempt
+	identity mutual.Identity
+}
+
+var _ session.Certified = (*dialled)(nil)
+
+// Covers implements [session.Certified]. Without TLS everybody may have any role.
+func (d *dialled) Covers(roles []string) error {
+	d.attempt.mu.Lock()
+	defer d.attempt.mu.Unlock()
+	if d.attempt.certificate == nil {
+		return nil
+	}
+	return d.identity.Covers(d.attempt.certificate, roles)
+}
+
+func (d *dialled) Recv(in *session.Incoming) error {
+	if err := d.pipe.Recv(in); err != nil {
+		return d.attempt.err(err)
+	}
+	return nil
+}
+
+func (d *dialer) options(kind transport.LaneKind, security credentials.TransportCredentials, connect func(context.Context, string) (net.Conn, error)) []rpc.DialOption {
+	pace := backoff.DefaultConfig
+	pace.BaseDelay, pace.MaxDelay = backoffMax/10, backoffMax
+	out := bufferBytes
+	if kind == machine.LaneControl {
+		out = controlBufferBytes
+	}
+	return []rpc.DialOption{
+		rpc.WithTransportCredentials(security),
+		rpc.WithContextDialer(connect),
+		rpc.WithNoProxy(),
+		rpc.WithDisableServiceConfig(),
+		rpc.WithDisableRetry(),
+		rpc.WithDisableHealthCheck(),
+		rpc.WithMaxHeaderListSize(headerBytes),
+		rpc.WithReadBufferSize(receiptBufferBytes),
+		rpc.WithWriteBufferSize(out),
+		rpc.WithStaticStreamWindowSize(receiptBytes),
+		rpc.WithStaticConnWindowSize(receiptBytes),
+		rpc.WithConnectParams(rpc.ConnectParams{Backoff: pace, MinConnectTimeout: d.cfg.HandshakeTimeout}),
+		rpc.WithKeepaliveParams(keepalive.ClientParameters{Time: aliveEvery, Timeout: d.cfg.MaxSilence}),
+	}
+}
+
+func (d *dialer) credentials(to gossip.Address, a *attempt) (credentials.TransportCredentials, error) {
+	if d.tls == nil {
+		if !d.cfg.AllowInsecure && !loopback(to.Host) {
+			return nil, &transport.RefusedError{
+				Reason: transport.ReasonInsecure, Peer: gossip.NodeID{Address: to},
+				Detail: "not dialled without TLS: configure transport.tls, or set transport.allow-insecure",
+			}
+		}
+		return insecure.NewCredentials(), nil
+	}
+	cfg, err := d.tls.Client(to.Host, protocol)
+	if err != nil {
+		return nil, fmt.Errorf("transport: certificates: %w", err)
+	}
+	verify := cfg.VerifyConnection
+	cfg.VerifyConnection = func(state tls.ConnectionState) error { return cmp.Or(verify(state), a.shown(state, d.identity)) }
+	return auditor{credentials.NewTLS(cfg), d.tls, func(_ string, r *transport.RefusedError) { a.refuse(to, r) }}, nil
+}
+
+// loopbackAddr reports whether a socket is one of the loopback interface. What is no
+// socket of TCP, as in tests, has no interface.
+func loopbackAddr(a net.Addr) bool {
+	tcp, ok := a.(*net.TCPAddr)
+	return !ok || tcp.IP.IsLoopback()
+}
+
+// loopback reports whether a host is this machine and nobody else, by what it says.
+// A name may still be resolved to another address, see [loopbackAddr].
+func loopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}

@@ -1,0 +1,187 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package grpc
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/transport"
+	"github.com/quorate/quorate/transport/session"
+)
+
+// gate is a listener that bounds how many connections of one IP address may be
+// unfinished, and how many open. What is above is closed before a byte is read from
+// it.
+type gate struct {
+	net.Listener
+
+	limit    int // Of the unfinished ones of an address.
+	most     int // Of the others.
+	endpoint *session.Endpoint
+
+	mu      sync.Mutex
+	pending map[string]int
+	open    map[string]int
+}
+
+func (g *gate) Accept() (net.Conn, error) {
+	for {
+		c, err := g.Listener.Accept()
+		if err != nil {
+			if !errors.Is(err, net.ErrClosed) {
+				g.endpoint.NotAccepted(err) // The server tries again soon.
+			}
+			return nil, err
+		}
+		host := hostOf(c.RemoteAddr())
+		full := g.enter(host)
+		if full == "" {
+			return &gated{Conn: c, gate: g, host: host}, nil
+		}
+		_ = c.Close()
+		g.endpoint.Refuse(c.RemoteAddr().String(), gossip.NodeID{}, &transport.RefusedError{
+			Reason: transport.ReasonConnections, Detail: full,
+		}, true)
+	}
+}
+
+// enter takes a connection in, or says why there is no place for it.
+func (g *gate) enter(host string) (full string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.pending[host] >= g.limit:
+		return fmt.Sprintf("%s has %d unfinished connections: raise transport.pending-connections if many nodes share the address", host, g.limit)
+	case g.open[host] >= g.most:
+		return fmt.Sprintf("%s has %d open connections: raise transport.host-connections if many nodes share the address", host, g.most)
+	}
+	g.pending[host]++
+	return ""
+}
+
+// count changes how many connections of a host are unfinished, and open.
+func (g *gate) count(host string, pending, open int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.pending[host] += pending; g.pending[host] == 0 {
+		delete(g.pending, host)
+	}
+	if g.open[host] += open; g.open[host] == 0 {
+		delete(g.open, host)
+	}
+}
+
+func hostOf(a net.Addr) string {
+	host, _, err := net.SplitHostPort(a.String())
+	if err != nil {
+		return a.String()
+	}
+	return host
+}
+
+// gated is an accepted connection.
+type gated struct {
+	net.Conn
+
+	gate *gate
+	host string
+
+	mu     sync.Mutex // Guards what the gate has counted of it.
+	isOpen bool       // It is no unfinished one any more.
+	closed bool
+
+	// What came since the receiver last asked for a message. Flow control alone
+	// bounds it only until the first bytes of a message announce a large one.
+	unasked  atomic.Int64
+	large    atomic.Pointer[func() bool] // Whether the peer may send large messages.
+	exceeded atomic.Bool
+
+	grace atomic.Pointer[time.Timer] // Closes the connection when it is over.
+}
+
+// allowance is how many bytes of somebody who may send no large messages are taken
+// before the receiver has asked for the next one: what flow control lets through,
+// which may be many small ones, and one message with the frames around it.
+const allowance = windowBytes + transport.StrangerFrameBytes + 64<<10
+
+// errAllowance ends a connection whose peer sends more than it may.
+var errAllowance = errors.New("grpc: more bytes than a stranger may send")
+
+// expect begins a new allowance: the receiver waits for a message.
+func (c *gated) expect(large func() bool) {
+	if large != nil {
+		c.large.Store(&large)
+	}
+	c.unasked.Store(0)
+}
+
+// Read reads from the connection, and fails for good when a peer that may send no
+// large messages has sent more than its allowance.
+func (c *gated) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if c.unasked.Add(int64(n)) <= allowance {
+		return n, err
+	}
+	if large := c.large.Load(); large != nil && (*large)() {
+		c.unasked.Store(0)
+		return n, err
+	}
+	c.exceeded.Store(true)
+	return 0, errors.Join(errAllowance, c.Close())
+}
+
+// admitted says that the handshake is complete.
+func (c *gated) admitted() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.isOpen && !c.closed {
+		c.isOpen = true
+		c.gate.count(c.host, -1, 1)
+	}
+}
+
+// gone takes the connection out of what is counted.
+func (c *gated) gone() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.closed:
+	case c.isOpen:
+		c.gate.count(c.host, 0, -1)
+	default:
+		c.gate.count(c.host, -1, 0)
+	}
+	c.closed = true
+}
+
+// closeSoon closes the connection when the other end has had closeGrace to take the
+// last word and close it itself. Until then nothing is kept of what had come on it.
+func (c *gated) closeSoon() {
+	c.large.Store(nil)
+	c.grace.Store(time.AfterFunc(closeGrace, func() { _ = c.Close() })) // Ends at once; nobody needs to wait.
+}
+
+func (c *gated) Close() error {
+	c.gone()
+	c.large.Store(nil)
+	if timer := c.grace.Load(); timer != nil {
+		timer.Stop()
+	}
+	return c.Conn.Close()
+}
+
+// RemoteAddr carries the connection itself through TLS and gRPC to the stream.
+func (c *gated) RemoteAddr() net.Addr { return gatedAddr{c.Conn.RemoteAddr(), c} }
+
+type gatedAddr struct {
+	net.Addr
+
+	conn *gated
+}

@@ -1,0 +1,227 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package grpc_test
+
+import (
+	"io"
+	"net"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	rpc "google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/transport"
+	"github.com/quorate/quorate/transport/grpc"
+	pb "github.com/quorate/quorate/transport/internal/proto/quorate/transport/v1"
+	"github.com/quorate/quorate/transport/transporttest"
+	"github.com/quorate/quorate/transport/transporttest/strangertest"
+)
+
+// hostile is nobody in particular.
+var hostile = strangertest.Stranger{ID: gossip.NodeID{Address: gossip.Address{Host: "127.0.0.9", Port: 9}, UID: 9}, Cluster: "bank"}
+
+// untilEnd reads answers until the stream ends, and returns the refusal.
+func untilEnd(t *testing.T, s rpc.ClientStream) *pb.Refusal {
+	t.Helper()
+	var refusal *pb.Refusal
+	for {
+		var b []byte
+		if err := s.RecvMsg(&b); err != nil {
+			return refusal
+		}
+		var m pb.Downstream
+		require.NoError(t, proto.Unmarshal(b, &m))
+		if m.GetRefusal() != nil {
+			refusal = m.GetRefusal()
+		}
+	}
+}
+
+// covers B1, B2, B3, B4, B5, B6, B7, B8, B10, B28, B29.
+func TestBytesThatMeanNothingEndTheConnectionAndAreCounted(t *testing.T) {
+	number := func(n uint64, payload string) []byte {
+		return strangertest.Bytes(t, &pb.Upstream{Number: n, Envelopes: []*pb.Envelope{{Service: 7, Payload: []byte("12345678" + payload)}}})
+	}
+	n := newNetwork(false)
+	b := transporttest.Start(t, n, transporttest.Spec{UID: 2}, nil)
+	hello := strangertest.Bytes(t, hostile.Hello(b.Self()))
+	tests := map[string][][]byte{
+		"an empty first message":    {{}},
+		"a frame first":             {number(1, "")},
+		"garbage":                   {{0xff, 0xff, 0xff}},
+		"a truncated hello":         {hello[:len(hello)-3]},
+		"an empty frame":            {hello, {}},
+		"a frame with a tail":       {hello, append(number(1, ""), 0)},
+		"a gap":                     {hello, number(2, "")},
+		"a hello in between":        {hello, hello},
+		"a message above the limit": {hello, number(1, string(make([]byte, transporttest.Config().MaxFrameBytes)))},
+	}
+	counted := uint64(0)
+	for name, messages := range tests {
+		s := strangertest.Open(t, b.Self().Address)
+		for _, m := range messages {
+			if err := s.SendMsg(m); err != nil {
+				require.ErrorIs(t, err, io.EOF, name)
+			}
+		}
+		refusal := untilEnd(t, s)
+		counted++
+		if len(messages[len(messages)-1]) < transporttest.Config().MaxFrameBytes { // gRPC itself ends the stream otherwise.
+			require.NotNil(t, refusal, name)
+			require.Equal(t, pb.Reason_REASON_MALFORMED, refusal.GetReason(), name)
+			require.NotEmpty(t, refusal.GetDetail(), name)
+		}
+		b.Until(t, name+" is counted", func() bool {
+			return b.Counters().RefusedInbound[transport.ReasonMalformed] == counted
+		})
+	}
+	require.Zero(t, b.Counters().Received)
+
+	// And the node goes on.
+	a := transporttest.Start(t, n, transporttest.Spec{}, nil)
+	transporttest.Send(t, a.Lane(b.Self(), machine.LaneControl), 0)
+	b.UntilReceived(t, 1)
+}
+
+// covers B9, B10: a compressed message has no decompressor to go to.
+func TestCompressionIsNotAccepted(t *testing.T) {
+	b := transporttest.Start(t, newNetwork(false), transporttest.Spec{UID: 2}, nil)
+	conn, err := net.Dial("tcp", b.Self().Address.String())
+	require.NoError(t, err)
+	require.NoError(t, conn.Close())
+	s := strangertest.Open(t, b.Self().Address, rpc.UseCompressor("identity"))
+	require.NoError(t, s.SendMsg(strangertest.Bytes(t, hostile.Hello(b.Self()))))
+	require.NoError(t, s.CloseSend())
+	require.Nil(t, untilEnd(t, s))
+}
+
+// It proves that somebody who connects and says nothing is let go.
+func TestASilentCallerIsClosed(t *testing.T) {
+	cfg := transporttest.Config()
+	cfg.HandshakeTimeout = 200 * time.Millisecond
+	b := transporttest.Start(t, newNetwork(false), transporttest.Spec{UID: 2, Config: cfg}, nil)
+	s := strangertest.Open(t, b.Self().Address)
+	require.Nil(t, untilEnd(t, s))
+	require.Zero(t, b.Counters().Accepts)
+
+	conn, err := net.Dial("tcp", b.Self().Address.String())
+	require.NoError(t, err)
+	defer func() { _ = conn.Close() }()
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(10*time.Second)))
+	_, err = io.Copy(io.Discard, conn)
+	require.NoError(t, err, "closed in time")
+}
+
+// One host has a bounded number of connections, also of those that are complete. What
+// is beyond is refused, counted, and said; a connection that ends makes room.
+//
+// covers I36.
+func TestOneHostHasABoundedNumberOfConnections(t *testing.T) {
+	cfg := transporttest.Config()
+	cfg.HostConnections = 3
+	b := transporttest.Start(t, newNetwork(false), transporttest.Spec{UID: 2, Config: cfg}, nil)
+	open := func(i int) (rpc.ClientStream, error) {
+		s := strangertest.Open(t, b.Self().Address)
+		hello := hostile.Hello(b.Self())
+		hello.Hello.From.Uid += uint64(i)
+		if err := s.SendMsg(strangertest.Bytes(t, hello)); err != nil {
+			return s, err
+		}
+		var answer []byte
+		return s, s.RecvMsg(&answer)
+	}
+	var streams []rpc.ClientStream
+	for i := range cfg.HostConnections {
+		s, err := open(i)
+		require.NoError(t, err)
+		streams = append(streams, s)
+	}
+	b.Until(t, "all are complete", func() bool { return b.Counters().Accepts == uint64(cfg.HostConnections) })
+	conn, err := net.Dial("tcp", b.Self().Address.String())
+	require.NoError(t, err)
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(10*time.Second)))
+	_, err = conn.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF, "closed before a byte is read from it")
+	require.NoError(t, conn.Close())
+	refused := transporttest.UntilNotice(t, b, func(n transport.Refused) bool { return n.Inbound })
+	require.Equal(t, transport.ReasonConnections, refused.Err.Reason)
+	require.Contains(t, refused.Err.Detail, "transport.host-connections")
+	require.Equal(t, uint64(1), b.Counters().RefusedInbound[transport.ReasonConnections])
+	require.NoError(t, streams[0].SendMsg([]byte{0xff})) // Ends its connection.
+	untilEnd(t, streams[0])
+	require.Eventually(t, func() bool {
+		conn, err := net.Dial("tcp", b.Self().Address.String())
+		require.NoError(t, err)
+		defer func() { _ = conn.Close() }()
+		require.NoError(t, conn.SetReadDeadline(time.Now().Add(10*time.Second)))
+		_, err = conn.Read(make([]byte, 1))
+		return err == nil
+	}, 10*time.Second, 50*time.Millisecond)
+}
+
+// exhausted is a listener of a process that has no file descriptor left, for a while.
+type exhausted struct {
+	net.Listener
+
+	left *atomic.Int32
+}
+
+func (l exhausted) Accept() (net.Conn, error) {
+	if l.left.Add(-1) >= 0 {
+		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	}
+	return l.Listener.Accept()
+}
+
+// A process without file descriptors does not go deaf in silence: each time is counted
+// and noticed, and it recovers.
+func TestDescriptorsThatRunOutAreNoticed(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address, err := gossip.ParseAddress(l.Addr().String())
+	require.NoError(t, err)
+	var left atomic.Int32
+	left.Store(2)
+	heard := make(chan transport.NotAccepted, 8)
+	spec := transporttest.Spec{Address: address, UID: 1, Cluster: "bank", Protocol: gossip.ProtocolRange{Min: 1, Max: 1}}
+	tr, err := grpc.New(identity(spec), transporttest.Config(), grpc.WithListener(exhausted{l, &left}), grpc.WithNotices(func(n transport.Notice) {
+		if e, ok := n.(transport.NotAccepted); ok {
+			heard <- e
+		}
+	}))
+	require.NoError(t, err)
+	require.NoError(t, tr.Start(t.Context()))
+	for range 2 {
+		require.ErrorIs(t, (<-heard).Err, syscall.EMFILE)
+	}
+	s := strangertest.Open(t, address)
+	require.NoError(t, s.SendMsg(strangertest.Bytes(t, hostile.Hello(tr.Self()))))
+	var answer []byte
+	require.NoError(t, s.RecvMsg(&answer), "it goes on")
+	require.Equal(t, uint64(2), tr.Counters().NotAccepted)
+	require.NoError(t, tr.Close())
+	require.Empty(t, heard, "the end is no want of descriptors")
+}
+
+func TestConfigurationFaultsAreReportedTogether(t *testing.T) {
+	spec := transporttest.Spec{Address: gossip.Address{Host: "127.0.0.1", Port: 1}, UID: 1, Cluster: "bank", Protocol: gossip.ProtocolRange{Min: 1, Max: 1}}
+	cfg := transport.Config{TLS: transport.TLSFiles{Key: "key.pem"}}
+	_, err := grpc.New(identity(spec), cfg)
+	for _, key := range []string{"max-frame-bytes", "window-bytes", "max-silence", "redial-after", "handshake-timeout", "idle-after", "pending-connections", "host-connections", "tls"} {
+		require.ErrorContains(t, err, key)
+	}
+	cfg = transporttest.Config()
+	cfg.TLS = transport.TLSFiles{Certificate: "no-such.pem", Key: "no-such.key", Authorities: "no-such.ca"}
+	_, err = grpc.New(identity(spec), cfg)
+	require.ErrorContains(t, err, "no-such.pem")
+	_, err = grpc.New(transport.Identity{}, transporttest.Config())
+	require.ErrorContains(t, err, "no uid")
+}

@@ -1,0 +1,120 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package grpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	rpc "google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/quorate/quorate/transport/internal/wire"
+	"github.com/quorate/quorate/transport/mutual"
+	"github.com/quorate/quorate/transport/session"
+)
+
+var (
+	errType = errors.New("grpc: not a message of the transport")
+
+	// errStream replaces the errors of gRPC, whose types are not for callers.
+	errStream = errors.New("connection broken")
+
+	// errStranger is how the codec refuses what is too large for who sent it.
+	errStranger = errors.New("grpc: too large for a stranger")
+)
+
+// closeGrace is how long the other end has to take a refusal and close the
+// connection before it is closed here.
+const closeGrace = time.Second
+
+// messenger is what the two ends of a gRPC stream have in common.
+type messenger interface {
+	SendMsg(m any) error
+	RecvMsg(m any) error
+}
+
+// pipe is one end of a stream.
+type pipe struct {
+	stream messenger
+	out    outgoing // Of the one goroutine that sends.
+	conn   *gated   // That of an accepted stream, if known.
+	once   sync.Once
+	close  func()
+}
+
+var _ session.Pipe = (*pipe)(nil)
+
+func (p *pipe) Send(b *wire.Buffer) error {
+	p.out = outgoing{buffer: b}
+	err := p.stream.SendMsg(&p.out)
+	if !p.out.lent {
+		b.Free()
+	}
+	return err
+}
+
+func (p *pipe) Recv(in *session.Incoming) error {
+	if p.conn != nil {
+		p.conn.expect(in.Large)
+	}
+	err := p.stream.RecvMsg(in)
+	switch {
+	case err == nil:
+		return nil
+	case p.conn != nil && p.conn.exceeded.Load():
+		return session.ErrStranger(fmt.Sprintf("more than %d bytes", allowance))
+	case strings.Contains(status.Convert(err).Message(), errStranger.Error()):
+		return session.ErrStranger("a message")
+	case status.Code(err) == codes.ResourceExhausted:
+		return fmt.Errorf("%w: %s", session.ErrOversize, status.Convert(err).Message())
+	default:
+		return fmt.Errorf("%w: %s", errStream, status.Convert(err).Message())
+	}
+}
+
+func (p *pipe) Close() { p.once.Do(p.close) }
+
+// serverPipe returns the accepting end of a stream. To close it is to return
+// from the method, which is what Serve does next; only if that takes too long,
+// because the other end does not read, the connection itself is closed.
+func serverPipe(stream rpc.ServerStream, conn *gated) *pipe {
+	return &pipe{stream: stream, conn: conn, close: func() {
+		if conn != nil {
+			conn.closeSoon()
+		}
+	}}
+}
+
+// clientPipe returns the opening end of a stream.
+func clientPipe(stream rpc.ClientStream, cc *rpc.ClientConn, cancel context.CancelFunc) *pipe {
+	return &pipe{stream: stream, close: func() {
+		cancel()
+		_ = cc.Close()
+	}}
+}
+
+// caller describes the other end of an accepted stream.
+func caller(ctx context.Context, identity mutual.Identity) (session.Caller, *gated) {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return session.Caller{Address: "unknown"}, nil
+	}
+	c := session.Caller{Address: p.Addr.String(), Certificate: certificateOf(p.AuthInfo), Owner: hostOf(p.Addr), Verify: verifier(p.AuthInfo, identity)}
+	if certificate := shown(p.AuthInfo); certificate != nil {
+		c.Owner = mutual.Name(certificate)
+	}
+	address, ok := p.Addr.(gatedAddr)
+	if !ok {
+		return c, nil
+	}
+	c.Admitted = address.conn.admitted
+	return c, address.conn
+}

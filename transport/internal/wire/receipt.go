@@ -1,0 +1,96 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"math"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/quorate/quorate/transport"
+	pb "github.com/quorate/quorate/transport/internal/proto/quorate/transport/v1"
+)
+
+// Field numbers of Downstream and Unhandled in transport.proto.
+const (
+	fieldAcknowledged = 3
+	fieldUnhandled    = 4
+
+	fieldMessages = 2
+
+	// maxUnhandled bounds the services of one receipt.
+	maxUnhandled = 256
+)
+
+// Unhandled counts the messages of a service that met no handler.
+type Unhandled struct {
+	Service  uint16
+	Messages uint64
+}
+
+// Downstream is one message of the acceptor: exactly one of Welcome and
+// Refusal is set, or neither and it is a receipt.
+type Downstream struct {
+	Welcome      *Welcome
+	Refusal      *transport.RefusedError
+	Acknowledged uint64
+	Unhandled    []Unhandled
+}
+
+// AppendReceipt appends a Downstream message with an acknowledgement. Of
+// unhandled, the first 256 are written; the number written is returned.
+func AppendReceipt(dst []byte, acknowledged uint64, unhandled []Unhandled) ([]byte, int) {
+	dst = protowire.AppendTag(dst, fieldAcknowledged, protowire.VarintType)
+	dst = protowire.AppendVarint(dst, acknowledged)
+	unhandled = unhandled[:min(len(unhandled), maxUnhandled)]
+	for _, u := range unhandled {
+		dst = protowire.AppendTag(dst, fieldUnhandled, protowire.BytesType)
+		n := 2 + protowire.SizeVarint(uint64(u.Service)) + protowire.SizeVarint(u.Messages)
+		dst = protowire.AppendVarint(dst, uint64(n))
+		dst = protowire.AppendTag(dst, fieldService, protowire.VarintType)
+		dst = protowire.AppendVarint(dst, uint64(u.Service))
+		dst = protowire.AppendTag(dst, fieldMessages, protowire.VarintType)
+		dst = protowire.AppendVarint(dst, u.Messages)
+	}
+	return dst, len(unhandled)
+}
+
+// ParseDownstream decodes and checks what an acceptor sent. A receipt without
+// unhandled services, which is nearly every one, is read without allocating.
+func ParseDownstream(b []byte) (Downstream, error) {
+	if num, typ, n := protowire.ConsumeTag(b); n > 0 && num == fieldAcknowledged && typ == protowire.VarintType {
+		if v, m := protowire.ConsumeVarint(b[n:]); m > 0 && n+m == len(b) {
+			return Downstream{Acknowledged: v}, nil
+		}
+	}
+	var m pb.Downstream
+	if err := unmarshal(b, &m); err != nil {
+		return Downstream{}, err
+	}
+	if len(b) == 0 || m.GetWelcome() != nil && m.GetRefusal() != nil {
+		return Downstream{}, malformed("neither a welcome, nor a refusal, nor a receipt")
+	}
+	if m.GetRefusal() != nil {
+		return Downstream{Refusal: parseRefusal(m.GetRefusal())}, nil
+	}
+	if m.GetWelcome() != nil {
+		w, err := parseWelcome(m.GetWelcome())
+		return Downstream{Welcome: w}, err
+	}
+	return parseReceipt(&m)
+}
+
+func parseReceipt(m *pb.Downstream) (Downstream, error) {
+	if len(m.GetUnhandled()) > maxUnhandled {
+		return Downstream{}, malformed("%d unhandled services", len(m.GetUnhandled()))
+	}
+	d := Downstream{Acknowledged: m.GetAcknowledged()}
+	for _, u := range m.GetUnhandled() {
+		if u.GetService() == 0 || u.GetService() > math.MaxUint16 {
+			return Downstream{}, malformed("unhandled service %d", u.GetService())
+		}
+		d.Unhandled = append(d.Unhandled, Unhandled{Service: uint16(u.GetService()), Messages: u.GetMessages()})
+	}
+	return d, nil
+}

@@ -1,0 +1,397 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package wire_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"pgregory.net/rapid"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/transport"
+	pb "github.com/quorate/quorate/transport/internal/proto/quorate/transport/v1"
+	"github.com/quorate/quorate/transport/internal/wire"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
+
+func hello() wire.Hello {
+	return wire.Hello{
+		Cluster:   "bank",
+		ClusterID: gossip.ClusterID{Born: 1_700_000_000_000, Nonce: 0xfeed},
+		Protocol:  gossip.ProtocolRange{Min: 1, Max: 3},
+		From:      gossip.NodeID{Address: gossip.Address{Host: "127.0.0.1", Port: 7946}, UID: 0xa},
+		To:        gossip.NodeID{Address: gossip.Address{Host: "127.0.0.2", Port: 7946}, UID: 0xb},
+		Lane:      machine.LaneBulk,
+		Session:   9,
+		Resumed:   true,
+		MaxFrame:  4 << 20,
+		Token:     wire.Token{0: 1, 15: 0xff},
+	}
+}
+
+// question is a Hello that asks whether a token is the addressed node's own.
+func question() wire.Hello {
+	h := hello()
+	h.Session, h.Resumed, h.Token, h.Asked = 0, false, wire.Token{}, h.Token
+	return h
+}
+
+func frame(number uint64, payloads ...string) []byte {
+	b := wire.Begin(nil)
+	for i, p := range payloads {
+		b, _ = wire.AppendEnvelope(b, uint16(i+1), func(b []byte) []byte { return append(b, p...) })
+	}
+	wire.SetNumber(b, number)
+	return b
+}
+
+// golden holds every sort of message; the bytes must never change.
+func golden(t testing.TB) map[string][]byte {
+	must := func(b []byte, err error) []byte {
+		require.NoError(t, err)
+		return b
+	}
+	receipt, _ := wire.AppendReceipt(nil, 300, []wire.Unhandled{{Service: 4711, Messages: 2}})
+	plain, _ := wire.AppendReceipt(nil, 300, nil)
+	return map[string][]byte{
+		"frame":   frame(7, "heartbeat", "", "gossip"),
+		"hello":   must(wire.AppendHello(nil, hello())),
+		"welcome": must(wire.AppendWelcome(nil, wire.Welcome{Node: hello().To, Protocol: 3, Known: true, Acknowledged: 6})),
+		"refusal": must(wire.AppendRefusal(nil, hello().To, &transport.RefusedError{Reason: transport.ReasonBlocked, Detail: "why"})),
+		"receipt": receipt,
+		"plain":   plain,
+
+		"question": must(wire.AppendHello(nil, question())),
+		"own":      must(wire.AppendWelcome(nil, wire.Welcome{Node: hello().To, Protocol: 3, Own: true})),
+	}
+}
+
+func TestTheBytesOnTheWireDoNotChange(t *testing.T) {
+	for name, b := range golden(t) {
+		file := filepath.Join("testdata", name+".hex")
+		if *rewrite {
+			require.NoError(t, os.WriteFile(file, []byte(hex.EncodeToString(b)+"\n"), 0o600))
+		}
+		want, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Equal(t, strings.TrimSpace(string(want)), hex.EncodeToString(b), name)
+	}
+}
+
+// It proves that what is written by hand is what transport.proto describes.
+func TestGeneratedCodeReadsWhatIsWrittenByHand(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		number := rapid.Uint64Min(1).Draw(t, "number")
+		payloads := rapid.SliceOfN(rapid.SliceOfN(rapid.Byte(), 0, 300), 1, 20).Draw(t, "payloads")
+		b := wire.Begin(nil)
+		for i, p := range payloads {
+			var n int
+			b, n = wire.AppendEnvelope(b, uint16(i*1000+1), func(b []byte) []byte { return append(b, p...) })
+			require.Equal(t, len(p), n)
+		}
+		wire.SetNumber(b, number)
+
+		var m pb.Upstream
+		require.NoError(t, proto.Unmarshal(b, &m))
+		require.Equal(t, number, m.GetNumber())
+		require.Len(t, m.GetEnvelopes(), len(payloads))
+		f, err := wire.ParseFrame(b)
+		require.NoError(t, err)
+		require.Equal(t, number, f.Number)
+		require.Equal(t, len(payloads), f.Messages)
+		i := 0
+		for service, payload := range f.Envelopes() {
+			require.Equal(t, uint32(service), m.GetEnvelopes()[i].GetService())
+			require.True(t, bytes.Equal(payloads[i], m.GetEnvelopes()[i].GetPayload()))
+			require.True(t, bytes.Equal(payloads[i], payload))
+			i++
+		}
+		require.Equal(t, len(payloads), i)
+
+		// And what generated code writes, with lengths as short as they can be.
+		canonical, err := proto.MarshalOptions{Deterministic: true}.Marshal(&m)
+		require.NoError(t, err)
+		again, err := wire.ParseFrame(canonical)
+		require.NoError(t, err)
+		require.Equal(t, len(payloads), again.Messages)
+	})
+}
+
+// covers B1, B2, B3, B4, B5, B6.
+func TestMalformedFramesAreErrors(t *testing.T) {
+	good := frame(1, "abc")
+	envelope := func(fields ...byte) []byte {
+		return append(frame(1), append([]byte{0x1a, byte(len(fields))}, fields...)...)
+	}
+	bad := map[string][]byte{
+		"empty":                   nil,
+		"no number":               good[wire.HeaderBytes:],
+		"number zero":             frame(0, "abc"),
+		"no envelope":             frame(1),
+		"trailing zero":           append(bytes.Clone(good), 0),
+		"a second number":         append(bytes.Clone(good), frame(2)...),
+		"hello beside":            append(bytes.Clone(good), 0x0a, 0),
+		"envelopes as a varint":   append(bytes.Clone(good), 0x18, 1),
+		"empty envelope":          envelope(),
+		"service zero":            envelope(0x08, 0),
+		"service above 16 bits":   envelope(0x08, 0x80, 0x80, 0x04),
+		"service as bytes":        envelope(0x0a, 1, 1),
+		"payload as varint":       envelope(0x08, 1, 0x10, 1),
+		"payload without service": envelope(0x12, 1, 1),
+		"payload longer than all": envelope(0x08, 1, 0x12, 9),
+		"varint overflow":         envelope(0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f),
+		"envelope of 4 GiB":       append(frame(1), 0x1a, 0xff, 0xff, 0xff, 0xff, 0x0f),
+		"bad tag in envelope":     envelope(0x08, 1, 0x07),
+		"unknown field truncated": append(bytes.Clone(good), 0xfa, 0x01, 5),
+	}
+	for name, b := range bad {
+		_, err := wire.ParseFrame(b)
+		require.ErrorIs(t, err, wire.ErrMalformed, name)
+	}
+	for n := range len(good) {
+		_, err := wire.ParseFrame(good[:n])
+		require.ErrorIs(t, err, wire.ErrMalformed, "truncated at %d", n)
+	}
+}
+
+// covers B30, I33.
+func TestFieldsOfLaterVersionsArePassedOver(t *testing.T) {
+	b := frame(1, "abc")
+	b = protowire.AppendTag(b, 31, protowire.BytesType)
+	b = protowire.AppendBytes(b, []byte("later"))
+	f, err := wire.ParseFrame(b)
+	require.NoError(t, err)
+	count := 0
+	for _, payload := range f.Envelopes() {
+		require.Equal(t, "abc", string(payload))
+		count++
+	}
+	require.Equal(t, 1, count)
+}
+
+func TestHandshakesRoundTrip(t *testing.T) {
+	all := golden(t)
+	h, err := wire.ParseHello(all["hello"])
+	require.NoError(t, err)
+	require.Equal(t, hello(), h)
+	require.True(t, wire.IsHello(all["hello"]))
+	require.False(t, wire.IsHello(all["frame"]))
+
+	d, err := wire.ParseDownstream(all["welcome"])
+	require.NoError(t, err)
+	require.Equal(t, &wire.Welcome{Node: hello().To, Protocol: 3, Known: true, Acknowledged: 6}, d.Welcome)
+	d, err = wire.ParseDownstream(all["refusal"])
+	require.NoError(t, err)
+	require.Equal(t, &transport.RefusedError{Reason: transport.ReasonBlocked, Peer: hello().To, Detail: "why"}, d.Refusal)
+	d, err = wire.ParseDownstream(all["receipt"])
+	require.NoError(t, err)
+	require.Equal(t, wire.Downstream{Acknowledged: 300, Unhandled: []wire.Unhandled{{Service: 4711, Messages: 2}}}, d)
+	d, err = wire.ParseDownstream(all["plain"])
+	require.NoError(t, err)
+	require.Equal(t, wire.Downstream{Acknowledged: 300}, d)
+}
+
+// covers B12, B13, B14, B26, B28.
+func TestMalformedHandshakesAreErrors(t *testing.T) {
+	change := func(f func(*wire.Hello)) []byte {
+		h := hello()
+		f(&h)
+		b, err := wire.AppendHello(nil, h)
+		require.NoError(t, err)
+		return b
+	}
+	token := func(b []byte) []byte {
+		b, err := proto.Marshal(&pb.Hello{Token: b})
+		require.NoError(t, err)
+		return append(golden(t)["hello"], append([]byte{0x0a, byte(len(b))}, b...)...) // Merged into the one before.
+	}
+	host := func(s string) []byte { return change(func(h *wire.Hello) { h.From.Address.Host = s }) }
+	bad := map[string][]byte{
+		"empty":            nil,
+		"a frame":          frame(1, "a"),
+		"hello and frame":  append(golden(t)["hello"], frame(1, "a")...),
+		"no cluster":       change(func(h *wire.Hello) { h.Cluster = "" }),
+		"long cluster":     change(func(h *wire.Hello) { h.Cluster = strings.Repeat("c", 256) }),
+		"version 0":        change(func(h *wire.Hello) { h.Protocol.Min = 0 }),
+		"range upside":     change(func(h *wire.Hello) { h.Protocol.Min = 9 }),
+		"lane 0":           change(func(h *wire.Hello) { h.Lane = 0 }),
+		"lane 4":           change(func(h *wire.Hello) { h.Lane = 4 }),
+		"uid 0":            change(func(h *wire.Hello) { h.From.UID = 0 }),
+		"no token":         change(func(h *wire.Hello) { h.Token = wire.Token{} }),
+		"a short token":    token(make([]byte, 15)),
+		"a long token":     token(make([]byte, 17)),
+		"asked in between": change(func(h *wire.Hello) { h.Asked = h.Token }),
+		"session with any": change(func(h *wire.Hello) { h.To.UID = 0 }),
+		"port 0":           change(func(h *wire.Hello) { h.From.Address.Port = 0 }),
+		"to nowhere":       change(func(h *wire.Hello) { h.To.Address = gossip.Address{} }),
+		"no host":          host(""),
+		"long host":        host(strings.Repeat("h", 256)),
+		"unspecified":      host("0.0.0.0"),
+		"path":             host("../etc"),
+		"nul":              host("a\x00b"),
+		"not utf-8":        bytes.Replace(golden(t)["hello"], []byte("bank"), []byte("ban\xff"), 1),
+		"too long":         append(golden(t)["hello"], append([]byte{0xfa, 0x01, 0x80, 0x80, 0x01}, make([]byte, 16<<10)...)...),
+	}
+	for name, b := range bad {
+		_, err := wire.ParseHello(b)
+		require.ErrorIs(t, err, wire.ErrMalformed, name)
+	}
+	for n := range len(golden(t)["hello"]) {
+		if _, err := wire.ParseHello(golden(t)["hello"][:n]); err != nil {
+			require.ErrorIs(t, err, wire.ErrMalformed)
+		}
+	}
+}
+
+func TestMalformedAnswersAreErrors(t *testing.T) {
+	all := golden(t)
+	marshal := func(m *pb.Downstream) []byte {
+		b, err := proto.Marshal(m)
+		require.NoError(t, err)
+		return b
+	}
+	many := make([]*pb.Unhandled, 257)
+	for i := range many {
+		many[i] = &pb.Unhandled{Service: 1}
+	}
+	good := &pb.Node{Host: "127.0.0.1", Port: 1, Uid: 1}
+	bad := map[string][]byte{
+		"empty":               nil,
+		"welcome and refusal": append(bytes.Clone(all["welcome"]), all["refusal"]...),
+		"nobody":              marshal(&pb.Downstream{Welcome: &pb.Welcome{Protocol: 1}}),
+		"no uid":              marshal(&pb.Downstream{Welcome: &pb.Welcome{Protocol: 1, Node: &pb.Node{Host: "a", Port: 1}}}),
+		"no version":          marshal(&pb.Downstream{Welcome: &pb.Welcome{Node: good}}),
+		"service 0":           marshal(&pb.Downstream{Unhandled: []*pb.Unhandled{{Messages: 1}}}),
+		"too many services":   marshal(&pb.Downstream{Unhandled: many}),
+		"truncated":           {0x18},
+	}
+	for name, b := range bad {
+		_, err := wire.ParseDownstream(b)
+		require.ErrorIs(t, err, wire.ErrMalformed, name)
+	}
+	later := marshal(&pb.Downstream{Refusal: &pb.Refusal{Reason: 99, Detail: strings.Repeat("d", 5000)}})
+	d, err := wire.ParseDownstream(later)
+	require.NoError(t, err)
+	require.Equal(t, transport.Reason(0), d.Refusal.Reason)
+	require.LessOrEqual(t, len(d.Refusal.Detail), 1024)
+}
+
+func TestReadingAFrameDoesNotAllocate(t *testing.T) {
+	b := frame(1, strings.Split(strings.Repeat("abc ", 100), " ")...)
+	total := 0
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		f, err := wire.ParseFrame(b)
+		if err != nil {
+			panic(err)
+		}
+		for _, payload := range f.Envelopes() {
+			total += len(payload)
+		}
+	}))
+	require.NotZero(t, total)
+}
+
+func FuzzFrame(f *testing.F) {
+	for _, b := range golden(f) {
+		f.Add(b)
+	}
+	f.Add(append(frame(1, "a"), 0xfa, 0x01, 1, 0))
+	f.Add(append(frame(1), 0x1a, 4, 0x08, 1, 0x12, 9))
+	f.Add(append(frame(1), 0x1a, 2, 0x12, 0))
+	f.Add(append(frame(1), 0x1a, 5, 0x0a, 3, 1, 2, 3))
+	f.Add(append(frame(1), 0x18, 1))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		parsed, err := wire.ParseFrame(b)
+		if err != nil {
+			require.ErrorIs(t, err, wire.ErrMalformed)
+			return
+		}
+		count := 0
+		rebuilt := wire.Begin(nil)
+		for service, payload := range parsed.Envelopes() {
+			rebuilt, _ = wire.AppendEnvelope(rebuilt, service, func(b []byte) []byte { return append(b, payload...) })
+			count++
+		}
+		wire.SetNumber(rebuilt, parsed.Number)
+		require.Equal(t, parsed.Messages, count)
+		require.Positive(t, count)
+		again, err := wire.ParseFrame(rebuilt)
+		require.NoError(t, err)
+		require.Equal(t, parsed.Number, again.Number)
+		require.Equal(t, count, again.Messages)
+	})
+}
+
+func FuzzHandshake(f *testing.F) {
+	for _, b := range golden(f) {
+		f.Add(b)
+	}
+	f.Add([]byte{0x0a, 0})
+	f.Add([]byte{0x12, 0})
+	f.Add([]byte{0x22, 2, 0x08, 0})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		h, err := wire.ParseHello(b)
+		if err != nil {
+			require.ErrorIs(t, err, wire.ErrMalformed)
+		} else {
+			again, err := wire.AppendHello(nil, h)
+			require.NoError(t, err)
+			back, err := wire.ParseHello(again)
+			require.NoError(t, err)
+			require.Equal(t, h, back)
+		}
+		d, err := wire.ParseDownstream(b)
+		if err != nil {
+			require.ErrorIs(t, err, wire.ErrMalformed)
+		} else {
+			require.False(t, d.Welcome != nil && d.Refusal != nil)
+		}
+	})
+}
+
+func BenchmarkEncodeFrame(b *testing.B) {
+	payload := bytes.Repeat([]byte{1}, 64)
+	encode := func(b []byte) []byte { return append(b, payload...) }
+	buf := make([]byte, 0, 128<<10)
+	b.ReportAllocs()
+	b.SetBytes(64 * 64)
+	for b.Loop() {
+		buf = wire.Begin(buf[:0])
+		for range 64 {
+			buf, _ = wire.AppendEnvelope(buf, 3, encode)
+		}
+		wire.SetNumber(buf, 1)
+	}
+}
+
+func BenchmarkDecodeFrame(b *testing.B) {
+	payloads := make([]string, 64)
+	for i := range payloads {
+		payloads[i] = strings.Repeat("x", 64)
+	}
+	buf := frame(1, payloads...)
+	b.ReportAllocs()
+	b.SetBytes(64 * 64)
+	total := 0
+	for b.Loop() {
+		f, err := wire.ParseFrame(buf)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, payload := range f.Envelopes() {
+			total += len(payload)
+		}
+	}
+}

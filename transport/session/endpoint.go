@@ -1,0 +1,413 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/transport"
+	"github.com/quorate/quorate/transport/internal/wire"
+)
+
+const (
+	// maxBlocked is how many blocked incarnations are remembered; the oldest
+	// is forgotten first.
+	maxBlocked = 16 << 10
+
+	// maxInbound is how many inbound sessions are remembered, and how many nodes
+	// that had any.
+	maxInbound = 16 << 10
+)
+
+// key names a lane to, or a session of, one incarnation.
+type key struct {
+	node gossip.NodeID
+	kind transport.LaneKind
+}
+
+// Endpoint is one node's end of all its pipes.
+type Endpoint struct {
+	id       transport.Identity
+	cfg      transport.Config
+	dialer   Dialer
+	notices  func(transport.Notice)
+	handlers atomic.Pointer[map[transport.Service]transport.Handler] // Replaced under mu, never changed.
+	pool     wire.Pool
+	counts   counts
+	sessions atomic.Uint64
+	secret   secret
+	disputes disputes
+	inMax    int // How many inbound sessions are remembered.
+	closing  atomic.Bool
+	once     sync.Once
+	wg       sync.WaitGroup
+
+	mu       sync.Mutex
+	started  bool
+	closed   bool // No goroutine may be started any more.
+	out      map[key]*outbound
+	named    map[gossip.Address]*outbound // Connected control lanes.
+	in       map[key]*inbound
+	claims   map[gossip.NodeID]*claim // Never fewer than the nodes of in that are connected.
+	accepted map[*accepted]struct{}
+	probes   map[*context.CancelFunc]struct{}
+	blocked  map[gossip.NodeID]string
+	order    []gossip.NodeID // The blocked ones, oldest first.
+}
+
+// New returns an endpoint that dials by d. Notices may be nil.
+func New(id transport.Identity, cfg transport.Config, d Dialer, notices func(transport.Notice)) (*Endpoint, error) {
+	if notices == nil {
+		notices = func(transport.Notice) {}
+	}
+	if id.ClusterID == nil {
+		id.ClusterID = func() gossip.ClusterID { return gossip.ClusterID{} }
+	}
+	err := errors.Join(cfg.Validate(), checkIdentity(id))
+	if err != nil {
+		return nil, err
+	}
+	e := &Endpoint{
+		id: id, cfg: cfg, dialer: d, notices: notices, inMax: maxInbound,
+		out:      make(map[key]*outbound),
+		named:    make(map[gossip.Address]*outbound),
+		in:       make(map[key]*inbound),
+		claims:   make(map[gossip.NodeID]*claim),
+		secret:   newSecret(),
+		disputes: disputes{places: make(map[gossip.Address]*place)},
+		accepted: make(map[*accepted]struct{}),
+		probes:   make(map[*context.CancelFunc]struct{}),
+		blocked:  make(map[gossip.NodeID]string),
+	}
+	e.handlers.Store(&map[transport.Service]transport.Handler{})
+	return e, nil
+}
+
+func checkIdentity(id transport.Identity) error {
+	var errs []error
+	if err := id.Node.Address.Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("transport: the node's own address: %w", err))
+	}
+	if id.Node.UID == 0 {
+		errs = append(errs, errors.New("transport: the node has no uid"))
+	}
+	if id.Cluster == "" || len(id.Cluster) > 255 {
+		errs = append(errs, fmt.Errorf("transport: cluster name of %d bytes: must be 1 to 255", len(id.Cluster)))
+	}
+	if p := id.Protocol; p.Min == 0 || p.Min > p.Max {
+		errs = append(errs, fmt.Errorf("transport: protocol range %d to %d", p.Min, p.Max))
+	}
+	return errors.Join(errs...)
+}
+
+// Self returns the node's identity.
+func (e *Endpoint) Self() gossip.NodeID { return e.id.Node }
+
+// Counters returns a snapshot of what was counted.
+func (e *Endpoint) Counters() transport.Counters { return e.counts.snapshot() }
+
+// Handle registers a handler.
+func (e *Endpoint) Handle(s transport.Service, h transport.Handler) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	next := maps.Clone(*e.handlers.Load())
+	if _, ok := next[s]; ok || s == 0 || h == nil {
+		panic(fmt.Sprintf("transport: Handle of service %d: zero, twice, or without a handler", s))
+	}
+	next[s] = h
+	e.handlers.Store(&next)
+}
+
+// Begin reports false when the endpoint has begun before or is closed.
+func (e *Endpoint) Begin() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.started || e.closing.Load() {
+		return false
+	}
+	e.started = true
+	return true
+}
+
+// Lane returns a lane.
+func (e *Endpoint) Lane(to gossip.NodeID, k transport.LaneKind) transport.Lane {
+	return &lane{e: e, to: to, kind: k}
+}
+
+// Go runs f on a goroutine that [Endpoint.Wait] waits for. It reports false,
+// and does nothing, when the endpoint is closed.
+func (e *Endpoint) Go(f func()) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return false
+	}
+	e.wg.Go(f) // Owner: the endpoint. Ends with f. Waited for by Wait.
+	return true
+}
+
+// outboundFor returns the queue into which messages for a peer go now. When
+// there is none, it makes one, or returns nil.
+func (e *Endpoint) outboundFor(to gossip.NodeID, k transport.LaneKind, create bool) (*outbound, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closing.Load() {
+		return nil, transport.ErrClosed
+	}
+	if why, ok := e.blocked[to]; ok {
+		return nil, blockedError(to, why)
+	}
+	if o := e.out[key{to, k}]; o != nil && o.usable() {
+		return o, nil
+	}
+	if o := e.named[to.Address]; to.UID == 0 && o != nil && o.usable() {
+		return o, nil
+	}
+	if !create {
+		return nil, nil
+	}
+	o := &outbound{e: e, kind: k, address: to.Address, peer: to, quit: make(chan struct{})}
+	o.init(e, k)
+	e.out[key{to, k}] = o
+	e.wg.Go(o.run) // Owner: the endpoint. Ends with the session or by kill. Waited for by Wait.
+	return o, nil
+}
+
+// adopt tells the endpoint who answered to a lane that had only an address.
+// Either the lane becomes the one to that node, or, when there is one already,
+// hands over what it holds and is moved.
+func (e *Endpoint) adopt(o *outbound, node gossip.NodeID) (moved bool, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if why, ok := e.blocked[node]; ok {
+		return false, blockedError(node, why)
+	}
+	e.drop(o)
+	k := key{node, o.kind}
+	if other := e.out[k]; other != nil && other.absorb(&o.queue) {
+		return true, nil
+	}
+	o.peer = node
+	e.out[k] = o
+	return false, nil
+}
+
+// drop takes o out of the map. The caller holds mu.
+func (e *Endpoint) drop(o *outbound) {
+	k := key{o.peer, o.kind}
+	if e.out[k] == o {
+		delete(e.out, k)
+	}
+}
+
+func (e *Endpoint) forget(o *outbound) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.drop(o)
+}
+
+// setNamed says whether o is the connected control lane to its address.
+func (e *Endpoint) setNamed(o *outbound, connected bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case o.kind != machine.LaneControl:
+	case connected:
+		e.named[o.address] = o
+	case e.named[o.address] == o:
+		delete(e.named, o.address)
+	}
+}
+
+// Block shuts out a peer.
+func (e *Endpoint) Block(peer gossip.NodeID, why string) {
+	err := blockedError(peer, why)
+	for _, o := range e.addBlocked(peer, why) {
+		o.kill(err)
+	}
+	for _, a := range e.acceptedFrom(peer) {
+		a.refuse(err)
+	}
+}
+
+func (e *Endpoint) addBlocked(peer gossip.NodeID, why string) []*outbound {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, ok := e.blocked[peer]; !ok {
+		e.order = append(e.order, peer)
+	}
+	e.blocked[peer] = why
+	if len(e.order) > maxBlocked {
+		delete(e.blocked, e.order[0])
+		e.order = e.order[1:]
+	}
+	var lanes []*outbound
+	for k, o := range e.out {
+		if k.node == peer {
+			lanes = append(lanes, o)
+		}
+	}
+	return lanes
+}
+
+func (e *Endpoint) acceptedFrom(peer gossip.NodeID) []*accepted {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var found []*accepted
+	for a := range e.accepted {
+		if a.peer == peer {
+			found = append(found, a)
+		}
+	}
+	return found
+}
+
+// Source returns where a connection of a peer comes from.
+func (e *Endpoint) Source(peer gossip.NodeID) transport.Source {
+	for _, a := range e.acceptedFrom(peer) {
+		return transport.Source{Address: a.caller.Address, Certificate: a.caller.Certificate}
+	}
+	return transport.Source{}
+}
+
+func blockedError(peer gossip.NodeID, why string) *transport.RefusedError {
+	return &transport.RefusedError{
+		Reason: transport.ReasonBlocked, Peer: peer,
+		Detail: fmt.Sprintf("%s; this incarnation cannot come back, restart the process to join as a new one", why),
+	}
+}
+
+// Refuse counts and notices a refusal.
+func (e *Endpoint) Refuse(address string, node gossip.NodeID, err *transport.RefusedError, inbound bool) {
+	counter := &e.counts.refusedOutbound[err.Reason]
+	if inbound {
+		counter = &e.counts.refusedInbound[err.Reason]
+	}
+	counter.Add(1)
+	e.notices(transport.Refused{Address: address, Node: node, Err: err, Inbound: inbound})
+}
+
+// refuseCaller is Refuse for a connection that was accepted.
+func (e *Endpoint) refuseCaller(c *Caller, err *transport.RefusedError) {
+	e.counts.refusedInbound[err.Reason].Add(1)
+	e.notices(transport.Refused{Address: c.Address, Node: err.Peer, Err: err, Inbound: true, Certificate: c.Certificate})
+}
+
+// NotAccepted counts and notices that no connection could be accepted.
+func (e *Endpoint) NotAccepted(err error) {
+	e.counts.notAccepted.Add(1)
+	e.notices(transport.NotAccepted{Err: err})
+}
+
+// Probe completes a handshake with whoever lives at an address, and may have roles.
+func (e *Endpoint) Probe(ctx context.Context, address gossip.Address, roles []string) (gossip.NodeID, error) {
+	w, err := e.introduce(ctx, e.cfg.HandshakeTimeout, e.hello(gossip.NodeID{Address: address}, machine.LaneControl), roles)
+	if err != nil {
+		return gossip.NodeID{}, err
+	}
+	return w.Node, nil
+}
+
+// introduce dials the node that a Hello without a session is for, for its answer.
+func (e *Endpoint) introduce(ctx context.Context, limit time.Duration, h wire.Hello, roles []string) (*wire.Welcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	if !e.enterProbe(&cancel) {
+		return nil, transport.ErrClosed
+	}
+	defer e.leaveProbe(&cancel)
+	w, err := e.probe(ctx, h, roles)
+	if e.closing.Load() && err != nil {
+		err = transport.ErrClosed
+	}
+	if err != nil && ctx.Err() != nil {
+		err = errors.Join(err, ctx.Err())
+	}
+	return w, err
+}
+
+func (e *Endpoint) probe(ctx context.Context, h wire.Hello, roles []string) (*wire.Welcome, error) {
+	address := h.To.Address
+	pipe, err := e.dial(ctx, address, machine.LaneControl)
+	if err != nil {
+		return nil, err
+	}
+	defer pipe.Close()
+	defer context.AfterFunc(ctx, pipe.Close)()
+	w, err := e.exchange(pipe, address, h)
+	if err != nil {
+		return nil, err
+	}
+	if c, ok := pipe.(Certified); ok {
+		if err := c.Covers(roles); err != nil {
+			r := &transport.RefusedError{Reason: transport.ReasonCertificate, Peer: gossip.NodeID{Address: address}, Detail: err.Error()}
+			e.Refuse(address.String(), r.Peer, r, false)
+			return nil, r
+		}
+	}
+	return w, nil
+}
+
+func (e *Endpoint) enterProbe(cancel *context.CancelFunc) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closing.Load() || e.closed {
+		return false
+	}
+	e.wg.Add(1)
+	e.probes[cancel] = struct{}{}
+	return true
+}
+
+func (e *Endpoint) leaveProbe(cancel *context.CancelFunc) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.probes, cancel)
+	e.wg.Done()
+}
+
+// Shutdown refuses further appends, lingers, and closes every pipe.
+func (e *Endpoint) Shutdown() { e.once.Do(e.shutdown) }
+
+func (e *Endpoint) shutdown() {
+	e.mu.Lock()
+	e.closing.Store(true)
+	lanes := make([]*outbound, 0, len(e.out))
+	for _, o := range e.out {
+		lanes = append(lanes, o)
+	}
+	e.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), e.cfg.Linger)
+	defer cancel()
+	for _, o := range lanes {
+		o.drained(ctx.Done())
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = true
+	for _, o := range e.out {
+		o.kill(transport.ErrClosed)
+	}
+	for a := range e.accepted {
+		a.stop()
+	}
+	for p := range e.probes {
+		(*p)()
+	}
+}
+
+// Wait waits for every goroutine of the endpoint, after [Endpoint.Shutdown].
+func (e *Endpoint) Wait() { e.wg.Wait() }
+
+// quarter is how often a connection is looked after: often enough to notice a
+// silence soon after it is one.
+func (e *Endpoint) quarter() time.Duration { return e.cfg.MaxSilence / 4 }

@@ -1,0 +1,470 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/transport"
+	"github.com/quorate/quorate/transport/internal/wire"
+)
+
+var errStopped = errors.New("connection ended")
+
+// inbound is what this node remembers of a peer's lane: the session, and what
+// of it was handled. It outlives connections, so that a frame that is sent
+// again is known.
+type inbound struct {
+	// slot is held by whoever looks at the fields below or calls handlers: at
+	// most one connection at a time.
+	slot    chan struct{}
+	session uint64
+	handled uint64
+
+	// conn is the connection of the session; nil when it has ended, so that the
+	// record holds nothing of it. Set with the slot held, cleared by the connection
+	// itself.
+	conn atomic.Pointer[accepted]
+
+	tenure // Guarded by Endpoint.mu.
+}
+
+// A session has a higher number than the one before. The numbers of one opener grow
+// by one with each session, to whomever: what is out of these bounds is no honest
+// number, and would leave no room above it for those that are.
+const (
+	sessionFirstMax = 1 << 48 // The first that is known here.
+	sessionJumpMax  = 1 << 32 // From the one before.
+)
+
+// jumps reports whether the number of a session is out of bounds.
+func (in *inbound) jumps(number uint64) bool {
+	return number > max(in.session, sessionFirstMax) && number-max(in.session, sessionFirstMax) > sessionJumpMax
+}
+
+// accepted is one connection that a peer opened.
+type accepted struct {
+	e      *Endpoint
+	pipe   Pipe
+	caller Caller
+
+	welcome chan *wire.Buffer // Size one: the opener waits for each answer.
+	signal  chan struct{}     // Size one: there is something to acknowledge.
+	over    chan struct{}     // Closed by stop.
+	once    sync.Once
+	cutOff  *time.Timer                 // Closes the pipe after stop. Set by it.
+	final   atomic.Pointer[wire.Buffer] // A refusal to send at the end.
+	busy    atomic.Bool                 // A handler is running.
+	handled atomic.Uint64
+
+	// Written by the reader under Endpoint.mu, read by it without.
+	peer gossip.NodeID
+
+	// Of the reader.
+	kind    transport.LaneKind
+	in      *inbound
+	claim   *claim
+	noticed map[uint16]bool
+
+	mu        sync.Mutex
+	unhandled map[uint16]uint64 // Messages by service, not yet told to the peer.
+}
+
+// Serve runs an accepted pipe, and returns when it is of no more use. The pipe
+// is then closed, and a goroutine of the endpoint may still be in its Recv.
+func (e *Endpoint) Serve(p Pipe, c Caller) {
+	a := &accepted{
+		e: e, pipe: p, caller: c,
+		welcome:   make(chan *wire.Buffer, 1),
+		signal:    make(chan struct{}, 1),
+		over:      make(chan struct{}),
+		noticed:   make(map[uint16]bool),
+		unhandled: make(map[uint16]uint64),
+	}
+	if e.enter(a) {
+		a.write()
+		a.stop()
+		a.cutOff.Stop()
+	}
+	p.Close()
+}
+
+func (e *Endpoint) enter(a *accepted) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return false
+	}
+	e.accepted[a] = struct{}{}
+	e.wg.Go(a.read) // Owner: the endpoint. Ends when the pipe fails, which stop sees to. Waited for by Wait.
+	return true
+}
+
+func (e *Endpoint) leave(a *accepted) {
+	known := a.known()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.accepted, a)
+	if a.in != nil {
+		a.in.conn.CompareAndSwap(a, nil)
+		a.in.leave(known)
+		a.claim.leave(known)
+	}
+}
+
+// stop ends the connection. What the other end does not read is given up soon: it may
+// have gone where that cannot be seen, and the writer would wait for it without end.
+func (a *accepted) stop() {
+	a.once.Do(func() {
+		a.cutOff = time.AfterFunc(a.e.quarter(), a.pipe.Close)
+		close(a.over)
+	})
+}
+
+// refuse counts and notices a refusal, tells the peer, and ends the connection.
+func (a *accepted) refuse(r *transport.RefusedError) {
+	select {
+	case <-a.over:
+		return
+	default:
+	}
+	b := a.e.pool.Get()
+	var err error
+	if b.B, err = wire.AppendRefusal(b.B, a.e.id.Node, r); err == nil && a.final.CompareAndSwap(nil, b) {
+		a.e.refuseCaller(&a.caller, r)
+	}
+	a.stop()
+}
+
+func (a *accepted) malformed(err error) {
+	a.refuse(&transport.RefusedError{
+		Reason: transport.ReasonMalformed, Peer: a.peer,
+		Detail: fmt.Sprintf("%v; something that is not a node of this cluster dials, or the versions are incompatible", err),
+	})
+}
+
+// A receipt is sent for every receiptEvery frames, and receiptDelay after a frame
+// at the latest: frames that come one by one would else cost as many receipts.
+const (
+	receiptEvery = 8
+	receiptDelay = time.Millisecond
+)
+
+// write sends welcomes, receipts and at the end a refusal.
+func (a *accepted) write() {
+	tick, delay := time.NewTicker(a.e.quarter()), time.NewTimer(receiptDelay)
+	defer tick.Stop()
+	defer delay.Stop()
+	told, owed := uint64(0), false
+	for {
+		var b *wire.Buffer
+		select {
+		case b = <-a.welcome:
+		case <-a.signal:
+			if n := a.handled.Load(); n-told < receiptEvery {
+				if !owed {
+					owed = true
+					delay.Reset(receiptDelay)
+				}
+				continue
+			}
+			told, owed, b = a.handled.Load(), false, a.receipt()
+		case <-delay.C:
+			if !owed {
+				continue
+			}
+			told, owed, b = a.handled.Load(), false, a.receipt()
+		case <-tick.C:
+			if !a.busy.Load() {
+				continue
+			}
+			b = a.receipt() // A sign of life while a handler takes its time.
+		case <-a.over:
+			a.bye(owed)
+			return
+		}
+		if err := a.pipe.Send(b); err != nil {
+			a.stop()
+			return
+		}
+	}
+}
+
+// bye says the last word on a connection that ends, whether or not it gets
+// through: why, or what was handled.
+func (a *accepted) bye(owed bool) {
+	if b := a.final.Load(); b != nil {
+		_ = a.pipe.Send(b)
+	} else if owed {
+		_ = a.pipe.Send(a.receipt())
+	}
+}
+
+func (a *accepted) receipt() *wire.Buffer {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	b := a.e.pool.Get()
+	var list []wire.Unhandled
+	for service, n := range a.unhandled {
+		list = append(list, wire.Unhandled{Service: service, Messages: n})
+	}
+	var n int
+	b.B, n = wire.AppendReceipt(b.B, a.handled.Load(), list)
+	for _, u := range list[:n] {
+		delete(a.unhandled, u.Service)
+	}
+	if len(a.unhandled) > 0 {
+		a.poke()
+	}
+	return b
+}
+
+func (a *accepted) poke() {
+	select {
+	case a.signal <- struct{}{}:
+	default:
+	}
+}
+
+// read greets, and then handles frames until the connection ends.
+func (a *accepted) read() {
+	defer a.e.leave(a)
+	defer a.stop()
+	if !a.greet() {
+		return
+	}
+	a.counts().accepts.Add(1)
+	if a.caller.Admitted != nil {
+		a.caller.Admitted()
+	}
+	for {
+		var in Incoming
+		if err := a.recv(&in); err != nil {
+			return
+		}
+		err := a.frame(in.Bytes)
+		in.Free()
+		if errors.Is(err, wire.ErrMalformed) {
+			a.malformed(err)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (a *accepted) recv(in *Incoming) error {
+	in.Large = a.known
+	err := a.pipe.Recv(in)
+	if err == nil && !in.Admits(len(in.Bytes)) {
+		err = ErrStranger(fmt.Sprintf("%d bytes", len(in.Bytes)))
+		in.Free()
+	}
+	if errors.Is(err, ErrOversize) {
+		a.malformed(err)
+	}
+	return err
+}
+
+// known reports whether the peer may send large frames now. Before it has said who
+// it is, nobody may.
+func (a *accepted) known() bool {
+	a.e.mu.Lock() // A pipe may ask while the reader takes a handshake in.
+	peer := a.peer
+	a.e.mu.Unlock()
+	if peer.IsZero() {
+		return false
+	}
+	return a.e.id.Known == nil || a.e.id.Known(peer)
+}
+
+// greet answers Hellos until one has begun or resumed a session.
+func (a *accepted) greet() bool {
+	timer := time.AfterFunc(a.e.cfg.HandshakeTimeout, a.stop) // Ends in a moment: stop closes a channel.
+	defer timer.Stop()
+	for {
+		var in Incoming
+		if err := a.recv(&in); err != nil {
+			return false
+		}
+		h, err := wire.ParseHello(in.Bytes)
+		in.Free()
+		if err != nil {
+			a.malformed(err)
+			return false
+		}
+		w := wire.Welcome{Node: a.e.id.Node, Own: a.e.secret.made(h.From, h.Asked)}
+		var refused *transport.RefusedError
+		if w.Protocol, refused = a.e.admit(&h, &a.caller); refused != nil {
+			a.refuse(refused)
+			return false
+		}
+		if h.Session != 0 {
+			if err := a.begin(&h, &w); err != nil {
+				return false
+			}
+		}
+		if !a.answer(w) {
+			return false
+		}
+		if w.Known {
+			return true
+		}
+	}
+}
+
+func (a *accepted) answer(w wire.Welcome) bool {
+	b := a.e.pool.Get()
+	var err error
+	if b.B, err = wire.AppendWelcome(b.B, w); err != nil {
+		return false
+	}
+	select {
+	case a.welcome <- b:
+		return true
+	case <-a.over:
+		b.Free()
+		return false
+	}
+}
+
+// begin makes this connection the one of a session, if the session is new or
+// known. It waits for a handler that an earlier connection has called.
+func (a *accepted) begin(h *wire.Hello, w *wire.Welcome) error {
+	if refused := a.enter(h); refused != nil {
+		a.refuse(refused)
+		return refused
+	}
+	in := a.in
+	select {
+	case in.slot <- struct{}{}:
+	case <-a.over:
+		return errStopped
+	}
+	defer func() { <-in.slot }()
+	switch {
+	case h.Session < in.session:
+		// An attempt that its opener has given up since, or somebody else is before it.
+		return a.refused(transport.RefusedError{
+			Reason: transport.ReasonStale, Peer: h.From, Session: in.session,
+			Detail: fmt.Sprintf("session %d of %s, session %d is known already: begin a later one, and see that no other process speaks as this node", h.Session, h.From, in.session),
+		})
+	case in.jumps(h.Session):
+		return a.refused(transport.RefusedError{
+			Reason: transport.ReasonMalformed, Peer: h.From,
+			Detail: fmt.Sprintf("session %d after session %d: no node begins so many", h.Session, in.session),
+		})
+	case h.Session > in.session && h.Resumed:
+		return nil // The session is not remembered: Known stays false.
+	case h.Session > in.session:
+		in.session, in.handled = h.Session, 0
+	}
+	if before := in.conn.Swap(a); before != nil && before != a {
+		before.stop()
+	}
+	a.handled.Store(in.handled)
+	w.Known, w.Acknowledged = true, in.handled
+	return nil
+}
+
+// refused refuses the connection, and returns why.
+func (a *accepted) refused(r transport.RefusedError) error {
+	a.refuse(&r)
+	return &r
+}
+
+// join finds or makes the record of the peer's lane. The caller holds Endpoint.mu.
+func (a *accepted) join(h *wire.Hello, c *claim) *transport.RefusedError {
+	e, k := a.e, key{h.From, h.Lane}
+	in := e.in[k]
+	if in == nil {
+		e.sweep()
+		if len(e.in) >= e.inMax && !evict(e.in) {
+			return &transport.RefusedError{
+				Reason: transport.ReasonConnections, Peer: h.From,
+				Detail: fmt.Sprintf("%d inbound sessions are in use already", e.inMax),
+			}
+		}
+		in = &inbound{slot: make(chan struct{}, 1)}
+		e.in[k] = in
+	}
+	c.owner = a.caller.who()
+	c.users++
+	in.users++
+	a.in, a.claim, a.peer, a.kind = in, c, h.From, h.Lane
+	return nil
+}
+
+// sweep forgets sessions whose peers have been away for long enough to have
+// given up. It runs when a session is new, which is rare.
+func (e *Endpoint) sweep() {
+	for k, in := range e.in {
+		if in.users == 0 && time.Since(in.left) > 2*e.cfg.GiveUpAfter {
+			delete(e.in, k)
+		}
+	}
+}
+
+// frame handles one frame, unless it was handled before.
+func (a *accepted) frame(b []byte) error {
+	f, err := wire.ParseFrame(b)
+	if err != nil {
+		return err
+	}
+	select {
+	case a.in.slot <- struct{}{}:
+	case <-a.over:
+		return errStopped
+	}
+	defer func() { <-a.in.slot }()
+	switch {
+	case a.in.conn.Load() != a:
+		return errStopped
+	case f.Number <= a.in.handled:
+		a.counts().duplicates.Add(1)
+		a.poke()
+		return nil
+	case f.Number != a.in.handled+1:
+		return fmt.Errorf("%w: frame %d after frame %d", wire.ErrMalformed, f.Number, a.in.handled)
+	}
+	a.busy.Store(true)
+	for service, payload := range f.Envelopes() {
+		a.dispatch(service, payload)
+	}
+	a.busy.Store(false)
+	a.counts().framesReceived.Add(1)
+	a.counts().bytesReceived.Add(uint64(len(b)))
+	a.in.handled = f.Number
+	a.handled.Store(f.Number)
+	a.poke()
+	return nil
+}
+
+func (a *accepted) dispatch(service uint16, payload []byte) {
+	if h := (*a.e.handlers.Load())[transport.Service(service)]; h != nil {
+		a.counts().received.Add(1)
+		h(a.peer, payload)
+		return
+	}
+	a.counts().unhandledHere.Add(1)
+	a.countUnhandled(service)
+	if !a.noticed[service] {
+		a.noticed[service] = true
+		a.e.notices(transport.Unhandled{Peer: a.peer, Lane: a.kind, Service: transport.Service(service), Inbound: true})
+	}
+}
+
+// counts returns the counts of the peer's lane, which the handshake has named.
+func (a *accepted) counts() *laneCounts { return a.e.counts.lane(a.kind) }
+
+func (a *accepted) countUnhandled(service uint16) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.unhandled[service]++
+}

@@ -1,0 +1,385 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/transport"
+	"github.com/quorate/quorate/transport/internal/wire"
+)
+
+// firstRedial is the part of Config.RedialAfter that passes before the second
+// attempt to connect. Nodes that start together find each other not listening
+// yet, for some milliseconds.
+const firstRedial = 16
+
+var (
+	errSilent = errors.New("no answer within max-silence")
+	errMoved  = errors.New("moved to the lane of the full identity")
+)
+
+// outbound is a lane in use: a queue, and the goroutine that sends it.
+type outbound struct {
+	queue
+
+	e       *Endpoint
+	kind    transport.LaneKind
+	address gossip.Address
+	quit    chan struct{} // Closed by kill.
+
+	// Guarded by Endpoint.mu. The goroutine of run is the only one that
+	// changes it, in adopt, and may read it without the lock.
+	peer gossip.NodeID
+
+	// Of the goroutine of run.
+	session uint64 // Zero before the first.
+	begun   bool   // The peer has welcomed the session.
+
+	// Guarded by queue.mu.
+	reason error              // Why quit was closed.
+	abort  context.CancelFunc // Ends the dialling that is under way, if any.
+}
+
+// kill ends the lane with err.
+func (o *outbound) kill(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.reason != nil {
+		return
+	}
+	o.reason = err
+	close(o.quit)
+	if o.abort != nil {
+		o.abort()
+	}
+}
+
+func (o *outbound) killed() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.reason
+}
+
+// run dials until the session is over.
+func (o *outbound) run() {
+	if !o.first() {
+		return
+	}
+	longest := o.e.cfg.RedialAfter
+	for wait := longest / firstRedial; ; wait = min(2*wait, longest) {
+		began := time.Now()
+		err := o.connection()
+		if over := o.verdict(err); over != nil {
+			o.end(over)
+			return
+		}
+		if time.Since(began) > longest {
+			wait = longest / firstRedial // It was connected, or it took its time to fail.
+		}
+		o.pause(time.Until(began.Add(wait)))
+	}
+}
+
+// first waits for the first message, so that one who appends and is refused
+// has had the message taken and is told of it as lost. When none comes, because
+// it was too large, the lane goes without a word.
+func (o *outbound) first() bool {
+	timer := time.NewTimer(o.e.cfg.IdleAfter)
+	defer timer.Stop()
+	select {
+	case <-o.wake: // The writer takes before it waits for a signal.
+		o.begin()
+		return true
+	case <-o.quit:
+		return true
+	case <-timer.C:
+	}
+	if !o.idle(time.Now()) {
+		return true
+	}
+	o.e.forget(o)
+	o.release()
+	return false
+}
+
+// pause waits, at most until kill.
+func (o *outbound) pause(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-o.quit:
+	}
+}
+
+// verdict decides whether what a connection ended with ends the session.
+func (o *outbound) verdict(err error) error {
+	if killed := o.killed(); killed != nil && !errors.Is(err, errMoved) {
+		return killed
+	}
+	var refused *transport.RefusedError
+	switch {
+	case errors.Is(err, errMoved) || errors.Is(err, transport.ErrIdle):
+		return err
+	case errors.As(err, &refused) && !o.passing(refused.Reason):
+		return refused
+	case o.away() < o.e.cfg.GiveUpAfter:
+		return nil
+	case refused != nil:
+		return refused
+	}
+	return fmt.Errorf("%w for %v: %w", transport.ErrUnreachable, o.e.cfg.GiveUpAfter, err)
+}
+
+// passing reports whether a refusal may pass by itself: too many connections
+// for now, somebody who was here as this node, or a certificate that is being replaced on one of the two sides.
+func (o *outbound) passing(r transport.Reason) bool {
+	switch r {
+	case transport.ReasonConnections, transport.ReasonStale, transport.ReasonTaken:
+		return true
+	case transport.ReasonCertificate, transport.ReasonInsecure:
+		return o.begun
+	default:
+		return false
+	}
+}
+
+// end ends the session: the losses are told before a next one can begin.
+func (o *outbound) end(err error) {
+	if errors.Is(err, errMoved) {
+		return
+	}
+	hold := transport.ErrFull
+	var refused *transport.RefusedError
+	if errors.As(err, &refused) {
+		hold = refused
+	}
+	if errors.Is(err, transport.ErrClosed) {
+		hold = err
+	}
+	lost := o.finish(hold)
+	o.counts.lost.Add(uint64(lost))
+	o.e.notices(transport.PeerDown{Peer: o.peer, Lane: o.kind, Err: err, Lost: lost})
+	if refused != nil {
+		o.pause(o.e.cfg.RedialAfter)
+	}
+	o.e.forget(o)
+	o.release()
+	o.feedAll()
+}
+
+// connection is the life of one connection.
+func (o *outbound) connection() error {
+	pipe, err := o.open()
+	if err != nil {
+		return err
+	}
+	o.counts.connects.Add(1)
+	o.e.setNamed(o, true)
+	err = o.supervise(pipe)
+	o.e.setNamed(o, false)
+	o.disconnected()
+	if !errors.Is(err, transport.ErrIdle) && o.killed() == nil {
+		o.counts.breaks.Add(1)
+	}
+	return err
+}
+
+// open dials and completes the handshakes.
+func (o *outbound) open() (Pipe, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), o.e.cfg.HandshakeTimeout)
+	defer cancel()
+	o.setAbort(cancel)
+	defer o.setAbort(nil)
+	pipe, err := o.e.dial(ctx, o.address, o.kind)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, pipe.Close)
+	defer stop()
+	err = o.greet(pipe)
+	if err != nil {
+		pipe.Close()
+		return nil, errors.Join(err, ctx.Err())
+	}
+	return pipe, nil
+}
+
+func (o *outbound) setAbort(f context.CancelFunc) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.abort = f
+	if f != nil && o.reason != nil {
+		f()
+	}
+}
+
+// greet introduces this node, and begins or resumes the session.
+func (o *outbound) greet(pipe Pipe) error {
+	if o.peer.UID == 0 {
+		w, err := o.e.exchange(pipe, o.address, o.e.hello(o.peer, o.kind))
+		if err != nil {
+			return err
+		}
+		moved, err := o.e.adopt(o, w.Node)
+		if moved {
+			return errMoved
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for {
+		if o.session == 0 {
+			o.session = o.e.sessions.Add(1)
+		}
+		h := o.e.hello(o.peer, o.kind)
+		h.Session, h.Resumed, h.Token = o.session, o.begun, o.e.secret.token(o.peer)
+		w, err := o.e.exchange(pipe, o.address, h)
+		if err != nil {
+			o.outpace(err)
+			return err
+		}
+		if w.Known {
+			return o.resume(w)
+		}
+		if !o.begun {
+			return o.e.refuseAnswer(o.address, w.Node, "the answer to a new session does not know it")
+		}
+		o.restart()
+	}
+}
+
+func (o *outbound) resume(w *wire.Welcome) error {
+	if err := o.connected(w.Acknowledged); err != nil {
+		return o.e.refuseAnswer(o.address, w.Node, err.Error())
+	}
+	if !o.begun {
+		o.begun = true
+		o.e.notices(transport.PeerUp{Peer: o.peer, Lane: o.kind, Protocol: w.Protocol})
+	}
+	return nil
+}
+
+// outpace has the next attempt begin a session of a higher number than the peer
+// knows, if it was refused for that: somebody has been there as this node.
+func (o *outbound) outpace(err error) {
+	refused, ok := errors.AsType[*transport.RefusedError](err)
+	if !ok || refused.Reason != transport.ReasonStale || refused.Session > math.MaxUint64/2 {
+		return
+	}
+	for now := o.e.sessions.Load(); now < refused.Session && !o.e.sessions.CompareAndSwap(now, refused.Session); {
+		now = o.e.sessions.Load()
+	}
+	if o.begun {
+		o.restart()
+	}
+	o.session = 0
+}
+
+// restart gives up a session that the peer does not know any more.
+func (o *outbound) restart() {
+	lost := o.abandon()
+	o.counts.lost.Add(uint64(lost))
+	o.e.notices(transport.PeerDown{Peer: o.peer, Lane: o.kind, Err: transport.ErrIncarnation, Lost: lost})
+	o.session, o.begun = 0, false
+}
+
+// supervise runs a reader and a writer until the connection is of no more use.
+func (o *outbound) supervise(pipe Pipe) error {
+	broken := make(chan error, 1)
+	stop := make(chan struct{})
+	var both sync.WaitGroup
+	both.Go(func() { broken <- o.read(pipe) }) // Owner: supervise. Ends when the pipe is closed. Waited for below.
+	both.Go(func() { o.write(pipe, stop) })    // Owner: supervise. Ends by stop or with the pipe. Waited for below.
+	err := o.watch(broken)
+	close(stop)
+	pipe.Close()
+	both.Wait()
+	return err
+}
+
+func (o *outbound) watch(broken <-chan error) error {
+	tick := time.NewTicker(min(o.e.quarter(), o.e.cfg.IdleAfter))
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-broken:
+			return err
+		case <-o.quit:
+			return o.killed()
+		case now := <-tick.C:
+			if o.silent(now) {
+				return errSilent
+			}
+			if o.idle(now) {
+				return transport.ErrIdle
+			}
+		}
+	}
+}
+
+// write sends what can be taken. When the pipe fails, the reader says so.
+func (o *outbound) write(pipe Pipe, stop <-chan struct{}) {
+	for {
+		o.feed()
+		if b := o.take(); b != nil {
+			if err := pipe.Send(b); err != nil {
+				return
+			}
+			continue
+		}
+		select {
+		case <-o.wake:
+		case <-stop:
+			return
+		}
+	}
+}
+
+// read takes receipts until the pipe fails or the peer refuses to go on.
+func (o *outbound) read(pipe Pipe) error {
+	var in Incoming
+	noticed := make(map[uint16]bool)
+	for {
+		err := pipe.Recv(&in)
+		if errors.Is(err, ErrOversize) {
+			return o.e.refuseAnswer(o.address, o.peer, err.Error())
+		}
+		if err != nil {
+			return err
+		}
+		d, err := wire.ParseDownstream(in.Bytes)
+		in.Free()
+		switch {
+		case err != nil:
+			return o.e.refuseAnswer(o.address, o.peer, err.Error())
+		case d.Refusal != nil:
+			return o.e.refusedBy(o.peer, d.Refusal)
+		case d.Welcome != nil:
+			return o.e.refuseAnswer(o.address, o.peer, "a welcome that nobody asked for")
+		}
+		if err := o.acknowledge(d.Acknowledged); err != nil {
+			return o.e.refuseAnswer(o.address, o.peer, err.Error())
+		}
+		o.unhandled(d.Unhandled, noticed)
+	}
+}
+
+func (o *outbound) unhandled(list []wire.Unhandled, noticed map[uint16]bool) {
+	for _, u := range list {
+		o.counts.unhandledThere.Add(u.Messages)
+		if !noticed[u.Service] {
+			noticed[u.Service] = true
+			o.e.notices(transport.Unhandled{Peer: o.peer, Lane: o.kind, Service: transport.Service(u.Service)})
+		}
+	}
+}

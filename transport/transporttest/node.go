@@ -1,0 +1,228 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package transporttest
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/transport"
+)
+
+// Spec says what sort of transport a test wants.
+type Spec struct {
+	// Address is where it lives. Zero: the world chooses one that is free.
+	Address gossip.Address
+
+	// Cluster, ID, UID and Protocol are what it says of itself.
+	Cluster  string
+	ID       gossip.ClusterID
+	UID      gossip.UID
+	Protocol gossip.ProtocolRange
+
+	Config  transport.Config
+	Notices func(transport.Notice)
+
+	// Known says who may send large frames, see [transport.Identity].
+	Known func(gossip.NodeID) bool
+}
+
+// World makes transports that can reach each other.
+type World interface {
+	// New returns a transport that is not started. The test closes it.
+	New(t testing.TB, s Spec) transport.Transport
+
+	// Break resets every connection between two nodes; they can be dialled
+	// anew at once.
+	Break(a, b gossip.Address)
+}
+
+// Service is the service for which every [Node] has a handler.
+const Service transport.Service = 7
+
+// patience is how long a test waits for what must happen.
+const patience = 20 * time.Second
+
+// Config returns a configuration for tests: as the default, but quick.
+func Config() transport.Config {
+	c := transport.Default()
+	c.MaxSilence = 2 * time.Second
+	c.RedialAfter = 20 * time.Millisecond
+	c.GiveUpAfter = 8 * time.Second
+	c.Linger = 50 * time.Millisecond
+	return c
+}
+
+// Node is a started transport that records what happens to it.
+type Node struct {
+	transport.Transport
+
+	hold chan struct{} // When not nil, handlers wait for it.
+
+	mu      sync.Mutex
+	changed chan struct{}
+	got     map[gossip.NodeID][]uint64
+	total   int
+	notices []transport.Notice
+}
+
+// Default fills what s leaves open.
+func (s Spec) withDefaults() Spec {
+	if s.Cluster == "" {
+		s.Cluster = "bank"
+	}
+	if s.UID == 0 {
+		s.UID = 1
+	}
+	if s.Protocol == (gossip.ProtocolRange{}) {
+		s.Protocol = gossip.ProtocolRange{Min: 1, Max: 3}
+	}
+	if s.Config == (transport.Config{}) {
+		s.Config = Config()
+	}
+	return s
+}
+
+// Start makes and starts a node, whose end is the end of the test at the
+// latest. When hold is not nil, its handler waits for it to be closed.
+func Start(t testing.TB, w World, s Spec, hold chan struct{}) *Node {
+	t.Helper()
+	n := &Node{hold: hold, changed: make(chan struct{}), got: make(map[gossip.NodeID][]uint64)}
+	s = s.withDefaults()
+	s.Notices = n.notice
+	n.Transport = w.New(t, s)
+	n.Handle(Service, n.handle)
+	require.NoError(t, n.Start(context.Background()))
+	t.Cleanup(func() { _ = n.Close() })
+	return n
+}
+
+func (n *Node) handle(from gossip.NodeID, frame []byte) {
+	if n.hold != nil {
+		<-n.hold
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.got[from] = append(n.got[from], binary.BigEndian.Uint64(frame))
+	n.total++
+	n.announce()
+}
+
+func (n *Node) notice(x transport.Notice) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.notices = append(n.notices, x)
+	n.announce()
+}
+
+func (n *Node) announce() {
+	close(n.changed)
+	n.changed = make(chan struct{})
+}
+
+// Until waits until ok, which is called with the node's records locked, holds.
+func (n *Node) Until(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	for {
+		n.mu.Lock()
+		done, changed := ok(), n.changed
+		n.mu.Unlock()
+		if done {
+			return
+		}
+		select {
+		case <-changed:
+		case <-timeout.C:
+			require.FailNow(t, "did not happen: "+what, "%s: got %d messages, notices %v", n.Self(), n.total, n.describe())
+		}
+	}
+}
+
+func (n *Node) describe() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var s strings.Builder
+	for _, x := range n.notices {
+		fmt.Fprintf(&s, "\n%T%+v", x, x)
+	}
+	return s.String()
+}
+
+// UntilReceived waits until count messages have been handled.
+func (n *Node) UntilReceived(t testing.TB, count int) {
+	t.Helper()
+	n.Until(t, fmt.Sprintf("%d messages", count), func() bool { return n.total >= count })
+}
+
+// UntilNotice waits for a notice for which ok holds, and returns the first.
+func UntilNotice[N transport.Notice](t testing.TB, n *Node, ok func(N) bool) N {
+	t.Helper()
+	var found N
+	n.Until(t, fmt.Sprintf("a notice %T", found), func() bool {
+		for _, x := range n.notices {
+			if y, is := x.(N); is && ok(y) {
+				found = y
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+// RequireSequence demands that the messages from a node were exactly the
+// numbers 0 to count-1, in order.
+func (n *Node) RequireSequence(t testing.TB, from gossip.NodeID, count int) {
+	t.Helper()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	require.Len(t, n.got[from], count)
+	for i, v := range n.got[from] {
+		require.Equal(t, uint64(i), v, "message %d", i)
+	}
+}
+
+// Number returns an encoding of i for [transport.Lane.Append].
+func Number(i int) func([]byte) []byte {
+	return func(b []byte) []byte { return binary.BigEndian.AppendUint64(b, uint64(i)) }
+}
+
+// Send appends one number, waiting for room as long as the lane is full.
+func Send(t testing.TB, l transport.Lane, i int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for {
+		err := l.Append(Service, Number(i))
+		if err == nil {
+			return
+		}
+		require.ErrorIs(t, err, transport.ErrFull)
+		require.NoError(t, l.Room(ctx))
+	}
+}
+
+// Refusal returns the refusal that err is.
+func Refusal(t testing.TB, err error) *transport.RefusedError {
+	t.Helper()
+	var refused *transport.RefusedError
+	require.ErrorAs(t, err, &refused)
+	return refused
+}
+
+// kinds are the lanes.
+func kinds() []transport.LaneKind {
+	return []transport.LaneKind{machine.LaneControl, machine.LaneMessage, machine.LaneBulk}
+}

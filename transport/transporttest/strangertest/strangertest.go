@@ -1,0 +1,162 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package strangertest plays somebody who speaks the wire of the transport and is no
+// node: it says whatever bytes a test wants, to a node over TCP without TLS, and answers
+// nodes that dial it in the same way.
+//
+// A [Stranger] may be used by any number of goroutines, a stream of it by one that sends
+// and one that receives.
+package strangertest
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	rpc "google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+	lanes "github.com/quorate/quorate/transport/internal/proto/quorate/transport/v1"
+)
+
+const (
+	service = "quorate.transport.v1.Lanes"
+	method  = "Open"
+
+	// patience is how long a stream lasts at most.
+	patience = 10 * time.Second
+)
+
+// bare is a codec that carries bytes as they are.
+type bare struct{}
+
+func (bare) Name() string { return "proto" }
+
+func (bare) Marshal(v any) (mem.BufferSlice, error) {
+	b, ok := v.([]byte)
+	if !ok {
+		return nil, errors.New("not bytes")
+	}
+	return mem.BufferSlice{mem.SliceBuffer(b)}, nil
+}
+
+func (bare) Unmarshal(data mem.BufferSlice, v any) error {
+	*v.(*[]byte) = data.Materialize()
+	return nil
+}
+
+// Stranger says that it is a node.
+type Stranger struct {
+	ID      gossip.NodeID
+	Cluster string // Of which it says that it is.
+}
+
+// Hello returns a handshake that a node takes for one of a node, with a session.
+func (s Stranger) Hello(to gossip.NodeID) *lanes.Upstream {
+	named := func(n gossip.NodeID) *lanes.Node {
+		return &lanes.Node{Host: n.Address.Host, Port: uint32(n.Address.Port), Uid: uint64(n.UID)}
+	}
+	return &lanes.Upstream{Hello: &lanes.Hello{
+		Cluster: s.Cluster, ProtocolMin: 1, ProtocolMax: 1, Lane: uint32(machine.LaneControl),
+		Session: 1, Token: []byte("a stranger token"), From: named(s.ID), To: named(to),
+	}}
+}
+
+// Greet opens a stream to a node and says hello, and returns it when the node has
+// answered, whatever it answered. End ends the connection, also after an error.
+func (s Stranger) Greet(ctx context.Context, to gossip.NodeID) (stream rpc.ClientStream, end func(), err error) {
+	hello, err := proto.Marshal(s.Hello(to))
+	if err != nil {
+		return nil, func() {}, err
+	}
+	stream, end, err = open(ctx, to.Address)
+	if err != nil {
+		return nil, end, err
+	}
+	if err := stream.SendMsg(hello); err != nil {
+		return nil, end, err
+	}
+	var answer []byte
+	return stream, end, stream.RecvMsg(&answer)
+}
+
+// Open opens a stream to a node, on which messages are of type []byte. It ends with the
+// test.
+func Open(t testing.TB, to gossip.Address, opts ...rpc.CallOption) rpc.ClientStream {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	stream, end, err := open(ctx, to, opts...)
+	t.Cleanup(end)
+	require.NoError(t, err)
+	return stream
+}
+
+func open(ctx context.Context, to gossip.Address, opts ...rpc.CallOption) (stream rpc.ClientStream, end func(), err error) {
+	cc, err := rpc.NewClient("passthrough:///"+to.String(), rpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return nil, func() {}, err
+	}
+	stream, err = cc.NewStream(ctx, &rpc.StreamDesc{StreamName: method, ServerStreams: true, ClientStreams: true},
+		"/"+service+"/"+method, append(opts, rpc.ForceCodecV2(bare{}))...)
+	return stream, func() { _ = cc.Close() }, err
+}
+
+// Answer has whoever dials a listener get the bytes that answer returns for its first
+// message, until the test ends.
+func Answer(t testing.TB, l net.Listener, answer func() []byte) {
+	t.Helper()
+	server := rpc.NewServer(rpc.ForceServerCodecV2(bare{}))
+	server.RegisterService(&rpc.ServiceDesc{
+		ServiceName: service, HandlerType: (*any)(nil),
+		Streams: []rpc.StreamDesc{{StreamName: method, ServerStreams: true, ClientStreams: true, Handler: func(_ any, s rpc.ServerStream) error {
+			var hello []byte
+			if err := s.RecvMsg(&hello); err != nil {
+				return err
+			}
+			return s.SendMsg(answer())
+		}}},
+	}, nil)
+	served := make(chan struct{})
+	go func() { // Owner: the test. Ends with Stop, which the cleanup waits for.
+		defer close(served)
+		_ = server.Serve(l)
+	}()
+	t.Cleanup(func() { server.Stop(); <-served })
+}
+
+// Bytes encodes a message.
+func Bytes(t testing.TB, m proto.Message) []byte {
+	t.Helper()
+	b, err := proto.Marshal(m)
+	require.NoError(t, err)
+	return b
+}
+
+// Frame encodes the frame with a number that holds messages of a service.
+func Frame(t testing.TB, number uint64, service machine.Service, payloads ...[]byte) []byte {
+	t.Helper()
+	frame := &lanes.Upstream{Number: number}
+	for _, p := range payloads {
+		frame.Envelopes = append(frame.Envelopes, &lanes.Envelope{Service: uint32(service), Payload: p})
+	}
+	return Bytes(t, frame)
+}
+
+// Blocked encodes the refusal of a node that says, in the name of a node, that its
+// caller is removed.
+func Blocked(t testing.TB, node gossip.NodeID, detail string) []byte {
+	t.Helper()
+	return Bytes(t, &lanes.Downstream{Refusal: &lanes.Refusal{
+		Reason: lanes.Reason_REASON_BLOCKED, Detail: detail,
+		Node: &lanes.Node{Host: node.Address.Host, Port: uint32(node.Address.Port), Uid: uint64(node.UID)},
+	}})
+}
