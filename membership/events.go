@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/machine/component"
 )
 
 // View is what a node knows of its cluster at one moment. It is immutable.
@@ -91,7 +91,7 @@ func (Fenced) event()              {}
 func (Refused) event()             {}
 
 // viewOf makes a View of what the machine published.
-func viewOf(c protocol.Changed) View {
+func viewOf(c component.Changed) View {
 	return View{Self: c.Self, State: c.State, Leader: c.Leader, Converged: c.Converged, Base: c.Base}
 }
 

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/machine/meter"
 	"github.com/quorate/quorate/membership/protocol"
 )
@@ -128,7 +129,7 @@ type lapses struct {
 
 // moved takes a new end of the standing in. One that is given up in order is not
 // lost.
-func (l *lapses) moved(now machine.Instant, e protocol.Standing) {
+func (l *lapses) moved(now machine.Instant, e component.Standing) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.look(now)

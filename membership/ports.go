@@ -14,6 +14,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/membership/protocol"
 	"github.com/quorate/quorate/transport"
 )
@@ -184,16 +185,16 @@ func (n *Node) publish(c *machine.Component, event any) {
 // membershipEvent takes an event of the membership machine in.
 func (n *Node) membershipEvent(event any) {
 	switch e := event.(type) {
-	case protocol.Changed:
+	case component.Changed:
 		n.strangers.learn(e.State)
 		n.lookout.waiting.Store(nil)
 		view := viewOf(e)
 		prev, events := n.hub.advance(view)
 		n.journal.advanced(prev, view, events)
-	case protocol.Standing:
+	case component.Standing:
 		n.standing.set(e.Until)
 		n.metrics.lapses.moved(n.clock.Instant(), e)
-	case protocol.Fenced:
+	case component.Fenced:
 		n.hub.publish(Fenced{Node: e.Node, Graceful: e.Graceful})
 	case protocol.Unloaded:
 		n.unload(e.Load)
@@ -219,7 +220,7 @@ func (n *Node) membershipEvent(event any) {
 		n.log.Error("this node hosts nothing any more: " + e.Reason)
 	case protocol.Examined:
 		n.metrics.inquiry.Answer(e.ID, e)
-	case protocol.Stopping: // The decision is recorded, and the last line of the node tells it.
+	case component.Stopping: // The decision is recorded, and the last line of the node tells it.
 		n.standing.set(0)
 		n.end(stopError(e))
 	}
@@ -240,17 +241,17 @@ func (n *Node) refusalLevel(e protocol.Refused) slog.Level {
 }
 
 // stopError turns the reason for which a node ends into its error.
-func stopError(s protocol.Stopping) error {
+func stopError(s component.Stopping) error {
 	switch s.Reason {
-	case protocol.StopLeft:
+	case component.StopLeft:
 		return nil
-	case protocol.StopDowned:
+	case component.StopDowned:
 		return fmt.Errorf("%w: %s", ErrDown, s.Detail)
-	case protocol.StopRefused:
+	case component.StopRefused:
 		return fmt.Errorf("%w: %s", ErrRefused, s.Detail)
-	case protocol.StopYielded:
+	case component.StopYielded:
 		return fmt.Errorf("%w: %s", ErrYielded, s.Detail)
-	case protocol.StopDisk:
+	case component.StopDisk:
 		return fmt.Errorf("%w: %s", ErrDisk, s.Detail)
 	default:
 		return fmt.Errorf("%w: %s", ErrJoinFailed, s.Detail)

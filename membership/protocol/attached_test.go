@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/membership/protocol"
 )
 
@@ -23,12 +24,12 @@ func TestAttachedComponentHearsWhatItMissed(t *testing.T) {
 	told := func() (fenced []gossip.NodeID, standing bool) {
 		n.events, n.times = nil, nil
 		n.step(machine.Attached{Name: "late", Service: 9})
-		require.IsType(t, protocol.Changed{}, n.events[0])
+		require.IsType(t, component.Changed{}, n.events[0])
 		for _, e := range n.events[1:] {
 			switch e := e.(type) {
-			case protocol.Fenced:
+			case component.Fenced:
 				fenced = append(fenced, e.Node)
-			case protocol.Standing:
+			case component.Standing:
 				standing = true
 			}
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/membership/protocol"
 )
 
@@ -96,7 +97,7 @@ func TestNoVoteLeavesBeforeItsPromiseIsOnTheDisk(t *testing.T) {
 	w.fails[address(1)] = errHangs
 	candidate, voter := w.boot(1), w.boot(2)
 	w.until(10*time.Second, func() bool { return candidate.dead })
-	require.Equal(t, protocol.StopDisk, candidate.stopping.Reason, "it has begun to vote for itself")
+	require.Equal(t, component.StopDisk, candidate.stopping.Reason, "it has begun to vote for itself")
 	require.Zero(t, w.sent["AskVote"])
 
 	w.fails[address(2)] = errHangs
@@ -104,7 +105,7 @@ func TestNoVoteLeavesBeforeItsPromiseIsOnTheDisk(t *testing.T) {
 		Birth: w.disks[address(2)].Promise + 1_000, Basis: w.disks[address(2)].Stamp, Settled: true,
 	}})
 	w.until(10*time.Second, func() bool { return voter.dead })
-	require.Equal(t, protocol.StopDisk, voter.stopping.Reason, "it has begun to vote")
+	require.Equal(t, component.StopDisk, voter.stopping.Reason, "it has begun to vote")
 	require.Zero(t, w.sent["Vote"])
 }
 
@@ -135,7 +136,7 @@ func TestNobodyEntersBeforeTheVotersAreOnTheDisk(t *testing.T) {
 	w.fails[address(3)] = errHangs
 	n := w.boot(3)
 	w.until(20*time.Second, func() bool { return n.dead })
-	require.Equal(t, protocol.StopDisk, n.stopping.Reason)
+	require.Equal(t, component.StopDisk, n.stopping.Reason)
 	require.True(t, n.machine.State().Cluster().IsZero(), "it is a member, and would not know it after a restart")
 }
 

@@ -6,7 +6,7 @@
 // node may host anything.
 //
 // A [Machine] is made by [New], is fed [Join] with the addresses of the seed
-// nodes, and ends itself with [Stopping]. It is a machine.Machine: it decides and
+// nodes, and ends itself with [component.Stopping]. It is a machine.Machine: it decides and
 // does nothing else. What it decides is in the package documentation of its
 // parts:
 //
@@ -41,10 +41,10 @@
 //
 // # What other components see
 //
-// [Changed] after each change of the state, [Standing] when the moment up to
-// which the node may host moves, [Fenced] when nothing of a removed node can be
-// hosting any more, [Stopping] at the end. A component that has work to hand over
-// before the node leaves publishes [Hold], and [Stopped] when it is done.
+// [component.Changed] after each change of the state, [component.Standing] when the moment up to
+// which the node may host moves, [component.Fenced] when nothing of a removed node can be
+// hosting any more, [component.Stopping] at the end. A component that has work to hand over
+// before the node leaves publishes [component.Busy], and [component.Drained] when it is done.
 //
 // # Guarantees
 //
@@ -68,7 +68,7 @@
 //
 // # Timing of a failover
 //
-// With the default settings, from the crash of a node to [Fenced] at the
+// With the default settings, from the crash of a node to [component.Fenced] at the
 // others: at most 5 s until it is marked unreachable, 0.1 s until all know, 3 s
 // of an unchanged view, 0.3 s until it is down and all have seen it, 0.4 s until
 // its removal is known. The fence of 3 s runs meanwhile. Where the downing strategy

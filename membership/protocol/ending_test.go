@@ -13,6 +13,7 @@ import (
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/membership/protocol"
 )
 
@@ -34,7 +35,7 @@ func waitsAt(i int) func(*protocol.Config, *protocol.Deps) {
 func lastWords(t *testing.T, n *node) string {
 	t.Helper()
 	require.NotNil(t, n.stopping)
-	require.Equal(t, protocol.StopDowned, n.stopping.Reason)
+	require.Equal(t, component.StopDowned, n.stopping.Reason)
 	last := n.decisions[len(n.decisions)-1]
 	require.Equal(t, "stop", last.Kind)
 	require.Equal(t, n.stopping.Detail, last.Reason)

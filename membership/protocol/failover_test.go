@@ -15,6 +15,7 @@ import (
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/membership/protocol"
 )
 
@@ -27,7 +28,7 @@ func (l *loop) untilFenced(limit time.Duration, dead gossip.NodeID, gone ...goss
 				continue
 			}
 			fenced := false
-			for _, f := range published[protocol.Fenced](n) {
+			for _, f := range published[component.Fenced](n) {
 				fenced = fenced || f.Node == dead
 			}
 			if !fenced {
@@ -106,7 +107,7 @@ func checkTakeOver(l *loop, nodes []*node) {
 	var check func()
 	check = func() {
 		for _, n := range nodes {
-			for _, f := range published[protocol.Fenced](n) {
+			for _, f := range published[component.Fenced](n) {
 				if other := l.nodes[f.Node.Address]; other.id == f.Node {
 					require.False(l.t, other.hosts(), "%v hosts although it is fenced at %v", f.Node, n.id)
 				}
@@ -167,7 +168,7 @@ func TestNodeThatWasRemovedWhileFrozenStops(t *testing.T) {
 	nodes[0].thaw()
 	l.run(3 * time.Second)
 	require.NotNil(t, nodes[0].stopping)
-	require.Equal(t, protocol.StopDowned, nodes[0].stopping.Reason)
+	require.Equal(t, component.StopDowned, nodes[0].stopping.Reason)
 	require.True(t, nodes[1].sees(4, gossip.Up))
 }
 

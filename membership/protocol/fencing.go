@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/component"
 )
 
 // quarantineAfter is the time after which the transport refuses a removed node.
@@ -119,7 +120,7 @@ func (m *Machine) removed(was *gossip.Member) {
 	if was.Status == gossip.Exiting && m.tookPart() {
 		// A voter has seen each step that the leader waited for. Had the node been
 		// downed after it exited, this voter would have seen that.
-		m.out.Publish(Fenced{Node: node, Graceful: true})
+		m.out.Publish(component.Fenced{Node: node, Graceful: true})
 		return
 	}
 	m.fenceAt(node, m.endOf(node))
@@ -204,7 +205,7 @@ func byAnyClock(d time.Duration) time.Duration { return d + 2*d/rateErrorDivisor
 
 func (m *Machine) fenceAt(node gossip.NodeID, at machine.Instant) {
 	if at <= m.now.Mono {
-		m.out.Publish(Fenced{Node: node})
+		m.out.Publish(component.Fenced{Node: node})
 		return
 	}
 	m.fences.waiting[node] = true
@@ -239,7 +240,7 @@ func (m *Machine) tookPart() bool {
 func (m *Machine) fencePassed(node gossip.NodeID) {
 	if m.fences.waiting[node] {
 		delete(m.fences.waiting, node)
-		m.out.Publish(Fenced{Node: node})
+		m.out.Publish(component.Fenced{Node: node})
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/component"
 )
 
 // A node that was cut off downs itself, ends, and is started again by its supervisor
@@ -549,7 +550,7 @@ func (m *Machine) watchFounding() {
 	case m.connected():
 		m.out.Arm(timerFounding, m.now.Mono.Add(m.foundingLimit()))
 	default:
-		m.stop(StopJoinFailed, fmt.Sprintf("the cluster was founded, and no majority of its voters %v came within %v: restart the node",
+		m.stop(component.StopJoinFailed, fmt.Sprintf("the cluster was founded, and no majority of its voters %v came within %v: restart the node",
 			m.footing.base, m.foundingLimit()))
 	}
 }

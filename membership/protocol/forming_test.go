@@ -14,6 +14,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/membership/protocol"
 )
 
@@ -302,7 +303,7 @@ func TestAfterAllHaveLeftAnyMajorityStartsAgain(t *testing.T) {
 		return !slices.ContainsFunc(nodes, func(n *node) bool { return !n.dead })
 	})
 	for _, n := range nodes {
-		require.Equal(t, protocol.StopLeft, n.stopping.Reason)
+		require.Equal(t, component.StopLeft, n.stopping.Reason)
 		require.Len(t, w.disks[n.id.Address].Voters, 3)
 	}
 	w.boot(2)
@@ -375,7 +376,7 @@ func TestADiskThatFails(t *testing.T) {
 			w.run(10 * time.Second)
 			if c.ends {
 				require.NotNil(t, nodes[1].stopping)
-				require.Equal(t, protocol.StopDisk, nodes[1].stopping.Reason)
+				require.Equal(t, component.StopDisk, nodes[1].stopping.Reason)
 				return
 			}
 			require.Nil(t, nodes[1].stopping)
@@ -405,7 +406,7 @@ func TestOfTwoClustersThatMeetOneGoesOn(t *testing.T) {
 	require.False(t, alone.hosts(), "it suspends at once")
 	require.Equal(t, before, published[protocol.Yielded](alone)[0].To)
 	w.until(10*time.Second, func() bool { return alone.dead })
-	require.Equal(t, protocol.StopYielded, alone.stopping.Reason)
+	require.Equal(t, component.StopYielded, alone.stopping.Reason)
 	require.True(t, w.nodes[address(2)].hosts() && w.nodes[address(3)].hosts(), "nothing happens to the other")
 	again := w.boot(1)
 	w.until(20*time.Second, func() bool { return w.allUp(3) })
@@ -435,7 +436,7 @@ func TestExactlyOneOfTwoEqualClustersYields(t *testing.T) {
 	}
 	require.False(t, w.nodes[address(lower)].dead)
 	require.True(t, w.nodes[address(higher)].dead)
-	require.Equal(t, protocol.StopYielded, w.nodes[address(higher)].stopping.Reason)
+	require.Equal(t, component.StopYielded, w.nodes[address(higher)].stopping.Reason)
 }
 
 // An operator is refused while a member of a cluster that goes on answers.
@@ -539,7 +540,7 @@ func TestTheLastVoterStaysUntilAnotherVotes(t *testing.T) {
 	first.step(protocol.Leave{Address: first.id.Address})
 	w.until(15*time.Second, func() bool { return first.dead })
 	w.run(time.Second)
-	require.Equal(t, protocol.StopLeft, first.stopping.Reason)
+	require.Equal(t, component.StopLeft, first.stopping.Reason)
 	require.Equal(t, []gossip.NodeID{second.id}, second.machine.State().Config().Voters)
 	require.Equal(t, second.id, w.disks[address(1)].Voters[0].Node)
 	w.apart(1)

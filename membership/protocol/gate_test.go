@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/membership/protocol"
 )
 
@@ -143,7 +144,7 @@ func TestANewcomerThatAVoterDoesNotReachWaits(t *testing.T) {
 	}
 	for _, n := range nodes {
 		require.True(t, n.hosts())
-		require.Empty(t, published[protocol.Fenced](n), "nobody was removed")
+		require.Empty(t, published[component.Fenced](n), "nobody was removed")
 	}
 	l.cut = nil
 	l.until(5*time.Second, func() bool { return statusAt(nodes[2], fifth) == gossip.Up })

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/membership/protocol"
 )
 
@@ -28,7 +29,7 @@ func TestStatusesDoNotAnswerEachOtherWithoutEnd(t *testing.T) {
 		return false
 	}
 	for i, n := range nodes {
-		n.step(protocol.Services{Service: machine.Service(100 + i)})
+		n.step(component.Services{Service: machine.Service(100 + i)})
 	}
 	l.latency = 100 * time.Microsecond
 	l.run(time.Second)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/membership/protocol"
 )
 
@@ -155,7 +156,7 @@ func TestMemberMayDownTheOthers(t *testing.T) {
 	for _, n := range s.nodes[:2] {
 		s.say(n, forged, true)
 		require.NotNil(t, n.stopping)
-		require.Equal(t, protocol.StopDowned, n.stopping.Reason)
+		require.Equal(t, component.StopDowned, n.stopping.Reason)
 		require.Zero(t, n.malformed())
 	}
 }
@@ -219,7 +220,7 @@ func TestHostileJoinerIsRefused(t *testing.T) {
 	late.step(protocol.Join{Seeds: []gossip.Address{address(1)}})
 	l.run(3 * time.Second)
 	require.NotNil(t, late.stopping)
-	require.Equal(t, protocol.StopRefused, late.stopping.Reason)
+	require.Equal(t, component.StopRefused, late.stopping.Reason)
 	require.NotZero(t, nodes[0].malformed())
 	require.True(t, nodes[0].sees(2, gossip.Up))
 }
@@ -237,7 +238,7 @@ func TestAJoinerWhoseEpochsAreTheLastIsRefused(t *testing.T) {
 	late := w.boot(3)
 	w.run(10 * time.Second)
 	require.NotNil(t, late.stopping)
-	require.Equal(t, protocol.StopRefused, late.stopping.Reason)
+	require.Equal(t, component.StopRefused, late.stopping.Reason)
 	require.NoError(t, w.disks[address(1)].Validate())
 
 	last.EpochBorn--

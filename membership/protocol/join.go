@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/component"
 )
 
 // joining is what a node without a cluster knows about its search for one.
@@ -224,7 +225,7 @@ func (m *Machine) retryJoin() {
 
 func (m *Machine) giveUpJoin() {
 	if m.phase == phaseJoining {
-		m.stop(StopJoinFailed, fmt.Sprintf("no cluster could be joined within %v", m.cfg.ShutdownAfterUnsuccessfulJoin))
+		m.stop(component.StopJoinFailed, fmt.Sprintf("no cluster could be joined within %v", m.cfg.ShutdownAfterUnsuccessfulJoin))
 	}
 }
 
@@ -239,7 +240,7 @@ func (m *Machine) receiveJoinRefused(from gossip.NodeID, msg JoinRefused) {
 	m.refuseSettings(from, "JoinRequest", msg.Refusal, msg.Reason, msg.Differences)
 	switch {
 	case !msg.Retry:
-		m.stop(StopRefused, msg.Reason)
+		m.stop(component.StopRefused, msg.Reason)
 	case msg.Refusal == RefusedPredecessor || msg.Refusal == RefusedDialBack:
 		// The same member is asked again, by the timer that is armed.
 	default:
@@ -358,19 +359,19 @@ func (m *Machine) noteHopeless(in PeerRefused) {
 		j.hopeless = append(j.hopeless, in.Peer.Address)
 	}
 	if len(others) > 0 && len(j.hopeless) == len(others) {
-		m.stop(StopRefused, in.Reason)
+		m.stop(component.StopRefused, in.Reason)
 	}
 }
 
 // stop ends the machine.
-func (m *Machine) stop(reason StopReason, detail string) {
+func (m *Machine) stop(reason component.StopReason, detail string) {
 	if m.phase == phaseStopped {
 		return
 	}
 	m.phase = phaseStopped
 	m.publishStanding(0)
 	m.out.Decide("stop", m.self.String(), reason.String(), detail)
-	m.out.Publish(Stopping{Reason: reason, Detail: detail})
+	m.out.Publish(component.Stopping{Reason: reason, Detail: detail})
 }
 
 // addService records that a service runs on this node.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/membership/protocol"
 )
 
@@ -111,7 +112,7 @@ func TestServicesAnnouncedDuringAJoinAreKnown(t *testing.T) {
 		l := newLoop(t)
 		nodes := l.cluster(2)
 		joiner := l.join(3)
-		l.after(at, func() { joiner.step(protocol.Services{Service: 7}) })
+		l.after(at, func() { joiner.step(component.Services{Service: 7}) })
 		l.until(10*time.Second, func() bool { return l.allUp(3) })
 		l.run(2 * time.Second)
 		for _, n := range append(nodes, joiner) {
@@ -127,7 +128,7 @@ func TestSettingThatMustBeEqualRefusesTheJoiner(t *testing.T) {
 	n := l.join(2, func(c *protocol.Config, _ *protocol.Deps) { c.Fence = 2 * time.Second })
 	l.run(time.Second)
 	require.NotNil(t, n.stopping)
-	require.Equal(t, protocol.StopRefused, n.stopping.Reason)
+	require.Equal(t, component.StopRefused, n.stopping.Reason)
 	require.Contains(t, n.stopping.Detail, `membership.fence is "3s" in the cluster and "2s" here`)
 	refused := published[protocol.Refused](n)
 	require.Equal(t, []protocol.Difference{{Key: "membership.fence", Member: "3s", Joiner: "2s"}}, refused[0].Differences)
@@ -257,9 +258,9 @@ func TestRefusalsAreBelievedFromMembersAlone(t *testing.T) {
 		require.Nil(t, joiner.stopping, "one seed node may take it yet: %v", peer)
 	}
 	joiner.step(protocol.PeerRefused{Peer: gossip.NodeID{Address: address(2)}, Final: true, Reason: "final"})
-	require.Equal(t, protocol.StopRefused, joiner.stopping.Reason)
+	require.Equal(t, component.StopRefused, joiner.stopping.Reason)
 	first.step(protocol.PeerRefused{Peer: nodes[1].id, Removed: true, Reason: "removed"})
-	require.Equal(t, protocol.StopDowned, first.stopping.Reason, "a member says so")
+	require.Equal(t, component.StopDowned, first.stopping.Reason, "a member says so")
 }
 
 // covers I7: a removed incarnation is refused for good.
@@ -268,11 +269,11 @@ func TestRemovedIncarnationNeverComesBack(t *testing.T) {
 	nodes := l.cluster(3)
 	nodes[0].step(protocol.Down{Address: address(3)})
 	l.until(5*time.Second, func() bool { return nodes[0].sees(2, gossip.Up) })
-	require.Equal(t, protocol.StopDowned, nodes[2].stopping.Reason)
+	require.Equal(t, component.StopDowned, nodes[2].stopping.Reason)
 	again := l.start(3, 3)
 	again.step(protocol.Join{Seeds: []gossip.Address{address(1)}})
 	l.run(5 * time.Second)
-	require.Equal(t, protocol.StopRefused, again.stopping.Reason)
+	require.Equal(t, component.StopRefused, again.stopping.Reason)
 	require.Contains(t, again.stopping.Detail, "restart the node")
 }
 
@@ -287,7 +288,7 @@ func TestNodeThatCannotJoinGivesUpIfAsked(t *testing.T) {
 	require.Equal(t, "waiting", n.decisions[0].Verdict)
 	require.Contains(t, n.decisions[0].Reason, "0 of 1 of the listed seed nodes are here and in no cluster; missing: "+address(1).String()+" (silent)")
 	l.run(2 * time.Second)
-	require.Equal(t, protocol.StopJoinFailed, n.stopping.Reason)
+	require.Equal(t, component.StopJoinFailed, n.stopping.Reason)
 }
 
 // Every member waits for the second before anybody is up.

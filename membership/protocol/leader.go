@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/component"
 )
 
 // pruneInterval is the time between two looks for old tombstones.
@@ -295,7 +296,7 @@ func (m *Machine) carryOut(p leaderPlan, e *gossip.Edit) {
 // hosts nothing: nobody is left to see it go.
 func (m *Machine) endAlone() {
 	if m.exit.confirmed && len(m.state.Members()) == 1 {
-		m.stop(StopLeft, "it was the last member and left")
+		m.stop(component.StopLeft, "it was the last member and left")
 	}
 }
 

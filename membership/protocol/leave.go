@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine/component"
 )
 
 // confirmInterval is the time between two confirmations of a leaving node.
@@ -64,7 +65,7 @@ func (m *Machine) stopped(component string) {
 func (m *Machine) commandLeave(address gossip.Address) {
 	if m.phase != phaseMember {
 		if address == m.self.Address {
-			m.stop(StopLeft, "it left before it was a member")
+			m.stop(component.StopLeft, "it left before it was a member")
 		}
 		return
 	}
@@ -85,15 +86,15 @@ func (m *Machine) observeOwnStatus() {
 	me := m.state.Member(m.self)
 	switch {
 	case me == nil && m.exit.begun:
-		m.stop(StopLeft, "it was removed after it left")
+		m.stop(component.StopLeft, "it was removed after it left")
 	case me == nil:
-		m.stop(StopDowned, m.ending.removed(m.state, m.self))
+		m.stop(component.StopDowned, m.ending.removed(m.state, m.self))
 	case me.Status == gossip.Down:
 		m.spreadWord()
-		m.stop(StopDowned, m.ending.downed(m.state, m.self))
+		m.stop(component.StopDowned, m.ending.downed(m.state, m.self))
 	case me.Status == gossip.Exiting && m.exit.confirmed && m.allExit():
 		m.spreadWord()
-		m.stop(StopLeft, "it left together with all others")
+		m.stop(component.StopLeft, "it left together with all others")
 	case me.Status >= gossip.Leaving && !m.exit.begun:
 		m.beginLeaving()
 	}
@@ -173,7 +174,7 @@ func (m *Machine) receiveExitingConfirmed(from gossip.NodeID) {
 
 func (m *Machine) exitTimeout() {
 	if m.phase == phaseMember {
-		m.stop(StopLeft, fmt.Sprintf("it was not removed within %v after it hosted nothing any more", m.cfg.ExitTimeout))
+		m.stop(component.StopLeft, fmt.Sprintf("it was not removed within %v after it hosted nothing any more", m.cfg.ExitTimeout))
 	}
 }
 
@@ -191,10 +192,10 @@ func (m *Machine) dismissed(from gossip.NodeID, msg NotMember, words string) {
 	case msg.Status == gossip.StatusNone:
 		m.receiveStranger(from)
 	case msg.Status == gossip.Removed && m.leftInOrder():
-		m.stop(StopLeft, "it was removed after it left, says "+from.String())
+		m.stop(component.StopLeft, "it was removed after it left, says "+from.String())
 	default:
 		m.spreadWord() // What this node alone knows must not go with it.
-		m.stop(StopDowned, words)
+		m.stop(component.StopDowned, words)
 	}
 }
 
@@ -214,9 +215,9 @@ func (m *Machine) receiveStranger(from gossip.NodeID) {
 	if m.now.Mono.Sub(m.join.joinedAt) < m.cfg.RetryUnsuccessfulJoinAfter || m.connected() {
 		return
 	}
-	reason := StopDowned
+	reason := component.StopDowned
 	if m.ownStatus() < gossip.Up {
-		reason = StopJoinFailed
+		reason = component.StopJoinFailed
 	}
 	m.stop(reason, fmt.Sprintf("the cluster has gone on without hearing of it, says %v: restart the node", from))
 }

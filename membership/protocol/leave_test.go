@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/membership/protocol"
 )
 
@@ -24,11 +25,11 @@ func TestLeavingNodeIsRemovedGracefully(t *testing.T) {
 		took := l.until(10*time.Second, func() bool { return nodes[leaver].stopping != nil })
 		t.Logf("node %d left within %v", leaver+1, took)
 		require.Less(t, took, 3*time.Second)
-		require.Equal(t, protocol.StopLeft, nodes[leaver].stopping.Reason)
+		require.Equal(t, component.StopLeft, nodes[leaver].stopping.Reason)
 		l.until(5*time.Second, func() bool { return l.allUp(2) })
 		for i, n := range nodes {
 			if i != leaver {
-				require.Equal(t, []protocol.Fenced{{Node: nodes[leaver].id, Graceful: true}}, published[protocol.Fenced](n))
+				require.Equal(t, []component.Fenced{{Node: nodes[leaver].id, Graceful: true}}, published[component.Fenced](n))
 				require.Len(t, n.machine.State().Config().Voters, 2)
 			}
 		}
@@ -40,17 +41,17 @@ func TestLeavingNodeWaitsForItsComponents(t *testing.T) {
 	l := newLoop(t)
 	nodes := l.cluster(3)
 	n := nodes[2]
-	n.step(protocol.Hold{Component: "sharding"})
-	n.step(protocol.Hold{Component: "singleton"})
-	n.step(protocol.Stopped{Component: "sharding"})
+	n.step(component.Busy{Component: "sharding"})
+	n.step(component.Busy{Component: "singleton"})
+	n.step(component.Drained{Component: "sharding"})
 	require.Equal(t, uint64(1), n.machine.Refusals(protocol.RefusedUnsolicited), "it is not leaving yet")
 	n.step(protocol.Leave{Address: n.id.Address})
 	l.run(5 * time.Second)
 	require.True(t, n.hosts())
-	n.step(protocol.Stopped{Component: "sharding"})
+	n.step(component.Drained{Component: "sharding"})
 	l.run(time.Second)
 	require.True(t, n.hosts())
-	n.step(protocol.Stopped{Component: "singleton"})
+	n.step(component.Drained{Component: "singleton"})
 	require.False(t, n.hosts())
 	took := l.until(5*time.Second, func() bool { return n.stopping != nil })
 	require.Less(t, took, 2*time.Second)
@@ -59,7 +60,7 @@ func TestLeavingNodeWaitsForItsComponents(t *testing.T) {
 func TestLeaveTimeoutEndsTheWaitForComponents(t *testing.T) {
 	l := newLoop(t)
 	nodes := l.cluster(3)
-	nodes[2].step(protocol.Hold{Component: "sharding"})
+	nodes[2].step(component.Busy{Component: "sharding"})
 	nodes[2].step(protocol.Leave{Address: nodes[2].id.Address})
 	l.run(29 * time.Second)
 	require.True(t, nodes[2].hosts())
@@ -86,7 +87,7 @@ func TestAllNodesLeaveTogether(t *testing.T) {
 	t.Logf("all left within %v", took)
 	require.Less(t, took, 10*time.Second)
 	for _, n := range nodes {
-		require.Equal(t, protocol.StopLeft, n.stopping.Reason, "%v", n.id)
+		require.Equal(t, component.StopLeft, n.stopping.Reason, "%v", n.id)
 	}
 }
 
@@ -95,7 +96,7 @@ func TestLastNodeLeavesAtOnce(t *testing.T) {
 	n := l.join(1)
 	n.step(protocol.Leave{Address: n.id.Address})
 	require.NotNil(t, n.stopping)
-	require.Equal(t, protocol.StopLeft, n.stopping.Reason)
+	require.Equal(t, component.StopLeft, n.stopping.Reason)
 }
 
 // covers F28: leave while joining, and before there is a cluster.
@@ -107,26 +108,26 @@ func TestLeaveBeforeUp(t *testing.T) {
 	require.True(t, nodes[0].sees(2, gossip.Joining))
 	nodes[1].step(protocol.Leave{Address: address(2)})
 	l.until(10*time.Second, func() bool { return nodes[1].stopping != nil })
-	require.Equal(t, protocol.StopLeft, nodes[1].stopping.Reason)
+	require.Equal(t, component.StopLeft, nodes[1].stopping.Reason)
 	require.True(t, nodes[0].sees(1, gossip.Joining))
 
 	alone := l.start(9, 9)
 	alone.step(protocol.Join{Seeds: []gossip.Address{address(8)}})
 	alone.step(protocol.Leave{Address: address(9)})
-	require.Equal(t, protocol.StopLeft, alone.stopping.Reason)
+	require.Equal(t, component.StopLeft, alone.stopping.Reason)
 }
 
 // covers F28, F29: a leaving node that dies is downed and fenced like any other.
 func TestLeavingNodeThatDiesIsDowned(t *testing.T) {
 	l := newLoop(t)
 	nodes := l.cluster(3)
-	nodes[2].step(protocol.Hold{Component: "sharding"})
+	nodes[2].step(component.Busy{Component: "sharding"})
 	nodes[2].step(protocol.Leave{Address: nodes[2].id.Address})
 	l.run(time.Second)
 	nodes[2].dead = true
 	took := l.untilFenced(20*time.Second, nodes[2].id)
 	require.Less(t, took, 10*time.Second)
-	require.Equal(t, []protocol.Fenced{{Node: nodes[2].id}}, published[protocol.Fenced](nodes[0]))
+	require.Equal(t, []component.Fenced{{Node: nodes[2].id}}, published[component.Fenced](nodes[0]))
 }
 
 // covers F24: a node that is frozen in the middle of its leave, for longer than
@@ -136,18 +137,18 @@ func TestNodeFrozenWhileItLeavesWasNotLetGo(t *testing.T) {
 	for _, pause := range []time.Duration{15 * time.Second, time.Minute} {
 		l := newLoop(t)
 		nodes := l.cluster(3)
-		nodes[2].step(protocol.Hold{Component: "sharding"})
+		nodes[2].step(component.Busy{Component: "sharding"})
 		nodes[2].step(protocol.Leave{Address: nodes[2].id.Address})
 		l.run(time.Second)
 		nodes[2].freeze()
 		// Nothing reaches it when it wakes: the connections have broken long ago.
 		l.drop = func(_, to gossip.NodeID, _ any) bool { return to == nodes[2].id && nodes[2].frozen }
 		l.run(pause)
-		require.NotEmpty(t, published[protocol.Fenced](nodes[0]))
+		require.NotEmpty(t, published[component.Fenced](nodes[0]))
 		nodes[2].thaw()
 		l.run(3 * time.Second)
 		require.NotNil(t, nodes[2].stopping)
-		require.Equal(t, protocol.StopDowned, nodes[2].stopping.Reason, "%v: %s", pause, nodes[2].stopping.Detail)
+		require.Equal(t, component.StopDowned, nodes[2].stopping.Reason, "%v: %s", pause, nodes[2].stopping.Detail)
 	}
 }
 
@@ -177,7 +178,7 @@ func TestDownCommands(t *testing.T) {
 	nodes[4].step(protocol.Down{Address: address(44)})
 	require.Equal(t, uint64(1), nodes[4].machine.Refusals(protocol.RefusedUnknown))
 	nodes[4].step(protocol.Down{Address: address(5)})
-	require.Equal(t, protocol.StopDowned, nodes[4].stopping.Reason)
+	require.Equal(t, component.StopDowned, nodes[4].stopping.Reason)
 	l.until(10*time.Second, func() bool { return l.allUp(4) })
 	nodes[1].step(protocol.Down{Address: address(3)})
 	nodes[2].step(protocol.Down{Address: address(2)})
@@ -200,7 +201,7 @@ func TestThoseWhoAreLeftWithoutAMajorityStop(t *testing.T) {
 	require.NotNil(t, nodes[0].stopping)
 	require.False(t, nodes[1].hosts())
 	l.until(10*time.Second, func() bool { return nodes[1].stopping != nil })
-	require.Equal(t, protocol.StopDowned, nodes[1].stopping.Reason)
+	require.Equal(t, component.StopDowned, nodes[1].stopping.Reason)
 }
 
 // One of five leaves, and two others die. The last edit, by which three of the voters go,

@@ -18,6 +18,7 @@ import (
 	"github.com/quorate/quorate/fd"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/membership/protocol"
 )
 
@@ -60,7 +61,7 @@ type node struct {
 	frozen    bool
 	backlog   []machine.Input
 	until     machine.Instant
-	stopping  *protocol.Stopping
+	stopping  *component.Stopping
 }
 
 func newLoop(t testing.TB) *loop {
@@ -252,12 +253,12 @@ func (n *node) note(published any) {
 	n.events = append(n.events, published)
 	n.times = append(n.times, n.loop.now)
 	switch e := published.(type) {
-	case protocol.Standing:
+	case component.Standing:
 		n.until = e.Until
-	case protocol.Stopping:
+	case component.Stopping:
 		n.stopping, n.dead = &e, true
 		n.loop.tracef(n, "stops: %v", e.Reason)
-	case protocol.Fenced:
+	case component.Fenced:
 		n.loop.tracef(n, "fenced %v graceful=%v", e.Node, e.Graceful)
 	case protocol.Refused:
 		n.loop.tracef(n, "refused %s of %v: %v", e.What, e.Peer, e.Refusal)

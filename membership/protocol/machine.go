@@ -14,6 +14,7 @@ import (
 	"github.com/quorate/quorate/fd"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/component"
 )
 
 // Deps are the collaborators of a machine, which only code can give.
@@ -130,7 +131,7 @@ type Machine struct {
 	exit       leaving
 	ending     ending
 	fences     fencing
-	published  Changed
+	published  component.Changed
 	calls      machine.CallID // The number of the last call.
 }
 
@@ -235,11 +236,11 @@ func (m *Machine) dispatch(in machine.Input) {
 		m.commandDown(in.Address)
 	case LoadDowning:
 		m.loadDowning(in)
-	case Services:
+	case component.Services:
 		m.addService(in.Service)
-	case Hold:
+	case component.Busy:
 		m.hold(in.Component)
-	case Stopped:
+	case component.Drained:
 		m.stopped(in.Component)
 	case PeerRefused:
 		m.peerRefused(in)
@@ -420,8 +421,8 @@ func (m *Machine) Refusals(r Refusal) uint64 {
 	return 0
 }
 
-// Snapshot returns the last published [Changed].
-func (m *Machine) Snapshot() Changed { return m.published }
+// Snapshot returns the last published [component.Changed].
+func (m *Machine) Snapshot() component.Changed { return m.published }
 
 // Self returns the node of this machine.
 func (m *Machine) Self() gossip.NodeID { return m.self }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine/component"
 )
 
 // meetInterval is the time between two questions of a member to seed nodes and
@@ -110,7 +111,7 @@ func yieldReason(to gossip.ClusterID) string {
 // endYielded ends the node.
 func (m *Machine) endYielded() {
 	if m.phase == phaseMember {
-		m.stop(StopYielded, yieldReason(m.state.Yielded()))
+		m.stop(component.StopYielded, yieldReason(m.state.Yielded()))
 	}
 }
 

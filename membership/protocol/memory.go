@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/component"
 )
 
 // CallRemember is the kind of the calls that put a [Record] on disk. An answer
@@ -78,7 +79,7 @@ func (m *Machine) recordWritten(err error) {
 		m.out.Decide("disk", m.self.String(), "lost", fmt.Sprintf("%v: after a restart this node speaks for no voter", err))
 		m.out.Publish(RecordLost{Reason: err.Error()})
 	default:
-		m.stop(StopDisk, fmt.Sprintf("its record can be neither written nor removed, and an old one would speak for a time long past: %v", err))
+		m.stop(component.StopDisk, fmt.Sprintf("its record can be neither written nor removed, and an old one would speak for a time long past: %v", err))
 		return
 	}
 	d.kept = d.writing

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/membership/protocol"
 )
 
@@ -76,7 +77,7 @@ func TestMemberOfWhomNobodyHasHeardEnds(t *testing.T) {
 	l.until(5*time.Second, func() bool { return n.machine.State().Member(n.id) != nil })
 	nodes[2].dead = true
 	l.until(30*time.Second, func() bool { return n.stopping != nil })
-	require.Equal(t, protocol.StopJoinFailed, n.stopping.Reason)
+	require.Equal(t, component.StopJoinFailed, n.stopping.Reason)
 	l.until(20*time.Second, func() bool { return l.allUp(2) })
 }
 

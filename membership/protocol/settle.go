@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine/component"
 )
 
 // settle draws the consequences of what a step did to the state: it looks at
@@ -119,17 +120,17 @@ func (m *Machine) publishAgain() {
 	}
 	m.out.Publish(m.published)
 	if m.footing.until != 0 {
-		m.out.Publish(Standing{Until: m.footing.until, Dropped: m.footing.dropped})
+		m.out.Publish(component.Standing{Until: m.footing.until, Dropped: m.footing.dropped})
 	}
 	for _, t := range m.published.State.Tombstones() {
 		if !m.fences.waiting[t.Node] {
-			m.out.Publish(Fenced{Node: t.Node})
+			m.out.Publish(component.Fenced{Node: t.Node})
 		}
 	}
 }
 
 func (m *Machine) publishChanged() {
-	changed := Changed{
+	changed := component.Changed{
 		State: m.state, Self: m.self, Leader: m.lead.leader, Converged: m.lead.converged, Base: m.footing.base,
 	}
 	old := &m.published

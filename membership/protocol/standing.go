@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/component"
 )
 
 // footing is what this node's standing rests on. It hosts only while
@@ -174,7 +175,7 @@ func (m *Machine) updateStanding() {
 func (m *Machine) publishStanding(until machine.Instant) {
 	if until != m.footing.until {
 		m.footing.until = until
-		m.out.Publish(Standing{Until: until, Dropped: m.footing.dropped})
+		m.out.Publish(component.Standing{Until: until, Dropped: m.footing.dropped})
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/membership/protocol"
 )
 
@@ -115,6 +116,6 @@ func TestJoinerGoesOnWhenTheLastVoterLeaves(t *testing.T) {
 	l.until(15*time.Second, func() bool { return joiner.sees(1, gossip.Up) })
 	l.run(time.Second)
 	require.NotNil(t, last.stopping)
-	require.Equal(t, protocol.StopLeft, last.stopping.Reason)
+	require.Equal(t, component.StopLeft, last.stopping.Reason)
 	l.until(5*time.Second, joiner.hosts)
 }

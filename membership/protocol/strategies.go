@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine/component"
 )
 
 // Strategy is a downing strategy that a node can decide with.
@@ -194,7 +195,7 @@ func (m *Machine) keepStrategies() {
 		return
 	case me.Status < gossip.Up && s.register.Gen > 0 && s.find(s.current) == nil:
 		// It was changed while this node joined. As a voter it could not decide.
-		m.stop(StopRefused, fmt.Sprintf("the downing strategy of the cluster is %s, which is not loaded here: load it and join again",
+		m.stop(component.StopRefused, fmt.Sprintf("the downing strategy of the cluster is %s, which is not loaded here: load it and join again",
 			describeStrategy(s.register.DowningStrategy)))
 		return
 	case !slices.Equal(me.Loaded.Strategies, s.said()):

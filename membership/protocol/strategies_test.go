@@ -15,6 +15,7 @@ import (
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/membership/protocol"
 )
 
@@ -161,7 +162,7 @@ func TestJoinerNeedsTheStrategyOfTheCluster(t *testing.T) {
 	nodes := l.cluster(2)
 	early := l.join(3, configured)
 	l.run(time.Second)
-	require.Equal(t, protocol.StopRefused, early.stopping.Reason)
+	require.Equal(t, component.StopRefused, early.stopping.Reason)
 	require.Contains(t, early.stopping.Detail, `"keep-majority" in the cluster and "keep-first" here`)
 	differences := published[protocol.Refused](early)[0].Differences
 	require.Contains(t, differences, protocol.Difference{Key: "downing.parameters", Joiner: "x=1"})
@@ -179,7 +180,7 @@ func TestJoinerNeedsTheStrategyOfTheCluster(t *testing.T) {
 	require.Equal(t, "keep-first", nodes[0].register().Name)
 	late := l.join(5)
 	l.run(time.Second)
-	require.Equal(t, protocol.StopRefused, late.stopping.Reason)
+	require.Equal(t, component.StopRefused, late.stopping.Reason)
 	l.join(6, configured)
 	l.until(5*time.Second, func() bool { return nodes[0].sees(4, gossip.Up) })
 }
@@ -204,7 +205,7 @@ func TestNobodyIsUpWithoutTheStrategyOfTheCluster(t *testing.T) {
 		switch {
 		case joiner.stopping != nil:
 			outcomes[joiner.stopping.Detail[:10]]++
-			require.Equal(t, protocol.StopRefused, joiner.stopping.Reason)
+			require.Equal(t, component.StopRefused, joiner.stopping.Reason)
 			require.Equal(t, "keep-first", nodes[0].register().Name)
 		default:
 			outcomes["joined"]++

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/membership/protocol"
 )
 
@@ -156,7 +157,7 @@ func TestWhoCountsOtherVotersIsRefused(t *testing.T) {
 		again.step(protocol.Join{Seeds: []gossip.Address{address(1), address(2)}})
 		l.run(20 * time.Second)
 		require.True(t, again.dead)
-		require.Equal(t, protocol.StopRefused, again.stopping.Reason)
+		require.Equal(t, component.StopRefused, again.stopping.Reason)
 		require.Contains(t, again.stopping.Detail, "membership.voters.role")
 		require.Equal(t, gossip.StatusNone, statusAt(nodes[0], again))
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/membership/protocol"
 	"github.com/quorate/quorate/membership/simulation"
 )
@@ -26,17 +27,17 @@ func stubborn(t *testing.T, nodes int, a *simulation.Assumption, meanwhile func(
 	if a != nil {
 		a.Watch(w)
 	}
-	component, last := simulation.Membership(simulation.MembershipConfig{}), nodes-1
+	member, last := simulation.Membership(simulation.MembershipConfig{}), nodes-1
 	for i := range nodes {
 		n := w.Start(address(i), func(env simulation.Env) []machine.Component {
-			c := component(env)
+			c := member(env)
 			if i == last {
 				c.Machine = &lame{
 					Machine: c.Machine.(*protocol.Machine),
 					deaf:    func(machine.Input) bool { return from(env, 40*time.Second) },
 					says: func(now machine.Now) any {
 						if from(env, 39*time.Second) {
-							return protocol.Standing{Until: now.Mono.Add(time.Hour)}
+							return component.Standing{Until: now.Mono.Add(time.Hour)}
 						}
 						return nil
 					},

@@ -11,6 +11,7 @@ import (
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/membership/protocol"
 )
 
@@ -109,12 +110,12 @@ func (c *Invariants) observed(o Observation) error {
 		delete(c.states, n.id)
 	case machine.Decide:
 		return c.decidedOnWhatIs(n, e)
-	case protocol.Standing:
+	case component.Standing:
 		c.standing[n.id] = e.Until
 		return c.checkSides()
 	case protocol.Refused:
 		return c.refused(n, e)
-	case protocol.Fenced:
+	case component.Fenced:
 		if _, known := c.fenced[e.Node]; !known {
 			c.fenced[e.Node] = n.id
 			c.Fences++

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/machine/component"
 )
 
 // Events checks what nodes publish, one event after the other, as a subscriber sees
@@ -34,7 +34,7 @@ func (c *Events) Watch(w *World) {
 		switch e := o.Event.(type) {
 		case Ended:
 			delete(c.last, o.Node.id)
-		case protocol.Changed:
+		case component.Changed:
 			w.Fail(c.changed(o.Node.id, e.State))
 		}
 	})

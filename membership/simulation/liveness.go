@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/membership/protocol"
 )
 
@@ -94,7 +95,7 @@ func (l *Liveness) Watch(w *World) {
 		switch e := o.Event.(type) {
 		case Ended:
 			l.ended(o.Node, e)
-		case protocol.Standing:
+		case component.Standing:
 			l.standing[o.Node.id] = e.Until
 		}
 	})
@@ -126,7 +127,7 @@ func (l *Liveness) ended(n *Node, e Ended) {
 			delete(l.since, p)
 		}
 	}
-	if e.Why == crashed || strings.Contains(e.Why, protocol.StopJoinFailed.String()) || l.diskFailed(n, e) {
+	if e.Why == crashed || strings.Contains(e.Why, component.StopJoinFailed.String()) || l.diskFailed(n, e) {
 		return // From outside, or by a setting.
 	}
 	if l.steady != w.weather.changed {
@@ -143,7 +144,7 @@ func (l *Liveness) ended(n *Node, e Ended) {
 // as its disk does.
 func (l *Liveness) diskFailed(n *Node, e Ended) bool {
 	d := l.world.disks.of(n.place.address)
-	return e.Why == "stopped: "+protocol.StopDisk.String() && (d.Fail > 0 || d.Hang > 0)
+	return e.Why == "stopped: "+component.StopDisk.String() && (d.Fail > 0 || d.Hang > 0)
 }
 
 // silent reports since when a node can have heard nothing of a member, as an answer to

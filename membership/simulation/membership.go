@@ -11,6 +11,7 @@ import (
 	"github.com/quorate/quorate/fd"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/membership/internal/wire"
 	"github.com/quorate/quorate/membership/protocol"
 )
@@ -102,7 +103,7 @@ func ServeMembership(w *World) {
 		peer.Input(protocol.Service, protocol.PeerRefused{Peer: by, Removed: true, Reason: "removed"})
 	})
 	w.EndsOn(func(event any) string {
-		if s, ok := event.(protocol.Stopping); ok {
+		if s, ok := event.(component.Stopping); ok {
 			return "stopped: " + s.Reason.String()
 		}
 		return ""

@@ -8,7 +8,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
-	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/machine/component"
 )
 
 // OneCluster checks that of the clusters of a name at most one has standing: all
@@ -43,7 +43,7 @@ func (c *OneCluster) Watch(w *World) {
 		switch e := o.Event.(type) {
 		case Ended:
 			delete(c.standing, o.Node.id)
-		case protocol.Standing:
+		case component.Standing:
 			c.standing[o.Node.id] = e.Until
 			w.Fail(c.look())
 		}

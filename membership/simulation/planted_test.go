@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/membership/protocol"
 	"github.com/quorate/quorate/membership/simulation"
 )
@@ -129,7 +130,7 @@ func TestPlantedNodeWithoutStanding(t *testing.T) {
 	p := plant(2, sameSeeds, func(env simulation.Env, l *lame) {
 		l.says = func(machine.Now) any {
 			if from(env, 20*time.Second) && env.Self.Address == address(1) {
-				return protocol.Standing{}
+				return component.Standing{}
 			}
 			return nil
 		}
@@ -142,7 +143,7 @@ func TestPlantedMajorityThatDoesNotSurvive(t *testing.T) {
 	p := plant(5, sameSeeds, func(env simulation.Env, l *lame) {
 		l.says = func(machine.Now) any {
 			if from(env, time.Minute) {
-				return protocol.Stopping{Reason: protocol.StopDowned}
+				return component.Stopping{Reason: component.StopDowned}
 			}
 			return nil
 		}
@@ -156,7 +157,7 @@ func TestPlantedNodeThatAlternatesForEver(t *testing.T) {
 	p := plant(3, sameSeeds, func(env simulation.Env, l *lame) {
 		l.says = func(machine.Now) any {
 			if env.Self.Address == address(2) && env.World.Node(address(2)) != nil && env.World.Node(address(2)).Age() > 10*time.Second {
-				return protocol.Stopping{Reason: protocol.StopDowned}
+				return component.Stopping{Reason: component.StopDowned}
 			}
 			return nil
 		}
@@ -173,7 +174,7 @@ func TestPlantedNodeThatBlamesItsDiskForEver(t *testing.T) {
 		p := plant(3, sameSeeds, func(env simulation.Env, l *lame) {
 			l.says = func(machine.Now) any {
 				if n := env.World.Node(env.Self.Address); env.Self.Address == address(2) && n != nil && n.Age() > 10*time.Second {
-					return protocol.Stopping{Reason: protocol.StopDisk}
+					return component.Stopping{Reason: component.StopDisk}
 				}
 				return nil
 			}
@@ -203,7 +204,7 @@ func TestPlantedNodeThatEndsInAQuietWorld(t *testing.T) {
 				return nil
 			}
 			ended = true
-			return protocol.Stopping{Reason: protocol.StopDowned}
+			return component.Stopping{Reason: component.StopDowned}
 		}
 	})
 	supervisor := &simulation.Supervisor{Seeds: addresses(0, 1), Min: 5 * time.Second}

@@ -12,7 +12,7 @@ import (
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
-	membership "github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/membership/singleton"
 )
 
@@ -157,8 +157,8 @@ func (c *Control) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 func (c *Control) dispatch(in machine.Input) {
 	switch in := in.(type) {
 	case machine.Started:
-		c.out.Publish(membership.Services{Service: Service})
-		c.out.Publish(membership.Hold{Component: ComponentName})
+		c.out.Publish(component.Services{Service: Service})
+		c.out.Publish(component.Busy{Component: ComponentName})
 		c.out.Arm(tickTimer{}, c.now.Mono.Add(c.cfg.Tick))
 	case machine.Received:
 		if m, ok := in.Message.(ControlMessage); ok {
@@ -178,13 +178,13 @@ func (c *Control) dispatch(in machine.Input) {
 		c.explain(in)
 	case Examine:
 		c.examine(in)
-	case membership.Changed:
+	case component.Changed:
 		c.changed(in)
-	case membership.Standing:
+	case component.Standing:
 		c.standing(in.Until)
-	case membership.Fenced:
+	case component.Fenced:
 		c.fence(in.Node)
-	case membership.Stopping:
+	case component.Stopping:
 		c.end()
 	}
 }
@@ -308,7 +308,7 @@ func (c *Control) fromShard(in FromShard) {
 }
 
 // changed takes over a new membership state.
-func (c *Control) changed(e membership.Changed) {
+func (c *Control) changed(e component.Changed) {
 	c.state = e.State
 	c.forget()
 	for node, member := range c.serving { //quorate:unordered each entry by itself
@@ -405,7 +405,7 @@ func (c *Control) release() {
 		}
 	}
 	c.released = true
-	c.out.Publish(membership.Stopped{Component: ComponentName})
+	c.out.Publish(component.Drained{Component: ComponentName})
 }
 
 // end stops everything at once.

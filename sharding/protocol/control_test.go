@@ -13,7 +13,7 @@ import (
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
-	membership "github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/membership/singleton"
 	"github.com/quorate/quorate/sharding/protocol"
 )
@@ -612,7 +612,7 @@ func TestSuspendedNode(t *testing.T) {
 	f := newFleet(t)
 	n := f.start(1, six())
 	m := f.start(2, six())
-	m.step(membership.Standing{Until: machine.Instant(f.now + time.Second)})
+	m.step(component.Standing{Until: machine.Instant(f.now + time.Second)})
 	require.False(t, m.suspended)
 	f.run(1100 * time.Millisecond)
 	require.True(t, m.suspended, "by the timer")
@@ -623,7 +623,7 @@ func TestSuspendedNode(t *testing.T) {
 	require.Len(t, late.hosts(), 3)
 	require.Empty(t, m.hosts(), "the load is evened out without it")
 
-	n.step(membership.Standing{Until: 0})
+	n.step(component.Standing{Until: 0})
 	require.True(t, n.suspended)
 	f.set(gossip.Down, late)
 	f.remove(late)
@@ -632,12 +632,12 @@ func TestSuspendedNode(t *testing.T) {
 	f.run(5 * time.Second)
 	require.Empty(t, n.decided("handoff"))
 	require.Len(t, n.hosts(), 3, "suspended is not stopped")
-	n.step(membership.Standing{Until: machine.Never})
+	n.step(component.Standing{Until: machine.Never})
 	require.False(t, n.suspended)
 	f.run(time.Second)
 	require.Len(t, n.hosts(), 6)
 
-	n.step(membership.Standing{Until: machine.Instant(f.now + time.Second)})
+	n.step(component.Standing{Until: machine.Instant(f.now + time.Second)})
 	f.now += time.Hour // Frozen: the timer is late, another input comes first.
 	n.step(protocol.FromShard{Kind: "k", Event: protocol.Lookup{}})
 	require.True(t, n.suspended)
@@ -648,7 +648,7 @@ func TestHostWithoutStanding(t *testing.T) {
 	f := newFleet(t)
 	p := f.puppet(1)
 	n := f.start(2, six())
-	n.step(membership.Standing{Until: 0})
+	n.step(component.Standing{Until: 0})
 	p.say(n, protocol.Query{Kind: "k", Term: term(1, 1)})
 	require.True(t, last[protocol.Report](t, p).Registration.Suspended)
 	n.told = nil
@@ -661,14 +661,14 @@ func TestHostWithoutStanding(t *testing.T) {
 func TestStopping(t *testing.T) {
 	f := newFleet(t)
 	n := f.cluster(1, six())[0]
-	n.step(membership.Stopping{Reason: membership.StopDowned})
+	n.step(component.Stopping{Reason: component.StopDowned})
 	require.Empty(t, n.hosts())
 	require.Equal(t, protocol.Abandon{}, n.told[len(n.told)-1])
 	require.Len(t, published[protocol.CoordinatorStopped](n), 1)
 	require.Empty(t, n.timers)
 	told := len(n.told)
 	n.step(protocol.AddKind{Kind: six()})
-	n.step(membership.Standing{Until: 0})
+	n.step(component.Standing{Until: 0})
 	require.Len(t, n.told, told)
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
-	membership "github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/sharding/protocol"
 )
 
@@ -94,7 +94,7 @@ func (f *fleet) edit(do func(*gossip.Edit) bool) {
 // publish tells all nodes the state.
 func (f *fleet) publish() {
 	for _, id := range f.ids() {
-		f.nodes[id].step(membership.Changed{State: f.state, Self: id})
+		f.nodes[id].step(component.Changed{State: f.state, Self: id})
 	}
 }
 
@@ -134,7 +134,7 @@ func (f *fleet) start(i int, kinds ...protocol.KindConfig) *control {
 	for _, k := range kinds {
 		n.step(protocol.AddKind{Kind: k})
 	}
-	n.step(membership.Standing{Until: machine.Never})
+	n.step(component.Standing{Until: machine.Never})
 	f.publish()
 	return n
 }
@@ -177,7 +177,7 @@ func (f *fleet) fence(n *control) {
 	n.dead = true
 	clear(n.hosting)
 	for _, id := range f.ids() {
-		f.nodes[id].step(membership.Fenced{Node: n.id})
+		f.nodes[id].step(component.Fenced{Node: n.id})
 	}
 }
 
@@ -234,7 +234,7 @@ func (n *control) carry(e machine.Effect) {
 		delete(n.timers, e.Timer)
 	case machine.Publish:
 		n.events = append(n.events, e.Event)
-		if _, ok := e.Event.(membership.Stopped); ok {
+		if _, ok := e.Event.(component.Drained); ok {
 			n.left = true
 			n.f.log("%s has handed everything over", n.id)
 		}

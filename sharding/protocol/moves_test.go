@@ -13,7 +13,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
-	membership "github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/sharding/protocol"
 )
 
@@ -40,7 +40,7 @@ func (f *fleet) leaves(n *control) {
 		}
 		f.set(gossip.Exiting, n)
 		f.after(20*time.Millisecond, func() {
-			n.step(membership.Stopping{})
+			n.step(component.Stopping{})
 			n.dead = true
 			f.remove(n)
 			f.fence(n)
@@ -95,13 +95,13 @@ func TestFaultsAtEveryStepOfMoves(t *testing.T) {
 		{"a source leaves", false, leave(source)},
 		{"the target leaves", false, leave(target)},
 		{"the target loses standing", false, func(f *fleet, _ []*control, joined *control) *control {
-			joined.step(membership.Standing{Until: 0})
-			f.after(time.Second, func() { joined.step(membership.Standing{Until: machine.Never}) })
+			joined.step(component.Standing{Until: 0})
+			f.after(time.Second, func() { joined.step(component.Standing{Until: machine.Never}) })
 			return nil
 		}},
 		{"the coordinator loses standing", false, func(f *fleet, nodes []*control, _ *control) *control {
-			nodes[0].step(membership.Standing{Until: 0})
-			f.after(time.Second, func() { nodes[0].step(membership.Standing{Until: machine.Never}) })
+			nodes[0].step(component.Standing{Until: 0})
+			f.after(time.Second, func() { nodes[0].step(component.Standing{Until: machine.Never}) })
 			return nil
 		}},
 		{"the message is lost", false, nil},

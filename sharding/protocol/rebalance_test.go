@@ -15,7 +15,7 @@ import (
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
-	membership "github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/sharding/protocol"
 )
 
@@ -117,10 +117,10 @@ func TestUnfitClusterIsLeftAlone(t *testing.T) {
 	a := f.start(1, six())
 	f.run(5 * time.Second)
 	b := f.start(2, six())
-	b.step(membership.Standing{Until: 0})
+	b.step(component.Standing{Until: 0})
 	f.run(time.Second)
 	require.Empty(t, b.hosts(), "it has no standing")
-	b.step(membership.Standing{Until: machine.Never})
+	b.step(component.Standing{Until: machine.Never})
 	f.run(time.Second)
 	require.Len(t, b.hosts(), 3)
 	f.settled(6, a, b)
@@ -136,7 +136,7 @@ func TestUnfitClusterIsLeftAlone(t *testing.T) {
 	})
 	f.publish()
 	for _, id := range f.ids() {
-		f.nodes[id].step(membership.Fenced{Node: member(3)})
+		f.nodes[id].step(component.Fenced{Node: member(3)})
 	}
 	f.run(time.Second)
 	require.Len(t, c.hosts(), 2)

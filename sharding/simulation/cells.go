@@ -12,7 +12,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
-	membership "github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/machine/component"
 	world "github.com/quorate/quorate/membership/simulation"
 	"github.com/quorate/quorate/sharding/internal/wire"
 	"github.com/quorate/quorate/sharding/protocol"
@@ -164,9 +164,9 @@ func (c *Cells) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 			c.cells[i].Apply(c.now, in.Input, &c.acts)
 			c.carry(protocol.ShardID(i))
 		}
-	case membership.Standing:
+	case component.Standing:
 		c.until = in.Until
-	case membership.Changed:
+	case component.Changed:
 		c.state = in.State
 		c.enter()
 	case machine.Received:
