@@ -33,72 +33,11 @@ func (t Terms) votes(m *Member) bool {
 	return m.Status.leads() && m.UpNumber > 0
 }
 
-// Accept is [State.Merge] for a state that came from another node. It refuses, with
-// an [InvalidError], what no node makes by the rules:
-//
-//   - times and counts that are not plausible, see [Parts.ValidateAt];
-//   - more members or tombstones than [MaxMembers] in the result;
-//   - removals from before PrunedBefore;
-//   - voters whom nobody knows, or without those who vote now and stay;
-//   - a downing strategy that the node has not loaded, though it was asked before.
-//
-// The bounds of counts and times are the same for every node, whatever it knows,
-// so that one takes what another has taken and built upon.
-func (s *State) Accept(o *State, t Terms) (*State, error) {
-	if s == o {
-		return s, nil
-	}
-	if !s.cluster.IsZero() && !o.cluster.IsZero() && s.cluster != o.cluster {
-		return s, ErrOtherCluster
-	}
-	if err := o.Parts().ValidateAt(t.Now); err != nil {
-		return s, err
-	}
-	return s.accepted(s.Merge(o), t)
-}
-
-// AcceptDelta is [State.Apply] for a delta that came from another node and is
-// valid by itself. It refuses what [State.Accept] refuses.
-func (s *State) AcceptDelta(d Delta, t Terms) (*State, error) {
-	p := d.parts()
-	if !d.Full {
-		p.Clock = d.Clock.Entries
-	}
-	if err := p.ValidateAt(t.Now); err != nil {
-		return s, err
-	}
-	m, err := s.Apply(d)
-	if err != nil {
-		return s, err
-	}
-	return s.accepted(m, t)
-}
-
-// accepted returns m, which s and news make up, or s and why the news is refused.
-func (s *State) accepted(m *State, t Terms) (*State, error) {
-	if m == s {
-		return s, nil
-	}
-	if n := max(len(m.members), len(m.tombs)); n > MaxMembers {
-		return s, invalid(FaultLimit, NodeID{}, "%d members or tombstones with what is known here, at most %d", n, MaxMembers)
-	}
-	if err := s.acceptMembers(m); err != nil {
-		return s, err
-	}
-	if err := s.acceptVoters(m, t); err != nil {
-		return s, err
-	}
-	if err := s.acceptDowning(m, t); err != nil {
-		return s, err
-	}
-	return m, nil
-}
-
 // acceptMembers checks up-numbers, which a delta may hold without the last one given, and
 // that each member that is gone has left a tombstone. A tombstone from before
 // PrunedBefore, which nobody makes, would remove the member and be forgotten at once;
 // whoever did not hear of it would bring the member back.
-func (s *State) acceptMembers(m *State) error {
+func (s *core) acceptMembers(m *core) error {
 	if sameSlice(s.members, m.members) {
 		return nil
 	}
@@ -122,7 +61,7 @@ func (s *State) acceptMembers(m *State) error {
 // It is enough to keep those of one set of the base. While the last change is not
 // known to have converged, another that was made without knowledge of it, but of the
 // set before, may be the one that lasts.
-func (s *State) acceptVoters(m *State, t Terms) error {
+func (s *core) acceptVoters(m *core, t Terms) error {
 	is, was := m.configOrZero(), s.configOrZero()
 	if is.Gen == 0 || len(t.Base) == 0 || compareConfigs(is, was) == 0 {
 		return nil
@@ -148,7 +87,7 @@ func (s *State) acceptVoters(m *State, t Terms) error {
 }
 
 // knew reports whether a node is or was a member.
-func (s *State) knew(id NodeID) bool {
+func (s *core) knew(id NodeID) bool {
 	_, removed := findTombstone(s.tombs, id)
 	return removed || s.Member(id) != nil
 }
@@ -165,7 +104,7 @@ func (c *Config) names(id NodeID) bool {
 
 // keeps reports whether voters hold all of set that still vote. All and not most:
 // when some of them leave, all of the rest is still there, most need not be.
-func (s *State) keeps(voters, set []NodeID, t Terms) bool {
+func (s *core) keeps(voters, set []NodeID, t Terms) bool {
 	return !slices.ContainsFunc(set, func(v NodeID) bool {
 		_, kept := slices.BinarySearchFunc(voters, v, NodeID.Compare)
 		if kept {
@@ -179,7 +118,7 @@ func (s *State) keeps(voters, set []NodeID, t Terms) bool {
 // acceptDowning checks a downing strategy that s did not have. It asks this node, not the
 // members' records of what they have loaded: a member may withdraw a strategy in the
 // moment in which the leader chooses it, and keeps it loaded all the same.
-func (s *State) acceptDowning(m *State, t Terms) error {
+func (s *core) acceptDowning(m *core, t Terms) error {
 	r := m.downingOrZero()
 	if t.Loaded == nil || r.Gen == 0 || r.DowningStrategy == s.downingOrZero().DowningStrategy || t.Loaded(r.ID()) {
 		return nil

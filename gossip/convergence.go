@@ -108,7 +108,7 @@ func (s *State) blockers(self NodeID, confirmed func(NodeID) bool, one bool) Blo
 // isFirst reports whether there is no member yet that has come up and takes part. A
 // member that leaves before it came up does not count: it would end the rule for
 // the first members by itself, while others still follow it.
-func (s *State) isFirst() bool {
+func (s *core) isFirst() bool {
 	return !slices.ContainsFunc(s.members, func(m *Member) bool { return m.Status.leads() && m.UpNumber > 0 })
 }
 
@@ -119,7 +119,7 @@ func (s *State) isFirst() bool {
 //
 // Each side of a partition has a leader of its own; only under convergence is
 // it the only one.
-func (s *State) Leader(self NodeID) NodeID {
+func (s *core) Leader(self NodeID) NodeID {
 	if s.Member(self) == nil {
 		return NodeID{}
 	}
@@ -160,7 +160,7 @@ func rank(st Status) int {
 // ByAge returns the members with a role that have been Up, the oldest first.
 // The role "" is everybody's. Members that are Leaving, Exiting or Down are
 // included.
-func (s *State) ByAge(role string) []*Member {
+func (s *core) ByAge(role string) []*Member {
 	var old []*Member
 	for _, m := range s.members {
 		if m.UpNumber > 0 && m.HasRole(role) {
@@ -174,7 +174,7 @@ func (s *State) ByAge(role string) []*Member {
 // Oldest returns the oldest member with a role for which ok is true, nil if
 // there is none. Only members that have been Up are asked about; a nil ok
 // accepts all.
-func (s *State) Oldest(role string, ok func(*Member) bool) *Member {
+func (s *core) Oldest(role string, ok func(*Member) bool) *Member {
 	var oldest *Member
 	for _, m := range s.members {
 		if m.UpNumber == 0 || !m.HasRole(role) || oldest != nil && oldest.OlderThan(m) {

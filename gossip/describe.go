@@ -8,55 +8,50 @@ import (
 	"strings"
 )
 
-// Describe returns s as text: one line a record, sorted, the same for equal
-// states. It is meant for people, golden files and comparison, not for
-// parsing.
-func (s *State) Describe() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "cluster born=%d nonce=%x\n", s.cluster.Born, s.cluster.Nonce)
-	fmt.Fprintf(&b, "registers last-up=%d pruned-before=%d\n", s.lastUp, s.pruned)
+// describe writes a line for each record. Known are the members that have seen the state.
+func (s *core) describe(b *strings.Builder, known bitset) {
+	fmt.Fprintf(b, "cluster born=%d nonce=%x\n", s.cluster.Born, s.cluster.Nonce)
+	fmt.Fprintf(b, "registers last-up=%d pruned-before=%d\n", s.lastUp, s.pruned)
 	if s.epochs != 0 {
-		fmt.Fprintf(&b, "epochs born=%d\n", s.epochs)
+		fmt.Fprintf(b, "epochs born=%d\n", s.epochs)
 	}
 	if !s.yielded.IsZero() {
-		fmt.Fprintf(&b, "yielded to born=%d nonce=%x\n", s.yielded.Born, s.yielded.Nonce)
+		fmt.Fprintf(b, "yielded to born=%d nonce=%x\n", s.yielded.Born, s.yielded.Nonce)
 	}
 	for i, m := range s.members {
-		m.describe(&b)
-		if s.seen.has(i) {
+		m.describe(b)
+		if known.has(i) {
 			b.WriteString(" seen")
 		}
 		b.WriteByte('\n')
 	}
 	for _, t := range s.tombs {
-		fmt.Fprintf(&b, "removed %v last=%d at=%d", t.Node, t.Last, t.RemovedAt)
-		t.Downed.describe(&b)
+		fmt.Fprintf(b, "removed %v last=%d at=%d", t.Node, t.Last, t.RemovedAt)
+		t.Downed.describe(b)
 		b.WriteByte('\n')
 	}
 	for _, set := range s.rows {
-		fmt.Fprintf(&b, "observer %v version=%d", set.Observer, set.Version)
+		fmt.Fprintf(b, "observer %v version=%d", set.Observer, set.Version)
 		for _, row := range set.Rows {
-			fmt.Fprintf(&b, " %v=%v/%d", row.Subject, row.Status, row.Version)
+			fmt.Fprintf(b, " %v=%v/%d", row.Subject, row.Status, row.Version)
 		}
 		b.WriteByte('\n')
 	}
-	if c := s.config; c != nil {
-		fmt.Fprintf(&b, "config gen=%d by=%x voters=%v previous=%v", c.Gen, c.By, c.Voters, c.Previous)
-		if len(c.Data)+len(c.PreviousData) > 0 {
-			fmt.Fprintf(&b, " data=%x previous=%x", c.Data, c.PreviousData)
+	if config := s.config; config != nil {
+		fmt.Fprintf(b, "config gen=%d by=%x voters=%v previous=%v", config.Gen, config.By, config.Voters, config.Previous)
+		if len(config.Data)+len(config.PreviousData) > 0 {
+			fmt.Fprintf(b, " data=%x previous=%x", config.Data, config.PreviousData)
 		}
 		b.WriteByte('\n')
 	}
 	if d := s.downing; d != nil {
-		fmt.Fprintf(&b, "downing gen=%d name=%q version=%q parameters=%q pure=%t majority-only=%t\n",
+		fmt.Fprintf(b, "downing gen=%d name=%q version=%q parameters=%q pure=%t majority-only=%t\n",
 			d.Gen, d.Name, d.Version, d.Parameters, d.Pure, d.MajorityOnly)
 		if d.Previous != (DowningStrategy{}) {
-			fmt.Fprintf(&b, "downing before name=%q version=%q parameters=%q pure=%t majority-only=%t\n",
+			fmt.Fprintf(b, "downing before name=%q version=%q parameters=%q pure=%t majority-only=%t\n",
 				d.Previous.Name, d.Previous.Version, d.Previous.Parameters, d.Previous.Pure, d.Previous.MajorityOnly)
 		}
 	}
-	fmt.Fprintf(&b, "clock %v\n", s.clock)
-	return b.String()
 }
 
 func (m *Member) describe(b *strings.Builder) {

@@ -36,6 +36,67 @@ func (s *State) Merge(o *State) *State {
 	return m
 }
 
+// Accept is [State.Merge] for a state that came from another node. It refuses, with
+// an [InvalidError], what no node makes by the rules:
+//
+//   - times and counts that are not plausible, see [Parts.ValidateAt];
+//   - more members or tombstones than [MaxMembers] in the result;
+//   - removals from before PrunedBefore;
+//   - voters whom nobody knows, or without those who vote now and stay;
+//   - a downing strategy that the node has not loaded, though it was asked before.
+//
+// The bounds of counts and times are the same for every node, whatever it knows,
+// so that one takes what another has taken and built upon.
+func (s *State) Accept(o *State, t Terms) (*State, error) {
+	if s == o {
+		return s, nil
+	}
+	if !s.cluster.IsZero() && !o.cluster.IsZero() && s.cluster != o.cluster {
+		return s, ErrOtherCluster
+	}
+	if err := o.Parts().ValidateAt(t.Now); err != nil {
+		return s, err
+	}
+	return s.accepted(s.Merge(o), t)
+}
+
+// AcceptDelta is [State.Apply] for a delta that came from another node and is
+// valid by itself. It refuses what [State.Accept] refuses.
+func (s *State) AcceptDelta(d Delta, t Terms) (*State, error) {
+	p := d.parts()
+	if !d.Full {
+		p.Clock = d.Clock.Entries
+	}
+	if err := p.ValidateAt(t.Now); err != nil {
+		return s, err
+	}
+	m, err := s.Apply(d)
+	if err != nil {
+		return s, err
+	}
+	return s.accepted(m, t)
+}
+
+// accepted returns m, which s and news make up, or s and why the news is refused.
+func (s *State) accepted(m *State, t Terms) (*State, error) {
+	if m == s {
+		return s, nil
+	}
+	if n := max(len(m.members), len(m.tombs)); n > MaxMembers {
+		return s, invalid(FaultLimit, NodeID{}, "%d members or tombstones with what is known here, at most %d", n, MaxMembers)
+	}
+	if err := s.acceptMembers(&m.core); err != nil {
+		return s, err
+	}
+	if err := s.acceptVoters(&m.core, t); err != nil {
+		return s, err
+	}
+	if err := s.acceptDowning(&m.core, t); err != nil {
+		return s, err
+	}
+	return m, nil
+}
+
 // joined is what a join of two cores leaves behind for the join of the
 // clocks.
 type joined struct {
@@ -44,65 +105,65 @@ type joined struct {
 }
 
 // join sets c to the join of a and b, normalised.
-func (c *core) join(a, b *core) joined {
-	c.cluster = a.cluster
+func (s *core) join(a, b *core) joined {
+	s.cluster = a.cluster
 	if b.cluster.Compare(a.cluster) > 0 {
-		c.cluster = b.cluster
+		s.cluster = b.cluster
 	}
-	c.lastUp = max(a.lastUp, b.lastUp)
-	c.pruned = max(a.pruned, b.pruned)
-	c.epochs = max(a.epochs, b.epochs)
-	c.yielded = a.yielded
+	s.lastUp = max(a.lastUp, b.lastUp)
+	s.pruned = max(a.pruned, b.pruned)
+	s.epochs = max(a.epochs, b.epochs)
+	s.yielded = a.yielded
 	if b.yielded.Compare(a.yielded) > 0 {
-		c.yielded = b.yielded
+		s.yielded = b.yielded
 	}
-	c.config = maxRecord(a.config, b.config, compareConfigs)
-	c.downing = maxRecord(a.downing, b.downing, compareDowning)
-	c.rows = joinSorted(a.rows, b.rows, func(x, y *ObserverRows) int {
+	s.config = maxRecord(a.config, b.config, compareConfigs)
+	s.downing = maxRecord(a.downing, b.downing, compareDowning)
+	s.rows = joinSorted(a.rows, b.rows, func(x, y *ObserverRows) int {
 		return compareNodes(&x.Observer, &y.Observer)
 	}, joinRows)
-	c.members = joinSorted(a.members, b.members, func(x, y *Member) int {
+	s.members = joinSorted(a.members, b.members, func(x, y *Member) int {
 		return compareNodes(&x.Node, &y.Node)
 	}, joinMembers)
-	c.tombs = joinSorted(a.tombs, b.tombs, func(x, y *Tombstone) int {
+	s.tombs = joinSorted(a.tombs, b.tombs, func(x, y *Tombstone) int {
 		return compareNodes(&x.Node, &y.Node)
 	}, joinTombstones)
-	j := joined{tombs: c.tombs}
-	if !sameSlice(c.tombs, a.tombs) || !sameSlice(c.tombs, b.tombs) {
-		left := withoutTombstones(c.members, c.tombs)
-		j.removed = len(left) != len(c.members)
-		c.members = left
+	j := joined{tombs: s.tombs}
+	if !sameSlice(s.tombs, a.tombs) || !sameSlice(s.tombs, b.tombs) {
+		left := withoutTombstones(s.members, s.tombs)
+		j.removed = len(left) != len(s.members)
+		s.members = left
 	}
 	if j.removed {
-		c.rows = restrictRows(c.rows, c.members)
+		s.rows = restrictRows(s.rows, s.members)
 	}
-	c.prune()
-	if !sameSlice(c.tombs, a.tombs) || j.removed {
-		c.share(b)
-		c.share(a)
+	s.prune()
+	if !sameSlice(s.tombs, a.tombs) || j.removed {
+		s.share(b)
+		s.share(a)
 	}
 	return j
 }
 
 // share replaces the lists of c by those of o where they hold the same, as
 // they may after something was dropped.
-func (c *core) share(o *core) {
-	if slices.Equal(c.members, o.members) {
-		c.members = o.members
+func (s *core) share(o *core) {
+	if slices.Equal(s.members, o.members) {
+		s.members = o.members
 	}
-	if slices.Equal(c.tombs, o.tombs) {
-		c.tombs = o.tombs
+	if slices.Equal(s.tombs, o.tombs) {
+		s.tombs = o.tombs
 	}
-	if slices.EqualFunc(c.rows, o.rows, equalRows) {
-		c.rows = o.rows
+	if slices.EqualFunc(s.rows, o.rows, equalRows) {
+		s.rows = o.rows
 	}
 }
 
 // prune drops the tombstones from before PrunedBefore.
-func (c *core) prune() {
-	old := func(t *Tombstone) bool { return t.RemovedAt < c.pruned }
-	if slices.ContainsFunc(c.tombs, old) {
-		c.tombs = slices.DeleteFunc(slices.Clone(c.tombs), old)
+func (s *core) prune() {
+	old := func(t *Tombstone) bool { return t.RemovedAt < s.pruned }
+	if slices.ContainsFunc(s.tombs, old) {
+		s.tombs = slices.DeleteFunc(slices.Clone(s.tombs), old)
 	}
 }
 
@@ -133,10 +194,10 @@ func (s *State) sameVersion(o *State) bool {
 
 // isCore reports whether c is o as far as a join can tell: a join returns the
 // very slices of an operand when that operand is the result.
-func (c *core) isCore(o *core) bool {
-	return c.cluster == o.cluster && c.lastUp == o.lastUp && c.pruned == o.pruned &&
-		c.epochs == o.epochs && c.yielded == o.yielded && c.config == o.config && c.downing == o.downing &&
-		sameSlice(c.members, o.members) && sameSlice(c.tombs, o.tombs) && sameSlice(c.rows, o.rows)
+func (s *core) isCore(o *core) bool {
+	return s.cluster == o.cluster && s.lastUp == o.lastUp && s.pruned == o.pruned &&
+		s.epochs == o.epochs && s.yielded == o.yielded && s.config == o.config && s.downing == o.downing &&
+		sameSlice(s.members, o.members) && sameSlice(s.tombs, o.tombs) && sameSlice(s.rows, o.rows)
 }
 
 // is reports whether c and o are equal, which is cheap if they share memory.

@@ -29,24 +29,6 @@ type Parts struct {
 	Yielded      ClusterID // Zero: the cluster goes on.
 }
 
-// Parts returns what s holds, in sorted lists. They must not be modified.
-func (s *State) Parts() Parts {
-	return Parts{
-		Cluster:      s.cluster,
-		Members:      s.members,
-		Tombstones:   s.Tombstones(),
-		Clock:        s.clock.Entries(),
-		Seen:         s.SeenBy(),
-		Observers:    s.rows,
-		Config:       s.Config(),
-		LastUpNumber: s.lastUp,
-		PrunedBefore: s.pruned,
-		Downing:      s.Downing(),
-		EpochBorn:    s.epochs,
-		Yielded:      s.yielded,
-	}
-}
-
 // FromParts returns the state with the given parts, which may come from an
 // untrusted source. It checks everything that a [State] promises and the
 // limits of this package, and returns an [InvalidError] for the first fault.

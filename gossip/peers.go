@@ -5,39 +5,28 @@ package gossip
 
 import "math/rand/v2"
 
-// Peers returns up to n different members to gossip with, in random order:
-// never self, nor those that self has marked as unreachable. Those that only
-// others cannot reach are included, since news may reach them through self.
-//
-// Each pick prefers members that have not seen s with a probability of 0.8
-// up to 400 members. Above, it falls in a straight line to 0.08 at 1,200, so
-// that a large cluster does not send everything to the few that lag behind.
-func (s *State) Peers(self NodeID, rnd *rand.Rand, n int) []NodeID {
-	return s.PeersAmong(self, rnd, n, func(NodeID) bool { return true })
-}
-
-// PeersAmong is [State.Peers] restricted to the members for which among is true.
-// Among is asked about each member but self, once, in the order of node ids.
-func (s *State) PeersAmong(self NodeID, rnd *rand.Rand, n int, among func(NodeID) bool) []NodeID {
+// peersAmong returns the peers of self, see [State.Peers], of whom the known have seen the
+// state.
+func peersAmong(c *core, known bitset, self NodeID, rnd *rand.Rand, n int, among func(NodeID) bool) []NodeID {
 	var unseen, seen []NodeID
 	own := &ObserverRows{}
-	if i, ok := s.findRows(self); ok {
-		own = s.rows[i]
+	if i, ok := c.findRows(self); ok {
+		own = c.rows[i]
 	}
-	for i, m := range s.members {
+	for i, m := range c.members {
 		if m.Node == self || !among(m.Node) {
 			continue
 		}
 		if _, marked := own.find(m.Node); marked {
 			continue
 		}
-		if s.seen.has(i) {
+		if known.has(i) {
 			seen = append(seen, m.Node)
 		} else {
 			unseen = append(unseen, m.Node)
 		}
 	}
-	bias := unseenBias(len(s.members))
+	bias := unseenBias(len(c.members))
 	var peers []NodeID
 	for len(peers) < n && len(unseen)+len(seen) > 0 {
 		i := rnd.IntN(len(unseen) + len(seen))

@@ -99,7 +99,7 @@ func restrictRows(sets []*ObserverRows, members []*Member) []*ObserverRows {
 
 // Records returns all rows of all observers, sorted by observer and subject,
 // including those of observers that are Down.
-func (s *State) Records() []Record {
+func (s *core) Records() []Record {
 	var records []Record
 	for _, set := range s.rows {
 		for _, row := range set.Rows {
@@ -113,7 +113,7 @@ func (s *State) Records() []Record {
 
 // RowsOf returns what one observer says, sorted by subject. The slice must not
 // be modified.
-func (s *State) RowsOf(observer NodeID) []Row {
+func (s *core) RowsOf(observer NodeID) []Row {
 	if i, ok := s.findRows(observer); ok {
 		return s.rows[i].Rows
 	}
@@ -124,14 +124,14 @@ func (s *State) RowsOf(observer NodeID) []Row {
 // have equal rows. It costs nothing, and mostly holds for a state and the one
 // that it was made from when the rows did not change. Rows that are equal need
 // not be shared.
-func (s *State) SharesRows(o *State) bool { return sameSlice(s.rows, o.rows) }
+func (s *core) SharesRows(o *State) bool { return sameSlice(s.rows, o.rows) }
 
 // Reachable reports whether no observer says that it cannot reach subject.
 // What members that are Exiting or Down say does not count.
-func (s *State) Reachable(subject NodeID) bool { return !s.isObserved(subject, s.counts) }
+func (s *core) Reachable(subject NodeID) bool { return !s.isObserved(subject, s.counts) }
 
 // ReachableFrom reports whether observer has no row about subject.
-func (s *State) ReachableFrom(observer, subject NodeID) bool {
+func (s *core) ReachableFrom(observer, subject NodeID) bool {
 	i, ok := s.findRows(observer)
 	if !ok {
 		return true
@@ -142,7 +142,7 @@ func (s *State) ReachableFrom(observer, subject NodeID) bool {
 
 // Observers returns the members that have a row about subject, sorted. Those
 // that are Exiting or Down are left out, as in [State.Reachable].
-func (s *State) Observers(subject NodeID) []NodeID {
+func (s *core) Observers(subject NodeID) []NodeID {
 	var observers []NodeID
 	for _, set := range s.rows {
 		if _, ok := set.find(subject); ok && s.counts(set.Observer) {
@@ -153,7 +153,7 @@ func (s *State) Observers(subject NodeID) []NodeID {
 }
 
 // Unreachable returns the members that are not [State.Reachable], sorted.
-func (s *State) Unreachable() []NodeID {
+func (s *core) Unreachable() []NodeID {
 	var nodes []NodeID
 	for i := range s.unreachable(isBelieved).all(len(s.members)) {
 		nodes = append(nodes, s.members[i].Node)
@@ -162,7 +162,7 @@ func (s *State) Unreachable() []NodeID {
 }
 
 // counts reports whether what observer says counts, see isBelieved.
-func (s *State) counts(observer NodeID) bool {
+func (s *core) counts(observer NodeID) bool {
 	m := s.Member(observer)
 	return m != nil && isBelieved(m)
 }
@@ -174,7 +174,7 @@ func (s *State) counts(observer NodeID) bool {
 // convergence it would not be removed.
 func isBelieved(observer *Member) bool { return observer.Status < Exiting }
 
-func (s *State) isObserved(subject NodeID, counts func(observer NodeID) bool) bool {
+func (s *core) isObserved(subject NodeID, counts func(observer NodeID) bool) bool {
 	for _, set := range s.rows {
 		if len(set.Rows) == 0 {
 			continue
@@ -188,7 +188,7 @@ func (s *State) isObserved(subject NodeID, counts func(observer NodeID) bool) bo
 
 // unreachable returns the members about which some observer that counts has a
 // row, by their place in the list of members.
-func (s *State) unreachable(counts func(observer *Member) bool) bitset {
+func (s *core) unreachable(counts func(observer *Member) bool) bitset {
 	var marked bitset
 	next := 0 // Observers are sorted as members are.
 	for _, set := range s.rows {
@@ -215,7 +215,7 @@ func (s *State) unreachable(counts func(observer *Member) bool) bitset {
 	return marked
 }
 
-func (s *State) findRows(observer NodeID) (int, bool) { return findSet(s.rows, observer) }
+func (s *core) findRows(observer NodeID) (int, bool) { return findSet(s.rows, observer) }
 
 func findSet(sets []*ObserverRows, observer NodeID) (int, bool) {
 	return slices.BinarySearchFunc(sets, observer, func(set *ObserverRows, id NodeID) int {

@@ -4,7 +4,10 @@
 package gossip
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -45,7 +48,8 @@ type State struct {
 }
 
 // core is the part of the state that the edits build: a record for each
-// [Key].
+// [Key]. What follows from it alone, without the clock and the seen set, are its
+// methods; a State has them too.
 type core struct {
 	cluster ClusterID
 	members []*Member
@@ -64,15 +68,15 @@ type core struct {
 func New(cluster ClusterID) *State { return &State{core: core{cluster: cluster}} }
 
 // Cluster returns the cluster that s belongs to, zero if it is not known yet.
-func (s *State) Cluster() ClusterID { return s.cluster }
+func (s *core) Cluster() ClusterID { return s.cluster }
 
 // Members returns the members sorted by node id, removed ones not included.
 // The slice and the members must not be modified.
-func (s *State) Members() []*Member { return s.members }
+func (s *core) Members() []*Member { return s.members }
 
 // Member returns the member with the given id. It is nil if the node was not
 // heard of or was removed; [State.Removed] tells these apart.
-func (s *State) Member(id NodeID) *Member {
+func (s *core) Member(id NodeID) *Member {
 	if i, ok := findMember(s.members, id); ok {
 		return s.members[i]
 	}
@@ -82,7 +86,7 @@ func (s *State) Member(id NodeID) *Member {
 // ByAddress returns the member at an address, nil if there is none. Of
 // several incarnations it returns one that is not Down if there is one, and
 // of those the youngest.
-func (s *State) ByAddress(addr Address) *Member {
+func (s *core) ByAddress(addr Address) *Member {
 	i, _ := findMember(s.members, NodeID{Address: addr})
 	var best *Member
 	for ; i < len(s.members) && s.members[i].Node.Address == addr; i++ {
@@ -99,7 +103,7 @@ func (s *State) ByAddress(addr Address) *Member {
 
 // Removed returns the tombstone of a node that was a member once. Tombstones
 // are forgotten in the end, see [State.PrunedBefore].
-func (s *State) Removed(id NodeID) (Tombstone, bool) {
+func (s *core) Removed(id NodeID) (Tombstone, bool) {
 	if i, ok := findTombstone(s.tombs, id); ok {
 		return *s.tombs[i], true
 	}
@@ -107,7 +111,7 @@ func (s *State) Removed(id NodeID) (Tombstone, bool) {
 }
 
 // Tombstones returns the tombstones sorted by node id, as a new slice.
-func (s *State) Tombstones() []Tombstone {
+func (s *core) Tombstones() []Tombstone {
 	all := make([]Tombstone, len(s.tombs))
 	for i, t := range s.tombs {
 		all[i] = *t
@@ -117,7 +121,7 @@ func (s *State) Tombstones() []Tombstone {
 
 // TombstonesSince returns the tombstones that s has and o has not, sorted by
 // node id. It costs nothing when they share their tombstones.
-func (s *State) TombstonesSince(o *State) []Tombstone {
+func (s *core) TombstonesSince(o *State) []Tombstone {
 	if sameSlice(s.tombs, o.tombs) {
 		return nil
 	}
@@ -150,7 +154,7 @@ func (s *State) SeenBy() []NodeID {
 }
 
 // Config returns the voters.
-func (s *State) Config() Config {
+func (s *core) Config() Config {
 	if s.config == nil {
 		return Config{}
 	}
@@ -159,11 +163,11 @@ func (s *State) Config() Config {
 
 // LastUpNumber returns the up-number that the next one is above: the highest that
 // was given, or that a removed member can have given, see [Edit.Remove].
-func (s *State) LastUpNumber() UpNumber { return s.lastUp }
+func (s *core) LastUpNumber() UpNumber { return s.lastUp }
 
 // PrunedBefore returns the wall time before which tombstones are forgotten,
 // the zero Time if none were.
-func (s *State) PrunedBefore() time.Time {
+func (s *core) PrunedBefore() time.Time {
 	if s.pruned == 0 {
 		return time.Time{}
 	}
@@ -173,14 +177,14 @@ func (s *State) PrunedBefore() time.Time {
 // EpochBorn returns the birth with which the epochs of the cluster begin, in unix
 // milliseconds: that of the cluster, or a later one if a node joined that had been
 // in a cluster with later epochs.
-func (s *State) EpochBorn() int64 { return max(s.cluster.Born, s.epochs) }
+func (s *core) EpochBorn() int64 { return max(s.cluster.Born, s.epochs) }
 
 // Yielded returns the cluster to which this one has yielded, the zero ClusterID if
 // it goes on. Nothing is hosted in a cluster that has yielded.
-func (s *State) Yielded() ClusterID { return s.yielded }
+func (s *core) Yielded() ClusterID { return s.yielded }
 
 // Downing returns the downing strategy of the cluster.
-func (s *State) Downing() DowningRegister {
+func (s *core) Downing() DowningRegister {
 	if s.downing == nil {
 		return DowningRegister{}
 	}
@@ -220,6 +224,51 @@ func (s *State) Unsee(self NodeID) *State {
 	return &c
 }
 
+// Peers returns up to n different members to gossip with, in random order:
+// never self, nor those that self has marked as unreachable. Those that only
+// others cannot reach are included, since news may reach them through self.
+//
+// Each pick prefers members that have not seen s with a probability of 0.8
+// up to 400 members. Above, it falls in a straight line to 0.08 at 1,200, so
+// that a large cluster does not send everything to the few that lag behind.
+func (s *State) Peers(self NodeID, rnd *rand.Rand, n int) []NodeID {
+	return s.PeersAmong(self, rnd, n, func(NodeID) bool { return true })
+}
+
+// PeersAmong is [State.Peers] restricted to the members for which among is true.
+// Among is asked about each member but self, once, in the order of node ids.
+func (s *State) PeersAmong(self NodeID, rnd *rand.Rand, n int, among func(NodeID) bool) []NodeID {
+	return peersAmong(&s.core, s.seen, self, rnd, n, among)
+}
+
+// Parts returns what s holds, in sorted lists. They must not be modified.
+func (s *State) Parts() Parts {
+	return Parts{
+		Cluster:      s.cluster,
+		Members:      s.members,
+		Tombstones:   s.Tombstones(),
+		Clock:        s.clock.Entries(),
+		Seen:         s.SeenBy(),
+		Observers:    s.rows,
+		Config:       s.Config(),
+		LastUpNumber: s.lastUp,
+		PrunedBefore: s.pruned,
+		Downing:      s.Downing(),
+		EpochBorn:    s.epochs,
+		Yielded:      s.yielded,
+	}
+}
+
+// Describe returns s as text: one line a record, sorted, the same for equal
+// states. It is meant for people, golden files and comparison, not for
+// parsing.
+func (s *State) Describe() string {
+	var b strings.Builder
+	s.describe(&b, s.seen)
+	fmt.Fprintf(&b, "clock %v\n", s.clock)
+	return b.String()
+}
+
 // copy returns the fields of s but for what changes after it was made.
 func (s *State) copy() State {
 	return State{core: s.core, clock: s.clock, seen: s.seen, history: s.history, bases: s.bases, orphans: s.orphans}
@@ -231,28 +280,28 @@ func (s *State) Equal(o *State) bool {
 	return s == o || (s.equalCore(&o.core) && s.clock.Equal(o.clock) && s.seen.equal(o.seen))
 }
 
-func (c *core) equalCore(o *core) bool {
-	return c.cluster == o.cluster && c.lastUp == o.lastUp && c.pruned == o.pruned &&
-		c.epochs == o.epochs && c.yielded == o.yielded &&
-		slices.EqualFunc(c.members, o.members, func(a, b *Member) bool { return a == b || equalMembers(a, b) }) &&
-		slices.EqualFunc(c.tombs, o.tombs, func(a, b *Tombstone) bool { return a == b || *a == *b }) &&
-		slices.EqualFunc(c.rows, o.rows, equalRows) &&
-		compareConfigs(c.configOrZero(), o.configOrZero()) == 0 &&
-		compareDowning(c.downingOrZero(), o.downingOrZero()) == 0
+func (s *core) equalCore(o *core) bool {
+	return s.cluster == o.cluster && s.lastUp == o.lastUp && s.pruned == o.pruned &&
+		s.epochs == o.epochs && s.yielded == o.yielded &&
+		slices.EqualFunc(s.members, o.members, func(a, b *Member) bool { return a == b || equalMembers(a, b) }) &&
+		slices.EqualFunc(s.tombs, o.tombs, func(a, b *Tombstone) bool { return a == b || *a == *b }) &&
+		slices.EqualFunc(s.rows, o.rows, equalRows) &&
+		compareConfigs(s.configOrZero(), o.configOrZero()) == 0 &&
+		compareDowning(s.downingOrZero(), o.downingOrZero()) == 0
 }
 
-func (c *core) configOrZero() *Config {
-	if c.config == nil {
+func (s *core) configOrZero() *Config {
+	if s.config == nil {
 		return &Config{}
 	}
-	return c.config
+	return s.config
 }
 
-func (c *core) downingOrZero() *DowningRegister {
-	if c.downing == nil {
+func (s *core) downingOrZero() *DowningRegister {
+	if s.downing == nil {
 		return &DowningRegister{}
 	}
-	return c.downing
+	return s.downing
 }
 
 // findMember is a binary search, written out because it is what a step of a

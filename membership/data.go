@@ -5,15 +5,22 @@ package membership
 
 import (
 	"fmt"
+	"log/slog"
 
 	"github.com/quorate/quorate/membership/internal/datadir"
 	"github.com/quorate/quorate/membership/protocol"
 	"github.com/quorate/quorate/transport/mutual"
 )
 
-// openData takes the node's directory. One that cannot be written, and holds nothing,
+// disk keeps the record of a node in its data directory, if it has one.
+type disk struct {
+	data *datadir.Dir // Nil: the node has no directory.
+	log  *slog.Logger
+}
+
+// open takes the node's directory. One that cannot be written, and holds nothing,
 // keeps no node out of its cluster.
-func (n *Node) openData(cfg Config) error {
+func (d *disk) open(cfg Config) error {
 	if cfg.Node.DataDir == "" {
 		return nil
 	}
@@ -22,39 +29,39 @@ func (n *Node) openData(cfg Config) error {
 		return fmt.Errorf("node.data-dir: %w", err)
 	}
 	if err != nil {
-		n.log.Warn("the data directory cannot be written: after a restart this node has no vote in who starts the cluster again", "error", err)
+		d.log.Warn("the data directory cannot be written: after a restart this node has no vote in who starts the cluster again", "error", err)
 	}
-	n.data = data
+	d.data = data
 	return nil
 }
 
 // warnOfModes says which files and directories of the node others may read or change.
 // It is no fault that keeps a node out: who can do so has to be on the machine already.
-func (n *Node) warnOfModes(cfg Config) {
+func (d *disk) warnOfModes(cfg Config) {
 	for _, text := range []string{mutual.LooseKey(cfg.Transport.TLS.Key), mutual.LooseDirectory(cfg.Node.DataDir)} {
 		if text != "" {
-			n.log.Warn(text)
+			d.log.Warn(text)
 		}
 	}
 }
 
 // remembered is what the node knows from before.
-func (n *Node) remembered() (r protocol.Record, durable bool) {
-	if n.data == nil {
+func (d *disk) remembered() (r protocol.Record, durable bool) {
+	if d.data == nil {
 		return protocol.Record{}, false
 	}
-	return n.data.Record(), n.data.Writable()
+	return d.data.Record(), d.data.Writable()
 }
 
 // remember keeps a record.
-func (n *Node) remember(r protocol.Record) error { return n.data.Keep(r) }
+func (d *disk) remember(r protocol.Record) error { return d.data.Keep(r) }
 
-// closeData gives the node's directory back.
-func (n *Node) closeData() {
-	if n.data == nil {
+// close gives the node's directory back.
+func (d *disk) close() {
+	if d.data == nil {
 		return
 	}
-	if err := n.data.Close(); err != nil {
-		n.log.Warn("the data directory was closed with an error", "error", err)
+	if err := d.data.Close(); err != nil {
+		d.log.Warn("the data directory was closed with an error", "error", err)
 	}
 }

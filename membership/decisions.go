@@ -94,7 +94,3 @@ func (l *decisionLog) names() []string {
 	defer l.mu.Unlock()
 	return slices.Sorted(maps.Keys(l.kinds))
 }
-
-// DecisionKinds returns the kinds of decisions that this node has taken so far,
-// sorted, each an argument of [Node.Decisions].
-func (n *Node) DecisionKinds() []string { return n.decisions.names() }

@@ -21,7 +21,6 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/meter"
-	"github.com/quorate/quorate/membership/internal/datadir"
 	"github.com/quorate/quorate/membership/internal/wire"
 	"github.com/quorate/quorate/membership/protocol"
 	"github.com/quorate/quorate/transport"
@@ -47,7 +46,7 @@ type Node struct {
 	driver    *machine.Driver
 	transport transport.Transport
 	machine   *machine.Handle // Of the membership machine.
-	data      *datadir.Dir    // Nil when the node has none.
+	disk      disk
 	standing  Standing
 	strangers strangers
 	hub       hub
@@ -109,7 +108,7 @@ func Start(ctx context.Context, cfg Config, opts ...Option) (*Node, error) {
 		n.discard()
 		return nil, fmt.Errorf("membership: %w", err)
 	}
-	n.warnOfModes(cfg)
+	n.disk.warnOfModes(cfg)
 	n.driver.Start()
 	n.metrics.start(meters, o.meters)
 	// Owned by the node; ends when the machine says so or by Close, which
@@ -164,7 +163,7 @@ func build(cfg Config, o options) (*Node, *meter.Meter, error) {
 		ctx: ctx, cancel: cancel, stopping: make(chan struct{}), done: make(chan struct{}),
 		intake: newIntake(),
 	}
-	n.standing.clock, n.journal.log = n.clock, n.log
+	n.standing.clock, n.journal.log, n.disk.log = n.clock, n.log, n.log
 	n.strangers.log, n.strangers.source = n.log, n.Source
 	metrics, meters := newMetrics(n, o.meters)
 	n.metrics = metrics
@@ -175,7 +174,7 @@ func build(cfg Config, o options) (*Node, *meter.Meter, error) {
 		Known:     n.known, Roles: n.roles,
 	}
 	n.driver = machine.NewDriver(n.ports(), 0)
-	if err := n.openData(cfg); err != nil {
+	if err := n.disk.open(cfg); err != nil {
 		n.discard()
 		return nil, nil, fmt.Errorf("membership: %w", err)
 	}
@@ -199,7 +198,7 @@ func (n *Node) discard() {
 	if n.transport != nil {
 		_ = n.transport.Close() // The reason for which the node is discarded is the one to report.
 	}
-	n.closeData()
+	n.disk.close()
 }
 
 // attachMembership builds the membership machine and puts it in.
@@ -223,7 +222,7 @@ func (n *Node) attachMembership(cfg Config, o options) error {
 			Class: downing.Class{Pure: strategy.Pure, MajorityOnly: strategy.MajorityOnly}, Load: n.loaded.add(first),
 		},
 	}
-	deps.Record, deps.Remember = n.remembered()
+	deps.Record, deps.Remember = n.disk.remembered()
 	m, err := protocol.New(cfg.Membership.Config, member, deps)
 	if err != nil {
 		return err
@@ -266,6 +265,10 @@ func (n *Node) Stats() Stats {
 // Decisions returns the last decisions of a kind that this node took, oldest
 // first, at most 1,000.
 func (n *Node) Decisions(kind string) []Decision { return n.decisions.list(kind) }
+
+// DecisionKinds returns the kinds of decisions that this node has taken so far,
+// sorted, each an argument of [Node.Decisions].
+func (n *Node) DecisionKinds() []string { return n.decisions.names() }
 
 // Join joins the cluster of the seed nodes, for a node whose configuration
 // names none. If nobody remembers a cluster, more than half of the seed nodes form
@@ -426,7 +429,7 @@ func (n *Node) run() {
 		n.unload(load)
 	}
 	n.clients.Wait()
-	n.closeData()
+	n.disk.close()
 	n.strangers.end()
 	n.hub.end()
 	n.journal.ended(n.err)

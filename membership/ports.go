@@ -139,7 +139,7 @@ func (n *Node) call(ctx context.Context, component string, c machine.Call) (any,
 		return n.decide(ctx, c.Request.(protocol.DowningRequest))
 	}
 	if component == ComponentName && c.Kind == protocol.CallRemember {
-		return nil, n.remember(c.Request.(protocol.Record))
+		return nil, n.disk.remember(c.Request.(protocol.Record))
 	}
 	if a, ok := n.attached.Load(component); ok && a.(Attachment).Call != nil {
 		return a.(Attachment).Call(ctx, c)

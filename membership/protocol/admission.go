@@ -11,6 +11,11 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
+// A node that asks for a cluster is answered first ([admission.receiveInitJoin]). Its
+// request to join is judged, then its address is dialled ([admission.receiveJoinRequest]),
+// then, when it has answered there, it is judged again and recorded ([admission.admit]).
+// Each way out is a refusal with a reason.
+
 // pendingJoinsMax bounds the joins that wait for a dial-back. What comes beyond
 // is refused as busy and comes back.
 const pendingJoinsMax = 256
@@ -24,6 +29,14 @@ const hopefulsMax = 1024
 // joiner itself answered there: otherwise a node that nobody can reach, or one
 // that names somebody else's address, would become a member.
 type admission struct {
+	*core
+
+	discovery  *discovery
+	form       *forming
+	footing    *footing
+	strategies *strategies
+	monitoring *heartbeats
+
 	pending map[gossip.Address]pendingJoin // By the address that is being dialled.
 
 	// hopefuls asked this node for a cluster when it had none. They hear of it as
@@ -31,7 +44,15 @@ type admission struct {
 	// first would else wait for the time of their next question.
 	hopefuls []hopeful
 
+	// backOffs are the addresses whose nodes have to wait.
 	backOffs backOffs
+}
+
+func newAdmission(c *core, d *discovery, f *forming, standing *footing, s *strategies, monitoring *heartbeats) *admission {
+	return &admission{
+		core: c, discovery: d, form: f, footing: standing, strategies: s, monitoring: monitoring,
+		pending: map[gossip.Address]pendingJoin{}, backOffs: backOffs{},
+	}
 }
 
 type hopeful struct {
@@ -55,43 +76,39 @@ type pendingJoin struct {
 	request JoinRequest
 }
 
-func (a *admission) init() {
-	a.pending, a.backOffs = map[gossip.Address]pendingJoin{}, backOffs{}
-}
-
-func (m *Machine) receiveInitJoin(from gossip.NodeID, msg InitJoin) {
-	switch status := m.ownStatus(); {
-	case m.phase != phaseMember:
-		m.admission.hope(from, msg.Attempt)
-		if m.phase == phaseJoining && m.asks(from.Address) {
+func (a *admission) receiveInitJoin(from gossip.NodeID, msg InitJoin) {
+	switch status := a.ownStatus(); {
+	case a.phase != phaseMember:
+		a.hope(from, msg.Attempt)
+		if a.phase == phaseJoining && a.discovery.asks(from.Address) {
 			// A question tells as much as an answer.
-			m.join.form.note(from, msg.Claim, m.now.Mono, m.answersLast())
-			m.considerFounding()
+			a.discovery.note(from, msg.Claim)
+			a.form.considerFounding()
 		}
-		m.out.Send(from, InitJoinNack{Attempt: msg.Attempt, Reason: "not a member of a cluster", Claim: m.claim(msg.Claim.Record)})
+		a.out.Send(from, InitJoinNack{Attempt: msg.Attempt, Reason: "not a member of a cluster", Claim: a.discovery.claim(msg.Claim.Record)})
 	case !admits(status):
-		m.out.Send(from, InitJoinNack{Attempt: msg.Attempt, Member: true, Reason: "this member is " + status.String(), Claim: m.claim(msg.Claim.Record)})
+		a.out.Send(from, InitJoinNack{Attempt: msg.Attempt, Member: true, Reason: "this member is " + status.String(), Claim: a.discovery.claim(msg.Claim.Record)})
 	default:
-		m.out.Send(from, InitJoinAck{Attempt: msg.Attempt, Cluster: m.state.Cluster(), Claim: m.claim(msg.Claim.Record)})
+		a.out.Send(from, InitJoinAck{Attempt: msg.Attempt, Cluster: a.state.Cluster(), Claim: a.discovery.claim(msg.Claim.Record)})
 	}
 }
 
 // answerHopefuls tells those who asked before this node was a member.
-func (m *Machine) answerHopefuls() {
-	hopefuls := m.admission.hopefuls
-	m.admission.hopefuls = nil
+func (a *admission) answerHopefuls() {
+	hopefuls := a.hopefuls
+	a.hopefuls = nil
 	for _, h := range hopefuls {
-		m.receiveInitJoin(h.node, InitJoin{Attempt: h.attempt})
+		a.receiveInitJoin(h.node, InitJoin{Attempt: h.attempt})
 	}
-	if !m.mayLetIn() {
-		m.admission.hopefuls = hopefuls // Those who did not vote hear again when they may join.
+	if !a.footing.mayLetIn() {
+		a.hopefuls = hopefuls // Those who did not vote hear again when they may join.
 	}
 }
 
 // inviteHopefuls tells those who wait when they may join.
-func (m *Machine) inviteHopefuls() {
-	if len(m.admission.hopefuls) > 0 && m.mayLetIn() {
-		m.answerHopefuls()
+func (a *admission) inviteHopefuls() {
+	if len(a.hopefuls) > 0 && a.footing.mayLetIn() {
+		a.answerHopefuls()
 	}
 }
 
@@ -100,74 +117,66 @@ func admits(s gossip.Status) bool {
 	return s == gossip.Joining || s == gossip.WeaklyUp || s == gossip.Up
 }
 
-// ownStatus is this node's status, or none.
-func (m *Machine) ownStatus() gossip.Status {
-	if me := m.state.Member(m.self); me != nil {
-		return me.Status
-	}
-	return gossip.StatusNone
-}
-
-func (m *Machine) receiveJoinRequest(from gossip.NodeID, msg JoinRequest) {
-	if refusal := m.judgeJoin(from, msg); refusal != nil {
-		m.refuseJoin(from, *refusal)
-		if m.phase == phaseMember && !m.mayLetIn() {
-			m.admission.hope(from, msg.Attempt)
+func (a *admission) receiveJoinRequest(from gossip.NodeID, msg JoinRequest) {
+	if refusal := a.judgeJoin(from, msg); refusal != nil {
+		a.refuseJoin(from, *refusal)
+		if a.phase == phaseMember && !a.footing.mayLetIn() {
+			a.hope(from, msg.Attempt)
 		}
 		return
 	}
-	if m.state.Member(from) != nil {
+	if a.state.Member(from) != nil {
 		// The welcome was lost, or the joiner asks a second member.
-		m.welcome(from, msg)
+		a.welcome(from, msg)
 		return
 	}
-	pending, dialling := m.admission.pending[from.Address]
+	pending, dialling := a.pending[from.Address]
 	switch {
 	case dialling && pending.from == from && slices.Equal(pending.request.Member.Roles, msg.Member.Roles):
-		m.admission.pending[from.Address] = pendingJoin{from, msg}
-	case dialling || len(m.admission.pending) >= pendingJoinsMax:
-		m.refuseJoin(from, JoinRefused{Attempt: msg.Attempt, Refusal: RefusedBusy, Retry: true, Reason: "too many nodes are joining"})
+		a.pending[from.Address] = pendingJoin{from, msg}
+	case dialling || len(a.pending) >= pendingJoinsMax:
+		a.refuseJoin(from, JoinRefused{Attempt: msg.Attempt, Refusal: RefusedBusy, Retry: true, Reason: "too many nodes are joining"})
 	default:
-		m.admission.pending[from.Address] = pendingJoin{from, msg}
-		m.out.Add(Probe{Address: from.Address, Roles: msg.Member.Roles, Limit: m.cfg.ProbeTimeout})
-		m.out.Arm(probeTimer{from.Address}, m.now.Mono.Add(m.cfg.ProbeTimeout))
+		a.pending[from.Address] = pendingJoin{from, msg}
+		a.out.Add(Probe{Address: from.Address, Roles: msg.Member.Roles, Limit: a.cfg.ProbeTimeout})
+		a.out.Arm(probeTimer{from.Address}, a.now.Mono.Add(a.cfg.ProbeTimeout))
 	}
 }
 
 // judgeJoin returns the refusal of a request, or nil if it may be granted once
 // the joiner was dialled back.
-func (m *Machine) judgeJoin(from gossip.NodeID, msg JoinRequest) *JoinRefused {
+func (a *admission) judgeJoin(from gossip.NodeID, msg JoinRequest) *JoinRefused {
 	refuse := func(r Refusal, retry bool, format string, values ...any) *JoinRefused {
 		return &JoinRefused{Attempt: msg.Attempt, Refusal: r, Retry: retry, Reason: fmt.Sprintf(format, values...)}
 	}
-	status := m.ownStatus()
-	_, removed := m.state.Removed(from)
-	known := m.state.Member(from)
+	status := a.ownStatus()
+	_, removed := a.state.Removed(from)
+	known := a.state.Member(from)
 	switch {
-	case m.phase != phaseMember:
+	case a.phase != phaseMember:
 		return refuse(RefusedNotReady, true, "the node asked is not a member of a cluster")
 	case !admits(status):
 		return refuse(RefusedNotReady, true, "the member asked is %v", status)
 	case msg.Member.Node != from || from.UID == 0 || msg.Member.Status != gossip.Joining:
 		return refuse(RefusedMalformed, false, "the request describes %v with status %v", msg.Member.Node, msg.Member.Status)
-	case !m.goesOn() && !m.isNeeded(from):
+	case !a.footing.goesOn() && !a.isNeeded(from):
 		return refuse(RefusedNotReady, true, "the member asked cannot prove a majority of its cluster at present")
-	case known == nil && m.goesOn() && !m.mayLetIn():
+	case known == nil && a.footing.goesOn() && !a.footing.mayLetIn():
 		return refuse(RefusedNotReady, true, "the member asked may be on a side that goes: it is not decided yet who survives")
-	case from.Address == m.self.Address:
+	case from.Address == a.self.Address:
 		return refuse(RefusedMalformed, false, "%v is the address of the member asked", from.Address)
-	case !msg.Cluster.IsZero() && msg.Cluster != m.state.Cluster():
+	case !msg.Cluster.IsZero() && msg.Cluster != a.state.Cluster():
 		return refuse(RefusedCluster, true, "this is another cluster than %v", msg.Cluster)
-	case raiseEpochs(m.state, msg.Record) > gossip.LatestBirth:
+	case raiseEpochs(a.state, msg.Record) > gossip.LatestBirth:
 		return refuse(RefusedMalformed, false, "epochs that began at %d leave no room for those of this cluster", msg.Record.EpochBorn)
 	case removed || known != nil && known.Status == gossip.Down:
 		return refuse(RefusedIncarnation, false, "incarnation %v was downed or removed: restart the node", from)
 	}
-	if refusal := m.keptOut(from, msg); refusal != nil {
+	if refusal := a.keptOut(from, msg); refusal != nil {
 		return refusal
 	}
-	must, _ := compareSettings(m.compared(), msg.Settings)
-	must = append(must, m.lacksStrategy(msg.Member, msg.Settings)...)
+	must, _ := compareSettings(a.discovery.compared(), msg.Settings)
+	must = append(must, a.strategies.lacksStrategy(msg.Member, msg.Settings)...)
 	if len(must) > 0 {
 		refusal := refuse(RefusedSettings, false, "%s", describeDifference(must[0], len(must)))
 		refusal.Differences = must
@@ -178,8 +187,8 @@ func (m *Machine) judgeJoin(from gossip.NodeID, msg JoinRequest) *JoinRefused {
 
 // isNeeded tells whether the cluster was founded by the vote of a node, and waits for it.
 // A vote in one of two sets of voters is needed as well as one in both.
-func (m *Machine) isNeeded(n gossip.NodeID) bool {
-	return m.founding() && slices.ContainsFunc(m.footing.base, func(voters []gossip.NodeID) bool { return slices.Contains(voters, n) })
+func (a *admission) isNeeded(n gossip.NodeID) bool {
+	return a.founding() && slices.ContainsFunc(a.surveyed.base, func(voters []gossip.NodeID) bool { return slices.Contains(voters, n) })
 }
 
 func describeDifference(d Difference, of int) string {
@@ -197,73 +206,73 @@ func cutText(s string) string {
 	return s
 }
 
-func (m *Machine) refuseJoin(to gossip.NodeID, refusal JoinRefused) {
-	m.out.Send(to, refusal)
-	m.refuseSettings(to, "JoinRequest", refusal.Refusal, refusal.Reason, refusal.Differences)
+func (a *admission) refuseJoin(to gossip.NodeID, refusal JoinRefused) {
+	a.out.Send(to, refusal)
+	a.refuseSettings(to, "JoinRequest", refusal.Refusal, refusal.Reason, refusal.Differences)
 }
 
 // probed is told who answered at the address of a joiner.
-func (m *Machine) probed(in Probed) {
-	pending, ok := m.admission.pending[in.Address]
+func (a *admission) probed(in Probed) {
+	pending, ok := a.pending[in.Address]
 	if !ok {
 		return // The timer came first.
 	}
-	m.endProbe(in.Address)
+	a.endProbe(in.Address)
 	switch {
 	case in.Err != nil:
-		m.refuseJoin(pending.from, JoinRefused{
+		a.refuseJoin(pending.from, JoinRefused{
 			Attempt: pending.request.Attempt, Refusal: RefusedDialBack, Retry: true,
 			Reason: cutText(fmt.Sprintf("%v cannot be dialled back: %v", in.Address, in.Err)),
 		})
 	case in.Node != pending.from:
-		m.refuseJoin(pending.from, JoinRefused{
+		a.refuseJoin(pending.from, JoinRefused{
 			Attempt: pending.request.Attempt, Refusal: RefusedDialBack,
 			Reason: fmt.Sprintf("%v answers at the address of %v", in.Node, pending.from),
 		})
 	default:
-		m.admit(pending.from, pending.request)
+		a.admit(pending.from, pending.request)
 	}
 }
 
-func (m *Machine) probeTimeout(a gossip.Address) {
-	if pending, ok := m.admission.pending[a]; ok {
-		m.endProbe(a)
-		m.refuseJoin(pending.from, JoinRefused{
+func (a *admission) probeTimeout(at gossip.Address) {
+	if pending, ok := a.pending[at]; ok {
+		a.endProbe(at)
+		a.refuseJoin(pending.from, JoinRefused{
 			Attempt: pending.request.Attempt, Refusal: RefusedDialBack, Retry: true,
-			Reason: fmt.Sprintf("%v could not be dialled back within %v", a, m.cfg.ProbeTimeout),
+			Reason: fmt.Sprintf("%v could not be dialled back within %v", at, a.cfg.ProbeTimeout),
 		})
 	}
 }
 
-func (m *Machine) endProbe(a gossip.Address) {
-	delete(m.admission.pending, a)
-	m.out.Disarm(probeTimer{a})
+func (a *admission) endProbe(at gossip.Address) {
+	delete(a.pending, at)
+	a.out.Disarm(probeTimer{at})
 }
 
 // admit records a joiner that was dialled back. Everything is judged again,
 // because the state may have changed meanwhile.
-func (m *Machine) admit(from gossip.NodeID, msg JoinRequest) {
-	if refusal := m.judgeJoin(from, msg); refusal != nil {
-		m.refuseJoin(from, *refusal)
+func (a *admission) admit(from gossip.NodeID, msg JoinRequest) {
+	if refusal := a.judgeJoin(from, msg); refusal != nil {
+		a.refuseJoin(from, *refusal)
 		return
 	}
-	if m.state.Member(from) == nil {
-		if old := m.predecessor(from); old != nil {
-			m.replace(*old, from, msg)
+	if a.state.Member(from) == nil {
+		if old := a.predecessor(from); old != nil {
+			a.replace(*old, from, msg)
 			return
 		}
-		m.edit(func(e *gossip.Edit) {
+		a.edit(func(e *gossip.Edit) {
 			if e.Join(joiner(msg.Member)) {
-				e.RaiseEpochs(raiseEpochs(m.state, msg.Record))
+				e.RaiseEpochs(raiseEpochs(a.state, msg.Record))
 			}
 		})
-		if m.state.Member(from) == nil {
-			m.refuseJoin(from, JoinRefused{Attempt: msg.Attempt, Refusal: RefusedMalformed, Reason: "no more members fit in, or the request describes none that can be one"})
+		if a.state.Member(from) == nil {
+			a.refuseJoin(from, JoinRefused{Attempt: msg.Attempt, Refusal: RefusedMalformed, Reason: "no more members fit in, or the request describes none that can be one"})
 			return
 		}
-		m.out.Decide("join", from.String(), "admitted", "it answered at its address and its settings agree")
+		a.out.Decide("join", from.String(), "admitted", "it answered at its address and its settings agree")
 	}
-	m.welcome(from, msg)
+	a.welcome(from, msg)
 }
 
 // joiner is the member that is recorded for a request: nothing that only the
@@ -275,8 +284,8 @@ func joiner(described gossip.Member) gossip.Member {
 
 // predecessor returns another incarnation at the same address that is still a
 // member.
-func (m *Machine) predecessor(n gossip.NodeID) *gossip.Member {
-	for _, member := range m.state.Members() {
+func (a *admission) predecessor(n gossip.NodeID) *gossip.Member {
+	for _, member := range a.state.Members() {
 		if member.Node.Address == n.Address && member.Node != n {
 			return member
 		}
@@ -287,8 +296,8 @@ func (m *Machine) predecessor(n gossip.NodeID) *gossip.Member {
 // replace downs the old incarnation at an address at which a new one answered.
 // The new one is admitted when the old one is removed, so that a node is never
 // a member twice; it is told to ask again.
-func (m *Machine) replace(old gossip.Member, by gossip.NodeID, msg JoinRequest) {
-	m.refuseJoin(by, JoinRefused{
+func (a *admission) replace(old gossip.Member, by gossip.NodeID, msg JoinRequest) {
+	a.refuseJoin(by, JoinRefused{
 		Attempt: msg.Attempt, Refusal: RefusedPredecessor, Retry: true,
 		Reason: fmt.Sprintf("%v is still a member, %v", old.Node, old.Status),
 	})
@@ -296,23 +305,23 @@ func (m *Machine) replace(old gossip.Member, by gossip.NodeID, msg JoinRequest) 
 		return // On its way out already.
 	}
 	const reason = "restart: a new incarnation answered at its address"
-	m.out.Decide("downing", old.Node.String(), "down", reason)
-	m.edit(func(e *gossip.Edit) {
+	a.out.Decide("downing", old.Node.String(), "down", reason)
+	a.edit(func(e *gossip.Edit) {
 		e.Mark(old.Node, gossip.Terminated)
 		e.Down(old.Node, reason)
 	})
 }
 
 // welcome gives a member that was admitted the state.
-func (m *Machine) welcome(to gossip.NodeID, msg JoinRequest) {
-	_, should := compareSettings(m.compared(), msg.Settings)
+func (a *admission) welcome(to gossip.NodeID, msg JoinRequest) {
+	_, should := compareSettings(a.discovery.compared(), msg.Settings)
 	if len(should) > MaxSettings {
 		should = should[:MaxSettings]
 	}
 	if len(should) > 0 {
-		m.out.Publish(SettingsDiffer{Peer: to, Differences: should})
+		a.out.Publish(SettingsDiffer{Peer: to, Differences: should})
 	}
-	m.out.Send(to, Welcome{Attempt: msg.Attempt, State: m.state, Warnings: should})
+	a.out.Send(to, Welcome{Attempt: msg.Attempt, State: a.state, Warnings: should})
 }
 
 // settingsDigest is the digest that a member carries: FNV-1a over the settings.

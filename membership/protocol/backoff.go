@@ -60,21 +60,21 @@ func (b backOffs) keeps(a gossip.Address, now machine.Instant) (time.Duration, b
 }
 
 // noteDowned looks for members that were downed since a state, for their links.
-func (m *Machine) noteDowned(prev, next *gossip.State) {
+func (a *admission) noteDowned(prev, next *gossip.State) {
 	for _, member := range next.Members() {
 		if member.Status != gossip.Down {
 			continue
 		}
 		was := prev.Member(member.Node)
-		if was != nil && was.Status >= gossip.Up && was.Status < gossip.Down && member.Node != m.self && m.hadBrokenLinks(next, member.Node) {
-			m.admission.backOffs.note(member.Node.Address, m.now.Mono)
+		if was != nil && was.Status >= gossip.Up && was.Status < gossip.Down && member.Node != a.self && a.hadBrokenLinks(next, member.Node) {
+			a.backOffs.note(member.Node.Address, a.now.Mono)
 		}
 	}
 }
 
 // hadBrokenLinks tells whether some could not reach a member, or it them, while a voter
 // that monitors it could. Those who went with it do not count.
-func (m *Machine) hadBrokenLinks(s *gossip.State, n gossip.NodeID) bool {
+func (a *admission) hadBrokenLinks(s *gossip.State, n gossip.NodeID) bool {
 	goesOn := func(id gossip.NodeID) bool {
 		member := s.Member(id)
 		return member != nil && votes(member)
@@ -91,15 +91,15 @@ func (m *Machine) hadBrokenLinks(s *gossip.State, n gossip.NodeID) bool {
 	observed := slices.ContainsFunc(observers, goesOn)
 	observes := slices.ContainsFunc(s.RowsOf(n), func(r gossip.Row) bool { return goesOn(r.Subject) })
 	return (observed || observes) && slices.ContainsFunc(s.Members(), func(other *gossip.Member) bool {
-		return other.Node != n && m.isVoter(other) && s.ReachableFrom(other.Node, n) && s.ReachableFrom(n, other.Node) &&
-			slices.Contains(m.targetsOf(other.Node), n)
+		return other.Node != n && a.isVoter(other) && s.ReachableFrom(other.Node, n) && s.ReachableFrom(n, other.Node) &&
+			slices.Contains(a.monitoring.targetsOf(other.Node), n)
 	})
 }
 
 // keptOut returns the refusal of a node whose address has to wait, or nil.
-func (m *Machine) keptOut(from gossip.NodeID, msg JoinRequest) *JoinRefused {
-	wait, kept := m.admission.backOffs.keeps(from.Address, m.now.Mono)
-	if !kept || m.state.Member(from) != nil {
+func (a *admission) keptOut(from gossip.NodeID, msg JoinRequest) *JoinRefused {
+	wait, kept := a.backOffs.keeps(from.Address, a.now.Mono)
+	if !kept || a.state.Member(from) != nil {
 		return nil
 	}
 	return &JoinRefused{Attempt: msg.Attempt, Refusal: RefusedLinks, Retry: true, Reason: fmt.Sprintf(

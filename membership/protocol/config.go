@@ -12,6 +12,8 @@ import (
 	"github.com/quorate/quorate/fd"
 )
 
+// First the settings of an operator, then their defaults, then what is refused.
+
 // Config holds the settings of membership that an operator may change. The zero
 // value is not valid; start from [Default] or [Fast].
 type Config struct {

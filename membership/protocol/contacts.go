@@ -37,9 +37,18 @@ const (
 // the ring of the monitors connects all of them in any case. Drawn contacts are
 // exchanged one by one, so that no part of the cluster stays apart from another.
 type contacts struct {
+	*core
+
+	// monitors tells whether this node monitors another one.
+	monitors func(gossip.NodeID) bool
+
+	// drawn are the members that were drawn, drawnAt is when the last one was, or when the
+	// time for it passed.
 	drawn   []gossip.NodeID
-	drawnAt machine.Instant // When the last one was drawn, or the time for it passed.
-	heard   []contact
+	drawnAt machine.Instant
+
+	// heard are members that have sent news.
+	heard []contact
 }
 
 type contact struct {
@@ -63,38 +72,36 @@ func (c *contacts) hear(from gossip.NodeID, at machine.Instant) {
 }
 
 // peers returns up to n members to exchange news with.
-func (m *Machine) peers(n int) []gossip.NodeID {
-	if len(m.state.Members()) <= m.cfg.FailureDetector.MonitoredByNrOfMembers+1+contactsDrawn {
-		return m.state.Peers(m.self, m.deps.Rand, n)
+func (c *contacts) peers(n int) []gossip.NodeID {
+	if len(c.state.Members()) <= c.cfg.FailureDetector.MonitoredByNrOfMembers+1+contactsDrawn {
+		return c.state.Peers(c.self, c.deps.Rand, n)
 	}
-	m.drawContacts()
-	return m.state.PeersAmong(m.self, m.deps.Rand, n, m.isContact)
+	c.drawContacts()
+	return c.state.PeersAmong(c.self, c.deps.Rand, n, c.isContact)
 }
 
 // isContact tells whether a member is one of the contacts.
-func (m *Machine) isContact(n gossip.NodeID) bool {
-	c := &m.contacts
-	return m.monitors(n) || slices.Contains(c.drawn, n) ||
+func (c *contacts) isContact(n gossip.NodeID) bool {
+	return c.monitors(n) || slices.Contains(c.drawn, n) ||
 		slices.ContainsFunc(c.heard, func(h contact) bool { return h.node == n })
 }
 
 // drawContacts draws members in place of those that are missing, and of the one
 // that was drawn first when its time has passed.
-func (m *Machine) drawContacts() {
-	c := &m.contacts
-	lost := func(n gossip.NodeID) bool { return !m.lives(n) || m.ownRecord(n) != 0 }
+func (c *contacts) drawContacts() {
+	lost := func(n gossip.NodeID) bool { return !c.lives(n) || c.ownRecord(n) != 0 }
 	c.drawn = slices.DeleteFunc(c.drawn, lost)
 	c.heard = slices.DeleteFunc(c.heard, func(h contact) bool { return lost(h.node) })
-	if m.now.Mono.Sub(c.drawnAt) > contactKept {
-		c.drawnAt = m.now.Mono
+	if c.now.Mono.Sub(c.drawnAt) > contactKept {
+		c.drawnAt = c.now.Mono
 		c.drawn = slices.Delete(c.drawn, 0, min(1, len(c.drawn)))
 	}
-	members := m.state.Members()
+	members := c.state.Members()
 	// Few of many are taken, so that it rarely needs a second try. Bounded, because
 	// almost all may be lost.
 	for tries := 4 * contactsDrawn; tries > 0 && len(c.drawn) < contactsDrawn; tries-- {
-		n := members[m.deps.Rand.IntN(len(members))].Node
-		if n != m.self && !lost(n) && !m.isContact(n) {
+		n := members[c.deps.Rand.IntN(len(members))].Node
+		if n != c.self && !lost(n) && !c.isContact(n) {
 			c.drawn = append(c.drawn, n)
 		}
 	}

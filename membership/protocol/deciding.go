@@ -15,6 +15,12 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
+// The leader of a side begins with its own strategy ([resolver.begin]), takes the answer
+// ([resolver.answered]), goes on to the next strategy or to the decision ([resolver.take]).
+// Where there is no answer other members are asked ([resolver.findOthers], [resolver.askNext]),
+// and the rule for no answer at all is last ([resolver.undecided]). The end of the file is the
+// other side: what a member does that is asked ([resolver.receiveAskDowning]).
+
 // askMargin is added to the limit of a call when another member is asked, for the
 // way there and back.
 const askMargin = time.Second
@@ -66,60 +72,59 @@ func check(view downing.View, s gossip.DowningStrategy, d downing.Decision) erro
 }
 
 // begin begins to look for a decision.
-func (m *Machine) begin(view downing.View) {
-	m.side.question = &question{view: view, of: m.side.view, left: m.strategies.inForce()}
-	m.askOwn()
+func (r *resolver) begin(view downing.View) {
+	r.question = &question{view: view, of: r.view, left: r.strategies.inForce()}
+	r.askOwn()
 }
 
 // dropQuestion ends the search without a decision. A call that is in flight stays
 // so, since there is one at a time; its answer is dropped.
-func (m *Machine) dropQuestion() {
-	if m.side.question != nil {
-		m.side.question = nil
-		m.out.Disarm(timerAsk)
+func (r *resolver) dropQuestion() {
+	if r.question != nil {
+		r.question = nil
+		r.out.Disarm(timerAsk)
 	}
 }
 
 // askOwn asks this node's own strategy.
-func (m *Machine) askOwn() {
-	q := m.side.question
-	strategy := m.strategies.find(q.left[0].ID())
+func (r *resolver) askOwn() {
+	q := r.question
+	strategy := r.strategies.find(q.left[0].ID())
 	switch {
 	case strategy == nil:
-		m.answered(m.self, downing.Decision{}, fmt.Errorf("%s is not loaded", describeStrategy(q.left[0])))
+		r.answered(r.self, downing.Decision{}, fmt.Errorf("%s is not loaded", describeStrategy(q.left[0])))
 	case strategy.Decide != nil:
 		decision, err := strategy.Decide(q.view)
-		m.answered(m.self, decision, err)
+		r.answered(r.self, decision, err)
 	default:
-		m.call(call{strategy: *strategy, view: q.view, of: q.of})
+		r.callStrategy(call{strategy: *strategy, view: q.view, of: q.of})
 	}
 }
 
-// call asks a strategy outside of the machine.
-func (m *Machine) call(c call) {
-	s := &m.side
-	c.id = m.nextCall()
-	s.call = c
-	m.out.Add(machine.Call{
-		ID: c.id, Kind: CallDowning, Limit: m.deps.Downing.Limit,
+// callStrategy asks a strategy outside of the machine.
+func (r *resolver) callStrategy(c call) {
+	c.id = r.nextCall()
+	r.call = c
+	r.out.Add(machine.Call{
+		ID: c.id, Kind: CallDowning, Limit: r.deps.Downing.Limit,
 		Request: DowningRequest{Strategy: c.strategy.id, Load: c.strategy.Load, View: c.view},
 	})
-	m.out.Arm(timerCall, m.now.Mono.Add(m.deps.Downing.Limit))
+	r.out.Arm(timerCall, r.now.Mono.Add(r.deps.Downing.Limit))
 }
 
 // endCall stops waiting for the call in flight, and returns it.
-func (m *Machine) endCall() call {
-	c := m.side.call
-	m.side.call = call{}
-	m.out.Disarm(timerCall)
+func (r *resolver) endCall() call {
+	c := r.call
+	r.call = call{}
+	r.out.Disarm(timerCall)
 	return c
 }
 
 // downingCalled takes an answer of a strategy that was called. It is used only
 // if it is the answer that is waited for, and what was asked is still so.
-func (m *Machine) downingCalled(in machine.Called) {
-	if in.ID != m.side.call.id || in.ID == 0 {
-		m.refused[RefusedUnsolicited]++
+func (r *resolver) downingCalled(in machine.Called) {
+	if in.ID != r.call.id || in.ID == 0 {
+		r.refuseSilently(RefusedUnsolicited)
 		return
 	}
 	decision, ok := in.Result.(downing.Decision)
@@ -127,76 +132,75 @@ func (m *Machine) downingCalled(in machine.Called) {
 	if err == nil && !ok {
 		err = fmt.Errorf("the strategy answered with a %T", in.Result)
 	}
-	m.called(m.endCall(), decision, err)
+	r.called(r.endCall(), decision, err)
 }
 
 // downingTimeout is the machine's own limit; a later answer is not waited for.
-func (m *Machine) downingTimeout() {
-	if m.side.call.id != 0 && m.phase == phaseMember {
-		m.called(m.endCall(), downing.Decision{}, fmt.Errorf("no answer within %v", m.deps.Downing.Limit))
+func (r *resolver) downingTimeout() {
+	if r.call.id != 0 && r.phase == phaseMember {
+		r.called(r.endCall(), downing.Decision{}, fmt.Errorf("no answer within %v", r.deps.Downing.Limit))
 	}
 }
 
 // called passes what came of a call to whoever asked.
-func (m *Machine) called(c call, decision downing.Decision, err error) {
+func (r *resolver) called(c call, decision downing.Decision, err error) {
 	switch {
 	case !c.peer.IsZero():
-		m.answerPeer(c, decision, err)
-		if m.side.troubled {
-			m.armStable() // This node may lead since, and have waited for the answer.
+		r.answerPeer(c, decision, err)
+		if r.troubled {
+			r.armStable() // This node may lead since, and have waited for the answer.
 		}
-	case m.current():
-		m.answered(m.self, decision, err)
+	case r.current():
+		r.answered(r.self, decision, err)
 	default:
-		m.dropQuestion()
-		m.out.Decide("downing", "answer", "dropped", "the view has changed since the strategy was asked")
+		r.dropQuestion()
+		r.out.Decide("downing", "answer", "dropped", "the view has changed since the strategy was asked")
 	}
 }
 
 // current tells whether this node still looks for a decision about the view that
 // it has.
-func (m *Machine) current() bool {
-	s := &m.side
-	return s.question != nil && s.troubled && s.view == s.question.of && m.lead.leader == m.self
+func (r *resolver) current() bool {
+	return r.question != nil && r.troubled && r.view == r.question.of && r.surveyed.leader == r.self
 }
 
 // answered takes the answer of this node's own strategy or of another member's,
 // after a look at whether it keeps the contract.
-func (m *Machine) answered(by gossip.NodeID, decision downing.Decision, err error) {
-	q := m.side.question
+func (r *resolver) answered(by gossip.NodeID, decision downing.Decision, err error) {
+	q := r.question
 	if err == nil {
 		err = check(q.view, q.left[0], decision)
 	}
 	switch {
 	case err != nil:
-		m.out.Decide("downing", by.String(), "unanswered", cutText(err.Error()))
-		if by == m.self {
-			m.findOthers()
+		r.out.Decide("downing", by.String(), "unanswered", cutText(err.Error()))
+		if by == r.self {
+			r.findOthers()
 		}
-		m.askNext()
+		r.askNext()
 	default:
-		if by != m.self {
-			m.out.Decide("downing", by.String(), "answered", "in place of the strategy of the leader: "+decision.Reason)
+		if by != r.self {
+			r.out.Decide("downing", by.String(), "answered", "in place of the strategy of the leader: "+decision.Reason)
 		}
-		m.take(decision)
+		r.take(decision)
 	}
 }
 
 // take goes on to the next strategy while the side survives, or to the decision.
-func (m *Machine) take(decision downing.Decision) {
-	q := m.side.question
+func (r *resolver) take(decision downing.Decision) {
+	q := r.question
 	decision.Reason = byName(q.left[0], decision.Reason)
 	q.taken, q.left = append(q.taken, decision), q.left[1:]
 	q.asked, q.others = gossip.NodeID{}, nil
 	if len(q.left) > 0 && decision.Verdict == downing.KeepSide {
-		m.askOwn()
+		r.askOwn()
 		return
 	}
-	m.dropQuestion()
-	m.side.failingSince = 0
-	result := m.combine(q.view, q.taken)
-	m.out.Decide("downing", m.self.String(), result.Verdict.String(), result.Reason)
-	m.downAll(result.Down, result.Reason)
+	r.dropQuestion()
+	r.failingSince = 0
+	result := r.combine(q.view, q.taken)
+	r.out.Decide("downing", r.self.String(), result.Verdict.String(), result.Reason)
+	r.downAll(result.Down, result.Reason)
 }
 
 // byName puts the name of a strategy before its reason, unless that begins with it:
@@ -210,7 +214,7 @@ func byName(s gossip.DowningStrategy, reason string) string {
 
 // combine returns the decision by all strategies that were asked: the side survives
 // if it survives by each of them. All but the last keep it.
-func (m *Machine) combine(view downing.View, taken []downing.Decision) downing.Decision {
+func (r *resolver) combine(view downing.View, taken []downing.Decision) downing.Decision {
 	last := taken[len(taken)-1]
 	if len(taken) == 1 || last.Verdict != downing.KeepSide {
 		return last
@@ -226,7 +230,7 @@ func (m *Machine) combine(view downing.View, taken []downing.Decision) downing.D
 	slices.SortFunc(joint.Down, gossip.NodeID.Compare)
 	joint.Down, joint.Reason = slices.Compact(joint.Down), cutText(joint.Reason)
 	if check(view, gossip.DowningStrategy{}, joint) != nil { // Together they leave nobody.
-		return downing.Decision{Verdict: downing.DownSide, Down: m.ownSide(view), Reason: joint.Reason}
+		return downing.Decision{Verdict: downing.DownSide, Down: r.ownSide(view), Reason: joint.Reason}
 	}
 	return joint
 }
@@ -234,25 +238,25 @@ func (m *Machine) combine(view downing.View, taken []downing.Decision) downing.D
 // findOthers looks for the members that can be asked in place of this node's own
 // strategy, which cannot answer: those of its side that have the strategy, begun
 // after the one that was asked last, so that each gets its turn.
-func (m *Machine) findOthers() {
-	s, q := &m.side, m.side.question
-	if s.failingSince == 0 {
-		s.failingSince = m.now.Mono
+func (r *resolver) findOthers() {
+	q := r.question
+	if r.failingSince == 0 {
+		r.failingSince = r.now.Mono
 	}
-	q.until = s.failingSince.Add(m.deps.Downing.Config.DownOwnSideAfter)
+	q.until = r.failingSince.Add(r.deps.Downing.Config.DownOwnSideAfter)
 	if q.left[0].MajorityOnly {
 		// Another rule with the same promise is at hand, so this one is not waited
 		// for long.
-		q.until = m.now.Mono.Add(m.deps.Downing.Limit + askMargin)
+		q.until = r.now.Mono.Add(r.deps.Downing.Limit + askMargin)
 	}
 	id := q.left[0].ID()
 	for _, member := range q.view.Side().Members() {
-		if member.Node != m.self && votes(member) && !m.isLost(member.Node) && member.Loaded.Has(id) {
+		if member.Node != r.self && votes(member) && !r.isLost(member.Node) && member.Loaded.Has(id) {
 			q.others = append(q.others, member.Node)
 		}
 	}
-	after, _ := slices.BinarySearchFunc(q.others, s.lastAsked, gossip.NodeID.Compare)
-	if after < len(q.others) && q.others[after] == s.lastAsked {
+	after, _ := slices.BinarySearchFunc(q.others, r.lastAsked, gossip.NodeID.Compare)
+	if after < len(q.others) && q.others[after] == r.lastAsked {
 		after++
 	}
 	q.others = slices.Concat(q.others[after:], q.others[:after])
@@ -260,44 +264,44 @@ func (m *Machine) findOthers() {
 
 // askNext asks the next member, or does what the class of the strategy says if
 // there is none.
-func (m *Machine) askNext() {
-	s, q := &m.side, m.side.question
-	if len(q.others) == 0 || m.now.Mono >= q.until {
-		m.undecided()
+func (r *resolver) askNext() {
+	q := r.question
+	if len(q.others) == 0 || r.now.Mono >= q.until {
+		r.undecided()
 		return
 	}
-	s.questions++
-	q.number, q.asked, q.others = s.questions, q.others[0], q.others[1:]
-	s.lastAsked = q.asked
-	m.out.Send(q.asked, AskDowning{Question: q.number, Strategy: q.left[0].ID(), View: sideDigest(q.of, q.view)})
-	m.out.Arm(timerAsk, min(q.until, m.now.Mono.Add(m.deps.Downing.Limit+askMargin)))
+	r.questions++
+	q.number, q.asked, q.others = r.questions, q.others[0], q.others[1:]
+	r.lastAsked = q.asked
+	r.out.Send(q.asked, AskDowning{Question: q.number, Strategy: q.left[0].ID(), View: sideDigest(q.of, q.view)})
+	r.out.Arm(timerAsk, min(q.until, r.now.Mono.Add(r.deps.Downing.Limit+askMargin)))
 }
 
 // askTimeout gives up the member that was asked.
-func (m *Machine) askTimeout() {
-	q := m.side.question
-	if m.phase != phaseMember || q == nil || q.asked.IsZero() {
+func (r *resolver) askTimeout() {
+	q := r.question
+	if r.phase != phaseMember || q == nil || q.asked.IsZero() {
 		return
 	}
-	if !m.current() {
-		m.dropQuestion()
+	if !r.current() {
+		r.dropQuestion()
 		return
 	}
-	m.answered(q.asked, downing.Decision{}, fmt.Errorf("the member did not answer within %v", m.deps.Downing.Limit+askMargin))
+	r.answered(q.asked, downing.Decision{}, fmt.Errorf("the member did not answer within %v", r.deps.Downing.Limit+askMargin))
 }
 
-func (m *Machine) receiveDowningAnswer(from gossip.NodeID, msg DowningAnswer) {
-	q := m.side.question
+func (r *resolver) receiveDowningAnswer(from gossip.NodeID, msg DowningAnswer) {
+	q := r.question
 	switch {
-	case m.phase != phaseMember || q == nil || q.asked != from || q.number != msg.Question:
-		m.refuse(from, "DowningAnswer", RefusedUnsolicited, "no such question is open")
-	case !m.current():
-		m.dropQuestion()
-		m.out.Decide("downing", "answer", "dropped", "the view has changed since the member was asked")
+	case r.phase != phaseMember || q == nil || q.asked != from || q.number != msg.Question:
+		r.refuse(from, "DowningAnswer", RefusedUnsolicited, "no such question is open")
+	case !r.current():
+		r.dropQuestion()
+		r.out.Decide("downing", "answer", "dropped", "the view has changed since the member was asked")
 	case msg.Error != "":
-		m.answered(from, downing.Decision{}, fmt.Errorf("the member says: %s", msg.Error))
+		r.answered(from, downing.Decision{}, fmt.Errorf("the member says: %s", msg.Error))
 	default:
-		m.answered(from, msg.Decision, nil)
+		r.answered(from, msg.Decision, nil)
 	}
 }
 
@@ -305,71 +309,70 @@ func (m *Machine) receiveDowningAnswer(from gossip.NodeID, msg DowningAnswer) {
 // never replaced by one that could decide otherwise on the other side: only where
 // it promises to let nothing but majorities survive does a rule with the same
 // promise step in. Otherwise the side waits, and in the end goes.
-func (m *Machine) undecided() {
-	s, q := &m.side, m.side.question
+func (r *resolver) undecided() {
+	q := r.question
 	if q.left[0].MajorityOnly {
 		if decision, err := (downing.KeepMajority{}).DecideNow(q.view); err == nil {
 			decision.Reason = cutText("in place of the strategy: " + decision.Reason)
-			m.take(decision)
+			r.take(decision)
 			return
 		}
 	}
-	m.dropQuestion()
-	limit := m.deps.Downing.Config.DownOwnSideAfter
-	switch gone := s.failingSince.Add(limit); {
+	r.dropQuestion()
+	limit := r.deps.Downing.Config.DownOwnSideAfter
+	switch gone := r.failingSince.Add(limit); {
 	case q.left[0].MajorityOnly:
 		// The view has changed so that nobody can decide about it: it is looked at
 		// again when it is stable.
-	case m.now.Mono >= gone:
-		m.downAll(m.ownSide(q.view), fmt.Sprintf("no downing decision could be had for %v", limit))
+	case r.now.Mono >= gone:
+		r.downAll(r.ownSide(q.view), fmt.Sprintf("no downing decision could be had for %v", limit))
 	default:
-		m.out.Arm(timerStable, min(gone, m.now.Mono.Add(m.stableAfter())))
+		r.out.Arm(timerStable, min(gone, r.now.Mono.Add(r.stableAfter())))
 	}
 }
 
 // receiveAskDowning decides, for the leader of this side, with this node's
 // strategy. It does so from its own view, and only if that is the leader's.
-func (m *Machine) receiveAskDowning(from gossip.NodeID, msg AskDowning) {
-	s := &m.side
+func (r *resolver) receiveAskDowning(from gossip.NodeID, msg AskDowning) {
 	switch {
-	case m.phase != phaseMember:
-		m.refused[RefusedNotReady]++
+	case r.phase != phaseMember:
+		r.refuseSilently(RefusedNotReady)
 		return
-	case m.dismiss(from):
+	case r.dismiss(from):
 		return
-	case m.state.Member(from) == nil:
-		m.refuse(from, "AskDowning", RefusedNotMember, "the sender is not known as a member")
+	case r.state.Member(from) == nil:
+		r.refuse(from, "AskDowning", RefusedNotMember, "the sender is not known as a member")
 		return
-	case s.call.id != 0 && s.call.peer == from && s.call.number == msg.Question:
+	case r.call.id != 0 && r.call.peer == from && r.call.number == msg.Question:
 		return // It is being answered.
 	}
-	view := downing.NewView(m.state, m.self, m.footing.base)
-	view.Stable, view.Unstable = m.now.Mono.Sub(s.stableSince), m.now.Mono.Sub(s.troubledSince)
-	strategy := m.strategies.find(msg.Strategy)
-	c := call{view: view, of: s.view, peer: from, number: msg.Question}
+	view := downing.NewView(r.state, r.self, r.surveyed.base)
+	view.Stable, view.Unstable = r.now.Mono.Sub(r.stableSince), r.now.Mono.Sub(r.troubledSince)
+	strategy := r.strategies.find(msg.Strategy)
+	c := call{view: view, of: r.view, peer: from, number: msg.Question}
 	switch {
-	case m.lead.leader != from:
-		m.answerPeer(c, downing.Decision{}, fmt.Errorf("the leader of the side is %v here", m.lead.leader))
-	case !s.troubled || sideDigest(s.view, view) != msg.View:
-		m.answerPeer(c, downing.Decision{}, errOtherView)
-	case strategy == nil || !slices.Contains(m.strategies.inForce(), strategy.DowningStrategy):
-		m.answerPeer(c, downing.Decision{}, fmt.Errorf("strategy %v does not decide here", msg.Strategy))
-	case s.call.id != 0:
-		m.answerPeer(c, downing.Decision{}, machine.ErrBusy)
+	case r.surveyed.leader != from:
+		r.answerPeer(c, downing.Decision{}, fmt.Errorf("the leader of the side is %v here", r.surveyed.leader))
+	case !r.troubled || sideDigest(r.view, view) != msg.View:
+		r.answerPeer(c, downing.Decision{}, errOtherView)
+	case strategy == nil || !slices.Contains(r.strategies.inForce(), strategy.DowningStrategy):
+		r.answerPeer(c, downing.Decision{}, fmt.Errorf("strategy %v does not decide here", msg.Strategy))
+	case r.call.id != 0:
+		r.answerPeer(c, downing.Decision{}, machine.ErrBusy)
 	default:
 		c.strategy = *strategy
 		if strategy.Decide == nil {
-			m.call(c)
+			r.callStrategy(c)
 			return
 		}
 		decision, err := strategy.Decide(view)
-		m.answerPeer(c, decision, err)
+		r.answerPeer(c, decision, err)
 	}
 }
 
 // answerPeer answers a member that asked for a decision.
-func (m *Machine) answerPeer(c call, decision downing.Decision, err error) {
-	if err == nil && m.side.view != c.of {
+func (r *resolver) answerPeer(c call, decision downing.Decision, err error) {
+	if err == nil && r.view != c.of {
 		err = errOtherView
 	}
 	if err == nil {
@@ -379,5 +382,5 @@ func (m *Machine) answerPeer(c call, decision downing.Decision, err error) {
 	if err != nil {
 		answer = DowningAnswer{Question: c.number, Error: cutText(cmp.Or(err.Error(), "no reason was given"))}
 	}
-	m.out.Send(c.peer, answer)
+	r.out.Send(c.peer, answer)
 }

@@ -21,24 +21,24 @@ func (m *Machine) Describe() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "node %v %v\n", m.self, m.phase)
 	if m.phase == phaseJoining {
-		fmt.Fprintf(&b, "joining attempt %d target %v asked %d\n", m.join.attempt, m.join.target, m.join.asked)
+		fmt.Fprintf(&b, "joining attempt %d target %v asked %d\n", m.discovery.attempt, m.join.target, m.join.asked)
 	}
-	fmt.Fprintf(&b, "leader %v converged %v\n", m.lead.leader, m.lead.converged)
-	for _, voters := range m.footing.base {
+	fmt.Fprintf(&b, "leader %v converged %v\n", m.surveyed.leader, m.surveyed.converged)
+	for _, voters := range m.surveyed.base {
 		fmt.Fprintf(&b, "base %v\n", voters)
 	}
-	fmt.Fprintf(&b, "hosts until %s\n", instantText(m.footing.until))
-	fmt.Fprintf(&b, "monitors %v\n", m.beat.targets)
+	fmt.Fprintf(&b, "hosts until %s\n", instantText(m.hosting.until))
+	fmt.Fprintf(&b, "monitors %v\n", m.monitoring.targets)
 	for _, c := range m.fences.cuts {
 		fmt.Fprintf(&b, "cut %v by %v since %s\n", c.record.Subject, c.record.Observer, instantText(c.since))
 	}
 	for _, l := range m.strategies.loaded {
 		fmt.Fprintf(&b, "strategy %v is %s\n", l.id, describeStrategy(l.DowningStrategy))
 	}
-	if m.side.troubled {
-		fmt.Fprintf(&b, "view unchanged since %s\n", instantText(m.side.stableSince))
+	if m.resolver.troubled {
+		fmt.Fprintf(&b, "view unchanged since %s\n", instantText(m.resolver.stableSince))
 	}
-	if q := m.side.question; q != nil {
+	if q := m.resolver.question; q != nil {
 		fmt.Fprintf(&b, "deciding: %d strategies left, asked %v\n", len(q.left), q.asked)
 	}
 	if held := m.exit.held(); len(held) > 0 {
@@ -56,4 +56,17 @@ func instantText(i machine.Instant) string {
 		return "none"
 	}
 	return fmt.Sprintf("%.3fs", float64(i)/1e9)
+}
+
+// Explain says in one sentence why this node does not see convergence. It is ""
+// if it does.
+func (m *Machine) Explain() string {
+	if m.phase != phaseMember {
+		return "not a member of a cluster"
+	}
+	converged, blockers := m.state.Convergence(m.self, m.surveyor.isExcused)
+	if converged {
+		return ""
+	}
+	return blockers.String()
 }

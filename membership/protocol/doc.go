@@ -7,9 +7,13 @@
 //
 // A [Machine] is made by [New], is fed [Join] with the addresses of the seed
 // nodes, and ends itself with [component.Stopping]. It is a machine.Machine: it decides and
-// does nothing else. What it decides is in the package documentation of its
-// parts:
+// does nothing else. Each concern is a part of it, a type of its own; DESIGN.md says
+// which part may use which. What a part decides is said at the head of its file:
 //
+//	core.go       what all parts share
+//	survey.go     what follows from a state: leader, convergence, sets of voters
+//	members.go    what parts read off it
+//	discovery.go  whom a node asks about clusters, and what they answer
 //	join.go       how a node without a cluster finds one
 //	forming.go    how nodes that find none found one, by a vote
 //	record.go     what a node must not forget over a restart
@@ -18,8 +22,11 @@
 //	waiting.go    for whom a node waits that is in no cluster
 //	admission.go  how a member takes a node in
 //	gossip.go     how the state spreads
+//	contacts.go   between whom, in a large cluster
 //	heartbeat.go  who monitors whom, and when somebody is accused
+//	answers.go    when heartbeats were answered, and how those of others are
 //	standing.go   until when this node may host
+//	word.go       the same where a minority may survive
 //	leader.go     what the leader does under convergence
 //	gate.go       when a newcomer may become up
 //	backoff.go    who is kept out for a time
@@ -30,6 +37,9 @@
 //	strategies.go which strategies there are, and how the cluster changes to another
 //	fencing.go    from when on a removed node hosts nothing any more
 //	leave.go      how a node leaves in order
+//	ending.go     what a node says of its own end
+//	settle.go     in which order the parts are told of a new state
+//	conduct.go    what concerns several parts at once
 //
 // # The life of a node
 //

@@ -38,6 +38,6 @@ type Counts struct {
 // examine answers an [Examine].
 func (m *Machine) examine(in Examine) {
 	m.out.Publish(Examined{
-		ID: in.ID, Counts: m.counts, Refused: m.refused, Monitored: m.beat.registry.Status(m.now.Mono.Time()),
+		ID: in.ID, Counts: m.counts, Refused: m.refused, Monitored: m.monitoring.registry.Status(m.now.Mono.Time()),
 	})
 }

@@ -13,6 +13,10 @@ import (
 	"github.com/quorate/quorate/machine/component"
 )
 
+// While a node is a member, the records about it are noted with the moment at which they came
+// ([fencing.noteCuts]). When it is removed ([fencing.removed]) those moments say from when on
+// it hosts nothing ([fencing.endOf]); a timer waits for that ([fencing.fenceAt]).
+
 // quarantineAfter is the time after which the transport refuses a removed node.
 // Until then it is answered, so that it learns what happened to it.
 const quarantineAfter = 5 * time.Second
@@ -31,10 +35,15 @@ const rateErrorDivisor = 100
 // different rates.
 //
 // A record counts only if the voter is one whose having seen the node down the
-// removal waited for, see [Machine.cutsOf]. Such a voter denies the node since its
+// removal waited for, see [fencing.cutsOf]. Such a voter denies the node since its
 // record: had it taken the record back before it saw the node down, whoever removed
 // the node would have known.
 type fencing struct {
+	*core
+
+	strategies *strategies
+	exit       ownLeave
+
 	cuts    []cut // Sorted by observer and subject, as records are.
 	waiting map[gossip.NodeID]bool
 }
@@ -48,7 +57,9 @@ type cut struct {
 // blockTimer is the timer after which the transport refuses a removed node.
 type blockTimer struct{ Node gossip.NodeID }
 
-func (f *fencing) init() { f.waiting = map[gossip.NodeID]bool{} }
+func newFencing(c *core, s *strategies, exit ownLeave) *fencing {
+	return &fencing{core: c, strategies: s, exit: exit, waiting: map[gossip.NodeID]bool{}}
+}
 
 // noteCuts takes over the records of the state.
 func (f *fencing) noteCuts(records []gossip.Record, now machine.Instant) {
@@ -114,16 +125,16 @@ func lastStanding(subject gossip.NodeID, base gossip.Base, cutAt map[gossip.Node
 
 // removed is called once for each member that the state does not hold any more,
 // with the member as it was.
-func (m *Machine) removed(was *gossip.Member) {
+func (f *fencing) removed(was *gossip.Member) {
 	node := was.Node
-	m.out.Arm(blockTimer{node}, m.now.Mono.Add(quarantineAfter))
-	if was.Status == gossip.Exiting && m.tookPart() {
+	f.out.Arm(blockTimer{node}, f.now.Mono.Add(quarantineAfter))
+	if was.Status == gossip.Exiting && f.tookPart() {
 		// A voter has seen each step that the leader waited for. Had the node been
 		// downed after it exited, this voter would have seen that.
-		m.out.Publish(component.Fenced{Node: node, Graceful: true})
+		f.out.Publish(component.Fenced{Node: node, Graceful: true})
 		return
 	}
-	m.fenceAt(node, m.endOf(node))
+	f.fenceAt(node, f.endOf(node))
 }
 
 // endOf is the moment from which a node that is removed now hosts nothing. Where a
@@ -131,10 +142,10 @@ func (m *Machine) removed(was *gossip.Member) {
 // lose its majority then, but the word of the voter that cut it off first. If it has
 // not heard that the strategy became such a one it has lost its majority, since
 // until it had, the strategy before had to keep this side as well.
-func (m *Machine) endOf(node gossip.NodeID) machine.Instant {
-	end := m.startOfEnd(node).Add(byAnyClock(m.cfg.Fence))
-	if !m.onlyMajorities() {
-		end = max(end, m.firstCut(node).Add(byAnyClock(m.margin())))
+func (f *fencing) endOf(node gossip.NodeID) machine.Instant {
+	end := f.startOfEnd(node).Add(byAnyClock(f.cfg.Fence))
+	if !f.onlyMajorities() {
+		end = max(end, f.firstCut(node).Add(byAnyClock(f.margin())))
 	}
 	return end
 }
@@ -142,16 +153,16 @@ func (m *Machine) endOf(node gossip.NodeID) machine.Instant {
 // onlyMajorities tells whether only a majority can have removed somebody of whose
 // removal this node hears now: neither before nor with the news did the cluster
 // use a strategy that may keep others.
-func (m *Machine) onlyMajorities() bool {
-	return m.majorityOnly() && m.strategies.majorityOnly(m.state.Downing())
+func (f *fencing) onlyMajorities() bool {
+	return f.strategies.majorityOnly() && f.strategies.majorityOnlyBy(f.state.Downing())
 }
 
 // firstCut is the earliest moment at which one of the voters that go on had cut a
 // node off that is removed now. Each of them is a voter to that node as well, and
 // none of them exits in what it knows.
-func (m *Machine) firstCut(node gossip.NodeID) machine.Instant {
-	first := m.now.Mono
-	for _, at := range m.cutsOf(node) { //quorate:unordered a minimum
+func (f *fencing) firstCut(node gossip.NodeID) machine.Instant {
+	first := f.now.Mono
+	for _, at := range f.cutsOf(node) { //quorate:unordered a minimum
 		first = min(first, at)
 	}
 	return first
@@ -167,35 +178,35 @@ func (m *Machine) firstCut(node gossip.NodeID) machine.Instant {
 // That the others did not take theirs back this node knows only if it was waited for
 // as well. Otherwise it may have heard of the removal without what led to it, and takes
 // the node as cut off by nobody before.
-func (m *Machine) cutsOf(node gossip.NodeID) map[gossip.NodeID]machine.Instant {
-	if !m.wasWaitedFor(m.self) {
+func (f *fencing) cutsOf(node gossip.NodeID) map[gossip.NodeID]machine.Instant {
+	if !f.wasWaitedFor(f.self) {
 		return nil
 	}
-	return m.fences.cutBy(node, func(observer gossip.NodeID) bool {
-		return votesInAll(m.footing.base, observer) && m.wasWaitedFor(observer)
+	return f.cutBy(node, func(observer gossip.NodeID) bool {
+		return votesInAll(f.surveyed.base, observer) && f.wasWaitedFor(observer)
 	})
 }
 
 // wasWaitedFor tells whether a removal that this node hears of now waited until a member
 // had seen the removed one down, by what was known before.
-func (m *Machine) wasWaitedFor(n gossip.NodeID) bool {
-	member := m.settled.Member(n)
-	if member == nil || member.Status < gossip.Up || member.Status > gossip.Leaving || !m.isEstablished(member) {
+func (f *fencing) wasWaitedFor(n gossip.NodeID) bool {
+	member := f.settled.Member(n)
+	if member == nil || member.Status < gossip.Up || member.Status > gossip.Leaving || !f.isEstablished(member) {
 		return false
 	}
-	return member.Status < gossip.Leaving || n == m.self && !m.exit.confirmed
+	return member.Status < gossip.Leaving || n == f.self && !f.exit.hasConfirmed()
 }
 
 // removedUnseen begins the fence of those whom this node only knows as removed:
 // it joined after that, or heard of their joining and their end at once.
-func (m *Machine) removedUnseen(prev, next *gossip.State) {
-	fence := m.cfg.Fence
-	if !m.onlyMajorities() {
-		fence = m.margin()
+func (f *fencing) removedUnseen(prev, next *gossip.State) {
+	fence := f.cfg.Fence
+	if !f.onlyMajorities() {
+		fence = f.margin()
 	}
 	for _, t := range next.TombstonesSince(prev) {
 		if prev.Member(t.Node) == nil {
-			m.fenceAt(t.Node, m.now.Mono.Add(byAnyClock(fence)))
+			f.fenceAt(t.Node, f.now.Mono.Add(byAnyClock(fence)))
 		}
 	}
 }
@@ -203,13 +214,13 @@ func (m *Machine) removedUnseen(prev, next *gossip.State) {
 // byAnyClock is how long d may last by the clock of another node.
 func byAnyClock(d time.Duration) time.Duration { return d + 2*d/rateErrorDivisor }
 
-func (m *Machine) fenceAt(node gossip.NodeID, at machine.Instant) {
-	if at <= m.now.Mono {
-		m.out.Publish(component.Fenced{Node: node})
+func (f *fencing) fenceAt(node gossip.NodeID, at machine.Instant) {
+	if at <= f.now.Mono {
+		f.out.Publish(component.Fenced{Node: node})
 		return
 	}
-	m.fences.waiting[node] = true
-	m.out.Arm(fenceTimer{node}, at)
+	f.waiting[node] = true
+	f.out.Arm(fenceTimer{node}, at)
 }
 
 // startOfEnd is t0 of a node that is removed now. Where a node is monitored by
@@ -218,38 +229,38 @@ func (m *Machine) fenceAt(node gossip.NodeID, at machine.Instant) {
 // waits for a stable view is the margin. One of them alone may have a broken link to
 // the node, which hosts by the answers of others until it is cut off for another
 // reason, or downed by command.
-func (m *Machine) startOfEnd(node gossip.NodeID) machine.Instant {
-	if m.monitorsSome() {
-		cuts := slices.Sorted(maps.Values(m.cutsOf(node)))
-		half := (m.cfg.FailureDetector.MonitoredByNrOfMembers + 1) / 2
+func (f *fencing) startOfEnd(node gossip.NodeID) machine.Instant {
+	if f.monitorsSome() {
+		cuts := slices.Sorted(maps.Values(f.cutsOf(node)))
+		half := (f.cfg.FailureDetector.MonitoredByNrOfMembers + 1) / 2
 		if len(cuts) < half {
-			return m.now.Mono
+			return f.now.Mono
 		}
 		return cuts[half-1]
 	}
-	return lastStanding(node, m.footing.base, m.cutsOf(node), m.now.Mono)
+	return lastStanding(node, f.surveyed.base, f.cutsOf(node), f.now.Mono)
 }
 
 // tookPart tells whether this node was among those whose having seen the state
 // convergence waits for.
-func (m *Machine) tookPart() bool {
-	me := m.settled.Member(m.self)
+func (f *fencing) tookPart() bool {
+	me := f.settled.Member(f.self)
 	return me != nil && me.Status >= gossip.Up && me.Status <= gossip.Leaving
 }
 
-func (m *Machine) fencePassed(node gossip.NodeID) {
-	if m.fences.waiting[node] {
-		delete(m.fences.waiting, node)
-		m.out.Publish(component.Fenced{Node: node})
+func (f *fencing) fencePassed(node gossip.NodeID) {
+	if f.waiting[node] {
+		delete(f.waiting, node)
+		f.out.Publish(component.Fenced{Node: node})
 	}
 }
 
 // quarantine has the transport refuse a removed incarnation, with the words from which
 // it learns why.
-func (m *Machine) quarantine(node gossip.NodeID) {
+func (f *fencing) quarantine(node gossip.NodeID) {
 	reason := "this incarnation was removed from the cluster"
-	if cause := causeOf(m.state, node); !cause.IsZero() {
+	if cause := causeOf(f.state, node); !cause.IsZero() {
 		reason += " after it was declared down by " + cause.String()
 	}
-	m.out.Add(Block{Node: node, Reason: reason})
+	f.out.Add(Block{Node: node, Reason: reason})
 }

@@ -12,6 +12,10 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
+// First what comes in: whether gossip is taken ([spreading.acceptGossip]), and what is done
+// with a digest, a difference and a whole state. Then what goes out: news soon after a change
+// ([spreading.push]), a digest from time to time ([spreading.round]), the last word of a node.
+
 const (
 	// owedMax bounds the answers that one push carries besides the random
 	// members: whoever told this node something gets back what it lacks.
@@ -27,6 +31,12 @@ const (
 //	change -> wait push-delay -> differences to random members and to those owed
 //	round  -> digest to one random member: repairs what a push lost
 type spreading struct {
+	*core
+
+	contacts   *contacts
+	strategies *strategies
+	ending     *ending
+
 	// known is what each member is believed to know. It may be wrong, since a
 	// message may be lost; then the difference is not understood and the answer
 	// sets it right.
@@ -36,20 +46,32 @@ type spreading struct {
 	// the member had sent.
 	askedBack map[gossip.NodeID]machine.Instant
 
-	owed   []gossip.NodeID // Who lacks news that this node has.
-	pushed *gossip.State   // The state that the last push spread.
-	base   gossip.Digest   // Its digest: what a member is believed to know of whom nothing is known.
-	lastAt machine.Instant // The time of the last push.
-	ever   bool            // Whether there was one.
+	// owed are the members that lack news which this node has.
+	owed []gossip.NodeID
+
+	// pushed is the state that the last push spread, base its digest: what a member is
+	// believed to know of which nothing else is known.
+	pushed *gossip.State
+	base   gossip.Digest
+
+	// lastAt is when the last push was, ever whether there was one, armed whether the
+	// timer for the next runs.
+	lastAt machine.Instant
+	ever   bool
 	armed  bool
 
-	unconverged bool            // Whether rounds are quick.
-	askedAt     machine.Instant // The time of the last round.
-	asking      bool            // The next one was moved forward.
+	// unconverged says that rounds are quick, askedAt when the last one was, asking that
+	// the next one was moved forward.
+	unconverged bool
+	askedAt     machine.Instant
+	asking      bool
 }
 
-func (s *spreading) init() {
-	s.known, s.askedBack = map[gossip.NodeID]gossip.Digest{}, map[gossip.NodeID]machine.Instant{}
+func newSpreading(c *core, contacts *contacts, strategies *strategies, ending *ending) *spreading {
+	return &spreading{
+		core: c, contacts: contacts, strategies: strategies, ending: ending,
+		known: map[gossip.NodeID]gossip.Digest{}, askedBack: map[gossip.NodeID]machine.Instant{},
+	}
 }
 
 func (s *spreading) forget(n gossip.NodeID) {
@@ -63,52 +85,47 @@ func (s *spreading) owe(to gossip.NodeID) {
 	}
 }
 
-// edit makes an edit of this node.
-func (m *Machine) edit(change func(*gossip.Edit)) {
-	m.state = m.markSeen(m.state.Edit(m.self, change))
-}
-
 // adopt makes a state that was merged this node's own.
-func (m *Machine) adopt(merged *gossip.State) {
-	m.state = m.markSeen(merged.Restamp(m.self))
+func (s *spreading) adopt(merged *gossip.State) {
+	s.state = s.markSeen(merged.Restamp(s.self))
 }
 
 // acceptGossip tells whether gossip of a node is taken. Others are told what
 // they have to know.
-func (m *Machine) acceptGossip(from gossip.NodeID, what string, cluster gossip.ClusterID) bool {
+func (s *spreading) acceptGossip(from gossip.NodeID, what string, cluster gossip.ClusterID) bool {
 	switch {
-	case m.phase != phaseMember:
-		m.refused[RefusedNotReady]++
+	case s.phase != phaseMember:
+		s.refuseSilently(RefusedNotReady)
 		return false
-	case cluster != m.state.Cluster():
-		m.refuse(from, what, RefusedCluster, fmt.Sprintf("the sender is in cluster %v", cluster))
+	case cluster != s.state.Cluster():
+		s.refuse(from, what, RefusedCluster, fmt.Sprintf("the sender is in cluster %v", cluster))
 		return false
-	case m.dismiss(from):
+	case s.dismiss(from):
 		return false
-	case m.state.Member(from) == nil:
+	case s.state.Member(from) == nil:
 		// Usually news of its joining is still under way: somebody known has it.
-		m.askSoon()
-		m.refuse(from, what, RefusedNotMember, "the sender is not known as a member")
+		s.askSoon()
+		s.refuse(from, what, RefusedNotMember, "the sender is not known as a member")
 		return false
 	}
-	m.contacts.hear(from, m.now.Mono)
-	m.ending.heard(from)
+	s.contacts.hear(from, s.now.Mono)
+	s.ending.heard(from)
 	return true
 }
 
-func (m *Machine) receiveStatus(from gossip.NodeID, msg GossipStatus) {
-	if !m.acceptGossip(from, "GossipStatus", msg.Digest.Cluster) {
+func (s *spreading) receiveStatus(from gossip.NodeID, msg GossipStatus) {
+	if !s.acceptGossip(from, "GossipStatus", msg.Digest.Cluster) {
 		return
 	}
-	m.spread.known[from] = msg.Digest
-	switch m.state.CompareDigest(msg.Digest) {
+	s.known[from] = msg.Digest
+	switch s.state.CompareDigest(msg.Digest) {
 	case gossip.SeenDiffers, gossip.Newer:
-		m.sendNews(from)
+		s.sendNews(from)
 	case gossip.Concurrent:
-		m.sendNews(from)
-		m.askBack(from, msg.Digest)
+		s.sendNews(from)
+		s.askBack(from, msg.Digest)
 	case gossip.Older, gossip.Undecided:
-		m.askBack(from, msg.Digest)
+		s.askBack(from, msg.Digest)
 	case gossip.Same, gossip.OtherCluster:
 		// The cluster was compared before.
 	}
@@ -118,116 +135,113 @@ func (m *Machine) receiveStatus(from gossip.NodeID, msg GossipStatus) {
 // once in a push interval. Two who each lack something would else go on telling each
 // other for as long as the differences between them are lost, or refused, and each round
 // would begin one more of such conversations. What is left out the next round repairs.
-func (m *Machine) askBack(to gossip.NodeID, theirs gossip.Digest) {
-	if last, asked := m.spread.askedBack[to]; asked && m.now.Mono < last.Add(m.cfg.PushInterval) {
+func (s *spreading) askBack(to gossip.NodeID, theirs gossip.Digest) {
+	if last, asked := s.askedBack[to]; asked && s.now.Mono < last.Add(s.cfg.PushInterval) {
 		return
 	}
-	m.spread.askedBack[to] = m.now.Mono
-	m.out.Send(to, GossipStatus{Digest: m.state.DigestFor(theirs)})
+	s.askedBack[to] = s.now.Mono
+	s.out.Send(to, GossipStatus{Digest: s.state.DigestFor(theirs)})
 }
 
-func (m *Machine) receiveDelta(from gossip.NodeID, msg GossipDelta) {
-	if !m.acceptGossip(from, "GossipDelta", msg.Digest.Cluster) {
+func (s *spreading) receiveDelta(from gossip.NodeID, msg GossipDelta) {
+	if !s.acceptGossip(from, "GossipDelta", msg.Digest.Cluster) {
 		return
 	}
-	next, err := m.state.AcceptDelta(msg.Delta, m.terms())
+	next, err := s.state.AcceptDelta(msg.Delta, s.terms())
 	if err == nil {
-		err = m.memory.wanted.canHold(next)
+		err = s.kept.canHold(next)
 	}
 	switch {
 	case errors.Is(err, gossip.ErrNotCovered):
-		m.spread.known[from] = msg.Digest
-		m.askBack(from, msg.Digest)
+		s.known[from] = msg.Digest
+		s.askBack(from, msg.Digest)
 		return
 	case err != nil:
-		m.refuse(from, "GossipDelta", RefusedMalformed, err.Error())
+		s.refuse(from, "GossipDelta", RefusedMalformed, err.Error())
 		return
 	}
-	m.spread.known[from] = msg.Digest
-	m.adopt(next)
-	m.owe(from, msg.Digest)
+	s.known[from] = msg.Digest
+	s.adopt(next)
+	s.oweNews(from, msg.Digest)
 }
 
-func (m *Machine) receiveState(from gossip.NodeID, msg GossipState) {
-	if !m.acceptGossip(from, "GossipState", msg.State.Cluster()) {
+func (s *spreading) receiveState(from gossip.NodeID, msg GossipState) {
+	if !s.acceptGossip(from, "GossipState", msg.State.Cluster()) {
 		return
 	}
-	next, err := m.state.Accept(msg.State, m.terms())
+	next, err := s.state.Accept(msg.State, s.terms())
 	if err == nil {
-		err = m.memory.wanted.canHold(next)
+		err = s.kept.canHold(next)
 	}
 	if err != nil {
-		m.refuse(from, "GossipState", RefusedMalformed, err.Error())
+		s.refuse(from, "GossipState", RefusedMalformed, err.Error())
 		return
 	}
 	digest := msg.State.Digest()
-	m.spread.known[from] = digest
-	m.adopt(next)
-	m.owe(from, digest)
+	s.known[from] = digest
+	s.adopt(next)
+	s.oweNews(from, digest)
 }
 
 // terms are what this node holds news from others against. What it refuses it
 // refuses from everybody: who said it first is not known.
-func (m *Machine) terms() gossip.Terms {
-	t := gossip.Terms{Now: m.now.Wall, Base: m.footing.base, Votes: m.isVoter}
-	if me := m.state.Member(m.self); me != nil && me.Status >= gossip.Up && me.Status < gossip.Leaving {
-		t.Loaded = func(id gossip.StrategyID) bool { return m.strategies.find(id) != nil }
+func (s *spreading) terms() gossip.Terms {
+	t := gossip.Terms{Now: s.now.Wall, Base: s.surveyed.base, Votes: s.isVoter}
+	if me := s.state.Member(s.self); me != nil && me.Status >= gossip.Up && me.Status < gossip.Leaving {
+		t.Loaded = func(id gossip.StrategyID) bool { return s.strategies.find(id) != nil }
 	}
 	return t
 }
 
-// owe notes that a member whose digest came with news lacks something of the
-// result. The answer leaves with the next push, which merges it with others. Who
-// lacks nothing but who else has seen the state is not answered: while that comes
-// together in a large cluster, every message would bring one more back, and it comes
-// together hardly sooner for it. Rounds repair what is missed.
-func (m *Machine) owe(to gossip.NodeID, digest gossip.Digest) {
-	switch m.state.CompareDigest(digest) {
+// oweNews notes that a member whose digest came with news lacks something of the
+// result. The answer leaves with the next push, which merges it with others. A member
+// that lacks only entries of the seen set gets no reply: replying would double the traffic
+// of a large cluster, and would not speed up convergence. Rounds repair what is missed.
+func (s *spreading) oweNews(to gossip.NodeID, digest gossip.Digest) {
+	switch s.state.CompareDigest(digest) {
 	case gossip.Newer, gossip.Concurrent, gossip.Undecided:
-		m.spread.owe(to)
+		s.owe(to)
 	case gossip.Same, gossip.SeenDiffers, gossip.Older, gossip.OtherCluster:
 	}
 }
 
 // sendNews sends a member the difference to what it is believed to know.
-func (m *Machine) sendNews(to gossip.NodeID) {
-	digest := m.state.Digest()
-	theirs, known := m.spread.known[to]
+func (s *spreading) sendNews(to gossip.NodeID) {
+	digest := s.state.Digest()
+	theirs, known := s.known[to]
 	if !known {
-		theirs = m.spread.base
+		theirs = s.base
 	}
-	m.out.Send(to, GossipDelta{Delta: m.state.DeltaTo(theirs), Digest: digest})
-	m.spread.known[to] = digest
+	s.out.Send(to, GossipDelta{Delta: s.state.DeltaTo(theirs), Digest: digest})
+	s.known[to] = digest
 }
 
 // schedulePush arms the timer for the next push if there is news.
-func (m *Machine) schedulePush() {
-	s := &m.spread
-	if len(m.state.Members()) == 1 {
-		s.pushed, s.owed = m.state, nil
+func (s *spreading) schedulePush() {
+	if len(s.state.Members()) == 1 {
+		s.pushed, s.owed = s.state, nil
 		return
 	}
-	if s.armed || s.pushed == m.state && len(s.owed) == 0 {
+	if s.armed || s.pushed == s.state && len(s.owed) == 0 {
 		return
 	}
-	at := m.now.Mono.Add(m.cfg.PushDelay)
+	at := s.now.Mono.Add(s.cfg.PushDelay)
 	if s.ever {
-		at = max(at, s.lastAt.Add(m.cfg.PushInterval))
+		at = max(at, s.lastAt.Add(s.cfg.PushInterval))
 	}
 	s.armed = true
-	m.out.Arm(timerPush, at)
+	s.out.Arm(timerPush, at)
 }
 
 // push sends the news to random members, and to those who are owed something.
-func (m *Machine) push() {
-	s := &m.spread
+func (s *spreading) push() {
 	s.armed = false
-	if m.phase != phaseMember {
+	if s.phase != phaseMember {
 		return
 	}
 	targets := s.owed
-	if s.pushed != m.state {
-		for _, peer := range m.peers(m.cfg.PushFanout) {
+	if s.pushed != s.state {
+		for _, peer := range s.contacts.peers(s.cfg.PushFanout) {
 			if !slices.Contains(targets, peer) {
 				targets = append(targets, peer)
 			}
@@ -236,62 +250,62 @@ func (m *Machine) push() {
 	s.owed = nil
 	told := false
 	for _, to := range targets {
-		if m.state.Member(to) != nil && !m.knows(to) {
-			m.sendNews(to)
+		if s.state.Member(to) != nil && !s.knows(to) {
+			s.sendNews(to)
 			told = true
 		}
 	}
 	if told {
-		m.counts.Pushes++
+		s.counts.Pushes++
 	}
-	s.pushed, s.base, s.lastAt, s.ever = m.state, m.state.Digest(), m.now.Mono, true
+	s.pushed, s.base, s.lastAt, s.ever = s.state, s.state.Digest(), s.now.Mono, true
 }
 
 // knows tells whether a member is believed to know all that this node knows.
-func (m *Machine) knows(node gossip.NodeID) bool {
-	digest, ok := m.spread.known[node]
-	return ok && m.state.CompareDigest(digest) == gossip.Same
+func (s *spreading) knows(node gossip.NodeID) bool {
+	digest, ok := s.known[node]
+	return ok && s.state.CompareDigest(digest) == gossip.Same
 }
 
 // round tells one random member what this node knows.
-func (m *Machine) round() {
-	if m.phase != phaseMember {
+func (s *spreading) round() {
+	if s.phase != phaseMember {
 		return
 	}
-	interval := m.cfg.GossipInterval
-	if m.spread.unconverged {
-		interval = m.cfg.GossipIntervalUnconverged
+	interval := s.cfg.GossipInterval
+	if s.unconverged {
+		interval = s.cfg.GossipIntervalUnconverged
 	}
-	m.out.Arm(timerRound, m.now.Mono.Add(interval))
-	m.spread.askedAt, m.spread.asking = m.now.Mono, false
-	for _, peer := range m.peers(1) {
-		m.counts.Rounds++
-		m.out.Send(peer, GossipStatus{Digest: m.state.Digest()})
+	s.out.Arm(timerRound, s.now.Mono.Add(interval))
+	s.askedAt, s.asking = s.now.Mono, false
+	for _, peer := range s.contacts.peers(1) {
+		s.counts.Rounds++
+		s.out.Send(peer, GossipStatus{Digest: s.state.Digest()})
 	}
 }
 
 // askSoon moves the next round forward, because there is news that this node may
 // not take from the one that sent it.
-func (m *Machine) askSoon() {
-	if s := &m.spread; !s.asking {
+func (s *spreading) askSoon() {
+	if !s.asking {
 		s.asking = true
-		m.out.Arm(timerRound, max(m.now.Mono, s.askedAt.Add(m.cfg.PushInterval)))
+		s.out.Arm(timerRound, max(s.now.Mono, s.askedAt.Add(s.cfg.PushInterval)))
 	}
 }
 
 // hurryRounds makes rounds quick while there is no convergence.
-func (m *Machine) hurryRounds() {
-	unconverged := !m.lead.converged && len(m.state.Members()) > 1
-	if unconverged && !m.spread.unconverged && !m.spread.asking {
-		m.out.Arm(timerRound, m.now.Mono.Add(m.cfg.GossipIntervalUnconverged))
+func (s *spreading) hurryRounds() {
+	unconverged := !s.surveyed.converged && len(s.state.Members()) > 1
+	if unconverged && !s.unconverged && !s.asking {
+		s.out.Arm(timerRound, s.now.Mono.Add(s.cfg.GossipIntervalUnconverged))
 	}
-	m.spread.unconverged = unconverged
+	s.unconverged = unconverged
 }
 
 // spreadWord is what a node says last: it passes the state on in which it is
 // down, so that those who decided it need not be the only ones who tell.
-func (m *Machine) spreadWord() {
-	for _, peer := range m.peers(lastWordFanout) {
-		m.sendNews(peer)
+func (s *spreading) spreadWord() {
+	for _, peer := range s.contacts.peers(lastWordFanout) {
+		s.sendNews(peer)
 	}
 }

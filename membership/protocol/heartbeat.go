@@ -13,31 +13,59 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
+// A round goes to all targets ([heartbeats.round]); an answer is noted ([heartbeats.hears]) and
+// takes an accusation back ([heartbeats.takeBack]). With the members the targets change
+// ([heartbeats.retarget]). Silence that lasts is an accusation ([heartbeats.judgeSilence]), but
+// not when this node itself slept, and not of those whom a newcomer spares.
+
 // roundsKept is the number of rounds of heartbeats whose moments of sending are
 // remembered. At one a second an answer later than that says nothing: the fence
 // has passed long before.
 const roundsKept = 64
 
-// heartbeats is this node's monitoring of others.
+// heartbeats is this node's monitoring of others: who gets heartbeats, who has answered,
+// and who has been silent for too long.
 type heartbeats struct {
+	*core
+
+	answers *answers
+
+	// registry holds the failure detector of each target.
 	registry *fd.Registry[gossip.NodeID]
-	targets  []gossip.NodeID // Sorted. Who gets heartbeats.
-	ring     fd.Ring[gossip.NodeID]
-	others   []gossip.NodeID // Sorted. Who stands on the ring besides this node.
-	onRing   bool            // Whether the ring is used: there are enough others.
+
+	// targets are the nodes that get heartbeats, sorted.
+	targets []gossip.NodeID
+
+	// ring says who monitors whom where there are more members than a node monitors,
+	// which is onRing; others are the nodes on it besides this one, sorted.
+	ring   fd.Ring[gossip.NodeID]
+	others []gossip.NodeID
+	onRing bool
 
 	// voters is the ring of those who vote, where not all do: each node monitors
 	// some of them as well, by whose answers it hosts.
-	voters   fd.Ring[gossip.NodeID]
+	voters fd.Ring[gossip.NodeID]
+
+	// sequence is the number of the last round, sent holds the last rounds.
 	sequence uint64
 	sent     [roundsKept]sentRound
-	met      map[gossip.NodeID]bool   // Targets that got one more heartbeat, see [Machine.meet].
-	answered map[gossip.NodeID]uint64 // The latest round that each target has answered.
+
+	// met are the targets that got one heartbeat out of turn, see [heartbeats.meet].
+	met map[gossip.NodeID]bool
+
+	// answered is the latest round that each target has answered.
+	answered map[gossip.NodeID]uint64
 
 	// notBefore is the moment before which nobody is accused, because this node
 	// itself was frozen: silence that it slept through proves nothing.
 	notBefore machine.Instant
-	silenceAt machine.Instant // What timerSilence is armed for; zero is not armed.
+
+	// proofAt is when the voters last said something of this newcomer, see
+	// [heartbeats.noteProof].
+	proofAt machine.Instant
+
+	// silenceAt is when timerSilence fires; zero: it is not armed.
+	silenceAt machine.Instant
 }
 
 type sentRound struct {
@@ -46,8 +74,8 @@ type sentRound struct {
 	extra    bool // Out of turn: the failure detector learns intervals from the others.
 }
 
-func (h *heartbeats) init(r *fd.Registry[gossip.NodeID]) {
-	h.registry, h.met, h.answered = r, map[gossip.NodeID]bool{}, map[gossip.NodeID]uint64{}
+func newHeartbeats(c *core, a *answers, r *fd.Registry[gossip.NodeID]) *heartbeats {
+	return &heartbeats{core: c, answers: a, registry: r, met: map[gossip.NodeID]bool{}, answered: map[gossip.NodeID]uint64{}}
 }
 
 // begin numbers a round that is sent now.
@@ -75,6 +103,9 @@ func (h *heartbeats) hears(from gossip.NodeID, sequence uint64, at machine.Insta
 	}
 }
 
+// hasAnswered tells whether a target has answered a heartbeat since it became one.
+func (h *heartbeats) hasAnswered(n gossip.NodeID) bool { return h.answered[n] > 0 }
+
 // forget drops what is known of a node that is not asked any more.
 func (h *heartbeats) forget(n gossip.NodeID) {
 	h.registry.Remove(n)
@@ -82,98 +113,43 @@ func (h *heartbeats) forget(n gossip.NodeID) {
 	delete(h.answered, n)
 }
 
-// heartbeatRound sends a heartbeat to every target.
-func (m *Machine) heartbeatRound() {
-	if m.phase != phaseMember {
-		return
-	}
-	m.out.Arm(timerHeartbeat, m.now.Mono.Add(m.cfg.FailureDetector.HeartbeatInterval))
-	m.expect(m.beat.targets)
-	m.sendHeartbeats(m.beat.targets)
-	m.report(true)
-	m.renew()
-	if isNewcomer(m.state.Member(m.self)) {
-		m.judgeSilence() // Whom it spared it may have to accuse by now.
-	}
+// round sends a heartbeat to every target.
+func (h *heartbeats) round() {
+	h.out.Arm(timerHeartbeat, h.now.Mono.Add(h.cfg.FailureDetector.HeartbeatInterval))
+	h.expect(h.targets)
+	h.sendHeartbeats(h.targets)
 }
 
-// expect begins to wait for answers of those of which it has not begun yet.
-func (m *Machine) expect(nodes []gossip.NodeID) {
+// expect starts waiting for a first answer from each node that is not yet expected to
+// answer.
+func (h *heartbeats) expect(nodes []gossip.NodeID) {
 	for _, node := range nodes {
-		if !m.beat.registry.Expected(node) {
-			m.beat.registry.Expect(node, m.now.Mono.Time())
-			m.footing.expected[node] = m.now.Mono
+		if !h.registry.Expected(node) {
+			h.registry.Expect(node, h.now.Mono.Time())
+			h.answers.expect(node)
 		}
 	}
-	m.armSilence()
+	h.armSilence()
 }
 
-func (m *Machine) sendHeartbeats(to []gossip.NodeID) {
+func (h *heartbeats) sendHeartbeats(to []gossip.NodeID) {
 	if len(to) == 0 {
 		return
 	}
-	beat := m.beat.begin(m.now.Mono)
+	beat := h.begin(h.now.Mono)
 	for _, node := range to {
-		m.out.Send(node, beat)
+		h.out.Send(node, beat)
 	}
 }
 
-func (m *Machine) receiveHeartbeat(from gossip.NodeID, msg Heartbeat) {
-	if m.phase != phaseMember {
-		// A member whose welcome is still on its way is asked to prove that it
-		// lives; it does so by asking to join again.
-		m.refused[RefusedNotReady]++
-		return
+// takeBack takes the record about a node back that has answered again.
+func (h *heartbeats) takeBack(from gossip.NodeID) {
+	if h.ownRecord(from) == gossip.Unreachable && h.registry.Available(from, h.now.Mono.Time()) {
+		h.out.Decide("reachability", from.String(), "reachable", "it answered a heartbeat again")
+		h.counts.Clears++
+		h.edit(func(e *gossip.Edit) { e.Clear(from) })
 	}
-	if m.dismiss(from) {
-		return
-	}
-	member := m.state.Member(from)
-	m.out.Send(from, m.answer(member, msg.Sequence))
-	if member == nil {
-		m.out.Send(from, NotMember{Node: from, Status: gossip.StatusNone})
-	}
-}
-
-// dismiss tells a node that was downed or removed so, and reports whether it was.
-func (m *Machine) dismiss(from gossip.NodeID) bool {
-	status := gossip.StatusNone
-	if _, removed := m.state.Removed(from); removed {
-		status = gossip.Removed
-	} else if member := m.state.Member(from); member != nil && member.Status == gossip.Down {
-		status = gossip.Down
-	}
-	if status == gossip.StatusNone {
-		return false
-	}
-	m.refused[RefusedNotMember]++
-	m.out.Send(from, NotMember{Node: from, Status: status, Downed: causeOf(m.state, from)})
-	return true
-}
-
-func (m *Machine) receiveHeartbeatReply(from gossip.NodeID, msg HeartbeatReply) {
-	sentAt, known := m.beat.sentAt(msg.Sequence)
-	if m.phase != phaseMember || !known || !m.monitors(from) {
-		m.refused[RefusedUnsolicited]++
-		return
-	}
-	m.beat.hears(from, msg.Sequence, m.now.Mono)
-	m.greeted(from)
-	if msg.Standing {
-		m.footing.answered(from, sentAt)
-	}
-	if msg.Known {
-		m.footing.isKnownTo(from, sentAt)
-		if m.lead.suspended {
-			m.act()
-		}
-	}
-	if m.ownRecord(from) == gossip.Unreachable && m.beat.registry.Available(from, m.now.Mono.Time()) {
-		m.out.Decide("reachability", from.String(), "reachable", "it answered a heartbeat again")
-		m.counts.Clears++
-		m.edit(func(e *gossip.Edit) { e.Clear(from) })
-	}
-	m.armSilence()
+	h.armSilence()
 }
 
 // meet sends a heartbeat, once, to each target that has not answered one as a node that
@@ -181,60 +157,41 @@ func (m *Machine) receiveHeartbeatReply(from gossip.NodeID, msg HeartbeatReply) 
 // which went out when this node learned of it, may have come before. It would count for
 // this node's standing only after the next round otherwise, and a node that has just
 // joined would be left without when another leaves before.
-func (m *Machine) meet() {
+func (h *heartbeats) meet() {
 	var strangers []gossip.NodeID
-	for _, node := range m.beat.targets {
-		if _, met := m.footing.known[node]; !met && !m.beat.met[node] && m.state.Seen(node) && m.beat.registry.Expected(node) {
-			m.beat.met[node] = true
+	for _, node := range h.targets {
+		if _, met := h.answers.known[node]; !met && !h.met[node] && h.state.Seen(node) && h.registry.Expected(node) {
+			h.met[node] = true
 			strangers = append(strangers, node)
 		}
 	}
 	if len(strangers) > 0 {
-		m.sendHeartbeats(strangers)
-		m.beat.sent[m.beat.sequence%roundsKept].extra = true
+		h.sendHeartbeats(strangers)
+		h.sent[h.sequence%roundsKept].extra = true
 	}
 }
 
-func (m *Machine) monitors(node gossip.NodeID) bool {
-	_, found := slices.BinarySearchFunc(m.beat.targets, node, gossip.NodeID.Compare)
+func (h *heartbeats) monitors(node gossip.NodeID) bool {
+	_, found := slices.BinarySearchFunc(h.targets, node, gossip.NodeID.Compare)
 	return found
-}
-
-// ownRecord returns what this node recorded about another, or zero.
-func (m *Machine) ownRecord(subject gossip.NodeID) gossip.ReachStatus {
-	rows := m.state.RowsOf(m.self)
-	i, found := slices.BinarySearchFunc(rows, subject, func(r gossip.Row, n gossip.NodeID) int { return r.Subject.Compare(n) })
-	if !found {
-		return 0
-	}
-	return rows[i].Status
-}
-
-// isLost tells whether somebody who counts cannot reach a node, in the state
-// that was surveyed last.
-func (m *Machine) isLost(node gossip.NodeID) bool {
-	_, lost := slices.BinarySearchFunc(m.lost, node, gossip.NodeID.Compare)
-	return lost
 }
 
 // retarget chooses anew who gets heartbeats, after a change of the members or of
 // their reachability.
-func (m *Machine) retarget() {
-	h := &m.beat
-	targets := m.chooseTargets()
+func (h *heartbeats) retarget() {
+	targets := h.chooseTargets()
 	if slices.Equal(targets, h.targets) {
 		return
 	}
 	old := h.targets
 	h.targets = targets
 	for _, node := range old {
-		if !m.monitors(node) {
+		if !h.monitors(node) {
 			h.forget(node)
-			m.footing.forget(node)
-			delete(m.gate.answered, node)
+			h.answers.forget(node)
 		}
 	}
-	m.armSilence()
+	h.armSilence()
 }
 
 // greet sends a heartbeat to the targets that have not got one, so that a new
@@ -242,43 +199,43 @@ func (m *Machine) retarget() {
 // voter yet gets its first one with the next round: while a cluster forms, the
 // ring changes with each member that joins, and each change would cost
 // connections that the next one makes useless.
-func (m *Machine) greet() {
+func (h *heartbeats) greet() {
 	var added []gossip.NodeID
-	ring := m.monitorsSome()
-	for _, node := range m.beat.targets {
-		if !m.beat.registry.Expected(node) && (!ring || votes(m.state.Member(node))) {
+	ring := h.monitorsSome()
+	for _, node := range h.targets {
+		if !h.registry.Expected(node) && (!ring || votes(h.state.Member(node))) {
 			added = append(added, node)
 		}
 	}
 	if len(added) > 0 {
-		m.expect(added)
-		m.sendHeartbeats(added)
+		h.expect(added)
+		h.sendHeartbeats(added)
 	}
 }
 
-func (m *Machine) chooseTargets() []gossip.NodeID {
+func (h *heartbeats) chooseTargets() []gossip.NodeID {
 	var nodes []gossip.NodeID
-	for _, member := range m.state.Members() {
-		if member.Node != m.self && member.Status != gossip.Down {
+	for _, member := range h.state.Members() {
+		if member.Node != h.self && member.Status != gossip.Down {
 			nodes = append(nodes, member.Node)
 		}
 	}
-	k := m.cfg.FailureDetector.MonitoredByNrOfMembers
-	m.beat.onRing = len(nodes) > k
-	if !m.beat.onRing {
+	k := h.cfg.FailureDetector.MonitoredByNrOfMembers
+	h.onRing = len(nodes) > k
+	if !h.onRing {
 		return nodes // Sorted, as members are.
 	}
-	if !slices.Equal(nodes, m.beat.others) {
-		m.beat.others = nodes
-		m.beat.ring = fd.NewRing(k, append(slices.Clip(nodes), m.self), gossip.NodeID.Hash, gossip.NodeID.Compare)
-		if m.cfg.Voters.Role != "" {
-			m.beat.voters = fd.NewRing(k, m.potentialVoters(), gossip.NodeID.Hash, gossip.NodeID.Compare)
+	if !slices.Equal(nodes, h.others) {
+		h.others = nodes
+		h.ring = fd.NewRing(k, append(slices.Clip(nodes), h.self), gossip.NodeID.Hash, gossip.NodeID.Compare)
+		if h.cfg.Voters.Role != "" {
+			h.voters = fd.NewRing(k, h.potentialVoters(), gossip.NodeID.Hash, gossip.NodeID.Compare)
 		}
 	}
-	targets := m.beat.receivers(m.self, m.isLost)
-	for _, row := range m.state.RowsOf(m.self) {
-		// Who this node has accused it goes on to ask, or nobody would take the
-		// accusation back.
+	targets := h.receivers(h.self, h.isLost)
+	for _, row := range h.state.RowsOf(h.self) {
+		// Whomever this node has marked unreachable it keeps monitoring: nobody else
+		// can clear the mark.
 		_, alive := slices.BinarySearchFunc(nodes, row.Subject, gossip.NodeID.Compare)
 		if alive && row.Status == gossip.Unreachable && !slices.Contains(targets, row.Subject) {
 			targets = append(targets, row.Subject)
@@ -304,18 +261,17 @@ func (h *heartbeats) receivers(n gossip.NodeID, lost func(gossip.NodeID) bool) [
 // armSilence arms one timer for the moment at which somebody is to be accused next.
 // It may have passed: then the timer fires at once, or when this node may accuse again.
 // Those whom a newcomer spares it judges anew with each round of heartbeats.
-func (m *Machine) armSilence() {
-	h := &m.beat
+func (h *heartbeats) armSilence() {
 	at := machine.Instant(0)
-	if due, ok := h.registry.Due(m.isJudged); ok {
+	if due, ok := h.registry.Due(h.isJudged); ok {
 		at = max(machine.Instant(due.UnixNano()), h.notBefore)
 	}
 	switch at {
 	case h.silenceAt:
 	case 0:
-		m.out.Disarm(timerSilence)
+		h.out.Disarm(timerSilence)
 	default:
-		m.out.Arm(timerSilence, at)
+		h.out.Arm(timerSilence, at)
 	}
 	h.silenceAt = at
 }
@@ -323,41 +279,41 @@ func (m *Machine) armSilence() {
 // isJudged tells whether there is nothing to do about the silence of a node: it is accused
 // already, or spared. The timer and the judgement go by it, so that neither waits for
 // the other in vain.
-func (m *Machine) isJudged(node gossip.NodeID) bool {
-	return !m.state.ReachableFrom(m.self, node) || m.spares(node)
+func (h *heartbeats) isJudged(node gossip.NodeID) bool {
+	return !h.state.ReachableFrom(h.self, node) || h.spares(node)
 }
 
 // judgeSilence accuses those whose silence has become too long.
-func (m *Machine) judgeSilence() {
-	m.beat.silenceAt = 0
-	if m.phase != phaseMember {
+func (h *heartbeats) judgeSilence() {
+	h.silenceAt = 0
+	if h.phase != phaseMember {
 		return
 	}
-	if m.now.Mono < m.beat.notBefore {
-		m.beat.silenceAt = m.beat.notBefore
-		m.out.Arm(timerSilence, m.beat.notBefore)
+	if h.now.Mono < h.notBefore {
+		h.silenceAt = h.notBefore
+		h.out.Arm(timerSilence, h.notBefore)
 		return
 	}
 	var accused []gossip.NodeID
-	for _, node := range m.beat.registry.Unavailable(m.now.Mono.Time()) {
-		if !m.isJudged(node) {
+	for _, node := range h.registry.Unavailable(h.now.Mono.Time()) {
+		if !h.isJudged(node) {
 			accused = append(accused, node)
-			m.out.Decide("reachability", node.String(), "unreachable", m.silenceOf(node))
+			h.out.Decide("reachability", node.String(), "unreachable", h.silenceOf(node))
 		}
 	}
 	if len(accused) > 0 {
-		m.counts.Marks += uint64(len(accused))
-		m.edit(func(e *gossip.Edit) {
+		h.counts.Marks += uint64(len(accused))
+		h.edit(func(e *gossip.Edit) {
 			for _, node := range accused {
 				e.Mark(node, gossip.Unreachable)
 			}
 		})
 	}
-	m.armSilence()
+	h.armSilence()
 }
 
-func (m *Machine) silenceOf(node gossip.NodeID) string {
-	for _, s := range m.beat.registry.Status(m.now.Mono.Time()) {
+func (h *heartbeats) silenceOf(node gossip.NodeID) string {
+	for _, s := range h.registry.Status(h.now.Mono.Time()) {
 		if s.Node == node {
 			return fmt.Sprintf("no answer to heartbeats for %v, phi %.1f", s.Silence.Round(time.Millisecond), s.Phi)
 		}
@@ -365,20 +321,72 @@ func (m *Machine) silenceOf(node gossip.NodeID) string {
 	return "no answer to heartbeats"
 }
 
-// noticeFreeze looks whether this node itself slept. A machine that runs is
+// hasSlept looks whether this node itself slept. A machine that runs is
 // stepped at least each heartbeat interval, by its own timer; if it was not, it
 // has no right to accuse others for the time it slept through, nor to take its
 // view for stable, before it has heard them for as long as silence is allowed.
-func (m *Machine) noticeFreeze() {
-	interval := m.cfg.FailureDetector.HeartbeatInterval
-	if m.phase != phaseMember || m.now.Mono.Sub(m.last.Mono) <= interval+interval/2 {
+func (h *heartbeats) hasSlept() bool {
+	interval := h.cfg.FailureDetector.HeartbeatInterval
+	if h.phase != phaseMember || h.now.Mono.Sub(h.last.Mono) <= interval+interval/2 {
+		return false
+	}
+	h.out.Decide("reachability", h.self.String(), "paused",
+		fmt.Sprintf("this node itself did not run for %v: nobody is accused for as long as silence is allowed", h.now.Mono.Sub(h.last.Mono)))
+	h.notBefore = h.now.Mono.Add(h.cfg.FailureDetector.AcceptableHeartbeatPause)
+	h.silenceAt = 0
+	h.armSilence()
+	return true
+}
+
+// targetsOf returns whom a member monitors.
+func (h *heartbeats) targetsOf(n gossip.NodeID) []gossip.NodeID {
+	if h.onRing {
+		return h.receivers(n, h.isLost)
+	}
+	var all []gossip.NodeID
+	for _, member := range h.state.Members() {
+		if member.Node != n {
+			all = append(all, member.Node)
+		}
+	}
+	return all
+}
+
+// noteProof notes when the voters last said something of this newcomer: then they, or
+// what they know, can reach it in some way.
+func (h *heartbeats) noteProof(prev *gossip.State) {
+	if !isNewcomer(h.state.Member(h.self)) {
 		return
 	}
-	m.out.Decide("reachability", m.self.String(), "paused",
-		fmt.Sprintf("this node itself did not run for %v: nobody is accused for as long as silence is allowed", m.now.Mono.Sub(m.last.Mono)))
-	m.beat.notBefore = m.now.Mono.Add(m.cfg.FailureDetector.AcceptableHeartbeatPause)
-	m.beat.silenceAt = 0
-	m.armSilence()
-	m.restartStability()
-	m.heartbeatRound()
+	said := prev.Member(h.self) == nil
+	for _, voter := range h.state.Observers(h.self) {
+		said = said || !slices.Equal(rowsAbout(prev, voter, h.self), rowsAbout(h.state, voter, h.self))
+	}
+	if said {
+		h.proofAt = h.now.Mono
+	}
+}
+
+func rowsAbout(s *gossip.State, observer, subject gossip.NodeID) []gossip.Row {
+	return slices.DeleteFunc(slices.Clone(s.RowsOf(observer)), func(r gossip.Row) bool { return r.Subject != subject })
+}
+
+// spares tells whether this node does not accuse another although it is silent. A
+// newcomer would keep the whole cluster from converging if it accused voters whom it
+// alone has never heard. So who hears a voter takes those for well, and so does who
+// has never heard any, as long as it is told that they say so of it too.
+func (h *heartbeats) spares(n gossip.NodeID) bool {
+	if h.hasAnswered(n) || !isNewcomer(h.state.Member(h.self)) {
+		return false
+	}
+	heard := false
+	for _, other := range h.targets {
+		if member := h.state.Member(other); h.hasAnswered(other) && member != nil && votes(member) {
+			heard = true
+			if h.registry.Available(other, h.now.Mono.Time()) {
+				return true
+			}
+		}
+	}
+	return !heard && h.now.Mono.Sub(h.proofAt) < proofInterval+proofInterval/2
 }

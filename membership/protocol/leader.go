@@ -13,26 +13,46 @@ import (
 	"github.com/quorate/quorate/machine/component"
 )
 
+// [leading.act] is the whole: under convergence it makes a plan ([leading.plan]) of what is due
+// for each member, who votes after it ([leading.votersAfter]), and carries it out in one edit
+// ([leading.perform], [leading.carryOut]). What is done without convergence, and the pruning of
+// tombstones, come last.
+
 // pruneInterval is the time between two looks for old tombstones.
 const pruneInterval = 10 * time.Minute
 
 // leading is what a node knows that may be the leader.
 type leading struct {
-	leader    gossip.NodeID
-	converged bool
+	*core
+
+	gate       *gate
+	answers    *answers
+	strategies *strategies
+	footing    *footing
+
+	exit ownLeave
+
+	// survey looks at a state that was changed since the last survey.
+	survey func()
 
 	// confirmed are the leaving members that host nothing any more, by their own
 	// word.
 	confirmed map[gossip.NodeID]bool
 
+	// wave are the joining members that are held back at present.
 	wave wave
 
+	// weaklyUpArmed says that the timer runs after which joining members become weakly
+	// up, weaklyUpDue that it has fired.
 	weaklyUpArmed bool
 	weaklyUpDue   bool
 
 	// suspended says that there is something to do for which an answer to a
 	// heartbeat is missing.
 	suspended bool
+
+	// saidNoVoter says that this node has told that no member votes.
+	saidNoVoter bool
 }
 
 // wave is joining members that are held back, so that they become up in one edit
@@ -51,7 +71,15 @@ const (
 	waveLongest = 5 * time.Second
 )
 
-func (l *leading) init() { l.confirmed = map[gossip.NodeID]bool{} }
+// ownLeave is what other parts ask of this node's own leave.
+type ownLeave interface {
+	// hasConfirmed tells whether this node hosts nothing any more, by its own word.
+	hasConfirmed() bool
+}
+
+func newLeading(c *core, g *gate, a *answers, s *strategies, f *footing) *leading {
+	return &leading{core: c, gate: g, answers: a, strategies: s, footing: f, confirmed: map[gossip.NodeID]bool{}}
+}
 
 // act takes the actions of the leader, if this node is the leader: all that are
 // due in one edit, so that the voters and the members change together.
@@ -61,44 +89,61 @@ func (l *leading) init() { l.confirmed = map[gossip.NodeID]bool{} }
 //	leaving -> exiting              it hosts nothing any more
 //	exiting, down -> removed        all voters have seen it
 //	downing strategy -> another     all members have loaded it
-func (m *Machine) act() {
-	if m.surveyed != m.state {
-		m.survey() // Convergence of an older state is no licence.
+func (l *leading) act() {
+	if l.surveyed.of != l.state {
+		l.survey() // Convergence of an older state is no licence.
 	}
-	if m.phase != phaseMember {
+	if l.phase != phaseMember {
 		return
 	}
-	m.shrink()
-	if m.surveyed != m.state || m.lead.leader != m.self {
+	l.shrink()
+	if l.surveyed.of != l.state || l.surveyed.leader != l.self {
 		return // If the state has changed, this is called again with what follows from it.
 	}
-	if !m.lead.converged {
-		m.actWithoutConvergence()
+	if !l.surveyed.converged {
+		l.actWithoutConvergence()
 		return
 	}
-	m.lead.weaklyUpDue = false
-	plan := m.plan()
-	m.lead.suspended = plan.waiting > 0
-	m.together(&plan)
+	l.weaklyUpDue = false
+	plan := l.plan()
+	l.suspended = plan.waiting > 0
+	l.together(&plan)
 	if plan.empty() {
-		m.endAlone()
+		l.endAlone()
 		return
 	}
-	m.perform(plan)
+	l.perform(plan)
+}
+
+// noteConfirmed notes that a leaving member hosts nothing any more, by its own word.
+func (l *leading) noteConfirmed(n gossip.NodeID) { l.confirmed[n] = true }
+
+// lookAgain surveys the state once more, since others have to be waited for now, and
+// acts.
+func (l *leading) lookAgain() {
+	l.survey()
+	l.act()
+}
+
+// retry acts when there is something to do for which word was missing.
+func (l *leading) retry() {
+	if l.suspended {
+		l.act()
+	}
 }
 
 // perform carries a plan out, unless this node may not lead. A leader that was cut off
 // or stood still may hold a state that all had seen once, while the others have gone on
 // without it. As for hosting, its own clock tells it. And a change of voters has to be
 // over before the next edit.
-func (m *Machine) perform(p leaderPlan) {
-	if !m.connected() || !m.noDecisionPending() || m.unsettled() {
-		m.lead.suspended = true
+func (l *leading) perform(p leaderPlan) {
+	if !l.footing.connected() || !l.footing.noDecisionPending() || l.unsettled() {
+		l.suspended = true
 		return
 	}
-	m.edit(func(e *gossip.Edit) { m.carryOut(p, e) })
+	l.edit(func(e *gossip.Edit) { l.carryOut(p, e) })
 	for _, gone := range p.remove {
-		m.out.Send(gone.Node, NotMember{Node: gone.Node, Status: gossip.Removed, Downed: gone.Downed})
+		l.out.Send(gone.Node, NotMember{Node: gone.Node, Status: gossip.Removed, Downed: gone.Downed})
 	}
 }
 
@@ -106,26 +151,26 @@ func (m *Machine) perform(p leaderPlan) {
 // them have not shown that they live, and as long as more and more do. All members
 // have to see each edit of the leader before its next one: a hundred nodes that
 // start together would become up in many small steps, of a second each.
-func (m *Machine) together(p *leaderPlan) {
-	w := &m.lead.wave
+func (l *leading) together(p *leaderPlan) {
+	w := &l.wave
 	if p.waiting == 0 || len(p.up) == 0 {
 		*w = wave{}
 		return
 	}
 	if w.began == 0 {
-		w.began = m.now.Mono
+		w.began = l.now.Mono
 	}
 	if len(p.up) != w.ready || p.waiting != w.waiting {
 		w.ready, w.waiting = len(p.up), p.waiting
-		w.until = min(m.now.Mono.Add(waveProgress), w.began.Add(waveLongest))
+		w.until = min(l.now.Mono.Add(waveProgress), w.began.Add(waveLongest))
 	}
-	if m.now.Mono >= w.until {
+	if l.now.Mono >= w.until {
 		*w = wave{}
 		return
 	}
-	m.out.Arm(timerWave, w.until)
+	l.out.Arm(timerWave, w.until)
 	p.up = nil
-	p.voters = m.votersAfter(*p)
+	p.voters = l.votersAfter(*p)
 }
 
 // leaderPlan is what a leader does in one edit.
@@ -141,62 +186,62 @@ func (p leaderPlan) empty() bool {
 	return len(p.up)+len(p.exit)+len(p.remove) == 0 && p.voters == nil && !p.downing
 }
 
-func (m *Machine) plan() leaderPlan {
+func (l *leading) plan() leaderPlan {
 	var p leaderPlan
-	enough := m.enoughMembers()
-	p.strategy, p.downing = m.nextStrategy()
-	for _, member := range m.state.Members() {
+	enough := l.enoughMembers()
+	p.strategy, p.downing = l.strategies.next()
+	for _, member := range l.state.Members() {
 		switch member.Status {
 		case gossip.Joining, gossip.WeaklyUp:
-			why := m.held(member.Node)
-			m.stays(member.Node, why)
+			why := l.gate.held(member.Node)
+			l.gate.stays(member.Node, why)
 			switch {
 			case !enough || why != "":
-			case !m.present(member.Node) || !m.passes(member.Node):
+			case !l.present(member.Node) || !l.gate.passes(member.Node):
 				p.waiting++
-			case m.canDecide(member, &p):
+			case l.strategies.canDecide(member, &p):
 				p.up = append(p.up, member)
 			}
 		case gossip.Leaving:
-			if m.lead.confirmed[member.Node] {
+			if l.confirmed[member.Node] {
 				p.exit = append(p.exit, member)
 			}
 		case gossip.Exiting, gossip.Down:
-			if member.Node != m.self {
+			if member.Node != l.self {
 				p.remove = append(p.remove, member)
 			}
 		default: // Up and its successors wait for nobody.
 		}
 	}
-	m.awaitVoter(&p)
-	p.exit = m.togetherOut(p.exit)
-	p.exit = m.keepAVoter(p)
-	p.voters = m.votersAfter(p)
+	l.awaitVoter(&p)
+	p.exit = l.togetherOut(p.exit)
+	p.exit = l.keepAVoter(p)
+	p.voters = l.votersAfter(p)
 	return p
 }
 
 // present tells whether a joining member has shown that its welcome arrived. One
 // that died before that must not become a voter: two nodes of which one never
 // came to life would be a cluster that cannot go on.
-func (m *Machine) present(n gossip.NodeID) bool {
-	_, answered := m.footing.known[n]
-	return answered || n == m.self || m.state.Seen(n)
+func (l *leading) present(n gossip.NodeID) bool {
+	_, answered := l.answers.known[n]
+	return answered || n == l.self || l.state.Seen(n)
 }
 
 // togetherOut returns those of the leaving members that exit in this edit. When all
 // members leave, they exit in one edit, when the last of them has confirmed, since
 // each needs the others' votes until then. The last member ends by itself, see
-// [Machine.endAlone].
-func (m *Machine) togetherOut(exit []*gossip.Member) []*gossip.Member {
-	if !m.allLeave() {
+// [leading.endAlone].
+func (l *leading) togetherOut(exit []*gossip.Member) []*gossip.Member {
+	if !l.allLeave() {
 		return exit
 	}
-	for _, member := range m.state.Members() {
+	for _, member := range l.state.Members() {
 		if member.Status <= gossip.Leaving && !slices.Contains(exit, member) {
 			return nil
 		}
 	}
-	if len(m.state.Members()) == 1 {
+	if len(l.state.Members()) == 1 {
 		return nil
 	}
 	return exit
@@ -205,8 +250,8 @@ func (m *Machine) togetherOut(exit []*gossip.Member) []*gossip.Member {
 // keepAVoter holds back those who would exit if nobody voted after them, though somebody
 // stays: a newcomer becomes a voter first. Who held the last votes and left could else
 // found the cluster again, beside those whom it has never heard to be voters.
-func (m *Machine) keepAVoter(p leaderPlan) []*gossip.Member {
-	if !slices.ContainsFunc(p.exit, m.isVoter) || m.allLeave() || len(m.votersOf(p)) > 0 {
+func (l *leading) keepAVoter(p leaderPlan) []*gossip.Member {
+	if !slices.ContainsFunc(p.exit, l.isVoter) || l.allLeave() || len(l.votersOf(p)) > 0 {
 		return p.exit
 	}
 	return nil
@@ -214,9 +259,9 @@ func (m *Machine) keepAVoter(p leaderPlan) []*gossip.Member {
 
 // allLeave reports whether no member stays. A confirmation may come before the news
 // that its sender leaves.
-func (m *Machine) allLeave() bool {
-	return !slices.ContainsFunc(m.state.Members(), func(member *gossip.Member) bool {
-		return member.Status < gossip.Leaving && !m.lead.confirmed[member.Node]
+func (l *leading) allLeave() bool {
+	return !slices.ContainsFunc(l.state.Members(), func(member *gossip.Member) bool {
+		return member.Status < gossip.Leaving && !l.confirmed[member.Node]
 	})
 }
 
@@ -224,23 +269,23 @@ func (m *Machine) allLeave() bool {
 // are. Somebody always votes: until the first is up, those upon whom the cluster was
 // founded, and when all leave, those who voted last, so that any majority of them
 // can start the cluster again.
-func (m *Machine) votersAfter(p leaderPlan) []gossip.NodeID {
-	if m.allLeave() || m.founding() && len(p.up) == 0 {
+func (l *leading) votersAfter(p leaderPlan) []gossip.NodeID {
+	if l.allLeave() || l.founding() && len(p.up) == 0 {
 		return nil
 	}
-	voters := m.votersOf(p)
-	if len(voters) == 0 || slices.Equal(voters, m.state.Config().Voters) {
+	voters := l.votersOf(p)
+	if len(voters) == 0 || slices.Equal(voters, l.state.Config().Voters) {
 		return nil // Without voters nobody could prove a majority any more, but no side would need one.
 	}
 	return voters
 }
 
 // votersOf returns who votes once p is carried out.
-func (m *Machine) votersOf(p leaderPlan) []gossip.NodeID {
-	voters := make([]gossip.NodeID, 0, len(m.state.Members()))
-	for _, member := range m.state.Members() {
+func (l *leading) votersOf(p leaderPlan) []gossip.NodeID {
+	voters := make([]gossip.NodeID, 0, len(l.state.Members()))
+	for _, member := range l.state.Members() {
 		stays := slices.Contains(p.up, member) || votes(member) && !slices.Contains(p.exit, member)
-		if stays && m.cfg.Voters.admit(member) {
+		if stays && l.cfg.Voters.admit(member) {
 			voters = append(voters, member.Node)
 		}
 	}
@@ -249,122 +294,118 @@ func (m *Machine) votersOf(p leaderPlan) []gossip.NodeID {
 
 // enoughMembers tells whether there are members enough for the first to become
 // up.
-func (m *Machine) enoughMembers() bool {
-	members := m.state.Members()
-	if len(members) < m.cfg.MinNrOfMembers {
+func (l *leading) enoughMembers() bool {
+	members := l.state.Members()
+	if len(members) < l.cfg.MinNrOfMembers {
 		return false
 	}
-	for _, role := range m.cfg.rolesWithMinimum() {
+	for _, role := range l.cfg.rolesWithMinimum() {
 		count := 0
 		for _, member := range members {
 			if member.HasRole(role) {
 				count++
 			}
 		}
-		if count < m.cfg.MinNrOfMembersOfRole[role] {
+		if count < l.cfg.MinNrOfMembersOfRole[role] {
 			return false
 		}
 	}
 	return true
 }
 
-func (m *Machine) carryOut(p leaderPlan, e *gossip.Edit) {
+func (l *leading) carryOut(p leaderPlan, e *gossip.Edit) {
 	for _, member := range p.remove { // Who goes comes first: that outbids what they may have given.
-		e.Remove(member.Node, m.now.Wall)
-		delete(m.lead.confirmed, member.Node)
-		m.out.Decide("leader", member.Node.String(), "removed", fmt.Sprintf("all other voters have seen it %v", member.Status))
+		e.Remove(member.Node, l.now.Wall)
+		delete(l.confirmed, member.Node)
+		l.out.Decide("leader", member.Node.String(), "removed", fmt.Sprintf("all other voters have seen it %v", member.Status))
 	}
 	for _, member := range p.exit {
 		e.SetStatus(member.Node, gossip.Exiting, member.UpNumber)
-		m.out.Decide("leader", member.Node.String(), "exiting", "all voters have seen it leaving and it hosts nothing any more")
+		l.out.Decide("leader", member.Node.String(), "exiting", "all voters have seen it leaving and it hosts nothing any more")
 	}
 	for _, member := range p.up { // In the order of addresses, as members are sorted.
 		number := e.LastUpNumber() + 1
 		e.SetStatus(member.Node, gossip.Up, number)
-		m.out.Decide("leader", member.Node.String(), "up", fmt.Sprintf("all voters have seen it joining; up-number %d", number))
+		l.out.Decide("leader", member.Node.String(), "up", fmt.Sprintf("all voters have seen it joining; up-number %d", number))
 	}
 	if p.voters != nil {
 		e.SetConfig(p.voters)
 	}
 	if p.downing {
 		e.SetDowning(p.strategy)
-		m.out.Decide("downing", "strategy", "changed", "all members have loaded "+describeStrategy(p.strategy))
+		l.out.Decide("downing", "strategy", "changed", "all members have loaded "+describeStrategy(p.strategy))
 	}
 }
 
+// forget drops what is known of a node that is no member any more.
+func (l *leading) forget(n gossip.NodeID) { delete(l.confirmed, n) }
+
 // endAlone ends this node when it is the last member and has confirmed that it
 // hosts nothing: nobody is left to see it go.
-func (m *Machine) endAlone() {
-	if m.exit.confirmed && len(m.state.Members()) == 1 {
-		m.stop(component.StopLeft, "it was the last member and left")
+func (l *leading) endAlone() {
+	if l.exit.hasConfirmed() && len(l.state.Members()) == 1 {
+		l.stop(component.StopLeft, "it was the last member and left")
 	}
 }
 
 // actWithoutConvergence makes joining members weakly up, once convergence was
 // missing for long enough.
-func (m *Machine) actWithoutConvergence() {
-	if !m.lead.weaklyUpDue || !m.enoughMembers() {
+func (l *leading) actWithoutConvergence() {
+	if !l.weaklyUpDue || !l.enoughMembers() {
 		return
 	}
 	var joining []*gossip.Member
-	for _, member := range m.state.Members() {
-		if member.Status == gossip.Joining && m.state.Reachable(member.Node) {
+	for _, member := range l.state.Members() {
+		if member.Status == gossip.Joining && l.state.Reachable(member.Node) {
 			joining = append(joining, member)
 		}
 	}
 	if len(joining) == 0 {
 		return
 	}
-	m.edit(func(e *gossip.Edit) {
+	l.edit(func(e *gossip.Edit) {
 		for _, member := range joining {
 			e.SetStatus(member.Node, gossip.WeaklyUp, 0)
-			m.out.Decide("leader", member.Node.String(), "weakly-up", fmt.Sprintf("no convergence for %v", m.cfg.AllowWeaklyUpMembers))
+			l.out.Decide("leader", member.Node.String(), "weakly-up", fmt.Sprintf("no convergence for %v", l.cfg.AllowWeaklyUpMembers))
 		}
 	})
 }
 
 // watchConvergence arms the timer for weakly-up members while there is no
 // convergence.
-func (m *Machine) watchConvergence() {
-	l := &m.lead
+func (l *leading) watchConvergence() {
 	switch {
-	case m.cfg.AllowWeaklyUpMembers == 0 || l.weaklyUpArmed == !l.converged:
+	case l.cfg.AllowWeaklyUpMembers == 0 || l.weaklyUpArmed == !l.surveyed.converged:
 		return
-	case l.converged:
-		m.out.Disarm(timerWeaklyUp)
+	case l.surveyed.converged:
+		l.out.Disarm(timerWeaklyUp)
 		l.weaklyUpDue = false
 	default:
-		m.out.Arm(timerWeaklyUp, m.now.Mono.Add(m.cfg.AllowWeaklyUpMembers))
+		l.out.Arm(timerWeaklyUp, l.now.Mono.Add(l.cfg.AllowWeaklyUpMembers))
 	}
-	l.weaklyUpArmed = !l.converged
+	l.weaklyUpArmed = !l.surveyed.converged
+}
+
+// missConvergence is called when convergence was missing for long enough that joining
+// members become weakly up.
+func (l *leading) missConvergence() {
+	l.weaklyUpDue = true
+	l.act()
 }
 
 // prune raises the register before which tombstones are forgotten.
-func (m *Machine) prune() {
-	if m.phase != phaseMember {
+func (l *leading) prune() {
+	if l.phase != phaseMember {
 		return
 	}
-	m.out.Arm(timerPrune, m.now.Mono.Add(pruneInterval))
-	before := m.now.Wall.Add(-m.cfg.PruneTombstonesAfter)
+	l.out.Arm(timerPrune, l.now.Mono.Add(pruneInterval))
+	before := l.now.Wall.Add(-l.cfg.PruneTombstonesAfter)
 	old := func(t gossip.Tombstone) bool { return t.Time().Before(before) }
-	if m.lead.leader != m.self || !m.lead.converged || !slices.ContainsFunc(m.state.Tombstones(), old) {
+	if l.surveyed.leader != l.self || !l.surveyed.converged || !slices.ContainsFunc(l.state.Tombstones(), old) {
 		return
 	}
-	m.out.Decide("leader", "tombstones", "pruned", fmt.Sprintf("older than %v", m.cfg.PruneTombstonesAfter))
-	m.edit(func(e *gossip.Edit) { e.SetPrunedBefore(before) })
+	l.out.Decide("leader", "tombstones", "pruned", fmt.Sprintf("older than %v", l.cfg.PruneTombstonesAfter))
+	l.edit(func(e *gossip.Edit) { e.SetPrunedBefore(before) })
 }
 
-// Explain says in one sentence why this node does not see convergence. It is ""
-// if it does.
-func (m *Machine) Explain() string {
-	if m.phase != phaseMember {
-		return "not a member of a cluster"
-	}
-	converged, blockers := m.state.Convergence(m.self, m.isExcused)
-	if converged {
-		return ""
-	}
-	return blockers.String()
-}
-
-func (m *Machine) isConfirmed(n gossip.NodeID) bool { return m.lead.confirmed[n] }
+func (l *leading) isConfirmed(n gossip.NodeID) bool { return l.confirmed[n] }

@@ -12,6 +12,11 @@ import (
 	"github.com/quorate/quorate/machine/component"
 )
 
+// Components hold the node and let it go ([leaving.hold], [leaving.drained]). A node that finds
+// itself leaving ([leaving.observe]) waits for them, confirms ([leaving.confirm]) and repeats
+// that until it is exiting. The end of the file is about a node that hears from others that it
+// is no member any more ([leaving.receiveNotMember]).
+
 // confirmInterval is the time between two confirmations of a leaving node.
 const confirmInterval = time.Second
 
@@ -26,13 +31,26 @@ const confirmCandidates = 3
 //	   v
 //	exiting -> removed, or exit-timeout -> stop
 type leaving struct {
-	holds     []string // Sorted names of the components that hold the node.
-	stopped   []string // Sorted names of those that have stopped.
+	*core
+
+	lead    *leading
+	spread  *spreading
+	footing *footing
+	ending  *ending
+
+	// holds are the names of the components that hold the node, sorted, stopped those of
+	// them that have handed their work over.
+	holds   []string
+	stopped []string
+
+	// begun says that this node is leaving, confirmed that it hosts nothing any more and
+	// has said so.
 	begun     bool
-	confirmed bool // Hosts nothing any more.
+	confirmed bool
 }
 
-func (l *leaving) init() {}
+// hasConfirmed tells whether this node hosts nothing any more, by its own word.
+func (l *leaving) hasConfirmed() bool { return l.confirmed }
 
 func addName(names []string, name string) []string {
 	if i, found := slices.BinarySearch(names, name); !found {
@@ -49,153 +67,153 @@ func (l *leaving) held() []string {
 	})
 }
 
-func (m *Machine) hold(component string) {
-	m.exit.holds = addName(m.exit.holds, component)
+// hold notes that a component has work to hand over before this node leaves.
+func (l *leaving) hold(component string) {
+	l.holds = addName(l.holds, component)
 }
 
-func (m *Machine) stopped(component string) {
-	if !m.exit.begun {
-		m.refuse(m.self, "Stopped", RefusedUnsolicited, "this node is not leaving: "+component)
+// drained notes that a component has handed its work over.
+func (l *leaving) drained(component string) {
+	if !l.begun {
+		l.refuse(l.self, "Stopped", RefusedUnsolicited, "this node is not leaving: "+component)
 		return
 	}
-	m.exit.stopped = addName(m.exit.stopped, component)
-	m.confirmWhenFree()
+	l.stopped = addName(l.stopped, component)
+	l.confirmWhenFree()
 }
 
-func (m *Machine) commandLeave(address gossip.Address) {
-	if m.phase != phaseMember {
-		if address == m.self.Address {
-			m.stop(component.StopLeft, "it left before it was a member")
+func (l *leaving) commandLeave(address gossip.Address) {
+	if l.phase != phaseMember {
+		if address == l.self.Address {
+			l.stop(component.StopLeft, "it left before it was a member")
 		}
 		return
 	}
-	member := m.state.ByAddress(address)
+	member := l.state.ByAddress(address)
 	switch {
 	case member == nil:
-		m.refuse(gossip.NodeID{Address: address}, "Leave", RefusedUnknown, "no member lives at this address")
+		l.refuse(gossip.NodeID{Address: address}, "Leave", RefusedUnknown, "no member lives at this address")
 	case member.Status >= gossip.Leaving:
-		m.refuse(member.Node, "Leave", RefusedUnknown, "the member is "+member.Status.String()+" already")
+		l.refuse(member.Node, "Leave", RefusedUnknown, "the member is "+member.Status.String()+" already")
 	default:
-		m.out.Decide("leave", member.Node.String(), "leaving", "somebody asked for it")
-		m.edit(func(e *gossip.Edit) { e.SetStatus(member.Node, gossip.Leaving, member.UpNumber) })
+		l.out.Decide("leave", member.Node.String(), "leaving", "somebody asked for it")
+		l.edit(func(e *gossip.Edit) { e.SetStatus(member.Node, gossip.Leaving, member.UpNumber) })
 	}
 }
 
-// observeOwnStatus acts on what became of this node.
-func (m *Machine) observeOwnStatus() {
-	me := m.state.Member(m.self)
+// observe acts on what became of this node.
+func (l *leaving) observe() {
+	me := l.state.Member(l.self)
 	switch {
-	case me == nil && m.exit.begun:
-		m.stop(component.StopLeft, "it was removed after it left")
+	case me == nil && l.begun:
+		l.stop(component.StopLeft, "it was removed after it left")
 	case me == nil:
-		m.stop(component.StopDowned, m.ending.removed(m.state, m.self))
+		l.stop(component.StopDowned, l.ending.removed(l.state, l.self))
 	case me.Status == gossip.Down:
-		m.spreadWord()
-		m.stop(component.StopDowned, m.ending.downed(m.state, m.self))
-	case me.Status == gossip.Exiting && m.exit.confirmed && m.allExit():
-		m.spreadWord()
-		m.stop(component.StopLeft, "it left together with all others")
-	case me.Status >= gossip.Leaving && !m.exit.begun:
-		m.beginLeaving()
+		l.spread.spreadWord()
+		l.stop(component.StopDowned, l.ending.downed(l.state, l.self))
+	case me.Status == gossip.Exiting && l.confirmed && l.allExit():
+		l.spread.spreadWord()
+		l.stop(component.StopLeft, "it left together with all others")
+	case me.Status >= gossip.Leaving && !l.begun:
+		l.beginLeaving()
 	}
 }
 
 // allExit reports whether nobody is left who could remove this node.
-func (m *Machine) allExit() bool {
-	return !slices.ContainsFunc(m.state.Members(), func(member *gossip.Member) bool { return member.Status < gossip.Exiting })
+func (l *leaving) allExit() bool {
+	return !slices.ContainsFunc(l.state.Members(), func(member *gossip.Member) bool { return member.Status < gossip.Exiting })
 }
 
-func (m *Machine) beginLeaving() {
-	m.exit.begun = true
-	m.out.Arm(timerLeave, m.now.Mono.Add(m.cfg.LeaveTimeout))
-	m.confirmWhenFree()
+func (l *leaving) beginLeaving() {
+	l.begun = true
+	l.out.Arm(timerLeave, l.now.Mono.Add(l.cfg.LeaveTimeout))
+	l.confirmWhenFree()
 }
 
-func (m *Machine) confirmWhenFree() {
-	if m.exit.begun && !m.exit.confirmed && len(m.exit.held()) == 0 {
-		m.confirm("every component has handed its work over")
+func (l *leaving) confirmWhenFree() {
+	if l.begun && !l.confirmed && len(l.held()) == 0 {
+		l.confirm("every component has handed its work over")
 	}
 }
 
-func (m *Machine) leaveTimeout() {
-	if m.phase == phaseMember && m.exit.begun && !m.exit.confirmed {
-		m.confirm(fmt.Sprintf("components did not hand their work over within %v: %v", m.cfg.LeaveTimeout, m.exit.held()))
+func (l *leaving) leaveTimeout() {
+	if l.phase == phaseMember && l.begun && !l.confirmed {
+		l.confirm(fmt.Sprintf("components did not hand their work over within %v: %v", l.cfg.LeaveTimeout, l.held()))
 	}
 }
 
 // confirm ends hosting for good, before anybody is told so.
-func (m *Machine) confirm(why string) {
-	m.exit.confirmed = true
-	m.out.Decide("leave", m.self.String(), "confirmed", why)
-	m.dropStanding()
-	m.out.Disarm(timerLeave)
-	m.out.Arm(timerExit, m.now.Mono.Add(m.cfg.ExitTimeout))
-	m.confirmExit()
+func (l *leaving) confirm(why string) {
+	l.confirmed = true
+	l.out.Decide("leave", l.self.String(), "confirmed", why)
+	l.dropStanding()
+	l.out.Disarm(timerLeave)
+	l.out.Arm(timerExit, l.now.Mono.Add(l.cfg.ExitTimeout))
+	l.confirmExit()
 }
 
 // confirmExit tells those who lead, or will lead next, until this node sees that
 // it is exiting: from then on gossip carries the word.
-func (m *Machine) confirmExit() {
-	if m.phase != phaseMember || m.ownStatus() >= gossip.Exiting {
+func (l *leaving) confirmExit() {
+	if l.phase != phaseMember || l.ownStatus() >= gossip.Exiting {
 		return
 	}
-	m.out.Arm(timerConfirm, m.now.Mono.Add(confirmInterval))
-	m.lead.confirmed[m.self] = true
-	for _, node := range m.confirmTo() {
-		m.out.Send(node, ExitingConfirmed{})
+	l.out.Arm(timerConfirm, l.now.Mono.Add(confirmInterval))
+	l.lead.noteConfirmed(l.self)
+	for _, node := range l.confirmTo() {
+		l.out.Send(node, ExitingConfirmed{})
 	}
-	m.survey() // Whoever has confirmed is not waited for.
-	m.act()
+	l.lead.lookAgain() // Whoever has confirmed is not waited for.
 }
 
-func (m *Machine) confirmTo() []gossip.NodeID {
-	to := []gossip.NodeID{m.lead.leader}
-	for _, member := range m.state.Members() {
-		if votes(member) && m.state.Reachable(member.Node) && len(to) <= confirmCandidates {
+func (l *leaving) confirmTo() []gossip.NodeID {
+	to := []gossip.NodeID{l.surveyed.leader}
+	for _, member := range l.state.Members() {
+		if votes(member) && l.state.Reachable(member.Node) && len(to) <= confirmCandidates {
 			to = append(to, member.Node)
 		}
 	}
 	slices.SortFunc(to, gossip.NodeID.Compare)
 	to = slices.Compact(to)
-	return slices.DeleteFunc(to, func(n gossip.NodeID) bool { return n == m.self || n.IsZero() })
+	return slices.DeleteFunc(to, func(n gossip.NodeID) bool { return n == l.self || n.IsZero() })
 }
 
-func (m *Machine) receiveExitingConfirmed(from gossip.NodeID) {
-	member := m.state.Member(from)
-	if m.phase != phaseMember || member == nil {
-		m.refuse(from, "ExitingConfirmed", RefusedNotMember, "the sender is not a member")
+func (l *leaving) receiveExitingConfirmed(from gossip.NodeID) {
+	member := l.state.Member(from)
+	if l.phase != phaseMember || member == nil {
+		l.refuse(from, "ExitingConfirmed", RefusedNotMember, "the sender is not a member")
 		return
 	}
-	m.lead.confirmed[from] = true
+	l.lead.noteConfirmed(from)
 	// With the confirmation there may be convergence, and something to do.
-	m.survey()
-	m.act()
+	l.lead.lookAgain()
 }
 
-func (m *Machine) exitTimeout() {
-	if m.phase == phaseMember {
-		m.stop(component.StopLeft, fmt.Sprintf("it was not removed within %v after it hosted nothing any more", m.cfg.ExitTimeout))
+func (l *leaving) exitTimeout() {
+	if l.phase == phaseMember {
+		l.stop(component.StopLeft, fmt.Sprintf("it was not removed within %v after it hosted nothing any more", l.cfg.ExitTimeout))
 	}
 }
 
-func (m *Machine) receiveNotMember(from gossip.NodeID, msg NotMember) {
-	m.dismissed(from, msg, m.ending.dismissed(from, msg))
+func (l *leaving) receiveNotMember(from gossip.NodeID, msg NotMember) {
+	l.dismissed(from, msg, l.ending.dismissed(from, msg))
 }
 
 // dismissed ends this node, with these words, if it was declared down or removed.
-func (m *Machine) dismissed(from gossip.NodeID, msg NotMember, words string) {
+func (l *leaving) dismissed(from gossip.NodeID, msg NotMember, words string) {
 	switch {
-	case msg.Node != m.self || m.phase != phaseMember:
-		m.refuse(from, "NotMember", RefusedUnsolicited, fmt.Sprintf("it is about %v", msg.Node))
-	case m.state.Member(from) == nil:
-		m.refuse(from, "NotMember", RefusedNotMember, "the sender is not known as a member")
+	case msg.Node != l.self || l.phase != phaseMember:
+		l.refuse(from, "NotMember", RefusedUnsolicited, fmt.Sprintf("it is about %v", msg.Node))
+	case l.state.Member(from) == nil:
+		l.refuse(from, "NotMember", RefusedNotMember, "the sender is not known as a member")
 	case msg.Status == gossip.StatusNone:
-		m.receiveStranger(from)
-	case msg.Status == gossip.Removed && m.leftInOrder():
-		m.stop(component.StopLeft, "it was removed after it left, says "+from.String())
+		l.receiveStranger(from)
+	case msg.Status == gossip.Removed && l.leftInOrder():
+		l.stop(component.StopLeft, "it was removed after it left, says "+from.String())
 	default:
-		m.spreadWord() // What this node alone knows must not go with it.
-		m.stop(component.StopDowned, words)
+		l.spread.spreadWord() // What this node alone knows must not go with it.
+		l.stop(component.StopDowned, words)
 	}
 }
 
@@ -203,21 +221,21 @@ func (m *Machine) dismissed(from gossip.NodeID, msg NotMember, words string) {
 // the word of its components it is so only when the others are known to have
 // taken its leave: a node that stood still for longer than the leave-timeout
 // has just given up on its components, and was taken for dead long before.
-func (m *Machine) leftInOrder() bool {
-	return m.exit.confirmed && (len(m.exit.held()) == 0 || m.ownStatus() >= gossip.Exiting)
+func (l *leaving) leftInOrder() bool {
+	return l.confirmed && (len(l.held()) == 0 || l.ownStatus() >= gossip.Exiting)
 }
 
 // receiveStranger is told that a member has never heard of this node. When that
 // lasts, and no majority answers this node, those who recorded it have gone
 // before the others heard of it. It cannot come back as it is: its state may
 // hold what the others have decided otherwise. A restart joins anew.
-func (m *Machine) receiveStranger(from gossip.NodeID) {
-	if m.now.Mono.Sub(m.join.joinedAt) < m.cfg.RetryUnsuccessfulJoinAfter || m.connected() {
+func (l *leaving) receiveStranger(from gossip.NodeID) {
+	if l.now.Mono.Sub(l.joinedAt) < l.cfg.RetryUnsuccessfulJoinAfter || l.footing.connected() {
 		return
 	}
 	reason := component.StopDowned
-	if m.ownStatus() < gossip.Up {
+	if l.ownStatus() < gossip.Up {
 		reason = component.StopJoinFailed
 	}
-	m.stop(reason, fmt.Sprintf("the cluster has gone on without hearing of it, says %v: restart the node", from))
+	l.stop(reason, fmt.Sprintf("the cluster has gone on without hearing of it, says %v: restart the node", from))
 }

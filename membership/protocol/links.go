@@ -27,16 +27,16 @@ type linkage struct {
 
 // surveyLinks looks at the links of a state of which it was found whether it has
 // converged.
-func (m *Machine) surveyLinks() {
-	m.links = linkage{seen: m.lead.converged}
-	if m.lead.converged || len(m.state.Unreachable()) == 0 {
+func (s *surveyor) surveyLinks() {
+	s.surveyed.links = linkage{seen: s.surveyed.converged}
+	if s.surveyed.converged || len(s.state.Unreachable()) == 0 {
 		return
 	}
-	_, blockers := m.state.Convergence(m.self, m.isExcused)
+	_, blockers := s.state.Convergence(s.self, s.isExcused)
 	if blockers.NotMember || blockers.Unstamped || len(blockers.Unseen) > 0 {
 		return
 	}
-	m.links = linkage{seen: true, hub: hubOf(m.state)}
+	s.surveyed.links = linkage{seen: true, hub: hubOf(s.state)}
 }
 
 // hubOf returns the member that removes those who are down from a state with broken
@@ -72,12 +72,12 @@ func hubOf(s *gossip.State) gossip.NodeID {
 }
 
 // shrink removes those who are down while links between the others are broken.
-func (m *Machine) shrink() {
-	if m.links.hub != m.self {
+func (l *leading) shrink() {
+	if l.surveyed.links.hub != l.self {
 		return
 	}
 	var p leaderPlan
-	for _, member := range m.state.Members() {
+	for _, member := range l.state.Members() {
 		if member.Status == gossip.Down {
 			p.remove = append(p.remove, member)
 		}
@@ -85,6 +85,6 @@ func (m *Machine) shrink() {
 	if len(p.remove) == 0 {
 		return
 	}
-	p.voters = m.votersAfter(p)
-	m.perform(p)
+	p.voters = l.votersAfter(p)
+	l.perform(p)
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/quorate/quorate/downing"
@@ -16,6 +15,11 @@ import (
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/component"
 )
+
+// First what a machine is made of, and how its parts are put together ([Machine.assemble]). Then
+// its step: an input goes to the part that it is for, messages and timers each by a table
+// ([Machine.receive], [Machine.firedOnce]). What a step did to the state the parts are told in
+// settle.go; what concerns several parts at once is in conduct.go.
 
 // Deps are the collaborators of a machine, which only code can give.
 type Deps struct {
@@ -92,57 +96,44 @@ type DowningRequest struct {
 const CallLimitDefault = 5 * time.Second
 
 // Machine is the membership machine of one node. See the package documentation.
+//
+// It decides nothing by itself: each concern is a part with its own data, which can
+// touch the core and the parts that it names, and nothing else. The machine gives each
+// input to the part that it is for, and tells all parts in one order what became of the
+// state.
 type Machine struct {
-	cfg      Config
-	deps     Deps
-	self     gossip.NodeID
-	me       gossip.Member
-	settings []Setting
+	*core
 
-	// Of the current step only.
-	now machine.Now
-	out *machine.Outbox
+	surveyor   *surveyor
+	strategies *strategies
+	memory     *memory
 
-	phase   phase
-	state   *gossip.State
-	settled *gossip.State // The state that the last settling looked at.
+	// How news spreads, and who is heard.
+	contacts   *contacts
+	spread     *spreading
+	answers    *answers
+	replies    *replies
+	monitoring *heartbeats
 
-	surveyed *gossip.State   // The state that leader, convergence and base follow from.
-	lost     []gossip.NodeID // Its unreachable members, sorted.
-	last     machine.Now     // The time of the last step.
-	refused  [RefusalLast + 1]uint64
-	counts   Counts
+	// Who hosts, who goes, and what removed nodes still do.
+	resolver *resolver
+	footing  *footing
+	fences   *fencing
 
-	memory     memory
-	join       joining
-	meeting    meeting
-	admission  admission
-	spread     spreading
-	contacts   contacts
-	beat       heartbeats
-	footing    footing
-	lead       leading
-	links      linkage
-	gate       gate
-	electorate electorate
-	side       siding
+	// How a node comes in, and how it goes.
+	discovery *discovery
+	form      *forming
+	meeting   *meeting
+	join      *joining
+	admission *admission
+	gate      *gate
+	lead      *leading
+	exit      *leaving
+	ending    *ending
 
-	strategies strategies
-	exit       leaving
-	ending     ending
-	fences     fencing
-	published  component.Changed
-	calls      machine.CallID // The number of the last call.
+	// published is the last event about the state.
+	published component.Changed
 }
-
-type phase uint8
-
-const (
-	phaseIdle    phase = iota // Not asked to join yet.
-	phaseJoining              // Looking for a cluster.
-	phaseMember               // In a cluster, from joining to exiting.
-	phaseStopped              // Said Stopping; nothing happens any more.
-)
 
 var _ machine.Machine = (*Machine)(nil)
 
@@ -160,27 +151,44 @@ func New(cfg Config, self gossip.Member, deps Deps) (*Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Machine{cfg: cfg, deps: deps, self: self.Node, me: self}
-	m.settings = sortedSettings(slices.Concat(cfg.settings(), downingSettings(deps.Downing), deps.Settings))
-	m.strategies.init(deps.Downing.strategy())
 	if deps.Record.Data == 0 {
 		deps.Record.Data = gossip.DataID(deps.Rand.Uint64() | 1)
 	}
-	m.memory = memory{durable: deps.Remember, kept: deps.Record, wanted: deps.Record}
-	m.me.Status, m.me.UpNumber, m.me.Data = gossip.Joining, 0, deps.Record.Data
-	m.me.Loaded = gossip.Loaded{Version: 1, Strategies: m.strategies.said()}
-	m.me.Settings = settingsDigest(m.settings)
-	m.state = gossip.New(gossip.ClusterID{})
-	m.settled = m.state
-	m.admission.init()
-	m.spread.init()
-	m.beat.init(registry)
-	m.footing.init()
-	m.lead.init()
-	m.gate.init()
-	m.exit.init()
-	m.fences.init()
+	c := newCore(cfg, self, deps)
+	m := &Machine{core: c, strategies: newStrategies(c, deps.Downing.strategy())}
+	c.me.Loaded = gossip.Loaded{Version: 1, Strategies: m.strategies.said()}
+	m.assemble(registry)
 	return m, nil
+}
+
+// assemble makes the parts, from those that need the core alone to those that need most
+// others. Where one of the lower ones has to call upwards it is given the one function
+// or the small interface that it needs.
+func (m *Machine) assemble(registry *fd.Registry[gossip.NodeID]) {
+	c := m.core
+	m.ending = &ending{}
+	m.memory = newMemory(c, m.recordKept)
+	m.answers = newAnswers(c)
+	m.replies = newReplies(c)
+	m.monitoring = newHeartbeats(c, m.answers, registry)
+	m.contacts = &contacts{core: c, monitors: m.monitoring.monitors}
+	m.spread = newSpreading(c, m.contacts, m.strategies, m.ending)
+	m.resolver = &resolver{core: c, strategies: m.strategies}
+	m.footing = &footing{core: c, answers: m.answers, monitoring: m.monitoring, strategies: m.strategies, resolver: m.resolver}
+	m.discovery = &discovery{core: c, memory: m.memory, strategies: m.strategies, footing: m.footing}
+	m.meeting = &meeting{core: c, discovery: m.discovery, memory: m.memory}
+	m.form = &forming{core: c, discovery: m.discovery, memory: m.memory, strategies: m.strategies, footing: m.footing}
+	m.join = &joining{
+		core: c, discovery: m.discovery, form: m.form, memory: m.memory, meeting: m.meeting, becomeMember: m.becomeMember,
+	}
+	m.form.join = m.join
+	m.admission = newAdmission(c, m.discovery, m.form, m.footing, m.strategies, m.monitoring)
+	m.gate = newGate(c, m.monitoring)
+	m.lead = newLeading(c, m.gate, m.answers, m.strategies, m.footing)
+	m.exit = &leaving{core: c, lead: m.lead, spread: m.spread, footing: m.footing, ending: m.ending}
+	m.lead.exit, m.lead.survey = m.exit, m.survey
+	m.fences = newFencing(c, m.strategies, m.exit)
+	m.surveyor = &surveyor{core: c, strategies: m.strategies, confirmed: m.lead.isConfirmed}
 }
 
 func validate(cfg Config, self gossip.Member, deps Deps) error {
@@ -225,23 +233,23 @@ func (m *Machine) dispatch(in machine.Input) {
 	case machine.Called:
 		m.callReturned(in)
 	case Probed:
-		m.probed(in)
+		m.admission.probed(in)
 	case Join:
-		m.startJoin(in.Seeds)
+		m.join.start(in.Seeds)
 	case Form:
-		m.commandForm(in)
+		m.form.commandForm(in)
 	case Leave:
-		m.commandLeave(in.Address)
+		m.exit.commandLeave(in.Address)
 	case Down:
-		m.commandDown(in.Address)
+		m.resolver.commandDown(in.Address)
 	case LoadDowning:
 		m.loadDowning(in)
 	case component.Services:
 		m.addService(in.Service)
 	case component.Busy:
-		m.hold(in.Component)
+		m.exit.hold(in.Component)
 	case component.Drained:
-		m.stopped(in.Component)
+		m.exit.drained(in.Component)
 	case PeerRefused:
 		m.peerRefused(in)
 	case Examine:
@@ -249,58 +257,54 @@ func (m *Machine) dispatch(in machine.Input) {
 	}
 }
 
-// nextCall numbers a call.
-func (m *Machine) nextCall() machine.CallID {
-	m.calls++
-	return m.calls
-}
-
 func (m *Machine) callReturned(in machine.Called) {
 	if in.ID != 0 && in.ID == m.memory.call {
-		m.recordWritten(in.Err)
+		m.memory.recordWritten(in.Err)
 		return
 	}
-	m.downingCalled(in)
+	m.resolver.downingCalled(in)
 }
 
 func (m *Machine) receive(from gossip.NodeID, message any) {
 	switch msg := message.(type) {
 	case Heartbeat:
-		m.receiveHeartbeat(from, msg)
+		m.replies.receive(from, msg)
 	case HeartbeatReply:
 		m.receiveHeartbeatReply(from, msg)
 	case GossipStatus:
-		m.receiveStatus(from, msg)
+		m.spread.receiveStatus(from, msg)
 	case GossipDelta:
-		m.receiveDelta(from, msg)
+		m.spread.receiveDelta(from, msg)
 	case GossipState:
-		m.receiveState(from, msg)
+		m.spread.receiveState(from, msg)
 	case InitJoin:
-		m.receiveInitJoin(from, msg)
+		m.admission.receiveInitJoin(from, msg)
 	case InitJoinAck:
-		m.receiveInitJoinAck(from, msg)
+		m.join.receiveInitJoinAck(from, msg)
 	case InitJoinNack:
-		m.receiveInitJoinNack(from, msg)
+		m.join.receiveInitJoinNack(from, msg)
 	case AskVote:
-		m.receiveAskVote(from, msg)
+		m.form.receiveAskVote(from, msg)
 	case Vote:
-		m.receiveVote(from, msg)
+		m.form.receiveVote(from, msg)
 	case JoinRequest:
-		m.receiveJoinRequest(from, msg)
+		m.admission.receiveJoinRequest(from, msg)
 	case JoinRefused:
-		m.receiveJoinRefused(from, msg)
+		m.join.receiveJoinRefused(from, msg)
 	case Welcome:
-		m.receiveWelcome(from, msg)
+		m.join.receiveWelcome(from, msg)
 	case ExitingConfirmed:
-		m.receiveExitingConfirmed(from)
+		m.exit.receiveExitingConfirmed(from)
 	case Reached:
-		m.receiveReached(from, msg)
+		if m.gate.receive(from, msg) {
+			m.lead.retry()
+		}
 	case NotMember:
-		m.receiveNotMember(from, msg)
+		m.exit.receiveNotMember(from, msg)
 	case AskDowning:
-		m.receiveAskDowning(from, msg)
+		m.resolver.receiveAskDowning(from, msg)
 	case DowningAnswer:
-		m.receiveDowningAnswer(from, msg)
+		m.resolver.receiveDowningAnswer(from, msg)
 	default:
 		m.refuse(from, fmt.Sprintf("%T", message), RefusedUnknown, "message of no known kind")
 	}
@@ -343,11 +347,11 @@ type fenceTimer struct{ Node gossip.NodeID }
 func (m *Machine) fired(t machine.Timer) {
 	switch t := t.(type) {
 	case probeTimer:
-		m.probeTimeout(t.Address)
+		m.admission.probeTimeout(t.Address)
 	case fenceTimer:
-		m.fencePassed(t.Node)
+		m.fences.fencePassed(t.Node)
 	case blockTimer:
-		m.quarantine(t.Node)
+		m.fences.quarantine(t.Node)
 	case timer:
 		m.firedOnce(t)
 	}
@@ -356,61 +360,50 @@ func (m *Machine) fired(t machine.Timer) {
 func (m *Machine) firedOnce(t timer) {
 	switch t {
 	case timerJoin:
-		m.askSeeds()
+		m.join.askSeeds()
 	case timerFormation:
-		m.formationTimeout()
+		m.form.formationTimeout()
 	case timerRejoin:
-		m.retryJoin()
+		m.join.retryJoin()
 	case timerGiveUp:
-		m.giveUpJoin()
+		m.join.giveUpJoin()
 	case timerRound:
-		m.round()
+		m.spread.round()
 	case timerPush:
-		m.push()
+		m.spread.push()
 	case timerHeartbeat:
 		m.heartbeatRound()
 	case timerSilence:
-		m.judgeSilence()
+		m.monitoring.judgeSilence()
 	case timerStable:
-		m.viewStable()
+		m.resolver.viewStable()
 	case timerCall:
-		m.downingTimeout()
+		m.resolver.downingTimeout()
 	case timerWeaklyUp:
-		m.lead.weaklyUpDue = true
-		m.act()
+		m.lead.missConvergence()
 	case timerRemember:
-		m.recordWritten(fmt.Errorf("no answer within %v", rememberLimit))
+		m.memory.recordWritten(fmt.Errorf("no answer within %v", rememberLimit))
 	case timerFounding:
-		m.watchFounding()
+		m.form.watchFounding()
 	case timerMeet:
-		m.seekClusters()
+		m.meeting.seekClusters()
 	case timerYield:
-		m.endYielded()
+		m.meeting.endYielded()
 	case timerWave:
-		m.act()
+		m.lead.act()
 	case timerLeave:
-		m.leaveTimeout()
+		m.exit.leaveTimeout()
 	case timerConfirm:
-		m.confirmExit()
+		m.exit.confirmExit()
 	case timerExit:
-		m.exitTimeout()
+		m.exit.exitTimeout()
 	case timerPrune:
-		m.prune()
+		m.lead.prune()
 	case timerAsk:
-		m.askTimeout()
+		m.resolver.askTimeout()
 	case timerVote:
-		m.answerEarly()
+		m.form.answerEarly()
 	}
-}
-
-// refuse counts and publishes a refusal.
-func (m *Machine) refuse(peer gossip.NodeID, what string, r Refusal, reason string) {
-	m.refuseSettings(peer, what, r, reason, nil)
-}
-
-func (m *Machine) refuseSettings(peer gossip.NodeID, what string, r Refusal, reason string, differences []Difference) {
-	m.refused[min(r, RefusalLast)]++
-	m.out.Publish(Refused{Peer: peer, What: what, Refusal: r, Reason: reason, Differences: differences})
 }
 
 // Refusals returns how often the machine refused something for this reason.
@@ -423,6 +416,16 @@ func (m *Machine) Refusals(r Refusal) uint64 {
 
 // Snapshot returns the last published [component.Changed].
 func (m *Machine) Snapshot() component.Changed { return m.published }
+
+// Strategies returns the downing strategies that this node can decide by, in the
+// order in which it was given them.
+func (m *Machine) Strategies() []gossip.DowningStrategy {
+	var all []gossip.DowningStrategy
+	for _, l := range m.strategies.loaded {
+		all = append(all, l.DowningStrategy)
+	}
+	return all
+}
 
 // Self returns the node of this machine.
 func (m *Machine) Self() gossip.NodeID { return m.self }

@@ -23,9 +23,19 @@ const meetMax = 16
 
 // meeting is what a member knows of other clusters of its name.
 type meeting struct {
-	asked []gossip.Address // Who was asked, and so is believed. Sorted.
-	next  int              // Where the next round goes on, when there are too many for one.
-	ends  bool             // This node's cluster has yielded, and the node is about to end.
+	*core
+
+	discovery *discovery
+	memory    *memory
+
+	// asked are the addresses that were asked, and so are believed, sorted.
+	asked []gossip.Address
+
+	// next is where in asked the next round goes on, when there are too many for one.
+	next int
+
+	// ends says that this node's cluster has yielded, and the node is about to end.
+	ends bool
 }
 
 // Yielded is published when this node's cluster has met another one of its name, and
@@ -37,23 +47,22 @@ type Yielded struct {
 }
 
 // seekClusters asks those who should be members, and are not, what they are in.
-func (m *Machine) seekClusters() {
-	if m.phase != phaseMember {
+func (w *meeting) seekClusters() {
+	if w.phase != phaseMember {
 		return
 	}
-	m.out.Arm(timerMeet, m.now.Mono.Add(meetInterval))
-	all := slices.Concat(m.join.seeds, m.memory.wanted.addresses())
+	w.out.Arm(timerMeet, w.now.Mono.Add(meetInterval))
+	all := slices.Concat(w.discovery.seeds, w.memory.wanted.addresses())
 	slices.SortFunc(all, gossip.Address.Compare)
 	all = slices.DeleteFunc(slices.Compact(all), func(a gossip.Address) bool {
-		return a == m.self.Address || m.state.ByAddress(a) != nil
+		return a == w.self.Address || w.state.ByAddress(a) != nil
 	})
-	w := &m.meeting
 	w.asked = all
-	question := InitJoin{Attempt: m.join.attempt, Claim: m.claim(Record{})}
+	question := InitJoin{Attempt: w.discovery.attempt, Claim: w.discovery.claim(Record{})}
 	for range min(len(all), meetMax) {
 		a := all[w.next%len(all)]
 		w.next = (w.next + 1) % len(all)
-		m.out.Send(gossip.NodeID{Address: a}, question)
+		w.out.Send(gossip.NodeID{Address: a}, question)
 	}
 }
 
@@ -61,26 +70,26 @@ func (m *Machine) seekClusters() {
 // goes on: that with standing before one without, then that with more voters, the
 // older, that with the lower nonce. One that the other does not list yields too,
 // since the other would not believe it.
-func (m *Machine) meetCluster(from gossip.NodeID, theirs Claim) {
-	if theirs.Cluster.IsZero() || theirs.Cluster == m.state.Cluster() || !m.state.Yielded().IsZero() {
+func (w *meeting) meetCluster(from gossip.NodeID, theirs Claim) {
+	if theirs.Cluster.IsZero() || theirs.Cluster == w.state.Cluster() || !w.state.Yielded().IsZero() {
 		return
 	}
-	if _, asked := slices.BinarySearchFunc(m.meeting.asked, from.Address, gossip.Address.Compare); !asked {
-		m.refuse(from, "InitJoinAck", RefusedUnsolicited, "no such question was asked")
+	if _, asked := slices.BinarySearchFunc(w.asked, from.Address, gossip.Address.Compare); !asked {
+		w.refuse(from, "InitJoinAck", RefusedUnsolicited, "no such question was asked")
 		return
 	}
-	mine := m.claim(theirs.Record)
-	young := m.now.Mono.Sub(m.join.joinedAt) < m.foundingLimit()
+	mine := w.discovery.claim(theirs.Record)
+	young := w.now.Mono.Sub(w.joinedAt) < w.foundingLimit()
 	switch {
 	case !theirs.Standing || !mine.Standing && young:
 		return // It ends by itself, or this one is not yet what it will be.
 	case mine.Standing && theirs.Known && !theirs.before(mine):
 		return
 	}
-	m.out.Decide("cluster", mine.Cluster.String(), fmt.Sprintf("yields to cluster %v", theirs.Cluster), fmt.Sprintf(
+	w.out.Decide("cluster", mine.Cluster.String(), fmt.Sprintf("yields to cluster %v", theirs.Cluster), fmt.Sprintf(
 		"%v is in another cluster of this name, which goes on: standing %v against %v, voters %d against %d, born %d against %d",
 		from, theirs.Standing, mine.Standing, theirs.Voters, mine.Voters, theirs.Cluster.Born, mine.Cluster.Born))
-	m.edit(func(e *gossip.Edit) { e.Yield(theirs.Cluster) })
+	w.edit(func(e *gossip.Edit) { e.Yield(theirs.Cluster) })
 }
 
 // before reports whether, of two clusters that both have standing, that of c goes on.
@@ -90,18 +99,18 @@ func (c Claim) before(o Claim) bool {
 	) < 0
 }
 
-// observeYield ends hosting on this node when its cluster has yielded, and the node
+// observe ends hosting on this node when its cluster has yielded, and the node
 // when the news has had time to spread and to be read.
-func (m *Machine) observeYield() {
-	to := m.state.Yielded()
-	if to.IsZero() || m.meeting.ends {
+func (w *meeting) observe() {
+	to := w.state.Yielded()
+	if to.IsZero() || w.ends {
 		return
 	}
-	m.meeting.ends = true
-	m.dropStanding()
-	m.out.Decide("cluster", m.self.String(), "yielded", yieldReason(to))
-	m.out.Publish(Yielded{To: to, Reason: yieldReason(to)})
-	m.out.Arm(timerYield, m.now.Mono.Add(m.cfg.FailureDetector.Bounds().MaxSilence))
+	w.ends = true
+	w.dropStanding()
+	w.out.Decide("cluster", w.self.String(), "yielded", yieldReason(to))
+	w.out.Publish(Yielded{To: to, Reason: yieldReason(to)})
+	w.out.Arm(timerYield, w.now.Mono.Add(w.cfg.FailureDetector.Bounds().MaxSilence))
 }
 
 func yieldReason(to gossip.ClusterID) string {
@@ -109,9 +118,9 @@ func yieldReason(to gossip.ClusterID) string {
 }
 
 // endYielded ends the node.
-func (m *Machine) endYielded() {
-	if m.phase == phaseMember {
-		m.stop(component.StopYielded, yieldReason(m.state.Yielded()))
+func (w *meeting) endYielded() {
+	if w.phase == phaseMember {
+		w.stop(component.StopYielded, yieldReason(w.state.Yielded()))
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/component"
 )
@@ -32,88 +31,75 @@ const rememberLimit = 5 * time.Second
 //	           ├─ removed ──> the record lives in the process alone
 //	           └─ neither, or no answer ──> the node ends
 type memory struct {
-	durable bool   // A disk keeps the record.
-	kept    Record // What is on the disk, or in the process if there is none.
-	wanted  Record // The newest record.
-	writing Record // What the call writes.
+	*core
+
+	// whenKept lets go on what has waited for the record.
+	whenKept func()
+
+	// durable says that a disk keeps the record.
+	durable bool
+
+	// wanted is the newest record, writing the one that the call writes which is under
+	// way; without one its number is zero.
+	wanted  Record
+	writing Record
 	call    machine.CallID
+}
+
+func newMemory(c *core, whenKept func()) *memory {
+	return &memory{core: c, whenKept: whenKept, durable: c.deps.Remember, wanted: c.kept}
 }
 
 // busy reports whether a write is under way.
 func (d *memory) busy() bool { return d.call != 0 }
 
 // remember makes r the newest record. What depends on it goes on when it is kept.
-func (m *Machine) remember(r Record) {
-	if r.equal(m.memory.wanted) {
+func (d *memory) remember(r Record) {
+	if r.equal(d.wanted) {
 		return
 	}
-	m.memory.wanted = r
-	m.writeRecord()
+	d.wanted = r
+	d.writeRecord()
 }
 
 // writeRecord begins to write what is wanted, one write at a time.
-func (m *Machine) writeRecord() {
-	d := &m.memory
+func (d *memory) writeRecord() {
 	switch {
 	case d.busy() || d.wanted.equal(d.kept):
 		return
 	case !d.durable:
 		d.kept = d.wanted
-		m.recordKept()
+		d.whenKept()
 		return
 	}
-	d.writing, d.call = d.wanted, m.nextCall()
-	m.out.Add(machine.Call{ID: d.call, Kind: CallRemember, Request: d.writing, Limit: rememberLimit})
-	m.out.Arm(timerRemember, m.now.Mono.Add(rememberLimit))
+	d.writing, d.call = d.wanted, d.nextCall()
+	d.out.Add(machine.Call{ID: d.call, Kind: CallRemember, Request: d.writing, Limit: rememberLimit})
+	d.out.Arm(timerRemember, d.now.Mono.Add(rememberLimit))
 }
 
 // recordWritten is the answer of the disk.
-func (m *Machine) recordWritten(err error) {
-	d := &m.memory
+func (d *memory) recordWritten(err error) {
 	d.call = 0
-	m.out.Disarm(timerRemember)
+	d.out.Disarm(timerRemember)
 	switch {
 	case err == nil:
 	case errors.Is(err, ErrRecordLost):
 		d.durable = false
-		m.out.Decide("disk", m.self.String(), "lost", fmt.Sprintf("%v: after a restart this node speaks for no voter", err))
-		m.out.Publish(RecordLost{Reason: err.Error()})
+		d.out.Decide("disk", d.self.String(), "lost", fmt.Sprintf("%v: after a restart this node speaks for no voter", err))
+		d.out.Publish(RecordLost{Reason: err.Error()})
 	default:
-		m.stop(component.StopDisk, fmt.Sprintf("its record can be neither written nor removed, and an old one would speak for a time long past: %v", err))
+		d.stop(component.StopDisk, fmt.Sprintf("its record can be neither written nor removed, and an old one would speak for a time long past: %v", err))
 		return
 	}
 	d.kept = d.writing
-	m.recordKept()
-	m.writeRecord()
-}
-
-// recordKept lets go on what has waited for the record.
-func (m *Machine) recordKept() {
-	switch m.phase {
-	case phaseJoining:
-		m.castVotes()
-		m.askVotes()
-		m.enterIfKept()
-	case phaseMember:
-		m.state = m.markSeen(m.state)
-	case phaseIdle, phaseStopped:
-	}
+	d.whenKept()
+	d.writeRecord()
 }
 
 // rememberState keeps what the state says about voters.
-func (m *Machine) rememberState() {
-	if m.phase == phaseMember {
-		config := m.state.Config()
-		m.remember(m.memory.wanted.recordOf(m.state, m.footing.converged == config.Generation()))
+func (d *memory) rememberState() {
+	if d.phase == phaseMember {
+		config := d.state.Config()
+		d.remember(d.wanted.recordOf(d.state, d.surveyed.known == config.Generation()))
 	}
-}
-
-// markSeen marks a state that this node has made its own as seen by it, once the state's
-// voters are in its record: others count on it that a node remembers, after a restart
-// too, the voters that it has seen. Until then the mark is taken off.
-func (m *Machine) markSeen(s *gossip.State) *gossip.State {
-	if m.memory.kept.holds(s) {
-		return s.See(m.self)
-	}
-	return s.Unsee(m.self)
 }

@@ -9,6 +9,10 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
+// The messages, in the order of a node's life: those of who looks for a cluster, those of
+// joining, of monitoring, of gossip, of leaving, and those about downing. Then the settings that
+// nodes compare, and the reasons of refusals.
+
 // Service is the number under which the messages of this package travel. All of
 // them take the control lane.
 const Service machine.Service = 1

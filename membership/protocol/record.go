@@ -12,6 +12,9 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
+// First what a record holds, then how two records compare, then how one is made of a state or
+// of a list of seed nodes, and last for which voters a node with a record speaks.
+
 // Record is what a node must not forget over a restart, so that of its old cluster
 // and of those that are founded later one at most goes on. It is on the disk of a
 // node that has one, synced before anybody relies on it; else it lives and ends with

@@ -17,21 +17,21 @@ func (m *Machine) settle() {
 		prev, next := m.settled, m.state
 		m.observe(prev, next)
 		m.settled = next
-		m.rememberState()
+		m.memory.rememberState()
 		if m.phase == phaseMember && m.state == next {
-			m.keepStrategies()
+			m.strategies.keep()
 		}
 		if m.phase == phaseMember && m.state == next {
-			m.act()
+			m.lead.act()
 		}
 	}
 	if m.phase != phaseMember {
 		return
 	}
 	m.publishChanged()
-	m.updateStanding()
-	m.inviteHopefuls()
-	m.schedulePush()
+	m.footing.update()
+	m.admission.inviteHopefuls()
+	m.spread.schedulePush()
 }
 
 // observe takes over what one state says that the one before did not.
@@ -39,27 +39,27 @@ func (m *Machine) observe(prev, next *gossip.State) {
 	for _, was := range missing(prev.Members(), next.Members()) {
 		m.forget(was) // While the records about it are still there.
 	}
-	m.removedUnseen(prev, next)
-	m.noteDowned(prev, next)
+	m.fences.removedUnseen(prev, next)
+	m.admission.noteDowned(prev, next)
 	if !next.SharesRows(prev) {
 		m.fences.noteCuts(next.Records(), m.now.Mono)
 	}
-	m.observeOwnStatus()
-	m.observeYield()
+	m.exit.observe()
+	m.meeting.observe()
 	if m.phase != phaseMember {
 		m.publishChanged()
 		return
 	}
 	m.survey()
 	if !next.SharesRows(prev) || !sameMonitored(prev.Members(), next.Members()) {
-		m.retarget()
+		m.monitoring.retarget()
 	}
-	m.greet()
-	m.meet()
+	m.monitoring.greet()
+	m.monitoring.meet()
 	m.report(false)
-	m.noteProof(prev)
-	m.stays(m.self, m.heldMyself())
-	m.watchView()
+	m.monitoring.noteProof(prev)
+	m.gate.stays(m.self, m.gate.heldMyself())
+	m.resolver.watchView()
 }
 
 // missing returns those of the members before who are no members now. Both
@@ -79,7 +79,7 @@ func missing(before, now []*gossip.Member) []*gossip.Member {
 }
 
 // sameMonitored tells whether two lists of members are alike in what
-// [Machine.chooseTargets] looks at, besides the records.
+// [heartbeats.chooseTargets] looks at, besides the records.
 func sameMonitored(a, b []*gossip.Member) bool {
 	return slices.EqualFunc(a, b, func(x, y *gossip.Member) bool {
 		return x == y || x.Node == y.Node && (x.Status == gossip.Down) == (y.Status == gossip.Down)
@@ -89,26 +89,24 @@ func sameMonitored(a, b []*gossip.Member) bool {
 // survey computes what follows from the state and the confirmations: the leader,
 // convergence, and the base.
 func (m *Machine) survey() {
-	before := m.surveyed
-	m.surveyed = m.state
-	m.lead.leader = m.state.Leader(m.self)
-	m.lead.converged = m.state.Converged(m.self, m.isExcused)
-	m.surveyLinks()
-	m.surveyStrategies()
-	m.updateBase(before)
-	m.watchConvergence()
-	m.hurryRounds()
+	before := m.surveyed.of
+	m.surveyor.lookAround()
+	m.strategies.takeOver()
+	m.surveyor.updateBase(before)
+	m.replies.sendLate()
+	m.lead.watchConvergence()
+	m.spread.hurryRounds()
 }
 
 // forget drops what was kept about a member that was removed.
 func (m *Machine) forget(was *gossip.Member) {
 	if was.Node != m.self {
-		m.removed(was)
+		m.fences.removed(was)
 	}
 	m.spread.forget(was.Node)
-	m.footing.forget(was.Node)
-	delete(m.footing.withheld, was.Node)
-	delete(m.lead.confirmed, was.Node)
+	m.answers.forget(was.Node)
+	m.replies.forget(was.Node)
+	m.lead.forget(was.Node)
 	m.gate.forget(was.Node)
 }
 
@@ -119,8 +117,8 @@ func (m *Machine) publishAgain() {
 		return
 	}
 	m.out.Publish(m.published)
-	if m.footing.until != 0 {
-		m.out.Publish(component.Standing{Until: m.footing.until, Dropped: m.footing.dropped})
+	if m.hosting.until != 0 {
+		m.out.Publish(component.Standing{Until: m.hosting.until, Dropped: m.hosting.dropped})
 	}
 	for _, t := range m.published.State.Tombstones() {
 		if !m.fences.waiting[t.Node] {
@@ -131,7 +129,7 @@ func (m *Machine) publishAgain() {
 
 func (m *Machine) publishChanged() {
 	changed := component.Changed{
-		State: m.state, Self: m.self, Leader: m.lead.leader, Converged: m.lead.converged, Base: m.footing.base,
+		State: m.state, Self: m.self, Leader: m.surveyed.leader, Converged: m.surveyed.converged, Base: m.surveyed.base,
 	}
 	old := &m.published
 	same := old.State == changed.State && old.Leader == changed.Leader && old.Converged == changed.Converged &&

@@ -13,6 +13,11 @@ import (
 	"github.com/quorate/quorate/machine/component"
 )
 
+// A strategy is loaded ([strategies.load]), said to be, and let go ([strategies.keep]); the leader
+// makes it the cluster's ([strategies.next]). In between are the questions that others ask:
+// which strategies decide, and whether they keep majorities only. The settings by which a joiner
+// is judged come last.
+
 // Strategy is a downing strategy that a node can decide with.
 type Strategy struct {
 	gossip.DowningStrategy
@@ -41,6 +46,8 @@ type Strategy struct {
 // which this node takes its word back: only when all have seen the word taken
 // back, and the register does not name the strategy, can nobody choose it.
 type strategies struct {
+	*core
+
 	loaded []loadedStrategy // In the order in which they were loaded.
 	wanted gossip.StrategyID
 
@@ -58,9 +65,9 @@ type loadedStrategy struct {
 	id gossip.StrategyID
 }
 
-func (s *strategies) init(first Strategy) {
-	s.wanted = first.ID()
-	s.loaded = []loadedStrategy{{first, s.wanted}}
+func newStrategies(c *core, first Strategy) *strategies {
+	id := first.ID()
+	return &strategies{core: c, wanted: id, loaded: []loadedStrategy{{first, id}}}
 }
 
 // find returns a strategy that is loaded, or nil.
@@ -103,8 +110,8 @@ func (s *strategies) inForce() []gossip.DowningStrategy {
 	return []gossip.DowningStrategy{r.DowningStrategy, r.Previous}
 }
 
-// majorityOnly tells whether, by a register, nothing but majorities survive.
-func (s *strategies) majorityOnly(r gossip.DowningRegister) bool {
+// majorityOnlyBy tells whether, by a register, nothing but majorities survive.
+func (s *strategies) majorityOnlyBy(r gossip.DowningRegister) bool {
 	if r.Gen == 0 {
 		return s.find(s.wanted).MajorityOnly
 	}
@@ -130,85 +137,71 @@ func (s *strategies) said() []gossip.StrategyID {
 
 // majorityOnly tells whether the cluster's strategy lets nothing but majorities
 // survive.
-func (m *Machine) majorityOnly() bool { return m.strategies.majorityOnly(m.strategies.register) }
+func (s *strategies) majorityOnly() bool { return s.majorityOnlyBy(s.register) }
 
-// surveyStrategies takes over what the state says about the strategy.
-func (m *Machine) surveyStrategies() {
-	s := &m.strategies
-	if r := m.state.Downing(); r != s.register {
+// takeOver takes over what the state says about the strategy.
+func (s *strategies) takeOver() {
+	if r := s.state.Downing(); r != s.register {
 		s.register, s.current, s.previous = r, r.ID(), r.Previous.ID()
 		if r.Gen > 0 && s.find(s.current) == nil {
-			m.out.Decide("downing", "strategy", "not loaded", describeStrategy(r.DowningStrategy)+" decides in the cluster; others are asked in its place")
+			s.out.Decide("downing", "strategy", "not loaded", describeStrategy(r.DowningStrategy)+" decides in the cluster; others are asked in its place")
 		}
 	}
-	if m.lead.converged {
+	if s.surveyed.converged {
 		s.converged = s.register
 	}
 }
 
-// Strategies returns the downing strategies that this node can decide by, in the
-// order in which it was given them.
-func (m *Machine) Strategies() []gossip.DowningStrategy {
-	var all []gossip.DowningStrategy
-	for _, l := range m.strategies.loaded {
-		all = append(all, l.DowningStrategy)
-	}
-	return all
-}
-
-// loadDowning takes a strategy in, and makes it the one that this node wants for
-// the cluster.
-func (m *Machine) loadDowning(in LoadDowning) {
-	s, id := &m.strategies, in.Strategy.ID()
+// load takes a strategy in, and makes it the one that this node wants for the
+// cluster. It returns false if the strategy is refused.
+func (s *strategies) load(in LoadDowning) bool {
+	id := in.Strategy.ID()
 	known := s.find(id)
 	err := in.Strategy.Validate()
 	switch {
 	case err != nil || in.Strategy.Name == "":
-		m.refuse(m.self, "LoadDowning", RefusedMalformed, fmt.Sprintf("the strategy has no valid identity: %v", err))
+		s.refuse(s.self, "LoadDowning", RefusedMalformed, fmt.Sprintf("the strategy has no valid identity: %v", err))
 	case known == nil && len(s.loaded) >= gossip.MaxLoaded:
-		m.refuse(m.self, "LoadDowning", RefusedBusy, fmt.Sprintf("%d strategies are loaded, of which none can be let go yet", len(s.loaded)))
+		s.refuse(s.self, "LoadDowning", RefusedBusy, fmt.Sprintf("%d strategies are loaded, of which none can be let go yet", len(s.loaded)))
 	default:
 		if known != nil {
-			m.out.Publish(Unloaded{Strategy: known.DowningStrategy, Load: known.Load})
+			s.out.Publish(Unloaded{Strategy: known.DowningStrategy, Load: known.Load})
 			known.Strategy = in.Strategy
 		} else {
 			s.loaded = append(s.loaded, loadedStrategy{in.Strategy, id})
 		}
 		s.wanted = id
-		m.me.Loaded = gossip.Loaded{Version: 1, Strategies: s.said()}
-		m.out.Decide("downing", "strategy", "loaded", describeStrategy(in.Strategy.DowningStrategy)+" was given to this node")
-		if m.phase == phaseMember {
-			m.keepStrategies()
-			m.act()
-		}
-		return
+		s.me.Loaded = gossip.Loaded{Version: 1, Strategies: s.said()}
+		s.out.Decide("downing", "strategy", "loaded", describeStrategy(in.Strategy.DowningStrategy)+" was given to this node")
+		return true
 	}
-	m.out.Publish(Unloaded{Strategy: in.Strategy.DowningStrategy, Load: in.Strategy.Load})
+	s.out.Publish(Unloaded{Strategy: in.Strategy.DowningStrategy, Load: in.Strategy.Load})
+	return false
 }
 
-// keepStrategies says what this node has loaded, and lets go of what neither it
+// keep says what this node has loaded, and lets go of what neither it
 // nor the cluster needs.
-func (m *Machine) keepStrategies() {
-	s, me := &m.strategies, m.state.Member(m.self)
+func (s *strategies) keep() {
+	me := s.state.Member(s.self)
 	switch {
 	case me == nil:
 		return
 	case me.Status < gossip.Up && s.register.Gen > 0 && s.find(s.current) == nil:
 		// It was changed while this node joined. As a voter it could not decide.
-		m.stop(component.StopRefused, fmt.Sprintf("the downing strategy of the cluster is %s, which is not loaded here: load it and join again",
+		s.stop(component.StopRefused, fmt.Sprintf("the downing strategy of the cluster is %s, which is not loaded here: load it and join again",
 			describeStrategy(s.register.DowningStrategy)))
 		return
 	case !slices.Equal(me.Loaded.Strategies, s.said()):
-		m.edit(func(e *gossip.Edit) { e.SetLoaded(s.said()) })
+		s.edit(func(e *gossip.Edit) { e.SetLoaded(s.said()) })
 		return
-	case m.surveyed != m.state || !m.seenByAll():
+	case s.surveyed.of != s.state || !s.seenByAll():
 		return
 	}
 	s.loaded = slices.DeleteFunc(s.loaded, func(l loadedStrategy) bool {
 		gone := !s.needed(l.id)
 		if gone {
-			m.out.Decide("downing", "strategy", "unloaded", describeStrategy(l.DowningStrategy)+" is used by nobody any more")
-			m.out.Publish(Unloaded{Strategy: l.DowningStrategy, Load: l.Load})
+			s.out.Decide("downing", "strategy", "unloaded", describeStrategy(l.DowningStrategy)+" is used by nobody any more")
+			s.out.Publish(Unloaded{Strategy: l.DowningStrategy, Load: l.Load})
 		}
 		return gone
 	})
@@ -217,23 +210,22 @@ func (m *Machine) keepStrategies() {
 // seenByAll tells whether every member that is not down has seen the state. That is
 // more than convergence, which does not wait for those that have finished to leave: one
 // of these may still lead.
-func (m *Machine) seenByAll() bool {
-	return !slices.ContainsFunc(m.state.Members(), func(member *gossip.Member) bool {
-		return member.Status != gossip.Down && !m.state.Seen(member.Node)
+func (s *strategies) seenByAll() bool {
+	return !slices.ContainsFunc(s.state.Members(), func(member *gossip.Member) bool {
+		return member.Status != gossip.Down && !s.state.Seen(member.Node)
 	})
 }
 
-// nextStrategy returns the strategy that the leader makes the cluster's, under
+// next returns the strategy that the leader makes the cluster's, under
 // convergence: its own, once all members have it. It waits for joining members as
 // well, which would have to end otherwise.
-func (m *Machine) nextStrategy() (gossip.DowningStrategy, bool) {
-	s := &m.strategies
+func (s *strategies) next() (gossip.DowningStrategy, bool) {
 	if s.wanted == s.current {
 		s.lacking = ""
 		return gossip.DowningStrategy{}, false
 	}
 	var lacking []string
-	for _, member := range m.state.Members() {
+	for _, member := range s.state.Members() {
 		if member.Status <= gossip.Leaving && !member.Loaded.Has(s.wanted) {
 			lacking = append(lacking, member.Node.String())
 		}
@@ -245,18 +237,18 @@ func (m *Machine) nextStrategy() (gossip.DowningStrategy, bool) {
 	}
 	if text := cutText(strings.Join(lacking, ", ")); text != s.lacking {
 		s.lacking = text
-		m.out.Decide("downing", "strategy", "waiting", describeStrategy(wanted)+" is not loaded by "+text)
+		s.out.Decide("downing", "strategy", "waiting", describeStrategy(wanted)+" is not loaded by "+text)
 	}
 	return gossip.DowningStrategy{}, false
 }
 
 // canDecide tells whether a member has the strategy that the cluster uses after
 // p.
-func (m *Machine) canDecide(member *gossip.Member, p *leaderPlan) bool {
+func (s *strategies) canDecide(member *gossip.Member, p *leaderPlan) bool {
 	if p.downing {
 		return member.Loaded.Has(p.strategy.ID())
 	}
-	return m.strategies.register.Gen == 0 || member.Loaded.Has(m.strategies.current)
+	return s.register.Gen == 0 || member.Loaded.Has(s.current)
 }
 
 // describeStrategy names a strategy for people.
@@ -294,28 +286,10 @@ func strategySettings(s gossip.DowningStrategy) []Setting {
 	}
 }
 
-// compared are the settings of this node that a join compares: a member's
-// strategy is that of the cluster.
-func (m *Machine) compared() []Setting {
-	all := append(strategySettings(m.strategies.active()), m.settings...)
-	return sortedSettings(append(all, Setting{"membership.seed-nodes", seedsText(m.join.seeds), ShouldEqual}))
-}
-
-// seedsText is a list of seed nodes as it is compared: lists that differ do not protect
-// from a second cluster where nobody remembers the first.
-func seedsText(seeds []gossip.Address) string {
-	var all []string
-	for _, a := range seeds {
-		all = append(all, a.String())
-	}
-	slices.Sort(all)
-	return cutText(strings.Join(all, ","))
-}
-
 // lacksStrategy returns the differences for which a joiner that has not loaded the
 // cluster's strategy is refused.
-func (m *Machine) lacksStrategy(joiner gossip.Member, settings []Setting) []Difference {
-	active := m.strategies.active()
+func (s *strategies) lacksStrategy(joiner gossip.Member, settings []Setting) []Difference {
+	active := s.active()
 	if joiner.Loaded.Has(active.ID()) {
 		return nil
 	}

@@ -40,73 +40,20 @@ func (v Voters) Validate() error {
 // admit tells whether a member is one of those that vote once they are up.
 func (v Voters) admit(member *gossip.Member) bool { return member.HasRole(v.Role) }
 
-// electorate is what a node knows of those who do not vote, which no set of voters says.
-type electorate struct {
-	// established are the members without a vote that were up in a state that all
-	// had seen.
-	established map[gossip.NodeID]bool
-
-	said bool // That nobody votes.
-}
-
-// surveyEstablished takes over who is up in the state that was surveyed. Who goes
-// is forgotten with it.
-func (m *Machine) surveyEstablished() {
-	if m.cfg.Voters.Role == "" || !m.links.seen {
-		return
-	}
-	established := map[gossip.NodeID]bool{}
-	for _, member := range m.state.Members() {
-		if !m.cfg.Voters.admit(member) && member.UpNumber != 0 {
-			established[member.Node] = true
-		}
-	}
-	m.electorate.established = established
-}
-
-// isEstablished tells whether this node's answers may prove something to a member: to
-// one that votes if it is a voter in every set of the base here, to one that does not if
-// it is known that all have seen it up. A joiner, or one that a leader has promoted of
-// which those who go on have not heard, proves nothing by them: these need not wait
-// until it has heard who is down, and the sets of voters by which it would prove a
-// majority are not those of this node.
-func (m *Machine) isEstablished(member *gossip.Member) bool {
-	if !m.cfg.Voters.admit(member) {
-		return m.electorate.established[member.Node]
-	}
-	return votesInAll(m.footing.base, member.Node)
-}
-
-// isVoter tells whether a member votes.
-func (m *Machine) isVoter(member *gossip.Member) bool {
-	return votes(member) && m.cfg.Voters.admit(member)
-}
-
 // someoneVotes tells whether there are voters after a plan, or could be none for
 // another reason than that nobody has the role.
-func (m *Machine) someoneVotes(p *leaderPlan) bool {
-	return !m.founding() && len(m.state.Config().Voters) > 0 || slices.ContainsFunc(p.up, m.cfg.Voters.admit)
+func (l *leading) someoneVotes(p *leaderPlan) bool {
+	return !l.founding() && len(l.state.Config().Voters) > 0 || slices.ContainsFunc(p.up, l.cfg.Voters.admit)
 }
 
 // awaitVoter holds all newcomers back while nobody votes, and says what is missing.
-func (m *Machine) awaitVoter(p *leaderPlan) {
-	if m.someoneVotes(p) {
+func (l *leading) awaitVoter(p *leaderPlan) {
+	if l.someoneVotes(p) {
 		return
 	}
 	p.up = nil
-	if e := &m.electorate; !e.said && !slices.ContainsFunc(m.state.Members(), m.cfg.Voters.admit) {
-		e.said = true
-		m.out.Decide("leader", "newcomers", "joining", fmt.Sprintf("they stay joining: no member has the role %q, and so none votes", m.cfg.Voters.Role))
+	if !l.saidNoVoter && !slices.ContainsFunc(l.state.Members(), l.cfg.Voters.admit) {
+		l.saidNoVoter = true
+		l.out.Decide("leader", "newcomers", "joining", fmt.Sprintf("they stay joining: no member has the role %q, and so none votes", l.cfg.Voters.Role))
 	}
-}
-
-// potentialVoters returns the members that vote, or may once they are up.
-func (m *Machine) potentialVoters() []gossip.NodeID {
-	var nodes []gossip.NodeID
-	for _, member := range m.state.Members() {
-		if m.cfg.Voters.admit(member) && member.Status != gossip.Down {
-			nodes = append(nodes, member.Node)
-		}
-	}
-	return nodes
 }

@@ -75,24 +75,24 @@ func (s VoterSaid) String() string {
 }
 
 // complain tells why this node is not a member yet.
-func (m *Machine) complain() {
-	j := &m.join
+func (j *joining) complain() {
 	if j.asked < complainAfter {
 		return
 	}
-	w := m.waiting()
-	if w.Reason != j.form.complaint {
-		j.form.complaint = w.Reason
-		m.out.Decide("join", m.self.String(), "waiting", w.Reason)
+	w := j.discovery.waiting(j.form.couldFound())
+	if w.Reason != j.complaint {
+		j.complaint = w.Reason
+		j.out.Decide("join", j.self.String(), "waiting", w.Reason)
 	}
-	m.out.Publish(w)
+	j.out.Publish(w)
 }
 
-// waiting says for whom this node waits.
-func (m *Machine) waiting() Waiting {
-	basis := m.basis()
-	w := Waiting{Basis: basis.Stamp}
-	answers := append(m.join.form.fresh(m.now.Mono, m.answersLast()), answer{from: m.self, claim: m.claim(Record{}), at: m.now.Mono, since: m.join.form.began})
+// waiting says for whom this node waits; enough says that those who are here can found a
+// cluster.
+func (d *discovery) waiting(enough bool) Waiting {
+	basis := d.basis()
+	w := Waiting{Basis: basis.Stamp, Enough: enough}
+	answers := append(d.fresh(), answer{from: d.self, claim: d.claim(Record{}), at: d.now.Mono, since: d.began})
 	free, voters := map[gossip.NodeID]machine.Instant{}, speakersFor(basis.Voters)
 	for _, a := range answers {
 		if a.claim.Cluster.IsZero() {
@@ -104,12 +104,10 @@ func (m *Machine) waiting() Waiting {
 		}
 	}
 	for _, v := range basis.Voters {
-		w.Voters = append(w.Voters, m.voterAnswer(v, free, answers))
+		w.Voters = append(w.Voters, d.voterAnswer(v, free, answers))
 	}
-	ballots, complete := m.ballotBox(basis)
-	w.Enough = complete && m.winsIn(basis, ballots)
 	w.Reason = w.reason()
-	if m.nextBirth() > gossip.LatestBirth {
+	if d.nextBirth() > gossip.LatestBirth {
 		w.Reason = noBirthLeft
 	}
 	return w
@@ -117,16 +115,15 @@ func (m *Machine) waiting() Waiting {
 
 // voterAnswer tells what a voter answered, or else the node at its address; free has
 // the voters for whom a node in no cluster speaks, each with since when it does.
-func (m *Machine) voterAnswer(v Voter, free map[gossip.NodeID]machine.Instant, answers []answer) VoterAnswer {
-	f := &m.join.form
-	said, since := SaidNothing, f.began
+func (d *discovery) voterAnswer(v Voter, free map[gossip.NodeID]machine.Instant, answers []answer) VoterAnswer {
+	said, since := SaidNothing, d.began
 	freeSince, isFree := free[v.Node]
 	at := slices.IndexFunc(answers, func(a answer) bool { return a.from.Address == v.Node.Address })
 	switch {
 	case isFree:
 		said, since = SaidFree, freeSince
 	case at < 0:
-		if last, ok := f.of(v.Node.Address); ok {
+		if last, ok := d.of(v.Node.Address); ok {
 			since = max(since, last.at)
 		}
 	case answers[at].claim.Leaving:
@@ -136,7 +133,7 @@ func (m *Machine) voterAnswer(v Voter, free map[gossip.NodeID]machine.Instant, a
 	default:
 		said, since = SaidLost, answers[at].since
 	}
-	return VoterAnswer{Voter: v, Said: said, For: m.now.Mono.Sub(since)}
+	return VoterAnswer{Voter: v, Said: said, For: d.now.Mono.Sub(since)}
 }
 
 // reason is one sentence: which voters are missing.

@@ -30,9 +30,9 @@ type edit struct{ file, old, new string }
 func mutants() []mutant {
 	return []mutant{
 		{"member on one side only is dropped when down or exiting", []edit{
-			{"gossip/merge.go", "\tj := joined{tombs: c.tombs}\n", "\tc.members = slices.DeleteFunc(slices.Clone(c.members), func(m *Member) bool {\n" +
+			{"gossip/merge.go", "\tj := joined{tombs: s.tombs}\n", "\ts.members = slices.DeleteFunc(slices.Clone(s.members), func(m *Member) bool {\n" +
 				"\t\t_, inA := findMember(a.members, m.Node)\n\t\t_, inB := findMember(b.members, m.Node)\n" +
-				"\t\treturn inA != inB && (m.Status == Down || m.Status == Exiting)\n\t})\n\tj := joined{tombs: c.tombs}\n"},
+				"\t\treturn inA != inB && (m.Status == Down || m.Status == Exiting)\n\t})\n\tj := joined{tombs: s.tombs}\n"},
 		}},
 		{"removal leaves no tombstone", []edit{
 			{"gossip/edit.go", "\ts.tombs = slices.Insert(slices.Clone(s.tombs), at, t)\n", "\t_, _ = at, t\n"},
@@ -45,52 +45,52 @@ func mutants() []mutant {
 			{"gossip/member.go", "max(a.UpNumber, b.UpNumber)", "min(a.UpNumber-1, b.UpNumber-1) + 1"},
 		}},
 		{"rows about removed members stay", []edit{
-			{"gossip/merge.go", "\t\tc.rows = restrictRows(c.rows, c.members)\n", ""},
+			{"gossip/merge.go", "\t\ts.rows = restrictRows(s.rows, s.members)\n", ""},
 		}},
 		{"limits that have passed are forgotten", []edit{
-			{"membership/protocol/heartbeat.go", "registry.Due(m.isJudged); ok {\n", "registry.Due(m.isJudged); ok && machine.Instant(due.UnixNano()) > m.now.Mono {\n"},
+			{"membership/protocol/heartbeat.go", "registry.Due(h.isJudged); ok {\n", "registry.Due(h.isJudged); ok && machine.Instant(due.UnixNano()) > h.now.Mono {\n"},
 		}},
 		{"voters of before a change do not count", []edit{
 			{"gossip/voters.go", "\tif converged || len(c.Previous) == 0 {\n", "\tif converged || len(c.Previous) >= 0 {\n"},
 		}},
 		{"standing does not end", []edit{
-			{"membership/protocol/standing.go", "until := q.Add(m.cfg.Fence)", "until := q.Add(100 * m.cfg.Fence)"},
+			{"membership/protocol/standing.go", "until := q.Add(f.cfg.Fence)", "until := q.Add(100 * f.cfg.Fence)"},
 		}},
 		{"fence of a removed node is not waited for", []edit{
-			{"membership/protocol/fencing.go", "\tif at <= m.now.Mono {\n", "\tif at <= machine.Never {\n"},
+			{"membership/protocol/fencing.go", "\tif at <= f.now.Mono {\n", "\tif at <= machine.Never {\n"},
 		}},
 		{"late downing decision is carried out", []edit{
-			{"membership/protocol/deciding.go", "\tif in.ID != m.side.call.id || in.ID == 0 {\n", "\tif in.ID == 0 {\n"},
-			{"membership/protocol/deciding.go", "s.question != nil && s.troubled && s.view == s.question.of && m.lead.leader == m.self", "s.question != nil"},
-			{"membership/protocol/downing.go", "\tm.dropQuestion()\n\tm.restartStability()\n", "\tm.restartStability()\n"},
+			{"membership/protocol/deciding.go", "\tif in.ID != r.call.id || in.ID == 0 {\n", "\tif in.ID == 0 {\n"},
+			{"membership/protocol/deciding.go", "r.question != nil && r.troubled && r.view == r.question.of && r.surveyed.leader == r.self", "r.question != nil"},
+			{"membership/protocol/downing.go", "\tr.dropQuestion()\n\tr.restartStability()\n", "\tr.restartStability()\n"},
 		}},
 		{"downing decision is not checked", []edit{
 			{"membership/protocol/deciding.go", "\t\terr = check(q.view, q.left[0], decision)\n", "\t\t_, _ = check, q\n"},
 		}},
 		{"two downing calls in flight", []edit{
-			{"membership/protocol/downing.go", "\tif m.lead.leader != m.self || s.question != nil {\n", "\tif m.lead.leader != m.self {\n"},
-			{"membership/protocol/downing.go", "\t\treturn // The answer to an earlier", "\t\ts.call = call{} // The answer to an earlier"},
+			{"membership/protocol/downing.go", "\tif r.surveyed.leader != r.self || r.question != nil {\n", "\tif r.surveyed.leader != r.self {\n"},
+			{"membership/protocol/downing.go", "\t\treturn // The answer to an earlier", "\t\tr.call = call{} // The answer to an earlier"},
 		}},
 		{"downing strategy is replaced on the side on which it fails", []edit{
-			{"membership/protocol/deciding.go", "\tif q.left[0].MajorityOnly {\n\t\tif decision, err", "\tif q.view.Self == m.self {\n\t\tif decision, err"},
+			{"membership/protocol/deciding.go", "\tif q.left[0].MajorityOnly {\n\t\tif decision, err", "\tif q.view.Self == r.self {\n\t\tif decision, err"},
 		}},
 		{"nobody else is asked for a downing decision", []edit{
-			{"membership/protocol/deciding.go", "\tif len(q.others) == 0 || m.now.Mono >= q.until {\n", "\tif len(q.others) >= 0 || m.now.Mono >= q.until {\n"},
+			{"membership/protocol/deciding.go", "\tif len(q.others) == 0 || r.now.Mono >= q.until {\n", "\tif len(q.others) >= 0 || r.now.Mono >= q.until {\n"},
 		}},
 		{"downing strategy changes before all members have it", []edit{
-			{"membership/protocol/strategies.go", "\tif len(lacking) == 0 {\n", "\tif len(lacking) < len(m.state.Members())/2 {\n"},
+			{"membership/protocol/strategies.go", "\tif len(lacking) == 0 {\n", "\tif len(lacking) < len(s.state.Members())/2 {\n"},
 		}},
 		{"new downing strategy decides alone before all know of it", []edit{
 			{"membership/protocol/strategies.go", "if s.register.Gen == 0 || s.switched(r) || ", "if s.register.Gen >= 0 || s.switched(r) || "},
 		}},
 		{"downing strategy is let go before the others know", []edit{
-			{"membership/protocol/strategies.go", "\tcase m.surveyed != m.state || !m.seenByAll():\n\t\treturn\n", ""},
+			{"membership/protocol/strategies.go", "\tcase s.surveyed.of != s.state || !s.seenByAll():\n\t\treturn\n", ""},
 		}},
 		{"majority that may have lost goes on hosting", []edit{
-			{"membership/protocol/standing.go", "until = min(until, m.undecidedUntil())", "_ = m.undecidedUntil()"},
+			{"membership/protocol/standing.go", "until = min(until, f.undecidedUntil())", "_ = f.undecidedUntil()"},
 		}},
 		{"who passed a limit unnoticed is forgotten", []edit{
-			{"membership/protocol/heartbeat.go", "h.registry.Due(m.isJudged); ok {", "h.registry.Due(m.isJudged); ok && due.After(m.now.Mono.Time()) {"},
+			{"membership/protocol/heartbeat.go", "h.registry.Due(h.isJudged); ok {", "h.registry.Due(h.isJudged); ok && due.After(h.now.Mono.Time()) {"},
 		}},
 		{"each zone has a leader", []edit{
 			{"gossip/convergence.go", "if m.Status == Down || !fitter", "if m.Zone != s.Member(self).Zone || m.Status == Down || !fitter"},
@@ -103,10 +103,10 @@ func mutants() []mutant {
 func ruleMutants() []mutant {
 	return []mutant{
 		{"accusations of voters that are removed too count as cuts", []edit{
-			{"membership/protocol/fencing.go", "return votesInAll(m.footing.base, observer) && m.wasWaitedFor(observer)", "return !observer.IsZero()"},
+			{"membership/protocol/fencing.go", "return votesInAll(f.surveyed.base, observer) && f.wasWaitedFor(observer)", "return !observer.IsZero()"},
 		}},
 		{"answers prove something to who is no voter in the base", []edit{
-			{"membership/protocol/voting.go", "return votesInAll(m.footing.base, member.Node)", "return member.Node.UID != 0"},
+			{"membership/protocol/members.go", "return votesInAll(c.surveyed.base, member.Node)", "return member.Node.UID != 0"},
 		}},
 		{"answers prove something to newcomers without a vote", []edit{
 			{"membership/protocol/voting.go", "return m.electorate.established[member.Node]", "return true"},

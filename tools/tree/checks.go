@@ -27,6 +27,7 @@ func Checks() []Check {
 		{"headers", "each file carries its licence", pure(headers)},
 		{"function-length", "a function that does not fit on a screen does two things", pure(functionLength)},
 		{"file-length", "a long file holds more than one concept", pure(fileLength)},
+		{"type-size", "a line of a type that does everything may touch everything", pure(typeSize)},
 		{"file-names", "a file is named by its concept", pure(fileNames)},
 		{"no-init", "programs wire their parts in main, nothing happens by import", pure(noInit)},
 		{"no-sleep", "a test waits for an event or in virtual time, or it is slow and wrong now and then", pure(noSleep)},

@@ -65,13 +65,18 @@ type Repository struct {
 	Modules []*Module // sorted by Dir
 	Files   []*File   // sorted by Name
 	Fset    *token.FileSet
+
+	// Large are the types that may have more methods or files than allowed, by their
+	// directory and name, with what is to be done about each. [Load] takes those of this
+	// repository.
+	Large map[string]string
 }
 
 // Load reads the tree at root. Directories that begin with a dot or an
 // underscore, testdata, and modules below a directory named internal at the root
 // (the pinned tools, which are not shipped) are left out.
 func Load(root string) (*Repository, error) {
-	r := &Repository{Root: root, Fset: token.NewFileSet()}
+	r := &Repository{Root: root, Fset: token.NewFileSet(), Large: large()}
 	data, err := os.ReadFile(filepath.Join(root, "go.work"))
 	if err != nil {
 		return nil, err

@@ -1,0 +1,205 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+)
+
+// First whom this node asks, then what it does with an answer, then what follows from all
+// answers: the newest record, and the highest birth. Last is what this node says of itself.
+
+// discovery is whom this node asks about clusters, and what they have answered. A node
+// without a cluster asks until it has one; a member goes on to ask those who should be
+// in its cluster, and answers as well.
+type discovery struct {
+	*core
+
+	memory     *memory
+	strategies *strategies
+	footing    *footing
+
+	// seeds are the addresses with which the node was told to join.
+	seeds []gossip.Address
+
+	// attempt numbers the searches; answers to earlier ones are late.
+	attempt uint64
+
+	// heard is the last answer of each address, sorted by it.
+	heard []answer
+
+	// began is when the node was told to join first.
+	began machine.Instant
+}
+
+// restart begins a search anew, among these seed nodes.
+func (d *discovery) restart(seeds []gossip.Address) {
+	if d.phase == phaseIdle {
+		d.began = d.now.Mono
+	}
+	d.seeds, d.heard = nil, nil
+	for _, seed := range seeds {
+		if !slices.Contains(d.seeds, seed) {
+			d.seeds = append(d.seeds, seed)
+		}
+	}
+}
+
+// nextAttempt makes answers to earlier questions late.
+func (d *discovery) nextAttempt() { d.attempt++ }
+
+// others are the seed nodes besides this one.
+func (d *discovery) others() []gossip.Address {
+	return slices.DeleteFunc(slices.Clone(d.seeds), func(a gossip.Address) bool { return a == d.self.Address })
+}
+
+// whomToAsk returns the addresses of the seed nodes and of the voters that this node, or
+// somebody who answered, remembers. They are sorted.
+func (d *discovery) whomToAsk() []gossip.Address {
+	all := slices.Concat(d.seeds, d.memory.wanted.addresses())
+	if basis := d.basis(); basis.Remembers() {
+		all = append(all, basis.addresses()...)
+	}
+	slices.SortFunc(all, gossip.Address.Compare)
+	return slices.DeleteFunc(slices.Compact(all), func(a gossip.Address) bool { return a == d.self.Address })
+}
+
+// asks reports whether this node asks the node at one of the addresses, and so believes
+// its answers.
+func (d *discovery) asks(addresses ...gossip.Address) bool {
+	if len(addresses) == 0 {
+		return false
+	}
+	asked := d.whomToAsk()
+	return slices.ContainsFunc(addresses, func(a gossip.Address) bool {
+		_, found := slices.BinarySearchFunc(asked, a, gossip.Address.Compare)
+		return found
+	})
+}
+
+// answer is the last that was heard of a node about clusters.
+type answer struct {
+	from  gossip.NodeID
+	claim Claim
+	at    machine.Instant // When it was heard last.
+	since machine.Instant // When the node began to say so.
+}
+
+// continues reports whether a says the same as an earlier answer, and nothing else was
+// heard between them for as long as answers count.
+func (a answer) continues(before answer, limit time.Duration) bool {
+	return a.from == before.from && a.claim.Record.Data == before.claim.Record.Data &&
+		a.claim.Cluster == before.claim.Cluster && a.claim.Leaving == before.claim.Leaving && a.at.Sub(before.at) <= limit
+}
+
+// note takes the answer of a node.
+func (d *discovery) note(from gossip.NodeID, claim Claim) {
+	i, found := d.find(from.Address)
+	a := answer{from: from, claim: claim, at: d.now.Mono, since: d.now.Mono}
+	if found {
+		if a.continues(d.heard[i], d.answersLast()) {
+			a.since = d.heard[i].since
+		}
+		d.heard[i] = a
+		return
+	}
+	d.heard = slices.Insert(d.heard, i, a)
+}
+
+// fresh returns the answers that still count.
+func (d *discovery) fresh() []answer {
+	return slices.DeleteFunc(slices.Clone(d.heard), func(a answer) bool { return d.now.Mono.Sub(a.at) > d.answersLast() })
+}
+
+// find returns where the answer of the node at an address is, or belongs.
+func (d *discovery) find(address gossip.Address) (int, bool) {
+	return slices.BinarySearchFunc(d.heard, address, func(a answer, address gossip.Address) int {
+		return a.from.Address.Compare(address)
+	})
+}
+
+// of returns the answer of the node at an address.
+func (d *discovery) of(address gossip.Address) (answer, bool) {
+	i, found := d.find(address)
+	if !found {
+		return answer{}, false
+	}
+	return d.heard[i], true
+}
+
+// answersLast is how long an answer counts.
+func (d *discovery) answersLast() time.Duration { return 2 * d.cfg.JoinIntervalMax }
+
+// basis is the newest record of this node and of those who answer, or the list of
+// seed nodes if nobody remembers a cluster.
+func (d *discovery) basis() Record {
+	best := d.memory.wanted
+	for _, a := range d.fresh() {
+		if a.claim.Record.supersedes(best) {
+			best = a.claim.Record
+		}
+	}
+	if !best.Remembers() {
+		best = listed(d.seeds)
+	}
+	return best
+}
+
+// noBirthLeft says why nothing is founded after [gossip.LatestBirth].
+const noBirthLeft = "a clock is or was off by centuries, here or where somebody answered: no cluster can be born after what is remembered; " +
+	"delete the data directories of all nodes while they are stopped, and the epochs in what they write to"
+
+// nextBirth is the birth of a cluster that would be founded now: above all births that
+// this node or somebody who answered knows of.
+func (d *discovery) nextBirth() int64 {
+	birth := max(d.now.Wall.UnixMilli(), d.memory.wanted.floor()+1)
+	for _, a := range d.fresh() {
+		birth = max(birth, a.claim.Record.floor()+1)
+	}
+	return birth
+}
+
+// claim is what this node says of itself to a node with a record.
+func (d *discovery) claim(to Record) Claim {
+	c := Claim{Record: d.kept, Known: d.asks(to.addresses()...)}
+	if d.phase == phaseMember {
+		c.Leaving = !admits(d.ownStatus())
+		c.Cluster, c.Standing = d.state.Cluster(), d.footing.goesOn()
+		c.Voters = len(d.state.Config().Voters)
+	}
+	return c
+}
+
+// hear takes what a node says of itself. It is false if it was not asked.
+func (d *discovery) hear(from gossip.NodeID, what string, attempt uint64, claim Claim) bool {
+	if attempt > d.attempt || !d.asks(from.Address) {
+		d.refuse(from, what, RefusedUnsolicited, "no such question was asked")
+		return false
+	}
+	d.note(from, claim)
+	return true
+}
+
+// compared are the settings of this node that a join compares: a member's
+// strategy is that of the cluster.
+func (d *discovery) compared() []Setting {
+	all := append(strategySettings(d.strategies.active()), d.settings...)
+	return sortedSettings(append(all, Setting{"membership.seed-nodes", seedsText(d.seeds), ShouldEqual}))
+}
+
+// seedsText is a list of seed nodes as it is compared: lists that differ do not protect
+// from a second cluster where nobody remembers the first.
+func seedsText(seeds []gossip.Address) string {
+	var all []string
+	for _, a := range seeds {
+		all = append(all, a.String())
+	}
+	slices.Sort(all)
+	return cutText(strings.Join(all, ","))
+}
