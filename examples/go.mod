@@ -80,5 +80,6 @@ replace (
 	github.com/quorate/quorate/membership => ../membership
 	github.com/quorate/quorate/plugins => ../plugins
 	github.com/quorate/quorate/sharding => ../sharding
+	github.com/quorate/quorate/simulation => ../simulation
 	github.com/quorate/quorate/transport => ../transport
 )

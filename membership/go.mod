@@ -2,6 +2,8 @@ module github.com/quorate/quorate/membership
 
 go 1.26.0
 
+require github.com/quorate/quorate/simulation v0.0.0
+
 require github.com/quorate/quorate/transport v0.0.0
 
 require github.com/quorate/quorate/machine v0.0.0
@@ -41,5 +43,6 @@ replace (
 	github.com/quorate/quorate/fd => ../fd
 	github.com/quorate/quorate/gossip => ../gossip
 	github.com/quorate/quorate/machine => ../machine
+	github.com/quorate/quorate/simulation => ../simulation
 	github.com/quorate/quorate/transport => ../transport
 )

@@ -2,6 +2,8 @@ module github.com/quorate/quorate/sharding
 
 go 1.26.0
 
+require github.com/quorate/quorate/simulation v0.0.0
+
 require github.com/quorate/quorate/transport v0.0.0
 
 require github.com/quorate/quorate/machine v0.0.0
@@ -48,5 +50,6 @@ replace (
 	github.com/quorate/quorate/gossip => ../gossip
 	github.com/quorate/quorate/machine => ../machine
 	github.com/quorate/quorate/membership => ../membership
+	github.com/quorate/quorate/simulation => ../simulation
 	github.com/quorate/quorate/transport => ../transport
 )

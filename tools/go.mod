@@ -2,6 +2,8 @@ module github.com/quorate/quorate/tools
 
 go 1.26.0
 
+require github.com/quorate/quorate/simulation v0.0.0
+
 require github.com/quorate/quorate/transport v0.0.0
 
 require github.com/quorate/quorate/machine v0.0.0
@@ -92,5 +94,6 @@ replace (
 	github.com/quorate/quorate/membership => ../membership
 	github.com/quorate/quorate/plugins => ../plugins
 	github.com/quorate/quorate/sharding => ../sharding
+	github.com/quorate/quorate/simulation => ../simulation
 	github.com/quorate/quorate/transport => ../transport
 )

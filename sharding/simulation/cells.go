@@ -13,9 +13,9 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/component"
-	world "github.com/quorate/quorate/membership/simulation"
 	"github.com/quorate/quorate/sharding/internal/wire"
 	"github.com/quorate/quorate/sharding/protocol"
+	world "github.com/quorate/quorate/simulation"
 )
 
 // Behaviour says what the stub entities do. The zero value is quick entities that

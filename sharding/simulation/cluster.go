@@ -11,10 +11,11 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/membership/membershipsim"
 	membership "github.com/quorate/quorate/membership/protocol"
-	world "github.com/quorate/quorate/membership/simulation"
 	"github.com/quorate/quorate/sharding/internal/wire"
 	"github.com/quorate/quorate/sharding/protocol"
+	world "github.com/quorate/quorate/simulation"
 )
 
 // Options say what a cluster is like. Zero fields have their defaults.
@@ -51,7 +52,7 @@ type Options struct {
 	// way to a shard, in bytes. Default 100 and 8 KiB.
 	Mailbox, Window int
 	// Membership is its configuration; the default of the protocol if zero.
-	Membership world.MembershipConfig
+	Membership membershipsim.MembershipConfig
 	// RestartAfter is when a node that ended by itself starts again; zero: never.
 	RestartAfter time.Duration
 	// ReviveAfter is the same for one that crashed.
@@ -124,10 +125,10 @@ func New(opt Options) *Cluster {
 	w.Check(c.Ledger)
 	c.liveness = newLiveness(c)
 	w.Check(c.liveness)
-	world.ServeMembership(w)
+	membershipsim.ServeMembership(w)
 	w.Carry(carry)
 	w.Observe(c.Ledger.observe)
-	operator := &world.Operator{Seeds: addresses(opt.Nodes), RestartAfter: opt.RestartAfter, ReviveAfter: opt.ReviveAfter}
+	operator := &membershipsim.Operator{Seeds: addresses(opt.Nodes), RestartAfter: opt.RestartAfter, ReviveAfter: opt.ReviveAfter}
 	operator.Operate(w)
 	for i := range opt.Nodes {
 		c.Start(i)
@@ -154,7 +155,7 @@ func addresses(n int) []gossip.Address {
 
 // remembering gives nodes disks: without them a restart forgets who voted, and only
 // the list of seed nodes keeps a second cluster from being founded.
-func remembering(c world.MembershipConfig) world.MembershipConfig {
+func remembering(c membershipsim.MembershipConfig) membershipsim.MembershipConfig {
 	c.Disk = true
 	return c
 }
@@ -178,7 +179,7 @@ func (c *Cluster) build(env world.Env) []machine.Component {
 	c.Ledger.nodes[env.Self] = cells
 	control := &starter{kind: kind, Control: protocol.NewControl(protocol.ControlConfig{Self: env.Self})}
 	return []machine.Component{
-		world.Membership(remembering(c.opt.Membership))(env),
+		membershipsim.Membership(remembering(c.opt.Membership))(env),
 		{Name: protocol.ComponentName, Service: protocol.Service, Machine: control, Codec: wire.Codec{}},
 		{Name: "cells", Service: protocol.MessageService, Machine: cells, Codec: frames{}},
 	}
@@ -304,7 +305,7 @@ func (c *Cluster) Up(a gossip.Address, old gossip.NodeID) bool {
 	if n == nil || n.ID() == old {
 		return false
 	}
-	m := world.MembershipOf(n).State().Member(n.ID())
+	m := membershipsim.MembershipOf(n).State().Member(n.ID())
 	return m != nil && m.Status == gossip.Up
 }
 

@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	world "github.com/quorate/quorate/membership/simulation"
 	"github.com/quorate/quorate/sharding/protocol"
 	"github.com/quorate/quorate/sharding/simulation"
+	world "github.com/quorate/quorate/simulation"
 )
 
 // strike does something bad to a random node, which may be the coordinator, an old

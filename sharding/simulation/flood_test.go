@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	world "github.com/quorate/quorate/membership/simulation"
 	"github.com/quorate/quorate/sharding/simulation"
+	world "github.com/quorate/quorate/simulation"
 )
 
 // flooded are the options of a cluster in which three entities get more than they can

@@ -13,9 +13,9 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
-	world "github.com/quorate/quorate/membership/simulation"
 	"github.com/quorate/quorate/sharding/internal/wire"
 	"github.com/quorate/quorate/sharding/protocol"
+	world "github.com/quorate/quorate/simulation"
 )
 
 // A hostile peer has a valid certificate, speaks the protocol, and lies. It is of two

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/gossip"
-	world "github.com/quorate/quorate/membership/simulation"
 	"github.com/quorate/quorate/sharding/internal/wire"
 	"github.com/quorate/quorate/sharding/protocol"
+	world "github.com/quorate/quorate/simulation"
 )
 
 // A forged reply names the oldest ask of its victim, whatever the order in which a map

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/gossip"
-	world "github.com/quorate/quorate/membership/simulation"
 	"github.com/quorate/quorate/sharding/protocol"
+	world "github.com/quorate/quorate/simulation"
 )
 
 // Ledger knows every message and every instance of a world, and finds what must

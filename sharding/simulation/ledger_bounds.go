@@ -8,8 +8,9 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
-	world "github.com/quorate/quorate/membership/simulation"
+	"github.com/quorate/quorate/membership/membershipsim"
 	"github.com/quorate/quorate/sharding/protocol"
+	world "github.com/quorate/quorate/simulation"
 )
 
 // bounds are what whatever a strategy says must keep. Zero: not checked.
@@ -49,7 +50,7 @@ func (l *Ledger) Second(w *world.World) error {
 // takes reports whether somebody could be given shards by a coordinator: a member
 // that is up, can be reached, and runs.
 func (l *Ledger) takes(coordinator *world.Node) bool {
-	state := world.MembershipOf(coordinator).State()
+	state := membershipsim.MembershipOf(coordinator).State()
 	for _, m := range state.Members() {
 		if m.Status == gossip.Up && l.mayHost(m.Node) && len(state.Unreachable()) == 0 &&
 			l.world.Connected(coordinator.ID().Address, m.Node.Address) && l.world.Connected(m.Node.Address, coordinator.ID().Address) {
@@ -85,7 +86,7 @@ func (l *Ledger) budget() {
 // leaves reports whether anybody has heard that a node leaves.
 func (l *Ledger) leaves(node gossip.NodeID) bool {
 	for _, n := range l.world.Nodes() {
-		if m := world.MembershipOf(n).State().Member(node); m != nil && m.Status >= gossip.Leaving {
+		if m := membershipsim.MembershipOf(n).State().Member(node); m != nil && m.Status >= gossip.Leaving {
 			return true
 		}
 	}

@@ -8,8 +8,9 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/membershipsim"
 	membership "github.com/quorate/quorate/membership/protocol"
-	world "github.com/quorate/quorate/membership/simulation"
+	world "github.com/quorate/quorate/simulation"
 )
 
 // quietLossMax is the loss of a network up to which a world counts as quiet: of each
@@ -35,9 +36,9 @@ func newLiveness(c *Cluster) *liveness {
 		m.Config = membership.Default()
 	}
 	if m.Downing.Config.Strategy == "" {
-		m.Downing = world.KeepMajority()
+		m.Downing = membershipsim.KeepMajority()
 	}
-	settle := world.BoundsOf(m.Config, m.Downing, c.opt.Nodes, max(c.opt.RestartAfter, c.opt.ReviveAfter)).Settle
+	settle := membershipsim.BoundsOf(m.Config, m.Downing, c.opt.Nodes, max(c.opt.RestartAfter, c.opt.ReviveAfter)).Settle
 	return &liveness{cluster: c, within: settle + 3*c.opt.Handoff + c.opt.Behaviour.SlowStopFor}
 }
 

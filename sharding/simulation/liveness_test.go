@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	world "github.com/quorate/quorate/membership/simulation"
+	world "github.com/quorate/quorate/simulation"
 )
 
 // Pauses of many, losses by type and bad links leave a cluster that has a coordinator

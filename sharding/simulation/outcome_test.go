@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	world "github.com/quorate/quorate/membership/simulation"
 	"github.com/quorate/quorate/sharding/simulation"
+	world "github.com/quorate/quorate/simulation"
 )
 
 // impatient runs a cluster whose askers wait for a moment only, while connections stand

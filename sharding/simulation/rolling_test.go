@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/gossip"
-	world "github.com/quorate/quorate/membership/simulation"
 	"github.com/quorate/quorate/sharding/protocol"
 	"github.com/quorate/quorate/sharding/simulation"
+	world "github.com/quorate/quorate/simulation"
 )
 
 // rolling returns a cluster of five nodes with the timings of production, over a

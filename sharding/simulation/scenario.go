@@ -10,8 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/membership/membershipsim"
 	membership "github.com/quorate/quorate/membership/protocol"
-	world "github.com/quorate/quorate/membership/simulation"
+	world "github.com/quorate/quorate/simulation"
 )
 
 // Scenario is a named run: a cluster to which something is done, and which then has
@@ -88,7 +89,7 @@ func Storms(seed uint64, nodes int) (*Cluster, error) {
 	o.Nodes = nodes
 	o.ReviveAfter = reviveAfter
 	c := New(o)
-	if err := strike(c, slices.Concat(Faults(), world.PauseFaults(), world.LossFaults(), world.LinkFaults())); err != nil {
+	if err := strike(c, slices.Concat(Faults(), world.PauseFaults(), world.LossFaults(membershipsim.Traffic()), world.LinkFaults())); err != nil {
 		return c, err
 	}
 	if err := c.World.Run(c.liveness.within + 10*time.Second); err != nil {

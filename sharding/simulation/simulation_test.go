@@ -9,8 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	world "github.com/quorate/quorate/membership/simulation"
+	"github.com/quorate/quorate/membership/membershipsim"
 	"github.com/quorate/quorate/sharding/simulation"
+	world "github.com/quorate/quorate/simulation"
 )
 
 func finish(t *testing.T, c *simulation.Cluster) simulation.Counts {
@@ -153,7 +154,7 @@ func TestANodeThatThawsRightAfterItsRemoval(t *testing.T) {
 		frozen := c.World.Node(simulation.Address(2)).ID()
 		c.World.Freeze(frozen.Address, time.Hour)
 		removed := func() bool {
-			state := world.MembershipOf(c.World.Node(simulation.Address(0))).State()
+			state := membershipsim.MembershipOf(c.World.Node(simulation.Address(0))).State()
 			_, gone := state.Removed(frozen)
 			return gone
 		}

@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	world "github.com/quorate/quorate/membership/simulation"
 	"github.com/quorate/quorate/sharding/protocol"
 	"github.com/quorate/quorate/sharding/simulation"
+	world "github.com/quorate/quorate/simulation"
 )
 
 // thawed runs a cluster of slow entities, half of which want to be passive after each

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	world "github.com/quorate/quorate/membership/simulation"
+	world "github.com/quorate/quorate/simulation"
 )
 
 // An owner that may host and stays behind an epoch that the store has seen is found, while

@@ -10,15 +10,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/gossip"
-	world "github.com/quorate/quorate/membership/simulation"
+	"github.com/quorate/quorate/membership/membershipsim"
 	"github.com/quorate/quorate/sharding/simulation"
+	world "github.com/quorate/quorate/simulation"
 )
 
 // written runs a cluster under random faults whose entities write to a storage with
 // epochs. With every other seed a witness decides who survives, which may be a minority.
 func written(seed uint64, lax bool) (*simulation.Cluster, error) {
 	opt := simulation.Troubled(seed)
-	witness := &world.Witness{}
+	witness := &membershipsim.Witness{}
 	if seed%2 == 1 {
 		opt.Membership.Downing = witness.Downing()
 	}
@@ -68,7 +69,7 @@ func TestAStoreOfAMinorityThatSurvives(t *testing.T) {
 	first, n := seeds(t, few)
 	refused, minorities := 0, 0
 	for seed := first; seed < first+n; seed++ {
-		opt, witness := simulation.Troubled(seed), &world.Witness{}
+		opt, witness := simulation.Troubled(seed), &membershipsim.Witness{}
 		opt.Membership.Downing = witness.Downing()
 		c := simulation.New(opt)
 		witness.Serve(c.World)

@@ -11,8 +11,9 @@ import (
 	"strings"
 
 	"github.com/quorate/quorate/allocation"
-	world "github.com/quorate/quorate/membership/simulation"
+	"github.com/quorate/quorate/membership/membershipsim"
 	"github.com/quorate/quorate/sharding/protocol"
+	world "github.com/quorate/quorate/simulation"
 )
 
 // Ask has the coordinators of a cluster ask a strategy, whose calls have the fates
@@ -41,7 +42,7 @@ func (c *Cluster) Ask(s allocation.Strategy) {
 	terms := make(map[*world.Node]protocol.Term)
 	calling := &world.Calling{GivenUp: func(n *world.Node, kind string) bool {
 		if kind != protocol.AllocationCall {
-			return world.Untroubled(n, kind)
+			return membershipsim.Untroubled(n, kind)
 		}
 		term, known := terms[n]
 		terms[n] = c.Ledger.leaders[n.ID()]

@@ -15,8 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/allocation"
-	world "github.com/quorate/quorate/membership/simulation"
+	"github.com/quorate/quorate/membership/membershipsim"
 	"github.com/quorate/quorate/sharding/simulation"
+	world "github.com/quorate/quorate/simulation"
 )
 
 // homeLimit is how long a shard may have no home while it could: a strategy that is
@@ -134,8 +135,8 @@ func TestRandomFaultsWithStrangeStrategies(t *testing.T) {
 		o := simulation.Troubled(seed)
 		o.World.Scenario, o.World.Calls = "strategies-faults", mixture()
 		o.Strategy, o.HomeLimit = "strange", homeLimit
-		o.Membership.Downing = world.AskedKeepMajority()
-		witness := &world.Witness{}
+		o.Membership.Downing = membershipsim.AskedKeepMajority()
+		witness := &membershipsim.Witness{}
 		if seed%2 == 1 {
 			o.Membership.Downing = witness.Downing()
 		}

@@ -14,7 +14,8 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/membership"
-	"github.com/quorate/quorate/membership/simulation"
+	"github.com/quorate/quorate/membership/membershipsim"
+	"github.com/quorate/quorate/simulation"
 )
 
 const (
@@ -180,22 +181,22 @@ func bytesSent(nodes []*membership.Node) (sum uint64) {
 func measureSimulated(_ context.Context, s spec, _ *link) (outcome, error) {
 	began := time.Now()
 	w := simulation.New(simulation.Options{Seed: 1, RatePPM: 10_000})
-	simulation.ServeMembership(w)
-	(&simulation.Invariants{}).Watch(w)
+	membershipsim.ServeMembership(w)
+	(&membershipsim.Invariants{}).Watch(w)
 	var seeds []gossip.Address
 	for i := range min(s.Nodes, 3) {
 		seeds = append(seeds, simulatedAddress(i))
 	}
-	(&simulation.Operator{Seeds: seeds, RestartAfter: 2 * time.Second}).Operate(w)
-	component := simulation.Membership(simulation.MembershipConfig{})
+	(&membershipsim.Operator{Seeds: seeds, RestartAfter: 2 * time.Second}).Operate(w)
+	component := membershipsim.Membership(membershipsim.MembershipConfig{})
 	for i := range s.Nodes {
 		w.Start(simulatedAddress(i), func(env simulation.Env) []machine.Component {
 			return []machine.Component{component(env)}
 		})
 	}
-	formed, err := w.RunUntil(2*time.Minute, func() bool { return simulation.Settled(w) == nil })
+	formed, err := w.RunUntil(2*time.Minute, func() bool { return membershipsim.Settled(w) == nil })
 	if err != nil {
-		return outcome{}, errors.Join(err, simulation.Settled(w))
+		return outcome{}, errors.Join(err, membershipsim.Settled(w))
 	}
 	return outcome{Values: map[string]float64{"formed": formed.Seconds(), "wall": time.Since(began).Seconds()}}, nil
 }

@@ -22,9 +22,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/quorate/quorate/membership/simulation"
-	"github.com/quorate/quorate/membership/simulation/scenario"
+	"github.com/quorate/quorate/membership/membershipsim/scenario"
 	sharding "github.com/quorate/quorate/sharding/simulation"
+	"github.com/quorate/quorate/simulation"
 )
 
 // The numbers of nodes that are drawn.
@@ -49,7 +49,7 @@ type Outcome struct {
 
 	// HostedTwice counts nodes that hosted beside those who took over from them where
 	// that is no violation, since it rests on an assumption about timing, see
-	// [simulation.Assumption].
+	// [membershipsim.Assumption].
 	HostedTwice int
 }
 

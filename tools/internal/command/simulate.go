@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorate/quorate/membership/simulation"
-	"github.com/quorate/quorate/membership/simulation/scenario"
+	"github.com/quorate/quorate/membership/membershipsim/scenario"
+	"github.com/quorate/quorate/simulation"
 )
 
 // Simulate is the command that runs a cluster in virtual time.

@@ -1,0 +1,54 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package membershipsim
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/simulation"
+)
+
+// caused checks that whoever is down in a state was declared down by somebody, for a
+// reason: it is what the member has to say when it learns of its end.
+func caused(self gossip.NodeID, was, is *gossip.State) error {
+	if was != nil && shared(was.Members(), is.Members()) {
+		return nil
+	}
+	for _, m := range is.Members() {
+		if m.Status == gossip.Down && (m.Downed.By.IsZero() || m.Downed.Why == "") {
+			return fmt.Errorf("at %v nobody says why %v is down: %q", self, m.Node, m.Downed)
+		}
+	}
+	return nil
+}
+
+// canDecide checks that nobody is up who cannot decide by the downing strategy of
+// the cluster: when a node comes to know of a strategy, every voter that it knows,
+// and that lives, has it. Who leaves may have stopped hosting, and does not hear of
+// a change any more.
+func (c *Invariants) canDecide(n *simulation.Node, was, is *gossip.State) error {
+	r := is.Downing()
+	if was != nil && was.Downing() == r && shared(was.Members(), is.Members()) || r.Gen == 0 {
+		return nil
+	}
+	if self := is.Member(n.ID()); self == nil || self.Status >= gossip.Leaving {
+		return nil
+	}
+	for _, m := range is.Members() {
+		if m.Status < gossip.Up || m.Status >= gossip.Leaving {
+			continue
+		}
+		voter := c.world.Node(m.Node.Address)
+		if voter == nil || voter.ID() != m.Node {
+			continue
+		}
+		if !slices.Contains(MembershipOf(voter).Strategies(), r.DowningStrategy) {
+			return fmt.Errorf("I4: at %v the downing strategy is %s %s, generation %d, which %v, that is %v, has not loaded",
+				n.ID(), r.Name, r.Version, r.Gen, m.Node, m.Status)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package membershipsim
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/simulation"
+)
+
+// given is what leaders have given, over all states that any node ever held.
+type given struct {
+	numbers map[givenKey]gossip.NodeID // Who has an up-number.
+	configs map[givenKey]gossip.Config
+	downing map[givenKey]gossip.DowningRegister
+
+	// named are the voters by the whole name of their generation, which nobody gives
+	// twice, whoever survives.
+	named map[namedKey]gossip.Config
+
+	// settled are the up-numbers that a node knew to be held by all who take part.
+	settled map[gossip.NodeID]gossip.UpNumber
+}
+
+// givenKey is an up-number, or a generation counted by itself, of one cluster.
+type givenKey struct {
+	cluster gossip.ClusterID
+	count   uint64
+}
+
+// namedKey is a generation by its whole name, of one cluster.
+type namedKey struct {
+	cluster    gossip.ClusterID
+	generation gossip.Generation
+}
+
+func (g *given) init() {
+	g.numbers, g.configs = make(map[givenKey]gossip.NodeID), make(map[givenKey]gossip.Config)
+	g.downing = make(map[givenKey]gossip.DowningRegister)
+	g.named, g.settled = make(map[namedKey]gossip.Config), make(map[gossip.NodeID]gossip.UpNumber)
+}
+
+// gave checks I29 for what a state holds that the one before it did not: up-numbers,
+// generations of the voters and of the downing strategy are given once, in all
+// states that any node ever holds, also in those that nobody but one joiner has; and
+// an up-number that all were known to hold never changes.
+//
+// A leader may die in the moment of its edit, so that one node alone has what it
+// gave. Whoever leads then has removed it, and a removal outbids what the removed
+// node can have given. Where a minority may survive, two sides may each remove the
+// other, and outbid the same: there the numbers may meet, the names may not.
+func (c *Invariants) gave(self gossip.NodeID, was, is *gossip.State, converged bool) error {
+	if was == nil {
+		was = gossip.New(is.Cluster())
+	}
+	if err := c.gaveNumbers(self, was, is, converged); err != nil {
+		return err
+	}
+	config := is.Config()
+	if config.Gen > 0 && !sameConfig(config, was.Config()) {
+		if err := c.gaveVoters(self, is.Cluster(), config); err != nil {
+			return err
+		}
+	}
+	register := is.Downing()
+	if register.Gen == 0 || register == was.Downing() {
+		return nil
+	}
+	key := givenKey{is.Cluster(), register.Gen}
+	if known, ok := c.given.downing[key]; ok && known != register && c.held(func(s *gossip.State) bool { return s.Downing() == known }) {
+		return fmt.Errorf("I29: at %v, the downing strategy of generation %d is %+v, elsewhere %+v", self, key.count, register, known)
+	}
+	c.given.downing[key] = register
+	return nil
+}
+
+func (c *Invariants) gaveNumbers(self gossip.NodeID, was, is *gossip.State, converged bool) error {
+	if shared(was.Members(), is.Members()) && !converged {
+		return nil
+	}
+	for _, m := range is.Members() {
+		if m.UpNumber == 0 {
+			continue
+		}
+		key := givenKey{is.Cluster(), uint64(m.UpNumber)}
+		if other, ok := c.given.numbers[key]; ok && other != m.Node && c.held(func(s *gossip.State) bool {
+			holder := s.Member(other)
+			return holder != nil && holder.UpNumber == m.UpNumber
+		}) {
+			return fmt.Errorf("I29: at %v, up-number %d of %v was given to %v", self, m.UpNumber, m.Node, other)
+		}
+		c.given.numbers[key] = m.Node
+		if !converged {
+			continue
+		}
+		if known, ok := c.given.settled[m.Node]; ok && known != m.UpNumber && !c.MinoritySurvives {
+			return fmt.Errorf("I29: at %v, %v has up-number %d, all knew it by %d", self, m.Node, m.UpNumber, known)
+		}
+		c.given.settled[m.Node] = m.UpNumber
+	}
+	return nil
+}
+
+func (c *Invariants) gaveVoters(self gossip.NodeID, cluster gossip.ClusterID, config gossip.Config) error {
+	name := namedKey{cluster, config.Generation()}
+	if known, ok := c.given.named[name]; ok && !sameConfig(known, config) {
+		return fmt.Errorf("I29: at %v, voters %v are %v, elsewhere %v", self, name.generation, config, known)
+	}
+	c.given.named[name] = config
+	key := givenKey{cluster, config.Gen}
+	if known, ok := c.given.configs[key]; ok && !sameConfig(known, config) && c.held(func(s *gossip.State) bool {
+		return s.Cluster() == cluster && sameConfig(s.Config(), known)
+	}) {
+		return fmt.Errorf("I29: at %v, voters of generation %d are %v, elsewhere %v", self, config.Gen, config, known)
+	}
+	c.given.configs[key] = config
+	return nil
+}
+
+func sameConfig(a, b gossip.Config) bool {
+	return a.Generation() == b.Generation() && slices.Equal(a.Voters, b.Voters) && slices.Equal(a.Previous, b.Previous)
+}
+
+// held reports whether what was given is given for good: always where only majorities
+// survive, else while a node lives that holds it and could host.
+func (c *Invariants) held(holds func(*gossip.State) bool) bool {
+	return !c.MinoritySurvives || slices.ContainsFunc(c.world.Nodes(), func(n *simulation.Node) bool {
+		return c.Hosts(n) && holds(MembershipOf(n).State())
+	})
+}

@@ -1,0 +1,207 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package membershipsim
+
+import (
+	"errors"
+	"time"
+
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/fd"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/component"
+	"github.com/quorate/quorate/membership/internal/wire"
+	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/simulation"
+)
+
+// MembershipConfig says what the membership component of a node is like.
+type MembershipConfig struct {
+	// Config is [protocol.Default] when its fence is zero.
+	Config protocol.Config
+
+	// Downing is [KeepMajority] when its strategy has no name.
+	Downing protocol.Downing
+
+	Zone       string
+	Roles      []string
+	AppVersion string
+
+	// Disk says that nodes remember on the disks of their addresses what they must
+	// not forget when they start again.
+	Disk bool
+}
+
+// KeepMajority returns the downing strategy keep-majority, decided at once.
+func KeepMajority() protocol.Downing {
+	strategy := downing.KeepMajority{}
+	return protocol.Downing{
+		Config: downing.Default(), Version: "1", Class: strategy.Class(), Decide: strategy.DecideNow,
+	}
+}
+
+// AskedKeepMajority returns keep-majority as a strategy that has to be asked:
+// a foreign one. [ServeMembership] makes the world answer it.
+func AskedKeepMajority() protocol.Downing {
+	d := KeepMajority()
+	d.Config.Strategy, d.Decide = "asked-"+d.Config.Strategy, nil
+	return d
+}
+
+// Membership returns a function that builds the membership component of a
+// node, with the codec of production. The world needs [ServeMembership].
+func Membership(c MembershipConfig) func(simulation.Env) machine.Component {
+	if c.Config.Fence == 0 {
+		c.Config = protocol.Default()
+	}
+	if c.Downing.Config.Strategy == "" {
+		c.Downing = KeepMajority()
+	}
+	return func(env simulation.Env) machine.Component {
+		detector, err := fd.NewFactory(c.Config.FailureDetector)
+		machine.Assert(err == nil, "the failure detector is a known one", "error", err)
+		self := gossip.Member{
+			Node: env.Self, Zone: c.Zone, Roles: c.Roles, AppVersion: c.AppVersion,
+			Protocol: gossip.ProtocolRange{Min: 1, Max: 1},
+		}
+		deps := protocol.Deps{Rand: env.Rand, Detector: detector, Downing: c.Downing}
+		if c.Disk {
+			remember(&deps, env.Disk)
+		}
+		m, err := protocol.New(c.Config, self, deps)
+		machine.Assert(err == nil, "the configuration is valid", "error", err)
+		return machine.Component{Name: "membership", Service: protocol.Service, Machine: m, Codec: wire.Codec{}}
+	}
+}
+
+// remember gives a machine what its disk holds, and has it write there what it
+// must not forget.
+func remember(deps *protocol.Deps, d simulation.Disk) {
+	deps.Remember = true
+	if record, ok := d.Value.(protocol.Record); ok {
+		deps.Record = record
+	}
+}
+
+// ServeMembership makes a world carry out what membership asks for: it dials
+// addresses back, blocks removed nodes, tells who is blocked, ends nodes that
+// say that they stop, and answers calls for downing decisions.
+func ServeMembership(w *simulation.World) {
+	w.Carry(func(n *simulation.Node, _ *machine.Component, e machine.Effect) bool {
+		switch e := e.(type) {
+		case protocol.Probe:
+			probe(w, n, e)
+		case protocol.Block:
+			w.Block(n, e.Node)
+		default:
+			return false
+		}
+		return true
+	})
+	w.OnRefused(func(peer *simulation.Node, by gossip.NodeID) {
+		peer.Input(protocol.Service, protocol.PeerRefused{Peer: by, Removed: true, Reason: "removed"})
+	})
+	w.EndsOn(func(event any) string {
+		if s, ok := event.(component.Stopping); ok {
+			return "stopped: " + s.Reason.String()
+		}
+		return ""
+	})
+	w.Answer(protocol.CallDowning, func(_ *simulation.Node, request any) (any, error) {
+		return downing.KeepMajority{}.DecideNow(request.(protocol.DowningRequest).View)
+	})
+	w.Keeps(protocol.CallRemember, protocol.ErrRecordLost)
+	w.Garble(protocol.CallDowning, GarbleDowning(downing.KeepMajority{}.Class()))
+	w.Recorded(downing.Decision{})
+}
+
+// errNoAnswer is the answer to a probe that found nobody.
+var errNoAnswer = errors.New("simulation: nobody answered")
+
+// probe dials an address: the answer takes one way there and one back.
+func probe(w *simulation.World, n *simulation.Node, p protocol.Probe) {
+	answer := protocol.Probed{Address: p.Address, Err: errNoAnswer}
+	limit := p.Limit
+	there := w.Node(p.Address)
+	if there != nil && !there.Frozen() && w.Connected(n.ID().Address, p.Address) && w.Connected(p.Address, n.ID().Address) {
+		if both := w.Latency() + w.Latency(); both < p.Limit {
+			answer, limit = protocol.Probed{Address: p.Address, Node: there.ID()}, both
+		}
+	}
+	w.After(limit, func() { n.Input(protocol.Service, answer) })
+}
+
+// MembershipOf returns the membership machine of a node, also where something is
+// built around it that has a method Membership.
+func MembershipOf(n *simulation.Node) *protocol.Machine {
+	switch m := n.Machine(protocol.Service).(type) {
+	case *protocol.Machine:
+		return m
+	case interface{ Membership() *protocol.Machine }:
+		return m.Membership()
+	}
+	return nil
+}
+
+// Operator does what the people and programs around a cluster do: it gives every
+// node the same list of seed nodes, and starts nodes again that ended by themselves
+// or crashed.
+type Operator struct {
+	// Seeds are the seed nodes, of which more than half found the first cluster.
+	Seeds []gossip.Address
+
+	// RestartAfter is the time after which a node that ended by itself is
+	// started again. Zero: it is not.
+	RestartAfter time.Duration
+
+	// ReviveAfter is the same for a node that crashed.
+	ReviveAfter time.Duration
+
+	world *simulation.World
+}
+
+// Operate makes o look after a world.
+func (o *Operator) Operate(w *simulation.World) {
+	o.world = w
+	w.Observe(o.observe)
+}
+
+func (o *Operator) observe(e simulation.Observation) {
+	n := e.Node
+	switch ended := e.Event.(type) {
+	case simulation.Began:
+		o.world.After(0, func() { n.Input(protocol.Service, protocol.Join{Seeds: o.Seeds}) })
+	case simulation.Ended:
+		after := o.RestartAfter
+		if ended.Why == simulation.Crashed {
+			after = o.ReviveAfter
+		}
+		if after > 0 {
+			o.world.After(after, func() {
+				if o.world.Node(n.ID().Address) == nil {
+					o.world.Restart(n.ID().Address)
+				}
+			})
+		}
+	}
+}
+
+// Settled reports whether every node that lives is Up in a state that all of
+// them hold and know to be held by all, with one leader, and nobody else is a
+// member. The error says what is missing.
+func Settled(w *simulation.World) error {
+	nodes := w.Nodes()
+	var first *protocol.Machine
+	for _, n := range nodes {
+		m := MembershipOf(n)
+		if first == nil {
+			first = m
+		}
+		if err := settled(n, m, first, len(nodes)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

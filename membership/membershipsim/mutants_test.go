@@ -1,0 +1,311 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build mutants
+
+package membershipsim_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// mutant is a defect that is put into a copy of the production code. The
+// seeds must find it: a checker that nothing turns red proves nothing.
+type mutant struct {
+	name  string
+	edits []edit
+}
+
+// edit replaces a text that occurs once in a file, named from the directory of
+// the modules.
+type edit struct{ file, old, new string }
+
+func mutants() []mutant {
+	return []mutant{
+		{"member on one side only is dropped when down or exiting", []edit{
+			{"gossip/merge.go", "\tj := joined{tombs: s.tombs}\n", "\ts.members = slices.DeleteFunc(slices.Clone(s.members), func(m *Member) bool {\n" +
+				"\t\t_, inA := findMember(a.members, m.Node)\n\t\t_, inB := findMember(b.members, m.Node)\n" +
+				"\t\treturn inA != inB && (m.Status == Down || m.Status == Exiting)\n\t})\n\tj := joined{tombs: s.tombs}\n"},
+		}},
+		{"removal leaves no tombstone", []edit{
+			{"gossip/edit.go", "\ts.tombs = slices.Insert(slices.Clone(s.tombs), at, t)\n", "\t_, _ = at, t\n"},
+		}},
+		{"removal outbids nothing", []edit{
+			{"gossip/edit.go", "\te.touch(KeyMember, id)\n\te.outbid()\n\te.outbid() //", "\te.touch(KeyMember, id)\n\t//"},
+			{"gossip/edit.go", "\t\te.outbid()\n", "\t\t_ = m\n"},
+		}},
+		{"smaller up-number wins", []edit{
+			{"gossip/member.go", "max(a.UpNumber, b.UpNumber)", "min(a.UpNumber-1, b.UpNumber-1) + 1"},
+		}},
+		{"rows about removed members stay", []edit{
+			{"gossip/merge.go", "\t\ts.rows = restrictRows(s.rows, s.members)\n", ""},
+		}},
+		{"limits that have passed are forgotten", []edit{
+			{"membership/protocol/heartbeat.go", "registry.Due(h.isJudged); ok {\n", "registry.Due(h.isJudged); ok && machine.Instant(due.UnixNano()) > h.now.Mono {\n"},
+		}},
+		{"voters of before a change do not count", []edit{
+			{"gossip/voters.go", "\tif converged || len(c.Previous) == 0 {\n", "\tif converged || len(c.Previous) >= 0 {\n"},
+		}},
+		{"standing does not end", []edit{
+			{"membership/protocol/standing.go", "until := q.Add(f.cfg.Fence)", "until := q.Add(100 * f.cfg.Fence)"},
+		}},
+		{"fence of a removed node is not waited for", []edit{
+			{"membership/protocol/fencing.go", "\tif at <= f.now.Mono {\n", "\tif at <= machine.Never {\n"},
+		}},
+		{"late downing decision is carried out", []edit{
+			{"membership/protocol/deciding.go", "\tif in.ID != r.call.id || in.ID == 0 {\n", "\tif in.ID == 0 {\n"},
+			{"membership/protocol/deciding.go", "r.question != nil && r.troubled && r.view == r.question.of && r.surveyed.leader == r.self", "r.question != nil"},
+			{"membership/protocol/downing.go", "\tr.dropQuestion()\n\tr.restartStability()\n", "\tr.restartStability()\n"},
+		}},
+		{"downing decision is not checked", []edit{
+			{"membership/protocol/deciding.go", "\t\terr = check(q.view, q.left[0], decision)\n", "\t\t_, _ = check, q\n"},
+		}},
+		{"two downing calls in flight", []edit{
+			{"membership/protocol/downing.go", "\tif r.surveyed.leader != r.self || r.question != nil {\n", "\tif r.surveyed.leader != r.self {\n"},
+			{"membership/protocol/downing.go", "\t\treturn // The answer to an earlier", "\t\tr.call = call{} // The answer to an earlier"},
+		}},
+		{"downing strategy is replaced on the side on which it fails", []edit{
+			{"membership/protocol/deciding.go", "\tif q.left[0].MajorityOnly {\n\t\tif decision, err", "\tif q.view.Self == r.self {\n\t\tif decision, err"},
+		}},
+		{"nobody else is asked for a downing decision", []edit{
+			{"membership/protocol/deciding.go", "\tif len(q.others) == 0 || r.now.Mono >= q.until {\n", "\tif len(q.others) >= 0 || r.now.Mono >= q.until {\n"},
+		}},
+		{"downing strategy changes before all members have it", []edit{
+			{"membership/protocol/strategies.go", "\tif len(lacking) == 0 {\n", "\tif len(lacking) < len(s.state.Members())/2 {\n"},
+		}},
+		{"new downing strategy decides alone before all know of it", []edit{
+			{"membership/protocol/strategies.go", "if s.register.Gen == 0 || s.switched(r) || ", "if s.register.Gen >= 0 || s.switched(r) || "},
+		}},
+		{"downing strategy is let go before the others know", []edit{
+			{"membership/protocol/strategies.go", "\tcase s.surveyed.of != s.state || !s.seenByAll():\n\t\treturn\n", ""},
+		}},
+		{"majority that may have lost goes on hosting", []edit{
+			{"membership/protocol/standing.go", "until = min(until, f.undecidedUntil())", "_ = f.undecidedUntil()"},
+		}},
+		{"who passed a limit unnoticed is forgotten", []edit{
+			{"membership/protocol/heartbeat.go", "h.registry.Due(h.isJudged); ok {", "h.registry.Due(h.isJudged); ok && due.After(h.now.Mono.Time()) {"},
+		}},
+		{"each zone has a leader", []edit{
+			{"gossip/convergence.go", "if m.Status == Down || !fitter", "if m.Zone != s.Member(self).Zone || m.Status == Down || !fitter"},
+		}},
+	}
+}
+
+// ruleMutants are defects that show only where the messages of one kind are lost and
+// those of another are not.
+func ruleMutants() []mutant {
+	return []mutant{
+		{"accusations of voters that are removed too count as cuts", []edit{
+			{"membership/protocol/fencing.go", "return votesInAll(f.surveyed.base, observer) && f.wasWaitedFor(observer)", "return !observer.IsZero()"},
+		}},
+		{"answers prove something to who is no voter in the base", []edit{
+			{"membership/protocol/members.go", "return votesInAll(c.surveyed.base, member.Node)", "return member.Node.UID != 0"},
+		}},
+		{"answers prove something to newcomers without a vote", []edit{
+			{"membership/protocol/voting.go", "return m.electorate.established[member.Node]", "return true"},
+		}},
+		{"all members vote", []edit{
+			{"membership/protocol/leader.go", "if stays && m.cfg.Voters.admit(member) {", "if stays {"},
+		}},
+		{"news is taken that no record can hold", []edit{
+			{"membership/protocol/record.go", "if err := r.recordOf(s, false).Validate(); err != nil {", "if err := r.recordOf(s, false).Validate(); r.Data == 0 {"},
+		}},
+		{"the birth of epochs is not raised", []edit{
+			{"membership/protocol/admission.go", "e.RaiseEpochs(raiseEpochs(m.state, msg.Record))", "_ = raiseEpochs(m.state, msg.Record)"},
+		}},
+	}
+}
+
+// formingMutants break one rule each by which clusters are founded.
+func formingMutants() []mutant {
+	const forming, record = "membership/protocol/forming.go", "membership/protocol/record.go"
+	return []mutant{
+		{"votes leave before they are on the disk", []edit{
+			{forming, "if m.memory.kept.Promise < o.birth {\n", "if o.birth == 0 {\n"},
+		}},
+		{"a cluster is entered before it is on the disk", []edit{
+			{"membership/protocol/join.go", "state != nil && m.memory.kept.holds(state) {", "state != nil {"},
+		}},
+		{"voters are seen before they are on the disk", []edit{
+			{"membership/protocol/memory.go", "\treturn s.Unsee(m.self)", "\treturn s.See(m.self)"},
+		}},
+		{"silence is an answer", []edit{
+			{forming, "return 2 * m.cfg.JoinIntervalMax }", "return 2000 * m.cfg.JoinIntervalMax }"},
+		}},
+		{"a lost disk speaks", []edit{
+			{record, "\t\t} else {\n\t\t\ts.listed[", "\t\t}\n\t\t{\n\t\t\ts.listed["},
+		}},
+		{"newer voters are not asked for", []edit{
+			{forming, "case own.Stamp.Compare(msg.Basis) > 0:", "case own.Stamp.Compare(msg.Basis) > 1:"},
+		}},
+		{"a promise is broken", []edit{
+			{forming, "case msg.Birth <= own.Promise || msg.Birth > gossip.LatestBirth:", "case msg.Birth > gossip.LatestBirth:"},
+		}},
+		{"who has just started votes", []edit{
+			{forming, "case m.now.Mono < m.grownUp():", "case m.now.Mono < 0:"},
+		}},
+		{"a cluster is founded beside one that has members", []edit{
+			{forming, "\t\tif !a.claim.Cluster.IsZero() {\n", "\t\tif a.claim.Standing {\n"},
+		}},
+		{"a cluster is founded upon who has voted alone", []edit{
+			{forming, "\tslices.SortFunc(now, func(a, b Voter)", "\tnow = slices.DeleteFunc(now, func(v Voter) bool {\n" +
+				"\t\treturn !slices.ContainsFunc(c.ballots, func(b ballot) bool { return b.node == v.Node })\n\t})\n\tslices.SortFunc(now, func(a, b Voter)"},
+		}},
+		{"the voters before an unfinished change are not needed", []edit{
+			{record, "\tif !r.Settled() {\n\t\tbase = append(", "\tif r.Data == 0 {\n\t\tbase = append("},
+		}},
+		{"who has voted again enters the first cluster", []edit{
+			{"membership/protocol/join.go", "claim.Cluster.Born == voted && m.memory.kept.Promise == voted", "(claim.Cluster.Born == voted || m.memory.kept.Promise == voted)"},
+		}},
+	}
+}
+
+// ruleFinders are the tests of the protocol that a mutant of a rule is run against.
+func ruleFinders() []string {
+	return []string{
+		"TestAccusationOfAVoterThatIsRemovedTooIsNoCut", "TestJoinerWhosePromotionOthersHaveNotHeardOfHasNoStanding",
+		"TestOnlyMembersWithTheRoleAreVoters", "TestHostileMemberIsRefused", "TestHostileWelcomeIsRefused",
+		"TestOfTwoClustersThatMeetOneGoesOn",
+	}
+}
+
+// formingFinders are those that a mutant of forming is run against.
+func formingFinders() []string {
+	return []string{
+		"TestNothingLeavesBeforeItIsOnTheDisk", "TestAConfigIsSeenWhenItIsOnTheDisk", "TestAnAnswerDoesNotLast", "TestALostDiskSpeaksForNobody",
+		"TestWhenAVoteIsRefused", "TestAYoungProcessTakesNoPartInAVote", "TestNobodyStandsWhileSomebodyIsInACluster",
+		"TestAClusterIsFoundedUponAllVoters", "TestAnUnfinishedChangeNeedsTheVotersBefore", "TestAVoterEntersWhatItVotedForLast",
+	}
+}
+
+// boundMutants take bounds and checks of the transport away.
+func boundMutants() []mutant {
+	return []mutant{
+		{"a host may have any number of connections", []edit{
+			{"transport/grpc/gate.go", "case g.open[host] >= g.most:", "case g.open[host] < 0:"},
+		}},
+		{"localhost is believed by who listens", []edit{
+			{"transport/grpc/grpc.go", "!loopbackAddr(l.Addr()) {", "l.Addr() == nil {"},
+		}},
+		{"certificates of other clusters pass", []edit{
+			{"transport/mutual/identity.go", "\tcase !member:\n", "\tcase !member && i.Cluster == \"\":\n"},
+		}},
+	}
+}
+
+func boundFinders() []string {
+	return []string{
+		"TestOneHostHasABoundedNumberOfConnections", "TestANameThatLeadsAwayFromLoopbackIsRefused",
+		"TestANodeKnowsThatItsCertificateIsNotForIt",
+	}
+}
+
+// finders are the tests that a mutant is run against, as they are run for every
+// change: with their usual seeds, in this order, until one finds it.
+func finders() []string {
+	return []string{
+		"TestWhatADeadLeaderGaveIsOutbid", "TestMajoritySurvivesWhateverItsStrategyDoes", "TestOneSideSurvivesOnceTheWitnessAnswers",
+		"TestSideWithoutAnAnswerWaitsAndGoes", "TestSplitDuringAChangeOfStrategyLeavesOneSide",
+		"TestAnotherMemberDecidesInPlaceOfTheLeader", "TestStrategyIsTakenBackWhileTheClusterChangesToIt", "TestChaosBreaksNoInvariant", "TestEverySplitLeavesOneSideHosting", "TestSeedsThatFoundSomething",
+		"TestNodeThatDiesWhileAllOthersSleepIsAccused", "TestCutBetweenZonesWhileNodesStartLeavesOneSide",
+		"TestStormsBreakNothing",
+	}
+}
+
+// Each mutant is built by an overlay: no file of the tree is touched. That the
+// code without a mutant is green on the same seeds is what the tests themselves
+// say. It takes three minutes: go test -v -tags mutants -run TestSeedsFindMutants.
+func TestSeedsFindMutants(t *testing.T) {
+	requireFound(t, mutants(), ".", finders())
+}
+
+// The same for the rules that the tests of the protocol find to be broken.
+func TestProtocolFindsMutants(t *testing.T) {
+	requireFound(t, ruleMutants(), "../protocol", ruleFinders())
+	requireFound(t, formingMutants(), "../protocol", formingFinders())
+}
+
+// The same for what bounds strangers.
+func TestTransportFindsMutants(t *testing.T) {
+	requireFound(t, boundMutants(), "../../transport/grpc", boundFinders())
+}
+
+// requireFound requires that each mutant is found by one of the tests of a package.
+func requireFound(t *testing.T, mutants []mutant, pkg string, tests []string) {
+	t.Helper()
+	for _, m := range mutants {
+		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) {
+			binary := m.build(t, pkg)
+			for _, test := range tests {
+				out, green := m.run(t, binary, test)
+				if green {
+					t.Log("not found by", test)
+					continue
+				}
+				t.Log("found by", test+":", finding(t, out))
+				return
+			}
+			t.Fatal("no test found the mutant")
+		})
+	}
+}
+
+// build returns the tests of a package over the code with the mutant.
+func (m mutant) build(t *testing.T, pkg string) (binary string) {
+	t.Helper()
+	modules, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	dir, replace := t.TempDir(), make(map[string]string)
+	for i, e := range m.edits {
+		path := filepath.Join(modules, e.file)
+		source := path
+		if mutated, ok := replace[path]; ok {
+			source = mutated
+		}
+		text, err := os.ReadFile(source)
+		require.NoError(t, err)
+		require.Equal(t, 1, strings.Count(string(text), e.old),
+			"edit %d of the mutant no longer fits %s: mend the mutant", i, e.file)
+		replace[path] = filepath.Join(dir, filepath.Base(e.file))
+		changed := strings.Replace(string(text), e.old, e.new, 1)
+		require.NoError(t, os.WriteFile(replace[path], []byte(changed), 0o600))
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	require.NoError(t, err)
+	file, binary := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "mutant.test")
+	require.NoError(t, os.WriteFile(file, overlay, 0o600))
+	out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", file, "-o", binary, pkg).CombinedOutput()
+	require.NoError(t, err, "the mutant builds: %s", out)
+	return binary
+}
+
+func (m mutant) run(t *testing.T, binary, test string) (out string, green bool) {
+	t.Helper()
+	b, err := exec.CommandContext(t.Context(), binary, "-test.run", "^"+test+"$", "-test.timeout", "5m").CombinedOutput()
+	return string(b), err == nil
+}
+
+// finding returns what a test has found: a broken invariant, or a split that
+// more than one side survived.
+func finding(t *testing.T, out string) string {
+	t.Helper()
+	if _, violation, ok := strings.Cut(out, "violation at "); ok {
+		violation, rest, _ := strings.Cut(violation, "\n")
+		replay, _, _ := strings.Cut(strings.TrimSpace(rest), "\n")
+		return violation + " " + replay
+	}
+	_, messages, ok := strings.Cut(out, "Messages:")
+	if !ok {
+		_, messages, ok = strings.Cut(out, "Error:")
+	}
+	require.True(t, ok, "it is a check that fails, not the program:\n%s", out)
+	first, _, _ := strings.Cut(strings.TrimSpace(messages), "\n")
+	return first
+}

@@ -1,0 +1,444 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package scenario names runs of the simulation, so that a program can run
+// them and a failure can be replayed by name and seed. It has no state.
+//
+// Every scenario starts a cluster of membership machines with all invariant
+// checkers on, does something to it, and requires that the cluster settles:
+// everybody alive is Up in one state that everybody knows to be held by all.
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/membershipsim"
+	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/simulation"
+)
+
+// ErrUnknown is returned by [Run] for a scenario that does not exist.
+var ErrUnknown = errors.New("scenario: unknown")
+
+// SettleDefault is how long a cluster may take to settle when the scenario has
+// acted.
+const SettleDefault = 2 * time.Minute
+
+// Options choose a run. The zero value is chaos over 7 nodes with seed 0.
+type Options struct {
+	Scenario string // A name of [All], "chaos" when empty.
+	Nodes    int    // How many nodes, 1 to 10,000; 7 when zero.
+	Seed     uint64
+
+	// Duration is how long the scenario acts, its own usual time when zero.
+	Duration time.Duration
+
+	// Settle is how long the cluster may take to settle afterwards. Zero:
+	// [SettleDefault], or more where the settings of the cluster ask for more.
+	Settle time.Duration
+
+	Trace io.Writer // Receives every line of the trace when not nil.
+
+	// Record receives a recording of the run when not nil: what it was started
+	// with, what the strategies were asked, and what they answered.
+	Record io.Writer
+
+	// Replay is a recording. The run is started as it was, whatever the other
+	// options say of that, and its calls are answered as they were: nobody is asked.
+	// A run that turns out another one is a violation, a
+	// [*simulation.DivergenceError].
+	Replay io.Reader
+
+	// Progress, when not nil, is called in each second of virtual time with the
+	// time so far and the time for which the scenario acts. It must not change
+	// the run.
+	Progress func(now, of time.Duration)
+}
+
+// Result is what a run found. Equal options give equal results.
+type Result struct {
+	Scenario string
+	Seed     uint64
+	Nodes    int
+	Virtual  time.Duration // How much time passed in the simulated world.
+	Settled  time.Duration // How much of it the cluster took to settle at the end.
+	Members  int
+	Stats    simulation.Stats
+	Lines    uint64 // Of the trace.
+	Hash     uint64 // Over the trace.
+	Fences   int    // Nodes that were fenced.
+	Hosted   int    // Seconds, over all nodes, in which one could host.
+
+	// HostedTwice counts nodes that hosted beside those who took over from them where
+	// that is no violation, see [membershipsim.Assumption].
+	HostedTwice int
+
+	Checked int // States that the checkers looked at.
+	Faults  []simulation.Injected
+	Fates   []simulation.Injected // What became of the calls of strategies.
+	Replay  string                // The command that repeats the run.
+}
+
+// Scenario is a named run.
+type Scenario struct {
+	Name     string
+	About    string
+	duration time.Duration
+	options  func(*simulation.Options)
+	act      func(r *run)
+	downing  func(w *simulation.World) protocol.Downing
+	weather  *weather // Nil for those without storms and calms.
+}
+
+// run is a scenario under way.
+type run struct {
+	world    *simulation.World
+	nodes    []gossip.Address
+	build    simulation.Build
+	duration time.Duration
+	downing  protocol.Downing
+
+	config   protocol.Config
+	network  simulation.Network // The usual one.
+	members  map[gossip.Address]membershipsim.MembershipConfig
+	bounds   membershipsim.Bounds
+	liveness *membershipsim.Liveness // Nil where it is not checked.
+}
+
+// All returns the scenarios in the order in which they are listed to people.
+func All() []Scenario {
+	return append([]Scenario{
+		{"chaos", "random faults of every kind, then calm", chaosTime, rough, chaos, sometimesAsked, nil},
+		{"steady", "nothing happens", time.Minute, nil, func(*run) {}, sometimesAsked, nil},
+		{"join-storm", "all nodes but the first join in one moment, again and again", 90 * time.Second, rough, joinStorm, sometimesAsked, nil},
+		{"split", "the cluster is split in two and in three, and healed", 2 * time.Minute, rough, split, sometimesAsked, nil},
+		{"churn", "nodes leave, crash and come back all the time", 3 * time.Minute, rough, churn, sometimesAsked, nil},
+		{"strategies", "chaos, and strategies that crash, hang and answer garbage", chaosTime, strange, chaos, asked, nil},
+	}, weathers()...)
+}
+
+// sometimesAsked has the downing strategy asked over a call with every other seed.
+func sometimesAsked(w *simulation.World) protocol.Downing {
+	if w.Seed()%2 == 1 {
+		return membershipsim.AskedKeepMajority()
+	}
+	return membershipsim.KeepMajority()
+}
+
+// asked has a witness asked with every other seed, which may let a side without a
+// majority survive.
+func asked(w *simulation.World) protocol.Downing {
+	if w.Seed()%2 == 1 {
+		return membershipsim.AskedKeepMajority()
+	}
+	witness := &membershipsim.Witness{}
+	witness.Serve(w)
+	return witness.Downing()
+}
+
+// strange is rough, and more than half of the calls come to nothing.
+func strange(o *simulation.Options) {
+	rough(o)
+	o.Calls = simulation.Calls{
+		Max: 6 * time.Second, Hang: 0.1, Fail: 0.1, Garbage: 0.15, Crash: 0.1, Late: 0.15, Stuck: 0.05,
+	}
+}
+
+func rough(o *simulation.Options) {
+	o.RatePPM, o.WallSkew, o.CodecEvery = 10_000, time.Second, 5
+	o.Network.Loss, o.Network.Double = 0.005, 0.005
+	o.Calls = simulation.Calls{Max: 6 * time.Second, Hang: 0.1, Fail: 0.1}
+}
+
+// For how long chaos acts. A cluster of 100 nodes takes a second of a processor
+// for a few seconds of its life.
+const (
+	chaosTime      = 2 * time.Minute
+	chaosTimeLarge = 60 * time.Second
+)
+
+// smallMax is the number of nodes up to which every fifth message of a rough
+// scenario goes through the codec of production. Of the many more messages of
+// a larger cluster every fiftieth does: their states are long.
+const smallMax = 20
+
+// Run runs a scenario. The error is the violation, with the command that
+// replays it, or says why there was no run.
+func Run(o Options) (Result, error) {
+	o, recording, err := o.replayed()
+	if err != nil {
+		return Result{}, err
+	}
+	if o.Nodes == 0 {
+		o.Nodes = 7
+	}
+	if o.Scenario == "" {
+		o.Scenario = All()[0].Name
+	}
+	all := All()
+	i := slices.IndexFunc(all, func(s Scenario) bool { return s.Name == o.Scenario })
+	if i < 0 {
+		return Result{}, fmt.Errorf("%w: %q", ErrUnknown, o.Scenario)
+	}
+	if o.Nodes < 1 || o.Nodes > 10_000 {
+		return Result{}, fmt.Errorf("scenario: %d nodes: want 1 to 10000", o.Nodes)
+	}
+	return all[i].run(o, recording)
+}
+
+func (s Scenario) run(o Options, recording *simulation.Recording) (Result, error) {
+	name := fmt.Sprintf("%s -nodes %d", s.Name, o.Nodes)
+	if o.Duration > 0 {
+		name += fmt.Sprintf(" -duration %v", o.Duration)
+	}
+	if o.Settle > 0 && (s.weather != nil || o.Settle != SettleDefault) {
+		name += fmt.Sprintf(" -settle %v", o.Settle)
+	}
+	opt := simulation.Options{Seed: o.Seed, Trace: o.Trace, Scenario: name, Record: o.Record, Replay: recording}
+	if err := o.begin(); err != nil {
+		return Result{}, err
+	}
+	if s.options != nil {
+		s.options(&opt)
+	}
+	if o.Nodes > smallMax {
+		opt.CodecEvery *= 10
+	}
+	w := simulation.New(opt)
+	membershipsim.ServeMembership(w)
+	invariants := &membershipsim.Invariants{}
+	invariants.Watch(w)
+	calling := &simulation.Calling{GivenUp: membershipsim.Untroubled}
+	calling.Watch(w)
+	r := &run{world: w, duration: s.duration}
+	if o.Nodes > smallMax && s.duration == chaosTime {
+		r.duration = chaosTimeLarge
+	}
+	if o.Duration > 0 {
+		r.duration = o.Duration
+	}
+	for i := range o.Nodes {
+		r.nodes = append(r.nodes, gossip.Address{Host: fmt.Sprintf("n%d", i), Port: 7946})
+	}
+	r.lookAfter(&s)
+	r.downing = s.downing(w)
+	invariants.MinoritySurvives = !r.downing.Class.MajorityOnly
+	r.network = opt.Network
+	r.prepare(&s, &o)
+	invariants.Assumption = r.assumption()
+	r.build = r.builder()
+	passed, err := s.finish(o, r)
+	if ended := w.Conclude(); ended != nil {
+		return Result{}, ended
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	result := Result{
+		Scenario: s.Name, Seed: o.Seed, Nodes: o.Nodes, Virtual: w.Now(), Settled: passed, Members: len(w.Nodes()),
+		Stats: w.Stats(), Lines: w.Trace().Count(), Hash: w.Trace().Hash(),
+		Fences: invariants.Fences, Hosted: invariants.Hosted, Checked: invariants.Checked,
+		Faults: w.Injected(), Fates: w.Fates(), Replay: w.Replay(),
+	}
+	if a := invariants.Assumption; a != nil {
+		result.HostedTwice = a.HostedTwice
+	}
+	return result, nil
+}
+
+// finish starts the nodes, lets the scenario act, and waits for calm. It returns
+// how long that took.
+func (s Scenario) finish(o Options, r *run) (time.Duration, error) {
+	w := r.world
+	for _, a := range r.nodes {
+		w.Start(a, r.build)
+	}
+	if s.weather != nil {
+		r.storms(*s.weather)
+	} else {
+		s.act(r)
+	}
+	progress := o.Progress
+	if progress == nil {
+		progress = func(_, _ time.Duration) {}
+	}
+	for w.Now() < r.duration {
+		if err := w.Run(min(time.Second, r.duration-w.Now())); err != nil {
+			return 0, err
+		}
+		progress(w.Now(), r.duration)
+	}
+	if s.Storms() && s.weather.forgetful {
+		return 0, w.Run(r.bounds.Settle)
+	}
+	passed, err := w.RunUntil(o.Settle, func() bool {
+		progress(w.Now(), r.duration)
+		return membershipsim.Settled(w) == nil
+	})
+	if err != nil {
+		if missing := membershipsim.Settled(w); missing != nil {
+			w.Fail(fmt.Errorf("not settled after %v: %w", o.Settle, missing))
+		}
+	}
+	return passed, err
+}
+
+// Report runs a scenario and writes what came of it: the end of the trace if
+// an invariant broke, and always one line with the verdict. Equal options
+// write equal bytes. Ok is false after a violation; err is for runs that did
+// not take place.
+func Report(out io.Writer, o Options) (ok bool, err error) {
+	r, err := Run(o)
+	if failure := (*simulation.Failure)(nil); errors.As(err, &failure) {
+		_, err = fmt.Fprintf(out, "%v\nFAIL seed=%d\n", failure, o.Seed)
+		return false, err
+	}
+	if err != nil {
+		return false, err
+	}
+	_, err = fmt.Fprintf(out, "ok   scenario=%s seed=%d nodes=%d virtual=%v settled=%v steps=%d sent=%d lost=%d refused=%d fenced=%d lines=%d trace=%016x\n",
+		r.Scenario, r.Seed, r.Nodes, r.Virtual, r.Settled, r.Stats.Steps, r.Stats.Sent, r.Stats.Lost, r.Stats.Refused,
+		r.Fences, r.Lines, r.Hash)
+	return err == nil, err
+}
+
+// every calls f from now on, with pauses drawn around d, as long as the
+// scenario acts.
+func (r *run) every(d time.Duration, f func()) {
+	var again func()
+	again = func() {
+		if r.world.Now() < r.duration {
+			f()
+			r.world.After(d/2+time.Duration(r.world.Rand().Int64N(int64(d))), again)
+		}
+	}
+	r.world.After(d, again)
+}
+
+// calm repairs everything when the scenario has acted.
+func (r *run) calm() {
+	r.world.At(r.duration, func() {
+		r.world.SetNetwork(simulation.Network{})
+		r.world.SetCalls(simulation.Calls{})
+		r.world.Repair()
+	})
+}
+
+// leave makes a random member leave in order.
+func leave(w *simulation.World, r *rand.Rand) {
+	if nodes := w.Nodes(); len(nodes) > 0 {
+		of, by := nodes[r.IntN(len(nodes))], nodes[r.IntN(len(nodes))]
+		w.Log("leave %v by %v", of.ID(), by.ID())
+		by.Input(protocol.Service, protocol.Leave{Address: of.ID().Address})
+	}
+}
+
+// down makes one member down another, which may be well.
+func down(w *simulation.World, r *rand.Rand) {
+	if nodes := w.Nodes(); len(nodes) > 0 {
+		of, by := nodes[r.IntN(len(nodes))], nodes[r.IntN(len(nodes))]
+		w.Log("down %v by %v", of.ID(), by.ID())
+		by.Input(protocol.Service, protocol.Down{Address: of.ID().Address})
+	}
+}
+
+// downUnheard cuts a node off, and has another down it before it can find
+// out by itself: nobody can tell it, and the
+// others may not take over before its own clock has stopped it.
+func downUnheard(w *simulation.World, r *rand.Rand) {
+	nodes := w.Nodes()
+	if len(nodes) < 2 {
+		return
+	}
+	i := r.IntN(len(nodes))
+	of, by := nodes[i], nodes[(i+1+r.IntN(len(nodes)-1))%len(nodes)]
+	var others []gossip.Address
+	for _, n := range nodes {
+		if n != of {
+			others = append(others, n.ID().Address)
+		}
+	}
+	w.Split([]gossip.Address{of.ID().Address}, others)
+	w.After(time.Duration(r.Int64N(int64(time.Second))), func() {
+		w.Log("down %v by %v, unheard", of.ID(), by.ID())
+		by.Input(protocol.Service, protocol.Down{Address: of.ID().Address})
+	})
+}
+
+// splitInChange splits the cluster at the moment at which a member leaves or
+// comes, so that not all know yet who votes.
+func splitInChange(w *simulation.World, r *rand.Rand) {
+	var sides [2][]gossip.Address
+	for _, n := range w.Nodes() {
+		side := r.IntN(2)
+		sides[side] = append(sides[side], n.ID().Address)
+	}
+	for range 1 + r.IntN(2) {
+		leave(w, r)
+	}
+	w.After(time.Duration(r.Int64N(int64(400*time.Millisecond))), func() { w.Split(sides[0], sides[1]) })
+	w.After(20*time.Second, w.Heal)
+}
+
+func chaos(r *run) {
+	faults := append(simulation.Faults(), simulation.Fault{Name: "leave", Weight: 2, Inject: leave})
+	if r.downing.Class.MajorityOnly {
+		// Where a minority may survive, who downs a node by command knows it dead.
+		faults = append(faults, simulation.Fault{Name: "down", Weight: 1, Inject: down},
+			simulation.Fault{Name: "down-unheard", Weight: 3, Inject: downUnheard})
+	}
+	faults = append(faults, simulation.Fault{Name: "split-in-change", Weight: 4, Inject: splitInChange})
+	// The cluster forms in peace: the schedule begins when it usually has.
+	r.world.At(15*time.Second, func() {
+		r.world.Chaos(simulation.Chaos{For: r.duration - 15*time.Second, Every: 3 * time.Second, Faults: faults})
+	})
+	r.calm()
+}
+
+func joinStorm(r *run) {
+	r.every(30*time.Second, func() {
+		for _, a := range r.nodes[1:] {
+			r.world.Restart(a)
+		}
+	})
+	r.calm()
+}
+
+func split(r *run) {
+	r.every(20*time.Second, func() {
+		sides := make([][]gossip.Address, 2+r.world.Rand().IntN(2))
+		for _, a := range r.nodes {
+			side := r.world.Rand().IntN(len(sides))
+			sides[side] = append(sides[side], a)
+		}
+		r.world.Split(sides...)
+		r.world.After(time.Duration(r.world.Rand().Int64N(int64(20*time.Second))), r.world.Heal)
+	})
+	r.calm()
+}
+
+func churn(r *run) {
+	r.every(4*time.Second, func() {
+		a := r.nodes[r.world.Rand().IntN(len(r.nodes))]
+		switch r.world.Rand().IntN(3) {
+		case 0:
+			leave(r.world, r.world.Rand())
+		case 1:
+			r.world.Crash(a)
+			r.world.After(2*time.Second, func() {
+				if r.world.Node(a) == nil {
+					r.world.Restart(a)
+				}
+			})
+		default:
+			r.world.Restart(a)
+		}
+	})
+	r.calm()
+}

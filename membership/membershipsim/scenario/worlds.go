@@ -1,0 +1,301 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/fd"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/membership/membershipsim"
+	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/simulation"
+)
+
+// weather is a world of storms and calms. In a storm its faults strike; then what is
+// cut stays cut for a while, one time in three; then the network is whole, and nothing
+// happens for as long as a cluster may take to settle, and a little longer. Liveness
+// is checked in each second of all of it.
+type weather struct {
+	faults func() []simulation.Fault
+
+	// supervised has nodes started again where they stand by supervisors that know
+	// nothing, with the disks of their addresses. Else an operator sees to the whole.
+	supervised bool
+
+	// forgetful has nodes lose what they remember, so that a cluster may have to wait
+	// for somebody who founds it: that it settles is not required. That there is but one
+	// is, until a disk came back older or half of the seed nodes have lost theirs.
+	forgetful bool
+
+	// drawn draws all settings from the seed.
+	drawn bool
+}
+
+// Storms reports whether the scenario is a world of storms and calms, in which
+// liveness is checked in each second.
+func (s Scenario) Storms() bool { return s.weather != nil }
+
+// weatherTime is for how long storms come, three or four of them by default settings.
+const weatherTime = 6 * time.Minute
+
+// restartMost is the longest time in which a supervisor starts a node, and that
+// after which an operator sees to a node that crashed.
+const restartMost = 30 * time.Second
+
+// windy is a network that loses, doubles and delays a little, with clocks that run
+// at different rates.
+func windy(o *simulation.Options) {
+	o.RatePPM, o.WallSkew, o.CodecEvery = 10_000, time.Second, 20
+	o.Network.Loss, o.Network.Double = 0.002, 0.002
+}
+
+// usual are the faults that were there first, and those of membership.
+func usual() []simulation.Fault {
+	return append(simulation.Faults(),
+		simulation.Fault{Name: "leave", Weight: 1, Inject: leave},
+		simulation.Fault{Name: "down", Weight: 1, Inject: down})
+}
+
+// lightly returns some of the usual faults: few enough that others are not lost among
+// them.
+func lightly(with []simulation.Fault) []simulation.Fault {
+	for _, f := range simulation.Faults() {
+		if slices.Contains([]string{"isolate", "crash", "revive", "heal"}, f.Name) {
+			f.Weight = min(f.Weight, 2)
+			with = append(with, f)
+		}
+	}
+	return with
+}
+
+func allFaults() []simulation.Fault {
+	return slices.Concat(usual(), simulation.PauseFaults(), simulation.LossFaults(membershipsim.Traffic()), simulation.LinkFaults(), simulation.OutsideFaults())
+}
+
+// weathers are the worlds of storms and calms.
+func weathers() []Scenario {
+	of := func(name, about string, w weather) Scenario {
+		return Scenario{Name: name, About: about, duration: weatherTime, options: windy, downing: sometimesAsked, weather: &w}
+	}
+	return []Scenario{
+		of("pauses", "all nodes, a rack, all but one stand still, and one dies",
+			weather{faults: func() []simulation.Fault { return lightly(simulation.PauseFaults()) }}),
+		of("lanes", "messages of one type are lost, nodes crash within a step",
+			weather{faults: func() []simulation.Fault { return lightly(simulation.LossFaults(membershipsim.Traffic())) }}),
+		of("links", "links are slow, lossy or broken for long, nodes are clogged",
+			weather{faults: func() []simulation.Fault { return lightly(simulation.LinkFaults()) }}),
+		of("settings", "every fault, with settings, zones and roles at random", weather{faults: allFaults, drawn: true}),
+		of("supervised", "every fault, no operator: supervisors, disks are kept",
+			weather{faults: allFaults, supervised: true}),
+		of("founding", "all end, and messages are lost by which they vote and join",
+			weather{faults: func() []simulation.Fault { return lightly(membershipsim.FoundingFaults()) }, supervised: true}),
+		of("disks", "the same, and disks hang, fail, tear, vanish, get older",
+			weather{faults: func() []simulation.Fault { return append(allFaults(), simulation.DiskFaults()...) }, supervised: true, forgetful: true}),
+	}
+}
+
+// prepare sets up what a world of storms and calms has besides the others.
+func (r *run) prepare(s *Scenario, o *Options) {
+	r.config = protocol.Default()
+	if !s.Storms() {
+		if o.Settle == 0 {
+			o.Settle = SettleDefault
+		}
+		return
+	}
+	source := rand.New(rand.NewPCG(o.Seed, 0x5e77)) //nolint:gosec // Simulation, not secrets.
+	if s.weather.drawn {
+		r.config = drawConfig(source, o.Nodes)
+		r.downing.Config = drawDowning(source, r.downing.Config, r.config)
+		r.members = drawMembers(source, r.nodes)
+		r.world.Log("settings %+v %+v", r.config.FailureDetector, r.downing.Config)
+	}
+	r.bounds = membershipsim.BoundsOf(r.config, r.downing, o.Nodes, restartMost)
+	if o.Settle == 0 {
+		o.Settle = max(SettleDefault, r.bounds.Settle)
+	}
+	r.liveness = &membershipsim.Liveness{Bounds: r.bounds, Config: r.config, MajorityOnly: r.downing.Class.MajorityOnly, MayWait: s.weather.forgetful}
+	r.liveness.Watch(r.world)
+	events := &membershipsim.Events{}
+	events.Watch(r.world)
+	if s.weather.supervised {
+		one := &membershipsim.OneCluster{}
+		if s.weather.forgetful {
+			one.Excused = func() bool { return r.world.Forgetful(r.seeds()) }
+		}
+		one.Watch(r.world)
+	}
+}
+
+// seeds are the seed nodes of a world with supervisors: all, or the first three.
+func (r *run) seeds() []gossip.Address {
+	if r.world.Seed()%2 == 0 {
+		return r.nodes[:min(len(r.nodes), 3)]
+	}
+	return r.nodes
+}
+
+// assumption says where in a world of storms no two sides hosting is an assumption about
+// timing, nil in the other worlds: their faults are what it was made for.
+func (r *run) assumption() *membershipsim.Assumption {
+	if r.liveness == nil {
+		return nil
+	}
+	monitors := r.config.FailureDetector.MonitoredByNrOfMembers
+	a := &membershipsim.Assumption{Voters: monitors + 1, Parts: (monitors + 1) / 2, Within: r.bounds.Accuse + r.bounds.Remove}
+	a.Watch(r.world)
+	return a
+}
+
+// lookAfter has supervisors, or an operator, look after a world.
+func (r *run) lookAfter(s *Scenario) {
+	if !s.Storms() || !s.weather.supervised {
+		operator := &membershipsim.Operator{Seeds: r.nodes[:min(len(r.nodes), 3)], RestartAfter: 2 * time.Second}
+		if s.Storms() {
+			operator.ReviveAfter = restartMost
+		}
+		operator.Operate(r.world)
+		return
+	}
+	supervisor := &membershipsim.Supervisor{
+		Seeds: r.seeds(), Min: 500 * time.Millisecond, Max: 3 * time.Second, Slow: 0.1, SlowMax: restartMost,
+	}
+	if s.weather.forgetful {
+		supervisor.Lose, supervisor.Older = 0.05, 0.05
+	}
+	supervisor.Supervise(r.world)
+}
+
+// builder returns what builds a node: the same everywhere, but for what is drawn for
+// its address.
+func (r *run) builder() simulation.Build {
+	of := func(c membershipsim.MembershipConfig) func(simulation.Env) machine.Component {
+		c.Config, c.Downing = r.config, r.downing
+		c.Disk = true
+		return membershipsim.Membership(c)
+	}
+	plain := of(membershipsim.MembershipConfig{})
+	drawn := make(map[gossip.Address]func(simulation.Env) machine.Component)
+	for _, a := range r.nodes {
+		if c, ok := r.members[a]; ok {
+			drawn[a] = of(c)
+		}
+	}
+	return func(env simulation.Env) []machine.Component {
+		if component, ok := drawn[env.Self.Address]; ok {
+			return []machine.Component{component(env)}
+		}
+		return []machine.Component{plain(env)}
+	}
+}
+
+// storms lets storms and calms follow each other.
+func (r *run) storms(w weather) {
+	var calm, storm func()
+	world := r.world
+	storm = func() {
+		if world.Now() >= r.duration {
+			return
+		}
+		length := between(world.Rand(), 10*time.Second, 40*time.Second)
+		world.Chaos(simulation.Chaos{For: length, Every: 3 * time.Second, Faults: w.faults(), Unrepaired: true})
+		if world.Rand().IntN(3) == 0 { // What is cut stays cut.
+			length += r.bounds.Accuse + r.bounds.Remove + 5*time.Second
+		}
+		world.After(length, func() {
+			r.repair(w)
+			calm()
+		})
+	}
+	calm = func() {
+		if quiet, ok := world.Quiet(); ok && quiet > r.bounds.Settle+10*time.Second || world.Now() >= r.duration {
+			storm()
+			return
+		}
+		world.After(time.Second, calm)
+	}
+	world.At(15*time.Second, storm) // The cluster forms in peace.
+	world.At(r.duration, func() { r.repair(w) })
+}
+
+// repair makes the network whole. Whom an operator looks after is repaired as well.
+func (r *run) repair(w weather) {
+	r.world.SetNetwork(r.network)
+	r.world.SetDisks(simulation.Disks{})
+	if w.supervised {
+		r.world.Heal()
+		return
+	}
+	r.world.Repair()
+}
+
+func between(r *rand.Rand, least, most time.Duration) time.Duration {
+	return least + time.Duration(r.Int64N(int64(max(most-least, 0))+1))
+}
+
+// drawConfig draws settings within their ranges: as an operator could choose who wants
+// failover in a second or in half a minute.
+func drawConfig(r *rand.Rand, nodes int) protocol.Config {
+	times := func(d time.Duration, least, most float64) time.Duration {
+		return time.Duration(float64(d) * (least + (most-least)*r.Float64()))
+	}
+	c := protocol.Default()
+	if r.IntN(4) == 0 {
+		c = protocol.Fast()
+	} else {
+		d := &c.FailureDetector
+		d.HeartbeatInterval = between(r, 100*time.Millisecond, 2*time.Second)
+		d.AcceptableHeartbeatPause = times(d.HeartbeatInterval, 1.5, 5)
+		d.MaxSilence = d.AcceptableHeartbeatPause + times(d.HeartbeatInterval, 0.5, 4)
+		d.ExpectedResponseAfter = times(d.HeartbeatInterval, 0.5, 2)
+		d.Threshold = 4 + 12*r.Float64()
+		d.Strategy = []string{fd.StrategyPhiAccrual, fd.StrategyDeadline}[r.IntN(2)]
+		c.Fence = times(d.HeartbeatInterval, 1.5, 4)
+	}
+	c.FailureDetector.MonitoredByNrOfMembers = 9 - r.IntN(2)*r.IntN(7)
+	c.GossipInterval = between(r, 200*time.Millisecond, 2*time.Second)
+	c.GossipIntervalUnconverged = times(c.GossipInterval, 0.1, 1)
+	c.PushInterval = times(c.GossipInterval, 0.02, 0.5)
+	c.PushDelay = max(times(c.PushInterval, 0.02, 1), time.Millisecond)
+	c.PushFanout = 2 + r.IntN(5)
+	c.JoinInterval = between(r, 100*time.Millisecond, 2*time.Second)
+	c.JoinIntervalMax = times(c.JoinInterval, 1, 5)
+	c.RetryUnsuccessfulJoinAfter = between(r, 3*time.Second, 15*time.Second)
+	c.ProbeTimeout = between(r, 500*time.Millisecond, 3*time.Second)
+	c.MinNrOfMembers = 1 + r.IntN(min(nodes, 3))
+	c.AllowWeaklyUpMembers = time.Duration(r.IntN(2)) * between(r, time.Second, 10*time.Second)
+	c.LeaveTimeout = between(r, time.Second, 30*time.Second)
+	c.ExitTimeout = between(r, 2*time.Second, 10*time.Second)
+	return c
+}
+
+// drawDowning draws when a strategy is asked.
+func drawDowning(r *rand.Rand, d downing.Config, c protocol.Config) downing.Config {
+	if r.IntN(2) == 0 {
+		d.StableAfter = downing.AutoDuration(between(r, c.Fence, 2*c.Fence))
+	}
+	d.DownOwnSideAfter = between(r, 5*time.Second, time.Minute)
+	return d
+}
+
+// drawMembers draws zone, roles and version of each node.
+func drawMembers(r *rand.Rand, nodes []gossip.Address) map[gossip.Address]membershipsim.MembershipConfig {
+	members, zones := make(map[gossip.Address]membershipsim.MembershipConfig), 1+r.IntN(3)
+	for _, a := range nodes {
+		c := membershipsim.MembershipConfig{Zone: fmt.Sprintf("z%d", r.IntN(zones)), AppVersion: fmt.Sprintf("1.%d.0", r.IntN(12))}
+		for _, role := range []string{"edge", "worker"} {
+			if r.IntN(2) == 0 {
+				c.Roles = append(c.Roles, role)
+			}
+		}
+		members[a] = c
+	}
+	return members
+}

@@ -1,0 +1,74 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package membershipsim_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/membership/membershipsim/scenario"
+)
+
+// storm is a world with its number of nodes and its seed.
+type storm struct {
+	scenario string
+	nodes    int
+	seed     uint64
+}
+
+// tried are runs of the worlds of storms and calms, one for each world and for small,
+// middle and large clusters. Fresh ones are tried by make soak.
+func tried() []storm {
+	return []storm{
+		{"pauses", 2, 1},
+		{"pauses", 3, 4},
+		{"lanes", 3, 1},
+		{"lanes", 7, 2},
+		{"links", 3, 2},
+		{"links", 11, 5},
+		{"founding", 3, 6},
+		{"disks", 3, 1},
+	}
+}
+
+// found are runs that found something once. Each was red, and is run from then on.
+func found() []storm {
+	return []storm{
+		{"pauses", 5, 10},  // A dead node was accused by nobody, after a pause.
+		{"pauses", 7, 2},   // The same.
+		{"lanes", 5, 3},    // The same.
+		{"links", 5, 3},    // The same without any pause.
+		{"links", 5, 13},   // A broken link: down and up again every ten seconds.
+		{"settings", 2, 2}, // Two zones had two leaders.
+		{"settings", 5, 2}, // The same, and a generation of voters was given twice.
+
+		{"lanes", 7, 7200010},      // Differences were lost, and statuses answered each other without end.
+		{"supervised", 7, 7200011}, // The same.
+		{"settings", 5, 7300023},   // A joiner was up beside who it was before.
+		{"settings", 6, 7400000},   // Two waited for the vote of one that had left, and nobody could go on.
+
+		{"strategies", 12, 1795327030299},  // One accusation of old began the fence of a node that was downed by command.
+		{"strategies", 13, 1795324171438},  // Votes were split for minutes.
+		{"strategies", 15, 20261122000192}, // Who had voted for one that failed stood in one moment, again and again.
+		{"strategies", 11, 7024},           // The same.
+		{"join-storm", 13, 1795324851883},  // Voters of one set were refused by what was founded upon two.
+		{"chaos", 11, 1795325152569},       // A change of voters waited for one that had ended.
+		{"links", 15, 1795325153041},       // One accusation over a broken link began the fence of a node that others still answered.
+		{"chaos", 5, 20261126000192},       // A leader let another go in an edit that was lost, and that one let itself go: one generation twice.
+		{"lanes", 3, 20261122000919},       // A change of voters while a cluster was founded was refused as malformed.
+	}
+}
+
+// covers F11, F12, F13, F15, F16, F24, F27, F33, F50, F53, I5, I6, I7, I8, I9, I10, I13, I25, I27, I29.
+func TestStormsBreakNothing(t *testing.T) {
+	for _, r := range append(tried(), found()...) {
+		t.Run(fmt.Sprintf("%s/%d/%d", r.scenario, r.nodes, r.seed), func(t *testing.T) {
+			result, err := scenario.Run(scenario.Options{Scenario: r.scenario, Nodes: r.nodes, Seed: r.seed})
+			require.NoError(t, err)
+			require.Zero(t, result.HostedTwice, "not where that is an assumption about timing either")
+		})
+	}
+}

@@ -1,0 +1,319 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package membershipsim_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/membershipsim"
+	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/simulation"
+)
+
+// mishap is what happens to the calls of a downing strategy.
+type mishap struct {
+	name  string
+	calls simulation.Calls
+}
+
+// mishaps are those of one sort each, and a mixture.
+func mishaps() []mishap {
+	return []mishap{
+		{"mixture", simulation.Calls{
+			Hang: 0.12, Fail: 0.12, Garbage: 0.2, Crash: 0.12, Late: 0.2, Stuck: 0.12,
+			Restart: time.Second, RestartMax: 4 * time.Second, StuckMax: 4 * time.Second,
+		}},
+		{"garbage", simulation.Calls{Garbage: 1}},
+		{"late", simulation.Calls{Late: 1}},
+		{"crash", simulation.Calls{Crash: 1, Restart: 4 * time.Second, RestartMax: 8 * time.Second}},
+		{"hang", simulation.Calls{Hang: 1}},
+		{"fail", simulation.Calls{Fail: 1}},
+		{"stuck", simulation.Calls{Stuck: 1, StuckMax: 6 * time.Second}},
+		{"slow", simulation.Calls{Min: 10 * time.Second, Max: 10 * time.Second}},
+		{"slow but in time", simulation.Calls{Min: 100 * time.Millisecond, Max: 4900 * time.Millisecond}},
+	}
+}
+
+// eachSplit calls try for splits of 3 to 7 nodes into 2 and 3 sides: for each of
+// them with QUORATE_SPLITS=all, else for one in stride. The number of a split is its
+// seed.
+func eachSplit(stride int, try func(seed uint64, sides []int)) {
+	if _, all := os.LookupEnv("QUORATE_SPLITS"); all {
+		stride = 1
+	}
+	number := 0
+	for n := 3; n <= 7; n++ {
+		for _, sides := range slices.Concat(partitions(n, 2), partitions(n, 3)) {
+			if number++; number%stride == 0 {
+				try(uint64(number), sides)
+			}
+		}
+	}
+}
+
+// splitWith splits a cluster whose downing strategy has mishaps from then on.
+func splitWith(t *testing.T, seed uint64, sides []int, d protocol.Downing, calls func(p *parted)) (*parted, int) {
+	t.Helper()
+	p := formed(t, seed, len(sides), membershipsim.MembershipConfig{Downing: d})
+	p.deal(sides)
+	winner := p.winner(len(sides))
+	calls(p)
+	p.cut()
+	return p, winner
+}
+
+// countsLateAnswers checks that membership counts each answer that comes too late.
+func countsLateAnswers(w *simulation.World) {
+	w.Observe(func(o simulation.Observation) {
+		if a, ok := o.Event.(simulation.Answered); ok && a.Late {
+			m := membershipsim.MembershipOf(o.Node)
+			before := m.Refusals(protocol.RefusedUnsolicited)
+			w.After(0, func() {
+				if m.Refusals(protocol.RefusedUnsolicited) != before+1 {
+					w.Fail(fmt.Errorf("I34: %v has not counted the late answer %d", o.Node.ID(), a.Called.ID))
+				}
+			})
+		}
+	})
+}
+
+// A strategy that lets nothing but majorities survive may crash, hang, be late or
+// answer whatever it likes: keep-majority decides in its place, so that the side
+// with the majority survives whole, and nobody else does. The strategy itself
+// decides likewise, so that it does not matter which of the two a side has.
+//
+// covers F9, F10, F40, F56, F60, I1, I2, I4, I13, I34.
+func TestMajoritySurvivesWhateverItsStrategyDoes(t *testing.T) {
+	runs, fates := 0, map[string]int{}
+	eachSplit(callSplitsStride, func(seed uint64, sides []int) {
+		m := mishaps()[runs%len(mishaps())]
+		runs++
+		p, winner := splitWith(t, seed, sides, membershipsim.AskedKeepMajority(), func(p *parted) { p.world.SetCalls(m.calls) })
+		what := fmt.Sprintf("seed %d, sides %v, %s", seed, sides, m.name)
+		require.NoError(t, p.world.Run(40*time.Second), what)
+		want := []int{winner}
+		if winner < 0 {
+			want = nil
+		}
+		require.Equal(t, want, p.sidesWhere(survives), what)
+		require.Equal(t, want, p.sidesWhere(p.invariants.Hosts), what)
+		for i, side := range sides {
+			require.Equal(t, side == winner, p.world.Node(address(i)) != nil, what)
+		}
+		for _, f := range p.world.Fates() {
+			fates[f.Name] += f.Times
+		}
+	})
+	t.Log(runs, "splits", fates)
+	for _, m := range []string{"answered", "garbage", "late", "crash", "hang", "fail", "stuck", "slow"} {
+		require.NotZero(t, fates[m], m)
+	}
+}
+
+// votedFor reports whether a side was given the vote, be it that it never heard of it.
+func votedFor(v *membershipsim.Witness, side int, p *parted) bool {
+	given := false
+	for a, of := range p.side {
+		if n := p.node[a]; n != nil && v.Against(n.ID()) {
+			given = true
+			if of == side {
+				return false
+			}
+		}
+	}
+	return given
+}
+
+// A witness may let any side survive, so that nothing may decide in its place. While
+// it cannot be asked everybody waits; when it can be again, before the time is up
+// after which a side gives up, one side survives, whichever asks first.
+//
+// covers F9, F10, F40, F56, I1, I2, I4, I34.
+func TestOneSideSurvivesOnceTheWitnessAnswers(t *testing.T) {
+	runs, minorities := 0, 0
+	eachSplit(callSplitsStride, func(seed uint64, sides []int) {
+		m := mishaps()[runs%len(mishaps())]
+		runs++
+		v := &membershipsim.Witness{}
+		p, winner := splitWith(t, seed, sides, v.Downing(), func(p *parted) {
+			v.Serve(p.world)
+			p.world.SetCalls(m.calls)
+		})
+		p.world.After(18*time.Second, func() { p.world.SetCalls(simulation.Calls{}) })
+		what := fmt.Sprintf("seed %d, sides %v, %s", seed, sides, m.name)
+		require.NoError(t, p.world.Run(60*time.Second), what)
+		alive := p.sidesWhere(survives)
+		require.Len(t, alive, 1, what)
+		require.Equal(t, alive, p.sidesWhere(p.invariants.Hosts), what)
+		if alive[0] != winner {
+			minorities++
+		}
+	})
+	require.NotZero(t, minorities, "a minority survived, too")
+	t.Log(runs, "splits, of which", minorities, "were survived by a side without a majority")
+}
+
+// While somebody joins, leaves or is downed as the cluster is cut, it may be that
+// nobody survives, but never do two sides, with either class of strategy and
+// whatever becomes of its calls; and who survives hosts.
+//
+// covers F9, F14, F28, F40, F56, I1, I2, I4, I34.
+func TestNoTwoSidesSurviveAnEditWithStrangeStrategies(t *testing.T) {
+	runs, survived := 0, 0
+	leads := editLeads()
+	eachSplit(callSplitsStride, func(seed uint64, sides []int) {
+		v, n := &membershipsim.Witness{}, len(sides)
+		edit, lead := editLeave+runs%(edits-1), leads[runs/3%len(leads)]
+		d := membershipsim.AskedKeepMajority()
+		if runs/2%2 == 0 {
+			d = v.Downing()
+		}
+		runs++
+		what := fmt.Sprintf("seed %d, sides %v, edit %d, %v before the cut, %s", seed, sides, edit, lead, d.Config.Strategy)
+		p := formed(t, seed, n, membershipsim.MembershipConfig{Downing: d})
+		p.deal(sides)
+		if !d.Class.MajorityOnly {
+			v.Serve(p.world)
+		}
+		p.world.SetCalls(mishaps()[0].calls)
+		p.begin(edit, n, int(seed)%n)
+		require.NoError(t, p.world.Run(lead), what)
+		p.cut()
+		require.NoError(t, p.world.Run(80*time.Second), what)
+		alive := p.sidesWhere(survives)
+		require.LessOrEqual(t, len(alive), 1, what)
+		require.Equal(t, alive, p.sidesWhere(p.invariants.Hosts), "who survives hosts: %s", what)
+		survived += len(alive)
+	})
+	t.Log(runs, "splits, of which", survived, "left a side that goes on")
+	require.Positive(t, survived)
+}
+
+// A node that has joined, and is cut off before the others have heard of it, is never
+// given the vote: a witness cannot have ruled out whom it was not told of.
+//
+// covers F14, F28, I2, I4.
+func TestSideWithoutAVoterIsNotKept(t *testing.T) {
+	for seed := range uint64(8) {
+		v := &membershipsim.Witness{}
+		p := formed(t, seed, 3, membershipsim.MembershipConfig{Downing: v.Downing()})
+		v.Serve(p.world)
+		p.world.SetCalls(simulation.Calls{Min: 4 * time.Second, Max: 4 * time.Second})
+		p.world.SetCallsAt(address(3), simulation.Calls{}) // It would be the first to be answered.
+		p.world.Split([]gossip.Address{address(0), address(3)}, []gossip.Address{address(1), address(2)})
+		p.sides = 3
+		p.side = map[gossip.Address]int{address(0): 0, address(1): 1, address(2): 1, address(3): 2}
+		p.start(3)
+		require.NoError(t, p.world.Run(time.Second))
+		joiner := p.world.Node(address(3))
+		require.NotNil(t, membershipsim.MembershipOf(joiner).State().Member(joiner.ID()), "it has joined")
+		p.world.Split([]gossip.Address{address(0), address(1), address(2)}, []gossip.Address{address(3)})
+		require.NoError(t, p.world.Run(80*time.Second))
+		hosts := p.sidesWhere(p.invariants.Hosts)
+		require.Len(t, hosts, 1, "seed %d", seed)
+		require.NotEqual(t, 2, hosts[0], "seed %d", seed)
+		require.False(t, v.Against(p.node[address(hosts[0])].ID()), "seed %d", seed)
+	}
+}
+
+// A side whose strategy never answers waits for down-own-side-after, and goes. It
+// does not matter that it has the majority, or that the other side was given the vote.
+//
+// covers F56, I2, I4, I34.
+func TestSideWithoutAnAnswerWaitsAndGoes(t *testing.T) {
+	runs := 0
+	patience := downing.Default().DownOwnSideAfter
+	eachSplit(2*callSplitsStride, func(seed uint64, sides []int) {
+		m := mishaps()[1+runs%(len(mishaps())-2)]
+		silent := runs % (slices.Max(sides) + 2) // One side, or all.
+		runs++
+		v := &membershipsim.Witness{}
+		p, _ := splitWith(t, seed, sides, v.Downing(), func(p *parted) {
+			v.Serve(p.world)
+			for i, side := range sides {
+				if silent > slices.Max(sides) || side == silent {
+					p.world.SetCallsAt(address(i), m.calls)
+				}
+			}
+		})
+		what := fmt.Sprintf("seed %d, sides %v, %s, silent %d", seed, sides, m.name, silent)
+		require.NoError(t, p.world.Run(patience), what)
+		for i, side := range sides {
+			if silent > slices.Max(sides) || side == silent {
+				n := p.world.Node(address(i))
+				require.NotNil(t, n, what)
+				require.True(t, survives(n), "it waits: %s", what)
+				require.False(t, p.invariants.Hosts(n), "it hosts nothing meanwhile: %s", what)
+			}
+		}
+		require.NoError(t, p.world.Run(patience), what)
+		alive := p.sidesWhere(survives)
+		if silent > slices.Max(sides) || votedFor(v, silent, p) {
+			require.Empty(t, alive, what)
+			return
+		}
+		require.Len(t, alive, 1, what)
+		require.NotEqual(t, silent, alive[0], what)
+	})
+	t.Log(runs, "splits")
+}
+
+// A side gets no answer, and the witness keeps another one, which lets a newcomer in.
+// Then those of it who were members before are started again, one after the other, and
+// find themselves with the side that was not kept. Whether the newcomer goes on without
+// them or not, that side does not go on with them.
+//
+// covers F14, F28, I1, I2, I4.
+func TestWhoComesAgainOnASideThatWasNotKeptIsNotLetIn(t *testing.T) {
+	runs, alone := 0, 0
+	eachSplit(callSplitsStride, func(seed uint64, sides []int) {
+		if slices.Max(sides) > 1 {
+			return // The side that gets no answer is 0, and what others keep is 1.
+		}
+		runs++
+		n, what := len(sides), fmt.Sprintf("seed %d, sides %v", seed, sides)
+		v := &membershipsim.Witness{}
+		p, _ := splitWith(t, seed, sides, v.Downing(), func(p *parted) {
+			v.Serve(p.world)
+			for i, side := range sides {
+				if side == 0 {
+					p.world.SetCallsAt(address(i), simulation.Calls{Hang: 1})
+				}
+			}
+		})
+		require.NoError(t, p.world.Run(20*time.Second), what)
+		require.Equal(t, []int{1}, p.sidesWhere(p.invariants.Hosts), what)
+		p.side[address(n)] = 1
+		p.cut()
+		p.startAt(address(n), p.on(1))
+		require.NoError(t, p.world.Run(5*time.Second), what)
+		require.True(t, p.invariants.Hosts(p.node[address(n)]), what)
+		for i, side := range sides {
+			if side == 1 {
+				p.side[address(i)] = 0
+				p.world.Crash(address(i))
+				p.startAt(address(i), p.on(0))
+			}
+		}
+		p.world.Heal()
+		p.cut()
+		for range 600 {
+			require.NoError(t, p.world.Run(100*time.Millisecond), what)
+			require.NotContains(t, p.sidesWhere(p.invariants.Hosts), 0, what)
+		}
+		if p.invariants.Hosts(p.node[address(n)]) {
+			alone++
+		}
+	})
+	t.Log(runs, "splits, of which", alone, "left the newcomer alone with the word of the witness")
+	require.Equal(t, runs, alone)
+}

@@ -1,0 +1,67 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package membershipsim
+
+import (
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/simulation"
+)
+
+// Witness is a downing strategy that has to be asked, and may let any side survive:
+// the one that asks first. It stands for one outside of the cluster that all nodes
+// can reach. It is honest: who was not on a side that it has kept is never on one
+// that it keeps. The zero value is ready for use in one world.
+//
+// It hears of nobody who was downed by a command: a node that lives, was downed so
+// and cannot hear of it could be given the vote, while the others go on without
+// having asked. With such strategies a command to down a node says that it is dead.
+type Witness struct{ out map[gossip.NodeID]bool }
+
+// Downing returns the witness as nodes use it.
+func (*Witness) Downing() protocol.Downing {
+	d := AskedKeepMajority()
+	d.Config.Strategy, d.Class = "witness", downing.Class{}
+	return d
+}
+
+// Serve has a world ask the witness for downing decisions.
+func (v *Witness) Serve(w *simulation.World) {
+	v.out = make(map[gossip.NodeID]bool)
+	w.Answer(protocol.CallDowning, func(_ *simulation.Node, request any) (any, error) {
+		return v.Decide(request.(protocol.DowningRequest).View), nil
+	})
+	w.Garble(protocol.CallDowning, GarbleDowning(downing.Class{}))
+}
+
+// Against reports whether the witness has kept a side that a node was not on.
+func (v *Witness) Against(n gossip.NodeID) bool { return v.out[n] }
+
+// Decide decides about a view, and remembers it.
+func (v *Witness) Decide(view downing.View) downing.Decision {
+	side := view.Side()
+	if v.out[view.Self] {
+		return downing.Decision{Verdict: downing.DownSide, Down: downable(side.Members()), Reason: "another side has the vote"}
+	}
+	lost := downable(side.Lost())
+	if len(lost) == 0 {
+		return downing.Decision{Reason: "there is nobody to decide about"}
+	}
+	for _, m := range view.Members {
+		v.out[m.Node] = v.out[m.Node] || !side.Has(m.Node)
+	}
+	return downing.Decision{Verdict: downing.KeepSide, Down: lost, Reason: "this side has the vote"}
+}
+
+// downable returns those of some members that can be downed.
+func downable(members []*gossip.Member) []gossip.NodeID {
+	var nodes []gossip.NodeID
+	for _, m := range members {
+		if downing.CanBeDowned(m) {
+			nodes = append(nodes, m.Node)
+		}
+	}
+	return nodes
+}

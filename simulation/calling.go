@@ -1,0 +1,96 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+)
+
+// Calling checks how machines ask strategies that may block (I34): a component
+// has at most one call of a kind and key in flight, which is neither answered, nor past its
+// limit by the clock of the node, nor given up. That a late answer sets nothing off
+// the world checks by itself.
+//
+// It is added by [Calling.Watch].
+type Calling struct {
+	// GivenUp reports whether a node has given up what it has asked, since the
+	// question is no more. It is asked after each step of a node with a call in
+	// flight. Nil: never.
+	GivenUp func(n *Node, kind string) bool
+
+	inFlight map[gossip.NodeID]map[string]*inFlight // By component and kind.
+
+	// Calls counts the calls that were made.
+	Calls int
+}
+
+// inFlight is a call that has not been answered.
+type inFlight struct {
+	kind    string
+	id      machine.CallID
+	until   machine.Instant
+	givenUp bool
+}
+
+// Watch adds the check to a world.
+func (c *Calling) Watch(w *World) {
+	c.inFlight = make(map[gossip.NodeID]map[string]*inFlight)
+	w.Check(c)
+	w.Observe(func(o Observation) {
+		if err := c.observed(o); err != nil {
+			w.Fail(err)
+		}
+	})
+}
+
+func (c *Calling) observed(o Observation) error {
+	calls := c.inFlight[o.Node.id]
+	switch e := o.Event.(type) {
+	case Ended:
+		delete(c.inFlight, o.Node.id)
+	case Answered:
+		if p := calls[o.Component+" "+callName(e.Kind, e.Key)]; p != nil && p.id == e.Called.ID {
+			delete(calls, o.Component+" "+callName(e.Kind, e.Key))
+		}
+	case Asked:
+		return c.asked(o, e)
+	}
+	return nil
+}
+
+func (c *Calling) asked(o Observation, e Asked) error {
+	c.Calls++
+	n, key, now := o.Node, o.Component+" "+callName(e.Call.Kind, e.Call.Key), o.Node.Now().Mono
+	if p := c.inFlight[n.id][key]; p != nil && !p.givenUp && now < p.until {
+		return fmt.Errorf("I34: %v makes call %d of %s while call %d is in flight for another %v",
+			n.id, e.Call.ID, e.Call.Kind, p.id, p.until.Sub(now))
+	}
+	if e.Busy {
+		return nil // It is answered.
+	}
+	if c.inFlight[n.id] == nil {
+		c.inFlight[n.id] = make(map[string]*inFlight)
+	}
+	c.inFlight[n.id][key] = &inFlight{kind: e.Call.Kind, id: e.Call.ID, until: now.Add(e.Call.Limit)}
+	return nil
+}
+
+// Stepped notes which calls were given up.
+func (c *Calling) Stepped(_ *World, n *Node) error {
+	if c.GivenUp == nil {
+		return nil
+	}
+	for _, p := range c.inFlight[n.id] {
+		p.givenUp = p.givenUp || c.GivenUp(n, p.kind)
+	}
+	return nil
+}
+
+// Second does nothing.
+func (*Calling) Second(*World) error { return nil }
+
+var _ Checker = (*Calling)(nil)

@@ -1,0 +1,223 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+)
+
+// The lists below are apart from [Faults], so that the seeds of the scenarios that
+// draw from that one stay what they were.
+
+// PauseFaults returns pauses that several nodes share: of all, of a rack, of all but
+// one, each with a crash of one node beside it one time in two.
+func PauseFaults() []Fault {
+	return []Fault{
+		{"pause-all", 2, func(w *World, r *rand.Rand) { pauseFault(w, r, w.Nodes()) }},
+		{"pause-rack", 3, func(w *World, r *rand.Rand) { pauseFault(w, r, rack(w, r)) }},
+		{"pause-all-but-one", 3, func(w *World, r *rand.Rand) {
+			if nodes := w.Nodes(); len(nodes) > 0 {
+				spared := r.IntN(len(nodes))
+				pauseFault(w, r, slices.Delete(nodes, spared, spared+1))
+			}
+		}},
+	}
+}
+
+// Traffic says what the nodes of a world send each other, for faults that strike some
+// messages and spare others.
+type Traffic struct {
+	// Types holds a value of each type of message that may be lost by itself.
+	Types []any
+
+	// News reports whether a message spreads what the nodes must agree on. In the midst
+	// of such messages nodes crash, so that some have the news and others have not.
+	News func(message any) bool
+
+	// Heartbeat reports whether a message says no more than that its sender lives.
+	Heartbeat func(message any) bool
+
+	// Service is the one whose messages are lost when no node lives of which a
+	// component could be drawn.
+	Service machine.Service
+}
+
+// LossFaults returns losses of single types of messages and of lanes, everywhere, to
+// one node or from one node, and crashes in the middle of a step.
+func LossFaults(t Traffic) []Fault {
+	return []Fault{
+		LoseTypes("lose-type", 5, t.Types),
+		{"lose-gossip", 4, func(w *World, r *rand.Rand) { loseFault(w, r, selective{what: "gossip", is: t.News}) }},
+		{"lose-heartbeats", 2, func(w *World, r *rand.Rand) { loseFault(w, r, selective{what: "heartbeats", is: t.Heartbeat}) }},
+		{"lose-service", 1, func(w *World, r *rand.Rand) { loseFault(w, r, oneService(w, r, t.Service)) }},
+		{"crash-midway", 4, func(w *World, r *rand.Rand) {
+			withNode(w, r, func(n *Node) { w.CrashWithin(n.place.address, 1+r.IntN(30), nil) })
+		}},
+		{"crash-in-push", 4, func(w *World, r *rand.Rand) {
+			withNode(w, r, func(n *Node) { w.CrashWithin(n.place.address, 1+r.IntN(6), t.News) })
+		}},
+	}
+}
+
+// LoseTypes returns the loss of the messages of one type, drawn from those of some
+// values, everywhere, to one node or from one node.
+func LoseTypes(name string, weight int, types []any) Fault {
+	return Fault{name, weight, func(w *World, r *rand.Rand) { loseFault(w, r, oneType(r, types)) }}
+}
+
+// LinkFaults returns links that are bad rather than cut: slow in one direction, lossy,
+// broken for long, and nodes that are clogged one after the other and unclogged in
+// another order.
+func LinkFaults() []Fault {
+	return []Fault{
+		{"swizzle", 3, swizzleFault},
+		{"slow-link", 2, func(w *World, r *rand.Rand) {
+			someLinks(w, r, func(from, to gossip.Address) {
+				least := between(r, 0, 2*time.Second)
+				w.SetLink(from, to, Link{Min: least, Max: least + between(r, time.Millisecond, time.Second)})
+			})
+		}},
+		{"lossy-link", 2, func(w *World, r *rand.Rand) {
+			someLinks(w, r, func(from, to gossip.Address) { w.SetLink(from, to, Link{Loss: r.Float64()}) })
+		}},
+		{"broken-link", 2, func(w *World, r *rand.Rand) {
+			w.Log("a broken pair")
+			from, to := twoPlaces(w, r)
+			w.Cut(from, to)
+			w.Cut(to, from)
+		}},
+		{"long-loss", 1, func(w *World, r *rand.Rand) {
+			lossy := w.Network()
+			lossy.Loss = 0.3 * r.Float64()
+			w.SetNetwork(lossy)
+			w.After(between(r, time.Minute, 3*time.Minute), func() { w.SetNetwork(w.weather.normal) })
+		}},
+	}
+}
+
+// OutsideFaults returns what goes wrong around nodes and costs them nothing that they
+// have written: disks that are slow, and wall clocks that are days ahead or behind.
+func OutsideFaults() []Fault {
+	return []Fault{
+		{"slow-disk", 2, func(w *World, r *rand.Rand) {
+			withNode(w, r, func(n *Node) { w.SetDisksAt(n.place.address, Disks{Max: between(r, time.Millisecond, 2*time.Second)}) })
+		}},
+		{"wall-days", 2, func(w *World, r *rand.Rand) {
+			const days = 10 * 24 * time.Hour
+			withNode(w, r, func(n *Node) { w.SetWall(n.place.address, between(r, 0, 2*days)-days) })
+		}},
+	}
+}
+
+// DiskFaults returns disks that hang, fail and tear. A node may lose what it remembers
+// by each of them.
+func DiskFaults() []Fault {
+	return []Fault{
+		{"disk", 4, func(w *World, r *rand.Rand) {
+			withNode(w, r, func(n *Node) {
+				w.SetDisksAt(n.place.address, Disks{Hang: r.Float64() / 2, Fail: r.Float64() / 2, Tear: r.Float64() / 2, Max: between(r, time.Millisecond, 2*time.Second)})
+			})
+		}},
+		{"disks-well", 1, func(w *World, _ *rand.Rand) { w.SetDisks(Disks{}) }},
+	}
+}
+
+// pauseFault freezes nodes for about the same time. One time in two some node, which may
+// be one of them, crashes meanwhile.
+func pauseFault(w *World, r *rand.Rand, nodes []*Node) {
+	d := between(r, 500*time.Millisecond, 15*time.Second)
+	for _, n := range nodes {
+		w.Freeze(n.place.address, d+between(r, 0, 50*time.Millisecond))
+	}
+	if r.IntN(2) == 0 {
+		w.After(between(r, 0, d), func() { withNode(w, r, func(n *Node) { w.Crash(n.place.address) }) })
+	}
+}
+
+// rack returns some nodes, at least one.
+func rack(w *World, r *rand.Rand) []*Node {
+	nodes := w.Nodes()
+	r.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
+	return nodes[:min(1+r.IntN(max(len(nodes), 1)), len(nodes))]
+}
+
+// selective says which messages a fault loses.
+type selective struct {
+	what    string                 // In words.
+	service machine.Service        // All messages of this one; zero: those for which is says so.
+	is      func(message any) bool // Whether a message is one of them.
+}
+
+// oneType returns the loss of one type of message.
+func oneType(r *rand.Rand, types []any) selective {
+	of := reflect.TypeOf(types[r.IntN(len(types))])
+	return selective{what: of.String(), is: func(message any) bool { return reflect.TypeOf(message) == of }}
+}
+
+// oneService returns the loss of all messages of one service, as when its lane stands
+// still.
+func oneService(w *World, r *rand.Rand, fallback machine.Service) selective {
+	s := selective{service: fallback, is: func(any) bool { return true }}
+	withNode(w, r, func(n *Node) {
+		components := n.group.Components()
+		s.service = components[r.IntN(len(components))].Service
+	})
+	return s
+}
+
+// loseFault loses messages for one to fifteen seconds: all of them, those to one node
+// or those from one.
+func loseFault(w *World, r *rand.Rand, s selective) {
+	where, what := w.places[r.IntN(len(w.places))].address, s.what
+	lose := func(_, _ gossip.Address, message any) bool { return s.is(message) }
+	switch r.IntN(3) {
+	case 0:
+		what, lose = fmt.Sprintf("%s to %v", what, where), func(_, to gossip.Address, message any) bool { return to == where && s.is(message) }
+	case 1:
+		what, lose = fmt.Sprintf("%s from %v", what, where), func(from, _ gossip.Address, message any) bool { return from == where && s.is(message) }
+	}
+	length := between(r, time.Second, 15*time.Second)
+	if s.service != 0 {
+		w.After(length, w.LoseService(s.service, lose))
+		return
+	}
+	w.After(length, w.Lose(what, lose))
+}
+
+// swizzleFault clogs some nodes one after the other, and unclogs them in another
+// order.
+func swizzleFault(w *World, r *rand.Rand) {
+	nodes := rack(w, r)
+	at := time.Duration(0)
+	for _, n := range nodes {
+		at += between(r, 0, 2*time.Second)
+		w.After(at, func() { w.Clog(n.place.address) })
+	}
+	r.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
+	for _, n := range nodes {
+		at += between(r, 0, 2*time.Second)
+		w.After(at, func() { w.Unclog(n.place.address) })
+	}
+}
+
+// someLinks does something to one to three directions.
+func someLinks(w *World, r *rand.Rand, f func(from, to gossip.Address)) {
+	for range 1 + r.IntN(3) {
+		f(twoPlaces(w, r))
+	}
+}
+
+// twoPlaces draws two addresses, the same one in a world of one.
+func twoPlaces(w *World, r *rand.Rand) (from, to gossip.Address) {
+	i := r.IntN(len(w.places))
+	j := (i + 1 + r.IntN(max(len(w.places)-1, 1))) % len(w.places)
+	return w.places[i].address, w.places[j].address
+}
