@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"time"
 
 	"github.com/quorate/quorate/gossip"
@@ -46,42 +47,59 @@ type Answered struct {
 	Late bool
 }
 
-// Answer says who answers calls of a kind.
-func (w *World) Answer(kind string, a Answer) { w.strategies.answers[kind] = a }
-
-// Garble says how answers of a kind can be wrong.
-func (w *World) Garble(kind string, g Garble) { w.strategies.garblers[kind] = g }
-
-// SetCalls changes what happens to calls from now on, on every node.
-func (w *World) SetCalls(c Calls) {
-	w.opt.Calls = c
-	clear(w.strategies.at)
-	w.Log("calls %+v", c)
+// Strategies are those whom the nodes of a world can ask: what [World.Strategies]
+// returns. A node asks by a call of a kind, which is answered by a function of the world,
+// in time or not, as the seed says.
+type Strategies struct {
+	world    *World
+	source   *rand.Rand // What fates are drawn from.
+	usual    Calls
+	at       map[gossip.Address]Calls
+	answers  map[string]Answer
+	garblers map[string]Garble
+	fates    map[string]int          // How often each was drawn.
+	types    map[string]reflect.Type // Of answers, by name.
 }
 
-// SetCallsAt changes what happens to calls of the node at an address, and of those
-// that follow it there, until the next [World.SetCalls].
-func (w *World) SetCallsAt(a gossip.Address, c Calls) {
-	w.strategies.at[a] = c
-	w.Log("calls at %v %+v", a, c)
+// newStrategies returns nobody. What is drawn for calls is drawn from a source of its own,
+// so that a replay, which draws nothing for them, is the same run.
+func newStrategies(w *World, opt *Options) *Strategies {
+	return &Strategies{
+		world: w, source: source(opt.Seed, 3), usual: opt.Calls,
+		at: make(map[gossip.Address]Calls), answers: make(map[string]Answer), garblers: make(map[string]Garble),
+		fates: make(map[string]int), types: plainTypes(),
+	}
+}
+
+// Answer says who answers calls of a kind.
+func (s *Strategies) Answer(kind string, a Answer) { s.answers[kind] = a }
+
+// Garble says how answers of a kind can be wrong.
+func (s *Strategies) Garble(kind string, g Garble) { s.garblers[kind] = g }
+
+// Set changes what happens to calls from now on, on every node.
+func (s *Strategies) Set(c Calls) {
+	s.usual = c
+	clear(s.at)
+	s.world.Log("calls %+v", c)
+}
+
+// SetAt changes what happens to calls of the node at an address, and of those
+// that follow it there, until the next [Strategies.Set].
+func (s *Strategies) SetAt(a gossip.Address, c Calls) {
+	s.at[a] = c
+	s.world.Log("calls at %v %+v", a, c)
 }
 
 // Fates returns what became of the calls that were made, by name.
-func (w *World) Fates() []Injected { return counted(w.strategies.fates) }
+func (s *Strategies) Fates() []Injected { return counted(s.fates) }
 
-// strategies are those whom the nodes of a world can ask.
-type strategies struct {
-	source   *rand.Rand // What fates are drawn from.
-	answers  map[string]Answer
-	garblers map[string]Garble
-	at       map[gossip.Address]Calls
-	fates    map[string]int // How often each was drawn.
-}
-
-func newStrategies(source *rand.Rand) strategies {
-	return strategies{
-		source: source, answers: make(map[string]Answer), garblers: make(map[string]Garble),
-		at: make(map[gossip.Address]Calls), fates: make(map[string]int),
+// Recorded says of which types the answers of calls can be, so that they can be
+// recorded. Strings, numbers, booleans and nil can be anyway.
+func (s *Strategies) Recorded(values ...any) {
+	for _, v := range values {
+		t := reflect.TypeOf(v)
+		s.types[t.String()] = t
 	}
 }
 
@@ -116,64 +134,64 @@ type asking struct {
 
 // call lets a strategy be asked. What was asked and what came of it are lines of
 // the trace, and of the recording, if there is one. In a replay nobody is asked.
-func (w *World) call(n *Node, from machine.ID, c machine.Call) {
+func (s *Strategies) call(n *Node, from machine.ID, c machine.Call) {
 	a := asking{
 		key: callKey{of: from, kind: c.Kind, key: c.Key}, id: c.ID, made: n.Now().Mono, limit: c.Limit,
 		thaws: n.thaws, digest: digest(c.Request),
 	}
-	w.stats.Calls++
-	f, err := w.answerTo(n, a, c)
+	s.world.stats.Calls++
+	f, err := s.answerTo(n, a, c)
 	if err != nil {
-		w.Fail(err)
+		s.world.Fail(err)
 		return
 	}
-	w.strategies.fates[f.name]++
-	w.writing(n, c, f)
-	w.trace.add(line{
-		at: w.now, place: n.place.index, peer: -1, verb: verbCalled,
+	s.fates[f.name]++
+	s.world.disks.writing(n, c, f)
+	s.world.trace.add(line{
+		at: s.world.now, place: n.place.index, peer: -1, verb: verbCalled,
 		note: fmt.Sprintf("%s %d of %016x: %s", a.key.name(), c.ID, a.digest, f.name),
 	})
-	w.observe(n, from, Asked{Call: c, Busy: f.name == fateBusy})
+	s.world.observe(n, from, Asked{Call: c, Busy: f.name == fateBusy})
 	if f.name == fateBusy {
 		n.group.Enqueue(from, f.called(c.ID))
 		return
 	}
-	w.push(event{
+	s.world.push(event{
 		at: f.at, kind: kindInput, place: n.place.index, incarnation: n.incarnation,
-		ref: w.inputs.put(input{to: from, in: f.called(c.ID), answer: &a}),
+		ref: s.world.inputs.put(input{to: from, in: f.called(c.ID), answer: &a}),
 	})
 }
 
 // answerTo returns what becomes of a call: by the recording in a replay, else as
 // the seed says, which a recording takes down.
-func (w *World) answerTo(n *Node, a asking, c machine.Call) (fate, error) {
-	if w.replay != nil {
-		return w.replay.answer(w, n, a)
+func (s *Strategies) answerTo(n *Node, a asking, c machine.Call) (fate, error) {
+	if s.world.replay != nil {
+		return s.world.replay.answer(s.world, n, a)
 	}
-	f := w.draw(n, a.key, c)
-	return f, w.record.call(w, n, a, f)
+	f := s.draw(n, a.key, c)
+	return f, s.world.record.call(s.world, n, a, f)
 }
 
 // answered feeds the answer of a call. One that comes too late must not set
 // anything off: see [Node.Carry].
-func (w *World) answered(n *Node, in input) {
+func (s *Strategies) answered(n *Node, in input) {
 	a := in.answer
-	if s := n.served[a.key]; s != nil && s.waiting == a.id {
-		s.waiting = 0
+	if p := n.served[a.key]; p != nil && p.waiting == a.id {
+		p.waiting = 0
 	}
 	called, _ := in.in.(machine.Called)
-	if err := w.written(n, a.key.kind, called.Err); err != called.Err { //nolint:errorlint // Whether it is the very one.
+	if err := s.world.disks.written(n, a.key.kind, called.Err); err != called.Err { //nolint:errorlint // Whether it is the very one.
 		called.Err = err
 		in.in = called
 	}
 	late := n.Now().Mono > a.made.Add(a.limit+lateMargin) && n.thaws == a.thaws
-	w.trace.add(line{
-		at: w.now, place: n.place.index, peer: -1, verb: verbAnswered,
+	s.world.trace.add(line{
+		at: s.world.now, place: n.place.index, peer: -1, verb: verbAnswered,
 		note: fmt.Sprintf("%s %d %s", a.key.name(), a.id, summary(called)),
 	})
-	w.observe(n, in.to, Answered{Kind: a.key.kind, Key: a.key.key, Called: called, Late: late})
+	s.world.observe(n, in.to, Answered{Kind: a.key.kind, Key: a.key.key, Called: called, Late: late})
 	if late {
-		w.stats.Late++
+		s.world.stats.Late++
 		n.muted = a
 	}
 	n.step(in.to, in.in)
@@ -194,13 +212,13 @@ func summary(c machine.Called) string {
 
 // muffle finds a machine that does something because of an answer that came too
 // late.
-func (w *World) muffle(n *Node, from machine.ID, e machine.Effect) {
+func (s *Strategies) muffle(n *Node, from machine.ID, e machine.Effect) {
 	if from != n.muted.key.of {
 		return
 	}
 	switch e.(type) {
 	case machine.Send, machine.Decide, machine.Call:
-		w.Fail(fmt.Errorf("I34: %v acts on answer %d of %s, which came after its limit: %T",
+		s.world.Fail(fmt.Errorf("I34: %v acts on answer %d of %s, which came after its limit: %T",
 			n.id, n.muted.id, n.muted.key.name(), e))
 	}
 }

@@ -23,8 +23,8 @@ type asker struct {
 
 func newAsker(c simulation.Calls) *asker {
 	w := pingers(simulation.Options{Calls: c}, 1)
-	w.Answer("double", func(_ *simulation.Node, request any) (any, error) { return 2 * request.(int), nil })
-	w.Garble("double", func(*rand.Rand, any) any { return "garbage" })
+	w.Strategies().Answer("double", func(_ *simulation.Node, request any) (any, error) { return 2 * request.(int), nil })
+	w.Strategies().Garble("double", func(*rand.Rand, any) any { return "garbage" })
 	return &asker{world: w}
 }
 
@@ -50,7 +50,7 @@ func TestCrashedStrategyIsAwayUntilItWasStartedAgain(t *testing.T) {
 	refused := machine.Called{ID: 1, Err: simulation.ErrUnavailable}
 	a.ask()
 	require.Equal(t, []machine.Input{refused}, a.fed(t, 20*time.Millisecond), "it crashes in the call")
-	a.world.SetCalls(simulation.Calls{})
+	a.world.Strategies().Set(simulation.Calls{})
 	longest := time.Duration(0)
 	for range 1000 {
 		a.ask()
@@ -62,7 +62,7 @@ func TestCrashedStrategyIsAwayUntilItWasStartedAgain(t *testing.T) {
 	}
 	require.NotZero(t, longest, "calls fail at once until then")
 	require.LessOrEqual(t, longest, 10*time.Second)
-	require.Contains(t, a.world.Fates(), simulation.Injected{Name: "crash", Times: 1})
+	require.Contains(t, a.world.Strategies().Fates(), simulation.Injected{Name: "crash", Times: 1})
 }
 
 func TestRestartsTakeLongerFromCrashToCrash(t *testing.T) {
@@ -70,13 +70,13 @@ func TestRestartsTakeLongerFromCrashToCrash(t *testing.T) {
 		w := pingers(simulation.Options{
 			Seed: seed, Calls: simulation.Calls{Crash: 1, Restart: time.Second, RestartMax: 2 * time.Second, Max: 1},
 		}, 1)
-		w.Answer("double", func(*simulation.Node, any) (any, error) { return 0, nil })
+		w.Strategies().Answer("double", func(*simulation.Node, any) (any, error) { return 0, nil })
 		a := &asker{world: w}
 		begin := time.Duration(0)
 		for crashes := 0; crashes <= len(sum); {
 			a.ask()
 			a.fed(t, 10*time.Millisecond)
-			if now := w.Fates(); now[len(now)-1].Name == "crash" && now[len(now)-1].Times > crashes {
+			if now := w.Strategies().Fates(); now[len(now)-1].Name == "crash" && now[len(now)-1].Times > crashes {
 				if crashes > 0 {
 					sum[crashes-1] = w.Now() - begin
 				}
@@ -101,7 +101,7 @@ func TestLateAnswerComesAfterTheLimitWithoutAWordBefore(t *testing.T) {
 	a := newAsker(simulation.Calls{Late: 1, LateMax: 3 * time.Second})
 	a.ask()
 	require.Empty(t, a.fed(t, time.Second))
-	a.world.SetCalls(simulation.Calls{})
+	a.world.Strategies().Set(simulation.Calls{})
 	a.ask() // The driver has given up the first.
 	fed := a.fed(t, 5*time.Second)
 	require.ElementsMatch(t, []machine.Input{machine.Called{ID: 1, Result: 2}, machine.Called{ID: 2, Result: 4}}, fed)
@@ -113,7 +113,7 @@ func TestStuckCallKeepsOthersOut(t *testing.T) {
 	a := newAsker(simulation.Calls{Stuck: 1, StuckMax: 5 * time.Second})
 	a.ask()
 	require.Equal(t, []machine.Input{machine.Called{ID: 1, Err: context.DeadlineExceeded}}, a.fed(t, time.Second))
-	a.world.SetCalls(simulation.Calls{})
+	a.world.Strategies().Set(simulation.Calls{})
 	a.ask()
 	require.Equal(t, []machine.Input{machine.Called{ID: 2, Err: machine.ErrBusy}}, a.fed(t, 0))
 	a.fed(t, 5*time.Second)
@@ -126,12 +126,12 @@ func TestSlowCallIsNotAnsweredBeforeItsLimit(t *testing.T) {
 	a := newAsker(simulation.Calls{Min: 10 * time.Second, Max: 10 * time.Second})
 	a.ask()
 	require.Equal(t, []machine.Input{machine.Called{ID: 1, Err: context.DeadlineExceeded}}, a.fed(t, time.Second))
-	require.Equal(t, []simulation.Injected{{Name: "slow", Times: 1}}, a.world.Fates())
+	require.Equal(t, []simulation.Injected{{Name: "slow", Times: 1}}, a.world.Strategies().Fates())
 }
 
 func TestPanicOfAStrategyIsAnAnswer(t *testing.T) {
 	a := newAsker(simulation.Calls{})
-	a.world.Answer("double", func(*simulation.Node, any) (any, error) { panic("out of ideas") })
+	a.world.Strategies().Answer("double", func(*simulation.Node, any) (any, error) { panic("out of ideas") })
 	a.ask()
 	var p *machine.PanicError
 	require.ErrorAs(t, a.fed(t, time.Second)[0].(machine.Called).Err, &p)
@@ -140,10 +140,10 @@ func TestPanicOfAStrategyIsAnAnswer(t *testing.T) {
 
 func TestCallsOfOneNodeCanBeOthers(t *testing.T) {
 	a := newAsker(simulation.Calls{})
-	a.world.SetCallsAt(address(0), simulation.Calls{Fail: 1})
+	a.world.Strategies().SetAt(address(0), simulation.Calls{Fail: 1})
 	a.ask()
 	require.Equal(t, []machine.Input{machine.Called{ID: 1, Err: simulation.ErrCallFailed}}, a.fed(t, time.Second))
-	a.world.SetCalls(simulation.Calls{})
+	a.world.Strategies().Set(simulation.Calls{})
 	a.ask()
 	require.Equal(t, []machine.Input{machine.Called{ID: 2, Result: 4}}, a.fed(t, time.Second))
 }
@@ -163,7 +163,7 @@ func (credulous) Step(_ machine.Now, in machine.Input, out *machine.Outbox) {
 // covers I34.
 func TestMachineThatUsesALateAnswerIsAViolation(t *testing.T) {
 	w := simulation.New(simulation.Options{Calls: simulation.Calls{Late: 1}})
-	w.Answer("double", func(*simulation.Node, any) (any, error) { return 0, nil })
+	w.Strategies().Answer("double", func(*simulation.Node, any) (any, error) { return 0, nil })
 	w.Start(address(0), func(simulation.Env) []machine.Component {
 		return []machine.Component{{Name: "credulous", Service: service, Machine: credulous{}}}
 	})

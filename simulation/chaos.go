@@ -50,7 +50,7 @@ func (w *World) Chaos(c Chaos) {
 	if total == 0 || c.Every <= 0 {
 		return
 	}
-	network, calls, at := w.opt.Network, w.opt.Calls, maps.Clone(w.strategies.at)
+	delivery, calls, at := w.network.delivery, w.strategies.usual, maps.Clone(w.strategies.at)
 	end := w.Now() + c.For
 	var strike func()
 	strike = func() {
@@ -65,7 +65,7 @@ func (w *World) Chaos(c Chaos) {
 					w.injected = make(map[string]int)
 				}
 				w.injected[f.Name]++
-				w.changes(false)
+				w.changes()
 				f.Inject(w, w.faults)
 				break
 			}
@@ -77,7 +77,7 @@ func (w *World) Chaos(c Chaos) {
 		return
 	}
 	w.At(end, func() {
-		w.opt.Network, w.opt.Calls, w.strategies.at = network, calls, at
+		w.network.delivery, w.strategies.usual, w.strategies.at = delivery, calls, at
 		w.Repair()
 	})
 }
@@ -105,7 +105,7 @@ func counted(counts map[string]int) []Injected {
 // Repair heals every link, thaws every node, sets every wall clock right, and
 // starts a node at every vacant address.
 func (w *World) Repair() {
-	w.Heal()
+	w.network.Heal()
 	for _, n := range w.Nodes() {
 		n.clock.wall = 0
 		w.thaw(n)
@@ -123,18 +123,18 @@ func Faults() []Fault {
 		{"split", 4, splitFault},
 		{"isolate", 3, isolateFault},
 		{"one-way", 3, oneWayFault},
-		{"heal", 5, func(w *World, _ *rand.Rand) { w.Heal() }},
+		{"heal", 5, func(w *World, _ *rand.Rand) { w.network.Heal() }},
 		{"crash", 2, func(w *World, r *rand.Rand) { withNode(w, r, func(n *Node) { w.Crash(n.place.address) }) }},
 		{"restart", 2, func(w *World, r *rand.Rand) { withNode(w, r, func(n *Node) { w.Restart(n.place.address) }) }},
 		{"revive", 5, reviveFault},
 		{"freeze", 4, func(w *World, r *rand.Rand) {
 			withNode(w, r, func(n *Node) { w.Freeze(n.place.address, between(r, 500*time.Millisecond, 15*time.Second)) })
 		}},
-		{"loss", 2, func(w *World, r *rand.Rand) { burst(w, r, Network{Loss: 0.3 * r.Float64()}) }},
+		{"loss", 2, func(w *World, r *rand.Rand) { burst(w, r, Delivery{Loss: 0.3 * r.Float64()}) }},
 		{"late", 2, func(w *World, r *rand.Rand) {
-			burst(w, r, Network{Late: 0.3 * r.Float64(), LateMax: between(r, 0, 4*time.Second)})
+			burst(w, r, Delivery{Late: 0.3 * r.Float64(), LateMax: between(r, 0, 4*time.Second)})
 		}},
-		{"double", 1, func(w *World, r *rand.Rand) { burst(w, r, Network{Double: 0.3 * r.Float64()}) }},
+		{"double", 1, func(w *World, r *rand.Rand) { burst(w, r, Delivery{Double: 0.3 * r.Float64()}) }},
 		{"wall", 1, func(w *World, r *rand.Rand) {
 			withNode(w, r, func(n *Node) { w.SetWall(n.place.address, between(r, 0, 2*time.Hour)-time.Hour) })
 		}},
@@ -161,7 +161,7 @@ func splitFault(w *World, r *rand.Rand) {
 		side := r.IntN(len(sides))
 		sides[side] = append(sides[side], p.address)
 	}
-	w.Split(sides...)
+	w.network.Split(sides...)
 }
 
 // isolateFault cuts one node off from all others.
@@ -173,7 +173,7 @@ func isolateFault(w *World, r *rand.Rand) {
 				others = append(others, p.address)
 			}
 		}
-		w.Split([]gossip.Address{n.place.address}, others)
+		w.network.Split([]gossip.Address{n.place.address}, others)
 	})
 }
 
@@ -182,7 +182,7 @@ func oneWayFault(w *World, r *rand.Rand) {
 	for range 1 + r.IntN(3) {
 		from, to := w.places[r.IntN(len(w.places))], w.places[r.IntN(len(w.places))]
 		w.Log("cut %v -> %v", from.address, to.address)
-		w.Cut(from.address, to.address)
+		w.network.Cut(from.address, to.address)
 	}
 }
 
@@ -194,12 +194,12 @@ func reviveFault(w *World, r *rand.Rand) {
 
 // burst changes the network for 1 to 10 seconds. Bursts do not add up: the
 // last one counts, and the end of any restores the network.
-func burst(w *World, r *rand.Rand, c Network) {
-	normal := w.opt.Network
+func burst(w *World, r *rand.Rand, c Delivery) {
+	normal := w.network.delivery
 	normal.Loss, normal.Late, normal.LateMax, normal.Double = 0, 0, 0, 0
 	c.Min, c.Max, c.Ordered = normal.Min, normal.Max, normal.Ordered
-	w.SetNetwork(c)
-	w.After(between(r, time.Second, 10*time.Second), func() { w.SetNetwork(normal) })
+	w.network.SetDelivery(c)
+	w.After(between(r, time.Second, 10*time.Second), func() { w.network.SetDelivery(normal) })
 }
 
 // String returns the name and the weight.

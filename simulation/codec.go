@@ -12,18 +12,18 @@ import (
 )
 
 // recode sends a message through its codec and compares.
-func (w *World) recode(c *machine.Component, message any) (any, error) {
+func (net *Network) recode(c *machine.Component, message any) (any, error) {
 	if c.Codec == nil {
 		return message, nil
 	}
-	w.stats.Codec++
-	name := w.trace.shape(message).name
-	first, err := c.Codec.Append(w.scratch[:0], message)
+	net.world.stats.Codec++
+	name := net.world.trace.shape(message).name
+	first, err := c.Codec.Append(net.scratch[:0], message)
 	if err != nil {
 		return nil, fmt.Errorf("%s: encode %s: %w", c.Name, name, err)
 	}
-	w.scratch = first
-	w.trace.bytes(first)
+	net.scratch = first
+	net.world.trace.bytes(first)
 	decoded, err := c.Codec.Decode(first)
 	if err != nil {
 		return nil, fmt.Errorf("%s: decode own %s of %d bytes: %w", c.Name, name, len(first), err)

@@ -27,9 +27,16 @@
 //
 //	w := simulation.New(simulation.Options{Seed: 7})
 //	w.Start(address, func(env simulation.Env) []machine.Component { ... })
-//	w.At(10*time.Second, func() { w.Split(left, right) })
-//	w.At(40*time.Second, w.Heal)
+//	w.At(10*time.Second, func() { w.Network().Split(left, right) })
+//	w.At(40*time.Second, w.Network().Heal)
 //	err := w.Run(2 * time.Minute)
+//
+// The World starts and ends nodes, and has the time, the script, observers and checkers.
+// What is around the nodes is in three parts of it:
+//
+//	w.Network()     messages and links       Cut, Split, Heal, SetLink, Lose, SetDelivery
+//	w.Strategies()  who is asked by calls    Answer, Garble, Set, SetAt
+//	w.Disks()       a disk at each address   Keep, Set, SetAt, Lose, Age, Tear
 //
 // Run returns the first violation, with the last lines of the trace and the
 // command that replays it. After a violation a world does nothing more.
@@ -37,13 +44,13 @@
 // # Faults
 //
 // Messages are late, lost, doubled and out of order, all of them or those of one
-// type or lane ([World.Lose]); links are cut in one direction or both, slow or lossy
-// by themselves ([World.SetLink]), nodes are clogged; nodes crash, also in the middle
+// type or lane ([Network.Lose]); links are cut in one direction or both, slow or lossy
+// by themselves ([Network.SetLink]), nodes are clogged; nodes crash, also in the middle
 // of the effects of a step ([World.CrashWithin]), come back at the same address with
 // another uid, and freeze while time goes on, one or many at once; clocks run at
 // different rates and show different wall times; strategies hang, fail, crash,
 // answer garbage, too late or never ([Calls]); disks hang, fail, tear, are lost and
-// come back older ([Disks]). [Chaos] draws a schedule of faults from the seed.
+// come back older ([Writes], [Disks]). [Chaos] draws a schedule of faults from the seed.
 //
 // The world knows no protocol: [LossFaults] are told by a [Traffic] which messages there
 // are. Who starts nodes again that ended, and what must hold of them, comes with the

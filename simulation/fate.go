@@ -13,7 +13,7 @@ import (
 )
 
 // Calls say what happens to strategy calls. The chances add up to one at most;
-// what is left is the chance that a call is answered by whom [World.Answer] says.
+// what is left is the chance that a call is answered by whom [Strategies.Answer] says.
 type Calls struct {
 	// Min and Max bound how long a call takes, drawn evenly. Both zero: 1 to
 	// 20 milliseconds. A call that takes as long as its limit is not answered
@@ -28,7 +28,7 @@ type Calls struct {
 	Fail float64
 
 	// Garbage is the chance that a call is answered with what the function
-	// given to [World.Garble] makes up.
+	// given to [Strategies.Garble] makes up.
 	Garbage float64
 
 	// Crash is the chance that the process of the strategy crashes in the call. The
@@ -100,52 +100,64 @@ func (f *fate) called(id machine.CallID) machine.Called {
 }
 
 // draw draws the fate of a call.
-func (w *World) draw(n *Node, key callKey, c machine.Call) fate {
-	s := n.served[key]
-	if s == nil {
-		s = &served{}
-		n.served[key] = s
+func (s *Strategies) draw(n *Node, key callKey, c machine.Call) fate {
+	p := n.served[key]
+	if p == nil {
+		p = &served{}
+		n.served[key] = p
 	}
 	switch {
-	case s.waiting != 0 || w.now < s.busy:
-		return fate{name: fateBusy, at: w.now, err: machine.ErrBusy}
-	case w.now < s.away:
-		return fate{name: fateAway, at: w.now + int64(refusalLatency), err: ErrUnavailable}
+	case p.waiting != 0 || s.world.now < p.busy:
+		return fate{name: fateBusy, at: s.world.now, err: machine.ErrBusy}
+	case s.world.now < p.away:
+		return fate{name: fateAway, at: s.world.now + int64(refusalLatency), err: ErrUnavailable}
 	}
-	s.waiting = c.ID
-	calls := w.chances(n, c.Kind)
-	latency := calls.latency(w.strategies.source)
-	f := w.drawn(n, c, &calls, s, latency)
+	p.waiting = c.ID
+	calls := s.chances(n, c.Kind)
+	latency := calls.latency(s.source)
+	f := s.drawn(n, c, &calls, p, latency)
 	switch {
 	case f.name == fateCrash:
 		return f
 	case f.name == fateLate:
-		s.waiting, s.busy = 0, w.now+int64(c.Limit)
+		p.waiting, p.busy = 0, s.world.now+int64(c.Limit)
 		return f
 	case f.name == fateStuck:
-		s.busy = w.now + int64(c.Limit) + drawTime(w.strategies.source, calls.StuckMax, stuckDefault)
+		p.busy = s.world.now + int64(c.Limit) + drawTime(s.source, calls.StuckMax, stuckDefault)
 	case f.name != fateHang:
 		if latency < c.Limit {
-			f.at = w.now + int64(latency)
+			f.at = s.world.now + int64(latency)
 			return f
 		}
 		f.name = fateSlow
 	}
-	return fate{name: f.name, at: w.now + int64(c.Limit), err: context.DeadlineExceeded}
+	return fate{name: f.name, at: s.world.now + int64(c.Limit), err: context.DeadlineExceeded}
+}
+
+// chances returns what can happen to a call: of a strategy, or of a disk.
+func (s *Strategies) chances(n *Node, kind string) Calls {
+	if s.world.disks.keeps(kind) {
+		d := s.world.disks.At(n.place.address)
+		return Calls{Min: d.Min, Max: d.Max, Hang: d.Hang, Fail: d.Fail}
+	}
+	if calls, ok := s.at[n.place.address]; ok {
+		return calls
+	}
+	return s.usual
 }
 
 // drawn draws which fate a call has. Times are the caller's, but for those of a
 // crash and of an answer that is late.
-func (w *World) drawn(n *Node, c machine.Call, calls *Calls, s *served, latency time.Duration) fate {
-	r := w.strategies.source
+func (s *Strategies) drawn(n *Node, c machine.Call, calls *Calls, p *served, latency time.Duration) fate {
+	r := s.source
 	chance := r.Float64()
 	within := func(p float64) bool {
 		chance -= p
 		return chance < 0
 	}
-	garble := w.strategies.garblers[c.Kind]
+	garble := s.garblers[c.Kind]
 	switch {
-	case w.strategies.answers[c.Kind] == nil:
+	case s.answers[c.Kind] == nil:
 		return fate{name: fateNobody, err: fmt.Errorf("simulation: nobody answers calls of kind %q", c.Kind)}
 	case within(calls.Hang):
 		return fate{name: fateHang}
@@ -154,20 +166,20 @@ func (w *World) drawn(n *Node, c machine.Call, calls *Calls, s *served, latency 
 	case within(calls.Garbage) && garble != nil:
 		return fate{name: fateGarbage, result: garble(r, c.Request)}
 	case within(calls.Crash):
-		return w.crash(calls, s, min(latency, c.Limit/2))
+		return s.crash(calls, p, min(latency, c.Limit/2))
 	case within(calls.Late):
-		f := w.ask(n, c)
-		f.name, f.at = fateLate, w.now+int64(c.Limit+latency)+drawTime(r, calls.LateMax, lateDefault)
+		f := s.ask(n, c)
+		f.name, f.at = fateLate, s.world.now+int64(c.Limit+latency)+drawTime(r, calls.LateMax, lateDefault)
 		return f
 	case within(calls.Stuck):
 		return fate{name: fateStuck}
 	}
-	s.crashes = 0
-	return w.ask(n, c)
+	p.crashes = 0
+	return s.ask(n, c)
 }
 
 // crash ends the process of a strategy in the middle of a call.
-func (w *World) crash(calls *Calls, s *served, latency time.Duration) fate {
+func (s *Strategies) crash(calls *Calls, p *served, latency time.Duration) fate {
 	first, most := calls.Restart, calls.RestartMax
 	if first == 0 {
 		first = restartDefault
@@ -175,25 +187,25 @@ func (w *World) crash(calls *Calls, s *served, latency time.Duration) fate {
 	if most == 0 {
 		most = restartMost
 	}
-	for range s.crashes {
+	for range p.crashes {
 		first = min(2*first, most)
 	}
-	s.crashes++
-	at := w.now + int64(latency)
-	s.away = at + drawTime(w.strategies.source, first, restartDefault)
+	p.crashes++
+	at := s.world.now + int64(latency)
+	p.away = at + drawTime(s.source, first, restartDefault)
 	return fate{name: fateCrash, at: at, err: ErrUnavailable}
 }
 
 // ask has a call answered by whom it is for. A panic is an answer.
-func (w *World) ask(n *Node, c machine.Call) (f fate) {
+func (s *Strategies) ask(n *Node, c machine.Call) (f fate) {
 	f.name = fateAnswered
-	w.stats.Asked++
+	s.world.stats.Asked++
 	defer func() {
 		if v := recover(); v != nil {
 			f.result, f.err = nil, &machine.PanicError{Kind: c.Kind, Value: v}
 		}
 	}()
-	f.result, f.err = w.strategies.answers[c.Kind](n, c.Request)
+	f.result, f.err = s.answers[c.Kind](n, c.Request)
 	if f.err != nil {
 		f.result = nil
 	}

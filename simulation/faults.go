@@ -82,23 +82,23 @@ func LinkFaults() []Fault {
 		{"slow-link", 2, func(w *World, r *rand.Rand) {
 			someLinks(w, r, func(from, to gossip.Address) {
 				least := between(r, 0, 2*time.Second)
-				w.SetLink(from, to, Link{Min: least, Max: least + between(r, time.Millisecond, time.Second)})
+				w.network.SetLink(from, to, Link{Min: least, Max: least + between(r, time.Millisecond, time.Second)})
 			})
 		}},
 		{"lossy-link", 2, func(w *World, r *rand.Rand) {
-			someLinks(w, r, func(from, to gossip.Address) { w.SetLink(from, to, Link{Loss: r.Float64()}) })
+			someLinks(w, r, func(from, to gossip.Address) { w.network.SetLink(from, to, Link{Loss: r.Float64()}) })
 		}},
 		{"broken-link", 2, func(w *World, r *rand.Rand) {
 			w.Log("a broken pair")
 			from, to := twoPlaces(w, r)
-			w.Cut(from, to)
-			w.Cut(to, from)
+			w.network.Cut(from, to)
+			w.network.Cut(to, from)
 		}},
 		{"long-loss", 1, func(w *World, r *rand.Rand) {
-			lossy := w.Network()
+			lossy := w.network.delivery
 			lossy.Loss = 0.3 * r.Float64()
-			w.SetNetwork(lossy)
-			w.After(between(r, time.Minute, 3*time.Minute), func() { w.SetNetwork(w.weather.normal) })
+			w.network.SetDelivery(lossy)
+			w.After(between(r, time.Minute, 3*time.Minute), func() { w.network.SetDelivery(w.network.normal) })
 		}},
 	}
 }
@@ -108,7 +108,9 @@ func LinkFaults() []Fault {
 func OutsideFaults() []Fault {
 	return []Fault{
 		{"slow-disk", 2, func(w *World, r *rand.Rand) {
-			withNode(w, r, func(n *Node) { w.SetDisksAt(n.place.address, Disks{Max: between(r, time.Millisecond, 2*time.Second)}) })
+			withNode(w, r, func(n *Node) {
+				w.disks.SetAt(n.place.address, Writes{Max: between(r, time.Millisecond, 2*time.Second)})
+			})
 		}},
 		{"wall-days", 2, func(w *World, r *rand.Rand) {
 			const days = 10 * 24 * time.Hour
@@ -123,10 +125,10 @@ func DiskFaults() []Fault {
 	return []Fault{
 		{"disk", 4, func(w *World, r *rand.Rand) {
 			withNode(w, r, func(n *Node) {
-				w.SetDisksAt(n.place.address, Disks{Hang: r.Float64() / 2, Fail: r.Float64() / 2, Tear: r.Float64() / 2, Max: between(r, time.Millisecond, 2*time.Second)})
+				w.disks.SetAt(n.place.address, Writes{Hang: r.Float64() / 2, Fail: r.Float64() / 2, Tear: r.Float64() / 2, Max: between(r, time.Millisecond, 2*time.Second)})
 			})
 		}},
-		{"disks-well", 1, func(w *World, _ *rand.Rand) { w.SetDisks(Disks{}) }},
+		{"disks-well", 1, func(w *World, _ *rand.Rand) { w.disks.Set(Writes{}) }},
 	}
 }
 
@@ -186,10 +188,10 @@ func loseFault(w *World, r *rand.Rand, s selective) {
 	}
 	length := between(r, time.Second, 15*time.Second)
 	if s.service != 0 {
-		w.After(length, w.LoseService(s.service, lose))
+		w.After(length, w.network.LoseService(s.service, lose))
 		return
 	}
-	w.After(length, w.Lose(what, lose))
+	w.After(length, w.network.Lose(what, lose))
 }
 
 // swizzleFault clogs some nodes one after the other, and unclogs them in another
@@ -199,12 +201,12 @@ func swizzleFault(w *World, r *rand.Rand) {
 	at := time.Duration(0)
 	for _, n := range nodes {
 		at += between(r, 0, 2*time.Second)
-		w.After(at, func() { w.Clog(n.place.address) })
+		w.After(at, func() { w.network.Clog(n.place.address) })
 	}
 	r.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
 	for _, n := range nodes {
 		at += between(r, 0, 2*time.Second)
-		w.After(at, func() { w.Unclog(n.place.address) })
+		w.After(at, func() { w.network.Unclog(n.place.address) })
 	}
 }
 

@@ -4,18 +4,17 @@
 package simulation
 
 import (
-	"cmp"
-	"slices"
+	"math/rand/v2"
 	"time"
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 )
 
-// Network says how messages travel. Messages are not kept in order unless
+// Delivery says how messages travel. Messages are not kept in order unless
 // Ordered: a connection that breaks and is dialled anew does not keep it
 // either.
-type Network struct {
+type Delivery struct {
 	// Min and Max bound the latency, drawn evenly between them. Both zero:
 	// 200 microseconds to 2 milliseconds.
 	Min, Max time.Duration
@@ -35,11 +34,62 @@ type Network struct {
 	Ordered bool
 }
 
-func (c *Network) latencies() (least, spread int64) {
-	if c.Max == 0 {
+func (d *Delivery) latencies() (least, spread int64) {
+	if d.Max == 0 {
 		return int64(200 * time.Microsecond), int64(1800 * time.Microsecond)
 	}
-	return int64(c.Min), max(int64(c.Max-c.Min), 0)
+	return int64(d.Min), max(int64(d.Max-d.Min), 0)
+}
+
+// worse reports whether messages travel worse than another way.
+func (d Delivery) worse(than Delivery) bool {
+	return d.Loss > than.Loss || d.Late > than.Late || d.Double > than.Double || d.Late > 0 && d.LateMax > than.LateMax || d.Max > than.Max
+}
+
+// Network carries the messages of a world: what [World.Network] returns. Links between
+// addresses are cut in one direction or both, slow or lossy; nodes are clogged; messages
+// of one sort are lost. What is done to it holds until it is taken back by its
+// counterpart or by [Network.Heal], and is known by addresses: a node that is started
+// again finds the links as they are.
+type Network struct {
+	world    *World
+	source   *rand.Rand // What is drawn for messages.
+	delivery Delivery
+	normal   Delivery // The delivery with which the world began.
+
+	cut     map[link]bool
+	clogged map[int32]bool // Places to and from which nothing passes.
+	links   map[link]Link
+	losses  []*loss
+	last    map[link]int64 // When the last message arrives, if ordered.
+
+	packets pool[packet]
+	every   uint64 // Each message of this number goes through its codec; zero: none.
+	scratch []byte // What messages are encoded into.
+
+	healed int64 // World time at which a message may have begun to pass last that could not before.
+	latest int64 // The longest time that any delivery or link has let a message take.
+
+	watchers []LinkWatcher
+	refusals []func(peer *Node, by gossip.NodeID)
+}
+
+func newNetwork(w *World, opt *Options) *Network {
+	return &Network{
+		world: w, source: source(opt.Seed, 1), delivery: opt.Network, normal: opt.Network,
+		latest: int64(max(opt.Network.LateMax, opt.Network.Max)), every: uint64(max(opt.CodecEvery, 0)),
+	}
+}
+
+// Delivery returns how messages travel.
+func (net *Network) Delivery() Delivery { return net.delivery }
+
+// SetDelivery changes how messages travel from now on.
+func (net *Network) SetDelivery(d Delivery) {
+	net.delivery = d
+	net.latest = max(net.latest, int64(d.LateMax), int64(d.Max))
+	net.world.changes()
+	net.world.Log("network %+v", d)
 }
 
 // packet is a message on its way.
@@ -50,98 +100,76 @@ type packet struct {
 	message any
 }
 
-// link is one direction between two places.
-type link struct{ from, to int32 }
-
-// links is the state of the network.
-type links struct {
-	cut  map[link]bool
-	last map[link]int64 // When the last message arrives, if ordered.
-}
-
-// SetNetwork changes how messages travel from now on.
-func (w *World) SetNetwork(c Network) {
-	w.opt.Network = c
-	w.weather.latest = max(w.weather.latest, int64(c.LateMax), int64(c.Max))
-	w.changes(false)
-	w.Log("network %+v", c)
-}
-
-// Network returns how messages travel.
-func (w *World) Network() Network { return w.opt.Network }
-
 // send puts a message on its way.
-func (w *World) send(n *Node, from machine.ID, s machine.Send) {
-	w.stats.Sent++
-	to := w.place(s.To.Address)
+func (net *Network) send(n *Node, from machine.ID, s machine.Send) {
+	net.world.stats.Sent++
+	to := net.world.place(s.To.Address)
 	c := &n.group.Components()[from]
-	w.trace.add(line{at: w.now, place: n.place.index, peer: to.index, verb: verbSent, note: s.Message})
+	net.world.trace.add(line{at: net.world.now, place: n.place.index, peer: to.index, verb: verbSent, note: s.Message})
 	message := s.Message
-	if every := w.opt.CodecEvery; every > 0 && w.stats.Sent%uint64(every) == 0 {
+	if net.every > 0 && net.world.stats.Sent%net.every == 0 {
 		var err error
-		if message, err = w.recode(c, message); err != nil {
-			w.Fail(err)
+		if message, err = net.recode(c, message); err != nil {
+			net.world.Fail(err)
 			return
 		}
 	}
 	p := packet{from: n, to: s.To, service: c.Service, message: message}
 	if to == n.place {
-		w.depart(p, to, 0)
+		net.depart(p, to, 0)
 		return
 	}
-	net := &w.opt.Network
-	if w.blockedWay(n.place.index, to.index) || net.Loss > 0 && w.network.Float64() < net.Loss || w.strays(&p, to) {
-		w.drop(n, to)
+	if net.blockedWay(n.place.index, to.index) || net.delivery.Loss > 0 && net.source.Float64() < net.delivery.Loss || net.strays(&p, to) {
+		net.drop(n, to)
 		return
 	}
-	w.depart(p, to, w.way(n.place.index, to.index))
-	if net.Double > 0 && w.network.Float64() < net.Double {
-		w.depart(p, to, w.way(n.place.index, to.index))
+	net.depart(p, to, net.way(n.place.index, to.index))
+	if net.delivery.Double > 0 && net.source.Float64() < net.delivery.Double {
+		net.depart(p, to, net.way(n.place.index, to.index))
 	}
 }
 
 // Latency draws how long a message takes at present.
-func (w *World) Latency() time.Duration { return time.Duration(w.latency()) }
+func (net *Network) Latency() time.Duration { return time.Duration(net.latency()) }
 
-func (w *World) latency() int64 {
-	net := &w.opt.Network
-	if net.Late > 0 && w.network.Float64() < net.Late {
-		return w.network.Int64N(max(int64(net.LateMax), 1))
+func (net *Network) latency() int64 {
+	if net.delivery.Late > 0 && net.source.Float64() < net.delivery.Late {
+		return net.source.Int64N(max(int64(net.delivery.LateMax), 1))
 	}
-	least, spread := net.latencies()
+	least, spread := net.delivery.latencies()
 	if spread == 0 {
 		return least
 	}
-	return least + w.network.Int64N(spread)
+	return least + net.source.Int64N(spread)
 }
 
-func (w *World) depart(p packet, to *place, latency int64) {
-	at := w.now + latency
-	if w.opt.Network.Ordered {
-		if w.links.last == nil {
-			w.links.last = make(map[link]int64)
+func (net *Network) depart(p packet, to *place, latency int64) {
+	at := net.world.now + latency
+	if net.delivery.Ordered {
+		if net.last == nil {
+			net.last = make(map[link]int64)
 		}
 		l := link{p.from.place.index, to.index}
-		at = max(at, w.links.last[l])
-		w.links.last[l] = at
+		at = max(at, net.last[l])
+		net.last[l] = at
 	}
-	w.push(event{at: at, kind: kindPacket, place: to.index, ref: w.packets.put(p)})
+	net.world.push(event{at: at, kind: kindPacket, place: to.index, ref: net.packets.put(p)})
 }
 
-func (w *World) drop(n *Node, to *place) {
-	w.stats.Lost++
-	w.trace.add(line{at: w.now, place: n.place.index, peer: to.index, verb: verbDropped, note: "lost"})
+func (net *Network) drop(n *Node, to *place) {
+	net.world.stats.Lost++
+	net.world.trace.add(line{at: net.world.now, place: n.place.index, peer: to.index, verb: verbDropped, note: "lost"})
 }
 
 // arrive hands a packet to whoever lives at its address, if it is meant.
-func (w *World) arrive(e event) {
-	n := w.places[e.place].node
-	p := &w.packets.values[e.ref]
+func (net *Network) arrive(e event) {
+	n := net.world.places[e.place].node
+	p := &net.packets.values[e.ref]
 	if n == nil || p.to.UID != 0 && p.to.UID != n.id.UID || n.blocked[p.from.id] {
-		w.stats.Refused++
-		refused := w.packets.take(e.ref)
+		net.world.stats.Refused++
+		refused := net.packets.take(e.ref)
 		if n != nil && n.blocked[refused.from.id] {
-			w.refuse(n, refused.from)
+			net.refuse(n, refused.from)
 		}
 		return
 	}
@@ -150,13 +178,23 @@ func (w *World) arrive(e event) {
 		n.waiting = append(n.waiting, e)
 		return
 	}
-	w.happen(n, e)
+	net.world.happen(n, e)
+}
+
+func (net *Network) deliver(n *Node, p packet) {
+	to, ok := n.component(p.service)
+	if !ok {
+		net.world.stats.Refused++
+		return
+	}
+	net.world.trace.add(line{at: net.world.now, place: n.place.index, peer: p.from.place.index, verb: verbReceived, note: p.message})
+	n.step(to, machine.Received{From: p.from.id, Message: p.message})
 }
 
 // Block makes a node refuse a peer from now on, as a transport does with an
 // incarnation that was removed. The peer is told by the functions given to
-// [World.OnRefused], each time that a message of it is refused.
-func (w *World) Block(n *Node, peer gossip.NodeID) {
+// [Network.OnRefused], each time that a message of it is refused.
+func (net *Network) Block(n *Node, peer gossip.NodeID) {
 	if n.blocked == nil {
 		n.blocked = make(map[gossip.NodeID]bool)
 	}
@@ -165,140 +203,20 @@ func (w *World) Block(n *Node, peer gossip.NodeID) {
 
 // OnRefused adds a function that is called when the refusal by a node has
 // reached the peer that it blocks.
-func (w *World) OnRefused(f func(peer *Node, by gossip.NodeID)) { w.refusals = append(w.refusals, f) }
+func (net *Network) OnRefused(f func(peer *Node, by gossip.NodeID)) {
+	net.refusals = append(net.refusals, f)
+}
 
 // refuse tells a peer that it is refused, if the link back works.
-func (w *World) refuse(by, peer *Node) {
-	if len(w.refusals) == 0 || !w.Connected(by.place.address, peer.place.address) {
+func (net *Network) refuse(by, peer *Node) {
+	if len(net.refusals) == 0 || !net.Connected(by.place.address, peer.place.address) {
 		return
 	}
-	w.After(time.Duration(w.latency()), func() {
-		for _, f := range w.refusals {
+	net.world.After(time.Duration(net.latency()), func() {
+		for _, f := range net.refusals {
 			if peer.Alive() {
 				f(peer, by.id)
 			}
 		}
 	})
-}
-
-func (w *World) deliver(n *Node, p packet) {
-	to, ok := n.component(p.service)
-	if !ok {
-		w.stats.Refused++
-		return
-	}
-	w.trace.add(line{at: w.now, place: n.place.index, peer: p.from.place.index, verb: verbReceived, note: p.message})
-	n.step(to, machine.Received{From: p.from.id, Message: p.message})
-}
-
-// Cut cuts the direction between two addresses: what from sends no longer
-// reaches to. Messages that are on their way arrive.
-func (w *World) Cut(from, to gossip.Address) {
-	if w.links.cut == nil {
-		w.links.cut = make(map[link]bool)
-	}
-	if from != to {
-		way := link{w.place(from).index, w.place(to).index}
-		if !w.links.cut[way] {
-			w.linked(way.from, way.to)
-		}
-		w.links.cut[way] = true
-		w.changes(false)
-	}
-}
-
-// Split cuts every link, in both directions, between addresses of different
-// sides. Addresses in no side keep all their links.
-func (w *World) Split(sides ...[]gossip.Address) {
-	w.Log("split %v", sides)
-	for i, side := range sides {
-		for j, other := range sides {
-			if i == j {
-				continue
-			}
-			for _, a := range side {
-				for _, b := range other {
-					w.Cut(a, b)
-				}
-			}
-		}
-	}
-}
-
-// Heal repairs every link: what was cut, clogged, slow, or lost messages.
-func (w *World) Heal() {
-	w.Log("healed")
-	for way := range w.links.cut { //quorate:unordered each is noted by itself
-		w.linked(way.from, way.to)
-	}
-	for of := range w.weather.clogged { //quorate:unordered the same
-		w.linksOf(of)
-	}
-	clear(w.links.cut)
-	clear(w.weather.clogged)
-	clear(w.weather.links)
-	w.weather.losses = nil
-	w.changes(true)
-}
-
-// Connected reports whether what from sends reaches to.
-func (w *World) Connected(from, to gossip.Address) bool {
-	return !w.blockedWay(w.place(from).index, w.place(to).index)
-}
-
-// Freeze lets the node at an address run nothing for d, as a process that was
-// stopped by a signal: what comes waits, and its clocks go on.
-func (w *World) Freeze(a gossip.Address, d time.Duration) {
-	n := w.Node(a)
-	if n == nil || n.frozen {
-		return
-	}
-	n.frozen = true
-	w.changes(false)
-	w.trace.add(line{at: w.now, place: n.place.index, peer: -1, verb: verbWorld, note: "frozen for " + d.String()})
-	w.push(event{at: w.now + int64(d), kind: kindThaw, place: n.place.index, incarnation: n.incarnation})
-}
-
-// Thaw lets a frozen node run on at once.
-func (w *World) Thaw(a gossip.Address) {
-	if n := w.Node(a); n != nil && n.frozen {
-		w.thaw(n)
-	}
-}
-
-// thaw feeds what waited. A process that is continued finds its timers due
-// and its sockets readable at the same time; the seed says which it sees
-// first.
-func (w *World) thaw(n *Node) {
-	if !n.frozen {
-		return
-	}
-	n.frozen = false
-	n.thaws++
-	n.thawed = w.now
-	w.changes(false)
-	waiting := n.waiting
-	n.waiting = nil
-	w.trace.add(line{at: w.now, place: n.place.index, peer: -1, verb: verbWorld, note: "thawed"})
-	if w.faults.Uint64()&1 == 0 {
-		slices.SortStableFunc(waiting, func(a, b event) int {
-			return cmp.Compare(a.kind, b.kind) // Timers have the lowest kind.
-		})
-	}
-	for _, e := range waiting {
-		if n.ended {
-			w.discard(e)
-			continue
-		}
-		w.happen(n, e)
-	}
-}
-
-// SetWall moves the wall clock of the node at an address.
-func (w *World) SetWall(a gossip.Address, ahead time.Duration) {
-	if n := w.Node(a); n != nil {
-		n.clock.wall = ahead
-		w.changes(false)
-		w.trace.add(line{at: w.now, place: n.place.index, peer: -1, verb: verbWorld, note: "wall ahead by " + ahead.String()})
-	}
 }

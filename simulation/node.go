@@ -176,11 +176,11 @@ func (n *Node) Carry(from machine.ID, e machine.Effect) {
 		return // It has crashed: what the step would do besides is never done.
 	}
 	if n.muted != nil {
-		w.muffle(n, from, e)
+		w.strategies.muffle(n, from, e)
 	}
 	switch e := e.(type) {
 	case machine.Send:
-		w.send(n, from, e)
+		w.network.send(n, from, e)
 		if n.fuse != nil {
 			n.burn(e.Message)
 		}
@@ -203,7 +203,7 @@ func (n *Node) Carry(from machine.ID, e machine.Effect) {
 		w.trace.add(line{at: w.now, place: n.place.index, peer: -1, verb: verbDecided, note: e})
 		w.observe(n, from, e)
 	case machine.Call:
-		w.call(n, from, e)
+		w.strategies.call(n, from, e)
 	default:
 		c := &n.group.Components()[from]
 		for _, carry := range w.carriers {

@@ -72,15 +72,6 @@ func errorsByName() map[string]error {
 	}
 }
 
-// Recorded says of which types the answers of calls can be, so that they can be
-// recorded. Strings, numbers, booleans and nil can be anyway.
-func (w *World) Recorded(values ...any) {
-	for _, v := range values {
-		t := reflect.TypeOf(v)
-		w.types[t.String()] = t
-	}
-}
-
 // plainTypes are the types that every recording can hold.
 func plainTypes() map[string]reflect.Type {
 	types := make(map[string]reflect.Type)
@@ -328,7 +319,7 @@ func (r *Recording) answer(w *World, n *Node, a asking) (fate, error) {
 	if err != nil {
 		return fate{}, err
 	}
-	f, err := l.Call.fate(w.types)
+	f, err := l.Call.fate(w.strategies.types)
 	if err != nil {
 		return fate{}, fmt.Errorf("%w: line %d: %w", ErrRecording, r.next, err)
 	}

@@ -26,8 +26,8 @@ type answer struct {
 func run(t *testing.T, o simulation.Options, of any, err error) ([]machine.Input, error) {
 	t.Helper()
 	w := pingers(o, 1)
-	w.Recorded(answer{})
-	w.Answer("any", func(*simulation.Node, any) (any, error) {
+	w.Strategies().Recorded(answer{})
+	w.Strategies().Answer("any", func(*simulation.Node, any) (any, error) {
 		require.Nil(t, o.Replay, "a replay asks nobody")
 		return of, err
 	})

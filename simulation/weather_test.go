@@ -19,7 +19,7 @@ import (
 // covers F15.
 func TestMessagesOfOneSortAreLostUntilTheEnd(t *testing.T) {
 	w := pingers(simulation.Options{}, 3)
-	end := w.Lose("pings to n001", func(from, to gossip.Address, message any) bool {
+	end := w.Network().Lose("pings to n001", func(from, to gossip.Address, message any) bool {
 		_, is := message.(ping)
 		return is && to == address(1) && from != address(2)
 	})
@@ -38,14 +38,14 @@ func TestMessagesOfOneSortAreLostUntilTheEnd(t *testing.T) {
 	require.Equal(t, time.Second, passed)
 
 	all := func(_, _ gossip.Address, _ any) bool { return true }
-	other := w.LoseService(service+1, all)
+	other := w.Network().LoseService(service+1, all)
 	require.NoError(t, w.Run(time.Second))
 	require.Equal(t, []int{3, 4}, machineOf(w, 1).heard["n000"], "that is no service of theirs")
 	other()
-	w.LoseService(service, all)
+	w.Network().LoseService(service, all)
 	require.NoError(t, w.Run(time.Second))
 	require.Equal(t, []int{3, 4}, machineOf(w, 1).heard["n000"])
-	w.Heal()
+	w.Network().Heal()
 	require.NoError(t, w.Run(time.Second))
 	require.Equal(t, []int{3, 4, 6}, machineOf(w, 1).heard["n000"])
 }
@@ -53,33 +53,33 @@ func TestMessagesOfOneSortAreLostUntilTheEnd(t *testing.T) {
 // covers F13.
 func TestCloggedNodeIsCutOffWhateverItsLinksAre(t *testing.T) {
 	w := pingers(simulation.Options{}, 3)
-	w.Clog(address(0))
-	w.Clog(address(1))
-	w.Unclog(address(0))
-	require.False(t, w.Connected(address(0), address(1)), "one end is clogged")
-	require.True(t, w.Connected(address(0), address(2)))
-	w.Cut(address(0), address(2))
-	w.Mend(address(0), address(2))
-	require.True(t, w.Connected(address(0), address(2)))
+	w.Network().Clog(address(0))
+	w.Network().Clog(address(1))
+	w.Network().Unclog(address(0))
+	require.False(t, w.Network().Connected(address(0), address(1)), "one end is clogged")
+	require.True(t, w.Network().Connected(address(0), address(2)))
+	w.Network().Cut(address(0), address(2))
+	w.Network().Mend(address(0), address(2))
+	require.True(t, w.Network().Connected(address(0), address(2)))
 	require.NoError(t, w.Run(1500*time.Millisecond))
 	require.Empty(t, machineOf(w, 0).heard["n001"])
 	require.Equal(t, []int{1}, machineOf(w, 1).heard["n001"], "it reaches itself")
-	w.Heal()
-	require.True(t, w.Connected(address(0), address(1)))
+	w.Network().Heal()
+	require.True(t, w.Network().Connected(address(0), address(1)))
 }
 
 // covers F11, F16.
 func TestALinkMayBeWorseThanTheNetwork(t *testing.T) {
 	w := pingers(simulation.Options{}, 3)
-	w.SetLink(address(0), address(1), simulation.Link{Min: 1400 * time.Millisecond, Max: 1500 * time.Millisecond})
-	w.SetLink(address(0), address(2), simulation.Link{Loss: 1})
+	w.Network().SetLink(address(0), address(1), simulation.Link{Min: 1400 * time.Millisecond, Max: 1500 * time.Millisecond})
+	w.Network().SetLink(address(0), address(2), simulation.Link{Loss: 1})
 	require.NoError(t, w.Run(2300*time.Millisecond))
 	require.Empty(t, machineOf(w, 1).heard["n000"], "the first one is still on its way")
 	require.Equal(t, []int{1, 2}, machineOf(w, 0).heard["n001"], "the other direction is well")
 	require.Empty(t, machineOf(w, 2).heard["n000"])
 	require.NoError(t, w.Run(400*time.Millisecond))
 	require.Equal(t, []int{1}, machineOf(w, 1).heard["n000"])
-	w.SetLink(address(0), address(2), simulation.Link{})
+	w.Network().SetLink(address(0), address(2), simulation.Link{})
 	require.NoError(t, w.Run(500*time.Millisecond))
 	require.Equal(t, []int{3}, machineOf(w, 2).heard["n000"])
 }
@@ -119,9 +119,9 @@ func (d *writer) Step(_ machine.Now, in machine.Input, out *machine.Outbox) {
 
 // disks is a world of one node that writes a disk, and what each incarnation found
 // there.
-func disks(seed uint64, d simulation.Disks) (w *simulation.World, found *[]any) {
+func disks(seed uint64, d simulation.Writes) (w *simulation.World, found *[]any) {
 	w = simulation.New(simulation.Options{Seed: seed, Disks: d})
-	w.Keeps("write", errEmptied)
+	w.Disks().Keep("write", errEmptied)
 	found = new([]any)
 	w.Start(address(0), func(env simulation.Env) []machine.Component {
 		*found = append(*found, env.Disk.Value)
@@ -132,21 +132,21 @@ func disks(seed uint64, d simulation.Disks) (w *simulation.World, found *[]any) 
 
 // covers F50: the disk in the simulation is whole, lost, older, torn, hangs or fails.
 func TestDiskOutlivesItsNode(t *testing.T) {
-	w, found := disks(1, simulation.Disks{})
+	w, found := disks(1, simulation.Writes{})
 	for _, text := range []string{"one", "two", "three"} {
 		w.Input(address(0), service, text)
 		require.NoError(t, w.Run(time.Second))
 	}
 	require.Equal(t, []error{nil, nil, nil}, w.Node(address(0)).Machine(service).(*writer).answered)
 	w.Restart(address(0))
-	require.False(t, w.AgeDisk(address(0), 3), "it never held anything before the first")
-	require.True(t, w.AgeDisk(address(0), 1))
+	require.False(t, w.Disks().Age(address(0), 3), "it never held anything before the first")
+	require.True(t, w.Disks().Age(address(0), 1))
 	w.Restart(address(0))
-	w.TearDisk(address(0))
+	w.Disks().Tear(address(0))
 	w.Restart(address(0))
 	w.Input(address(0), service, "four")
 	require.NoError(t, w.Run(time.Second))
-	w.LoseDisk(address(0))
+	w.Disks().Lose(address(0))
 	w.Restart(address(0))
 	require.Equal(t, []any{nil, "three", "two", nil, nil}, *found)
 }
@@ -156,64 +156,64 @@ func TestDiskOutlivesItsNode(t *testing.T) {
 func TestAWorldIsForgetfulWhenHalfOfItsDisksWereLost(t *testing.T) {
 	world := func() *simulation.World {
 		w := simulation.New(simulation.Options{Seed: 1})
-		w.Keeps("write", errEmptied)
+		w.Disks().Keep("write", errEmptied)
 		for i := range 3 {
 			w.Start(address(i), func(simulation.Env) []machine.Component {
 				return []machine.Component{{Name: "writer", Service: service, Machine: &writer{}}}
 			})
 		}
-		w.LoseDisk(address(0))
-		w.LoseDisk(address(1))
+		w.Disks().Lose(address(0))
+		w.Disks().Lose(address(1))
 		for _, text := range []string{"one", "two"} {
 			for i := range 3 {
 				w.Input(address(i), service, text)
 			}
 			require.NoError(t, w.Run(time.Second))
 		}
-		require.False(t, w.Forgetful(addresses(0, 3)), "they held nothing")
+		require.False(t, w.Disks().Forgetful(addresses(0, 3)), "they held nothing")
 		return w
 	}
 	w := world()
-	w.LoseDisk(address(0))
+	w.Disks().Lose(address(0))
 	w.Input(address(0), service, "three")
 	require.NoError(t, w.Run(time.Second))
-	w.LoseDisk(address(0))
-	require.False(t, w.Forgetful(addresses(0, 3)), "one is a minority")
-	require.True(t, w.Forgetful(addresses(0, 2)))
-	w.TearDisk(address(1))
+	w.Disks().Lose(address(0))
+	require.False(t, w.Disks().Forgetful(addresses(0, 3)), "one is a minority")
+	require.True(t, w.Disks().Forgetful(addresses(0, 2)))
+	w.Disks().Tear(address(1))
 	w.Restart(address(1))
-	require.True(t, w.Forgetful(addresses(0, 3)))
+	require.True(t, w.Disks().Forgetful(addresses(0, 3)))
 	w = world()
-	require.True(t, w.AgeDisk(address(2), 1))
-	require.True(t, w.Forgetful(addresses(0, 2)), "whose ever it is")
+	require.True(t, w.Disks().Age(address(2), 1))
+	require.True(t, w.Disks().Forgetful(addresses(0, 2)), "whose ever it is")
 	w = world()
-	w.SetDisks(simulation.Disks{Fail: 1})
+	w.Disks().Set(simulation.Writes{Fail: 1})
 	for range 20 {
 		for i := range 3 {
 			w.Input(address(i), service, "three")
 		}
 		require.NoError(t, w.Run(time.Second))
 	}
-	require.True(t, w.Forgetful(addresses(0, 3)), "writes that fail may empty a disk")
+	require.True(t, w.Disks().Forgetful(addresses(0, 3)), "writes that fail may empty a disk")
 }
 
 // What was being written when the node crashed, and what was answered with an error,
 // may be on the disk or not.
 func TestUnansweredWriteIsOnTheDiskOrNot(t *testing.T) {
-	write := func(seed uint64, faults simulation.Disks, crash time.Duration) any {
-		w, found := disks(seed, simulation.Disks{})
+	write := func(seed uint64, faults simulation.Writes, crash time.Duration) any {
+		w, found := disks(seed, simulation.Writes{})
 		w.Input(address(0), service, "old")
 		require.NoError(t, w.Run(time.Second))
-		w.SetDisksAt(address(0), faults)
+		w.Disks().SetAt(address(0), faults)
 		w.Input(address(0), service, "new")
 		require.NoError(t, w.Run(crash))
 		w.Restart(address(0))
-		w.SetDisks(simulation.Disks{})
+		w.Disks().Set(simulation.Writes{})
 		return (*found)[1]
 	}
 	seen := make(map[string][]any)
 	for seed := range uint64(20) {
-		for name, faults := range map[string]simulation.Disks{"fails": {Fail: 1}, "hangs": {Hang: 1}, "torn": {Tear: 1}, "slow": {Min: 100 * time.Millisecond, Max: 200 * time.Millisecond}} {
+		for name, faults := range map[string]simulation.Writes{"fails": {Fail: 1}, "hangs": {Hang: 1}, "torn": {Tear: 1}, "slow": {Min: 100 * time.Millisecond, Max: 200 * time.Millisecond}} {
 			crash := 50 * time.Millisecond
 			if name == "hangs" {
 				crash = 1500 * time.Millisecond

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"reflect"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -26,13 +24,13 @@ type Options struct {
 	Scenario string
 
 	// Network says how messages travel.
-	Network Network
+	Network Delivery
 
 	// Calls say what happens to strategy calls.
 	Calls Calls
 
-	// Disks say what happens to the disks of nodes.
-	Disks Disks
+	// Disks say what happens to what nodes write.
+	Disks Writes
 
 	// RatePPM bounds by how many millionths the rate of a node's clock
 	// differs from that of the world: 10,000 is 1 %. Zero: all are equal.
@@ -147,32 +145,28 @@ type World struct {
 	trace *Trace
 	stats Stats
 
-	network *rand.Rand // What the network draws.
-	faults  *rand.Rand // What chaos draws.
-	births  *rand.Rand // What new nodes draw.
+	faults *rand.Rand // What chaos draws.
+	births *rand.Rand // What new nodes draw.
 
-	places  []*place
-	named   map[gossip.Address]*place
-	links   links
-	weather weather
-	disks   disks
-	packets pool[packet]
-	inputs  pool[input]
-	funcs   pool[func()]
-	scratch []byte
+	places     []*place
+	named      map[gossip.Address]*place
+	network    *Network
+	disks      *Disks
+	strategies *Strategies
 
-	strategies strategies
-	types      map[string]reflect.Type // Of answers, by name.
-	record     *recorder
-	replay     *Recording
+	inputs pool[input]
+	funcs  pool[func()]
 
-	refusals  []func(peer *Node, by gossip.NodeID)
+	record *recorder
+	replay *Recording
+
 	observers []func(Observation)
 	endings   []func(event any) string
 	carriers  []func(*Node, *machine.Component, machine.Effect) bool
 	checkers  []Checker
 
 	injected map[string]int // Faults of Chaos, by name.
+	changed  int64          // World time of the last change from outside, see [World.Steady].
 
 	second   int64 // The second in which inSecond events have happened.
 	inSecond int
@@ -186,19 +180,13 @@ const wallOrigin = 1_767_225_600 // 2026-01-01T00:00:00Z
 // New returns a world without nodes, at time zero.
 func New(opt Options) *World {
 	w := &World{
-		opt:     opt,
-		network: source(opt.Seed, 1), faults: source(opt.Seed, 2),
-		births: source(opt.Seed, 4),
-		named:  make(map[gossip.Address]*place),
-		// What is drawn for calls is drawn from a source of its own, so that a
-		// replay, which draws nothing for them, is the same run.
-		strategies: newStrategies(source(opt.Seed, 3)),
-		types:      plainTypes(),
-		replay:     opt.Replay,
-		disks:      newDisks(source(opt.Seed, 5), opt.Disks),
-		weather:    weather{normal: opt.Network, latest: int64(max(opt.Network.LateMax, opt.Network.Max))},
+		opt: opt, faults: source(opt.Seed, 2), births: source(opt.Seed, 4),
+		named: make(map[gossip.Address]*place), replay: opt.Replay,
 	}
-	w.record = newRecorder(opt.Record, w.types)
+	w.network = newNetwork(w, &opt)
+	w.disks = newDisks(w, &opt)
+	w.strategies = newStrategies(w, &opt)
+	w.record = newRecorder(opt.Record, w.strategies.types)
 	w.trace = newTrace(w, opt.Lines, opt.Trace)
 	w.push(event{at: int64(time.Second), kind: kindSecond})
 	return w
@@ -233,6 +221,15 @@ func (w *World) Stats() Stats { return w.stats }
 
 // Rand returns the source of randomness that fault schedules draw from.
 func (w *World) Rand() *rand.Rand { return w.faults }
+
+// Network returns what carries the messages of the nodes.
+func (w *World) Network() *Network { return w.network }
+
+// Disks returns the disks of the nodes.
+func (w *World) Disks() *Disks { return w.disks }
+
+// Strategies returns those whom the nodes can ask.
+func (w *World) Strategies() *Strategies { return w.strategies }
 
 // Observe adds an observer. Observers are called in the order in which they
 // were added, within the step that published; they must not step the world.
@@ -280,310 +277,4 @@ func (w *World) observe(n *Node, from machine.ID, e any) {
 	for _, f := range w.observers {
 		f(o)
 	}
-}
-
-// place returns the place of an address, and makes one.
-func (w *World) place(a gossip.Address) *place {
-	p := w.named[a]
-	if p == nil {
-		p = &place{index: int32(len(w.places)), address: a}
-		w.places = append(w.places, p)
-		w.named[a] = p
-	}
-	return p
-}
-
-// Start starts a node at an address where none lives, with a new uid.
-func (w *World) Start(a gossip.Address, build Build) *Node {
-	p := w.place(a)
-	machine.Assert(p.node == nil, "an address has one node at a time", "address", a)
-	p.build = build
-	p.incarnation++
-	n := &Node{
-		world: w, place: p, incarnation: p.incarnation,
-		id:    gossip.NodeID{Address: a, UID: gossip.UID(w.births.Uint64() | 1)},
-		named: make(map[timerKey]int32), served: make(map[callKey]*served),
-	}
-	n.clock = clock{started: w.now, origin: machine.Instant(w.births.Int64N(int64(time.Hour)))}
-	if w.opt.RatePPM > 0 {
-		n.clock.ppm = w.births.Int64N(2*int64(w.opt.RatePPM)+1) - int64(w.opt.RatePPM)
-	}
-	if w.opt.WallSkew > 0 {
-		n.clock.wall = time.Duration(w.births.Int64N(2*int64(w.opt.WallSkew)+1)) - w.opt.WallSkew
-	}
-	n.group = machine.NewGroup(n)
-	p.node = n
-	env := Env{
-		World: w, Self: n.id, Generation: int(p.incarnation) - 1, Clock: systemClock{n},
-		Rand: source(w.births.Uint64(), uint64(p.incarnation)), Disk: w.read(p),
-	}
-	if p.incarnation == 1 {
-		w.changes(false)
-	}
-	for _, c := range build(env) {
-		n.group.Attach(n.Now(), c)
-	}
-	w.trace.add(line{at: w.now, place: p.index, peer: -1, verb: verbWorld, note: "began"})
-	w.observe(n, -1, Began{})
-	n.group.Start(n.Now())
-	n.stepped()
-	return n
-}
-
-// Node returns the node that lives at an address, nil without one.
-func (w *World) Node(a gossip.Address) *Node {
-	if p := w.named[a]; p != nil {
-		return p.node
-	}
-	return nil
-}
-
-// Nodes returns the nodes that live, in the order in which their addresses
-// were first used.
-func (w *World) Nodes() []*Node {
-	var nodes []*Node
-	for _, p := range w.places {
-		if p.node != nil {
-			nodes = append(nodes, p.node)
-		}
-	}
-	return nodes
-}
-
-// Vacant returns the addresses at which a node lived and none lives now.
-func (w *World) Vacant() []gossip.Address {
-	var vacant []gossip.Address
-	for _, p := range w.places {
-		if p.node == nil && p.build != nil {
-			vacant = append(vacant, p.address)
-		}
-	}
-	return vacant
-}
-
-// Crashed is why a node has ended that did not end by itself, see [Ended].
-const Crashed = "crashed"
-
-// Crash ends the node at an address without a word. Without a node there it
-// does nothing.
-func (w *World) Crash(a gossip.Address) {
-	if n := w.Node(a); n != nil {
-		w.end(n, Crashed)
-	}
-}
-
-// Restart ends the node at an address, if one lives there, and starts another
-// with the build function of the last one.
-func (w *World) Restart(a gossip.Address) *Node {
-	p := w.named[a]
-	machine.Assert(p != nil && p.build != nil, "a node lived at the address", "address", a)
-	w.Crash(a)
-	return w.Start(a, p.build)
-}
-
-func (w *World) end(n *Node, why string) {
-	if n.ended {
-		return
-	}
-	n.ended, n.why, n.frozen = true, why, false
-	n.place.node = nil
-	w.interrupted(n)
-	if why == Crashed {
-		w.changes(false)
-	}
-	for _, e := range n.waiting {
-		w.discard(e)
-	}
-	n.waiting = nil
-	w.trace.add(line{at: w.now, place: n.place.index, peer: -1, verb: verbWorld, note: "ended: " + why})
-	w.observe(n, -1, Ended{Why: why})
-}
-
-// input is an input from the script, or the answer of a call.
-type input struct {
-	to     machine.ID
-	in     machine.Input
-	answer *asking // The call that it answers, nil for all others.
-}
-
-// Input feeds an input to a component of the node at an address, as soon as
-// the node runs. Without a node or component there it does nothing.
-func (w *World) Input(a gossip.Address, s machine.Service, in machine.Input) {
-	n := w.Node(a)
-	if n == nil {
-		return
-	}
-	if id, ok := n.component(s); ok {
-		w.push(event{
-			at: w.now, kind: kindInput, place: n.place.index, incarnation: n.incarnation,
-			ref: w.inputs.put(input{to: id, in: in}),
-		})
-	}
-}
-
-// At calls f at a time of the world, or at once when that has passed.
-func (w *World) At(at time.Duration, f func()) {
-	w.push(event{at: max(int64(at), w.now), kind: kindFunc, ref: w.funcs.put(f)})
-}
-
-// After calls f when d has passed.
-func (w *World) After(d time.Duration, f func()) { w.At(w.Now()+d, f) }
-
-func (w *World) push(e event) uint64 {
-	w.seq++
-	e.seq = w.seq
-	w.heap.push(e)
-	return e.seq
-}
-
-// Run lets d pass. It returns the first violation of the run, a [*Failure],
-// and then does nothing more. A panic of a machine is a violation.
-func (w *World) Run(d time.Duration) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			w.Fail(fmt.Errorf("panic: %v\n%s", v, stack()))
-			err = w.failure
-		}
-	}()
-	end := w.now + int64(d)
-	for w.failure == nil && len(w.heap) > 0 && w.heap[0].at <= end {
-		e := w.heap.pop()
-		w.now = e.at
-		w.stats.Events++
-		w.count()
-		w.handle(e)
-	}
-	if w.failure != nil {
-		return w.failure
-	}
-	w.now = end
-	return nil
-}
-
-// stormPerNode is how many events a node may have in a second of the world, on
-// average over all nodes: hundreds of times what the busiest second of a healthy
-// cluster has. Beyond it nodes answer each other without end.
-const stormPerNode = 20_000
-
-// count finds storms.
-func (w *World) count() {
-	if second := w.now / int64(time.Second); second != w.second {
-		w.second, w.inSecond = second, 0
-	}
-	if w.inSecond++; w.inSecond > stormPerNode*max(len(w.places), 1) {
-		w.Fail(fmt.Errorf("a storm: %d events in less than a second, of %d nodes", w.inSecond, len(w.places)))
-	}
-}
-
-// RunUntil lets time pass until done holds, which it asks ten times a second,
-// and for no more than limit. It returns the time that passed.
-func (w *World) RunUntil(limit time.Duration, done func() bool) (time.Duration, error) {
-	begin := w.Now()
-	for !done() {
-		if w.Now()-begin >= limit {
-			return w.Now() - begin, fmt.Errorf("simulation: not done after %v", limit)
-		}
-		if err := w.Run(100 * time.Millisecond); err != nil {
-			return w.Now() - begin, err
-		}
-	}
-	return w.Now() - begin, nil
-}
-
-// stack returns the stack of a panic without what is above the panic.
-func stack() string {
-	s := string(debug.Stack())
-	if _, below, ok := strings.Cut(s, "panic("); ok {
-		return below
-	}
-	return s
-}
-
-func (w *World) handle(e event) {
-	switch e.kind {
-	case kindFunc:
-		w.funcs.take(e.ref)()
-	case kindSecond:
-		w.push(event{at: e.at + int64(time.Second), kind: kindSecond})
-		if err := w.checkpoint(); err != nil {
-			w.Fail(err)
-			return
-		}
-		for _, c := range w.checkers {
-			if err := c.Second(w); err != nil {
-				w.Fail(err)
-			}
-		}
-	case kindPacket:
-		w.arrive(e)
-	default:
-		n := w.places[e.place].node
-		if n == nil || n.incarnation != e.incarnation {
-			w.discard(e)
-			return
-		}
-		if n.frozen && e.kind != kindThaw {
-			n.waiting = append(n.waiting, e)
-			return
-		}
-		w.happen(n, e)
-	}
-}
-
-// happen lets an event happen to a node that runs.
-func (w *World) happen(n *Node, e event) {
-	w.stats.Steps++
-	switch e.kind {
-	case kindTimer:
-		n.surfaced(e)
-	case kindPacket:
-		w.deliver(n, w.packets.take(e.ref))
-	case kindInput:
-		in := w.inputs.take(e.ref)
-		if in.answer != nil {
-			w.answered(n, in)
-			return
-		}
-		w.trace.add(line{at: w.now, place: n.place.index, peer: -1, verb: verbFed, note: in.in})
-		n.step(in.to, in.in)
-	case kindThaw:
-		w.thaw(n)
-	case kindFunc, kindSecond:
-	}
-}
-
-// discard forgets an event whose node is gone.
-func (w *World) discard(e event) {
-	switch e.kind {
-	case kindPacket:
-		w.packets.take(e.ref)
-	case kindInput:
-		w.inputs.take(e.ref)
-	case kindTimer, kindThaw, kindFunc, kindSecond:
-	}
-}
-
-// pool holds values that events of the heap stand for.
-type pool[T any] struct {
-	values []T
-	free   []int32
-}
-
-func (p *pool[T]) put(v T) int32 {
-	if last := len(p.free) - 1; last >= 0 {
-		i := p.free[last]
-		p.free = p.free[:last]
-		p.values[i] = v
-		return i
-	}
-	p.values = append(p.values, v)
-	return int32(len(p.values) - 1)
-}
-
-func (p *pool[T]) take(i int32) T {
-	var none T
-	v := p.values[i]
-	p.values[i] = none
-	p.free = append(p.free, i)
-	return v
 }

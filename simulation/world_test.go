@@ -115,7 +115,7 @@ func TestRunIsAFunctionOfItsSeed(t *testing.T) {
 		var text strings.Builder
 		w := pingers(simulation.Options{
 			Seed: seed, RatePPM: 10_000, WallSkew: time.Hour, CodecEvery: 3, Trace: &text,
-			Network: simulation.Network{Loss: 0.05, Double: 0.05, Late: 0.05, LateMax: 3 * time.Second},
+			Network: simulation.Delivery{Loss: 0.05, Double: 0.05, Late: 0.05, LateMax: 3 * time.Second},
 		}, 7)
 		w.Chaos(simulation.Chaos{For: 2 * time.Minute, Every: 2 * time.Second, Faults: simulation.Faults()})
 		require.NoError(t, w.Run(3*time.Minute))
@@ -133,19 +133,19 @@ func TestRunIsAFunctionOfItsSeed(t *testing.T) {
 
 func TestCutIsOneWayAndHealEndsIt(t *testing.T) {
 	w := pingers(simulation.Options{}, 3)
-	w.Cut(address(0), address(1))
+	w.Network().Cut(address(0), address(1))
 	require.NoError(t, w.Run(2500*time.Millisecond))
 	require.Empty(t, machineOf(w, 1).heard["n000"])
 	require.Equal(t, []int{1, 2}, machineOf(w, 0).heard["n001"])
 	require.Equal(t, []int{1, 2}, machineOf(w, 2).heard["n000"])
-	w.Heal()
+	w.Network().Heal()
 	require.NoError(t, w.Run(time.Second))
 	require.Equal(t, []int{3}, machineOf(w, 1).heard["n000"])
 }
 
 func TestSplitCutsBetweenSidesOnly(t *testing.T) {
 	w := pingers(simulation.Options{}, 4)
-	w.Split(addresses(0, 2), addresses(2, 3))
+	w.Network().Split(addresses(0, 2), addresses(2, 3))
 	require.NoError(t, w.Run(1500*time.Millisecond))
 	require.Len(t, machineOf(w, 0).heard, 3, "itself, its own side, and who is on no side")
 	require.NotContains(t, machineOf(w, 0).heard, "n002")
@@ -255,9 +255,9 @@ func TestCallsAreAnsweredAsDrawn(t *testing.T) {
 	ask := func(id machine.CallID, kind string) {
 		w.Input(address(0), service, machine.Call{ID: id, Kind: kind, Request: int(id), Limit: time.Second})
 	}
-	w.Answer("double", func(_ *simulation.Node, request any) (any, error) { return 2 * request.(int), nil })
-	w.Answer("fail", func(*simulation.Node, any) (any, error) { return nil, errors.New("no") })
-	w.Garble("double", func(*rand.Rand, any) any { return "garbage" })
+	w.Strategies().Answer("double", func(_ *simulation.Node, request any) (any, error) { return 2 * request.(int), nil })
+	w.Strategies().Answer("fail", func(*simulation.Node, any) (any, error) { return nil, errors.New("no") })
+	w.Strategies().Garble("double", func(*rand.Rand, any) any { return "garbage" })
 	last := func() machine.Called {
 		fed := machineOf(w, 0).fed
 		return fed[len(fed)-1].(machine.Called)
@@ -271,15 +271,15 @@ func TestCallsAreAnsweredAsDrawn(t *testing.T) {
 	ask(3, "unknown")
 	require.NoError(t, w.Run(time.Second))
 	require.ErrorContains(t, last().Err, "nobody answers")
-	w.SetCalls(simulation.Calls{Garbage: 1})
+	w.Strategies().Set(simulation.Calls{Garbage: 1})
 	ask(4, "double")
 	require.NoError(t, w.Run(time.Second))
 	require.Equal(t, "garbage", last().Result)
-	w.SetCalls(simulation.Calls{Fail: 1})
+	w.Strategies().Set(simulation.Calls{Fail: 1})
 	ask(5, "double")
 	require.NoError(t, w.Run(time.Second))
 	require.ErrorIs(t, last().Err, simulation.ErrCallFailed)
-	w.SetCalls(simulation.Calls{Hang: 1})
+	w.Strategies().Set(simulation.Calls{Hang: 1})
 	ask(6, "double")
 	ask(7, "double")
 	require.NoError(t, w.Run(500*time.Millisecond))

@@ -56,7 +56,7 @@ const contactsKept = 32
 func (a *Assumption) Watch(w *simulation.World) {
 	a.world, a.slow = w, -1
 	a.seen, a.losses = make(map[gossip.NodeID]bool), make(map[gossip.Address][]contacts)
-	w.WatchLinks(a)
+	w.Network().Watch(a)
 }
 
 // Linked notes that the link between two addresses has changed.
@@ -116,7 +116,7 @@ func (a *Assumption) byAndBy(of gossip.Address, since time.Duration) bool {
 // slow reports whether news may take longer than usual to reach all, or not reach
 // some, although the links are there.
 func slow(w *simulation.World) bool {
-	return w.Impaired() || slices.ContainsFunc(w.Nodes(), (*simulation.Node).Frozen)
+	return w.Network().Impaired() || slices.ContainsFunc(w.Nodes(), (*simulation.Node).Frozen)
 }
 
 var _ simulation.LinkWatcher = (*Assumption)(nil)

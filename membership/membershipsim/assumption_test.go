@@ -61,14 +61,14 @@ func nothing(*simulation.World, int) {}
 
 // slowly has one link be slow.
 func slowly(w *simulation.World, _ int) {
-	w.SetLink(address(0), address(1), simulation.Link{Max: 2 * time.Second})
+	w.Network().SetLink(address(0), address(1), simulation.Link{Max: 2 * time.Second})
 }
 
 // steps cuts the last node off from some of the others, and later from the rest.
 func steps(first int) func(w *simulation.World, last int) {
 	return func(w *simulation.World, last int) {
-		w.At(37*time.Second, func() { w.Split(addresses(0, first), addresses(last, last+1)) })
-		w.At(41*time.Second, func() { w.Split(addresses(0, last), addresses(last, last+1)) })
+		w.At(37*time.Second, func() { w.Network().Split(addresses(0, first), addresses(last, last+1)) })
+		w.At(41*time.Second, func() { w.Network().Split(addresses(0, last), addresses(last, last+1)) })
 	}
 }
 
@@ -91,7 +91,7 @@ func TestPlantedNodeThatHostsAlthoughItIsFencedIsFound(t *testing.T) {
 		"many, after one link was broken": {12, assumption(), steps(1)},
 		"many, long after what was slow": {12, assumption(), func(w *simulation.World, last int) {
 			slowly(w, last)
-			w.After(time.Second, w.Heal)
+			w.After(time.Second, w.Network().Heal)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -109,16 +109,16 @@ func TestWhatBreaksTheAssumptionIsCounted(t *testing.T) {
 	for name, meanwhile := range map[string]func(*simulation.World, int){
 		"slowly": slowly, "by steps": steps(6),
 		"lossy": func(w *simulation.World, _ int) {
-			w.Lose("nothing", func(_, _ gossip.Address, _ any) bool { return false })
+			w.Network().Lose("nothing", func(_, _ gossip.Address, _ any) bool { return false })
 		},
 		"asleep": func(w *simulation.World, _ int) { w.At(38*time.Second, func() { w.Freeze(address(3), time.Second) }) },
 		"clogged": func(w *simulation.World, _ int) {
 			w.At(37*time.Second, func() {
 				for i := range 6 {
-					w.Clog(address(i))
+					w.Network().Clog(address(i))
 				}
 			})
-			w.At(38*time.Second, w.Heal)
+			w.At(38*time.Second, w.Network().Heal)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -30,7 +30,7 @@ func strategyOf(d protocol.Downing) protocol.Strategy {
 func serveBoth(v *membershipsim.Witness, w *simulation.World) {
 	v.Serve(w)
 	id := strategyOf(v.Downing()).ID()
-	w.Answer(protocol.CallDowning, func(_ *simulation.Node, request any) (any, error) {
+	w.Strategies().Answer(protocol.CallDowning, func(_ *simulation.Node, request any) (any, error) {
 		r := request.(protocol.DowningRequest)
 		if r.Strategy == id {
 			return v.Decide(r.View), nil
@@ -88,8 +88,8 @@ func TestSplitDuringAChangeOfStrategyLeavesOneSide(t *testing.T) {
 		winner := p.winner(len(sides))
 		serveBoth(v, p.world)
 		if runs%3 == 0 {
-			p.world.SetCalls(mishaps()[0].calls)
-			p.world.After(15*time.Second, func() { p.world.SetCalls(simulation.Calls{}) })
+			p.world.Strategies().Set(mishaps()[0].calls)
+			p.world.After(15*time.Second, func() { p.world.Strategies().Set(simulation.Calls{}) })
 		}
 		for i := range sides {
 			p.world.Node(address(i)).Input(protocol.Service, protocol.LoadDowning{Strategy: strategyOf(to)})
@@ -136,7 +136,7 @@ func TestAnotherMemberDecidesInPlaceOfTheLeader(t *testing.T) {
 			v.Serve(p.world)
 			for i, side := range sides {
 				if size[side]++; size[side] == 1 {
-					p.world.SetCallsAt(address(i), m.calls)
+					p.world.Strategies().SetAt(address(i), m.calls)
 				}
 			}
 		})

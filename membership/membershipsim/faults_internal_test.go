@@ -34,7 +34,7 @@ func TestEveryTypeOfMessageIsLost(t *testing.T) {
 	supervisor := &Supervisor{Seeds: all, Min: time.Second, Max: 2 * time.Second}
 	supervisor.Supervise(w)
 	seen := make(map[reflect.Type]bool)
-	w.Lose("nothing", func(_, _ gossip.Address, message any) bool {
+	w.Network().Lose("nothing", func(_, _ gossip.Address, message any) bool {
 		seen[reflect.TypeOf(message)] = true
 		return false
 	})
@@ -43,9 +43,9 @@ func TestEveryTypeOfMessageIsLost(t *testing.T) {
 		w.Start(a, func(env simulation.Env) []machine.Component { return []machine.Component{build(env)} })
 	}
 	require.NoError(t, w.Run(30*time.Second))
-	w.Split(all[:2], all[2:])
+	w.Network().Split(all[:2], all[2:])
 	require.NoError(t, w.Run(time.Minute))
-	w.Heal()
+	w.Network().Heal()
 	w.Input(all[4], protocol.Service, protocol.Leave{Address: all[4]})
 	require.NoError(t, w.Run(time.Minute))
 	require.NoError(t, Settled(w))

@@ -49,7 +49,7 @@ func TestWhatADeadLeaderGaveIsOutbid(t *testing.T) {
 			m := membershipsim.MembershipOf(n).State().ByAddress(of)
 			return m != nil && m.Status == gossip.Up
 		}
-		heard := w.Lose("gossip of a joiner and its leader once it is up", func(from, to gossip.Address, message any) bool {
+		heard := w.Network().Lose("gossip of a joiner and its leader once it is up", func(from, to gossip.Address, message any) bool {
 			return isGossip(message) && (from == leader && to != joiner && up(leader, joiner) ||
 				(from == joiner || to == joiner && from != leader) && up(joiner, joiner))
 		})

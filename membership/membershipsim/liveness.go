@@ -147,7 +147,7 @@ func changedAt(w *simulation.World) time.Duration { return w.Now() - w.Steady() 
 // diskFailed reports whether a node has ended for a disk that may fail: that is as often
 // as its disk does.
 func (l *Liveness) diskFailed(n *simulation.Node, e simulation.Ended) bool {
-	d := l.world.DisksAt(n.ID().Address)
+	d := l.world.Disks().At(n.ID().Address)
 	return e.Why == "stopped: "+component.StopDisk.String() && (d.Fail > 0 || d.Hang > 0)
 }
 
@@ -163,10 +163,10 @@ func (l *Liveness) silent(n *simulation.Node, member gossip.NodeID) (time.Durati
 	switch {
 	case other == nil || other.ID() != member:
 		return 0, true // It has ended before anybody looked.
-	case w.Connected(n.ID().Address, member.Address) && w.Connected(member.Address, n.ID().Address):
+	case w.Network().Connected(n.ID().Address, member.Address) && w.Network().Connected(member.Address, n.ID().Address):
 		return 0, false
 	}
-	return w.Healed(), true
+	return w.Network().Healed(), true
 }
 
 // accuses checks that a node accuses whom it cannot hear.
@@ -198,10 +198,10 @@ func (l *Liveness) accuses(n *simulation.Node) error {
 			l.since[key] = w.Now()
 			continue
 		}
-		from = max(from, l.since[key], n.Thawed()) + w.Slowest()
+		from = max(from, l.since[key], n.Thawed()) + w.Network().Slowest()
 		if passed := w.Now() - from; passed > within {
 			return fmt.Errorf("accused: %v has heard nothing of %v, which is %v, for %v that it ran, and does not accuse it: %s",
-				n.ID(), member.Node, member.Status, passed+w.Slowest(), s.Describe())
+				n.ID(), member.Node, member.Status, passed+w.Network().Slowest(), s.Describe())
 		}
 		l.Silences++
 	}
@@ -234,11 +234,11 @@ func (l *Liveness) settles() error {
 			l.settled = MembershipOf(nodes[0]).State()
 		}
 	}
-	if l.MayWait || quiet <= l.Bounds.Settle+w.Slowest() || len(w.Nodes()) == 0 {
+	if l.MayWait || quiet <= l.Bounds.Settle+w.Network().Slowest() || len(w.Nodes()) == 0 {
 		return nil
 	}
 	l.Settled++
-	moment := w.Now()-l.settledAt <= l.Bounds.Waver+w.Slowest()
+	moment := w.Now()-l.settledAt <= l.Bounds.Waver+w.Network().Slowest()
 	switch {
 	case missing != nil && !moment:
 		return fmt.Errorf("settled: nothing has been wrong for %v: %w", quiet, missing)
@@ -284,14 +284,14 @@ func (l *Liveness) survives() error {
 	}
 	// A second ago all was well, and since then something has changed.
 	recently := l.settledAt != 0 && w.Now()-l.settledAt < 2*time.Second && changedAt(w) > l.settledAt
-	if !recently || !l.MajorityOnly || w.Impaired() {
+	if !recently || !l.MajorityOnly || w.Network().Impaired() {
 		return nil
 	}
 	if l.settled == nil {
 		return nil
 	}
 	if side := l.winners(); side != nil {
-		by := w.Now() + l.Bounds.Accuse + l.Bounds.Remove + w.Slowest()
+		by := w.Now() + l.Bounds.Accuse + l.Bounds.Remove + w.Network().Slowest()
 		l.expected = &expectation{side: side, changed: changedAt(w), by: by}
 	}
 	return nil
@@ -327,7 +327,7 @@ func (l *Liveness) winners() []gossip.NodeID {
 // linked reports whether the links between a node and others work.
 func (l *Liveness) linked(id gossip.NodeID, others []gossip.NodeID) bool {
 	return !slices.ContainsFunc(others, func(o gossip.NodeID) bool {
-		return !l.world.Connected(id.Address, o.Address) || !l.world.Connected(o.Address, id.Address)
+		return !l.world.Network().Connected(id.Address, o.Address) || !l.world.Network().Connected(o.Address, id.Address)
 	})
 }
 

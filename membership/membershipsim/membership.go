@@ -94,13 +94,13 @@ func ServeMembership(w *simulation.World) {
 		case protocol.Probe:
 			probe(w, n, e)
 		case protocol.Block:
-			w.Block(n, e.Node)
+			w.Network().Block(n, e.Node)
 		default:
 			return false
 		}
 		return true
 	})
-	w.OnRefused(func(peer *simulation.Node, by gossip.NodeID) {
+	w.Network().OnRefused(func(peer *simulation.Node, by gossip.NodeID) {
 		peer.Input(protocol.Service, protocol.PeerRefused{Peer: by, Removed: true, Reason: "removed"})
 	})
 	w.EndsOn(func(event any) string {
@@ -109,12 +109,12 @@ func ServeMembership(w *simulation.World) {
 		}
 		return ""
 	})
-	w.Answer(protocol.CallDowning, func(_ *simulation.Node, request any) (any, error) {
+	w.Strategies().Answer(protocol.CallDowning, func(_ *simulation.Node, request any) (any, error) {
 		return downing.KeepMajority{}.DecideNow(request.(protocol.DowningRequest).View)
 	})
-	w.Keeps(protocol.CallRemember, protocol.ErrRecordLost)
-	w.Garble(protocol.CallDowning, GarbleDowning(downing.KeepMajority{}.Class()))
-	w.Recorded(downing.Decision{})
+	w.Disks().Keep(protocol.CallRemember, protocol.ErrRecordLost)
+	w.Strategies().Garble(protocol.CallDowning, GarbleDowning(downing.KeepMajority{}.Class()))
+	w.Strategies().Recorded(downing.Decision{})
 }
 
 // errNoAnswer is the answer to a probe that found nobody.
@@ -125,8 +125,8 @@ func probe(w *simulation.World, n *simulation.Node, p protocol.Probe) {
 	answer := protocol.Probed{Address: p.Address, Err: errNoAnswer}
 	limit := p.Limit
 	there := w.Node(p.Address)
-	if there != nil && !there.Frozen() && w.Connected(n.ID().Address, p.Address) && w.Connected(p.Address, n.ID().Address) {
-		if both := w.Latency() + w.Latency(); both < p.Limit {
+	if there != nil && !there.Frozen() && w.Network().Connected(n.ID().Address, p.Address) && w.Network().Connected(p.Address, n.ID().Address) {
+		if both := w.Network().Latency() + w.Network().Latency(); both < p.Limit {
 			answer, limit = protocol.Probed{Address: p.Address, Node: there.ID()}, both
 		}
 	}

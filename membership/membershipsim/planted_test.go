@@ -83,7 +83,7 @@ func TestChecksOfLivenessFindNothingInASoundCluster(t *testing.T) {
 	p := plant(5, sameSeeds, sound)
 	require.NoError(t, p.Run(p.liveness.Bounds.Settle+30*time.Second))
 	require.Positive(t, p.liveness.Settled)
-	p.Split(addresses(0, 2), addresses(2, 5))
+	p.Network().Split(addresses(0, 2), addresses(2, 5))
 	require.NoError(t, p.Run(p.liveness.Bounds.Accuse+p.liveness.Bounds.Remove+5*time.Second))
 	require.Equal(t, 1, p.liveness.Splits)
 	require.Positive(t, p.liveness.Silences)
@@ -149,7 +149,7 @@ func TestPlantedMajorityThatDoesNotSurvive(t *testing.T) {
 			return nil
 		}
 	})
-	p.At(50*time.Second+time.Millisecond, func() { p.Split(addresses(0, 2), addresses(2, 5)) })
+	p.At(50*time.Second+time.Millisecond, func() { p.Network().Split(addresses(0, 2), addresses(2, 5)) })
 	require.ErrorContains(t, p.Run(2*time.Minute), "survives: of [n002:7946")
 }
 
@@ -171,7 +171,7 @@ func TestPlantedNodeThatAlternatesForEver(t *testing.T) {
 // A node whose disk fails ends as often as that. It is no excuse for one whose disk is
 // well.
 func TestPlantedNodeThatBlamesItsDiskForEver(t *testing.T) {
-	run := func(disk simulation.Disks) error {
+	run := func(disk simulation.Writes) error {
 		p := plant(3, sameSeeds, func(env simulation.Env, l *lame) {
 			l.says = func(machine.Now) any {
 				if n := env.World.Node(env.Self.Address); env.Self.Address == address(2) && n != nil && n.Age() > 10*time.Second {
@@ -181,16 +181,16 @@ func TestPlantedNodeThatBlamesItsDiskForEver(t *testing.T) {
 			}
 		})
 		p.liveness.MayWait = true
-		p.SetDisksAt(address(2), disk)
+		p.Disks().SetAt(address(2), disk)
 		supervisor := &membershipsim.Supervisor{Seeds: addresses(0, 1), Min: time.Second}
 		supervisor.Supervise(p.World)
 		return p.Run(5 * time.Minute)
 	}
-	require.NoError(t, run(simulation.Disks{Fail: 0.1}))
-	require.NoError(t, run(simulation.Disks{Hang: 0.1}))
+	require.NoError(t, run(simulation.Writes{Fail: 0.1}))
+	require.NoError(t, run(simulation.Writes{Hang: 0.1}))
 	const want = "endless: nodes at n002:7946 have ended by themselves 5 times"
-	require.ErrorContains(t, run(simulation.Disks{}), want)
-	require.ErrorContains(t, run(simulation.Disks{Max: time.Second, Tear: 1}), want)
+	require.ErrorContains(t, run(simulation.Writes{}), want)
+	require.ErrorContains(t, run(simulation.Writes{Max: time.Second, Tear: 1}), want)
 }
 
 // A node that ends by itself once in a quiet world is found as well: others miss it for

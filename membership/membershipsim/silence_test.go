@@ -85,15 +85,15 @@ func TestJoinerThatIsCutOffAccusesAllAndEnds(t *testing.T) {
 	p := formed(t, 1, joiner, membershipsim.MembershipConfig{})
 	w := p.world
 	for i := 1; i < joiner; i++ {
-		w.Cut(address(i), address(joiner))
-		w.Cut(address(joiner), address(i))
+		w.Network().Cut(address(i), address(joiner))
+		w.Network().Cut(address(joiner), address(i))
 	}
 	p.start(joiner)
 	node := w.Node(address(joiner))
 	_, err := w.RunUntil(10*time.Second, func() bool { return membershipsim.MembershipOf(node).State().Member(node.ID()) != nil })
 	require.NoError(t, err)
 	require.NoError(t, w.Run(100*time.Millisecond), "the first answer")
-	w.Split(addresses(0, joiner), addresses(joiner, joiner+1))
+	w.Network().Split(addresses(0, joiner), addresses(joiner, joiner+1))
 	peers := membershipsim.MembershipOf(node).State().Members()
 	require.NoError(t, w.Run(20*time.Second))
 	require.True(t, !node.Alive() || !slices.ContainsFunc(peers, func(m *gossip.Member) bool {
@@ -106,7 +106,7 @@ func TestJoinerThatIsCutOffAccusesAllAndEnds(t *testing.T) {
 		w.Restart(address(i)).Input(protocol.Service, protocol.Join{Seeds: others})
 		require.NoError(t, w.Run(10*time.Second))
 	}
-	w.Heal()
+	w.Network().Heal()
 	require.NoError(t, w.Run(10*time.Second))
 	require.False(t, node.Alive() && membershipsim.MembershipOf(node).State().Member(node.ID()).Status == gossip.Joining,
 		"it joins for ever: %v", membershipsim.MembershipOf(node).State().Describe())

@@ -159,7 +159,7 @@ func (p *parted) cut() {
 		side := p.side[address(i)]
 		sides[side] = append(sides[side], address(i))
 	}
-	p.world.Split(sides...)
+	p.world.Network().Split(sides...)
 	if p.config.Downing.Config.Strategy != "" && !p.config.Downing.Class.MajorityOnly {
 		return // Then the invariants look at who hosts for whom.
 	}

@@ -97,7 +97,7 @@ func TestMajoritySurvivesWhateverItsStrategyDoes(t *testing.T) {
 	eachSplit(callSplitsStride, func(seed uint64, sides []int) {
 		m := mishaps()[runs%len(mishaps())]
 		runs++
-		p, winner := splitWith(t, seed, sides, membershipsim.AskedKeepMajority(), func(p *parted) { p.world.SetCalls(m.calls) })
+		p, winner := splitWith(t, seed, sides, membershipsim.AskedKeepMajority(), func(p *parted) { p.world.Strategies().Set(m.calls) })
 		what := fmt.Sprintf("seed %d, sides %v, %s", seed, sides, m.name)
 		require.NoError(t, p.world.Run(40*time.Second), what)
 		want := []int{winner}
@@ -109,7 +109,7 @@ func TestMajoritySurvivesWhateverItsStrategyDoes(t *testing.T) {
 		for i, side := range sides {
 			require.Equal(t, side == winner, p.world.Node(address(i)) != nil, what)
 		}
-		for _, f := range p.world.Fates() {
+		for _, f := range p.world.Strategies().Fates() {
 			fates[f.Name] += f.Times
 		}
 	})
@@ -146,9 +146,9 @@ func TestOneSideSurvivesOnceTheWitnessAnswers(t *testing.T) {
 		v := &membershipsim.Witness{}
 		p, winner := splitWith(t, seed, sides, v.Downing(), func(p *parted) {
 			v.Serve(p.world)
-			p.world.SetCalls(m.calls)
+			p.world.Strategies().Set(m.calls)
 		})
-		p.world.After(18*time.Second, func() { p.world.SetCalls(simulation.Calls{}) })
+		p.world.After(18*time.Second, func() { p.world.Strategies().Set(simulation.Calls{}) })
 		what := fmt.Sprintf("seed %d, sides %v, %s", seed, sides, m.name)
 		require.NoError(t, p.world.Run(60*time.Second), what)
 		alive := p.sidesWhere(survives)
@@ -184,7 +184,7 @@ func TestNoTwoSidesSurviveAnEditWithStrangeStrategies(t *testing.T) {
 		if !d.Class.MajorityOnly {
 			v.Serve(p.world)
 		}
-		p.world.SetCalls(mishaps()[0].calls)
+		p.world.Strategies().Set(mishaps()[0].calls)
 		p.begin(edit, n, int(seed)%n)
 		require.NoError(t, p.world.Run(lead), what)
 		p.cut()
@@ -207,16 +207,16 @@ func TestSideWithoutAVoterIsNotKept(t *testing.T) {
 		v := &membershipsim.Witness{}
 		p := formed(t, seed, 3, membershipsim.MembershipConfig{Downing: v.Downing()})
 		v.Serve(p.world)
-		p.world.SetCalls(simulation.Calls{Min: 4 * time.Second, Max: 4 * time.Second})
-		p.world.SetCallsAt(address(3), simulation.Calls{}) // It would be the first to be answered.
-		p.world.Split([]gossip.Address{address(0), address(3)}, []gossip.Address{address(1), address(2)})
+		p.world.Strategies().Set(simulation.Calls{Min: 4 * time.Second, Max: 4 * time.Second})
+		p.world.Strategies().SetAt(address(3), simulation.Calls{}) // It would be the first to be answered.
+		p.world.Network().Split([]gossip.Address{address(0), address(3)}, []gossip.Address{address(1), address(2)})
 		p.sides = 3
 		p.side = map[gossip.Address]int{address(0): 0, address(1): 1, address(2): 1, address(3): 2}
 		p.start(3)
 		require.NoError(t, p.world.Run(time.Second))
 		joiner := p.world.Node(address(3))
 		require.NotNil(t, membershipsim.MembershipOf(joiner).State().Member(joiner.ID()), "it has joined")
-		p.world.Split([]gossip.Address{address(0), address(1), address(2)}, []gossip.Address{address(3)})
+		p.world.Network().Split([]gossip.Address{address(0), address(1), address(2)}, []gossip.Address{address(3)})
 		require.NoError(t, p.world.Run(80*time.Second))
 		hosts := p.sidesWhere(p.invariants.Hosts)
 		require.Len(t, hosts, 1, "seed %d", seed)
@@ -241,7 +241,7 @@ func TestSideWithoutAnAnswerWaitsAndGoes(t *testing.T) {
 			v.Serve(p.world)
 			for i, side := range sides {
 				if silent > slices.Max(sides) || side == silent {
-					p.world.SetCallsAt(address(i), m.calls)
+					p.world.Strategies().SetAt(address(i), m.calls)
 				}
 			}
 		})
@@ -286,7 +286,7 @@ func TestWhoComesAgainOnASideThatWasNotKeptIsNotLetIn(t *testing.T) {
 			v.Serve(p.world)
 			for i, side := range sides {
 				if side == 0 {
-					p.world.SetCallsAt(address(i), simulation.Calls{Hang: 1})
+					p.world.Strategies().SetAt(address(i), simulation.Calls{Hang: 1})
 				}
 			}
 		})
@@ -304,7 +304,7 @@ func TestWhoComesAgainOnASideThatWasNotKeptIsNotLetIn(t *testing.T) {
 				p.startAt(address(i), p.on(0))
 			}
 		}
-		p.world.Heal()
+		p.world.Network().Heal()
 		p.cut()
 		for range 600 {
 			require.NoError(t, p.world.Run(100*time.Millisecond), what)

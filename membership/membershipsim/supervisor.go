@@ -77,9 +77,9 @@ func (s *Supervisor) start(a gossip.Address) {
 	}
 	switch luck := s.rand.Float64(); {
 	case luck < s.Lose:
-		s.world.LoseDisk(a)
+		s.world.Disks().Lose(a)
 	case luck < s.Lose+s.Older:
-		s.world.AgeDisk(a, 1+s.rand.IntN(4))
+		s.world.Disks().Age(a, 1+s.rand.IntN(4))
 	}
 	s.world.Restart(a)
 }

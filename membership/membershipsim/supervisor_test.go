@@ -35,11 +35,11 @@ func TestSupervisorStartsNodesInsideThePartition(t *testing.T) {
 	for range 5 {
 		requireSettled(t, w, time.Minute)
 		require.NoError(t, w.Run(5*time.Second))
-		w.Split(addresses(0, 3), addresses(3, 5))
+		w.Network().Split(addresses(0, 3), addresses(3, 5))
 		require.NoError(t, w.Run(20*time.Second))
-		require.False(t, w.Connected(address(3), address(0)))
+		require.False(t, w.Network().Connected(address(3), address(0)))
 		require.Len(t, w.Nodes(), 5, "the losing side has ended, and runs again")
-		w.Heal()
+		w.Network().Heal()
 	}
 	for _, i := range []int{3, 4} {
 		all := held[address(i)]

@@ -30,10 +30,10 @@ func (*Witness) Downing() protocol.Downing {
 // Serve has a world ask the witness for downing decisions.
 func (v *Witness) Serve(w *simulation.World) {
 	v.out = make(map[gossip.NodeID]bool)
-	w.Answer(protocol.CallDowning, func(_ *simulation.Node, request any) (any, error) {
+	w.Strategies().Answer(protocol.CallDowning, func(_ *simulation.Node, request any) (any, error) {
 		return v.Decide(request.(protocol.DowningRequest).View), nil
 	})
-	w.Garble(protocol.CallDowning, GarbleDowning(downing.Class{}))
+	w.Strategies().Garble(protocol.CallDowning, GarbleDowning(downing.Class{}))
 }
 
 // Against reports whether the witness has kept a side that a node was not on.

@@ -38,9 +38,9 @@ func strike(c *simulation.Cluster, r *rand.Rand) {
 		c.LeaveAt(a)
 	case 3:
 		c.World.Log("strike: cut %v and %v for %v", a, b, lasting)
-		c.World.Cut(a, b)
-		c.World.Cut(b, a)
-		c.World.After(lasting, func() { c.World.Heal() })
+		c.World.Network().Cut(a, b)
+		c.World.Network().Cut(b, a)
+		c.World.After(lasting, func() { c.World.Network().Heal() })
 	case 4:
 		c.World.Log("strike: the coordinator ends")
 		c.EndCoordinator(r.IntN(2) == 0)
@@ -57,7 +57,7 @@ func struck(seed uint64) (*simulation.Cluster, error) {
 	c := simulation.New(simulation.Options{
 		World: world.Options{
 			Seed: seed, Scenario: "sharding-struck", CodecEvery: 3, RatePPM: 10_000,
-			Network: world.Network{Loss: 0.005, Late: 0.02, LateMax: 300 * time.Millisecond},
+			Network: world.Delivery{Loss: 0.005, Late: 0.02, LateMax: 300 * time.Millisecond},
 		},
 		Nodes: 6, Shards: 96, Every: 25 * time.Millisecond, Patience: 8 * time.Second, RestartAfter: 2 * time.Second,
 		Behaviour: simulation.Behaviour{SlowStop: 0.02, SlowStopFor: 2 * time.Second, LaneFull: 0.02, LaneDown: 0.002, Passivate: 0.05},

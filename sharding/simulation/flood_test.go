@@ -58,7 +58,7 @@ func TestFloodsUnderFaults(t *testing.T) {
 	var sum simulation.Counts
 	for seed := first; seed < first+n; seed++ {
 		opt := flooded(seed)
-		opt.World.Network = world.Network{Loss: 0.01, Double: 0.01, Late: 0.02, LateMax: time.Second}
+		opt.World.Network = world.Delivery{Loss: 0.01, Double: 0.01, Late: 0.02, LateMax: time.Second}
 		opt.Behaviour.LaneFull, opt.Behaviour.LaneDown, opt.Behaviour.Passivate = 0.01, 0.001, 0.02
 		opt.Behaviour.FailStart, opt.Behaviour.FailRun = 0.01, 0.01
 		opt.Every = 8 * time.Millisecond

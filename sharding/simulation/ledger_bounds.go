@@ -53,7 +53,7 @@ func (l *Ledger) takes(coordinator *world.Node) bool {
 	state := membershipsim.MembershipOf(coordinator).State()
 	for _, m := range state.Members() {
 		if m.Status == gossip.Up && l.mayHost(m.Node) && len(state.Unreachable()) == 0 &&
-			l.world.Connected(coordinator.ID().Address, m.Node.Address) && l.world.Connected(m.Node.Address, coordinator.ID().Address) {
+			l.world.Network().Connected(coordinator.ID().Address, m.Node.Address) && l.world.Network().Connected(m.Node.Address, coordinator.ID().Address) {
 			return true
 		}
 	}

@@ -20,7 +20,7 @@ func impatient(seed uint64) (*simulation.Cluster, error) {
 	c := simulation.New(simulation.Options{
 		World: world.Options{
 			Seed: seed, Scenario: "sharding-impatient", CodecEvery: 3, RatePPM: 100,
-			Network: world.Network{Double: 0.01, Late: 0.01, LateMax: time.Second},
+			Network: world.Delivery{Double: 0.01, Late: 0.01, LateMax: time.Second},
 		},
 		Nodes: 4, Shards: 16, Entities: 40, Every: 8 * time.Millisecond,
 		Patience: 700 * time.Millisecond, RestartAfter: 2 * time.Second,
@@ -46,9 +46,9 @@ func sever(c *simulation.Cluster, r *rand.Rand) {
 	if a == b {
 		return
 	}
-	c.World.Cut(a, b)
-	c.World.Cut(b, a)
-	c.World.After(time.Duration(200+r.IntN(1800))*time.Millisecond, c.World.Heal)
+	c.World.Network().Cut(a, b)
+	c.World.Network().Cut(b, a)
+	c.World.After(time.Duration(200+r.IntN(1800))*time.Millisecond, c.World.Network().Heal)
 }
 
 // What an asker is told is what happened: what was not delivered, or had expired, is

@@ -64,7 +64,7 @@ func Troubled(seed uint64) Options {
 	return Options{
 		World: world.Options{
 			Seed: seed, Scenario: "sharding", CodecEvery: 3, RatePPM: 10_000,
-			Network: world.Network{Loss: 0.01, Double: 0.01, Late: 0.01, LateMax: 2 * time.Second},
+			Network: world.Delivery{Loss: 0.01, Double: 0.01, Late: 0.01, LateMax: 2 * time.Second},
 		},
 		Nodes: chaosNodes, Shards: 16, Entities: 40, Every: 25 * time.Millisecond, Patience: 8 * time.Second,
 		RestartAfter: 2 * time.Second,
@@ -135,7 +135,7 @@ func Moves(seed uint64, nodes int) (*Cluster, error) {
 	c := New(Options{
 		World: world.Options{
 			Seed: seed, Scenario: "sharding-moves", CodecEvery: 3, RatePPM: 10_000,
-			Network: world.Network{Loss: 0.1, Late: 0.2, LateMax: time.Second, Double: 0.02},
+			Network: world.Delivery{Loss: 0.1, Late: 0.2, LateMax: time.Second, Double: 0.02},
 		},
 		Nodes: nodes, Shards: 32, Every: 30 * time.Millisecond, Patience: 8 * time.Second, RestartAfter: 3 * time.Second,
 		Behaviour: Behaviour{SlowStop: 0.05, SlowStopFor: 4 * time.Second},
@@ -159,7 +159,7 @@ func LateCommands(seed uint64, nodes int) (*Cluster, error) {
 	c := New(Options{
 		World: world.Options{
 			Seed: seed, Scenario: "sharding-late", CodecEvery: 3, RatePPM: 10_000,
-			Network: world.Network{Loss: 0.3, Late: 0.3, LateMax: 8 * time.Second},
+			Network: world.Delivery{Loss: 0.3, Late: 0.3, LateMax: 8 * time.Second},
 		},
 		Nodes: nodes, Shards: 64, Every: 50 * time.Millisecond, Patience: 8 * time.Second, RestartAfter: 2 * time.Second,
 	})
@@ -173,6 +173,6 @@ func LateCommands(seed uint64, nodes int) (*Cluster, error) {
 	if err := c.World.Run(95 * time.Second); err != nil {
 		return c, err
 	}
-	c.World.SetNetwork(world.Network{})
+	c.World.Network().SetDelivery(world.Delivery{})
 	return c, c.Finish(150 * time.Second)
 }

@@ -70,7 +70,7 @@ func TestSeveralLeaveOverASlowNetwork(t *testing.T) {
 		c := simulation.New(simulation.Options{
 			World: world.Options{
 				Seed: seed, CodecEvery: 3, RatePPM: 10_000,
-				Network: world.Network{Late: 0.2, LateMax: 300 * time.Millisecond},
+				Network: world.Delivery{Late: 0.2, LateMax: 300 * time.Millisecond},
 			},
 			Nodes: 7, Behaviour: simulation.Behaviour{LaneFull: 0.02, Passivate: 0.05},
 		})

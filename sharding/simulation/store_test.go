@@ -79,17 +79,17 @@ func TestAStoreOfAMinorityThatSurvives(t *testing.T) {
 		c.World.At(20*time.Second, func() {
 			late := world.Calls{Min: 4 * time.Second, Max: 4 * time.Second}
 			for _, a := range majority {
-				c.World.SetCallsAt(a, late)
+				c.World.Strategies().SetAt(a, late)
 			}
-			c.World.Split(minority, majority)
+			c.World.Network().Split(minority, majority)
 		})
 		c.World.At(50*time.Second, func() {
 			for _, a := range minority {
 				node := c.World.Node(a)
 				kept = kept || node != nil && node.Generation() == 0 && simulation.Control(node).Inspect(simulation.KindName).Hosting > 0
 			}
-			c.World.Heal()
-			c.World.SetCalls(world.Calls{})
+			c.World.Network().Heal()
+			c.World.Strategies().Set(world.Calls{})
 		})
 		err := c.World.Run(60 * time.Second)
 		if err == nil {

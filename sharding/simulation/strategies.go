@@ -21,7 +21,7 @@ import (
 // call in flight at most, and does nothing because of an answer that is late, is
 // checked. The cluster must have been made with the name of a strategy.
 func (c *Cluster) Ask(s allocation.Strategy) {
-	c.World.Answer(protocol.AllocationCall, func(_ *world.Node, request any) (any, error) {
+	c.World.Strategies().Answer(protocol.AllocationCall, func(_ *world.Node, request any) (any, error) {
 		ctx := context.Background()
 		switch q := request.(type) {
 		case allocation.AllocateRequest:
@@ -37,8 +37,8 @@ func (c *Cluster) Ask(s allocation.Strategy) {
 		}
 		return nil, fmt.Errorf("the request is a %T", request)
 	})
-	c.World.Garble(protocol.AllocationCall, Garble)
-	c.World.Recorded(allocation.AllocateResult{}, allocation.RebalanceResult{})
+	c.World.Strategies().Garble(protocol.AllocationCall, Garble)
+	c.World.Strategies().Recorded(allocation.AllocateResult{}, allocation.RebalanceResult{})
 	terms := make(map[*world.Node]protocol.Term)
 	calling := &world.Calling{GivenUp: func(n *world.Node, kind string) bool {
 		if kind != protocol.AllocationCall {

@@ -31,7 +31,7 @@ func strange(seed uint64, scenario string, calls world.Calls) *simulation.Cluste
 	return simulation.New(simulation.Options{
 		World: world.Options{
 			Seed: seed, Scenario: scenario, CodecEvery: 3, RatePPM: 10_000, Calls: calls,
-			Network: world.Network{Loss: 0.005, Late: 0.01, LateMax: 300 * time.Millisecond},
+			Network: world.Delivery{Loss: 0.005, Late: 0.01, LateMax: 300 * time.Millisecond},
 		},
 		Nodes: 5, Shards: 48, Every: 25 * time.Millisecond, Patience: 8 * time.Second,
 		Strategy: "strange", RestartAfter: 2 * time.Second, HomeLimit: homeLimit,
@@ -93,9 +93,9 @@ func TestStrangeStrategies(t *testing.T) {
 		c.Ask(leastShard(t))
 		change(c, seed)
 		require.NoError(t, c.World.Run(75*time.Second), "seed %d", seed)
-		c.World.SetCalls(world.Calls{})
+		c.World.Strategies().Set(world.Calls{})
 		require.NoError(t, c.Finish(120*time.Second), "seed %d", seed)
-		for _, f := range c.World.Fates() {
+		for _, f := range c.World.Strategies().Fates() {
 			fates[f.Name] += f.Times
 		}
 	}
@@ -120,7 +120,7 @@ func TestSlowStrategies(t *testing.T) {
 			})
 		}
 		require.NoError(t, c.World.Run(75*time.Second), "seed %d", seed)
-		c.World.SetCalls(world.Calls{})
+		c.World.Strategies().Set(world.Calls{})
 		require.NoError(t, c.Finish(120*time.Second), "seed %d", seed)
 	}
 }
@@ -145,7 +145,7 @@ func TestRandomFaultsWithStrangeStrategies(t *testing.T) {
 		if seed%2 == 1 {
 			witness.Serve(c.World)
 		}
-		c.World.At(106*time.Second, func() { c.World.SetCalls(world.Calls{}) }) // When the faults have ended.
+		c.World.At(106*time.Second, func() { c.World.Strategies().Set(world.Calls{}) }) // When the faults have ended.
 		if _, err := simulation.Suffer(c, simulation.Faults()); err != nil {
 			t.Fatalf("%v\nreplay: QUORATE_SEED=%d go test -run TestRandomFaultsWithStrangeStrategies ./simulation", err, seed)
 		}

@@ -20,7 +20,6 @@ const (
 // has become small enough: one that is not needed is a fault.
 func large() map[string]string {
 	return map[string]string{
-		"membership/simulation.World":   "to be cut by what is done to a cluster, and what is checked of it",
 		"sharding.region":               "to be cut along the path of a message",
 		"sharding/protocol.Shard":       "to be cut along the path of a message",
 		"sharding/protocol.coordinator": "to be cut along the life of a shard",

@@ -105,7 +105,7 @@ type run struct {
 	downing  protocol.Downing
 
 	config   protocol.Config
-	network  simulation.Network // The usual one.
+	network  simulation.Delivery // The usual one.
 	members  map[gossip.Address]membershipsim.MembershipConfig
 	bounds   membershipsim.Bounds
 	liveness *membershipsim.Liveness // Nil where it is not checked.
@@ -244,7 +244,7 @@ func (s Scenario) run(o Options, recording *simulation.Recording) (Result, error
 		Scenario: s.Name, Seed: o.Seed, Nodes: o.Nodes, Virtual: w.Now(), Settled: passed, Members: len(w.Nodes()),
 		Stats: w.Stats(), Lines: w.Trace().Count(), Hash: w.Trace().Hash(),
 		Fences: invariants.Fences, Hosted: invariants.Hosted, Checked: invariants.Checked,
-		Faults: w.Injected(), Fates: w.Fates(), Replay: w.Replay(),
+		Faults: w.Injected(), Fates: w.Strategies().Fates(), Replay: w.Replay(),
 	}
 	if a := invariants.Assumption; a != nil {
 		result.HostedTwice = a.HostedTwice
@@ -324,8 +324,8 @@ func (r *run) every(d time.Duration, f func()) {
 // calm repairs everything when the scenario has acted.
 func (r *run) calm() {
 	r.world.At(r.duration, func() {
-		r.world.SetNetwork(simulation.Network{})
-		r.world.SetCalls(simulation.Calls{})
+		r.world.Network().SetDelivery(simulation.Delivery{})
+		r.world.Strategies().Set(simulation.Calls{})
 		r.world.Repair()
 	})
 }
@@ -364,7 +364,7 @@ func downUnheard(w *simulation.World, r *rand.Rand) {
 			others = append(others, n.ID().Address)
 		}
 	}
-	w.Split([]gossip.Address{of.ID().Address}, others)
+	w.Network().Split([]gossip.Address{of.ID().Address}, others)
 	w.After(time.Duration(r.Int64N(int64(time.Second))), func() {
 		w.Log("down %v by %v, unheard", of.ID(), by.ID())
 		by.Input(protocol.Service, protocol.Down{Address: of.ID().Address})
@@ -382,8 +382,8 @@ func splitInChange(w *simulation.World, r *rand.Rand) {
 	for range 1 + r.IntN(2) {
 		leave(w, r)
 	}
-	w.After(time.Duration(r.Int64N(int64(400*time.Millisecond))), func() { w.Split(sides[0], sides[1]) })
-	w.After(20*time.Second, w.Heal)
+	w.After(time.Duration(r.Int64N(int64(400*time.Millisecond))), func() { w.Network().Split(sides[0], sides[1]) })
+	w.After(20*time.Second, w.Network().Heal)
 }
 
 func chaos(r *run) {
@@ -417,8 +417,8 @@ func split(r *run) {
 			side := r.world.Rand().IntN(len(sides))
 			sides[side] = append(sides[side], a)
 		}
-		r.world.Split(sides...)
-		r.world.After(time.Duration(r.world.Rand().Int64N(int64(20*time.Second))), r.world.Heal)
+		r.world.Network().Split(sides...)
+		r.world.After(time.Duration(r.world.Rand().Int64N(int64(20*time.Second))), r.world.Network().Heal)
 	})
 	r.calm()
 }

@@ -128,7 +128,7 @@ func (r *run) prepare(s *Scenario, o *Options) {
 	if s.weather.supervised {
 		one := &membershipsim.OneCluster{}
 		if s.weather.forgetful {
-			one.Excused = func() bool { return r.world.Forgetful(r.seeds()) }
+			one.Excused = func() bool { return r.world.Disks().Forgetful(r.seeds()) }
 		}
 		one.Watch(r.world)
 	}
@@ -227,10 +227,10 @@ func (r *run) storms(w weather) {
 
 // repair makes the network whole. Whom an operator looks after is repaired as well.
 func (r *run) repair(w weather) {
-	r.world.SetNetwork(r.network)
-	r.world.SetDisks(simulation.Disks{})
+	r.world.Network().SetDelivery(r.network)
+	r.world.Disks().Set(simulation.Writes{})
 	if w.supervised {
-		r.world.Heal()
+		r.world.Network().Heal()
 		return
 	}
 	r.world.Repair()

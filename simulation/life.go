@@ -1,0 +1,237 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+)
+
+// Start starts a node at an address where none lives, with a new uid.
+func (w *World) Start(a gossip.Address, build Build) *Node {
+	p := w.place(a)
+	machine.Assert(p.node == nil, "an address has one node at a time", "address", a)
+	p.build = build
+	p.incarnation++
+	n := &Node{
+		world: w, place: p, incarnation: p.incarnation,
+		id:    gossip.NodeID{Address: a, UID: gossip.UID(w.births.Uint64() | 1)},
+		named: make(map[timerKey]int32), served: make(map[callKey]*served),
+	}
+	n.clock = clock{started: w.now, origin: machine.Instant(w.births.Int64N(int64(time.Hour)))}
+	if w.opt.RatePPM > 0 {
+		n.clock.ppm = w.births.Int64N(2*int64(w.opt.RatePPM)+1) - int64(w.opt.RatePPM)
+	}
+	if w.opt.WallSkew > 0 {
+		n.clock.wall = time.Duration(w.births.Int64N(2*int64(w.opt.WallSkew)+1)) - w.opt.WallSkew
+	}
+	n.group = machine.NewGroup(n)
+	p.node = n
+	env := Env{
+		World: w, Self: n.id, Generation: int(p.incarnation) - 1, Clock: systemClock{n},
+		Rand: source(w.births.Uint64(), uint64(p.incarnation)), Disk: w.disks.read(p),
+	}
+	if p.incarnation == 1 {
+		w.changes()
+	}
+	for _, c := range build(env) {
+		n.group.Attach(n.Now(), c)
+	}
+	w.trace.add(line{at: w.now, place: p.index, peer: -1, verb: verbWorld, note: "began"})
+	w.observe(n, -1, Began{})
+	n.group.Start(n.Now())
+	n.stepped()
+	return n
+}
+
+// Node returns the node that lives at an address, nil without one.
+func (w *World) Node(a gossip.Address) *Node {
+	if p := w.named[a]; p != nil {
+		return p.node
+	}
+	return nil
+}
+
+// Nodes returns the nodes that live, in the order in which their addresses
+// were first used.
+func (w *World) Nodes() []*Node {
+	var nodes []*Node
+	for _, p := range w.places {
+		if p.node != nil {
+			nodes = append(nodes, p.node)
+		}
+	}
+	return nodes
+}
+
+// Vacant returns the addresses at which a node lived and none lives now.
+func (w *World) Vacant() []gossip.Address {
+	var vacant []gossip.Address
+	for _, p := range w.places {
+		if p.node == nil && p.build != nil {
+			vacant = append(vacant, p.address)
+		}
+	}
+	return vacant
+}
+
+// place returns the place of an address, and makes one.
+func (w *World) place(a gossip.Address) *place {
+	p := w.named[a]
+	if p == nil {
+		p = &place{index: int32(len(w.places)), address: a}
+		w.places = append(w.places, p)
+		w.named[a] = p
+	}
+	return p
+}
+
+// Crashed is why a node has ended that did not end by itself, see [Ended].
+const Crashed = "crashed"
+
+// Crash ends the node at an address without a word. Without a node there it
+// does nothing.
+func (w *World) Crash(a gossip.Address) {
+	if n := w.Node(a); n != nil {
+		w.end(n, Crashed)
+	}
+}
+
+// fuse is how much a node still sends before it crashes, see [World.CrashWithin].
+type fuse struct {
+	left    int                    // Messages.
+	matches func(message any) bool // Which messages count; nil: all.
+}
+
+// CrashWithin lets the node at an address crash in the middle of a step: once it has
+// sent so many more messages, of those that match, nothing more of that step is
+// carried out, and the node ends. Nil matches all.
+func (w *World) CrashWithin(a gossip.Address, sends int, matches func(message any) bool) {
+	if n := w.Node(a); n != nil {
+		n.fuse = &fuse{left: max(sends, 1), matches: matches}
+		w.Log("%v crashes after %d more messages", n.id, n.fuse.left)
+	}
+}
+
+// burn counts a message that was sent, and ends the node when it was the last.
+func (n *Node) burn(message any) {
+	if n.fuse.matches != nil && !n.fuse.matches(message) {
+		return
+	}
+	if n.fuse.left--; n.fuse.left == 0 {
+		n.torn, n.quit = true, Crashed
+	}
+}
+
+// Restart ends the node at an address, if one lives there, and starts another
+// with the build function of the last one.
+func (w *World) Restart(a gossip.Address) *Node {
+	p := w.named[a]
+	machine.Assert(p != nil && p.build != nil, "a node lived at the address", "address", a)
+	w.Crash(a)
+	return w.Start(a, p.build)
+}
+
+func (w *World) end(n *Node, why string) {
+	if n.ended {
+		return
+	}
+	n.ended, n.why, n.frozen = true, why, false
+	n.place.node = nil
+	w.disks.interrupted(n)
+	if why == Crashed {
+		w.changes()
+	}
+	for _, e := range n.waiting {
+		w.discard(e)
+	}
+	n.waiting = nil
+	w.trace.add(line{at: w.now, place: n.place.index, peer: -1, verb: verbWorld, note: "ended: " + why})
+	w.observe(n, -1, Ended{Why: why})
+}
+
+// Freeze lets the node at an address run nothing for d, as a process that was
+// stopped by a signal: what comes waits, and its clocks go on.
+func (w *World) Freeze(a gossip.Address, d time.Duration) {
+	n := w.Node(a)
+	if n == nil || n.frozen {
+		return
+	}
+	n.frozen = true
+	w.changes()
+	w.trace.add(line{at: w.now, place: n.place.index, peer: -1, verb: verbWorld, note: "frozen for " + d.String()})
+	w.push(event{at: w.now + int64(d), kind: kindThaw, place: n.place.index, incarnation: n.incarnation})
+}
+
+// Thaw lets a frozen node run on at once.
+func (w *World) Thaw(a gossip.Address) {
+	if n := w.Node(a); n != nil && n.frozen {
+		w.thaw(n)
+	}
+}
+
+// thaw feeds what waited. A process that is continued finds its timers due
+// and its sockets readable at the same time; the seed says which it sees
+// first.
+func (w *World) thaw(n *Node) {
+	if !n.frozen {
+		return
+	}
+	n.frozen = false
+	n.thaws++
+	n.thawed = w.now
+	w.changes()
+	waiting := n.waiting
+	n.waiting = nil
+	w.trace.add(line{at: w.now, place: n.place.index, peer: -1, verb: verbWorld, note: "thawed"})
+	if w.faults.Uint64()&1 == 0 {
+		slices.SortStableFunc(waiting, func(a, b event) int {
+			return cmp.Compare(a.kind, b.kind) // Timers have the lowest kind.
+		})
+	}
+	for _, e := range waiting {
+		if n.ended {
+			w.discard(e)
+			continue
+		}
+		w.happen(n, e)
+	}
+}
+
+// SetWall moves the wall clock of the node at an address.
+func (w *World) SetWall(a gossip.Address, ahead time.Duration) {
+	if n := w.Node(a); n != nil {
+		n.clock.wall = ahead
+		w.changes()
+		w.trace.add(line{at: w.now, place: n.place.index, peer: -1, verb: verbWorld, note: "wall ahead by " + ahead.String()})
+	}
+}
+
+// changes notes that something has changed from outside.
+func (w *World) changes() {
+	w.changed = w.now
+	for _, l := range w.network.watchers {
+		l.Changed()
+	}
+}
+
+// Steady returns for how long nothing has changed from outside: no fault, no repair,
+// no crash, no pause or its end, no new address. That nodes end by themselves and
+// are started again is no change. Inside a steady world a cluster may be torn.
+func (w *World) Steady() time.Duration { return time.Duration(w.now - w.changed) }
+
+// Quiet returns for how long nothing has been wrong and nothing has changed from
+// outside, and false while something is wrong: a link that is cut, clogged or slow, a
+// loss, a network that is not the usual one, a frozen node.
+func (w *World) Quiet() (time.Duration, bool) {
+	net := w.network
+	if len(net.cut) > 0 || len(net.clogged) > 0 || net.Impaired() || slices.ContainsFunc(w.Nodes(), func(n *Node) bool { return n.frozen || n.fuse != nil }) {
+		return 0, false
+	}
+	return w.Steady(), true
+}

@@ -1,0 +1,247 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+)
+
+// Link says how one direction between two addresses differs from the network.
+type Link struct {
+	// Min and Max bound the latency, drawn evenly between them. Both zero: that of
+	// the network.
+	Min, Max time.Duration
+
+	// Loss is the chance that a message is lost, besides that of the network.
+	Loss float64
+}
+
+// link is one direction between two places.
+type link struct{ from, to int32 }
+
+// LinkWatcher hears of what happens to the links of a world, within the call that does
+// it. It must not change the world.
+type LinkWatcher interface {
+	// Linked is called when messages may pass between two addresses that could not
+	// before, or cannot pass any more, in at least one direction.
+	Linked(one, other gossip.Address)
+
+	// Changed is called after each change from outside, see [World.Steady].
+	Changed()
+}
+
+// Watch adds one who hears of what happens to links.
+func (net *Network) Watch(l LinkWatcher) { net.watchers = append(net.watchers, l) }
+
+// linked tells those who watch that the link between two places has changed.
+func (net *Network) linked(one, other int32) {
+	for _, l := range net.watchers {
+		l.Linked(net.world.places[one].address, net.world.places[other].address)
+	}
+}
+
+// linksOf tells those who watch that all links of a place have changed.
+func (net *Network) linksOf(of int32) {
+	for _, p := range net.world.places {
+		if p.index != of {
+			net.linked(of, p.index)
+		}
+	}
+}
+
+// Cut cuts the direction between two addresses: what from sends no longer
+// reaches to. Messages that are on their way arrive.
+func (net *Network) Cut(from, to gossip.Address) {
+	if net.cut == nil {
+		net.cut = make(map[link]bool)
+	}
+	if from != to {
+		way := link{net.world.place(from).index, net.world.place(to).index}
+		if !net.cut[way] {
+			net.linked(way.from, way.to)
+		}
+		net.cut[way] = true
+		net.world.changes()
+	}
+}
+
+// Mend repairs the direction between two addresses.
+func (net *Network) Mend(from, to gossip.Address) {
+	delete(net.cut, link{net.world.place(from).index, net.world.place(to).index})
+	net.linked(net.world.place(from).index, net.world.place(to).index)
+	net.improves()
+	net.world.Log("mend %v -> %v", from, to)
+}
+
+// Split cuts every link, in both directions, between addresses of different
+// sides. Addresses in no side keep all their links.
+func (net *Network) Split(sides ...[]gossip.Address) {
+	net.world.Log("split %v", sides)
+	for i, side := range sides {
+		for j, other := range sides {
+			if i == j {
+				continue
+			}
+			for _, a := range side {
+				for _, b := range other {
+					net.Cut(a, b)
+				}
+			}
+		}
+	}
+}
+
+// Heal repairs every link: what was cut, clogged, slow, or lost messages.
+func (net *Network) Heal() {
+	net.world.Log("healed")
+	for way := range net.cut { //quorate:unordered each is noted by itself
+		net.linked(way.from, way.to)
+	}
+	for of := range net.clogged { //quorate:unordered the same
+		net.linksOf(of)
+	}
+	clear(net.cut)
+	clear(net.clogged)
+	clear(net.links)
+	net.losses = nil
+	net.improves()
+}
+
+// Connected reports whether what from sends reaches to.
+func (net *Network) Connected(from, to gossip.Address) bool {
+	return !net.blockedWay(net.world.place(from).index, net.world.place(to).index)
+}
+
+// SetLink gives the direction between two addresses a quality of its own, until
+// [Network.Heal]. The zero value takes it away.
+func (net *Network) SetLink(from, to gossip.Address, l Link) {
+	if from == to {
+		return
+	}
+	if net.links == nil {
+		net.links = make(map[link]Link)
+	}
+	key := link{net.world.place(from).index, net.world.place(to).index}
+	if l == (Link{}) {
+		delete(net.links, key)
+	} else {
+		net.links[key] = l
+		net.latest = max(net.latest, int64(l.Max))
+	}
+	net.world.changes()
+	net.world.Log("link %v -> %v %+v", from, to, l)
+}
+
+// Clog lets nothing pass to or from an address, whatever its single links are like,
+// until [Network.Unclog] or [Network.Heal].
+func (net *Network) Clog(a gossip.Address) {
+	if net.clogged == nil {
+		net.clogged = make(map[int32]bool)
+	}
+	net.clogged[net.world.place(a).index] = true
+	net.linksOf(net.world.place(a).index)
+	net.world.changes()
+	net.world.Log("clog %v", a)
+}
+
+// Unclog ends [Network.Clog].
+func (net *Network) Unclog(a gossip.Address) {
+	delete(net.clogged, net.world.place(a).index)
+	net.linksOf(net.world.place(a).index)
+	net.improves()
+	net.world.Log("unclog %v", a)
+}
+
+// loss is one call of [Network.Lose] or [Network.LoseService] that has not ended.
+type loss struct {
+	what    string
+	service machine.Service // Whose messages alone are lost; zero: those of any.
+	lose    func(from, to gossip.Address, message any) bool
+}
+
+// Lose has the messages lost for which lose is true, besides those that other calls
+// lose: those of one type, say, while others pass. It ends with the function that it
+// returns, or with [Network.Heal]. Lose must depend on its arguments alone. What says in
+// words which messages, for the trace.
+func (net *Network) Lose(what string, lose func(from, to gossip.Address, message any) bool) (end func()) {
+	return net.loses(&loss{what: what, lose: lose})
+}
+
+// LoseService has the messages of one service lost, as when its lane stands still,
+// like [Network.Lose].
+func (net *Network) LoseService(s machine.Service, lose func(from, to gossip.Address, message any) bool) (end func()) {
+	return net.loses(&loss{what: fmt.Sprintf("service %d", s), service: s, lose: lose})
+}
+
+func (net *Network) loses(l *loss) (end func()) {
+	net.losses = append(net.losses, l)
+	net.world.changes()
+	net.world.Log("loses %s", l.what)
+	return func() {
+		if i := slices.Index(net.losses, l); i >= 0 {
+			net.losses = slices.Delete(net.losses, i, i+1)
+			net.world.changes()
+			net.world.Log("no longer loses %s", l.what)
+		}
+	}
+}
+
+// improves notes that something has changed so that messages may pass now which could not
+// before.
+func (net *Network) improves() {
+	net.world.changes()
+	net.healed = net.world.now
+}
+
+// blockedWay reports whether nothing passes from one place to another.
+func (net *Network) blockedWay(from, to int32) bool {
+	return len(net.cut) > 0 && net.cut[link{from, to}] ||
+		len(net.clogged) > 0 && from != to && (net.clogged[from] || net.clogged[to])
+}
+
+// strays reports whether a message is lost although its way is open: by a selective loss,
+// or by the chance of its link.
+func (net *Network) strays(p *packet, to *place) bool {
+	for _, l := range net.losses {
+		if (l.service == 0 || l.service == p.service) && l.lose(p.from.place.address, to.address, p.message) {
+			return true
+		}
+	}
+	if len(net.links) > 0 {
+		if l := net.links[link{p.from.place.index, to.index}]; l.Loss > 0 {
+			return net.source.Float64() < l.Loss
+		}
+	}
+	return false
+}
+
+// way returns how long a message takes from one place to another.
+func (net *Network) way(from, to int32) int64 {
+	if len(net.links) > 0 {
+		if l := net.links[link{from, to}]; l.Max > 0 {
+			return int64(l.Min) + net.source.Int64N(max(int64(l.Max-l.Min), 1))
+		}
+	}
+	return net.latency()
+}
+
+// Impaired reports whether messages may take longer than usual, or be lost, although
+// their links are there: a link has a quality of its own, some messages are lost, or the
+// network is worse than the one that the world began with.
+func (net *Network) Impaired() bool {
+	return len(net.links) > 0 || len(net.losses) > 0 || net.delivery.worse(net.normal)
+}
+
+// Healed returns the last time of the world at which messages may have begun to pass that
+// could not before.
+func (net *Network) Healed() time.Duration { return time.Duration(net.healed) }
+
+// Slowest returns the longest time that any network or link of the world has let a message
+// take so far: what was sent longer ago has arrived, or never will.
+func (net *Network) Slowest() time.Duration { return time.Duration(net.latest) }

@@ -1,0 +1,203 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+)
+
+// At calls f at a time of the world, or at once when that has passed.
+func (w *World) At(at time.Duration, f func()) {
+	w.push(event{at: max(int64(at), w.now), kind: kindFunc, ref: w.funcs.put(f)})
+}
+
+// After calls f when d has passed.
+func (w *World) After(d time.Duration, f func()) { w.At(w.Now()+d, f) }
+
+// Run lets d pass. It returns the first violation of the run, a [*Failure],
+// and then does nothing more. A panic of a machine is a violation.
+func (w *World) Run(d time.Duration) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			w.Fail(fmt.Errorf("panic: %v\n%s", v, stack()))
+			err = w.failure
+		}
+	}()
+	end := w.now + int64(d)
+	for w.failure == nil && len(w.heap) > 0 && w.heap[0].at <= end {
+		e := w.heap.pop()
+		w.now = e.at
+		w.stats.Events++
+		w.count()
+		w.handle(e)
+	}
+	if w.failure != nil {
+		return w.failure
+	}
+	w.now = end
+	return nil
+}
+
+// RunUntil lets time pass until done holds, which it asks ten times a second,
+// and for no more than limit. It returns the time that passed.
+func (w *World) RunUntil(limit time.Duration, done func() bool) (time.Duration, error) {
+	begin := w.Now()
+	for !done() {
+		if w.Now()-begin >= limit {
+			return w.Now() - begin, fmt.Errorf("simulation: not done after %v", limit)
+		}
+		if err := w.Run(100 * time.Millisecond); err != nil {
+			return w.Now() - begin, err
+		}
+	}
+	return w.Now() - begin, nil
+}
+
+// stormPerNode is how many events a node may have in a second of the world, on
+// average over all nodes: hundreds of times what the busiest second of a healthy
+// cluster has. Beyond it nodes answer each other without end.
+const stormPerNode = 20_000
+
+// count finds storms.
+func (w *World) count() {
+	if second := w.now / int64(time.Second); second != w.second {
+		w.second, w.inSecond = second, 0
+	}
+	if w.inSecond++; w.inSecond > stormPerNode*max(len(w.places), 1) {
+		w.Fail(fmt.Errorf("a storm: %d events in less than a second, of %d nodes", w.inSecond, len(w.places)))
+	}
+}
+
+// stack returns the stack of a panic without what is above the panic.
+func stack() string {
+	s := string(debug.Stack())
+	if _, below, ok := strings.Cut(s, "panic("); ok {
+		return below
+	}
+	return s
+}
+
+// input is an input from the script, or the answer of a call.
+type input struct {
+	to     machine.ID
+	in     machine.Input
+	answer *asking // The call that it answers, nil for all others.
+}
+
+// Input feeds an input to a component of the node at an address, as soon as
+// the node runs. Without a node or component there it does nothing.
+func (w *World) Input(a gossip.Address, s machine.Service, in machine.Input) {
+	n := w.Node(a)
+	if n == nil {
+		return
+	}
+	if id, ok := n.component(s); ok {
+		w.push(event{
+			at: w.now, kind: kindInput, place: n.place.index, incarnation: n.incarnation,
+			ref: w.inputs.put(input{to: id, in: in}),
+		})
+	}
+}
+
+func (w *World) push(e event) uint64 {
+	w.seq++
+	e.seq = w.seq
+	w.heap.push(e)
+	return e.seq
+}
+
+func (w *World) handle(e event) {
+	switch e.kind {
+	case kindFunc:
+		w.funcs.take(e.ref)()
+	case kindSecond:
+		w.push(event{at: e.at + int64(time.Second), kind: kindSecond})
+		if err := w.checkpoint(); err != nil {
+			w.Fail(err)
+			return
+		}
+		for _, c := range w.checkers {
+			if err := c.Second(w); err != nil {
+				w.Fail(err)
+			}
+		}
+	case kindPacket:
+		w.network.arrive(e)
+	default:
+		n := w.places[e.place].node
+		if n == nil || n.incarnation != e.incarnation {
+			w.discard(e)
+			return
+		}
+		if n.frozen && e.kind != kindThaw {
+			n.waiting = append(n.waiting, e)
+			return
+		}
+		w.happen(n, e)
+	}
+}
+
+// happen lets an event happen to a node that runs.
+func (w *World) happen(n *Node, e event) {
+	w.stats.Steps++
+	switch e.kind {
+	case kindTimer:
+		n.surfaced(e)
+	case kindPacket:
+		w.network.deliver(n, w.network.packets.take(e.ref))
+	case kindInput:
+		in := w.inputs.take(e.ref)
+		if in.answer != nil {
+			w.strategies.answered(n, in)
+			return
+		}
+		w.trace.add(line{at: w.now, place: n.place.index, peer: -1, verb: verbFed, note: in.in})
+		n.step(in.to, in.in)
+	case kindThaw:
+		w.thaw(n)
+	case kindFunc, kindSecond:
+	}
+}
+
+// discard forgets an event whose node is gone.
+func (w *World) discard(e event) {
+	switch e.kind {
+	case kindPacket:
+		w.network.packets.take(e.ref)
+	case kindInput:
+		w.inputs.take(e.ref)
+	case kindTimer, kindThaw, kindFunc, kindSecond:
+	}
+}
+
+// pool holds values that events of the heap stand for.
+type pool[T any] struct {
+	values []T
+	free   []int32
+}
+
+func (p *pool[T]) put(v T) int32 {
+	if last := len(p.free) - 1; last >= 0 {
+		i := p.free[last]
+		p.free = p.free[:last]
+		p.values[i] = v
+		return i
+	}
+	p.values = append(p.values, v)
+	return int32(len(p.values) - 1)
+}
+
+func (p *pool[T]) take(i int32) T {
+	var none T
+	v := p.values[i]
+	p.values[i] = none
+	p.free = append(p.free, i)
+	return v
+}
