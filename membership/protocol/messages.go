@@ -6,7 +6,7 @@ package protocol
 import (
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/component"
 )
 
 // The messages, in the order of a node's life: those of who looks for a cluster, those of
@@ -15,7 +15,7 @@ import (
 
 // Service is the number under which the messages of this package travel. All of
 // them take the control lane.
-const Service machine.Service = 1
+const Service = component.ServiceMembership
 
 // Limits of what a message may hold. A codec refuses what is above them before
 // it allocates, and the machine never sends it.

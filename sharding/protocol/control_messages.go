@@ -5,17 +5,17 @@ package protocol
 
 import (
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/membership/singleton"
 )
 
 // Service is the number under which the control messages of this package travel,
 // on the control lane.
-const Service machine.Service = 3
+const Service = component.ServiceSharding
 
 // MessageService is the number under which messages to entities, their replies
 // and acknowledgements travel, on the message lane.
-const MessageService machine.Service = 4
+const MessageService = component.ServiceEntities
 
 // ControlMessage is one of the messages between the [Control]s of two nodes.
 type ControlMessage interface {

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/transport"
 	"github.com/quorate/quorate/transport/grpc"
 )
@@ -49,7 +49,7 @@ func (k *kinds) String() string {
 
 func (k *kinds) count(s transport.Service, message []byte) {
 	kind := 0
-	if tag, n := binary.Uvarint(message); s == protocol.Service && n > 0 && tag>>3 < uint64(len(kindNames())) {
+	if tag, n := binary.Uvarint(message); s == component.ServiceMembership && n > 0 && tag>>3 < uint64(len(kindNames())) {
 		kind = int(tag >> 3)
 	}
 	k.messages[kind].Add(1)
