@@ -19,7 +19,7 @@ import (
 	"github.com/quorate/quorate/examples/bank"
 	"github.com/quorate/quorate/examples/bank/bankpb"
 	"github.com/quorate/quorate/examples/bank/journal"
-	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
 )
 
@@ -29,7 +29,7 @@ func branch(t *testing.T, dir string) (*cluster.Node, *bank.Accounts) {
 	t.Helper()
 	for {
 		cfg := cluster.Default()
-		cfg.Cluster.Name, cfg.Membership.Config = "bank", protocol.Fast()
+		cfg.Cluster.Name, cfg.Membership = "bank", membership.Fast().Membership
 		cfg.Node.Address = fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(10_000))
 		cfg.Membership.SeedNodes = []string{cfg.Node.Address}
 		node, err := cluster.Start(t.Context(), cluster.With(cfg), cluster.Logger(slog.New(slog.DiscardHandler)))
