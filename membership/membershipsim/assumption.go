@@ -88,7 +88,7 @@ func (a *Assumption) Changed() {
 // excuses reports whether it is no violation that a node hosts beside those who took
 // over from it, and counts it then.
 func (a *Assumption) excuses(n *simulation.Node) bool {
-	if a == nil || len(MembershipOf(n).State().Members()) <= a.Voters {
+	if a == nil || len(MachineOf(n).State().Members()) <= a.Voters {
 		return false
 	}
 	a.Changed()

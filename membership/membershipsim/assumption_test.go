@@ -22,13 +22,13 @@ import (
 func stubborn(t *testing.T, nodes int, a *membershipsim.Assumption, meanwhile func(w *simulation.World, last int)) error {
 	t.Helper()
 	w := simulation.New(simulation.Options{Seed: 5})
-	membershipsim.ServeMembership(w)
+	membershipsim.Serve(w)
 	invariants := &membershipsim.Invariants{Assumption: a}
 	invariants.Watch(w)
 	if a != nil {
 		a.Watch(w)
 	}
-	member, last := membershipsim.Membership(membershipsim.MembershipConfig{}), nodes-1
+	member, last := membershipsim.Component(membershipsim.Config{}), nodes-1
 	for i := range nodes {
 		n := w.Start(address(i), func(env simulation.Env) []machine.Component {
 			c := member(env)

@@ -37,9 +37,11 @@ type Bounds struct {
 // rateSlack is what clocks that run at different rates may add: 2 % and a tick.
 func rateSlack(d time.Duration) time.Duration { return d + d/50 + 100*time.Millisecond }
 
-// BoundsOf returns the bounds of a cluster of so many nodes. Restart is the longest
-// time after which a node that has ended is started again.
-func BoundsOf(c protocol.Config, d protocol.Downing, nodes int, restart time.Duration) Bounds {
+// BoundsOf returns the bounds of a cluster of so many nodes of a configuration. Restart
+// is the longest time after which a node that has ended is started again.
+func BoundsOf(of Config, nodes int, restart time.Duration) Bounds {
+	of = of.filled()
+	c, d := of.Config, of.Downing
 	silence := c.FailureDetector
 	spread := downing.Spread(nodes) + c.GossipInterval + c.PushInterval
 	limit := d.Limit

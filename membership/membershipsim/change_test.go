@@ -59,7 +59,7 @@ func (p *parted) registers() int {
 func (p *parted) generations() []uint64 {
 	var known []uint64
 	for _, n := range p.world.Nodes() {
-		known = append(known, membershipsim.MembershipOf(n).State().Downing().Gen)
+		known = append(known, membershipsim.MachineOf(n).State().Downing().Gen)
 	}
 	return known
 }
@@ -83,7 +83,7 @@ func TestSplitDuringAChangeOfStrategyLeavesOneSide(t *testing.T) {
 		lag := lags[runs/2%len(lags)]
 		runs++
 		what := fmt.Sprintf("seed %d, sides %v, to %s, cut after %v", seed, sides, to.Config.Strategy, lag)
-		p := formed(t, seed, len(sides), membershipsim.MembershipConfig{Downing: from})
+		p := formed(t, seed, len(sides), membershipsim.Config{Downing: from})
 		p.deal(sides)
 		winner := p.winner(len(sides))
 		serveBoth(v, p.world)
@@ -167,7 +167,7 @@ func TestStrategyIsTakenBackWhileTheClusterChangesToIt(t *testing.T) {
 	for seed := range uint64(40) {
 		from, to := strategyOf(membershipsim.AskedKeepMajority()), strategyOf((&membershipsim.Witness{}).Downing())
 		n := 3 + int(seed%3)
-		p := formed(t, 1+seed, n, membershipsim.MembershipConfig{Downing: membershipsim.AskedKeepMajority()})
+		p := formed(t, 1+seed, n, membershipsim.Config{Downing: membershipsim.AskedKeepMajority()})
 		give := func(i int, s protocol.Strategy) {
 			p.world.Node(address(i)).Input(protocol.Service, protocol.LoadDowning{Strategy: s})
 		}
@@ -185,8 +185,8 @@ func TestStrategyIsTakenBackWhileTheClusterChangesToIt(t *testing.T) {
 		give(n-1, to)
 		require.NoError(t, p.world.Run(5*time.Second), what)
 		for _, node := range p.world.Nodes() {
-			require.Equal(t, to.DowningStrategy, membershipsim.MembershipOf(node).State().Downing().DowningStrategy, what)
-			require.Equal(t, []gossip.DowningStrategy{to.DowningStrategy}, membershipsim.MembershipOf(node).Strategies(), what)
+			require.Equal(t, to.DowningStrategy, membershipsim.MachineOf(node).State().Downing().DowningStrategy, what)
+			require.Equal(t, []gossip.DowningStrategy{to.DowningStrategy}, membershipsim.MachineOf(node).Strategies(), what)
 		}
 	}
 	t.Log(late, "of 40 came too late")

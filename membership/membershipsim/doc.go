@@ -5,12 +5,12 @@
 // them, and checks what membership promises.
 //
 //	w := simulation.New(simulation.Options{Seed: 7})
-//	membershipsim.ServeMembership(w)
+//	membershipsim.Serve(w)
 //	invariants := &membershipsim.Invariants{}
 //	invariants.Watch(w)
 //	operator := &membershipsim.Operator{Seeds: seeds, RestartAfter: 2 * time.Second}
 //	operator.Operate(w)
-//	member := membershipsim.Membership(membershipsim.MembershipConfig{})
+//	member := membershipsim.Component(membershipsim.Config{})
 //	for _, a := range addresses {
 //		w.Start(a, func(env simulation.Env) []machine.Component {
 //			return []machine.Component{member(env)}

@@ -30,7 +30,7 @@ func TestEveryTypeOfMessageIsLost(t *testing.T) {
 		all = append(all, gossip.Address{Host: fmt.Sprintf("n%d", i), Port: 7946})
 	}
 	w := simulation.New(simulation.Options{Seed: 1})
-	ServeMembership(w)
+	Serve(w)
 	supervisor := &Supervisor{Seeds: all, Min: time.Second, Max: 2 * time.Second}
 	supervisor.Supervise(w)
 	seen := make(map[reflect.Type]bool)
@@ -38,7 +38,7 @@ func TestEveryTypeOfMessageIsLost(t *testing.T) {
 		seen[reflect.TypeOf(message)] = true
 		return false
 	})
-	build := Membership(MembershipConfig{Disk: true})
+	build := Component(Config{Disk: true})
 	for _, a := range all {
 		w.Start(a, func(env simulation.Env) []machine.Component { return []machine.Component{build(env)} })
 	}

@@ -38,7 +38,7 @@ func requireUntil(t *testing.T, w *simulation.World, done func() bool) {
 // covers F15, I29.
 func TestWhatADeadLeaderGaveIsOutbid(t *testing.T) {
 	for seed := range uint64(5) {
-		p := formed(t, seed+1, 4, membershipsim.MembershipConfig{})
+		p := formed(t, seed+1, 4, membershipsim.Config{})
 		w := p.world
 		leader, second, joiner, other := address(0), address(1), address(5), address(4)
 		up := func(at, of gossip.Address) bool {
@@ -46,7 +46,7 @@ func TestWhatADeadLeaderGaveIsOutbid(t *testing.T) {
 			if n == nil {
 				return false
 			}
-			m := membershipsim.MembershipOf(n).State().ByAddress(of)
+			m := membershipsim.MachineOf(n).State().ByAddress(of)
 			return m != nil && m.Status == gossip.Up
 		}
 		heard := w.Network().Lose("gossip of a joiner and its leader once it is up", func(from, to gossip.Address, message any) bool {
@@ -63,6 +63,6 @@ func TestWhatADeadLeaderGaveIsOutbid(t *testing.T) {
 		require.NotNil(t, w.Node(joiner), "it is not cut off")
 		heard()
 		requireSettled(t, w, time.Minute)
-		require.Len(t, membershipsim.MembershipOf(w.Node(second)).State().Members(), 5)
+		require.Len(t, membershipsim.MachineOf(w.Node(second)).State().Members(), 5)
 	}
 }

@@ -173,7 +173,7 @@ func (c *Invariants) successorOf(n *simulation.Node) *simulation.Node {
 		return nil
 	}
 	for _, other := range c.world.Nodes() {
-		if _, removed := MembershipOf(other).State().Removed(n.ID()); removed && c.Hosts(other) {
+		if _, removed := MachineOf(other).State().Removed(n.ID()); removed && c.Hosts(other) {
 			return other
 		}
 	}
@@ -182,7 +182,7 @@ func (c *Invariants) successorOf(n *simulation.Node) *simulation.Node {
 
 // Stepped compares the state of the node with what it was before the step.
 func (c *Invariants) Stepped(_ *simulation.World, n *simulation.Node) error {
-	m := MembershipOf(n)
+	m := MachineOf(n)
 	if m == nil || !n.Alive() || n.Ending() {
 		return nil // A node that ends publishes that, and no state any more.
 	}

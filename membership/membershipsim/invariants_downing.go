@@ -45,7 +45,7 @@ func (c *Invariants) canDecide(n *simulation.Node, was, is *gossip.State) error 
 		if voter == nil || voter.ID() != m.Node {
 			continue
 		}
-		if !slices.Contains(MembershipOf(voter).Strategies(), r.DowningStrategy) {
+		if !slices.Contains(MachineOf(voter).Strategies(), r.DowningStrategy) {
 			return fmt.Errorf("I4: at %v the downing strategy is %s %s, generation %d, which %v, that is %v, has not loaded",
 				n.ID(), r.Name, r.Version, r.Gen, m.Node, m.Status)
 		}

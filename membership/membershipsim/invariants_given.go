@@ -128,6 +128,6 @@ func sameConfig(a, b gossip.Config) bool {
 // survive, else while a node lives that holds it and could host.
 func (c *Invariants) held(holds func(*gossip.State) bool) bool {
 	return !c.MinoritySurvives || slices.ContainsFunc(c.world.Nodes(), func(n *simulation.Node) bool {
-		return c.Hosts(n) && holds(MembershipOf(n).State())
+		return c.Hosts(n) && holds(MachineOf(n).State())
 	})
 }

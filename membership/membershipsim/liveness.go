@@ -171,7 +171,7 @@ func (l *Liveness) silent(n *simulation.Node, member gossip.NodeID) (time.Durati
 
 // accuses checks that a node accuses whom it cannot hear.
 func (l *Liveness) accuses(n *simulation.Node) error {
-	w, m := l.world, MembershipOf(n)
+	w, m := l.world, MachineOf(n)
 	s := m.State()
 	if self := s.Member(n.ID()); n.Frozen() || self == nil || self.Status >= gossip.Exiting ||
 		len(s.Members()) > l.Config.FailureDetector.MonitoredByNrOfMembers+1 {
@@ -231,7 +231,7 @@ func (l *Liveness) settles() error {
 	if missing == nil {
 		l.settledAt = w.Now()
 		if nodes := w.Nodes(); len(nodes) > 0 {
-			l.settled = MembershipOf(nodes[0]).State()
+			l.settled = MachineOf(nodes[0]).State()
 		}
 	}
 	if l.MayWait || quiet <= l.Bounds.Settle+w.Network().Slowest() || len(w.Nodes()) == 0 {
@@ -303,7 +303,7 @@ func (l *Liveness) survives() error {
 func (l *Liveness) winners() []gossip.NodeID {
 	var running []*simulation.Node
 	for _, n := range l.world.Nodes() {
-		if !sameMembers(MembershipOf(n).State(), l.settled) {
+		if !sameMembers(MachineOf(n).State(), l.settled) {
 			return nil
 		}
 		if !n.Frozen() {
@@ -317,7 +317,7 @@ func (l *Liveness) winners() []gossip.NodeID {
 				whole = append(whole, other.ID())
 			}
 		}
-		if MembershipOf(n).Snapshot().Base.Wins(func(id gossip.NodeID) bool { return slices.Contains(whole, id) }) {
+		if MachineOf(n).Snapshot().Base.Wins(func(id gossip.NodeID) bool { return slices.Contains(whole, id) }) {
 			return l.reached(running, whole)
 		}
 	}

@@ -17,14 +17,15 @@ import (
 	"github.com/quorate/quorate/simulation"
 )
 
-// MembershipConfig says what the membership component of a node is like.
-type MembershipConfig struct {
-	// Config is [protocol.Default] when its fence is zero.
+// Config says what the membership component of a node is like.
+type Config struct {
+	// Config holds the settings of the protocol: [Default] when its fence is zero.
 	Config protocol.Config
 
-	// Downing is [KeepMajority] when its strategy has no name.
+	// Downing is the strategy of the node: [KeepMajority] when it has no name.
 	Downing protocol.Downing
 
+	// Zone, Roles and AppVersion are those of the member.
 	Zone       string
 	Roles      []string
 	AppVersion string
@@ -33,6 +34,25 @@ type MembershipConfig struct {
 	// not forget when they start again.
 	Disk bool
 }
+
+// filled returns the configuration with the defaults in place of what is missing.
+func (c Config) filled() Config {
+	if c.Config.Fence == 0 {
+		c.Config = protocol.Default()
+	}
+	if c.Downing.Config.Strategy == "" {
+		c.Downing = KeepMajority()
+	}
+	return c
+}
+
+// Default returns the settings of the protocol that nodes have by default, to change some
+// of them.
+func Default() protocol.Config { return protocol.Default() }
+
+// Fast returns the settings with which a node that died is replaced within about 3
+// seconds.
+func Fast() protocol.Config { return protocol.Fast() }
 
 // KeepMajority returns the downing strategy keep-majority, decided at once.
 func KeepMajority() protocol.Downing {
@@ -43,22 +63,17 @@ func KeepMajority() protocol.Downing {
 }
 
 // AskedKeepMajority returns keep-majority as a strategy that has to be asked:
-// a foreign one. [ServeMembership] makes the world answer it.
+// a foreign one. [Serve] makes the world answer it.
 func AskedKeepMajority() protocol.Downing {
 	d := KeepMajority()
 	d.Config.Strategy, d.Decide = "asked-"+d.Config.Strategy, nil
 	return d
 }
 
-// Membership returns a function that builds the membership component of a
-// node, with the codec of production. The world needs [ServeMembership].
-func Membership(c MembershipConfig) func(simulation.Env) machine.Component {
-	if c.Config.Fence == 0 {
-		c.Config = protocol.Default()
-	}
-	if c.Downing.Config.Strategy == "" {
-		c.Downing = KeepMajority()
-	}
+// Component returns a function that builds the membership component of a
+// node, with the codec of production. The world needs [Serve].
+func Component(c Config) func(simulation.Env) machine.Component {
+	c = c.filled()
 	return func(env simulation.Env) machine.Component {
 		detector, err := fd.NewFactory(c.Config.FailureDetector)
 		machine.Assert(err == nil, "the failure detector is a known one", "error", err)
@@ -85,10 +100,10 @@ func remember(deps *protocol.Deps, d simulation.Disk) {
 	}
 }
 
-// ServeMembership makes a world carry out what membership asks for: it dials
+// Serve makes a world carry out what membership asks for: it dials
 // addresses back, blocks removed nodes, tells who is blocked, ends nodes that
 // say that they stop, and answers calls for downing decisions.
-func ServeMembership(w *simulation.World) {
+func Serve(w *simulation.World) {
 	w.Carry(func(n *simulation.Node, _ *machine.Component, e machine.Effect) bool {
 		switch e := e.(type) {
 		case protocol.Probe:
@@ -117,6 +132,12 @@ func ServeMembership(w *simulation.World) {
 	w.Strategies().Recorded(downing.Decision{})
 }
 
+// Leave has the node at an address leave its cluster in order, as soon as it runs.
+// Without a node there it does nothing.
+func Leave(w *simulation.World, a gossip.Address) {
+	w.Input(a, protocol.Service, protocol.Leave{Address: a})
+}
+
 // errNoAnswer is the answer to a probe that found nobody.
 var errNoAnswer = errors.New("simulation: nobody answered")
 
@@ -133,9 +154,9 @@ func probe(w *simulation.World, n *simulation.Node, p protocol.Probe) {
 	w.After(limit, func() { n.Input(protocol.Service, answer) })
 }
 
-// MembershipOf returns the membership machine of a node, also where something is
+// MachineOf returns the membership machine of a node, also where something is
 // built around it that has a method Membership.
-func MembershipOf(n *simulation.Node) *protocol.Machine {
+func MachineOf(n *simulation.Node) *protocol.Machine {
 	switch m := n.Machine(protocol.Service).(type) {
 	case *protocol.Machine:
 		return m
@@ -195,7 +216,7 @@ func Settled(w *simulation.World) error {
 	nodes := w.Nodes()
 	var first *protocol.Machine
 	for _, n := range nodes {
-		m := MembershipOf(n)
+		m := MachineOf(n)
 		if first == nil {
 			first = m
 		}

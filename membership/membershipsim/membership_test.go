@@ -30,12 +30,12 @@ func addresses(from, to int) []gossip.Address {
 
 func cluster(opt simulation.Options, n int) (*simulation.World, *membershipsim.Invariants) {
 	w := simulation.New(opt)
-	membershipsim.ServeMembership(w)
+	membershipsim.Serve(w)
 	invariants := &membershipsim.Invariants{}
 	invariants.Watch(w)
 	operator := &membershipsim.Operator{Seeds: addresses(0, min(n, 3)), RestartAfter: 2 * time.Second}
 	operator.Operate(w)
-	component := membershipsim.Membership(membershipsim.MembershipConfig{})
+	component := membershipsim.Component(membershipsim.Config{})
 	for i := range n {
 		w.Start(address(i), func(env simulation.Env) []machine.Component {
 			return []machine.Component{component(env)}

@@ -68,13 +68,13 @@ func (c *OneCluster) look() error {
 		if until, ok := c.standing[n.ID()]; !ok || n.Now().Mono > until {
 			continue
 		}
-		cluster := MembershipOf(n).State().Cluster()
+		cluster := MachineOf(n).State().Cluster()
 		if cluster.IsZero() {
 			continue
 		}
 		if first == nil {
 			first = n
-		} else if other := MembershipOf(first).State().Cluster(); other != cluster {
+		} else if other := MachineOf(first).State().Cluster(); other != cluster {
 			return fmt.Errorf("one cluster: %v hosts in cluster %v while %v hosts in cluster %v", first.ID(), other, n.ID(), cluster)
 		}
 		born := birthOf(n)
@@ -87,6 +87,6 @@ func (c *OneCluster) look() error {
 }
 
 // birthOf returns the birth that the epochs of a node begin with.
-func birthOf(n *simulation.Node) int64 { return MembershipOf(n).State().EpochBorn() }
+func birthOf(n *simulation.Node) int64 { return MachineOf(n).State().EpochBorn() }
 
 var _ simulation.Checker = (*OneCluster)(nil)

@@ -48,14 +48,14 @@ type planted struct {
 // plant starts nodes that are lame as one says, each with its list of seed nodes.
 func plant(nodes int, seeds func(i int) []gossip.Address, lameness func(env simulation.Env, l *lame)) *planted {
 	p := &planted{World: simulation.New(simulation.Options{Seed: 5})}
-	membershipsim.ServeMembership(p.World)
+	membershipsim.Serve(p.World)
 	d := membershipsim.KeepMajority()
-	bounds := membershipsim.BoundsOf(protocol.Default(), d, nodes, time.Second)
+	bounds := membershipsim.BoundsOf(membershipsim.Config{Downing: d}, nodes, time.Second)
 	p.liveness = &membershipsim.Liveness{Bounds: bounds, Config: protocol.Default(), MajorityOnly: true}
 	p.liveness.Watch(p.World)
 	one := &membershipsim.OneCluster{}
 	one.Watch(p.World)
-	component := membershipsim.Membership(membershipsim.MembershipConfig{Downing: d})
+	component := membershipsim.Component(membershipsim.Config{Downing: d})
 	for i := range nodes {
 		n := p.Start(address(i), func(env simulation.Env) []machine.Component {
 			c := component(env)
@@ -220,10 +220,10 @@ func TestPlantedSecondClusterIsFound(t *testing.T) {
 	require.ErrorContains(t, p.Run(time.Minute), "one cluster: n000:7946")
 
 	excused := simulation.New(simulation.Options{Seed: 5})
-	membershipsim.ServeMembership(excused)
+	membershipsim.Serve(excused)
 	one := &membershipsim.OneCluster{Excused: func() bool { return excused.Now() < 20*time.Second }}
 	one.Watch(excused)
-	component := membershipsim.Membership(membershipsim.MembershipConfig{})
+	component := membershipsim.Component(membershipsim.Config{})
 	for i := range 2 {
 		n := excused.Start(address(i), func(env simulation.Env) []machine.Component { return []machine.Component{component(env)} })
 		n.Input(protocol.Service, protocol.Join{Seeds: addresses(i, i+1)})

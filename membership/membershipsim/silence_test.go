@@ -22,7 +22,7 @@ import (
 // accuses reports whether a node says of another that it cannot reach it, or knows
 // that it is down or removed. Nodes that monitor all others say so by themselves.
 func accuses(n *simulation.Node, other gossip.NodeID) bool {
-	s := membershipsim.MembershipOf(n).State()
+	s := membershipsim.MachineOf(n).State()
 	member := s.Member(other)
 	return member == nil || member.Status == gossip.Down || !s.ReachableFrom(n.ID(), other)
 }
@@ -39,7 +39,7 @@ func requireAccused(t *testing.T, w *simulation.World, dead gossip.NodeID, what 
 // that one die meanwhile.
 func sleepers(t *testing.T, seed uint64, n int, shortest, longest time.Duration) {
 	t.Helper()
-	p := formed(t, seed, n, membershipsim.MembershipConfig{})
+	p := formed(t, seed, n, membershipsim.Config{})
 	w, r := p.world, rand.New(rand.NewPCG(seed, 1))
 	between := func(least, most time.Duration) time.Duration {
 		return least + time.Duration(r.Int64N(int64(most-least)+1))
@@ -57,7 +57,7 @@ func sleepers(t *testing.T, seed uint64, n int, shortest, longest time.Duration)
 	requireAccused(t, w, dead, what)
 	require.NoError(t, w.Run(15*time.Second), what)
 	for _, n := range w.Nodes() {
-		require.Nil(t, membershipsim.MembershipOf(n).State().Member(dead), "%v has not removed it: %s", n.ID(), what)
+		require.Nil(t, membershipsim.MachineOf(n).State().Member(dead), "%v has not removed it: %s", n.ID(), what)
 	}
 }
 
@@ -82,7 +82,7 @@ func TestNodeThatDiesWhileAllOthersSleepIsAccused(t *testing.T) {
 // covers F25, I9, I10.
 func TestJoinerThatIsCutOffAccusesAllAndEnds(t *testing.T) {
 	const joiner = 3
-	p := formed(t, 1, joiner, membershipsim.MembershipConfig{})
+	p := formed(t, 1, joiner, membershipsim.Config{})
 	w := p.world
 	for i := 1; i < joiner; i++ {
 		w.Network().Cut(address(i), address(joiner))
@@ -90,15 +90,15 @@ func TestJoinerThatIsCutOffAccusesAllAndEnds(t *testing.T) {
 	}
 	p.start(joiner)
 	node := w.Node(address(joiner))
-	_, err := w.RunUntil(10*time.Second, func() bool { return membershipsim.MembershipOf(node).State().Member(node.ID()) != nil })
+	_, err := w.RunUntil(10*time.Second, func() bool { return membershipsim.MachineOf(node).State().Member(node.ID()) != nil })
 	require.NoError(t, err)
 	require.NoError(t, w.Run(100*time.Millisecond), "the first answer")
 	w.Network().Split(addresses(0, joiner), addresses(joiner, joiner+1))
-	peers := membershipsim.MembershipOf(node).State().Members()
+	peers := membershipsim.MachineOf(node).State().Members()
 	require.NoError(t, w.Run(20*time.Second))
 	require.True(t, !node.Alive() || !slices.ContainsFunc(peers, func(m *gossip.Member) bool {
 		return m.Node != node.ID() && !accuses(node, m.Node)
-	}), "the joiner has ended, or accuses all: %v", membershipsim.MembershipOf(node).State().Describe())
+	}), "the joiner has ended, or accuses all: %v", membershipsim.MachineOf(node).State().Describe())
 	for i := range joiner { // One after the other, as an update does.
 		w.Crash(address(i))
 		require.NoError(t, w.Run(15*time.Second))
@@ -108,8 +108,8 @@ func TestJoinerThatIsCutOffAccusesAllAndEnds(t *testing.T) {
 	}
 	w.Network().Heal()
 	require.NoError(t, w.Run(10*time.Second))
-	require.False(t, node.Alive() && membershipsim.MembershipOf(node).State().Member(node.ID()).Status == gossip.Joining,
-		"it joins for ever: %v", membershipsim.MembershipOf(node).State().Describe())
+	require.False(t, node.Alive() && membershipsim.MachineOf(node).State().Member(node.ID()).Status == gossip.Joining,
+		"it joins for ever: %v", membershipsim.MachineOf(node).State().Describe())
 }
 
 // Seeds of smaller and of larger clusters in which a dead node was accused by nobody.

@@ -66,16 +66,16 @@ func editLeads() []time.Duration {
 type parted struct {
 	world      *simulation.World
 	invariants *membershipsim.Invariants
-	config     membershipsim.MembershipConfig
+	config     membershipsim.Config
 	side       map[gossip.Address]int
 	node       map[gossip.Address]*simulation.Node
 	sides      int
 }
 
 // world returns a world without nodes that can be cut into sides.
-func world(seed uint64, config membershipsim.MembershipConfig) *parted {
+func world(seed uint64, config membershipsim.Config) *parted {
 	w := simulation.New(simulation.Options{Seed: seed, RatePPM: 10_000, CodecEvery: 50})
-	membershipsim.ServeMembership(w)
+	membershipsim.Serve(w)
 	p := &parted{world: w, invariants: &membershipsim.Invariants{}, config: config, side: map[gossip.Address]int{}, node: map[gossip.Address]*simulation.Node{}}
 	p.invariants.Watch(w)
 	calling := &simulation.Calling{GivenUp: membershipsim.Untroubled}
@@ -85,7 +85,7 @@ func world(seed uint64, config membershipsim.MembershipConfig) *parted {
 }
 
 // formed returns a cluster of n nodes that are all up.
-func formed(t *testing.T, seed uint64, n int, config membershipsim.MembershipConfig) *parted {
+func formed(t *testing.T, seed uint64, n int, config membershipsim.Config) *parted {
 	t.Helper()
 	p := world(seed, config)
 	for i := range n {
@@ -110,7 +110,7 @@ func (p *parted) start(i int) { p.startAt(address(i), addresses(0, min(i, 2)+1))
 
 // startAt starts a node that joins by these seed nodes.
 func (p *parted) startAt(a gossip.Address, seeds []gossip.Address) {
-	component := membershipsim.Membership(p.config)
+	component := membershipsim.Component(p.config)
 	node := p.world.Start(a, func(env simulation.Env) []machine.Component {
 		return []machine.Component{component(env)}
 	})
@@ -188,7 +188,7 @@ func (p *parted) sidesWhere(ok func(*simulation.Node) bool) []int {
 
 // survives reports whether a node goes on as a member of its cluster.
 func survives(n *simulation.Node) bool {
-	m := membershipsim.MembershipOf(n).State().Member(n.ID())
+	m := membershipsim.MachineOf(n).State().Member(n.ID())
 	return m != nil && m.Status <= gossip.Leaving
 }
 
@@ -211,7 +211,7 @@ func (p *parted) winner(n int) int {
 func split(t *testing.T, seed uint64, sides []int, edit int, lead time.Duration) int {
 	t.Helper()
 	n := len(sides)
-	p := formed(t, seed, n, membershipsim.MembershipConfig{})
+	p := formed(t, seed, n, membershipsim.Config{})
 	p.deal(sides)
 	winner, what := p.winner(n), fmt.Sprintf("seed %d, sides %v, edit %d, %v before the cut", seed, sides, edit, lead)
 	p.begin(edit, n, int(seed)%n)

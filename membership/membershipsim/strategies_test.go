@@ -63,7 +63,7 @@ func eachSplit(stride int, try func(seed uint64, sides []int)) {
 // splitWith splits a cluster whose downing strategy has mishaps from then on.
 func splitWith(t *testing.T, seed uint64, sides []int, d protocol.Downing, calls func(p *parted)) (*parted, int) {
 	t.Helper()
-	p := formed(t, seed, len(sides), membershipsim.MembershipConfig{Downing: d})
+	p := formed(t, seed, len(sides), membershipsim.Config{Downing: d})
 	p.deal(sides)
 	winner := p.winner(len(sides))
 	calls(p)
@@ -75,7 +75,7 @@ func splitWith(t *testing.T, seed uint64, sides []int, d protocol.Downing, calls
 func countsLateAnswers(w *simulation.World) {
 	w.Observe(func(o simulation.Observation) {
 		if a, ok := o.Event.(simulation.Answered); ok && a.Late {
-			m := membershipsim.MembershipOf(o.Node)
+			m := membershipsim.MachineOf(o.Node)
 			before := m.Refusals(protocol.RefusedUnsolicited)
 			w.After(0, func() {
 				if m.Refusals(protocol.RefusedUnsolicited) != before+1 {
@@ -179,7 +179,7 @@ func TestNoTwoSidesSurviveAnEditWithStrangeStrategies(t *testing.T) {
 		}
 		runs++
 		what := fmt.Sprintf("seed %d, sides %v, edit %d, %v before the cut, %s", seed, sides, edit, lead, d.Config.Strategy)
-		p := formed(t, seed, n, membershipsim.MembershipConfig{Downing: d})
+		p := formed(t, seed, n, membershipsim.Config{Downing: d})
 		p.deal(sides)
 		if !d.Class.MajorityOnly {
 			v.Serve(p.world)
@@ -205,7 +205,7 @@ func TestNoTwoSidesSurviveAnEditWithStrangeStrategies(t *testing.T) {
 func TestSideWithoutAVoterIsNotKept(t *testing.T) {
 	for seed := range uint64(8) {
 		v := &membershipsim.Witness{}
-		p := formed(t, seed, 3, membershipsim.MembershipConfig{Downing: v.Downing()})
+		p := formed(t, seed, 3, membershipsim.Config{Downing: v.Downing()})
 		v.Serve(p.world)
 		p.world.Strategies().Set(simulation.Calls{Min: 4 * time.Second, Max: 4 * time.Second})
 		p.world.Strategies().SetAt(address(3), simulation.Calls{}) // It would be the first to be answered.
@@ -215,7 +215,7 @@ func TestSideWithoutAVoterIsNotKept(t *testing.T) {
 		p.start(3)
 		require.NoError(t, p.world.Run(time.Second))
 		joiner := p.world.Node(address(3))
-		require.NotNil(t, membershipsim.MembershipOf(joiner).State().Member(joiner.ID()), "it has joined")
+		require.NotNil(t, membershipsim.MachineOf(joiner).State().Member(joiner.ID()), "it has joined")
 		p.world.Network().Split([]gossip.Address{address(0), address(1), address(2)}, []gossip.Address{address(3)})
 		require.NoError(t, p.world.Run(80*time.Second))
 		hosts := p.sidesWhere(p.invariants.Hosts)

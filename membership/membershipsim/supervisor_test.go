@@ -20,10 +20,10 @@ import (
 // address or without.
 func TestSupervisorStartsNodesInsideThePartition(t *testing.T) {
 	w := simulation.New(simulation.Options{Seed: 4})
-	membershipsim.ServeMembership(w)
+	membershipsim.Serve(w)
 	supervisor := &membershipsim.Supervisor{Seeds: addresses(0, 3), Min: time.Second, Max: 2 * time.Second, Lose: 0.5}
 	supervisor.Supervise(w)
-	component := membershipsim.Membership(membershipsim.MembershipConfig{Disk: true})
+	component := membershipsim.Component(membershipsim.Config{Disk: true})
 	held := map[gossip.Address][]any{}
 	for i := range 5 {
 		w.Start(address(i), func(env simulation.Env) []machine.Component {

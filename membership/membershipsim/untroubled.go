@@ -12,7 +12,7 @@ import (
 // downed: a pending question to a downing strategy is moot then. It is meant for
 // [simulation.Calling].
 func Untroubled(n *simulation.Node, _ string) bool {
-	m := MembershipOf(n)
+	m := MachineOf(n)
 	for _, id := range m.State().Unreachable() {
 		if member := m.State().Member(id); id != n.ID() && member != nil && downing.CanBeDowned(member) {
 			return false

@@ -22,15 +22,15 @@ func formedOf(t *testing.T, seed uint64, voters, n int) *parted {
 	config := protocol.Default()
 	config.Voters.Role = "backend"
 	w := simulation.New(simulation.Options{Seed: seed, RatePPM: 10_000, CodecEvery: 50})
-	membershipsim.ServeMembership(w)
-	p := &parted{world: w, invariants: &membershipsim.Invariants{}, config: membershipsim.MembershipConfig{Config: config}, side: map[gossip.Address]int{}, node: map[gossip.Address]*simulation.Node{}}
+	membershipsim.Serve(w)
+	p := &parted{world: w, invariants: &membershipsim.Invariants{}, config: membershipsim.Config{Config: config}, side: map[gossip.Address]int{}, node: map[gossip.Address]*simulation.Node{}}
 	p.invariants.Watch(w)
 	for i := range n {
 		c := p.config
 		if i < voters {
 			c.Roles = []string{"backend"}
 		}
-		component := membershipsim.Membership(c)
+		component := membershipsim.Component(c)
 		p.node[address(i)] = w.Start(address(i), func(env simulation.Env) []machine.Component {
 			return []machine.Component{component(env)}
 		})

@@ -21,7 +21,7 @@ import (
 func (p *parted) startIn(zone string, i int) {
 	config := p.config
 	config.Zone = zone
-	component := membershipsim.Membership(config)
+	component := membershipsim.Component(config)
 	var seeds []gossip.Address
 	for _, a := range addresses(0, max(min(i, 3), 1)) {
 		if i == 0 || p.world.Node(a) != nil {
@@ -62,7 +62,7 @@ func TestCutBetweenZonesWhileNodesStartLeavesOneSide(t *testing.T) {
 func zonesCut(t *testing.T, seed uint64, east, starters int, grows string, lead time.Duration, what string) []int {
 	t.Helper()
 	const n = 5
-	p := world(seed, membershipsim.MembershipConfig{})
+	p := world(seed, membershipsim.Config{})
 	sides, zones := map[string]int{"east": 0, "west": 1}, map[string][]int{}
 	for i := range n {
 		zone := "west"

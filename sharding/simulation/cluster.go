@@ -12,7 +12,6 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/membership/membershipsim"
-	membership "github.com/quorate/quorate/membership/protocol"
 	"github.com/quorate/quorate/sharding/internal/wire"
 	"github.com/quorate/quorate/sharding/protocol"
 	world "github.com/quorate/quorate/simulation"
@@ -52,7 +51,7 @@ type Options struct {
 	// way to a shard, in bytes. Default 100 and 8 KiB.
 	Mailbox, Window int
 	// Membership is its configuration; the default of the protocol if zero.
-	Membership membershipsim.MembershipConfig
+	Membership membershipsim.Config
 	// RestartAfter is when a node that ended by itself starts again; zero: never.
 	RestartAfter time.Duration
 	// ReviveAfter is the same for one that crashed.
@@ -125,7 +124,7 @@ func New(opt Options) *Cluster {
 	w.Check(c.Ledger)
 	c.liveness = newLiveness(c)
 	w.Check(c.liveness)
-	membershipsim.ServeMembership(w)
+	membershipsim.Serve(w)
 	w.Carry(carry)
 	w.Observe(c.Ledger.observe)
 	operator := &membershipsim.Operator{Seeds: addresses(opt.Nodes), RestartAfter: opt.RestartAfter, ReviveAfter: opt.ReviveAfter}
@@ -155,7 +154,7 @@ func addresses(n int) []gossip.Address {
 
 // remembering gives nodes disks: without them a restart forgets who voted, and only
 // the list of seed nodes keeps a second cluster from being founded.
-func remembering(c membershipsim.MembershipConfig) membershipsim.MembershipConfig {
+func remembering(c membershipsim.Config) membershipsim.Config {
 	c.Disk = true
 	return c
 }
@@ -179,7 +178,7 @@ func (c *Cluster) build(env world.Env) []machine.Component {
 	c.Ledger.nodes[env.Self] = cells
 	control := &starter{kind: kind, Control: protocol.NewControl(protocol.ControlConfig{Self: env.Self})}
 	return []machine.Component{
-		membershipsim.Membership(remembering(c.opt.Membership))(env),
+		membershipsim.Component(remembering(c.opt.Membership))(env),
 		{Name: protocol.ComponentName, Service: protocol.Service, Machine: control, Codec: wire.Codec{}},
 		{Name: "cells", Service: protocol.MessageService, Machine: cells, Codec: frames{}},
 	}
@@ -246,7 +245,7 @@ func (c *Cluster) Leave(i int) { c.LeaveAt(Address(i)) }
 
 // LeaveAt lets the node at an address leave.
 func (c *Cluster) LeaveAt(a gossip.Address) {
-	c.World.Input(a, membership.Service, membership.Leave{Address: a})
+	membershipsim.Leave(c.World, a)
 }
 
 // EndCoordinator lets the node with the coordinator leave, or has it crash and
@@ -305,7 +304,7 @@ func (c *Cluster) Up(a gossip.Address, old gossip.NodeID) bool {
 	if n == nil || n.ID() == old {
 		return false
 	}
-	m := membershipsim.MembershipOf(n).State().Member(n.ID())
+	m := membershipsim.MachineOf(n).State().Member(n.ID())
 	return m != nil && m.Status == gossip.Up
 }
 

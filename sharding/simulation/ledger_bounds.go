@@ -50,7 +50,7 @@ func (l *Ledger) Second(w *world.World) error {
 // takes reports whether somebody could be given shards by a coordinator: a member
 // that is up, can be reached, and runs.
 func (l *Ledger) takes(coordinator *world.Node) bool {
-	state := membershipsim.MembershipOf(coordinator).State()
+	state := membershipsim.MachineOf(coordinator).State()
 	for _, m := range state.Members() {
 		if m.Status == gossip.Up && l.mayHost(m.Node) && len(state.Unreachable()) == 0 &&
 			l.world.Network().Connected(coordinator.ID().Address, m.Node.Address) && l.world.Network().Connected(m.Node.Address, coordinator.ID().Address) {
@@ -86,7 +86,7 @@ func (l *Ledger) budget() {
 // leaves reports whether anybody has heard that a node leaves.
 func (l *Ledger) leaves(node gossip.NodeID) bool {
 	for _, n := range l.world.Nodes() {
-		if m := membershipsim.MembershipOf(n).State().Member(node); m != nil && m.Status >= gossip.Leaving {
+		if m := membershipsim.MachineOf(n).State().Member(node); m != nil && m.Status >= gossip.Leaving {
 			return true
 		}
 	}

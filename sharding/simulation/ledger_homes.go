@@ -96,7 +96,7 @@ func (l *Ledger) homes(coordinator gossip.NodeID, e protocol.HomesChanged) {
 // fit checks that a node can take the shard that it is given: in what its
 // coordinator knows of the members it does not leave and can be reached.
 func (l *Ledger) fit(coordinator gossip.NodeID, h protocol.Home) {
-	state := membershipsim.MembershipOf(l.world.Node(coordinator.Address)).State()
+	state := membershipsim.MachineOf(l.world.Node(coordinator.Address)).State()
 	switch m := state.Member(h.Node); {
 	case m == nil:
 		l.violate("I22: %s gives shard %d to %s, which is no member", coordinator, h.Shard, h.Node)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/membershipsim"
-	membership "github.com/quorate/quorate/membership/protocol"
 	world "github.com/quorate/quorate/simulation"
 )
 
@@ -31,14 +30,7 @@ type liveness struct {
 // is not even, which may take as long as a handoff may, thrice: before it is taken
 // back, again, and for the last entity that stops late.
 func newLiveness(c *Cluster) *liveness {
-	m := c.opt.Membership
-	if m.Config.Fence == 0 {
-		m.Config = membership.Default()
-	}
-	if m.Downing.Config.Strategy == "" {
-		m.Downing = membershipsim.KeepMajority()
-	}
-	settle := membershipsim.BoundsOf(m.Config, m.Downing, c.opt.Nodes, max(c.opt.RestartAfter, c.opt.ReviveAfter)).Settle
+	settle := membershipsim.BoundsOf(c.opt.Membership, c.opt.Nodes, max(c.opt.RestartAfter, c.opt.ReviveAfter)).Settle
 	return &liveness{cluster: c, within: settle + 3*c.opt.Handoff + c.opt.Behaviour.SlowStopFor}
 }
 

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/membership/membershipsim"
-	membership "github.com/quorate/quorate/membership/protocol"
 	world "github.com/quorate/quorate/simulation"
 )
 
@@ -54,7 +53,7 @@ func leave(w *world.World, r *rand.Rand) {
 	if nodes := w.Nodes(); len(nodes) > 3 {
 		a := nodes[r.IntN(len(nodes))].ID().Address
 		w.Log("leave %v", a)
-		w.Input(a, membership.Service, membership.Leave{Address: a})
+		membershipsim.Leave(w, a)
 	}
 }
 

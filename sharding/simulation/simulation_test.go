@@ -154,7 +154,7 @@ func TestANodeThatThawsRightAfterItsRemoval(t *testing.T) {
 		frozen := c.World.Node(simulation.Address(2)).ID()
 		c.World.Freeze(frozen.Address, time.Hour)
 		removed := func() bool {
-			state := membershipsim.MembershipOf(c.World.Node(simulation.Address(0))).State()
+			state := membershipsim.MachineOf(c.World.Node(simulation.Address(0))).State()
 			_, gone := state.Removed(frozen)
 			return gone
 		}

@@ -181,14 +181,14 @@ func bytesSent(nodes []*membership.Node) (sum uint64) {
 func measureSimulated(_ context.Context, s spec, _ *link) (outcome, error) {
 	began := time.Now()
 	w := simulation.New(simulation.Options{Seed: 1, RatePPM: 10_000})
-	membershipsim.ServeMembership(w)
+	membershipsim.Serve(w)
 	(&membershipsim.Invariants{}).Watch(w)
 	var seeds []gossip.Address
 	for i := range min(s.Nodes, 3) {
 		seeds = append(seeds, simulatedAddress(i))
 	}
 	(&membershipsim.Operator{Seeds: seeds, RestartAfter: 2 * time.Second}).Operate(w)
-	component := membershipsim.Membership(membershipsim.MembershipConfig{})
+	component := membershipsim.Component(membershipsim.Config{})
 	for i := range s.Nodes {
 		w.Start(simulatedAddress(i), func(env simulation.Env) []machine.Component {
 			return []machine.Component{component(env)}

@@ -106,7 +106,7 @@ type run struct {
 
 	config   protocol.Config
 	network  simulation.Delivery // The usual one.
-	members  map[gossip.Address]membershipsim.MembershipConfig
+	members  map[gossip.Address]membershipsim.Config
 	bounds   membershipsim.Bounds
 	liveness *membershipsim.Liveness // Nil where it is not checked.
 }
@@ -211,7 +211,7 @@ func (s Scenario) run(o Options, recording *simulation.Recording) (Result, error
 		opt.CodecEvery *= 10
 	}
 	w := simulation.New(opt)
-	membershipsim.ServeMembership(w)
+	membershipsim.Serve(w)
 	invariants := &membershipsim.Invariants{}
 	invariants.Watch(w)
 	calling := &simulation.Calling{GivenUp: membershipsim.Untroubled}

@@ -103,7 +103,7 @@ func weathers() []Scenario {
 
 // prepare sets up what a world of storms and calms has besides the others.
 func (r *run) prepare(s *Scenario, o *Options) {
-	r.config = protocol.Default()
+	r.config = membershipsim.Default()
 	if !s.Storms() {
 		if o.Settle == 0 {
 			o.Settle = SettleDefault
@@ -117,7 +117,7 @@ func (r *run) prepare(s *Scenario, o *Options) {
 		r.members = drawMembers(source, r.nodes)
 		r.world.Log("settings %+v %+v", r.config.FailureDetector, r.downing.Config)
 	}
-	r.bounds = membershipsim.BoundsOf(r.config, r.downing, o.Nodes, restartMost)
+	r.bounds = membershipsim.BoundsOf(membershipsim.Config{Config: r.config, Downing: r.downing}, o.Nodes, restartMost)
 	if o.Settle == 0 {
 		o.Settle = max(SettleDefault, r.bounds.Settle)
 	}
@@ -176,12 +176,12 @@ func (r *run) lookAfter(s *Scenario) {
 // builder returns what builds a node: the same everywhere, but for what is drawn for
 // its address.
 func (r *run) builder() simulation.Build {
-	of := func(c membershipsim.MembershipConfig) func(simulation.Env) machine.Component {
+	of := func(c membershipsim.Config) func(simulation.Env) machine.Component {
 		c.Config, c.Downing = r.config, r.downing
 		c.Disk = true
-		return membershipsim.Membership(c)
+		return membershipsim.Component(c)
 	}
-	plain := of(membershipsim.MembershipConfig{})
+	plain := of(membershipsim.Config{})
 	drawn := make(map[gossip.Address]func(simulation.Env) machine.Component)
 	for _, a := range r.nodes {
 		if c, ok := r.members[a]; ok {
@@ -246,9 +246,9 @@ func drawConfig(r *rand.Rand, nodes int) protocol.Config {
 	times := func(d time.Duration, least, most float64) time.Duration {
 		return time.Duration(float64(d) * (least + (most-least)*r.Float64()))
 	}
-	c := protocol.Default()
+	c := membershipsim.Default()
 	if r.IntN(4) == 0 {
-		c = protocol.Fast()
+		c = membershipsim.Fast()
 	} else {
 		d := &c.FailureDetector
 		d.HeartbeatInterval = between(r, 100*time.Millisecond, 2*time.Second)
@@ -286,10 +286,10 @@ func drawDowning(r *rand.Rand, d downing.Config, c protocol.Config) downing.Conf
 }
 
 // drawMembers draws zone, roles and version of each node.
-func drawMembers(r *rand.Rand, nodes []gossip.Address) map[gossip.Address]membershipsim.MembershipConfig {
-	members, zones := make(map[gossip.Address]membershipsim.MembershipConfig), 1+r.IntN(3)
+func drawMembers(r *rand.Rand, nodes []gossip.Address) map[gossip.Address]membershipsim.Config {
+	members, zones := make(map[gossip.Address]membershipsim.Config), 1+r.IntN(3)
 	for _, a := range nodes {
-		c := membershipsim.MembershipConfig{Zone: fmt.Sprintf("z%d", r.IntN(zones)), AppVersion: fmt.Sprintf("1.%d.0", r.IntN(12))}
+		c := membershipsim.Config{Zone: fmt.Sprintf("z%d", r.IntN(zones)), AppVersion: fmt.Sprintf("1.%d.0", r.IntN(12))}
 		for _, role := range []string{"edge", "worker"} {
 			if r.IntN(2) == 0 {
 				c.Roles = append(c.Roles, role)
