@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package simulation puts sharding into the simulated world of membership. A node
+// Package simulation puts sharding into a simulated world with members. A node
 // of it has the membership machine, the sharding control machine and the cells
 // of production; only the entities are stubs, which take virtual time to start,
 // to process a message and to stop, and sometimes fail to start.
