@@ -2,6 +2,8 @@ module github.com/quorate/quorate/plugins
 
 go 1.26.0
 
+require github.com/quorate/quorate/machine v0.0.0
+
 require (
 	github.com/hashicorp/go-hclog v1.6.3
 	github.com/hashicorp/go-plugin v1.8.0
@@ -33,4 +35,5 @@ replace (
 	github.com/quorate/quorate/allocation => ../allocation
 	github.com/quorate/quorate/downing => ../downing
 	github.com/quorate/quorate/gossip => ../gossip
+	github.com/quorate/quorate/machine => ../machine
 )

@@ -32,5 +32,6 @@ replace (
 	github.com/quorate/quorate/allocation => ../../allocation
 	github.com/quorate/quorate/downing => ../../downing
 	github.com/quorate/quorate/gossip => ../../gossip
+	github.com/quorate/quorate/machine => ../../machine
 	github.com/quorate/quorate/plugins => ../../plugins
 )

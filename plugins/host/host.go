@@ -13,14 +13,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/internal/supervisor"
 )
-
-// inboxSize is room for what may come while the driver acts: the outcomes of the
-// few processes there can be, and some calls. When it is full, senders wait; the
-// driver never does.
-const inboxSize = 16
 
 // Plugin is a strategy in another process, see the package comment.
 type Plugin struct {
@@ -28,13 +24,12 @@ type Plugin struct {
 	options  options
 	log      *slog.Logger
 	launcher launcher
-	origin   time.Time
 
-	inbox   chan supervisor.Input
-	quit    chan struct{} // Closed when the driver takes no more input.
-	ended   chan struct{} // Closed when nothing is left.
-	opened  chan struct{} // Closed when the first process is active.
-	swap    chan struct{} // Holds an element while a swap is under way.
+	driver  *machine.Driver
+	handle  *machine.Handle // Of the supervisor.
+	ended   chan struct{}   // Closed when nothing is left.
+	opened  chan struct{}   // Closed when the first process is active.
+	swap    chan struct{}   // Holds an element while a swap is under way.
 	workers sync.WaitGroup
 
 	routes          routes
@@ -45,7 +40,8 @@ type Plugin struct {
 	kind     plugins.Kind
 	manifest plugins.Manifest // Of the latest process that was active.
 	sum      string
-	serving  *generation // The active one.
+	serving  *generation                           // The active one.
+	live     map[supervisor.Generation]*generation // Those that have not ended.
 	specs    map[supervisor.Spec]*spec
 	lastSpec supervisor.Spec
 	pending  chan error // Where the swap under way is answered.
@@ -74,14 +70,11 @@ func Open(ctx context.Context, name string, cfg plugins.Config, opts ...Option) 
 		return nil, &plugins.Error{Plugin: name, Err: plugins.ErrUnavailable, Cause: err, Cure: "look at the directory for copies and sockets"}
 	}
 	p := &Plugin{
-		name: name, options: o, log: log, launcher: l, origin: time.Now(), kind: cfg.Kind,
-		inbox: make(chan supervisor.Input, inboxSize), quit: make(chan struct{}), ended: make(chan struct{}),
-		opened: make(chan struct{}), swap: make(chan struct{}, 1),
-		specs: map[supervisor.Spec]*spec{1: {cfg: cfg}}, lastSpec: 1,
+		name: name, options: o, log: log, launcher: l, kind: cfg.Kind,
+		ended: make(chan struct{}), opened: make(chan struct{}), swap: make(chan struct{}, 1),
+		live: make(map[supervisor.Generation]*generation), specs: map[supervisor.Spec]*spec{1: {cfg: cfg}}, lastSpec: 1,
 	}
-	d := newDriver(p, cfg)
-	go d.run() // Ends after Close or a failed start; ended says so.
-	p.tell(supervisor.Start{Spec: 1})
+	p.drive(cfg)
 	select {
 	case <-p.opened:
 		return p, nil
@@ -106,14 +99,6 @@ func validate(name string, cfg plugins.Config) error {
 		return fmt.Errorf("plugin %q: %w", name, err)
 	}
 	return nil
-}
-
-// tell hands an input to the driver, unless that has ended.
-func (p *Plugin) tell(in supervisor.Input) {
-	select {
-	case p.inbox <- in:
-	case <-p.quit:
-	}
 }
 
 // observe completes an event and hands it on.
@@ -163,7 +148,7 @@ func (p *Plugin) Swap(ctx context.Context, cfg plugins.Config) error {
 	p.specs[number] = &spec{cfg: cfg}
 	p.pending = answer
 	p.mu.Unlock()
-	p.tell(supervisor.Swap{Spec: number, Config: supervision(cfg)})
+	p.tell(supervisor.Swap{Spec: number, Config: timesOf(cfg)})
 	select {
 	case err := <-answer:
 		if errors.Is(err, supervisor.ErrStopped) {
@@ -194,10 +179,10 @@ func (p *Plugin) Close(ctx context.Context) error {
 	}
 }
 
-// supervision returns the numbers for the supervisor.
-func supervision(cfg plugins.Config) supervisor.Config {
+// timesOf returns the times and numbers for the supervisor.
+func timesOf(cfg plugins.Config) supervisor.Config {
 	return supervisor.Config{
-		HealthInterval: cfg.HealthInterval, UnhealthyAfter: unhealthyAfter, HungAfter: hungAfter,
+		HealthInterval: cfg.HealthInterval, HealthTimeout: cfg.HealthTimeout, UnhealthyAfter: unhealthyAfter, HungAfter: hungAfter,
 		BackoffMin: cfg.RestartBackoffMin, BackoffMax: cfg.RestartBackoffMax,
 		BreakerFailures: breakerFailures, BreakerWindow: breakerWindow, BreakerOpen: cfg.RestartBackoffMax,
 		ProvedAfter: provedAfter, DrainLimit: drainLimit,

@@ -169,14 +169,12 @@ func (c connection) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc
 // unavailable says why there is no process to call.
 func (p *Plugin) unavailable() error {
 	v := p.view.Load()
-	e := &plugins.UnavailableError{Plugin: p.name, Since: p.time(v.AwaySince), Why: v.LastErr}
+	e := &plugins.UnavailableError{Plugin: p.name, Since: v.AwaySince, NextTry: v.NextTry, Why: v.LastErr}
 	switch {
 	case v.State == supervisor.Stopped:
-		e.Since, e.Why = p.time(v.Since), plugins.ErrClosed
+		e.Since, e.Why = v.Since, plugins.ErrClosed
 	case !v.Away: // It went between the call and this look.
 		e.Since = time.Now()
-	case v.NextTry > 0:
-		e.NextTry = p.time(v.NextTry)
 	}
 	return e
 }

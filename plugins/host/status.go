@@ -64,18 +64,12 @@ func (p *Plugin) Status() Status {
 	v := p.view.Load()
 	at := time.Now()
 	s := Status{
-		Name: p.name, State: State(v.State.String()), Since: p.time(v.Since),
-		Restarts: v.Restarts, LastError: v.LastErr, AwayTotal: v.AwayTotal, AwayLast: v.AwayLast, Gaps: v.Gaps,
+		Name: p.name, State: State(v.State.String()), Since: v.Since,
+		Restarts: v.Restarts, LastError: v.LastErr, LastErrorAt: v.LastErrAt, NextTry: v.NextTry, AwayTotal: v.AwayTotal, AwayLast: v.AwayLast, Gaps: v.Gaps,
 		Calls: p.calls.Load(), Failures: p.failures.Load(), Late: p.routes.late.Load(),
 	}
-	if v.LastErr != nil {
-		s.LastErrorAt = p.time(v.LastErrAt)
-	}
-	if v.NextTry > 0 {
-		s.NextTry = p.time(v.NextTry)
-	}
 	if v.Away && v.State != supervisor.Stopped {
-		s.Away = max(0, at.Sub(p.time(v.AwaySince)))
+		s.Away = max(0, at.Sub(v.AwaySince))
 		s.AwayTotal += s.Away
 	}
 	p.mu.Lock()
@@ -86,6 +80,3 @@ func (p *Plugin) Status() Status {
 	}
 	return s
 }
-
-// time translates a time of the supervisor.
-func (p *Plugin) time(at supervisor.Instant) time.Time { return p.origin.Add(time.Duration(at)) }

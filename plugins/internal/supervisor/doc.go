@@ -4,9 +4,18 @@
 // Package supervisor decides when the process of a plugin is launched, asked for
 // its health, replaced and killed.
 //
-// A [Machine] is fed what happened ([Input]) and the time, and answers with what
-// is to be done ([Effect]). It starts no goroutine, reads no clock and touches no
-// process, so that every order of events can be tried.
+// A [Machine] is a [machine.Machine]: fed what happened and the time, it answers with
+// what is to be done. It starts no goroutine, reads no clock and touches no process, so
+// that every order of events can be tried, and that it runs in a simulated node as it
+// does in a real one. Package host drives it with a [machine.Driver].
+//
+//	machine.Started, Fired, Called ─┐             ┌─> machine.Arm, Call   (driver)
+//	Launched, LaunchFailed, Exited ─┼─> Machine ──┼─> Launch, Kill,
+//	CallEnded, Drained, Swap, Stop ─┘             │   Activate, Drain     (who runs processes)
+//	                                              └─> machine.Publish     (who subscribes)
+//
+// [machine.Started] begins the supervision. Health checks are calls; a machine bounds
+// them by itself too, so that an answer that never comes does no harm.
 //
 //	             Launched                    Exited, unhealthy
 //	Starting ───────────────> Running ───────────────────────────┐
@@ -48,8 +57,9 @@
 //   - I3: after k failures in a row the next launch is BackoffMin·2^(k-1) later, but
 //     at most BackoffMax; with BreakerFailures in BreakerWindow, or when a trial
 //     has failed, it is BreakerOpen later. Except for swaps, which people order.
-//   - I4: whenever nothing else will happen by itself, [Machine.Wake] names a time.
-//   - I5: [Ended] comes once, after Stop or a failed first launch, when no process
+//   - I4: whenever nothing else will happen by itself, the timer is armed.
+//   - I5: [Ended] is published once, after Stop or a failed first launch, when no process
 //     is left.
 //   - I6: each Swap is answered by one [Swapped].
+//   - I7: a [View] that has changed is published before anything else of its step.
 package supervisor

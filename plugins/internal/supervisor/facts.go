@@ -3,48 +3,58 @@
 
 package supervisor
 
-import "time"
+import (
+	"time"
+
+	"github.com/quorate/quorate/machine"
+)
 
 // facts is what a machine tells people and does not need itself.
 type facts struct {
-	since     Instant // When the state began.
+	since     time.Time // When the state began.
 	restarts  uint64
+	failures  uint64 // How many errors there were.
 	lastErr   error
-	lastErrAt Instant
+	lastErrAt time.Time
 
-	gone      bool    // No process is active, though there was one.
-	goneSince Instant // Since when.
+	gone      bool        // No process is active, though there was one.
+	goneSince machine.Now // When the last active process went.
 	gaps      uint64
 	total     time.Duration // Of gaps that have ended.
 	last      time.Duration
 }
 
-func (f *facts) failed(now Instant, err error) {
+func (f *facts) failed(now machine.Now, err error) {
 	if err != nil {
-		f.lastErr, f.lastErrAt = err, now
+		f.lastErr, f.lastErrAt = err, now.Wall
+		f.failures++
 	}
 }
 
-func (f *facts) away(now Instant) {
+func (f *facts) away(now machine.Now) {
 	if !f.gone {
 		f.gone, f.goneSince = true, now
 		f.gaps++
 	}
 }
 
-func (f *facts) back(now Instant) {
-	if f.gone {
-		f.gone = false
-		f.last = time.Duration(now - f.goneSince)
-		f.total += f.last
+// back ends the gap, if there is one, and returns how long it was.
+func (f *facts) back(now machine.Now) time.Duration {
+	if !f.gone {
+		return 0
 	}
+	f.gone = false
+	f.last = now.Mono.Sub(f.goneSince.Mono)
+	f.total += f.last
+	return f.last
 }
 
-// View is a copy of what a machine knows, for people and for the errors of calls.
+// View is what a machine knows, for people and for the errors of calls. It is published
+// when it has changed, before the effects of the same step.
 type View struct {
 	// State is the state, and Since when it began.
 	State State
-	Since Instant
+	Since time.Time
 	// Active is the generation that calls go to; zero for none.
 	Active Generation
 	// Spec is what a restart launches.
@@ -53,15 +63,16 @@ type View struct {
 	// was killed for its health. Swaps do not count.
 	Restarts uint64
 	// LastErr is why a process ended or could not be launched, the latest; nil if
-	// that has never happened. LastErrAt is when.
+	// that has never happened. LastErrAt is when. Failures counts these errors.
 	LastErr   error
-	LastErrAt Instant
-	// NextTry is when the next process is launched, while Waiting or Broken.
-	NextTry Instant
+	LastErrAt time.Time
+	Failures  uint64
+	// NextTry is when the next process is launched, while Waiting or Broken; else zero.
+	NextTry time.Time
 	// Away says that there is no active process though there was one, and
 	// AwaySince since when.
 	Away      bool
-	AwaySince Instant
+	AwaySince time.Time
 	// Gaps counts the times without an active process, the present one included.
 	// AwayTotal is how long those that have ended lasted in all, AwayLast the
 	// latest of them.
@@ -70,16 +81,23 @@ type View struct {
 	AwayLast  time.Duration
 }
 
+// same reports whether nothing has changed. Errors are told apart by their number:
+// not every error can be compared.
+func (v View) same(other View) bool {
+	v.LastErr, other.LastErr = nil, nil
+	return v == other
+}
+
 // View returns the present view.
 func (m *Machine) View() View {
 	v := View{
 		State: m.state, Since: m.facts.since, Active: m.active, Spec: m.spec, Restarts: m.facts.restarts,
-		LastErr: m.facts.lastErr, LastErrAt: m.facts.lastErrAt,
-		Away: m.facts.gone, AwaySince: m.facts.goneSince,
+		LastErr: m.facts.lastErr, LastErrAt: m.facts.lastErrAt, Failures: m.facts.failures,
+		Away: m.facts.gone, AwaySince: m.facts.goneSince.Wall,
 		Gaps: m.facts.gaps, AwayTotal: m.facts.total, AwayLast: m.facts.last,
 	}
-	if m.state == Waiting || m.state == Broken {
-		v.NextTry = m.restart
+	if m.waits() {
+		v.NextTry = m.restart.Wall
 	}
 	return v
 }

@@ -3,38 +3,60 @@
 
 package supervisor
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/quorate/quorate/machine"
+)
 
 // check begins a health check unless one is under way.
-func (m *Machine) check(now Instant, p *process, out *Outbox) {
-	if p.checking {
+func (m *Machine) check(now machine.Now, p *process, out *machine.Outbox) {
+	if p.check != 0 {
 		return
 	}
-	p.checking, p.checked = true, now
-	out.add(CheckHealth{Gen: p.gen})
+	m.calls++
+	p.check, p.checked = m.calls, now.Mono
+	// The key is the slot, so that the check of a process does not wait for that of
+	// one that it replaces.
+	out.Add(machine.Call{
+		ID: p.check, Kind: CallHealth, Key: strconv.Itoa(p.slot), Request: CheckHealth{Gen: p.gen}, Limit: m.cfg.HealthTimeout,
+	})
 }
 
-// healthChecked takes the outcome of a health check.
-func (m *Machine) healthChecked(now Instant, in HealthChecked, out *Outbox) {
-	p := m.find(in.Gen)
-	if p == nil || p.phase != running || !p.checking {
-		return
+// called takes the answer of a health check. One of a check that is not waited for any
+// more says nothing.
+func (m *Machine) called(now machine.Now, in machine.Called, out *machine.Outbox) {
+	for _, p := range m.processes {
+		if p.check == in.ID && p.phase == running {
+			m.healthChecked(now, p, in.Err, out)
+			return
+		}
 	}
-	p.checking = false
-	p.due = max(now, p.checked+Instant(m.cfg.HealthInterval))
-	if in.Err == nil {
+}
+
+// overdue reports whether the health check of p has gone on for as long as it may.
+func (m *Machine) overdue(now machine.Now, p *process) bool {
+	return p.check != 0 && now.Mono >= p.checked.Add(m.cfg.HealthTimeout)
+}
+
+// healthChecked takes the outcome of a health check; nil means healthy.
+func (m *Machine) healthChecked(now machine.Now, p *process, err error, out *machine.Outbox) {
+	p.check = 0
+	p.due = max(now.Mono, p.checked.Add(m.cfg.HealthInterval))
+	if err == nil {
 		p.failed = 0
 		return
 	}
 	p.failed++
 	if p.failed >= m.cfg.UnhealthyAfter {
-		m.unhealthy(now, p, fmt.Errorf("%w: %d health checks failed, the last: %w", ErrUnhealthy, p.failed, in.Err), out)
+		m.unhealthy(now, p, fmt.Errorf("%w: %d health checks failed, the last: %w", ErrUnhealthy, p.failed, err), out)
 	}
 }
 
 // callEnded takes the end of a call. One that had no answer is a reason to look
 // at once whether the process lives, and several in a row are a verdict.
-func (m *Machine) callEnded(now Instant, in CallEnded, out *Outbox) {
+func (m *Machine) callEnded(now machine.Now, in CallEnded, out *machine.Outbox) {
 	p := m.find(in.Gen)
 	if p == nil || p.phase != running {
 		return
@@ -53,11 +75,11 @@ func (m *Machine) callEnded(now Instant, in CallEnded, out *Outbox) {
 
 // unhealthy kills p without ceremony: it does not answer, so it would not answer
 // the request to stop either. The back-off begins when it has ended.
-func (m *Machine) unhealthy(now Instant, p *process, err error, out *Outbox) {
+func (m *Machine) unhealthy(now machine.Now, p *process, err error, out *machine.Outbox) {
 	m.dying = p.gen
 	m.facts.failed(now, err)
 	m.deactivate(now, out)
 	m.enter(now, Stopping)
-	out.add(Unhealthy{Gen: p.gen, Err: err})
+	out.Publish(Unhealthy{Gen: p.gen, Err: err})
 	m.kill(p, false, out)
 }

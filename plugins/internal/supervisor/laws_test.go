@@ -10,59 +10,79 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/plugins/internal/supervisor"
 )
 
-// world plays the driver and the processes, and keeps its own books.
-type world struct {
+// books plays the driver and the processes, and notes what it should find.
+type books struct {
 	t   *rapid.T
 	m   *supervisor.Machine
 	cfg supervisor.Config
-	now supervisor.Instant
+	now machine.Now
+
+	at    machine.Instant // When the timer fires.
+	timer machine.Timer
 
 	launching map[supervisor.Generation]supervisor.Spec
 	alive     map[supervisor.Generation]supervisor.Spec // Launched, not exited.
 	condemned map[supervisor.Generation]bool            // Kill was ordered.
-	checking  []supervisor.Generation
+	checking  []health
 	active    supervisor.Generation
 	swaps     int // Ordered and not answered.
 	spec      supervisor.Spec
 	ordered   map[supervisor.Spec]bool // Specs that a swap ordered and whose launch is its.
 	stopped   bool
 	ended     bool
-	streak    int                                          // Failures since a process lasted.
-	failedAt  supervisor.Instant                           // The latest.
-	born      map[supervisor.Generation]supervisor.Instant // When it became active.
-	launches  []supervisor.Instant                         // Of restarts.
+	streak    int                                       // Failures since a process lasted.
+	failedAt  machine.Instant                           // The latest.
+	born      map[supervisor.Generation]machine.Instant // When it became active.
+	launches  []machine.Instant                         // Of restarts.
 }
 
-func newWorld(t *rapid.T) *world {
+// health is a check that was not answered.
+type health struct {
+	gen  supervisor.Generation
+	id   machine.CallID
+	made machine.Instant
+}
+
+func newBooks(t *rapid.T) *books {
 	cfg := config()
-	w := &world{
-		t: t, m: supervisor.New(cfg), cfg: cfg, spec: 1,
+	w := &books{
+		t: t, m: supervisor.New(1, cfg), cfg: cfg, spec: 1, at: machine.Never,
 		launching: map[supervisor.Generation]supervisor.Spec{}, alive: map[supervisor.Generation]supervisor.Spec{},
-		condemned: map[supervisor.Generation]bool{}, ordered: map[supervisor.Spec]bool{1: true}, born: map[supervisor.Generation]supervisor.Instant{},
+		condemned: map[supervisor.Generation]bool{}, ordered: map[supervisor.Spec]bool{1: true}, born: map[supervisor.Generation]machine.Instant{},
 	}
-	w.step(supervisor.Start{Spec: 1})
+	w.step(machine.Started{})
 	w.launches = nil
 	w.outcome(1, true)
 	return w
 }
 
-func (w *world) step(in supervisor.Input) {
-	var out supervisor.Outbox
+func (w *books) step(in machine.Input) {
+	var out machine.Outbox
 	w.m.Step(w.now, in, &out)
-	for _, e := range out.Effects {
+	for _, e := range out.Effects() {
 		w.apply(e)
 	}
 	w.check()
 }
 
-func (w *world) apply(e supervisor.Effect) {
+func (w *books) apply(e machine.Effect) {
+	switch e := e.(type) {
+	case machine.Arm:
+		w.at, w.timer = e.At, e.Timer
+		return
+	case machine.Disarm:
+		w.at = machine.Never
+		return
+	case machine.Publish:
+		w.heard(e.Event)
+		return
+	}
 	if w.ended {
-		if _, answer := e.(supervisor.Swapped); !answer {
-			w.t.Fatalf("%#v after the end", e)
-		}
+		w.t.Fatalf("%#v after the end", e)
 	}
 	switch e := e.(type) {
 	case supervisor.Launch:
@@ -72,21 +92,35 @@ func (w *world) apply(e supervisor.Effect) {
 			w.t.Fatalf("kill of %d, which is gone or condemned", e.Gen)
 		}
 		w.condemned[e.Gen] = true
-	case supervisor.CheckHealth:
-		if slices.Contains(w.checking, e.Gen) {
-			w.t.Fatalf("two checks of %d at a time", e.Gen)
-		}
-		w.checking = append(w.checking, e.Gen)
+	case machine.Call:
+		w.asked(health{e.Request.(supervisor.CheckHealth).Gen, e.ID, w.now.Mono})
 	case supervisor.Activate:
 		if _, alive := w.alive[e.Gen]; e.Gen != 0 && (!alive || w.condemned[e.Gen]) {
 			w.t.Fatalf("I1: %d becomes active, but is not alive or condemned", e.Gen)
 		}
 		w.active = e.Gen
-		w.born[e.Gen] = w.now
+		w.born[e.Gen] = w.now.Mono
 	case supervisor.Drain:
 		if e.Gen == w.active {
 			w.t.Fatalf("the active one drains")
 		}
+	}
+}
+
+// asked takes a health check: there is one at a time of a generation, but for those
+// that were not answered within their limit.
+func (w *books) asked(check health) {
+	for _, earlier := range w.checking {
+		if earlier.gen == check.gen && check.made < earlier.made.Add(w.cfg.HealthTimeout) {
+			w.t.Fatalf("two checks of %d at a time", check.gen)
+		}
+	}
+	w.checking = append(w.checking, check)
+}
+
+// heard takes what is published.
+func (w *books) heard(event any) {
+	switch event.(type) {
 	case supervisor.Swapped:
 		w.swaps--
 	case supervisor.Ended:
@@ -94,10 +128,14 @@ func (w *world) apply(e supervisor.Effect) {
 			w.t.Fatalf("I5: ended twice or with processes left")
 		}
 		w.ended = true
+	case supervisor.Unhealthy, supervisor.Opened:
+		if w.ended {
+			w.t.Fatalf("%#v after the end", event)
+		}
 	}
 }
 
-func (w *world) launch(e supervisor.Launch) {
+func (w *books) launch(e supervisor.Launch) {
 	if w.stopped {
 		w.t.Fatalf("launch after stop")
 	}
@@ -114,35 +152,52 @@ func (w *world) launch(e supervisor.Launch) {
 		return
 	}
 	w.backedOff()
-	w.launches = append(w.launches, w.now)
+	w.launches = append(w.launches, w.now.Mono)
 }
 
 // backedOff checks I3 against the books of the world.
-func (w *world) backedOff() {
+func (w *books) backedOff() {
 	least := w.cfg.BackoffMin
 	for i := 1; i < w.streak && least < w.cfg.BackoffMax; i++ {
 		least *= 2
 	}
-	waited := time.Duration(w.now - w.failedAt)
+	waited := w.now.Mono.Sub(w.failedAt)
 	if waited < min(least, w.cfg.BackoffMax) {
 		w.t.Fatalf("I3: launched %v after failure %d in a row", waited, w.streak)
 	}
 	if n := w.cfg.BreakerFailures; len(w.launches) >= n {
 		// n launches in the window follow n failures in it: the breaker opened.
-		if span := time.Duration(w.now - w.launches[len(w.launches)-n]); span < w.cfg.BreakerOpen {
+		if span := w.now.Mono.Sub(w.launches[len(w.launches)-n]); span < w.cfg.BreakerOpen {
 			w.t.Fatalf("I3: %d restarts within %v", n+1, span)
 		}
 	}
 }
 
-func (w *world) exists(gen supervisor.Generation) bool {
+func (w *books) exists(gen supervisor.Generation) bool {
 	_, launching := w.launching[gen]
 	_, alive := w.alive[gen]
 	return launching || alive
 }
 
+// pass lets the time go on.
+func (w *books) pass(until machine.Instant) {
+	d := max(until.Sub(w.now.Mono), 0)
+	w.now = machine.Now{Mono: w.now.Mono.Add(d), Wall: w.now.Wall.Add(d)}
+}
+
+// fires lets the timer fire at its time, and reports whether it was set.
+func (w *books) fires(at machine.Instant) bool {
+	if at == machine.Never {
+		return false
+	}
+	w.pass(at)
+	w.at = machine.Never
+	w.step(machine.Fired{Timer: w.timer})
+	return true
+}
+
 // check holds after each step.
-func (w *world) check() {
+func (w *books) check() {
 	v := w.m.View()
 	if v.Active != w.active {
 		w.t.Fatalf("the view says %d is active, the effects say %d", v.Active, w.active)
@@ -154,13 +209,13 @@ func (w *world) check() {
 		w.t.Fatalf("I6: a swap was answered twice")
 	}
 	pending := len(w.launching) + len(w.condemned) + len(w.checking)
-	if _, wakes := w.m.Wake(); !wakes && pending == 0 && !w.ended {
+	if w.at == machine.Never && pending == 0 && !w.ended {
 		w.t.Fatalf("I4: nothing will ever happen: %+v", v)
 	}
 }
 
 // outcome ends a launch.
-func (w *world) outcome(gen supervisor.Generation, ok bool) {
+func (w *books) outcome(gen supervisor.Generation, ok bool) {
 	spec := w.launching[gen]
 	delete(w.launching, gen)
 	if ok {
@@ -174,23 +229,23 @@ func (w *world) outcome(gen supervisor.Generation, ok bool) {
 	}
 	if !w.condemned[gen] && spec == w.m.View().Spec {
 		w.streak++
-		w.failedAt = w.now
+		w.failedAt = w.now.Mono
 	}
 	delete(w.condemned, gen)
 	w.step(supervisor.LaunchFailed{Gen: gen, Err: errBoom})
 }
 
-func (w *world) exit(gen supervisor.Generation) {
+func (w *books) exit(gen supervisor.Generation) {
 	if gen == w.active || w.m.View().State == supervisor.Stopping && w.condemned[gen] && w.alive[gen] == w.m.View().Spec {
-		if time.Duration(w.now-w.born[gen]) >= w.cfg.ProvedAfter {
+		if w.now.Mono.Sub(w.born[gen]) >= w.cfg.ProvedAfter {
 			w.streak = 0
 		}
 		w.streak++
-		w.failedAt = w.now
+		w.failedAt = w.now.Mono
 	}
 	delete(w.alive, gen)
 	delete(w.condemned, gen)
-	w.checking = slices.DeleteFunc(w.checking, func(g supervisor.Generation) bool { return g == gen })
+	w.checking = slices.DeleteFunc(w.checking, func(h health) bool { return h.gen == gen })
 	w.step(supervisor.Exited{Gen: gen, Err: errBoom})
 }
 
@@ -207,7 +262,7 @@ func one[V any](t *rapid.T, set map[supervisor.Generation]V) supervisor.Generati
 	return rapid.SampledFrom(gens).Draw(t, "generation")
 }
 
-func (w *world) actions() map[string]func(*rapid.T) {
+func (w *books) actions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"": func(*rapid.T) { w.check() },
 		"launched": func(t *rapid.T) {
@@ -219,13 +274,13 @@ func (w *world) actions() map[string]func(*rapid.T) {
 			if len(w.checking) == 0 {
 				t.Skip("no check") // This draw does not apply; the test goes on.
 			}
-			gen := w.checking[0]
+			check := w.checking[0]
 			w.checking = w.checking[1:]
 			var err error
 			if rapid.Bool().Draw(t, "sick") {
 				err = errBoom
 			}
-			w.step(supervisor.HealthChecked{Gen: gen, Err: err})
+			w.step(machine.Called{ID: check.id, Err: err})
 		},
 		"call": func(t *rapid.T) {
 			w.step(supervisor.CallEnded{Gen: one(t, w.alive), Unanswered: rapid.Bool().Draw(t, "late")})
@@ -238,16 +293,19 @@ func (w *world) actions() map[string]func(*rapid.T) {
 			w.step(supervisor.Swap{Spec: w.spec, Config: config()})
 		},
 		"time": func(t *rapid.T) {
-			w.now += supervisor.Instant(rapid.Int64Range(0, int64(20*time.Second)).Draw(t, "time"))
-			w.step(supervisor.Tick{})
+			until := w.now.Mono.Add(time.Duration(rapid.Int64Range(0, int64(20*time.Second)).Draw(t, "time")))
+			if rapid.Bool().Draw(t, "frozen") {
+				w.pass(until) // Everything that was due meanwhile comes late.
+			}
+			for fired := true; fired && w.at <= until; {
+				fired = w.fires(w.at)
+			}
+			w.pass(until)
 		},
 		"wake": func(t *rapid.T) {
-			at, ok := w.m.Wake()
-			if !ok {
+			if !w.fires(w.at) {
 				t.Skip("nothing due") // This draw does not apply; the test goes on.
 			}
-			w.now = max(w.now, at)
-			w.step(supervisor.Tick{})
 		},
 	}
 }
@@ -255,25 +313,22 @@ func (w *world) actions() map[string]func(*rapid.T) {
 // Whatever happens in whatever order. covers I34.
 func TestSupervisionKeepsItsInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t)
+		w := newBooks(t)
 		t.Repeat(w.actions())
 		w.finish()
 	})
 }
 
 // finish lets everything succeed: the plugin must come to run. Then it stops it.
-func (w *world) finish() {
+func (w *books) finish() {
 	for range 1000 {
 		w.settle()
 		if w.m.View().State == supervisor.Running && w.swaps == 0 {
 			break
 		}
-		at, ok := w.m.Wake()
-		if !ok {
+		if !w.fires(w.at) {
 			w.t.Fatalf("I4: stuck: %+v", w.m.View())
 		}
-		w.now = max(w.now, at)
-		w.step(supervisor.Tick{})
 	}
 	if w.m.View().State != supervisor.Running || w.swaps != 0 {
 		w.t.Fatalf("I6: never ran again, or %d swaps without an answer: %+v", w.swaps, w.m.View())
@@ -287,7 +342,7 @@ func (w *world) finish() {
 }
 
 // settle gives every outcome that is due.
-func (w *world) settle() {
+func (w *books) settle() {
 	for len(w.launching)+len(w.condemned)+len(w.checking) > 0 {
 		for _, gen := range sorted(w.launching) {
 			w.outcome(gen, !w.condemned[gen])
@@ -295,9 +350,9 @@ func (w *world) settle() {
 		for _, gen := range sorted(w.condemned) {
 			w.exit(gen)
 		}
-		for _, gen := range w.checking {
+		for _, check := range w.checking {
 			w.checking = w.checking[1:]
-			w.step(supervisor.HealthChecked{Gen: gen})
+			w.step(machine.Called{ID: check.id})
 		}
 	}
 }

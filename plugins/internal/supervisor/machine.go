@@ -5,7 +5,11 @@ package supervisor
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"time"
+
+	"github.com/quorate/quorate/machine"
 )
 
 //quorate:core
@@ -29,6 +33,8 @@ type Config struct {
 	// UnhealthyAfter is how many health checks must fail in a row before the
 	// process is killed.
 	UnhealthyAfter int
+	// HealthTimeout is how long a health check may take.
+	HealthTimeout time.Duration
 	// HungAfter is how many calls in a row must stay unanswered before the
 	// process is killed although its health checks pass: a strategy may hang while the server in front of it lives.
 	HungAfter int
@@ -59,16 +65,17 @@ const (
 type process struct {
 	gen   Generation
 	spec  Spec
+	slot  int // A number below four that no other process has meanwhile.
 	phase phase
-	since Instant // When it was launched.
+	since machine.Instant // When it was launched.
 
-	checking   bool    // A health check is under way.
-	checked    Instant // When the last health check began.
-	due        Instant // When the next one begins.
-	failed     int     // Health checks that failed in a row.
-	unanswered int     // Calls without an answer, none answered since.
+	check      machine.CallID  // The health check under way; zero for none.
+	checked    machine.Instant // When the last health check began.
+	due        machine.Instant // When the next one begins.
+	failed     int             // Health checks that failed in a row.
+	unanswered int             // Calls without an answer, none answered since.
 
-	drainBy Instant // Draining: when its calls are cut off.
+	drainBy machine.Instant // Draining: when its calls are cut off.
 }
 
 // Machine supervises one plugin. See the package comment.
@@ -78,16 +85,17 @@ type Machine struct {
 	state State
 
 	last      Generation
-	processes []*process // Those that have not ended, by generation. At most four.
-	active    Generation // Calls go to it; zero for none.
-	spec      Spec       // What a restart launches.
+	calls     machine.CallID // The number of the last health check.
+	processes []*process     // Those that have not ended, by generation. At most four.
+	active    Generation     // Calls go to it; zero for none.
+	spec      Spec           // What a restart launches.
 
-	dying   Generation // The unhealthy one whose end begins the back-off.
-	opened  bool       // The first launch has succeeded.
-	trial   bool       // The present launch or run is the trial of the breaker.
-	restart Instant    // When to launch anew; only while Waiting or Broken.
-	streak  int        // Failures in a row.
-	recent  []Instant  // Failures within the window; at most BreakerFailures.
+	dying   Generation        // The unhealthy one whose end begins the back-off.
+	opened  bool              // The first launch has succeeded.
+	trial   bool              // The present launch or run is the trial of the breaker.
+	restart machine.Now       // When to launch anew; only while Waiting or Broken.
+	streak  int               // Failures in a row.
+	recent  []machine.Instant // Failures within the window; at most BreakerFailures.
 
 	candidate Generation // What a swap launches; zero for none.
 	old       Generation // What a swap drains; zero for none.
@@ -95,25 +103,50 @@ type Machine struct {
 	stopping bool
 	ended    bool
 	facts    facts
+
+	told  View            // The view that was published last.
+	armed machine.Instant // When the timer fires; [machine.Never] if it is not set.
+	out   machine.Outbox  // The effects of the present step, without the view.
 }
 
-// New returns a machine that does nothing before [Start].
-func New(cfg Config) *Machine { return &Machine{cfg: cfg, state: Stopped} }
+// New returns a machine that launches the spec when it is started.
+func New(spec Spec, cfg Config) *Machine {
+	return &Machine{cfg: cfg, spec: spec, state: Stopped, armed: machine.Never}
+}
 
-// Step feeds one input to the machine and appends the effects to out, in order.
-// Now must not go back.
-func (m *Machine) Step(now Instant, in Input, out *Outbox) {
+var _ machine.Machine = (*Machine)(nil)
+
+// wake is the one timer, set to the earliest of what the machine waits for: one that is
+// worked out anew after each step cannot be left behind.
+type wake struct{}
+
+// Step feeds one input to the machine and appends the effects to out, in order. The
+// view comes first, if it has changed, so that whoever finds no process finds the reason.
+func (m *Machine) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
+	m.dispatch(now, in, &m.out)
+	if v := m.View(); !v.same(m.told) {
+		m.told = v
+		out.Publish(v)
+	}
+	for _, e := range m.out.Effects() {
+		out.Add(e)
+	}
+	m.out.Reset()
+	m.arm(out)
+}
+
+func (m *Machine) dispatch(now machine.Now, in machine.Input, out *machine.Outbox) {
 	switch in := in.(type) {
-	case Start:
-		m.start(now, in.Spec, out)
+	case machine.Started:
+		m.start(now, out)
 	case Launched:
 		m.launched(now, in.Gen, out)
 	case LaunchFailed:
-		m.gone(now, in.Gen, in.Err, out)
+		m.gone(now, in.Gen, in.Err, in, out)
 	case Exited:
-		m.gone(now, in.Gen, in.Err, out)
-	case HealthChecked:
-		m.healthChecked(now, in, out)
+		m.gone(now, in.Gen, in.Err, in, out)
+	case machine.Called:
+		m.called(now, in, out)
 	case CallEnded:
 		m.callEnded(now, in, out)
 	case Drained:
@@ -122,57 +155,79 @@ func (m *Machine) Step(now Instant, in Input, out *Outbox) {
 		m.swap(in, out)
 	case Stop:
 		m.stop(now, out)
-	case Tick:
+	case machine.Fired:
+		m.armed = machine.Never
 		m.tick(now, out)
 	}
 }
 
-// Wake returns the time of the next [Tick], and whether one is needed.
-func (m *Machine) Wake() (Instant, bool) {
-	var at Instant
-	found := false
-	earlier := func(t Instant) {
-		if !found || t < at {
-			at, found = t, true
-		}
+// arm sets the timer to what comes next.
+func (m *Machine) arm(out *machine.Outbox) {
+	at := m.wakeAt()
+	if at == m.armed {
+		return
 	}
-	if m.state == Waiting || m.state == Broken {
-		earlier(m.restart)
+	m.armed = at
+	if at == machine.Never {
+		out.Disarm(wake{})
+		return
+	}
+	out.Arm(wake{}, at)
+}
+
+// wakeAt returns when the next thing is due by itself, [machine.Never] if nothing is.
+func (m *Machine) wakeAt() machine.Instant {
+	at := machine.Never
+	if m.waits() {
+		at = m.restart.Mono
 	}
 	for _, p := range m.processes {
 		switch {
-		case p.phase == running && !p.checking:
-			earlier(p.due)
+		case p.phase == running && p.check == 0:
+			at = min(at, p.due)
+		case p.phase == running:
+			at = min(at, p.checked.Add(m.cfg.HealthTimeout))
 		case p.phase == draining:
-			earlier(p.drainBy)
+			at = min(at, p.drainBy)
 		}
 	}
-	return at, found
+	return at
 }
 
-func (m *Machine) start(now Instant, spec Spec, out *Outbox) {
+// waits reports whether the next launch has a time.
+func (m *Machine) waits() bool { return m.state == Waiting || m.state == Broken }
+
+func (m *Machine) start(now machine.Now, out *machine.Outbox) {
 	if m.last > 0 || m.stopping {
 		return
 	}
-	m.spec = spec
 	m.enter(now, Starting)
-	m.launch(spec, out)
+	m.launch(m.spec, out)
 }
 
 // launch orders a new generation.
-func (m *Machine) launch(spec Spec, out *Outbox) Generation {
+func (m *Machine) launch(spec Spec, out *machine.Outbox) Generation {
 	m.last++
-	m.processes = append(m.processes, &process{gen: m.last, spec: spec})
-	out.add(Launch{Gen: m.last, Spec: spec})
+	m.processes = append(m.processes, &process{gen: m.last, spec: spec, slot: m.slot()})
+	out.Add(Launch{Gen: m.last, Spec: spec})
 	return m.last
 }
 
-func (m *Machine) launched(now Instant, gen Generation, out *Outbox) {
+// slot returns the least number that no process has.
+func (m *Machine) slot() int {
+	slot := 0
+	for slices.ContainsFunc(m.processes, func(p *process) bool { return p.slot == slot }) {
+		slot++
+	}
+	return slot
+}
+
+func (m *Machine) launched(now machine.Now, gen Generation, out *machine.Outbox) {
 	p := m.find(gen)
 	if p == nil || p.phase != launching {
 		return
 	}
-	p.phase, p.since, p.due = running, now, now+Instant(m.cfg.HealthInterval)
+	p.phase, p.since, p.due = running, now.Mono, now.Mono.Add(m.cfg.HealthInterval)
 	if gen == m.candidate {
 		m.switchTo(now, p, out)
 		return
@@ -184,35 +239,37 @@ func (m *Machine) launched(now Instant, gen Generation, out *Outbox) {
 }
 
 // activate lets calls go to p.
-func (m *Machine) activate(now Instant, p *process, out *Outbox) {
+func (m *Machine) activate(now machine.Now, p *process, out *machine.Outbox) {
 	m.opened = true
 	m.active = p.gen
-	m.facts.back(now)
+	away := m.facts.back(now)
 	m.enter(now, Running)
-	out.add(Activate{Gen: p.gen})
+	out.Add(Activate{Gen: p.gen, Away: away})
 }
 
 // deactivate lets calls go nowhere.
-func (m *Machine) deactivate(now Instant, out *Outbox) {
+func (m *Machine) deactivate(now machine.Now, out *machine.Outbox) {
 	m.active = 0
 	m.facts.away(now)
-	out.add(Activate{})
+	out.Add(Activate{})
 }
 
-// gone takes the end of a process, or of the attempt to launch it.
-func (m *Machine) gone(now Instant, gen Generation, err error, out *Outbox) {
+// gone takes the end of a process, or of the attempt to launch it, and passes on the
+// event that says so.
+func (m *Machine) gone(now machine.Now, gen Generation, err error, event any, out *machine.Outbox) {
 	p := m.remove(gen)
 	if p == nil {
 		return
 	}
+	out.Publish(event)
 	switch {
 	case m.stopping: // Its end was ordered, whatever it says.
 	case gen == m.candidate:
 		m.candidate = 0
-		out.add(Swapped{Err: err})
+		out.Publish(Swapped{Err: err})
 	case gen == m.old:
 		m.old = 0
-		out.add(Swapped{})
+		out.Publish(Swapped{})
 	case gen == m.active:
 		m.deactivate(now, out)
 		m.failure(now, p, err, out)
@@ -226,27 +283,32 @@ func (m *Machine) gone(now Instant, gen Generation, err error, out *Outbox) {
 }
 
 // failure decides when to launch anew, or gives up if there never was a launch.
-func (m *Machine) failure(now Instant, p *process, err error, out *Outbox) {
+func (m *Machine) failure(now machine.Now, p *process, err error, out *machine.Outbox) {
 	m.facts.failed(now, err)
 	if !m.opened {
 		m.stopping = true
 		m.enter(now, Stopped)
 		return
 	}
-	if p.phase != launching && now-p.since >= Instant(m.cfg.ProvedAfter) {
+	if p.phase != launching && now.Mono.Sub(p.since) >= m.cfg.ProvedAfter {
 		m.streak, m.trial = 0, false
 	}
 	m.streak++
-	m.remember(now)
+	m.remember(now.Mono)
 	if m.trial || len(m.recent) >= m.cfg.BreakerFailures {
 		m.trial = false
-		m.restart = now + Instant(m.cfg.BreakerOpen)
+		m.restart = after(now, m.cfg.BreakerOpen)
 		m.enter(now, Broken)
-		out.add(Opened{Failures: len(m.recent), Until: m.restart, Err: err})
+		out.Publish(Opened{Failures: len(m.recent), Until: m.restart.Wall, Err: err})
 		return
 	}
-	m.restart = now + Instant(m.backoff())
+	m.restart = after(now, m.backoff())
 	m.enter(now, Waiting)
+}
+
+// after returns the time that is d later.
+func after(now machine.Now, d time.Duration) machine.Now {
+	return machine.Now{Mono: now.Mono.Add(d), Wall: now.Wall.Add(d)}
 }
 
 // backoff returns the time before the next launch after streak failures.
@@ -259,10 +321,10 @@ func (m *Machine) backoff() time.Duration {
 }
 
 // remember notes a failure and forgets those that have left the window.
-func (m *Machine) remember(now Instant) {
+func (m *Machine) remember(now machine.Instant) {
 	keep := m.recent[:0]
 	for _, at := range m.recent {
-		if now-at < Instant(m.cfg.BreakerWindow) {
+		if now.Sub(at) < m.cfg.BreakerWindow {
 			keep = append(keep, at)
 		}
 	}
@@ -273,31 +335,34 @@ func (m *Machine) remember(now Instant) {
 }
 
 // tick does what is due.
-func (m *Machine) tick(now Instant, out *Outbox) {
-	if (m.state == Waiting || m.state == Broken) && now >= m.restart {
+func (m *Machine) tick(now machine.Now, out *machine.Outbox) {
+	if m.waits() && now.Mono >= m.restart.Mono {
 		m.trial = m.trial || m.state == Broken
 		m.enter(now, Starting)
 		m.launch(m.spec, out)
 	}
 	for _, p := range m.processes {
+		if p.phase == running && m.overdue(now, p) {
+			m.healthChecked(now, p, fmt.Errorf("no answer within %v", m.cfg.HealthTimeout), out)
+		}
 		switch {
-		case p.phase == running && now >= p.due:
+		case p.phase == running && now.Mono >= p.due:
 			m.check(now, p, out)
-		case p.phase == draining && now >= p.drainBy:
+		case p.phase == draining && now.Mono >= p.drainBy:
 			m.kill(p, true, out)
 		}
 	}
 }
 
 // stop orders the end of everything.
-func (m *Machine) stop(now Instant, out *Outbox) {
+func (m *Machine) stop(now machine.Now, out *machine.Outbox) {
 	if m.stopping {
 		return
 	}
 	m.stopping = true
 	if m.active != 0 {
 		m.active = 0 // No gap: people wanted it.
-		out.add(Activate{})
+		out.Add(Activate{})
 	}
 	m.enter(now, Stopped)
 	for _, p := range m.processes {
@@ -307,23 +372,23 @@ func (m *Machine) stop(now Instant, out *Outbox) {
 	}
 	if m.candidate != 0 || m.old != 0 {
 		m.candidate, m.old = 0, 0
-		out.add(Swapped{Err: ErrStopped})
+		out.Publish(Swapped{Err: ErrStopped})
 	}
 	m.end(out)
 }
 
 // end says that nothing is left, once.
-func (m *Machine) end(out *Outbox) {
+func (m *Machine) end(out *machine.Outbox) {
 	if m.stopping && !m.ended && len(m.processes) == 0 {
 		m.ended = true
-		out.add(Ended{})
+		out.Publish(Ended{})
 	}
 }
 
 // kill orders the end of p. Graceful lets the process finish by itself first.
-func (m *Machine) kill(p *process, graceful bool, out *Outbox) {
+func (m *Machine) kill(p *process, graceful bool, out *machine.Outbox) {
 	p.phase = killed
-	out.add(Kill{Gen: p.gen, Graceful: graceful})
+	out.Add(Kill{Gen: p.gen, Graceful: graceful})
 }
 
 // find returns the process of a generation that has not ended, else nil.
@@ -348,8 +413,8 @@ func (m *Machine) remove(gen Generation) *process {
 }
 
 // enter changes the state.
-func (m *Machine) enter(now Instant, s State) {
+func (m *Machine) enter(now machine.Now, s State) {
 	if m.state != s {
-		m.state, m.facts.since = s, now
+		m.state, m.facts.since = s, now.Wall
 	}
 }

@@ -5,11 +5,13 @@ package supervisor_test
 
 import (
 	"errors"
+	"reflect"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/plugins/internal/supervisor"
 )
 
@@ -17,7 +19,7 @@ var errBoom = errors.New("boom")
 
 func config() supervisor.Config {
 	return supervisor.Config{
-		HealthInterval: time.Second, UnhealthyAfter: 3, HungAfter: 3,
+		HealthInterval: time.Second, HealthTimeout: 2 * time.Second, UnhealthyAfter: 3, HungAfter: 3,
 		BackoffMin: 100 * time.Millisecond, BackoffMax: 30 * time.Second,
 		BreakerFailures: 5, BreakerWindow: time.Minute, BreakerOpen: 30 * time.Second,
 		ProvedAfter: 10 * time.Second, DrainLimit: 5 * time.Second,
@@ -26,70 +28,105 @@ func config() supervisor.Config {
 
 // bench drives a machine by hand.
 type bench struct {
-	t   *testing.T
-	m   *supervisor.Machine
-	now supervisor.Instant
+	t      *testing.T
+	m      *supervisor.Machine
+	now    machine.Now
+	at     machine.Instant // When the timer fires.
+	timer  machine.Timer
+	checks map[supervisor.Generation]machine.CallID // The latest of each generation.
+	told   []any                                    // What was published in the latest step.
 }
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	return &bench{t: t, m: supervisor.New(config())}
+	return &bench{
+		t: t, m: supervisor.New(1, config()), at: machine.Never, checks: map[supervisor.Generation]machine.CallID{},
+		now: machine.Now{Mono: machine.Instant(time.Hour), Wall: time.Unix(1_000_000, 0)},
+	}
 }
 
-// step feeds one input and returns its effects.
-func (b *bench) step(in supervisor.Input) []supervisor.Effect {
-	var out supervisor.Outbox
+// step feeds one input and returns its effects: of calls the requests, of publications
+// the events, without timers, views, and what the input itself says.
+func (b *bench) step(in machine.Input) []any {
+	var out machine.Outbox
 	b.m.Step(b.now, in, &out)
-	return out.Effects
+	b.told = nil
+	var effects []any
+	for _, e := range out.Effects() {
+		switch e := e.(type) {
+		case machine.Arm:
+			b.at, b.timer = e.At, e.Timer
+		case machine.Disarm:
+			b.at = machine.Never
+		case machine.Call:
+			check := e.Request.(supervisor.CheckHealth)
+			b.checks[check.Gen] = e.ID
+			effects = append(effects, check)
+		case machine.Publish:
+			b.told = append(b.told, e.Event)
+			if _, ok := e.Event.(supervisor.View); !ok && reflect.TypeOf(e.Event) != reflect.TypeOf(in) {
+				effects = append(effects, e.Event)
+			}
+		default:
+			effects = append(effects, e)
+		}
+	}
+	return effects
 }
 
-// wake lets the time pass until the next tick, and returns how long that was.
-func (b *bench) wake() (time.Duration, []supervisor.Effect) {
+// checked answers the latest health check of a generation.
+func (b *bench) checked(gen supervisor.Generation, err error) []any {
+	return b.step(machine.Called{ID: b.checks[gen], Err: err})
+}
+
+// wake lets the time pass until the timer fires, and returns how long that was.
+func (b *bench) wake() (time.Duration, []any) {
 	b.t.Helper()
-	at, ok := b.m.Wake()
-	require.True(b.t, ok, "nothing to wait for")
-	require.GreaterOrEqual(b.t, at, b.now)
-	d := time.Duration(at - b.now)
-	b.now = at
-	return d, b.step(supervisor.Tick{})
+	require.NotEqual(b.t, machine.Never, b.at, "nothing to wait for")
+	require.GreaterOrEqual(b.t, b.at, b.now.Mono)
+	d := b.at.Sub(b.now.Mono)
+	b.pass(d)
+	b.at = machine.Never
+	return d, b.step(machine.Fired{Timer: b.timer})
 }
 
-func (b *bench) pass(d time.Duration) { b.now += supervisor.Instant(d) }
+func (b *bench) pass(d time.Duration) {
+	b.now = machine.Now{Mono: b.now.Mono.Add(d), Wall: b.now.Wall.Add(d)}
+}
 
 // running returns a bench whose first generation is active.
 func running(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t)
-	require.Equal(t, []supervisor.Effect{supervisor.Launch{Gen: 1, Spec: 1}}, b.step(supervisor.Start{Spec: 1}))
+	require.Equal(t, []any{supervisor.Launch{Gen: 1, Spec: 1}}, b.step(machine.Started{}))
 	require.Equal(t, supervisor.Starting, b.m.View().State)
-	require.Equal(t, []supervisor.Effect{supervisor.Activate{Gen: 1}}, b.step(supervisor.Launched{Gen: 1}))
+	require.Equal(t, []any{supervisor.Activate{Gen: 1}}, b.step(supervisor.Launched{Gen: 1}))
 	require.Equal(t, supervisor.Running, b.m.View().State)
 	return b
 }
 
 func TestFirstLaunchThatFailsEndsTheSupervision(t *testing.T) {
 	b := newBench(t)
-	b.step(supervisor.Start{Spec: 1})
-	require.Equal(t, []supervisor.Effect{supervisor.Ended{}}, b.step(supervisor.LaunchFailed{Gen: 1, Err: errBoom}))
+	b.step(machine.Started{})
+	require.Equal(t, []any{supervisor.Ended{}}, b.step(supervisor.LaunchFailed{Gen: 1, Err: errBoom}))
 	require.ErrorIs(t, b.m.View().LastErr, errBoom)
 	require.Equal(t, supervisor.Stopped, b.m.View().State)
-	require.Empty(t, b.step(supervisor.Start{Spec: 1}))
-	_, ok := b.m.Wake()
-	require.False(t, ok)
+	require.Empty(t, b.step(machine.Started{}))
+	require.Equal(t, machine.Never, b.at)
 }
 
 func TestCrashIsRestartedAfterTheBackoff(t *testing.T) {
 	b := running(t)
 	b.pass(time.Second)
-	require.Equal(t, []supervisor.Effect{supervisor.Activate{}}, b.step(supervisor.Exited{Gen: 1, Err: errBoom}))
+	require.Equal(t, []any{supervisor.Activate{}}, b.step(supervisor.Exited{Gen: 1, Err: errBoom}))
 	v := b.m.View()
 	require.Equal(t, supervisor.Waiting, v.State)
-	require.Equal(t, v.AwaySince+supervisor.Instant(100*time.Millisecond), v.NextTry)
+	require.Equal(t, v.AwaySince.Add(100*time.Millisecond), v.NextTry)
 	d, effects := b.wake()
 	require.Equal(t, 100*time.Millisecond, d)
-	require.Equal(t, []supervisor.Effect{supervisor.Launch{Gen: 2, Spec: 1}}, effects)
+	require.Equal(t, []any{supervisor.Launch{Gen: 2, Spec: 1}}, effects)
 	b.pass(50 * time.Millisecond)
-	require.Equal(t, []supervisor.Effect{supervisor.Activate{Gen: 2}}, b.step(supervisor.Launched{Gen: 2}))
+	require.Equal(t, []any{supervisor.Activate{Gen: 2, Away: 150 * time.Millisecond}}, b.step(supervisor.Launched{Gen: 2}))
 	v = b.m.View()
 	require.Equal(t, uint64(1), v.Restarts)
 	require.Equal(t, 150*time.Millisecond, v.AwayLast)
@@ -133,19 +170,18 @@ func TestProcessThatFailsItsHealthChecksIsKilledAndRestarted(t *testing.T) {
 	for range 2 {
 		d, effects := b.wake()
 		require.LessOrEqual(t, d, time.Second)
-		require.Equal(t, []supervisor.Effect{supervisor.CheckHealth{Gen: 1}}, effects)
+		require.Equal(t, []any{supervisor.CheckHealth{Gen: 1}}, effects)
 		b.pass(time.Second)
-		require.Empty(t, b.step(supervisor.HealthChecked{Gen: 1, Err: errBoom}))
+		require.Empty(t, b.checked(1, errBoom))
 	}
 	_, effects := b.wake()
-	require.Equal(t, []supervisor.Effect{supervisor.CheckHealth{Gen: 1}}, effects)
-	effects = b.step(supervisor.HealthChecked{Gen: 1, Err: errBoom})
+	require.Equal(t, []any{supervisor.CheckHealth{Gen: 1}}, effects)
+	effects = b.checked(1, errBoom)
 	require.Equal(t, supervisor.Activate{}, effects[0])
 	require.IsType(t, supervisor.Unhealthy{}, effects[1])
 	require.Equal(t, supervisor.Kill{Gen: 1}, effects[2])
 	require.Equal(t, supervisor.Stopping, b.m.View().State)
-	_, ok := b.m.Wake()
-	require.False(t, ok, "the restart waits for the end")
+	require.Equal(t, machine.Never, b.at, "the restart waits for the end")
 	b.step(supervisor.Exited{Gen: 1})
 	require.Equal(t, supervisor.Waiting, b.m.View().State)
 	require.ErrorIs(t, b.m.View().LastErr, supervisor.ErrUnhealthy)
@@ -156,7 +192,7 @@ func TestHealthyAnswerForgetsFailedChecks(t *testing.T) {
 	b := running(t)
 	for _, err := range []error{errBoom, errBoom, nil, errBoom, errBoom, nil} {
 		b.wake()
-		b.step(supervisor.HealthChecked{Gen: 1, Err: err})
+		b.checked(1, err)
 	}
 	require.Equal(t, supervisor.Running, b.m.View().State)
 }
@@ -164,33 +200,70 @@ func TestHealthyAnswerForgetsFailedChecks(t *testing.T) {
 // A call without an answer is a reason to look at once, not at the next interval.
 func TestCallWithoutAnAnswerIsFollowedByAHealthCheck(t *testing.T) {
 	b := running(t)
-	require.Equal(t, []supervisor.Effect{supervisor.CheckHealth{Gen: 1}}, b.step(supervisor.CallEnded{Gen: 1, Unanswered: true}))
+	require.Equal(t, []any{supervisor.CheckHealth{Gen: 1}}, b.step(supervisor.CallEnded{Gen: 1, Unanswered: true}))
 	require.Empty(t, b.step(supervisor.CallEnded{Gen: 1, Unanswered: true}), "one check at a time")
 	require.Empty(t, b.step(supervisor.CallEnded{Gen: 1}))
 	require.Empty(t, b.step(supervisor.CallEnded{Gen: 1, Unanswered: true}))
 	require.Empty(t, b.step(supervisor.CallEnded{Gen: 1, Unanswered: true}))
 	effects := b.step(supervisor.CallEnded{Gen: 1, Unanswered: true})
-	require.Contains(t, effects, supervisor.Effect(supervisor.Kill{Gen: 1}), "three in a row: the strategy hangs")
+	require.Contains(t, effects, supervisor.Kill{Gen: 1}, "three in a row: the strategy hangs")
 }
+
+// An answer that does not come is one at the limit, whoever forgot it; what comes
+// later says nothing any more.
+func TestHealthCheckWithoutAnAnswerHasFailedAtItsLimit(t *testing.T) {
+	b := running(t)
+	_, effects := b.wake()
+	require.Equal(t, []any{supervisor.CheckHealth{Gen: 1}}, effects)
+	late := b.checks[1]
+	for range 2 {
+		d, effects := b.wake()
+		require.Equal(t, 2*time.Second, d)
+		require.Equal(t, []any{supervisor.CheckHealth{Gen: 1}}, effects, "the next is due already")
+	}
+	require.Empty(t, b.step(machine.Called{ID: late}))
+	_, effects = b.wake()
+	require.Contains(t, effects, supervisor.Kill{Gen: 1})
+	require.ErrorContains(t, b.m.View().LastErr, "no answer within 2s")
+}
+
+// Whoever subscribes learns the state of things before what is to be done about it.
+func TestViewIsPublishedFirstAndWhenItHasChanged(t *testing.T) {
+	b := running(t)
+	b.step(supervisor.Exited{Gen: 1, Err: errBoom})
+	require.Equal(t, []any{b.m.View(), supervisor.Exited{Gen: 1, Err: errBoom}}, b.told)
+	b.step(supervisor.Exited{Gen: 1, Err: errBoom})
+	require.Empty(t, b.told, "it is gone already")
+	b.wake()
+	b.step(supervisor.LaunchFailed{Gen: 2, Err: uncomparable{errBoom}})
+	b.wake()
+	b.step(supervisor.LaunchFailed{Gen: 3, Err: uncomparable{errBoom}})
+	require.Equal(t, []any{b.m.View(), supervisor.LaunchFailed{Gen: 3, Err: uncomparable{errBoom}}}, b.told)
+}
+
+// uncomparable is an error that must not be compared.
+type uncomparable []error
+
+func (uncomparable) Error() string { return "many" }
 
 func TestSwapSwitchesWhenTheNewOneIsReady(t *testing.T) {
 	b := running(t)
-	require.Equal(t, []supervisor.Effect{supervisor.Launch{Gen: 2, Spec: 2}}, b.step(supervisor.Swap{Spec: 2, Config: config()}))
+	require.Equal(t, []any{supervisor.Launch{Gen: 2, Spec: 2}}, b.step(supervisor.Swap{Spec: 2, Config: config()}))
 	require.Equal(t, supervisor.Generation(1), b.m.View().Active)
-	require.Equal(t, []supervisor.Effect{supervisor.Swapped{Err: supervisor.ErrBusy}}, b.step(supervisor.Swap{Spec: 3, Config: config()}))
-	require.Equal(t, []supervisor.Effect{supervisor.Activate{Gen: 2}, supervisor.Drain{Gen: 1}}, b.step(supervisor.Launched{Gen: 2}))
-	require.Equal(t, []supervisor.Effect{supervisor.Kill{Gen: 1, Graceful: true}}, b.step(supervisor.Drained{Gen: 1}))
-	require.Equal(t, []supervisor.Effect{supervisor.Swapped{}}, b.step(supervisor.Exited{Gen: 1}))
+	require.Equal(t, []any{supervisor.Swapped{Err: supervisor.ErrBusy}}, b.step(supervisor.Swap{Spec: 3, Config: config()}))
+	require.Equal(t, []any{supervisor.Activate{Gen: 2}, supervisor.Drain{Gen: 1}}, b.step(supervisor.Launched{Gen: 2}))
+	require.Equal(t, []any{supervisor.Kill{Gen: 1, Graceful: true}}, b.step(supervisor.Drained{Gen: 1}))
+	require.Equal(t, []any{supervisor.Swapped{}}, b.step(supervisor.Exited{Gen: 1}))
 	require.Zero(t, b.m.View().Gaps)
 	b.step(supervisor.Exited{Gen: 2, Err: errBoom})
 	_, effects := b.wake()
-	require.Equal(t, []supervisor.Effect{supervisor.Launch{Gen: 3, Spec: 2}}, effects, "the new spec is the one to restart")
+	require.Equal(t, []any{supervisor.Launch{Gen: 3, Spec: 2}}, effects, "the new spec is the one to restart")
 }
 
 func TestSwapThatFailsLeavesTheOldOneAtWork(t *testing.T) {
 	b := running(t)
 	b.step(supervisor.Swap{Spec: 2, Config: config()})
-	require.Equal(t, []supervisor.Effect{supervisor.Swapped{Err: errBoom}}, b.step(supervisor.LaunchFailed{Gen: 2, Err: errBoom}))
+	require.Equal(t, []any{supervisor.Swapped{Err: errBoom}}, b.step(supervisor.LaunchFailed{Gen: 2, Err: errBoom}))
 	v := b.m.View()
 	require.Equal(t, supervisor.Generation(1), v.Active)
 	require.Equal(t, supervisor.Spec(1), v.Spec)
@@ -200,20 +273,21 @@ func TestSwapThatFailsLeavesTheOldOneAtWork(t *testing.T) {
 func TestDrainIsBounded(t *testing.T) {
 	b := running(t)
 	b.step(supervisor.Swap{Spec: 2, Config: config()})
+	began := b.now.Mono
 	b.step(supervisor.Launched{Gen: 2})
 	for {
 		d, effects := b.wake()
 		for _, e := range effects {
 			if check, ok := e.(supervisor.CheckHealth); ok {
-				b.step(supervisor.HealthChecked{Gen: check.Gen})
+				b.checked(check.Gen, nil)
 			}
 			if e == (supervisor.Kill{Gen: 1, Graceful: true}) {
-				require.Equal(t, supervisor.Instant(5*time.Second), b.now)
+				require.Equal(t, 5*time.Second, b.now.Mono.Sub(began))
 				return
 			}
 		}
 		require.Positive(t, d)
-		require.LessOrEqual(t, b.now, supervisor.Instant(5*time.Second))
+		require.LessOrEqual(t, b.now.Mono.Sub(began), 5*time.Second)
 	}
 }
 
@@ -222,8 +296,8 @@ func TestOldOneThatDiesDuringTheSwapIsRestarted(t *testing.T) {
 	b.step(supervisor.Swap{Spec: 2, Config: config()})
 	b.step(supervisor.Exited{Gen: 1, Err: errBoom})
 	_, effects := b.wake()
-	require.Equal(t, []supervisor.Effect{supervisor.Launch{Gen: 3, Spec: 1}}, effects)
-	require.Equal(t, []supervisor.Effect{supervisor.Activate{Gen: 2}, supervisor.Kill{Gen: 3}, supervisor.Swapped{}}, b.step(supervisor.Launched{Gen: 2}))
+	require.Equal(t, []any{supervisor.Launch{Gen: 3, Spec: 1}}, effects)
+	require.Equal(t, []any{supervisor.Activate{Gen: 2, Away: 100 * time.Millisecond}, supervisor.Kill{Gen: 3}, supervisor.Swapped{}}, b.step(supervisor.Launched{Gen: 2}))
 	require.Empty(t, b.step(supervisor.Launched{Gen: 3}), "too late")
 	require.Empty(t, b.step(supervisor.Exited{Gen: 3}))
 	require.Equal(t, supervisor.Generation(2), b.m.View().Active)
@@ -232,7 +306,7 @@ func TestOldOneThatDiesDuringTheSwapIsRestarted(t *testing.T) {
 func TestStopEndsEverythingOnce(t *testing.T) {
 	b := running(t)
 	b.step(supervisor.Swap{Spec: 2, Config: config()})
-	require.Equal(t, []supervisor.Effect{
+	require.Equal(t, []any{
 		supervisor.Activate{},
 		supervisor.Kill{Gen: 1, Graceful: true},
 		supervisor.Kill{Gen: 2, Graceful: true},
@@ -240,20 +314,20 @@ func TestStopEndsEverythingOnce(t *testing.T) {
 	}, b.step(supervisor.Stop{}))
 	require.Empty(t, b.step(supervisor.Stop{}))
 	require.Empty(t, b.step(supervisor.LaunchFailed{Gen: 2, Err: errBoom}))
-	require.Equal(t, []supervisor.Effect{supervisor.Ended{}}, b.step(supervisor.Exited{Gen: 1}))
-	require.Equal(t, []supervisor.Effect{supervisor.Swapped{Err: supervisor.ErrStopped}}, b.step(supervisor.Swap{Spec: 3, Config: config()}))
+	require.Equal(t, []any{supervisor.Ended{}}, b.step(supervisor.Exited{Gen: 1}))
+	require.Equal(t, []any{supervisor.Swapped{Err: supervisor.ErrStopped}}, b.step(supervisor.Swap{Spec: 3, Config: config()}))
 	require.Zero(t, b.m.View().Gaps)
 }
 
 func TestInputsOfStrangersAreIgnored(t *testing.T) {
 	b := running(t)
-	for _, in := range []supervisor.Input{
+	for _, in := range []machine.Input{
 		supervisor.Launched{Gen: 7},
 		supervisor.LaunchFailed{Gen: 7},
 		supervisor.Exited{Gen: 7},
 		supervisor.Drained{Gen: 1},
-		supervisor.HealthChecked{Gen: 7, Err: errBoom},
-		supervisor.HealthChecked{Gen: 1, Err: errBoom},
+		machine.Called{ID: 7, Err: errBoom},
+		machine.Called{Err: errBoom},
 		supervisor.CallEnded{Gen: 7, Unanswered: true},
 		supervisor.Launched{Gen: 1},
 	} {

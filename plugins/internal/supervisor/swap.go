@@ -3,13 +3,15 @@
 
 package supervisor
 
+import "github.com/quorate/quorate/machine"
+
 // swap launches the candidate.
-func (m *Machine) swap(in Swap, out *Outbox) {
+func (m *Machine) swap(in Swap, out *machine.Outbox) {
 	switch {
 	case m.stopping || m.last == 0:
-		out.add(Swapped{Err: ErrStopped})
+		out.Publish(Swapped{Err: ErrStopped})
 	case m.candidate != 0 || m.old != 0 || !m.opened:
-		out.add(Swapped{Err: ErrBusy})
+		out.Publish(Swapped{Err: ErrBusy})
 	default:
 		m.next = in.Config
 		m.candidate = m.launch(in.Spec, out)
@@ -18,10 +20,10 @@ func (m *Machine) swap(in Swap, out *Outbox) {
 
 // switchTo makes the candidate active. What was learned about the old spec is
 // forgotten: it says nothing about the new one.
-func (m *Machine) switchTo(now Instant, p *process, out *Outbox) {
+func (m *Machine) switchTo(now machine.Now, p *process, out *machine.Outbox) {
 	old := m.find(m.active)
 	m.candidate, m.spec, m.cfg = 0, p.spec, m.next
-	p.due = now + Instant(m.cfg.HealthInterval)
+	p.due = now.Mono.Add(m.cfg.HealthInterval)
 	m.dying, m.trial, m.streak, m.recent = 0, false, 0, nil
 	m.activate(now, p, out)
 	for _, other := range m.processes {
@@ -30,16 +32,16 @@ func (m *Machine) switchTo(now Instant, p *process, out *Outbox) {
 		}
 	}
 	if old == nil {
-		out.add(Swapped{})
+		out.Publish(Swapped{})
 		return
 	}
 	m.old = old.gen
-	old.phase, old.drainBy = draining, now+Instant(m.cfg.DrainLimit)
-	out.add(Drain{Gen: old.gen})
+	old.phase, old.drainBy = draining, now.Mono.Add(m.cfg.DrainLimit)
+	out.Add(Drain{Gen: old.gen})
 }
 
 // drained kills an old generation when its last call has ended.
-func (m *Machine) drained(gen Generation, out *Outbox) {
+func (m *Machine) drained(gen Generation, out *machine.Outbox) {
 	if p := m.find(gen); p != nil && p.phase == draining {
 		m.kill(p, true, out)
 	}

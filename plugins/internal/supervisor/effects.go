@@ -5,9 +5,6 @@ package supervisor
 
 import "time"
 
-// Instant is a point in time: the duration since an origin of the caller's choice.
-type Instant time.Duration
-
 // Generation numbers the launches of one plugin, from 1. Zero means none.
 type Generation uint64
 
@@ -37,13 +34,9 @@ func (s State) String() string {
 	return "invalid"
 }
 
-// Input is what a machine is told.
-type Input interface{ input() }
-
-// The inputs.
+// The inputs, besides those of package machine. [machine.Started] launches the first
+// process.
 type (
-	// Start begins the supervision, once.
-	Start struct{ Spec Spec }
 	// Launched says that a generation is ready: checked, connected, configured.
 	Launched struct{ Gen Generation }
 	// LaunchFailed says that a generation was never ready, and has no process.
@@ -53,11 +46,6 @@ type (
 	}
 	// Exited says that the process of a launched generation has ended.
 	Exited struct {
-		Gen Generation
-		Err error
-	}
-	// HealthChecked answers CheckHealth; nil means healthy.
-	HealthChecked struct {
 		Gen Generation
 		Err error
 	}
@@ -79,56 +67,54 @@ type (
 	}
 	// Stop orders the end of everything.
 	Stop struct{}
-	// Tick says that the time of [Machine.Wake] has come.
-	Tick struct{}
 )
 
-func (Start) input()         {}
-func (Launched) input()      {}
-func (LaunchFailed) input()  {}
-func (Exited) input()        {}
-func (HealthChecked) input() {}
-func (CallEnded) input()     {}
-func (Drained) input()       {}
-func (Swap) input()          {}
-func (Stop) input()          {}
-func (Tick) input()          {}
+// CallHealth is the kind of the [machine.Call] that asks a process whether it is well.
+// The request is a [CheckHealth], and no error is the answer of one that is.
+const CallHealth = "health"
 
-// Effect is what a machine wants done.
-type Effect interface{ effect() }
+// CheckHealth is the request of a health check.
+type CheckHealth struct{ Gen Generation }
 
-// The effects.
+// The effects that whoever runs processes carries out. A launch is no call, because
+// what it starts goes on when it has succeeded, and may have to be ended before.
 type (
-	// Launch starts a process. Exactly one of Launched and LaunchFailed answers,
-	// also when Kill is ordered meanwhile.
+	// Launch starts a process. Exactly one of [Launched] and [LaunchFailed] answers,
+	// within a bounded time, also when Kill is ordered meanwhile.
 	Launch struct {
 		Gen  Generation
 		Spec Spec
 	}
 	// Kill ends a process, or an attempt to launch it, and cuts its calls off. A
-	// bounded time later Exited or LaunchFailed answers. Graceful asks the process
+	// bounded time later [Exited] or [LaunchFailed] answers. Graceful asks the process
 	// to stop by itself first.
 	Kill struct {
 		Gen      Generation
 		Graceful bool
 	}
-	// CheckHealth asks a process whether it is well. HealthChecked answers within
-	// a bounded time.
-	CheckHealth struct{ Gen Generation }
-	// Activate sends calls to a generation from now on; zero sends them nowhere.
-	Activate struct{ Gen Generation }
-	// Drain waits for the calls in flight to a generation. Drained answers; the
+	// Activate sends calls to a generation from now on; zero sends them nowhere. Away
+	// is for how long they went nowhere before, 0 if they did not.
+	Activate struct {
+		Gen  Generation
+		Away time.Duration
+	}
+	// Drain waits for the calls in flight to a generation. [Drained] answers; the
 	// machine itself bounds the wait.
 	Drain struct{ Gen Generation }
-	// Unhealthy says that a process is killed for its health. For information.
+)
+
+// The events that are published, besides [View], and [Exited] and [LaunchFailed] of
+// generations that had not ended before.
+type (
+	// Unhealthy says that a process is killed for its health.
 	Unhealthy struct {
 		Gen Generation
 		Err error
 	}
-	// Opened says that the circuit breaker has opened. For information.
+	// Opened says that the circuit breaker has opened.
 	Opened struct {
 		Failures int
-		Until    Instant
+		Until    time.Time
 		Err      error
 	}
 	// Swapped answers Swap: nil when the new generation is active and the old one
@@ -137,18 +123,3 @@ type (
 	// Ended says that no process is left and none will be launched.
 	Ended struct{}
 )
-
-func (Launch) effect()      {}
-func (Kill) effect()        {}
-func (CheckHealth) effect() {}
-func (Activate) effect()    {}
-func (Drain) effect()       {}
-func (Unhealthy) effect()   {}
-func (Opened) effect()      {}
-func (Swapped) effect()     {}
-func (Ended) effect()       {}
-
-// Outbox collects effects in order. The zero value is ready for use.
-type Outbox struct{ Effects []Effect }
-
-func (o *Outbox) add(e Effect) { o.Effects = append(o.Effects, e) }

@@ -1,0 +1,272 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/internal/supervisor"
+)
+
+// errKilled is why a launch ends that is not wanted any more.
+var errKilled = errors.New("the launch was given up")
+
+// generation is one launch of a process.
+type generation struct {
+	number supervisor.Generation
+	spec   *spec
+	began  time.Time
+
+	cancel context.CancelCauseFunc // Ends the launch.
+	kill   chan struct{}           // Closed when the process must end.
+	once   sync.Once
+	grace  time.Duration // For the process; written before kill is closed.
+
+	// What follows is written before Launched is told, and not after.
+	process  running
+	manifest plugins.Manifest
+	took     time.Duration
+
+	calls calls       // Guarded by the routes.
+	doubt atomic.Bool // The machine has heard of an unanswered call, and of no answer since.
+}
+
+// order orders the end.
+func (g *generation) order(grace time.Duration) {
+	g.once.Do(func() {
+		g.grace = grace
+		close(g.kill)
+		g.cancel(errKilled)
+	})
+}
+
+// inboxSize is room for what may come while the driver acts: the outcomes of the
+// few processes there can be, and some calls. When it is full, senders wait; the
+// driver never does.
+const inboxSize = 16
+
+// supervision carries out what the supervisor of one plugin decides, on the goroutine
+// of the driver. Nothing here waits for a process: workers do.
+type supervision struct {
+	plugin *Plugin
+	view   supervisor.View // The latest.
+	spec   supervisor.Spec // Of the latest process that was active.
+}
+
+// drive starts the driver of the plugin.
+func (p *Plugin) drive(cfg plugins.Config) {
+	s := &supervision{plugin: p}
+	m := supervisor.New(p.lastSpec, timesOf(cfg))
+	s.show(m.View())
+	p.driver = machine.NewDriver(machine.Ports{
+		Clock:   machine.NewSystemClock(),
+		Publish: func(_ *machine.Component, event any) { s.heard(event) },
+		Call:    p.answer,
+		Other:   func(_ *machine.Component, e machine.Effect) { s.carry(e) },
+	}, inboxSize)
+	var err error
+	p.handle, err = p.driver.Attach(machine.Component{Name: "supervisor", Machine: m})
+	machine.Assert(err == nil, "a driver without components takes one", "error", err)
+	p.driver.Start()
+}
+
+// tell hands an input to the supervisor, unless that has ended: it needs none then.
+func (p *Plugin) tell(in machine.Input) {
+	_ = p.handle.PostWait(context.Background(), in)
+}
+
+// show lets everybody see a view.
+func (s *supervision) show(v supervisor.View) {
+	s.view = v
+	s.plugin.view.Store(&v)
+}
+
+// heard takes what the supervisor publishes, and tells people.
+func (s *supervision) heard(event any) {
+	p := s.plugin
+	switch e := event.(type) {
+	case supervisor.View:
+		s.show(e)
+	case supervisor.Exited:
+		g := p.forget(e.Gen)
+		p.routes.cut(g)
+		p.observe(Event{Kind: Exited, PID: g.process.PID(), Manifest: g.manifest, Err: e.Err})
+		p.log.Info("the process of the plugin has ended", "pid", g.process.PID(), "reason", e.Err)
+	case supervisor.LaunchFailed:
+		p.forget(e.Gen)
+		if !errors.Is(e.Err, errKilled) {
+			p.observe(Event{Kind: Refused, Err: e.Err})
+			p.log.Error("the plugin cannot be started", "error", e.Err)
+		}
+	case supervisor.Unhealthy:
+		pid := p.generation(e.Gen).process.PID()
+		p.observe(Event{Kind: Unhealthy, PID: pid, Err: e.Err})
+		p.log.Error("the plugin does not answer, and is killed", "pid", pid, "error", e.Err)
+	case supervisor.Opened:
+		p.observe(Event{Kind: Broken, Err: e.Err})
+		p.log.Error("the plugin fails again and again, and is left alone for a while",
+			"failures", e.Failures, "next_try", e.Until, "error", e.Err)
+	case supervisor.Swapped:
+		s.swapped(e.Err)
+	case supervisor.Ended:
+		go p.end() // Ends when nothing is left; ended says so.
+	}
+}
+
+// end waits until nothing is left of the plugin.
+func (p *Plugin) end() {
+	defer close(p.ended)
+	if err := p.driver.Close(); err != nil {
+		p.log.Error("the driver of the plugin is left", "error", err)
+	}
+	p.workers.Wait()
+	if err := p.launcher.Close(); err != nil {
+		p.log.Error("files of the plugin are left", "error", err)
+	}
+	p.observe(Event{Kind: Closed})
+}
+
+// carry carries out one effect.
+func (s *supervision) carry(e machine.Effect) {
+	p := s.plugin
+	switch e := e.(type) {
+	case supervisor.Launch:
+		s.launch(e)
+	case supervisor.Kill:
+		g := p.generation(e.Gen)
+		p.routes.cut(g)
+		grace := time.Duration(0)
+		if e.Graceful {
+			grace = killGrace
+		}
+		g.order(grace)
+	case supervisor.Activate:
+		s.activate(p.generation(e.Gen), e.Away)
+	case supervisor.Drain:
+		p.routes.retire(p.generation(e.Gen))
+	}
+}
+
+// answer asks a process for its health, as the supervisor wants.
+func (p *Plugin) answer(ctx context.Context, _ string, c machine.Call) (any, error) {
+	check, ok := c.Request.(supervisor.CheckHealth)
+	if !ok {
+		return nil, fmt.Errorf("nobody answers calls of kind %q", c.Kind)
+	}
+	g := p.generation(check.Gen)
+	if g == nil {
+		return nil, errKilled
+	}
+	return check, g.process.Health(ctx)
+}
+
+// generation returns one that has not ended, else nil.
+func (p *Plugin) generation(number supervisor.Generation) *generation {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.live[number]
+}
+
+// forget takes a generation off the list.
+func (p *Plugin) forget(number supervisor.Generation) *generation {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	g := p.live[number]
+	delete(p.live, number)
+	return g
+}
+
+// launch starts the worker of a new generation.
+func (s *supervision) launch(e supervisor.Launch) {
+	p := s.plugin
+	ctx, cancel := context.WithCancelCause(context.Background())
+	g := &generation{number: e.Gen, began: time.Now(), cancel: cancel, kill: make(chan struct{}), calls: newCalls()}
+	p.mu.Lock()
+	g.spec = p.specs[e.Spec]
+	p.live[e.Gen] = g
+	p.mu.Unlock()
+	p.workers.Go(func() { // Ends with its process, or with a failed launch.
+		defer cancel(nil)
+		p.tend(ctx, g)
+	})
+}
+
+// tend launches a process and stays with it until it has ended.
+func (p *Plugin) tend(ctx context.Context, g *generation) {
+	proc, manifest, err := p.prepare(ctx, g.spec)
+	if err != nil {
+		p.tell(supervisor.LaunchFailed{Gen: g.number, Err: err})
+		return
+	}
+	g.process, g.manifest, g.took = proc, manifest, time.Since(g.began)
+	p.tell(supervisor.Launched{Gen: g.number})
+	idle := g.calls.idle
+	for {
+		select {
+		case <-idle:
+			idle = nil
+			p.tell(supervisor.Drained{Gen: g.number})
+		case <-g.kill:
+			if err := proc.Kill(g.grace); err != nil {
+				p.log.Error("a process is left", "pid", proc.PID(), "error", err)
+			}
+			p.tell(supervisor.Exited{Gen: g.number, Err: proc.Err()})
+			return
+		case <-proc.Exited():
+			p.tell(supervisor.Exited{Gen: g.number, Err: proc.Err()})
+			return
+		}
+	}
+}
+
+// activate lets calls go to g, or nowhere if it is nil.
+func (s *supervision) activate(g *generation, away time.Duration) {
+	p := s.plugin
+	p.routes.lead(g)
+	p.mu.Lock()
+	p.serving = g
+	if g != nil {
+		p.manifest, p.sum = g.manifest, g.spec.binary.Load().Sum()
+	}
+	p.mu.Unlock()
+	if g == nil {
+		return
+	}
+	e := Event{Kind: Restarted, PID: g.process.PID(), Manifest: g.manifest, Took: g.took, Away: away}
+	switch {
+	case s.spec == 0:
+		e.Kind = Started
+		close(p.opened)
+	case s.spec != s.view.Spec:
+		e.Kind = Swapped
+	}
+	s.spec = s.view.Spec
+	p.observe(e)
+	p.log.Info("the plugin is ready", "event", string(e.Kind), "pid", e.PID, "manifest", g.manifest.String(), "took", g.took)
+}
+
+// swapped answers a swap, and forgets the configuration that is not used.
+func (s *supervision) swapped(err error) {
+	p := s.plugin
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err == nil {
+		p.swaps++
+	}
+	for number, unused := range p.specs {
+		if number != s.view.Spec {
+			unused.remove()
+			delete(p.specs, number)
+		}
+	}
+	p.pending <- err // It has room.
+	<-p.swap
+}
