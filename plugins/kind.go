@@ -8,8 +8,7 @@ import "fmt"
 // Kind is what a plugin decides. The zero value is none.
 type Kind string
 
-// The kinds. The contract has all of them; hosts of this version run [Downing]
-// and [Allocation].
+// The kinds. The contract has all of them; which ones a host runs, host.Kinds says.
 const (
 	Downing         Kind = "downing"          // Who must go after a partition.
 	Allocation      Kind = "allocation"       // Where shards live.

@@ -7,7 +7,7 @@
 //	p, err := host.Open(ctx, "witness", cfg, host.WithLogger(log))
 //	...
 //	defer p.Close(ctx)
-//	provider, err := p.Downing()          // a downing.Provider
+//	provider, err := p.Downing()          // a downing.Provider, as host.As[downing.Provider](p)
 //
 // # Lifecycle
 //

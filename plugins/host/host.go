@@ -9,12 +9,14 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/internal/kinds"
 	"github.com/quorate/quorate/plugins/internal/supervisor"
 )
 
@@ -57,11 +59,8 @@ func Open(ctx context.Context, name string, cfg plugins.Config, opts ...Option) 
 	if err := validate(name, cfg); err != nil {
 		return nil, err
 	}
-	if cfg.Kind != plugins.Downing && cfg.Kind != plugins.Allocation {
-		return nil, &plugins.Error{
-			Plugin: name, Path: cfg.Path, Err: plugins.ErrKind, Cause: fmt.Errorf("nothing here asks a plugin of kind %s yet", cfg.Kind),
-			Cure: fmt.Sprintf("use a plugin of kind %s or %s", plugins.Downing, plugins.Allocation),
-		}
+	if _, ok := kinds.Named(cfg.Kind); !ok {
+		return nil, notRun(name, cfg)
 	}
 	o := optionsOf(opts)
 	log := o.log.With("plugin", name)
@@ -99,6 +98,18 @@ func validate(name string, cfg plugins.Config) error {
 		return fmt.Errorf("plugin %q: %w", name, err)
 	}
 	return nil
+}
+
+// notRun is the error for a plugin of a kind that hosts do not run.
+func notRun(name string, cfg plugins.Config) error {
+	var run []string
+	for _, kind := range kinds.Names() {
+		run = append(run, string(kind))
+	}
+	return &plugins.Error{
+		Plugin: name, Path: cfg.Path, Err: plugins.ErrKind, Cause: fmt.Errorf("nothing here asks a plugin of kind %s yet", cfg.Kind),
+		Cure: "use a plugin of kind " + strings.Join(run, " or "),
+	}
 }
 
 // observe completes an event and hands it on.

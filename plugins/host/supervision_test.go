@@ -270,6 +270,31 @@ func TestGapIsMeasured(t *testing.T) {
 	})
 }
 
+func TestPluginIsAStrategyOfItsKindAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, _, err := openFake(t, &fakeLauncher{})
+		require.NoError(t, err)
+		_, err = As[allocation.Strategy](p)
+		require.NoError(t, err)
+		_, err = p.Downing()
+		require.ErrorIs(t, err, plugins.ErrKind)
+		require.ErrorContains(t, err, "it is of kind allocation, and is used for downing")
+		_, err = As[context.Context](p)
+		require.ErrorIs(t, err, plugins.ErrKind)
+		require.NoError(t, p.Close(t.Context()))
+	})
+}
+
+func TestPluginOfAKindThatIsNotRunIsNotStarted(t *testing.T) {
+	cfg := fakeConfig(t)
+	cfg.Kind = plugins.Discovery
+	_, err := Open(t.Context(), "subject", cfg)
+	require.ErrorIs(t, err, plugins.ErrKind)
+	require.ErrorContains(t, err, "nothing here asks a plugin of kind discovery yet")
+	require.ErrorContains(t, err, "downing or allocation")
+	require.NotContains(t, Kinds(), plugins.Discovery)
+}
+
 func TestSickProcessIsKilledAfterThreeChecks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &fakeLauncher{}

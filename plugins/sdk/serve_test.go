@@ -54,3 +54,10 @@ func TestTheParentIsWatched(t *testing.T) {
 	cancel()
 	require.ErrorIs(t, awaitHost(ctx, os.Getppid()), context.Canceled, strconv.Itoa(os.Getppid()))
 }
+
+// What no host would ask is found when the plugin is built or tried, not in a cluster.
+func TestWhatIsNoStrategyCannotBeServed(t *testing.T) {
+	require.PanicsWithValue(t, "sdk: no kind of plugin is a error", func() {
+		New(func(struct{}) (error, error) { return nil, nil })
+	})
+}

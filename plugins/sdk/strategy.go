@@ -4,23 +4,25 @@
 package sdk
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 
 	"google.golang.org/grpc"
 
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/downing"
-	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/internal/kinds"
 	"github.com/quorate/quorate/plugins/internal/server"
 )
 
-// Strategy is a strategy that can be served, made by [Downing] or [Allocation].
+// Strategy is a strategy that can be served, made by [Downing], [Allocation] or [New].
 // The zero value serves nothing.
 type Strategy struct {
-	kind      plugins.Kind
-	configure func(settings []byte) (server.Instance, error)
+	service   server.Service
+	configure func(settings []byte) (any, error)
 }
 
 // Downing returns a downing provider to be served. The function is called with the
@@ -28,20 +30,20 @@ type Strategy struct {
 // the package comment), struct{} for a provider that has no settings. Its error is
 // reported as a fault of the settings. It should not wait for anything outside: a
 // provider that depends on something unreachable returns errors when it is asked.
-func Downing[S any](create func(S) (downing.Provider, error)) Strategy {
-	return Strategy{plugins.Downing, func(settings []byte) (server.Instance, error) {
-		p, err := build(settings, create)
-		return server.Instance{Downing: p}, err
-	}}
-}
+func Downing[S any](create func(S) (downing.Provider, error)) Strategy { return New(create) }
 
 // Allocation returns an allocation strategy to be served; see [Downing]. If it has
 // a method Class, the cluster is told (see [allocation.Classed]).
-func Allocation[S any](create func(S) (allocation.Strategy, error)) Strategy {
-	return Strategy{plugins.Allocation, func(settings []byte) (server.Instance, error) {
-		s, err := build(settings, create)
-		return server.Instance{Allocation: s}, err
-	}}
+func Allocation[S any](create func(S) (allocation.Strategy, error)) Strategy { return New(create) }
+
+// New returns a strategy of whichever kind to be served; see [Downing]. T is the interface of
+// the kind, such as [downing.Provider]. New panics if no kind of plugin is a T.
+func New[S, T any](create func(S) (T, error)) Strategy {
+	kind, ok := kinds.Of[T]()
+	if !ok {
+		panic(fmt.Sprintf("sdk: no kind of plugin is a %v", reflect.TypeFor[T]()))
+	}
+	return Strategy{kind.Service, func(settings []byte) (any, error) { return build(settings, create) }}
 }
 
 // build makes a strategy from settings in JSON.
@@ -93,5 +95,5 @@ func (s Strategy) Register(r grpc.ServiceRegistrar, log *slog.Logger, opts ...Op
 }
 
 func (s Strategy) server(log *slog.Logger, a about) *server.Server {
-	return server.New(server.Strategy{Kind: s.kind, Name: a.name, Version: a.version, Configure: s.configure}, log)
+	return server.New(server.Strategy{Service: s.service, Name: a.name, Version: a.version, Configure: s.configure}, log)
 }

@@ -13,8 +13,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/quorate/quorate/allocation"
-	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/internal/wire"
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
@@ -54,116 +52,55 @@ func Configure(ctx context.Context, conn grpc.ClientConnInterface, name, hostVer
 	return m, nil
 }
 
-// target is a plugin to be called.
-type target struct {
-	name    string
-	timeout time.Duration
+// Target is a plugin to be called, once it is configured.
+type Target struct {
+	// Conn is the connection to it.
+	Conn grpc.ClientConnInterface
+	// Name is that in the cluster's file.
+	Name string
+	// Class is what the plugin declared.
+	Class plugins.Class
+	// Timeout is the longest time that a call may take.
+	Timeout time.Duration
+	// Called is told of each call when it has ended. May be nil.
+	Called func(call string, began time.Time, err error)
 }
 
-// Downing is a downing provider in another process.
-type Downing struct {
-	target
-	class downing.Class
-	calls pluginv1.DowningClient
-}
-
-var _ downing.Provider = (*Downing)(nil)
-
-// NewDowning returns the provider behind a connection to a plugin that is
-// configured. The name is that in the cluster's file, the class what the plugin
-// declared, and no call takes longer than the timeout.
-func NewDowning(conn grpc.ClientConnInterface, name string, class plugins.Class, timeout time.Duration) *Downing {
-	return &Downing{
-		target: target{name, timeout}, class: downing.Class{Pure: class.Pure, MajorityOnly: class.MajorityOnly},
-		calls: pluginv1.NewDowningClient(conn),
+// Ask carries out one call of the contract: request makes the message, send sends it,
+// and answer checks what came back and returns what it says. Errors are of type
+// [*plugins.CallError]; on one the zero answer is returned.
+func Ask[Q, P, R any](
+	ctx context.Context, t *Target, call string,
+	request func() (Q, error), send func(context.Context, Q, ...grpc.CallOption) (P, error), answer func(P) (R, error),
+) (R, error) {
+	began := time.Now()
+	r, err := ask(ctx, t, call, request, send, answer)
+	if t.Called != nil {
+		t.Called(call, began, err)
 	}
+	return r, err
 }
 
-// Class returns what the plugin declared.
-func (d *Downing) Class() downing.Class { return d.class }
-
-// Decide asks the plugin, and checks the decision.
-func (d *Downing) Decide(ctx context.Context, v downing.View) (downing.Decision, error) {
-	const call = "decide"
-	r, err := wire.ViewToProto(&v)
+func ask[Q, P, R any](
+	ctx context.Context, t *Target, call string,
+	request func() (Q, error), send func(context.Context, Q, ...grpc.CallOption) (P, error), answer func(P) (R, error),
+) (R, error) {
+	var none R
+	q, err := request()
 	if err != nil {
-		return downing.Decision{}, &plugins.CallError{Plugin: d.name, Call: call, Err: plugins.ErrRequest, Cause: err}
+		return none, &plugins.CallError{Plugin: t.Name, Call: call, Err: plugins.ErrRequest, Cause: err}
 	}
-	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	ctx, cancel := context.WithTimeout(ctx, t.Timeout)
 	defer cancel()
-	p, err := d.calls.Decide(ctx, r, options()...)
+	p, err := send(ctx, q, options()...)
 	if err != nil {
-		return downing.Decision{}, callError(ctx, d.name, call, err)
+		return none, callError(ctx, t.Name, call, err)
 	}
-	decision, err := wire.DecisionFromProto(&v, p)
-	if err == nil {
-		err = downing.Check(v, d.class, decision)
-	}
+	r, err := answer(p)
 	if err != nil {
-		return downing.Decision{}, &plugins.CallError{Plugin: d.name, Call: call, Err: plugins.ErrAnswer, Cause: err}
+		return none, &plugins.CallError{Plugin: t.Name, Call: call, Err: plugins.ErrAnswer, Cause: err}
 	}
-	return decision, nil
-}
-
-// Allocation is an allocation strategy in another process.
-type Allocation struct {
-	target
-	class allocation.Class
-	calls pluginv1.AllocationClient
-}
-
-var (
-	_ allocation.Strategy = (*Allocation)(nil)
-	_ allocation.Classed  = (*Allocation)(nil)
-)
-
-// NewAllocation returns the strategy behind a connection to a plugin that is
-// configured; the arguments are those of [NewDowning].
-func NewAllocation(conn grpc.ClientConnInterface, name string, class plugins.Class, timeout time.Duration) *Allocation {
-	return &Allocation{
-		target: target{name, timeout}, class: allocation.Class{Pure: class.Pure}, calls: pluginv1.NewAllocationClient(conn),
-	}
-}
-
-// Class returns what the plugin declared.
-func (a *Allocation) Class() allocation.Class { return a.class }
-
-// Allocate asks the plugin, and checks the placements.
-func (a *Allocation) Allocate(ctx context.Context, r allocation.AllocateRequest) (allocation.AllocateResult, error) {
-	const call = "allocate"
-	ctx, cancel := context.WithTimeout(ctx, a.timeout)
-	defer cancel()
-	p, err := a.calls.Allocate(ctx, wire.AllocateToProto(&r), options()...)
-	if err != nil {
-		return allocation.AllocateResult{}, callError(ctx, a.name, call, err)
-	}
-	res, err := wire.AllocateResultFromProto(&r, p)
-	if err == nil {
-		err = allocation.CheckAllocate(&r, &res)
-	}
-	if err != nil {
-		return allocation.AllocateResult{}, &plugins.CallError{Plugin: a.name, Call: call, Err: plugins.ErrAnswer, Cause: err}
-	}
-	return res, nil
-}
-
-// Rebalance asks the plugin, and checks the moves.
-func (a *Allocation) Rebalance(ctx context.Context, r allocation.RebalanceRequest) (allocation.RebalanceResult, error) {
-	const call = "rebalance"
-	ctx, cancel := context.WithTimeout(ctx, a.timeout)
-	defer cancel()
-	p, err := a.calls.Rebalance(ctx, wire.RebalanceToProto(&r), options()...)
-	if err != nil {
-		return allocation.RebalanceResult{}, callError(ctx, a.name, call, err)
-	}
-	res, err := wire.RebalanceResultFromProto(&r, p)
-	if err == nil {
-		err = allocation.CheckRebalance(&r, &res)
-	}
-	if err != nil {
-		return allocation.RebalanceResult{}, &plugins.CallError{Plugin: a.name, Call: call, Err: plugins.ErrAnswer, Cause: err}
-	}
-	return res, nil
+	return r, nil
 }
 
 // callError says in the words of package plugins why a call has no answer.

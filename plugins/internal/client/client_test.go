@@ -21,6 +21,8 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/internal/client"
+	"github.com/quorate/quorate/plugins/internal/kinds/allocationkind"
+	"github.com/quorate/quorate/plugins/internal/kinds/downingkind"
 	"github.com/quorate/quorate/plugins/internal/loopbacktest"
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
@@ -88,7 +90,7 @@ func TestAnswersThatBreakTheContractAreNotUsed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &hostile{decide: func(context.Context) (*pluginv1.DowningDecideResponse, error) { return answer, nil }}
-			d, err := client.NewDowning(connect(t, h), "bad", promised, long).Decide(t.Context(), split())
+			d, err := downingkind.New(client.Target{Conn: connect(t, h), Name: "bad", Class: promised, Timeout: long}).Decide(t.Context(), split())
 			require.ErrorIs(t, err, plugins.ErrAnswer)
 			require.Zero(t, d)
 			require.ErrorContains(t, err, `plugin "bad": decide: answer breaks the contract: `)
@@ -133,7 +135,7 @@ func TestAllocationsThatBreakTheContractAreNotUsed(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := client.NewAllocation(connect(t, h), "bad", plugins.Class{}, long)
+			a := allocationkind.New(client.Target{Conn: connect(t, h), Name: "bad", Timeout: long})
 			var err error
 			if h.allocate != nil {
 				_, err = a.Allocate(t.Context(), ask)
@@ -152,7 +154,7 @@ func TestAPluginThatHangsCostsTheTimeoutAndNoMore(t *testing.T) {
 		return nil, ctx.Err()
 	}}
 	began := time.Now()
-	_, err := client.NewDowning(connect(t, h), "slow", promised, 50*time.Millisecond).Decide(t.Context(), split())
+	_, err := downingkind.New(client.Target{Conn: connect(t, h), Name: "slow", Class: promised, Timeout: 50 * time.Millisecond}).Decide(t.Context(), split())
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.Less(t, time.Since(began), long)
 }
@@ -169,7 +171,7 @@ func TestACallerThatGivesUpIsAnsweredSo(t *testing.T) {
 		<-asked
 		cancel()
 	}()
-	_, err := client.NewDowning(connect(t, h), "slow", promised, long).Decide(ctx, split())
+	_, err := downingkind.New(client.Target{Conn: connect(t, h), Name: "slow", Class: promised, Timeout: long}).Decide(ctx, split())
 	require.ErrorIs(t, err, context.Canceled)
 }
 
@@ -177,14 +179,14 @@ func TestAnswersOf64MiBAreRefused(t *testing.T) {
 	h := &hostile{decide: func(context.Context) (*pluginv1.DowningDecideResponse, error) {
 		return &pluginv1.DowningDecideResponse{Reason: strings.Repeat("x", 64<<20)}, nil
 	}}
-	_, err := client.NewDowning(connect(t, h), "great", promised, long).Decide(t.Context(), split())
+	_, err := downingkind.New(client.Target{Conn: connect(t, h), Name: "great", Class: promised, Timeout: long}).Decide(t.Context(), split())
 	require.ErrorIs(t, err, plugins.ErrLimit)
 }
 
 func TestRequestsBeyondTheLimitAreNotSent(t *testing.T) {
 	h := &hostile{allocate: func() *pluginv1.AllocateResponse { panic("it arrived") }}
 	r := allocation.AllocateRequest{Kind: strings.Repeat("x", plugins.RequestBytesMax+1)}
-	_, err := client.NewAllocation(connect(t, h), "a", plugins.Class{}, long).Allocate(t.Context(), r)
+	_, err := allocationkind.New(client.Target{Conn: connect(t, h), Name: "a", Timeout: long}).Allocate(t.Context(), r)
 	require.ErrorIs(t, err, plugins.ErrLimit)
 }
 
@@ -204,7 +206,7 @@ func TestStatusesMeanWhatTheContractSays(t *testing.T) {
 		h := &hostile{decide: func(context.Context) (*pluginv1.DowningDecideResponse, error) {
 			return nil, status.Error(code, "first\nsecond "+strings.Repeat("x", 2000))
 		}}
-		_, err := client.NewDowning(connect(t, h), "w", promised, long).Decide(t.Context(), split())
+		_, err := downingkind.New(client.Target{Conn: connect(t, h), Name: "w", Class: promised, Timeout: long}).Decide(t.Context(), split())
 		require.ErrorIs(t, err, want, code)
 		var call *plugins.CallError
 		require.ErrorAs(t, err, &call)
@@ -219,14 +221,14 @@ func TestStatusesMeanWhatTheContractSays(t *testing.T) {
 func TestAClosedConnectionIsUnavailable(t *testing.T) {
 	conn := connect(t, &hostile{})
 	require.NoError(t, conn.Close())
-	_, err := client.NewDowning(conn, "w", promised, long).Decide(t.Context(), split())
+	_, err := downingkind.New(client.Target{Conn: conn, Name: "w", Class: promised, Timeout: long}).Decide(t.Context(), split())
 	require.ErrorIs(t, err, plugins.ErrUnavailable)
 }
 
 func TestAViewThatIsNotWellFormedIsNotSent(t *testing.T) {
 	v := split()
 	v.Self = downingtest.Node(99)
-	_, err := client.NewDowning(connect(t, &hostile{}), "w", promised, long).Decide(t.Context(), v)
+	_, err := downingkind.New(client.Target{Conn: connect(t, &hostile{}), Name: "w", Class: promised, Timeout: long}).Decide(t.Context(), v)
 	require.ErrorIs(t, err, plugins.ErrRequest)
 	require.ErrorIs(t, err, downing.ErrContract)
 }

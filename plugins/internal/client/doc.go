@@ -1,12 +1,11 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package client is the host's side of the contract: it turns a connection to a
-// plugin into a strategy like any other.
+// Package client is the host's side of the contract: what a connection to a plugin of
+// any kind needs to be a strategy like any other. Each kind adds its messages.
 //
 //	Configure(conn) ─▶ Manifest
-//	NewDowning(conn) ─▶ downing.Provider       Decide ─▶ wire ─▶ plugin ─▶ wire ─▶ Check
-//	NewAllocation(conn) ─▶ allocation.Strategy
+//	Ask(target) ─▶ request ─▶ send ─▶ plugin ─▶ answer, checked
 //
 // # Lifecycle and concurrency
 //
@@ -16,7 +15,7 @@
 // # Guarantees
 //
 //   - A call ends within its timeout, whatever the plugin does.
-//   - An answer that is returned without an error passes the check of its package,
+//   - An answer that is returned without an error passes the check of its kind,
 //     with the class that the plugin declared when it was configured.
 //   - Errors are of type [*plugins.CallError]; none exposes the transport.
 package client

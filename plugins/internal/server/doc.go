@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package server is the plugin's side of the contract: it takes the calls of a
-// host, and asks the strategy.
+// host, and asks the strategy. Each kind adds its services, whose calls use [Answer].
 //
 //	Configure ──▶ settings ──▶ Strategy.Configure ──▶ class, or setting errors
-//	Decide ─────▶ slot ─▶ wire ─▶ Provider.Decide ─▶ wire ─▶ answer, or a status
+//	Answer ─────▶ slot ─▶ question ─▶ strategy ─▶ answer, or a status
 //
 // # Lifecycle and concurrency
 //

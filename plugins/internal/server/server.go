@@ -15,8 +15,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/quorate/quorate/allocation"
-	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/internal/wire"
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
@@ -25,43 +23,36 @@ import (
 // stackBytes bounds what is logged of the stack of a panic.
 const stackBytes = 4096
 
+// Service is what the server needs to know of a kind of plugin.
+type Service struct {
+	// Kind is its name.
+	Kind plugins.Kind
+	// Register adds the services of the kind to a gRPC server; they use [Answer].
+	Register func(grpc.ServiceRegistrar, *Server)
+	// Class returns what a strategy of the kind promises.
+	Class func(strategy any) plugins.Class
+}
+
 // Strategy is what a plugin serves.
 type Strategy struct {
-	// Kind, Name and Version are what the plugin says about itself.
-	Kind          plugins.Kind
+	Service
+
+	// Name and Version are what the plugin says about itself.
 	Name, Version string
-	// Configure makes the strategy from its settings, a JSON object or nothing. It
-	// is called again if it fails. Errors that are [plugins.SettingErrors] are told
-	// one by one, others as one fault without a key.
-	Configure func(settings []byte) (Instance, error)
-}
-
-// Instance is a strategy that is ready: the field of the plugin's kind is set.
-type Instance struct {
-	Downing    downing.Provider
-	Allocation allocation.Strategy
-}
-
-// class returns what the strategy promises.
-func (i *Instance) class() plugins.Class {
-	switch {
-	case i.Downing != nil:
-		c := i.Downing.Class()
-		return plugins.Class{Pure: c.Pure, MajorityOnly: c.MajorityOnly}
-	case i.Allocation != nil:
-		return plugins.Class{Pure: allocation.ClassOf(i.Allocation).Pure}
-	default:
-		return plugins.Class{}
-	}
+	// Configure makes the strategy, of the type that the kind asks for, from its
+	// settings, a JSON object or nothing. It is called again if it fails. Errors that
+	// are [plugins.SettingErrors] are told one by one, others as one fault without a
+	// key.
+	Configure func(settings []byte) (any, error)
 }
 
 // Server answers the calls of one host.
 type Server struct {
 	strategy Strategy
 	log      *slog.Logger
-	slots    chan struct{} // Holds an element for each call in hand.
-	setup    chan struct{} // Held by Configure.
-	ready    atomic.Pointer[Instance]
+	slots    chan struct{}       // Holds an element for each call in hand.
+	setup    chan struct{}       // Held by Configure.
+	ready    atomic.Pointer[any] // The strategy, once it is configured.
 }
 
 // New returns a server that waits to be configured.
@@ -86,24 +77,45 @@ func Options() []grpc.ServerOption {
 // Register adds the services of the plugin's kind to a gRPC server.
 func (s *Server) Register(r grpc.ServiceRegistrar) {
 	pluginv1.RegisterPluginServer(r, &pluginService{server: s})
-	switch s.strategy.Kind {
-	case plugins.Downing:
-		pluginv1.RegisterDowningServer(r, &downingService{server: s})
-	case plugins.Allocation:
-		pluginv1.RegisterAllocationServer(r, &allocationService{server: s})
-	default:
-		// The kit makes no plugins of other kinds: no host asks them yet.
+	if s.strategy.Register != nil {
+		s.strategy.Register(r, s)
 	}
 }
 
 // Ready reports whether the plugin has been configured.
 func (s *Server) Ready() bool { return s.ready.Load() != nil }
 
-// call runs one call with a slot, and turns errors and panics into a status.
-func call[R any](ctx context.Context, s *Server, name string, run func(*Instance) (R, error)) (R, error) {
+// Answer answers one call with a slot: question reads the request, ask asks the strategy,
+// and answer makes the message of what it says. Errors and panics become a status.
+func Answer[T, Q, R, P any](
+	ctx context.Context, s *Server, call string,
+	question func() (Q, error), ask func(context.Context, T, Q) (R, error), answer func(*Q, *R) (P, error),
+) (P, error) {
+	return slotted(ctx, s, call, func(strategy any) (P, error) {
+		var none P
+		q, err := question()
+		if err != nil {
+			return none, fmt.Errorf("%w: %w", errRequest, err)
+		}
+		//nolint:forcetypeassert // A strategy of another type is a defect, and a panic is an answer.
+		r, err := ask(ctx, strategy.(T), q)
+		if err != nil {
+			return none, err
+		}
+		p, err := answer(&q, &r)
+		if err != nil {
+			// What cannot be said in the contract is the fault of the strategy.
+			return none, fmt.Errorf("%w: %w", errAnswer, err)
+		}
+		return p, nil
+	})
+}
+
+// slotted runs one call with a slot.
+func slotted[R any](ctx context.Context, s *Server, name string, run func(strategy any) (R, error)) (R, error) {
 	var none R
-	instance := s.ready.Load()
-	if instance == nil {
+	strategy := s.ready.Load()
+	if strategy == nil {
 		return none, status.Error(codes.FailedPrecondition, name+": the plugin is not configured")
 	}
 	select {
@@ -112,7 +124,7 @@ func call[R any](ctx context.Context, s *Server, name string, run func(*Instance
 		return none, status.Errorf(codes.ResourceExhausted, "%s: %d calls are in hand", name, cap(s.slots))
 	}
 	defer func() { <-s.slots }()
-	answer, err := guarded(s, name, func() (R, error) { return run(instance) })
+	answer, err := guarded(s, name, func() (R, error) { return run(*strategy) })
 	if err != nil {
 		return none, statusOf(ctx, err)
 	}
@@ -183,7 +195,7 @@ func (p *pluginService) Configure(ctx context.Context, r *pluginv1.ConfigureRequ
 		return nil, status.Errorf(codes.ResourceExhausted, "configure: settings of %d bytes, the limit is %d", len(r.GetSettings()), plugins.SettingsBytesMax)
 	}
 	type made struct {
-		instance Instance
+		strategy any
 		class    plugins.Class
 	}
 	m, err := guarded(s, "configure", func() (made, error) {
@@ -191,7 +203,7 @@ func (p *pluginService) Configure(ctx context.Context, r *pluginv1.ConfigureRequ
 		if err != nil {
 			return made{}, err
 		}
-		return made{i, i.class()}, nil
+		return made{i, s.strategy.Class(i)}, nil
 	})
 	if _, ok := errors.AsType[*panicked](err); ok {
 		return nil, statusOf(ctx, err)
@@ -199,7 +211,7 @@ func (p *pluginService) Configure(ctx context.Context, r *pluginv1.ConfigureRequ
 	if err != nil {
 		return &pluginv1.ConfigureResponse{Errors: settingErrors(err)}, nil
 	}
-	s.ready.Store(&m.instance)
+	s.ready.Store(&m.strategy)
 	return &pluginv1.ConfigureResponse{
 		Name: wire.Line(s.strategy.Name, wire.NameBytesMax), Version: wire.Line(s.strategy.Version, wire.NameBytesMax),
 		Kind: wire.KindToProto(s.strategy.Kind), Class: &pluginv1.Class{Pure: m.class.Pure, MajorityOnly: m.class.MajorityOnly},
@@ -219,69 +231,4 @@ func settingErrors(err error) []*pluginv1.SettingError {
 		})
 	}
 	return list
-}
-
-// downingService serves the calls of a downing provider.
-type downingService struct {
-	pluginv1.UnimplementedDowningServer
-	server *Server
-}
-
-// Decide asks the provider.
-func (d *downingService) Decide(ctx context.Context, r *pluginv1.DowningDecideRequest) (*pluginv1.DowningDecideResponse, error) {
-	return call(ctx, d.server, "decide", func(i *Instance) (*pluginv1.DowningDecideResponse, error) {
-		view, err := wire.ViewFromProto(r)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", errRequest, err)
-		}
-		decision, err := i.Downing.Decide(ctx, view)
-		if err != nil {
-			return nil, err
-		}
-		return answered(wire.DecisionToProto(&view, &decision))
-	})
-}
-
-// answered marks the error of a conversion as the fault of the strategy that it is.
-func answered[R any](answer R, err error) (R, error) {
-	if err != nil {
-		return answer, fmt.Errorf("%w: %w", errAnswer, err)
-	}
-	return answer, nil
-}
-
-// allocationService serves the calls of an allocation strategy.
-type allocationService struct {
-	pluginv1.UnimplementedAllocationServer
-	server *Server
-}
-
-// Allocate asks the strategy for homes.
-func (a *allocationService) Allocate(ctx context.Context, r *pluginv1.AllocateRequest) (*pluginv1.AllocateResponse, error) {
-	return call(ctx, a.server, "allocate", func(i *Instance) (*pluginv1.AllocateResponse, error) {
-		request, err := wire.AllocateFromProto(r)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", errRequest, err)
-		}
-		res, err := i.Allocation.Allocate(ctx, request)
-		if err != nil {
-			return nil, err
-		}
-		return answered(wire.AllocateResultToProto(&request, &res))
-	})
-}
-
-// Rebalance asks the strategy for moves.
-func (a *allocationService) Rebalance(ctx context.Context, r *pluginv1.RebalanceRequest) (*pluginv1.RebalanceResponse, error) {
-	return call(ctx, a.server, "rebalance", func(i *Instance) (*pluginv1.RebalanceResponse, error) {
-		request, err := wire.RebalanceFromProto(r)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", errRequest, err)
-		}
-		res, err := i.Allocation.Rebalance(ctx, request)
-		if err != nil {
-			return nil, err
-		}
-		return answered(wire.RebalanceResultToProto(&request, &res))
-	})
 }

@@ -24,6 +24,8 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/internal/client"
+	"github.com/quorate/quorate/plugins/internal/kinds/allocationkind"
+	"github.com/quorate/quorate/plugins/internal/kinds/downingkind"
 	"github.com/quorate/quorate/plugins/internal/loopbacktest"
 	"github.com/quorate/quorate/plugins/internal/server"
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
@@ -60,14 +62,14 @@ func serve(t *testing.T, s server.Strategy) *grpc.ClientConn {
 }
 
 // decider serves a provider and returns it as the host sees it.
-func decider(t *testing.T, p provider) *client.Downing {
+func decider(t *testing.T, p provider) *downingkind.Provider {
 	t.Helper()
-	conn := serve(t, server.Strategy{Kind: plugins.Downing, Name: "p", Configure: func([]byte) (server.Instance, error) {
-		return server.Instance{Downing: p}, nil
+	conn := serve(t, server.Strategy{Service: downingkind.Contract().Kind().Service, Name: "p", Configure: func([]byte) (any, error) {
+		return p, nil
 	}})
 	m, err := client.Configure(t.Context(), conn, "p", "", nil)
 	require.NoError(t, err)
-	return client.NewDowning(conn, "p", m.Class, long)
+	return downingkind.New(client.Target{Conn: conn, Name: "p", Class: m.Class, Timeout: long})
 }
 
 func view() downing.View {
@@ -77,13 +79,13 @@ func view() downing.View {
 
 func TestNothingIsDecidedBeforeThePluginIsConfigured(t *testing.T) {
 	faulty := true
-	conn := serve(t, server.Strategy{Kind: plugins.Downing, Name: "p", Configure: func([]byte) (server.Instance, error) {
+	conn := serve(t, server.Strategy{Service: downingkind.Contract().Kind().Service, Name: "p", Configure: func([]byte) (any, error) {
 		if faulty {
-			return server.Instance{}, plugins.SettingErrors{{Key: "a", Reason: "is bad"}, {Reason: "too"}}
+			return nil, plugins.SettingErrors{{Key: "a", Reason: "is bad"}, {Reason: "too"}}
 		}
-		return server.Instance{Downing: downing.KeepMajority{}}, nil
+		return downing.KeepMajority{}, nil
 	}})
-	d := client.NewDowning(conn, "p", plugins.Class{}, long)
+	d := downingkind.New(client.Target{Conn: conn, Name: "p", Timeout: long})
 	_, err := d.Decide(t.Context(), view())
 	require.ErrorIs(t, err, plugins.ErrRequest)
 	_, err = client.Configure(t.Context(), conn, "p", "", nil)
@@ -117,7 +119,7 @@ func TestAPanicIsAnErrorOfThatCall(t *testing.T) {
 }
 
 func TestAPanicWhileConfiguringIsNoSetting(t *testing.T) {
-	conn := serve(t, server.Strategy{Kind: plugins.Downing, Configure: func([]byte) (server.Instance, error) { panic("no") }})
+	conn := serve(t, server.Strategy{Service: downingkind.Contract().Kind().Service, Configure: func([]byte) (any, error) { panic("no") }})
 	for range 2 { // The first leaves nothing locked.
 		_, err := client.Configure(t.Context(), conn, "p", "", nil)
 		require.ErrorIs(t, err, plugins.ErrFault)
@@ -144,15 +146,15 @@ func TestWhatWasNotInTheRequestIsAFault(t *testing.T) {
 	require.ErrorIs(t, err, plugins.ErrFault)
 	require.ErrorContains(t, err, downingtest.Node(7).String())
 
-	conn := serve(t, server.Strategy{Kind: plugins.Allocation, Name: "a", Configure: func([]byte) (server.Instance, error) {
-		return server.Instance{Allocation: strategy(func(allocation.AllocateRequest) allocation.AllocateResult {
+	conn := serve(t, server.Strategy{Service: allocationkind.Contract().Kind().Service, Name: "a", Configure: func([]byte) (any, error) {
+		return strategy(func(allocation.AllocateRequest) allocation.AllocateResult {
 			return allocation.AllocateResult{Placements: []allocation.Placement{{Region: "elsewhere"}}}
-		})}, nil
+		}), nil
 	}})
 	m, err := client.Configure(t.Context(), conn, "a", "", nil)
 	require.NoError(t, err)
 	require.Zero(t, m.Class)
-	a := client.NewAllocation(conn, "a", m.Class, long)
+	a := allocationkind.New(client.Target{Conn: conn, Name: "a", Class: m.Class, Timeout: long})
 	_, err = a.Allocate(t.Context(), allocation.AllocateRequest{})
 	require.ErrorIs(t, err, plugins.ErrFault)
 	_, err = a.Rebalance(t.Context(), allocation.RebalanceRequest{})
@@ -160,14 +162,14 @@ func TestWhatWasNotInTheRequestIsAFault(t *testing.T) {
 }
 
 func TestAPluginOfAnotherKindSaysSo(t *testing.T) {
-	conn := serve(t, server.Strategy{Kind: plugins.Allocation})
-	_, err := client.NewDowning(conn, "a", plugins.Class{}, long).Decide(t.Context(), view())
+	conn := serve(t, server.Strategy{Service: allocationkind.Contract().Kind().Service})
+	_, err := downingkind.New(client.Target{Conn: conn, Name: "a", Timeout: long}).Decide(t.Context(), view())
 	require.ErrorIs(t, err, plugins.ErrKind)
 }
 
 func TestARequestThatIsMalformedIsRefused(t *testing.T) {
-	conn := serve(t, server.Strategy{Kind: plugins.Downing, Name: "p", Configure: func([]byte) (server.Instance, error) {
-		return server.Instance{Downing: downing.KeepMajority{}}, nil
+	conn := serve(t, server.Strategy{Service: downingkind.Contract().Kind().Service, Name: "p", Configure: func([]byte) (any, error) {
+		return downing.KeepMajority{}, nil
 	}})
 	_, err := client.Configure(t.Context(), conn, "p", "", nil)
 	require.NoError(t, err)

@@ -16,10 +16,10 @@ import (
 // Limits of one request beside its size in bytes. They keep what is allocated in
 // proportion: a few bytes of a column become a struct each.
 const (
-	nodesMax      = 3 * gossip.MaxMembers // Members, and two sets of voters.
-	regionsMax    = gossip.MaxMembers
-	complaintsMax = 1 << 20
-	voterSetsMax  = 4
+	NodesMax      = 3 * gossip.MaxMembers // Members, and two sets of voters.
+	RegionsMax    = gossip.MaxMembers
+	ComplaintsMax = 1 << 20
+	VoterSetsMax  = 4
 )
 
 // WindowBytes is what either side of a connection may send of one message before the
@@ -30,26 +30,26 @@ const WindowBytes = 1 << 20
 // ErrMalformed is matched by every error of this package.
 var ErrMalformed = errors.New("malformed")
 
-// malformed says what is wrong with a field.
-func malformed(field, format string, args ...any) error {
+// Malformed says what is wrong with a field.
+func Malformed(field, format string, args ...any) error {
 	return fmt.Errorf("%w: %s: %s", ErrMalformed, field, fmt.Sprintf(format, args...))
 }
 
-// sameLength checks the lengths of the columns of one list.
-func sameLength(list string, want int, columns ...int) error {
+// SameLength checks the lengths of the columns of one list.
+func SameLength(list string, want int, columns ...int) error {
 	for i, n := range columns {
 		if n != want {
-			return malformed(list, "column %d has %d elements, the first has %d", i+2, n, want)
+			return Malformed(list, "column %d has %d elements, the first has %d", i+2, n, want)
 		}
 	}
 	return nil
 }
 
-// within checks that every place is in a table of n elements.
-func within(field string, places []uint32, n int) error {
+// Within checks that every place is in a table of n elements.
+func Within(field string, places []uint32, n int) error {
 	for i, p := range places {
 		if uint64(p) >= uint64(n) {
-			return malformed(field, "element %d names place %d of a table of %d", i, p, n)
+			return Malformed(field, "element %d names place %d of a table of %d", i, p, n)
 		}
 	}
 	return nil

@@ -39,11 +39,11 @@ func ManifestFromProto(p *pluginv1.ConfigureResponse) (plugins.Manifest, error) 
 	kind := p.GetKind()
 	switch {
 	case kind < 1 || int(kind) > len(kinds):
-		return plugins.Manifest{}, malformed("kind", "%d does not exist", kind)
+		return plugins.Manifest{}, Malformed("kind", "%d does not exist", kind)
 	case p.GetName() == "" || Line(p.GetName(), NameBytesMax) != p.GetName():
-		return plugins.Manifest{}, malformed("name", "%.200q is no name of 1 to %d bytes in one line", p.GetName(), NameBytesMax)
+		return plugins.Manifest{}, Malformed("name", "%.200q is no name of 1 to %d bytes in one line", p.GetName(), NameBytesMax)
 	case Line(p.GetVersion(), NameBytesMax) != p.GetVersion():
-		return plugins.Manifest{}, malformed("version", "%.200q is no text of up to %d bytes in one line", p.GetVersion(), NameBytesMax)
+		return plugins.Manifest{}, Malformed("version", "%.200q is no text of up to %d bytes in one line", p.GetVersion(), NameBytesMax)
 	}
 	return plugins.Manifest{
 		Name: p.GetName(), Version: p.GetVersion(), Kind: kinds[kind-1], Contract: plugins.Version1,

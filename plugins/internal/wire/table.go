@@ -11,18 +11,27 @@ import (
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
 
-// texts is a table of texts being written. Neighbours often say the same, so the
+// Texts is a table of texts being written. Neighbours often say the same, so the
 // last answer is tried before the map.
-type texts struct {
-	list  []string
+type Texts struct {
+	List  []string
 	at    map[string]uint32
 	last  string
 	place uint32
 }
 
-// add returns the place of s, which becomes an element if it is none yet.
-func (t *texts) add(s string) uint32 {
-	if len(t.list) > 0 && s == t.last {
+// Has reports whether s is an element.
+func (t *Texts) Has(s string) bool {
+	_, ok := t.at[s]
+	return ok
+}
+
+// Last returns the element that was added last, and false if there is none.
+func (t *Texts) Last() (string, bool) { return t.last, len(t.List) > 0 }
+
+// Add returns the place of s, which becomes an element if it is none yet.
+func (t *Texts) Add(s string) uint32 {
+	if len(t.List) > 0 && s == t.last {
 		return t.place
 	}
 	place, ok := t.at[s]
@@ -30,29 +39,29 @@ func (t *texts) add(s string) uint32 {
 		if t.at == nil {
 			t.at = make(map[string]uint32)
 		}
-		place = uint32(len(t.list))
+		place = uint32(len(t.List))
 		t.at[s] = place
-		t.list = append(t.list, s)
+		t.List = append(t.List, s)
 	}
 	t.last, t.place = s, place
 	return place
 }
 
-// roleSets is a table of sets of roles being written.
-type roleSets struct {
-	keys texts
-	list []*pluginv1.RoleSet
+// RoleSets is a table of sets of roles being written.
+type RoleSets struct {
+	keys Texts
+	List []*pluginv1.RoleSet
 	last []string
 }
 
-// add returns the place of the set, which becomes an element if it is none yet.
-func (t *roleSets) add(roles []string) uint32 {
-	if len(t.list) > 0 && slices.Equal(roles, t.last) {
+// Add returns the place of the set, which becomes an element if it is none yet.
+func (t *RoleSets) Add(roles []string) uint32 {
+	if len(t.List) > 0 && slices.Equal(roles, t.last) {
 		return t.keys.place
 	}
-	place := t.keys.add(keyOf(roles))
-	if int(place) == len(t.list) {
-		t.list = append(t.list, &pluginv1.RoleSet{Role: roles})
+	place := t.keys.Add(keyOf(roles))
+	if int(place) == len(t.List) {
+		t.List = append(t.List, &pluginv1.RoleSet{Role: roles})
 	}
 	t.last = roles
 	return place
@@ -67,4 +76,14 @@ func keyOf(list []string) string {
 		b.WriteString(s)
 	}
 	return b.String()
+}
+
+// JoinTables appends the second table to the first and moves the places into it.
+// Each has a cache of its last element, which one table for two columns would
+// defeat.
+func JoinTables(a, b *Texts, places []uint32) []string {
+	for i := range places {
+		places[i] += uint32(len(a.List))
+	}
+	return append(a.List, b.List...)
 }

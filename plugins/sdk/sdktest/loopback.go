@@ -5,6 +5,7 @@ package sdktest
 
 import (
 	"log/slog"
+	"reflect"
 	"testing"
 	"time"
 
@@ -14,27 +15,38 @@ import (
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/internal/client"
+	"github.com/quorate/quorate/plugins/internal/kinds"
 	"github.com/quorate/quorate/plugins/internal/loopbacktest"
 	"github.com/quorate/quorate/plugins/sdk"
 )
 
 const callTimeout = 5 * time.Second
 
-// Downing returns the downing provider as a host sees it. The test fails if it does
-// not accept the settings; [Configure] returns the error instead.
+// Downing returns the downing provider as a host sees it; see [As].
 func Downing(tb testing.TB, s sdk.Strategy, settings map[string]any) downing.Provider {
 	tb.Helper()
-	conn := connect(tb, s)
-	m := configure(tb, conn, plugins.Downing, settings)
-	return client.NewDowning(conn, m.Name, m.Class, callTimeout)
+	return As[downing.Provider](tb, s, settings)
 }
 
-// Allocation returns the allocation strategy as a host sees it; see [Downing].
+// Allocation returns the allocation strategy as a host sees it; see [As].
 func Allocation(tb testing.TB, s sdk.Strategy, settings map[string]any) allocation.Strategy {
 	tb.Helper()
+	return As[allocation.Strategy](tb, s, settings)
+}
+
+// As returns the strategy as a host sees it. T is the interface of its kind. The test
+// fails if the strategy is of another kind or does not accept the settings; [Configure]
+// returns the error instead.
+func As[T any](tb testing.TB, s sdk.Strategy, settings map[string]any) T {
+	tb.Helper()
+	kind, ok := kinds.Of[T]()
+	if !ok {
+		tb.Fatalf("no kind of plugin is a %v", reflect.TypeFor[T]())
+	}
 	conn := connect(tb, s)
-	m := configure(tb, conn, plugins.Allocation, settings)
-	return client.NewAllocation(conn, m.Name, m.Class, callTimeout)
+	m := configure(tb, conn, kind.Name(), settings)
+	//nolint:forcetypeassert // The table has it by this type.
+	return kind.Client(client.Target{Conn: conn, Name: m.Name, Class: m.Class, Timeout: callTimeout}).(T)
 }
 
 // Configure hands the settings to the strategy over the wire and returns what it

@@ -1,12 +1,13 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package wire
+package allocationkind
 
 import (
 	"math"
 
 	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/plugins/internal/wire"
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
 
@@ -56,12 +57,12 @@ func regionsToProto(regions []allocation.RegionState) *pluginv1.Regions {
 		Condition: make([]uint32, n), Capacity: make([]uint32, n), Load: make([]float64, n),
 		ShardCount: make([]uint32, n), Shard: make([]uint32, 0, shards),
 	}
-	var zones, versions texts
-	var roles roleSets
+	var zones, versions wire.Texts
+	var roles wire.RoleSets
 	for i := range regions {
 		r := &regions[i]
 		p.Id[i] = string(r.ID)
-		p.Zone[i], p.AppVersion[i], p.Roles[i] = zones.add(r.Zone), versions.add(r.Version), roles.add(r.Roles)
+		p.Zone[i], p.AppVersion[i], p.Roles[i] = zones.Add(r.Zone), versions.Add(r.Version), roles.Add(r.Roles)
 		p.Condition[i] = bit(r.Leaving, leaving) | bit(r.Suspended, suspended) | bit(r.Unreachable, unreachable)
 		p.Capacity[i], p.Load[i] = r.Capacity, r.Load
 		p.ShardCount[i] = uint32(len(r.Shards))
@@ -69,7 +70,7 @@ func regionsToProto(regions []allocation.RegionState) *pluginv1.Regions {
 			p.Shard = append(p.Shard, uint32(s))
 		}
 	}
-	p.Text, p.RoleSets = joinTables(&zones, &versions, p.AppVersion), roles.list
+	p.Text, p.RoleSets = wire.JoinTables(&zones, &versions, p.AppVersion), roles.List
 	return p
 }
 
@@ -91,7 +92,7 @@ func regionsFromProto(p *pluginv1.Regions) ([]allocation.RegionState, []allocati
 	for _, list := range [][]string{p.GetId(), p.GetOther()} {
 		for i, id := range list {
 			if id == "" || len(id) > regionBytesMax {
-				return nil, nil, malformed("regions.id", "region %d has an id of %d bytes", i, len(id))
+				return nil, nil, wire.Malformed("regions.id", "region %d has an id of %d bytes", i, len(id))
 			}
 			ids = append(ids, allocation.Region(id))
 		}
@@ -122,24 +123,24 @@ func regionsFromProto(p *pluginv1.Regions) ([]allocation.RegionState, []allocati
 // checkRegions checks the lengths of all columns and the places in tables.
 func checkRegions(p *pluginv1.Regions) error {
 	n := len(p.GetId())
-	if n > regionsMax || len(p.GetOther()) > nodesMax {
-		return malformed("regions", "%d regions and %d others, the limit is %d", n, len(p.GetOther()), regionsMax)
+	if n > wire.RegionsMax || len(p.GetOther()) > wire.NodesMax {
+		return wire.Malformed("regions", "%d regions and %d others, the limit is %d", n, len(p.GetOther()), wire.RegionsMax)
 	}
-	if err := sameLength("regions", n, len(p.GetZone()), len(p.GetAppVersion()), len(p.GetRoles()), len(p.GetCondition()),
+	if err := wire.SameLength("regions", n, len(p.GetZone()), len(p.GetAppVersion()), len(p.GetRoles()), len(p.GetCondition()),
 		len(p.GetCapacity()), len(p.GetLoad()), len(p.GetShardCount())); err != nil {
 		return err
 	}
 	for _, column := range [][]uint32{p.GetZone(), p.GetAppVersion()} {
-		if err := within("regions.text", column, len(p.GetText())); err != nil {
+		if err := wire.Within("regions.text", column, len(p.GetText())); err != nil {
 			return err
 		}
 	}
-	if err := within("regions.roles", p.GetRoles(), len(p.GetRoleSets())); err != nil {
+	if err := wire.Within("regions.roles", p.GetRoles(), len(p.GetRoleSets())); err != nil {
 		return err
 	}
 	for i, load := range p.GetLoad() {
 		if math.IsNaN(load) || math.IsInf(load, 0) {
-			return malformed("regions.load", "region %d has load %v", i, load)
+			return wire.Malformed("regions.load", "region %d has load %v", i, load)
 		}
 	}
 	var shards uint64
@@ -147,7 +148,7 @@ func checkRegions(p *pluginv1.Regions) error {
 		shards += uint64(count)
 	}
 	if shards != uint64(len(p.GetShard())) {
-		return malformed("regions.shard", "%d shards, the counts say %d", len(p.GetShard()), shards)
+		return wire.Malformed("regions.shard", "%d shards, the counts say %d", len(p.GetShard()), shards)
 	}
 	return nil
 }

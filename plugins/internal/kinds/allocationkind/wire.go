@@ -1,12 +1,13 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package wire
+package allocationkind
 
 import (
 	"math"
 
 	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/plugins/internal/wire"
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
 
@@ -39,11 +40,11 @@ func AllocateFromProto(p *pluginv1.AllocateRequest) (allocation.AllocateRequest,
 	}
 	requester := p.GetRequester()
 	if len(requester) > 0 {
-		if err := sameLength("requester", len(p.GetShard()), len(requester)); err != nil {
+		if err := wire.SameLength("requester", len(p.GetShard()), len(requester)); err != nil {
 			return allocation.AllocateRequest{}, err
 		}
 	}
-	if err := within("requester", requester, len(ids)+1); err != nil {
+	if err := wire.Within("requester", requester, len(ids)+1); err != nil {
 		return allocation.AllocateRequest{}, err
 	}
 	r := allocation.AllocateRequest{
@@ -74,7 +75,7 @@ func AllocateResultToProto(r *allocation.AllocateRequest, res *allocation.Alloca
 		p.Shard[i], p.Region[i] = uint32(place.Shard), region
 		why.add(place.Reason, i, n)
 	}
-	p.Reason, p.Reasons = why.column, why.list
+	p.Reason, p.Reasons = why.column, why.table.List
 	return p, nil
 }
 
@@ -84,12 +85,12 @@ func AllocateResultToProto(r *allocation.AllocateRequest, res *allocation.Alloca
 func AllocateResultFromProto(r *allocation.AllocateRequest, p *pluginv1.AllocateResponse) (allocation.AllocateResult, error) {
 	n := len(p.GetShard())
 	if n > len(r.Shards) {
-		return allocation.AllocateResult{}, malformed("shard", "%d placements for %d shards", n, len(r.Shards))
+		return allocation.AllocateResult{}, wire.Malformed("shard", "%d placements for %d shards", n, len(r.Shards))
 	}
-	if err := sameLength("placements", n, len(p.GetRegion())); err != nil {
+	if err := wire.SameLength("placements", n, len(p.GetRegion())); err != nil {
 		return allocation.AllocateResult{}, err
 	}
-	if err := within("region", p.GetRegion(), len(r.Regions)); err != nil {
+	if err := wire.Within("region", p.GetRegion(), len(r.Regions)); err != nil {
 		return allocation.AllocateResult{}, err
 	}
 	if err := checkReasons(n, p.GetReason(), p.GetReasons()); err != nil {
@@ -139,11 +140,11 @@ func RebalanceFromProto(p *pluginv1.RebalanceRequest) (allocation.RebalanceReque
 	}
 	b := p.GetBudget()
 	n := len(b.GetShard())
-	if err := sameLength("budget", n, len(b.GetFrom()), len(b.GetTo())); err != nil {
+	if err := wire.SameLength("budget", n, len(b.GetFrom()), len(b.GetTo())); err != nil {
 		return allocation.RebalanceRequest{}, err
 	}
 	for _, column := range [][]uint32{b.GetFrom(), b.GetTo()} {
-		if err := within("budget", column, len(ids)); err != nil {
+		if err := wire.Within("budget", column, len(ids)); err != nil {
 			return allocation.RebalanceRequest{}, err
 		}
 	}
@@ -185,7 +186,7 @@ func RebalanceResultToProto(r *allocation.RebalanceRequest, res *allocation.Reba
 		p.Shard[i], p.From[i], p.To[i] = uint32(m.Shard), from, to
 		why.add(m.Reason, i, n)
 	}
-	p.Reason, p.Reasons = why.column, why.list
+	p.Reason, p.Reasons = why.column, why.table.List
 	return p, nil
 }
 
@@ -195,13 +196,13 @@ func RebalanceResultToProto(r *allocation.RebalanceRequest, res *allocation.Reba
 func RebalanceResultFromProto(r *allocation.RebalanceRequest, p *pluginv1.RebalanceResponse) (allocation.RebalanceResult, error) {
 	n := len(p.GetShard())
 	if n > r.Budget.Room() {
-		return allocation.RebalanceResult{}, malformed("shard", "%d moves, %d more may begin", n, r.Budget.Room())
+		return allocation.RebalanceResult{}, wire.Malformed("shard", "%d moves, %d more may begin", n, r.Budget.Room())
 	}
-	if err := sameLength("moves", n, len(p.GetFrom()), len(p.GetTo())); err != nil {
+	if err := wire.SameLength("moves", n, len(p.GetFrom()), len(p.GetTo())); err != nil {
 		return allocation.RebalanceResult{}, err
 	}
 	for _, column := range [][]uint32{p.GetFrom(), p.GetTo()} {
-		if err := within("moves", column, len(r.Regions)); err != nil {
+		if err := wire.Within("moves", column, len(r.Regions)); err != nil {
 			return allocation.RebalanceResult{}, err
 		}
 	}

@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package wire
+package downingkind
 
 import (
 	"math"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/plugins/internal/wire"
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
 
@@ -97,27 +98,17 @@ func membersToProto(members []*gossip.Member) *pluginv1.Members {
 		Status: make([]pluginv1.MemberStatus, n), UpNumber: make([]uint64, n),
 		Zone: make([]uint32, n), AppVersion: make([]uint32, n), Roles: make([]uint32, n),
 	}
-	var zones, versions texts
-	var roles roleSets
+	var zones, versions wire.Texts
+	var roles wire.RoleSets
 	for i, m := range members {
 		p.Status[i] = pluginv1.MemberStatus(m.Status)
 		p.UpNumber[i] = uint64(m.UpNumber)
-		p.Zone[i] = zones.add(m.Zone)
-		p.AppVersion[i] = versions.add(m.AppVersion)
-		p.Roles[i] = roles.add(m.Roles)
+		p.Zone[i] = zones.Add(m.Zone)
+		p.AppVersion[i] = versions.Add(m.AppVersion)
+		p.Roles[i] = roles.Add(m.Roles)
 	}
-	p.Text, p.RoleSets = joinTables(&zones, &versions, p.AppVersion), roles.list
+	p.Text, p.RoleSets = wire.JoinTables(&zones, &versions, p.AppVersion), roles.List
 	return p
-}
-
-// joinTables appends the second table to the first and moves the places into it.
-// Each has a cache of its last element, which one table for two columns would
-// defeat.
-func joinTables(a, b *texts, places []uint32) []string {
-	for i := range places {
-		places[i] += uint32(len(a.list))
-	}
-	return append(a.list, b.list...)
 }
 
 func complaintsToProto(records []gossip.Record, t *nodeTable) *pluginv1.Complaints {
@@ -140,13 +131,13 @@ func ViewFromProto(r *pluginv1.DowningDecideRequest) (downing.View, error) {
 	}
 	v := downing.View{Stable: time.Duration(r.GetStableNanos()), Unstable: time.Duration(r.GetUnstableNanos())}
 	if v.Stable < 0 || v.Unstable < 0 {
-		return downing.View{}, malformed("stable_nanos", "a duration is negative")
+		return downing.View{}, wire.Malformed("stable_nanos", "a duration is negative")
 	}
 	if v.Members, err = membersFromProto(r.GetMembers(), ids); err != nil {
 		return downing.View{}, err
 	}
 	if uint64(r.GetSelf()) >= uint64(len(v.Members)) {
-		return downing.View{}, malformed("self", "place %d of %d members", r.GetSelf(), len(v.Members))
+		return downing.View{}, wire.Malformed("self", "place %d of %d members", r.GetSelf(), len(v.Members))
 	}
 	v.Self = ids[r.GetSelf()]
 	if v.Unreachable, err = complaintsFromProto(r.GetComplaints(), ids); err != nil {
@@ -155,8 +146,8 @@ func ViewFromProto(r *pluginv1.DowningDecideRequest) (downing.View, error) {
 	if v.Seen, err = pick("seen", r.GetSeen(), ids); err != nil {
 		return downing.View{}, err
 	}
-	if len(r.GetBase()) > voterSetsMax {
-		return downing.View{}, malformed("base", "%d sets of voters, the limit is %d", len(r.GetBase()), voterSetsMax)
+	if len(r.GetBase()) > wire.VoterSetsMax {
+		return downing.View{}, wire.Malformed("base", "%d sets of voters, the limit is %d", len(r.GetBase()), wire.VoterSetsMax)
 	}
 	v.Base = make(gossip.Base, len(r.GetBase()))
 	for i, voters := range r.GetBase() {
@@ -165,24 +156,24 @@ func ViewFromProto(r *pluginv1.DowningDecideRequest) (downing.View, error) {
 		}
 	}
 	if err := v.Validate(); err != nil {
-		return downing.View{}, malformed("members", "%v", err)
+		return downing.View{}, wire.Malformed("members", "%v", err)
 	}
 	return v, nil
 }
 
 func nodesFromProto(p *pluginv1.Nodes) ([]gossip.NodeID, error) {
 	n := len(p.GetHost())
-	if n > nodesMax {
-		return nil, malformed("nodes", "%d nodes, the limit is %d", n, nodesMax)
+	if n > wire.NodesMax {
+		return nil, wire.Malformed("nodes", "%d nodes, the limit is %d", n, wire.NodesMax)
 	}
-	if err := sameLength("nodes", n, len(p.GetPort()), len(p.GetUid())); err != nil {
+	if err := wire.SameLength("nodes", n, len(p.GetPort()), len(p.GetUid())); err != nil {
 		return nil, err
 	}
 	ids := make([]gossip.NodeID, n)
 	for i := range ids {
 		host, port, uid := p.GetHost()[i], p.GetPort()[i], p.GetUid()[i]
 		if host == "" || len(host) > gossip.MaxHostBytes || port == 0 || port > math.MaxUint16 || uid == 0 {
-			return nil, malformed("nodes", "node %d is %.300q port %d uid %d", i, host, port, uid)
+			return nil, wire.Malformed("nodes", "node %d is %.300q port %d uid %d", i, host, port, uid)
 		}
 		ids[i] = gossip.NodeID{Address: gossip.Address{Host: host, Port: uint16(port)}, UID: gossip.UID(uid)}
 	}
@@ -192,24 +183,24 @@ func nodesFromProto(p *pluginv1.Nodes) ([]gossip.NodeID, error) {
 func membersFromProto(p *pluginv1.Members, ids []gossip.NodeID) ([]*gossip.Member, error) {
 	n := len(p.GetStatus())
 	if n > len(ids) || n > gossip.MaxMembers {
-		return nil, malformed("members", "%d members of %d nodes, the limit is %d", n, len(ids), gossip.MaxMembers)
+		return nil, wire.Malformed("members", "%d members of %d nodes, the limit is %d", n, len(ids), gossip.MaxMembers)
 	}
-	if err := sameLength("members", n, len(p.GetUpNumber()), len(p.GetZone()), len(p.GetAppVersion()), len(p.GetRoles())); err != nil {
+	if err := wire.SameLength("members", n, len(p.GetUpNumber()), len(p.GetZone()), len(p.GetAppVersion()), len(p.GetRoles())); err != nil {
 		return nil, err
 	}
 	for _, column := range [][]uint32{p.GetZone(), p.GetAppVersion()} {
-		if err := within("members.text", column, len(p.GetText())); err != nil {
+		if err := wire.Within("members.text", column, len(p.GetText())); err != nil {
 			return nil, err
 		}
 	}
-	if err := within("members.roles", p.GetRoles(), len(p.GetRoleSets())); err != nil {
+	if err := wire.Within("members.roles", p.GetRoles(), len(p.GetRoleSets())); err != nil {
 		return nil, err
 	}
 	all, members := make([]gossip.Member, n), make([]*gossip.Member, n)
 	text, roles := p.GetText(), p.GetRoleSets()
 	for i, status := range p.GetStatus() {
 		if status < pluginv1.MemberStatus_MEMBER_STATUS_JOINING || status > pluginv1.MemberStatus_MEMBER_STATUS_DOWN {
-			return nil, malformed("members.status", "member %d has status %d", i, status)
+			return nil, wire.Malformed("members.status", "member %d has status %d", i, status)
 		}
 		m := &all[i]
 		m.Node, m.Status, m.UpNumber = ids[i], gossip.Status(status), gossip.UpNumber(p.GetUpNumber()[i])
@@ -221,23 +212,23 @@ func membersFromProto(p *pluginv1.Members, ids []gossip.NodeID) ([]*gossip.Membe
 
 func complaintsFromProto(p *pluginv1.Complaints, ids []gossip.NodeID) ([]gossip.Record, error) {
 	n := len(p.GetObserver())
-	if n > complaintsMax {
-		return nil, malformed("complaints", "%d complaints, the limit is %d", n, complaintsMax)
+	if n > wire.ComplaintsMax {
+		return nil, wire.Malformed("complaints", "%d complaints, the limit is %d", n, wire.ComplaintsMax)
 	}
-	if err := sameLength("complaints", n, len(p.GetSubject()), len(p.GetReach())); err != nil {
+	if err := wire.SameLength("complaints", n, len(p.GetSubject()), len(p.GetReach())); err != nil {
 		return nil, err
 	}
-	if err := within("complaints.observer", p.GetObserver(), len(ids)); err != nil {
+	if err := wire.Within("complaints.observer", p.GetObserver(), len(ids)); err != nil {
 		return nil, err
 	}
-	if err := within("complaints.subject", p.GetSubject(), len(ids)); err != nil {
+	if err := wire.Within("complaints.subject", p.GetSubject(), len(ids)); err != nil {
 		return nil, err
 	}
 	records := make([]gossip.Record, n)
 	for i := range records {
 		reach := p.GetReach()[i]
 		if reach != pluginv1.Reach_REACH_UNREACHABLE && reach != pluginv1.Reach_REACH_TERMINATED {
-			return nil, malformed("complaints.reach", "complaint %d says %d", i, reach)
+			return nil, wire.Malformed("complaints.reach", "complaint %d says %d", i, reach)
 		}
 		records[i] = gossip.Record{
 			Observer: ids[p.GetObserver()[i]], Subject: ids[p.GetSubject()[i]], Status: gossip.ReachStatus(reach),
@@ -249,10 +240,10 @@ func complaintsFromProto(p *pluginv1.Complaints, ids []gossip.NodeID) ([]gossip.
 // pick returns the nodes at the places, as a part of ids where they follow each other:
 // who has seen the state, and who votes, are most often nearly all.
 func pick(field string, places []uint32, ids []gossip.NodeID) ([]gossip.NodeID, error) {
-	if len(places) > nodesMax {
-		return nil, malformed(field, "%d nodes, the limit is %d", len(places), nodesMax)
+	if len(places) > wire.NodesMax {
+		return nil, wire.Malformed(field, "%d nodes, the limit is %d", len(places), wire.NodesMax)
 	}
-	if err := within(field, places, len(ids)); err != nil {
+	if err := wire.Within(field, places, len(ids)); err != nil {
 		return nil, err
 	}
 	if consecutive(places) {
@@ -285,7 +276,7 @@ func DecisionToProto(v *downing.View, d *downing.Decision) (*pluginv1.DowningDec
 	for i, id := range d.Down {
 		place, ok := slices.BinarySearchFunc(v.Members, id, compareMember)
 		if !ok {
-			return nil, malformed("down", "%v is named, but is no member", id)
+			return nil, wire.Malformed("down", "%v is named, but is no member", id)
 		}
 		p.Down[i] = uint32(place)
 	}
@@ -298,12 +289,12 @@ func DecisionToProto(v *downing.View, d *downing.Decision) (*pluginv1.DowningDec
 func DecisionFromProto(v *downing.View, p *pluginv1.DowningDecideResponse) (downing.Decision, error) {
 	verdict := p.GetVerdict()
 	if verdict < pluginv1.Verdict_VERDICT_NONE || verdict > pluginv1.Verdict_VERDICT_DOWN_ALL {
-		return downing.Decision{}, malformed("verdict", "%d does not exist", verdict)
+		return downing.Decision{}, wire.Malformed("verdict", "%d does not exist", verdict)
 	}
 	if len(p.GetDown()) > len(v.Members) {
-		return downing.Decision{}, malformed("down", "%d nodes of %d members", len(p.GetDown()), len(v.Members))
+		return downing.Decision{}, wire.Malformed("down", "%d nodes of %d members", len(p.GetDown()), len(v.Members))
 	}
-	if err := within("down", p.GetDown(), len(v.Members)); err != nil {
+	if err := wire.Within("down", p.GetDown(), len(v.Members)); err != nil {
 		return downing.Decision{}, err
 	}
 	d := downing.Decision{Verdict: downing.Verdict(verdict), Reason: p.GetReason()}

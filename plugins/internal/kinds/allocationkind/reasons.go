@@ -1,11 +1,12 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package wire
+package allocationkind
 
 import (
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/internal/wire"
 )
 
 // ReasonsLeftOut stands in an answer for the reasons that exceed the sum allowed.
@@ -14,7 +15,7 @@ const ReasonsLeftOut = "no reason: those of this answer exceed 1 MiB"
 // reasons is the column and the table of reasons being written. As long as every
 // reason is empty, there is neither.
 type reasons struct {
-	texts
+	table  wire.Texts
 	column []uint32
 	bytes  int
 }
@@ -27,19 +28,19 @@ func (t *reasons) add(reason string, i, n int) {
 	if t.column == nil {
 		t.column = make([]uint32, n)
 		if i > 0 {
-			t.texts.add("") // What the elements before have.
+			t.table.Add("") // What the elements before have.
 		}
 	}
-	if len(t.list) == 0 || reason != t.last {
+	if last, ok := t.table.Last(); !ok || reason != last {
 		reason = t.admit(reason)
 	}
-	t.column[i] = t.texts.add(reason)
+	t.column[i] = t.table.Add(reason)
 }
 
 // admit returns the reason if it is in the table or there is room for it, else
 // what stands for it.
 func (t *reasons) admit(reason string) string {
-	if _, ok := t.at[reason]; ok {
+	if t.table.Has(reason) {
 		return reason
 	}
 	if t.bytes+len(reason) > plugins.ReasonsBytesMax-len(ReasonsLeftOut) {
@@ -52,25 +53,25 @@ func (t *reasons) admit(reason string) string {
 // checkReasons checks the reasons of n elements that were received.
 func checkReasons(n int, column []uint32, list []string) error {
 	if len(list) > n {
-		return malformed("reasons", "%d reasons for %d elements", len(list), n)
+		return wire.Malformed("reasons", "%d reasons for %d elements", len(list), n)
 	}
 	if len(column) > 0 {
-		if err := sameLength("reason", n, len(column)); err != nil {
+		if err := wire.SameLength("reason", n, len(column)); err != nil {
 			return err
 		}
 	}
-	if err := within("reason", column, len(list)); err != nil {
+	if err := wire.Within("reason", column, len(list)); err != nil {
 		return err
 	}
 	sum := 0
 	for i, reason := range list {
 		if len(reason) > allocation.MaxReason {
-			return malformed("reasons", "reason %d has %d bytes, the limit is %d", i, len(reason), allocation.MaxReason)
+			return wire.Malformed("reasons", "reason %d has %d bytes, the limit is %d", i, len(reason), allocation.MaxReason)
 		}
 		sum += len(reason)
 	}
 	if sum > plugins.ReasonsBytesMax {
-		return malformed("reasons", "%d bytes in all, the limit is %d", sum, plugins.ReasonsBytesMax)
+		return wire.Malformed("reasons", "%d bytes in all, the limit is %d", sum, plugins.ReasonsBytesMax)
 	}
 	return nil
 }
@@ -98,14 +99,14 @@ func (p *places) of(id allocation.Region) (uint32, error) {
 				return uint32(i), nil
 			}
 		}
-		return 0, malformed("region", "%.100q was not in the request", id)
+		return 0, wire.Malformed("region", "%.100q was not in the request", id)
 	}
 	if p.at == nil {
 		p.at = newRegionTable(p.regions).at
 	}
 	place, ok := p.at[id]
 	if !ok {
-		return 0, malformed("region", "%.100q was not in the request", id)
+		return 0, wire.Malformed("region", "%.100q was not in the request", id)
 	}
 	return place, nil
 }

@@ -1,0 +1,18 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package contract describes what a kind of plugin is made of, so that whoever runs,
+// serves, tests or tries plugins treats all kinds alike.
+//
+//	                     ┌─ Client ───> host, sdktest    a strategy in another process
+//	one kind ── Of[T] ───┼─ Register ─> sdk              the services that ask a strategy
+//	                     ├─ Class ────> sdk              what a strategy promises
+//	                     └─ Try ──────> quorate plugin check
+//
+// A kind is a package under internal/kinds, and a row of the table there.
+//
+// # Lifecycle and concurrency
+//
+// Descriptions are plain values that never change. Their functions may be called from
+// any goroutine.
+package contract

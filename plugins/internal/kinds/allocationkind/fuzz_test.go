@@ -1,0 +1,85 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package allocationkind_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/allocation/allocationtest"
+	"github.com/quorate/quorate/plugins/internal/kinds/allocationkind"
+	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
+)
+
+func marshal(f *testing.F, m proto.Message) []byte {
+	f.Helper()
+	b, err := proto.Marshal(m)
+	require.NoError(f, err)
+	return b
+}
+
+// FuzzReply reads bytes as each answer that a plugin may give. Whatever is
+// accepted is about the request alone.
+//
+// covers F60.
+func FuzzReply(f *testing.F) {
+	least, err := allocation.NewLeastShard(allocation.Default().LeastShard)
+	require.NoError(f, err)
+	ask, move := allocationtest.RandomAllocateRequest(newRand(7)), allocationtest.RandomRebalanceRequest(newRand(11))
+	placed, err := allocationkind.AllocateResultToProto(&ask, new(least.DecideAllocate(ask)))
+	require.NoError(f, err)
+	moved, err := allocationkind.RebalanceResultToProto(&move, new(least.DecideRebalance(move)))
+	require.NoError(f, err)
+	for _, m := range []proto.Message{placed, moved} {
+		f.Add(marshal(f, m))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var placed pluginv1.AllocateResponse
+		if proto.Unmarshal(b, &placed) == nil {
+			if res, err := allocationkind.AllocateResultFromProto(&ask, &placed); err == nil {
+				require.LessOrEqual(t, len(res.Placements), len(ask.Shards))
+				_ = allocation.CheckAllocate(&ask, &res)
+			}
+		}
+		var moved pluginv1.RebalanceResponse
+		if proto.Unmarshal(b, &moved) == nil {
+			if res, err := allocationkind.RebalanceResultFromProto(&move, &moved); err == nil {
+				require.LessOrEqual(t, len(res.Moves), move.Budget.Room())
+				_ = allocation.CheckRebalance(&move, &res)
+			}
+		}
+	})
+}
+
+// FuzzRequest reads bytes as each request. Whatever is accepted can be sent
+// again, and arrives the same.
+func FuzzRequest(f *testing.F) {
+	ask, move := allocationtest.RandomAllocateRequest(newRand(7)), allocationtest.RandomRebalanceRequest(newRand(11))
+	for _, m := range []proto.Message{allocationkind.AllocateToProto(&ask), allocationkind.RebalanceToProto(&move)} {
+		f.Add(marshal(f, m))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var ask pluginv1.AllocateRequest
+		if proto.Unmarshal(b, &ask) == nil {
+			if r, err := allocationkind.AllocateFromProto(&ask); err == nil && r.Validate() == nil {
+				again, err := allocationkind.AllocateFromProto(allocationkind.AllocateToProto(&r))
+				require.NoError(t, err)
+				requireSameRegions(t, r.Regions, again.Regions)
+				require.Equal(t, r.Shards, again.Shards)
+			}
+		}
+		var move pluginv1.RebalanceRequest
+		if proto.Unmarshal(b, &move) == nil {
+			if r, err := allocationkind.RebalanceFromProto(&move); err == nil && r.Validate() == nil {
+				again, err := allocationkind.RebalanceFromProto(allocationkind.RebalanceToProto(&r))
+				require.NoError(t, err)
+				requireSameRegions(t, r.Regions, again.Regions)
+				require.Equal(t, r.Budget, again.Budget)
+			}
+		}
+	})
+}

@@ -1,0 +1,147 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package allocationkind_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/allocation/allocationtest"
+	"github.com/quorate/quorate/downing/downingtest"
+	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/internal/kinds/allocationkind"
+	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
+)
+
+const rounds = 500
+
+func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x717e)) }
+
+// over sends a message through its bytes.
+func over[M interface {
+	proto.Message
+	comparable
+}](t testing.TB, m, to M,
+) M {
+	t.Helper()
+	b, err := proto.Marshal(m)
+	require.NoError(t, err)
+	require.NoError(t, proto.Unmarshal(b, to))
+	return to
+}
+
+func TestAllocateRequestsAndAnswersArriveAsTheyWere(t *testing.T) {
+	least, err := allocation.NewLeastShard(allocation.Default().LeastShard)
+	require.NoError(t, err)
+	for seed := range uint64(rounds) {
+		r := allocationtest.RandomAllocateRequest(newRand(seed))
+		if len(r.Shards) > 0 && seed%3 == 0 {
+			r.Shards[0].Requester = "a proxy"
+		}
+		got, err := allocationkind.AllocateFromProto(over(t, allocationkind.AllocateToProto(&r), &pluginv1.AllocateRequest{}))
+		require.NoError(t, err)
+		requireSameRegions(t, r.Regions, got.Regions)
+		require.Equal(t, append([]allocation.Pending{}, r.Shards...), got.Shards)
+		require.Equal(t, []any{r.Kind, r.Fitness}, []any{got.Kind, got.Fitness})
+
+		res := least.DecideAllocate(r)
+		p, err := allocationkind.AllocateResultToProto(&r, &res)
+		require.NoError(t, err)
+		back, err := allocationkind.AllocateResultFromProto(&r, over(t, p, &pluginv1.AllocateResponse{}))
+		require.NoError(t, err)
+		require.Equal(t, res, back, "seed %d", seed)
+	}
+}
+
+func TestRebalanceRequestsAndAnswersArriveAsTheyWere(t *testing.T) {
+	least, err := allocation.NewLeastShard(allocation.Default().LeastShard)
+	require.NoError(t, err)
+	for seed := range uint64(rounds) {
+		r := allocationtest.RandomRebalanceRequest(newRand(seed))
+		if len(r.Budget.InFlight) > 0 && seed%3 == 0 {
+			r.Budget.InFlight[0].To = "one that was removed"
+		}
+		got, err := allocationkind.RebalanceFromProto(over(t, allocationkind.RebalanceToProto(&r), &pluginv1.RebalanceRequest{}))
+		require.NoError(t, err)
+		requireSameRegions(t, r.Regions, got.Regions)
+		require.Equal(t, []any{r.Kind, r.Fitness, r.Budget}, []any{got.Kind, got.Fitness, got.Budget})
+
+		res := least.DecideRebalance(r)
+		p, err := allocationkind.RebalanceResultToProto(&r, &res)
+		require.NoError(t, err)
+		back, err := allocationkind.RebalanceResultFromProto(&r, over(t, p, &pluginv1.RebalanceResponse{}))
+		require.NoError(t, err)
+		require.Equal(t, res.Reason, back.Reason)
+		require.Equal(t, append([]allocation.Move{}, res.Moves...), append([]allocation.Move{}, back.Moves...), "seed %d", seed)
+	}
+}
+
+func requireSameRegions(t testing.TB, want, got []allocation.RegionState) {
+	t.Helper()
+	require.Len(t, got, len(want))
+	for i := range want {
+		require.Equal(t, want[i], got[i])
+	}
+}
+
+// Reasons of one kind are sent once; those that exceed the sum are replaced, and
+// the answer says so.
+func TestReasonsAreBounded(t *testing.T) {
+	const shards = 3000
+	r := allocation.AllocateRequest{Regions: []allocation.RegionState{{ID: "a"}}}
+	res := allocation.AllocateResult{}
+	for s := range allocation.Shard(shards) {
+		r.Shards = append(r.Shards, allocation.Pending{Shard: s})
+		reason := "" // The first ones have none.
+		if s > 10 {
+			reason = strings.Repeat("x", 1000) + string(rune('a'+s%26)) + string(rune('a'+s/26))
+		}
+		res.Placements = append(res.Placements, allocation.Placement{Shard: s, Region: "a", Reason: reason})
+	}
+	p, err := allocationkind.AllocateResultToProto(&r, &res)
+	require.NoError(t, err)
+	require.LessOrEqual(t, proto.Size(p), plugins.AnswerBytesMax)
+	back, err := allocationkind.AllocateResultFromProto(&r, p)
+	require.NoError(t, err)
+	require.Empty(t, back.Placements[10].Reason)
+	require.Equal(t, res.Placements[11], back.Placements[11])
+	require.Equal(t, res.Placements[1000], back.Placements[1000])
+	require.Equal(t, allocationkind.ReasonsLeftOut, back.Placements[shards-1].Reason)
+}
+
+// What the limits were chosen for is far below them.
+func TestGreatRequestsAndAnswersFit(t *testing.T) {
+	least, err := allocation.NewLeastShard(allocation.Default().LeastShard)
+	require.NoError(t, err)
+	r := manyShards(1000, 300_000)
+	require.Less(t, proto.Size(allocationkind.AllocateToProto(&r)), plugins.RequestBytesMax/3)
+	res := least.DecideAllocate(r)
+	reasons := make([]string, 2000) // Of a sum that exceeds what may be sent.
+	for i := range reasons {
+		reasons[i] = fmt.Sprintf("%01000d", i)
+	}
+	for i := range res.Placements {
+		res.Placements[i].Reason = reasons[i%len(reasons)]
+	}
+	p, err := allocationkind.AllocateResultToProto(&r, &res)
+	require.NoError(t, err)
+	require.Less(t, proto.Size(p), plugins.AnswerBytesMax)
+}
+
+func manyShards(regions, shards int) allocation.AllocateRequest {
+	var r allocation.AllocateRequest
+	for i := range regions {
+		r.Regions = append(r.Regions, allocation.RegionState{ID: allocation.Region(downingtest.Node(i).String()), Zone: "a", Roles: []string{"backend"}})
+	}
+	for s := range shards {
+		r.Shards = append(r.Shards, allocation.Pending{Shard: allocation.Shard(s), Requester: r.Regions[s%regions].ID})
+	}
+	return r
+}

@@ -1,0 +1,111 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package downingkind is the kind of plugin that decides who must go after a partition.
+//
+// Of a view the contract does not carry the protocols, services and settings of members,
+// nor the versions of complaints. Views share strings and role lists with the messages
+// they came from, and the other way round; nobody modifies either.
+//
+// A [Provider] owns nothing: who made the connection supervises and closes it. It may be
+// called from any goroutine, several at a time. All functions are pure.
+package downingkind
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/internal/client"
+	"github.com/quorate/quorate/plugins/internal/contract"
+	"github.com/quorate/quorate/plugins/internal/server"
+	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
+)
+
+// Contract describes the kind.
+func Contract() contract.Of[downing.Provider] {
+	return contract.Of[downing.Provider]{
+		Name:   plugins.Downing,
+		Client: func(t client.Target) downing.Provider { return New(t) },
+		Register: func(r grpc.ServiceRegistrar, s *server.Server) {
+			pluginv1.RegisterDowningServer(r, &service{server: s})
+		},
+		Class: func(p downing.Provider) plugins.Class {
+			c := p.Class()
+			return plugins.Class{Pure: c.Pure, MajorityOnly: c.MajorityOnly}
+		},
+		Try: try,
+	}
+}
+
+// Provider is a downing provider in another process.
+type Provider struct {
+	target client.Target
+	class  downing.Class
+	calls  pluginv1.DowningClient
+}
+
+var _ downing.Provider = (*Provider)(nil)
+
+// New returns the provider behind a connection to a plugin.
+func New(t client.Target) *Provider {
+	return &Provider{
+		target: t, class: downing.Class{Pure: t.Class.Pure, MajorityOnly: t.Class.MajorityOnly},
+		calls: pluginv1.NewDowningClient(t.Conn),
+	}
+}
+
+// Class returns what the plugin declared.
+func (p *Provider) Class() downing.Class { return p.class }
+
+// Decide asks the plugin, and checks the decision.
+func (p *Provider) Decide(ctx context.Context, v downing.View) (downing.Decision, error) {
+	return client.Ask(ctx, &p.target, "decide",
+		func() (*pluginv1.DowningDecideRequest, error) { return ViewToProto(&v) },
+		p.calls.Decide,
+		func(a *pluginv1.DowningDecideResponse) (downing.Decision, error) {
+			d, err := DecisionFromProto(&v, a)
+			if err == nil {
+				err = downing.Check(v, p.class, d)
+			}
+			return d, err
+		})
+}
+
+// service serves the calls of a downing provider.
+type service struct {
+	pluginv1.UnimplementedDowningServer
+	server *server.Server
+}
+
+// Decide asks the provider.
+func (s *service) Decide(ctx context.Context, r *pluginv1.DowningDecideRequest) (*pluginv1.DowningDecideResponse, error) {
+	return server.Answer(ctx, s.server, "decide",
+		func() (downing.View, error) { return ViewFromProto(r) },
+		func(ctx context.Context, p downing.Provider, v downing.View) (downing.Decision, error) {
+			return p.Decide(ctx, v)
+		},
+		DecisionToProto)
+}
+
+// try has a provider decide about the view of two of three members that the third is
+// unreachable.
+func try(ctx context.Context, p downing.Provider) (string, error) {
+	var v downing.View
+	var voters []gossip.NodeID
+	for i := range uint16(3) {
+		id := gossip.NodeID{Address: gossip.Address{Host: "127.0.0.1", Port: 7001 + i}, UID: gossip.UID(i + 1)}
+		voters = append(voters, id)
+		v.Members = append(v.Members, &gossip.Member{Node: id, Status: gossip.Up, UpNumber: gossip.UpNumber(i + 1), Roles: []string{}})
+	}
+	v.Self, v.Seen, v.Base = voters[0], voters[:2], gossip.Base{voters}
+	v.Unreachable = []gossip.Record{{Observer: voters[0], Subject: voters[2], Status: gossip.Unreachable, Version: 1}}
+	v.Stable, v.Unstable = 5*time.Second, 5*time.Second
+	d, err := p.Decide(ctx, v)
+	return fmt.Sprintf("one of three members is unreachable: %s, %d down; %s", d.Verdict, len(d.Down), d.Reason), err
+}
