@@ -66,7 +66,7 @@ func TestWitnessPasses(t *testing.T) {
 	survivors := 0
 	for _, lower := range []bool{true, false} {
 		v := downingtest.SplitView(members, func(id gossip.NodeID) bool { return (id.Compare(members[2].Node) < 0) == lower }, base)
-		d, err := provider(t, open(t, c)).Decide(t.Context(), v)
+		d, err := strategy[downing.Provider](t, open(t, c)).Decide(t.Context(), v)
 		require.NoError(t, err)
 		require.NotEqual(t, downing.None, d.Verdict)
 		if downingtest.Survives(v, d) {

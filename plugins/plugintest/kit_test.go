@@ -20,6 +20,7 @@ import (
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/host"
 	"github.com/quorate/quorate/plugins/sdk"
 )
 
@@ -90,6 +91,14 @@ func config(tb testing.TB, kind plugins.Kind, as string) plugins.Config {
 func TestTheProjectsStrategiesPass(t *testing.T) {
 	t.Run("keep-majority", func(t *testing.T) { Test(t, config(t, plugins.Downing, "keep-majority")) })
 	t.Run("least-shard", func(t *testing.T) { Test(t, config(t, plugins.Allocation, "least-shard")) })
+}
+
+// The kit knows every kind that hosts run, and no other.
+func TestTheKitKnowsWhatHostsRun(t *testing.T) {
+	require.Len(t, kinds(), len(host.Kinds()))
+	for _, kind := range host.Kinds() {
+		require.Contains(t, kinds(), kind)
+	}
 }
 
 // recorder remembers a failure instead of reporting it.

@@ -20,11 +20,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorate/quorate/allocation"
-	"github.com/quorate/quorate/allocation/allocationtest"
-	"github.com/quorate/quorate/downing"
-	"github.com/quorate/quorate/downing/downingtest"
-	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/host"
 )
@@ -125,38 +120,14 @@ func closed(tb testing.TB, p *host.Plugin) {
 // suite runs the suite of the plugin's kind, each part with a process of its own.
 func suite(t *testing.T, c plugins.Config) {
 	t.Helper()
-	switch c.Kind {
-	case plugins.Downing:
-		downingtest.TestProvider(t, func(tb testing.TB) downing.Provider {
-			tb.Helper()
-			return provider(tb, open(tb, c))
-		})
-	case plugins.Allocation:
-		allocationtest.TestStrategy(t, func(tb testing.TB) allocation.Strategy {
-			tb.Helper()
-			return strategy(tb, open(tb, c))
-		})
-	default:
+	k, ok := kinds()[c.Kind]
+	if !ok {
 		t.Fatalf("there is no suite for the kind %q", c.Kind)
 	}
-}
-
-func provider(tb testing.TB, p *host.Plugin) downing.Provider {
-	tb.Helper()
-	d, err := p.Downing()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return d
-}
-
-func strategy(tb testing.TB, p *host.Plugin) allocation.Strategy {
-	tb.Helper()
-	s, err := p.Allocation()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return s
+	k.suite(t, func(tb testing.TB) *host.Plugin {
+		tb.Helper()
+		return open(tb, c)
+	})
 }
 
 const unknownKey = "plugintest-unknown-setting"
@@ -189,15 +160,7 @@ func refusesUnknownSettings(tb testing.TB, c plugins.Config) {
 // ask asks something simple, and returns what was answered.
 func ask(tb testing.TB, p *host.Plugin) (any, error) {
 	tb.Helper()
-	if p.Manifest().Kind == plugins.Downing {
-		members := downingtest.Members(3)
-		return provider(tb, p).Decide(tb.Context(), downing.View{
-			Self: members[0].Node, Members: members, Seen: downingtest.IDs(members), Base: gossip.Base{downingtest.IDs(members)},
-		})
-	}
-	return strategy(tb, p).Allocate(tb.Context(), allocation.AllocateRequest{
-		Regions: []allocation.RegionState{{ID: "a"}, {ID: "b"}}, Shards: []allocation.Pending{{Shard: 1}, {Shard: 2}},
-	})
+	return kinds()[p.Manifest().Kind].ask(tb, p)
 }
 
 // await waits until a condition holds, for as long as Limit.

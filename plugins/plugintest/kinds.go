@@ -1,0 +1,70 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plugintest
+
+import (
+	"testing"
+
+	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/allocation/allocationtest"
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/downing/downingtest"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/host"
+)
+
+// kind is what the kit needs to know of a kind of plugin.
+type kind struct {
+	// suite runs the conformance suite of the strategies, on plugins that open opens.
+	suite func(t *testing.T, open func(testing.TB) *host.Plugin)
+	// ask asks something that sets nothing off outside, and returns the answer.
+	ask func(testing.TB, *host.Plugin) (any, error)
+}
+
+// kinds has a row for each kind that hosts run.
+func kinds() map[plugins.Kind]kind {
+	return map[plugins.Kind]kind{
+		plugins.Downing:    {suiteOf(downingtest.TestProvider), askDowning},
+		plugins.Allocation: {suiteOf(allocationtest.TestStrategy), askAllocation},
+	}
+}
+
+// suiteOf runs the suite of a strategy on plugins.
+func suiteOf[T any](test func(*testing.T, func(testing.TB) T)) func(*testing.T, func(testing.TB) *host.Plugin) {
+	return func(t *testing.T, open func(testing.TB) *host.Plugin) {
+		t.Helper()
+		test(t, func(tb testing.TB) T {
+			tb.Helper()
+			return strategy[T](tb, open(tb))
+		})
+	}
+}
+
+// strategy returns the plugin as a strategy of its kind.
+func strategy[T any](tb testing.TB, p *host.Plugin) T {
+	tb.Helper()
+	s, err := host.As[T](p)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
+// askDowning has the plugin decide about three members of whom none is unreachable.
+func askDowning(tb testing.TB, p *host.Plugin) (any, error) {
+	tb.Helper()
+	members := downingtest.Members(3)
+	return strategy[downing.Provider](tb, p).Decide(tb.Context(), downing.View{
+		Self: members[0].Node, Members: members, Seen: downingtest.IDs(members), Base: gossip.Base{downingtest.IDs(members)},
+	})
+}
+
+// askAllocation has the plugin place two shards on two regions.
+func askAllocation(tb testing.TB, p *host.Plugin) (any, error) {
+	tb.Helper()
+	return strategy[allocation.Strategy](tb, p).Allocate(tb.Context(), allocation.AllocateRequest{
+		Regions: []allocation.RegionState{{ID: "a"}, {ID: "b"}}, Shards: []allocation.Pending{{Shard: 1}, {Shard: 2}},
+	})
+}
