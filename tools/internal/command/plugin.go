@@ -13,9 +13,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/quorate/quorate/allocation"
-	"github.com/quorate/quorate/downing"
-	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/host"
 )
@@ -81,7 +78,7 @@ func (c *CheckPlugin) Run(s *Session) error {
 	}
 	t := tried{Path: cfg.Path, Start: time.Since(began).Seconds()}
 	began = time.Now()
-	t.Decision, err = decide(ctx, p)
+	t.Decision, err = p.Try(ctx)
 	t.Took = time.Since(began).Seconds()
 	m := p.Manifest()
 	t.SHA256, t.Name, t.Version, t.Kind, t.Contract, t.Class = p.Status().SHA256, m.Name, m.Version, string(m.Kind), m.Contract, m.Class.String()
@@ -122,55 +119,10 @@ func readSettings(path string) (map[string]any, error) {
 // openAny opens a plugin whose kind is not known before.
 func openAny(ctx context.Context, cfg plugins.Config) (p *host.Plugin, err error) {
 	cfg.Unpinned = true
-	for _, cfg.Kind = range []plugins.Kind{plugins.Downing, plugins.Allocation} {
+	for _, cfg.Kind = range host.Kinds() {
 		if p, err = host.Open(ctx, filepath.Base(cfg.Path), cfg); !errors.Is(err, plugins.ErrKind) {
 			break
 		}
 	}
 	return p, err
-}
-
-// decide has a plugin decide an example of its kind.
-func decide(ctx context.Context, p *host.Plugin) (string, error) {
-	if p.Manifest().Kind == plugins.Allocation {
-		strategy, err := p.Allocation()
-		if err != nil {
-			return "", err
-		}
-		r, err := strategy.Allocate(ctx, exampleShards())
-		return fmt.Sprintf("%d of 4 shards placed on 2 regions", len(r.Placements)), err
-	}
-	provider, err := p.Downing()
-	if err != nil {
-		return "", err
-	}
-	d, err := provider.Decide(ctx, exampleSplit())
-	return fmt.Sprintf("one of three members is unreachable: %s, %d down; %s", d.Verdict, len(d.Down), d.Reason), err
-}
-
-// exampleShards are four shards without a home, and two regions in two zones.
-func exampleShards() allocation.AllocateRequest {
-	r := allocation.AllocateRequest{
-		Kind: "example", Regions: []allocation.RegionState{{ID: "a", Zone: "east"}, {ID: "b", Zone: "west"}},
-		Fitness: allocation.Fitness{OneVersion: true, NoneUnreachable: true, NoneJoining: true},
-	}
-	for shard := range allocation.Shard(4) {
-		r.Shards = append(r.Shards, allocation.Pending{Shard: shard})
-	}
-	return r
-}
-
-// exampleSplit is the view of two of three members that the third is unreachable.
-func exampleSplit() downing.View {
-	var v downing.View
-	var voters []gossip.NodeID
-	for i := range uint16(3) {
-		id := gossip.NodeID{Address: gossip.Address{Host: "127.0.0.1", Port: 7001 + i}, UID: gossip.UID(i + 1)}
-		voters = append(voters, id)
-		v.Members = append(v.Members, &gossip.Member{Node: id, Status: gossip.Up, UpNumber: gossip.UpNumber(i + 1), Roles: []string{}})
-	}
-	v.Self, v.Seen, v.Base = voters[0], voters[:2], gossip.Base{voters}
-	v.Unreachable = []gossip.Record{{Observer: voters[0], Subject: voters[2], Status: gossip.Unreachable, Version: 1}}
-	v.Stable, v.Unstable = 5*time.Second, 5*time.Second
-	return v
 }
