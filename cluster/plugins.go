@@ -41,10 +41,10 @@ func (c Config) validatePlugins() error {
 		if slices.Contains(builtIn(), name) {
 			faults = append(faults, &fieldError{"plugins." + name, "is the name of a built-in strategy; give the plugin another one"})
 		}
-		if kind := c.Plugins[name].Kind; slices.Contains(plugins.Kinds(), kind) && kind != plugins.Downing && kind != plugins.Allocation {
+		if kind := c.Plugins[name].Kind; slices.Contains(plugins.Kinds(), kind) && !slices.Contains(host.Kinds(), kind) {
 			faults = append(faults, &fieldError{
 				"plugins." + name + ".kind",
-				fmt.Sprintf("no node runs plugins of kind %s: it must be %s or %s", kind, plugins.Downing, plugins.Allocation),
+				fmt.Sprintf("no node runs plugins of kind %s: it must be one of %v", kind, host.Kinds()),
 			})
 		}
 	}
