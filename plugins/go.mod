@@ -2,6 +2,8 @@ module github.com/quorate/quorate/plugins
 
 go 1.26.0
 
+require github.com/quorate/quorate/simulation v0.0.0
+
 require github.com/quorate/quorate/machine v0.0.0
 
 require (
@@ -36,4 +38,5 @@ replace (
 	github.com/quorate/quorate/downing => ../downing
 	github.com/quorate/quorate/gossip => ../gossip
 	github.com/quorate/quorate/machine => ../machine
+	github.com/quorate/quorate/simulation => ../simulation
 )

@@ -36,4 +36,5 @@ replace (
 	github.com/quorate/quorate/gossip => ../../gossip
 	github.com/quorate/quorate/machine => ../../machine
 	github.com/quorate/quorate/plugins => ..
+	github.com/quorate/quorate/simulation => ../../simulation
 )
