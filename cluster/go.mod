@@ -2,6 +2,8 @@ module github.com/quorate/quorate/cluster
 
 go 1.26.0
 
+require github.com/quorate/quorate/config/field v0.0.0
+
 require github.com/quorate/quorate/transport v0.0.0
 
 require github.com/quorate/quorate/machine v0.0.0
@@ -71,6 +73,7 @@ require (
 replace (
 	github.com/quorate/quorate/allocation => ../allocation
 	github.com/quorate/quorate/config => ../config
+	github.com/quorate/quorate/config/field => ../config/field
 	github.com/quorate/quorate/downing => ../downing
 	github.com/quorate/quorate/fd => ../fd
 	github.com/quorate/quorate/gossip => ../gossip

@@ -2,6 +2,8 @@ module github.com/quorate/quorate/config
 
 go 1.26.0
 
+require github.com/quorate/quorate/config/field v0.0.0
+
 require (
 	github.com/fsnotify/fsnotify v1.10.1
 	github.com/knadh/koanf/parsers/toml/v2 v2.1.0
@@ -23,3 +25,5 @@ require (
 	github.com/mitchellh/reflectwalk v1.0.2 // indirect
 	golang.org/x/sys v0.48.0 // indirect
 )
+
+replace github.com/quorate/quorate/config/field => ./field

@@ -2,6 +2,8 @@ module github.com/quorate/quorate/downing
 
 go 1.26.0
 
+require github.com/quorate/quorate/config/field v0.0.0
+
 require (
 	github.com/quorate/quorate/gossip v0.0.0
 	github.com/stretchr/testify v1.12.1
@@ -10,4 +12,7 @@ require (
 
 require go.yaml.in/yaml/v3 v3.0.5 // indirect
 
-replace github.com/quorate/quorate/gossip => ../gossip
+replace (
+	github.com/quorate/quorate/config/field => ../config/field
+	github.com/quorate/quorate/gossip => ../gossip
+)

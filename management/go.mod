@@ -2,6 +2,8 @@ module github.com/quorate/quorate/management
 
 go 1.26.0
 
+require github.com/quorate/quorate/config/field v0.0.0
+
 require github.com/quorate/quorate/transport v0.0.0
 
 require (
@@ -33,6 +35,7 @@ require (
 )
 
 replace (
+	github.com/quorate/quorate/config/field => ../config/field
 	github.com/quorate/quorate/downing => ../downing
 	github.com/quorate/quorate/fd => ../fd
 	github.com/quorate/quorate/gossip => ../gossip

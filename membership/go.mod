@@ -4,6 +4,8 @@ go 1.26.0
 
 require github.com/quorate/quorate/simulation v0.0.0
 
+require github.com/quorate/quorate/config/field v0.0.0
+
 require github.com/quorate/quorate/transport v0.0.0
 
 require github.com/quorate/quorate/machine v0.0.0
@@ -39,6 +41,7 @@ require (
 )
 
 replace (
+	github.com/quorate/quorate/config/field => ../config/field
 	github.com/quorate/quorate/downing => ../downing
 	github.com/quorate/quorate/fd => ../fd
 	github.com/quorate/quorate/gossip => ../gossip

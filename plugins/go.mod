@@ -6,6 +6,8 @@ require github.com/quorate/quorate/simulation v0.0.0
 
 require github.com/quorate/quorate/machine v0.0.0
 
+require github.com/quorate/quorate/config/field v0.0.0
+
 require (
 	github.com/hashicorp/go-hclog v1.6.3
 	github.com/hashicorp/go-plugin v1.8.0
@@ -35,6 +37,7 @@ require (
 
 replace (
 	github.com/quorate/quorate/allocation => ../allocation
+	github.com/quorate/quorate/config/field => ../config/field
 	github.com/quorate/quorate/downing => ../downing
 	github.com/quorate/quorate/gossip => ../gossip
 	github.com/quorate/quorate/machine => ../machine

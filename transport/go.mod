@@ -2,6 +2,8 @@ module github.com/quorate/quorate/transport
 
 go 1.26.0
 
+require github.com/quorate/quorate/config/field v0.0.0
+
 require github.com/quorate/quorate/machine v0.0.0
 
 require github.com/quorate/quorate/gossip v0.0.0
@@ -34,6 +36,7 @@ require (
 )
 
 replace (
+	github.com/quorate/quorate/config/field => ../config/field
 	github.com/quorate/quorate/gossip => ../gossip
 	github.com/quorate/quorate/machine => ../machine
 )

@@ -23,7 +23,7 @@ const (
 // leafModules may import the standard library and what the table allows, and
 // nothing from outside.
 func leafModules() []string {
-	return []string{"gossip", "fd", "allocation", "downing", "discovery", "ddata/crdt"}
+	return []string{"gossip", "fd", "allocation", "downing", "discovery", "config/field", "ddata/crdt"}
 }
 
 // ParseTable reads the table under the heading "## Modules": the first column is

@@ -1,0 +1,104 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package field
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Error is the fault of one field of a configuration.
+type Error struct {
+	// Key is the key of the field as in a file, with dots between levels, relative to
+	// the struct that was validated: "failure-detector.threshold".
+	Key string
+	// Reason says what is wrong and what would be right, without the key.
+	Reason string
+	// Err is the error behind the reason, for [errors.Is] and [errors.As]. It may be
+	// nil.
+	Err error
+}
+
+// Errorf returns an [Error]. An error that the format wraps with %w can be asked for.
+func Errorf(key, format string, values ...any) error {
+	err := fmt.Errorf(format, values...)
+	return &Error{Key: key, Reason: err.Error(), Err: err}
+}
+
+// Error returns "key: reason".
+func (e *Error) Error() string { return e.Key + ": " + e.Reason }
+
+// Field returns the key of the field as in a file.
+func (e *Error) Field() string { return e.Key }
+
+// Unwrap returns the error behind the reason.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Of returns the key and the reason of a single fault: of the first error in its chain
+// that has a method Field() string. The key is empty if there is none, and the reason
+// then the whole text.
+func Of(err error) (key, reason string) {
+	var pointer interface{ Field() string }
+	if errors.As(err, &pointer) {
+		key = pointer.Field()
+	}
+	if key == "" {
+		return "", err.Error()
+	}
+	return key, strings.TrimPrefix(err.Error(), key+": ")
+}
+
+// Parts returns the single faults that err was joined from, at any depth; none for nil.
+// An error that points at a field is one fault, whatever it wraps.
+func Parts(err error) []error {
+	if err == nil {
+		return nil
+	}
+	_, pointed := err.(interface{ Field() string })
+	joined, ok := err.(interface{ Unwrap() []error })
+	if pointed || !ok {
+		return []error{err}
+	}
+	var parts []error
+	for _, part := range joined.Unwrap() {
+		parts = append(parts, Parts(part)...)
+	}
+	return parts
+}
+
+// Within returns the faults of a section with the key of the section before theirs; nil
+// for nil. A fault without a key is one of the section.
+func Within(section string, err error) error {
+	var faults Faults
+	for _, part := range Parts(err) {
+		key, reason := Of(part)
+		if key != "" {
+			key = "." + key
+		}
+		faults.Add(&Error{Key: section + key, Reason: reason, Err: part})
+	}
+	return faults.Err()
+}
+
+// Faults collects the faults of a configuration in the order in which they are found.
+// The zero value is empty.
+type Faults struct{ found []error }
+
+// Refuse adds an [Error] if the field is bad.
+func (f *Faults) Refuse(bad bool, key, format string, values ...any) {
+	if bad {
+		f.Add(Errorf(key, format, values...))
+	}
+}
+
+// Add adds faults that are made already, the parts of a joined one by one; nil is none.
+func (f *Faults) Add(faults ...error) {
+	for _, fault := range faults {
+		f.found = append(f.found, Parts(fault)...)
+	}
+}
+
+// Err returns all faults, joined by [errors.Join]; nil if there are none.
+func (f *Faults) Err() error { return errors.Join(f.found...) }

@@ -1,0 +1,88 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package field_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/config/field"
+)
+
+// foreign points at a key without this package.
+type foreign struct{ key, text string }
+
+func (f foreign) Error() string { return f.text }
+func (f foreign) Field() string { return f.key }
+
+func TestAFaultSaysKeyReasonAndCause(t *testing.T) {
+	err := field.Errorf("address", "%q: %w", "x", io.EOF)
+	var fault *field.Error
+	require.ErrorAs(t, err, &fault)
+	require.Equal(t, "address", fault.Field())
+	require.Equal(t, `"x": EOF`, fault.Reason)
+	require.EqualError(t, err, `address: "x": EOF`)
+	require.ErrorIs(t, err, io.EOF)
+}
+
+func TestFaultsAreJoinedInTheOrderFound(t *testing.T) {
+	var none field.Faults
+	none.Refuse(false, "a", "is bad")
+	none.Add(nil)
+	require.NoError(t, none.Err())
+
+	var some field.Faults
+	some.Refuse(true, "b", "%d is below 1", 0)
+	some.Add(field.Errorf("a", "is empty"), nil)
+	require.EqualError(t, some.Err(), "b: 0 is below 1\na: is empty")
+	var again field.Faults
+	again.Add(some.Err())
+	require.Equal(t, some.Err(), again.Err(), "one list, not a list in a list")
+}
+
+// Whatever made a fault, its section comes before its key, and it is still found.
+func TestASectionComesBeforeTheKeysOfItsFaults(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault error
+		want  string
+	}{
+		"a fault of this package": {field.Errorf("size", "0 is below 1"), "limits.size: 0 is below 1"},
+		"a section in a section":  {field.Within("inner", field.Errorf("size", "is 0")), "limits.inner.size: is 0"},
+		"a foreign fault":         {foreign{"size", "size: is 0"}, "limits.size: is 0"},
+		"without its key":         {foreign{"size", "is 0"}, "limits.size: is 0"},
+		"wrapped":                 {fmt.Errorf("here: %w", foreign{"size", "is 0"}), "limits.size: here: is 0"},
+		"of no field":             {io.EOF, "limits: EOF"},
+		"of the whole":            {foreign{"", "is empty"}, "limits: is empty"},
+		"several": {
+			errors.Join(field.Errorf("a", "is 0"), errors.Join(nil, io.EOF, field.Errorf("b", "is 1"))),
+			"limits.a: is 0\nlimits: EOF\nlimits.b: is 1",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := field.Within("limits", c.fault)
+			require.EqualError(t, err, c.want)
+			for _, part := range field.Parts(c.fault) {
+				require.ErrorIs(t, err, part)
+			}
+		})
+	}
+	require.NoError(t, field.Within("limits", nil))
+}
+
+// What a fault wraps is its reason, and not several faults.
+func TestAPointedFaultIsOnePart(t *testing.T) {
+	err := field.Errorf("seed-nodes", "%w", errors.Join(io.EOF, io.ErrUnexpectedEOF))
+	require.Equal(t, []error{err}, field.Parts(err))
+	require.Empty(t, field.Parts(nil))
+	key, reason := field.Of(err)
+	require.Equal(t, "seed-nodes", key)
+	require.Equal(t, "EOF\nunexpected EOF", reason)
+	key, reason = field.Of(io.EOF)
+	require.Empty(t, key)
+	require.Equal(t, "EOF", reason)
+}
