@@ -4,8 +4,9 @@
 package allocation
 
 import (
-	"errors"
 	"fmt"
+
+	"github.com/quorate/quorate/config/field"
 )
 
 // LeastShardName is the name of [LeastShard] in a configuration.
@@ -49,40 +50,24 @@ func Default() Config {
 	}
 }
 
-// Validate returns all faults of the configuration, joined. Each has a method
-// Field() string that returns its key.
+// Validate returns all faults of the configuration, joined, each a
+// [field.Error].
 func (c Config) Validate() error {
-	errs := c.LeastShard.faults("least-shard.")
-	if c.Strategy == "" {
-		errs = append(errs, &fieldError{"strategy", "is empty; the built-in one is " + LeastShardName})
-	}
-	return errors.Join(errs...)
+	var faults field.Faults
+	faults.Add(field.Within("least-shard", c.LeastShard.Validate()))
+	faults.Refuse(c.Strategy == "", "strategy", "is empty; the built-in one is %s", LeastShardName)
+	return faults.Err()
 }
 
-// Validate returns all faults of the configuration, joined. Each has a method
-// Field() string that returns its key.
-func (c LeastShardConfig) Validate() error { return errors.Join(c.faults("")...) }
-
-// faults returns what is wrong, with the keys below a group.
-func (c LeastShardConfig) faults(group string) []error {
-	var errs []error
-	if n := c.RebalanceAbsoluteLimit; n < 0 || n > rebalanceLimitMax {
-		errs = append(errs, &fieldError{group + "rebalance-absolute-limit", fmt.Sprintf("%d is not from 0 (off) to %d", n, rebalanceLimitMax)})
-	}
-	if f := c.RebalanceRelativeLimit; !(f > 0 && f <= 1) {
-		errs = append(errs, &fieldError{group + "rebalance-relative-limit", fmt.Sprintf("%v is not above 0 and up to 1", f)})
-	}
-	return errs
+// Validate returns all faults of the configuration, joined, each a
+// [field.Error].
+func (c LeastShardConfig) Validate() error {
+	var faults field.Faults
+	n, part := c.RebalanceAbsoluteLimit, c.RebalanceRelativeLimit
+	faults.Refuse(n < 0 || n > rebalanceLimitMax, "rebalance-absolute-limit", "%d is not from 0 (off) to %d", n, rebalanceLimitMax)
+	faults.Refuse(!(part > 0 && part <= 1), "rebalance-relative-limit", "%v is not above 0 and up to 1", part)
+	return faults.Err()
 }
-
-// fieldError is a fault of one field.
-type fieldError struct{ key, text string }
-
-// Error describes the fault, beginning with the key of the field.
-func (e *fieldError) Error() string { return e.key + ": " + e.text }
-
-// Field returns the key of the field as in a configuration file.
-func (e *fieldError) Field() string { return e.key }
 
 // New returns the built-in strategy that the configuration names, or an error:
 // a fault of the configuration, or [ErrUnknownStrategy] for a name that is not

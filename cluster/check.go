@@ -5,7 +5,6 @@ package cluster
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"net"
 	"net/netip"
@@ -17,6 +16,8 @@ import (
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/transport"
 	"github.com/quorate/quorate/transport/mutual"
+
+	"github.com/quorate/quorate/config/field"
 )
 
 // Check reads and merges files as [Load] does, and reports besides what only the start
@@ -61,7 +62,7 @@ func (s *startable) exposed() error {
 	if !beyond(address) {
 		return nil
 	}
-	return &fieldError{key, fmt.Sprintf("%s is not on the loopback interface, where alone a node listens without TLS: configure transport.tls, or set transport.allow-insecure", address)}
+	return field.Errorf(key, "%s is not on the loopback interface, where alone a node listens without TLS: configure transport.tls, or set transport.allow-insecure", address)
 }
 
 // beyond reports whether other machines can reach an address. A text that is no address is
@@ -87,7 +88,7 @@ func (s *startable) certificates(key string, names transport.TLSFiles) error {
 	if err == nil || errors.Is(err, fs.ErrPermission) {
 		return nil
 	}
-	return &fieldError{key, strings.ReplaceAll(err.Error(), "\n", "; ")}
+	return &field.Error{Key: key, Reason: strings.ReplaceAll(err.Error(), "\n", "; "), Err: err}
 }
 
 // known reports the name of a strategy that nobody has.
@@ -96,5 +97,5 @@ func (s *startable) known(key, name string, builtIn ...string) error {
 	if plugin || name == "" || slices.Contains(builtIn, name) || slices.Contains(s.own, name) { // The section reports an empty name.
 		return nil
 	}
-	return &fieldError{key, fmt.Sprintf("%q is neither built in (%s) nor the name of a plugin; a strategy of the program itself is given to config check by --own", name, strings.Join(builtIn, ", "))}
+	return field.Errorf(key, "%q is neither built in (%s) nor the name of a plugin; a strategy of the program itself is given to config check by --own", name, strings.Join(builtIn, ", "))
 }

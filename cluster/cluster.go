@@ -21,6 +21,8 @@ import (
 	"github.com/quorate/quorate/management"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
+
+	"github.com/quorate/quorate/config/field"
 )
 
 // Node is a node with everything on it. It is a [sharding.Host].
@@ -108,7 +110,7 @@ func Start(ctx context.Context, opts ...Option) (*Node, error) {
 		return nil, err
 	}
 	if o.meters != nil && cfg.Telemetry.Metrics != telemetry.None {
-		return nil, &fieldError{"telemetry.metrics", "set both by the option MeterProvider and by the configuration"}
+		return nil, field.Errorf("telemetry.metrics", "set both by the option MeterProvider and by the configuration")
 	}
 	shown := telemetry.New(cfg.Telemetry, cfg.Cluster.Name, cfg.Node.Address, o.log)
 	o = o.observed(shown)

@@ -17,6 +17,8 @@ import (
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/transport"
+
+	"github.com/quorate/quorate/config/field"
 )
 
 // Config is a whole configuration file, a field for each section.
@@ -80,19 +82,10 @@ func (c Config) Validate() error {
 // validateTelemetry refuses metrics that nobody could fetch.
 func (c Config) validateTelemetry() error {
 	if c.Telemetry.Metrics == telemetry.Prometheus && c.Management.Address == "" {
-		return &fieldError{"telemetry.metrics", "prometheus fetches from the HTTP interface of the node: set management.address"}
+		return field.Errorf("telemetry.metrics", "prometheus fetches from the HTTP interface of the node: set management.address")
 	}
 	return nil
 }
-
-// fieldError is a fault of a field that another section shows.
-type fieldError struct{ field, text string }
-
-// Error describes the fault, beginning with the key of the field.
-func (e *fieldError) Error() string { return e.field + ": " + e.text }
-
-// Field returns the key of the field as in a configuration file.
-func (e *fieldError) Field() string { return e.field }
 
 // check reports every fault of a configuration that was made or changed in
 // code.

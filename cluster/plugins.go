@@ -9,7 +9,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -26,6 +25,8 @@ import (
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/host"
 	"github.com/quorate/quorate/sharding"
+
+	"github.com/quorate/quorate/config/field"
 )
 
 // builtIn are the strategies that need no plugin. Plugins share their namespace.
@@ -36,16 +37,11 @@ func builtIn() []string {
 // validatePlugins reports names that clash, plugins of a kind that no node runs, and
 // strategies that name a plugin of another kind.
 func (c Config) validatePlugins() error {
-	var faults []error
+	var faults field.Faults
 	for _, name := range slices.Sorted(maps.Keys(c.Plugins)) {
-		if slices.Contains(builtIn(), name) {
-			faults = append(faults, &fieldError{"plugins." + name, "is the name of a built-in strategy; give the plugin another one"})
-		}
+		faults.Refuse(slices.Contains(builtIn(), name), "plugins."+name, "is the name of a built-in strategy; give the plugin another one")
 		if kind := c.Plugins[name].Kind; slices.Contains(plugins.Kinds(), kind) && !slices.Contains(host.Kinds(), kind) {
-			faults = append(faults, &fieldError{
-				"plugins." + name + ".kind",
-				fmt.Sprintf("no node runs plugins of kind %s: it must be one of %v", kind, host.Kinds()),
-			})
+			faults.Add(field.Errorf("plugins."+name+".kind", "no node runs plugins of kind %s: it must be one of %v", kind, host.Kinds()))
 		}
 	}
 	for _, use := range []struct {
@@ -56,10 +52,10 @@ func (c Config) validatePlugins() error {
 		{"sharding.allocation.strategy", c.Sharding.Allocation.Strategy, plugins.Allocation},
 	} {
 		if p, ok := c.Plugins[use.name]; ok && p.Kind != use.kind {
-			faults = append(faults, &fieldError{use.key, fmt.Sprintf("%s is a plugin of kind %s, one of kind %s is needed", use.name, p.Kind, use.kind)})
+			faults.Add(field.Errorf(use.key, "%s is a plugin of kind %s, one of kind %s is needed", use.name, p.Kind, use.kind))
 		}
 	}
-	return errors.Join(faults...)
+	return faults.Err()
 }
 
 // strategies are the plugins that decide for a node: those that the configuration

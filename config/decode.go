@@ -249,7 +249,7 @@ func (d *decoder) structure(target reflect.Value, value any, path []string) {
 	fields := fieldsOf(target.Type())
 	for _, key := range sortedKeys(tree) {
 		at := extend(path, key)
-		i := slices.IndexFunc(fields, func(f field) bool { return f.key == key })
+		i := slices.IndexFunc(fields, func(f setting) bool { return f.key == key })
 		if i < 0 {
 			d.unknown(at, fields)
 			continue
@@ -258,7 +258,7 @@ func (d *decoder) structure(target reflect.Value, value any, path []string) {
 	}
 }
 
-func (d *decoder) unknown(path []string, fields []field) {
+func (d *decoder) unknown(path []string, fields []setting) {
 	siblings := make([]string, len(fields))
 	for i, f := range fields {
 		siblings[i] = f.key
@@ -354,8 +354,8 @@ func sortedKeys(tree map[string]any) []string {
 	return keys
 }
 
-// field is one settable field of a struct.
-type field struct {
+// setting is one settable field of a struct.
+type setting struct {
 	key    string
 	index  []int
 	typ    reflect.Type
@@ -366,8 +366,8 @@ type field struct {
 
 // fieldsOf lists the settable fields of a struct, those of squashed structs
 // included.
-func fieldsOf(t reflect.Type) []field {
-	var out []field
+func fieldsOf(t reflect.Type) []setting {
+	var out []setting
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, rest, _ := strings.Cut(f.Tag.Get("koanf"), ",")
@@ -379,7 +379,7 @@ func fieldsOf(t reflect.Type) []field {
 			continue
 		}
 		if name != "" && name != "-" && f.IsExported() {
-			out = append(out, field{key: name, index: []int{i}, typ: f.Type, tag: f.Tag, parent: t, name: f.Name})
+			out = append(out, setting{key: name, index: []int{i}, typ: f.Type, tag: f.Tag, parent: t, name: f.Name})
 		}
 	}
 	return out

@@ -36,7 +36,8 @@
 //
 //	Field() string // the key relative to the struct, such as "failure-detector.threshold"
 //
-// so a module can point at its keys without importing this package. Validate is
+// as those of package config/field have, so a module can point at its keys without
+// importing this package. Validate is
 // called on the outermost struct that has it; checking the structs inside is
 // that method's affair. A whole document that has a Validate of its own is asked
 // after its sections.

@@ -9,17 +9,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/quorate/quorate/config/field"
 )
 
 // validator is what a section may have.
 type validator interface{ Validate() error }
-
-// fielder is the error of a validator that points at a key; see the package
-// comment. It is structural, so that a module need not import this package.
-type fielder interface {
-	error
-	Field() string
-}
 
 // validate asks the sections, then a whole document that has a Validate of its
 // own. Faults at or below keys that already have one are dropped: the value
@@ -95,25 +90,12 @@ func validatorOf(v reflect.Value) (validator, bool) {
 
 // refuse records what a validator returned, one fault for each joined error.
 func (d *decoder) refuse(err error, path []string) {
-	if err == nil {
-		return
-	}
-	var many interface{ Unwrap() []error }
-
-	if list, ok := err.(interface{ Unwrap() []error }); ok {
-		many = list
-	}
-	if _, pointed := err.(fielder); many != nil && !pointed { //nolint:errorlint // As above.
-		for _, one := range many.Unwrap() {
-			d.refuse(one, path)
+	for _, fault := range field.Parts(err) {
+		key, reason := field.Of(fault) // The key is shown before the reason.
+		at := path
+		if key != "" {
+			at = append(slices.Clip(path), strings.Split(key, ".")...)
 		}
-		return
+		d.fault(at, errors.Join(ErrInvalid, fault), oneLine(reason))
 	}
-	at, reason := path, oneLine(err.Error())
-	var pointer fielder
-	if errors.As(err, &pointer) && pointer.Field() != "" {
-		reason = strings.TrimPrefix(reason, pointer.Field()+": ") // The key is shown before the reason.
-		at = append(slices.Clip(path), strings.Split(pointer.Field(), ".")...)
-	}
-	d.fault(at, errors.Join(ErrInvalid, err), reason)
 }

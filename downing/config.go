@@ -4,10 +4,11 @@
 package downing
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/quorate/quorate/config/field"
 )
 
 // Config chooses the downing strategy and says when it is asked.
@@ -41,20 +42,17 @@ func Default() Config {
 	return Config{Strategy: KeepMajorityName, StableAfter: Auto, DownOwnSideAfter: 30 * time.Second}
 }
 
-// Validate returns all faults of the configuration, joined, each with its key.
+// Validate returns all faults of the configuration, joined, each a [field.Error].
 // The fence belongs to another configuration: see [Config.ValidateFence].
 func (c Config) Validate() error {
-	var errs []error
-	if c.Strategy == "" {
-		errs = append(errs, &fieldError{"strategy", "is empty; the default is " + KeepMajorityName})
-	}
-	if d := time.Duration(c.StableAfter); d < 0 || d > stableAfterMost {
-		errs = append(errs, &fieldError{"stable-after", fmt.Sprintf("%v is neither auto nor above 0 and up to %v", d, stableAfterMost)})
-	}
-	if d := c.DownOwnSideAfter; d < downOwnSideAfterLeast || d > downOwnSideAfterMost {
-		errs = append(errs, &fieldError{"down-own-side-after", fmt.Sprintf("%v is not from %v to %v", d, downOwnSideAfterLeast, downOwnSideAfterMost)})
-	}
-	return errors.Join(errs...)
+	var faults field.Faults
+	faults.Refuse(c.Strategy == "", "strategy", "is empty; the default is %s", KeepMajorityName)
+	stable := time.Duration(c.StableAfter)
+	faults.Refuse(stable < 0 || stable > stableAfterMost,
+		"stable-after", "%v is neither auto nor above 0 and up to %v", stable, stableAfterMost)
+	faults.Refuse(c.DownOwnSideAfter < downOwnSideAfterLeast || c.DownOwnSideAfter > downOwnSideAfterMost,
+		"down-own-side-after", "%v is not from %v to %v", c.DownOwnSideAfter, downOwnSideAfterLeast, downOwnSideAfterMost)
+	return faults.Err()
 }
 
 // ValidateFence returns an error if stable-after is given and shorter than the
@@ -62,19 +60,10 @@ func (c Config) Validate() error {
 // shorter one, the other side could decide while the node still works.
 func (c Config) ValidateFence(fence time.Duration) error {
 	if d := time.Duration(c.StableAfter); c.StableAfter != Auto && d < fence {
-		return &fieldError{"stable-after", fmt.Sprintf("%v is shorter than the fence, %v; use auto or at least the fence", d, fence)}
+		return field.Errorf("stable-after", "%v is shorter than the fence, %v; use auto or at least the fence", d, fence)
 	}
 	return nil
 }
-
-// fieldError is a fault of one field.
-type fieldError struct{ key, text string }
-
-// Error describes the fault, beginning with the key of the field.
-func (e *fieldError) Error() string { return e.key + ": " + e.text }
-
-// Field returns the key of the field as in a configuration file.
-func (e *fieldError) Field() string { return e.key }
 
 // Stable returns stable-after in effect for n members: what was given, or for
 // auto the result of [StableAfter].

@@ -6,8 +6,9 @@ package fd
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
+
+	"github.com/quorate/quorate/config/field"
 )
 
 // The names of the built-in strategies.
@@ -99,25 +100,21 @@ func (c Config) Bounds() Bounds {
 	return Bounds{MinSilence: c.AcceptableHeartbeatPause, MaxSilence: c.MaxSilence}
 }
 
-// Validate reports every fault of c in one error, each with its key.
+// Validate reports every fault of c in one error, each a [field.Error].
 func (c Config) Validate() error {
-	var faults []error
-	refuse := func(bad bool, format string, values ...any) {
-		if bad {
-			faults = append(faults, &fieldError{text: fmt.Sprintf(format, values...)})
-		}
-	}
+	var faults field.Faults
 	if c.Strategy != StrategyPhiAccrual && c.Strategy != StrategyDeadline {
-		faults = append(faults, &fieldError{
-			text: fmt.Sprintf("strategy: %q is not built in, but %q and %q are", c.Strategy, StrategyPhiAccrual, StrategyDeadline),
-			err:  ErrUnknownStrategy,
+		faults.Add(&field.Error{
+			Key:    "strategy",
+			Reason: fmt.Sprintf("%q is not built in, but %q and %q are", c.Strategy, StrategyPhiAccrual, StrategyDeadline),
+			Err:    ErrUnknownStrategy,
 		})
 	}
 	// The comparison is written so that it refuses a value that is no number.
-	refuse(!(c.Threshold >= thresholdLowest && c.Threshold < MaxPhi),
-		"threshold: %v is not in the range from %d to below %d", c.Threshold, thresholdLowest, MaxPhi)
-	refuse(c.MaxSampleSize < sampleSizeMin || c.MaxSampleSize > sampleSizeMax,
-		"max-sample-size: %d is not in the range from %d to %d", c.MaxSampleSize, sampleSizeMin, sampleSizeMax)
+	faults.Refuse(!(c.Threshold >= thresholdLowest && c.Threshold < MaxPhi),
+		"threshold", "%v is not in the range from %d to below %d", c.Threshold, thresholdLowest, MaxPhi)
+	faults.Refuse(c.MaxSampleSize < sampleSizeMin || c.MaxSampleSize > sampleSizeMax,
+		"max-sample-size", "%d is not in the range from %d to %d", c.MaxSampleSize, sampleSizeMin, sampleSizeMax)
 	for _, d := range []struct {
 		key   string
 		value time.Duration
@@ -128,17 +125,17 @@ func (c Config) Validate() error {
 		{"heartbeat-interval", c.HeartbeatInterval},
 		{"expected-response-after", c.ExpectedResponseAfter},
 	} {
-		refuse(d.value < durationShortest || d.value > durationLongest,
-			"%s: %v is not in the range from %v to %v", d.key, d.value, durationShortest, durationLongest)
+		faults.Refuse(d.value < durationShortest || d.value > durationLongest,
+			d.key, "%v is not in the range from %v to %v", d.value, durationShortest, durationLongest)
 	}
-	refuse(c.MaxSilence < c.AcceptableHeartbeatPause,
-		"max-silence: %v is below acceptable-heartbeat-pause %v", c.MaxSilence, c.AcceptableHeartbeatPause)
-	refuse(c.MaxSilence <= c.HeartbeatInterval,
-		"max-silence: %v is not above heartbeat-interval %v, so every node would be suspected between two heartbeats",
+	faults.Refuse(c.MaxSilence < c.AcceptableHeartbeatPause,
+		"max-silence", "%v is below acceptable-heartbeat-pause %v", c.MaxSilence, c.AcceptableHeartbeatPause)
+	faults.Refuse(c.MaxSilence <= c.HeartbeatInterval,
+		"max-silence", "%v is not above heartbeat-interval %v, so every node would be suspected between two heartbeats",
 		c.MaxSilence, c.HeartbeatInterval)
-	refuse(c.MonitoredByNrOfMembers < 1,
-		"monitored-by-nr-of-members: %d is below 1", c.MonitoredByNrOfMembers)
-	return errors.Join(faults...)
+	faults.Refuse(c.MonitoredByNrOfMembers < 1,
+		"monitored-by-nr-of-members", "%d is below 1", c.MonitoredByNrOfMembers)
+	return faults.Err()
 }
 
 // NewFactory returns the factory of the built-in strategy that the configuration
@@ -152,22 +149,4 @@ func NewFactory(config Config) (Factory, error) {
 		return func() Detector { return &Deadline{limit: limit} }, nil
 	}
 	return func() Detector { return newPhiAccrual(config) }, nil
-}
-
-// fieldError is a fault of one field. Its text begins with the key.
-type fieldError struct {
-	text string
-	err  error // The sentinel that it wraps; may be nil.
-}
-
-// Unwrap returns the sentinel.
-func (e *fieldError) Unwrap() error { return e.err }
-
-// Error describes the fault.
-func (e *fieldError) Error() string { return "fd: " + e.text }
-
-// Field returns the key of the field as in a configuration file.
-func (e *fieldError) Field() string {
-	key, _, _ := strings.Cut(e.text, ":")
-	return key
 }

@@ -43,7 +43,7 @@ func TestConfigNamesTheKeyOfEachFault(t *testing.T) {
 		t.Run(tc.key, func(t *testing.T) {
 			c := fd.Default()
 			tc.spoil(&c)
-			require.ErrorContains(t, c.Validate(), "fd: "+tc.key+": ")
+			require.ErrorContains(t, c.Validate(), tc.key+": ")
 			_, err := fd.NewFactory(c)
 			require.Error(t, err)
 			_, err = fd.NewPhiAccrual(c)

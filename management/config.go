@@ -4,14 +4,14 @@
 package management
 
 import (
-	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"strconv"
 	"time"
 
 	"github.com/quorate/quorate/transport"
+
+	"github.com/quorate/quorate/config/field"
 )
 
 // Config is what an operator may set. Start from [Default].
@@ -54,37 +54,19 @@ func Default() Config {
 	return Config{AllowForm: true, MaxRequests: 16, MaxConnections: 64, RequestTimeout: 5 * time.Second}
 }
 
-// FieldError is a fault of one field of a [Config].
-type FieldError struct{ field, text string }
-
-// Error describes the fault, beginning with the key of the field.
-func (e *FieldError) Error() string { return e.field + ": " + e.text }
-
-// Field returns the key of the field as in a configuration file.
-func (e *FieldError) Field() string { return e.field }
-
-// Validate reports every fault in one error.
+// Validate reports every fault in one error, each a [field.Error].
 func (c Config) Validate() error {
-	var faults []error
-	fault := func(key, format string, args ...any) {
-		faults = append(faults, &FieldError{key, fmt.Sprintf(format, args...)})
-	}
-	if c.MaxRequests < 1 || c.MaxRequests > 1024 {
-		fault("max-requests", "%d is not in the range from 1 to 1024", c.MaxRequests)
-	}
-	if c.MaxConnections < 1 || c.MaxConnections > 65536 {
-		fault("max-connections", "%d is not in the range from 1 to 65536", c.MaxConnections)
-	}
-	if c.RequestTimeout < 10*time.Millisecond || c.RequestTimeout > 10*time.Minute {
-		fault("request-timeout", "%v is not in the range from 10ms to 10m", c.RequestTimeout)
-	}
-	if !c.TLS.IsZero() && !c.TLS.Complete() {
-		fault("tls", "certificate, key and authorities must be set together, or none of them")
-	}
-	if err := c.validateAddress(); err != nil {
-		faults = append(faults, err)
-	}
-	return errors.Join(faults...)
+	var faults field.Faults
+	faults.Refuse(c.MaxRequests < 1 || c.MaxRequests > 1024,
+		"max-requests", "%d is not in the range from 1 to 1024", c.MaxRequests)
+	faults.Refuse(c.MaxConnections < 1 || c.MaxConnections > 65536,
+		"max-connections", "%d is not in the range from 1 to 65536", c.MaxConnections)
+	faults.Refuse(c.RequestTimeout < 10*time.Millisecond || c.RequestTimeout > 10*time.Minute,
+		"request-timeout", "%v is not in the range from 10ms to 10m", c.RequestTimeout)
+	faults.Refuse(!c.TLS.IsZero() && !c.TLS.Complete(),
+		"tls", "certificate, key and authorities must be set together, or none of them")
+	faults.Add(c.validateAddress())
+	return faults.Err()
 }
 
 // validateAddress reports an address that cannot be, or must not be served.
@@ -94,17 +76,17 @@ func (c Config) validateAddress() error {
 	}
 	host, port, err := net.SplitHostPort(c.Address)
 	if err != nil {
-		return &FieldError{"address", fmt.Sprintf(`%q is not a "host:port": %v`, c.Address, err)}
+		return field.Errorf("address", `%q is not a "host:port": %v`, c.Address, err)
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return &FieldError{"address", fmt.Sprintf("%q is not a port from 0 to 65535", port)}
+		return field.Errorf("address", "%q is not a port from 0 to 65535", port)
 	}
 	switch {
 	case loopback(host):
 	case !c.AllowRemote:
-		return &FieldError{"address", fmt.Sprintf("%s is not on the loopback interface: use 127.0.0.1:%s, or set allow-remote: true and tls", c.Address, port)}
+		return field.Errorf("address", "%s is not on the loopback interface: use 127.0.0.1:%s, or set allow-remote: true and tls", c.Address, port)
 	case !c.TLS.Complete():
-		return &FieldError{"tls", fmt.Sprintf("must be set (certificate, key and authorities), because allow-remote is true and %s is not on the loopback interface", c.Address)}
+		return field.Errorf("tls", "must be set (certificate, key and authorities), because allow-remote is true and %s is not on the loopback interface", c.Address)
 	}
 	return nil
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/quorate/quorate/management"
 	"github.com/quorate/quorate/transport"
+
+	"github.com/quorate/quorate/config/field"
 )
 
 // all are the files of a certificate.
@@ -41,7 +43,7 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 			test.change(&cfg)
 			err := cfg.Validate()
 			require.ErrorContains(t, err, test.want)
-			var fault *management.FieldError
+			var fault *field.Error
 			require.ErrorAs(t, err, &fault)
 			require.Equal(t, test.field, fault.Field())
 		})

@@ -5,14 +5,13 @@ package membership
 
 import (
 	"errors"
-	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/protocol"
 	"github.com/quorate/quorate/transport"
+
+	"github.com/quorate/quorate/config/field"
 )
 
 // Config is everything that an operator may set. Its fields are the sections
@@ -99,9 +98,9 @@ func Fast() Config {
 // key has a method Field that returns the key.
 func (c Config) Validate() error {
 	faults := []error{
-		within("cluster", c.Cluster.Validate()), within("node", c.Node.Validate()),
-		within("membership", c.Membership.Validate()), within("transport", c.Transport.Validate()),
-		within("downing", c.Downing.Validate()), c.ValidateAcross(),
+		field.Within("cluster", c.Cluster.Validate()), field.Within("node", c.Node.Validate()),
+		field.Within("membership", c.Membership.Validate()), field.Within("transport", c.Transport.Validate()),
+		field.Within("downing", c.Downing.Validate()), c.ValidateAcross(),
 	}
 	return errors.Join(faults...)
 }
@@ -110,7 +109,7 @@ func (c Config) Validate() error {
 // for callers that validate each section themselves.
 func (c Config) ValidateAcross() error {
 	if err := c.Downing.ValidateFence(c.Membership.Fence); err != nil {
-		return within("downing", err)
+		return field.Within("downing", err)
 	}
 	return nil
 }
@@ -118,52 +117,43 @@ func (c Config) ValidateAcross() error {
 // Validate reports a missing or overlong name.
 func (c ClusterConfig) Validate() error {
 	if c.Name == "" || len(c.Name) > 255 {
-		return &FieldError{"name", errors.New("must be set: 1 to 255 bytes that all nodes of the cluster share")}
+		return field.Errorf("name", "must be set: 1 to 255 bytes that all nodes of the cluster share")
 	}
 	return nil
 }
 
 // Validate reports every fault of the section.
 func (c NodeConfig) Validate() error {
-	var faults []error
+	var faults field.Faults
 	if c.Address == "" {
-		faults = append(faults, &FieldError{"address", errors.New(`must be set: the "host:port" under which other nodes reach this one`)})
+		faults.Add(field.Errorf("address", `must be set: the "host:port" under which other nodes reach this one`))
 	} else if _, err := gossip.ParseAddress(c.Address); err != nil {
-		faults = append(faults, &FieldError{"address", err})
+		faults.Add(field.Errorf("address", "%w", err))
 	}
-	if len(c.Roles) > gossip.MaxRoles {
-		faults = append(faults, &FieldError{"roles", fmt.Errorf("%d are too many, at most %d are possible", len(c.Roles), gossip.MaxRoles)})
-	}
+	faults.Refuse(len(c.Roles) > gossip.MaxRoles, "roles", "%d are too many, at most %d are possible", len(c.Roles), gossip.MaxRoles)
 	label := func(key string, m gossip.Member) {
 		m.Node = gossip.NodeID{Address: gossip.Address{Host: "localhost", Port: 1}, UID: 1} // Any: the labels are looked at.
 		m.Status, m.Protocol = gossip.Joining, protocolRange
-		if err := m.Validate(); err != nil {
-			faults = append(faults, &FieldError{key, err})
-		}
+		err := m.Validate()
+		faults.Refuse(err != nil, key, "%w", err)
 	}
 	label("zone", gossip.Member{Zone: c.Zone})
 	label("app-version", gossip.Member{AppVersion: c.AppVersion})
-	if err := gossip.CheckVersion(c.AppVersion); err != nil {
-		faults = append(faults, &FieldError{"app-version", err})
-	}
+	err := gossip.CheckVersion(c.AppVersion)
+	faults.Refuse(err != nil, "app-version", "%w", err)
 	for _, role := range c.Roles {
 		label("roles", gossip.Member{Roles: []string{role}})
 	}
-	return errors.Join(faults...)
+	return faults.Err()
 }
 
 // Validate reports every fault of the section.
 func (c ProtocolConfig) Validate() error {
-	faults := []error{within("failure-detector", c.FailureDetector.Validate())}
-	for _, err := range parts(c.Config.Validate()) {
-		if f, ok := err.(fielder); !ok || f.Field() != "failure-detector" { //nolint:errorlint // A part; that one is said above, key by key.
-			faults = append(faults, err)
-		}
-	}
-	if _, err := c.seeds(); err != nil {
-		faults = append(faults, &FieldError{"seed-nodes", err})
-	}
-	return errors.Join(faults...)
+	var faults field.Faults
+	faults.Add(c.Config.Validate())
+	_, err := c.seeds()
+	faults.Refuse(err != nil, "seed-nodes", "%w", err)
+	return faults.Err()
 }
 
 // seeds parses the seed nodes.
@@ -183,56 +173,3 @@ func parseAddresses(texts []string) ([]gossip.Address, error) {
 	}
 	return addresses, errors.Join(faults...)
 }
-
-// fielder is a fault that names its key.
-type fielder interface {
-	error
-	Field() string
-}
-
-// parts returns the single faults that err was joined from, at any depth.
-func parts(err error) []error {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return slices.DeleteFunc([]error{err}, func(e error) bool { return e == nil })
-	}
-	var all []error
-	for _, e := range joined.Unwrap() {
-		all = append(all, parts(e)...)
-	}
-	return all
-}
-
-// within puts the name of a section before the keys of its faults.
-func within(section string, err error) error {
-	var faults []error
-	for _, e := range parts(err) {
-		if f, ok := e.(fielder); ok { //nolint:errorlint // A part, not a chain.
-			faults = append(faults, &sectionError{section, f})
-		} else {
-			faults = append(faults, fmt.Errorf("%s: %w", section, e))
-		}
-	}
-	return errors.Join(faults...)
-}
-
-// sectionError is a fault of a field of a section.
-type sectionError struct {
-	section string
-	cause   fielder
-}
-
-// Error returns the whole key and what is wrong.
-func (e *sectionError) Error() string {
-	text, key := e.cause.Error(), e.cause.Field()+": "
-	if _, after, ok := strings.Cut(text, key); ok {
-		text = after // The whole key stands before it.
-	}
-	return e.Field() + ": " + text
-}
-
-// Field returns the key of the field.
-func (e *sectionError) Field() string { return e.section + "." + e.cause.Field() }
-
-// Unwrap returns the cause.
-func (e *sectionError) Unwrap() error { return e.cause }

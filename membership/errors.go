@@ -41,18 +41,3 @@ var (
 	// address at which this node knows no member.
 	ErrUnknownMember = errors.New("membership: no member at this address")
 )
-
-// FieldError is a fault of one field of a [Config].
-type FieldError struct {
-	field string
-	cause error
-}
-
-// Error describes the fault, beginning with the key of the field.
-func (e *FieldError) Error() string { return e.field + ": " + e.cause.Error() }
-
-// Field returns the key of the field as in a configuration file.
-func (e *FieldError) Field() string { return e.field }
-
-// Unwrap returns the cause.
-func (e *FieldError) Unwrap() error { return e.cause }

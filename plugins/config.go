@@ -7,11 +7,11 @@ import (
 	"cmp"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/quorate/quorate/config/field"
 )
 
 // Config configures one plugin. In the file of a cluster it stands under
@@ -95,28 +95,16 @@ func (c Config) WithDefaults() Config {
 // Validate returns all faults of the configuration, joined, each with its key. It
 // does not look at the file.
 func (c Config) Validate() error {
-	var errs []error
-	fault := func(key, format string, args ...any) {
-		errs = append(errs, &fieldError{key, fmt.Sprintf(format, args...)})
-	}
-	if !slices.Contains(Kinds(), c.Kind) {
-		fault("kind", "%q is none of %v", c.Kind, Kinds())
-	}
-	if c.Path == "" || strings.ContainsRune(c.Path, 0) {
-		fault("path", "%q names no file", c.Path)
-	}
-	c.validatePin(fault)
-	c.validateProcess(fault)
-	if text, err := json.Marshal(c.Settings); err != nil {
-		fault("settings", "have no form in JSON: %v", err)
-	} else if len(text) > SettingsBytesMax {
-		fault("settings", "have %d bytes as JSON, the limit is %d", len(text), SettingsBytesMax)
-	}
+	var faults field.Faults
+	faults.Refuse(!slices.Contains(Kinds(), c.Kind), "kind", "%q is none of %v", c.Kind, Kinds())
+	faults.Refuse(c.Path == "" || strings.ContainsRune(c.Path, 0), "path", "%q names no file", c.Path)
+	faults.Add(c.validatePin(), c.validateProcess())
+	text, err := json.Marshal(c.Settings)
+	faults.Refuse(err != nil, "settings", "have no form in JSON: %w", err)
+	faults.Refuse(len(text) > SettingsBytesMax, "settings", "have %d bytes as JSON, the limit is %d", len(text), SettingsBytesMax)
 	d := c.WithDefaults()
 	within := func(key string, v, least, most time.Duration) {
-		if v < least || v > most {
-			fault(key, "%v is not from %v to %v", v, least, most)
-		}
+		faults.Refuse(v < least || v > most, key, "%v is not from %v to %v", v, least, most)
 	}
 	within("start-timeout", d.StartTimeout, 100*time.Millisecond, time.Minute)
 	within("call-timeout", d.CallTimeout, time.Millisecond, callTimeoutMost)
@@ -124,29 +112,27 @@ func (c Config) Validate() error {
 	within("health-timeout", d.HealthTimeout, 10*time.Millisecond, time.Minute)
 	within("restart-backoff-max", d.RestartBackoffMax, time.Millisecond, time.Hour)
 	within("restart-backoff-min", d.RestartBackoffMin, time.Millisecond, max(time.Millisecond, d.RestartBackoffMax))
-	return errors.Join(errs...)
+	return faults.Err()
 }
 
-func (c Config) validatePin(fault func(key, format string, args ...any)) {
+func (c Config) validatePin() error {
 	switch sum, err := hex.DecodeString(c.SHA256); {
 	case c.SHA256 == "" && !c.Unpinned:
-		fault("sha256", "is missing: without it, whoever can write the file decides for the cluster; "+
+		return field.Errorf("sha256", "is missing: without it, whoever can write the file decides for the cluster; "+
 			"give the checksum of the file, or unpinned: true while developing")
 	case c.SHA256 != "" && c.Unpinned:
-		fault("unpinned", "contradicts sha256; leave one of them out")
+		return field.Errorf("unpinned", "contradicts sha256; leave one of them out")
 	case c.SHA256 != "" && (err != nil || len(sum) != 32):
-		fault("sha256", "%q is not 64 hexadecimal digits", c.SHA256)
+		return field.Errorf("sha256", "%q is not 64 hexadecimal digits", c.SHA256)
 	}
+	return nil
 }
 
-func (c Config) validateProcess(fault func(key, format string, args ...any)) {
-	if len(c.Args) > argsMost {
-		fault("args", "are %d, the limit is %d", len(c.Args), argsMost)
-	}
+func (c Config) validateProcess() error {
+	var faults field.Faults
+	faults.Refuse(len(c.Args) > argsMost, "args", "are %d, the limit is %d", len(c.Args), argsMost)
 	for i, arg := range c.Args {
-		if strings.ContainsRune(arg, 0) {
-			fault("args", "number %d has a zero byte", i+1)
-		}
+		faults.Refuse(strings.ContainsRune(arg, 0), "args", "number %d has a zero byte", i+1)
 	}
 	names := make([]string, 0, len(c.Environment))
 	for name := range c.Environment {
@@ -156,18 +142,10 @@ func (c Config) validateProcess(fault func(key, format string, args ...any)) {
 	for _, name := range names {
 		switch {
 		case name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(c.Environment[name], 0):
-			fault("environment", "%q is no variable that a process can have", name)
+			faults.Add(field.Errorf("environment", "%q is no variable that a process can have", name))
 		case strings.HasPrefix(name, "PLUGIN_") || strings.HasPrefix(name, CookieKey):
-			fault("environment", "%s belongs to the handshake between host and plugin", name)
+			faults.Add(field.Errorf("environment", "%s belongs to the handshake between host and plugin", name))
 		}
 	}
+	return faults.Err()
 }
-
-// fieldError is a fault of one field.
-type fieldError struct{ key, text string }
-
-// Error describes the fault, beginning with the key of the field.
-func (e *fieldError) Error() string { return e.key + ": " + e.text }
-
-// Field returns the key of the field as in a configuration file.
-func (e *fieldError) Field() string { return e.key }

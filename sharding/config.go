@@ -4,13 +4,12 @@
 package sharding
 
 import (
-	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/sharding/protocol"
+
+	"github.com/quorate/quorate/config/field"
 )
 
 // Config is what an operator may set. Start from [Default].
@@ -117,31 +116,16 @@ func Default() Config {
 	}
 }
 
-// FieldError is a fault of one field of a [Config].
-type FieldError struct{ field, text string }
-
-// Error describes the fault, beginning with the key of the field.
-func (e *FieldError) Error() string { return e.field + ": " + e.text }
-
-// Field returns the key of the field as in a configuration file.
-func (e *FieldError) Field() string { return e.field }
-
 // messageBytesMax leaves room for the envelope in a frame of the default size.
 const messageBytesMax = 3 << 20
 
-// Validate reports every fault in one error.
+// Validate reports every fault in one error, each a [field.Error].
 func (c Config) Validate() error {
-	var faults []error
+	var faults field.Faults
 	within := func(key string, value, low, high int) {
-		if value < low || value > high {
-			faults = append(faults, &FieldError{key, fmt.Sprintf("%d is not in the range from %d to %d", value, low, high)})
-		}
+		faults.Refuse(value < low || value > high, key, "%d is not in the range from %d to %d", value, low, high)
 	}
-	positive := func(key string, d time.Duration) {
-		if d <= 0 {
-			faults = append(faults, &FieldError{key, fmt.Sprintf("%v is not above 0", d)})
-		}
-	}
+	positive := func(key string, d time.Duration) { faults.Refuse(d <= 0, key, "%v is not above 0", d) }
 	within("number-of-shards", c.NumberOfShards, 1, protocol.MaxShards)
 	within("mailbox-size", c.MailboxSize, 1, 1<<24)
 	within("window-bytes", c.WindowBytes, 4<<10, 1<<30)
@@ -152,30 +136,11 @@ func (c Config) Validate() error {
 	within("rebalance.max-simultaneous", c.Rebalance.MaxSimultaneous, 1, protocol.MaxShards)
 	within("rebalance.max-simultaneous-per-region", c.Rebalance.MaxSimultaneousPerRegion, 1, protocol.MaxShards)
 	positive("rebalance.idle-check", c.Rebalance.IdleCheck)
-	if _, ok := stuckPolicy(c.OnStuck); !ok {
-		faults = append(faults, &FieldError{"on-stuck", fmt.Sprintf("%q is neither abort nor abandon", c.OnStuck)})
-	}
+	_, known := stuckPolicy(c.OnStuck)
+	faults.Refuse(!known, "on-stuck", "%q is neither abort nor abandon", c.OnStuck)
 	positive("entity-restart-backoff", c.EntityRestartBackoff)
-	for key, d := range map[string]time.Duration{"passivate-after": c.PassivateAfter, "stuck-after": c.StuckAfter} {
-		if d < 0 {
-			faults = append(faults, &FieldError{key, fmt.Sprintf("%v is negative", d)})
-		}
-	}
-	return errors.Join(append(faults, c.allocationFaults()...)...)
-}
-
-// allocationFaults returns the faults of the group allocation, each with its
-// key.
-func (c Config) allocationFaults() []error {
-	joined, ok := c.Allocation.Validate().(interface{ Unwrap() []error })
-	if !ok {
-		return nil
-	}
-	faults := joined.Unwrap()
-	for i, err := range faults {
-		if f, ok := err.(interface{ Field() string }); ok {
-			faults[i] = &FieldError{"allocation." + f.Field(), strings.TrimPrefix(err.Error(), f.Field()+": ")}
-		}
-	}
-	return faults
+	faults.Refuse(c.PassivateAfter < 0, "passivate-after", "%v is negative", c.PassivateAfter)
+	faults.Refuse(c.StuckAfter < 0, "stuck-after", "%v is negative", c.StuckAfter)
+	faults.Add(field.Within("allocation", c.Allocation.Validate()))
+	return faults.Err()
 }

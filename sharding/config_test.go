@@ -15,6 +15,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quorate/quorate/sharding"
+
+	"github.com/quorate/quorate/config/field"
 )
 
 func TestTheDefaultConfigurationIsValid(t *testing.T) {
@@ -48,7 +50,7 @@ func TestEveryFaultOfAConfigurationIsReported(t *testing.T) {
 			c := sharding.Default()
 			spoil(&c)
 			err := c.Validate()
-			var fault *sharding.FieldError
+			var fault *field.Error
 			require.ErrorAs(t, err, &fault)
 			require.Equal(t, key, fault.Field())
 			require.True(t, strings.HasPrefix(err.Error(), key+": "), err)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
+
+	"github.com/quorate/quorate/config/field"
 )
 
 // Kinds that run take other times over, also where entities would never have been
@@ -87,7 +89,7 @@ func TestReloadRefusesWhatCannotChange(t *testing.T) {
 		}
 		bad := base
 		bad.Rebalance.IdleCheck = 0
-		var fault *sharding.FieldError
+		var fault *field.Error
 		require.ErrorAs(t, s.Reload(bad), &fault)
 		require.Equal(t, "rebalance.idle-check", fault.Field())
 		w.nodes[0].must("a", "x")

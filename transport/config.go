@@ -4,9 +4,9 @@
 package transport
 
 import (
-	"errors"
-	"fmt"
 	"time"
+
+	"github.com/quorate/quorate/config/field"
 )
 
 // Config is what an operator may set. Build it from [Default].
@@ -131,34 +131,22 @@ func (c Config) BatchBytes() int { return batchBytes }
 // MaxFrameBytes beside a batch that was almost full, and the envelope.
 func (c Config) MaxMessageBytes() int { return c.MaxFrameBytes - batchBytes - 64 }
 
-// Validate reports every value that is out of range.
+// Validate reports every value that is out of range, each as a [field.Error].
 func (c Config) Validate() error {
-	check := func(ok bool, key string, value any, want string) error {
-		if ok {
-			return nil
-		}
-		return &fieldError{key, fmt.Sprintf("%v: must be %s", value, want)}
+	var faults field.Faults
+	check := func(ok bool, key string, value any, want string) {
+		faults.Refuse(!ok, key, "%v: must be %s", value, want)
 	}
-	return errors.Join(
-		check(c.MaxFrameBytes >= 128<<10 && c.MaxFrameBytes <= 64<<20, "max-frame-bytes", c.MaxFrameBytes, "131072 to 67108864"),
-		check(c.WindowBytes >= 64<<10, "window-bytes", c.WindowBytes, "at least 65536"),
-		check(c.MaxSilence >= 100*time.Millisecond, "max-silence", c.MaxSilence, "at least 100ms"),
-		check(c.RedialAfter >= 10*time.Millisecond, "redial-after", c.RedialAfter, "at least 10ms"),
-		check(c.HandshakeTimeout > 0, "handshake-timeout", c.HandshakeTimeout, "positive"),
-		check(c.GiveUpAfter >= c.MaxSilence, "give-up-after", c.GiveUpAfter, "at least max-silence"),
-		check(c.IdleAfter > 0, "idle-after", c.IdleAfter, "positive"),
-		check(c.Linger >= 0, "linger", c.Linger, "zero or positive"),
-		check(c.HostConnections >= 1, "host-connections", c.HostConnections, "at least 1"),
-		check(c.PendingConnections >= 1, "pending-connections", c.PendingConnections, "at least 1"),
-		check(c.TLS.IsZero() || c.TLS.Complete(), "tls", c.TLS, "certificate, key and authorities together, or none of them"),
-	)
+	check(c.MaxFrameBytes >= 128<<10 && c.MaxFrameBytes <= 64<<20, "max-frame-bytes", c.MaxFrameBytes, "131072 to 67108864")
+	check(c.WindowBytes >= 64<<10, "window-bytes", c.WindowBytes, "at least 65536")
+	check(c.MaxSilence >= 100*time.Millisecond, "max-silence", c.MaxSilence, "at least 100ms")
+	check(c.RedialAfter >= 10*time.Millisecond, "redial-after", c.RedialAfter, "at least 10ms")
+	check(c.HandshakeTimeout > 0, "handshake-timeout", c.HandshakeTimeout, "positive")
+	check(c.GiveUpAfter >= c.MaxSilence, "give-up-after", c.GiveUpAfter, "at least max-silence")
+	check(c.IdleAfter > 0, "idle-after", c.IdleAfter, "positive")
+	check(c.Linger >= 0, "linger", c.Linger, "zero or positive")
+	check(c.HostConnections >= 1, "host-connections", c.HostConnections, "at least 1")
+	check(c.PendingConnections >= 1, "pending-connections", c.PendingConnections, "at least 1")
+	check(c.TLS.IsZero() || c.TLS.Complete(), "tls", c.TLS, "certificate, key and authorities together, or none of them")
+	return faults.Err()
 }
-
-// fieldError is a fault of one field.
-type fieldError struct{ key, text string }
-
-// Error describes the fault, beginning with the key of the field.
-func (e *fieldError) Error() string { return e.key + ": " + e.text }
-
-// Field returns the key of the field as in a configuration file.
-func (e *fieldError) Field() string { return e.key }

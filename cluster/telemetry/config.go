@@ -3,7 +3,7 @@
 
 package telemetry
 
-import "fmt"
+import "github.com/quorate/quorate/config/field"
 
 // The values of [Config.Metrics].
 const (
@@ -29,19 +29,10 @@ type Config struct {
 // Default returns the default configuration, by which nothing is shown.
 func Default() Config { return Config{Metrics: None, ProcessMetrics: true} }
 
-// FieldError is a fault of one field of a [Config].
-type FieldError struct{ field, text string }
-
-// Error describes the fault, beginning with the key of the field.
-func (e *FieldError) Error() string { return e.field + ": " + e.text }
-
-// Field returns the key of the field as in a configuration file.
-func (e *FieldError) Field() string { return e.field }
-
 // Validate reports every fault in one error.
 func (c Config) Validate() error {
 	if c.Metrics != None && c.Metrics != Prometheus {
-		return &FieldError{"metrics", fmt.Sprintf("%q is neither none nor prometheus", c.Metrics)}
+		return field.Errorf("metrics", "%q is neither none nor prometheus", c.Metrics)
 	}
 	return nil
 }

@@ -4,12 +4,12 @@
 package protocol
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/quorate/quorate/fd"
+
+	"github.com/quorate/quorate/config/field"
 )
 
 // First the settings of an operator, then their defaults, then what is refused.
@@ -141,51 +141,30 @@ func Fast() Config {
 	return c
 }
 
-// FieldError is a fault of one field of a [Config].
-type FieldError struct {
-	field string
-	text  string
-}
-
-// Error describes the fault, beginning with the key of the field.
-func (e *FieldError) Error() string { return e.field + ": " + e.text }
-
-// Field returns the key of the field as in a configuration file.
-func (e *FieldError) Field() string { return e.field }
-
-// Validate reports every fault of c in one error. Each part of it that concerns
-// one field has a method Field that returns the key of the field.
+// Validate reports every fault of c in one error, each a [field.Error].
 func (c Config) Validate() error {
-	var faults []error
-	if err := c.FailureDetector.Validate(); err != nil {
-		faults = append(faults, &FieldError{"failure-detector", err.Error()})
-	}
-	refuse := func(bad bool, field, format string, values ...any) {
-		if bad {
-			faults = append(faults, &FieldError{field, fmt.Sprintf(format, values...)})
-		}
-	}
+	var faults field.Faults
+	faults.Add(field.Within("failure-detector", c.FailureDetector.Validate()))
 	for _, d := range c.durations() {
-		refuse(d.value < d.lowest, d.key, "%v is below %v", d.value, d.lowest)
-		refuse(d.value > durationLongest, d.key, "%v is above %v", d.value, durationLongest)
+		faults.Refuse(d.value < d.lowest, d.key, "%v is below %v", d.value, d.lowest)
+		faults.Refuse(d.value > durationLongest, d.key, "%v is above %v", d.value, durationLongest)
 	}
-	refuse(c.Fence <= c.FailureDetector.HeartbeatInterval, "fence",
+	faults.Refuse(c.Fence <= c.FailureDetector.HeartbeatInterval, "fence",
 		"%v is not above failure-detector.heartbeat-interval %v, so a node would lose its standing between two heartbeats",
 		c.Fence, c.FailureDetector.HeartbeatInterval)
-	refuse(c.GossipIntervalUnconverged > c.GossipInterval, "gossip-interval-unconverged",
+	faults.Refuse(c.GossipIntervalUnconverged > c.GossipInterval, "gossip-interval-unconverged",
 		"%v is above gossip-interval %v", c.GossipIntervalUnconverged, c.GossipInterval)
-	refuse(c.PushDelay > c.PushInterval, "push-delay", "%v is above push-interval %v", c.PushDelay, c.PushInterval)
-	refuse(c.PushInterval > c.GossipInterval, "push-interval", "%v is above gossip-interval %v", c.PushInterval, c.GossipInterval)
-	refuse(c.PushFanout < 1 || c.PushFanout > pushFanoutMax, "push-fanout", "%d is not in the range from 1 to %d", c.PushFanout, pushFanoutMax)
-	refuse(c.JoinIntervalMax < c.JoinInterval, "join-interval-max", "%v is below join-interval %v", c.JoinIntervalMax, c.JoinInterval)
-	refuse(c.MinNrOfMembers < 1, "min-nr-of-members", "%d is below 1", c.MinNrOfMembers)
-	if err := c.Voters.Validate(); err != nil {
-		refuse(true, "voters.role", "%v", err)
-	}
+	faults.Refuse(c.PushDelay > c.PushInterval, "push-delay", "%v is above push-interval %v", c.PushDelay, c.PushInterval)
+	faults.Refuse(c.PushInterval > c.GossipInterval, "push-interval", "%v is above gossip-interval %v", c.PushInterval, c.GossipInterval)
+	faults.Refuse(c.PushFanout < 1 || c.PushFanout > pushFanoutMax, "push-fanout", "%d is not in the range from 1 to %d", c.PushFanout, pushFanoutMax)
+	faults.Refuse(c.JoinIntervalMax < c.JoinInterval, "join-interval-max", "%v is below join-interval %v", c.JoinIntervalMax, c.JoinInterval)
+	faults.Refuse(c.MinNrOfMembers < 1, "min-nr-of-members", "%d is below 1", c.MinNrOfMembers)
+	err := c.Voters.Validate()
+	faults.Refuse(err != nil, "voters.role", "%w", err)
 	for _, role := range c.rolesWithMinimum() {
-		refuse(c.MinNrOfMembersOfRole[role] < 1, "min-nr-of-members-of-role."+role, "%d is below 1", c.MinNrOfMembersOfRole[role])
+		faults.Refuse(c.MinNrOfMembersOfRole[role] < 1, "min-nr-of-members-of-role."+role, "%d is below 1", c.MinNrOfMembersOfRole[role])
 	}
-	return errors.Join(faults...)
+	return faults.Err()
 }
 
 const (

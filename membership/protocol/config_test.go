@@ -24,7 +24,7 @@ func TestBuiltInSettingsAreValid(t *testing.T) {
 // covers B54: each fault names its field, and all are reported together.
 func TestFaultsOfTheConfigurationNameTheirFields(t *testing.T) {
 	for field, spoil := range map[string]func(*protocol.Config){
-		"failure-detector":            func(c *protocol.Config) { c.FailureDetector.Threshold = 0 },
+		"failure-detector.threshold":  func(c *protocol.Config) { c.FailureDetector.Threshold = 0 },
 		"fence":                       func(c *protocol.Config) { c.Fence = time.Second },
 		"gossip-interval":             func(c *protocol.Config) { c.GossipInterval = -time.Second },
 		"gossip-interval-unconverged": func(c *protocol.Config) { c.GossipIntervalUnconverged = 2 * time.Second },

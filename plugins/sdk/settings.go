@@ -18,6 +18,8 @@ import (
 	"unicode"
 
 	"github.com/quorate/quorate/plugins"
+
+	"github.com/quorate/quorate/config/field"
 )
 
 // decodeSettings reads a JSON object into a settings value, from its defaults, and
@@ -49,18 +51,11 @@ func settingErrors(err error) plugins.SettingErrors {
 	if errors.As(err, &faults) {
 		return faults
 	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, one := range joined.Unwrap() {
-			faults = append(faults, settingErrors(one)...)
-		}
-		return faults
+	for _, one := range field.Parts(err) {
+		key, reason := field.Of(one)
+		faults = append(faults, plugins.SettingError{Key: key, Reason: reason})
 	}
-	var field interface{ Field() string }
-	if !errors.As(err, &field) {
-		return plugins.SettingErrors{{Reason: err.Error()}}
-	}
-	key := field.Field()
-	return plugins.SettingErrors{{Key: key, Reason: strings.TrimPrefix(err.Error(), key+": ")}}
+	return faults
 }
 
 // decoder writes a tree of JSON into a value, and collects what does not fit.
