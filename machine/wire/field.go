@@ -1,0 +1,225 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+)
+
+// ErrMalformed is wrapped by every error of reading.
+var ErrMalformed = errors.New("malformed")
+
+// Malformed returns an error that wraps [ErrMalformed]. An error that the format wraps
+// with %w can be asked for as well.
+func Malformed(format string, values ...any) error {
+	return fmt.Errorf("%w: %w", ErrMalformed, fmt.Errorf(format, values...))
+}
+
+// Number is the number of a field within its message, from 1 to 536,870,911.
+type Number uint32
+
+const numberMax = 1<<29 - 1
+
+// Type is how the value of a field is written.
+type Type uint8
+
+// The types of fields. Groups are not written by anybody here, and passed over.
+const (
+	VarintType     Type = 0
+	Fixed64Type    Type = 1
+	BytesType      Type = 2
+	startGroupType Type = 3
+	endGroupType   Type = 4
+	Fixed32Type    Type = 5
+)
+
+// groupsMax is how deep groups may lie within each other, as in protobuf.
+const groupsMax = 10_000
+
+// Field is one field that was read. Its slices are part of the input.
+type Field struct {
+	Number Number
+	Type   Type
+	Value  uint64 // The number of a varint, a fixed64 or a fixed32.
+	Bytes  []byte // What a field of type bytes holds.
+	Raw    []byte // The whole field with its tag, as it came.
+}
+
+// Varint reads a number off b and returns its length, 0 if there is none.
+func Varint(b []byte) (v uint64, n int) {
+	if len(b) > 0 && b[0] < 1<<7 {
+		return uint64(b[0]), 1
+	}
+	return varint(b)
+}
+
+// varint reads a number of more than one byte.
+func varint(b []byte) (v uint64, n int) {
+	v, n = binary.Uvarint(b)
+	return v, max(n, 0)
+}
+
+// Tag reads a tag off b and returns its length, 0 if there is none.
+func Tag(b []byte) (n Number, t Type, size int) {
+	tag, size := Varint(b)
+	if number := tag >> 3; number == 0 || number > numberMax {
+		return 0, 0, 0
+	}
+	return Number(tag >> 3), Type(tag & 7), size
+}
+
+// Bytes reads a length and so many bytes off b, which are part of it, and returns how
+// many that are together, 0 if there are not so many.
+func Bytes(b []byte) (v []byte, n int) {
+	size, n := Varint(b)
+	if n == 0 || size > uint64(len(b)-n) {
+		return nil, 0
+	}
+	end := n + int(size)
+	return b[n:end:end], end
+}
+
+// Next reads a field off b and returns what follows it.
+func Next(b []byte) (f Field, rest []byte, err error) { return next(b, groupsMax) }
+
+func next(b []byte, groups int) (f Field, rest []byte, err error) {
+	number, kind, n := Tag(b)
+	if n == 0 {
+		return f, nil, Malformed("a tag is cut off, or no field has it")
+	}
+	f.Number, f.Type = number, kind
+	m := 0
+	switch body := b[n:]; kind {
+	case VarintType:
+		f.Value, m = Varint(body)
+	case BytesType:
+		f.Bytes, m = Bytes(body)
+	case Fixed64Type:
+		if len(body) >= 8 {
+			f.Value, m = binary.LittleEndian.Uint64(body), 8
+		}
+	case Fixed32Type:
+		if len(body) >= 4 {
+			f.Value, m = uint64(binary.LittleEndian.Uint32(body)), 4
+		}
+	case startGroupType:
+		m = group(body, number, groups)
+	default: // The end of a group that has not begun, or no type.
+	}
+	if m == 0 {
+		return f, nil, Malformed("field %d of wire type %d is cut off, or no value", number, kind)
+	}
+	f.Raw = b[: n+m : n+m]
+	return f, b[n+m:], nil
+}
+
+// group returns the length of the inside of a group with its end, 0 if it has none.
+func group(b []byte, n Number, groups int) int {
+	end := uint64(n)<<3 | uint64(endGroupType)
+	for at := 0; groups > 0; {
+		if tag, size := Varint(b[at:]); size > 0 && tag == end {
+			return at + size
+		}
+		f, _, err := next(b[at:], groups-1)
+		if err != nil {
+			return 0
+		}
+		at += len(f.Raw)
+	}
+	return 0
+}
+
+// Each calls visit for every field of b in order, until there is an error. The field is
+// valid until visit returns; it is allocated, so that codecs on the way of each message
+// have a loop around [Next] of their own.
+func Each(b []byte, visit func(*Field) error) error {
+	for len(b) > 0 {
+		f, rest, err := Next(b)
+		if err != nil {
+			return err
+		}
+		if err := visit(&f); err != nil {
+			return err
+		}
+		b = rest
+	}
+	return nil
+}
+
+// Uint returns the number of a varint that is at most limit.
+func (f *Field) Uint(limit uint64) (uint64, error) {
+	if f.Type != VarintType {
+		return 0, f.unexpected("a varint")
+	}
+	if f.Value > limit {
+		return 0, Malformed("field %d is %d, at most %d", f.Number, f.Value, limit)
+	}
+	return f.Value, nil
+}
+
+// Fixed64 returns the number of a fixed64.
+func (f *Field) Fixed64() (uint64, error) {
+	if f.Type != Fixed64Type {
+		return 0, f.unexpected("a fixed64")
+	}
+	return f.Value, nil
+}
+
+// Data returns bytes, at most limit of them. They are part of the input.
+func (f *Field) Data(limit int) ([]byte, error) {
+	if f.Type != BytesType {
+		return nil, f.unexpected("bytes")
+	}
+	if len(f.Bytes) > limit {
+		return nil, Malformed("field %d has %d bytes, at most %d", f.Number, len(f.Bytes), limit)
+	}
+	return f.Bytes, nil
+}
+
+// Text returns a text of at most limit bytes, which is UTF-8.
+func (f *Field) Text(limit int) (string, error) {
+	b, err := f.Data(limit)
+	if err != nil {
+		return "", err
+	}
+	if !utf8.Valid(b) {
+		return "", Malformed("field %d is not UTF-8", f.Number)
+	}
+	return string(b), nil
+}
+
+func (f *Field) unexpected(want string) error {
+	return Malformed("field %d has wire type %d, want %s", f.Number, f.Type, want)
+}
+
+// Set stores a varint of at most limit in a field of any unsigned type. The limit must
+// fit into that type.
+func Set[T ~uint8 | ~uint16 | ~uint32 | ~uint64](dst *T, f *Field, limit uint64) error {
+	v, err := f.Uint(limit)
+	*dst = T(v)
+	return err
+}
+
+// SetFixed stores a fixed64 in a field of any type of that size.
+func SetFixed[T ~uint64](dst *T, f *Field) error {
+	v, err := f.Fixed64()
+	*dst = T(v)
+	return err
+}
+
+// SetBool stores a truth value.
+func SetBool(dst *bool, f *Field) error {
+	v, err := f.Uint(1)
+	*dst = v == 1
+	return err
+}
+
+// SetText stores a text of at most limit bytes.
+func SetText(dst *string, f *Field, limit int) (err error) {
+	*dst, err = f.Text(limit)
+	return err
+}
