@@ -4,11 +4,11 @@
 package protocol
 
 import (
-	"strings"
 	"time"
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/wire"
 )
 
 // Explain is the command to find out what the coordinator of a kind knows about a
@@ -214,6 +214,4 @@ func (c *Control) expire() {
 const maxExplainText = 512
 
 // clip cuts a text that a strategy wrote to what an explanation may hold.
-func clip(text string) string {
-	return strings.ToValidUTF8(text[:min(len(text), maxExplainText)], "")
-}
+func clip(text string) string { return wire.Clip(text, maxExplainText) }

@@ -6,10 +6,9 @@ package wire
 import (
 	"errors"
 
-	"google.golang.org/protobuf/encoding/protowire"
-
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/wire"
 	"github.com/quorate/quorate/membership/singleton"
 	"github.com/quorate/quorate/sharding/protocol"
 )
@@ -67,7 +66,7 @@ func (Codec) Append(dst []byte, message any) ([]byte, error) {
 		return appendRegister(dst, m), nil
 	case protocol.SettingsRefused:
 		dst = head(dst, typeSettingsRefused, m.Kind, protocol.Term{})
-		return appendString(appendString(appendString(dst, 10, m.Setting), 11, m.Coordinator), 12, m.Region), nil
+		return wire.AppendString(wire.AppendString(wire.AppendString(dst, 10, m.Setting), 11, m.Coordinator), 12, m.Region), nil
 	case protocol.Map:
 		return appendMap(dst, m), nil
 	default:
@@ -107,10 +106,10 @@ func appendCommand(dst []byte, message any) ([]byte, error) {
 		}
 		return appendSettings(head(dst, kind, m.Kind, protocol.Term{}), 13, m.Settings), nil
 	case protocol.ExplainShard:
-		dst = appendUint(head(dst, typeExplainShard, m.Kind, protocol.Term{}), 14, m.ID)
+		dst = wire.AppendUint(head(dst, typeExplainShard, m.Kind, protocol.Term{}), 14, m.ID)
 		return appendExplanation(dst, protocol.Explained{Shard: m.Shard}), nil
 	case protocol.Explained:
-		dst = appendUint(head(dst, typeExplained, m.Kind, m.Term), 14, m.ID)
+		dst = wire.AppendUint(head(dst, typeExplained, m.Kind, m.Term), 14, m.ID)
 		return appendExplanation(dst, m), nil
 	default:
 		return dst, ErrForeign
@@ -118,47 +117,47 @@ func appendCommand(dst []byte, message any) ([]byte, error) {
 }
 
 func head(dst []byte, kind uint64, name string, term protocol.Term) []byte {
-	return appendTerm(appendString(appendUint(dst, 1, kind), 2, name), 3, term)
+	return appendTerm(wire.AppendString(wire.AppendUint(dst, 1, kind), 2, name), 3, term)
 }
 
-func appendSettings(dst []byte, n number, s protocol.Settings) []byte {
-	dst, at := begin(dst, n)
-	dst = appendUint(dst, 1, uint64(s.Shards))
-	dst = appendString(appendString(appendString(dst, 2, s.Hash), 3, s.Codec), 4, s.Role)
-	return end(dst, at)
+func appendSettings(dst []byte, n wire.Number, s protocol.Settings) []byte {
+	dst, at := wire.Begin(dst, n)
+	dst = wire.AppendUint(dst, 1, uint64(s.Shards))
+	dst = wire.AppendString(wire.AppendString(wire.AppendString(dst, 2, s.Hash), 3, s.Codec), 4, s.Role)
+	return wire.End(dst, at)
 }
 
 func appendRegistration(dst []byte, r protocol.Registration) []byte {
-	dst, at := begin(dst, 4)
+	dst, at := wire.Begin(dst, 4)
 	dst = appendSettings(dst, 1, r.Settings)
-	dst = appendBool(appendBool(dst, 2, r.Proxy), 3, r.Suspended)
-	return end(appendUint(appendUint(dst, 4, uint64(r.Capacity)), 5, r.Number), at)
+	dst = wire.AppendBool(wire.AppendBool(dst, 2, r.Proxy), 3, r.Suspended)
+	return wire.End(wire.AppendUint(wire.AppendUint(dst, 4, uint64(r.Capacity)), 5, r.Number), at)
 }
 
 func appendRegister(dst []byte, m protocol.Register) []byte {
 	dst = appendRegistration(head(dst, typeRegister, m.Kind, m.Term), m.Registration)
-	dst = appendUint(dst, 8, m.Version)
+	dst = wire.AppendUint(dst, 8, m.Version)
 	if len(m.Wanted) == 0 {
 		return dst
 	}
-	dst, at := begin(dst, 9)
+	dst, at := wire.Begin(dst, 9)
 	for _, s := range m.Wanted {
-		dst = protowire.AppendVarint(dst, uint64(s))
+		dst = wire.AppendVarint(dst, uint64(s))
 	}
-	return end(dst, at)
+	return wire.End(dst, at)
 }
 
 // appendMap writes each node once: a map names few nodes, often.
 func appendMap(dst []byte, m protocol.Map) []byte {
 	dst = head(dst, typeMap, m.Kind, m.Term)
-	dst = appendUint(appendUint(dst, 7, m.From), 8, m.To)
+	dst = wire.AppendUint(wire.AppendUint(dst, 7, m.From), 8, m.To)
 	index := map[gossip.NodeID]uint32{}
 	for _, h := range m.Homes {
 		i, known := index[h.Node]
 		if !known {
 			i = uint32(len(index))
 			index[h.Node] = i
-			dst = appendNode(dst, 6, h.Node)
+			dst = wire.AppendNode(dst, 6, h.Node)
 		}
 		dst = shard{id: h.Shard, epoch: h.Epoch, base: h.Base, node: i}.append(dst)
 	}
@@ -182,19 +181,19 @@ type shard struct {
 }
 
 func (s shard) append(dst []byte) []byte {
-	dst, at := begin(dst, 5)
-	dst = appendUint(dst, 1, uint64(s.id))
+	dst, at := wire.Begin(dst, 5)
+	dst = wire.AppendUint(dst, 1, uint64(s.id))
 	dst = appendEpoch(dst, 2, s.epoch)
 	if s.base != s.epoch {
 		dst = appendEpoch(dst, 3, s.base)
 	}
-	dst = appendUint(dst, 4, uint64(s.state))
+	dst = wire.AppendUint(dst, 4, uint64(s.state))
 	for _, p := range s.positions {
 		var inner int
-		dst, inner = begin(dst, 5)
-		dst = appendUint(appendNode(dst, 1, p.Origin), 2, p.Seq)
-		dst = end(dst, inner)
+		dst, inner = wire.Begin(dst, 5)
+		dst = wire.AppendUint(wire.AppendNode(dst, 1, p.Origin), 2, p.Seq)
+		dst = wire.End(dst, inner)
 	}
-	dst = appendUint(dst, 6, uint64(s.node))
-	return end(dst, at)
+	dst = wire.AppendUint(dst, 6, uint64(s.node))
+	return wire.End(dst, at)
 }

@@ -6,9 +6,8 @@ package wire
 import (
 	"math"
 
-	"google.golang.org/protobuf/encoding/protowire"
-
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine/wire"
 	"github.com/quorate/quorate/membership/singleton"
 	"github.com/quorate/quorate/sharding/protocol"
 )
@@ -34,21 +33,21 @@ type control struct {
 // Decode returns the control message that b holds. It keeps no part of b.
 func (Codec) Decode(b []byte) (any, error) {
 	var c control
-	if err := each(b, c.set); err != nil {
+	if err := wire.Each(b, c.set); err != nil {
 		return nil, err
 	}
 	if c.name == "" {
-		return nil, malformed("a control message without a kind")
+		return nil, wire.Malformed("a control message without a kind")
 	}
 	return c.message()
 }
 
-func (c *control) set(f *field) error {
-	switch f.number {
+func (c *control) set(f *wire.Field) error {
+	switch f.Number {
 	case 1:
-		return set(&c.kind, f, math.MaxUint8)
+		return wire.Set(&c.kind, f, math.MaxUint8)
 	case 2:
-		return setText(&c.name, f, protocol.MaxKindBytes)
+		return wire.SetText(&c.name, f, protocol.MaxKindBytes)
 	case 3:
 		return setTerm(&c.term, f)
 	case 4:
@@ -57,25 +56,25 @@ func (c *control) set(f *field) error {
 		return c.addShard(f)
 	case 6:
 		var id gossip.NodeID
-		err := setNode(&id, f)
+		err := wire.SetNode(&id, f)
 		c.nodes = append(c.nodes, id)
 		return err
 	case 7:
-		return set(&c.from, f, math.MaxUint64)
+		return wire.Set(&c.from, f, math.MaxUint64)
 	case 8:
-		return set(&c.to, f, math.MaxUint64)
+		return wire.Set(&c.to, f, math.MaxUint64)
 	case 9:
 		return c.setWanted(f)
 	case 10:
-		return setText(&c.setting, f, maxDetail)
+		return wire.SetText(&c.setting, f, maxDetail)
 	case 11:
-		return setText(&c.coordinator, f, maxDetail)
+		return wire.SetText(&c.coordinator, f, maxDetail)
 	case 12:
-		return setText(&c.region, f, maxDetail)
+		return wire.SetText(&c.region, f, maxDetail)
 	case 13:
 		return setSettings(&c.settings, f)
 	case 14:
-		return set(&c.id, f, math.MaxUint64)
+		return wire.Set(&c.id, f, math.MaxUint64)
 	case 15:
 		return setExplanation(&c.explanation, f)
 	default:
@@ -83,59 +82,59 @@ func (c *control) set(f *field) error {
 	}
 }
 
-func setSettings(dst *protocol.Settings, f *field) error {
-	b, err := f.data(math.MaxInt)
+func setSettings(dst *protocol.Settings, f *wire.Field) error {
+	b, err := f.Data(math.MaxInt)
 	if err != nil {
 		return err
 	}
 	*dst = protocol.Settings{}
-	return each(b, func(f *field) error {
-		switch f.number {
+	return wire.Each(b, func(f *wire.Field) error {
+		switch f.Number {
 		case 1:
-			return set(&dst.Shards, f, protocol.MaxShards)
+			return wire.Set(&dst.Shards, f, protocol.MaxShards)
 		case 2:
-			return setText(&dst.Hash, f, protocol.MaxKindBytes)
+			return wire.SetText(&dst.Hash, f, protocol.MaxKindBytes)
 		case 3:
-			return setText(&dst.Codec, f, protocol.MaxKindBytes)
+			return wire.SetText(&dst.Codec, f, protocol.MaxKindBytes)
 		case 4:
-			return setText(&dst.Role, f, protocol.MaxKindBytes)
+			return wire.SetText(&dst.Role, f, protocol.MaxKindBytes)
 		}
 		return nil
 	})
 }
 
-func setRegistration(dst *protocol.Registration, f *field) error {
-	b, err := f.data(math.MaxInt)
+func setRegistration(dst *protocol.Registration, f *wire.Field) error {
+	b, err := f.Data(math.MaxInt)
 	if err != nil {
 		return err
 	}
 	*dst = protocol.Registration{}
-	return each(b, func(f *field) error {
-		switch f.number {
+	return wire.Each(b, func(f *wire.Field) error {
+		switch f.Number {
 		case 1:
 			return setSettings(&dst.Settings, f)
 		case 2:
-			return setBool(&dst.Proxy, f)
+			return wire.SetBool(&dst.Proxy, f)
 		case 3:
-			return setBool(&dst.Suspended, f)
+			return wire.SetBool(&dst.Suspended, f)
 		case 4:
-			return set(&dst.Capacity, f, math.MaxUint32)
+			return wire.Set(&dst.Capacity, f, math.MaxUint32)
 		case 5:
-			return set(&dst.Number, f, math.MaxUint64)
+			return wire.Set(&dst.Number, f, math.MaxUint64)
 		}
 		return nil
 	})
 }
 
-func (c *control) setWanted(f *field) error {
-	b, err := f.data(math.MaxInt)
+func (c *control) setWanted(f *wire.Field) error {
+	b, err := f.Data(math.MaxInt)
 	if err != nil {
 		return err
 	}
 	for len(b) > 0 {
-		v, n := protowire.ConsumeVarint(b)
-		if n < 0 || v >= protocol.MaxShards || len(c.wanted) >= protocol.MaxShards {
-			return malformed("the shards that are looked for")
+		v, n := wire.Varint(b)
+		if n == 0 || v >= protocol.MaxShards || len(c.wanted) >= protocol.MaxShards {
+			return wire.Malformed("the shards that are looked for")
 		}
 		c.wanted = append(c.wanted, protocol.ShardID(v))
 		b = b[n:]
@@ -143,18 +142,18 @@ func (c *control) setWanted(f *field) error {
 	return nil
 }
 
-func (c *control) addShard(f *field) error {
-	b, err := f.data(math.MaxInt)
+func (c *control) addShard(f *wire.Field) error {
+	b, err := f.Data(math.MaxInt)
 	if err != nil {
 		return err
 	}
 	if len(c.shards) >= protocol.MaxShards {
-		return malformed("more than %d shards", protocol.MaxShards)
+		return wire.Malformed("more than %d shards", protocol.MaxShards)
 	}
 	var s shard
-	err = each(b, s.set)
+	err = wire.Each(b, s.set)
 	if err == nil && s.epoch.IsZero() {
-		err = malformed("shard %d without an epoch", s.id)
+		err = wire.Malformed("shard %d without an epoch", s.id)
 	}
 	if s.base.IsZero() {
 		s.base = s.epoch
@@ -163,38 +162,38 @@ func (c *control) addShard(f *field) error {
 	return err
 }
 
-func (s *shard) set(f *field) error {
-	switch f.number {
+func (s *shard) set(f *wire.Field) error {
+	switch f.Number {
 	case 1:
-		return set(&s.id, f, protocol.MaxShards-1)
+		return wire.Set(&s.id, f, protocol.MaxShards-1)
 	case 2:
 		return setEpoch(&s.epoch, f)
 	case 3:
 		return setEpoch(&s.base, f)
 	case 4:
-		return set(&s.state, f, uint64(protocol.Halted))
+		return wire.Set(&s.state, f, uint64(protocol.Halted))
 	case 5:
-		b, err := f.data(math.MaxInt)
+		b, err := f.Data(math.MaxInt)
 		if err != nil {
 			return err
 		}
 		var p protocol.Position
-		err = each(b, func(f *field) error {
-			switch f.number {
+		err = wire.Each(b, func(f *wire.Field) error {
+			switch f.Number {
 			case 1:
-				return setNode(&p.Origin, f)
+				return wire.SetNode(&p.Origin, f)
 			case 2:
-				return set(&p.Seq, f, math.MaxUint64)
+				return wire.Set(&p.Seq, f, math.MaxUint64)
 			}
 			return nil
 		})
 		if err == nil && p.Origin.IsZero() {
-			err = malformed("a position without an origin")
+			err = wire.Malformed("a position without an origin")
 		}
 		s.positions = append(s.positions, p)
 		return err
 	case 6:
-		return set(&s.node, f, math.MaxUint32)
+		return wire.Set(&s.node, f, math.MaxUint32)
 	default:
 		return nil
 	}
@@ -234,7 +233,7 @@ func (c *control) report() (any, error) {
 	m := protocol.Report{Kind: c.name, Term: c.term, Registration: c.registration}
 	for _, s := range c.shards {
 		if s.state == 0 {
-			return nil, malformed("a shard without a state")
+			return nil, wire.Malformed("a shard without a state")
 		}
 		m.Hosted = append(m.Hosted, protocol.Hosted{Shard: s.id, Epoch: s.epoch, Base: s.base, State: protocol.HostState(s.state)})
 	}
@@ -245,7 +244,7 @@ func (c *control) toMap() (any, error) {
 	m := protocol.Map{Kind: c.name, Term: c.term, From: c.from, To: c.to}
 	for _, s := range c.shards {
 		if int64(s.node) >= int64(len(c.nodes)) {
-			return nil, malformed("a home at node %d of %d", s.node, len(c.nodes))
+			return nil, wire.Malformed("a home at node %d of %d", s.node, len(c.nodes))
 		}
 		m.Homes = append(m.Homes, protocol.Home{Shard: s.id, Node: c.nodes[s.node], Epoch: s.epoch, Base: s.base})
 	}
@@ -283,7 +282,7 @@ func (c *control) command() (any, error) {
 	case typeResumed:
 		return protocol.Resumed{Kind: c.name, Term: c.term, Shards: c.epochs()}, nil
 	default:
-		return nil, malformed("a control message of type %d", c.kind)
+		return nil, wire.Malformed("a control message of type %d", c.kind)
 	}
 }
 

@@ -3,7 +3,7 @@
 
 // Package wire turns the messages of sharding into bytes and back. The format is
 // protobuf, as envelope.proto and control.proto of this module describe it, and is
-// written and read by hand: an envelope is on the way of every message between
+// written and read by hand, with package machine/wire: an envelope is on the way of every message between
 // entities. The tests compare it with the code that is generated from them.
 //
 // Decoding trusts nothing. What is malformed, out of range or too long is an

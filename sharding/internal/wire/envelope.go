@@ -6,11 +6,11 @@ package wire
 import (
 	"bytes"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/wire"
 	"github.com/quorate/quorate/sharding/protocol"
 )
 
@@ -57,30 +57,30 @@ type stream struct {
 
 // append appends field 5.
 func (s *stream) append(dst []byte) []byte {
-	dst, at := begin(dst, 5)
-	dst = appendString(dst, 1, s.kind)
-	dst = appendUint(dst, 2, uint64(s.shard))
-	dst = appendNode(dst, 3, s.origin)
+	dst, at := wire.Begin(dst, 5)
+	dst = wire.AppendString(dst, 1, s.kind)
+	dst = wire.AppendUint(dst, 2, uint64(s.shard))
+	dst = wire.AppendNode(dst, 3, s.origin)
 	dst = appendEpoch(dst, 4, s.base)
 	dst = appendEpoch(dst, 5, s.route)
-	return end(dst, at)
+	return wire.End(dst, at)
 }
 
 // parse decodes the inside of field 5.
 func (s *stream) parse(b []byte) (err error) {
 	*s = stream{}
 	for len(b) > 0 && err == nil {
-		var f field
-		if f, b, err = next(b); err != nil {
+		var f wire.Field
+		if f, b, err = wire.Next(b); err != nil {
 			return err
 		}
-		switch f.number {
+		switch f.Number {
 		case 1:
-			err = setText(&s.kind, &f, protocol.MaxKindBytes)
+			err = wire.SetText(&s.kind, &f, protocol.MaxKindBytes)
 		case 2:
-			err = set(&s.shard, &f, protocol.MaxShards-1)
+			err = wire.Set(&s.shard, &f, protocol.MaxShards-1)
 		case 3:
-			err = setNode(&s.origin, &f)
+			err = wire.SetNode(&s.origin, &f)
 		case 4:
 			err = setEpoch(&s.base, &f)
 		case 5:
@@ -94,14 +94,14 @@ func (s *stream) parse(b []byte) (err error) {
 // deadline becomes the time that remains at now.
 func (e *Encoder) Message(dst []byte, m *protocol.Message, now machine.Instant) []byte {
 	e.remember(m)
-	dst = appendUint(dst, 1, typeMessage)
-	dst = appendString(dst, 4, m.Entity)
+	dst = wire.AppendUint(dst, 1, typeMessage)
+	dst = wire.AppendString(dst, 4, m.Entity)
 	dst = append(dst, e.stream...)
-	dst = appendUint(dst, 7, m.Seq)
+	dst = wire.AppendUint(dst, 7, m.Seq)
 	if m.Deadline != 0 {
-		dst = appendUint(dst, 8, uint64(e.There))
+		dst = wire.AppendUint(dst, 8, uint64(e.There))
 	}
-	dst = appendUint(dst, 9, uint64(m.Hops))
+	dst = wire.AppendUint(dst, 9, uint64(m.Hops))
 	return appendContent(dst, m, now)
 }
 
@@ -109,13 +109,13 @@ func (e *Encoder) Message(dst []byte, m *protocol.Message, now machine.Instant) 
 // deadline becomes the time that remains at now.
 func appendContent(dst []byte, m *protocol.Message, now machine.Instant) []byte {
 	left, expired := remaining(m, now)
-	dst = appendUint(dst, 10, m.Correlation)
-	dst = appendUint(dst, 11, left)
-	dst = appendBytes(dst, 12, m.Trace)
-	dst = appendUint(dst, 13, uint64(m.Codec))
-	dst = appendUint(dst, 14, uint64(m.Flags))
-	dst = appendBytes(dst, 15, m.Payload)
-	dst = appendBool(dst, 19, expired)
+	dst = wire.AppendUint(dst, 10, m.Correlation)
+	dst = wire.AppendUint(dst, 11, left)
+	dst = wire.AppendBytes(dst, 12, m.Trace)
+	dst = wire.AppendUint(dst, 13, uint64(m.Codec))
+	dst = wire.AppendUint(dst, 14, uint64(m.Flags))
+	dst = wire.AppendBytes(dst, 15, m.Payload)
+	dst = wire.AppendBool(dst, 19, expired)
 	return append(dst, m.Extra...)
 }
 
@@ -130,22 +130,21 @@ func (e *Encoder) remember(m *protocol.Message) {
 // detail is cut, and what is not text in it is left out: it is whatever an entity
 // said, and must not make the reply unreadable.
 func AppendReply(dst []byte, r *protocol.Reply) []byte {
-	detail := strings.ToValidUTF8(r.Detail[:min(len(r.Detail), maxDetail)], "")
-	dst = appendUint(dst, 1, typeReply)
-	dst = appendString(dst, 2, r.Kind)
-	dst = appendUint(dst, 3, uint64(r.Shard))
-	dst = appendUint(dst, 8, uint64(r.Clock))
-	dst = appendUint(dst, 10, r.Correlation)
-	dst = appendUint(dst, 13, uint64(r.Codec))
-	dst = appendUint(dst, 14, uint64(r.Flags))
-	dst = appendBytes(dst, 15, r.Payload)
-	dst = appendUint(dst, 16, uint64(r.Code))
-	return appendString(dst, 17, detail)
+	dst = wire.AppendUint(dst, 1, typeReply)
+	dst = wire.AppendString(dst, 2, r.Kind)
+	dst = wire.AppendUint(dst, 3, uint64(r.Shard))
+	dst = wire.AppendUint(dst, 8, uint64(r.Clock))
+	dst = wire.AppendUint(dst, 10, r.Correlation)
+	dst = wire.AppendUint(dst, 13, uint64(r.Codec))
+	dst = wire.AppendUint(dst, 14, uint64(r.Flags))
+	dst = wire.AppendBytes(dst, 15, r.Payload)
+	dst = wire.AppendUint(dst, 16, uint64(r.Code))
+	return wire.AppendString(dst, 17, wire.Clip(r.Detail, maxDetail))
 }
 
 // AppendAck appends the envelope of an acknowledgement.
 func AppendAck(dst []byte, a protocol.Ack) []byte {
-	return appendUint(appendSignal(dst, typeAck, a.Kind, a.Shard, a.Base, a.Seq), 8, uint64(a.Clock))
+	return wire.AppendUint(appendSignal(dst, typeAck, a.Kind, a.Shard, a.Base, a.Seq), 8, uint64(a.Clock))
 }
 
 // AppendNeed appends the envelope of a request to transmit again.
@@ -154,21 +153,21 @@ func AppendNeed(dst []byte, n protocol.Need) []byte {
 }
 
 func appendSignal(dst []byte, t uint64, kind string, shard protocol.ShardID, base protocol.Epoch, seq uint64) []byte {
-	dst = appendUint(dst, 1, t)
-	dst = appendString(dst, 2, kind)
-	dst = appendUint(dst, 3, uint64(shard))
+	dst = wire.AppendUint(dst, 1, t)
+	dst = wire.AppendString(dst, 2, kind)
+	dst = wire.AppendUint(dst, 3, uint64(shard))
 	dst = appendEpoch(dst, 6, base)
-	return appendUint(dst, 7, seq)
+	return wire.AppendUint(dst, 7, seq)
 }
 
 // AppendFlow appends the envelope of a flow.
 func AppendFlow(dst []byte, f protocol.Flow) []byte {
-	dst = appendUint(dst, 1, typeFlow)
-	dst = appendString(dst, 2, f.Kind)
-	dst = appendUint(dst, 3, uint64(f.Shard))
-	dst = appendString(dst, 4, f.Entity)
+	dst = wire.AppendUint(dst, 1, typeFlow)
+	dst = wire.AppendString(dst, 2, f.Kind)
+	dst = wire.AppendUint(dst, 3, uint64(f.Shard))
+	dst = wire.AppendString(dst, 4, f.Entity)
 	dst = appendEpoch(dst, 6, f.Epoch)
-	return appendUint(dst, 16, uint64(f.State))
+	return wire.AppendUint(dst, 16, uint64(f.State))
 }
 
 // DecodeItem decodes one envelope with a [Decoder] of its own.
@@ -234,11 +233,11 @@ type content struct {
 func (d *Decoder) Item(b []byte, now machine.Instant) (any, error) {
 	d.e = envelope{}
 	for len(b) > 0 {
-		f, rest, err := next(b)
+		f, rest, err := wire.Next(b)
 		if err != nil {
 			return nil, err
 		}
-		if f.number == numberItems && d.e.kind == typeRun {
+		if f.Number == numberItems && d.e.kind == typeRun {
 			return d.open(b)
 		}
 		if err := d.set(&f); err != nil {
@@ -250,15 +249,15 @@ func (d *Decoder) Item(b []byte, now machine.Instant) (any, error) {
 }
 
 // set takes over one field.
-func (d *Decoder) set(f *field) error {
+func (d *Decoder) set(f *wire.Field) error {
 	e := &d.e
-	switch f.number {
+	switch f.Number {
 	case 1:
-		return set(&e.kind, f, math.MaxUint8)
+		return wire.Set(&e.kind, f, math.MaxUint8)
 	case 2:
-		return setText(&e.of.kind, f, protocol.MaxKindBytes)
+		return wire.SetText(&e.of.kind, f, protocol.MaxKindBytes)
 	case 3:
-		return set(&e.of.shard, f, protocol.MaxShards-1)
+		return wire.Set(&e.of.shard, f, protocol.MaxShards-1)
 	case 4:
 		return d.entity(f, &e.entity)
 	case 5:
@@ -266,23 +265,23 @@ func (d *Decoder) set(f *field) error {
 	case 6:
 		return setEpoch(&e.of.base, f)
 	case 7:
-		return set(&e.seq, f, math.MaxUint64)
+		return wire.Set(&e.seq, f, math.MaxUint64)
 	case 8:
-		return set(&e.clock, f, math.MaxInt64)
+		return wire.Set(&e.clock, f, math.MaxInt64)
 	case 9:
-		return set(&e.hops, f, math.MaxUint8)
+		return wire.Set(&e.hops, f, math.MaxUint8)
 	case 16:
-		return set(&e.code, f, math.MaxUint8)
+		return wire.Set(&e.code, f, math.MaxUint8)
 	case 17:
-		return setText(&e.detail, f, maxDetail)
+		return wire.SetText(&e.detail, f, maxDetail)
 	default:
 		return e.set(f)
 	}
 }
 
 // entity stores the id of an entity, which probably came before.
-func (d *Decoder) entity(f *field, dst *string) error {
-	b, err := f.data(protocol.MaxEntityBytes)
+func (d *Decoder) entity(f *wire.Field, dst *string) error {
+	b, err := f.Data(protocol.MaxEntityBytes)
 	if err != nil {
 		return err
 	}
@@ -290,7 +289,7 @@ func (d *Decoder) entity(f *field, dst *string) error {
 		*dst = known
 		return nil
 	}
-	if err := setText(dst, f, protocol.MaxEntityBytes); err != nil {
+	if err := wire.SetText(dst, f, protocol.MaxEntityBytes); err != nil {
 		return err
 	}
 	if d.entities == nil || len(d.entities) >= maxInterned {
@@ -304,8 +303,8 @@ func (d *Decoder) entity(f *field, dst *string) error {
 const maxStream = 1024
 
 // stream stores a stream, which probably came before.
-func (d *Decoder) stream(f *field) error {
-	b, err := f.data(math.MaxInt)
+func (d *Decoder) stream(f *wire.Field) error {
+	b, err := f.Data(math.MaxInt)
 	if err != nil {
 		return err
 	}
@@ -323,26 +322,26 @@ func (d *Decoder) stream(f *field) error {
 	return nil
 }
 
-func (c *content) set(f *field) (err error) {
-	switch f.number {
+func (c *content) set(f *wire.Field) (err error) {
+	switch f.Number {
 	case 10:
-		return set(&c.correlation, f, math.MaxUint64)
+		return wire.Set(&c.correlation, f, math.MaxUint64)
 	case 11:
-		return set(&c.left, f, math.MaxInt64)
+		return wire.Set(&c.left, f, math.MaxInt64)
 	case 12:
-		c.trace, err = f.data(maxTrace)
+		c.trace, err = f.Data(maxTrace)
 		return err
 	case 13:
-		return set(&c.codec, f, math.MaxUint16)
+		return wire.Set(&c.codec, f, math.MaxUint16)
 	case 14:
-		return set(&c.flags, f, math.MaxUint32)
+		return wire.Set(&c.flags, f, math.MaxUint32)
 	case 15:
-		c.payload, err = f.data(math.MaxInt)
+		c.payload, err = f.Data(math.MaxInt)
 		return err
 	case 19:
-		return setBool(&c.expired, f)
+		return wire.SetBool(&c.expired, f)
 	default:
-		c.extra = append(c.extra, f.raw...)
+		c.extra = append(c.extra, f.Raw...)
 		return nil
 	}
 }
@@ -351,7 +350,7 @@ func (c *content) set(f *field) (err error) {
 func (d *Decoder) item(now machine.Instant) (any, error) {
 	e := &d.e
 	if e.of.kind == "" {
-		return nil, malformed("an envelope without a kind")
+		return nil, wire.Malformed("an envelope without a kind")
 	}
 	switch e.kind {
 	case typeMessage:
@@ -367,13 +366,13 @@ func (d *Decoder) item(now machine.Instant) (any, error) {
 		return protocol.Need{Kind: e.of.kind, Shard: e.of.shard, Base: e.of.base, Seq: e.seq}, nil
 	case typeFlow:
 		if e.entity == "" {
-			return nil, malformed("a flow without an entity")
+			return nil, wire.Malformed("a flow without an entity")
 		}
 		return protocol.Flow{
 			Kind: e.of.kind, Shard: e.of.shard, Epoch: e.of.base, Entity: e.entity, State: protocol.FlowState(e.code),
 		}, nil
 	default:
-		return nil, malformed("an envelope of type %d", e.kind)
+		return nil, wire.Malformed("an envelope of type %d", e.kind)
 	}
 }
 
@@ -382,9 +381,9 @@ func (d *Decoder) message(now machine.Instant) (any, error) {
 	e := &d.e
 	switch {
 	case e.entity == "":
-		return nil, malformed("a message without an entity")
+		return nil, wire.Malformed("a message without an entity")
 	case e.of.origin.IsZero() || e.seq == 0 || e.of.base.IsZero():
-		return nil, malformed("a message without a place in a stream")
+		return nil, wire.Malformed("a message without a place in a stream")
 	}
 	fresh := d.Fresh
 	if fresh == nil {

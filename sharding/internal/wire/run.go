@@ -6,10 +6,9 @@ package wire
 import (
 	"math"
 
-	"google.golang.org/protobuf/encoding/protowire"
-
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/wire"
 	"github.com/quorate/quorate/sharding/protocol"
 )
 
@@ -30,10 +29,10 @@ func (e *Encoder) Run(dst []byte, m *protocol.Message, n int, now machine.Instan
 		return e.Message(dst, m, now), m.Next()
 	}
 	e.remember(m)
-	dst = appendUint(dst, 1, typeRun)
+	dst = wire.AppendUint(dst, 1, typeRun)
 	dst = append(dst, e.stream...)
-	dst = appendUint(dst, 7, m.Seq)
-	dst = appendUint(dst, 8, uint64(e.There))
+	dst = wire.AppendUint(dst, 7, m.Seq)
+	dst = wire.AppendUint(dst, 8, uint64(e.There))
 	entity := ""
 	for most := math.MaxInt; m != nil && n > 0; m, n = m.Next(), n-1 {
 		size := itemSize(m, m.Entity != entity, now)
@@ -41,10 +40,10 @@ func (e *Encoder) Run(dst []byte, m *protocol.Message, n int, now machine.Instan
 			break
 		}
 		most = min(most, runBytes)
-		dst = protowire.AppendVarint(protowire.AppendTag(dst, numberItems, protowire.BytesType), uint64(size))
+		dst = wire.AppendVarint(wire.AppendTag(dst, numberItems, wire.BytesType), uint64(size))
 		if m.Entity != entity {
 			entity = m.Entity
-			dst = appendString(dst, 4, entity)
+			dst = wire.AppendString(dst, 4, entity)
 		}
 		dst = appendContent(dst, m, now)
 	}
@@ -67,33 +66,12 @@ func remaining(m *protocol.Message, now machine.Instant) (left uint64, expired b
 // itemSize is the number of bytes inside an item.
 func itemSize(m *protocol.Message, entity bool, now machine.Instant) int {
 	left, expired := remaining(m, now)
-	size := sizeUint(10, m.Correlation) + sizeUint(11, left) + sizeBool(19, expired) + sizeBytes(12, len(m.Trace)) +
-		sizeUint(13, uint64(m.Codec)) + sizeUint(14, uint64(m.Flags)) + sizeBytes(15, len(m.Payload)) + len(m.Extra)
+	size := wire.SizeUint(10, m.Correlation) + wire.SizeUint(11, left) + wire.SizeBool(19, expired) + wire.SizeBytes(12, len(m.Trace)) +
+		wire.SizeUint(13, uint64(m.Codec)) + wire.SizeUint(14, uint64(m.Flags)) + wire.SizeBytes(15, len(m.Payload)) + len(m.Extra)
 	if entity {
-		size += sizeBytes(4, len(m.Entity))
+		size += wire.SizeBytes(4, len(m.Entity))
 	}
 	return size
-}
-
-func sizeUint(n number, v uint64) int {
-	if v == 0 {
-		return 0
-	}
-	return protowire.SizeTag(n) + protowire.SizeVarint(v)
-}
-
-func sizeBool(n number, v bool) int {
-	if !v {
-		return 0
-	}
-	return sizeUint(n, 1)
-}
-
-func sizeBytes(n number, size int) int {
-	if size == 0 {
-		return 0
-	}
-	return protowire.SizeTag(n) + protowire.SizeBytes(size)
 }
 
 // Run is an envelope with several messages of one stream. It refers to the bytes that
@@ -117,9 +95,9 @@ func (r *Run) Origin() gossip.NodeID { return r.e.of.origin }
 func (d *Decoder) open(b []byte) (any, error) {
 	switch e := &d.e; {
 	case e.of.kind == "":
-		return nil, malformed("an envelope without a kind")
+		return nil, wire.Malformed("an envelope without a kind")
 	case e.of.origin.IsZero() || e.seq == 0 || e.of.base.IsZero():
-		return nil, malformed("a run without a place in a stream")
+		return nil, wire.Malformed("a run without a place in a stream")
 	}
 	d.run = Run{d: d, e: d.e, items: b}
 	return &d.run, nil
@@ -131,14 +109,14 @@ func (d *Decoder) open(b []byte) (any, error) {
 // far as that is known.
 func (r *Run) Messages(now machine.Instant, fresh func(n int) *protocol.Message, f func(*protocol.Message)) error {
 	var c content
-	begin := r.e.written(now)
+	written := r.e.written(now)
 	for b, seq := r.items, r.e.seq; len(b) > 0; {
-		item, rest, err := next(b)
+		item, rest, err := wire.Next(b)
 		if err != nil {
 			return err
 		}
 		b = rest
-		if item.number != numberItems {
+		if item.Number != numberItems {
 			continue // Of a later version.
 		}
 		c = content{entity: c.entity}
@@ -146,7 +124,7 @@ func (r *Run) Messages(now machine.Instant, fresh func(n int) *protocol.Message,
 			return err
 		}
 		m := fresh(len(c.payload))
-		c.into(m, begin)
+		c.into(m, written)
 		r.e.of.into(m)
 		m.Seq, m.Hops = seq, r.e.hops
 		f(m)
@@ -156,21 +134,21 @@ func (r *Run) Messages(now machine.Instant, fresh func(n int) *protocol.Message,
 }
 
 // inside decodes an item. What c has of the item before stays unless it is set.
-func (d *Decoder) inside(item *field, c *content) error {
-	b, err := item.data(math.MaxInt)
+func (d *Decoder) inside(item *wire.Field, c *content) error {
+	b, err := item.Data(math.MaxInt)
 	for len(b) > 0 && err == nil {
-		var f field
-		if f, b, err = next(b); err != nil {
+		var f wire.Field
+		if f, b, err = wire.Next(b); err != nil {
 			return err
 		}
-		if f.number == 4 {
+		if f.Number == 4 {
 			err = d.entity(&f, &c.entity)
 		} else {
 			err = c.set(&f)
 		}
 	}
 	if err == nil && c.entity == "" {
-		err = malformed("a message without an entity")
+		err = wire.Malformed("a message without an entity")
 	}
 	return err
 }
