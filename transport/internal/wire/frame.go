@@ -5,12 +5,10 @@ package wire
 
 import (
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"iter"
 	"math"
 
-	"google.golang.org/protobuf/encoding/protowire"
+	"github.com/quorate/quorate/machine/wire"
 )
 
 // Field numbers of Upstream and Envelope in transport.proto.
@@ -23,6 +21,12 @@ const (
 	fieldPayload = 2
 )
 
+// The tags by which the two messages of a connection are told apart.
+const (
+	tagHello  = fieldHello<<3 | byte(wire.BytesType)
+	tagNumber = fieldNumber<<3 | byte(wire.Fixed64Type)
+)
+
 // HeaderBytes is the length of what [Begin] appends.
 const HeaderBytes = 1 + 8
 
@@ -33,16 +37,13 @@ const EnvelopeBytes = 1 + lengthBytes + 1 + 3 + 1 + lengthBytes
 // written before they are known: a varint of four bytes holds 28 bits.
 const lengthBytes = 4
 
-// ErrMalformed is wrapped by every decoding error of this package.
-var ErrMalformed = errors.New("malformed")
-
-func malformed(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", ErrMalformed, fmt.Sprintf(format, args...))
-}
+// ErrMalformed is wrapped by every decoding error of this package; it is that of
+// machine/wire.
+var ErrMalformed = wire.ErrMalformed
 
 // Begin appends the header of a frame whose number is not yet known.
 func Begin(dst []byte) []byte {
-	dst = protowire.AppendTag(dst, fieldNumber, protowire.Fixed64Type)
+	dst = wire.AppendTag(dst, fieldNumber, wire.Fixed64Type)
 	return append(dst, 0, 0, 0, 0, 0, 0, 0, 0)
 }
 
@@ -56,12 +57,12 @@ func SetNumber(frame []byte, n uint64) {
 // encode returned less than it was given. The payload must be shorter than
 // 1<<28 bytes less the envelope.
 func AppendEnvelope(dst []byte, service uint16, encode func([]byte) []byte) (frame []byte, payload int) {
-	dst = protowire.AppendTag(dst, fieldEnvelopes, protowire.BytesType)
+	dst = wire.AppendTag(dst, fieldEnvelopes, wire.BytesType)
 	outer := len(dst) + lengthBytes
 	dst = append(dst, 0, 0, 0, 0)
-	dst = protowire.AppendTag(dst, fieldService, protowire.VarintType)
-	dst = protowire.AppendVarint(dst, uint64(service))
-	dst = protowire.AppendTag(dst, fieldPayload, protowire.BytesType)
+	dst = wire.AppendTag(dst, fieldService, wire.VarintType)
+	dst = wire.AppendVarint(dst, uint64(service))
+	dst = wire.AppendTag(dst, fieldPayload, wire.BytesType)
 	inner := len(dst) + lengthBytes
 	dst = append(dst, 0, 0, 0, 0)
 	dst = encode(dst)
@@ -91,19 +92,19 @@ type Frame struct {
 
 // IsHello reports whether b is a Hello rather than a frame, by its first tag.
 func IsHello(b []byte) bool {
-	return len(b) > 0 && b[0] == byte(protowire.EncodeTag(fieldHello, protowire.BytesType))
+	return len(b) > 0 && b[0] == tagHello
 }
 
 // ParseFrame checks a frame: it begins with its number, which is not zero,
 // has at least one envelope, and every envelope has a service. Fields of later
 // versions are passed over.
 func ParseFrame(b []byte) (Frame, error) {
-	if len(b) < HeaderBytes || b[0] != byte(protowire.EncodeTag(fieldNumber, protowire.Fixed64Type)) {
-		return Frame{}, malformed("a frame of %d bytes does not begin with its number", len(b))
+	if len(b) < HeaderBytes || b[0] != tagNumber {
+		return Frame{}, wire.Malformed("a frame of %d bytes does not begin with its number", len(b))
 	}
 	f := Frame{Number: binary.LittleEndian.Uint64(b[1:HeaderBytes]), body: b[HeaderBytes:]}
 	if f.Number == 0 {
-		return Frame{}, malformed("frame number 0")
+		return Frame{}, wire.Malformed("frame number 0")
 	}
 	for rest := f.body; len(rest) > 0; {
 		envelope, n, err := nextEnvelope(rest)
@@ -120,7 +121,7 @@ func ParseFrame(b []byte) (Frame, error) {
 		f.Messages++
 	}
 	if f.Messages == 0 {
-		return Frame{}, malformed("frame %d has no envelope", f.Number)
+		return Frame{}, wire.Malformed("frame %d has no envelope", f.Number)
 	}
 	return f, nil
 }
@@ -148,62 +149,51 @@ func (f Frame) Envelopes() iter.Seq2[uint16, []byte] {
 // nextEnvelope returns the next field of a frame and its length on the wire.
 // The envelope is nil when the field is one of a later version.
 func nextEnvelope(b []byte) (envelope []byte, n int, err error) {
-	num, typ, tag := protowire.ConsumeTag(b)
-	if tag < 0 {
-		return nil, 0, malformed("tag: %v", protowire.ParseError(tag))
-	}
-	if num == fieldHello || num == fieldNumber || num == fieldEnvelopes && typ != protowire.BytesType {
-		return nil, 0, malformed("field %d of wire type %d in a frame", num, typ)
-	}
-	if num != fieldEnvelopes {
-		n := protowire.ConsumeFieldValue(num, typ, b[tag:])
-		if n < 0 {
-			return nil, 0, malformed("field %d: %v", num, protowire.ParseError(n))
+	num, typ, tag := wire.Tag(b)
+	if tag > 0 && num == fieldEnvelopes && typ == wire.BytesType {
+		envelope, n = wire.Bytes(b[tag:])
+		if len(envelope) == 0 {
+			return nil, 0, wire.Malformed("envelope that is cut off, or without a service")
 		}
-		return nil, tag + n, nil
+		return envelope, tag + n, nil
 	}
-	envelope, n = protowire.ConsumeBytes(b[tag:])
-	if n < 0 {
-		return nil, 0, malformed("envelope: %v", protowire.ParseError(n))
+	f, _, err := wire.Next(b)
+	if err == nil && f.Number <= fieldEnvelopes {
+		err = wire.Malformed("field %d of wire type %d in a frame", f.Number, f.Type)
 	}
-	if len(envelope) == 0 {
-		return nil, 0, malformed("envelope without a service")
-	}
-	return envelope, tag + n, nil
+	return nil, len(f.Raw), err
 }
 
 // parseEnvelope returns the parts of an envelope. As in protobuf, the last of
 // a repeated scalar counts.
 func parseEnvelope(b []byte) (service uint16, payload []byte, err error) {
 	for len(b) > 0 {
-		num, typ, tag := protowire.ConsumeTag(b)
-		if tag < 0 {
-			return 0, nil, malformed("envelope tag: %v", protowire.ParseError(tag))
-		}
-		b = b[tag:]
-		var n int
+		num, typ, n := wire.Tag(b)
 		switch {
-		case num == fieldService && typ == protowire.VarintType:
-			var v uint64
-			v, n = protowire.ConsumeVarint(b)
-			if n >= 0 && v > math.MaxUint16 {
-				return 0, nil, malformed("service %d", v)
+		case num == fieldService && typ == wire.VarintType:
+			v, size := wire.Varint(b[n:])
+			if size == 0 || v > math.MaxUint16 {
+				return 0, nil, wire.Malformed("service %d, or none", v)
 			}
-			service = uint16(v)
-		case num == fieldPayload && typ == protowire.BytesType:
-			payload, n = protowire.ConsumeBytes(b)
-		case num == fieldService || num == fieldPayload:
-			return 0, nil, malformed("field %d of wire type %d in an envelope", num, typ)
+			service, b = uint16(v), b[n+size:]
+		case num == fieldPayload && typ == wire.BytesType:
+			var size int
+			if payload, size = wire.Bytes(b[n:]); size == 0 {
+				return 0, nil, wire.Malformed("payload that is cut off")
+			}
+			b = b[n+size:]
 		default:
-			n = protowire.ConsumeFieldValue(num, typ, b)
+			var f wire.Field
+			if f, b, err = wire.Next(b); err != nil {
+				return 0, nil, err
+			}
+			if f.Number <= fieldPayload {
+				return 0, nil, wire.Malformed("field %d of wire type %d in an envelope", f.Number, f.Type)
+			}
 		}
-		if n < 0 {
-			return 0, nil, malformed("envelope field %d: %v", num, protowire.ParseError(n))
-		}
-		b = b[n:]
 	}
 	if service == 0 {
-		return 0, nil, malformed("envelope without a service")
+		return 0, nil, wire.Malformed("envelope without a service")
 	}
 	return service, payload, nil
 }

@@ -4,13 +4,11 @@
 package wire
 
 import (
-	"fmt"
-	"strings"
-
 	"google.golang.org/protobuf/proto"
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/wire"
 	"github.com/quorate/quorate/transport"
 	pb "github.com/quorate/quorate/transport/internal/proto/quorate/transport/v1"
 )
@@ -79,17 +77,17 @@ func ParseHello(b []byte) (Hello, error) {
 	p := m.GetHello()
 	switch {
 	case p == nil || m.GetNumber() != 0 || len(m.GetEnvelopes()) != 0:
-		return Hello{}, malformed("the first message is not a Hello alone")
+		return Hello{}, wire.Malformed("the first message is not a Hello alone")
 	case p.GetCluster() == "" || len(p.GetCluster()) > maxName:
-		return Hello{}, malformed("cluster name of %d bytes", len(p.GetCluster()))
+		return Hello{}, wire.Malformed("cluster name of %d bytes", len(p.GetCluster()))
 	case p.GetProtocolMin() == 0 || p.GetProtocolMax() > 1<<16-1 || p.GetProtocolMin() > p.GetProtocolMax():
-		return Hello{}, malformed("protocol range %d to %d", p.GetProtocolMin(), p.GetProtocolMax())
+		return Hello{}, wire.Malformed("protocol range %d to %d", p.GetProtocolMin(), p.GetProtocolMax())
 	case p.GetLane() < uint32(machine.LaneControl) || p.GetLane() > uint32(machine.LaneBulk):
-		return Hello{}, malformed("lane %d", p.GetLane())
+		return Hello{}, wire.Malformed("lane %d", p.GetLane())
 	case p.GetTo().GetUid() == 0 && p.GetSession() != 0:
-		return Hello{}, malformed("a session with nobody in particular")
+		return Hello{}, wire.Malformed("a session with nobody in particular")
 	case p.GetSession() != 0 && len(p.GetAsked()) != 0:
-		return Hello{}, malformed("a session with a question")
+		return Hello{}, wire.Malformed("a session with a question")
 	}
 	from, err := parseNode(p.GetFrom())
 	if err != nil {
@@ -100,7 +98,7 @@ func ParseHello(b []byte) (Hello, error) {
 		return Hello{}, err
 	}
 	if from.UID == 0 {
-		return Hello{}, malformed("the sender has no uid")
+		return Hello{}, wire.Malformed("the sender has no uid")
 	}
 	token, err := parseToken(p.GetToken())
 	if err != nil {
@@ -111,7 +109,7 @@ func ParseHello(b []byte) (Hello, error) {
 		return Hello{}, err
 	}
 	if p.GetSession() != 0 && token == (Token{}) {
-		return Hello{}, malformed("a session without a token")
+		return Hello{}, wire.Malformed("a session without a token")
 	}
 	return Hello{
 		Cluster:   p.GetCluster(),
@@ -139,7 +137,7 @@ func (t *Token) bytes() []byte {
 func parseToken(b []byte) (Token, error) {
 	var t Token
 	if len(b) != 0 && len(b) != len(t) {
-		return t, malformed("a token of %d bytes", len(b))
+		return t, wire.Malformed("a token of %d bytes", len(b))
 	}
 	copy(t[:], b)
 	return t, nil
@@ -162,7 +160,7 @@ func AppendRefusal(dst []byte, self gossip.NodeID, r *transport.RefusedError) ([
 	return proto.MarshalOptions{}.MarshalAppend(dst, &pb.Downstream{Refusal: &pb.Refusal{
 		Reason: pb.Reason(r.Reason),
 		Node:   node(self),
-		Detail: clip(r.Detail),
+		Detail: wire.Clip(r.Detail, maxDetail),
 
 		Session: r.Session,
 	}})
@@ -174,10 +172,10 @@ func parseWelcome(p *pb.Welcome) (*Welcome, error) {
 		return nil, err
 	}
 	if n.UID == 0 {
-		return nil, malformed("the answering node has no uid")
+		return nil, wire.Malformed("the answering node has no uid")
 	}
 	if p.GetProtocol() == 0 || p.GetProtocol() > 1<<16-1 {
-		return nil, malformed("protocol version %d", p.GetProtocol())
+		return nil, wire.Malformed("protocol version %d", p.GetProtocol())
 	}
 	return &Welcome{
 		Node:         n,
@@ -191,7 +189,7 @@ func parseWelcome(p *pb.Welcome) (*Welcome, error) {
 // parseRefusal is lenient: a refusal is a refusal, whoever says so. Its Peer is what
 // the answering side calls itself, which is no proof of anything.
 func parseRefusal(p *pb.Refusal) *transport.RefusedError {
-	r := &transport.RefusedError{Detail: clip(p.GetDetail()), Session: p.GetSession()}
+	r := &transport.RefusedError{Detail: wire.Clip(p.GetDetail(), maxDetail), Session: p.GetSession()}
 	if n := p.GetReason(); n > 0 && int(n) < transport.Reasons {
 		r.Reason = transport.Reason(n)
 	}
@@ -203,10 +201,10 @@ func parseRefusal(p *pb.Refusal) *transport.RefusedError {
 
 func unmarshal(b []byte, m proto.Message) error {
 	if len(b) > maxHandshake {
-		return malformed("handshake of %d bytes, at most %d", len(b), maxHandshake)
+		return wire.Malformed("handshake of %d bytes, at most %d", len(b), maxHandshake)
 	}
 	if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(b, m); err != nil {
-		return fmt.Errorf("%w: %w", ErrMalformed, err)
+		return wire.Malformed("%w", err)
 	}
 	return nil
 }
@@ -216,19 +214,12 @@ func node(n gossip.NodeID) *pb.Node {
 }
 
 func parseNode(p *pb.Node) (gossip.NodeID, error) {
-	if p.GetPort() > 1<<16-1 {
-		return gossip.NodeID{}, malformed("port %d", p.GetPort())
+	n, err := wire.NodeOf(p.GetHost(), p.GetPort(), p.GetUid())
+	if err != nil {
+		return n, err
 	}
-	a := gossip.Address{Host: p.GetHost(), Port: uint16(p.GetPort())}
-	if err := a.Validate(); err != nil {
-		return gossip.NodeID{}, fmt.Errorf("%w: %w", ErrMalformed, err)
+	if err := n.Address.Validate(); err != nil { // A node that is looked for has no uid yet.
+		return gossip.NodeID{}, wire.Malformed("%w", err)
 	}
-	return gossip.NodeID{Address: a, UID: gossip.UID(p.GetUid())}, nil
-}
-
-func clip(s string) string {
-	if len(s) <= maxDetail {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxDetail], "")
+	return n, nil
 }

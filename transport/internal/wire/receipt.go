@@ -6,8 +6,7 @@ package wire
 import (
 	"math"
 
-	"google.golang.org/protobuf/encoding/protowire"
-
+	"github.com/quorate/quorate/machine/wire"
 	"github.com/quorate/quorate/transport"
 	pb "github.com/quorate/quorate/transport/internal/proto/quorate/transport/v1"
 )
@@ -41,17 +40,17 @@ type Downstream struct {
 // AppendReceipt appends a Downstream message with an acknowledgement. Of
 // unhandled, the first 256 are written; the number written is returned.
 func AppendReceipt(dst []byte, acknowledged uint64, unhandled []Unhandled) ([]byte, int) {
-	dst = protowire.AppendTag(dst, fieldAcknowledged, protowire.VarintType)
-	dst = protowire.AppendVarint(dst, acknowledged)
+	dst = wire.AppendTag(dst, fieldAcknowledged, wire.VarintType)
+	dst = wire.AppendVarint(dst, acknowledged)
 	unhandled = unhandled[:min(len(unhandled), maxUnhandled)]
 	for _, u := range unhandled {
-		dst = protowire.AppendTag(dst, fieldUnhandled, protowire.BytesType)
-		n := 2 + protowire.SizeVarint(uint64(u.Service)) + protowire.SizeVarint(u.Messages)
-		dst = protowire.AppendVarint(dst, uint64(n))
-		dst = protowire.AppendTag(dst, fieldService, protowire.VarintType)
-		dst = protowire.AppendVarint(dst, uint64(u.Service))
-		dst = protowire.AppendTag(dst, fieldMessages, protowire.VarintType)
-		dst = protowire.AppendVarint(dst, u.Messages)
+		dst = wire.AppendTag(dst, fieldUnhandled, wire.BytesType)
+		n := 2 + wire.SizeVarint(uint64(u.Service)) + wire.SizeVarint(u.Messages)
+		dst = wire.AppendVarint(dst, uint64(n))
+		dst = wire.AppendTag(dst, fieldService, wire.VarintType)
+		dst = wire.AppendVarint(dst, uint64(u.Service))
+		dst = wire.AppendTag(dst, fieldMessages, wire.VarintType)
+		dst = wire.AppendVarint(dst, u.Messages)
 	}
 	return dst, len(unhandled)
 }
@@ -59,17 +58,15 @@ func AppendReceipt(dst []byte, acknowledged uint64, unhandled []Unhandled) ([]by
 // ParseDownstream decodes and checks what an acceptor sent. A receipt without
 // unhandled services, which is nearly every one, is read without allocating.
 func ParseDownstream(b []byte) (Downstream, error) {
-	if num, typ, n := protowire.ConsumeTag(b); n > 0 && num == fieldAcknowledged && typ == protowire.VarintType {
-		if v, m := protowire.ConsumeVarint(b[n:]); m > 0 && n+m == len(b) {
-			return Downstream{Acknowledged: v}, nil
-		}
+	if f, rest, err := wire.Next(b); err == nil && f.Number == fieldAcknowledged && f.Type == wire.VarintType && len(rest) == 0 {
+		return Downstream{Acknowledged: f.Value}, nil
 	}
 	var m pb.Downstream
 	if err := unmarshal(b, &m); err != nil {
 		return Downstream{}, err
 	}
 	if len(b) == 0 || m.GetWelcome() != nil && m.GetRefusal() != nil {
-		return Downstream{}, malformed("neither a welcome, nor a refusal, nor a receipt")
+		return Downstream{}, wire.Malformed("neither a welcome, nor a refusal, nor a receipt")
 	}
 	if m.GetRefusal() != nil {
 		return Downstream{Refusal: parseRefusal(m.GetRefusal())}, nil
@@ -83,12 +80,12 @@ func ParseDownstream(b []byte) (Downstream, error) {
 
 func parseReceipt(m *pb.Downstream) (Downstream, error) {
 	if len(m.GetUnhandled()) > maxUnhandled {
-		return Downstream{}, malformed("%d unhandled services", len(m.GetUnhandled()))
+		return Downstream{}, wire.Malformed("%d unhandled services", len(m.GetUnhandled()))
 	}
 	d := Downstream{Acknowledged: m.GetAcknowledged()}
 	for _, u := range m.GetUnhandled() {
 		if u.GetService() == 0 || u.GetService() > math.MaxUint16 {
-			return Downstream{}, malformed("unhandled service %d", u.GetService())
+			return Downstream{}, wire.Malformed("unhandled service %d", u.GetService())
 		}
 		d.Unhandled = append(d.Unhandled, Unhandled{Service: uint16(u.GetService()), Messages: u.GetMessages()})
 	}

@@ -395,3 +395,14 @@ func BenchmarkDecodeFrame(b *testing.B) {
 		}
 	}
 }
+
+// What a node says about a refusal may hold the bytes of a stranger. It is sent without
+// what is no text, since a refusal that cannot be written would end in silence.
+func TestRefusalWithoutTextIsSent(t *testing.T) {
+	self := gossip.NodeID{Address: gossip.Address{Host: "a", Port: 1}, UID: 1}
+	b, err := wire.AppendRefusal(nil, self, &transport.RefusedError{Reason: transport.ReasonMalformed, Detail: "cluster \xff"})
+	require.NoError(t, err)
+	d, err := wire.ParseDownstream(b)
+	require.NoError(t, err)
+	require.Equal(t, "cluster ", d.Refusal.Detail)
+}
