@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine/wire"
 )
 
 // A node that asks for a cluster is answered first ([admission.receiveInitJoin]). Its
@@ -199,12 +200,8 @@ func describeDifference(d Difference, of int) string {
 	return cutText(text)
 }
 
-func cutText(s string) string {
-	if len(s) > MaxTextBytes {
-		return s[:MaxTextBytes]
-	}
-	return s
-}
+// cutText makes a text one that a message can hold.
+func cutText(s string) string { return wire.Clip(s, MaxTextBytes) }
 
 func (a *admission) refuseJoin(to gossip.NodeID, refusal JoinRefused) {
 	a.out.Send(to, refusal)

@@ -5,6 +5,7 @@ package wire
 
 import (
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine/wire"
 	pb "github.com/quorate/quorate/membership/internal/proto/quorate/membership/v1"
 )
 
@@ -60,7 +61,7 @@ func (t nodes) fromCauses(p *pb.Causes, r records) error {
 		}
 		cause := gossip.Cause{By: by, Why: p.GetWhy()[i]}
 		if len(mine) == 0 || cause.IsZero() {
-			return malformed("cause %d is of nobody", i)
+			return wire.Malformed("cause %d is of nobody", i)
 		}
 		for _, place := range mine {
 			node, err := t.at(place)
@@ -69,13 +70,13 @@ func (t nodes) fromCauses(p *pb.Causes, r records) error {
 			}
 			field := downed[node]
 			if field == nil || !field.IsZero() {
-				return malformed("a cause of %v, which is not in the message or has one", node)
+				return wire.Malformed("a cause of %v, which is not in the message or has one", node)
 			}
 			*field = cause
 		}
 	}
 	if len(rest) > 0 {
-		return malformed("%d nodes of no cause", len(rest))
+		return wire.Malformed("%d nodes of no cause", len(rest))
 	}
 	return nil
 }

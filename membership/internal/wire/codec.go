@@ -7,12 +7,13 @@ import (
 	"errors"
 	"fmt"
 
-	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/wire"
 	pb "github.com/quorate/quorate/membership/internal/proto/quorate/membership/v1"
 	"github.com/quorate/quorate/membership/protocol"
 )
@@ -22,8 +23,8 @@ import (
 const SizeMax = 4 << 20
 
 // ErrMalformed is what the errors of [Codec.Decode] unwrap to, unless they
-// unwrap to [gossip.ErrInvalid].
-var ErrMalformed = errors.New("wire: malformed message")
+// unwrap to [gossip.ErrInvalid]. It is that of machine/wire.
+var ErrMalformed = wire.ErrMalformed
 
 // ErrForeign is returned by [Codec.Append] for a value that is no message of
 // package protocol.
@@ -51,25 +52,25 @@ func Admit(b []byte, from Sender) error {
 	case len(b) <= StrangerSizeMax:
 		return nil
 	case !from.Member && !from.Asked:
-		return malformed("%d bytes by who is no member here, at most %d", len(b), StrangerSizeMax)
+		return wire.Malformed("%d bytes by who is no member here, at most %d", len(b), StrangerSizeMax)
 	}
-	number, _, n := protowire.ConsumeTag(b)
-	if n < 0 {
-		return malformed("%v", protowire.ParseError(n))
+	number, _, n := wire.Tag(b)
+	if n == 0 {
+		return wire.Malformed("%d bytes that begin with no field", len(b))
 	}
-	kind := (*pb.Message)(nil).ProtoReflect().Descriptor().Fields().ByNumber(number)
+	kind := (*pb.Message)(nil).ProtoReflect().Descriptor().Fields().ByNumber(protoreflect.FieldNumber(number))
 	switch {
 	case kind == nil:
-		return malformed("%d bytes of an unknown kind", len(b))
+		return wire.Malformed("%d bytes of an unknown kind", len(b))
 	case kind.Name() == "welcome":
 		if !from.Asked {
-			return malformed("a welcome of %d bytes by who was not asked", len(b))
+			return wire.Malformed("a welcome of %d bytes by who was not asked", len(b))
 		}
 	case !from.Member:
-		return malformed("%d bytes of %s by who is no member here", len(b), kind.Name())
+		return wire.Malformed("%d bytes of %s by who is no member here", len(b), kind.Name())
 	case kind.Name() == "gossip_state" || kind.Name() == "gossip_delta" || kind.Name() == "gossip_status":
 	case len(b) > ControlSizeMax:
-		return malformed("%d bytes of %s, at most %d", len(b), kind.Name(), ControlSizeMax)
+		return wire.Malformed("%d bytes of %s, at most %d", len(b), kind.Name(), ControlSizeMax)
 	}
 	return nil
 }
@@ -95,7 +96,7 @@ func (Codec) Append(dst []byte, message any) ([]byte, error) {
 // Decode returns the message that b holds. It keeps no part of b.
 func (Codec) Decode(b []byte) (any, error) {
 	if len(b) > SizeMax {
-		return nil, malformed("%d bytes, at most %d", len(b), SizeMax)
+		return nil, wire.Malformed("%d bytes, at most %d", len(b), SizeMax)
 	}
 	if len(b) > scanAbove {
 		if err := scan(b); err != nil {
@@ -104,13 +105,9 @@ func (Codec) Decode(b []byte) (any, error) {
 	}
 	m := new(pb.Message)
 	if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(b, m); err != nil {
-		return nil, malformed("%v", err)
+		return nil, wire.Malformed("%v", err)
 	}
 	return fromProto(m)
-}
-
-func malformed(format string, values ...any) error {
-	return fmt.Errorf("%w: %s", ErrMalformed, fmt.Sprintf(format, values...))
 }
 
 func toProto(message any) (*pb.Message, error) {
@@ -252,7 +249,7 @@ func message[M any](m M, err error) (any, error) {
 // within refuses a text that is too long.
 func within(what, text string, limit int) error {
 	if len(text) > limit {
-		return malformed("%s of %d bytes, at most %d", what, len(text), limit)
+		return wire.Malformed("%s of %d bytes, at most %d", what, len(text), limit)
 	}
 	return nil
 }
@@ -276,7 +273,7 @@ func toReached(m protocol.Reached) *pb.Reached {
 
 func fromReached(p *pb.Reached) (any, error) {
 	if n := len(p.GetNode()); n > protocol.MaxReached {
-		return nil, malformed("%d nodes, at most %d", n, protocol.MaxReached)
+		return nil, wire.Malformed("%d nodes, at most %d", n, protocol.MaxReached)
 	}
 	r := protocol.Reached{Nodes: make([]gossip.UID, len(p.GetNode()))}
 	for i, uid := range p.GetNode() {
@@ -318,7 +315,7 @@ func fromNotMember(p *pb.NotMember) (any, error) {
 	case gossip.StatusNone, gossip.Down, gossip.Removed:
 		return fromFarewell(protocol.NotMember{Node: node, Status: status}, p)
 	default:
-		return nil, malformed("status %d of a node that is no member", p.GetStatus())
+		return nil, wire.Malformed("status %d of a node that is no member", p.GetStatus())
 	}
 }
 
@@ -336,14 +333,14 @@ func fromDowningAnswer(p *pb.DowningAnswer) (any, error) {
 		return nil, err
 	}
 	if p.GetVerdict() > 255 {
-		return nil, malformed("verdict %d", p.GetVerdict())
+		return nil, wire.Malformed("verdict %d", p.GetVerdict())
 	}
 	down, err := fromNodes(p.GetDown())
 	if err != nil {
 		return nil, err
 	}
 	if len(down) > gossip.MaxMembers {
-		return nil, malformed("%d nodes to be downed", len(down))
+		return nil, wire.Malformed("%d nodes to be downed", len(down))
 	}
 	answer := protocol.DowningAnswer{Question: p.GetQuestion(), Error: p.GetError()}
 	answer.Decision.Verdict, answer.Decision.Reason = downing.Verdict(p.GetVerdict()), p.GetReason()
@@ -363,7 +360,7 @@ func fromJoinRequest(p *pb.JoinRequest) (any, error) {
 		return nil, err
 	}
 	if len(members) != 1 {
-		return nil, malformed("join request with %d members", len(members))
+		return nil, wire.Malformed("join request with %d members", len(members))
 	}
 	if err := members[0].Validate(); err != nil {
 		return nil, err
@@ -381,7 +378,7 @@ func fromJoinRequest(p *pb.JoinRequest) (any, error) {
 
 func fromJoinRefused(p *pb.JoinRefused) (any, error) {
 	if p.GetRefusal() > 255 {
-		return nil, malformed("refusal %d", p.GetRefusal())
+		return nil, wire.Malformed("refusal %d", p.GetRefusal())
 	}
 	if err := within("reason", p.GetReason(), protocol.MaxTextBytes); err != nil {
 		return nil, err
@@ -420,10 +417,10 @@ func fromSettings(p *pb.Settings) ([]protocol.Setting, error) {
 	for i, key := range p.GetKey() {
 		value, class := p.GetValue()[i], p.GetClass()[i]
 		if class != uint32(protocol.MustEqual) && class != uint32(protocol.ShouldEqual) {
-			return nil, malformed("setting %q of class %d", key, class)
+			return nil, wire.Malformed("setting %q of class %d", key, class)
 		}
 		if i > 0 && settings[i-1].Key >= key {
-			return nil, malformed("settings not sorted or twice")
+			return nil, wire.Malformed("settings not sorted or twice")
 		}
 		if err := errors.Join(within("key", key, protocol.MaxKeyBytes), within("value", value, protocol.MaxTextBytes)); err != nil {
 			return nil, err
@@ -463,11 +460,11 @@ func fromDifferences(p *pb.Differences) ([]protocol.Difference, error) {
 // columns checks that the columns of a list are of one length, at most limit.
 func columns(what string, length, limit int, others ...int) error {
 	if length > limit {
-		return malformed("%d %s, at most %d", length, what, limit)
+		return wire.Malformed("%d %s, at most %d", length, what, limit)
 	}
 	for _, other := range others {
 		if other != length {
-			return malformed("columns of %s of lengths %d and %d", what, length, other)
+			return wire.Malformed("columns of %s of lengths %d and %d", what, length, other)
 		}
 	}
 	return nil

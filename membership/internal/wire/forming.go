@@ -5,6 +5,7 @@ package wire
 
 import (
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine/wire"
 	pb "github.com/quorate/quorate/membership/internal/proto/quorate/membership/v1"
 	"github.com/quorate/quorate/membership/protocol"
 )
@@ -47,7 +48,7 @@ func fromClaim(p *pb.Claim) (protocol.Claim, error) {
 		return protocol.Claim{}, err
 	}
 	if p.GetVoters() > gossip.MaxMembers {
-		return protocol.Claim{}, malformed("%d voters, at most %d", p.GetVoters(), gossip.MaxMembers)
+		return protocol.Claim{}, wire.Malformed("%d voters, at most %d", p.GetVoters(), gossip.MaxMembers)
 	}
 	return protocol.Claim{
 		Record: record, Cluster: fromCluster(p.GetCluster()),
@@ -106,7 +107,7 @@ func fromRecord(p *pb.Record) (protocol.Record, error) {
 		return r, err
 	}
 	if err := r.Validate(); err != nil {
-		return r, malformed("record: %v", err)
+		return r, wire.Malformed("record: %v", err)
 	}
 	return r, nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine/wire"
 	pb "github.com/quorate/quorate/membership/internal/proto/quorate/membership/v1"
 )
 
@@ -181,7 +182,7 @@ func appendLoaded(p *pb.Profiles, l gossip.Loaded) {
 // fromLoaded fills in what the profiles have loaded.
 func fromLoaded(p *pb.Profiles, profiles []gossip.Member) error {
 	if n := len(p.GetLoadedVersion()); n != 0 && n != len(profiles) || n != len(p.GetLoadedCount()) {
-		return malformed("%d versions and %d counts of what %d profiles have loaded", n, len(p.GetLoadedCount()), len(profiles))
+		return wire.Malformed("%d versions and %d counts of what %d profiles have loaded", n, len(p.GetLoadedCount()), len(profiles))
 	}
 	rest := p.GetLoaded()
 	for i, version := range p.GetLoadedVersion() {
@@ -196,7 +197,7 @@ func fromLoaded(p *pb.Profiles, profiles []gossip.Member) error {
 		}
 	}
 	if len(rest) > 0 {
-		return malformed("%d loaded strategies of no profile", len(rest))
+		return wire.Malformed("%d loaded strategies of no profile", len(rest))
 	}
 	return nil
 }
@@ -207,7 +208,7 @@ func (t nodes) fromMembers(p *pb.Members) ([]*gossip.Member, error) {
 		return nil, err
 	}
 	if d := len(p.GetData()); d != 0 && d != n {
-		return nil, malformed("%d data ids of %d members", d, n)
+		return nil, wire.Malformed("%d data ids of %d members", d, n)
 	}
 	profiles, err := fromProfiles(p.GetProfiles(), n)
 	if err != nil || n == 0 {
@@ -218,10 +219,10 @@ func (t nodes) fromMembers(p *pb.Members) ([]*gossip.Member, error) {
 	for i, place := range p.GetNode() {
 		profile, status := p.GetProfile()[i], p.GetStatus()[i]
 		if int64(profile) >= int64(len(profiles)) {
-			return nil, malformed("profile %d of %d", profile, len(profiles))
+			return nil, wire.Malformed("profile %d of %d", profile, len(profiles))
 		}
 		if status > 255 {
-			return nil, malformed("status %d", status)
+			return nil, wire.Malformed("status %d", status)
 		}
 		all[i] = profiles[profile]
 		if all[i].Node, err = t.at(place); err != nil {
@@ -249,7 +250,7 @@ func fromProfiles(p *pb.Profiles, limit int) ([]gossip.Member, error) {
 		m := &profiles[i]
 		least, most := p.GetProtocolMin()[i], p.GetProtocolMax()[i]
 		if least > 65535 || most > 65535 {
-			return nil, malformed("protocol range %d to %d", least, most)
+			return nil, wire.Malformed("protocol range %d to %d", least, most)
 		}
 		m.Zone, m.AppVersion, m.Settings = p.GetZone()[i], p.GetAppVersion()[i], p.GetSettings()[i]
 		m.Protocol = gossip.ProtocolRange{Min: uint16(least), Max: uint16(most)}
@@ -262,7 +263,7 @@ func fromProfiles(p *pb.Profiles, limit int) ([]gossip.Member, error) {
 		}
 		for _, s := range mine {
 			if s > 65535 {
-				return nil, malformed("service %d", s)
+				return nil, wire.Malformed("service %d", s)
 			}
 			m.Services = append(m.Services, uint16(s))
 		}
@@ -271,7 +272,7 @@ func fromProfiles(p *pb.Profiles, limit int) ([]gossip.Member, error) {
 		}
 	}
 	if len(roles)+len(services) > 0 {
-		return nil, malformed("%d roles and %d services of no profile", len(roles), len(services))
+		return nil, wire.Malformed("%d roles and %d services of no profile", len(roles), len(services))
 	}
 	return profiles, fromLoaded(p, profiles)
 }
@@ -334,7 +335,7 @@ func (t nodes) fromObservers(p *pb.Observers) ([]*gossip.ObserverRows, error) {
 		}
 		count := int64(p.GetRowCount()[i])
 		if count > int64(len(p.GetSubject())-next) {
-			return nil, malformed("%d rows where %d are left", count, len(p.GetSubject())-next)
+			return nil, wire.Malformed("%d rows where %d are left", count, len(p.GetSubject())-next)
 		}
 		set := &gossip.ObserverRows{Observer: observer, Version: p.GetVersion()[i]}
 		for end := next + int(count); next < end; next++ {
@@ -344,7 +345,7 @@ func (t nodes) fromObservers(p *pb.Observers) ([]*gossip.ObserverRows, error) {
 			}
 			status := p.GetRowStatus()[next]
 			if status > 255 {
-				return nil, malformed("row of status %d", status)
+				return nil, wire.Malformed("row of status %d", status)
 			}
 			set.Rows = append(set.Rows, gossip.Row{
 				Subject: subject, Status: gossip.ReachStatus(status), Version: p.GetRowVersion()[next],
@@ -353,7 +354,7 @@ func (t nodes) fromObservers(p *pb.Observers) ([]*gossip.ObserverRows, error) {
 		sets = append(sets, set)
 	}
 	if next < len(p.GetSubject()) {
-		return nil, malformed("%d rows of no observer", len(p.GetSubject())-next)
+		return nil, wire.Malformed("%d rows of no observer", len(p.GetSubject())-next)
 	}
 	return sets, nil
 }

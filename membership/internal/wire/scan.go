@@ -4,10 +4,10 @@
 package wire
 
 import (
-	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine/wire"
 	pb "github.com/quorate/quorate/membership/internal/proto/quorate/membership/v1"
 	"github.com/quorate/quorate/membership/protocol"
 )
@@ -70,50 +70,41 @@ const fieldsMax = 64
 func scanMessage(b []byte, message protoreflect.MessageDescriptor) error {
 	var counted [fieldsMax]int // Values of each field, or of each choice by its first field.
 	for len(b) > 0 {
-		number, kind, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return malformed("%v", protowire.ParseError(n))
+		f, rest, err := wire.Next(b)
+		if err != nil {
+			return err
 		}
-		b = b[n:]
-		n = protowire.ConsumeFieldValue(number, kind, b)
-		if n < 0 {
-			return malformed("%v", protowire.ParseError(n))
-		}
-		field := message.Fields().ByNumber(number)
-		if field != nil && number < fieldsMax {
-			if err := scanField(b[:n], kind, field, &counted); err != nil {
+		number := protoreflect.FieldNumber(f.Number)
+		if field := message.Fields().ByNumber(number); field != nil && number < fieldsMax {
+			if err := scanField(&f, field, &counted); err != nil {
 				return err
 			}
 		}
-		b = b[n:]
+		b = rest
 	}
 	return nil
 }
 
 // scanField counts what one occurrence of a field brings.
-func scanField(value []byte, kind protowire.Type, field protoreflect.FieldDescriptor, counted *[fieldsMax]int) error {
+func scanField(f *wire.Field, field protoreflect.FieldDescriptor, counted *[fieldsMax]int) error {
 	place, values, limit := field.Number(), 1, 1
 	if choice := field.ContainingOneof(); choice != nil {
 		place = choice.Fields().Get(0).Number()
 	}
 	if field.IsList() {
 		limit = limitOf(field)
-		if kind == protowire.BytesType && field.Kind() != protoreflect.MessageKind {
-			values = valuesOf(value, field.Kind())
+		if f.Type == wire.BytesType && field.Kind() != protoreflect.MessageKind {
+			values = valuesOf(f.Bytes, field.Kind())
 		}
 	}
 	counted[place] += values
 	if counted[place] > limit {
-		return malformed("%s has %d values, at most %d", field.FullName(), counted[place], limit)
+		return wire.Malformed("%s has %d values, at most %d", field.FullName(), counted[place], limit)
 	}
-	if field.Kind() != protoreflect.MessageKind || kind != protowire.BytesType {
+	if field.Kind() != protoreflect.MessageKind || f.Type != wire.BytesType {
 		return nil
 	}
-	inner, n := protowire.ConsumeBytes(value)
-	if n < 0 {
-		return malformed("%v", protowire.ParseError(n))
-	}
-	return scanMessage(inner, field.Message())
+	return scanMessage(f.Bytes, field.Message())
 }
 
 // limitOf returns how long a list may be.
@@ -126,11 +117,7 @@ func limitOf(field protoreflect.FieldDescriptor) int {
 
 // valuesOf counts the values in the bytes of a list: numbers lie packed together, a
 // text lies alone.
-func valuesOf(value []byte, kind protoreflect.Kind) int {
-	packed, n := protowire.ConsumeBytes(value)
-	if n < 0 {
-		return 0 // The decoder refuses it.
-	}
+func valuesOf(packed []byte, kind protoreflect.Kind) int {
 	switch kind {
 	case protoreflect.StringKind, protoreflect.BytesKind:
 		return 1

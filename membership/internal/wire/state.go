@@ -5,6 +5,7 @@ package wire
 
 import (
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine/wire"
 	pb "github.com/quorate/quorate/membership/internal/proto/quorate/membership/v1"
 )
 
@@ -195,7 +196,7 @@ func (t nodes) fromEdits(p *pb.Edits) ([]gossip.Edited, error) {
 		for _, k := range keys {
 			key := gossip.Key{Kind: gossip.KeyKind(k % keyKinds)}
 			if place := k / keyKinds; place > uint64(len(t)) {
-				return nil, malformed("key of node %d of %d", place, len(t))
+				return nil, wire.Malformed("key of node %d of %d", place, len(t))
 			} else if place > 0 {
 				key.Node = t[place-1]
 			}
@@ -204,7 +205,7 @@ func (t nodes) fromEdits(p *pb.Edits) ([]gossip.Edited, error) {
 		edits = append(edits, e)
 	}
 	if len(rest) > 0 {
-		return nil, malformed("%d keys of no edit", len(rest))
+		return nil, wire.Malformed("%d keys of no edit", len(rest))
 	}
 	return edits, nil
 }
@@ -212,7 +213,7 @@ func (t nodes) fromEdits(p *pb.Edits) ([]gossip.Edited, error) {
 // split cuts the first count values off a column.
 func split[T any](what string, column []T, count uint32) (first, rest []T, err error) {
 	if int64(count) > int64(len(column)) {
-		return nil, nil, malformed("%d %s where %d are left", count, what, len(column))
+		return nil, nil, wire.Malformed("%d %s where %d are left", count, what, len(column))
 	}
 	return column[:count:count], column[count:], nil
 }

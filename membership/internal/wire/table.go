@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine/wire"
 	pb "github.com/quorate/quorate/membership/internal/proto/quorate/membership/v1"
 )
 
@@ -94,17 +95,16 @@ func fromNodes(p *pb.Nodes) (nodes, error) {
 		return nil, err
 	}
 	if len(p.GetHosts()) > len(p.GetHost()) {
-		return nil, malformed("%d hosts of %d nodes", len(p.GetHosts()), len(p.GetHost()))
+		return nil, wire.Malformed("%d hosts of %d nodes", len(p.GetHosts()), len(p.GetHost()))
 	}
 	t := make(nodes, len(p.GetHost()))
 	for i, host := range p.GetHost() {
-		port := p.GetPort()[i]
-		if int(host) >= len(p.GetHosts()) || port > 65535 {
-			return nil, malformed("node %d at host %d of %d, port %d", i, host, len(p.GetHosts()), port)
+		if int(host) >= len(p.GetHosts()) {
+			return nil, wire.Malformed("node %d at host %d of %d", i, host, len(p.GetHosts()))
 		}
-		t[i] = gossip.NodeID{
-			Address: gossip.Address{Host: p.GetHosts()[host], Port: uint16(port)},
-			UID:     gossip.UID(p.GetUid()[i]),
+		var err error
+		if t[i], err = wire.NodeOf(p.GetHosts()[host], p.GetPort()[i], p.GetUid()[i]); err != nil {
+			return nil, err
 		}
 	}
 	return t, nil
@@ -113,7 +113,7 @@ func fromNodes(p *pb.Nodes) (nodes, error) {
 // at returns the node at a place.
 func (t nodes) at(place uint32) (gossip.NodeID, error) {
 	if int64(place) >= int64(len(t)) {
-		return gossip.NodeID{}, malformed("node %d of %d", place, len(t))
+		return gossip.NodeID{}, wire.Malformed("node %d of %d", place, len(t))
 	}
 	return t[place], nil
 }
@@ -121,7 +121,7 @@ func (t nodes) at(place uint32) (gossip.NodeID, error) {
 // list returns the nodes at places, nil for none.
 func (t nodes) list(places []uint32) ([]gossip.NodeID, error) {
 	if len(places) > nodesMax {
-		return nil, malformed("list of %d nodes", len(places))
+		return nil, wire.Malformed("list of %d nodes", len(places))
 	}
 	var list []gossip.NodeID
 	for _, place := range places {
@@ -137,7 +137,7 @@ func (t nodes) list(places []uint32) ([]gossip.NodeID, error) {
 // set returns the nodes of a set of bits, sorted.
 func (t nodes) set(bits []byte) ([]gossip.NodeID, error) {
 	if len(bits) > (len(t)+7)/8 {
-		return nil, malformed("set of %d bytes over %d nodes", len(bits), len(t))
+		return nil, wire.Malformed("set of %d bytes over %d nodes", len(bits), len(t))
 	}
 	var set []gossip.NodeID
 	for i, b := range bits {
@@ -161,13 +161,7 @@ func toNode(n gossip.NodeID) *pb.Node {
 }
 
 func fromNode(p *pb.Node) (gossip.NodeID, error) {
-	if p.GetPort() > 65535 {
-		return gossip.NodeID{}, malformed("port %d", p.GetPort())
-	}
-	n := gossip.NodeID{
-		Address: gossip.Address{Host: p.GetHost(), Port: uint16(p.GetPort())}, UID: gossip.UID(p.GetUid()),
-	}
-	return n, n.Validate()
+	return wire.ValidNode(p.GetHost(), p.GetPort(), p.GetUid())
 }
 
 func toCluster(c gossip.ClusterID) *pb.ClusterId {
