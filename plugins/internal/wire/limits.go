@@ -4,13 +4,12 @@
 package wire
 
 import (
-	"errors"
-	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine/wire"
 )
 
 // Limits of one request beside its size in bytes. They keep what is allocated in
@@ -27,12 +26,12 @@ const (
 // how large it should be, which took a sixth of a call's time.
 const WindowBytes = 1 << 20
 
-// ErrMalformed is matched by every error of this package.
-var ErrMalformed = errors.New("malformed")
+// ErrMalformed is matched by every error of this package; it is that of machine/wire.
+var ErrMalformed = wire.ErrMalformed
 
 // Malformed says what is wrong with a field.
 func Malformed(field, format string, args ...any) error {
-	return fmt.Errorf("%w: %s: %s", ErrMalformed, field, fmt.Sprintf(format, args...))
+	return wire.Malformed("%s: "+format, append([]any{field}, args...)...)
 }
 
 // SameLength checks the lengths of the columns of one list.

@@ -4,12 +4,12 @@
 package downingkind
 
 import (
-	"math"
 	"slices"
 	"time"
 
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
+	fields "github.com/quorate/quorate/machine/wire"
 	"github.com/quorate/quorate/plugins/internal/wire"
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
@@ -172,10 +172,11 @@ func nodesFromProto(p *pluginv1.Nodes) ([]gossip.NodeID, error) {
 	ids := make([]gossip.NodeID, n)
 	for i := range ids {
 		host, port, uid := p.GetHost()[i], p.GetPort()[i], p.GetUid()[i]
-		if host == "" || len(host) > gossip.MaxHostBytes || port == 0 || port > math.MaxUint16 || uid == 0 {
+		id, err := fields.NodeOf(host, port, uid)
+		if err != nil || host == "" || len(host) > gossip.MaxHostBytes || port == 0 || uid == 0 {
 			return nil, wire.Malformed("nodes", "node %d is %.300q port %d uid %d", i, host, port, uid)
 		}
-		ids[i] = gossip.NodeID{Address: gossip.Address{Host: host, Port: uint16(port)}, UID: gossip.UID(uid)}
+		ids[i] = id
 	}
 	return ids, nil
 }
