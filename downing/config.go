@@ -6,6 +6,7 @@ package downing
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate/config/field"
@@ -74,21 +75,64 @@ func (c Config) Stable(n int, minSilence, maxSilence, fence time.Duration) time.
 	return StableAfter(n, minSilence, maxSilence, fence)
 }
 
-// New returns the built-in provider that the configuration names, or an error:
-// a fault of the configuration, or [ErrUnknownStrategy] for a name that is not
-// built in, which the caller may then look up elsewhere.
-func New(c Config) (Immediate, error) {
+// BuiltIn is a strategy that a node has without a plugin: a row of [BuiltIns].
+type BuiltIn struct {
+	// Name is the name of the strategy in a configuration.
+	Name string
+
+	// New makes the strategy from a section that is valid and names it.
+	New func(Config) Immediate
+
+	// Parameters returns the canonical text of the settings by which the strategy
+	// decides. Two nodes decide alike only if their texts are equal, so members
+	// compare them. Nil is a strategy that decides by the view alone.
+	Parameters func(Config) string
+}
+
+// Catalogue is a list of strategies, each with a name of its own.
+type Catalogue []BuiltIn
+
+// BuiltIns returns the strategies of this package. A new strategy is a row here, its
+// name in the tag of [Config.Strategy], and for its parameters a field of [Config].
+func BuiltIns() Catalogue {
+	return Catalogue{
+		{Name: KeepMajorityName, New: func(Config) Immediate { return KeepMajority{} }},
+		{Name: DownAllName, New: func(Config) Immediate { return All{} }},
+	}
+}
+
+// Names returns the names, in the order of the list.
+func (l Catalogue) Names() []string {
+	names := make([]string, len(l))
+	for i, b := range l {
+		names[i] = b.Name
+	}
+	return names
+}
+
+// New returns the strategy that the configuration names, and the canonical text of its
+// parameters, empty if it has none. The error is a fault of the configuration, or
+// [ErrUnknownStrategy] for a name that is not in the list, which the caller may then
+// look up elsewhere.
+func (l Catalogue) New(c Config) (strategy Immediate, parameters string, err error) {
 	if err := c.Validate(); err != nil {
-		return nil, fmt.Errorf("downing: %w", err)
+		return nil, "", fmt.Errorf("downing: %w", err)
 	}
-	switch c.Strategy {
-	case KeepMajorityName:
-		return KeepMajority{}, nil
-	case DownAllName:
-		return All{}, nil
-	default:
-		return nil, fmt.Errorf("%w %q", ErrUnknownStrategy, c.Strategy)
+	i := slices.IndexFunc(l, func(b BuiltIn) bool { return b.Name == c.Strategy })
+	if i < 0 {
+		return nil, "", fmt.Errorf("%w %q", ErrUnknownStrategy, c.Strategy)
 	}
+	if l[i].Parameters != nil {
+		parameters = l[i].Parameters(c)
+	}
+	return l[i].New(c), parameters, nil
+}
+
+// New returns the strategy of [BuiltIns] that the configuration names; the error is
+// that of [Catalogue.New].
+func New(c Config) (Immediate, error) {
+	strategy, _, err := BuiltIns().New(c)
+	return strategy, err
 }
 
 // StableAfter returns the stability margin for n members:

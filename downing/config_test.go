@@ -4,6 +4,9 @@
 package downing_test
 
 import (
+	"context"
+	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,6 +33,51 @@ func TestNewRefusesUnknownNames(t *testing.T) {
 	_, err := downing.New(c)
 	require.ErrorIs(t, err, downing.ErrUnknownStrategy)
 	require.ErrorContains(t, err, "ask-the-audience")
+}
+
+// The list makes a strategy of the section, with its parameters; those of this package
+// have none, which is part of the identity that members of earlier releases compare.
+func TestAStrategyIsMadeOfItsSection(t *testing.T) {
+	c := downing.Default()
+	for _, b := range downing.BuiltIns() {
+		c.Strategy = b.Name
+		_, parameters, err := downing.BuiltIns().New(c)
+		require.NoError(t, err)
+		require.Empty(t, parameters, b.Name)
+	}
+	c.Strategy, c.DownOwnSideAfter = "patient", time.Minute
+	l := downing.Catalogue{{
+		Name: "patient", New: func(c downing.Config) downing.Immediate { return patient(c.DownOwnSideAfter) },
+		Parameters: func(c downing.Config) string { return "after=" + c.DownOwnSideAfter.String() },
+	}}
+	strategy, parameters, err := l.New(c)
+	require.NoError(t, err)
+	require.Equal(t, "after=1m0s", parameters)
+	require.Equal(t, patient(time.Minute), strategy)
+	c.DownOwnSideAfter = 0
+	_, _, err = l.New(c)
+	require.ErrorContains(t, err, "down-own-side-after")
+}
+
+// patient is a strategy with a parameter.
+type patient time.Duration
+
+// Class is that of the strategy that patient names.
+func (patient) Class() downing.Class { return downing.Class{Pure: true, MajorityOnly: true} }
+
+// Decide decides for nobody.
+func (patient) Decide(context.Context, downing.View) (downing.Decision, error) {
+	return downing.Decision{}, nil
+}
+
+// DecideNow decides for nobody.
+func (patient) DecideNow(downing.View) (downing.Decision, error) { return downing.Decision{}, nil }
+
+// The reference of the settings knows each strategy by name: the tag lists the table.
+func TestTheTagOfTheStrategyNamesTheTable(t *testing.T) {
+	f, ok := reflect.TypeFor[downing.Config]().FieldByName("Strategy")
+	require.True(t, ok)
+	require.Equal(t, downing.BuiltIns().Names(), strings.Split(f.Tag.Get("known"), "|"))
 }
 
 func TestStableAfterIsAtLeastTheFence(t *testing.T) {
