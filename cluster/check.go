@@ -45,7 +45,7 @@ func (s *startable) Validate() error {
 	return errors.Join(
 		s.Config.Validate(), s.exposed(),
 		s.certificates("transport.tls", s.Transport.TLS), s.certificates("management.tls", s.Management.TLS),
-		s.known("downing.strategy", s.Downing.Strategy, downing.KeepMajorityName, downing.DownAllName),
+		s.known("downing.strategy", s.Downing.Strategy, downing.BuiltIns().Names()...),
 		s.known("sharding.allocation.strategy", s.Sharding.Allocation.Strategy, allocation.LeastShardName),
 	)
 }

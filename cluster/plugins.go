@@ -31,7 +31,7 @@ import (
 
 // builtIn are the strategies that need no plugin. Plugins share their namespace.
 func builtIn() []string {
-	return []string{allocation.LeastShardName, downing.KeepMajorityName, downing.DownAllName}
+	return append(downing.BuiltIns().Names(), allocation.LeastShardName)
 }
 
 // validatePlugins reports names that clash, plugins of a kind that no node runs, and
@@ -100,9 +100,7 @@ func (s *strategies) forMembership(ctx context.Context, cfg Config) ([]membershi
 	if err != nil || d.Provider == nil {
 		return nil, err
 	}
-	return []membership.Option{
-		membership.WithDowning(d.Provider), membership.WithDowningVersion(d.Version, d.Parameters), membership.WithDowningRelease(d.Release),
-	}, nil
+	return []membership.Option{membership.WithDowning(d)}, nil
 }
 
 // forSharding returns what the sharding of the node needs to use a plugin.
@@ -121,7 +119,7 @@ func (s *strategies) forSharding() ([]sharding.Option, error) {
 // that is built in.
 func (s *strategies) openDowning(ctx context.Context, cfg Config) (membership.Downing, error) {
 	name := cfg.Downing.Strategy
-	d := membership.Downing{Name: name}
+	d := membership.Downing{Name: name, Config: cfg.Downing}
 	c, ok := cfg.Plugins[name]
 	if !ok {
 		return d, nil
@@ -201,7 +199,7 @@ func (s *strategies) end() {
 func (s *strategies) reloadDowning(m *membership.Node) Prepare {
 	return func(ctx context.Context, from, to Config) (Prepared, error) {
 		name := to.Downing.Strategy
-		if from.Downing.Strategy == name && reflect.DeepEqual(from.Plugins[name], to.Plugins[name]) {
+		if reflect.DeepEqual(from.Downing, to.Downing) && reflect.DeepEqual(from.Plugins[name], to.Plugins[name]) {
 			return Prepared{}, nil
 		}
 		d, err := s.openDowning(ctx, to)

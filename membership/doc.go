@@ -31,8 +31,9 @@
 //
 // # Who goes after a partition
 //
-// The downing strategy decides: a built-in one by the name in the configuration,
-// or a provider given by [WithDowning]. All nodes have the same. [Node.SetDowning]
+// The downing strategy decides: a built-in one, made of the section downing of the
+// configuration, or one given by [WithDowning]. All nodes have the same, with the
+// same parameters, or a node is refused when it joins. [Node.SetDowning]
 // replaces it while the cluster runs: given to one node after the other, it takes
 // over when all have it, and [DowningChanged] says so.
 //

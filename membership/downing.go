@@ -19,20 +19,25 @@ import (
 // that is given without one.
 const builtInVersion = "1"
 
-// Downing is a downing strategy that is given to a node while it runs, see
-// [Node.SetDowning].
+// Downing is a downing strategy of a node: the one with which it begins, see
+// [WithDowning], or one that is given to it while it runs, see [Node.SetDowning].
 type Downing struct {
 	// Name, Version and Parameters, together with the class of the provider, tell
-	// the strategy from others: nodes on which they are equal decide alike. The
-	// name must be set, and is at most 128 bytes of printable text, as is the
-	// version, "1" if it is empty. Parameters is the canonical text of the
-	// settings, at most 4096 bytes.
+	// the strategy from others: nodes on which they are equal decide alike, and
+	// members compare them. The name is at most 128 bytes of printable text, as is
+	// the version, "1" if it is empty. Parameters is the canonical text of the
+	// settings, at most 4096 bytes. A built-in strategy has no other version, and
+	// says its parameters itself.
 	Name, Version, Parameters string
 
 	// Provider decides. It is asked on a goroutine of its own and may block; it has
-	// five seconds for an answer. Nil is the built-in strategy with the name, which
-	// has no other version and no parameters.
+	// five seconds for an answer. Nil is the built-in strategy with the name.
 	Provider downing.Provider
+
+	// Config is the section of which a built-in strategy is made, whatever strategy
+	// it names. The zero value is the default of each setting. When a node begins it
+	// is that of the node's configuration.
+	Config downing.Config
 
 	// Release is called once, on a goroutine of its own, when the node will not ask
 	// the provider again: another strategy took its place and all nodes know, or
@@ -41,9 +46,18 @@ type Downing struct {
 	Release func()
 }
 
+// first returns the strategy with which a node begins.
+func (d Downing) first(cfg downing.Config) (Downing, error) {
+	if d.Name != "" && d.Name != cfg.Strategy {
+		return d, fmt.Errorf("WithDowning gives the downing strategy %q, and downing.strategy names %q", d.Name, cfg.Strategy)
+	}
+	d.Name, d.Config = cfg.Strategy, cfg
+	return d, nil
+}
+
 // strategy returns what tells d from other strategies, and its rule if it is
-// built in.
-func (d Downing) strategy() (protocol.Strategy, error) {
+// one of those that are built in.
+func (d Downing) strategy(builtIns downing.Catalogue) (protocol.Strategy, error) {
 	s := protocol.Strategy{DowningStrategy: gossip.DowningStrategy{
 		Name: d.Name, Version: cmp.Or(d.Version, builtInVersion), Parameters: d.Parameters,
 	}}
@@ -54,22 +68,31 @@ func (d Downing) strategy() (protocol.Strategy, error) {
 	case d.Provider != nil:
 		class = d.Provider.Class()
 	default:
-		cfg := downing.Default()
-		cfg.Strategy = d.Name
-		builtIn, err := downing.New(cfg)
+		builtIn, parameters, err := builtIns.New(d.section())
 		if err != nil {
 			return s, fmt.Errorf("membership: %w", err)
 		}
-		if s.Version != builtInVersion || d.Parameters != "" {
-			return s, fmt.Errorf("membership: the built-in downing strategy %s has no version %q and no parameters %q", d.Name, d.Version, d.Parameters)
+		if s.Version != builtInVersion || d.Parameters != "" && d.Parameters != parameters {
+			return s, fmt.Errorf("membership: the built-in downing strategy %s has no version %q with parameters %q: its version is %q, its parameters are %q",
+				d.Name, d.Version, d.Parameters, builtInVersion, parameters)
 		}
-		s.Decide, class = builtIn.DecideNow, builtIn.Class()
+		s.Decide, s.Parameters, class = builtIn.DecideNow, parameters, builtIn.Class()
 	}
 	s.Pure, s.MajorityOnly = class.Pure, class.MajorityOnly
 	if err := s.Validate(); err != nil {
 		return s, fmt.Errorf("membership: downing strategy: %w", err)
 	}
 	return s, nil
+}
+
+// section returns the section of which a built-in strategy with the name of d is made.
+func (d Downing) section() downing.Config {
+	c := d.Config
+	if c.Strategy == "" { // No section was given: one has the name of a strategy.
+		c = downing.Default()
+	}
+	c.Strategy = d.Name
+	return c
 }
 
 // SetDowning gives the node another downing strategy. The cluster changes to it
@@ -86,7 +109,7 @@ func (d Downing) strategy() (protocol.Strategy, error) {
 // node that cannot let go of earlier ones, since the cluster has not converged,
 // takes eight at most; more are released at once and reported by [Refused].
 func (n *Node) SetDowning(ctx context.Context, d Downing) error {
-	strategy, err := d.strategy()
+	strategy, err := d.strategy(n.builtIns)
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func (c *casting) as(version string) membership.Downing {
 func TestDowningStrategyChangesWhenAllNodesHaveIt(t *testing.T) {
 	bubble(t, func(t *testing.T, p *place) {
 		var first, second casting
-		nodes := p.cluster(3, membership.WithDowning(&strangeCounted{&first}), membership.WithDowningVersion("0.9", "a=b"))
+		nodes := p.cluster(3, membership.WithDowning(membership.Downing{Provider: &strangeCounted{&first}, Version: "0.9", Parameters: "a=b"}))
 		require.Equal(t, gossip.DowningStrategy{Name: "keep-majority", Version: "0.9", Parameters: "a=b", Pure: true}, nodes[0].State().Downing().DowningStrategy)
 		sub := nodes[1].Subscribe()
 		defer sub.Close()
@@ -120,10 +120,10 @@ func TestDowningStrategyThatIsWrongIsRefused(t *testing.T) {
 		n := p.start(config(1))
 		p.awaitUp(n)
 		for name, d := range map[string]membership.Downing{
-			"needs a name":              {Provider: &c},
-			"unknown strategy":          {Name: "casting"},
-			"has no version":            {Name: downing.KeepMajorityName, Version: "2"},
-			"no parameters":             {Name: downing.KeepMajorityName, Parameters: "a=b"},
+			"needs a name":     {Provider: &c},
+			"unknown strategy": {Name: "casting"},
+			`has no version "2" with parameters "": its version is "1"`: {Name: downing.KeepMajorityName, Version: "2"},
+			`with parameters "a=b"`:     {Name: downing.KeepMajorityName, Parameters: "a=b"},
 			"is not printable UTF-8":    {Name: "a\nb", Provider: &c},
 			"of 129 bytes, at most 128": {Name: strings.Repeat("n", 129), Provider: &c},
 			"5000 bytes":                {Name: "casting", Parameters: strings.Repeat("p", 5000), Provider: &c},
@@ -131,8 +131,13 @@ func TestDowningStrategyThatIsWrongIsRefused(t *testing.T) {
 			d.Release = func() { c.released.Add(1) }
 			require.ErrorContains(t, n.SetDowning(t.Context(), d), name)
 		}
-		_, err := membership.Start(t.Context(), config(2), append(p.options(), membership.WithDowning(&c), membership.WithDowningVersion("\n", ""))...)
-		require.ErrorContains(t, err, "version")
+		for fault, d := range map[string]membership.Downing{
+			"version": {Provider: &c, Version: "\n"},
+			`WithDowning gives the downing strategy "casting", and downing.strategy names "keep-majority"`: c.as("1"),
+		} {
+			_, err := membership.Start(t.Context(), config(2), append(p.options(), membership.WithDowning(d))...)
+			require.ErrorContains(t, err, fault)
+		}
 		require.NoError(t, n.Close())
 		require.ErrorIs(t, n.SetDowning(t.Context(), c.as("1")), membership.ErrClosed)
 		synctest.Wait()
@@ -155,6 +160,57 @@ func TestJoinerWithoutTheStrategyOfTheClusterIsRefused(t *testing.T) {
 		require.ErrorContains(t, err, `downing.strategy is "casting" in the cluster and "keep-majority" here`)
 		cfg := config(3)
 		cfg.Downing.Strategy = "casting"
-		p.awaitUp(n, p.start(cfg, membership.WithDowning(&c), membership.WithDowningVersion("7", "")))
+		p.awaitUp(n, p.start(cfg, membership.WithDowning(c.as("7"))))
+	})
+}
+
+// sized is a list with one strategy that decides by a setting of its section.
+func sized(size string) downing.Catalogue {
+	return downing.Catalogue{{
+		Name: "sized", New: func(downing.Config) downing.Immediate { return downing.KeepMajority{} },
+		Parameters: func(downing.Config) string { return "size=" + size },
+	}}
+}
+
+// The parameters of a built-in strategy are part of what members compare: a node with
+// another value is refused, and told both; one with the same value joins.
+func TestJoinerWithOtherParametersOfABuiltInStrategyIsRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, p *place) {
+		node := func(i int, size string) *membership.Node {
+			cfg := config(i)
+			cfg.Downing.Strategy = "sized"
+			return p.start(cfg, membership.WithBuiltIns(sized(size)))
+		}
+		first := node(1, "3")
+		p.awaitUp(first)
+		require.Equal(t, "size=3", first.State().Downing().Parameters)
+		err := p.ended(node(2, "5"))
+		require.ErrorIs(t, err, membership.ErrRefused)
+		require.ErrorContains(t, err, `downing.parameters is "size=3" in the cluster and "size=5" here`)
+		p.awaitUp(first, node(3, "3"))
+	})
+}
+
+// A built-in strategy that is given to a running node is made of the section that comes
+// with it, and cannot be given with other parameters than that section has.
+func TestABuiltInStrategyIsMadeOfTheSectionGiven(t *testing.T) {
+	bubble(t, func(t *testing.T, p *place) {
+		l := downing.Catalogue{{
+			Name: "lone", New: func(downing.Config) downing.Immediate { return downing.All{} },
+			Parameters: func(c downing.Config) string { return "after=" + c.DownOwnSideAfter.String() },
+		}}
+		n := p.start(config(1), membership.WithBuiltIns(append(downing.BuiltIns(), l...)))
+		p.awaitUp(n)
+		give := func(d membership.Downing, want string) {
+			require.NoError(t, n.SetDowning(t.Context(), d))
+			p.await(n, want, func(v membership.View) bool { return v.State.Downing().Parameters == want })
+		}
+		give(membership.Downing{Name: "lone"}, "after=30s")
+		section := downing.Default()
+		section.DownOwnSideAfter = time.Minute
+		give(membership.Downing{Name: "lone", Config: section}, "after=1m0s")
+		section.DownOwnSideAfter = 0
+		require.ErrorContains(t, n.SetDowning(t.Context(), membership.Downing{Name: "lone", Config: section}), "down-own-side-after")
+		require.ErrorContains(t, n.SetDowning(t.Context(), membership.Downing{Name: "lone", Parameters: "after=1s"}), `its parameters are "after=30s"`)
 	})
 }

@@ -164,7 +164,7 @@ func (p patient) Decide(ctx context.Context, v downing.View) (downing.Decision, 
 // the transports of the others, and says why in its last line.
 func TestANodeThatIsRefusedAsRemovedSaysWhy(t *testing.T) {
 	bubble(t, func(t *testing.T, p *place) {
-		opt := membership.WithDowning(patient{address(4)})
+		opt := membership.WithDowning(membership.Downing{Provider: patient{address(4)}})
 		others := p.cluster(3, opt)
 		log, read := logged()
 		victim := p.start(config(4), log, opt)

@@ -94,7 +94,7 @@ func TestMetricsOfACut(t *testing.T) {
 			}
 			return downing.Decision{}, errors.New("no idea")
 		})
-		nodes, readers := p.metered(3, membership.WithDowning(slow))
+		nodes, readers := p.metered(3, membership.WithDowning(membership.Downing{Provider: slow}))
 		<-time.After(5 * time.Second)
 		for i := range 2 {
 			p.network.Cut(address(i+1), address(3))

@@ -55,6 +55,7 @@ type Node struct {
 	metrics   *metrics
 	lookout   lookout
 	loaded    loadedDownings
+	builtIns  downing.Catalogue // Strategies that need no provider.
 
 	attached sync.Map // Component name to Attachment.
 
@@ -128,7 +129,7 @@ func Start(ctx context.Context, cfg Config, opts ...Option) (*Node, error) {
 
 // resolve fills in what the options leave out.
 func resolve(opts []Option) (options, error) {
-	o := options{log: slog.Default(), transport: dialGRPC}
+	o := options{log: slog.Default(), transport: dialGRPC, builtIns: downing.BuiltIns()}
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -161,7 +162,7 @@ func build(cfg Config, o options) (*Node, *meter.Meter, error) {
 	n := &Node{
 		self: self, roles: slices.Compact(slices.Sorted(slices.Values(cfg.Node.Roles))), log: o.log.With("node", self.String()), clock: machine.NewSystemClock(),
 		ctx: ctx, cancel: cancel, stopping: make(chan struct{}), done: make(chan struct{}),
-		intake: newIntake(),
+		intake: newIntake(), builtIns: o.builtIns,
 	}
 	n.standing.clock, n.journal.log, n.disk.log = n.clock, n.log, n.log
 	n.strangers.log, n.strangers.source = n.log, n.Source
@@ -207,8 +208,11 @@ func (n *Node) attachMembership(cfg Config, o options) error {
 	if err != nil {
 		return err
 	}
-	first := Downing{Name: cfg.Downing.Strategy, Version: o.downingVersion, Parameters: o.downingParameters, Provider: o.downing, Release: o.downingRelease}
-	strategy, err := first.strategy()
+	first, err := o.downing.first(cfg.Downing)
+	if err != nil {
+		return err
+	}
+	strategy, err := first.strategy(o.builtIns)
 	if err != nil {
 		return err
 	}

@@ -281,7 +281,7 @@ func TestAStrangeDowningProviderStopsNothing(t *testing.T) {
 	for name, provider := range providers {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, p *place) {
-				nodes := p.cluster(3, membership.WithDowning(provider))
+				nodes := p.cluster(3, membership.WithDowning(membership.Downing{Provider: provider}))
 				require.NoError(t, nodes[2].Close())
 				p.await(nodes[0], "node 3 is unreachable", func(v membership.View) bool { return len(v.State.Unreachable()) == 1 })
 				begun := time.Now()
@@ -307,7 +307,7 @@ func TestAProviderThatNeverReturnsIsAbandoned(t *testing.T) {
 			<-never
 			return downing.Decision{}, nil
 		})
-		nodes := p.cluster(3, membership.WithDowning(hangs))
+		nodes := p.cluster(3, membership.WithDowning(membership.Downing{Provider: hangs}))
 		require.NoError(t, nodes[2].Close())
 		require.ErrorIs(t, p.ended(nodes[0]), membership.ErrDown)
 		require.ErrorIs(t, p.ended(nodes[1]), membership.ErrDown)

@@ -24,13 +24,11 @@ type TransportFactory func(transport.Identity, transport.Config, func(transport.
 type options struct {
 	log       *slog.Logger
 	transport TransportFactory
-	downing   downing.Provider
+	downing   Downing
+	builtIns  downing.Catalogue
 	meters    metric.MeterProvider
-
-	downingVersion, downingParameters string
-	downingRelease                    func()
-	uid                               gossip.UID
-	rand                              *rand.Rand
+	uid       gossip.UID
+	rand      *rand.Rand
 }
 
 // WithLogger sets where the node logs: each decision at level info, trouble at
@@ -41,28 +39,16 @@ func WithLogger(l *slog.Logger) Option { return func(o *options) { o.log = l } }
 // WithTransport sets what carries messages between nodes. The default is gRPC.
 func WithTransport(f TransportFactory) Option { return func(o *options) { o.transport = f } }
 
-// WithDowning sets a downing provider in place of a built-in strategy. It is
-// asked on a goroutine of its own and may block; it has five seconds for an
-// answer. All nodes must use the same one, under the name that the
-// configuration gives as downing.strategy. While the node runs, [Node.SetDowning]
-// replaces it.
-func WithDowning(p downing.Provider) Option { return func(o *options) { o.downing = p } }
+// WithDowning sets the downing strategy with which the node begins, in place of a
+// built-in one. All nodes must use the same, under the name that the configuration
+// gives as downing.strategy: the name in d is that one, or empty. While the node
+// runs, [Node.SetDowning] replaces the strategy.
+func WithDowning(d Downing) Option { return func(o *options) { o.downing = d } }
 
 // WithMeterProvider sets where the node's metrics go. The default is the global
 // provider of OpenTelemetry, which does nothing until the program sets it. A
 // metric that the provider refuses is logged, and missing.
 func WithMeterProvider(p metric.MeterProvider) Option { return func(o *options) { o.meters = p } }
-
-// WithDowningRelease sets what is called once, on a goroutine of its own, when the
-// node will not ask the provider of [WithDowning] again, see [Downing].
-func WithDowningRelease(f func()) Option { return func(o *options) { o.downingRelease = f } }
-
-// WithDowningVersion sets what tells the provider of [WithDowning] from others of
-// the same name: its version, "1" by default, and the canonical text of its
-// parameters, empty by default. See [Downing].
-func WithDowningVersion(version, parameters string) Option {
-	return func(o *options) { o.downingVersion, o.downingParameters = version, parameters }
-}
 
 // WithUID sets the uid of this incarnation, for tests. It must never be used
 // twice at one address. The default is drawn from crypto/rand.
