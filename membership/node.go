@@ -216,11 +216,15 @@ func (n *Node) attachMembership(cfg Config, o options) error {
 	if err != nil {
 		return err
 	}
+	settings, err := comparedSettings(o.settings)
+	if err != nil {
+		return err
+	}
 	member := gossip.Member{
 		Node: n.self, Zone: cfg.Node.Zone, Roles: n.roles, AppVersion: cfg.Node.AppVersion, Protocol: protocolRange,
 	}
 	deps := protocol.Deps{
-		Rand: o.rand, Detector: detector,
+		Rand: o.rand, Detector: detector, Settings: settings,
 		Downing: protocol.Downing{
 			Config: cfg.Downing, Version: strategy.Version, Parameters: strategy.Parameters, Decide: strategy.Decide,
 			Class: downing.Class{Pure: strategy.Pure, MajorityOnly: strategy.MajorityOnly}, Load: n.loaded.add(first),

@@ -26,6 +26,7 @@ type options struct {
 	transport TransportFactory
 	downing   Downing
 	builtIns  downing.Catalogue
+	settings  []Setting
 	meters    metric.MeterProvider
 	uid       gossip.UID
 	rand      *rand.Rand
@@ -49,6 +50,13 @@ func WithDowning(d Downing) Option { return func(o *options) { o.downing = d } }
 // provider of OpenTelemetry, which does nothing until the program sets it. A
 // metric that the provider refuses is logged, and missing.
 func WithMeterProvider(p metric.MeterProvider) Option { return func(o *options) { o.meters = p } }
+
+// WithSettings adds settings that members compare when a node joins, such as those of a
+// component by which all nodes must agree. They are known before the component is
+// attached, because the node may join before. Given several times, all count.
+func WithSettings(s ...Setting) Option {
+	return func(o *options) { o.settings = append(o.settings, s...) }
+}
 
 // WithUID sets the uid of this incarnation, for tests. It must never be used
 // twice at one address. The default is drawn from crypto/rand.
