@@ -160,7 +160,7 @@ func catalogue(t *testing.T) []metertest.Instrument {
 	t.Helper()
 	r := &recorder{all: map[string]metertest.Instrument{}}
 	path, _ := lone(t)
-	node, err := cluster.Start(t.Context(), quiet(cluster.File(path), cluster.MeterProvider(r))...)
+	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), cluster.WithMeterProvider(r))...)
 	require.NoError(t, err)
 	counters(t, node)
 	require.NoError(t, node.Close())
@@ -263,7 +263,7 @@ func TestTheAttributesAreThoseOfTheCatalogue(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	for n := range 2 {
-		node, err := cluster.Start(ctx, quiet(cluster.File(path), cluster.MeterProvider(reader.Provider()), cluster.Change(func(c *cluster.Config) {
+		node, err := cluster.Start(ctx, quiet(cluster.WithFile(path), cluster.WithMeterProvider(reader.Provider()), cluster.WithChange(func(c *cluster.Config) {
 			if n > 0 {
 				c.Node.Address = free(t)
 			}

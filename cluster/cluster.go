@@ -57,44 +57,44 @@ type options struct {
 	traces     trace.TracerProvider
 }
 
-// File reads the configuration from a file. Given several times, later files
+// WithFile reads the configuration from a file. Given several times, later files
 // override earlier ones.
-func File(path string) Option { return func(o *options) { o.files = append(o.files, path) } }
+func WithFile(path string) Option { return func(o *options) { o.files = append(o.files, path) } }
 
-// With uses a configuration made in code; [Default] is where to start. The
+// WithConfig uses a configuration made in code; [Default] is where to start. The
 // environment is then not looked at, and a file besides is an error.
-func With(c Config) Option { return func(o *options) { o.config = &c } }
+func WithConfig(c Config) Option { return func(o *options) { o.config = &c } }
 
-// Change changes the configuration after it was read, as for a flag of the
+// WithChange changes the configuration after it was read, as for a flag of the
 // program's own.
-func Change(f func(*Config)) Option { return func(o *options) { o.changes = append(o.changes, f) } }
+func WithChange(f func(*Config)) Option { return func(o *options) { o.changes = append(o.changes, f) } }
 
-// Logger sets where the node logs. The default is [slog.Default].
-func Logger(l *slog.Logger) Option { return func(o *options) { o.log = l } }
+// WithLogger sets where the node logs. The default is [slog.Default].
+func WithLogger(l *slog.Logger) Option { return func(o *options) { o.log = l } }
 
-// Membership passes options to the membership of the node.
-func Membership(opts ...membership.Option) Option {
+// WithMembership passes options to the membership of the node.
+func WithMembership(opts ...membership.Option) Option {
 	return func(o *options) { o.membership = append(o.membership, opts...) }
 }
 
-// Sharding passes options to the sharding of the node.
-func Sharding(opts ...sharding.Option) Option {
+// WithSharding passes options to the sharding of the node.
+func WithSharding(opts ...sharding.Option) Option {
 	return func(o *options) { o.sharding = append(o.sharding, opts...) }
 }
 
-// Routes adds routes of the program to the node's HTTP interface.
-func Routes(routes ...management.Route) Option {
+// WithRoutes adds routes of the program to the node's HTTP interface.
+func WithRoutes(routes ...management.Route) Option {
 	return func(o *options) { o.routes = append(o.routes, routes...) }
 }
 
-// MeterProvider sets where the metrics of the node go, for a program with an SDK of
+// WithMeterProvider sets where the metrics of the node go, for a program with an SDK of
 // OpenTelemetry of its own. It excludes metrics by the section telemetry. The
 // default is the global provider.
-func MeterProvider(p metric.MeterProvider) Option { return func(o *options) { o.meters = p } }
+func WithMeterProvider(p metric.MeterProvider) Option { return func(o *options) { o.meters = p } }
 
-// TracerProvider sets where the traces of messages go. The default is the global
+// WithTracerProvider sets where the traces of messages go. The default is the global
 // provider of OpenTelemetry, which does nothing until the program sets it.
-func TracerProvider(p trace.TracerProvider) Option { return func(o *options) { o.traces = p } }
+func WithTracerProvider(p trace.TracerProvider) Option { return func(o *options) { o.traces = p } }
 
 // Start starts a node: it listens, and begins to join the cluster of its seed
 // nodes or, as the first of them, to form it. It does not wait for the
@@ -110,7 +110,7 @@ func Start(ctx context.Context, opts ...Option) (*Node, error) {
 		return nil, err
 	}
 	if o.meters != nil && cfg.Telemetry.Metrics != telemetry.None {
-		return nil, field.Errorf("telemetry.metrics", "set both by the option MeterProvider and by the configuration")
+		return nil, field.Errorf("telemetry.metrics", "set both by the option WithMeterProvider and by the configuration")
 	}
 	shown := telemetry.New(cfg.Telemetry, cfg.Cluster.Name, cfg.Node.Address, o.log)
 	o = o.observed(shown)
@@ -187,7 +187,7 @@ func (n *Node) discard() {
 func (o *options) load() (Config, *config.File, error) {
 	if o.config != nil {
 		if len(o.files) > 0 {
-			return Config{}, nil, fmt.Errorf("cluster: both With and File(%q) were given: use Change to change what a file says", o.files[0])
+			return Config{}, nil, fmt.Errorf("cluster: both WithConfig and WithFile(%q) were given: use WithChange to change what a file says", o.files[0])
 		}
 		cfg, err := changed(*o.config, o.changes)
 		return cfg, nil, err

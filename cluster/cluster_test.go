@@ -49,7 +49,7 @@ func free(t *testing.T) string {
 
 // quiet is a node that logs nothing.
 func quiet(opts ...cluster.Option) []cluster.Option {
-	return append(opts, cluster.Logger(slog.New(slog.DiscardHandler)))
+	return append(opts, cluster.WithLogger(slog.New(slog.DiscardHandler)))
 }
 
 // lone is the file of a cluster of one node.
@@ -74,7 +74,7 @@ func (c *counter) Receive(ctx *sharding.Context, add *wrapperspb.Int64Value) err
 // which may be called again and from several goroutines.
 func TestANodeFromAFile(t *testing.T) {
 	path, address := lone(t)
-	node, err := cluster.Start(t.Context(), quiet(cluster.File(path))...)
+	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path))...)
 	require.NoError(t, err)
 	require.NoError(t, node.AwaitUp(t.Context()))
 	require.Equal(t, address, node.Self().Address.String())
@@ -106,7 +106,7 @@ func TestANodeFromAFile(t *testing.T) {
 // nobody listens there. A program adds routes of its own.
 func TestTheHTTPInterfaceOfANode(t *testing.T) {
 	path, address := lone(t, "management: {address: \"127.0.0.1:0\"}")
-	node, err := cluster.Start(t.Context(), quiet(cluster.File(path), cluster.Routes(management.Route{
+	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), cluster.WithRoutes(management.Route{
 		Path: "/v1/own", Answer: func(context.Context, management.Request) (any, error) { return "mine", nil },
 	}))...)
 	require.NoError(t, err)
@@ -145,7 +145,7 @@ func TestTheHTTPInterfaceOfANode(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer func() { _ = taken.Close() }()
-	_, err = cluster.Start(t.Context(), quiet(cluster.File(path), cluster.Change(func(c *cluster.Config) {
+	_, err = cluster.Start(t.Context(), quiet(cluster.WithFile(path), cluster.WithChange(func(c *cluster.Config) {
 		c.Management.Address = taken.Addr().String()
 	}))...)
 	require.ErrorContains(t, err, "management: address "+taken.Addr().String())
@@ -240,13 +240,13 @@ func TestMissingSettingsAndFiles(t *testing.T) {
 	require.ErrorContains(t, err, "none.yaml")
 	_, err = cluster.Start(t.Context())
 	require.ErrorContains(t, err, "no configuration file")
-	_, err = cluster.Start(t.Context(), cluster.File(path), cluster.With(cluster.Default()))
-	require.ErrorContains(t, err, "both With and File")
+	_, err = cluster.Start(t.Context(), cluster.WithFile(path), cluster.WithConfig(cluster.Default()))
+	require.ErrorContains(t, err, "both WithConfig and WithFile")
 }
 
 // All faults of all sections come in one error, one a line.
 func TestSeveralFaultsAtOnce(t *testing.T) {
-	_, err := cluster.Start(t.Context(), cluster.File(file(t,
+	_, err := cluster.Start(t.Context(), cluster.WithFile(file(t,
 		"cluster: {nam: test}", "node: {address: 0.0.0.0:7946}", "membership: {push-fanout: 0, fenc: 3s}", "transport: {linger: -1s}",
 		"downing: {strategy: \"\"}", "sharding: {window-bytes: 1}",
 	)))
@@ -287,7 +287,7 @@ func TestPathsAreRelativeToTheFile(t *testing.T) {
 	require.Equal(t, filepath.Join(filepath.Dir(path), "ask.pem"), cfg.Management.TLS.Certificate)
 	require.Equal(t, "/keys/node.pem", cfg.Transport.TLS.Key)
 	require.Equal(t, filepath.Join(filepath.Dir(filepath.Dir(path)), "ca.pem"), cfg.Transport.TLS.Authorities)
-	_, err = cluster.Start(t.Context(), quiet(cluster.File(path))...)
+	_, err = cluster.Start(t.Context(), quiet(cluster.WithFile(path))...)
 	require.ErrorContains(t, err, "node.pem", "the file is missing, and the error says which")
 }
 
@@ -296,7 +296,7 @@ func TestPathsAreRelativeToTheFile(t *testing.T) {
 func TestADataDirIsUsed(t *testing.T) {
 	address := free(t)
 	path := file(t, "cluster: {name: test}", "node: {address: "+address+", data-dir: data/n1}", "membership: {seed-nodes: ["+address+"]}")
-	node, err := cluster.Start(t.Context(), quiet(cluster.File(path))...)
+	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path))...)
 	require.NoError(t, err)
 	require.NoError(t, node.AwaitUp(t.Context()))
 	require.FileExists(t, filepath.Join(filepath.Dir(path), "data", "n1", "record"))
@@ -310,7 +310,7 @@ func TestAPortInUse(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { _ = l.Close() }()
 	path, _ := lone(t)
-	_, err = cluster.Start(t.Context(), quiet(cluster.File(path), cluster.Change(func(c *cluster.Config) {
+	_, err = cluster.Start(t.Context(), quiet(cluster.WithFile(path), cluster.WithChange(func(c *cluster.Config) {
 		c.Node.Address = l.Addr().String()
 	}))...)
 	require.ErrorContains(t, err, l.Addr().String())
@@ -320,7 +320,7 @@ func TestAPortInUse(t *testing.T) {
 // What code sets is checked as strictly as what a file says.
 func TestFaultsOfAChange(t *testing.T) {
 	path, _ := lone(t)
-	_, err := cluster.Start(t.Context(), cluster.File(path), cluster.Change(func(c *cluster.Config) {
+	_, err := cluster.Start(t.Context(), cluster.WithFile(path), cluster.WithChange(func(c *cluster.Config) {
 		c.Cluster.Name, c.Transport.WindowBytes, c.Sharding.MailboxSize, c.Downing.StableAfter, c.Management.MaxRequests = "", 0, 0, 1, 0
 	}))
 	for _, want := range []string{"cluster.name", "transport.window-bytes", "sharding: mailbox-size", "downing.stable-after", "management: max-requests"} {
@@ -334,9 +334,9 @@ func TestCloseLeavesInOrder(t *testing.T) {
 	seed := free(t)
 	var nodes []*cluster.Node
 	for i := range 3 {
-		node, err := cluster.Start(t.Context(), quiet(cluster.File(file(t,
+		node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(file(t,
 			"cluster: {name: test}", "membership: {seed-nodes: ["+seed+"]}", "node: {address: "+seed+"}",
-		)), cluster.Change(func(c *cluster.Config) {
+		)), cluster.WithChange(func(c *cluster.Config) {
 			if i > 0 {
 				c.Node.Address = free(t)
 			}

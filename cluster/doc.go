@@ -5,7 +5,7 @@
 // sharding on top of it. It has no logic of its own; whoever needs less, or
 // another wiring, uses the modules below it.
 //
-//	node, err := cluster.Start(ctx, cluster.File("cluster.yaml"))
+//	node, err := cluster.Start(ctx, cluster.WithFile("cluster.yaml"))
 //	...
 //	defer node.Close()
 //	accounts, err := sharding.Start(node, sharding.Kind[*bankpb.Command]{...})
@@ -37,7 +37,7 @@
 //	                                └────── error ──────┴─────────────────────┘ the node goes on as it was
 //
 // What may change is marked in the reference of the settings. Parts of the program
-// take part by [OnReload].
+// take part by [WithReload].
 //
 // # Life cycle
 //

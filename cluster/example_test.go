@@ -27,7 +27,7 @@ func ExampleStart() {
 	cfg := cluster.Default()
 	cfg.Cluster.Name, cfg.Node.Address = "example", probe.Addr().String()
 	cfg.Membership.SeedNodes = []string{cfg.Node.Address}
-	node, err := cluster.Start(context.Background(), cluster.With(cfg), cluster.Logger(slog.New(slog.DiscardHandler)))
+	node, err := cluster.Start(context.Background(), cluster.WithConfig(cfg), cluster.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -35,7 +35,7 @@ func ready(t *testing.T, node *cluster.Node) (status int, why []string) {
 // kind only waits for a coordinator is ready: the update may have to go on for that.
 func TestANodeWithARefusedKindIsNotReady(t *testing.T) {
 	start := func(shards int, path string) (*cluster.Node, *sharding.Region[*wrapperspb.Int64Value]) {
-		node, err := cluster.Start(t.Context(), quiet(cluster.File(path))...)
+		node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path))...)
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = node.Membership().Close(); _ = node.Close() })
 		require.NoError(t, node.AwaitUp(t.Context()))

@@ -55,10 +55,10 @@ type Prepared struct {
 	Discard func()
 }
 
-// OnReload has a part of the program take part in reloading. Of several, each is
+// WithReload has a part of the program take part in reloading. Of several, each is
 // asked to prepare in the order given, after the node's own parts; if all could,
 // all commit, in the same order.
-func OnReload(p Prepare) Option { return func(o *options) { o.prepares = append(o.prepares, p) } }
+func WithReload(p Prepare) Option { return func(o *options) { o.prepares = append(o.prepares, p) } }
 
 // reloader takes over changed files while a node runs. Invariant: the parts of
 // the node run with the settings of running, all of them.

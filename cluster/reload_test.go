@@ -80,7 +80,7 @@ func changeable(t *testing.T, watch bool, opts ...cluster.Option) (node *cluster
 		require.NoError(t, os.Rename(path+".new", path))
 	}
 	change()
-	node, err := cluster.Start(t.Context(), quiet(append(opts, cluster.File(path))...)...)
+	node, err := cluster.Start(t.Context(), quiet(append(opts, cluster.WithFile(path))...)...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, node.Close()) })
 	return node, path, change
@@ -90,7 +90,7 @@ func changeable(t *testing.T, watch bool, opts ...cluster.Option) (node *cluster
 func TestReloadIsAllOrNothing(t *testing.T) {
 	var saw []string
 	first, second := newPart("first", &saw), newPart("second", &saw)
-	node, path, change := changeable(t, false, cluster.OnReload(first.prepare), cluster.OnReload(second.prepare))
+	node, path, change := changeable(t, false, cluster.WithReload(first.prepare), cluster.WithReload(second.prepare))
 	require.NoError(t, node.Reload(t.Context()))
 	require.Empty(t, saw, "nothing has changed")
 
@@ -133,7 +133,7 @@ func TestReloadIsAllOrNothing(t *testing.T) {
 // What the program changes is changed again after each reading.
 func TestReloadKeepsTheChangesOfTheProgram(t *testing.T) {
 	saw := newPart("", nil)
-	node, _, change := changeable(t, false, cluster.OnReload(saw.prepare), cluster.Change(func(c *cluster.Config) { c.Sharding.MailboxSize = 5 }))
+	node, _, change := changeable(t, false, cluster.WithReload(saw.prepare), cluster.WithChange(func(c *cluster.Config) { c.Sharding.MailboxSize = 5 }))
 	change("sharding: {stuck-after: 2m}")
 	require.NoError(t, node.Reload(t.Context()))
 	require.Equal(t, 5, saw.last().Sharding.MailboxSize)
@@ -142,7 +142,7 @@ func TestReloadKeepsTheChangesOfTheProgram(t *testing.T) {
 func TestOnlyFilesCanBeReloaded(t *testing.T) {
 	cfg := cluster.Default()
 	cfg.Cluster.Name, cfg.Node.Address = "test", free(t)
-	node, err := cluster.Start(t.Context(), quiet(cluster.With(cfg))...)
+	node, err := cluster.Start(t.Context(), quiet(cluster.WithConfig(cfg))...)
 	require.NoError(t, err)
 	require.ErrorIs(t, node.Reload(t.Context()), cluster.ErrNoFiles)
 	ended, cancel := context.WithCancel(t.Context())
@@ -165,7 +165,7 @@ func TestReloadsTakeTurns(t *testing.T) {
 			return cluster.Prepared{}, context.Cause(ctx)
 		}
 	}
-	node, _, change := changeable(t, true, cluster.OnReload(block))
+	node, _, change := changeable(t, true, cluster.WithReload(block))
 	change("sharding: {stuck-after: 2m}")
 	<-entered
 	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
@@ -182,7 +182,7 @@ func TestReloadsTakeTurns(t *testing.T) {
 // whole, and the last good one in the end. covers F55, I31.
 func TestWatchedFilesAreTakenOverWhole(t *testing.T) {
 	saw := newPart("", nil)
-	_, path, change := changeable(t, true, cluster.OnReload(saw.prepare))
+	_, path, change := changeable(t, true, cluster.WithReload(saw.prepare))
 	write := func(n int) {
 		change(fmt.Sprintf("sharding: {passivate-after: %ds, stuck-after: %ds, rebalance: {max-simultaneous: %d}}", n, n, n))
 	}

@@ -46,7 +46,7 @@ func counters(t *testing.T, node *cluster.Node) *sharding.Region[*wrapperspb.Int
 // the program; a measurement of the program that fails costs itself.
 func TestMetricsForPrometheus(t *testing.T) {
 	path, address := lone(t, `management: {address: "127.0.0.1:0"}`, "telemetry: {metrics: prometheus}")
-	node, err := cluster.Start(t.Context(), quiet(cluster.File(path))...)
+	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path))...)
 	require.NoError(t, err)
 	defer func() { _ = node.Close() }()
 	require.NoError(t, node.AwaitUp(t.Context()))
@@ -84,14 +84,14 @@ func TestMetricsForPrometheus(t *testing.T) {
 // By default nothing is shown, and nothing of the process is without being asked for.
 func TestMetricsAreOffByDefault(t *testing.T) {
 	path, _ := lone(t, `management: {address: "127.0.0.1:0"}`)
-	node, err := cluster.Start(t.Context(), quiet(cluster.File(path))...)
+	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path))...)
 	require.NoError(t, err)
 	defer func() { _ = node.Close() }()
 	status, _ := fetch(t, node, "/metrics")
 	require.Equal(t, http.StatusNotFound, status)
 
 	path, _ = lone(t, `management: {address: "127.0.0.1:0"}`, "telemetry: {metrics: prometheus, process-metrics: false}")
-	other, err := cluster.Start(t.Context(), quiet(cluster.File(path))...)
+	other, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path))...)
 	require.NoError(t, err)
 	defer func() { _ = other.Close() }()
 	_, body := fetch(t, other, "/metrics")
@@ -112,10 +112,10 @@ func TestFaultsOfTheTelemetrySection(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 	path, _ := lone(t, `management: {address: "127.0.0.1:0"}`)
-	_, err := cluster.Start(t.Context(), quiet(cluster.File(path), cluster.MeterProvider(noop.NewMeterProvider()), cluster.Change(func(c *cluster.Config) {
+	_, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), cluster.WithMeterProvider(noop.NewMeterProvider()), cluster.WithChange(func(c *cluster.Config) {
 		c.Telemetry.Metrics = "prometheus"
 	}))...)
-	require.ErrorContains(t, err, "telemetry.metrics: set both by the option MeterProvider and by the configuration")
-	_, err = cluster.Start(t.Context(), quiet(cluster.File(path), cluster.Change(func(c *cluster.Config) { c.Telemetry.Metrics = "x" }))...)
+	require.ErrorContains(t, err, "telemetry.metrics: set both by the option WithMeterProvider and by the configuration")
+	_, err = cluster.Start(t.Context(), quiet(cluster.WithFile(path), cluster.WithChange(func(c *cluster.Config) { c.Telemetry.Metrics = "x" }))...)
 	require.ErrorContains(t, err, "telemetry: metrics: ")
 }

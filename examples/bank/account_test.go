@@ -32,7 +32,7 @@ func branch(t *testing.T, dir string) (*cluster.Node, *bank.Accounts) {
 		cfg.Cluster.Name, cfg.Membership = "bank", membership.Fast().Membership
 		cfg.Node.Address = fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(10_000))
 		cfg.Membership.SeedNodes = []string{cfg.Node.Address}
-		node, err := cluster.Start(t.Context(), cluster.With(cfg), cluster.Logger(slog.New(slog.DiscardHandler)))
+		node, err := cluster.Start(t.Context(), cluster.WithConfig(cfg), cluster.WithLogger(slog.New(slog.DiscardHandler)))
 		if err != nil {
 			require.ErrorContains(t, err, "in use") // Somebody else's port: take another.
 			continue

@@ -12,7 +12,7 @@
 //	func main() {
 //		sdk.Serve(
 //			sdk.Downing(func(s settings) (downing.Provider, error) { return newWitness(s) }),
-//			sdk.Name("witness"), sdk.Version("1.0.0"))
+//			sdk.WithName("witness"), sdk.WithVersion("1.0.0"))
 //	}
 //
 // The strategy is an ordinary value of [downing.Provider] or

@@ -36,7 +36,7 @@ func newPatient(s settings) (downing.Provider, error) { return &patient{grace: s
 // A whole plugin. Started by a node it serves; here it is not started.
 func ExampleServe() {
 	main := func() {
-		sdk.Serve(sdk.Downing(newPatient), sdk.Name("patient"), sdk.Version("1.0.0"))
+		sdk.Serve(sdk.Downing(newPatient), sdk.WithName("patient"), sdk.WithVersion("1.0.0"))
 	}
 	_ = main
 	// Output:

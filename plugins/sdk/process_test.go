@@ -58,7 +58,7 @@ func TestMain(m *testing.M) {
 		sdk.Serve(sdk.Downing(func(none) (downing.Provider, error) {
 			slog.Info("configured", "nodes", 3)
 			return p, nil
-		}), sdk.Name("test"), sdk.Version("1.2.3"))
+		}), sdk.WithName("test"), sdk.WithVersion("1.2.3"))
 	}
 	switch os.Getenv(role) {
 	case roleDowning:

@@ -23,7 +23,7 @@ func keepMajority() Strategy {
 
 func TestAPluginThatIsStartedByHandSaysWhatItIs(t *testing.T) {
 	var out strings.Builder
-	code := serve(keepMajority(), aboutOf([]Option{Name("witness"), Version("1.0.0")}), func(string) string { return "" }, &out)
+	code := serve(keepMajority(), aboutOf([]Option{WithName("witness"), WithVersion("1.0.0")}), func(string) string { return "" }, &out)
 	require.Equal(t, exitByHand, code)
 	require.Contains(t, out.String(), "witness 1.0.0 is a downing plugin for Quorate")
 	require.Contains(t, out.String(), "kind: downing, path: "+os.Args[0])

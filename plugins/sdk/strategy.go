@@ -66,14 +66,14 @@ type Option func(*about)
 // about is what a plugin says about itself.
 type about struct{ name, version string }
 
-// Name names the strategy in logs and errors, in up to 128 bytes; by default it is
+// WithName names the strategy in logs and errors, in up to 128 bytes; by default it is
 // the name of the executable. The name by which a cluster's file refers to the
 // plugin is chosen there.
-func Name(name string) Option { return func(a *about) { a.name = name } }
+func WithName(name string) Option { return func(a *about) { a.name = name } }
 
-// Version is the version of the plugin, such as "1.0.0", in up to 128 bytes; by
+// WithVersion is the version of the plugin, such as "1.0.0", in up to 128 bytes; by
 // default empty.
-func Version(version string) Option { return func(a *about) { a.version = version } }
+func WithVersion(version string) Option { return func(a *about) { a.version = version } }
 
 func aboutOf(opts []Option) about {
 	var a about

@@ -64,7 +64,7 @@ func child(ctx context.Context, l launcher, text string, stdin io.Reader, stdout
 		return fmt.Errorf("%w: %s: %w", errUsage, roleFlag, err)
 	}
 	if strategy, ok := strategies()[s.Role]; ok {
-		sdk.Serve(strategy, sdk.Name(s.Role), sdk.Version("1.0.0")) // It ends the process.
+		sdk.Serve(strategy, sdk.WithName(s.Role), sdk.WithVersion("1.0.0")) // It ends the process.
 	}
 	ctx, k := newLink(context.WithoutCancel(ctx), l, stdin, stdout)
 	return play(ctx, s, k)

@@ -39,7 +39,7 @@ func observed(ctx context.Context, s spec, seeds []string, change func(*cluster.
 	node, err := startNode(ctx, seeds, func(c *cluster.Config) {
 		change(c)
 		c.Management.Address, c.Telemetry.Metrics = "127.0.0.1:0", telemetry.Prometheus
-	}, cluster.TracerProvider(traces))
+	}, cluster.WithTracerProvider(traces))
 	if err != nil {
 		return nil, errors.Join(err, traces.Shutdown(ctx))
 	}

@@ -40,7 +40,7 @@ func startNode(ctx context.Context, seeds []string, change func(*cluster.Config)
 	if change != nil {
 		change(&cfg)
 	}
-	node, err := cluster.Start(ctx, append(opts, cluster.With(cfg), cluster.Logger(quiet()))...)
+	node, err := cluster.Start(ctx, append(opts, cluster.WithConfig(cfg), cluster.WithLogger(quiet()))...)
 	if err != nil {
 		return nil, err
 	}

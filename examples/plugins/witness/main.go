@@ -116,4 +116,4 @@ func (w *witness) ask(ctx context.Context, r request) (a answer, err error) {
 	return a, err
 }
 
-func main() { sdk.Serve(sdk.Downing(newWitness), sdk.Name("witness"), sdk.Version("1.0.0")) }
+func main() { sdk.Serve(sdk.Downing(newWitness), sdk.WithName("witness"), sdk.WithVersion("1.0.0")) }

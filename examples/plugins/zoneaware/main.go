@@ -116,4 +116,6 @@ func (z *zoneAware) Rebalance(_ context.Context, r allocation.RebalanceRequest) 
 	return res, nil
 }
 
-func main() { sdk.Serve(sdk.Allocation(newZoneAware), sdk.Name("zone-aware"), sdk.Version("1.0.0")) }
+func main() {
+	sdk.Serve(sdk.Allocation(newZoneAware), sdk.WithName("zone-aware"), sdk.WithVersion("1.0.0"))
+}

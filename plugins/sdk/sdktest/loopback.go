@@ -73,5 +73,5 @@ func configure(tb testing.TB, conn grpc.ClientConnInterface, kind plugins.Kind, 
 func connect(tb testing.TB, s sdk.Strategy) *grpc.ClientConn {
 	tb.Helper()
 	log := slog.New(slog.NewTextHandler(tb.Output(), nil))
-	return loopbacktest.Conn(tb, func(r grpc.ServiceRegistrar) { s.Register(r, log, sdk.Name("test")) })
+	return loopbacktest.Conn(tb, func(r grpc.ServiceRegistrar) { s.Register(r, log, sdk.WithName("test")) })
 }

@@ -122,7 +122,7 @@ func run(ctx context.Context, file, dir, listen string) error {
 		return fmt.Errorf("bank: cannot serve HTTP on %s, choose another address with -http: %w", listen, err)
 	}
 	defer func() { _ = listener.Close() }() // Closed by the server as well, which comes to the same.
-	node, err := cluster.Start(ctx, cluster.File(file))
+	node, err := cluster.Start(ctx, cluster.WithFile(file))
 	if err != nil {
 		return err
 	}

@@ -69,5 +69,5 @@ func main() {
 		}
 	}
 	sdk.Serve(sdk.Downing(func(s settings) (downing.Provider, error) { return &provider{settings: s}, nil }),
-		sdk.Name("served"), sdk.Version("1.0.0"))
+		sdk.WithName("served"), sdk.WithVersion("1.0.0"))
 }
