@@ -27,39 +27,43 @@ import (
 // field this package does not know, is a fault of the program and is reported as
 // an ordinary error.
 func (f *File) Decode(section string, into any) error {
-	target := reflect.ValueOf(into)
-	if target.Kind() != reflect.Pointer || target.IsNil() {
-		return fmt.Errorf("config: decode into %T: a pointer to a struct or map is needed", into)
+	return f.decode(Section{Name: section, Into: into}, nil)
+}
+
+// decode fills one section, or the whole document and sections beside it.
+func (f *File) decode(first Section, beside []Section) error {
+	d := decoder{file: f}
+	main, err := newTarget(first)
+	if err != nil {
+		return err
 	}
-	kind := target.Elem().Kind()
-	if kind != reflect.Struct && kind != reflect.Map {
-		return fmt.Errorf("config: decode into %T: a pointer to a struct or map is needed", into)
+	d.known = keysOf(main.fresh.Type(), main.path())
+	for _, s := range beside {
+		t, err := d.besides(main, s)
+		if err != nil {
+			return err
+		}
+		d.beside = append(d.beside, t)
 	}
-	if err := checkType(target.Type().Elem(), nil, 0); err != nil {
-		return fmt.Errorf("config: decode into %T: %w", into, err)
-	}
-	var path []string
 	value := any(f.tree)
-	if section != "" {
-		path = []string{section}
-		value = f.tree[section]
+	if first.Name != "" {
+		value = f.tree[first.Name]
 	}
-	d := decoder{file: f, known: keysOf(target.Type().Elem(), path)}
-	fresh := reflect.New(target.Type().Elem()).Elem()
-	fresh.Set(target.Elem())
 	if value != nil {
-		d.value(fresh, value, path)
+		d.value(main.fresh, value, main.path())
 	}
 	for _, v := range f.stray {
 		if fault := v.misspelt(d.known); fault != nil {
 			d.faults = append(d.faults, fault)
 		}
 	}
-	d.validate(fresh, path)
+	d.validate(main.fresh, main.path())
 	if err := sorted(d.faults, f.paths).orNil(); err != nil {
 		return err
 	}
-	target.Elem().Set(fresh)
+	for _, t := range append(d.beside, main) {
+		t.into.Elem().Set(t.fresh)
+	}
 	return nil
 }
 
@@ -82,6 +86,7 @@ func sorted(faults Errors, paths []string) Errors {
 // decoder writes a tree of values into a value of a Go type.
 type decoder struct {
 	file   *File
+	beside []target // Sections beside those of the struct for the whole document.
 	known  [][]string
 	faults Errors
 }
@@ -251,11 +256,20 @@ func (d *decoder) structure(target reflect.Value, value any, path []string) {
 		at := extend(path, key)
 		i := slices.IndexFunc(fields, func(f setting) bool { return f.key == key })
 		if i < 0 {
-			d.unknown(at, fields)
+			d.besideOrUnknown(at, tree[key], fields)
 			continue
 		}
 		d.value(target.FieldByIndex(fields[i].index), tree[key], at)
 	}
+}
+
+// besideOrUnknown decodes a key that is no field: that of a section beside the struct.
+func (d *decoder) besideOrUnknown(path []string, value any, fields []setting) {
+	if t := d.besideAt(path); t != nil {
+		d.value(t.fresh, value, path)
+		return
+	}
+	d.unknown(path, fields)
 }
 
 func (d *decoder) unknown(path []string, fields []setting) {
@@ -266,6 +280,9 @@ func (d *decoder) unknown(path []string, fields []setting) {
 	what := "unknown key"
 	if len(path) == 1 {
 		what = "unknown section"
+		for _, t := range d.beside {
+			siblings = append(siblings, t.name)
+		}
 	}
 	d.fault(path, ErrUnknownKey, what)
 	fault := d.faults[len(d.faults)-1]

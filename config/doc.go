@@ -17,7 +17,8 @@
 //	err = file.Decode("membership", &cfg)
 //
 // Decode("", &all) decodes the whole document into a struct whose fields are the
-// sections, so that the errors of all sections come together.
+// sections, so that the errors of all sections come together. [File.DecodeAll] adds
+// sections whose structs are declared elsewhere.
 //
 // # Structs
 //

@@ -25,6 +25,9 @@ func (d *decoder) validate(v reflect.Value, path []string) {
 		for _, f := range fieldsOf(v.Type()) {
 			d.ask(v.FieldByIndex(f.index), []string{f.key})
 		}
+		for _, t := range d.beside {
+			d.ask(t.fresh, []string{t.name})
+		}
 		if self, ok := validatorOf(v); ok {
 			d.refuse(self.Validate(), nil)
 		}
