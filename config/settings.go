@@ -78,6 +78,9 @@ type Setting struct {
 	// Reload is the tag reload:"yes", of the field or of a group around it: the
 	// setting may change while the program runs.
 	Reload bool
+	// Meaning is the tag meaning: what the setting does, for people. The settings of
+	// Quorate itself have comments in its place, of which their reference is made.
+	Meaning string
 	// Struct and Field say where the setting is declared. For entries of maps and
 	// items of lists that are groups, Struct is their type, and Field is empty.
 	Struct reflect.Type
@@ -120,7 +123,7 @@ type lister struct {
 func (l *lister) structure(v reflect.Value, above Setting) {
 	for _, f := range fieldsOf(v.Type()) {
 		s := Setting{
-			Path: extend(above.Path, f.key), Unit: f.tag.Get("unit"), Range: f.tag.Get("range"),
+			Path: extend(above.Path, f.key), Unit: f.tag.Get("unit"), Range: f.tag.Get("range"), Meaning: f.tag.Get("meaning"),
 			OneOf: words(f.tag.Get("oneof")), Known: words(f.tag.Get("known")),
 			Required: f.tag.Get("required") == "yes", Reload: above.Reload || f.tag.Get("reload") == "yes",
 			Struct: f.parent, Field: f.name,

@@ -6,6 +6,7 @@ package command
 import (
 	"fmt"
 
+	"github.com/quorate/quorate/config/manual"
 	"github.com/quorate/quorate/tools/internal/reference"
 )
 
@@ -33,7 +34,7 @@ func (r *Reference) Run(s *Session) error {
 	if err != nil {
 		return err
 	}
-	settings := reference.Under(all, r.Key)
+	settings := manual.Under(all, r.Key)
 	if len(settings) == 0 {
 		return RejectedError{fmt.Sprintf("no key is named %q: quorate config reference lists all", printable(r.Key))}
 	}
@@ -41,7 +42,7 @@ func (r *Reference) Run(s *Session) error {
 	case s.JSON:
 		return s.PrintJSON(settings)
 	case r.Markdown:
-		fmt.Fprint(s.Stdout, reference.Markdown(settings))
+		fmt.Fprint(s.Stdout, manual.Markdown(settings))
 		return nil
 	}
 	for i, one := range settings {
@@ -54,7 +55,7 @@ func (r *Reference) Run(s *Session) error {
 }
 
 // explain prints one setting as a paragraph.
-func explain(s *Session, one reference.Setting) {
+func explain(s *Session, one manual.Setting) {
 	fmt.Fprintln(s.Stdout, s.Paint(32, one.Key))
 	field(s.Stdout, "  meaning", one.Meaning)
 	if one.Group() {

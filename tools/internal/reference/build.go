@@ -18,81 +18,42 @@ import (
 	"unicode/utf8"
 
 	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/config/manual"
 )
 
 // Build describes the settings of a struct that holds the defaults, with the
 // comments that it finds in the sources: the directory root holds what is
 // imported under the prefix. The error lists every setting whose declaration
 // does not say what it must.
-func Build(root, prefix string, defaults any) ([]Setting, error) {
+func Build(root, prefix string, defaults any) ([]manual.Setting, error) {
 	declared, err := config.Settings(defaults)
 	if err != nil {
 		return nil, err
 	}
 	c := comments{root: root, prefix: prefix, packages: map[string]map[string]*ast.TypeSpec{}, docs: map[*ast.TypeSpec]string{}}
-	var settings []Setting
+	var settings []manual.Setting
 	var faults []error
 	for _, d := range declared {
 		meaning, err := c.of(d)
 		if err != nil {
 			return nil, err
 		}
-		s := describe(d, meaning)
+		s := manual.Describe(d, meaning)
 		settings = append(settings, s)
 		faults = append(faults, lacks(d, s)...)
 	}
 	return settings, errors.Join(faults...)
 }
 
-// describe puts what is known of a setting into words.
-func describe(d config.Setting, meaning string) Setting {
-	s := Setting{
-		Key: d.Key(), Type: d.Kind.String(), Default: d.Default, Unit: d.Unit, Range: d.Range,
-		OneOf: d.OneOf, Known: d.Known, Required: d.Required, Reload: d.Reload, Meaning: meaning,
-	}
-	switch d.Kind {
-	case config.KindList:
-		s.Type = "list of " + several(d.Item)
-	case config.KindMap:
-		s.Type = "map from names to " + several(d.Item)
-	default:
-	}
-	if valueKind(d) == config.KindDuration {
-		s.Unit = "duration"
-	}
-	if name := strings.Join(d.Path, "__"); d.Kind != config.KindGroup && d.Kind != config.KindMap && !strings.ContainsAny(name, "*[") {
-		s.Variable = config.Prefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
-	}
-	return s
-}
-
-// several returns the name of a kind in the plural.
-func several(k config.Kind) string {
-	switch k {
-	case config.KindText, config.KindBool:
-		return k.String()
-	default:
-		return k.String() + "s"
-	}
-}
-
-// valueKind returns the kind of the values that unit and range speak of.
-func valueKind(d config.Setting) config.Kind {
-	if d.Kind == config.KindList || d.Kind == config.KindMap {
-		return d.Item
-	}
-	return d.Kind
-}
-
 // lacks lists what the declaration of a setting must say and does not.
-func lacks(d config.Setting, s Setting) []error {
+func lacks(d config.Setting, s manual.Setting) []error {
 	var faults []error
 	lack := func(missing bool, what string) {
 		if missing {
 			faults = append(faults, fmt.Errorf("%s (%v, field %s): %s", s.Key, d.Struct, d.Field, what))
 		}
 	}
-	kind := valueKind(d)
+	kind := manual.ValueKind(d)
 	counts := kind == config.KindWhole || kind == config.KindNumber
 	lack(s.Meaning == "", "has no comment")
 	lack(counts && s.Unit == "", `is a number and has no tag unit:"…"`)

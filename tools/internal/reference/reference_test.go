@@ -17,6 +17,7 @@ import (
 
 	"github.com/quorate/quorate/cluster"
 	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/config/manual"
 	"github.com/quorate/quorate/tools/internal/reference"
 )
 
@@ -55,7 +56,7 @@ func TestIncompleteDeclarationsAreAllNamed(t *testing.T) {
 	}, "\n"))
 	_, err = reference.Build(t.TempDir(), reference.Prefix, bare{})
 	require.ErrorContains(t, err, "the sources of github.com/quorate/quorate/tools/internal/reference_test")
-	_, err = reference.Build(root, reference.Prefix, reference.Setting{})
+	_, err = reference.Build(root, reference.Prefix, manual.Setting{})
 	require.NoError(t, err)
 }
 
@@ -93,7 +94,7 @@ func (e *entry) SetDefaults() { e.Inner = "/here" }
 func TestMapsAndListsOfGroupsAreDescribed(t *testing.T) {
 	settings, err := reference.Build(sources(t), reference.Prefix, entries{})
 	require.NoError(t, err)
-	require.Equal(t, []reference.Setting{
+	require.Equal(t, []manual.Setting{
 		{Key: "the-map", Type: "map from names to groups", Default: "{}", Reload: true, Meaning: "Holds what users name, see entry and Inner."},
 		{Key: "the-map.*", Type: "group", Reload: true, Meaning: "Describes one of them."},
 		{Key: "the-map.*.inner-path", Type: "text", Default: "/here", Reload: true, Meaning: "Where it is; TheMap is not."},
@@ -104,8 +105,8 @@ func TestMapsAndListsOfGroupsAreDescribed(t *testing.T) {
 		{Key: "list[].any", Type: "map from names to any values", Default: "{}", Meaning: "Up to the plugin."},
 		{Key: "shares", Type: "map from names to durations", Default: "{}", Unit: "duration", Range: ">0s..", Meaning: "Says how much each gets."},
 	}, settings)
-	require.Len(t, reference.Under(settings, "list"), 4)
-	require.Empty(t, reference.Under(settings, "lis"))
+	require.Len(t, manual.Under(settings, "list"), 4)
+	require.Empty(t, manual.Under(settings, "lis"))
 	schema, err := reference.Schema(settings, entries{})
 	require.NoError(t, err)
 	require.NoError(t, valid(t, schema, "the-map: {x: {inner-path: a, any: {b: [1]}}}\nlist: [{inner-path: b}]\nshares: {a: 1s}\n"))
@@ -266,7 +267,7 @@ func TestRequiredKeysAreThoseWithoutADefault(t *testing.T) {
 func TestMarkdownHasARowForEachKey(t *testing.T) {
 	settings, err := reference.Read()
 	require.NoError(t, err)
-	page := reference.Markdown(settings)
+	page := manual.Markdown(settings)
 	for _, s := range settings {
 		require.Contains(t, page, fmt.Sprintf("`%s`", s.Key))
 	}

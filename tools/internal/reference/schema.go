@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/config/manual"
 )
 
 // SchemaID is where editors find the schema of the main branch.
@@ -25,7 +26,7 @@ type object = map[string]any
 // required by it, since several files make one configuration, and what does not
 // fit together across settings is not in it. The descriptions are those of
 // [Build] for the same defaults.
-func Schema(described []Setting, defaults any) (map[string]any, error) {
+func Schema(described []manual.Setting, defaults any) (map[string]any, error) {
 	settings, err := config.Settings(defaults)
 	if err != nil {
 		return nil, fmt.Errorf("reference: %w", err)

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/quorate/quorate/config/manual"
 )
 
 // Prefix begins the import paths of the modules in the repository.
@@ -58,7 +60,7 @@ func Generate(root string, defaults any) (map[string][]byte, error) {
 	}
 	return map[string][]byte{
 		dataPath: data, schemaPath: encoded,
-		pagePath: []byte(before + pageBegin + Markdown(settings) + "\n" + pageEnd + after),
+		pagePath: []byte(before + pageBegin + manual.Markdown(settings) + "\n" + pageEnd + after),
 	}, nil
 }
 

@@ -1,0 +1,36 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package manual_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/config/manual"
+)
+
+// Keys begin with the name of the section, also in the variables of the environment.
+func TestASectionIsDescribedUnderItsName(t *testing.T) {
+	settings, err := manual.Section("my-twins", "Twins.", &struct {
+		Name string `koanf:"full-name" required:"yes" oneof:"a|b" meaning:"What it is called."`
+	}{})
+	require.NoError(t, err)
+	require.Equal(t, []manual.Setting{
+		{Key: "my-twins", Type: "group", Meaning: "Twins."},
+		{
+			Key: "my-twins.full-name", Variable: "QUORATE_MY_TWINS__FULL_NAME", Type: "text", OneOf: []string{"a", "b"},
+			Required: true, Meaning: "What it is called.",
+		},
+	}, settings)
+	require.Equal(t, "must be set", settings[1].Preset())
+	require.Equal(t, "one of a, b", settings[1].Values())
+}
+
+// What no file could fill cannot be described, and the error names the section.
+func TestASectionThatNoFileFillsIsRefused(t *testing.T) {
+	_, err := manual.Section("twins", "", 3)
+	require.ErrorContains(t, err, "section twins")
+	require.ErrorContains(t, err, "a struct is needed")
+}

@@ -1,0 +1,117 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package manual
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/quorate/quorate/config"
+)
+
+// Setting is what is to be known of one key.
+type Setting struct {
+	// Key is the dotted key. "*" stands for a name that users choose, "[]" for any
+	// item of a list.
+	Key string `json:"key"`
+	// Variable is the environment variable that overrides the key; empty when
+	// there is none.
+	Variable string `json:"variable,omitempty"`
+	// Type is the kind of the value in plain words: "duration", "list of text".
+	Type string `json:"type"`
+	// Default is the default as it would stand in a file; empty for groups and for
+	// required keys.
+	Default string `json:"default,omitempty"`
+	// Unit is what a number counts; "duration" for durations, whose unit is
+	// written with the number.
+	Unit string `json:"unit,omitempty"`
+	// Range bounds a number: low..high, with > or < before an end that is itself
+	// not allowed.
+	Range string `json:"range,omitempty"`
+	// OneOf are the only values that are allowed.
+	OneOf []string `json:"oneOf,omitempty"`
+	// Known are values with a meaning, among others.
+	Known []string `json:"known,omitempty"`
+	// Required says that the key has no default and must be set.
+	Required bool `json:"required,omitempty"`
+	// Reload says that the key may change while the node runs.
+	Reload bool `json:"reload"`
+	// Meaning says what the setting does, and what goes wrong at its ends.
+	Meaning string `json:"meaning"`
+}
+
+// Group reports whether the key holds others, and has no value of its own.
+func (s Setting) Group() bool { return s.Type == "group" }
+
+// Section describes a section and what is in it. Defaults is the struct of the section,
+// or a pointer to it, with its defaults; meaning says what the section is for. The error
+// is that of [config.Settings].
+func Section(name, meaning string, defaults any) ([]Setting, error) {
+	declared, err := config.Settings(defaults)
+	if err != nil {
+		return nil, fmt.Errorf("manual: section %s: %w", name, err)
+	}
+	group := config.Setting{Path: []string{name}, Kind: config.KindGroup, Struct: reflect.TypeOf(defaults)}
+	settings := []Setting{Describe(group, meaning)}
+	for _, d := range declared {
+		d.Path = append([]string{name}, d.Path...)
+		settings = append(settings, Describe(d, ""))
+	}
+	return settings, nil
+}
+
+// Describe puts what is known of a setting into words. An empty meaning is that of its
+// tag.
+func Describe(d config.Setting, meaning string) Setting {
+	s := Setting{
+		Key: d.Key(), Type: d.Kind.String(), Default: d.Default, Unit: d.Unit, Range: d.Range,
+		OneOf: d.OneOf, Known: d.Known, Required: d.Required, Reload: d.Reload, Meaning: cmp.Or(meaning, d.Meaning),
+	}
+	switch d.Kind {
+	case config.KindList:
+		s.Type = "list of " + several(d.Item)
+	case config.KindMap:
+		s.Type = "map from names to " + several(d.Item)
+	default:
+	}
+	if ValueKind(d) == config.KindDuration {
+		s.Unit = "duration"
+	}
+	if name := strings.Join(d.Path, "__"); d.Kind != config.KindGroup && d.Kind != config.KindMap && !strings.ContainsAny(name, "*[") {
+		s.Variable = config.Prefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+	}
+	return s
+}
+
+// several returns the name of a kind in the plural.
+func several(k config.Kind) string {
+	switch k {
+	case config.KindText, config.KindBool:
+		return k.String()
+	default:
+		return k.String() + "s"
+	}
+}
+
+// ValueKind returns the kind of the values that unit and range speak of: of lists and
+// maps, that of what is in them.
+func ValueKind(d config.Setting) config.Kind {
+	if d.Kind == config.KindList || d.Kind == config.KindMap {
+		return d.Item
+	}
+	return d.Kind
+}
+
+// Under returns the settings at and below a key; all for "".
+func Under(settings []Setting, key string) []Setting {
+	var under []Setting
+	for _, s := range settings {
+		if key == "" || s.Key == key || strings.HasPrefix(s.Key, key+".") || strings.HasPrefix(s.Key, key+"[") {
+			under = append(under, s)
+		}
+	}
+	return under
+}
