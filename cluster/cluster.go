@@ -5,10 +5,7 @@ package cluster
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -16,13 +13,11 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/quorate/quorate/cluster/telemetry"
-	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/management"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
 
-	"github.com/quorate/quorate/config/field"
 )
 
 // Node is a node with everything on it. It is a [sharding.Host].
@@ -34,7 +29,10 @@ type Node struct {
 	telemetry  *telemetry.Telemetry
 	meters     metric.MeterProvider
 	plugins    *strategies
-	leave      time.Duration
+
+	parts   []part // All of them.
+	started []part // Those that have started, in that order.
+	leave   time.Duration
 }
 
 var _ sharding.Host = (*Node)(nil)
@@ -109,112 +107,12 @@ func Start(ctx context.Context, opts ...Option) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.meters != nil && cfg.Telemetry.Metrics != telemetry.None {
-		return nil, field.Errorf("telemetry.metrics", "set both by the option WithMeterProvider and by the configuration")
-	}
-	shown := telemetry.New(cfg.Telemetry, cfg.Cluster.Name, cfg.Node.Address, o.log)
-	o = o.observed(shown)
-	node := &Node{meters: o.meters, telemetry: shown, leave: cfg.Membership.LeaveTimeout + cfg.Membership.ExitTimeout}
-	if err := node.start(ctx, &o, cfg, file); err != nil {
-		node.discard() // The first error is the one to return.
+	node := &Node{parts: parts(), leave: cfg.Membership.LeaveTimeout + cfg.Membership.ExitTimeout}
+	b := &builder{Node: node, options: o, cfg: cfg, file: file, log: o.log}
+	if err := b.start(ctx); err != nil {
 		return nil, err
 	}
 	return node, nil
-}
-
-// observed has metrics go to where the configuration says, and shows them.
-func (o options) observed(shown *telemetry.Telemetry) options {
-	if p := shown.MeterProvider(); p != nil {
-		o.meters = p
-		o.routes = append(slices.Clip(o.routes), management.Route{Path: "/metrics", Handler: shown.Handler()})
-	}
-	return o
-}
-
-// start starts the parts of the node, one on top of the other.
-func (n *Node) start(ctx context.Context, o *options, cfg Config, file *config.File) (err error) {
-	if n.plugins, err = openStrategies(ctx, cfg, o.meters, o.log); err != nil {
-		return err
-	}
-	decides, err := n.plugins.forMembership(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	member := slices.Concat([]membership.Option{membership.WithLogger(o.log), membership.WithMeterProvider(o.meters)}, decides, o.membership)
-	if n.member, err = membership.Start(ctx, cfg.membership(), member...); err != nil {
-		return err
-	}
-	log := o.log.With("node", n.Self().String())
-	allocates, err := n.plugins.forSharding()
-	if err != nil {
-		return err
-	}
-	shards := slices.Concat([]sharding.Option{
-		sharding.WithLogger(log), sharding.WithMeterProvider(o.meters), sharding.WithTracerProvider(o.traces),
-	}, allocates, o.sharding)
-	if n.sharding, err = sharding.New(n.member, cfg.Sharding, shards...); err != nil {
-		return err
-	}
-	routes := slices.Concat(management.Health(n.member, n.refused), management.Members(n.member), management.Decisions(n.member),
-		management.Form(n.member, cfg.Management.AllowForm), management.Explanations(n.Self().String(), explainer{n.sharding}), n.pluginRoutes(), o.routes)
-	if n.management, err = management.Serve(ctx, cfg.Management, routes, management.WithLogger(log)); err != nil {
-		return err
-	}
-	n.reloader = newReloader(o, file, cfg, log, reloadSharding(n.sharding), n.plugins.reloadDowning(n.member))
-	n.reloader.last = []Prepare{n.plugins.swapAllocation}
-	return n.reloader.watch()
-}
-
-// discard ends what has started of a node that could not start whole.
-func (n *Node) discard() {
-	if n.reloader != nil {
-		n.reloader.close()
-	}
-	if n.management != nil {
-		_ = n.management.Close() // Why the node did not start is what to report.
-	}
-	if n.member != nil {
-		_ = n.member.Close() // The same.
-	}
-	if n.plugins != nil {
-		n.plugins.end()
-	}
-	_ = n.telemetry.Close() // The same.
-}
-
-// load returns the configuration that the options describe, and what was read
-// for it, nil if nothing was.
-func (o *options) load() (Config, *config.File, error) {
-	if o.config != nil {
-		if len(o.files) > 0 {
-			return Config{}, nil, fmt.Errorf("cluster: both WithConfig and WithFile(%q) were given: use WithChange to change what a file says", o.files[0])
-		}
-		cfg, err := changed(*o.config, o.changes)
-		return cfg, nil, err
-	}
-	file, err := config.Load(o.files...)
-	if err != nil {
-		return Config{}, nil, err
-	}
-	cfg, err := finish(file, o.changes)
-	return cfg, file, err
-}
-
-// finish makes a configuration of what was read.
-func finish(file *config.File, changes []func(*Config)) (Config, error) {
-	cfg, err := decode(file)
-	if err != nil {
-		return Config{}, err
-	}
-	return changed(cfg, changes)
-}
-
-// changed returns a configuration with the changes of the program, checked.
-func changed(cfg Config, changes []func(*Config)) (Config, error) {
-	for _, change := range changes {
-		change(&cfg)
-	}
-	return cfg, cfg.check()
 }
 
 // Self returns the node's identity.
@@ -229,16 +127,6 @@ func (n *Node) Sharding() *sharding.System { return n.sharding }
 // AwaitUp waits until the node is up. It returns the error of ctx, or that of
 // [Node.Err] when the node ends first.
 func (n *Node) AwaitUp(ctx context.Context) error { return n.member.AwaitUp(ctx) }
-
-// refused says which kinds of this node the coordinators refuse.
-func (n *Node) refused() []string {
-	var why []string
-	for _, err := range n.sharding.Refused() {
-		why = append(why, "the coordinator refuses "+err.Error())
-	}
-	slices.Sort(why)
-	return why
-}
 
 // ManagementAddress returns the "host:port" of the node's HTTP interface, ""
 // when it has none.
@@ -259,15 +147,7 @@ func (n *Node) Leave(ctx context.Context) error {
 	if err := n.member.Leave(ctx); err != nil {
 		return err
 	}
-	return n.end(ctx)
-}
-
-// end waits for what ends with the membership, and closes what does not.
-func (n *Node) end(ctx context.Context) error {
-	n.reloader.close()
-	err := errors.Join(n.sharding.AwaitEnd(ctx), n.management.Close(), n.telemetry.Close())
-	n.plugins.end()
-	return err
+	return n.stop(ctx)
 }
 
 // Done is closed when the node has ended.
@@ -283,7 +163,7 @@ func (n *Node) Close() error {
 	defer cancel()
 	select {
 	case <-n.Done():
-		return n.end(ctx)
+		return n.stop(ctx)
 	default:
 	}
 	_ = n.Leave(ctx) // What could not be done in order is done by force.
@@ -292,5 +172,5 @@ func (n *Node) Close() error {
 	}
 	ctx, cancel = context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	return n.end(ctx)
+	return n.stop(ctx)
 }

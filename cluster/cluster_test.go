@@ -323,7 +323,7 @@ func TestFaultsOfAChange(t *testing.T) {
 	_, err := cluster.Start(t.Context(), cluster.WithFile(path), cluster.WithChange(func(c *cluster.Config) {
 		c.Cluster.Name, c.Transport.WindowBytes, c.Sharding.MailboxSize, c.Downing.StableAfter, c.Management.MaxRequests = "", 0, 0, 1, 0
 	}))
-	for _, want := range []string{"cluster.name", "transport.window-bytes", "sharding: mailbox-size", "downing.stable-after", "management: max-requests"} {
+	for _, want := range []string{"cluster.name", "transport.window-bytes", "sharding.mailbox-size", "downing.stable-after", "management.max-requests"} {
 		require.ErrorContains(t, err, want)
 	}
 }

@@ -6,8 +6,6 @@ package cluster
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/quorate/quorate/cluster/telemetry"
 	"github.com/quorate/quorate/config"
@@ -61,11 +59,13 @@ type Config struct {
 // Default returns the configuration with the default of every setting. The
 // name of the cluster and the address of the node have none.
 func Default() Config {
-	m := membership.Default()
-	return Config{
-		Cluster: m.Cluster, Node: m.Node, Membership: m.Membership, Transport: m.Transport, Downing: m.Downing,
-		Sharding: sharding.Default(), Management: management.Default(), Telemetry: telemetry.Default(),
+	var c Config
+	for _, p := range parts() {
+		if p.defaults != nil {
+			p.defaults(&c)
+		}
 	}
+	return c
 }
 
 // membership returns the part that makes a node a member.
@@ -74,9 +74,15 @@ func (c Config) membership() membership.Config {
 }
 
 // Validate reports what does not fit together across the sections. Package
-// config, which calls it, asks each section by itself; so does [Start].
+// config, which calls it, asks each section by itself.
 func (c Config) Validate() error {
-	return errors.Join(c.membership().ValidateAcross(), c.validateTelemetry(), c.validatePlugins())
+	var faults []error
+	for _, p := range parts() {
+		if p.check != nil {
+			faults = append(faults, p.check(c))
+		}
+	}
+	return errors.Join(faults...)
 }
 
 // validateTelemetry refuses metrics that nobody could fetch.
@@ -87,24 +93,6 @@ func (c Config) validateTelemetry() error {
 	return nil
 }
 
-// check reports every fault of a configuration that was made or changed in
-// code.
-func (c Config) check() error {
-	section := func(name string, err error) error {
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		return nil
-	}
-	faults := []error{
-		c.membership().Validate(), section("sharding", c.Sharding.Validate()), section("management", c.Management.Validate()),
-		section("telemetry", c.Telemetry.Validate()), c.validateTelemetry(), c.validatePlugins(),
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.Plugins)) {
-		faults = append(faults, section("plugins."+name, c.Plugins[name].Validate()))
-	}
-	return errors.Join(faults...)
-}
 
 // Load reads and merges configuration files and the environment. The error is
 // a list with every fault, each with file, line, key and cure. Paths of files
@@ -114,24 +102,66 @@ func Load(paths ...string) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	return decode(file)
+	c, err := new(options).decode(file)
+	return c.Config, err
 }
 
-// decode fills a configuration from what was read.
-func decode(file *config.File) (Config, error) {
-	c := Default()
-	if err := file.Decode("", &c); err != nil {
-		return Config{}, err
+// configuration is what a node is configured with.
+type configuration struct{ Config }
+
+// load returns the configuration that the options describe, checked, and what was read
+// for it, nil if nothing was.
+func (o *options) load() (configuration, *config.File, error) {
+	if o.config == nil {
+		file, err := config.Load(o.files...)
+		if err != nil {
+			return configuration{}, nil, err
+		}
+		cfg, err := o.finish(file)
+		return cfg, file, err
 	}
-	c.Node.DataDir = file.Resolve(c.Node.DataDir)
-	for _, tls := range []*transport.TLSFiles{&c.Transport.TLS, &c.Management.TLS} {
-		for _, path := range tls.Paths() {
-			*path = file.Resolve(*path)
+	if len(o.files) > 0 {
+		return configuration{}, nil, fmt.Errorf("cluster: both WithConfig and WithFile(%q) were given: use WithChange to change what a file says", o.files[0])
+	}
+	cfg := configuration{Config: *o.config}
+	o.change(&cfg)
+	err := o.fill(new(config.File), &cfg)
+	return cfg, nil, err
+}
+
+// finish makes a configuration of what was read, with the changes of the program, which
+// are checked as what was read is.
+func (o *options) finish(file *config.File) (configuration, error) {
+	cfg, err := o.decode(file)
+	if err != nil || len(o.changes) == 0 {
+		return cfg, err
+	}
+	o.change(&cfg)
+	return cfg, new(config.File).Decode("", &cfg.Config)
+}
+
+// change lets the program change the configuration.
+func (o *options) change(cfg *configuration) {
+	for _, change := range o.changes {
+		change(&cfg.Config)
+	}
+}
+
+// decode makes a configuration of what was read.
+func (o *options) decode(file *config.File) (configuration, error) {
+	cfg := configuration{Config: Default()}
+	if err := o.fill(file, &cfg); err != nil {
+		return configuration{}, err
+	}
+	for _, p := range parts() {
+		if p.resolve != nil {
+			p.resolve(&cfg.Config, file.Resolve)
 		}
 	}
-	for name, p := range c.Plugins {
-		p.Path = file.Resolve(p.Path)
-		c.Plugins[name] = p
-	}
-	return c, nil
+	return cfg, nil
+}
+
+// fill lays what was read over a configuration, and checks all of it.
+func (*options) fill(file *config.File, cfg *configuration) error {
+	return file.Decode("", &cfg.Config)
 }

@@ -39,6 +39,16 @@
 // What may change is marked in the reference of the settings. Parts of the program
 // take part by [WithReload].
 //
+// # Parts
+//
+// A node is a list of parts, each on top of those before it:
+//
+//	telemetry, plugins, membership, sharding, management, reload
+//
+// They start in this order, and stop in the reverse one, also when one of them cannot
+// start. By the same list they have defaults, are checked against one another, are shown
+// over HTTP, say whether the node is ready, and take changed settings over.
+//
 // # Life cycle
 //
 // [Start] listens and begins to join; [Node.AwaitUp] waits until the node is

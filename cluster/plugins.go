@@ -58,6 +58,14 @@ func (c Config) validatePlugins() error {
 	return faults.Err()
 }
 
+// resolvePlugins makes the paths of plugins relative to the file.
+func resolvePlugins(c *Config, path func(string) string) {
+	for name, p := range c.Plugins {
+		p.Path = path(p.Path)
+		c.Plugins[name] = p
+	}
+}
+
 // strategies are the plugins that decide for a node: those that the configuration
 // names as its strategies. Others that it lists are not started.
 //
@@ -92,6 +100,17 @@ func openStrategies(ctx context.Context, cfg Config, meters metric.MeterProvider
 		s.allocation = plugin
 	}
 	return s, nil
+}
+
+// startPlugins starts the plugins that the configuration uses.
+func startPlugins(ctx context.Context, b *builder) (err error) {
+	b.plugins, err = openStrategies(ctx, b.cfg.Config, b.meters, b.log)
+	return err
+}
+
+func stopPlugins(_ context.Context, n *Node) error {
+	n.plugins.end()
+	return nil
 }
 
 // forMembership returns what the membership of the node needs to use a plugin.
@@ -194,46 +213,44 @@ func (s *strategies) end() {
 	s.workers.Wait()
 }
 
-// reloadDowning has the node take another downing strategy: its plugin is started and
+// prepareDowning has the node take another downing strategy: its plugin is started and
 // checked first. The cluster goes over to it when all members have it.
-func (s *strategies) reloadDowning(m *membership.Node) Prepare {
-	return func(ctx context.Context, from, to Config) (Prepared, error) {
-		name := to.Downing.Strategy
-		if reflect.DeepEqual(from.Downing, to.Downing) && reflect.DeepEqual(from.Plugins[name], to.Plugins[name]) {
-			return Prepared{}, nil
-		}
-		d, err := s.openDowning(ctx, to)
-		if err != nil {
-			return Prepared{}, err
-		}
-		discard := func() {
-			if d.Release != nil {
-				s.workers.Go(d.Release) // Ends within closeLimit; end waits for it.
-			}
-		}
-		return Prepared{Discard: discard, Commit: func() {
-			s.workers.Go(func() { // Ends within handOver; end waits for it.
-				ctx, cancel := context.WithTimeout(context.Background(), handOver)
-				defer cancel()
-				if err := m.SetDowning(ctx, d); err != nil {
-					s.log.Error("the downing strategy is not taken over", "strategy", d.Name, "error", err)
-					discard()
-				}
-			})
-		}}, nil
+func prepareDowning(ctx context.Context, n *Node, from, to configuration) (Prepared, error) {
+	s, name := n.plugins, to.Downing.Strategy
+	if reflect.DeepEqual(from.Downing, to.Downing) && reflect.DeepEqual(from.Plugins[name], to.Plugins[name]) {
+		return Prepared{}, nil
 	}
+	d, err := s.openDowning(ctx, to.Config)
+	if err != nil {
+		return Prepared{}, err
+	}
+	discard := func() {
+		if d.Release != nil {
+			s.workers.Go(d.Release) // Ends within closeLimit; end waits for it.
+		}
+	}
+	return Prepared{Discard: discard, Commit: func() {
+		s.workers.Go(func() { // Ends within handOver; end waits for it.
+			ctx, cancel := context.WithTimeout(context.Background(), handOver)
+			defer cancel()
+			if err := n.member.SetDowning(ctx, d); err != nil {
+				s.log.Error("the downing strategy is not taken over", "strategy", d.Name, "error", err)
+				discard()
+			}
+		})
+	}}, nil
 }
 
 // handOver bounds the time in which the membership takes a strategy.
 const handOver = 10 * time.Second
 
-// swapAllocation swaps the plugin of the allocation strategy when it has changed. It
+// prepareAllocation swaps the plugin of the allocation strategy when it has changed. It
 // can fail and cannot be taken back, so it comes when everybody else is prepared.
-func (s *strategies) swapAllocation(ctx context.Context, from, to Config) (Prepared, error) {
+func prepareAllocation(ctx context.Context, n *Node, from, to configuration) (Prepared, error) {
 	name := to.Sharding.Allocation.Strategy
 	c, ok := to.Plugins[name]
-	if !ok || s.allocation == nil || reflect.DeepEqual(from.Plugins[name], c) {
+	if !ok || n.plugins.allocation == nil || reflect.DeepEqual(from.Plugins[name], c) {
 		return Prepared{}, nil
 	}
-	return Prepared{}, s.allocation.Swap(ctx, c)
+	return Prepared{}, n.plugins.allocation.Swap(ctx, c)
 }

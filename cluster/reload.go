@@ -63,24 +63,23 @@ func WithReload(p Prepare) Option { return func(o *options) { o.prepares = appen
 // reloader takes over changed files while a node runs. Invariant: the parts of
 // the node run with the settings of running, all of them.
 type reloader struct {
-	log      *slog.Logger
-	changes  []func(*Config)
-	prepares []Prepare
-	last     []Prepare       // Prepared behind all others: they take over as they prepare.
-	ctx      context.Context //nolint:containedctx // The life of the watcher: ends what its calls wait for.
-	cancel   context.CancelFunc
-	watcher  *config.Watcher // Nil when the files are not watched.
+	log     *slog.Logger
+	options options
+	node    *Node
+	ctx     context.Context //nolint:containedctx // The life of the watcher: ends what its calls wait for.
+	cancel  context.CancelFunc
+	watcher *config.Watcher // Nil when the files are not watched.
 
 	turn    chan struct{} // Holds one: whoever has put it there may touch what follows.
 	file    *config.File  // Nil when the node was configured in code.
-	running Config
+	running configuration
 }
 
 // newReloader returns a reloader that has nothing to watch yet.
-func newReloader(o *options, file *config.File, running Config, log *slog.Logger, own ...Prepare) *reloader {
+func newReloader(b *builder) *reloader {
 	r := &reloader{
-		log: log, changes: o.changes, prepares: slices.Concat(own, o.prepares),
-		turn: make(chan struct{}, 1), file: file, running: running,
+		log: b.log, options: b.options, node: b.Node,
+		turn: make(chan struct{}, 1), file: b.file, running: b.cfg,
 	}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
@@ -158,11 +157,11 @@ func (r *reloader) changed(file *config.File, err error) {
 
 // apply takes over a configuration that was read anew. The caller has the turn.
 func (r *reloader) apply(ctx context.Context, file *config.File) error {
-	to, err := finish(file, r.changes)
+	to, err := r.options.finish(file)
 	if err != nil {
 		return err
 	}
-	changes, err := config.Changes(r.running, to)
+	changes, err := config.Changes(r.running.Config, to.Config)
 	if err != nil {
 		return err
 	}
@@ -186,32 +185,54 @@ func (r *reloader) apply(ctx context.Context, file *config.File) error {
 }
 
 // commit has every part take a configuration over, or none.
-func (r *reloader) commit(ctx context.Context, to Config) error {
-	prepared := make([]Prepared, 0, len(r.prepares))
-	for _, prepare := range slices.Concat(r.prepares, r.last) {
-		p, err := prepare(ctx, r.running, to)
+func (r *reloader) commit(ctx context.Context, to configuration) error {
+	var prepared []Prepared
+	for _, prepare := range r.prepares() {
+		p, err := prepare(ctx, r.node, r.running, to)
 		if err != nil {
-			for _, p := range slices.Backward(prepared) {
-				if p.Discard != nil {
-					p.Discard()
-				}
-			}
+			discard(prepared)
 			return fmt.Errorf("cluster: nothing was reloaded: %w", err)
 		}
 		prepared = append(prepared, p)
 	}
+	commit(prepared)
+	return nil
+}
+
+// prepares are the parts of the node, then those of the program, and at the end what
+// cannot be taken back.
+func (r *reloader) prepares() []prepare {
+	var all, last []prepare
+	for _, p := range r.node.parts {
+		if p.prepare != nil {
+			all = append(all, p.prepare)
+		}
+		if p.prepareLast != nil {
+			last = append(last, p.prepareLast)
+		}
+	}
+	for _, prepare := range r.options.prepares {
+		all = append(all, func(ctx context.Context, _ *Node, from, to configuration) (Prepared, error) {
+			return prepare(ctx, from.Config, to.Config)
+		})
+	}
+	return append(all, last...)
+}
+
+// commit takes over what was prepared, in that order.
+func commit(prepared []Prepared) {
 	for _, p := range prepared {
 		if p.Commit != nil {
 			p.Commit()
 		}
 	}
-	return nil
 }
 
-// reloadSharding has sharding take its section over. The section was checked, so
-// that it can only fail when the node has ended, and then it does not matter.
-func reloadSharding(s *sharding.System) Prepare {
-	return func(_ context.Context, _, to Config) (Prepared, error) {
-		return Prepared{Commit: func() { _ = s.Reload(to.Sharding) }}, nil
+// discard gives up what was prepared, the last first.
+func discard(prepared []Prepared) {
+	for _, p := range slices.Backward(prepared) {
+		if p.Discard != nil {
+			p.Discard()
+		}
 	}
 }

@@ -117,5 +117,5 @@ func TestFaultsOfTheTelemetrySection(t *testing.T) {
 	}))...)
 	require.ErrorContains(t, err, "telemetry.metrics: set both by the option WithMeterProvider and by the configuration")
 	_, err = cluster.Start(t.Context(), quiet(cluster.WithFile(path), cluster.WithChange(func(c *cluster.Config) { c.Telemetry.Metrics = "x" }))...)
-	require.ErrorContains(t, err, "telemetry: metrics: ")
+	require.ErrorContains(t, err, "telemetry.metrics: ")
 }

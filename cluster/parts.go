@@ -1,0 +1,290 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/cluster/telemetry"
+	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/config/field"
+	"github.com/quorate/quorate/management"
+	"github.com/quorate/quorate/membership"
+	"github.com/quorate/quorate/sharding"
+	"github.com/quorate/quorate/transport"
+)
+
+// part is a part of a node: a row of the table [parts]. Functions that a part has no
+// use for are nil.
+type part struct {
+	// name is the name of the part, for the log.
+	name string
+
+	// defaults sets the defaults of the part's sections that are not zero.
+	defaults func(*Config)
+
+	// resolve makes the paths in the part's sections relative to the file.
+	resolve func(c *Config, path func(string) string)
+
+	// check reports what the part's sections do not agree about with others. What a
+	// section can tell by itself is said by its own Validate.
+	check func(Config) error
+
+	// settings are the settings of the part that members compare when a node joins.
+	settings func(configuration) []membership.Setting
+
+	// start starts the part on top of those before it in the table. When it returns an
+	// error, nothing of the part is left.
+	start func(context.Context, *builder) error
+
+	// stop ends the part, and waits for its end within the context. Those after it in
+	// the table have ended. It may be called again.
+	stop func(context.Context, *Node) error
+
+	// routes show the part over HTTP. They are asked for when all parts before
+	// management have started.
+	routes func(*Node) []management.Route
+
+	// unready says why the part keeps the node from being ready; empty if it does not.
+	unready func(*Node) []string
+
+	// prepare readies the part for another configuration.
+	prepare prepare
+
+	// prepareLast is prepare for what can fail and cannot be taken back: it is called
+	// when all others are prepared, those of the program too.
+	prepareLast prepare
+}
+
+// prepare readies a part of a node to go from one configuration to another, see [Prepare].
+type prepare func(ctx context.Context, n *Node, from, to configuration) (Prepared, error)
+
+// parts are the parts of a node in the order in which they start; they stop in the
+// reverse order. A new subsystem is a row here, and a field of [Config] for its section.
+func parts() []part {
+	return []part{
+		{
+			name: "telemetry", defaults: func(c *Config) { c.Telemetry = telemetry.Default() },
+			check: Config.validateTelemetry, start: startTelemetry, stop: stopTelemetry, routes: (*Node).metricRoutes,
+		},
+		{
+			name: "plugins", resolve: resolvePlugins, check: Config.validatePlugins, start: startPlugins, stop: stopPlugins,
+			routes: (*Node).pluginRoutes, prepare: prepareDowning, prepareLast: prepareAllocation,
+		},
+		{
+			name: "membership", defaults: defaultMembership, resolve: resolveMembership,
+			check: func(c Config) error { return c.membership().ValidateAcross() },
+			start: startMembership, stop: func(_ context.Context, n *Node) error { return n.member.Close() }, routes: (*Node).memberRoutes,
+		},
+		{
+			name: "sharding", defaults: func(c *Config) { c.Sharding = sharding.Default() }, start: startSharding, stop: stopSharding,
+			routes: (*Node).shardRoutes, unready: (*Node).refused, prepare: prepareSharding,
+		},
+		{
+			name: "management", defaults: func(c *Config) { c.Management = management.Default() }, resolve: resolveManagement,
+			start: startManagement, stop: func(_ context.Context, n *Node) error { return n.management.Close() },
+		},
+		{name: "reload", start: startReloader, stop: stopReloader},
+	}
+}
+
+// builder is a node that is being started, and what it is started with.
+type builder struct {
+	*Node
+
+	options options
+	cfg     configuration
+	file    *config.File // Nil when the node was configured in code.
+	log     *slog.Logger // Has the attribute node as soon as the node has an identity.
+}
+
+// start starts all parts. When one cannot start, those before it are stopped.
+func (b *builder) start(ctx context.Context) error {
+	for _, p := range b.parts {
+		if p.start == nil {
+			continue
+		}
+		if err := p.start(ctx, b); err != nil {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer cancel()
+			_ = b.stop(ctx) // Why the node did not start is what to report.
+			return err
+		}
+		b.started = append(b.started, p)
+	}
+	return nil
+}
+
+// stop stops the parts that have started, in the reverse order.
+func (n *Node) stop(ctx context.Context) error {
+	var faults []error
+	for _, p := range slices.Backward(n.started) {
+		if p.stop != nil {
+			faults = append(faults, p.stop(ctx, n))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// routes are those of all parts.
+func (n *Node) routes() []management.Route {
+	var all []management.Route
+	for _, p := range n.parts {
+		if p.routes != nil {
+			all = append(all, p.routes(n)...)
+		}
+	}
+	return all
+}
+
+// unready says why parts keep the node from being ready.
+func (n *Node) unready() []string {
+	var why []string
+	for _, p := range n.parts {
+		if p.unready != nil {
+			why = append(why, p.unready(n)...)
+		}
+	}
+	return why
+}
+
+// compared are the settings of all parts that members compare.
+func (b *builder) compared() []membership.Setting {
+	var all []membership.Setting
+	for _, p := range b.parts {
+		if p.settings != nil {
+			all = append(all, p.settings(b.cfg)...)
+		}
+	}
+	return all
+}
+
+// startTelemetry has metrics go to where the configuration says.
+func startTelemetry(_ context.Context, b *builder) error {
+	if b.options.meters != nil && b.cfg.Telemetry.Metrics != telemetry.None {
+		return field.Errorf("telemetry.metrics", "set both by the option WithMeterProvider and by the configuration")
+	}
+	b.telemetry = telemetry.New(b.cfg.Telemetry, b.cfg.Cluster.Name, b.cfg.Node.Address, b.log)
+	b.meters = b.options.meters
+	if p := b.telemetry.MeterProvider(); p != nil {
+		b.meters = p
+	}
+	return nil
+}
+
+func stopTelemetry(_ context.Context, n *Node) error { return n.telemetry.Close() }
+
+// metricRoutes shows the metrics.
+func (n *Node) metricRoutes() []management.Route {
+	if n.telemetry.MeterProvider() == nil {
+		return nil
+	}
+	return []management.Route{{Path: "/metrics", Handler: n.telemetry.Handler()}}
+}
+
+// defaultMembership sets the defaults of the sections that make a node a member.
+func defaultMembership(c *Config) {
+	m := membership.Default()
+	c.Cluster, c.Node, c.Membership, c.Transport, c.Downing = m.Cluster, m.Node, m.Membership, m.Transport, m.Downing
+}
+
+func resolveMembership(c *Config, path func(string) string) {
+	c.Node.DataDir = path(c.Node.DataDir)
+	resolveTLS(&c.Transport.TLS, path)
+}
+
+func resolveTLS(files *transport.TLSFiles, path func(string) string) {
+	for _, name := range files.Paths() {
+		*name = path(*name)
+	}
+}
+
+// startMembership starts the membership, with the plugin that decides for it.
+func startMembership(ctx context.Context, b *builder) error {
+	decides, err := b.plugins.forMembership(ctx, b.cfg.Config)
+	if err != nil {
+		return err
+	}
+	opts := slices.Concat([]membership.Option{
+		membership.WithLogger(b.log), membership.WithMeterProvider(b.meters), membership.WithSettings(b.compared()...),
+	}, decides, b.options.membership)
+	if b.member, err = membership.Start(ctx, b.cfg.membership(), opts...); err != nil {
+		return err
+	}
+	b.log = b.log.With("node", b.Self().String())
+	return nil
+}
+
+// memberRoutes shows the membership, and how the node is.
+func (n *Node) memberRoutes() []management.Route {
+	return slices.Concat(management.Health(n.member, n.unready), management.Members(n.member), management.Decisions(n.member))
+}
+
+// startSharding puts sharding on the membership, with the plugin that decides for it.
+func startSharding(_ context.Context, b *builder) error {
+	allocates, err := b.plugins.forSharding()
+	if err != nil {
+		return err
+	}
+	opts := slices.Concat([]sharding.Option{
+		sharding.WithLogger(b.log), sharding.WithMeterProvider(b.meters), sharding.WithTracerProvider(b.options.traces),
+	}, allocates, b.options.sharding)
+	b.sharding, err = sharding.New(b.member, b.cfg.Sharding, opts...)
+	return err
+}
+
+// stopSharding waits for the end of sharding, which is that of the membership below it:
+// of the two, the membership ends first.
+func stopSharding(ctx context.Context, n *Node) error {
+	return errors.Join(n.member.Close(), n.sharding.AwaitEnd(ctx))
+}
+
+// shardRoutes shows who hosts what.
+func (n *Node) shardRoutes() []management.Route {
+	return management.Explanations(n.Self().String(), explainer{n.sharding})
+}
+
+// refused says which kinds of this node the coordinators refuse.
+func (n *Node) refused() []string {
+	var why []string
+	for _, err := range n.sharding.Refused() {
+		why = append(why, "the coordinator refuses "+err.Error())
+	}
+	slices.Sort(why)
+	return why
+}
+
+// prepareSharding has sharding take its section over. The section was checked, so
+// that it can only fail when the node has ended, and then it does not matter.
+func prepareSharding(_ context.Context, n *Node, _, to configuration) (Prepared, error) {
+	return Prepared{Commit: func() { _ = n.sharding.Reload(to.Sharding) }}, nil
+}
+
+func resolveManagement(c *Config, path func(string) string) { resolveTLS(&c.Management.TLS, path) }
+
+// startManagement shows all parts over HTTP.
+func startManagement(ctx context.Context, b *builder) (err error) {
+	form := management.Form(b.member, b.cfg.Management.AllowForm)
+	b.management, err = management.Serve(ctx, b.cfg.Management, slices.Concat(b.routes(), form, b.options.routes), management.WithLogger(b.log))
+	return err
+}
+
+// startReloader begins to follow the files, if that is configured.
+func startReloader(_ context.Context, b *builder) error {
+	b.reloader = newReloader(b)
+	if err := b.reloader.watch(); err != nil {
+		b.reloader.close()
+		return err
+	}
+	return nil
+}
+
+func stopReloader(_ context.Context, n *Node) error {
+	n.reloader.close()
+	return nil
+}
