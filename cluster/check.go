@@ -22,14 +22,24 @@ import (
 
 // Check reads and merges files as [Load] does, and reports besides what only the start
 // of a node would find: an address beyond this machine without TLS, certificate files
-// that cannot be used, and strategies that nobody has. Own are the names of strategies
-// that the program brings itself. Files that this user must not read are passed over.
-func Check(own []string, paths ...string) error {
+// that cannot be used, and strategies that nobody has. Files that this user must not read
+// are passed over.
+func Check(own Own, paths ...string) error {
 	file, err := config.Load(paths...)
 	if err != nil {
 		return err
 	}
-	return file.Decode("", &startable{Config: Default(), own: own, resolve: file.Resolve})
+	return file.DecodeAll(&startable{Config: Default(), own: own.Strategies, resolve: file.Resolve}, own.Sections...)
+}
+
+// Own is what a program brings that a node does not have, for [Check].
+type Own struct {
+	// Strategies are the names of strategies that the program gives the node as options.
+	Strategies []string
+
+	// Sections are those of [WithSection]. Where the type of a section is not known, a
+	// pointer to an any takes whatever the section holds.
+	Sections []config.Section
 }
 
 // startable is a configuration that is asked whether a node would start with it.

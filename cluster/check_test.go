@@ -49,7 +49,7 @@ func TestACheckRefusesWhatTheStartRefuses(t *testing.T) {
 	}
 	for what, test := range tests {
 		t.Run(what, func(t *testing.T) {
-			err := cluster.Check(test.own, file(t, test.lines...))
+			err := cluster.Check(cluster.Own{Strategies: test.own}, file(t, test.lines...))
 			if test.want == "" {
 				require.NoError(t, err)
 				return
@@ -58,4 +58,18 @@ func TestACheckRefusesWhatTheStartRefuses(t *testing.T) {
 			require.ErrorContains(t, err, test.want)
 		})
 	}
+}
+
+// A check takes the sections of a program: strictly where their type is given, and
+// whatever they hold where it is not. Others are refused, the one meant is named.
+func TestACheckTakesSectionsOfTheProgram(t *testing.T) {
+	path := file(t, "cluster: {name: test}", "node: {address: 127.0.0.1:7946}", "twins: {repaet: 1s}")
+	require.ErrorContains(t, cluster.Check(cluster.Own{}, path), ":3: twins: unknown section")
+	own := func(name string, into any) cluster.Own {
+		return cluster.Own{Sections: []config.Section{{Name: name, Into: into}}}
+	}
+	require.NoError(t, cluster.Check(own("twins", new(any)), path))
+	require.ErrorContains(t, cluster.Check(own("twinz", new(any)), path), `:3: twins: unknown section; did you mean "twinz"?`)
+	require.ErrorContains(t, cluster.Check(own("twins", new(twins)), path), `:3: twins.repaet: unknown key; did you mean "repeat"?`)
+	require.ErrorContains(t, cluster.Check(own("sharding", new(any)), path), `two sections with the name "sharding"`)
 }

@@ -30,7 +30,7 @@ type Node struct {
 	meters     metric.MeterProvider
 	plugins    *strategies
 
-	parts   []part // All of them.
+	parts   []part // All of them, and the sections of the program.
 	started []part // Those that have started, in that order.
 	leave   time.Duration
 }
@@ -45,6 +45,7 @@ type Option func(*options)
 type options struct {
 	files      []string
 	config     *Config
+	sections   []ownSection
 	changes    []func(*Config)
 	log        *slog.Logger
 	membership []membership.Option
@@ -108,6 +109,10 @@ func Start(ctx context.Context, opts ...Option) (*Node, error) {
 		return nil, err
 	}
 	node := &Node{parts: parts(), leave: cfg.Membership.LeaveTimeout + cfg.Membership.ExitTimeout}
+	for i, section := range o.sections {
+		section.fill(cfg.own[i])
+		node.parts = append(node.parts, section.part(i))
+	}
 	b := &builder{Node: node, options: o, cfg: cfg, file: file, log: o.log}
 	if err := b.start(ctx); err != nil {
 		return nil, err

@@ -106,8 +106,13 @@ func Load(paths ...string) (Config, error) {
 	return c.Config, err
 }
 
-// configuration is what a node is configured with.
-type configuration struct{ Config }
+// configuration is what a node is configured with: its own sections, and those of the
+// program.
+type configuration struct {
+	Config
+
+	own []any // Of each section of the program a pointer to its struct, in the order of the options.
+}
 
 // load returns the configuration that the options describe, checked, and what was read
 // for it, nil if nothing was.
@@ -161,7 +166,17 @@ func (o *options) decode(file *config.File) (configuration, error) {
 	return cfg, nil
 }
 
-// fill lays what was read over a configuration, and checks all of it.
-func (*options) fill(file *config.File, cfg *configuration) error {
-	return file.Decode("", &cfg.Config)
+// fill lays what was read over a configuration, and over the defaults of the sections
+// of the program, and checks all of it.
+func (o *options) fill(file *config.File, cfg *configuration) error {
+	beside := make([]config.Section, len(o.sections))
+	cfg.own = make([]any, len(o.sections))
+	for i, s := range o.sections {
+		var err error
+		if beside[i], err = s.target(); err != nil {
+			return err
+		}
+		cfg.own[i] = beside[i].Into
+	}
+	return file.DecodeAll(&cfg.Config, beside...)
 }

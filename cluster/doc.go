@@ -37,7 +37,7 @@
 //	                                └────── error ──────┴─────────────────────┘ the node goes on as it was
 //
 // What may change is marked in the reference of the settings. Parts of the program
-// take part by [WithReload].
+// take part by [WithReload], and sections of its own by [WithSection].
 //
 // # Parts
 //

@@ -161,7 +161,7 @@ func (r *reloader) apply(ctx context.Context, file *config.File) error {
 	if err != nil {
 		return err
 	}
-	changes, err := config.Changes(r.running.Config, to.Config)
+	changes, err := r.changes(to)
 	if err != nil {
 		return err
 	}
@@ -182,6 +182,23 @@ func (r *reloader) apply(ctx context.Context, file *config.File) error {
 	}
 	r.running, r.file = to, file
 	return nil
+}
+
+// changes lists the settings of all sections that differ from the running ones.
+func (r *reloader) changes(to configuration) ([]config.Change, error) {
+	all, err := config.Changes(r.running.Config, to.Config)
+	if err != nil {
+		return nil, err
+	}
+	for i, s := range r.options.sections {
+		changes, err := s.changes(r.running.own[i], to.own[i])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, changes...)
+	}
+	slices.SortFunc(all, func(a, b config.Change) int { return strings.Compare(a.Key, b.Key) })
+	return all, nil
 }
 
 // commit has every part take a configuration over, or none.

@@ -21,6 +21,7 @@ import (
 	"os"
 
 	"github.com/quorate/quorate/cluster"
+	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/tools/internal/command"
 )
 
@@ -29,7 +30,7 @@ func main() {
 		Name: "quorate",
 		Help: "The command line of the Quorate clustering toolkit.",
 		Commands: []command.Command{
-			{Name: "config", Help: "Look at configuration files", Args: command.NewConfig(cluster.Check, cluster.Default())},
+			{Name: "config", Help: "Look at configuration files", Args: command.NewConfig(check, cluster.Default())},
 			{Name: "decisions", Help: "Ask a node for the decisions that it took, and why", Args: &command.Decisions{}},
 			{Name: "form", Help: "Let a node found a cluster although voters are gone", Args: command.NewForm(os.Stdin, command.Terminal(os.Stdin))},
 			{Name: "members", Help: "Ask a node for the members of its cluster", Args: &command.Members{}},
@@ -41,4 +42,14 @@ func main() {
 		},
 	}
 	os.Exit(program.Run(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// check checks files for a program with strategies and sections of its own, whose types
+// are not known here.
+func check(strategies, sections []string, paths ...string) error {
+	own := cluster.Own{Strategies: strategies}
+	for _, name := range sections {
+		own.Sections = append(own.Sections, config.Section{Name: name, Into: new(any)})
+	}
+	return cluster.Check(own, paths...)
 }

@@ -27,12 +27,16 @@ type settings struct {
 	} `koanf:"node"`
 }
 
-func load(_ []string, paths ...string) error {
+func load(_, sections []string, paths ...string) error {
 	file, err := config.Loader{}.Load(paths...)
 	if err != nil {
 		return err
 	}
-	return file.Decode("", &settings{})
+	var beside []config.Section
+	for _, name := range sections {
+		beside = append(beside, config.Section{Name: name, Into: new(any)})
+	}
+	return file.DecodeAll(&settings{}, beside...)
 }
 
 // count is a command with flags and an argument.
@@ -108,6 +112,18 @@ func TestEveryFaultOfAConfigurationIsPrinted(t *testing.T) {
 	status, stdout, _ = run(t, &count{}, "config", "check", filepath.Join(t.TempDir(), "none.yaml"))
 	require.Equal(t, command.StatusUsage, status)
 	require.Contains(t, stdout, "no such file")
+}
+
+// A section of the program is passed over where the caller allows it, and refused else.
+func TestASectionOfTheProgramIsAllowed(t *testing.T) {
+	path := write(t, "twins: {any: 1}\n")
+	status, stdout, _ := run(t, &count{}, "config", "check", path)
+	require.Equal(t, command.StatusUsage, status)
+	require.Contains(t, stdout, ":1: twins: unknown section")
+	for _, args := range [][]string{{"--allow", "twins"}, {"-allow", "twins"}, {"--allow", "other,twins"}} {
+		status, stdout, _ = run(t, &count{}, append(append([]string{"config", "check"}, args...), path)...)
+		require.Equal(t, []any{command.StatusOK, "ok\n"}, []any{status, stdout}, args)
+	}
 }
 
 func TestFlagsTakeOneHyphenOrTwo(t *testing.T) {

@@ -18,10 +18,10 @@ type Config struct {
 }
 
 // NewConfig returns the command. The function reads, merges and checks files, of which
-// it is told the strategies that the program has of its own, and its error lists the
-// faults as [config.Errors]. Defaults is the struct that the
+// it is told the strategies and the sections that the program has of its own, and its
+// error lists the faults as [config.Errors]. Defaults is the struct that the
 // files fill, with its defaults in it.
-func NewConfig(check func(own []string, paths ...string) error, defaults any) *Config {
+func NewConfig(check func(strategies, sections []string, paths ...string) error, defaults any) *Config {
 	return &Config{Check: Check{check: check}, Schema: Schema{defaults: defaults}}
 }
 
@@ -29,7 +29,8 @@ func NewConfig(check func(own []string, paths ...string) error, defaults any) *C
 type Check struct {
 	Files []string `arg:"" name:"file" help:"Files, merged in this order."`
 	Own   []string `placeholder:"NAME" help:"Strategies that the program itself brings."`
-	check func(own []string, paths ...string) error
+	Allow []string `placeholder:"SECTION" help:"Sections of the program itself: whatever they hold is passed over."`
+	check func(strategies, sections []string, paths ...string) error
 }
 
 // Help is the text after the one-line help.
@@ -45,6 +46,7 @@ everything else.
 Examples:
   quorate config check cluster.yaml
   quorate config check base.yaml site.toml
+  quorate config check --allow twins cluster.yaml
   QUORATE_NODE__ADDRESS=10.0.0.7:7946 quorate config check cluster.yaml
   quorate --json config check cluster.yaml`
 }
@@ -65,7 +67,7 @@ type fault struct {
 
 // Run checks the files.
 func (c *Check) Run(s *Session) error {
-	err := c.check(c.Own, c.Files...)
+	err := c.check(c.Own, c.Allow, c.Files...)
 	var faults config.Errors
 	if err != nil && !errors.As(err, &faults) {
 		return err

@@ -1,0 +1,128 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/membership"
+)
+
+// WithSection gives the program a section of its own in the files of the node. The
+// struct holds the defaults, and is described by tags as those of package config. The
+// section is as strict as all others: an unknown key is refused with the nearest one,
+// variables of the environment reach it, its Validate is asked if it has one, and its
+// faults come with file, line and key together with those of all sections. The name of
+// a section that the node has, or that was given before, is an error of [Start].
+//
+// Start fills the struct before any part of the node starts, and not at all if the
+// configuration has a fault. After that it is the program's: a reload hands the new
+// section to prepare, as a part of the reload that is taken over whole or not at all,
+// see [Prepare]. It is called when something in the section has changed, and all that has
+// may change: keys with the tag reload:"yes". Without prepare nothing in the section may
+// change while the node runs.
+//
+// A struct with a method Compared has members compare settings, see [Comparer]. Package
+// manual prints the reference of a section.
+func WithSection[T any](name string, into *T, prepare ...func(ctx context.Context, from, to T) (Prepared, error)) Option {
+	s := &section[T]{name: name, into: into, prepare: prepare}
+	return func(o *options) { o.sections = append(o.sections, s) }
+}
+
+// Comparer is what the struct of a program's section may be, or a pointer to it: it has
+// settings that all nodes should have alike.
+type Comparer interface {
+	// Compared returns the settings, with keys relative to the section. It is called by
+	// Start when the section has been checked.
+	Compared() []membership.Setting
+}
+
+// ownSection is a section of the program, whatever its type. Values are pointers to
+// structs of that type.
+type ownSection interface {
+	// target returns a new value that holds the defaults, under the name of the section.
+	target() (config.Section, error)
+	// fill hands the value to the program.
+	fill(value any)
+	// part is the section as a part of a node, its value the one at an index.
+	part(index int) part
+	// changes lists what differs between two values.
+	changes(from, to any) ([]config.Change, error)
+}
+
+// section is a section of the program of one type.
+type section[T any] struct {
+	name     string
+	into     *T
+	defaults *T // What into held at the start; nil until then.
+	prepare  []func(ctx context.Context, from, to T) (Prepared, error)
+}
+
+func (s *section[T]) target() (config.Section, error) {
+	if s.into == nil || reflect.TypeFor[T]().Kind() != reflect.Struct {
+		return config.Section{}, fmt.Errorf("cluster: the section %q needs a pointer to a struct with its defaults, not %T", s.name, s.into)
+	}
+	if s.defaults == nil {
+		d := *s.into
+		s.defaults = &d
+	}
+	value := *s.defaults
+	return config.Section{Name: s.name, Into: &value}, nil
+}
+
+func (s *section[T]) fill(value any) { *s.into = *s.at(value) }
+
+func (*section[T]) at(value any) *T { return value.(*T) } //nolint:forcetypeassert // Values are made by target.
+
+func (s *section[T]) part(index int) part {
+	p := part{name: s.name, settings: func(c configuration) []membership.Setting { return s.compared(c.own[index]) }}
+	if len(s.prepare) > 0 {
+		p.prepare = func(ctx context.Context, _ *Node, from, to configuration) (Prepared, error) {
+			return s.prepareAll(ctx, from.own[index], to.own[index])
+		}
+	}
+	return p
+}
+
+// compared returns the settings of a value that members compare, under their whole keys.
+func (s *section[T]) compared(value any) []membership.Setting {
+	c, ok := value.(Comparer) // A pointer has the methods of its struct too.
+	if !ok {
+		return nil
+	}
+	settings := c.Compared()
+	for i := range settings {
+		settings[i].Key = s.name + "." + settings[i].Key
+	}
+	return settings
+}
+
+// prepareAll asks all functions of the program, if the section has changed.
+func (s *section[T]) prepareAll(ctx context.Context, from, to any) (Prepared, error) {
+	if changes, err := s.changes(from, to); err != nil || len(changes) == 0 {
+		return Prepared{}, err
+	}
+	var all []Prepared
+	for _, prepare := range s.prepare {
+		p, err := prepare(ctx, *s.at(from), *s.at(to))
+		if err != nil {
+			discard(all)
+			return Prepared{}, err
+		}
+		all = append(all, p)
+	}
+	return Prepared{Commit: func() { commit(all) }, Discard: func() { discard(all) }}, nil
+}
+
+func (s *section[T]) changes(from, to any) ([]config.Change, error) {
+	changes, err := config.Changes(from, to)
+	for i := range changes {
+		changes[i].Key = s.name + "." + changes[i].Key
+		changes[i].Reload = changes[i].Reload && len(s.prepare) > 0
+	}
+	return changes, err
+}
