@@ -124,6 +124,48 @@ func TestAMemberWithoutAVoteHostsByTheWordOfVoters(t *testing.T) {
 	}
 }
 
+// Among many each node monitors some of the voters, and some neighbours. One that has no
+// vote and is not answered by the voters that it monitors stops within the fence, although
+// more neighbours without a vote than those answer it, and its state shows most of the
+// voters as reachable.
+func TestAmongManyNeighboursWithoutAVoteProveNothing(t *testing.T) {
+	l := mixed(t, 8)
+	l.cfg.FailureDetector.MonitoredByNrOfMembers = 3
+	nodes := l.cluster(24, votersWithRole("backend"))
+	voters := nodes[:8]
+	votes := func(id gossip.NodeID) bool {
+		return slices.ContainsFunc(voters, func(n *node) bool { return n.id == id })
+	}
+	monitored := map[gossip.NodeID]map[gossip.NodeID]bool{}
+	l.drop = func(from, to gossip.NodeID, message any) bool {
+		if _, beat := message.(protocol.Heartbeat); beat {
+			if monitored[from] == nil {
+				monitored[from] = map[gossip.NodeID]bool{}
+			}
+			monitored[from][to] = votes(to)
+		}
+		return false
+	}
+	l.run(2 * l.cfg.FailureDetector.HeartbeatInterval)
+	alone := slices.IndexFunc(nodes, func(n *node) bool {
+		voting := 0
+		for _, votes := range monitored[n.id] {
+			if votes {
+				voting++
+			}
+		}
+		return !votes(n.id) && 2*voting <= len(monitored[n.id])
+	})
+	require.GreaterOrEqual(t, alone, 0, "nobody has as many neighbours without a vote as voters: %v", monitored)
+	l.drop = func(from, to gossip.NodeID, message any) bool {
+		_, reply := message.(protocol.HeartbeatReply)
+		return reply && to == nodes[alone].id && votes(from)
+	}
+	l.run(l.cfg.Fence + l.cfg.FailureDetector.HeartbeatInterval)
+	require.Len(t, hosting(nodes), 23)
+	require.NotContains(t, hosting(nodes), alone+1)
+}
+
 // Until a member with the role has joined nobody is up, and the leader says why.
 func TestAClusterFormsWithTheFirstWhoVotes(t *testing.T) {
 	l := newLoop(t)
