@@ -138,3 +138,26 @@ func TestEachNodeThatYieldsSaysSoInItsDecisions(t *testing.T) {
 		require.Equal(t, "yields to cluster "+goesOn.String(), d.Verdict)
 	}
 }
+
+// A voter may still be in the cluster that has lost its majority, and may be leaving it: the
+// line says so, and that neither is a reason to go on without it.
+func TestWhoWaitsTellsWhoIsStillInTheLastCluster(t *testing.T) {
+	w := newTown(t, 3)
+	nodes := w.settle(3)
+	nodes[0].dead, nodes[1].dead = true, true
+	last := nodes[2]
+	n := w.boot(1)
+	says := func(said protocol.VoterSaid, text string) {
+		t.Helper()
+		w.until(15*time.Second, func() bool {
+			waiting := lastWaiting(n)
+			return waiting != nil && waiting.Voters[2].Said == said
+		})
+		require.Contains(t, lastWaiting(n).Reason, "10.0.0.3:7946 ("+text+")")
+		require.False(t, lastWaiting(n).Enough)
+		require.True(t, w.clusterOf(1).IsZero())
+	}
+	says(protocol.SaidMember, "in a cluster without a majority")
+	last.step(protocol.Leave{Address: last.id.Address})
+	says(protocol.SaidLeft, "has left")
+}
