@@ -289,17 +289,18 @@ func (f *forming) count(b ballot) {
 	f.foundIfWon()
 }
 
-// foundIfWon founds the cluster when the votes win, and no other is to come.
+// foundIfWon founds the cluster when the votes win, and no other is to come. This node's
+// own vote is still its: a candidate votes for nobody else, see [forming.receiveAskVote].
 func (f *forming) foundIfWon() {
 	c := f.candidate
 	_, free := f.ballotBox(c.basis)
 	switch {
 	case !free: // Another one was founded meanwhile: it is joined, or it ends.
 		f.giveUpCandidacy()
-	case c.won && (c.open == 0 || f.now.Mono >= c.until) && f.memory.wanted.Promise == c.birth:
+	case c.won && (c.open == 0 || f.now.Mono >= c.until):
 		f.found(c, "they answered that they are in no cluster, and gave their votes")
-	case !c.won && c.open == 0, f.memory.wanted.Promise != c.birth:
-		f.giveUpCandidacy() // Nobody is left who could still vote, or this node has voted for another one.
+	case !c.won && c.open == 0:
+		f.giveUpCandidacy() // Nobody is left who could still vote.
 	}
 }
 

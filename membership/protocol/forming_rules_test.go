@@ -4,6 +4,7 @@
 package protocol_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/membership/protocol"
 )
 
@@ -469,4 +471,65 @@ func TestWhoHasVotedLetsOthersTry(t *testing.T) {
 		b.run(b.cfg.JoinInterval)
 	}
 	require.NotEmpty(t, b.calls, "it stands when nobody else has")
+}
+
+// Who stands has voted for itself: it gives no vote to another one, and founds what its own
+// votes are for.
+func TestWhoStandsVotesForNobodyElse(t *testing.T) {
+	b := newBooth(t, 1, protocol.Record{})
+	b.run(b.youngest())
+	b.free(2, protocol.Record{})
+	b.free(3, protocol.Record{})
+	b.run(time.Second)
+	b.synced()
+	asked := said[protocol.AskVote](b)
+	require.Len(t, asked, 2)
+	b.says(3, protocol.AskVote{Birth: asked[0].Birth + 10, Settled: true})
+	require.Empty(t, b.calls, "it promises nothing to the other one")
+	votes := said[protocol.Vote](b)
+	require.Len(t, votes, 1)
+	require.False(t, votes[0].Granted)
+	require.Contains(t, votes[0].Reason, "has just voted for another one")
+	b.says(2, protocol.Vote{Birth: asked[0].Birth, Granted: true})
+	b.run(time.Second)
+	b.synced()
+	require.Equal(t, asked[0].Birth, b.node.machine.State().Cluster().Born)
+}
+
+// Who has given its vote lets the one that has it found the cluster, although its own
+// address is the lowest.
+func TestWhoHasVotedDoesNotStandAtOnce(t *testing.T) {
+	b := newBooth(t, 1, protocol.Record{})
+	b.run(b.youngest())
+	b.says(2, protocol.AskVote{Birth: b.birth(), Settled: true})
+	b.synced()
+	require.True(t, said[protocol.Vote](b)[0].Granted)
+	b.free(2, protocol.Record{})
+	b.free(3, protocol.Record{})
+	b.run(b.cfg.JoinInterval)
+	require.Empty(t, b.calls)
+	b.run(4 * b.cfg.JoinInterval)
+	require.NotEmpty(t, b.calls, "nothing came of it")
+}
+
+// Of those who voted for a cluster none may come: who founded it ends instead of being a
+// member of something that nobody hosts, and its supervisor starts it for the next vote.
+func TestWhoFoundsAClusterToWhichNobodyComesEnds(t *testing.T) {
+	b := newBooth(t, 1, protocol.Record{})
+	b.run(b.youngest())
+	b.free(2, protocol.Record{})
+	b.run(time.Second)
+	b.synced()
+	b.says(2, protocol.Vote{Birth: said[protocol.AskVote](b)[0].Birth, Granted: true})
+	b.run(time.Second)
+	b.synced()
+	b.town.calls = func(_ *node, call machine.Call) {
+		b.after(0, func() { b.node.step(machine.Called{ID: call.ID}) })
+	}
+	require.False(t, b.node.machine.State().Cluster().IsZero())
+	took := b.until(time.Minute, func() bool { return b.node.dead })
+	require.Equal(t, component.StopJoinFailed, b.node.stopping.Reason)
+	require.Contains(t, b.node.stopping.Detail, "no majority of its voters")
+	require.Greater(t, took, b.cfg.Fence, "those who voted had time to come")
+	require.Empty(t, slices.DeleteFunc(published[component.Standing](b.node), func(s component.Standing) bool { return s.Until == 0 }))
 }
