@@ -200,7 +200,12 @@ func TestDescriptorsThatRunOutAreNoticed(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, tr.Start(t.Context()))
 	for range 2 {
-		require.ErrorIs(t, (<-heard).Err, syscall.EMFILE)
+		select {
+		case n := <-heard:
+			require.ErrorIs(t, n.Err, syscall.EMFILE)
+		case <-time.After(10 * time.Second):
+			require.Fail(t, "nothing was said of it")
+		}
 	}
 	s := strangertest.Open(t, address)
 	require.NoError(t, s.SendMsg(strangertest.Bytes(t, hostile.Hello(tr.Self()))))
