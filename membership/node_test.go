@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/transport"
+	"github.com/quorate/quorate/transport/memory"
 )
 
 // covers F1, I9: nodes that start together form one cluster.
@@ -356,5 +358,27 @@ func TestTheLogOfAHealthyClusterIsQuiet(t *testing.T) {
 			require.Contains(t, line, "level=INFO msg=", "%s", line)
 			require.NotContains(t, line, "msg=decision", "%s", line)
 		}
+	})
+}
+
+// While the process has no file descriptor left the system hands no connection out, some
+// hundred times in a minute: the log says it once, with what to do, and says it again
+// while it goes on.
+func TestAWantOfDescriptorsIsLoggedOnceInAWhile(t *testing.T) {
+	bubble(t, func(t *testing.T, p *place) {
+		var tell func(transport.Notice)
+		p.start(config(1), membership.WithTransport(func(id transport.Identity, cfg transport.Config, notices func(transport.Notice)) (transport.Transport, error) {
+			tell = notices
+			return memory.New(p.network, id, cfg, memory.WithNotices(notices))
+		}))
+		for range 3 {
+			tell(transport.NotAccepted{Err: syscall.EMFILE})
+		}
+		const line = `level=ERROR msg="no connections are accepted: give the process more file descriptors`
+		require.Equal(t, 1, strings.Count(p.log.String(), line), p.log)
+		require.Contains(t, p.log.String(), "too many open files")
+		<-time.After(time.Minute)
+		tell(transport.NotAccepted{Err: syscall.EMFILE})
+		require.Equal(t, 2, strings.Count(p.log.String(), line), p.log)
 	})
 }
