@@ -39,7 +39,9 @@ func ServeOn(l net.Listener, cfg Config, routes []Route, opts ...Option) (*Serve
 	if err != nil {
 		return nil, err
 	}
-	s.start(l)
+	if err := s.start(l); err != nil {
+		return nil, err
+	}
 	return s, nil
 }
 

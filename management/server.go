@@ -82,16 +82,19 @@ func Serve(ctx context.Context, cfg Config, routes []Route, opts ...Option) (*Se
 	if err != nil {
 		return nil, fmt.Errorf("management: address %s: %w", cfg.Address, err)
 	}
-	if host, _, err := net.SplitHostPort(listener.Addr().String()); err != nil || (!cfg.AllowRemote || s.files == nil) && !loopback(host) {
-		_ = listener.Close() // Nothing was accepted.
-		return nil, fmt.Errorf("management: address %s: stands for %s, which is not on the loopback interface: use 127.0.0.1", cfg.Address, listener.Addr())
+	if err := s.start(listener); err != nil {
+		return nil, err
 	}
-	s.start(listener)
 	return s, nil
 }
 
-// start begins to answer whoever connects.
-func (s *Server) start(listener net.Listener) {
+// start begins to answer whoever connects, if the address that was bound may be served:
+// a name, localhost too, stands for whatever the resolver of the machine says.
+func (s *Server) start(listener net.Listener) error {
+	if host, _, err := net.SplitHostPort(listener.Addr().String()); err != nil || (!s.cfg.AllowRemote || s.files == nil) && !loopback(host) {
+		_ = listener.Close() // Nothing was accepted.
+		return fmt.Errorf("management: address %s: stands for %s, which is not on the loopback interface: use 127.0.0.1", s.cfg.Address, listener.Addr())
+	}
 	s.listener = bound(listener, s.cfg.MaxConnections+probesMax, s.log)
 	accepting := s.listener
 	if s.files != nil {
@@ -105,6 +108,7 @@ func (s *Server) start(listener net.Listener) {
 	// within the time-outs, or by Close.
 	go s.accept(accepting)
 	s.log.Info("management listens", "address", s.Address(), "tls", s.files != nil)
+	return nil
 }
 
 // newServer puts a server together without starting anything.

@@ -390,6 +390,33 @@ func TestErrorsOfServe(t *testing.T) {
 	}
 }
 
+// elsewhere is a listener at an address that others can reach.
+type elsewhere struct {
+	net.Listener
+
+	at net.TCPAddr
+}
+
+func (e elsewhere) Addr() net.Addr { return &e.at }
+
+// The name localhost is believed as little as any other: where the machine resolves it to
+// an address that others can reach nothing is served, and the address is given back.
+func TestLocalhostThatIsNotTheLoopbackIsRefused(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	cfg := listening()
+	cfg.Address = "localhost:8080"
+	_, err = management.ServeOn(elsewhere{l, net.TCPAddr{IP: net.IPv4(10, 9, 9, 9), Port: 8080}}, cfg, nil, quiet())
+	require.ErrorContains(t, err, "address localhost:8080: stands for 10.9.9.9:8080")
+	require.ErrorIs(t, l.Close(), net.ErrClosed, "it was closed already")
+
+	l, err = net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s, err := management.ServeOn(l, cfg, nil, quiet())
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+}
+
 // FuzzRequest throws targets at the routes: each is answered with JSON and a
 // status that blames whoever asked, never the node.
 func FuzzRequest(f *testing.F) {

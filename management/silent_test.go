@@ -6,6 +6,7 @@ package management_test
 import (
 	"context"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync"
@@ -62,4 +63,61 @@ func TestSilentConnectionsDoNotBlindTheHealthChecks(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, http.StatusOK, send(t, c, request).status)
 	}
+}
+
+// needy is the end of a connection, and a log, that use a place while they are used.
+type needy struct {
+	net.Conn
+	slog.Handler
+
+	use func()
+}
+
+func (n needy) Close() error {
+	n.use()
+	return n.Conn.Close()
+}
+
+func (needy) Enabled(context.Context, slog.Level) bool { return true }
+
+func (n needy) Handle(context.Context, slog.Record) error {
+	n.use()
+	return nil
+}
+
+// A log may be slow, and so may be the end of a connection: requests are begun meanwhile,
+// which needs the lock of the places.
+func TestRequestsGoOnWhileAConnectionGivesWay(t *testing.T) {
+	var request net.Conn
+	uses := 0
+	use := func() {
+		management.Begin(request)()
+		uses++
+	}
+	p := newPipes()
+	l := management.Bound(p, 1, slog.New(needy{Handler: slog.DiscardHandler, use: use}))
+	defer func() { _ = l.Close() }()
+	gaveWay := make(chan error, 1)
+	// Ends with the second connection.
+	go func() {
+		for range 2 {
+			near, far := net.Pipe()
+			go func() { p.offered <- named{needy{Conn: far, use: use}, "10.0.0.1"} }()
+			conn, err := l.Accept()
+			if err != nil {
+				gaveWay <- err
+				return
+			}
+			request = conn
+			defer func() { _ = near.Close() }()
+		}
+		gaveWay <- nil
+	}()
+	select {
+	case err := <-gaveWay:
+		require.NoError(t, err)
+	case <-time.After(10 * time.Second):
+		require.Fail(t, "no request can be begun meanwhile")
+	}
+	require.Equal(t, 2, uses, "the connection was closed, and the log says so")
 }
