@@ -10,6 +10,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -225,4 +226,25 @@ func TestACertificateOfAnotherAuthorityIsRefused(t *testing.T) {
 	alien.awaitLog("connection refused", "not in certificate")
 	seed.awaitLog("connection refused", "not in certificate", "unknown authority")
 	c.awaitMembers(seed)
+}
+
+// TestADirectoryThatCannotBeChangedEndsTheNode puts something in the way of the record of
+// a node that runs: it can be neither written nor removed. With the next change of voters
+// the node ends with the status 5, so that an operator looks before it is started again.
+//
+// covers F50.
+func TestADirectoryThatCannotBeChangedEndsTheNode(t *testing.T) {
+	c := newCity(t)
+	data := filepath.Join(c.dir, "data")
+	n := c.start("QUORATE_NODE__DATA_DIR=" + data)
+	other := c.start()
+	c.awaitMembers(n, other)
+	record := filepath.Join(data, "record")
+	require.NoError(t, os.Remove(record))
+	require.NoError(t, os.MkdirAll(filepath.Join(record, "in the way"), 0o700))
+	c.start()
+	require.Equal(t, 5, n.status(), "%s", n.log)
+	lines := strings.Split(strings.TrimSpace(n.log.String()), "\n")
+	require.Contains(t, lines[len(lines)-1], "can be neither written nor removed")
+	require.Contains(t, lines[len(lines)-1], record)
 }
