@@ -35,7 +35,7 @@ import (
 const (
 	page      = "../docs/observability.md"
 	dashboard = "../docs/grafana/quorate.json"
-	begin     = "<!-- The catalogue begins. It is written by: go test ./cluster -run TestTheCatalogue -update -->\n"
+	begin     = "<!-- The catalogue begins. It is written by: go test ./cluster -run TestTheCatalogueIsWhatANodeRegisters -update -->\n"
 	end       = "<!-- The catalogue ends. -->\n"
 )
 
@@ -249,7 +249,7 @@ func TestTheCatalogueIsWhatANodeRegisters(t *testing.T) {
 		require.NoError(t, os.WriteFile(page, []byte(before+begin+want+end+after), 0o600))
 		return
 	}
-	require.Equal(t, want, was, "%s is not current: go test ./cluster -run TestTheCatalogue -update", page)
+	require.Equal(t, want, was, "%s is not current: go test ./cluster -run TestTheCatalogueIsWhatANodeRegisters -update", page)
 }
 
 // What two nodes under load measure has the attributes of the page, and no others.
