@@ -48,7 +48,13 @@ func (w *world) liar(n *node) *hostile {
 // say sends a frame of the message service.
 func (h *hostile) say(to *node, frame []byte) {
 	h.t.Helper()
-	require.NoError(h.t, h.lane(to).Append(protocol.MessageService, func(dst []byte) []byte { return append(dst, frame...) }))
+	h.sayTo(to, protocol.MessageService, frame)
+}
+
+// sayTo sends a frame of a service.
+func (h *hostile) sayTo(to *node, service machine.Service, frame []byte) {
+	h.t.Helper()
+	require.NoError(h.t, h.lane(to).Append(service, func(dst []byte) []byte { return append(dst, frame...) }))
 	synctest.Wait()
 }
 
@@ -84,6 +90,23 @@ func TestAStrangerWritesNothing(t *testing.T) {
 		pass(5 * time.Second)
 		require.Empty(t, w.journal.of(id, "forged"))
 		require.EqualValues(t, 3, w.nodes[1].Stats().Strangers)
+		w.nodes[0].must(id, "x")
+	})
+}
+
+// What a stranger says as a coordinator does not reach those who know where shards live: a
+// node promises it nothing, and goes on to obey the true coordinator.
+// covers I35.
+func TestAStrangerCoordinatesNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(2)
+		id := w.nodes[0].on(w.nodes[1])
+		s := w.stranger()
+		query, err := wire.Codec{}.Append(nil, protocol.Query{Kind: "test", Term: protocol.Term{UpNumber: 1 << 30, UID: s.self.UID, Start: 1}})
+		require.NoError(t, err)
+		s.sayTo(w.nodes[1], protocol.Service, query)
+		pass(5 * time.Second)
+		require.EqualValues(t, 1, w.nodes[1].Stats().Strangers)
 		w.nodes[0].must(id, "x")
 	})
 }
