@@ -167,7 +167,7 @@ fuzz: needs ## run every fuzz target for FUZZTIME (20s)
 .PHONY: bench
 bench: needs ## the figures of docs/performance.md beside their floors: BENCH="local remote", RUNS=3
 	@mkdir -p bin
-	@$(GO) build -trimpath -o bin/ ./tools/cmd/bench
+	@$(GO) build -trimpath -o bin/ ./bench/cmd/bench
 	@bin/bench -runs $(RUNS) $(BENCH)
 
 .PHONY: microbench
@@ -180,7 +180,7 @@ microbench: needs ## every Go benchmark for BENCHTIME (0.5s)
 build: needs ## the command line tools into bin/
 	$(call step,build)
 	@mkdir -p bin
-	@$(GO) build -trimpath -o bin/ ./tools/cmd/...
+	@$(GO) build -trimpath -o bin/ ./tools/cmd/... ./bench/cmd/...
 
 .PHONY: demo
 demo: needs ## the bank on five processes: kills, freezes, restarts, plugins (SEED=1)

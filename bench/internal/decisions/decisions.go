@@ -1,0 +1,232 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package decisions measures strategies that run as plugins: the time from nothing to
+// the first decision, decisions one after the other, and the placement of many shards.
+//
+// The plugins are the program of the benchmark itself in another role, with strategies
+// that are built in ([Plugins]). What is measured is the way to the other process and
+// back, not the strategy.
+package decisions
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/bench/internal/loopback"
+	"github.com/quorate/quorate/bench/internal/measure"
+	"github.com/quorate/quorate/bench/internal/process"
+	"github.com/quorate/quorate/bench/internal/statistics"
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/host"
+	"github.com/quorate/quorate/plugins/sdk"
+)
+
+// Plugins returns the plugins that this program can be. They are built-in
+// strategies, so that what is measured is the way to the other process.
+func Plugins() map[string]sdk.Strategy {
+	return map[string]sdk.Strategy{
+		roleDowningPlugin: sdk.Downing(func(struct{}) (downing.Provider, error) { return downing.KeepMajority{}, nil }),
+		roleAllocationPlugin: sdk.Allocation(func(struct{}) (allocation.Strategy, error) {
+			return allocation.NewLeastShard(allocation.Default().LeastShard)
+		}),
+	}
+}
+
+// pluginOf returns the configuration of a plugin that is this program in a role.
+func pluginOf(l process.Launcher, role string) (plugins.Config, error) {
+	text, err := os.ReadFile(l.Program)
+	if err != nil {
+		return plugins.Config{}, err
+	}
+	says, err := json.Marshal(process.Spec{Role: role})
+	if err != nil {
+		return plugins.Config{}, err
+	}
+	kind := plugins.Downing
+	if role == roleAllocationPlugin {
+		kind = plugins.Allocation
+	}
+	sum := sha256.Sum256(text)
+	return plugins.Config{
+		Kind: kind, Path: l.Program, SHA256: hex.EncodeToString(sum[:]), Args: slices.Concat(l.Args, []string{process.RoleFlag, string(says)}),
+	}, nil
+}
+
+// openPlugin starts this program as a plugin. The caller shuts it.
+func openPlugin(ctx context.Context, l process.Launcher, role string) (*host.Plugin, error) {
+	cfg, err := pluginOf(l, role)
+	if err != nil {
+		return nil, err
+	}
+	return host.Open(ctx, "bench", cfg)
+}
+
+// shut ends a plugin and joins what comes of it to err.
+func shut(p *host.Plugin, err *error) {
+	ctx, cancel := context.WithTimeout(context.Background(), process.Patience)
+	defer cancel()
+	*err = errors.Join(*err, p.Close(ctx))
+}
+
+// measureLaunch launches a plugin again and again, each time from nothing to its first
+// decision: the copy of the executable, its checksum twice, certificates, handshake,
+// settings, and the call.
+func measureLaunch(ctx context.Context, s process.Spec, k *process.Link) (process.Outcome, error) {
+	cfg, err := pluginOf(k.Launcher, roleDowningPlugin)
+	if err != nil {
+		return process.Outcome{}, err
+	}
+	var took []time.Duration
+	for began := time.Now(); len(took) == 0 || time.Since(began) < s.Time; {
+		once, err := launchOnce(ctx, cfg, split(s.Nodes))
+		if err != nil {
+			return process.Outcome{}, err
+		}
+		took = append(took, once)
+	}
+	info, err := os.Stat(cfg.Path)
+	if err != nil {
+		return process.Outcome{}, err
+	}
+	return process.Outcome{
+		Values: map[string]float64{"launch": measure.Microseconds(statistics.Percentile(took, 0.5)) / 1000},
+		Note:   fmt.Sprintf("%d launches of an executable of %d MB", len(took), info.Size()/1_000_000),
+	}, nil
+}
+
+// launchOnce returns the time from nothing to the first decision.
+func launchOnce(ctx context.Context, cfg plugins.Config, v downing.View) (took time.Duration, err error) {
+	began := time.Now()
+	p, err := host.Open(ctx, "bench", cfg)
+	if err != nil {
+		return 0, err
+	}
+	defer shut(p, &err)
+	provider, err := p.Downing()
+	if err != nil {
+		return 0, err
+	}
+	err = decideOnce(ctx, provider, v)
+	return time.Since(began), err
+}
+
+// decideOnce asks for a decision and checks it.
+func decideOnce(ctx context.Context, provider downing.Provider, v downing.View) error {
+	d, err := provider.Decide(ctx, v)
+	if err == nil && len(d.Down) != len(v.Unreachable) {
+		err = fmt.Errorf("bench: %d of %d unreachable members are to go down: %s", len(d.Down), len(v.Unreachable), d.Reason)
+	}
+	return err
+}
+
+// measureDecide measures decisions of a plugin that runs, one after the other.
+func measureDecide(ctx context.Context, s process.Spec, k *process.Link) (out process.Outcome, err error) {
+	p, err := openPlugin(ctx, k.Launcher, roleDowningPlugin)
+	if err != nil {
+		return out, err
+	}
+	defer shut(p, &err)
+	provider, err := p.Downing()
+	if err != nil {
+		return out, err
+	}
+	view := split(s.Nodes)
+	var took []time.Duration
+	for began := time.Now(); len(took) == 0 || time.Since(began) < s.Time; {
+		asked := time.Now()
+		if err := decideOnce(ctx, provider, view); err != nil {
+			return out, err
+		}
+		took = append(took, time.Since(asked))
+	}
+	out.Values = map[string]float64{"p50": measure.Microseconds(statistics.Percentile(took, 0.5)), "p99": measure.Microseconds(statistics.Percentile(took, 0.99))}
+	return out, nil
+}
+
+// split is the view of a cluster of which one member is unreachable.
+func split(members int) downing.View {
+	v := downing.View{Stable: time.Minute, Unstable: time.Minute}
+	var voters []gossip.NodeID
+	for i := range members {
+		id := gossip.NodeID{Address: gossip.Address{Host: "127.0.0.1", Port: uint16(loopback.FirstPort + i)}, UID: gossip.UID(i + 1)}
+		v.Members = append(v.Members, &gossip.Member{Node: id, Status: gossip.Up, UpNumber: gossip.UpNumber(i + 1), Roles: []string{}})
+		voters = append(voters, id)
+	}
+	last := len(voters) - 1
+	v.Self, v.Seen, v.Base = voters[0], voters[:last], gossip.Base{voters}
+	v.Unreachable = []gossip.Record{{Observer: voters[0], Subject: voters[last], Status: gossip.Unreachable, Version: 1}}
+	return v
+}
+
+// measureAllocate has a plugin place many shards, of which none has a home, in
+// batches: each batch sees where those before it went.
+func measureAllocate(ctx context.Context, s process.Spec, k *process.Link) (out process.Outcome, err error) {
+	p, err := openPlugin(ctx, k.Launcher, roleAllocationPlugin)
+	if err != nil {
+		return out, err
+	}
+	defer shut(p, &err)
+	strategy, err := p.Allocation()
+	if err != nil {
+		return out, err
+	}
+	regions := make([]allocation.RegionState, s.Nodes)
+	for i := range regions {
+		regions[i].ID = allocation.Region(fmt.Sprintf("127.0.0.1:%d", loopback.FirstPort+i))
+	}
+	var longest time.Duration
+	began := time.Now()
+	for first := 0; first < s.Entities; first += s.Batch {
+		asked := time.Now()
+		if err := placeBatch(ctx, strategy, regions, first, min(s.Batch, s.Entities-first)); err != nil {
+			return out, err
+		}
+		longest = max(longest, time.Since(asked))
+	}
+	out.Values = map[string]float64{"took": time.Since(began).Seconds(), "longest": measure.Microseconds(longest) / 1000}
+	return out, even(regions, s.Entities)
+}
+
+// placeBatch has n shards from first on placed, and writes down where they are.
+func placeBatch(ctx context.Context, strategy allocation.Strategy, regions []allocation.RegionState, first, n int) error {
+	r := allocation.AllocateRequest{Kind: "bench", Regions: regions, Shards: make([]allocation.Pending, n)}
+	for i := range r.Shards {
+		r.Shards[i].Shard = allocation.Shard(first + i)
+	}
+	result, err := strategy.Allocate(ctx, r)
+	if err != nil {
+		return err
+	}
+	for _, p := range result.Placements {
+		at, found := slices.BinarySearchFunc(regions, p.Region, func(r allocation.RegionState, id allocation.Region) int {
+			return cmp.Compare(r.ID, id)
+		})
+		if !found {
+			return fmt.Errorf("bench: shard %d is placed on %s, which nobody knows", p.Shard, p.Region)
+		}
+		regions[at].Shards = append(regions[at].Shards, p.Shard)
+	}
+	return nil
+}
+
+// even returns an error unless each region has its share of the shards.
+func even(regions []allocation.RegionState, shards int) error {
+	for _, r := range regions {
+		if n := len(r.Shards); n != shards/len(regions) && n != shards/len(regions)+1 {
+			return fmt.Errorf("bench: %s has %d of %d shards on %d regions", r.ID, n, shards, len(regions))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,33 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package entities
+
+import (
+	"context"
+	"time"
+
+	"github.com/quorate/quorate/bench/internal/measure"
+	"github.com/quorate/quorate/bench/internal/process"
+	"github.com/quorate/quorate/bench/internal/rig"
+)
+
+// measureActivation is how many entities a second come to life: the first
+// message to each of many ids.
+func measureActivation(ctx context.Context, s process.Spec, _ *process.Link) (process.Outcome, error) {
+	settled, node, census, err := crowd(ctx)
+	if err != nil {
+		return process.Outcome{}, err
+	}
+	defer rig.Drop(node)
+	cpu, began := measure.CPUTime(), time.Now()
+	if err := settled.activate(ctx, s.Senders, s.Entities); err != nil {
+		return process.Outcome{}, err
+	}
+	elapsed, cpu := time.Since(began), measure.CPUTime()-cpu
+	return process.Outcome{
+		Values:     map[string]float64{"rate": float64(s.Entities) / elapsed.Seconds()},
+		CPU:        measure.Microseconds(cpu) / float64(s.Entities),
+		Duplicated: census.repeated.Load(),
+	}, nil
+}

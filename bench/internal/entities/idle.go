@@ -1,0 +1,55 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package entities
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/quorate/quorate/bench/internal/measure"
+	"github.com/quorate/quorate/bench/internal/process"
+	"github.com/quorate/quorate/bench/internal/rig"
+)
+
+// measureIdle is what an entity costs that has nothing to do: live heap and
+// stacks, after a collection, before and after so many came to life.
+func measureIdle(ctx context.Context, s process.Spec, _ *process.Link) (process.Outcome, error) {
+	settled, node, census, err := crowd(ctx)
+	if err != nil {
+		return process.Outcome{}, err
+	}
+	defer rig.Drop(node)
+	if err := measure.Pause(ctx, rest); err != nil {
+		return process.Outcome{}, err
+	}
+	heap, stack := live()
+	if err := settled.activate(ctx, s.Senders, s.Entities); err != nil {
+		return process.Outcome{}, err
+	}
+	if err := measure.Pause(ctx, rest); err != nil {
+		return process.Outcome{}, err
+	}
+	heapNow, stackNow := live()
+	n := float64(s.Entities)
+	return process.Outcome{
+		Values: map[string]float64{
+			"bytes": (heapNow + stackNow - heap - stack) / n,
+			"heap":  (heapNow - heap) / n,
+		},
+		Duplicated: census.repeated.Load(),
+	}, nil
+}
+
+// rest is how long after a burst of messages the goroutines are gone that served it.
+const rest = 3 * time.Second
+
+// live returns the bytes of live heap and of stacks.
+func live() (heap, stack float64) {
+	runtime.GC()
+	runtime.GC() // What finalizers and pools let go in the first.
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc), float64(m.StackInuse)
+}

@@ -1,0 +1,50 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package entities measures entities by the number: how many come to life in a second,
+// and how many bytes each one holds that has nothing to do.
+//
+// All shards have a home before an experiment begins, so that nothing of their
+// allocation is measured.
+package entities
+
+import (
+	"github.com/quorate/quorate/bench/internal/floor"
+	"github.com/quorate/quorate/bench/internal/plan"
+	"github.com/quorate/quorate/bench/internal/process"
+)
+
+// Activation is the first message to each of many entities.
+func Activation() plan.Group {
+	return plan.Group{
+		Name: "activation", About: "first message to each of 400,000 entities, 4 senders",
+		Experiments: []plan.Experiment{
+			floor.Channel(),
+			{Spec: process.Spec{Role: roleActivation, Senders: plan.Senders, Entities: 400_000}, Figures: []plan.Figure{
+				{Name: "activations", Value: "rate", Unit: "1/s", Better: plan.Higher, Target: 400e3, Floors: []string{"floor-channel"}},
+			}},
+		},
+	}
+}
+
+// Idle is the memory of entities that have nothing to do.
+func Idle() plan.Group {
+	return plan.Group{
+		Name: "idle", About: "live heap and stack of each of 1,000,000 idle entities",
+		Experiments: []plan.Experiment{{Spec: process.Spec{Role: roleIdle, Senders: plan.Senders, Entities: 1_000_000}, Figures: []plan.Figure{
+			{Name: "entity-bytes", Value: "bytes", Unit: "B", Better: plan.Lower, Target: 300},
+			{Name: "entity-heap-bytes", Value: "heap", Unit: "B", Better: plan.Lower},
+		}}},
+	}
+}
+
+// The roles that measure entities by the number.
+const (
+	roleActivation = "activation"
+	roleIdle       = "idle"
+)
+
+// Roles returns the roles of the benchmarks of entities.
+func Roles() process.Roles {
+	return process.Roles{Measurers: map[string]process.Measurer{roleActivation: measureActivation, roleIdle: measureIdle}}
+}

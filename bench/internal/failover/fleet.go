@@ -1,0 +1,125 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package failover
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/quorate/quorate/bench/internal/measure"
+	"github.com/quorate/quorate/bench/internal/process"
+	"github.com/quorate/quorate/bench/internal/rig"
+	"github.com/quorate/quorate/cluster"
+	"github.com/quorate/quorate/membership"
+	"github.com/quorate/quorate/sharding"
+)
+
+const (
+	answerLimit   = 60 * time.Second // For all entities to answer.
+	joinSettle    = 25 * time.Second // For how long moves are waited for after a join.
+	joinStill     = 3 * time.Second  // Without a move: it is over.
+	requestStays  = "stays"
+	baselineSteps = 2 // Measuring times that pass before anything is done to the cluster.
+)
+
+// fleet is a cluster of processes, of which this one is the second member: it
+// is never the one that is killed, and not the oldest either.
+type fleet struct {
+	spec    process.Spec
+	link    *process.Link
+	first   string // Address of the oldest.
+	node    *cluster.Node
+	lives   *register
+	watches *watches
+	others  []*process.Process // In the order of their age.
+	at      []string           // Their addresses.
+}
+
+// startFleet starts the oldest node, this one, and so many more, and asks all
+// entities until all have answered.
+func startFleet(ctx context.Context, s process.Spec, k *process.Link, more int) (*fleet, error) {
+	f := &fleet{spec: s, link: k, lives: newRegister()}
+	if err := f.add(ctx); err != nil {
+		return nil, err
+	}
+	f.first = f.at[0]
+	var err error
+	if f.node, err = rig.Start(ctx, []string{f.first}, nil); err != nil {
+		f.end()
+		return nil, err
+	}
+	region, err := sharding.Start(f.node, f.lives.kind())
+	for range more {
+		err = errors.Join(err, f.add(ctx))
+	}
+	if err == nil {
+		_, err = rig.Until(ctx, time.Now(), []*membership.Node{f.node.Membership()}, "all nodes are members", func() bool {
+			return len(f.node.Membership().View().State.Members()) == 2+more
+		})
+	}
+	if err != nil {
+		f.end()
+		return nil, err
+	}
+	f.watches = watchOver(ctx, region, s.Entities)
+	if _, err := f.watches.allSince(ctx, time.Now(), answerLimit); err != nil {
+		f.end()
+		return nil, err
+	}
+	return f, nil
+}
+
+// add starts one more node and waits until it is up.
+func (f *fleet) add(ctx context.Context) error {
+	s := f.spec.As(roleMember)
+	if f.first != "" {
+		s.Seeds = []string{f.first}
+	}
+	p, address, err := f.link.Peer(ctx, s)
+	if err != nil {
+		return err
+	}
+	f.others, f.at = append(f.others, p), append(f.at, address)
+	return nil
+}
+
+// end ends everything.
+func (f *fleet) end() {
+	if f.watches != nil {
+		f.watches.stop()
+	}
+	if f.node != nil {
+		rig.Drop(f.node)
+	}
+	for _, p := range f.others {
+		p.Stop()
+	}
+}
+
+// baseline lets time pass, and returns what it looks like when nothing happens.
+func (f *fleet) baseline(ctx context.Context) (summary, error) {
+	f.watches.summary(true)
+	err := measure.Pause(ctx, baselineSteps*f.spec.Time)
+	return f.watches.summary(true), err
+}
+
+// census asks the nodes who lives where. The order of messages is part of it.
+func (f *fleet) census(ctx context.Context, out *process.Outcome) error {
+	nodes := [][]stay{f.lives.stays()}
+	sum := f.lives.found.Totals()
+	for _, p := range f.others {
+		var r residents
+		if err := p.Call(ctx, requestStays, &r); err != nil {
+			return err
+		}
+		nodes = append(nodes, r.Stays)
+		sum.OutOfOrder += r.Totals.OutOfOrder
+		sum.Duplicated += r.Totals.Duplicated
+	}
+	now, ever := doubles(nodes)
+	out.Values["twice"], out.Values["overlapped"] = float64(now), float64(ever)
+	out.OutOfOrder, out.Duplicated = sum.OutOfOrder, sum.Duplicated
+	return nil
+}

@@ -1,0 +1,43 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package failover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/quorate/quorate/bench/internal/process"
+	"github.com/quorate/quorate/bench/internal/rig"
+	"github.com/quorate/quorate/bench/internal/sequence"
+	"github.com/quorate/quorate/sharding"
+)
+
+// residents is what a node says of who lives on it.
+type residents struct {
+	Stays  []stay          `json:"stays"`
+	Totals sequence.Totals `json:"totals"`
+}
+
+// serveMember is a node that hosts residents.
+func serveMember(ctx context.Context, s process.Spec, k *process.Link) error {
+	node, err := rig.Start(ctx, s.Seeds, nil)
+	if err != nil {
+		return err
+	}
+	lives := newRegister()
+	if _, err := sharding.Start(node, lives.kind()); err != nil {
+		return errors.Join(err, node.Close())
+	}
+	if err := k.Send(process.Hello{Address: node.Self().Address.String()}); err != nil {
+		return errors.Join(err, node.Close())
+	}
+	err = k.Serve(func(request string) (any, error) {
+		if request != requestStays {
+			return nil, fmt.Errorf("bench: request %q is not known", request)
+		}
+		return residents{lives.stays(), lives.found.Totals()}, nil
+	})
+	return errors.Join(err, node.Membership().Close())
+}

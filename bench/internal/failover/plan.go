@@ -1,0 +1,56 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package failover
+
+import (
+	"github.com/quorate/quorate/bench/internal/plan"
+	"github.com/quorate/quorate/bench/internal/process"
+)
+
+// Join is a node that joins under load.
+func Join() plan.Group {
+	return plan.Group{
+		Name: "join", About: "a third node joins two under load, 1,000 entities",
+		Experiments: []plan.Experiment{{Spec: process.Spec{Role: roleJoin, Entities: 1000, Nodes: 3}, Figures: []plan.Figure{
+			{Name: "failed-asks", Value: "failed", Unit: "", Better: plan.Lower, Zero: true},
+			{Name: "longest-gap", Value: "gap", Unit: "ms", Better: plan.Lower, Target: 300},
+			{Name: "longest-gap-before", Value: "gap-idle", Unit: "ms", Better: plan.Lower},
+			{Name: "moved", Value: "moved", Unit: "%", Better: plan.Higher, Target: 30},
+			{Name: "last-move-after", Value: "settled", Unit: "s", Better: plan.Lower},
+			{Name: "active-twice", Value: "twice", Unit: "", Better: plan.Lower, Zero: true},
+			{Name: "active-twice-ever", Value: "overlapped", Unit: "", Better: plan.Lower, Zero: true},
+		}}},
+	}
+}
+
+// Kill is a node that is killed under load: the youngest, and the oldest, which leads.
+func Kill() plan.Group {
+	kill := func(prefix string, oldest bool) plan.Experiment {
+		return plan.Experiment{Spec: process.Spec{Role: roleKill, Entities: 1000, Nodes: 3, Oldest: oldest}, Figures: []plan.Figure{
+			{Name: prefix + "all-answer-after", Value: "answer", Unit: "s", Better: plan.Lower, Target: 10},
+			{Name: prefix + "failed-asks-survivors", Value: "survivors", Unit: "", Better: plan.Lower, Zero: true},
+			{Name: prefix + "failed-asks-victim", Value: "victim", Unit: "", Better: plan.Lower},
+			{Name: prefix + "active-twice", Value: "overlapped", Unit: "", Better: plan.Lower, Zero: true},
+		}}
+	}
+	return plan.Group{
+		Name: "kill", About: "kill -9 of one of three nodes under load, 1,000 entities",
+		Experiments: []plan.Experiment{kill("", false), kill("oldest-", true)},
+	}
+}
+
+// The roles that measure changes of a cluster, and that of each of its other nodes.
+const (
+	roleJoin   = "join"
+	roleKill   = "kill"
+	roleMember = "member"
+)
+
+// Roles returns the roles of the benchmarks of joins and failures.
+func Roles() process.Roles {
+	return process.Roles{
+		Measurers: map[string]process.Measurer{roleJoin: measureJoin, roleKill: measureKill},
+		Servers:   map[string]process.Server{roleMember: serveMember},
+	}
+}

@@ -1,0 +1,180 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package failover
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/bench/internal/measure"
+	"github.com/quorate/quorate/bench/internal/message"
+	"github.com/quorate/quorate/sharding"
+)
+
+const (
+	// watchEvery is how often each entity is asked: what a gap is measured to.
+	watchEvery = 100 * time.Millisecond
+
+	// watchLimit is how long one ask may take, longer than a fail-over.
+	watchLimit = 20 * time.Second
+)
+
+// watch asks one entity again and again and notes how it answers.
+type watch struct {
+	mu       sync.Mutex
+	host     string        // Who answered last.
+	answered time.Time     // When.
+	asked    time.Time     // When the question was asked that was answered last.
+	longest  time.Duration // Between two answers, since the last reset.
+	failed   int           // Questions that got an error, since the last reset.
+	cause    error         // The first of them.
+	seq      uint64
+}
+
+// watches is a watch over many entities.
+type watches struct {
+	region *sharding.Region[*message.Message]
+	each   []*watch
+	asking sync.WaitGroup
+	cancel context.CancelFunc
+}
+
+// watchOver begins to ask. It must be stopped.
+func watchOver(ctx context.Context, region *sharding.Region[*message.Message], entities int) *watches {
+	ctx, cancel := context.WithCancel(ctx)
+	w := &watches{region: region, cancel: cancel}
+	for i := range entities {
+		one := new(watch)
+		w.each = append(w.each, one)
+		// Spread over the interval, so that the load is even.
+		after := watchEvery * time.Duration(i) / time.Duration(entities)
+		// Owned by the watches: ends with ctx; stop waits for it.
+		w.asking.Go(func() {
+			if measure.Pause(ctx, after) == nil {
+				w.askOn(ctx, one, message.EntityName(i))
+			}
+		})
+	}
+	return w
+}
+
+// stop ends the asking.
+func (w *watches) stop() {
+	w.cancel()
+	w.asking.Wait()
+}
+
+// askOn asks one entity until ctx ends.
+func (w *watches) askOn(ctx context.Context, one *watch, name string) {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		one.seq++
+		began := time.Now()
+		limited, cancel := context.WithTimeout(ctx, watchLimit)
+		answer, err := sharding.Ask[*message.Message](limited, w.region, name, &message.Message{Seq: one.seq, Ask: true})
+		cancel()
+		if err == nil && answer.Seq != one.seq {
+			err = fmt.Errorf("the answer is to question %d, want %d", answer.Seq, one.seq)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		one.note(began, answer, err)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// note takes down how a question ended.
+func (one *watch) note(asked time.Time, answer *message.Message, err error) {
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	if err != nil {
+		if one.failed++; one.failed == 1 {
+			one.cause = err
+		}
+		return
+	}
+	now := time.Now()
+	if !one.answered.IsZero() {
+		one.longest = max(one.longest, now.Sub(one.answered))
+	}
+	one.host, one.answered, one.asked = string(answer.Payload), now, asked
+}
+
+// summary is what all watches noted since the last reset.
+type summary struct {
+	hosts   []string // By entity; empty for one that has not answered yet.
+	longest time.Duration
+	failed  []int // By entity.
+	cause   error
+	oldest  time.Time // The earliest of the questions that were answered last.
+}
+
+// summary adds up. With reset the next one begins now.
+func (w *watches) summary(reset bool) summary {
+	var s summary
+	for _, one := range w.each {
+		one.mu.Lock()
+		s.hosts, s.failed = append(s.hosts, one.host), append(s.failed, one.failed)
+		s.longest = max(s.longest, one.longest)
+		if !one.answered.IsZero() {
+			s.longest = max(s.longest, time.Since(one.answered)) // The gap that is not over.
+		}
+		if one.cause != nil && s.cause == nil {
+			s.cause = one.cause
+		}
+		if s.oldest.IsZero() || one.asked.Before(s.oldest) {
+			s.oldest = one.asked
+		}
+		if reset {
+			one.longest, one.failed, one.cause = 0, 0, nil
+		}
+		one.mu.Unlock()
+	}
+	return s
+}
+
+// allSince waits until every entity has answered a question that was asked
+// after a moment.
+func (w *watches) allSince(ctx context.Context, moment time.Time, limit time.Duration) (time.Duration, error) {
+	for {
+		s := w.summary(false)
+		if s.oldest.After(moment) {
+			return time.Since(moment), nil
+		}
+		if time.Since(moment) > limit {
+			return 0, fmt.Errorf("bench: after %v some entities have not answered: %w", limit, s.cause)
+		}
+		if err := measure.Pause(ctx, 5*time.Millisecond); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// failures adds up the failed questions to entities of hosts that a condition
+// holds for; hosts are those of an earlier summary.
+func (s summary) failures(hosts []string, holds func(host string) bool) (n int) {
+	for i, failed := range s.failed {
+		if holds(hosts[i]) {
+			n += failed
+		}
+	}
+	return n
+}
+
+// movedFrom counts the entities that answer from another node than before.
+func (s summary) movedFrom(hosts []string) (n int) {
+	for i, host := range s.hosts {
+		if host != hosts[i] {
+			n++
+		}
+	}
+	return n
+}

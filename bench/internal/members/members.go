@@ -1,0 +1,116 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package members measures membership alone: many real nodes in one process that talk
+// over sockets, how long they take to know each other and to notice a crash, and what
+// a quiet node costs. It also has a cluster of a thousand nodes in virtual time.
+package members
+
+import (
+	"context"
+	"time"
+
+	"github.com/quorate/quorate/bench/internal/loopback"
+	"github.com/quorate/quorate/bench/internal/measure"
+	"github.com/quorate/quorate/bench/internal/process"
+	"github.com/quorate/quorate/bench/internal/rig"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership"
+)
+
+// quietTime is the time between the last member and the measurement of a quiet
+// cluster.
+const quietTime = 5 * time.Second
+
+// measureMembers has many real nodes in this process, over real sockets: how
+// long until all are up everywhere, what a quiet node costs, and how long until
+// a crash is known everywhere.
+func measureMembers(ctx context.Context, s process.Spec, _ *process.Link) (process.Outcome, error) {
+	addresses, err := loopback.FreeAddresses(ctx, s.Nodes)
+	if err != nil {
+		return process.Outcome{}, err
+	}
+	began := time.Now()
+	nodes, err := startNodes(ctx, addresses)
+	defer func() { closeNodes(nodes) }() // Without the one that is closed before.
+	if err != nil {
+		return process.Outcome{}, err
+	}
+	up, err := rig.Until(ctx, began, nodes, "all members are up everywhere", func() bool { return allUp(nodes) })
+	if err != nil {
+		return process.Outcome{}, err
+	}
+	values := map[string]float64{"up": up.Seconds()}
+	cpu, err := quietNodes(ctx, s, nodes, values)
+	if err != nil {
+		return process.Outcome{}, err
+	}
+	// What its peers see is a connection that breaks and is refused then, as
+	// with a process that was killed.
+	victim := nodes[len(nodes)-1]
+	nodes = nodes[:len(nodes)-1]
+	began = time.Now()
+	if err := victim.Close(); err != nil {
+		return process.Outcome{}, err
+	}
+	known, err := rig.Until(ctx, began, nodes, "the crash is known everywhere", func() bool { return knownGone(nodes, victim.Self(), false) })
+	if err != nil {
+		return process.Outcome{}, err
+	}
+	removed, err := rig.Until(ctx, began, nodes, "the dead node is removed everywhere", func() bool { return knownGone(nodes, victim.Self(), true) })
+	values["known"], values["removed"] = known.Seconds(), removed.Seconds()
+	return process.Outcome{Values: values, CPU: cpu}, err
+}
+
+// quietNodes measures a cluster to which nothing happens.
+func quietNodes(ctx context.Context, s process.Spec, nodes []*membership.Node, values map[string]float64) (cpu float64, err error) {
+	if err := measure.Pause(ctx, quietTime); err != nil {
+		return 0, err
+	}
+	bytes, used, began := bytesSent(nodes), measure.CPUTime(), time.Now()
+	if err := measure.Pause(ctx, 4*s.Time); err != nil {
+		return 0, err
+	}
+	each := float64(len(nodes)) * time.Since(began).Seconds()
+	used = measure.CPUTime() - used
+	values["bytes"] = float64(bytesSent(nodes)-bytes) / each
+	values["cpu"] = measure.Microseconds(used) / 1000 / each
+	return measure.Microseconds(used) / each, nil
+}
+
+// allUp reports whether every node knows every node as up.
+func allUp(nodes []*membership.Node) bool {
+	for _, n := range nodes {
+		members := n.View().State.Members()
+		if len(members) != len(nodes) {
+			return false
+		}
+		for _, m := range members {
+			if m.Status < gossip.Up || m.Status > gossip.Ready {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// knownGone reports whether every node knows that another is unreachable, down
+// or removed, or only whether it is removed everywhere.
+func knownGone(nodes []*membership.Node, gone gossip.NodeID, removed bool) bool {
+	for _, n := range nodes {
+		state := n.View().State
+		m := state.Member(gone)
+		if m != nil && (removed || m.Status != gossip.Down && state.Reachable(gone)) {
+			return false
+		}
+	}
+	return true
+}
+
+// bytesSent adds up what nodes have sent.
+func bytesSent(nodes []*membership.Node) (sum uint64) {
+	for _, n := range nodes {
+		sum += n.Stats().Transport.BytesSent
+	}
+	return sum
+}

@@ -1,0 +1,53 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package members
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/quorate/quorate/bench/internal/loopback"
+	"github.com/quorate/quorate/bench/internal/process"
+	"github.com/quorate/quorate/bench/internal/rig"
+	"github.com/quorate/quorate/membership"
+)
+
+// startNodes starts a member at each address, the first being the seed node, which
+// founds the cluster at once. With three of them the first start waits for the fence.
+// What has started is returned even when one has not.
+func startNodes(ctx context.Context, addresses []string, opts ...membership.Option) (nodes []*membership.Node, err error) {
+	for _, address := range addresses {
+		cfg := membership.Default()
+		cfg.Cluster.Name, cfg.Node.Address = "bench", address
+		cfg.Membership.SeedNodes = addresses[:1]
+		n, err := membership.Start(ctx, cfg, append(opts, membership.WithLogger(rig.Quiet()))...)
+		if err != nil {
+			return nodes, err
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes, nil
+}
+
+// closeNodes ends nodes without a word.
+func closeNodes(nodes []*membership.Node) {
+	for _, n := range nodes {
+		_ = n.Close() // It returns nil.
+	}
+}
+
+// addressesFor finds an address for each node, on one IP address or on one each.
+func addressesFor(ctx context.Context, s process.Spec) (addresses []string, err error) {
+	if !s.Apart {
+		return loopback.FreeAddresses(ctx, s.Nodes)
+	}
+	for i := range s.Nodes {
+		address := fmt.Sprintf("127.0.%d.%d:%d", 1+i/250, 1+i%250, loopback.FirstPort)
+		if !loopback.IsFree(ctx, address) {
+			return nil, fmt.Errorf("bench: %s is not free", address)
+		}
+		addresses = append(addresses, address)
+	}
+	return addresses, nil
+}

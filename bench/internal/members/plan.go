@@ -1,0 +1,72 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package members
+
+import (
+	"time"
+
+	"github.com/quorate/quorate/bench/internal/plan"
+	"github.com/quorate/quorate/bench/internal/process"
+)
+
+// Running is clusters of real nodes: all up, quiet, and after a crash.
+func Running() plan.Group {
+	nodes := func(prefix string, n int, up, crash float64) plan.Experiment {
+		return plan.Experiment{Spec: process.Spec{Role: roleMembers, Nodes: n, Limit: 8 * time.Minute}, Figures: []plan.Figure{
+			{Name: prefix + "all-up", Value: "up", Unit: "s", Better: plan.Lower, Target: up},
+			{Name: prefix + "crash-known", Value: "known", Unit: "s", Better: plan.Lower, Target: crash},
+			{Name: prefix + "crash-removed", Value: "removed", Unit: "s", Better: plan.Lower},
+			{Name: prefix + "steady-bytes", Value: "bytes", Unit: "B/s", Better: plan.Lower, Target: 2500},
+			{Name: prefix + "steady-cpu", Value: "cpu", Unit: "ms/s", Better: plan.Lower, Target: 2},
+		}}
+	}
+	return plan.Group{
+		Name: "members", About: "50 and 100 real nodes in one process, over sockets", Optional: true,
+		Experiments: []plan.Experiment{nodes("50-", 50, 1.5, 0), nodes("100-", 100, 3, 5.5)},
+	}
+}
+
+// Boot is clusters of real nodes that start in one moment.
+func Boot() plan.Group {
+	nodes := func(prefix string, n int, apart bool, up float64) plan.Experiment {
+		return plan.Experiment{Spec: process.Spec{Role: roleBoot, Nodes: n, Apart: apart, Limit: 4 * time.Minute}, Figures: []plan.Figure{
+			{Name: prefix + "all-up", Value: "up", Unit: "s", Better: plan.Lower, Target: up},
+			{Name: prefix + "cpu", Value: "cpu", Unit: "ms", Better: plan.Lower},
+			{Name: prefix + "messages", Value: "messages", Unit: "", Better: plan.Lower},
+			{Name: prefix + "bytes", Value: "bytes", Unit: "kB", Better: plan.Lower},
+			{Name: prefix + "connects", Value: "connects", Unit: "", Better: plan.Lower},
+			{Name: prefix + "refused", Value: "refused", Unit: "", Better: plan.Lower, Zero: true},
+		}}
+	}
+	return plan.Group{
+		Name: "boot", About: "10 to 200 real nodes in one process start in one moment", Optional: true,
+		Experiments: []plan.Experiment{
+			nodes("10-", 10, false, 0), nodes("50-", 50, false, 1.5), nodes("50-apart-", 50, true, 1.5),
+			nodes("100-", 100, false, 3), nodes("200-", 200, false, 5.5),
+		},
+	}
+}
+
+// Simulated is a cluster of a thousand nodes in virtual time.
+func Simulated() plan.Group {
+	return plan.Group{
+		Name: "simulated", About: "1,000 nodes that start in one moment, in virtual time", Optional: true,
+		Experiments: []plan.Experiment{{Once: true, Spec: process.Spec{Role: roleSimulated, Nodes: 1000, Limit: 20 * time.Minute}, Figures: []plan.Figure{
+			{Name: "1000-all-up", Value: "formed", Unit: "s", Better: plan.Lower, Target: 20},
+			{Name: "1000-real-time", Value: "wall", Unit: "s", Better: plan.Lower},
+		}}},
+	}
+}
+
+// The roles that measure membership.
+const (
+	roleMembers   = "members"
+	roleBoot      = "boot"
+	roleSimulated = "simulated"
+)
+
+// Roles returns the roles of the benchmarks of membership.
+func Roles() process.Roles {
+	return process.Roles{Measurers: map[string]process.Measurer{roleMembers: measureMembers, roleBoot: measureBoot, roleSimulated: measureSimulated}}
+}

@@ -1,0 +1,47 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package members
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/bench/internal/process"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/membership/membershipsim"
+	"github.com/quorate/quorate/simulation"
+)
+
+// measureSimulated is how long, in virtual time, a cluster takes to form whose
+// nodes start in one moment.
+func measureSimulated(_ context.Context, s process.Spec, _ *process.Link) (process.Outcome, error) {
+	began := time.Now()
+	w := simulation.New(simulation.Options{Seed: 1, RatePPM: 10_000})
+	membershipsim.Serve(w)
+	(&membershipsim.Invariants{}).Watch(w)
+	var seeds []gossip.Address
+	for i := range min(s.Nodes, 3) {
+		seeds = append(seeds, simulatedAddress(i))
+	}
+	(&membershipsim.Operator{Seeds: seeds, RestartAfter: 2 * time.Second}).Operate(w)
+	component := membershipsim.Component(membershipsim.Config{})
+	for i := range s.Nodes {
+		w.Start(simulatedAddress(i), func(env simulation.Env) []machine.Component {
+			return []machine.Component{component(env)}
+		})
+	}
+	formed, err := w.RunUntil(2*time.Minute, func() bool { return membershipsim.Settled(w) == nil })
+	if err != nil {
+		return process.Outcome{}, errors.Join(err, membershipsim.Settled(w))
+	}
+	return process.Outcome{Values: map[string]float64{"formed": formed.Seconds(), "wall": time.Since(began).Seconds()}}, nil
+}
+
+// simulatedAddress is the address of the i-th simulated node.
+func simulatedAddress(i int) gossip.Address {
+	return gossip.Address{Host: fmt.Sprintf("n%d", i), Port: 7946}
+}

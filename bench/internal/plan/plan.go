@@ -1,0 +1,87 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plan has the words in which benchmarks are described: a [Group] of experiments
+// that take turns, the [Experiment] that a process carries out, and the [Figure] of its
+// outcome that is shown, with its target and with the floors beside which it stands.
+//
+// The packages of the benchmarks describe their groups in these words; nothing here
+// measures anything.
+package plan
+
+import (
+	"slices"
+
+	"github.com/quorate/quorate/bench/internal/awake"
+	"github.com/quorate/quorate/bench/internal/process"
+)
+
+// Figure says what of an experiment's outcome is shown.
+type Figure struct {
+	Name   string   // Of the figure; unique within its group.
+	Value  string   // Of the outcome.
+	Unit   string   // For people.
+	Better string   // "higher" or "lower".
+	Target float64  // What is to be reached; zero for none.
+	Zero   bool     // The target is zero.
+	Floors []string // Figures of the same group beside which it stands; the first one counts.
+}
+
+// Experiment measures figures.
+type Experiment struct {
+	Spec    process.Spec
+	Floor   bool // It does not measure the product.
+	Once    bool // It is the same in each run: a function of a seed.
+	Figures []Figure
+}
+
+// Group is a set of experiments that take turns.
+type Group struct {
+	Name, About string
+	Optional    bool // Not part of a run that names no group.
+	Experiments []Experiment
+}
+
+// The words for which way is better.
+const (
+	Higher = "higher"
+	Lower  = "lower"
+)
+
+// Senders is how many goroutines flood.
+const Senders = 4
+
+// Single is an experiment with one figure of its rate.
+func Single(s process.Spec, f Figure) Experiment {
+	f.Value, f.Unit, f.Better = "rate", "msg/s", Higher
+	return Experiment{Spec: s, Figures: []Figure{f}}
+}
+
+// AsFloor marks an experiment as a floor.
+func (e Experiment) AsFloor() Experiment {
+	e.Floor = true
+	return e
+}
+
+// WithAwake returns the experiments, and after them the same on processors that are
+// kept awake, where that is possible.
+func WithAwake(experiments ...Experiment) []Experiment {
+	if !awake.Possible {
+		return experiments
+	}
+	const prefix = "awake-"
+	all := experiments
+	for _, e := range experiments {
+		e.Spec.Awake = true
+		e.Figures = slices.Clone(e.Figures)
+		for i := range e.Figures {
+			f := &e.Figures[i]
+			f.Name, f.Floors = prefix+f.Name, slices.Clone(f.Floors)
+			for j := range f.Floors {
+				f.Floors[j] = prefix + f.Floors[j]
+			}
+		}
+		all = append(all, e)
+	}
+	return all
+}

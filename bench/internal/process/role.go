@@ -1,0 +1,43 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/pprof"
+)
+
+// Measurer measures once.
+type Measurer func(context.Context, Spec, *Link) (Outcome, error)
+
+// Server is a peer: it serves until its parent is gone.
+type Server func(context.Context, Spec, *Link) error
+
+// Roles are the parts that processes play in an experiment.
+type Roles struct {
+	Measurers map[string]Measurer // They measure, and answer with one outcome.
+	Servers   map[string]Server   // They are the peers of those that measure.
+}
+
+// Profile begins a profile of the processor's time, if one is wanted, and
+// returns what ends it.
+func Profile(s Spec) (stop func(), err error) {
+	if s.Profile == "" {
+		return func() {}, nil
+	}
+	file, err := os.Create(filepath.Join(s.Profile, fmt.Sprintf("%s-%dB-%d.pprof", s.Role, s.Size, os.Getpid())))
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return nil, err
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		_ = file.Close() // The profile is for people, who see that it is cut.
+	}, nil
+}

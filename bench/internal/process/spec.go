@@ -1,0 +1,45 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"time"
+)
+
+// Spec is what a process is told to do. It goes to it as an argument.
+type Spec struct {
+	Role      string        `json:"role"`
+	Time      time.Duration `json:"time"`      // How long to measure.
+	Size      int           `json:"size"`      // Bytes of a message.
+	Senders   int           `json:"senders"`   // Goroutines that send.
+	Entities  int           `json:"entities"`  // How many to use or to make.
+	Batch     int           `json:"batch"`     // Messages in one of gRPC.
+	Nodes     int           `json:"nodes"`     // Members of a cluster.
+	Apart     bool          `json:"apart"`     // Each node has an IP address of its own.
+	Telemetry bool          `json:"telemetry"` // Nodes have metrics that are fetched, and traces.
+	Awake     bool          `json:"awake"`     // Keep the processors awake meanwhile.
+	Oldest    bool          `json:"oldest"`    // Kill the oldest node, not the youngest.
+	Seeds     []string      `json:"seeds"`     // For a peer: whom to join.
+	Limit     time.Duration `json:"limit"`     // The run has failed after this time.
+	Profile   string        `json:"profile"`   // Directory for profiles of the processor; none when empty.
+}
+
+// As returns the spec of a peer with another role.
+func (s Spec) As(role string) Spec {
+	s.Role = role
+	return s
+}
+
+// Outcome is the result of one run.
+type Outcome struct {
+	Values     map[string]float64 `json:"values"`
+	CPU        float64            `json:"cpu"` // Microseconds of processor time an operation, all processes together.
+	Lost       uint64             `json:"lost"`
+	OutOfOrder uint64             `json:"out_of_order"`
+	Duplicated uint64             `json:"duplicated"`
+	Note       string             `json:"note,omitempty"` // What a reader should know about the run.
+}
+
+// Correct reports whether every message came once and in order.
+func (o Outcome) Correct() bool { return o.Lost == 0 && o.OutOfOrder == 0 && o.Duplicated == 0 }

@@ -1,0 +1,98 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package program
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/bench/internal/plan"
+)
+
+// options is what the command line says.
+type options struct {
+	groups   []plan.Group
+	runs     int
+	time     time.Duration
+	entities int
+	profile  string
+	list     bool
+}
+
+const usage = `usage: bench [flags] [group ...]
+
+Measures what a cluster does in a second beside what the machine could do at
+most. Without a group all but members, boot and simulated are measured.
+
+Standard output has one JSON object a line for each figure; progress and, in
+the end, a table are on standard error. The exit status is 1 when a message
+was lost, doubled or came out of order.
+
+examples:
+  bench                          everything but the slow groups
+  bench remote                   one group
+  bench -runs 5 -time 5s local   more runs, longer ones
+  bench -cpuprofile /tmp/p ask   also a profile of each process, for pprof
+  bench local 2>/dev/null | jq -r '[.name,.value,.ratio] | @tsv'
+
+groups:
+`
+
+// parse reads the command line.
+func parse(args []string, stderr io.Writer) (options, error) {
+	o := options{}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // Faults are reported by the caller, once.
+	flags.IntVar(&o.runs, "runs", 3, "how many `times` each figure is measured, 1 to 100")
+	flags.DurationVar(&o.time, "time", 2*time.Second, "how `long` a rate is measured in each run, 10ms to 1h")
+	flags.IntVar(&o.entities, "entities", 0, "use at most so `many` entities; 0: as each group says")
+	flags.StringVar(&o.profile, "cpuprofile", "", "write a profile of each process into this `directory`")
+	flags.BoolVar(&o.list, "list", false, "list the groups and their figures")
+	flags.Usage = func() {
+		fmt.Fprint(stderr, usage)
+		for _, g := range groups() {
+			fmt.Fprintf(stderr, "  %-10s %s\n", g.Name, g.About)
+		}
+		fmt.Fprintln(stderr, "\nflags:")
+		flags.SetOutput(stderr)
+		flags.PrintDefaults()
+	}
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return o, err
+	} else if err != nil {
+		return o, fmt.Errorf("%w: %w", err, errUsage)
+	}
+	if o.runs < 1 || o.runs > 100 {
+		return o, fmt.Errorf("-runs %d is not in the range from 1 to 100: %w", o.runs, errUsage)
+	}
+	if o.time < 10*time.Millisecond || o.time > time.Hour {
+		return o, fmt.Errorf("-time %v is not in the range from 10ms to 1h: %w", o.time, errUsage)
+	}
+	if o.entities < 0 {
+		return o, fmt.Errorf("-entities %d is negative: %w", o.entities, errUsage)
+	}
+	var err error
+	o.groups, err = choose(flags.Args())
+	return o, err
+}
+
+// choose returns the groups of the given names, in the order of the plan.
+func choose(names []string) (chosen []plan.Group, err error) {
+	for _, name := range names {
+		if !slices.Contains(groupNames(), name) {
+			return nil, fmt.Errorf("group %q is not known, there are %s: %w", name, strings.Join(groupNames(), ", "), errUsage)
+		}
+	}
+	for _, g := range groups() {
+		if slices.Contains(names, g.Name) || len(names) == 0 && !g.Optional {
+			chosen = append(chosen, g)
+		}
+	}
+	return chosen, nil
+}

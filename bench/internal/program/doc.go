@@ -1,0 +1,23 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package program is the command line of the benchmarks. [Main] is the program; see its
+// help for how to call it.
+//
+// An experiment measures one or more figures. It is given as many runs as the user wants,
+// three at least unless told otherwise, each in a process of its own: what one run leaves
+// behind in memory does not help or hurt the next. The median counts.
+//
+// Beside the figures of the product stand its floors: the same work done by a goroutine
+// and a channel, by a raw TCP connection, by a raw gRPC stream. Floors and figures take
+// turns,
+//
+//	run 1:  floor, figure, floor, figure ...
+//	run 2:  floor, figure, floor, figure ...
+//
+// so that a slow minute of the machine slows both. The ratio of the two is what can be
+// compared between machines.
+//
+// The groups and the roles of all packages come together in two lists, in groups.go and
+// roles.go: a new group of benchmarks is a package and an entry in each.
+package program

@@ -1,0 +1,165 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package program
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/bench/internal/awake"
+	"github.com/quorate/quorate/bench/internal/floor"
+	"github.com/quorate/quorate/bench/internal/plan"
+	"github.com/quorate/quorate/bench/internal/process"
+	"github.com/quorate/quorate/bench/internal/report"
+	"github.com/quorate/quorate/bench/internal/traffic"
+)
+
+// TestMain lets the test program play the roles of the processes that a test
+// starts.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == process.RoleFlag {
+		os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+func TestArguments(t *testing.T) {
+	o, err := parse(nil, io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, 3, o.runs)
+	for _, g := range o.groups {
+		require.False(t, g.Optional)
+	}
+	o, err = parse([]string{"-runs", "5", "-time", "100ms", "remote", "local"}, io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, 5, o.runs)
+	require.Equal(t, 100*time.Millisecond, o.time)
+	require.Equal(t, "local", o.groups[0].Name, "in the order of the plan")
+	require.Equal(t, "remote", o.groups[1].Name)
+	for _, wrong := range [][]string{{"-runs", "0"}, {"-runs", "many"}, {"-time", "1ns"}, {"-entities", "-1"}, {"nothing"}, {"-x"}} {
+		_, err := parse(wrong, io.Discard)
+		require.ErrorIs(t, err, errUsage, "%v", wrong)
+	}
+	var help bytes.Buffer
+	_, err = parse([]string{"-h"}, &help)
+	require.ErrorIs(t, err, flag.ErrHelp)
+	for _, g := range groupNames() {
+		require.Contains(t, help.String(), "  "+g+" ")
+	}
+	for line := range strings.Lines(help.String()) {
+		require.LessOrEqual(t, len(line), 81, "%s", line)
+	}
+}
+
+// Every floor that a figure names is measured in the same group, names are
+// unique, and every role is played by somebody.
+func TestThePlanIsWhole(t *testing.T) {
+	for _, g := range groups() {
+		names := make(map[string]bool)
+		for _, e := range g.Experiments {
+			require.Contains(t, allRoles().Measurers, e.Spec.Role)
+			for _, f := range e.Figures {
+				require.False(t, names[f.Name], "%s twice in %s", f.Name, g.Name)
+				names[f.Name] = true
+				require.Contains(t, []string{plan.Higher, plan.Lower}, f.Better)
+				for _, floor := range f.Floors {
+					require.True(t, names[floor], "%s stands on %s, which is not measured before it", f.Name, floor)
+				}
+			}
+		}
+	}
+}
+
+// The whole way of the program in one process each, as short as it can be.
+func TestLocal(t *testing.T) {
+	var out, progress bytes.Buffer
+	status := Main([]string{"-runs", "1", "-time", "100ms", "-entities", "4", "local"}, nil, &out, &progress)
+	require.Equal(t, statusOK, status, progress.String())
+	names := make(map[string]report.Record)
+	for line := range strings.Lines(out.String()) {
+		var r report.Record
+		require.NoError(t, json.Unmarshal([]byte(line), &r))
+		require.Positive(t, r.Value, r.Name)
+		require.True(t, r.Correct(), r.Name)
+		names[r.Name] = r
+	}
+	require.Equal(t, "local/floor-channel", names["local/tell-64B"].Floor)
+	require.Positive(t, names["local/tell-64B"].Ratio)
+	require.Contains(t, progress.String(), "run 1 of 1")
+}
+
+// A plugin of this program is launched, decides and allocates.
+func TestPlugins(t *testing.T) {
+	var out, progress bytes.Buffer
+	status := Main([]string{"-runs", "1", "-time", "100ms", "-entities", "2000", "plugins"}, nil, &out, &progress)
+	require.Equal(t, statusOK, status, progress.String())
+	names := []string{"first-decision", "decision-p50", "decision-p99", "floor-of-two-p50", "all-allocated"}
+	if awake.Possible {
+		names = append(names, "awake-decision-p50", "awake-floor-of-two-p99")
+	}
+	for _, name := range names {
+		require.Contains(t, out.String(), `"plugins/`+name+`"`)
+	}
+}
+
+// Two processes and a connection, for a floor and for the product.
+func TestRemote(t *testing.T) {
+	program, err := os.Executable()
+	require.NoError(t, err)
+	r := runner{Launcher: process.Launcher{Program: program}, runs: 1, time: 100 * time.Millisecond, progress: report.NewProgress(io.Discard)}
+	g := traffic.Remote()
+	g.Experiments = slices.DeleteFunc(g.Experiments, func(e plan.Experiment) bool {
+		return !slices.Contains([]string{"floor-grpc-100-64B", "tell-64B"}, e.Figures[0].Name)
+	})
+	records, err := r.run(t.Context(), g)
+	require.NoError(t, err)
+	require.Len(t, records, 2)
+	for _, r := range records {
+		require.Positive(t, r.Value, r.Name)
+		require.True(t, r.Correct(), r.Name)
+	}
+}
+
+// What a process says before it fails reaches whoever started it.
+func TestAFailureSaysWhy(t *testing.T) {
+	program, err := os.Executable()
+	require.NoError(t, err)
+	_, err = runner{Launcher: process.Launcher{Program: program}, time: time.Millisecond}.once(t.Context(), process.Spec{Role: "nothing"})
+	require.ErrorContains(t, err, `role "nothing" is not known`)
+}
+
+// An experiment that fails does not keep the others from being measured.
+func TestOneFailureLeavesTheOthers(t *testing.T) {
+	program, err := os.Executable()
+	require.NoError(t, err)
+	r := runner{Launcher: process.Launcher{Program: program}, runs: 2, time: 10 * time.Millisecond, progress: report.NewProgress(io.Discard)}
+	g := plan.Group{Name: "g", Experiments: []plan.Experiment{
+		plan.Single(process.Spec{Role: "nothing"}, plan.Figure{Name: "floor"}).AsFloor(),
+		plan.Single(process.Spec{Role: floor.RoleChannel, Size: 64, Senders: 1}, plan.Figure{Name: "figure", Floors: []string{"floor"}}),
+	}}
+	records, err := r.run(t.Context(), g)
+	require.ErrorContains(t, err, `g/floor: bench: process nothing ended: it said: bench: bench: role "nothing"`)
+	require.Len(t, records, 1)
+	require.Equal(t, "g/figure", records[0].Name)
+	require.Equal(t, 2, records[0].Runs)
+}
+
+func TestWrongArgumentsExitWithTwo(t *testing.T) {
+	var said bytes.Buffer
+	require.Equal(t, statusUsage, Main([]string{"nothing"}, nil, io.Discard, &said))
+	require.Contains(t, said.String(), `group "nothing" is not known, there are local, remote`)
+	require.Equal(t, statusOK, Main([]string{"-h"}, nil, io.Discard, io.Discard))
+	var listed bytes.Buffer
+	require.Equal(t, statusOK, Main([]string{"-list", "join"}, nil, &listed, io.Discard))
+	require.Contains(t, listed.String(), "join/longest-gap ms")
+}

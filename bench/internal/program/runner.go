@@ -1,0 +1,85 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/bench/internal/awake"
+	"github.com/quorate/quorate/bench/internal/plan"
+	"github.com/quorate/quorate/bench/internal/process"
+	"github.com/quorate/quorate/bench/internal/report"
+)
+
+// runLimit is how long one run may take that sets no limit itself.
+const runLimit = 3 * time.Minute
+
+// runner measures groups.
+type runner struct {
+	process.Launcher
+
+	runs     int
+	time     time.Duration
+	entities int // Instead of what the plan says, where it says more; zero: as planned.
+	profile  string
+	progress *report.Progress
+}
+
+// run measures a group: each run takes every experiment once, in turn. An
+// experiment that fails is not run again and has no records; the error says
+// why. It does not keep the others from being measured.
+func (r runner) run(ctx context.Context, g plan.Group) ([]report.Record, error) {
+	outcomes := make([][]process.Outcome, len(g.Experiments))
+	failed := make([]error, len(g.Experiments))
+	for n := range r.runs {
+		for i, e := range g.Experiments {
+			if e.Once && n > 0 || failed[i] != nil || ctx.Err() != nil {
+				continue
+			}
+			name := g.Name + "/" + e.Figures[0].Name
+			r.progress.Begin("run %d of %d  %s", n+1, r.runs, name)
+			out, err := r.once(ctx, e.Spec)
+			if err != nil {
+				failed[i], outcomes[i] = fmt.Errorf("%s: %w", name, err), nil
+				continue
+			}
+			r.progress.End(e.Figures, out)
+			outcomes[i] = append(outcomes[i], out)
+		}
+	}
+	return report.Summarize(g, outcomes), errors.Join(errors.Join(failed...), context.Cause(ctx))
+}
+
+// once runs an experiment in a fresh process.
+func (r runner) once(ctx context.Context, s process.Spec) (out process.Outcome, err error) {
+	s.Time, s.Profile = r.time, r.profile
+	if r.entities > 0 {
+		s.Entities = min(s.Entities, r.entities)
+	}
+	if s.Limit == 0 {
+		s.Limit = runLimit
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.Limit)
+	defer cancel()
+	if s.Awake {
+		keeper, err := r.Start(s.As(awake.Role))
+		if err != nil {
+			return out, err
+		}
+		defer keeper.Stop()
+		if err := keeper.Answer(ctx, &out); err != nil {
+			return out, err
+		}
+	}
+	p, err := r.Start(s)
+	if err != nil {
+		return out, err
+	}
+	defer p.Stop()
+	err = p.Answer(ctx, &out)
+	return out, err
+}

@@ -1,0 +1,57 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/bench/internal/plan"
+	"github.com/quorate/quorate/bench/internal/process"
+)
+
+// A record stands on its floor: the ratio is that of the medians, and it is
+// not stable when the floor is not.
+func TestRecords(t *testing.T) {
+	outcomes := func(values ...float64) (all []process.Outcome) {
+		for _, v := range values {
+			all = append(all, process.Outcome{Values: map[string]float64{"rate": v}, CPU: 2})
+		}
+		return all
+	}
+	g := plan.Group{Name: "g", Experiments: []plan.Experiment{
+		plan.Single(process.Spec{}, plan.Figure{Name: "floor"}).AsFloor(),
+		plan.Single(process.Spec{}, plan.Figure{Name: "figure", Target: 45, Floors: []string{"floor"}}),
+	}}
+	records := Summarize(g, [][]process.Outcome{outcomes(100, 130, 90), outcomes(50, 40, 60)})
+	require.Len(t, records, 2)
+	require.False(t, *records[0].Stable)
+	f := records[1]
+	require.Equal(t, "g/figure", f.Name)
+	require.InDelta(t, 50, f.Value, 0)
+	require.InDelta(t, 0.5, f.Ratio, 0)
+	require.InDelta(t, 2, f.CPU, 0)
+	require.InDelta(t, 1, f.CPURatio, 0)
+	require.Equal(t, "g/floor", f.Floor)
+	require.False(t, *f.Stable)
+	require.True(t, *f.Met)
+	broken := outcomes(1)
+	broken[0].Lost, broken[0].Note = 7, "why"
+	r := newRecord("g", plan.Figure{Name: "x", Value: "rate", Better: plan.Lower, Zero: true}, broken)
+	require.False(t, r.Correct())
+	require.False(t, *r.Met)
+	once := newRecord("g", plan.Figure{Name: "x", Value: "rate", Better: plan.Lower, Zero: true}, outcomes(0, 0, 1))
+	require.Zero(t, once.Value)
+	require.False(t, *once.Met, "not in any run")
+	var table bytes.Buffer
+	Table(&table, append(records, r))
+	require.Contains(t, table.String(), "7 lost")
+	require.Contains(t, table.String(), "why")
+	for line := range strings.Lines(table.String()) {
+		require.LessOrEqual(t, len(strings.TrimSpace(line)), 80, "%s", line)
+	}
+}

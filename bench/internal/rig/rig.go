@@ -1,0 +1,49 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rig starts the nodes that benchmarks use, with and without telemetry, and
+// waits for what they come to know.
+package rig
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+
+	"github.com/quorate/quorate/bench/internal/loopback"
+	"github.com/quorate/quorate/cluster"
+)
+
+// Start starts a node and waits until it is up. Without seeds it forms a
+// cluster.
+func Start(ctx context.Context, seeds []string, change func(*cluster.Config), opts ...cluster.Option) (*cluster.Node, error) {
+	address, err := loopback.FreeAddress(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cfg := cluster.Default()
+	cfg.Cluster.Name, cfg.Node.Address, cfg.Membership.SeedNodes = "bench", address, seeds
+	if len(seeds) == 0 {
+		cfg.Membership.SeedNodes = []string{address}
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	node, err := cluster.Start(ctx, append(opts, cluster.WithConfig(cfg), cluster.WithLogger(Quiet()))...)
+	if err != nil {
+		return nil, err
+	}
+	if err := node.AwaitUp(ctx); err != nil {
+		return nil, errors.Join(err, node.Close())
+	}
+	return node, nil
+}
+
+// Drop ends a node at once: its cluster ends with the run.
+func Drop(node *cluster.Node) { _ = node.Membership().Close() } // It returns nil.
+
+// Quiet logs trouble alone.
+func Quiet() *slog.Logger {
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+}

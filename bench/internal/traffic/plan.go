@@ -1,0 +1,119 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package traffic measures tells and asks between senders and entities, on one node and
+// between two processes, with and without telemetry.
+package traffic
+
+import (
+	"slices"
+
+	"github.com/quorate/quorate/bench/internal/floor"
+	"github.com/quorate/quorate/bench/internal/plan"
+	"github.com/quorate/quorate/bench/internal/process"
+)
+
+// batch is how many messages the floor of gRPC puts into one of its own.
+const batch = 100
+
+// Local is tells to entities of the same node.
+func Local() plan.Group {
+	floors := []string{"floor-channel"}
+	return plan.Group{
+		Name: "local", About: "tell 64 B to sharded entities of the same node, 4 senders",
+		Experiments: []plan.Experiment{
+			floor.Channel(),
+			plan.Single(process.Spec{Role: roleLocal, Size: 64, Senders: plan.Senders, Entities: plan.Senders}, plan.Figure{Name: "tell-64B", Target: 5e6, Floors: floors}),
+			plan.Single(process.Spec{Role: roleLocal, Size: 64, Senders: plan.Senders, Entities: 1000}, plan.Figure{Name: "tell-64B-to-1000", Floors: floors}),
+		},
+	}
+}
+
+// Remote is tells to the entities of another process.
+func Remote() plan.Group {
+	sized := func(name string, size int, target float64) []plan.Experiment {
+		s := process.Spec{Size: size, Senders: plan.Senders, Entities: plan.Senders, Batch: 1}
+		batched := s.As(floor.RoleGRPC)
+		batched.Batch = batch
+		floors := []string{"floor-grpc-100-" + name, "floor-tcp-" + name, "floor-grpc-" + name}
+		return []plan.Experiment{
+			plan.Single(s.As(floor.RoleTCP), plan.Figure{Name: floors[1]}).AsFloor(),
+			plan.Single(batched, plan.Figure{Name: floors[0]}).AsFloor(),
+			plan.Single(s.As(floor.RoleGRPC), plan.Figure{Name: floors[2]}).AsFloor(),
+			plan.Single(s.As(roleRemote), plan.Figure{Name: "tell-" + name, Target: target, Floors: floors}),
+		}
+	}
+	spread := plan.Single(process.Spec{Role: roleRemote, Size: 64, Senders: plan.Senders, Entities: 1000},
+		plan.Figure{Name: "tell-64B-to-1000", Floors: []string{"floor-grpc-100-64B", "floor-tcp-64B", "floor-grpc-64B"}})
+	return plan.Group{
+		Name: "remote", About: "tell 64 B and 1 KiB to the entities of another process, 4 senders",
+		Experiments: slices.Concat(sized("64B", 64, 2.5e6), []plan.Experiment{spread}, sized("1KiB", 1024, 325e3)),
+	}
+}
+
+// Ask is questions to the entities of another process: one at a time, for the latency,
+// and many at a time, for the rate.
+func Ask() plan.Group {
+	one := func(role, prefix string, target bool) plan.Experiment {
+		e := plan.Experiment{Spec: process.Spec{Role: role, Size: 64, Senders: 1, Entities: 1}, Figures: []plan.Figure{
+			{Name: prefix + "p50", Value: "p50", Unit: "us", Better: plan.Lower},
+			{Name: prefix + "p99", Value: "p99", Unit: "us", Better: plan.Lower},
+		}}
+		if target {
+			e.Figures[0].Target, e.Figures[0].Floors = 100, []string{"floor-grpc-p50", "floor-tcp-p50"}
+			e.Figures[1].Target, e.Figures[1].Floors = 220, []string{"floor-grpc-p99", "floor-tcp-p99"}
+		}
+		return e
+	}
+	many := func(role string, f plan.Figure) plan.Experiment {
+		f.Value, f.Unit, f.Better = "rate", "asks/s", plan.Higher
+		return plan.Experiment{Spec: process.Spec{Role: role, Size: 64, Senders: 64, Entities: 64}, Figures: []plan.Figure{f}}
+	}
+	return plan.Group{
+		Name: "ask", About: "ask the entities of another process, 1 and 64 at a time",
+		Experiments: append(plan.WithAwake(
+			one(floor.RoleTCPAsk, "floor-tcp-", false).AsFloor(),
+			one(floor.RoleGRPCAsk, "floor-grpc-", false).AsFloor(),
+			one(roleAsk, "ask-", true),
+		),
+			many(floor.RoleTCPAsk, plan.Figure{Name: "floor-tcp-64"}).AsFloor(),
+			many(floor.RoleGRPCAsk, plan.Figure{Name: "floor-grpc-64"}).AsFloor(),
+			many(roleAsk, plan.Figure{Name: "ask-64", Target: 150e3, Floors: []string{"floor-grpc-64", "floor-tcp-64"}}),
+		),
+	}
+}
+
+// Telemetry is tells and asks between processes whose nodes have metrics that are
+// fetched and traces that are sampled, each beside the same without.
+func Telemetry() plan.Group {
+	pair := func(role, name, unit string, size, senders int) []plan.Experiment {
+		without := plan.Single(process.Spec{Role: role, Size: size, Senders: senders, Entities: senders}, plan.Figure{Name: "without-" + name}).AsFloor()
+		with := without
+		with.Floor, with.Spec.Telemetry = false, true
+		with.Figures = []plan.Figure{{Name: name, Value: "rate", Unit: unit, Better: plan.Higher, Floors: []string{"without-" + name}}}
+		without.Figures[0].Unit = unit
+		return []plan.Experiment{without, with}
+	}
+	return plan.Group{
+		Name: "telemetry", About: "remote tell and ask with metrics and traces, and without",
+		Experiments: slices.Concat(
+			pair(roleRemote, "tell-64B", "msg/s", 64, plan.Senders), pair(roleRemote, "tell-1KiB", "msg/s", 1024, plan.Senders), pair(roleAsk, "ask-64", "asks/s", 64, 64),
+		),
+	}
+}
+
+// The roles that measure messages, and that of the peer that hosts the entities.
+const (
+	roleLocal  = "local"
+	roleRemote = "remote"
+	roleAsk    = "ask"
+	roleHost   = "host"
+)
+
+// Roles returns the roles of the benchmarks of messages.
+func Roles() process.Roles {
+	return process.Roles{
+		Measurers: map[string]process.Measurer{roleLocal: measureLocal, roleRemote: measureRemote, roleAsk: measureAsk},
+		Servers:   map[string]process.Server{roleHost: serveHost},
+	}
+}
