@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strings"
 )
 
 // Table writes what people want to see, at most 80 columns wide.
@@ -51,8 +50,10 @@ func Table(w io.Writer, records []Record) {
 // short prints a number in a few characters.
 func short(v float64) string {
 	switch {
+	case math.Abs(v) >= 999.5e6: // Three digits are not enough.
+		return fmt.Sprintf("%.0fM", v/1e6)
 	case math.Abs(v) >= 1e6:
-		return strings.Replace(fmt.Sprintf("%.3gM", v/1e6), "e+03", "000", 1)
+		return fmt.Sprintf("%.3gM", v/1e6)
 	case math.Abs(v) >= 10_000:
 		return fmt.Sprintf("%.0fk", v/1e3)
 	case math.Abs(v) >= 100 || v == math.Trunc(v):

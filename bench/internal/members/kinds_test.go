@@ -1,0 +1,33 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package members
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/bench/internal/process"
+	"github.com/quorate/quorate/membership/protocol"
+)
+
+// Messages are counted by the number of their first field; whatever is not a message
+// of membership is another.
+func TestKindsAreCountedByField(t *testing.T) {
+	var seen kinds
+	heartbeat := []byte{7<<3 | 2, 1, 0}
+	seen.count(protocol.Service, heartbeat)
+	seen.count(protocol.Service, append(heartbeat, 0, 0))
+	seen.count(protocol.Service+1, heartbeat)
+	seen.count(protocol.Service, nil)
+	require.Equal(t, "2 other of 1 B, 2 heartbeat of 4 B", seen.String())
+}
+
+// Nodes that live apart have an address each and one port.
+func TestNodesApartHaveAddressesOfTheirOwn(t *testing.T) {
+	addresses, err := addressesFor(t.Context(), process.Spec{Nodes: 251, Apart: true})
+	require.NoError(t, err)
+	require.Equal(t, "127.0.1.1:20000", addresses[0])
+	require.Equal(t, "127.0.2.1:20000", addresses[250])
+}
