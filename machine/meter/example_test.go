@@ -1,0 +1,45 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package meter_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel/metric"
+	sdk "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine/meter"
+)
+
+// A part of a node that counts calls anyway, and shows them to whoever collects.
+func Example() {
+	reader := sdk.NewManualReader() // A program has an exporter here.
+	node := gossip.NodeID{Address: gossip.Address{Host: "10.0.0.1", Port: 7946}, UID: 1}
+	var calls atomic.Int64
+	m := meter.New(sdk.NewMeterProvider(sdk.WithReader(reader)), "example.org/bank/teller", node)
+	total := m.Counter("bank.teller.calls", "{call}", "Calls that were answered.")
+	stop, err := m.Observe(func(_ context.Context, o metric.Observer) error {
+		o.ObserveInt64(total, calls.Load())
+		return nil
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer stop() // The end of the part.
+	calls.Add(3)
+	var seen metricdata.ResourceMetrics
+	if err := reader.Collect(context.Background(), &seen); err != nil {
+		fmt.Println(err)
+		return
+	}
+	scope := seen.ScopeMetrics[0]
+	sum, _ := scope.Metrics[0].Data.(metricdata.Sum[int64])
+	fmt.Println(scope.Scope.Name, scope.Metrics[0].Name, sum.DataPoints[0].Value)
+	// Output: example.org/bank/teller bank.teller.calls 3
+}

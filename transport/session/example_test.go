@@ -1,0 +1,39 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package session_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/transport"
+	"github.com/quorate/quorate/transport/session"
+)
+
+// nowhere is a way to other nodes that is not there yet.
+type nowhere struct{}
+
+// Dial opens the pipe of a lane to an address.
+func (nowhere) Dial(_ context.Context, to gossip.Address, k transport.LaneKind) (session.Pipe, error) {
+	return nil, fmt.Errorf("no way to %s for lane %s", to, k)
+}
+
+// A wire of your own begins with how it dials. Sessions, queues and acknowledgements
+// are the endpoint's.
+func ExampleNew() {
+	endpoint, err := session.New(transport.Identity{
+		Node:    gossip.NodeID{Address: gossip.Address{Host: "10.0.0.1", Port: 7946}, UID: 1},
+		Cluster: "bank", Protocol: gossip.ProtocolRange{Min: 1, Max: 1},
+	}, transport.Default(), nowhere{}, nil)
+	if err != nil || !endpoint.Begin() {
+		fmt.Println("cannot begin:", err)
+		return
+	}
+	defer endpoint.Wait()
+	defer endpoint.Shutdown()
+	_, err = endpoint.Probe(context.Background(), gossip.Address{Host: "10.0.0.2", Port: 7946}, nil)
+	fmt.Println(err)
+	// Output: no way to 10.0.0.2:7946 for lane control
+}
