@@ -65,9 +65,10 @@ fmt-check: $(BIN)/golangci-lint ## fail when a file is not formatted
 	@$(BIN)/golangci-lint fmt --diff $(MODULES)
 
 .PHONY: lint
-lint: $(BIN)/golangci-lint ## golangci-lint over all modules
+lint: $(BIN)/golangci-lint ## golangci-lint over all modules, and over the faults that it must find
 	$(call step,lint)
 	@$(BIN)/golangci-lint run $(addsuffix /...,$(MODULES))
+	QUORATE_LINTER=$(BIN)/golangci-lint $(GO) test -count=1 -tags lint -run Linters ./tools/tree
 
 .PHONY: vet
 vet: needs ## go vet over the workspace, with and without the process tests

@@ -7,7 +7,8 @@
 // [Load] reads go.work, every go.mod and every Go file; each of [Checks] walks
 // over that and returns faults. The package's own tests run all checks on the
 // tree that they stand in, and prove on a small tree with one planted fault that
-// each check bites.
+// each check bites. What a linter finds as well is left to it: with the build tag lint
+// the tests plant the faults that .golangci.yml must find, and run the linters on them.
 //
 // A package is a core, and so without goroutines, clock, locks, global randomness
 // and map order, when a part of its path is "protocol" or when one of its files

@@ -20,12 +20,6 @@ const (
 	goVersion    = "1.26.0"
 )
 
-// leafModules may import the standard library and what the table allows, and
-// nothing from outside.
-func leafModules() []string {
-	return []string{"gossip", "fd", "allocation", "downing", "discovery", "config/field", "ddata/crdt"}
-}
-
 // ParseTable reads the table under the heading "## Modules": the first column is
 // a module's directory, the last one the modules that it may import, separated
 // by commas, or "nothing".
@@ -108,23 +102,6 @@ func listOr(items []string, none string) string {
 		return none
 	}
 	return strings.Join(items, ", ")
-}
-
-// leaves looks at production code. Packages whose name ends in "test" are
-// conformance suites, whose users write tests and have the test libraries.
-func leaves(r *Repository) []Fault {
-	var faults []Fault
-	r.imports(func(f *File, imported string, pos token.Pos) {
-		if f.Test || f.Module == nil || !slices.Contains(leafModules(), f.Module.Dir) || strings.HasSuffix(f.Dir(), "test") {
-			return
-		}
-		first, _, _ := strings.Cut(imported, "/")
-		if !strings.Contains(first, ".") || r.moduleOfImport(imported) != nil {
-			return
-		}
-		faults = append(faults, r.at(pos, "the leaf %s imports %s, only the standard library is allowed", f.Module.Dir, imported))
-	})
-	return faults
 }
 
 func internalImports(r *Repository) []Fault {

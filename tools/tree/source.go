@@ -13,44 +13,28 @@ import (
 )
 
 const (
-	functionLinesMax = 70
-	fileLinesMax     = 800
-	docInlineMax     = 10 // a longer package comment has a doc.go
-	header           = "// Copyright The Quorate Authors\n// SPDX-License-Identifier: Apache-2.0\n"
+	docInlineMax = 10 // a longer package comment has a doc.go
+	header       = "// Copyright The Quorate Authors\n// SPDX-License-Identifier: Apache-2.0\n"
 )
 
+// packageDocs looks at comments that are there; that one is there, and begins with the
+// name of its package, is up to a linter.
 func packageDocs(r *Repository) []Fault {
 	var faults []Fault
-	documented := map[string]bool{}
-	var dirs []string
 	for _, f := range r.Files {
-		if f.Test {
-			continue
-		}
-		if !slices.Contains(dirs, f.Dir()) {
-			dirs = append(dirs, f.Dir())
-		}
 		doc := f.Syntax.Doc
-		if doc == nil || f.Generated {
-			documented[f.Dir()] = documented[f.Dir()] || f.Generated
+		if doc == nil || f.Test || f.Generated {
 			continue
 		}
-		documented[f.Dir()] = true
-		want := "Package " + f.Syntax.Name.Name
 		if f.Syntax.Name.Name == "main" {
-			want = "Command " + path.Base(f.Dir())
-		}
-		if !strings.HasPrefix(doc.Text(), want) {
-			faults = append(faults, r.at(doc.Pos(), "the package comment must begin with %q", want))
+			if want := "Command " + path.Base(f.Dir()); !strings.HasPrefix(doc.Text(), want) {
+				faults = append(faults, r.at(doc.Pos(), "the package comment must begin with %q", want))
+			}
+			continue
 		}
 		lines := r.Fset.Position(doc.End()).Line - r.Fset.Position(doc.Pos()).Line + 1
-		if lines > docInlineMax && path.Base(f.Name) != "doc.go" && f.Syntax.Name.Name != "main" {
+		if lines > docInlineMax && path.Base(f.Name) != "doc.go" {
 			faults = append(faults, r.at(doc.Pos(), "a package comment of %d lines belongs into doc.go", lines))
-		}
-	}
-	for _, dir := range dirs {
-		if !documented[dir] {
-			faults = append(faults, Fault{File: dir, Text: "the package has no comment"})
 		}
 	}
 	return faults
@@ -66,36 +50,6 @@ func headers(r *Repository) []Fault {
 	return faults
 }
 
-func functionLength(r *Repository) []Fault {
-	var faults []Fault
-	for _, f := range r.Files {
-		if f.Test || f.Generated {
-			continue
-		}
-		for _, decl := range f.Syntax.Decls {
-			fn, ok := decl.(*ast.FuncDecl)
-			if !ok {
-				continue
-			}
-			lines := r.Fset.Position(fn.End()).Line - r.Fset.Position(fn.Pos()).Line + 1
-			if lines > functionLinesMax {
-				faults = append(faults, r.at(fn.Pos(), "%s has %d lines, %d are allowed", fn.Name.Name, lines, functionLinesMax))
-			}
-		}
-	}
-	return faults
-}
-
-func fileLength(r *Repository) []Fault {
-	var faults []Fault
-	for _, f := range r.Files {
-		if !f.Generated && f.Lines() > fileLinesMax {
-			faults = append(faults, Fault{File: f.Name, Text: fmt.Sprintf("has %d lines, split it by concept at %d", f.Lines(), fileLinesMax)})
-		}
-	}
-	return faults
-}
-
 func fileNames(r *Repository) []Fault {
 	var faults []Fault
 	for _, f := range r.Files {
@@ -103,36 +57,6 @@ func fileNames(r *Repository) []Fault {
 		for _, name := range []string{stem, path.Base(f.Dir())} {
 			if slices.Contains([]string{"util", "utils", "helper", "helpers", "types", "common", "misc"}, name) {
 				faults = append(faults, Fault{File: f.Name, Text: fmt.Sprintf("%q says nothing about what is inside", name)})
-			}
-		}
-	}
-	return faults
-}
-
-func noInit(r *Repository) []Fault {
-	var faults []Fault
-	for _, f := range r.Files {
-		if f.Generated {
-			continue
-		}
-		for _, decl := range f.Syntax.Decls {
-			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "init" {
-				faults = append(faults, r.at(fn.Pos(), "init is not allowed"))
-			}
-		}
-	}
-	return faults
-}
-
-func noSleep(r *Repository) []Fault {
-	var faults []Fault
-	for _, f := range r.Files {
-		if !f.Test {
-			continue
-		}
-		for call := range calls(f, "time") {
-			if call.Sel.Name == "Sleep" {
-				faults = append(faults, r.at(call.Pos(), "time.Sleep in a test"))
 			}
 		}
 	}

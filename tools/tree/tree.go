@@ -4,7 +4,6 @@
 package tree
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"go/ast"
@@ -54,9 +53,6 @@ type File struct {
 
 // Dir returns the directory of the file relative to the root.
 func (f *File) Dir() string { return path.Dir(f.Name) }
-
-// Lines returns the number of lines.
-func (f *File) Lines() int { return bytes.Count(f.Source, []byte("\n")) }
 
 // Repository is the tree as it was when it was loaded.
 type Repository struct {
