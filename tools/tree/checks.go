@@ -23,6 +23,7 @@ func Checks() []Check {
 		{"versions", "the workspace tests what users get only if all modules name the same versions", pure(versions)},
 		{"module-files", "each module is published by itself, its papers included", pure(moduleFiles)},
 		{"package-docs", "a long text has a file of its own, and a command says its name", pure(packageDocs)},
+		{"examples", "what a user does first is shown, and compiled", pure(examples)},
 		{"headers", "each file carries its licence", pure(headers)},
 		{"type-size", "a line of a type that does everything may touch everything", pure(typeSize)},
 		{"file-names", "a file is named by its concept", pure(fileNames)},
