@@ -56,7 +56,7 @@ needs-cc: needs
 # ---------------------------------------------------------------- the gates
 
 .PHONY: check
-check: needs fmt-check lint vet tree modules cross generate-check consumer ## every gate except the tests (the default)
+check: needs fmt-check lint vet tree api-check modules cross generate-check consumer ## every gate except the tests (the default)
 	$(call step,check: ok)
 
 .PHONY: fmt-check
@@ -82,6 +82,11 @@ tree: needs ## the checks on the tree: imports, docs, headers, lengths, replaces
 	@$(GO) test -count=1 ./tools/tree/...
 
 .PHONY: modules
+.PHONY: api-check
+api-check: needs ## what the public packages declare, against docs/api
+	$(call step,api-check)
+	@$(GO) test -count=1 ./tools/internal/api
+
 modules: needs ## each module by itself: build, vet, tidy
 	$(call step,modules)
 	@for m in $(MODULES); do
@@ -216,6 +221,10 @@ contract-release: $(BIN)/buf ## make the present .proto files what later ones ar
 	done
 
 .PHONY: generate
+.PHONY: api
+api: needs ## accept what the public packages declare now, see docs/versioning.md
+	@$(GO) run ./tools/internal/api/accept .
+
 generate: $(BIN)/buf $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc reference ## regenerate the code from the .proto files, and the reference of the settings
 	@for d in $(BUF_DIRS); do
 	  echo "   $$d"
