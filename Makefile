@@ -23,6 +23,7 @@ SEEDS     ?= 1000
 FIRST_SEED ?= 1
 MINUTES   ?= 30
 SOAK_SEED ?= 0
+VERSION   ?=
 
 TMP := $(CURDIR)/.tmp
 BIN := $(TMP)/bin
@@ -81,12 +82,12 @@ tree: needs ## the checks on the tree: imports, docs, headers, lengths, replaces
 	$(call step,tree)
 	@$(GO) test -count=1 ./tools/tree/...
 
-.PHONY: modules
 .PHONY: api-check
 api-check: needs ## what the public packages declare, against docs/api
 	$(call step,api-check)
 	@$(GO) test -count=1 ./tools/internal/api
 
+.PHONY: modules
 modules: needs ## each module by itself: build, vet, tidy
 	$(call step,modules)
 	@for m in $(MODULES); do
@@ -106,7 +107,7 @@ cross: needs ## build for the other platforms
 	done
 
 .PHONY: consumer
-consumer: needs ## pack the modules and build a program outside the workspace against them
+consumer: needs ## release the tree in a clone, install from its tags, start a node, weigh it
 	$(call step,consumer)
 	@$(GO) test -count=1 ./tools/consumer/...
 
@@ -220,11 +221,11 @@ contract-release: $(BIN)/buf ## make the present .proto files what later ones ar
 	  (cd $${image%%/*} && $(BIN)/buf build -o "$${image#*/}")
 	done
 
-.PHONY: generate
 .PHONY: api
 api: needs ## accept what the public packages declare now, see docs/versioning.md
 	@$(GO) run ./tools/internal/api/accept .
 
+.PHONY: generate
 generate: $(BIN)/buf $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc reference ## regenerate the code from the .proto files, and the reference of the settings
 	@for d in $(BUF_DIRS); do
 	  echo "   $$d"
@@ -246,6 +247,13 @@ generate-check: needs $(BIN)/buf ## fail when generated code differs from its so
 	for image in $(RELEASED_PROTOS); do
 	  (cd $${image%%/*} && $(BIN)/buf breaking --against "$${image#*/}")
 	done
+
+# Nothing is published: the clone has the commits and the tags, and the last line
+# is the command that pushes them.
+.PHONY: release
+release: needs ## make a release in a clone below .tmp/release: VERSION=v0.3.0
+	@[ -n "$(VERSION)" ] || { echo 'say which: make release VERSION=v0.3.0'; exit 1; }
+	@$(GO) run ./tools/cmd/release -version $(VERSION) -out $(TMP)/release/$(VERSION)
 
 .PHONY: clean
 clean: ## remove what make made

@@ -4,6 +4,13 @@
 package consumer_test
 
 import (
+	"bufio"
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,18 +21,55 @@ import (
 func TestMembershipComesWithoutWhatIsAboveIt(t *testing.T) {
 	c := newConsumer(t)
 	c.imports(t, "membership")
-	deps := strings.Fields(c.run(t, "list", "-deps", "."))
+	deps := strings.Fields(c.run(t, "go", "list", "-deps", "."))
 	require.Contains(t, deps, prefix+"membership")
-	for _, dep := range deps {
+	for _, dep := range slices.DeleteFunc(deps, func(dep string) bool { return dep == prefix+"config/field" }) {
 		for _, above := range []string{prefix + "sharding", prefix + "cluster", prefix + "management", prefix + "config", "github.com/knadh/koanf"} {
 			require.False(t, dep == above || strings.HasPrefix(dep, above+"/"), dep)
 		}
 	}
 }
 
-// The whole node builds from the packed modules, and so does the command line.
-func TestClusterAndCommandAreBuiltFromThePackedModules(t *testing.T) {
+// The command that a user installs says which release it is, and gets an answer from
+// the node that a user's program starts.
+func TestCommandAndNodeOfAUserWorkTogether(t *testing.T) {
 	c := newConsumer(t)
-	c.imports(t, "membership", "sharding", "cluster")
-	c.run(t, "install", prefix+"tools/cmd/quorate@"+c.version)
+	c.run(t, "go", "install", prefix+"tools/cmd/quorate@"+version)
+	quorate := filepath.Join(c.dir, "bin", "quorate")
+	require.Contains(t, c.run(t, quorate, "version"), "quorate "+version)
+
+	source, err := os.ReadFile(filepath.Join("testdata", "node.go.txt"))
+	require.NoError(t, err)
+	c.gets(t, string(source), "cluster", "sharding")
+	c.run(t, "go", "build", "-o", "node", ".")
+	answer, management := c.starts(t, "node")
+	require.Equal(t, "3", answer)
+	require.Contains(t, c.run(t, quorate, "members", "-node", "http://"+management), "up")
+}
+
+// starts runs a built program with an address to listen at, and returns the two
+// words of its first line. The program ends with the test.
+func (c *consumer) starts(t *testing.T, program string) (first, second string) {
+	t.Helper()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, free.Close())
+	// It ends with its standard input, and not before the test's context does.
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), filepath.Join(c.dir, program), free.Addr().String())
+	cmd.Dir = c.dir
+	var said strings.Builder
+	cmd.Stderr = &said
+	stdin, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		require.NoError(t, stdin.Close())
+		require.NoError(t, cmd.Wait(), "%s", said.String())
+	})
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	require.NoError(t, err, "%s", said.String())
+	first, second, _ = strings.Cut(strings.TrimSpace(line), " ")
+	return first, second
 }

@@ -1,0 +1,220 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/module"
+	"golang.org/x/mod/zip"
+)
+
+// Plan is what to release, and where to.
+type Plan struct {
+	Repo    string            // the working repository, which is only read
+	Version string            // of all modules, such as v0.3.0
+	Clone   string            // a directory that does not exist yet
+	Day     time.Time         // what the changelogs say
+	Without map[string]string // directories of modules that get no tag, with the reason
+	// Draft releases the work tree as it stands, committed or not, in the name of
+	// nobody: what the checks of the tree and a look at a user's view need. Otherwise
+	// the commit that is checked out is released, with its history.
+	Draft bool
+}
+
+// Release is a clone that holds the commits and the tags of a version.
+type Release struct {
+	Version string
+	Clone   string
+	Tree    *Tree    // as the tags hold it
+	Tags    []string // in the order of release
+	draft   bool
+}
+
+// Cut makes the clone, its two commits and the tags. What was begun is left behind
+// on an error, for a look at it.
+func Cut(ctx context.Context, plan Plan) (*Release, error) {
+	if err := plan.clone(ctx); err != nil {
+		return nil, err
+	}
+	r := &Release{Version: plan.Version, Clone: plan.Clone, draft: plan.Draft}
+	var err error
+	if r.Tree, err = Load(r.Clone, plan.Without); err != nil {
+		return nil, err
+	}
+	if err := r.raise(plan.Day); err != nil {
+		return nil, err
+	}
+	if err := r.commit(ctx, "release "+r.Version+": changelogs and requirements"); err != nil {
+		return nil, err
+	}
+	if err := r.detach(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.commit(ctx, "release "+r.Version+": without replaces"); err != nil {
+		return nil, err
+	}
+	return r, r.tag(ctx)
+}
+
+func (p Plan) clone(ctx context.Context) error {
+	if module.CanonicalVersion(p.Version) != p.Version || p.Version == "" {
+		return fmt.Errorf("release: %q is not a full version, such as v0.3.0", p.Version)
+	}
+	if _, err := os.Lstat(p.Clone); !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("release: %s exists; a release is made in a new directory", p.Clone)
+	}
+	if p.Draft {
+		return copyTree(ctx, p.Repo, p.Clone)
+	}
+	_, err := git(ctx, p.Repo, nil, "clone", "-q", p.Repo, p.Clone)
+	return err
+}
+
+func (r *Release) env() []string {
+	if r.draft {
+		return nobody()
+	}
+	return nil
+}
+
+func (r *Release) commit(ctx context.Context, message string) error {
+	// A go.sum may be new.
+	if _, err := git(ctx, r.Clone, r.env(), "add", "--all"); err != nil {
+		return err
+	}
+	_, err := git(ctx, r.Clone, r.env(), "commit", "-q", "--allow-empty", "-m", message)
+	return err
+}
+
+func (r *Release) tag(ctx context.Context) error {
+	for _, m := range r.Tree.Modules {
+		name := m.Tag(r.Version)
+		if _, err := git(ctx, r.Clone, r.env(), "tag", "-a", "-m", m.Path+" "+r.Version, name); err != nil {
+			return err
+		}
+		r.Tags = append(r.Tags, name)
+	}
+	return nil
+}
+
+// raise gives the changelogs the version, and lets every module, those without
+// releases too, require the released siblings at it. The replaces stay: this
+// commit is the next one of the main branch.
+func (r *Release) raise(day time.Time) error {
+	names := []string{changelogName}
+	for _, m := range slices.Concat(r.Tree.Modules, r.Tree.Kept) {
+		for _, require := range slices.Clone(m.Mod.Require) {
+			if r.Tree.released(require.Mod.Path) != nil {
+				if err := m.Mod.AddRequire(require.Mod.Path, r.Version); err != nil {
+					return err
+				}
+			}
+		}
+		if err := r.write(m); err != nil {
+			return err
+		}
+		names = append(names, filepath.Join(filepath.FromSlash(m.Dir), changelogName))
+	}
+	for _, name := range names {
+		if err := r.promote(filepath.Join(r.Clone, name), day); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Release) promote(name string, day time.Time) error {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return fmt.Errorf("release: %w", err)
+	}
+	return os.WriteFile(name, []byte(promote(string(text), r.Version, day)), 0o644)
+}
+
+// write puts the go.mod of a module into the clone.
+func (r *Release) write(m *Module) error {
+	m.Mod.Cleanup()
+	text, err := m.Mod.Format()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(r.dir(m), "go.mod"), text, 0o644)
+}
+
+// dir returns where the clone has a module.
+func (r *Release) dir(m *Module) string { return filepath.Join(r.Clone, filepath.FromSlash(m.Dir)) }
+
+// detach drops the replaces of siblings and completes each go.sum. A module is
+// packed as soon as its own is complete, since the next ones need its hash.
+func (r *Release) detach(ctx context.Context) error {
+	scratch, err := os.MkdirTemp("", "quorate-release")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch) //nolint:errcheck // A temporary directory that stays harms nothing.
+	proxy, err := NewProxy(scratch)
+	if err != nil {
+		return err
+	}
+	env, err := proxy.Env(ctx, r.Tree.Prefix())
+	if err != nil {
+		return err
+	}
+	for _, m := range r.Tree.Modules {
+		if err := r.detachOne(ctx, m, proxy, env); err != nil {
+			return fmt.Errorf("release: %s: %w", m.Dir, err)
+		}
+	}
+	return nil
+}
+
+func (r *Release) detachOne(ctx context.Context, m *Module, proxy *Proxy, env []string) error {
+	for _, replace := range slices.Clone(m.Mod.Replace) {
+		if r.Tree.released(replace.Old.Path) != nil {
+			if err := m.Mod.DropReplace(replace.Old.Path, replace.Old.Version); err != nil {
+				return err
+			}
+		}
+	}
+	if err := r.write(m); err != nil {
+		return err
+	}
+	if _, err := command(ctx, r.dir(m), env, "go", "mod", "tidy"); err != nil {
+		return err
+	}
+	gomod, err := os.ReadFile(filepath.Join(r.dir(m), "go.mod"))
+	if err != nil {
+		return err
+	}
+	if m.Mod, err = modfile.Parse(m.Dir+"/go.mod", gomod, nil); err != nil {
+		return err
+	}
+	version := module.Version{Path: m.Path, Version: r.Version}
+	var packed bytes.Buffer
+	if err := zip.CreateFromDir(&packed, version, r.dir(m)); err != nil {
+		return err
+	}
+	_, err = proxy.add(version, gomod, packed.Bytes())
+	return err
+}
+
+// Prefix returns what the paths of all modules begin with.
+func (t *Tree) Prefix() string { return strings.TrimSuffix(t.Modules[0].Path, "/"+t.Modules[0].Dir) }
+
+// Push returns the one command that publishes the release: the first commit onto
+// a branch, and all tags, or nothing of it.
+func (r *Release) Push(remote, branch string) string {
+	return fmt.Sprintf("git -C %s push --atomic %s HEAD~1:refs/heads/%s %s", r.Clone, remote, branch, strings.Join(r.Tags, " "))
+}

@@ -1,0 +1,129 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package release_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/tools/internal/release"
+)
+
+const requiresB = "\nrequire example.test/b v0.0.0\n\nreplace example.test/b => ../b\n"
+
+func check(t *testing.T, repo, version string) error {
+	t.Helper()
+	tree, err := release.Load(repo, without())
+	require.NoError(t, err)
+	return tree.Check(t.Context(), version)
+}
+
+func TestCleanTreeMayBeReleased(t *testing.T) {
+	require.NoError(t, check(t, repository(t, nil), "v0.3.0"))
+	own := "# Changelog\n\n## Unreleased\n\n## [v0.3.0] - 2026-05-04\n\n- A thing.\n"
+	require.NoError(t, check(t, repository(t, map[string]string{"a/CHANGELOG.md": own}), "v0.3.0"))
+}
+
+func TestModulesInACircleHaveNoOrder(t *testing.T) {
+	_, err := release.Load(repository(t, map[string]string{"a/go.mod": "module example.test/a" + goLine + requiresB}), without())
+	require.ErrorContains(t, err, "a requires b requires a")
+}
+
+func TestModulesWithoutReleasesExist(t *testing.T) {
+	_, err := release.Load(repository(t, nil), map[string]string{"copies": "x", "lost": "because"})
+	require.ErrorContains(t, err, "lost is listed as a module without releases (because)")
+}
+
+// Each fault is planted in a tree that may be released otherwise.
+func TestPlantedFaultsForbidARelease(t *testing.T) {
+	requiresCopies := "\nrequire example.test/copies v0.0.0\n\nreplace example.test/copies => ../copies\n"
+	for name, c := range map[string]struct{ file, text, want string }{
+		"a changelog is silent":         {"b/CHANGELOG.md", "# Changelog\n\n## v0.1.0 - 2026-01-01\n\n- Older.\n", "b/CHANGELOG.md says nothing about v0.3.0"},
+		"a changelog has only headings": {"a/CHANGELOG.md", "# Changelog\n\n## Unreleased\n\n### Added\n\n## v0.1.0\n\n- Older.\n", "a/CHANGELOG.md says nothing"},
+		"the changelog of all is gone":  {"CHANGELOG.md", "", "CHANGELOG.md: no such file"},
+		"a module needs one that stays": {"a/go.mod", "module example.test/a" + goLine + requiresCopies, "a requires example.test/copies, which gets no release"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.ErrorContains(t, check(t, repository(t, map[string]string{c.file: c.text}), "v0.3.0"), c.want)
+		})
+	}
+}
+
+func TestReleaseIsACommit(t *testing.T) {
+	repo := repository(t, nil)
+	write(t, repo, "a/a.go", "package a\n")
+	require.ErrorContains(t, check(t, repo, "v0.3.0"), "M a/a.go")
+}
+
+func TestVersionGoesOnFromTheLastOne(t *testing.T) {
+	repo := repository(t, nil)
+	git(t, repo, "tag", "a/v0.2.9")
+	git(t, repo, "tag", "a/v0.10.0")
+	git(t, repo, "tag", "v7.0.0")
+	git(t, repo, "tag", "copies/v8.0.0")
+	require.ErrorContains(t, check(t, repo, "v0.3.0"), "v0.3.0 does not come after v0.10.0")
+	require.ErrorContains(t, check(t, repo, "v0.10.0"), "does not come after")
+	require.NoError(t, check(t, repo, "v0.11.0"))
+	require.ErrorContains(t, check(t, repo, "v0.11"), "is not a full version")
+}
+
+// What a module took away since its last release needs a version that says so.
+func TestVersionAnnouncesWhatIsTakenAway(t *testing.T) {
+	for _, c := range []struct {
+		last, version string
+		refused       bool
+	}{
+		{"v0.3.0", "v0.3.1", true},
+		{"v0.3.0", "v0.4.0", false},
+		{"v0.3.0", "v1.0.0", false},
+		{"v1.3.0", "v1.4.0", true},
+		{"v1.3.0", "v2.0.0", false},
+	} {
+		t.Run(c.last+" to "+c.version, func(t *testing.T) {
+			repo := repository(t, nil)
+			git(t, repo, "tag", "a/"+c.last)
+			require.NoError(t, check(t, repo, c.version), "nothing was taken away yet")
+			write(t, repo, "docs/api/a.txt", "a: const Most untyped int = 3\n")
+			git(t, repo, "commit", "-qam", "rename")
+			err := check(t, repo, c.version)
+			if !c.refused {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, "a: const Limit untyped int = 3")
+			write(t, repo, "docs/api/a.txt", "a: const Limit untyped int = 3\na: const Most untyped int = 3\n")
+			git(t, repo, "commit", "-qam", "keep both")
+			require.NoError(t, check(t, repo, c.version), "an addition takes nothing away")
+		})
+	}
+}
+
+// Each fault is planted into what the tag of b holds.
+func TestPlantedFaultsOfTagsAreFound(t *testing.T) {
+	const gomod = "module example.test/b" + goLine + "\nrequire example.test/a v0.3.0\n"
+	for name, c := range map[string]struct{ file, text, want string }{
+		"a replace survives":       {"b/go.mod", gomod + "\nreplace example.test/a => ../a\n", "replaces example.test/a"},
+		"a replace of a stranger":  {"b/go.mod", gomod + "\nreplace example.com/x => example.com/y v1.0.0\n", "replaces example.com/x"},
+		"a sibling never released": {"b/go.mod", "module example.test/b" + goLine + "\nrequire example.test/a v0.0.0\n", "requires example.test/a@v0.0.0, which this release has as v0.3.0"},
+		"a module without release": {"b/go.mod", gomod + "\nrequire example.test/copies v0.3.0\n", "requires example.test/copies, which gets no release"},
+		"a sum is of another tree": {"b/go.sum", "example.test/a v0.3.0 h1:AAAA=\n", "go.sum has h1:AAAA= for example.test/a v0.3.0"},
+		"a licence is missing":     {"b/LICENSE", "", "no LICENSE"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := cut(t, repository(t, nil), true)
+			require.NoError(t, r.Verify(t.Context(), proxy(t)))
+			if c.text == "" {
+				git(t, r.Clone, "rm", "-q", c.file)
+			} else {
+				write(t, r.Clone, c.file, c.text)
+			}
+			git(t, r.Clone, "commit", "-qam", "plant")
+			git(t, r.Clone, "tag", "-f", "b/v0.3.0")
+			err := r.Verify(t.Context(), proxy(t))
+			require.ErrorContains(t, err, "tag b/v0.3.0")
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+}
