@@ -13,14 +13,14 @@ import (
 // lister writes the lines of one package.
 type lister struct {
 	dir   string
-	pkg   *types.Package
 	print printer
+	kept  func(path string) bool // whether the package there keeps a promise of its own
 	lines []string
 }
 
 // list returns one line for each thing that a package declares, sorted.
-func list(dir string, pkg *types.Package, prefix string) []string {
-	l := &lister{dir: dir, pkg: pkg, print: printer{home: pkg, prefix: prefix}}
+func list(dir string, pkg *types.Package, prefix string, kept func(path string) bool) []string {
+	l := &lister{dir: dir, print: printer{home: pkg, prefix: prefix}, kept: kept}
 	scope := pkg.Scope()
 	for _, name := range scope.Names() {
 		if object := scope.Lookup(name); object.Exported() {
@@ -48,14 +48,14 @@ func (l *lister) object(object types.Object) {
 	}
 }
 
-// declared lists a type. An alias of a type that others can import is one line; that
-// of an internal type is the only way to it, so its members are listed here.
+// declared lists a type. An alias of a type that is promised elsewhere is one line;
+// of any other type it is the alias that promises, so the members are listed here.
 func (l *lister) declared(o *types.TypeName) {
 	switch t := o.Type().(type) {
 	case *types.Alias:
 		l.add("type %s%s = %s", o.Name(), l.print.params(t.TypeParams()), l.print.typ(t.Rhs()))
 		named, ok := types.Unalias(t).(*types.Named)
-		if ok && named.Obj().Pkg() != nil && hidden(named.Obj().Pkg().Path()) {
+		if ok && named.Obj().Pkg() != nil && !l.kept(named.Obj().Pkg().Path()) {
 			l.members(o.Name(), named)
 		}
 	case *types.Named:

@@ -55,9 +55,13 @@ func Listings(ctx context.Context, root string) (map[string]string, error) {
 	}
 	listings := map[string]string{}
 	for _, p := range public {
+		kept := func(imported string) bool {
+			dir, ours := strings.CutPrefix(imported, p.prefix)
+			return !ours || !hidden(imported) && promises.kept(dir)
+		}
 		if promises.kept(p.dir) {
 			name := File(p.module)
-			listings[name] += strings.Join(list(p.dir, p.loaded.Types, p.prefix), "\n") + "\n"
+			listings[name] += strings.Join(list(p.dir, p.loaded.Types, p.prefix, kept), "\n") + "\n"
 		}
 	}
 	return listings, nil
