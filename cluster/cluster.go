@@ -17,7 +17,6 @@ import (
 	"github.com/quorate/quorate/management"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
-
 )
 
 // Node is a node with everything on it. It is a [sharding.Host].

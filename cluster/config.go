@@ -93,7 +93,6 @@ func (c Config) validateTelemetry() error {
 	return nil
 }
 
-
 // Load reads and merges configuration files and the environment. The error is
 // a list with every fault, each with file, line, key and cure. Paths of files
 // in the result are absolute.

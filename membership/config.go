@@ -8,7 +8,7 @@ import (
 
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/membership/internal/protocol"
 	"github.com/quorate/quorate/transport"
 
 	"github.com/quorate/quorate/config/field"

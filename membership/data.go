@@ -8,7 +8,7 @@ import (
 	"log/slog"
 
 	"github.com/quorate/quorate/membership/internal/datadir"
-	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/membership/internal/protocol"
 	"github.com/quorate/quorate/transport/mutual"
 )
 

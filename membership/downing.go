@@ -12,7 +12,7 @@ import (
 
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
 // builtInVersion is the version of the built-in strategies, and of a provider

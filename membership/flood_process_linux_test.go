@@ -25,7 +25,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership"
-	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
 // serveVariable asks the test binary to be a node.

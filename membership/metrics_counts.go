@@ -18,7 +18,7 @@ import (
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/machine/meter"
-	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
 // tallyKey names a counter of messages.

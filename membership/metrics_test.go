@@ -20,8 +20,8 @@ import (
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/meter/metertest"
 	"github.com/quorate/quorate/membership"
+	"github.com/quorate/quorate/membership/internal/protocol"
 	"github.com/quorate/quorate/membership/internal/wire"
-	"github.com/quorate/quorate/membership/protocol"
 	"github.com/quorate/quorate/transport"
 	"github.com/quorate/quorate/transport/memory"
 )

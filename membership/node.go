@@ -21,8 +21,8 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/meter"
+	"github.com/quorate/quorate/membership/internal/protocol"
 	"github.com/quorate/quorate/membership/internal/wire"
-	"github.com/quorate/quorate/membership/protocol"
 	"github.com/quorate/quorate/transport"
 	"github.com/quorate/quorate/transport/grpc"
 )

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
 // Waiting says for whom a node waits that is in no cluster yet: those whose votes

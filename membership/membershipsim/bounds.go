@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/downing"
-	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
 // Bounds are the times within which a cluster must have done something, worked out

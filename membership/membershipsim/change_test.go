@@ -13,8 +13,8 @@ import (
 
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/internal/protocol"
 	"github.com/quorate/quorate/membership/membershipsim"
-	"github.com/quorate/quorate/membership/protocol"
 	"github.com/quorate/quorate/simulation"
 )
 

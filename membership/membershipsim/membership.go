@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/component"
+	"github.com/quorate/quorate/membership/internal/protocol"
 	"github.com/quorate/quorate/membership/internal/wire"
-	"github.com/quorate/quorate/membership/protocol"
 	"github.com/quorate/quorate/simulation"
 )
 

@@ -48,49 +48,49 @@ func mutants() []mutant {
 			{"gossip/merge.go", "\t\ts.rows = restrictRows(s.rows, s.members)\n", ""},
 		}},
 		{"limits that have passed are forgotten", []edit{
-			{"membership/protocol/heartbeat.go", "registry.Due(h.isJudged); ok {\n", "registry.Due(h.isJudged); ok && machine.Instant(due.UnixNano()) > h.now.Mono {\n"},
+			{"membership/internal/protocol/heartbeat.go", "registry.Due(h.isJudged); ok {\n", "registry.Due(h.isJudged); ok && machine.Instant(due.UnixNano()) > h.now.Mono {\n"},
 		}},
 		{"voters of before a change do not count", []edit{
 			{"gossip/voters.go", "\tif converged || len(c.Previous) == 0 {\n", "\tif converged || len(c.Previous) >= 0 {\n"},
 		}},
 		{"standing does not end", []edit{
-			{"membership/protocol/standing.go", "until := q.Add(f.cfg.Fence)", "until := q.Add(100 * f.cfg.Fence)"},
+			{"membership/internal/protocol/standing.go", "until := q.Add(f.cfg.Fence)", "until := q.Add(100 * f.cfg.Fence)"},
 		}},
 		{"fence of a removed node is not waited for", []edit{
-			{"membership/protocol/fencing.go", "\tif at <= f.now.Mono {\n", "\tif at <= machine.Never {\n"},
+			{"membership/internal/protocol/fencing.go", "\tif at <= f.now.Mono {\n", "\tif at <= machine.Never {\n"},
 		}},
 		{"late downing decision is carried out", []edit{
-			{"membership/protocol/deciding.go", "\tif in.ID != r.call.id || in.ID == 0 {\n", "\tif in.ID == 0 {\n"},
-			{"membership/protocol/deciding.go", "r.question != nil && r.troubled && r.view == r.question.of && r.surveyed.leader == r.self", "r.question != nil"},
-			{"membership/protocol/downing.go", "\tr.dropQuestion()\n\tr.restartStability()\n", "\tr.restartStability()\n"},
+			{"membership/internal/protocol/deciding.go", "\tif in.ID != r.call.id || in.ID == 0 {\n", "\tif in.ID == 0 {\n"},
+			{"membership/internal/protocol/deciding.go", "r.question != nil && r.troubled && r.view == r.question.of && r.surveyed.leader == r.self", "r.question != nil"},
+			{"membership/internal/protocol/downing.go", "\tr.dropQuestion()\n\tr.restartStability()\n", "\tr.restartStability()\n"},
 		}},
 		{"downing decision is not checked", []edit{
-			{"membership/protocol/deciding.go", "\t\terr = check(q.view, q.left[0], decision)\n", "\t\t_, _ = check, q\n"},
+			{"membership/internal/protocol/deciding.go", "\t\terr = check(q.view, q.left[0], decision)\n", "\t\t_, _ = check, q\n"},
 		}},
 		{"two downing calls in flight", []edit{
-			{"membership/protocol/downing.go", "\tif r.surveyed.leader != r.self || r.question != nil {\n", "\tif r.surveyed.leader != r.self {\n"},
-			{"membership/protocol/downing.go", "\t\treturn // The answer to an earlier", "\t\tr.call = call{} // The answer to an earlier"},
+			{"membership/internal/protocol/downing.go", "\tif r.surveyed.leader != r.self || r.question != nil {\n", "\tif r.surveyed.leader != r.self {\n"},
+			{"membership/internal/protocol/downing.go", "\t\treturn // The answer to an earlier", "\t\tr.call = call{} // The answer to an earlier"},
 		}},
 		{"downing strategy is replaced on the side on which it fails", []edit{
-			{"membership/protocol/deciding.go", "\tif q.left[0].MajorityOnly {\n\t\tif decision, err", "\tif q.view.Self == r.self {\n\t\tif decision, err"},
+			{"membership/internal/protocol/deciding.go", "\tif q.left[0].MajorityOnly {\n\t\tif decision, err", "\tif q.view.Self == r.self {\n\t\tif decision, err"},
 		}},
 		{"nobody else is asked for a downing decision", []edit{
-			{"membership/protocol/deciding.go", "\tif len(q.others) == 0 || r.now.Mono >= q.until {\n", "\tif len(q.others) >= 0 || r.now.Mono >= q.until {\n"},
+			{"membership/internal/protocol/deciding.go", "\tif len(q.others) == 0 || r.now.Mono >= q.until {\n", "\tif len(q.others) >= 0 || r.now.Mono >= q.until {\n"},
 		}},
 		{"downing strategy changes before all members have it", []edit{
-			{"membership/protocol/strategies.go", "\tif len(lacking) == 0 {\n", "\tif len(lacking) < len(s.state.Members())/2 {\n"},
+			{"membership/internal/protocol/strategies.go", "\tif len(lacking) == 0 {\n", "\tif len(lacking) < len(s.state.Members())/2 {\n"},
 		}},
 		{"new downing strategy decides alone before all know of it", []edit{
-			{"membership/protocol/strategies.go", "if s.register.Gen == 0 || s.switched(r) || ", "if s.register.Gen >= 0 || s.switched(r) || "},
+			{"membership/internal/protocol/strategies.go", "if s.register.Gen == 0 || s.switched(r) || ", "if s.register.Gen >= 0 || s.switched(r) || "},
 		}},
 		{"downing strategy is let go before the others know", []edit{
-			{"membership/protocol/strategies.go", "\tcase s.surveyed.of != s.state || !s.seenByAll():\n\t\treturn\n", ""},
+			{"membership/internal/protocol/strategies.go", "\tcase s.surveyed.of != s.state || !s.seenByAll():\n\t\treturn\n", ""},
 		}},
 		{"majority that may have lost goes on hosting", []edit{
-			{"membership/protocol/standing.go", "until = min(until, f.undecidedUntil())", "_ = f.undecidedUntil()"},
+			{"membership/internal/protocol/standing.go", "until = min(until, f.undecidedUntil())", "_ = f.undecidedUntil()"},
 		}},
 		{"who passed a limit unnoticed is forgotten", []edit{
-			{"membership/protocol/heartbeat.go", "h.registry.Due(h.isJudged); ok {", "h.registry.Due(h.isJudged); ok && due.After(h.now.Mono.Time()) {"},
+			{"membership/internal/protocol/heartbeat.go", "h.registry.Due(h.isJudged); ok {", "h.registry.Due(h.isJudged); ok && due.After(h.now.Mono.Time()) {"},
 		}},
 		{"each zone has a leader", []edit{
 			{"gossip/convergence.go", "if m.Status == Down || !fitter", "if m.Zone != s.Member(self).Zone || m.Status == Down || !fitter"},
@@ -103,38 +103,38 @@ func mutants() []mutant {
 func ruleMutants() []mutant {
 	return []mutant{
 		{"accusations of voters that are removed too count as cuts", []edit{
-			{"membership/protocol/fencing.go", "return votesInAll(f.surveyed.base, observer) && f.wasWaitedFor(observer)", "return !observer.IsZero()"},
+			{"membership/internal/protocol/fencing.go", "return votesInAll(f.surveyed.base, observer) && f.wasWaitedFor(observer)", "return !observer.IsZero()"},
 		}},
 		{"answers prove something to who is no voter in the base", []edit{
-			{"membership/protocol/members.go", "return votesInAll(c.surveyed.base, member.Node)", "return member.Node.UID != 0"},
+			{"membership/internal/protocol/members.go", "return votesInAll(c.surveyed.base, member.Node)", "return member.Node.UID != 0"},
 		}},
 		{"answers prove something to newcomers without a vote", []edit{
-			{"membership/protocol/voting.go", "return m.electorate.established[member.Node]", "return true"},
+			{"membership/internal/protocol/voting.go", "return m.electorate.established[member.Node]", "return true"},
 		}},
 		{"all members vote", []edit{
-			{"membership/protocol/leader.go", "if stays && m.cfg.Voters.admit(member) {", "if stays {"},
+			{"membership/internal/protocol/leader.go", "if stays && m.cfg.Voters.admit(member) {", "if stays {"},
 		}},
 		{"news is taken that no record can hold", []edit{
-			{"membership/protocol/record.go", "if err := r.recordOf(s, false).Validate(); err != nil {", "if err := r.recordOf(s, false).Validate(); r.Data == 0 {"},
+			{"membership/internal/protocol/record.go", "if err := r.recordOf(s, false).Validate(); err != nil {", "if err := r.recordOf(s, false).Validate(); r.Data == 0 {"},
 		}},
 		{"the birth of epochs is not raised", []edit{
-			{"membership/protocol/admission.go", "e.RaiseEpochs(raiseEpochs(m.state, msg.Record))", "_ = raiseEpochs(m.state, msg.Record)"},
+			{"membership/internal/protocol/admission.go", "e.RaiseEpochs(raiseEpochs(m.state, msg.Record))", "_ = raiseEpochs(m.state, msg.Record)"},
 		}},
 	}
 }
 
 // formingMutants break one rule each by which clusters are founded.
 func formingMutants() []mutant {
-	const forming, record = "membership/protocol/forming.go", "membership/protocol/record.go"
+	const forming, record = "membership/internal/protocol/forming.go", "membership/internal/protocol/record.go"
 	return []mutant{
 		{"votes leave before they are on the disk", []edit{
 			{forming, "if m.memory.kept.Promise < o.birth {\n", "if o.birth == 0 {\n"},
 		}},
 		{"a cluster is entered before it is on the disk", []edit{
-			{"membership/protocol/join.go", "state != nil && m.memory.kept.holds(state) {", "state != nil {"},
+			{"membership/internal/protocol/join.go", "state != nil && m.memory.kept.holds(state) {", "state != nil {"},
 		}},
 		{"voters are seen before they are on the disk", []edit{
-			{"membership/protocol/memory.go", "\treturn s.Unsee(m.self)", "\treturn s.See(m.self)"},
+			{"membership/internal/protocol/memory.go", "\treturn s.Unsee(m.self)", "\treturn s.See(m.self)"},
 		}},
 		{"silence is an answer", []edit{
 			{forming, "return 2 * m.cfg.JoinIntervalMax }", "return 2000 * m.cfg.JoinIntervalMax }"},
@@ -162,7 +162,7 @@ func formingMutants() []mutant {
 			{record, "\tif !r.Settled() {\n\t\tbase = append(", "\tif r.Data == 0 {\n\t\tbase = append("},
 		}},
 		{"who has voted again enters the first cluster", []edit{
-			{"membership/protocol/join.go", "claim.Cluster.Born == voted && m.memory.kept.Promise == voted", "(claim.Cluster.Born == voted || m.memory.kept.Promise == voted)"},
+			{"membership/internal/protocol/join.go", "claim.Cluster.Born == voted && m.memory.kept.Promise == voted", "(claim.Cluster.Born == voted || m.memory.kept.Promise == voted)"},
 		}},
 	}
 }
@@ -228,8 +228,8 @@ func TestSeedsFindMutants(t *testing.T) {
 
 // The same for the rules that the tests of the protocol find to be broken.
 func TestProtocolFindsMutants(t *testing.T) {
-	requireFound(t, ruleMutants(), "../protocol", ruleFinders())
-	requireFound(t, formingMutants(), "../protocol", formingFinders())
+	requireFound(t, ruleMutants(), "../internal/protocol", ruleFinders())
+	requireFound(t, formingMutants(), "../internal/protocol", formingFinders())
 }
 
 // The same for what bounds strangers.

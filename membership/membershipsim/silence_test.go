@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/internal/protocol"
 	"github.com/quorate/quorate/membership/membershipsim"
 	"github.com/quorate/quorate/membership/membershipsim/scenario"
-	"github.com/quorate/quorate/membership/protocol"
 	"github.com/quorate/quorate/simulation"
 )
 

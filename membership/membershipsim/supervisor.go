@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/membership/internal/protocol"
 	"github.com/quorate/quorate/simulation"
 )
 

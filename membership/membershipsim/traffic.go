@@ -6,7 +6,7 @@ package membershipsim
 import (
 	"math/rand/v2"
 
-	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/membership/internal/protocol"
 	"github.com/quorate/quorate/simulation"
 )
 

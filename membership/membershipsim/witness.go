@@ -6,7 +6,7 @@ package membershipsim
 import (
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/membership/internal/protocol"
 	"github.com/quorate/quorate/simulation"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/bench/internal/process"
-	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/machine/component"
 )
 
 // Messages are counted by the number of their first field; whatever is not a message
@@ -17,10 +17,10 @@ import (
 func TestKindsAreCountedByField(t *testing.T) {
 	var seen kinds
 	heartbeat := []byte{7<<3 | 2, 1, 0}
-	seen.count(protocol.Service, heartbeat)
-	seen.count(protocol.Service, append(heartbeat, 0, 0))
-	seen.count(protocol.Service+1, heartbeat)
-	seen.count(protocol.Service, nil)
+	seen.count(component.ServiceMembership, heartbeat)
+	seen.count(component.ServiceMembership, append(heartbeat, 0, 0))
+	seen.count(component.ServiceMembership+1, heartbeat)
+	seen.count(component.ServiceMembership, nil)
 	require.Equal(t, "2 other of 1 B, 2 heartbeat of 4 B", seen.String())
 }
 

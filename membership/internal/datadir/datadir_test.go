@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
 // record is one with every line set.

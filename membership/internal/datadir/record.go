@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
 // ErrDamaged is wrapped by errors about a file that does not hold what was written.

@@ -15,7 +15,7 @@ import (
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/wire"
 	pb "github.com/quorate/quorate/membership/internal/proto/quorate/membership/v1"
-	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
 // SizeMax is the size of the largest message, in bytes. A state of

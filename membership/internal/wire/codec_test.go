@@ -25,8 +25,8 @@ import (
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
 	pb "github.com/quorate/quorate/membership/internal/proto/quorate/membership/v1"
+	"github.com/quorate/quorate/membership/internal/protocol"
 	"github.com/quorate/quorate/membership/internal/wire"
-	"github.com/quorate/quorate/membership/protocol"
 )
 
 var update = flag.Bool("update", false, "write the golden bytes anew")

@@ -7,7 +7,7 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine/wire"
 	pb "github.com/quorate/quorate/membership/internal/proto/quorate/membership/v1"
-	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
 // What is sent while clusters are looked for and founded: claims, records, votes.

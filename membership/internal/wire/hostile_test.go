@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/internal/protocol"
 	"github.com/quorate/quorate/membership/internal/wire"
-	"github.com/quorate/quorate/membership/protocol"
 )
 
 // field appends a field of bytes.

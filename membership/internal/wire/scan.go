@@ -9,7 +9,7 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine/wire"
 	pb "github.com/quorate/quorate/membership/internal/proto/quorate/membership/v1"
-	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
 // A list of two million empty strings is four megabytes on the wire and two hundred

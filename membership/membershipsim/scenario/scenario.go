@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/internal/protocol"
 	"github.com/quorate/quorate/membership/membershipsim"
-	"github.com/quorate/quorate/membership/protocol"
 	"github.com/quorate/quorate/simulation"
 )
 

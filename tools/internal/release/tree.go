@@ -21,6 +21,7 @@ import (
 // tag, with the reason.
 func Unreleased() map[string]string {
 	return map[string]string{
+		"bench":             "what measures this repository",
 		"examples":          "programs to copy, read at the tag of what they use",
 		"examples/plugins":  "plugins to copy, read at the tag of what they use",
 		"internal/devtools": "the pinned tools of the developers",

@@ -15,7 +15,7 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/component"
-	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
 // town is a loop whose nodes have disks and are started again where they stand.

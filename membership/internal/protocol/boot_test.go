@@ -11,7 +11,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
-	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
 // together starts n nodes in one moment, the first three being seed nodes.

@@ -15,7 +15,7 @@ import (
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
-	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
 // keepOnly answers calls like a witness that only the nodes for which keep is

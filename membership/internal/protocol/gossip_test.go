@@ -12,7 +12,7 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/component"
-	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
 // Two nodes know what the other does not, and all differences are lost on the way: what

@@ -11,7 +11,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
-	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
 // A node that waits tells of each voter since when it has answered what it answers, not

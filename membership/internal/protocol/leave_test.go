@@ -11,7 +11,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine/component"
-	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
 // covers F28: a node that leaves is removed within a second, and others know at

@@ -13,7 +13,7 @@ import (
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/fd"
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
 func TestBuiltInSettingsAreValid(t *testing.T) {

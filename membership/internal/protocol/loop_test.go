@@ -19,7 +19,7 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/component"
-	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
 // loop steps a few machines in virtual time. It is as small as the tests of

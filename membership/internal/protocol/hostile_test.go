@@ -14,7 +14,7 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/component"
-	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
 // siege is a cluster of three of which the third is hostile: what it says is forged

@@ -13,7 +13,7 @@ import (
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
-	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
 // keepLost keeps the side of a view.

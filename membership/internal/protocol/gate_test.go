@@ -13,7 +13,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine/component"
-	"github.com/quorate/quorate/membership/protocol"
+	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
 // supervised is a cluster of which each node that ends is started again a second
