@@ -16,7 +16,6 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
-	"github.com/quorate/quorate/transport/internal/wire"
 	"github.com/quorate/quorate/transport/mutual"
 	"github.com/quorate/quorate/transport/session"
 )
@@ -52,7 +51,7 @@ type pipe struct {
 
 var _ session.Pipe = (*pipe)(nil)
 
-func (p *pipe) Send(b *wire.Buffer) error {
+func (p *pipe) Send(b *session.Buffer) error {
 	p.out = outgoing{buffer: b}
 	err := p.stream.SendMsg(&p.out)
 	if !p.out.lent {

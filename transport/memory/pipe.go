@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/transport/internal/wire"
 	"github.com/quorate/quorate/transport/session"
 )
 
@@ -24,7 +23,7 @@ const streamMessages = 16
 type stream struct {
 	mu       sync.Mutex
 	look     *sync.Cond // Something below has changed.
-	messages []*wire.Buffer
+	messages []*session.Buffer
 	cut      bool
 	broken   bool // Reset: both ends fail at once.
 	noMore   bool // The sender has closed.
@@ -66,7 +65,7 @@ func (s *stream) closeReceiver() {
 }
 
 // send takes over b. A receiver that has gone is not noticed through a cut.
-func (s *stream) send(b *wire.Buffer) error {
+func (s *stream) send(b *session.Buffer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for {
@@ -118,7 +117,7 @@ type pipe struct {
 
 var _ session.Pipe = (*pipe)(nil)
 
-func (p *pipe) Send(b *wire.Buffer) error       { return p.out.send(b) }
+func (p *pipe) Send(b *session.Buffer) error       { return p.out.send(b) }
 func (p *pipe) Recv(in *session.Incoming) error { return p.in.recv(in) }
 
 // Close ends both directions here. The other end notices when it has read what

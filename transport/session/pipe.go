@@ -17,13 +17,17 @@ import (
 // limit.
 var ErrOversize = errors.New("message above the limit")
 
+// Buffer is a message to be sent, with a count of references: its bytes are B. Whoever
+// has been handed one calls Free when the bytes are written, once for each reference.
+type Buffer = wire.Buffer
+
 // Pipe carries messages both ways between two nodes, in order. One goroutine
 // sends and one receives at a time; Close may be called from any.
 type Pipe interface {
 	// Send sends one message, and blocks while the other end does not keep up.
 	// It takes over one reference of b, also when it fails. When it fails, so
 	// does a coming Recv.
-	Send(b *wire.Buffer) error
+	Send(b *Buffer) error
 
 	// Recv waits for one message. The bytes are valid until in is freed. A message
 	// that in.Large does not allow is not kept, as far as the pipe can tell before
