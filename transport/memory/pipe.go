@@ -117,7 +117,7 @@ type pipe struct {
 
 var _ session.Pipe = (*pipe)(nil)
 
-func (p *pipe) Send(b *session.Buffer) error       { return p.out.send(b) }
+func (p *pipe) Send(b *session.Buffer) error    { return p.out.send(b) }
 func (p *pipe) Recv(in *session.Incoming) error { return p.in.recv(in) }
 
 // Close ends both directions here. The other end notices when it has read what

@@ -117,7 +117,7 @@ func TestTheReasonOfAStrategyIsMadeFit(t *testing.T) {
 	l.cut = nil
 	l.until(10*time.Second, func() bool { return nodes[2].stopping != nil })
 	words := lastWords(t, nodes[2])
-	require.True(t, strings.HasPrefix(words, "by 10.0.0.1:7946#1: witness: gone \ufffd [2J away "), words)
+	require.True(t, strings.HasPrefix(words, "by 10.0.0.1:7946#1: witness: gone  [2J away "), words)
 	tomb, _ := nodes[0].machine.State().Removed(nodes[2].id)
 	require.LessOrEqual(t, len(tomb.Downed.Why), gossip.MaxCauseBytes)
 }
