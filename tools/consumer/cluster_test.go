@@ -6,6 +6,7 @@ package consumer_test
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -57,8 +58,13 @@ func (c *consumer) starts(t *testing.T, program string) (first, second string) {
 	// It ends with its standard input, and not before the test's context does.
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), filepath.Join(c.dir, program), free.Addr().String())
 	cmd.Dir = c.dir
-	var said strings.Builder
-	cmd.Stderr = &said
+	log, err := os.Create(filepath.Join(c.dir, program+".log"))
+	require.NoError(t, err)
+	cmd.Stderr = log // A file, which the test may read while the program writes.
+	said := func() string {
+		text, err := os.ReadFile(log.Name())
+		return fmt.Sprint(string(text), err)
+	}
 	stdin, err := cmd.StdinPipe()
 	require.NoError(t, err)
 	stdout, err := cmd.StdoutPipe()
@@ -66,10 +72,11 @@ func (c *consumer) starts(t *testing.T, program string) (first, second string) {
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
 		require.NoError(t, stdin.Close())
-		require.NoError(t, cmd.Wait(), "%s", said.String())
+		require.NoError(t, cmd.Wait(), "%s", said())
+		require.NoError(t, log.Close())
 	})
 	line, err := bufio.NewReader(stdout).ReadString('\n')
-	require.NoError(t, err, "%s", said.String())
+	require.NoError(t, err, "%s", said())
 	first, second, _ = strings.Cut(strings.TrimSpace(line), " ")
 	return first, second
 }
