@@ -109,16 +109,16 @@ func ruleMutants() []mutant {
 			{"membership/internal/protocol/members.go", "return votesInAll(c.surveyed.base, member.Node)", "return member.Node.UID != 0"},
 		}},
 		{"answers prove something to newcomers without a vote", []edit{
-			{"membership/internal/protocol/voting.go", "return m.electorate.established[member.Node]", "return true"},
+			{"membership/internal/protocol/members.go", "return c.surveyed.established[member.Node]", "return true"},
 		}},
 		{"all members vote", []edit{
-			{"membership/internal/protocol/leader.go", "if stays && m.cfg.Voters.admit(member) {", "if stays {"},
+			{"membership/internal/protocol/leader.go", "if stays && l.cfg.Voters.admit(member) {", "if stays {"},
 		}},
 		{"news is taken that no record can hold", []edit{
 			{"membership/internal/protocol/record.go", "if err := r.recordOf(s, false).Validate(); err != nil {", "if err := r.recordOf(s, false).Validate(); r.Data == 0 {"},
 		}},
 		{"the birth of epochs is not raised", []edit{
-			{"membership/internal/protocol/admission.go", "e.RaiseEpochs(raiseEpochs(m.state, msg.Record))", "_ = raiseEpochs(m.state, msg.Record)"},
+			{"membership/internal/protocol/admission.go", "e.RaiseEpochs(raiseEpochs(a.state, msg.Record))", "_ = raiseEpochs(a.state, msg.Record)"},
 		}},
 	}
 }
@@ -128,16 +128,16 @@ func formingMutants() []mutant {
 	const forming, record = "membership/internal/protocol/forming.go", "membership/internal/protocol/record.go"
 	return []mutant{
 		{"votes leave before they are on the disk", []edit{
-			{forming, "if m.memory.kept.Promise < o.birth {\n", "if o.birth == 0 {\n"},
+			{forming, "if f.kept.Promise < o.birth {\n", "if o.birth == 0 {\n"},
 		}},
 		{"a cluster is entered before it is on the disk", []edit{
-			{"membership/internal/protocol/join.go", "state != nil && m.memory.kept.holds(state) {", "state != nil {"},
+			{"membership/internal/protocol/join.go", "state != nil && j.kept.holds(state) {", "state != nil {"},
 		}},
 		{"voters are seen before they are on the disk", []edit{
-			{"membership/internal/protocol/memory.go", "\treturn s.Unsee(m.self)", "\treturn s.See(m.self)"},
+			{"membership/internal/protocol/core.go", "\treturn s.Unsee(c.self)", "\treturn s.See(c.self)"},
 		}},
 		{"silence is an answer", []edit{
-			{forming, "return 2 * m.cfg.JoinIntervalMax }", "return 2000 * m.cfg.JoinIntervalMax }"},
+			{"membership/internal/protocol/discovery.go", "return 2 * d.cfg.JoinIntervalMax }", "return 2000 * d.cfg.JoinIntervalMax }"},
 		}},
 		{"a lost disk speaks", []edit{
 			{record, "\t\t} else {\n\t\t\ts.listed[", "\t\t}\n\t\t{\n\t\t\ts.listed["},
@@ -149,7 +149,7 @@ func formingMutants() []mutant {
 			{forming, "case msg.Birth <= own.Promise || msg.Birth > gossip.LatestBirth:", "case msg.Birth > gossip.LatestBirth:"},
 		}},
 		{"who has just started votes", []edit{
-			{forming, "case m.now.Mono < m.grownUp():", "case m.now.Mono < 0:"},
+			{forming, "case f.now.Mono < f.grownUp():", "case f.now.Mono < 0:"},
 		}},
 		{"a cluster is founded beside one that has members", []edit{
 			{forming, "\t\tif !a.claim.Cluster.IsZero() {\n", "\t\tif a.claim.Standing {\n"},
@@ -162,7 +162,7 @@ func formingMutants() []mutant {
 			{record, "\tif !r.Settled() {\n\t\tbase = append(", "\tif r.Data == 0 {\n\t\tbase = append("},
 		}},
 		{"who has voted again enters the first cluster", []edit{
-			{"membership/internal/protocol/join.go", "claim.Cluster.Born == voted && m.memory.kept.Promise == voted", "(claim.Cluster.Born == voted || m.memory.kept.Promise == voted)"},
+			{"membership/internal/protocol/join.go", "j.form.hasVotedFor(born) && j.kept.Promise == born", "(j.form.hasVotedFor(born) || j.form.hasVotedFor(j.kept.Promise))"},
 		}},
 	}
 }

@@ -250,7 +250,7 @@ func TestMutantsAreCaught(t *testing.T) {
 // returns the path of the binary.
 func buildMutants(t *testing.T) string {
 	t.Helper()
-	dir, err := filepath.Abs("../internal/protocol")
+	dir, err := filepath.Abs("../protocol")
 	require.NoError(t, err)
 	tmp := t.TempDir()
 	sources := map[string]string{"mutant.go": mutantSource}
