@@ -251,7 +251,11 @@ func TestHostileNewsIsRefused(t *testing.T) {
 		{"voters are one", func(p *gossip.Parts) { p.Config.Gen, p.Config.Voters = 4, []gossip.NodeID{node(2)} }, gossip.FaultVoters},
 		{"previous voters are one", func(p *gossip.Parts) { p.Config.Gen, p.Config.Previous = 4, []gossip.NodeID{node(2)} }, gossip.FaultVoters},
 		{"voters that nobody knows", func(p *gossip.Parts) {
-			p.Config.Gen, p.Config.Voters = 4, append(slices.Clone(p.Config.Voters), node(7), node(8), node(9))
+			p.Config.Gen, p.Config.Previous = 4, p.Config.Voters // All who vote and stay are kept.
+			p.Config.Voters = append(slices.Clone(p.Config.Voters), node(7), node(8), node(9))
+		}, gossip.FaultVoters},
+		{"voters without one who stays", func(p *gossip.Parts) {
+			p.Config.Gen, p.Config.Previous, p.Config.Voters = 4, p.Config.Voters, p.Config.Voters[1:]
 		}, gossip.FaultVoters},
 		{"no voters", func(p *gossip.Parts) { p.Config = gossip.Config{Gen: 9, By: 1} }, gossip.FaultVoters},
 		{"strategy of nobody", func(p *gossip.Parts) {
@@ -267,6 +271,9 @@ func TestHostileNewsIsRefused(t *testing.T) {
 			p.Tombstones = []gossip.Tombstone{{Node: node(1), Last: 5, RemovedAt: closureNow.UnixMilli()}}
 			p.Members, p.Clock, p.Seen = slices.Delete(p.Members, 1, 2), slices.Delete(p.Clock, 1, 2), nil
 		}, gossip.FaultTime},
+		{"last clock entry of one that was removed", func(p *gossip.Parts) {
+			p.Tombstones = []gossip.Tombstone{{Node: node(9), Last: 1 << 62, RemovedAt: closureNow.UnixMilli()}}
+		}, gossip.FaultCounter},
 		{"removed in the far future", func(p *gossip.Parts) {
 			p.Tombstones = []gossip.Tombstone{{Node: node(9), RemovedAt: 7_226_582_400_000}}
 		}, gossip.FaultTime},
@@ -327,6 +334,12 @@ func TestWhatIsMergedIsBounded(t *testing.T) {
 	full.Edit(self, func(e *gossip.Edit) {
 		require.False(t, e.Remove(full.Members()[1].Node, closureNow), "no more fit in until some are forgotten")
 	})
+	p.Tombstones = []gossip.Tombstone{{Node: node(1)}}
+	other, err := gossip.FromParts(p)
+	require.NoError(t, err)
+	got, err = full.Accept(other, gossip.Terms{Now: closureNow})
+	requireFault(t, err, gossip.FaultLimit)
+	require.Same(t, full, got)
 }
 
 // Counts that are at their end stay there: a node does not make what nobody takes.

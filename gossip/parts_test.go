@@ -209,10 +209,18 @@ func TestDigestsAndDeltasAreChecked(t *testing.T) {
 		"from unordered": func(d *gossip.Delta) {
 			d.From.Entries = []gossip.Dot{{Node: node(1), Count: 1}, {Node: node(0), Count: 1}}
 		},
-		"clock of no uid":  func(d *gossip.Delta) { d.Clock.Entries = []gossip.Dot{{Count: 1}} },
-		"clock 0 of zero":  func(d *gossip.Delta) { d.Clock = gossip.ClockRef{Entries: []gossip.Dot{{Node: node(0)}}} },
-		"member invalid":   func(d *gossip.Delta) { d.Members = []*gossip.Member{{Node: node(0)}} },
-		"member nil":       func(d *gossip.Delta) { d.Members = []*gossip.Member{nil} },
+		"clock of no uid": func(d *gossip.Delta) { d.Clock.Entries = []gossip.Dot{{Count: 1}} },
+		"clock 0 of zero": func(d *gossip.Delta) { d.Clock = gossip.ClockRef{Entries: []gossip.Dot{{Node: node(0)}}} },
+		"member invalid":  func(d *gossip.Delta) { d.Members = []*gossip.Member{{Node: node(0)}} },
+		"member nil":      func(d *gossip.Delta) { d.Members = []*gossip.Member{nil} },
+		"too many rows": func(d *gossip.Delta) {
+			set := &gossip.ObserverRows{Observer: node(0), Version: 1}
+			for i := range gossip.MaxMembers + 1 {
+				subject := gossip.NodeID{Address: gossip.Address{Host: fmt.Sprintf("h%07d", i), Port: 1}, UID: 1}
+				set.Rows = append(set.Rows, gossip.Row{Subject: subject, Status: gossip.Unreachable, Version: 1})
+			}
+			d.Observers = []*gossip.ObserverRows{set}
+		},
 		"seen by nobody":   func(d *gossip.Delta) { d.Seen = make([]gossip.NodeID, 1) },
 		"full with a from": func(d *gossip.Delta) { *d = full; d.From.Base = 1 },
 		"full, row absurd": func(d *gossip.Delta) { *d = full; d.Seen = []gossip.NodeID{node(9)} },
@@ -247,4 +255,19 @@ func TestDeltaThatDoesNotFitIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	requireWellFormed(t, got)
 	require.Empty(t, got.Records(), "rows of strangers are dropped")
+}
+
+// A delta may hold members without the last up-number. One whose number is above that is
+// taken by nobody in a whole state, so it is not taken in a delta either.
+func TestADeltaWithAnUpNumberAboveTheLastIsRefused(t *testing.T) {
+	t.Parallel()
+	s := cluster(t, 3)
+	d := mark(s, 0, 1).DeltaTo(s.Digest())
+	m := *s.Members()[2]
+	m.UpNumber = s.LastUpNumber() + 1
+	d.Members = []*gossip.Member{&m}
+	require.NoError(t, d.Validate(), "it is well formed by itself")
+	got, err := s.AcceptDelta(d, gossip.Terms{Now: closureNow})
+	requireFault(t, err, gossip.FaultUpNumber)
+	require.Same(t, s, got)
 }
