@@ -267,7 +267,9 @@ func TestANewcomerPassesTheGateWhenAllVotersHaveReachedIt(t *testing.T) {
 	g.receive(nodeAt(3), Reached{Nodes: []gossip.UID{4}})
 	require.True(t, g.passes(nodeAt(4)))
 	b.by(3, func(e *gossip.Edit) { e.Mark(nodeAt(4), gossip.Unreachable) })
-	require.Contains(t, g.held(nodeAt(4)), "it cannot be reached by")
+	require.Equal(t, "it cannot be reached by "+nodeAt(3).String(), g.held(nodeAt(4)))
+	b.by(4, func(e *gossip.Edit) { e.Mark(nodeAt(2), gossip.Unreachable) })
+	require.Contains(t, g.held(nodeAt(4)), "it cannot reach "+nodeAt(2).String())
 }
 
 func newTestLeading(b *bench) *leading {
