@@ -63,6 +63,19 @@ func TestAStrangerIsKeptOut(t *testing.T) {
 	})
 }
 
+// One that sends without pause is said once a minute.
+func TestAStrangerThatGoesOnIsFewLines(t *testing.T) {
+	atGate(t, func(t *testing.T, s *strangers, log *bytes.Buffer) {
+		h := s.keepOut(7, func(gossip.NodeID, []byte) { t.Error("a handler was called") })
+		for range 3 * 60 {
+			h(visitor(1), nil)
+			pass(time.Second)
+		}
+		require.Equal(t, 3, strings.Count(log.String(), "\n"))
+		s.end()
+	})
+}
+
 // Frames of one who is a member by the time at which the line would be written, since the
 // news of it was late, or of one that was removed, are counted and not worth a line.
 func TestLateNewsOfAMemberIsNoStranger(t *testing.T) {
