@@ -258,6 +258,14 @@ func stopError(s component.Stopping) error {
 	}
 }
 
+// unhandled logs that a service has no handler, here or at the peer. Whoever can connect
+// can name all services there are, from any port, so that a host gets few lines.
+func (n *Node) unhandled(e transport.Unhandled) {
+	source, service := n.Source(e.Peer), strconv.Itoa(int(e.Service))
+	n.log.Log(n.ctx, n.repeats.variant(slog.LevelWarn, service, "unhandled", e.Peer.Address.Host, strconv.FormatBool(e.Inbound)),
+		"no handler for service", "peer", e.Peer.String(), "address", source.Address, "certificate", source.Certificate, "service", e.Service, "inbound", e.Inbound)
+}
+
 // noticed hears of the transport's connections and certificates.
 func (n *Node) noticed(notice transport.Notice) {
 	switch e := notice.(type) {
@@ -274,7 +282,7 @@ func (n *Node) noticed(notice transport.Notice) {
 	case transport.NotAccepted:
 		n.log.Log(n.ctx, n.repeats.level(slog.LevelError, "accept"), "no connections are accepted: give the process more file descriptors, or look who holds them", "error", e.Err)
 	case transport.Unhandled:
-		n.log.Warn("no handler for service", "peer", e.Peer.String(), "service", e.Service, "inbound", e.Inbound)
+		n.unhandled(e)
 	case transport.Refused:
 		host, _, err := net.SplitHostPort(e.Address)
 		if err != nil {

@@ -38,6 +38,32 @@ func (*gate) Source(gossip.NodeID) transport.Source {
 	return transport.Source{Address: "10.0.0.9:55555", Certificate: "CN=mallory"}
 }
 
+// guarded starts a lone node behind a gate.
+func guarded(p *place, log *lines) *gate {
+	p.t.Helper()
+	g := new(gate)
+	n := p.start(config(1), membership.WithLogger(slog.New(slog.NewTextHandler(log, nil))),
+		membership.WithTransport(func(id transport.Identity, cfg transport.Config, notices func(transport.Notice)) (transport.Transport, error) {
+			var err error
+			g.notices = notices
+			g.Transport, err = memory.New(p.network, id, cfg, memory.WithNotices(notices))
+			return g, err
+		}))
+	p.awaitUp(n)
+	return g
+}
+
+// linesWith returns the lines of a log in which a text is.
+func linesWith(log *lines, text string) []string {
+	var found []string
+	for line := range strings.Lines(log.String()) {
+		if strings.Contains(line, text) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
 // Whatever a peer is refused for, the line names its address and its certificate, and is
 // written once in a minute however often it tries.
 func TestARefusalIsSaidOnceAWhileWithWhoWasRefused(t *testing.T) {
@@ -58,26 +84,14 @@ func TestARefusalIsSaidOnceAWhileWithWhoWasRefused(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			bubble(t, func(t *testing.T, p *place) {
-				g, log := new(gate), new(lines)
-				n := p.start(config(1), membership.WithLogger(slog.New(slog.NewTextHandler(log, nil))),
-					membership.WithTransport(func(id transport.Identity, cfg transport.Config, notices func(transport.Notice)) (transport.Transport, error) {
-						var err error
-						g.notices = notices
-						g.Transport, err = memory.New(p.network, id, cfg, memory.WithNotices(notices))
-						return g, err
-					}))
-				p.awaitUp(n)
+				log := new(lines)
+				g := guarded(p, log)
 				for minute := range 3 {
 					for range 10 {
 						try(g)
 						<-time.After(time.Second)
 					}
-					var said []string
-					for line := range strings.Lines(log.String()) {
-						if strings.Contains(line, what) {
-							said = append(said, line)
-						}
-					}
+					said := linesWith(log, what)
 					require.Len(t, said, minute+1)
 					require.Contains(t, said[minute], "10.0.0.9:55555")
 					require.Contains(t, said[minute], "CN=mallory")
@@ -86,4 +100,26 @@ func TestARefusalIsSaidOnceAWhileWithWhoWasRefused(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Nobody can fill the log with services for which there is no handler: a host has a few
+// lines in a minute, whatever it sends, and each names who sends.
+func TestUnhandledServicesAreFewLines(t *testing.T) {
+	bubble(t, func(t *testing.T, p *place) {
+		log := new(lines)
+		g := guarded(p, log)
+		for minute := range 3 {
+			for service := range transport.Service(5000) {
+				peer := gossip.NodeID{Address: gossip.Address{Host: "10.0.0.9", Port: uint16(1 + service%10)}, UID: gossip.UID(1 + service)}
+				g.notices(transport.Unhandled{Peer: peer, Service: 5000 + service, Inbound: true})
+			}
+			said := linesWith(log, "no handler for service")
+			require.Len(t, said, 8*(minute+1))
+			for _, line := range said {
+				require.Contains(t, line, "10.0.0.9:55555")
+				require.Contains(t, line, "CN=mallory")
+			}
+			<-time.After(time.Minute)
+		}
+	})
 }

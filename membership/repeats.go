@@ -33,13 +33,18 @@ const variantsMax = 8
 
 // variant is level for a subject that comes in variants: each is said as if it were a
 // subject of its own, but no more than a few in a minute, since who is refused may
-// have chosen the words.
+// have chosen the words. Those that are not said are not remembered either, so that
+// they cannot drive out what is.
 func (r *repeats) variant(level slog.Level, variant string, parts ...string) slog.Level {
-	if r.level(level, append(slices.Clone(parts), "=", variant)...) != level {
+	now, said := time.Now(), subjectOf(append(slices.Clone(parts), "=", variant)...)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.isRecent(said, now) {
 		return slog.LevelDebug
 	}
 	for i := range variantsMax {
-		if r.level(level, append(slices.Clone(parts), "#", strconv.Itoa(i))...) == level {
+		if r.take(subjectOf(append(slices.Clone(parts), "#", strconv.Itoa(i))...), now) {
+			r.take(said, now)
 			return level
 		}
 	}
@@ -49,15 +54,30 @@ func (r *repeats) variant(level slog.Level, variant string, parts ...string) slo
 // level returns the level at which to log the subject that parts make up: the
 // given one, or debug when it was logged at that within the last minute.
 func (r *repeats) level(level slog.Level, parts ...string) slog.Level {
-	subject, now := strings.Join(parts, "\x00"), time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if at, ok := r.last[subject]; ok && now.Sub(at) < repeatAfter {
-		return slog.LevelDebug
+	if r.take(subjectOf(parts...), time.Now()) {
+		return level
+	}
+	return slog.LevelDebug
+}
+
+func subjectOf(parts ...string) string { return strings.Join(parts, "\x00") }
+
+// isRecent reports whether a subject was logged within the last minute.
+func (r *repeats) isRecent(subject string, now time.Time) bool {
+	at, ok := r.last[subject]
+	return ok && now.Sub(at) < repeatAfter
+}
+
+// take notes that a subject is logged now, unless it was within the last minute.
+func (r *repeats) take(subject string, now time.Time) bool {
+	if r.isRecent(subject, now) {
+		return false
 	}
 	if r.last == nil || len(r.last) >= repeatsMax {
 		r.last = make(map[string]time.Time)
 	}
 	r.last[subject] = now
-	return level
+	return true
 }
