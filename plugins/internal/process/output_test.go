@@ -77,6 +77,18 @@ func TestLongLineIsCut(t *testing.T) {
 	require.Contains(t, b.String(), fmt.Sprintf("bytes_left_out=%d", 10<<20-lineBytesMax))
 }
 
+// A record with many keys is one of bounded many attributes.
+func TestAttributesAreLimited(t *testing.T) {
+	o, b := record()
+	var keys strings.Builder
+	for i := range 2 * attributesMax {
+		fmt.Fprintf(&keys, `,"key%d":1`, i)
+	}
+	_, err := io.WriteString(o, `{"@level":"info","@message":"m"`+keys.String()+"}\n")
+	require.NoError(t, err)
+	require.Equal(t, attributesMax, strings.Count(b.String(), "with.key"))
+}
+
 func TestRateIsLimitedAndTheRestCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o, b := record()

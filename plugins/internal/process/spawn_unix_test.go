@@ -1,0 +1,39 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package process
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What a process has forked ends with its group, also where nothing else finds it. The
+// pipe that both hold ends with the last of them.
+func TestAGroupEndsTogether(t *testing.T) {
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "sleep 60 & echo forked; wait")
+	cmd.Stdout, cmd.SysProcAttr = write, attributes()
+	require.NoError(t, cmd.Start())
+	require.NoError(t, write.Close())
+	require.NoError(t, read.SetReadDeadline(time.Now().Add(10*time.Second)))
+	out := bufio.NewReader(read)
+	line, err := out.ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "forked\n", line)
+	killGroup(cmd.Process)
+	require.NoError(t, read.SetReadDeadline(time.Now().Add(10*time.Second)))
+	_, err = out.ReadByte()
+	require.ErrorIs(t, err, io.EOF, "what was forked lives")
+	require.NoError(t, read.Close())
+	require.Error(t, cmd.Wait())
+}
