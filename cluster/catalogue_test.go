@@ -47,11 +47,11 @@ func attributes() map[string][]string {
 	all := map[string][]string{
 		"quorate.membership.members": {"quorate.member.status"}, "quorate.membership.marks": {"quorate.verdict"},
 		"quorate.membership.phi": {"quorate.peer"}, "quorate.membership.gossip.rounds": {"quorate.gossip.round"},
-		"quorate.membership.refused": {fault}, "quorate.node.decisions": {"quorate.component", "quorate.decision.kind"},
+		"quorate.membership.refused": {fault}, "quorate.node.decisions": {"quorate.component", "quorate.decision.topic"},
 		"quorate.node.messages": {direction, "quorate.component", "quorate.message.type"},
 		"quorate.node.io":       {direction, "quorate.component", "quorate.message.type"},
 
-		"quorate.strategy.call.duration":        {fault, "quorate.strategy.kind"},
+		"quorate.strategy.call.duration":        {fault, "quorate.policy"},
 		"quorate.transport.connections":         {"quorate.lane", "quorate.side"},
 		"quorate.transport.connections.refused": {fault, "quorate.side"},
 		"quorate.transport.messages.refused":    {fault, "quorate.lane"},
@@ -109,7 +109,7 @@ func (m recorded) note(name, kind, unit, description string) {
 	m.of.mu.Lock()
 	defer m.of.mu.Unlock()
 	m.of.all[name] = metertest.Instrument{
-		Scope: m.scope, Name: name, Kind: kind, Unit: unit, Description: description, Attributes: slices.Sorted(slices.Values(attributes()[name])),
+		Scope: m.scope, Name: name, Type: kind, Unit: unit, Description: description, Attributes: slices.Sorted(slices.Values(attributes()[name])),
 	}
 }
 
@@ -178,7 +178,7 @@ func exported(t *testing.T, i metertest.Instrument) string {
 	require.NoError(t, err)
 	meter := sdk.NewMeterProvider(sdk.WithReader(reader)).Meter("test")
 	unit := metric.WithUnit(i.Unit)
-	switch i.Kind {
+	switch i.Type {
 	case "counter":
 		c, err := meter.Int64Counter(i.Name, unit)
 		require.NoError(t, err)
@@ -212,7 +212,7 @@ func table(t *testing.T, all []metertest.Instrument) string {
 			scope = i.Scope
 			fmt.Fprintf(&b, "\n#### %s\n\n| metric, and its name in Prometheus | kind | unit | attributes | meaning |\n| --- | --- | --- | --- | --- |\n", path.Base(scope))
 		}
-		fmt.Fprintf(&b, "| `%s` `%s` | %s | `%s` | %s | %s |\n", i.Name, exported(t, i), i.Kind, i.Unit, quoted(i.Attributes), i.Description)
+		fmt.Fprintf(&b, "| `%s` `%s` | %s | `%s` | %s | %s |\n", i.Name, exported(t, i), i.Type, i.Unit, quoted(i.Attributes), i.Description)
 	}
 	return b.String() + "\n"
 }
@@ -297,7 +297,7 @@ func exports(t *testing.T) (known, labels map[string]bool) {
 	for _, i := range catalogue(t) {
 		name := exported(t, i)
 		known[name] = true
-		if i.Kind == "histogram" {
+		if i.Type == "histogram" {
 			known[name+"_bucket"], known[name+"_count"], known[name+"_sum"] = true, true, true
 		}
 		for _, a := range i.Attributes {

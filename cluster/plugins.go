@@ -34,25 +34,25 @@ func builtIn() []string {
 	return append(downing.BuiltIns().Names(), allocation.LeastShardName)
 }
 
-// validatePlugins reports names that clash, plugins of a kind that no node runs, and
-// strategies that name a plugin of another kind.
+// validatePlugins reports names that clash, plugins for policies that no node runs, and
+// strategies that name a plugin for another policy.
 func (c Config) validatePlugins() error {
 	var faults field.Faults
 	for _, name := range slices.Sorted(maps.Keys(c.Plugins)) {
 		faults.Refuse(slices.Contains(builtIn(), name), "plugins."+name, "is the name of a built-in strategy; give the plugin another one")
-		if kind := c.Plugins[name].Kind; slices.Contains(plugins.Kinds(), kind) && !slices.Contains(host.Kinds(), kind) {
-			faults.Add(field.Errorf("plugins."+name+".kind", "no node runs plugins of kind %s: it must be one of %v", kind, host.Kinds()))
+		if policy := c.Plugins[name].Policy; slices.Contains(plugins.Policies(), policy) && !slices.Contains(host.Policies(), policy) {
+			faults.Add(field.Errorf("plugins."+name+".policy", "no node runs plugins for %s: it must be one of %v", policy, host.Policies()))
 		}
 	}
 	for _, use := range []struct {
 		key, name string
-		kind      plugins.Kind
+		policy    plugins.Policy
 	}{
 		{"downing.strategy", c.Downing.Strategy, plugins.Downing},
 		{"sharding.allocation.strategy", c.Sharding.Allocation.Strategy, plugins.Allocation},
 	} {
-		if p, ok := c.Plugins[use.name]; ok && p.Kind != use.kind {
-			faults.Add(field.Errorf(use.key, "%s is a plugin of kind %s, one of kind %s is needed", use.name, p.Kind, use.kind))
+		if p, ok := c.Plugins[use.name]; ok && p.Policy != use.policy {
+			faults.Add(field.Errorf(use.key, "%s is a plugin for %s, one for %s is needed", use.name, p.Policy, use.policy))
 		}
 	}
 	return faults.Err()

@@ -23,7 +23,7 @@ import (
 const (
 	attrPlugin = attribute.Key("quorate.plugin")
 	attrCall   = attribute.Key("quorate.plugin.call")  // "decide", "allocate" or "rebalance".
-	attrEvent  = attribute.Key("quorate.plugin.event") // What happened to it: a [host.EventKind].
+	attrEvent  = attribute.Key("quorate.plugin.event") // What happened to it: a [host.EventType].
 )
 
 // pluginMetrics measures what happens to the plugins of a node.
@@ -39,7 +39,7 @@ type pluginMetrics struct {
 // pluginEvent is what is counted.
 type pluginEvent struct {
 	plugin string
-	kind   host.EventKind
+	typ    host.EventType
 }
 
 // measurePlugins begins to measure, until stop. What cannot be is logged, and missing.
@@ -70,7 +70,7 @@ func (m *pluginMetrics) observe(e host.Event) {
 	record := func(h metric.Float64Histogram, seconds float64, more ...attribute.KeyValue) {
 		h.Record(context.Background(), seconds, metric.WithAttributes(append(more, plugin)...))
 	}
-	if e.Kind == host.Called {
+	if e.Type == host.Called {
 		attrs := []attribute.KeyValue{attrCall.String(e.Call)}
 		if e.Err != nil {
 			attrs = append(attrs, meter.Fault.String(pluginFault(e.Err)))
@@ -86,7 +86,7 @@ func (m *pluginMetrics) observe(e host.Event) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.counts[pluginEvent{e.Plugin, e.Kind}]++
+	m.counts[pluginEvent{e.Plugin, e.Type}]++
 }
 
 // show shows the events.
@@ -94,7 +94,7 @@ func (m *pluginMetrics) show(_ context.Context, o metric.Observer) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for e, n := range m.counts {
-		o.ObserveInt64(m.events, n, metric.WithAttributes(attrPlugin.String(e.plugin), attrEvent.String(string(e.kind))))
+		o.ObserveInt64(m.events, n, metric.WithAttributes(attrPlugin.String(e.plugin), attrEvent.String(string(e.typ))))
 	}
 	return nil
 }

@@ -24,13 +24,13 @@ func TestMetricsOfPlugins(t *testing.T) {
 	reader := metertest.New()
 	m := measurePlugins(reader.Provider(), "127.0.0.1:7946", slog.New(slog.DiscardHandler))
 	for _, e := range []host.Event{
-		{Kind: host.Started, Took: 100 * time.Millisecond},
-		{Kind: host.Called, Call: "decide", Latency: time.Millisecond},
-		{Kind: host.Called, Call: "decide", Latency: time.Second, Err: fmt.Errorf("asking: %w", context.DeadlineExceeded)},
-		{Kind: host.Exited},
-		{Kind: host.Called, Call: "allocate", Err: plugins.ErrUnavailable},
-		{Kind: host.Restarted, Took: 200 * time.Millisecond, Away: 2 * time.Second},
-		{Kind: host.Exited},
+		{Type: host.Started, Took: 100 * time.Millisecond},
+		{Type: host.Called, Call: "decide", Latency: time.Millisecond},
+		{Type: host.Called, Call: "decide", Latency: time.Second, Err: fmt.Errorf("asking: %w", context.DeadlineExceeded)},
+		{Type: host.Exited},
+		{Type: host.Called, Call: "allocate", Err: plugins.ErrUnavailable},
+		{Type: host.Restarted, Took: 200 * time.Millisecond, Away: 2 * time.Second},
+		{Type: host.Exited},
 	} {
 		e.Plugin = "witness"
 		m.observe(e)

@@ -13,9 +13,9 @@ import (
 
 // PluginStatus is how a plugin of the node is doing, as /v1/plugins shows it.
 type PluginStatus struct {
-	// Name is the name in the file, Kind what it decides: "downing", "allocation".
-	Name string `json:"name"`
-	Kind string `json:"kind"`
+	// Name is the name in the file, Policy what it decides: "downing", "allocation".
+	Name   string `json:"name"`
+	Policy string `json:"policy"`
 	// State is "running", or why there is no process to ask: "starting", "stopping",
 	// "waiting" for the next start, "broken" for the time being, "stopped".
 	State string    `json:"state"`
@@ -55,7 +55,7 @@ func (n *Node) Plugins() []PluginStatus {
 
 func pluginStatus(s host.Status) PluginStatus {
 	p := PluginStatus{
-		Name: s.Name, Kind: string(s.Kind), State: string(s.State), Since: s.Since, Says: s.Manifest.String(), SHA256: s.SHA256, PID: s.PID,
+		Name: s.Name, Policy: string(s.Policy), State: string(s.State), Since: s.Since, Says: s.Manifest.String(), SHA256: s.SHA256, PID: s.PID,
 		Restarts: s.Restarts, Swaps: s.Swaps, AwayTotal: s.AwayTotal.Seconds(), AwayLast: s.AwayLast.Seconds(),
 		Calls: s.Calls, Failures: s.Failures, Late: s.Late,
 	}

@@ -67,7 +67,7 @@ func TestMetricsForPrometheus(t *testing.T) {
 		"\nquorate_membership_standing 1\n",
 		"\nquorate_sharding_ask_duration_seconds_count{quorate_kind=\"counter\"} 1\n",
 		"\nquorate_sharding_shards_hosted{quorate_kind=\"counter\"} 1000\n",
-		"\nquorate_node_decisions_total{quorate_component=\"membership\",quorate_decision_kind=\"join\"} ",
+		"\nquorate_node_decisions_total{quorate_component=\"membership\",quorate_decision_topic=\"join\"} ",
 		"\nbank_deposits_total 7\n",
 		"\ngo_goroutines ",
 		"service_instance_id=\"" + address + "\"",

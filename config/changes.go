@@ -40,18 +40,18 @@ func Changes(from, to any) ([]Change, error) {
 type comparer struct{ changes []Change }
 
 func (c *comparer) compare(a, b reflect.Value, path []string, reload bool) {
-	switch kind := kindOf(a.Type()); {
+	switch typ := typeOf(a.Type()); {
 	case a.Kind() == reflect.Pointer && !a.IsNil() && !b.IsNil():
 		c.compare(a.Elem(), b.Elem(), path, reload)
 	case a.Kind() == reflect.Pointer:
 		c.note(a.IsNil() == b.IsNil(), path, reload)
-	case kind == KindGroup:
+	case typ == TypeGroup:
 		for _, f := range fieldsOf(a.Type()) {
 			c.compare(a.FieldByIndex(f.index), b.FieldByIndex(f.index), extend(path, f.key), reload || f.tag.Get("reload") == "yes")
 		}
-	case kind == KindMap:
+	case typ == TypeMap:
 		c.entries(a, b, path, reload)
-	case kind == KindList && a.Len() == 0 && b.Len() == 0: // None, and an empty list, mean the same.
+	case typ == TypeList && a.Len() == 0 && b.Len() == 0: // None, and an empty list, mean the same.
 	default:
 		c.note(reflect.DeepEqual(a.Interface(), b.Interface()), path, reload)
 	}

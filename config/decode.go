@@ -23,7 +23,7 @@ import (
 // they are validated.
 //
 // The error is of type [Errors] and names every fault; into is unchanged then.
-// A target that is not a pointer to a struct or map, or that holds a kind of
+// A target that is not a pointer to a struct or map, or that holds a type of
 // field this package does not know, is a fault of the program and is reported as
 // an ordinary error.
 func (f *File) Decode(section string, into any) error {
@@ -237,7 +237,7 @@ func free(value any, fromEnv bool) any {
 func (d *decoder) text(u encoding.TextUnmarshaler, t reflect.Type, value any, path []string) {
 	text, ok := value.(string)
 	if !ok {
-		d.fault(path, ErrBadValue, wrongKind("text ("+t.String()+")", value))
+		d.fault(path, ErrBadValue, wrongType("text ("+t.String()+")", value))
 		return
 	}
 	if err := u.UnmarshalText([]byte(text)); err != nil {
@@ -248,7 +248,7 @@ func (d *decoder) text(u encoding.TextUnmarshaler, t reflect.Type, value any, pa
 func (d *decoder) structure(target reflect.Value, value any, path []string) {
 	tree, ok := value.(map[string]any)
 	if !ok {
-		d.fault(path, ErrBadValue, wrongKind("a group of settings", value))
+		d.fault(path, ErrBadValue, wrongType("a group of settings", value))
 		return
 	}
 	fields := fieldsOf(target.Type())
@@ -297,7 +297,7 @@ func (d *decoder) unknown(path []string, fields []setting) {
 func (d *decoder) mapping(target reflect.Value, value any, path []string) {
 	tree, ok := value.(map[string]any)
 	if !ok {
-		d.fault(path, ErrBadValue, wrongKind("a map", value))
+		d.fault(path, ErrBadValue, wrongType("a map", value))
 		return
 	}
 	entries := reflect.MakeMapWithSize(target.Type(), target.Len()+len(tree))
@@ -319,7 +319,7 @@ func (d *decoder) mapping(target reflect.Value, value any, path []string) {
 func (d *decoder) list(target reflect.Value, value any, path []string) {
 	items, ok := value.([]any)
 	if !ok {
-		d.fault(path, ErrBadValue, wrongKind("a list", value)+", write [a, b]")
+		d.fault(path, ErrBadValue, wrongType("a list", value)+", write [a, b]")
 		return
 	}
 	fresh := reflect.MakeSlice(target.Type(), len(items), len(items))

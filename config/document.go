@@ -71,7 +71,7 @@ type directory interface {
 
 // read returns the content of a file, with one clear fault for everything that
 // is not a regular file of a sensible size. A named pipe would block for ever,
-// so the kind is looked at before the file is opened. The name is shown.
+// so its type is looked at before the file is opened. The name is shown.
 func read(dir directory, path, name string) ([]byte, *Error) {
 	fault := func(reason string) *Error { return &Error{File: name, Reason: reason, Err: ErrRead} }
 	if _, reason := formatOf(name); reason != "" {

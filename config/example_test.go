@@ -56,7 +56,7 @@ func ExampleChanges() {
 		return
 	}
 	for _, s := range settings {
-		fmt.Printf("%s: %s, default %s, %s\n", s.Key(), s.Kind, s.Default, s.Range)
+		fmt.Printf("%s: %s, default %s, %s\n", s.Key(), s.Type, s.Default, s.Range)
 	}
 	changes, err := config.Changes(running, Limits{Size: 20, Wait: time.Minute})
 	fmt.Println(changes, err)

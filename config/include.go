@@ -42,7 +42,7 @@ func (doc *document) takeIncludes() Errors {
 	}
 	items, ok := value.([]any)
 	if !ok {
-		return Errors{fault([]string{includeKey}, wrongKind("a list of files", value)+", write [base.yaml]")}
+		return Errors{fault([]string{includeKey}, wrongType("a list of files", value)+", write [base.yaml]")}
 	}
 	var faults Errors
 	for i, one := range items {

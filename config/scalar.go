@@ -28,7 +28,7 @@ func setScalar(target reflect.Value, value any, fromEnv bool) string {
 	switch target.Kind() {
 	case reflect.String:
 		if !isText {
-			return wrongKind("text", value) + ", put it in quotes"
+			return wrongType("text", value) + ", put it in quotes"
 		}
 		target.SetString(text)
 	case reflect.Bool:
@@ -37,7 +37,7 @@ func setScalar(target reflect.Value, value any, fromEnv bool) string {
 			b, ok = text == "true", text == "true" || text == "false"
 		}
 		if !ok {
-			return wrongKind("true or false", value)
+			return wrongType("true or false", value)
 		}
 		target.SetBool(b)
 	case reflect.Float32, reflect.Float64:
@@ -85,7 +85,7 @@ func signed(v int64) (negative bool, n uint64, ok bool) {
 func setInt(target reflect.Value, value any, fromEnv bool) string {
 	negative, n, ok := whole(value, fromEnv)
 	if !ok {
-		return wrongKind("a whole number", value)
+		return wrongType("a whole number", value)
 	}
 	bits := target.Type().Bits()
 	limit := uint64(1) << (bits - 1)
@@ -103,7 +103,7 @@ func setInt(target reflect.Value, value any, fromEnv bool) string {
 func setUint(target reflect.Value, value any, fromEnv bool) string {
 	negative, n, ok := whole(value, fromEnv)
 	if !ok {
-		return wrongKind("a whole number", value)
+		return wrongType("a whole number", value)
 	}
 	limit := uint64(math.MaxUint64) >> (64 - target.Type().Bits())
 	if negative || n > limit {
@@ -121,13 +121,13 @@ func setFloat(target reflect.Value, value any, fromEnv bool) string {
 	case string:
 		parsed, err := strconv.ParseFloat(v, 64)
 		if !fromEnv || err != nil {
-			return wrongKind("a number", value)
+			return wrongType("a number", value)
 		}
 		x = parsed
 	default:
 		negative, n, ok := whole(value, fromEnv)
 		if !ok {
-			return wrongKind("a number", value)
+			return wrongType("a number", value)
 		}
 		if x = float64(n); negative {
 			x = -x
@@ -164,8 +164,8 @@ func duration(value any) (time.Duration, string) {
 	return 0, reason
 }
 
-// wrongKind says what was found where something else is needed.
-func wrongKind(need string, value any) string {
+// wrongType says what was found where something else is needed.
+func wrongType(need string, value any) string {
 	return fmt.Sprintf("must be %s, not %s", need, describe(value))
 }
 

@@ -13,37 +13,37 @@ import (
 	"time"
 )
 
-// Kind is what the value of a setting is in a file.
-type Kind uint8
+// Type is what the value of a setting is in a file.
+type Type uint8
 
-// The kinds of settings.
+// The types of settings.
 const (
-	// KindAny is a value that somebody else checks, such as the settings of a
+	// TypeAny is a value that somebody else checks, such as the settings of a
 	// plugin.
-	KindAny Kind = iota
-	// KindText is text.
-	KindText
-	// KindBool is true or false.
-	KindBool
-	// KindWhole is a whole number.
-	KindWhole
-	// KindNumber is a number.
-	KindNumber
-	// KindDuration is a duration, such as "500ms" or "1h30m".
-	KindDuration
-	// KindList is a list of values of one kind.
-	KindList
-	// KindMap is a group with names that users choose.
-	KindMap
-	// KindGroup is a group of settings.
-	KindGroup
+	TypeAny Type = iota
+	// TypeText is text.
+	TypeText
+	// TypeBool is true or false.
+	TypeBool
+	// TypeWhole is a whole number.
+	TypeWhole
+	// TypeNumber is a number.
+	TypeNumber
+	// TypeDuration is a duration, such as "500ms" or "1h30m".
+	TypeDuration
+	// TypeList is a list of values of one type.
+	TypeList
+	// TypeMap is a group with names that users choose.
+	TypeMap
+	// TypeGroup is a group of settings.
+	TypeGroup
 )
 
-// String returns the name of the kind in plain words.
-func (k Kind) String() string {
+// String returns the name of the type in plain words.
+func (k Type) String() string {
 	names := [...]string{"any value", "text", "true or false", "whole number", "number", "duration", "list", "map", "group"}
 	if int(k) >= len(names) {
-		return "Kind(" + strconv.Itoa(int(k)) + ")"
+		return "Type(" + strconv.Itoa(int(k)) + ")"
 	}
 	return names[k]
 }
@@ -53,12 +53,12 @@ type Setting struct {
 	// Path holds the parts of the key. "*" stands for a name that users choose,
 	// and "[]" for any item of a list of groups.
 	Path []string
-	// Kind is what the value is.
-	Kind Kind
-	// Item is the kind of the items of a list and of the entries of a map; for
-	// other kinds it has no meaning. Of those that are groups, the settings
+	// Type is what the value is.
+	Type Type
+	// Item is the type of the items of a list and of the entries of a map; for
+	// other types it has no meaning. Of those that are groups, the settings
 	// follow with longer paths.
-	Item Kind
+	Item Type
 	// Default is the default as it would stand in a file; empty for groups and
 	// for a setting without one.
 	Default string
@@ -145,23 +145,23 @@ func (l *lister) value(v reflect.Value, s Setting) {
 		}
 		v = v.Elem()
 	}
-	if s.Kind = kindOf(v.Type()); s.Default == "" && !s.Required {
+	if s.Type = typeOf(v.Type()); s.Default == "" && !s.Required {
 		s.Default = written(v)
 	}
-	switch s.Kind {
-	case KindGroup:
+	switch s.Type {
+	case TypeGroup:
 		s.Default = ""
 		l.settings = append(l.settings, s)
 		l.structure(v, s)
 		return
-	case KindMap, KindList:
+	case TypeMap, TypeList:
 		entry, name := newEntry(v.Type().Elem()), "*"
-		if s.Kind == KindList {
+		if s.Type == TypeList {
 			name = "[]"
 		}
-		s.Item = kindOf(entry.Type())
+		s.Item = typeOf(entry.Type())
 		l.settings = append(l.settings, s)
-		if s.Item == KindGroup {
+		if s.Item == TypeGroup {
 			l.value(entry, Setting{Path: extend(s.Path, name), Reload: s.Reload, Struct: entry.Type()})
 		}
 		return
@@ -170,34 +170,34 @@ func (l *lister) value(v reflect.Value, s Setting) {
 	}
 }
 
-// kindOf returns the kind of the values of a type.
-func kindOf(t reflect.Type) Kind {
+// typeOf returns which of them a Go type is.
+func typeOf(t reflect.Type) Type {
 	if t.Kind() == reflect.Pointer {
-		return kindOf(t.Elem())
+		return typeOf(t.Elem())
 	}
 	if reflect.PointerTo(t).Implements(textType) {
-		return KindText
+		return TypeText
 	}
 	if t == durationType {
-		return KindDuration
+		return TypeDuration
 	}
 	switch t.Kind() {
 	case reflect.Struct:
-		return KindGroup
+		return TypeGroup
 	case reflect.Map:
-		return KindMap
+		return TypeMap
 	case reflect.Slice:
-		return KindList
+		return TypeList
 	case reflect.String:
-		return KindText
+		return TypeText
 	case reflect.Bool:
-		return KindBool
+		return TypeBool
 	case reflect.Float32, reflect.Float64:
-		return KindNumber
+		return TypeNumber
 	case reflect.Interface:
-		return KindAny
+		return TypeAny
 	default:
-		return KindWhole
+		return TypeWhole
 	}
 }
 
@@ -208,10 +208,10 @@ func written(v reflect.Value) string {
 			return string(text)
 		}
 	}
-	switch kindOf(v.Type()) {
-	case KindDuration:
+	switch typeOf(v.Type()) {
+	case TypeDuration:
 		return durationText(time.Duration(v.Int()))
-	case KindText:
+	case TypeText:
 		if v.Kind() != reflect.String {
 			return fmt.Sprint(v.Interface())
 		}
@@ -219,22 +219,22 @@ func written(v reflect.Value) string {
 			return s
 		}
 		return `""`
-	case KindList:
+	case TypeList:
 		items := make([]string, v.Len())
 		for i := range items {
 			items[i] = written(v.Index(i))
 		}
 		return "[" + strings.Join(items, ", ") + "]"
-	case KindMap:
+	case TypeMap:
 		entries := make([]string, 0, v.Len())
 		for _, name := range v.MapKeys() {
 			entries = append(entries, name.String()+": "+written(v.MapIndex(name)))
 		}
 		slices.Sort(entries)
 		return "{" + strings.Join(entries, ", ") + "}"
-	case KindGroup:
+	case TypeGroup:
 		return ""
-	case KindAny:
+	case TypeAny:
 		return "none"
 	default:
 		return fmt.Sprint(v.Interface())

@@ -21,7 +21,7 @@ type worker struct {
 
 func (w *worker) SetDefaults() { w.Pause = 5 * time.Second }
 
-// daemon is a struct with every kind of setting.
+// daemon is a struct with every type of setting.
 type daemon struct {
 	common `koanf:",squash"`
 	Limits struct {
@@ -51,12 +51,12 @@ func TestSettingsListEveryKeyWithWhatIsKnownOfIt(t *testing.T) {
 	settings, err := config.Settings(preset())
 	require.NoError(t, err)
 	type row struct {
-		key, kind, preset string
-		reload            bool
+		key, typ, preset string
+		reload           bool
 	}
 	var got []row
 	for _, s := range settings {
-		got = append(got, row{s.Key(), s.Kind.String(), s.Default, s.Reload})
+		got = append(got, row{s.Key(), s.Type.String(), s.Default, s.Reload})
 	}
 	require.Equal(t, []row{
 		{"name", "text", "x", false},
@@ -86,9 +86,9 @@ func TestSettingsListEveryKeyWithWhatIsKnownOfIt(t *testing.T) {
 	require.Equal(t, []string{"fast", "safe"}, settings[4].OneOf)
 	require.Equal(t, []string{"auto"}, settings[5].Known)
 	require.True(t, settings[5].Required)
-	require.Equal(t, config.KindText, settings[6].Item)
-	require.Equal(t, config.KindAny, settings[15].Item)
-	require.Equal(t, "Kind(99)", config.Kind(99).String())
+	require.Equal(t, config.TypeText, settings[6].Item)
+	require.Equal(t, config.TypeAny, settings[15].Item)
+	require.Equal(t, "Type(99)", config.Type(99).String())
 
 	for _, bad := range []any{nil, 3, (*daemon)(nil), struct {
 		F func() `koanf:"f"`

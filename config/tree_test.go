@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawTree draws a map with values of every kind that all formats have.
+// drawTree draws a map with values of every type that all formats have.
 func drawTree(t *rapid.T, depth int) map[string]any {
 	tree := map[string]any{}
 	for range rapid.IntRange(1, 3).Draw(t, "keys") {
@@ -26,7 +26,7 @@ func drawValue(t *rapid.T, depth int) any {
 	if depth > 2 {
 		most = 3
 	}
-	switch rapid.IntRange(0, most).Draw(t, "kind") {
+	switch rapid.IntRange(0, most).Draw(t, "type") {
 	case 0:
 		return rapid.StringMatching(`[a-zé0-9 ."'\\#:~-]{0,8}`).Draw(t, "text")
 	case 1:

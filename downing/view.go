@@ -38,7 +38,7 @@ type View struct {
 }
 
 // NewView returns the view that self has of the state, with the sets of voters
-// that count for self at the moment ([gossip.Config.Base]). The caller adds the
+// that count for self at the moment ([gossip.Voters.Base]). The caller adds the
 // durations. The view shares the members with the state.
 func NewView(state *gossip.State, self gossip.NodeID, base gossip.Base) View {
 	return View{

@@ -93,7 +93,7 @@ func (s *core) knew(id NodeID) bool {
 }
 
 // names reports whether a node is among the voters of c, or among those before.
-func (c *Config) names(id NodeID) bool {
+func (c *Voters) names(id NodeID) bool {
 	for _, set := range c.sets() {
 		if _, ok := slices.BinarySearchFunc(set.voters, id, NodeID.Compare); ok {
 			return true

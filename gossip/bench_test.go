@@ -159,7 +159,7 @@ func BenchmarkFromParts(b *testing.B) {
 }
 
 // deepCopy copies the members and the hosts, as a decoder would.
-func deepCopy(p gossip.Parts) gossip.Parts {
+func deepCopy(p gossip.Raw) gossip.Raw {
 	fresh := func(n gossip.NodeID) gossip.NodeID {
 		n.Address.Host = string([]byte(n.Address.Host))
 		return n

@@ -46,7 +46,7 @@ func isLoaded(id gossip.StrategyID) bool { return id == closureStrategies[0].ID(
 
 // state reads a whole state, that of a hostile member.
 func (s *source) state() (*gossip.State, error) {
-	p := gossip.Parts{Cluster: gossip.ClusterID{Born: closureBorn.UnixMilli(), Nonce: 7}, LastUpNumber: gossip.UpNumber(4 + s.count()), PrunedBefore: s.time()}
+	p := gossip.Raw{Cluster: gossip.ClusterID{Born: closureBorn.UnixMilli(), Nonce: 7}, LastUpNumber: gossip.UpNumber(4 + s.count()), PrunedBefore: s.time()}
 	for i := range 5 {
 		m := &gossip.Member{Node: node(i), Status: gossip.Up, UpNumber: gossip.UpNumber(i + 1)}
 		m.Loaded = gossip.Loaded{Version: s.count(), Strategies: []gossip.StrategyID{closureStrategies[0].ID()}}
@@ -78,7 +78,7 @@ func (s *source) state() (*gossip.State, error) {
 			p.Observers = append(p.Observers, set)
 		}
 	}
-	p.Config = gossip.Config{Gen: s.count(), By: node(s.n(4)).UID, Voters: s.nodes(), Previous: s.nodes()}
+	p.Config = gossip.Voters{Gen: s.count(), By: node(s.n(4)).UID, Voters: s.nodes(), Previous: s.nodes()}
 	p.Downing = gossip.DowningRegister{Gen: s.count(), DowningStrategy: closureStrategies[s.n(11)/6]}
 	return gossip.FromParts(p)
 }
@@ -215,8 +215,8 @@ func FuzzClosure(f *testing.F) {
 func TestHostileNewsIsRefused(t *testing.T) {
 	t.Parallel()
 	strategy := closureStrategies[0]
-	good := func() gossip.Parts {
-		p := gossip.Parts{Cluster: gossip.ClusterID{Born: closureBorn.UnixMilli(), Nonce: 7}, LastUpNumber: 3}
+	good := func() gossip.Raw {
+		p := gossip.Raw{Cluster: gossip.ClusterID{Born: closureBorn.UnixMilli(), Nonce: 7}, LastUpNumber: 3}
 		for i := range 3 {
 			p.Members = append(p.Members, &gossip.Member{
 				Node: node(i), Status: gossip.Up, UpNumber: gossip.UpNumber(i + 1),
@@ -225,7 +225,7 @@ func TestHostileNewsIsRefused(t *testing.T) {
 			p.Clock = append(p.Clock, gossip.Dot{Node: node(i), Count: 5})
 			p.Seen = append(p.Seen, node(i))
 		}
-		p.Config = gossip.Config{Gen: 3, By: node(0).UID, Voters: p.Seen, Previous: p.Seen[:2]}
+		p.Config = gossip.Voters{Gen: 3, By: node(0).UID, Voters: p.Seen, Previous: p.Seen[:2]}
 		p.Downing = gossip.DowningRegister{Gen: 1, DowningStrategy: strategy}
 		return p
 	}
@@ -233,48 +233,48 @@ func TestHostileNewsIsRefused(t *testing.T) {
 	start.PrunedBefore = closureNow.UnixMilli() + 1
 	known, err := gossip.FromParts(start)
 	require.NoError(t, err)
-	member := func(p *gossip.Parts, i int) *gossip.Member {
+	member := func(p *gossip.Raw, i int) *gossip.Member {
 		m := *p.Members[i]
 		p.Members[i] = &m
 		return &m
 	}
 	for _, c := range []struct {
 		name  string
-		spoil func(*gossip.Parts)
+		spoil func(*gossip.Raw)
 		fault gossip.Fault
 	}{
-		{"last up-number", func(p *gossip.Parts) { p.LastUpNumber = 1 << 62 }, gossip.FaultCounter},
-		{"up-number", func(p *gossip.Parts) { p.LastUpNumber, member(p, 2).UpNumber = 1<<62, 1<<62 }, gossip.FaultCounter},
-		{"clock of its own", func(p *gossip.Parts) { p.Clock[2].Count = 1 << 62 }, gossip.FaultCounter},
-		{"clock of another", func(p *gossip.Parts) { p.Clock[0].Count = 1 << 61 }, gossip.FaultCounter},
-		{"generation", func(p *gossip.Parts) { p.Config.Gen = 1 << 62 }, gossip.FaultCounter},
-		{"voters are one", func(p *gossip.Parts) { p.Config.Gen, p.Config.Voters = 4, []gossip.NodeID{node(2)} }, gossip.FaultVoters},
-		{"previous voters are one", func(p *gossip.Parts) { p.Config.Gen, p.Config.Previous = 4, []gossip.NodeID{node(2)} }, gossip.FaultVoters},
-		{"voters that nobody knows", func(p *gossip.Parts) {
+		{"last up-number", func(p *gossip.Raw) { p.LastUpNumber = 1 << 62 }, gossip.FaultCounter},
+		{"up-number", func(p *gossip.Raw) { p.LastUpNumber, member(p, 2).UpNumber = 1<<62, 1<<62 }, gossip.FaultCounter},
+		{"clock of its own", func(p *gossip.Raw) { p.Clock[2].Count = 1 << 62 }, gossip.FaultCounter},
+		{"clock of another", func(p *gossip.Raw) { p.Clock[0].Count = 1 << 61 }, gossip.FaultCounter},
+		{"generation", func(p *gossip.Raw) { p.Config.Gen = 1 << 62 }, gossip.FaultCounter},
+		{"voters are one", func(p *gossip.Raw) { p.Config.Gen, p.Config.Voters = 4, []gossip.NodeID{node(2)} }, gossip.FaultVoters},
+		{"previous voters are one", func(p *gossip.Raw) { p.Config.Gen, p.Config.Previous = 4, []gossip.NodeID{node(2)} }, gossip.FaultVoters},
+		{"voters that nobody knows", func(p *gossip.Raw) {
 			p.Config.Gen, p.Config.Previous = 4, p.Config.Voters // All who vote and stay are kept.
 			p.Config.Voters = append(slices.Clone(p.Config.Voters), node(7), node(8), node(9))
 		}, gossip.FaultVoters},
-		{"voters without one who stays", func(p *gossip.Parts) {
+		{"voters without one who stays", func(p *gossip.Raw) {
 			p.Config.Gen, p.Config.Previous, p.Config.Voters = 4, p.Config.Voters, p.Config.Voters[1:]
 		}, gossip.FaultVoters},
-		{"no voters", func(p *gossip.Parts) { p.Config = gossip.Config{Gen: 9, By: 1} }, gossip.FaultVoters},
-		{"strategy of nobody", func(p *gossip.Parts) {
+		{"no voters", func(p *gossip.Raw) { p.Config = gossip.Voters{Gen: 9, By: 1} }, gossip.FaultVoters},
+		{"strategy of nobody", func(p *gossip.Raw) {
 			p.Downing = gossip.DowningRegister{Gen: 2, DowningStrategy: gossip.DowningStrategy{Name: "down-all"}}
 		}, gossip.FaultStrategy},
-		{"generation of the strategy", func(p *gossip.Parts) { p.Downing.Gen = 1 << 62 }, gossip.FaultCounter},
-		{"version of what is loaded", func(p *gossip.Parts) { member(p, 0).Loaded.Version = 1 << 50 }, gossip.FaultCounter},
-		{"rows", func(p *gossip.Parts) {
+		{"generation of the strategy", func(p *gossip.Raw) { p.Downing.Gen = 1 << 62 }, gossip.FaultCounter},
+		{"version of what is loaded", func(p *gossip.Raw) { member(p, 0).Loaded.Version = 1 << 50 }, gossip.FaultCounter},
+		{"rows", func(p *gossip.Raw) {
 			p.Observers = []*gossip.ObserverRows{{Observer: node(1), Version: 1 << 61}}
 		}, gossip.FaultCounter},
-		{"pruned in the far future", func(p *gossip.Parts) { p.PrunedBefore = 7_226_582_400_000 }, gossip.FaultTime},
-		{"removed long ago", func(p *gossip.Parts) {
+		{"pruned in the far future", func(p *gossip.Raw) { p.PrunedBefore = 7_226_582_400_000 }, gossip.FaultTime},
+		{"removed long ago", func(p *gossip.Raw) {
 			p.Tombstones = []gossip.Tombstone{{Node: node(1), Last: 5, RemovedAt: closureNow.UnixMilli()}}
 			p.Members, p.Clock, p.Seen = slices.Delete(p.Members, 1, 2), slices.Delete(p.Clock, 1, 2), nil
 		}, gossip.FaultTime},
-		{"last clock entry of one that was removed", func(p *gossip.Parts) {
+		{"last clock entry of one that was removed", func(p *gossip.Raw) {
 			p.Tombstones = []gossip.Tombstone{{Node: node(9), Last: 1 << 62, RemovedAt: closureNow.UnixMilli()}}
 		}, gossip.FaultCounter},
-		{"removed in the far future", func(p *gossip.Parts) {
+		{"removed in the far future", func(p *gossip.Raw) {
 			p.Tombstones = []gossip.Tombstone{{Node: node(9), RemovedAt: 7_226_582_400_000}}
 		}, gossip.FaultTime},
 	} {
@@ -307,8 +307,8 @@ func requireFault(t *testing.T, err error, fault gossip.Fault) {
 // covers I8.
 func TestWhatIsMergedIsBounded(t *testing.T) {
 	t.Parallel()
-	crowd := func(from, n int) gossip.Parts {
-		p := gossip.Parts{Cluster: gossip.ClusterID{Born: 1}}
+	crowd := func(from, n int) gossip.Raw {
+		p := gossip.Raw{Cluster: gossip.ClusterID{Born: 1}}
 		for i := from; i < from+n; i++ {
 			id := gossip.NodeID{Address: gossip.Address{Host: fmt.Sprint("h", i), Port: 1}, UID: 1}
 			p.Members = append(p.Members, &gossip.Member{Node: id, Status: gossip.Joining})
@@ -347,14 +347,14 @@ func TestWhatIsMergedIsBounded(t *testing.T) {
 func TestEditsStopAtTheEndOfTheCounts(t *testing.T) {
 	t.Parallel()
 	const end = 1 << 62
-	p := gossip.Parts{
+	p := gossip.Raw{
 		LastUpNumber: end,
 		Members: []*gossip.Member{
 			{Node: node(0), Status: gossip.Up, UpNumber: end, Loaded: gossip.Loaded{Version: end}}, {Node: node(1), Status: gossip.Joining},
 		},
 		Clock:     []gossip.Dot{{Node: node(0), Count: end - 1}},
 		Observers: []*gossip.ObserverRows{{Observer: node(0), Version: end}},
-		Config:    gossip.Config{Gen: end, By: 1, Voters: []gossip.NodeID{node(0)}},
+		Config:    gossip.Voters{Gen: end, By: 1, Voters: []gossip.NodeID{node(0)}},
 		Downing:   gossip.DowningRegister{Gen: end, DowningStrategy: closureStrategies[0]},
 	}
 	s, err := gossip.FromParts(p)

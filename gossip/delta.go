@@ -32,7 +32,7 @@ type Delta struct {
 	Members    []*Member
 	Tombstones []Tombstone
 	Observers  []*ObserverRows
-	Config     *Config    // Nil: not touched.
+	Config     *Voters    // Nil: not touched.
 	Registers  *Registers // Nil: not touched.
 
 	// whole is what the parts of a full delta make up, if the delta was made
@@ -50,7 +50,7 @@ func (d Delta) Equal(o Delta) bool {
 		slices.EqualFunc(d.Edits, o.Edits, sameKeys) &&
 		slices.EqualFunc(d.Members, o.Members, sameMember) &&
 		slices.Equal(d.Tombstones, o.Tombstones) && slices.EqualFunc(d.Observers, o.Observers, equalRows) &&
-		equalOrNil(d.Config, o.Config, func(a, b *Config) bool { return compareConfigs(a, b) == 0 }) &&
+		equalOrNil(d.Config, o.Config, func(a, b *Voters) bool { return compareConfigs(a, b) == 0 }) &&
 		equalOrNil(d.Registers, o.Registers, func(a, b *Registers) bool { return *a == *b })
 }
 
@@ -95,7 +95,7 @@ func (s *State) delta(theirs VectorClock, from ClockRef, version Hash) Delta {
 	// was removed as well. Its clock shows that: it still counts the node.
 	for _, t := range s.tombs {
 		if theirs.Get(t.Node) > 0 {
-			keys = append(keys, Key{Kind: KeyMember, Node: t.Node})
+			keys = append(keys, Key{Type: KeyMember, Node: t.Node})
 		}
 	}
 	for _, key := range sortedKeys(keys) {
@@ -125,7 +125,7 @@ func (s *State) missingFrom(theirs VectorClock) []span {
 
 // take adds the present value of one record.
 func (d *Delta) take(s *State, key Key) {
-	switch key.Kind {
+	switch key.Type {
 	case KeyMember:
 		if m := s.Member(key.Node); m != nil {
 			d.Members = append(d.Members, m)
@@ -136,7 +136,7 @@ func (d *Delta) take(s *State, key Key) {
 		if i, ok := s.findRows(key.Node); ok {
 			d.Observers = append(d.Observers, s.rows[i])
 		}
-	case KeyConfig:
+	case KeyVoters:
 		config := s.Config()
 		d.Config = &config
 	case KeyRegisters:
@@ -208,9 +208,9 @@ func (d Delta) validateEdits() error {
 			return invalid(FaultDuplicate, e.Dot.Node, "keys of edit %d out of order", e.Dot.Count)
 		}
 		for _, k := range e.Keys {
-			named := k.Kind == KeyMember || k.Kind == KeyObserver
-			if k.Kind < KeyMember || k.Kind > KeyRegisters || named == k.Node.IsZero() {
-				return invalid(FaultUnknown, k.Node, "key of kind %d", k.Kind)
+			named := k.Type == KeyMember || k.Type == KeyObserver
+			if k.Type < KeyMember || k.Type > KeyRegisters || named == k.Node.IsZero() {
+				return invalid(FaultUnknown, k.Node, "key of type %d", k.Type)
 			}
 		}
 	}
@@ -218,8 +218,8 @@ func (d Delta) validateEdits() error {
 }
 
 // parts returns the records of d as parts of a state.
-func (d Delta) parts() Parts {
-	p := Parts{
+func (d Delta) parts() Raw {
+	p := Raw{
 		Cluster: d.Cluster, Members: d.Members, Tombstones: d.Tombstones, Observers: d.Observers, Seen: d.Seen,
 	}
 	if d.Full {

@@ -77,8 +77,8 @@ func (e *Edit) finish() *State {
 	return s
 }
 
-func (e *Edit) touch(kind KeyKind, node NodeID) {
-	e.keys = append(e.keys, Key{Kind: kind, Node: node})
+func (e *Edit) touch(typ KeyType, node NodeID) {
+	e.keys = append(e.keys, Key{Type: typ, Node: node})
 }
 
 // Member returns a member as the edit has it so far, nil if there is none.
@@ -235,8 +235,8 @@ func (e *Edit) outbid() {
 		e.touch(KeyRegisters, NodeID{})
 	}
 	if c := s.configOrZero(); c.Gen > 0 && c.Gen < maxCount {
-		s.config = &Config{Gen: c.Gen + 1, By: e.self.UID, Voters: c.Voters, Data: c.Data}
-		e.touch(KeyConfig, NodeID{})
+		s.config = &Voters{Gen: c.Gen + 1, By: e.self.UID, Voters: c.Voters, Data: c.Data}
+		e.touch(KeyVoters, NodeID{})
 	}
 	if d := s.downingOrZero(); d.Gen > 0 && d.Gen < maxCount {
 		s.downing = &DowningRegister{Gen: d.Gen + 1, DowningStrategy: d.DowningStrategy}
@@ -295,10 +295,10 @@ func (e *Edit) SetConfig(voters []NodeID) bool {
 	if slices.Equal(sorted, old.Voters) || old.Gen >= maxCount {
 		return false
 	}
-	e.after.config = &Config{
+	e.after.config = &Voters{
 		Gen: old.Gen + 1, By: e.self.UID, Voters: sorted, Previous: old.Voters, Data: e.dataOf(sorted), PreviousData: old.Data,
 	}
-	e.touch(KeyConfig, NodeID{})
+	e.touch(KeyVoters, NodeID{})
 	return true
 }
 
@@ -321,13 +321,13 @@ func (e *Edit) dataOf(voters []NodeID) []DataID {
 
 // Found sets the first Config of a cluster, which is of generation 1: the voters
 // that were remembered or listed when it was founded.
-func (e *Edit) Found(c Config) bool {
+func (e *Edit) Found(c Voters) bool {
 	if e.after.configOrZero().Gen != 0 || len(c.Voters) == 0 {
 		return false
 	}
 	c.Gen = 1
 	e.after.config = &c
-	e.touch(KeyConfig, NodeID{})
+	e.touch(KeyVoters, NodeID{})
 	return true
 }
 

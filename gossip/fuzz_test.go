@@ -27,8 +27,8 @@ func (s *source) n(limit int) int {
 
 // parts reads parts that are nearly well formed: most choices are harmless,
 // a few spoil something.
-func (s *source) parts() gossip.Parts {
-	p := gossip.Parts{
+func (s *source) parts() gossip.Raw {
+	p := gossip.Raw{
 		Cluster: gossip.ClusterID{Born: int64(s.n(1))}, LastUpNumber: gossip.UpNumber(s.n(20)), PrunedBefore: int64(s.n(3)),
 	}
 	for range s.n(5) {
@@ -40,7 +40,7 @@ func (s *source) parts() gossip.Parts {
 		case 2:
 			p.Seen = append(p.Seen, id)
 		case 3:
-			p.Config = gossip.Config{Gen: uint64(s.n(2)), Voters: []gossip.NodeID{id}}
+			p.Config = gossip.Voters{Gen: uint64(s.n(2)), Voters: []gossip.NodeID{id}}
 		default:
 			m := &gossip.Member{Node: id, Status: gossip.Status(s.n(10)), UpNumber: gossip.UpNumber(s.n(9))}
 			if m.Status == gossip.Down {

@@ -38,7 +38,7 @@ func drawUniverse(t *rapid.T) universe {
 // state draws any valid state of the universe.
 func (u universe) state(t *rapid.T, label string) *gossip.State {
 	small := func(name string, limit int) int { return rapid.IntRange(0, limit).Draw(t, label+"."+name) }
-	p := gossip.Parts{
+	p := gossip.Raw{
 		Cluster:      gossip.ClusterID{Born: int64(small("born", 1)), Nonce: uint64(small("nonce", 1))},
 		LastUpNumber: gossip.UpNumber(20 + small("last", 2)),
 		PrunedBefore: int64(small("pruned", 10)),
@@ -47,11 +47,11 @@ func (u universe) state(t *rapid.T, label string) *gossip.State {
 	}
 	var live []gossip.NodeID
 	for i, id := range u.nodes {
-		switch kind := small("kind", 5); {
-		case kind == 0:
+		switch which := small("which", 5); {
+		case which == 0:
 		case u.perished[i]:
 			p.Tombstones = append(p.Tombstones, gossip.Tombstone{Node: id, Last: uint64(small("l", 3)), RemovedAt: int64(small("at", 9)), Downed: u.cause(small)})
-		case kind == 1:
+		case which == 1:
 			p.Tombstones = append(p.Tombstones, gossip.Tombstone{Node: id, Last: uint64(small("l", 3)), RemovedAt: 100 + int64(small("at", 9)), Downed: u.cause(small)})
 		default:
 			p.Members = append(p.Members, u.member(i, small))
@@ -70,7 +70,7 @@ func (u universe) state(t *rapid.T, label string) *gossip.State {
 		}
 	}
 	if gen := small("config", 2); gen > 0 {
-		p.Config = gossip.Config{Gen: uint64(gen), By: gossip.UID(small("by", 1)), Voters: u.nodes[:small("voters", 3)], Previous: u.nodes[:small("previous", 2)]}
+		p.Config = gossip.Voters{Gen: uint64(gen), By: gossip.UID(small("by", 1)), Voters: u.nodes[:small("voters", 3)], Previous: u.nodes[:small("previous", 2)]}
 		if small("data", 1) > 0 {
 			p.Config.Data = slices.Clone([]gossip.DataID{7, 0, 9}[:len(p.Config.Voters)])
 		}

@@ -9,27 +9,27 @@ import (
 	"slices"
 )
 
-// KeyKind says which part of a state a [Key] names. The values are part of
+// KeyType says which part of a state a [Key] names. The values are part of
 // the wire.
-type KeyKind uint8
+type KeyType uint8
 
-// The kinds of keys.
+// The types of keys.
 const (
-	KeyMember    KeyKind = iota + 1 // The member or tombstone of a node.
+	KeyMember    KeyType = iota + 1 // The member or tombstone of a node.
 	KeyObserver                     // The rows of an observer.
-	KeyConfig                       // The voters.
+	KeyVoters                       // The voters.
 	KeyCluster                      // The cluster id.
 	KeyRegisters                    // Last up-number, PrunedBefore and the downing strategy.
 )
 
 // Key names one record of the state: the unit in which news travels.
 type Key struct {
-	Kind KeyKind
+	Type KeyType
 	Node NodeID // For KeyMember and KeyObserver, zero otherwise.
 }
 
 func (k Key) compare(o Key) int {
-	return cmp.Or(cmp.Compare(k.Kind, o.Kind), compareNodes(&k.Node, &o.Node))
+	return cmp.Or(cmp.Compare(k.Type, o.Type), compareNodes(&k.Node, &o.Node))
 }
 
 // Edited is an edit and the records that it touched.

@@ -39,7 +39,7 @@ func (s *State) Merge(o *State) *State {
 // Accept is [State.Merge] for a state that came from another node. It refuses, with
 // an [InvalidError], what no node makes by the rules:
 //
-//   - times and counts that are not plausible, see [Parts.ValidateAt];
+//   - times and counts that are not plausible, see [Raw.ValidateAt];
 //   - more members or tombstones than [MaxMembers] in the result;
 //   - removals from before PrunedBefore;
 //   - voters whom nobody knows, or without those who vote now and stay;

@@ -12,16 +12,16 @@ import (
 	"unicode/utf8"
 )
 
-// Parts is everything that a state holds as plain values, for encoders,
+// Raw is everything that a state holds as plain values, for encoders,
 // decoders and tools. The order of the lists does not matter.
-type Parts struct {
+type Raw struct {
 	Cluster      ClusterID
 	Members      []*Member
 	Tombstones   []Tombstone
 	Clock        []Dot
 	Seen         []NodeID
 	Observers    []*ObserverRows
-	Config       Config
+	Config       Voters
 	LastUpNumber UpNumber
 	PrunedBefore int64 // Unix milliseconds, 0: nothing pruned.
 	Downing      DowningRegister
@@ -36,8 +36,8 @@ type Parts struct {
 // modified afterwards.
 //
 // Whether times are plausible can only be said by someone with a clock; see
-// [Parts.ValidateAt].
-func FromParts(p Parts) (*State, error) {
+// [Raw.ValidateAt].
+func FromParts(p Raw) (*State, error) {
 	p = p.sorted()
 	v := validation{parts: &p}
 	if err := v.check(); err != nil {
@@ -106,7 +106,7 @@ func maxCountAt(born int64, now time.Time) uint64 {
 //
 // The bound depends on the time alone, not on what the caller knows: if it did,
 // two nodes of which one has taken a high count could not talk any more.
-func (p Parts) ValidateAt(now time.Time) error {
+func (p Raw) ValidateAt(now time.Time) error {
 	if now.UnixMilli() >= p.Cluster.Born {
 		if err := p.validateTimes(now.Add(MaxClockSkew).UnixMilli()); err != nil {
 			return err
@@ -140,7 +140,7 @@ func (p Parts) ValidateAt(now time.Time) error {
 	return err
 }
 
-func (p Parts) validateTimes(latest int64) error {
+func (p Raw) validateTimes(latest int64) error {
 	if p.PrunedBefore > latest {
 		return invalid(FaultTime, NodeID{}, "pruned before %d", p.PrunedBefore)
 	}
@@ -154,7 +154,7 @@ func (p Parts) validateTimes(latest int64) error {
 
 // sorted returns p with its lists in order. Lists that are in order already
 // are not copied.
-func (p Parts) sorted() Parts {
+func (p Raw) sorted() Raw {
 	p.Members = ordered(p.Members, func(a, b *Member) int {
 		if a == nil || b == nil {
 			return compareNil(a == nil, b == nil)
@@ -187,7 +187,7 @@ func compareNil(a, b bool) int { return compareBools(b, a) }
 // validation checks parts in sorted order. Partial parts, those of a delta,
 // may refer to members that only the receiver knows.
 type validation struct {
-	parts   *Parts
+	parts   *Raw
 	partial bool
 }
 

@@ -16,8 +16,8 @@ import (
 )
 
 // valid returns parts in which everything is used.
-func valid() gossip.Parts {
-	return gossip.Parts{
+func valid() gossip.Raw {
+	return gossip.Raw{
 		Cluster: gossip.ClusterID{Born: 1, Nonce: 2},
 		Members: []*gossip.Member{
 			{Node: node(0), Status: gossip.Up, UpNumber: 1, Roles: []string{"a", "b"}, Services: []uint16{1, 2}},
@@ -27,7 +27,7 @@ func valid() gossip.Parts {
 		Clock:        []gossip.Dot{{Node: node(0), Count: 2}, {Node: node(1), Count: 1}},
 		Seen:         []gossip.NodeID{node(0)},
 		Observers:    []*gossip.ObserverRows{{Observer: node(0), Version: 2, Rows: []gossip.Row{{Subject: node(1), Status: gossip.Unreachable, Version: 1}}}},
-		Config:       gossip.Config{Gen: 1, Voters: []gossip.NodeID{node(0)}},
+		Config:       gossip.Voters{Gen: 1, Voters: []gossip.NodeID{node(0)}},
 		LastUpNumber: 1,
 		PrunedBefore: 10,
 		Downing:      gossip.DowningRegister{Gen: 1, DowningStrategy: gossip.DowningStrategy{Name: "keep-majority"}},
@@ -37,101 +37,101 @@ func valid() gossip.Parts {
 // spoiledParts is every way in which parts can be wrong.
 var spoiledParts = []struct {
 	name  string
-	spoil func(p *gossip.Parts)
+	spoil func(p *gossip.Raw)
 	want  gossip.Fault
 }{
-	{"host that is not UTF-8", func(p *gossip.Parts) { p.Members[0].Node.Address.Host = "\xff" }, gossip.FaultText},
-	{"role that is not UTF-8", func(p *gossip.Parts) { p.Members[0].Roles = []string{"\xff"} }, gossip.FaultText},
-	{"control character in a zone", func(p *gossip.Parts) { p.Members[0].Zone = "a\x00" }, gossip.FaultText},
-	{"empty role", func(p *gossip.Parts) { p.Members[0].Roles = []string{""} }, gossip.FaultText},
-	{"empty host", func(p *gossip.Parts) { p.Members[0].Node.Address.Host = "" }, gossip.FaultAddress},
-	{"port 0", func(p *gossip.Parts) { p.Members[0].Node.Address.Port = 0 }, gossip.FaultAddress},
-	{"unspecified host", func(p *gossip.Parts) { p.Members[0].Node.Address.Host = "0.0.0.0" }, gossip.FaultAddress},
-	{"long host", func(p *gossip.Parts) { p.Members[1].Node.Address.Host = "2" + strings.Repeat("x", 255) }, gossip.FaultAddress},
-	{"host with a slash", func(p *gossip.Parts) { p.Members[1].Node.Address.Host = "a/../b" }, gossip.FaultAddress},
-	{"uid 0", func(p *gossip.Parts) { p.Members[0].Node.UID = 0 }, gossip.FaultUID},
-	{"uid 0 in a tombstone", func(p *gossip.Parts) { p.Tombstones[0].Node.UID = 0 }, gossip.FaultUID},
-	{"member twice", func(p *gossip.Parts) { p.Members[1].Node = node(0) }, gossip.FaultDuplicate},
-	{"member nil", func(p *gossip.Parts) { p.Members[1] = nil }, gossip.FaultUnknown},
-	{"tombstone twice", func(p *gossip.Parts) { p.Tombstones = append(p.Tombstones, p.Tombstones[0]) }, gossip.FaultDuplicate},
-	{"member and tombstone", func(p *gossip.Parts) { p.Tombstones[0].Node = node(0) }, gossip.FaultDuplicate},
-	{"seen twice", func(p *gossip.Parts) { p.Seen = append(p.Seen, node(0)) }, gossip.FaultDuplicate},
-	{"seen by a stranger", func(p *gossip.Parts) { p.Seen = append(p.Seen, node(9)) }, gossip.FaultUnknown},
-	{"seen by a removed node", func(p *gossip.Parts) { p.Seen = append(p.Seen, node(2)) }, gossip.FaultUnknown},
-	{"clock of a stranger", func(p *gossip.Parts) { p.Clock[0].Node = node(9) }, gossip.FaultUnknown},
-	{"clock twice", func(p *gossip.Parts) { p.Clock[1].Node = node(0) }, gossip.FaultDuplicate},
-	{"clock overflow", func(p *gossip.Parts) { p.Clock[0].Count = math.MaxUint64 }, gossip.FaultCounter},
-	{"clock zero", func(p *gossip.Parts) { p.Clock[0].Count = 0 }, gossip.FaultCounter},
-	{"status 99", func(p *gossip.Parts) { p.Members[0].Status = 99 }, gossip.FaultStatus},
-	{"status none", func(p *gossip.Parts) { p.Members[0].Status = gossip.StatusNone }, gossip.FaultStatus},
-	{"status removed", func(p *gossip.Parts) { p.Members[0].Status = gossip.Removed }, gossip.FaultStatus},
-	{"up without a number", func(p *gossip.Parts) { p.Members[0].UpNumber = 0 }, gossip.FaultUpNumber},
-	{"joining with a number", func(p *gossip.Parts) { p.Members[1].UpNumber = 1 }, gossip.FaultUpNumber},
-	{"number above the last", func(p *gossip.Parts) { p.LastUpNumber = 0 }, gossip.FaultUpNumber},
-	{"last number absurd", func(p *gossip.Parts) { p.LastUpNumber = math.MaxUint64 }, gossip.FaultUpNumber},
-	{"row about self", func(p *gossip.Parts) { p.Observers[0].Rows[0].Subject = node(0) }, gossip.FaultReach},
-	{"row about a stranger", func(p *gossip.Parts) { p.Observers[0].Rows[0].Subject = node(9) }, gossip.FaultUnknown},
-	{"row by a stranger", func(p *gossip.Parts) { p.Observers[0].Observer = node(9) }, gossip.FaultUnknown},
-	{"row without a status", func(p *gossip.Parts) { p.Observers[0].Rows[0].Status = 0 }, gossip.FaultReach},
-	{"row status 3", func(p *gossip.Parts) { p.Observers[0].Rows[0].Status = 3 }, gossip.FaultReach},
-	{"row newer than its set", func(p *gossip.Parts) { p.Observers[0].Rows[0].Version = 3 }, gossip.FaultCounter},
-	{"rows of version 0", func(p *gossip.Parts) { p.Observers[0].Version = 0 }, gossip.FaultCounter},
-	{"row twice", func(p *gossip.Parts) {
+	{"host that is not UTF-8", func(p *gossip.Raw) { p.Members[0].Node.Address.Host = "\xff" }, gossip.FaultText},
+	{"role that is not UTF-8", func(p *gossip.Raw) { p.Members[0].Roles = []string{"\xff"} }, gossip.FaultText},
+	{"control character in a zone", func(p *gossip.Raw) { p.Members[0].Zone = "a\x00" }, gossip.FaultText},
+	{"empty role", func(p *gossip.Raw) { p.Members[0].Roles = []string{""} }, gossip.FaultText},
+	{"empty host", func(p *gossip.Raw) { p.Members[0].Node.Address.Host = "" }, gossip.FaultAddress},
+	{"port 0", func(p *gossip.Raw) { p.Members[0].Node.Address.Port = 0 }, gossip.FaultAddress},
+	{"unspecified host", func(p *gossip.Raw) { p.Members[0].Node.Address.Host = "0.0.0.0" }, gossip.FaultAddress},
+	{"long host", func(p *gossip.Raw) { p.Members[1].Node.Address.Host = "2" + strings.Repeat("x", 255) }, gossip.FaultAddress},
+	{"host with a slash", func(p *gossip.Raw) { p.Members[1].Node.Address.Host = "a/../b" }, gossip.FaultAddress},
+	{"uid 0", func(p *gossip.Raw) { p.Members[0].Node.UID = 0 }, gossip.FaultUID},
+	{"uid 0 in a tombstone", func(p *gossip.Raw) { p.Tombstones[0].Node.UID = 0 }, gossip.FaultUID},
+	{"member twice", func(p *gossip.Raw) { p.Members[1].Node = node(0) }, gossip.FaultDuplicate},
+	{"member nil", func(p *gossip.Raw) { p.Members[1] = nil }, gossip.FaultUnknown},
+	{"tombstone twice", func(p *gossip.Raw) { p.Tombstones = append(p.Tombstones, p.Tombstones[0]) }, gossip.FaultDuplicate},
+	{"member and tombstone", func(p *gossip.Raw) { p.Tombstones[0].Node = node(0) }, gossip.FaultDuplicate},
+	{"seen twice", func(p *gossip.Raw) { p.Seen = append(p.Seen, node(0)) }, gossip.FaultDuplicate},
+	{"seen by a stranger", func(p *gossip.Raw) { p.Seen = append(p.Seen, node(9)) }, gossip.FaultUnknown},
+	{"seen by a removed node", func(p *gossip.Raw) { p.Seen = append(p.Seen, node(2)) }, gossip.FaultUnknown},
+	{"clock of a stranger", func(p *gossip.Raw) { p.Clock[0].Node = node(9) }, gossip.FaultUnknown},
+	{"clock twice", func(p *gossip.Raw) { p.Clock[1].Node = node(0) }, gossip.FaultDuplicate},
+	{"clock overflow", func(p *gossip.Raw) { p.Clock[0].Count = math.MaxUint64 }, gossip.FaultCounter},
+	{"clock zero", func(p *gossip.Raw) { p.Clock[0].Count = 0 }, gossip.FaultCounter},
+	{"status 99", func(p *gossip.Raw) { p.Members[0].Status = 99 }, gossip.FaultStatus},
+	{"status none", func(p *gossip.Raw) { p.Members[0].Status = gossip.StatusNone }, gossip.FaultStatus},
+	{"status removed", func(p *gossip.Raw) { p.Members[0].Status = gossip.Removed }, gossip.FaultStatus},
+	{"up without a number", func(p *gossip.Raw) { p.Members[0].UpNumber = 0 }, gossip.FaultUpNumber},
+	{"joining with a number", func(p *gossip.Raw) { p.Members[1].UpNumber = 1 }, gossip.FaultUpNumber},
+	{"number above the last", func(p *gossip.Raw) { p.LastUpNumber = 0 }, gossip.FaultUpNumber},
+	{"last number absurd", func(p *gossip.Raw) { p.LastUpNumber = math.MaxUint64 }, gossip.FaultUpNumber},
+	{"row about self", func(p *gossip.Raw) { p.Observers[0].Rows[0].Subject = node(0) }, gossip.FaultReach},
+	{"row about a stranger", func(p *gossip.Raw) { p.Observers[0].Rows[0].Subject = node(9) }, gossip.FaultUnknown},
+	{"row by a stranger", func(p *gossip.Raw) { p.Observers[0].Observer = node(9) }, gossip.FaultUnknown},
+	{"row without a status", func(p *gossip.Raw) { p.Observers[0].Rows[0].Status = 0 }, gossip.FaultReach},
+	{"row status 3", func(p *gossip.Raw) { p.Observers[0].Rows[0].Status = 3 }, gossip.FaultReach},
+	{"row newer than its set", func(p *gossip.Raw) { p.Observers[0].Rows[0].Version = 3 }, gossip.FaultCounter},
+	{"rows of version 0", func(p *gossip.Raw) { p.Observers[0].Version = 0 }, gossip.FaultCounter},
+	{"row twice", func(p *gossip.Raw) {
 		p.Observers[0].Rows = append(p.Observers[0].Rows, p.Observers[0].Rows[0])
 	}, gossip.FaultDuplicate},
-	{"observer twice", func(p *gossip.Parts) { p.Observers = append(p.Observers, p.Observers[0]) }, gossip.FaultDuplicate},
-	{"observer nil", func(p *gossip.Parts) { p.Observers[0] = nil }, gossip.FaultUnknown},
-	{"tombstone far ahead", func(p *gossip.Parts) { p.Tombstones[0].RemovedAt = math.MaxInt64 }, gossip.FaultTime},
-	{"tombstone before 1970", func(p *gossip.Parts) { p.Tombstones[0].RemovedAt = -1 }, gossip.FaultTime},
-	{"tombstone counter", func(p *gossip.Parts) { p.Tombstones[0].Last = math.MaxUint64 }, gossip.FaultCounter},
-	{"pruned far ahead", func(p *gossip.Parts) { p.PrunedBefore = math.MaxInt64 }, gossip.FaultTime},
-	{"cluster born far ahead", func(p *gossip.Parts) { p.Cluster.Born = math.MaxInt64 }, gossip.FaultTime},
-	{"too many roles", func(p *gossip.Parts) {
+	{"observer twice", func(p *gossip.Raw) { p.Observers = append(p.Observers, p.Observers[0]) }, gossip.FaultDuplicate},
+	{"observer nil", func(p *gossip.Raw) { p.Observers[0] = nil }, gossip.FaultUnknown},
+	{"tombstone far ahead", func(p *gossip.Raw) { p.Tombstones[0].RemovedAt = math.MaxInt64 }, gossip.FaultTime},
+	{"tombstone before 1970", func(p *gossip.Raw) { p.Tombstones[0].RemovedAt = -1 }, gossip.FaultTime},
+	{"tombstone counter", func(p *gossip.Raw) { p.Tombstones[0].Last = math.MaxUint64 }, gossip.FaultCounter},
+	{"pruned far ahead", func(p *gossip.Raw) { p.PrunedBefore = math.MaxInt64 }, gossip.FaultTime},
+	{"cluster born far ahead", func(p *gossip.Raw) { p.Cluster.Born = math.MaxInt64 }, gossip.FaultTime},
+	{"too many roles", func(p *gossip.Raw) {
 		p.Members[0].Roles = nil
 		for i := range gossip.MaxRoles + 1 {
 			p.Members[0].Roles = append(p.Members[0].Roles, fmt.Sprintf("%03d", i))
 		}
 	}, gossip.FaultLimit},
-	{"long role", func(p *gossip.Parts) { p.Members[0].Roles = []string{strings.Repeat("r", 129)} }, gossip.FaultLimit},
-	{"role twice", func(p *gossip.Parts) { p.Members[0].Roles = []string{"a", "a"} }, gossip.FaultDuplicate},
-	{"too many services", func(p *gossip.Parts) { p.Members[0].Services = make([]uint16, 257) }, gossip.FaultLimit},
-	{"service twice", func(p *gossip.Parts) { p.Members[0].Services = []uint16{1, 1} }, gossip.FaultDuplicate},
-	{"protocol range upside down", func(p *gossip.Parts) { p.Members[0].Protocol.Min = 9 }, gossip.FaultCounter},
-	{"too many members", func(p *gossip.Parts) { p.Members = make([]*gossip.Member, gossip.MaxMembers+1) }, gossip.FaultLimit},
-	{"too many in the clock", func(p *gossip.Parts) { p.Clock = make([]gossip.Dot, gossip.MaxMembers+1) }, gossip.FaultLimit},
-	{"generation of nobody", func(p *gossip.Parts) { p.Config = gossip.Config{By: 7} }, gossip.FaultCounter},
-	{"voters without a generation", func(p *gossip.Parts) { p.Config.Gen = 0 }, gossip.FaultCounter},
-	{"voter twice", func(p *gossip.Parts) { p.Config.Voters = []gossip.NodeID{node(0), node(0)} }, gossip.FaultDuplicate},
-	{"voter without a uid", func(p *gossip.Parts) { p.Config.Previous = make([]gossip.NodeID, 1) }, gossip.FaultUID},
-	{"too many voters", func(p *gossip.Parts) { p.Config.Voters = make([]gossip.NodeID, gossip.MaxMembers+1) }, gossip.FaultLimit},
-	{"downing without a generation", func(p *gossip.Parts) { p.Downing.Gen = 0 }, gossip.FaultCounter},
-	{"long downing parameters", func(p *gossip.Parts) { p.Downing.Parameters = strings.Repeat("p", 5000) }, gossip.FaultLimit},
-	{"long downing name", func(p *gossip.Parts) { p.Downing.Name = strings.Repeat("p", 500) }, gossip.FaultLimit},
-	{"long previous downing name", func(p *gossip.Parts) { p.Downing.Previous.Name = strings.Repeat("p", 500) }, gossip.FaultLimit},
-	{"too many loaded", func(p *gossip.Parts) {
+	{"long role", func(p *gossip.Raw) { p.Members[0].Roles = []string{strings.Repeat("r", 129)} }, gossip.FaultLimit},
+	{"role twice", func(p *gossip.Raw) { p.Members[0].Roles = []string{"a", "a"} }, gossip.FaultDuplicate},
+	{"too many services", func(p *gossip.Raw) { p.Members[0].Services = make([]uint16, 257) }, gossip.FaultLimit},
+	{"service twice", func(p *gossip.Raw) { p.Members[0].Services = []uint16{1, 1} }, gossip.FaultDuplicate},
+	{"protocol range upside down", func(p *gossip.Raw) { p.Members[0].Protocol.Min = 9 }, gossip.FaultCounter},
+	{"too many members", func(p *gossip.Raw) { p.Members = make([]*gossip.Member, gossip.MaxMembers+1) }, gossip.FaultLimit},
+	{"too many in the clock", func(p *gossip.Raw) { p.Clock = make([]gossip.Dot, gossip.MaxMembers+1) }, gossip.FaultLimit},
+	{"generation of nobody", func(p *gossip.Raw) { p.Config = gossip.Voters{By: 7} }, gossip.FaultCounter},
+	{"voters without a generation", func(p *gossip.Raw) { p.Config.Gen = 0 }, gossip.FaultCounter},
+	{"voter twice", func(p *gossip.Raw) { p.Config.Voters = []gossip.NodeID{node(0), node(0)} }, gossip.FaultDuplicate},
+	{"voter without a uid", func(p *gossip.Raw) { p.Config.Previous = make([]gossip.NodeID, 1) }, gossip.FaultUID},
+	{"too many voters", func(p *gossip.Raw) { p.Config.Voters = make([]gossip.NodeID, gossip.MaxMembers+1) }, gossip.FaultLimit},
+	{"downing without a generation", func(p *gossip.Raw) { p.Downing.Gen = 0 }, gossip.FaultCounter},
+	{"long downing parameters", func(p *gossip.Raw) { p.Downing.Parameters = strings.Repeat("p", 5000) }, gossip.FaultLimit},
+	{"long downing name", func(p *gossip.Raw) { p.Downing.Name = strings.Repeat("p", 500) }, gossip.FaultLimit},
+	{"long previous downing name", func(p *gossip.Raw) { p.Downing.Previous.Name = strings.Repeat("p", 500) }, gossip.FaultLimit},
+	{"too many loaded", func(p *gossip.Raw) {
 		p.Members[0].Loaded = gossip.Loaded{Version: 1, Strategies: []gossip.StrategyID{1, 2, 3, 4, 5, 6, 7, 8, 9}}
 	}, gossip.FaultLimit},
-	{"loaded twice", func(p *gossip.Parts) {
+	{"loaded twice", func(p *gossip.Raw) {
 		p.Members[0].Loaded = gossip.Loaded{Version: 1, Strategies: []gossip.StrategyID{1, 1}}
 	}, gossip.FaultDuplicate},
-	{"none loaded", func(p *gossip.Parts) {
+	{"none loaded", func(p *gossip.Raw) {
 		p.Members[0].Loaded = gossip.Loaded{Version: 1, Strategies: []gossip.StrategyID{0}}
 	}, gossip.FaultDuplicate},
-	{"loaded without a version", func(p *gossip.Parts) { p.Members[0].Loaded = gossip.Loaded{Strategies: []gossip.StrategyID{1}} }, gossip.FaultCounter},
-	{"loaded overflow", func(p *gossip.Parts) { p.Members[0].Loaded.Version = math.MaxUint64 }, gossip.FaultCounter},
-	{"declared down while up", func(p *gossip.Parts) { p.Members[0].Downed.By = node(1) }, gossip.FaultStatus},
-	{"declared down by nobody", func(p *gossip.Parts) { p.Tombstones[0].Downed.Why = "lost" }, gossip.FaultUID},
-	{"declared down by no address", func(p *gossip.Parts) { p.Tombstones[0].Downed.By.UID = 1 }, gossip.FaultAddress},
-	{"long reason", func(p *gossip.Parts) {
+	{"loaded without a version", func(p *gossip.Raw) { p.Members[0].Loaded = gossip.Loaded{Strategies: []gossip.StrategyID{1}} }, gossip.FaultCounter},
+	{"loaded overflow", func(p *gossip.Raw) { p.Members[0].Loaded.Version = math.MaxUint64 }, gossip.FaultCounter},
+	{"declared down while up", func(p *gossip.Raw) { p.Members[0].Downed.By = node(1) }, gossip.FaultStatus},
+	{"declared down by nobody", func(p *gossip.Raw) { p.Tombstones[0].Downed.Why = "lost" }, gossip.FaultUID},
+	{"declared down by no address", func(p *gossip.Raw) { p.Tombstones[0].Downed.By.UID = 1 }, gossip.FaultAddress},
+	{"long reason", func(p *gossip.Raw) {
 		p.Members[0].Status, p.Members[0].Downed = gossip.Down, gossip.Cause{By: node(1), Why: strings.Repeat("w", 201)}
 	}, gossip.FaultLimit},
-	{"reason that is not UTF-8", func(p *gossip.Parts) {
+	{"reason that is not UTF-8", func(p *gossip.Raw) {
 		p.Members[0].Status, p.Members[0].Downed = gossip.Down, gossip.Cause{By: node(1), Why: "\xff"}
 	}, gossip.FaultText},
-	{"control character in a reason", func(p *gossip.Parts) {
+	{"control character in a reason", func(p *gossip.Raw) {
 		p.Tombstones[0].Downed = gossip.Cause{By: node(1), Why: "a\x1b[2J"}
 	}, gossip.FaultText},
-	{"downing version not text", func(p *gossip.Parts) { p.Downing.Version = "\n" }, gossip.FaultText},
+	{"downing version not text", func(p *gossip.Raw) { p.Downing.Version = "\n" }, gossip.FaultText},
 }
 
 // covers B12, B13, B14, B15, B16, B17, B18, B19, B20, B21, B22.
@@ -202,8 +202,8 @@ func TestDigestsAndDeltasAreChecked(t *testing.T) {
 		"edit 0":         func(d *gossip.Delta) { d.Edits[0].Dot.Count = 0 },
 		"edit of nobody": func(d *gossip.Delta) { d.Edits[0].Dot.Node = gossip.NodeID{} },
 		"edit twice":     func(d *gossip.Delta) { d.Edits = append(d.Edits, d.Edits[0]) },
-		"key of no kind": func(d *gossip.Delta) { d.Edits[0].Keys = []gossip.Key{{}} },
-		"key of nobody":  func(d *gossip.Delta) { d.Edits[0].Keys = []gossip.Key{{Kind: gossip.KeyMember}} },
+		"key of no type": func(d *gossip.Delta) { d.Edits[0].Keys = []gossip.Key{{}} },
+		"key of nobody":  func(d *gossip.Delta) { d.Edits[0].Keys = []gossip.Key{{Type: gossip.KeyMember}} },
 		"keys unordered": func(d *gossip.Delta) { d.Edits[0].Keys = append(d.Edits[0].Keys, d.Edits[0].Keys...) },
 		"from overflow":  func(d *gossip.Delta) { d.From.Entries = []gossip.Dot{{Node: node(0), Count: math.MaxUint64}} },
 		"from unordered": func(d *gossip.Delta) {

@@ -55,7 +55,7 @@ type core struct {
 	members []*Member
 	tombs   []*Tombstone
 	rows    []*ObserverRows
-	config  *Config // Nil is the zero Config.
+	config  *Voters // Nil is the zero Config.
 	lastUp  UpNumber
 	pruned  int64 // PrunedBefore, unix milliseconds.
 	downing *DowningRegister
@@ -154,9 +154,9 @@ func (s *State) SeenBy() []NodeID {
 }
 
 // Config returns the voters.
-func (s *core) Config() Config {
+func (s *core) Config() Voters {
 	if s.config == nil {
-		return Config{}
+		return Voters{}
 	}
 	return *s.config
 }
@@ -242,8 +242,8 @@ func (s *State) PeersAmong(self NodeID, rnd *rand.Rand, n int, among func(NodeID
 }
 
 // Parts returns what s holds, in sorted lists. They must not be modified.
-func (s *State) Parts() Parts {
-	return Parts{
+func (s *State) Parts() Raw {
+	return Raw{
 		Cluster:      s.cluster,
 		Members:      s.members,
 		Tombstones:   s.Tombstones(),
@@ -290,9 +290,9 @@ func (s *core) equalCore(o *core) bool {
 		compareDowning(s.downingOrZero(), o.downingOrZero()) == 0
 }
 
-func (s *core) configOrZero() *Config {
+func (s *core) configOrZero() *Voters {
 	if s.config == nil {
-		return &Config{}
+		return &Voters{}
 	}
 	return s.config
 }

@@ -18,7 +18,7 @@ import (
 // all of which have seen it.
 func statuses(t testing.TB, all ...gossip.Status) *gossip.State {
 	t.Helper()
-	p := gossip.Parts{LastUpNumber: 100}
+	p := gossip.Raw{LastUpNumber: 100}
 	for i, st := range all {
 		m := &gossip.Member{Node: node(i), Status: st}
 		if st >= gossip.Up && st <= gossip.Leaving {
@@ -249,7 +249,7 @@ func TestConfigAndBase(t *testing.T) {
 	require.False(t, s.Config().Base(true).Wins(func(gossip.NodeID) bool { return true }), "nobody votes yet")
 	s = s.Edit(node(0), func(e *gossip.Edit) { require.True(t, e.SetConfig([]gossip.NodeID{node(1), node(0), node(1)})) })
 	s = s.Edit(node(0), func(e *gossip.Edit) { require.True(t, e.SetConfig([]gossip.NodeID{node(2)})) })
-	require.Equal(t, gossip.Config{Gen: 2, By: node(0).UID, Voters: []gossip.NodeID{node(2)}, Previous: []gossip.NodeID{node(0), node(1)}}, s.Config())
+	require.Equal(t, gossip.Voters{Gen: 2, By: node(0).UID, Voters: []gossip.NodeID{node(2)}, Previous: []gossip.NodeID{node(0), node(1)}}, s.Config())
 	only := func(ids ...gossip.NodeID) func(gossip.NodeID) bool {
 		return func(id gossip.NodeID) bool {
 			return slices.Contains(ids, id)
@@ -435,7 +435,7 @@ func TestRemovalOutbids(t *testing.T) {
 		require.True(t, e.SetConfig([]gossip.NodeID{node(1), node(3)}))
 		require.True(t, e.SetDowning(strategy("b")))
 	})
-	require.Equal(t, gossip.Config{
+	require.Equal(t, gossip.Voters{
 		Gen: 4, By: node(1).UID, Voters: []gossip.NodeID{node(1), node(3)}, Previous: []gossip.NodeID{node(0), node(1)},
 	}, next.Config())
 	require.Equal(t, gossip.UpNumber(200_001), next.Member(node(3)).UpNumber)

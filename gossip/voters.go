@@ -38,10 +38,10 @@ func (c ClusterID) Compare(o ClusterID) int {
 // comes back with another. Zero is none.
 type DataID uint64
 
-// Config says who votes. Only the leader changes it, under convergence. Gen and By
-// together name one Config: two leaders that did not hear of each other give the
+// Voters says who votes. Only the leader changes it, under convergence. Gen and By
+// together name one Voters: two leaders that did not hear of each other give the
 // same generation at worst, and never as the same node.
-type Config struct {
+type Voters struct {
 	Gen      uint64   // Grows with each change and each removal; 0 is no Config yet.
 	By       UID      // The uid of the leader that made the change; 0 if Gen is.
 	Voters   []NodeID // Sorted. May name members that were removed since.
@@ -54,7 +54,7 @@ type Config struct {
 }
 
 // DataOf returns the memory of a voter, zero if it is not known.
-func (c Config) DataOf(voter NodeID) DataID {
+func (c Voters) DataOf(voter NodeID) DataID {
 	for _, set := range c.sets() {
 		if i, ok := slices.BinarySearchFunc(set.voters, voter, NodeID.Compare); ok && i < len(set.data) {
 			return set.data[i]
@@ -69,7 +69,7 @@ type voterSet struct {
 	data   []DataID
 }
 
-func (c *Config) sets() [2]voterSet {
+func (c *Voters) sets() [2]voterSet {
 	return [2]voterSet{{c.Voters, c.Data}, {c.Previous, c.PreviousData}}
 }
 
@@ -85,12 +85,12 @@ func (g Generation) Compare(o Generation) int {
 }
 
 // Generation returns the name of c.
-func (c Config) Generation() Generation { return Generation{Gen: c.Gen, By: c.By} }
+func (c Voters) Generation() Generation { return Generation{Gen: c.Gen, By: c.By} }
 
 // Base returns the voter sets in each of which a side must win. While the
 // last change of the Config is not known to have converged these are the old
 // and the new voters, because other nodes may still count by the old ones.
-func (c Config) Base(converged bool) Base {
+func (c Voters) Base(converged bool) Base {
 	if converged || len(c.Previous) == 0 {
 		return Base{c.Voters}
 	}
@@ -99,7 +99,7 @@ func (c Config) Base(converged bool) Base {
 
 // compareConfigs is a total order: by generation, then by content, which
 // decides only if two processes speak for one leader.
-func compareConfigs(a, b *Config) int {
+func compareConfigs(a, b *Voters) int {
 	return cmp.Or(
 		a.Generation().Compare(b.Generation()),
 		slices.CompareFunc(a.Voters, b.Voters, NodeID.Compare),

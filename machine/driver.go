@@ -439,13 +439,13 @@ func (c carrier) Carry(from ID, e Effect) {
 
 func (d *Driver) perform(ctx context.Context, component string, c Call) (any, error) {
 	if d.ports.Call == nil {
-		return nil, fmt.Errorf("machine: nothing here answers calls of kind %q", c.Kind)
+		return nil, fmt.Errorf("machine: nothing here answers calls to port %q", c.Port)
 	}
 	return d.ports.Call(ctx, component, c)
 }
 
-// answer feeds the answer of a call. It waits for room: a kind has one call
-// in flight, so that no more goroutines wait here than there are kinds.
+// answer feeds the answer of a call. It waits for room: a port has one call
+// in flight, so that no more goroutines wait here than there are ports.
 func (d *Driver) answer(to ID, called Called) {
 	select {
 	case d.inbox <- entry{to: to, in: called}:

@@ -245,9 +245,9 @@ func TestCallsCannotHoldUpTheMachine(t *testing.T) {
 				return c.Request, nil
 			},
 		}, 0)
-		ask := func(id machine.CallID, kind string, request any) {
-			kind, key, _ := strings.Cut(kind, "/")
-			require.NoError(t, h.Post(do{machine.Call{ID: id, Kind: kind, Key: key, Request: request, Limit: time.Second}}))
+		ask := func(id machine.CallID, port string, request any) {
+			port, key, _ := strings.Cut(port, "/")
+			require.NoError(t, h.Post(do{machine.Call{ID: id, Port: port, Key: key, Request: request, Limit: time.Second}}))
 		}
 		answers := func(n int) map[machine.CallID]machine.Called {
 			synctest.Wait()
@@ -281,7 +281,7 @@ func TestCallsCannotHoldUpTheMachine(t *testing.T) {
 		require.Zero(t, d.Stats().Abandoned)
 
 		// A call that ignores its context is answered at its limit, and its
-		// kind is busy until it returns. Other kinds and keys are not.
+		// port is busy until it returns. Other ports and keys are not.
 		ask(6, "d", "ignore")
 		<-time.After(2 * time.Second)
 		require.ErrorIs(t, answers(6)[6].Err, context.DeadlineExceeded)
@@ -310,7 +310,7 @@ func TestCloseEndsCallsThatObey(t *testing.T) {
 				return nil, ctx.Err()
 			},
 		}, 0)
-		require.NoError(t, h.Post(do{machine.Call{ID: 1, Kind: "a", Limit: time.Hour}}))
+		require.NoError(t, h.Post(do{machine.Call{ID: 1, Port: "a", Limit: time.Hour}}))
 		synctest.Wait()
 		require.NoError(t, d.Close())
 		<-ended
@@ -320,9 +320,9 @@ func TestCloseEndsCallsThatObey(t *testing.T) {
 func TestCallsWithoutAPortAreAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, h, r := start(t, machine.Ports{}, 0)
-		require.NoError(t, h.Post(do{machine.Call{ID: 1, Kind: "a", Limit: time.Second}}))
+		require.NoError(t, h.Post(do{machine.Call{ID: 1, Port: "a", Limit: time.Second}}))
 		synctest.Wait()
-		require.ErrorContains(t, r.seen()[1].(machine.Called).Err, `nothing here answers calls of kind "a"`)
+		require.ErrorContains(t, r.seen()[1].(machine.Called).Err, `nothing here answers calls to port "a"`)
 	})
 }
 

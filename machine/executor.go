@@ -13,28 +13,28 @@ import (
 	"time"
 )
 
-// ErrBusy answers a [Call] whose kind and key cannot take another: one call runs and
+// ErrBusy answers a [Call] whose port and key cannot take another: one call runs and
 // one waits, or an earlier call went past its limit and has not returned.
-var ErrBusy = errors.New("machine: an earlier call of this kind has not returned")
+var ErrBusy = errors.New("machine: an earlier call to this port has not returned")
 
 // PanicError answers a [Call] that panicked. Strategies are foreign code: a
 // panic there is an answer, unlike a panic of a machine.
 type PanicError struct {
-	Kind  string
+	Port  string
 	Value any
 	Stack string
 }
 
-// Error returns the kind and the value. The stack is for logs.
+// Error returns the port and the value. The stack is for logs.
 func (e *PanicError) Error() string {
-	return fmt.Sprintf("machine: call %q panicked: %v", e.Kind, e.Value)
+	return fmt.Sprintf("machine: call %q panicked: %v", e.Port, e.Value)
 }
 
 // obeyMax is how long a call may take to return after its context ended until
 // it counts as ignoring it.
 const obeyMax = 100 * time.Millisecond
 
-// executor runs calls: one worker for each component, kind and key, which runs one
+// executor runs calls: one worker for each component, port and key, which runs one
 // call and lets one wait. A machine has few keys, and a worker that is there stays. Workers are started by the driver's goroutine, end
 // with the executor's context, and are waited for by close. A call that
 // ignores its context cannot be ended in Go: its goroutine is left behind and
@@ -51,7 +51,7 @@ type executor struct {
 
 type workerKey struct {
 	component ID
-	kind, key string
+	port, key string
 }
 
 type job struct {
@@ -73,8 +73,8 @@ func newExecutor(
 
 // submit hands a call to its worker. It never blocks; false is busy.
 func (x *executor) submit(to ID, component string, c Call) bool {
-	Assert(c.Limit > 0, "a call has a limit", "kind", c.Kind, "limit", c.Limit)
-	key := workerKey{component: to, kind: c.Kind, key: c.Key}
+	Assert(c.Limit > 0, "a call has a limit", "port", c.Port, "limit", c.Limit)
+	key := workerKey{component: to, port: c.Port, key: c.Key}
 	jobs, ok := x.workers[key]
 	if !ok {
 		// Capacity one: the call that waits while another runs. When it is
@@ -151,7 +151,7 @@ func (x *executor) guard(ctx context.Context, j job) (called Called) {
 	defer func() {
 		if v := recover(); v != nil {
 			called.Result = nil
-			called.Err = &PanicError{Kind: j.call.Kind, Value: v, Stack: string(debug.Stack())}
+			called.Err = &PanicError{Port: j.call.Port, Value: v, Stack: string(debug.Stack())}
 		}
 	}()
 	result, err := x.perform(ctx, j.component, j.call)

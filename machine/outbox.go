@@ -39,15 +39,15 @@ type Disarm struct{ Timer Timer }
 type Publish struct{ Event any }
 
 // Call asks for a strategy that may block, may live in another process, and
-// may never answer. The answer is the input [Called] with the same ID. Kind
-// names the strategy ("downing", "allocation"). Key tells calls of one kind apart
+// may never answer. The answer is the input [Called] with the same ID. Port
+// names who is asked ("downing", "allocation"). Key tells calls to one port apart
 // that do not wait for each other, such as those for different kinds of entities;
-// mostly it is empty. At most one call of a kind and key is in flight for a
+// mostly it is empty. At most one call to a port with a key is in flight for a
 // machine. The driver cancels the call after Limit, the machine has a timer of
 // its own.
 type Call struct {
 	ID      CallID
-	Kind    string
+	Port    string
 	Key     string
 	Request any
 	Limit   time.Duration
@@ -56,7 +56,7 @@ type Call struct {
 // Decide records a decision for people: what was decided about what, and why.
 // It goes to the node's bounded decision log and to its log.
 type Decide struct {
-	Kind    string // What sort of decision: "downing", "leader", "allocation" and so on.
+	Topic   string // What the decision is about in general: "downing", "leader", "allocation" and so on.
 	Subject string // What was decided about: a node, a shard.
 	Verdict string // What was decided.
 	Reason  string // Why, in one sentence.
@@ -84,8 +84,8 @@ func (o *Outbox) Disarm(t Timer) { o.Add(Disarm{Timer: t}) }
 func (o *Outbox) Publish(event any) { o.Add(Publish{Event: event}) }
 
 // Decide appends a [Decide].
-func (o *Outbox) Decide(kind, subject, verdict, reason string) {
-	o.Add(Decide{Kind: kind, Subject: subject, Verdict: verdict, Reason: reason})
+func (o *Outbox) Decide(topic, subject, verdict, reason string) {
+	o.Add(Decide{Topic: topic, Subject: subject, Verdict: verdict, Reason: reason})
 }
 
 // Effects returns what was appended since the last [Outbox.Reset]. The slice

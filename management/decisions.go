@@ -31,27 +31,27 @@ type DecisionList struct {
 type Decision struct {
 	At        time.Time `json:"at"`
 	Component string    `json:"component"` // Who decided: "membership", "sharding".
-	Kind      string    `json:"kind"`      // What sort of decision: "downing", "allocation", ...
+	Topic     string    `json:"topic"`     // What the decision is about in general: "downing", "allocation", ...
 	Subject   string    `json:"subject"`   // What it was about.
 	Verdict   string    `json:"verdict"`   // What was decided.
 	Reason    string    `json:"reason"`    // Why.
 }
 
 // Decisions returns the route of the decisions, /v1/decisions. Its parameters
-// select: component and kind by the whole word, subject by any part of it, and
+// select: component and topic by the whole word, subject by any part of it, and
 // limit, 1 to 10,000 and 100 by default, the last ones.
 func Decisions(node *membership.Node) []Route {
 	return []Route{{
-		Path: "/v1/decisions", Query: []string{"component", "kind", "subject", "limit"},
+		Path: "/v1/decisions", Query: []string{"component", "topic", "subject", "limit"},
 		Answer: func(_ context.Context, r Request) (any, error) {
 			limit, err := r.QueryInt("limit", 1, decisionsMax, decisionsDefault)
 			if err != nil {
 				return nil, err
 			}
 			var all []membership.Decision
-			for _, kind := range node.DecisionKinds() {
-				if want := r.Query("kind"); want == "" || want == kind {
-					all = append(all, node.Decisions(kind)...)
+			for _, topic := range node.DecisionTopics() {
+				if want := r.Query("topic"); want == "" || want == topic {
+					all = append(all, node.Decisions(topic)...)
 				}
 			}
 			answer := selectDecisions(all, r.Query("component"), r.Query("subject"), limit)

@@ -14,7 +14,7 @@
 //	GET /health/ready                      200 while it is up, has standing, and no kind of it is refused
 //	GET /v1/members                        [ClusterMembers]
 //	POST /v1/form                          [Formed]
-//	GET /v1/decisions                      [DecisionList]; component, kind, subject, limit
+//	GET /v1/decisions                      [DecisionList]; component, topic, subject, limit
 //	GET /v1/kinds                          [KindList]
 //	GET /v1/kinds/{kind}/shards/{shard}    [Explanation]
 //	GET /v1/kinds/{kind}/entities/{entity} [Explanation]

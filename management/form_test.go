@@ -112,7 +112,7 @@ func TestAnOperatorFoundsACluster(t *testing.T) {
 		require.Equal(t, http.StatusOK, status)
 		require.Equal(t, management.Formed{Self: "10.0.0.1:7946#1", Cluster: n.State().Cluster().String(), GivenUp: []string{"10.0.0.2:7946"}}, got)
 		require.NoError(t, n.AwaitUp(t.Context()))
-		list := of[management.DecisionList](t, n, "/v1/decisions?kind=join", 200)
+		list := of[management.DecisionList](t, n, "/v1/decisions?topic=join", 200)
 		last := list.Decisions[len(list.Decisions)-1]
 		require.Equal(t, "formed cluster "+got.Cluster, last.Verdict)
 		require.Contains(t, last.Reason, "an operator asked for it")

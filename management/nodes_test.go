@@ -109,11 +109,11 @@ func TestNodeFromStartToEnd(t *testing.T) {
 			verdicts = append(verdicts, d.Verdict)
 		}
 		require.Equal(t, []string{"admitted", "up"}, verdicts)
-		last := of[management.DecisionList](t, n, "/v1/decisions?kind=leader&limit=1", 200)
+		last := of[management.DecisionList](t, n, "/v1/decisions?topic=leader&limit=1", 200)
 		require.Len(t, last.Decisions, 1)
 		require.Equal(t, 1, last.Omitted, "its own and the other's up")
 		require.Contains(t, of[management.Failure](t, n, "/v1/decisions?limit=0", 400).Error, "limit")
-		require.Contains(t, of[management.Failure](t, n, "/v1/decisions?subjet=x", 400).Error, "component, kind, subject, limit")
+		require.Contains(t, of[management.Failure](t, n, "/v1/decisions?subjet=x", 400).Error, "component, topic, subject, limit")
 
 		require.NoError(t, n.Close()) // Not in order: the second cannot go on alone.
 		require.Contains(t, of[management.Failure](t, n, "/health/live", 503).Reasons[0], "node closed")
@@ -153,10 +153,10 @@ func TestReadiness(t *testing.T) {
 func TestDecisionsAreInOrder(t *testing.T) {
 	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
 	all := []management.DecisionOf{
-		{At: at(2), Component: "membership", Kind: "downing", Subject: "b"},
-		{At: at(5), Component: "membership", Kind: "downing", Subject: "ab"},
-		{At: at(1), Component: "sharding", Kind: "allocation", Subject: "a"},
-		{At: at(4), Component: "sharding", Kind: "allocation", Subject: "account: b"},
+		{At: at(2), Component: "membership", Topic: "downing", Subject: "b"},
+		{At: at(5), Component: "membership", Topic: "downing", Subject: "ab"},
+		{At: at(1), Component: "sharding", Topic: "allocation", Subject: "a"},
+		{At: at(4), Component: "sharding", Topic: "allocation", Subject: "account: b"},
 	}
 	for _, test := range []struct {
 		component, subject string

@@ -82,7 +82,7 @@ func TestANodeWhoseClusterHasYieldedIsNotReady(t *testing.T) {
 		require.False(t, members.Standing)
 		require.Equal(t, []string{"the node's cluster has yielded to cluster " + first.State().Cluster().String() +
 			" of the same name, which goes on: the node hosts nothing, ends shortly, and joins that when it is started again"}, notReady(t, second))
-		told := of[management.DecisionList](t, second, "/v1/decisions?kind=cluster", 200).Decisions
+		told := of[management.DecisionList](t, second, "/v1/decisions?topic=cluster", 200).Decisions
 		require.Len(t, told, 2)
 		require.Equal(t, []string{members.Cluster, "yields to cluster " + members.Yielded}, []string{told[0].Subject, told[0].Verdict})
 		require.Equal(t, []string{members.Self, "yielded"}, []string{told[1].Subject, told[1].Verdict})

@@ -12,46 +12,46 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// decisionsMax is how many decisions of each kind a node remembers.
+// decisionsMax is how many decisions of each topic a node remembers.
 const decisionsMax = 1000
 
 // Decision is one decision that a node took, with its reason.
 type Decision struct {
 	At        time.Time
 	Component string // Who decided: "membership", "sharding".
-	Kind      string // What sort of decision.
+	Topic     string // What the decision is about in general, such as "downing".
 	Subject   string // What it was about.
 	Verdict   string // What was decided.
 	Reason    string // Why.
 }
 
-// decisionLog keeps the last decisions of each kind. The zero value is ready.
+// decisionLog keeps the last decisions of each topic. The zero value is ready.
 type decisionLog struct {
-	mu    sync.Mutex
-	kinds map[string]*ring
+	mu     sync.Mutex
+	topics map[string]*ring
 }
 
-// ring holds the last decisionsMax decisions of a kind.
+// ring holds the last decisionsMax decisions of a topic.
 type ring struct {
 	items []Decision
 	next  int
 	total uint64 // How many there have been.
 }
 
-// add remembers a decision in place of the oldest of its kind.
+// add remembers a decision in place of the oldest of its topic.
 func (l *decisionLog) add(component string, at time.Time, d machine.Decide) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.kinds == nil {
-		l.kinds = make(map[string]*ring)
+	if l.topics == nil {
+		l.topics = make(map[string]*ring)
 	}
-	r := l.kinds[d.Kind]
+	r := l.topics[d.Topic]
 	if r == nil {
 		r = new(ring)
-		l.kinds[d.Kind] = r
+		l.topics[d.Topic] = r
 	}
 	r.total++
-	item := Decision{At: at, Component: component, Kind: d.Kind, Subject: d.Subject, Verdict: d.Verdict, Reason: d.Reason}
+	item := Decision{At: at, Component: component, Topic: d.Topic, Subject: d.Subject, Verdict: d.Verdict, Reason: d.Reason}
 	if len(r.items) < decisionsMax {
 		r.items = append(r.items, item)
 		return
@@ -60,37 +60,37 @@ func (l *decisionLog) add(component string, at time.Time, d machine.Decide) {
 	r.next = (r.next + 1) % decisionsMax
 }
 
-// list returns the decisions of a kind, oldest first.
-func (l *decisionLog) list(kind string) []Decision {
+// list returns the decisions of a topic, oldest first.
+func (l *decisionLog) list(topic string) []Decision {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := l.kinds[kind]
+	r := l.topics[topic]
 	if r == nil {
 		return nil
 	}
 	return append(append([]Decision(nil), r.items[r.next:]...), r.items[:r.next]...)
 }
 
-// total is how many decisions of a kind a component has taken.
+// total is how many decisions of a topic a component has taken.
 type total struct {
-	component, kind string
-	n               uint64
+	component, topic string
+	n                uint64
 }
 
-// totals returns how many decisions of each kind there have been.
+// totals returns how many decisions of each topic there have been.
 func (l *decisionLog) totals() []total {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := make([]total, 0, len(l.kinds))
-	for kind, r := range l.kinds {
-		all = append(all, total{r.items[0].Component, kind, r.total}) // A kind belongs to one component.
+	all := make([]total, 0, len(l.topics))
+	for topic, r := range l.topics {
+		all = append(all, total{r.items[0].Component, topic, r.total}) // A topic belongs to one component.
 	}
 	return all
 }
 
-// names returns the kinds of which there are decisions, sorted.
+// names returns the topics of which there are decisions, sorted.
 func (l *decisionLog) names() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.Sorted(maps.Keys(l.kinds))
+	return slices.Sorted(maps.Keys(l.topics))
 }

@@ -17,15 +17,15 @@ import (
 func TestTheDecisionLogKeepsTheLastOfEachKind(t *testing.T) {
 	var l decisionLog
 	at := time.Unix(1, 0)
-	l.add("membership", at, machine.Decide{Kind: "downing", Subject: "a", Verdict: "down", Reason: "minority"})
+	l.add("membership", at, machine.Decide{Topic: "downing", Subject: "a", Verdict: "down", Reason: "minority"})
 	for i := range decisionsMax + 3 {
-		l.add("sharding", at, machine.Decide{Kind: "allocation", Subject: strconv.Itoa(i)})
+		l.add("sharding", at, machine.Decide{Topic: "allocation", Subject: strconv.Itoa(i)})
 	}
 	got := l.list("allocation")
 	require.Len(t, got, decisionsMax)
 	require.Equal(t, "3", got[0].Subject)
 	require.Equal(t, strconv.Itoa(decisionsMax+2), got[decisionsMax-1].Subject)
-	require.Equal(t, []Decision{{At: at, Component: "membership", Kind: "downing", Subject: "a", Verdict: "down", Reason: "minority"}}, l.list("downing"))
+	require.Equal(t, []Decision{{At: at, Component: "membership", Topic: "downing", Subject: "a", Verdict: "down", Reason: "minority"}}, l.list("downing"))
 	require.Empty(t, l.list("none"))
 	require.Equal(t, []string{"allocation", "downing"}, l.names())
 }

@@ -48,7 +48,7 @@ func (j *journal) decision(component string, d machine.Decide) {
 
 // line logs a decision.
 func (j *journal) line(component string, d machine.Decide) {
-	j.log.Info(sentence(component, d), "component", component, "kind", d.Kind, "subject", d.Subject, "verdict", d.Verdict, "reason", oneLine(d.Reason))
+	j.log.Info(sentence(component, d), "component", component, "topic", d.Topic, "subject", d.Subject, "verdict", d.Verdict, "reason", oneLine(d.Reason))
 }
 
 // advanced logs what led from one view to the next, and what was decided in the step
@@ -233,17 +233,17 @@ func (j *journal) ended(err error) {
 // toldWithMore reports whether the node itself writes a line that says more than a
 // decision of membership: its last one, for whom it waits, and that it yields.
 func toldWithMore(d machine.Decide) bool {
-	switch d.Kind + "/" + d.Verdict {
+	switch d.Topic + "/" + d.Verdict {
 	case "join/waiting", "cluster/yielded":
 		return true
 	default:
-		return d.Kind == "stop"
+		return d.Topic == "stop"
 	}
 }
 
 // told reports whether an event tells of a decision of membership.
 func told(d machine.Decide) bool {
-	switch d.Kind {
+	switch d.Topic {
 	case "leader":
 		return d.Subject != "tombstones"
 	case "reachability":
@@ -266,13 +266,13 @@ func sentence(component string, d machine.Decide) string {
 			return text
 		}
 	}
-	return fmt.Sprintf("%s of %s: %s", d.Kind, d.Subject, d.Verdict)
+	return fmt.Sprintf("%s of %s: %s", d.Topic, d.Subject, d.Verdict)
 }
 
 // ownSentence knows the decisions of membership that have words of their own; "" for
 // others.
 func ownSentence(d machine.Decide) string {
-	switch d.Kind {
+	switch d.Topic {
 	case "join":
 		return joinSentence(d)
 	case "downing":
@@ -280,7 +280,7 @@ func ownSentence(d machine.Decide) string {
 	case "cluster":
 		return "this node's cluster " + d.Verdict
 	}
-	switch d.Kind + "/" + d.Verdict {
+	switch d.Topic + "/" + d.Verdict {
 	case "leave/confirmed":
 		return "this node hosts nothing any more: " + oneLine(d.Reason)
 	case "leave/leaving":

@@ -46,7 +46,7 @@ func TestEachChangeIsOneLine(t *testing.T) {
 			return a
 		}}))}
 		if c.verdict != "" {
-			j.kept = []machine.Decide{{Kind: "leader", Subject: id.String(), Verdict: c.verdict, Reason: "one\ntwo"}}
+			j.kept = []machine.Decide{{Topic: "leader", Subject: id.String(), Verdict: c.verdict, Reason: "one\ntwo"}}
 		}
 		j.event(c.event)
 		require.Equal(t, "level=INFO msg="+c.want+"\n", log.String())

@@ -27,8 +27,8 @@ const (
 	attrRound     = attribute.Key("quorate.gossip.round") // "repair" or "push".
 	attrMessage   = attribute.Key("quorate.message.type")
 	attrComponent = attribute.Key("quorate.component")
-	attrDecision  = attribute.Key("quorate.decision.kind")
-	attrStrategy  = attribute.Key("quorate.strategy.kind")
+	attrDecision  = attribute.Key("quorate.decision.topic")
+	attrStrategy  = attribute.Key("quorate.policy")
 )
 
 // metrics are the instruments of a node, and what is counted for them and for
@@ -145,7 +145,7 @@ func (m *metrics) observeTraffic(o metric.Observer) {
 	o.ObserveInt64(m.strangers, int64(m.node.strangers.count.Load()))
 	o.ObserveInt64(m.oversize, int64(c.oversize.Load()))
 	for _, t := range m.node.decisions.totals() {
-		o.ObserveInt64(m.decisions, int64(t.n), with(attrComponent.String(t.component), attrDecision.String(t.kind)))
+		o.ObserveInt64(m.decisions, int64(t.n), with(attrComponent.String(t.component), attrDecision.String(t.topic)))
 	}
 }
 

@@ -164,13 +164,13 @@ func (m *metrics) examine(ctx context.Context) (protocol.Examined, bool) {
 }
 
 // call measures a call of a strategy.
-func (m *metrics) call(ctx context.Context, kind string, f func() (any, error)) (any, error) {
+func (m *metrics) call(ctx context.Context, port string, f func() (any, error)) (any, error) {
 	if !m.calls.Enabled(ctx) {
 		return f()
 	}
 	began := m.node.clock.Instant()
 	result, err := f()
-	attrs := []attribute.KeyValue{attrStrategy.String(kind)}
+	attrs := []attribute.KeyValue{attrStrategy.String(port)}
 	if err != nil {
 		attrs = append(attrs, meter.Fault.String(faultOf(err)))
 	}

@@ -64,10 +64,10 @@ func TestMetricsOfAHealthyCluster(t *testing.T) {
 		answered := r.Points(t, "quorate.membership.heartbeat.duration")[0]
 		require.GreaterOrEqual(t, answered.Value, 2*10.0, "two nodes answer each second")
 		require.Less(t, answered.Sum, 1.0, "at once, in this network")
-		for _, kind := range []string{"heartbeat", "heartbeat-reply", "gossip-status", "gossip-delta", "welcome"} {
-			of := []attribute.KeyValue{attribute.String("quorate.component", "membership"), attribute.String("quorate.message.type", kind)}
-			require.NotZero(t, r.Value(t, "quorate.node.messages", of...), kind)
-			require.NotZero(t, r.Value(t, "quorate.node.io", of...), kind)
+		for _, typ := range []string{"heartbeat", "heartbeat-reply", "gossip-status", "gossip-delta", "welcome"} {
+			of := []attribute.KeyValue{attribute.String("quorate.component", "membership"), attribute.String("quorate.message.type", typ)}
+			require.NotZero(t, r.Value(t, "quorate.node.messages", of...), typ)
+			require.NotZero(t, r.Value(t, "quorate.node.io", of...), typ)
 		}
 		out, in := attribute.String("network.io.direction", "transmit"), attribute.String("network.io.direction", "receive")
 		beat := attribute.String("quorate.message.type", "heartbeat")
@@ -75,7 +75,7 @@ func TestMetricsOfAHealthyCluster(t *testing.T) {
 		got := readers[1].Value(t, "quorate.node.messages", beat, in) + readers[2].Value(t, "quorate.node.messages", beat, in)
 		require.Positive(t, got)
 		require.Positive(t, sent)
-		require.NotZero(t, r.Value(t, "quorate.node.decisions", attribute.String("quorate.decision.kind", "leader")))
+		require.NotZero(t, r.Value(t, "quorate.node.decisions", attribute.String("quorate.decision.topic", "leader")))
 		require.NotZero(t, r.Value(t, "quorate.node.steps"))
 		require.NotEmpty(t, r.Points(t, "quorate.node.inbox"))
 		require.NotZero(t, r.Value(t, "quorate.transport.io", attribute.String("quorate.lane", "control"), out))
@@ -109,7 +109,7 @@ func TestMetricsOfACut(t *testing.T) {
 		require.Greater(t, readers[2].Value(t, "quorate.membership.phi"), 8.0)
 		require.Zero(t, readers[2].Value(t, "quorate.membership.standing"))
 		require.InDelta(t, 1, readers[2].Value(t, "quorate.membership.standing.lost"), 0)
-		failed := []attribute.KeyValue{attribute.String("quorate.strategy.kind", "downing"), attribute.String("error.type", "failed")}
+		failed := []attribute.KeyValue{attribute.String("quorate.policy", "downing"), attribute.String("error.type", "failed")}
 		calls := 0.0
 		for _, r := range readers {
 			calls += r.Value(t, "quorate.strategy.call.duration", failed...)
@@ -154,7 +154,7 @@ type fickle struct {
 }
 
 // Lane returns a lane that looks at shut first.
-func (f fickle) Lane(to gossip.NodeID, k transport.LaneKind) transport.Lane {
+func (f fickle) Lane(to gossip.NodeID, k transport.LaneClass) transport.Lane {
 	return fickleLane{f.Transport.Lane(to, k), f.shut}
 }
 
@@ -213,7 +213,7 @@ func (s *stubborn) Step(_ machine.Now, in machine.Input, out *machine.Outbox) {
 	}
 	for range 3 {
 		s.calls++
-		out.Add(machine.Call{ID: s.calls, Kind: "stubborn", Request: 1, Limit: time.Second})
+		out.Add(machine.Call{ID: s.calls, Port: "stubborn", Request: 1, Limit: time.Second})
 	}
 	out.Publish("called")
 }
@@ -246,7 +246,7 @@ func TestMetricsOfAStrategyAndAComponentThatDoNotReturn(t *testing.T) {
 		close(never)
 		<-time.After(time.Second)
 		require.NotEmpty(t, r.Points(t, "quorate.membership.gossip.rounds"))
-		require.InDelta(t, 1, r.Value(t, "quorate.strategy.call.duration", attribute.String("quorate.strategy.kind", "stubborn")), 0)
+		require.InDelta(t, 1, r.Value(t, "quorate.strategy.call.duration", attribute.String("quorate.policy", "stubborn")), 0)
 	})
 }
 

@@ -270,13 +270,13 @@ func (n *Node) Stats() Stats {
 	}
 }
 
-// Decisions returns the last decisions of a kind that this node took, oldest
+// Decisions returns the last decisions of a topic that this node took, oldest
 // first, at most 1,000.
-func (n *Node) Decisions(kind string) []Decision { return n.decisions.list(kind) }
+func (n *Node) Decisions(topic string) []Decision { return n.decisions.list(topic) }
 
-// DecisionKinds returns the kinds of decisions that this node has taken so far,
+// DecisionTopics returns the topics of the decisions that this node has taken so far,
 // sorted, each an argument of [Node.Decisions].
-func (n *Node) DecisionKinds() []string { return n.decisions.names() }
+func (n *Node) DecisionTopics() []string { return n.decisions.names() }
 
 // Join joins the cluster of the seed nodes, for a node whose configuration
 // names none. If nobody remembers a cluster, more than half of the seed nodes form

@@ -130,21 +130,21 @@ func (n *Node) send(c *machine.Component, s machine.Send) {
 
 // measured is call with a look at the clock.
 func (n *Node) measured(ctx context.Context, component string, c machine.Call) (any, error) {
-	return n.metrics.call(ctx, c.Kind, func() (any, error) { return n.call(ctx, component, c) })
+	return n.metrics.call(ctx, c.Port, func() (any, error) { return n.call(ctx, component, c) })
 }
 
 // call answers calls of strategies.
 func (n *Node) call(ctx context.Context, component string, c machine.Call) (any, error) {
-	if component == ComponentName && c.Kind == protocol.CallDowning {
+	if component == ComponentName && c.Port == protocol.CallDowning {
 		return n.decide(ctx, c.Request.(protocol.DowningRequest))
 	}
-	if component == ComponentName && c.Kind == protocol.CallRemember {
+	if component == ComponentName && c.Port == protocol.CallRemember {
 		return nil, n.disk.remember(c.Request.(protocol.Record))
 	}
 	if a, ok := n.attached.Load(component); ok && a.(Attachment).Call != nil {
 		return a.(Attachment).Call(ctx, c)
 	}
-	return nil, fmt.Errorf("membership: nothing answers calls of kind %q of component %q", c.Kind, component)
+	return nil, fmt.Errorf("membership: nothing answers calls of component %q to port %q", c.Port, component)
 }
 
 // other carries out effects beyond those that all machines share.

@@ -135,7 +135,7 @@ func (l *lookout) forget(id uint64) {
 // that goes on answers, it returns an error that wraps [ErrFormRefused] and says why.
 // It returns the cluster when this node is its first member. With the error of ctx, of
 // [Node.Err] or [ErrClosed] it may have been founded; what became of it is in the
-// decisions of kind "join".
+// decisions with the topic "join".
 func (n *Node) Form(ctx context.Context) (gossip.ClusterID, error) {
 	if n.Waiting() == nil && n.View().Member() == nil && n.running() {
 		return gossip.ClusterID{}, fmt.Errorf("%w: this node has not waited for a cluster for so long that others had the time to answer", ErrFormRefused)

@@ -17,9 +17,9 @@ import (
 // Config configures one plugin. In the file of a cluster it stands under
 // plugins.<name>. A duration of zero means the default.
 type Config struct {
-	// Kind is what the plugin decides. A plugin that says that it is of another
-	// kind is refused.
-	Kind Kind `koanf:"kind" oneof:"downing|allocation|failure-detector|join-decider|discovery" required:"yes"`
+	// Policy is what the plugin decides. A plugin that says that it is of another
+	// policy is refused.
+	Policy Policy `koanf:"policy" oneof:"downing|allocation|failure-detector|join-decider|discovery" required:"yes"`
 	// Path is the executable. In a file it is relative to that file; whoever reads
 	// the file makes it absolute.
 	Path string `koanf:"path" required:"yes"`
@@ -41,7 +41,7 @@ type Config struct {
 	// and healthy: 100 ms to 1 min, by default 5 s.
 	StartTimeout time.Duration `koanf:"start-timeout" range:"100ms..1m"`
 	// CallTimeout is how long a call may take: 1 ms to 5 s, the limit that the
-	// callers keep themselves, which is the default too. Then the rule of the kind
+	// callers keep themselves, which is the default too. Then the rule of the policy
 	// applies.
 	CallTimeout time.Duration `koanf:"call-timeout" range:"1ms..5s"`
 	// HealthInterval is the time between health checks: 10 ms to 1 min, by default
@@ -64,7 +64,7 @@ const (
 )
 
 // Default returns a configuration with the default of every duration, and without
-// kind, path and checksum, which have none.
+// policy, path and checksum, which have none.
 func Default() Config {
 	return Config{
 		StartTimeout:      5 * time.Second,
@@ -96,7 +96,7 @@ func (c Config) WithDefaults() Config {
 // does not look at the file.
 func (c Config) Validate() error {
 	var faults field.Faults
-	faults.Refuse(!slices.Contains(Kinds(), c.Kind), "kind", "%q is none of %v", c.Kind, Kinds())
+	faults.Refuse(!slices.Contains(Policies(), c.Policy), "policy", "%q is none of %v", c.Policy, Policies())
 	faults.Refuse(c.Path == "" || strings.ContainsRune(c.Path, 0), "path", "%q names no file", c.Path)
 	faults.Add(c.validatePin(), c.validateProcess())
 	text, err := json.Marshal(c.Settings)

@@ -18,23 +18,23 @@ import (
 
 func valid() plugins.Config {
 	c := plugins.Default()
-	c.Kind, c.Path, c.SHA256 = plugins.Downing, "/usr/lib/witness", strings.Repeat("0f", 32)
+	c.Policy, c.Path, c.SHA256 = plugins.Downing, "/usr/lib/witness", strings.Repeat("0f", 32)
 	return c
 }
 
 func TestDurationsOfZeroMeanTheDefault(t *testing.T) {
 	var c plugins.Config
-	c.Kind, c.Path, c.Unpinned = plugins.Allocation, "p", true
+	c.Policy, c.Path, c.Unpinned = plugins.Allocation, "p", true
 	require.NoError(t, c.Validate())
 	want := plugins.Default()
-	want.Kind, want.Path, want.Unpinned = c.Kind, c.Path, true
+	want.Policy, want.Path, want.Unpinned = c.Policy, c.Path, true
 	require.Equal(t, want, c.WithDefaults())
 	require.NoError(t, valid().Validate())
 }
 
 func TestEveryFaultIsNamedWithItsKey(t *testing.T) {
 	for key, spoil := range map[string]func(*plugins.Config){
-		"kind":                func(c *plugins.Config) { c.Kind = "downin" },
+		"policy":              func(c *plugins.Config) { c.Policy = "downin" },
 		"path":                func(c *plugins.Config) { c.Path = "" },
 		"sha256":              func(c *plugins.Config) { c.SHA256 = "" },
 		"unpinned":            func(c *plugins.Config) { c.Unpinned = true },
@@ -64,7 +64,7 @@ func TestEveryFaultIsNamedWithItsKey(t *testing.T) {
 
 func TestFaultsAreReportedTogether(t *testing.T) {
 	c := valid()
-	c.SHA256, c.Kind, c.Args = "xyz", "", []string{"a\x00b"}
+	c.SHA256, c.Policy, c.Args = "xyz", "", []string{"a\x00b"}
 	c.Environment = map[string]string{"PLUGIN_MIN_PORT": "1", plugins.CookieKey: "x"}
 	c.Settings = map[string]any{"x": strings.Repeat("y", plugins.SettingsBytesMax)}
 	var joined interface{ Unwrap() []error }
@@ -98,7 +98,7 @@ func TestErrorsSayWhatAnOperatorNeeds(t *testing.T) {
 }
 
 func TestManifestsPrintInOneLine(t *testing.T) {
-	m := plugins.Manifest{Name: "witness", Version: "1.0.0", Kind: plugins.Downing, Contract: plugins.Version1}
+	m := plugins.Manifest{Name: "witness", Version: "1.0.0", Policy: plugins.Downing, Contract: plugins.Version1}
 	for class, want := range map[plugins.Class]string{
 		{}:                               "none",
 		{Pure: true}:                     "pure",

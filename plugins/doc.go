@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plugins is the vocabulary that hosts and plugins share: kinds, the
+// Package plugins is the vocabulary that hosts and plugins share: policies, the
 // versions of the contract, the configuration of a plugin, and the errors of
 // talking to one.
 //

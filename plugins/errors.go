@@ -22,8 +22,8 @@ var (
 	ErrVersion = errors.New("no common version of the contract")
 	// ErrStartTimeout: the plugin was not ready within start-timeout.
 	ErrStartTimeout = errors.New("start timed out")
-	// ErrKind: the plugin is of another kind than is configured, or is asked for.
-	ErrKind = errors.New("wrong kind")
+	// ErrPolicy: the plugin is for another policy than is configured, or is asked for.
+	ErrPolicy = errors.New("wrong policy")
 	// ErrClass: the plugin promises something else than it did when it was opened.
 	ErrClass = errors.New("class has changed")
 	// ErrSettings: the plugin refuses its settings. There is a [SettingErrors] in

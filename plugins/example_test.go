@@ -12,9 +12,9 @@ import (
 // Every fault of a configuration is reported, with its key and its cure.
 func ExampleConfig_Validate() {
 	c := plugins.Default()
-	c.Kind, c.Path = "downin", "/usr/lib/bank/witness"
+	c.Policy, c.Path = "downin", "/usr/lib/bank/witness"
 	fmt.Println(c.Validate())
 	// Output:
-	// kind: "downin" is none of [downing allocation failure-detector join-decider discovery]
+	// policy: "downin" is none of [downing allocation failure-detector join-decider discovery]
 	// sha256: is missing: without it, whoever can write the file decides for the cluster; give the checksum of the file, or unpinned: true while developing
 }

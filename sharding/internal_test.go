@@ -201,7 +201,7 @@ func TestWhatCannotBeIsCounted(t *testing.T) {
 		require.Contains(t, log.String(), "two hosts")
 		s.published(protocol.CoordinatorStopped{Kind: "double"})
 		require.Contains(t, log.String(), `msg="coordinator of double: stopped"`)
-		_, err := s.call(t.Context(), machine.Call{Kind: "odd", Request: 1})
+		_, err := s.call(t.Context(), machine.Call{Port: "odd", Request: 1})
 		require.ErrorContains(t, err, `call of kind "odd" with a int`)
 	})
 }

@@ -316,7 +316,7 @@ func (s *System) call(ctx context.Context, c machine.Call) (any, error) {
 	case allocation.RebalanceRequest:
 		return s.strategy.Rebalance(ctx, request)
 	default:
-		return nil, fmt.Errorf("sharding: call of kind %q with a %T", c.Kind, c.Request)
+		return nil, fmt.Errorf("sharding: call of kind %q with a %T", c.Port, c.Request)
 	}
 }
 

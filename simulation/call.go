@@ -21,12 +21,12 @@ var ErrCallFailed = errors.New("simulation: the strategy failed")
 // those that are made until it has been started again.
 var ErrUnavailable = errors.New("simulation: the strategy is not available")
 
-// Answer answers calls of one kind. It runs when the call is made, on behalf
+// Answer answers calls to one port. It runs when the call is made, on behalf
 // of the node that asked; its answer arrives later. A panic is an answer too, as
 // it is in production.
 type Answer func(n *Node, request any) (any, error)
 
-// Garble makes up an answer that breaks the contract of one kind of call.
+// Garble makes up an answer that breaks the contract of one port.
 type Garble func(r *rand.Rand, request any) any
 
 // Asked is observed when a component has made a call. Busy says that it was
@@ -38,7 +38,7 @@ type Asked struct {
 
 // Answered is observed when a component is about to be fed the answer to a call.
 type Answered struct {
-	Kind   string
+	Port   string
 	Key    string
 	Called machine.Called
 
@@ -48,7 +48,7 @@ type Answered struct {
 }
 
 // Strategies are those whom the nodes of a world can ask: what [World.Strategies]
-// returns. A node asks by a call of a kind, which is answered by a function of the world,
+// returns. A node asks by a call to a port, which is answered by a function of the world,
 // in time or not, as the seed says.
 type Strategies struct {
 	world    *World
@@ -71,11 +71,11 @@ func newStrategies(w *World, opt *Options) *Strategies {
 	}
 }
 
-// Answer says who answers calls of a kind.
-func (s *Strategies) Answer(kind string, a Answer) { s.answers[kind] = a }
+// Answer says who answers calls to a port.
+func (s *Strategies) Answer(port string, a Answer) { s.answers[port] = a }
 
-// Garble says how answers of a kind can be wrong.
-func (s *Strategies) Garble(kind string, g Garble) { s.garblers[kind] = g }
+// Garble says how answers of a port can be wrong.
+func (s *Strategies) Garble(port string, g Garble) { s.garblers[port] = g }
 
 // Set changes what happens to calls from now on, on every node.
 func (s *Strategies) Set(c Calls) {
@@ -103,7 +103,7 @@ func (s *Strategies) Recorded(values ...any) {
 	}
 }
 
-// served is what stands behind one kind of call of one component of a node: the
+// served is what stands behind one port of one component of a node: the
 // worker of the driver, and the process of the strategy.
 type served struct {
 	waiting machine.CallID // Its answer has not been fed, and occupies the worker.
@@ -112,14 +112,14 @@ type served struct {
 	crashes int            // In a row.
 }
 
-// name returns the kind of a call, with its key if it has one.
-func (k callKey) name() string { return callName(k.kind, k.key) }
+// name returns the port of a call, with its key if it has one.
+func (k callKey) name() string { return callName(k.port, k.key) }
 
-func callName(kind, key string) string {
+func callName(port, key string) string {
 	if key == "" {
-		return kind
+		return port
 	}
-	return kind + "/" + key
+	return port + "/" + key
 }
 
 // asking is a call under way.
@@ -136,7 +136,7 @@ type asking struct {
 // the trace, and of the recording, if there is one. In a replay nobody is asked.
 func (s *Strategies) call(n *Node, from machine.ID, c machine.Call) {
 	a := asking{
-		key: callKey{of: from, kind: c.Kind, key: c.Key}, id: c.ID, made: n.Now().Mono, limit: c.Limit,
+		key: callKey{of: from, port: c.Port, key: c.Key}, id: c.ID, made: n.Now().Mono, limit: c.Limit,
 		thaws: n.thaws, digest: digest(c.Request),
 	}
 	s.world.stats.Calls++
@@ -157,7 +157,7 @@ func (s *Strategies) call(n *Node, from machine.ID, c machine.Call) {
 		return
 	}
 	s.world.push(event{
-		at: f.at, kind: kindInput, place: n.place.index, incarnation: n.incarnation,
+		at: f.at, typ: eventInput, place: n.place.index, incarnation: n.incarnation,
 		ref: s.world.inputs.put(input{to: from, in: f.called(c.ID), answer: &a}),
 	})
 }
@@ -180,7 +180,7 @@ func (s *Strategies) answered(n *Node, in input) {
 		p.waiting = 0
 	}
 	called, _ := in.in.(machine.Called)
-	if err := s.world.disks.written(n, a.key.kind, called.Err); err != called.Err { //nolint:errorlint // Whether it is the very one.
+	if err := s.world.disks.written(n, a.key.port, called.Err); err != called.Err { //nolint:errorlint // Whether it is the very one.
 		called.Err = err
 		in.in = called
 	}
@@ -189,7 +189,7 @@ func (s *Strategies) answered(n *Node, in input) {
 		at: s.world.now, place: n.place.index, peer: -1, verb: verbAnswered,
 		note: fmt.Sprintf("%s %d %s", a.key.name(), a.id, summary(called)),
 	})
-	s.world.observe(n, in.to, Answered{Kind: a.key.kind, Key: a.key.key, Called: called, Late: late})
+	s.world.observe(n, in.to, Answered{Port: a.key.port, Key: a.key.key, Called: called, Late: late})
 	if late {
 		s.world.stats.Late++
 		n.muted = a

@@ -31,7 +31,7 @@ func newAsker(c simulation.Calls) *asker {
 // ask makes a call with a limit of one second.
 func (a *asker) ask() {
 	a.last++
-	a.world.Input(address(0), service, machine.Call{ID: a.last, Kind: "double", Request: int(a.last), Limit: time.Second})
+	a.world.Input(address(0), service, machine.Call{ID: a.last, Port: "double", Request: int(a.last), Limit: time.Second})
 }
 
 // fed returns what was fed after d, and forgets it.
@@ -167,6 +167,6 @@ func TestMachineThatUsesALateAnswerIsAViolation(t *testing.T) {
 	w.Start(address(0), func(simulation.Env) []machine.Component {
 		return []machine.Component{{Name: "credulous", Service: service, Machine: credulous{}}}
 	})
-	w.Input(address(0), service, machine.Call{ID: 1, Kind: "double", Limit: time.Second})
+	w.Input(address(0), service, machine.Call{ID: 1, Port: "double", Limit: time.Second})
 	require.ErrorContains(t, w.Run(time.Minute), "acts on answer 1 of double, which came after its limit")
 }

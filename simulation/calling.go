@@ -11,7 +11,7 @@ import (
 )
 
 // Calling checks how machines ask strategies that may block (I34): a component
-// has at most one call of a kind and key in flight, which is neither answered, nor past its
+// has at most one call to a port and key in flight, which is neither answered, nor past its
 // limit by the clock of the node, nor given up. That a late answer sets nothing off
 // the world checks by itself.
 //
@@ -20,9 +20,9 @@ type Calling struct {
 	// GivenUp reports whether a node has given up what it has asked, since the
 	// question is no more. It is asked after each step of a node with a call in
 	// flight. Nil: never.
-	GivenUp func(n *Node, kind string) bool
+	GivenUp func(n *Node, port string) bool
 
-	inFlight map[gossip.NodeID]map[string]*inFlight // By component and kind.
+	inFlight map[gossip.NodeID]map[string]*inFlight // By component and port.
 
 	// Calls counts the calls that were made.
 	Calls int
@@ -30,7 +30,7 @@ type Calling struct {
 
 // inFlight is a call that has not been answered.
 type inFlight struct {
-	kind    string
+	port    string
 	id      machine.CallID
 	until   machine.Instant
 	givenUp bool
@@ -53,8 +53,8 @@ func (c *Calling) observed(o Observation) error {
 	case Ended:
 		delete(c.inFlight, o.Node.id)
 	case Answered:
-		if p := calls[o.Component+" "+callName(e.Kind, e.Key)]; p != nil && p.id == e.Called.ID {
-			delete(calls, o.Component+" "+callName(e.Kind, e.Key))
+		if p := calls[o.Component+" "+callName(e.Port, e.Key)]; p != nil && p.id == e.Called.ID {
+			delete(calls, o.Component+" "+callName(e.Port, e.Key))
 		}
 	case Asked:
 		return c.asked(o, e)
@@ -64,10 +64,10 @@ func (c *Calling) observed(o Observation) error {
 
 func (c *Calling) asked(o Observation, e Asked) error {
 	c.Calls++
-	n, key, now := o.Node, o.Component+" "+callName(e.Call.Kind, e.Call.Key), o.Node.Now().Mono
+	n, key, now := o.Node, o.Component+" "+callName(e.Call.Port, e.Call.Key), o.Node.Now().Mono
 	if p := c.inFlight[n.id][key]; p != nil && !p.givenUp && now < p.until {
 		return fmt.Errorf("I34: %v makes call %d of %s while call %d is in flight for another %v",
-			n.id, e.Call.ID, e.Call.Kind, p.id, p.until.Sub(now))
+			n.id, e.Call.ID, e.Call.Port, p.id, p.until.Sub(now))
 	}
 	if e.Busy {
 		return nil // It is answered.
@@ -75,7 +75,7 @@ func (c *Calling) asked(o Observation, e Asked) error {
 	if c.inFlight[n.id] == nil {
 		c.inFlight[n.id] = make(map[string]*inFlight)
 	}
-	c.inFlight[n.id][key] = &inFlight{kind: e.Call.Kind, id: e.Call.ID, until: now.Add(e.Call.Limit)}
+	c.inFlight[n.id][key] = &inFlight{port: e.Call.Port, id: e.Call.ID, until: now.Add(e.Call.Limit)}
 	return nil
 }
 
@@ -85,7 +85,7 @@ func (c *Calling) Stepped(_ *World, n *Node) error {
 		return nil
 	}
 	for _, p := range c.inFlight[n.id] {
-		p.givenUp = p.givenUp || c.GivenUp(n, p.kind)
+		p.givenUp = p.givenUp || c.GivenUp(n, p.port)
 	}
 	return nil
 }

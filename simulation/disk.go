@@ -14,7 +14,7 @@ import (
 )
 
 // Disks are the disks of the nodes of a world: what [World.Disks] returns. Every address
-// has one disk, which outlives the nodes there. A node writes it by a call of a kind given
+// has one disk, which outlives the nodes there. A node writes it by a call to a port given
 // to [Disks.Keep]: the request is the whole new content, opaque to the world, and no
 // error in the answer says that it is synced.
 //
@@ -26,13 +26,13 @@ type Disks struct {
 	source *rand.Rand
 	usual  Writes
 	at     map[gossip.Address]Writes
-	kinds  map[string]error // What a failed write that emptied the disk answers.
+	ports  map[string]error // What a failed write that emptied the disk answers.
 }
 
 func newDisks(w *World, opt *Options) *Disks {
 	return &Disks{
 		world: w, source: source(opt.Seed, 5), usual: opt.Disks,
-		at: make(map[gossip.Address]Writes), kinds: make(map[string]error),
+		at: make(map[gossip.Address]Writes), ports: make(map[string]error),
 	}
 }
 
@@ -59,16 +59,16 @@ type Disk struct {
 	Value any
 }
 
-// Keep says that calls of a kind write the disk at the address of the node. Of the
+// Keep says that calls to a port write the disk at the address of the node. Of the
 // writes that fail every other one empties the disk and answers emptied.
-func (d *Disks) Keep(kind string, emptied error) {
-	d.kinds[kind] = emptied
-	d.world.strategies.Answer(kind, func(*Node, any) (any, error) { return nil, nil }) //nolint:nilnil // It is written, there is nothing to tell.
+func (d *Disks) Keep(port string, emptied error) {
+	d.ports[port] = emptied
+	d.world.strategies.Answer(port, func(*Node, any) (any, error) { return nil, nil }) //nolint:nilnil // It is written, there is nothing to tell.
 }
 
-// keeps reports whether calls of a kind write disks.
-func (d *Disks) keeps(kind string) bool {
-	_, ok := d.kinds[kind]
+// keeps reports whether calls to a port write disks.
+func (d *Disks) keeps(port string) bool {
+	_, ok := d.ports[port]
 	return ok
 }
 
@@ -147,22 +147,22 @@ func (d *Disks) read(p *place) Disk {
 
 // writing begins a write, if a call is one.
 func (d *Disks) writing(n *Node, c machine.Call, f fate) {
-	if d.keeps(c.Kind) && f.name != fateBusy {
+	if d.keeps(c.Port) && f.name != fateBusy {
 		n.place.disk.pending = c.Request
 	}
 }
 
 // written ends a write, and returns what it answers. What has failed may be on the
 // disk all the same, or the disk may be empty then, which is told.
-func (d *Disks) written(n *Node, kind string, err error) error {
+func (d *Disks) written(n *Node, port string, err error) error {
 	disk := &n.place.disk
-	if !d.keeps(kind) || disk.pending == nil {
+	if !d.keeps(port) || disk.pending == nil {
 		return err
 	}
 	if errors.Is(err, ErrCallFailed) && d.source.IntN(2) == 0 {
 		disk.empty()
 		disk.pending = nil
-		return d.kinds[kind]
+		return d.ports[port]
 	}
 	disk.end(err == nil || d.source.IntN(2) == 0)
 	return err

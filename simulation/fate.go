@@ -113,7 +113,7 @@ func (s *Strategies) draw(n *Node, key callKey, c machine.Call) fate {
 		return fate{name: fateAway, at: s.world.now + int64(refusalLatency), err: ErrUnavailable}
 	}
 	p.waiting = c.ID
-	calls := s.chances(n, c.Kind)
+	calls := s.chances(n, c.Port)
 	latency := calls.latency(s.source)
 	f := s.drawn(n, c, &calls, p, latency)
 	switch {
@@ -135,8 +135,8 @@ func (s *Strategies) draw(n *Node, key callKey, c machine.Call) fate {
 }
 
 // chances returns what can happen to a call: of a strategy, or of a disk.
-func (s *Strategies) chances(n *Node, kind string) Calls {
-	if s.world.disks.keeps(kind) {
+func (s *Strategies) chances(n *Node, port string) Calls {
+	if s.world.disks.keeps(port) {
 		d := s.world.disks.At(n.place.address)
 		return Calls{Min: d.Min, Max: d.Max, Hang: d.Hang, Fail: d.Fail}
 	}
@@ -155,10 +155,10 @@ func (s *Strategies) drawn(n *Node, c machine.Call, calls *Calls, p *served, lat
 		chance -= p
 		return chance < 0
 	}
-	garble := s.garblers[c.Kind]
+	garble := s.garblers[c.Port]
 	switch {
-	case s.answers[c.Kind] == nil:
-		return fate{name: fateNobody, err: fmt.Errorf("simulation: nobody answers calls of kind %q", c.Kind)}
+	case s.answers[c.Port] == nil:
+		return fate{name: fateNobody, err: fmt.Errorf("simulation: nobody answers calls to port %q", c.Port)}
 	case within(calls.Hang):
 		return fate{name: fateHang}
 	case within(calls.Fail):
@@ -202,10 +202,10 @@ func (s *Strategies) ask(n *Node, c machine.Call) (f fate) {
 	s.world.stats.Asked++
 	defer func() {
 		if v := recover(); v != nil {
-			f.result, f.err = nil, &machine.PanicError{Kind: c.Kind, Value: v}
+			f.result, f.err = nil, &machine.PanicError{Port: c.Port, Value: v}
 		}
 	}()
-	f.result, f.err = s.answers[c.Kind](n, c.Request)
+	f.result, f.err = s.answers[c.Port](n, c.Request)
 	if f.err != nil {
 		f.result = nil
 	}

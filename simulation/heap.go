@@ -3,16 +3,16 @@
 
 package simulation
 
-// kind says what an event of the world is.
-type kind uint8
+// eventType says what an event of the world is.
+type eventType uint8
 
 const (
-	kindTimer  kind = iota // ref is a timer slot of the node.
-	kindPacket             // ref is a packet.
-	kindInput              // ref is an input that waits for the node.
-	kindThaw               // The node runs on.
-	kindFunc               // ref is a function of the script.
-	kindSecond             // Checkers look at the whole world.
+	eventTimer  eventType = iota // ref is a timer slot of the node.
+	eventPacket                  // ref is a packet.
+	eventInput                   // ref is an input that waits for the node.
+	eventThaw                    // The node runs on.
+	eventFunc                    // ref is a function of the script.
+	eventSecond                  // Checkers look at the whole world.
 )
 
 // event is an entry of the world's heap: small, without pointers, moved by
@@ -23,7 +23,7 @@ type event struct {
 	ref         int32
 	place       int32
 	incarnation int32
-	kind        kind
+	typ         eventType
 }
 
 func (e *event) before(o *event) bool {

@@ -165,7 +165,7 @@ func (w *World) Freeze(a gossip.Address, d time.Duration) {
 	n.frozen = true
 	w.changes()
 	w.trace.add(line{at: w.now, place: n.place.index, peer: -1, verb: verbWorld, note: "frozen for " + d.String()})
-	w.push(event{at: w.now + int64(d), kind: kindThaw, place: n.place.index, incarnation: n.incarnation})
+	w.push(event{at: w.now + int64(d), typ: eventThaw, place: n.place.index, incarnation: n.incarnation})
 }
 
 // Thaw lets a frozen node run on at once.
@@ -191,7 +191,7 @@ func (w *World) thaw(n *Node) {
 	w.trace.add(line{at: w.now, place: n.place.index, peer: -1, verb: verbWorld, note: "thawed"})
 	if w.faults.Uint64()&1 == 0 {
 		slices.SortStableFunc(waiting, func(a, b event) int {
-			return cmp.Compare(a.kind, b.kind) // Timers have the lowest kind.
+			return cmp.Compare(a.typ, b.typ) // Timers have the lowest type.
 		})
 	}
 	for _, e := range waiting {

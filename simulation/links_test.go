@@ -110,7 +110,7 @@ func (d *writer) Step(_ machine.Now, in machine.Input, out *machine.Outbox) {
 	switch in := in.(type) {
 	case string:
 		d.calls++
-		out.Add(machine.Call{ID: d.calls, Kind: "write", Request: in, Limit: time.Second})
+		out.Add(machine.Call{ID: d.calls, Port: "write", Request: in, Limit: time.Second})
 	case machine.Called:
 		d.answered = append(d.answered, in.Err)
 	}

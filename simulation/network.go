@@ -153,7 +153,7 @@ func (net *Network) depart(p packet, to *place, latency int64) {
 		at = max(at, net.last[l])
 		net.last[l] = at
 	}
-	net.world.push(event{at: at, kind: kindPacket, place: to.index, ref: net.packets.put(p)})
+	net.world.push(event{at: at, typ: eventPacket, place: to.index, ref: net.packets.put(p)})
 }
 
 func (net *Network) drop(n *Node, to *place) {

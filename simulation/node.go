@@ -81,7 +81,7 @@ type timerKey struct {
 
 type callKey struct {
 	of        machine.ID
-	kind, key string
+	port, key string
 }
 
 // slot is a timer of a node. At most one event of the heap, the one numbered
@@ -254,7 +254,7 @@ func (n *Node) expect(i int32) {
 	s := &n.slots[i]
 	s.pendingAt = s.at
 	s.pending = n.world.push(event{
-		at: s.at, kind: kindTimer, ref: i, place: n.place.index, incarnation: n.incarnation,
+		at: s.at, typ: eventTimer, ref: i, place: n.place.index, incarnation: n.incarnation,
 	})
 }
 

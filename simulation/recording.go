@@ -41,7 +41,7 @@ type recordedCall struct {
 	Node      string          `json:"node"` // The address.
 	Life      int32           `json:"life"` // Which incarnation there, from 1.
 	Component string          `json:"component"`
-	Kind      string          `json:"kind"`
+	Port      string          `json:"port"`
 	Key       string          `json:"key,omitempty"`
 	ID        uint64          `json:"id"`
 	Request   string          `json:"request"` // Its digest.
@@ -60,7 +60,7 @@ type recordedEnd struct {
 
 // asked returns what identifies the call, without what became of it.
 func (c recordedCall) asked() string {
-	return fmt.Sprintf("call %d of %s by %s of %s in life %d, request %s", c.ID, callName(c.Kind, c.Key), c.Component, c.Node, c.Life, c.Request)
+	return fmt.Sprintf("call %d of %s by %s of %s in life %d, request %s", c.ID, callName(c.Port, c.Key), c.Component, c.Node, c.Life, c.Request)
 }
 
 // errorsByName are the errors that keep their identity in a recording. Of all
@@ -117,7 +117,7 @@ func (r *recorder) call(w *World, n *Node, a asking, f fate) error {
 	c := describe(n, a)
 	c.Fate, c.Answer = f.name, f.at
 	if err := r.answer(&c, f); err != nil {
-		return fmt.Errorf("simulation: an answer of %s cannot be recorded: %w", c.Kind, err)
+		return fmt.Errorf("simulation: an answer of %s cannot be recorded: %w", c.Port, err)
 	}
 	return r.write(w, recorded{Call: &c})
 }
@@ -153,7 +153,7 @@ func (r *recorder) answer(c *recordedCall, f fate) error {
 func describe(n *Node, a asking) recordedCall {
 	return recordedCall{
 		Node: n.place.address.String(), Life: n.incarnation, Component: n.group.Components()[a.key.of].Name,
-		Kind: a.key.kind, Key: a.key.key, ID: uint64(a.id), Request: hex(a.digest),
+		Port: a.key.port, Key: a.key.key, ID: uint64(a.id), Request: hex(a.digest),
 	}
 }
 

@@ -31,7 +31,7 @@ func run(t *testing.T, o simulation.Options, of any, err error) ([]machine.Input
 		require.Nil(t, o.Replay, "a replay asks nobody")
 		return of, err
 	})
-	w.Input(address(0), service, machine.Call{ID: 1, Kind: "any", Request: "what", Limit: time.Second})
+	w.Input(address(0), service, machine.Call{ID: 1, Port: "any", Request: "what", Limit: time.Second})
 	if err := w.Run(2 * time.Second); err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func TestLinesOfARecordingAreChecked(t *testing.T) {
 // covers I36: whatever a file holds, it is read or refused.
 func FuzzReadRecording(f *testing.F) {
 	f.Add(`{"at":1000000000,"trace":"00000000000000ff","lines":3}` + "\n" + `{"at":2000000000,"trace":"00000000000000ff","lines":4,"end":{"violation":"I4"}}`)
-	f.Add(`{"at":7,"trace":"51848c84f61116cd","lines":7709,"call":{"node":"n3:7946","life":1,"component":"membership","kind":"any","id":1,"request":"9a8b8d7b73429779","fate":"answered","answer":8,"type":"string","value":"x"}}` + "\n")
+	f.Add(`{"at":7,"trace":"51848c84f61116cd","lines":7709,"call":{"node":"n3:7946","life":1,"component":"membership","port":"any","id":1,"request":"9a8b8d7b73429779","fate":"answered","answer":8,"type":"string","value":"x"}}` + "\n")
 	f.Add("{}\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		r, err := simulation.ReadRecording(strings.NewReader(text))

@@ -15,7 +15,7 @@ import (
 
 // At calls f at a time of the world, or at once when that has passed.
 func (w *World) At(at time.Duration, f func()) {
-	w.push(event{at: max(int64(at), w.now), kind: kindFunc, ref: w.funcs.put(f)})
+	w.push(event{at: max(int64(at), w.now), typ: eventFunc, ref: w.funcs.put(f)})
 }
 
 // After calls f when d has passed.
@@ -100,7 +100,7 @@ func (w *World) Input(a gossip.Address, s machine.Service, in machine.Input) {
 	}
 	if id, ok := n.component(s); ok {
 		w.push(event{
-			at: w.now, kind: kindInput, place: n.place.index, incarnation: n.incarnation,
+			at: w.now, typ: eventInput, place: n.place.index, incarnation: n.incarnation,
 			ref: w.inputs.put(input{to: id, in: in}),
 		})
 	}
@@ -114,11 +114,11 @@ func (w *World) push(e event) uint64 {
 }
 
 func (w *World) handle(e event) {
-	switch e.kind {
-	case kindFunc:
+	switch e.typ {
+	case eventFunc:
 		w.funcs.take(e.ref)()
-	case kindSecond:
-		w.push(event{at: e.at + int64(time.Second), kind: kindSecond})
+	case eventSecond:
+		w.push(event{at: e.at + int64(time.Second), typ: eventSecond})
 		if err := w.checkpoint(); err != nil {
 			w.Fail(err)
 			return
@@ -128,7 +128,7 @@ func (w *World) handle(e event) {
 				w.Fail(err)
 			}
 		}
-	case kindPacket:
+	case eventPacket:
 		w.network.arrive(e)
 	default:
 		n := w.places[e.place].node
@@ -136,7 +136,7 @@ func (w *World) handle(e event) {
 			w.discard(e)
 			return
 		}
-		if n.frozen && e.kind != kindThaw {
+		if n.frozen && e.typ != eventThaw {
 			n.waiting = append(n.waiting, e)
 			return
 		}
@@ -147,12 +147,12 @@ func (w *World) handle(e event) {
 // happen lets an event happen to a node that runs.
 func (w *World) happen(n *Node, e event) {
 	w.stats.Steps++
-	switch e.kind {
-	case kindTimer:
+	switch e.typ {
+	case eventTimer:
 		n.surfaced(e)
-	case kindPacket:
+	case eventPacket:
 		w.network.deliver(n, w.network.packets.take(e.ref))
-	case kindInput:
+	case eventInput:
 		in := w.inputs.take(e.ref)
 		if in.answer != nil {
 			w.strategies.answered(n, in)
@@ -160,20 +160,20 @@ func (w *World) happen(n *Node, e event) {
 		}
 		w.trace.add(line{at: w.now, place: n.place.index, peer: -1, verb: verbFed, note: in.in})
 		n.step(in.to, in.in)
-	case kindThaw:
+	case eventThaw:
 		w.thaw(n)
-	case kindFunc, kindSecond:
+	case eventFunc, eventSecond:
 	}
 }
 
 // discard forgets an event whose node is gone.
 func (w *World) discard(e event) {
-	switch e.kind {
-	case kindPacket:
+	switch e.typ {
+	case eventPacket:
 		w.network.packets.take(e.ref)
-	case kindInput:
+	case eventInput:
 		w.inputs.take(e.ref)
-	case kindTimer, kindThaw, kindFunc, kindSecond:
+	case eventTimer, eventThaw, eventFunc, eventSecond:
 	}
 }
 

@@ -188,7 +188,7 @@ func New(opt Options) *World {
 	w.strategies = newStrategies(w, &opt)
 	w.record = newRecorder(opt.Record, w.strategies.types)
 	w.trace = newTrace(w, opt.Lines, opt.Trace)
-	w.push(event{at: int64(time.Second), kind: kindSecond})
+	w.push(event{at: int64(time.Second), typ: eventSecond})
 	return w
 }
 

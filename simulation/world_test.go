@@ -252,8 +252,8 @@ func TestStormIsAViolation(t *testing.T) {
 // covers F40.
 func TestCallsAreAnsweredAsDrawn(t *testing.T) {
 	w := pingers(simulation.Options{}, 1)
-	ask := func(id machine.CallID, kind string) {
-		w.Input(address(0), service, machine.Call{ID: id, Kind: kind, Request: int(id), Limit: time.Second})
+	ask := func(id machine.CallID, port string) {
+		w.Input(address(0), service, machine.Call{ID: id, Port: port, Request: int(id), Limit: time.Second})
 	}
 	w.Strategies().Answer("double", func(_ *simulation.Node, request any) (any, error) { return 2 * request.(int), nil })
 	w.Strategies().Answer("fail", func(*simulation.Node, any) (any, error) { return nil, errors.New("no") })

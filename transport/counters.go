@@ -5,10 +5,10 @@ package transport
 
 import "github.com/quorate/quorate/machine"
 
-// LaneKinds is the number of values of [LaneKind], the zero one included.
+// LaneKinds is the number of values of [LaneClass], the zero one included.
 const LaneKinds = int(machine.LaneBulk) + 1
 
-// LaneCounters is what was counted on the lanes of one kind, or on all.
+// LaneCounters is what was counted on the lanes of one class, or on all.
 type LaneCounters struct {
 	Sent     uint64 // Messages accepted by Append.
 	Acked    uint64 // Messages acknowledged by peers.
@@ -70,7 +70,7 @@ func (c *LaneCounters) Add(o *LaneCounters) {
 type Counters struct {
 	LaneCounters // Of all lanes together.
 
-	// Lanes are the same numbers by [LaneKind]; the first is for kinds that do not
+	// Lanes are the same numbers by [LaneClass]; the first is for classes that do not
 	// exist.
 	Lanes [LaneKinds]LaneCounters
 

@@ -20,7 +20,7 @@ type Notice interface{ notice() }
 // session is not noticed, only counted.
 type PeerUp struct {
 	Peer     gossip.NodeID
-	Lane     LaneKind
+	Lane     LaneClass
 	Protocol uint16
 }
 
@@ -31,7 +31,7 @@ type PeerUp struct {
 // is unknown. Peer has no UID when nobody ever answered at the address.
 type PeerDown struct {
 	Peer gossip.NodeID
-	Lane LaneKind
+	Lane LaneClass
 	Err  error
 	Lost int
 }
@@ -58,7 +58,7 @@ type Refused struct {
 // on. It is noticed once a connection and service; [Counters] has them all.
 type Unhandled struct {
 	Peer    gossip.NodeID
-	Lane    LaneKind
+	Lane    LaneClass
 	Service Service
 	Inbound bool
 }

@@ -14,8 +14,8 @@ import (
 // of the wire.
 type Service = machine.Service
 
-// LaneKind says which connection to a peer a message takes.
-type LaneKind = machine.Lane
+// LaneClass says which connection to a peer a message takes.
+type LaneClass = machine.Lane
 
 // Handler takes one message. It is called on a goroutine of the transport.
 // Calls for one peer and lane are sequential, in the order of the peer's
@@ -42,12 +42,12 @@ type Transport interface {
 	// Self returns the identity under which this node speaks.
 	Self() gossip.NodeID
 
-	// Lane returns the lane of kind k to a peer. It is cheap, never nil, and
+	// Lane returns the lane of class k to a peer. It is cheap, never nil, and
 	// neither dials nor keeps anything until the first Append. A peer without
 	// a UID means whoever lives at the address, and is allowed on the control
 	// lane only: once the peer has said who it is, its messages take the same
 	// session as those of the lane to its full identity.
-	Lane(to gossip.NodeID, k LaneKind) Lane
+	Lane(to gossip.NodeID, k LaneClass) Lane
 
 	// Block shuts out one incarnation of a peer for good: its connections are
 	// closed, appends to it and connections from it are refused with

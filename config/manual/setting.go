@@ -54,7 +54,7 @@ func Section(name, meaning string, defaults any) ([]Setting, error) {
 	if err != nil {
 		return nil, fmt.Errorf("manual: section %s: %w", name, err)
 	}
-	group := config.Setting{Path: []string{name}, Kind: config.KindGroup, Struct: reflect.TypeOf(defaults)}
+	group := config.Setting{Path: []string{name}, Type: config.TypeGroup, Struct: reflect.TypeOf(defaults)}
 	settings := []Setting{Describe(group, meaning)}
 	for _, d := range declared {
 		d.Path = append([]string{name}, d.Path...)
@@ -67,29 +67,29 @@ func Section(name, meaning string, defaults any) ([]Setting, error) {
 // tag.
 func Describe(d config.Setting, meaning string) Setting {
 	s := Setting{
-		Key: d.Key(), Type: d.Kind.String(), Default: d.Default, Unit: d.Unit, Range: d.Range,
+		Key: d.Key(), Type: d.Type.String(), Default: d.Default, Unit: d.Unit, Range: d.Range,
 		OneOf: d.OneOf, Known: d.Known, Required: d.Required, Reload: d.Reload, Meaning: cmp.Or(meaning, d.Meaning),
 	}
-	switch d.Kind {
-	case config.KindList:
+	switch d.Type {
+	case config.TypeList:
 		s.Type = "list of " + several(d.Item)
-	case config.KindMap:
+	case config.TypeMap:
 		s.Type = "map from names to " + several(d.Item)
 	default:
 	}
-	if ValueKind(d) == config.KindDuration {
+	if ValueKind(d) == config.TypeDuration {
 		s.Unit = "duration"
 	}
-	if name := strings.Join(d.Path, "__"); d.Kind != config.KindGroup && d.Kind != config.KindMap && !strings.ContainsAny(name, "*[") {
+	if name := strings.Join(d.Path, "__"); d.Type != config.TypeGroup && d.Type != config.TypeMap && !strings.ContainsAny(name, "*[") {
 		s.Variable = config.Prefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 	}
 	return s
 }
 
 // several returns the name of a kind in the plural.
-func several(k config.Kind) string {
+func several(k config.Type) string {
 	switch k {
-	case config.KindText, config.KindBool:
+	case config.TypeText, config.TypeBool:
 		return k.String()
 	default:
 		return k.String() + "s"
@@ -98,11 +98,11 @@ func several(k config.Kind) string {
 
 // ValueKind returns the kind of the values that unit and range speak of: of lists and
 // maps, that of what is in them.
-func ValueKind(d config.Setting) config.Kind {
-	if d.Kind == config.KindList || d.Kind == config.KindMap {
+func ValueKind(d config.Setting) config.Type {
+	if d.Type == config.TypeList || d.Type == config.TypeMap {
 		return d.Item
 	}
-	return d.Kind
+	return d.Type
 }
 
 // Under returns the settings at and below a key; all for "".

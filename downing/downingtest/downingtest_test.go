@@ -171,7 +171,7 @@ func TestSplitsNeedAnArbiter(t *testing.T) {
 	}
 }
 
-// The views that the suite asks about must reach every kind of decision.
+// The views that the suite asks about must reach every sort of decision.
 func TestRandomViewsReachEveryVerdict(t *testing.T) {
 	found := map[downing.Verdict]int{}
 	indirect := 0

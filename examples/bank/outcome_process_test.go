@@ -27,21 +27,21 @@ const (
 	unknown      = "unknown outcome"
 )
 
-// kindOf sorts an outcome.
-func kindOf(err error) string {
+// outcomeOf sorts an outcome.
+func outcomeOf(err error) string {
 	if err == nil {
 		return done
 	}
-	for _, kind := range []string{notDelivered, unknown} {
-		if strings.Contains(err.Error(), kind) {
-			return kind
+	for _, outcome := range []string{notDelivered, unknown} {
+		if strings.Contains(err.Error(), outcome) {
+			return outcome
 		}
 	}
 	return err.Error()
 }
 
 // tally sends one transfer from each account over a node, all at once and once each. The
-// function that it returns waits for the outcomes and counts them by kind.
+// function that it returns waits for the outcomes and counts them by their words.
 func (c *city) tally(name string, over *node, ids []string, within time.Duration) func() map[string]int {
 	faults := make([]error, len(ids))
 	var sending sync.WaitGroup
@@ -54,11 +54,11 @@ func (c *city) tally(name string, over *node, ids []string, within time.Duration
 	}
 	return func() map[string]int {
 		sending.Wait()
-		kinds := map[string]int{}
+		outcomes := map[string]int{}
 		for _, fault := range faults {
-			kinds[kindOf(fault)]++
+			outcomes[outcomeOf(fault)]++
 		}
-		return kinds
+		return outcomes
 	}
 }
 
@@ -85,14 +85,14 @@ func TestOutcomesAfterAKillByKind(t *testing.T) {
 	require.Equal(t, -1, victim.status())
 	c.await(func(ctx context.Context) error { // Until the asker has heard that its connection was reset.
 		err := asker.get(ctx, "/accounts/"+own[0]+"?within=50ms", new(balance))
-		if kindOf(err) != notDelivered {
-			return fmt.Errorf("the outcome is %q", kindOf(err))
+		if outcomeOf(err) != notDelivered {
+			return fmt.Errorf("the outcome is %q", outcomeOf(err))
 		}
 		return nil
 	})
 	for i := range 3 {
-		kinds := c.tally(fmt.Sprintf("late%d", i), asker, own, 500*time.Millisecond)()
-		require.Equal(t, map[string]int{notDelivered: len(own)}, kinds)
+		outcomes := c.tally(fmt.Sprintf("late%d", i), asker, own, 500*time.Millisecond)()
+		require.Equal(t, map[string]int{notDelivered: len(own)}, outcomes)
 	}
 	require.Equal(t, map[string]int{unknown: len(own)}, written())
 

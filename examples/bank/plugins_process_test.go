@@ -168,7 +168,7 @@ func zones(path, sum, settings string) []string {
 	return []string{
 		"reload: {watch: true}",
 		"sharding: {allocation: {strategy: zones}, rebalance: {idle-check: 50ms}}",
-		fmt.Sprintf("plugins: {zones: {kind: allocation, path: %s, sha256: %s, settings: {%s}}}", path, sum, settings),
+		fmt.Sprintf("plugins: {zones: {policy: allocation, path: %s, sha256: %s, settings: {%s}}}", path, sum, settings),
 	}
 }
 
@@ -246,7 +246,7 @@ func TestADowningPluginIsTakenOverThroughTheRegister(t *testing.T) {
 	c.awaitMembers(a.node, b.node)
 	change := func(file, url string) {
 		c.configure(file, "reload: {watch: true}", "downing: {strategy: witness}",
-			fmt.Sprintf("plugins: {witness: {kind: downing, path: witness, sha256: %s, settings: {url: %q, cluster: bank}}}", sum, url))
+			fmt.Sprintf("plugins: {witness: {policy: downing, path: witness, sha256: %s, settings: {url: %q, cluster: bank}}}", sum, url))
 	}
 	running := func(p cluster.PluginStatus) bool { return p.State == "running" }
 

@@ -87,13 +87,13 @@ func Bytes(b []byte) (v []byte, n int) {
 func Next(b []byte) (f Field, rest []byte, err error) { return next(b, groupsMax) }
 
 func next(b []byte, groups int) (f Field, rest []byte, err error) {
-	number, kind, n := Tag(b)
+	number, typ, n := Tag(b)
 	if n == 0 {
 		return f, nil, Malformed("a tag is cut off, or no field has it")
 	}
-	f.Number, f.Type = number, kind
+	f.Number, f.Type = number, typ
 	m := 0
-	switch body := b[n:]; kind {
+	switch body := b[n:]; typ {
 	case VarintType:
 		f.Value, m = Varint(body)
 	case BytesType:
@@ -111,7 +111,7 @@ func next(b []byte, groups int) (f Field, rest []byte, err error) {
 	default: // The end of a group that has not begun, or no type.
 	}
 	if m == 0 {
-		return f, nil, Malformed("field %d of wire type %d is cut off, or no value", number, kind)
+		return f, nil, Malformed("field %d of wire type %d is cut off, or no value", number, typ)
 	}
 	f.Raw = b[: n+m : n+m]
 	return f, b[n+m:], nil

@@ -143,7 +143,7 @@ func (c *Invariants) refused(n *simulation.Node, e protocol.Refused) error {
 // looks at the state before the step, since the step may remove who was lost.
 func (c *Invariants) decidedOnWhatIs(n *simulation.Node, d machine.Decide) error {
 	before := c.states[n.ID()]
-	if d.Kind == "downing" && d.Subject == n.ID().String() &&
+	if d.Topic == "downing" && d.Subject == n.ID().String() &&
 		(d.Verdict == downing.KeepSide.String() || d.Verdict == downing.DownSide.String()) &&
 		before != nil && len(before.Records()) == 0 {
 		return fmt.Errorf("I4: %v decides %s while nobody is unreachable: %s", n.ID(), d.Verdict, d.Reason)

@@ -14,12 +14,12 @@ import (
 // given is what leaders have given, over all states that any node ever held.
 type given struct {
 	numbers map[givenKey]gossip.NodeID // Who has an up-number.
-	configs map[givenKey]gossip.Config
+	configs map[givenKey]gossip.Voters
 	downing map[givenKey]gossip.DowningRegister
 
 	// named are the voters by the whole name of their generation, which nobody gives
 	// twice, whoever survives.
-	named map[namedKey]gossip.Config
+	named map[namedKey]gossip.Voters
 
 	// settled are the up-numbers that a node knew to be held by all who take part.
 	settled map[gossip.NodeID]gossip.UpNumber
@@ -38,9 +38,9 @@ type namedKey struct {
 }
 
 func (g *given) init() {
-	g.numbers, g.configs = make(map[givenKey]gossip.NodeID), make(map[givenKey]gossip.Config)
+	g.numbers, g.configs = make(map[givenKey]gossip.NodeID), make(map[givenKey]gossip.Voters)
 	g.downing = make(map[givenKey]gossip.DowningRegister)
-	g.named, g.settled = make(map[namedKey]gossip.Config), make(map[gossip.NodeID]gossip.UpNumber)
+	g.named, g.settled = make(map[namedKey]gossip.Voters), make(map[gossip.NodeID]gossip.UpNumber)
 }
 
 // gave checks I29 for what a state holds that the one before it did not: up-numbers,
@@ -104,7 +104,7 @@ func (c *Invariants) gaveNumbers(self gossip.NodeID, was, is *gossip.State, conv
 	return nil
 }
 
-func (c *Invariants) gaveVoters(self gossip.NodeID, cluster gossip.ClusterID, config gossip.Config) error {
+func (c *Invariants) gaveVoters(self gossip.NodeID, cluster gossip.ClusterID, config gossip.Voters) error {
 	name := namedKey{cluster, config.Generation()}
 	if known, ok := c.given.named[name]; ok && !sameConfig(known, config) {
 		return fmt.Errorf("I29: at %v, voters %v are %v, elsewhere %v", self, name.generation, config, known)
@@ -120,7 +120,7 @@ func (c *Invariants) gaveVoters(self gossip.NodeID, cluster gossip.ClusterID, co
 	return nil
 }
 
-func sameConfig(a, b gossip.Config) bool {
+func sameConfig(a, b gossip.Voters) bool {
 	return a.Generation() == b.Generation() && slices.Equal(a.Voters, b.Voters) && slices.Equal(a.Previous, b.Previous)
 }
 

@@ -98,7 +98,7 @@ func mutants() []mutant {
 	}
 }
 
-// ruleMutants are defects that show only where the messages of one kind are lost and
+// ruleMutants are defects that show only where the messages of one type are lost and
 // those of another are not.
 func ruleMutants() []mutant {
 	return []mutant{

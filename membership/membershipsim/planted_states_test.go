@@ -81,7 +81,7 @@ func TestPlantedDecisionAboutNobodyIsFound(t *testing.T) {
 	c.Watch(w)
 	n := w.Start(gossip.Address{Host: "a", Port: 1}, func(simulation.Env) []machine.Component { return nil })
 	c.states[n.ID()] = plantedState(1)
-	decision := machine.Decide{Kind: "downing", Subject: n.ID().String(), Verdict: "keep-side"}
+	decision := machine.Decide{Topic: "downing", Subject: n.ID().String(), Verdict: "keep-side"}
 	require.ErrorContains(t, c.decidedOnWhatIs(n, decision), "I4:")
 	decision.Subject = "b:1"
 	require.NoError(t, c.decidedOnWhatIs(n, decision))

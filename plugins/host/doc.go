@@ -28,7 +28,7 @@
 //
 // # Swap
 //
-// [Plugin.Swap] changes the executable, its settings or anything else but the kind
+// [Plugin.Swap] changes the executable, its settings or anything else but the policy
 // and the class. The new process is started and checked while the old one works;
 // then calls go to the new one, the old one finishes those that it has, and is
 // stopped. There is never no strategy because of a swap, and a decision is the

@@ -9,38 +9,38 @@ import (
 	"github.com/quorate/quorate/plugins"
 )
 
-// EventKind says what happened.
-type EventKind string
+// EventType says what happened.
+type EventType string
 
-// The kinds of events.
+// The types of events.
 const (
 	// Started: the first process is ready.
-	Started EventKind = "started"
+	Started EventType = "started"
 	// Restarted: a process has replaced one that had ended. Away says for how long
 	// there was none.
-	Restarted EventKind = "restarted"
+	Restarted EventType = "restarted"
 	// Swapped: calls go to another process now, as [Plugin.Swap] wanted.
-	Swapped EventKind = "swapped"
+	Swapped EventType = "swapped"
 	// Refused: a process could not be launched, at a start, a restart or a swap.
-	Refused EventKind = "refused"
+	Refused EventType = "refused"
 	// Exited: a process has ended.
-	Exited EventKind = "exited"
+	Exited EventType = "exited"
 	// Unhealthy: a process is being killed because it does not answer.
-	Unhealthy EventKind = "unhealthy"
+	Unhealthy EventType = "unhealthy"
 	// Broken: the circuit breaker has opened after several failures.
-	Broken EventKind = "broken"
+	Broken EventType = "broken"
 	// Called: a call has ended, with an error or without. Latency is what it took.
-	Called EventKind = "called"
+	Called EventType = "called"
 	// Closed: nothing is left of the plugin.
-	Closed EventKind = "closed"
+	Closed EventType = "closed"
 )
 
 // Event is something that happened to a plugin.
 type Event struct {
 	// At is when.
 	At time.Time
-	// Kind is what.
-	Kind EventKind
+	// Type is what.
+	Type EventType
 	// Plugin is the name of the plugin.
 	Plugin string
 	// PID is the process concerned; 0 if there is none.

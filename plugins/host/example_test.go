@@ -18,12 +18,12 @@ func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	p, err := host.Open(ctx, "witness", plugins.Config{
-		Kind:     plugins.Downing,
+		Policy:   plugins.Downing,
 		Path:     "/opt/quorate/plugins/witness",
 		SHA256:   "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
 		Settings: map[string]any{"url": "https://witness.internal/vote", "timeout": "2s"},
 	}, host.WithLogger(slog.New(slog.DiscardHandler)), host.WithObserver(func(e host.Event) {
-		if e.Kind == host.Restarted {
+		if e.Type == host.Restarted {
 			fmt.Println("nobody decided for", e.Away)
 		}
 	}))

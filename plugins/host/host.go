@@ -16,7 +16,7 @@ import (
 
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/plugins"
-	"github.com/quorate/quorate/plugins/internal/kinds"
+	"github.com/quorate/quorate/plugins/internal/policies"
 	"github.com/quorate/quorate/plugins/internal/supervisor"
 )
 
@@ -39,7 +39,7 @@ type Plugin struct {
 	calls, failures atomic.Uint64
 
 	mu       sync.Mutex // Guards what follows.
-	kind     plugins.Kind
+	policy   plugins.Policy
 	manifest plugins.Manifest // Of the latest process that was active.
 	sum      string
 	serving  *generation                           // The active one.
@@ -59,7 +59,7 @@ func Open(ctx context.Context, name string, cfg plugins.Config, opts ...Option) 
 	if err := validate(name, cfg); err != nil {
 		return nil, err
 	}
-	if _, ok := kinds.Named(cfg.Kind); !ok {
+	if _, ok := policies.Named(cfg.Policy); !ok {
 		return nil, notRun(name, cfg)
 	}
 	o := optionsOf(opts)
@@ -69,7 +69,7 @@ func Open(ctx context.Context, name string, cfg plugins.Config, opts ...Option) 
 		return nil, &plugins.Error{Plugin: name, Err: plugins.ErrUnavailable, Cause: err, Cure: "look at the directory for copies and sockets"}
 	}
 	p := &Plugin{
-		name: name, options: o, log: log, launcher: l, kind: cfg.Kind,
+		name: name, options: o, log: log, launcher: l, policy: cfg.Policy,
 		ended: make(chan struct{}), opened: make(chan struct{}), swap: make(chan struct{}, 1),
 		live: make(map[supervisor.Generation]*generation), specs: map[supervisor.Spec]*spec{1: {cfg: cfg}}, lastSpec: 1,
 	}
@@ -100,15 +100,15 @@ func validate(name string, cfg plugins.Config) error {
 	return nil
 }
 
-// notRun is the error for a plugin of a kind that hosts do not run.
+// notRun is the error for a plugin for a policy that hosts do not run.
 func notRun(name string, cfg plugins.Config) error {
 	var run []string
-	for _, kind := range kinds.Names() {
-		run = append(run, string(kind))
+	for _, policy := range policies.Names() {
+		run = append(run, string(policy))
 	}
 	return &plugins.Error{
-		Plugin: name, Path: cfg.Path, Err: plugins.ErrKind, Cause: fmt.Errorf("nothing here asks a plugin of kind %s yet", cfg.Kind),
-		Cure: "use a plugin of kind " + strings.Join(run, " or "),
+		Plugin: name, Path: cfg.Path, Err: plugins.ErrPolicy, Cause: fmt.Errorf("nothing here asks a plugin for %s yet", cfg.Policy),
+		Cure: "use a plugin for " + strings.Join(run, " or "),
 	}
 }
 
@@ -121,7 +121,7 @@ func (p *Plugin) observe(e Event) {
 // Name is the name of the plugin in the cluster's file.
 func (p *Plugin) Name() string { return p.name }
 
-// Manifest is what the latest process that was active says about itself. Its kind
+// Manifest is what the latest process that was active says about itself. Its policy
 // and class never change.
 func (p *Plugin) Manifest() plugins.Manifest {
 	p.mu.Lock()
@@ -139,9 +139,9 @@ func (p *Plugin) Swap(ctx context.Context, cfg plugins.Config) error {
 	if err := validate(p.name, cfg); err != nil {
 		return err
 	}
-	if cfg.Kind != p.kind {
+	if cfg.Policy != p.policy {
 		return &plugins.Error{
-			Plugin: p.name, Path: cfg.Path, Err: plugins.ErrKind, Cause: fmt.Errorf("it is %s, and cannot become %s", p.kind, cfg.Kind),
+			Plugin: p.name, Path: cfg.Path, Err: plugins.ErrPolicy, Cause: fmt.Errorf("it is %s, and cannot become %s", p.policy, cfg.Policy),
 			Cure: "give the new plugin another name",
 		}
 	}

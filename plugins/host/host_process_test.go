@@ -78,13 +78,13 @@ func checksum(t testing.TB, path string) string {
 }
 
 // config runs the program in a mode, with supervision in a hurry.
-func config(t testing.TB, kind plugins.Kind, mode string, env ...string) plugins.Config {
+func config(t testing.TB, policy plugins.Policy, mode string, env ...string) plugins.Config {
 	t.Helper()
 	path, err := program()
 	require.NoError(t, err)
 	c := plugins.Config{
-		Kind: kind, Path: path, SHA256: checksum(t, path), Args: []string{mode},
-		Environment:    map[string]string{"KIND": string(kind), "VERSION": "one"},
+		Policy: policy, Path: path, SHA256: checksum(t, path), Args: []string{mode},
+		Environment:    map[string]string{"POLICY": string(policy), "VERSION": "one"},
 		StartTimeout:   10 * time.Second,
 		HealthInterval: 50 * time.Millisecond, HealthTimeout: 200 * time.Millisecond,
 		RestartBackoffMin: 20 * time.Millisecond, RestartBackoffMax: 300 * time.Millisecond,
@@ -121,24 +121,24 @@ func (w *watcher) observe(e host.Event) {
 	w.events = append(w.events, e)
 }
 
-func (w *watcher) kinds() []host.EventKind {
+func (w *watcher) types() []host.EventType {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var kinds []host.EventKind
+	var types []host.EventType
 	for _, e := range w.events {
-		if e.Kind != host.Called {
-			kinds = append(kinds, e.Kind)
+		if e.Type != host.Called {
+			types = append(types, e.Type)
 		}
 	}
-	return kinds
+	return types
 }
 
-// last returns the latest event of a kind.
-func (w *watcher) last(kind host.EventKind) (host.Event, bool) {
+// last returns the latest event of a type.
+func (w *watcher) last(typ host.EventType) (host.Event, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, e := range slices.Backward(w.events) {
-		if e.Kind == kind {
+		if e.Type == typ {
 			return e, true
 		}
 	}
@@ -279,7 +279,7 @@ func TestPluginDecides(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "one says nobody", decision.Reason)
 	_, err = p.Allocation()
-	require.ErrorIs(t, err, plugins.ErrKind)
+	require.ErrorIs(t, err, plugins.ErrPolicy)
 	s := p.Status()
 	require.Equal(t, host.StateRunning, s.State)
 	require.Equal(t, "misbehaving", s.Manifest.Name)
@@ -288,7 +288,7 @@ func TestPluginDecides(t *testing.T) {
 	require.Equal(t, config(t, plugins.Downing, "good").SHA256, s.SHA256)
 	require.Equal(t, uint64(1), s.Calls)
 	require.Zero(t, s.Failures)
-	require.Equal(t, []host.EventKind{host.Started}, w.kinds())
+	require.Equal(t, []host.EventType{host.Started}, w.types())
 	called, ok := w.last(host.Called)
 	require.True(t, ok)
 	require.Equal(t, "decide", called.Call)
@@ -330,7 +330,7 @@ func TestOpenNamesWhatIsWrong(t *testing.T) {
 		"has no name":             {"nameless", nil, long, plugins.ErrNotPlugin, "name"},
 		"has children":            {"forkexit", nil, long, plugins.ErrNotPlugin, "16384 bytes"},
 		"ignores signals":         {"stubborn", nil, time.Second, plugins.ErrStartTimeout, "printed nothing"},
-		"is of another kind":      {"good", func(_ *testing.T, c *plugins.Config) { c.Environment["KIND"] = "allocation" }, long, plugins.ErrKind, "is of kind allocation, the configuration says downing"},
+		"is for another policy":   {"good", func(_ *testing.T, c *plugins.Config) { c.Environment["POLICY"] = "allocation" }, long, plugins.ErrPolicy, "is for allocation, the configuration says downing"},
 		"has another checksum":    {"good", func(_ *testing.T, c *plugins.Config) { c.SHA256 = strings.Repeat("ab", 32) }, long, plugins.ErrChecksum, "write its checksum into sha256"},
 		"is not there":            {"good", func(_ *testing.T, c *plugins.Config) { c.Path += "-not" }, long, plugins.ErrNotPlugin, "no such file"},
 		"is a directory":          {"good", func(t *testing.T, c *plugins.Config) { c.Path = t.TempDir() }, long, plugins.ErrNotPlugin, "directory"},
@@ -355,7 +355,7 @@ func TestOpenNamesWhatIsWrong(t *testing.T) {
 			require.Equal(t, "subject", full.Plugin)
 			require.Equal(t, cfg.Path, full.Path)
 			require.NotEmpty(t, full.Cure)
-			require.Equal(t, []host.EventKind{host.Refused, host.Closed}, w.kinds())
+			require.Equal(t, []host.EventType{host.Refused, host.Closed}, w.types())
 		})
 	}
 }
@@ -377,7 +377,7 @@ func TestOpenRefusesConfigurations(t *testing.T) {
 	_, err = host.Open(t.Context(), "subject", cfg)
 	require.ErrorContains(t, err, "sha256")
 	_, err = host.Open(t.Context(), "subject", config(t, plugins.Discovery, "good"))
-	require.ErrorIs(t, err, plugins.ErrKind)
+	require.ErrorIs(t, err, plugins.ErrPolicy)
 	cfg = config(t, plugins.Downing, "good")
 	_, err = host.Open(t.Context(), "subject", cfg, host.WithDirectory("/does/not/exist"))
 	require.ErrorIs(t, err, plugins.ErrUnavailable)
@@ -404,10 +404,10 @@ func TestAnswersAreChecked(t *testing.T) {
 		return err
 	}
 	for _, c := range []struct {
-		kind plugins.Kind
-		mode string
-		call func(*testing.T, *host.Plugin) error
-		is   error
+		policy plugins.Policy
+		mode   string
+		call   func(*testing.T, *host.Plugin) error
+		is     error
 	}{
 		{plugins.Downing, "unknown", decide, plugins.ErrAnswer},
 		{plugins.Downing, "verdict", decide, plugins.ErrAnswer},
@@ -419,8 +419,8 @@ func TestAnswersAreChecked(t *testing.T) {
 		{plugins.Allocation, "double", allocate, plugins.ErrAnswer},
 		{plugins.Allocation, "columns", allocate, plugins.ErrAnswer},
 	} {
-		t.Run(string(c.kind)+"/"+c.mode, func(t *testing.T) {
-			p, w := open(t, config(t, c.kind, c.mode))
+		t.Run(string(c.policy)+"/"+c.mode, func(t *testing.T) {
+			p, w := open(t, config(t, c.policy, c.mode))
 			pid := p.Status().PID
 			err := c.call(t, p)
 			require.Error(t, err)
@@ -617,7 +617,7 @@ func TestSwapUnderLoad(t *testing.T) {
 	require.Zero(t, st.Gaps)
 	require.Zero(t, st.Failures)
 	require.Zero(t, st.Late)
-	require.Equal(t, []host.EventKind{host.Started, host.Swapped, host.Exited, host.Swapped, host.Exited}, w.kinds())
+	require.Equal(t, []host.EventType{host.Started, host.Swapped, host.Exited, host.Swapped, host.Exited}, w.types())
 	t.Logf("answers by process: %v, calls %d", counts, st.Calls)
 }
 
@@ -627,7 +627,7 @@ func TestSwapThatFailsKeepsTheOldOne(t *testing.T) {
 	for mode, is := range map[string]error{"exit": plugins.ErrNotPlugin, "future": plugins.ErrVersion, "settings": plugins.ErrSettings} {
 		require.ErrorIs(t, p.Swap(t.Context(), config(t, plugins.Downing, mode)), is)
 	}
-	require.ErrorIs(t, p.Swap(t.Context(), config(t, plugins.Allocation, "good")), plugins.ErrKind)
+	require.ErrorIs(t, p.Swap(t.Context(), config(t, plugins.Allocation, "good")), plugins.ErrPolicy)
 	bad := config(t, plugins.Downing, "good")
 	bad.SHA256 = ""
 	require.ErrorContains(t, p.Swap(t.Context(), bad), "sha256")

@@ -74,7 +74,7 @@ func (s *spec) remove() {
 }
 
 // prepare launches a process of the spec and gets it ready: checked, started,
-// configured, and of the right kind. Within start-timeout it returns, with an error
+// configured, and of the right policy. Within start-timeout it returns, with an error
 // of type [*plugins.Error] unless the context has ended.
 func (p *Plugin) prepare(ctx context.Context, s *spec) (running, plugins.Manifest, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.StartTimeout)
@@ -126,15 +126,15 @@ func (p *Plugin) stage(ctx context.Context, s *spec) error {
 // acceptable checks what a process says about itself. The class was told to others
 // when the plugin was opened, who rely on it.
 func (p *Plugin) acceptable(s *spec, m plugins.Manifest) error {
-	if m.Kind != s.cfg.Kind {
+	if m.Policy != s.cfg.Policy {
 		return &process.StartError{
-			Err: plugins.ErrKind, Cause: fmt.Errorf("the plugin is of kind %s, the configuration says %s", m.Kind, s.cfg.Kind),
-			Cure: "correct kind, or name another file",
+			Err: plugins.ErrPolicy, Cause: fmt.Errorf("the plugin is for %s, the configuration says %s", m.Policy, s.cfg.Policy),
+			Cure: "correct policy, or name another file",
 		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.manifest.Kind != "" && m.Class != p.manifest.Class {
+	if p.manifest.Policy != "" && m.Class != p.manifest.Class {
 		return &process.StartError{
 			Err: plugins.ErrClass, Cause: fmt.Errorf("it promises %s now, it promised %s when it was opened", m.Class, p.manifest.Class),
 			Cure: "restart the node to use it",

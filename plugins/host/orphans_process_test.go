@@ -32,8 +32,8 @@ const leaveBehind = "LEAVE_BEHIND"
 func victim(dir string) {
 	path := os.Getenv("QUORATE_TEST_PROGRAM")
 	p, err := host.Open(context.Background(), "subject", plugins.Config{
-		Kind: plugins.Downing, Path: path, Unpinned: true, Args: []string{"good"}, StartTimeout: 10 * time.Second,
-		Environment: map[string]string{"KIND": "downing", "VERSION": "one", "PATH": os.Getenv("PATH"), leaveBehind: os.Getenv(leaveBehind)},
+		Policy: plugins.Downing, Path: path, Unpinned: true, Args: []string{"good"}, StartTimeout: 10 * time.Second,
+		Environment: map[string]string{"POLICY": "downing", "VERSION": "one", "PATH": os.Getenv("PATH"), leaveBehind: os.Getenv(leaveBehind)},
 	}, host.WithDirectory(dir))
 	if err != nil {
 		fmt.Println(err)

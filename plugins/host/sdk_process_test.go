@@ -22,7 +22,7 @@ func sdkConfig(t testing.TB, settings map[string]any) plugins.Config {
 	t.Helper()
 	path, err := served()
 	require.NoError(t, err)
-	return plugins.Config{Kind: plugins.Downing, Path: path, SHA256: checksum(t, path), Settings: settings, StartTimeout: 10 * time.Second}
+	return plugins.Config{Policy: plugins.Downing, Path: path, SHA256: checksum(t, path), Settings: settings, StartTimeout: 10 * time.Second}
 }
 
 // The suite that every provider passes is passed through host and SDK, by one
@@ -30,7 +30,7 @@ func sdkConfig(t testing.TB, settings map[string]any) plugins.Config {
 func TestSuiteThroughHostAndSDK(t *testing.T) {
 	p, w := open(t, sdkConfig(t, nil))
 	downingtest.TestProvider(t, func(testing.TB) downing.Provider { return provider(t, p) })
-	require.Equal(t, []host.EventKind{host.Started}, w.kinds())
+	require.Equal(t, []host.EventType{host.Started}, w.types())
 	require.Equal(t, downing.KeepMajority{}.Class(), provider(t, p).Class())
 	t.Logf("%d calls", p.Status().Calls)
 }

@@ -26,8 +26,8 @@ const (
 // Status is a picture of a plugin.
 type Status struct {
 	// Name is the name of the plugin, Kind what it decides.
-	Name string
-	Kind plugins.Kind
+	Name   string
+	Policy plugins.Policy
 	// State is how it is doing, since Since.
 	State State
 	Since time.Time
@@ -74,7 +74,7 @@ func (p *Plugin) Status() Status {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s.Kind, s.Manifest, s.SHA256, s.Swaps = p.kind, p.manifest, p.sum, p.swaps
+	s.Policy, s.Manifest, s.SHA256, s.Swaps = p.policy, p.manifest, p.sum, p.swaps
 	if g := p.serving; g != nil {
 		s.PID, s.Started = g.process.PID(), g.process.Started()
 	}

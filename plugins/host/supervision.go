@@ -98,20 +98,20 @@ func (s *supervision) heard(event any) {
 	case supervisor.Exited:
 		g := p.forget(e.Gen)
 		p.routes.cut(g)
-		p.observe(Event{Kind: Exited, PID: g.process.PID(), Manifest: g.manifest, Err: e.Err})
+		p.observe(Event{Type: Exited, PID: g.process.PID(), Manifest: g.manifest, Err: e.Err})
 		p.log.Info("the process of the plugin has ended", "pid", g.process.PID(), "reason", e.Err)
 	case supervisor.LaunchFailed:
 		p.forget(e.Gen)
 		if !errors.Is(e.Err, errKilled) {
-			p.observe(Event{Kind: Refused, Err: e.Err})
+			p.observe(Event{Type: Refused, Err: e.Err})
 			p.log.Error("the plugin cannot be started", "error", e.Err)
 		}
 	case supervisor.Unhealthy:
 		pid := p.generation(e.Gen).process.PID()
-		p.observe(Event{Kind: Unhealthy, PID: pid, Err: e.Err})
+		p.observe(Event{Type: Unhealthy, PID: pid, Err: e.Err})
 		p.log.Error("the plugin does not answer, and is killed", "pid", pid, "error", e.Err)
 	case supervisor.Opened:
-		p.observe(Event{Kind: Broken, Err: e.Err})
+		p.observe(Event{Type: Broken, Err: e.Err})
 		p.log.Error("the plugin fails again and again, and is left alone for a while",
 			"failures", e.Failures, "next_try", e.Until, "error", e.Err)
 	case supervisor.Swapped:
@@ -131,7 +131,7 @@ func (p *Plugin) end() {
 	if err := p.launcher.Close(); err != nil {
 		p.log.Error("files of the plugin are left", "error", err)
 	}
-	p.observe(Event{Kind: Closed})
+	p.observe(Event{Type: Closed})
 }
 
 // carry carries out one effect.
@@ -159,7 +159,7 @@ func (s *supervision) carry(e machine.Effect) {
 func (p *Plugin) answer(ctx context.Context, _ string, c machine.Call) (any, error) {
 	check, ok := c.Request.(supervisor.CheckHealth)
 	if !ok {
-		return nil, fmt.Errorf("nobody answers calls of kind %q", c.Kind)
+		return nil, fmt.Errorf("nobody answers calls to port %q", c.Port)
 	}
 	g := p.generation(check.Gen)
 	if g == nil {
@@ -240,17 +240,17 @@ func (s *supervision) activate(g *generation, away time.Duration) {
 	if g == nil {
 		return
 	}
-	e := Event{Kind: Restarted, PID: g.process.PID(), Manifest: g.manifest, Took: g.took, Away: away}
+	e := Event{Type: Restarted, PID: g.process.PID(), Manifest: g.manifest, Took: g.took, Away: away}
 	switch {
 	case s.spec == 0:
-		e.Kind = Started
+		e.Type = Started
 		close(p.opened)
 	case s.spec != s.view.Spec:
-		e.Kind = Swapped
+		e.Type = Swapped
 	}
 	s.spec = s.view.Spec
 	p.observe(e)
-	p.log.Info("the plugin is ready", "event", string(e.Kind), "pid", e.PID, "manifest", g.manifest.String(), "took", g.took)
+	p.log.Info("the plugin is ready", "event", string(e.Type), "pid", e.PID, "manifest", g.manifest.String(), "took", g.took)
 }
 
 // swapped answers a swap, and forgets the configuration that is not used.

@@ -98,7 +98,7 @@ func (f *fakeProcess) ordered() []time.Duration {
 func (f *fakeProcess) Invoke(ctx context.Context, _ string, _, answer any, _ ...grpc.CallOption) error {
 	switch answer := answer.(type) {
 	case *pluginv1.ConfigureResponse:
-		proto.Merge(answer, &pluginv1.ConfigureResponse{Name: "fake", Kind: pluginv1.Kind_KIND_ALLOCATION, Class: f.class})
+		proto.Merge(answer, &pluginv1.ConfigureResponse{Name: "fake", Policy: pluginv1.Policy_POLICY_ALLOCATION, Class: f.class})
 	case *pluginv1.RebalanceResponse:
 		f.mu.Lock()
 		call := f.call
@@ -179,7 +179,7 @@ func fakeConfig(t *testing.T) plugins.Config {
 	t.Helper()
 	path, err := filepath.Abs("plugin")
 	require.NoError(t, err)
-	return plugins.Config{Kind: plugins.Allocation, Path: path, Unpinned: true}
+	return plugins.Config{Policy: plugins.Allocation, Path: path, Unpinned: true}
 }
 
 // events counts what an observer is told.
@@ -194,16 +194,16 @@ func (e *events) observe(one Event) {
 	e.list = append(e.list, one)
 }
 
-func (e *events) kinds() []EventKind {
+func (e *events) types() []EventType {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	var kinds []EventKind
+	var types []EventType
 	for _, one := range e.list {
-		if one.Kind != Called {
-			kinds = append(kinds, one.Kind)
+		if one.Type != Called {
+			types = append(types, one.Type)
 		}
 	}
-	return kinds
+	return types
 }
 
 // openFake opens a plugin of fakes.
@@ -266,7 +266,7 @@ func TestGapIsMeasured(t *testing.T) {
 		require.Equal(t, 3, n)
 		require.NoError(t, p.Close(t.Context()))
 		require.True(t, l.wasClosed)
-		require.Equal(t, []EventKind{Started, Exited, Refused, Restarted, Exited, Closed}, e.kinds())
+		require.Equal(t, []EventType{Started, Exited, Refused, Restarted, Exited, Closed}, e.types())
 	})
 }
 
@@ -277,22 +277,22 @@ func TestPluginIsAStrategyOfItsKindAlone(t *testing.T) {
 		_, err = As[allocation.Strategy](p)
 		require.NoError(t, err)
 		_, err = p.Downing()
-		require.ErrorIs(t, err, plugins.ErrKind)
-		require.ErrorContains(t, err, "it is of kind allocation, and is used for downing")
+		require.ErrorIs(t, err, plugins.ErrPolicy)
+		require.ErrorContains(t, err, "it is for allocation, and is used for downing")
 		_, err = As[context.Context](p)
-		require.ErrorIs(t, err, plugins.ErrKind)
+		require.ErrorIs(t, err, plugins.ErrPolicy)
 		require.NoError(t, p.Close(t.Context()))
 	})
 }
 
 func TestPluginOfAKindThatIsNotRunIsNotStarted(t *testing.T) {
 	cfg := fakeConfig(t)
-	cfg.Kind = plugins.Discovery
+	cfg.Policy = plugins.Discovery
 	_, err := Open(t.Context(), "subject", cfg)
-	require.ErrorIs(t, err, plugins.ErrKind)
-	require.ErrorContains(t, err, "nothing here asks a plugin of kind discovery yet")
+	require.ErrorIs(t, err, plugins.ErrPolicy)
+	require.ErrorContains(t, err, "nothing here asks a plugin for discovery yet")
 	require.ErrorContains(t, err, "downing or allocation")
-	require.NotContains(t, Kinds(), plugins.Discovery)
+	require.NotContains(t, Policies(), plugins.Discovery)
 }
 
 func TestSickProcessIsKilledAfterThreeChecks(t *testing.T) {
@@ -313,7 +313,7 @@ func TestSickProcessIsKilledAfterThreeChecks(t *testing.T) {
 		require.Equal(t, []time.Duration{0}, sick.ordered(), "without grace")
 		wait(time.Second)
 		require.Equal(t, uint64(1), p.Status().Restarts)
-		require.Equal(t, []EventKind{Started, Unhealthy, Exited, Restarted}, e.kinds())
+		require.Equal(t, []EventType{Started, Unhealthy, Exited, Restarted}, e.types())
 		require.NoError(t, p.Close(t.Context()))
 	})
 }
@@ -500,7 +500,7 @@ func TestCloseDuringASwapAnswersIt(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, p.Close(t.Context()))
 		require.ErrorIs(t, <-swapped, plugins.ErrClosed)
-		require.Equal(t, []EventKind{Started, Exited, Closed}, e.kinds(), "a launch that is given up is not refused")
+		require.Equal(t, []EventType{Started, Exited, Closed}, e.types(), "a launch that is given up is not refused")
 	})
 }
 

@@ -6,12 +6,12 @@
 //
 //	func TestThePlugin(t *testing.T) {
 //		plugintest.Test(t, plugins.Config{
-//			Kind: plugins.Downing, Path: plugintest.Build(t, "./cmd/mine"), Settings: map[string]any{"url": url},
+//			Policy: plugins.Downing, Path: plugintest.Build(t, "./cmd/mine"), Settings: map[string]any{"url": url},
 //		})
 //	}
 //
 // The binary is run as a node would run it: pinned by its checksum, with its own
-// environment, checked at each start. The suite of its kind asks it (see
+// environment, checked at each start. The suite of its policy asks it (see
 // downingtest and allocationtest), and besides:
 //
 //	Settings     an unknown setting is refused, with its key

@@ -15,7 +15,7 @@ import (
 func ExampleTest() {
 	t := new(testing.T) // The parameter of the test.
 	plugintest.Test(t, plugins.Config{
-		Kind: plugins.Downing, Path: plugintest.Build(t, "./cmd/witness"),
+		Policy: plugins.Downing, Path: plugintest.Build(t, "./cmd/witness"),
 		Settings: map[string]any{"url": "https://witness.internal/vote"},
 	})
 }

@@ -25,7 +25,7 @@ import (
 const examples = "github.com/quorate/quorate/examples/plugins/"
 
 func TestZoneAwarePasses(t *testing.T) {
-	Test(t, plugins.Config{Kind: plugins.Allocation, Path: Build(t, examples+"zoneaware"), Settings: map[string]any{"skew": 1}})
+	Test(t, plugins.Config{Policy: plugins.Allocation, Path: Build(t, examples+"zoneaware"), Settings: map[string]any{"skew": 1}})
 }
 
 // witnessd runs the witness, and returns its URL.
@@ -56,7 +56,7 @@ func witnessd(t *testing.T) string {
 
 func TestWitnessPasses(t *testing.T) {
 	settings := map[string]any{"url": witnessd(t), "cluster": "bank"}
-	c := pinned(t, plugins.Config{Kind: plugins.Downing, Path: Build(t, examples+"witness"), Settings: settings})
+	c := pinned(t, plugins.Config{Policy: plugins.Downing, Path: Build(t, examples+"witness"), Settings: settings})
 	Test(t, c)
 
 	// Two halves of a cluster, each with a plugin of its own and one witness.
@@ -86,5 +86,5 @@ func TestTheProgramOfTheDocumentationPasses(t *testing.T) {
 	require.True(t, found)
 	path := filepath.Join(t.TempDir(), "main.go")
 	require.NoError(t, os.WriteFile(path, []byte("package main\n"+program), 0o600))
-	Test(t, plugins.Config{Kind: plugins.Downing, Path: Build(t, path), Settings: map[string]any{"grace": "1s"}})
+	Test(t, plugins.Config{Policy: plugins.Downing, Path: Build(t, path), Settings: map[string]any{"grace": "1s"}})
 }

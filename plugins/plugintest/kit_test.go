@@ -81,11 +81,11 @@ func (forgetful) Decide(context.Context, downing.View) (downing.Decision, error)
 	return downing.Decision{Reason: strconv.Itoa(os.Getpid())}, nil
 }
 
-func config(tb testing.TB, kind plugins.Kind, as string) plugins.Config {
+func config(tb testing.TB, policy plugins.Policy, as string) plugins.Config {
 	tb.Helper()
 	self, err := os.Executable()
 	require.NoError(tb, err)
-	return plugins.Config{Kind: kind, Path: self, Environment: map[string]string{role: as}}
+	return plugins.Config{Policy: policy, Path: self, Environment: map[string]string{role: as}}
 }
 
 func TestTheProjectsStrategiesPass(t *testing.T) {
@@ -93,11 +93,11 @@ func TestTheProjectsStrategiesPass(t *testing.T) {
 	t.Run("least-shard", func(t *testing.T) { Test(t, config(t, plugins.Allocation, "least-shard")) })
 }
 
-// The kit knows every kind that hosts run, and no other.
+// The kit knows every policy that hosts run, and no other.
 func TestTheKitKnowsWhatHostsRun(t *testing.T) {
-	require.Len(t, kinds(), len(host.Kinds()))
-	for _, kind := range host.Kinds() {
-		require.Contains(t, kinds(), kind)
+	require.Len(t, suites(), len(host.Policies()))
+	for _, policy := range host.Policies() {
+		require.Contains(t, suites(), policy)
 	}
 }
 

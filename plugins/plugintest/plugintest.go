@@ -117,12 +117,12 @@ func closed(tb testing.TB, p *host.Plugin) {
 	}
 }
 
-// suite runs the suite of the plugin's kind, each part with a process of its own.
+// suite runs the suite of the plugin's policy, each part with a process of its own.
 func suite(t *testing.T, c plugins.Config) {
 	t.Helper()
-	k, ok := kinds()[c.Kind]
+	k, ok := suites()[c.Policy]
 	if !ok {
-		t.Fatalf("there is no suite for the kind %q", c.Kind)
+		t.Fatalf("there is no suite for the policy %q", c.Policy)
 	}
 	k.suite(t, func(tb testing.TB) *host.Plugin {
 		tb.Helper()
@@ -160,7 +160,7 @@ func refusesUnknownSettings(tb testing.TB, c plugins.Config) {
 // ask asks something simple, and returns what was answered.
 func ask(tb testing.TB, p *host.Plugin) (any, error) {
 	tb.Helper()
-	return kinds()[p.Manifest().Kind].ask(tb, p)
+	return suites()[p.Manifest().Policy].ask(tb, p)
 }
 
 // await waits until a condition holds, for as long as Limit.

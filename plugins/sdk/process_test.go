@@ -32,8 +32,8 @@ import (
 	"github.com/quorate/quorate/downing/downingtest"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/internal/client"
-	"github.com/quorate/quorate/plugins/internal/kinds/allocationkind"
-	"github.com/quorate/quorate/plugins/internal/kinds/downingkind"
+	"github.com/quorate/quorate/plugins/internal/policies/allocationpolicy"
+	"github.com/quorate/quorate/plugins/internal/policies/downingpolicy"
 	"github.com/quorate/quorate/plugins/sdk"
 )
 
@@ -158,7 +158,7 @@ func TestBinariesKeepTheContractOfDowning(t *testing.T) {
 			downingtest.TestProvider(t, func(tb testing.TB) downing.Provider {
 				tb.Helper()
 				conn, m := configured(tb, as)
-				return downingkind.New(client.Target{Conn: conn, Name: as, Class: m.Class, Timeout: grace})
+				return downingpolicy.New(client.Target{Conn: conn, Name: as, Class: m.Class, Timeout: grace})
 			})
 		})
 	}
@@ -168,7 +168,7 @@ func TestBinariesKeepTheContractOfAllocation(t *testing.T) {
 	allocationtest.TestStrategy(t, func(tb testing.TB) allocation.Strategy {
 		tb.Helper()
 		conn, m := configured(tb, roleShards)
-		return allocationkind.New(client.Target{Conn: conn, Name: roleShards, Class: m.Class, Timeout: grace})
+		return allocationpolicy.New(client.Target{Conn: conn, Name: roleShards, Class: m.Class, Timeout: grace})
 	})
 }
 
@@ -244,7 +244,7 @@ func TestAPluginRunsOnOneProcessorUnlessItIsToldOtherwise(t *testing.T) {
 		_, _, conn := launch(t, roleTelling, io.Discard, env...)
 		m, err := client.Configure(t.Context(), conn, "p", "1.0", nil)
 		require.NoError(t, err)
-		d, err := downingkind.New(client.Target{Conn: conn, Name: "p", Class: m.Class, Timeout: grace}).Decide(t.Context(), downingtest.RandomSplit(rand.New(rand.NewPCG(1, 1)))[0])
+		d, err := downingpolicy.New(client.Target{Conn: conn, Name: "p", Class: m.Class, Timeout: grace}).Decide(t.Context(), downingtest.RandomSplit(rand.New(rand.NewPCG(1, 1)))[0])
 		require.NoError(t, err)
 		require.Equal(t, want, d.Reason)
 	}
@@ -258,7 +258,7 @@ func TestTermination(t *testing.T) {
 	require.NoError(t, err)
 	answered := make(chan error, 1)
 	go func() { // Ends with the call; the test waits for it.
-		_, err := downingkind.New(client.Target{Conn: conn, Name: "p", Class: m.Class, Timeout: grace}).Decide(t.Context(), downingtest.RandomSplit(rand.New(rand.NewPCG(1, 1)))[0])
+		_, err := downingpolicy.New(client.Target{Conn: conn, Name: "p", Class: m.Class, Timeout: grace}).Decide(t.Context(), downingtest.RandomSplit(rand.New(rand.NewPCG(1, 1)))[0])
 		answered <- err
 	}()
 	log.await(t, "asked")

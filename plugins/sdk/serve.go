@@ -108,8 +108,8 @@ func byHand(w io.Writer, s Strategy, a about) {
 	// There is nobody to tell that nobody can be told.
 	_, _ = fmt.Fprintf(w, "%s is a %s plugin for Quorate: it is started by the nodes of a cluster, not by hand.\n"+
 		"Name it in the file of the cluster, with the checksum of this file:\n\n"+
-		"    plugins:\n      my-%s: { kind: %s, path: %s, sha256: ... }\n",
-		nameOf(a), s.service.Kind, s.service.Kind, s.service.Kind, os.Args[0])
+		"    plugins:\n      my-%s: { policy: %s, path: %s, sha256: ... }\n",
+		nameOf(a), s.service.Policy, s.service.Policy, s.service.Policy, os.Args[0])
 }
 
 func nameOf(a about) string {

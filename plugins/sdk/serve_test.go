@@ -26,7 +26,7 @@ func TestAPluginThatIsStartedByHandSaysWhatItIs(t *testing.T) {
 	code := serve(keepMajority(), aboutOf([]Option{WithName("witness"), WithVersion("1.0.0")}), func(string) string { return "" }, &out)
 	require.Equal(t, exitByHand, code)
 	require.Contains(t, out.String(), "witness 1.0.0 is a downing plugin for Quorate")
-	require.Contains(t, out.String(), "kind: downing, path: "+os.Args[0])
+	require.Contains(t, out.String(), "policy: downing, path: "+os.Args[0])
 }
 
 func TestTheNameOfTheExecutableIsTheDefault(t *testing.T) {
@@ -57,7 +57,7 @@ func TestTheParentIsWatched(t *testing.T) {
 
 // What no host would ask is found when the plugin is built or tried, not in a cluster.
 func TestWhatIsNoStrategyCannotBeServed(t *testing.T) {
-	require.PanicsWithValue(t, "sdk: no kind of plugin is a error", func() {
+	require.PanicsWithValue(t, "sdk: no policy is a error", func() {
 		New(func(struct{}) (error, error) { return nil, nil })
 	})
 }

@@ -153,11 +153,11 @@ func TestAnySettingsAreDecodedOrRefused(t *testing.T) {
 
 // randomJSON draws a value whose keys are often those of the settings.
 func randomJSON(rnd *rand.Rand, depth int) string {
-	kinds := 7
+	policies := 7
 	if depth > 3 {
-		kinds = 5
+		policies = 5
 	}
-	switch n := rnd.IntN(kinds); {
+	switch n := rnd.IntN(policies); {
 	case depth == 0 || n == 6:
 		var parts []string
 		for range rnd.IntN(5) {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/downing"
-	"github.com/quorate/quorate/plugins/internal/kinds"
+	"github.com/quorate/quorate/plugins/internal/policies"
 	"github.com/quorate/quorate/plugins/internal/server"
 )
 
@@ -36,14 +36,14 @@ func Downing[S any](create func(S) (downing.Provider, error)) Strategy { return 
 // a method Class, the cluster is told (see [allocation.Classed]).
 func Allocation[S any](create func(S) (allocation.Strategy, error)) Strategy { return New(create) }
 
-// New returns a strategy of whichever kind to be served; see [Downing]. T is the interface of
-// the kind, such as [downing.Provider]. New panics if no kind of plugin is a T.
+// New returns a strategy of whichever policy to be served; see [Downing]. T is the interface of
+// the policy, such as [downing.Provider]. New panics if no policy is a T.
 func New[S, T any](create func(S) (T, error)) Strategy {
-	kind, ok := kinds.Of[T]()
+	policy, ok := policies.Of[T]()
 	if !ok {
-		panic(fmt.Sprintf("sdk: no kind of plugin is a %v", reflect.TypeFor[T]()))
+		panic(fmt.Sprintf("sdk: no policy is a %v", reflect.TypeFor[T]()))
 	}
-	return Strategy{kind.Service, func(settings []byte) (any, error) { return build(settings, create) }}
+	return Strategy{policy.Service, func(settings []byte) (any, error) { return build(settings, create) }}
 }
 
 // build makes a strategy from settings in JSON.

@@ -43,7 +43,7 @@ func (c *coordinator) ask(q call) {
 	q.id, q.view = c.control().calls, c.view()
 	c.call = q
 	limit := c.kind.timings.Call
-	c.control().out.Add(machine.Call{ID: q.id, Kind: AllocationCall, Key: c.kind.name, Limit: limit, Request: q.request()})
+	c.control().out.Add(machine.Call{ID: q.id, Port: AllocationCall, Key: c.kind.name, Limit: limit, Request: q.request()})
 	c.control().out.Arm(callTimer{c.kind.name}, c.now().Add(limit))
 }
 

@@ -243,7 +243,7 @@ func (n *control) carry(e machine.Effect) {
 		}
 	case machine.Decide:
 		n.decisions = append(n.decisions, e)
-		n.f.log("%s decides %s %s: %s (%s)", n.id, e.Kind, e.Subject, e.Verdict, e.Reason)
+		n.f.log("%s decides %s %s: %s (%s)", n.id, e.Topic, e.Subject, e.Verdict, e.Reason)
 	case machine.Call:
 		n.asked(e)
 	case protocol.ToShard:
@@ -405,7 +405,7 @@ func published[E any](n *control) []E {
 func (n *control) decided(kind string) []string {
 	var all []string
 	for _, d := range n.decisions {
-		if d.Kind == kind {
+		if d.Topic == kind {
 			all = append(all, d.Subject+": "+d.Verdict+": "+d.Reason)
 		}
 	}

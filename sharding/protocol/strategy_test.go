@@ -40,7 +40,7 @@ func TestStrategyIsAskedInBatches(t *testing.T) {
 	f := newFleet(t)
 	var a, b *control
 	f.answers = func(c machine.Call) (any, error) {
-		require.Equal(t, protocol.AllocationCall, c.Kind)
+		require.Equal(t, protocol.AllocationCall, c.Port)
 		require.Equal(t, 5*time.Second, c.Limit)
 		r := c.Request.(allocation.AllocateRequest)
 		require.Equal(t, "k", r.Kind)
@@ -134,7 +134,7 @@ func TestEachKindAsksByItself(t *testing.T) {
 	f.run(4 * time.Second)
 	require.Len(t, n.calls, 2)
 	for i, c := range n.calls {
-		require.Equal(t, protocol.AllocationCall, c.Kind)
+		require.Equal(t, protocol.AllocationCall, c.Port)
 		require.Equal(t, [...]string{"a", "b"}[i], c.Key)
 		require.Equal(t, c.Key, c.Request.(allocation.AllocateRequest).Kind)
 	}

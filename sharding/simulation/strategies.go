@@ -50,7 +50,7 @@ func (c *Cluster) Ask(s allocation.Strategy) {
 	}}
 	calling.Watch(c.World)
 	c.World.Observe(func(o world.Observation) {
-		if a, ok := o.Event.(world.Answered); ok && a.Late && a.Kind == protocol.AllocationCall {
+		if a, ok := o.Event.(world.Answered); ok && a.Late && a.Port == protocol.AllocationCall {
 			control := Control(o.Node)
 			before := control.Unsolicited()
 			c.World.After(0, func() {

@@ -67,7 +67,7 @@ func newDialer(self gossip.Address, cfg transport.Config, t *TLS) *dialer {
 }
 
 // Dial implements [session.Dialer].
-func (d *dialer) Dial(ctx context.Context, to gossip.Address, kind transport.LaneKind) (session.Pipe, error) {
+func (d *dialer) Dial(ctx context.Context, to gossip.Address, class transport.LaneClass) (session.Pipe, error) {
 	var a attempt
 	security, err := d.credentials(to, &a)
 	if err != nil {
@@ -87,7 +87,7 @@ func (d *dialer) Dial(ctx context.Context, to gossip.Address, kind transport.Lan
 		}
 		return &sniffed{Conn: conn, refused: func(r *transport.RefusedError) { a.refuse(to, r) }}, nil
 	}
-	cc, err := rpc.NewClient("passthrough:///peer", d.options(kind, security, connect)...)
+	cc, err := rpc.NewClient("passthrough:///peer", d.options(class, security, connect)...)
 	if err != nil {
 		return nil, fmt.Errorf("transport: dial %s: %w", to, err)
 	}
@@ -133,11 +133,11 @@ func (d *dialled) Recv(in *session.Incoming) error {
 	return nil
 }
 
-func (d *dialer) options(kind transport.LaneKind, security credentials.TransportCredentials, connect func(context.Context, string) (net.Conn, error)) []rpc.DialOption {
+func (d *dialer) options(class transport.LaneClass, security credentials.TransportCredentials, connect func(context.Context, string) (net.Conn, error)) []rpc.DialOption {
 	pace := backoff.DefaultConfig
 	pace.BaseDelay, pace.MaxDelay = backoffMax/10, backoffMax
 	out := bufferBytes
-	if kind == machine.LaneControl {
+	if class == machine.LaneControl {
 		out = controlBufferBytes
 	}
 	return []rpc.DialOption{

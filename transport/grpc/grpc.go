@@ -139,7 +139,7 @@ func (t *Transport) Handle(s transport.Service, h transport.Handler) { t.endpoin
 func (t *Transport) Self() gossip.NodeID { return t.endpoint.Self() }
 
 // Lane implements [transport.Transport].
-func (t *Transport) Lane(to gossip.NodeID, k transport.LaneKind) transport.Lane {
+func (t *Transport) Lane(to gossip.NodeID, k transport.LaneClass) transport.Lane {
 	return t.endpoint.Lane(to, k)
 }
 

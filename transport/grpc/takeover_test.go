@@ -41,7 +41,7 @@ func TestAnotherProcessOfTheHostDoesNotSpeakForANode(t *testing.T) {
 	ca := mutualtest.NewAuthority(t, "ca")
 	shared := source(issue(t, ca, "127.0.0.1"), ca)
 	for name, certificates := range map[string]*grpc.TLS{"with the same certificate": shared, "without certificates": nil} {
-		for _, kind := range []machine.Lane{machine.LaneMessage, machine.LaneControl} {
+		for _, class := range []machine.Lane{machine.LaneMessage, machine.LaneControl} {
 			n := newNetwork(false)
 			if certificates != nil {
 				n.tls = func(gossip.Address) *grpc.TLS { return certificates }
@@ -52,9 +52,9 @@ func TestAnotherProcessOfTheHostDoesNotSpeakForANode(t *testing.T) {
 			b.UntilReceived(t, 1)
 
 			posing := transporttest.Start(t, poser{certificates}, transporttest.Spec{Address: node.Self().Address, UID: node.Self().UID}, nil)
-			require.NoError(t, posing.Lane(b.Self(), kind).Append(transporttest.Service, transporttest.Number(666)))
+			require.NoError(t, posing.Lane(b.Self(), class).Append(transporttest.Service, transporttest.Number(666)))
 			answer := transporttest.UntilNotice(t, posing, func(transport.Notice) bool { return true })
-			require.IsType(t, transport.Refused{}, answer, "%s, lane %d", name, kind)
+			require.IsType(t, transport.Refused{}, answer, "%s, lane %d", name, class)
 			transporttest.Send(t, lane, 1)
 			b.UntilReceived(t, 2)
 			b.RequireSequence(t, node.Self(), 2)

@@ -55,7 +55,7 @@ func (t *Transport) Handle(s transport.Service, h transport.Handler) { t.endpoin
 func (t *Transport) Self() gossip.NodeID { return t.endpoint.Self() }
 
 // Lane implements [transport.Transport].
-func (t *Transport) Lane(to gossip.NodeID, k transport.LaneKind) transport.Lane {
+func (t *Transport) Lane(to gossip.NodeID, k transport.LaneClass) transport.Lane {
 	return t.endpoint.Lane(to, k)
 }
 
@@ -91,6 +91,6 @@ func (t *Transport) Close() error {
 
 type dialer struct{ t *Transport }
 
-func (d dialer) Dial(ctx context.Context, to gossip.Address, _ transport.LaneKind) (session.Pipe, error) {
+func (d dialer) Dial(ctx context.Context, to gossip.Address, _ transport.LaneClass) (session.Pipe, error) {
 	return d.t.network.dial(ctx, d.t.endpoint.Self().Address, to)
 }

@@ -42,8 +42,8 @@ func good(t *testing.T, a *mutualtest.Authority, serial int64) issued {
 	return issue(t, a, mutualtest.Leaf{Serial: serial})
 }
 
-func block(kind string, der []byte) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+func block(label string, der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: label, Bytes: der})
 }
 
 // end is one end of connections, with its files.

@@ -154,7 +154,7 @@ func (a *accepted) settle(h *wire.Hello, w word, at time.Time) (displaced []*acc
 		return nil, true, blockedError(h.From, why)
 	}
 	if a.in != nil {
-		if a.peer != h.From || a.kind != h.Lane || a.claim.token != h.Token {
+		if a.peer != h.From || a.class != h.Lane || a.claim.token != h.Token {
 			return nil, true, &transport.RefusedError{Reason: transport.ReasonMalformed, Peer: a.peer, Detail: "a second handshake of another node, process or lane"}
 		}
 		return nil, true, nil

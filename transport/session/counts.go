@@ -16,7 +16,7 @@ type counts struct {
 	notAccepted                     atomic.Uint64
 }
 
-// laneCounts is what is counted on the lanes of one kind.
+// laneCounts is what is counted on the lanes of one class.
 type laneCounts struct {
 	sent, acked, lost, received              atomic.Uint64
 	framesSent, framesResent, framesReceived atomic.Uint64
@@ -26,9 +26,9 @@ type laneCounts struct {
 	connects, accepts, breaks                atomic.Uint64
 }
 
-// lane returns the counts of the lanes of one kind. One that does not exist, which
+// lane returns the counts of the lanes of one class. One that does not exist, which
 // a caller may ask for and every peer refuses, is counted apart.
-func (c *counts) lane(k transport.LaneKind) *laneCounts {
+func (c *counts) lane(k transport.LaneClass) *laneCounts {
 	if int(k) >= len(c.lanes) {
 		k = 0
 	}

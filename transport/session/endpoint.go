@@ -30,8 +30,8 @@ const (
 
 // key names a lane to, or a session of, one incarnation.
 type key struct {
-	node gossip.NodeID
-	kind transport.LaneKind
+	node  gossip.NodeID
+	class transport.LaneClass
 }
 
 // Endpoint is one node's end of all its pipes.
@@ -139,8 +139,8 @@ func (e *Endpoint) Begin() bool {
 }
 
 // Lane returns a lane.
-func (e *Endpoint) Lane(to gossip.NodeID, k transport.LaneKind) transport.Lane {
-	return &lane{e: e, to: to, kind: k}
+func (e *Endpoint) Lane(to gossip.NodeID, k transport.LaneClass) transport.Lane {
+	return &lane{e: e, to: to, class: k}
 }
 
 // Go runs f on a goroutine that [Endpoint.Wait] waits for. It reports false,
@@ -157,7 +157,7 @@ func (e *Endpoint) Go(f func()) bool {
 
 // outboundFor returns the queue into which messages for a peer go now. When
 // there is none, it makes one, or returns nil.
-func (e *Endpoint) outboundFor(to gossip.NodeID, k transport.LaneKind, create bool) (*outbound, error) {
+func (e *Endpoint) outboundFor(to gossip.NodeID, k transport.LaneClass, create bool) (*outbound, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closing.Load() {
@@ -175,7 +175,7 @@ func (e *Endpoint) outboundFor(to gossip.NodeID, k transport.LaneKind, create bo
 	if !create {
 		return nil, nil
 	}
-	o := &outbound{e: e, kind: k, address: to.Address, peer: to, quit: make(chan struct{})}
+	o := &outbound{e: e, class: k, address: to.Address, peer: to, quit: make(chan struct{})}
 	o.init(e, k)
 	e.out[key{to, k}] = o
 	e.wg.Go(o.run) // Owner: the endpoint. Ends with the session or by kill. Waited for by Wait.
@@ -192,7 +192,7 @@ func (e *Endpoint) adopt(o *outbound, node gossip.NodeID) (moved bool, err error
 		return false, blockedError(node, why)
 	}
 	e.drop(o)
-	k := key{node, o.kind}
+	k := key{node, o.class}
 	if other := e.out[k]; other != nil && other.absorb(&o.queue) {
 		return true, nil
 	}
@@ -203,7 +203,7 @@ func (e *Endpoint) adopt(o *outbound, node gossip.NodeID) (moved bool, err error
 
 // drop takes o out of the map. The caller holds mu.
 func (e *Endpoint) drop(o *outbound) {
-	k := key{o.peer, o.kind}
+	k := key{o.peer, o.class}
 	if e.out[k] == o {
 		delete(e.out, k)
 	}
@@ -220,7 +220,7 @@ func (e *Endpoint) setNamed(o *outbound, connected bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
-	case o.kind != machine.LaneControl:
+	case o.class != machine.LaneControl:
 	case connected:
 		e.named[o.address] = o
 	case e.named[o.address] == o:

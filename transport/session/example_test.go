@@ -16,7 +16,7 @@ import (
 type nowhere struct{}
 
 // Dial opens the pipe of a lane to an address.
-func (nowhere) Dial(_ context.Context, to gossip.Address, k transport.LaneKind) (session.Pipe, error) {
+func (nowhere) Dial(_ context.Context, to gossip.Address, k transport.LaneClass) (session.Pipe, error) {
 	return nil, fmt.Errorf("no way to %s for lane %s", to, k)
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 // dial opens a pipe, and counts what the dialler refuses by itself.
-func (e *Endpoint) dial(ctx context.Context, to gossip.Address, k transport.LaneKind) (Pipe, error) {
+func (e *Endpoint) dial(ctx context.Context, to gossip.Address, k transport.LaneClass) (Pipe, error) {
 	pipe, err := e.dialer.Dial(ctx, to, k)
 	if refused, ok := errors.AsType[*transport.RefusedError](err); ok {
 		e.Refuse(to.String(), refused.Peer, refused, false)
@@ -24,7 +24,7 @@ func (e *Endpoint) dial(ctx context.Context, to gossip.Address, k transport.Lane
 }
 
 // hello returns this node's half of a handshake, without session and token.
-func (e *Endpoint) hello(to gossip.NodeID, k transport.LaneKind) wire.Hello {
+func (e *Endpoint) hello(to gossip.NodeID, k transport.LaneClass) wire.Hello {
 	return wire.Hello{
 		Cluster:   e.id.Cluster,
 		ClusterID: e.id.ClusterID(),

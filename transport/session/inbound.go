@@ -67,7 +67,7 @@ type accepted struct {
 	peer gossip.NodeID
 
 	// Of the reader.
-	kind    transport.LaneKind
+	class   transport.LaneClass
 	in      *inbound
 	claim   *claim
 	noticed map[uint16]bool
@@ -397,7 +397,7 @@ func (a *accepted) join(h *wire.Hello, c *claim) *transport.RefusedError {
 	c.owner = a.caller.who()
 	c.users++
 	in.users++
-	a.in, a.claim, a.peer, a.kind = in, c, h.From, h.Lane
+	a.in, a.claim, a.peer, a.class = in, c, h.From, h.Lane
 	return nil
 }
 
@@ -456,12 +456,12 @@ func (a *accepted) dispatch(service uint16, payload []byte) {
 	a.countUnhandled(service)
 	if !a.noticed[service] {
 		a.noticed[service] = true
-		a.e.notices(transport.Unhandled{Peer: a.peer, Lane: a.kind, Service: transport.Service(service), Inbound: true})
+		a.e.notices(transport.Unhandled{Peer: a.peer, Lane: a.class, Service: transport.Service(service), Inbound: true})
 	}
 }
 
 // counts returns the counts of the peer's lane, which the handshake has named.
-func (a *accepted) counts() *laneCounts { return a.e.counts.lane(a.kind) }
+func (a *accepted) counts() *laneCounts { return a.e.counts.lane(a.class) }
 
 func (a *accepted) countUnhandled(service uint16) {
 	a.mu.Lock()

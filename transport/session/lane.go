@@ -19,7 +19,7 @@ import (
 type lane struct {
 	e      *Endpoint
 	to     gossip.NodeID
-	kind   transport.LaneKind
+	class  transport.LaneClass
 	cached atomic.Pointer[outbound]
 }
 
@@ -89,10 +89,10 @@ func (l *lane) outbound(create bool) (*outbound, error) {
 	if o := l.cached.Load(); o != nil {
 		return o, nil
 	}
-	if l.to.Address.IsZero() || l.to.UID == 0 && l.kind != machine.LaneControl {
+	if l.to.Address.IsZero() || l.to.UID == 0 && l.class != machine.LaneControl {
 		return nil, transport.ErrUnnamed
 	}
-	o, err := l.e.outboundFor(l.to, l.kind, create)
+	o, err := l.e.outboundFor(l.to, l.class, create)
 	if o != nil && l.to.UID != 0 {
 		l.cached.Store(o)
 	}

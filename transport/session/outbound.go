@@ -31,7 +31,7 @@ type outbound struct {
 	queue
 
 	e       *Endpoint
-	kind    transport.LaneKind
+	class   transport.LaneClass
 	address gossip.Address
 	quit    chan struct{} // Closed by kill.
 
@@ -167,7 +167,7 @@ func (o *outbound) end(err error) {
 	}
 	lost := o.finish(hold)
 	o.counts.lost.Add(uint64(lost))
-	o.e.notices(transport.PeerDown{Peer: o.peer, Lane: o.kind, Err: err, Lost: lost})
+	o.e.notices(transport.PeerDown{Peer: o.peer, Lane: o.class, Err: err, Lost: lost})
 	if refused != nil {
 		o.pause(o.e.cfg.RedialAfter)
 	}
@@ -199,7 +199,7 @@ func (o *outbound) open() (Pipe, error) {
 	defer cancel()
 	o.setAbort(cancel)
 	defer o.setAbort(nil)
-	pipe, err := o.e.dial(ctx, o.address, o.kind)
+	pipe, err := o.e.dial(ctx, o.address, o.class)
 	if err != nil {
 		return nil, err
 	}
@@ -225,7 +225,7 @@ func (o *outbound) setAbort(f context.CancelFunc) {
 // greet introduces this node, and begins or resumes the session.
 func (o *outbound) greet(pipe Pipe) error {
 	if o.peer.UID == 0 {
-		w, err := o.e.exchange(pipe, o.address, o.e.hello(o.peer, o.kind))
+		w, err := o.e.exchange(pipe, o.address, o.e.hello(o.peer, o.class))
 		if err != nil {
 			return err
 		}
@@ -241,7 +241,7 @@ func (o *outbound) greet(pipe Pipe) error {
 		if o.session == 0 {
 			o.session = o.e.sessions.Add(1)
 		}
-		h := o.e.hello(o.peer, o.kind)
+		h := o.e.hello(o.peer, o.class)
 		h.Session, h.Resumed, h.Token = o.session, o.begun, o.e.secret.token(o.peer)
 		w, err := o.e.exchange(pipe, o.address, h)
 		if err != nil {
@@ -264,7 +264,7 @@ func (o *outbound) resume(w *wire.Welcome) error {
 	}
 	if !o.begun {
 		o.begun = true
-		o.e.notices(transport.PeerUp{Peer: o.peer, Lane: o.kind, Protocol: w.Protocol})
+		o.e.notices(transport.PeerUp{Peer: o.peer, Lane: o.class, Protocol: w.Protocol})
 	}
 	return nil
 }
@@ -289,7 +289,7 @@ func (o *outbound) outpace(err error) {
 func (o *outbound) restart() {
 	lost := o.abandon()
 	o.counts.lost.Add(uint64(lost))
-	o.e.notices(transport.PeerDown{Peer: o.peer, Lane: o.kind, Err: transport.ErrIncarnation, Lost: lost})
+	o.e.notices(transport.PeerDown{Peer: o.peer, Lane: o.class, Err: transport.ErrIncarnation, Lost: lost})
 	o.session, o.begun = 0, false
 }
 
@@ -379,7 +379,7 @@ func (o *outbound) unhandled(list []wire.Unhandled, noticed map[uint16]bool) {
 		o.counts.unhandledThere.Add(u.Messages)
 		if !noticed[u.Service] {
 			noticed[u.Service] = true
-			o.e.notices(transport.Unhandled{Peer: o.peer, Lane: o.kind, Service: transport.Service(u.Service)})
+			o.e.notices(transport.Unhandled{Peer: o.peer, Lane: o.class, Service: transport.Service(u.Service)})
 		}
 	}
 }

@@ -77,7 +77,7 @@ func ErrStranger(size string) error {
 type Dialer interface {
 	// Dial opens a pipe to an address. The context bounds the dialling only.
 	// An error may be a [*transport.RefusedError].
-	Dial(ctx context.Context, to gossip.Address, k transport.LaneKind) (Pipe, error)
+	Dial(ctx context.Context, to gossip.Address, k transport.LaneClass) (Pipe, error)
 }
 
 // Caller is what is known of the other end of an accepted pipe.

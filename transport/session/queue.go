@@ -73,7 +73,7 @@ type queue struct {
 	owes     time.Time // Since when the present connection owes an acknowledgement.
 }
 
-func (q *queue) init(e *Endpoint, k transport.LaneKind) {
+func (q *queue) init(e *Endpoint, k transport.LaneClass) {
 	now := time.Now()
 	q.cfg, q.pool, q.counts = e.cfg, &e.pool, e.counts.lane(k)
 	q.wake, q.room = make(chan struct{}, 1), make(chan struct{})

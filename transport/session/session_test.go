@@ -34,7 +34,7 @@ type liar struct {
 	closed  chan struct{}
 }
 
-func (l *liar) Dial(context.Context, gossip.Address, transport.LaneKind) (session.Pipe, error) {
+func (l *liar) Dial(context.Context, gossip.Address, transport.LaneClass) (session.Pipe, error) {
 	return &liar{answers: l.answers, ch: make(chan []byte, len(l.answers)), closed: make(chan struct{})}, nil
 }
 

@@ -105,7 +105,7 @@ func (a *acceptor) accept(owner string) *half {
 }
 
 // Dial has the acceptor dialled by somebody whose connections are all of one owner.
-func (a *acceptor) Dial(context.Context, gossip.Address, transport.LaneKind) (session.Pipe, error) {
+func (a *acceptor) Dial(context.Context, gossip.Address, transport.LaneClass) (session.Pipe, error) {
 	return a.accept("real"), nil
 }
 
@@ -164,7 +164,7 @@ func (x *exchange) set(nodes ...*acceptor) {
 	}
 }
 
-func (x *exchange) Dial(_ context.Context, to gossip.Address, _ transport.LaneKind) (session.Pipe, error) {
+func (x *exchange) Dial(_ context.Context, to gossip.Address, _ transport.LaneClass) (session.Pipe, error) {
 	x.dials.Add(1)
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -326,7 +326,7 @@ func TestAReconnectAsksNobody(t *testing.T) {
 // such connections there are at a time.
 type silent struct{ now, most, all atomic.Int32 }
 
-func (s *silent) Dial(ctx context.Context, _ gossip.Address, _ transport.LaneKind) (session.Pipe, error) {
+func (s *silent) Dial(ctx context.Context, _ gossip.Address, _ transport.LaneClass) (session.Pipe, error) {
 	s.all.Add(1)
 	if now := s.now.Add(1); now > s.most.Load() {
 		s.most.Store(now)
@@ -416,7 +416,7 @@ func TestATokenIsForOnePeer(t *testing.T) {
 
 type dial func() session.Pipe
 
-func (d dial) Dial(context.Context, gossip.Address, transport.LaneKind) (session.Pipe, error) {
+func (d dial) Dial(context.Context, gossip.Address, transport.LaneClass) (session.Pipe, error) {
 	return d(), nil
 }
 

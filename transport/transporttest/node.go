@@ -222,7 +222,7 @@ func Refusal(t testing.TB, err error) *transport.RefusedError {
 	return refused
 }
 
-// kinds are the lanes.
-func kinds() []transport.LaneKind {
-	return []transport.LaneKind{machine.LaneControl, machine.LaneMessage, machine.LaneBulk}
+// classes are the lanes.
+func classes() []transport.LaneClass {
+	return []transport.LaneClass{machine.LaneControl, machine.LaneMessage, machine.LaneBulk}
 }

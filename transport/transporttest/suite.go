@@ -65,16 +65,16 @@ func testOrder(t *testing.T, w World) {
 	t.Helper()
 	const count = 2000
 	a := Start(t, w, Spec{}, nil)
-	for _, kind := range kinds() {
+	for _, class := range classes() {
 		b := Start(t, w, Spec{UID: 2}, nil)
-		lane := a.Lane(b.Self(), kind)
+		lane := a.Lane(b.Self(), class)
 		for i := range count {
 			Send(t, lane, i)
 		}
 		b.UntilReceived(t, count)
 		b.RequireSequence(t, a.Self(), count)
 		up := UntilNotice(t, a, func(n transport.PeerUp) bool { return n.Peer == b.Self() })
-		require.Equal(t, kind, up.Lane)
+		require.Equal(t, class, up.Lane)
 		require.Equal(t, uint16(3), up.Protocol)
 	}
 }
@@ -499,16 +499,16 @@ func testIdle(t *testing.T, w World) {
 	Send(t, control, 0)
 	b.UntilReceived(t, 1)
 	Send(t, message, 1)
-	for _, kind := range []transport.LaneKind{machine.LaneControl, machine.LaneMessage} {
-		down := UntilNotice(t, a, func(d transport.PeerDown) bool { return d.Lane == kind })
-		require.Equal(t, transport.PeerDown{Peer: b.Self(), Lane: kind, Err: transport.ErrIdle}, down)
+	for _, class := range []transport.LaneClass{machine.LaneControl, machine.LaneMessage} {
+		down := UntilNotice(t, a, func(d transport.PeerDown) bool { return d.Lane == class })
+		require.Equal(t, transport.PeerDown{Peer: b.Self(), Lane: class, Err: transport.ErrIdle}, down)
 	}
 	Send(t, message, 2)
 	Send(t, control, 3)
 	b.UntilReceived(t, 4)
 	require.Equal(t, uint64(4), b.Counters().Accepts, "each came twice")
 	sent, got := a.Counters().Lanes, b.Counters().Lanes
-	for lane, want := range map[transport.LaneKind][2]uint64{machine.LaneControl: {2, 2}, machine.LaneMessage: {2, 2}, machine.LaneBulk: {}} {
+	for lane, want := range map[transport.LaneClass][2]uint64{machine.LaneControl: {2, 2}, machine.LaneMessage: {2, 2}, machine.LaneBulk: {}} {
 		require.Equal(t, want, [2]uint64{got[lane].Accepts, got[lane].Received}, "%s: connections and messages", lane)
 		require.Equal(t, want, [2]uint64{sent[lane].Connects, sent[lane].Sent}, "%s: connections and messages", lane)
 	}

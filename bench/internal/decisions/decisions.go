@@ -60,7 +60,7 @@ func pluginOf(l process.Launcher, role string) (plugins.Config, error) {
 	}
 	sum := sha256.Sum256(text)
 	return plugins.Config{
-		Kind: kind, Path: l.Program, SHA256: hex.EncodeToString(sum[:]), Args: slices.Concat(l.Args, []string{process.RoleFlag, string(says)}),
+		Policy: kind, Path: l.Program, SHA256: hex.EncodeToString(sum[:]), Args: slices.Concat(l.Args, []string{process.RoleFlag, string(says)}),
 	}, nil
 }
 

@@ -64,7 +64,7 @@ type tallied struct {
 }
 
 // Lane returns a lane that counts.
-func (c tallied) Lane(to gossip.NodeID, kind transport.LaneKind) transport.Lane {
+func (c tallied) Lane(to gossip.NodeID, kind transport.LaneClass) transport.Lane {
 	return talliedLane{c.Transport.Lane(to, kind), c.kinds}
 }
 

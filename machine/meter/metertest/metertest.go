@@ -43,7 +43,7 @@ type Point struct {
 type Instrument struct {
 	Scope       string // The import path of the part.
 	Name        string
-	Kind        string // "counter", "up-down counter", "gauge" or "histogram".
+	Type        string // "counter", "up-down counter", "gauge" or "histogram".
 	Unit        string
 	Description string
 	Attributes  []string // The keys that its points have, sorted; the union over all of them.
@@ -91,8 +91,8 @@ func (r *Reader) Instruments(t testing.TB) []Instrument {
 	found := map[string]Instrument{}
 	for _, s := range r.collect(t).ScopeMetrics {
 		for _, m := range s.Metrics {
-			points, kind := pointsOf(m)
-			i := Instrument{Scope: s.Scope.Name, Name: m.Name, Kind: kind, Unit: m.Unit, Description: m.Description, Attributes: found[m.Name].Attributes}
+			points, typ := pointsOf(m)
+			i := Instrument{Scope: s.Scope.Name, Name: m.Name, Type: typ, Unit: m.Unit, Description: m.Description, Attributes: found[m.Name].Attributes}
 			for _, p := range points {
 				for _, kv := range p.Attributes.ToSlice() {
 					i.Attributes = append(i.Attributes, string(kv.Key))
@@ -124,7 +124,7 @@ func (p Point) has(with []attribute.KeyValue) bool {
 }
 
 // pointsOf returns the points of an instrument, and what it is.
-func pointsOf(m metricdata.Metrics) (points []Point, kind string) {
+func pointsOf(m metricdata.Metrics) (points []Point, typ string) {
 	switch data := m.Data.(type) {
 	case metricdata.Sum[int64]:
 		return numbers(data.DataPoints), counter(data.IsMonotonic)

@@ -106,7 +106,7 @@ func (r *resolver) callStrategy(c call) {
 	c.id = r.nextCall()
 	r.call = c
 	r.out.Add(machine.Call{
-		ID: c.id, Kind: CallDowning, Limit: r.deps.Downing.Limit,
+		ID: c.id, Port: CallDowning, Limit: r.deps.Downing.Limit,
 		Request: DowningRequest{Strategy: c.strategy.id, Load: c.strategy.Load, View: c.view},
 	})
 	r.out.Arm(timerCall, r.now.Mono.Add(r.deps.Downing.Limit))

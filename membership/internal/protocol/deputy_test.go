@@ -44,7 +44,7 @@ func answers(l *loop, delay time.Duration, by map[gossip.Address]func(downing.Vi
 func (n *node) verdicts() map[string]string {
 	all := map[string]string{}
 	for _, d := range n.decisions {
-		if d.Kind == "downing" && d.Subject != "strategy" {
+		if d.Topic == "downing" && d.Subject != "strategy" {
 			all[d.Subject+" "+d.Verdict] = d.Reason
 		}
 	}

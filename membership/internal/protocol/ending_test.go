@@ -37,7 +37,7 @@ func lastWords(t *testing.T, n *node) string {
 	require.NotNil(t, n.stopping)
 	require.Equal(t, component.StopDowned, n.stopping.Reason)
 	last := n.decisions[len(n.decisions)-1]
-	require.Equal(t, "stop", last.Kind)
+	require.Equal(t, "stop", last.Topic)
 	require.Equal(t, n.stopping.Detail, last.Reason)
 	return n.stopping.Detail
 }

@@ -428,8 +428,8 @@ func (f *forming) found(c *candidacy, why string) gossip.ClusterID {
 }
 
 // config returns the voters with which the cluster begins.
-func (c *candidacy) config() gossip.Config {
-	var config gossip.Config
+func (c *candidacy) config() gossip.Voters {
+	var config gossip.Voters
 	config.Voters, config.Data = c.incarnate(c.basis.Voters)
 	if !c.basis.Settled() {
 		config.Previous, config.PreviousData = c.incarnate(c.basis.Previous)

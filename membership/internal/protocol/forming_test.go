@@ -39,7 +39,7 @@ func newTown(t *testing.T, seeds int) *town {
 		w.seeds = append(w.seeds, address(i+1))
 	}
 	w.calls = func(n *node, call machine.Call) {
-		require.Equal(t, protocol.CallRemember, call.Kind)
+		require.Equal(t, protocol.CallRemember, call.Port)
 		err := w.fails[n.id.Address]
 		if errors.Is(err, errHangs) {
 			return

@@ -34,7 +34,7 @@ func (s *siege) rogue() gossip.NodeID { return s.nodes[2].id }
 
 // forge returns the state that all have with changes, as the rogue says it: one edit
 // of its own more.
-func (s *siege) forge(change func(*gossip.Parts)) (*gossip.State, error) {
+func (s *siege) forge(change func(*gossip.Raw)) (*gossip.State, error) {
 	p := s.nodes[0].machine.State().Parts()
 	p.Members = slices.Clone(p.Members)
 	for i, m := range p.Members {
@@ -81,42 +81,42 @@ func TestHostileMemberIsRefused(t *testing.T) {
 	const end, far = 1 << 62, 7_226_582_400_000 // Far is in 2199.
 	for _, c := range []struct {
 		name, reason string
-		forge        func(p *gossip.Parts)
+		forge        func(p *gossip.Raw)
 	}{
-		{"upnumber", "last up-number", func(p *gossip.Parts) { p.LastUpNumber = end }},
-		{"clock", "clock entry", func(p *gossip.Parts) { p.Clock[len(p.Clock)-1].Count = end }},
-		{"clock of another", "clock entry", func(p *gossip.Parts) { p.Clock[0].Count = end }},
-		{"config", "generation", func(p *gossip.Parts) {
-			p.Config = gossip.Config{Gen: end, By: p.Members[2].Node.UID, Voters: []gossip.NodeID{p.Members[2].Node}}
+		{"upnumber", "last up-number", func(p *gossip.Raw) { p.LastUpNumber = end }},
+		{"clock", "clock entry", func(p *gossip.Raw) { p.Clock[len(p.Clock)-1].Count = end }},
+		{"clock of another", "clock entry", func(p *gossip.Raw) { p.Clock[0].Count = end }},
+		{"config", "generation", func(p *gossip.Raw) {
+			p.Config = gossip.Voters{Gen: end, By: p.Members[2].Node.UID, Voters: []gossip.NodeID{p.Members[2].Node}}
 		}},
-		{"config of the next generation", "not all of those who vote", func(p *gossip.Parts) {
-			p.Config = gossip.Config{Gen: p.Config.Gen + 1, By: p.Members[2].Node.UID, Voters: []gossip.NodeID{p.Members[2].Node}}
+		{"config of the next generation", "not all of those who vote", func(p *gossip.Raw) {
+			p.Config = gossip.Voters{Gen: p.Config.Gen + 1, By: p.Members[2].Node.UID, Voters: []gossip.NodeID{p.Members[2].Node}}
 		}},
-		{"previous voters", "not all of those who vote", func(p *gossip.Parts) {
+		{"previous voters", "not all of those who vote", func(p *gossip.Raw) {
 			p.Config.Gen++
 			p.Config.Previous, p.Config.PreviousData = []gossip.NodeID{p.Members[2].Node}, nil
 		}},
-		{"voters that nobody knows", "whom nobody knows", func(p *gossip.Parts) {
+		{"voters that nobody knows", "whom nobody knows", func(p *gossip.Raw) {
 			p.Config.Gen++
 			p.Config.Data, p.Config.PreviousData = nil, nil
 			p.Config.Previous, p.Config.Voters = p.Config.Voters, append(slices.Clone(p.Config.Voters), strangers(9)...)
 			p.Config.PreviousData, p.Config.Data = nil, nil
 		}},
-		{"downing", "generation", func(p *gossip.Parts) {
+		{"downing", "generation", func(p *gossip.Raw) {
 			p.Downing = gossip.DowningRegister{Gen: end, DowningStrategy: gossip.DowningStrategy{Name: "down-all"}}
 		}},
-		{"downing of the next generation", "not loaded", func(p *gossip.Parts) {
+		{"downing of the next generation", "not loaded", func(p *gossip.Raw) {
 			p.Downing = gossip.DowningRegister{Gen: p.Downing.Gen + 1, DowningStrategy: gossip.DowningStrategy{Name: "down-all"}}
 		}},
-		{"members", "at most", func(p *gossip.Parts) {
+		{"members", "at most", func(p *gossip.Raw) {
 			rogue := p.Members[2]
 			p.Members, p.Observers, p.Clock = []*gossip.Member{rogue}, nil, p.Clock[len(p.Clock)-1:]
 			for _, id := range strangers(gossip.MaxMembers - 2) {
 				p.Members = append(p.Members, &gossip.Member{Node: id, Status: gossip.Joining})
 			}
 		}},
-		{"pruned", "pruned before", func(p *gossip.Parts) { p.PrunedBefore = far }},
-		{"removed", "removed at", func(p *gossip.Parts) {
+		{"pruned", "pruned before", func(p *gossip.Raw) { p.PrunedBefore = far }},
+		{"removed", "removed at", func(p *gossip.Raw) {
 			p.Tombstones = append(p.Tombstones, gossip.Tombstone{Node: strangers(1)[0], RemovedAt: far})
 		}},
 	} {
@@ -151,7 +151,7 @@ func TestHostileMemberIsRefused(t *testing.T) {
 // covers I35.
 func TestMemberMayDownTheOthers(t *testing.T) {
 	s := besiege(t)
-	forged, err := s.forge(func(p *gossip.Parts) { p.Members[0].Status, p.Members[1].Status = gossip.Down, gossip.Down })
+	forged, err := s.forge(func(p *gossip.Raw) { p.Members[0].Status, p.Members[1].Status = gossip.Down, gossip.Down })
 	require.NoError(t, err)
 	for _, n := range s.nodes[:2] {
 		s.say(n, forged, true)
@@ -164,17 +164,17 @@ func TestMemberMayDownTheOthers(t *testing.T) {
 // A node that joins holds the state of its welcome to the same bounds.
 // covers I35.
 func TestHostileWelcomeIsRefused(t *testing.T) {
-	for name, spoil := range map[string]func(*gossip.Parts){
-		"counts": func(p *gossip.Parts) { p.LastUpNumber = 1 << 62 },
-		"no voters": func(p *gossip.Parts) {
-			p.Config = gossip.Config{Gen: p.Config.Gen + 1, By: p.Config.By}
+	for name, spoil := range map[string]func(*gossip.Raw){
+		"counts": func(p *gossip.Raw) { p.LastUpNumber = 1 << 62 },
+		"no voters": func(p *gossip.Raw) {
+			p.Config = gossip.Voters{Gen: p.Config.Gen + 1, By: p.Config.By}
 		},
 	} {
 		t.Run(name, func(t *testing.T) { requireWelcomeIsRefused(t, spoil) })
 	}
 }
 
-func requireWelcomeIsRefused(t *testing.T, spoil func(*gossip.Parts)) {
+func requireWelcomeIsRefused(t *testing.T, spoil func(*gossip.Raw)) {
 	t.Helper()
 	l := newLoop(t)
 	l.cluster(2)
@@ -252,7 +252,7 @@ func TestAJoinerWhoseEpochsAreTheLastIsRefused(t *testing.T) {
 }
 
 // forgery reads what a rogue changes in the state that all have, from fuzz bytes.
-func forgery(data []byte) func(*gossip.Parts) {
+func forgery(data []byte) func(*gossip.Raw) {
 	next := func(limit int) int {
 		if len(data) == 0 {
 			return 0
@@ -265,7 +265,7 @@ func forgery(data []byte) func(*gossip.Parts) {
 		by := []uint64{1, 2, 3, 4, 9, 1 << 32, 1<<40 - 9, 1 << 40, 1 << 50, 1 << 62}
 		return min(than+by[next(len(by)-1)], 1<<62)
 	}
-	some := func(p *gossip.Parts) (nodes []gossip.NodeID) {
+	some := func(p *gossip.Raw) (nodes []gossip.NodeID) {
 		for _, m := range p.Members {
 			if next(3) > 0 {
 				nodes = append(nodes, m.Node)
@@ -274,7 +274,7 @@ func forgery(data []byte) func(*gossip.Parts) {
 		return append(nodes, strangers(max(next(8)-5, 0))...)
 	}
 	times := []int64{1, 1_893_553_000_000, 1_893_553_000_000 + gossip.MaxClockSkew.Milliseconds(), 7_226_582_400_000}
-	return func(p *gossip.Parts) {
+	return func(p *gossip.Raw) {
 		for range 1 + next(3) {
 			m := p.Members[next(2)%len(p.Members)]
 			switch next(11) {
@@ -287,7 +287,7 @@ func forgery(data []byte) func(*gossip.Parts) {
 				entry := &p.Clock[next(2)%len(p.Clock)]
 				entry.Count = more(entry.Count)
 			case 3:
-				p.Config = gossip.Config{Gen: more(p.Config.Gen), By: m.Node.UID, Voters: some(p), Previous: some(p)}
+				p.Config = gossip.Voters{Gen: more(p.Config.Gen), By: m.Node.UID, Voters: some(p), Previous: some(p)}
 			case 4:
 				p.Downing.Gen = more(p.Downing.Gen)
 			case 5:
@@ -326,10 +326,10 @@ func forgery(data []byte) func(*gossip.Parts) {
 // covers I35.
 func FuzzClosure(f *testing.F) {
 	f.Add([]byte{})
-	for kind := range byte(12) {
+	for typ := range byte(12) {
 		for _, b := range []byte{0, 1, 5, 7, 8, 9, 255} {
-			f.Add([]byte{0, 0, kind, b, b, b, b, b, b, b, b})
-			f.Add([]byte{1, 2, kind, b, 1, 1, 1, b, 1, 1, 1, 1, 9, b, b})
+			f.Add([]byte{0, 0, typ, b, b, b, b, b, b, b, b})
+			f.Add([]byte{1, 2, typ, b, 1, 1, 1, b, 1, 1, 1, 1, 9, b, b})
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -207,7 +207,7 @@ func TestForgedMessagesAreRefusedAndCounted(t *testing.T) {
 		want    protocol.Refusal
 	}{
 		"welcome never asked for":    {nodes[1].id, protocol.Welcome{Attempt: 1, State: nodes[1].machine.State()}, protocol.RefusedUnsolicited},
-		"unknown kind":               {nodes[1].id, 42, protocol.RefusedUnknown},
+		"unknown type":               {nodes[1].id, 42, protocol.RefusedUnknown},
 		"another node's description": {stranger, request(gossip.Member{Node: nodes[1].id, Status: gossip.Joining}, gossip.ClusterID{}), protocol.RefusedMalformed},
 		"status of its own choice":   {stranger, request(gossip.Member{Node: stranger, Status: gossip.Up}, gossip.ClusterID{}), protocol.RefusedMalformed},
 		"the member's own address":   {own, request(gossip.Member{Node: own, Status: gossip.Joining}, gossip.ClusterID{}), protocol.RefusedMalformed},

@@ -238,7 +238,7 @@ func (n *node) carryOut(effect machine.Effect) {
 		n.note(e.Event)
 	case machine.Decide:
 		n.decisions = append(n.decisions, e)
-		l.tracef(n, "decides %s %s: %s (%s)", e.Kind, e.Subject, e.Verdict, e.Reason)
+		l.tracef(n, "decides %s %s: %s (%s)", e.Topic, e.Subject, e.Verdict, e.Reason)
 	case machine.Call:
 		l.calls(n, e)
 	case protocol.Probe:

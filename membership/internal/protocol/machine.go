@@ -41,7 +41,7 @@ type Deps struct {
 	// drawn.
 	Record Record
 
-	// Remember says that calls of kind [CallRemember] keep the node's [Record].
+	// Remember says that calls to the port [CallRemember] keep the node's [Record].
 	// Else it ends with the process.
 	Remember bool
 }
@@ -79,10 +79,10 @@ func (d Downing) strategy() Strategy {
 	}}
 }
 
-// CallDowning is the kind of the calls for downing decisions.
+// CallDowning is the port of the calls for downing decisions.
 const CallDowning = "downing"
 
-// DowningRequest is the request of a call of kind [CallDowning].
+// DowningRequest is the request of a call to the port [CallDowning].
 type DowningRequest struct {
 	// Strategy names the strategy that is to decide, among those that the node has
 	// loaded.
@@ -306,7 +306,7 @@ func (m *Machine) receive(from gossip.NodeID, message any) {
 	case DowningAnswer:
 		m.resolver.receiveDowningAnswer(from, msg)
 	default:
-		m.refuse(from, fmt.Sprintf("%T", message), RefusedUnknown, "message of no known kind")
+		m.refuse(from, fmt.Sprintf("%T", message), RefusedUnknown, "message of no known type")
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/quorate/quorate/machine/component"
 )
 
-// CallRemember is the kind of the calls that put a [Record] on disk. An answer
+// CallRemember is the port of the calls that put a [Record] on disk. An answer
 // without an error says that the record outlives the process and the machine.
 const CallRemember = "remember"
 
@@ -73,7 +73,7 @@ func (d *memory) writeRecord() {
 		return
 	}
 	d.writing, d.call = d.wanted, d.nextCall()
-	d.out.Add(machine.Call{ID: d.call, Kind: CallRemember, Request: d.writing, Limit: rememberLimit})
+	d.out.Add(machine.Call{ID: d.call, Port: CallRemember, Request: d.writing, Limit: rememberLimit})
 	d.out.Arm(timerRemember, d.now.Mono.Add(rememberLimit))
 }
 

@@ -294,7 +294,7 @@ const (
 	// RefusedUnsolicited: an answer to a question that was not asked, or not
 	// this time.
 	RefusedUnsolicited
-	// RefusedUnknown: the message or command is of no known kind, or about a
+	// RefusedUnknown: the message or command is of no known type, or about a
 	// node that is not known.
 	RefusedUnknown
 	// RefusedByPeer: the peer's transport refuses this node.

@@ -131,7 +131,7 @@ func (b *bench) answeredBy(at time.Duration, nodes ...int) {
 // by changes the state as another node does.
 func (b *bench) by(i int, change func(*gossip.Edit)) { b.state = b.state.Edit(nodeAt(i), change) }
 
-// effects returns the effects of a kind, in order.
+// effects returns the effects of a type, in order.
 func effects[T any](b *bench) []T {
 	var all []T
 	for _, e := range b.out.Effects() {
@@ -145,7 +145,7 @@ func effects[T any](b *bench) []T {
 	return all
 }
 
-// sentTo returns the messages of a kind that were sent, by the number of the node.
+// sentTo returns the messages of a type that were sent, by the number of the node.
 func sentTo[T any](b *bench) map[int]T {
 	all := map[int]T{}
 	for _, send := range effects[machine.Send](b) {

@@ -172,7 +172,7 @@ func (r Record) recordOf(s *gossip.State, converged bool) Record {
 	return r
 }
 
-func votersOf(nodes []gossip.NodeID, config gossip.Config) []Voter {
+func votersOf(nodes []gossip.NodeID, config gossip.Voters) []Voter {
 	voters := make([]Voter, len(nodes))
 	for i, n := range nodes {
 		voters[i].Node = n

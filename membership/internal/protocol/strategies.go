@@ -24,7 +24,7 @@ type Strategy struct {
 
 	// Decide decides at once and is a pure function of the view, as
 	// [downing.Immediate] has it in DecideNow. If it is nil the strategy is asked
-	// by a [machine.Call] of kind [CallDowning] with a [DowningRequest], which is
+	// by a [machine.Call] to the port [CallDowning] with a [DowningRequest], which is
 	// answered by a [downing.Decision].
 	Decide func(downing.View) (downing.Decision, error)
 

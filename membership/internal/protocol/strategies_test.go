@@ -61,7 +61,7 @@ func (n *node) register() gossip.DowningRegister { return n.machine.State().Down
 // decided tells whether a node took a decision about the strategy.
 func (n *node) decided(verdict string) bool {
 	return slices.IndexFunc(n.decisions, func(d machine.Decide) bool {
-		return d.Kind == "downing" && d.Subject == "strategy" && d.Verdict == verdict
+		return d.Topic == "downing" && d.Subject == "strategy" && d.Verdict == verdict
 	}) >= 0
 }
 

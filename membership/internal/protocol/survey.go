@@ -110,7 +110,7 @@ func (s *surveyor) updateBase(before *gossip.State) {
 // convergence, but may be needed here: started again, with half of the others lost, it
 // could else found a cluster upon the voters before, beside those who went on without it.
 // Where a minority may survive, all voters are needed for that, and nobody is waited for.
-func (s *surveyor) outlives(config gossip.Config) bool {
+func (s *surveyor) outlives(config gossip.Voters) bool {
 	return len(config.Previous) == 0 || !s.strategies.majorityOnly() || gossip.Wins(config.Previous, func(n gossip.NodeID) bool {
 		return s.state.Seen(n)
 	})

@@ -121,7 +121,7 @@ func TestEachNodeThatYieldsSaysSoInItsDecisions(t *testing.T) {
 		said := 0
 		for _, d := range n.decisions {
 			switch {
-			case d.Kind != "cluster":
+			case d.Topic != "cluster":
 			case d.Subject == n.id.String():
 				said++
 				require.Equal(t, "yielded", d.Verdict)

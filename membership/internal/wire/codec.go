@@ -46,7 +46,7 @@ const (
 )
 
 // Admit returns nil for a message that its sender may send at this size, else why it is
-// not to be decoded. It looks at the sender, and at the kind that the first bytes name.
+// not to be decoded. It looks at the sender, and at the type that the first bytes name.
 func Admit(b []byte, from Sender) error {
 	switch {
 	case len(b) <= StrangerSizeMax:
@@ -58,24 +58,24 @@ func Admit(b []byte, from Sender) error {
 	if n == 0 {
 		return wire.Malformed("%d bytes that begin with no field", len(b))
 	}
-	kind := (*pb.Message)(nil).ProtoReflect().Descriptor().Fields().ByNumber(protoreflect.FieldNumber(number))
+	typ := (*pb.Message)(nil).ProtoReflect().Descriptor().Fields().ByNumber(protoreflect.FieldNumber(number))
 	switch {
-	case kind == nil:
-		return wire.Malformed("%d bytes of an unknown kind", len(b))
-	case kind.Name() == "welcome":
+	case typ == nil:
+		return wire.Malformed("%d bytes of an unknown type", len(b))
+	case typ.Name() == "welcome":
 		if !from.Asked {
 			return wire.Malformed("a welcome of %d bytes by who was not asked", len(b))
 		}
 	case !from.Member:
-		return wire.Malformed("%d bytes of %s by who is no member here", len(b), kind.Name())
-	case kind.Name() == "gossip_state" || kind.Name() == "gossip_delta" || kind.Name() == "gossip_status":
+		return wire.Malformed("%d bytes of %s by who is no member here", len(b), typ.Name())
+	case typ.Name() == "gossip_state" || typ.Name() == "gossip_delta" || typ.Name() == "gossip_status":
 	case len(b) > ControlSizeMax:
-		return wire.Malformed("%d bytes of %s, at most %d", len(b), kind.Name(), ControlSizeMax)
+		return wire.Malformed("%d bytes of %s, at most %d", len(b), typ.Name(), ControlSizeMax)
 	}
 	return nil
 }
 
-// Unknown is a message of a kind that this version does not know.
+// Unknown is a message of a type that this version does not know.
 type Unknown struct{}
 
 // Codec is the codec of the membership messages. The zero value is ready for

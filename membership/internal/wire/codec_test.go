@@ -81,7 +81,7 @@ func state(n int) *gossip.State {
 	return s
 }
 
-// messages returns one message of each kind, with every field set.
+// messages returns one message of each type, with every field set.
 func messages() map[string]any {
 	s := state(4)
 	older := s
@@ -251,7 +251,7 @@ func TestStatesOfRandomHistoriesComeBack(t *testing.T) {
 				s = &two
 			}
 			*s = (*s).Edit(node(i), func(e *gossip.Edit) {
-				switch rapid.IntRange(0, 6).Draw(t, "kind") {
+				switch rapid.IntRange(0, 6).Draw(t, "type") {
 				case 0, 1:
 					e.Join(member(k))
 				case 2:
@@ -329,7 +329,7 @@ func TestWhatANewerVersionSendsDoesNoHarm(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, protocol.Heartbeat{Sequence: 7}, got)
 
-	unknown := protowire.AppendBytes(protowire.AppendTag(nil, 900, protowire.BytesType), []byte("kind"))
+	unknown := protowire.AppendBytes(protowire.AppendTag(nil, 900, protowire.BytesType), []byte("type"))
 	got, err = wire.Codec{}.Decode(unknown)
 	require.NoError(t, err)
 	require.Equal(t, wire.Unknown{}, got)
@@ -444,7 +444,7 @@ func faults() map[string]*pb.Message {
 		"edit-keys":                       delta(func(d *pb.Delta) { d.Edits.KeyCount[0] = 1000 }),
 		"edit-keys-left":                  delta(func(d *pb.Delta) { d.Edits.KeyCount[0]-- }),
 		"edit-key-node":                   delta(func(d *pb.Delta) { d.Edits.Key[0] = 1 << 40 }),
-		"edit-key-kind":                   delta(func(d *pb.Delta) { d.Edits.Key[0] = 7 }),
+		"edit-key-type":                   delta(func(d *pb.Delta) { d.Edits.Key[0] = 7 }),
 		"delta-full":                      delta(func(d *pb.Delta) { d.Full = true }),
 		"delta-from":                      delta(func(d *pb.Delta) { d.From.Clock.Node = []uint32{1000} }),
 		"delta-seen":                      delta(func(d *pb.Delta) { d.Seen = make([]byte, 1000) }),

@@ -12,7 +12,7 @@
 // proportion to the size. It has no clock: whether a time is plausible is for
 // the receiver to judge.
 //
-// A message that this version does not know has a kind of its own, [Unknown],
+// A message that this version does not know has a type of its own, [Unknown],
 // because a newer member may send it. Fields that this version does not know
 // are ignored.
 //

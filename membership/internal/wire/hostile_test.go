@@ -70,7 +70,7 @@ func hostile() map[string][]byte {
 		"differences":            empty(3, 6, 5),
 		"nodes to be downed":     empty(1, 15, 4),
 		"states one on another":  nested(slices.Repeat(nested(nil, 11, 1, 3, 3), size/8)),
-		"kinds one on another":   slices.Repeat(append(nested(nil, 7), nested(nil, 8)...), size/4),
+		"types one on another":   slices.Repeat(append(nested(nil, 7), nested(nil, 8)...), size/4),
 		"a state within a state": slices.Repeat(nested(nested(nil, 3), 11, 1), size/6),
 	}
 }

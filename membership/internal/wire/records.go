@@ -16,7 +16,7 @@ type records struct {
 	members    []*gossip.Member
 	tombstones []gossip.Tombstone
 	observers  []*gossip.ObserverRows
-	config     *gossip.Config    // Nil: not there.
+	config     *gossip.Voters    // Nil: not there.
 	registers  *gossip.Registers // Nil: not there.
 }
 
@@ -51,7 +51,7 @@ func (t nodes) fromRecords(p *pb.Records) (r records, err error) {
 		return r, err
 	}
 	if c := p.GetConfig(); c != nil {
-		r.config = &gossip.Config{Gen: c.GetGen(), By: gossip.UID(c.GetBy())}
+		r.config = &gossip.Voters{Gen: c.GetGen(), By: gossip.UID(c.GetBy())}
 		if r.config.Voters, err = t.list(c.GetVoters()); err != nil {
 			return r, err
 		}

@@ -117,8 +117,8 @@ func limitOf(field protoreflect.FieldDescriptor) int {
 
 // valuesOf counts the values in the bytes of a list: numbers lie packed together, a
 // text lies alone.
-func valuesOf(packed []byte, kind protoreflect.Kind) int {
-	switch kind {
+func valuesOf(packed []byte, typ protoreflect.Kind) int {
+	switch typ {
 	case protoreflect.StringKind, protoreflect.BytesKind:
 		return 1
 	case protoreflect.Fixed32Kind, protoreflect.Sfixed32Kind, protoreflect.FloatKind:

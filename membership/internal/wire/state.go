@@ -40,7 +40,7 @@ func fromState(p *pb.State) (*gossip.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	parts := gossip.Parts{
+	parts := gossip.Raw{
 		Cluster: fromCluster(p.GetCluster()), Members: r.members, Tombstones: r.tombstones,
 		Clock: clock, Seen: seen, Observers: r.observers,
 	}
@@ -167,7 +167,7 @@ func (t *table) edits(edits []gossip.Edited) *pb.Edits {
 		p.Count = append(p.Count, e.Dot.Count)
 		p.KeyCount = append(p.KeyCount, uint32(len(e.Keys)))
 		for _, k := range e.Keys {
-			key := uint64(k.Kind)
+			key := uint64(k.Type)
 			if !k.Node.IsZero() {
 				key += keyKinds * (uint64(t.place(k.Node)) + 1)
 			}
@@ -194,7 +194,7 @@ func (t nodes) fromEdits(p *pb.Edits) ([]gossip.Edited, error) {
 		}
 		e := gossip.Edited{Dot: gossip.Dot{Node: n, Count: p.GetCount()[i]}}
 		for _, k := range keys {
-			key := gossip.Key{Kind: gossip.KeyKind(k % keyKinds)}
+			key := gossip.Key{Type: gossip.KeyType(k % keyKinds)}
 			if place := k / keyKinds; place > uint64(len(t)) {
 				return nil, wire.Malformed("key of node %d of %d", place, len(t))
 			} else if place > 0 {

@@ -114,7 +114,7 @@ type run struct {
 // All returns the scenarios in the order in which they are listed to people.
 func All() []Scenario {
 	return append([]Scenario{
-		{"chaos", "random faults of every kind, then calm", chaosTime, rough, chaos, sometimesAsked, nil},
+		{"chaos", "random faults of all sorts, then calm", chaosTime, rough, chaos, sometimesAsked, nil},
 		{"steady", "nothing happens", time.Minute, nil, func(*run) {}, sometimesAsked, nil},
 		{"join-storm", "all nodes but the first join in one moment, again and again", 90 * time.Second, rough, joinStorm, sometimesAsked, nil},
 		{"split", "the cluster is split in two and in three, and healed", 2 * time.Minute, rough, split, sometimesAsked, nil},

@@ -136,7 +136,7 @@ func sentinel(ctx context.Context, code codes.Code) error {
 	case codes.ResourceExhausted:
 		return plugins.ErrLimit
 	case codes.Unimplemented:
-		return plugins.ErrKind
+		return plugins.ErrPolicy
 	case codes.Internal:
 		return plugins.ErrFault
 	default:

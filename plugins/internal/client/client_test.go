@@ -21,9 +21,9 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/internal/client"
-	"github.com/quorate/quorate/plugins/internal/kinds/allocationkind"
-	"github.com/quorate/quorate/plugins/internal/kinds/downingkind"
 	"github.com/quorate/quorate/plugins/internal/loopbacktest"
+	"github.com/quorate/quorate/plugins/internal/policies/allocationpolicy"
+	"github.com/quorate/quorate/plugins/internal/policies/downingpolicy"
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
 
@@ -90,7 +90,7 @@ func TestAnswersThatBreakTheContractAreNotUsed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &hostile{decide: func(context.Context) (*pluginv1.DowningDecideResponse, error) { return answer, nil }}
-			d, err := downingkind.New(client.Target{Conn: connect(t, h), Name: "bad", Class: promised, Timeout: long}).Decide(t.Context(), split())
+			d, err := downingpolicy.New(client.Target{Conn: connect(t, h), Name: "bad", Class: promised, Timeout: long}).Decide(t.Context(), split())
 			require.ErrorIs(t, err, plugins.ErrAnswer)
 			require.Zero(t, d)
 			require.ErrorContains(t, err, `plugin "bad": decide: answer breaks the contract: `)
@@ -135,7 +135,7 @@ func TestAllocationsThatBreakTheContractAreNotUsed(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := allocationkind.New(client.Target{Conn: connect(t, h), Name: "bad", Timeout: long})
+			a := allocationpolicy.New(client.Target{Conn: connect(t, h), Name: "bad", Timeout: long})
 			var err error
 			if h.allocate != nil {
 				_, err = a.Allocate(t.Context(), ask)
@@ -154,7 +154,7 @@ func TestAPluginThatHangsCostsTheTimeoutAndNoMore(t *testing.T) {
 		return nil, ctx.Err()
 	}}
 	began := time.Now()
-	_, err := downingkind.New(client.Target{Conn: connect(t, h), Name: "slow", Class: promised, Timeout: 50 * time.Millisecond}).Decide(t.Context(), split())
+	_, err := downingpolicy.New(client.Target{Conn: connect(t, h), Name: "slow", Class: promised, Timeout: 50 * time.Millisecond}).Decide(t.Context(), split())
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.Less(t, time.Since(began), long)
 }
@@ -171,7 +171,7 @@ func TestACallerThatGivesUpIsAnsweredSo(t *testing.T) {
 		<-asked
 		cancel()
 	}()
-	_, err := downingkind.New(client.Target{Conn: connect(t, h), Name: "slow", Class: promised, Timeout: long}).Decide(ctx, split())
+	_, err := downingpolicy.New(client.Target{Conn: connect(t, h), Name: "slow", Class: promised, Timeout: long}).Decide(ctx, split())
 	require.ErrorIs(t, err, context.Canceled)
 }
 
@@ -179,14 +179,14 @@ func TestAnswersOf64MiBAreRefused(t *testing.T) {
 	h := &hostile{decide: func(context.Context) (*pluginv1.DowningDecideResponse, error) {
 		return &pluginv1.DowningDecideResponse{Reason: strings.Repeat("x", 64<<20)}, nil
 	}}
-	_, err := downingkind.New(client.Target{Conn: connect(t, h), Name: "great", Class: promised, Timeout: long}).Decide(t.Context(), split())
+	_, err := downingpolicy.New(client.Target{Conn: connect(t, h), Name: "great", Class: promised, Timeout: long}).Decide(t.Context(), split())
 	require.ErrorIs(t, err, plugins.ErrLimit)
 }
 
 func TestRequestsBeyondTheLimitAreNotSent(t *testing.T) {
 	h := &hostile{allocate: func() *pluginv1.AllocateResponse { panic("it arrived") }}
 	r := allocation.AllocateRequest{Kind: strings.Repeat("x", plugins.RequestBytesMax+1)}
-	_, err := allocationkind.New(client.Target{Conn: connect(t, h), Name: "a", Timeout: long}).Allocate(t.Context(), r)
+	_, err := allocationpolicy.New(client.Target{Conn: connect(t, h), Name: "a", Timeout: long}).Allocate(t.Context(), r)
 	require.ErrorIs(t, err, plugins.ErrLimit)
 }
 
@@ -199,14 +199,14 @@ func TestStatusesMeanWhatTheContractSays(t *testing.T) {
 		codes.ResourceExhausted:  plugins.ErrLimit,
 		codes.InvalidArgument:    plugins.ErrRequest,
 		codes.FailedPrecondition: plugins.ErrRequest,
-		codes.Unimplemented:      plugins.ErrKind,
+		codes.Unimplemented:      plugins.ErrPolicy,
 		codes.DataLoss:           plugins.ErrAnswer,
 		codes.Canceled:           plugins.ErrUnavailable, // Nobody here has lost interest.
 	} {
 		h := &hostile{decide: func(context.Context) (*pluginv1.DowningDecideResponse, error) {
 			return nil, status.Error(code, "first\nsecond "+strings.Repeat("x", 2000))
 		}}
-		_, err := downingkind.New(client.Target{Conn: connect(t, h), Name: "w", Class: promised, Timeout: long}).Decide(t.Context(), split())
+		_, err := downingpolicy.New(client.Target{Conn: connect(t, h), Name: "w", Class: promised, Timeout: long}).Decide(t.Context(), split())
 		require.ErrorIs(t, err, want, code)
 		var call *plugins.CallError
 		require.ErrorAs(t, err, &call)
@@ -221,14 +221,14 @@ func TestStatusesMeanWhatTheContractSays(t *testing.T) {
 func TestAClosedConnectionIsUnavailable(t *testing.T) {
 	conn := connect(t, &hostile{})
 	require.NoError(t, conn.Close())
-	_, err := downingkind.New(client.Target{Conn: conn, Name: "w", Class: promised, Timeout: long}).Decide(t.Context(), split())
+	_, err := downingpolicy.New(client.Target{Conn: conn, Name: "w", Class: promised, Timeout: long}).Decide(t.Context(), split())
 	require.ErrorIs(t, err, plugins.ErrUnavailable)
 }
 
 func TestAViewThatIsNotWellFormedIsNotSent(t *testing.T) {
 	v := split()
 	v.Self = downingtest.Node(99)
-	_, err := downingkind.New(client.Target{Conn: connect(t, &hostile{}), Name: "w", Class: promised, Timeout: long}).Decide(t.Context(), v)
+	_, err := downingpolicy.New(client.Target{Conn: connect(t, &hostile{}), Name: "w", Class: promised, Timeout: long}).Decide(t.Context(), v)
 	require.ErrorIs(t, err, plugins.ErrRequest)
 	require.ErrorIs(t, err, downing.ErrContract)
 }
@@ -236,13 +236,13 @@ func TestAViewThatIsNotWellFormedIsNotSent(t *testing.T) {
 func TestConfigureReturnsTheManifest(t *testing.T) {
 	h := &hostile{configure: func() (*pluginv1.ConfigureResponse, error) {
 		return &pluginv1.ConfigureResponse{
-			Name: "witness", Version: "1.2", Kind: pluginv1.Kind_KIND_JOIN_DECIDER, Class: &pluginv1.Class{Pure: true},
+			Name: "witness", Version: "1.2", Policy: pluginv1.Policy_POLICY_JOIN_DECIDER, Class: &pluginv1.Class{Pure: true},
 		}, nil
 	}}
 	m, err := client.Configure(t.Context(), connect(t, h), "w", "1.0", map[string]any{"a": 1})
 	require.NoError(t, err)
 	require.Equal(t, plugins.Manifest{
-		Name: "witness", Version: "1.2", Kind: plugins.JoinDecider, Contract: plugins.Version1, Class: plugins.Class{Pure: true},
+		Name: "witness", Version: "1.2", Policy: plugins.JoinDecider, Contract: plugins.Version1, Class: plugins.Class{Pure: true},
 	}, m)
 }
 
@@ -252,17 +252,17 @@ func TestConfigureRefusesWhatIsNoManifest(t *testing.T) {
 		err    error
 		want   error
 	}{
-		"no kind":     {answer: &pluginv1.ConfigureResponse{Name: "x"}, want: plugins.ErrAnswer},
-		"future kind": {answer: &pluginv1.ConfigureResponse{Name: "x", Kind: 99}, want: plugins.ErrAnswer},
-		"no name":     {answer: &pluginv1.ConfigureResponse{Kind: 1}, want: plugins.ErrAnswer},
-		"two lines":   {answer: &pluginv1.ConfigureResponse{Kind: 1, Name: "a\nb"}, want: plugins.ErrAnswer},
-		"long name":   {answer: &pluginv1.ConfigureResponse{Kind: 1, Name: strings.Repeat("n", 129)}, want: plugins.ErrAnswer},
-		"bad version": {answer: &pluginv1.ConfigureResponse{Kind: 1, Name: "n", Version: "\x1b"}, want: plugins.ErrAnswer},
+		"no policy":     {answer: &pluginv1.ConfigureResponse{Name: "x"}, want: plugins.ErrAnswer},
+		"future policy": {answer: &pluginv1.ConfigureResponse{Name: "x", Policy: 99}, want: plugins.ErrAnswer},
+		"no name":       {answer: &pluginv1.ConfigureResponse{Policy: 1}, want: plugins.ErrAnswer},
+		"two lines":     {answer: &pluginv1.ConfigureResponse{Policy: 1, Name: "a\nb"}, want: plugins.ErrAnswer},
+		"long name":     {answer: &pluginv1.ConfigureResponse{Policy: 1, Name: strings.Repeat("n", 129)}, want: plugins.ErrAnswer},
+		"bad version":   {answer: &pluginv1.ConfigureResponse{Policy: 1, Name: "n", Version: "\x1b"}, want: plugins.ErrAnswer},
 		"faults": {
 			answer: &pluginv1.ConfigureResponse{Errors: []*pluginv1.SettingError{{Key: "url", Reason: "is\nempty"}}},
 			want:   plugins.SettingError{Key: "url", Reason: "is empty"},
 		},
-		"old plugin": {err: status.Error(codes.Unimplemented, "what?"), want: plugins.ErrKind},
+		"old plugin": {err: status.Error(codes.Unimplemented, "what?"), want: plugins.ErrPolicy},
 	} {
 		h := &hostile{configure: func() (*pluginv1.ConfigureResponse, error) { return c.answer, c.err }}
 		_, err := client.Configure(t.Context(), connect(t, h), "w", "", nil)

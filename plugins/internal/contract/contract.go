@@ -14,13 +14,13 @@ import (
 	"github.com/quorate/quorate/plugins/internal/server"
 )
 
-// Of describes the kind of plugin whose strategies are a T.
+// Of describes the policy whose strategies are a T.
 type Of[T any] struct {
-	// Name is the kind in the cluster's file.
-	Name plugins.Kind
+	// Name is the policy in the cluster's file.
+	Name plugins.Policy
 	// Client returns the strategy behind a connection. It checks every answer.
 	Client func(client.Target) T
-	// Register adds the services of the kind to a gRPC server.
+	// Register adds the services of the policy to a gRPC server.
 	Register func(grpc.ServiceRegistrar, *server.Server)
 	// Class returns what a strategy promises.
 	Class func(T) plugins.Class
@@ -28,8 +28,8 @@ type Of[T any] struct {
 	Try func(context.Context, T) (string, error)
 }
 
-// Kind is a description whose type of strategy is a value.
-type Kind struct {
+// Policy is a description whose type of strategy is a value.
+type Policy struct {
 	// Strategy is the type of the strategies, an interface.
 	Strategy reflect.Type
 	// Service is how a strategy is served.
@@ -40,13 +40,13 @@ type Kind struct {
 	Try func(ctx context.Context, strategy any) (string, error)
 }
 
-// Kind returns the description as an element of a table.
-func (o Of[T]) Kind() Kind {
+// Policy returns the description as an element of a table.
+func (o Of[T]) Policy() Policy {
 	//nolint:forcetypeassert // A strategy of another type is a defect of the table.
-	return Kind{
+	return Policy{
 		Strategy: reflect.TypeFor[T](),
 		Service: server.Service{
-			Kind: o.Name, Register: o.Register,
+			Policy: o.Name, Register: o.Register,
 			Class: func(strategy any) plugins.Class { return o.Class(strategy.(T)) },
 		},
 		Client: func(t client.Target) any { return o.Client(t) },
@@ -54,5 +54,5 @@ func (o Of[T]) Kind() Kind {
 	}
 }
 
-// Name is the kind in the cluster's file.
-func (k Kind) Name() plugins.Kind { return k.Service.Kind }
+// Name is the policy in the cluster's file.
+func (k Policy) Name() plugins.Policy { return k.Service.Policy }

@@ -1,15 +1,15 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package contract describes what a kind of plugin is made of, so that whoever runs,
-// serves, tests or tries plugins treats all kinds alike.
+// Package contract describes what a policy is made of, so that whoever runs,
+// serves, tests or tries plugins treats all policies alike.
 //
 //	                     ┌─ Client ───> host, sdktest    a strategy in another process
-//	one kind ── Of[T] ───┼─ Register ─> sdk              the services that ask a strategy
+//	one policy ── Of[T] ───┼─ Register ─> sdk              the services that ask a strategy
 //	                     ├─ Class ────> sdk              what a strategy promises
 //	                     └─ Try ──────> quorate plugin check
 //
-// A kind is a package under internal/kinds, and a row of the table there.
+// A policy is a package under internal/policies, and a row of the table there.
 //
 // # Lifecycle and concurrency
 //

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package server is the plugin's side of the contract: it takes the calls of a
-// host, and asks the strategy. Each kind adds its services, whose calls use [Answer].
+// host, and asks the strategy. Each policy adds its services, whose calls use [Answer].
 //
 //	Configure ──▶ settings ──▶ Strategy.Configure ──▶ class, or setting errors
 //	Answer ─────▶ slot ─▶ question ─▶ strategy ─▶ answer, or a status

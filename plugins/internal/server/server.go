@@ -23,13 +23,13 @@ import (
 // stackBytes bounds what is logged of the stack of a panic.
 const stackBytes = 4096
 
-// Service is what the server needs to know of a kind of plugin.
+// Service is what the server needs to know of a policy.
 type Service struct {
-	// Kind is its name.
-	Kind plugins.Kind
-	// Register adds the services of the kind to a gRPC server; they use [Answer].
+	// Policy is its name.
+	Policy plugins.Policy
+	// Register adds the services of the policy to a gRPC server; they use [Answer].
 	Register func(grpc.ServiceRegistrar, *Server)
-	// Class returns what a strategy of the kind promises.
+	// Class returns what a strategy of the policy promises.
 	Class func(strategy any) plugins.Class
 }
 
@@ -39,7 +39,7 @@ type Strategy struct {
 
 	// Name and Version are what the plugin says about itself.
 	Name, Version string
-	// Configure makes the strategy, of the type that the kind asks for, from its
+	// Configure makes the strategy, of the type that the policy asks for, from its
 	// settings, a JSON object or nothing. It is called again if it fails. Errors that
 	// are [plugins.SettingErrors] are told one by one, others as one fault without a
 	// key.
@@ -74,7 +74,7 @@ func Options() []grpc.ServerOption {
 	}
 }
 
-// Register adds the services of the plugin's kind to a gRPC server.
+// Register adds the services of the plugin's policy to a gRPC server.
 func (s *Server) Register(r grpc.ServiceRegistrar) {
 	pluginv1.RegisterPluginServer(r, &pluginService{server: s})
 	if s.strategy.Register != nil {
@@ -214,7 +214,7 @@ func (p *pluginService) Configure(ctx context.Context, r *pluginv1.ConfigureRequ
 	s.ready.Store(&m.strategy)
 	return &pluginv1.ConfigureResponse{
 		Name: wire.Line(s.strategy.Name, wire.NameBytesMax), Version: wire.Line(s.strategy.Version, wire.NameBytesMax),
-		Kind: wire.KindToProto(s.strategy.Kind), Class: &pluginv1.Class{Pure: m.class.Pure, MajorityOnly: m.class.MajorityOnly},
+		Policy: wire.PolicyToProto(s.strategy.Policy), Class: &pluginv1.Class{Pure: m.class.Pure, MajorityOnly: m.class.MajorityOnly},
 	}, nil
 }
 

@@ -24,9 +24,9 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/internal/client"
-	"github.com/quorate/quorate/plugins/internal/kinds/allocationkind"
-	"github.com/quorate/quorate/plugins/internal/kinds/downingkind"
 	"github.com/quorate/quorate/plugins/internal/loopbacktest"
+	"github.com/quorate/quorate/plugins/internal/policies/allocationpolicy"
+	"github.com/quorate/quorate/plugins/internal/policies/downingpolicy"
 	"github.com/quorate/quorate/plugins/internal/server"
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
@@ -62,14 +62,14 @@ func serve(t *testing.T, s server.Strategy) *grpc.ClientConn {
 }
 
 // decider serves a provider and returns it as the host sees it.
-func decider(t *testing.T, p provider) *downingkind.Provider {
+func decider(t *testing.T, p provider) *downingpolicy.Provider {
 	t.Helper()
-	conn := serve(t, server.Strategy{Service: downingkind.Contract().Kind().Service, Name: "p", Configure: func([]byte) (any, error) {
+	conn := serve(t, server.Strategy{Service: downingpolicy.Contract().Policy().Service, Name: "p", Configure: func([]byte) (any, error) {
 		return p, nil
 	}})
 	m, err := client.Configure(t.Context(), conn, "p", "", nil)
 	require.NoError(t, err)
-	return downingkind.New(client.Target{Conn: conn, Name: "p", Class: m.Class, Timeout: long})
+	return downingpolicy.New(client.Target{Conn: conn, Name: "p", Class: m.Class, Timeout: long})
 }
 
 func view() downing.View {
@@ -79,13 +79,13 @@ func view() downing.View {
 
 func TestNothingIsDecidedBeforeThePluginIsConfigured(t *testing.T) {
 	faulty := true
-	conn := serve(t, server.Strategy{Service: downingkind.Contract().Kind().Service, Name: "p", Configure: func([]byte) (any, error) {
+	conn := serve(t, server.Strategy{Service: downingpolicy.Contract().Policy().Service, Name: "p", Configure: func([]byte) (any, error) {
 		if faulty {
 			return nil, plugins.SettingErrors{{Key: "a", Reason: "is bad"}, {Reason: "too"}}
 		}
 		return downing.KeepMajority{}, nil
 	}})
-	d := downingkind.New(client.Target{Conn: conn, Name: "p", Timeout: long})
+	d := downingpolicy.New(client.Target{Conn: conn, Name: "p", Timeout: long})
 	_, err := d.Decide(t.Context(), view())
 	require.ErrorIs(t, err, plugins.ErrRequest)
 	_, err = client.Configure(t.Context(), conn, "p", "", nil)
@@ -119,7 +119,7 @@ func TestAPanicIsAnErrorOfThatCall(t *testing.T) {
 }
 
 func TestAPanicWhileConfiguringIsNoSetting(t *testing.T) {
-	conn := serve(t, server.Strategy{Service: downingkind.Contract().Kind().Service, Configure: func([]byte) (any, error) { panic("no") }})
+	conn := serve(t, server.Strategy{Service: downingpolicy.Contract().Policy().Service, Configure: func([]byte) (any, error) { panic("no") }})
 	for range 2 { // The first leaves nothing locked.
 		_, err := client.Configure(t.Context(), conn, "p", "", nil)
 		require.ErrorIs(t, err, plugins.ErrFault)
@@ -146,7 +146,7 @@ func TestWhatWasNotInTheRequestIsAFault(t *testing.T) {
 	require.ErrorIs(t, err, plugins.ErrFault)
 	require.ErrorContains(t, err, downingtest.Node(7).String())
 
-	conn := serve(t, server.Strategy{Service: allocationkind.Contract().Kind().Service, Name: "a", Configure: func([]byte) (any, error) {
+	conn := serve(t, server.Strategy{Service: allocationpolicy.Contract().Policy().Service, Name: "a", Configure: func([]byte) (any, error) {
 		return strategy(func(allocation.AllocateRequest) allocation.AllocateResult {
 			return allocation.AllocateResult{Placements: []allocation.Placement{{Region: "elsewhere"}}}
 		}), nil
@@ -154,7 +154,7 @@ func TestWhatWasNotInTheRequestIsAFault(t *testing.T) {
 	m, err := client.Configure(t.Context(), conn, "a", "", nil)
 	require.NoError(t, err)
 	require.Zero(t, m.Class)
-	a := allocationkind.New(client.Target{Conn: conn, Name: "a", Class: m.Class, Timeout: long})
+	a := allocationpolicy.New(client.Target{Conn: conn, Name: "a", Class: m.Class, Timeout: long})
 	_, err = a.Allocate(t.Context(), allocation.AllocateRequest{})
 	require.ErrorIs(t, err, plugins.ErrFault)
 	_, err = a.Rebalance(t.Context(), allocation.RebalanceRequest{})
@@ -162,13 +162,13 @@ func TestWhatWasNotInTheRequestIsAFault(t *testing.T) {
 }
 
 func TestAPluginOfAnotherKindSaysSo(t *testing.T) {
-	conn := serve(t, server.Strategy{Service: allocationkind.Contract().Kind().Service})
-	_, err := downingkind.New(client.Target{Conn: conn, Name: "a", Timeout: long}).Decide(t.Context(), view())
-	require.ErrorIs(t, err, plugins.ErrKind)
+	conn := serve(t, server.Strategy{Service: allocationpolicy.Contract().Policy().Service})
+	_, err := downingpolicy.New(client.Target{Conn: conn, Name: "a", Timeout: long}).Decide(t.Context(), view())
+	require.ErrorIs(t, err, plugins.ErrPolicy)
 }
 
 func TestARequestThatIsMalformedIsRefused(t *testing.T) {
-	conn := serve(t, server.Strategy{Service: downingkind.Contract().Kind().Service, Name: "p", Configure: func([]byte) (any, error) {
+	conn := serve(t, server.Strategy{Service: downingpolicy.Contract().Policy().Service, Name: "p", Configure: func([]byte) (any, error) {
 		return downing.KeepMajority{}, nil
 	}})
 	_, err := client.Configure(t.Context(), conn, "p", "", nil)

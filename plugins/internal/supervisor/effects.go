@@ -69,7 +69,7 @@ type (
 	Stop struct{}
 )
 
-// CallHealth is the kind of the [machine.Call] that asks a process whether it is well.
+// CallHealth is the port of the [machine.Call] that asks a process whether it is well.
 // The request is a [CheckHealth], and no error is the answer of one that is.
 const CallHealth = "health"
 

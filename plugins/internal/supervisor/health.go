@@ -20,7 +20,7 @@ func (m *Machine) check(now machine.Now, p *process, out *machine.Outbox) {
 	// The key is the slot, so that the check of a process does not wait for that of
 	// one that it replaces.
 	out.Add(machine.Call{
-		ID: p.check, Kind: CallHealth, Key: strconv.Itoa(p.slot), Request: CheckHealth{Gen: p.gen}, Limit: m.cfg.HealthTimeout,
+		ID: p.check, Port: CallHealth, Key: strconv.Itoa(p.slot), Request: CheckHealth{Gen: p.gen}, Limit: m.cfg.HealthTimeout,
 	})
 }
 

@@ -61,7 +61,7 @@ func (a *asker) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 	case machine.Fired:
 		a.call++
 		a.asked = true
-		out.Add(machine.Call{ID: a.call, Kind: callDecide, Limit: decideLimit})
+		out.Add(machine.Call{ID: a.call, Port: callDecide, Limit: decideLimit})
 		out.Arm(askTimer{}, now.Mono.Add(askEvery))
 	case machine.Called:
 		if !a.asked || in.ID != a.call {
@@ -249,7 +249,7 @@ func (j *judge) observe(o simulation.Observation) {
 	f := j.of(o.Node)
 	switch e := o.Event.(type) {
 	case simulation.Answered:
-		if e.Kind == callDecide && f.active != 0 {
+		if e.Port == callDecide && f.active != 0 {
 			f.tell(supervisor.CallEnded{Gen: f.active, Unanswered: e.Called.Err != nil})
 		}
 	case supervisor.Swapped:

@@ -18,9 +18,9 @@ const (
 	TextBytesMax       = 1024
 )
 
-// KindToProto returns the number of a kind, that of none if it does not exist.
-func KindToProto(k plugins.Kind) pluginv1.Kind {
-	return pluginv1.Kind(slices.Index(plugins.Kinds(), k) + 1)
+// PolicyToProto returns the number of a policy, that of none if it does not exist.
+func PolicyToProto(k plugins.Policy) pluginv1.Policy {
+	return pluginv1.Policy(slices.Index(plugins.Policies(), k) + 1)
 }
 
 // ManifestFromProto returns what a plugin says about itself, or the faults of its
@@ -35,18 +35,18 @@ func ManifestFromProto(p *pluginv1.ConfigureResponse) (plugins.Manifest, error) 
 		}
 		return plugins.Manifest{}, errs
 	}
-	kinds := plugins.Kinds()
-	kind := p.GetKind()
+	policies := plugins.Policies()
+	policy := p.GetPolicy()
 	switch {
-	case kind < 1 || int(kind) > len(kinds):
-		return plugins.Manifest{}, Malformed("kind", "%d does not exist", kind)
+	case policy < 1 || int(policy) > len(policies):
+		return plugins.Manifest{}, Malformed("policy", "%d does not exist", policy)
 	case p.GetName() == "" || Line(p.GetName(), NameBytesMax) != p.GetName():
 		return plugins.Manifest{}, Malformed("name", "%.200q is no name of 1 to %d bytes in one line", p.GetName(), NameBytesMax)
 	case Line(p.GetVersion(), NameBytesMax) != p.GetVersion():
 		return plugins.Manifest{}, Malformed("version", "%.200q is no text of up to %d bytes in one line", p.GetVersion(), NameBytesMax)
 	}
 	return plugins.Manifest{
-		Name: p.GetName(), Version: p.GetVersion(), Kind: kinds[kind-1], Contract: plugins.Version1,
+		Name: p.GetName(), Version: p.GetVersion(), Policy: policies[policy-1], Contract: plugins.Version1,
 		Class: plugins.Class{Pure: p.GetClass().GetPure(), MajorityOnly: p.GetClass().GetMajorityOnly()},
 	}, nil
 }

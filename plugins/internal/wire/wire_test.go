@@ -35,7 +35,7 @@ func TestLineIsSafeToLog(t *testing.T) {
 //
 // covers F60.
 func FuzzManifest(f *testing.F) {
-	b, err := proto.Marshal(&pluginv1.ConfigureResponse{Name: "n", Kind: 1, Errors: []*pluginv1.SettingError{{Key: "k", Reason: "r"}}})
+	b, err := proto.Marshal(&pluginv1.ConfigureResponse{Name: "n", Policy: 1, Errors: []*pluginv1.SettingError{{Key: "k", Reason: "r"}}})
 	require.NoError(f, err)
 	f.Add(b)
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -45,7 +45,7 @@ func FuzzManifest(f *testing.F) {
 		}
 		if m, err := wire.ManifestFromProto(&configured); err == nil {
 			require.NotEmpty(t, m.Name)
-			require.NotEmpty(t, m.Kind)
+			require.NotEmpty(t, m.Policy)
 		}
 	})
 }

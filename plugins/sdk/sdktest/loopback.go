@@ -15,8 +15,8 @@ import (
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/internal/client"
-	"github.com/quorate/quorate/plugins/internal/kinds"
 	"github.com/quorate/quorate/plugins/internal/loopbacktest"
+	"github.com/quorate/quorate/plugins/internal/policies"
 	"github.com/quorate/quorate/plugins/sdk"
 )
 
@@ -34,19 +34,19 @@ func Allocation(tb testing.TB, s sdk.Strategy, settings map[string]any) allocati
 	return As[allocation.Strategy](tb, s, settings)
 }
 
-// As returns the strategy as a host sees it. T is the interface of its kind. The test
-// fails if the strategy is of another kind or does not accept the settings; [Configure]
+// As returns the strategy as a host sees it. T is the interface of its policy. The test
+// fails if the strategy is for another policy or does not accept the settings; [Configure]
 // returns the error instead.
 func As[T any](tb testing.TB, s sdk.Strategy, settings map[string]any) T {
 	tb.Helper()
-	kind, ok := kinds.Of[T]()
+	policy, ok := policies.Of[T]()
 	if !ok {
-		tb.Fatalf("no kind of plugin is a %v", reflect.TypeFor[T]())
+		tb.Fatalf("no policy is a %v", reflect.TypeFor[T]())
 	}
 	conn := connect(tb, s)
-	m := configure(tb, conn, kind.Name(), settings)
+	m := configure(tb, conn, policy.Name(), settings)
 	//nolint:forcetypeassert // The table has it by this type.
-	return kind.Client(client.Target{Conn: conn, Name: m.Name, Class: m.Class, Timeout: callTimeout}).(T)
+	return policy.Client(client.Target{Conn: conn, Name: m.Name, Class: m.Class, Timeout: callTimeout}).(T)
 }
 
 // Configure hands the settings to the strategy over the wire and returns what it
@@ -57,14 +57,14 @@ func Configure(tb testing.TB, s sdk.Strategy, settings map[string]any) (plugins.
 	return client.Configure(tb.Context(), connect(tb, s), "test", "test", settings)
 }
 
-func configure(tb testing.TB, conn grpc.ClientConnInterface, kind plugins.Kind, settings map[string]any) plugins.Manifest {
+func configure(tb testing.TB, conn grpc.ClientConnInterface, policy plugins.Policy, settings map[string]any) plugins.Manifest {
 	tb.Helper()
 	m, err := client.Configure(tb.Context(), conn, "test", "test", settings)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if m.Kind != kind {
-		tb.Fatalf("the strategy is of kind %s, not %s", m.Kind, kind)
+	if m.Policy != policy {
+		tb.Fatalf("the strategy is for %s, not %s", m.Policy, policy)
 	}
 	return m
 }

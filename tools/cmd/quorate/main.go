@@ -7,7 +7,7 @@
 //	quorate config check cluster.yaml
 //	quorate config reference sharding
 //	quorate members -node http://127.0.0.1:8080
-//	quorate decisions -kind downing
+//	quorate decisions -topic downing
 //	quorate form
 //	quorate why acct-42 -kind account
 //	quorate plugin check plugins/witness

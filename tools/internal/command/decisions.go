@@ -14,7 +14,7 @@ import (
 // Decisions is the command that asks a node for the decisions it took lately.
 type Decisions struct {
 	Component string `help:"Only those of this component: membership, sharding."`
-	Kind      string `help:"Only those of this kind: join, leader, downing, allocation, handoff, ..."`
+	Topic     string `help:"Only those on this topic: join, leader, downing, allocation, handoff, ..."`
 	Subject   string `help:"Only those whose subject contains this, as the address of a node."`
 	Limit     int    `default:"20" help:"How many, the last ones; 1 to 10000 (${default})."`
 
@@ -30,7 +30,7 @@ does not answer.
 
 Examples:
   quorate decisions
-  quorate decisions -kind downing -node http://10.0.0.7:8080
+  quorate decisions -topic downing -node http://10.0.0.7:8080
   quorate decisions -subject 10.0.0.9:7946 -limit 5
   quorate --json decisions -component sharding`
 }
@@ -38,7 +38,7 @@ Examples:
 // Run asks, and prints.
 func (c *Decisions) Run(s *Session) error {
 	query := url.Values{"limit": {strconv.Itoa(c.Limit)}}
-	for name, value := range map[string]string{"component": c.Component, "kind": c.Kind, "subject": c.Subject} {
+	for name, value := range map[string]string{"component": c.Component, "topic": c.Topic, "subject": c.Subject} {
 		if value != "" {
 			query.Set(name, value)
 		}
@@ -59,7 +59,7 @@ func (c *Decisions) Run(s *Session) error {
 	field(s.Stdout, "shown", shown)
 	for _, d := range got.Decisions {
 		fmt.Fprintf(s.Stdout, "\n%s  ", moment(d.At))
-		paragraph(s.Stdout, 2, d.Component+" "+d.Kind)
+		paragraph(s.Stdout, 2, d.Component+" "+d.Topic)
 		fmt.Fprint(s.Stdout, "  ")
 		paragraph(s.Stdout, 2, d.Subject+": "+d.Verdict)
 		if d.Reason != "" {

@@ -32,14 +32,14 @@ cluster: {name: c}
 node: {address: "127.0.0.1:7946"}
 plugins:
   first: # Decides.
-    kind: downing
+    policy: downing
     path: bin/one # Relative.
     settings: {url: "http://x"}
-  second: {kind: allocation, path: "bin/two", settings: {skew: 2}}
+  second: {policy: allocation, path: "bin/two", settings: {skew: 2}}
   third:
     sha256: '0000'
     path: bin/one
-    kind: allocation
+    policy: allocation
 `
 
 // Pinning changes the checksums and nothing else, and a node takes the file.
@@ -88,7 +88,7 @@ func TestWhatCannotBePinned(t *testing.T) {
 	for name, test := range map[string]struct{ file, text, want string }{
 		"no file":         {"none.yaml", "", "no such file"},
 		"no executable":   {"a.yaml", "plugins: {x: {path: nowhere}}", "plugins.x: open"},
-		"no path":         {"a.yaml", "plugins: {x: {kind: downing}}", "plugins.x: has no path"},
+		"no path":         {"a.yaml", "plugins: {x: {policy: downing}}", "plugins.x: has no path"},
 		"another format":  {"a.json", "{}", "by hand"},
 		"not well formed": {"a.yaml", "plugins: [", "yaml"},
 	} {

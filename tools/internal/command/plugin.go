@@ -48,7 +48,7 @@ type tried struct {
 	SHA256   string  `json:"sha256"`
 	Name     string  `json:"name"`
 	Version  string  `json:"version"`
-	Kind     string  `json:"kind"`
+	Policy   string  `json:"policy"`
 	Contract int     `json:"contract"`
 	Class    string  `json:"class"`
 	Start    float64 `json:"start_seconds"`
@@ -81,7 +81,7 @@ func (c *CheckPlugin) Run(s *Session) error {
 	t.Decision, err = p.Try(ctx)
 	t.Took = time.Since(began).Seconds()
 	m := p.Manifest()
-	t.SHA256, t.Name, t.Version, t.Kind, t.Contract, t.Class = p.Status().SHA256, m.Name, m.Version, string(m.Kind), m.Contract, m.Class.String()
+	t.SHA256, t.Name, t.Version, t.Policy, t.Contract, t.Class = p.Status().SHA256, m.Name, m.Version, string(m.Policy), m.Contract, m.Class.String()
 	if err := errors.Join(err, p.Close(ctx)); err != nil {
 		return fmt.Errorf("it starts, and does not decide: %w", err)
 	}
@@ -90,7 +90,7 @@ func (c *CheckPlugin) Run(s *Session) error {
 	}
 	field(s.Stdout, "name", t.Name)
 	field(s.Stdout, "version", t.Version)
-	field(s.Stdout, "kind", t.Kind)
+	field(s.Stdout, "policy", t.Policy)
 	field(s.Stdout, "contract", fmt.Sprint(t.Contract))
 	field(s.Stdout, "class", t.Class)
 	field(s.Stdout, "sha256", t.SHA256)
@@ -116,11 +116,11 @@ func readSettings(path string) (map[string]any, error) {
 	return settings, nil
 }
 
-// openAny opens a plugin whose kind is not known before.
+// openAny opens a plugin whose policy is not known before.
 func openAny(ctx context.Context, cfg plugins.Config) (p *host.Plugin, err error) {
 	cfg.Unpinned = true
-	for _, cfg.Kind = range host.Kinds() {
-		if p, err = host.Open(ctx, filepath.Base(cfg.Path), cfg); !errors.Is(err, plugins.ErrKind) {
+	for _, cfg.Policy = range host.Policies() {
+		if p, err = host.Open(ctx, filepath.Base(cfg.Path), cfg); !errors.Is(err, plugins.ErrPolicy) {
 			break
 		}
 	}

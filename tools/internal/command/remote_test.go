@@ -113,20 +113,20 @@ age  status     node
 func TestDecisionsForPeopleAndPrograms(t *testing.T) {
 	list := management.DecisionList{Self: "10.0.0.1:7946#1", Omitted: 7, Decisions: []management.Decision{
 		{
-			At: time.Unix(1700000000, 0), Component: "membership", Kind: "downing", Subject: "10.0.0.2:7946#2", Verdict: "down",
+			At: time.Unix(1700000000, 0), Component: "membership", Topic: "downing", Subject: "10.0.0.2:7946#2", Verdict: "down",
 			Reason: strings.Repeat("the side of 10.0.0.1:7946#1 has the majority, ", 4) + "and\nthis \x1b[31mis\x1b[0m no colour",
 		},
-		{At: time.Unix(1700000060, 0), Component: "sharding", Kind: "allocation", Subject: "account: 3 shards", Verdict: "placed"},
+		{At: time.Unix(1700000060, 0), Component: "sharding", Topic: "allocation", Subject: "account: 3 shards", Verdict: "placed"},
 	}}
 	asked := make(chan string, 9)
 	url := node(t, management.Route{
-		Path: "/v1/decisions", Query: []string{"component", "kind", "subject", "limit"},
+		Path: "/v1/decisions", Query: []string{"component", "topic", "subject", "limit"},
 		Answer: func(_ context.Context, r management.Request) (any, error) {
-			asked <- strings.Join([]string{r.Query("component"), r.Query("kind"), r.Query("subject"), r.Query("limit")}, "|")
+			asked <- strings.Join([]string{r.Query("component"), r.Query("topic"), r.Query("subject"), r.Query("limit")}, "|")
 			return list, nil
 		},
 	})
-	status, stdout, stderr := remote("decisions", "-node", url, "-component", "membership", "-kind", "downing", "-subject", "10.0.0.2 &#", "-limit", "5")
+	status, stdout, stderr := remote("decisions", "-node", url, "-component", "membership", "-topic", "downing", "-subject", "10.0.0.2 &#", "-limit", "5")
 	require.Equal(t, command.StatusOK, status, stderr)
 	require.Equal(t, "membership|downing|10.0.0.2 &#|5", <-asked)
 	fits(t, stdout)

@@ -54,10 +54,10 @@ func lacks(d config.Setting, s manual.Setting) []error {
 		}
 	}
 	kind := manual.ValueKind(d)
-	counts := kind == config.KindWhole || kind == config.KindNumber
+	counts := kind == config.TypeWhole || kind == config.TypeNumber
 	lack(s.Meaning == "", "has no comment")
 	lack(counts && s.Unit == "", `is a number and has no tag unit:"…"`)
-	lack((counts || kind == config.KindDuration) && s.Range == "", `has no tag range:"…"`)
+	lack((counts || kind == config.TypeDuration) && s.Range == "", `has no tag range:"…"`)
 	return faults
 }
 

@@ -168,7 +168,7 @@ func beyond(t *testing.T, s config.Setting) []string {
 			continue
 		}
 		step := float64(2*i - 1)
-		if s.Kind == config.KindNumber {
+		if s.Type == config.TypeNumber {
 			step /= 1e6
 		}
 		if b.Open {
@@ -179,7 +179,7 @@ func beyond(t *testing.T, s config.Setting) []string {
 			x = b.Value + 1e6*step
 		}
 		text := strconv.FormatFloat(x, 'f', -1, 64)
-		if _, err := time.ParseDuration(b.Text); err == nil && s.Kind == config.KindDuration {
+		if _, err := time.ParseDuration(b.Text); err == nil && s.Type == config.TypeDuration {
 			text = strconv.FormatInt(int64(x), 10) + "ns"
 		}
 		values = append(values, text)
@@ -197,7 +197,7 @@ func TestRangesAreThoseThatAreChecked(t *testing.T) {
 	for _, s := range settings {
 		for _, value := range beyond(t, s) {
 			path := concrete(s.Path)
-			if s.Kind == config.KindMap {
+			if s.Type == config.TypeMap {
 				path = append(slices.Clip(path), "x")
 			}
 			text := document(path, value)
@@ -209,7 +209,7 @@ func TestRangesAreThoseThatAreChecked(t *testing.T) {
 				found = found || f.Key == strings.Join(path, ".")
 			}
 			require.True(t, found, "%s does not refuse %s: %v", s.Key(), value, err)
-			if s.Kind != config.KindDuration {
+			if s.Type != config.TypeDuration {
 				require.Error(t, valid(t, schema, text), "the schema takes %s for %s", value, s.Key())
 			}
 			checked++
@@ -224,7 +224,7 @@ func TestDefaultsAndNamedValuesAreTaken(t *testing.T) {
 	require.NoError(t, err)
 	schema := committedSchema(t)
 	for _, s := range settings {
-		if s.Kind == config.KindGroup || s.Kind == config.KindMap || s.Required || strings.ContainsAny(s.Key(), "*[") {
+		if s.Type == config.TypeGroup || s.Type == config.TypeMap || s.Required || strings.ContainsAny(s.Key(), "*[") {
 			continue
 		}
 		for _, value := range append([]string{s.Default}, s.OneOf...) {

@@ -77,15 +77,15 @@ func group() object {
 
 // value returns the schema of a setting.
 func value(s config.Setting) object {
-	switch s.Kind {
-	case config.KindGroup:
+	switch s.Type {
+	case config.TypeGroup:
 		return group()
-	case config.KindMap:
+	case config.TypeMap:
 		return object{"type": []string{"object", "null"}, "additionalProperties": scalar(s, s.Item)}
-	case config.KindList:
+	case config.TypeList:
 		return object{"type": "array", "items": scalar(s, s.Item)}
 	default:
-		node := scalar(s, s.Kind)
+		node := scalar(s, s.Type)
 		if preset := preset(s); preset != nil {
 			node["default"] = preset
 		}
@@ -94,17 +94,17 @@ func value(s config.Setting) object {
 }
 
 // scalar returns the schema of a value that is no group.
-func scalar(s config.Setting, kind config.Kind) object {
+func scalar(s config.Setting, kind config.Type) object {
 	switch kind {
-	case config.KindText:
+	case config.TypeText:
 		return text(s)
-	case config.KindBool:
+	case config.TypeBool:
 		return object{"type": "boolean"}
-	case config.KindWhole:
+	case config.TypeWhole:
 		return bounded(object{"type": "integer"}, s.Range)
-	case config.KindNumber:
+	case config.TypeNumber:
 		return bounded(object{"type": "number"}, s.Range)
-	case config.KindDuration:
+	case config.TypeDuration:
 		return object{"anyOf": []object{{"type": "string", "pattern": durationPattern}, {"const": 0}}}
 	default:
 		return object{}
@@ -147,9 +147,9 @@ func preset(s config.Setting) any {
 	switch {
 	case s.Default == "" || s.Default == "none":
 		return nil
-	case s.Kind == config.KindBool:
+	case s.Type == config.TypeBool:
 		return s.Default == "true"
-	case s.Kind == config.KindWhole || s.Kind == config.KindNumber:
+	case s.Type == config.TypeWhole || s.Type == config.TypeNumber:
 		return json.Number(s.Default)
 	case s.Default == `""`:
 		return ""

@@ -132,8 +132,8 @@ func (a *Authority) Write(tb testing.TB, dir string, c tls.Certificate) transpor
 	}
 }
 
-func block(kind string, der []byte) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+func block(label string, der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: label, Bytes: der})
 }
 
 // Revoke signs a list of serial numbers, in DER. A list with a higher number is newer.

@@ -70,7 +70,7 @@ func (s *strategies) config() (string, error) {
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "downing: {strategy: %s}\nsharding: {allocation: {strategy: %s}}\nplugins:\n", downingPlugin, allocationPlugin)
-	for _, p := range []struct{ name, kind, settings string }{
+	for _, p := range []struct{ name, policy, settings string }{
 		{allocationPlugin, "allocation", "{}"},
 		{downingPlugin, "downing", fmt.Sprintf("{url: %q, cluster: bank}", "http://"+s.witness)},
 	} {
@@ -78,7 +78,7 @@ func (s *strategies) config() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(&text, "  %s: {kind: %s, path: %q, sha256: %s, settings: %s}\n", p.name, p.kind, s.paths[p.name], sum, p.settings)
+		fmt.Fprintf(&text, "  %s: {policy: %s, path: %q, sha256: %s, settings: %s}\n", p.name, p.policy, s.paths[p.name], sum, p.settings)
 	}
 	return text.String(), nil
 }

@@ -169,9 +169,9 @@ func (s *strategy) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientC
 }
 
 func (s *strategy) Configure(ctx context.Context, r *pluginv1.ConfigureRequest) (*pluginv1.ConfigureResponse, error) {
-	res := &pluginv1.ConfigureResponse{Name: "misbehaving", Version: os.Getenv("VERSION"), Kind: pluginv1.Kind_KIND_DOWNING, Class: &pluginv1.Class{}}
-	if os.Getenv("KIND") == "allocation" {
-		res.Kind = pluginv1.Kind_KIND_ALLOCATION
+	res := &pluginv1.ConfigureResponse{Name: "misbehaving", Version: os.Getenv("VERSION"), Policy: pluginv1.Policy_POLICY_DOWNING, Class: &pluginv1.Class{}}
+	if os.Getenv("POLICY") == "allocation" {
+		res.Policy = pluginv1.Policy_POLICY_ALLOCATION
 	}
 	switch s.mode {
 	case "hangconfigure":

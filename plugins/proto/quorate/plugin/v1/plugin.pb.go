@@ -10,7 +10,7 @@
 // hashicorp/go-plugin (gRPC, mutual TLS with keys made for this one run) and
 // offers the contract versions that it speaks; the plugin picks the highest that
 // both do. Then the host calls Plugin.Configure once, then the calls of the one
-// service of the plugin's kind, several at a time if need be, and asks
+// service of the plugin's policy, several at a time if need be, and asks
 // grpc.health.v1.Health about the service "plugin" at intervals. A plugin ends
 // when the process that started it has ended.
 //
@@ -19,7 +19,7 @@
 // One request is answered by one result, which depends on the request alone:
 // there are no callbacks and no sessions (but for the failure detector, where it
 // says so). Each call carries a deadline. After it the host goes on without the
-// plugin, by the rule of the kind, and an answer that comes later is dropped; a
+// plugin, by the rule of the policy, and an answer that comes later is dropped; a
 // plugin should then stop working on it. No call is repeated by the host on its
 // own account.
 //
@@ -40,7 +40,7 @@
 //                        have the form that Configure says
 //   FAILED_PRECONDITION  Configure has not succeeded yet, or was called twice;
 //                        for Judge: a batch is missing
-//   UNIMPLEMENTED        the plugin is of another kind
+//   UNIMPLEMENTED        the plugin is for another policy
 //   UNKNOWN              the strategy cannot decide now, and the text says why, in
 //                        at most 1,024 bytes for the log. The process is healthy
 //                        and is kept.
@@ -84,67 +84,67 @@ const (
 )
 
 // Kind is what a plugin decides.
-type Kind int32
+type Policy int32
 
 const (
 	// Refused.
-	Kind_KIND_NONE Kind = 0
+	Policy_POLICY_NONE Policy = 0
 	// Who must go after a partition: service Downing.
-	Kind_KIND_DOWNING Kind = 1
+	Policy_POLICY_DOWNING Policy = 1
 	// Where shards live: service Allocation.
-	Kind_KIND_ALLOCATION Kind = 2
+	Policy_POLICY_ALLOCATION Policy = 2
 	// Whether nodes are believed alive: service FailureDetector.
-	Kind_KIND_FAILURE_DETECTOR Kind = 3
+	Policy_POLICY_FAILURE_DETECTOR Policy = 3
 	// What a node without a cluster does next: service JoinDecider.
-	Kind_KIND_JOIN_DECIDER Kind = 4
+	Policy_POLICY_JOIN_DECIDER Policy = 4
 	// Where the nodes of a service are: service Discovery.
-	Kind_KIND_DISCOVERY Kind = 5
+	Policy_POLICY_DISCOVERY Policy = 5
 )
 
-// Enum value maps for Kind.
+// Enum value maps for Policy.
 var (
-	Kind_name = map[int32]string{
-		0: "KIND_NONE",
-		1: "KIND_DOWNING",
-		2: "KIND_ALLOCATION",
-		3: "KIND_FAILURE_DETECTOR",
-		4: "KIND_JOIN_DECIDER",
-		5: "KIND_DISCOVERY",
+	Policy_name = map[int32]string{
+		0: "POLICY_NONE",
+		1: "POLICY_DOWNING",
+		2: "POLICY_ALLOCATION",
+		3: "POLICY_FAILURE_DETECTOR",
+		4: "POLICY_JOIN_DECIDER",
+		5: "POLICY_DISCOVERY",
 	}
-	Kind_value = map[string]int32{
-		"KIND_NONE":             0,
-		"KIND_DOWNING":          1,
-		"KIND_ALLOCATION":       2,
-		"KIND_FAILURE_DETECTOR": 3,
-		"KIND_JOIN_DECIDER":     4,
-		"KIND_DISCOVERY":        5,
+	Policy_value = map[string]int32{
+		"POLICY_NONE":             0,
+		"POLICY_DOWNING":          1,
+		"POLICY_ALLOCATION":       2,
+		"POLICY_FAILURE_DETECTOR": 3,
+		"POLICY_JOIN_DECIDER":     4,
+		"POLICY_DISCOVERY":        5,
 	}
 )
 
-func (x Kind) Enum() *Kind {
-	p := new(Kind)
+func (x Policy) Enum() *Policy {
+	p := new(Policy)
 	*p = x
 	return p
 }
 
-func (x Kind) String() string {
+func (x Policy) String() string {
 	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
 }
 
-func (Kind) Descriptor() protoreflect.EnumDescriptor {
+func (Policy) Descriptor() protoreflect.EnumDescriptor {
 	return file_quorate_plugin_v1_plugin_proto_enumTypes[0].Descriptor()
 }
 
-func (Kind) Type() protoreflect.EnumType {
+func (Policy) Type() protoreflect.EnumType {
 	return &file_quorate_plugin_v1_plugin_proto_enumTypes[0]
 }
 
-func (x Kind) Number() protoreflect.EnumNumber {
+func (x Policy) Number() protoreflect.EnumNumber {
 	return protoreflect.EnumNumber(x)
 }
 
-// Deprecated: Use Kind.Descriptor instead.
-func (Kind) EnumDescriptor() ([]byte, []int) {
+// Deprecated: Use Policy.Descriptor instead.
+func (Policy) EnumDescriptor() ([]byte, []int) {
 	return file_quorate_plugin_v1_plugin_proto_rawDescGZIP(), []int{0}
 }
 
@@ -224,9 +224,9 @@ type ConfigureResponse struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// The version of the plugin, such as "1.0.0". Up to 128 bytes; empty: none.
 	Version string `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
-	// What the plugin decides. The host refuses a plugin of another kind than its
+	// What the plugin decides. The host refuses a plugin for another policy than its
 	// file names.
-	Kind Kind `protobuf:"varint,3,opt,name=kind,proto3,enum=quorate.plugin.v1.Kind" json:"kind,omitempty"`
+	Policy Policy `protobuf:"varint,3,opt,name=policy,proto3,enum=quorate.plugin.v1.Policy" json:"policy,omitempty"`
 	// What the strategy promises, for as long as the process lives.
 	Class *Class `protobuf:"bytes,4,opt,name=class,proto3" json:"class,omitempty"`
 	// The faults of the settings, all of them together; empty: the plugin is ready
@@ -280,11 +280,11 @@ func (x *ConfigureResponse) GetVersion() string {
 	return ""
 }
 
-func (x *ConfigureResponse) GetKind() Kind {
+func (x *ConfigureResponse) GetPolicy() Policy {
 	if x != nil {
-		return x.Kind
+		return x.Policy
 	}
-	return Kind_KIND_NONE
+	return Policy_POLICY_NONE
 }
 
 func (x *ConfigureResponse) GetClass() *Class {
@@ -471,11 +471,11 @@ const file_quorate_plugin_v1_plugin_proto_rawDesc = "" +
 	"\x10ConfigureRequest\x12!\n" +
 	"\fhost_version\x18\x01 \x01(\tR\vhostVersion\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1a\n" +
-	"\bsettings\x18\x03 \x01(\fR\bsettings\"\xd7\x01\n" +
+	"\bsettings\x18\x03 \x01(\fR\bsettings\"\xdd\x01\n" +
 	"\x11ConfigureResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
-	"\aversion\x18\x02 \x01(\tR\aversion\x12+\n" +
-	"\x04kind\x18\x03 \x01(\x0e2\x17.quorate.plugin.v1.KindR\x04kind\x12.\n" +
+	"\aversion\x18\x02 \x01(\tR\aversion\x121\n" +
+	"\x06policy\x18\x03 \x01(\x0e2\x19.quorate.plugin.v1.PolicyR\x06policy\x12.\n" +
 	"\x05class\x18\x04 \x01(\v2\x18.quorate.plugin.v1.ClassR\x05class\x127\n" +
 	"\x06errors\x18\x05 \x03(\v2\x1f.quorate.plugin.v1.SettingErrorR\x06errors\"@\n" +
 	"\x05Class\x12\x12\n" +
@@ -485,14 +485,14 @@ const file_quorate_plugin_v1_plugin_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x1d\n" +
 	"\aRoleSet\x12\x12\n" +
-	"\x04role\x18\x01 \x03(\tR\x04role*\x82\x01\n" +
-	"\x04Kind\x12\r\n" +
-	"\tKIND_NONE\x10\x00\x12\x10\n" +
-	"\fKIND_DOWNING\x10\x01\x12\x13\n" +
-	"\x0fKIND_ALLOCATION\x10\x02\x12\x19\n" +
-	"\x15KIND_FAILURE_DETECTOR\x10\x03\x12\x15\n" +
-	"\x11KIND_JOIN_DECIDER\x10\x04\x12\x12\n" +
-	"\x0eKIND_DISCOVERY\x10\x052`\n" +
+	"\x04role\x18\x01 \x03(\tR\x04role*\x90\x01\n" +
+	"\x06Policy\x12\x0f\n" +
+	"\vPOLICY_NONE\x10\x00\x12\x12\n" +
+	"\x0ePOLICY_DOWNING\x10\x01\x12\x15\n" +
+	"\x11POLICY_ALLOCATION\x10\x02\x12\x1b\n" +
+	"\x17POLICY_FAILURE_DETECTOR\x10\x03\x12\x17\n" +
+	"\x13POLICY_JOIN_DECIDER\x10\x04\x12\x14\n" +
+	"\x10POLICY_DISCOVERY\x10\x052`\n" +
 	"\x06Plugin\x12V\n" +
 	"\tConfigure\x12#.quorate.plugin.v1.ConfigureRequest\x1a$.quorate.plugin.v1.ConfigureResponseBEZCgithub.com/quorate/quorate/plugins/proto/quorate/plugin/v1;pluginv1b\x06proto3"
 
@@ -511,7 +511,7 @@ func file_quorate_plugin_v1_plugin_proto_rawDescGZIP() []byte {
 var file_quorate_plugin_v1_plugin_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
 var file_quorate_plugin_v1_plugin_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_quorate_plugin_v1_plugin_proto_goTypes = []any{
-	(Kind)(0),                 // 0: quorate.plugin.v1.Kind
+	(Policy)(0),               // 0: quorate.plugin.v1.Policy
 	(*ConfigureRequest)(nil),  // 1: quorate.plugin.v1.ConfigureRequest
 	(*ConfigureResponse)(nil), // 2: quorate.plugin.v1.ConfigureResponse
 	(*Class)(nil),             // 3: quorate.plugin.v1.Class
@@ -519,7 +519,7 @@ var file_quorate_plugin_v1_plugin_proto_goTypes = []any{
 	(*RoleSet)(nil),           // 5: quorate.plugin.v1.RoleSet
 }
 var file_quorate_plugin_v1_plugin_proto_depIdxs = []int32{
-	0, // 0: quorate.plugin.v1.ConfigureResponse.kind:type_name -> quorate.plugin.v1.Kind
+	0, // 0: quorate.plugin.v1.ConfigureResponse.policy:type_name -> quorate.plugin.v1.Policy
 	3, // 1: quorate.plugin.v1.ConfigureResponse.class:type_name -> quorate.plugin.v1.Class
 	4, // 2: quorate.plugin.v1.ConfigureResponse.errors:type_name -> quorate.plugin.v1.SettingError
 	1, // 3: quorate.plugin.v1.Plugin.Configure:input_type -> quorate.plugin.v1.ConfigureRequest

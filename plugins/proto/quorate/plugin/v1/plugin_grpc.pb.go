@@ -10,7 +10,7 @@
 // hashicorp/go-plugin (gRPC, mutual TLS with keys made for this one run) and
 // offers the contract versions that it speaks; the plugin picks the highest that
 // both do. Then the host calls Plugin.Configure once, then the calls of the one
-// service of the plugin's kind, several at a time if need be, and asks
+// service of the plugin's policy, several at a time if need be, and asks
 // grpc.health.v1.Health about the service "plugin" at intervals. A plugin ends
 // when the process that started it has ended.
 //
@@ -19,7 +19,7 @@
 // One request is answered by one result, which depends on the request alone:
 // there are no callbacks and no sessions (but for the failure detector, where it
 // says so). Each call carries a deadline. After it the host goes on without the
-// plugin, by the rule of the kind, and an answer that comes later is dropped; a
+// plugin, by the rule of the policy, and an answer that comes later is dropped; a
 // plugin should then stop working on it. No call is repeated by the host on its
 // own account.
 //
@@ -40,7 +40,7 @@
 //                        have the form that Configure says
 //   FAILED_PRECONDITION  Configure has not succeeded yet, or was called twice;
 //                        for Judge: a batch is missing
-//   UNIMPLEMENTED        the plugin is of another kind
+//   UNIMPLEMENTED        the plugin is for another policy
 //   UNKNOWN              the strategy cannot decide now, and the text says why, in
 //                        at most 1,024 bytes for the log. The process is healthy
 //                        and is kept.

@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package downingkind is the kind of plugin that decides who must go after a partition.
+// Package downingpolicy is the policy that decides who must go after a partition.
 //
 // Of a view the contract does not carry the protocols, services and settings of members,
 // nor the versions of complaints. Views share strings and role lists with the messages
@@ -9,7 +9,7 @@
 //
 // A [Provider] owns nothing: who made the connection supervises and closes it. It may be
 // called from any goroutine, several at a time. All functions are pure.
-package downingkind
+package downingpolicy
 
 import (
 	"context"
@@ -27,7 +27,7 @@ import (
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
 
-// Contract describes the kind.
+// Contract describes the policy.
 func Contract() contract.Of[downing.Provider] {
 	return contract.Of[downing.Provider]{
 		Name:   plugins.Downing,

@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package kinds_test
+package policies_test
 
 import (
 	"context"
@@ -18,49 +18,49 @@ import (
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/internal/client"
-	"github.com/quorate/quorate/plugins/internal/kinds"
 	"github.com/quorate/quorate/plugins/internal/loopbacktest"
+	"github.com/quorate/quorate/plugins/internal/policies"
 	"github.com/quorate/quorate/plugins/internal/server"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// strategies has one of each kind, so that a row without a test fails here.
-func strategies(t *testing.T) map[plugins.Kind]any {
+// strategies has one of each policy, so that a row without a test fails here.
+func strategies(t *testing.T) map[plugins.Policy]any {
 	t.Helper()
 	least, err := allocation.NewLeastShard(allocation.Default().LeastShard)
 	require.NoError(t, err)
-	return map[plugins.Kind]any{plugins.Downing: downing.KeepMajority{}, plugins.Allocation: least}
+	return map[plugins.Policy]any{plugins.Downing: downing.KeepMajority{}, plugins.Allocation: least}
 }
 
 // Each row is whole: what it describes can be served, called and tried.
 func TestEveryKindIsServedAndTried(t *testing.T) {
 	all := strategies(t)
-	require.Len(t, all, len(kinds.All()))
-	for _, kind := range kinds.All() {
-		t.Run(string(kind.Name()), func(t *testing.T) {
-			strategy := all[kind.Name()]
-			require.True(t, reflect.TypeOf(strategy).Implements(kind.Strategy), "%T is no %v", strategy, kind.Strategy)
+	require.Len(t, all, len(policies.All()))
+	for _, policy := range policies.All() {
+		t.Run(string(policy.Name()), func(t *testing.T) {
+			strategy := all[policy.Name()]
+			require.True(t, reflect.TypeOf(strategy).Implements(policy.Strategy), "%T is no %v", strategy, policy.Strategy)
 			s := server.New(server.Strategy{
-				Service: kind.Service, Name: "s", Configure: func([]byte) (any, error) { return strategy, nil },
+				Service: policy.Service, Name: "s", Configure: func([]byte) (any, error) { return strategy, nil },
 			}, slog.New(slog.DiscardHandler))
 			conn := loopbacktest.Conn(t, func(r grpc.ServiceRegistrar) { s.Register(r) })
 			m, err := client.Configure(t.Context(), conn, "s", "", nil)
 			require.NoError(t, err)
-			require.Equal(t, kind.Name(), m.Kind)
-			require.Equal(t, kind.Service.Class(strategy), m.Class)
+			require.Equal(t, policy.Name(), m.Policy)
+			require.Equal(t, policy.Service.Class(strategy), m.Class)
 			var told []string
-			remote := kind.Client(client.Target{
+			remote := policy.Client(client.Target{
 				Conn: conn, Name: "s", Class: m.Class, Timeout: 10 * time.Second,
 				Called: func(call string, _ time.Time, err error) {
 					require.NoError(t, err)
 					told = append(told, call)
 				},
 			})
-			require.True(t, reflect.TypeOf(remote).Implements(kind.Strategy))
-			here, err := kind.Try(t.Context(), strategy)
+			require.True(t, reflect.TypeOf(remote).Implements(policy.Strategy))
+			here, err := policy.Try(t.Context(), strategy)
 			require.NoError(t, err)
-			there, err := kind.Try(t.Context(), remote)
+			there, err := policy.Try(t.Context(), remote)
 			require.NoError(t, err)
 			require.Equal(t, here, there)
 			require.NotEmpty(t, told)
@@ -70,20 +70,20 @@ func TestEveryKindIsServedAndTried(t *testing.T) {
 
 func TestKindsAreFoundByNameAndByStrategy(t *testing.T) {
 	seen := map[reflect.Type]bool{}
-	for _, kind := range kinds.All() {
-		require.Contains(t, plugins.Kinds(), kind.Name())
-		require.False(t, seen[kind.Strategy], "two kinds of %v", kind.Strategy)
-		seen[kind.Strategy] = true
-		found, ok := kinds.Named(kind.Name())
+	for _, policy := range policies.All() {
+		require.Contains(t, plugins.Policies(), policy.Name())
+		require.False(t, seen[policy.Strategy], "two policies of %v", policy.Strategy)
+		seen[policy.Strategy] = true
+		found, ok := policies.Named(policy.Name())
 		require.True(t, ok)
-		require.Equal(t, kind.Strategy, found.Strategy)
+		require.Equal(t, policy.Strategy, found.Strategy)
 	}
-	require.Len(t, kinds.Names(), len(seen))
-	found, ok := kinds.Of[downing.Provider]()
+	require.Len(t, policies.Names(), len(seen))
+	found, ok := policies.Of[downing.Provider]()
 	require.True(t, ok)
 	require.Equal(t, plugins.Downing, found.Name())
-	_, ok = kinds.Of[context.Context]()
+	_, ok = policies.Of[context.Context]()
 	require.False(t, ok)
-	_, ok = kinds.Named(plugins.Discovery)
+	_, ok = policies.Named(plugins.Discovery)
 	require.False(t, ok)
 }

@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package allocationkind_test
+package allocationpolicy_test
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ import (
 	"github.com/quorate/quorate/allocation/allocationtest"
 	"github.com/quorate/quorate/downing/downingtest"
 	"github.com/quorate/quorate/plugins"
-	"github.com/quorate/quorate/plugins/internal/kinds/allocationkind"
+	"github.com/quorate/quorate/plugins/internal/policies/allocationpolicy"
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
 
@@ -45,16 +45,16 @@ func TestAllocateRequestsAndAnswersArriveAsTheyWere(t *testing.T) {
 		if len(r.Shards) > 0 && seed%3 == 0 {
 			r.Shards[0].Requester = "a proxy"
 		}
-		got, err := allocationkind.AllocateFromProto(over(t, allocationkind.AllocateToProto(&r), &pluginv1.AllocateRequest{}))
+		got, err := allocationpolicy.AllocateFromProto(over(t, allocationpolicy.AllocateToProto(&r), &pluginv1.AllocateRequest{}))
 		require.NoError(t, err)
 		requireSameRegions(t, r.Regions, got.Regions)
 		require.Equal(t, append([]allocation.Pending{}, r.Shards...), got.Shards)
 		require.Equal(t, []any{r.Kind, r.Fitness}, []any{got.Kind, got.Fitness})
 
 		res := least.DecideAllocate(r)
-		p, err := allocationkind.AllocateResultToProto(&r, &res)
+		p, err := allocationpolicy.AllocateResultToProto(&r, &res)
 		require.NoError(t, err)
-		back, err := allocationkind.AllocateResultFromProto(&r, over(t, p, &pluginv1.AllocateResponse{}))
+		back, err := allocationpolicy.AllocateResultFromProto(&r, over(t, p, &pluginv1.AllocateResponse{}))
 		require.NoError(t, err)
 		require.Equal(t, res, back, "seed %d", seed)
 	}
@@ -68,15 +68,15 @@ func TestRebalanceRequestsAndAnswersArriveAsTheyWere(t *testing.T) {
 		if len(r.Budget.InFlight) > 0 && seed%3 == 0 {
 			r.Budget.InFlight[0].To = "one that was removed"
 		}
-		got, err := allocationkind.RebalanceFromProto(over(t, allocationkind.RebalanceToProto(&r), &pluginv1.RebalanceRequest{}))
+		got, err := allocationpolicy.RebalanceFromProto(over(t, allocationpolicy.RebalanceToProto(&r), &pluginv1.RebalanceRequest{}))
 		require.NoError(t, err)
 		requireSameRegions(t, r.Regions, got.Regions)
 		require.Equal(t, []any{r.Kind, r.Fitness, r.Budget}, []any{got.Kind, got.Fitness, got.Budget})
 
 		res := least.DecideRebalance(r)
-		p, err := allocationkind.RebalanceResultToProto(&r, &res)
+		p, err := allocationpolicy.RebalanceResultToProto(&r, &res)
 		require.NoError(t, err)
-		back, err := allocationkind.RebalanceResultFromProto(&r, over(t, p, &pluginv1.RebalanceResponse{}))
+		back, err := allocationpolicy.RebalanceResultFromProto(&r, over(t, p, &pluginv1.RebalanceResponse{}))
 		require.NoError(t, err)
 		require.Equal(t, res.Reason, back.Reason)
 		require.Equal(t, append([]allocation.Move{}, res.Moves...), append([]allocation.Move{}, back.Moves...), "seed %d", seed)
@@ -105,15 +105,15 @@ func TestReasonsAreBounded(t *testing.T) {
 		}
 		res.Placements = append(res.Placements, allocation.Placement{Shard: s, Region: "a", Reason: reason})
 	}
-	p, err := allocationkind.AllocateResultToProto(&r, &res)
+	p, err := allocationpolicy.AllocateResultToProto(&r, &res)
 	require.NoError(t, err)
 	require.LessOrEqual(t, proto.Size(p), plugins.AnswerBytesMax)
-	back, err := allocationkind.AllocateResultFromProto(&r, p)
+	back, err := allocationpolicy.AllocateResultFromProto(&r, p)
 	require.NoError(t, err)
 	require.Empty(t, back.Placements[10].Reason)
 	require.Equal(t, res.Placements[11], back.Placements[11])
 	require.Equal(t, res.Placements[1000], back.Placements[1000])
-	require.Equal(t, allocationkind.ReasonsLeftOut, back.Placements[shards-1].Reason)
+	require.Equal(t, allocationpolicy.ReasonsLeftOut, back.Placements[shards-1].Reason)
 }
 
 // What the limits were chosen for is far below them.
@@ -121,7 +121,7 @@ func TestGreatRequestsAndAnswersFit(t *testing.T) {
 	least, err := allocation.NewLeastShard(allocation.Default().LeastShard)
 	require.NoError(t, err)
 	r := manyShards(1000, 300_000)
-	require.Less(t, proto.Size(allocationkind.AllocateToProto(&r)), plugins.RequestBytesMax/3)
+	require.Less(t, proto.Size(allocationpolicy.AllocateToProto(&r)), plugins.RequestBytesMax/3)
 	res := least.DecideAllocate(r)
 	reasons := make([]string, 2000) // Of a sum that exceeds what may be sent.
 	for i := range reasons {
@@ -130,7 +130,7 @@ func TestGreatRequestsAndAnswersFit(t *testing.T) {
 	for i := range res.Placements {
 		res.Placements[i].Reason = reasons[i%len(reasons)]
 	}
-	p, err := allocationkind.AllocateResultToProto(&r, &res)
+	p, err := allocationpolicy.AllocateResultToProto(&r, &res)
 	require.NoError(t, err)
 	require.Less(t, proto.Size(p), plugins.AnswerBytesMax)
 }

@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package downingkind_test
+package downingpolicy_test
 
 import (
 	"math/rand/v2"
@@ -14,7 +14,7 @@ import (
 	"github.com/quorate/quorate/downing/downingtest"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/plugins"
-	"github.com/quorate/quorate/plugins/internal/kinds/downingkind"
+	"github.com/quorate/quorate/plugins/internal/policies/downingpolicy"
 	"github.com/quorate/quorate/plugins/internal/wire"
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
@@ -59,9 +59,9 @@ func TestViewsArriveAsTheyWere(t *testing.T) {
 		for _, v := range views {
 			decorate(rnd, &v)
 			v.Stable, v.Unstable = 3, 5
-			r, err := downingkind.ViewToProto(&v)
+			r, err := downingpolicy.ViewToProto(&v)
 			require.NoError(t, err)
-			got, err := downingkind.ViewFromProto(over(t, r, &pluginv1.DowningDecideRequest{}))
+			got, err := downingpolicy.ViewFromProto(over(t, r, &pluginv1.DowningDecideRequest{}))
 			require.NoError(t, err, "seed %d", seed)
 			requireSameView(t, v, got)
 		}
@@ -85,9 +85,9 @@ func TestDecisionsArriveAsTheyWere(t *testing.T) {
 		v := downingtest.RandomView(newRand(seed))
 		d, err := downing.KeepMajority{}.DecideNow(v)
 		require.NoError(t, err)
-		p, err := downingkind.DecisionToProto(&v, &d)
+		p, err := downingpolicy.DecisionToProto(&v, &d)
 		require.NoError(t, err)
-		got, err := downingkind.DecisionFromProto(&v, over(t, p, &pluginv1.DowningDecideResponse{}))
+		got, err := downingpolicy.DecisionFromProto(&v, over(t, p, &pluginv1.DowningDecideResponse{}))
 		require.NoError(t, err)
 		require.NoError(t, downing.Check(v, downing.Class{Pure: true, MajorityOnly: true}, got))
 		if len(d.Down) == 0 {
@@ -99,12 +99,12 @@ func TestDecisionsArriveAsTheyWere(t *testing.T) {
 
 func TestANodeThatIsNoMemberCannotBeNamed(t *testing.T) {
 	v := downingtest.RandomView(newRand(1))
-	_, err := downingkind.DecisionToProto(&v, &downing.Decision{Verdict: downing.KeepSide, Down: []gossip.NodeID{downingtest.Node(99)}})
+	_, err := downingpolicy.DecisionToProto(&v, &downing.Decision{Verdict: downing.KeepSide, Down: []gossip.NodeID{downingtest.Node(99)}})
 	require.ErrorIs(t, err, wire.ErrMalformed)
-	_, err = downingkind.DecisionFromProto(&v, &pluginv1.DowningDecideResponse{Down: []uint32{uint32(len(v.Members))}})
+	_, err = downingpolicy.DecisionFromProto(&v, &pluginv1.DowningDecideResponse{Down: []uint32{uint32(len(v.Members))}})
 	require.ErrorIs(t, err, wire.ErrMalformed)
 	// 256 would be the verdict none in the type that the leaf has for it.
-	_, err = downingkind.DecisionFromProto(&v, &pluginv1.DowningDecideResponse{Verdict: 256})
+	_, err = downingpolicy.DecisionFromProto(&v, &pluginv1.DowningDecideResponse{Verdict: 256})
 	require.ErrorIs(t, err, wire.ErrMalformed)
 }
 
@@ -116,7 +116,7 @@ func TestGreatRequestsFit(t *testing.T) {
 	for i := range 10 * len(members) { // Ten monitors complain about each.
 		v.Unreachable = append(v.Unreachable, downingtest.Complaint(members[i/10].Node, members[(i+7)%len(members)].Node))
 	}
-	d, err := downingkind.ViewToProto(&v)
+	d, err := downingpolicy.ViewToProto(&v)
 	require.NoError(t, err)
 	require.Less(t, proto.Size(d), plugins.RequestBytesMax/3)
 }

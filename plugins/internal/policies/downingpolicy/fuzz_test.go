@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package downingkind_test
+package downingpolicy_test
 
 import (
 	"testing"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/downing/downingtest"
-	"github.com/quorate/quorate/plugins/internal/kinds/downingkind"
+	"github.com/quorate/quorate/plugins/internal/policies/downingpolicy"
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
 
@@ -30,7 +30,7 @@ func FuzzReply(f *testing.F) {
 	v := downingtest.RandomSplit(newRand(7))[0]
 	d, err := downing.KeepMajority{}.DecideNow(v)
 	require.NoError(f, err)
-	decision, err := downingkind.DecisionToProto(&v, &d)
+	decision, err := downingpolicy.DecisionToProto(&v, &d)
 	require.NoError(f, err)
 	f.Add(marshal(f, decision))
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -38,7 +38,7 @@ func FuzzReply(f *testing.F) {
 		if proto.Unmarshal(b, &decision) != nil {
 			return
 		}
-		if d, err := downingkind.DecisionFromProto(&v, &decision); err == nil {
+		if d, err := downingpolicy.DecisionFromProto(&v, &decision); err == nil {
 			for _, id := range d.Down {
 				require.NotNil(t, v.Member(id))
 			}
@@ -51,7 +51,7 @@ func FuzzReply(f *testing.F) {
 // arrives the same.
 func FuzzRequest(f *testing.F) {
 	v := downingtest.RandomSplit(newRand(7))[0]
-	request, err := downingkind.ViewToProto(&v)
+	request, err := downingpolicy.ViewToProto(&v)
 	require.NoError(f, err)
 	f.Add(marshal(f, request))
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -59,10 +59,10 @@ func FuzzRequest(f *testing.F) {
 		if proto.Unmarshal(b, &decide) != nil {
 			return
 		}
-		if v, err := downingkind.ViewFromProto(&decide); err == nil {
-			p, err := downingkind.ViewToProto(&v)
+		if v, err := downingpolicy.ViewFromProto(&decide); err == nil {
+			p, err := downingpolicy.ViewToProto(&v)
 			require.NoError(t, err)
-			again, err := downingkind.ViewFromProto(p)
+			again, err := downingpolicy.ViewFromProto(p)
 			require.NoError(t, err)
 			requireSameView(t, v, again)
 		}

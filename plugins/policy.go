@@ -5,27 +5,27 @@ package plugins
 
 import "fmt"
 
-// Kind is what a plugin decides. The zero value is none.
-type Kind string
+// Policy is what a plugin decides. The zero value is none.
+type Policy string
 
-// The kinds. The contract has all of them; which ones a host runs, host.Kinds says.
+// The policies. The contract has all of them; which ones a host runs, host.Policies says.
 const (
-	Downing         Kind = "downing"          // Who must go after a partition.
-	Allocation      Kind = "allocation"       // Where shards live.
-	FailureDetector Kind = "failure-detector" // Whether nodes are believed alive.
-	JoinDecider     Kind = "join-decider"     // What a node without a cluster does next.
-	Discovery       Kind = "discovery"        // Where the nodes of a service are.
+	Downing         Policy = "downing"          // Who must go after a partition.
+	Allocation      Policy = "allocation"       // Where shards live.
+	FailureDetector Policy = "failure-detector" // Whether nodes are believed alive.
+	JoinDecider     Policy = "join-decider"     // What a node without a cluster does next.
+	Discovery       Policy = "discovery"        // Where the nodes of a service are.
 )
 
-// Kinds returns all kinds, in the order of their numbers on the wire, which begin
+// Policies returns all policies, in the order of their numbers on the wire, which begin
 // at 1.
-func Kinds() []Kind {
-	return []Kind{Downing, Allocation, FailureDetector, JoinDecider, Discovery}
+func Policies() []Policy {
+	return []Policy{Downing, Allocation, FailureDetector, JoinDecider, Discovery}
 }
 
 // Class is what a strategy promises beyond the form of its answers. The zero value
 // promises nothing. The two fields mean what they mean in packages downing and
-// allocation; MajorityOnly is always false with kinds other than [Downing].
+// allocation; MajorityOnly is always false with policies other than [Downing].
 type Class struct {
 	// Pure: equal requests get equal answers, at any time and on any node.
 	Pure bool
@@ -54,8 +54,8 @@ type Manifest struct {
 	Name string
 	// Version is the version of the plugin; may be empty.
 	Version string
-	// Kind is what it decides.
-	Kind Kind
+	// Policy is what it decides.
+	Policy Policy
 	// Contract is the version of the contract that was agreed on, from 1.
 	Contract int
 	// Class is what the strategy promises. It does not change while the process
@@ -65,5 +65,5 @@ type Manifest struct {
 
 // String returns it in one line, for people.
 func (m Manifest) String() string {
-	return fmt.Sprintf("%s %s (%s, contract %d, class %s)", m.Name, m.Version, m.Kind, m.Contract, m.Class)
+	return fmt.Sprintf("%s %s (%s, contract %d, class %s)", m.Name, m.Version, m.Policy, m.Contract, m.Class)
 }

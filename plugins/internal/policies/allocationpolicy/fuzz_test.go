@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package allocationkind_test
+package allocationpolicy_test
 
 import (
 	"testing"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/allocation/allocationtest"
-	"github.com/quorate/quorate/plugins/internal/kinds/allocationkind"
+	"github.com/quorate/quorate/plugins/internal/policies/allocationpolicy"
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
 
@@ -30,9 +30,9 @@ func FuzzReply(f *testing.F) {
 	least, err := allocation.NewLeastShard(allocation.Default().LeastShard)
 	require.NoError(f, err)
 	ask, move := allocationtest.RandomAllocateRequest(newRand(7)), allocationtest.RandomRebalanceRequest(newRand(11))
-	placed, err := allocationkind.AllocateResultToProto(&ask, new(least.DecideAllocate(ask)))
+	placed, err := allocationpolicy.AllocateResultToProto(&ask, new(least.DecideAllocate(ask)))
 	require.NoError(f, err)
-	moved, err := allocationkind.RebalanceResultToProto(&move, new(least.DecideRebalance(move)))
+	moved, err := allocationpolicy.RebalanceResultToProto(&move, new(least.DecideRebalance(move)))
 	require.NoError(f, err)
 	for _, m := range []proto.Message{placed, moved} {
 		f.Add(marshal(f, m))
@@ -40,14 +40,14 @@ func FuzzReply(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var placed pluginv1.AllocateResponse
 		if proto.Unmarshal(b, &placed) == nil {
-			if res, err := allocationkind.AllocateResultFromProto(&ask, &placed); err == nil {
+			if res, err := allocationpolicy.AllocateResultFromProto(&ask, &placed); err == nil {
 				require.LessOrEqual(t, len(res.Placements), len(ask.Shards))
 				_ = allocation.CheckAllocate(&ask, &res)
 			}
 		}
 		var moved pluginv1.RebalanceResponse
 		if proto.Unmarshal(b, &moved) == nil {
-			if res, err := allocationkind.RebalanceResultFromProto(&move, &moved); err == nil {
+			if res, err := allocationpolicy.RebalanceResultFromProto(&move, &moved); err == nil {
 				require.LessOrEqual(t, len(res.Moves), move.Budget.Room())
 				_ = allocation.CheckRebalance(&move, &res)
 			}
@@ -59,14 +59,14 @@ func FuzzReply(f *testing.F) {
 // again, and arrives the same.
 func FuzzRequest(f *testing.F) {
 	ask, move := allocationtest.RandomAllocateRequest(newRand(7)), allocationtest.RandomRebalanceRequest(newRand(11))
-	for _, m := range []proto.Message{allocationkind.AllocateToProto(&ask), allocationkind.RebalanceToProto(&move)} {
+	for _, m := range []proto.Message{allocationpolicy.AllocateToProto(&ask), allocationpolicy.RebalanceToProto(&move)} {
 		f.Add(marshal(f, m))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var ask pluginv1.AllocateRequest
 		if proto.Unmarshal(b, &ask) == nil {
-			if r, err := allocationkind.AllocateFromProto(&ask); err == nil && r.Validate() == nil {
-				again, err := allocationkind.AllocateFromProto(allocationkind.AllocateToProto(&r))
+			if r, err := allocationpolicy.AllocateFromProto(&ask); err == nil && r.Validate() == nil {
+				again, err := allocationpolicy.AllocateFromProto(allocationpolicy.AllocateToProto(&r))
 				require.NoError(t, err)
 				requireSameRegions(t, r.Regions, again.Regions)
 				require.Equal(t, r.Shards, again.Shards)
@@ -74,8 +74,8 @@ func FuzzRequest(f *testing.F) {
 		}
 		var move pluginv1.RebalanceRequest
 		if proto.Unmarshal(b, &move) == nil {
-			if r, err := allocationkind.RebalanceFromProto(&move); err == nil && r.Validate() == nil {
-				again, err := allocationkind.RebalanceFromProto(allocationkind.RebalanceToProto(&r))
+			if r, err := allocationpolicy.RebalanceFromProto(&move); err == nil && r.Validate() == nil {
+				again, err := allocationpolicy.RebalanceFromProto(allocationpolicy.RebalanceToProto(&r))
 				require.NoError(t, err)
 				requireSameRegions(t, r.Regions, again.Regions)
 				require.Equal(t, r.Budget, again.Budget)

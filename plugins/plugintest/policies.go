@@ -15,17 +15,17 @@ import (
 	"github.com/quorate/quorate/plugins/host"
 )
 
-// kind is what the kit needs to know of a kind of plugin.
-type kind struct {
+// policy is what the kit needs to know of a policy.
+type policy struct {
 	// suite runs the conformance suite of the strategies, on plugins that open opens.
 	suite func(t *testing.T, open func(testing.TB) *host.Plugin)
 	// ask asks something that sets nothing off outside, and returns the answer.
 	ask func(testing.TB, *host.Plugin) (any, error)
 }
 
-// kinds has a row for each kind that hosts run.
-func kinds() map[plugins.Kind]kind {
-	return map[plugins.Kind]kind{
+// suites has a row for each policy that hosts run.
+func suites() map[plugins.Policy]policy {
+	return map[plugins.Policy]policy{
 		plugins.Downing:    {suiteOf(downingtest.TestProvider), askDowning},
 		plugins.Allocation: {suiteOf(allocationtest.TestStrategy), askAllocation},
 	}
@@ -42,7 +42,7 @@ func suiteOf[T any](test func(*testing.T, func(testing.TB) T)) func(*testing.T, 
 	}
 }
 
-// strategy returns the plugin as a strategy of its kind.
+// strategy returns the plugin as a strategy of its policy.
 func strategy[T any](tb testing.TB, p *host.Plugin) T {
 	tb.Helper()
 	s, err := host.As[T](p)

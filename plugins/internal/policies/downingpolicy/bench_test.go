@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package downingkind_test
+package downingpolicy_test
 
 import (
 	"testing"
@@ -12,7 +12,7 @@ import (
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/downing/downingtest"
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/plugins/internal/kinds/downingkind"
+	"github.com/quorate/quorate/plugins/internal/policies/downingpolicy"
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
 
@@ -30,7 +30,7 @@ func splitView() downing.View {
 // other process.
 func BenchmarkDecision(b *testing.B) {
 	v := splitView()
-	request, err := downingkind.ViewToProto(&v)
+	request, err := downingpolicy.ViewToProto(&v)
 	require.NoError(b, err)
 	text, err := proto.Marshal(request)
 	require.NoError(b, err)
@@ -41,10 +41,10 @@ func BenchmarkDecision(b *testing.B) {
 		name string
 		run  func() error
 	}{
-		{"to-proto", func() error { _, err := downingkind.ViewToProto(&v); return err }},
+		{"to-proto", func() error { _, err := downingpolicy.ViewToProto(&v); return err }},
 		{"marshal", func() error { _, err := proto.Marshal(request); return err }},
 		{"unmarshal", func() error { return proto.Unmarshal(text, new(pluginv1.DowningDecideRequest)) }},
-		{"from-proto", func() error { _, err := downingkind.ViewFromProto(request); return err }},
+		{"from-proto", func() error { _, err := downingpolicy.ViewFromProto(request); return err }},
 		{"decide", func() error { _, err := provider.Decide(b.Context(), v); return err }},
 		{"check", func() error { return downing.Check(v, provider.Class(), decision) }},
 	} {

@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package allocationkind is the kind of plugin that decides where shards live.
+// Package allocationpolicy is the policy that decides where shards live.
 //
 // Of a request the contract does not carry the reasons of moves in flight. Requests share
 // strings and role lists with the messages they came from, and the other way round;
@@ -9,7 +9,7 @@
 //
 // A [Strategy] owns nothing: who made the connection supervises and closes it. It may be
 // called from any goroutine, several at a time. All functions are pure.
-package allocationkind
+package allocationpolicy
 
 import (
 	"context"
