@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/sharding/protocol"
+	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
 // earlyMax bounds the early replies that one ask keeps. More than one comes only when

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/machine"
-	"github.com/quorate/quorate/sharding/protocol"
+	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
 // askLimit bounds an ask whose context has no deadline.

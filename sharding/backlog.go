@@ -9,7 +9,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
-	"github.com/quorate/quorate/sharding/protocol"
+	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/transport"
 )
 

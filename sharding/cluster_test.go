@@ -20,7 +20,7 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
-	"github.com/quorate/quorate/sharding/protocol"
+	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/transport"
 	"github.com/quorate/quorate/transport/memory"
 )

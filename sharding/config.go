@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/allocation"
-	"github.com/quorate/quorate/sharding/protocol"
+	"github.com/quorate/quorate/sharding/internal/protocol"
 
 	"github.com/quorate/quorate/config/field"
 )

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/quorate/quorate/sharding/protocol"
+	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
 // job is an entity with something to do.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/sharding/protocol"
+	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
 // What can become of a message. With each of them goes whether the message may

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/machine"
-	"github.com/quorate/quorate/sharding/protocol"
+	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
 // Explanation says where a shard lives, why, and what is pending there, as far as

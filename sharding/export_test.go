@@ -3,7 +3,7 @@
 
 package sharding
 
-import "github.com/quorate/quorate/sharding/protocol"
+import "github.com/quorate/quorate/sharding/internal/protocol"
 
 // Sent returns how many messages this node has sent to the shard of an entity, which
 // is the number of the last one in their stream while the shard lives elsewhere.

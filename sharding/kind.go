@@ -9,7 +9,7 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/quorate/quorate/sharding/protocol"
+	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
 // Kind describes one kind of entity that handles messages of type C. All nodes

@@ -16,7 +16,7 @@ import (
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
-	"github.com/quorate/quorate/sharding/protocol"
+	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
 // covers F42: a full mailbox lets its senders wait until their context ends, wherever

@@ -6,8 +6,8 @@ package sharding
 import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/wire"
-	"github.com/quorate/quorate/sharding/protocol"
 	"github.com/quorate/quorate/transport"
 )
 

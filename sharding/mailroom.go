@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/machine"
-	"github.com/quorate/quorate/sharding/protocol"
+	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
 // mailroom does what a cell may not wait for: it tells the control machine

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/quorate/quorate/machine"
-	"github.com/quorate/quorate/sharding/protocol"
+	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
 // payloadKept is the largest payload whose memory is kept for the next message.

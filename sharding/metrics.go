@@ -12,7 +12,7 @@ import (
 
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/meter"
-	"github.com/quorate/quorate/sharding/protocol"
+	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
 // The attributes of the metrics. There are as many kinds as the program has, and

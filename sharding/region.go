@@ -13,7 +13,7 @@ import (
 
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/quorate/quorate/sharding/protocol"
+	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
 // Region is the way from one node to the entities of a kind, and this node's

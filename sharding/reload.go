@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quorate/quorate/sharding/protocol"
+	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
 // Reload goes on with other settings: the group rebalance, the group

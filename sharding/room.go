@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quorate/quorate/sharding/protocol"
+	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
 // entityPatience is how long an entity waits for room that sends with a context of

@@ -3,7 +3,7 @@
 
 package sharding
 
-import "github.com/quorate/quorate/sharding/protocol"
+import "github.com/quorate/quorate/sharding/internal/protocol"
 
 // spareMost bounds the empty messages of each sort that a cell keeps until the next
 // sweep, and sparePayload the memory that each has for a payload.

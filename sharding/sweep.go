@@ -7,7 +7,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/quorate/quorate/sharding/protocol"
+	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
 const (

@@ -19,8 +19,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quorate/quorate/machine/meter/metertest"
+	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/wire"
-	"github.com/quorate/quorate/sharding/protocol"
 )
 
 // What must not happen, or hardly ever does, is counted as well.

@@ -6,7 +6,7 @@ package sharding
 import (
 	"time"
 
-	"github.com/quorate/quorate/sharding/protocol"
+	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
 // ReceiveTimeouter is an optional interface of an entity: ReceiveTimeout runs when

@@ -16,7 +16,7 @@ import (
 
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/meter"
-	"github.com/quorate/quorate/sharding/protocol"
+	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
 // The attributes of spans. Unlike those of metrics they may name the entity.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/machine"
-	"github.com/quorate/quorate/sharding/protocol"
+	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
 // work runs an entity on a goroutine of its own until it has nothing more to

@@ -23,7 +23,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/membership/membershipsim/scenario"
-	sharding "github.com/quorate/quorate/sharding/simulation"
+	"github.com/quorate/quorate/sharding/shardingsim"
 	"github.com/quorate/quorate/simulation"
 )
 
@@ -62,10 +62,10 @@ func Worlds() []World {
 			return Outcome{r.Virtual, r.HostedTwice}, err
 		}})
 	}
-	for _, s := range sharding.Scenarios() {
+	for _, s := range shardingsim.Scenarios() {
 		worlds = append(worlds, World{Name: s.Name, About: s.About, most: s.Nodes + 2, run: func(seed uint64, nodes int) (Outcome, error) {
-			c, err := s.Run(seed, nodes)
-			return Outcome{Virtual: c.World.Now()}, err
+			virtual, err := s.Run(seed, nodes)
+			return Outcome{Virtual: virtual}, err
 		}})
 	}
 	return worlds

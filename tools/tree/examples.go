@@ -17,8 +17,8 @@ func programModules() []string { return []string{"bench", "examples", "examples/
 // have a function that go doc takes for one; for a suite, whose caller has a
 // *testing.T, one that is compiled and not run is enough.
 //
-// Left out are commands, what is internal, what is generated but for its doc.go, modules
-// of programs, and the machines named protocol, which are shown by whoever drives them.
+// Left out are commands, what is internal, what is generated but for its doc.go, and
+// modules of programs.
 func examples(r *Repository) []Fault {
 	var dirs []string
 	shown := map[string]bool{}
@@ -46,8 +46,7 @@ func isPublic(f *File) bool {
 	if f.Module == nil || f.Syntax.Name.Name == "main" || slices.Contains(programModules(), f.Module.Dir) {
 		return false
 	}
-	parts := strings.Split(f.Dir(), "/")
-	return !slices.Contains(parts, "internal") && !slices.Contains(parts, "protocol")
+	return !slices.Contains(strings.Split(f.Dir(), "/"), "internal")
 }
 
 // hasExample reports whether a test file has an example: a function without

@@ -46,7 +46,7 @@ func clean() map[string]string {
 		"node/big.go":          methods("*big", 1, 61) + "\ntype big struct{}\n\ntype fits[T any] struct{}\n",
 		"node/fits.go":         methods("*fits[T]", 1, 60),
 		"node/fits_test.go":    methods("*fits[T]", 61, 70),
-		"node/protocol/core.go": licence + `// Package protocol decides.
+		"node/internal/protocol/core.go": licence + `// Package protocol decides.
 package protocol
 
 import (
@@ -118,7 +118,7 @@ type edit struct{ file, from, to string }
 // Each fault is found by the check that is there for it, and by no other: so a
 // check neither sleeps nor cries for its neighbour.
 func TestEachCheckFindsItsPlantedFault(t *testing.T) {
-	core := "node/protocol/core.go"
+	core := "node/internal/protocol/core.go"
 	body := "	n := r.IntN"
 	for name, c := range map[string]struct {
 		edits []edit
@@ -185,7 +185,7 @@ func TestEachCheckFindsItsPlantedFault(t *testing.T) {
 		"marked core": {
 			[]edit{{"node/node.go", "// Run runs.", "//quorate:core\n\n// Run runs."}}, "core", "node/node.go:15: a core starts a goroutine",
 		},
-		"map order":                  {[]edit{{core, "	//quorate:unordered The sum is the same in any order.\n", ""}}, "core-order", "node/protocol/core.go:20: a core ranges over a map"},
+		"map order":                  {[]edit{{core, "	//quorate:unordered The sum is the same in any order.\n", ""}}, "core-order", "node/internal/protocol/core.go:20: a core ranges over a map"},
 		"excuse is empty":            {[]edit{{core, "unordered The sum is the same in any order.", "unordered"}}, "core-order", "a core ranges over a map"},
 		"unsorted keys":              {[]edit{{core, "slices.Sorted(maps.Keys(m))", "slices.Collect(maps.Keys(m))"}}, "core-order", "a core takes maps.Keys without sorting"},
 		"core that does not compile": {[]edit{{core, body, "	var unused int\n" + body}}, "core-order", "declared and not used"},

@@ -20,9 +20,9 @@ const (
 // has become small enough: one that is not needed is a fault.
 func large() map[string]string {
 	return map[string]string{
-		"sharding.region":               "to be cut along the path of a message",
-		"sharding/protocol.Shard":       "to be cut along the path of a message",
-		"sharding/protocol.coordinator": "to be cut along the life of a shard",
+		"sharding.region":                        "to be cut along the path of a message",
+		"sharding/internal/protocol.Shard":       "to be cut along the path of a message",
+		"sharding/internal/protocol.coordinator": "to be cut along the life of a shard",
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/wire"
 	"github.com/quorate/quorate/membership/singleton"
-	"github.com/quorate/quorate/sharding/protocol"
+	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
 // The types of control messages. They are part of the wire.

@@ -9,7 +9,7 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine/wire"
 	"github.com/quorate/quorate/membership/singleton"
-	"github.com/quorate/quorate/sharding/protocol"
+	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
 // control holds the fields of any control message.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/machine/wire"
-	"github.com/quorate/quorate/sharding/protocol"
+	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
 func appendExplanation(dst []byte, e protocol.Explained) []byte {

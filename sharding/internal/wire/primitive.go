@@ -7,7 +7,7 @@ import (
 	"math"
 
 	"github.com/quorate/quorate/machine/wire"
-	"github.com/quorate/quorate/sharding/protocol"
+	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
 // ErrMalformed is wrapped by every error of decoding; it is that of machine/wire.

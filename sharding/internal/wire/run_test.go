@@ -13,8 +13,8 @@ import (
 
 	"github.com/quorate/quorate/machine"
 	pb "github.com/quorate/quorate/sharding/internal/proto/quorate/sharding/v1"
+	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/wire"
-	"github.com/quorate/quorate/sharding/protocol"
 )
 
 // follow has messages follow each other in a stream of node 1 to the home at node 2,

@@ -23,8 +23,8 @@ import (
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/membership/singleton"
 	pb "github.com/quorate/quorate/sharding/internal/proto/quorate/sharding/v1"
+	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/wire"
-	"github.com/quorate/quorate/sharding/protocol"
 )
 
 var update = flag.Bool("update", false, "write the golden bytes anew")

@@ -1,0 +1,71 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/internal/protocol"
+)
+
+// What a node knows of another's clock is never more than that shows, but for what they
+// drift apart, and as near as the fastest acknowledgement of late.
+func TestClocksAreBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var c protocol.Clocks
+		ahead := machine.Instant(rapid.Int64Range(0, 1<<40).Draw(t, "ahead")) // Theirs of ours.
+		now, fastest := machine.Instant(1), time.Hour
+		for range rapid.IntRange(1, 20).Draw(t, "acks") {
+			require.LessOrEqual(t, c.At(nodeB, now), now+ahead)
+			took := time.Duration(rapid.IntRange(1, 1000).Draw(t, "took")) * time.Millisecond
+			now = now.Add(took)
+			c.Heard(nodeB, now.Add(-took)+ahead, now)
+			fastest = min(fastest, took)
+			require.Equal(t, now.Add(-fastest)+ahead, c.At(nodeB, now), "none took longer than 20 s in all")
+		}
+		require.Zero(t, c.At(nodeC, now))
+	})
+}
+
+// A clock that stood still is believed again after a while.
+func TestAClockThatStoodStill(t *testing.T) {
+	var c protocol.Clocks
+	second := machine.Instant(time.Second)
+	c.Heard(nodeB, 0, 0)
+	require.Zero(t, c.At(nodeB, second), "it does not say")
+	c.Heard(nodeB, 100*second, 0)
+	require.Equal(t, 110*second, c.At(nodeB, 10*second))
+	c.Heard(nodeB, 105*second, 10*second)
+	require.Equal(t, 110*second, c.At(nodeB, 10*second), "it may have taken long")
+	c.Heard(nodeB, 125*second, 30*second)
+	require.Equal(t, 125*second, c.At(nodeB, 30*second))
+	c.Heard(nodeB, 140*second, 40*second)
+	require.Equal(t, 140*second, c.At(nodeB, 40*second), "more is better at once")
+	c.Forget(nodeB)
+	require.Zero(t, c.At(nodeB, 40*second))
+}
+
+// However many nodes have said what their clocks show, few of them are remembered.
+func TestClocksAreBounded(t *testing.T) {
+	var c protocol.Clocks
+	first, known := node("a", 1), 0
+	c.Heard(first, 7, 1)
+	for i := range gossip.UID(10_000) {
+		c.Heard(node("b", i+1), 7, 1)
+	}
+	require.Zero(t, c.At(first, 1))
+	for i := range gossip.UID(10_000) {
+		if c.At(node("b", i+1), 1) != 0 {
+			known++
+		}
+	}
+	require.Positive(t, known)
+	require.LessOrEqual(t, known, 4096)
+}

@@ -1,0 +1,80 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/sharding/internal/protocol"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the golden traces anew")
+
+// The traces show what the nodes of a small cluster say and decide, and when.
+// They are read by people: a change of one is a change of behaviour. covers I30.
+func TestGoldenTraces(t *testing.T) {
+	for name, scenario := range map[string]func(f *fleet){
+		"start": func(f *fleet) { f.cluster(3, six()) },
+		"leave": func(f *fleet) {
+			nodes := f.cluster(3, six())
+			f.set(gossip.Leaving, nodes[1])
+			f.run(2 * time.Second)
+		},
+		"join": func(f *fleet) {
+			f.cluster(2, six())
+			f.start(3, six())
+			f.run(time.Second)
+		},
+		"crash": func(f *fleet) {
+			nodes := f.cluster(3, six())
+			nodes[0].dead = true
+			f.set(gossip.Down, nodes[0])
+			f.run(time.Second)
+			f.remove(nodes[0])
+			f.run(time.Second)
+			f.fence(nodes[0])
+			f.run(2 * time.Second)
+		},
+		"stuck": func(f *fleet) {
+			nodes := f.cluster(3, six())
+			f.stops = func(protocol.ShardID) time.Duration { return -1 }
+			f.set(gossip.Leaving, nodes[2])
+			f.run(5 * time.Second)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			first, second := traceOf(t, scenario), traceOf(t, scenario)
+			require.Equal(t, first, second, "equal runs give equal traces")
+			file := filepath.Join("testdata", name+".txt")
+			if *rewrite {
+				require.NoError(t, os.MkdirAll("testdata", 0o755))
+				require.NoError(t, os.WriteFile(file, []byte(first), 0o600))
+			}
+			want, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.Equal(t, string(want), first)
+		})
+	}
+}
+
+func traceOf(t *testing.T, scenario func(*fleet)) string {
+	t.Helper()
+	f := newFleet(t)
+	f.trace = &strings.Builder{}
+	scenario(f)
+	for _, id := range f.ids() {
+		if n := f.nodes[id]; !n.dead {
+			f.trace.WriteString("\n" + id.String() + "\n" + n.String())
+		}
+	}
+	return f.trace.String()
+}

@@ -1,0 +1,68 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/sharding/internal/protocol"
+)
+
+// A registration that was overtaken on its way changes nothing, alone or in a report;
+// one of a node that gives no numbers is taken as it comes.
+// covers F37, I21.
+func TestTheLastRegistrationCounts(t *testing.T) {
+	registration := func(number uint64, suspended bool) protocol.Registration {
+		return protocol.Registration{Settings: six().Settings, Suspended: suspended, Number: number}
+	}
+	for name, c := range map[string]struct {
+		said  []protocol.Registration
+		gives bool
+	}{
+		"a late suspension": {[]protocol.Registration{registration(2, false), registration(1, true)}, true},
+		"a late return":     {[]protocol.Registration{registration(2, true), registration(1, false)}, false},
+		"in order":          {[]protocol.Registration{registration(1, true), registration(2, false)}, true},
+		"without numbers":   {[]protocol.Registration{registration(0, true), registration(0, false)}, true},
+		"a repetition":      {[]protocol.Registration{registration(2, false), registration(2, false)}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t)
+			n := f.start(1, six())
+			p := f.puppet(2)
+			for _, r := range c.said {
+				p.say(n, protocol.Register{Kind: "k", Registration: r})
+				f.run(2 * latency)
+			}
+			f.run(4 * time.Second)
+			hosts := false
+			for _, h := range n.Inspect("k").Homes {
+				hosts = hosts || h.Node == p.id
+			}
+			require.Equal(t, c.gives, hosts)
+		})
+	}
+}
+
+// What a region says of itself is numbered: anew when it changed, as before when it
+// says the same again.
+// covers F37, I21.
+func TestRegistrationsAreNumbered(t *testing.T) {
+	f := newFleet(t)
+	p := f.puppet(1)
+	n := f.start(2, six())
+	f.run(2 * time.Second)
+	first := last[protocol.Register](t, p)
+	require.EqualValues(t, 1, first.Registration.Number)
+	f.run(2 * time.Second)
+	require.Equal(t, first.Registration, last[protocol.Register](t, p).Registration)
+	f.set(gossip.Leaving, n)
+	f.run(2 * time.Second)
+	again := last[protocol.Register](t, p).Registration
+	require.True(t, again.Suspended)
+	require.EqualValues(t, 2, again.Number)
+}

@@ -1,0 +1,411 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/internal/protocol"
+)
+
+// cellModel drives a cell with whatever may happen to it, and watches that
+//
+//   - every message has one outcome, and begins at most once;
+//   - the messages of a sender begin in their order;
+//   - an instance does one thing at a time, and there is one of an entity, apart from
+//     those that were left behind;
+//   - no message begins without standing, nor at an instance whose hosting has ended;
+//   - what was left behind answers nobody;
+//   - what is stuck is counted until it returns;
+//   - those who wait for room are called in their order, everybody in the end, and find
+//     the room that was kept for them.
+type cellModel struct {
+	t    *rapid.T
+	cell *protocol.Shard
+	now  machine.Instant
+	out  protocol.Actions
+
+	n         uint64 // Of the last epoch.
+	base      protocol.Epoch
+	epoch     protocol.Epoch // Of the hosting.
+	hosting   bool
+	suspended bool
+	ended     bool
+	positions []protocol.Position
+
+	sent    uint64 // The last number of the remote stream.
+	all     []*protocol.Message
+	settled map[*protocol.Message]string
+	begun   map[*protocol.Message]bool
+	heard   map[string]int // The last message that began, by entity and sender.
+	at      map[*protocol.Entity]protocol.Op
+	alive   []*protocol.Entity
+	stuck   map[*protocol.Entity]bool
+
+	waiting []*waiter // In the order in which they came.
+	changes int       // How often the shard came, went or was stopped.
+}
+
+// waiter is a message that waits for room.
+type waiter struct {
+	m       *protocol.Message
+	what    protocol.Admission
+	called  bool
+	changes int // When it was called.
+}
+
+func newCellModel(t *rapid.T) *cellModel {
+	return &cellModel{
+		t: t, now: 1,
+		cell: protocol.NewShard(protocol.ShardConfig{
+			Kind: "k", Self: nodeA, Mailbox: 4, WindowBytes: 1000, TransitBytes: 1000,
+			BackoffMin: 10 * time.Millisecond, BackoffMax: 50 * time.Millisecond,
+			PassivateAfter: 100 * time.Millisecond, StuckAfter: 200 * time.Millisecond,
+			OnFailure: rapid.SampledFrom([]protocol.OnFailure{protocol.Restart, protocol.StopOnFailure}).Draw(t, "on failure"),
+		}),
+		settled: map[*protocol.Message]string{}, begun: map[*protocol.Message]bool{}, heard: map[string]int{},
+		at: map[*protocol.Entity]protocol.Op{}, stuck: map[*protocol.Entity]bool{},
+	}
+}
+
+func (m *cellModel) entity() string {
+	return rapid.SampledFrom([]string{"x", "y", "z"}).Draw(m.t, "entity")
+}
+
+func (m *cellModel) message(origin gossip.NodeID) *protocol.Message {
+	msg := &protocol.Message{Origin: origin, Entity: m.entity(), Payload: []byte("m"), Correlation: uint64(len(m.all) + 1), Value: len(m.all) + 1}
+	if rapid.IntRange(0, 9).Draw(m.t, "expires") == 0 {
+		msg.Deadline = m.now + machine.Instant(20*time.Millisecond)
+	}
+	return msg
+}
+
+// next returns an epoch above all others.
+func (m *cellModel) next() protocol.Epoch {
+	m.n++
+	return epoch(m.n)
+}
+
+func (m *cellModel) apply(in protocol.ShardInput) {
+	m.changes++
+	m.cell.Apply(m.now, in, &m.out)
+	m.carry()
+	m.changes++ // Who is called by a change may find that room is somewhere else now.
+}
+
+// carry looks at what the cell wants.
+func (m *cellModel) carry() {
+	for _, a := range m.out.List() {
+		switch a.Op {
+		case protocol.OpStart, protocol.OpRun, protocol.OpStop:
+			m.work(a)
+		case protocol.OpFree, protocol.OpFail, protocol.OpDrop:
+			for x := a.Message; x != nil; x = x.Next() {
+				require.Empty(m.t, m.settled[x], "one outcome")
+				m.settled[x] = fmt.Sprint(a.Op)
+			}
+		case protocol.OpRoom:
+			m.call(a.Message)
+		case protocol.OpStuck:
+			require.False(m.t, m.stuck[a.Entity])
+			m.stuck[a.Entity] = true
+		case protocol.OpReturned:
+			require.True(m.t, m.stuck[a.Entity])
+			delete(m.stuck, a.Entity)
+		case protocol.OpEvent:
+			if halted, ok := a.Event.(protocol.ShardHalted); ok {
+				m.hosting, m.positions = false, halted.Positions
+				for _, e := range m.alive {
+					require.True(m.t, e.Ended(), "what has not stopped was left behind")
+				}
+			}
+		default:
+		}
+	}
+	m.out.Reset()
+	require.Equal(m.t, len(m.stuck), m.cell.Info().StuckCount)
+}
+
+func (m *cellModel) work(a protocol.Action) {
+	e := a.Entity
+	busy, alive := m.at[e]
+	switch a.Op {
+	case protocol.OpStart:
+		require.False(m.t, alive)
+		for _, o := range m.alive {
+			require.True(m.t, o.ID() != e.ID() || o.Ended(), "one instance of an entity")
+		}
+		m.alive = append(m.alive, e)
+	case protocol.OpRun:
+		require.True(m.t, alive)
+		require.Zero(m.t, busy, "one thing at a time")
+		m.begin(e)
+	default:
+		require.True(m.t, alive)
+		require.Zero(m.t, busy)
+	}
+	m.at[e] = a.Op
+}
+
+func (m *cellModel) begin(e *protocol.Entity) {
+	require.False(m.t, e.Ended())
+	require.False(m.t, m.suspended)
+	msg := e.Message()
+	require.False(m.t, m.begun[msg])
+	require.Empty(m.t, m.settled[msg])
+	m.begun[msg] = true
+	number, _ := msg.Value.(int)
+	if !msg.Own {
+		sender := e.ID() + msg.Origin.String()
+		require.Greater(m.t, number, m.heard[sender], "in the order of the sender")
+		m.heard[sender] = number
+	}
+}
+
+// finish ends something that an entity is at.
+func (m *cellModel) finish(e *protocol.Entity) {
+	op := m.at[e]
+	m.at[e] = 0
+	silent := e.Ended()
+	switch op {
+	case protocol.OpStart:
+		ok := rapid.IntRange(0, 3).Draw(m.t, "start") > 0
+		if !ok {
+			m.dead(e)
+		}
+		m.cell.Started(m.now, e, ok, &m.out)
+	case protocol.OpStop:
+		m.dead(e)
+		m.cell.Stopped(m.now, e, &m.out)
+	default:
+		m.end(e)
+	}
+	for _, a := range m.out.List() {
+		require.False(m.t, silent && a.Op == protocol.OpReply && a.Reply.Code == protocol.CodeOK && e.Info().Released, "it answers nobody")
+	}
+	m.carry()
+}
+
+// end ends a message, in one of the ways in which messages end.
+func (m *cellModel) end(e *protocol.Entity) {
+	switch rapid.IntRange(0, 6).Draw(m.t, "end") {
+	case 0:
+		m.begun[e.Message()] = false
+		number, _ := e.Message().Value.(int)
+		m.heard[e.ID()+e.Message().Origin.String()] = number - 1
+		m.cell.Postpone(m.now, e, &m.out)
+	case 1:
+		m.cell.Done(m.now, e, protocol.Result{Failed: true, Reason: "broken", Reply: new(protocol.Reply)}, &m.out)
+	case 2:
+		m.cell.Done(m.now, e, protocol.Result{Reply: new(protocol.Reply), Withhold: true}, &m.out)
+	case 3:
+		m.cell.Passivate(m.now, e, &m.out)
+		m.cell.Done(m.now, e, ok, &m.out)
+	default:
+		m.cell.Done(m.now, e, protocol.Result{Reply: new(protocol.Reply)}, &m.out)
+	}
+}
+
+func (m *cellModel) dead(e *protocol.Entity) {
+	delete(m.at, e)
+	m.alive = slices.DeleteFunc(m.alive, func(o *protocol.Entity) bool { return o == e })
+}
+
+// busy returns the entities that are at something.
+func (m *cellModel) busy() []*protocol.Entity {
+	var busy []*protocol.Entity
+	for _, e := range m.alive {
+		if m.at[e] != 0 {
+			busy = append(busy, e)
+		}
+	}
+	return busy
+}
+
+// acts are what may happen to a cell. One that does not apply now is left out by
+// Skip of its rapid.T; another is drawn in its place, and the test goes on.
+func (m *cellModel) acts() map[string]func(*rapid.T) {
+	return map[string]func(*rapid.T){
+		"accept":  func(*rapid.T) { m.accept() },
+		"deliver": func(*rapid.T) { m.deliver() },
+		"finish": func(t *rapid.T) {
+			busy := m.busy()
+			if len(busy) == 0 {
+				t.Skip("nothing is under way") // This draw does not apply; the test goes on.
+			}
+			m.finish(rapid.SampledFrom(busy).Draw(t, "which"))
+		},
+		"remind": func(t *rapid.T) {
+			if len(m.alive) == 0 {
+				t.Skip("nobody is there") // This draw does not apply; the test goes on.
+			}
+			e := rapid.SampledFrom(m.alive).Draw(t, "which")
+			live := e.Live() && !m.ended
+			msg := &protocol.Message{Entity: e.ID()}
+			m.cell.Remind(m.now, e, msg, &m.out)
+			if live {
+				m.all = append(m.all, msg)
+			}
+			m.carry()
+		},
+		"wait": func(t *rapid.T) {
+			m.now = m.now.Add(time.Duration(rapid.IntRange(1, 120).Draw(t, "ms")) * time.Millisecond)
+			m.cell.Tick(m.now, &m.out)
+			m.carry()
+		},
+		"sweep": func(*rapid.T) {
+			m.cell.Sweep(m.now, 2, &m.out)
+			m.carry()
+		},
+		"standing": func(*rapid.T) {
+			if m.suspended = !m.suspended; m.suspended {
+				m.apply(protocol.Suspend{})
+				return
+			}
+			m.apply(protocol.Unsuspend{})
+		},
+		"come": func(t *rapid.T) {
+			w := m.waiter(t)
+			m.offer(w.m, w)
+		},
+		"withdraw": func(t *rapid.T) {
+			m.cell.Withdraw(m.waiter(t).m, &m.out)
+			m.carry()
+		},
+		"flow":    m.flow,
+		"host":    func(*rapid.T) { m.host() },
+		"stop":    func(*rapid.T) { m.apply(protocol.StopHosting{Epoch: m.epoch}) },
+		"resume":  func(*rapid.T) { m.apply(protocol.ResumeHosting{Epoch: m.epoch}) },
+		"release": func(*rapid.T) { m.apply(protocol.ReleaseHosting{Epoch: m.epoch}) },
+		"lose": func(*rapid.T) {
+			if rapid.IntRange(0, 4).Draw(m.t, "lose") == 0 { // Rare, or nothing else happens.
+				m.rebase()
+				m.hosting = false
+				m.apply(protocol.SetRoute{Home: nodeC, Epoch: m.base, Base: m.base})
+			}
+		},
+	}
+}
+
+func (m *cellModel) accept() { m.offer(m.message(nodeA), nil) }
+
+// offer gives the cell a message of this node, which may have been called.
+func (m *cellModel) offer(msg *protocol.Message, was *waiter) {
+	switch a := m.cell.Accept(m.now, msg, &m.out); a {
+	case protocol.Accepted:
+		m.all = append(m.all, msg)
+		msg.Value = len(m.all)
+	case protocol.MailboxFull, protocol.WindowFull:
+		kept := was != nil && was.called && was.changes == m.changes
+		require.False(m.t, kept, "room is kept for who was called")
+		m.waiting = append(m.waiting, &waiter{m: msg, what: a})
+	default:
+	}
+	m.carry()
+}
+
+// call notes that a message may come.
+func (m *cellModel) call(msg *protocol.Message) {
+	at := slices.IndexFunc(m.waiting, func(w *waiter) bool { return w.m == msg })
+	require.GreaterOrEqual(m.t, at, 0, "it waits")
+	called := m.waiting[at]
+	require.False(m.t, called.called, "it is called once")
+	called.called, called.changes = true, m.changes
+	for _, w := range m.waiting[:at] {
+		require.True(m.t, w.called || w.what != called.what || w.m.Entity != msg.Entity, "in their order")
+	}
+}
+
+// waiter takes one of those out who wait.
+func (m *cellModel) waiter(t *rapid.T) *waiter {
+	if len(m.waiting) == 0 {
+		t.Skip("nobody waits") // This draw does not apply; the test goes on.
+	}
+	at := rapid.IntRange(0, len(m.waiting)-1).Draw(t, "which")
+	w := m.waiting[at]
+	m.waiting = slices.Delete(m.waiting, at, at+1)
+	return w
+}
+
+// flow lets another node say something about the flow to an entity.
+func (m *cellModel) flow(t *rapid.T) {
+	f := protocol.Flow{
+		Entity: m.entity(), Epoch: epoch(m.n), State: rapid.SampledFrom([]protocol.FlowState{
+			protocol.FlowHold, protocol.FlowOpen, protocol.FlowAsk,
+		}).Draw(t, "state"),
+	}
+	m.cell.Flowed(m.now, nodeB, f, &m.out)
+	m.carry()
+}
+
+// deliver lets the next message of a stream come, one ahead of its turn, or one that
+// came before.
+func (m *cellModel) deliver() {
+	msg := m.message(nodeB)
+	m.sent++
+	msg.Seq, msg.Base, msg.Route = m.sent, m.base, m.base
+	m.all = append(m.all, msg)
+	m.cell.Deliver(m.now, msg, &m.out)
+	m.cell.Acks(&m.out)
+	m.carry()
+	if rapid.IntRange(0, 5).Draw(m.t, "twice") == 0 {
+		double := *msg
+		m.all = append(m.all, &double)
+		m.cell.Deliver(m.now, &double, &m.out)
+		m.carry()
+	}
+}
+
+// rebase begins the streams anew.
+func (m *cellModel) rebase() {
+	m.base, m.sent, m.positions = m.next(), 0, nil
+}
+
+// host lets the shard come here, if it is elsewhere.
+func (m *cellModel) host() {
+	if m.hosting {
+		return
+	}
+	if m.base.IsZero() {
+		m.rebase()
+	}
+	m.hosting, m.epoch = true, m.next()
+	m.apply(protocol.StartHosting{Epoch: m.epoch, Base: m.base, Positions: m.positions})
+}
+
+// conclude ends the node, and everything that is under way.
+func (m *cellModel) conclude() {
+	m.ended = true
+	m.apply(protocol.Abandon{})
+	for _, w := range m.waiting {
+		require.True(m.t, w.called, "everybody is called in the end")
+		require.Equal(m.t, protocol.Ended, m.cell.Accept(m.now, w.m, &m.out))
+	}
+	for busy := m.busy(); len(busy) > 0; busy = m.busy() {
+		m.finish(busy[0])
+	}
+	require.Empty(m.t, m.alive, "every instance is stopped")
+	require.Zero(m.t, m.cell.Info().StuckCount)
+	for _, msg := range m.all {
+		require.NotEmpty(m.t, m.settled[msg], "every message has an outcome: %+v", msg)
+	}
+}
+
+// covers I20, I28 in the cell.
+func TestLawsOfACell(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := newCellModel(t)
+		m.host()
+		t.Repeat(m.acts())
+		m.conclude()
+	})
+}

@@ -1,0 +1,156 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/sharding/internal/protocol"
+)
+
+// serving returns a cell that hosts, with an idle instance of x.
+func serving(t *testing.T) *cell {
+	t.Helper()
+	c := newCell(t, nodeA, protocol.ShardConfig{})
+	c.apply(protocol.StartHosting{Epoch: epoch(1), Base: epoch(1)})
+	c.tell("x")
+	c.started("x", true)
+	c.done("x", protocol.Result{})
+	return c
+}
+
+// begin is what the runtime does at an OpStop of x.
+func (c *cell) begin(held bool) (protocol.StopReason, bool) {
+	why, ok := c.BeginStop(c.now, c.entities["x"], held, &c.out)
+	c.did()
+	return why, ok
+}
+
+func passivate(c *cell) string {
+	c.Passivate(c.now, c.entities["x"], &c.out)
+	return c.did()
+}
+
+// The reason of a stop says what has happened to the instance, by what is known when the
+// stop begins.
+func TestWhyAnInstanceIsStopped(t *testing.T) {
+	stop, leave := protocol.StopHosting{Epoch: epoch(1)}, protocol.StopHosting{Epoch: epoch(1), Leaving: true}
+	elsewhere := protocol.SetRoute{Home: nodeB, Epoch: epoch(2), Base: epoch(1)}
+	for _, test := range []struct {
+		why  protocol.StopReason
+		sole bool
+		make func(c *cell)
+	}{
+		{protocol.StopPassivated, true, func(c *cell) { passivate(c) }},
+		{protocol.StopFailed, true, func(c *cell) { c.tell("x"); c.done("x", protocol.Result{Failed: true}) }},
+		{protocol.StopMoved, true, func(c *cell) { c.apply(stop) }},
+		{protocol.StopMoved, true, func(c *cell) { passivate(c); c.apply(stop) }},
+		{protocol.StopLeaving, true, func(c *cell) { c.apply(leave) }},
+		{protocol.StopMoved, true, func(c *cell) {
+			c.tell("x")
+			c.apply(leave)
+			c.apply(protocol.ResumeHosting{Epoch: epoch(1)})
+			c.apply(stop)
+			c.done("x", protocol.Result{})
+		}},
+		{protocol.StopReplaced, false, func(c *cell) { c.apply(elsewhere) }},
+		{protocol.StopReplaced, false, func(c *cell) { passivate(c); c.apply(elsewhere) }},
+		{protocol.StopReplaced, false, func(c *cell) { c.tell("x"); c.apply(elsewhere); c.done("x", protocol.Result{Failed: true}) }},
+		{protocol.StopReplaced, false, func(c *cell) {
+			c.tell("x")
+			c.apply(stop)
+			c.apply(protocol.ReleaseHosting{Epoch: epoch(1)})
+			c.done("x", protocol.Result{})
+		}},
+		{protocol.StopLost, false, func(c *cell) { c.apply(protocol.Abandon{}) }},
+		{protocol.StopLost, false, func(c *cell) { c.apply(elsewhere); c.apply(protocol.Abandon{}) }},
+	} {
+		c := serving(t)
+		test.make(c)
+		why, begins := c.begin(true)
+		require.True(t, begins)
+		require.Equal(t, test.why, why)
+		require.Equal(t, test.sole, why.Sole())
+	}
+}
+
+// A stop that may write something does not begin without standing. It begins when the
+// standing returns, and what came meanwhile is processed by a new instance.
+func TestAStopWaitsForStanding(t *testing.T) {
+	c := serving(t)
+	c.apply(protocol.Suspend{})
+	require.Empty(t, passivate(c))
+	require.Empty(t, c.tell("x"))
+	require.Empty(t, c.tick(time.Minute))
+	c.Sweep(c.now, 10, &c.out)
+	require.Empty(t, c.did(), "it is not stuck")
+	require.Equal(t, "stop:x", c.apply(protocol.Unsuspend{}))
+	_, begins := c.begin(true)
+	require.True(t, begins)
+	require.Equal(t, "start:x", c.stopped("x"))
+}
+
+// The same where the runtime's clock shows it first: the stop is asked for again.
+func TestTheClockIsLookedAtBeforeAStop(t *testing.T) {
+	c := serving(t)
+	require.Equal(t, "stop:x", passivate(c))
+	_, begins := c.begin(false)
+	require.False(t, begins)
+	require.Equal(t, "stop:x", c.tick(50*time.Millisecond))
+	c.apply(protocol.Suspend{})
+	_, begins = c.begin(true)
+	require.False(t, begins, "the cell knows better than the clock")
+	require.Equal(t, "stop:x", c.apply(protocol.Unsuspend{}))
+	why, begins := c.begin(true)
+	require.True(t, begins)
+	require.Equal(t, protocol.StopPassivated, why)
+}
+
+// A move waits for the standing as it waits for messages, and ends when that returns.
+func TestAMoveWaitsForStanding(t *testing.T) {
+	c := serving(t)
+	c.apply(protocol.Suspend{})
+	require.Empty(t, c.apply(protocol.StopHosting{Epoch: epoch(1)}))
+	require.Equal(t, "stop:x", c.apply(protocol.Unsuspend{}))
+	require.Equal(t, "shardhalted", c.stopped("x"))
+}
+
+// When the hosting ends while a stop waits for standing, the stop begins at once, and is
+// told so.
+func TestAStopThatWaitedInVain(t *testing.T) {
+	for _, test := range []struct {
+		why protocol.StopReason
+		end func(c *cell) string
+	}{
+		{protocol.StopReplaced, func(c *cell) string {
+			return c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(2), Base: epoch(1)})
+		}},
+		{protocol.StopReplaced, func(c *cell) string { return c.apply(protocol.ReleaseHosting{Epoch: epoch(1)}) }},
+		{protocol.StopLost, func(c *cell) string { return c.apply(protocol.Abandon{}) }},
+	} {
+		c := serving(t)
+		c.apply(protocol.Suspend{})
+		c.apply(protocol.StopHosting{Epoch: epoch(1)})
+		require.Contains(t, test.end(c), "stop:x")
+		why, begins := c.begin(false)
+		require.True(t, begins)
+		require.Equal(t, test.why, why)
+		require.NotContains(t, c.stopped("x"), "stop")
+	}
+}
+
+// Reasons have names.
+func TestNamesOfReasons(t *testing.T) {
+	seen := make(map[string]bool)
+	for r := range protocol.StopReasons {
+		name := protocol.StopReason(r).String()
+		require.NotContains(t, name, "reason")
+		seen[name] = true
+	}
+	require.Len(t, seen, protocol.StopReasons)
+	require.Equal(t, "reason 99", protocol.StopReason(99).String())
+}

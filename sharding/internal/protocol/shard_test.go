@@ -1,0 +1,538 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/internal/protocol"
+)
+
+var (
+	nodeA = node("a", 1)
+	nodeB = node("b", 2)
+	nodeC = node("c", 3)
+)
+
+func node(host string, uid gossip.UID) gossip.NodeID {
+	return gossip.NodeID{Address: gossip.Address{Host: host, Port: 1}, UID: uid}
+}
+
+func epoch(n uint64) protocol.Epoch {
+	return protocol.Epoch{Born: 1, Term: protocol.Term{UpNumber: 1, Start: 1}, N: n}
+}
+
+// cell drives one Shard and says what it does, a word an action.
+type cell struct {
+	*protocol.Shard
+	t        *testing.T
+	now      machine.Instant
+	out      protocol.Actions
+	entities map[string]*protocol.Entity
+	last     map[protocol.Op]protocol.Action
+	place    uint64 // Of the next message that is handed to a lane.
+}
+
+func newCell(t *testing.T, self gossip.NodeID, cfg protocol.ShardConfig) *cell {
+	t.Helper()
+	cfg.Self, cfg.Kind = self, "k"
+	return &cell{
+		t: t, Shard: protocol.NewShard(cfg), now: 1,
+		entities: make(map[string]*protocol.Entity), last: make(map[protocol.Op]protocol.Action),
+	}
+}
+
+// did returns the actions since the last call in short, and forgets them.
+func (c *cell) did() string {
+	names := map[protocol.Op]string{
+		protocol.OpTransmit: "transmit", protocol.OpForward: "forward", protocol.OpFree: "free", protocol.OpFail: "fail",
+		protocol.OpReset: "reset", protocol.OpReply: "reply", protocol.OpAck: "ack", protocol.OpNeed: "need",
+		protocol.OpStart: "start", protocol.OpRun: "run", protocol.OpStop: "stop", protocol.OpDrop: "drop",
+		protocol.OpRoom: "room", protocol.OpStuck: "stuck", protocol.OpReturned: "returned",
+		protocol.OpForged: "forged",
+	}
+	var words []string
+	for _, a := range c.out.List() {
+		c.last[a.Op] = a
+		word := names[a.Op]
+		switch {
+		case a.Op == protocol.OpWake || a.Op == protocol.OpEnd:
+			continue
+		case a.Op == protocol.OpEvent:
+			word = strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", a.Event), "protocol."))
+		case a.Op == protocol.OpForged:
+			word += ":" + a.Fault.String()
+		case a.Op == protocol.OpAck || a.Op == protocol.OpNeed:
+			word += fmt.Sprintf(":%d", a.Seq)
+		case a.Op == protocol.OpReply && a.Reply.Code != protocol.CodeOK:
+			word += ":" + a.Reply.Code.String()
+		case a.Op == protocol.OpFail:
+			word += ":" + a.Message.Entity + ":" + a.Code.String()
+		case a.Op == protocol.OpDrop:
+			word += ":" + a.Drop.String()
+		case a.Op == protocol.OpTransmit || a.Op == protocol.OpFree:
+			for m := a.Message; m != nil; m = m.Next() {
+				if a.Op == protocol.OpTransmit {
+					c.Handed(m, m.Next(), c.place)
+					c.place++
+				}
+				words = append(words, fmt.Sprintf("%s:%s:%d", word, m.Entity, m.Seq))
+			}
+			continue
+		case a.Op == protocol.OpFlow:
+			word = [...]string{"", "hold:", "open:", "ask:"}[a.Flow.State] + a.Flow.Entity
+		case a.Op == protocol.OpRoom:
+			word += ":" + a.Message.Entity
+		case a.Message != nil:
+			word += fmt.Sprintf(":%s:%d", a.Message.Entity, a.Message.Seq)
+		case a.Entity != nil:
+			c.entities[a.Entity.ID()] = a.Entity
+			word += ":" + a.Entity.ID()
+		}
+		words = append(words, word)
+	}
+	c.out.Reset()
+	return strings.Join(words, " ")
+}
+
+func (c *cell) apply(in protocol.ShardInput) string {
+	c.Apply(c.now, in, &c.out)
+	return c.did()
+}
+
+func (c *cell) tell(entity string) string {
+	c.t.Helper()
+	require.Equal(c.t, protocol.Accepted, c.Accept(c.now, &protocol.Message{Entity: entity, Payload: []byte("m")}, &c.out))
+	return c.did()
+}
+
+// from returns a message as it comes from a stream of another node.
+func from(origin gossip.NodeID, entity string, seq uint64, base protocol.Epoch) *protocol.Message {
+	return &protocol.Message{Origin: origin, Entity: entity, Seq: seq, Base: base, Route: base, Payload: []byte("m"), Correlation: 100 + seq}
+}
+
+func (c *cell) deliver(m *protocol.Message) string {
+	c.Deliver(c.now, m, &c.out)
+	return c.did()
+}
+
+func (c *cell) started(id string, ok bool) string {
+	c.Started(c.now, c.entities[id], ok, &c.out)
+	return c.did()
+}
+
+func (c *cell) done(id string, r protocol.Result) string {
+	c.Done(c.now, c.entities[id], r, &c.out)
+	return c.did()
+}
+
+func (c *cell) stopped(id string) string {
+	c.Stopped(c.now, c.entities[id], &c.out)
+	return c.did()
+}
+
+func (c *cell) tick(d time.Duration) string {
+	c.now = c.now.Add(d)
+	c.Tick(c.now, &c.out)
+	return c.did()
+}
+
+func (c *cell) acks() string {
+	c.Acks(&c.out)
+	return c.did()
+}
+
+func host(t *testing.T, cfg protocol.ShardConfig) *cell {
+	t.Helper()
+	c := newCell(t, nodeA, cfg)
+	require.Empty(t, c.apply(protocol.StartHosting{Epoch: epoch(1), Base: epoch(1)}))
+	return c
+}
+
+var ok = protocol.Result{Reply: &protocol.Reply{}}
+
+// An origin keeps what is not acknowledged, and asks for a home once.
+func TestOriginTransmitsAndKeeps(t *testing.T) {
+	c := newCell(t, nodeA, protocol.ShardConfig{})
+	require.Equal(t, "lookup", c.tell("x"))
+	require.Empty(t, c.tell("y"), "asked once")
+	require.Equal(t, "transmit:x:1 transmit:y:2", c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)}))
+	require.Equal(t, "transmit:x:3", c.tell("x"))
+	require.Empty(t, c.apply(protocol.SetRoute{Home: nodeC, Epoch: epoch(1), Base: epoch(1)}), "an epoch that is not above")
+	c.Acked(c.now, nodeB, protocol.Ack{Base: epoch(1), Seq: 2}, &c.out)
+	require.Equal(t, "free:x:1 free:y:2", c.did())
+	c.Acked(c.now, nodeB, protocol.Ack{Base: epoch(1), Seq: 9}, &c.out)
+	require.Empty(t, c.did(), "an acknowledgement of what was never sent")
+	require.Equal(t, "transmit:x:3", c.tick(2*time.Second), "sent again without an acknowledgement")
+	c.Needed(c.now, nodeB, protocol.Need{Base: epoch(1), Seq: 3}, &c.out)
+	require.Equal(t, "transmit:x:3", c.did())
+	c.Broken(nodeB)
+	require.Empty(t, c.tell("z"))
+	c.Flush(c.now, nodeB, &c.out)
+	require.Equal(t, "transmit:x:3 transmit:z:4", c.did())
+}
+
+// What a full lane did not take is sent when it has room, and counts as not sent.
+func TestFullLane(t *testing.T) {
+	c := newCell(t, nodeA, protocol.ShardConfig{})
+	c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)})
+	require.Equal(t, "transmit:x:1", c.tell("x"))
+	y := &protocol.Message{Entity: "y", Payload: []byte("m")}
+	require.Equal(t, protocol.Accepted, c.Accept(c.now, y, &c.out))
+	c.out.Reset()
+	c.Unsent(y)
+	require.Empty(t, c.tell("z"))
+	c.Written(1)
+	require.Equal(t, "reset fail:x:unknown outcome transmit:y:1 transmit:z:2",
+		c.apply(protocol.SetRoute{Home: nodeC, Epoch: epoch(2), Base: epoch(2)}))
+}
+
+// What has not left this node when its host is taken for dead is sent to the next
+// one; what may have left has an unknown outcome.
+// covers I20 in the cell.
+func TestWhatHasNotLeftGoesToTheNextHome(t *testing.T) {
+	lost := func(id string) string { return "fail:" + id + ":unknown outcome" }
+	told := func(c *cell) {
+		c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)})
+		c.tell("x")
+		c.tell("y")
+	}
+	next := protocol.SetRoute{Home: nodeC, Epoch: epoch(2), Base: epoch(2)}
+	tests := map[string]struct {
+		then func(c *cell)
+		want string
+	}{
+		"nothing was written": {func(*cell) {}, "reset transmit:x:1 transmit:y:2"},
+		"one was written":     {func(c *cell) { c.Written(1) }, "reset " + lost("x") + " transmit:y:1"},
+		"all were written":    {func(c *cell) { c.Written(2) }, "reset " + lost("x") + " " + lost("y")},
+		"sent again, and only the copies are queued": {func(c *cell) {
+			c.Written(1)
+			c.tick(2 * time.Second)
+			c.Written(2)
+		}, "reset " + lost("x") + " " + lost("y")},
+		"sent again, and the first copies are queued": {func(c *cell) {
+			c.tick(2 * time.Second)
+			c.Written(0)
+		}, "reset transmit:x:1 transmit:y:2"},
+		"the passage was given up": {func(c *cell) {
+			c.Rerouted(1, true)
+			c.Broken(nodeB)
+			c.Flush(c.now, nodeB, &c.out)
+			c.place = 0
+			c.did()
+			c.Written(0)
+		}, "reset " + lost("x") + " transmit:y:1"},
+		"another passage, while the first goes on": {func(c *cell) { c.Rerouted(1, false) }, "reset " + lost("x") + " " + lost("y")},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := newCell(t, nodeA, protocol.ShardConfig{})
+			told(c)
+			test.then(c)
+			require.Equal(t, test.want, c.apply(next))
+		})
+	}
+}
+
+// The window is bounded; who found it full hears of room.
+func TestWindowIsBounded(t *testing.T) {
+	c := newCell(t, nodeA, protocol.ShardConfig{WindowBytes: 300})
+	c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)})
+	c.tell("x")
+	c.tell("y")
+	m := &protocol.Message{Entity: "z"}
+	require.Equal(t, protocol.WindowFull, c.Accept(c.now, m, &c.out))
+	c.Acked(c.now, nodeB, protocol.Ack{Base: epoch(1), Seq: 2}, &c.out)
+	require.Equal(t, "free:x:1 free:y:2 room:z", c.did())
+	require.Equal(t, protocol.Accepted, c.Accept(c.now, m, &c.out))
+	require.Equal(t, "transmit:z:3", c.did())
+}
+
+// A host delivers each message once and in order, asks for what is missing, and
+// acknowledges cumulatively.
+func TestHostDeliversInOrderOnce(t *testing.T) {
+	c := host(t, protocol.ShardConfig{})
+	require.Equal(t, "need:1", c.deliver(from(nodeB, "x", 2, epoch(1))))
+	require.Empty(t, c.deliver(from(nodeB, "x", 3, epoch(1))), "asked once")
+	require.Equal(t, "drop:duplicate", c.deliver(from(nodeB, "x", 3, epoch(1))))
+	require.Equal(t, "start:x", c.deliver(from(nodeB, "x", 1, epoch(1))))
+	require.Equal(t, "drop:duplicate", c.deliver(from(nodeB, "x", 2, epoch(1))))
+	require.Equal(t, "ack:3", c.acks())
+	require.Empty(t, c.acks())
+	require.Equal(t, "run:x", c.started("x", true))
+	require.Equal(t, "reply free:x:1 run:x", c.done("x", ok))
+	require.Equal(t, nodeB, c.last[protocol.OpReply].To)
+	require.EqualValues(t, 101, c.last[protocol.OpReply].Reply.Correlation)
+	require.Equal(t, "reply free:x:2 run:x", c.done("x", ok))
+	require.Equal(t, "reply free:x:3", c.done("x", ok))
+	require.Equal(t, "drop:old-stream", c.deliver(from(nodeB, "x", 4, protocol.Epoch{Born: 1})))
+}
+
+// Local messages get no number while nothing is outstanding.
+func TestLocalMessagesBypassStreams(t *testing.T) {
+	c := host(t, protocol.ShardConfig{})
+	require.True(t, c.Local())
+	require.Equal(t, "start:x", c.tell("x"))
+	require.Equal(t, "run:x", c.started("x", true))
+	require.Equal(t, "free:x:0", c.done("x", protocol.Result{}))
+}
+
+// A move carries the positions: what was delivered is not delivered again, what
+// waited is passed on, and nothing gets lost or changes its order.
+// covers I20.
+func TestMoveCarriesPositions(t *testing.T) {
+	x := host(t, protocol.ShardConfig{})
+	x.deliver(from(nodeB, "x", 1, epoch(1)))
+	x.started("x", true)
+	x.deliver(from(nodeB, "x", 2, epoch(1)))
+	require.Empty(t, x.apply(protocol.StopHosting{Epoch: epoch(1)}))
+	require.Equal(t, "lookup", x.deliver(from(nodeB, "x", 3, epoch(1))), "delivers no more")
+	require.Equal(t, "free:x:1 run:x", x.done("x", protocol.Result{}), "the mailbox runs out")
+	require.Equal(t, "free:x:2 stop:x", x.done("x", protocol.Result{}))
+	require.Equal(t, "ack:2 shardhalted", x.stopped("x"))
+	halted := x.last[protocol.OpEvent].Event.(protocol.ShardHalted)
+	require.Equal(t, []protocol.Position{{Origin: nodeB, Seq: 2}}, halted.Positions)
+	require.Empty(t, x.apply(protocol.ResumeHosting{Epoch: epoch(1)}), "too late")
+	require.Equal(t, "forward:x:3 free:x:3", x.apply(protocol.SetRoute{Home: nodeC, Epoch: epoch(2), Base: epoch(1)}))
+	m := *x.last[protocol.OpForward].Message
+	require.Equal(t, epoch(2), m.Route)
+
+	y := newCell(t, nodeC, protocol.ShardConfig{})
+	require.Equal(t, "lookup", y.deliver(&m), "the message is ahead of the command")
+	require.Equal(t, "start:x", y.apply(protocol.StartHosting{Epoch: epoch(2), Base: epoch(1), Positions: halted.Positions}))
+	require.Equal(t, "drop:duplicate", y.deliver(from(nodeB, "x", 2, epoch(1))))
+	require.Equal(t, "ack:3", y.acks())
+}
+
+// A stop that is taken back goes on where it was.
+func TestResume(t *testing.T) {
+	c := host(t, protocol.ShardConfig{})
+	c.deliver(from(nodeB, "x", 1, epoch(1)))
+	c.started("x", true)
+	c.apply(protocol.StopHosting{Epoch: epoch(1)})
+	c.deliver(from(nodeB, "x", 2, epoch(1)))
+	require.Empty(t, c.apply(protocol.ResumeHosting{Epoch: epoch(1)}))
+	require.Equal(t, "reply free:x:1 run:x", c.done("x", ok))
+	require.Equal(t, "ack:2", c.acks())
+}
+
+// A cell without standing begins nothing, and lets no reply leave.
+func TestSuspendedCell(t *testing.T) {
+	c := host(t, protocol.ShardConfig{})
+	c.deliver(from(nodeB, "x", 1, epoch(1)))
+	c.started("x", true)
+	c.deliver(from(nodeB, "x", 2, epoch(1)))
+	require.Empty(t, c.apply(protocol.Suspend{}))
+	require.Equal(t, "free:x:1", c.done("x", ok), "the reply is withheld, the next message waits")
+	require.Empty(t, c.deliver(from(nodeB, "y", 3, epoch(1))), "nothing starts")
+	require.Equal(t, "reply run:x start:y", c.apply(protocol.Unsuspend{}))
+
+	c.Postpone(c.now, c.entities["x"], &c.out)
+	require.Empty(t, c.did())
+	require.Equal(t, "run:x", c.tick(50*time.Millisecond))
+	require.Equal(t, "free:x:2", c.done("x", protocol.Result{Reply: &protocol.Reply{}, Withhold: true}))
+	require.Equal(t, "reply", c.tick(50*time.Millisecond))
+}
+
+// Failing entities refuse, and expired messages are not processed; every sender is
+// told.
+func TestRefusals(t *testing.T) {
+	c := host(t, protocol.ShardConfig{})
+	c.deliver(from(nodeB, "x", 1, epoch(1)))
+	c.deliver(from(nodeB, "x", 2, epoch(1)))
+	require.Equal(t, "reply:entity failed free:x:1 reply:entity failed free:x:2", c.started("x", false))
+	require.Equal(t, "reply:entity failed free:x:3", c.deliver(from(nodeB, "x", 3, epoch(1))))
+	require.Equal(t, protocol.EntityFailing, c.Accept(c.now, &protocol.Message{Entity: "x"}, &c.out))
+	require.Equal(t, protocol.CodeEntityFailed, protocol.EntityFailing.Code())
+	c.now = c.now.Add(time.Second)
+	require.Equal(t, "start:x", c.deliver(from(nodeB, "x", 4, epoch(1))), "after the back-off")
+	require.Equal(t, "run:x", c.started("x", true))
+	late := from(nodeB, "x", 5, epoch(1))
+	late.Deadline = c.now + 1
+	require.Empty(t, c.deliver(late))
+	c.now++
+	require.Equal(t, "reply free:x:4 reply:deadline passed before the message was processed free:x:5", c.done("x", ok))
+	require.Equal(t, "ack:5", c.acks(), "a refusal is an outcome")
+	overdue := from(nodeB, "y", 6, epoch(1))
+	overdue.Deadline = protocol.Overdue
+	require.Equal(t, "reply:deadline passed before the message was processed free:y:6", c.deliver(overdue), "nothing starts for it")
+	require.Equal(t, "ack:6", c.acks(), "it counts all the same")
+}
+
+// A message that was handed to its entity, and whose deadline passes before that begins,
+// is refused, and the next one begins.
+func TestWhatLapsesIsRefused(t *testing.T) {
+	c := host(t, protocol.ShardConfig{})
+	c.deliver(from(nodeB, "x", 1, epoch(1)))
+	require.Equal(t, "run:x", c.started("x", true))
+	c.deliver(from(nodeB, "x", 2, epoch(1)))
+	c.Lapse(c.now, c.entities["x"], &c.out)
+	require.Equal(t, "reply:deadline passed before the message was processed free:x:1 run:x", c.did())
+	c.apply(protocol.SetRoute{Home: nodeC, Epoch: epoch(2), Base: epoch(1)})
+	c.Lapse(c.now, c.entities["x"], &c.out)
+	require.Equal(t, "reply:not delivered free:x:2 stop:x", c.did(), "its hosting has ended")
+	c.Lapse(c.now, c.entities["x"], &c.out)
+	require.Empty(t, c.did(), "it is at nothing")
+}
+
+// An entity that fails is stopped and started anew for what waits.
+func TestFailureAndPassivation(t *testing.T) {
+	c := host(t, protocol.ShardConfig{})
+	c.tell("x")
+	c.started("x", true)
+	c.tell("x")
+	require.Equal(t, "free:x:0 stop:x", c.done("x", protocol.Result{Failed: true}))
+	require.Equal(t, "start:x", c.stopped("x"))
+	require.Equal(t, "run:x", c.started("x", true))
+	c.Passivate(c.now, c.entities["x"], &c.out)
+	require.Empty(t, c.did(), "it is busy")
+	require.Equal(t, "free:x:0 stop:x", c.done("x", protocol.Result{}))
+	require.Empty(t, c.tell("x"), "a message during the stop waits")
+	require.Equal(t, "start:x", c.stopped("x"))
+	c.started("x", true)
+	c.done("x", protocol.Result{})
+	c.Passivate(c.now, c.entities["x"], &c.out)
+	require.Equal(t, "stop:x", c.did())
+	require.Empty(t, c.stopped("x"))
+	require.Zero(t, c.Info().Entities, "a passive entity has no record")
+}
+
+// A host that another one replaced under a higher epoch gives everything back.
+func TestReplacedHostGivesBack(t *testing.T) {
+	c := host(t, protocol.ShardConfig{})
+	c.deliver(from(nodeB, "x", 1, epoch(1)))
+	c.started("x", true)
+	c.deliver(from(nodeB, "x", 2, epoch(1)))
+	require.Equal(t, "reply:not delivered free:x:2 reset", c.apply(protocol.SetRoute{Home: nodeC, Epoch: epoch(2), Base: epoch(2)}))
+	require.Equal(t, "reply free:x:1 stop:x", c.done("x", ok))
+	require.Empty(t, c.stopped("x"))
+	require.False(t, c.Info().Hosting)
+}
+
+// The end of a node leaves no message without an outcome.
+func TestAbandon(t *testing.T) {
+	c := newCell(t, nodeA, protocol.ShardConfig{WindowBytes: 300})
+	c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)})
+	c.tell("x")
+	c.Broken(nodeB)
+	c.tell("y")
+	c.Accept(c.now, &protocol.Message{Entity: "z"}, &c.out)
+	require.Equal(t, "fail:x:unknown outcome fail:y:not delivered room:z", c.apply(protocol.Abandon{}))
+	require.Equal(t, protocol.Ended, c.Accept(c.now, &protocol.Message{Entity: "z"}, &c.out))
+	require.Equal(t, "drop:node-stopped", strings.ReplaceAll(c.deliver(from(nodeB, "x", 1, epoch(1))), "stopped", "node-stopped"))
+
+	h := host(t, protocol.ShardConfig{})
+	h.tell("x")
+	h.started("x", true)
+	h.tell("x")
+	require.Equal(t, "fail:x:not delivered", h.apply(protocol.Abandon{}))
+	require.Equal(t, "free:x:0 stop:x", h.done("x", ok), "the answer stays here")
+}
+
+// What waits for a newer map is bounded, and goes in circles no more than a
+// bounded number of times.
+func TestTransitIsBounded(t *testing.T) {
+	c := newCell(t, nodeA, protocol.ShardConfig{TransitBytes: 300})
+	c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)})
+	for seq := range uint64(2) {
+		c.deliver(from(nodeC, "x", seq+1, epoch(1)))
+	}
+	require.Equal(t, "drop:overflow", c.deliver(from(nodeC, "x", 3, epoch(1))))
+	tired := from(nodeC, "x", 3, epoch(1))
+	tired.Route, tired.Hops = protocol.Epoch{}, protocol.MaxHops
+	require.Equal(t, "drop:hops", c.deliver(tired))
+	require.Equal(t, "forward:x:1 free:x:1 forward:x:2 free:x:2", c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(2), Base: epoch(1)}))
+}
+
+// The hot paths allocate nothing of their own.
+func TestHotPathsDoNotAllocate(t *testing.T) {
+	local := host(t, protocol.ShardConfig{})
+	local.tell("x")
+	local.started("x", true)
+	local.done("x", protocol.Result{})
+	m := &protocol.Message{Payload: []byte("m")}
+	require.Zero(t, testing.AllocsPerRun(100, func() { localRound(local, m) }))
+	remote := newCell(t, nodeA, protocol.ShardConfig{})
+	remote.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)})
+	require.Zero(t, testing.AllocsPerRun(100, func() { remoteRound(remote, m) }))
+}
+
+// localRound lets a local message be processed.
+func localRound(c *cell, m *protocol.Message) {
+	m.Reset()
+	m.Entity = "x"
+	c.Accept(c.now, m, &c.out)
+	c.Done(c.now, c.entities["x"], protocol.Result{}, &c.out)
+	c.out.Reset()
+}
+
+// remoteRound lets a message be sent and acknowledged.
+func remoteRound(c *cell, m *protocol.Message) {
+	m.Reset()
+	m.Entity = "x"
+	c.Accept(c.now, m, &c.out)
+	c.Acked(c.now, nodeB, protocol.Ack{Base: epoch(1), Seq: m.Seq}, &c.out)
+	c.out.Reset()
+}
+
+func BenchmarkShard(b *testing.B) {
+	b.Run("local", func(b *testing.B) {
+		b.ReportAllocs()
+		c := host(&testing.T{}, protocol.ShardConfig{})
+		c.tell("x")
+		c.started("x", true)
+		c.done("x", protocol.Result{})
+		m := new(protocol.Message)
+		for b.Loop() {
+			localRound(c, m)
+		}
+	})
+	b.Run("origin", func(b *testing.B) {
+		b.ReportAllocs()
+		c := newCell(&testing.T{}, nodeA, protocol.ShardConfig{})
+		c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)})
+		m := new(protocol.Message)
+		for b.Loop() {
+			remoteRound(c, m)
+		}
+	})
+	b.Run("sweep", func(b *testing.B) { // One round over 100,000 idle entities.
+		b.ReportAllocs()
+		c := host(&testing.T{}, protocol.ShardConfig{PassivateAfter: time.Hour, StuckAfter: time.Hour})
+		for i := range 100_000 {
+			id := fmt.Sprint(i)
+			c.tell(id)
+			c.started(id, true)
+			c.done(id, protocol.Result{})
+		}
+		for b.Loop() {
+			for over := false; !over; {
+				over = c.Sweep(c.now, 128, &c.out)
+			}
+		}
+	})
+	b.Run("host", func(b *testing.B) {
+		b.ReportAllocs()
+		c := host(&testing.T{}, protocol.ShardConfig{})
+		c.tell("x")
+		c.started("x", true)
+		c.done("x", protocol.Result{})
+		m, seq := from(nodeB, "x", 0, epoch(1)), uint64(0)
+		for b.Loop() {
+			seq++
+			m.Seq = seq
+			c.Deliver(c.now, m, &c.out)
+			c.Done(c.now, c.entities["x"], protocol.Result{}, &c.out)
+			c.Acks(&c.out)
+			c.out.Reset()
+		}
+	})
+}

@@ -1,0 +1,408 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/membership/membershipsim"
+	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/wire"
+	world "github.com/quorate/quorate/simulation"
+)
+
+// Options say what a cluster is like. Zero fields have their defaults.
+type Options struct {
+	// World are the options of the world.
+	World world.Options
+	// Nodes is how many nodes start. Default 5.
+	Nodes int
+	// Shards and Entities are how many there are. Default 32 and 100.
+	Shards   uint32
+	Entities int
+	// Every is the mean time between messages of all clients. Default 10 ms.
+	Every time.Duration
+	// Patience is how long an asker waits. Zero: for ever.
+	Patience time.Duration
+	// Handoff is the handoff timeout. Default 3 s.
+	Handoff time.Duration
+	// StopLimit is how long the stop of a shard may last, until it has stopped or
+	// the stop is taken back. Zero: as long as it likes, as it may where the node
+	// that takes it back dies, or its messages are lost.
+	StopLimit time.Duration
+	// HomeLimit is how long a shard may be without a home while one coordinator runs
+	// that has heard everybody, and somebody can take it. Zero: not checked.
+	HomeLimit time.Duration
+	// Hostile is the mean time between the lies of a hostile peer, see hostile.go, for
+	// which a further node starts that hosts nothing. Zero: there is none.
+	Hostile time.Duration
+	// Strategy, OnStuck and the bounds of moves are as in [protocol.KindConfig].
+	Strategy                                  string
+	OnStuck                                   protocol.OnStuck
+	MaxSimultaneous, MaxSimultaneousPerRegion int
+	Behaviour                                 Behaviour
+	// Mailbox and Window bound what waits for an entity, and what a node has on its
+	// way to a shard, in bytes. Default 100 and 8 KiB.
+	Mailbox, Window int
+	// Membership is its configuration; the default of the protocol if zero.
+	Membership membershipsim.Config
+	// RestartAfter is when a node that ended by itself starts again; zero: never.
+	RestartAfter time.Duration
+	// ReviveAfter is the same for one that crashed.
+	ReviveAfter time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	if o.Nodes == 0 {
+		o.Nodes = 5
+	}
+	if o.Shards == 0 {
+		o.Shards = 32
+	}
+	if o.Entities == 0 {
+		o.Entities = 100
+	}
+	if o.Every == 0 {
+		o.Every = 10 * time.Millisecond
+	}
+	if o.Handoff == 0 {
+		o.Handoff = 3 * time.Second
+	}
+	if o.Mailbox == 0 {
+		o.Mailbox = 100
+	}
+	if o.Window == 0 {
+		o.Window = 8 << 10
+	}
+	return o
+}
+
+// driftOver is for how long clocks that run at different rates may drift apart in what
+// their nodes make of a deadline.
+const driftOver = time.Minute
+
+// messageLeast is what a message counts in a window, at least.
+const messageLeast = 128
+
+// KindName is the kind that runs in the simulation.
+const KindName = "account"
+
+// Cluster is a world in which every node runs sharding.
+type Cluster struct {
+	World  *world.World
+	Ledger *Ledger
+
+	opt      Options
+	liveness *liveness
+	client   *rand.Rand
+	next     uint64
+	idle     bool
+}
+
+// New returns a cluster whose nodes have just started, and whose clients send.
+func New(opt Options) *Cluster {
+	opt = opt.withDefaults()
+	w := world.New(opt.World)
+	c := &Cluster{
+		World: w, Ledger: newLedger(w, opt.Shards), opt: opt,
+		client: rand.New(rand.NewPCG(opt.World.Seed, 77)), //nolint:gosec // Simulation, not secrets.
+	}
+	c.Ledger.stopLimit = opt.StopLimit
+	c.Ledger.drift = driftOver * time.Duration(2*opt.World.RatePPM) / 1_000_000
+	c.Ledger.mailbox = opt.Mailbox + 2*opt.Nodes*(opt.Window/messageLeast+1)
+	c.Ledger.hot = make(map[string]bool)
+	for i := range opt.Behaviour.Hot {
+		c.Ledger.hot[entity(i)] = true
+	}
+	c.Ledger.bounds = bounds{home: opt.HomeLimit, moves: opt.MaxSimultaneous, perRegion: opt.MaxSimultaneousPerRegion}
+	w.Check(c.Ledger)
+	c.liveness = newLiveness(c)
+	w.Check(c.liveness)
+	membershipsim.Serve(w)
+	w.Carry(carry)
+	w.Observe(c.Ledger.observe)
+	operator := &membershipsim.Operator{Seeds: addresses(opt.Nodes), RestartAfter: opt.RestartAfter, ReviveAfter: opt.ReviveAfter}
+	operator.Operate(w)
+	for i := range opt.Nodes {
+		c.Start(i)
+	}
+	if opt.Hostile > 0 {
+		c.annoy()
+	}
+	w.After(time.Second, c.send)
+	return c
+}
+
+// Address returns the address of the i-th node.
+func Address(i int) gossip.Address {
+	return gossip.Address{Host: fmt.Sprintf("n%02d", i), Port: 7946}
+}
+
+func addresses(n int) []gossip.Address {
+	var all []gossip.Address
+	for i := range n {
+		all = append(all, Address(i))
+	}
+	return all
+}
+
+// remembering gives nodes disks: without them a restart forgets who voted, and only
+// the list of seed nodes keeps a second cluster from being founded.
+func remembering(c membershipsim.Config) membershipsim.Config {
+	c.Disk = true
+	return c
+}
+
+// Start starts the i-th node.
+func (c *Cluster) Start(i int) { c.World.Start(Address(i), c.build) }
+
+func (c *Cluster) build(env world.Env) []machine.Component {
+	kind := protocol.KindConfig{
+		Name:     KindName,
+		Settings: protocol.Settings{Shards: c.opt.Shards, Hash: protocol.HashName, Codec: "bytes"},
+		Strategy: c.opt.Strategy, OnStuck: c.opt.OnStuck,
+		MaxSimultaneous: c.opt.MaxSimultaneous, MaxSimultaneousPerRegion: c.opt.MaxSimultaneousPerRegion,
+		Timings: protocol.Timings{Handoff: c.opt.Handoff}, Proxy: c.lies(env.Self.Address),
+	}
+	cfg := protocol.ShardConfig{WindowBytes: c.opt.Window, Mailbox: c.opt.Mailbox}
+	if c.opt.Behaviour.SlowStop == 0 { // Else messages would wait for the stops of idle entities.
+		cfg.PassivateAfter = 50 * time.Millisecond
+	}
+	cells := newCells(env, kind, c.opt.Behaviour, c.Ledger, cfg)
+	c.Ledger.nodes[env.Self] = cells
+	control := &starter{kind: kind, Control: protocol.NewControl(protocol.ControlConfig{Self: env.Self})}
+	return []machine.Component{
+		membershipsim.Component(remembering(c.opt.Membership))(env),
+		{Name: protocol.ComponentName, Service: protocol.Service, Machine: control, Codec: wire.Codec{}},
+		{Name: "cells", Service: protocol.MessageService, Machine: cells, Codec: frames{}},
+	}
+}
+
+// starter adds the kind when the node starts.
+type starter struct {
+	*protocol.Control
+	kind protocol.KindConfig
+}
+
+// Step feeds one input.
+func (s *starter) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
+	s.Control.Step(now, in, out)
+	if _, ok := in.(machine.Started); ok {
+		s.Control.Step(now, protocol.AddKind{Kind: s.kind}, out)
+	}
+}
+
+// carry passes what the control machine and the cells of a node say to each other.
+func carry(n *world.Node, _ *machine.Component, e machine.Effect) bool {
+	switch e := e.(type) {
+	case protocol.ToShard, protocol.ToShards:
+		n.Enqueue(protocol.MessageService, e)
+	case protocol.FromShard:
+		n.Enqueue(protocol.Service, e)
+	default:
+		return false
+	}
+	return true
+}
+
+// send has a random node accept a random message, again and again.
+func (c *Cluster) send() {
+	if c.idle {
+		return
+	}
+	if nodes := c.World.Nodes(); len(nodes) > 0 {
+		c.next++
+		nodes[c.client.IntN(len(nodes))].Input(protocol.MessageService, Send{
+			ID: c.next, Entity: c.target(),
+			Ask: c.client.IntN(2) == 0, Patience: c.opt.Patience,
+		})
+	}
+	c.World.After(time.Duration(c.client.Int64N(int64(2*c.opt.Every)))+1, c.send)
+}
+
+// target draws whom a client sends to.
+func (c *Cluster) target() string {
+	if hot := c.opt.Behaviour.Hot; hot > 0 && c.client.IntN(2) == 0 {
+		return entity(c.client.IntN(hot))
+	}
+	return entity(c.client.IntN(c.opt.Entities))
+}
+
+// entity is the id of the i-th entity.
+func entity(i int) string { return fmt.Sprintf("e%d", i) }
+
+// Quiet stops the clients.
+func (c *Cluster) Quiet() { c.idle = true }
+
+// Leave lets the i-th node leave.
+func (c *Cluster) Leave(i int) { c.LeaveAt(Address(i)) }
+
+// LeaveAt lets the node at an address leave.
+func (c *Cluster) LeaveAt(a gossip.Address) {
+	membershipsim.Leave(c.World, a)
+}
+
+// EndCoordinator lets the node with the coordinator leave, or has it crash and
+// come back after three seconds.
+func (c *Cluster) EndCoordinator(crash bool) {
+	for _, n := range c.World.Nodes() {
+		if a := n.ID().Address; Control(n).Inspect(KindName).Coordinating {
+			if !crash {
+				c.LeaveAt(a)
+				return
+			}
+			c.World.Crash(a)
+			c.World.After(3*time.Second, func() {
+				if c.World.Node(a) == nil {
+					c.World.Restart(a)
+				}
+			})
+			return
+		}
+	}
+}
+
+// Control returns the control machine of a node.
+func Control(n *world.Node) *protocol.Control { return n.Machine(protocol.Service).(*starter).Control }
+
+// Settled reports what is missing until every shard rests at a home that all
+// nodes know, under one coordinator.
+func (c *Cluster) Settled() error {
+	var coordinators []gossip.NodeID
+	var homes []protocol.Home
+	for _, n := range c.World.Nodes() {
+		i := Control(n).Inspect(KindName)
+		if i.Coordinating {
+			coordinators = append(coordinators, n.ID())
+			if i.Serving != int(c.opt.Shards) {
+				return fmt.Errorf("coordinator at %s: %d shards open, %d moving, %d serving", n.ID(), i.Open, i.Moving, i.Serving)
+			}
+		}
+		if homes == nil {
+			homes = i.Homes
+		}
+		if !slices.Equal(homes, i.Homes) || len(homes) != int(c.opt.Shards) {
+			return fmt.Errorf("%s holds another map: term %s version %d, %d homes", n.ID(), i.MapTerm, i.MapVersion, len(i.Homes))
+		}
+	}
+	if len(coordinators) != 1 {
+		return fmt.Errorf("coordinators: %v", coordinators)
+	}
+	return c.hosted(homes)
+}
+
+// Up reports whether the node at an address, after the one that was there, is up in
+// its own eyes.
+func (c *Cluster) Up(a gossip.Address, old gossip.NodeID) bool {
+	n := c.World.Node(a)
+	if n == nil || n.ID() == old {
+		return false
+	}
+	m := membershipsim.MachineOf(n).State().Member(n.ID())
+	return m != nil && m.Status == gossip.Up
+}
+
+// Even reports whether the nodes host as many shards as each other, but for one.
+func (c *Cluster) Even() error {
+	least, most := int(c.opt.Shards), 0
+	for _, n := range c.World.Nodes() {
+		if c.lies(n.ID().Address) {
+			continue
+		}
+		i := Control(n).Inspect(KindName)
+		least, most = min(least, i.Hosting), max(most, i.Hosting)
+	}
+	if most > least+1 {
+		return fmt.Errorf("the load is not even: %d shards here, %d there", most, least)
+	}
+	return nil
+}
+
+// Moving returns how many shards are on their way, by what the coordinators say.
+func (c *Cluster) Moving() int {
+	moving := 0
+	for _, n := range c.World.Nodes() {
+		moving += Control(n).Inspect(KindName).Moving
+	}
+	return moving
+}
+
+// hosted checks that every home hosts, and nobody else.
+func (c *Cluster) hosted(homes []protocol.Home) error {
+	for _, h := range homes {
+		for _, n := range c.World.Nodes() {
+			info := c.Ledger.nodes[n.ID()].cells[h.Shard].Info()
+			if info.Hosting != (n.ID() == h.Node) || info.Stopping || info.Suspended && info.Hosting {
+				return fmt.Errorf("shard %d at home at %s: %s has %+v", h.Shard, h.Node, n.ID(), info)
+			}
+		}
+	}
+	return nil
+}
+
+// Drained reports what is missing until every message of the past has an outcome.
+func (c *Cluster) Drained() error {
+	if ids := c.Ledger.Pending(); len(ids) > 0 {
+		r := c.Ledger.messages[ids[0]]
+		return fmt.Errorf("%d messages without an outcome, the first is %d from %s to %s: %+v", len(ids), ids[0], r.path.origin, r.path.entity, *r)
+	}
+	return nil
+}
+
+// letGo reports a node that is still held back from sending to an entity.
+func (c *Cluster) letGo() error {
+	for _, n := range c.World.Nodes() {
+		for s, cell := range c.Ledger.nodes[n.ID()].cells {
+			var t protocol.Tally
+			if cell.Tally(&t); t.Held > 0 {
+				return fmt.Errorf("%s is held back from %d entities of shard %d", n.ID(), t.Held, s)
+			}
+		}
+	}
+	return nil
+}
+
+// mailboxes is how long what is in mailboxes in the end takes to be processed.
+const mailboxes = 5 * time.Second
+
+// Finish stops the clients and waits until the cluster is settled, even and drained,
+// and nobody is held back.
+func (c *Cluster) Finish(limit time.Duration) error {
+	c.Quiet()
+	var why error
+	_, err := c.World.RunUntil(limit, func() bool {
+		if why = c.Settled(); why == nil {
+			why = c.Drained()
+		}
+		if why == nil {
+			why = c.Even()
+		}
+		if why == nil {
+			why = c.letGo()
+		}
+		return why == nil
+	})
+	if err != nil && why != nil {
+		return fmt.Errorf("%w: %w", err, why)
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.World.Run(mailboxes); err != nil {
+		return err
+	}
+	homes := Control(c.World.Nodes()[0]).Inspect(KindName).Homes
+	if entity, home, seen := c.Ledger.Store.behind(homes, c.opt.Shards); entity != "" {
+		return fmt.Errorf("I1: the store has seen epoch %s of %s, and would refuse its home %s under epoch %s for ever", seen, entity, home.Node, home.Epoch)
+	}
+	if ids := c.Ledger.Vanished(); len(ids) > 0 {
+		return fmt.Errorf("I20: %d messages were acknowledged and vanished, the first is %d: %+v", len(ids), ids[0], *c.Ledger.messages[ids[0]])
+	}
+	return nil
+}

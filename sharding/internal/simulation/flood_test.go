@@ -1,0 +1,83 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/sharding/internal/simulation"
+	world "github.com/quorate/quorate/simulation"
+)
+
+// flooded are the options of a cluster in which three entities get more than they can
+// handle.
+func flooded(seed uint64) simulation.Options {
+	return simulation.Options{
+		World: world.Options{Seed: seed, Scenario: "sharding-flooded", CodecEvery: 3, RatePPM: 10_000},
+		Nodes: 5, Shards: 16, Entities: 60, Every: 3 * time.Millisecond, Patience: 3 * time.Second,
+		Mailbox: 8, Window: 2 << 10, RestartAfter: 2 * time.Second,
+		Behaviour: simulation.Behaviour{Hot: 3, HotRun: 60 * time.Millisecond},
+	}
+}
+
+// Clients that flood entities wait, until there is room or their patience ends. What
+// was accepted is handled once and in order, mailboxes are bounded, and clients of
+// other entities wait no longer than ever, although they share shards, windows and
+// lanes with the flood.
+// covers F42, I20, I36.
+func TestFloodsWait(t *testing.T) {
+	first, n := seeds(t, few)
+	for seed := first; seed < first+n; seed++ {
+		c := simulation.New(flooded(seed))
+		require.NoError(t, c.World.Run(12*time.Second))
+		c.Ledger.Longest()
+		require.NoError(t, c.World.Run(15*time.Second))
+		longest := c.Ledger.Longest()
+		counts := finish(t, c)
+		require.Less(t, longest.For, 300*time.Millisecond, "seed %d: %+v", seed, longest)
+		require.Equal(t, counts.Expired+counts.TakenBack, counts.Failed, "seed %d %+v", seed, counts)
+		require.Zero(t, counts.Delivered, "seed %d %+v", seed, counts)
+		silent := counts.Accepted - counts.Processed - counts.Refused - counts.Failed
+		require.GreaterOrEqual(t, silent, 0, "seed %d %+v", seed, counts)
+		require.LessOrEqual(t, silent, counts.TimedOut, "seed %d %+v", seed, counts)
+		require.Greater(t, counts.Waited, 1000, "seed %d %+v", seed, counts)
+		require.Greater(t, counts.Refused, 300, "seed %d: patience ends %+v", seed, counts)
+		t.Logf("seed %d: longest %v, %+v", seed, longest.For, counts)
+	}
+}
+
+// Floods, broken lanes, lost messages, leaves, crashes and moves: what is said of the
+// flow gets lost with everything else, and in the end nobody waits for nothing.
+// covers F39, F42, I20, I21, I36.
+func TestFloodsUnderFaults(t *testing.T) {
+	first, n := seeds(t, few)
+	var sum simulation.Counts
+	for seed := first; seed < first+n; seed++ {
+		opt := flooded(seed)
+		opt.World.Network = world.Delivery{Loss: 0.01, Double: 0.01, Late: 0.02, LateMax: time.Second}
+		opt.Behaviour.LaneFull, opt.Behaviour.LaneDown, opt.Behaviour.Passivate = 0.01, 0.001, 0.02
+		opt.Behaviour.FailStart, opt.Behaviour.FailRun = 0.01, 0.01
+		opt.Every = 8 * time.Millisecond
+		c := simulation.New(opt)
+		c.World.After(12*time.Second, func() {
+			c.World.Chaos(world.Chaos{For: 40 * time.Second, Every: 5 * time.Second, Faults: simulation.Faults()})
+		})
+		err := c.World.Run(55 * time.Second)
+		if err == nil {
+			err = c.Finish(150 * time.Second)
+		}
+		require.NoError(t, err, "replay: QUORATE_SEED=%d go test -run TestFloodsUnderFaults ./internal/simulation", seed)
+		counts := c.Ledger.Counts()
+		sum.Waited += counts.Waited
+		sum.Processed += counts.Processed
+		sum.Refused += counts.Refused
+		sum.Failed += counts.Failed
+		sum.Unknown += counts.Unknown
+	}
+	require.NotZero(t, sum.Waited)
+	t.Logf("%d seeds: %+v", n, sum)
+}

@@ -1,0 +1,166 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/wire"
+	world "github.com/quorate/quorate/simulation"
+)
+
+// A hostile peer has a valid certificate, speaks the protocol, and lies. It is of two
+// sorts: a stranger, that is no member and whose every word is a lie; and a liar, a member
+// that hosts nothing of the kind, which speaks for others. Both know everything: the homes
+// and epochs of all shards, the numbers of asks, whom each node takes for the home. What
+// they say is made so that it would have an effect if it were believed, and the ledger
+// finds every effect that it has: a message that nobody sent is processed, one that was
+// sent is not, an ask is answered before its time, a node is held back for ever, a
+// coordinator gives way to nobody.
+
+// forgedID marks the messages that nobody has sent.
+const forgedID = 1 << 62
+
+// stranger is who is no member.
+var stranger = gossip.NodeID{ //nolint:gochecknoglobals // A constant of struct type.
+	Address: gossip.Address{Host: "stranger", Port: 7946}, UID: 666,
+}
+
+// hostile lies to the nodes of a cluster.
+type hostile struct {
+	cluster *Cluster
+	rand    *rand.Rand
+	every   time.Duration
+	liar    gossip.Address
+	lies    uint64
+}
+
+// annoy begins to lie.
+func (c *Cluster) annoy() {
+	h := &hostile{
+		cluster: c, every: c.opt.Hostile, liar: Address(c.opt.Nodes),
+		rand: rand.New(rand.NewPCG(c.opt.World.Seed, 99)), //nolint:gosec // Simulation, not secrets.
+	}
+	c.Start(c.opt.Nodes)
+	c.World.After(time.Second, h.lie)
+}
+
+// lies reports whether the node at an address hosts nothing, and lies.
+func (c *Cluster) lies(a gossip.Address) bool {
+	return c.opt.Hostile > 0 && a == Address(c.opt.Nodes)
+}
+
+// lie tells a random node something, again and again.
+func (h *hostile) lie() {
+	h.cluster.World.After(time.Duration(h.rand.Int64N(int64(2*h.every)))+1, h.lie)
+	nodes := h.cluster.World.Nodes()
+	if len(nodes) == 0 {
+		return
+	}
+	to := nodes[h.rand.IntN(len(nodes))]
+	from := stranger
+	if liar := h.cluster.World.Node(h.liar); liar != nil && liar != to && h.rand.IntN(2) == 0 {
+		from = liar.ID()
+	}
+	homes := Control(to).Inspect(KindName).Homes
+	if len(homes) == 0 {
+		return
+	}
+	home := homes[h.rand.IntN(len(homes))]
+	h.lies++
+	h.cluster.Ledger.counts.Lies++
+	if from == stranger && h.rand.IntN(5) == 0 {
+		to.Input(protocol.Service, machine.Received{From: from, Message: h.command(home)})
+		return
+	}
+	to.Input(protocol.MessageService, machine.Received{From: from, Message: h.frame(from, to, home)})
+}
+
+// command is what a coordinator of a later term would say.
+func (h *hostile) command(home protocol.Home) protocol.ControlMessage {
+	term := home.Epoch.Term
+	term.UpNumber += 1000
+	epoch := home.Epoch
+	epoch.Term = term
+	switch h.rand.IntN(3) {
+	case 0:
+		return protocol.Query{Kind: KindName, Term: term}
+	case 1:
+		return protocol.Map{Kind: KindName, Term: term, To: 1, Homes: []protocol.Home{{Shard: home.Shard, Node: stranger, Epoch: epoch, Base: epoch}}}
+	default:
+		return protocol.Refused{Kind: KindName, Promise: term}
+	}
+}
+
+// frame is a frame of the message service that the sender may not send. Numbers are
+// often small, so that they are in the range of those that are under way.
+func (h *hostile) frame(from gossip.NodeID, to *world.Node, home protocol.Home) []byte {
+	seq := 1 + h.rand.Uint64N(1<<h.rand.IntN(12))
+	switch h.rand.IntN(5) {
+	case 0:
+		return h.message(from, to.ID(), home, seq)
+	case 1:
+		return wire.AppendAck(nil, protocol.Ack{Kind: KindName, Shard: home.Shard, Base: home.Base, Seq: seq})
+	case 2:
+		return wire.AppendNeed(nil, protocol.Need{Kind: KindName, Shard: home.Shard, Base: home.Base, Seq: seq})
+	case 3:
+		epoch := home.Epoch
+		epoch.N += 1000
+		return wire.AppendFlow(nil, protocol.Flow{
+			Kind: KindName, Shard: home.Shard, Epoch: epoch, Entity: h.resident(home.Shard), State: protocol.FlowHold,
+		})
+	default:
+		return h.reply(to, home)
+	}
+}
+
+// message is one in the name of a member, or of the stranger itself; or of whom it goes
+// to, as if it had come back.
+func (h *hostile) message(from, to gossip.NodeID, home protocol.Home, seq uint64) []byte {
+	nodes := h.cluster.World.Nodes()
+	origin, hops := nodes[h.rand.IntN(len(nodes))].ID(), uint8(0)
+	switch {
+	case from == stranger:
+		hops = uint8(h.rand.IntN(2))
+		if h.rand.IntN(2) == 0 {
+			origin = stranger
+		}
+	case origin == from:
+		origin, hops = stranger, 1
+	case h.rand.IntN(4) == 0:
+		origin, hops = to, 1
+	}
+	return wire.AppendMessage(nil, &protocol.Message{
+		Kind: KindName, Shard: home.Shard, Entity: h.resident(home.Shard), Origin: origin, Hops: hops,
+		Base: home.Base, Route: home.Epoch, Seq: seq, Payload: binary.BigEndian.AppendUint64(nil, forgedID+h.lies),
+	}, 0)
+}
+
+// reply is one to the oldest ask that a node waits for, and says that the shard is
+// that of the ask.
+func (h *hostile) reply(to *world.Node, home protocol.Home) []byte {
+	r := &protocol.Reply{Kind: KindName, Shard: home.Shard, Correlation: 1}
+	if asks := h.cluster.Ledger.nodes[to.ID()].asks; len(asks) > 0 {
+		r.Correlation = slices.Min(slices.Collect(maps.Keys(asks)))
+		r.Shard = asks[r.Correlation].shard
+	}
+	return wire.AppendReply(nil, r)
+}
+
+// resident draws an entity of a shard.
+func (h *hostile) resident(s protocol.ShardID) string {
+	for i := h.rand.IntN(1000); ; i++ {
+		if id := fmt.Sprintf("e%d", i); protocol.ShardOf(id, h.cluster.opt.Shards) == s {
+			return id
+		}
+	}
+}

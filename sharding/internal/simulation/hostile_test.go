@@ -1,0 +1,43 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/sharding/internal/simulation"
+)
+
+// lied runs a cluster under random faults to which a hostile peer lies all the time.
+func lied(seed uint64) (*simulation.Cluster, error) {
+	opt := simulation.Troubled(seed)
+	opt.Hostile = 5 * time.Millisecond
+	return simulation.Suffer(simulation.New(opt), simulation.Faults())
+}
+
+// A peer with a valid certificate that speaks the protocol and lies has no effect: not as
+// a stranger, whatever it says, and not as a member that speaks for others. Everything
+// that holds without it holds with it, also under faults.
+// covers I20, I35.
+func TestLiesHaveNoEffect(t *testing.T) {
+	first, n := seeds(t, few)
+	var sum simulation.Counts
+	for seed := first; seed < first+n; seed++ {
+		c, err := lied(seed)
+		if err != nil {
+			t.Fatalf("%v\nreplay: QUORATE_SEED=%d go test -run TestLiesHaveNoEffect ./internal/simulation", err, seed)
+		}
+		counts := c.Ledger.Counts()
+		sum.Lies += counts.Lies
+		sum.Strangers += counts.Strangers
+		sum.Forged += counts.Forged
+		sum.Processed += counts.Processed
+	}
+	require.Greater(t, sum.Strangers, sum.Lies/4)
+	require.Greater(t, sum.Forged, sum.Lies/8)
+	t.Logf("%d seeds: %d lies, %d frames of strangers and %d forged ones dropped, %d messages processed", n, sum.Lies, sum.Strangers, sum.Forged, sum.Processed)
+}

@@ -1,0 +1,462 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/sharding/internal/protocol"
+	world "github.com/quorate/quorate/simulation"
+)
+
+// Ledger knows every message and every instance of a world, and finds what must
+// not be. It stands apart from what it checks.
+type Ledger struct {
+	world *world.World
+	Store *Store
+	nodes map[gossip.NodeID]*Cells
+
+	messages  map[uint64]*record
+	accepted  map[path]uint64 // The last place given on a path.
+	processed map[path]uint64 // The last place processed on a path.
+	instances map[string]map[gossip.NodeID]protocol.Epoch
+	hosts     []protocol.Epoch // By shard: the last epoch of a home.
+	begins    []protocol.Epoch // By shard: the highest epoch that processed.
+	deaths    []time.Duration  // By shard: when a host of it ended, or was given up, last.
+	leaders   map[gossip.NodeID]protocol.Term
+	terms     map[protocol.Term]gossip.NodeID // Whose each term was, for ever.
+	stops     map[stop]time.Duration          // Since when a shard is being stopped.
+	given     map[reign]uint64                // The last version in which a coordinator gave a shard a home.
+	hot       map[string]bool                 // Entities that are flooded.
+	drift     time.Duration                   // How far clocks may be apart in what they make of a deadline.
+	mailbox   int                             // How many messages may wait for an entity.
+	stopLimit time.Duration                   // How long a stop may last; zero: not checked.
+	bounds    bounds
+	homeless  map[gossip.NodeID]homeless // By coordinator.
+	drops     map[protocol.Drop]int
+	moves     map[protocol.ShardID]arrival // The last move of each shard.
+	longest   Wait
+
+	counts Counts
+}
+
+// Counts sum up a run.
+type Counts struct {
+	// Waited counts how often a client found no room.
+	Waited                                                  int
+	Accepted, Refused, Processed, Failed, Unknown, TimedOut int
+	// Delivered counts what reached a mailbox and was not processed, without
+	// anybody having been told: its host died, or a tell was refused.
+	Delivered int
+	// TakenBack counts asks whose messages were taken back by their askers; part of
+	// Failed.
+	TakenBack int
+	// Expired counts asks whose deadline passed before they began; part of Failed.
+	Expired int
+	// Abandoned counts failures at an origin that ended in order; part of Failed.
+	Abandoned int
+	// LeftBehind counts entities that did not stop, and whose shard moved all the
+	// same.
+	LeftBehind int
+	// Moves counts how moves ended.
+	Moves    map[protocol.Outcome]int
+	Stops    map[protocol.StopReason]int
+	Homes    int // How often a shard got a home.
+	Terms    int // How often a coordinator started.
+	Suspects int // Violations that the machines themselves reported.
+	Writes   Writes
+	Lies     int // What a hostile peer said.
+	// Strangers are frames that were dropped since who sent them is no member; Forged are
+	// those of members that were not taken.
+	Strangers, Forged int
+}
+
+// Wait is how long a message waited until it was processed.
+type Wait struct {
+	For        time.Duration
+	ID         uint64
+	At         time.Duration // When it was accepted.
+	Shard      protocol.ShardID
+	Origin, By gossip.NodeID
+}
+
+// stop is a shard that is being stopped at a node.
+type stop struct {
+	node  gossip.NodeID
+	shard protocol.ShardID
+}
+
+// reign is a shard under one coordinator. Terms begin anew with each cluster.
+type reign struct {
+	born  int64
+	term  protocol.Term
+	shard protocol.ShardID
+}
+
+// path is what keeps its order: the messages of one origin to one entity.
+type path struct {
+	origin gossip.NodeID
+	entity string
+}
+
+// record is what is known of one message.
+type record struct {
+	path      path
+	place     uint64
+	ask       bool
+	processed bool
+	delivered bool
+	timedOut  bool
+	refused   bool          // The client was told at once.
+	turned    bool          // The host refused it.
+	left      bool          // A copy has left the node of its origin.
+	astray    bool          // A copy waits in the lane to an earlier home, and may leave it.
+	handed    bool          // A lane has had it.
+	blind     bool          // A copy went to a node whose clock was not known.
+	deadline  time.Duration // When its asker stops waiting; zero: never.
+	failed    bool
+	routed    bool // Its origin knew the home of its shard.
+	shard     protocol.ShardID
+	offered   time.Duration // When its client came with it.
+	at        time.Duration // When it was accepted.
+	code      protocol.Code
+}
+
+func newLedger(w *world.World, shards uint32) *Ledger {
+	l := &Ledger{
+		world:     w,
+		nodes:     make(map[gossip.NodeID]*Cells),
+		messages:  make(map[uint64]*record),
+		accepted:  make(map[path]uint64),
+		processed: make(map[path]uint64),
+		instances: make(map[string]map[gossip.NodeID]protocol.Epoch),
+		hosts:     make([]protocol.Epoch, shards),
+		begins:    make([]protocol.Epoch, shards),
+		deaths:    make([]time.Duration, shards),
+		leaders:   make(map[gossip.NodeID]protocol.Term),
+		terms:     make(map[protocol.Term]gossip.NodeID),
+		stops:     make(map[stop]time.Duration),
+		given:     make(map[reign]uint64),
+		homeless:  make(map[gossip.NodeID]homeless),
+		drops:     make(map[protocol.Drop]int),
+		moves:     make(map[protocol.ShardID]arrival),
+		counts:    Counts{Moves: make(map[protocol.Outcome]int), Stops: make(map[protocol.StopReason]int)},
+	}
+	l.Store = newStore(l, w.Seed())
+	return l
+}
+
+func (l *Ledger) violate(format string, values ...any) {
+	l.world.Fail(fmt.Errorf(format, values...))
+}
+
+// hosts reports whether a node can be hosting now: it lives, runs, and its own
+// clock shows standing.
+func (l *Ledger) mayHost(id gossip.NodeID) bool {
+	n := l.world.Node(id.Address)
+	c := l.nodes[id]
+	return n != nil && n.ID() == id && c != nil && !n.Frozen() && c.standing(n.Now().Mono)
+}
+
+// lives reports whether a node runs, or is frozen.
+func (l *Ledger) lives(id gossip.NodeID) bool {
+	n := l.world.Node(id.Address)
+	return n != nil && n.ID() == id
+}
+
+// hosting checks that the epochs of a shard rise from home to home. Where the
+// streams begin anew, an earlier home was given up with what it had.
+func (l *Ledger) hosting(node gossip.NodeID, s protocol.ShardID, h protocol.StartHosting) {
+	l.counts.Homes++
+	if !l.hosts[s].Less(h.Epoch) {
+		// Old orders reach a node that was frozen and is fenced: it has no standing.
+		if l.mayHost(node) {
+			l.violate("I1: %s begins to host shard %d under epoch %s, after epoch %s", node, s, h.Epoch, l.hosts[s])
+		}
+		return
+	}
+	if h.Base == h.Epoch {
+		l.deaths[s] = l.world.Now()
+	}
+	l.hosts[s] = h.Epoch
+}
+
+// started notes an instance, and checks that it is the only one that can run.
+func (l *Ledger) started(node gossip.NodeID, e *protocol.Entity) {
+	all := l.instances[e.ID()]
+	if all == nil {
+		all = make(map[gossip.NodeID]protocol.Epoch)
+		l.instances[e.ID()] = all
+	}
+	for other := range all {
+		if other != node && l.mayHost(other) && l.mayHost(node) {
+			l.violate("I1: entity %s starts at %s while an instance lives at %s", e.ID(), node, other)
+		}
+	}
+	all[node] = e.Epoch()
+	l.Store.claim(node, e)
+}
+
+// stopping checks that an instance which is told that nobody else has its entity has no
+// successor. That none starts before it has stopped is looked at when one does.
+func (l *Ledger) stopping(node gossip.NodeID, e *protocol.Entity, why protocol.StopReason) {
+	l.counts.Stops[why]++
+	if !why.Sole() {
+		return
+	}
+	for other, epoch := range l.instances[e.ID()] {
+		if other != node && e.Epoch().Less(epoch) {
+			l.violate("I1: the stop of entity %s at %s, of epoch %s, is told %q, while its successor of epoch %s lives at %s",
+				e.ID(), node, e.Epoch(), why, epoch, other)
+		}
+	}
+}
+
+func (l *Ledger) stopped(node gossip.NodeID, entity string) { delete(l.instances[entity], node) }
+
+// gone forgets the instances of a node that ended.
+func (l *Ledger) gone(node gossip.NodeID) {
+	for _, all := range l.instances {
+		delete(all, node)
+	}
+	delete(l.leaders, node)
+	if c := l.nodes[node]; c != nil {
+		for s := range c.cells {
+			delete(l.stops, stop{node, protocol.ShardID(s)})
+			if c.cells[s].Info().Hosting {
+				l.deaths[s] = l.world.Now()
+			}
+		}
+	}
+}
+
+// offer notes a message that a client wants to be accepted.
+func (l *Ledger) offer(id uint64, origin gossip.NodeID, s protocol.ShardID, entity string, ask bool, patience time.Duration) {
+	r := &record{path: path{origin, entity}, ask: ask, shard: s, offered: l.world.Now(), at: l.world.Now()}
+	if ask && patience > 0 {
+		r.deadline = l.world.Now() + patience
+	}
+	l.messages[id] = r
+	l.counts.Accepted++
+}
+
+// handed notes that a lane has messages, from first up to rest, and whether what is left
+// of their deadlines counts from now wherever they are.
+func (l *Ledger) handed(first, rest *protocol.Message, timed bool) {
+	for m := first; m != rest; m = m.Next() {
+		r := l.messages[binary.BigEndian.Uint64(m.Payload)]
+		r.handed = true
+		r.blind = r.blind || !timed
+	}
+}
+
+// accept notes that a message was accepted, which gives it a place on its path.
+func (l *Ledger) accept(id uint64, routed bool) {
+	r := l.messages[id]
+	l.accepted[r.path]++
+	r.place, r.at, r.routed = l.accepted[r.path], l.world.Now(), routed
+}
+
+// refuse notes that a client was told that its message is not accepted.
+func (l *Ledger) refuse(id uint64) {
+	l.messages[id].refused = true
+	l.counts.Refused++
+}
+
+// turn notes that a host refused a message.
+func (l *Ledger) turn(id uint64) {
+	if r := l.messages[id]; r != nil { // Else nobody has sent it, and its not being processed is right.
+		r.turned = true
+	}
+}
+
+func (l *Ledger) delivered(id uint64) { l.messages[id].delivered = true }
+
+// timeout notes that an asker was told that nobody knows what became of its message:
+// nobody does of one that a lane has had, or that has begun.
+func (l *Ledger) timeout(id uint64) {
+	r := l.messages[id]
+	r.timedOut = true
+	l.counts.TimedOut++
+	if !r.handed && !r.processed {
+		l.violate("I20: message %d was with its node when its asker gave up, and the asker is told that its outcome is unknown", id)
+	}
+}
+
+// takenBack notes that an asker has taken its message back.
+func (l *Ledger) takenBack(id uint64) {
+	l.counts.TakenBack++
+	l.outcome(id, protocol.CodeNotDelivered)
+}
+
+// drop notes that a cell dropped a message. Route epochs rise from hop to hop, so
+// that none goes round and round.
+func (l *Ledger) drop(why protocol.Drop, id uint64) {
+	l.drops[why]++
+	if why == protocol.DropHops {
+		l.violate("I20: message %d was passed on %d times", id, protocol.MaxHops)
+	}
+}
+
+// safe reports whether a code promises that the message was not processed.
+func safe(c protocol.Code) bool {
+	switch c {
+	case protocol.CodeUnreachable, protocol.CodeOverloaded, protocol.CodeNotDelivered, protocol.CodeExpired:
+		return true
+	default:
+		return false
+	}
+}
+
+// outcome notes what the sender was told.
+func (l *Ledger) outcome(id uint64, code protocol.Code) {
+	r := l.messages[id]
+	if code == protocol.CodeOK {
+		if !r.processed {
+			l.violate("I20: message %d was answered and never processed", id)
+		}
+		return
+	}
+	r.failed, r.code = true, code
+	l.counts.Failed++
+	if code == protocol.CodeUnknownOutcome {
+		l.counts.Unknown++
+	}
+	if code == protocol.CodeExpired {
+		l.counts.Expired++
+	}
+	if l.nodes[r.path.origin].ended {
+		l.counts.Abandoned++
+	}
+	if code == protocol.CodeUnknownOutcome && !r.left && !r.astray && !r.processed && !l.nodes[r.path.origin].ended {
+		l.violate("I20: message %d has never left its node, and its sender is told that its outcome is unknown", id)
+	}
+	if r.processed && safe(code) {
+		l.violate("I20: message %d was processed, and its sender told %q", id, code)
+	}
+}
+
+// begin checks that a message may be processed here and now.
+func (l *Ledger) begin(node gossip.NodeID, s protocol.ShardID, e *protocol.Entity, id uint64, origin gossip.NodeID) {
+	r := l.messages[id]
+	switch {
+	case r == nil || r.path.origin != origin || r.path.entity != e.ID():
+		l.violate("I20: %s processes message %d, which nobody sent to %s", node, id, e.ID())
+		return
+	case r.processed:
+		l.violate("I20: %s processes message %d to %s a second time", node, id, e.ID())
+	case r.refused || r.failed && safe(r.code):
+		l.violate("I20: %s processes message %d, whose sender was told %q", node, id, r.code)
+	case r.place <= l.processed[r.path]:
+		l.violate("I20: %s processes message %d, place %d of its path, after place %d", node, id, r.place, l.processed[r.path])
+	case e.Epoch().Less(l.begins[s]):
+		l.violate("I1: %s processes a message of shard %d under epoch %s, after epoch %s", node, s, e.Epoch(), l.begins[s])
+	}
+	if late := l.world.Now() - r.deadline - l.drift; r.deadline > 0 && late > 0 && !r.blind {
+		l.violate("I20: %s begins message %d %v after its deadline", node, id, late)
+	}
+	r.processed = true
+	l.Store.write(node, e, r.path, r.place)
+	l.counts.Processed++
+	if wait := l.world.Now() - r.offered; r.routed && wait > l.longest.For && !l.hot[r.path.entity] {
+		l.longest = Wait{For: wait, ID: id, At: r.offered, Shard: s, Origin: origin, By: node}
+	}
+	l.processed[r.path] = r.place
+	l.begins[s] = e.Epoch()
+}
+
+// observe follows coordinators and the ends of nodes.
+func (l *Ledger) observe(o world.Observation) {
+	switch e := o.Event.(type) {
+	case world.Ended:
+		l.gone(o.Node.ID())
+	case protocol.CoordinatorStarted:
+		l.counts.Terms++
+		if other, ok := l.terms[e.Term]; ok {
+			l.violate("I29: the coordinator at %s starts under term %s, which one at %s had", o.Node.ID(), e.Term, other)
+		}
+		l.terms[e.Term] = o.Node.ID()
+		for other, term := range l.leaders {
+			if l.mayHost(other) && l.mayHost(o.Node.ID()) {
+				l.violate("I3: the coordinator of term %s starts at %s while that of term %s runs at %s", e.Term, o.Node.ID(), term, other)
+			}
+		}
+		l.leaders[o.Node.ID()] = e.Term
+	case protocol.CoordinatorStopped:
+		delete(l.leaders, o.Node.ID())
+	case protocol.HomesChanged:
+		l.homes(o.Node.ID(), e)
+	case protocol.MoveEnded:
+		l.moved(o.Node.ID(), e.Moved)
+	case protocol.Violation:
+		l.counts.Suspects++
+		l.violate("the machine of %s reports: shard %d: %s", o.Node.ID(), e.Shard, e.Detail)
+	}
+}
+
+// bounded checks that no more messages wait for an entity than may: its mailbox, and
+// what each node may have had on its way when that became full.
+func (l *Ledger) bounded(node gossip.NodeID, e *protocol.Entity) {
+	if waiting := e.Waiting(); waiting > l.mailbox {
+		l.violate("I36: %d messages wait for entity %s at %s, at most %d may", waiting, e.ID(), node, l.mailbox)
+	}
+}
+
+// Longest returns the longest wait of a message that was processed since the last
+// call, from when its client came with it. Messages of a node that had just started,
+// and did not know the home of their shard, do not count, nor do those to entities
+// that are flooded.
+func (l *Ledger) Longest() Wait {
+	w := l.longest
+	l.longest = Wait{}
+	return w
+}
+
+// Counts returns the sums so far.
+func (l *Ledger) Counts() Counts {
+	c := l.counts
+	c.Writes = l.Store.counts
+	c.Moves, c.Stops = maps.Clone(l.counts.Moves), maps.Clone(l.counts.Stops)
+	for _, r := range l.messages {
+		if !r.processed && r.delivered && !r.failed && !r.timedOut {
+			c.Delivered++
+		}
+	}
+	return c
+}
+
+// Pending returns the messages without an outcome whose origin lives, sorted:
+// neither processed, nor failed, nor in a mailbox whose host may have died.
+func (l *Ledger) Pending() []uint64 {
+	var ids []uint64
+	for id, r := range l.messages {
+		n := l.world.Node(r.path.origin.Address)
+		lives := n != nil && n.ID() == r.path.origin
+		if lives && !r.processed && !r.failed && !r.timedOut && !r.refused && !r.delivered {
+			ids = append(ids, id)
+		}
+	}
+	sortIDs(ids)
+	return ids
+}
+
+// Vanished returns the messages that were acknowledged and not processed, although
+// nobody refused them and no home of their shard has ended since, sorted.
+func (l *Ledger) Vanished() []uint64 {
+	var ids []uint64
+	for id, r := range l.messages {
+		if r.delivered && !r.processed && !r.failed && !r.turned && l.deaths[r.shard] < r.at {
+			ids = append(ids, id)
+		}
+	}
+	sortIDs(ids)
+	return ids
+}
+
+func sortIDs(ids []uint64) { slices.Sort(ids) }

@@ -1,0 +1,117 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/membershipsim"
+	"github.com/quorate/quorate/sharding/internal/protocol"
+)
+
+// follow notes whether a shard is being stopped at a node. A stop ends in time, by
+// the shard's having stopped or by being taken back, and is the only one of the
+// shard.
+func (l *Ledger) follow(node gossip.NodeID, s protocol.ShardID, stopping bool) {
+	if !stopping && len(l.stops) == 0 {
+		return // As nearly always.
+	}
+	key := stop{node, s}
+	since, known := l.stops[key]
+	switch {
+	case stopping && !known:
+		l.stops[key] = l.world.Now()
+		l.budget()
+		for other := range l.stops {
+			if other.shard == s && other.node != node && l.mayHost(other.node) && l.mayHost(node) {
+				l.violate("I21: shard %d is being stopped at %s and at %s", s, node, other.node)
+			}
+		}
+	case !stopping && known:
+		delete(l.stops, key)
+		if took := l.world.Now() - since; l.stopLimit > 0 && took > l.stopLimit {
+			l.violate("I21: the stop of shard %d at %s lasted for %v, more than %v", s, node, took, l.stopLimit)
+		}
+	}
+}
+
+// undoing is how long after a move another one back is one too many.
+const undoing = 9 * time.Second
+
+// arrival is the last move of a shard that one coordinator has seen the end of.
+type arrival struct {
+	moved protocol.Moved
+	term  protocol.Term
+	at    time.Duration
+}
+
+// moved follows the moves. One that evens out the load is not undone by the next
+// that the same coordinator begins.
+func (l *Ledger) moved(coordinator gossip.NodeID, m protocol.Moved) {
+	l.counts.Moves[m.Outcome]++
+	if m.Outcome != protocol.OutcomeMoved {
+		return
+	}
+	now := arrival{moved: m, term: l.leaders[coordinator], at: l.world.Now()}
+	last := l.moves[m.Shard]
+	l.moves[m.Shard] = now
+	leaves := strings.Contains(m.Reason, "is leaving") || strings.Contains(last.moved.Reason, "is leaving")
+	stranded := strings.Contains(m.Reason, "can take it no more") // It was to go elsewhere.
+	if last.term == now.term && last.moved.From == m.To && last.moved.To == m.From && now.at-last.at < undoing && !leaves && !stranded {
+		l.violate("I21: shard %d moved from %s to %s, and back %v later: %s; %s",
+			m.Shard, m.To, m.From, now.at-last.at, last.moved.Reason, m.Reason)
+	}
+}
+
+// homes checks what a coordinator says to have changed in its map: each shard has
+// one home, at a region, and a home that it gave itself is newer than every one
+// that it gave before and is given while nobody else hosts. What a region hosts is
+// asked of the cells, not of the map.
+func (l *Ledger) homes(coordinator gossip.NodeID, e protocol.HomesChanged) {
+	seen := make(map[protocol.ShardID]bool)
+	for _, h := range e.Homes {
+		switch {
+		case seen[h.Shard]:
+			l.violate("I22: shard %d has two homes in one version of the map", h.Shard)
+		case l.nodes[h.Node] == nil:
+			l.violate("I22: the home of shard %d is %s, which has no region", h.Shard, h.Node)
+		}
+		seen[h.Shard] = true
+		if h.Epoch.Term != e.Term {
+			continue // Taken over from the report of a region.
+		}
+		key := reign{h.Epoch.Born, e.Term, h.Shard}
+		if h.Epoch.N <= l.given[key] {
+			l.violate("I22: %s gives shard %d a home in version %d, after version %d", coordinator, h.Shard, h.Epoch.N, l.given[key])
+		}
+		l.given[key] = h.Epoch.N
+		l.free(coordinator, h)
+		l.fit(coordinator, h)
+	}
+}
+
+// fit checks that a node can take the shard that it is given: in what its
+// coordinator knows of the members it does not leave and can be reached.
+func (l *Ledger) fit(coordinator gossip.NodeID, h protocol.Home) {
+	state := membershipsim.MachineOf(l.world.Node(coordinator.Address)).State()
+	switch m := state.Member(h.Node); {
+	case m == nil:
+		l.violate("I22: %s gives shard %d to %s, which is no member", coordinator, h.Shard, h.Node)
+	case m.Status >= gossip.Leaving:
+		l.violate("I22: %s gives shard %d to %s, which is %s", coordinator, h.Shard, h.Node, m.Status)
+	case !state.Reachable(h.Node):
+		l.violate("I22: %s gives shard %d to %s, which is unreachable", coordinator, h.Shard, h.Node)
+	}
+}
+
+// free checks that no node but the new home hosts a shard.
+func (l *Ledger) free(coordinator gossip.NodeID, h protocol.Home) {
+	for node, c := range l.nodes {
+		if node != h.Node && l.mayHost(node) && l.mayHost(coordinator) && c.cells[h.Shard].Info().Hosting {
+			l.violate("I22: %s gives shard %d to %s while %s hosts it", coordinator, h.Shard, h.Node, node)
+		}
+	}
+}

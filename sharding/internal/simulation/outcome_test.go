@@ -1,0 +1,77 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/sharding/internal/simulation"
+	world "github.com/quorate/quorate/simulation"
+)
+
+// impatient runs a cluster whose askers wait for a moment only, while connections stand
+// still and break, links are cut and healed, nodes leave and one dies.
+func impatient(seed uint64) (*simulation.Cluster, error) {
+	c := simulation.New(simulation.Options{
+		World: world.Options{
+			Seed: seed, Scenario: "sharding-impatient", CodecEvery: 3, RatePPM: 100,
+			Network: world.Delivery{Double: 0.01, Late: 0.01, LateMax: time.Second},
+		},
+		Nodes: 4, Shards: 16, Entities: 40, Every: 8 * time.Millisecond,
+		Patience: 700 * time.Millisecond, RestartAfter: 2 * time.Second,
+		Behaviour: simulation.Behaviour{
+			LaneFull: 0.02, LaneDown: 0.003, LaneStall: 0.003, Passivate: 0.02, Hot: 1, HotRun: 30 * time.Millisecond,
+		},
+	})
+	r := rand.New(rand.NewPCG(seed, 11))
+	for round := range 8 {
+		c.World.At(time.Duration(12+3*round)*time.Second, func() { sever(c, r) })
+	}
+	c.World.At(30*time.Second, func() { c.Leave(r.IntN(4)) })
+	c.World.At(40*time.Second, func() { c.World.Crash(simulation.Address(r.IntN(4))) })
+	if err := c.World.Run(50 * time.Second); err != nil {
+		return c, err
+	}
+	return c, c.Finish(120 * time.Second)
+}
+
+// sever cuts a link for about as long as an asker waits.
+func sever(c *simulation.Cluster, r *rand.Rand) {
+	a, b := simulation.Address(r.IntN(4)), simulation.Address(r.IntN(4))
+	if a == b {
+		return
+	}
+	c.World.Network().Cut(a, b)
+	c.World.Network().Cut(b, a)
+	c.World.After(time.Duration(200+r.IntN(1800))*time.Millisecond, c.World.Network().Heal)
+}
+
+// What an asker is told is what happened: what was not delivered, or had expired, is
+// never handled, what was answered was handled, once, and an outcome is unknown only
+// where a lane has had the message. Nothing begins after its deadline.
+// covers I20.
+func TestOutcomesAreTrue(t *testing.T) {
+	first, n := seeds(t, few)
+	var sum simulation.Counts
+	for seed := first; seed < first+n; seed++ {
+		c, err := impatient(seed)
+		if err != nil {
+			t.Fatalf("seed %d: %v\nreplay: QUORATE_SEED=%d go test -run TestOutcomesAreTrue ./internal/simulation", seed, err, seed)
+		}
+		counts := c.Ledger.Counts()
+		sum.Processed += counts.Processed
+		sum.TakenBack += counts.TakenBack
+		sum.Expired += counts.Expired
+		sum.TimedOut += counts.TimedOut
+		sum.Unknown += counts.Unknown
+	}
+	for _, some := range []int{sum.Processed, sum.TakenBack, sum.Expired, sum.TimedOut} {
+		require.NotZero(t, some, "each outcome occurs: %+v", sum)
+	}
+	t.Logf("%d seeds: %+v", n, sum)
+}

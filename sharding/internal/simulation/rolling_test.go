@@ -1,0 +1,177 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/simulation"
+	world "github.com/quorate/quorate/simulation"
+)
+
+// rolling returns a cluster of five nodes with the timings of production, over a
+// local network. A node that left starts again a second later.
+func rolling(seed uint64, shards uint32) *simulation.Cluster {
+	return simulation.New(simulation.Options{
+		World: world.Options{Seed: seed, Scenario: "rolling-restart", CodecEvery: 5, RatePPM: 10_000},
+		Nodes: 5, Shards: shards, Entities: 300, Every: 5 * time.Millisecond,
+		Handoff: time.Minute, RestartAfter: time.Second,
+	})
+}
+
+// rest lets time pass until every shard has a home, evenly, on n nodes.
+func rest(c *simulation.Cluster, n int, limit time.Duration) error {
+	var why error
+	_, err := c.World.RunUntil(limit, func() bool {
+		if len(c.World.Nodes()) != n {
+			why = fmt.Errorf("%d nodes live", len(c.World.Nodes()))
+			return false
+		}
+		if why = c.Settled(); why == nil {
+			why = c.Even()
+		}
+		return why == nil
+	})
+	if err != nil && why != nil {
+		return fmt.Errorf("%w: %w", err, why)
+	}
+	return err
+}
+
+// Restarting all nodes, one after the other or two at a time, under load, fails no
+// message, and none waits for half a second: each shard is away only while it
+// stops and starts, the coordinator's own leave included, and the load is even
+// again each time.
+// covers F35, F45, I20, I21.
+func TestRollingRestart(t *testing.T) {
+	for _, test := range []struct {
+		shards   uint32
+		together int
+	}{{64, 1}, {64, 2}, {many, 1}} {
+		t.Run(fmt.Sprintf("%d shards, %d at a time", test.shards, test.together), func(t *testing.T) {
+			usual := few
+			if test.shards == many {
+				usual = 1
+			}
+			first, n := seeds(t, usual)
+			for seed := first; seed < first+n; seed++ {
+				c := rolling(seed, test.shards)
+				require.NoError(t, rest(c, 5, 30*time.Second))
+				c.Ledger.Longest()
+				for i := 0; i < 5; i += test.together {
+					for j := i; j < min(5, i+test.together); j++ {
+						c.Leave(j)
+					}
+					require.NoError(t, c.World.Run(time.Second))
+					require.NoError(t, rest(c, 5, 60*time.Second), "seed %d", seed)
+				}
+				longest := c.Ledger.Longest()
+				counts := finish(t, c)
+				require.Less(t, longest.For, 500*time.Millisecond, "seed %d: %+v", seed, longest)
+				require.Equal(t, counts.Abandoned, counts.Failed, "seed %d: %+v", seed, counts)
+				require.Zero(t, counts.Delivered, "seed %d: %+v", seed, counts)
+				t.Logf("seed %d: %v until %v, longest wait %+v, %+v", seed, test, c.World.Now(), longest, counts)
+			}
+		})
+	}
+}
+
+// A restart that does not wait until the load is even, but goes on as soon as the
+// last node is up, fails nothing and holds nobody up either: the shards of the one
+// that leaves go to nodes that have just come, which may host from the beginning.
+// covers F45, I20, I21.
+func TestHurriedRollingRestart(t *testing.T) {
+	first, n := seeds(t, 2*few)
+	for seed := first; seed < first+n; seed++ {
+		c := simulation.New(simulation.Options{
+			World: world.Options{Seed: seed, Scenario: "hurried-restart", CodecEvery: 5, RatePPM: 10_000},
+			Nodes: 5, Shards: 100, Entities: 300, Every: 2 * time.Millisecond,
+			Handoff: time.Minute, RestartAfter: 150 * time.Millisecond,
+		})
+		require.NoError(t, rest(c, 5, 30*time.Second))
+		c.Ledger.Longest()
+		for i := range 5 {
+			c.Leave(i)
+			old := c.World.Node(simulation.Address(i)).ID()
+			_, err := c.World.RunUntil(30*time.Second, func() bool { return c.Up(simulation.Address(i), old) })
+			require.NoError(t, err, "seed %d", seed)
+		}
+		require.NoError(t, rest(c, 5, 60*time.Second), "seed %d", seed)
+		longest := c.Ledger.Longest()
+		counts := finish(t, c)
+		require.Less(t, longest.For, 500*time.Millisecond, "seed %d: %+v", seed, longest)
+		require.Equal(t, counts.Abandoned, counts.Failed, "seed %d: %+v", seed, counts)
+		t.Logf("seed %d: until %v, longest wait %+v", seed, c.World.Now(), longest)
+	}
+}
+
+// A node that has just come may host within a moment of being up: it does not wait for
+// the next round of heartbeats to be heard by those who did not know it at the first.
+func TestNewcomerMayHostAtOnce(t *testing.T) {
+	first, n := seeds(t, 2*few)
+	for seed := first; seed < first+n; seed++ {
+		c := simulation.New(simulation.Options{
+			World: world.Options{Seed: seed, Scenario: "newcomer", RatePPM: 10_000}, Nodes: 4, Shards: 20,
+		})
+		require.NoError(t, rest(c, 4, 30*time.Second))
+		c.Start(4)
+		_, err := c.World.RunUntil(10*time.Second, func() bool { return c.Up(simulation.Address(4), gossip.NodeID{}) })
+		require.NoError(t, err)
+		took, err := c.World.RunUntil(10*time.Second, func() bool {
+			return strings.HasPrefix(simulation.Control(c.World.Node(simulation.Address(4))).String(), "suspended false")
+		})
+		require.NoError(t, err)
+		require.LessOrEqual(t, took, 200*time.Millisecond, "seed %d", seed)
+	}
+}
+
+// A node that joins under load gets its share, at once; nobody waits for long, and
+// nothing fails.
+// covers F37, I20, I21.
+func TestJoinUnderLoad(t *testing.T) {
+	first, n := seeds(t, few)
+	for seed := first; seed < first+n; seed++ {
+		c := simulation.New(simulation.Options{
+			World: world.Options{Seed: seed, Scenario: "join", CodecEvery: 5, RatePPM: 10_000},
+			Nodes: 2, Shards: 200, Entities: 300, Every: 2 * time.Millisecond, Handoff: time.Minute,
+		})
+		require.NoError(t, rest(c, 2, 30*time.Second))
+		c.Ledger.Longest()
+		c.Start(2)
+		require.NoError(t, rest(c, 3, 10*time.Second))
+		longest := c.Ledger.Longest()
+		counts := finish(t, c)
+		require.Less(t, longest.For, 300*time.Millisecond, "seed %d: %+v", seed, longest)
+		require.Zero(t, counts.Failed, "seed %d: %+v", seed, counts)
+		moved := counts.Moves[protocol.OutcomeMoved]
+		require.True(t, moved == 66 || moved == 67, "seed %d: %d moves, no more than it takes", seed, moved)
+		require.Len(t, counts.Moves, 1)
+	}
+}
+
+// Entities that never stop do not hold their shards where on-stuck is abandon:
+// they are left behind, with what they were at, and nobody else is harmed.
+// covers F39, I20, I21.
+func TestStuckEntitiesAreLeftBehind(t *testing.T) {
+	behind := 0
+	for seed := range uint64(few + 3) {
+		c := simulation.New(simulation.Options{
+			World: world.Options{Seed: seed, Scenario: "stuck", CodecEvery: 3, RatePPM: 10_000}, Nodes: 4,
+			Handoff: 2 * time.Second, OnStuck: protocol.OnStuckAbandon, StopLimit: 3 * time.Second,
+			Behaviour: simulation.Behaviour{SlowStop: 0.1, SlowStopFor: 10 * time.Minute},
+		})
+		c.World.At(15*time.Second, func() { c.Leave(2) })
+		require.NoError(t, c.World.Run(30*time.Second))
+		require.Len(t, c.World.Nodes(), 3)
+		behind += finish(t, c).LeftBehind
+	}
+	require.NotZero(t, behind)
+}

@@ -1,0 +1,131 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation_test
+
+import (
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/internal/simulation"
+)
+
+// seeds returns which seeds to run: QUORATE_SEED is the only one, or QUORATE_SEEDS
+// how many, from QUORATE_FIRST_SEED on.
+func seeds(t *testing.T, usual int) (first, n uint64) {
+	t.Helper()
+	if text := os.Getenv("QUORATE_SEED"); text != "" {
+		seed, err := strconv.ParseUint(text, 0, 64)
+		require.NoError(t, err)
+		return seed, 1
+	}
+	if text := os.Getenv("QUORATE_SEEDS"); text != "" {
+		many, err := strconv.ParseUint(text, 10, 64)
+		require.NoError(t, err)
+		if text := os.Getenv("QUORATE_FIRST_SEED"); text != "" {
+			first, err = strconv.ParseUint(text, 10, 64)
+			require.NoError(t, err)
+		}
+		return first, many
+	}
+	return 0, uint64(usual)
+}
+
+// chaos, moves and lateCommands are the scenarios with their usual numbers of nodes.
+func chaos(seed uint64) (*simulation.Cluster, error) { return usual(seed, 0) }
+
+func moves(seed uint64) (*simulation.Cluster, error) { return usual(seed, 2) }
+
+func lateCommands(seed uint64) (*simulation.Cluster, error) { return usual(seed, 3) }
+
+func usual(seed uint64, i int) (*simulation.Cluster, error) {
+	s := simulation.Scenarios()[i]
+	return s.Run(seed, s.Nodes)
+}
+
+// Random faults never make two homes, two coordinators, or a message processed
+// twice, out of order, or after its sender was told that it would not be; and
+// when they end every shard finds a home and every message an outcome.
+// covers F24, F27, F34-F39, I1, I3, I20, I21, I22.
+func TestRandomFaults(t *testing.T) {
+	first, n := seeds(t, 2*seedsUsual)
+	var sum simulation.Counts
+	for seed := first; seed < first+n; seed++ {
+		c, err := chaos(seed)
+		if err != nil {
+			t.Fatalf("%v\nreplay: QUORATE_SEED=%d go test -run TestRandomFaults ./internal/simulation", err, seed)
+		}
+		counts := c.Ledger.Counts()
+		sum.Accepted += counts.Accepted
+		sum.Processed += counts.Processed
+		sum.Failed += counts.Failed
+		sum.Unknown += counts.Unknown
+		sum.TimedOut += counts.TimedOut
+		sum.Delivered += counts.Delivered
+		sum.Homes += counts.Homes
+		sum.Terms += counts.Terms
+	}
+	t.Logf("%d seeds: %+v", n, sum)
+}
+
+// A coordinator that leaves or dies while shards move leaves no trace but
+// outcomes that are not known: its late commands are not obeyed.
+// covers F34, F35, F37, F38, I1, I3, I20, I21, I22.
+func TestMoves(t *testing.T) {
+	first, n := seeds(t, seedsUsual)
+	for seed := first; seed < first+n; seed++ {
+		if _, err := moves(seed); err != nil {
+			t.Fatalf("%v\nreplay: QUORATE_SEED=%d go test -run TestMoves ./internal/simulation", err, seed)
+		}
+	}
+}
+
+// What a coordinator told homes before it stopped does no harm when it comes late.
+// covers F35, I1, I3, I20, I22.
+func TestLateCommands(t *testing.T) {
+	first, n := seeds(t, few)
+	for seed := first; seed < first+n; seed++ {
+		if _, err := lateCommands(seed); err != nil {
+			t.Fatalf("%v\nreplay: QUORATE_SEED=%d go test -run TestLateCommands ./internal/simulation", err, seed)
+		}
+	}
+}
+
+// The same seed gives the same run, to the byte.
+// covers I30.
+func TestRunIsAFunctionOfItsSeed(t *testing.T) {
+	first, err := chaos(3)
+	require.NoError(t, err)
+	again, err := chaos(3)
+	require.NoError(t, err)
+	require.Equal(t, first.World.Trace().Hash(), again.World.Trace().Hash())
+	require.Equal(t, first.Ledger.Counts(), again.Ledger.Counts())
+}
+
+var _ machine.Machine = (*simulation.Cells)(nil)
+
+// Seeds that have found something once.
+//
+//	1795324171624  the only voter left while a newcomer joined, and founded the cluster
+//	               again beside it
+func TestLateCommandsThatFoundSomething(t *testing.T) {
+	_, err := simulation.LateCommands(1795324171624, 2)
+	require.NoError(t, err)
+}
+
+// Seeds that have found something once.
+//
+//	1795325153271  a late registration took a region for suspended, and the shard that
+//	               moved there went back to where it had come from before
+//	1795325153239  messages waited in the lane to an earlier home when the next one died,
+//	               and the ledger took them for what could not leave any more
+func TestMovesThatFoundSomething(t *testing.T) {
+	_, err := simulation.Moves(1795325153271, 5)
+	require.NoError(t, err)
+	_, err = simulation.Moves(1795325153239, 8)
+	require.NoError(t, err)
+}

@@ -1,0 +1,65 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/simulation"
+	world "github.com/quorate/quorate/simulation"
+)
+
+// thawed runs a cluster of slow entities, half of which want to be passive after each
+// message, in which nodes freeze for so long that others take over.
+func thawed(seed uint64) (*simulation.Cluster, error) {
+	c := simulation.New(simulation.Options{
+		World: world.Options{Seed: seed, Scenario: "sharding-thawed", CodecEvery: 3, RatePPM: 10_000},
+		Nodes: 5, Shards: 16, Entities: 40, Every: 30 * time.Millisecond, Patience: 8 * time.Second, RestartAfter: 2 * time.Second,
+		// That some stops take longer keeps instances that are idle.
+		Behaviour: simulation.Behaviour{Run: 400 * time.Millisecond, Passivate: 0.5, SlowStop: 0.001, SlowStopFor: time.Second},
+	})
+	r := rand.New(rand.NewPCG(seed, 11))
+	for round := range 3 {
+		c.World.At(time.Duration(15+25*round)*time.Second, func() {
+			if nodes := c.World.Nodes(); len(nodes) > 0 {
+				c.World.Freeze(nodes[r.IntN(len(nodes))].ID().Address, 14*time.Second)
+			}
+			c.World.After(18*time.Second, func() { c.Leave(r.IntN(5)) })
+		})
+	}
+	if err := c.World.Run(90 * time.Second); err != nil {
+		return c, err
+	}
+	return c, c.Finish(150 * time.Second)
+}
+
+// An instance that is stopped knows whether a successor may run: none does when it is told
+// that it is alone with its entity, also on a node that thaws after others have taken over
+// and stops what it was at before it has heard of that.
+// covers F24, I1.
+func TestStopsKnowOfSuccessors(t *testing.T) {
+	first, n := seeds(t, few)
+	stops := make(map[protocol.StopReason]int)
+	for seed := first; seed < first+n; seed++ {
+		c, err := thawed(seed)
+		if err != nil {
+			t.Fatalf("seed %d: %v\nreplay: QUORATE_SEED=%d go test -run TestStopsKnowOfSuccessors ./internal/simulation", seed, err, seed)
+		}
+		for why, times := range c.Ledger.Counts().Stops {
+			stops[why] += times
+		}
+	}
+	if n == 1 {
+		return // One seed need not have all of them.
+	}
+	for _, why := range []protocol.StopReason{protocol.StopPassivated, protocol.StopMoved, protocol.StopLeaving, protocol.StopLost} {
+		require.NotZero(t, stops[why], why.String())
+	}
+	t.Logf("%d seeds: %v", n, stops)
+}

@@ -1,0 +1,108 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/membershipsim"
+	"github.com/quorate/quorate/sharding/internal/simulation"
+	world "github.com/quorate/quorate/simulation"
+)
+
+// written runs a cluster under random faults whose entities write to a storage with
+// epochs. With every other seed a witness decides who survives, which may be a minority.
+func written(seed uint64, lax bool) (*simulation.Cluster, error) {
+	opt := simulation.Troubled(seed)
+	witness := &membershipsim.Witness{}
+	if seed%2 == 1 {
+		opt.Membership.Downing = witness.Downing()
+	}
+	c := simulation.New(opt)
+	if seed%2 == 1 {
+		witness.Serve(c.World)
+	}
+	c.Ledger.Store.Lax = lax
+	return simulation.Suffer(c, simulation.Faults())
+}
+
+// A storage that refuses lower epochs accepts each message of an entity once and in order,
+// however late writes land, and refuses no owner for good.
+// covers I1, I20.
+func TestAStoreWithEpochsIsWrittenInOrder(t *testing.T) {
+	first, n := seeds(t, few)
+	var sum simulation.Writes
+	for seed := first; seed < first+n; seed++ {
+		c, err := written(seed, false)
+		if err != nil {
+			t.Fatalf("%v\nreplay: QUORATE_SEED=%d go test -run TestAStoreWithEpochsIsWrittenInOrder ./internal/simulation", err, seed)
+		}
+		w := c.Ledger.Counts().Writes
+		sum.Claims, sum.Accepted, sum.Refused = sum.Claims+w.Claims, sum.Accepted+w.Accepted, sum.Refused+w.Refused
+	}
+	if n > 1 { // Not so with each seed.
+		require.NotZero(t, sum.Refused, "late writes of owners that were replaced")
+	}
+	t.Logf("%d seeds: %+v", n, sum)
+}
+
+// Without epochs the same worlds write out of order: the check finds what it is for.
+func TestAStoreWithoutEpochsIsFoundOut(t *testing.T) {
+	for seed := range uint64(30) {
+		if _, err := written(seed, true); err != nil {
+			require.ErrorContains(t, err, "I20: the store accepts message")
+			return
+		}
+	}
+	require.Fail(t, "the seeds are green with a store that accepts everything")
+}
+
+// The same where a minority survives: the majority hears from the witness too late, and
+// what it had under way lands at a storage that has seen the minority's epochs.
+// covers F9, I1, I20.
+func TestAStoreOfAMinorityThatSurvives(t *testing.T) {
+	first, n := seeds(t, few)
+	refused, minorities := 0, 0
+	for seed := first; seed < first+n; seed++ {
+		opt, witness := simulation.Troubled(seed), &membershipsim.Witness{}
+		opt.Membership.Downing = witness.Downing()
+		c := simulation.New(opt)
+		witness.Serve(c.World)
+		minority := []gossip.Address{simulation.Address(0), simulation.Address(1)}
+		majority := []gossip.Address{simulation.Address(2), simulation.Address(3), simulation.Address(4)}
+		kept := false
+		c.World.At(20*time.Second, func() {
+			late := world.Calls{Min: 4 * time.Second, Max: 4 * time.Second}
+			for _, a := range majority {
+				c.World.Strategies().SetAt(a, late)
+			}
+			c.World.Network().Split(minority, majority)
+		})
+		c.World.At(50*time.Second, func() {
+			for _, a := range minority {
+				node := c.World.Node(a)
+				kept = kept || node != nil && node.Generation() == 0 && simulation.Control(node).Inspect(simulation.KindName).Hosting > 0
+			}
+			c.World.Network().Heal()
+			c.World.Strategies().Set(world.Calls{})
+		})
+		err := c.World.Run(60 * time.Second)
+		if err == nil {
+			err = c.Finish(150 * time.Second)
+		}
+		require.NoError(t, err, "replay: QUORATE_SEED=%d go test -run TestAStoreOfAMinorityThatSurvives ./internal/simulation", seed)
+		if kept {
+			minorities++
+		}
+		refused += c.Ledger.Counts().Writes.Refused
+	}
+	if n > 1 { // Not so with each seed.
+		require.NotZero(t, minorities, "a minority survives")
+	}
+	t.Logf("%d seeds: a minority survived %d times, %d writes refused", n, minorities, refused)
+}

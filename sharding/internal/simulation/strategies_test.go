@@ -1,0 +1,272 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/membership/membershipsim"
+	"github.com/quorate/quorate/sharding/internal/simulation"
+	world "github.com/quorate/quorate/simulation"
+)
+
+// homeLimit is how long a shard may have no home while it could: a strategy that is
+// asked where shards should move has its time, and so have three that are asked
+// where a shard should live while regions come and go. Whatever they do, the built-in
+// one decides then.
+const homeLimit = 4*5*time.Second + 5*time.Second
+
+// strange returns a cluster whose coordinators ask a strategy.
+func strange(seed uint64, scenario string, calls world.Calls) *simulation.Cluster {
+	return simulation.New(simulation.Options{
+		World: world.Options{
+			Seed: seed, Scenario: scenario, CodecEvery: 3, RatePPM: 10_000, Calls: calls,
+			Network: world.Delivery{Loss: 0.005, Late: 0.01, LateMax: 300 * time.Millisecond},
+		},
+		Nodes: 5, Shards: 48, Every: 25 * time.Millisecond, Patience: 8 * time.Second,
+		Strategy: "strange", RestartAfter: 2 * time.Second, HomeLimit: homeLimit,
+		MaxSimultaneous: 6, MaxSimultaneousPerRegion: 2,
+	})
+}
+
+// change lets nodes join, leave and crash, the coordinator's too, for a minute.
+func change(c *simulation.Cluster, seed uint64) {
+	r := rand.New(rand.NewPCG(seed, 11))
+	for round := range 6 {
+		c.World.At(time.Duration(15+9*round)*time.Second, func() {
+			switch r.IntN(4) {
+			case 0:
+				c.EndCoordinator(true)
+			case 1:
+				c.EndCoordinator(false)
+			case 2:
+				c.Leave(r.IntN(5))
+			default:
+				a := simulation.Address(r.IntN(5))
+				c.World.Crash(a)
+				c.World.After(time.Duration(r.IntN(12_000))*time.Millisecond, func() {
+					if c.World.Node(a) == nil {
+						c.World.Restart(a)
+					}
+				})
+			}
+		})
+	}
+}
+
+// leastShard is an honest strategy.
+func leastShard(t *testing.T) allocation.Strategy {
+	t.Helper()
+	s, err := allocation.NewLeastShard(allocation.Default().LeastShard)
+	require.NoError(t, err)
+	return s
+}
+
+// mixture is a bit of everything that can become of a call.
+func mixture() world.Calls {
+	return world.Calls{
+		Max: 200 * time.Millisecond, Hang: 0.08, Fail: 0.08, Garbage: 0.2, Crash: 0.08, Late: 0.15, Stuck: 0.08,
+		Restart: time.Second, RestartMax: 8 * time.Second, StuckMax: 8 * time.Second,
+	}
+}
+
+// A strategy that crashes, hangs, is late, slow, stuck or answers garbage, while
+// nodes come and go and the coordinator changes, costs time and nothing else: every
+// shard has a home again within a bound, no budget is exceeded, no message is lost or
+// doubled.
+// covers F34, F35, F37, F40, F56, F60, I1, I20, I21, I22, I34.
+func TestStrangeStrategies(t *testing.T) {
+	first, n := seeds(t, few)
+	fates := map[string]int{}
+	for seed := first; seed < first+n; seed++ {
+		c := strange(seed, "strategies", mixture())
+		c.Ask(leastShard(t))
+		change(c, seed)
+		require.NoError(t, c.World.Run(75*time.Second), "seed %d", seed)
+		c.World.Strategies().Set(world.Calls{})
+		require.NoError(t, c.Finish(120*time.Second), "seed %d", seed)
+		for _, f := range c.World.Strategies().Fates() {
+			fates[f.Name] += f.Times
+		}
+	}
+	t.Logf("%d seeds: %v", n, fates)
+	require.NotZero(t, fates["garbage"])
+}
+
+// A strategy that takes its time, nearly all that it has, answers about a cluster that
+// is another one meanwhile. Such answers are dropped: nothing is given to a node that
+// leaves or cannot be reached. Every shard finds a home all the same.
+// covers F34, F35, F37, F40, F56, I21, I22, I34.
+func TestSlowStrategies(t *testing.T) {
+	first, n := seeds(t, few)
+	for seed := first; seed < first+n; seed++ {
+		c := strange(seed, "strategies-slow", world.Calls{Min: 100 * time.Millisecond, Max: 4900 * time.Millisecond})
+		c.Ask(leastShard(t))
+		r := rand.New(rand.NewPCG(seed, 12))
+		for round := range 6 {
+			c.World.At(time.Duration(15+8*round)*time.Second, func() {
+				c.Leave(r.IntN(5))
+				c.World.After(time.Duration(r.IntN(4000))*time.Millisecond, func() { c.Leave(r.IntN(5)) })
+			})
+		}
+		require.NoError(t, c.World.Run(75*time.Second), "seed %d", seed)
+		c.World.Strategies().Set(world.Calls{})
+		require.NoError(t, c.Finish(120*time.Second), "seed %d", seed)
+	}
+}
+
+// Random faults together with strange strategies, for allocation and for downing, do
+// no more harm than random faults alone. With every other seed a witness is asked who
+// must go, so that a side without a majority may survive.
+// covers F9, F11, F24, F34-F37, F40, F56, F60, I1, I3, I20, I21, I22, I34.
+func TestRandomFaultsWithStrangeStrategies(t *testing.T) {
+	first, n := seeds(t, few)
+	for seed := first; seed < first+n; seed++ {
+		o := simulation.Troubled(seed)
+		o.World.Scenario, o.World.Calls = "strategies-faults", mixture()
+		o.Strategy, o.HomeLimit = "strange", homeLimit
+		o.Membership.Downing = membershipsim.AskedKeepMajority()
+		witness := &membershipsim.Witness{}
+		if seed%2 == 1 {
+			o.Membership.Downing = witness.Downing()
+		}
+		c := simulation.New(o)
+		c.Ask(leastShard(t))
+		if seed%2 == 1 {
+			witness.Serve(c.World)
+		}
+		c.World.At(106*time.Second, func() { c.World.Strategies().Set(world.Calls{}) }) // When the faults have ended.
+		if _, err := simulation.Suffer(c, simulation.Faults()); err != nil {
+			t.Fatalf("%v\nreplay: QUORATE_SEED=%d go test -run TestRandomFaultsWithStrangeStrategies ./internal/simulation", err, seed)
+		}
+	}
+}
+
+// settled waits until every shard has a home that all know, and every message an
+// outcome. The load may be as it likes: nothing evens it out.
+func settled(c *simulation.Cluster, limit time.Duration) error {
+	c.Quiet()
+	var why error
+	_, err := c.World.RunUntil(limit, func() bool {
+		if why = c.Settled(); why == nil {
+			why = c.Drained()
+		}
+		return why == nil
+	})
+	if err != nil && why != nil {
+		return fmt.Errorf("%w: %w", err, why)
+	}
+	return err
+}
+
+// A strategy that never answers as it should does not keep a shard from a home: the
+// built-in strategy decides.
+// covers F40, F56, F60, I20, I21, I22, I34.
+func TestStrategyThatNeverAnswers(t *testing.T) {
+	first, n := seeds(t, few)
+	for _, m := range []struct {
+		name  string
+		calls world.Calls
+	}{
+		{"garbage", world.Calls{Garbage: 1}},
+		{"late", world.Calls{Late: 1}},
+		{"crash", world.Calls{Crash: 1}},
+		{"stuck", world.Calls{Stuck: 1}},
+		{"slow", world.Calls{Min: 10 * time.Second, Max: 10 * time.Second}},
+	} {
+		t.Run(m.name, func(t *testing.T) {
+			for seed := first; seed < first+max(n/4, 1); seed++ {
+				c := strange(seed, "strategies-"+m.name, m.calls)
+				c.Ask(leastShard(t))
+				change(c, seed)
+				require.NoError(t, c.World.Run(75*time.Second), "seed %d", seed)
+				require.NoError(t, settled(c, 60*time.Second), "seed %d", seed)
+				require.Zero(t, c.Ledger.Counts().Suspects)
+			}
+		})
+	}
+}
+
+// lazy leaves all shards out, or all but one.
+type lazy struct {
+	allocation.Strategy
+	places int
+}
+
+// Allocate leaves shards out.
+func (s lazy) Allocate(ctx context.Context, r allocation.AllocateRequest) (allocation.AllocateResult, error) {
+	res, err := s.Strategy.Allocate(ctx, r)
+	res.Placements = res.Placements[:min(s.places, len(res.Placements))]
+	res.Reason = "some other time"
+	return res, err
+}
+
+// angry panics, or answers the other question.
+type angry struct{ allocation.Strategy }
+
+// Allocate panics.
+func (angry) Allocate(context.Context, allocation.AllocateRequest) (allocation.AllocateResult, error) {
+	panic("no")
+}
+
+// Rebalance fails.
+func (angry) Rebalance(context.Context, allocation.RebalanceRequest) (allocation.RebalanceResult, error) {
+	return allocation.RebalanceResult{}, errors.New("out of ideas")
+}
+
+// A strategy that breaks no contract, and gives no homes either, is passed over.
+// covers F40, I20, I21, I22, I34.
+func TestStrategyThatGivesNoHomes(t *testing.T) {
+	first, n := seeds(t, few)
+	for name, s := range map[string]allocation.Strategy{
+		"none":   lazy{leastShard(t), 0},
+		"panics": angry{},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := first; seed < first+max(n/2, 1); seed++ {
+				c := strange(seed, "strategies-"+name, world.Calls{})
+				c.Ask(s)
+				change(c, seed)
+				require.NoError(t, c.World.Run(75*time.Second), "seed %d", seed)
+				require.NoError(t, settled(c, 60*time.Second), "seed %d", seed)
+			}
+		})
+	}
+}
+
+// A run with a strategy that is asked can be recorded, and replayed without it.
+// covers I30, I34.
+func TestReplayAsksNoStrategy(t *testing.T) {
+	var recording, trace, again bytes.Buffer
+	play := func(o func(*world.Options), s allocation.Strategy) *simulation.Cluster {
+		opt := world.Options{Seed: 1, Scenario: "strategies", RatePPM: 10_000, Calls: mixture()}
+		o(&opt)
+		c := simulation.New(simulation.Options{
+			World: opt, Nodes: 4, Shards: 24, Every: 50 * time.Millisecond, Strategy: "strange", RestartAfter: 2 * time.Second,
+		})
+		c.Ask(s)
+		c.World.At(15*time.Second, func() { c.Leave(0) })
+		c.World.At(25*time.Second, func() { c.EndCoordinator(true) })
+		require.NoError(t, c.World.Run(45*time.Second))
+		require.NoError(t, c.World.Conclude())
+		return c
+	}
+	first := play(func(o *world.Options) { o.Record, o.Trace = &recording, &trace }, leastShard(t))
+	require.NotZero(t, first.World.Stats().Asked)
+	r, err := world.ReadRecording(&recording)
+	require.NoError(t, err)
+	second := play(func(o *world.Options) { o.Replay, o.Trace = r, &again }, angry{})
+	require.Zero(t, second.World.Stats().Asked)
+	require.Equal(t, trace.String(), again.String())
+	require.Equal(t, first.Ledger.Counts(), second.Ledger.Counts())
+}
