@@ -13,6 +13,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/epoch"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
@@ -66,22 +67,31 @@ type Stopper interface{ Stop(c *Context) }
 //	                or went on without it
 //	StopLost        this node has ended, or was         a successor may run
 //	                declared down
-type StopReason = protocol.StopReason
+type StopReason uint8
 
 // The reasons, see [StopReason].
 const (
-	StopNone       = protocol.StopNone // It is not being stopped.
-	StopPassivated = protocol.StopPassivated
-	StopFailed     = protocol.StopFailed
-	StopMoved      = protocol.StopMoved
-	StopLeaving    = protocol.StopLeaving
-	StopReplaced   = protocol.StopReplaced
-	StopLost       = protocol.StopLost
+	StopNone       = StopReason(protocol.StopNone) // It is not being stopped.
+	StopPassivated = StopReason(protocol.StopPassivated)
+	StopFailed     = StopReason(protocol.StopFailed)
+	StopMoved      = StopReason(protocol.StopMoved)
+	StopLeaving    = StopReason(protocol.StopLeaving)
+	StopReplaced   = StopReason(protocol.StopReplaced)
+	StopLost       = StopReason(protocol.StopLost)
 )
 
+// Sole reports whether no other instance of the entity can have started when the stop
+// begins, nor can before it ends, unless this node loses its standing meanwhile: the
+// context of the entity ends then.
+func (r StopReason) Sole() bool { return protocol.StopReason(r).Sole() }
+
+// String returns the name of the reason.
+func (r StopReason) String() string { return protocol.StopReason(r).String() }
+
 // Epoch numbers the homes of a shard. It only grows; later homes have higher
-// epochs, in the order of Compare, of its text and of its byte form.
-type Epoch = protocol.Epoch
+// epochs, in the order of Compare, of its text and of its byte form. Package epoch is
+// all that a storage needs to compare them.
+type Epoch = epoch.Epoch
 
 // Context is what an entity knows of its place. It is valid during the call to
 // which it was passed, and belongs to that call's goroutine.

@@ -36,29 +36,29 @@ var (
 	// ErrUnreachable: members do not hear from the home of the shard, and the context
 	// ended before the message could be accepted, or before it left this node. With it
 	// goes ErrNotDelivered. An UnreachableError says since when.
-	ErrUnreachable = protocol.ErrUnreachable
+	ErrUnreachable = errors.New(protocol.CodeUnreachable.String())
 	// ErrOverloaded: the mailbox of the entity, or what may be on its way to its shard,
 	// was full, and no room came before the context ended; with that goes
 	// ErrNotDelivered.
-	ErrOverloaded = protocol.ErrOverloaded
+	ErrOverloaded = errors.New(protocol.CodeOverloaded.String())
 	// ErrNotDelivered: the message was given back before it was handled: a node
 	// stopped, or the asker's context ended while the message was still on this node,
 	// waiting for room, a home, a connection or its turn.
-	ErrNotDelivered = protocol.ErrNotDelivered
+	ErrNotDelivered = errors.New(protocol.CodeNotDelivered.String())
 	// ErrNoStanding: the node that hosts the shard may not at present, since it does
 	// not hear from enough others, and the context ended before the message could be
 	// accepted; with that goes ErrNotDelivered.
-	ErrNoStanding = protocol.ErrNoStanding
+	ErrNoStanding = errors.New(protocol.CodeNoStanding.String())
 	// ErrExpired: the home of the shard says that the deadline had passed before the
 	// entity got to the message.
-	ErrExpired = protocol.ErrExpired
+	ErrExpired = errors.New(protocol.CodeExpired.String())
 	// ErrEntityFailed: the entity could not be started, its Receive failed, it rests
 	// after such failures, or it gave no usable reply. The detail of the MessageError
 	// says why, in the entity's own words.
-	ErrEntityFailed = protocol.ErrEntityFailed
+	ErrEntityFailed = errors.New(protocol.CodeEntityFailed.String())
 	// ErrUnknownOutcome: the message had gone into a connection, or the entity had begun
 	// it, and its host is gone, or no answer came in time.
-	ErrUnknownOutcome = protocol.ErrUnknownOutcome
+	ErrUnknownOutcome = errors.New(protocol.CodeUnknownOutcome.String())
 	// ErrAskedItself: an entity asked itself, with a context of [Context.Context], while
 	// it was at a message: the answer could come only when it has returned. With it goes
 	// ErrNotDelivered. Call the code directly, or send the message with Tell.
@@ -70,9 +70,48 @@ var (
 	ErrClosed = errors.New("sharding: closed")
 )
 
+// errorOf returns the error that goes with a code, nil for [protocol.CodeOK]. A code of
+// a later version says nothing about what became of the message.
+func errorOf(c protocol.Code) error {
+	switch c {
+	case protocol.CodeOK:
+		return nil
+	case protocol.CodeUnreachable:
+		return ErrUnreachable
+	case protocol.CodeOverloaded:
+		return ErrOverloaded
+	case protocol.CodeNotDelivered:
+		return ErrNotDelivered
+	case protocol.CodeUnknownOutcome:
+		return ErrUnknownOutcome
+	case protocol.CodeEntityFailed:
+		return ErrEntityFailed
+	case protocol.CodeNoStanding:
+		return ErrNoStanding
+	case protocol.CodeExpired:
+		return ErrExpired
+	default:
+		return fmt.Errorf("code %d: %w", uint8(c), ErrUnknownOutcome)
+	}
+}
+
 // SettingsError says that the coordinator refused a kind of this node because
-// one of its settings differs from that of the other nodes.
-type SettingsError = protocol.SettingsError
+// one of its settings differs from that of the other nodes. All nodes must run a kind
+// with equal settings: otherwise an entity could live in two shards.
+type SettingsError struct {
+	// Kind is the name of the kind.
+	Kind string
+	// Setting names the setting: "number-of-shards", "hash", "codec" or "role".
+	Setting string
+	// Coordinator and Region are the two values.
+	Coordinator, Region string
+}
+
+// Error names the setting and both values.
+func (e *SettingsError) Error() string {
+	return fmt.Sprintf("kind %q: %s is %q here, but %q at the coordinator: all nodes need the same value",
+		e.Kind, e.Setting, e.Region, e.Coordinator)
+}
 
 // UnreachableError says why the home of a shard takes nothing. It wraps
 // [ErrUnreachable].

@@ -25,7 +25,7 @@ const (
 )
 
 // Forgeries counts what came from members in a name that is not theirs, by what was
-// wrong with it, see [protocol.Fault]. It was dropped. The same is seen in good health
+// wrong with it. It was dropped. The same is seen in good health
 // when the map of a kind is late; whoever sent it repeats it then.
 type Forgeries struct {
 	Origin uint64 // Messages whose origin did not send them.

@@ -14,6 +14,7 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/membership"
+	"github.com/quorate/quorate/sharding/epoch"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/wire"
 	"github.com/quorate/quorate/transport"
@@ -72,7 +73,7 @@ func (h *hostile) write(to *node, origin gossip.NodeID, id string, seq uint64, h
 // as well while its shard has its first home.
 func (n *node) place(id string) protocol.Epoch {
 	n.w.t.Helper()
-	e, err := protocol.ParseEpoch(n.must(id, "epoch"))
+	e, err := epoch.Parse(n.must(id, "epoch"))
 	require.NoError(n.w.t, err)
 	return e
 }

@@ -50,17 +50,17 @@ type Kind[C any] struct {
 
 // OnFailure says what becomes of an entity whose Receive, or a timer of it,
 // returned an error or panicked. The instance is stopped in any case.
-type OnFailure = protocol.OnFailure
+type OnFailure uint8
 
 const (
 	// Restart has what waits, and what comes, handled by a new instance at once.
 	// An entity that fails again before it has handled a message rests first, from
 	// sharding.entity-restart-backoff up to thirty times that, and its messages
 	// fail meanwhile.
-	Restart = protocol.Restart
+	Restart = OnFailure(protocol.Restart)
 	// StopOnFailure has what waits fail with [ErrEntityFailed]; the next message
 	// after that starts a new instance.
-	StopOnFailure = protocol.StopOnFailure
+	StopOnFailure = OnFailure(protocol.StopOnFailure)
 )
 
 // settings returns what all nodes must have equal.

@@ -216,7 +216,7 @@ func verdictOf(reply *protocol.Reply, err error) (fault, text string) {
 
 func wordOfError(err error) string {
 	for code := protocol.CodeUnreachable; int(code) < protocol.Codes; code++ {
-		if code != protocol.CodeNotDelivered && errors.Is(err, code.Err()) {
+		if code != protocol.CodeNotDelivered && errors.Is(err, errorOf(code)) {
 			return wordOf(code)
 		}
 	}

@@ -54,7 +54,7 @@ func Ask[R, C any](ctx context.Context, g *Region[C], id string, message C) (R, 
 func replyAs[R any](r *region, id string, reply *protocol.Reply) (R, error) {
 	var none R
 	if reply.Code != protocol.CodeOK {
-		return none, &MessageError{Kind: r.name, Entity: id, Detail: reply.Detail, Err: reply.Code.Err()}
+		return none, &MessageError{Kind: r.name, Entity: id, Detail: reply.Detail, Err: errorOf(reply.Code)}
 	}
 	t := reflect.TypeFor[R]()
 	if reply.Value != nil {
@@ -207,7 +207,7 @@ func (r *region) offer(ctx context.Context, c *cell, m *protocol.Message, buffer
 		case protocol.Ended:
 			return r.notDelivered(m.Entity, "", ErrClosed)
 		default:
-			return &MessageError{r.name, m.Entity, why, admission.Code().Err()}
+			return &MessageError{r.name, m.Entity, why, errorOf(admission.Code())}
 		}
 	}
 }

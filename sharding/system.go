@@ -208,7 +208,7 @@ func Start[C any](h Host, k Kind[C]) (*Region[C], error) {
 	r, err := s.start(cfg, k.codec(), typed[C]{k.New}, protocol.ShardConfig{
 		WindowBytes: s.latest.WindowBytes, TransitBytes: s.latest.TransitBytes, Mailbox: s.latest.MailboxSize,
 		BackoffMin: s.latest.EntityRestartBackoff, BackoffMax: 30 * s.latest.EntityRestartBackoff,
-		OnFailure: k.OnFailure, PassivateAfter: passivateAfter(k.PassivateAfter, s.latest), StuckAfter: s.latest.StuckAfter,
+		OnFailure: protocol.OnFailure(k.OnFailure), PassivateAfter: passivateAfter(k.PassivateAfter, s.latest), StuckAfter: s.latest.StuckAfter,
 	})
 	if err != nil {
 		return nil, err
@@ -324,9 +324,10 @@ func (s *System) call(ctx context.Context, c machine.Call) (any, error) {
 func (s *System) published(event any) {
 	switch e := event.(type) {
 	case protocol.KindRefused:
-		s.log.Error("the coordinator refused a kind of this node", "error", e.Err)
-		if r := s.region(e.Err.Kind); r != nil {
-			r.refuse(e.Err)
+		err := SettingsError(e.Refusal)
+		s.log.Error("the coordinator refused a kind of this node", "error", &err)
+		if r := s.region(err.Kind); r != nil {
+			r.refuse(&err)
 		}
 	case protocol.KindAccepted:
 		if e.Again {

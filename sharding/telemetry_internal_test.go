@@ -70,10 +70,14 @@ func TestWordsForErrors(t *testing.T) {
 		word := wordOf(code)
 		require.False(t, seen[word], word)
 		seen[word] = true
-		require.Equal(t, word, wordOfError(&MessageError{"k", "e", "", code.Err()}), "%v", code)
+		require.Equal(t, word, wordOfError(&MessageError{"k", "e", "", errorOf(code)}), "%v", code)
+		require.EqualError(t, errorOf(code), code.String())
 		fault, text := verdictOf(&protocol.Reply{Code: code, Detail: "d"}, nil)
 		require.Equal(t, [2]string{word, "d"}, [2]string{fault, text})
 	}
+	require.NoError(t, errorOf(protocol.CodeOK))
+	require.EqualError(t, errorOf(200), protocol.Code(200).String(), "of a later version")
+	require.ErrorIs(t, errorOf(200), ErrUnknownOutcome)
 	for want, err := range map[string]error{
 		"settings":      errors.Join(ErrNotDelivered, &SettingsError{}),
 		"invalid":       ErrInvalid,

@@ -114,8 +114,9 @@ func (r *region) started(c *cell, e *protocol.Entity, err error) protocol.Op {
 func (r *region) beginStop(c *cell, e *protocol.Entity) (why StopReason, begins bool) {
 	now := r.system.clock.Instant()
 	held := r.system.standing.HeldAt(now)
-	r.after(c, e, func(out *protocol.Actions) { why, begins = c.shard.BeginStop(now, e, held, out) })
-	return why, begins
+	var reason protocol.StopReason
+	r.after(c, e, func(out *protocol.Actions) { reason, begins = c.shard.BeginStop(now, e, held, out) })
+	return StopReason(reason), begins
 }
 
 func (r *region) stopped(c *cell, e *protocol.Entity) protocol.Op {

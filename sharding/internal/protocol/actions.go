@@ -35,7 +35,7 @@ const (
 	OpFail
 	// OpReset: the streams of the shard begin anew since its host is gone. All
 	// asks of this origin to this shard whose message was freed, and that have no
-	// reply yet, end with [ErrUnknownOutcome]. It comes before any message that
+	// reply yet, end with [CodeUnknownOutcome]. It comes before any message that
 	// is sent to the new home.
 	OpReset
 	// OpReply: send Reply to To, or complete the ask at once if To is this node.

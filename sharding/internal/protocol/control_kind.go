@@ -144,9 +144,7 @@ func (k *kind) onSettingsRefused(from gossip.NodeID, m SettingsRefused) {
 		return
 	}
 	k.region.refused = m
-	k.control.out.Publish(KindRefused{Err: &SettingsError{
-		Kind: m.Kind, Setting: m.Setting, Coordinator: m.Coordinator, Region: m.Region,
-	}})
+	k.control.out.Publish(KindRefused{m})
 }
 
 // singleton lets the core act, and carries out what it wants.

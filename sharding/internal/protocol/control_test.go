@@ -208,7 +208,7 @@ func TestSettingsThatDifferAreRefused(t *testing.T) {
 	f.run(6 * time.Second)
 	refusals := published[protocol.KindRefused](bad)
 	require.Len(t, refusals, 1, "said once")
-	require.Equal(t, &protocol.SettingsError{Kind: "k", Setting: "codec", Coordinator: "c", Region: "other"}, refusals[0].Err)
+	require.Equal(t, protocol.SettingsRefused{Kind: "k", Setting: "codec", Coordinator: "c", Region: "other"}, refusals[0].Refusal)
 	require.Len(t, good.hosts(), 6)
 	require.Empty(t, bad.hosts())
 	require.Empty(t, bad.Inspect("k").Homes, "it is not told where shards live either")

@@ -338,10 +338,8 @@ func (c *coordinator) claim(from gossip.NodeID, h Hosted) {
 
 // admit registers a region, or refuses it.
 func (c *coordinator) admit(from gossip.NodeID, reg Registration) bool {
-	if d := c.kind.settings.Difference(c.kind.name, reg.Settings); d != nil {
-		c.kind.send(from, SettingsRefused{
-			Kind: c.kind.name, Setting: d.Setting, Coordinator: d.Coordinator, Region: d.Region,
-		})
+	if refusal, differ := c.kind.settings.Difference(c.kind.name, reg.Settings); differ {
+		c.kind.send(from, refusal)
 		return false
 	}
 	if r := c.regions[from]; r != nil {

@@ -43,8 +43,9 @@ type HomesChanged struct {
 	Homes []Home
 }
 
-// KindRefused is published when the coordinator refused this node's region.
-type KindRefused struct{ Err *SettingsError }
+// KindRefused is published when the coordinator refused this node's region, with the
+// refusal.
+type KindRefused struct{ Refusal SettingsRefused }
 
 // KindAccepted is published when a coordinator has accepted this node's region for the
 // first time, and when it accepts one that it, or one before it, had refused.

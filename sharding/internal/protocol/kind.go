@@ -37,9 +37,9 @@ type Settings struct {
 	Role string
 }
 
-// Difference returns the first setting in which s, the coordinator's, and o, a
-// region's, differ; nil when there is none.
-func (s Settings) Difference(kind string, o Settings) *SettingsError {
+// Difference returns the refusal of a region with the settings o by a coordinator with
+// the settings s: it names the first one in which they differ. False: they are equal.
+func (s Settings) Difference(kind string, o Settings) (SettingsRefused, bool) {
 	for _, p := range [...][3]string{
 		{"number-of-shards", strconv.FormatUint(uint64(s.Shards), 10), strconv.FormatUint(uint64(o.Shards), 10)},
 		{"hash", s.Hash, o.Hash},
@@ -47,10 +47,10 @@ func (s Settings) Difference(kind string, o Settings) *SettingsError {
 		{"role", s.Role, o.Role},
 	} {
 		if p[1] != p[2] {
-			return &SettingsError{Kind: kind, Setting: p[0], Coordinator: p[1], Region: p[2]}
+			return SettingsRefused{Kind: kind, Setting: p[0], Coordinator: p[1], Region: p[2]}, true
 		}
 	}
-	return nil
+	return SettingsRefused{}, false
 }
 
 // validate returns the first fault of settings that came from elsewhere.

@@ -171,10 +171,10 @@ const (
 	// MailboxFull: the same, for room in the mailbox of the entity, here or at its
 	// home.
 	MailboxFull
-	// EntityFailing: the caller still owns it; it fails with [ErrEntityFailed].
+	// EntityFailing: the caller still owns it; it fails with [CodeEntityFailed].
 	// [Shard.Reason] says why.
 	EntityFailing
-	// Ended: the caller still owns it; it fails with [ErrNotDelivered], since
+	// Ended: the caller still owns it; it fails with [CodeNotDelivered], since
 	// this node has stopped.
 	Ended
 )

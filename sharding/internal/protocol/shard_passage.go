@@ -33,7 +33,7 @@ func (s *Shard) Handed(m, rest *Message, place uint64) {
 // Written says that messages of the present passage at places below may have left.
 // The runtime says so before it applies an input by which the streams may begin anew:
 // those that have not left by then are sent to the new host, and all others end with
-// [ErrUnknownOutcome].
+// [CodeUnknownOutcome].
 func (s *Shard) Written(below uint64) { s.written = below }
 
 // Rerouted says that what is handed over from now on takes another passage, and how
