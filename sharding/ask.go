@@ -27,7 +27,7 @@ type ask struct {
 	deadline    machine.Instant
 	delivered   bool                 // The home has the message, or it came to its end. Guarded by the cell's lock.
 	message     *protocol.Message    // The message, until it is delivered. Guarded by the cell's lock.
-	homes       uint64               // The home to which the message goes first, see [protocol.Shard.Homes]. Guarded likewise.
+	homes       uint64               // The home to which the message goes first, see [protocol.Cell.Homes]. Guarded likewise.
 	early       []early              // Replies that came before their time. Guarded likewise.
 	reply       chan *protocol.Reply // Capacity one: it gets one reply at most.
 	limit       *time.Timer          // Made at first use.

@@ -28,7 +28,7 @@ type cell struct {
 	ends  atomic.Uint32 // How often the hosting has ended. Written with the cell in hand.
 
 	mu    sync.Mutex // Guards all below.
-	shard *protocol.Shard
+	shard *protocol.Cell
 	out   protocol.Actions
 	asks  map[uint64]*ask                     // By correlation; made at first use.
 	jam   bool                                // The last step found the lane full.
@@ -132,7 +132,7 @@ func (r *region) flush(c *cell, now machine.Instant, node gossip.NodeID) bool {
 }
 
 // apply feeds an input of the control machine to a cell.
-func (r *region) apply(c *cell, in protocol.ShardInput) {
+func (r *region) apply(c *cell, in protocol.CellInput) {
 	r.step(c, func(out *protocol.Actions) {
 		if c.link.passage != nil {
 			below, _ := c.link.passage.Written()
@@ -195,7 +195,7 @@ func (r *region) minor(c *cell, a *protocol.Action) {
 		r.system.messages.free(a.Message)
 	case protocol.OpForged:
 		r.forged(c, a.To, a.Fault)
-	case protocol.OpRoom:
+	case protocol.OpOfferAgain:
 		close(c.room[a.Message])
 		delete(c.room, a.Message)
 	case protocol.OpFlow:

@@ -92,7 +92,7 @@ type region struct {
 }
 
 // newRegion returns a region whose cells know nothing yet.
-func newRegion(s *System, cfg protocol.KindConfig, codec Codec, b behaviour, cells protocol.ShardConfig) *region {
+func newRegion(s *System, cfg protocol.KindConfig, codec Codec, b behaviour, cells protocol.CellConfig) *region {
 	r := &region{
 		system: s, name: cfg.Name, shards: cfg.Settings.Shards, proxy: cfg.Proxy, codec: codec, entity: b,
 		every: sweepInterval(cells.PassivateAfter, cells.StuckAfter), paces: make(chan time.Duration, 1),
@@ -104,7 +104,7 @@ func newRegion(s *System, cfg protocol.KindConfig, codec Codec, b behaviour, cel
 	for i := range r.cells {
 		r.cells[i].id = protocol.ShardID(i)
 		cells.Shard = protocol.ShardID(i)
-		r.cells[i].shard = protocol.NewShard(cells)
+		r.cells[i].shard = protocol.NewCell(cells)
 	}
 	return r
 }

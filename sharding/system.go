@@ -205,7 +205,7 @@ func Start[C any](h Host, k Kind[C]) (*Region[C], error) {
 	if err := k.validate(cfg); err != nil {
 		return nil, err
 	}
-	r, err := s.start(cfg, k.codec(), typed[C]{k.New}, protocol.ShardConfig{
+	r, err := s.start(cfg, k.codec(), typed[C]{k.New}, protocol.CellConfig{
 		WindowBytes: s.latest.WindowBytes, TransitBytes: s.latest.TransitBytes, Mailbox: s.latest.MailboxSize,
 		BackoffMin: s.latest.EntityRestartBackoff, BackoffMax: 30 * s.latest.EntityRestartBackoff,
 		OnFailure: protocol.OnFailure(k.OnFailure), PassivateAfter: passivateAfter(k.PassivateAfter, s.latest), StuckAfter: s.latest.StuckAfter,
@@ -229,7 +229,7 @@ func (s *System) strategyName() string {
 func (s *System) mayHost(role string) bool { return role == "" || s.node.HasRole(role) }
 
 // start adds a region. The caller holds mu.
-func (s *System) start(cfg protocol.KindConfig, codec Codec, b behaviour, cells protocol.ShardConfig) (*region, error) {
+func (s *System) start(cfg protocol.KindConfig, codec Codec, b behaviour, cells protocol.CellConfig) (*region, error) {
 	old := *s.regions.Load()
 	if old[cfg.Name] != nil {
 		return nil, fmt.Errorf("sharding: kind %q runs on this node already", cfg.Name)
@@ -291,7 +291,7 @@ func (s *System) other(e machine.Effect) {
 }
 
 // suspension ends or renews the context of entities with the standing.
-func (s *System) suspension(in protocol.ShardInput) {
+func (s *System) suspension(in protocol.CellInput) {
 	switch in.(type) {
 	case protocol.Suspend, protocol.Abandon:
 		s.hostContext.Load().cancel()

@@ -21,7 +21,7 @@ const (
 func large() map[string]string {
 	return map[string]string{
 		"sharding.region":                        "to be cut along the path of a message",
-		"sharding/internal/protocol.Shard":       "to be cut along the path of a message",
+		"sharding/internal/protocol.Cell":        "to be cut along the path of a message",
 		"sharding/internal/protocol.coordinator": "to be cut along the life of a shard",
 	}
 }

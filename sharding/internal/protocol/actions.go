@@ -14,9 +14,9 @@ type Op uint8
 // The actions of a cell.
 const (
 	// OpTransmit: append Message, and all that follow it by [Message.Next], to the
-	// lane to To. The messages stay the cell's. The runtime calls [Shard.Handed],
-	// with [Shard.Rerouted] before it when the lane goes by another passage. When the
-	// lane is full or the peer unknown, it calls [Shard.Unsent] with the first that
+	// lane to To. The messages stay the cell's. The runtime calls [Cell.Handed],
+	// with [Cell.Rerouted] before it when the lane goes by another passage. When the
+	// lane is full or the peer unknown, it calls [Cell.Unsent] with the first that
 	// was not appended, and carries out no further OpTransmit of this outbox to that
 	// peer.
 	OpTransmit Op = iota + 1
@@ -45,13 +45,13 @@ const (
 	// OpNeed: send Need to To.
 	OpNeed
 	// OpStart: create and start the instance of Entity, then call
-	// [Shard.Started].
+	// [Cell.Started].
 	OpStart
-	// OpRun: let Entity process [Entity.Message], then call [Shard.Done]. The
-	// runtime looks up the node's standing first, see [Shard.Postpone].
+	// OpRun: let Entity process [Entity.Message], then call [Cell.Done]. The
+	// runtime looks up the node's standing first, see [Cell.Postpone].
 	OpRun
-	// OpStop: call [Shard.BeginStop] and, if that agrees, stop the instance of Entity and
-	// call [Shard.Stopped].
+	// OpStop: call [Cell.BeginStop] and, if that agrees, stop the instance of Entity and
+	// call [Cell.Stopped].
 	OpStop
 	// OpStuck: Entity has been at what it does for too long, or was left behind by
 	// [ReleaseHosting]. For reporting; OpReturned follows when it is done.
@@ -64,16 +64,16 @@ const (
 	// OpDrop: a message was dropped and freed that needs no error, because its
 	// sender knows or sends it again: Drop says why. For counting.
 	OpDrop
-	// OpRoom: Message, that [Shard.Accept] found no room for, may be given to it
+	// OpOfferAgain: Message, that [Cell.Accept] found no room for, may be given to it
 	// anew. The caller still owns it.
-	OpRoom
+	OpOfferAgain
 	// OpFlow: send Flow to To.
 	OpFlow
 	// OpEvent: feed [FromShard] with Event to the node's [Control].
 	OpEvent
 	// OpForged: what came from To was not taken, Fault says why. For counting.
 	OpForged
-	// OpWake: call [Shard.Tick] at or after At, once. Replaces an earlier wish.
+	// OpWake: call [Cell.Tick] at or after At, once. Replaces an earlier wish.
 	OpWake
 )
 
@@ -107,7 +107,7 @@ func (d Drop) String() string {
 	}
 }
 
-// Action is one consequence of a call of a [Shard]. Which fields are set is
+// Action is one consequence of a call of a [Cell]. Which fields are set is
 // said at the values of [Op].
 type Action struct {
 	Op      Op
@@ -122,7 +122,7 @@ type Action struct {
 	Base    Epoch
 	Seq     uint64
 	At      machine.Instant
-	Event   ShardEvent
+	Event   CellEvent
 }
 
 // Actions collects the actions of a call, in order. The zero value is ready for

@@ -33,13 +33,13 @@ const AllocationCall = "allocation"
 
 // The timers of Control.
 type (
-	tickTimer     struct{}
-	standingTimer struct{}
-	lookupTimer   struct{ Kind string }
-	settleTimer   struct{ Kind string }
-	gatherTimer   struct{ Kind string }
-	callTimer     struct{ Kind string }
-	evenTimer     struct{ Kind string }
+	tickTimer      struct{}
+	standingTimer  struct{}
+	lookupTimer    struct{ Kind string }
+	settleTimer    struct{ Kind string }
+	gatherTimer    struct{ Kind string }
+	callTimer      struct{ Kind string }
+	rebalanceTimer struct{ Kind string }
 )
 
 // ControlConfig configures [Control].
@@ -61,7 +61,7 @@ type ControlConfig struct {
 type Control struct {
 	cfg   ControlConfig
 	least *allocation.LeastShard
-	kinds []*kind // Sorted by name.
+	kinds []*perKind // Sorted by name.
 
 	// Of the current step only.
 	now machine.Now
@@ -104,10 +104,10 @@ func NewControl(cfg ControlConfig) *Control {
 	}
 }
 
-// kind is what a node knows of one kind. The region is nil where the kind is not
+// perKind is what a node knows of one kind. The host is nil where the kind is not
 // run, the core where its settings are not known, the coordinator where it does
 // not run here.
-type kind struct {
+type perKind struct {
 	control  *Control
 	name     string
 	settings Settings
@@ -118,9 +118,9 @@ type kind struct {
 	promise Term
 	asker   gossip.NodeID // Who asked with it.
 
-	region *region
-	core   *singleton.Core
-	coord  *coordinator
+	host  *host
+	core  *singleton.Core
+	coord *coordinator
 }
 
 // Step feeds one input.
@@ -196,9 +196,9 @@ func (c *Control) fired(t machine.Timer) {
 	case standingTimer:
 		c.standing(c.until)
 	case lookupTimer:
-		if k := c.kind(t.Kind); k != nil && k.region != nil {
-			k.region.flush = false
-			k.region.register()
+		if k := c.kind(t.Kind); k != nil && k.host != nil {
+			k.host.flush = false
+			k.host.register()
 		}
 	case settleTimer:
 		if k := c.kind(t.Kind); k != nil && k.coord != nil {
@@ -208,9 +208,9 @@ func (c *Control) fired(t machine.Timer) {
 		if k := c.kind(t.Kind); k != nil && k.coord != nil {
 			k.coord.gathered()
 		}
-	case evenTimer:
+	case rebalanceTimer:
 		if k := c.kind(t.Kind); k != nil && k.coord != nil {
-			k.coord.evenFired()
+			k.coord.rebalanceFired()
 		}
 	case callTimer:
 		if k := c.kind(t.Kind); k != nil && k.coord != nil {
@@ -227,17 +227,17 @@ func (c *Control) tick() {
 		if k.coord != nil {
 			k.coord.tick()
 		}
-		if k.region != nil {
-			k.region.register()
+		if k.host != nil {
+			k.host.register()
 			if c.leaving {
-				k.region.leave()
+				k.host.leave()
 			}
 		}
 	}
 }
 
 // kind returns the kind with a name, nil if there is none.
-func (c *Control) kind(name string) *kind {
+func (c *Control) kind(name string) *perKind {
 	i, ok := c.find(name)
 	if !ok {
 		return nil
@@ -246,11 +246,11 @@ func (c *Control) kind(name string) *kind {
 }
 
 func (c *Control) find(name string) (int, bool) {
-	return slices.BinarySearchFunc(c.kinds, name, func(k *kind, n string) int { return strings.Compare(k.name, n) })
+	return slices.BinarySearchFunc(c.kinds, name, func(k *perKind, n string) int { return strings.Compare(k.name, n) })
 }
 
 // ensure returns the kind with a name, which it creates if there is room.
-func (c *Control) ensure(name string) *kind {
+func (c *Control) ensure(name string) *perKind {
 	i, ok := c.find(name)
 	if ok {
 		return c.kinds[i]
@@ -258,14 +258,14 @@ func (c *Control) ensure(name string) *kind {
 	if len(c.kinds) >= MaxKinds || name == "" || len(name) > MaxKindBytes {
 		return nil
 	}
-	k := &kind{control: c, name: name}
+	k := &perKind{control: c, name: name}
 	c.kinds = slices.Insert(c.kinds, i, k)
 	return k
 }
 
 // settle makes the settings of a kind known, so that it can have a coordinator
 // here, also where the kind is not run.
-func (k *kind) settle(s Settings, t Timings) {
+func (k *perKind) settle(s Settings, t Timings) {
 	if k.core != nil || s.validate() != nil {
 		return
 	}
@@ -284,26 +284,26 @@ func (k *kind) settle(s Settings, t Timings) {
 
 func (c *Control) addKind(cfg KindConfig) {
 	k := c.ensure(cfg.Name)
-	if k == nil || k.region != nil || cfg.Validate() != nil {
+	if k == nil || k.host != nil || cfg.Validate() != nil {
 		return
 	}
 	k.cfg = cfg
 	k.settle(cfg.Settings, cfg.Timings)
-	k.region = newRegion(k, cfg)
-	k.region.register()
+	k.host = newHost(k, cfg)
+	k.host.register()
 }
 
 // fromShard takes an event of a cell.
 func (c *Control) fromShard(in FromShard) {
 	k := c.kind(in.Kind)
-	if k == nil || k.region == nil {
+	if k == nil || k.host == nil {
 		return
 	}
 	switch e := in.Event.(type) {
 	case Lookup:
-		k.region.onLookup(c.now, in.Shard, e)
+		k.host.onLookup(c.now, in.Shard, e)
 	case ShardHalted:
-		k.region.onHalted(in.Shard, e)
+		k.host.onHalted(in.Shard, e)
 	}
 }
 
@@ -329,11 +329,11 @@ func (c *Control) changed(e component.Changed) {
 		if k.coord != nil {
 			k.coord.evaluate()
 		}
-		if k.region != nil && c.leaving {
+		if k.host != nil && c.leaving {
 			if !left {
-				k.region.register() // The coordinator may hear it later otherwise.
+				k.host.register() // The coordinator may hear it later otherwise.
 			}
-			k.region.leave()
+			k.host.leave()
 		}
 	}
 }
@@ -379,8 +379,8 @@ func (c *Control) standing(until machine.Instant) {
 		c.out.Add(ToShards{Input: Unsuspend{}})
 	}
 	for _, k := range c.kinds {
-		if k.region != nil {
-			k.region.register()
+		if k.host != nil {
+			k.host.register()
 		}
 		if k.coord != nil {
 			k.coord.evaluate()
@@ -397,9 +397,9 @@ func (c *Control) release() {
 		if k.coord != nil {
 			return
 		}
-		if k.region != nil {
-			k.region.checkClosed()
-			if !k.region.closed {
+		if k.host != nil {
+			k.host.checkClosed()
+			if !k.host.closed {
 				return
 			}
 		}
@@ -463,11 +463,11 @@ func (c *Control) Inspect(name string) Inspection {
 			}
 		}
 	}
-	if r := k.region; r != nil {
-		i.MapTerm, i.MapVersion, i.Hosting = r.term, r.version, r.hosting()
-		for _, h := range r.homes {
-			if !h.Node.IsZero() {
-				i.Homes = append(i.Homes, h)
+	if h := k.host; h != nil {
+		i.MapTerm, i.MapVersion, i.Hosting = h.term, h.version, h.hosting()
+		for _, home := range h.homes {
+			if !home.Node.IsZero() {
+				i.Homes = append(i.Homes, home)
 			}
 		}
 	}
@@ -495,8 +495,8 @@ func (c *Control) String() string {
 		if k.coord != nil {
 			fmt.Fprintf(&b, "  coordinator %s\n", k.coord)
 		}
-		if r := k.region; r != nil {
-			fmt.Fprintf(&b, "  region map %s/%d hosting %d wanted %d closed %t\n", r.term, r.version, r.hosting(), len(r.wanted), r.closed)
+		if h := k.host; h != nil {
+			fmt.Fprintf(&b, "  region map %s/%d hosting %d wanted %d closed %t\n", h.term, h.version, h.hosting(), len(h.wanted), h.closed)
 		}
 	}
 	return b.String()

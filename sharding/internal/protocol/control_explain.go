@@ -170,7 +170,7 @@ func (c *Control) unexplained(e Explain, detail string) {
 }
 
 // notCoordinating says why the coordinator, which should run on this node, does not.
-func (k *kind) notCoordinating() string {
+func (k *perKind) notCoordinating() string {
 	if k.core == nil {
 		return "the settings of the kind are not known yet"
 	}
@@ -178,7 +178,7 @@ func (k *kind) notCoordinating() string {
 }
 
 // onExplainShard answers another node's question.
-func (k *kind) onExplainShard(from gossip.NodeID, m ExplainShard) {
+func (k *perKind) onExplainShard(from gossip.NodeID, m ExplainShard) {
 	if k.coord != nil {
 		k.send(from, k.coord.explain(m.Shard, m.ID))
 		return

@@ -492,7 +492,7 @@ func TestLookups(t *testing.T) {
 	e := protocol.Epoch{Born: 7, Term: term(1, 1), N: 2}
 	home := protocol.Home{Shard: 4, Node: p.id, Epoch: e, Base: e}
 	p.say(n, protocol.Map{Kind: "k", Term: term(1, 1), To: 2, Homes: []protocol.Home{home, {Shard: 77, Node: p.id, Epoch: e}}})
-	require.Equal(t, []protocol.ShardInput{protocol.SetRoute{Home: p.id, Epoch: e, Base: e}}, n.told[1:])
+	require.Equal(t, []protocol.CellInput{protocol.SetRoute{Home: p.id, Epoch: e, Base: e}}, n.told[1:])
 	n.step(protocol.FromShard{Kind: "k", Shard: 4, Event: protocol.Lookup{}})
 	require.Len(t, n.told, 3, "answered at once")
 	n.step(protocol.FromShard{Kind: "k", Shard: 4, Event: protocol.Lookup{Above: e}})
@@ -654,7 +654,7 @@ func TestHostWithoutStanding(t *testing.T) {
 	n.told = nil
 	e := protocol.Epoch{Born: 7, Term: term(1, 1), N: 2}
 	p.say(n, protocol.Host{Kind: "k", Term: term(1, 1), Shards: []protocol.HostShard{{Shard: 0, Epoch: e, Base: e}}})
-	require.Equal(t, []protocol.ShardInput{protocol.Suspend{}, protocol.StartHosting{Epoch: e, Base: e}}, n.told)
+	require.Equal(t, []protocol.CellInput{protocol.Suspend{}, protocol.StartHosting{Epoch: e, Base: e}}, n.told)
 }
 
 // The end of the node stops everything at once, and nothing happens after it.

@@ -23,7 +23,7 @@ import (
 //	C4  the positions of a shard are passed on at most once;
 //	C5  a shard takes part in at most one move, and moves is what goes on.
 type coordinator struct {
-	kind *kind
+	kind *perKind
 	term Term
 	born int64
 	n    uint64 // Version of the map.
@@ -42,11 +42,11 @@ type coordinator struct {
 	call      call
 	fruitless int // Answers of the strategy in a row that gave no shard a home.
 
-	plans   map[ShardID]plan            // Shards of leaving regions whose stop has not begun.
-	planned map[gossip.NodeID][]ShardID // The same by their homes, in order.
-	moves   map[ShardID]*move           // What is on its way.
-	even    evening
-	history history
+	plans     map[ShardID]plan            // Shards of leaving regions whose stop has not begun.
+	planned   map[gossip.NodeID][]ShardID // The same by their homes, in order.
+	moves     map[ShardID]*move           // What is on its way.
+	rebalance rebalance
+	history   history
 
 	ending bool            // The node leaves: no move begins any more, and those under way end.
 	endBy  machine.Instant // When the coordinator stops at the latest.
@@ -88,7 +88,7 @@ type arrival struct {
 	at   machine.Instant
 }
 
-func newCoordinator(k *kind, term Term) *coordinator {
+func newCoordinator(k *perKind, term Term) *coordinator {
 	return &coordinator{
 		kind: k, term: term, born: k.control.state.EpochBorn(),
 		n:       1,
@@ -115,8 +115,8 @@ func (c *coordinator) start() {
 	for node := range c.control().serving { //quorate:unordered each entry by itself
 		c.peers[node] = false
 	}
-	if r := c.kind.region; r != nil {
-		c.populated = r.version > 1 // An earlier coordinator gave homes.
+	if h := c.kind.host; h != nil {
+		c.populated = h.version > 1 // An earlier coordinator gave homes.
 	}
 	c.query()
 	c.evaluate()
@@ -126,7 +126,7 @@ func (c *coordinator) stop() {
 	c.control().out.Disarm(settleTimer{c.kind.name})
 	c.control().out.Disarm(gatherTimer{c.kind.name})
 	c.control().out.Disarm(callTimer{c.kind.name})
-	c.control().out.Disarm(evenTimer{c.kind.name})
+	c.control().out.Disarm(rebalanceTimer{c.kind.name})
 }
 
 // query asks who has not answered.

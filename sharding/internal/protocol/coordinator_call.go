@@ -78,7 +78,7 @@ func (c *coordinator) called(in machine.Called) {
 	c.forgetCall()
 	if c.view() != asked.view {
 		c.call.stale++
-		c.even.due = asked.rebalance != nil && c.call.stale < maxStale
+		c.rebalance.due = asked.rebalance != nil && c.call.stale < maxStale
 		c.evaluate()
 		return
 	}

@@ -116,7 +116,7 @@ func (c *coordinator) end(id ShardID, how Outcome) {
 	}
 	c.history.add(moved)
 	if !m.handBack {
-		c.even.ended(how)
+		c.rebalance.ended(how)
 		if how == OutcomeMoved {
 			c.shards[id].came = arrival{from: m.from, at: c.now()}
 		}
@@ -179,10 +179,10 @@ func (c *coordinator) wave() {
 	c.send(o)
 }
 
-// release begins up to room of the moves that are planned from a home, and returns
+// release begins at most so many of the moves that are planned from a home, and returns
 // the rest. A plan that is out of date is dropped, and made anew by the next batch.
-func (c *coordinator) release(home gossip.NodeID, ids []ShardID, room int, open []gossip.NodeID, o commands) []ShardID {
-	for len(ids) > 0 && room > 0 {
+func (c *coordinator) release(home gossip.NodeID, ids []ShardID, most int, open []gossip.NodeID, o commands) []ShardID {
+	for len(ids) > 0 && most > 0 {
 		id := ids[0]
 		ids = ids[1:]
 		p, known := c.plans[id]
@@ -193,7 +193,7 @@ func (c *coordinator) release(home gossip.NodeID, ids []ShardID, room int, open 
 		}
 		c.depart(id, &move{from: home, to: p.to, reason: p.reason, handBack: true})
 		o.add(id, s)
-		room--
+		most--
 	}
 	return ids
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// evenGather is how long a coordinator waits after the regions have changed before
+// rebalanceGather is how long a coordinator waits after the regions have changed before
 // it evens out the load: nodes often join together.
-const evenGather = 100 * time.Millisecond
+const rebalanceGather = 100 * time.Millisecond
 
-// evening is what a coordinator keeps of its evening out the load.
-type evening struct {
+// rebalance is what a coordinator keeps of its evening out the load.
+type rebalance struct {
 	armed machine.Instant // When the timer fires; 0: it is not armed.
 	due   bool            // The strategy should be asked as soon as nothing stands in the way.
 	seen  uint64          // Digest of what would be a reason to ask.
@@ -30,7 +30,7 @@ type evening struct {
 }
 
 // ended notes the end of a move.
-func (e *evening) ended(how Outcome) {
+func (e *rebalance) ended(how Outcome) {
 	switch how {
 	case OutcomeMoved:
 		e.moved++
@@ -49,48 +49,48 @@ func (c *coordinator) watch() {
 		h = mix(h, node.String())
 	}
 	switch {
-	case h != c.even.seen:
-		c.even.seen = h
-		c.armEven(evenGather)
-	case c.even.armed == 0:
-		c.armEven(c.kind.timings.RebalanceIdle)
+	case h != c.rebalance.seen:
+		c.rebalance.seen = h
+		c.armRebalance(rebalanceGather)
+	case c.rebalance.armed == 0:
+		c.armRebalance(c.kind.timings.RebalanceIdle)
 	}
 }
 
-// armEven has the load looked at after a time, unless that happens earlier anyway.
-func (c *coordinator) armEven(after time.Duration) {
+// armRebalance has the load looked at after a time, unless that happens earlier anyway.
+func (c *coordinator) armRebalance(after time.Duration) {
 	at := c.now().Add(after)
-	if c.even.armed == 0 || at < c.even.armed {
-		c.even.armed = at
-		c.control().out.Arm(evenTimer{c.kind.name}, at)
+	if c.rebalance.armed == 0 || at < c.rebalance.armed {
+		c.rebalance.armed = at
+		c.control().out.Arm(rebalanceTimer{c.kind.name}, at)
 	}
 }
 
-// evenFired looks at the load, and sees to it that it is looked at again.
-func (c *coordinator) evenFired() {
-	c.even.armed, c.even.due = 0, true
-	c.armEven(c.kind.timings.RebalanceIdle)
+// rebalanceFired looks at the load, and sees to it that it is looked at again.
+func (c *coordinator) rebalanceFired() {
+	c.rebalance.armed, c.rebalance.due = 0, true
+	c.armRebalance(c.kind.timings.RebalanceIdle)
 	c.evaluate()
 }
 
 // followUp asks the strategy again when half of the moves that were under way after
 // its last answer have ended, so that rounds follow each other.
 func (c *coordinator) followUp() {
-	if c.even.asked > 0 && 2*len(c.moves) <= c.even.asked {
-		c.even.asked, c.even.due = 0, true
+	if c.rebalance.asked > 0 && 2*len(c.moves) <= c.rebalance.asked {
+		c.rebalance.asked, c.rebalance.due = 0, true
 	}
-	if c.even.due {
-		c.evenOut()
+	if c.rebalance.due {
+		c.rebalanceOnce()
 	}
 }
 
-// evenOut asks the strategy what should move, unless something else comes first:
+// rebalanceOnce asks the strategy what should move, unless something else comes first:
 // shards without a home, regions that leave, a call under way.
-func (c *coordinator) evenOut() {
+func (c *coordinator) rebalanceOnce() {
 	if c.ending || c.call.id != 0 || c.unsettled() {
 		return
 	}
-	c.even.due = false
+	c.rebalance.due = false
 	if len(c.eligible()) < 2 {
 		return
 	}
@@ -158,7 +158,7 @@ func (c *coordinator) move(res allocation.RebalanceResult, strategy string) {
 	o := newCommands()
 	fresh := c.resting()
 	if fresh {
-		c.even.since = c.now()
+		c.rebalance.since = c.now()
 	}
 	begun, undone := 0, 0
 	for _, m := range res.Moves {
@@ -175,19 +175,19 @@ func (c *coordinator) move(res allocation.RebalanceResult, strategy string) {
 		}
 	}
 	c.send(o)
-	c.even.asked = len(c.moves)
+	c.rebalance.asked = len(c.moves)
 	c.report(strategy, res.Reason, fresh, begun, undone)
 }
 
 // resting reports whether no run of rounds is under way.
 func (c *coordinator) resting() bool {
-	return len(c.moves) == 0 && c.even.moved+c.even.calledOff+c.even.lost == 0
+	return len(c.moves) == 0 && c.rebalance.moved+c.rebalance.calledOff+c.rebalance.lost == 0
 }
 
 // report records the beginning and the end of a run of rounds, and what was left
 // out; the rounds between are many.
 func (c *coordinator) report(strategy, reason string, fresh bool, begun, undone int) {
-	e := &c.even
+	e := &c.rebalance
 	if undone > 0 {
 		c.control().out.Decide("rebalance", c.kind.name, "left out",
 			fmt.Sprintf("%s: %d moves would undo what was moved within the last %v", strategy, undone, c.kind.timings.RebalanceIdle))

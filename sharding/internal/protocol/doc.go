@@ -5,7 +5,7 @@
 // over shards by a hash of their id, shards over the nodes of a cluster by a
 // coordinator, and messages find their entity wherever it lives.
 //
-// There is one [Control] on a node, for all kinds, and one [Shard], a cell, for
+// There is one [Control] on a node, for all kinds, and one [Cell], a cell, for
 // each shard that the node has anything to do with.
 //
 //	       Control of node A                  Control of node B
@@ -76,7 +76,7 @@
 // a home can tell old streams from new ones without having seen either.
 //
 // A full mailbox and a full window let senders of the same node stand in line, see
-// shard_room.go; a full mailbox holds other nodes back, see [Flow].
+// cell_waiting.go; a full mailbox holds other nodes back, see [Flow].
 //
 // # Guarantees
 //

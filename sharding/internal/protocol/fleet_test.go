@@ -54,7 +54,7 @@ type control struct {
 	timers    map[machine.Timer]int
 	hosting   map[protocol.ShardID]protocol.StartHosting
 	stopping  map[protocol.ShardID]int
-	told      []protocol.ShardInput
+	told      []protocol.CellInput
 	suspended bool
 	puppet    bool
 	dead      bool
@@ -290,7 +290,7 @@ func (n *control) arm(e machine.Arm) {
 	n.timers[e.Timer] = id
 }
 
-func (n *control) all(in protocol.ShardInput) {
+func (n *control) all(in protocol.CellInput) {
 	switch in.(type) {
 	case protocol.Suspend:
 		n.suspended = true
@@ -303,7 +303,7 @@ func (n *control) all(in protocol.ShardInput) {
 }
 
 // cell is a stub of the cell of a shard.
-func (n *control) cell(s protocol.ShardID, in protocol.ShardInput) {
+func (n *control) cell(s protocol.ShardID, in protocol.CellInput) {
 	switch in := in.(type) {
 	case protocol.StartHosting:
 		n.f.log("%s hosts %d, epoch %s base %s", n.id, s, short(in.Epoch), short(in.Base))

@@ -13,26 +13,26 @@ const ComponentName = "sharding"
 // kind is ignored.
 type AddKind struct{ Kind KindConfig }
 
-// ToShard is an effect: apply Input to the cell of the shard by [Shard.Apply].
+// ToShard is an effect: apply Input to the cell of the shard by [Cell.Apply].
 // Effects of one shard keep their order.
 type ToShard struct {
 	Kind  string
 	Shard ShardID
-	Input ShardInput
+	Input CellInput
 }
 
 // ToShards is an effect: apply Input to every cell of the kind; of every kind if
 // Kind is empty.
 type ToShards struct {
 	Kind  string
-	Input ShardInput
+	Input CellInput
 }
 
 // FromShard is the input by which a cell speaks to [Control]; see [OpEvent].
 type FromShard struct {
 	Kind  string
 	Shard ShardID
-	Event ShardEvent
+	Event CellEvent
 }
 
 // HomesChanged is published by the coordinator's node and others when the home of
@@ -83,10 +83,10 @@ type Violation struct {
 	Detail string
 }
 
-// ShardInput is what [Control] tells a cell: [SetRoute], [StartHosting],
+// CellInput is what [Control] tells a cell: [SetRoute], [StartHosting],
 // [StopHosting], [ResumeHosting], [ReleaseHosting], [Suspend], [Unsuspend] or
 // [Abandon].
-type ShardInput interface{ shardInput() }
+type CellInput interface{ shardInput() }
 
 // SetRoute tells a cell where its shard lives. An epoch that is not above the
 // route's is ignored.
@@ -140,8 +140,8 @@ func (Suspend) shardInput()        {}
 func (Unsuspend) shardInput()      {}
 func (Abandon) shardInput()        {}
 
-// ShardEvent is what a cell tells [Control]: [Lookup] or [ShardHalted].
-type ShardEvent interface{ shardEvent() }
+// CellEvent is what a cell tells [Control]: [Lookup] or [ShardHalted].
+type CellEvent interface{ shardEvent() }
 
 // Lookup says that the cell needs a home, or a newer one than it knows.
 type Lookup struct {

@@ -19,7 +19,7 @@ const Overdue machine.Instant = math.MinInt64
 const MaxHops = 32
 
 // Message is one message to an entity, on its whole way. It is pooled by the
-// runtime; who owns it is said at each method of [Shard]. The fields are written
+// runtime; who owns it is said at each method of [Cell]. The fields are written
 // before it is handed over, except those that the cell of the origin assigns.
 type Message struct {
 	// Kind and Shard address the cell. They are the runtime's business.
@@ -28,7 +28,7 @@ type Message struct {
 	// Entity is the id of the entity.
 	Entity string
 
-	// Origin is the node whose cell accepted the message. [Shard.Accept] sets it.
+	// Origin is the node whose cell accepted the message. [Cell.Accept] sets it.
 	Origin gossip.NodeID
 	// Base names the stream, together with Origin and Shard: the epoch at which
 	// the streams of the shard last began anew. Assigned by the origin's cell.

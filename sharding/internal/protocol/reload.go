@@ -29,19 +29,19 @@ func (c *Control) reload(in Reload) {
 	machine.Assert(err == nil, "the configuration of the allocation is valid", "error", err)
 	c.least = least
 	for _, k := range c.kinds {
-		if k.region == nil {
+		if k.host == nil {
 			continue // Its settings are those of the node that runs it.
 		}
 		k.cfg.MaxSimultaneous, k.cfg.MaxSimultaneousPerRegion = in.MaxSimultaneous, in.MaxSimultaneousPerRegion
 		k.timings.RebalanceIdle = in.RebalanceIdle
 		k.timings = k.timings.withDefaults()
 		if k.coord != nil {
-			k.coord.armEven(evenGather)
+			k.coord.armRebalance(rebalanceGather)
 		}
 	}
 }
 
-// Reload goes on with other times. 0 means never, as in [ShardConfig].
-func (s *Shard) Reload(passivateAfter, stuckAfter time.Duration) {
-	s.cfg.PassivateAfter, s.cfg.StuckAfter = passivateAfter, stuckAfter
+// Reload goes on with other times. 0 means never, as in [CellConfig].
+func (c *Cell) Reload(passivateAfter, stuckAfter time.Duration) {
+	c.cfg.PassivateAfter, c.cfg.StuckAfter = passivateAfter, stuckAfter
 }

@@ -84,7 +84,7 @@ type Cells struct {
 	rand      *rand.Rand
 	ledger    *Ledger
 
-	cells   []*protocol.Shard
+	cells   []*protocol.Cell
 	acts    protocol.Actions
 	out     *machine.Outbox
 	now     machine.Instant
@@ -114,7 +114,7 @@ type ask struct {
 	early     map[gossip.NodeID]protocol.Code // What members say of whom it is not known that they had it.
 }
 
-func newCells(env world.Env, kind protocol.KindConfig, b Behaviour, ledger *Ledger, cell protocol.ShardConfig) *Cells {
+func newCells(env world.Env, kind protocol.KindConfig, b Behaviour, ledger *Ledger, cell protocol.CellConfig) *Cells {
 	def := func(d *time.Duration, v time.Duration) {
 		if *d == 0 {
 			*d = v
@@ -138,7 +138,7 @@ func newCells(env world.Env, kind protocol.KindConfig, b Behaviour, ledger *Ledg
 	}
 	for i := range kind.Settings.Shards {
 		cell.Kind, cell.Shard, cell.Self = kind.Name, protocol.ShardID(i), env.Self
-		c.cells = append(c.cells, protocol.NewShard(cell))
+		c.cells = append(c.cells, protocol.NewCell(cell))
 	}
 	return c
 }
@@ -569,7 +569,7 @@ func (c *Cells) carry(shard protocol.ShardID) {
 			c.frame(a.To, wire.AppendFlow(nil, *a.Flow))
 		case protocol.OpForged:
 			c.ledger.counts.Forged++
-		case protocol.OpRoom:
+		case protocol.OpOfferAgain:
 			id := binary.BigEndian.Uint64(a.Message.Payload)
 			c.out.Arm(roomTimer{id}, c.now.Add(time.Duration(c.rand.Int64N(int64(3*time.Millisecond)))))
 		case protocol.OpReturned, protocol.OpEnd:

@@ -170,7 +170,7 @@ func (c *Cluster) build(env world.Env) []machine.Component {
 		MaxSimultaneous: c.opt.MaxSimultaneous, MaxSimultaneousPerRegion: c.opt.MaxSimultaneousPerRegion,
 		Timings: protocol.Timings{Handoff: c.opt.Handoff}, Proxy: c.lies(env.Self.Address),
 	}
-	cfg := protocol.ShardConfig{WindowBytes: c.opt.Window, Mailbox: c.opt.Mailbox}
+	cfg := protocol.CellConfig{WindowBytes: c.opt.Window, Mailbox: c.opt.Mailbox}
 	if c.opt.Behaviour.SlowStop == 0 { // Else messages would wait for the stops of idle entities.
 		cfg.PassivateAfter = 50 * time.Millisecond
 	}

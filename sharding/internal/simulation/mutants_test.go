@@ -26,14 +26,14 @@ type mutant struct {
 
 var mutants = []mutant{
 	{
-		test: "TestLateCommands", name: "no promise", first: "263", file: "control_kind.go",
+		test: "TestLateCommands", name: "no promise", first: "263", file: "control_perkind.go",
 		old: "		k.send(from, Refused{Kind: k.name, Promise: k.promise})\n		return false\n",
 		new: "		if mutant(NAME) {\n			return true\n		}\n		k.send(from, Refused{Kind: k.name, Promise: k.promise})\n		return false\n",
 	},
 	{
 		test: "TestMoves", name: "epoch from the region's copy", first: "75", file: "coordinator_moves.go",
 		old: "	if !s.travelling {\n		s.base, s.positions = epoch, nil\n",
-		new: "	if mutant(NAME) && c.kind.region != nil {\n		epoch = c.kind.region.homes[id].Epoch\n		epoch.N++\n	}\n" +
+		new: "	if mutant(NAME) && c.kind.host != nil {\n		epoch = c.kind.host.homes[id].Epoch\n		epoch.N++\n	}\n" +
 			"	if !s.travelling && !mutant(\"streams that do not begin anew\") || s.base.IsZero() {\n		s.base, s.positions = epoch, nil\n",
 	},
 	{
@@ -45,9 +45,9 @@ var mutants = []mutant{
 		new: "if !c.opened && (len(c.silent()) == 0 || mutant(NAME) && len(c.silent()) < len(c.peers)) {",
 	},
 	{
-		test: "TestMoves", name: "positions that do not travel", file: "shard_home.go",
-		old: "		s.stream(p.Origin).last = p.Seq\n",
-		new: "		if !mutant(NAME) {\n			s.stream(p.Origin).last = p.Seq\n		}\n",
+		test: "TestMoves", name: "positions that do not travel", file: "cell_home.go",
+		old: "		c.stream(p.Origin).last = p.Seq\n",
+		new: "		if !mutant(NAME) {\n			c.stream(p.Origin).last = p.Seq\n		}\n",
 	},
 	{
 		test: "TestRollingRestart", name: "sequence not moved with the shard", file: "coordinator.go",
@@ -55,73 +55,73 @@ var mutants = []mutant{
 		new: "			positions: ss.Positions, travelling: ss.Base == s.base,\n		}\n		if mutant(NAME) {\n			s.positions = nil\n		}\n",
 	},
 	{
-		test: "TestRandomFaults", name: "what was handed over counts as sent", file: "shard_home.go",
-		old: "		if s.left(m) {\n",
-		new: "		if s.left(m) || mutant(NAME) && m.place != 0 {\n",
+		test: "TestRandomFaults", name: "what was handed over counts as sent", file: "cell_home.go",
+		old: "		if c.left(m) {\n",
+		new: "		if c.left(m) || mutant(NAME) && m.place != 0 {\n",
 	},
 	{
-		test: "TestRandomFaults", name: "what was written is sent again", file: "shard_passage.go",
-		old: "m.place != 0 && m.place-1 < s.written\n",
-		new: "!mutant(NAME) && m.place != 0 && m.place-1 < s.written\n",
+		test: "TestRandomFaults", name: "what was written is sent again", file: "cell_passage.go",
+		old: "m.place != 0 && m.place-1 < c.written\n",
+		new: "!mutant(NAME) && m.place != 0 && m.place-1 < c.written\n",
 	},
 	{
-		test: "TestFloodsWait", name: "who waits for the window passes by a full mailbox", file: "shard_flow.go",
+		test: "TestFloodsWait", name: "who waits for the window passes by a full mailbox", file: "cell_flow.go",
 		old: "		if t.m.Entity == entity {\n",
 		new: "		if t.m.Entity == entity && !mutant(NAME) {\n",
 	},
 	{
-		test: "TestFloodsUnderFaults", name: "nobody asks whether it is still held back", file: "shard_flow.go",
-		old: "now.Sub(h.at) >= s.cfg.Resend {",
-		new: "now.Sub(h.at) >= s.cfg.Resend && !mutant(NAME) {",
+		test: "TestFloodsUnderFaults", name: "nobody asks whether it is still held back", file: "cell_flow.go",
+		old: "now.Sub(h.at) >= c.cfg.Resend {",
+		new: "now.Sub(h.at) >= c.cfg.Resend && !mutant(NAME) {",
 	},
 	{
-		test: "TestFloodsWait", name: "a full mailbox holds nobody back", file: "shard_flow.go",
+		test: "TestFloodsWait", name: "a full mailbox holds nobody back", file: "cell_flow.go",
 		old: "	if h.bytes == 0 ||",
 		new: "	if mutant(NAME) {\n		return CodeOK\n	}\n	if h.bytes == 0 ||",
 	},
 	{
-		test: "TestLiesHaveNoEffect", name: "members speak for others", file: "shard_senders.go",
+		test: "TestLiesHaveNoEffect", name: "members speak for others", file: "cell_senders.go",
 		old: "	if from == origin ||",
 		new: "	if mutant(NAME) || from == origin ||",
 	},
 	{
-		test: "TestLiesHaveNoEffect", name: "acknowledged by anybody", file: "shard_senders.go",
-		old: "	case from == s.route.Home || from == s.cfg.Self:\n",
-		new: "	case from == s.route.Home || from == s.cfg.Self || mutant(NAME):\n",
+		test: "TestLiesHaveNoEffect", name: "acknowledged by anybody", file: "cell_senders.go",
+		old: "	case from == c.route.Home || from == c.cfg.Self:\n",
+		new: "	case from == c.route.Home || from == c.cfg.Self || mutant(NAME):\n",
 	},
 	{
-		test: "TestLiesHaveNoEffect", name: "answered by anybody", file: "shard_senders.go",
-		old: "	return node == s.route.Home ||\n",
-		new: "	return mutant(NAME) || node == s.route.Home ||\n",
+		test: "TestLiesHaveNoEffect", name: "answered by anybody", file: "cell_senders.go",
+		old: "	return node == c.route.Home ||\n",
+		new: "	return mutant(NAME) || node == c.route.Home ||\n",
 	},
 	{
-		test: "TestLiesHaveNoEffect", name: "what comes back is taken", file: "shard.go",
-		old: "	case m.Origin == s.cfg.Self:\n		out.drop(",
-		new: "	case m.Origin == s.cfg.Self && !mutant(NAME):\n		out.drop(",
+		test: "TestLiesHaveNoEffect", name: "what comes back is taken", file: "cell.go",
+		old: "	case m.Origin == c.cfg.Self:\n		out.drop(",
+		new: "	case m.Origin == c.cfg.Self && !mutant(NAME):\n		out.drop(",
 	},
 	{
-		test: "TestRandomFaults", name: "a stop that is told nothing of a successor", file: "shard_stop.go",
-		old: "	why := s.stopReason(e)\n",
-		new: "	why := s.stopReason(e)\n	if mutant(NAME) {\n		return StopMoved, true\n	}\n" +
+		test: "TestRandomFaults", name: "a stop that is told nothing of a successor", file: "cell_stop.go",
+		old: "	why := c.stopReason(e)\n",
+		new: "	why := c.stopReason(e)\n	if mutant(NAME) {\n		return StopMoved, true\n	}\n" +
 			"	if mutant(\"stops without standing\") {\n		return why, true\n	}\n",
 	},
 	{
 		test: "TestStopsKnowOfSuccessors", name: "stops without standing", // Put in place by the one above.
 	},
 	{
-		test: "TestMoves", name: "gaps passed over", file: "shard.go",
+		test: "TestMoves", name: "gaps passed over", file: "cell.go",
 		old: "	case m.Seq == in.last+1:\n",
 		new: "	case m.Seq == in.last+1 || mutant(NAME) && m.Seq > in.last:\n",
 	},
 	{
-		test: "TestMoves", name: "forwarding without route epoch", file: "shard.go",
-		old: "&& m.Route.Less(s.route.Epoch)\n",
-		new: "&& (m.Route.Less(s.route.Epoch) || mutant(NAME))\n",
+		test: "TestMoves", name: "forwarding without route epoch", file: "cell.go",
+		old: "&& m.Route.Less(c.route.Epoch)\n",
+		new: "&& (m.Route.Less(c.route.Epoch) || mutant(NAME))\n",
 	},
 	{
 		test: "TestMoves", name: "home given before the old one has stopped", file: "coordinator_moves.go",
-		old: "		o.add(id, s)\n		room--\n",
-		new: "		o.add(id, s)\n		room--\n" +
+		old: "		o.add(id, s)\n		most--\n",
+		new: "		o.add(id, s)\n		most--\n" +
 			"		if mutant(NAME) {\n			*s = shard{epoch: s.epoch, base: s.base}\n			c.settle(id, p.to, p.reason)\n		}\n",
 	},
 	{
@@ -130,10 +130,10 @@ var mutants = []mutant{
 		new: "if s.phase == PhaseStopping && c.now() >= s.deadline && !mutant(NAME) {",
 	},
 	{
-		test: "TestMoves", name: "Resume after Stopped", first: "5", file: "region.go",
-		old: "			continue\n		case h.state == Stopping:\n",
-		new: "			if mutant(NAME) {\n				h.state = Serving\n				r.toShard(se.Shard, StartHosting{Epoch: h.epoch, Base: h.base, Positions: h.positions})\n			}\n" +
-			"			continue\n		case h.state == Stopping:\n",
+		test: "TestMoves", name: "Resume after Stopped", first: "5", file: "host.go",
+		old: "			continue\n		case entry.state == Stopping:\n",
+		new: "			if mutant(NAME) {\n				entry.state = Serving\n				h.toShard(se.Shard, StartHosting{Epoch: entry.epoch, Base: entry.base, Positions: entry.positions})\n			}\n" +
+			"			continue\n		case entry.state == Stopping:\n",
 	},
 	{
 		test: "TestCoordinatorLeavesInTheMiddleOfMoves", name: "coordinator that leaves its moves on their way", file: "coordinator_moves.go",
@@ -141,12 +141,12 @@ var mutants = []mutant{
 		new: "	if c.now() >= c.endBy || mutant(NAME) {",
 	},
 	{
-		test: "TestSeveralLeaveOverASlowNetwork", name: "leaver that is gone before others took over", file: "region.go",
-		old: "r.hosting() == 0 && (len(r.hosted) == 0 ||",
-		new: "r.hosting() == 0 && (mutant(NAME) || len(r.hosted) == 0 ||",
+		test: "TestSeveralLeaveOverASlowNetwork", name: "leaver that is gone before others took over", file: "host.go",
+		old: "h.hosting() == 0 && (len(h.hosted) == 0 ||",
+		new: "h.hosting() == 0 && (mutant(NAME) || len(h.hosted) == 0 ||",
 	},
 	{
-		test: "TestStrategyThatNeverAnswers", name: "late answer used", file: "control_kind.go",
+		test: "TestStrategyThatNeverAnswers", name: "late answer used", file: "control_perkind.go",
 		old: "k.coord.call.id == in.ID {",
 		new: "(k.coord.call.id == in.ID || mutant(NAME) && k.coord.call.id != 0) {",
 	},
@@ -191,24 +191,24 @@ var mutants = []mutant{
 		new: "	if mutant(NAME) {\n		return r.at(now).Add(time.Hour)\n	}\n	return r.at(now)\n",
 	},
 	{
-		test: "TestOutcomesAreTrue", name: "begun after its deadline", file: "shard_entities.go",
-		old: "		if m.Expired(now) {\n			s.refuse",
-		new: "		if m.Expired(now) && !mutant(NAME) {\n			s.refuse",
+		test: "TestOutcomesAreTrue", name: "begun after its deadline", file: "cell_entities.go",
+		old: "		if m.Expired(now) {\n			c.refuse",
+		new: "		if m.Expired(now) && !mutant(NAME) {\n			c.refuse",
 	},
 	{
-		test: "TestOutcomesAreTrue", name: "what a lane has is taken back", file: "shard_retract.go",
+		test: "TestOutcomesAreTrue", name: "what a lane has is taken back", file: "cell_retract.go",
 		old: "		if b.place != 0 {\n",
 		new: "		if b.place != 0 && !mutant(NAME) {\n",
 	},
 	{
-		test: "TestOutcomesAreTrue", name: "gap where a message was taken back", file: "shard_retract.go",
-		old: "		next.Seq--\n	}\n	s.next--\n",
-		new: "		if !mutant(NAME) {\n			next.Seq--\n		}\n	}\n	if !mutant(NAME) {\n		s.next--\n	}\n",
+		test: "TestOutcomesAreTrue", name: "gap where a message was taken back", file: "cell_retract.go",
+		old: "		next.Seq--\n	}\n	c.next--\n",
+		new: "		if !mutant(NAME) {\n			next.Seq--\n		}\n	}\n	if !mutant(NAME) {\n		c.next--\n	}\n",
 	},
 	{
-		test: "TestOutcomesAreTrue", name: "nothing is taken back", file: "shard_retract.go",
-		old: "	if s.retractSent(m) {\n",
-		new: "	if mutant(NAME) {\n		return false\n	}\n	if s.retractSent(m) {\n",
+		test: "TestOutcomesAreTrue", name: "nothing is taken back", file: "cell_retract.go",
+		old: "	if c.retractSent(m) {\n",
+		new: "	if mutant(NAME) {\n		return false\n	}\n	if c.retractSent(m) {\n",
 	},
 	{
 		test: "TestSlowStrategies", name: "answer about another map used", file: "coordinator_call.go",

@@ -100,11 +100,11 @@ func appendCommand(dst []byte, message any) ([]byte, error) {
 	case protocol.Resumed:
 		return appendShards(head(dst, typeResumed, m.Kind, m.Term), m.Shards), nil
 	case protocol.HandOver:
-		kind := uint64(typeHandOverRequest)
+		t := uint64(typeHandOverRequest)
 		if _, done := m.Message.(singleton.Done); done {
-			kind = typeHandOverDone
+			t = typeHandOverDone
 		}
-		return appendSettings(head(dst, kind, m.Kind, protocol.Term{}), 13, m.Settings), nil
+		return appendSettings(head(dst, t, m.Kind, protocol.Term{}), 13, m.Settings), nil
 	case protocol.ExplainShard:
 		dst = wire.AppendUint(head(dst, typeExplainShard, m.Kind, protocol.Term{}), 14, m.ID)
 		return appendExplanation(dst, protocol.Explained{Shard: m.Shard}), nil
@@ -116,8 +116,8 @@ func appendCommand(dst []byte, message any) ([]byte, error) {
 	}
 }
 
-func head(dst []byte, kind uint64, name string, term protocol.Term) []byte {
-	return appendTerm(wire.AppendString(wire.AppendUint(dst, 1, kind), 2, name), 3, term)
+func head(dst []byte, t uint64, kind string, term protocol.Term) []byte {
+	return appendTerm(wire.AppendString(wire.AppendUint(dst, 1, t), 2, kind), 3, term)
 }
 
 func appendSettings(dst []byte, n wire.Number, s protocol.Settings) []byte {

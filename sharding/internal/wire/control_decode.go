@@ -14,8 +14,8 @@ import (
 
 // control holds the fields of any control message.
 type control struct {
-	kind         uint8
-	name         string
+	typ          uint8
+	kind         string
 	term         protocol.Term
 	registration protocol.Registration
 	shards       []shard
@@ -36,7 +36,7 @@ func (Codec) Decode(b []byte) (any, error) {
 	if err := wire.Each(b, c.set); err != nil {
 		return nil, err
 	}
-	if c.name == "" {
+	if c.kind == "" {
 		return nil, wire.Malformed("a control message without a kind")
 	}
 	return c.message()
@@ -45,9 +45,9 @@ func (Codec) Decode(b []byte) (any, error) {
 func (c *control) set(f *wire.Field) error {
 	switch f.Number {
 	case 1:
-		return wire.Set(&c.kind, f, math.MaxUint8)
+		return wire.Set(&c.typ, f, math.MaxUint8)
 	case 2:
-		return wire.SetText(&c.name, f, protocol.MaxKindBytes)
+		return wire.SetText(&c.kind, f, protocol.MaxKindBytes)
 	case 3:
 		return setTerm(&c.term, f)
 	case 4:
@@ -201,36 +201,36 @@ func (s *shard) set(f *wire.Field) error {
 
 // message returns the message that the fields make up.
 func (c *control) message() (any, error) {
-	switch c.kind {
+	switch c.typ {
 	case typeQuery:
-		return protocol.Query{Kind: c.name, Term: c.term}, nil
+		return protocol.Query{Kind: c.kind, Term: c.term}, nil
 	case typeRefused:
-		return protocol.Refused{Kind: c.name, Promise: c.term}, nil
+		return protocol.Refused{Kind: c.kind, Promise: c.term}, nil
 	case typeNoRegion:
-		return protocol.NoRegion{Kind: c.name, Term: c.term}, nil
+		return protocol.NoRegion{Kind: c.kind, Term: c.term}, nil
 	case typeNeedMap:
-		return protocol.NeedMap{Kind: c.name, Term: c.term}, nil
+		return protocol.NeedMap{Kind: c.kind, Term: c.term}, nil
 	case typeReport:
 		return c.report()
 	case typeRegister:
 		return protocol.Register{
-			Kind: c.name, Registration: c.registration, Term: c.term, Version: c.to, Wanted: c.wanted,
+			Kind: c.kind, Registration: c.registration, Term: c.term, Version: c.to, Wanted: c.wanted,
 		}, nil
 	case typeSettingsRefused:
-		return protocol.SettingsRefused{Kind: c.name, Setting: c.setting, Coordinator: c.coordinator, Region: c.region}, nil
+		return protocol.SettingsRefused{Kind: c.kind, Setting: c.setting, Coordinator: c.coordinator, Region: c.region}, nil
 	case typeMap:
 		return c.toMap()
 	case typeHandOverRequest:
-		return protocol.HandOver{Kind: c.name, Settings: c.settings, Message: singleton.Request{}}, nil
+		return protocol.HandOver{Kind: c.kind, Settings: c.settings, Message: singleton.Request{}}, nil
 	case typeHandOverDone:
-		return protocol.HandOver{Kind: c.name, Settings: c.settings, Message: singleton.Done{}}, nil
+		return protocol.HandOver{Kind: c.kind, Settings: c.settings, Message: singleton.Done{}}, nil
 	default:
 		return c.command()
 	}
 }
 
 func (c *control) report() (any, error) {
-	m := protocol.Report{Kind: c.name, Term: c.term, Registration: c.registration}
+	m := protocol.Report{Kind: c.kind, Term: c.term, Registration: c.registration}
 	for _, s := range c.shards {
 		if s.state == 0 {
 			return nil, wire.Malformed("a shard without a state")
@@ -241,7 +241,7 @@ func (c *control) report() (any, error) {
 }
 
 func (c *control) toMap() (any, error) {
-	m := protocol.Map{Kind: c.name, Term: c.term, From: c.from, To: c.to}
+	m := protocol.Map{Kind: c.kind, Term: c.term, From: c.from, To: c.to}
 	for _, s := range c.shards {
 		if int64(s.node) >= int64(len(c.nodes)) {
 			return nil, wire.Malformed("a home at node %d of %d", s.node, len(c.nodes))
@@ -252,37 +252,37 @@ func (c *control) toMap() (any, error) {
 }
 
 func (c *control) command() (any, error) {
-	switch c.kind {
+	switch c.typ {
 	case typeHost:
-		m := protocol.Host{Kind: c.name, Term: c.term}
+		m := protocol.Host{Kind: c.kind, Term: c.term}
 		for _, s := range c.shards {
 			m.Shards = append(m.Shards, protocol.HostShard{Shard: s.id, Epoch: s.epoch, Base: s.base, Positions: s.positions})
 		}
 		return m, nil
 	case typeShardsStopped:
-		m := protocol.ShardsStopped{Kind: c.name, Term: c.term}
+		m := protocol.ShardsStopped{Kind: c.kind, Term: c.term}
 		for _, s := range c.shards {
 			m.Shards = append(m.Shards, protocol.StoppedShard{Shard: s.id, Epoch: s.epoch, Base: s.base, Positions: s.positions})
 		}
 		return m, nil
 	case typeHosting:
-		return protocol.Hosting{Kind: c.name, Term: c.term, Shards: c.epochs()}, nil
+		return protocol.Hosting{Kind: c.kind, Term: c.term, Shards: c.epochs()}, nil
 	case typeStop:
-		return protocol.Stop{Kind: c.name, Term: c.term, Shards: c.epochs()}, nil
+		return protocol.Stop{Kind: c.kind, Term: c.term, Shards: c.epochs()}, nil
 	case typeResume:
-		return protocol.Resume{Kind: c.name, Term: c.term, Shards: c.epochs()}, nil
+		return protocol.Resume{Kind: c.kind, Term: c.term, Shards: c.epochs()}, nil
 	case typeRelease:
-		return protocol.Release{Kind: c.name, Term: c.term, Shards: c.epochs()}, nil
+		return protocol.Release{Kind: c.kind, Term: c.term, Shards: c.epochs()}, nil
 	case typeExplainShard:
-		return protocol.ExplainShard{Kind: c.name, Shard: c.explanation.Shard, ID: c.id}, nil
+		return protocol.ExplainShard{Kind: c.kind, Shard: c.explanation.Shard, ID: c.id}, nil
 	case typeExplained:
 		e := c.explanation
-		e.Kind, e.Term, e.ID = c.name, c.term, c.id
+		e.Kind, e.Term, e.ID = c.kind, c.term, c.id
 		return e, nil
 	case typeResumed:
-		return protocol.Resumed{Kind: c.name, Term: c.term, Shards: c.epochs()}, nil
+		return protocol.Resumed{Kind: c.kind, Term: c.term, Shards: c.epochs()}, nil
 	default:
-		return nil, wire.Malformed("a control message of type %d", c.kind)
+		return nil, wire.Malformed("a control message of type %d", c.typ)
 	}
 }
 

@@ -196,7 +196,7 @@ type Decoder struct {
 type envelope struct {
 	content
 
-	kind   uint8
+	typ    uint8
 	code   uint8
 	hops   uint8
 	of     stream
@@ -237,7 +237,7 @@ func (d *Decoder) Item(b []byte, now machine.Instant) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if f.Number == numberItems && d.e.kind == typeRun {
+		if f.Number == numberItems && d.e.typ == typeRun {
 			return d.open(b)
 		}
 		if err := d.set(&f); err != nil {
@@ -253,7 +253,7 @@ func (d *Decoder) set(f *wire.Field) error {
 	e := &d.e
 	switch f.Number {
 	case 1:
-		return wire.Set(&e.kind, f, math.MaxUint8)
+		return wire.Set(&e.typ, f, math.MaxUint8)
 	case 2:
 		return wire.SetText(&e.of.kind, f, protocol.MaxKindBytes)
 	case 3:
@@ -352,7 +352,7 @@ func (d *Decoder) item(now machine.Instant) (any, error) {
 	if e.of.kind == "" {
 		return nil, wire.Malformed("an envelope without a kind")
 	}
-	switch e.kind {
+	switch e.typ {
 	case typeMessage:
 		return d.message(now)
 	case typeReply:
@@ -372,7 +372,7 @@ func (d *Decoder) item(now machine.Instant) (any, error) {
 			Kind: e.of.kind, Shard: e.of.shard, Epoch: e.of.base, Entity: e.entity, State: protocol.FlowState(e.code),
 		}, nil
 	default:
-		return nil, wire.Malformed("an envelope of type %d", e.kind)
+		return nil, wire.Malformed("an envelope of type %d", e.typ)
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 // follow has messages follow each other in a stream of node 1 to the home at node 2,
 // as the cell of their origin does, and returns the first.
 func follow(messages ...*protocol.Message) (first *protocol.Message) {
-	cell := protocol.NewShard(protocol.ShardConfig{Kind: "account", Shard: 7, Self: node(1), WindowBytes: 1 << 30})
+	cell := protocol.NewCell(protocol.CellConfig{Kind: "account", Shard: 7, Self: node(1), WindowBytes: 1 << 30})
 	var out protocol.Actions
 	cell.Apply(now, protocol.SetRoute{Home: node(2), Epoch: epoch(12), Base: epoch(2)}, &out)
 	cell.Collect()

@@ -14,7 +14,7 @@ import (
 // busy is a cell whose entity x is at a message of its own node, with n behind it.
 func busy(t *testing.T, n int) *cell {
 	t.Helper()
-	c := host(t, protocol.ShardConfig{})
+	c := host(t, protocol.CellConfig{})
 	c.tell("x")
 	c.started("x", true)
 	for range n {
@@ -110,7 +110,7 @@ func TestARunIsLeftBehind(t *testing.T) {
 
 // A sender of the same node finds an entity that is at work, and only such a one.
 func TestJoin(t *testing.T) {
-	c := host(t, protocol.ShardConfig{Mailbox: 2})
+	c := host(t, protocol.CellConfig{Mailbox: 2})
 	require.Nil(t, c.Busy("x"))
 	c.tell("x")
 	require.Nil(t, c.Busy("x"), "it starts")

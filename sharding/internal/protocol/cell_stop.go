@@ -82,47 +82,47 @@ func (r StopReason) String() string {
 }
 
 // stop has the instance of e stopped, when the node has standing or the hosting is over.
-func (s *Shard) stop(now machine.Instant, e *Entity, out *Actions) {
+func (c *Cell) stop(now machine.Instant, e *Entity, out *Actions) {
 	e.state, e.passivate, e.held, e.at = entityStopping, false, false, now
-	if e.deferred = s.suspended && !s.lost(e); !e.deferred {
+	if e.deferred = c.suspended && !c.lost(e); !e.deferred {
 		out.entity(OpStop, e)
 	}
 }
 
 // lost reports whether e is no longer this node's.
-func (s *Shard) lost(e *Entity) bool { return s.abandoned || e.Ended() }
+func (c *Cell) lost(e *Entity) bool { return c.abandoned || e.Ended() }
 
 // stopDeferred has the instance of e stopped if that was deferred.
-func (s *Shard) stopDeferred(now machine.Instant, e *Entity, out *Actions) {
+func (c *Cell) stopDeferred(now machine.Instant, e *Entity, out *Actions) {
 	if e.deferred {
-		s.stop(now, e, out)
+		c.stop(now, e, out)
 	}
 }
 
 // BeginStop says why the instance of e, of an OpStop, is stopped. The runtime calls it when
 // it is about to, with whether its clock shows standing. False: it must not be stopped
 // now; another OpStop follows.
-func (s *Shard) BeginStop(now machine.Instant, e *Entity, held bool, out *Actions) (StopReason, bool) {
-	why := s.stopReason(e)
-	if why.Sole() && (!held || s.suspended) {
+func (c *Cell) BeginStop(now machine.Instant, e *Entity, held bool, out *Actions) (StopReason, bool) {
+	why := c.stopReason(e)
+	if why.Sole() && (!held || c.suspended) {
 		e.deferred = true
-		s.retrySoon(now, out)
+		c.retrySoon(now, out)
 		return StopNone, false
 	}
 	return why, true
 }
 
-func (s *Shard) stopReason(e *Entity) StopReason {
+func (c *Cell) stopReason(e *Entity) StopReason {
 	switch {
-	case s.abandoned:
+	case c.abandoned:
 		return StopLost
 	case e.Ended():
 		return StopReplaced
 	case e.failure != nil:
 		return StopFailed
-	case s.state == hostStopping && s.leaving:
+	case c.state == hostStopping && c.leaving:
 		return StopLeaving
-	case s.state == hostStopping:
+	case c.state == hostStopping:
 		return StopMoved
 	default:
 		return StopPassivated

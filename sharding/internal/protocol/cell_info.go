@@ -49,18 +49,18 @@ type EntityInfo struct {
 }
 
 // Info returns a snapshot.
-func (s *Shard) Info() Info {
+func (c *Cell) Info() Info {
 	i := Info{
-		Home: s.route.Home, Epoch: s.route.Epoch, Since: s.since,
-		Hosting: s.state != hostNone, Stopping: s.state == hostStopping,
-		Suspended: s.suspended, Blocked: s.blocked, Asked: s.asked,
-		Window: s.window.n, Transit: s.transit.n, Moved: s.moved, Entities: len(s.entities), StuckCount: s.stuck,
+		Home: c.route.Home, Epoch: c.route.Epoch, Since: c.since,
+		Hosting: c.state != hostNone, Stopping: c.state == hostStopping,
+		Suspended: c.suspended, Blocked: c.blocked, Asked: c.asked,
+		Window: c.window.n, Transit: c.transit.n, Moved: c.moved, Entities: len(c.entities), StuckCount: c.stuck,
 	}
-	for _, e := range s.released {
+	for _, e := range c.released {
 		i.note(e)
 	}
 	// Few entities are stuck, mostly none: then nothing is searched.
-	for e := s.first; e != nil && len(i.Stuck) < min(s.stuck, stuckMax); e = e.next {
+	for e := c.first; e != nil && len(i.Stuck) < min(c.stuck, stuckMax); e = e.next {
 		if e.stuck {
 			i.note(e)
 		}
@@ -75,8 +75,8 @@ func (i *Info) note(e *Entity) {
 }
 
 // Entity returns a snapshot of the record of an entity; false if it is passive.
-func (s *Shard) Entity(id string) (EntityInfo, bool) {
-	e := s.entities[id]
+func (c *Cell) Entity(id string) (EntityInfo, bool) {
+	e := c.entities[id]
 	if e == nil {
 		return EntityInfo{}, false
 	}
@@ -84,8 +84,8 @@ func (s *Shard) Entity(id string) (EntityInfo, bool) {
 }
 
 // Reason says why an entity failed last; empty if it is not known to have.
-func (s *Shard) Reason(id string) string {
-	if e := s.entities[id]; e != nil && e.state == entityFailed {
+func (c *Cell) Reason(id string) string {
+	if e := c.entities[id]; e != nil && e.state == entityFailed {
 		return e.reason()
 	}
 	return ""
@@ -125,8 +125,8 @@ func (s entityState) String() string {
 }
 
 // String describes the cell in one line, always in the same order.
-func (s *Shard) String() string {
-	i := s.Info()
+func (c *Cell) String() string {
+	i := c.Info()
 	return fmt.Sprintf("shard %d home %s epoch %s hosting %t stopping %t window %d transit %d entities %d stuck %d",
-		s.cfg.Shard, i.Home, i.Epoch, i.Hosting, i.Stopping, i.Window, i.Transit, i.Entities, i.StuckCount)
+		c.cfg.Shard, i.Home, i.Epoch, i.Hosting, i.Stopping, i.Window, i.Transit, i.Entities, i.StuckCount)
 }

@@ -18,10 +18,10 @@ import "github.com/quorate/quorate/machine"
 
 // Ahead hands out up to n further messages behind the one that e is at, and
 // returns the first of them, nil if there are none. They follow each other by
-// [Message.Next]. The runtime may read them until [Shard.Ran] takes them back; it
+// [Message.Next]. The runtime may read them until [Cell.Ran] takes them back; it
 // begins none once the hosting has ended ([OpEnd]) or the clock shows no standing.
-func (s *Shard) Ahead(e *Entity, n int) *Message {
-	if e.current == nil || e.current.awaited() || s.suspended || e.Ended() {
+func (c *Cell) Ahead(e *Entity, n int) *Message {
+	if e.current == nil || e.current.awaited() || c.suspended || e.Ended() {
 		return nil
 	}
 	for m := e.mailbox.head; m != nil && e.ahead.n < n && !m.awaited(); m = e.mailbox.head {
@@ -40,20 +40,20 @@ func (m *Message) Bare() bool {
 	return m.Seq == 0 && m.Correlation == 0 && m.Deadline == 0 && !m.Own && cap(m.Payload) == 0 && m.Value == nil && len(m.Trace) == 0
 }
 
-// Next returns the message behind m in a list that was returned by [Shard.Ahead] or
-// [Shard.Ran], or is that of an action.
+// Next returns the message behind m in a list that was returned by [Cell.Ahead] or
+// [Cell.Ran], or is that of an action.
 func (m *Message) Next() *Message { return m.next }
 
 // Ran says that e has processed its message and the first n of those that were
-// given ahead. The last one becomes the message that [Shard.Done] is about. The
+// given ahead. The last one becomes the message that [Cell.Done] is about. The
 // others are over: they are returned as a list that belongs to the caller. What did
 // not begin waits again, or is refused when the hosting has ended meanwhile.
-func (s *Shard) Ran(e *Entity, n int, out *Actions) (over *Message) {
+func (c *Cell) Ran(e *Entity, n int, out *Actions) (over *Message) {
 	machine.Assert(n == 0 || e.released || n <= e.ahead.n, "an entity processes what it was given", "n", n, "given", e.ahead.n)
 	if e.released {
 		return nil // Its senders were told, and the list was given up.
 	}
-	s.counts.Handled += uint64(n)
+	c.counts.Handled += uint64(n)
 	if n > 0 {
 		over, e.failures = e.current, 0
 		for last := over; n > 0; n-- {
@@ -63,9 +63,9 @@ func (s *Shard) Ran(e *Entity, n int, out *Actions) (over *Message) {
 			}
 		}
 	}
-	if e.stale || s.abandoned {
+	if e.stale || c.abandoned {
 		for m := e.ahead.pop(); m != nil; m = e.ahead.pop() {
-			s.refuse(m, CodeNotDelivered, out)
+			c.refuse(m, CodeNotDelivered, out)
 		}
 		return over
 	}
@@ -76,30 +76,30 @@ func (s *Shard) Ran(e *Entity, n int, out *Actions) (over *Message) {
 // giveUpAhead tells the senders of what e was given ahead that nobody knows what
 // became of it. The runtime may still be at the messages, so that they are left to
 // the garbage collector, and nothing is read of them that it may write.
-func (s *Shard) giveUpAhead(e *Entity, out *Actions) {
+func (c *Cell) giveUpAhead(e *Entity, out *Actions) {
 	for m := e.ahead.head; m != nil; m = m.next {
-		c := &Message{Kind: m.Kind, Shard: m.Shard, Entity: m.Entity, Origin: m.Origin, Base: m.Base, Seq: m.Seq}
-		s.refuse(c, CodeUnknownOutcome, out)
+		doubtful := &Message{Kind: m.Kind, Shard: m.Shard, Entity: m.Entity, Origin: m.Origin, Base: m.Base, Seq: m.Seq}
+		c.refuse(doubtful, CodeUnknownOutcome, out)
 	}
 	e.ahead = queue{}
 }
 
 // Busy returns the entity that a message of this node can join without more ado: it
-// is hosted here, is at work, and has room. Nil: [Shard.Accept] decides.
-func (s *Shard) Busy(id string) *Entity {
-	if s.state != hostServing || s.window.n > 0 || s.abandoned {
+// is hosted here, is at work, and has room. Nil: [Cell.Accept] decides.
+func (c *Cell) Busy(id string) *Entity {
+	if c.state != hostServing || c.window.n > 0 || c.abandoned {
 		return nil
 	}
-	if e := s.entity(id); e != nil && e.current != nil && !e.Ended() && !s.full(e) {
+	if e := c.entity(id); e != nil && e.current != nil && !e.Ended() && !c.full(e) {
 		return e
 	}
 	return nil
 }
 
-// Join puts m into the mailbox of an entity that [Shard.Busy] has just returned. The
-// cell owns m from now on, as after [Shard.Accept].
-func (s *Shard) Join(e *Entity, m *Message) {
-	s.counts.Sent++
-	m.Origin, m.Seq = s.cfg.Self, 0
+// Join puts m into the mailbox of an entity that [Cell.Busy] has just returned. The
+// cell owns m from now on, as after [Cell.Accept].
+func (c *Cell) Join(e *Entity, m *Message) {
+	c.counts.Sent++
+	m.Origin, m.Seq = c.cfg.Self, 0
 	e.mailbox.push(m)
 }

@@ -32,23 +32,23 @@ type Tally struct {
 	Transit  int // Messages of others that wait for a home, or for one before them.
 	Held     int // Entities elsewhere that take nothing from this node at present.
 	// Mailboxes are the messages that wait for entities, and Deepest those that wait
-	// for one, as the last whole round of [Shard.Sweep] found them.
+	// for one, as the last whole round of [Cell.Sweep] found them.
 	Mailboxes, Deepest int
 }
 
 // Tally adds this cell to t.
-func (s *Shard) Tally(t *Tally) {
-	t.add(&s.counts)
-	if s.state != hostNone {
+func (c *Cell) Tally(t *Tally) {
+	t.add(&c.counts)
+	if c.state != hostNone {
 		t.Hosted++
 	}
-	t.Entities += len(s.entities)
-	t.Stuck += s.stuck
-	t.Window += s.window.n
-	t.Transit += s.transit.n
-	t.Held += len(s.holds)
-	t.Mailboxes += s.depth.sum
-	t.Deepest = max(t.Deepest, s.depth.most)
+	t.Entities += len(c.entities)
+	t.Stuck += c.stuck
+	t.Window += c.window.n
+	t.Transit += c.transit.n
+	t.Held += len(c.holds)
+	t.Mailboxes += c.depth.sum
+	t.Deepest = max(t.Deepest, c.depth.most)
 }
 
 func (c *Counts) add(o *Counts) {
@@ -74,7 +74,7 @@ func (d *depth) note(n int) {
 }
 
 // refused counts a refusal, by a code that this version knows.
-func (s *Shard) refused(c Code) { s.counts.Refused[min(int(c), Codes-1)]++ }
+func (c *Cell) refused(code Code) { c.counts.Refused[min(int(code), Codes-1)]++ }
 
 // Examine is the input of [Control] that asks for an [Examined]. It changes nothing.
 type Examine struct {
@@ -111,7 +111,7 @@ type Coordinated struct {
 }
 
 // coordinator says who coordinates the kind.
-func (k *kind) coordinator() Coordinator {
+func (k *perKind) coordinator() Coordinator {
 	known := Coordinator{Kind: k.name, Node: k.coordinatorNode()}
 	switch {
 	case k.coord != nil:

@@ -42,8 +42,8 @@ type heldUp struct {
 // overfill decides about a message of a stream that finds a mailbox full. What was
 // sent before the origin can have known is taken: at most what a window holds. The
 // second window is for holds that were lost; an origin that does not obey is refused.
-func (s *Shard) overfill(now machine.Instant, e *Entity, m *Message, out *Actions) Code {
-	if m.Origin == s.cfg.Self {
+func (c *Cell) overfill(now machine.Instant, e *Entity, m *Message, out *Actions) Code {
+	if m.Origin == c.cfg.Self {
 		return CodeOK // From the own window, which is bounded.
 	}
 	p := e.pressed()
@@ -54,35 +54,35 @@ func (s *Shard) overfill(now machine.Instant, e *Entity, m *Message, out *Action
 	}
 	h := p.held[at]
 	cost := m.cost()
-	if h.bytes > 0 && h.bytes+cost > 2*s.cfg.WindowBytes {
+	if h.bytes > 0 && h.bytes+cost > 2*c.cfg.WindowBytes {
 		return CodeOverloaded
 	}
-	if h.bytes == 0 || h.bytes-h.then > s.cfg.WindowBytes/4 || now.Sub(h.told) >= holdRepeat {
+	if h.bytes == 0 || h.bytes-h.then > c.cfg.WindowBytes/4 || now.Sub(h.told) >= holdRepeat {
 		h.told, h.then = now, h.bytes
-		s.flow(h.origin, e.id, FlowHold, out)
+		c.flow(h.origin, e.id, FlowHold, out)
 	}
 	h.bytes += cost
 	return CodeOK
 }
 
 // letGo lets the nodes send on that were held back.
-func (s *Shard) letGo(e *Entity, out *Actions) {
+func (c *Cell) letGo(e *Entity, out *Actions) {
 	for _, h := range e.pressure.held {
-		s.flow(h.origin, e.id, FlowOpen, out)
+		c.flow(h.origin, e.id, FlowOpen, out)
 	}
 	e.pressure.held = nil
 }
 
-func (s *Shard) flow(to gossip.NodeID, entity string, state FlowState, out *Actions) {
-	if s.abandoned {
+func (c *Cell) flow(to gossip.NodeID, entity string, state FlowState, out *Actions) {
+	if c.abandoned {
 		return
 	}
-	epoch := s.epoch
+	epoch := c.epoch
 	if state == FlowAsk {
-		epoch = s.route.Epoch
+		epoch = c.route.Epoch
 	}
 	out.add(Action{Op: OpFlow, To: to, Flow: &Flow{
-		Kind: s.cfg.Kind, Shard: s.cfg.Shard, Epoch: epoch, Entity: entity, State: state,
+		Kind: c.cfg.Kind, Shard: c.cfg.Shard, Epoch: epoch, Entity: entity, State: state,
 	}})
 }
 
@@ -94,39 +94,39 @@ type hold struct {
 }
 
 // Flowed takes what another node says of the flow of messages to an entity.
-func (s *Shard) Flowed(now machine.Instant, from gossip.NodeID, f Flow, out *Actions) {
+func (c *Cell) Flowed(now machine.Instant, from gossip.NodeID, f Flow, out *Actions) {
 	switch {
-	case s.abandoned:
+	case c.abandoned:
 	case f.State == FlowAsk:
-		s.flowAsked(now, from, f.Entity, out)
-	case !s.atHome(from, out):
-	case s.state != hostNone:
-	case f.State == FlowHold && !f.Epoch.Less(s.route.Epoch):
-		h := s.holds[f.Entity]
+		c.flowAsked(now, from, f.Entity, out)
+	case !c.atHome(from, out):
+	case c.state != hostNone:
+	case f.State == FlowHold && !f.Epoch.Less(c.route.Epoch):
+		h := c.holds[f.Entity]
 		if h == nil {
-			h = s.hold(f.Entity)
+			h = c.hold(f.Entity)
 		}
 		h.epoch, h.at = maxEpoch(h.epoch, f.Epoch), now
-		s.wake(now, out)
+		c.wake(now, out)
 	case f.State == FlowOpen:
-		if h := s.holds[f.Entity]; h != nil && !f.Epoch.Less(h.epoch) {
-			s.open(f.Entity, h, out)
+		if h := c.holds[f.Entity]; h != nil && !f.Epoch.Less(h.epoch) {
+			c.open(f.Entity, h, out)
 		}
 	}
 }
 
 // hold begins a hold. Who waits for the window with a message to the entity, and was
 // not called yet, waits for it to be let go first.
-func (s *Shard) hold(entity string) *hold {
+func (c *Cell) hold(entity string) *hold {
 	h := new(hold)
-	if s.holds == nil {
-		s.holds = make(map[string]*hold)
+	if c.holds == nil {
+		c.holds = make(map[string]*hold)
 	}
-	s.holds[entity] = h
-	for t := s.line.first; t != nil; {
+	c.holds[entity] = h
+	for t := c.line.first; t != nil; {
 		next := t.next
 		if t.m.Entity == entity {
-			s.line.remove(t)
+			c.line.remove(t)
 			h.line.add(t)
 		}
 		t = next
@@ -135,54 +135,54 @@ func (s *Shard) hold(entity string) *hold {
 }
 
 // flowAsked answers an origin that is held back.
-func (s *Shard) flowAsked(now machine.Instant, from gossip.NodeID, entity string, out *Actions) {
-	if s.state == hostNone {
+func (c *Cell) flowAsked(now machine.Instant, from gossip.NodeID, entity string, out *Actions) {
+	if c.state == hostNone {
 		return // The home has changed; so will its map.
 	}
-	if e := s.entity(entity); e != nil && e.pressure != nil {
+	if e := c.entity(entity); e != nil && e.pressure != nil {
 		for _, h := range e.pressure.held {
 			if h.origin == from {
 				h.told = now
-				s.flow(from, entity, FlowHold, out)
+				c.flow(from, entity, FlowHold, out)
 				return
 			}
 		}
 	}
-	s.flow(from, entity, FlowOpen, out)
+	c.flow(from, entity, FlowOpen, out)
 }
 
 // open ends a hold. Those who waited go on in the line for the window, which most of
 // them find short.
-func (s *Shard) open(entity string, h *hold, out *Actions) {
-	delete(s.holds, entity)
+func (c *Cell) open(entity string, h *hold, out *Actions) {
+	delete(c.holds, entity)
 	for t := h.line.first; t != nil; t = h.line.first {
 		h.line.remove(t)
-		s.line.add(t)
+		c.line.add(t)
 	}
-	s.callWindow(out)
+	c.callWindow(out)
 }
 
 // heldEntities returns the entities that are held, sorted.
-func (s *Shard) heldEntities() []string { return slices.Sorted(maps.Keys(s.holds)) }
+func (c *Cell) heldEntities() []string { return slices.Sorted(maps.Keys(c.holds)) }
 
 // openBelow ends the holds of homes before an epoch.
-func (s *Shard) openBelow(epoch Epoch, out *Actions) {
-	for _, entity := range s.heldEntities() {
-		if h := s.holds[entity]; h.epoch.Less(epoch) {
-			s.open(entity, h, out)
+func (c *Cell) openBelow(epoch Epoch, out *Actions) {
+	for _, entity := range c.heldEntities() {
+		if h := c.holds[entity]; h.epoch.Less(epoch) {
+			c.open(entity, h, out)
 		}
 	}
 }
 
 // askFlow asks the home about the entities of which it has not said anything lately.
-func (s *Shard) askFlow(now machine.Instant, out *Actions) {
-	if s.route.Home == s.cfg.Self || s.route.Home.IsZero() {
+func (c *Cell) askFlow(now machine.Instant, out *Actions) {
+	if c.route.Home == c.cfg.Self || c.route.Home.IsZero() {
 		return
 	}
-	for _, entity := range s.heldEntities() {
-		if h := s.holds[entity]; now.Sub(h.at) >= s.cfg.Resend {
+	for _, entity := range c.heldEntities() {
+		if h := c.holds[entity]; now.Sub(h.at) >= c.cfg.Resend {
 			h.at = now
-			s.flow(s.route.Home, entity, FlowAsk, out)
+			c.flow(c.route.Home, entity, FlowAsk, out)
 		}
 	}
 }

@@ -19,46 +19,46 @@ import "github.com/quorate/quorate/machine"
 // number, and the host finds no gap. Where something behind it has been, which takes a
 // lane that was given up between two messages of one transmission, the message stays.
 
-// Retract takes back a message of this node that [Shard.Accept] has accepted and for
+// Retract takes back a message of this node that [Cell.Accept] has accepted and for
 // whose reply nobody waits any more. If it reports true, the message belongs to the
 // caller and has not been, nor will be, processed. Else it stays with the cell, and
 // nobody here knows what becomes of it. The message must not have been freed.
-func (s *Shard) Retract(now machine.Instant, m *Message, out *Actions) bool {
-	if s.retractSent(m) {
-		s.callWindow(out)
+func (c *Cell) Retract(now machine.Instant, m *Message, out *Actions) bool {
+	if c.retractSent(m) {
+		c.callWindow(out)
 		return true
 	}
-	e := s.entity(m.Entity)
+	e := c.entity(m.Entity)
 	if e == nil || !e.mailbox.remove(m) {
 		return false
 	}
-	s.relieve(e, out)
-	s.removeIdle(e)
-	if s.entities[e.id] == e {
-		s.advance(now, e, out)
+	c.relieve(e, out)
+	c.removeIdle(e)
+	if c.entities[e.id] == e {
+		c.advance(now, e, out)
 	}
-	s.checkHalted(now, out)
+	c.checkHalted(now, out)
 	return true
 }
 
 // retractSent takes m out of the window, unless it, or one behind it, was handed over.
-func (s *Shard) retractSent(m *Message) bool {
+func (c *Cell) retractSent(m *Message) bool {
 	for b := m; b != nil; b = b.next {
 		if b.place != 0 {
 			return false
 		}
 	}
 	next := m.next
-	if !s.window.remove(m) {
+	if !c.window.remove(m) {
 		return false
 	}
-	if s.cursor == m {
-		s.cursor = next
+	if c.cursor == m {
+		c.cursor = next
 	}
 	for ; next != nil; next = next.next {
 		next.Seq--
 	}
-	s.next--
+	c.next--
 	return true
 }
 

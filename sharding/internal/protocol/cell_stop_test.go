@@ -15,7 +15,7 @@ import (
 // serving returns a cell that hosts, with an idle instance of x.
 func serving(t *testing.T) *cell {
 	t.Helper()
-	c := newCell(t, nodeA, protocol.ShardConfig{})
+	c := newCell(t, nodeA, protocol.CellConfig{})
 	c.apply(protocol.StartHosting{Epoch: epoch(1), Base: epoch(1)})
 	c.tell("x")
 	c.started("x", true)

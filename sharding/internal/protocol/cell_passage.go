@@ -22,7 +22,7 @@ const hasLeft = math.MaxUint64
 // Handed says that the messages of an OpTransmit from m on, up to rest, are at a place
 // of the present passage. When one was handed over several times, the first place
 // counts, since it leaves first.
-func (s *Shard) Handed(m, rest *Message, place uint64) {
+func (c *Cell) Handed(m, rest *Message, place uint64) {
 	for ; m != rest; m = m.next {
 		if m.place == 0 {
 			m.place = place + 1
@@ -34,26 +34,26 @@ func (s *Shard) Handed(m, rest *Message, place uint64) {
 // The runtime says so before it applies an input by which the streams may begin anew:
 // those that have not left by then are sent to the new host, and all others end with
 // [CodeUnknownOutcome].
-func (s *Shard) Written(below uint64) { s.written = below }
+func (c *Cell) Written(below uint64) { c.written = below }
 
 // Rerouted says that what is handed over from now on takes another passage, and how
 // far the one before had come. Over says that nothing will leave by that any more:
 // what is in it was never sent then.
-func (s *Shard) Rerouted(below uint64, over bool) {
-	s.written = below
-	for m := s.window.head; m != nil; m = m.next {
+func (c *Cell) Rerouted(below uint64, over bool) {
+	c.written = below
+	for m := c.window.head; m != nil; m = m.next {
 		switch {
 		case m.place == 0:
-		case s.left(m) || !over:
+		case c.left(m) || !over:
 			m.place = hasLeft
 		default:
 			m.place = 0
 		}
 	}
-	s.written = 0
+	c.written = 0
 }
 
 // left reports whether a copy of m may have left this node.
-func (s *Shard) left(m *Message) bool {
-	return m.place == hasLeft || m.place != 0 && m.place-1 < s.written
+func (c *Cell) left(m *Message) bool {
+	return m.place == hasLeft || m.place != 0 && m.place-1 < c.written
 }

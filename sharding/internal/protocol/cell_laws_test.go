@@ -30,7 +30,7 @@ import (
 //     the room that was kept for them.
 type cellModel struct {
 	t    *rapid.T
-	cell *protocol.Shard
+	cell *protocol.Cell
 	now  machine.Instant
 	out  protocol.Actions
 
@@ -66,7 +66,7 @@ type waiter struct {
 func newCellModel(t *rapid.T) *cellModel {
 	return &cellModel{
 		t: t, now: 1,
-		cell: protocol.NewShard(protocol.ShardConfig{
+		cell: protocol.NewCell(protocol.CellConfig{
 			Kind: "k", Self: nodeA, Mailbox: 4, WindowBytes: 1000, TransitBytes: 1000,
 			BackoffMin: 10 * time.Millisecond, BackoffMax: 50 * time.Millisecond,
 			PassivateAfter: 100 * time.Millisecond, StuckAfter: 200 * time.Millisecond,
@@ -95,7 +95,7 @@ func (m *cellModel) next() protocol.Epoch {
 	return epoch(m.n)
 }
 
-func (m *cellModel) apply(in protocol.ShardInput) {
+func (m *cellModel) apply(in protocol.CellInput) {
 	m.changes++
 	m.cell.Apply(m.now, in, &m.out)
 	m.carry()
@@ -113,7 +113,7 @@ func (m *cellModel) carry() {
 				require.Empty(m.t, m.settled[x], "one outcome")
 				m.settled[x] = fmt.Sprint(a.Op)
 			}
-		case protocol.OpRoom:
+		case protocol.OpOfferAgain:
 			m.call(a.Message)
 		case protocol.OpStuck:
 			require.False(m.t, m.stuck[a.Entity])

@@ -32,7 +32,7 @@ func epoch(n uint64) protocol.Epoch {
 
 // cell drives one Shard and says what it does, a word an action.
 type cell struct {
-	*protocol.Shard
+	*protocol.Cell
 	t        *testing.T
 	now      machine.Instant
 	out      protocol.Actions
@@ -41,11 +41,11 @@ type cell struct {
 	place    uint64 // Of the next message that is handed to a lane.
 }
 
-func newCell(t *testing.T, self gossip.NodeID, cfg protocol.ShardConfig) *cell {
+func newCell(t *testing.T, self gossip.NodeID, cfg protocol.CellConfig) *cell {
 	t.Helper()
 	cfg.Self, cfg.Kind = self, "k"
 	return &cell{
-		t: t, Shard: protocol.NewShard(cfg), now: 1,
+		t: t, Cell: protocol.NewCell(cfg), now: 1,
 		entities: make(map[string]*protocol.Entity), last: make(map[protocol.Op]protocol.Action),
 	}
 }
@@ -56,7 +56,7 @@ func (c *cell) did() string {
 		protocol.OpTransmit: "transmit", protocol.OpForward: "forward", protocol.OpFree: "free", protocol.OpFail: "fail",
 		protocol.OpReset: "reset", protocol.OpReply: "reply", protocol.OpAck: "ack", protocol.OpNeed: "need",
 		protocol.OpStart: "start", protocol.OpRun: "run", protocol.OpStop: "stop", protocol.OpDrop: "drop",
-		protocol.OpRoom: "room", protocol.OpStuck: "stuck", protocol.OpReturned: "returned",
+		protocol.OpOfferAgain: "room", protocol.OpStuck: "stuck", protocol.OpReturned: "returned",
 		protocol.OpForged: "forged",
 	}
 	var words []string
@@ -89,7 +89,7 @@ func (c *cell) did() string {
 			continue
 		case a.Op == protocol.OpFlow:
 			word = [...]string{"", "hold:", "open:", "ask:"}[a.Flow.State] + a.Flow.Entity
-		case a.Op == protocol.OpRoom:
+		case a.Op == protocol.OpOfferAgain:
 			word += ":" + a.Message.Entity
 		case a.Message != nil:
 			word += fmt.Sprintf(":%s:%d", a.Message.Entity, a.Message.Seq)
@@ -103,7 +103,7 @@ func (c *cell) did() string {
 	return strings.Join(words, " ")
 }
 
-func (c *cell) apply(in protocol.ShardInput) string {
+func (c *cell) apply(in protocol.CellInput) string {
 	c.Apply(c.now, in, &c.out)
 	return c.did()
 }
@@ -150,7 +150,7 @@ func (c *cell) acks() string {
 	return c.did()
 }
 
-func host(t *testing.T, cfg protocol.ShardConfig) *cell {
+func host(t *testing.T, cfg protocol.CellConfig) *cell {
 	t.Helper()
 	c := newCell(t, nodeA, cfg)
 	require.Empty(t, c.apply(protocol.StartHosting{Epoch: epoch(1), Base: epoch(1)}))
@@ -161,7 +161,7 @@ var ok = protocol.Result{Reply: &protocol.Reply{}}
 
 // An origin keeps what is not acknowledged, and asks for a home once.
 func TestOriginTransmitsAndKeeps(t *testing.T) {
-	c := newCell(t, nodeA, protocol.ShardConfig{})
+	c := newCell(t, nodeA, protocol.CellConfig{})
 	require.Equal(t, "lookup", c.tell("x"))
 	require.Empty(t, c.tell("y"), "asked once")
 	require.Equal(t, "transmit:x:1 transmit:y:2", c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)}))
@@ -182,7 +182,7 @@ func TestOriginTransmitsAndKeeps(t *testing.T) {
 
 // What a full lane did not take is sent when it has room, and counts as not sent.
 func TestFullLane(t *testing.T) {
-	c := newCell(t, nodeA, protocol.ShardConfig{})
+	c := newCell(t, nodeA, protocol.CellConfig{})
 	c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)})
 	require.Equal(t, "transmit:x:1", c.tell("x"))
 	y := &protocol.Message{Entity: "y", Payload: []byte("m")}
@@ -234,7 +234,7 @@ func TestWhatHasNotLeftGoesToTheNextHome(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			c := newCell(t, nodeA, protocol.ShardConfig{})
+			c := newCell(t, nodeA, protocol.CellConfig{})
 			told(c)
 			test.then(c)
 			require.Equal(t, test.want, c.apply(next))
@@ -244,7 +244,7 @@ func TestWhatHasNotLeftGoesToTheNextHome(t *testing.T) {
 
 // The window is bounded; who found it full hears of room.
 func TestWindowIsBounded(t *testing.T) {
-	c := newCell(t, nodeA, protocol.ShardConfig{WindowBytes: 300})
+	c := newCell(t, nodeA, protocol.CellConfig{WindowBytes: 300})
 	c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)})
 	c.tell("x")
 	c.tell("y")
@@ -259,7 +259,7 @@ func TestWindowIsBounded(t *testing.T) {
 // A host delivers each message once and in order, asks for what is missing, and
 // acknowledges cumulatively.
 func TestHostDeliversInOrderOnce(t *testing.T) {
-	c := host(t, protocol.ShardConfig{})
+	c := host(t, protocol.CellConfig{})
 	require.Equal(t, "need:1", c.deliver(from(nodeB, "x", 2, epoch(1))))
 	require.Empty(t, c.deliver(from(nodeB, "x", 3, epoch(1))), "asked once")
 	require.Equal(t, "drop:duplicate", c.deliver(from(nodeB, "x", 3, epoch(1))))
@@ -278,7 +278,7 @@ func TestHostDeliversInOrderOnce(t *testing.T) {
 
 // Local messages get no number while nothing is outstanding.
 func TestLocalMessagesBypassStreams(t *testing.T) {
-	c := host(t, protocol.ShardConfig{})
+	c := host(t, protocol.CellConfig{})
 	require.True(t, c.Local())
 	require.Equal(t, "start:x", c.tell("x"))
 	require.Equal(t, "run:x", c.started("x", true))
@@ -289,7 +289,7 @@ func TestLocalMessagesBypassStreams(t *testing.T) {
 // waited is passed on, and nothing gets lost or changes its order.
 // covers I20.
 func TestMoveCarriesPositions(t *testing.T) {
-	x := host(t, protocol.ShardConfig{})
+	x := host(t, protocol.CellConfig{})
 	x.deliver(from(nodeB, "x", 1, epoch(1)))
 	x.started("x", true)
 	x.deliver(from(nodeB, "x", 2, epoch(1)))
@@ -305,7 +305,7 @@ func TestMoveCarriesPositions(t *testing.T) {
 	m := *x.last[protocol.OpForward].Message
 	require.Equal(t, epoch(2), m.Route)
 
-	y := newCell(t, nodeC, protocol.ShardConfig{})
+	y := newCell(t, nodeC, protocol.CellConfig{})
 	require.Equal(t, "lookup", y.deliver(&m), "the message is ahead of the command")
 	require.Equal(t, "start:x", y.apply(protocol.StartHosting{Epoch: epoch(2), Base: epoch(1), Positions: halted.Positions}))
 	require.Equal(t, "drop:duplicate", y.deliver(from(nodeB, "x", 2, epoch(1))))
@@ -314,7 +314,7 @@ func TestMoveCarriesPositions(t *testing.T) {
 
 // A stop that is taken back goes on where it was.
 func TestResume(t *testing.T) {
-	c := host(t, protocol.ShardConfig{})
+	c := host(t, protocol.CellConfig{})
 	c.deliver(from(nodeB, "x", 1, epoch(1)))
 	c.started("x", true)
 	c.apply(protocol.StopHosting{Epoch: epoch(1)})
@@ -326,7 +326,7 @@ func TestResume(t *testing.T) {
 
 // A cell without standing begins nothing, and lets no reply leave.
 func TestSuspendedCell(t *testing.T) {
-	c := host(t, protocol.ShardConfig{})
+	c := host(t, protocol.CellConfig{})
 	c.deliver(from(nodeB, "x", 1, epoch(1)))
 	c.started("x", true)
 	c.deliver(from(nodeB, "x", 2, epoch(1)))
@@ -345,7 +345,7 @@ func TestSuspendedCell(t *testing.T) {
 // Failing entities refuse, and expired messages are not processed; every sender is
 // told.
 func TestRefusals(t *testing.T) {
-	c := host(t, protocol.ShardConfig{})
+	c := host(t, protocol.CellConfig{})
 	c.deliver(from(nodeB, "x", 1, epoch(1)))
 	c.deliver(from(nodeB, "x", 2, epoch(1)))
 	require.Equal(t, "reply:entity failed free:x:1 reply:entity failed free:x:2", c.started("x", false))
@@ -370,7 +370,7 @@ func TestRefusals(t *testing.T) {
 // A message that was handed to its entity, and whose deadline passes before that begins,
 // is refused, and the next one begins.
 func TestWhatLapsesIsRefused(t *testing.T) {
-	c := host(t, protocol.ShardConfig{})
+	c := host(t, protocol.CellConfig{})
 	c.deliver(from(nodeB, "x", 1, epoch(1)))
 	require.Equal(t, "run:x", c.started("x", true))
 	c.deliver(from(nodeB, "x", 2, epoch(1)))
@@ -385,7 +385,7 @@ func TestWhatLapsesIsRefused(t *testing.T) {
 
 // An entity that fails is stopped and started anew for what waits.
 func TestFailureAndPassivation(t *testing.T) {
-	c := host(t, protocol.ShardConfig{})
+	c := host(t, protocol.CellConfig{})
 	c.tell("x")
 	c.started("x", true)
 	c.tell("x")
@@ -407,7 +407,7 @@ func TestFailureAndPassivation(t *testing.T) {
 
 // A host that another one replaced under a higher epoch gives everything back.
 func TestReplacedHostGivesBack(t *testing.T) {
-	c := host(t, protocol.ShardConfig{})
+	c := host(t, protocol.CellConfig{})
 	c.deliver(from(nodeB, "x", 1, epoch(1)))
 	c.started("x", true)
 	c.deliver(from(nodeB, "x", 2, epoch(1)))
@@ -419,7 +419,7 @@ func TestReplacedHostGivesBack(t *testing.T) {
 
 // The end of a node leaves no message without an outcome.
 func TestAbandon(t *testing.T) {
-	c := newCell(t, nodeA, protocol.ShardConfig{WindowBytes: 300})
+	c := newCell(t, nodeA, protocol.CellConfig{WindowBytes: 300})
 	c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)})
 	c.tell("x")
 	c.Broken(nodeB)
@@ -429,7 +429,7 @@ func TestAbandon(t *testing.T) {
 	require.Equal(t, protocol.Ended, c.Accept(c.now, &protocol.Message{Entity: "z"}, &c.out))
 	require.Equal(t, "drop:node-stopped", strings.ReplaceAll(c.deliver(from(nodeB, "x", 1, epoch(1))), "stopped", "node-stopped"))
 
-	h := host(t, protocol.ShardConfig{})
+	h := host(t, protocol.CellConfig{})
 	h.tell("x")
 	h.started("x", true)
 	h.tell("x")
@@ -440,7 +440,7 @@ func TestAbandon(t *testing.T) {
 // What waits for a newer map is bounded, and goes in circles no more than a
 // bounded number of times.
 func TestTransitIsBounded(t *testing.T) {
-	c := newCell(t, nodeA, protocol.ShardConfig{TransitBytes: 300})
+	c := newCell(t, nodeA, protocol.CellConfig{TransitBytes: 300})
 	c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)})
 	for seq := range uint64(2) {
 		c.deliver(from(nodeC, "x", seq+1, epoch(1)))
@@ -454,13 +454,13 @@ func TestTransitIsBounded(t *testing.T) {
 
 // The hot paths allocate nothing of their own.
 func TestHotPathsDoNotAllocate(t *testing.T) {
-	local := host(t, protocol.ShardConfig{})
+	local := host(t, protocol.CellConfig{})
 	local.tell("x")
 	local.started("x", true)
 	local.done("x", protocol.Result{})
 	m := &protocol.Message{Payload: []byte("m")}
 	require.Zero(t, testing.AllocsPerRun(100, func() { localRound(local, m) }))
-	remote := newCell(t, nodeA, protocol.ShardConfig{})
+	remote := newCell(t, nodeA, protocol.CellConfig{})
 	remote.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)})
 	require.Zero(t, testing.AllocsPerRun(100, func() { remoteRound(remote, m) }))
 }
@@ -486,7 +486,7 @@ func remoteRound(c *cell, m *protocol.Message) {
 func BenchmarkShard(b *testing.B) {
 	b.Run("local", func(b *testing.B) {
 		b.ReportAllocs()
-		c := host(&testing.T{}, protocol.ShardConfig{})
+		c := host(&testing.T{}, protocol.CellConfig{})
 		c.tell("x")
 		c.started("x", true)
 		c.done("x", protocol.Result{})
@@ -497,7 +497,7 @@ func BenchmarkShard(b *testing.B) {
 	})
 	b.Run("origin", func(b *testing.B) {
 		b.ReportAllocs()
-		c := newCell(&testing.T{}, nodeA, protocol.ShardConfig{})
+		c := newCell(&testing.T{}, nodeA, protocol.CellConfig{})
 		c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)})
 		m := new(protocol.Message)
 		for b.Loop() {
@@ -506,7 +506,7 @@ func BenchmarkShard(b *testing.B) {
 	})
 	b.Run("sweep", func(b *testing.B) { // One round over 100,000 idle entities.
 		b.ReportAllocs()
-		c := host(&testing.T{}, protocol.ShardConfig{PassivateAfter: time.Hour, StuckAfter: time.Hour})
+		c := host(&testing.T{}, protocol.CellConfig{PassivateAfter: time.Hour, StuckAfter: time.Hour})
 		for i := range 100_000 {
 			id := fmt.Sprint(i)
 			c.tell(id)
@@ -521,7 +521,7 @@ func BenchmarkShard(b *testing.B) {
 	})
 	b.Run("host", func(b *testing.B) {
 		b.ReportAllocs()
-		c := host(&testing.T{}, protocol.ShardConfig{})
+		c := host(&testing.T{}, protocol.CellConfig{})
 		c.tell("x")
 		c.started("x", true)
 		c.done("x", protocol.Result{})

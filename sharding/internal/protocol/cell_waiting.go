@@ -8,7 +8,7 @@ import "github.com/quorate/quorate/machine"
 // Who finds no room stands in line, and is called when there is some: room is kept
 // for those who were called, so that nobody who comes later can take it.
 //
-//	Accept ──no room──> in line ──OpRoom, room is kept──> Accept again: Accepted
+//	Accept ──no room──> in line ──OpOfferAgain, room is kept──> Accept again: Accepted
 //	                       └─────────> Withdraw <──────────────┘
 //
 // There is a line for each mailbox that is full, for senders of this node; one for
@@ -70,7 +70,7 @@ func (l *line) call(out *Actions) {
 	l.remove(t)
 	t.called = true
 	l.kept += t.cost
-	out.add(Action{Op: OpRoom, Message: t.m})
+	out.add(Action{Op: OpOfferAgain, Message: t.m})
 }
 
 // dismiss lets all of the line come, with nothing kept for them: they are to find out
@@ -79,13 +79,13 @@ func (l *line) dismiss(out *Actions) {
 	for t := l.first; t != nil; t = l.first {
 		l.remove(t)
 		t.m.ticket = nil
-		out.add(Action{Op: OpRoom, Message: t.m})
+		out.add(Action{Op: OpOfferAgain, Message: t.m})
 	}
 }
 
-// redeem ends m's standing in line. It returns the line in which room was kept for
+// leaveLine ends m's standing in line. It returns the line in which room was kept for
 // it, nil if in none.
-func (m *Message) redeem() *line {
+func (m *Message) leaveLine() *line {
 	t := m.ticket
 	if t == nil {
 		return nil
@@ -99,59 +99,59 @@ func (m *Message) redeem() *line {
 	return t.line
 }
 
-// Withdraw takes back a message that [Shard.Accept] found no room for, and that its
+// Withdraw takes back a message that [Cell.Accept] found no room for, and that its
 // sender does not wait with any longer.
-func (s *Shard) Withdraw(m *Message, out *Actions) {
+func (c *Cell) Withdraw(m *Message, out *Actions) {
 	switch t := m.ticket; {
 	case t == nil:
 		return
-	case t.line.entity != nil && s.suspended:
-		s.refused(CodeNoStanding)
+	case t.line.entity != nil && c.suspended:
+		c.refused(CodeNoStanding)
 	default:
-		s.refused(CodeOverloaded)
+		c.refused(CodeOverloaded)
 	}
-	s.vacated(m.redeem(), out)
+	c.vacated(m.leaveLine(), out)
 }
 
 // vacated goes on when room that was kept is not kept any more.
-func (s *Shard) vacated(l *line, out *Actions) {
+func (c *Cell) vacated(l *line, out *Actions) {
 	switch {
 	case l == nil:
-	case l == &s.line:
-		s.callWindow(out)
+	case l == &c.line:
+		c.callWindow(out)
 	case l.entity != nil:
-		s.relieve(l.entity, out)
-		s.removeIdle(l.entity)
+		c.relieve(l.entity, out)
+		c.removeIdle(l.entity)
 	}
 }
 
 // callWindow calls those who wait for the window.
-func (s *Shard) callWindow(out *Actions) {
-	if s.line.first == nil || s.window.bytes+s.line.kept > s.cfg.WindowBytes/2 {
+func (c *Cell) callWindow(out *Actions) {
+	if c.line.first == nil || c.window.bytes+c.line.kept > c.cfg.WindowBytes/2 {
 		return
 	}
-	for s.line.first != nil && s.fits(s.line.first.cost) {
-		s.line.call(out)
+	for c.line.first != nil && c.fits(c.line.first.cost) {
+		c.line.call(out)
 	}
 }
 
 // fits reports whether the window takes a message. One message always fits.
-func (s *Shard) fits(cost int) bool {
-	taken := s.window.bytes + s.line.kept
-	return taken == 0 || taken+cost <= s.cfg.WindowBytes
+func (c *Cell) fits(cost int) bool {
+	taken := c.window.bytes + c.line.kept
+	return taken == 0 || taken+cost <= c.cfg.WindowBytes
 }
 
 // mustWait reports whether a newcomer has to stand in line before it may be put into
-// the window. So has who has stood in one: [Shard.Accept] knows whether it was called.
-func (s *Shard) mustWait(m *Message) bool {
-	return m.ticket != nil || s.line.first != nil || !s.fits(m.cost()) || len(s.holds) > 0 && s.holds[m.Entity] != nil
+// the window. So has who has stood in one: [Cell.Accept] knows whether it was called.
+func (c *Cell) mustWait(m *Message) bool {
+	return m.ticket != nil || c.line.first != nil || !c.fits(m.cost()) || len(c.holds) > 0 && c.holds[m.Entity] != nil
 }
 
 // pressure is what a mailbox has to do with senders that it has no room for. Entities
 // that never were full have none.
 type pressure struct {
 	line line      // Senders of this node.
-	held []*heldUp // Those of others, see shard_flow.go.
+	held []*heldUp // Those of others, see cell_flow.go.
 }
 
 // pressed returns the pressure on an entity.
@@ -172,18 +172,18 @@ func (e *Entity) kept() int {
 
 // full reports whether a newcomer finds no room: the mailbox is full, or others
 // stand in line.
-func (s *Shard) full(e *Entity) bool {
-	return e.Waiting()+e.kept() >= s.cfg.Mailbox || e.pressure != nil && e.pressure.line.first != nil
+func (c *Cell) full(e *Entity) bool {
+	return e.Waiting()+e.kept() >= c.cfg.Mailbox || e.pressure != nil && e.pressure.line.first != nil
 }
 
 // relieve lets senders come when half of a mailbox is free.
-func (s *Shard) relieve(e *Entity, out *Actions) {
+func (c *Cell) relieve(e *Entity, out *Actions) {
 	p := e.pressure
-	if p == nil || e.Waiting()+p.line.kept > s.cfg.Mailbox/2 {
+	if p == nil || e.Waiting()+p.line.kept > c.cfg.Mailbox/2 {
 		return
 	}
-	s.letGo(e, out)
-	for p.line.first != nil && e.Waiting()+p.line.kept < s.cfg.Mailbox {
+	c.letGo(e, out)
+	for p.line.first != nil && e.Waiting()+p.line.kept < c.cfg.Mailbox {
 		p.line.call(out)
 	}
 	if p.line.kept == 0 {
@@ -192,33 +192,33 @@ func (s *Shard) relieve(e *Entity, out *Actions) {
 }
 
 // disband ends the pressure on an entity whose hosting ends or is about to.
-func (s *Shard) disband(e *Entity, out *Actions) {
+func (c *Cell) disband(e *Entity, out *Actions) {
 	p := e.pressure
 	if p == nil {
 		return
 	}
-	s.letGo(e, out)
+	c.letGo(e, out)
 	p.line.dismiss(out)
 	p.line.entity, e.pressure = nil, nil
 }
 
 // acceptHere puts a message of this node into a mailbox of this node.
-func (s *Shard) acceptHere(now machine.Instant, m *Message, right *line, out *Actions) Admission {
-	e := s.entity(m.Entity)
+func (c *Cell) acceptHere(now machine.Instant, m *Message, right *line, out *Actions) Admission {
+	e := c.entity(m.Entity)
 	if e == nil {
-		e = s.create(m.Entity)
+		e = c.create(m.Entity)
 	}
 	switch {
 	case e.state == entityFailed && now < e.at:
 		return EntityFailing
 	case e.pressure != nil && right == &e.pressure.line: // Room was kept for it.
-	case s.full(e):
+	case c.full(e):
 		e.pressed().line.wait(m, 1)
 		return MailboxFull
 	}
 	m.Seq = 0
-	s.counts.Sent++
+	c.counts.Sent++
 	e.mailbox.push(m)
-	s.advance(now, e, out)
+	c.advance(now, e, out)
 	return Accepted
 }

@@ -32,7 +32,7 @@ func (c *cell) remind(id string) string {
 }
 
 // active returns a host with one entity, x, that has nothing to do.
-func active(t *testing.T, cfg protocol.ShardConfig) *cell {
+func active(t *testing.T, cfg protocol.CellConfig) *cell {
 	t.Helper()
 	c := host(t, cfg)
 	c.tell("x")
@@ -50,7 +50,7 @@ func TestTheRecordOfAnEntityIsSmall(t *testing.T) {
 // A sweep stops what had no message for a while, and nothing else. A message that
 // comes during the stop starts the entity again, before those that come later.
 func TestSweepStopsIdleEntities(t *testing.T) {
-	c := active(t, protocol.ShardConfig{PassivateAfter: time.Minute})
+	c := active(t, protocol.CellConfig{PassivateAfter: time.Minute})
 	for i := range 5 {
 		id := fmt.Sprint(i)
 		c.tell(id)
@@ -85,7 +85,7 @@ func TestSweepStopsIdleEntities(t *testing.T) {
 
 // A sweep goes on where it stopped, also when what comes next is removed.
 func TestASweepGoesOnWhereItStopped(t *testing.T) {
-	c := host(t, protocol.ShardConfig{PassivateAfter: time.Second})
+	c := host(t, protocol.CellConfig{PassivateAfter: time.Second})
 	for _, id := range []string{"a", "b", "c", "d"} {
 		c.tell(id)
 		c.started(id, true)
@@ -106,7 +106,7 @@ func TestASweepGoesOnWhereItStopped(t *testing.T) {
 
 // An entity that wants to go does so when its mailbox is empty; also from its start.
 func TestPassivateDuringStart(t *testing.T) {
-	c := host(t, protocol.ShardConfig{})
+	c := host(t, protocol.CellConfig{})
 	c.tell("x")
 	require.Empty(t, c.passivate("x"))
 	require.Equal(t, "run:x", c.started("x", true))
@@ -119,7 +119,7 @@ func TestPassivateDuringStart(t *testing.T) {
 // first, and its messages fail with the reason. A success ends the row.
 func TestFailuresInARow(t *testing.T) {
 	broken := protocol.Result{Failed: true, Reason: "disk full"}
-	c := active(t, protocol.ShardConfig{BackoffMin: 100 * time.Millisecond, BackoffMax: 150 * time.Millisecond})
+	c := active(t, protocol.CellConfig{BackoffMin: 100 * time.Millisecond, BackoffMax: 150 * time.Millisecond})
 	fail := func() string { // At its message, with another one behind.
 		c.tell("x")
 		c.done("x", broken)
@@ -155,7 +155,7 @@ func TestFailuresInARow(t *testing.T) {
 
 // The memory of a failure ends when it is long over.
 func TestFailuresAreForgotten(t *testing.T) {
-	c := active(t, protocol.ShardConfig{BackoffMax: time.Second})
+	c := active(t, protocol.CellConfig{BackoffMax: time.Second})
 	c.tell("x")
 	c.done("x", protocol.Result{Failed: true, Reason: "why"})
 	require.Empty(t, c.stopped("x"))
@@ -175,7 +175,7 @@ func TestFailuresAreForgotten(t *testing.T) {
 // An entity that is to stop when it fails does, and what waited is told; the next
 // message starts it.
 func TestStopOnFailure(t *testing.T) {
-	c := active(t, protocol.ShardConfig{OnFailure: protocol.StopOnFailure})
+	c := active(t, protocol.CellConfig{OnFailure: protocol.StopOnFailure})
 	for range 3 {
 		c.tell("x")
 		if c.entities["x"].Message() == nil {
@@ -189,7 +189,7 @@ func TestStopOnFailure(t *testing.T) {
 
 // A shard stops although an entity keeps failing.
 func TestAShardStopsWithAFailingEntity(t *testing.T) {
-	c := active(t, protocol.ShardConfig{})
+	c := active(t, protocol.CellConfig{})
 	c.tell("x")
 	c.tell("x")
 	c.tell("x")
@@ -204,7 +204,7 @@ func TestAShardStopsWithAFailingEntity(t *testing.T) {
 // The answer of an entity that failed when the clock showed no standing leaves when
 // it does again; it once stayed.
 func TestTheAnswerOfAFailureThatIsWithheldLeaves(t *testing.T) {
-	c := host(t, protocol.ShardConfig{})
+	c := host(t, protocol.CellConfig{})
 	c.deliver(from(nodeB, "x", 1, epoch(1)))
 	c.started("x", true)
 	reply := &protocol.Reply{Code: protocol.CodeEntityFailed}
@@ -218,7 +218,7 @@ func TestTheAnswerOfAFailureThatIsWithheldLeaves(t *testing.T) {
 // What an entity is at for too long is reported once, whatever it is at, and stays
 // counted until it returns.
 func TestStuckEntitiesAreReportedOnce(t *testing.T) {
-	c := host(t, protocol.ShardConfig{StuckAfter: time.Minute})
+	c := host(t, protocol.CellConfig{StuckAfter: time.Minute})
 	for _, id := range []string{"starts", "runs", "stops"} {
 		c.tell(id)
 	}
@@ -250,7 +250,7 @@ func TestStuckEntitiesAreReportedOnce(t *testing.T) {
 // delivered; every sender hears something, and what was left behind begins nothing
 // and answers nobody.
 func TestReleaseLeavesStuckEntitiesBehind(t *testing.T) {
-	c := host(t, protocol.ShardConfig{})
+	c := host(t, protocol.CellConfig{})
 	for i, id := range []string{"stuck", "stuck", "starts", "stops", "quick"} {
 		c.deliver(from(nodeB, id, uint64(i+1), epoch(1)))
 	}
@@ -298,7 +298,7 @@ func TestReleaseLeavesStuckEntitiesBehind(t *testing.T) {
 // What waits for standing is left behind as well: its answer, its message that did
 // not begin, and an instance that has nothing to do.
 func TestReleaseOfASuspendedCell(t *testing.T) {
-	c := host(t, protocol.ShardConfig{})
+	c := host(t, protocol.CellConfig{})
 	for i, id := range []string{"answered", "waits", "failed", "postponed"} {
 		c.deliver(from(nodeB, id, uint64(i+1), epoch(1)))
 	}
@@ -321,7 +321,7 @@ func TestReleaseOfASuspendedCell(t *testing.T) {
 
 // A failed start or message of what was left behind concerns nobody any more.
 func TestFailuresOfWhatWasLeftBehind(t *testing.T) {
-	c := host(t, protocol.ShardConfig{})
+	c := host(t, protocol.CellConfig{})
 	c.tell("x")
 	c.tell("y")
 	c.started("y", true)
@@ -338,7 +338,7 @@ func TestFailuresOfWhatWasLeftBehind(t *testing.T) {
 func TestAnEvictedInstanceGetsNoNewMessages(t *testing.T) {
 	later := protocol.StartHosting{Epoch: epoch(3), Base: epoch(3)}
 	away := protocol.SetRoute{Home: nodeC, Epoch: epoch(2), Base: epoch(2)}
-	c := active(t, protocol.ShardConfig{})
+	c := active(t, protocol.CellConfig{})
 	c.tell("x")
 	c.apply(away)
 	c.apply(later)
@@ -354,7 +354,7 @@ func TestAnEvictedInstanceGetsNoNewMessages(t *testing.T) {
 		"fails":      func(c *cell) string { return c.started("x", false) },
 		"is stopped": func(c *cell) string { return c.stopped("x") },
 	} {
-		c = host(t, protocol.ShardConfig{})
+		c = host(t, protocol.CellConfig{})
 		c.tell("x")
 		if what == "is stopped" {
 			c.started("x", true)
@@ -376,7 +376,7 @@ func TestAnEvictedInstanceGetsNoNewMessages(t *testing.T) {
 // An evicted instance stops when it returns, also without standing, and its answer
 // is not kept for a hosting that has ended.
 func TestAnEvictedInstanceStopsWithoutStanding(t *testing.T) {
-	c := active(t, protocol.ShardConfig{})
+	c := active(t, protocol.CellConfig{})
 	c.tell("x")
 	c.apply(protocol.Suspend{})
 	c.apply(protocol.SetRoute{Home: nodeC, Epoch: epoch(2), Base: epoch(2)})
@@ -388,7 +388,7 @@ func TestAnEvictedInstanceStopsWithoutStanding(t *testing.T) {
 // What an instance tells itself waits its turn, is kept over a start, and is
 // dropped without a word when the instance ends.
 func TestReminders(t *testing.T) {
-	c := active(t, protocol.ShardConfig{Mailbox: 1})
+	c := active(t, protocol.CellConfig{Mailbox: 1})
 	require.Equal(t, "run:x", c.remind("x"))
 	c.tell("x")
 	require.Empty(t, c.remind("x"), "beyond the bound of the mailbox")
@@ -400,7 +400,7 @@ func TestReminders(t *testing.T) {
 	require.Equal(t, "free:x:0 stop:x free:x:0", c.done("x", protocol.Result{Failed: true})+" "+c.apply(protocol.Abandon{}))
 	require.Empty(t, c.remind("x"))
 
-	c = host(t, protocol.ShardConfig{})
+	c = host(t, protocol.CellConfig{})
 	c.tell("x")
 	c.remind("x")
 	c.started("x", true)

@@ -16,7 +16,7 @@ import (
 // home before it delivered is not delivered again.
 // covers I20.
 func TestOriginBecomesHome(t *testing.T) {
-	c := newCell(t, nodeA, protocol.ShardConfig{Mailbox: 1})
+	c := newCell(t, nodeA, protocol.CellConfig{Mailbox: 1})
 	c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)})
 	c.tell("x")
 	c.tell("y")
@@ -36,7 +36,7 @@ func TestOriginBecomesHome(t *testing.T) {
 // A message that a home accepts while its shard is stopping waits, and is delivered
 // here when the stop is taken back.
 func TestMessagesDuringAStop(t *testing.T) {
-	c := host(t, protocol.ShardConfig{})
+	c := host(t, protocol.CellConfig{})
 	c.tell("x")
 	c.started("x", true)
 	c.apply(protocol.StopHosting{Epoch: epoch(1)})
@@ -60,7 +60,7 @@ func TestMessagesDuringAStop(t *testing.T) {
 
 // A shard whose instances failed or are idle stops at once.
 func TestStopOfIdleAndFailed(t *testing.T) {
-	c := host(t, protocol.ShardConfig{})
+	c := host(t, protocol.CellConfig{})
 	c.deliver(from(nodeB, "x", 1, epoch(1)))
 	c.started("x", false)
 	c.deliver(from(nodeB, "y", 2, epoch(1)))
@@ -74,12 +74,12 @@ func TestStopOfIdleAndFailed(t *testing.T) {
 // A home that is told to host again under a higher epoch takes the epoch over; a
 // lower one than the route's is not obeyed.
 func TestHostAgain(t *testing.T) {
-	c := host(t, protocol.ShardConfig{})
+	c := host(t, protocol.CellConfig{})
 	require.Empty(t, c.apply(protocol.StartHosting{Epoch: epoch(3), Base: epoch(1)}))
 	require.Empty(t, c.apply(protocol.StopHosting{Epoch: epoch(1)}))
 	require.Equal(t, "shardhalted", c.apply(protocol.StopHosting{Epoch: epoch(3)}))
 
-	n := newCell(t, nodeA, protocol.ShardConfig{})
+	n := newCell(t, nodeA, protocol.CellConfig{})
 	n.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(2), Base: epoch(2)})
 	n.apply(protocol.StartHosting{Epoch: epoch(1), Base: epoch(1)})
 	require.False(t, n.Info().Hosting)
@@ -87,7 +87,7 @@ func TestHostAgain(t *testing.T) {
 
 // What comes ahead of its turn is kept in order, once, and within bounds.
 func TestEarlyMessagesAreSortedAndBounded(t *testing.T) {
-	c := host(t, protocol.ShardConfig{TransitBytes: 400})
+	c := host(t, protocol.CellConfig{TransitBytes: 400})
 	require.Equal(t, "need:1", c.deliver(from(nodeB, "x", 5, epoch(1))))
 	require.Empty(t, c.deliver(from(nodeB, "x", 3, epoch(1))))
 	require.Empty(t, c.deliver(from(nodeB, "x", 4, epoch(1))))
@@ -103,7 +103,7 @@ func TestEarlyMessagesAreSortedAndBounded(t *testing.T) {
 
 // What an entity is about at the end of a node or of its hosting finds an end.
 func TestLateAnswersOfEntities(t *testing.T) {
-	c := host(t, protocol.ShardConfig{})
+	c := host(t, protocol.CellConfig{})
 	c.deliver(from(nodeB, "x", 1, epoch(1)))
 	c.apply(protocol.Abandon{})
 	require.Equal(t, "stop:x", c.started("x", true), "started after the end")
@@ -111,7 +111,7 @@ func TestLateAnswersOfEntities(t *testing.T) {
 	require.Empty(t, c.stopped("x"))
 	require.Empty(t, c.done("x", ok), "there is no message")
 
-	c = host(t, protocol.ShardConfig{})
+	c = host(t, protocol.CellConfig{})
 	c.deliver(from(nodeB, "x", 1, epoch(1)))
 	c.started("x", true)
 	c.apply(protocol.SetRoute{Home: nodeC, Epoch: epoch(2), Base: epoch(2)})
@@ -123,7 +123,7 @@ func TestLateAnswersOfEntities(t *testing.T) {
 
 // A failed start rests longer and longer, up to a bound.
 func TestBackOffGrows(t *testing.T) {
-	c := host(t, protocol.ShardConfig{BackoffMin: 100 * time.Millisecond, BackoffMax: 300 * time.Millisecond})
+	c := host(t, protocol.CellConfig{BackoffMin: 100 * time.Millisecond, BackoffMax: 300 * time.Millisecond})
 	seq := uint64(0)
 	next := func() string {
 		seq++
@@ -140,7 +140,7 @@ func TestBackOffGrows(t *testing.T) {
 
 // A long back-off does not run over: it once became none.
 func TestALongBackOffStaysLong(t *testing.T) {
-	c := host(t, protocol.ShardConfig{BackoffMin: 1000 * time.Hour, BackoffMax: 30_000 * time.Hour})
+	c := host(t, protocol.CellConfig{BackoffMin: 1000 * time.Hour, BackoffMax: 30_000 * time.Hour})
 	for seq := range uint64(16) {
 		require.Contains(t, c.deliver(from(nodeB, "x", seq+1, epoch(1))), "start:x")
 		c.started("x", false)

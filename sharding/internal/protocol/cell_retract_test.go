@@ -21,8 +21,8 @@ import (
 type streamModel struct {
 	t      *rapid.T
 	now    machine.Instant
-	origin *protocol.Shard
-	host   *protocol.Shard
+	origin *protocol.Cell
+	host   *protocol.Cell
 	out    protocol.Actions
 
 	full    bool
@@ -49,8 +49,8 @@ type travels struct {
 func newStreamModel(t *rapid.T) *streamModel {
 	m := &streamModel{
 		t: t, now: 1, waits: map[uint64]*protocol.Message{}, retired: map[uint64]bool{}, handed: map[uint64]bool{}, left: map[uint64]bool{},
-		origin: protocol.NewShard(protocol.ShardConfig{Kind: "k", Self: nodeA, WindowBytes: 2000}),
-		host:   protocol.NewShard(protocol.ShardConfig{Kind: "k", Self: nodeB}),
+		origin: protocol.NewCell(protocol.CellConfig{Kind: "k", Self: nodeA, WindowBytes: 2000}),
+		host:   protocol.NewCell(protocol.CellConfig{Kind: "k", Self: nodeB}),
 	}
 	m.origin.Apply(m.now, protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)}, &m.out)
 	m.host.Apply(m.now, protocol.StartHosting{Epoch: epoch(1), Base: epoch(1)}, &m.out)
@@ -242,7 +242,7 @@ func TestWhatIsTakenBackLeavesNoGap(t *testing.T) {
 
 // A message is taken back for as long as no lane has it, from any place of the window.
 func TestWhatWasNotHandedOverIsTakenBack(t *testing.T) {
-	c := newCell(t, nodeA, protocol.ShardConfig{})
+	c := newCell(t, nodeA, protocol.CellConfig{})
 	c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)})
 	require.Equal(t, "transmit:a:1", c.tell("a"))
 	c.Collect()
@@ -267,7 +267,7 @@ func TestWhatWasNotHandedOverIsTakenBack(t *testing.T) {
 
 // A message is taken out of a mailbox for as long as its entity has not begun it.
 func TestWhatHasNotBegunIsTakenBack(t *testing.T) {
-	c := host(t, protocol.ShardConfig{Mailbox: 2})
+	c := host(t, protocol.CellConfig{Mailbox: 2})
 	one, two, three := &protocol.Message{Entity: "x"}, &protocol.Message{Entity: "x"}, &protocol.Message{Entity: "x"}
 	require.Equal(t, protocol.Accepted, c.Accept(c.now, one, &c.out))
 	require.Equal(t, protocol.Accepted, c.Accept(c.now, two, &c.out))
@@ -283,7 +283,7 @@ func TestWhatHasNotBegunIsTakenBack(t *testing.T) {
 
 // The entity of a shard that stops stops too when the last that waits is taken back.
 func TestAShardStopsWhenTheLastIsTakenBack(t *testing.T) {
-	c := host(t, protocol.ShardConfig{})
+	c := host(t, protocol.CellConfig{})
 	c.apply(protocol.Suspend{})
 	m := &protocol.Message{Entity: "x"}
 	require.Equal(t, protocol.Accepted, c.Accept(c.now, m, &c.out))

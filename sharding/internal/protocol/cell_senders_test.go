@@ -35,7 +35,7 @@ func TestWhoseMessageAMemberMayBring(t *testing.T) {
 // What a home says is taken from the home alone. What an earlier home says comes too
 // late, and is no fault.
 func TestTheHomeAloneIsBelieved(t *testing.T) {
-	c := newCell(t, nodeA, protocol.ShardConfig{})
+	c := newCell(t, nodeA, protocol.CellConfig{})
 	c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)})
 	c.tell("x")
 	ack, need := protocol.Ack{Base: epoch(1), Seq: 1}, protocol.Need{Base: epoch(1), Seq: 1}
@@ -60,7 +60,7 @@ func TestTheHomeAloneIsBelieved(t *testing.T) {
 // from those after it, and not from those before. When the streams begin anew nothing
 // has gone to the homes before.
 func TestWhereAMessageWent(t *testing.T) {
-	c := newCell(t, nodeA, protocol.ShardConfig{})
+	c := newCell(t, nodeA, protocol.CellConfig{})
 	first := c.Homes()
 	c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)})
 	second := c.Homes()
@@ -81,7 +81,7 @@ func TestWhereAMessageWent(t *testing.T) {
 // A message of this node that comes back is not looked at: the window has what was sent,
 // and is delivered when this node becomes the home.
 func TestAMessageOfOnesOwnComesBack(t *testing.T) {
-	c := newCell(t, nodeA, protocol.ShardConfig{})
+	c := newCell(t, nodeA, protocol.CellConfig{})
 	c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)})
 	c.tell("x")
 	require.Equal(t, "drop:duplicate", c.deliver(from(nodeA, "x", 1, epoch(1))))

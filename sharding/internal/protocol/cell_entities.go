@@ -77,12 +77,12 @@ func (e *Entity) Epoch() Epoch {
 
 // token returns the epoch of the home, which its entities share: there may be
 // millions of them.
-func (s *Shard) token() *Epoch {
-	if s.started == nil || *s.started != s.epoch {
-		epoch := s.epoch
-		s.started = &epoch
+func (c *Cell) token() *Epoch {
+	if c.started == nil || *c.started != c.epoch {
+		epoch := c.epoch
+		c.started = &epoch
 	}
-	return s.started
+	return c.started
 }
 
 // Message returns the message that is being processed, nil if there is none. It
@@ -136,69 +136,69 @@ type Result struct {
 // enqueue puts m, of a stream, into its mailbox and takes ownership, unless the code
 // says that nobody waits for it any more, that the entity is failing, or that its
 // origin sends on although it is held back.
-func (s *Shard) enqueue(now machine.Instant, m *Message, out *Actions) Code {
+func (c *Cell) enqueue(now machine.Instant, m *Message, out *Actions) Code {
 	if m.Expired(now) {
 		return CodeExpired // No entity starts for it.
 	}
-	e := s.entity(m.Entity)
+	e := c.entity(m.Entity)
 	if e == nil {
-		e = s.create(m.Entity)
+		e = c.create(m.Entity)
 	}
 	if e.state == entityFailed && now < e.at {
 		return CodeEntityFailed
 	}
-	if e.Waiting()+e.kept() >= s.cfg.Mailbox {
-		if code := s.overfill(now, e, m, out); code != CodeOK {
+	if e.Waiting()+e.kept() >= c.cfg.Mailbox {
+		if code := c.overfill(now, e, m, out); code != CodeOK {
 			return code
 		}
 	}
 	e.mailbox.push(m)
-	s.advance(now, e, out)
+	c.advance(now, e, out)
 	return CodeOK
 }
 
 // entity returns the record of an entity, nil if it has none.
-func (s *Shard) entity(id string) *Entity {
-	if s.recent != nil && s.recent.id == id {
-		return s.recent
+func (c *Cell) entity(id string) *Entity {
+	if c.recent != nil && c.recent.id == id {
+		return c.recent
 	}
-	e := s.entities[id]
+	e := c.entities[id]
 	if e != nil {
-		s.recent = e
+		c.recent = e
 	}
 	return e
 }
 
-func (s *Shard) create(id string) *Entity {
-	e := &Entity{id: id, state: entityWaiting, prev: s.last}
-	if s.entities == nil {
-		s.entities = make(map[string]*Entity)
+func (c *Cell) create(id string) *Entity {
+	e := &Entity{id: id, state: entityWaiting, prev: c.last}
+	if c.entities == nil {
+		c.entities = make(map[string]*Entity)
 	}
-	s.entities[id] = e
-	if s.last == nil {
-		s.first = e
+	c.entities[id] = e
+	if c.last == nil {
+		c.first = e
 	} else {
-		s.last.next = e
+		c.last.next = e
 	}
-	s.last = e
+	c.last = e
 	return e
 }
 
-func (s *Shard) remove(e *Entity) {
-	delete(s.entities, e.id)
-	if s.recent == e {
-		s.recent = nil
+func (c *Cell) remove(e *Entity) {
+	delete(c.entities, e.id)
+	if c.recent == e {
+		c.recent = nil
 	}
-	if s.sweep == e {
-		s.sweep = e.next
+	if c.sweep == e {
+		c.sweep = e.next
 	}
 	if e.prev == nil {
-		s.first = e.next
+		c.first = e.next
 	} else {
 		e.prev.next = e.next
 	}
 	if e.next == nil {
-		s.last = e.prev
+		c.last = e.prev
 	} else {
 		e.next.prev = e.prev
 	}
@@ -207,140 +207,140 @@ func (s *Shard) remove(e *Entity) {
 
 // removeIdle removes the record of an entity that needs none: one without an
 // instance, without messages, and without a failure that is to be remembered.
-func (s *Shard) removeIdle(e *Entity) {
-	if !e.hasInstance() && e.mailbox.n == 0 && e.withheld == nil && e.pressure == nil && (e.state != entityFailed || s.state != hostServing || s.abandoned) {
-		s.remove(e)
+func (c *Cell) removeIdle(e *Entity) {
+	if !e.hasInstance() && e.mailbox.n == 0 && e.withheld == nil && e.pressure == nil && (e.state != entityFailed || c.state != hostServing || c.abandoned) {
+		c.remove(e)
 	}
 }
 
 // advance begins whatever the entity can begin now.
-func (s *Shard) advance(now machine.Instant, e *Entity, out *Actions) {
-	if s.suspended || e.current != nil || e.withheld != nil {
+func (c *Cell) advance(now machine.Instant, e *Entity, out *Actions) {
+	if c.suspended || e.current != nil || e.withheld != nil {
 		return
 	}
 	switch e.state {
 	case entityWaiting, entityFailed:
 		if e.mailbox.n > 0 {
-			s.start(now, e, out)
+			c.start(now, e, out)
 		}
 	case entityActive:
-		s.begin(now, e, out)
+		c.begin(now, e, out)
 	}
 }
 
-func (s *Shard) start(now machine.Instant, e *Entity, out *Actions) {
-	s.counts.Started++
+func (c *Cell) start(now machine.Instant, e *Entity, out *Actions) {
+	c.counts.Started++
 	if e.state == entityFailed {
-		s.counts.Restarted++
+		c.counts.Restarted++
 	}
-	e.state, e.epoch, e.at, e.Value = entityStarting, s.token(), now, nil
+	e.state, e.epoch, e.at, e.Value = entityStarting, c.token(), now, nil
 	out.entity(OpStart, e)
 }
 
 // begin hands the next message to the instance, or stops it if it should go.
-func (s *Shard) begin(now machine.Instant, e *Entity, out *Actions) {
+func (c *Cell) begin(now machine.Instant, e *Entity, out *Actions) {
 	machine.Assert(!e.Ended(), "an instance begins nothing after its hosting has ended")
 	for m := e.mailbox.pop(); m != nil; m = e.mailbox.pop() {
 		if m.Expired(now) {
-			s.refuse(m, CodeExpired, out)
+			c.refuse(m, CodeExpired, out)
 			continue
 		}
 		e.current, e.at = m, now
 		out.entity(OpRun, e)
-		s.relieve(e, out)
+		c.relieve(e, out)
 		return
 	}
-	s.relieve(e, out)
-	if e.passivate || s.state == hostStopping {
-		s.stop(now, e, out)
+	c.relieve(e, out)
+	if e.passivate || c.state == hostStopping {
+		c.stop(now, e, out)
 	}
 }
 
 // returned says that e is done with what it was at.
-func (s *Shard) returned(e *Entity, out *Actions) {
+func (c *Cell) returned(e *Entity, out *Actions) {
 	if e.stuck {
 		e.stuck = false
-		s.stuck--
+		c.stuck--
 		out.entity(OpReturned, e)
 	}
 }
 
 // Started says that the instance of e was started, or could not be.
-func (s *Shard) Started(now machine.Instant, e *Entity, ok bool, out *Actions) {
+func (c *Cell) Started(now machine.Instant, e *Entity, ok bool, out *Actions) {
 	if !ok {
-		s.StartFailed(now, e, "", out)
+		c.StartFailed(now, e, "", out)
 		return
 	}
 	if e.state != entityStarting {
 		return
 	}
-	s.returned(e, out)
+	c.returned(e, out)
 	e.state, e.at = entityActive, now
-	if s.abandoned || e.Ended() {
-		s.stop(now, e, out)
+	if c.abandoned || e.Ended() {
+		c.stop(now, e, out)
 		return
 	}
-	s.advance(now, e, out)
+	c.advance(now, e, out)
 }
 
 // StartFailed says that the instance of e could not be started, and why.
-func (s *Shard) StartFailed(now machine.Instant, e *Entity, why string, out *Actions) {
+func (c *Cell) StartFailed(now machine.Instant, e *Entity, why string, out *Actions) {
 	if e.state != entityStarting {
 		return
 	}
-	s.returned(e, out)
-	s.counts.StartFailed++
+	c.returned(e, out)
+	c.counts.StartFailed++
 	e.passivate, e.held, e.Value = false, false, nil
 	if !e.Ended() {
 		e.failures = min(e.failures+1, 16)
-		s.rest(now, e, s.backoff(e.failures), why, out)
+		c.rest(now, e, c.backoff(e.failures), why, out)
 	}
-	s.gone(now, e, out)
+	c.gone(now, e, out)
 }
 
 // backoff returns how long an entity rests after a number of failures, of which
 // the first has a rest already.
-func (s *Shard) backoff(failures uint8) time.Duration {
-	d := s.cfg.BackoffMin
+func (c *Cell) backoff(failures uint8) time.Duration {
+	d := c.cfg.BackoffMin
 	for range failures - 1 {
-		if d >= s.cfg.BackoffMax/2 {
-			return s.cfg.BackoffMax // Doubling further could overflow.
+		if d >= c.cfg.BackoffMax/2 {
+			return c.cfg.BackoffMax // Doubling further could overflow.
 		}
 		d *= 2
 	}
-	return min(d, s.cfg.BackoffMax)
+	return min(d, c.cfg.BackoffMax)
 }
 
 // rest fails what waits for e, and what comes for a while.
-func (s *Shard) rest(now machine.Instant, e *Entity, d time.Duration, why string, out *Actions) {
+func (c *Cell) rest(now machine.Instant, e *Entity, d time.Duration, why string, out *Actions) {
 	e.state, e.at, e.Value = entityFailed, now.Add(d), reason(why)
 	for m := e.mailbox.pop(); m != nil; m = e.mailbox.pop() {
-		s.refuse(m, CodeEntityFailed, out)
+		c.refuse(m, CodeEntityFailed, out)
 	}
-	s.relieve(e, out)
+	c.relieve(e, out)
 }
 
 // gone goes on without the instance that e had.
-func (s *Shard) gone(now machine.Instant, e *Entity, out *Actions) {
+func (c *Cell) gone(now machine.Instant, e *Entity, out *Actions) {
 	if e.released {
-		s.released = slices.DeleteFunc(s.released, func(o *Entity) bool { return o == e })
+		c.released = slices.DeleteFunc(c.released, func(o *Entity) bool { return o == e })
 		return
 	}
 	if e.hasInstance() {
 		e.state = entityWaiting
 	}
 	e.stale = false
-	s.removeIdle(e)
-	if s.entities[e.id] == e {
-		s.advance(now, e, out)
+	c.removeIdle(e)
+	if c.entities[e.id] == e {
+		c.advance(now, e, out)
 	}
-	s.checkHalted(now, out)
+	c.checkHalted(now, out)
 }
 
 // Postpone gives back the message of an OpRun whose processing did not begin,
 // since the node's clock showed no standing. It begins after [Unsuspend] or,
 // should the clock show standing again, after a short time.
-func (s *Shard) Postpone(now machine.Instant, e *Entity, out *Actions) {
+func (c *Cell) Postpone(now machine.Instant, e *Entity, out *Actions) {
 	if e.current == nil {
 		return
 	}
@@ -349,105 +349,105 @@ func (s *Shard) Postpone(now machine.Instant, e *Entity, out *Actions) {
 	switch {
 	case e.released:
 		out.free(m) // Its sender was told.
-		s.stop(now, e, out)
-	case s.abandoned || e.stale:
+		c.stop(now, e, out)
+	case c.abandoned || e.stale:
 		// The hosting has ended since OpRun: there is nothing to wait for.
-		s.refuse(m, CodeNotDelivered, out)
-		s.stop(now, e, out)
+		c.refuse(m, CodeNotDelivered, out)
+		c.stop(now, e, out)
 	default:
 		e.mailbox.pushFront(m)
-		s.retrySoon(now, out)
+		c.retrySoon(now, out)
 	}
 }
 
 // Lapse gives back the message of an OpRun whose deadline had passed before its
 // processing began. The next one may begin at once.
-func (s *Shard) Lapse(now machine.Instant, e *Entity, out *Actions) {
+func (c *Cell) Lapse(now machine.Instant, e *Entity, out *Actions) {
 	m := e.current
 	if m == nil {
 		return
 	}
-	if s.abandoned || e.Ended() {
-		s.Postpone(now, e, out)
+	if c.abandoned || e.Ended() {
+		c.Postpone(now, e, out)
 		return
 	}
 	e.current, e.at = nil, now
-	s.refuse(m, CodeExpired, out)
-	s.advance(now, e, out)
+	c.refuse(m, CodeExpired, out)
+	c.advance(now, e, out)
 }
 
 // postponeRetry is how soon the clock is asked again for standing.
 const postponeRetry = 50 * time.Millisecond
 
-func (s *Shard) retrySoon(now machine.Instant, out *Actions) {
-	s.postponed, s.waking = true, true
+func (c *Cell) retrySoon(now machine.Instant, out *Actions) {
+	c.postponed, c.waking = true, true
 	out.add(Action{Op: OpWake, At: now.Add(postponeRetry)})
 }
 
 // Done says that e has processed its message. The next one may begin at once.
-func (s *Shard) Done(now machine.Instant, e *Entity, r Result, out *Actions) {
+func (c *Cell) Done(now machine.Instant, e *Entity, r Result, out *Actions) {
 	m := e.current
 	if m == nil {
 		return
 	}
 	if !m.Own {
-		s.counts.Handled++
+		c.counts.Handled++
 	}
 	e.current, e.at = nil, now
-	s.returned(e, out)
+	c.returned(e, out)
 	if r.Reply != nil && !e.released && !m.Own {
 		r.Reply.Correlation = m.Correlation
 		switch {
-		case !s.suspended && !r.Withhold:
-			s.reply(m.Origin, r.Reply, out)
+		case !c.suspended && !r.Withhold:
+			c.reply(m.Origin, r.Reply, out)
 		case !e.stale:
 			e.withheld = &withheld{r.Reply, m.Origin}
 		}
 	}
 	out.free(m)
 	if r.Failed {
-		s.fail(now, e, r.Reason, out)
+		c.fail(now, e, r.Reason, out)
 		return
 	}
 	e.failures = 0
 	switch {
-	case s.abandoned:
+	case c.abandoned:
 		e.withheld = nil
-		s.stop(now, e, out)
+		c.stop(now, e, out)
 	case e.Ended():
-		s.stop(now, e, out)
-	case e.withheld != nil && !s.suspended:
-		s.retrySoon(now, out)
+		c.stop(now, e, out)
+	case e.withheld != nil && !c.suspended:
+		c.retrySoon(now, out)
 	default:
-		s.advance(now, e, out)
+		c.advance(now, e, out)
 	}
 }
 
 // fail stops an instance that is not usable any more.
-func (s *Shard) fail(now machine.Instant, e *Entity, why string, out *Actions) {
-	s.counts.Failed++
+func (c *Cell) fail(now machine.Instant, e *Entity, why string, out *Actions) {
+	c.counts.Failed++
 	e.failures = min(e.failures+1, 16)
-	if s.abandoned {
+	if c.abandoned {
 		e.withheld = nil
 	}
-	s.stop(now, e, out)
-	if e.withheld != nil && !s.suspended {
-		s.retrySoon(now, out)
+	c.stop(now, e, out)
+	if e.withheld != nil && !c.suspended {
+		c.retrySoon(now, out)
 	}
-	if !s.abandoned && !e.Ended() {
+	if !c.abandoned && !e.Ended() {
 		e.failure = &why
 	}
 }
 
 // Passivate stops the instance of e once its mailbox is empty. A message that
 // comes later starts it anew; none is lost.
-func (s *Shard) Passivate(now machine.Instant, e *Entity, out *Actions) {
+func (c *Cell) Passivate(now machine.Instant, e *Entity, out *Actions) {
 	switch {
 	case e.state == entityStarting:
 		e.passivate = true
 	case e.state != entityActive:
 	case e.current == nil && e.mailbox.n == 0 && e.withheld == nil:
-		s.stop(now, e, out)
+		c.stop(now, e, out)
 	default:
 		e.passivate = true
 	}
@@ -455,60 +455,60 @@ func (s *Shard) Passivate(now machine.Instant, e *Entity, out *Actions) {
 
 // Hold says whether e must not be stopped for being idle: it has timers, which
 // would end with the instance.
-func (s *Shard) Hold(e *Entity, hold bool) { e.held = hold && !e.Ended() }
+func (c *Cell) Hold(e *Entity, hold bool) { e.held = hold && !e.Ended() }
 
 // Remind puts a message of an instance to itself into its mailbox. It does nothing
 // when the instance ends: its timers end with it. The mailbox is not bounded for
 // these, since their number is.
-func (s *Shard) Remind(now machine.Instant, e *Entity, m *Message, out *Actions) {
-	if !e.Live() || s.abandoned {
+func (c *Cell) Remind(now machine.Instant, e *Entity, m *Message, out *Actions) {
+	if !e.Live() || c.abandoned {
 		return
 	}
-	m.Origin, m.Own = s.cfg.Self, true
+	m.Origin, m.Own = c.cfg.Self, true
 	e.mailbox.push(m)
-	s.advance(now, e, out)
+	c.advance(now, e, out)
 }
 
 // Stopped says that the instance of e has stopped.
-func (s *Shard) Stopped(now machine.Instant, e *Entity, out *Actions) {
+func (c *Cell) Stopped(now machine.Instant, e *Entity, out *Actions) {
 	if e.state != entityStopping {
 		return
 	}
-	s.returned(e, out)
+	c.returned(e, out)
 	e.Value = nil
-	if e.failure == nil && s.state == hostServing && !s.abandoned && !e.Ended() {
-		s.counts.Passivated++ // For nothing else an instance stops while its shard stays.
+	if e.failure == nil && c.state == hostServing && !c.abandoned && !e.Ended() {
+		c.counts.Passivated++ // For nothing else an instance stops while its shard stays.
 	}
 	if e.failure != nil {
 		why := *e.failure
 		e.failure = nil
 		switch {
-		case e.Ended() || s.abandoned:
-		case s.cfg.OnFailure == StopOnFailure:
-			s.rest(now, e, 0, why, out)
+		case e.Ended() || c.abandoned:
+		case c.cfg.OnFailure == StopOnFailure:
+			c.rest(now, e, 0, why, out)
 		case e.failures > 1:
-			s.rest(now, e, s.backoff(e.failures-1), why, out)
+			c.rest(now, e, c.backoff(e.failures-1), why, out)
 		default:
 			e.state, e.at, e.Value = entityFailed, now, reason(why)
 		}
 	}
-	s.gone(now, e, out)
+	c.gone(now, e, out)
 }
 
 // restart begins everything that waited for the node's standing.
-func (s *Shard) restart(now machine.Instant, out *Actions) {
-	for e := s.first; e != nil; {
+func (c *Cell) restart(now machine.Instant, out *Actions) {
+	for e := c.first; e != nil; {
 		next := e.next
 		if e.withheld != nil {
-			s.reply(e.withheld.to, e.withheld.reply, out)
+			c.reply(e.withheld.to, e.withheld.reply, out)
 			e.withheld = nil
 		}
-		s.stopDeferred(now, e, out)
-		s.removeIdle(e)
-		if s.entities[e.id] == e {
-			s.advance(now, e, out)
+		c.stopDeferred(now, e, out)
+		c.removeIdle(e)
+		if c.entities[e.id] == e {
+			c.advance(now, e, out)
 		}
 		e = next
 	}
-	s.checkHalted(now, out)
+	c.checkHalted(now, out)
 }

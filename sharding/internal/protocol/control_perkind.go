@@ -12,7 +12,7 @@ import (
 )
 
 // send sends a message to a node, which may be this one.
-func (k *kind) send(to gossip.NodeID, m ControlMessage) {
+func (k *perKind) send(to gossip.NodeID, m ControlMessage) {
 	if to == k.control.cfg.Self {
 		k.control.local = append(k.control.local, m)
 		return
@@ -20,7 +20,7 @@ func (k *kind) send(to gossip.NodeID, m ControlMessage) {
 	k.control.out.Send(to, m)
 }
 
-func (k *kind) violation(s ShardID, detail string) {
+func (k *perKind) violation(s ShardID, detail string) {
 	k.control.out.Publish(Violation{Kind: k.name, Shard: s, Detail: detail})
 }
 
@@ -38,24 +38,24 @@ func (c *Control) receive(from gossip.NodeID, m ControlMessage) {
 	case Query:
 		k.onQuery(from, m)
 	case Host:
-		if k.obeys(from, m.Term) && k.region != nil {
-			k.region.onHost(from, m)
+		if k.obeys(from, m.Term) && k.host != nil {
+			k.host.onHost(from, m)
 		}
 	case Stop:
-		if k.obeys(from, m.Term) && k.region != nil {
-			k.region.onStop(from, m)
+		if k.obeys(from, m.Term) && k.host != nil {
+			k.host.onStop(from, m)
 		}
 	case Resume:
-		if k.obeys(from, m.Term) && k.region != nil {
-			k.region.onResume(from, m)
+		if k.obeys(from, m.Term) && k.host != nil {
+			k.host.onResume(from, m)
 		}
 	case Release:
-		if k.obeys(from, m.Term) && k.region != nil {
-			k.region.onRelease(from, m)
+		if k.obeys(from, m.Term) && k.host != nil {
+			k.host.onRelease(from, m)
 		}
 	case Map:
-		if k.obeys(from, m.Term) && k.region != nil {
-			k.region.onMap(from, m)
+		if k.obeys(from, m.Term) && k.host != nil {
+			k.host.onMap(from, m)
 		}
 	case SettingsRefused:
 		k.onSettingsRefused(from, m)
@@ -72,7 +72,7 @@ func (c *Control) receive(from gossip.NodeID, m ControlMessage) {
 }
 
 // toCoordinator passes on what is meant for the coordinator, if it is here.
-func (k *kind) toCoordinator(from gossip.NodeID, m ControlMessage) {
+func (k *perKind) toCoordinator(from gossip.NodeID, m ControlMessage) {
 	if reg, ok := m.(Register); ok {
 		k.settle(reg.Registration.Settings, Timings{})
 	}
@@ -100,19 +100,19 @@ func (k *kind) toCoordinator(from gossip.NodeID, m ControlMessage) {
 }
 
 // onQuery promises, and reports; or refuses.
-func (k *kind) onQuery(from gossip.NodeID, m Query) {
+func (k *perKind) onQuery(from gossip.NodeID, m Query) {
 	if !k.obeys(from, m.Term) {
 		return
 	}
-	if k.region == nil {
+	if k.host == nil {
 		k.send(from, NoRegion{Kind: k.name, Term: m.Term})
 		return
 	}
-	k.region.report(from, m.Term)
+	k.host.report(from, m.Term)
 }
 
 // obeys is the promise: it raises it to a higher term, and refuses a lower one.
-func (k *kind) obeys(from gossip.NodeID, term Term) bool {
+func (k *perKind) obeys(from gossip.NodeID, term Term) bool {
 	switch term.Compare(k.promise) {
 	case -1:
 		k.send(from, Refused{Kind: k.name, Promise: k.promise})
@@ -127,7 +127,7 @@ func (k *kind) obeys(from gossip.NodeID, term Term) bool {
 }
 
 // onRefused ends a coordinator whose term is too low to be obeyed.
-func (k *kind) onRefused(m Refused) {
+func (k *perKind) onRefused(m Refused) {
 	if m.Promise.Compare(k.coord.term) <= 0 {
 		return
 	}
@@ -139,16 +139,16 @@ func (k *kind) onRefused(m Refused) {
 
 // onSettingsRefused hears that the coordinator does not want the region: that to which
 // it was told, or that has asked.
-func (k *kind) onSettingsRefused(from gossip.NodeID, m SettingsRefused) {
-	if k.region == nil || k.region.refused == m || from != k.coordinatorNode() && from != k.asker {
+func (k *perKind) onSettingsRefused(from gossip.NodeID, m SettingsRefused) {
+	if k.host == nil || k.host.refused == m || from != k.coordinatorNode() && from != k.asker {
 		return
 	}
-	k.region.refused = m
+	k.host.refused = m
 	k.control.out.Publish(KindRefused{m})
 }
 
 // singleton lets the core act, and carries out what it wants.
-func (k *kind) singleton(act func(*singleton.Actions)) {
+func (k *perKind) singleton(act func(*singleton.Actions)) {
 	if k.core == nil {
 		return
 	}
@@ -168,7 +168,7 @@ func (k *kind) singleton(act func(*singleton.Actions)) {
 	}
 }
 
-func (k *kind) startCoordinator(term Term) {
+func (k *perKind) startCoordinator(term Term) {
 	k.coord = newCoordinator(k, term)
 	k.control.out.Decide("coordinator", k.name, "started", "this node is the oldest that can run it; term "+term.String())
 	k.control.out.Publish(CoordinatorStarted{Kind: k.name, Term: term})
@@ -178,7 +178,7 @@ func (k *kind) startCoordinator(term Term) {
 // renew ends a coordinator whose epochs begin with a birth that the cluster has
 // raised, since a node has come that was in a cluster with later ones: the next term
 // begins with that birth.
-func (k *kind) renew(born int64) {
+func (k *perKind) renew(born int64) {
 	if k.coord == nil || k.coord.ending || k.coord.born >= born {
 		return
 	}
@@ -190,7 +190,7 @@ func (k *kind) renew(born int64) {
 // endCoordinator stops the coordinator of a node that leaves, when the moves under
 // way have ended: what an old home knew of streams is then with a new one, and not
 // on its way.
-func (k *kind) endCoordinator(a *singleton.Actions) {
+func (k *perKind) endCoordinator(a *singleton.Actions) {
 	if k.coord != nil && !k.coord.ending {
 		k.coord.retire()
 	}
@@ -202,13 +202,13 @@ func (k *kind) endCoordinator(a *singleton.Actions) {
 }
 
 // retireCoordinator looks whether a coordinator that ends can stop.
-func (k *kind) retireCoordinator() {
+func (k *perKind) retireCoordinator() {
 	if k.coord.retired() {
 		k.singleton(func(a *singleton.Actions) { k.endCoordinator(a) })
 	}
 }
 
-func (k *kind) stopCoordinator() {
+func (k *perKind) stopCoordinator() {
 	if k.coord == nil {
 		return
 	}
@@ -221,7 +221,7 @@ func (k *kind) stopCoordinator() {
 // coordinatorNode returns who coordinates the kind as far as this node knows:
 // whoever asked with the highest term, else the oldest that could. A region whose
 // home for lookups is wrong asks again, so that a guess does no harm.
-func (k *kind) coordinatorNode() gossip.NodeID {
+func (k *perKind) coordinatorNode() gossip.NodeID {
 	st := k.control.state
 	if st == nil {
 		return gossip.NodeID{}
@@ -242,13 +242,13 @@ func (k *kind) coordinatorNode() gossip.NodeID {
 }
 
 // couldTake reports whether a member stays and has what the kind needs.
-func (k *kind) couldTake(m *gossip.Member) bool {
+func (k *perKind) couldTake(m *gossip.Member) bool {
 	return m.Status >= gossip.Up && m.Status < gossip.Leaving && m.UpNumber > 0 &&
 		m.HasService(uint16(Service)) && m.HasRole(k.settings.Role)
 }
 
 // successor reports whether another member could take over what this one hosts.
-func (k *kind) successor() bool {
+func (k *perKind) successor() bool {
 	for _, m := range k.control.state.Members() {
 		if m.Node != k.control.cfg.Self && k.couldTake(m) {
 			return true

@@ -10,8 +10,8 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// ShardConfig configures a cell. Zero fields have their defaults.
-type ShardConfig struct {
+// CellConfig configures a cell. Zero fields have their defaults.
+type CellConfig struct {
 	Kind  string
 	Shard ShardID
 	// Self is this node.
@@ -33,10 +33,10 @@ type ShardConfig struct {
 	BackoffMin, BackoffMax time.Duration
 	// OnFailure says what becomes of an entity that failed. Default [Restart].
 	OnFailure OnFailure
-	// PassivateAfter is the time without a message after which [Shard.Sweep] stops
+	// PassivateAfter is the time without a message after which [Cell.Sweep] stops
 	// an instance. 0: never.
 	PassivateAfter time.Duration
-	// StuckAfter is how long an entity may be at one thing before [Shard.Sweep]
+	// StuckAfter is how long an entity may be at one thing before [Cell.Sweep]
 	// reports it. 0: for ever.
 	StuckAfter time.Duration
 }
@@ -54,7 +54,7 @@ const (
 	StopOnFailure
 )
 
-func (c ShardConfig) withDefaults() ShardConfig {
+func (c CellConfig) withDefaults() CellConfig {
 	for _, d := range []struct {
 		at  *int
 		def int
@@ -83,7 +83,7 @@ const (
 	hostStopping                // This node hosts it and lets the mailboxes run out.
 )
 
-// Shard is the cell of one shard on one node: everything that this node knows
+// Cell is the cell of one shard on one node: everything that this node knows
 // and does about the shard. It is single-threaded: the runtime guards it by a
 // mutex and carries out the actions of each call before it lets go, the
 // simulation needs no lock. Methods do not block and do not keep out.
@@ -96,8 +96,8 @@ const (
 //	S3  at most one message of an entity is being processed;
 //	S4  when the cell does not host, no entity exists but those of an earlier
 //	    hosting that have not returned yet, and these begin nothing any more.
-type Shard struct {
-	cfg ShardConfig
+type Cell struct {
+	cfg CellConfig
 
 	route     SetRoute // The highest epoch known.
 	base      Epoch    // The base epoch of all streams.
@@ -108,7 +108,7 @@ type Shard struct {
 	suspended bool
 	abandoned bool
 	leaving   bool         // The last stop was for the node's leaving.
-	former    []formerHome // Since base, the oldest first; see [Shard.Went].
+	former    []formerHome // Since base, the oldest first; see [Cell.Went].
 	homes     uint64       // How many homes this node has heard of.
 
 	// The origin's side.
@@ -155,24 +155,24 @@ type stream struct {
 	dirty   bool   // An acknowledgement is due.
 }
 
-// NewShard returns a cell that knows nothing yet.
-func NewShard(cfg ShardConfig) *Shard { return &Shard{cfg: cfg.withDefaults()} }
+// NewCell returns a cell that knows nothing yet.
+func NewCell(cfg CellConfig) *Cell { return &Cell{cfg: cfg.withDefaults()} }
 
-// Admission says what became of a message given to [Shard.Accept].
+// Admission says what became of a message given to [Cell.Accept].
 type Admission uint8
 
 // The admissions.
 const (
 	// Accepted: the cell owns the message.
 	Accepted Admission = iota
-	// WindowFull: the caller still owns it, and tries again after [OpRoom], or
-	// takes it back by [Shard.Withdraw].
+	// WindowFull: the caller still owns it, and tries again after [OpOfferAgain], or
+	// takes it back by [Cell.Withdraw].
 	WindowFull
 	// MailboxFull: the same, for room in the mailbox of the entity, here or at its
 	// home.
 	MailboxFull
 	// EntityFailing: the caller still owns it; it fails with [CodeEntityFailed].
-	// [Shard.Reason] says why.
+	// [Cell.Reason] says why.
 	EntityFailing
 	// Ended: the caller still owns it; it fails with [CodeNotDelivered], since
 	// this node has stopped.
@@ -195,274 +195,274 @@ func (a Admission) Code() Code {
 // cell owns the message until OpFree or OpFail; else the caller does. A message
 // to a shard that this node hosts goes straight to the mailbox when nothing of
 // the cell's own stream is outstanding, and never gets a number.
-func (s *Shard) Accept(now machine.Instant, m *Message, out *Actions) Admission {
-	if s.abandoned {
-		m.redeem()
-		s.refused(CodeNotDelivered)
+func (c *Cell) Accept(now machine.Instant, m *Message, out *Actions) Admission {
+	if c.abandoned {
+		m.leaveLine()
+		c.refused(CodeNotDelivered)
 		return Ended
 	}
-	m.Origin = s.cfg.Self
-	right := m.redeem()
-	a := s.admitOwn(now, m, right, out)
+	m.Origin = c.cfg.Self
+	right := m.leaveLine()
+	a := c.admitOwn(now, m, right, out)
 	if a == EntityFailing {
-		s.refused(CodeEntityFailed)
+		c.refused(CodeEntityFailed)
 	}
-	s.vacated(right, out)
+	c.vacated(right, out)
 	return a
 }
 
 // admitOwn takes a message whose origin is this node, for which room may have been
 // kept in a line.
-func (s *Shard) admitOwn(now machine.Instant, m *Message, right *line, out *Actions) Admission {
-	if s.Local() {
-		return s.acceptHere(now, m, right, out)
+func (c *Cell) admitOwn(now machine.Instant, m *Message, right *line, out *Actions) Admission {
+	if c.Local() {
+		return c.acceptHere(now, m, right, out)
 	}
-	if right != &s.line && s.mustWait(m) {
-		if h := s.holds[m.Entity]; h != nil {
+	if right != &c.line && c.mustWait(m) {
+		if h := c.holds[m.Entity]; h != nil {
 			h.line.wait(m, m.cost())
 			return MailboxFull
 		}
-		s.line.wait(m, m.cost())
+		c.line.wait(m, m.cost())
 		return WindowFull
 	}
-	if s.window.n == 0 {
-		s.moved, s.progress, s.patience = now, now, 0
+	if c.window.n == 0 {
+		c.moved, c.progress, c.patience = now, now, 0
 	}
-	s.push(m)
-	s.pump(now, out)
+	c.push(m)
+	c.pump(now, out)
 	return Accepted
 }
 
 // pump transmits what the window holds from the cursor on, if it can.
-func (s *Shard) pump(now machine.Instant, out *Actions) {
-	if s.cursor == nil {
+func (c *Cell) pump(now machine.Instant, out *Actions) {
+	if c.cursor == nil {
 		return
 	}
 	switch {
-	case s.state == hostServing:
-		s.pumpLocal(now, out)
+	case c.state == hostServing:
+		c.pumpLocal(now, out)
 		return
-	case s.route.Home == gossip.NodeID{}:
-		s.lookup(Epoch{}, out)
-		s.wake(now, out)
+	case c.route.Home == gossip.NodeID{}:
+		c.lookup(Epoch{}, out)
+		c.wake(now, out)
 		return
-	case s.route.Home == s.cfg.Self:
+	case c.route.Home == c.cfg.Self:
 		// Either the mailboxes run out, and the next home is not known yet, or
 		// the order to host is still on its way.
-		s.lookup(s.route.Epoch, out)
-		s.wake(now, out)
+		c.lookup(c.route.Epoch, out)
+		c.wake(now, out)
 		return
-	case s.blocked:
-		s.wake(now, out)
+	case c.blocked:
+		c.wake(now, out)
 		return
 	}
-	out.add(Action{Op: OpTransmit, To: s.route.Home, Message: s.cursor})
-	s.cursor = nil
-	s.wake(now, out)
+	out.add(Action{Op: OpTransmit, To: c.route.Home, Message: c.cursor})
+	c.cursor = nil
+	c.wake(now, out)
 }
 
 // pumpLocal delivers the window to this node itself, by the rule that holds for
 // every stream: what an earlier home delivered is not delivered again.
-func (s *Shard) pumpLocal(now machine.Instant, out *Actions) {
-	in := s.stream(s.cfg.Self)
-	s.cursor = nil
-	for m := s.window.pop(); m != nil; m = s.window.pop() {
+func (c *Cell) pumpLocal(now machine.Instant, out *Actions) {
+	in := c.stream(c.cfg.Self)
+	c.cursor = nil
+	for m := c.window.pop(); m != nil; m = c.window.pop() {
 		if m.Seq <= in.last {
 			out.free(m)
 			continue
 		}
 		in.last = m.Seq
-		if code := s.enqueue(now, m, out); code != CodeOK {
-			s.refuse(m, code, out)
+		if code := c.enqueue(now, m, out); code != CodeOK {
+			c.refuse(m, code, out)
 		}
 	}
-	s.room(now, out)
+	c.windowMoved(now, out)
 }
 
 // Unsent says that m, of an OpTransmit, could not be appended to its lane, and
 // that none that follows it was. They are transmitted by the
-// next [Shard.Flush] or [Shard.Tick].
-func (s *Shard) Unsent(m *Message) { s.cursor, s.blocked = m, true }
+// next [Cell.Flush] or [Cell.Tick].
+func (c *Cell) Unsent(m *Message) { c.cursor, c.blocked = m, true }
 
 // Flush says that the lane to node has room, or that the connection is up again.
-func (s *Shard) Flush(now machine.Instant, node gossip.NodeID, out *Actions) {
-	if s.route.Home == node {
-		s.blocked = false
-		s.pump(now, out)
+func (c *Cell) Flush(now machine.Instant, node gossip.NodeID, out *Actions) {
+	if c.route.Home == node {
+		c.blocked = false
+		c.pump(now, out)
 	}
 }
 
-// Collect keeps what is accepted from now on in the window until the next [Shard.Flush]
-// or [Shard.Tick], so that it is transmitted in one go with what comes meanwhile. It
+// Collect keeps what is accepted from now on in the window until the next [Cell.Flush]
+// or [Cell.Tick], so that it is transmitted in one go with what comes meanwhile. It
 // does nothing when the shard has no other home than this node.
-func (s *Shard) Collect() {
-	if s.state == hostNone && s.route.Home != s.cfg.Self {
-		s.blocked = true
+func (c *Cell) Collect() {
+	if c.state == hostNone && c.route.Home != c.cfg.Self {
+		c.blocked = true
 	}
 }
 
 // Follow puts m, whose origin is this node, behind others that wait for their lane,
-// and owns it from now on. False: [Shard.Accept] decides.
-func (s *Shard) Follow(m *Message) bool {
-	if !s.blocked || s.cursor == nil || s.state != hostNone || s.abandoned || s.mustWait(m) {
+// and owns it from now on. False: [Cell.Accept] decides.
+func (c *Cell) Follow(m *Message) bool {
+	if !c.blocked || c.cursor == nil || c.state != hostNone || c.abandoned || c.mustWait(m) {
 		return false
 	}
-	s.push(m)
+	c.push(m)
 	return true
 }
 
 // push puts m into the window.
-func (s *Shard) push(m *Message) {
-	s.counts.Sent++
-	s.next++
-	m.Origin, m.Seq, m.Base, m.Route, m.place = s.cfg.Self, s.next, s.base, s.route.Epoch, 0
-	s.window.push(m)
-	if s.cursor == nil {
-		s.cursor = m
+func (c *Cell) push(m *Message) {
+	c.counts.Sent++
+	c.next++
+	m.Origin, m.Seq, m.Base, m.Route, m.place = c.cfg.Self, c.next, c.base, c.route.Epoch, 0
+	c.window.push(m)
+	if c.cursor == nil {
+		c.cursor = m
 	}
 }
 
 // Home returns the node to which the cell transmits, zero when none is known.
-func (s *Shard) Home() gossip.NodeID { return s.route.Home }
+func (c *Cell) Home() gossip.NodeID { return c.route.Home }
 
 // Broken says that the connection to node broke: what was not acknowledged may
-// be lost, and is transmitted again by the next [Shard.Flush] or [Shard.Tick].
-func (s *Shard) Broken(node gossip.NodeID) {
-	if s.route.Home == node && s.state == hostNone {
-		s.cursor, s.blocked = s.window.head, true
+// be lost, and is transmitted again by the next [Cell.Flush] or [Cell.Tick].
+func (c *Cell) Broken(node gossip.NodeID) {
+	if c.route.Home == node && c.state == hostNone {
+		c.cursor, c.blocked = c.window.head, true
 	}
 }
 
 // Acked takes an acknowledgement from a node. One of another base is ignored, and so is
 // one of who is not the shard's home.
-func (s *Shard) Acked(now machine.Instant, from gossip.NodeID, a Ack, out *Actions) {
-	if a.Base != s.base || a.Seq > s.next || !s.atHome(from, out) {
+func (c *Cell) Acked(now machine.Instant, from gossip.NodeID, a Ack, out *Actions) {
+	if a.Base != c.base || a.Seq > c.next || !c.atHome(from, out) {
 		return
 	}
-	s.acked(now, a.Seq, out)
+	c.acked(now, a.Seq, out)
 }
 
 // acked takes out of the window what the home has.
-func (s *Shard) acked(now machine.Instant, seq uint64, out *Actions) {
-	over := s.window.cut(seq)
+func (c *Cell) acked(now machine.Instant, seq uint64, out *Actions) {
+	over := c.window.cut(seq)
 	if over == nil {
 		return
 	}
-	if s.cursor != nil && s.cursor.Seq <= seq {
-		s.cursor = s.window.head
+	if c.cursor != nil && c.cursor.Seq <= seq {
+		c.cursor = c.window.head
 	}
 	out.free(over)
-	s.room(now, out)
+	c.windowMoved(now, out)
 }
 
-// room notes that the window moved.
-func (s *Shard) room(now machine.Instant, out *Actions) {
-	s.moved, s.progress, s.patience = now, now, 0
-	s.callWindow(out)
+// windowMoved notes that the window has moved, and calls those who wait for it.
+func (c *Cell) windowMoved(now machine.Instant, out *Actions) {
+	c.moved, c.progress, c.patience = now, now, 0
+	c.callWindow(out)
 }
 
 // Needed takes the request of a shard's home to transmit a stream again from n.Seq on.
-func (s *Shard) Needed(now machine.Instant, from gossip.NodeID, n Need, out *Actions) {
-	if n.Base != s.base || n.Seq == 0 || n.Seq > s.next || !s.atHome(from, out) {
+func (c *Cell) Needed(now machine.Instant, from gossip.NodeID, n Need, out *Actions) {
+	if n.Base != c.base || n.Seq == 0 || n.Seq > c.next || !c.atHome(from, out) {
 		return
 	}
-	s.acked(now, n.Seq-1, out)
-	s.cursor = s.window.head
-	s.pump(now, out)
+	c.acked(now, n.Seq-1, out)
+	c.cursor = c.window.head
+	c.pump(now, out)
 }
 
 // lookup asks for a home above an epoch, once until the answer.
-func (s *Shard) lookup(above Epoch, out *Actions) {
-	if s.asked && !s.askedFor.Less(above) {
+func (c *Cell) lookup(above Epoch, out *Actions) {
+	if c.asked && !c.askedFor.Less(above) {
 		return
 	}
-	s.asked, s.askedFor = true, above
+	c.asked, c.askedFor = true, above
 	out.add(Action{Op: OpEvent, Event: Lookup{Above: above}})
 }
 
 // wake asks for a Tick while something waits.
-func (s *Shard) wake(now machine.Instant, out *Actions) {
-	if s.waking {
+func (c *Cell) wake(now machine.Instant, out *Actions) {
+	if c.waking {
 		return
 	}
-	s.waking = true
-	out.add(Action{Op: OpWake, At: now.Add(s.cfg.Resend)})
+	c.waking = true
+	out.add(Action{Op: OpWake, At: now.Add(c.cfg.Resend)})
 }
 
 // Tick repeats what went unanswered. The runtime calls it as asked by [OpWake];
 // calling it more often does no harm.
-func (s *Shard) Tick(now machine.Instant, out *Actions) {
-	s.waking = false
-	if s.postponed && !s.suspended {
-		s.postponed = false
-		s.restart(now, out)
+func (c *Cell) Tick(now machine.Instant, out *Actions) {
+	c.waking = false
+	if c.postponed && !c.suspended {
+		c.postponed = false
+		c.restart(now, out)
 	}
-	s.askFlow(now, out)
-	if s.window.n == 0 && s.transit.n == 0 {
-		if len(s.holds) > 0 {
-			s.wake(now, out)
+	c.askFlow(now, out)
+	if c.window.n == 0 && c.transit.n == 0 {
+		if len(c.holds) > 0 {
+			c.wake(now, out)
 		}
 		return
 	}
-	s.asked = false
-	if s.transit.n > 0 {
-		s.retransit(now, out)
+	c.asked = false
+	if c.transit.n > 0 {
+		c.retransit(now, out)
 	}
-	if s.window.n > 0 && now.Sub(s.progress) >= s.cfg.Resend<<min(s.patience, 3) {
-		s.progress = now
-		s.patience++
-		s.blocked = false
-		s.cursor = s.window.head
+	if c.window.n > 0 && now.Sub(c.progress) >= c.cfg.Resend<<min(c.patience, 3) {
+		c.progress = now
+		c.patience++
+		c.blocked = false
+		c.cursor = c.window.head
 	}
-	s.pump(now, out)
-	s.wake(now, out)
+	c.pump(now, out)
+	c.wake(now, out)
 }
 
 // Deliver takes a message from another node, and owns it from now on. The runtime has
 // looked before, by [OriginFault], whether it may come from there.
-func (s *Shard) Deliver(now machine.Instant, m *Message, out *Actions) {
-	switch c := m.Base.Compare(s.base); {
-	case s.abandoned:
+func (c *Cell) Deliver(now machine.Instant, m *Message, out *Actions) {
+	switch age := m.Base.Compare(c.base); {
+	case c.abandoned:
 		out.drop(m, DropStopped)
-	case c < 0:
+	case age < 0:
 		out.drop(m, DropOldStream)
-	case m.Origin == s.cfg.Self:
+	case m.Origin == c.cfg.Self:
 		out.drop(m, DropDuplicate)
-	case c == 0 && s.state == hostServing:
-		s.receive(now, m, out)
-	case c == 0 && s.state == hostNone && s.passable(m):
-		s.forward(m, out)
+	case age == 0 && c.state == hostServing:
+		c.receive(now, m, out)
+	case age == 0 && c.state == hostNone && c.passable(m):
+		c.forward(m, out)
 	default:
-		s.keep(now, m, out)
+		c.keep(now, m, out)
 	}
 }
 
 // passable reports whether the own map knows better than the one by which m came.
-func (s *Shard) passable(m *Message) bool {
-	return s.route.Home != s.cfg.Self && s.route.Home != gossip.NodeID{} && m.Route.Less(s.route.Epoch)
+func (c *Cell) passable(m *Message) bool {
+	return c.route.Home != c.cfg.Self && c.route.Home != gossip.NodeID{} && m.Route.Less(c.route.Epoch)
 }
 
 // forward passes m on.
-func (s *Shard) forward(m *Message, out *Actions) {
+func (c *Cell) forward(m *Message, out *Actions) {
 	if m.Hops >= MaxHops {
 		out.drop(m, DropHops)
 		return
 	}
 	m.Hops++
-	m.Route = s.route.Epoch
-	out.add(Action{Op: OpForward, To: s.route.Home, Message: m})
+	m.Route = c.route.Epoch
+	out.add(Action{Op: OpForward, To: c.route.Home, Message: m})
 	out.free(m)
 }
 
 // keep lets m wait for a newer map, or for the shard's next home.
-func (s *Shard) keep(now machine.Instant, m *Message, out *Actions) {
-	if s.transit.n > 0 && s.transit.bytes+m.cost() > s.cfg.TransitBytes {
+func (c *Cell) keep(now machine.Instant, m *Message, out *Actions) {
+	if c.transit.n > 0 && c.transit.bytes+m.cost() > c.cfg.TransitBytes {
 		out.drop(m, DropOverflow)
 		return
 	}
-	s.transit.push(m)
-	s.lookup(maxEpoch(m.Route, s.route.Epoch), out)
-	s.wake(now, out)
+	c.transit.push(m)
+	c.lookup(maxEpoch(m.Route, c.route.Epoch), out)
+	c.wake(now, out)
 }
 
 func maxEpoch(a, b Epoch) Epoch {
@@ -473,118 +473,118 @@ func maxEpoch(a, b Epoch) Epoch {
 }
 
 // retransit looks at everything that waits as if it had just come.
-func (s *Shard) retransit(now machine.Instant, out *Actions) {
-	waiting := s.transit
-	s.transit = queue{}
+func (c *Cell) retransit(now machine.Instant, out *Actions) {
+	waiting := c.transit
+	c.transit = queue{}
 	for m := waiting.pop(); m != nil; m = waiting.pop() {
-		s.Deliver(now, m, out)
+		c.Deliver(now, m, out)
 	}
 }
 
 // stream returns the inbound stream of an origin.
-func (s *Shard) stream(origin gossip.NodeID) *stream {
-	if s.lastUsed != nil && s.lastUsed.origin == origin {
-		return s.lastUsed
+func (c *Cell) stream(origin gossip.NodeID) *stream {
+	if c.lastUsed != nil && c.lastUsed.origin == origin {
+		return c.lastUsed
 	}
-	in := s.streams[origin]
+	in := c.streams[origin]
 	if in == nil {
 		in = &stream{origin: origin}
-		if s.streams == nil {
-			s.streams = make(map[gossip.NodeID]*stream)
+		if c.streams == nil {
+			c.streams = make(map[gossip.NodeID]*stream)
 		}
-		s.streams[origin] = in
+		c.streams[origin] = in
 	}
-	s.lastUsed = in
+	c.lastUsed = in
 	return in
 }
 
 // receive delivers by sequence number: each once, in order.
-func (s *Shard) receive(now machine.Instant, m *Message, out *Actions) {
-	in := s.stream(m.Origin)
+func (c *Cell) receive(now machine.Instant, m *Message, out *Actions) {
+	in := c.stream(m.Origin)
 	switch {
 	case m.Seq <= in.last:
-		s.soil(in)
+		c.markDirty(in)
 		out.drop(m, DropDuplicate)
 	case m.Seq == in.last+1:
-		s.admit(now, in, m, out)
+		c.admit(now, in, m, out)
 		for in.waiting.head != nil && in.waiting.head.Seq == in.last+1 {
-			s.admit(now, in, in.waiting.pop(), out)
+			c.admit(now, in, in.waiting.pop(), out)
 		}
 	default:
-		s.early(in, m, out)
+		c.early(in, m, out)
 	}
 }
 
 // admit delivers the next message of a stream, or refuses it to its sender.
-func (s *Shard) admit(now machine.Instant, in *stream, m *Message, out *Actions) {
-	s.counts.Received++
+func (c *Cell) admit(now machine.Instant, in *stream, m *Message, out *Actions) {
+	c.counts.Received++
 	in.last = m.Seq
-	s.soil(in)
-	if code := s.enqueue(now, m, out); code != CodeOK {
-		s.refuse(m, code, out)
+	c.markDirty(in)
+	if code := c.enqueue(now, m, out); code != CodeOK {
+		c.refuse(m, code, out)
 	}
 }
 
 // early keeps a message that came ahead of its turn, and asks for what is missing.
-func (s *Shard) early(in *stream, m *Message, out *Actions) {
-	if in.waiting.n > 0 && in.waiting.bytes+m.cost() > s.cfg.TransitBytes {
+func (c *Cell) early(in *stream, m *Message, out *Actions) {
+	if in.waiting.n > 0 && in.waiting.bytes+m.cost() > c.cfg.TransitBytes {
 		out.drop(m, DropOverflow)
 	} else if !in.waiting.insert(m) {
 		out.drop(m, DropDuplicate)
 	}
 	if in.needed != in.last+1 {
 		in.needed = in.last + 1
-		out.add(Action{Op: OpNeed, To: in.origin, Base: s.base, Seq: in.needed})
+		out.add(Action{Op: OpNeed, To: in.origin, Base: c.base, Seq: in.needed})
 	}
 }
 
-func (s *Shard) soil(in *stream) {
+func (c *Cell) markDirty(in *stream) {
 	if !in.dirty {
 		in.dirty = true
-		s.dirty = append(s.dirty, in)
+		c.dirty = append(c.dirty, in)
 	}
 }
 
 // Acks appends the acknowledgements that are due. The runtime calls it once for
 // each cell that a frame of the lane touched, after the frame.
-func (s *Shard) Acks(out *Actions) {
-	for _, in := range s.dirty {
+func (c *Cell) Acks(out *Actions) {
+	for _, in := range c.dirty {
 		in.dirty = false
-		out.add(Action{Op: OpAck, To: in.origin, Base: s.base, Seq: in.last})
+		out.add(Action{Op: OpAck, To: in.origin, Base: c.base, Seq: in.last})
 	}
-	s.dirty = s.dirty[:0]
+	c.dirty = c.dirty[:0]
 }
 
 // refuse answers a message that no entity will process, and gives it up.
-func (s *Shard) refuse(m *Message, code Code, out *Actions) {
+func (c *Cell) refuse(m *Message, code Code, out *Actions) {
 	if !m.Own {
-		s.refused(code)
+		c.refused(code)
 	}
 	detail := ""
 	if code == CodeEntityFailed {
-		detail = s.Reason(m.Entity)
+		detail = c.Reason(m.Entity)
 	}
 	switch {
 	case m.Own:
 		out.free(m)
-	case m.Origin == s.cfg.Self && detail == "":
+	case m.Origin == c.cfg.Self && detail == "":
 		out.add(Action{Op: OpFail, Message: m, Code: code})
-	case m.Origin == s.cfg.Self:
+	case m.Origin == c.cfg.Self:
 		out.add(Action{Op: OpFail, Message: m, Code: code, Reply: &Reply{Detail: detail}})
 	default:
-		s.reply(m.Origin, &Reply{Correlation: m.Correlation, Code: code, Detail: detail}, out)
+		c.reply(m.Origin, &Reply{Correlation: m.Correlation, Code: code, Detail: detail}, out)
 		out.free(m)
 	}
 }
 
-func (s *Shard) reply(to gossip.NodeID, r *Reply, out *Actions) {
-	if s.abandoned {
+func (c *Cell) reply(to gossip.NodeID, r *Reply, out *Actions) {
+	if c.abandoned {
 		return
 	}
-	r.Kind, r.Shard = s.cfg.Kind, s.cfg.Shard
+	r.Kind, r.Shard = c.cfg.Kind, c.cfg.Shard
 	out.add(Action{Op: OpReply, To: to, Reply: r})
 }
 
 // Local reports whether Accept would put a message straight into a mailbox, so
 // that it needs no encoding.
-func (s *Shard) Local() bool { return s.state == hostServing && s.window.n == 0 }
+func (c *Cell) Local() bool { return c.state == hostServing && c.window.n == 0 }

@@ -21,7 +21,7 @@ func (c *cell) offer(m *protocol.Message) protocol.Admission { return c.Accept(c
 // full returns a host whose entity x has as many messages waiting as it may.
 func full(t *testing.T, mailbox int) *cell {
 	t.Helper()
-	c := host(t, protocol.ShardConfig{Mailbox: mailbox, WindowBytes: 1000})
+	c := host(t, protocol.CellConfig{Mailbox: mailbox, WindowBytes: 1000})
 	c.tell("x")
 	c.started("x", true)
 	for range mailbox {
@@ -117,7 +117,7 @@ func TestRoomIsKeptWhileTheEntityStops(t *testing.T) {
 
 // Those who wait for a mailbox hear that its entity has failed, one after the other.
 func TestWaitersOfAnEntityThatFails(t *testing.T) {
-	c := host(t, protocol.ShardConfig{Mailbox: 2})
+	c := host(t, protocol.CellConfig{Mailbox: 2})
 	c.tell("x")
 	c.tell("x")
 	waiting := c.lined(3)
@@ -131,7 +131,7 @@ func TestWaitersOfAnEntityThatFails(t *testing.T) {
 // When the hosting ends, everybody comes and finds out anew where to wait.
 func TestWaitersWhenTheHostingEnds(t *testing.T) {
 	endings := map[string]struct {
-		input protocol.ShardInput
+		input protocol.CellInput
 		then  protocol.Admission
 	}{
 		"stop":    {protocol.StopHosting{Epoch: epoch(1)}, protocol.Accepted}, // Into the window.
@@ -194,7 +194,7 @@ func TestANodeThatDoesNotObeyIsRefused(t *testing.T) {
 // origin returns a cell that sends to nodeB.
 func origin(t *testing.T) *cell {
 	t.Helper()
-	c := newCell(t, nodeA, protocol.ShardConfig{WindowBytes: 1000})
+	c := newCell(t, nodeA, protocol.CellConfig{WindowBytes: 1000})
 	c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)})
 	return c
 }
@@ -254,7 +254,7 @@ func TestAHostIsAsked(t *testing.T) {
 // What this node had accepted for its next home is put into the mailbox there, full
 // or not: it was accepted.
 func TestTheOwnWindowIsTaken(t *testing.T) {
-	c := newCell(t, nodeA, protocol.ShardConfig{Mailbox: 1})
+	c := newCell(t, nodeA, protocol.CellConfig{Mailbox: 1})
 	for range 3 {
 		c.tell("x")
 	}

@@ -17,7 +17,7 @@ import (
 //	Ack, Need            the home of the shard
 //	Flow: hold, open     the home of the shard
 //	Flow: ask            any member; it is told what it could see by sending
-//	Reply                a home to which the message went, see [Shard.Went]
+//	Reply                a home to which the message went, see [Cell.Went]
 //
 // In good health a home may be one that this node does not know of yet: the map of the
 // coordinator and what an old home passed on take different ways. What such a home says
@@ -82,38 +82,38 @@ type formerHome struct {
 
 // rehome notes that the shard has another home now. It is called before the route
 // changes.
-func (s *Shard) rehome(next gossip.NodeID) {
-	if next == s.route.Home {
+func (c *Cell) rehome(next gossip.NodeID) {
+	if next == c.route.Home {
 		return
 	}
-	if !s.route.Home.IsZero() {
-		if len(s.former) >= homesMax {
-			s.former = slices.Delete(s.former, 0, 1)
+	if !c.route.Home.IsZero() {
+		if len(c.former) >= homesMax {
+			c.former = slices.Delete(c.former, 0, 1)
 		}
-		s.former = append(s.former, formerHome{s.route.Home, s.homes})
+		c.former = append(c.former, formerHome{c.route.Home, c.homes})
 	}
-	s.homes++
+	c.homes++
 }
 
 // Homes numbers the home that the cell knows. A message that is accepted now goes to
 // this one or to a later one.
-func (s *Shard) Homes() uint64 { return s.homes }
+func (c *Cell) Homes() uint64 { return c.homes }
 
-// Went reports whether a message that was accepted when [Shard.Homes] was since may have
+// Went reports whether a message that was accepted when [Cell.Homes] was since may have
 // gone to a node, so that a reply from there can be one to it. It may turn true when the
 // cell learns of another home.
-func (s *Shard) Went(node gossip.NodeID, since uint64) bool {
-	return node == s.route.Home ||
-		slices.ContainsFunc(s.former, func(h formerHome) bool { return h.node == node && h.number >= since })
+func (c *Cell) Went(node gossip.NodeID, since uint64) bool {
+	return node == c.route.Home ||
+		slices.ContainsFunc(c.former, func(h formerHome) bool { return h.node == node && h.number >= since })
 }
 
 // atHome looks whether a node may speak for the home of the shard. Who was the home
 // before says nothing wrong, only too late.
-func (s *Shard) atHome(from gossip.NodeID, out *Actions) bool {
+func (c *Cell) atHome(from gossip.NodeID, out *Actions) bool {
 	switch {
-	case from == s.route.Home || from == s.cfg.Self:
+	case from == c.route.Home || from == c.cfg.Self:
 		return true
-	case !s.Went(from, 0):
+	case !c.Went(from, 0):
 		out.add(Action{Op: OpForged, To: from, Fault: FaultHome})
 	}
 	return false

@@ -21,7 +21,7 @@ func (c *cell) tally() (t protocol.Tally) {
 
 // What becomes of each message and each instance is counted once.
 func TestWhatACellCounts(t *testing.T) {
-	c := host(t, protocol.ShardConfig{Mailbox: 2, PassivateAfter: time.Minute})
+	c := host(t, protocol.CellConfig{Mailbox: 2, PassivateAfter: time.Minute})
 	c.tell("x")
 	c.started("x", true)
 	c.deliver(from(nodeB, "x", 1, epoch(1)))
@@ -63,7 +63,7 @@ func TestWhatACellCounts(t *testing.T) {
 
 // An instance that stops since its shard moves is not passivated.
 func TestAMoveIsNoPassivation(t *testing.T) {
-	c := host(t, protocol.ShardConfig{})
+	c := host(t, protocol.CellConfig{})
 	c.tell("x")
 	c.started("x", true)
 	c.done("x", protocol.Result{})
@@ -75,7 +75,7 @@ func TestAMoveIsNoPassivation(t *testing.T) {
 
 // What waits is found by the sweep, when it has seen all of the shard.
 func TestTheSweepMeasuresMailboxes(t *testing.T) {
-	c := host(t, protocol.ShardConfig{})
+	c := host(t, protocol.CellConfig{})
 	for _, id := range []string{"x", "y", "z", "x", "x", "y"} {
 		c.tell(id)
 	}
@@ -88,7 +88,7 @@ func TestTheSweepMeasuresMailboxes(t *testing.T) {
 		require.Equal(t, [2]int{6, 3}, [2]int{c.tally().Mailboxes, c.tally().Deepest}, "each round is by itself")
 	}
 
-	away := newCell(t, nodeA, protocol.ShardConfig{})
+	away := newCell(t, nodeA, protocol.CellConfig{})
 	away.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)})
 	away.tell("x")
 	away.deliver(from(nodeC, "x", 2, epoch(2)))

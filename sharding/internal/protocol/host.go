@@ -1,0 +1,391 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+)
+
+// host is the region of a kind on this node: the part of [Control] that hosts shards
+// of the kind and holds a copy of its map. Invariants, between steps:
+//
+//	R1  a shard is in hosted as serving or stopping only if its cell was told to
+//	    host it, and has not answered [ShardHalted];
+//	R2  no command of a term below the promise is obeyed;
+//	R3  the epochs of homes only rise.
+type host struct {
+	kind *perKind
+	cfg  KindConfig
+
+	homes   []Home // By shard; without a node where the home is not known.
+	term    Term   // Of the map copy.
+	version uint64
+
+	hosted map[ShardID]*hosted
+	began  map[ShardID]Epoch // The epoch under which hosting began here last.
+	wanted map[ShardID]Epoch // Shards whose cell waits for a home above an epoch.
+	flush  bool              // lookupTimer is armed.
+	closed bool              // The node leaves, and everything is handed over.
+	said   Registration      // What was said of the region last.
+	taken  bool              // A coordinator has accepted the region once.
+	// refused is what the coordinator said about the settings last.
+	refused SettingsRefused
+}
+
+// hosted is a shard that this region hosts, or has stopped for a coordinator.
+type hosted struct {
+	epoch, base Epoch
+	state       HostState
+	positions   []Position // Of a shard that has stopped.
+	halted      Term       // The promise under which it stopped.
+}
+
+func newHost(k *perKind, cfg KindConfig) *host {
+	return &host{
+		kind: k, cfg: cfg,
+		homes:  make([]Home, cfg.Settings.Shards),
+		hosted: make(map[ShardID]*hosted),
+		began:  make(map[ShardID]Epoch),
+		wanted: make(map[ShardID]Epoch),
+	}
+}
+
+// registration describes the region as it is now, under a number of its own.
+func (h *host) registration() Registration {
+	now := Registration{
+		Settings: h.cfg.Settings, Proxy: h.cfg.Proxy || h.closed,
+		Suspended: h.kind.control.suspended || h.kind.control.leaving, Capacity: h.cfg.Capacity,
+		Number: h.said.Number,
+	}
+	if now != h.said {
+		now.Number++
+		h.said = now
+	}
+	return h.said
+}
+
+// report answers a query. Positions of shards that had stopped before are
+// forgotten: the coordinator that asked for them may have passed them on already,
+// so they must never be passed on again. Those of shards that stopped for the
+// present coordinator stay, however often it asks: it may still miss them.
+func (h *host) report(to gossip.NodeID, term Term) {
+	m := Report{Kind: h.cfg.Name, Term: term, Registration: h.registration()}
+	for _, s := range slices.Sorted(maps.Keys(h.hosted)) {
+		entry := h.hosted[s]
+		if entry.state == Halted {
+			if entry.halted.Compare(term) < 0 {
+				delete(h.hosted, s)
+			}
+			continue
+		}
+		m.Hosted = append(m.Hosted, Hosted{Shard: s, Epoch: entry.epoch, Base: entry.base, State: entry.state})
+	}
+	h.kind.send(to, m)
+}
+
+// register makes the region known to the coordinator, or to whom this node takes
+// for it.
+func (h *host) register() {
+	to := h.kind.coordinatorNode()
+	if !to.IsZero() && (!h.closed || len(h.wanted) > 0) {
+		h.registerAt(to)
+	}
+}
+
+func (h *host) registerAt(to gossip.NodeID) {
+	h.kind.send(to, Register{
+		Kind: h.cfg.Name, Registration: h.registration(), Term: h.term, Version: h.version,
+		Wanted: slices.Sorted(maps.Keys(h.wanted)),
+	})
+}
+
+// toShard tells the cell of a shard something.
+func (h *host) toShard(s ShardID, in CellInput) {
+	h.kind.control.out.Add(ToShard{Kind: h.cfg.Name, Shard: s, Input: in})
+}
+
+// onHost obeys the order to host, unless an epoch above is known or the node is
+// leaving.
+func (h *host) onHost(from gossip.NodeID, m Host) {
+	if h.cfg.Proxy {
+		return
+	}
+	var done []ShardEpoch
+	var back []StoppedShard
+	for _, hs := range m.Shards {
+		switch {
+		case int(hs.Shard) >= len(h.homes):
+		case h.kind.control.leaving && h.neverHosted(hs):
+			back = append(back, StoppedShard(hs))
+		case h.hosts(hs):
+			done = append(done, ShardEpoch{Shard: hs.Shard, Epoch: hs.Epoch})
+		case h.halted(hs):
+			back = append(back, h.hosted[hs.Shard].stopped(hs.Shard))
+		}
+	}
+	if len(done) > 0 {
+		h.kind.send(from, Hosting{Kind: h.cfg.Name, Term: m.Term, Shards: done})
+	}
+	if len(back) > 0 {
+		// A coordinator that does not know yet that this node is leaving would give
+		// the shards back to it.
+		h.registerAt(from)
+		h.kind.send(from, ShardsStopped{Kind: h.cfg.Name, Term: m.Term, Shards: back})
+	}
+}
+
+// neverHosted reports whether the shard has not been hosted here under the epoch,
+// so that it can be handed back as it came: its positions are still those of the
+// home before.
+func (h *host) neverHosted(hs HostShard) bool {
+	if entry := h.hosted[hs.Shard]; entry != nil && (entry.epoch == hs.Epoch || entry.state != Halted) {
+		return false
+	}
+	return h.began[hs.Shard].Less(hs.Epoch) && !hs.Epoch.Less(h.homes[hs.Shard].Epoch)
+}
+
+// halted reports whether the shard was hosted under the epoch and has stopped.
+func (h *host) halted(hs HostShard) bool {
+	entry := h.hosted[hs.Shard]
+	return h.kind.control.leaving && entry != nil && entry.epoch == hs.Epoch && entry.state == Halted
+}
+
+// hosts begins to host the shard, if nothing speaks against it, and reports whether it
+// is hosted under the epoch.
+func (h *host) hosts(hs HostShard) bool {
+	self := h.kind.control.cfg.Self
+	if entry := h.hosted[hs.Shard]; entry != nil {
+		if entry.epoch == hs.Epoch {
+			return entry.state != Halted
+		}
+		if hs.Epoch.Less(entry.epoch) {
+			return false
+		}
+		if entry.state != Halted {
+			h.kind.violation(hs.Shard, "told to host what this node hosts under epoch "+entry.epoch.String())
+			entry.epoch, h.began[hs.Shard] = hs.Epoch, hs.Epoch
+			h.toShard(hs.Shard, hs.cell())
+			return true
+		}
+	}
+	known := h.homes[hs.Shard]
+	if hs.Epoch.Less(known.Epoch) || hs.Epoch == known.Epoch && known.Node != self {
+		return false
+	}
+	if h.began[hs.Shard] == hs.Epoch {
+		return false // It stopped under this epoch: the order is an old one.
+	}
+	h.hosted[hs.Shard], h.began[hs.Shard] = &hosted{epoch: hs.Epoch, base: hs.Base, state: Serving}, hs.Epoch
+	h.homes[hs.Shard] = Home{Shard: hs.Shard, Node: self, Epoch: hs.Epoch, Base: hs.Base}
+	delete(h.wanted, hs.Shard)
+	if h.kind.control.suspended {
+		h.toShard(hs.Shard, Suspend{})
+	}
+	h.toShard(hs.Shard, hs.cell())
+	return true
+}
+
+func (h HostShard) cell() StartHosting {
+	return StartHosting{Epoch: h.Epoch, Base: h.Base, Positions: h.Positions}
+}
+
+func (h *host) onStop(from gossip.NodeID, m Stop) {
+	var done []StoppedShard
+	for _, se := range m.Shards {
+		entry := h.hosted[se.Shard]
+		switch {
+		case entry == nil || entry.epoch != se.Epoch:
+		case entry.state == Halted:
+			done = append(done, entry.stopped(se.Shard))
+		case entry.state == Serving:
+			entry.state = Stopping
+			h.toShard(se.Shard, StopHosting{Epoch: se.Epoch, Leaving: h.kind.control.leaving})
+		}
+	}
+	if len(done) > 0 {
+		h.kind.send(from, ShardsStopped{Kind: h.cfg.Name, Term: m.Term, Shards: done})
+	}
+}
+
+func (entry *hosted) stopped(s ShardID) StoppedShard {
+	return StoppedShard{Shard: s, Epoch: entry.epoch, Base: entry.base, Positions: entry.positions}
+}
+
+func (h *host) onResume(from gossip.NodeID, m Resume) {
+	var resumed []ShardEpoch
+	var done []StoppedShard
+	for _, se := range m.Shards {
+		entry := h.hosted[se.Shard]
+		switch {
+		case entry == nil || entry.epoch != se.Epoch:
+			continue
+		case entry.state == Halted:
+			done = append(done, entry.stopped(se.Shard))
+			continue
+		case entry.state == Stopping:
+			entry.state = Serving
+			h.toShard(se.Shard, ResumeHosting{Epoch: se.Epoch})
+		}
+		resumed = append(resumed, se)
+	}
+	if len(resumed) > 0 {
+		h.kind.send(from, Resumed{Kind: h.cfg.Name, Term: m.Term, Shards: resumed})
+	}
+	if len(done) > 0 {
+		h.kind.send(from, ShardsStopped{Kind: h.cfg.Name, Term: m.Term, Shards: done})
+	}
+}
+
+// onRelease gives up what does not stop. A shard whose stop was lost is stopped
+// first.
+func (h *host) onRelease(from gossip.NodeID, m Release) {
+	var done []StoppedShard
+	for _, se := range m.Shards {
+		entry := h.hosted[se.Shard]
+		switch {
+		case entry == nil || entry.epoch != se.Epoch:
+		case entry.state == Halted:
+			done = append(done, entry.stopped(se.Shard))
+		case entry.state == Serving:
+			entry.state = Stopping
+			h.toShard(se.Shard, StopHosting{Epoch: se.Epoch, Leaving: h.kind.control.leaving})
+			h.toShard(se.Shard, ReleaseHosting{Epoch: se.Epoch})
+		default:
+			h.toShard(se.Shard, ReleaseHosting{Epoch: se.Epoch})
+		}
+	}
+	if len(done) > 0 {
+		h.kind.send(from, ShardsStopped{Kind: h.cfg.Name, Term: m.Term, Shards: done})
+	}
+}
+
+// onHalted hears from a cell that its shard has stopped.
+func (h *host) onHalted(s ShardID, e ShardHalted) {
+	entry := h.hosted[s]
+	if entry == nil || entry.epoch != e.Epoch {
+		return
+	}
+	entry.state, entry.positions, entry.base, entry.halted = Halted, e.Positions, e.Base, h.kind.promise
+	m := ShardsStopped{Kind: h.cfg.Name, Term: h.kind.promise, Shards: []StoppedShard{entry.stopped(s)}}
+	to, asker := h.kind.coordinatorNode(), h.kind.asker
+	if !to.IsZero() {
+		h.kind.send(to, m)
+	}
+	if asker != to && h.kind.control.state.Member(asker) != nil {
+		h.kind.send(asker, m) // It leaves, and stops coordinating when its moves have ended.
+	}
+	h.checkClosed()
+}
+
+// onLookup hears from a cell that it needs a home above an epoch. Lookups are
+// gathered for a moment, since a node that starts needs many.
+func (h *host) onLookup(now machine.Now, s ShardID, e Lookup) {
+	if int(s) >= len(h.homes) {
+		return
+	}
+	if home := h.homes[s]; !home.Node.IsZero() && e.Above.Less(home.Epoch) {
+		h.route(home)
+		return
+	}
+	h.wanted[s] = e.Above
+	if !h.flush {
+		h.flush = true
+		h.kind.control.out.Arm(lookupTimer{h.cfg.Name}, now.Mono.Add(lookupGather))
+	}
+}
+
+func (h *host) route(home Home) {
+	h.toShard(home.Shard, SetRoute{Home: home.Node, Epoch: home.Epoch, Base: home.Base})
+}
+
+// onMap takes over a map or its changes.
+func (h *host) onMap(from gossip.NodeID, m Map) {
+	h.accepted()
+	if m.From != 0 && (m.Term != h.term || m.From > h.version) {
+		h.kind.send(from, NeedMap{Kind: h.cfg.Name, Term: m.Term})
+		return
+	}
+	if m.Term == h.term && m.To <= h.version {
+		return
+	}
+	h.term, h.version = m.Term, m.To
+	for _, home := range m.Homes {
+		if int(home.Shard) < len(h.homes) {
+			h.learn(home)
+		}
+	}
+}
+
+// accepted notes that a coordinator has accepted the region, or does not refuse it any
+// more: only those that it has accepted get its map.
+func (h *host) accepted() {
+	again := h.refused != (SettingsRefused{})
+	if h.taken && !again {
+		return
+	}
+	h.taken, h.refused = true, SettingsRefused{}
+	h.kind.control.out.Publish(KindAccepted{Kind: h.cfg.Name, Again: again})
+}
+
+// learn takes over one entry of the map. A region that hosts the shard under a
+// lower epoch has been passed over; its cell stops by itself.
+func (h *host) learn(home Home) {
+	if !h.homes[home.Shard].Epoch.Less(home.Epoch) {
+		return
+	}
+	h.homes[home.Shard] = home
+	if above, ok := h.wanted[home.Shard]; ok && above.Less(home.Epoch) {
+		delete(h.wanted, home.Shard)
+	}
+	if old := h.hosted[home.Shard]; old != nil && old.epoch.Less(home.Epoch) && home.Node != h.kind.control.cfg.Self {
+		if old.state != Halted {
+			h.kind.violation(home.Shard, "hosted here under epoch "+old.epoch.String()+
+				", while the map says "+home.Node.String()+" under epoch "+home.Epoch.String())
+		}
+		delete(h.hosted, home.Shard)
+	}
+	h.route(home)
+}
+
+// hosting returns how many shards are hosted.
+func (h *host) hosting() int {
+	n := 0
+	for _, entry := range h.hosted { //quorate:unordered a count
+		if entry.state != Halted {
+			n++
+		}
+	}
+	return n
+}
+
+// leave hands everything over when the node is leaving. The coordinator moves
+// the shards; when nobody is left to take them, they are stopped at once.
+func (h *host) leave() {
+	if h.closed {
+		return
+	}
+	if !h.kind.successor() {
+		for _, s := range slices.Sorted(maps.Keys(h.hosted)) {
+			if entry := h.hosted[s]; entry.state == Serving {
+				entry.state = Stopping
+				h.toShard(s, StopHosting{Epoch: entry.epoch, Leaving: true})
+			}
+		}
+	}
+	h.checkClosed()
+}
+
+// checkClosed closes the region of a node that leaves once nothing is hosted and
+// the map says that others have taken over what was: before that, the positions of
+// a shard may still be lost on their way to the coordinator, which asks for them
+// again, and must find somebody who answers.
+func (h *host) checkClosed() {
+	if h.kind.control.leaving && h.hosting() == 0 && (len(h.hosted) == 0 || !h.kind.successor()) {
+		h.closed = true
+	}
+}
