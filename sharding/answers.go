@@ -23,19 +23,19 @@ type early struct {
 
 // answered takes a reply from another node, which completes its ask if the message can
 // have gone there, and is kept as an early one if not.
-func (r *region) answered(c *cell, from gossip.NodeID, reply *protocol.Reply) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	a := c.asks[reply.Correlation]
+func (r *router) answered(sl *slot, from gossip.NodeID, reply *protocol.Reply) {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	a := sl.asks[reply.Correlation]
 	switch {
-	case a == nil && (reply.Correlation != 0 || c.shard.Went(from, 0)):
-		r.complete(c, reply)
+	case a == nil && (reply.Correlation != 0 || sl.cell.Went(from, 0)):
+		r.complete(sl, reply)
 	case a == nil:
-		r.forged(c, from, protocol.FaultReply)
-	case c.shard.Went(from, a.homes):
-		r.complete(c, reply)
+		r.forged(sl, from, protocol.FaultReply)
+	case sl.cell.Went(from, a.homes):
+		r.complete(sl, reply)
 	default:
-		r.forged(c, from, protocol.FaultReply)
+		r.forged(sl, from, protocol.FaultReply)
 		a.early = slices.DeleteFunc(a.early, func(e early) bool { return e.from == from })
 		if len(a.early) < earlyMax {
 			a.early = append(a.early, early{from, reply})
@@ -44,12 +44,12 @@ func (r *region) answered(c *cell, from gossip.NodeID, reply *protocol.Reply) {
 }
 
 // settleEarly gives asks the replies of homes of which this node has just learned. The
-// caller holds the cell.
-func (r *region) settleEarly(c *cell) {
-	for _, a := range c.asks {
-		i := slices.IndexFunc(a.early, func(e early) bool { return c.shard.Went(e.from, a.homes) })
+// caller holds the slot.
+func (r *router) settleEarly(sl *slot) {
+	for _, a := range sl.asks {
+		i := slices.IndexFunc(a.early, func(e early) bool { return sl.cell.Went(e.from, a.homes) })
 		if i >= 0 {
-			r.complete(c, a.early[i].reply)
+			r.complete(sl, a.early[i].reply)
 		}
 	}
 }

@@ -25,8 +25,8 @@ var errAskLimit = errors.New("no answer within a minute")
 type ask struct {
 	correlation uint64
 	deadline    machine.Instant
-	delivered   bool                 // The home has the message, or it came to its end. Guarded by the cell's lock.
-	message     *protocol.Message    // The message, until it is delivered. Guarded by the cell's lock.
+	delivered   bool                 // The home has the message, or it came to its end. Guarded by the slot's lock.
+	message     *protocol.Message    // The message, until it is delivered. Guarded by the slot's lock.
 	homes       uint64               // The home to which the message goes first, see [protocol.Cell.Homes]. Guarded likewise.
 	early       []early              // Replies that came before their time. Guarded likewise.
 	reply       chan *protocol.Reply // Capacity one: it gets one reply at most.
@@ -35,8 +35,8 @@ type ask struct {
 }
 
 // newAsk returns an ask that is in no table.
-func (r *region) newAsk() *ask {
-	a, _ := r.system.pool.Get().(*ask)
+func (r *router) newAsk() *ask {
+	a, _ := r.system.askPool.Get().(*ask)
 	if a == nil {
 		a = &ask{reply: make(chan *protocol.Reply, 1)}
 	}
@@ -62,15 +62,15 @@ func (a *ask) until(ctx context.Context, now machine.Instant) {
 }
 
 // over ends the use of an ask.
-func (r *region) over(a *ask) {
+func (r *router) over(a *ask) {
 	if a.expired != nil {
 		a.limit.Stop()
 	}
-	r.system.pool.Put(a)
+	r.system.askPool.Put(a)
 }
 
 // exchange sends a message and waits for the reply.
-func (r *region) exchange(ctx context.Context, id string, message any, trace []byte) (*protocol.Reply, error) {
+func (r *router) exchange(ctx context.Context, id string, message any, trace []byte) (*protocol.Reply, error) {
 	if r.asksItself(ctx, id) {
 		return nil, &MessageError{r.name, clip(id), "", severalOf(ErrAskedItself, ErrNotDelivered)}
 	}
@@ -91,9 +91,9 @@ func (r *region) exchange(ctx context.Context, id string, message any, trace []b
 	case <-r.verdict.Load().refused:
 		cause = r.refusal()
 	}
-	c := r.cellOf(id)
-	if r.retract(c, a) {
-		detail, why := r.stay(c)
+	sl := r.slotOf(id)
+	if r.retract(sl, a) {
+		detail, why := r.stay(sl)
 		return nil, r.notDelivered(id, detail, severalOf(why, cause))
 	}
 	select {
@@ -106,8 +106,8 @@ func (r *region) exchange(ctx context.Context, id string, message any, trace []b
 
 // stay says for what a message that was taken back had waited on this node, as far as
 // this node knows.
-func (r *region) stay(c *cell) (detail string, why error) {
-	info := c.info()
+func (r *router) stay(sl *slot) (detail string, why error) {
+	info := sl.info()
 	switch home := info.Home; {
 	case home.IsZero():
 		return "waited for a home: the home of the shard is not known", nil
@@ -122,7 +122,7 @@ func (r *region) stay(c *cell) (detail string, why error) {
 
 // unreachable is why nothing reaches the home of a shard, nil when it is not known that
 // nothing does.
-func (r *region) unreachable(info protocol.Info) error {
+func (r *router) unreachable(info protocol.Info) error {
 	state := r.system.node.State()
 	if state.Reachable(info.Home) {
 		return nil

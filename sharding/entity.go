@@ -96,7 +96,7 @@ type Epoch = epoch.Epoch
 // Context is what an entity knows of its place. It is valid during the call to
 // which it was passed, and belongs to that call's goroutine.
 type Context struct {
-	region *region
+	router *router
 	entity *protocol.Entity
 	reply  any
 	stop   StopReason
@@ -113,7 +113,7 @@ type Context struct {
 // turn is one call of a method of an entity. The contexts that the entity gets in it
 // carry it, by which an ask of the entity to itself is known.
 type turn struct {
-	of     *region
+	of     *router
 	entity string
 	over   atomic.Bool // The entity has returned.
 }
@@ -131,7 +131,7 @@ func (c *Context) returned() {
 
 // asksItself reports whether an ask with ctx comes from a call of the very entity that
 // it asks: the entity would wait for itself.
-func (r *region) asksItself(ctx context.Context, id string) bool {
+func (r *router) asksItself(ctx context.Context, id string) bool {
 	t, _ := ctx.Value(turnKey{}).(*turn)
 	return t != nil && t.of == r && t.entity == id && !t.over.Load()
 }
@@ -145,10 +145,10 @@ var (
 func (c *Context) ID() string { return c.entity.ID() }
 
 // Kind returns the name of the entity's kind.
-func (c *Context) Kind() string { return c.region.name }
+func (c *Context) Kind() string { return c.router.name }
 
 // Node returns the node on which the entity runs.
-func (c *Context) Node() gossip.NodeID { return c.region.system.self }
+func (c *Context) Node() gossip.NodeID { return c.router.system.self }
 
 // Epoch returns the epoch of the shard's present home. A storage that refuses
 // writers with an epoch lower than one it has seen cannot be written by an
@@ -163,9 +163,9 @@ func (c *Context) Epoch() Epoch { return c.entity.Epoch() }
 // to the entity itself fails at once, with [ErrAskedItself].
 func (c *Context) Context() context.Context {
 	if c.turn == nil {
-		c.turn = &turn{of: c.region, entity: c.entity.ID()}
+		c.turn = &turn{of: c.router, entity: c.entity.ID()}
 	}
-	return context.WithValue(c.within(c.region.contextOf(c.entity)), turnKey{}, c.turn)
+	return context.WithValue(c.within(c.router.contextOf(c.entity)), turnKey{}, c.turn)
 }
 
 // StopReason says why the entity is stopped, during its Stop; [StopNone] otherwise.
@@ -175,9 +175,9 @@ func (c *Context) StopReason() StopReason { return c.stop }
 // no memory; the next message starts it again. Nothing is lost or changes its
 // order: what comes meanwhile is handled before the stop or after the next start.
 func (c *Context) Passivate() {
-	cell := c.region.cellOf(c.entity.ID())
-	c.region.step(cell, func(out *protocol.Actions) {
-		cell.shard.Passivate(c.region.system.clock.Instant(), c.entity, out)
+	sl := c.router.slotOf(c.entity.ID())
+	c.router.step(sl, func(out *protocol.Actions) {
+		sl.cell.Passivate(c.router.system.clock.Instant(), c.entity, out)
 	})
 }
 

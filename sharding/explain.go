@@ -89,10 +89,10 @@ func (s *System) Coordinators(ctx context.Context) (map[string]CoordinatorInfo, 
 // Kinds returns the kinds that run on this node, sorted by name.
 func (s *System) Kinds() []KindInfo {
 	var kinds []KindInfo
-	for _, r := range *s.regions.Load() {
+	for _, r := range *s.routers.Load() {
 		k := KindInfo{Name: r.name, Shards: int(r.shards), Proxy: r.proxy}
-		for i := range r.cells {
-			if !r.proxy && r.cells[i].info().Hosting {
+		for i := range r.slots {
+			if !r.proxy && r.slots[i].info().Hosting {
 				k.Hosted++
 			}
 		}
@@ -108,7 +108,7 @@ func (s *System) Kinds() []KindInfo {
 // knows. What an entity is at, its home alone knows, and tells when it is asked. The
 // error is that of ctx, or says what is wrong with the question.
 func (s *System) Explain(ctx context.Context, kind, entity string) (Explanation, error) {
-	r := s.region(kind)
+	r := s.router(kind)
 	if r == nil {
 		return Explanation{}, noKind(kind)
 	}
@@ -117,14 +117,14 @@ func (s *System) Explain(ctx context.Context, kind, entity string) (Explanation,
 
 // ExplainShard says where a shard of a kind lives, like [System.Explain].
 func (s *System) ExplainShard(ctx context.Context, kind string, shard int) (Explanation, error) {
-	r := s.region(kind)
+	r := s.router(kind)
 	switch {
 	case r == nil:
 		return Explanation{}, noKind(kind)
-	case shard < 0 || shard >= len(r.cells):
-		return Explanation{}, fmt.Errorf("sharding: kind %q has the shards 0 to %d, not %d: %w", kind, len(r.cells)-1, shard, ErrInvalid)
+	case shard < 0 || shard >= len(r.slots):
+		return Explanation{}, fmt.Errorf("sharding: kind %q has the shards 0 to %d, not %d: %w", kind, len(r.slots)-1, shard, ErrInvalid)
 	}
-	return r.explain(ctx, &r.cells[shard])
+	return r.explain(ctx, &r.slots[shard])
 }
 
 func noKind(kind string) error {
@@ -136,12 +136,12 @@ func (g *Region[C]) Explain(ctx context.Context, entity string) (Explanation, er
 	return g.r.explainEntity(ctx, entity)
 }
 
-func (r *region) explainEntity(ctx context.Context, entity string) (Explanation, error) {
+func (r *router) explainEntity(ctx context.Context, entity string) (Explanation, error) {
 	if fault := faultOf(entity); fault != "" {
 		return Explanation{}, &MessageError{r.name, clip(entity), fault, ErrInvalid}
 	}
-	c := r.cellOf(entity)
-	x, err := r.explain(ctx, c)
+	sl := r.slotOf(entity)
+	x, err := r.explain(ctx, sl)
 	if err != nil {
 		return x, err
 	}
@@ -150,9 +150,9 @@ func (r *region) explainEntity(ctx context.Context, entity string) (Explanation,
 		x.Pending = append(x.Pending, "what the entity is at, only its home tells: ask "+x.Home)
 		return x, nil
 	}
-	c.mu.Lock()
-	record, ok := c.shard.Entity(entity)
-	c.mu.Unlock()
+	sl.mu.Lock()
+	record, ok := sl.cell.Entity(entity)
+	sl.mu.Unlock()
 	if ok {
 		// It is named once, even if it is among those that do not return.
 		named := r.system.describe(nameOf(entity), record)
@@ -163,13 +163,13 @@ func (r *region) explainEntity(ctx context.Context, entity string) (Explanation,
 }
 
 // explain puts together what this node and the coordinator know.
-func (r *region) explain(ctx context.Context, c *cell) (Explanation, error) {
-	known, err := r.system.askCoordinator(ctx, r.name, c.id)
+func (r *router) explain(ctx context.Context, sl *slot) (Explanation, error) {
+	known, err := r.system.askCoordinator(ctx, r.name, sl.id)
 	if err != nil {
 		return Explanation{}, err
 	}
-	info := c.info()
-	x := Explanation{Kind: r.name, Shard: int(c.id), Self: r.system.self.String()}
+	info := sl.info()
+	x := Explanation{Kind: r.name, Shard: int(sl.id), Self: r.system.self.String()}
 	if known.Coordinator.IsZero() {
 		x.local(r.system, info)
 	} else {

@@ -9,6 +9,6 @@ import "github.com/quorate/quorate/sharding/internal/protocol"
 // is the number of the last one in their stream while the shard lives elsewhere.
 func (g *Region[C]) Sent(id string) uint64 {
 	var t protocol.Tally
-	g.r.cellOf(id).tally(&t)
+	g.r.slotOf(id).tally(&t)
 	return t.Sent
 }

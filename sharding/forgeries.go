@@ -133,11 +133,11 @@ func (f *forgeries) end() {
 	}
 }
 
-// forged counts what a cell does not take. The caller holds the cell.
-func (r *region) forged(c *cell, from gossip.NodeID, fault protocol.Fault) {
-	r.system.forgeries.note(from, fault, r.name, c.id, func() bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return c.shard.Went(from, 0)
+// forged counts what a cell does not take. The caller holds the slot.
+func (r *router) forged(sl *slot, from gossip.NodeID, fault protocol.Fault) {
+	r.system.forgeries.note(from, fault, r.name, sl.id, func() bool {
+		sl.mu.Lock()
+		defer sl.mu.Unlock()
+		return sl.cell.Went(from, 0)
 	})
 }

@@ -66,8 +66,8 @@ func lone(t *testing.T, f func(t *testing.T, s *System, r *Region[*wrapperspb.In
 // standing. A reply that is ready then waits.
 func TestTheClockIsLookedAtBeforeEachMessage(t *testing.T) {
 	lone(t, func(t *testing.T, s *System, r *Region[*wrapperspb.Int64Value], _ *bytes.Buffer) {
-		c, held := r.r.cellOf("a"), s.standing
-		set := func(standing *membership.Standing) { r.r.step(c, func(*protocol.Actions) { s.standing = standing }) }
+		sl, held := r.r.slotOf("a"), s.standing
+		set := func(standing *membership.Standing) { r.r.step(sl, func(*protocol.Actions) { s.standing = standing }) }
 		set(new(membership.Standing))
 		answer := make(chan int64, 1)
 		go func() {
@@ -105,10 +105,10 @@ func TestAnEntityThatIsLeftBehind(t *testing.T) {
 		}
 		running, waiting := ask(), ask()
 		require.NoError(t, (<-stuck.fine).Err())
-		c := r.r.cellOf("a")
-		epoch := c.info().Epoch
-		r.r.apply(c, protocol.StopHosting{Epoch: epoch})
-		r.r.apply(c, protocol.ReleaseHosting{Epoch: epoch})
+		sl := r.r.slotOf("a")
+		epoch := sl.info().Epoch
+		r.r.apply(sl, protocol.StopHosting{Epoch: epoch})
+		r.r.apply(sl, protocol.ReleaseHosting{Epoch: epoch})
 		synctest.Wait()
 		err = <-running
 		require.ErrorIs(t, err, ErrUnknownOutcome)
@@ -118,7 +118,7 @@ func TestAnEntityThatIsLeftBehind(t *testing.T) {
 		require.Contains(t, log.String(), "entity does not return")
 		require.ErrorIs(t, (<-stuck.ended).Err(), context.Canceled)
 		require.ErrorIs(t, (<-stuck.ended).Err(), context.Canceled, "one that it asks for later has ended too")
-		require.Contains(t, strings.Join(s.pending(c.info()), "\n"), "its shard has gone on without it")
+		require.Contains(t, strings.Join(s.pending(sl.info()), "\n"), "its shard has gone on without it")
 		close(stuck.hold)
 		synctest.Wait()
 		require.Zero(t, s.Stats().Stuck)
@@ -149,7 +149,7 @@ func (s *stubborn) Stop(*Context) { s.stopped.Store(true) }
 // and ends it with the hosting.
 func TestTheContextOfEntities(t *testing.T) {
 	lone(t, func(t *testing.T, s *System, r *Region[*wrapperspb.Int64Value], _ *bytes.Buffer) {
-		c := r.r.cellOf("a")
+		sl := r.r.slotOf("a")
 		first := r.r.contextOf(new(protocol.Entity))
 		require.Equal(t, first, r.r.contextOf(new(protocol.Entity)))
 		s.suspension(protocol.Suspend{})
@@ -157,7 +157,7 @@ func TestTheContextOfEntities(t *testing.T) {
 		s.suspension(protocol.Unsuspend{})
 		second := r.r.contextOf(new(protocol.Entity))
 		require.NoError(t, second.Err())
-		r.r.apply(c, protocol.StopHosting{Epoch: c.info().Epoch})
+		r.r.apply(sl, protocol.StopHosting{Epoch: sl.info().Epoch})
 		synctest.Wait()
 		require.Error(t, second.Err())
 	})
@@ -175,7 +175,7 @@ func TestAsksLeaveNothingBehind(t *testing.T) {
 			require.Equal(t, i%2 == 0, err != nil)
 			cancel()
 		}
-		require.Empty(t, r.r.cellOf("a").asks)
+		require.Empty(t, r.r.slotOf("a").asks)
 	})
 }
 
@@ -214,11 +214,11 @@ func TestAReplyThatIsAheadOfTheMap(t *testing.T) {
 			return gossip.NodeID{Address: gossip.Address{Host: host, Port: 7946}, UID: 2}
 		}
 		known, next, other := at("10.0.0.2"), at("10.0.0.3"), at("10.0.0.4")
-		c := r.r.cellOf("a")
+		sl := r.r.slotOf("a")
 		move := func(to gossip.NodeID, n uint64) {
-			e := c.info().Epoch
+			e := sl.info().Epoch
 			e.N += n
-			r.r.apply(c, protocol.SetRoute{Home: to, Epoch: e, Base: e})
+			r.r.apply(sl, protocol.SetRoute{Home: to, Epoch: e, Base: e})
 		}
 		move(known, 100)
 		answer := make(chan int64, 1)
@@ -237,9 +237,9 @@ func TestAReplyThatIsAheadOfTheMap(t *testing.T) {
 		say(next, 7)
 		say(next, 8)
 		require.Empty(t, answer)
-		e := c.info().Epoch
+		e := sl.info().Epoch
 		e.N++
-		r.r.apply(c, protocol.SetRoute{Home: next, Epoch: e, Base: c.info().Epoch})
+		r.r.apply(sl, protocol.SetRoute{Home: next, Epoch: e, Base: sl.info().Epoch})
 		require.EqualValues(t, 8, <-answer)
 		<-time.After(2 * forgeryGather)
 		synctest.Wait()

@@ -38,7 +38,7 @@ type sent struct {
 const envelopeMost = 256
 
 // append appends m, and up to n-1 of those that follow it in the window of the cell,
-// to the lane to a node. The caller holds the cell.
+// to the lane to a node. The caller holds the slot.
 func (l *link) append(s *System, to gossip.NodeID, m *protocol.Message, n int) (sent, error) {
 	if l.encode == nil {
 		l.encode = func(dst []byte) []byte {
@@ -68,44 +68,44 @@ func (l *link) towards(s *System, to gossip.NodeID) {
 
 // goes reports whether what is appended to the lane to a node would leave at once. If
 // not, the lane calls when it would: until then the messages stay with the cell, which
-// can take them back. The caller holds the cell.
-func (r *region) goes(c *cell, to gossip.NodeID) bool {
-	c.link.towards(r.system, to)
-	r.deferToLane(c)
-	return !c.link.collecting
+// can take them back. The caller holds the slot.
+func (r *router) goes(sl *slot, to gossip.NodeID) bool {
+	sl.link.towards(r.system, to)
+	r.deferToLane(sl)
+	return !sl.link.collecting
 }
 
 // deferToLane has the lane call when it takes its next batch, unless an append would go
 // at once; link.collecting says which.
-func (r *region) deferToLane(c *cell) {
-	l := &c.link
+func (r *router) deferToLane(sl *slot) {
+	l := &sl.link
 	if l.collecting {
 		return
 	}
 	if l.drain == nil {
-		l.drain = func() { r.drain(c) }
+		l.drain = func() { r.drain(sl) }
 	}
 	l.collecting = l.lane.Defer(l.drain)
 }
 
 // collect has the cell keep what it accepts, as long as its lane has enough to do: it
 // is transmitted together when the lane takes its next batch. The caller holds the
-// cell.
-func (r *region) collect(c *cell) {
-	l := &c.link
-	if l.lane == nil || l.to != c.shard.Home() {
+// slot.
+func (r *router) collect(sl *slot) {
+	l := &sl.link
+	if l.lane == nil || l.to != sl.cell.Home() {
 		return // The first message to a home goes at once.
 	}
-	if r.deferToLane(c); l.collecting {
-		c.shard.Collect()
+	if r.deferToLane(sl); l.collecting {
+		sl.cell.Collect()
 	}
 }
 
 // drain transmits what a cell has collected, on a goroutine of its lane.
-func (r *region) drain(c *cell) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.link.collecting = false
-	c.shard.Flush(r.system.clock.Instant(), c.shard.Home(), &c.out)
-	r.carry(c, nil)
+func (r *router) drain(sl *slot) {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	sl.link.collecting = false
+	sl.cell.Flush(r.system.clock.Instant(), sl.cell.Home(), &sl.out)
+	r.carry(sl, nil)
 }

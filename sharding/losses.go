@@ -45,7 +45,7 @@ func (f Failures) Total() uint64 {
 
 // losses counts the tells that failed and have nobody to hear of it, and logs them: a
 // line for each kind and reason, soon after the first, and then once a while with the
-// number since. It may be told with a cell in hand: lines are written elsewhere.
+// number since. It may be told with a slot in hand: lines are written elsewhere.
 type losses struct {
 	log *slog.Logger
 

@@ -88,7 +88,7 @@ func (m *metrics) start() {
 
 // observe reads everything once.
 func (m *metrics) observe(ctx context.Context, o metric.Observer) error {
-	for _, r := range *m.system.regions.Load() {
+	for _, r := range *m.system.routers.Load() {
 		m.observeRegion(o, r)
 	}
 	c := &m.system.counters
@@ -121,10 +121,10 @@ func (m *metrics) observe(ctx context.Context, o metric.Observer) error {
 	return nil
 }
 
-func (m *metrics) observeRegion(o metric.Observer, r *region) {
+func (m *metrics) observeRegion(o metric.Observer, r *router) {
 	var t protocol.Tally
-	for i := range r.cells {
-		r.cells[i].tally(&t)
+	for i := range r.slots {
+		r.slots[i].tally(&t)
 	}
 	kind := attrKind.String(r.name)
 	of := func(i metric.Int64Observable, n int, more ...attribute.KeyValue) {
@@ -154,10 +154,10 @@ func (m *metrics) observeRegion(o metric.Observer, r *region) {
 }
 
 // tally adds what a cell has counted.
-func (c *cell) tally(t *protocol.Tally) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.shard.Tally(t)
+func (sl *slot) tally(t *protocol.Tally) {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	sl.cell.Tally(t)
 }
 
 func with(attrs ...attribute.KeyValue) metric.MeasurementOption {
@@ -171,7 +171,7 @@ func (m *metrics) moved(e protocol.MoveEnded) {
 }
 
 // asked records an ask that is over.
-func (m *metrics) asked(r *region, began machine.Instant, fault string) {
+func (m *metrics) asked(r *router, began machine.Instant, fault string) {
 	took := m.system.clock.Instant().Sub(began).Seconds()
 	if fault == "" {
 		m.asks.Record(m.system.ctx, took, r.success)

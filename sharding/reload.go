@@ -36,7 +36,7 @@ func (s *System) Reload(cfg Config) error {
 		return s.closed()
 	}
 	s.latest = cfg
-	for _, r := range *s.regions.Load() {
+	for _, r := range *s.routers.Load() {
 		r.reload(cfg)
 	}
 	return nil
@@ -49,16 +49,16 @@ func (c *Config) reload(from Config) {
 }
 
 // reload goes on with other times.
-func (r *region) reload(cfg Config) {
-	passivateAfter := passivateAfter(r.own, cfg)
-	for i := range r.cells {
-		r.step(&r.cells[i], func(*protocol.Actions) { r.cells[i].shard.Reload(passivateAfter, cfg.StuckAfter) })
+func (r *router) reload(cfg Config) {
+	passivateAfter := passivateAfter(r.idleLimit, cfg)
+	for i := range r.slots {
+		r.step(&r.slots[i], func(*protocol.Actions) { r.slots[i].cell.Reload(passivateAfter, cfg.StuckAfter) })
 	}
 	select {
-	case <-r.paces: // One that the sweeper has not seen yet.
+	case <-r.intervals: // One that the sweeper has not seen yet.
 	default:
 	}
-	r.paces <- sweepInterval(passivateAfter, cfg.StuckAfter)
+	r.intervals <- sweepInterval(passivateAfter, cfg.StuckAfter)
 }
 
 // passivateAfter returns the time that applies to a kind with a time of its own,

@@ -96,11 +96,11 @@ func TestARunEndsWithTheStanding(t *testing.T) {
 		held := s.standing
 		return map[int64]func(){25: func() {
 			s.standing = new(membership.Standing)
-			r := s.region("recorder")
+			r := s.router("recorder")
 			time.AfterFunc(time.Millisecond, func() {
-				c := r.cellOf("a")
-				r.step(c, func(*protocol.Actions) {
-					info, _ := c.shard.Entity("a")
+				sl := r.slotOf("a")
+				r.step(sl, func(*protocol.Actions) {
+					info, _ := sl.cell.Entity("a")
 					lost <- info.Waiting
 					s.standing = held
 				})

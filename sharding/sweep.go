@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// sweepChunk is how many entities are looked at with a cell in hand: messages to
+	// sweepChunk is how many entities are looked at with a slot in hand: messages to
 	// the shard wait for so long.
 	sweepChunk = 128
 	// sweepIntervalMax is for the memory of failures, which nobody configures.
@@ -30,32 +30,32 @@ func sweepInterval(times ...time.Duration) time.Duration {
 	return every
 }
 
-// sweep looks at all entities of a region again and again until ctx ends: one timer
+// sweep looks at all entities of a kind again and again until ctx ends: one timer
 // serves them all.
-func (r *region) sweep(ctx context.Context) {
-	every := r.every
+func (r *router) sweep(ctx context.Context) {
+	every := r.interval
 	timer := time.NewTimer(every)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case every = <-r.paces:
+		case every = <-r.intervals:
 		case <-timer.C:
 		}
-		for i := range r.cells {
-			r.sweepCell(ctx, &r.cells[i])
+		for i := range r.slots {
+			r.sweepSlot(ctx, &r.slots[i])
 		}
 		timer.Reset(every)
 	}
 }
 
-// sweepCell looks at the entities of a cell, a few at a time.
-func (r *region) sweepCell(ctx context.Context, c *cell) {
+// sweepSlot looks at the entities of a shard, a few at a time.
+func (r *router) sweepSlot(ctx context.Context, sl *slot) {
 	for over := false; !over && ctx.Err() == nil; {
-		r.step(c, func(out *protocol.Actions) {
-			over = c.shard.Sweep(r.system.clock.Instant(), sweepChunk, out)
-			c.spare = spares{}
+		r.step(sl, func(out *protocol.Actions) {
+			over = sl.cell.Sweep(r.system.clock.Instant(), sweepChunk, out)
+			sl.free = freeList{}
 		})
 	}
 }

@@ -29,19 +29,19 @@ type Host interface{ Sharding() *System }
 // System is the sharding of one node: all kinds that run on it. It ends with
 // the node.
 type System struct {
-	node     *membership.Node
-	self     gossip.NodeID
-	clock    *machine.SystemClock
-	standing *membership.Standing
-	cfg      Config
-	log      *slog.Logger
-	strategy allocation.Strategy // Asked by calls; nil when it is built in.
-	control  *machine.Handle
-	events   mailroom
-	backlog  backlog
-	clocks   clocks
+	node       *membership.Node
+	self       gossip.NodeID
+	clock      *machine.SystemClock
+	standing   *membership.Standing
+	cfg        Config
+	log        *slog.Logger
+	strategy   allocation.Strategy // Asked by calls; nil when it is built in.
+	control    *machine.Handle
+	dispatcher dispatcher
+	backlog    backlog
+	clocks     clocks
 
-	regions atomic.Pointer[map[string]*region] // Replaced under mu, never changed.
+	routers atomic.Pointer[map[string]*router] // Replaced under mu, never changed.
 	mu      sync.Mutex                         // Guards starting of kinds, reloading, and closing.
 	latest  Config                             // Of the last reload; differs from cfg in what may change.
 	closing bool                               // No kind starts any more.
@@ -49,14 +49,14 @@ type System struct {
 	lanes       sync.Map      // The nodes whose lanes somebody waits for.
 	flushes     atomic.Uint64 // How often cells were flushed; turns their order.
 	hostContext atomic.Pointer[hostContext]
-	crew        crew
+	pool        workerPool
 	workers     sync.WaitGroup // All goroutines but run.
-	pool        sync.Pool      // Asks that have ended. Of one system, since they hold timers and channels.
+	askPool     sync.Pool      // Asks that have ended. Of one system, since they hold timers and channels.
 	decoders    sync.Pool
 	messages    messagePool
 	ended       chan struct{}   // Closed when everything has been abandoned.
 	stopped     chan struct{}   // Closed when every goroutine has ended after that.
-	over        context.Context //nolint:containedctx // One that has ended, for entities that were left behind.
+	canceled    context.Context //nolint:containedctx // An already canceled context, for entities that their shard has left behind.
 	questions   questions
 	ctx         context.Context //nolint:containedctx // The life of the system: ends what its goroutines wait for.
 	cancel      context.CancelFunc
@@ -116,17 +116,17 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	over, end := context.WithCancel(context.Background())
 	end()
-	s.over = over
+	s.canceled = over
 	for _, opt := range opts {
 		opt(s)
 	}
 	s.metrics, s.tracing = newMetrics(s, s.providers.meters), tracingBy(s.providers.traces)
 	s.losses.log = s.log
 	s.forgeries.log, s.forgeries.source = s.log, node.Source
-	s.regions.Store(&map[string]*region{})
+	s.routers.Store(&map[string]*router{})
 	s.renewHosting()
-	s.events.init()
-	s.crew.most = crewMost
+	s.dispatcher.init()
+	s.pool.most = poolMost
 	handle, err := node.Attach(membership.Attachment{
 		Component: machine.Component{
 			Name: protocol.ComponentName, Service: protocol.Service, Codec: wire.Codec{},
@@ -144,8 +144,8 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	node.Notices(s.noticed)
 	// All owned by the system: they end with the node, run when every entity has
 	// returned; Close of the node does not wait for them, AwaitEnd does.
-	s.workers.Go(func() { s.events.run(s.ctx, handle) })
-	s.workers.Go(func() { s.crew.tend(s.ctx) })
+	s.workers.Go(func() { s.dispatcher.run(s.ctx, handle) })
+	s.workers.Go(func() { s.pool.trimIdle(s.ctx) })
 	go s.run()
 	return s, nil
 }
@@ -160,7 +160,7 @@ func (s *System) Node() *membership.Node { return s.node }
 func (s *System) run() {
 	<-s.node.Done()
 	s.metrics.stop()
-	s.eachCell((*region).abandon)
+	s.eachSlot((*router).abandon)
 	s.losses.end()
 	s.forgeries.end()
 	s.cancel()
@@ -213,7 +213,7 @@ func Start[C any](h Host, k Kind[C]) (*Region[C], error) {
 	if err != nil {
 		return nil, err
 	}
-	r.own = k.PassivateAfter
+	r.idleLimit = k.PassivateAfter
 	return &Region[C]{r}, nil
 }
 
@@ -228,17 +228,17 @@ func (s *System) strategyName() string {
 // mayHost reports whether this node has a role.
 func (s *System) mayHost(role string) bool { return role == "" || s.node.HasRole(role) }
 
-// start adds a region. The caller holds mu.
-func (s *System) start(cfg protocol.KindConfig, codec Codec, b behaviour, cells protocol.CellConfig) (*region, error) {
-	old := *s.regions.Load()
+// start adds a router. The caller holds mu.
+func (s *System) start(cfg protocol.KindConfig, codec Codec, b behaviour, cells protocol.CellConfig) (*router, error) {
+	old := *s.routers.Load()
 	if old[cfg.Name] != nil {
 		return nil, fmt.Errorf("sharding: kind %q runs on this node already", cfg.Name)
 	}
-	r := newRegion(s, cfg, codec, b, cells)
-	next := make(map[string]*region, len(old)+1)
+	r := newRouter(s, cfg, codec, b, cells)
+	next := make(map[string]*router, len(old)+1)
 	maps.Copy(next, old)
 	next[cfg.Name] = r
-	s.regions.Store(&next)
+	s.routers.Store(&next)
 	if err := s.control.PostWait(s.ctx, protocol.AddKind{Kind: cfg}); err != nil || s.closing {
 		return nil, s.closed()
 	}
@@ -258,14 +258,14 @@ func (s *System) closed() error {
 	return ErrClosed
 }
 
-// region returns the region of a kind, nil if it does not run here.
-func (s *System) region(kind string) *region { return (*s.regions.Load())[kind] }
+// router returns the router of a kind, nil if it does not run here.
+func (s *System) router(kind string) *router { return (*s.routers.Load())[kind] }
 
-// eachCell calls f for every cell of every kind.
-func (s *System) eachCell(f func(*region, *cell)) {
-	for _, r := range *s.regions.Load() {
-		for i := range r.cells {
-			f(r, &r.cells[i])
+// eachSlot calls f for every slot of every kind.
+func (s *System) eachSlot(f func(*router, *slot)) {
+	for _, r := range *s.routers.Load() {
+		for i := range r.slots {
+			f(r, &r.slots[i])
 		}
 	}
 }
@@ -275,14 +275,14 @@ func (s *System) eachCell(f func(*region, *cell)) {
 func (s *System) other(e machine.Effect) {
 	switch e := e.(type) {
 	case protocol.ToShard:
-		if r := s.region(e.Kind); r != nil && int(e.Shard) < len(r.cells) {
-			r.apply(&r.cells[e.Shard], e.Input)
+		if r := s.router(e.Kind); r != nil && int(e.Shard) < len(r.slots) {
+			r.apply(&r.slots[e.Shard], e.Input)
 		}
 	case protocol.ToShards:
 		s.suspension(e.Input)
-		s.eachCell(func(r *region, c *cell) {
+		s.eachSlot(func(r *router, sl *slot) {
 			if e.Kind == "" || e.Kind == r.name {
-				r.apply(c, e.Input)
+				r.apply(sl, e.Input)
 			}
 		})
 	default:
@@ -326,14 +326,14 @@ func (s *System) published(event any) {
 	case protocol.KindRefused:
 		err := SettingsError(e.Refusal)
 		s.log.Error("the coordinator refused a kind of this node", "error", &err)
-		if r := s.region(err.Kind); r != nil {
+		if r := s.router(err.Kind); r != nil {
 			r.refuse(&err)
 		}
 	case protocol.KindAccepted:
 		if e.Again {
 			s.log.Info("the coordinator accepts a kind of this node again", "kind", e.Kind)
 		}
-		if r := s.region(e.Kind); r != nil {
+		if r := s.router(e.Kind); r != nil {
 			r.admit()
 		}
 	case protocol.Explained:
@@ -361,7 +361,7 @@ func (s *System) received(from gossip.NodeID, frame []byte) {
 	defer s.decoders.Put(decoder)
 	item, err := decoder.Item(frame, now)
 	if run, ok := item.(*wire.Run); ok && s.trusts(from, run.Origin(), 0, run.Kind(), run.Shard()) {
-		s.at(run.Kind(), run.Shard(), func(r *region, c *cell) { err = r.deliverRun(c, now, run) })
+		s.at(run.Kind(), run.Shard(), func(r *router, sl *slot) { err = r.deliverRun(sl, now, run) })
 	}
 	if err != nil {
 		s.counters.malformed.Add(1)
@@ -377,19 +377,19 @@ func (s *System) received(from gossip.NodeID, frame []byte) {
 		s.deliver(now, m)
 	case *protocol.Reply:
 		s.clocks.heard(from, m.Clock, now)
-		s.at(m.Kind, m.Shard, func(r *region, c *cell) { r.answered(c, from, m) })
+		s.at(m.Kind, m.Shard, func(r *router, sl *slot) { r.answered(sl, from, m) })
 	case protocol.Ack:
 		s.clocks.heard(from, m.Clock, now)
-		s.at(m.Kind, m.Shard, func(r *region, c *cell) {
-			r.step(c, func(out *protocol.Actions) { c.shard.Acked(now, from, m, out) })
+		s.at(m.Kind, m.Shard, func(r *router, sl *slot) {
+			r.step(sl, func(out *protocol.Actions) { sl.cell.Acked(now, from, m, out) })
 		})
 	case protocol.Need:
-		s.at(m.Kind, m.Shard, func(r *region, c *cell) {
-			r.step(c, func(out *protocol.Actions) { c.shard.Needed(now, from, m, out) })
+		s.at(m.Kind, m.Shard, func(r *router, sl *slot) {
+			r.step(sl, func(out *protocol.Actions) { sl.cell.Needed(now, from, m, out) })
 		})
 	case protocol.Flow:
-		s.at(m.Kind, m.Shard, func(r *region, c *cell) {
-			r.step(c, func(out *protocol.Actions) { c.shard.Flowed(now, from, m, out) })
+		s.at(m.Kind, m.Shard, func(r *router, sl *slot) {
+			r.step(sl, func(out *protocol.Actions) { sl.cell.Flowed(now, from, m, out) })
 		})
 	}
 }
@@ -401,7 +401,7 @@ func (s *System) trusts(from, origin gossip.NodeID, hops uint8, kind string, sha
 	if fault == protocol.FaultNone {
 		return true
 	}
-	s.at(kind, shard, func(*region, *cell) {
+	s.at(kind, shard, func(*router, *slot) {
 		s.forgeries.note(from, fault, kind, shard, func() bool { return hops > 0 && s.node.WasMember(origin) })
 	})
 	return false
@@ -409,37 +409,37 @@ func (s *System) trusts(from, origin gossip.NodeID, hops uint8, kind string, sha
 
 // deliver hands a message from another node to its cell.
 func (s *System) deliver(now machine.Instant, m *protocol.Message) {
-	s.at(m.Kind, m.Shard, func(r *region, c *cell) {
-		r.step(c, func(out *protocol.Actions) { c.shard.Deliver(now, m, out) })
-		s.events.acknowledge(r, c)
+	s.at(m.Kind, m.Shard, func(r *router, sl *slot) {
+		r.step(sl, func(out *protocol.Actions) { sl.cell.Deliver(now, m, out) })
+		s.dispatcher.acknowledge(r, sl)
 	})
 }
 
 // deliverRun hands messages from another node to their cell.
-func (r *region) deliverRun(c *cell, now machine.Instant, run *wire.Run) error {
-	defer r.system.events.acknowledge(r, c)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	defer r.carry(c, nil)
+func (r *router) deliverRun(sl *slot, now machine.Instant, run *wire.Run) error {
+	defer r.system.dispatcher.acknowledge(r, sl)
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	defer r.carry(sl, nil)
 	return run.Messages(now, func(n int) *protocol.Message {
-		if n <= sparePayload {
-			if m := take(&c.spare.packed); m != nil {
+		if n <= freeListPayload {
+			if m := take(&sl.free.packed); m != nil {
 				return m
 			}
 		}
 		return r.system.messages.packed(n)
-	}, func(m *protocol.Message) { c.shard.Deliver(now, m, &c.out) })
+	}, func(m *protocol.Message) { sl.cell.Deliver(now, m, &sl.out) })
 }
 
-// at finds a cell. What is meant for a kind that does not run here, or for a
+// at finds the slot of a shard. What is meant for a kind that does not run here, or for a
 // shard that does not exist, is counted: its sender sends it again.
-func (s *System) at(kind string, shard protocol.ShardID, f func(*region, *cell)) {
-	r := s.region(kind)
-	if r == nil || int(shard) >= len(r.cells) {
+func (s *System) at(kind string, shard protocol.ShardID, f func(*router, *slot)) {
+	r := s.router(kind)
+	if r == nil || int(shard) >= len(r.slots) {
 		s.counters.misdirected.Add(1)
 		return
 	}
-	f(r, &r.cells[shard])
+	f(r, &r.slots[shard])
 }
 
 // noticed hears of connections: a session that ended may have lost messages, a
@@ -449,8 +449,8 @@ func (s *System) noticed(notice transport.Notice) {
 	case transport.PeerDown:
 		if e.Lane == machine.LaneMessage {
 			s.clocks.forget(e.Peer)
-			s.eachCell(func(r *region, c *cell) {
-				r.step(c, func(*protocol.Actions) { c.shard.Broken(e.Peer) })
+			s.eachSlot(func(r *router, sl *slot) {
+				r.step(sl, func(*protocol.Actions) { sl.cell.Broken(e.Peer) })
 			})
 			// An append begins the next session, or says why there is none.
 			s.flush(e.Peer)
@@ -468,10 +468,10 @@ func (s *System) noticed(notice transport.Notice) {
 func (s *System) flush(node gossip.NodeID) {
 	s.catchUp(node)
 	turn, now := s.flushes.Add(1), s.clock.Instant()
-	for _, r := range *s.regions.Load() {
-		n := uint64(len(r.cells))
+	for _, r := range *s.routers.Load() {
+		n := uint64(len(r.slots))
 		for i := range n {
-			if !r.flush(&r.cells[(turn*61+i)%n], now, node) {
+			if !r.flush(&r.slots[(turn*61+i)%n], now, node) {
 				return // Full again. The next room goes on with others.
 			}
 		}
@@ -555,9 +555,9 @@ func (s *System) Stats() Stats {
 	}
 	stats.Failed = stats.Failures.Total()
 	var t protocol.Tally
-	s.eachCell(func(_ *region, c *cell) {
-		c.tally(&t)
-		stats.Waiting += uint64(c.waiting())
+	s.eachSlot(func(_ *router, sl *slot) {
+		sl.tally(&t)
+		stats.Waiting += uint64(sl.waiting())
 	})
 	stats.Sent, stats.Received, stats.Handled, stats.Held = t.Sent, t.Received, t.Handled, uint64(t.Held)
 	return stats

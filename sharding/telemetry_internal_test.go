@@ -39,11 +39,11 @@ func TestMetricsOfWhatShouldNotHappen(t *testing.T) {
 		s.received(s.self, []byte{0xff})
 		s.received(s.self, wire.AppendAck(nil, protocol.Ack{Kind: "unknown", Seq: 1}))
 		s.respondNowhere()
-		c := r.r.cellOf("a")
+		sl := r.r.slotOf("a")
 		message := func() *protocol.Message { return &protocol.Message{Kind: "double", Entity: "a"} }
-		r.r.step(c, func(*protocol.Actions) {
-			r.r.fail(c, &protocol.Action{Op: protocol.OpFail, Message: message(), Code: protocol.CodeExpired})
-			r.r.minor(c, &protocol.Action{Op: protocol.OpDrop, Message: message(), Drop: protocol.DropHops})
+		r.r.step(sl, func(*protocol.Actions) {
+			r.r.fail(sl, &protocol.Action{Op: protocol.OpFail, Message: message(), Code: protocol.CodeExpired})
+			r.r.carryRest(sl, &protocol.Action{Op: protocol.OpDrop, Message: message(), Drop: protocol.DropHops})
 		})
 		for _, name := range names {
 			require.InDelta(t, 1, reader.Value(t, "quorate.sharding."+name), 0, name)
@@ -55,11 +55,11 @@ func TestMetricsOfWhatShouldNotHappen(t *testing.T) {
 // respondNowhere answers a node of which nothing is known but that it has no
 // incarnation, which no lane takes.
 func (s *System) respondNowhere() {
-	r := s.region("double")
+	r := s.router("double")
 	nobody := s.self
 	nobody.UID = 0
-	r.step(r.cellOf("a"), func(*protocol.Actions) {
-		r.reply(r.cellOf("a"), &protocol.Action{To: nobody, Reply: &protocol.Reply{Correlation: 1}})
+	r.step(r.slotOf("a"), func(*protocol.Actions) {
+		r.reply(r.slotOf("a"), &protocol.Action{To: nobody, Reply: &protocol.Reply{Correlation: 1}})
 	})
 }
 

@@ -50,12 +50,12 @@ func instanceOf(e *protocol.Entity) any {
 // An entity with a receive timeout, or with a timer, is not stopped for being idle
 // by sharding.passivate-after: it says itself when it goes.
 func (c *Context) SetReceiveTimeout(d time.Duration) {
-	c.region.timers(c.entity, func(cell *cell, t *timed) {
+	c.router.timers(c.entity, func(sl *slot, t *timed) {
 		t.idle.cancel()
 		t.idle = nil
 		if d > 0 {
 			t.idle = &timer{of: t, after: d}
-			c.region.arm(cell, c.entity, t.idle)
+			c.router.arm(sl, c.entity, t.idle)
 		}
 	})
 }
@@ -66,20 +66,20 @@ func (c *Context) SetReceiveTimeout(d time.Duration) {
 // when it stops, be it since its shard moves; what must not be forgotten belongs
 // into its storage, and is set anew by Start.
 func (c *Context) After(name string, d time.Duration, f func(c *Context) error) {
-	c.region.timers(c.entity, func(cell *cell, t *timed) {
+	c.router.timers(c.entity, func(sl *slot, t *timed) {
 		t.named[name].cancel()
 		if t.named == nil {
 			t.named = make(map[string]*timer)
 		}
 		t.named[name] = &timer{of: t, name: name, call: f, after: d}
-		c.region.arm(cell, c.entity, t.named[name])
+		c.router.arm(sl, c.entity, t.named[name])
 	})
 }
 
 // CancelTimer cancels a timer that [Context.After] set: after this its function does
 // not run. It reports whether there was one.
 func (c *Context) CancelTimer(name string) (canceled bool) {
-	c.region.timers(c.entity, func(_ *cell, t *timed) {
+	c.router.timers(c.entity, func(_ *slot, t *timed) {
 		canceled = t.named[name] != nil
 		t.named[name].cancel()
 		delete(t.named, name)
@@ -89,10 +89,10 @@ func (c *Context) CancelTimer(name string) (canceled bool) {
 
 // timers changes the timers of an entity, on the goroutine that runs it. It does
 // nothing when the entity is stopping.
-func (r *region) timers(e *protocol.Entity, change func(*cell, *timed)) {
-	c := r.cellOf(e.ID())
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (r *router) timers(e *protocol.Entity, change func(*slot, *timed)) {
+	sl := r.slotOf(e.ID())
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
 	if !e.Live() {
 		return
 	}
@@ -101,17 +101,17 @@ func (r *region) timers(e *protocol.Entity, change func(*cell, *timed)) {
 		t = &timed{entity: e.Value}
 		e.Value = t
 	}
-	change(c, t)
-	c.shard.Hold(e, t.idle != nil || len(t.named) > 0)
+	change(sl, t)
+	sl.cell.Hold(e, t.idle != nil || len(t.named) > 0)
 }
 
-// arm sets a timer off; the caller holds the cell.
-func (r *region) arm(c *cell, e *protocol.Entity, t *timer) {
+// arm sets a timer off; the caller holds the slot.
+func (r *router) arm(sl *slot, e *protocol.Entity, t *timer) {
 	// Its function runs on a goroutine of the runtime for the time of one step.
-	t.clock = time.AfterFunc(max(t.after, 0), func() { r.rang(c, e, t) })
+	t.clock = time.AfterFunc(max(t.after, 0), func() { r.rang(sl, e, t) })
 }
 
-// cancel ends a timer, if there is one; the caller holds the cell.
+// cancel ends a timer, if there is one; the caller holds the slot.
 func (t *timer) cancel() {
 	if t != nil {
 		t.over = true
@@ -122,9 +122,9 @@ func (t *timer) cancel() {
 // rang puts a message into the entity's mailbox when its timer rings. A receive
 // timeout rings for the time since the last message, so that messages need not
 // touch it.
-func (r *region) rang(c *cell, e *protocol.Entity, t *timer) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (r *router) rang(sl *slot, e *protocol.Entity, t *timer) {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
 	if t.over || t.of.ended {
 		return
 	}
@@ -139,18 +139,18 @@ func (r *region) rang(c *cell, e *protocol.Entity, t *timer) {
 			return
 		}
 	}
-	c.shard.Remind(now, e, &protocol.Message{Kind: r.name, Shard: c.id, Entity: e.ID(), Value: t}, &c.out)
-	r.carry(c, nil)
+	sl.cell.Remind(now, e, &protocol.Message{Kind: r.name, Shard: sl.id, Entity: e.ID(), Value: t}, &sl.out)
+	r.carry(sl, nil)
 }
 
 // timeUp runs what a timer is for, on the goroutine that runs the entity.
-func (r *region) timeUp(ctx *Context, e *protocol.Entity, m *protocol.Message) protocol.Result {
+func (r *router) timeUp(ctx *Context, e *protocol.Entity, m *protocol.Message) protocol.Result {
 	t, _ := m.Value.(*timer)
 	if t.over || t.of.ended || e.Value != any(t.of) {
 		return protocol.Result{} // It was canceled while its message waited.
 	}
 	if t.call != nil {
-		r.timers(e, func(_ *cell, of *timed) {
+		r.timers(e, func(_ *slot, of *timed) {
 			t.over = true
 			delete(of.named, t.name)
 		})
@@ -161,7 +161,7 @@ func (r *region) timeUp(ctx *Context, e *protocol.Entity, m *protocol.Message) p
 		return protocol.Result{Failed: true, Reason: detailOf(err)}
 	}
 	if t.call == nil {
-		r.timers(e, func(*cell, *timed) {
+		r.timers(e, func(*slot, *timed) {
 			if !t.over {
 				t.clock.Reset(t.after)
 			}
@@ -171,7 +171,7 @@ func (r *region) timeUp(ctx *Context, e *protocol.Entity, m *protocol.Message) p
 }
 
 // callTimer calls the entity.
-func (r *region) callTimer(ctx *Context, e *protocol.Entity, t *timer) (err error) {
+func (r *router) callTimer(ctx *Context, e *protocol.Entity, t *timer) (err error) {
 	defer r.recovered(e, &err)
 	if t.call != nil {
 		return frozen(t.call(ctx))
@@ -184,13 +184,13 @@ func (r *region) callTimer(ctx *Context, e *protocol.Entity, t *timer) (err erro
 }
 
 // endTimers ends the timers of an instance that stops.
-func (r *region) endTimers(c *cell, e *protocol.Entity) {
+func (r *router) endTimers(sl *slot, e *protocol.Entity) {
 	t, ok := e.Value.(*timed)
 	if !ok {
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
 	t.ended = true
 	t.idle.cancel()
 	for _, n := range t.named {

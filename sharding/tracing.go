@@ -91,11 +91,11 @@ func tracingBy(p trace.TracerProvider) tracing {
 func (t *tracing) off() bool { return t.unset != nil && otel.GetTracerProvider() == t.unset }
 
 // begin begins a span about an entity.
-func (r *region) begin(ctx context.Context, id string, t *template) (context.Context, trace.Span) {
+func (r *router) begin(ctx context.Context, id string, t *template) (context.Context, trace.Span) {
 	ctx, span := r.system.tracing.tracer.Start(ctx, t.name, t.role...)
 	if span.IsRecording() {
 		span.SetAttributes(t.attrs...)
-		span.SetAttributes(attrEntity.String(clip(id)), attrShard.Int(int(r.cellOf(id).id)), attrNode.String(r.system.self.String()))
+		span.SetAttributes(attrEntity.String(clip(id)), attrShard.Int(int(r.slotOf(id).id)), attrNode.String(r.system.self.String()))
 	}
 	return ctx, span
 }
@@ -110,7 +110,7 @@ func finish(span trace.Span, fault, text string) {
 }
 
 // tell sends a message that nobody waits for.
-func (r *region) tell(ctx context.Context, id string, message any) error {
+func (r *router) tell(ctx context.Context, id string, message any) error {
 	parent := trace.SpanContextFromContext(ctx)
 	if !parent.IsSampled() || r.system.tracing.off() {
 		return r.send(ctx, id, message, nil, traceparent(parent))
@@ -123,7 +123,7 @@ func (r *region) tell(ctx context.Context, id string, message any) error {
 }
 
 // ask sends a message, waits for the reply, and shows both.
-func (r *region) ask(ctx context.Context, id string, message any) (*protocol.Reply, error) {
+func (r *router) ask(ctx context.Context, id string, message any) (*protocol.Reply, error) {
 	origin := trace.SpanContextFromContext(ctx)
 	var span trace.Span // Nil when nobody takes it.
 	if !r.system.tracing.off() {
@@ -149,7 +149,7 @@ func (r *region) ask(ctx context.Context, id string, message any) (*protocol.Rep
 }
 
 // receive hands a message to its entity, within a span if it belongs to a trace.
-func (r *region) receive(ctx *Context, e *protocol.Entity, m *protocol.Message) (err error) {
+func (r *router) receive(ctx *Context, e *protocol.Entity, m *protocol.Message) (err error) {
 	if len(m.Trace) == 0 {
 		return r.hand(ctx, e, m)
 	}

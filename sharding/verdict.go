@@ -25,7 +25,7 @@ func newVerdict() *verdict {
 
 // refuse notes that the coordinator does not want this region, which ends
 // everybody who waits. It and admit are called by the driver's goroutine alone.
-func (r *region) refuse(err *SettingsError) {
+func (r *router) refuse(err *SettingsError) {
 	next, old := newVerdict(), r.verdict.Load()
 	next.err, next.refused = err, old.refused
 	r.verdict.Store(next)
@@ -36,7 +36,7 @@ func (r *region) refuse(err *SettingsError) {
 }
 
 // admit notes that the coordinator has accepted this region, and takes a refusal back.
-func (r *region) admit() {
+func (r *router) admit() {
 	next, old := newVerdict(), r.verdict.Load()
 	next.accepted = true
 	if old.err == nil {
@@ -47,7 +47,7 @@ func (r *region) admit() {
 }
 
 // refusal returns why the region is refused, nil when it is not any more.
-func (r *region) refusal() error {
+func (r *router) refusal() error {
 	if err := r.verdict.Load().err; err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (g *Region[C]) AwaitReady(ctx context.Context) error {
 // refused.
 func (s *System) Refused() []*SettingsError {
 	var all []*SettingsError
-	for _, r := range *s.regions.Load() {
+	for _, r := range *s.routers.Load() {
 		if err := r.verdict.Load().err; err != nil {
 			all = append(all, err)
 		}

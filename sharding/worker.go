@@ -17,19 +17,19 @@ import (
 // work runs an entity on a goroutine of its own until it has nothing more to
 // do. The cell's machine sees to it that an entity has one such goroutine at a
 // time.
-func (r *region) work(c *cell, e *protocol.Entity, op protocol.Op) {
-	s, j := r.system, job{r, c, e, op}
-	if one := s.crew.take(); one != nil {
+func (r *router) work(sl *slot, e *protocol.Entity, op protocol.Op) {
+	s, j := r.system, job{r, sl, e, op}
+	if one := s.pool.take(); one != nil {
 		one.jobs <- j
 		return
 	}
 	// Owned by the system: ends when the entity is idle or stopped, and no other job
 	// has come for a while; AwaitEnd waits for it.
-	s.workers.Go(func() { s.labour(j) })
+	s.workers.Go(func() { s.runJobs(j) })
 }
 
-// labour does one job after the other.
-func (s *System) labour(j job) {
+// runJobs does one job after the other.
+func (s *System) runJobs(j job) {
 	var ctx *Context
 	defer func() {
 		if j.op == 0 {
@@ -37,43 +37,43 @@ func (s *System) labour(j job) {
 		}
 		// The entity ended this goroutine, by runtime.Goexit. What it was about
 		// has failed, and another goroutine goes on.
-		if op := j.r.deserted(ctx, j.c, j.e, j.op); op != 0 {
-			j.r.work(j.c, j.e, op)
+		if op := j.r.deserted(ctx, j.sl, j.e, j.op); op != 0 {
+			j.r.work(j.sl, j.e, op)
 		}
 	}()
 	var one *worker
 	for more := true; more; {
-		ctx = &Context{region: j.r, entity: j.e}
+		ctx = &Context{router: j.r, entity: j.e}
 		for j.op != 0 {
 			ctx.reply, ctx.stop = nil, StopNone
-			j.op = j.r.perform(ctx, j.c, j.e, j.op)
+			j.op = j.r.perform(ctx, j.sl, j.e, j.op)
 		}
-		ctx, j = nil, job{} // What it was about may go while this waits.
-		j, more = s.crew.wait(&one)
+		ctx, j = nil, job{} // The memory of the finished job may go while this waits.
+		j, more = s.pool.wait(&one)
 	}
 }
 
 // perform does one thing to an entity and returns the next.
-func (r *region) perform(ctx *Context, c *cell, e *protocol.Entity, op protocol.Op) protocol.Op {
+func (r *router) perform(ctx *Context, sl *slot, e *protocol.Entity, op protocol.Op) protocol.Op {
 	now := ctx.now
 	ctx.now = 0
 	switch op {
 	case protocol.OpStart:
-		return r.started(c, e, r.startEntity(ctx, e))
+		return r.started(sl, e, r.startEntity(ctx, e))
 	case protocol.OpStop:
-		why, begins := r.beginStop(c, e)
+		why, begins := r.beginStop(sl, e)
 		if !begins {
 			return 0
 		}
-		r.endTimers(c, e)
+		r.endTimers(sl, e)
 		ctx.stop = why
 		r.stopEntity(ctx, e)
-		return r.stopped(c, e)
+		return r.stopped(sl, e)
 	default:
 		if now == 0 {
 			now = r.system.clock.Instant()
 		}
-		return r.runEntity(ctx, c, e, now)
+		return r.runEntity(ctx, sl, e, now)
 	}
 }
 
@@ -86,95 +86,95 @@ const (
 )
 
 // deserted ends what an entity did not return from.
-func (r *region) deserted(ctx *Context, c *cell, e *protocol.Entity, op protocol.Op) protocol.Op {
+func (r *router) deserted(ctx *Context, sl *slot, e *protocol.Entity, op protocol.Op) protocol.Op {
 	r.system.counters.panics.Add(1)
 	r.system.log.Error("entity ended its goroutine", "kind", r.name, "entity", e.ID())
 	switch op {
 	case protocol.OpStart:
-		return r.started(c, e, errDeserted)
+		return r.started(sl, e, errDeserted)
 	case protocol.OpStop:
-		return r.stopped(c, e)
+		return r.stopped(sl, e)
 	default:
-		return r.done(ctx, c, e, failed(errDeserted))
+		return r.done(ctx, sl, e, failed(errDeserted))
 	}
 }
 
 var errDeserted = errors.New("it ended its goroutine")
 
-func (r *region) started(c *cell, e *protocol.Entity, err error) protocol.Op {
+func (r *router) started(sl *slot, e *protocol.Entity, err error) protocol.Op {
 	now := r.system.clock.Instant()
 	if err == nil {
-		return r.after(c, e, func(out *protocol.Actions) { c.shard.Started(now, e, true, out) })
+		return r.after(sl, e, func(out *protocol.Actions) { sl.cell.Started(now, e, true, out) })
 	}
-	r.endTimers(c, e)
-	return r.after(c, e, func(out *protocol.Actions) { c.shard.StartFailed(now, e, detailOf(err), out) })
+	r.endTimers(sl, e)
+	return r.after(sl, e, func(out *protocol.Actions) { sl.cell.StartFailed(now, e, detailOf(err), out) })
 }
 
 // beginStop returns why an entity is stopped; false if it must not be now.
-func (r *region) beginStop(c *cell, e *protocol.Entity) (why StopReason, begins bool) {
+func (r *router) beginStop(sl *slot, e *protocol.Entity) (why StopReason, begins bool) {
 	now := r.system.clock.Instant()
 	held := r.system.standing.HeldAt(now)
 	var reason protocol.StopReason
-	r.after(c, e, func(out *protocol.Actions) { reason, begins = c.shard.BeginStop(now, e, held, out) })
+	r.after(sl, e, func(out *protocol.Actions) { reason, begins = sl.cell.BeginStop(now, e, held, out) })
 	return StopReason(reason), begins
 }
 
-func (r *region) stopped(c *cell, e *protocol.Entity) protocol.Op {
-	return r.after(c, e, func(out *protocol.Actions) { c.shard.Stopped(r.system.clock.Instant(), e, out) })
+func (r *router) stopped(sl *slot, e *protocol.Entity) protocol.Op {
+	return r.after(sl, e, func(out *protocol.Actions) { sl.cell.Stopped(r.system.clock.Instant(), e, out) })
 }
 
 // done gives the outcome of a message. A reply is withheld when the clock shows
 // no standing any more. What the clock shows is good for the message that begins
 // next as well: it begins at once.
-func (r *region) done(ctx *Context, c *cell, e *protocol.Entity, result protocol.Result) protocol.Op {
+func (r *router) done(ctx *Context, sl *slot, e *protocol.Entity, result protocol.Result) protocol.Op {
 	now := r.system.clock.Instant()
 	ctx.now = now
 	result.Withhold = !r.system.standing.HeldAt(now)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.spare.keep(&r.system.messages, c.shard.Ran(e, ctx.ran, &c.out))
-	c.shard.Done(now, e, result, &c.out)
-	op := r.carry(c, e)
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	sl.free.keep(&r.system.messages, sl.cell.Ran(e, ctx.ran, &sl.out))
+	sl.cell.Done(now, e, result, &sl.out)
+	op := r.carry(sl, e)
 	if ctx.ahead, ctx.ran = nil, 0; op == protocol.OpRun {
-		ctx.ahead, ctx.ends = c.shard.Ahead(e, runMost), c.ends.Load()
+		ctx.ahead, ctx.ends = sl.cell.Ahead(e, runMost), sl.ends.Load()
 	}
 	return op
 }
 
 // after tells the cell what was done.
-func (r *region) after(c *cell, e *protocol.Entity, f func(out *protocol.Actions)) protocol.Op {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	f(&c.out)
-	return r.carry(c, e)
+func (r *router) after(sl *slot, e *protocol.Entity, f func(out *protocol.Actions)) protocol.Op {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	f(&sl.out)
+	return r.carry(sl, e)
 }
 
 // runEntity lets an entity handle its message, unless the node's clock shows
 // no standing.
-func (r *region) runEntity(ctx *Context, c *cell, e *protocol.Entity, now machine.Instant) protocol.Op {
+func (r *router) runEntity(ctx *Context, sl *slot, e *protocol.Entity, now machine.Instant) protocol.Op {
 	if !r.system.standing.HeldAt(now) {
-		return r.after(c, e, func(out *protocol.Actions) { c.shard.Postpone(now, e, out) })
+		return r.after(sl, e, func(out *protocol.Actions) { sl.cell.Postpone(now, e, out) })
 	}
 	if e.Message().Expired(now) {
-		return r.after(c, e, func(out *protocol.Actions) { c.shard.Lapse(now, e, out) })
+		return r.after(sl, e, func(out *protocol.Actions) { sl.cell.Lapse(now, e, out) })
 	}
 	result := r.handle(ctx, e, e.Message())
 	for m := ctx.ahead; m != nil && !result.Failed; m = m.Next() {
 		begins := r.system.clock.Instant()
-		if begins.Sub(now) > runLong || !r.system.standing.HeldAt(begins) || c.ends.Load() != ctx.ends {
+		if begins.Sub(now) > runLong || !r.system.standing.HeldAt(begins) || sl.ends.Load() != ctx.ends {
 			break
 		}
 		ctx.reply = nil
 		ctx.ran++ // Before the entity has it, since it may not come back from it.
 		result = r.handle(ctx, e, m)
 	}
-	return r.done(ctx, c, e, result)
+	return r.done(ctx, sl, e, result)
 }
 
 // handle lets an entity handle its message and says what came of it. A message
 // that cannot be decoded is the sender's fault: the entity does not see it, and
 // stays. So does one whose reply cannot be encoded.
-func (r *region) handle(ctx *Context, e *protocol.Entity, m *protocol.Message) protocol.Result {
+func (r *router) handle(ctx *Context, e *protocol.Entity, m *protocol.Message) protocol.Result {
 	defer ctx.returned()
 	if m.Own {
 		return r.timeUp(ctx, e, m)
@@ -230,7 +230,7 @@ func detailOf(err error) string {
 }
 
 // decode decodes a message that came from another node.
-func (r *region) decode(e *protocol.Entity, m *protocol.Message) (err error) {
+func (r *router) decode(e *protocol.Entity, m *protocol.Message) (err error) {
 	defer r.recovered(e, &err)
 	if m.Value != nil {
 		return nil
@@ -249,13 +249,13 @@ func (r *region) decode(e *protocol.Entity, m *protocol.Message) (err error) {
 var errTooLarge = errors.New("its sender's transport has smaller frames than it needs")
 
 // hand hands a message to its entity.
-func (r *region) hand(ctx *Context, e *protocol.Entity, m *protocol.Message) (err error) {
+func (r *router) hand(ctx *Context, e *protocol.Entity, m *protocol.Message) (err error) {
 	defer r.recovered(e, &err)
 	return frozen(r.entity.receive(ctx, instanceOf(e), m.Value))
 }
 
 // answer makes the reply to a message, encoded when the asker is elsewhere.
-func (r *region) answer(value any, e *protocol.Entity, m *protocol.Message) *protocol.Reply {
+func (r *router) answer(value any, e *protocol.Entity, m *protocol.Message) *protocol.Reply {
 	if value == nil {
 		return failure("the entity gave no reply")
 	}
@@ -272,14 +272,14 @@ func (r *region) answer(value any, e *protocol.Entity, m *protocol.Message) *pro
 	return &protocol.Reply{Payload: payload}
 }
 
-func (r *region) encodeReply(e *protocol.Entity, value any) (payload []byte, err error) {
+func (r *router) encodeReply(e *protocol.Entity, value any) (payload []byte, err error) {
 	defer r.recovered(e, &err)
 	payload, err = r.codec.Append(nil, value)
 	return payload, frozen(err)
 }
 
 // startEntity creates an entity and starts it.
-func (r *region) startEntity(ctx *Context, e *protocol.Entity) (err error) {
+func (r *router) startEntity(ctx *Context, e *protocol.Entity) (err error) {
 	defer func() {
 		if err != nil {
 			r.system.log.Warn("entity did not start", "kind", r.name, "entity", e.ID(), "error", err)
@@ -303,7 +303,7 @@ func (r *region) startEntity(ctx *Context, e *protocol.Entity) (err error) {
 }
 
 // stopEntity stops an entity.
-func (r *region) stopEntity(ctx *Context, e *protocol.Entity) {
+func (r *router) stopEntity(ctx *Context, e *protocol.Entity) {
 	var err error
 	defer ctx.returned()
 	defer r.recovered(e, &err)
@@ -314,7 +314,7 @@ func (r *region) stopEntity(ctx *Context, e *protocol.Entity) {
 
 // recovered turns a panic of an entity into an error: it ends the entity, never
 // the process.
-func (r *region) recovered(e *protocol.Entity, err *error) {
+func (r *router) recovered(e *protocol.Entity, err *error) {
 	if v := recover(); v != nil {
 		r.system.counters.panics.Add(1)
 		r.system.log.Error("entity panicked", "kind", r.name, "entity", e.ID(), "panic", v, "stack", string(debug.Stack()))

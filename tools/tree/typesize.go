@@ -20,7 +20,7 @@ const (
 // has become small enough: one that is not needed is a fault.
 func large() map[string]string {
 	return map[string]string{
-		"sharding.region":                        "to be cut along the path of a message",
+		"sharding.router":                        "to be cut along the path of a message",
 		"sharding/internal/protocol.Cell":        "to be cut along the path of a message",
 		"sharding/internal/protocol.coordinator": "to be cut along the life of a shard",
 	}

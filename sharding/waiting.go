@@ -22,34 +22,34 @@ var errEntityPatience = fmt.Errorf("an entity waits for room for %v at most", en
 // ofEntity marks the contexts of entities.
 type ofEntity struct{}
 
-// await returns what is closed when there is room for a message; the caller holds the
-// cell. Those who wait are goroutines of the program, so that it bounds their number.
-func (c *cell) await(m *protocol.Message) <-chan struct{} {
-	if c.room == nil {
-		c.room = make(map[*protocol.Message]chan struct{})
+// roomFor returns what is closed when there is room for a message; the caller holds the
+// slot. Those who wait are goroutines of the program, so that it bounds their number.
+func (sl *slot) roomFor(m *protocol.Message) <-chan struct{} {
+	if sl.waiters == nil {
+		sl.waiters = make(map[*protocol.Message]chan struct{})
 	}
 	room := make(chan struct{})
-	c.room[m] = room
+	sl.waiters[m] = room
 	return room
 }
 
 // waiting returns how many senders wait for room.
-func (c *cell) waiting() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.room)
+func (sl *slot) waiting() int {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	return len(sl.waiters)
 }
 
 // withdraw takes back a message that is not accepted after all.
-func (r *region) withdraw(c *cell, m *protocol.Message) {
-	r.step(c, func(out *protocol.Actions) {
-		delete(c.room, m)
-		c.shard.Withdraw(m, out)
+func (r *router) withdraw(sl *slot, m *protocol.Message) {
+	r.step(sl, func(out *protocol.Actions) {
+		delete(sl.waiters, m)
+		sl.cell.Withdraw(m, out)
 	})
 }
 
 // await waits until there is room for a message that found none.
-func (r *region) await(ctx context.Context, c *cell, m *protocol.Message, full protocol.Admission, room <-chan struct{}, a *ask) error {
+func (r *router) await(ctx context.Context, sl *slot, m *protocol.Message, full protocol.Admission, room <-chan struct{}, a *ask) error {
 	var expired <-chan time.Time
 	limit := errAskLimit
 	switch {
@@ -71,13 +71,13 @@ func (r *region) await(ctx context.Context, c *cell, m *protocol.Message, full p
 	case <-r.verdict.Load().refused:
 		cause = r.refusal()
 	}
-	detail, why := r.jam(c, full)
+	detail, why := r.whyFull(sl, full)
 	return r.notDelivered(m.Entity, detail, severalOf(why, cause))
 }
 
-// jam says why there is no room for a message, as far as this node knows.
-func (r *region) jam(c *cell, full protocol.Admission) (detail string, why error) {
-	info := c.info()
+// whyFull says why there is no room for a message, as far as this node knows.
+func (r *router) whyFull(sl *slot, full protocol.Admission) (detail string, why error) {
+	info := sl.info()
 	home, where := info.Home, "here"
 	silent := r.unreachable(info)
 	switch {

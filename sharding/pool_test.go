@@ -14,14 +14,14 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// idlers has n workers wait in a crew, the first of them first; each says by its
+// idlers has n workers wait in a pool, the first of them first; each says by its
 // number that it has ended.
-func idlers(c *crew, n int) (workers []*worker, ended chan int) {
+func idlers(c *workerPool, n int) (workers []*worker, ended chan int) {
 	ended = make(chan int, n)
 	for i := range n {
 		one := &worker{jobs: make(chan job, 1)}
 		workers = append(workers, one)
-		go func() { // Ends when the crew lets it go; the bubble waits for it.
+		go func() { // Ends when the pool lets it go; the bubble waits for it.
 			for more := true; more; {
 				_, more = c.wait(&one)
 			}
@@ -34,17 +34,17 @@ func idlers(c *crew, n int) (workers []*worker, ended chan int) {
 
 // Who came last works, so that who is not needed is: it is let go after a while, with
 // whoever is left when the context ends.
-func TestACrewIsAsLargeAsItIsNeeded(t *testing.T) {
+func TestThePoolIsAsLargeAsItIsNeeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := crew{most: 3}
+		c := workerPool{most: 3}
 		ctx, cancel := context.WithCancel(t.Context())
-		go c.tend(ctx)
+		go c.trimIdle(ctx)
 		workers, ended := idlers(&c, 3)
 		require.Empty(t, ended)
 		for range 5 { // The last one is enough.
 			one := c.take()
 			require.Same(t, workers[2], one)
-			<-time.After(crewPatience)
+			<-time.After(poolPatience)
 			one.jobs <- job{op: protocol.OpRun}
 			synctest.Wait()
 		}
@@ -55,13 +55,13 @@ func TestACrewIsAsLargeAsItIsNeeded(t *testing.T) {
 		synctest.Wait()
 		require.Nil(t, c.take())
 		_, ended = idlers(&c, 1)
-		require.Equal(t, 0, <-ended, "nobody waits in a crew that has ended")
+		require.Equal(t, 0, <-ended, "nobody waits in a pool that has ended")
 	})
 }
 
-func TestACrewIsBounded(t *testing.T) {
+func TestThePoolIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := crew{most: 2}
+		c := workerPool{most: 2}
 		_, ended := idlers(&c, 3)
 		require.Equal(t, 2, <-ended)
 		c.dismiss(true)

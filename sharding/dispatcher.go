@@ -12,50 +12,50 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// mailroom does what a cell may not wait for: it tells the control machine
+// dispatcher does what a cell may not wait for: it tells the control machine
 // what happened to shards, and sends the acknowledgements that are due.
 //
 // Both lists are bounded by the number of cells: a cell is in the list of
 // acknowledgements at most once, and has at most a lookup and a halt to tell.
 // Under load one round acknowledges everything that came since the last.
-type mailroom struct {
+type dispatcher struct {
 	wake chan struct{} // Holds one token when there is something to do.
 
-	mu    sync.Mutex
-	tell  []protocol.FromShard
-	dirty []cellOf
+	mu     sync.Mutex
+	events []protocol.FromShard
+	dirty  []dueSlot
 }
 
-// cellOf is a cell and its region.
-type cellOf struct {
-	r *region
-	c *cell
+// dueSlot is a slot whose cell has acknowledgements to send, with its router.
+type dueSlot struct {
+	r  *router
+	sl *slot
 }
 
-func (m *mailroom) init() { m.wake = make(chan struct{}, 1) }
+func (d *dispatcher) init() { d.wake = make(chan struct{}, 1) }
 
 // report queues an event of a cell for the control machine.
-func (m *mailroom) report(e protocol.FromShard) {
-	m.mu.Lock()
-	m.tell = append(m.tell, e)
-	m.mu.Unlock()
-	m.ring()
+func (d *dispatcher) report(e protocol.FromShard) {
+	d.mu.Lock()
+	d.events = append(d.events, e)
+	d.mu.Unlock()
+	d.signal()
 }
 
 // acknowledge notes that a cell has acknowledgements to send.
-func (m *mailroom) acknowledge(r *region, c *cell) {
-	if c.dirty.Swap(true) {
+func (d *dispatcher) acknowledge(r *router, sl *slot) {
+	if sl.dirty.Swap(true) {
 		return
 	}
-	m.mu.Lock()
-	m.dirty = append(m.dirty, cellOf{r, c})
-	m.mu.Unlock()
-	m.ring()
+	d.mu.Lock()
+	d.dirty = append(d.dirty, dueSlot{r, sl})
+	d.mu.Unlock()
+	d.signal()
 }
 
-func (m *mailroom) ring() {
+func (d *dispatcher) signal() {
 	select {
-	case m.wake <- struct{}{}:
+	case d.wake <- struct{}{}:
 	default: // A token is there already.
 	}
 }
@@ -66,7 +66,7 @@ func (m *mailroom) ring() {
 const acksDelay = time.Millisecond
 
 // run works until ctx ends.
-func (m *mailroom) run(ctx context.Context, control *machine.Handle) {
+func (d *dispatcher) run(ctx context.Context, control *machine.Handle) {
 	delay := time.NewTimer(acksDelay)
 	defer delay.Stop()
 	waiting := false
@@ -74,15 +74,15 @@ func (m *mailroom) run(ctx context.Context, control *machine.Handle) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-m.wake:
+		case <-d.wake:
 		case <-delay.C:
 			waiting = false
-			m.acknowledgeAll()
+			d.acknowledgeAll()
 		}
-		m.mu.Lock()
-		tell, more := m.tell, len(m.dirty) > 0
-		m.tell = nil
-		m.mu.Unlock()
+		d.mu.Lock()
+		tell, more := d.events, len(d.dirty) > 0
+		d.events = nil
+		d.mu.Unlock()
 		if more && !waiting {
 			waiting = true
 			delay.Reset(acksDelay)
@@ -96,13 +96,13 @@ func (m *mailroom) run(ctx context.Context, control *machine.Handle) {
 }
 
 // acknowledgeAll sends the acknowledgements of all cells that have any.
-func (m *mailroom) acknowledgeAll() {
-	m.mu.Lock()
-	dirty := m.dirty
-	m.dirty = nil
-	m.mu.Unlock()
-	for _, d := range dirty {
-		d.c.dirty.Store(false)
-		d.r.step(d.c, func(out *protocol.Actions) { d.c.shard.Acks(out) })
+func (d *dispatcher) acknowledgeAll() {
+	d.mu.Lock()
+	dirty := d.dirty
+	d.dirty = nil
+	d.mu.Unlock()
+	for _, due := range dirty {
+		due.sl.dirty.Store(false)
+		due.r.step(due.sl, func(out *protocol.Actions) { due.sl.cell.Acks(out) })
 	}
 }
