@@ -114,7 +114,7 @@ consumer: needs ## release the tree in a clone, install from its tags, start a n
 # ---------------------------------------------------------------- the tests
 
 .PHONY: test
-test: race mutants process ## all tests: with the race detector, then mutants, then those that start processes
+test: race seeds mutants process ## all tests: with the race detector, then more seeds without it, mutants, real processes
 	$(call step,test: ok)
 
 # In virtual time (testing/synctest) the race detector of Go 1.26 keeps one
@@ -130,6 +130,15 @@ race: needs-cc ## the tests of all modules with the race detector
 	@others="$$(comm -23 <($(GO) list work | sort) <($(GO) list $(BUBBLES) | sort))"
 	CGO_ENABLED=1 $(GO) test -race -timeout 15m $$others
 	CGO_ENABLED=1 $(GO) test -race -timeout 15m -cpu 1 $(BUBBLES)
+
+# What runs few seeds with the race detector, which makes each cost ten times as much, is
+# run once more without it.
+SEED_PACKAGES = $(shell grep -rlE --include='*_test.go' '^//go:build !race' $(MODULES) 2>/dev/null | xargs -r -n1 dirname | sort -u)
+
+.PHONY: seeds
+seeds: needs ## the tests that run more seeds without the race detector
+	$(call step,seeds)
+	@$(GO) test -timeout 15m $(SEED_PACKAGES)
 
 # A mutant is the production code with one defect, built anew, and searched for
 # by the seeds of the simulation: the proof that they would find it.

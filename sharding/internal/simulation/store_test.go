@@ -31,11 +31,15 @@ func written(seed uint64, lax bool) (*simulation.Cluster, error) {
 	return simulation.Suffer(c, simulation.Faults())
 }
 
+// stores is how many seeds the tests of storages run, with the race detector too: what they
+// must have seen at least once, fewer seeds need not show.
+const stores = 12
+
 // A storage that refuses lower epochs accepts each message of an entity once and in order,
 // however late writes land, and refuses no owner for good.
 // covers I1, I20.
 func TestAStoreWithEpochsIsWrittenInOrder(t *testing.T) {
-	first, n := seeds(t, few)
+	first, n := seeds(t, stores)
 	var sum simulation.Writes
 	for seed := first; seed < first+n; seed++ {
 		c, err := written(seed, false)
@@ -45,7 +49,7 @@ func TestAStoreWithEpochsIsWrittenInOrder(t *testing.T) {
 		w := c.Ledger.Counts().Writes
 		sum.Claims, sum.Accepted, sum.Refused = sum.Claims+w.Claims, sum.Accepted+w.Accepted, sum.Refused+w.Refused
 	}
-	if n > 1 { // Not so with each seed.
+	if n >= stores { // Not so with each seed.
 		require.NotZero(t, sum.Refused, "late writes of owners that were replaced")
 	}
 	t.Logf("%d seeds: %+v", n, sum)
@@ -66,7 +70,7 @@ func TestAStoreWithoutEpochsIsFoundOut(t *testing.T) {
 // what it had under way lands at a storage that has seen the minority's epochs.
 // covers F9, I1, I20.
 func TestAStoreOfAMinorityThatSurvives(t *testing.T) {
-	first, n := seeds(t, few)
+	first, n := seeds(t, stores)
 	refused, minorities := 0, 0
 	for seed := first; seed < first+n; seed++ {
 		opt, witness := simulation.Troubled(seed), &membershipsim.Witness{}
@@ -101,7 +105,7 @@ func TestAStoreOfAMinorityThatSurvives(t *testing.T) {
 		}
 		refused += c.Ledger.Counts().Writes.Refused
 	}
-	if n > 1 { // Not so with each seed.
+	if n >= stores { // Not so with each seed.
 		require.NotZero(t, minorities, "a minority survives")
 	}
 	t.Logf("%d seeds: a minority survived %d times, %d writes refused", n, minorities, refused)
