@@ -2,6 +2,8 @@ module github.com/quorate/quorate/bench
 
 go 1.26.0
 
+require github.com/quorate/quorate/cluster/prometheus v0.0.0
+
 require github.com/quorate/quorate/simulation v0.0.0
 
 require github.com/quorate/quorate/transport v0.0.0
@@ -82,6 +84,7 @@ require (
 replace (
 	github.com/quorate/quorate/allocation => ../allocation
 	github.com/quorate/quorate/cluster => ../cluster
+	github.com/quorate/quorate/cluster/prometheus => ../cluster/prometheus
 	github.com/quorate/quorate/config => ../config
 	github.com/quorate/quorate/config/field => ../config/field
 	github.com/quorate/quorate/downing => ../downing

@@ -29,7 +29,9 @@ func Check(own Own, paths ...string) error {
 	if err != nil {
 		return err
 	}
-	return file.DecodeAll(&startable{Config: Default(), own: own.Strategies, resolve: file.Resolve}, own.Sections...)
+	return file.DecodeAll(&startable{
+		linkable: linkable{Config: Default(), options: optionsOf(own.Options)}, own: own.Strategies, resolve: file.Resolve,
+	}, own.Sections...)
 }
 
 // Own is what a program brings that a node does not have, for [Check].
@@ -40,11 +42,16 @@ type Own struct {
 	// Sections are those of [WithSection]. Where the type of a section is not known, a
 	// pointer to an any takes whatever the section holds.
 	Sections []config.Section
+
+	// Options are those with which the program starts the node. Only those count that give
+	// it something to link, [WithMetrics] for instance: what a file asks for besides is
+	// refused.
+	Options []Option
 }
 
 // startable is a configuration that is asked whether a node would start with it.
 type startable struct {
-	Config `koanf:",squash"`
+	linkable `koanf:",squash"`
 
 	own     []string                 // The strategies of the program itself.
 	resolve func(path string) string // Finds a file that is named relative to the configuration's.
@@ -53,7 +60,7 @@ type startable struct {
 // Validate reports every fault that sections by themselves do not see.
 func (s *startable) Validate() error {
 	return errors.Join(
-		s.Config.Validate(), s.exposed(),
+		s.linkable.Validate(), s.exposed(),
 		s.certificates("transport.tls", s.Transport.TLS), s.certificates("management.tls", s.Management.TLS),
 		s.known("downing.strategy", s.Downing.Strategy, downing.BuiltIns().Names()...),
 		s.known("sharding.allocation.strategy", s.Sharding.Allocation.Strategy, allocation.LeastShardName),

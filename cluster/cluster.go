@@ -25,7 +25,7 @@ type Node struct {
 	sharding   *sharding.System
 	management *management.Server
 	reloader   *reloader
-	telemetry  *telemetry.Telemetry
+	metrics    telemetry.Metrics // Nil when the node shows none.
 	meters     metric.MeterProvider
 	plugins    *strategies
 
@@ -51,8 +51,17 @@ type options struct {
 	sharding   []sharding.Option
 	routes     []management.Route
 	prepares   []Prepare
+	metrics    telemetry.Endpoint
 	meters     metric.MeterProvider
 	traces     trace.TracerProvider
+}
+
+func optionsOf(opts []Option) *options {
+	o := &options{log: slog.Default()}
+	for _, opt := range opts {
+		opt(o)
+	}
+	return o
 }
 
 // WithFile reads the configuration from a file. Given several times, later files
@@ -85,6 +94,11 @@ func WithRoutes(routes ...management.Route) Option {
 	return func(o *options) { o.routes = append(o.routes, routes...) }
 }
 
+// WithMetrics sets where the metrics of the node can be fetched when the section telemetry
+// asks for it, such as prometheus.Endpoint() of the module cluster/prometheus. Without it a
+// configuration that asks for metrics is refused.
+func WithMetrics(e telemetry.Endpoint) Option { return func(o *options) { o.metrics = e } }
+
 // WithMeterProvider sets where the metrics of the node go, for a program with an SDK of
 // OpenTelemetry of its own. It excludes metrics by the section telemetry. The
 // default is the global provider.
@@ -99,10 +113,7 @@ func WithTracerProvider(p trace.TracerProvider) Option { return func(o *options)
 // cluster; see [Node.AwaitUp]. The context bounds Start alone. The error says
 // what is wrong with the configuration, or with the address.
 func Start(ctx context.Context, opts ...Option) (*Node, error) {
-	o := options{log: slog.Default()}
-	for _, opt := range opts {
-		opt(&o)
-	}
+	o := optionsOf(opts)
 	cfg, file, err := o.load()
 	if err != nil {
 		return nil, err
@@ -112,7 +123,7 @@ func Start(ctx context.Context, opts ...Option) (*Node, error) {
 		section.fill(cfg.own[i])
 		node.parts = append(node.parts, section.part(i))
 	}
-	b := &builder{Node: node, options: o, cfg: cfg, file: file, log: o.log}
+	b := &builder{Node: node, options: *o, cfg: cfg, file: file, log: o.log}
 	if err := b.start(ctx); err != nil {
 		return nil, err
 	}

@@ -219,7 +219,7 @@ func TestFaultsOfAFile(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := cluster.Load(file(t, append(append([]string(nil), good...), test.lines...)...))
+			_, err := cluster.Load(cluster.WithFile(file(t, append(append([]string(nil), good...), test.lines...)...)))
 			require.ErrorIs(t, err, test.class)
 			for _, want := range test.wants {
 				require.ErrorContains(t, err, want)
@@ -232,10 +232,10 @@ func TestFaultsOfAFile(t *testing.T) {
 // What must be set, and what stands nowhere.
 func TestMissingSettingsAndFiles(t *testing.T) {
 	path := file(t, "node: {roles: [a]}")
-	_, err := cluster.Load(path)
+	_, err := cluster.Load(cluster.WithFile(path))
 	require.ErrorContains(t, err, "cluster.name: must be set")
 	require.ErrorContains(t, err, "node.address: must be set")
-	_, err = cluster.Load(filepath.Join(t.TempDir(), "none.yaml"))
+	_, err = cluster.Load(cluster.WithFile(filepath.Join(t.TempDir(), "none.yaml")))
 	require.ErrorIs(t, err, config.ErrRead)
 	require.ErrorContains(t, err, "none.yaml")
 	_, err = cluster.Start(t.Context())
@@ -266,14 +266,14 @@ func TestTheEnvironmentOverridesTheFile(t *testing.T) {
 	address := free(t)
 	t.Setenv("QUORATE_NODE__ADDRESS", address)
 	t.Setenv("QUORATE_NODE__ROLES", "a,b")
-	cfg, err := cluster.Load(path, site)
+	cfg, err := cluster.Load(cluster.WithFile(path), cluster.WithFile(site))
 	require.NoError(t, err)
 	require.Equal(t, address, cfg.Node.Address)
 	require.Equal(t, []string{"a", "b"}, cfg.Node.Roles)
 	require.Equal(t, 34, cfg.Sharding.NumberOfShards)
 	require.Equal(t, cluster.Default().Membership.Fence, cfg.Membership.Fence)
 	t.Setenv("QUORATE_MEMBERSHIP__FENCE", "soon")
-	_, err = cluster.Load(path)
+	_, err = cluster.Load(cluster.WithFile(path))
 	require.ErrorContains(t, err, "$QUORATE_MEMBERSHIP__FENCE")
 }
 
@@ -281,7 +281,7 @@ func TestTheEnvironmentOverridesTheFile(t *testing.T) {
 func TestPathsAreRelativeToTheFile(t *testing.T) {
 	path, _ := lone(t, "transport: {tls: {certificate: node.pem, key: /keys/node.pem, authorities: ../ca.pem}}",
 		"management: {tls: {certificate: ask.pem, key: ask.pem, authorities: ca.pem}}")
-	cfg, err := cluster.Load(path)
+	cfg, err := cluster.Load(cluster.WithFile(path))
 	require.NoError(t, err)
 	require.Equal(t, filepath.Join(filepath.Dir(path), "node.pem"), cfg.Transport.TLS.Certificate)
 	require.Equal(t, filepath.Join(filepath.Dir(path), "ask.pem"), cfg.Management.TLS.Certificate)

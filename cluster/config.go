@@ -93,16 +93,19 @@ func (c Config) validateTelemetry() error {
 	return nil
 }
 
-// Load reads and merges configuration files and the environment. The error is
-// a list with every fault, each with file, line, key and cure. Paths of files
-// in the result are absolute.
-func Load(paths ...string) (Config, error) {
-	file, err := config.Load(paths...)
+// Load returns the configuration that [Start] uses with the same options, and fills the
+// sections of the program. It starts nothing. The error is a list with every fault, each
+// with file, line, key and cure. Paths of files in the result are absolute.
+func Load(opts ...Option) (Config, error) {
+	o := optionsOf(opts)
+	cfg, _, err := o.load()
 	if err != nil {
 		return Config{}, err
 	}
-	c, err := new(options).decode(file)
-	return c.Config, err
+	for i, section := range o.sections {
+		section.fill(cfg.own[i])
+	}
+	return cfg.Config, nil
 }
 
 // configuration is what a node is configured with: its own sections, and those of the
@@ -141,7 +144,7 @@ func (o *options) finish(file *config.File) (configuration, error) {
 		return cfg, err
 	}
 	o.change(&cfg)
-	return cfg, new(config.File).Decode("", &cfg.Config)
+	return cfg, new(config.File).Decode("", &linkable{Config: cfg.Config, options: o})
 }
 
 // change lets the program change the configuration.
@@ -177,5 +180,8 @@ func (o *options) fill(file *config.File, cfg *configuration) error {
 		}
 		cfg.own[i] = beside[i].Into
 	}
-	return file.DecodeAll(&cfg.Config, beside...)
+	whole := linkable{Config: cfg.Config, options: o}
+	err := file.DecodeAll(&whole, beside...)
+	cfg.Config = whole.Config
+	return err
 }

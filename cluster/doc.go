@@ -20,7 +20,7 @@
 //	management: {address: "127.0.0.1:8080"}
 //
 // With telemetry: {metrics: prometheus} the HTTP interface has the metrics of the
-// node at /metrics. Everything else has a default, and nothing listens for HTTP by
+// node at /metrics, if the program has linked them ([WithMetrics]). Everything else has a default, and nothing listens for HTTP by
 // default. Files may be YAML, TOML or JSON. Environment variables override the
 // file:
 // QUORATE_NODE__ADDRESS is node.address. A fault names file, line, key and

@@ -35,6 +35,9 @@ type part struct {
 	// section can tell by itself is said by its own Validate.
 	check func(Config) error
 
+	// linked reports what the part's sections ask for and the program did not link.
+	linked func(*options, Config) error
+
 	// settings are the settings of the part that members compare when a node joins.
 	settings func(configuration) []membership.Setting
 
@@ -70,7 +73,7 @@ func parts() []part {
 	return []part{
 		{
 			name: "telemetry", defaults: func(c *Config) { c.Telemetry = telemetry.Default() },
-			check: Config.validateTelemetry, start: startTelemetry, stop: stopTelemetry, routes: (*Node).metricRoutes,
+			check: Config.validateTelemetry, linked: (*options).linkedTelemetry, start: startTelemetry, stop: stopTelemetry, routes: (*Node).metricRoutes,
 		},
 		{
 			name: "plugins", resolve: resolvePlugins, check: Config.validatePlugins, start: startPlugins, stop: stopPlugins,
@@ -169,22 +172,32 @@ func startTelemetry(_ context.Context, b *builder) error {
 	if b.options.meters != nil && b.cfg.Telemetry.Metrics != telemetry.None {
 		return field.Errorf("telemetry.metrics", "set both by the option WithMeterProvider and by the configuration")
 	}
-	b.telemetry = telemetry.New(b.cfg.Telemetry, b.cfg.Cluster.Name, b.cfg.Node.Address, b.log)
 	b.meters = b.options.meters
-	if p := b.telemetry.MeterProvider(); p != nil {
-		b.meters = p
+	if b.cfg.Telemetry.Metrics == telemetry.None {
+		return nil
 	}
+	metrics, err := b.options.metrics.Open(b.cfg.Telemetry, b.cfg.Cluster.Name, b.cfg.Node.Address, b.log)
+	if err != nil {
+		b.log.Warn("the node runs without metrics", "error", err)
+		return nil
+	}
+	b.metrics, b.meters = metrics, metrics.MeterProvider()
 	return nil
 }
 
-func stopTelemetry(_ context.Context, n *Node) error { return n.telemetry.Close() }
+func stopTelemetry(_ context.Context, n *Node) error {
+	if n.metrics == nil {
+		return nil
+	}
+	return n.metrics.Close()
+}
 
 // metricRoutes shows the metrics.
 func (n *Node) metricRoutes() []management.Route {
-	if n.telemetry.MeterProvider() == nil {
+	if n.metrics == nil {
 		return nil
 	}
-	return []management.Route{{Path: "/metrics", Handler: n.telemetry.Handler()}}
+	return []management.Route{{Path: "/metrics", Handler: n.metrics}}
 }
 
 // defaultMembership sets the defaults of the sections that make a node a member.

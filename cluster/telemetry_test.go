@@ -4,20 +4,20 @@
 package cluster_test
 
 import (
-	"context"
+	"bytes"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/quorate/quorate/cluster"
+	"github.com/quorate/quorate/cluster/telemetry"
 	"github.com/quorate/quorate/config"
-	"github.com/quorate/quorate/sharding"
 )
 
 // fetch asks the HTTP interface of a node.
@@ -32,71 +32,95 @@ func fetch(t *testing.T, node *cluster.Node, path string) (status int, body stri
 	return response.StatusCode, string(text)
 }
 
-// counters starts the kind "counter" on a node.
-func counters(t *testing.T, node *cluster.Node) *sharding.Region[*wrapperspb.Int64Value] {
-	t.Helper()
-	region, err := sharding.Start(node, sharding.Kind[*wrapperspb.Int64Value]{
-		Name: "counter", New: func(*sharding.Context) sharding.Entity[*wrapperspb.Int64Value] { return new(counter) },
-	})
-	require.NoError(t, err)
-	return region
+// shelf is an endpoint that answers with what it was opened with, or that cannot be opened.
+type shelf struct {
+	fails  error
+	opened string
+	closed int
+
+	provider struct{ noop.MeterProvider }
 }
 
-// With one line in its file a node shows its metrics to Prometheus, beside those of
-// the program; a measurement of the program that fails costs itself.
-func TestMetricsForPrometheus(t *testing.T) {
+// Open notes what it is opened with.
+func (s *shelf) Open(section telemetry.Config, name, address string, _ *slog.Logger) (telemetry.Metrics, error) {
+	s.opened = section.Metrics + " of " + address + " in " + name
+	return s, s.fails
+}
+
+// ServeHTTP answers with that.
+func (s *shelf) ServeHTTP(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, s.opened) }
+
+// MeterProvider returns one that measures nothing, and can be told from others.
+func (s *shelf) MeterProvider() metric.MeterProvider { return &s.provider }
+
+// Close counts.
+func (s *shelf) Close() error {
+	s.closed++
+	return nil
+}
+
+// The endpoint that the program gives is opened when the file asks for metrics, is what
+// the node measures with, answers at /metrics, and is closed with the node.
+func TestAnEndpointShowsTheMetricsThatTheFileAsksFor(t *testing.T) {
 	path, address := lone(t, `management: {address: "127.0.0.1:0"}`, "telemetry: {metrics: prometheus}")
-	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path))...)
+	endpoint := new(shelf)
+	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), cluster.WithMetrics(endpoint))...)
 	require.NoError(t, err)
 	defer func() { _ = node.Close() }()
-	require.NoError(t, node.AwaitUp(t.Context()))
-	_, err = sharding.Ask[*wrapperspb.Int64Value](t.Context(), counters(t, node), "a", wrapperspb.Int64(1))
-	require.NoError(t, err)
-	meter := node.MeterProvider().Meter("bank")
-	deposits, err := meter.Int64Counter("bank.deposits", metric.WithUnit("{deposit}"))
-	require.NoError(t, err)
-	deposits.Add(t.Context(), 7)
-	bad, err := meter.Int64ObservableGauge("bank.bad")
-	require.NoError(t, err)
-	_, err = meter.RegisterCallback(func(context.Context, metric.Observer) error { return errors.New("the disk is full") }, bad)
-	require.NoError(t, err)
+	require.Same(t, &endpoint.provider, node.MeterProvider())
 	status, body := fetch(t, node, "/metrics")
 	require.Equal(t, http.StatusOK, status)
-	for _, want := range []string{
-		"\nquorate_membership_members{quorate_member_status=\"up\"} 1\n",
-		"\nquorate_membership_standing 1\n",
-		"\nquorate_sharding_ask_duration_seconds_count{quorate_kind=\"counter\"} 1\n",
-		"\nquorate_sharding_shards_hosted{quorate_kind=\"counter\"} 1000\n",
-		"\nquorate_node_decisions_total{quorate_component=\"membership\",quorate_decision_topic=\"join\"} ",
-		"\nbank_deposits_total 7\n",
-		"\ngo_goroutines ",
-		"service_instance_id=\"" + address + "\"",
-		"service_name=\"test\"",
-	} {
-		require.Contains(t, body, want)
-	}
+	require.Equal(t, "prometheus of "+address+" in test", body)
 	status, body = fetch(t, node, "/metrics?query=1")
 	require.Equal(t, http.StatusBadRequest, status, body)
 	require.NoError(t, node.Close())
-	require.NoError(t, node.Close())
+	require.Positive(t, endpoint.closed)
 }
 
-// By default nothing is shown, and nothing of the process is without being asked for.
-func TestMetricsAreOffByDefault(t *testing.T) {
-	path, _ := lone(t, `management: {address: "127.0.0.1:0"}`)
-	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path))...)
+// What cannot be set up is logged, and the node runs without.
+func TestANodeRunsWithoutMetricsThatCannotBeSetUp(t *testing.T) {
+	path, _ := lone(t, `management: {address: "127.0.0.1:0"}`, "telemetry: {metrics: prometheus}")
+	var log bytes.Buffer
+	node, err := cluster.Start(t.Context(), cluster.WithFile(path), cluster.WithMetrics(&shelf{fails: errors.New("the shelf is full")}),
+		cluster.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	require.NoError(t, err)
 	defer func() { _ = node.Close() }()
 	status, _ := fetch(t, node, "/metrics")
 	require.Equal(t, http.StatusNotFound, status)
+	require.NoError(t, node.Close())
+	require.Contains(t, log.String(), "the shelf is full")
+}
 
-	path, _ = lone(t, `management: {address: "127.0.0.1:0"}`, "telemetry: {metrics: prometheus, process-metrics: false}")
-	other, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path))...)
+// By default nothing is shown, also when the program could.
+func TestMetricsAreOffByDefault(t *testing.T) {
+	path, _ := lone(t, `management: {address: "127.0.0.1:0"}`)
+	endpoint := new(shelf)
+	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), cluster.WithMetrics(endpoint))...)
 	require.NoError(t, err)
-	defer func() { _ = other.Close() }()
-	_, body := fetch(t, other, "/metrics")
-	require.NotContains(t, body, "go_goroutines")
-	require.Contains(t, body, "quorate_")
+	defer func() { _ = node.Close() }()
+	status, _ := fetch(t, node, "/metrics")
+	require.Equal(t, http.StatusNotFound, status)
+	require.Empty(t, endpoint.opened)
+}
+
+// A file that asks for what the program did not link is refused at the start and by the
+// check, with the place, the import and the option; so is a change of the program.
+func TestMetricsThatTheProgramDidNotLinkAreRefused(t *testing.T) {
+	const cure = "telemetry.metrics: prometheus is not part of this program: import github.com/quorate/quorate/cluster/prometheus, " +
+		"and start the node with the option cluster.WithMetrics(prometheus.Endpoint())"
+	path, _ := lone(t, `management: {address: "127.0.0.1:0"}`, "telemetry: {metrics: prometheus}")
+	_, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path))...)
+	require.ErrorIs(t, err, cluster.ErrNotLinked)
+	require.EqualError(t, err, path+":5: "+cure)
+	require.EqualError(t, cluster.Check(cluster.Own{}, path), path+":5: "+cure)
+	require.NoError(t, cluster.Check(cluster.Own{Options: []cluster.Option{cluster.WithMetrics(new(shelf))}}, path))
+	_, err = cluster.Load(cluster.WithFile(path), cluster.WithMetrics(new(shelf)))
+	require.NoError(t, err)
+
+	path, _ = lone(t, `management: {address: "127.0.0.1:0"}`)
+	_, err = cluster.Start(t.Context(), quiet(cluster.WithFile(path), cluster.WithChange(func(c *cluster.Config) { c.Telemetry.Metrics = "prometheus" }))...)
+	require.ErrorIs(t, err, config.ErrInvalid)
+	require.EqualError(t, err, cure)
 }
 
 // What the section says wrongly is an error with its place.
@@ -106,13 +130,13 @@ func TestFaultsOfTheTelemetrySection(t *testing.T) {
 		"set management.address": {"telemetry: {metrics: prometheus}"},
 	} {
 		path, _ := lone(t, lines...)
-		_, err := cluster.Load(path)
+		_, err := cluster.Load(cluster.WithFile(path), cluster.WithMetrics(new(shelf)))
 		require.ErrorIs(t, err, config.ErrInvalid)
 		require.ErrorContains(t, err, "cluster.yaml:4: telemetry.metrics: ")
 		require.ErrorContains(t, err, want)
 	}
 	path, _ := lone(t, `management: {address: "127.0.0.1:0"}`)
-	_, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), cluster.WithMeterProvider(noop.NewMeterProvider()), cluster.WithChange(func(c *cluster.Config) {
+	_, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), cluster.WithMetrics(new(shelf)), cluster.WithMeterProvider(noop.NewMeterProvider()), cluster.WithChange(func(c *cluster.Config) {
 		c.Telemetry.Metrics = "prometheus"
 	}))...)
 	require.ErrorContains(t, err, "telemetry.metrics: set both by the option WithMeterProvider and by the configuration")

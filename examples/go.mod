@@ -2,6 +2,8 @@ module github.com/quorate/quorate/examples
 
 go 1.26.0
 
+require github.com/quorate/quorate/cluster/prometheus v0.0.0
+
 require github.com/quorate/quorate/transport v0.0.0
 
 require (
@@ -72,6 +74,7 @@ require (
 replace (
 	github.com/quorate/quorate/allocation => ../allocation
 	github.com/quorate/quorate/cluster => ../cluster
+	github.com/quorate/quorate/cluster/prometheus => ../cluster/prometheus
 	github.com/quorate/quorate/config => ../config
 	github.com/quorate/quorate/config/field => ../config/field
 	github.com/quorate/quorate/downing => ../downing

@@ -18,7 +18,8 @@ type Config struct {
 	// Metrics says where the metrics of the node go. "none", the default: where the
 	// program says, which is nowhere if it says nothing. "prometheus": GET /metrics of
 	// the node's HTTP interface answers with them, for which management.address must
-	// be set.
+	// be set; the program has the module cluster/prometheus for it, and starts the node
+	// with the option cluster.WithMetrics(prometheus.Endpoint()).
 	Metrics string `koanf:"metrics" oneof:"none|prometheus"`
 
 	// ProcessMetrics adds what the Go runtime and the operating system know of the

@@ -1,23 +1,16 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package telemetry is what a node does with its own metrics when its file says so:
-// it keeps them for Prometheus to fetch. It is the one place of the project that
-// has the SDK of OpenTelemetry; the modules know its API only.
+// Package telemetry is the section telemetry of a node's file, and what shows the metrics
+// of the node as the section says: an [Endpoint]. The modules of the project measure by
+// the API of OpenTelemetry; the SDK, and the client of whoever fetches, come with the
+// module of an endpoint, for programs that want them.
 //
-//	modules ── API ──> provider ── exporter ──> registry <── GET /metrics
-//
-// Each node has a provider and a registry of its own, so that several nodes in one
-// process do not mix, and nothing global is set. A program with an SDK of its own
-// leaves the section alone and gives the node its provider instead.
+//	modules ── API ──> provider ── endpoint <── GET /metrics
+//	                    of the SDK, from cluster/prometheus
 //
 // # Trouble
 //
 // Telemetry never holds the node up: what cannot be set up is logged, and the node
-// runs without; a collection that fails in part shows the rest.
-//
-// # Concurrency
-//
-// Nothing runs between two requests: metrics are read when they are asked for. All
-// methods are safe for concurrent use.
+// runs without.
 package telemetry

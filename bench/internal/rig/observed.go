@@ -16,6 +16,7 @@ import (
 
 	"github.com/quorate/quorate/bench/internal/process"
 	"github.com/quorate/quorate/cluster"
+	"github.com/quorate/quorate/cluster/prometheus"
 	"github.com/quorate/quorate/cluster/telemetry"
 )
 
@@ -40,7 +41,7 @@ func StartObserved(ctx context.Context, s process.Spec, seeds []string, change f
 	node, err := Start(ctx, seeds, func(c *cluster.Config) {
 		change(c)
 		c.Management.Address, c.Telemetry.Metrics = "127.0.0.1:0", telemetry.Prometheus
-	}, cluster.WithTracerProvider(traces))
+	}, cluster.WithMetrics(prometheus.Endpoint()), cluster.WithTracerProvider(traces))
 	if err != nil {
 		return nil, errors.Join(err, traces.Shutdown(ctx))
 	}

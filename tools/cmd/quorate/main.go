@@ -21,6 +21,7 @@ import (
 	"os"
 
 	"github.com/quorate/quorate/cluster"
+	"github.com/quorate/quorate/cluster/prometheus"
 	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/tools/internal/command"
 )
@@ -44,10 +45,10 @@ func main() {
 	os.Exit(program.Run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// check checks files for a program with strategies and sections of its own, whose types
-// are not known here.
+// check checks files for a program that links everything, with strategies and sections of
+// its own, whose types are not known here.
 func check(strategies, sections []string, paths ...string) error {
-	own := cluster.Own{Strategies: strategies}
+	own := cluster.Own{Strategies: strategies, Options: []cluster.Option{cluster.WithMetrics(prometheus.Endpoint())}}
 	for _, name := range sections {
 		own.Sections = append(own.Sections, config.Section{Name: name, Into: new(any)})
 	}

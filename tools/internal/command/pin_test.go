@@ -73,7 +73,7 @@ func TestPin(t *testing.T) {
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o640), info.Mode().Perm())
-	c, err := cluster.Load(path)
+	c, err := cluster.Load(cluster.WithFile(path))
 	require.NoError(t, err)
 	require.Equal(t, sumTwo, c.Plugins["second"].SHA256)
 	require.Equal(t, filepath.Join(dir, "bin/one"), c.Plugins["first"].Path)

@@ -38,6 +38,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/cluster"
+	"github.com/quorate/quorate/cluster/prometheus"
 	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/examples/bank"
 	"github.com/quorate/quorate/membership"
@@ -122,7 +123,7 @@ func run(ctx context.Context, file, dir, listen string) error {
 		return fmt.Errorf("bank: cannot serve HTTP on %s, choose another address with -http: %w", listen, err)
 	}
 	defer func() { _ = listener.Close() }() // Closed by the server as well, which comes to the same.
-	node, err := cluster.Start(ctx, cluster.WithFile(file))
+	node, err := cluster.Start(ctx, cluster.WithFile(file), cluster.WithMetrics(prometheus.Endpoint()))
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package telemetry
+package prometheus
 
 import (
 	"bytes"
@@ -15,17 +15,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/metric"
-)
 
-// A node without metrics has nothing to show and nothing to close.
-func TestNone(t *testing.T) {
-	require.NoError(t, Default().Validate())
-	shown := New(Default(), "c", "a:1", slog.New(slog.DiscardHandler))
-	require.Nil(t, shown.MeterProvider())
-	require.Nil(t, shown.Handler())
-	require.NoError(t, shown.Close())
-	require.EqualError(t, Config{Metrics: "x"}.Validate(), `metrics: "x" is neither none nor prometheus`)
-}
+	"github.com/quorate/quorate/cluster/telemetry"
+)
 
 // refusing is a registry that takes nothing.
 type refusing struct{ prometheus.Registerer }
@@ -46,7 +38,8 @@ func TestARegistryThatRefuses(t *testing.T) {
 
 // A collection that fails in part shows the rest; after Close there is nothing more.
 func TestACollectionThatFails(t *testing.T) {
-	shown := New(Config{Metrics: Prometheus}, "c", "a:1", slog.New(slog.DiscardHandler))
+	shown, err := Endpoint().Open(telemetry.Config{Metrics: telemetry.Prometheus}, "c", "a:1", slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
 	meter := shown.MeterProvider().Meter("test")
 	good, err := meter.Int64Counter("good")
 	require.NoError(t, err)
@@ -57,7 +50,7 @@ func TestACollectionThatFails(t *testing.T) {
 	require.NoError(t, err)
 	ask := func() *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
-		shown.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		shown.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 		return w
 	}
 	w := ask()

@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster_test
+package prometheus_test
 
 import (
 	"cmp"
@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
+	client "github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	exporter "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/metric"
@@ -33,9 +33,9 @@ import (
 )
 
 const (
-	page      = "../docs/observability.md"
-	dashboard = "../docs/grafana/quorate.json"
-	begin     = "<!-- The catalogue begins. It is written by: go test ./cluster -run TestTheCatalogueIsWhatANodeRegisters -update -->\n"
+	page      = "../../docs/observability.md"
+	dashboard = "../../docs/grafana/quorate.json"
+	begin     = "<!-- The catalogue begins. It is written by: go test ./cluster/prometheus -run TestTheCatalogueIsWhatANodeRegisters -update -->\n"
 	end       = "<!-- The catalogue ends. -->\n"
 )
 
@@ -173,7 +173,7 @@ func catalogue(t *testing.T) []metertest.Instrument {
 // exporter.
 func exported(t *testing.T, i metertest.Instrument) string {
 	t.Helper()
-	registry := prometheus.NewRegistry()
+	registry := client.NewRegistry()
 	reader, err := exporter.New(exporter.WithRegisterer(registry), exporter.WithoutScopeInfo(), exporter.WithoutTargetInfo())
 	require.NoError(t, err)
 	meter := sdk.NewMeterProvider(sdk.WithReader(reader)).Meter("test")
@@ -249,7 +249,7 @@ func TestTheCatalogueIsWhatANodeRegisters(t *testing.T) {
 		require.NoError(t, os.WriteFile(page, []byte(before+begin+want+end+after), 0o600))
 		return
 	}
-	require.Equal(t, want, was, "%s is not current: go test ./cluster -run TestTheCatalogueIsWhatANodeRegisters -update", page)
+	require.Equal(t, want, was, "%s is not current: go test ./cluster/prometheus -run TestTheCatalogueIsWhatANodeRegisters -update", page)
 }
 
 // What two nodes under load measure has the attributes of the page, and no others.

@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package telemetry
+package prometheus
 
 import (
 	"context"
@@ -19,47 +19,45 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	sdk "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/resource"
+
+	"github.com/quorate/quorate/cluster/telemetry"
 )
 
 // closeTimeout bounds Close, which has nothing to send.
 const closeTimeout = time.Second
 
-// Telemetry is the metrics of one node.
-type Telemetry struct {
-	provider *sdk.MeterProvider // Nil without metrics.
-	handler  http.Handler
-}
+// endpoint opens metrics for Prometheus. It has no state.
+type endpoint struct{}
 
-// New sets up what the configuration says, which must be valid, for the node at an
-// address of a cluster. What cannot be set up is logged, and left out.
-func New(cfg Config, cluster, address string, log *slog.Logger) *Telemetry {
-	if cfg.Metrics != Prometheus {
-		return &Telemetry{}
-	}
+var _ telemetry.Endpoint = endpoint{}
+
+// Endpoint returns the endpoint for telemetry.metrics: prometheus.
+func Endpoint() telemetry.Endpoint { return endpoint{} }
+
+// Open implements [telemetry.Endpoint].
+func (endpoint) Open(section telemetry.Config, cluster, address string, log *slog.Logger) (telemetry.Metrics, error) {
 	registry := prometheus.NewRegistry()
-	if cfg.ProcessMetrics {
+	if section.ProcessMetrics {
 		register(registry, log, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	}
-	t, err := export(registry, cluster, address)
+	provider, err := export(registry, cluster, address)
 	if err != nil {
-		log.Warn("the node runs without metrics", "error", err)
-		return &Telemetry{}
+		return nil, err
 	}
-	t.handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{
+	return &metrics{provider: provider, Handler: promhttp.HandlerFor(registry, promhttp.HandlerOpts{
 		ErrorLog: errorLog{log}, ErrorHandling: promhttp.ContinueOnError, EnableOpenMetrics: true,
-	})
-	return t
+	})}, nil
 }
 
 // export connects a provider to a registry. Whose metrics they are is a series of
 // its own, target_info, and not a label of each: a registry has those of one node.
-func export(registry prometheus.Registerer, cluster, address string) (*Telemetry, error) {
+func export(registry prometheus.Registerer, cluster, address string) (*sdk.MeterProvider, error) {
 	reader, err := exporter.New(exporter.WithRegisterer(registry), exporter.WithoutScopeInfo())
 	if err != nil {
 		return nil, err
 	}
 	whose := resource.NewSchemaless(attribute.String("service.name", cluster), attribute.String("service.instance.id", address))
-	return &Telemetry{provider: sdk.NewMeterProvider(sdk.WithReader(reader), sdk.WithResource(whose))}, nil
+	return sdk.NewMeterProvider(sdk.WithReader(reader), sdk.WithResource(whose)), nil
 }
 
 // register adds collectors that the node can do without.
@@ -71,27 +69,22 @@ func register(registry prometheus.Registerer, log *slog.Logger, all ...prometheu
 	}
 }
 
-// MeterProvider returns where the node's metrics go, nil when the configuration
-// leaves that to the program.
-func (t *Telemetry) MeterProvider() metric.MeterProvider {
-	if t.provider == nil {
-		return nil // Not a nil pointer in an interface.
-	}
-	return t.provider
+// metrics are those of one node.
+type metrics struct {
+	http.Handler
+
+	provider *sdk.MeterProvider
 }
 
-// Handler returns what answers GET /metrics, nil when there is nothing to show.
-func (t *Telemetry) Handler() http.Handler { return t.handler }
+// MeterProvider returns where the node's metrics go.
+func (m *metrics) MeterProvider() metric.MeterProvider { return m.provider }
 
 // Close ends the collection. It may be called again.
-func (t *Telemetry) Close() error {
-	if t.provider == nil {
-		return nil
-	}
+func (m *metrics) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	if err := t.provider.Shutdown(ctx); err != nil && !errors.Is(err, sdk.ErrReaderShutdown) {
-		return fmt.Errorf("telemetry: %w", err)
+	if err := m.provider.Shutdown(ctx); err != nil && !errors.Is(err, sdk.ErrReaderShutdown) {
+		return fmt.Errorf("prometheus: %w", err)
 	}
 	return nil
 }

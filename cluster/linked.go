@@ -1,0 +1,58 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/quorate/quorate/cluster/telemetry"
+	"github.com/quorate/quorate/config/field"
+)
+
+// ErrNotLinked is in the error of [Start], [Load] and [Check] for a configuration that asks
+// for something that the program did not link. The error names the import and the option
+// that are missing.
+var ErrNotLinked = errors.New("not part of this program")
+
+// linkable is a configuration that is asked whether the program has what it needs.
+type linkable struct {
+	Config `koanf:",squash"`
+
+	options *options
+}
+
+// Validate reports what does not fit together across the sections, and what the program
+// did not link.
+func (l *linkable) Validate() error {
+	return errors.Join(l.Config.Validate(), l.options.linked(l.Config))
+}
+
+// linked reports what a configuration asks for and the program did not link.
+func (o *options) linked(c Config) error {
+	var faults []error
+	for _, p := range parts() {
+		if p.linked != nil {
+			faults = append(faults, p.linked(o, c))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// notLinked is the fault of a key that asks for something in a package that the program
+// did not import and give to the node by an option.
+func notLinked(key, what, path, option string) error {
+	return &field.Error{
+		Key: key, Err: ErrNotLinked,
+		Reason: fmt.Sprintf("%s is %v: import github.com/quorate/quorate/%s, and start the node with the option %s", what, ErrNotLinked, path, option),
+	}
+}
+
+// linkedTelemetry reports metrics that nothing in the program can show.
+func (o *options) linkedTelemetry(c Config) error {
+	if c.Telemetry.Metrics != telemetry.Prometheus || o.metrics != nil {
+		return nil
+	}
+	return notLinked("telemetry.metrics", telemetry.Prometheus, "cluster/prometheus", "cluster.WithMetrics(prometheus.Endpoint())")
+}
