@@ -25,12 +25,13 @@ import (
 // that cannot be used, and strategies that nobody has. Files that this user must not read
 // are passed over.
 func Check(own Own, paths ...string) error {
-	file, err := config.Load(paths...)
+	o := optionsOf(own.Options)
+	file, err := o.loader().Load(paths...)
 	if err != nil {
 		return err
 	}
 	return file.DecodeAll(&startable{
-		linkable: linkable{Config: Default(), options: optionsOf(own.Options)}, own: own.Strategies, resolve: file.Resolve,
+		linkable: linkable{Config: Default(), options: o}, own: own.Strategies, resolve: file.Resolve,
 	}, own.Sections...)
 }
 

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/quorate/quorate/cluster/telemetry"
+	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/management"
 	"github.com/quorate/quorate/membership"
@@ -43,6 +44,7 @@ type Option func(*options)
 // options are the arguments of Start.
 type options struct {
 	files      []string
+	formats    []config.Format
 	config     *Config
 	sections   []ownSection
 	changes    []func(*Config)
@@ -67,6 +69,10 @@ func optionsOf(opts []Option) *options {
 // WithFile reads the configuration from a file. Given several times, later files
 // override earlier ones.
 func WithFile(path string) Option { return func(o *options) { o.files = append(o.files, path) } }
+
+// WithFormat reads files in a further format, such as toml.Format() of the module
+// config/toml. Without it they are YAML or JSON. It may be given several times.
+func WithFormat(f config.Format) Option { return func(o *options) { o.formats = append(o.formats, f) } }
 
 // WithConfig uses a configuration made in code; [Default] is where to start. The
 // environment is then not looked at, and a file besides is an error.

@@ -277,6 +277,39 @@ func TestTheEnvironmentOverridesTheFile(t *testing.T) {
 	require.ErrorContains(t, err, "$QUORATE_MEMBERSHIP__FENCE")
 }
 
+// lines is a format of lines "section.key=value", for files with the end .lines.
+type lines struct{}
+
+// Extension returns the end of the names.
+func (lines) Extension() string { return ".lines" }
+
+// Parse reads lines.
+func (lines) Parse(text []byte, places *config.Places) map[string]any {
+	tree := map[string]any{}
+	for i, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+		key, value, _ := strings.Cut(line, "=")
+		section, key, _ := strings.Cut(key, ".")
+		places.Key(places.Key(nil, section, i+1), key, i+1)
+		tree[section] = map[string]any{key: value}
+	}
+	return tree
+}
+
+// Files in a format that the program gives are loaded and checked; without it the option
+// is named.
+func TestAFileInAFormatOfTheProgram(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cluster.lines")
+	require.NoError(t, os.WriteFile(path, []byte("cluster.name=test\nnode.address=127.0.0.1:7946\n"), 0o600))
+	cfg, err := cluster.Load(cluster.WithFile(path), cluster.WithFormat(lines{}))
+	require.NoError(t, err)
+	require.Equal(t, "test", cfg.Cluster.Name)
+	require.NoError(t, cluster.Check(cluster.Own{Options: []cluster.Option{cluster.WithFormat(lines{})}}, path))
+	_, err = cluster.Start(t.Context(), quiet(cluster.WithFile(filepath.Join(t.TempDir(), "cluster.toml")))...)
+	require.ErrorIs(t, err, config.ErrNotLinked)
+	require.ErrorContains(t, err, "cluster.toml: TOML is not part of this program: import github.com/quorate/quorate/config/toml")
+	require.ErrorContains(t, err, "cluster.WithFormat(toml.Format())")
+}
+
 // Paths in a file are relative to it, not to where the program runs.
 func TestPathsAreRelativeToTheFile(t *testing.T) {
 	path, _ := lone(t, "transport: {tls: {certificate: node.pem, key: /keys/node.pem, authorities: ../ca.pem}}",

@@ -6,6 +6,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/quorate/quorate/cluster/telemetry"
 	"github.com/quorate/quorate/config"
@@ -120,7 +121,7 @@ type configuration struct {
 // for it, nil if nothing was.
 func (o *options) load() (configuration, *config.File, error) {
 	if o.config == nil {
-		file, err := config.Load(o.files...)
+		file, err := o.loader().Load(o.files...)
 		if err != nil {
 			return configuration{}, nil, err
 		}
@@ -134,6 +135,11 @@ func (o *options) load() (configuration, *config.File, error) {
 	o.change(&cfg)
 	err := o.fill(new(config.File), &cfg)
 	return cfg, nil, err
+}
+
+// loader reads files with the environment of the process.
+func (o *options) loader() config.Loader {
+	return config.Loader{Environ: os.Environ(), Formats: o.formats}
 }
 
 // finish makes a configuration of what was read, with the changes of the program, which

@@ -21,9 +21,8 @@
 //
 // With telemetry: {metrics: prometheus} the HTTP interface has the metrics of the
 // node at /metrics, if the program has linked them ([WithMetrics]). Everything else has a default, and nothing listens for HTTP by
-// default. Files may be YAML, TOML or JSON. Environment variables override the
-// file:
-// QUORATE_NODE__ADDRESS is node.address. A fault names file, line, key and
+// default. Files may be YAML or JSON, and TOML with [WithFormat]. Environment
+// variables override the file: QUORATE_NODE__ADDRESS is node.address. A fault names file, line, key and
 // cure, and all faults are reported together.
 //
 // # Reloading

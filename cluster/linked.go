@@ -8,13 +8,9 @@ import (
 	"fmt"
 
 	"github.com/quorate/quorate/cluster/telemetry"
+	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/config/field"
 )
-
-// ErrNotLinked is in the error of [Start], [Load] and [Check] for a configuration that asks
-// for something that the program did not link. The error names the import and the option
-// that are missing.
-var ErrNotLinked = errors.New("not part of this program")
 
 // linkable is a configuration that is asked whether the program has what it needs.
 type linkable struct {
@@ -44,8 +40,8 @@ func (o *options) linked(c Config) error {
 // did not import and give to the node by an option.
 func notLinked(key, what, path, option string) error {
 	return &field.Error{
-		Key: key, Err: ErrNotLinked,
-		Reason: fmt.Sprintf("%s is %v: import github.com/quorate/quorate/%s, and start the node with the option %s", what, ErrNotLinked, path, option),
+		Key: key, Err: config.ErrNotLinked,
+		Reason: fmt.Sprintf("%s is %v: import github.com/quorate/quorate/%s, and start the node with the option %s", what, config.ErrNotLinked, path, option),
 	}
 }
 

@@ -110,7 +110,7 @@ func TestMetricsThatTheProgramDidNotLinkAreRefused(t *testing.T) {
 		"and start the node with the option cluster.WithMetrics(prometheus.Endpoint())"
 	path, _ := lone(t, `management: {address: "127.0.0.1:0"}`, "telemetry: {metrics: prometheus}")
 	_, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path))...)
-	require.ErrorIs(t, err, cluster.ErrNotLinked)
+	require.ErrorIs(t, err, config.ErrNotLinked)
 	require.EqualError(t, err, path+":5: "+cure)
 	require.EqualError(t, cluster.Check(cluster.Own{}, path), path+":5: "+cure)
 	require.NoError(t, cluster.Check(cluster.Own{Options: []cluster.Option{cluster.WithMetrics(new(shelf))}}, path))

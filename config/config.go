@@ -45,11 +45,16 @@ type place struct {
 	env  bool // the value is text, to be read as the type of its setting
 }
 
-// A Loader reads files with another environment than that of the process.
+// A Loader reads files in more formats, or with another environment than that of the
+// process.
 type Loader struct {
 	// Environ is the environment as "NAME=value", as [os.Environ] returns it; nil
 	// means none.
 	Environ []string
+
+	// Formats are those that are read beside YAML and JSON. One with the end of a name
+	// that is built in is taken in its place.
+	Formats []Format
 }
 
 // Load reads and merges the files in order, then the variables of the process's
@@ -59,7 +64,7 @@ func Load(paths ...string) (*File, error) {
 	return Loader{Environ: os.Environ()}.Load(paths...)
 }
 
-// Load is the function [Load] with the environment of l.
+// Load is the function [Load] with the environment and the formats of l.
 func (l Loader) Load(paths ...string) (*File, error) {
 	named := make([]source, len(paths))
 	for i, path := range paths {
@@ -86,11 +91,11 @@ func (l Loader) load(named []source) (*File, error) {
 	if len(named) == 0 {
 		return nil, Errors{{Reason: "no configuration file was given", Err: ErrRead}}
 	}
-	var r reader
+	r := reader{formats: l.Formats}
 	for _, s := range named {
 		r.source(s)
 	}
-	f := &File{loader: Loader{Environ: slices.Clone(l.Environ)}, named: named, files: r.files, dir: filepath.Dir(named[0].path)}
+	f := &File{loader: Loader{Environ: slices.Clone(l.Environ), Formats: slices.Clone(l.Formats)}, named: named, files: r.files, dir: filepath.Dir(named[0].path)}
 	return f, f.merge(r.docs, r.faults)
 }
 
@@ -102,10 +107,10 @@ func (f *File) Reload() (*File, error) {
 }
 
 // Parse reads one document that is not in a file, under the given name, which
-// is used in errors and whose end tells the format. Dir is empty, no environment
-// is applied, and nothing can be included.
-func Parse(name string, data []byte) (*File, error) {
-	doc, faults := scan(name, data)
+// is used in errors and whose end tells the format: YAML, JSON or one of those given.
+// Dir is empty, no environment is applied, and nothing can be included.
+func Parse(name string, data []byte, given ...Format) (*File, error) {
+	doc, faults := scan(name, data, given)
 	if len(doc.includes) > 0 {
 		faults = append(faults, &Error{
 			File: name, Line: doc.lines[includeKey], Key: includeKey, Reason: "only a file can include files", Err: ErrSyntax,

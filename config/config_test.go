@@ -352,9 +352,9 @@ func TestEveryUnusableFileIsOneClearError(t *testing.T) {
 			require.Equal(t, c.want, faults(t, err)[0])
 		})
 	}
-	_, err := config.Loader{}.Load(filepath.Join(t.TempDir(), "absent.yaml"), write(t, "c.toml", "x"), write(t, "e.yaml", ""))
+	_, err := config.Loader{}.Load(filepath.Join(t.TempDir(), "absent.yaml"), write(t, "c.json", "x"), write(t, "e.yaml", ""))
 	require.Equal(t, []string{
-		"absent.yaml: no such file", "c.toml:1: not valid TOML: expected = after a key, but the document ends there", "e.yaml: is empty",
+		"absent.yaml: no such file", "c.json:1: not valid JSON: invalid character 'x' looking for beginning of value", "e.yaml: is empty",
 	}, faults(t, err), "the faults of all files come together")
 	_, err = config.Loader{}.Load(t.TempDir())
 	require.ErrorContains(t, err, "is a directory, a file is needed")

@@ -412,7 +412,7 @@ var errType = errors.New("unsupported type")
 // checkType refuses what no document could fill, at the first decode and not
 // only when a user happens to set the key.
 func checkType(t reflect.Type, path []string, depth int) error {
-	if depth > depthMax {
+	if depth > DepthMax {
 		return fmt.Errorf("%s: %w: a type that contains itself", display(path), errType)
 	}
 	if reflect.PointerTo(t).Implements(textType) {

@@ -1,11 +1,11 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package config reads YAML, TOML and JSON files and the environment into typed,
+// Package config reads YAML and JSON files and the environment into typed,
 // strictly checked structs, and reports everything that is wrong at once.
 //
 //	base.yaml ─┐
-//	site.toml ─┼─ Load ──▶ File ── Decode ──▶ defaults overwritten, validated
+//	site.json ─┼─ Load ──▶ File ── Decode ──▶ defaults overwritten, validated
 //	QUORATE_… ─┘  syntax,          unknown keys, bad values, Validate errors:
 //	              duplicates       one list, each with place, key, nearest key
 //
@@ -67,13 +67,14 @@
 //
 // # Files
 //
-// The end of its name tells the format of a file: .toml and .json; everything
+// The end of its name tells the format of a file: .json, or that of a [Format] which the
+// program gives to its [Loader], such as TOML of the module config/toml; everything
 // else is read as YAML. All formats have the same rules, and faults in all of
 // them name the line. Several files are merged in order: maps key by key,
 // everything else replaced. A file is UTF-8 text of at most 1 MiB, 32 levels and
 // 10,000 keys and list items, with or without a byte order mark and carriage
 // returns, holding one document whose top is a map. Duplicate keys are errors; so
-// are anchors and aliases of YAML, dates of TOML, and values that the format
+// are anchors and aliases of YAML, and values that the format
 // reads as something other than what the field is (version: 1.10 for a string).
 //
 // A list of files under the key include, at the top of a file, is laid under

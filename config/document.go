@@ -10,10 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"slices"
 	"sort"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -23,8 +20,6 @@ const (
 	// sizeBytesMax bounds a file. The largest sensible one, with a thousand seed
 	// nodes and plugins, is a tenth of it.
 	sizeBytesMax = 1 << 20
-	// depthMax bounds the nesting, far above what any section needs.
-	depthMax = 32
 	// valuesMax bounds the keys and list items of a document, ten times what a
 	// cluster of a thousand nodes names. What the libraries do with a map grows
 	// with the square of its keys: a hundred thousand would take minutes.
@@ -40,29 +35,6 @@ type document struct {
 	includes []string       // what its include list names
 }
 
-// A format reads the text of one file format.
-type format struct {
-	name string
-	// parse checks the form of a text and returns its values and where they stand.
-	// The text is valid UTF-8 without a byte order mark, and not too large. No
-	// tree means that there is nothing in it.
-	parse func(name string, data []byte) (tree map[string]any, lines map[string]int, faults Errors)
-}
-
-// formatOf returns the format of a file by the end of its name. Files without a
-// telling one are read as YAML: mounted files often have none.
-func formatOf(name string) (f format, reason string) {
-	switch ext := strings.ToLower(filepath.Ext(name)); ext {
-	case ".toml":
-		return format{"TOML", parseTOML}, ""
-	case ".json":
-		return format{"JSON", parseJSON}, ""
-	case ".hcl", ".ini", ".conf", ".properties", ".xml":
-		return format{}, fmt.Sprintf("%s files are not supported, write YAML, TOML or JSON into a .yaml, .toml or .json file", ext)
-	}
-	return format{"YAML", parseYAML}, ""
-}
-
 // directory is where files are opened: the file system, or a part of it.
 type directory interface {
 	Stat(name string) (fs.FileInfo, error)
@@ -72,10 +44,10 @@ type directory interface {
 // read returns the content of a file, with one clear fault for everything that
 // is not a regular file of a sensible size. A named pipe would block for ever,
 // so its type is looked at before the file is opened. The name is shown.
-func read(dir directory, path, name string) ([]byte, *Error) {
+func read(dir directory, path, name string, given []Format) ([]byte, *Error) {
 	fault := func(reason string) *Error { return &Error{File: name, Reason: reason, Err: ErrRead} }
-	if _, reason := formatOf(name); reason != "" {
-		return nil, fault(reason)
+	if _, fault := parserOf(name, given); fault != nil {
+		return nil, fault
 	}
 	info, err := dir.Stat(path)
 	switch {
@@ -105,7 +77,7 @@ func read(dir directory, path, name string) ([]byte, *Error) {
 }
 
 // scan checks the form of a document and notes where its keys stand.
-func scan(name string, data []byte) (document, Errors) {
+func scan(name string, data []byte, given []Format) (document, Errors) {
 	doc := document{name: name, data: data}
 	if len(data) > sizeBytesMax {
 		return doc, Errors{{File: name, Reason: fmt.Sprintf("is larger than %d bytes", sizeBytesMax), Err: ErrRead}}
@@ -115,12 +87,12 @@ func scan(name string, data []byte) (document, Errors) {
 	if !utf8.Valid(data) {
 		return doc, fault("is not UTF-8 text")
 	}
-	form, reason := formatOf(name)
-	if reason != "" {
-		return doc, fault(reason)
+	parse, bad := parserOf(name, given)
+	if bad != nil {
+		return doc, Errors{bad}
 	}
 	var faults Errors
-	if doc.tree, doc.lines, faults = form.parse(name, data); len(faults) > 0 {
+	if doc.tree, doc.lines, faults = parse(name, data); len(faults) > 0 {
 		return doc, faults
 	}
 	if doc.tree == nil {
@@ -128,39 +100,6 @@ func scan(name string, data []byte) (document, Errors) {
 	}
 	return doc, doc.takeIncludes()
 }
-
-// places collects where the keys and list items of a document stand, and what
-// is wrong with them.
-type places struct {
-	name   string
-	lines  map[string]int // by joined path
-	faults Errors
-	full   bool // there are too many, and it is pointless to go on
-}
-
-// note keeps the line of a key or an item, if it is not known yet.
-func (p *places) note(path []string, line int) {
-	joined := strings.Join(path, separator)
-	if _, known := p.lines[joined]; known || p.full {
-		return
-	}
-	if p.lines[joined] = line; len(p.lines) > valuesMax {
-		p.full = true
-		p.fault(line, nil, fmt.Sprintf("more than %d keys and list items are in the file", valuesMax))
-	}
-}
-
-// fault notes what is wrong.
-func (p *places) fault(line int, path []string, reason string) {
-	p.faults = append(p.faults, &Error{File: p.name, Line: line, Key: display(path), Reason: reason, Err: ErrSyntax})
-}
-
-// extend returns a path with one more part. It never shares memory that path
-// could be extended into.
-func extend(path []string, part string) []string { return append(slices.Clip(path), part) }
-
-// item returns the path of an item of a list.
-func item(path []string, i int) []string { return extend(path, "["+strconv.Itoa(i)+"]") }
 
 // breaks are the offsets of the line breaks of a text, so that the lines of a
 // hundred thousand keys are found without counting from the top for each.
@@ -178,19 +117,6 @@ func lineBreaks(data []byte) breaks {
 
 // line returns the line, counted from 1, of an offset.
 func (b breaks) line(offset int) int { return 1 + sort.SearchInts(b, offset) }
-
-// badKey says what is wrong with a key that no setting could have, or "".
-func badKey(key string) string {
-	if key == "" || strings.ContainsFunc(key, unicode.IsControl) {
-		return fmt.Sprintf("the key %q is empty or holds a control character", key)
-	}
-	return ""
-}
-
-// The faults that all formats have in common.
-func tooDeep() string { return fmt.Sprintf("is nested deeper than %d levels", depthMax) }
-
-func twice(first int) string { return fmt.Sprintf("the key stands twice, first in line %d", first) }
 
 // display joins a path for people: "node.roles[2]".
 func display(path []string) string {

@@ -6,12 +6,9 @@ require github.com/quorate/quorate/config/field v0.0.0
 
 require (
 	github.com/fsnotify/fsnotify v1.10.1
-	github.com/knadh/koanf/parsers/toml/v2 v2.1.0
-	github.com/knadh/koanf/parsers/yaml v1.1.1
 	github.com/knadh/koanf/providers/confmap v1.0.1
 	github.com/knadh/koanf/providers/env/v2 v2.0.2
 	github.com/knadh/koanf/v2 v2.4.1
-	github.com/pelletier/go-toml/v2 v2.2.2
 	github.com/stretchr/testify v1.12.1
 	go.uber.org/goleak v1.3.0
 	go.yaml.in/yaml/v3 v3.0.5

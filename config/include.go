@@ -78,6 +78,8 @@ type reader struct {
 	faults Errors
 	files  []string // absolute, all that were looked at, also those that are not there
 	count  int
+
+	formats []Format // Those that were given.
 }
 
 // link is one file in a chain of inclusions.
@@ -115,12 +117,12 @@ func (r *reader) source(s source) {
 
 // document reads and checks one file.
 func (r *reader) document(dir directory, path, name string) (document, bool) {
-	data, fault := read(dir, path, name)
+	data, fault := read(dir, path, name, r.formats)
 	if fault != nil {
 		r.faults = append(r.faults, fault)
 		return document{}, false
 	}
-	doc, faults := scan(name, data)
+	doc, faults := scan(name, data, r.formats)
 	r.faults = append(r.faults, faults...)
 	return doc, len(faults) == 0
 }
@@ -162,11 +164,11 @@ func (r *reader) include(root *os.Root, next link, chain []link) (reason string)
 			}
 		}
 	}
-	data, fault := read(root, next.path, next.name)
+	data, fault := read(root, next.path, next.name, r.formats)
 	if fault != nil {
 		return fault.Error()
 	}
-	doc, faults := scan(next.name, data)
+	doc, faults := scan(next.name, data, r.formats)
 	if r.faults = append(r.faults, faults...); len(faults) == 0 {
 		r.includes(root, doc, append(slices.Clip(chain), next))
 		r.docs = append(r.docs, doc)

@@ -29,8 +29,8 @@ func tree(t *testing.T, files map[string]string) string {
 
 func TestIncludedFilesLieUnderTheFileThatIncludesThem(t *testing.T) {
 	dir := tree(t, map[string]string{
-		"cluster.yaml":   "include: [base.toml, sites/eu.json]\nnode: {name: top}\n",
-		"base.toml":      "[node]\nname = 'base'\nweight = 1\nroles = ['a']\n",
+		"cluster.yaml":   "include: [base.yaml, sites/eu.json]\nnode: {name: top}\n",
+		"base.yaml":      "node: {name: base, weight: 1, roles: [a]}\n",
 		"sites/eu.json":  `{"include": ["../shared.yaml", "more.yaml"], "node": {"roles": ["eu"]}}`,
 		"sites/more.yml": "",
 		"sites/more.yaml": "node: {offset: 4, weight: 4}\n" +
@@ -49,7 +49,7 @@ func TestIncludedFilesLieUnderTheFileThatIncludesThem(t *testing.T) {
 	require.True(t, got.Node.Insecure)
 	require.Equal(t, filepath.Join(dir, "bin/w"), file.Resolve(got.Plugins["w"].Path), "relative to the first file, wherever it stands")
 	require.Equal(t, []string{
-		filepath.Join(dir, "base.toml"), filepath.Join(dir, "shared.yaml"), filepath.Join(dir, "sites/more.yaml"),
+		filepath.Join(dir, "base.yaml"), filepath.Join(dir, "shared.yaml"), filepath.Join(dir, "sites/more.yaml"),
 		filepath.Join(dir, "sites/eu.json"), top,
 	}, file.Paths())
 	require.Equal(t, []string{"node", "plugins"}, file.Sections())
@@ -59,15 +59,15 @@ func TestIncludedFilesLieUnderTheFileThatIncludesThem(t *testing.T) {
 // others.
 func TestFaultsOfIncludedFilesNameThem(t *testing.T) {
 	dir := tree(t, map[string]string{
-		"c.yaml": "include:\n  - a.toml\n  - b.yaml\nnode: {oops: 1}\n",
-		"a.toml": "\n[node]\naddrss = 'x'\n",
+		"c.yaml": "include:\n  - a.json\n  - b.yaml\nnode: {oops: 1}\n",
+		"a.json": "{\n\"node\": {\n\"addrss\": \"x\"}}\n",
 		"b.yaml": "node:\n  weight: 300\n",
 	})
 	file, err := config.Loader{}.Load(filepath.Join(dir, "c.yaml"))
 	require.NoError(t, err)
 	got := defaults()
 	require.Equal(t, []string{
-		`a.toml:3: node.addrss: unknown key; did you mean "address"?`,
+		`a.json:3: node.addrss: unknown key; did you mean "address"?`,
 		`b.yaml:2: node.weight: 300 is out of range, from 0 to 255`,
 		`c.yaml:4: node.oops: unknown key, known here: address, allow-insecure, limit, name, offset, roles, weight`,
 	}, faults(t, file.Decode("", &got)))
@@ -163,7 +163,7 @@ func TestIncludesWorkThroughLinksInsideTheDirectory(t *testing.T) {
 func TestOnlyAFileCanInclude(t *testing.T) {
 	_, err := config.Parse("c", []byte("include: [a.yaml]\n"))
 	require.Equal(t, []string{"c:1: include: only a file can include files"}, faults(t, err))
-	_, err = config.Parse("c.toml", []byte("include = []\n[node]\nname = 'x'\n"))
+	_, err = config.Parse("c.json", []byte(`{"include": [], "node": {"name": "x"}}`))
 	require.NoError(t, err)
 }
 

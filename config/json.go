@@ -33,7 +33,7 @@ func parseJSON(name string, data []byte) (map[string]any, map[string]int, Errors
 	if text[0] != '{' {
 		return nil, nil, fault(breaks.line(bytes.IndexByte(data, text[0])), `the top of the file must be an object of sections, such as {"node": {}}`)
 	}
-	w := jsonWalker{places{name: name, lines: map[string]int{}}, breaks, json.NewDecoder(bytes.NewReader(data))}
+	w := jsonWalker{Places{name: name, lines: map[string]int{}}, breaks, json.NewDecoder(bytes.NewReader(data))}
 	w.tokens.UseNumber()
 	tree, _ := w.value(nil).(map[string]any)
 	if len(w.faults) > 0 {
@@ -45,7 +45,7 @@ func parseJSON(name string, data []byte) (map[string]any, map[string]int, Errors
 // jsonWalker collects values, places and faults. Its text is well-formed, so
 // that no token can be missing.
 type jsonWalker struct {
-	places
+	Places
 
 	breaks breaks
 	tokens *json.Decoder
@@ -68,12 +68,12 @@ func (w *jsonWalker) value(path []string) any {
 	token := w.next()
 	line := w.here()
 	if len(path) > 0 {
-		w.note(path, line) // An item of a list; keys are noted before.
+		w.Note(path, line) // An item of a list; keys are noted before.
 	}
 	switch token := token.(type) {
 	case json.Delim:
-		if len(path) > depthMax {
-			w.fault(line, path[:1], tooDeep())
+		if len(path) > DepthMax {
+			w.Fault(line, path[:1], tooDeep())
 			w.skip()
 			return nil
 		}
@@ -84,7 +84,7 @@ func (w *jsonWalker) value(path []string) any {
 	case json.Number:
 		n, ok := number(token)
 		if !ok {
-			w.fault(line, path, "the number "+short(token.String())+" is out of range")
+			w.Fault(line, path, "the number "+short(token.String())+" is out of range")
 		}
 		return n
 	default:
@@ -120,17 +120,17 @@ func (w *jsonWalker) object(path []string) any {
 		line := w.here()
 		at := extend(path, key)
 		if reason := badKey(key); reason != "" {
-			w.fault(line, path, reason)
+			w.Fault(line, path, reason)
 			w.value(path)
 			continue
 		}
 		if first, found := seen[key]; found {
-			w.fault(line, at, twice(first))
+			w.Fault(line, at, twice(first))
 			w.value(at)
 			continue
 		}
 		seen[key] = line
-		w.note(at, line)
+		w.Note(at, line)
 		tree[key] = w.value(at)
 	}
 	w.next()

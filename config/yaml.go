@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 
-	yamlparser "github.com/knadh/koanf/parsers/yaml"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -43,13 +42,13 @@ func parseYAML(name string, data []byte) (map[string]any, map[string]int, Errors
 	if top.Kind != yaml.MappingNode {
 		return nil, nil, fault(top.Line, "the top of the file must be a map of sections, such as \"node:\"")
 	}
-	s := scanner{places{name: name, lines: map[string]int{}}}
+	s := scanner{Places{name: name, lines: map[string]int{}}}
 	s.walk(top, nil)
 	if len(s.faults) > 0 {
 		return nil, nil, s.faults
 	}
-	tree, err := yamlparser.Parser().Unmarshal(data)
-	if err != nil {
+	var tree map[string]any
+	if err := yaml.Unmarshal(data, &tree); err != nil {
 		line, reason := syntax(err)
 		return nil, nil, fault(line, reason)
 	}
@@ -70,20 +69,20 @@ func syntax(err error) (int, string) {
 }
 
 // scanner walks over a document.
-type scanner struct{ places }
+type scanner struct{ Places }
 
 func (s *scanner) walk(n *yaml.Node, path []string) {
 	if s.full {
 		return
 	}
-	if len(path) > depthMax {
-		s.fault(n.Line, path[:1], tooDeep())
+	if len(path) > DepthMax {
+		s.Fault(n.Line, path[:1], tooDeep())
 		return
 	}
 	if n.Anchor != "" || n.Kind == yaml.AliasNode {
 		// A setting that stands somewhere else than where it takes effect is
 		// hard to review, and aliases of aliases grow without bound.
-		s.fault(n.Line, path, "anchors and aliases are not supported, repeat the value")
+		s.Fault(n.Line, path, "anchors and aliases are not supported, repeat the value")
 		return
 	}
 	switch n.Kind {
@@ -92,12 +91,12 @@ func (s *scanner) walk(n *yaml.Node, path []string) {
 	case yaml.SequenceNode:
 		for i, child := range n.Content {
 			at := item(path, i)
-			s.note(at, child.Line)
+			s.Note(at, child.Line)
 			s.walk(child, at)
 		}
 	case yaml.ScalarNode, yaml.DocumentNode, yaml.AliasNode:
 		if n.Tag == "!!binary" || n.Tag != "" && !strings.HasPrefix(n.Tag, "!!") {
-			s.fault(n.Line, path, fmt.Sprintf("the tag %s is not supported", oneLine(n.Tag)))
+			s.Fault(n.Line, path, fmt.Sprintf("the tag %s is not supported", oneLine(n.Tag)))
 		}
 	}
 }
@@ -107,24 +106,24 @@ func (s *scanner) mapping(n *yaml.Node, path []string) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		if key.Kind != yaml.ScalarNode || key.Tag == "!!null" {
-			s.fault(key.Line, path, "a key must be a word")
+			s.Fault(key.Line, path, "a key must be a word")
 			continue
 		}
 		if key.Tag == "!!merge" || key.Anchor != "" {
-			s.fault(key.Line, path, "anchors and aliases are not supported, repeat the value")
+			s.Fault(key.Line, path, "anchors and aliases are not supported, repeat the value")
 			continue
 		}
 		if reason := badKey(key.Value); reason != "" {
-			s.fault(key.Line, path, reason)
+			s.Fault(key.Line, path, reason)
 			continue
 		}
 		at := extend(path, key.Value)
 		if first, found := seen[key.Value]; found {
-			s.fault(key.Line, at, twice(first))
+			s.Fault(key.Line, at, twice(first))
 			continue
 		}
 		seen[key.Value] = key.Line
-		s.note(at, key.Line)
+		s.Note(at, key.Line)
 		s.walk(value, at)
 	}
 }

@@ -2,6 +2,8 @@ module github.com/quorate/quorate/tools
 
 go 1.26.0
 
+require github.com/quorate/quorate/config/toml v0.0.0
+
 require github.com/quorate/quorate/cluster/prometheus v0.0.0
 
 require github.com/quorate/quorate/simulation v0.0.0
@@ -34,7 +36,6 @@ require (
 	github.com/hashicorp/go-hclog v1.6.3 // indirect
 	github.com/hashicorp/go-plugin v1.8.0 // indirect
 	github.com/hashicorp/yamux v0.1.2 // indirect
-	github.com/knadh/koanf/parsers/toml/v2 v2.1.0 // indirect
 	github.com/knadh/koanf/providers/confmap v1.0.1 // indirect
 	github.com/mattn/go-colorable v0.1.12 // indirect
 	github.com/mattn/go-isatty v0.0.17 // indirect
@@ -70,7 +71,6 @@ require (
 	github.com/alecthomas/kong v1.17.0
 	github.com/go-viper/mapstructure/v2 v2.4.0 // indirect
 	github.com/knadh/koanf/maps v0.1.2 // indirect
-	github.com/knadh/koanf/parsers/yaml v1.1.1 // indirect
 	github.com/knadh/koanf/providers/env/v2 v2.0.2 // indirect
 	github.com/knadh/koanf/v2 v2.4.1 // indirect
 	github.com/mitchellh/copystructure v1.2.0 // indirect
@@ -90,6 +90,7 @@ replace (
 	github.com/quorate/quorate/cluster/prometheus => ../cluster/prometheus
 	github.com/quorate/quorate/config => ../config
 	github.com/quorate/quorate/config/field => ../config/field
+	github.com/quorate/quorate/config/toml => ../config/toml
 	github.com/quorate/quorate/downing => ../downing
 	github.com/quorate/quorate/fd => ../fd
 	github.com/quorate/quorate/gossip => ../gossip

@@ -23,6 +23,7 @@ import (
 	"github.com/quorate/quorate/cluster"
 	"github.com/quorate/quorate/cluster/prometheus"
 	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/config/toml"
 	"github.com/quorate/quorate/tools/internal/command"
 )
 
@@ -48,7 +49,9 @@ func main() {
 // check checks files for a program that links everything, with strategies and sections of
 // its own, whose types are not known here.
 func check(strategies, sections []string, paths ...string) error {
-	own := cluster.Own{Strategies: strategies, Options: []cluster.Option{cluster.WithMetrics(prometheus.Endpoint())}}
+	own := cluster.Own{Strategies: strategies, Options: []cluster.Option{
+		cluster.WithFormat(toml.Format()), cluster.WithMetrics(prometheus.Endpoint()),
+	}}
 	for _, name := range sections {
 		own.Sections = append(own.Sections, config.Section{Name: name, Into: new(any)})
 	}

@@ -1,56 +1,70 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package config
+package toml
 
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"sort"
 	"strings"
 
-	tomlparser "github.com/knadh/koanf/parsers/toml/v2"
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
+
+	"github.com/quorate/quorate/config"
 )
 
-// parseTOML reads one TOML document. The expressions give the places, the
-// library gives the values and knows which tables contradict one another.
-func parseTOML(name string, data []byte) (map[string]any, map[string]int, Errors) {
-	fault := func(line int, reason string) Errors {
-		return Errors{{File: name, Line: line, Reason: reason, Err: ErrSyntax}}
+// format reads TOML. It has no state.
+type format struct{}
+
+var _ config.Format = format{}
+
+// Format returns TOML, for files whose names end in ".toml".
+func Format() config.Format { return format{} }
+
+// Extension returns the end of the names of files.
+func (format) Extension() string { return ".toml" }
+
+// Parse reads one document. The expressions give the places, the library gives the values
+// and knows which tables contradict one another.
+func (format) Parse(text []byte, places *config.Places) map[string]any {
+	breaks := lineBreaks(text)
+	if offset := nestedTooDeep(text); offset >= 0 {
+		places.Fault(breaks.line(offset), nil, fmt.Sprintf("not valid TOML: a value is nested deeper than %d levels", config.DepthMax))
+		return nil
 	}
-	breaks := lineBreaks(data)
-	if offset := nestedTooDeep(data); offset >= 0 {
-		return nil, nil, fault(breaks.line(offset), "not valid TOML: a value "+tooDeep())
-	}
-	w := tomlWalker{
-		places: places{name: name, lines: map[string]int{}}, data: data, breaks: breaks, owners: map[string]int{}, items: map[string]int{},
-	}
-	w.parser.Reset(data)
-	for !w.full && w.parser.NextExpression() {
+	w := walker{Places: places, data: text, breaks: breaks, owners: map[string]int{}, items: map[string]int{}}
+	w.parser.Reset(text)
+	for !w.Full() && w.parser.NextExpression() {
 		w.expression(w.parser.Expression())
 	}
 	if bad, ok := errors.AsType[*unstable.ParserError](w.parser.Error()); ok {
-		w.fault(breaks.line(int(w.parser.Range(bad.Highlight).Offset)), nil, tomlReason(bad))
+		w.Fault(breaks.line(int(w.parser.Range(bad.Highlight).Offset)), nil, reason(bad))
 	}
-	if len(w.faults) > 0 { // The library must not see keys of unbounded depth.
-		return nil, nil, w.faults
+	if w.Refused() { // The library must not see keys of unbounded depth.
+		return nil
 	}
-	tree, err := tomlparser.Parser().Unmarshal(data)
+	tree, err := unmarshal(text)
 	if err != nil {
-		return nil, nil, fault(w.faultLine(err), tomlReason(err))
+		w.Fault(w.faultLine(err), nil, reason(err))
+		return nil
 	}
 	if len(w.starts) == 0 {
-		return nil, nil, nil
+		return nil
 	}
-	return native(tree).(map[string]any), w.lines, nil //nolint:forcetypeassert // A map stays one.
+	return native(tree).(map[string]any) //nolint:forcetypeassert // A map stays one.
 }
 
-// tomlReason makes an error of the library a reason.
-func tomlReason(err error) string {
-	return "not valid TOML: " + oneLine(strings.TrimPrefix(err.Error(), "toml: "))
+// unmarshal has the library read a text.
+func unmarshal(text []byte) (tree map[string]any, err error) {
+	err = toml.Unmarshal(text, &tree)
+	return tree, err
 }
+
+// reason makes an error of the library a reason.
+func reason(err error) string { return "not valid TOML: " + strings.TrimPrefix(err.Error(), "toml: ") }
 
 // native gives whole numbers the type that the other formats give them.
 func native(value any) any {
@@ -71,9 +85,9 @@ func native(value any) any {
 	return value
 }
 
-// tomlWalker collects places and faults.
-type tomlWalker struct {
-	places
+// walker collects places and faults.
+type walker struct {
+	*config.Places
 
 	data   []byte
 	breaks breaks
@@ -86,7 +100,7 @@ type tomlWalker struct {
 }
 
 // expression notes one line of the form key = value, or the head of a table.
-func (w *tomlWalker) expression(n *unstable.Node) {
+func (w *walker) expression(n *unstable.Node) {
 	switch n.Kind {
 	case unstable.KeyValue:
 		w.starts = append(w.starts, keyOffset(n))
@@ -106,68 +120,52 @@ func keyOffset(n *unstable.Node) int {
 }
 
 // head enters a table. A table under an array of tables is in its last item.
-func (w *tomlWalker) head(n *unstable.Node) {
+func (w *walker) head(n *unstable.Node) {
 	var path []string
 	line := w.breaks.line(keyOffset(n))
 	for key := n.Key(); key.Next(); {
 		if len(path) > 0 {
 			path = w.inLastItem(path)
 		}
-		if path = w.key(path, key.Node(), line); path == nil {
+		if path = w.Key(path, string(key.Node().Data), line); path == nil {
 			w.table = []string{"?"} // The fault is noted; what follows has to stand somewhere.
 			return
 		}
 	}
 	joined := strings.Join(path, separator)
 	if n.Kind == unstable.ArrayTable {
-		path = item(path, w.items[joined])
+		path = w.Item(path, w.items[joined])
 		w.items[joined]++
 		joined = strings.Join(path, separator)
 	}
 	if first, found := w.owners[joined]; found {
-		w.fault(line, path, twice(first))
+		w.Twice(line, path, first)
 	}
 	w.owners[joined] = line
-	w.note(path, line)
+	w.Note(path, line)
 	w.table = path
 }
 
 // inLastItem returns path, or the path of its last item when it is an array of
 // tables.
-func (w *tomlWalker) inLastItem(path []string) []string {
+func (w *walker) inLastItem(path []string) []string {
 	if n := w.items[strings.Join(path, separator)]; n > 0 {
-		return item(path, n-1)
+		return w.Item(path, n-1)
 	}
-	return path
-}
-
-// key appends one part to a path, and notes its line if it is new. It returns
-// nil for a part that cannot be a key.
-func (w *tomlWalker) key(path []string, n *unstable.Node, line int) []string {
-	if reason := badKey(string(n.Data)); reason != "" {
-		w.fault(line, path, reason)
-		return nil
-	}
-	if len(path) > depthMax {
-		w.fault(line, path[:1], tooDeep())
-		return nil
-	}
-	path = extend(path, string(n.Data))
-	w.note(path, line)
 	return path
 }
 
 // keyValue notes a key with its value, in a table or in braces.
-func (w *tomlWalker) keyValue(n *unstable.Node, path []string) {
+func (w *walker) keyValue(n *unstable.Node, path []string) {
 	line := w.breaks.line(keyOffset(n))
 	for key := n.Key(); key.Next(); {
-		if path = w.key(path, key.Node(), line); path == nil {
+		if path = w.Key(path, string(key.Node().Data), line); path == nil {
 			return
 		}
 	}
 	joined := strings.Join(path, separator)
 	if first, found := w.owners[joined]; found {
-		w.fault(line, path, twice(first))
+		w.Twice(line, path, first)
 		return
 	}
 	w.owners[joined] = line
@@ -176,23 +174,23 @@ func (w *tomlWalker) keyValue(n *unstable.Node, path []string) {
 
 // value notes what stands in brackets or braces. Dates have no setting, and
 // plain Go has no time without a day.
-func (w *tomlWalker) value(n *unstable.Node, path []string, line int) {
+func (w *walker) value(n *unstable.Node, path []string, line int) {
 	if n.Raw.Length > 0 {
 		line = w.breaks.line(int(n.Raw.Offset))
 	}
 	switch n.Kind {
 	case unstable.Array:
 		children := n.Children()
-		for i := 0; !w.full && children.Next(); {
+		for i := 0; !w.Full() && children.Next(); {
 			child := children.Node()
 			if child.Kind == unstable.Comment {
 				continue
 			}
-			at := item(path, i)
+			at := w.Item(path, i)
 			if child.Raw.Length > 0 {
 				line = w.breaks.line(int(child.Raw.Offset))
 			}
-			w.note(at, line)
+			w.Note(at, line)
 			w.value(child, at, line)
 			i++
 		}
@@ -203,7 +201,7 @@ func (w *tomlWalker) value(n *unstable.Node, path []string, line int) {
 			}
 		}
 	case unstable.LocalDate, unstable.LocalTime, unstable.LocalDateTime, unstable.DateTime:
-		w.fault(line, path, "must not be a date or a time: if it is text, put it in quotes")
+		w.Fault(line, path, "must not be a date or a time: if it is text, put it in quotes")
 	default:
 	}
 }
@@ -212,13 +210,13 @@ func (w *tomlWalker) value(n *unstable.Node, path []string, line int) {
 // told. The library says of its errors of form where they are; of tables that
 // contradict one another it does not. The expression that brought the fault is
 // then the first with which the text up to its end is refused.
-func (w *tomlWalker) faultLine(err error) int {
+func (w *walker) faultLine(err error) int {
 	if decode, ok := errors.AsType[*toml.DecodeError](err); ok {
 		line, _ := decode.Position()
 		return line
 	}
 	i := sort.Search(len(w.starts)-1, func(i int) bool {
-		_, err := tomlparser.Parser().Unmarshal(w.data[:w.lineStart(w.starts[i+1])])
+		_, err := unmarshal(w.data[:w.lineStart(w.starts[i+1])])
 		return err != nil
 	})
 	if i < 0 || i >= len(w.starts) {
@@ -228,7 +226,7 @@ func (w *tomlWalker) faultLine(err error) int {
 }
 
 // lineStart returns where the line of an offset begins.
-func (w *tomlWalker) lineStart(offset int) int { return bytes.LastIndexByte(w.data[:offset], '\n') + 1 }
+func (w *walker) lineStart(offset int) int { return bytes.LastIndexByte(w.data[:offset], '\n') + 1 }
 
 // nestedTooDeep returns the offset at which brackets and braces are nested too
 // deep, or -1. The library reads them by recursion, without a bound, and a stack
@@ -244,7 +242,7 @@ func nestedTooDeep(data []byte) int {
 		case '"', '\'':
 			i = skipString(data, i, c)
 		case '[', '{':
-			if depth++; depth > depthMax {
+			if depth++; depth > config.DepthMax {
 				return i
 			}
 		case ']', '}':
@@ -284,3 +282,23 @@ func skipTo(data []byte, i int, text string) int {
 	}
 	return len(data)
 }
+
+// separator joins the parts of a path. No key holds it: control characters are refused.
+const separator = "\x1f"
+
+// breaks are the offsets of the line breaks of a text, so that the lines of a
+// hundred thousand keys are found without counting from the top for each.
+type breaks []int
+
+func lineBreaks(data []byte) breaks {
+	var b breaks
+	for i, c := range data {
+		if c == '\n' {
+			b = append(b, i)
+		}
+	}
+	return b
+}
+
+// line returns the line, counted from 1, of an offset.
+func (b breaks) line(offset int) int { return 1 + sort.SearchInts(b, offset) }

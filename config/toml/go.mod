@@ -1,0 +1,28 @@
+module github.com/quorate/quorate/config/toml
+
+go 1.26.0
+
+require github.com/quorate/quorate/config v0.0.0
+
+require github.com/pelletier/go-toml/v2 v2.2.2
+
+require (
+	github.com/fsnotify/fsnotify v1.10.1 // indirect
+	github.com/go-viper/mapstructure/v2 v2.4.0 // indirect
+	github.com/knadh/koanf/maps v0.1.2 // indirect
+	github.com/knadh/koanf/providers/confmap v1.0.1 // indirect
+	github.com/knadh/koanf/providers/env/v2 v2.0.2 // indirect
+	github.com/knadh/koanf/v2 v2.4.1 // indirect
+	github.com/mitchellh/copystructure v1.2.0 // indirect
+	github.com/mitchellh/reflectwalk v1.0.2 // indirect
+	github.com/quorate/quorate/config/field v0.0.0 // indirect
+	github.com/stretchr/testify v1.12.1
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	golang.org/x/sys v0.48.0 // indirect
+	pgregory.net/rapid v1.3.0
+)
+
+replace (
+	github.com/quorate/quorate/config => ..
+	github.com/quorate/quorate/config/field => ../field
+)
