@@ -15,7 +15,6 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine/meter"
 	"github.com/quorate/quorate/plugins"
-	"github.com/quorate/quorate/plugins/host"
 )
 
 // The attributes of the metrics of plugins. There are as many plugins as the
@@ -23,7 +22,7 @@ import (
 const (
 	attrPlugin = attribute.Key("quorate.plugin")
 	attrCall   = attribute.Key("quorate.plugin.call")  // "decide", "allocate" or "rebalance".
-	attrEvent  = attribute.Key("quorate.plugin.event") // What happened to it: a [host.EventType].
+	attrEvent  = attribute.Key("quorate.plugin.event") // What happened to it: a [plugins.EventType].
 )
 
 // pluginMetrics measures what happens to the plugins of a node.
@@ -39,7 +38,7 @@ type pluginMetrics struct {
 // pluginEvent is what is counted.
 type pluginEvent struct {
 	plugin string
-	typ    host.EventType
+	typ    plugins.EventType
 }
 
 // measurePlugins begins to measure, until stop. What cannot be is logged, and missing.
@@ -65,12 +64,12 @@ func measurePlugins(p metric.MeterProvider, address string, log *slog.Logger) *p
 }
 
 // observe takes an event in. It does not wait.
-func (m *pluginMetrics) observe(e host.Event) {
+func (m *pluginMetrics) observe(e plugins.Event) {
 	plugin := attrPlugin.String(e.Plugin)
 	record := func(h metric.Float64Histogram, seconds float64, more ...attribute.KeyValue) {
 		h.Record(context.Background(), seconds, metric.WithAttributes(append(more, plugin)...))
 	}
-	if e.Type == host.Called {
+	if e.Type == plugins.Called {
 		attrs := []attribute.KeyValue{attrCall.String(e.Call)}
 		if e.Err != nil {
 			attrs = append(attrs, meter.Fault.String(pluginFault(e.Err)))

@@ -16,21 +16,20 @@ import (
 
 	"github.com/quorate/quorate/machine/meter/metertest"
 	"github.com/quorate/quorate/plugins"
-	"github.com/quorate/quorate/plugins/host"
 )
 
 // Each call, start, absence and event of a plugin is measured.
 func TestMetricsOfPlugins(t *testing.T) {
 	reader := metertest.New()
 	m := measurePlugins(reader.Provider(), "127.0.0.1:7946", slog.New(slog.DiscardHandler))
-	for _, e := range []host.Event{
-		{Type: host.Started, Took: 100 * time.Millisecond},
-		{Type: host.Called, Call: "decide", Latency: time.Millisecond},
-		{Type: host.Called, Call: "decide", Latency: time.Second, Err: fmt.Errorf("asking: %w", context.DeadlineExceeded)},
-		{Type: host.Exited},
-		{Type: host.Called, Call: "allocate", Err: plugins.ErrUnavailable},
-		{Type: host.Restarted, Took: 200 * time.Millisecond, Away: 2 * time.Second},
-		{Type: host.Exited},
+	for _, e := range []plugins.Event{
+		{Type: plugins.Started, Took: 100 * time.Millisecond},
+		{Type: plugins.Called, Call: "decide", Latency: time.Millisecond},
+		{Type: plugins.Called, Call: "decide", Latency: time.Second, Err: fmt.Errorf("asking: %w", context.DeadlineExceeded)},
+		{Type: plugins.Exited},
+		{Type: plugins.Called, Call: "allocate", Err: plugins.ErrUnavailable},
+		{Type: plugins.Restarted, Took: 200 * time.Millisecond, Away: 2 * time.Second},
+		{Type: plugins.Exited},
 	} {
 		e.Plugin = "witness"
 		m.observe(e)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/management"
-	"github.com/quorate/quorate/plugins/host"
+	"github.com/quorate/quorate/plugins"
 )
 
 // PluginStatus is how a plugin of the node is doing, as /v1/plugins shows it.
@@ -53,7 +53,7 @@ func (n *Node) Plugins() []PluginStatus {
 	return list
 }
 
-func pluginStatus(s host.Status) PluginStatus {
+func pluginStatus(s plugins.Status) PluginStatus {
 	p := PluginStatus{
 		Name: s.Name, Policy: string(s.Policy), State: string(s.State), Since: s.Since, Says: s.Manifest.String(), SHA256: s.SHA256, PID: s.PID,
 		Restarts: s.Restarts, Swaps: s.Swaps, AwayTotal: s.AwayTotal.Seconds(), AwayLast: s.AwayLast.Seconds(),

@@ -64,7 +64,7 @@ func BenchmarkOutage(b *testing.B) {
 		before := p.Status()
 		kill(b, before.PID)
 		eventually(b, 60*time.Second, "not replaced", func() bool { return p.Status().Restarts > before.Restarts })
-		e, _ := w.last(host.Restarted)
+		e, _ := w.last(plugins.Restarted)
 		away = append(away, e.Away)
 		if len(away)%4 == 0 {
 			// A swap forgets the failures: the breaker is not what is measured.

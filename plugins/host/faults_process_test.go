@@ -96,7 +96,7 @@ func TestRandomFaults(t *testing.T) {
 	}
 	eventually(t, 30*time.Second, "it does not come back", func() bool {
 		_, err := strategy(t, p).Allocate(t.Context(), request())
-		return err == nil && p.Status().State == host.StateRunning
+		return err == nil && p.Status().State == plugins.StateRunning
 	})
 	close(stop)
 	wg.Wait()

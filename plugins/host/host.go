@@ -113,7 +113,7 @@ func notRun(name string, cfg plugins.Config) error {
 }
 
 // observe completes an event and hands it on.
-func (p *Plugin) observe(e Event) {
+func (p *Plugin) observe(e plugins.Event) {
 	e.At, e.Plugin = time.Now(), p.name
 	p.options.observe(e)
 }

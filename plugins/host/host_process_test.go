@@ -99,7 +99,7 @@ func config(t testing.TB, policy plugins.Policy, mode string, env ...string) plu
 // watcher collects events and the log.
 type watcher struct {
 	mu     sync.Mutex
-	events []host.Event
+	events []plugins.Event
 	text   bytes.Buffer
 }
 
@@ -115,18 +115,18 @@ func (w *watcher) contains(text string) bool {
 	return strings.Contains(w.text.String(), text)
 }
 
-func (w *watcher) observe(e host.Event) {
+func (w *watcher) observe(e plugins.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.events = append(w.events, e)
 }
 
-func (w *watcher) types() []host.EventType {
+func (w *watcher) types() []plugins.EventType {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var types []host.EventType
+	var types []plugins.EventType
 	for _, e := range w.events {
-		if e.Type != host.Called {
+		if e.Type != plugins.Called {
 			types = append(types, e.Type)
 		}
 	}
@@ -134,7 +134,7 @@ func (w *watcher) types() []host.EventType {
 }
 
 // last returns the latest event of a type.
-func (w *watcher) last(typ host.EventType) (host.Event, bool) {
+func (w *watcher) last(typ plugins.EventType) (plugins.Event, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, e := range slices.Backward(w.events) {
@@ -142,7 +142,7 @@ func (w *watcher) last(typ host.EventType) (host.Event, bool) {
 			return e, true
 		}
 	}
-	return host.Event{}, false
+	return plugins.Event{}, false
 }
 
 func (w *watcher) options(base string) []host.Option {
@@ -185,7 +185,7 @@ func open(t testing.TB, cfg plugins.Config) (*host.Plugin, *watcher) {
 		defer cancel()
 		require.NoError(t, p.Close(ctx))
 		require.NoError(t, p.Close(ctx), "again")
-		require.Equal(t, host.StateStopped, p.Status().State)
+		require.Equal(t, plugins.StateStopped, p.Status().State)
 	})
 	return p, w
 }
@@ -281,15 +281,15 @@ func TestPluginDecides(t *testing.T) {
 	_, err = p.Allocation()
 	require.ErrorIs(t, err, plugins.ErrPolicy)
 	s := p.Status()
-	require.Equal(t, host.StateRunning, s.State)
+	require.Equal(t, plugins.StateRunning, s.State)
 	require.Equal(t, "misbehaving", s.Manifest.Name)
 	require.Equal(t, plugins.Version1, s.Manifest.Contract)
 	require.True(t, alive(s.PID))
 	require.Equal(t, config(t, plugins.Downing, "good").SHA256, s.SHA256)
 	require.Equal(t, uint64(1), s.Calls)
 	require.Zero(t, s.Failures)
-	require.Equal(t, []host.EventType{host.Started}, w.types())
-	called, ok := w.last(host.Called)
+	require.Equal(t, []plugins.EventType{plugins.Started}, w.types())
+	called, ok := w.last(plugins.Called)
 	require.True(t, ok)
 	require.Equal(t, "decide", called.Call)
 	require.Positive(t, called.Latency)
@@ -355,7 +355,7 @@ func TestOpenNamesWhatIsWrong(t *testing.T) {
 			require.Equal(t, "subject", full.Plugin)
 			require.Equal(t, cfg.Path, full.Path)
 			require.NotEmpty(t, full.Cure)
-			require.Equal(t, []host.EventType{host.Refused, host.Closed}, w.types())
+			require.Equal(t, []plugins.EventType{plugins.Refused, plugins.Closed}, w.types())
 		})
 	}
 }
@@ -431,7 +431,7 @@ func TestAnswersAreChecked(t *testing.T) {
 			s := p.Status()
 			require.Equal(t, pid, s.PID)
 			require.Equal(t, uint64(1), s.Failures)
-			called, _ := w.last(host.Called)
+			called, _ := w.last(plugins.Called)
 			require.ErrorIs(t, called.Err, err)
 		})
 	}
@@ -446,7 +446,7 @@ func TestKilledProcessIsReplaced(t *testing.T) {
 		kill(t, pid)
 		eventually(t, 10*time.Second, "not replaced", func() bool {
 			s := p.Status()
-			return s.State == host.StateRunning && s.PID != pid
+			return s.State == plugins.StateRunning && s.PID != pid
 		})
 		_, err := d.Decide(t.Context(), view(t, 3))
 		require.NoError(t, err)
@@ -457,7 +457,7 @@ func TestKilledProcessIsReplaced(t *testing.T) {
 	require.Positive(t, s.AwayTotal)
 	require.Zero(t, s.Away)
 	require.ErrorContains(t, s.LastError, "killed")
-	e, ok := w.last(host.Restarted)
+	e, ok := w.last(plugins.Restarted)
 	require.True(t, ok)
 	require.Positive(t, e.Away)
 	t.Logf("away %v in %d gaps", s.AwayTotal, s.Gaps)
@@ -484,7 +484,7 @@ func TestStoppedProcessIsReplaced(t *testing.T) {
 	eventually(t, 10*time.Second, "not replaced", func() bool { return p.Status().Restarts == 1 })
 	t.Logf("replaced after %v", time.Since(began))
 	require.False(t, alive(pid))
-	_, ok := w.last(host.Unhealthy)
+	_, ok := w.last(plugins.Unhealthy)
 	require.True(t, ok)
 	_, err := provider(t, p).Decide(t.Context(), view(t, 3))
 	require.NoError(t, err)
@@ -527,7 +527,7 @@ func TestLoopOfFailuresOpensTheBreaker(t *testing.T) {
 	p, w := open(t, config(t, plugins.Downing, "once", "MARK="+filepath.Join(t.TempDir(), "mark")))
 	d := provider(t, p)
 	kill(t, p.Status().PID)
-	eventually(t, 20*time.Second, "the breaker is closed", func() bool { return p.Status().State == host.StateBroken })
+	eventually(t, 20*time.Second, "the breaker is closed", func() bool { return p.Status().State == plugins.StateBroken })
 	began := time.Now()
 	_, err := d.Decide(t.Context(), view(t, 3))
 	require.Less(t, time.Since(began), 50*time.Millisecond)
@@ -539,7 +539,7 @@ func TestLoopOfFailuresOpensTheBreaker(t *testing.T) {
 	s := p.Status()
 	require.Positive(t, s.Away)
 	require.ErrorContains(t, s.LastError, "exit status 5")
-	_, ok := w.last(host.Broken)
+	_, ok := w.last(plugins.Broken)
 	require.True(t, ok)
 }
 
@@ -617,7 +617,7 @@ func TestSwapUnderLoad(t *testing.T) {
 	require.Zero(t, st.Gaps)
 	require.Zero(t, st.Failures)
 	require.Zero(t, st.Late)
-	require.Equal(t, []host.EventType{host.Started, host.Swapped, host.Exited, host.Swapped, host.Exited}, w.types())
+	require.Equal(t, []plugins.EventType{plugins.Started, plugins.Swapped, plugins.Exited, plugins.Swapped, plugins.Exited}, w.types())
 	t.Logf("answers by process: %v, calls %d", counts, st.Calls)
 }
 
@@ -643,12 +643,12 @@ func TestSwapThatFailsKeepsTheOldOne(t *testing.T) {
 func TestSwapMendsABrokenPlugin(t *testing.T) {
 	p, w := open(t, config(t, plugins.Downing, "once", "MARK="+filepath.Join(t.TempDir(), "mark")))
 	kill(t, p.Status().PID)
-	eventually(t, 20*time.Second, "the breaker is closed", func() bool { return p.Status().State == host.StateBroken })
+	eventually(t, 20*time.Second, "the breaker is closed", func() bool { return p.Status().State == plugins.StateBroken })
 	require.NoError(t, p.Swap(t.Context(), config(t, plugins.Downing, "good", "VERSION=two")))
 	decision, err := provider(t, p).Decide(t.Context(), view(t, 3))
 	require.NoError(t, err)
 	require.Equal(t, "two says nobody", decision.Reason)
-	e, ok := w.last(host.Swapped)
+	e, ok := w.last(plugins.Swapped)
 	require.True(t, ok)
 	require.Positive(t, e.Away)
 }

@@ -6,6 +6,8 @@ package host
 import (
 	"log/slog"
 	"time"
+
+	"github.com/quorate/quorate/plugins"
 )
 
 // Option changes how a plugin is run.
@@ -13,14 +15,14 @@ type Option func(*options)
 
 type options struct {
 	log      *slog.Logger
-	observe  func(Event)
+	observe  func(plugins.Event)
 	dir      string
 	version  string
 	launcher func(dir string, log *slog.Logger) (launcher, error)
 }
 
 func optionsOf(opts []Option) options {
-	o := options{log: slog.New(slog.DiscardHandler), observe: func(Event) {}, launcher: newLauncher}
+	o := options{log: slog.New(slog.DiscardHandler), observe: func(plugins.Event) {}, launcher: newLauncher}
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -31,9 +33,11 @@ func optionsOf(opts []Option) options {
 // each with the plugin's name as "plugin". By default nothing is logged.
 func WithLogger(log *slog.Logger) Option { return func(o *options) { o.log = log } }
 
-// WithObserver sets a function that is told every [Event]. It is called from several
+// WithObserver sets a function that is told every [plugins.Event]. It is called from several
 // goroutines, and must not block.
-func WithObserver(observe func(Event)) Option { return func(o *options) { o.observe = observe } }
+func WithObserver(observe func(plugins.Event)) Option {
+	return func(o *options) { o.observe = observe }
+}
 
 // WithDirectory sets where the directory for the copy of the executable and for
 // sockets is made: a place whose file system permits execution, with a name of at

@@ -70,5 +70,5 @@ func (p *Plugin) called(call string, began time.Time, err error) {
 	if err != nil {
 		p.failures.Add(1)
 	}
-	p.observe(Event{Type: Called, Call: call, Latency: time.Since(began), Err: err})
+	p.observe(plugins.Event{Type: plugins.Called, Call: call, Latency: time.Since(began), Err: err})
 }

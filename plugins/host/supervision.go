@@ -98,20 +98,20 @@ func (s *supervision) heard(event any) {
 	case supervisor.Exited:
 		g := p.forget(e.Gen)
 		p.routes.cut(g)
-		p.observe(Event{Type: Exited, PID: g.process.PID(), Manifest: g.manifest, Err: e.Err})
+		p.observe(plugins.Event{Type: plugins.Exited, PID: g.process.PID(), Manifest: g.manifest, Err: e.Err})
 		p.log.Info("the process of the plugin has ended", "pid", g.process.PID(), "reason", e.Err)
 	case supervisor.LaunchFailed:
 		p.forget(e.Gen)
 		if !errors.Is(e.Err, errKilled) {
-			p.observe(Event{Type: Refused, Err: e.Err})
+			p.observe(plugins.Event{Type: plugins.Refused, Err: e.Err})
 			p.log.Error("the plugin cannot be started", "error", e.Err)
 		}
 	case supervisor.Unhealthy:
 		pid := p.generation(e.Gen).process.PID()
-		p.observe(Event{Type: Unhealthy, PID: pid, Err: e.Err})
+		p.observe(plugins.Event{Type: plugins.Unhealthy, PID: pid, Err: e.Err})
 		p.log.Error("the plugin does not answer, and is killed", "pid", pid, "error", e.Err)
 	case supervisor.Opened:
-		p.observe(Event{Type: Broken, Err: e.Err})
+		p.observe(plugins.Event{Type: plugins.Broken, Err: e.Err})
 		p.log.Error("the plugin fails again and again, and is left alone for a while",
 			"failures", e.Failures, "next_try", e.Until, "error", e.Err)
 	case supervisor.Swapped:
@@ -131,7 +131,7 @@ func (p *Plugin) end() {
 	if err := p.launcher.Close(); err != nil {
 		p.log.Error("files of the plugin are left", "error", err)
 	}
-	p.observe(Event{Type: Closed})
+	p.observe(plugins.Event{Type: plugins.Closed})
 }
 
 // carry carries out one effect.
@@ -240,13 +240,13 @@ func (s *supervision) activate(g *generation, away time.Duration) {
 	if g == nil {
 		return
 	}
-	e := Event{Type: Restarted, PID: g.process.PID(), Manifest: g.manifest, Took: g.took, Away: away}
+	e := plugins.Event{Type: plugins.Restarted, PID: g.process.PID(), Manifest: g.manifest, Took: g.took, Away: away}
 	switch {
 	case s.spec == 0:
-		e.Type = Started
+		e.Type = plugins.Started
 		close(p.opened)
 	case s.spec != s.view.Spec:
-		e.Type = Swapped
+		e.Type = plugins.Swapped
 	}
 	s.spec = s.view.Spec
 	p.observe(e)

@@ -185,21 +185,21 @@ func fakeConfig(t *testing.T) plugins.Config {
 // events counts what an observer is told.
 type events struct {
 	mu   sync.Mutex
-	list []Event
+	list []plugins.Event
 }
 
-func (e *events) observe(one Event) {
+func (e *events) observe(one plugins.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.list = append(e.list, one)
 }
 
-func (e *events) types() []EventType {
+func (e *events) types() []plugins.EventType {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	var types []EventType
+	var types []plugins.EventType
 	for _, one := range e.list {
-		if one.Type != Called {
+		if one.Type != plugins.Called {
 			types = append(types, one.Type)
 		}
 	}
@@ -246,7 +246,7 @@ func TestGapIsMeasured(t *testing.T) {
 		wait(250 * time.Millisecond)
 		// A launch after 100 ms fails, the next comes 200 ms later.
 		s := p.Status()
-		require.Equal(t, StateWaiting, s.State)
+		require.Equal(t, plugins.StateWaiting, s.State)
 		require.Equal(t, 250*time.Millisecond, s.Away)
 		require.Equal(t, s.Away, s.AwayTotal)
 		require.Equal(t, 50*time.Millisecond, time.Until(s.NextTry))
@@ -258,7 +258,7 @@ func TestGapIsMeasured(t *testing.T) {
 		require.ErrorIs(t, away.Why, errBoom)
 		wait(100 * time.Millisecond)
 		s = p.Status()
-		require.Equal(t, StateRunning, s.State)
+		require.Equal(t, plugins.StateRunning, s.State)
 		require.Equal(t, 350*time.Millisecond, s.AwayLast)
 		require.Zero(t, s.Away)
 		n, err := ask(t, p)
@@ -266,7 +266,7 @@ func TestGapIsMeasured(t *testing.T) {
 		require.Equal(t, 3, n)
 		require.NoError(t, p.Close(t.Context()))
 		require.True(t, l.wasClosed)
-		require.Equal(t, []EventType{Started, Exited, Refused, Restarted, Exited, Closed}, e.types())
+		require.Equal(t, []plugins.EventType{plugins.Started, plugins.Exited, plugins.Refused, plugins.Restarted, plugins.Exited, plugins.Closed}, e.types())
 	})
 }
 
@@ -313,7 +313,7 @@ func TestSickProcessIsKilledAfterThreeChecks(t *testing.T) {
 		require.Equal(t, []time.Duration{0}, sick.ordered(), "without grace")
 		wait(time.Second)
 		require.Equal(t, uint64(1), p.Status().Restarts)
-		require.Equal(t, []EventType{Started, Unhealthy, Exited, Restarted}, e.types())
+		require.Equal(t, []plugins.EventType{plugins.Started, plugins.Unhealthy, plugins.Exited, plugins.Restarted}, e.types())
 		require.NoError(t, p.Close(t.Context()))
 	})
 }
@@ -440,7 +440,7 @@ func TestWhatCallsSayAboutTheProcess(t *testing.T) {
 				require.ErrorIs(t, err, plugins.ErrStrategy)
 			}
 		}
-		require.Equal(t, StateRunning, p.Status().State)
+		require.Equal(t, plugins.StateRunning, p.Status().State)
 		require.Zero(t, p.Status().Restarts)
 		unanswered(3)
 		wait(time.Second)
@@ -500,7 +500,7 @@ func TestCloseDuringASwapAnswersIt(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, p.Close(t.Context()))
 		require.ErrorIs(t, <-swapped, plugins.ErrClosed)
-		require.Equal(t, []EventType{Started, Exited, Closed}, e.types(), "a launch that is given up is not refused")
+		require.Equal(t, []plugins.EventType{plugins.Started, plugins.Exited, plugins.Closed}, e.types(), "a launch that is given up is not refused")
 	})
 }
 

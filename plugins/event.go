@@ -1,13 +1,9 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package host
+package plugins
 
-import (
-	"time"
-
-	"github.com/quorate/quorate/plugins"
-)
+import "time"
 
 // EventType says what happened.
 type EventType string
@@ -19,7 +15,7 @@ const (
 	// Restarted: a process has replaced one that had ended. Away says for how long
 	// there was none.
 	Restarted EventType = "restarted"
-	// Swapped: calls go to another process now, as [Plugin.Swap] wanted.
+	// Swapped: calls go to another process now, as the Swap of a host wanted.
 	Swapped EventType = "swapped"
 	// Refused: a process could not be launched, at a start, a restart or a swap.
 	Refused EventType = "refused"
@@ -47,7 +43,7 @@ type Event struct {
 	PID int
 	// Manifest is what the process says about itself, with Started, Restarted and
 	// Swapped.
-	Manifest plugins.Manifest
+	Manifest Manifest
 	// Err is why, or the error of a call; nil if there is none.
 	Err error
 	// Away is for how long no process was active, with Restarted, and with Swapped
