@@ -53,6 +53,7 @@ type options struct {
 	sharding   []sharding.Option
 	routes     []management.Route
 	prepares   []Prepare
+	plugins    openPlugin
 	metrics    telemetry.Endpoint
 	meters     metric.MeterProvider
 	traces     trace.TracerProvider

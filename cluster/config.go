@@ -50,7 +50,8 @@ type Config struct {
 	// Plugins are strategies in other processes, each under the name by which
 	// downing.strategy or sharding.allocation.strategy chooses it. Those that are not
 	// chosen are not started. Of the one that is, everything may change while the
-	// node runs.
+	// node runs. The program has the package plugins/host for them, and starts the node
+	// with the option cluster.WithPlugins(host.New()).
 	Plugins map[string]plugins.Config `koanf:"plugins" reload:"yes"`
 
 	// Reload says how the node takes over changes of its files.

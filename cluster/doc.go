@@ -19,11 +19,15 @@
 //
 //	management: {address: "127.0.0.1:8080"}
 //
-// With telemetry: {metrics: prometheus} the HTTP interface has the metrics of the
-// node at /metrics, if the program has linked them ([WithMetrics]). Everything else has a default, and nothing listens for HTTP by
-// default. Files may be YAML or JSON, and TOML with [WithFormat]. Environment
-// variables override the file: QUORATE_NODE__ADDRESS is node.address. A fault names file, line, key and
-// cure, and all faults are reported together.
+// Everything else has a default, and nothing listens for HTTP by default. Files may be
+// YAML or JSON. Environment variables override the file: QUORATE_NODE__ADDRESS is
+// node.address. A fault names file, line, key and cure, and all faults are reported
+// together.
+//
+// Three things are linked only by programs that want them, and are given by options: TOML
+// ([WithFormat]), the metrics at /metrics for telemetry: {metrics: prometheus}
+// ([WithMetrics]), and what runs plugins ([WithPlugins]). A file that asks for one that is
+// missing is refused, and the fault names the import and the option.
 //
 // # Reloading
 //

@@ -76,7 +76,7 @@ func parts() []part {
 			check: Config.validateTelemetry, linked: (*options).linkedTelemetry, start: startTelemetry, stop: stopTelemetry, routes: (*Node).metricRoutes,
 		},
 		{
-			name: "plugins", resolve: resolvePlugins, check: Config.validatePlugins, start: startPlugins, stop: stopPlugins,
+			name: "plugins", resolve: resolvePlugins, check: Config.validatePlugins, linked: (*options).linkedPlugins, start: startPlugins, stop: stopPlugins,
 			routes: (*Node).pluginRoutes, prepare: prepareDowning, prepareLast: prepareAllocation,
 		},
 		{

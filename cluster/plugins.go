@@ -23,7 +23,6 @@ import (
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/plugins"
-	"github.com/quorate/quorate/plugins/host"
 	"github.com/quorate/quorate/sharding"
 
 	"github.com/quorate/quorate/config/field"
@@ -34,25 +33,35 @@ func builtIn() []string {
 	return append(downing.BuiltIns().Names(), allocation.LeastShardName)
 }
 
+// use is a setting that names the strategy for a policy, built in or a plugin.
+type use struct {
+	key, name string
+	policy    plugins.Policy
+}
+
+// uses are the settings by which a plugin is chosen.
+func (c Config) uses() []use {
+	return []use{
+		{"downing.strategy", c.Downing.Strategy, plugins.Downing},
+		{"sharding.allocation.strategy", c.Sharding.Allocation.Strategy, plugins.Allocation},
+	}
+}
+
 // validatePlugins reports names that clash, plugins for policies that no node runs, and
 // strategies that name a plugin for another policy.
 func (c Config) validatePlugins() error {
 	var faults field.Faults
-	for _, name := range slices.Sorted(maps.Keys(c.Plugins)) {
-		faults.Refuse(slices.Contains(builtIn(), name), "plugins."+name, "is the name of a built-in strategy; give the plugin another one")
-		if policy := c.Plugins[name].Policy; slices.Contains(plugins.Policies(), policy) && !slices.Contains(host.Policies(), policy) {
-			faults.Add(field.Errorf("plugins."+name+".policy", "no node runs plugins for %s: it must be one of %v", policy, host.Policies()))
+	var run []plugins.Policy
+	for _, u := range c.uses() {
+		run = append(run, u.policy)
+		if p, ok := c.Plugins[u.name]; ok && p.Policy != u.policy {
+			faults.Add(field.Errorf(u.key, "%s is a plugin for %s, one for %s is needed", u.name, p.Policy, u.policy))
 		}
 	}
-	for _, use := range []struct {
-		key, name string
-		policy    plugins.Policy
-	}{
-		{"downing.strategy", c.Downing.Strategy, plugins.Downing},
-		{"sharding.allocation.strategy", c.Sharding.Allocation.Strategy, plugins.Allocation},
-	} {
-		if p, ok := c.Plugins[use.name]; ok && p.Policy != use.policy {
-			faults.Add(field.Errorf(use.key, "%s is a plugin for %s, one for %s is needed", use.name, p.Policy, use.policy))
+	for _, name := range slices.Sorted(maps.Keys(c.Plugins)) {
+		faults.Refuse(slices.Contains(builtIn(), name), "plugins."+name, "is the name of a built-in strategy; give the plugin another one")
+		if policy := c.Plugins[name].Policy; slices.Contains(plugins.Policies(), policy) && !slices.Contains(run, policy) {
+			faults.Add(field.Errorf("plugins."+name+".policy", "no node runs plugins for %s: it must be one of %v", policy, run))
 		}
 	}
 	return faults.Err()
@@ -75,24 +84,23 @@ func resolvePlugins(c *Config, path func(string) string) {
 //	  └─ downing ─────> open ──> SetDowning ──> every member has it ──> the old one is closed
 type strategies struct {
 	log     *slog.Logger
-	options []host.Option
+	open    openPlugin // Nil when no plugin is configured.
 	metrics *pluginMetrics
 	workers sync.WaitGroup // What closes plugins and hands strategies over.
 
-	allocation *host.Plugin // Nil when it is built in.
+	allocation Plugin // Nil when it is built in.
 
 	mu      sync.Mutex
-	downing map[*host.Plugin]struct{} // Those that the node may still ask.
+	downing map[Plugin]struct{} // Those that the node may still ask.
 }
 
 // openStrategies starts the plugins that a configuration uses.
-func openStrategies(ctx context.Context, cfg Config, meters metric.MeterProvider, log *slog.Logger, opts ...host.Option) (*strategies, error) {
+func openStrategies(ctx context.Context, cfg Config, open openPlugin, meters metric.MeterProvider, log *slog.Logger) (*strategies, error) {
 	s := &strategies{
-		log: log, metrics: measurePlugins(meters, cfg.Node.Address, log), downing: map[*host.Plugin]struct{}{},
+		log: log, open: open, metrics: measurePlugins(meters, cfg.Node.Address, log), downing: map[Plugin]struct{}{},
 	}
-	s.options = append([]host.Option{host.WithLogger(log), host.WithObserver(s.metrics.observe)}, opts...)
 	if p, ok := cfg.Plugins[cfg.Sharding.Allocation.Strategy]; ok {
-		plugin, err := host.Open(ctx, cfg.Sharding.Allocation.Strategy, p, s.options...)
+		plugin, err := open(ctx, cfg.Sharding.Allocation.Strategy, p, log, s.metrics.observe)
 		if err != nil {
 			s.metrics.stop()
 			return nil, fmt.Errorf("cluster: %w", err)
@@ -104,7 +112,7 @@ func openStrategies(ctx context.Context, cfg Config, meters metric.MeterProvider
 
 // startPlugins starts the plugins that the configuration uses.
 func startPlugins(ctx context.Context, b *builder) (err error) {
-	b.plugins, err = openStrategies(ctx, b.cfg.Config, b.meters, b.log)
+	b.plugins, err = openStrategies(ctx, b.cfg.Config, b.options.plugins, b.meters, b.log)
 	return err
 }
 
@@ -143,7 +151,7 @@ func (s *strategies) openDowning(ctx context.Context, cfg Config) (membership.Do
 	if !ok {
 		return d, nil
 	}
-	plugin, err := host.Open(ctx, name, c, s.options...)
+	plugin, err := s.open(ctx, name, c, s.log, s.metrics.observe)
 	if err != nil {
 		return d, fmt.Errorf("cluster: %w", err)
 	}
@@ -151,7 +159,7 @@ func (s *strategies) openDowning(ctx context.Context, cfg Config) (membership.Do
 		s.discard(plugin)
 		return d, err
 	}
-	d.Version, d.Parameters = plugin.Manifest().Version, digest(c.Settings)
+	d.Version, d.Parameters = plugin.Status().Manifest.Version, digest(c.Settings)
 	d.Release = func() { s.close(plugin) }
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,37 +185,37 @@ func digest(settings map[string]any) string {
 const closeLimit = 15 * time.Second
 
 // close ends a plugin for downing that the node does not ask any more.
-func (s *strategies) close(p *host.Plugin) {
+func (s *strategies) close(p Plugin) {
 	s.mu.Lock()
 	delete(s.downing, p)
 	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()
 	if err := p.Close(ctx); err != nil {
-		s.log.Error("plugin is left", "plugin", p.Name(), "error", err)
+		s.log.Error("plugin is left", "plugin", p.Status().Name, "error", err)
 	}
 }
 
 // discard ends a plugin without waiting for it.
-func (s *strategies) discard(p *host.Plugin) {
+func (s *strategies) discard(p Plugin) {
 	s.workers.Go(func() { s.close(p) }) // Ends within closeLimit; end waits for it.
 }
 
-// open returns the plugins that are there, sorted by name.
-func (s *strategies) open() []*host.Plugin {
+// all returns the plugins that are there, sorted by name.
+func (s *strategies) all() []Plugin {
 	s.mu.Lock()
 	all := slices.Collect(maps.Keys(s.downing))
 	s.mu.Unlock()
 	if s.allocation != nil {
 		all = append(all, s.allocation)
 	}
-	slices.SortFunc(all, func(a, b *host.Plugin) int { return cmp.Compare(a.Name(), b.Name()) })
+	slices.SortFunc(all, func(a, b Plugin) int { return cmp.Compare(a.Status().Name, b.Status().Name) })
 	return all
 }
 
 // end ends all plugins.
 func (s *strategies) end() {
-	for _, p := range s.open() {
+	for _, p := range s.all() {
 		s.discard(p)
 	}
 	s.workers.Wait()

@@ -45,7 +45,7 @@ type PluginStatus struct {
 
 // Plugins returns how the plugins of the node are doing, sorted by name.
 func (n *Node) Plugins() []PluginStatus {
-	all := n.plugins.open()
+	all := n.plugins.all()
 	list := make([]PluginStatus, len(all))
 	for i, p := range all {
 		list[i] = pluginStatus(p.Status())

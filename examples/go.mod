@@ -11,6 +11,7 @@ require (
 	github.com/quorate/quorate/config v0.0.0
 	github.com/quorate/quorate/gossip v0.0.0
 	github.com/quorate/quorate/membership v0.0.0
+	github.com/quorate/quorate/plugins v0.0.0
 	github.com/quorate/quorate/sharding v0.0.0
 	github.com/stretchr/testify v1.12.1
 	google.golang.org/protobuf v1.36.12
@@ -51,7 +52,6 @@ require (
 	github.com/quorate/quorate/fd v0.0.0 // indirect
 	github.com/quorate/quorate/machine v0.0.0 // indirect
 	github.com/quorate/quorate/management v0.0.0 // indirect
-	github.com/quorate/quorate/plugins v0.0.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/otel v1.47.0 // indirect
 	go.opentelemetry.io/otel/exporters/prometheus v0.69.0 // indirect

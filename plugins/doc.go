@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package plugins is the vocabulary that hosts and plugins share: policies, the
-// versions of the contract, the configuration of a plugin, and the errors of
-// talking to one.
+// versions of the contract, the configuration of a plugin, what happens to one, and the
+// errors of talking to one.
 //
 // A plugin is a strategy in a process of its own, so that an operator changes how
 // a cluster decides without building it anew, and so that a strategy that crashes,

@@ -9,6 +9,10 @@
 //	defer p.Close(ctx)
 //	provider, err := p.Downing()          // a downing.Provider, as host.As[downing.Provider](p)
 //
+// A node runs the plugins of its file when its program gives it a host:
+//
+//	node, err := cluster.Start(ctx, cluster.WithFile("cluster.yaml"), cluster.WithPlugins(host.New()))
+//
 // # Lifecycle
 //
 // [Open] returns when the first process is checked, started, configured and

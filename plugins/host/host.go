@@ -86,6 +86,25 @@ func Open(ctx context.Context, name string, cfg plugins.Config, opts ...Option) 
 	}
 }
 
+// Host runs plugins for a node that knows no more of them than package plugins says: what
+// cluster.WithPlugins takes.
+type Host struct{ options []Option }
+
+// New returns a host. The options are for each plugin that it opens; where they name no
+// logger, it is that of the node.
+func New(opts ...Option) *Host { return &Host{options: opts} }
+
+// Open is the function [Open] with the options of the host. The observer is told every
+// event beside that of the options.
+func (h *Host) Open(ctx context.Context, name string, cfg plugins.Config, log *slog.Logger, observe func(plugins.Event)) (*Plugin, error) {
+	also := optionsOf(h.options).observe
+	opts := append([]Option{WithLogger(log)}, h.options...)
+	return Open(ctx, name, cfg, append(opts, WithObserver(func(e plugins.Event) {
+		observe(e)
+		also(e)
+	}))...)
+}
+
 // closeLimit is how long an Open that is given up cleans up.
 const closeLimit = 5 * time.Second
 

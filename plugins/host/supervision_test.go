@@ -216,6 +216,25 @@ func openFake(t *testing.T, l *fakeLauncher) (*Plugin, *events, error) {
 	return p, &e, err
 }
 
+// A host opens plugins with its own options, and tells the node of what happens to them
+// beside the observer of the options.
+func TestAHostTellsTheNodeAndTheObserverOfItsOptions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &fakeLauncher{script: func(context.Context, *fakeProcess) error { return nil }}
+		var node, own events
+		h := New(WithObserver(own.observe), func(o *options) {
+			o.launcher = func(string, *slog.Logger) (launcher, error) { return l, nil }
+		})
+		p, err := h.Open(t.Context(), "subject", fakeConfig(t), slog.New(slog.DiscardHandler), node.observe)
+		require.NoError(t, err)
+		require.NoError(t, p.Close(t.Context()))
+		require.Equal(t, []plugins.EventType{plugins.Started, plugins.Exited, plugins.Closed}, node.types())
+		require.Equal(t, node.types(), own.types())
+		_, err = h.Open(t.Context(), "subject", plugins.Config{}, slog.New(slog.DiscardHandler), node.observe)
+		require.ErrorContains(t, err, "policy: ")
+	})
+}
+
 // ask returns the number of the process that answers.
 func ask(t *testing.T, p *Plugin) (int, error) {
 	t.Helper()

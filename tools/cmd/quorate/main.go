@@ -24,6 +24,7 @@ import (
 	"github.com/quorate/quorate/cluster/prometheus"
 	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/config/toml"
+	"github.com/quorate/quorate/plugins/host"
 	"github.com/quorate/quorate/tools/internal/command"
 )
 
@@ -50,7 +51,7 @@ func main() {
 // its own, whose types are not known here.
 func check(strategies, sections []string, paths ...string) error {
 	own := cluster.Own{Strategies: strategies, Options: []cluster.Option{
-		cluster.WithFormat(toml.Format()), cluster.WithMetrics(prometheus.Endpoint()),
+		cluster.WithFormat(toml.Format()), cluster.WithMetrics(prometheus.Endpoint()), cluster.WithPlugins(host.New()),
 	}}
 	for _, name := range sections {
 		own.Sections = append(own.Sections, config.Section{Name: name, Into: new(any)})

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/cluster"
+	"github.com/quorate/quorate/plugins/host"
 	"github.com/quorate/quorate/tools/internal/command"
 )
 
@@ -73,7 +74,7 @@ func TestPin(t *testing.T) {
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o640), info.Mode().Perm())
-	c, err := cluster.Load(cluster.WithFile(path))
+	c, err := cluster.Load(cluster.WithFile(path), cluster.WithPlugins(host.New()))
 	require.NoError(t, err)
 	require.Equal(t, sumTwo, c.Plugins["second"].SHA256)
 	require.Equal(t, filepath.Join(dir, "bin/one"), c.Plugins["first"].Path)

@@ -42,6 +42,7 @@ import (
 	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/examples/bank"
 	"github.com/quorate/quorate/membership"
+	"github.com/quorate/quorate/plugins/host"
 )
 
 // How the process exits when it did not leave in order.
@@ -123,7 +124,7 @@ func run(ctx context.Context, file, dir, listen string) error {
 		return fmt.Errorf("bank: cannot serve HTTP on %s, choose another address with -http: %w", listen, err)
 	}
 	defer func() { _ = listener.Close() }() // Closed by the server as well, which comes to the same.
-	node, err := cluster.Start(ctx, cluster.WithFile(file), cluster.WithMetrics(prometheus.Endpoint()))
+	node, err := cluster.Start(ctx, cluster.WithFile(file), cluster.WithMetrics(prometheus.Endpoint()), cluster.WithPlugins(host.New()))
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,69 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/plugins"
+)
+
+// PluginHost runs plugins as processes; [WithPlugins] gives it to a node. It is an interface,
+// so that only a program that wants plugins links what runs them.
+type PluginHost[P Plugin] interface {
+	// Open starts the plugin with that name in the file, and returns when it is ready for
+	// calls. The node's start and its reloads call it, and the context is for Open alone.
+	// Observe is told of everything that happens to the plugin, from several goroutines,
+	// and does not block.
+	Open(ctx context.Context, name string, section plugins.Config, log *slog.Logger, observe func(plugins.Event)) (P, error)
+}
+
+// Plugin is a plugin that a [PluginHost] runs. All methods are safe for concurrent use.
+type Plugin interface {
+	// Status returns how the plugin is doing.
+	Status() plugins.Status
+
+	// Downing returns the plugin as a downing provider, or an error if it decides
+	// something else.
+	Downing() (downing.Provider, error)
+
+	// Allocation returns the plugin as an allocation strategy, or an error if it decides
+	// something else.
+	Allocation() (allocation.Strategy, error)
+
+	// Swap changes to another configuration: the old process decides until the new one is
+	// ready. After an error the old one goes on.
+	Swap(ctx context.Context, section plugins.Config) error
+
+	// Close ends the process, within the context.
+	Close(ctx context.Context) error
+}
+
+// openPlugin is the Open of a [PluginHost] of any type.
+type openPlugin func(ctx context.Context, name string, section plugins.Config, log *slog.Logger, observe func(plugins.Event)) (Plugin, error)
+
+// WithPlugins sets what runs the plugins of the section plugins: host.New() of the package
+// plugins/host. Without it a configuration with plugins is refused.
+func WithPlugins[P Plugin](h PluginHost[P]) Option {
+	return func(o *options) {
+		o.plugins = func(ctx context.Context, name string, section plugins.Config, log *slog.Logger, observe func(plugins.Event)) (Plugin, error) {
+			p, err := h.Open(ctx, name, section, log, observe)
+			if err != nil {
+				return nil, err // Not a nil pointer in an interface.
+			}
+			return p, nil
+		}
+	}
+}
+
+// linkedPlugins reports plugins that nothing in the program can run.
+func (o *options) linkedPlugins(c Config) error {
+	if len(c.Plugins) == 0 || o.plugins != nil {
+		return nil
+	}
+	return notLinked("plugins", "what runs plugins", "plugins/host", "cluster.WithPlugins(host.New())")
+}

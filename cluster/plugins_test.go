@@ -1,0 +1,150 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/cluster"
+	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/plugins"
+)
+
+// stage is a host whose plugins are values of this process.
+type stage struct {
+	refuse string // The plugin that cannot be opened.
+
+	mu   sync.Mutex
+	open map[string]plugins.Config
+}
+
+// Open opens a plugin of a policy that has a built-in strategy.
+func (s *stage) Open(_ context.Context, name string, section plugins.Config, _ *slog.Logger, observe func(plugins.Event)) (*actor, error) {
+	if name == s.refuse {
+		return nil, errors.New(name + " has no costume")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open == nil {
+		s.open = map[string]plugins.Config{}
+	}
+	s.open[name] = section
+	observe(plugins.Event{Type: plugins.Started, Plugin: name})
+	return &actor{stage: s, name: name, policy: section.Policy}, nil
+}
+
+// plays returns the path of an open plugin, empty if it is not open.
+func (s *stage) plays(name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open[name].Path
+}
+
+// actor is a plugin of a stage.
+type actor struct {
+	stage  *stage
+	name   string
+	policy plugins.Policy
+}
+
+// Status says who it is.
+func (a *actor) Status() plugins.Status {
+	return plugins.Status{Name: a.name, Policy: a.policy, State: plugins.StateRunning, Manifest: plugins.Manifest{Name: a.name, Version: "v1"}}
+}
+
+// Downing decides as a built-in strategy does.
+func (*actor) Downing() (downing.Provider, error) { return downing.New(downing.Default()) }
+
+// Allocation decides as a built-in strategy does.
+func (*actor) Allocation() (allocation.Strategy, error) { return allocation.New(allocation.Default()) }
+
+// Swap takes the other configuration.
+func (a *actor) Swap(_ context.Context, section plugins.Config) error {
+	a.stage.mu.Lock()
+	defer a.stage.mu.Unlock()
+	a.stage.open[a.name] = section
+	return nil
+}
+
+// Close takes it off the stage.
+func (a *actor) Close(context.Context) error {
+	a.stage.mu.Lock()
+	defer a.stage.mu.Unlock()
+	delete(a.stage.open, a.name)
+	return nil
+}
+
+// cast is the part of a file that has plugins decide.
+func cast(path string) []string {
+	return []string{
+		"downing: {strategy: judge}", "sharding: {allocation: {strategy: mover}}",
+		"plugins:",
+		"  judge: {policy: downing, path: " + path + ", unpinned: true}",
+		"  mover: {policy: allocation, path: " + path + ", unpinned: true}",
+		"  spare: {policy: downing, path: " + path + ", unpinned: true}",
+		"management: {address: \"127.0.0.1:0\"}",
+	}
+}
+
+// The host of the program opens the plugins that the file chooses, and no others; they are
+// shown, changed by a reload, and closed with the node.
+func TestTheHostOfTheProgramRunsThePluginsOfTheFile(t *testing.T) {
+	path, _ := lone(t, cast("/bin/one")...)
+	s := new(stage)
+	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), cluster.WithPlugins(s))...)
+	require.NoError(t, err)
+	defer func() { _ = node.Close() }()
+	require.NoError(t, node.AwaitUp(t.Context()))
+	all := node.Plugins()
+	require.Len(t, all, 2)
+	require.Equal(t, "judge", all[0].Name)
+	require.Equal(t, "mover", all[1].Name)
+	require.Equal(t, "running", all[1].State)
+	status, body := fetch(t, node, "/v1/plugins")
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, body, `"name":"judge"`)
+
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, bytes.ReplaceAll(text, []byte("/bin/one"), []byte("/bin/two")), 0o600))
+	require.NoError(t, node.Reload(t.Context()))
+	require.Equal(t, "/bin/two", s.plays("mover"))
+	require.NoError(t, node.Close())
+	require.Empty(t, s.plays("judge")+s.plays("mover")+s.plays("spare"))
+}
+
+// A plugin that cannot be opened is the error of the start.
+func TestAPluginThatCannotBeOpenedIsTheErrorOfTheStart(t *testing.T) {
+	for _, name := range []string{"judge", "mover"} {
+		path, _ := lone(t, cast("/bin/one")...)
+		s := &stage{refuse: name}
+		_, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), cluster.WithPlugins(s))...)
+		require.EqualError(t, err, "cluster: "+name+" has no costume")
+		require.Empty(t, s.plays("judge")+s.plays("mover"))
+	}
+}
+
+// A file with plugins is refused by a program that did not link what runs them, at the
+// start and by the check, with one message whatever their number.
+func TestPluginsThatTheProgramDidNotLinkAreRefused(t *testing.T) {
+	path, _ := lone(t, cast("/bin/one")...)
+	want := path + ":6: plugins: what runs plugins is not part of this program: import github.com/quorate/quorate/plugins/host, " +
+		"and start the node with the option cluster.WithPlugins(host.New())"
+	_, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path))...)
+	require.ErrorIs(t, err, config.ErrNotLinked)
+	require.EqualError(t, err, want)
+	require.EqualError(t, cluster.Check(cluster.Own{}, path), want)
+	require.NoError(t, cluster.Check(cluster.Own{Options: []cluster.Option{cluster.WithPlugins(new(stage))}}, path))
+}
