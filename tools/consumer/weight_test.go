@@ -1,51 +1,131 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
+// What a program with a node links, and at most, see docs/versioning.md. The program is
+// built without what is linked only when it is asked for, with each of that, and with all
+// of it; what the binary says of itself is counted, and compared with the bounds.
+
 package consumer_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// What a program that has a whole node links at most, see docs/versioning.md. A
-// bound is raised in the commit that gains something for it, and lowered in the one
-// that sheds weight.
-const (
-	mostModules  = 45 // of others
-	mostPackages = 500
-	mostBytes    = 23 << 20 // on linux/amd64, without symbols
+// extra is what a program links only when it wants it.
+type extra struct {
+	module string // What has the package.
+	path   string // What is imported.
+	option string // Of cluster.Start.
+}
+
+// The extras of a node.
+var (
+	inTOML     = extra{"config/toml", "config/toml", "cluster.WithFormat(toml.Format())"}
+	prometheus = extra{"cluster/prometheus", "cluster/prometheus", "cluster.WithMetrics(prometheus.Endpoint())"}
+	host       = extra{"plugins", "plugins/host", "cluster.WithPlugins(host.New())"}
 )
 
+// asked are the modules of others that come with an extra, by the beginnings of their paths.
+// A node without the extra has none of them.
+var asked = map[string]extra{
+	"github.com/pelletier/":              inTOML,
+	"github.com/prometheus/":             prometheus,
+	"go.opentelemetry.io/otel/exporters": prometheus,
+	"go.opentelemetry.io/otel/sdk":       prometheus,
+	"github.com/hashicorp/":              host,
+	"github.com/mattn/":                  host,
+	"github.com/oklog/":                  host,
+}
+
+// program is the source of a program that starts a node with extras.
+func program(extras []extra) string {
+	var imports, options strings.Builder
+	for _, e := range extras {
+		fmt.Fprintf(&imports, "\t%q\n", prefix+e.path)
+		options.WriteString(", " + e.option)
+	}
+	return "package main\n\nimport (\n\t\"context\"\n\n\t\"" + prefix + "cluster\"\n" + imports.String() + ")\n\n" +
+		"func main() { cluster.Start(context.Background(), cluster.WithFile(\"cluster.yaml\")" + options.String() + ") }\n"
+}
+
 // A node is a library in somebody's program: each module in it is one more that they
-// have to trust and to keep up to date.
+// have to trust and to keep up to date. A bound is raised in the commit that gains
+// something for it, and lowered in the one that sheds weight.
 func TestWeightOfANodeIsBounded(t *testing.T) {
+	for _, c := range []struct {
+		name              string
+		extras            []extra
+		modules, packages int     // Of others; of everybody.
+		megabytes         float64 // On linux/amd64, without symbols.
+	}{
+		{"a node", nil, 23, 390, 18.5},
+		{"with TOML", []extra{inTOML}, 24, 400, 18.7},
+		{"with metrics for Prometheus", []extra{prometheus}, 34, 440, 20.6},
+		{"with plugins", []extra{host}, 31, 445, 20.6},
+		{"with all of it", []extra{inTOML, prometheus, host}, 43, 500, 22.8},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			others, packages, megabytes := weigh(t, c.extras)
+			t.Logf("%d modules of others, %d packages, %.1f MB", len(others), packages, megabytes)
+			require.LessOrEqual(t, len(others), c.modules, "%v", others)
+			require.LessOrEqual(t, packages, c.packages)
+			require.LessOrEqual(t, megabytes, c.megabytes)
+			for beginning, e := range asked {
+				linked := linkedFrom(others, beginning)
+				if slices.Contains(c.extras, e) {
+					require.NotEmpty(t, linked, "%s brings nothing from %s any more: take it out of the table", e.path, beginning)
+				} else {
+					require.Empty(t, linked, "comes without being asked for: it is for programs with %s", e.option)
+				}
+			}
+		})
+	}
+}
+
+// weigh builds a program with extras, and returns what it links.
+func weigh(t *testing.T, extras []extra) (others []string, all int, megabytes float64) {
+	t.Helper()
 	c := newConsumer(t)
-	c.gets(t, "package main\n\nimport (\n\t\"context\"\n\n\t\""+prefix+"cluster\"\n)\n\n"+
-		"func main() { cluster.Start(context.Background(), cluster.WithFile(\"cluster.yaml\")) }\n", "cluster")
+	packages := []string{"cluster"}
+	for _, e := range extras {
+		// When the module around a nested one is in the cache, the go command may look no
+		// further for a package.
+		c.run(t, "go", "mod", "download", prefix+e.module+"@"+version)
+		packages = append(packages, e.path)
+	}
+	c.gets(t, program(extras), packages...)
 	c.env = append(c.env, "GOOS=linux", "GOARCH=amd64")
 	c.run(t, "go", "build", "-ldflags=-s -w", "-o", "program", ".")
-
-	ours, others := 0, 0
+	ours := 0
 	for line := range strings.Lines(c.run(t, "go", "version", "-m", "program")) {
 		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "dep" {
 			if strings.HasPrefix(fields[1], prefix) {
 				ours++
 			} else {
-				others++
+				others = append(others, fields[1])
 			}
 		}
 	}
-	packages := len(strings.Fields(c.run(t, "go", "list", "-deps", ".")))
+	require.Positive(t, ours, "nothing was counted")
 	about, err := os.Stat(filepath.Join(c.dir, "program"))
 	require.NoError(t, err)
-	t.Logf("a program with a node links %d modules of others and %d of ours, %d packages, %.1f MB", others, ours, packages, float64(about.Size())/1e6)
-	require.Positive(t, ours, "nothing was counted")
-	require.LessOrEqual(t, others, mostModules)
-	require.LessOrEqual(t, packages, mostPackages)
-	require.LessOrEqual(t, about.Size(), int64(mostBytes))
+	return others, len(strings.Fields(c.run(t, "go", "list", "-deps", "."))), float64(about.Size()) / 1e6
+}
+
+// linkedFrom returns the modules whose paths begin so.
+func linkedFrom(modules []string, beginning string) []string {
+	var all []string
+	for _, m := range modules {
+		if strings.HasPrefix(m, beginning) {
+			all = append(all, m)
+		}
+	}
+	return all
 }
