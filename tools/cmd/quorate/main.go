@@ -21,10 +21,6 @@ import (
 	"os"
 
 	"github.com/quorate/quorate/cluster"
-	"github.com/quorate/quorate/cluster/prometheus"
-	"github.com/quorate/quorate/config"
-	"github.com/quorate/quorate/config/toml"
-	"github.com/quorate/quorate/plugins/host"
 	"github.com/quorate/quorate/tools/internal/command"
 )
 
@@ -45,16 +41,4 @@ func main() {
 		},
 	}
 	os.Exit(program.Run(os.Args[1:], os.Stdout, os.Stderr))
-}
-
-// check checks files for a program that links everything, with strategies and sections of
-// its own, whose types are not known here.
-func check(strategies, sections []string, paths ...string) error {
-	own := cluster.Own{Strategies: strategies, Options: []cluster.Option{
-		cluster.WithFormat(toml.Format()), cluster.WithMetrics(prometheus.Endpoint()), cluster.WithPlugins(host.New()),
-	}}
-	for _, name := range sections {
-		own.Sections = append(own.Sections, config.Section{Name: name, Into: new(any)})
-	}
-	return cluster.Check(own, paths...)
 }

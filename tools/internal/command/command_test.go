@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,17 +28,23 @@ type settings struct {
 	} `koanf:"node"`
 }
 
-func load(_, sections []string, paths ...string) error {
+func load(_, sections []string, paths ...string) (needs config.Errors, err error) {
 	file, err := config.Loader{}.Load(paths...)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var beside []config.Section
 	for _, name := range sections {
 		beside = append(beside, config.Section{Name: name, Into: new(any)})
 	}
-	return file.DecodeAll(&settings{}, beside...)
+	if slices.ContainsFunc(paths, func(path string) bool { return filepath.Base(path) == demanding }) {
+		needs = config.Errors{{File: demanding, Line: 3, Key: "node.metrics", Reason: "the program must link it"}}
+	}
+	return needs, file.DecodeAll(&settings{}, beside...)
 }
+
+// demanding is the name of a file that asks for what not every program links.
+const demanding = "demanding.yaml"
 
 // count is a command with flags and an argument.
 type count struct {
@@ -82,7 +89,17 @@ func TestGoodConfigurationIsOk(t *testing.T) {
 	require.Equal(t, []any{command.StatusOK, "ok\n", ""}, []any{status, stdout, stderr})
 	status, stdout, _ = run(t, &count{}, "-json", "config", "check", path)
 	require.Equal(t, command.StatusOK, status)
-	require.JSONEq(t, `{"ok":true,"faults":[]}`, stdout)
+	require.JSONEq(t, `{"ok":true,"faults":[],"needs":[]}`, stdout)
+}
+
+func TestWhatTheProgramNeedsIsPrinted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), demanding)
+	require.NoError(t, os.WriteFile(path, []byte("node: {address: a, drain-time: 3s}\n"), 0o600))
+	status, stdout, _ := run(t, &count{}, "config", "check", path)
+	require.Equal(t, command.StatusOK, status)
+	require.Equal(t, "ok\nrefused by a program without it: demanding.yaml:3: node.metrics: the program must link it\n", stdout)
+	_, stdout, _ = run(t, &count{}, "-json", "config", "check", path)
+	require.JSONEq(t, `{"ok":true,"faults":[],"needs":[{"file":"demanding.yaml","line":3,"key":"node.metrics","reason":"the program must link it"}]}`, stdout)
 }
 
 func TestEveryFaultOfAConfigurationIsPrinted(t *testing.T) {

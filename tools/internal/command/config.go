@@ -17,11 +17,14 @@ type Config struct {
 	Schema    Schema    `cmd:"" help:"Print the JSON Schema of configuration files, for editors."`
 }
 
-// NewConfig returns the command. The function reads, merges and checks files, of which
-// it is told the strategies and the sections that the program has of its own, and its
-// error lists the faults as [config.Errors]. Defaults is the struct that the
-// files fill, with its defaults in it.
-func NewConfig(check func(strategies, sections []string, paths ...string) error, defaults any) *Config {
+// Checker reads, merges and checks files for a program with strategies and sections of its
+// own, of which it is told the names. Its error lists the faults as [config.Errors]. Without
+// a fault, needs are what the files ask of the program beyond what every program links.
+type Checker func(strategies, sections []string, paths ...string) (needs config.Errors, err error)
+
+// NewConfig returns the command. Defaults is the struct that the files fill, with its
+// defaults in it.
+func NewConfig(check Checker, defaults any) *Config {
 	return &Config{Check: Check{check: check}, Schema: Schema{defaults: defaults}}
 }
 
@@ -30,14 +33,16 @@ type Check struct {
 	Files []string `arg:"" name:"file" help:"Files, merged in this order."`
 	Own   []string `placeholder:"NAME" help:"Strategies that the program itself brings."`
 	Allow []string `placeholder:"SECTION" help:"Sections of the program itself: whatever they hold is passed over."`
-	check func(strategies, sections []string, paths ...string) error
+	check Checker
 }
 
 // Help is the text after the one-line help.
 func (*Check) Help() string {
 	return `The files are merged in order, then the QUORATE_ variables of the environment,
 as a node does when it starts, and what its start would refuse is looked at too:
-addresses that need TLS, certificate files, names of strategies. The exit status is 0 when all is well and 2 when
+addresses that need TLS, certificate files, names of strategies. Files may ask for
+parts that not every program links: the answer names each, with the import and the
+option that give it to the program. The exit status is 0 when all is well and 2 when
 there are faults.
 
 The end of its name tells the format of a file: .toml, .json, and YAML for
@@ -55,6 +60,7 @@ Examples:
 type verdict struct {
 	OK     bool    `json:"ok"`
 	Faults []fault `json:"faults"`
+	Needs  []fault `json:"needs"`
 }
 
 type fault struct {
@@ -67,17 +73,13 @@ type fault struct {
 
 // Run checks the files.
 func (c *Check) Run(s *Session) error {
-	err := c.check(c.Own, c.Allow, c.Files...)
+	needs, err := c.check(c.Own, c.Allow, c.Files...)
 	var faults config.Errors
 	if err != nil && !errors.As(err, &faults) {
 		return err
 	}
 	if s.JSON {
-		v := verdict{OK: err == nil, Faults: make([]fault, 0, len(faults))}
-		for _, f := range faults {
-			v.Faults = append(v.Faults, fault{File: f.File, Line: f.Line, Key: f.Key, Reason: f.Reason, Nearest: f.Nearest})
-		}
-		if err := s.PrintJSON(v); err != nil {
+		if err := s.PrintJSON(verdict{OK: err == nil, Faults: faultsOf(faults), Needs: faultsOf(needs)}); err != nil {
 			return err
 		}
 	} else {
@@ -90,6 +92,17 @@ func (c *Check) Run(s *Session) error {
 	}
 	if !s.JSON {
 		fmt.Fprintln(s.Stdout, s.Paint(32, "ok"))
+		for _, f := range needs {
+			fmt.Fprintln(s.Stdout, s.Paint(33, "refused by a program without it: "+f.Error()))
+		}
 	}
 	return nil
+}
+
+func faultsOf(all config.Errors) []fault {
+	faults := make([]fault, 0, len(all))
+	for _, f := range all {
+		faults = append(faults, fault{File: f.File, Line: f.Line, Key: f.Key, Reason: f.Reason, Nearest: f.Nearest})
+	}
+	return faults
 }

@@ -1,0 +1,46 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/quorate/quorate/cluster"
+	"github.com/quorate/quorate/cluster/prometheus"
+	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/config/toml"
+	"github.com/quorate/quorate/plugins/host"
+)
+
+// check checks files for a program that links everything, and returns what one that links
+// nothing but the cluster would refuse.
+func check(strategies, sections []string, paths ...string) (needs config.Errors, err error) {
+	own := cluster.Own{Strategies: strategies}
+	for _, name := range sections {
+		own.Sections = append(own.Sections, config.Section{Name: name, Into: new(any)}) // The type is not known here.
+	}
+	read := []cluster.Option{cluster.WithFormat(toml.Format())}
+	own.Options = append(slices.Clone(read), cluster.WithMetrics(prometheus.Endpoint()), cluster.WithPlugins(host.New()))
+	if err := cluster.Check(own, paths...); err != nil {
+		return nil, err
+	}
+	// What is in a file is seen only by who can read it.
+	for _, own.Options = range [][]cluster.Option{nil, read} {
+		if faults, ok := errors.AsType[config.Errors](cluster.Check(own, paths...)); ok {
+			needs = append(needs, faults...)
+		}
+	}
+	return distinct(needs), nil
+}
+
+// distinct returns the faults that a program would name as not linked, each once.
+func distinct(faults config.Errors) config.Errors {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(faults, func(f *config.Error) bool {
+		known := seen[f.Error()]
+		seen[f.Error()] = true
+		return known || !errors.Is(f, config.ErrNotLinked)
+	})
+}

@@ -1,0 +1,51 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/config"
+)
+
+// A file that asks for parts which not every program links is well, and its reader is told
+// what the program needs, each part once.
+func TestCheckNamesWhatTheProgramNeeds(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	const node = "{cluster: {name: test}, node: {address: 127.0.0.1:7946}"
+	plain := file("plain.yaml", node+"}\n")
+	metrics := file("metrics.yaml", node+",\n telemetry: {metrics: prometheus}, management: {address: 127.0.0.1:8080}}\n")
+	written := file("written.toml", "[telemetry]\nmetrics = \"prometheus\"\n[management]\naddress = \"127.0.0.1:8080\"\n[cluster]\nname = \"test\"\n[node]\naddress = \"127.0.0.1:7946\"\n")
+	for name, c := range map[string]struct {
+		path string
+		want []string
+	}{
+		"nothing":            {plain, nil},
+		"metrics":            {metrics, []string{"metrics.yaml:2: telemetry.metrics: prometheus is not part of this program"}},
+		"format and metrics": {written, []string{"written.toml: TOML is not part of this program", "written.toml:2: telemetry.metrics"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			needs, err := check(nil, nil, c.path)
+			require.NoError(t, err)
+			require.Len(t, needs, len(c.want), "%v", needs)
+			for i, want := range c.want {
+				require.Contains(t, strings.ReplaceAll(needs[i].Error(), dir, ""), want)
+				require.ErrorIs(t, needs[i], config.ErrNotLinked)
+			}
+		})
+	}
+	needs, err := check(nil, nil, file("wrong.yaml", node+", telemetry: {metrics: prometeus}}\n"))
+	require.ErrorContains(t, err, "telemetry.metrics")
+	require.Empty(t, needs, "what is wrong comes first")
+}
