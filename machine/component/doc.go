@@ -19,6 +19,8 @@
 // in order, a component that has said Busy is waited for until it says Drained, for as
 // long as the node's settings allow.
 //
+// Who was fenced a component keeps in one [Fences], which its parts share.
+//
 // # Guarantees
 //
 // Values are immutable and may be kept. What is said here is kept by later versions:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/component"
 )
 
 // Message is what two cores say to each other: [Request] or [Done].
@@ -80,18 +81,18 @@ type Actions struct {
 
 // Core is the rule of this package for one instance. See the package comment.
 type Core struct {
-	cfg   Config
-	self  gossip.NodeID
-	state *gossip.State
-	phase Phase
-	term  Term
-	floor gossip.Age
+	cfg    Config
+	fences *component.Fences // Shared with all that belong to the component.
+	self   gossip.NodeID
+	state  *gossip.State
+	phase  Phase
+	term   Term
+	floor  gossip.Age
 
 	starts uint64
 	// known are the candidates that were members and are not fenced, and, with the
 	// zero age, those of whom nothing is known but that they were removed.
 	known   map[gossip.NodeID]gossip.Age
-	fenced  map[gossip.NodeID]bool    // Members that can be running nothing.
 	stopped map[gossip.NodeID]bool    // Members that have confirmed.
 	asked   map[gossip.NodeID]request // Members that were asked.
 	askers  []gossip.NodeID           // Members that wait for this one's confirmation.
@@ -103,8 +104,9 @@ type request struct {
 	reported    bool
 }
 
-// New returns a core in the phase [Younger].
-func New(cfg Config) *Core {
+// New returns a core in the phase [Younger]. It asks the fences of the component that it
+// is a part of, and leaves adding and forgetting to the component.
+func New(cfg Config, fences *component.Fences) *Core {
 	if cfg.Retry <= 0 {
 		cfg.Retry = time.Second
 	}
@@ -113,8 +115,8 @@ func New(cfg Config) *Core {
 	}
 	return &Core{
 		cfg:     cfg,
+		fences:  fences,
 		known:   make(map[gossip.NodeID]gossip.Age),
-		fenced:  make(map[gossip.NodeID]bool),
 		stopped: make(map[gossip.NodeID]bool),
 		asked:   make(map[gossip.NodeID]request),
 	}
@@ -138,12 +140,12 @@ func (c *Core) SetFloor(floor gossip.Age) {
 	}
 }
 
-// Update takes a new state.
+// Update takes a new state, after the fences have forgotten with it.
 func (c *Core) Update(now machine.Instant, self gossip.NodeID, state *gossip.State, out *Actions) {
 	prev := c.state
 	c.self, c.state = self, state
 	for _, m := range state.Members() {
-		if m.Node != self && c.candidate(m) && !c.fenced[m.Node] {
+		if m.Node != self && c.candidate(m) && !c.fences.Has(m.Node) {
 			c.known[m.Node] = m.Age()
 		}
 	}
@@ -155,32 +157,26 @@ func (c *Core) Update(now machine.Instant, self gossip.NodeID, state *gossip.Sta
 
 // bury takes over the members that were removed before this node knew them: who
 // joins between the removal of a member and its fence may be the oldest by then,
-// and must not start while that member still can be running the instance. It
-// forgets those whom the cluster has forgotten.
+// and must not start while that member still can be running the instance.
 func (c *Core) bury(prev *gossip.State) {
 	if prev == nil {
 		prev = new(gossip.State)
 	}
 	for _, t := range c.state.Tombstones() {
-		if c.fenced[t.Node] || prev.Member(t.Node) != nil {
+		if c.fences.Has(t.Node) || prev.Member(t.Node) != nil {
 			continue
 		}
 		if _, before := prev.Removed(t.Node); !before {
 			c.known[t.Node] = gossip.Age{}
 		}
 	}
-	for node := range c.fenced { //quorate:unordered each entry by itself
-		if _, removed := c.state.Removed(node); !removed && c.state.Member(node) == nil {
-			delete(c.fenced, node)
-		}
-	}
 }
 
-// Fenced says that a removed member can be running nothing any more. A core that
-// is made while others of the node have heard of fences already is told of these
-// before its first [Core.Update].
+// Fenced says that a removed member can be running nothing any more, after it was added
+// to the fences. It panics when it was not: the next state would make the core wait for
+// that member again.
 func (c *Core) Fenced(now machine.Instant, node gossip.NodeID, out *Actions) {
-	c.fenced[node] = true
+	machine.Assert(c.fences.Has(node), "a node is added to the fences before a core hears of it", "node", node)
 	delete(c.known, node)
 	delete(c.asked, node)
 	delete(c.stopped, node)

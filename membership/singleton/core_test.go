@@ -13,6 +13,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/membership/singleton"
 )
 
@@ -80,14 +81,32 @@ func (h *history) remove(i int) *history {
 // core is a core with the words for what it wanted last.
 type core struct {
 	*singleton.Core
-	self gossip.NodeID
-	now  machine.Instant
-	out  singleton.Actions
+	fences *component.Fences
+	self   gossip.NodeID
+	now    machine.Instant
+	out    singleton.Actions
 }
 
 func newCore(i int) *core {
 	cfg := singleton.Config{Role: "worker", Service: service, Retry: time.Second, Limit: 3 * time.Second}
-	return &core{Core: singleton.New(cfg), self: node(i)}
+	return newCoreOf(i, cfg)
+}
+
+func newCoreOf(i int, cfg singleton.Config) *core {
+	fences := new(component.Fences)
+	return &core{Core: singleton.New(cfg, fences), fences: fences, self: node(i)}
+}
+
+// learn hands the core a state, as its component does.
+func (c *core) learn(state *gossip.State) {
+	c.fences.Forget(state)
+	c.Update(c.now, c.self, state, &c.out)
+}
+
+// separate tells the core that a node is fenced, as its component does.
+func (c *core) separate(node gossip.NodeID) {
+	c.fences.Add(node)
+	c.Fenced(c.now, node, &c.out)
 }
 
 // did returns what the core wanted since the last call.
@@ -114,12 +133,12 @@ func (c *core) did() string {
 }
 
 func (c *core) sees(h *history) string {
-	c.Update(c.now, c.self, h.state, &c.out)
+	c.learn(h.state)
 	return c.did()
 }
 
 func (c *core) fence(i int) string {
-	c.Fenced(c.now, node(i), &c.out)
+	c.separate(node(i))
 	return c.did()
 }
 
@@ -322,19 +341,41 @@ func TestJoinerWaitsForTheFenceOfWhomItNeverKnew(t *testing.T) {
 	require.Equal(t, "start 200001.1", late.sees(h))
 }
 
-// What the cluster has forgotten is forgotten here too.
+// A member that was fenced is not waited for, before its removal is known, after that,
+// and when the cluster has forgotten it.
 // covers I23.
-func TestFencesAreForgottenWithTheTombstones(t *testing.T) {
+func TestWhoWasFencedIsNotWaitedFor(t *testing.T) {
 	h := newHistory(t).join(1, 2).up(1, 2)
 	b := newCore(2)
 	b.sees(h)
-	b.fence(1)
-	b.sees(h.set(gossip.Down, 1).remove(1))
+	require.Equal(t, "start 2.1", b.fence(1))
+	require.Empty(t, b.sees(h), "the node is a member in a state from before its fence")
+	require.Empty(t, b.sees(h.set(gossip.Down, 1).remove(1)))
 	h.edit(func(e *gossip.Edit) bool { return e.SetPrunedBefore(time.Unix(2000, 0)) })
 	_, removed := h.state.Removed(node(1))
 	require.False(t, removed)
 	require.Empty(t, b.sees(h))
-	require.Equal(t, "oldest term 2-2.1 floor 0 known 0 confirmed 0 fenced 0", b.String()+fmt.Sprintf(" fenced %d", b.Fences()))
+	require.Equal(t, "oldest term 2-2.1 floor 0 known 0 confirmed 0", b.String())
+}
+
+// Two cores of a component ask the same fences: one that is made after a fence starts,
+// although it was never told of that.
+func TestACoreThatIsMadeLaterKnowsTheFences(t *testing.T) {
+	h := newHistory(t).join(1, 2).up(1, 2)
+	b := newCore(2)
+	b.sees(h)
+	b.sees(h.set(gossip.Down, 1).remove(1))
+	require.Equal(t, "start 2.1", b.fence(1))
+	later := &core{Core: singleton.New(singleton.Config{Service: service}, b.fences), fences: b.fences, self: b.self}
+	require.Equal(t, "start 2.1", later.sees(h))
+	stranger := newCoreOf(2, singleton.Config{Service: service})
+	require.Empty(t, stranger.sees(h), "a component that has not heard of the fence waits")
+}
+
+// A core is not told of a fence that its component has not added.
+func TestAFenceThatWasNotAdded(t *testing.T) {
+	c := newCore(2)
+	require.Panics(t, func() { c.Fenced(0, node(1), &c.out) })
 }
 
 // A member that is removed while it runs the instance stops it, and one that is
@@ -395,7 +436,7 @@ func TestTermsAreOrdered(t *testing.T) {
 
 func TestDefaults(t *testing.T) {
 	h := newHistory(t).join(1, 2).up(1, 2).set(gossip.Leaving, 1)
-	c := &core{Core: singleton.New(singleton.Config{}), self: node(2)}
+	c := newCoreOf(2, singleton.Config{})
 	require.Equal(t, "ask 1", c.sees(h), "without a role everybody is a candidate")
 	require.Empty(t, c.tick(time.Second-1))
 	require.Equal(t, "ask 1", c.tick(1))

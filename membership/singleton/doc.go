@@ -31,7 +31,15 @@
 // # Use
 //
 // [Core] is the rule alone, for machines that embed it. It is fed with states,
-// fenced nodes, messages of other nodes and ticks, and fills [Actions].
+// fenced nodes, messages of other nodes and ticks, and fills [Actions]. Who is fenced
+// is kept in one [component.Fences], which all cores of a component share:
+//
+//	case component.Changed:
+//		fences.Forget(in.State)
+//		core.Update(now, in.Self, in.State, &actions)
+//	case component.Fenced:
+//		fences.Add(in.Node)
+//		core.Fenced(now, in.Node, &actions)
 //
 // # Guarantees
 //

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/membership/singleton"
 )
 
@@ -22,7 +23,8 @@ func Example() {
 			e.SetStatus(id, gossip.Up, e.LastUpNumber()+1)
 		}
 	})
-	first, second := singleton.New(singleton.Config{}), singleton.New(singleton.Config{})
+	var fences component.Fences // Of the second node; the first one hears of none.
+	first, second := singleton.New(singleton.Config{}, new(component.Fences)), singleton.New(singleton.Config{}, &fences)
 	var now machine.Instant
 	var one, two singleton.Actions
 	first.Update(now, older, state, &one)
@@ -35,6 +37,7 @@ func Example() {
 	})
 	second.Update(now, younger, state, &two)
 	fmt.Println(second.Phase())
+	fences.Add(older)
 	second.Fenced(now, older, &two)
 	fmt.Println(second.Phase(), two.Start.Compare(one.Start) > 0)
 	// Output:

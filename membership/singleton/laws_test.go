@@ -80,9 +80,9 @@ func (m *model) learn(c *member) {
 	c.known++
 	c.now = m.now
 	if ch.fenced != 0 {
-		c.Fenced(c.now, node(ch.fenced), &c.out)
+		c.separate(node(ch.fenced))
 	} else {
-		c.Update(c.now, c.self, ch.state, &c.out)
+		c.learn(ch.state)
 	}
 	m.carry(c)
 }

@@ -71,7 +71,7 @@ type Control struct {
 
 	state     *gossip.State
 	serving   map[gossip.NodeID]bool // Members that run the service, and are not fenced; false once removed.
-	fenced    map[gossip.NodeID]bool // Members that were fenced; kept against late news.
+	fences    component.Fences       // Asked by the singleton cores of all kinds as well.
 	until     machine.Instant
 	suspended bool
 	leaving   bool
@@ -100,7 +100,6 @@ func NewControl(cfg ControlConfig) *Control {
 	return &Control{
 		cfg: cfg, least: least, suspended: true,
 		serving: make(map[gossip.NodeID]bool),
-		fenced:  make(map[gossip.NodeID]bool),
 	}
 }
 
@@ -272,11 +271,8 @@ func (k *perKind) settle(s Settings, t Timings) {
 	k.settings, k.timings = s, t.withDefaults()
 	k.core = singleton.New(singleton.Config{
 		Role: s.Role, Service: Service, Retry: k.timings.Retry, Limit: k.timings.HandOver,
-	})
+	}, &k.control.fences)
 	k.core.SetFloor(k.promise.Age())
-	for node := range k.control.fenced { //quorate:unordered each entry by itself
-		k.core.Fenced(k.control.now.Mono, node, new(singleton.Actions))
-	}
 	if st := k.control.state; st != nil {
 		k.singleton(func(a *singleton.Actions) { k.core.Update(k.control.now.Mono, k.control.cfg.Self, st, a) })
 	}
@@ -310,14 +306,14 @@ func (c *Control) fromShard(in FromShard) {
 // changed takes over a new membership state.
 func (c *Control) changed(e component.Changed) {
 	c.state = e.State
-	c.forget()
+	c.fences.Forget(e.State)
 	for node, member := range c.serving { //quorate:unordered each entry by itself
 		if member && e.State.Member(node) == nil {
 			c.serving[node] = false
 		}
 	}
 	for _, m := range e.State.Members() {
-		if m.HasService(uint16(Service)) && !c.fenced[m.Node] {
+		if m.HasService(uint16(Service)) && !c.fences.Has(m.Node) {
 			c.serving[m.Node] = true
 		}
 	}
@@ -338,18 +334,9 @@ func (c *Control) changed(e component.Changed) {
 	}
 }
 
-// forget drops the fences of those whom the cluster has forgotten.
-func (c *Control) forget() {
-	for node := range c.fenced { //quorate:unordered each entry by itself
-		if _, removed := c.state.Removed(node); !removed && c.state.Member(node) == nil {
-			delete(c.fenced, node)
-		}
-	}
-}
-
 // fence hears that nothing of a removed member can be hosting any more.
 func (c *Control) fence(node gossip.NodeID) {
-	c.fenced[node] = true
+	c.fences.Add(node)
 	delete(c.serving, node)
 	for _, k := range c.kinds {
 		k.singleton(func(a *singleton.Actions) { k.core.Fenced(c.now.Mono, node, a) })

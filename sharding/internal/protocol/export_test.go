@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package singleton
+package protocol
 
 // Fences returns how many fences are remembered.
-func (c *Core) Fences() int { return len(c.fenced) }
+func (c *Control) Fences() int { return c.fences.Len() }

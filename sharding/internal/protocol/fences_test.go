@@ -1,0 +1,44 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/sharding/internal/protocol"
+)
+
+// A kind that is added after a fence does not wait for that node: all kinds ask the
+// same fences.
+func TestAKindThatIsAddedAfterAFence(t *testing.T) {
+	f := newFleet(t)
+	nodes := f.cluster(2, six())
+	f.set(gossip.Down, nodes[0])
+	f.remove(nodes[0])
+	f.fence(nodes[0])
+	later := six()
+	later.Name = "later"
+	nodes[1].step(protocol.AddKind{Kind: later})
+	f.run(5 * time.Second)
+	require.True(t, nodes[1].Inspect("later").Coordinating)
+}
+
+// What the cluster has forgotten is forgotten here too.
+// covers I23.
+func TestFencesAreForgottenWithTheTombstones(t *testing.T) {
+	f := newFleet(t)
+	nodes := f.cluster(2, six())
+	f.set(gossip.Down, nodes[1])
+	f.remove(nodes[1])
+	f.fence(nodes[1])
+	f.publish()
+	require.Equal(t, 1, nodes[0].Fences())
+	f.edit(func(e *gossip.Edit) bool { return e.SetPrunedBefore(time.Unix(2000, 0)) })
+	f.publish()
+	require.Zero(t, nodes[0].Fences())
+}
