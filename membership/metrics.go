@@ -109,8 +109,11 @@ func (m *metrics) observe(ctx context.Context, o metric.Observer) error {
 	m.observeView(o)
 	m.observeTraffic(o)
 	m.observeDriver(o)
+	m.observeMachine(o)
 	if e, ok := m.examine(ctx); ok {
-		m.observeMachine(o, e)
+		for _, s := range e.Monitored {
+			o.ObserveFloat64(m.phi, s.Phi, with(attrPeer.String(s.Node.Address.String())))
+		}
 	}
 	return nil
 }
@@ -158,18 +161,16 @@ func (m *metrics) observeDriver(o metric.Observer) {
 	o.ObserveInt64(m.abandoned, int64(s.Abandoned))
 }
 
-func (m *metrics) observeMachine(o metric.Observer, e protocol.Examined) {
-	o.ObserveInt64(m.marks, int64(e.Counts.Marks), with(attrVerdict.String("unreachable")))
-	o.ObserveInt64(m.marks, int64(e.Counts.Clears), with(attrVerdict.String("reachable")))
-	o.ObserveInt64(m.rounds, int64(e.Counts.Rounds), with(attrRound.String("repair")))
-	o.ObserveInt64(m.rounds, int64(e.Counts.Pushes), with(attrRound.String("push")))
+func (m *metrics) observeMachine(o metric.Observer) {
+	c := m.node.counters.machine.load()
+	o.ObserveInt64(m.marks, int64(c.Marks), with(attrVerdict.String("unreachable")))
+	o.ObserveInt64(m.marks, int64(c.Clears), with(attrVerdict.String("reachable")))
+	o.ObserveInt64(m.rounds, int64(c.Rounds), with(attrRound.String("repair")))
+	o.ObserveInt64(m.rounds, int64(c.Pushes), with(attrRound.String("push")))
 	for r := protocol.RefusedNotReady; r <= protocol.RefusalLast; r++ {
-		if n := e.Refused[r]; n > 0 { // Most reasons never come up.
+		if n := c.Refused[r]; n > 0 { // Most reasons never come up.
 			o.ObserveInt64(m.refused, int64(n), with(meter.Fault.String(r.String())))
 		}
-	}
-	for _, s := range e.Monitored {
-		o.ObserveFloat64(m.phi, s.Phi, with(attrPeer.String(s.Node.Address.String())))
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/fd"
@@ -70,23 +69,6 @@ type Node struct {
 	done     chan struct{}
 	err      error // Why the node ended; set before done is closed.
 	counters counters
-}
-
-// counters are what a node counts beside its driver and its transport.
-type counters struct {
-	unsent, undecodable, oversize, refused, unheard atomic.Uint64
-}
-
-// Stats are the counters of a node. They only grow, but for Driver.Waiting.
-type Stats struct {
-	Unsent      uint64 // Messages that no lane took: the peer refuses, or its window is full.
-	Undecodable uint64 // Messages received that meant nothing, or were larger than their sender may send.
-	Oversize    uint64 // Those of Undecodable that were too large for who sent them.
-	Refused     uint64 // Messages, commands and nodes refused; see [Refused].
-	Unheard     uint64 // Refusals by peers that the full inbox had no room for.
-	Strangers   uint64 // Frames dropped since who sent them is no member; a few are usual while nodes join and leave.
-	Driver      machine.Stats
-	Transport   transport.Counters
 }
 
 // Start makes the process a member: it listens on the configured address and
@@ -236,7 +218,7 @@ func (n *Node) attachMembership(cfg Config, o options) error {
 		return err
 	}
 	n.machine, err = n.Attach(Attachment{Component: machine.Component{
-		Name: ComponentName, Service: protocol.Service, Machine: m, Codec: wire.Codec{},
+		Name: ComponentName, Service: protocol.Service, Machine: &counted{m, &n.counters.machine}, Codec: wire.Codec{},
 	}})
 	return err
 }
@@ -260,13 +242,14 @@ func (n *Node) Standing() *Standing { return &n.standing }
 // with a [Snapshot]. It must be closed.
 func (n *Node) Subscribe() *Subscription { return n.hub.subscribe() }
 
-// Stats returns the counters.
+// Stats returns the counters. It waits for nobody.
 func (n *Node) Stats() Stats {
+	c, m := &n.counters, n.counters.machine.load()
 	return Stats{
-		Unsent: n.counters.unsent.Load(), Undecodable: n.counters.undecodable.Load(), Oversize: n.counters.oversize.Load(),
-		Refused: n.counters.refused.Load(), Unheard: n.counters.unheard.Load(),
-		Strangers: n.strangers.count.Load(),
-		Driver:    n.driver.Stats(), Transport: n.transport.Counters(),
+		Unsent: c.unsent.Load(), Undecodable: c.undecodable.Load(), Oversize: c.oversize.Load(),
+		Refused: c.refused.Load(), Unheard: c.unheard.Load(), Strangers: n.strangers.count.Load(),
+		Rounds: m.Rounds, Pushes: m.Pushes, Marks: m.Marks, Clears: m.Clears,
+		Driver: n.driver.Stats(), Transport: n.transport.Counters(),
 	}
 }
 

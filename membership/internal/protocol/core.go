@@ -57,9 +57,7 @@ type core struct {
 	surveyed survey
 	hosting  hosting
 
-	// refused counts the refusals by reason.
-	refused [RefusalLast + 1]uint64
-	counts  Counts
+	counts Counts
 
 	// calls is the number of the last call.
 	calls machine.CallID
@@ -148,10 +146,10 @@ func (c *core) refuse(peer gossip.NodeID, what string, r Refusal, reason string)
 
 // refuseSilently counts a refusal that is expected in the normal course of things, so that
 // no event tells of it.
-func (c *core) refuseSilently(r Refusal) { c.refused[r]++ }
+func (c *core) refuseSilently(r Refusal) { c.counts.Refused[r]++ }
 
 func (c *core) refuseSettings(peer gossip.NodeID, what string, r Refusal, reason string, differences []Difference) {
-	c.refused[min(r, RefusalLast)]++
+	c.counts.Refused[min(r, RefusalLast)]++
 	c.out.Publish(Refused{Peer: peer, What: what, Refusal: r, Reason: reason, Differences: differences})
 }
 

@@ -8,36 +8,37 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// Examine is the input that asks for an [Examined]. It changes nothing. It is how
-// what only the machine knows leaves it without a cost while nobody asks.
+// Examine is the input that asks for an [Examined]. It changes nothing. It is how the
+// suspicion of this moment leaves the machine without a cost while nobody asks. What is
+// counted is not asked for: [Machine.Counts] has it after each step.
 type Examine struct {
 	// ID is given back in the answer.
 	ID uint64
 }
 
-// Examined is published to answer an [Examine]: what the machine has counted since
-// it was created, and what its failure detectors think now.
+// Examined is published to answer an [Examine]: what the failure detectors think now.
 type Examined struct {
-	ID     uint64
-	Counts Counts
-	// Refused are the refusals by reason, with and without a [Refused].
-	Refused [RefusalLast + 1]uint64
+	ID uint64
 	// Monitored is what the failure detectors hold about each node that gets
 	// heartbeats, sorted by node.
 	Monitored []fd.Status[gossip.NodeID]
 }
 
-// Counts are counters of a machine. They only grow.
+// Counts are the counters of a machine since it was created. They only grow.
 type Counts struct {
 	Rounds uint64 // Repair rounds: a digest went to a random member.
 	Pushes uint64 // Times that news was pushed to at least one member.
 	Marks  uint64 // Members that this node recorded as unreachable.
 	Clears uint64 // Such records that it took back, because the member answered again.
+	// Refused are the refusals by reason, with and without a [Refused].
+	Refused [RefusalLast + 1]uint64
 }
+
+// Counts returns the counters as they are after the last step: a copy, which later steps
+// leave as it is.
+func (m *Machine) Counts() Counts { return m.counts }
 
 // examine answers an [Examine].
 func (m *Machine) examine(in Examine) {
-	m.out.Publish(Examined{
-		ID: in.ID, Counts: m.counts, Refused: m.refused, Monitored: m.monitoring.registry.Status(m.now.Mono.Time()),
-	})
+	m.out.Publish(Examined{ID: in.ID, Monitored: m.monitoring.registry.Status(m.now.Mono.Time())})
 }

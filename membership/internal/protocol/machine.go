@@ -408,8 +408,8 @@ func (m *Machine) firedOnce(t timer) {
 
 // Refusals returns how often the machine refused something for this reason.
 func (m *Machine) Refusals(r Refusal) uint64 {
-	if int(r) < len(m.refused) {
-		return m.refused[r]
+	if int(r) < len(m.counts.Refused) {
+		return m.counts.Refused[r]
 	}
 	return 0
 }

@@ -131,7 +131,7 @@ func TestAnAnswerThatWasNotAskedForIsRefused(t *testing.T) {
 	require.False(t, d.hear(nodeAt(9), "InitJoinNack", 1, Claim{Record: remembers(9, 99, 9)}))
 	require.False(t, d.hear(nodeAt(2), "InitJoinNack", 2, Claim{}), "the attempt is not this one")
 	require.Empty(t, d.heard)
-	require.EqualValues(t, 2, b.refused[RefusedUnsolicited])
+	require.EqualValues(t, 2, b.counts.Refused[RefusedUnsolicited])
 }
 
 // door is the [entrance] of a node that is not joining otherwise.

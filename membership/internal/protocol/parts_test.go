@@ -371,6 +371,6 @@ func TestGossipOfAnotherClusterIsRefused(t *testing.T) {
 	other := b.state.Digest()
 	other.Cluster.Born++
 	s.receiveStatus(nodeAt(2), GossipStatus{Digest: other})
-	require.EqualValues(t, 1, b.refused[RefusedCluster])
+	require.EqualValues(t, 1, b.counts.Refused[RefusedCluster])
 	require.Empty(t, effects[machine.Send](b))
 }
