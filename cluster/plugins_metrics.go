@@ -28,7 +28,6 @@ const (
 // pluginMetrics measures what happens to the plugins of a node.
 type pluginMetrics struct {
 	calls, starts, away metric.Float64Histogram
-	events              metric.Int64ObservableCounter
 	stop                func()
 
 	mu     sync.Mutex // Guards counts.
@@ -53,10 +52,11 @@ func measurePlugins(p metric.MeterProvider, address string, log *slog.Logger) *p
 			.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10),
 		away: m.Seconds("quorate.plugin.away.duration", "Time for which there was no process of a plugin to ask, when there is one again.",
 			.1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300),
-		events: m.Counter("quorate.plugin.events", "{event}", "What happened to a plugin: it was started, restarted, swapped, exited, ..."),
 		counts: map[pluginEvent]int64{},
 	}
-	stop, err := m.Observe(i.show)
+	stop, err := meter.Observe(m, []meter.Row[*pluginMetrics]{
+		meter.Counter("quorate.plugin.events", "{event}", "What happened to a plugin: it was started, restarted, swapped, exited, ...", (*pluginMetrics).show),
+	}, func(context.Context) *pluginMetrics { return i })
 	if i.stop = stop; err != nil {
 		log.Warn("some metrics are missing", "error", err)
 	}
@@ -89,13 +89,12 @@ func (m *pluginMetrics) observe(e plugins.Event) {
 }
 
 // show shows the events.
-func (m *pluginMetrics) show(_ context.Context, o metric.Observer) error {
+func (m *pluginMetrics) show(show meter.Show) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for e, n := range m.counts {
-		o.ObserveInt64(m.events, n, metric.WithAttributes(attrPlugin.String(e.plugin), attrEvent.String(string(e.typ))))
+		show(n, attrPlugin.String(e.plugin), attrEvent.String(string(e.typ)))
 	}
-	return nil
 }
 
 // pluginFault says in a word what went wrong with a call.

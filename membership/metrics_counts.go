@@ -158,11 +158,6 @@ func (l *lapses) look(now machine.Instant) {
 	}
 }
 
-// examine asks the machine what only it knows.
-func (m *metrics) examine(ctx context.Context) (protocol.Examined, bool) {
-	return m.inquiry.Ask(ctx, m.node.stopping, func(id uint64) error { return m.node.machine.Post(protocol.Examine{ID: id}) })
-}
-
 // call measures a call of a strategy.
 func (m *metrics) call(ctx context.Context, port string, f func() (any, error)) (any, error) {
 	if !m.calls.Enabled(ctx) {

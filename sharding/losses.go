@@ -118,10 +118,10 @@ func (l *losses) counts() [protocol.Codes]uint64 {
 	return l.total
 }
 
-// failures returns the sums.
-func (l *losses) failures() Failures {
+// failuresOf are the sums as [Stats] shows them.
+func failuresOf(counts [protocol.Codes]uint64) Failures {
 	var f Failures
-	for code, n := range l.counts() {
+	for code, n := range counts {
 		switch protocol.Code(code) {
 		case protocol.CodeNotDelivered:
 			f.NotDelivered += n

@@ -72,7 +72,7 @@ func TestLossesAreCountedAndLoggedOnceAWhile(t *testing.T) {
 		l.note("account", "a", protocol.CodeOverloaded, "")
 		require.Equal(t, []string{""}, lines(2*lossEvery), "it has ended")
 		sum := Failures{NotDelivered: 1, UnknownOutcome: 310, EntityFailed: 1, Overloaded: 2, Other: 1}
-		require.Equal(t, sum, l.failures())
+		require.Equal(t, sum, failuresOf(l.counts()))
 		require.EqualValues(t, 315, sum.Total())
 	})
 }

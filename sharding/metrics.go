@@ -33,16 +33,9 @@ type metrics struct {
 	stop    func()
 
 	asks, moves metric.Float64Histogram
-
-	hosted, entities, stuck, waiting                  metric.Int64ObservableUpDownCounter
-	shards, deepest                                   metric.Int64ObservableGauge
-	sent, received, handled, refused, failed, dropped metric.Int64ObservableCounter
-	started, restarted, passivated, failures, panics  metric.Int64ObservableCounter
-	malformed, misdirected, unsent, violations        metric.Int64ObservableCounter
-	forged                                            metric.Int64ObservableCounter
 }
 
-// newMetrics makes the instruments. They are observed from start to stop.
+// newMetrics makes what is measured as it happens; the rest is in [table].
 func newMetrics(s *System, p metric.MeterProvider) *metrics {
 	m := meter.New(p, "github.com/quorate/quorate/sharding", s.self)
 	return &metrics{
@@ -51,106 +44,43 @@ func newMetrics(s *System, p metric.MeterProvider) *metrics {
 			.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60),
 		moves: m.Seconds("quorate.sharding.move.duration", "Time that a shard was on its way from one home to another, seen by the coordinator.",
 			.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120),
-		hosted:   m.UpDown("quorate.sharding.shards.hosted", "{shard}", "Shards that this node hosts."),
-		shards:   m.Gauge("quorate.sharding.shards", "{shard}", "Shards by how they are, where the coordinator runs: without a home, at rest, or on the way."),
-		entities: m.UpDown("quorate.sharding.entities", "{entity}", "Entities in memory on this node."),
-		stuck:    m.UpDown("quorate.sharding.entities.stuck", "{entity}", "Entities that do not return from what they are at."),
-		waiting: m.UpDown("quorate.sharding.messages.waiting", "{message}",
-			"Messages that wait on this node: accepted here and not acknowledged (window), for a home (transit), for an entity (mailbox, as found by the last sweep, at most 15 s ago)."),
-		deepest:  m.Gauge("quorate.sharding.mailbox.deepest", "{message}", "Messages that wait for the entity for which most wait, as found by the last sweep."),
-		sent:     m.Counter("quorate.sharding.messages.sent", "{message}", "Messages that Tell and Ask accepted on this node."),
-		received: m.Counter("quorate.sharding.messages.received", "{message}", "Messages of other nodes that were delivered on this node, each once."),
-		handled:  m.Counter("quorate.sharding.messages.handled", "{message}", "Messages that entities of this node have handled."),
-		refused:  m.Counter("quorate.sharding.messages.refused", "{message}", "Messages that no entity of this node handled; the sender was told."),
-		failed:   m.Counter("quorate.sharding.messages.failed", "{message}", "Messages without an asker, of this node, that failed after Tell had accepted them."),
-		dropped: m.Counter("quorate.sharding.messages.dropped", "{message}",
-			"Copies of messages that were dropped because their sender sends them again, or sent them twice. No message is lost by it."),
-		malformed:   m.Counter("quorate.sharding.messages.malformed", "{message}", "Frames of other nodes that meant nothing."),
-		misdirected: m.Counter("quorate.sharding.messages.misdirected", "{message}", "Messages for a kind or a shard that does not exist on this node."),
-		forged:      m.Counter("quorate.sharding.messages.forged", "{message}", "Messages, acknowledgements and replies dropped since the member that sent them may not speak for whom they are from. A few are usual while shards move."),
-		unsent:      m.Counter("quorate.sharding.replies.unsent", "{message}", "Replies and acknowledgements that could not be sent."),
-		started:     m.Counter("quorate.sharding.entities.started", "{entity}", "Instances of entities that were started."),
-		restarted:   m.Counter("quorate.sharding.entities.restarted", "{entity}", "Those among them that took the place of one that had failed."),
-		passivated:  m.Counter("quorate.sharding.entities.passivated", "{entity}", "Instances that were stopped because they were idle, or asked for it."),
-		failures:    m.Counter("quorate.sharding.entities.failures", "{failure}", "Instances that could not be started, or failed at a message or a timer."),
-		panics:      m.Counter("quorate.sharding.entities.panics", "{panic}", "Panics of entities, and goroutines that they ended."),
-		violations:  m.Counter("quorate.sharding.violations", "{violation}", "States seen that the protocol excludes. Must be 0."),
 	}
 }
 
 // start begins to be observed. What cannot be is logged, and missing.
 func (m *metrics) start() {
-	stop, err := m.meter.Observe(m.observe)
+	stop, err := meter.Observe(m.meter, table(), m.collect)
 	if m.stop = stop; err != nil {
 		m.system.log.Warn("some metrics are missing", "error", err)
 	}
 }
 
-// observe reads everything once.
-func (m *metrics) observe(ctx context.Context, o metric.Observer) error {
-	for _, r := range *m.system.routers.Load() {
-		m.observeRegion(o, r)
-	}
-	c := &m.system.counters
-	failed := m.system.losses.counts()
-	for code := protocol.CodeUnreachable; int(code) < protocol.Codes; code++ {
-		o.ObserveInt64(m.failed, int64(failed[code]), with(meter.Fault.String(wordOf(code))))
-	}
-	for why := protocol.DropDuplicate; why <= protocol.DropStopped; why++ {
-		o.ObserveInt64(m.dropped, int64(c.dropped[why].Load()), with(meter.Fault.String(why.String())))
-	}
-	for fault, n := range m.system.forgeries.counts() {
-		if fault := protocol.Fault(fault); fault != protocol.FaultNone {
-			o.ObserveInt64(m.forged, int64(n), with(meter.Fault.String(fault.String())))
-		}
-	}
-	o.ObserveInt64(m.malformed, int64(c.malformed.Load()))
-	o.ObserveInt64(m.misdirected, int64(c.misdirected.Load()))
-	o.ObserveInt64(m.unsent, int64(c.unsent.Load()))
-	o.ObserveInt64(m.panics, int64(c.panics.Load()))
-	o.ObserveInt64(m.violations, int64(c.violations.Load()))
-	e, ok := m.inquiry.Ask(ctx, m.system.ended, func(id uint64) error { return m.system.control.Post(protocol.Examine{ID: id}) })
-	if !ok {
-		return nil
-	}
-	for _, k := range e.Kinds {
-		for phase, n := range map[string]int{"open": k.Open, "serving": k.Serving, "moving": k.Moving} {
-			o.ObserveInt64(m.shards, int64(n), with(attrKind.String(k.Kind), attrPhase.String(phase)))
-		}
-	}
-	return nil
+// collected is what [System.counted] has read: [System.Stats] shows a part of it, and
+// metrics show it all.
+type collected struct {
+	kinds  []kindTally
+	counts *counters
+	failed [protocol.Codes]uint64  // Tells that failed after they had been accepted.
+	forged [protocol.Faults]uint64 // What was said in the name of others.
+	// coordinated are the kinds whose coordinator runs here, for metrics alone; none when
+	// the machine was too busy to say.
+	coordinated []protocol.Coordinated
 }
 
-func (m *metrics) observeRegion(o metric.Observer, r *router) {
-	var t protocol.Tally
-	for i := range r.slots {
-		r.slots[i].tally(&t)
-	}
-	kind := attrKind.String(r.name)
-	of := func(i metric.Int64Observable, n int, more ...attribute.KeyValue) {
-		o.ObserveInt64(i, int64(n), with(append(more, kind)...))
-	}
-	count := func(i metric.Int64Observable, n uint64, more ...attribute.KeyValue) { of(i, int(n), more...) }
-	of(m.hosted, t.Hosted)
-	of(m.entities, t.Entities)
-	of(m.stuck, t.Stuck)
-	of(m.waiting, t.Window, attrQueue.String("window"))
-	of(m.waiting, t.Transit, attrQueue.String("transit"))
-	of(m.waiting, t.Mailboxes, attrQueue.String("mailbox"))
-	of(m.deepest, t.Deepest)
-	count(m.sent, t.Sent)
-	count(m.received, t.Received)
-	count(m.handled, t.Handled)
-	for code := protocol.CodeUnreachable; int(code) < protocol.Codes; code++ {
-		if n := t.Refused[code]; n > 0 { // Most never come up.
-			count(m.refused, n, meter.Fault.String(wordOf(code)))
-		}
-	}
-	count(m.started, t.Started)
-	count(m.restarted, t.Restarted)
-	count(m.passivated, t.Passivated)
-	count(m.failures, t.Failed, attrDuring.String("message"))
-	count(m.failures, t.StartFailed, attrDuring.String("start"))
+// kindTally is what the cells of a kind have counted, and how they are.
+type kindTally struct {
+	protocol.Tally
+
+	kind    string
+	senders int // That wait for room.
+}
+
+// collect reads what is counted, and asks the machine how the shards are.
+func (m *metrics) collect(ctx context.Context) *collected {
+	c := m.system.counted()
+	e, _ := m.inquiry.Ask(ctx, m.system.ended, func(id uint64) error { return m.system.control.Post(protocol.Examine{ID: id}) })
+	c.coordinated = e.Kinds
+	return c
 }
 
 // tally adds what a cell has counted.

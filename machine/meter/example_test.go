@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"go.opentelemetry.io/otel/metric"
 	sdk "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
@@ -22,11 +21,9 @@ func Example() {
 	node := gossip.NodeID{Address: gossip.Address{Host: "10.0.0.1", Port: 7946}, UID: 1}
 	var calls atomic.Int64
 	m := meter.New(sdk.NewMeterProvider(sdk.WithReader(reader)), "example.org/bank/teller", node)
-	total := m.Counter("bank.teller.calls", "{call}", "Calls that were answered.")
-	stop, err := m.Observe(func(_ context.Context, o metric.Observer) error {
-		o.ObserveInt64(total, calls.Load())
-		return nil
-	})
+	stop, err := meter.Observe(m, []meter.Row[int64]{
+		meter.Counter("bank.teller.calls", "{call}", "Calls that were answered.", func(n int64, show meter.Show) { show(n) }),
+	}, func(context.Context) int64 { return calls.Load() })
 	if err != nil {
 		fmt.Println(err)
 		return

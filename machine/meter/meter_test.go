@@ -24,30 +24,29 @@ var node = gossip.NodeID{Address: gossip.Address{Host: "127.0.0.1", Port: 7946},
 func TestInstrumentsAreObservedUntilTheEnd(t *testing.T) {
 	reader := metertest.New()
 	m := meter.New(reader.Provider(), "test", node)
-	counter := m.Counter("c", "{thing}", "Counts.")
-	up := m.UpDown("u", "{thing}", "Goes up and down.")
-	gauge := m.Gauge("g", "1", "Shows.")
-	float := m.FloatGauge("f", "1", "Shows a part.")
 	seconds := m.Seconds("s", "Lasts.", .1, 1)
-	stop, err := m.Observe(func(_ context.Context, o metric.Observer) error {
-		o.ObserveInt64(counter, 3, metric.WithAttributes(attribute.String("of", "a")))
-		o.ObserveInt64(counter, 4, metric.WithAttributes(attribute.String("of", "b")))
-		o.ObserveInt64(up, -2)
-		o.ObserveInt64(gauge, 5)
-		o.ObserveFloat64(float, .5)
-		return nil
-	})
+	type counts struct{ a, b int64 }
+	stop, err := meter.Observe(m, []meter.Row[counts]{
+		meter.Counter("c", "{thing}", "Counts.", func(c counts, show meter.Show) {
+			show(c.a, attribute.String("of", "a"))
+			show(c.b, attribute.String("of", "b"))
+		}),
+		meter.Total("t", "{thing}", "Adds up.", func(c counts) uint64 { return uint64(c.a + c.b) }),
+		meter.UpDown("u", "{thing}", "Goes up and down.", func(_ counts, show meter.Show) { show(-2) }),
+		meter.Gauge("g", "1", "Shows.", func(_ counts, show meter.Show) { show(5) }),
+		meter.FloatGauge("f", "1", "Shows a part.", func(_ counts, show func(float64, ...attribute.KeyValue)) { show(.5) }),
+	}, func(context.Context) counts { return counts{3, 4} })
 	require.NoError(t, err)
 	seconds.Record(t.Context(), .25)
-	for name, want := range map[string]float64{"c": 7, "u": -2, "g": 5, "f": .5, "s": 1} {
+	for name, want := range map[string]float64{"c": 7, "t": 7, "u": -2, "g": 5, "f": .5, "s": 1} {
 		require.InDelta(t, want, reader.Value(t, name), 0, name)
 	}
 	require.InDelta(t, 4, reader.Value(t, "c", attribute.String("of", "b")), 0)
 	all := reader.Instruments(t)
-	require.Len(t, all, 5)
+	require.Len(t, all, 6)
 	require.Equal(t, metertest.Instrument{Scope: "test", Name: "c", Type: "counter", Unit: "{thing}", Description: "Counts.", Attributes: []string{"of"}}, all[0])
 	require.Equal(t, "histogram", all[3].Type)
-	require.Equal(t, "up-down counter", all[4].Type)
+	require.Equal(t, "up-down counter", all[5].Type)
 	stop()
 	stop()
 	require.Empty(t, reader.Points(t, "g"))
@@ -77,12 +76,12 @@ func (pickyMeter) RegisterCallback(metric.Callback, ...metric.Observable) (metri
 // A provider that refuses costs metrics and nothing else.
 func TestAProviderThatRefuses(t *testing.T) {
 	m := meter.New(picky{}, "test", node)
-	m.Counter("bad.counter", "1", "x")
-	m.Gauge("good", "1", "x")
 	histogram := m.Seconds("bad.histogram", "x")
 	require.False(t, histogram.Enabled(t.Context()))
 	histogram.Record(t.Context(), 1)
-	stop, err := m.Observe(func(context.Context, metric.Observer) error { return nil })
+	none := func(int, meter.Show) {}
+	stop, err := meter.Observe(m, []meter.Row[int]{meter.Counter("bad.counter", "1", "x", none), meter.Gauge("good", "1", "x", none)},
+		func(context.Context) int { return 0 })
 	require.ErrorContains(t, err, "bad.counter")
 	require.ErrorContains(t, err, "bad.histogram")
 	stop()
@@ -91,7 +90,7 @@ func TestAProviderThatRefuses(t *testing.T) {
 // Without a provider nothing is measured, and nothing is asked for.
 func TestTheGlobalProviderDoesNothing(t *testing.T) {
 	m := meter.New(nil, "test", node)
-	stop, err := m.Observe(func(context.Context, metric.Observer) error { panic("nobody collects") })
+	stop, err := meter.Observe(m, nil, func(context.Context) int { panic("nobody collects") })
 	require.NoError(t, err)
 	stop()
 }

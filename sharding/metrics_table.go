@@ -1,0 +1,134 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding
+
+import (
+	"slices"
+
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/quorate/quorate/machine/meter"
+	"github.com/quorate/quorate/sharding/internal/protocol"
+)
+
+// table declares what is measured of sharding, each metric by a row that reads it. What
+// takes time is not in it: [newMetrics] declares the histograms.
+func table() []meter.Row[*collected] {
+	return slices.Concat(shardTable(), messageTable(), frameTable(), entityTable())
+}
+
+// shardTable declares what is measured of shards.
+func shardTable() []meter.Row[*collected] {
+	return []meter.Row[*collected]{
+		meter.UpDown("quorate.sharding.shards.hosted", "{shard}", "Shards that this node hosts.",
+			kinds(func(t *protocol.Tally, show meter.Show) { show(int64(t.Hosted)) })),
+		meter.Gauge("quorate.sharding.shards", "{shard}", "Shards by how they are, where the coordinator runs: without a home, at rest, or on the way.",
+			func(c *collected, show meter.Show) {
+				for _, k := range c.coordinated {
+					kind := attrKind.String(k.Kind)
+					show(int64(k.Open), kind, attrPhase.String("open"))
+					show(int64(k.Serving), kind, attrPhase.String("serving"))
+					show(int64(k.Moving), kind, attrPhase.String("moving"))
+				}
+			}),
+		meter.Total("quorate.sharding.violations", "{violation}", "States seen that the protocol excludes. Must be 0.",
+			func(c *collected) uint64 { return c.counts.violations.Load() }),
+	}
+}
+
+// messageTable declares what is measured of messages to entities.
+func messageTable() []meter.Row[*collected] {
+	return []meter.Row[*collected]{
+		meter.UpDown("quorate.sharding.messages.waiting", "{message}",
+			"Messages that wait on this node: accepted here and not acknowledged (window), for a home (transit), for an entity (mailbox, as found by the last sweep, at most 15 s ago).",
+			kinds(func(t *protocol.Tally, show meter.Show) {
+				show(int64(t.Window), attrQueue.String("window"))
+				show(int64(t.Transit), attrQueue.String("transit"))
+				show(int64(t.Mailboxes), attrQueue.String("mailbox"))
+			})),
+		meter.Gauge("quorate.sharding.mailbox.deepest", "{message}", "Messages that wait for the entity for which most wait, as found by the last sweep.",
+			kinds(func(t *protocol.Tally, show meter.Show) { show(int64(t.Deepest)) })),
+		meter.Counter("quorate.sharding.messages.sent", "{message}", "Messages that Tell and Ask accepted on this node.",
+			kinds(func(t *protocol.Tally, show meter.Show) { show(int64(t.Sent)) })),
+		meter.Counter("quorate.sharding.messages.received", "{message}", "Messages of other nodes that were delivered on this node, each once.",
+			kinds(func(t *protocol.Tally, show meter.Show) { show(int64(t.Received)) })),
+		meter.Counter("quorate.sharding.messages.handled", "{message}", "Messages that entities of this node have handled.",
+			kinds(func(t *protocol.Tally, show meter.Show) { show(int64(t.Handled)) })),
+		meter.Counter("quorate.sharding.messages.refused", "{message}", "Messages that no entity of this node handled; the sender was told.",
+			kinds(func(t *protocol.Tally, show meter.Show) {
+				for code := protocol.CodeUnreachable; int(code) < protocol.Codes; code++ {
+					if n := t.Refused[code]; n > 0 { // Most never come up.
+						show(int64(n), meter.Fault.String(wordOf(code)))
+					}
+				}
+			})),
+		meter.Counter("quorate.sharding.messages.failed", "{message}", "Messages without an asker, of this node, that failed after Tell had accepted them.",
+			func(c *collected, show meter.Show) {
+				for code := protocol.CodeUnreachable; int(code) < protocol.Codes; code++ {
+					show(int64(c.failed[code]), meter.Fault.String(wordOf(code)))
+				}
+			}),
+	}
+}
+
+// frameTable declares what is measured of what other nodes send.
+func frameTable() []meter.Row[*collected] {
+	return []meter.Row[*collected]{
+		meter.Counter("quorate.sharding.messages.dropped", "{message}",
+			"Copies of messages that were dropped because their sender sends them again, or sent them twice. No message is lost by it.",
+			func(c *collected, show meter.Show) {
+				for why := protocol.DropDuplicate; why <= protocol.DropStopped; why++ {
+					show(int64(c.counts.dropped[why].Load()), meter.Fault.String(why.String()))
+				}
+			}),
+		meter.Total("quorate.sharding.messages.malformed", "{message}", "Frames of other nodes that meant nothing.",
+			func(c *collected) uint64 { return c.counts.malformed.Load() }),
+		meter.Total("quorate.sharding.messages.misdirected", "{message}", "Messages for a kind or a shard that does not exist on this node.",
+			func(c *collected) uint64 { return c.counts.misdirected.Load() }),
+		meter.Counter("quorate.sharding.messages.forged", "{message}", "Messages, acknowledgements and replies dropped since the member that sent them may not speak for whom they are from. A few are usual while shards move.",
+			func(c *collected, show meter.Show) {
+				for fault, n := range c.forged {
+					if fault := protocol.Fault(fault); fault != protocol.FaultNone {
+						show(int64(n), meter.Fault.String(fault.String()))
+					}
+				}
+			}),
+		meter.Total("quorate.sharding.replies.unsent", "{message}", "Replies and acknowledgements that could not be sent.",
+			func(c *collected) uint64 { return c.counts.unsent.Load() }),
+	}
+}
+
+// entityTable declares what is measured of entities.
+func entityTable() []meter.Row[*collected] {
+	return []meter.Row[*collected]{
+		meter.UpDown("quorate.sharding.entities", "{entity}", "Entities in memory on this node.",
+			kinds(func(t *protocol.Tally, show meter.Show) { show(int64(t.Entities)) })),
+		meter.UpDown("quorate.sharding.entities.stuck", "{entity}", "Entities that do not return from what they are at.",
+			kinds(func(t *protocol.Tally, show meter.Show) { show(int64(t.Stuck)) })),
+		meter.Counter("quorate.sharding.entities.started", "{entity}", "Instances of entities that were started.",
+			kinds(func(t *protocol.Tally, show meter.Show) { show(int64(t.Started)) })),
+		meter.Counter("quorate.sharding.entities.restarted", "{entity}", "Those among them that took the place of one that had failed.",
+			kinds(func(t *protocol.Tally, show meter.Show) { show(int64(t.Restarted)) })),
+		meter.Counter("quorate.sharding.entities.passivated", "{entity}", "Instances that were stopped because they were idle, or asked for it.",
+			kinds(func(t *protocol.Tally, show meter.Show) { show(int64(t.Passivated)) })),
+		meter.Counter("quorate.sharding.entities.failures", "{failure}", "Instances that could not be started, or failed at a message or a timer.",
+			kinds(func(t *protocol.Tally, show meter.Show) {
+				show(int64(t.Failed), attrDuring.String("message"))
+				show(int64(t.StartFailed), attrDuring.String("start"))
+			})),
+		meter.Total("quorate.sharding.entities.panics", "{panic}", "Panics of entities, and goroutines that they ended.",
+			func(c *collected) uint64 { return c.counts.panics.Load() }),
+	}
+}
+
+// kinds is a row that shows the same of each kind.
+func kinds(of func(*protocol.Tally, meter.Show)) func(*collected, meter.Show) {
+	return func(c *collected, show meter.Show) {
+		for i := range c.kinds {
+			of(&c.kinds[i].Tally, func(n int64, attrs ...attribute.KeyValue) {
+				show(n, append(attrs, attrKind.String(c.kinds[i].kind))...)
+			})
+		}
+	}
+}
