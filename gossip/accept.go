@@ -42,13 +42,13 @@ func (s *core) acceptMembers(m *core) error {
 		return nil
 	}
 	for _, member := range m.members {
-		if member.UpNumber > m.lastUp {
-			return invalid(FaultUpNumber, member.Node, "up-number %d above the last one, %d", member.UpNumber, m.lastUp)
+		if member.UpNumber > m.lastUp.value {
+			return invalid(FaultUpNumber, member.Node, "up-number %d above the last one, %d", member.UpNumber, m.lastUp.value)
 		}
 	}
 	for _, member := range s.members {
 		if !m.knew(member.Node) {
-			return invalid(FaultTime, member.Node, "removed without a trace, before %d", m.pruned)
+			return invalid(FaultTime, member.Node, "removed without a trace, before %d", int64(m.pruned.value))
 		}
 	}
 	return nil
@@ -62,8 +62,8 @@ func (s *core) acceptMembers(m *core) error {
 // known to have converged, another that was made without knowledge of it, but of the
 // set before, may be the one that lasts.
 func (s *core) acceptVoters(m *core, t Terms) error {
-	is, was := m.configOrZero(), s.configOrZero()
-	if is.Gen == 0 || len(t.Base) == 0 || compareConfigs(is, was) == 0 {
+	is, was := m.config.orZero(), s.config.orZero()
+	if is.Gen == 0 || len(t.Base) == 0 || m.config.compare(s.config) == 0 {
 		return nil
 	}
 	for _, set := range is.sets() {
@@ -73,7 +73,7 @@ func (s *core) acceptVoters(m *core, t Terms) error {
 			}
 		}
 	}
-	if s.lastUp == 0 {
+	if s.lastUp.value == 0 {
 		return nil // Those upon whom a cluster is founded become up in several edits.
 	}
 	for i, voters := range [][]NodeID{is.Voters, is.Previous} {
@@ -119,8 +119,8 @@ func (s *core) keeps(voters, set []NodeID, t Terms) bool {
 // members' records of what they have loaded: a member may withdraw a strategy in the
 // moment in which the leader chooses it, and keeps it loaded all the same.
 func (s *core) acceptDowning(m *core, t Terms) error {
-	r := m.downingOrZero()
-	if t.Loaded == nil || r.Gen == 0 || r.DowningStrategy == s.downingOrZero().DowningStrategy || t.Loaded(r.ID()) {
+	r := m.downing.orZero()
+	if t.Loaded == nil || r.Gen == 0 || r.DowningStrategy == s.downing.orZero().DowningStrategy || t.Loaded(r.ID()) {
 		return nil
 	}
 	return invalid(FaultStrategy, NodeID{}, "the downing strategy %q of generation %d is not loaded here", r.Name, r.Gen)

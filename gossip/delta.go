@@ -50,7 +50,7 @@ func (d Delta) Equal(o Delta) bool {
 		slices.EqualFunc(d.Edits, o.Edits, sameKeys) &&
 		slices.EqualFunc(d.Members, o.Members, sameMember) &&
 		slices.Equal(d.Tombstones, o.Tombstones) && slices.EqualFunc(d.Observers, o.Observers, equalRows) &&
-		equalOrNil(d.Config, o.Config, func(a, b *Voters) bool { return compareConfigs(a, b) == 0 }) &&
+		equalOrNil(d.Config, o.Config, sameVoters) &&
 		equalOrNil(d.Registers, o.Registers, func(a, b *Registers) bool { return *a == *b })
 }
 
@@ -84,7 +84,7 @@ func (s *State) delta(theirs VectorClock, from ClockRef, version Hash) Delta {
 		return s.full()
 	}
 	d := Delta{
-		Cluster: s.cluster, From: from, Version: version, Seen: s.SeenBy(), Edits: edits,
+		Cluster: s.cluster.value, From: from, Version: version, Seen: s.SeenBy(), Edits: edits,
 		Clock: ClockRef{Base: from.hashOf(theirs), Entries: s.clock.diff(theirs)},
 	}
 	var keys []Key
@@ -148,7 +148,8 @@ func (d *Delta) take(s *State, key Key) {
 
 func (s *State) registers() *Registers {
 	return &Registers{
-		LastUpNumber: s.lastUp, PrunedBefore: s.pruned, Downing: s.Downing(), EpochBorn: s.epochs, Yielded: s.yielded,
+		LastUpNumber: s.lastUp.value, PrunedBefore: int64(s.pruned.value), Downing: s.Downing(),
+		EpochBorn: int64(s.epochs.value), Yielded: s.yielded.value,
 	}
 }
 
@@ -158,7 +159,7 @@ func (s *State) full() Delta {
 	whole := &State{core: s.core, clock: s.clock, seen: s.seen}
 	whole.rebase()
 	return Delta{
-		whole: whole, Cluster: s.cluster, Full: true, Version: s.versionHash(), Seen: s.SeenBy(),
+		whole: whole, Cluster: s.cluster.value, Full: true, Version: s.versionHash(), Seen: s.SeenBy(),
 		Clock:   ClockRef{Entries: s.clock.Entries()},
 		Members: s.members, Tombstones: s.Tombstones(), Observers: s.rows, Config: &config,
 		Registers: s.registers(),
@@ -247,7 +248,7 @@ func (d Delta) parts() Raw {
 // a delta of another cluster, and an [InvalidError] for edits that the sender's clock
 // does not cover.
 func (s *State) Apply(d Delta) (*State, error) {
-	if !s.cluster.IsZero() && !d.Cluster.IsZero() && s.cluster != d.Cluster {
+	if !s.cluster.value.IsZero() && !d.Cluster.IsZero() && s.cluster.value != d.Cluster {
 		return s, ErrOtherCluster
 	}
 	if d.Full {
@@ -335,19 +336,16 @@ func (s *State) clockOf(d Delta) (VectorClock, bool) {
 // be: rows may be about members that only the receiver knows.
 func (d Delta) partial(clock VectorClock) *State {
 	o := &State{clock: clock}
-	o.cluster, o.members, o.rows = d.Cluster, d.Members, d.Observers
+	o.cluster.value, o.members, o.rows = d.Cluster, d.Members, d.Observers
 	for i := range d.Tombstones {
 		o.tombs = append(o.tombs, &d.Tombstones[i])
 	}
-	if d.Config != nil && d.Config.Gen > 0 {
-		o.config = d.Config
+	if d.Config != nil {
+		o.config = o.config.write(d.Config)
 	}
-	if d.Registers != nil {
-		o.lastUp, o.pruned = d.Registers.LastUpNumber, d.Registers.PrunedBefore
-		o.epochs, o.yielded = d.Registers.EpochBorn, d.Registers.Yielded
-		if d.Registers.Downing.Gen > 0 {
-			o.downing = &d.Registers.Downing
-		}
+	if r := d.Registers; r != nil {
+		o.lastUp.value, o.pruned.value, o.epochs.value, o.yielded.value = r.LastUpNumber, millis(r.PrunedBefore), millis(r.EpochBorn), r.Yielded
+		o.downing = o.downing.write(&r.Downing)
 	}
 	o.history = o.history.add(len(d.Edits)+chunkSize, d.Edits...)
 	return o

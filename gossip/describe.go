@@ -10,13 +10,13 @@ import (
 
 // describe writes a line for each record. Known are the members that have seen the state.
 func (s *core) describe(b *strings.Builder, known bitset) {
-	fmt.Fprintf(b, "cluster born=%d nonce=%x\n", s.cluster.Born, s.cluster.Nonce)
-	fmt.Fprintf(b, "registers last-up=%d pruned-before=%d\n", s.lastUp, s.pruned)
-	if s.epochs != 0 {
-		fmt.Fprintf(b, "epochs born=%d\n", s.epochs)
+	fmt.Fprintf(b, "cluster born=%d nonce=%x\n", s.cluster.value.Born, s.cluster.value.Nonce)
+	fmt.Fprintf(b, "registers last-up=%d pruned-before=%d\n", s.lastUp.value, s.pruned.value)
+	if s.epochs.value != 0 {
+		fmt.Fprintf(b, "epochs born=%d\n", s.epochs.value)
 	}
-	if !s.yielded.IsZero() {
-		fmt.Fprintf(b, "yielded to born=%d nonce=%x\n", s.yielded.Born, s.yielded.Nonce)
+	if !s.yielded.value.IsZero() {
+		fmt.Fprintf(b, "yielded to born=%d nonce=%x\n", s.yielded.value.Born, s.yielded.value.Nonce)
 	}
 	for i, m := range s.members {
 		m.describe(b)
@@ -37,14 +37,14 @@ func (s *core) describe(b *strings.Builder, known bitset) {
 		}
 		b.WriteByte('\n')
 	}
-	if config := s.config; config != nil {
+	if config := s.config.record; config != nil {
 		fmt.Fprintf(b, "config gen=%d by=%x voters=%v previous=%v", config.Gen, config.By, config.Voters, config.Previous)
 		if len(config.Data)+len(config.PreviousData) > 0 {
 			fmt.Fprintf(b, " data=%x previous=%x", config.Data, config.PreviousData)
 		}
 		b.WriteByte('\n')
 	}
-	if d := s.downing; d != nil {
+	if d := s.downing.record; d != nil {
 		fmt.Fprintf(b, "downing gen=%d name=%q version=%q parameters=%q pure=%t majority-only=%t\n",
 			d.Gen, d.Name, d.Version, d.Parameters, d.Pure, d.MajorityOnly)
 		if d.Previous != (DowningStrategy{}) {

@@ -78,7 +78,7 @@ func (s *State) versionHash() Hash {
 func (s *State) hashVersion() Hash {
 	h := Hash(fnvOffset)
 	h.uint64(uint64(s.clock.Hash()))
-	h.uint64(uint64(s.pruned))
+	h.uint64(uint64(s.pruned.value))
 	for _, t := range s.tombs {
 		h.node(&t.Node)
 		h.uint64(t.Last)
@@ -233,7 +233,7 @@ func (s *State) FullDigest() Digest { return s.digest(0) }
 func (s *State) DigestFor(d Digest) Digest { return s.digest(d.Clock.Base) }
 
 func (s *State) digest(h Hash) Digest {
-	return Digest{Cluster: s.cluster, Clock: s.refTo(s.clock, h), Version: s.versionHash(), Seen: s.seenHash()}
+	return Digest{Cluster: s.cluster.value, Clock: s.refTo(s.clock, h), Version: s.versionHash(), Seen: s.seenHash()}
 }
 
 // CompareDigest says how s relates to the state that d summarises. What to do
@@ -250,7 +250,7 @@ func (s *State) digest(h Hash) Digest {
 // Clock entries of nodes that s knows to be removed are ignored, and so are
 // those that the sender says it dropped.
 func (s *State) CompareDigest(d Digest) Ordering {
-	if !s.cluster.IsZero() && !d.Cluster.IsZero() && s.cluster != d.Cluster {
+	if !s.cluster.value.IsZero() && !d.Cluster.IsZero() && s.cluster.value != d.Cluster {
 		return OtherCluster
 	}
 	if d.Version == s.versionHash() {

@@ -86,7 +86,7 @@ func (e *Edit) Member(id NodeID) *Member { return e.after.Member(id) }
 
 // LastUpNumber returns the up-number that the next one is above, after what this
 // edit gave and outbid so far.
-func (e *Edit) LastUpNumber() UpNumber { return e.after.lastUp }
+func (e *Edit) LastUpNumber() UpNumber { return e.after.lastUp.value }
 
 // Join adds a member with status Joining; m.Status and m.UpNumber are
 // ignored. It refuses an incarnation that is or was a member, one at an
@@ -130,10 +130,10 @@ func (e *Edit) SetStatus(id NodeID, st Status, number UpNumber) bool {
 	m := *old
 	m.Status = st
 	switch {
-	case st == Up && (number <= e.after.lastUp || number > maxCount):
+	case st == Up && (number <= e.after.lastUp.value || number > maxCount):
 		return false
 	case st == Up:
-		m.UpNumber, e.after.lastUp = number, number
+		m.UpNumber, e.after.lastUp.value = number, number
 		e.touch(KeyRegisters, NodeID{})
 	case st.mustBeNumbered() && m.UpNumber == 0:
 		return false
@@ -204,7 +204,7 @@ func (e *Edit) Remove(id NodeID, wall time.Time) bool {
 	e.hides = e.hides || !e.seenByOthers(id)
 	e.ownMembers()
 	t := &Tombstone{
-		Node: id, Last: s.clock.Get(id), RemovedAt: min(max(wall.UnixMilli(), s.pruned, 0), latestTime),
+		Node: id, Last: s.clock.Get(id), RemovedAt: min(max(wall.UnixMilli(), int64(s.pruned.value), 0), latestTime),
 		Downed: s.members[i].Downed,
 	}
 	s.members = slices.Delete(s.members, i, i+1)
@@ -230,16 +230,16 @@ func (e *Edit) Remove(id NodeID, wall time.Time) bool {
 // any more.
 func (e *Edit) outbid() {
 	s := &e.after
-	if next := s.lastUp.next(); next <= maxCount {
-		s.lastUp = next
+	if next := s.lastUp.value.next(); next <= maxCount {
+		s.lastUp.value = next
 		e.touch(KeyRegisters, NodeID{})
 	}
-	if c := s.configOrZero(); c.Gen > 0 && c.Gen < maxCount {
-		s.config = &Voters{Gen: c.Gen + 1, By: e.self.UID, Voters: c.Voters, Data: c.Data}
+	if c := s.config.orZero(); c.Gen > 0 && c.Gen < maxCount {
+		s.config = s.config.write(&Voters{Gen: c.Gen + 1, By: e.self.UID, Voters: c.Voters, Data: c.Data})
 		e.touch(KeyVoters, NodeID{})
 	}
-	if d := s.downingOrZero(); d.Gen > 0 && d.Gen < maxCount {
-		s.downing = &DowningRegister{Gen: d.Gen + 1, DowningStrategy: d.DowningStrategy}
+	if d := s.downing.orZero(); d.Gen > 0 && d.Gen < maxCount {
+		s.downing = s.downing.write(&DowningRegister{Gen: d.Gen + 1, DowningStrategy: d.DowningStrategy})
 		e.touch(KeyRegisters, NodeID{})
 	}
 }
@@ -290,21 +290,21 @@ func (e *Edit) Clear(subject NodeID) bool {
 
 // SetConfig replaces the voters. The voters so far become the previous ones.
 func (e *Edit) SetConfig(voters []NodeID) bool {
-	old := e.after.configOrZero()
+	old := e.after.config.orZero()
 	sorted := sortedNodes(voters)
 	if slices.Equal(sorted, old.Voters) || old.Gen >= maxCount {
 		return false
 	}
-	e.after.config = &Voters{
+	e.after.config = e.after.config.write(&Voters{
 		Gen: old.Gen + 1, By: e.self.UID, Voters: sorted, Previous: old.Voters, Data: e.dataOf(sorted), PreviousData: old.Data,
-	}
+	})
 	e.touch(KeyVoters, NodeID{})
 	return true
 }
 
 // dataOf returns the memories of voters, nil if none is known.
 func (e *Edit) dataOf(voters []NodeID) []DataID {
-	old := e.after.configOrZero()
+	old := e.after.config.orZero()
 	data, known := make([]DataID, len(voters)), false
 	for i, v := range voters {
 		data[i] = old.DataOf(v)
@@ -322,11 +322,11 @@ func (e *Edit) dataOf(voters []NodeID) []DataID {
 // Found sets the first Config of a cluster, which is of generation 1: the voters
 // that were remembered or listed when it was founded.
 func (e *Edit) Found(c Voters) bool {
-	if e.after.configOrZero().Gen != 0 || len(c.Voters) == 0 {
+	if e.after.config.orZero().Gen != 0 || len(c.Voters) == 0 {
 		return false
 	}
 	c.Gen = 1
-	e.after.config = &c
+	e.after.config = e.after.config.write(&c)
 	e.touch(KeyVoters, NodeID{})
 	return true
 }
@@ -334,20 +334,18 @@ func (e *Edit) Found(c Voters) bool {
 // RaiseEpochs makes the epochs of the cluster begin with a later birth, in unix
 // milliseconds, at most [LatestBirth].
 func (e *Edit) RaiseEpochs(born int64) bool {
-	if born <= max(e.after.cluster.Born, e.after.epochs) || !isBirth(born) {
+	if born <= e.after.EpochBorn() || !isBirth(born) || !e.after.epochs.raise(millis(born)) {
 		return false
 	}
-	e.after.epochs = born
 	e.touch(KeyRegisters, NodeID{})
 	return true
 }
 
 // Yield notes that this cluster has yielded to another one of the same name.
 func (e *Edit) Yield(to ClusterID) bool {
-	if to.Compare(e.after.yielded) <= 0 || !isBirth(to.Born) {
+	if !isBirth(to.Born) || !e.after.yielded.raise(to) {
 		return false
 	}
-	e.after.yielded = to
 	e.touch(KeyRegisters, NodeID{})
 	return true
 }
@@ -357,10 +355,9 @@ func (e *Edit) Yield(to ClusterID) bool {
 // the removed nodes is still under way: whoever still believes a forgotten
 // node a member would bring it back.
 func (e *Edit) SetPrunedBefore(at time.Time) bool {
-	if at.UnixMilli() <= e.after.pruned || at.UnixMilli() > latestTime {
+	if at.UnixMilli() > latestTime || !e.after.pruned.raise(millis(at.UnixMilli())) {
 		return false
 	}
-	e.after.pruned = at.UnixMilli()
 	e.after.prune()
 	e.touch(KeyRegisters, NodeID{})
 	return true
@@ -369,21 +366,21 @@ func (e *Edit) SetPrunedBefore(at time.Time) bool {
 // SetDowning replaces the downing strategy of the cluster. The one so far
 // becomes the previous one.
 func (e *Edit) SetDowning(strategy DowningStrategy) bool {
-	old := e.after.downingOrZero()
+	old := e.after.downing.orZero()
 	if strategy == old.DowningStrategy || old.Gen >= maxCount {
 		return false
 	}
-	e.after.downing = &DowningRegister{Gen: old.Gen + 1, DowningStrategy: strategy, Previous: old.DowningStrategy}
+	e.after.downing = e.after.downing.write(&DowningRegister{Gen: old.Gen + 1, DowningStrategy: strategy, Previous: old.DowningStrategy})
 	e.touch(KeyRegisters, NodeID{})
 	return true
 }
 
 // SetCluster names the cluster. Only the first member does, once.
 func (e *Edit) SetCluster(id ClusterID) bool {
-	if !e.after.cluster.IsZero() || id.IsZero() || !isBirth(id.Born) {
+	if !e.after.cluster.value.IsZero() || id.IsZero() || !isBirth(id.Born) {
 		return false
 	}
-	e.after.cluster = id
+	e.after.cluster.value = id
 	e.touch(KeyCluster, NodeID{})
 	return true
 }

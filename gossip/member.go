@@ -20,6 +20,9 @@ type UpNumber uint64
 // in, and round, so that people can read them.
 const upStride = 100_000
 
+// Compare orders numbers: a negative result says that n comes before o.
+func (n UpNumber) Compare(o UpNumber) int { return cmp.Compare(n, o) }
+
 // next returns the least number above all that a leader can have given that knows
 // of one removal less.
 func (n UpNumber) next() UpNumber { return (n/upStride + 1) * upStride }

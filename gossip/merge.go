@@ -51,7 +51,7 @@ func (s *State) Accept(o *State, t Terms) (*State, error) {
 	if s == o {
 		return s, nil
 	}
-	if !s.cluster.IsZero() && !o.cluster.IsZero() && s.cluster != o.cluster {
+	if !s.cluster.value.IsZero() && !o.cluster.value.IsZero() && s.cluster != o.cluster {
 		return s, ErrOtherCluster
 	}
 	if err := o.Parts().ValidateAt(t.Now); err != nil {
@@ -106,19 +106,7 @@ type joined struct {
 
 // join sets c to the join of a and b, normalised.
 func (s *core) join(a, b *core) joined {
-	s.cluster = a.cluster
-	if b.cluster.Compare(a.cluster) > 0 {
-		s.cluster = b.cluster
-	}
-	s.lastUp = max(a.lastUp, b.lastUp)
-	s.pruned = max(a.pruned, b.pruned)
-	s.epochs = max(a.epochs, b.epochs)
-	s.yielded = a.yielded
-	if b.yielded.Compare(a.yielded) > 0 {
-		s.yielded = b.yielded
-	}
-	s.config = maxRecord(a.config, b.config, compareConfigs)
-	s.downing = maxRecord(a.downing, b.downing, compareDowning)
+	s.registers = a.registers.join(&b.registers)
 	s.rows = joinSorted(a.rows, b.rows, func(x, y *ObserverRows) int {
 		return compareNodes(&x.Observer, &y.Observer)
 	}, joinRows)
@@ -161,7 +149,7 @@ func (s *core) share(o *core) {
 
 // prune drops the tombstones from before PrunedBefore.
 func (s *core) prune() {
-	old := func(t *Tombstone) bool { return t.RemovedAt < s.pruned }
+	old := func(t *Tombstone) bool { return t.RemovedAt < int64(s.pruned.value) }
 	if slices.ContainsFunc(s.tombs, old) {
 		s.tombs = slices.DeleteFunc(slices.Clone(s.tombs), old)
 	}
@@ -195,8 +183,7 @@ func (s *State) sameVersion(o *State) bool {
 // isCore reports whether c is o as far as a join can tell: a join returns the
 // very slices of an operand when that operand is the result.
 func (s *core) isCore(o *core) bool {
-	return s.cluster == o.cluster && s.lastUp == o.lastUp && s.pruned == o.pruned &&
-		s.epochs == o.epochs && s.yielded == o.yielded && s.config == o.config && s.downing == o.downing &&
+	return s.registers == o.registers &&
 		sameSlice(s.members, o.members) && sameSlice(s.tombs, o.tombs) && sameSlice(s.rows, o.rows)
 }
 
@@ -262,15 +249,6 @@ func joinSorted[T any](a, b []*T, compare func(x, y *T) int, join func(x, y *T) 
 		return b
 	}
 	return out
-}
-
-// maxRecord returns the greater of two records, a if they are equal. Nil is
-// the least.
-func maxRecord[T any](a, b *T, compare func(x, y *T) int) *T {
-	if b == nil || (a != nil && (a == b || compare(a, b) >= 0)) {
-		return a
-	}
-	return b
 }
 
 // withoutTombstones drops the members that have a tombstone. Both lists are

@@ -48,17 +48,11 @@ func FromParts(p Raw) (*State, error) {
 		return nil, err
 	}
 	s := &State{clock: clock}
-	s.cluster, s.members, s.rows = p.Cluster, p.Members, p.Observers
-	s.lastUp, s.pruned = p.LastUpNumber, p.PrunedBefore
-	s.epochs, s.yielded = p.EpochBorn, p.Yielded
+	s.cluster.value, s.members, s.rows = p.Cluster, p.Members, p.Observers
+	s.lastUp.value, s.pruned.value, s.epochs.value, s.yielded.value = p.LastUpNumber, millis(p.PrunedBefore), millis(p.EpochBorn), p.Yielded
+	s.config, s.downing = s.config.write(&p.Config), s.downing.write(&p.Downing)
 	for i := range p.Tombstones {
 		s.tombs = append(s.tombs, &p.Tombstones[i])
-	}
-	if p.Config.Gen > 0 {
-		s.config = &p.Config
-	}
-	if p.Downing.Gen > 0 {
-		s.downing = &p.Downing
 	}
 	s.prune()
 	s.seen = bitsOf(p.Seen, s.members)

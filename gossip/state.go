@@ -51,24 +51,21 @@ type State struct {
 // [Key]. What follows from it alone, without the clock and the seen set, are its
 // methods; a State has them too.
 type core struct {
-	cluster ClusterID
+	registers
+
 	members []*Member
 	tombs   []*Tombstone
 	rows    []*ObserverRows
-	config  *Voters // Nil is the zero Config.
-	lastUp  UpNumber
-	pruned  int64 // PrunedBefore, unix milliseconds.
-	downing *DowningRegister
-	epochs  int64     // EpochBorn, unix milliseconds, 0: that of the cluster.
-	yielded ClusterID // The cluster to which this one has yielded.
 }
 
 // New returns the empty state of a cluster. The cluster may be zero: it is
 // then taken from the first state that is merged in.
-func New(cluster ClusterID) *State { return &State{core: core{cluster: cluster}} }
+func New(cluster ClusterID) *State {
+	return &State{core: core{registers: registers{cluster: highest[ClusterID]{cluster}}}}
+}
 
 // Cluster returns the cluster that s belongs to, zero if it is not known yet.
-func (s *core) Cluster() ClusterID { return s.cluster }
+func (s *core) Cluster() ClusterID { return s.cluster.value }
 
 // Members returns the members sorted by node id, removed ones not included.
 // The slice and the members must not be modified.
@@ -154,42 +151,32 @@ func (s *State) SeenBy() []NodeID {
 }
 
 // Config returns the voters.
-func (s *core) Config() Voters {
-	if s.config == nil {
-		return Voters{}
-	}
-	return *s.config
-}
+func (s *core) Config() Voters { return s.config.get() }
 
 // LastUpNumber returns the up-number that the next one is above: the highest that
 // was given, or that a removed member can have given, see [Edit.Remove].
-func (s *core) LastUpNumber() UpNumber { return s.lastUp }
+func (s *core) LastUpNumber() UpNumber { return s.lastUp.value }
 
 // PrunedBefore returns the wall time before which tombstones are forgotten,
 // the zero Time if none were.
 func (s *core) PrunedBefore() time.Time {
-	if s.pruned == 0 {
+	if s.pruned.value == 0 {
 		return time.Time{}
 	}
-	return time.UnixMilli(s.pruned).UTC()
+	return time.UnixMilli(int64(s.pruned.value)).UTC()
 }
 
 // EpochBorn returns the birth with which the epochs of the cluster begin, in unix
 // milliseconds: that of the cluster, or a later one if a node joined that had been
 // in a cluster with later epochs.
-func (s *core) EpochBorn() int64 { return max(s.cluster.Born, s.epochs) }
+func (s *core) EpochBorn() int64 { return max(s.cluster.value.Born, int64(s.epochs.value)) }
 
 // Yielded returns the cluster to which this one has yielded, the zero ClusterID if
 // it goes on. Nothing is hosted in a cluster that has yielded.
-func (s *core) Yielded() ClusterID { return s.yielded }
+func (s *core) Yielded() ClusterID { return s.yielded.value }
 
 // Downing returns the downing strategy of the cluster.
-func (s *core) Downing() DowningRegister {
-	if s.downing == nil {
-		return DowningRegister{}
-	}
-	return *s.downing
-}
+func (s *core) Downing() DowningRegister { return s.downing.get() }
 
 // See returns s with self in the seen set; s itself if it is there already or
 // is not a member. It is no edit. A node calls it for each state that it makes
@@ -244,18 +231,18 @@ func (s *State) PeersAmong(self NodeID, rnd *rand.Rand, n int, among func(NodeID
 // Parts returns what s holds, in sorted lists. They must not be modified.
 func (s *State) Parts() Raw {
 	return Raw{
-		Cluster:      s.cluster,
+		Cluster:      s.cluster.value,
 		Members:      s.members,
 		Tombstones:   s.Tombstones(),
 		Clock:        s.clock.Entries(),
 		Seen:         s.SeenBy(),
 		Observers:    s.rows,
 		Config:       s.Config(),
-		LastUpNumber: s.lastUp,
-		PrunedBefore: s.pruned,
+		LastUpNumber: s.lastUp.value,
+		PrunedBefore: int64(s.pruned.value),
 		Downing:      s.Downing(),
-		EpochBorn:    s.epochs,
-		Yielded:      s.yielded,
+		EpochBorn:    int64(s.epochs.value),
+		Yielded:      s.yielded.value,
 	}
 }
 
@@ -281,27 +268,10 @@ func (s *State) Equal(o *State) bool {
 }
 
 func (s *core) equalCore(o *core) bool {
-	return s.cluster == o.cluster && s.lastUp == o.lastUp && s.pruned == o.pruned &&
-		s.epochs == o.epochs && s.yielded == o.yielded &&
+	return s.equalRegisters(&o.registers) &&
 		slices.EqualFunc(s.members, o.members, func(a, b *Member) bool { return a == b || equalMembers(a, b) }) &&
 		slices.EqualFunc(s.tombs, o.tombs, func(a, b *Tombstone) bool { return a == b || *a == *b }) &&
-		slices.EqualFunc(s.rows, o.rows, equalRows) &&
-		compareConfigs(s.configOrZero(), o.configOrZero()) == 0 &&
-		compareDowning(s.downingOrZero(), o.downingOrZero()) == 0
-}
-
-func (s *core) configOrZero() *Voters {
-	if s.config == nil {
-		return &Voters{}
-	}
-	return s.config
-}
-
-func (s *core) downingOrZero() *DowningRegister {
-	if s.downing == nil {
-		return &DowningRegister{}
-	}
-	return s.downing
+		slices.EqualFunc(s.rows, o.rows, equalRows)
 }
 
 // findMember is a binary search, written out because it is what a step of a

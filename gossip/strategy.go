@@ -80,13 +80,11 @@ type DowningRegister struct {
 	Previous DowningStrategy
 }
 
-// compareDowning is a total order, by generation first.
-func compareDowning(a, b *DowningRegister) int {
-	return cmp.Or(
-		cmp.Compare(a.Gen, b.Gen),
-		a.compare(b.DowningStrategy),
-		a.Previous.compare(b.Previous),
-	)
+// generation does not say who wrote it: the record does not.
+func (r *DowningRegister) generation() Generation { return Generation{Gen: r.Gen} }
+
+func (r *DowningRegister) compareContent(o *DowningRegister) int {
+	return cmp.Or(r.compare(o.DowningStrategy), r.Previous.compare(o.Previous))
 }
 
 // Loaded are the downing strategies that a node has at hand, by its own word:

@@ -97,16 +97,19 @@ func (c Voters) Base(converged bool) Base {
 	return Base{c.Voters, c.Previous}
 }
 
-// compareConfigs is a total order: by generation, then by content, which
-// decides only if two processes speak for one leader.
-func compareConfigs(a, b *Voters) int {
+func (c *Voters) generation() Generation { return c.Generation() }
+
+func (c *Voters) compareContent(o *Voters) int {
 	return cmp.Or(
-		a.Generation().Compare(b.Generation()),
-		slices.CompareFunc(a.Voters, b.Voters, NodeID.Compare),
-		slices.CompareFunc(a.Previous, b.Previous, NodeID.Compare),
-		slices.Compare(a.Data, b.Data),
-		slices.Compare(a.PreviousData, b.PreviousData),
+		slices.CompareFunc(c.Voters, o.Voters, NodeID.Compare),
+		slices.CompareFunc(c.Previous, o.Previous, NodeID.Compare),
+		slices.Compare(c.Data, o.Data),
+		slices.Compare(c.PreviousData, o.PreviousData),
 	)
+}
+
+func sameVoters(a, b *Voters) bool {
+	return a.Generation() == b.Generation() && a.compareContent(b) == 0
 }
 
 // Wins reports whether the voters for which in is true win: more than half of
