@@ -9,6 +9,9 @@ import (
 	"github.com/quorate/quorate/config/field"
 )
 
+// The settings of a transport, field by field, then their defaults, the bounds that
+// follow from them, and the check that reports every setting out of range.
+
 // Config is what an operator may set. Build it from [Default].
 type Config struct {
 	// Bind is the "host:port" to listen on when it is not the node's own
@@ -17,8 +20,8 @@ type Config struct {
 	Bind string `koanf:"bind"`
 
 	// AllowInsecure permits listening and dialling beyond the loopback
-	// interface without TLS. Anybody who can reach the port can then be
-	// anybody.
+	// interface without TLS. Any process that can reach the port can then
+	// speak as any node.
 	AllowInsecure bool `koanf:"allow-insecure"`
 
 	// TLS names the files of the node's certificate: certificate, key and
@@ -37,22 +40,22 @@ type Config struct {
 	// a frame.
 	MaxFrameBytes int `koanf:"max-frame-bytes" unit:"bytes" range:"131072..67108864"`
 
-	// WindowBytes is how much of a lane may be queued or unacknowledged, at
-	// least 64 KiB. The last message may go beyond it, whatever its size: one is
-	// taken as long as anything of the window is free.
+	// WindowBytes is how many bytes of a lane may be queued or unacknowledged, at
+	// least 64 KiB. The last message may go beyond the window, whatever its size: a
+	// message is taken as long as any byte of the window is free.
 	WindowBytes int `koanf:"window-bytes" unit:"bytes" range:"65536.."`
 
 	// MaxSilence is how long a connection that owes an acknowledgement may say
 	// nothing before it is closed and dialled anew, at least 100 ms.
 	MaxSilence time.Duration `koanf:"max-silence" range:"100ms.."`
 
-	// RedialAfter is the longest time between the beginnings of two attempts to
-	// connect, at least 10 ms. The second attempt follows the first after a
-	// sixteenth of it, and the time doubles from one to the next. A refused lane
-	// refuses appends for RedialAfter.
+	// RedialAfter is the longest time from the beginning of one attempt to connect to
+	// that of the next, at least 10 ms. The second attempt follows the first after a
+	// sixteenth of RedialAfter, and the interval doubles with each attempt. A refused
+	// lane refuses appends for RedialAfter.
 	RedialAfter time.Duration `koanf:"redial-after" range:"10ms.."`
 
-	// HandshakeTimeout bounds TLS and the handshake together.
+	// HandshakeTimeout bounds TLS and the handshake of the transport together.
 	HandshakeTimeout time.Duration `koanf:"handshake-timeout" range:">0s.."`
 
 	// GiveUpAfter is how long a peer may stay away before the session is over
@@ -68,38 +71,39 @@ type Config struct {
 	Linger time.Duration `koanf:"linger" range:"0s.."`
 
 	// HostConnections is how many connections of one remote IP address may be open
-	// when their handshakes have completed; a node opens up to three to each other
-	// one. What is beyond is closed. At least 1.
+	// once their handshakes are complete; a node opens up to three to each other node.
+	// Further connections are closed. At least 1.
 	HostConnections int `koanf:"host-connections" unit:"connections" range:"1.."`
 
-	// PendingConnections is how many connections of one remote IP address may
-	// be unfinished, before TLS and handshake have completed. At least 1.
+	// PendingConnections is how many connections of one remote IP address may be
+	// waiting for TLS and handshake to complete. Further connections are closed. At
+	// least 1.
 	PendingConnections int `koanf:"pending-connections" unit:"connections" range:"1.."`
 }
 
-// TLSFiles names PEM files. They are looked at at each handshake and every few
-// seconds, so that certificates can be replaced under a running node; while new
-// content is not good, the last good one stays in use. See package
-// transport/mutual.
+// TLSFiles names PEM files. The transport checks the files at each handshake and every
+// few seconds, so that certificates can be replaced under a running node; while new
+// content is faulty, the last good content stays in use. See package transport/mutual.
 type TLSFiles struct {
 	Certificate string `koanf:"certificate"` // The node's certificate and its chain.
 	Key         string `koanf:"key"`         // The certificate's key.
 	Authorities string `koanf:"authorities"` // Who may sign the certificates of peers.
 
-	// Revocations names lists of certificates that are not accepted any more,
-	// although an authority has signed them: files as authorities publish them (RFC
-	// 5280, PEM or DER), signed by one of the authorities. Empty: none is revoked.
+	// Revocations names lists of certificates that are refused although an authority
+	// has signed them: files as authorities publish them (RFC 5280, PEM or DER),
+	// signed by one of the authorities. Empty: no certificate is revoked.
 	Revocations string `koanf:"revocations"`
 }
 
 // IsZero reports whether no file is named.
 func (f TLSFiles) IsZero() bool { return f == TLSFiles{} }
 
-// Complete reports whether every file is named that TLS needs.
+// Complete reports whether the three files that TLS needs are named: certificate, key
+// and authorities.
 func (f TLSFiles) Complete() bool { return f.Certificate != "" && f.Key != "" && f.Authorities != "" }
 
-// Paths returns the paths of the files, to be changed in place; those of files
-// that are not named are empty.
+// Paths returns pointers to all four paths, to be changed in place; the path of a file
+// that is not named is empty.
 func (f *TLSFiles) Paths() []*string {
 	return []*string{&f.Certificate, &f.Key, &f.Authorities, &f.Revocations}
 }
@@ -123,8 +127,8 @@ func Default() Config {
 	}
 }
 
-// BatchBytes is the size above which a batch is closed and the next begun. A
-// frame is at most one such batch and one message.
+// BatchBytes is the size above which a batch is closed and the next begun. A frame is
+// at most one batch of that size and one message.
 func (c Config) BatchBytes() int { return batchBytes }
 
 // MaxMessageBytes is the largest message that Append takes: what is left of

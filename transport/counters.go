@@ -8,7 +8,7 @@ import "github.com/quorate/quorate/machine"
 // LaneKinds is the number of values of [LaneClass], the zero one included.
 const LaneKinds = int(machine.LaneBulk) + 1
 
-// LaneCounters is what was counted on the lanes of one class, or on all.
+// LaneCounters are the counts of the lanes of one class, or of all lanes.
 type LaneCounters struct {
 	Sent     uint64 // Messages accepted by Append.
 	Acked    uint64 // Messages acknowledged by peers.
@@ -33,9 +33,9 @@ type LaneCounters struct {
 	Breaks   uint64 // Connections opened here that broke or fell silent in a session.
 }
 
-// Waiting returns how many messages were accepted and are neither acknowledged
-// nor lost. The counters are read one after the other: what a busy lane does
-// meanwhile makes it a little too small, never negative.
+// Waiting returns how many messages were accepted and are neither acknowledged nor
+// lost. The counters are read one after the other: what a busy lane does between two
+// readings makes the result a little too small, never negative.
 func (c *LaneCounters) Waiting() uint64 {
 	if done := c.Acked + c.Lost; done < c.Sent {
 		return c.Sent - done
@@ -43,7 +43,7 @@ func (c *LaneCounters) Waiting() uint64 {
 	return 0
 }
 
-// Add adds what was counted elsewhere.
+// Add adds the counts of other lanes.
 func (c *LaneCounters) Add(o *LaneCounters) {
 	c.Sent += o.Sent
 	c.Acked += o.Acked
@@ -64,17 +64,16 @@ func (c *LaneCounters) Add(o *LaneCounters) {
 	c.Breaks += o.Breaks
 }
 
-// Counters is a snapshot of what a transport has counted since it was built.
-// Every number only grows. Messages are what Append took; frames are batches
-// of them.
+// Counters is a snapshot of the counts of a transport since it was built. Every number
+// only grows. Messages are the unit of Append; frames are batches of messages.
 type Counters struct {
 	LaneCounters // Of all lanes together.
 
-	// Lanes are the same numbers by [LaneClass]; the first is for classes that do not
-	// exist.
+	// Lanes are the same numbers by [LaneClass]; the element 0 is for classes that do
+	// not exist.
 	Lanes [LaneKinds]LaneCounters
 
-	NotAccepted uint64 // Times that the system handed no connection out.
+	NotAccepted uint64 // Failed calls of accept: the system handed no connection out.
 
 	RefusedInbound  [Reasons]uint64 // Connections that this node refused, by Reason.
 	RefusedOutbound [Reasons]uint64 // Connections that were refused to this node, by Reason.

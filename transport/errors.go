@@ -12,7 +12,7 @@ import (
 
 var (
 	// ErrFull is returned by Append when Config.WindowBytes are waiting to be
-	// acknowledged. [Lane.Room] waits for better times.
+	// acknowledged. [Lane.Room] waits until there is room again.
 	ErrFull = errors.New("transport: the lane's window is full")
 
 	// ErrTooLarge is returned by Append for a message above
@@ -27,7 +27,7 @@ var (
 	ErrUnnamed = errors.New("transport: a lane to an address without a uid exists for control only")
 
 	// ErrUnreachable is in a [PeerDown] when the peer stayed away for
-	// Config.GiveUpAfter. It is joined with what the last attempt met.
+	// Config.GiveUpAfter. It is joined with the error of the last attempt to connect.
 	ErrUnreachable = errors.New("transport: the peer cannot be reached")
 
 	// ErrIncarnation is in a [PeerDown] when the peer has lost its memory of
@@ -44,6 +44,8 @@ type Reason uint8
 // The reasons. The zero Reason is none, and is what a reason of a later
 // version is read as.
 const (
+	// The reasons. The zero Reason is none; a reason of a later version is read as
+	// zero.
 	ReasonClusterName Reason = iota + 1 // The cluster names differ.
 	ReasonClusterID                     // Both are members, of different clusters; not on the control lane.
 	ReasonProtocol                      // No protocol version in common.
@@ -77,8 +79,7 @@ func (r Reason) String() string {
 	return names[r]
 }
 
-// RefusedError says that a connection was refused, or that one was not even
-// tried.
+// RefusedError says that a connection was refused, or was not even tried.
 type RefusedError struct {
 	Reason Reason
 
@@ -89,7 +90,8 @@ type RefusedError struct {
 	// Detail has both sides' values and says what to do.
 	Detail string
 
-	// Session is, with [ReasonStale], the number of the session that is known.
+	// Session is, with [ReasonStale], the number of the session that the refusing node
+	// knows.
 	Session uint64
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/quorate/quorate/transport"
 )
 
-// filled returns counters of a lane that are all different.
+// filled returns counters of a lane that all have different values.
 func filled(from uint64) transport.LaneCounters {
 	return transport.LaneCounters{
 		Sent: from + 50, Acked: from + 1, Lost: from + 2, Received: from + 3,
@@ -76,7 +76,7 @@ func TestEveryCounterIsShown(t *testing.T) {
 	require.InDelta(t, 15, reader.Value(t, refused), 0)
 }
 
-// A lane that goes on while its counters are read never owes less than nothing.
+// Waiting is never negative, also while counters change as they are read.
 func TestWaitingIsNeverNegative(t *testing.T) {
 	for _, c := range []transport.LaneCounters{{Sent: 1, Acked: 2}, {Sent: 3, Acked: 2, Lost: 2}, {}} {
 		require.Zero(t, c.Waiting(), fmt.Sprint(c))

@@ -5,14 +5,13 @@ package transport
 
 import "github.com/quorate/quorate/gossip"
 
-// Notice is something that happened to a connection: [PeerUp], [PeerDown],
-// [Refused], [Unhandled] or
-// [NotAccepted]; or to the files of its certificates: [Certificates].
+// Notice is something that happened to a connection, [PeerUp], [PeerDown], [Refused],
+// [Unhandled] or [NotAccepted], or to certificate files, [Certificates].
 //
-// Notices are handed to the function that was given when the transport was
-// built, on goroutines of the transport. Those about one lane to one peer come
-// in order; others may come at the same time. The function must return soon,
-// and must not call Close.
+// Notices are passed to the function that was given when the transport was built, on
+// goroutines of the transport. Notices about one lane to one peer come in order;
+// others may come at the same time. The function must return soon, and must not call
+// Close.
 type Notice interface{ notice() }
 
 // PeerUp says that a session on a lane to Peer has begun: the handshake is
@@ -24,11 +23,11 @@ type PeerUp struct {
 	Protocol uint16
 }
 
-// PeerDown says that a session, or the attempt to begin one, is over. Err says
-// why: [ErrUnreachable], [ErrIncarnation], [ErrIdle], [ErrClosed] (all to be
-// tested with errors.Is), or a [*RefusedError]. Lost is the number of messages
-// that were accepted and not acknowledged; whether the peer has handled them
-// is unknown. Peer has no UID when nobody ever answered at the address.
+// PeerDown says that a session, or the attempt to begin one, is over. Err says why:
+// [ErrUnreachable], [ErrIncarnation], [ErrIdle], [ErrClosed] (all to be tested with
+// errors.Is), or a [*RefusedError]. Lost is the number of messages that were accepted
+// and not acknowledged; whether the peer has handled them is unknown. Peer has no UID
+// when no node ever answered at the address.
 type PeerDown struct {
 	Peer gossip.NodeID
 	Lane LaneClass
@@ -36,26 +35,28 @@ type PeerDown struct {
 	Lost int
 }
 
-// Refused says that a connection was refused: by this node when Inbound, by
-// the other end or because of what the other end showed when not. Address is
-// the remote socket address for an inbound connection and the dialled address
-// otherwise. Node is who an inbound connection says it is, and zero when the
-// refusal came before the handshake; otherwise it is who was dialled, whatever the
-// answering side calls itself, and has a UID only if that one was meant.
+// Refused says that a connection was refused. Inbound: by this node. Otherwise: by the
+// other end, or by this node because of what the other end has shown. Address is the
+// remote socket address of an inbound connection, and the dialled address otherwise.
+// Node is the name that an inbound caller gives itself, zero when the refusal came
+// before the handshake; otherwise it is the node that was dialled, whatever name the
+// answering side gives itself, and has a UID only if a certain incarnation was
+// dialled.
 type Refused struct {
 	Address string
 	Node    gossip.NodeID
 	Err     *RefusedError
 	Inbound bool
 
-	// Certificate describes the certificate with which an inbound connection was
-	// opened, see [Source]. Empty: none, or one that TLS itself has refused.
+	// Certificate describes the certificate that an inbound caller has shown, see
+	// [Source]. Empty: the caller has shown none, or TLS itself has refused it.
 	Certificate string
 }
 
-// Unhandled says that messages of a service met no handler: here when Inbound,
-// at the peer when not. They were dropped and counted, and the connection goes
-// on. It is noticed once a connection and service; [Counters] has them all.
+// Unhandled says that messages of a service met no handler: on this node when Inbound,
+// at the peer otherwise. The messages were dropped and counted, and the connection
+// goes on. The notice comes once a connection and service; [Counters] counts every
+// message.
 type Unhandled struct {
 	Peer    gossip.NodeID
 	Lane    LaneClass
@@ -63,14 +64,14 @@ type Unhandled struct {
 	Inbound bool
 }
 
-// NotAccepted says that the system has handed no connection out, although the node
-// listens: mostly because the process has no file descriptor left. It is tried again
-// soon, and noticed each time.
+// NotAccepted says that accepting a connection has failed although the node listens:
+// mostly because the process has no file descriptor left. Accepting is retried soon,
+// and each failure noticed.
 type NotAccepted struct{ Err error }
 
-// Certificates says that files of certificates have changed. Files names them, as
-// in a configuration. Err is nil when their content is in use from now on, and
-// otherwise says why it cannot be, so that the one before stays in use.
+// Certificates says that certificate files have changed. Files names them as a
+// configuration does. Err is nil when the new content is in use from now on, and
+// otherwise says why it cannot be used; the previous content then stays in use.
 type Certificates struct {
 	Files string
 	Err   error

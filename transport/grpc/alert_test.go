@@ -28,8 +28,9 @@ func (gone) Read([]byte) (int, error) {
 
 func (gone) SetReadDeadline(time.Time) error { return nil }
 
-// Who is refused by an alert hears so also when a write meets the closed connection
-// first: before the write fails, what the other end has said is read.
+// A peer that refuses sends an alert and closes. The alert is noticed also when a
+// write meets the closed connection first, since the write reads the alert before it
+// fails.
 func TestAnAlertIsReadBeforeAWriteFails(t *testing.T) {
 	var a attempt
 	conn := &audited{Conn: gone{}, audit: func(err error) { a.refused = classify(err) }}

@@ -11,8 +11,8 @@ import (
 	"github.com/quorate/quorate/transport/session"
 )
 
-// outgoing is what SendMsg is given. Its reference to the buffer goes over to
-// gRPC when lent is set.
+// outgoing is a message on its way into SendMsg. When lent is set, gRPC has taken over
+// the reference to the buffer.
 type outgoing struct {
 	buffer *wire.Buffer
 	lent   bool
@@ -24,7 +24,7 @@ type codec struct{}
 
 var _ encoding.CodecV2 = codec{}
 
-// Name makes the content type the one of protobuf, which the bytes are.
+// Name returns the content type of protobuf, since the bytes are protobuf messages.
 func (codec) Name() string { return "proto" }
 
 func (codec) Marshal(v any) (mem.BufferSlice, error) {
@@ -42,7 +42,7 @@ func (codec) Unmarshal(data mem.BufferSlice, v any) error {
 		return errType
 	}
 	if !in.Admits(data.Len()) {
-		return errStranger // Before a copy is made of it.
+		return errStranger // Before the message is copied.
 	}
 	var b mem.Buffer
 	if len(data) == 1 {
@@ -60,11 +60,12 @@ type lender wire.Buffer
 
 var _ mem.BufferPool = (*lender)(nil)
 
-// Get is part of the interface and not used by gRPC for a buffer of ours.
+// Get is part of the interface; gRPC does not call it for a buffer that it has been
+// lent.
 func (*lender) Get(n int) *[]byte {
 	b := make([]byte, n)
 	return &b
 }
 
-// Put gives the reference back.
+// Put frees the reference that gRPC held.
 func (l *lender) Put(*[]byte) { (*wire.Buffer)(l).Free() }

@@ -27,20 +27,26 @@ import (
 	"github.com/quorate/quorate/transport/session"
 )
 
+// How a node opens a connection for a lane: the dialer connects, over TLS or on the
+// loopback interface alone, then opens the stream of the lane. What TLS or the first
+// byte says about a refusal is kept in an attempt (tls.go) and returned in place of
+// gRPC's error.
+
 const (
 	// receiptBytes is the largest message that a peer may answer with.
 	receiptBytes = 64 << 10
 
-	windowBytes = 1 << 20 // Of flow control.
+	windowBytes = 1 << 20 // Bytes of flow control, for a stream and for its connection.
 
 	// The buffers of a connection, on which messages travel one way and receipts
-	// the other. What is larger does not go through them.
-	bufferBytes        = 16 << 10 // Of messages.
-	controlBufferBytes = 4 << 10  // Of messages of the control lane, where a node has many connections.
-	receiptBufferBytes = 2 << 10  // Of receipts.
+	// the other. A read or write larger than the buffer goes past it.
+	bufferBytes        = 16 << 10 // For messages.
+	controlBufferBytes = 4 << 10  // For messages of the control lane, of which a node has many.
+	receiptBufferBytes = 2 << 10  // For receipts.
 
-	// aliveEvery is how often an idle connection is probed, at least 10 s in
-	// gRPC. A connection that owes something is watched more closely.
+	// aliveEvery is how often an idle connection is probed; gRPC allows no less than
+	// 10 s. A connection that owes an acknowledgement is watched more closely, by the
+	// session.
 	aliveEvery = 10 * time.Second
 
 	backoffMax = time.Second
@@ -54,8 +60,9 @@ type dialer struct {
 	connect  func(ctx context.Context, address string) (net.Conn, error)
 }
 
-// newDialer returns a dialer that binds to the node's own host when that is
-// one of the many loopback addresses.
+// newDialer returns a dialer. When the node's own host is an IPv4 loopback address,
+// the dialer binds its connections to that address, so that nodes of one machine
+// differ.
 func newDialer(self gossip.Address, cfg transport.Config, t *TLS) *dialer {
 	d := &net.Dialer{Timeout: max(cfg.RedialAfter, time.Second)}
 	if ip, err := netip.ParseAddr(self.Host); err == nil && ip.Is4() && ip.IsLoopback() {
@@ -106,7 +113,8 @@ func (d *dialer) Dial(ctx context.Context, to gossip.Address, class transport.La
 	return &dialled{clientPipe(stream, cc, cancel), &a, d.identity}, nil
 }
 
-// dialled is the opening end of a stream, which knows what TLS said later.
+// dialled is the opening end of a stream. Its attempt tells what TLS says after Dial
+// has returned: a rejection may arrive with the first read.
 type dialled struct {
 	*pipe
 
@@ -116,7 +124,7 @@ type dialled struct {
 
 var _ session.Certified = (*dialled)(nil)
 
-// Covers implements [session.Certified]. Without TLS everybody may have any role.
+// Covers implements [session.Certified]. Without TLS every peer may have any role.
 func (d *dialled) Covers(roles []string) error {
 	d.attempt.mu.Lock()
 	defer d.attempt.mu.Unlock()
@@ -176,15 +184,16 @@ func (d *dialer) credentials(to gossip.Address, a *attempt) (credentials.Transpo
 	return auditor{credentials.NewTLS(cfg), d.tls, func(_ string, r *transport.RefusedError) { a.refuse(to, r) }}, nil
 }
 
-// loopbackAddr reports whether a socket is one of the loopback interface. What is no
-// socket of TCP, as in tests, has no interface.
+// loopbackAddr reports whether a socket is bound to the loopback interface. An address
+// that is not of TCP, as in tests, counts as loopback.
 func loopbackAddr(a net.Addr) bool {
 	tcp, ok := a.(*net.TCPAddr)
 	return !ok || tcp.IP.IsLoopback()
 }
 
-// loopback reports whether a host is this machine and nobody else, by what it says.
-// A name may still be resolved to another address, see [loopbackAddr].
+// loopback reports whether a host is, by its text, this machine: localhost or a
+// loopback IP address. A name may still be resolved to another address, see
+// [loopbackAddr].
 func loopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()

@@ -16,14 +16,20 @@ import (
 	"github.com/quorate/quorate/transport/session"
 )
 
+// The gate stands before the gRPC server: it accepts a connection, or closes it when
+// its IP address has too many. An accepted connection (gated) then counts as pending
+// until its handshake completes ([gated.admitted]), as open until it closes
+// ([gated.gone]), and in between its reads are bounded as long as its peer may send no
+// large messages.
+
 // gate is a listener that bounds how many connections of one IP address may be
-// unfinished, and how many open. What is above is closed before a byte is read from
-// it.
+// pending, their handshakes not complete, and how many may be open. Connections above
+// the bounds are closed before a byte is read from them.
 type gate struct {
 	net.Listener
 
-	limit    int // Of the unfinished ones of an address.
-	most     int // Of the others.
+	limit    int // Pending connections of one IP address.
+	most     int // Open connections of one IP address.
 	endpoint *session.Endpoint
 
 	mu      sync.Mutex
@@ -52,7 +58,7 @@ func (g *gate) Accept() (net.Conn, error) {
 	}
 }
 
-// enter takes a connection in, or says why there is no place for it.
+// enter counts a new connection as pending, or says why there is no room for it.
 func (g *gate) enter(host string) (full string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -66,7 +72,7 @@ func (g *gate) enter(host string) (full string) {
 	return ""
 }
 
-// count changes how many connections of a host are unfinished, and open.
+// count adds to the numbers of pending and of open connections of a host.
 func (g *gate) count(host string, pending, open int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -93,28 +99,30 @@ type gated struct {
 	gate *gate
 	host string
 
-	mu     sync.Mutex // Guards what the gate has counted of it.
-	isOpen bool       // It is no unfinished one any more.
+	mu     sync.Mutex // Guards isOpen and closed, by which the gate has counted the connection.
+	isOpen bool       // The handshake is complete: the connection counts as open.
 	closed bool
 
-	// What came since the receiver last asked for a message. Flow control alone
-	// bounds it only until the first bytes of a message announce a large one.
+	// unasked is how many bytes came since the receiver last asked for a message. Flow
+	// control alone bounds them only until the first bytes of a message announce a
+	// large one.
 	unasked  atomic.Int64
 	large    atomic.Pointer[func() bool] // Whether the peer may send large messages.
 	exceeded atomic.Bool
 
-	grace atomic.Pointer[time.Timer] // Closes the connection when it is over.
+	grace atomic.Pointer[time.Timer] // Closes the connection when closeGrace is over.
 }
 
-// allowance is how many bytes of somebody who may send no large messages are taken
-// before the receiver has asked for the next one: what flow control lets through,
-// which may be many small ones, and one message with the frames around it.
+// allowance is how many bytes a peer that may send no large messages can send before
+// the receiver asks for the next message: as many as flow control lets through, which
+// may be many small messages, and one message with the frames around it.
 const allowance = windowBytes + transport.StrangerFrameBytes + 64<<10
 
 // errAllowance ends a connection whose peer sends more than it may.
 var errAllowance = errors.New("grpc: more bytes than a stranger may send")
 
-// expect begins a new allowance: the receiver waits for a message.
+// expect begins a new allowance: the receiver waits for a message. The function large
+// reports whether the peer may send a large one.
 func (c *gated) expect(large func() bool) {
 	if large != nil {
 		c.large.Store(&large)
@@ -137,7 +145,7 @@ func (c *gated) Read(b []byte) (int, error) {
 	return 0, errors.Join(errAllowance, c.Close())
 }
 
-// admitted says that the handshake is complete.
+// admitted counts the connection as open: its handshake is complete.
 func (c *gated) admitted() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,7 +155,7 @@ func (c *gated) admitted() {
 	}
 }
 
-// gone takes the connection out of what is counted.
+// gone takes the connection out of the gate's counts.
 func (c *gated) gone() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -161,8 +169,9 @@ func (c *gated) gone() {
 	c.closed = true
 }
 
-// closeSoon closes the connection when the other end has had closeGrace to take the
-// last word and close it itself. Until then nothing is kept of what had come on it.
+// closeSoon closes the connection after closeGrace, in which the other end can read
+// the last message and close it. The function in large, and what it refers to, is let
+// go at once.
 func (c *gated) closeSoon() {
 	c.large.Store(nil)
 	c.grace.Store(time.AfterFunc(closeGrace, func() { _ = c.Close() })) // Ends at once; nobody needs to wait.

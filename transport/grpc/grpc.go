@@ -22,6 +22,11 @@ import (
 	"github.com/quorate/quorate/transport/session"
 )
 
+// The transport over TCP: New reads certificates and builds the endpoint of package
+// session, which has the sessions and queues; Start listens and serves the one
+// streaming method, whose streams become pipes; Close ends server, watching of files
+// and endpoint. The rest delegates to the endpoint.
+
 const (
 	serviceName = "quorate.transport.v1.Lanes"
 	methodName  = "Open"
@@ -43,17 +48,17 @@ type options struct {
 	tls      *TLS
 }
 
-// WithNotices has f told of what happens to connections.
+// WithNotices calls f with every notice about connections and certificates.
 func WithNotices(f func(transport.Notice)) Option { return func(o *options) { o.notices = f } }
 
-// WithListener has the transport accept from l instead of listening itself,
-// and close it. The rule that a node without TLS listens on the loopback
-// interface only is then applied to the node's address, and to the listener's if
-// that is one of TCP.
+// WithListener has the transport accept from l instead of listening by itself. The
+// transport closes l. The rule that a node without TLS listens on the loopback
+// interface only is then applied to the node's address and, if l is a listener of TCP,
+// to the address of l.
 func WithListener(l net.Listener) Option { return func(o *options) { o.listener = l } }
 
-// WithDialer has the transport connect by f instead of by package net. The
-// address is "host:port".
+// WithDialer has the transport connect by f instead of by package net. The address is
+// "host:port".
 func WithDialer(f func(ctx context.Context, address string) (net.Conn, error)) Option {
 	return func(o *options) { o.connect = f }
 }
@@ -62,7 +67,7 @@ func WithDialer(f func(ctx context.Context, address string) (net.Conn, error)) O
 // configuration, which must then name none.
 func WithTLS(t *TLS) Option { return func(o *options) { o.tls = t } }
 
-// Transport is a node's way to the others over TCP.
+// Transport connects a node with other nodes over TCP.
 type Transport struct {
 	endpoint *session.Endpoint
 	cfg      transport.Config
@@ -71,9 +76,9 @@ type Transport struct {
 	identity mutual.Identity
 	files    *mutual.Files // Nil when certificates do not come from files.
 
-	mu       sync.Mutex // Guards what follows.
+	mu       sync.Mutex // Guards server and watching.
 	server   *rpc.Server
-	watching context.CancelFunc // Ends the watching of files.
+	watching context.CancelFunc // Ends the goroutine that watches the files.
 }
 
 var (
@@ -114,7 +119,7 @@ func New(id transport.Identity, cfg transport.Config, opts ...Option) (*Transpor
 	return &Transport{endpoint: endpoint, cfg: cfg, listener: o.listener, tls: o.tls, identity: identity, files: files}, nil
 }
 
-// openFiles takes certificates from files if any are named.
+// openFiles opens the certificate files, if any are named, and has them used for TLS.
 func (o *options) openFiles(names transport.TLSFiles) (*mutual.Files, error) {
 	if names.IsZero() {
 		return nil, nil //nolint:nilnil // Without files there is nothing to open, and that is no error.

@@ -150,7 +150,7 @@ type faulty struct {
 	net.Conn
 
 	mu    sync.Mutex
-	bytes int // What is left.
+	bytes int // Bytes until it breaks.
 }
 
 // spend takes up to n bytes from what is left.
@@ -259,8 +259,8 @@ func (e elsewhere) Close() error {
 	return nil
 }
 
-// The name localhost is believed as little as any other: the address that was bound,
-// or reached, counts. A hosts file may say anything.
+// The name localhost is trusted as little as any other name: what counts is the
+// address that was bound or reached, since a hosts file may say anything.
 //
 // covers F38.
 func TestANameThatLeadsAwayFromLoopbackIsRefused(t *testing.T) {
@@ -363,7 +363,7 @@ func TestUnfinishedConnectionsOfOneAddressAreBounded(t *testing.T) {
 	require.Equal(t, transport.ReasonConnections, refused.Err.Reason)
 }
 
-// A hundred nodes of one machine that all dial the first one in one moment, as
+// A hundred nodes of one machine that all dial the first node at the same moment, as
 // when a cluster starts, are not taken for an attack. covers F8.
 func TestAHundredNodesOfOneAddressAreNotRefused(t *testing.T) {
 	n := newNetwork(false)

@@ -25,7 +25,7 @@ import (
 	"github.com/quorate/quorate/transport/transporttest/strangertest"
 )
 
-// hostile is nobody in particular.
+// hostile is a stranger at an address of no node.
 var hostile = strangertest.Stranger{ID: gossip.NodeID{Address: gossip.Address{Host: "127.0.0.9", Port: 9}, UID: 9}, Cluster: "bank"}
 
 // untilEnd reads answers until the stream ends, and returns the refusal.
@@ -74,7 +74,7 @@ func TestBytesThatMeanNothingEndTheConnectionAndAreCounted(t *testing.T) {
 		}
 		refusal := untilEnd(t, s)
 		counted++
-		if len(messages[len(messages)-1]) < transporttest.Config().MaxFrameBytes { // gRPC itself ends the stream otherwise.
+		if len(messages[len(messages)-1]) < transporttest.Config().MaxFrameBytes { // gRPC itself ends the stream of a larger one.
 			require.NotNil(t, refusal, name)
 			require.Equal(t, pb.Reason_REASON_MALFORMED, refusal.GetReason(), name)
 			require.NotEmpty(t, refusal.GetDetail(), name)
@@ -85,7 +85,7 @@ func TestBytesThatMeanNothingEndTheConnectionAndAreCounted(t *testing.T) {
 	}
 	require.Zero(t, b.Counters().Received)
 
-	// And the node goes on.
+	// The node still serves others.
 	a := transporttest.Start(t, n, transporttest.Spec{}, nil)
 	transporttest.Send(t, a.Lane(b.Self(), machine.LaneControl), 0)
 	b.UntilReceived(t, 1)
@@ -103,7 +103,7 @@ func TestCompressionIsNotAccepted(t *testing.T) {
 	require.Nil(t, untilEnd(t, s))
 }
 
-// It proves that somebody who connects and says nothing is let go.
+// It proves that the connection of a caller which sends nothing is closed.
 func TestASilentCallerIsClosed(t *testing.T) {
 	cfg := transporttest.Config()
 	cfg.HandshakeTimeout = 200 * time.Millisecond
@@ -120,8 +120,8 @@ func TestASilentCallerIsClosed(t *testing.T) {
 	require.NoError(t, err, "closed in time")
 }
 
-// One host has a bounded number of connections, also of those that are complete. What
-// is beyond is refused, counted, and said; a connection that ends makes room.
+// One host has a bounded number of connections, completed ones included. Connections
+// above the bound are refused, counted and noticed; a connection that ends makes room.
 //
 // covers I36.
 func TestOneHostHasABoundedNumberOfConnections(t *testing.T) {
@@ -181,8 +181,8 @@ func (l exhausted) Accept() (net.Conn, error) {
 	return l.Listener.Accept()
 }
 
-// A process without file descriptors does not go deaf in silence: each time is counted
-// and noticed, and it recovers.
+// A process that runs out of file descriptors says so: each failed accept is counted
+// and noticed, and the process recovers.
 func TestDescriptorsThatRunOutAreNoticed(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -23,15 +23,16 @@ import (
 var (
 	errType = errors.New("grpc: not a message of the transport")
 
-	// errStream replaces the errors of gRPC, whose types are not for callers.
+	// errStream stands for any error of gRPC, whose types callers should not see.
 	errStream = errors.New("connection broken")
 
-	// errStranger is how the codec refuses what is too large for who sent it.
+	// errStranger is returned by the codec for a message too large for a peer that is
+	// not known, see [transport.Identity.Known].
 	errStranger = errors.New("grpc: too large for a stranger")
 )
 
-// closeGrace is how long the other end has to take a refusal and close the
-// connection before it is closed here.
+// closeGrace is how long the other end has to read a refusal and close the connection
+// before this end closes it.
 const closeGrace = time.Second
 
 // messenger is what the two ends of a gRPC stream have in common.
@@ -43,8 +44,8 @@ type messenger interface {
 // pipe is one end of a stream.
 type pipe struct {
 	stream messenger
-	out    outgoing // Of the one goroutine that sends.
-	conn   *gated   // That of an accepted stream, if known.
+	out    outgoing // Used by the one goroutine that sends.
+	conn   *gated   // The connection of an accepted stream, if known.
 	once   sync.Once
 	close  func()
 }
@@ -81,9 +82,10 @@ func (p *pipe) Recv(in *session.Incoming) error {
 
 func (p *pipe) Close() { p.once.Do(p.close) }
 
-// serverPipe returns the accepting end of a stream. To close it is to return
-// from the method, which is what Serve does next; only if that takes too long,
-// because the other end does not read, the connection itself is closed.
+// serverPipe returns the accepting end of a stream. The stream ends when the method
+// that serves it returns, which happens right after Serve has closed the pipe. Only if
+// the other end does not read, so that this takes too long, the connection itself is
+// closed.
 func serverPipe(stream rpc.ServerStream, conn *gated) *pipe {
 	return &pipe{stream: stream, conn: conn, close: func() {
 		if conn != nil {
@@ -100,7 +102,8 @@ func clientPipe(stream rpc.ClientStream, cc *rpc.ClientConn, cancel context.Canc
 	}}
 }
 
-// caller describes the other end of an accepted stream.
+// caller describes the other end of an accepted stream, and returns its connection if
+// it is one of the gate's.
 func caller(ctx context.Context, identity mutual.Identity) (session.Caller, *gated) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {

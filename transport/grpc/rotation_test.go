@@ -85,9 +85,10 @@ func hold(t *testing.T, n *network, uid uint64, a *mutualtest.Authority) *holder
 	return h
 }
 
-// covers F54, I35: a certificate, then the authority, are replaced under traffic
-// both ways: nothing is lost, doubled or out of order, and no connection ends
-// before the old authority goes. Then a node is revoked: it is heard no more.
+// covers F54, I35: a certificate, then the authority, are replaced under traffic both
+// ways: no message is lost, doubled or out of order, and no connection ends before the
+// old authority is removed. Then a node's certificate is revoked, and its messages are
+// no longer handled.
 func TestCertificatesAreReplacedUnderTraffic(t *testing.T) {
 	before, after := mutualtest.NewAuthority(t, "ca"), mutualtest.NewAuthority(t, "ca")
 	n := newNetwork(false)
@@ -153,8 +154,8 @@ func TestCertificatesAreReplacedUnderTraffic(t *testing.T) {
 	require.Equal(t, received, a.Counters().Received, "nothing of it is handed on")
 }
 
-// covers F54: what is wrong with a new certificate is told at once, and what
-// was there goes on.
+// covers F54: a fault of a new certificate is noticed at once, and the old certificate
+// stays in use.
 func TestBadCertificateFilesAreNoticed(t *testing.T) {
 	ca := mutualtest.NewAuthority(t, "ca")
 	n := newNetwork(false)

@@ -14,9 +14,9 @@ import (
 	"github.com/quorate/quorate/transport"
 )
 
-// A node that dials from its own loopback address has the system choose the port
-// when it connects: chosen before, ports are used up by ten thousand connections,
-// and the search for a free one takes longer and longer.
+// A node that dials from its own loopback address has the system choose the port when
+// it connects: ports chosen at the binding are used up by ten thousand connections,
+// and the search for a free port takes longer and longer.
 func TestTheSourcePortIsChosenWhenTheOtherEndIsKnown(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

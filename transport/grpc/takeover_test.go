@@ -16,8 +16,8 @@ import (
 	"github.com/quorate/quorate/transport/transporttest"
 )
 
-// poser is a world of processes on the host of a node which call themselves the same
-// incarnation of it, and cannot listen where the node does.
+// poser is a world of processes on the host of a node that claim to be the same
+// incarnation of the node, and cannot listen at the node's address.
 type poser struct{ certificates *grpc.TLS }
 
 func (p poser) New(t testing.TB, s transporttest.Spec) transport.Transport {
@@ -32,9 +32,9 @@ func (p poser) New(t testing.TB, s transporttest.Spec) transport.Transport {
 
 func (poser) Break(gossip.Address, gossip.Address) {}
 
-// A process on the host of a node, with its certificate or where there are none, opens
-// no session in the name of the node: neither in the place of one that is open, nor
-// on a lane that the node itself has not used yet. The node does not notice.
+// A process on the host of a node, with the node's certificate or where there are no
+// certificates, opens no session in the name of the node: neither in place of an open
+// session, nor on a lane that the node has not used yet. The node notices nothing.
 //
 // covers B24, B26, I32.
 func TestAnotherProcessOfTheHostDoesNotSpeakForANode(t *testing.T) {
@@ -68,8 +68,9 @@ func TestAnotherProcessOfTheHostDoesNotSpeakForANode(t *testing.T) {
 	}
 }
 
-// A process that was there first in the name of a node of its host is shut out as soon
-// as the node comes, since the node says at its address who it is.
+// A process that connected first in the name of a node of its host is shut out as soon
+// as the node connects, since the node confirms its own token when it is asked at its
+// address.
 //
 // covers B24, B26.
 func TestANodeShutsOutWhoSpokeForItBefore(t *testing.T) {

@@ -22,14 +22,19 @@ import (
 	"github.com/quorate/quorate/transport/mutual"
 )
 
-// TLS is where certificates come from, when not from files.
+// TLS under gRPC: what a certificate says of a peer, for the handshake of the session,
+// and what goes wrong in a TLS handshake, as a typed refusal. The auditor wraps gRPC's
+// credentials and reports each failure through classify; audited and sniffed notice,
+// on the dialling side, a rejection that comes after the handshake or instead of it.
+
+// TLS supplies certificates to a transport without certificate files.
 type TLS = mutual.TLS
 
-// protocol is what TLS agrees on for gRPC.
+// protocol is the application protocol that TLS negotiates for gRPC.
 const protocol = "h2"
 
-// verifier returns how to check the host of a handshake, and the cluster, against
-// the certificate that was shown, or nil without TLS.
+// verifier returns a function that checks host and cluster of a handshake against the
+// certificate that the peer has shown. It is nil without TLS.
 func verifier(auth credentials.AuthInfo, identity mutual.Identity) func(string) error {
 	if _, ok := auth.(credentials.TLSInfo); !ok {
 		return nil
@@ -46,11 +51,11 @@ func verifier(auth credentials.AuthInfo, identity mutual.Identity) func(string) 
 	}
 }
 
-// namesMax bounds the names of a certificate that are told to people.
+// namesMax is how many names of a certificate are shown to people.
 const namesMax = 4
 
-// certificateOf describes the certificate that was shown: whose it is, and the first
-// names that it is for. Empty without TLS.
+// certificateOf describes the certificate that the peer has shown: its subject and the
+// first of its names. Empty without TLS.
 func certificateOf(auth credentials.AuthInfo) string {
 	c := shown(auth)
 	if c == nil {
@@ -63,7 +68,7 @@ func certificateOf(auth credentials.AuthInfo) string {
 	return fmt.Sprintf("%s for %s%s", c.Subject, strings.Join(names, ", "), more)
 }
 
-// checkOwn says why the node's own certificate would be refused by the others.
+// checkOwn returns why other nodes would refuse this node's own certificate, or nil.
 func checkOwn(identity mutual.Identity, t *TLS, roles []string) error {
 	if t == nil {
 		if identity.Required {
@@ -76,7 +81,7 @@ func checkOwn(identity mutual.Identity, t *TLS, roles []string) error {
 	}
 	pair, err := t.Certificate()
 	if err != nil || len(pair.Certificate) == 0 {
-		return err // Without a certificate it is refused by everybody, with the reason.
+		return err // Without a certificate, every other node refuses this node and says why.
 	}
 	own := pair.Leaf
 	if own == nil {
@@ -99,7 +104,7 @@ func shown(auth credentials.AuthInfo) *x509.Certificate {
 	return info.State.PeerCertificates[0]
 }
 
-// auditor watches handshakes: what TLS refuses is told as a typed refusal.
+// auditor watches TLS handshakes and reports failures as typed refusals.
 type auditor struct {
 	credentials.TransportCredentials
 
@@ -130,8 +135,9 @@ func (a auditor) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, 
 	return a.guard(conn, auth), auth, nil
 }
 
-// guard ends a connection whose peer would not be accepted any more. That is no
-// refusal: the peer may have another certificate by now, and connects again.
+// guard returns a connection that ends when the peer's certificate is no longer
+// accepted. Its end is no refusal: the peer may have another certificate by now, and
+// connects again.
 func (a auditor) guard(conn net.Conn, auth credentials.AuthInfo) net.Conn {
 	info, ok := auth.(credentials.TLSInfo)
 	if !ok {
@@ -155,8 +161,8 @@ func (c *held) Close() error {
 	return c.Conn.Close()
 }
 
-// alert answers a caller that does not speak TLS with the alert that package
-// tls does not send then, so that a node without TLS can tell why.
+// alert answers a caller that does not speak TLS with an alert, which package tls does
+// not send in that case, so that a node without TLS can tell why the connection ended.
 func alert(raw net.Conn, err error) {
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
 		const fatal, protocolVersion = 2, 70 // RFC 8446, section 6.
@@ -174,23 +180,25 @@ func (a auditor) audit(raw net.Conn, err error) {
 	}
 }
 
-// audited reports errors of reading.
+// audited reports errors of reading, by which a rejection arrives after the handshake.
 type audited struct {
 	net.Conn
 
 	audit func(error)
 }
 
-// alertWait is how long the last word of the other end is waited for. It was sent before
-// the connection was closed, which is known by then.
+// alertWait is how long a failed Write waits for an alert of the other end. The alert
+// was sent before the connection was closed, and the failure shows that it has been
+// closed.
 const alertWait = 100 * time.Millisecond
 
-// Write reads what the other end has said last before it fails: who refuses sends an
-// alert and closes the connection, and the next write may meet that first.
+// Write reads, when it fails, the last bytes from the other end: a peer that refuses
+// sends an alert and closes the connection, and Write may meet the close before Read
+// meets the alert.
 func (c *audited) Write(b []byte) (int, error) {
 	n, err := c.Conn.Write(b)
 	if err != nil && c.SetReadDeadline(time.Now().Add(alertWait)) == nil {
-		_, _ = c.Read(make([]byte, 1)) // Nobody else has a use for it any more.
+		_, _ = c.Read(make([]byte, 1)) // The byte is of no use to any reader any more.
 	}
 	return n, err
 }
@@ -231,8 +239,8 @@ func classify(err error) *transport.RefusedError {
 	return nil
 }
 
-// sniffed is a connection without TLS that notices an alert of TLS in the
-// place of the first byte.
+// sniffed is a connection without TLS that notices when the first byte begins an alert
+// of TLS.
 type sniffed struct {
 	net.Conn
 
@@ -257,14 +265,15 @@ func (c *sniffed) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// attempt collects what went wrong in one dialling.
+// attempt collects the errors of one dialling, and the certificate of the other end.
 type attempt struct {
 	mu          sync.Mutex
 	refused     *transport.RefusedError
 	certificate *x509.Certificate // What the other end has shown.
 }
 
-// shown notes the certificate of the other end, and refuses one of another cluster.
+// shown keeps the certificate of the other end, and refuses a certificate of another
+// cluster.
 func (a *attempt) shown(state tls.ConnectionState, identity mutual.Identity) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -284,7 +293,7 @@ func (a *attempt) refuse(to gossip.Address, r *transport.RefusedError) {
 	}
 }
 
-// err returns the refusal if there was one, and err otherwise.
+// err returns the refusal that was kept, or the given error when there was none.
 func (a *attempt) err(err error) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -22,7 +22,7 @@ import (
 	"github.com/quorate/quorate/transport/transporttest"
 )
 
-// issue signs a certificate that is for a host, an IP address.
+// issue signs a certificate for a host, which is an IP address.
 func issue(t testing.TB, ca *mutualtest.Authority, host string) *tls.Certificate {
 	t.Helper()
 	cert := ca.Issue(t, mutualtest.Leaf{Host: host})
@@ -45,7 +45,7 @@ func TestConformanceWithTLS(t *testing.T) {
 	})
 }
 
-// identified starts a node whose certificate has identities, on a network.
+// identified starts a node on a network whose certificate has URI names.
 func identified(t *testing.T, n *network, ca *mutualtest.Authority, uid gossip.UID, required bool, identities ...string) *transporttest.Node {
 	t.Helper()
 	n.tls = func(a gossip.Address) *grpc.TLS {
@@ -57,15 +57,16 @@ func identified(t *testing.T, n *network, ca *mutualtest.Authority, uid gossip.U
 	return transporttest.Start(t, n, transporttest.Spec{UID: uid, Config: cfg}, nil)
 }
 
-// A certificate of another cluster, or of none where one is required, is refused on
-// both ends, with the name that it should have. Nothing of its node is handled.
+// A certificate of another cluster, or one that names no cluster where that is
+// required, is refused on both ends, and the refusal says which name the certificate
+// should have. No message of its node is handled.
 //
 // covers B26, I32.
 func TestCertificatesOfOtherClustersAreRefused(t *testing.T) {
 	ca := mutualtest.NewAuthority(t, "ca")
 	for name, c := range map[string]struct {
 		dialler, acceptor []string
-		required          bool // By the acceptor.
+		required          bool // Whether the acceptor requires an identity.
 		refuses           bool
 	}{
 		"the same cluster":                  {[]string{"quorate://bank/a"}, []string{"quorate://bank/b"}, true, false},
@@ -92,8 +93,8 @@ func TestCertificatesOfOtherClustersAreRefused(t *testing.T) {
 	}
 }
 
-// Who is dialled must be of the cluster too, and, when a joiner is dialled back, have a
-// certificate for the roles that it wants.
+// A dialled node must be of the cluster too and, when a joining node is dialled back,
+// its certificate must allow the roles that the node wants.
 func TestWhoIsDialledIsHeldToItsIdentity(t *testing.T) {
 	ca := mutualtest.NewAuthority(t, "ca")
 	n := newNetwork(false)
@@ -144,8 +145,8 @@ func TestANodeKnowsThatItsCertificateIsNotForIt(t *testing.T) {
 	}
 }
 
-// A node that is connected is not displaced by another one of its host whose
-// certificate says something else.
+// A connected node is not displaced by another node of its host whose certificate has
+// other names.
 //
 // covers B24, B26.
 func TestNodesOfOneHostCannotTakeEachOthersSessions(t *testing.T) {
@@ -176,15 +177,15 @@ func TestNodesOfOneHostCannotTakeEachOthersSessions(t *testing.T) {
 	require.Zero(t, victim.Counters().Breaks)
 }
 
-// noListener is a listener to which nobody comes.
+// noListener is a listener that no connection reaches.
 type noListener struct{}
 
 func (noListener) Accept() (net.Conn, error) { return nil, net.ErrClosed }
 func (noListener) Close() error              { return nil }
 func (noListener) Addr() net.Addr            { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
 
-// covers I35, and the rule that TLS is mutual or not there at all: nothing of
-// a node without the right certificate is ever handled.
+// covers I35, and the rule that TLS is mutual or absent: no message of a node without
+// a valid certificate is ever handled.
 func TestCertificatesThatDoNotFitAreRefused(t *testing.T) {
 	ca, other := mutualtest.NewAuthority(t, "ca"), mutualtest.NewAuthority(t, "ca")
 	const host = "127.0.0.1"

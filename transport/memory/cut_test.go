@@ -23,7 +23,7 @@ func bubble(t *testing.T, f func(*testing.T, *world)) {
 	synctest.Test(t, func(t *testing.T) { f(t, &world{memory.NewNetwork(), 0}) })
 }
 
-// pass lets virtual time pass, and everything that happens in it happen.
+// pass advances virtual time by d and waits for everything that happens meanwhile.
 func pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -123,8 +123,8 @@ func TestABlockedHandlerIsNotASilentPeer(t *testing.T) {
 	})
 }
 
-// It proves that a peer which has forgotten a session never handles a frame of
-// it twice: what may have been handled is told as lost instead.
+// It proves that a peer which has forgotten a session handles no frame of it twice:
+// messages that may have been handled are reported as lost instead.
 func TestAForgottenSessionIsNotResumed(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		t.Helper()
@@ -155,8 +155,8 @@ func TestAForgottenSessionIsNotResumed(t *testing.T) {
 	})
 }
 
-// It proves that an endpoint whose acknowledgements get stuck ends all the same, when
-// those whom it acknowledges do not see it go.
+// It proves that an endpoint ends although its acknowledgements are stuck, when the
+// peers that should receive them do not notice that it ends.
 func TestAnEndpointEndsWhoseAcknowledgementsAreStuck(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		t.Helper()
@@ -166,7 +166,7 @@ func TestAnEndpointEndsWhoseAcknowledgementsAreStuck(t *testing.T) {
 		transporttest.Send(t, lane, 0)
 		b.UntilReceived(t, 1)
 		w.CutOneWay(b.Self().Address, a.Self().Address)
-		const acknowledged = 40 // More than are under way in one direction.
+		const acknowledged = 40 // More than fit into one direction.
 		for i := range acknowledged {
 			transporttest.Send(t, lane, 1+i)
 			pass(10 * time.Millisecond)
@@ -246,8 +246,8 @@ func TestAControlLaneIsThereAfterDaysWithAndWithoutUse(t *testing.T) {
 	}
 }
 
-// A node that begins to listen a moment late, as one that starts together with
-// others, is reached at once; one that stays away is dialled each RedialAfter.
+// A node that begins to listen a moment late, like nodes that start together, is
+// reached at once; a node that stays away is dialled once each RedialAfter.
 func TestTheFirstAttemptsToConnectFollowQuickly(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		t.Helper()
@@ -285,7 +285,8 @@ func TestABreakAfterALongIdleTimeIsSurvived(t *testing.T) {
 	})
 }
 
-// It proves that a lane on which nothing was taken leaves nothing behind.
+// It proves that a lane whose only message was refused dials nothing and leaves no
+// goroutine.
 func TestALaneWithoutAMessageDoesNotDial(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		t.Helper()

@@ -16,7 +16,7 @@ type Option func(*options)
 
 type options struct{ notices func(transport.Notice) }
 
-// WithNotices has f told of what happens to connections.
+// WithNotices calls f with every notice about connections.
 func WithNotices(f func(transport.Notice)) Option {
 	return func(o *options) { o.notices = f }
 }
@@ -33,7 +33,7 @@ var (
 )
 
 // New returns a transport that is not started. Of the configuration, Bind,
-// AllowInsecure, TLS and PendingConnections mean nothing here.
+// AllowInsecure, TLS and PendingConnections have no effect.
 func New(n *Network, id transport.Identity, cfg transport.Config, opts ...Option) (*Transport, error) {
 	var o options
 	for _, opt := range opts {

@@ -15,7 +15,7 @@ import (
 // link is one direction between two nodes.
 type link struct{ from, to gossip.Address }
 
-// Network is what the transports of one test are on.
+// Network connects the transports of one test.
 type Network struct {
 	mu      sync.Mutex
 	nodes   map[gossip.Address]*Transport
@@ -37,8 +37,8 @@ func NewNetwork() *Network {
 // Cut cuts the link between two nodes, both ways.
 func (n *Network) Cut(a, b gossip.Address) { n.set(true, link{a, b}, link{b, a}) }
 
-// CutOneWay cuts what goes from one node to another, whoever has opened the
-// connection.
+// CutOneWay cuts the direction from one node to another, whichever of the two has
+// opened the connection.
 func (n *Network) CutOneWay(from, to gossip.Address) { n.set(true, link{from, to}) }
 
 // Heal makes the link between two nodes whole, both ways.
@@ -109,7 +109,7 @@ func (n *Network) leave(t *Transport) {
 	}
 }
 
-// dial waits while the link is cut in either direction.
+// dial opens a pipe. It waits while the link is cut in either direction.
 func (n *Network) dial(ctx context.Context, from, to gossip.Address) (session.Pipe, error) {
 	for {
 		pipe, changed, err := n.connect(from, to)

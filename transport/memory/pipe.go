@@ -14,25 +14,25 @@ import (
 
 var errReset = errors.New("memory: connection reset")
 
-// streamMessages is how many messages are under way in one direction before
-// Send blocks: enough not to switch goroutines for each, few enough that the
-// window of a lane fills soon.
+// streamMessages is how many messages may be under way in one direction before Send
+// blocks: enough not to switch goroutines for each message, few enough that the window
+// of a lane fills soon.
 const streamMessages = 16
 
 // stream is one direction of a connection.
 type stream struct {
-	mu       sync.Mutex
-	look     *sync.Cond // Something below has changed.
-	messages []*session.Buffer
-	cut      bool
-	broken   bool // Reset: both ends fail at once.
-	noMore   bool // The sender has closed.
-	deaf     bool // The receiver has closed.
+	mu             sync.Mutex
+	changed        *sync.Cond // Signals that a field below has changed.
+	messages       []*session.Buffer
+	cut            bool
+	broken         bool // Reset: both ends fail at once.
+	senderClosed   bool // The sender has closed.
+	receiverClosed bool // The receiver has closed.
 }
 
 func newStream() *stream {
 	s := &stream{}
-	s.look = sync.NewCond(&s.mu)
+	s.changed = sync.NewCond(&s.mu)
 	return s
 }
 
@@ -40,45 +40,46 @@ func (s *stream) setCut(cut bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cut = cut
-	s.look.Broadcast()
+	s.changed.Broadcast()
 }
 
 func (s *stream) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.broken = true
-	s.look.Broadcast()
+	s.changed.Broadcast()
 }
 
 func (s *stream) closeSender() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.noMore = true
-	s.look.Broadcast()
+	s.senderClosed = true
+	s.changed.Broadcast()
 }
 
 func (s *stream) closeReceiver() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.deaf = true
-	s.look.Broadcast()
+	s.receiverClosed = true
+	s.changed.Broadcast()
 }
 
-// send takes over b. A receiver that has gone is not noticed through a cut.
+// send takes over b. As long as the link is cut, a receiver that has closed is not
+// noticed.
 func (s *stream) send(b *session.Buffer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for {
-		if s.broken || s.noMore || s.deaf && !s.cut {
+		if s.broken || s.senderClosed || s.receiverClosed && !s.cut {
 			b.Free()
 			return errReset
 		}
 		if len(s.messages) < streamMessages {
 			s.messages = append(s.messages, b)
-			s.look.Broadcast()
+			s.changed.Broadcast()
 			return nil
 		}
-		s.look.Wait()
+		s.changed.Wait()
 	}
 }
 
@@ -87,22 +88,22 @@ func (s *stream) recv(in *session.Incoming) error {
 	defer s.mu.Unlock()
 	for {
 		switch {
-		case s.broken || s.deaf:
+		case s.broken || s.receiverClosed:
 			return errReset
 		case !s.cut && len(s.messages) > 0:
 			b := s.messages[0]
 			s.messages = append(s.messages[:0], s.messages[1:]...)
 			in.Bytes, in.Owner = b.B, b
-			s.look.Broadcast()
+			s.changed.Broadcast()
 			return nil
-		case !s.cut && s.noMore:
+		case !s.cut && s.senderClosed:
 			return io.EOF
 		}
-		s.look.Wait()
+		s.changed.Wait()
 	}
 }
 
-// duplex is a connection, and its place on the network.
+// duplex is a connection on a network, in both directions.
 type duplex struct {
 	network  *Network
 	from, to gossip.Address
@@ -120,7 +121,7 @@ var _ session.Pipe = (*pipe)(nil)
 func (p *pipe) Send(b *session.Buffer) error    { return p.out.send(b) }
 func (p *pipe) Recv(in *session.Incoming) error { return p.in.recv(in) }
 
-// Close ends both directions here. The other end notices when it has read what
+// Close ends both directions at this end. The other end notices when it has read what
 // was sent, or not at all while the link is cut.
 func (p *pipe) Close() {
 	p.out.closeSender()
@@ -140,5 +141,5 @@ func (n *Network) settle(d *duplex) {
 func (s *stream) closed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.noMore && s.deaf
+	return s.senderClosed && s.receiverClosed
 }

@@ -12,7 +12,7 @@
 // # When files change
 //
 //	certificate and key    shown from the next handshake on; connections go on
-//	authorities            asked from the next handshake on, and about who is connected
+//	authorities            checked at the next handshake, and for connected peers
 //	revocations            likewise
 //
 // The files are looked at (their size, time and identity) at each handshake, and
@@ -22,13 +22,12 @@
 // last good content stays in use, and the fault is notified once; the two halves
 // of a pair are written one after the other, so that a fault may be over soon.
 //
-// # Who is connected
+// # Connected peers
 //
 // A handshake checks a peer once. When authorities or revocations have changed,
-// [TLS.Guard] checks whoever is connected again, before anything more of what they
-// send is handed on: a connection whose certificate would not be accepted any more
-// ends. A certificate that merely expires while it is connected ends nothing by
-// itself.
+// [TLS.Guard] checks connected peers again, before it hands on any more of their bytes: a
+// connection whose certificate would no longer be accepted ends. A certificate that
+// merely expires during a connection does not end it.
 //
 // # Revocation
 //

@@ -21,11 +21,18 @@ import (
 	"github.com/quorate/quorate/transport"
 )
 
+// Certificate files, their content, and how it is replaced. Each of three parts (the
+// pair of certificate and key, the authorities, the revocation lists) keeps its last
+// good content; [Files.look] reads a part again when its files may have changed,
+// parses it, and notifies. TLS asks for the content at each handshake through the
+// functions of [Files.TLS].
+
 const (
 	// lookInterval is how often [Files.Watch] looks at the files.
 	lookInterval = 5 * time.Second
-	// freshFor is for how long the time of a file cannot tell two writes apart
-	// that follow each other: the clocks of file systems are coarse.
+	// freshFor is how old a file must be before its modification time tells writes
+	// apart: file systems have coarse clocks, and a second write within the same tick
+	// looks like the first.
 	freshFor = 2 * time.Second
 	// fileBytesMax bounds a file. A revocation list of 100,000 entries has 4 MB.
 	fileBytesMax = 16 << 20
@@ -37,10 +44,10 @@ var ErrRevoked = errors.New("mutual: the certificate was revoked")
 
 // Change says that files have changed.
 type Change struct {
-	// Files names them for people, as in a configuration: "tls.authorities ca.pem".
+	// Files names the changed files as a configuration does: "tls.authorities ca.pem".
 	Files string
-	// Err says why the new content cannot be used, so that the one before stays.
-	// Nil: it is in use.
+	// Err says why the new content cannot be used, so that the previous content stays
+	// in use. Nil: the new content is in use.
 	Err error
 }
 
@@ -49,26 +56,26 @@ type Files struct {
 	notify     func(Change)
 	generation atomic.Uint64
 
-	mu    sync.Mutex // Guards the content of all parts, and their looking.
+	mu    sync.Mutex // Guards the three parts.
 	pair  part[*tls.Certificate]
 	roots part[*authorities]
 	lists part[revocations]
 	names transport.TLSFiles
 }
 
-// authorities are who may sign.
+// authorities are the certificates that may sign those of peers.
 type authorities struct {
 	pool *x509.CertPool
 	all  []*x509.Certificate
 }
 
-// revocations are the serial numbers that were revoked, by the raw name of who
-// issued them.
+// revocations are the times at which certificates were revoked, by the raw name of the
+// issuer and the serial number.
 type revocations map[string]map[string]time.Time
 
-// Open reads the files, all of which must be good. Notify, which may be nil, is
-// told when they have changed; it is called by whoever looks, and must return
-// soon.
+// Open reads the files, all of which must be good. Notify, which may be nil, is called
+// for each later change of the files, by the goroutine that notices it, and must
+// return soon.
 func Open(names transport.TLSFiles, notify func(Change)) (*Files, error) {
 	if notify == nil {
 		notify = func(Change) {}
@@ -93,7 +100,7 @@ func Open(names transport.TLSFiles, notify func(Change)) (*Files, error) {
 	return f, nil
 }
 
-// TLS returns the certificates as they are in the files.
+// TLS returns functions that supply the present content of the files.
 func (f *Files) TLS() *TLS {
 	t := &TLS{Certificate: f.certificate, Authorities: f.authorities, Generation: f.generation.Load}
 	if f.names.Revocations != "" {
@@ -102,8 +109,9 @@ func (f *Files) TLS() *TLS {
 	return t
 }
 
-// Watch looks at the files every five seconds until ctx ends, so that a fault is
-// noticed before the next handshake, and whoever is connected is checked again.
+// Watch checks the files every five seconds until ctx ends, so that a fault is noticed
+// before the next handshake, and connected peers are checked by new authorities and
+// revocations.
 func (f *Files) Watch(ctx context.Context) {
 	ticker := time.NewTicker(lookInterval)
 	defer ticker.Stop()
@@ -117,19 +125,19 @@ func (f *Files) Watch(ctx context.Context) {
 	}
 }
 
-// Look looks at the files now.
+// Look checks the files now.
 func (f *Files) Look() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.look()
 }
 
-// look takes over what has changed. The caller holds mu.
+// look reads again the parts whose files may have changed. The caller holds mu.
 func (f *Files) look() {
 	f.pair.look(f.notify)
 	if f.roots.look(f.notify) {
 		f.generation.Add(1)
-		f.lists.forget() // They are checked by the authorities.
+		f.lists.forget() // Revocation lists are verified by the authorities.
 	}
 	if f.roots.content != nil && f.lists.look(f.notify) {
 		f.generation.Add(1)
@@ -150,7 +158,8 @@ func (f *Files) authorities() (*x509.CertPool, error) {
 	return f.roots.content.pool, nil
 }
 
-// revoked does not look: it is asked after the authorities, which do.
+// revoked looks up a certificate among the revocations. It does not check the files:
+// TLS calls it after authorities, which does.
 func (f *Files) revoked(c *x509.Certificate) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -168,18 +177,19 @@ type part[T any] struct {
 	parse func(contents [][]byte) (T, error)
 
 	content T
-	digest  [sha256.Size]byte // Of the content.
-	looked  []fs.FileInfo     // What was read last; nil entries for files that were not there.
-	fresh   bool              // It was so new that another write could look the same.
+	digest  [sha256.Size]byte // Of the files of content.
+	looked  []fs.FileInfo     // State of the files at the last reading; nil for a file that was missing.
+	fresh   bool              // At the last reading a file was so new that a later write may look the same.
 	failure error             // Of the last reading.
 }
 
-// forget has the files read again, and their content taken for another one.
+// forget has the files read again at the next look, and their content count as
+// changed.
 func (p *part[T]) forget() { p.looked, p.digest = nil, [sha256.Size]byte{} }
 
-// look reads the files if they may have changed; those with a fault again each
-// time, since the fault may be that the time has not come. It reports whether
-// their content is another one now.
+// look reads the files if they may have changed. Faulty files are read again each
+// time, since the fault may be a certificate that is not valid yet. It reports whether
+// the content has changed.
 func (p *part[T]) look(notify func(Change)) (changed bool) {
 	if len(p.files) == 0 {
 		return false
@@ -211,7 +221,7 @@ func (p *part[T]) look(notify func(Change)) (changed bool) {
 	return changed
 }
 
-// stat returns what the file system says of the files, and when the newest was
+// stat returns the state of the files in the file system, and when the newest was
 // written.
 func (p *part[T]) stat() (infos []fs.FileInfo, newest time.Time) {
 	infos = make([]fs.FileInfo, len(p.files))
@@ -247,7 +257,7 @@ func (p *part[T]) read() ([][]byte, [sha256.Size]byte, error) {
 	return contents, [sha256.Size]byte(sum.Sum(nil)), nil
 }
 
-// sameFiles reports whether nothing says that a file was written in between.
+// sameFiles reports whether files show no sign of a write between two calls of stat.
 func sameFiles(a, b []fs.FileInfo) bool {
 	for i := range a {
 		if a[i] == nil || b[i] == nil {

@@ -13,24 +13,27 @@ import (
 	"strings"
 )
 
-// ErrIdentity is wrapped by the error of a certificate that is not one of the
-// cluster, or not one for the roles of its node.
+// ErrIdentity is wrapped by the error of a certificate that is not for this cluster,
+// or not for the roles of its node.
 var ErrIdentity = errors.New("mutual: wrong identity")
 
-// identityScheme is the scheme of the names by which a certificate says of which
-// cluster its node is, and which roles it may have: quorate://<cluster>/<role>.
+// identityScheme is the scheme of the URI names in a certificate that say which
+// cluster its node is of, and which roles the node may have:
+// quorate://<cluster>/<role>.
 const identityScheme = "quorate"
 
-// Identity is what certificates must say beside the host of their node, as URIs among
-// their names: quorate://<cluster>/<role>, one for each role that the node may have,
-// or quorate://<cluster>/ for a node without roles. A certificate without any such
-// URI says nothing, and passes unless it is Required to. One with any is held to them.
+// Identity is what certificates must say beside the host of their node, in URI names:
+// quorate://<cluster>/<role>, one for each role that the node may have, or
+// quorate://<cluster>/ for a node without roles. A certificate without such a URI
+// names no cluster, and passes unless Required is set. A certificate with any such URI
+// is held to it.
 type Identity struct {
 	Cluster  string
 	Required bool
 }
 
-// Validate reports that the cluster has a name which no certificate can have.
+// Validate refuses a required identity whose cluster has a name that no certificate
+// can hold.
 func (i Identity) Validate() error {
 	uri, err := url.Parse(i.uri(""))
 	if i.Required && (err != nil || uri.Host != i.Cluster || strings.Trim(strings.ToLower(i.Cluster), "abcdefghijklmnopqrstuvwxyz0123456789-.") != "") {
@@ -43,10 +46,10 @@ func (i Identity) uri(role string) string {
 	return identityScheme + "://" + i.Cluster + "/" + url.PathEscape(role)
 }
 
-// Check says why a certificate is none of the cluster.
+// Check returns why a certificate is not for the cluster, or nil.
 func (i Identity) Check(c *x509.Certificate) error { return i.Covers(c, nil) }
 
-// Covers says why a node with a certificate may not have its roles.
+// Covers returns why a node with the certificate may not have the roles, or nil.
 func (i Identity) Covers(c *x509.Certificate, roles []string) error {
 	named, member := false, false
 	var allowed []string
@@ -76,7 +79,7 @@ func (i Identity) Covers(c *x509.Certificate, roles []string) error {
 	return nil
 }
 
-// Names returns the names for which a certificate is: hosts, IP addresses and URIs.
+// Names returns the names in a certificate: hosts, IP addresses and URIs.
 func Names(c *x509.Certificate) []string {
 	names := slices.Clone(c.DNSNames)
 	for _, ip := range c.IPAddresses {
@@ -88,9 +91,8 @@ func Names(c *x509.Certificate) []string {
 	return names
 }
 
-// Name returns who a certificate says it is, on one line: its subject and all the
-// names that an authority has signed. A renewed certificate has the name of the one
-// before.
+// Name returns subject and names of a certificate on one line. A renewed certificate
+// has the same line as the certificate before.
 func Name(c *x509.Certificate) string {
 	names := Names(c)
 	slices.Sort(names)

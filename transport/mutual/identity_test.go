@@ -21,16 +21,16 @@ func leaf(t *testing.T, ca *mutualtest.Authority, identities ...string) *x509.Ce
 	return c
 }
 
-// A certificate that says of which cluster and for which roles it is passes for those
-// alone; one that says nothing passes unless it is required to speak. Each refusal
-// names the URI that cures it.
+// A certificate that names clusters and roles passes for those alone; a certificate
+// without such names passes unless they are required. Each refusal names the URI to
+// add.
 func TestCertificatesAreHeldToTheirIdentities(t *testing.T) {
 	ca := mutualtest.NewAuthority(t, "ca")
 	for name, c := range map[string]struct {
 		identities []string
 		roles      []string
 		required   bool
-		wants      string // Of the error; empty: there is none.
+		wants      string // Part of the error; empty: no error.
 	}{
 		"nothing said":                {nil, []string{"teller"}, false, ""},
 		"nothing said, required":      {nil, nil, true, "quorate://bank/<role>"},
@@ -70,8 +70,8 @@ func TestAClusterThatNoCertificateCanNameIsRefused(t *testing.T) {
 	require.NoError(t, mutual.Identity{Cluster: "bank-1.eu", Required: true}.Validate())
 }
 
-// The name of a certificate is one line, with everything in it that an authority has
-// signed, and that of the certificate which replaces it.
+// The name of a certificate is one line with everything that the authority has signed,
+// and is the same for the certificate that replaces it.
 func TestACertificateHasAName(t *testing.T) {
 	ca := mutualtest.NewAuthority(t, "ca")
 	require.Equal(t, "CN=node (127.0.0.1 quorate://bank/a)", mutual.Name(leaf(t, ca, "quorate://bank/a")))

@@ -11,22 +11,23 @@ import (
 )
 
 const (
-	// looseForKeys are the permissions that the file of a key should not give. The
-	// group may read it, as platforms that mount secrets have it.
+	// looseForKeys are the permissions that the file of a key should not have. The
+	// group may read, as on platforms that mount secrets.
 	looseForKeys fs.FileMode = 0o026
-	// looseForDirectories are those that a directory should not give in which a node
-	// keeps what it believes later. The group may write, as with mounted volumes.
+	// looseForDirectories are the permissions that a directory should not have if the
+	// node trusts files that it has written there. The group may write, as with
+	// mounted volumes.
 	looseForDirectories fs.FileMode = 0o002
 )
 
-// LooseKey says that any user may read the file of a key, or others than its owner
-// may change it; "" if it is well, or cannot be told.
+// LooseKey warns when any user may read the file of a key, or users other than its
+// owner may change it. It returns "" when the permissions are good or cannot be read.
 func LooseKey(path string) string {
 	return loose(path, looseForKeys, "the key", "0600 or 0640")
 }
 
-// LooseDirectory says that any user may change what is in a directory; "" if it is
-// well, or cannot be told.
+// LooseDirectory warns when any user may change what is in a directory. It returns ""
+// when the permissions are good or cannot be read.
 func LooseDirectory(path string) string {
 	return loose(path, looseForDirectories, "the directory", "0700")
 }

@@ -12,9 +12,13 @@ import (
 	"sync/atomic"
 )
 
-// TLS is where certificates come from. Its functions are called at each
-// handshake, from any goroutine, so that certificates can be replaced under a
-// running program.
+// A TLS is asked at each handshake: Server and Client make configurations that ask it,
+// and verify chains against its revocations. For connections that are up already,
+// Guard repeats the check (Verify) when the generation of the certificates has
+// changed.
+
+// TLS supplies certificates. Its functions are called at each handshake, from any
+// goroutine, so that certificates can be replaced under a running program.
 type TLS struct {
 	// Certificate returns the certificate of this end, valid for client and server
 	// use, with the host of this end among its names.
@@ -23,17 +27,17 @@ type TLS struct {
 	// Authorities returns who may sign the certificates of peers.
 	Authorities func() (*x509.CertPool, error)
 
-	// Revoked says why a certificate must not be accepted although an authority
-	// has signed it, and nil if it may. A nil function revokes none.
+	// Revoked returns why a certificate must be refused although an authority has
+	// signed it, or nil when it is not revoked. A nil function revokes no certificate.
 	Revoked func(*x509.Certificate) error
 
-	// Generation changes when Authorities or Revoked may answer otherwise than
-	// before. A nil function says that they never do.
+	// Generation returns a number that changes when the answers of Authorities or
+	// Revoked may have changed. A nil function: they never change.
 	Generation func() uint64
 }
 
 // Server returns the configuration of the listening side. The protocols are
-// those of the application, in order of preference.
+// application protocols, in order of preference.
 func (t *TLS) Server(protocols ...string) *tls.Config {
 	fresh := func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		authorities, err := t.Authorities()
@@ -52,7 +56,7 @@ func (t *TLS) Server(protocols ...string) *tls.Config {
 	}
 	return &tls.Config{
 		GetConfigForClient: fresh,
-		// Never reached; there in case a later change forgets the line above.
+		// Never used while GetConfigForClient is set; safe if a later change drops it.
 		ClientAuth: tls.RequireAndVerifyClientCert,
 		MinVersion: tls.VersionTLS13,
 		NextProtos: protocols,
@@ -75,7 +79,7 @@ func (t *TLS) Client(host string, protocols ...string) (*tls.Config, error) {
 	}, nil
 }
 
-// verifyChains refuses a peer when each way from its certificate to an authority
+// verifyChains refuses a peer when every chain from its certificate to an authority
 // has a revoked certificate in it.
 func (t *TLS) verifyChains(state tls.ConnectionState) error {
 	if t.Revoked == nil {
@@ -99,8 +103,8 @@ func (t *TLS) revokedIn(chain []*x509.Certificate) error {
 	return nil
 }
 
-// Verify checks a peer that is connected by the authorities and revocations of
-// now. The error says why a handshake would refuse it.
+// Verify checks a connected peer against the present authorities and revocations. The
+// error says why a handshake would refuse the peer now.
 func (t *TLS) Verify(state tls.ConnectionState) error {
 	if len(state.PeerCertificates) == 0 {
 		return errors.New("mutual: the peer has shown no certificate")
@@ -123,9 +127,9 @@ func (t *TLS) Verify(state tls.ConnectionState) error {
 	return t.verifyChains(state)
 }
 
-// Guard returns a connection that ends when its peer, which had the state at the
-// handshake, would not be accepted any more: what it sends is handed on only as
-// long as [TLS.Verify] has nothing against it.
+// Guard returns a connection that ends when its peer would no longer be accepted.
+// State is that of the peer's handshake. Bytes of the peer are passed on only as long
+// as [TLS.Verify] accepts it.
 func (t *TLS) Guard(conn net.Conn, state tls.ConnectionState) net.Conn {
 	if t.Generation == nil {
 		return conn
@@ -135,16 +139,17 @@ func (t *TLS) Guard(conn net.Conn, state tls.ConnectionState) net.Conn {
 	return g
 }
 
-// guarded is a connection whose peer is checked again.
+// guarded is a connection whose peer is verified again when the generation changes.
 type guarded struct {
 	net.Conn
 
 	tls   *TLS
 	state tls.ConnectionState
-	seen  atomic.Uint64 // The generation by which the peer was accepted.
+	seen  atomic.Uint64 // The generation in which the peer was last accepted.
 }
 
-// Read reads from the connection.
+// Read reads from the connection, and verifies the peer first if the generation has
+// changed.
 func (c *guarded) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if now := c.tls.Generation(); now != c.seen.Load() {

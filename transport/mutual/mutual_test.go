@@ -46,7 +46,7 @@ func block(label string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: label, Bytes: der})
 }
 
-// end is one end of connections, with its files.
+// end is one side of TLS connections, with its certificate files.
 type end struct {
 	t       *testing.T
 	names   transport.TLSFiles
@@ -55,7 +55,8 @@ type end struct {
 	changes []mutual.Change
 }
 
-// newEnd writes the files and opens them. Without a list, none is configured.
+// newEnd writes the files and opens them. When lists is nil, no revocations are
+// configured.
 func newEnd(t *testing.T, own issued, trusted, lists []byte) *end {
 	t.Helper()
 	dir := t.TempDir()
@@ -80,7 +81,7 @@ func (e *end) changed(c mutual.Change) {
 	e.changes = append(e.changes, c)
 }
 
-// told returns what was notified since it was asked last.
+// told returns the notified changes since its last call.
 func (e *end) told() []mutual.Change {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -102,8 +103,8 @@ func (e *end) install(own issued) {
 	e.put(e.names.Key, own.key)
 }
 
-// connect returns both ends of a connection over the loopback interface: one in
-// memory would not take two alerts that cross each other.
+// connect returns both ends of a connection over the loopback interface. A pipe in
+// memory would block when both ends send an alert at the same time.
 func connect(t *testing.T) (a, b net.Conn) {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -177,7 +178,7 @@ func carries(from, to net.Conn) error {
 	return err
 }
 
-// serial returns which certificate an end shows.
+// serial returns the serial number of the certificate that an end shows.
 func serial(t *testing.T, e *end) int64 {
 	t.Helper()
 	c, err := e.files.TLS().Certificate()
@@ -185,7 +186,8 @@ func serial(t *testing.T, e *end) int64 {
 	return c.Leaf.SerialNumber.Int64()
 }
 
-// covers F54: a bad new pair keeps the old one, and is told once.
+// covers F54: after a faulty new pair the old pair stays in use, and the fault is
+// notified once.
 func TestBadContentKeepsTheGoodOne(t *testing.T) {
 	ca := mutualtest.NewAuthority(t, "ca")
 	e := newEnd(t, good(t, ca, 1), ca.PEM(), nil)
@@ -229,7 +231,8 @@ func TestBadContentKeepsTheGoodOne(t *testing.T) {
 	require.NoError(t, told[1].Err)
 }
 
-// Two writes within the clock of the file system, of the same size, are two.
+// Two writes of the same size, within one tick of the file system's clock, are told
+// apart.
 func TestWritesThatLookAlikeAreToldApart(t *testing.T) {
 	ca := mutualtest.NewAuthority(t, "ca")
 	one, two := good(t, ca, 1), good(t, ca, 2)
@@ -268,9 +271,9 @@ func TestOpenNamesEveryFileWithAFault(t *testing.T) {
 	require.ErrorContains(t, err, "no revocation list in the file")
 }
 
-// covers F54: an authority is replaced in three steps, without a moment in which
-// two ends do not accept each other, and whoever is connected by the old one goes
-// when it goes.
+// covers F54: an authority is replaced in three steps, with no moment in which two
+// ends refuse each other. A peer that is connected by the old authority is
+// disconnected when that is removed.
 func TestAuthoritiesRollOver(t *testing.T) {
 	before, after := mutualtest.NewAuthority(t, "before"), mutualtest.NewAuthority(t, "after")
 	a, b := newEnd(t, good(t, before, 1), before.PEM(), nil), newEnd(t, good(t, before, 2), before.PEM(), nil)
@@ -302,8 +305,8 @@ func TestAuthoritiesRollOver(t *testing.T) {
 	require.NoError(t, carries(there, here))
 }
 
-// covers F54: a revoked peer is refused, whichever end it is at, and one that is
-// connected is heard no more.
+// covers F54: a revoked peer is refused, whichever end it is at, and no more bytes of
+// a connected one are handed on.
 func TestRevokedPeerIsRefused(t *testing.T) {
 	ca := mutualtest.NewAuthority(t, "ca")
 	a, b := newEnd(t, good(t, ca, 1), ca.PEM(), ca.Revoke(t, 1)), newEnd(t, good(t, ca, 2), ca.PEM(), ca.Revoke(t, 1))
@@ -344,7 +347,7 @@ func TestExpiredPeerIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "expired")
 }
 
-// Somebody who looks from time to time notices changes without a handshake.
+// Watch notices changes without a handshake.
 func TestWatchLooksFromTimeToTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ca := mutualtest.NewAuthority(t, "ca")

@@ -19,8 +19,15 @@ import (
 	"github.com/quorate/quorate/transport/internal/wire"
 )
 
-// secret is what this process alone knows. It makes the tokens that the process shows
-// to others, each of them another one, so that none can show it to a third.
+// Which process speaks as a node. Every process has a secret, and shows each peer a
+// token made from it. The first process that dials as a node gets the claim; a
+// connection with another token is a dispute, in which this node dials the address of
+// the disputed node and asks whose token it is ([Endpoint.ask]), one question at a
+// time for each address (disputes). The order is [accepted.enter], try, settle, judge;
+// the winner's connections go on, the loser is refused.
+
+// secret is a random number of this process alone. Every peer is shown a different
+// token made from it, so that no peer can use its token with a third node.
 type secret [32]byte
 
 func newSecret() secret {
@@ -29,24 +36,24 @@ func newSecret() secret {
 	return s
 }
 
-// token returns the token for a peer.
+// token returns the token to show to a peer.
 func (s *secret) token(peer gossip.NodeID) wire.Token {
 	mac := hmac.New(sha256.New, s[:])
 	_, _ = mac.Write([]byte(peer.String())) // Never fails.
 	return wire.Token(mac.Sum(nil)[:len(wire.Token{})])
 }
 
-// made reports whether a token is the one of this process for a peer.
+// made reports whether a token is the one that this process shows to the peer.
 func (s *secret) made(peer gossip.NodeID, t wire.Token) bool {
 	own := s.token(peer)
 	return hmac.Equal(own[:], t[:])
 }
 
-// tenure is how a record of a peer is held by connections. Guarded by Endpoint.mu.
+// tenure is how connections hold a record of a peer. Guarded by Endpoint.mu.
 type tenure struct {
-	users int       // Connections that hold the record.
-	left  time.Time // When the last of them went.
-	known bool      // The peer was known then, see transport.Identity.
+	users int       // How many connections hold the record.
+	left  time.Time // When the last connection ended.
+	known bool      // Whether the peer was known at that time, see transport.Identity.
 }
 
 func (t *tenure) held() *tenure { return t }
@@ -56,9 +63,9 @@ func (t *tenure) leave(known bool) {
 	t.left, t.known = time.Now(), known
 }
 
-// evict forgets a record whose peer is away, to make room for another one: of those
-// that were no members the one that was left first, else of all. It reports false when
-// every peer is connected.
+// evict forgets the record of a peer without a connection, to make room for a new
+// record: the one that was left first among peers that were not known, or among all if
+// every peer was known. It reports false when every peer is connected.
 func evict[K comparable, R interface{ held() *tenure }](records map[K]R) bool {
 	var worst K
 	var found *tenure
@@ -71,38 +78,42 @@ func evict[K comparable, R interface{ held() *tenure }](records map[K]R) bool {
 	return found != nil
 }
 
-// claim is which process speaks as a node here: the first that has come, until another
-// one comes and whoever listens at the address of the node says that this is its own.
+// claim says which process speaks as a node: the first that connected, until another
+// process connects and the node, asked at its address, says that the other token is
+// its own.
 type claim struct {
 	tenure
 
 	token wire.Token
-	owner string // Who connected last, for people.
+	owner string // Description of the last connection's caller, for people.
 }
 
-// word is what the node itself, at its address, says of a token.
-type word uint8
+// ownership is the answer of the node itself, at its address, to the question whose a token
+// is.
+type ownership uint8
 
 const (
-	notAsked word = iota
+	notAsked ownership = iota
 	isOwn
 	isForeign
 	noAnswer
 )
 
-// ruling is what becomes of who shows a token.
+// ruling is the outcome for the process that shows a token.
 type ruling uint8
 
 const (
-	enters    ruling = iota // It is the process that has the claim.
-	displaces               // It gets the claim.
-	disputed                // The node must be asked.
+	enters    ruling = iota // The process has the claim already.
+	displaces               // The process gets the claim.
+	disputed                // The node must be asked first.
 	refused
 )
 
-// judge rules on a token that was shown at a time. Where nobody answers, who has left
-// keeps the claim for as long as it takes to dial anew: nobody slips in between.
-func (c *claim) judge(t wire.Token, w word, at time.Time, keep time.Duration) ruling {
+// judge rules on a token. Where the node does not answer, the process whose
+// connections have ended keeps the claim for the time keep, long enough to dial anew,
+// so that no other process takes its place in between. Time at is when the token was
+// shown.
+func (c *claim) judge(t wire.Token, w ownership, at time.Time, keep time.Duration) ruling {
 	switch {
 	case c == nil:
 		return displaces
@@ -117,7 +128,8 @@ func (c *claim) judge(t wire.Token, w word, at time.Time, keep time.Duration) ru
 	}
 }
 
-// enter makes the connection one of the process that speaks as the peer, if it is.
+// enter admits the connection if its process may speak as the peer, and asks the node
+// if that is disputed.
 func (a *accepted) enter(h *wire.Hello) *transport.RefusedError {
 	at := time.Now()
 	if done, r := a.try(h, notAsked, at); done {
@@ -128,16 +140,16 @@ func (a *accepted) enter(h *wire.Hello) *transport.RefusedError {
 		return a.taken(h.From, "another process", "the connection ended before the node was asked")
 	}
 	defer leave()
-	if done, r := a.try(h, notAsked, at); done { // Another connection may have asked the same.
+	if done, r := a.try(h, notAsked, at); done { // Another connection may have settled the dispute meanwhile.
 		return r
 	}
 	_, r := a.try(h, a.e.ask(h.From, h.Token), at)
 	return r
 }
 
-// try is enter with what is known of the token. It reports false when the node must
-// be asked before.
-func (a *accepted) try(h *wire.Hello, w word, at time.Time) (done bool, r *transport.RefusedError) {
+// try settles with an answer about the token, and refuses the connections that lose
+// their place. It reports false when the node must be asked first.
+func (a *accepted) try(h *wire.Hello, w ownership, at time.Time) (done bool, r *transport.RefusedError) {
 	displaced, done, r := a.settle(h, w, at)
 	for _, other := range displaced {
 		other.refuse(other.taken(h.From, a.caller.who(), notIt))
@@ -145,12 +157,13 @@ func (a *accepted) try(h *wire.Hello, w word, at time.Time) (done bool, r *trans
 	return done, r
 }
 
-// settle does try under the lock, and returns connections that have lost their place.
-func (a *accepted) settle(h *wire.Hello, w word, at time.Time) (displaced []*accepted, done bool, r *transport.RefusedError) {
+// settle is the part of try under the lock. It returns the connections that lose their
+// place.
+func (a *accepted) settle(h *wire.Hello, w ownership, at time.Time) (displaced []*accepted, done bool, r *transport.RefusedError) {
 	e := a.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if why, ok := e.blocked[h.From]; ok { // Since it was admitted.
+	if why, ok := e.blocked[h.From]; ok { // Blocked after admit has looked.
 		return nil, true, blockedError(h.From, why)
 	}
 	if a.in != nil {
@@ -179,10 +192,11 @@ func (a *accepted) settle(h *wire.Hello, w word, at time.Time) (displaced []*acc
 	return displaced, true, a.join(h, c)
 }
 
-// notIt is why one is refused whose token the node does not own.
+// notIt is the reason given to a process whose token the node does not recognise.
 const notIt = "the node says that the latter is not it"
 
-// taken is the refusal of who dials as a node whose place another one has.
+// taken is the refusal of a process that dials as a node while another process has its
+// claim.
 func (a *accepted) taken(node gossip.NodeID, owner, why string) *transport.RefusedError {
 	return &transport.RefusedError{
 		Reason: transport.ReasonTaken, Peer: node,
@@ -191,7 +205,7 @@ func (a *accepted) taken(node gossip.NodeID, owner, why string) *transport.Refus
 	}
 }
 
-// grant makes the claim of a process that has none. The caller holds Endpoint.mu.
+// grant gives the claim to a process that has none. The caller holds Endpoint.mu.
 func (e *Endpoint) grant(h *wire.Hello) (*claim, *transport.RefusedError) {
 	for node, c := range e.claims {
 		if c.users == 0 && !c.known && time.Since(c.left) > 2*e.cfg.GiveUpAfter {
@@ -209,8 +223,8 @@ func (e *Endpoint) grant(h *wire.Hello) (*claim, *transport.RefusedError) {
 	return c, nil
 }
 
-// displace forgets the sessions of a node, whose connections are of no use any more,
-// and returns those. The caller holds Endpoint.mu.
+// displace forgets the sessions of a node, and returns its connections, which are now
+// of no use. The caller holds Endpoint.mu.
 func (e *Endpoint) displace(node gossip.NodeID) []*accepted {
 	for k, in := range e.in {
 		if k.node == node {
@@ -227,12 +241,12 @@ func (e *Endpoint) displace(node gossip.NodeID) []*accepted {
 	return connected
 }
 
-// ask asks a node, at its address, whether a token is its own. Of the processes of
-// a host one alone listens there.
-func (e *Endpoint) ask(node gossip.NodeID, t wire.Token) word {
+// ask asks a node, at its address, whether a token is its own. Only one process of a
+// host can listen at that address.
+func (e *Endpoint) ask(node gossip.NodeID, t wire.Token) ownership {
 	h := e.hello(node, machine.LaneControl)
 	h.Asked = t
-	// Whoever waits for the answer is to hear it before its handshake takes too long.
+	// Half of the timeout, so that the waiting caller's handshake does not time out too.
 	w, err := e.introduce(context.Background(), e.cfg.HandshakeTimeout/2, h, nil)
 	refused, ok := errors.AsType[*transport.RefusedError](err)
 	switch {
@@ -247,48 +261,48 @@ func (e *Endpoint) ask(node gossip.NodeID, t wire.Token) word {
 	}
 }
 
-// disputes has nodes asked one question at a time: whoever dials in the name of others
-// cannot make this node dial them more often.
+// disputes lets an address be asked one question at a time, so that a process which
+// dials in the name of other nodes cannot make this node dial them in parallel.
 type disputes struct {
-	mu     sync.Mutex
-	places map[gossip.Address]*place
+	mu        sync.Mutex
+	inquiries map[gossip.Address]*inquiry
 }
 
-// place is an address with a question under way.
-type place struct {
-	turn    chan struct{} // Size one: a baton.
-	waiting int           // And whoever has the baton.
+// inquiry is an address that is being asked.
+type inquiry struct {
+	turn    chan struct{} // Size one: holds an element while a question is under way.
+	waiting int           // How many wait for the turn, and the one that has it.
 }
 
-// enter waits for the turn of a question to an address, and reports false when over is
-// closed before. The caller calls leave when it is done.
+// enter waits for the turn to ask an address, and reports false when over is closed
+// first. The caller calls leave after its question.
 func (d *disputes) enter(a gossip.Address, over <-chan struct{}) (leave func(), ok bool) {
 	p := d.wait(a)
 	select {
 	case p.turn <- struct{}{}:
-		return func() { <-p.turn; d.went(a, p) }, true
+		return func() { <-p.turn; d.leave(a, p) }, true
 	case <-over:
-		d.went(a, p)
+		d.leave(a, p)
 		return nil, false
 	}
 }
 
-func (d *disputes) wait(a gossip.Address) *place {
+func (d *disputes) wait(a gossip.Address) *inquiry {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	p := d.places[a]
+	p := d.inquiries[a]
 	if p == nil {
-		p = &place{turn: make(chan struct{}, 1)}
-		d.places[a] = p
+		p = &inquiry{turn: make(chan struct{}, 1)}
+		d.inquiries[a] = p
 	}
 	p.waiting++
 	return p
 }
 
-func (d *disputes) went(a gossip.Address, p *place) {
+func (d *disputes) leave(a gossip.Address, p *inquiry) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if p.waiting--; p.waiting == 0 {
-		delete(d.places, a)
+		delete(d.inquiries, a)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/quorate/quorate/transport"
 )
 
-// counts is what [transport.Counters] shows, counted from any goroutine.
+// counts are the numbers that [transport.Counters] shows, counted from any goroutine.
 type counts struct {
 	lanes                           [transport.LaneKinds]laneCounts
 	refusedInbound, refusedOutbound [transport.Reasons]atomic.Uint64
@@ -26,8 +26,8 @@ type laneCounts struct {
 	connects, accepts, breaks                atomic.Uint64
 }
 
-// lane returns the counts of the lanes of one class. One that does not exist, which
-// a caller may ask for and every peer refuses, is counted apart.
+// lane returns the counts of the lanes of one class. A class that does not exist, for
+// which a caller may ask and which every peer refuses, is counted as class 0.
 func (c *counts) lane(k transport.LaneClass) *laneCounts {
 	if int(k) >= len(c.lanes) {
 		k = 0

@@ -24,6 +24,6 @@
 // Endpoint.mu guards the maps, queue.mu one queue. They nest in this order
 // only: Endpoint.mu, then queue.mu; two queues are locked together only under
 // Endpoint.mu. Neither is held while a handler, a notice or a pipe is called;
-// encode functions run under queue.mu. The slot of an inbound session is a
-// baton, not a lock: whoever holds it may call handlers.
+// encode functions run under queue.mu. The slot of an inbound session is no
+// lock: the connection that holds it may call handlers.
 package session

@@ -18,13 +18,19 @@ import (
 	"github.com/quorate/quorate/transport/internal/wire"
 )
 
+// The endpoint has all lanes and sessions of a node. First its construction and
+// handlers; then the outbound lanes, found or made by outboundFor and renamed by adopt
+// when an address has answered; then whom it refuses (Block, Refuse); then probes,
+// handshakes without a session; at the end Shutdown, which lingers and closes
+// everything, and Wait.
+
 const (
-	// maxBlocked is how many blocked incarnations are remembered; the oldest
-	// is forgotten first.
+	// maxBlocked is how many blocked incarnations are remembered; the oldest is
+	// forgotten first.
 	maxBlocked = 16 << 10
 
-	// maxInbound is how many inbound sessions are remembered, and how many nodes
-	// that had any.
+	// maxInbound is how many inbound sessions are remembered, and how many claims of
+	// nodes.
 	maxInbound = 16 << 10
 )
 
@@ -46,7 +52,7 @@ type Endpoint struct {
 	sessions atomic.Uint64
 	secret   secret
 	disputes disputes
-	inMax    int // How many inbound sessions are remembered.
+	inMax    int // maxInbound; smaller in tests.
 	closing  atomic.Bool
 	once     sync.Once
 	wg       sync.WaitGroup
@@ -55,16 +61,16 @@ type Endpoint struct {
 	started  bool
 	closed   bool // No goroutine may be started any more.
 	out      map[key]*outbound
-	named    map[gossip.Address]*outbound // Connected control lanes.
+	named    map[gossip.Address]*outbound // Connected control lanes, by address.
 	in       map[key]*inbound
-	claims   map[gossip.NodeID]*claim // Never fewer than the nodes of in that are connected.
+	claims   map[gossip.NodeID]*claim // By node; has at least every node of in that is connected.
 	accepted map[*accepted]struct{}
 	probes   map[*context.CancelFunc]struct{}
 	blocked  map[gossip.NodeID]string
-	order    []gossip.NodeID // The blocked ones, oldest first.
+	order    []gossip.NodeID // The keys of blocked, oldest first.
 }
 
-// New returns an endpoint that dials by d. Notices may be nil.
+// New returns an endpoint that dials by d. The function notices may be nil.
 func New(id transport.Identity, cfg transport.Config, d Dialer, notices func(transport.Notice)) (*Endpoint, error) {
 	if notices == nil {
 		notices = func(transport.Notice) {}
@@ -83,7 +89,7 @@ func New(id transport.Identity, cfg transport.Config, d Dialer, notices func(tra
 		in:       make(map[key]*inbound),
 		claims:   make(map[gossip.NodeID]*claim),
 		secret:   newSecret(),
-		disputes: disputes{places: make(map[gossip.Address]*place)},
+		disputes: disputes{inquiries: make(map[gossip.Address]*inquiry)},
 		accepted: make(map[*accepted]struct{}),
 		probes:   make(map[*context.CancelFunc]struct{}),
 		blocked:  make(map[gossip.NodeID]string),
@@ -112,10 +118,11 @@ func checkIdentity(id transport.Identity) error {
 // Self returns the node's identity.
 func (e *Endpoint) Self() gossip.NodeID { return e.id.Node }
 
-// Counters returns a snapshot of what was counted.
+// Counters returns a snapshot of the counters.
 func (e *Endpoint) Counters() transport.Counters { return e.counts.snapshot() }
 
-// Handle registers a handler.
+// Handle registers the handler of a service. It panics for service 0, a nil handler,
+// or a second handler.
 func (e *Endpoint) Handle(s transport.Service, h transport.Handler) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -127,7 +134,8 @@ func (e *Endpoint) Handle(s transport.Service, h transport.Handler) {
 	e.handlers.Store(&next)
 }
 
-// Begin reports false when the endpoint has begun before or is closed.
+// Begin marks the endpoint as started. It reports false when the endpoint was started
+// before or is closed.
 func (e *Endpoint) Begin() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -138,7 +146,7 @@ func (e *Endpoint) Begin() bool {
 	return true
 }
 
-// Lane returns a lane.
+// Lane returns a handle to the lane of class k to a peer.
 func (e *Endpoint) Lane(to gossip.NodeID, k transport.LaneClass) transport.Lane {
 	return &lane{e: e, to: to, class: k}
 }
@@ -155,8 +163,8 @@ func (e *Endpoint) Go(f func()) bool {
 	return true
 }
 
-// outboundFor returns the queue into which messages for a peer go now. When
-// there is none, it makes one, or returns nil.
+// outboundFor returns the queue for messages to a peer. If there is none, it makes one
+// when create is set, and returns nil otherwise.
 func (e *Endpoint) outboundFor(to gossip.NodeID, k transport.LaneClass, create bool) (*outbound, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -182,9 +190,9 @@ func (e *Endpoint) outboundFor(to gossip.NodeID, k transport.LaneClass, create b
 	return o, nil
 }
 
-// adopt tells the endpoint who answered to a lane that had only an address.
-// Either the lane becomes the one to that node, or, when there is one already,
-// hands over what it holds and is moved.
+// adopt gives a lane that had only an address the identity of the node that answered
+// there. If the node has a lane already, that lane takes over the messages, and moved
+// is true.
 func (e *Endpoint) adopt(o *outbound, node gossip.NodeID) (moved bool, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -215,7 +223,7 @@ func (e *Endpoint) forget(o *outbound) {
 	e.drop(o)
 }
 
-// setNamed says whether o is the connected control lane to its address.
+// setNamed records whether o is the connected control lane to its address.
 func (e *Endpoint) setNamed(o *outbound, connected bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -228,7 +236,7 @@ func (e *Endpoint) setNamed(o *outbound, connected bool) {
 	}
 }
 
-// Block shuts out a peer.
+// Block refuses a peer for good, and ends its lanes and connections.
 func (e *Endpoint) Block(peer gossip.NodeID, why string) {
 	err := blockedError(peer, why)
 	for _, o := range e.addBlocked(peer, why) {
@@ -271,7 +279,7 @@ func (e *Endpoint) acceptedFrom(peer gossip.NodeID) []*accepted {
 	return found
 }
 
-// Source returns where a connection of a peer comes from.
+// Source returns where one of a peer's open connections comes from.
 func (e *Endpoint) Source(peer gossip.NodeID) transport.Source {
 	for _, a := range e.acceptedFrom(peer) {
 		return transport.Source{Address: a.caller.Address, Certificate: a.caller.Certificate}
@@ -296,7 +304,7 @@ func (e *Endpoint) Refuse(address string, node gossip.NodeID, err *transport.Ref
 	e.notices(transport.Refused{Address: address, Node: node, Err: err, Inbound: inbound})
 }
 
-// refuseCaller is Refuse for a connection that was accepted.
+// refuseCaller counts and notices the refusal of an accepted connection.
 func (e *Endpoint) refuseCaller(c *Caller, err *transport.RefusedError) {
 	e.counts.refusedInbound[err.Reason].Add(1)
 	e.notices(transport.Refused{Address: c.Address, Node: err.Peer, Err: err, Inbound: true, Certificate: c.Certificate})
@@ -308,7 +316,8 @@ func (e *Endpoint) NotAccepted(err error) {
 	e.notices(transport.NotAccepted{Err: err})
 }
 
-// Probe completes a handshake with whoever lives at an address, and may have roles.
+// Probe completes a handshake with the node at an address, and checks that the node
+// may have the roles.
 func (e *Endpoint) Probe(ctx context.Context, address gossip.Address, roles []string) (gossip.NodeID, error) {
 	w, err := e.introduce(ctx, e.cfg.HandshakeTimeout, e.hello(gossip.NodeID{Address: address}, machine.LaneControl), roles)
 	if err != nil {
@@ -317,7 +326,8 @@ func (e *Endpoint) Probe(ctx context.Context, address gossip.Address, roles []st
 	return w.Node, nil
 }
 
-// introduce dials the node that a Hello without a session is for, for its answer.
+// introduce dials the node to which a Hello without a session is addressed, and
+// returns its Welcome.
 func (e *Endpoint) introduce(ctx context.Context, limit time.Duration, h wire.Hello, roles []string) (*wire.Welcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -408,6 +418,6 @@ func (e *Endpoint) shutdown() {
 // Wait waits for every goroutine of the endpoint, after [Endpoint.Shutdown].
 func (e *Endpoint) Wait() { e.wg.Wait() }
 
-// quarter is how often a connection is looked after: often enough to notice a
-// silence soon after it is one.
+// quarter is how often a connection is checked for silence: often enough to notice it
+// soon after MaxSilence.
 func (e *Endpoint) quarter() time.Duration { return e.cfg.MaxSilence / 4 }

@@ -12,7 +12,7 @@ import (
 	"github.com/quorate/quorate/transport/session"
 )
 
-// nowhere is a way to other nodes that is not there yet.
+// nowhere is a dialer that cannot reach other nodes yet.
 type nowhere struct{}
 
 // Dial opens the pipe of a lane to an address.
@@ -20,8 +20,8 @@ func (nowhere) Dial(_ context.Context, to gossip.Address, k transport.LaneClass)
 	return nil, fmt.Errorf("no way to %s for lane %s", to, k)
 }
 
-// A wire of your own begins with how it dials. Sessions, queues and acknowledgements
-// are the endpoint's.
+// A new wire begins with its dialer. Sessions, queues and acknowledgements are the
+// endpoint's.
 func ExampleNew() {
 	endpoint, err := session.New(transport.Identity{
 		Node:    gossip.NodeID{Address: gossip.Address{Host: "10.0.0.1", Port: 7946}, UID: 1},

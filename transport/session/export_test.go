@@ -3,11 +3,12 @@
 
 package session
 
-// RememberAtMost has an endpoint remember fewer inbound sessions, so that a test can
-// fill its memory.
+// RememberAtMost lowers how many inbound sessions an endpoint remembers, so that a
+// test can reach the bound.
 func RememberAtMost(e *Endpoint, n int) { e.inMax = n }
 
-// Claims returns of how many nodes an endpoint remembers by which process they speak.
+// Claims returns for how many nodes an endpoint remembers which process speaks as the
+// node.
 func Claims(e *Endpoint) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -14,7 +14,11 @@ import (
 	"github.com/quorate/quorate/transport/internal/wire"
 )
 
-// dial opens a pipe, and counts what the dialler refuses by itself.
+// The handshake from both sides. The opener dials, sends its Hello and checks the
+// Welcome or notices the refusal (exchange); the acceptor decides whether it admits a
+// Hello, first by what the Hello says (admit), then by who sends it (admitPeer).
+
+// dial opens a pipe, and counts a refusal by the dialler itself.
 func (e *Endpoint) dial(ctx context.Context, to gossip.Address, k transport.LaneClass) (Pipe, error) {
 	pipe, err := e.dialer.Dial(ctx, to, k)
 	if refused, ok := errors.AsType[*transport.RefusedError](err); ok {
@@ -23,7 +27,7 @@ func (e *Endpoint) dial(ctx context.Context, to gossip.Address, k transport.Lane
 	return pipe, err
 }
 
-// hello returns this node's half of a handshake, without session and token.
+// hello returns a Hello of this node without session and token.
 func (e *Endpoint) hello(to gossip.NodeID, k transport.LaneClass) wire.Hello {
 	return wire.Hello{
 		Cluster:   e.id.Cluster,
@@ -36,14 +40,15 @@ func (e *Endpoint) hello(to gossip.NodeID, k transport.LaneClass) wire.Hello {
 	}
 }
 
-// exchange sends a Hello and waits for the Welcome of the node that is meant.
+// exchange sends a Hello, waits for the Welcome and checks that the addressed node has
+// sent it.
 func (e *Endpoint) exchange(pipe Pipe, to gossip.Address, h wire.Hello) (*wire.Welcome, error) {
 	b := e.pool.Get()
 	var err error
 	if b.B, err = wire.AppendHello(b.B, h); err != nil {
 		return nil, fmt.Errorf("transport: encode the handshake: %w", err)
 	}
-	// A failed Send is told by Recv, which may have a refusal to show.
+	// Recv fails when Send has failed, and may return a refusal that tells more.
 	_ = pipe.Send(b)
 	var in Incoming
 	if err := pipe.Recv(&in); err != nil {
@@ -62,9 +67,10 @@ func (e *Endpoint) exchange(pipe Pipe, to gossip.Address, h wire.Hello) (*wire.W
 	return d.Welcome, e.checkWelcome(d.Welcome, h)
 }
 
-// refusedBy counts and notices that whoever was dialled refuses this node. The peer
-// of the refusal is who was meant, with a uid only if one was asked for: what the
-// answering side calls itself proves nothing, and is shown to people alone.
+// refusedBy counts and notices that a dialled node refuses this node. The Peer of the
+// refusal becomes the node that was dialled, with a uid only if one was dialled: the
+// name that the answering side gives itself proves nothing, and is only shown to
+// people.
 func (e *Endpoint) refusedBy(meant gossip.NodeID, r *transport.RefusedError) *transport.RefusedError {
 	if claimed := r.Peer; !claimed.IsZero() && claimed != meant {
 		r.Detail = fmt.Sprintf("%s; it calls itself %s", r.Detail, claimed)
@@ -74,7 +80,7 @@ func (e *Endpoint) refusedBy(meant gossip.NodeID, r *transport.RefusedError) *tr
 	return r
 }
 
-// checkWelcome makes sure that the answer is from who was meant.
+// checkWelcome makes sure that the Welcome is from the node that was dialled.
 func (e *Endpoint) checkWelcome(w *wire.Welcome, h wire.Hello) error {
 	var r *transport.RefusedError
 	switch {
@@ -149,7 +155,8 @@ func (e *Endpoint) admit(h *wire.Hello, c *Caller) (uint16, *transport.RefusedEr
 	return version, nil
 }
 
-// admitPeer decides about the person, where admit decides about the words.
+// admitPeer checks who the caller is, its certificate and whether it is blocked, where
+// admit checks what its Hello says.
 func (e *Endpoint) admitPeer(h *wire.Hello, c *Caller) *transport.RefusedError {
 	if c.Verify != nil {
 		if err := c.Verify(h.From.Address.Host); err != nil {

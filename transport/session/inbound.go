@@ -15,35 +15,41 @@ import (
 	"github.com/quorate/quorate/transport/internal/wire"
 )
 
+// The accepting side. Serve runs one accepted connection with two goroutines: read
+// completes the handshake (greet, begin), which joins the connection to the record of
+// its session, and then passes frames to handlers (frame); write sends welcomes and
+// receipts. The record (inbound) outlives connections, so that repeated frames are
+// recognised.
+
 var errStopped = errors.New("connection ended")
 
-// inbound is what this node remembers of a peer's lane: the session, and what
-// of it was handled. It outlives connections, so that a frame that is sent
-// again is known.
+// inbound is the record of a peer's lane: the number of its session, and up to which
+// frame it was handled. It outlives connections, so that a frame that is sent again is
+// recognised.
 type inbound struct {
-	// slot is held by whoever looks at the fields below or calls handlers: at
-	// most one connection at a time.
+	// slot holds an element while a connection uses session and handled or calls
+	// handlers: at most one connection at a time.
 	slot    chan struct{}
 	session uint64
 	handled uint64
 
-	// conn is the connection of the session; nil when it has ended, so that the
-	// record holds nothing of it. Set with the slot held, cleared by the connection
-	// itself.
+	// conn is the connection of the session, nil after it has ended, so that the
+	// record keeps no connection alive. A connection sets it while holding slot, and
+	// clears it when it ends.
 	conn atomic.Pointer[accepted]
 
 	tenure // Guarded by Endpoint.mu.
 }
 
-// A session has a higher number than the one before. The numbers of one opener grow
-// by one with each session, to whomever: what is out of these bounds is no honest
-// number, and would leave no room above it for those that are.
+// Bounds of session numbers. The numbers of one opener grow by one with each session,
+// to any peer. A number beyond these bounds cannot come from an honest count, and
+// would leave no room above it for the numbers that follow.
 const (
-	sessionFirstMax = 1 << 48 // The first that is known here.
-	sessionJumpMax  = 1 << 32 // From the one before.
+	sessionFirstMax = 1 << 48 // Numbers up to this one are always in bounds.
+	sessionJumpMax  = 1 << 32 // The largest step, from the number before or from sessionFirstMax.
 )
 
-// jumps reports whether the number of a session is out of bounds.
+// jumps reports whether a session number is out of bounds.
 func (in *inbound) jumps(number uint64) bool {
 	return number > max(in.session, sessionFirstMax) && number-max(in.session, sessionFirstMax) > sessionJumpMax
 }
@@ -58,15 +64,15 @@ type accepted struct {
 	signal  chan struct{}     // Size one: there is something to acknowledge.
 	over    chan struct{}     // Closed by stop.
 	once    sync.Once
-	cutOff  *time.Timer                 // Closes the pipe after stop. Set by it.
-	final   atomic.Pointer[wire.Buffer] // A refusal to send at the end.
+	cutOff  *time.Timer                 // Closes the pipe some time after stop, which sets it.
+	final   atomic.Pointer[wire.Buffer] // A refusal, to be sent last.
 	busy    atomic.Bool                 // A handler is running.
 	handled atomic.Uint64
 
-	// Written by the reader under Endpoint.mu, read by it without.
+	// Written by the reader under Endpoint.mu; the reader reads it without the lock.
 	peer gossip.NodeID
 
-	// Of the reader.
+	// Used by the reader alone.
 	class   transport.LaneClass
 	in      *inbound
 	claim   *claim
@@ -76,8 +82,8 @@ type accepted struct {
 	unhandled map[uint16]uint64 // Messages by service, not yet told to the peer.
 }
 
-// Serve runs an accepted pipe, and returns when it is of no more use. The pipe
-// is then closed, and a goroutine of the endpoint may still be in its Recv.
+// Serve runs an accepted pipe, and returns when the connection has ended. The pipe is
+// then closed, and a goroutine of the endpoint may still be in its Recv.
 func (e *Endpoint) Serve(p Pipe, c Caller) {
 	a := &accepted{
 		e: e, pipe: p, caller: c,
@@ -118,8 +124,9 @@ func (e *Endpoint) leave(a *accepted) {
 	}
 }
 
-// stop ends the connection. What the other end does not read is given up soon: it may
-// have gone where that cannot be seen, and the writer would wait for it without end.
+// stop ends the connection. After a quarter of MaxSilence the pipe is closed even if
+// the other end has not read everything: it may be gone without a trace, and the
+// writer would wait for ever.
 func (a *accepted) stop() {
 	a.once.Do(func() {
 		a.cutOff = time.AfterFunc(a.e.quarter(), a.pipe.Close)
@@ -149,14 +156,14 @@ func (a *accepted) malformed(err error) {
 	})
 }
 
-// A receipt is sent for every receiptEvery frames, and receiptDelay after a frame
-// at the latest: frames that come one by one would else cost as many receipts.
+// A receipt is sent for every receiptEvery frames, and at the latest receiptDelay
+// after a frame: frames that come one by one would otherwise cause as many receipts.
 const (
 	receiptEvery = 8
 	receiptDelay = time.Millisecond
 )
 
-// write sends welcomes, receipts and at the end a refusal.
+// write sends welcomes, receipts and, when the connection ends, a refusal.
 func (a *accepted) write() {
 	tick, delay := time.NewTicker(a.e.quarter()), time.NewTimer(receiptDelay)
 	defer tick.Stop()
@@ -196,8 +203,8 @@ func (a *accepted) write() {
 	}
 }
 
-// bye says the last word on a connection that ends, whether or not it gets
-// through: why, or what was handled.
+// bye sends the last message of a connection that ends, the refusal or a receipt,
+// whether or not it arrives.
 func (a *accepted) bye(owed bool) {
 	if b := a.final.Load(); b != nil {
 		_ = a.pipe.Send(b)
@@ -232,7 +239,7 @@ func (a *accepted) poke() {
 	}
 }
 
-// read greets, and then handles frames until the connection ends.
+// read completes the handshake, and then handles frames until the connection ends.
 func (a *accepted) read() {
 	defer a.e.leave(a)
 	defer a.stop()
@@ -272,10 +279,10 @@ func (a *accepted) recv(in *Incoming) error {
 	return err
 }
 
-// known reports whether the peer may send large frames now. Before it has said who
-// it is, nobody may.
+// known reports whether the peer may send large frames now. No peer may before its
+// handshake.
 func (a *accepted) known() bool {
-	a.e.mu.Lock() // A pipe may ask while the reader takes a handshake in.
+	a.e.mu.Lock() // A pipe may ask while the reader writes peer.
 	peer := a.peer
 	a.e.mu.Unlock()
 	if peer.IsZero() {
@@ -286,7 +293,7 @@ func (a *accepted) known() bool {
 
 // greet answers Hellos until one has begun or resumed a session.
 func (a *accepted) greet() bool {
-	timer := time.AfterFunc(a.e.cfg.HandshakeTimeout, a.stop) // Ends in a moment: stop closes a channel.
+	timer := time.AfterFunc(a.e.cfg.HandshakeTimeout, a.stop) // stop only closes a channel and starts a timer.
 	defer timer.Stop()
 	for {
 		var in Incoming
@@ -335,7 +342,7 @@ func (a *accepted) answer(w wire.Welcome) bool {
 }
 
 // begin makes this connection the one of a session, if the session is new or
-// known. It waits for a handler that an earlier connection has called.
+// remembered. It waits for a handler that an earlier connection has called.
 func (a *accepted) begin(h *wire.Hello, w *wire.Welcome) error {
 	if refused := a.enter(h); refused != nil {
 		a.refuse(refused)
@@ -350,7 +357,7 @@ func (a *accepted) begin(h *wire.Hello, w *wire.Welcome) error {
 	defer func() { <-in.slot }()
 	switch {
 	case h.Session < in.session:
-		// An attempt that its opener has given up since, or somebody else is before it.
+		// The opener has given this attempt up since, or another process speaks as the node.
 		return a.refused(transport.RefusedError{
 			Reason: transport.ReasonStale, Peer: h.From, Session: in.session,
 			Detail: fmt.Sprintf("session %d of %s, session %d is known already: begin a later one, and see that no other process speaks as this node", h.Session, h.From, in.session),
@@ -373,7 +380,7 @@ func (a *accepted) begin(h *wire.Hello, w *wire.Welcome) error {
 	return nil
 }
 
-// refused refuses the connection, and returns why.
+// refused refuses the connection, and returns the refusal as an error.
 func (a *accepted) refused(r transport.RefusedError) error {
 	a.refuse(&r)
 	return &r
@@ -401,8 +408,8 @@ func (a *accepted) join(h *wire.Hello, c *claim) *transport.RefusedError {
 	return nil
 }
 
-// sweep forgets sessions whose peers have been away for long enough to have
-// given up. It runs when a session is new, which is rare.
+// sweep forgets sessions whose peers have been away for so long that they have given
+// up. It runs when a session is new, which is rare.
 func (e *Endpoint) sweep() {
 	for k, in := range e.in {
 		if in.users == 0 && time.Since(in.left) > 2*e.cfg.GiveUpAfter {
@@ -411,7 +418,8 @@ func (e *Endpoint) sweep() {
 	}
 }
 
-// frame handles one frame, unless it was handled before.
+// frame passes the messages of one frame to their handlers, unless the frame was
+// handled before.
 func (a *accepted) frame(b []byte) error {
 	f, err := wire.ParseFrame(b)
 	if err != nil {
@@ -460,7 +468,7 @@ func (a *accepted) dispatch(service uint16, payload []byte) {
 	}
 }
 
-// counts returns the counts of the peer's lane, which the handshake has named.
+// counts returns the counts of the lanes of the class that the handshake has named.
 func (a *accepted) counts() *laneCounts { return a.e.counts.lane(a.class) }
 
 func (a *accepted) countUnhandled(service uint16) {

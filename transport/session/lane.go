@@ -13,9 +13,9 @@ import (
 	"github.com/quorate/quorate/transport"
 )
 
-// lane is the handle that users hold. It finds its queue at each append, and
-// remembers it unless the lane has no uid: then the queue depends on who
-// answers at the address.
+// lane is the handle that users hold. Append looks up its queue and remembers it,
+// unless the lane has no uid: then the queue depends on which node answers at the
+// address.
 type lane struct {
 	e      *Endpoint
 	to     gossip.NodeID
@@ -68,7 +68,7 @@ func (l *lane) Defer(f func()) bool {
 func (l *lane) Room(ctx context.Context) error {
 	o, err := l.outbound(false)
 	if _, ok := errors.AsType[*transport.RefusedError](err); ok {
-		return nil // Append says the same for ever: nothing to wait for.
+		return nil // Append returns this refusal for good: there is nothing to wait for.
 	}
 	if o == nil {
 		return err

@@ -16,9 +16,15 @@ import (
 	"github.com/quorate/quorate/transport/internal/wire"
 )
 
-// firstRedial is the part of Config.RedialAfter that passes before the second
-// attempt to connect. Nodes that start together find each other not listening
-// yet, for some milliseconds.
+// The sending side of a lane. One goroutine (run) waits for the first message, then
+// dials until the session is over: each connection opens a pipe, shakes hands (greet),
+// and is supervised with a reader of receipts and a writer of frames until it breaks,
+// falls silent or is idle. Whether the session goes on is the verdict; when it ends,
+// losses are noticed (end).
+
+// firstRedial divides Config.RedialAfter to give the interval before the second
+// attempt to connect. Nodes that start together do not listen yet for some
+// milliseconds.
 const firstRedial = 16
 
 var (
@@ -26,7 +32,7 @@ var (
 	errMoved  = errors.New("moved to the lane of the full identity")
 )
 
-// outbound is a lane in use: a queue, and the goroutine that sends it.
+// outbound is a lane in use: a queue, and the goroutine that sends its messages.
 type outbound struct {
 	queue
 
@@ -35,17 +41,17 @@ type outbound struct {
 	address gossip.Address
 	quit    chan struct{} // Closed by kill.
 
-	// Guarded by Endpoint.mu. The goroutine of run is the only one that
-	// changes it, in adopt, and may read it without the lock.
+	// peer is guarded by Endpoint.mu. Only the goroutine of run changes it, in adopt,
+	// and may read it without the lock.
 	peer gossip.NodeID
 
-	// Of the goroutine of run.
-	session uint64 // Zero before the first.
+	// Used by the goroutine of run alone.
+	session uint64 // Zero before the first session.
 	begun   bool   // The peer has welcomed the session.
 
 	// Guarded by queue.mu.
 	reason error              // Why quit was closed.
-	abort  context.CancelFunc // Ends the dialling that is under way, if any.
+	abort  context.CancelFunc // Cancels the dialling that is under way, if any.
 }
 
 // kill ends the lane with err.
@@ -88,14 +94,14 @@ func (o *outbound) run() {
 	}
 }
 
-// first waits for the first message, so that one who appends and is refused
-// has had the message taken and is told of it as lost. When none comes, because
-// it was too large, the lane goes without a word.
+// first waits for the first message before dialling: a sender whose peer then refuses
+// has had its message accepted, and is told of the loss. When no message comes,
+// because it was too large, the lane ends without a notice.
 func (o *outbound) first() bool {
 	timer := time.NewTimer(o.e.cfg.IdleAfter)
 	defer timer.Stop()
 	select {
-	case <-o.wake: // The writer takes before it waits for a signal.
+	case <-o.wake: // The signal is not lost: the writer calls take before it waits.
 		o.begin()
 		return true
 	case <-o.quit:
@@ -110,7 +116,7 @@ func (o *outbound) first() bool {
 	return false
 }
 
-// pause waits, at most until kill.
+// pause waits for d or until kill.
 func (o *outbound) pause(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -120,7 +126,8 @@ func (o *outbound) pause(d time.Duration) {
 	}
 }
 
-// verdict decides whether what a connection ended with ends the session.
+// verdict decides whether the session is over after a connection that ended with err;
+// nil means that the lane dials again.
 func (o *outbound) verdict(err error) error {
 	if killed := o.killed(); killed != nil && !errors.Is(err, errMoved) {
 		return killed
@@ -139,8 +146,9 @@ func (o *outbound) verdict(err error) error {
 	return fmt.Errorf("%w for %v: %w", transport.ErrUnreachable, o.e.cfg.GiveUpAfter, err)
 }
 
-// passing reports whether a refusal may pass by itself: too many connections
-// for now, somebody who was here as this node, or a certificate that is being replaced on one of the two sides.
+// passing reports whether a refusal may go away by itself: too many connections for
+// now, another process that has spoken as this node, or a certificate that is being
+// replaced on one of the two sides.
 func (o *outbound) passing(r transport.Reason) bool {
 	switch r {
 	case transport.ReasonConnections, transport.ReasonStale, transport.ReasonTaken:
@@ -152,7 +160,7 @@ func (o *outbound) passing(r transport.Reason) bool {
 	}
 }
 
-// end ends the session: the losses are told before a next one can begin.
+// end ends the session: losses are noticed before the next session can begin.
 func (o *outbound) end(err error) {
 	if errors.Is(err, errMoved) {
 		return
@@ -176,7 +184,7 @@ func (o *outbound) end(err error) {
 	o.feedAll()
 }
 
-// connection is the life of one connection.
+// connection opens one connection and runs it until it ends.
 func (o *outbound) connection() error {
 	pipe, err := o.open()
 	if err != nil {
@@ -193,7 +201,7 @@ func (o *outbound) connection() error {
 	return err
 }
 
-// open dials and completes the handshakes.
+// open dials a pipe and completes the handshakes.
 func (o *outbound) open() (Pipe, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), o.e.cfg.HandshakeTimeout)
 	defer cancel()
@@ -222,7 +230,8 @@ func (o *outbound) setAbort(f context.CancelFunc) {
 	}
 }
 
-// greet introduces this node, and begins or resumes the session.
+// greet identifies the peer if only its address is known, and begins or resumes the
+// session.
 func (o *outbound) greet(pipe Pipe) error {
 	if o.peer.UID == 0 {
 		w, err := o.e.exchange(pipe, o.address, o.e.hello(o.peer, o.class))
@@ -269,8 +278,8 @@ func (o *outbound) resume(w *wire.Welcome) error {
 	return nil
 }
 
-// outpace has the next attempt begin a session of a higher number than the peer
-// knows, if it was refused for that: somebody has been there as this node.
+// outpace gives the next attempt a session number above the one that the peer knows,
+// if the peer has refused this one as stale: another process has spoken as this node.
 func (o *outbound) outpace(err error) {
 	refused, ok := errors.AsType[*transport.RefusedError](err)
 	if !ok || refused.Reason != transport.ReasonStale || refused.Session > math.MaxUint64/2 {
@@ -285,7 +294,7 @@ func (o *outbound) outpace(err error) {
 	o.session = 0
 }
 
-// restart gives up a session that the peer does not know any more.
+// restart abandons a session that the peer no longer remembers.
 func (o *outbound) restart() {
 	lost := o.abandon()
 	o.counts.lost.Add(uint64(lost))
@@ -293,7 +302,7 @@ func (o *outbound) restart() {
 	o.session, o.begun = 0, false
 }
 
-// supervise runs a reader and a writer until the connection is of no more use.
+// supervise runs a reader and a writer until the connection ends.
 func (o *outbound) supervise(pipe Pipe) error {
 	broken := make(chan error, 1)
 	stop := make(chan struct{})
@@ -327,7 +336,8 @@ func (o *outbound) watch(broken <-chan error) error {
 	}
 }
 
-// write sends what can be taken. When the pipe fails, the reader says so.
+// write sends frames as the queue has them. It ignores why the pipe fails: the reader
+// returns that.
 func (o *outbound) write(pipe Pipe, stop <-chan struct{}) {
 	for {
 		o.feed()

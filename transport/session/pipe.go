@@ -17,21 +17,22 @@ import (
 // limit.
 var ErrOversize = errors.New("message above the limit")
 
-// Buffer is a message to be sent, with a count of references: its bytes are B. Whoever
-// has been handed one calls Free when the bytes are written, once for each reference.
+// Buffer is a message to be sent, its bytes in B, with a count of references. An
+// implementation that was handed a Buffer calls Free when the bytes are written, once
+// for each reference.
 type Buffer = wire.Buffer
 
 // Pipe carries messages both ways between two nodes, in order. One goroutine
 // sends and one receives at a time; Close may be called from any.
 type Pipe interface {
-	// Send sends one message, and blocks while the other end does not keep up.
-	// It takes over one reference of b, also when it fails. When it fails, so
-	// does a coming Recv.
+	// Send sends one message, and blocks while the other end does not keep up. It
+	// takes over one reference of b, also when it fails. After a failure, Recv fails
+	// too.
 	Send(b *Buffer) error
 
 	// Recv waits for one message. The bytes are valid until in is freed. A message
-	// that in.Large does not allow is not kept, as far as the pipe can tell before
-	// it has it: the error then wraps [ErrOversize].
+	// that in.Large does not allow is dropped, if possible before all of it has come;
+	// the error then wraps [ErrOversize].
 	Recv(in *Incoming) error
 
 	// Close ends the pipe, both ways, and unblocks Send and Recv soon. What
@@ -39,23 +40,24 @@ type Pipe interface {
 	Close()
 }
 
-// Certified is a [Pipe] whose other end has shown a certificate.
+// Certified is an optional interface of a [Pipe] whose other end has shown a
+// certificate.
 type Certified interface {
-	// Covers says why the certificate is not one for roles.
+	// Covers returns why the certificate does not allow the roles, or nil.
 	Covers(roles []string) error
 }
 
-// Incoming is a received message and who owns its bytes.
+// Incoming is a received message and the owner of its bytes.
 type Incoming struct {
 	Bytes []byte
 	Owner interface{ Free() }
 
-	// Large reports whether a message above [transport.StrangerFrameBytes] may be
-	// taken. It is asked when one comes; nil allows it.
+	// Large reports whether a message above [transport.StrangerFrameBytes] is allowed.
+	// It is called when such a message comes; nil allows it.
 	Large func() bool
 }
 
-// Free gives the bytes back.
+// Free returns the bytes to their owner.
 func (in *Incoming) Free() {
 	if in.Owner != nil {
 		in.Owner.Free()
@@ -63,12 +65,13 @@ func (in *Incoming) Free() {
 	in.Bytes, in.Owner = nil, nil
 }
 
-// Admits reports whether a message of so many bytes may be taken.
+// Admits reports whether a message of the given size is allowed.
 func (in *Incoming) Admits(size int) bool {
 	return size <= transport.StrangerFrameBytes || in.Large == nil || in.Large()
 }
 
-// ErrStranger is the error of a message that is too large for who sent it.
+// ErrStranger returns the error for a message that is too large for a peer that is not
+// known.
 func ErrStranger(size string) error {
 	return fmt.Errorf("%w: %s by who is no member here, at most %d are taken", ErrOversize, size, transport.StrangerFrameBytes)
 }
@@ -80,7 +83,7 @@ type Dialer interface {
 	Dial(ctx context.Context, to gossip.Address, k transport.LaneClass) (Pipe, error)
 }
 
-// Caller is what is known of the other end of an accepted pipe.
+// Caller describes the other end of an accepted pipe.
 type Caller struct {
 	// Address is the remote socket address.
 	Address string
@@ -88,19 +91,19 @@ type Caller struct {
 	// Certificate describes the certificate of the other end; empty if there is none.
 	Certificate string
 
-	// Owner is who connects, for people: by the certificate, or without one by the
-	// IP address.
+	// Owner names the owner of the connection for people: from its certificate, or
+	// without a certificate its IP address.
 	Owner string
 
-	// Verify reports why the certificate of the other end is not one of host.
-	// Nil: there are no certificates.
+	// Verify returns why the certificate of the other end is not valid for a host, or
+	// nil. A nil function: there are no certificates.
 	Verify func(host string) error
 
 	// Admitted is called once when the handshake has completed. It may be nil.
 	Admitted func()
 }
 
-// who describes the caller for people.
+// who returns owner and address of the caller, for people.
 func (c *Caller) who() string {
 	if c.Owner == "" {
 		return c.Address

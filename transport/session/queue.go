@@ -15,14 +15,21 @@ import (
 	"github.com/quorate/quorate/transport/internal/wire"
 )
 
-// maxInFlight is how many frames may be written and not acknowledged. Beyond
-// it batches grow instead, so that a lane over a slow link does not hold a
-// buffer for every small message.
+// The queue of a lane, from append to acknowledgement. Append encodes into the batch;
+// take seals the batch into a frame, numbers it and gives it to the writer;
+// acknowledge releases frames. A new connection writes unacknowledged frames again
+// (connected), a new session drops written ones as lost (abandon), and finish, absorb
+// and idle end the queue. After these, the clocks by which a lane is silent, idle or
+// away, and the waiting for room.
+
+// maxInFlight is how many frames may be written and not acknowledged. Above it batches
+// grow instead, so that a lane over a slow link does not hold a buffer for every small
+// message.
 const maxInFlight = 256
 
 var (
-	// errOver is returned by append when the session is over and the message
-	// belongs into the next one.
+	// errOver is returned by append when the session is over and the message belongs
+	// to the next session.
 	errOver = errors.New("session over")
 
 	errService = errors.New("transport: service 0 is none")
@@ -34,7 +41,7 @@ type frame struct {
 	messages int
 }
 
-// queue holds what was appended to a lane and is not acknowledged.
+// queue holds the messages of a lane from their append to their acknowledgement.
 //
 //	frames   [ acknowledged, gone │ written │ written before │ sealed ] batch
 //	                         base ┘    sent ┘        written ┘
@@ -47,29 +54,29 @@ type queue struct {
 	pool   *wire.Pool
 	counts *laneCounts
 
-	// wake tells the writer that there may be something to take. Size one: a
-	// signal that is already there says the same.
+	// wake tells the writer that there may be a frame to take. Size one: one waiting
+	// signal is as good as many.
 	wake chan struct{}
 
 	mu       sync.Mutex
 	batch    *wire.Buffer // What append fills; nil when empty.
 	messages int          // Messages in batch.
 	frames   []frame
-	sent     int // Frames written on the present connection.
-	written  int // Frames ever written.
-	base     uint64
-	gone     uint64 // Frames that were in the queue, over all sessions, before frames[0].
+	sent     int    // Frames written on the present connection.
+	written  int    // Frames ever written.
+	base     uint64 // Number of the last acknowledged frame.
+	gone     uint64 // Frames, of all sessions, that have left the queue before frames[0].
 	bytes    int
 	over     bool
-	moved    bool          // With over: another queue has what was in this one.
-	err      error         // With over: what append returns; nil for errOver.
-	room     chan struct{} // Closed and replaced when waiters should look again.
-	live     bool          // Connected.
-	deferred []func()      // To be called before the next batch is taken.
-	feeding  bool          // They are being called, and what is appended goes with that batch.
-	used     bool          // Appended to since the last look of idle.
+	moved    bool          // With over: another queue has taken over the messages.
+	err      error         // With over: the error of append; nil stands for errOver.
+	room     chan struct{} // Closed and replaced when those in wait should check again.
+	live     bool          // A connection is up.
+	deferred []func()      // Functions given to Defer, to be called before the next batch is taken.
+	feeding  bool          // A deferred function runs: its appends go with the next batch.
+	used     bool          // A message was appended since idle last checked.
 	lastUse  time.Time
-	heard    time.Time // When the peer last said anything, or had no reason to.
+	heard    time.Time // When the peer last sent anything, or had no reason to.
 	owes     time.Time // Since when the present connection owes an acknowledgement.
 }
 
@@ -80,8 +87,8 @@ func (q *queue) init(e *Endpoint, k transport.LaneClass) {
 	q.heard, q.lastUse = now, now
 }
 
-// append encodes one message into the batch. Its place is that of the frame which
-// the batch becomes, among all that the queue ever had.
+// append encodes one message into the batch. Its place is the index of the frame that
+// the batch becomes, counted over all frames that the queue ever had.
 func (q *queue) append(s transport.Service, encode func([]byte) []byte) (place uint64, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -133,14 +140,14 @@ func (q *queue) Written() (below uint64, over bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.moved {
-		return math.MaxUint64, true // Where they are now, nobody knows by their places here.
+		return math.MaxUint64, true // The messages have other places in the queue that took them over.
 	}
 	return q.gone + uint64(q.written), q.over
 }
 
-// judge decides whether an encoded message is taken. One that is larger than
-// what is left of the window is: else Room, which does not know what is to be
-// appended, would send its caller round in circles.
+// judge decides whether an encoded message is accepted. A message may be larger than
+// the rest of the window: otherwise Room, which does not know the next message, would
+// let its caller try again and again.
 func (q *queue) judge(payload int) error {
 	switch {
 	case payload < 0:
@@ -164,8 +171,8 @@ func (q *queue) seal() {
 	q.batch, q.messages = nil, 0
 }
 
-// take returns the next frame to write, with a reference for the writer, or
-// nil when there is none or too many are in flight.
+// take returns the next frame to write, with a reference for the writer, or nil when
+// there is none or too many are in flight.
 func (q *queue) take() *wire.Buffer {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -195,8 +202,8 @@ func (q *queue) take() *wire.Buffer {
 	return f.buffer
 }
 
-// postpone keeps f for the writer if there is something for it to write, or no
-// connection yet. It returns errOver when f belongs to the next queue.
+// postpone keeps f for the writer if there is something to write, or no connection
+// yet. It returns errOver when f belongs to the next queue.
 func (q *queue) postpone(f func()) (bool, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -208,27 +215,27 @@ func (q *queue) postpone(f func()) (bool, error) {
 		return false, nil
 	}
 	q.deferred, q.used = append(q.deferred, f), true
-	q.rouse() // It may not have been dialled yet.
+	q.rouse() // The lane may not have been dialled yet.
 	return true, nil
 }
 
-// feed calls what was postponed, in order, until there is a whole batch to write: the
-// rest gets its turn with the next one.
+// feed calls deferred functions, in order, until there is a whole batch to write; the
+// others are called before the next batch.
 func (q *queue) feed() {
 	for f := q.postponed(false); f != nil; f = q.postponed(false) {
 		f()
 	}
 }
 
-// feedAll calls all that was postponed.
+// feedAll calls all deferred functions.
 func (q *queue) feedAll() {
 	for f := q.postponed(true); f != nil; f = q.postponed(true) {
 		f()
 	}
 }
 
-// postponed takes the first of what was postponed, nil when there is none, or unless
-// all is wanted, enough to write or no room for more.
+// postponed takes the first deferred function off. It returns nil when there is none;
+// and, all being false, when there is enough to write or no room to append.
 func (q *queue) postponed(all bool) func() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -277,14 +284,14 @@ func (q *queue) acknowledge(n uint64) error {
 	return nil
 }
 
-// announce makes everybody in waitRoom look again.
+// announce wakes every caller of wait, to check its condition again.
 func (q *queue) announce() {
 	close(q.room)
 	q.room = make(chan struct{})
 }
 
-// connected begins a connection on which the peer says that it has handled n
-// frames: the rest is written again.
+// connected begins a connection on which the peer has acknowledged frames up to n: the
+// frames after it are written again.
 func (q *queue) connected(n uint64) error {
 	if err := q.acknowledge(n); err != nil {
 		return err
@@ -295,8 +302,8 @@ func (q *queue) connected(n uint64) error {
 	return nil
 }
 
-// disconnected ends the connection. The peer is away from now on, or from when
-// it began to owe: that it said nothing while it owed nothing does not count.
+// disconnected ends the connection. The peer counts as away from now, or from when it
+// began to owe an acknowledgement: silence while it owed nothing does not count.
 func (q *queue) disconnected() {
 	now := time.Now()
 	q.mu.Lock()
@@ -310,8 +317,8 @@ func (q *queue) disconnected() {
 	q.announce()
 }
 
-// abandon drops what was written, and returns how many messages that is. What
-// was not written waits for the next session, whose frames count from one.
+// abandon drops the written frames, and returns how many messages they held. Frames
+// that were not written wait for the next session, whose frames count from one.
 func (q *queue) abandon() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -349,7 +356,7 @@ func (q *queue) finish(err error) int {
 	return lost
 }
 
-// release makes room for a successor of a queue that is over.
+// release has appends go to a new queue, after finish or idle.
 func (q *queue) release() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -357,16 +364,16 @@ func (q *queue) release() {
 	q.announce()
 }
 
-// usable reports whether append would do anything but return errOver.
+// usable reports whether append may return anything but errOver.
 func (q *queue) usable() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return !q.over || q.err != nil
 }
 
-// absorb takes over everything from o, of which nothing was ever written, and
-// ends o. It reports false, and does nothing, when q is over itself. The
-// caller holds Endpoint.mu.
+// absorb takes over all messages of o, of which no frame was written, and ends o. It
+// reports false, and does nothing, when q is over itself. The caller holds
+// Endpoint.mu.
 func (q *queue) absorb(o *queue) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -391,8 +398,8 @@ func (q *queue) absorb(o *queue) bool {
 	return true
 }
 
-// silent reports whether the connection has owed an acknowledgement, and heard
-// nothing, for MaxSilence.
+// silent reports whether the peer has owed an acknowledgement, and sent nothing, for
+// MaxSilence.
 func (q *queue) silent(now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -403,8 +410,8 @@ func (q *queue) silent(now time.Time) bool {
 	return q.sent > 0 && now.Sub(since) > q.cfg.MaxSilence
 }
 
-// idle ends the queue, and reports so, when it is empty and was not used for
-// IdleAfter.
+// idle ends the queue when it is empty and was not used for IdleAfter, and reports
+// whether it did.
 func (q *queue) idle(now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -419,7 +426,7 @@ func (q *queue) idle(now time.Time) bool {
 	return true
 }
 
-// begin restarts the clock of away.
+// begin sets heard to now, so that away counts from the first message.
 func (q *queue) begin() {
 	now := time.Now()
 	q.mu.Lock()
@@ -434,8 +441,8 @@ func (q *queue) away() time.Duration {
 	return time.Since(q.heard)
 }
 
-// wait returns a channel that is closed when the caller should look again, or
-// nil when ok holds already.
+// wait returns a channel that is closed when the caller should call ok again, or nil
+// when ok holds already.
 func (q *queue) wait(ok func() bool) <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -462,7 +469,7 @@ func (q *queue) waitRoom(ctx context.Context) error {
 	}
 }
 
-// drained waits until nothing is queued, the connection is gone, or end.
+// drained waits until the queue is empty, the connection has ended, or end is closed.
 func (q *queue) drained(end <-chan struct{}) {
 	for {
 		room := q.wait(func() bool { return q.bytes == 0 || !q.live })

@@ -25,8 +25,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// liar is the other end of every pipe: it answers the n-th message with the
-// n-th of its answers.
+// liar is the other end of every pipe: it answers the n-th message with the n-th of
+// its answers.
 type liar struct {
 	answers [][]byte
 	ch      chan []byte
@@ -130,8 +130,8 @@ func lie(t *testing.T, peer gossip.NodeID, answers [][]byte, reason transport.Re
 	e.Wait()
 }
 
-// It proves that a refusal is one of who was dialled, whatever name is in it, and in
-// whatever place of a conversation it comes.
+// It proves that a refusal counts as one of the dialled node, whatever name is in it,
+// and at any point of the conversation.
 //
 // covers B25.
 func TestARefusalIsThatOfWhoWasDialled(t *testing.T) {
@@ -174,7 +174,8 @@ func refuseAs(t *testing.T, peer, claimed gossip.NodeID, answers [][]byte) {
 	e.Wait()
 }
 
-// Who is dialled by an address alone refuses as that address, with no uid.
+// The refusal of a peer that was dialled by address alone names that address, with no
+// uid.
 func TestARefusalOfAnAddressHasNoUID(t *testing.T) {
 	refusal, err := wire.AppendRefusal(nil, at(2, 2), &transport.RefusedError{Reason: transport.ReasonBlocked, Detail: "gone"})
 	require.NoError(t, err)
@@ -193,8 +194,8 @@ func TestARefusalOfAnAddressHasNoUID(t *testing.T) {
 	})
 }
 
-// It proves that what is remembered of a session holds nothing of the connection that
-// it had: many strangers that come and go would fill the memory.
+// It proves that the record of a session keeps no connection alive after it has ended:
+// many strangers that come and go would otherwise fill the memory.
 //
 // covers I36.
 func TestTheRecordOfASessionHoldsNoConnection(t *testing.T) {

@@ -27,7 +27,7 @@ import (
 // half is one end of a connection inside the process.
 type half struct {
 	in, out chan []byte
-	over    chan struct{} // Closed by either end.
+	over    chan struct{} // Closed when either end closes.
 	once    *sync.Once
 }
 
@@ -104,7 +104,7 @@ func (a *acceptor) accept(owner string) *half {
 	return there
 }
 
-// Dial has the acceptor dialled by somebody whose connections are all of one owner.
+// Dial opens a pipe to the acceptor in the name of one owner.
 func (a *acceptor) Dial(context.Context, gossip.Address, transport.LaneClass) (session.Pipe, error) {
 	return a.accept("real"), nil
 }
@@ -115,7 +115,7 @@ func tokenOf(owner string) wire.Token {
 	return wire.Token(sum[:len(wire.Token{})])
 }
 
-// hello says hello on a new connection, and returns it with the answer.
+// hello sends a Hello on a new connection, and returns the connection with the answer.
 func (a *acceptor) hello(owner string, from gossip.NodeID, number uint64, resumed bool) (*half, wire.Downstream) {
 	a.t.Helper()
 	there := a.accept(owner)
@@ -128,7 +128,7 @@ func (a *acceptor) hello(owner string, from gossip.NodeID, number uint64, resume
 	return there, there.answer(a.t)
 }
 
-// answer waits for what the acceptor says next.
+// answer waits for the next message of the acceptor.
 func (h *half) answer(t *testing.T) wire.Downstream {
 	t.Helper()
 	var in session.Incoming
@@ -152,7 +152,7 @@ func (h *half) ended() bool {
 type exchange struct {
 	mu    sync.Mutex
 	nodes map[gossip.Address]*acceptor
-	dials atomic.Int32 // That were tried.
+	dials atomic.Int32 // How many connections were attempted.
 }
 
 func (x *exchange) set(nodes ...*acceptor) {
@@ -174,9 +174,10 @@ func (x *exchange) Dial(_ context.Context, to gossip.Address, _ transport.LaneCl
 	return nil, errors.New("nobody listens")
 }
 
-// While nobody answers at its address, a node that is connected is not displaced by
-// another process that says it is the same node. Its own next connection displaces
-// it. Who has stayed away leaves the place to others.
+// While no process answers at its address, a connected node is not displaced by
+// another process that claims to be it. The node's own next connection displaces the
+// one before. A node that has stayed away long enough loses its claim to another
+// process.
 //
 // covers B24, B26.
 func TestASessionIsTakenOverByItsOwnerAlone(t *testing.T) {
@@ -211,8 +212,8 @@ func TestASessionIsTakenOverByItsOwnerAlone(t *testing.T) {
 	})
 }
 
-// No number of a session shuts out those that come after it, and who is behind hears
-// so, with the number that is known.
+// No session number shuts out the numbers that come after it, and an opener with too
+// low a number is told the number that is known.
 //
 // covers B24.
 func TestNumbersOfSessionsLeaveRoom(t *testing.T) {
@@ -236,10 +237,10 @@ func TestNumbersOfSessionsLeaveRoom(t *testing.T) {
 	})
 }
 
-// A process that was there first in the name of a node loses the place when the node
-// comes, at once and whatever number it has begun with, and does not get it back: the
-// node is asked at its address. Nor does it long after, when another incarnation lives
-// there.
+// A process that connected first in the name of a node loses the claim when the node
+// connects, at once and whatever session number it has begun with, and does not get it
+// back, since the node is asked at its address. It does not get it long after either,
+// when another incarnation lives there.
 //
 // covers B24, B26.
 func TestANodeGetsItsPlaceFromWhoWasThereInItsName(t *testing.T) {
@@ -280,7 +281,7 @@ func TestANodeGetsItsPlaceFromWhoWasThereInItsName(t *testing.T) {
 	})
 }
 
-// A connection is of one process for its whole life.
+// A connection belongs to one process for its whole life.
 //
 // covers B5, B24.
 func TestASecondHandshakeIsOfTheSameProcess(t *testing.T) {
@@ -302,8 +303,8 @@ func TestASecondHandshakeIsOfTheSameProcess(t *testing.T) {
 	})
 }
 
-// A node whose connection broke is back at once, without a question to it: it may be
-// one that cannot be dialled, while it can dial.
+// A node whose connection broke reconnects at once, without being asked at its
+// address: it may be a node that can dial and cannot be dialled.
 //
 // covers B24.
 func TestAReconnectAsksNobody(t *testing.T) {
@@ -322,8 +323,8 @@ func TestAReconnectAsksNobody(t *testing.T) {
 	})
 }
 
-// silent is how an acceptor dials somebody who never answers, and counts how many
-// such connections there are at a time.
+// silent is a dialer whose connections are never answered. It counts how many there
+// are at a time.
 type silent struct{ now, most, all atomic.Int32 }
 
 func (s *silent) Dial(ctx context.Context, _ gossip.Address, _ transport.LaneClass) (session.Pipe, error) {
@@ -336,7 +337,8 @@ func (s *silent) Dial(ctx context.Context, _ gossip.Address, _ transport.LaneCla
 	return nil, ctx.Err()
 }
 
-// However many dial in the name of a node, it is asked one question at a time.
+// However many processes dial in the name of a node, the node is asked one question at
+// a time.
 //
 // covers I36.
 func TestANodeIsAskedOneQuestionAtATime(t *testing.T) {
@@ -370,8 +372,8 @@ func TestANodeIsAskedOneQuestionAtATime(t *testing.T) {
 	})
 }
 
-// The token that a node shows to one peer is its own for that peer alone, and no
-// other: whoever has heard it cannot show it to a third.
+// The token that a node shows to one peer is confirmed for that peer alone: a peer
+// cannot show it to a third node.
 //
 // covers B26.
 func TestATokenIsForOnePeer(t *testing.T) {
@@ -420,7 +422,8 @@ func (d dial) Dial(context.Context, gossip.Address, transport.LaneClass) (sessio
 	return d(), nil
 }
 
-// A node that hears that a later session of it is known begins one above that.
+// A node that is told that a later session of it is known begins one above that
+// number.
 //
 // covers B24.
 func TestWhoIsBehindGoesAboveTheNumberThatIsKnown(t *testing.T) {
@@ -449,9 +452,9 @@ func TestWhoIsBehindGoesAboveTheNumberThatIsKnown(t *testing.T) {
 	})
 }
 
-// When the memory for sessions is full, those of strangers that have gone are forgotten
-// first, the oldest before the others, and a newcomer is taken in. It is refused only
-// while everybody is connected.
+// When the memory for sessions is full, records of strangers that have gone are
+// forgotten first, the oldest before the others, and a new peer is admitted. It is
+// refused only while every peer is connected.
 //
 // covers I36.
 func TestStrangersThatHaveGoneMakeRoom(t *testing.T) {

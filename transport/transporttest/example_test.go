@@ -12,15 +12,15 @@ import (
 	"github.com/quorate/quorate/transport/transporttest"
 )
 
-// world makes nodes of the transport under test, and has the method Break of a network
-// by which the suite resets the connections between two nodes.
+// world makes nodes of the transport under test. Its method Break, by which the suite
+// resets the connections between two nodes, is that of the network.
 type world struct {
 	*memory.Network
 
-	port uint16 // The last one that was given to a node.
+	port uint16 // The last port that was given to a node.
 }
 
-// New returns a node, on the next port unless the test wants a certain address.
+// New returns a node, on the next port unless the test sets an address.
 func (w *world) New(t testing.TB, s transporttest.Spec) transport.Transport {
 	t.Helper()
 	if s.Address == (gossip.Address{}) {

@@ -19,12 +19,16 @@ import (
 	"github.com/quorate/quorate/transport"
 )
 
-// Spec says what sort of transport a test wants.
+// Nodes for tests of transports: a test starts nodes in a [World], appends numbers
+// with Send, and waits with Until and its relatives for what each node records: the
+// numbers that it received and its notices.
+
+// Spec describes the transport that a test wants.
 type Spec struct {
-	// Address is where it lives. Zero: the world chooses one that is free.
+	// Address is the address of the node. Zero: the world chooses a free one.
 	Address gossip.Address
 
-	// Cluster, ID, UID and Protocol are what it says of itself.
+	// Cluster, ID, UID and Protocol are the node's own in its handshakes.
 	Cluster  string
 	ID       gossip.ClusterID
 	UID      gossip.UID
@@ -33,7 +37,7 @@ type Spec struct {
 	Config  transport.Config
 	Notices func(transport.Notice)
 
-	// Known says who may send large frames, see [transport.Identity].
+	// Known reports which peers may send large frames, see [transport.Identity].
 	Known func(gossip.NodeID) bool
 }
 
@@ -50,10 +54,10 @@ type World interface {
 // Service is the service for which every [Node] has a handler.
 const Service transport.Service = 7
 
-// patience is how long a test waits for what must happen.
+// patience is how long a test waits for an event before it fails.
 const patience = 20 * time.Second
 
-// Config returns a configuration for tests: as the default, but quick.
+// Config returns the default configuration with shorter timeouts.
 func Config() transport.Config {
 	c := transport.Default()
 	c.MaxSilence = 2 * time.Second
@@ -67,7 +71,7 @@ func Config() transport.Config {
 type Node struct {
 	transport.Transport
 
-	hold chan struct{} // When not nil, handlers wait for it.
+	hold chan struct{} // When not nil, handlers wait until it is closed.
 
 	mu      sync.Mutex
 	changed chan struct{}
@@ -76,7 +80,7 @@ type Node struct {
 	notices []transport.Notice
 }
 
-// Default fills what s leaves open.
+// withDefaults fills the zero fields of s.
 func (s Spec) withDefaults() Spec {
 	if s.Cluster == "" {
 		s.Cluster = "bank"
@@ -93,8 +97,8 @@ func (s Spec) withDefaults() Spec {
 	return s
 }
 
-// Start makes and starts a node, whose end is the end of the test at the
-// latest. When hold is not nil, its handler waits for it to be closed.
+// Start makes and starts a node, and closes it at the end of the test. When hold is
+// not nil, the node's handler waits until hold is closed.
 func Start(t testing.TB, w World, s Spec, hold chan struct{}) *Node {
 	t.Helper()
 	n := &Node{hold: hold, changed: make(chan struct{}), got: make(map[gossip.NodeID][]uint64)}
@@ -130,7 +134,7 @@ func (n *Node) announce() {
 	n.changed = make(chan struct{})
 }
 
-// Until waits until ok, which is called with the node's records locked, holds.
+// Until waits until ok holds, which is called with the node's records locked.
 func (n *Node) Until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	timeout := time.NewTimer(patience)
@@ -214,7 +218,8 @@ func Send(t testing.TB, l transport.Lane, i int) {
 	}
 }
 
-// Refusal returns the refusal that err is.
+// Refusal returns the [*transport.RefusedError] in err, and fails the test if there is
+// none.
 func Refusal(t testing.TB, err error) *transport.RefusedError {
 	t.Helper()
 	var refused *transport.RefusedError
@@ -222,7 +227,7 @@ func Refusal(t testing.TB, err error) *transport.RefusedError {
 	return refused
 }
 
-// classes are the lanes.
+// classes returns the three lane classes.
 func classes() []transport.LaneClass {
 	return []transport.LaneClass{machine.LaneControl, machine.LaneMessage, machine.LaneBulk}
 }

@@ -16,7 +16,12 @@ import (
 	"github.com/quorate/quorate/transport"
 )
 
-// Runner runs one test of the suite: [Plain], or in a bubble.
+// The suite: Test runs the tests in the order of its table, from the order of messages
+// and broken connections to refusals, closing and idle lanes. Each test has a world of
+// its own.
+
+// Runner runs one test of the suite: [Plain], or a function that runs it in a bubble
+// of testing/synctest.
 type Runner func(t *testing.T, f func(t *testing.T))
 
 // Plain runs a test in real time.
@@ -129,8 +134,8 @@ func testFull(t *testing.T, w World) {
 	b.RequireSequence(t, a.Self(), count+1)
 }
 
-// It proves that whoever waits for room and tries again gets on: not even a
-// message that is larger than what is left of the window is refused then.
+// It proves that a sender that waits for room can append then, even a message larger
+// than the rest of the window.
 func testRoom(t *testing.T, w World) {
 	t.Helper()
 	hold := make(chan struct{})
@@ -404,8 +409,9 @@ func testAway(t *testing.T, w World) {
 	back.UntilReceived(t, 1)
 }
 
-// What was appended while nobody answered has not left, before and after the peer is
-// given up; what a peer has received has left, also when that peer is gone.
+// Messages that were appended while the peer did not answer have not left, before and
+// after the peer is given up; messages that a peer has received have left, also when
+// that peer is gone.
 func testPassage(t *testing.T, w World) {
 	t.Helper()
 	cfg := Config()
@@ -436,7 +442,7 @@ func testPassage(t *testing.T, w World) {
 	require.Greater(t, below, left.place)
 }
 
-// tracked is where a message is.
+// tracked is a message's passage and place.
 type tracked struct {
 	transport.Passage
 
@@ -466,7 +472,7 @@ func testDefer(t *testing.T, w World) {
 		Send(t, lane, 0)
 		calls <- struct{}{}
 	}), "it is not connected: nothing goes at once")
-	<-calls // It was dialled, although nothing was appended.
+	<-calls // The lane was dialled, although nothing was appended.
 	b.UntilReceived(t, 1)
 	n := 1
 	// When nothing waits any more, a message goes at once, and then the next may wait.

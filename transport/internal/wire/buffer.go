@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	// minBuffer is above the size under which gRPC does not count references.
+	// minBuffer is the capacity of a new buffer. It is above the size under which gRPC
+	// does not count references.
 	minBuffer = 2 << 10
 
 	// maxPooled is the largest buffer that goes back to the pool: one batch
@@ -44,7 +45,7 @@ type Buffer struct {
 // Retain adds a reference.
 func (b *Buffer) Retain() { b.refs.Add(1) }
 
-// Free takes a reference back. The last one returns the buffer to its pool.
+// Free drops a reference. The last Free returns the buffer to its pool.
 func (b *Buffer) Free() {
 	if b.refs.Add(-1) != 0 {
 		return

@@ -11,6 +11,11 @@ import (
 	"github.com/quorate/quorate/machine/wire"
 )
 
+// Frames by hand: the sender begins a frame, appends an envelope for each message with
+// lengths of a fixed width, and writes the number last, when the frame is sent. The
+// receiver checks a frame as a whole with ParseFrame, and then walks its envelopes in
+// place.
+
 // Field numbers of Upstream and Envelope in transport.proto.
 const (
 	fieldHello     = 1
@@ -27,18 +32,18 @@ const (
 	tagNumber = fieldNumber<<3 | byte(wire.Fixed64Type)
 )
 
-// HeaderBytes is the length of what [Begin] appends.
+// HeaderBytes is the length of the header that [Begin] appends.
 const HeaderBytes = 1 + 8
 
 // EnvelopeBytes is the most that an envelope adds to its payload.
 const EnvelopeBytes = 1 + lengthBytes + 1 + 3 + 1 + lengthBytes
 
-// lengthBytes is the width of the lengths of an envelope and its payload,
-// written before they are known: a varint of four bytes holds 28 bits.
+// lengthBytes is the width of the length fields of an envelope and its payload, which
+// are reserved before the lengths are known: a varint of four bytes holds 28 bits.
 const lengthBytes = 4
 
-// ErrMalformed is wrapped by every decoding error of this package; it is that of
-// machine/wire.
+// ErrMalformed is wrapped by every decoding error of this package. It is the
+// ErrMalformed of machine/wire.
 var ErrMalformed = wire.ErrMalformed
 
 // Begin appends the header of a frame whose number is not yet known.
@@ -52,10 +57,10 @@ func SetNumber(frame []byte, n uint64) {
 	binary.LittleEndian.PutUint64(frame[1:HeaderBytes], n)
 }
 
-// AppendEnvelope appends an envelope, whose payload encode appends. It returns
-// the extended slice and the length of the payload, which is negative when
-// encode returned less than it was given. The payload must be shorter than
-// 1<<28 bytes less the envelope.
+// AppendEnvelope appends an envelope, whose payload the function encode appends. It
+// returns the extended slice and the length of the payload, which is negative when
+// encode returned less than it was given. The payload must be shorter than 1<<28 bytes
+// less the envelope.
 func AppendEnvelope(dst []byte, service uint16, encode func([]byte) []byte) (frame []byte, payload int) {
 	dst = wire.AppendTag(dst, fieldEnvelopes, wire.BytesType)
 	outer := len(dst) + lengthBytes
@@ -82,8 +87,8 @@ func putLength(b []byte, n int) {
 	b[3] = byte(n>>21) & 0x7f
 }
 
-// Frame is a frame that was checked as a whole. It aliases the bytes that it
-// was parsed from.
+// Frame is a frame that was checked as a whole. It aliases the bytes that it was
+// parsed from.
 type Frame struct {
 	Number   uint64
 	Messages int
@@ -95,9 +100,9 @@ func IsHello(b []byte) bool {
 	return len(b) > 0 && b[0] == tagHello
 }
 
-// ParseFrame checks a frame: it begins with its number, which is not zero,
-// has at least one envelope, and every envelope has a service. Fields of later
-// versions are passed over.
+// ParseFrame checks a frame: a frame begins with its number, which is not zero, has at
+// least one envelope, and every envelope has a service. Fields of later versions are
+// skipped.
 func ParseFrame(b []byte) (Frame, error) {
 	if len(b) < HeaderBytes || b[0] != tagNumber {
 		return Frame{}, wire.Malformed("a frame of %d bytes does not begin with its number", len(b))
@@ -146,8 +151,8 @@ func (f Frame) Envelopes() iter.Seq2[uint16, []byte] {
 	}
 }
 
-// nextEnvelope returns the next field of a frame and its length on the wire.
-// The envelope is nil when the field is one of a later version.
+// nextEnvelope returns the next field of a frame and its length on the wire. The
+// envelope is nil when the field is not an envelope but of a later version.
 func nextEnvelope(b []byte) (envelope []byte, n int, err error) {
 	num, typ, tag := wire.Tag(b)
 	if tag > 0 && num == fieldEnvelopes && typ == wire.BytesType {
@@ -164,8 +169,8 @@ func nextEnvelope(b []byte) (envelope []byte, n int, err error) {
 	return nil, len(f.Raw), err
 }
 
-// parseEnvelope returns the parts of an envelope. As in protobuf, the last of
-// a repeated scalar counts.
+// parseEnvelope returns service and payload of an envelope. As in protobuf, the last
+// occurrence of a repeated scalar counts.
 func parseEnvelope(b []byte) (service uint16, payload []byte, err error) {
 	for len(b) > 0 {
 		num, typ, n := wire.Tag(b)

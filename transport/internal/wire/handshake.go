@@ -13,6 +13,10 @@ import (
 	pb "github.com/quorate/quorate/transport/internal/proto/quorate/transport/v1"
 )
 
+// The handshake, through generated protobuf structs: the opener's Hello, the
+// acceptor's Welcome or refusal, each with a function that appends it and another that
+// parses and checks it.
+
 const (
 	// maxHandshake bounds a handshake message before it is decoded, with ample
 	// room for fields of later versions.
@@ -22,8 +26,8 @@ const (
 	maxDetail = 1024
 )
 
-// Token is a secret by which a node knows the connections of one process of another
-// node from those of others. The zero Token is none.
+// Token is a secret by which a node tells the connections of one process of another
+// node from those of other processes. The zero Token is none.
 type Token [16]byte
 
 // Hello is the opener's half of the handshake.
@@ -36,8 +40,8 @@ type Hello struct {
 	Session   uint64
 	Resumed   bool
 	MaxFrame  uint64
-	Token     Token // With a session: of the opener's process.
-	Asked     Token // Without one: whether this is the token of the addressed process.
+	Token     Token // The token of the opener's process; set when Session is.
+	Asked     Token // Without a session: a token, asked whether it is of the addressed process.
 }
 
 // Welcome is the acceptor's half of the handshake.
@@ -46,7 +50,7 @@ type Welcome struct {
 	Protocol     uint16
 	Known        bool
 	Acknowledged uint64
-	Own          bool // The token that was asked about is that of this process.
+	Own          bool // The token in Hello.Asked is of the acceptor's process.
 }
 
 // AppendHello appends an Upstream message with h.
@@ -126,7 +130,7 @@ func ParseHello(b []byte) (Hello, error) {
 	}, nil
 }
 
-// bytes returns nothing for the zero Token.
+// bytes returns the token's bytes, and nil for the zero Token.
 func (t *Token) bytes() []byte {
 	if *t == (Token{}) {
 		return nil
@@ -154,7 +158,7 @@ func AppendWelcome(dst []byte, w Welcome) ([]byte, error) {
 	}})
 }
 
-// AppendRefusal appends a Downstream message with the refusal that self
+// AppendRefusal appends a Downstream message with the refusal that the node self
 // expresses.
 func AppendRefusal(dst []byte, self gossip.NodeID, r *transport.RefusedError) ([]byte, error) {
 	return proto.MarshalOptions{}.MarshalAppend(dst, &pb.Downstream{Refusal: &pb.Refusal{
@@ -186,8 +190,8 @@ func parseWelcome(p *pb.Welcome) (*Welcome, error) {
 	}, nil
 }
 
-// parseRefusal is lenient: a refusal is a refusal, whoever says so. Its Peer is what
-// the answering side calls itself, which is no proof of anything.
+// parseRefusal is lenient: a refusal is a refusal, however much of it can be read. Its
+// Peer is the name that the answering side gives itself, which proves nothing.
 func parseRefusal(p *pb.Refusal) *transport.RefusedError {
 	r := &transport.RefusedError{Detail: wire.Clip(p.GetDetail(), maxDetail), Session: p.GetSession()}
 	if n := p.GetReason(); n > 0 && int(n) < transport.Reasons {
@@ -218,7 +222,7 @@ func parseNode(p *pb.Node) (gossip.NodeID, error) {
 	if err != nil {
 		return n, err
 	}
-	if err := n.Address.Validate(); err != nil { // A node that is looked for has no uid yet.
+	if err := n.Address.Validate(); err != nil { // Only the address: the uid of a node that is searched by address is not known.
 		return gossip.NodeID{}, wire.Malformed("%w", err)
 	}
 	return n, nil

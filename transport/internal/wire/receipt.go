@@ -28,8 +28,8 @@ type Unhandled struct {
 	Messages uint64
 }
 
-// Downstream is one message of the acceptor: exactly one of Welcome and
-// Refusal is set, or neither and it is a receipt.
+// Downstream is one message of the acceptor: a welcome, a refusal, or, when neither of
+// the two is set, a receipt.
 type Downstream struct {
 	Welcome      *Welcome
 	Refusal      *transport.RefusedError
@@ -37,8 +37,8 @@ type Downstream struct {
 	Unhandled    []Unhandled
 }
 
-// AppendReceipt appends a Downstream message with an acknowledgement. Of
-// unhandled, the first 256 are written; the number written is returned.
+// AppendReceipt appends a Downstream message with an acknowledgement. It writes the
+// first 256 services of unhandled, and returns how many it has written.
 func AppendReceipt(dst []byte, acknowledged uint64, unhandled []Unhandled) ([]byte, int) {
 	dst = wire.AppendTag(dst, fieldAcknowledged, wire.VarintType)
 	dst = wire.AppendVarint(dst, acknowledged)
@@ -55,8 +55,8 @@ func AppendReceipt(dst []byte, acknowledged uint64, unhandled []Unhandled) ([]by
 	return dst, len(unhandled)
 }
 
-// ParseDownstream decodes and checks what an acceptor sent. A receipt without
-// unhandled services, which is nearly every one, is read without allocating.
+// ParseDownstream decodes and checks a message of an acceptor. A receipt without
+// unhandled services, as nearly every receipt is, is read without allocating.
 func ParseDownstream(b []byte) (Downstream, error) {
 	if f, rest, err := wire.Next(b); err == nil && f.Number == fieldAcknowledged && f.Type == wire.VarintType && len(rest) == 0 {
 		return Downstream{Acknowledged: f.Value}, nil

@@ -57,7 +57,7 @@ func frame(number uint64, payloads ...string) []byte {
 	return b
 }
 
-// golden holds every sort of message; the bytes must never change.
+// golden returns a message of every sort; their bytes must never change.
 func golden(t testing.TB) map[string][]byte {
 	must := func(b []byte, err error) []byte {
 		require.NoError(t, err)
@@ -90,7 +90,8 @@ func TestTheBytesOnTheWireDoNotChange(t *testing.T) {
 	}
 }
 
-// It proves that what is written by hand is what transport.proto describes.
+// It proves that the frames and receipts written by hand are those that
+// transport.proto describes.
 func TestGeneratedCodeReadsWhatIsWrittenByHand(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		number := rapid.Uint64Min(1).Draw(t, "number")
@@ -120,7 +121,7 @@ func TestGeneratedCodeReadsWhatIsWrittenByHand(t *testing.T) {
 		}
 		require.Equal(t, len(payloads), i)
 
-		// And what generated code writes, with lengths as short as they can be.
+		// The parser also reads what generated code writes, whose lengths are as short as possible.
 		canonical, err := proto.MarshalOptions{Deterministic: true}.Marshal(&m)
 		require.NoError(t, err)
 		again, err := wire.ParseFrame(canonical)
@@ -396,8 +397,9 @@ func BenchmarkDecodeFrame(b *testing.B) {
 	}
 }
 
-// What a node says about a refusal may hold the bytes of a stranger. It is sent without
-// what is no text, since a refusal that cannot be written would end in silence.
+// The detail of a refusal may hold bytes of a stranger. It is sent without the bytes
+// that are no text, since a refusal that cannot be encoded would end the connection
+// without a reason.
 func TestRefusalWithoutTextIsSent(t *testing.T) {
 	self := gossip.NodeID{Address: gossip.Address{Host: "a", Port: 1}, UID: 1}
 	b, err := wire.AppendRefusal(nil, self, &transport.RefusedError{Reason: transport.ReasonMalformed, Detail: "cluster \xff"})

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package mutualtest makes certificates for the tests of programs whose nodes show
-// each other certificates: authorities, what they sign, and lists of what they revoke.
+// each other certificates. A test makes an [Authority], has it issue certificates and
+// revocation lists, and writes them to files if the program reads files.
 //
-// All of it lives in memory and is of no use outside of tests: keys are written
-// down nowhere unless the test does it, and everything ends in a day. An [Authority] may
-// be used by any number of goroutines.
+// Keys and certificates live in memory, are written to files only by the test, and
+// expire within a day. An [Authority] may be used by any number of goroutines.
 package mutualtest
 
 import (
@@ -31,18 +31,19 @@ import (
 	"github.com/quorate/quorate/transport"
 )
 
-// day is for how long an authority is valid, before and after it was made.
+// day is how long an authority is valid, before and after it was made.
 const day = 24 * time.Hour
 
 // Authority signs certificates and revocation lists.
 type Authority struct {
-	// Certificate is its own.
+	// Certificate is the authority's own.
 	Certificate *x509.Certificate
 
 	key *ecdsa.PrivateKey
 }
 
-// NewAuthority makes an authority. Two of the same name are two all the same.
+// NewAuthority makes an authority. Two authorities of the same name have different
+// keys.
 func NewAuthority(tb testing.TB, name string) *Authority {
 	tb.Helper()
 	key := newKey(tb)
@@ -65,31 +66,31 @@ func newKey(tb testing.TB) *ecdsa.PrivateKey {
 	return key
 }
 
-// Pool returns the authority as the only one that is trusted.
+// Pool returns a pool of trusted authorities with this authority alone.
 func (a *Authority) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.Certificate)
 	return pool
 }
 
-// PEM returns the authority's certificate as its file has it.
+// PEM returns the authority's certificate as a PEM block.
 func (a *Authority) PEM() []byte { return block("CERTIFICATE", a.Certificate.Raw) }
 
-// Leaf is what is special about the certificate of a node. The zero value is valid for
+// Leaf says how the certificate of a node differs from the default, which is valid for
 // 127.0.0.1 from an hour ago for an hour more, with serial number 2.
 type Leaf struct {
-	// Host is the IP address that it is for.
+	// Host is the IP address for which the certificate is valid.
 	Host string
-	// Identities are the URIs among its names, as quorate://bank/teller.
+	// Identities are URI names of the certificate, such as quorate://bank/teller.
 	Identities []string
-	// Serial is its number, by which it can be revoked.
+	// Serial is the serial number, by which the certificate can be revoked.
 	Serial int64
-	// From and Until are when it is valid, as seen from now: an hour ago when From is
-	// zero, in an hour when Until is zero.
+	// From and Until are when validity begins and ends, relative to now: an hour ago
+	// when From is zero, in an hour when Until is zero.
 	From, Until time.Duration
 }
 
-// Issue signs a certificate with which a node serves and dials.
+// Issue signs a certificate with which a node can serve and dial.
 func (a *Authority) Issue(tb testing.TB, l Leaf) tls.Certificate {
 	tb.Helper()
 	key := newKey(tb)
@@ -109,7 +110,7 @@ func (a *Authority) Issue(tb testing.TB, l Leaf) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// Files returns a certificate and its key as their files have them.
+// Files returns a certificate and its key as PEM blocks.
 func Files(tb testing.TB, c tls.Certificate) (certificate, key []byte) {
 	tb.Helper()
 	private, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
@@ -117,8 +118,8 @@ func Files(tb testing.TB, c tls.Certificate) (certificate, key []byte) {
 	return block("CERTIFICATE", c.Certificate[0]), block("PRIVATE KEY", private)
 }
 
-// Write writes a certificate, its key and the authority into a directory, over those
-// that were written before, and returns their names.
+// Write writes a certificate, its key and the authority into a directory, replacing
+// files of an earlier Write, and returns their names.
 func (a *Authority) Write(tb testing.TB, dir string, c tls.Certificate) transport.TLSFiles {
 	tb.Helper()
 	write := func(name string, text []byte) string {

@@ -10,8 +10,8 @@ import (
 	"github.com/quorate/quorate/transport/transporttest/strangertest"
 )
 
-// Somebody who is no node greets one and sends a frame: this is the body of
-// func TestAStranger(t *testing.T), for a node that the test has started.
+// A stranger greets a node and sends it a frame: this is the body of func
+// TestAStranger(t *testing.T), for a node that the test has started.
 func ExampleStranger() {
 	t := new(testing.T) // The parameter of the test.
 	var node gossip.NodeID

@@ -1,12 +1,13 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package strangertest plays somebody who speaks the wire of the transport and is no
-// node: it says whatever bytes a test wants, to a node over TCP without TLS, and answers
-// nodes that dial it in the same way.
+// Package strangertest plays a program that speaks the wire of the transport and is no
+// node: it sends a node, over TCP without TLS, any bytes that a test wants, and answers
+// nodes that dial it with such bytes. First the stream and how it is opened, then the
+// answering side, then messages to send.
 //
-// A [Stranger] may be used by any number of goroutines, a stream of it by one that sends
-// and one that receives.
+// A [Stranger] may be used by any number of goroutines; a stream by one goroutine that
+// sends and one that receives.
 package strangertest
 
 import (
@@ -31,7 +32,7 @@ const (
 	service = "quorate.transport.v1.Lanes"
 	method  = "Open"
 
-	// patience is how long a stream lasts at most.
+	// patience is how long a stream may last.
 	patience = 10 * time.Second
 )
 
@@ -53,13 +54,13 @@ func (bare) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// Stranger says that it is a node.
+// Stranger is a program that pretends to be the node ID.
 type Stranger struct {
 	ID      gossip.NodeID
-	Cluster string // Of which it says that it is.
+	Cluster string // The cluster name in its Hello.
 }
 
-// Hello returns a handshake that a node takes for one of a node, with a session.
+// Hello returns a Hello with a session that a node accepts as one of a node.
 func (s Stranger) Hello(to gossip.NodeID) *lanes.Upstream {
 	named := func(n gossip.NodeID) *lanes.Node {
 		return &lanes.Node{Host: n.Address.Host, Port: uint32(n.Address.Port), Uid: uint64(n.UID)}
@@ -70,8 +71,9 @@ func (s Stranger) Hello(to gossip.NodeID) *lanes.Upstream {
 	}}
 }
 
-// Greet opens a stream to a node and says hello, and returns it when the node has
-// answered, whatever it answered. End ends the connection, also after an error.
+// Greet opens a stream to a node, sends a Hello, and returns the stream when the node
+// has answered, whatever the answer is. End closes the connection, also after an
+// error.
 func (s Stranger) Greet(ctx context.Context, to gossip.NodeID) (stream rpc.ClientStream, end func(), err error) {
 	hello, err := proto.Marshal(s.Hello(to))
 	if err != nil {
@@ -88,7 +90,7 @@ func (s Stranger) Greet(ctx context.Context, to gossip.NodeID) (stream rpc.Clien
 	return stream, end, stream.RecvMsg(&answer)
 }
 
-// Open opens a stream to a node, on which messages are of type []byte. It ends with the
+// Open opens a stream to a node, for messages of type []byte. The stream ends with the
 // test.
 func Open(t testing.TB, to gossip.Address, opts ...rpc.CallOption) rpc.ClientStream {
 	t.Helper()
@@ -110,8 +112,8 @@ func open(ctx context.Context, to gossip.Address, opts ...rpc.CallOption) (strea
 	return stream, func() { _ = cc.Close() }, err
 }
 
-// Answer has whoever dials a listener get the bytes that answer returns for its first
-// message, until the test ends.
+// Answer answers the first message of every caller on a listener with the bytes that
+// the function answer returns, until the test ends.
 func Answer(t testing.TB, l net.Listener, answer func() []byte) {
 	t.Helper()
 	server := rpc.NewServer(rpc.ForceServerCodecV2(bare{}))
@@ -141,7 +143,7 @@ func Bytes(t testing.TB, m proto.Message) []byte {
 	return b
 }
 
-// Frame encodes the frame with a number that holds messages of a service.
+// Frame encodes a frame with the given number, whose messages are all of one service.
 func Frame(t testing.TB, number uint64, service machine.Service, payloads ...[]byte) []byte {
 	t.Helper()
 	frame := &lanes.Upstream{Number: number}
@@ -151,8 +153,8 @@ func Frame(t testing.TB, number uint64, service machine.Service, payloads ...[]b
 	return Bytes(t, frame)
 }
 
-// Blocked encodes the refusal of a node that says, in the name of a node, that its
-// caller is removed.
+// Blocked encodes a refusal that says, in the name of a node, that its caller was
+// removed.
 func Blocked(t testing.TB, node gossip.NodeID, detail string) []byte {
 	t.Helper()
 	return Bytes(t, &lanes.Downstream{Refusal: &lanes.Refusal{
