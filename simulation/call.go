@@ -14,23 +14,28 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// ErrCallFailed answers a call that was drawn to fail.
+// Calls of strategies. A node makes a call; its fate is drawn (fate.go) or, in a
+// replay, read from the recording; the answer waits as an event in the heap and is fed
+// to the component when its time has come. An answer that is fed after the limit of
+// its call must cause no effect.
+
+// ErrCallFailed is the answer to a call whose fate is to fail.
 var ErrCallFailed = errors.New("simulation: the strategy failed")
 
-// ErrUnavailable answers a call in which the process of the strategy crashes, and
-// those that are made until it has been started again.
+// ErrUnavailable is the answer to a call in which the process of the strategy crashes,
+// and to the calls that are made until the process has been started again.
 var ErrUnavailable = errors.New("simulation: the strategy is not available")
 
-// Answer answers calls to one port. It runs when the call is made, on behalf
-// of the node that asked; its answer arrives later. A panic is an answer too, as
-// it is in production.
+// Answer answers calls to one port. It runs when the call is made, on behalf of the
+// calling node; the answer is fed later. A panic counts as an answer, as in
+// production.
 type Answer func(n *Node, request any) (any, error)
 
 // Garble makes up an answer that breaks the contract of one port.
 type Garble func(r *rand.Rand, request any) any
 
-// Asked is observed when a component has made a call. Busy says that it was
-// answered within the same step, since an earlier one had not returned.
+// Asked is observed when a component has made a call. Busy says that the call was
+// answered within the same step, since an earlier call had not returned.
 type Asked struct {
 	Call machine.Call
 	Busy bool
@@ -42,27 +47,27 @@ type Answered struct {
 	Key    string
 	Called machine.Called
 
-	// Late says that the limit of the call has passed, by the clock of the node,
-	// while the node ran: the machine has gone on without the answer.
+	// Late says that the limit of the call has passed, by the clock of the node, while
+	// the node was running: the machine has gone on without the answer.
 	Late bool
 }
 
-// Strategies are those whom the nodes of a world can ask: what [World.Strategies]
-// returns. A node asks by a call to a port, which is answered by a function of the world,
-// in time or not, as the seed says.
+// Strategies answer the calls of the nodes of a world; [World.Strategies] returns
+// them. A call to a port is answered by the function given to [Strategies.Answer], in
+// time or not, as the seed says.
 type Strategies struct {
 	world    *World
-	source   *rand.Rand // What fates are drawn from.
+	source   *rand.Rand // Draws the fates of calls.
 	usual    Calls
 	at       map[gossip.Address]Calls
 	answers  map[string]Answer
 	garblers map[string]Garble
-	fates    map[string]int          // How often each was drawn.
-	types    map[string]reflect.Type // Of answers, by name.
+	fates    map[string]int          // How often each fate was drawn.
+	types    map[string]reflect.Type // The types of answers that can be recorded, by name.
 }
 
-// newStrategies returns nobody. What is drawn for calls is drawn from a source of its own,
-// so that a replay, which draws nothing for them, is the same run.
+// newStrategies returns strategies without answering functions. Fates are drawn from a
+// source of their own, so that a replay, which draws none, is otherwise the same run.
 func newStrategies(w *World, opt *Options) *Strategies {
 	return &Strategies{
 		world: w, source: source(opt.Seed, 3), usual: opt.Calls,
@@ -71,10 +76,10 @@ func newStrategies(w *World, opt *Options) *Strategies {
 	}
 }
 
-// Answer says who answers calls to a port.
+// Answer sets the function that answers calls to a port.
 func (s *Strategies) Answer(port string, a Answer) { s.answers[port] = a }
 
-// Garble says how answers of a port can be wrong.
+// Garble sets the function that makes up wrong answers of a port.
 func (s *Strategies) Garble(port string, g Garble) { s.garblers[port] = g }
 
 // Set changes what happens to calls from now on, on every node.
@@ -84,18 +89,18 @@ func (s *Strategies) Set(c Calls) {
 	s.world.Log("calls %+v", c)
 }
 
-// SetAt changes what happens to calls of the node at an address, and of those
-// that follow it there, until the next [Strategies.Set].
+// SetAt changes what happens to calls of the node at an address, and of later nodes at
+// that address, until the next [Strategies.Set].
 func (s *Strategies) SetAt(a gossip.Address, c Calls) {
 	s.at[a] = c
 	s.world.Log("calls at %v %+v", a, c)
 }
 
-// Fates returns what became of the calls that were made, by name.
+// Fates returns how often each fate was drawn, by name.
 func (s *Strategies) Fates() []Injected { return counted(s.fates) }
 
-// Recorded says of which types the answers of calls can be, so that they can be
-// recorded. Strings, numbers, booleans and nil can be anyway.
+// Recorded registers the types of values as types of answers, so that such answers can
+// be recorded. Strings, numbers, booleans and nil need no registration.
 func (s *Strategies) Recorded(values ...any) {
 	for _, v := range values {
 		t := reflect.TypeOf(v)
@@ -103,13 +108,13 @@ func (s *Strategies) Recorded(values ...any) {
 	}
 }
 
-// served is what stands behind one port of one component of a node: the
-// worker of the driver, and the process of the strategy.
+// served is the other side of one port of one component of a node: the worker of the
+// driver, and the process of the strategy.
 type served struct {
-	waiting machine.CallID // Its answer has not been fed, and occupies the worker.
-	busy    int64          // World time until which the worker is occupied anyway.
-	away    int64          // World time until which the process is being started again.
-	crashes int            // In a row.
+	waiting machine.CallID // The call whose answer has not been fed: it occupies the worker.
+	busy    int64          // World time until which the worker is occupied, whatever waiting is.
+	away    int64          // World time at which the crashed process is running again.
+	crashes int            // Crashes in a row.
 }
 
 // name returns the port of a call, with its key if it has one.
@@ -128,12 +133,13 @@ type asking struct {
 	id     machine.CallID
 	made   machine.Instant // By the clock of the node.
 	limit  time.Duration
-	thaws  int // How often the node had been thawed then.
+	thaws  int // The node's count of thaws when the call was made.
 	digest uint64
 }
 
-// call lets a strategy be asked. What was asked and what came of it are lines of
-// the trace, and of the recording, if there is one. In a replay nobody is asked.
+// call makes a call of a node, and schedules its answer. The call and its fate are a
+// line of the trace and, if there is one, of the recording. In a replay no strategy is
+// called.
 func (s *Strategies) call(n *Node, from machine.ID, c machine.Call) {
 	a := asking{
 		key: callKey{of: from, port: c.Port, key: c.Key}, id: c.ID, made: n.Now().Mono, limit: c.Limit,
@@ -162,8 +168,8 @@ func (s *Strategies) call(n *Node, from machine.ID, c machine.Call) {
 	})
 }
 
-// answerTo returns what becomes of a call: by the recording in a replay, else as
-// the seed says, which a recording takes down.
+// answerTo returns the fate of a call: from the recording in a replay, otherwise drawn
+// from the seed and recorded.
 func (s *Strategies) answerTo(n *Node, a asking, c machine.Call) (fate, error) {
 	if s.world.replay != nil {
 		return s.world.replay.answer(s.world, n, a)
@@ -172,15 +178,15 @@ func (s *Strategies) answerTo(n *Node, a asking, c machine.Call) (fate, error) {
 	return f, s.world.record.call(s.world, n, a, f)
 }
 
-// answered feeds the answer of a call. One that comes too late must not set
-// anything off: see [Node.Carry].
+// answered feeds the answer of a call. While a late answer is fed, [Node.Carry] allows
+// no effect that acts on it.
 func (s *Strategies) answered(n *Node, in input) {
 	a := in.answer
 	if p := n.served[a.key]; p != nil && p.waiting == a.id {
 		p.waiting = 0
 	}
 	called, _ := in.in.(machine.Called)
-	if err := s.world.disks.written(n, a.key.port, called.Err); err != called.Err { //nolint:errorlint // Whether it is the very one.
+	if err := s.world.disks.written(n, a.key.port, called.Err); err != called.Err { //nolint:errorlint // Identity is meant, not a match.
 		called.Err = err
 		in.in = called
 	}
@@ -198,8 +204,8 @@ func (s *Strategies) answered(n *Node, in input) {
 	n.muted = nil
 }
 
-// lateMargin is how long after its limit an answer is late for certain: the timer
-// of the machine has fired.
+// lateMargin is how long after its limit an answer is certainly late: the timer of the
+// machine has fired by then.
 const lateMargin = time.Millisecond
 
 // summary describes an answer in the trace.
@@ -210,9 +216,8 @@ func summary(c machine.Called) string {
 	return fmt.Sprintf("%T %016x", c.Result, digest(c.Result))
 }
 
-// muffle finds a machine that does something because of an answer that came too
-// late.
-func (s *Strategies) muffle(n *Node, from machine.ID, e machine.Effect) {
+// rejectLate fails the run when a machine acts on an answer that came too late.
+func (s *Strategies) rejectLate(n *Node, from machine.ID, e machine.Effect) {
 	if from != n.muted.key.of {
 		return
 	}

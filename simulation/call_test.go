@@ -34,7 +34,7 @@ func (a *asker) ask() {
 	a.world.Input(address(0), service, machine.Call{ID: a.last, Port: "double", Request: int(a.last), Limit: time.Second})
 }
 
-// fed returns what was fed after d, and forgets it.
+// fed returns the inputs that were fed in the last d, and forgets them.
 func (a *asker) fed(t *testing.T, d time.Duration) []machine.Input {
 	t.Helper()
 	require.NoError(t, a.world.Run(d))
@@ -148,7 +148,7 @@ func TestCallsOfOneNodeCanBeOthers(t *testing.T) {
 	require.Equal(t, []machine.Input{machine.Called{ID: 2, Result: 4}}, a.fed(t, time.Second))
 }
 
-// credulous uses whatever it is answered, whenever that comes.
+// credulous is a machine that uses every answer, however late.
 type credulous struct{}
 
 func (credulous) Step(_ machine.Now, in machine.Input, out *machine.Outbox) {

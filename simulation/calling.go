@@ -10,16 +10,16 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// Calling checks how machines ask strategies that may block (I34): a component
-// has at most one call to a port and key in flight, which is neither answered, nor past its
-// limit by the clock of the node, nor given up. That a late answer sets nothing off
-// the world checks by itself.
+// Calling checks how machines call strategies that may block (I34): a component has at
+// most one call to a port and key in flight. A call is in flight until it is answered,
+// or past its limit by the clock of the node, or given up. The world itself checks
+// that a late answer has no effect.
 //
-// It is added by [Calling.Watch].
+// A Calling is added to a world by [Calling.Watch].
 type Calling struct {
-	// GivenUp reports whether a node has given up what it has asked, since the
-	// question is no more. It is asked after each step of a node with a call in
-	// flight. Nil: never.
+	// GivenUp reports whether a node has given up its call to a port, since the answer
+	// is no longer needed. It is called after each step of a node with a call in
+	// flight. Nil: nodes give no call up.
 	GivenUp func(n *Node, port string) bool
 
 	inFlight map[gossip.NodeID]map[string]*inFlight // By component and port.
@@ -70,7 +70,7 @@ func (c *Calling) asked(o Observation, e Asked) error {
 			n.id, e.Call.ID, e.Call.Port, p.id, p.until.Sub(now))
 	}
 	if e.Busy {
-		return nil // It is answered.
+		return nil // The call is answered already.
 	}
 	if c.inFlight[n.id] == nil {
 		c.inFlight[n.id] = make(map[string]*inFlight)
@@ -79,7 +79,7 @@ func (c *Calling) asked(o Observation, e Asked) error {
 	return nil
 }
 
-// Stepped notes which calls were given up.
+// Stepped records which calls were given up.
 func (c *Calling) Stepped(_ *World, n *Node) error {
 	if c.GivenUp == nil {
 		return nil

@@ -13,10 +13,14 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// Fault is something that goes wrong, or is done, at a random moment.
+// Faults at random moments. Chaos draws the next fault and the time until it by the
+// seed, injects it, and in the end repairs everything. Below are the usual faults;
+// other lists are in faults.go.
+
+// Fault is something that goes wrong, or an action of an operator, at a random moment.
 type Fault struct {
 	Name   string
-	Weight int // How often it is drawn, relative to the others.
+	Weight int // How often the fault is drawn, relative to the others.
 	Inject func(w *World, r *rand.Rand)
 }
 
@@ -27,21 +31,22 @@ type Chaos struct {
 	// clocks right, and crashed nodes started again.
 	For time.Duration
 
-	// Every is the mean time between faults, drawn evenly from half of it to
-	// one and a half.
+	// Every is the mean time between faults; each interval is drawn evenly from half
+	// of Every to one and a half of it.
 	Every time.Duration
 
-	// Faults are drawn from by weight. [Faults] is the usual list.
+	// Faults are the faults to draw from, by weight. The function [Faults] returns the
+	// usual list.
 	Faults []Fault
 
-	// Unrepaired says that when the time is over nothing is done but that no further
-	// fault strikes: what is cut stays cut, until somebody else heals it.
+	// Unrepaired says that nothing is repaired when the time is over: links that were
+	// cut stay cut until the caller heals them. Only no further fault is injected.
 	Unrepaired bool
 }
 
-// Chaos injects random faults from now on. What the last fault is and when
-// depends on the seed alone. The caller lets c.For pass, then as much as the
-// cluster may take to recover, and checks that it has.
+// Chaos injects random faults from now on. Which faults are injected and when depends
+// on the seed alone. The caller lets c.For pass, then as much time as the cluster may
+// take to recover, and checks that it has.
 func (w *World) Chaos(c Chaos) {
 	total := 0
 	for _, f := range c.Faults {
@@ -82,7 +87,7 @@ func (w *World) Chaos(c Chaos) {
 	})
 }
 
-// Injected is how often a fault struck, or a fate befell a call.
+// Injected is how often a fault was injected, or a fate of calls drawn.
 type Injected struct {
 	Name  string `json:"name"`
 	Times int    `json:"times"`
@@ -151,7 +156,7 @@ func withNode(w *World, r *rand.Rand, f func(*Node)) {
 	}
 }
 
-// splitFault deals all addresses out to two sides, one time in four to three.
+// splitFault deals all addresses out to two sides or, one time in four, to three.
 func splitFault(w *World, r *rand.Rand) {
 	sides := make([][]gossip.Address, 2)
 	if r.IntN(4) == 0 {
@@ -192,8 +197,8 @@ func reviveFault(w *World, r *rand.Rand) {
 	}
 }
 
-// burst changes the network for 1 to 10 seconds. Bursts do not add up: the
-// last one counts, and the end of any restores the network.
+// burst changes the network for 1 to 10 seconds. Bursts do not add up: the latest
+// replaces those before, and the end of any burst restores the network.
 func burst(w *World, r *rand.Rand, c Delivery) {
 	normal := w.network.delivery
 	normal.Loss, normal.Late, normal.LateMax, normal.Double = 0, 0, 0, 0

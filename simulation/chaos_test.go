@@ -21,8 +21,8 @@ func allFaults() []simulation.Fault {
 		simulation.LinkFaults(), simulation.OutsideFaults(), simulation.DiskFaults())
 }
 
-// tormented returns a world of five nodes after an hour in which faults struck, and a
-// while for those that last to end.
+// tormented returns a world of five nodes after an hour of faults, and after the time
+// that the longest fault takes to end.
 func tormented(t *testing.T, seed uint64) *simulation.World {
 	t.Helper()
 	w := pingers(simulation.Options{Seed: seed, RatePPM: 10_000}, 5)
@@ -31,8 +31,8 @@ func tormented(t *testing.T, seed uint64) *simulation.World {
 	return w
 }
 
-// Faults of a component that is no member: each strikes, and all are repaired.
-// covers I30.
+// Every fault is injected and repaired, with a component that knows nothing of
+// membership. covers I30.
 func TestEveryFaultStrikesAndIsRepaired(t *testing.T) {
 	w := tormented(t, 3)
 	hash := w.Trace().Hash()

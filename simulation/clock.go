@@ -14,16 +14,16 @@ import (
 // million is the denominator of clock rates.
 const million = 1_000_000
 
-// clock is the clock of one incarnation of a node. It starts anywhere, runs
-// at (1 + ppm/1,000,000) times the rate of the world, and shows a wall time
-// of its own.
+// clock is the clock of one incarnation of a node. It starts at any instant, runs at
+// (1 + ppm/1,000,000) times the rate of the world, and shows a wall time of its own.
 type clock struct {
-	started int64           // World time at which it showed origin.
-	origin  machine.Instant // What it showed then.
+	started int64           // World time at which the clock showed origin.
+	origin  machine.Instant // The instant that the clock showed at started.
 	ppm     int64           // Above -million.
-	wall    time.Duration   // By how much its wall clock is ahead of the world's.
+	wall    time.Duration   // By how much the node's wall clock is ahead of the world's.
 }
 
+// at returns the instant that the clock shows at a world time.
 func (c *clock) at(world int64) machine.Instant {
 	passed := uint64(world - c.started)
 	if c.ppm == 0 {
@@ -34,8 +34,8 @@ func (c *clock) at(world int64) machine.Instant {
 	return c.origin + machine.Instant(local)
 }
 
-// world returns the first world time at which the clock shows i or more, and
-// false when that never comes.
+// world returns the first world time at which the clock shows i or later, and false
+// when it never does.
 func (c *clock) world(i machine.Instant) (int64, bool) {
 	if i <= c.origin {
 		return c.started, true

@@ -11,7 +11,8 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// recode sends a message through its codec and compares.
+// recode encodes and decodes a message with its component's codec, and compares: the
+// decoded message must be the same, and its encoding too.
 func (net *Network) recode(c *machine.Component, message any) (any, error) {
 	if c.Codec == nil {
 		return message, nil
@@ -38,8 +39,8 @@ func (net *Network) recode(c *machine.Component, message any) (any, error) {
 	return decoded, nil
 }
 
-// same compares messages: by their Equal method where a value has one, and
-// without telling a list that is nil from one that is empty.
+// same compares two messages: by their Equal method where a value has one. A nil list
+// equals an empty one.
 func same(a, b reflect.Value) bool {
 	if !a.IsValid() || !b.IsValid() || a.Type() != b.Type() {
 		return a.IsValid() == b.IsValid()

@@ -10,11 +10,11 @@ import (
 	"slices"
 )
 
-// digest returns a number that two values share if they hold the same, whatever
-// memory holds it: pointers are followed, and unexported fields count. It is for
-// requests and answers, which are trees; functions and channels count for nothing
-// but their type. It is FNV-1a over 64-bit words with a shift, not meant to
-// withstand anybody.
+// digest returns a number that is equal for values with equal content, wherever they
+// are in memory: pointers are followed, and unexported fields count. It is meant for
+// requests and answers, which are trees; of functions and channels only the type
+// counts. The digest is FNV-1a over 64-bit words with a shift, and withstands no
+// attacker.
 func digest(v any) uint64 {
 	d := digester(offset64)
 	d.value(reflect.ValueOf(v))
@@ -67,7 +67,7 @@ func (d *digester) value(v reflect.Value) {
 	}
 }
 
-// entries enters the entries of a map in the order of their digests.
+// entries mixes the entries of a map in the order of their digests.
 func (d *digester) entries(v reflect.Value) {
 	var entries []uint64
 	for iter := v.MapRange(); iter.Next(); {

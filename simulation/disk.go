@@ -13,10 +13,15 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// Disks are the disks of the nodes of a world: what [World.Disks] returns. Every address
-// has one disk, which outlives the nodes there. A node writes it by a call to a port given
-// to [Disks.Keep]: the request is the whole new content, opaque to the world, and no
-// error in the answer says that it is synced.
+// Disks that outlive nodes. A write is a call of a strategy whose fate says when it is
+// answered; writing begins it, written or interrupted ends it and decides what the
+// disk then holds. A starting node reads the disk. The faults (Lose, Age, Tear) change
+// what the disk holds.
+
+// Disks are the disks of a world; [World.Disks] returns them. Every address has one
+// disk, which outlives the nodes there. A node writes its disk by a call to a port
+// given to [Disks.Keep]: the request is the whole new content, opaque to the world,
+// and an answer without an error says that the content is synced.
 //
 //	call ──> under way ──> answered ──────────> it holds the request
 //	             ├─> fails, or hangs to its limit ─> the request or what it held before
@@ -26,7 +31,7 @@ type Disks struct {
 	source *rand.Rand
 	usual  Writes
 	at     map[gossip.Address]Writes
-	ports  map[string]error // What a failed write that emptied the disk answers.
+	ports  map[string]error // Ports whose calls write disks, with the error of a write that emptied one.
 }
 
 func newDisks(w *World, opt *Options) *Disks {
@@ -36,10 +41,10 @@ func newDisks(w *World, opt *Options) *Disks {
 	}
 }
 
-// Writes say what happens to what nodes write to their disks.
+// Writes are the chances of what can happen to writes to disks.
 type Writes struct {
-	// Min and Max bound how long a write takes, drawn evenly. Both zero: 1 to 20
-	// milliseconds.
+	// Min and Max bound how long a write takes, drawn evenly between them. Both zero:
+	// 1 to 20 milliseconds.
 	Min, Max time.Duration
 
 	// Hang is the chance that a write is not answered before its limit.
@@ -53,17 +58,18 @@ type Writes struct {
 	Tear float64
 }
 
-// Disk is what a node finds on its disk when it starts.
+// Disk is the content of a disk that a starting node reads.
 type Disk struct {
 	// Value is the request of the last write, nil when the disk is empty.
 	Value any
 }
 
-// Keep says that calls to a port write the disk at the address of the node. Of the
-// writes that fail every other one empties the disk and answers emptied.
+// Keep makes calls to a port write the disk at the address of the calling node. A
+// write that fails empties the disk by a chance of one in two, and is then answered
+// with the error emptied.
 func (d *Disks) Keep(port string, emptied error) {
 	d.ports[port] = emptied
-	d.world.strategies.Answer(port, func(*Node, any) (any, error) { return nil, nil }) //nolint:nilnil // It is written, there is nothing to tell.
+	d.world.strategies.Answer(port, func(*Node, any) (any, error) { return nil, nil }) //nolint:nilnil // A write has no result.
 }
 
 // keeps reports whether calls to a port write disks.
@@ -72,7 +78,7 @@ func (d *Disks) keeps(port string) bool {
 	return ok
 }
 
-// At returns what can happen to the disk at an address.
+// At returns the chances of writes at an address.
 func (d *Disks) At(a gossip.Address) Writes {
 	if writes, ok := d.at[a]; ok {
 		return writes
@@ -80,15 +86,14 @@ func (d *Disks) At(a gossip.Address) Writes {
 	return d.usual
 }
 
-// Set changes what happens to disks from now on, at every address.
+// Set changes the chances of writes from now on, at every address.
 func (d *Disks) Set(to Writes) {
 	d.usual = to
 	clear(d.at)
 	d.world.Log("disks %+v", to)
 }
 
-// SetAt changes what happens to the disk at an address, until the next
-// [Disks.Set].
+// SetAt changes the chances of writes at an address, until the next [Disks.Set].
 func (d *Disks) SetAt(a gossip.Address, to Writes) {
 	d.at[a] = to
 	d.world.Log("disk at %v %+v", a, to)
@@ -100,8 +105,9 @@ func (d *Disks) Lose(a gossip.Address) {
 	d.world.Log("disk at %v is lost", a)
 }
 
-// Age has the disk at an address hold what it held so many writes ago, like a
-// backup that was restored. It reports whether that is another content.
+// Age sets the disk at an address back to its content before the given number of
+// writes, like a restored backup. It returns false, and does nothing, when that
+// content is not kept.
 func (d *Disks) Age(a gossip.Address, writes int) bool {
 	disk := &d.world.place(a).disk
 	if writes < 1 || len(disk.held) <= writes {
@@ -118,8 +124,8 @@ func (d *Disks) Tear(a gossip.Address) {
 	d.world.Log("disk at %v is torn", a)
 }
 
-// Forgetful reports whether some disk has come back older, or at least half of those at
-// some addresses have lost once what they held.
+// Forgetful reports whether any disk has been set back, or at least half of the disks
+// at the given addresses have once lost their content.
 func (d *Disks) Forgetful(of []gossip.Address) bool {
 	lost := 0
 	for _, a := range of {
@@ -130,8 +136,8 @@ func (d *Disks) Forgetful(of []gossip.Address) bool {
 	return 2*lost >= len(of) || slices.ContainsFunc(d.world.places, func(p *place) bool { return p.disk.older })
 }
 
-// read returns what a node finds on its disk. No node starts on one that cannot be
-// read, until somebody has emptied it: that is what happens here.
+// read returns the content of a disk for a node that starts. A node never starts on an
+// unreadable disk before an operator has emptied it, so read empties it.
 func (d *Disks) read(p *place) Disk {
 	disk := &p.disk
 	if disk.torn {
@@ -145,15 +151,16 @@ func (d *Disks) read(p *place) Disk {
 	return Disk{Value: disk.held[len(disk.held)-1]}
 }
 
-// writing begins a write, if a call is one.
+// writing begins a write, if the call is to a port that writes disks.
 func (d *Disks) writing(n *Node, c machine.Call, f fate) {
 	if d.keeps(c.Port) && f.name != fateBusy {
 		n.place.disk.pending = c.Request
 	}
 }
 
-// written ends a write, and returns what it answers. What has failed may be on the
-// disk all the same, or the disk may be empty then, which is told.
+// written ends a write, and returns the error that it is answered with. A write that
+// failed may be on the disk nevertheless, or may have emptied the disk, in which case
+// the error says so.
 func (d *Disks) written(n *Node, port string, err error) error {
 	disk := &n.place.disk
 	if !d.keeps(port) || disk.pending == nil {
@@ -182,23 +189,23 @@ func (d *Disks) interrupted(n *Node) {
 
 // disk is the disk at one address.
 type disk struct {
-	held    []any // What was written, oldest first; the last one is what it holds.
-	torn    bool  // It cannot be read.
-	pending any   // What is being written, nil for nothing.
-	emptied bool  // It has lost once what it held.
-	older   bool  // It has held once what it had held before.
+	held    []any // The last contents, oldest first; the last one is the present content.
+	torn    bool  // The disk is unreadable.
+	pending any   // The content being written; nil: no write is under way.
+	emptied bool  // The disk has once lost its content.
+	older   bool  // The disk was once set back to an earlier content.
 }
 
-// disksKept is how many earlier contents a disk can come back with.
+// disksKept is how many contents of a disk are kept, to which it can be set back.
 const disksKept = 16
 
-// empty takes away what a disk holds.
+// empty removes the content of a disk.
 func (d *disk) empty() {
 	d.emptied = d.emptied || len(d.held) > 0
 	d.held = nil
 }
 
-// end ends the write under way. Done says that it has reached the disk.
+// end ends the write under way. Done says that the new content has reached the disk.
 func (d *disk) end(done bool) {
 	if done {
 		d.held = append(d.held, d.pending)

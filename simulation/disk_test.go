@@ -14,8 +14,8 @@ import (
 	"github.com/quorate/quorate/simulation"
 )
 
-// disks is a world of one node that writes a disk, and what each incarnation found
-// there.
+// disks returns a world of one node that writes a disk, and what each incarnation
+// found on it.
 func disks(seed uint64, d simulation.Writes) (w *simulation.World, found *[]any) {
 	w = simulation.New(simulation.Options{Seed: seed, Disks: d})
 	w.Disks().Keep("write", errEmptied)
@@ -48,8 +48,8 @@ func TestDiskOutlivesItsNode(t *testing.T) {
 	require.Equal(t, []any{nil, "three", "two", nil, nil}, *found)
 }
 
-// That there is one cluster is promised until half of the disks that vote when nobody
-// remembers were lost, or one came back older.
+// The promise of one cluster holds until half of the disks that vote were lost, or one
+// disk was set back.
 func TestAWorldIsForgetfulWhenHalfOfItsDisksWereLost(t *testing.T) {
 	world := func() *simulation.World {
 		w := simulation.New(simulation.Options{Seed: 1})
@@ -94,8 +94,8 @@ func TestAWorldIsForgetfulWhenHalfOfItsDisksWereLost(t *testing.T) {
 	require.True(t, w.Disks().Forgetful(addresses(0, 3)), "writes that fail may empty a disk")
 }
 
-// What was being written when the node crashed, and what was answered with an error,
-// may be on the disk or not.
+// Content that was being written when the node crashed, or whose write was answered
+// with an error, may be on the disk or not.
 func TestUnansweredWriteIsOnTheDiskOrNot(t *testing.T) {
 	write := func(seed uint64, faults simulation.Writes, crash time.Duration) any {
 		w, found := disks(seed, simulation.Writes{})

@@ -58,22 +58,22 @@
 //
 // # Strategies that are asked
 //
-// A call has its fate drawn from the seed, by chances that hold everywhere or at
-// one address, and its answer is fed when the fate says so:
+// The fate of a call is drawn from the seed, by chances that hold everywhere or at one
+// address, and decides what is answered and when:
 //
 //	asked ──> answered ──────────────────> fed within the limit
 //	      ├─> garbage, fail, hang, slow ─> fed, an error or worse
 //	      ├─> crash ─────────────────────> refused at once, as all are until it is back
 //	      ├─> stuck ─────────────────────> refused at the limit, the next ones busy
-//	      └─> late ──────────────────────> fed after the limit, to nobody's use
+//	      └─> late ──────────────────────> fed after the limit, of no use
 //
-// An answer that comes after its limit must set nothing off: that is checked for
-// every machine.
+// An answer that comes after its limit must have no effect: that is checked for every
+// machine.
 //
-// With [Options.Record] a run writes down what was asked and answered, and where it
-// was in its trace in each second. With [Options.Replay] the answers come from
-// there: nobody is asked, and the run is the recorded one to the byte, or ends with
-// a [DivergenceError] that says in which second and at which call it was another.
+// With [Options.Record] a run writes down its calls and their answers, and the state of
+// its trace in each second. With [Options.Replay] the answers come from such a recording:
+// no strategy is called, and the run is the recorded one to the byte, or ends with a
+// [DivergenceError] that says in which second and at which call it differs.
 //
 // # Checkers
 //

@@ -13,8 +13,8 @@ import (
 	"github.com/quorate/quorate/simulation"
 )
 
-// sentry calls another one each second, and publishes whom it has not heard for longer
-// than two.
+// sentry calls another sentry each second, and publishes the name of one that was
+// silent for more than two seconds.
 type sentry struct {
 	other gossip.Address
 	heard machine.Instant
@@ -37,7 +37,7 @@ func (s *sentry) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 	}
 }
 
-// Two nodes with one component each. For four seconds what west sends does not reach
+// Two nodes with one component each. For four seconds messages from west do not reach
 // east, so that east complains and west does not.
 func Example() {
 	west, east := gossip.Address{Host: "west", Port: 1}, gossip.Address{Host: "east", Port: 1}

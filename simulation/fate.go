@@ -12,41 +12,47 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// Calls say what happens to strategy calls. The chances add up to one at most;
-// what is left is the chance that a call is answered by whom [Strategies.Answer] says.
+// The fate of a call: whether and when it is answered. In order: a worker that is
+// occupied, a process that is away, then chances drawn from the seed (drawn), and at
+// last the latency, which may exceed the limit. Only a fate that needs an answer calls
+// the answering function (ask).
+
+// Calls are the chances of what can happen to calls of strategies. The chances add up
+// to at most one; the rest is the chance that a call is answered by the function given
+// to [Strategies.Answer].
 type Calls struct {
-	// Min and Max bound how long a call takes, drawn evenly. Both zero: 1 to
-	// 20 milliseconds. A call that takes as long as its limit is not answered
+	// Min and Max bound how long a call takes, drawn evenly between them. Both zero: 1
+	// to 20 milliseconds. A call that takes longer than its limit is not answered
 	// before it.
 	Min, Max time.Duration
 
-	// Hang is the chance that a call is not answered before its limit: it returns
-	// when its context ends.
+	// Hang is the chance that a call returns only when its context ends, unanswered
+	// until its limit.
 	Hang float64
 
 	// Fail is the chance that a call is answered with an error.
 	Fail float64
 
-	// Garbage is the chance that a call is answered with what the function
-	// given to [Strategies.Garble] makes up.
+	// Garbage is the chance that a call is answered by the function given to
+	// [Strategies.Garble].
 	Garbage float64
 
-	// Crash is the chance that the process of the strategy crashes in the call. The
-	// call fails at once with [ErrUnavailable], and so does each one until the
-	// process has been started again. That takes a time drawn evenly up to Restart,
-	// which doubles with each crash in a row, up to RestartMax. Zero: one second,
-	// and 15 seconds.
+	// Crash is the chance that the process of the strategy crashes during the call.
+	// The call then fails at once with [ErrUnavailable], and so does each later call
+	// until the process has been started again. The restart takes a time drawn evenly
+	// up to Restart, which doubles with each crash in a row, up to RestartMax. Zero:
+	// one second, and 15 seconds.
 	Crash               float64
 	Restart, RestartMax time.Duration
 
-	// Late is the chance that an answer comes after its limit, without a word at
-	// the limit: by up to LateMax, drawn evenly. Zero: 10 seconds.
+	// Late is the chance that an answer comes after its limit, with no answer at the
+	// limit. It is late by up to LateMax, drawn evenly. Zero: 10 seconds.
 	Late    float64
 	LateMax time.Duration
 
 	// Stuck is the chance that a call ignores the end of its context. It is not
-	// answered before its limit, and those that are made within up to StuckMax
-	// after it are answered busy. Zero: 20 seconds.
+	// answered before its limit, and later calls are answered busy for up to StuckMax
+	// after the limit. Zero: 20 seconds.
 	Stuck    float64
 	StuckMax time.Duration
 }
@@ -63,10 +69,10 @@ const (
 	fateCrash    = "crash"
 	fateLate     = "late"
 	fateStuck    = "stuck"
-	fateSlow     = "slow" // It would have been answered after its limit.
+	fateSlow     = "slow" // The latency that was drawn exceeds the limit.
 )
 
-// Times of fates, and what they are unless told otherwise.
+// Default times of fates.
 const (
 	latencyLeast   = time.Millisecond
 	latencyMost    = 20 * time.Millisecond
@@ -75,7 +81,7 @@ const (
 	lateDefault    = 10 * time.Second
 	stuckDefault   = 20 * time.Second
 
-	// refusalLatency is how long it takes to hear that a process is not there.
+	// refusalLatency is how long the answer takes that a process is not running.
 	refusalLatency = 500 * time.Microsecond
 )
 
@@ -87,10 +93,10 @@ func (c *Calls) latency(r *rand.Rand) time.Duration {
 	return least + time.Duration(r.Int64N(max(int64(most-least), 1)))
 }
 
-// fate is what becomes of one call: what is answered, and when.
+// fate is the outcome of one call: the answer, and when it is fed.
 type fate struct {
 	name   string
-	at     int64 // World time at which the answer is fed. Busy is fed at once.
+	at     int64 // World time at which the answer is fed; a busy answer is fed at once.
 	result any
 	err    error
 }
@@ -134,7 +140,7 @@ func (s *Strategies) draw(n *Node, key callKey, c machine.Call) fate {
 	return fate{name: f.name, at: s.world.now + int64(c.Limit), err: context.DeadlineExceeded}
 }
 
-// chances returns what can happen to a call: of a strategy, or of a disk.
+// chances returns what can happen to a call, of a strategy or of a disk.
 func (s *Strategies) chances(n *Node, port string) Calls {
 	if s.world.disks.keeps(port) {
 		d := s.world.disks.At(n.place.address)
@@ -146,8 +152,8 @@ func (s *Strategies) chances(n *Node, port string) Calls {
 	return s.usual
 }
 
-// drawn draws which fate a call has. Times are the caller's, but for those of a
-// crash and of an answer that is late.
+// drawn draws the fate of a call that reaches its strategy. It sets the times of a
+// crash and of a late answer; draw sets the others.
 func (s *Strategies) drawn(n *Node, c machine.Call, calls *Calls, p *served, latency time.Duration) fate {
 	r := s.source
 	chance := r.Float64()
@@ -196,7 +202,7 @@ func (s *Strategies) crash(calls *Calls, p *served, latency time.Duration) fate 
 	return fate{name: fateCrash, at: at, err: ErrUnavailable}
 }
 
-// ask has a call answered by whom it is for. A panic is an answer.
+// ask answers a call by the function of its port. A panic counts as an answer.
 func (s *Strategies) ask(n *Node, c machine.Call) (f fate) {
 	f.name = fateAnswered
 	s.world.stats.Asked++
@@ -212,8 +218,8 @@ func (s *Strategies) ask(n *Node, c machine.Call) (f fate) {
 	return f
 }
 
-// drawTime draws a time evenly from one nanosecond to most, or to usual when most
-// is zero.
+// drawTime draws a time evenly from one nanosecond to most, or to usual when most is
+// zero.
 func drawTime(r *rand.Rand, most, usual time.Duration) int64 {
 	if most == 0 {
 		most = usual

@@ -14,11 +14,16 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
+// More lists of faults: pauses of several nodes, losses of certain messages, bad
+// links, slow disks and wrong wall clocks, failing disks; then the faults themselves.
+// These lists are apart from [Faults], so that seeds of scenarios that draw from that
+// list keep their meaning.
+
 // The lists below are apart from [Faults], so that the seeds of the scenarios that
 // draw from that one stay what they were.
 
-// PauseFaults returns pauses that several nodes share: of all, of a rack, of all but
-// one, each with a crash of one node beside it one time in two.
+// PauseFaults returns pauses of several nodes at once: of all, of a random group, of
+// all but one. In one case of two a node crashes meanwhile.
 func PauseFaults() []Fault {
 	return []Fault{
 		{"pause-all", 2, func(w *World, r *rand.Rand) { pauseFault(w, r, w.Nodes()) }},
@@ -32,26 +37,27 @@ func PauseFaults() []Fault {
 	}
 }
 
-// Traffic says what the nodes of a world send each other, for faults that strike some
-// messages and spare others.
+// Traffic says which messages the nodes of a world send each other, for faults that
+// affect some messages and spare others.
 type Traffic struct {
-	// Types holds a value of each type of message that may be lost by itself.
+	// Types holds a value of each message type that may be lost by itself.
 	Types []any
 
-	// News reports whether a message spreads what the nodes must agree on. In the midst
-	// of such messages nodes crash, so that some have the news and others have not.
+	// News reports whether a message spreads what the nodes must agree on. Nodes crash
+	// while they send such messages, so that some nodes have the news and others do
+	// not.
 	News func(message any) bool
 
-	// Heartbeat reports whether a message says no more than that its sender lives.
+	// Heartbeat reports whether a message says only that its sender is alive.
 	Heartbeat func(message any) bool
 
-	// Service is the one whose messages are lost when no node lives of which a
+	// Service is the service whose messages are lost when no node is alive of which a
 	// component could be drawn.
 	Service machine.Service
 }
 
-// LossFaults returns losses of single types of messages and of lanes, everywhere, to
-// one node or from one node, and crashes in the middle of a step.
+// LossFaults returns losses of messages of one type or one service, everywhere, to one
+// node or from one node, and crashes in the middle of a step.
 func LossFaults(t Traffic) []Fault {
 	return []Fault{
 		LoseTypes("lose-type", 5, t.Types),
@@ -67,15 +73,15 @@ func LossFaults(t Traffic) []Fault {
 	}
 }
 
-// LoseTypes returns the loss of the messages of one type, drawn from those of some
-// values, everywhere, to one node or from one node.
+// LoseTypes returns a fault that loses the messages of one type, drawn from the types
+// of some values, everywhere, to one node or from one node.
 func LoseTypes(name string, weight int, types []any) Fault {
 	return Fault{name, weight, func(w *World, r *rand.Rand) { loseFault(w, r, oneType(r, types)) }}
 }
 
 // LinkFaults returns links that are bad rather than cut: slow in one direction, lossy,
-// broken for long, and nodes that are clogged one after the other and unclogged in
-// another order.
+// broken for a long time; and nodes that are clogged one after the other and unclogged
+// in another order.
 func LinkFaults() []Fault {
 	return []Fault{
 		{"swizzle", 3, swizzleFault},
@@ -103,8 +109,8 @@ func LinkFaults() []Fault {
 	}
 }
 
-// OutsideFaults returns what goes wrong around nodes and costs them nothing that they
-// have written: disks that are slow, and wall clocks that are days ahead or behind.
+// OutsideFaults returns faults around nodes that lose nothing that a node has written:
+// slow disks, and wall clocks that are days ahead or behind.
 func OutsideFaults() []Fault {
 	return []Fault{
 		{"slow-disk", 2, func(w *World, r *rand.Rand) {
@@ -119,8 +125,8 @@ func OutsideFaults() []Fault {
 	}
 }
 
-// DiskFaults returns disks that hang, fail and tear. A node may lose what it remembers
-// by each of them.
+// DiskFaults returns disks that hang, fail and tear. By each of these faults a node
+// may lose what it has stored.
 func DiskFaults() []Fault {
 	return []Fault{
 		{"disk", 4, func(w *World, r *rand.Rand) {
@@ -132,8 +138,8 @@ func DiskFaults() []Fault {
 	}
 }
 
-// pauseFault freezes nodes for about the same time. One time in two some node, which may
-// be one of them, crashes meanwhile.
+// pauseFault freezes nodes for about the same time. In one case of two some node,
+// possibly a frozen one, crashes meanwhile.
 func pauseFault(w *World, r *rand.Rand, nodes []*Node) {
 	d := between(r, 500*time.Millisecond, 15*time.Second)
 	for _, n := range nodes {
@@ -144,7 +150,7 @@ func pauseFault(w *World, r *rand.Rand, nodes []*Node) {
 	}
 }
 
-// rack returns some nodes, at least one.
+// rack returns a random group of nodes, at least one if any node is alive.
 func rack(w *World, r *rand.Rand) []*Node {
 	nodes := w.Nodes()
 	r.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
@@ -153,19 +159,18 @@ func rack(w *World, r *rand.Rand) []*Node {
 
 // selective says which messages a fault loses.
 type selective struct {
-	what    string                 // In words.
-	service machine.Service        // All messages of this one; zero: those for which is says so.
-	is      func(message any) bool // Whether a message is one of them.
+	what    string                 // The messages in words, for the trace.
+	service machine.Service        // If not zero, all messages of this service are lost.
+	is      func(message any) bool // Whether a message is lost; used when service is zero.
 }
 
-// oneType returns the loss of one type of message.
+// oneType selects the messages of one type.
 func oneType(r *rand.Rand, types []any) selective {
 	of := reflect.TypeOf(types[r.IntN(len(types))])
 	return selective{what: of.String(), is: func(message any) bool { return reflect.TypeOf(message) == of }}
 }
 
-// oneService returns the loss of all messages of one service, as when its lane stands
-// still.
+// oneService selects all messages of one service, as when its lane stands still.
 func oneService(w *World, r *rand.Rand, fallback machine.Service) selective {
 	s := selective{service: fallback, is: func(any) bool { return true }}
 	withNode(w, r, func(n *Node) {
@@ -175,8 +180,8 @@ func oneService(w *World, r *rand.Rand, fallback machine.Service) selective {
 	return s
 }
 
-// loseFault loses messages for one to fifteen seconds: all of them, those to one node
-// or those from one.
+// loseFault loses the selected messages for one to fifteen seconds: all of them, those
+// to one node or those from one node.
 func loseFault(w *World, r *rand.Rand, s selective) {
 	where, what := w.places[r.IntN(len(w.places))].address, s.what
 	lose := func(_, _ gossip.Address, message any) bool { return s.is(message) }
@@ -210,14 +215,14 @@ func swizzleFault(w *World, r *rand.Rand) {
 	}
 }
 
-// someLinks does something to one to three directions.
+// someLinks calls f for one to three directions between addresses.
 func someLinks(w *World, r *rand.Rand, f func(from, to gossip.Address)) {
 	for range 1 + r.IntN(3) {
 		f(twoPlaces(w, r))
 	}
 }
 
-// twoPlaces draws two addresses, the same one in a world of one.
+// twoPlaces draws two addresses, twice the same one in a world with one address.
 func twoPlaces(w *World, r *rand.Rand) (from, to gossip.Address) {
 	i := r.IntN(len(w.places))
 	j := (i + 1 + r.IntN(max(len(w.places)-1, 1))) % len(w.places)

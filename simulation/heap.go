@@ -3,20 +3,20 @@
 
 package simulation
 
-// eventType says what an event of the world is.
+// eventType is what an event of the world does.
 type eventType uint8
 
 const (
 	eventTimer  eventType = iota // ref is a timer slot of the node.
 	eventPacket                  // ref is a packet.
 	eventInput                   // ref is an input that waits for the node.
-	eventThaw                    // The node runs on.
+	eventThaw                    // A frozen node continues.
 	eventFunc                    // ref is a function of the script.
-	eventSecond                  // Checkers look at the whole world.
+	eventSecond                  // Checkers examine the whole world.
 )
 
-// event is an entry of the world's heap: small, without pointers, moved by
-// value. Incarnation guards against a node that has been replaced since.
+// event is an entry of the world's heap: small, without pointers, moved by value.
+// Incarnation tells whether the node that the event is for has been replaced since.
 type event struct {
 	at          int64
 	seq         uint64
@@ -30,8 +30,8 @@ func (e *event) before(o *event) bool {
 	return e.at < o.at || e.at == o.at && e.seq < o.seq
 }
 
-// eventHeap is a heap with four children a node: half the depth of a binary
-// one, and the children lie in one or two cache lines.
+// eventHeap is a heap with four children an entry: half the depth of a binary heap,
+// and the children lie in one or two cache lines.
 type eventHeap []event
 
 func (h *eventHeap) push(e event) {

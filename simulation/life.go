@@ -12,7 +12,12 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// Start starts a node at an address where none lives, with a new uid.
+// The life of nodes: Start builds one at an address, Crash and CrashWithin end it,
+// Restart starts the next one there, Freeze and Thaw stop and continue it, SetWall
+// moves its wall clock. At the end of the file, for how long the world has been
+// undisturbed.
+
+// Start starts a node with a new uid, at an address where no node is alive.
 func (w *World) Start(a gossip.Address, build Build) *Node {
 	p := w.place(a)
 	machine.Assert(p.node == nil, "an address has one node at a time", "address", a)
@@ -49,7 +54,7 @@ func (w *World) Start(a gossip.Address, build Build) *Node {
 	return n
 }
 
-// Node returns the node that lives at an address, nil without one.
+// Node returns the node that is alive at an address, or nil.
 func (w *World) Node(a gossip.Address) *Node {
 	if p := w.named[a]; p != nil {
 		return p.node
@@ -57,8 +62,8 @@ func (w *World) Node(a gossip.Address) *Node {
 	return nil
 }
 
-// Nodes returns the nodes that live, in the order in which their addresses
-// were first used.
+// Nodes returns the nodes that are alive, in the order in which their addresses were
+// first used.
 func (w *World) Nodes() []*Node {
 	var nodes []*Node
 	for _, p := range w.places {
@@ -69,7 +74,7 @@ func (w *World) Nodes() []*Node {
 	return nodes
 }
 
-// Vacant returns the addresses at which a node lived and none lives now.
+// Vacant returns the addresses at which a node has lived and no node is alive now.
 func (w *World) Vacant() []gossip.Address {
 	var vacant []gossip.Address
 	for _, p := range w.places {
@@ -80,7 +85,7 @@ func (w *World) Vacant() []gossip.Address {
 	return vacant
 }
 
-// place returns the place of an address, and makes one.
+// place returns the place of an address, which it makes if needed.
 func (w *World) place(a gossip.Address) *place {
 	p := w.named[a]
 	if p == nil {
@@ -91,10 +96,10 @@ func (w *World) place(a gossip.Address) *place {
 	return p
 }
 
-// Crashed is why a node has ended that did not end by itself, see [Ended].
+// Crashed is the reason in [Ended] for a node that crashed.
 const Crashed = "crashed"
 
-// Crash ends the node at an address without a word. Without a node there it
+// Crash ends the node at an address without any message. If no node is alive there, it
 // does nothing.
 func (w *World) Crash(a gossip.Address) {
 	if n := w.Node(a); n != nil {
@@ -102,15 +107,15 @@ func (w *World) Crash(a gossip.Address) {
 	}
 }
 
-// fuse is how much a node still sends before it crashes, see [World.CrashWithin].
+// fuse counts the messages until a node crashes, see [World.CrashWithin].
 type fuse struct {
-	left    int                    // Messages.
+	left    int                    // How many messages are still sent.
 	matches func(message any) bool // Which messages count; nil: all.
 }
 
-// CrashWithin lets the node at an address crash in the middle of a step: once it has
-// sent so many more messages, of those that match, nothing more of that step is
-// carried out, and the node ends. Nil matches all.
+// CrashWithin makes the node at an address crash in the middle of a step: after the
+// given number of matching messages, the remaining effects of that step are dropped
+// and the node ends. Nil matches every message.
 func (w *World) CrashWithin(a gossip.Address, sends int, matches func(message any) bool) {
 	if n := w.Node(a); n != nil {
 		n.fuse = &fuse{left: max(sends, 1), matches: matches}
@@ -118,8 +123,8 @@ func (w *World) CrashWithin(a gossip.Address, sends int, matches func(message an
 	}
 }
 
-// burn counts a message that was sent, and ends the node when it was the last.
-func (n *Node) burn(message any) {
+// countSent counts a message that was sent, and crashes the node when it was the last.
+func (n *Node) countSent(message any) {
 	if n.fuse.matches != nil && !n.fuse.matches(message) {
 		return
 	}
@@ -128,8 +133,8 @@ func (n *Node) burn(message any) {
 	}
 }
 
-// Restart ends the node at an address, if one lives there, and starts another
-// with the build function of the last one.
+// Restart ends the node at an address, if one is alive there, and starts another with
+// the build function of the last node there.
 func (w *World) Restart(a gossip.Address) *Node {
 	p := w.named[a]
 	machine.Assert(p != nil && p.build != nil, "a node lived at the address", "address", a)
@@ -155,8 +160,8 @@ func (w *World) end(n *Node, why string) {
 	w.observe(n, -1, Ended{Why: why})
 }
 
-// Freeze lets the node at an address run nothing for d, as a process that was
-// stopped by a signal: what comes waits, and its clocks go on.
+// Freeze stops the node at an address for d, like a process stopped by a signal: its
+// events wait, and its clocks go on.
 func (w *World) Freeze(a gossip.Address, d time.Duration) {
 	n := w.Node(a)
 	if n == nil || n.frozen {
@@ -168,16 +173,16 @@ func (w *World) Freeze(a gossip.Address, d time.Duration) {
 	w.push(event{at: w.now + int64(d), typ: eventThaw, place: n.place.index, incarnation: n.incarnation})
 }
 
-// Thaw lets a frozen node run on at once.
+// Thaw continues a frozen node at once.
 func (w *World) Thaw(a gossip.Address) {
 	if n := w.Node(a); n != nil && n.frozen {
 		w.thaw(n)
 	}
 }
 
-// thaw feeds what waited. A process that is continued finds its timers due
-// and its sockets readable at the same time; the seed says which it sees
-// first.
+// thaw continues a frozen node and feeds the events that waited. A continued process
+// finds its timers due and its sockets readable at the same time; the seed decides
+// which come first.
 func (w *World) thaw(n *Node) {
 	if !n.frozen {
 		return
@@ -212,7 +217,7 @@ func (w *World) SetWall(a gossip.Address, ahead time.Duration) {
 	}
 }
 
-// changes notes that something has changed from outside.
+// changes records a change from outside.
 func (w *World) changes() {
 	w.changed = w.now
 	for _, l := range w.network.watchers {
@@ -221,13 +226,13 @@ func (w *World) changes() {
 }
 
 // Steady returns for how long nothing has changed from outside: no fault, no repair,
-// no crash, no pause or its end, no new address. That nodes end by themselves and
-// are started again is no change. Inside a steady world a cluster may be torn.
+// no crash, no pause or its end, no new address. Nodes that end by themselves and are
+// started again do not count. A steady world may still be split.
 func (w *World) Steady() time.Duration { return time.Duration(w.now - w.changed) }
 
-// Quiet returns for how long nothing has been wrong and nothing has changed from
-// outside, and false while something is wrong: a link that is cut, clogged or slow, a
-// loss, a network that is not the usual one, a frozen node.
+// Quiet returns for how long nothing has changed from outside, and true; or false
+// while a fault lasts: a link that is cut, clogged or slow, a loss, a network worse
+// than the initial one, a frozen node.
 func (w *World) Quiet() (time.Duration, bool) {
 	net := w.network
 	if len(net.cut) > 0 || len(net.clogged) > 0 || net.Impaired() || slices.ContainsFunc(w.Nodes(), func(n *Node) bool { return n.frozen || n.fuse != nil }) {

@@ -12,41 +12,47 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// Link says how one direction between two addresses differs from the network.
+// Links between addresses: cut and mended, split and healed, slow or lossy, clogged;
+// and losses of selected messages. Watchers are told of each change. At the end, what
+// the network asks about a message: whether its way is blocked, whether it is lost,
+// how long it takes.
+
+// Link is the quality of one direction between two addresses, where it differs from
+// the network.
 type Link struct {
-	// Min and Max bound the latency, drawn evenly between them. Both zero: that of
-	// the network.
+	// Min and Max bound the latency, drawn evenly between them. Both zero: the latency
+	// of the network.
 	Min, Max time.Duration
 
-	// Loss is the chance that a message is lost, besides that of the network.
+	// Loss is the chance that a message is lost, in addition to that of the network.
 	Loss float64
 }
 
 // link is one direction between two places.
 type link struct{ from, to int32 }
 
-// LinkWatcher hears of what happens to the links of a world, within the call that does
-// it. It must not change the world.
+// LinkWatcher is told of changes of the links of a world, within the call that makes
+// the change. It must not change the world.
 type LinkWatcher interface {
-	// Linked is called when messages may pass between two addresses that could not
-	// before, or cannot pass any more, in at least one direction.
+	// Linked is called when a direction between two addresses has opened or been
+	// blocked.
 	Linked(one, other gossip.Address)
 
 	// Changed is called after each change from outside, see [World.Steady].
 	Changed()
 }
 
-// Watch adds one who hears of what happens to links.
+// Watch adds a watcher of links.
 func (net *Network) Watch(l LinkWatcher) { net.watchers = append(net.watchers, l) }
 
-// linked tells those who watch that the link between two places has changed.
+// linked tells the watchers that a link between two places has changed.
 func (net *Network) linked(one, other int32) {
 	for _, l := range net.watchers {
 		l.Linked(net.world.places[one].address, net.world.places[other].address)
 	}
 }
 
-// linksOf tells those who watch that all links of a place have changed.
+// linksOf tells the watchers that all links of a place have changed.
 func (net *Network) linksOf(of int32) {
 	for _, p := range net.world.places {
 		if p.index != of {
@@ -55,8 +61,8 @@ func (net *Network) linksOf(of int32) {
 	}
 }
 
-// Cut cuts the direction between two addresses: what from sends no longer
-// reaches to. Messages that are on their way arrive.
+// Cut blocks one direction between two addresses: messages that from sends no longer
+// reach to. Messages that are under way still arrive.
 func (net *Network) Cut(from, to gossip.Address) {
 	if net.cut == nil {
 		net.cut = make(map[link]bool)
@@ -71,7 +77,7 @@ func (net *Network) Cut(from, to gossip.Address) {
 	}
 }
 
-// Mend repairs the direction between two addresses.
+// Mend opens one direction between two addresses.
 func (net *Network) Mend(from, to gossip.Address) {
 	delete(net.cut, link{net.world.place(from).index, net.world.place(to).index})
 	net.linked(net.world.place(from).index, net.world.place(to).index)
@@ -79,8 +85,8 @@ func (net *Network) Mend(from, to gossip.Address) {
 	net.world.Log("mend %v -> %v", from, to)
 }
 
-// Split cuts every link, in both directions, between addresses of different
-// sides. Addresses in no side keep all their links.
+// Split cuts every link, in both directions, between addresses of different sides.
+// Addresses in no side keep all their links.
 func (net *Network) Split(sides ...[]gossip.Address) {
 	net.world.Log("split %v", sides)
 	for i, side := range sides {
@@ -97,10 +103,11 @@ func (net *Network) Split(sides ...[]gossip.Address) {
 	}
 }
 
-// Heal repairs every link: what was cut, clogged, slow, or lost messages.
+// Heal repairs every link: the cut, clogged, slow and lossy ones. It also ends every
+// loss of selected messages.
 func (net *Network) Heal() {
 	net.world.Log("healed")
-	for way := range net.cut { //quorate:unordered each is noted by itself
+	for way := range net.cut { //quorate:unordered each change is recorded by itself
 		net.linked(way.from, way.to)
 	}
 	for of := range net.clogged { //quorate:unordered the same
@@ -113,13 +120,13 @@ func (net *Network) Heal() {
 	net.improves()
 }
 
-// Connected reports whether what from sends reaches to.
+// Connected reports whether messages that from sends reach to.
 func (net *Network) Connected(from, to gossip.Address) bool {
 	return !net.blockedWay(net.world.place(from).index, net.world.place(to).index)
 }
 
-// SetLink gives the direction between two addresses a quality of its own, until
-// [Network.Heal]. The zero value takes it away.
+// SetLink gives one direction between two addresses a quality of its own, until
+// [Network.Heal]. The zero Link restores the network's.
 func (net *Network) SetLink(from, to gossip.Address, l Link) {
 	if from == to {
 		return
@@ -138,8 +145,8 @@ func (net *Network) SetLink(from, to gossip.Address, l Link) {
 	net.world.Log("link %v -> %v %+v", from, to, l)
 }
 
-// Clog lets nothing pass to or from an address, whatever its single links are like,
-// until [Network.Unclog] or [Network.Heal].
+// Clog blocks all messages to and from an address, whatever the state of its single
+// links, until [Network.Unclog] or [Network.Heal].
 func (net *Network) Clog(a gossip.Address) {
 	if net.clogged == nil {
 		net.clogged = make(map[int32]bool)
@@ -161,20 +168,20 @@ func (net *Network) Unclog(a gossip.Address) {
 // loss is one call of [Network.Lose] or [Network.LoseService] that has not ended.
 type loss struct {
 	what    string
-	service machine.Service // Whose messages alone are lost; zero: those of any.
+	service machine.Service // If not zero, only messages of this service are lost.
 	lose    func(from, to gossip.Address, message any) bool
 }
 
-// Lose has the messages lost for which lose is true, besides those that other calls
-// lose: those of one type, say, while others pass. It ends with the function that it
-// returns, or with [Network.Heal]. Lose must depend on its arguments alone. What says in
-// words which messages, for the trace.
+// Lose drops the messages for which lose returns true, while other messages pass:
+// those of one type, say. Several calls add up. It ends with the returned function or
+// with [Network.Heal]. Lose must depend on its arguments alone. What describes the
+// messages in the trace.
 func (net *Network) Lose(what string, lose func(from, to gossip.Address, message any) bool) (end func()) {
 	return net.loses(&loss{what: what, lose: lose})
 }
 
-// LoseService has the messages of one service lost, as when its lane stands still,
-// like [Network.Lose].
+// LoseService drops messages of one service like [Network.Lose], as when its lane
+// stands still.
 func (net *Network) LoseService(s machine.Service, lose func(from, to gossip.Address, message any) bool) (end func()) {
 	return net.loses(&loss{what: fmt.Sprintf("service %d", s), service: s, lose: lose})
 }
@@ -192,22 +199,21 @@ func (net *Network) loses(l *loss) (end func()) {
 	}
 }
 
-// improves notes that something has changed so that messages may pass now which could not
-// before.
+// improves records a change after which messages may pass that could not before.
 func (net *Network) improves() {
 	net.world.changes()
 	net.healed = net.world.now
 }
 
-// blockedWay reports whether nothing passes from one place to another.
+// blockedWay reports whether no message passes from one place to another.
 func (net *Network) blockedWay(from, to int32) bool {
 	return len(net.cut) > 0 && net.cut[link{from, to}] ||
 		len(net.clogged) > 0 && from != to && (net.clogged[from] || net.clogged[to])
 }
 
-// strays reports whether a message is lost although its way is open: by a selective loss,
-// or by the chance of its link.
-func (net *Network) strays(p *packet, to *place) bool {
+// lostOnWay reports whether a message is lost although its way is open: by a loss of
+// selected messages, or by the chance of its link.
+func (net *Network) lostOnWay(p *packet, to *place) bool {
 	for _, l := range net.losses {
 		if (l.service == 0 || l.service == p.service) && l.lose(p.from.place.address, to.address, p.message) {
 			return true
@@ -221,7 +227,7 @@ func (net *Network) strays(p *packet, to *place) bool {
 	return false
 }
 
-// way returns how long a message takes from one place to another.
+// way draws how long a message takes from one place to another.
 func (net *Network) way(from, to int32) int64 {
 	if len(net.links) > 0 {
 		if l := net.links[link{from, to}]; l.Max > 0 {
@@ -232,16 +238,16 @@ func (net *Network) way(from, to int32) int64 {
 }
 
 // Impaired reports whether messages may take longer than usual, or be lost, although
-// their links are there: a link has a quality of its own, some messages are lost, or the
-// network is worse than the one that the world began with.
+// no link is cut: a link has a quality of its own, selected messages are lost, or the
+// network is worse than the initial one.
 func (net *Network) Impaired() bool {
 	return len(net.links) > 0 || len(net.losses) > 0 || net.delivery.worse(net.normal)
 }
 
-// Healed returns the last time of the world at which messages may have begun to pass that
+// Healed returns the last world time at which messages may have begun to pass that
 // could not before.
 func (net *Network) Healed() time.Duration { return time.Duration(net.healed) }
 
-// Slowest returns the longest time that any network or link of the world has let a message
-// take so far: what was sent longer ago has arrived, or never will.
+// Slowest returns the longest time that a message may have taken in this world so far:
+// a message that was sent longer ago has arrived, or never will.
 func (net *Network) Slowest() time.Duration { return time.Duration(net.latest) }

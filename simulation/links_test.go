@@ -97,10 +97,10 @@ func TestNodeCrashesInTheMiddleOfAStep(t *testing.T) {
 	require.Len(t, old.Machine(service).(*pinger).fired, 2, "and no timer was armed")
 }
 
-// errEmptied is what a write answers that failed and emptied the disk.
+// errEmptied is the answer to a write that failed and emptied the disk.
 var errEmptied = errors.New("emptied")
 
-// writer writes what it is fed to its disk.
+// writer writes every input that it is fed to its disk.
 type writer struct {
 	calls    machine.CallID
 	answered []error

@@ -11,16 +11,20 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// Delivery says how messages travel. Messages are not kept in order unless
-// Ordered: a connection that breaks and is dialled anew does not keep it
-// either.
+// The way of a message: send passes it through its codec at times, loses it or puts it
+// into the heap, once or twice, with a latency (depart); when it surfaces, arrive
+// refuses it, keeps it for a frozen node, or has it delivered to the component of its
+// service.
+
+// Delivery says how messages travel. Unless Ordered is set they may overtake each
+// other, as they may when a connection breaks and is dialled anew.
 type Delivery struct {
 	// Min and Max bound the latency, drawn evenly between them. Both zero:
 	// 200 microseconds to 2 milliseconds.
 	Min, Max time.Duration
 
-	// Late is the chance that a message takes up to LateMax instead, like a
-	// message that waits in a buffer of a connection that stands still.
+	// Late is the chance that a message takes a time up to LateMax instead, like a
+	// message in the buffer of a connection that stands still.
 	Late    float64
 	LateMax time.Duration
 
@@ -41,34 +45,34 @@ func (d *Delivery) latencies() (least, spread int64) {
 	return int64(d.Min), max(int64(d.Max-d.Min), 0)
 }
 
-// worse reports whether messages travel worse than another way.
+// worse reports whether messages may travel worse by d than by another Delivery.
 func (d Delivery) worse(than Delivery) bool {
 	return d.Loss > than.Loss || d.Late > than.Late || d.Double > than.Double || d.Late > 0 && d.LateMax > than.LateMax || d.Max > than.Max
 }
 
-// Network carries the messages of a world: what [World.Network] returns. Links between
-// addresses are cut in one direction or both, slow or lossy; nodes are clogged; messages
-// of one sort are lost. What is done to it holds until it is taken back by its
-// counterpart or by [Network.Heal], and is known by addresses: a node that is started
-// again finds the links as they are.
+// Network carries the messages of a world; [World.Network] returns it. Links between
+// addresses can be cut in one direction or both, slow or lossy; nodes can be clogged;
+// messages of one sort can be lost. A change lasts until its counterpart or
+// [Network.Heal] ends it, and belongs to the address: a node that is started again
+// finds the links unchanged.
 type Network struct {
 	world    *World
-	source   *rand.Rand // What is drawn for messages.
+	source   *rand.Rand // Draws latencies and losses.
 	delivery Delivery
 	normal   Delivery // The delivery with which the world began.
 
 	cut     map[link]bool
-	clogged map[int32]bool // Places to and from which nothing passes.
+	clogged map[int32]bool // Places whose messages are all blocked.
 	links   map[link]Link
 	losses  []*loss
-	last    map[link]int64 // When the last message arrives, if ordered.
+	last    map[link]int64 // With Ordered: when the last message of a link arrives.
 
 	packets pool[packet]
-	every   uint64 // Each message of this number goes through its codec; zero: none.
-	scratch []byte // What messages are encoded into.
+	every   uint64 // Every so many messages, one goes through its codec; zero: none does.
+	scratch []byte // Buffer for encoding messages.
 
-	healed int64 // World time at which a message may have begun to pass last that could not before.
-	latest int64 // The longest time that any delivery or link has let a message take.
+	healed int64 // World time of the last change after which more messages may pass.
+	latest int64 // The longest latency that any delivery or link has allowed.
 
 	watchers []LinkWatcher
 	refusals []func(peer *Node, by gossip.NodeID)
@@ -92,7 +96,7 @@ func (net *Network) SetDelivery(d Delivery) {
 	net.world.Log("network %+v", d)
 }
 
-// packet is a message on its way.
+// packet is a message under way.
 type packet struct {
 	from    *Node
 	to      gossip.NodeID
@@ -100,7 +104,7 @@ type packet struct {
 	message any
 }
 
-// send puts a message on its way.
+// send has a message travel, or loses it.
 func (net *Network) send(n *Node, from machine.ID, s machine.Send) {
 	net.world.stats.Sent++
 	to := net.world.place(s.To.Address)
@@ -119,7 +123,7 @@ func (net *Network) send(n *Node, from machine.ID, s machine.Send) {
 		net.depart(p, to, 0)
 		return
 	}
-	if net.blockedWay(n.place.index, to.index) || net.delivery.Loss > 0 && net.source.Float64() < net.delivery.Loss || net.strays(&p, to) {
+	if net.blockedWay(n.place.index, to.index) || net.delivery.Loss > 0 && net.source.Float64() < net.delivery.Loss || net.lostOnWay(&p, to) {
 		net.drop(n, to)
 		return
 	}
@@ -161,7 +165,8 @@ func (net *Network) drop(n *Node, to *place) {
 	net.world.trace.add(line{at: net.world.now, place: n.place.index, peer: to.index, verb: verbDropped, note: "lost"})
 }
 
-// arrive hands a packet to whoever lives at its address, if it is meant.
+// arrive delivers a packet to the node at its address, if the packet is for its
+// incarnation and the node does not block the sender.
 func (net *Network) arrive(e event) {
 	n := net.world.places[e.place].node
 	p := &net.packets.values[e.ref]
@@ -191,9 +196,9 @@ func (net *Network) deliver(n *Node, p packet) {
 	n.step(to, machine.Received{From: p.from.id, Message: p.message})
 }
 
-// Block makes a node refuse a peer from now on, as a transport does with an
-// incarnation that was removed. The peer is told by the functions given to
-// [Network.OnRefused], each time that a message of it is refused.
+// Block makes a node refuse a peer from now on, as a transport refuses an incarnation
+// that was removed. Each time a message of the peer is refused, the functions given to
+// [Network.OnRefused] are called for the peer.
 func (net *Network) Block(n *Node, peer gossip.NodeID) {
 	if n.blocked == nil {
 		n.blocked = make(map[gossip.NodeID]bool)

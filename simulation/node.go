@@ -11,37 +11,42 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// Env is what a node is built from.
+// A node: its components in a machine.Group, its clock and its timers. Carry performs
+// the effects of a step: sends go to the network, calls to the strategies, events to
+// observers; other effects to carriers of the world. Timers share slots, each with at
+// most one event in the heap.
+
+// Env is what the build function of a node is given.
 type Env struct {
 	World *World
 	Self  gossip.NodeID
 
-	// Rand is the node's own source, drawn from the seed, the address and
-	// the generation.
+	// Rand is the node's own source, seeded from the world's seed in the order in
+	// which nodes start.
 	Rand *rand.Rand
 
 	// Generation is 0 for the first node at its address, then 1 and so on.
 	Generation int
 
-	// Disk is what the disk at the address holds.
+	// Disk is the content of the disk at the address.
 	Disk Disk
 
-	// Clock reads the node's clock. Machines are handed their time; it is
-	// for the parts of a node that production reads a clock in, like the
-	// fast path of messages.
+	// Clock reads the node's clock. Machines are given their time by each step; Clock
+	// is for parts of a node that read a clock in production, like the fast path of
+	// messages.
 	Clock machine.Clock
 }
 
 // Build builds the components of one incarnation of a node.
 type Build func(Env) []machine.Component
 
-// place is an address and whoever lives there.
+// place is an address, the node that is alive there, and the disk.
 type place struct {
 	index       int32
 	address     gossip.Address
 	build       Build
-	node        *Node // Nil while nobody lives there.
-	incarnation int32 // Of the node that lives or lived there last.
+	node        *Node // Nil while no node is alive there.
+	incarnation int32 // Incarnation of the last node there.
 	disk        disk
 }
 
@@ -58,20 +63,20 @@ type Node struct {
 	free  []int32
 	named map[timerKey]int32
 
-	served  map[callKey]*served    // Who answers its calls.
+	served  map[callKey]*served    // The other sides of its calls.
 	muted   *asking                // The call whose late answer is being fed.
 	blocked map[gossip.NodeID]bool // Peers whose messages are refused.
 
 	frozen  bool
 	thaws   int     // How often it was thawed.
 	thawed  int64   // World time at which it was thawed last.
-	waiting []event // What came while the node was frozen.
+	waiting []event // Events that came while the node was frozen.
 
 	ended bool
 	why   string // Why it ended.
-	quit  string // Set within a step: the node ends after it.
-	fuse  *fuse  // It crashes in the middle of a step.
-	torn  bool   // It has crashed in the middle of this step.
+	quit  string // Set within a step: why the node ends after the step.
+	fuse  *fuse  // Counts messages until a crash in the middle of a step; nil: none is planned.
+	torn  bool   // The node has crashed in the middle of the present step.
 }
 
 type timerKey struct {
@@ -84,14 +89,14 @@ type callKey struct {
 	port, key string
 }
 
-// slot is a timer of a node. At most one event of the heap, the one numbered
-// pending, stands for it: a timer that is put off again and again costs one
-// event for each time that its event surfaces, not one for each request.
+// slot is a timer of a node. At most one event of the heap, the one numbered pending,
+// stands for it: a timer that is postponed again and again costs one event each time
+// its event surfaces, not one for each postponement.
 type slot struct {
 	key       timerKey
-	at        int64 // World time at which it is due, if armed.
+	at        int64 // World time at which the timer is due, if armed.
 	pendingAt int64
-	pending   uint64 // Zero: no event stands for it.
+	pending   uint64 // Number of the event; zero: no event stands for the timer.
 	armed     bool
 }
 
@@ -104,16 +109,16 @@ func (n *Node) Generation() int { return int(n.incarnation) - 1 }
 // Alive reports whether the node has not ended. A frozen node is alive.
 func (n *Node) Alive() bool { return !n.ended }
 
-// Frozen reports whether the node runs nothing at present.
+// Frozen reports whether the node is frozen at present.
 func (n *Node) Frozen() bool { return n.frozen }
 
-// Ended returns why the node ended, and whether it has.
+// Ended returns why the node ended, and whether it has ended.
 func (n *Node) Ended() (string, bool) { return n.why, n.ended }
 
 // Ending reports whether the node ends after its present step.
 func (n *Node) Ending() bool { return n.quit != "" }
 
-// Thawed returns the time of the world at which the node ran on after a pause last, zero
+// Thawed returns the world time at which the node last continued after a pause, zero
 // without a pause.
 func (n *Node) Thawed() time.Duration { return time.Duration(n.thawed) }
 
@@ -125,8 +130,7 @@ func (n *Node) Now() machine.Now {
 	}
 }
 
-// Machine returns the machine of the component with the given service, nil
-// without one.
+// Machine returns the machine of the component with the given service, or nil.
 func (n *Node) Machine(s machine.Service) machine.Machine {
 	for _, c := range n.group.Components() {
 		if c.Service == s {
@@ -153,16 +157,16 @@ func (n *Node) Perform(s machine.Service, e machine.Effect) {
 	}
 }
 
-// Input feeds an input to the component with the given service, as soon as the
-// node runs. It does nothing after the end of the node.
+// Input feeds an input to the component with the given service, as soon as the node is
+// not frozen. It does nothing after the end of the node.
 func (n *Node) Input(s machine.Service, in machine.Input) {
 	if n.Alive() {
 		n.world.Input(n.place.address, s, in)
 	}
 }
 
-// Enqueue puts an input in line for the component with the given service. It
-// may only be called within a function given to [World.Carry].
+// Enqueue adds an input to the queue of the present step, for the component with the
+// given service. It may only be called within a function given to [World.Carry].
 func (n *Node) Enqueue(s machine.Service, in machine.Input) {
 	if id, ok := n.component(s); ok {
 		n.group.Enqueue(id, in)
@@ -173,16 +177,17 @@ func (n *Node) Enqueue(s machine.Service, in machine.Input) {
 func (n *Node) Carry(from machine.ID, e machine.Effect) {
 	w := n.world
 	if n.torn {
-		return // It has crashed: what the step would do besides is never done.
+		// The node has crashed: the remaining effects of the step are dropped.
+		return
 	}
 	if n.muted != nil {
-		w.strategies.muffle(n, from, e)
+		w.strategies.rejectLate(n, from, e)
 	}
 	switch e := e.(type) {
 	case machine.Send:
 		w.network.send(n, from, e)
 		if n.fuse != nil {
-			n.burn(e.Message)
+			n.countSent(e.Message)
 		}
 	case machine.Arm:
 		n.arm(timerKey{of: from, timer: e.Timer}, e.At)
@@ -249,7 +254,7 @@ func (n *Node) slot(key timerKey) int32 {
 	return i
 }
 
-// expect puts the event that stands for a timer into the heap.
+// expect puts an event for a timer into the heap.
 func (n *Node) expect(i int32) {
 	s := &n.slots[i]
 	s.pendingAt = s.at
@@ -258,7 +263,7 @@ func (n *Node) expect(i int32) {
 	})
 }
 
-// release gives a slot back that is neither armed nor expected.
+// release frees a slot that is neither armed nor has an event.
 func (n *Node) release(i int32) {
 	s := &n.slots[i]
 	if s.armed || s.pending != 0 || s.key.timer == nil {
@@ -269,8 +274,9 @@ func (n *Node) release(i int32) {
 	n.free = append(n.free, i)
 }
 
-// surfaced handles the event of a timer.
-func (n *Node) surfaced(e event) {
+// timerEvent handles the event of a timer, which may have been postponed or disarmed
+// since.
+func (n *Node) timerEvent(e event) {
 	s := &n.slots[e.ref]
 	if s.pending != e.seq {
 		return
@@ -290,7 +296,7 @@ func (n *Node) surfaced(e event) {
 	n.release(e.ref)
 }
 
-// step feeds one input and lets the checkers look.
+// step feeds one input and calls the checkers.
 func (n *Node) step(to machine.ID, in machine.Input) {
 	n.group.Step(n.Now(), to, in)
 	n.stepped()
@@ -308,7 +314,7 @@ func (n *Node) stepped() {
 	}
 }
 
-// systemClock makes a node's clock readable to what is built with it.
+// systemClock is a node's clock for the parts that are built with the node.
 type systemClock struct{ n *Node }
 
 // Now returns what the node's clocks show.

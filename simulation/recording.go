@@ -19,15 +19,20 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// ErrRecording is what every error about a recording that cannot be read is.
+// Recordings of strategy calls. First the lines of a recording and how a run writes
+// them; then how a recording is read and checked; then the replay, in which each call,
+// each second and the end must agree with the next line. A difference is a
+// [DivergenceError].
+
+// ErrRecording is matched by every error about content that is not a recording.
 var ErrRecording = errors.New("simulation: not a recording")
 
 // recorded is one line of a recording, in JSON: a call with its answer, a
 // checkpoint in each second, or the end of the run. Lines are in the order of the
 // world's time.
 type recorded struct {
-	// At is the time of the world, in nanoseconds since its start, and Trace the
-	// hash and Lines the number of the lines of the trace until then.
+	// At is the world time in nanoseconds since the start; Trace is the hash, and
+	// Lines the number, of the trace's lines at that time.
 	At    int64  `json:"at"`
 	Trace string `json:"trace"`
 	Lines uint64 `json:"lines"`
@@ -36,20 +41,20 @@ type recorded struct {
 	End  *recordedEnd  `json:"end,omitempty"`
 }
 
-// recordedCall is a call and what became of it.
+// recordedCall is a call and its fate.
 type recordedCall struct {
-	Node      string          `json:"node"` // The address.
-	Life      int32           `json:"life"` // Which incarnation there, from 1.
+	Node      string          `json:"node"` // The address of the calling node.
+	Life      int32           `json:"life"` // The incarnation at that address, from 1.
 	Component string          `json:"component"`
 	Port      string          `json:"port"`
 	Key       string          `json:"key,omitempty"`
 	ID        uint64          `json:"id"`
-	Request   string          `json:"request"` // Its digest.
+	Request   string          `json:"request"` // The digest of the request.
 	Fate      string          `json:"fate"`
-	Answer    int64           `json:"answer"` // World time at which it is fed, in nanoseconds.
+	Answer    int64           `json:"answer"` // World time at which the answer is fed, in nanoseconds.
 	Type      string          `json:"type,omitempty"`
 	Value     json.RawMessage `json:"value,omitempty"`
-	Is        string          `json:"is,omitempty"` // Which error of this package's knowledge.
+	Is        string          `json:"is,omitempty"` // Name of the error in errorsByName; empty for other errors.
 	Error     *string         `json:"error,omitempty"`
 }
 
@@ -58,13 +63,13 @@ type recordedEnd struct {
 	Violation string `json:"violation,omitempty"`
 }
 
-// asked returns what identifies the call, without what became of it.
+// asked returns what identifies the call, without its fate.
 func (c recordedCall) asked() string {
 	return fmt.Sprintf("call %d of %s by %s of %s in life %d, request %s", c.ID, callName(c.Port, c.Key), c.Component, c.Node, c.Life, c.Request)
 }
 
-// errorsByName are the errors that keep their identity in a recording. Of all
-// others the text is kept.
+// errorsByName are the errors that keep their identity in a recording. Of other errors
+// only the text is kept.
 func errorsByName() map[string]error {
 	return map[string]error{
 		"deadline": context.DeadlineExceeded, "busy": machine.ErrBusy,
@@ -72,7 +77,7 @@ func errorsByName() map[string]error {
 	}
 }
 
-// plainTypes are the types that every recording can hold.
+// plainTypes are the types of answers that every recording can hold.
 func plainTypes() map[string]reflect.Type {
 	types := make(map[string]reflect.Type)
 	for _, v := range []any{"", 0, int64(0), uint64(0), 0.0, false} {
@@ -82,7 +87,7 @@ func plainTypes() map[string]reflect.Type {
 	return types
 }
 
-// recorder writes a recording. Nil writes none.
+// recorder writes a recording. A nil recorder writes nothing.
 type recorder struct {
 	out   *json.Encoder
 	types map[string]reflect.Type
@@ -97,7 +102,7 @@ func newRecorder(out io.Writer, types map[string]reflect.Type) *recorder {
 	return &recorder{out: encoder, types: types}
 }
 
-// write writes a line with the present place in the trace.
+// write writes a line with the present time and state of the trace.
 func (r *recorder) write(w *World, l recorded) error {
 	l.At, l.Trace, l.Lines = w.now, hex(w.trace.hash), w.trace.count
 	if err := r.out.Encode(l); err != nil {
@@ -108,8 +113,8 @@ func (r *recorder) write(w *World, l recorded) error {
 
 func hex(hash uint64) string { return fmt.Sprintf("%016x", hash) }
 
-// call writes a call and its answer. An answer that would not be read back as it
-// is is an error: a replay with it would be another run.
+// call writes a call and its answer. An answer that would be read back differently is
+// an error: a replay with it would be another run.
 func (r *recorder) call(w *World, n *Node, a asking, f fate) error {
 	if r == nil {
 		return nil
@@ -149,7 +154,7 @@ func (r *recorder) answer(c *recordedCall, f fate) error {
 	return nil
 }
 
-// describe describes who asks what.
+// describe returns the recorded form of a call, without its fate.
 func describe(n *Node, a asking) recordedCall {
 	return recordedCall{
 		Node: n.place.address.String(), Life: n.incarnation, Component: n.group.Components()[a.key.of].Name,
@@ -157,7 +162,7 @@ func describe(n *Node, a asking) recordedCall {
 	}
 }
 
-// fate returns what became of a recorded call.
+// fate returns the fate of a recorded call.
 func (c *recordedCall) fate(types map[string]reflect.Type) (fate, error) {
 	f := fate{name: c.Fate, at: c.Answer}
 	if c.Error != nil {
@@ -183,20 +188,20 @@ func (c *recordedCall) fate(types map[string]reflect.Type) (fate, error) {
 	return f, nil
 }
 
-// recordingLineMax bounds a line of a recording, in bytes: an answer about a
-// hundred thousand shards with a reason for each.
+// recordingLineMax bounds a line of a recording, in bytes: enough for an answer about
+// a hundred thousand shards with a reason for each.
 const recordingLineMax = 64 << 20
 
-// Recording is what a run has asked strategies and what they have answered, and
-// where it was in its trace meanwhile. It is for one replay.
+// Recording holds the calls of a run with their answers, and the state of its trace at
+// each second. It is used for one replay.
 type Recording struct {
 	lines []recorded
 	next  int
-	since int64 // The world's time at which recording and replay agreed last.
+	since int64 // World time at which recording and replay last agreed.
 }
 
-// ReadRecording reads what a world with [Options.Record] has written. Any input is
-// possible; an error matches [ErrRecording] unless it is one of reading.
+// ReadRecording reads a recording that a world with [Options.Record] has written. Any
+// input is possible; an error matches [ErrRecording] unless reading itself has failed.
 func ReadRecording(in io.Reader) (*Recording, error) {
 	r := &Recording{}
 	lines := bufio.NewScanner(in)
@@ -223,7 +228,7 @@ func ReadRecording(in io.Reader) (*Recording, error) {
 	return r, nil
 }
 
-// append adds a line that was read.
+// append checks a line that was read, and adds it.
 func (r *Recording) append(l recorded) error {
 	last := recorded{}
 	if len(r.lines) > 0 {
@@ -257,25 +262,25 @@ func (r *Recording) Calls() int {
 	return calls
 }
 
-// DivergenceError says where a replay is another run than the recording. The end
-// of the trace is in the [Failure] that it comes with.
+// DivergenceError says where a replay differs from its recording. The end of the trace
+// is in the [Failure] that it comes with.
 type DivergenceError struct {
-	// Line is the line of the recording, from 1, and At the time of the world at
-	// which the replay differed from it. Since is the time until which they agreed.
+	// Line is the line of the recording, from 1, and At the world time, at which the
+	// replay differs. Since is the time until which they agreed.
 	Line      int
 	At, Since time.Duration
 
-	// Want is what the recording has there, Got what the replay does.
+	// Want is that line of the recording, Got what happens in the replay.
 	Want, Got string
 }
 
-// Error says where, and what differs.
+// Error says where the replay differs, and how.
 func (e *DivergenceError) Error() string {
 	return fmt.Sprintf("simulation: the replay diverges at %v, having agreed until %v: line %d of the recording has %s; the replay has %s",
 		e.At, e.Since, e.Line, e.Want, e.Got)
 }
 
-// text says what a line is.
+// text describes a line.
 func (l *recorded) text() string {
 	at := fmt.Sprintf("at %v with %d lines of trace %s", time.Duration(l.At), l.Lines, l.Trace)
 	switch {
@@ -290,8 +295,8 @@ func (l *recorded) text() string {
 	}
 }
 
-// agree takes the next line of the recording if it is what the replay has, which
-// is a line without an answer.
+// agree takes the next line of the recording if it is equal to the replay's line,
+// apart from the answer, which the replay's line does not have.
 func (r *Recording) agree(w *World, got recorded) (*recorded, error) {
 	got.At, got.Trace, got.Lines = w.now, hex(w.trace.hash), w.trace.count
 	want := recorded{}
@@ -312,7 +317,7 @@ func (r *Recording) agree(w *World, got recorded) (*recorded, error) {
 	return nil, e
 }
 
-// answer returns what became of a call in the recording.
+// answer returns the recorded fate of a call.
 func (r *Recording) answer(w *World, n *Node, a asking) (fate, error) {
 	c := describe(n, a)
 	l, err := r.agree(w, recorded{Call: &c})
@@ -326,7 +331,8 @@ func (r *Recording) answer(w *World, n *Node, a asking) (fate, error) {
 	return f, nil
 }
 
-// checkpoint is made in each second of the world.
+// checkpoint writes or compares the state of the trace, once in each second of the
+// world.
 func (w *World) checkpoint() error {
 	switch {
 	case w.replay != nil:
@@ -338,11 +344,10 @@ func (w *World) checkpoint() error {
 	return nil
 }
 
-// Conclude ends a recording, and finds out whether a replay has ended as its
-// recording has: at the same time with the same trace and the same violation, if
-// any. Without either it does nothing. It is called once, when the world is not
-// run any more. The error is the violation of the run, or a [*Failure] with a
-// [*DivergenceError].
+// Conclude ends a recording, or checks that a replay has ended like its recording: at
+// the same time with the same trace and the same violation, if any. Without a
+// recording and a replay it does nothing. It is called once, after the last Run. The
+// error is the violation of the run, or a [*Failure] with a [*DivergenceError].
 func (w *World) Conclude() error {
 	end := recorded{End: &recordedEnd{}}
 	diverged := (*DivergenceError)(nil)
@@ -353,7 +358,7 @@ func (w *World) Conclude() error {
 	switch {
 	case w.replay != nil && !errors.As(w.failure, &diverged):
 		if _, err := w.replay.agree(w, end); err != nil {
-			w.failure = nil // What was found is found in another run.
+			w.failure = nil // The violation is one of another run than the recorded one.
 			w.Fail(err)
 		}
 	case w.record != nil:

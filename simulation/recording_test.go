@@ -15,14 +15,14 @@ import (
 	"github.com/quorate/quorate/simulation"
 )
 
-// answer is an answer with what JSON could lose.
+// answer is an answer with values that JSON could lose.
 type answer struct {
 	Text  string
 	Some  []int
 	Inner *answer
 }
 
-// run lets one node ask once, and returns the answers that it was fed.
+// run has one node make one call, and returns the answers that were fed.
 func run(t *testing.T, o simulation.Options, of any, err error) ([]machine.Input, error) {
 	t.Helper()
 	w := pingers(o, 1)
@@ -124,7 +124,7 @@ func TestLinesOfARecordingAreChecked(t *testing.T) {
 	}
 }
 
-// covers I36: whatever a file holds, it is read or refused.
+// covers I36: any content of a file is read or refused.
 func FuzzReadRecording(f *testing.F) {
 	f.Add(`{"at":1000000000,"trace":"00000000000000ff","lines":3}` + "\n" + `{"at":2000000000,"trace":"00000000000000ff","lines":4,"end":{"violation":"I4"}}`)
 	f.Add(`{"at":7,"trace":"51848c84f61116cd","lines":7709,"call":{"node":"n3:7946","life":1,"component":"membership","port":"any","id":1,"request":"9a8b8d7b73429779","fate":"answered","answer":8,"type":"string","value":"x"}}` + "\n")
@@ -136,7 +136,7 @@ func FuzzReadRecording(f *testing.F) {
 			return
 		}
 		require.LessOrEqual(t, r.Calls(), strings.Count(text, "\n")+1)
-		// The run is another one, which is said.
+		// The replay is another run, and says so.
 		_, err = run(t, simulation.Options{Replay: r}, nil, nil)
 		require.Error(t, err)
 	})

@@ -13,7 +13,12 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// At calls f at a time of the world, or at once when that has passed.
+// The loop of the world: Run takes events off the heap in the order of time, and
+// handle passes each to the script, the checkers, the network or the node that it is
+// for. An event of a frozen node waits there; an event of a node that is gone is
+// dropped.
+
+// At calls f at a world time, or at once when that time has passed.
 func (w *World) At(at time.Duration, f func()) {
 	w.push(event{at: max(int64(at), w.now), typ: eventFunc, ref: w.funcs.put(f)})
 }
@@ -21,8 +26,9 @@ func (w *World) At(at time.Duration, f func()) {
 // After calls f when d has passed.
 func (w *World) After(d time.Duration, f func()) { w.At(w.Now()+d, f) }
 
-// Run lets d pass. It returns the first violation of the run, a [*Failure],
-// and then does nothing more. A panic of a machine is a violation.
+// Run advances the world by d. It returns the first violation of the run, a
+// [*Failure], after which the world does nothing more. A panic of a machine is a
+// violation.
 func (w *World) Run(d time.Duration) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -45,8 +51,8 @@ func (w *World) Run(d time.Duration) (err error) {
 	return nil
 }
 
-// RunUntil lets time pass until done holds, which it asks ten times a second,
-// and for no more than limit. It returns the time that passed.
+// RunUntil advances the world until done returns true, for at most limit. It calls
+// done ten times a second, and returns the time that passed.
 func (w *World) RunUntil(limit time.Duration, done func() bool) (time.Duration, error) {
 	begin := w.Now()
 	for !done() {
@@ -60,12 +66,12 @@ func (w *World) RunUntil(limit time.Duration, done func() bool) (time.Duration, 
 	return w.Now() - begin, nil
 }
 
-// stormPerNode is how many events a node may have in a second of the world, on
-// average over all nodes: hundreds of times what the busiest second of a healthy
-// cluster has. Beyond it nodes answer each other without end.
+// stormPerNode is how many events a node may have in a second of the world, on average
+// over all nodes: hundreds of times the number in the busiest second of a healthy
+// cluster. A higher number means that nodes answer each other without end.
 const stormPerNode = 20_000
 
-// count finds storms.
+// count fails the run when there are too many events in a second.
 func (w *World) count() {
 	if second := w.now / int64(time.Second); second != w.second {
 		w.second, w.inSecond = second, 0
@@ -75,7 +81,7 @@ func (w *World) count() {
 	}
 }
 
-// stack returns the stack of a panic without what is above the panic.
+// stack returns the stack of a panic, without the calls above the panic.
 func stack() string {
 	s := string(debug.Stack())
 	if _, below, ok := strings.Cut(s, "panic("); ok {
@@ -88,11 +94,11 @@ func stack() string {
 type input struct {
 	to     machine.ID
 	in     machine.Input
-	answer *asking // The call that it answers, nil for all others.
+	answer *asking // The call that in answers; nil if in is no answer.
 }
 
-// Input feeds an input to a component of the node at an address, as soon as
-// the node runs. Without a node or component there it does nothing.
+// Input feeds an input to a component of the node at an address, as soon as the node
+// is not frozen. If there is no such node or component, it does nothing.
 func (w *World) Input(a gossip.Address, s machine.Service, in machine.Input) {
 	n := w.Node(a)
 	if n == nil {
@@ -144,12 +150,12 @@ func (w *World) handle(e event) {
 	}
 }
 
-// happen lets an event happen to a node that runs.
+// happen handles an event of a node that is not frozen.
 func (w *World) happen(n *Node, e event) {
 	w.stats.Steps++
 	switch e.typ {
 	case eventTimer:
-		n.surfaced(e)
+		n.timerEvent(e)
 	case eventPacket:
 		w.network.deliver(n, w.network.packets.take(e.ref))
 	case eventInput:
@@ -166,7 +172,7 @@ func (w *World) happen(n *Node, e event) {
 	}
 }
 
-// discard forgets an event whose node is gone.
+// discard drops an event whose node is gone.
 func (w *World) discard(e event) {
 	switch e.typ {
 	case eventPacket:
@@ -177,7 +183,7 @@ func (w *World) discard(e event) {
 	}
 }
 
-// pool holds values that events of the heap stand for.
+// pool holds the values to which events of the heap refer.
 type pool[T any] struct {
 	values []T
 	free   []int32

@@ -14,6 +14,10 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
+// The trace of a run. A line is kept as values; text is made only when someone reads it
+// or when the trace is written out. The hash covers the time, nodes, verb and type of each
+// line, its note if that is text, and the bytes of messages that went through their codec.
+
 // verb is what a line of the trace says.
 type verb uint8
 
@@ -34,8 +38,8 @@ var verbNames = [...]string{ //nolint:gochecknoglobals // A constant table.
 	"fed", "received", "fired", "sent", "dropped", "published", "decided", "called", "answered", "world",
 }
 
-// line is one line of the trace before it is text: most lines are never
-// read, so that text is made when somebody asks for it.
+// line is one line of the trace before it is text: most lines are never read, so that
+// text is made only on demand.
 type line struct {
 	at    int64
 	place int32 // The node that the line is about, -1 for the world.
@@ -44,11 +48,11 @@ type line struct {
 	note  any
 }
 
-// shape is what the trace knows of a Go type.
+// shape is what the trace keeps about a Go type.
 type shape struct {
 	number uint64
 	name   string
-	plain  bool // Values print the same in every run: there are no pointers in them.
+	plain  bool // Values print the same in every run, since they hold no pointers.
 }
 
 // Trace is the record of a run: a hash over every line, the number of lines,
@@ -62,7 +66,7 @@ type Trace struct {
 	out    io.Writer
 }
 
-// linesDefault is how many lines a trace keeps unless told otherwise.
+// linesDefault is how many lines a trace keeps by default.
 const linesDefault = 400
 
 func newTrace(w *World, lines int, out io.Writer) *Trace {
@@ -82,7 +86,7 @@ func (t *Trace) mix(x uint64) {
 	t.hash = h ^ h>>29
 }
 
-// bytes enters the contents of a message into the hash.
+// bytes mixes an encoded message into the hash.
 func (t *Trace) bytes(b []byte) {
 	for _, c := range b {
 		t.hash = (t.hash ^ uint64(c)) * prime64
@@ -161,7 +165,7 @@ func (t *Trace) Hash() uint64 { return t.hash }
 // Count returns the number of lines so far.
 func (t *Trace) Count() uint64 { return t.count }
 
-// Last returns the last lines, oldest first, no more than were kept.
+// Last returns the last n lines, or as many as are kept, oldest first.
 func (t *Trace) Last(n int) []string {
 	n = min(n, len(t.ring))
 	lines := make([]string, 0, n)

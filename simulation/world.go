@@ -14,33 +14,38 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// Options say what a world is like. The zero value is a world with a quick
-// network, equal clocks and no faults of its own.
+// The options of a world, what its observers and checkers are told, and the failure
+// that ends a run; then the world itself with its sources of randomness and its parts,
+// and the functions with which a component hooks into it: Observe, Check, Carry,
+// EndsOn.
+
+// Options describe a world. The zero value is a world with a quick network, equal
+// clocks and no faults of its own.
 type Options struct {
 	// Seed determines the run.
 	Seed uint64
 
-	// Scenario is named in the command that replays a failure.
+	// Scenario is the name of the scenario in the command that replays a failure.
 	Scenario string
 
 	// Network says how messages travel.
 	Network Delivery
 
-	// Calls say what happens to strategy calls.
+	// Calls are the chances of what happens to strategy calls.
 	Calls Calls
 
-	// Disks say what happens to what nodes write.
+	// Disks are the chances of what happens to writes to disks.
 	Disks Writes
 
-	// RatePPM bounds by how many millionths the rate of a node's clock
-	// differs from that of the world: 10,000 is 1 %. Zero: all are equal.
+	// RatePPM bounds by how many millionths the rate of a node's clock differs from
+	// that of the world: 10,000 is 1 %. Zero: all rates are equal.
 	RatePPM int
 
 	// WallSkew bounds by how much a node's wall clock is ahead or behind.
 	WallSkew time.Duration
 
-	// CodecEvery sends every n-th message through the codec of its
-	// component. Zero: none.
+	// CodecEvery sends every n-th message through the codec of its component. Zero: no
+	// message.
 	CodecEvery int
 
 	// Lines is how many lines of the trace are kept, 400 when zero.
@@ -49,40 +54,40 @@ type Options struct {
 	// Trace receives every line of the trace, when it is not nil.
 	Trace io.Writer
 
-	// Record receives what strategies are asked and what they answer, when it is
-	// not nil. The recording is complete after [World.Conclude].
+	// Record receives the calls of strategies and their answers, when it is not nil.
+	// The recording is complete after [World.Conclude].
 	Record io.Writer
 
-	// Replay has every call answered as in a recording: nobody is asked, nothing is
+	// Replay answers every call from a recording: no strategy is called, no fate
 	// drawn. The run is the recorded one, to the byte, or ends with a
 	// [*DivergenceError]. Seed and script must be those of the recording.
 	Replay *Recording
 }
 
-// Checker looks for broken invariants from the outside.
+// Checker examines nodes and the world for broken invariants from the outside.
 type Checker interface {
-	// Stepped is called after each step of a node, with what the step set
-	// off on that node carried out.
+	// Stepped is called after each step of a node, when the effects of the step have
+	// been carried out.
 	Stepped(w *World, n *Node) error
 
 	// Second is called once in every second of virtual time.
 	Second(w *World) error
 }
 
-// Observation is something that a node published or decided, or that
-// happened to the node: [Began] and [Ended].
+// Observation is an event that a node published, a decision of the node, or what
+// happened to the node: [Began], [Ended], [Asked] or [Answered].
 type Observation struct {
 	At        time.Duration // World time.
 	Node      *Node
 	Component string // Empty for Began and Ended.
-	Event     any    // Decisions are of type machine.Decide.
+	Event     any    // A decision has type machine.Decide.
 }
 
 // Began is observed when a node has been started.
 type Began struct{}
 
-// Ended is observed when a node has crashed or ended by itself. Why is [Crashed], or
-// what a function given to [World.EndsOn] said.
+// Ended is observed when a node has ended. Why is [Crashed], or the reason that a
+// function given to [World.EndsOn] returned.
 type Ended struct{ Why string }
 
 // Failure is the first violation of a run.
@@ -127,12 +132,12 @@ func (f *Failure) Unwrap() error { return f.Err }
 type Stats struct {
 	Events  uint64 // Events of the heap.
 	Sent    uint64 // Messages sent.
-	Lost    uint64 // Messages lost, to chance and to cut links.
-	Refused uint64 // Messages for an incarnation that is gone.
+	Lost    uint64 // Messages lost, by chance and by cut links.
+	Refused uint64 // Messages that no node or component took, or whose sender is blocked.
 	Codec   uint64 // Messages that went through their codec.
 	Steps   uint64 // Inputs fed.
 	Calls   uint64 // Calls of strategies.
-	Late    uint64 // Answers of theirs that were fed after the limit.
+	Late    uint64 // Answers that were fed after the limit of their call.
 	Asked   uint64 // Calls that reached a strategy: in a replay, none.
 }
 
@@ -145,8 +150,8 @@ type World struct {
 	trace *Trace
 	stats Stats
 
-	faults *rand.Rand // What chaos draws.
-	births *rand.Rand // What new nodes draw.
+	faults *rand.Rand // Source of fault schedules.
+	births *rand.Rand // Source of the properties of new nodes.
 
 	places     []*place
 	named      map[gossip.Address]*place
@@ -168,7 +173,7 @@ type World struct {
 	injected map[string]int // Faults of Chaos, by name.
 	changed  int64          // World time of the last change from outside, see [World.Steady].
 
-	second   int64 // The second in which inSecond events have happened.
+	second   int64 // The second that inSecond counts.
 	inSecond int
 
 	failure error
@@ -197,8 +202,9 @@ func source(seed, stream uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, stream*0x9e3779b97f4a7c15)) //nolint:gosec // Simulation, not secrets.
 }
 
-// Source returns a source of randomness of the seed, the same one for a number in each
-// run. What draws from it disturbs nothing else. The numbers up to 5 are the world's.
+// Source returns a source of randomness made from the seed, the same for a number in
+// each run. Drawing from it does not change what the world draws. Numbers up to 5 are
+// the world's own.
 func (w *World) Source(number uint64) *rand.Rand { return source(w.opt.Seed, number) }
 
 // Replay returns the command that repeats the run.
@@ -222,13 +228,13 @@ func (w *World) Stats() Stats { return w.stats }
 // Rand returns the source of randomness that fault schedules draw from.
 func (w *World) Rand() *rand.Rand { return w.faults }
 
-// Network returns what carries the messages of the nodes.
+// Network returns the network of the world.
 func (w *World) Network() *Network { return w.network }
 
 // Disks returns the disks of the nodes.
 func (w *World) Disks() *Disks { return w.disks }
 
-// Strategies returns those whom the nodes can ask.
+// Strategies returns the strategies of the world.
 func (w *World) Strategies() *Strategies { return w.strategies }
 
 // Observe adds an observer. Observers are called in the order in which they
@@ -238,17 +244,17 @@ func (w *World) Observe(f func(Observation)) { w.observers = append(w.observers,
 // Check adds a checker.
 func (w *World) Check(c Checker) { w.checkers = append(w.checkers, c) }
 
-// Carry adds a function that carries out effects of packages' own types, and
-// reports whether it knew the effect.
+// Carry adds a function that carries out effects of a package's own types. The
+// function reports whether it knows the effect.
 func (w *World) Carry(f func(n *Node, c *machine.Component, e machine.Effect) bool) {
 	w.carriers = append(w.carriers, f)
 }
 
-// EndsOn adds a function that says why a node ends when one of its components
-// publishes an event, empty when it does not. The node ends after the step.
+// EndsOn adds a function that is given every published event and returns why the node
+// ends with it, or "" if it does not. The node ends after the step.
 func (w *World) EndsOn(f func(event any) string) { w.endings = append(w.endings, f) }
 
-// Fail records a violation. The first one counts; the run ends with it.
+// Fail records a violation, which ends the run. Later violations are ignored.
 func (w *World) Fail(err error) {
 	if w.failure == nil && err != nil {
 		w.failure = &Failure{
@@ -258,7 +264,7 @@ func (w *World) Fail(err error) {
 	}
 }
 
-// Failure returns the first violation, a [*Failure], nil without one.
+// Failure returns the first violation, a [*Failure], or nil.
 func (w *World) Failure() error { return w.failure }
 
 // Log adds a line to the trace.

@@ -32,8 +32,8 @@ func addresses(from, to int) []gossip.Address {
 	return all
 }
 
-// pinger sends a numbered ping to each peer every second, and notes what it
-// hears.
+// pinger sends a numbered ping to each peer every second, and records the pings that
+// it receives.
 type pinger struct {
 	peers []gossip.Address
 	sent  int
@@ -70,7 +70,7 @@ func (p *pinger) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 
 type own struct{ N int }
 
-// decimal is a codec of pings that goes wrong above limit.
+// decimal is a codec of pings that fails above limit.
 type decimal struct{ limit int }
 
 func (decimal) Append(dst []byte, message any) ([]byte, error) {
@@ -237,8 +237,8 @@ func TestPanicOfAMachineIsAViolation(t *testing.T) {
 	require.ErrorContains(t, w.Run(time.Second), "panic: broken")
 }
 
-// covers I28: nodes that answer each other without end are found by their number
-// of events, in little time of the world.
+// covers I28: nodes that answer each other without end are detected by their number of
+// events, within little time of the world.
 func TestStormIsAViolation(t *testing.T) {
 	w := pingers(simulation.Options{}, 2)
 	var again func()
@@ -316,7 +316,7 @@ func TestOwnEffectsAndEndingEvents(t *testing.T) {
 	require.Equal(t, "asked to", why)
 }
 
-// checker counts.
+// checker counts the calls of its methods.
 type checker struct{ steps, seconds int }
 
 func (c *checker) Stepped(*simulation.World, *simulation.Node) error { c.steps++; return nil }
@@ -367,7 +367,7 @@ func BenchmarkWorld(b *testing.B) {
 	}
 }
 
-// quiet pings and answers, and keeps nothing.
+// quiet pings its peers, answers pings, and records nothing.
 type quiet struct{ peers []gossip.Address }
 
 type pong struct{ N int }
