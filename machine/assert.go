@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// Violation is what [Assert] panics with: an invariant of our own is broken.
-// No driver recovers from it. A process that goes on with a broken invariant
-// would spread the damage to its peers.
+// Violation is the value with which [Assert] panics: an invariant of the program
+// itself is broken. No driver recovers from it, since a process that goes on with a
+// broken invariant would spread the damage to its peers.
 type Violation struct { //nolint:errname // It is the value of a panic; that it prints like an error is a convenience.
 	// Invariant is the number under which the invariant is stated where its
 	// data is declared, and the statement in a few words.
 	Invariant string
 
-	// Values alternates between names and values that tell what was found.
+	// Values alternates between names and values of what was found.
 	Values []any
 }
 

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Clock is where a [Driver] reads the time. It is called from several
-// goroutines at once. Now.Mono never goes back from one call to a later one.
+// Clock supplies the time to a [Driver]. Now is called from several goroutines at
+// once. The field Mono of its result never goes back from one call to a later one.
 type Clock interface {
 	Now() Now
 }
@@ -73,7 +73,7 @@ func (c *SystemClock) instant(t time.Time) Instant {
 	}
 }
 
-// advance returns the instant of a reading. It fails when another reading
+// advance returns the instant of a reading. It reports false when another reading has
 // set a new anchor meanwhile.
 func (c *SystemClock) advance(mono time.Duration, wall int64) (Instant, bool) {
 	a := c.anchor.Load()

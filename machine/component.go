@@ -20,7 +20,8 @@ type Codec interface {
 
 // Component is a machine as a node sees it.
 type Component struct {
-	// Name is for logs, metrics and traces: "membership", "sharding/account".
+	// Name identifies the component in logs, metrics and traces: "membership",
+	// "sharding/account".
 	Name string
 
 	// Service is the number of the component's messages, unique on a node.

@@ -14,6 +14,11 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
+// The driver, first its ports and counters, then how components are attached and how
+// inputs are posted. At the end its loop: sleep until an input or a timer, read the
+// clock, feed the timers that are due, then a batch of inputs; the effects of each
+// step are carried out before the next.
+
 // ErrFull is returned by [Handle.Post] when the inbox of the node is full.
 // The input is dropped and counted; nothing was fed.
 var ErrFull = errors.New("machine: inbox full")
@@ -25,16 +30,16 @@ var ErrClosed = errors.New("machine: driver closed")
 // another component of the node has.
 var ErrTaken = errors.New("machine: name or service taken")
 
-// InboxDefault is the number of inputs that wait for a driver by default.
+// InboxDefault is the default number of inputs that may wait for a driver.
 const InboxDefault = 4096
 
-// batchMax is how many inputs are fed under one reading of the clock. A step
-// takes microseconds, so that the reading is never older than about one
-// millisecond, and timers are looked at as often.
+// batchMax is how many inputs are fed with one reading of the clock. A step takes
+// microseconds, so that the reading is at most about one millisecond old, and timers
+// are fed as promptly.
 const batchMax = 64
 
-// Ports are what a [Driver] acts through. All of them are called on the
-// driver's goroutine and must not block, but for Call.
+// Ports are the functions through which a [Driver] acts. All of them are called on the
+// driver's goroutine and must not block, except Call.
 type Ports struct {
 	// Clock is required.
 	Clock Clock
@@ -44,26 +49,26 @@ type Ports struct {
 	// components that send.
 	Send func(c *Component, s Send)
 
-	// Publish hands an event to the program's subscribers. The other
-	// components of the node do not need it. May be nil.
+	// Publish hands an event to the program's subscribers. The other components of the
+	// node get the event without it. May be nil.
 	Publish func(c *Component, event any)
 
-	// Call performs a strategy call on a goroutine of its own. It should
-	// return when ctx ends; the machine hears [context.DeadlineExceeded] then
-	// in any case. Without it calls are answered with an error.
+	// Call performs a strategy call, on a goroutine of its own. It should return when
+	// ctx ends; the machine is fed [context.DeadlineExceeded] then in any case. If
+	// Call is nil, calls are answered with an error.
 	Call func(ctx context.Context, component string, c Call) (any, error)
 
 	// Decide records a decision. May be nil.
 	Decide func(component string, now Now, d Decide)
 
-	// Other carries out the effects of packages' own types. An effect
-	// without Other is a defect and panics.
+	// Other carries out effects of a package's own types. Such an effect is a defect
+	// of the program, and panics, when Other is nil.
 	Other func(c *Component, e Effect)
 }
 
-// Stats are the counters of a driver. They only grow, but for Waiting.
+// Stats are the counters of a driver. All but Waiting only grow.
 type Stats struct {
-	Steps     uint64 // Inputs fed, timers included, events between components not.
+	Steps     uint64 // Inputs fed, including timers, without events between components.
 	Fired     uint64 // Timers fed.
 	Refused   uint64 // Inputs refused because the inbox was full.
 	Garbled   uint64 // Messages that the codec of their component did not understand.
@@ -90,7 +95,7 @@ type Driver struct {
 	// Touched by the driver's goroutine only, after Start.
 	timers  timerQueue
 	runtime *time.Timer
-	set     Instant // What the runtime timer is set to.
+	set     Instant // The instant to which runtime is set.
 	now     Now
 	calls   *executor
 
@@ -101,14 +106,14 @@ type Driver struct {
 	mu       sync.Mutex    // Guards started and closed, and group before Start.
 	started  bool
 	closed   bool
-	closeEnd chan struct{} // Closed when Close is through.
+	closeEnd chan struct{} // Closed when Close has finished.
 }
 
 // entry is an input in the inbox, or a component to be attached.
 type entry struct {
 	to     ID
 	in     Input
-	fed    chan<- struct{} // Closed when the input was fed; nil when nobody waits.
+	fed    chan<- struct{} // Closed when the input has been fed; nil when no caller waits for that.
 	attach *attachment
 }
 
@@ -119,8 +124,8 @@ type attachment struct {
 	done      chan struct{}
 }
 
-// NewDriver returns a driver with room for inbox waiting inputs,
-// [InboxDefault] when it is zero or less. It starts nothing.
+// NewDriver returns a driver with room for so many waiting inputs, [InboxDefault] when
+// inbox is zero or less. It starts nothing.
 func NewDriver(ports Ports, inbox int) *Driver {
 	Assert(ports.Clock != nil, "a driver has a clock")
 	if inbox <= 0 {
@@ -203,9 +208,9 @@ func (d *Driver) Start() {
 	go d.run() // Ends when stop is closed; Close waits for done.
 }
 
-// Close ends the driver and waits for its goroutines, but for calls that
-// ignore their context. Inputs that still wait are dropped. It is idempotent;
-// every call returns when the driver has ended. It must not be called from a
+// Close ends the driver and waits for its goroutines, except for calls that ignore
+// their context. Inputs that still wait are dropped. Close may be called more than
+// once; every call returns when the driver has ended. It must not be called from a
 // port or a machine.
 func (d *Driver) Close() error {
 	d.mu.Lock()
@@ -283,10 +288,10 @@ func (h *Handle) post(ctx context.Context, e entry) error {
 	}
 }
 
-// Receive decodes a message from another node and feeds it, waiting for room:
-// a transport that calls it from a connection's goroutine passes the
-// back-pressure on to the sender. A message that the codec does not
-// understand is counted, and its error returned. Frame is not kept.
+// Receive decodes a message from another node and feeds it, waiting for room in the
+// inbox: when a transport calls it on a connection's goroutine, the sender is slowed
+// down. A message that the codec does not understand is counted, and its error
+// returned. Frame is not kept.
 func (h *Handle) Receive(ctx context.Context, from gossip.NodeID, frame []byte) error {
 	message, err := h.decode(from, frame)
 	if err != nil {
@@ -304,9 +309,9 @@ func (h *Handle) decode(from gossip.NodeID, frame []byte) (any, error) {
 	return message, nil
 }
 
-// Deliver is [Handle.Receive] for a message that is large when it is decoded: it
-// returns when the machine has taken it, so that no more of them are held than there
-// are callers.
+// Deliver is [Handle.Receive] for messages that are large when decoded: it returns
+// only when the machine has taken the message, so that no more of them are in memory
+// than there are callers.
 func (h *Handle) Deliver(ctx context.Context, from gossip.NodeID, frame []byte) error {
 	message, err := h.decode(from, frame)
 	if err != nil {
@@ -347,9 +352,9 @@ func (d *Driver) run() {
 	}
 }
 
-// begin reads the clock and feeds the timers that are due. Timers that are
-// armed meanwhile wait for the next batch, so that a machine that arms in the
-// past cannot shut out the inbox.
+// begin reads the clock and feeds the timers that are due. Timers that are armed by
+// these steps wait for the next batch, so that a machine that arms timers in the past
+// cannot shut out the inbox.
 func (d *Driver) begin() {
 	d.now = d.ports.Clock.Now()
 	last := d.timers.number
@@ -404,7 +409,7 @@ func (d *Driver) setRuntime() {
 	d.runtime.Reset(max(next.Sub(d.now.Mono), 0))
 }
 
-// carrier keeps Carry out of the method set of Driver.
+// carrier has the method Carry in place of Driver, whose method set is public.
 type carrier struct{ d *Driver }
 
 // Carry carries out one effect.
@@ -444,8 +449,8 @@ func (d *Driver) perform(ctx context.Context, component string, c Call) (any, er
 	return d.ports.Call(ctx, component, c)
 }
 
-// answer feeds the answer of a call. It waits for room: a port has one call
-// in flight, so that no more goroutines wait here than there are ports.
+// answer feeds the answer of a call. It waits for room in the inbox: each port has one
+// call in flight, so that no more goroutines wait here than there are ports.
 func (d *Driver) answer(to ID, called Called) {
 	select {
 	case d.inbox <- entry{to: to, in: called}:

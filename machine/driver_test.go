@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// recorder is a machine that notes its inputs and does what commands say.
+// recorder is a machine that records its inputs and carries out commands.
 type recorder struct {
 	mu     sync.Mutex
 	inputs []machine.Input
@@ -100,7 +100,7 @@ func TestTimersFireOnceAtTheirTimeUnlessTakenBack(t *testing.T) {
 	})
 }
 
-// A machine that arms in the past is fed its inbox all the same.
+// A machine that arms timers in the past is fed its inbox nevertheless.
 func TestTimerInThePastDoesNotShutOutInputs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		heard := make(chan struct{})
@@ -188,8 +188,8 @@ func TestReceivedMessagesAreDecodedAndGarbledOnesCounted(t *testing.T) {
 	})
 }
 
-// Who delivers a message waits until the machine has taken it, and no longer than it
-// is given.
+// Deliver waits until the machine has taken the message, and no longer than its
+// context allows.
 func TestDeliveredMessagesHaveBeenTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})

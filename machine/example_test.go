@@ -11,7 +11,7 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// reminder publishes what it was told a moment later.
+// reminder publishes a text a moment after it was told the text.
 type reminder struct{ text string }
 
 func (m *reminder) Step(now machine.Now, in machine.Input, out *machine.Outbox) {

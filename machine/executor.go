@@ -13,12 +13,17 @@ import (
 	"time"
 )
 
+// Calls of strategies on goroutines of their own. Each component, port and key has a
+// worker, which runs one call at a time and answers it, at the latest at its deadline;
+// a call that ignores its deadline keeps the worker, and further calls are answered
+// [ErrBusy].
+
 // ErrBusy answers a [Call] whose port and key cannot take another: one call runs and
 // one waits, or an earlier call went past its limit and has not returned.
 var ErrBusy = errors.New("machine: an earlier call to this port has not returned")
 
-// PanicError answers a [Call] that panicked. Strategies are foreign code: a
-// panic there is an answer, unlike a panic of a machine.
+// PanicError is the answer to a [Call] that panicked. Strategies are foreign code:
+// their panic is an answer, unlike a panic of a machine.
 type PanicError struct {
 	Port  string
 	Value any
@@ -30,19 +35,19 @@ func (e *PanicError) Error() string {
 	return fmt.Sprintf("machine: call %q panicked: %v", e.Port, e.Value)
 }
 
-// obeyMax is how long a call may take to return after its context ended until
-// it counts as ignoring it.
+// obeyMax is how long a call may take to return after its context has ended, before it
+// counts as ignoring the context.
 const obeyMax = 100 * time.Millisecond
 
-// executor runs calls: one worker for each component, port and key, which runs one
-// call and lets one wait. A machine has few keys, and a worker that is there stays. Workers are started by the driver's goroutine, end
-// with the executor's context, and are waited for by close. A call that
-// ignores its context cannot be ended in Go: its goroutine is left behind and
-// counted.
+// executor runs calls with one worker for each component, port and key, which runs one
+// call while one other may wait. A machine has few keys, and a worker stays once it
+// has been started. Workers are started by the driver's goroutine, end with the
+// executor's context, and are waited for by close. A call that ignores its context
+// cannot be ended in Go: its goroutine is abandoned and counted.
 type executor struct {
 	perform   func(ctx context.Context, component string, c Call) (any, error)
 	answer    func(to ID, called Called)
-	workers   map[workerKey]chan<- job // Touched by the driver's goroutine only.
+	workers   map[workerKey]chan<- job // Used by the driver's goroutine alone.
 	ctx       context.Context          //nolint:containedctx // The lifetime of the workers, ended by close.
 	cancel    context.CancelFunc
 	wg        sync.WaitGroup
@@ -71,7 +76,8 @@ func newExecutor(
 	}
 }
 
-// submit hands a call to its worker. It never blocks; false is busy.
+// submit hands a call to its worker. It never blocks; it returns false when the worker
+// is busy.
 func (x *executor) submit(to ID, component string, c Call) bool {
 	Assert(c.Limit > 0, "a call has a limit", "port", c.Port, "limit", c.Limit)
 	key := workerKey{component: to, port: c.Port, key: c.Key}
@@ -92,7 +98,7 @@ func (x *executor) submit(to ID, component string, c Call) bool {
 	}
 }
 
-// close ends all calls, and waits for those that obey their context.
+// close ends all calls, and waits for the workers.
 func (x *executor) close() {
 	x.cancel()
 	x.wg.Wait()
@@ -110,8 +116,8 @@ func (x *executor) work(jobs <-chan job) {
 	}
 }
 
-// run performs one call, answers it by its deadline at the latest, and
-// returns when the call has returned, or the executor has closed.
+// run performs one call and answers it, at the latest at its deadline. It returns when
+// the call has returned or the executor has closed.
 func (x *executor) run(j job, jobs <-chan job) {
 	ctx, cancel := context.WithDeadline(x.ctx, j.deadline)
 	defer cancel()

@@ -7,36 +7,34 @@ package machine
 // they were attached.
 type ID int
 
-// Attached is the input that tells the components of a node that another one
-// has been attached while the node was running. The new component has missed
-// what was published before: whoever publishes a state (and not only changes)
-// publishes its present state again.
+// Attached is fed to the components of a node when another component is attached while
+// the node is running. The new component has missed earlier events: a component that
+// publishes a state, and not only changes, publishes its present state again.
 type Attached struct {
 	Name    string
 	Service Service
 }
 
-// Carrier carries out the effects of the components of a [Group]. It is
-// called within [Group.Step], in the order of the effects. For a [Publish] it
-// is called when the event is put in line for the other components, so that
-// subscribers see events in the same order as components.
+// Carrier carries out the effects of the components of a [Group]. Carry is called
+// within [Group.Step], in the order of the effects. For a [Publish] it is called when
+// the event is queued for the other components, so that subscribers see events in the
+// same order as components.
 type Carrier interface {
 	Carry(from ID, e Effect)
 }
 
-// cascadeMax bounds what one input may set off among the components of a
+// cascadeMax bounds how many inputs one input may cause among the components of a
 // node. Components that answer each other's events for ever are a defect.
 const cascadeMax = 1 << 16
 
-// Group holds the components of one node and is the one place that says in
-// which order they hear of each other. A [Driver] has one, and so has each
-// node of a simulation.
+// Group holds the components of one node, and alone defines in which order they are
+// fed. A [Driver] has one, and so has each node of a simulation.
 //
-// One input is fed at a time. What a component publishes is put in line; when
-// its step has been carried out, the line is fed, first published first, each
-// event to every other component in the order in which they were attached.
-// So publishing never recurses, never waits, and two components that publish
-// to each other cannot block each other.
+// One input is fed at a time. Events that a component publishes are queued; after the
+// effects of its step have been carried out, the queue is fed in order, each event to
+// every other component in the order in which they were attached. So publishing never
+// recurses and never waits, and two components that publish to each other cannot block
+// each other.
 //
 // A Group belongs to one goroutine.
 type Group struct {
@@ -44,29 +42,28 @@ type Group struct {
 	started    bool
 	stepping   bool
 	out        Outbox
-	line       []delivery
+	queue      []delivery
 	carrier    Carrier
 }
 
-// delivery is an input that waits in a group's line. An event goes to every
-// component but its source, anything else to one component.
+// delivery is an input in a group's queue. An event goes to every component except its
+// source, any other input to one component.
 type delivery struct {
 	to    ID
-	event bool // Then to is the source.
+	event bool // The input is an event, and to is its source.
 	in    Input
 }
 
-// NewGroup returns a group without components whose effects carrier carries
-// out.
+// NewGroup returns a group without components. Carrier will carry out their effects.
 func NewGroup(carrier Carrier) *Group { return &Group{carrier: carrier} }
 
 // Components returns the components, indexed by their [ID]. The slice must
 // not be modified.
 func (g *Group) Components() []Component { return g.components }
 
-// Attach adds a component. Before [Group.Start] nothing else happens. After
-// it the component is fed [Started], and the others [Attached]. Attach
-// panics when the name or the service is taken or the machine is nil.
+// Attach adds a component. After [Group.Start] the component is fed [Started], and the
+// others [Attached]. Attach panics when the name or the service is taken or the
+// machine is nil.
 func (g *Group) Attach(now Now, c Component) ID {
 	Assert(c.Machine != nil, "a component has a machine", "component", c.Name)
 	for _, other := range g.components {
@@ -78,46 +75,46 @@ func (g *Group) Attach(now Now, c Component) ID {
 	if !g.started {
 		return id
 	}
-	g.line = append(g.line, delivery{to: id, in: Started{}})
+	g.queue = append(g.queue, delivery{to: id, in: Started{}})
 	for other := range id {
-		g.line = append(g.line, delivery{to: other, in: Attached{Name: c.Name, Service: c.Service}})
+		g.queue = append(g.queue, delivery{to: other, in: Attached{Name: c.Name, Service: c.Service}})
 	}
 	g.drain(now)
 	return id
 }
 
-// Start feeds [Started] to every component, and then the events that this set
-// off, so that Started is the first input of each.
+// Start feeds [Started] to every component, and then the events that these steps
+// published, so that Started is the first input of each.
 func (g *Group) Start(now Now) {
 	Assert(!g.started, "a group is started once")
 	g.started = true
 	for id := range g.components {
-		g.line = append(g.line, delivery{to: ID(id), in: Started{}})
+		g.queue = append(g.queue, delivery{to: ID(id), in: Started{}})
 	}
 	g.drain(now)
 }
 
-// Step feeds one input to one component, and then everything that this set
-// off among the components of the node.
+// Step feeds one input to one component, and then everything that it caused among the
+// components of the node.
 func (g *Group) Step(now Now, to ID, in Input) {
-	g.line = append(g.line, delivery{to: to, in: in})
+	g.queue = append(g.queue, delivery{to: to, in: in})
 	g.drain(now)
 }
 
-// Enqueue puts an input in line. It is for a [Carrier] that has an answer for
-// the component whose effect it carries out.
+// Enqueue adds an input to the queue. It is for a [Carrier] that answers the component
+// whose effect it carries out.
 func (g *Group) Enqueue(to ID, in Input) {
 	Assert(g.stepping, "inputs are put in line within a step only", "to", to)
-	g.line = append(g.line, delivery{to: to, in: in})
+	g.queue = append(g.queue, delivery{to: to, in: in})
 }
 
 func (g *Group) drain(now Now) {
 	Assert(g.started && !g.stepping, "a group is stepped after its start and by one goroutine",
 		"started", g.started, "stepping", g.stepping)
 	g.stepping = true
-	for next := 0; next < len(g.line); next++ {
+	for next := 0; next < len(g.queue); next++ {
 		Assert(next < cascadeMax, "components do not answer each other for ever", "deliveries", next)
-		d := g.line[next]
+		d := g.queue[next]
 		if !d.event {
 			g.feed(now, d.to, d.in)
 			continue
@@ -128,8 +125,8 @@ func (g *Group) drain(now Now) {
 			}
 		}
 	}
-	clear(g.line)
-	g.line = g.line[:0]
+	clear(g.queue)
+	g.queue = g.queue[:0]
 	g.stepping = false
 }
 
@@ -137,7 +134,7 @@ func (g *Group) feed(now Now, to ID, in Input) {
 	g.components[to].Machine.Step(now, in, &g.out)
 	for _, e := range g.out.Effects() {
 		if p, ok := e.(Publish); ok && len(g.components) > 1 {
-			g.line = append(g.line, delivery{to: to, event: true, in: p.Event})
+			g.queue = append(g.queue, delivery{to: to, event: true, in: p.Event})
 		}
 		g.carrier.Carry(to, e)
 	}

@@ -17,7 +17,7 @@ type script func(now machine.Now, in machine.Input, out *machine.Outbox)
 
 func (s script) Step(now machine.Now, in machine.Input, out *machine.Outbox) { s(now, in, out) }
 
-// journal notes what is carried out.
+// journal records the effects that are carried out.
 type journal struct{ lines []string }
 
 func (j *journal) note(format string, values ...any) {
@@ -26,8 +26,8 @@ func (j *journal) note(format string, values ...any) {
 
 func (j *journal) Carry(from machine.ID, e machine.Effect) { j.note("%d: %T", from, e) }
 
-// Two components that answer each other do not recurse and do not block: what
-// is published during a step is fed after it, first published first.
+// Two components that answer each other neither recurse nor block: events published
+// during a step are fed after the step, in the order of their publication.
 func TestComponentsHearOfEachOtherInOrder(t *testing.T) {
 	var j journal
 	g := machine.NewGroup(&j)

@@ -9,9 +9,9 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// Instant is a point on the monotonic clock of one process, in nanoseconds
-// since an origin of that process's choice. Instants of two processes must
-// never be compared. The zero Instant is the origin.
+// Instant is a point on the monotonic clock of one process, in nanoseconds since an
+// origin that the process chooses. Instants of two processes must never be compared.
+// The zero Instant is the origin.
 type Instant int64
 
 // Never is later than every instant that a clock returns.
@@ -29,23 +29,23 @@ func (i Instant) Add(d time.Duration) Instant {
 // Sub returns the time that passed from j to i.
 func (i Instant) Sub(j Instant) time.Duration { return time.Duration(i - j) }
 
-// Time maps i onto the time line of package time, for collaborators that only
-// ever subtract times. The result carries no wall clock meaning.
+// Time maps i onto the time line of package time, for collaborators that only subtract
+// times. The result has no meaning as a wall time.
 func (i Instant) Time() time.Time { return time.Unix(0, int64(i)).UTC() }
 
-// Now is the time of one step: the monotonic instant for everything that is
-// measured, the wall time for what people read and for tombstones.
+// Now is the time of one step: the monotonic instant, by which everything is measured,
+// and the wall time, for people and for tombstones.
 type Now struct {
 	Mono Instant
 	Wall time.Time
 }
 
-// Input is what a machine is fed: one of the inputs of this package, an event
-// that another component of the node published, or a command of the
-// machine's own package. A machine ignores inputs that it does not know.
+// Input is what a machine is fed: one of the inputs of this package, an event that
+// another component of the node published, or a command of the machine's own package.
+// A machine ignores inputs of types that it does not know.
 type Input any
 
-// Machine is a protocol without input and output.
+// Machine is a protocol that does no I/O.
 type Machine interface {
 	// Step feeds one input to the machine. What must happen as a consequence
 	// is appended to out, in order. Step never blocks and keeps neither out
@@ -53,8 +53,8 @@ type Machine interface {
 	Step(now Now, in Input, out *Outbox)
 }
 
-// Received is the input for a message from another node. Message is what the
-// component's codec decoded and belongs to the machine.
+// Received is the input for a message from another node. Message was decoded by the
+// component's codec, and belongs to the machine.
 type Received struct {
 	From    gossip.NodeID
 	Message any
@@ -64,8 +64,9 @@ type Received struct {
 // that was disarmed or armed anew in the meantime does not fire.
 type Fired struct{ Timer Timer }
 
-// Called is the answer to a [Call]. Exactly one of Result and Err is set. It
-// may come after the machine stopped waiting; the machine compares ID.
+// Called is the answer to a [Call]. At most one of Result and Err is not nil. The
+// answer may come after the machine has stopped waiting for it; the machine compares
+// ID.
 type Called struct {
 	ID     CallID
 	Result any

@@ -14,37 +14,36 @@ import (
 // that package carries out (a [Driver] hands those to Ports.Other).
 type Effect any
 
-// Send asks for Message to be sent to To. A To without a UID means whoever
-// lives at that address: it is used before the peer's identity is known.
-// Sending never blocks a machine: what cannot be sent is counted by the
-// driver, and the protocols repeat themselves.
+// Send sends Message to To. A To without a UID means any node that lives at that
+// address; it is used before the peer's identity is known. Sending never blocks a
+// machine: a message that cannot be sent is counted by the driver, and the protocols
+// repeat themselves.
 type Send struct {
 	To      gossip.NodeID
 	Lane    Lane
 	Message any
 }
 
-// Arm asks for [Fired] with Timer at At, or at once when At has passed. It
+// Arm requests [Fired] with Timer at the instant At, or at once when At has passed. It
 // replaces an earlier request for an equal Timer.
 type Arm struct {
 	Timer Timer
 	At    Instant
 }
 
-// Disarm takes back a request for Timer, if there is one.
+// Disarm withdraws the request for Timer, if there is one.
 type Disarm struct{ Timer Timer }
 
 // Publish hands Event to every other component of the node, and to the
 // program's subscribers where the driver has any. Event is immutable.
 type Publish struct{ Event any }
 
-// Call asks for a strategy that may block, may live in another process, and
-// may never answer. The answer is the input [Called] with the same ID. Port
-// names who is asked ("downing", "allocation"). Key tells calls to one port apart
-// that do not wait for each other, such as those for different kinds of entities;
-// mostly it is empty. At most one call to a port with a key is in flight for a
-// machine. The driver cancels the call after Limit, the machine has a timer of
-// its own.
+// Call calls a strategy, which may block, may live in another process, and may never
+// answer. The answer is the input [Called] with the same ID. Port names the strategy
+// ("downing", "allocation"). Key distinguishes calls to one port that do not wait for
+// each other, such as those for different kinds of entities; mostly it is empty. A
+// machine has at most one call to a port with a key in flight. The driver cancels the
+// call after Limit; the machine has a timer of its own.
 type Call struct {
 	ID      CallID
 	Port    string
@@ -53,13 +52,13 @@ type Call struct {
 	Limit   time.Duration
 }
 
-// Decide records a decision for people: what was decided about what, and why.
-// It goes to the node's bounded decision log and to its log.
+// Decide records a decision for people. It goes to the node's bounded decision log and
+// to its log.
 type Decide struct {
-	Topic   string // What the decision is about in general: "downing", "leader", "allocation" and so on.
-	Subject string // What was decided about: a node, a shard.
-	Verdict string // What was decided.
-	Reason  string // Why, in one sentence.
+	Topic   string // The sort of decision: "downing", "leader", "allocation" and so on.
+	Subject string // The object of the decision: a node, a shard.
+	Verdict string // The outcome.
+	Reason  string // The reason, in one sentence.
 }
 
 // Outbox collects the effects of one step, in order. The zero value is ready
@@ -88,8 +87,8 @@ func (o *Outbox) Decide(topic, subject, verdict, reason string) {
 	o.Add(Decide{Topic: topic, Subject: subject, Verdict: verdict, Reason: reason})
 }
 
-// Effects returns what was appended since the last [Outbox.Reset]. The slice
-// is valid until then.
+// Effects returns the effects that were appended since the last [Outbox.Reset]. The
+// slice is valid until the next one.
 func (o *Outbox) Effects() []Effect { return o.effects }
 
 // Reset empties the outbox and keeps its memory.

@@ -17,9 +17,9 @@ type armed struct {
 	key    timerKey
 }
 
-// timerQueue holds the timers of one node: a heap of requests, of which those
-// that were replaced or taken back stay until they surface or until they are
-// the greater part. The runtime sees one timer, whatever the number here.
+// timerQueue holds the timers of one node in a heap of requests. Requests that were
+// replaced or withdrawn stay in the heap until they surface, or until they are the
+// greater part of it. The runtime has a single timer, however many are armed here.
 type timerQueue struct {
 	heap   []armed
 	live   map[timerKey]uint64
@@ -41,7 +41,7 @@ func (q *timerQueue) arm(key timerKey, at Instant) {
 
 func (q *timerQueue) disarm(key timerKey) { delete(q.live, key) }
 
-// next returns when the earliest timer is due, Never without one.
+// next returns when the earliest timer is due, [Never] without a timer.
 func (q *timerQueue) next() Instant {
 	for len(q.heap) > 0 {
 		if q.live[q.heap[0].key] == q.heap[0].number {
@@ -52,8 +52,8 @@ func (q *timerQueue) next() Instant {
 	return Never
 }
 
-// take removes and returns the earliest timer if it is due at now and was
-// armed no later than as the given number.
+// take removes and returns the earliest timer if it is due at now and its request has
+// at most the number last.
 func (q *timerQueue) take(now Instant, last uint64) (timerKey, bool) {
 	if q.next() > now || len(q.heap) == 0 || q.heap[0].number > last {
 		return timerKey{}, false

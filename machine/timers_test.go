@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The queue fires what a table of armed timers says, in the order of time,
-// and keeps no more than a bounded multiple of what is armed.
+// The queue fires the timers that a table of armed timers has, in the order of time,
+// and keeps no more than a bounded multiple of the armed ones.
 func TestTimerQueueAgreesWithATable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var q timerQueue

@@ -8,41 +8,41 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// Changed is published after each change of what it holds. It is immutable.
+// Changed is published after each change of any of its fields. It is immutable.
 type Changed struct {
 	State *gossip.State
-	// Self is the node of this machine.
+	// Self is the node on which the event is published.
 	Self gossip.NodeID
 	// Leader is the leader as this node sees it, or none.
 	Leader gossip.NodeID
 	// Converged says that every member that counts is known to have seen State.
 	Converged bool
-	// Base holds the sets of voters in each of which a side must win.
+	// Base holds the sets of voters. A side of a partition must win in each of them.
 	Base gossip.Base
 }
 
-// Standing is published when the moment moves up to which this node may host.
-// The node hosts if and only if its clock shows at most Until. Looking is up to
-// whoever begins something, at the moment of beginning; there is no event for
-// the passing of Until, because a node that was frozen could not publish it.
+// Standing is published when the instant changes until which this node may host. The
+// node may host exactly as long as its clock shows at most Until. A component compares
+// its clock with Until whenever it begins something; no event says that Until has
+// passed, because a node that was frozen could not publish it.
 type Standing struct {
 	// Until is [machine.Never] for a lone voter, and zero for a node that may
 	// not host at all.
 	Until machine.Instant
-	// Dropped says that the node leaves in order and has given its standing up.
+	// Dropped says that the node leaves in order and has given up its standing.
 	Dropped bool
 }
 
-// Fenced is published for each member that was removed, when nothing of it can be
-// hosting any more: what it hosted may get new homes. It is published once, and
-// again when a component is attached, which may have missed it.
+// Fenced is published for each member that was removed, once that member can host
+// nothing any more: what it hosted may be hosted elsewhere. The event is published
+// once, and again when a component is attached, which may have missed it.
 type Fenced struct {
 	Node gossip.NodeID
 	// Graceful says that the node left in order, having confirmed its stop.
 	Graceful bool
 }
 
-// Stopping is the last event: this node must stop everything it hosts and end.
+// Stopping is the last event: this node must stop everything that it hosts, and end.
 type Stopping struct {
 	Reason StopReason
 	// Detail says why, for people.
@@ -62,7 +62,8 @@ const (
 	StopRefused
 	// StopJoinFailed: the node could not join within the time that it was given.
 	StopJoinFailed
-	// StopYielded: the node's cluster met another one of its name, which goes on.
+	// StopYielded: the node's cluster met another cluster of the same name, which goes
+	// on.
 	StopYielded
 	// StopDisk: the node's record can be neither written nor removed.
 	StopDisk
@@ -91,10 +92,10 @@ func (r StopReason) String() string {
 // Services is the command to record that a service runs on this node.
 type Services struct{ Service machine.Service }
 
-// Busy is published by a component that has work to hand over before the node
-// may leave. A component may repeat it as often as it likes.
+// Busy is published by a component that must hand over its work before the node may
+// leave. A component may publish it as often as it likes.
 type Busy struct{ Component string }
 
-// Drained is published by a component when it has handed its work over, after
-// this node's status became [gossip.Leaving]: it hosts nothing any more.
+// Drained is published by a component that has handed over its work, after this node's
+// status became [gossip.Leaving]: the component hosts nothing any more.
 type Drained struct{ Component string }

@@ -14,7 +14,7 @@ import (
 // ward is a component that hosts something as long as its node may.
 type ward struct{ until machine.Instant }
 
-// Step hears what the node says to each of its components.
+// Step handles the events that a node publishes to its components.
 func (w *ward) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 	switch in := in.(type) {
 	case component.Standing:
@@ -27,8 +27,8 @@ func (w *ward) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 	}
 }
 
-// A component that takes over from members that can be hosting nothing any more. Here
-// the events come by hand; in a node they come from it.
+// A component that takes over from members that can no longer host. Here the events
+// are fed by hand; in a node they come from the node.
 func Example() {
 	var out machine.Outbox
 	gone := gossip.NodeID{Address: gossip.Address{Host: "10.0.0.7", Port: 7946}, UID: 1}

@@ -15,7 +15,8 @@ import (
 	"github.com/quorate/quorate/machine/meter"
 )
 
-// A part of a node that counts calls anyway, and shows them to whoever collects.
+// A part of a node that counts its calls anyway, and shows the count at each
+// collection.
 func Example() {
 	reader := sdk.NewManualReader() // A program has an exporter here.
 	node := gossip.NodeID{Address: gossip.Address{Host: "10.0.0.1", Port: 7946}, UID: 1}
@@ -28,7 +29,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	defer stop() // The end of the part.
+	defer stop() // When the part ends.
 	calls.Add(3)
 	var seen metricdata.ResourceMetrics
 	if err := reader.Collect(context.Background(), &seen); err != nil {

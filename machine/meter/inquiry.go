@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// inquiryLimit is how long a collection waits for a machine: a driver that is busy
-// for longer has other worries, which other metrics show.
+// inquiryLimit is how long a collection waits for a machine. A driver that is busy for
+// longer has trouble that other metrics show.
 const inquiryLimit = 200 * time.Millisecond
 
-// Inquiry asks a machine, at a collection, for what only the machine knows, and
-// waits for the answer. Collections take turns.
+// Inquiry asks a machine, during a collection of metrics, for values that only the
+// machine knows, and waits for the answer. Collections take turns.
 //
 //	callback ── Ask ──> post(id) ──> machine
 //	    ^                               │
@@ -22,15 +22,15 @@ const inquiryLimit = 200 * time.Millisecond
 //
 // The zero value is ready to use. It is safe for concurrent use.
 type Inquiry[T any] struct {
-	turn sync.Mutex // Held while an answer is waited for, which has a limit.
+	turn sync.Mutex // Held by the collection that waits for an answer, for a limited time.
 
-	mu     sync.Mutex // Guards all below; held for a moment.
+	mu     sync.Mutex // Guards id and answer; held for a moment.
 	id     uint64
-	answer chan T // Nil when nobody waits. Capacity one: it gets one answer at most.
+	answer chan T // Nil when no collection waits. Capacity one, for the one answer.
 }
 
-// Ask posts a question with a fresh id and waits for its answer, for 200 ms at
-// most, and until ctx ends or over is closed. Post must not wait.
+// Ask posts a question with a new id and waits for its answer, for at most 200 ms and
+// until ctx ends or over is closed. The function post must not wait.
 func (q *Inquiry[T]) Ask(ctx context.Context, over <-chan struct{}, post func(id uint64) error) (answer T, ok bool) {
 	q.turn.Lock()
 	defer q.turn.Unlock()
@@ -51,8 +51,8 @@ func (q *Inquiry[T]) Ask(ctx context.Context, over <-chan struct{}, post func(id
 	return answer, false
 }
 
-// Answer gives the answer to a question. One that nobody waits for any more is
-// for nobody.
+// Answer answers the question with the given id. An answer for which no collection
+// waits is dropped.
 func (q *Inquiry[T]) Answer(id uint64, answer T) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 	"github.com/quorate/quorate/machine/meter"
 )
 
-// Each collection gets the answer to its own question, also when several collect
-// at once.
+// Each collection gets the answer to its own question, also when several collect at
+// once.
 func TestAnInquiryIsAnswered(t *testing.T) {
 	var q meter.Inquiry[uint64]
 	var all sync.WaitGroup
@@ -45,7 +45,7 @@ func TestAnInquiryIsAnswered(t *testing.T) {
 	}
 }
 
-// A machine that does not answer costs a collection a moment.
+// A machine that does not answer delays a collection for a moment only.
 func TestAnInquiryWithoutAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q meter.Inquiry[int]

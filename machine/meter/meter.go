@@ -14,12 +14,12 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// The attributes that several parts give to what they measure. Each has few
-// values, whatever the program does: no attribute names an entity.
+// Attributes that several parts give their measurements. Each has few values, whatever
+// the program does: no attribute names an entity.
 const (
 	// Direction is the convention's network.io.direction: [Transmit] or [Receive].
 	Direction = attribute.Key("network.io.direction")
-	// Fault is the convention's error.type: a word for what went wrong.
+	// Fault is the convention's error.type: a word for the fault.
 	Fault = attribute.Key("error.type")
 )
 
@@ -36,11 +36,11 @@ type Meter struct {
 	faults   []error
 }
 
-// New returns a meter of the named scope, which is the import path of the part,
-// on a node. The address of the node, without its incarnation, is an attribute of
-// the scope: nodes in one process are told apart by it, and there are no more of
-// them than the process has nodes. A nil provider is the global one, which does
-// nothing until the program sets it.
+// New returns a meter for a part on a node. Scope is the import path of the part. The
+// address of the node, without its incarnation, is an attribute of the scope: it
+// distinguishes the nodes in one process, and has no more values than the process has
+// nodes. A nil provider means the global one, which does nothing until the program
+// sets it.
 func New(p metric.MeterProvider, scope string, node gossip.NodeID) *Meter {
 	if p == nil {
 		p = otel.GetMeterProvider()
@@ -48,17 +48,16 @@ func New(p metric.MeterProvider, scope string, node gossip.NodeID) *Meter {
 	return &Meter{meter: p.Meter(scope, metric.WithInstrumentationAttributes(attribute.String("quorate.node", node.Address.String())))}
 }
 
-// Seconds makes a histogram of durations with the given upper bounds of its
-// buckets, in seconds, increasing. Whoever records asks [metric.Float64Histogram]
-// first whether it is enabled, since reading the clock costs more than that.
+// Seconds makes a histogram of durations with the given upper bounds of its buckets,
+// in seconds, increasing. A caller that records asks [metric.Float64Histogram] first
+// whether it is enabled, since reading the clock costs more than asking.
 func (m *Meter) Seconds(name, meaning string, bounds ...float64) metric.Float64Histogram {
 	i, err := m.meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(meaning), metric.WithExplicitBucketBoundaries(bounds...))
 	return made[metric.Float64Histogram](m, i, noop.Float64Histogram{}, name, err)
 }
 
-// made returns an instrument that works: one that could not be made is replaced
-// by one that does nothing, so that a telemetry that is at fault costs the node
-// nothing else.
+// made returns the instrument, or an instrument that does nothing when it could not be
+// made, so that faulty telemetry does the node no other harm.
 func made[T any](m *Meter, i, instead T, name string, err error) T {
 	if err != nil {
 		m.faults = append(m.faults, fmt.Errorf("meter: instrument %s: %w", name, err))

@@ -52,7 +52,7 @@ func TestInstrumentsAreObservedUntilTheEnd(t *testing.T) {
 	require.Empty(t, reader.Points(t, "g"))
 }
 
-// picky refuses every instrument, and then callbacks as well.
+// picky is a provider that refuses every instrument, and then callbacks as well.
 type picky struct{ noop.MeterProvider }
 
 type pickyMeter struct{ noop.Meter }
@@ -73,7 +73,7 @@ func (pickyMeter) RegisterCallback(metric.Callback, ...metric.Observable) (metri
 	return nil, errPicky
 }
 
-// A provider that refuses costs metrics and nothing else.
+// A provider that refuses prevents metrics, and nothing else.
 func TestAProviderThatRefuses(t *testing.T) {
 	m := meter.New(picky{}, "test", node)
 	histogram := m.Seconds("bad.histogram", "x")
@@ -87,7 +87,7 @@ func TestAProviderThatRefuses(t *testing.T) {
 	stop()
 }
 
-// Without a provider nothing is measured, and nothing is asked for.
+// Without a provider nothing is measured, and no callback is called.
 func TestTheGlobalProviderDoesNothing(t *testing.T) {
 	m := meter.New(nil, "test", node)
 	stop, err := meter.Observe(m, nil, func(context.Context) int { panic("nobody collects") })

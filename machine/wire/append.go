@@ -17,12 +17,12 @@ func AppendVarint(b []byte, v uint64) []byte {
 	return binary.AppendUvarint(b, v)
 }
 
-// AppendTag appends the tag of a field, which its value must follow.
+// AppendTag appends the tag of a field. The caller appends the value next.
 func AppendTag(b []byte, n Number, t Type) []byte {
 	return AppendVarint(b, uint64(n)<<3|uint64(t))
 }
 
-// AppendUint appends a field with a number, nothing for 0. [Field.Uint] reads it.
+// AppendUint appends a field with a number, and nothing for 0. [Field.Uint] reads it.
 func AppendUint(b []byte, n Number, v uint64) []byte {
 	if v == 0 {
 		return b
@@ -30,7 +30,8 @@ func AppendUint(b []byte, n Number, v uint64) []byte {
 	return AppendVarint(AppendTag(b, n, VarintType), v)
 }
 
-// AppendBool appends a field with a truth value, nothing for false. [SetBool] reads it.
+// AppendBool appends a field with a truth value, and nothing for false. [SetBool]
+// reads it.
 func AppendBool(b []byte, n Number, v bool) []byte {
 	if !v {
 		return b
@@ -38,14 +39,14 @@ func AppendBool(b []byte, n Number, v bool) []byte {
 	return AppendUint(b, n, 1)
 }
 
-// AppendFixed64 appends a field with a number in eight bytes, also for 0: for numbers
-// that are spread evenly, such as uids. [Field.Fixed64] reads it.
+// AppendFixed64 appends a field with a number in eight bytes, also for 0. It suits
+// numbers that are spread evenly, such as uids. [Field.Fixed64] reads it.
 func AppendFixed64(b []byte, n Number, v uint64) []byte {
 	return binary.LittleEndian.AppendUint64(AppendTag(b, n, Fixed64Type), v)
 }
 
-// AppendString appends a field with a text, nothing for "". [Field.Text] reads it. The
-// text must be UTF-8, or the reader refuses it; see [Clip].
+// AppendString appends a field with a text, and nothing for "". [Field.Text] reads it.
+// The reader refuses a text that is not UTF-8; see [Clip].
 func AppendString(b []byte, n Number, v string) []byte {
 	if v == "" {
 		return b
@@ -53,7 +54,8 @@ func AppendString(b []byte, n Number, v string) []byte {
 	return append(AppendVarint(AppendTag(b, n, BytesType), uint64(len(v))), v...)
 }
 
-// AppendBytes appends a field with bytes, nothing for none. [Field.Data] reads it.
+// AppendBytes appends a field with bytes, and nothing when v is empty. [Field.Data]
+// reads it.
 func AppendBytes(b []byte, n Number, v []byte) []byte {
 	if len(v) == 0 {
 		return b
@@ -61,14 +63,14 @@ func AppendBytes(b []byte, n Number, v []byte) []byte {
 	return append(AppendVarint(AppendTag(b, n, BytesType), uint64(len(v))), v...)
 }
 
-// Begin begins a field with a message inside, whose fields are appended next, until
-// [End]. It leaves one byte for the length.
+// Begin begins a field with a message inside, whose fields the caller appends next,
+// until [End]. It leaves one byte for the length.
 func Begin(b []byte, n Number) (dst []byte, at int) {
 	b = append(AppendTag(b, n, BytesType), 0)
 	return b, len(b)
 }
 
-// End ends the field that [Begin] began, and gives it its length.
+// End ends the field that [Begin] began, and writes its length.
 func End(b []byte, at int) []byte {
 	size := len(b) - at
 	if size < 1<<7 {
@@ -103,8 +105,8 @@ func SizeBool(n Number, v bool) int {
 	return SizeTag(n) + 1
 }
 
-// SizeBytes is the number of bytes that [AppendBytes] and [AppendString] append for so
-// many bytes.
+// SizeBytes is the number of bytes that [AppendBytes] and [AppendString] append for a
+// value of the given size.
 func SizeBytes(n Number, size int) int {
 	if size == 0 {
 		return 0

@@ -13,7 +13,7 @@
 //
 // # Guarantees
 //
-// What is read comes from somebody who may lie. Every reader returns an error that wraps
+// The input may come from an attacker. Every reader returns an error that wraps
 // [ErrMalformed] for bytes that are no field, for a wrong wire type, and for a value
 // beyond the bound that the caller gives; none panics. [Next], [Field.Uint] and
 // [Field.Data] allocate nothing; bytes that are returned are part of the input.

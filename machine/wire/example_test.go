@@ -21,7 +21,7 @@ func (g greeting) Append(b []byte) []byte {
 	return wire.AppendUint(b, 2, uint64(g.Times))
 }
 
-// Decode reads the greeting. Fields of later versions are passed over.
+// Decode reads the greeting. Fields of later versions are skipped.
 func (g *greeting) Decode(b []byte) error {
 	return wire.Each(b, func(f *wire.Field) error {
 		switch f.Number {

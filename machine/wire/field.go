@@ -10,11 +10,15 @@ import (
 	"unicode/utf8"
 )
 
+// Reading: Varint, Tag and Bytes read parts of a field off a slice, Next a whole
+// field, Each all fields of a message. The methods of a Field and the Set functions
+// then return or store its value, within the bound that the caller gives.
+
 // ErrMalformed is wrapped by every error of reading.
 var ErrMalformed = errors.New("malformed")
 
-// Malformed returns an error that wraps [ErrMalformed]. An error that the format wraps
-// with %w can be asked for as well.
+// Malformed returns an error that wraps [ErrMalformed], and the error that the format
+// wraps with %w, if any.
 func Malformed(format string, values ...any) error {
 	return fmt.Errorf("%w: %w", ErrMalformed, fmt.Errorf(format, values...))
 }
@@ -24,10 +28,11 @@ type Number uint32
 
 const numberMax = 1<<29 - 1
 
-// Type is how the value of a field is written.
+// Type is how the value of a field is encoded.
 type Type uint8
 
-// The types of fields. Groups are not written by anybody here, and passed over.
+// The types of fields. Groups are never written by this project, and skipped when
+// read.
 const (
 	VarintType     Type = 0
 	Fixed64Type    Type = 1
@@ -37,19 +42,19 @@ const (
 	Fixed32Type    Type = 5
 )
 
-// groupsMax is how deep groups may lie within each other, as in protobuf.
+// groupsMax is how deep groups may be nested, as in protobuf.
 const groupsMax = 10_000
 
-// Field is one field that was read. Its slices are part of the input.
+// Field is one field that was read. Its slices alias the input.
 type Field struct {
 	Number Number
 	Type   Type
-	Value  uint64 // The number of a varint, a fixed64 or a fixed32.
-	Bytes  []byte // What a field of type bytes holds.
-	Raw    []byte // The whole field with its tag, as it came.
+	Value  uint64 // The value of a varint, a fixed64 or a fixed32.
+	Bytes  []byte // The value of a field of type bytes.
+	Raw    []byte // The whole field with its tag, as it was encoded.
 }
 
-// Varint reads a number off b and returns its length, 0 if there is none.
+// Varint reads a varint off the front of b and returns its length, 0 if there is none.
 func Varint(b []byte) (v uint64, n int) {
 	if len(b) > 0 && b[0] < 1<<7 {
 		return uint64(b[0]), 1
@@ -57,13 +62,13 @@ func Varint(b []byte) (v uint64, n int) {
 	return varint(b)
 }
 
-// varint reads a number of more than one byte.
+// varint reads a varint of more than one byte.
 func varint(b []byte) (v uint64, n int) {
 	v, n = binary.Uvarint(b)
 	return v, max(n, 0)
 }
 
-// Tag reads a tag off b and returns its length, 0 if there is none.
+// Tag reads a tag off the front of b and returns its length, 0 if there is none.
 func Tag(b []byte) (n Number, t Type, size int) {
 	tag, size := Varint(b)
 	if number := tag >> 3; number == 0 || number > numberMax {
@@ -72,8 +77,8 @@ func Tag(b []byte) (n Number, t Type, size int) {
 	return Number(tag >> 3), Type(tag & 7), size
 }
 
-// Bytes reads a length and so many bytes off b, which are part of it, and returns how
-// many that are together, 0 if there are not so many.
+// Bytes reads a length and as many bytes off the front of b, and returns the length of
+// both together, 0 if b is too short. The returned slice aliases b.
 func Bytes(b []byte) (v []byte, n int) {
 	size, n := Varint(b)
 	if n == 0 || size > uint64(len(b)-n) {
@@ -83,7 +88,7 @@ func Bytes(b []byte) (v []byte, n int) {
 	return b[n:end:end], end
 }
 
-// Next reads a field off b and returns what follows it.
+// Next reads a field off the front of b and returns the rest of b.
 func Next(b []byte) (f Field, rest []byte, err error) { return next(b, groupsMax) }
 
 func next(b []byte, groups int) (f Field, rest []byte, err error) {
@@ -108,7 +113,7 @@ func next(b []byte, groups int) (f Field, rest []byte, err error) {
 		}
 	case startGroupType:
 		m = group(body, number, groups)
-	default: // The end of a group that has not begun, or no type.
+	default: // The end of a group that has not begun, or an unknown type.
 	}
 	if m == 0 {
 		return f, nil, Malformed("field %d of wire type %d is cut off, or no value", number, typ)
@@ -117,7 +122,8 @@ func next(b []byte, groups int) (f Field, rest []byte, err error) {
 	return f, b[n+m:], nil
 }
 
-// group returns the length of the inside of a group with its end, 0 if it has none.
+// group returns the length of the content of a group with its end tag, 0 if it has no
+// end.
 func group(b []byte, n Number, groups int) int {
 	end := uint64(n)<<3 | uint64(endGroupType)
 	for at := 0; groups > 0; {
@@ -133,9 +139,9 @@ func group(b []byte, n Number, groups int) int {
 	return 0
 }
 
-// Each calls visit for every field of b in order, until there is an error. The field is
-// valid until visit returns; it is allocated, so that codecs on the way of each message
-// have a loop around [Next] of their own.
+// Each calls visit for every field of b in order, until an error. The field is valid
+// until visit returns. It is allocated, so that codecs of frequent messages loop
+// around [Next] instead.
 func Each(b []byte, visit func(*Field) error) error {
 	for len(b) > 0 {
 		f, rest, err := Next(b)
@@ -150,7 +156,7 @@ func Each(b []byte, visit func(*Field) error) error {
 	return nil
 }
 
-// Uint returns the number of a varint that is at most limit.
+// Uint returns the value of a varint, which must be at most limit.
 func (f *Field) Uint(limit uint64) (uint64, error) {
 	if f.Type != VarintType {
 		return 0, f.unexpected("a varint")
@@ -161,7 +167,7 @@ func (f *Field) Uint(limit uint64) (uint64, error) {
 	return f.Value, nil
 }
 
-// Fixed64 returns the number of a fixed64.
+// Fixed64 returns the value of a fixed64.
 func (f *Field) Fixed64() (uint64, error) {
 	if f.Type != Fixed64Type {
 		return 0, f.unexpected("a fixed64")
@@ -169,7 +175,8 @@ func (f *Field) Fixed64() (uint64, error) {
 	return f.Value, nil
 }
 
-// Data returns bytes, at most limit of them. They are part of the input.
+// Data returns the value of a field of type bytes, at most limit bytes long. It
+// aliases the input.
 func (f *Field) Data(limit int) ([]byte, error) {
 	if f.Type != BytesType {
 		return nil, f.unexpected("bytes")
@@ -180,7 +187,7 @@ func (f *Field) Data(limit int) ([]byte, error) {
 	return f.Bytes, nil
 }
 
-// Text returns a text of at most limit bytes, which is UTF-8.
+// Text returns a text of at most limit bytes, which must be UTF-8.
 func (f *Field) Text(limit int) (string, error) {
 	b, err := f.Data(limit)
 	if err != nil {
@@ -204,7 +211,7 @@ func Set[T ~uint8 | ~uint16 | ~uint32 | ~uint64](dst *T, f *Field, limit uint64)
 	return err
 }
 
-// SetFixed stores a fixed64 in a field of any type of that size.
+// SetFixed stores a fixed64 in a field of any unsigned type of that size.
 func SetFixed[T ~uint64](dst *T, f *Field) error {
 	v, err := f.Fixed64()
 	*dst = T(v)

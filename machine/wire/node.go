@@ -16,8 +16,8 @@ const (
 	nodeUID  = 3
 )
 
-// AppendNode appends a field with the id of a node, nothing for the zero id. [SetNode]
-// reads it.
+// AppendNode appends a field with the id of a node, and nothing for the zero id.
+// [SetNode] reads it.
 func AppendNode(b []byte, n Number, id gossip.NodeID) []byte {
 	if id.IsZero() {
 		return b
@@ -29,7 +29,7 @@ func AppendNode(b []byte, n Number, id gossip.NodeID) []byte {
 	return End(b, at)
 }
 
-// SetNode stores the id of a node, which is valid: see [gossip.NodeID.Validate].
+// SetNode stores the id of a node, which must be valid: see [gossip.NodeID.Validate].
 func SetNode(dst *gossip.NodeID, f *Field) error {
 	b, err := f.Data(math.MaxInt)
 	if err != nil {
@@ -39,7 +39,7 @@ func SetNode(dst *gossip.NodeID, f *Field) error {
 	return err
 }
 
-// node has a loop of its own: nodes are on the way of each message.
+// node loops around Next by itself: nodes are in every message, and Each allocates.
 func node(b []byte) (id gossip.NodeID, err error) {
 	for len(b) > 0 {
 		var f Field
@@ -61,10 +61,10 @@ func node(b []byte) (id gossip.NodeID, err error) {
 	return id, valid(id.Validate())
 }
 
-// NodeOf returns the id of a node from the columns or the message of generated code. A
-// port above 65535 is malformed. Whether the id is valid is for the caller to say: a
-// list of nodes is often validated with what it is part of, and who asks for a node at
-// an address has no uid.
+// NodeOf returns the id of a node from the values of generated code. A port above
+// 65535 is malformed. NodeOf does not validate the id: a list of nodes is often
+// validated together with the message that it is part of, and a node that is searched
+// by address has no uid.
 func NodeOf(host string, port uint32, uid uint64) (gossip.NodeID, error) {
 	if port > math.MaxUint16 {
 		return gossip.NodeID{}, Malformed("port %d", port)
@@ -81,7 +81,7 @@ func ValidNode(host string, port uint32, uid uint64) (gossip.NodeID, error) {
 	return id, valid(id.Validate())
 }
 
-// valid makes the error of a validation one of reading.
+// valid turns the error of a validation into one that wraps [ErrMalformed].
 func valid(err error) error {
 	if err != nil {
 		err = Malformed("%w", err)

@@ -90,7 +90,7 @@ func draw(t *rapid.T, depth int) *message {
 	return m
 }
 
-// Law: what is appended is read back, behind whatever stood before it.
+// Law: an appended value is read back, whatever bytes stood before it.
 func TestWhatIsAppendedIsReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, before := draw(t, 2), rapid.SliceOf(rapid.Byte()).Draw(t, "before")
@@ -102,7 +102,8 @@ func TestWhatIsAppendedIsReadBack(t *testing.T) {
 	})
 }
 
-// Law: a size is that of what is appended.
+// Law: each size function returns the number of bytes that its append function
+// appends.
 func TestSizesAreThoseOfWhatIsAppended(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := wire.Number(rapid.Uint32Range(1, 1<<29-1).Draw(t, "number"))
@@ -115,7 +116,7 @@ func TestSizesAreThoseOfWhatIsAppended(t *testing.T) {
 	})
 }
 
-// The bytes are those of protobuf, for ever.
+// The bytes are those of protobuf, and never change.
 func TestGoldenBytes(t *testing.T) {
 	m := message{
 		count: 300, flag: true, uid: 7, text: "é", data: []byte{0xff},
@@ -199,7 +200,7 @@ func TestNodesOfGeneratedCode(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A text that was clipped can travel, whatever it was.
+// A clipped text can be sent, whatever the text was.
 func TestAClippedTextCanTravel(t *testing.T) {
 	require.Equal(t, "ab", wire.Clip("abcd", 2))
 	require.Equal(t, "a", wire.Clip("aé", 2), "no half of a character")
@@ -220,7 +221,7 @@ func TestMalformedKeepsItsCause(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF)
 }
 
-// Reading costs no memory but that of texts.
+// Reading allocates no memory, except for texts.
 func TestReadingAllocatesNothing(t *testing.T) {
 	b := (&message{count: 1, flag: true, uid: 5, data: make([]byte, 200)}).append(nil)
 	require.Zero(t, testing.AllocsPerRun(100, func() {
@@ -245,8 +246,8 @@ func TestReadingAllocatesNothing(t *testing.T) {
 	}))
 }
 
-// Whatever arrives: no panic, an error that says malformed, and fields that together
-// are the input.
+// Any input gives no panic, and an error that wraps ErrMalformed or fields that
+// together are the input.
 func FuzzEach(f *testing.F) {
 	f.Add((&message{count: 1 << 40, flag: true, uid: 5, text: "text", data: make([]byte, 200), inner: &message{}}).append(nil))
 	f.Add([]byte("\x82\x01\x0e\x0a\x01a\x10P\x19\x02\x00\x00\x00\x00\x00\x00\x00"))

@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/machine/meter/metertest"
 )
 
-// A test of what something measures: this is the body of
-// func TestMetrics(t *testing.T).
+// A test of the measurements of a part: this is the body of func TestMetrics(t
+// *testing.T).
 func ExampleReader_Value() {
 	t := new(testing.T) // The parameter of the test.
 	reader := metertest.New()

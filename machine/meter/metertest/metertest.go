@@ -1,14 +1,15 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metertest reads what a part of a node has measured, in tests.
+// Package metertest reads, in tests, the measurements of a part of a node.
 //
 //	reader := metertest.New()
 //	node, err := membership.Start(ctx, cfg, membership.WithMeterProvider(reader.Provider()))
 //	...
 //	require.Equal(t, 3.0, reader.Value(t, "quorate.membership.members", attribute.String("quorate.member.status", "up")))
 //
-// A [Reader] collects anew for each question. It is safe for concurrent use.
+// Each method of a [Reader] collects anew, and finds the points of an instrument by its
+// name. A Reader is safe for concurrent use.
 package metertest
 
 import (
@@ -32,21 +33,21 @@ type Reader struct {
 	provider *sdk.MeterProvider
 }
 
-// Point is one series of an instrument as it stands now.
+// Point is one series of an instrument at present.
 type Point struct {
 	Attributes attribute.Set
 	Value      float64 // The number of values recorded, for a histogram.
 	Sum        float64 // The sum of the values recorded, for a histogram.
 }
 
-// Instrument is what a part has registered.
+// Instrument describes an instrument that a part has made.
 type Instrument struct {
 	Scope       string // The import path of the part.
 	Name        string
 	Type        string // "counter", "up-down counter", "gauge" or "histogram".
 	Unit        string
 	Description string
-	Attributes  []string // The keys that its points have, sorted; the union over all of them.
+	Attributes  []string // The attribute keys of all its points, sorted.
 }
 
 // New returns a reader with a provider of its own.
@@ -55,12 +56,12 @@ func New() *Reader {
 	return &Reader{reader, sdk.NewMeterProvider(sdk.WithReader(reader))}
 }
 
-// Provider returns what is given to the part.
+// Provider returns the provider to give to the part.
 func (r *Reader) Provider() metric.MeterProvider { return r.provider }
 
-// Value returns the sum of the points of an instrument that have all of these
-// attributes, 0 if there are none. Of a histogram it is how many values were
-// recorded.
+// Value returns the sum of the points of an instrument that have all the given
+// attributes, 0 if there are none. For a histogram it is the number of recorded
+// values.
 func (r *Reader) Value(t testing.TB, name string, with ...attribute.KeyValue) (sum float64) {
 	t.Helper()
 	for _, p := range r.Points(t, name) {
@@ -123,7 +124,7 @@ func (p Point) has(with []attribute.KeyValue) bool {
 	return true
 }
 
-// pointsOf returns the points of an instrument, and what it is.
+// pointsOf returns the points of an instrument, and its type in words.
 func pointsOf(m metricdata.Metrics) (points []Point, typ string) {
 	switch data := m.Data.(type) {
 	case metricdata.Sum[int64]:
