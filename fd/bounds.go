@@ -12,15 +12,15 @@ import (
 // Bounds limits the silence at which a verdict turns to unavailable, whatever
 // the detector thinks.
 type Bounds struct {
-	// MinSilence is the shortest silence after which a node may be unavailable.
-	// It absorbs pauses, such as those of a garbage collector or of a scheduler.
-	// It must be above zero. Close to the heartbeat interval, one lost heartbeat
-	// is enough for an accusation.
+	// MinSilence is the shortest silence after which a node may be unavailable. It
+	// absorbs pauses, such as those of a garbage collector or of a scheduler. It must
+	// be above zero. If it is close to the heartbeat interval, one lost heartbeat is
+	// enough for an accusation.
 	MinSilence time.Duration
 
-	// MaxSilence is the silence after which a node is unavailable in any case. It
-	// is at least MinSilence; equal to it, the detector has no say. Time limits
-	// for failover rest on it, and the larger it is the later they are.
+	// MaxSilence is the silence after which a node is unavailable in any case. It is
+	// at least MinSilence; if both are equal, the detector has no influence. The time
+	// that a failover takes grows with it.
 	MaxSilence time.Duration
 }
 
@@ -36,27 +36,27 @@ func (b Bounds) Validate() error {
 	return errors.Join(faults...)
 }
 
-// Bounded is a Detector whose verdict another detector gives within [Bounds].
+// Bounded is a Detector that takes its verdict from another detector, within [Bounds].
 //
-// It computes the moment of crossing once for each answer, when it is first
-// needed, and derives the verdict from that moment. So Available and Limit cannot
-// contradict each other, and a verdict cannot flap, even if the inner
-// detector breaks its contract.
+// It computes the moment of the change once for each answer, when it is first needed,
+// and derives the verdict from that moment. So Available and Limit cannot contradict
+// each other, and a verdict cannot flap, even if the inner detector breaks its
+// contract.
 type Bounded struct {
 	inner  Detector
 	bounds Bounds
 
 	last     time.Time     // The latest answer, valid if heard.
 	heard    bool          // Whether there was an answer.
-	limit    time.Duration // The silence at which the verdict turns, valid if resolved.
+	limit    time.Duration // The silence at which the verdict changes, valid if resolved.
 	resolved bool          // Whether limit belongs to last.
 }
 
 var _ Detector = (*Bounded)(nil)
 
-// NewBounded puts bounds around a detector that has seen no answer yet. The
-// detector belongs to the result from now on. The bounds must be valid; with
-// invalid ones MaxSilence alone decides.
+// NewBounded puts bounds around a detector that has seen no answer yet, and takes the
+// detector over. The bounds must be valid; with invalid bounds MaxSilence alone
+// decides.
 func NewBounded(inner Detector, bounds Bounds) *Bounded {
 	return &Bounded{inner: inner, bounds: bounds}
 }
@@ -64,8 +64,8 @@ func NewBounded(inner Detector, bounds Bounds) *Bounded {
 // Unwrap returns the inner detector, for reading only.
 func (b *Bounded) Unwrap() Detector { return b.inner }
 
-// Heartbeat records an answer. An answer that ends an outage reaches a [Resumer]
-// as such.
+// Heartbeat records an answer. If the answer ends an outage, it calls Resume of a
+// [Resumer] instead of Heartbeat.
 func (b *Bounded) Heartbeat(at time.Time) {
 	if b.heard && at.Sub(b.last) < 0 {
 		return
@@ -83,8 +83,8 @@ func (b *Bounded) Available(at time.Time) bool {
 	if !b.heard {
 		return true
 	}
-	// The bounds alone decide in the common case of a recent answer, so that
-	// the limit is looked for only when it matters.
+	// In the common case of a recent answer the bounds alone decide, so that the
+	// limit is computed only when it matters.
 	silence := at.Sub(b.last)
 	switch {
 	case silence >= b.bounds.MaxSilence:
@@ -99,9 +99,9 @@ func (b *Bounded) Available(at time.Time) bool {
 // Monitoring reports whether an answer has ever arrived.
 func (b *Bounded) Monitoring() bool { return b.heard }
 
-// Limit returns the moment from which on the node is unavailable unless an answer
-// arrives before it. Available is true one nanosecond earlier, and false from that
-// moment on. The moment may have passed. The result is false when nothing was ever heard.
+// Limit returns the moment from which the node is unavailable unless an answer arrives
+// before it. Available is true one nanosecond earlier, and false from that moment on.
+// The moment may have passed. The result is false when no answer has ever arrived.
 func (b *Bounded) Limit() (time.Time, bool) {
 	if !b.heard {
 		return time.Time{}, false

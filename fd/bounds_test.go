@@ -13,7 +13,7 @@ import (
 	"github.com/quorate/quorate/fd"
 )
 
-// start is the moment at which the traces of tests begin; it means nothing.
+// start is the moment at which the traces of tests begin, an arbitrary one.
 var start = time.Unix(1_000_000, 0)
 
 func TestBoundsReportEveryFault(t *testing.T) {
@@ -24,7 +24,8 @@ func TestBoundsReportEveryFault(t *testing.T) {
 	require.ErrorContains(t, err, "max-silence")
 }
 
-// stubborn never changes its mind, which bounds have to overrule.
+// stubborn is a detector that never changes its verdict, so that the bounds have to
+// overrule it.
 type stubborn struct{ available bool }
 
 func (stubborn) Heartbeat(time.Time)        {}
@@ -67,7 +68,7 @@ func TestEqualBoundsLeaveTheDetectorNoSay(t *testing.T) {
 	require.Equal(t, time.Duration(5), limit.Sub(start))
 }
 
-// The verdict turns exactly at the moment that was named, within the bounds,
+// The verdict changes exactly at the moment that Limit returns, within the bounds,
 // whatever the history is. Covers I11.
 func TestBoundedTurnsExactlyAtTheMomentNamed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -94,8 +95,8 @@ func TestBoundedTurnsExactlyAtTheMomentNamed(t *testing.T) {
 	})
 }
 
-// An outage that max-silence established is not learnt from, although phi alone
-// would have held the node available: else each outage made the next one longer.
+// An outage that max-silence ended is not learnt from, although phi alone would have
+// held the node available: otherwise each outage would make the next one longer.
 func TestBoundedKeepsAnOutageOutOfTheHistory(t *testing.T) {
 	config := fd.Default()
 	for name, gap := range map[string]time.Duration{"just over": config.MaxSilence, "long": time.Minute} {

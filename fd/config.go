@@ -11,6 +11,9 @@ import (
 	"github.com/quorate/quorate/config/field"
 )
 
+// The section of the configuration: its defaults, its faults, and the factory that
+// makes detectors of the strategy that it names.
+
 // The names of the built-in strategies.
 const (
 	// StrategyPhiAccrual is the name of [PhiAccrual].
@@ -25,7 +28,7 @@ const (
 var ErrUnknownStrategy = errors.New("unknown strategy")
 
 const (
-	sampleSizeMin    = 2 // The two intervals that stand for a history at first.
+	sampleSizeMin    = 2 // The two intervals with which a history begins.
 	sampleSizeMax    = 10_000
 	thresholdLowest  = 1 // Phi right after an answer is at most log10(2) = 0.3.
 	durationLongest  = sampleLongest
@@ -39,29 +42,29 @@ type Config struct {
 	Strategy string `koanf:"strategy" oneof:"phi-accrual|deadline"`
 
 	// Threshold is the phi at which a node is suspected, from 1 to below 1000
-	// ([MaxPhi]). Lower finds failures sooner and accuses more often wrongly. Used
-	// by phi-accrual alone.
+	// ([MaxPhi]). A lower threshold finds failures sooner and accuses wrongly more
+	// often. Used by phi-accrual alone.
 	Threshold float64 `koanf:"threshold" unit:"phi" range:"1..<1000"`
 
-	// MaxSampleSize is the number of latest intervals that are learnt from, from
-	// 2 to 10,000; 8 bytes each for each monitored node. More adapt more slowly.
-	// Used by phi-accrual alone.
+	// MaxSampleSize is the number of latest intervals from which phi-accrual learns,
+	// from 2 to 10,000; 8 bytes each for each monitored node. A larger number adapts
+	// more slowly. Used by phi-accrual alone.
 	MaxSampleSize int `koanf:"max-sample-size" unit:"intervals" range:"2..10000"`
 
-	// MinStdDeviation is the least deviation of intervals that is assumed, above
-	// zero. Too low, and a network that was very regular makes any small delay
-	// suspicious. Used by phi-accrual alone.
+	// MinStdDeviation is the least deviation of intervals that is assumed, above zero.
+	// If it is too low, any small delay is suspicious after a time of very regular
+	// answers. Used by phi-accrual alone.
 	MinStdDeviation time.Duration `koanf:"min-std-deviation" range:"4ns..1h"`
 
-	// AcceptableHeartbeatPause is added to the time at which an answer is
-	// expected, and is the shortest silence at which any node is suspected. It
-	// must be above zero. Shorter than the pauses of garbage collection or of the
-	// scheduler on the machines used, healthy nodes are accused.
+	// AcceptableHeartbeatPause is added to the time at which an answer is expected,
+	// and is the shortest silence at which any node is suspected. It must be above
+	// zero. If it is shorter than the pauses of garbage collection or of the
+	// scheduler, healthy nodes are accused.
 	AcceptableHeartbeatPause time.Duration `koanf:"acceptable-heartbeat-pause" range:"4ns..1h"`
 
-	// MaxSilence is the silence at which a node is suspected whatever the
-	// strategy says. It is at least AcceptableHeartbeatPause and above
-	// HeartbeatInterval. The time that a failover takes rests on it.
+	// MaxSilence is the silence at which a node is suspected whatever the strategy
+	// says. It is at least AcceptableHeartbeatPause and above HeartbeatInterval. The
+	// time that a failover takes grows with it.
 	MaxSilence time.Duration `koanf:"max-silence" range:"4ns..1h"`
 
 	// HeartbeatInterval is the time between two heartbeats to a monitored node,
@@ -69,13 +72,13 @@ type Config struct {
 	HeartbeatInterval time.Duration `koanf:"heartbeat-interval" range:"4ns..1h"`
 
 	// ExpectedResponseAfter is the time within which a newly monitored node is
-	// expected to answer for the first time, above zero. When it has passed the
-	// silence of a node that has not answered begins to count.
+	// expected to answer for the first time, above zero. After it, the silence of a
+	// node that has not answered begins to count.
 	ExpectedResponseAfter time.Duration `koanf:"expected-response-after" range:"4ns..1h"`
 
-	// MonitoredByNrOfMembers is the number of nodes that a node monitors, and by
-	// which it is monitored, at least 1. In a cluster of no more than one above
-	// it, everyone monitors everyone.
+	// MonitoredByNrOfMembers is how many nodes each node monitors, and by how many it
+	// is monitored, at least 1. In a cluster with at most one node more than that,
+	// every node monitors every other.
 	MonitoredByNrOfMembers int `koanf:"monitored-by-nr-of-members" unit:"nodes" range:"1.."`
 }
 

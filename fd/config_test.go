@@ -19,7 +19,7 @@ func TestDefaultIsValid(t *testing.T) {
 	require.NoError(t, fd.Default().Bounds().Validate())
 }
 
-// Each fault is found by itself, and named by its key.
+// Each fault is reported by itself, with its key.
 func TestConfigNamesTheKeyOfEachFault(t *testing.T) {
 	for _, tc := range []struct {
 		key   string

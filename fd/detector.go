@@ -8,16 +8,15 @@ import "time"
 // Detector judges one monitored node from the moments at which its answers to
 // heartbeats arrived.
 //
-// Its owner calls it from one goroutine at a time; no method may block. Times
-// come from one clock that does not run backwards, with any origin: an
-// implementation uses only the difference between two of them.
+// Its owner calls it from one goroutine at a time; no method may block. Times come
+// from one clock that does not run backwards, with any origin: an implementation uses
+// only the difference between two of them.
 //
-// A verdict is a function of the answers so far and of the silence since the
-// last of them. Available and Monitoring change nothing, and Available may be
-// asked about any moment, past or future, in any order: [Bounded] looks for the
-// moment of change that way. Without a further answer the verdict changes at
-// most once, from available to unavailable. The package fdtest checks these
-// rules for implementations.
+// A verdict is a function of the answers so far and of the silence since the last of
+// them. Available and Monitoring change nothing, and Available may be called for any
+// moment, past or future, in any order: [Bounded] searches the moment of the change
+// that way. Without a further answer the verdict changes at most once, from available
+// to unavailable. The package fdtest checks these rules for implementations.
 type Detector interface {
 	// Heartbeat records that an answer arrived at this time. A time before that
 	// of the latest answer is ignored.
@@ -31,7 +30,7 @@ type Detector interface {
 	Monitoring() bool
 }
 
-// Accrual is a Detector whose suspicion has a degree.
+// Accrual is a Detector that measures the degree of its suspicion.
 type Accrual interface {
 	Detector
 
@@ -43,10 +42,10 @@ type Accrual interface {
 // Resumer is implemented by a Detector that learns from the intervals between
 // answers and must not learn from an outage.
 type Resumer interface {
-	// Resume is called in place of Heartbeat for the answer that ends an outage
-	// which somebody else has established: the detector itself may still have
-	// held the node available, as [Bounded] overrules it at MaxSilence. The time
-	// since the latest answer is not an interval between two heartbeats.
+	// Resume is called in place of Heartbeat for an answer that ends an outage. The
+	// detector itself may still have held the node available, when [Bounded] has
+	// overruled it at MaxSilence. The time since the latest answer is not an interval
+	// between two heartbeats.
 	Resume(at time.Time)
 }
 

@@ -15,8 +15,8 @@
 //	alive := d.Available(now) // is the node believed to be alive
 //
 // A [Registry] holds one detector for each monitored node, adds the bounds of
-// silence and the rule for a node that never answers, and names the next moment
-// at which a verdict turns. A [Ring] says whom a node sends its heartbeats to.
+// silence and the rule for a node that never answers, and returns the next moment at
+// which a verdict changes. A [Ring] says to which nodes a node sends its heartbeats.
 // A [Judge] is the batch form of a detector, for detectors that live in another
 // process.
 //

@@ -11,7 +11,7 @@ import (
 	"github.com/quorate/quorate/fd"
 )
 
-// A phi detector that has heard a node each second, and then no more.
+// A phi detector of a node that answered each second, and then no more.
 func ExamplePhiAccrual() {
 	d, err := fd.NewPhiAccrual(fd.Default())
 	if err != nil {
@@ -32,7 +32,7 @@ func ExamplePhiAccrual() {
 	// 5s: phi 37.6, available false
 }
 
-// A registry names the moment at which to look again, so nothing is polled.
+// A registry returns the moment at which to look again, so that nothing is polled.
 func ExampleRegistry() {
 	config := fd.Default()
 	config.Strategy = fd.StrategyDeadline

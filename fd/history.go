@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// history holds the latest intervals, and their sums as exact integers. Sums of
-// floats would drift as samples come and go: after a day of heartbeats the error
-// of a sum of squares can exceed the variance.
+// history holds the latest intervals, and their sums as exact integers. Sums of floats
+// would drift as samples come and go: after a day of heartbeats the error of a sum of
+// squares can exceed the variance.
 //
-// Invariant H1: sum and squares are those of intervals. They cannot overflow: an
+// Invariant H1: sum and squares are the sums over intervals. They cannot overflow: an
 // interval is at most an hour, below 2^42 ns, and there are at most 10,000.
 type history struct {
 	sizeMax   int

@@ -10,9 +10,13 @@ import (
 	"time"
 )
 
+// Detectors in another process: the contract of a judge, with its batches and
+// verdicts; the check of an answer; and DetectorJudge, which serves the contract with
+// a Detector for each node.
+
 var (
-	// ErrOutOfStep is returned by a [Judge] for a batch that is neither the first
-	// of a session nor the successor of the one before: it has missed arrivals.
+	// ErrOutOfStep is returned by a [Judge] for a batch that is neither the first of a
+	// session nor the successor of the batch before: the judge has missed arrivals.
 	// The caller begins a new session.
 	ErrOutOfStep = errors.New("batch out of step")
 
@@ -24,26 +28,26 @@ var (
 	ErrBadVerdicts = errors.New("malformed verdicts")
 )
 
-// Judge is the batch form of a detector, for one that lives in another process:
+// Judge is the batch form of a detector, for a detector that lives in another process:
 // arrivals since the last call go in, changes of verdict come out.
 //
-// One goroutine calls it, one call at a time; a call may block until its context
-// ends. What is passed and returned belongs to the receiver. The caller keeps
-// the bounds of silence whatever the answer is, keeps a built-in detector beside
-// it on the same arrivals, and goes on with that one when a call fails or when
-// its answer does not pass [Verdicts.Check].
+// One goroutine calls it, one call at a time; a call may block until its context ends.
+// Arguments and results belong to their receiver. The caller applies the bounds of
+// silence to any answer, keeps a built-in detector that is fed the same arrivals, and
+// continues with that detector when a call fails or when its answer does not pass
+// [Verdicts.Check].
 type Judge interface {
 	Judge(ctx context.Context, b Batch) (Verdicts, error)
 }
 
-// Batch is what a [Judge] learns in one call. Times are relative to the moment
-// of the batch, since two processes have no clock in common.
+// Batch is the input of a [Judge] in one call. Times are relative to the moment of the
+// batch, since two processes have no clock in common.
 type Batch struct {
 	// Number is 1 for the first batch of a session, which makes the judge forget
 	// all nodes, and rises by 1 with each batch.
 	Number uint64
-	// Elapsed is the time since the moment of the batch before, at least 0. It is
-	// 0 for the first one.
+	// Elapsed is the time since the moment of the previous batch, at least 0. It is 0
+	// for the first.
 	Elapsed time.Duration
 	// Subjects are all nodes that are monitored and have answered, each once. The
 	// judge forgets a node that is absent.
@@ -54,35 +58,35 @@ type Batch struct {
 type Subject struct {
 	// ID identifies the node with its incarnation. It is opaque and not empty.
 	ID string
-	// Available is the verdict in force at the caller.
+	// Available is the caller's present verdict.
 	Available bool
-	// Ages tell how long before the moment of the batch each new answer arrived,
-	// the oldest first, so they fall; each is at least 0. Empty: no new answer.
+	// Ages are how long before the moment of the batch each new answer arrived, the
+	// oldest answer first, so that ages fall; each is at least 0. Empty: no new
+	// answer.
 	Ages []time.Duration
 }
 
 // Verdicts is the answer to a [Batch].
 type Verdicts struct {
-	// Number is that of the batch which is answered.
+	// Number is the number of the batch that is answered.
 	Number uint64
-	// Changes are the verdicts that differ from those in force, at most one for a
-	// node.
+	// Changes are the verdicts that differ from the caller's, at most one for a node.
 	Changes []Verdict
 }
 
-// Verdict is a change of mind about one node.
+// Verdict is a changed verdict about one node.
 type Verdict struct {
-	// ID is that of a subject of the batch.
+	// ID is the ID of a subject of the batch.
 	ID string
 	// Available is the new verdict.
 	Available bool
-	// Reason says why, in words for an operator. It must not be empty.
+	// Reason is the reason in words, for an operator. It must not be empty.
 	Reason string
 }
 
-// Check reports every way in which v is no answer to b: another number, a node
-// that was not in the batch or is named twice, no change, no reason. The error
-// wraps [ErrBadVerdicts].
+// Check reports every way in which v is no answer to b: another number, a node that is
+// not in the batch or is named twice, an unchanged verdict, a missing reason. The
+// error wraps [ErrBadVerdicts].
 func (v Verdicts) Check(b Batch) error {
 	var faults []error
 	refuse := func(format string, values ...any) {
@@ -113,9 +117,9 @@ func (v Verdicts) Check(b Batch) error {
 	return errors.Join(faults...)
 }
 
-// DetectorJudge serves the batch form with a [Detector] for each node. With it,
-// whoever writes a detector for another process writes a Detector. It is not
-// safe for concurrent use, as no Judge needs to be.
+// DetectorJudge is a [Judge] with a [Detector] for each node. With it, the author of a
+// detector for another process only writes a Detector. Like every Judge, it need not
+// be safe for concurrent use, and is not.
 type DetectorJudge struct {
 	newDetector Factory
 	number      uint64
@@ -130,10 +134,10 @@ func NewDetectorJudge(newDetector Factory) *DetectorJudge {
 	return &DetectorJudge{newDetector: newDetector}
 }
 
-// Judge feeds the arrivals to the detectors and returns the verdicts that
-// differ from those in force, in the order of the batch. It answers from memory
-// and does not wait. The error wraps [ErrOutOfStep] or [ErrBadBatch]; then
-// nothing has been learnt from the batch.
+// Judge feeds the arrivals to the detectors and returns the verdicts that differ from
+// the caller's, in the order of the batch. It does not wait. The error wraps
+// [ErrOutOfStep] or [ErrBadBatch]; the detectors have then learnt nothing from the
+// batch.
 func (j *DetectorJudge) Judge(_ context.Context, b Batch) (Verdicts, error) {
 	if b.Number != 1 && (j.number == 0 || b.Number != j.number+1) {
 		return Verdicts{}, fmt.Errorf("fd: %w: got number %d after %d", ErrOutOfStep, b.Number, j.number)

@@ -109,8 +109,8 @@ func TestDetectorJudgeGivesAReasonForADetectorWithoutPhi(t *testing.T) {
 	}, answer.Changes)
 }
 
-// Batches of whatever length lead to the verdicts of a detector that is told each
-// answer at once, and pass their own check.
+// Batches of any length lead to the verdicts of a detector that is told each answer at
+// once, and the answers pass their own check.
 func TestDetectorJudgeAgreesWithADetector(t *testing.T) {
 	factory, err := fd.NewFactory(fd.Default())
 	require.NoError(t, err)

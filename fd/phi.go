@@ -13,9 +13,9 @@ import (
 // value finite and printable, and a threshold must be below it.
 const MaxPhi = 1000
 
-// sampleLongest is the longest interval that is learnt from. It bounds the sums
-// of the history, and with them the rounding of phi, so that phi is monotonic in
-// steps of a nanosecond. An interval of an hour is not a heartbeat's.
+// sampleLongest is the longest interval from which a detector learns. It bounds the
+// sums of the history, and with them the rounding of phi, so that phi is monotonic in
+// steps of a nanosecond. No interval of an hour is one between heartbeats.
 const sampleLongest = time.Hour
 
 // PhiAccrual is the accrual failure detector of Hayashibara, Défago, Yared and
@@ -46,7 +46,7 @@ const sampleLongest = time.Hour
 type PhiAccrual struct {
 	config  Config
 	history history
-	mean    float64 // Of the intervals plus the acceptable pause, in nanoseconds.
+	mean    float64 // Mean of the intervals plus the acceptable pause, in nanoseconds.
 	spread  float64 // The deviation, at least the configured minimum, in nanoseconds.
 	last    time.Time
 	heard   bool

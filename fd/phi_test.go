@@ -84,8 +84,8 @@ func TestPhiBeginsWithABootstrapOfTheExpectedInterval(t *testing.T) {
 	require.InDelta(t, 0.7995083208, p.Phi(start.Add(4250*time.Millisecond)), 1e-9)
 }
 
-// Regular heartbeats are judged after 4.5 s; irregular ones, after much longer,
-// which is why bounds exist.
+// A node with regular answers is suspected after 4.5 s, a node with irregular answers
+// after much longer, which is why there are bounds.
 func TestPhiAloneHasNoUpperBound(t *testing.T) {
 	crossing := func(p *fd.PhiAccrual, now time.Time) time.Duration {
 		b := time.Duration(0)
@@ -113,8 +113,9 @@ func TestPhiDoesNotLearnFromAnOutage(t *testing.T) {
 	require.InDelta(t, twin.Phi(now.Add(4*time.Second)), p.Phi(later.Add(4*time.Second)), 0)
 }
 
-// The sums of the history are exact, so a detector that has seen 200,000
-// irregular answers judges as one that has seen only those that it remembers.
+// The sums of the history are exact, so a detector that has seen 200,000 irregular
+// answers gives the verdicts of a detector that has seen only the answers in the
+// history.
 func TestPhiDoesNotDrift(t *testing.T) {
 	config := fd.Default()
 	config.MaxSampleSize = 100

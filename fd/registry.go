@@ -8,6 +8,10 @@ import (
 	"time"
 )
 
+// The registry: nodes enter by Expect, answers arrive by Heartbeat, nodes leave by
+// Remove. Unavailable and Due are what its owner acts on, one timer for all nodes;
+// Status shows everything.
+
 // Registry holds a bounded detector for each monitored node.
 //
 // K is the full identity of a node, with its incarnation and not the address
@@ -40,10 +44,10 @@ type Registry[K any] struct {
 type entry[K any] struct {
 	node     K
 	detector *Bounded
-	answered bool // Whether the node itself answered, rather than was presumed to.
+	answered bool // Whether the node itself has answered; false while the answer is presumed.
 }
 
-// Status is what a [Registry] holds about one node.
+// Status is the state of one node in a [Registry].
 type Status[K any] struct {
 	// Node is the monitored node.
 	Node K
@@ -51,8 +55,8 @@ type Status[K any] struct {
 	Answered bool
 	// Available is the verdict.
 	Available bool
-	// Silence is the time since the latest answer, or since the moment at which
-	// the first one was due. It is negative before that moment.
+	// Silence is the time since the latest answer, or since the moment at which the
+	// first answer was due. It is negative before that moment.
 	Silence time.Duration
 	// Phi is the degree of suspicion if the detector is an [Accrual], else 0.
 	Phi float64
@@ -87,9 +91,9 @@ func (r *Registry[K]) Expect(node K, at time.Time) {
 	r.entries = slices.Insert(r.entries, i, e)
 }
 
-// Heartbeat records an answer of a node, and reports whether it turned the
-// verdict from unavailable to available. An answer of a node that is not
-// expected is ignored, so that a late one cannot bring back what was removed.
+// Heartbeat records an answer of a node, and reports whether it changed the verdict
+// from unavailable to available. An answer of a node that is not expected is ignored,
+// so that a late answer cannot bring back a removed node.
 func (r *Registry[K]) Heartbeat(node K, at time.Time) bool {
 	i, found := r.find(node)
 	if !found {
@@ -104,8 +108,8 @@ func (r *Registry[K]) Heartbeat(node K, at time.Time) bool {
 	return recovered
 }
 
-// Available is the verdict about a node. A node that is not monitored is
-// available, since nothing speaks against it.
+// Available is the verdict about a node. A node that is not monitored counts as
+// available.
 func (r *Registry[K]) Available(node K, at time.Time) bool {
 	i, found := r.find(node)
 	return !found || r.entries[i].detector.Available(at)
@@ -157,18 +161,18 @@ func (r *Registry[K]) Unavailable(at time.Time) []K {
 	return nodes
 }
 
-// Due returns the earliest [Registry.Limit] of the monitored nodes, except for those that
-// the caller already holds unavailable: held reports which those are, and nil stands for
-// none. The result is false when no node is left.
+// Due returns the earliest [Registry.Limit] of the monitored nodes, except for the
+// nodes that the caller holds unavailable already, for which held returns true; a nil
+// held excludes none. The result is false when no node is left.
 //
-// A caller arms one timer for it, acts on [Registry.Unavailable] when it fires, and
-// asks again. It also asks again after each Expect and Heartbeat: an answer mostly
-// moves the moment to later, but one that makes the history more regular can move it
-// to earlier.
+// A caller arms one timer for that moment, acts on [Registry.Unavailable] when it
+// fires, and calls Due again. It also calls Due after each Expect and Heartbeat: an
+// answer mostly moves the moment to later, but an answer that makes the history more
+// regular can move it to earlier.
 //
-// The moment may have passed, and then the caller is to act at once. It depends on what
-// the caller holds, and not on when it asks: a caller that slept through a limit, or did
-// not act on it for another reason, is given that limit again until it has acted.
+// If the moment has passed, the caller must act at once. The moment depends on what
+// the caller holds, not on when it calls: a caller that slept through a limit, or did
+// not act on it for another reason, gets that limit again until it has acted.
 func (r *Registry[K]) Due(held func(K) bool) (time.Time, bool) {
 	var due time.Time
 	found := false
@@ -183,8 +187,8 @@ func (r *Registry[K]) Due(held func(K) bool) (time.Time, bool) {
 	return due, found
 }
 
-// Limit returns the moment from which on a node is unavailable unless it answers
-// before, as [Bounded.Limit]. The result is false for a node that is not monitored.
+// Limit returns the moment from which a node is unavailable unless it answers before,
+// as [Bounded.Limit]. The result is false for a node that is not monitored.
 func (r *Registry[K]) Limit(node K) (time.Time, bool) {
 	i, found := r.find(node)
 	if !found {
@@ -193,7 +197,7 @@ func (r *Registry[K]) Limit(node K) (time.Time, bool) {
 	return r.entries[i].detector.Limit()
 }
 
-// Status returns what is held about each node, in their order.
+// Status returns the state of each node, in their order.
 func (r *Registry[K]) Status(at time.Time) []Status[K] {
 	all := make([]Status[K], len(r.entries))
 	for i := range r.entries {

@@ -51,8 +51,8 @@ func TestRegistrySuspectsANodeThatNeverAnswers(t *testing.T) {
 	require.True(t, r.Available("a", change.Add(time.Hour)))
 }
 
-// The presumed first answer leaves nothing behind: a registry whose node was late
-// with its first answer judges as one whose node was not.
+// The presumed first answer leaves no trace: a registry whose node was late with its
+// first answer gives the verdicts of a registry whose node was not.
 func TestRegistryLearnsNothingFromThePresumedAnswer(t *testing.T) {
 	prompt, late := newRegistry(t, fd.Default()), newRegistry(t, fd.Default())
 	first := start.Add(1010 * time.Millisecond) // The answer was due 10 ms ago.
@@ -113,7 +113,7 @@ func TestRegistryTellsTheStatusOfEachNode(t *testing.T) {
 	require.False(t, status[1].Answered)
 }
 
-// registryModel is the registry as its documentation says it, without care for
+// registryModel is the registry as its documentation describes it, regardless of
 // speed: one detector a node, in a map.
 type registryModel struct {
 	config fd.Config
@@ -130,8 +130,8 @@ func (m *registryModel) fresh() *fd.Bounded {
 	return fd.NewBounded(factory(), m.config.Bounds())
 }
 
-// Whatever happens in whatever order, the registry agrees with the model, its
-// results are sorted, and the next change is the first at which a verdict turns.
+// Whatever happens in any order, the registry agrees with the model, its results are
+// sorted, and the next change is the first at which a verdict changes.
 func TestRegistryAgreesWithItsModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		config := fd.Default()
@@ -189,9 +189,9 @@ func (m *registryModel) check(t *rapid.T, r *fd.Registry[string], now time.Time)
 	m.checkDue(t, r, now)
 }
 
-// checkDue requires that what is due is the first moment at which somebody is
-// unavailable whom the caller does not hold so, whoever these are: when it has passed
-// there is somebody to act on, and before it there is nobody.
+// checkDue requires that Due is the first moment at which a node is unavailable that
+// the caller does not hold unavailable already: from that moment on there is such a
+// node, and before it there is none.
 func (m *registryModel) checkDue(t *rapid.T, r *fd.Registry[string], now time.Time) {
 	held := map[string]bool{}
 	for _, n := range r.Nodes() {
@@ -209,8 +209,8 @@ func (m *registryModel) checkDue(t *rapid.T, r *fd.Registry[string], now time.Ti
 	}
 }
 
-// A caller that sleeps through limits, that is told of one while it looks at another,
-// or that does not act when it is told, comes to judge all.
+// A caller that sleeps through limits, that passes one limit while it handles another,
+// or that does not act when it should, gets every limit in the end.
 func TestRegistryForgetsNobodyWhoPassedALimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		config := fd.Default()

@@ -15,7 +15,7 @@ func HashUID(uid uint64) uint32 {
 	return uint32(uid ^ uid>>32)
 }
 
-// Ring decides who monitors whom. Nodes stand on a ring in the order of a hash,
+// Ring decides which node monitors which. Nodes are on a ring in the order of a hash,
 // and each sends its heartbeats to its successors:
 //
 //	a --> b --> c          k = 2, all reachable
@@ -26,8 +26,8 @@ func HashUID(uid uint64) uint32 {
 // The walk of a node begins at its successor and takes nodes until it has k that
 // are reachable. Nodes that are unreachable are taken on the way without being
 // counted, as long as fewer than k have been taken in all. They have to be
-// monitored further, because somebody must notice that they are back, and the k
-// reachable beyond them because otherwise k neighbours that die together would
+// monitored further, because some node must notice when they are back; and k reachable
+// nodes beyond them are taken, because otherwise k neighbours that die together would
 // take their monitoring with them. With no more than k other nodes, a node takes
 // them all.
 //
@@ -53,10 +53,10 @@ type point[K any] struct {
 	node K
 }
 
-// NewRing returns the ring of these nodes, in any order; duplicates count once.
-// Each node is monitored by the given number of nodes, which is at least 1; less
-// counts as 1. Nodes of the same hash stand in the order of compare, which must
-// be total, and equal only for the same node. The slice is not kept.
+// NewRing returns the ring of the given nodes, in any order; duplicates count once.
+// Each node is monitored by the given number of nodes, at least 1; a lower number
+// counts as 1. Nodes with the same hash are in the order of compare, which must be
+// total, and equal only for the same node. The slice is not kept.
 func NewRing[K any](monitors int, nodes []K, hash func(K) uint32, compare func(a, b K) int) Ring[K] {
 	r := Ring[K]{monitors: max(monitors, 1), hash: hash, compare: compare}
 	r.points = make([]point[K], len(nodes))
@@ -80,10 +80,10 @@ func (r Ring[K]) Nodes() []K {
 	return nodes
 }
 
-// Receivers returns the nodes to which self sends its heartbeats, in the order
-// of the ring from self on. Self is not among them, and need not be on the ring.
-// The function unreachable is asked about the nodes on the way, each once; nil
-// stands for none.
+// Receivers returns the nodes to which self sends its heartbeats, in the order of the
+// ring from self on. Self is not among them, and need not be on the ring. The function
+// unreachable is called once for each node on the way; nil means that none is
+// unreachable.
 func (r Ring[K]) Receivers(self K, unreachable func(K) bool) []K {
 	start, on := r.find(self)
 	if on {
@@ -137,7 +137,7 @@ func (r Ring[K]) order(a, b point[K]) int {
 	return r.compare(a.node, b.node)
 }
 
-// find returns the position of a node, or the one at which it would stand.
+// find returns the position of a node, or the position at which it would be inserted.
 func (r Ring[K]) find(node K) (int, bool) {
 	return slices.BinarySearchFunc(r.points, point[K]{r.hash(node), node}, r.order)
 }

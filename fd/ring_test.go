@@ -94,8 +94,8 @@ func drawRing(t *rapid.T) ringCase {
 	return c
 }
 
-// before returns up to n nodes before i on the ring, the nearest first, of those
-// that pass.
+// before returns up to n nodes before i on the ring, the nearest first, for which pass
+// returns true.
 func before(order []int, i, n int, pass func(int) bool) []int {
 	var found []int
 	for d := 1; d < len(order) && len(found) < n; d++ {
@@ -106,8 +106,8 @@ func before(order []int, i, n int, pass func(int) bool) []int {
 	return found
 }
 
-// The properties R1, R2 and R3 of Ring: everyone is monitored, also while others
-// are unreachable, and by nodes that are reachable themselves.
+// The properties R1, R2 and R3 of Ring: every node is monitored, also while others are
+// unreachable, and by nodes that are reachable themselves.
 func TestRingMonitorsEveryNode(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawRing(t)
@@ -157,7 +157,7 @@ func TestRingDoesNotDependOnTheOrderOfNodes(t *testing.T) {
 }
 
 // The property R4: a node that enters changes what the k nodes before it take, one
-// node each, and nothing else. Read backwards it is the same for one that leaves.
+// node each, and nothing else. Read backwards, the same holds for a node that leaves.
 func TestRingIsStableWhenANodeEnters(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawRing(t)
@@ -183,7 +183,8 @@ func TestRingIsStableWhenANodeEnters(t *testing.T) {
 	})
 }
 
-// By random incarnation numbers no node is a neighbour by address only.
+// With random incarnation numbers, nodes with neighbouring addresses are rarely
+// neighbours on the ring.
 func TestRingScattersNeighbours(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	uids := make([]uint64, 100)

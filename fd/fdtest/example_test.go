@@ -11,8 +11,8 @@ import (
 	"github.com/quorate/quorate/fd/fdtest"
 )
 
-// A detector of your own passes the suite in a test: this is the body of
-// func TestContract(t *testing.T).
+// Your own detector passes the suite in a test: this is the body of func
+// TestContract(t *testing.T).
 func ExampleTestDetector() {
 	t := new(testing.T) // The parameter of the test.
 	fdtest.TestDetector(t, func(tb testing.TB) fd.Detector {

@@ -9,6 +9,7 @@
 //		fdtest.TestDetector(t, func(testing.TB) fd.Detector { return mine.New() })
 //	}
 //
+// The suite runs each of its parts on some random traces of answers, until a trace fails.
 // The checks need no clock and take milliseconds. They start no goroutine.
 package fdtest
 
@@ -27,10 +28,10 @@ const (
 	answers  = 40
 )
 
-// TestDetector runs the conformance suite against detectors that newDetector
-// makes, one for each trace. They must be set for heartbeats each second, and
-// must believe a node to be alive for at least that long without an answer. If
-// they are an [fd.Accrual], phi is checked too.
+// TestDetector runs the conformance suite against detectors that newDetector makes,
+// two for each trace. They must be configured for heartbeats each second, and must
+// hold a node available for at least that long without an answer. If a detector is an
+// [fd.Accrual], phi is checked too.
 func TestDetector(t *testing.T, newDetector func(testing.TB) fd.Detector) {
 	t.Helper()
 	for _, part := range parts() {
@@ -54,14 +55,14 @@ func parts() []part {
 	}
 }
 
-// trace is a detector under test, with a twin that is given the same answers.
+// trace is a detector under test, with a second one that is given the same answers.
 type trace struct {
 	detector, twin fd.Detector
 	random         *rand.Rand
 	now            time.Time
 }
 
-// run checks traces of different seeds until one fails.
+// run checks random traces until one fails.
 func (p part) run(t testing.TB, newDetector func(testing.TB) fd.Detector) {
 	t.Helper()
 	for seed := range uint64(traces) {
@@ -78,8 +79,8 @@ func (p part) run(t testing.TB, newDetector func(testing.TB) fd.Detector) {
 	}
 }
 
-// advance moves to the next answer: mostly regular, sometimes late, and now and
-// then after an outage.
+// advance moves to the time of the next answer: mostly regular, sometimes late, and
+// now and then after an outage.
 func (tr *trace) advance() {
 	gap := interval/2 + time.Duration(tr.random.Int64N(int64(interval)))
 	if tr.random.IntN(20) == 0 {
@@ -165,7 +166,7 @@ func checkOldAnswer(t testing.TB, tr *trace) {
 
 func checkOrigin(t testing.TB, tr *trace) {
 	t.Helper()
-	const shift = 1_234_567 * time.Second // No round number of anything.
+	const shift = 1_234_567 * time.Second // Not a multiple of any interval in use.
 	for range answers {
 		tr.advance()
 		tr.detector.Heartbeat(tr.now)
@@ -174,7 +175,8 @@ func checkOrigin(t testing.TB, tr *trace) {
 	tr.compare(t, shift)
 }
 
-// compare checks that the twin, whose clock is ahead by shift, judges alike.
+// compare checks that the second detector, whose clock is ahead by shift, gives the
+// same verdicts.
 func (tr *trace) compare(t testing.TB, shift time.Duration) {
 	t.Helper()
 	for silence := time.Duration(0); silence < time.Minute; silence += 10 * time.Millisecond {
@@ -187,5 +189,5 @@ func (tr *trace) compare(t testing.TB, shift time.Duration) {
 	}
 }
 
-// origin is the moment at which traces begin; it means nothing.
+// origin is the moment at which traces begin, an arbitrary one.
 func origin() time.Time { return time.Unix(0, 0) }

@@ -57,7 +57,7 @@ func (s *spoilt) Available(at time.Time) bool {
 	return s.Deadline.Available(at)
 }
 
-// Phi makes it an accrual detector, with a fault of that too.
+// Phi makes spoilt an accrual detector, whose phi can be faulty too.
 func (s *spoilt) Phi(at time.Time) float64 {
 	switch silence := at.Sub(s.last).Seconds(); s.fault {
 	case "phi falls":
@@ -73,8 +73,8 @@ func (s *spoilt) Phi(at time.Time) float64 {
 
 const limit = 4 * time.Second
 
-// A suite that passes everything proves nothing: each fault is found by the part
-// that is for it, and a detector without one passes.
+// A suite that passes everything proves nothing: each fault is found by its part of
+// the suite, and a detector without a fault passes.
 func TestSuiteFindsFaults(t *testing.T) {
 	for fault, by := range map[string]string{
 		"none":               "",
