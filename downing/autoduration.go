@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// AutoDuration is a duration, or [Auto]: chosen by the program. Its text is
-// "auto" or that of a [time.Duration] above 0, such as "5s".
+// AutoDuration is a duration, or [Auto]. Its text is "auto" or that of a
+// [time.Duration] above 0, such as "5s".
 type AutoDuration time.Duration
 
 // Auto leaves the choice to the program. It is the zero value.
@@ -32,8 +32,8 @@ func (d AutoDuration) String() string {
 // MarshalText implements [encoding.TextMarshaler]. It never fails.
 func (d AutoDuration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText implements [encoding.TextUnmarshaler]. It leaves d alone when
-// it fails.
+// UnmarshalText implements [encoding.TextUnmarshaler]. It does not change d when it
+// fails.
 func (d *AutoDuration) UnmarshalText(text []byte) error {
 	if string(text) == "auto" {
 		*d = Auto

@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// BenchmarkKeepMajority decides for a side that has lost a third of the members,
-// each of which up to 9 others complain about.
+// BenchmarkKeepMajority decides for a side that has lost a third of the members; up to
+// 9 members complain about each lost one.
 func BenchmarkKeepMajority(b *testing.B) {
 	for _, n := range []int{5, 100, 1000} {
 		b.Run(fmt.Sprintf("nodes=%d", n), func(b *testing.B) {
@@ -29,7 +29,7 @@ func BenchmarkKeepMajority(b *testing.B) {
 	}
 }
 
-// BenchmarkBrokenLinks decides for a side on which everybody has the same number of
+// BenchmarkBrokenLinks decides for a side on which every member has the same number of
 // broken links.
 func BenchmarkBrokenLinks(b *testing.B) {
 	for _, n := range []int{100, 1000} {
@@ -61,8 +61,8 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
-// ringView is the view of n members that have all seen the state, and each of which
-// complains about some others, at equal distances around the ring of all.
+// ringView is the view of n members that have all seen the state. Each member
+// complains about some others, at equal distances around the ring of all members.
 func ringView(n, complaints int) downing.View {
 	members := downingtest.Members(n)
 	ids := downingtest.IDs(members)

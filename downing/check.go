@@ -9,21 +9,21 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// MaxReason is the greatest length of a reason in bytes. It bounds what a
-// provider can make the decision log keep.
+// MaxReason is the greatest length of a reason in bytes. It bounds how much a provider
+// can write into the decision log at a time.
 const MaxReason = 1024
 
-// Check returns nil if the decision keeps the contract for the view, else a
+// Check returns nil if the decision keeps the contract for the view, otherwise a
 // [*ContractError] that names the first fault:
 //
 //	C1  every node named is a member that can be downed, sorted, each once;
-//	C2  the verdict fits the nodes named, as it says at the verdicts;
+//	C2  the nodes named are those that the verdict demands, see the verdicts;
 //	C3  the reason is not longer than MaxReason;
-//	C4  class MajorityOnly: with KeepSide, those of the side who are not named
-//	    have a majority in every set of the base.
+//	C4  class MajorityOnly: with KeepSide, the members of the side that are not
+//	    named have a majority in every set of the base.
 //
-// It trusts nothing in d, and may be called from any goroutine. Whoever uses a
-// decision calls it, wherever the decision comes from.
+// It trusts nothing in d, and may be called from any goroutine. A caller of a provider
+// calls it before it uses the decision, wherever the provider lives.
 func Check(v View, class Class, d Decision) error {
 	if err := v.Validate(); err != nil {
 		return err
@@ -53,7 +53,7 @@ func Check(v View, class Class, d Decision) error {
 	}
 }
 
-// named marks the nodes named, after checking C1.
+// named checks C1 and returns, for each member, whether it is named.
 func (v *View) named(down []gossip.NodeID) ([]bool, error) {
 	named := make([]bool, len(v.Members))
 	for n, id := range down {
@@ -71,7 +71,7 @@ func (v *View) named(down []gossip.NodeID) ([]bool, error) {
 	return named, nil
 }
 
-// checkKeep checks that somebody stays, and C4.
+// checkKeep checks that at least one member stays, and C4.
 func (v *View) checkKeep(side *Side, class Class, named []bool) error {
 	keep := slices.Clone(side.on)
 	stays := false
@@ -88,8 +88,8 @@ func (v *View) checkKeep(side *Side, class Class, named []bool) error {
 	return nil
 }
 
-// checkNamed checks that of the members that can be downed exactly those are
-// named for which want returns true.
+// checkNamed checks that the named members are exactly those that can be downed and
+// for which want returns true.
 func (v *View) checkNamed(named []bool, want func(i int) bool) error {
 	for i, m := range v.Members {
 		if !CanBeDowned(m) || named[i] == want(i) {

@@ -12,21 +12,25 @@ import (
 	"github.com/quorate/quorate/config/field"
 )
 
+// The section of the configuration and its faults; the catalogue of built-in
+// strategies, from which a strategy is made by its name; and the stability margin,
+// with the time that news takes to spread.
+
 // Config chooses the downing strategy and says when it is asked.
 type Config struct {
 	// Strategy is the name of the strategy: "keep-majority", "down-all", or the
 	// name of one that the program adds. Names that are not built in are not
 	// refused here.
 	Strategy string `koanf:"strategy" reload:"yes" known:"keep-majority|down-all"`
-	// StableAfter is for how long the view must be unchanged before the
-	// strategy is asked; auto follows the number of nodes.
-	// At least the fence, up to 10 minutes. Shorter than the nodes of one side
-	// take to notice the same failure, and decisions are taken on halves of the
-	// truth; longer, and failover takes longer by as much.
+	// StableAfter is how long the view must be unchanged before the strategy is
+	// called; auto follows the number of nodes. At least the fence, up to 10 minutes.
+	// If it is shorter than the nodes of one side take to notice the same failure,
+	// decisions are taken on incomplete views; if it is longer, failover takes longer
+	// by as much.
 	StableAfter AutoDuration `koanf:"stable-after" known:"auto"`
-	// DownOwnSideAfter is how long a side waits for a strategy that cannot
-	// answer, before it downs itself: from 1 s to 1 h. It matters only for
-	// strategies that ask something outside.
+	// DownOwnSideAfter is how long a side waits for a strategy that cannot answer
+	// before the side downs itself: from 1 s to 1 h. It matters only for strategies
+	// that depend on something outside the node.
 	DownOwnSideAfter time.Duration `koanf:"down-own-side-after" range:"1s..1h"`
 }
 
@@ -37,8 +41,8 @@ const (
 	downOwnSideAfterMost  = time.Hour
 )
 
-// Default returns keep-majority, stable-after auto and 30 s before a side
-// without an answer gives up.
+// Default returns keep-majority, stable-after auto, and 30 s until a side without an
+// answer downs itself.
 func Default() Config {
 	return Config{Strategy: KeepMajorityName, StableAfter: Auto, DownOwnSideAfter: 30 * time.Second}
 }
@@ -56,9 +60,9 @@ func (c Config) Validate() error {
 	return faults.Err()
 }
 
-// ValidateFence returns an error if stable-after is given and shorter than the
-// fence, the time within which a node that is cut off stops by itself. With a
-// shorter one, the other side could decide while the node still works.
+// ValidateFence returns an error if stable-after is set and shorter than the fence,
+// the time within which a node that is cut off stops by itself. With a shorter
+// stable-after, the other side could decide while the node still works.
 func (c Config) ValidateFence(fence time.Duration) error {
 	if d := time.Duration(c.StableAfter); c.StableAfter != Auto && d < fence {
 		return field.Errorf("stable-after", "%v is shorter than the fence, %v; use auto or at least the fence", d, fence)
@@ -66,8 +70,8 @@ func (c Config) ValidateFence(fence time.Duration) error {
 	return nil
 }
 
-// Stable returns stable-after in effect for n members: what was given, or for
-// auto the result of [StableAfter].
+// Stable returns the stability margin for n members: the configured one, or for auto
+// the result of [StableAfter].
 func (c Config) Stable(n int, minSilence, maxSilence, fence time.Duration) time.Duration {
 	if c.StableAfter != Auto {
 		return time.Duration(c.StableAfter)
@@ -85,15 +89,16 @@ type BuiltIn struct {
 
 	// Parameters returns the canonical text of the settings by which the strategy
 	// decides. Two nodes decide alike only if their texts are equal, so members
-	// compare them. Nil is a strategy that decides by the view alone.
+	// compare them. Nil: the strategy decides by the view alone.
 	Parameters func(Config) string
 }
 
-// Catalogue is a list of strategies, each with a name of its own.
+// Catalogue is a list of strategies with different names.
 type Catalogue []BuiltIn
 
 // BuiltIns returns the strategies of this package. A new strategy is a row here, its
-// name in the tag of [Config.Strategy], and for its parameters a field of [Config].
+// name in the tag of [Config.Strategy], and a field of [Config] for each of its
+// parameters.
 func BuiltIns() Catalogue {
 	return Catalogue{
 		{Name: KeepMajorityName, New: func(Config) Immediate { return KeepMajority{} }},
@@ -139,22 +144,22 @@ func New(c Config) (Immediate, error) {
 //
 //	maxSilence - minSilence + spread(n) + 0.5 s, but at least the fence
 //
-// Observers of one failure mark it between minSilence and maxSilence after it,
-// so their marks are at most the difference apart; [Spread] is what news needs
-// to reach everybody, and half a second is for everything else.
+// Observers of one failure mark the failed node between minSilence and maxSilence
+// after it, so their marks are at most the difference apart; [Spread] is the time in
+// which news reaches every member, and half a second covers everything else.
 func StableAfter(n int, minSilence, maxSilence, fence time.Duration) time.Duration {
 	return max(fence, maxSilence-minSilence+Spread(n)+500*time.Millisecond)
 }
 
-// Spread returns how long news takes to reach all of n members when everybody
-// who hears it pushes it to 4 random members, at most 10 times a second:
+// Spread returns how long news takes to reach all of n members when every member that
+// has it pushes it to 4 random members, at most 10 times a second:
 //
 //	100 ms × ceil(log5(n) + ln(n)/4)
 //
-// The first term counts the rounds in which those who know multiply by 5, the
-// second those in which the last ones are found (Pittel, On Spreading a Rumor,
-// SIAM J. Appl. Math. 47, 1987). It is 200 ms for 5 members, 400 ms for 50 and
-// 700 ms for 1,000, and 0 for fewer than two.
+// The first term counts the rounds in which the number of informed members grows by a
+// factor of 5, the second the rounds in which the last members are reached (Pittel, On
+// Spreading a Rumor, SIAM J. Appl. Math. 47, 1987). The result is 200 ms for 5
+// members, 400 ms for 50 and 700 ms for 1,000, and 0 for fewer than two.
 func Spread(n int) time.Duration {
 	if n < 2 {
 		return 0

@@ -35,8 +35,9 @@ func TestNewRefusesUnknownNames(t *testing.T) {
 	require.ErrorContains(t, err, "ask-the-audience")
 }
 
-// The list makes a strategy of the section, with its parameters; those two have
-// none, which is part of the identity that members of earlier releases compare.
+// The catalogue makes a strategy from the section, with its parameters. The two
+// built-in strategies have no parameters, which is part of the identity that members
+// of earlier releases compare.
 func TestAStrategyIsMadeOfItsSection(t *testing.T) {
 	c := downing.Default()
 	for _, name := range []string{downing.KeepMajorityName, downing.DownAllName} {
@@ -62,18 +63,19 @@ func TestAStrategyIsMadeOfItsSection(t *testing.T) {
 // patient is a strategy with a parameter.
 type patient time.Duration
 
-// Class is that of the strategy that patient names.
+// Class is that of a pure and majority-only strategy.
 func (patient) Class() downing.Class { return downing.Class{Pure: true, MajorityOnly: true} }
 
-// Decide decides for nobody.
+// Decide downs no member.
 func (patient) Decide(context.Context, downing.View) (downing.Decision, error) {
 	return downing.Decision{}, nil
 }
 
-// DecideNow decides for nobody.
+// DecideNow downs no member.
 func (patient) DecideNow(downing.View) (downing.Decision, error) { return downing.Decision{}, nil }
 
-// The reference of the settings knows each strategy by name: the tag lists the table.
+// The tag of the setting lists the names in the catalogue, so that the reference of
+// the settings knows them.
 func TestTheTagOfTheStrategyNamesTheTable(t *testing.T) {
 	f, ok := reflect.TypeFor[downing.Config]().FieldByName("Strategy")
 	require.True(t, ok)

@@ -1,8 +1,8 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package downing decides who must go when members of a cluster cannot reach
-// each other.
+// Package downing decides which members must be removed when members of a cluster
+// cannot reach each other.
 //
 // A node that does not answer may be dead, or may be alive on the other side of
 // a network partition and think the same of this side. If both sides went on,
@@ -15,16 +15,16 @@
 //
 // # Sides
 //
-// The view lists who complained about whom, and who has seen the present state
-// of the cluster. The side ([View.Side]) is everybody who is not down and about
-// whom nobody complains, or who has seen that very state, complaints included:
-// whoever has seen it is connected somehow, perhaps only through others. It is
-// computed from the view alone, not from who asks, so that all nodes that hold
-// equal views see the same side.
+// The view lists which member complains about which, and which members have seen the
+// present state of the cluster. The side ([View.Side]) is every member that is not down
+// and about which no member complains, or that has seen that very state, complaints
+// included: a member that has seen it is connected, perhaps only through others. The
+// side is computed from the view alone, whichever node asks, so that all nodes that
+// hold equal views see the same side.
 //
 // # Keep majority
 //
-// [KeepMajority] keeps those who hold a majority of the voters: more than half,
+// [KeepMajority] keeps the side that holds a majority of the voters: more than half,
 // or exactly half with the lowest node id. A majority is needed in every set of
 // voters of the view's base, because while a change of the voters is under way
 // one side may count by the old set and the other by both. Two sets of nodes
@@ -50,8 +50,8 @@
 //
 // # Non-guarantees
 //
-//   - A decision is about the view. Whether the view is ripe is for the caller
-//     to judge, who waits for [StableAfter].
+//   - A decision is about the view. The caller judges when the view is stable
+//     enough, and waits for [StableAfter].
 //   - That the losing side stops working before the winning side takes over is
 //     not decided here: each node must stop by its own clock.
 //   - An operator who downs a majority by hand overrules the majority: the rest

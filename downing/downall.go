@@ -11,9 +11,9 @@ import (
 // DownAllName is the name of [All] in a configuration.
 const DownAllName = "down-all"
 
-// All downs every member as soon as somebody is unreachable: for clusters that
-// rather start anew than decide wrongly. It has no state; the zero value is
-// ready for use. Since nobody survives, it is majority-only.
+// All downs every member as soon as one is unreachable, for clusters that would rather
+// start anew than decide wrongly. It has no state; the zero value is ready for use.
+// Since no member survives, it is majority-only.
 type All struct{}
 
 var _ Immediate = All{}

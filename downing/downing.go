@@ -9,16 +9,16 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// Provider decides, from one side's view, who must go. It is asked by the
-// leader of a side, one call at a time, when the view has been stable, on a
-// goroutine on which it may block until ctx ends. Other users may call it from
-// several goroutines. It must not modify or keep the view; the caller owns the
-// decision. An error, or a decision that fails [Check], is no decision: nobody
-// is downed by it, and the caller asks elsewhere or, in time, downs its side.
+// Provider decides, from the view of one side, which members must be downed. The
+// leader of a side calls it, one call at a time, when the view has been stable, on a
+// goroutine on which it may block until ctx ends. Other users may call it from several
+// goroutines. It must not modify or keep the view; the caller owns the decision. An
+// error, or a decision that fails [Check], downs no member: the caller then asks
+// another node or, in time, downs its own side.
 type Provider interface {
 	// Class is constant, does not block, and may be called at any time.
 	Class() Class
-	// Decide answers for the view.
+	// Decide returns the decision for the view.
 	Decide(ctx context.Context, v View) (Decision, error)
 }
 
@@ -33,32 +33,30 @@ type Immediate interface {
 
 // Class is what a provider promises. The zero value promises nothing.
 type Class struct {
-	// Pure: equal views get equal decisions, at any time, and on any node of
-	// the side whichever it is.
+	// Pure: equal views get equal decisions, at any time, and on any node of the side.
 	Pure bool
-	// MajorityOnly: no side survives without a majority of the voters.
-	// [Check] enforces it. Who lets a smaller side survive, for example by
-	// asking a witness, must leave it false, and then failover waits longer:
-	// the losing side cannot tell from its own contacts that it has lost.
+	// MajorityOnly: no side survives without a majority of the voters. [Check]
+	// enforces it. A provider that lets a smaller side survive, for example by asking
+	// a witness, must leave it false, and then failover waits longer: the losing side
+	// cannot tell from its own contacts that it has lost.
 	MajorityOnly bool
 }
 
-// Verdict sums a decision up. The numbers are part of the contract with
-// providers in other processes.
+// Verdict summarises a decision. The numbers are part of the contract with providers
+// in other processes.
 type Verdict uint8
 
 // The verdicts. The zero value is None.
 const (
-	// None: nobody is downed now.
+	// None: no member is downed now.
 	None Verdict = iota
-	// KeepSide: this side goes on, without those of its members that are
-	// named, and those on other sides that are named are down.
+	// KeepSide: this side goes on, without its named members; the named members of
+	// other sides are downed as well.
 	KeepSide
-	// DownSide: this side gives up. All of its members that can be downed are
-	// named, and nobody else: another side may have won.
+	// DownSide: this side gives up. All of its members that can be downed are named,
+	// and no others, since another side may have won.
 	DownSide
-	// DownAll: nobody survives, on no side. All members that can be downed are
-	// named.
+	// DownAll: no side survives. All members that can be downed are named.
 	DownAll
 )
 
@@ -80,12 +78,12 @@ func (v Verdict) String() string {
 
 // Decision is the answer to a [View].
 type Decision struct {
-	// Verdict sums the decision up.
+	// Verdict summarises the decision.
 	Verdict Verdict
-	// Down are the members to be marked down, sorted, each once. Whoever
-	// carries it out marks others before itself.
+	// Down are the members to be marked down, sorted, each once. A node that carries
+	// the decision out marks others before itself.
 	Down []gossip.NodeID
-	// Reason says why, for people, with the figures that decided; at most
+	// Reason is the reason for people, with the numbers that decided; at most
 	// [MaxReason] bytes.
 	Reason string
 }

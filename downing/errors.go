@@ -13,15 +13,15 @@ import (
 // ErrUnknownStrategy is returned by [New] for a strategy that is not built in.
 var ErrUnknownStrategy = errors.New("downing: unknown strategy")
 
-// ErrContract is what every [*ContractError] is, for [errors.Is].
+// ErrContract is matched by every [*ContractError], with [errors.Is].
 var ErrContract = errors.New("downing: contract broken")
 
 // ContractError says how a view or a decision breaks its contract. It is found
 // with [errors.As] and matches [ErrContract].
 type ContractError struct {
-	// Node is the node concerned; zero if none is to blame.
+	// Node is the node concerned; zero if no single node is.
 	Node gossip.NodeID
-	// What says what is wrong.
+	// What describes the fault.
 	What string
 }
 
@@ -36,7 +36,7 @@ func (e *ContractError) Error() string {
 // Unwrap returns [ErrContract].
 func (e *ContractError) Unwrap() error { return ErrContract }
 
-// broken blames a node, or nobody when it is zero.
+// broken returns a ContractError about a node, or about none when node is zero.
 func broken(node gossip.NodeID, format string, args ...any) error {
 	return &ContractError{Node: node, What: fmt.Sprintf(format, args...)}
 }

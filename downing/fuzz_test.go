@@ -16,7 +16,7 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// input doles out the bytes of a fuzzer, and zeros when there are no more.
+// input yields the bytes of a fuzzer one by one, and zeros after the last.
 type input []byte
 
 func (in *input) next(below int) int {
@@ -28,8 +28,8 @@ func (in *input) next(below int) int {
 	return int(b) % below
 }
 
-// view reads a view of the members. Nothing that it reads is refused, so views
-// are met that no cluster would bring about.
+// view reads a view of the members. Nothing that it reads is refused, so that views
+// occur which no cluster would bring about.
 func (in *input) view(members []*gossip.Member, base gossip.Base) downing.View {
 	copied := make([]*gossip.Member, len(members))
 	for i, m := range members {
@@ -72,10 +72,10 @@ func (in *input) voters(n int) []gossip.NodeID {
 	return ids
 }
 
-// FuzzDecision asks about two views that have nothing in common but one set of
-// voters, as the most different two sides of one cluster. Each decision must
-// keep the contract and be the same whoever asks; and if both views keep a
-// side, a voter is on both, so they are not two sides. covers I4.
+// FuzzDecision uses two views that have nothing in common but one set of voters, like
+// the most different two sides of one cluster. Each decision must keep the contract
+// and be the same whichever node asks; and if both views keep a side, a voter is on
+// both, so they are not two sides. covers I4.
 func FuzzDecision(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{5, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 1, 0, 0})
@@ -109,8 +109,8 @@ func TestPropertyOneSurvivor(t *testing.T) {
 	})
 }
 
-// requireOneSurvivor requires that the voters kept by two decisions overlap if
-// both keep any.
+// requireOneSurvivor requires that the voters kept by two decisions have a voter in
+// common if both keep a side.
 func requireOneSurvivor(t require.TestingT, one, two downing.View) {
 	a, b := keptVoters(t, one), keptVoters(t, two)
 	if len(a) == 0 || len(b) == 0 {
@@ -120,8 +120,8 @@ func requireOneSurvivor(t require.TestingT, one, two downing.View) {
 		"both survive: %v and %v\n%v\n%v", a, b, one, two)
 }
 
-// keptVoters returns those whom a view's decision to keep the side keeps, after
-// asking on behalf of every member that could.
+// keptVoters returns the voters that a decision to keep the side keeps, the same for
+// every member that can ask.
 func keptVoters(t require.TestingT, v downing.View) []gossip.NodeID {
 	if v.Self.IsZero() {
 		return nil

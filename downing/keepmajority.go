@@ -13,26 +13,30 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
+// Keep-majority. DecideNow compares the votes of the side, then has part choose which
+// ends of broken links within the side go; brokenLinks counts votes and broken links
+// meanwhile. Below are the questions about votes, which other strategies and Check
+// share.
+
 // KeepMajorityName is the name of [KeepMajority] in a configuration.
 const KeepMajorityName = "keep-majority"
 
-// KeepMajority keeps those who hold a majority of the voters in every set of
-// the base, and downs everybody else. It has no state; the zero value is ready
-// for use.
+// KeepMajority keeps the side that holds a majority of the voters in every set of the
+// base, and downs all other members. It has no state; the zero value is ready for use.
 //
-//  1. Nobody is lost and all links of the side work: None.
+//  1. No member is lost and all links of the side work: None.
 //  2. The side has no majority: DownSide. Members that are joining or weakly up
 //     go with it.
-//  3. Otherwise the side is kept, and those who are lost are downed. Of each
-//     broken link within the side one end is downed as well: one after the other,
-//     who does not vote before who does, then who has more broken links to those
-//     who are still there, then the younger, each if somebody of the rest still
-//     reaches a majority of the voters there.
-//  4. A link of which neither end can be spared yet is kept. When those who were
-//     downed are voters no more, fewer are a majority, and the link is decided
-//     about again. If there is nobody to down until then: None.
-//  5. If nobody on the side reaches a majority himself: DownSide, since nobody
-//     could lead or work.
+//  3. Otherwise the side is kept, and lost members are downed. Of each broken link
+//     within the side one end is downed as well, one end after the other: members
+//     that do not vote before voters, then the member with more broken links to
+//     those still there, then the younger; each only if some remaining member
+//     still reaches a majority of the voters.
+//  4. A link of which neither end can be spared is kept for now. When the downed
+//     members are no longer voters, a majority is smaller, and the link is decided
+//     on again. If there is no member to down until then: None.
+//  5. If no member of the side reaches a majority by itself: DownSide, since no
+//     member could lead or work.
 type KeepMajority struct{}
 
 var _ Immediate = KeepMajority{}
@@ -44,9 +48,9 @@ func (KeepMajority) Class() Class { return Class{Pure: true, MajorityOnly: true}
 func (k KeepMajority) Decide(_ context.Context, v View) (Decision, error) { return k.DecideNow(v) }
 
 // DecideNow decides for the view; the error is that of [View.Validate]. With n
-// members, r complaints and k members that have a broken link it takes
-// O((n + r) log (n + r) + k (k + r + n)), but for sides on which many who reach just
-// half of the voters have to be asked whether the lowest is among them.
+// members, r complaints and k members that have a broken link it takes O((n + r) log
+// (n + r) + k (k + r + n)), except for sides where many members reach exactly half of
+// the voters, for each of which the rule of the lowest id must be evaluated.
 func (k KeepMajority) DecideNow(v View) (Decision, error) {
 	if err := v.Validate(); err != nil {
 		return Decision{}, err
@@ -79,20 +83,20 @@ func (k KeepMajority) DecideNow(v View) (Decision, error) {
 	return Decision{Verdict: KeepSide, Down: down, Reason: reason}, nil
 }
 
-// part takes one end of each broken link out of keep where it can be spared, and
-// returns the number of the links that are left. It is false, and keep as it was, if
-// nobody on the side reaches a majority. It looks for the fewest who can go only one
-// step ahead, since all steps would take exponential time, but it does the same on
-// every node.
+// part removes one end of each broken link from keep where it can be spared, and
+// returns the number of remaining broken links. It returns false, and leaves keep
+// unchanged, if no member of the side reaches a majority. It looks only one step ahead
+// for the fewest members to remove, since looking at all steps would take exponential
+// time, but it does the same on every node.
 func (s *Side) part(keep []bool) (left int, ok bool) {
 	if len(s.links) == 0 {
-		return 0, true // Everybody reaches the majority that all of the side are.
+		return 0, true // Every member reaches the whole side, which is a majority.
 	}
 	l := newBrokenLinks(s, keep)
 	if !l.someoneWins() {
 		return 0, false
 	}
-	var ends []int // Who has a broken link and is not known to be needed.
+	var ends []int // Members that have a broken link and are not known to be needed.
 	for i := range keep {
 		if l.broken[i] > 0 {
 			ends = append(ends, i)
@@ -106,7 +110,7 @@ func (s *Side) part(keep []bool) (left int, ok bool) {
 		if !l.someoneWins() {
 			l.restore(worst)
 		}
-		// Who cannot be spared now cannot later, when there are fewer.
+		// A member that cannot be spared now cannot be later, when there are fewer.
 		ends = slices.DeleteFunc(ends, func(i int) bool { return i == worst || l.broken[i] == 0 })
 	}
 	for _, pair := range s.links {
@@ -117,13 +121,13 @@ func (s *Side) part(keep []bool) (left int, ok bool) {
 	return left, true
 }
 
-// brokenLinks are the broken links of a side, while members are taken out of those who
-// are kept. Members are named by their index in the view.
+// brokenLinks counts the broken links and votes of a side while members are removed
+// from the kept ones. Members are given by their index in the view.
 type brokenLinks struct {
 	view   *View
 	keep   []bool
-	of     [][]int // To whom each member has a broken link.
-	broken []int   // How many of these are kept.
+	of     [][]int // The members to which each member has a broken link.
+	broken []int   // How many of those are kept.
 	sets   []votersOfSet
 }
 
@@ -131,7 +135,7 @@ type brokenLinks struct {
 type votersOfSet struct {
 	size   int
 	counts []bool // Whether the vote of each member counts in this set.
-	kept   int    // How many votes those have who are kept.
+	kept   int    // How many votes the kept members have.
 	cut    []int  // How many of these votes each member does not reach.
 }
 
@@ -169,7 +173,7 @@ func (l *brokenLinks) restore(i int) {
 	l.change(i, 1)
 }
 
-// change counts what follows from that a member is kept, or is not any more.
+// change adjusts the counts when a member is kept (by 1) or dropped (by -1).
 func (l *brokenLinks) change(i, by int) {
 	for _, j := range l.of[i] {
 		l.broken[j] += by
@@ -184,9 +188,9 @@ func (l *brokenLinks) change(i, by int) {
 	}
 }
 
-// someoneWins reports whether a member that is kept and takes part wins with those who
-// are kept and whom it reaches. Without one nobody could prove a majority, to work or to
-// take those out of the voters who are down.
+// someoneWins reports whether some kept member that is up or leaving wins with the
+// kept members that it reaches. Without such a member none could prove a majority, to
+// work or to take the downed members out of the voters.
 func (l *brokenLinks) someoneWins() bool {
 	for i, kept := range l.keep {
 		if !kept || !votes(l.view.Members[i]) || l.reachesTooFew(i) {
@@ -203,8 +207,8 @@ func (l *brokenLinks) someoneWins() bool {
 	return false
 }
 
-// reachesTooFew reports that a member reaches fewer than half of a set of voters, with
-// which nobody wins.
+// reachesTooFew reports whether a member reaches fewer than half of a set of voters,
+// so that it cannot win.
 func (l *brokenLinks) reachesTooFew(i int) bool {
 	return slices.ContainsFunc(l.sets, func(s votersOfSet) bool { return 2*(s.kept-s.cut[i]) < s.size })
 }
@@ -225,14 +229,13 @@ func (s *Side) byAge(a, b int) int {
 	return 1
 }
 
-// wins reports whether the members for which set holds true win in every set of
-// the base.
+// wins reports whether the members in set win in every set of voters of the base.
 func (v *View) wins(set []bool) bool {
 	return v.Base.Wins(v.votersIn(set))
 }
 
-// votersIn returns what reports whether a voter is in the set and its vote counts. It
-// is fastest for voters in their order.
+// votersIn returns a function that reports whether a voter is in the set and its vote
+// counts. The function is fastest when it is called for voters in their order.
 func (v *View) votersIn(set []bool) func(gossip.NodeID) bool {
 	at := finder{view: v}
 	return func(id gossip.NodeID) bool {
@@ -241,8 +244,8 @@ func (v *View) votersIn(set []bool) func(gossip.NodeID) bool {
 	}
 }
 
-// downable returns the ids of the members that can be downed and for which
-// choose, which is given their index, returns true; sorted.
+// downable returns the sorted ids of the members that can be downed and for whose
+// index choose returns true.
 func (v *View) downable(choose func(i int) bool) []gossip.NodeID {
 	var ids []gossip.NodeID
 	for i, m := range v.Members {
@@ -253,7 +256,7 @@ func (v *View) downable(choose func(i int) bool) []gossip.NodeID {
 	return ids
 }
 
-// downSide gives the side up.
+// downSide returns the decision to give up the side.
 func (v *View) downSide(s *Side, reason string) Decision {
 	return Decision{Verdict: DownSide, Down: v.downable(func(i int) bool { return s.on[i] }), Reason: reason}
 }
@@ -263,8 +266,8 @@ func hasVoters(b gossip.Base) bool {
 	return slices.ContainsFunc(b, func(voters []gossip.NodeID) bool { return len(voters) > 0 })
 }
 
-// tally tells how many votes the set has in each set of voters, and what the
-// rule of the lowest node id made of exactly half.
+// tally describes how many votes the set has in each set of voters and, for exactly
+// half, whether the lowest node id is among them.
 func (v *View) tally(set []bool) string {
 	var parts []string
 	in := v.votersIn(set)

@@ -33,8 +33,8 @@ func inside(ids []gossip.NodeID) func(gossip.NodeID) bool {
 	return func(id gossip.NodeID) bool { return slices.Contains(ids, id) }
 }
 
-// whole returns the view of n members that are all connected, but for the links
-// given: each end of one complains about the other.
+// whole returns the view of n members that are all connected, except for the given
+// links: the two ends of each complain about each other.
 func whole(n int, links ...[2]int) downing.View {
 	v := downingtest.SplitView(downingtest.Members(n), func(gossip.NodeID) bool { return true }, gossip.Base{first(n)})
 	for _, l := range links {
@@ -44,7 +44,7 @@ func whole(n int, links ...[2]int) downing.View {
 	return v
 }
 
-// decide asks keep-majority and checks the answer.
+// decide lets keep-majority decide and checks the decision.
 func decide(t require.TestingT, v downing.View) downing.Decision {
 	d, err := keepMajority.DecideNow(v)
 	require.NoError(t, err)
@@ -166,7 +166,7 @@ func TestExitingMembersAreNotDowned(t *testing.T) {
 	members[3].Status = gossip.Exiting
 	v := downingtest.SplitView(members, inside(nodes(0, 1, 2)), gossip.Base{first(3)})
 	require.Equal(t, downing.None, decide(t, v).Verdict)
-	// Nor does an exiting member that no longer answers make others suspect.
+	// An exiting member that no longer answers does not make others suspect either.
 	v = whole(4, [2]int{2, 3})
 	v.Members = members
 	require.Equal(t, downing.None, decide(t, v).Verdict)
@@ -201,8 +201,8 @@ func TestIndirectlyConnectedMembers(t *testing.T) {
 	}
 }
 
-// One broken link within the side that wins, of which neither end can be spared,
-// costs nobody but the lost; once these are no voters any more, one end goes.
+// One broken link within the winning side, of which neither end can be spared, costs
+// no member but the lost ones; once these are no longer voters, one end goes.
 func TestALinkThatTheMajorityNeedsIsDecidedAboutLater(t *testing.T) {
 	v := downingtest.SplitView(downingtest.Members(5), inside(nodes(0, 1, 2)), gossip.Base{first(5)})
 	v.Unreachable = append(v.Unreachable, downingtest.Complaint(downingtest.Node(1), downingtest.Node(2)))
@@ -219,17 +219,17 @@ func TestALinkThatTheMajorityNeedsIsDecidedAboutLater(t *testing.T) {
 	require.Equal(t, nodes(2), d.Down)
 }
 
-// The vote of a voter weighs more than the presence of one who has none.
+// A voter outweighs a member that does not vote.
 func TestWhoDoesNotVoteGoesBeforeWhoDoes(t *testing.T) {
 	v := whole(3, [2]int{0, 2})
 	v.Members[0].Status = gossip.Joining
 	v.Base = gossip.Base{nodes(2)}
 	require.Equal(t, nodes(0), decide(t, v).Down)
-	v.Members[0].Status = gossip.Up // Nor does who is up, and named by no set of voters.
+	v.Members[0].Status = gossip.Up // A member that is up but in no set of voters does not vote either.
 	require.Equal(t, nodes(0), decide(t, v).Down)
 }
 
-// Both at once: some are lost, and a link of the rest is broken.
+// Some members are lost and, at the same time, a link between the others is broken.
 func TestLostAndIndirectlyConnected(t *testing.T) {
 	v := downingtest.SplitView(downingtest.Members(7), inside(nodes(0, 1, 2, 3, 4, 5)), gossip.Base{first(7)})
 	v.Unreachable = append(v.Unreachable, downingtest.Complaint(downingtest.Node(1), downingtest.Node(2)))
@@ -238,8 +238,8 @@ func TestLostAndIndirectlyConnected(t *testing.T) {
 	require.Contains(t, d.Reason, "downed are 1 lost and 1 indirectly connected")
 }
 
-// An old complaint by the other side about one of ours must not cost us the
-// vote, nor the member.
+// An old complaint by the other side about a member of this side must not cost this
+// side the vote, nor the member.
 func TestComplaintsFromTheOtherSide(t *testing.T) {
 	v := downingtest.SplitView(downingtest.Members(5), inside(nodes(0, 1, 4)), gossip.Base{first(5)})
 	v.Unreachable = append(v.Unreachable, downingtest.Complaint(downingtest.Node(2), downingtest.Node(4)))
@@ -248,7 +248,7 @@ func TestComplaintsFromTheOtherSide(t *testing.T) {
 	require.Equal(t, nodes(2, 3), d.Down)
 }
 
-// Having complained once does not prove that a lost voter is still there: if it
+// A complaint by a lost voter does not prove that the voter is still there: if it
 // counted, both sides of this split would find a majority.
 func TestLostObserversDoNotCount(t *testing.T) {
 	v := downingtest.SplitView(downingtest.Members(5), inside(nodes(0, 1)), gossip.Base{first(5)})
@@ -256,8 +256,8 @@ func TestLostObserversDoNotCount(t *testing.T) {
 	require.Equal(t, downing.DownSide, decide(t, v).Verdict)
 }
 
-// A place that was taken by a newer incarnation will not answer, whatever the
-// old one has seen.
+// A member whose address was taken by a newer incarnation will not answer, whatever
+// the old incarnation has seen.
 func TestTerminatedMembersAreLost(t *testing.T) {
 	v := whole(5)
 	v.Unreachable = append(v.Unreachable, gossip.Record{

@@ -28,8 +28,8 @@ func (s set) pairs() [][2]gossip.NodeID {
 	return out
 }
 
-// brokenLinks returns the choices of broken links to try within a side, as sets of
-// its pairs: every one of up to five nodes, and of more those with at most three
+// brokenLinks returns the choices of broken links to try within a side, as sets of its
+// pairs: for up to five nodes every choice, for more nodes those with at most three
 // broken links, or with at most two that work.
 func brokenLinks(side set) []uint {
 	n := len(side.pairs())
@@ -50,8 +50,8 @@ type linked struct {
 	broken  uint
 }
 
-// view returns what the side sees. Who has seen the state is connected in some way:
-// either end of a broken link complains, or one alone.
+// view returns the view of the side. A member that has seen the state is connected in
+// some way: either both ends of a broken link complain, or one of them.
 func (l linked) view(base gossip.Base) downing.View {
 	v := downingtest.SplitView(l.members, l.side.has, base)
 	for i, pair := range l.side.pairs() {
@@ -66,7 +66,7 @@ func (l linked) view(base gossip.Base) downing.View {
 	return v
 }
 
-// apply returns the side without those who are down.
+// apply returns the side without the downed members.
 func (l linked) apply(d downing.Decision) linked {
 	kept := set(0)
 	var members []*gossip.Member
@@ -91,7 +91,8 @@ func (l linked) apply(d downing.Decision) linked {
 	return next
 }
 
-// someoneWins reports whether a node of the side wins with those of it that it reaches.
+// someoneWins reports whether a node of the side wins with the nodes of the side that
+// it reaches.
 func (l linked) someoneWins(voters set) bool {
 	for n := range 16 {
 		if l.side&(1<<n) == 0 {
@@ -113,8 +114,8 @@ func (l linked) someoneWins(voters set) bool {
 	return false
 }
 
-// settle decides, lets those go that were downed, takes them out of the voters, and
-// looks again, until nothing is left to decide. It returns who is left.
+// settle decides, removes the downed nodes from side and voters, and repeats until
+// nothing is left to decide. It returns the remaining side.
 func (l linked) settle(t *testing.T, voters set) linked {
 	t.Helper()
 	for round := 0; ; round++ {
@@ -136,10 +137,10 @@ func (l linked) settle(t *testing.T, voters set) linked {
 	}
 }
 
-// covers F12, I4, I13: every split of 3 to 7 nodes into 2 sides, with every choice
-// of broken links within either side, or a great many. The side with the majority
-// goes on if one of it reaches a majority, and in the end all who are left reach each
-// other; the other side never goes on.
+// covers F12, I4, I13: every split of 3 to 7 nodes into 2 sides, with every choice of
+// broken links within either side, or a great many. The side with the majority goes on
+// if one of its nodes reaches a majority, and in the end all remaining nodes reach
+// each other; the other side never goes on.
 func TestBrokenLinksWithinTheWinningSideLeaveSomebody(t *testing.T) {
 	for n := 3; n <= 7; n++ {
 		t.Run(fmt.Sprintf("nodes=%d", n), func(t *testing.T) {
@@ -195,8 +196,8 @@ func TestNeverTwoSurvivorsWithBrokenLinks(t *testing.T) {
 	}
 }
 
-// A node decides in one step, during which it answers no heartbeat: with broken links
-// everywhere too it looks at each member a few times, and not at all members for each.
+// A node decides in one step, during which it answers no heartbeat: even with broken
+// links everywhere it examines each member a few times, and not all members for each.
 func TestManyBrokenLinksTakeLittleToDecide(t *testing.T) {
 	const n = 300
 	v := ringView(n, 9)

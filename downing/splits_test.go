@@ -30,8 +30,8 @@ func (s set) ids() []gossip.NodeID {
 	return ids
 }
 
-// splits returns every way to split n nodes into 2 and into 3 sides, of which
-// none is empty.
+// splits returns every way to split n nodes into 2 and into 3 sides that are not
+// empty.
 func splits(n int) [][]set {
 	all := set(1)<<n - 1
 	var out [][]set
@@ -55,9 +55,9 @@ func splits(n int) [][]set {
 // edit is a change of the voters that may be under way.
 type edit struct{ before, after set }
 
-// edits returns the changes of voters to try: for few nodes every pair of sets,
-// for more those that a cluster makes: nothing, one node comes, one goes, one
-// comes and another goes.
+// edits returns the changes of voters to try: for few nodes every pair of sets, for
+// more nodes the changes that a cluster makes: none, one node added, one removed, one
+// replaced by another.
 func edits(n int) []edit {
 	all := set(1)<<n - 1
 	var out []edit
@@ -104,10 +104,9 @@ func newJudge(t *testing.T, n int, down set) *judge {
 	return &judge{t: t, members: members, down: down, known: map[question]bool{}}
 }
 
-// survives reports whether the side goes on when it counts by these voters and,
-// unless that is empty, by the previous ones too.
-// All nodes of the side are asked and must decide alike; in clusters of more
-// than 5 only one is, to save time.
+// survives reports whether the side goes on when it counts by these voters and, unless
+// that set is empty, by the previous ones too. Every node of the side decides, and all
+// must decide alike; in clusters of more than 5 nodes only one decides, to save time.
 func (j *judge) survives(side set, voters, previous set) bool {
 	if side&^j.down == 0 {
 		return false
@@ -135,8 +134,8 @@ func (j *judge) survives(side set, voters, previous set) bool {
 	return j.known[key]
 }
 
-// mostSurvivors returns how many sides can survive at most when each counts by
-// whichever of the bases is worst.
+// mostSurvivors returns how many sides can survive at most when each counts by the
+// worst of the bases.
 func (j *judge) mostSurvivors(split []set, bases ...[2]set) int {
 	n := 0
 	for _, side := range split {
@@ -174,8 +173,8 @@ func TestNeverTwoSurvivors(t *testing.T) {
 	}
 }
 
-// The same while the down of some nodes, which a majority decided on, is known
-// on every side, on one, or on none: it takes votes away and gives none.
+// The same while the downing of some nodes, which a majority decided, is known on
+// every side, on one, or on none: it takes votes away and gives none.
 func TestNeverTwoSurvivorsWithDowns(t *testing.T) {
 	for n := 3; n <= 6; n++ {
 		t.Run(fmt.Sprintf("nodes=%d", n), func(t *testing.T) {
@@ -203,8 +202,8 @@ func TestNeverTwoSurvivorsWithDowns(t *testing.T) {
 	}
 }
 
-// covers F9: with settled voters a clean split into two always leaves exactly
-// one side, so nothing is lost that need not be.
+// covers F9: with settled voters a clean split into two always leaves exactly one
+// side, so that the cluster is never lost without need.
 func TestTwoSidesLeaveExactlyOneSurvivor(t *testing.T) {
 	for n := 2; n <= 9; n++ {
 		j := newJudge(t, n, 0)
@@ -216,8 +215,8 @@ func TestTwoSidesLeaveExactlyOneSurvivor(t *testing.T) {
 	}
 }
 
-// The enumeration must be able to fail: if each side counted by the one set of
-// voters that it knows, two sides would survive some of these splits.
+// The enumeration must be able to fail: if each side counted by the one set of voters
+// that it knows, two sides would survive some of these splits.
 func TestOneSetOfVotersWouldNotBeEnough(t *testing.T) {
 	const n = 5
 	j := newJudge(t, n, 0)

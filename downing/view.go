@@ -10,36 +10,40 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// View is what one node knows when it asks a provider. It is immutable by
-// contract: whoever makes it does not modify it afterwards.
+// What a provider is given, and the side that it computes. A view is made from a
+// state, and validated by every provider. [View.Side] takes the complaints that count,
+// decides which members are on the side, and collects the broken links within it.
+
+// View is the knowledge of one node when it asks a provider. It is immutable by
+// contract: its maker does not modify it afterwards.
 type View struct {
-	// Self is the node that asks. Equal views of one side differ in nothing
-	// else that a pure provider may look at.
+	// Self is the node that asks. It may differ between equal views of one side, so a
+	// pure provider does not look at it.
 	Self gossip.NodeID
-	// Members are all members, sorted by node id, also those that are down.
-	// Roles, zone, status and up-number (the age) are in them.
+	// Members are all members, sorted by node id, including those that are down. Each
+	// has its roles, zone, status and up-number (the age).
 	Members []*gossip.Member
-	// Unreachable are the complaints: who cannot reach whom. Complaints of
-	// members that are down, and about such, count for nothing.
+	// Unreachable are the complaints: which member cannot reach which. Complaints by
+	// or about members that are down count for nothing.
 	Unreachable []gossip.Record
-	// Seen are the members that have seen the present state, of which these
-	// complaints are a part; sorted.
+	// Seen are the members that have seen the present state, with these complaints in
+	// it; sorted.
 	Seen []gossip.NodeID
-	// Base are the sets of voters, in each of which a side must win. Voters
-	// that are no members any more, or down, are votes that nobody has. The
-	// caller takes those out whose removal all others know.
+	// Base are the sets of voters. A side must win in each of them. A voter that is
+	// down, or no longer a member, is a vote that no side has. The caller leaves out
+	// voters whose removal is known to all others.
 	Base gossip.Base
-	// Stable is for how long nothing in the view has changed. It differs from
-	// node to node, so no pure provider lets it decide who survives.
+	// Stable is how long the view has not changed. It differs from node to node, so no
+	// pure provider lets it decide which side survives.
 	Stable time.Duration
-	// Unstable is the time since the first complaint that has led to no
-	// decision yet; like Stable, it differs from node to node.
+	// Unstable is the time since the first complaint that has not led to a decision
+	// yet; like Stable, it differs from node to node.
 	Unstable time.Duration
 }
 
-// NewView returns the view that self has of the state, with the sets of voters
-// that count for self at the moment ([gossip.Voters.Base]). The caller adds the
-// durations. The view shares the members with the state.
+// NewView returns the view that self has of the state, with the sets of voters that
+// count for self at present ([gossip.Voters.Base]). The caller sets the durations. The
+// view shares the members with the state.
 func NewView(state *gossip.State, self gossip.NodeID, base gossip.Base) View {
 	return View{
 		Self:        self,
@@ -58,9 +62,8 @@ func (v *View) Member(id gossip.NodeID) *gossip.Member {
 	return nil
 }
 
-// Validate returns nil if the view is well formed, else a [*ContractError]:
-// members are sorted, each once, and the node that asks is one of them and not
-// down.
+// Validate returns nil if the view is well formed, otherwise a [*ContractError]:
+// members must be sorted, each once, and Self must be a member that is not down.
 func (v *View) Validate() error {
 	for i, m := range v.Members {
 		if m == nil {
@@ -79,9 +82,9 @@ func (v *View) Validate() error {
 	return nil
 }
 
-// CanBeDowned reports whether a decision may name the member: everybody may be
-// downed but those that are down already, or exiting. An exiting member has
-// handed its work over and is removed whether it answers or not.
+// CanBeDowned reports whether a decision may name the member: every member may be
+// downed unless it is down already, or exiting. An exiting member has handed its work
+// over and is removed whether it answers or not.
 func CanBeDowned(m *gossip.Member) bool {
 	return m.Status >= gossip.Joining && m.Status <= gossip.Leaving
 }
@@ -92,25 +95,25 @@ func votes(m *gossip.Member) bool {
 	return m.Status >= gossip.Up && m.Status <= gossip.Leaving
 }
 
-// Side is the set of members that belong together in a view.
+// Side is the set of members of a view that belong together.
 type Side struct {
 	view *View
-	// on holds, for each member of the view, whether it is on the side.
+	// on says for each member of the view, by index, whether it is on the side.
 	on []bool
-	// links are the pairs of members on the side of which one complains about
-	// the other, as indices into the view's members, each pair once, lower
-	// index first, sorted.
+	// links are the pairs of members on the side of which one complains about the
+	// other, as indices into the view's members, lower index first; sorted, each pair
+	// once.
 	links [][2]int
 }
 
-// Side returns the side that the view is of. A member is on it unless it is
-// down, or someone who is not down complains about it and it has not seen the
-// present state, or someone says that it will never answer again.
+// Side returns the side to which the view belongs. A member is on it unless it is
+// down, or a member that is not down complains about it and it has not seen the
+// present state, or a member says that it will never answer again.
 //
-// What has been seen is the state of which the complaints are a part, so having
-// seen it proves a connection that is younger than the complaint. A complaint
-// by a member that is itself lost still counts: it may have been the only one
-// who watched.
+// The state that was seen has the complaints in it, so having seen it proves a
+// connection that is younger than the complaint. A complaint by a member that is
+// itself lost still counts: that member may have been the only one that monitored the
+// other.
 func (v *View) Side() *Side {
 	s := &Side{view: v, on: make([]bool, len(v.Members))}
 	seen, at := make([]bool, len(v.Members)), finder{view: v}
@@ -135,11 +138,11 @@ func (v *View) Side() *Side {
 // indexOf returns the index of a member, or -1.
 func (v *View) indexOf(id gossip.NodeID) int { return (&finder{view: v}).index(id) }
 
-// finder finds members by their ids, soonest the one behind that which it found last,
-// and that one again: ids that come from a state come in order.
+// finder finds members by their ids. It tries the member behind the last result, and
+// the last result again, before it searches: ids that come from a state are sorted.
 type finder struct {
 	view *View
-	next int // Behind the one that was found last.
+	next int // Index behind the last result.
 }
 
 // index returns the index of a member, or -1.
@@ -162,14 +165,14 @@ func (f *finder) index(id gossip.NodeID) int {
 	return i
 }
 
-// complaint is a complaint that counts, by the indices of the members.
+// complaint is a complaint that counts, with members as indices.
 type complaint struct {
 	observer, subject int
 	terminated        bool // The subject will never answer again.
 }
 
 // complaints returns the complaints that count: of a member about another, neither of
-// whom is down.
+// which is down.
 func (v *View) complaints() []complaint {
 	list := make([]complaint, 0, len(v.Unreachable))
 	observers, subjects := finder{view: v}, finder{view: v}
@@ -197,7 +200,7 @@ func (s *Side) innerLinks(complaints []complaint) [][2]int {
 	return slices.Compact(links)
 }
 
-// stays reports whether a member is on the side and is going to remain.
+// stays reports whether a member is on the side and not exiting.
 func (s *Side) stays(i int) bool { return s.on[i] && s.view.Members[i].Status != gossip.Exiting }
 
 // Has reports whether the member with the id is on the side.
@@ -228,8 +231,8 @@ func (s *Side) Lost() []*gossip.Member {
 	return members
 }
 
-// IndirectlyConnected returns the members on the side that cannot reach another
-// member of the side directly, or cannot be reached by it; sorted.
+// IndirectlyConnected returns the members on the side that have a broken link to
+// another member of the side; sorted.
 func (s *Side) IndirectlyConnected() []*gossip.Member {
 	indirect := make([]bool, len(s.on))
 	for _, l := range s.links {

@@ -42,8 +42,8 @@ func complain(s *gossip.State, observer int, subjects ...int) *gossip.State {
 	})
 }
 
-// Two sides of a real state, each of which has heard only of its own
-// complaints, decide in opposite ways.
+// Two sides of a real state, each of which knows only its own complaints, decide in
+// opposite ways.
 func TestViewsOfAStateThatFellApart(t *testing.T) {
 	whole := cluster(5)
 	base := whole.Config().Base(true)
@@ -73,8 +73,8 @@ func TestViewsOfAStateThatFellApart(t *testing.T) {
 	require.Nil(t, v.Member(downingtest.Node(9)))
 	require.Equal(t, gossip.Up, v.Member(downingtest.Node(1)).Status)
 
-	// Both may hear of the other's complaints once the partition has healed:
-	// then all have seen everything, and every node decides alike.
+	// Both sides may get the other's complaints once the partition has healed:
+	// then all nodes have seen everything, and decide alike.
 	healed := small.Merge(large)
 	for n := range 5 {
 		healed = healed.See(downingtest.Node(n))
@@ -85,7 +85,8 @@ func TestViewsOfAStateThatFellApart(t *testing.T) {
 	}
 }
 
-// A link that breaks between two of five who still hear of each other.
+// A link breaks between two of five nodes that still get news of each other through
+// the rest.
 func TestViewOfABrokenLink(t *testing.T) {
 	s := complain(complain(cluster(5), 3, 4), 4, 3)
 	for n := range 5 {

@@ -15,7 +15,11 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// rounds is how many random views each part of the suite asks about.
+// The suite: TestProvider runs its parts, each on random views drawn by seed
+// (views.go); TestSplits lets the sides of random splits decide. At the end, views of
+// a thousand members, concurrent use, and contexts that end.
+
+// rounds is how many random views each part of the suite uses.
 const rounds = 500
 
 // TestProvider runs the conformance suite. The function create returns a
@@ -66,11 +70,11 @@ func TestSplits(t *testing.T, create func(testing.TB) downing.Provider) {
 	}
 }
 
-// Limit is how long a caller waits for a decision at most.
+// Limit is how long a caller waits for a decision.
 const Limit = 5 * time.Second
 
-// within returns the decision of a provider, and fails if it takes longer than
-// Limit.
+// within returns the decision of a provider, and fails the test if it takes longer
+// than Limit.
 func within(ctx context.Context, tb testing.TB, p downing.Provider, v downing.View) (downing.Decision, error) {
 	tb.Helper()
 	type answer struct {
@@ -119,7 +123,7 @@ func decisionsKeepTheContract(tb testing.TB, p downing.Provider) {
 	}
 }
 
-// describe prints a view with the members that it points to.
+// describe prints a view, with the members to which it points.
 func describe(v downing.View) string {
 	members := make([]gossip.Member, len(v.Members))
 	for i, m := range v.Members {
@@ -164,8 +168,9 @@ func atMostOneSideSurvives(tb testing.TB, p downing.Provider) {
 	}
 }
 
-// splitSurvivors lets the sides of one split decide, and fails if two survive. They
-// have been split for so long that a provider that waits has waited.
+// splitSurvivors lets the sides of one split decide, and fails the test if two
+// survive. The views say that the split has lasted an hour, so that a provider that
+// waits has waited.
 func splitSurvivors(tb testing.TB, seed uint64, p downing.Provider) {
 	tb.Helper()
 	rnd := newRand(seed)
@@ -184,8 +189,8 @@ func splitSurvivors(tb testing.TB, seed uint64, p downing.Provider) {
 	}
 }
 
-// instancesDecideAlike asks two instances of a pure provider about the same views
-// in opposite orders.
+// instancesDecideAlike gives the same views to two instances of a pure provider in
+// opposite orders.
 func instancesDecideAlike(tb testing.TB, p, q downing.Provider) {
 	tb.Helper()
 	if p.Class() != q.Class() {
@@ -220,7 +225,7 @@ func nobodyComplains(tb testing.TB, p downing.Provider) {
 	}
 }
 
-// greatViews asks about two sides of a thousand members.
+// greatViews lets two sides of a thousand members decide.
 func greatViews(tb testing.TB, p downing.Provider) {
 	tb.Helper()
 	members := Members(1000)

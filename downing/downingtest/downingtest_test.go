@@ -45,7 +45,7 @@ func fails(t *testing.T, part func(testing.TB, downing.Provider), p downing.Prov
 	return w.failed.Load()
 }
 
-// spoilt is keep-majority with its decisions tampered with.
+// spoilt is keep-majority with decisions that are tampered with.
 type spoilt struct {
 	downing.KeepMajority
 	class func() downing.Class
@@ -126,7 +126,7 @@ func TestSuiteFindsFaults(t *testing.T) {
 	}
 }
 
-// arbiter keeps the first side that asks, if it is no majority.
+// arbiter is a provider that keeps the first side which asks, even without a majority.
 type arbiter struct{ asked bool }
 
 func (a *arbiter) Class() downing.Class { return downing.Class{} }
@@ -140,7 +140,8 @@ func (a *arbiter) Decide(_ context.Context, v downing.View) (downing.Decision, e
 	return d, nil
 }
 
-// patient leaves everything as it is for a while.
+// patient is a provider that decides nothing until the view has been stable for a
+// while.
 type patient struct{ downing.KeepMajority }
 
 func (p patient) Decide(ctx context.Context, v downing.View) (downing.Decision, error) {
@@ -171,7 +172,7 @@ func TestSplitsNeedAnArbiter(t *testing.T) {
 	}
 }
 
-// The views that the suite asks about must reach every sort of decision.
+// The random views of the suite must lead to every verdict.
 func TestRandomViewsReachEveryVerdict(t *testing.T) {
 	found := map[downing.Verdict]int{}
 	indirect := 0

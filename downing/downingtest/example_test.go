@@ -13,14 +13,14 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// A provider of your own passes the suite in a test: this is the body of
-// func TestContract(t *testing.T).
+// Your own provider passes the suite in a test: this is the body of func
+// TestContract(t *testing.T).
 func ExampleTestProvider() {
 	t := new(testing.T) // The parameter of the test.
 	downingtest.TestProvider(t, func(testing.TB) downing.Provider { return downing.KeepMajority{} })
 }
 
-// Five voters fall into two sides, each of which is asked by itself.
+// Five voters fall into two sides, each of which decides by itself.
 func ExampleSplitView() {
 	members := downingtest.Members(5)
 	voters := gossip.Base{downingtest.IDs(members)}

@@ -12,12 +12,17 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// newRand returns a source that is a function of the seed alone.
+// Views for tests: of a clean split, random ones that no cluster would bring about,
+// and random splits with the views of all sides. Members are numbered, and a lower
+// number is a lower id and an older member.
+
+// newRand returns a source of randomness determined by the seed.
 func newRand(seed uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0xd0e5))
 }
 
-// Node returns the id of node n in views made here; a lower n is a lower id.
+// Node returns the id of node n in the views of this package; a lower n gives a lower
+// id.
 func Node(n int) gossip.NodeID {
 	return gossip.NodeID{
 		Address: gossip.Address{Host: fmt.Sprintf("10.0.%d.%d", n/200, 10+n%200), Port: 7946},
@@ -48,9 +53,9 @@ func IDs(members []*gossip.Member) []gossip.NodeID {
 	return ids
 }
 
-// SplitView returns the view of the members on one side of a clean partition:
-// each of them, unless it is down, complains about everybody else, and all of
-// them have seen the state. The lowest that is not down asks.
+// SplitView returns the view of the members on one side of a clean partition: each of
+// them, unless it is down, complains about every member on other sides, and all of
+// them have seen the state. Self is the lowest member that is not down.
 func SplitView(members []*gossip.Member, onSide func(gossip.NodeID) bool, base gossip.Base) downing.View {
 	v := downing.View{Members: members, Base: base}
 	for _, m := range members {
@@ -75,8 +80,8 @@ func Complaint(observer, subject gossip.NodeID) gossip.Record {
 	return gossip.Record{Observer: observer, Subject: subject, Status: gossip.Unreachable, Version: 1}
 }
 
-// Survives reports whether the decision leaves a member of the view's side that
-// is going to stay.
+// Survives reports whether the decision leaves a member on the view's side that is not
+// exiting.
 func Survives(v downing.View, d downing.Decision) bool {
 	if d.Verdict == downing.DownSide || d.Verdict == downing.DownAll {
 		return false
@@ -115,10 +120,10 @@ func RandomView(rnd *rand.Rand) downing.View {
 	return v
 }
 
-// RandomSplit draws a cluster that has fallen into 2 or 3 sides, and returns
-// the view of each side that has a member who can ask. Within sides some links
-// are broken too. While a change of the voters is under way, each side may
-// count by the new voters alone or also by the old.
+// RandomSplit draws a cluster that has fallen into 2 or 3 sides, and returns the view
+// of each side that has a member which can ask. Some links within the sides are broken
+// too. While a change of the voters is under way, each side may count by the new
+// voters alone or also by the old.
 func RandomSplit(rnd *rand.Rand) []downing.View {
 	members := randomMembers(rnd)
 	base := randomBase(rnd, len(members))
@@ -154,8 +159,8 @@ func randomMembers(rnd *rand.Rand) []*gossip.Member {
 	return members
 }
 
-// randomBase draws one or two sets of voters, with one voter or more, of which
-// some may be no members any more.
+// randomBase draws one or two sets of voters, each with one voter or more, of which
+// some may no longer be members.
 func randomBase(rnd *rand.Rand, members int) gossip.Base {
 	base := make(gossip.Base, 1+rnd.IntN(2))
 	for i := range base {
