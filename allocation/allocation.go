@@ -10,17 +10,21 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// Region names the region of one node: the text form of the node's id. Regions
-// are ordered as strings. The zero value names none.
+// The vocabulary between a coordinator and a strategy: regions and how well they suit
+// for a shard; whether the time is good for moves; the requests for homes and for
+// moves with their answers; the strategy itself.
+
+// Region names the region of one node: the text form of the node's id. Regions are
+// ordered as strings. The zero value names no region.
 type Region string
 
 // Shard is the number of a shard, from 0 up to the number of shards of the kind
 // minus one.
 type Shard uint32
 
-// RegionState is what a strategy is told about one region.
+// RegionState describes one region to a strategy.
 type RegionState struct {
-	// ID names the region; it is unique within a request and not empty.
+	// ID is the region's name, unique within a request and not empty.
 	ID Region
 	// Zone is where the node runs, such as a data centre; empty when there is
 	// only one.
@@ -30,21 +34,21 @@ type RegionState struct {
 	// Version is the app-version that the node runs, compared by
 	// [gossip.CompareVersions]. Empty is the lowest.
 	Version string
-	// Leaving says that the node is on its way out: its shards are being
-	// handed over, and it takes no new ones.
+	// Leaving says that the node is leaving: its shards are being handed over, and it
+	// takes no new ones.
 	Leaving bool
 	// Suspended says that the node has lost its standing, so that it hosts
 	// nothing at present.
 	Suspended bool
-	// Unreachable says that the node is not answering. Its shards stay its own
-	// until it has been removed.
+	// Unreachable says that the node does not answer. Its shards stay with it until it
+	// has been removed.
 	Unreachable bool
-	// Capacity is the share of the shards that the region can bear, relative to
-	// the other regions: one with capacity 4 gets twice the shards of one with
-	// 2. The zero value counts as 1, and more than [CapacityMax] as that.
+	// Capacity is the share of the shards that the region can bear, relative to other
+	// regions: a region with capacity 4 gets twice the shards of a region with 2. The
+	// zero value counts as 1, and a value above [CapacityMax] as CapacityMax.
 	Capacity uint32
-	// Load is the present use of the node's resources, from 0 (idle) to 1
-	// (full); 0 also when it is not known. [LeastShard] does not look at it.
+	// Load is the present use of the node's resources, from 0 (idle) to 1 (full); 0
+	// also when it is not known. [LeastShard] ignores it.
 	Load float64
 	// Shards are the shards whose home the region is, in the order in which
 	// they were allocated to it, including those that are being moved away.
@@ -57,8 +61,8 @@ func (r *RegionState) Eligible() bool {
 	return !r.Leaving && !r.Suspended && !r.Unreachable
 }
 
-// CapacityMax is the greatest capacity that is told apart. With it, products of
-// sums of capacities and numbers of shards fit in 64 bits up to 4,096 regions
+// CapacityMax is the greatest capacity; greater ones count as this. With it, products
+// of sums of capacities and numbers of shards fit in 64 bits for up to 4,096 regions
 // with all the shards that 32 bits can number.
 const CapacityMax = 1 << 20
 
@@ -102,18 +106,18 @@ func compareRatio(a int, wa uint64, b int, wb uint64) int {
 	return cmp.Compare(uint64(a)*wb, uint64(b)*wa)
 }
 
-// Fitness says whether this is a good time to move shards. The zero value says
+// Fitness says whether the present is a good time to move shards. The zero value says
 // that it is not.
 type Fitness struct {
-	// OneVersion: all regions run the same app-version. Otherwise a rolling
-	// update is under way, and what moves now would move again.
+	// OneVersion: all regions run the same app-version. Otherwise a rolling update is
+	// under way, and a shard that moves now would move again.
 	OneVersion bool
-	// NoneUnreachable: no member that has been up is unreachable. Otherwise shards may soon need
-	// new homes anyway, and a move might wait for a node that is gone.
+	// NoneUnreachable: no member that has been up is unreachable. Otherwise shards may
+	// soon need new homes anyway, and a move might wait for a node that is gone.
 	NoneUnreachable bool
-	// NoneJoining: no member is joining or weakly up, but for such as wait because
-	// somebody cannot reach them. Otherwise the number of
-	// regions is about to change.
+	// NoneJoining: no member is joining or weakly up, except for members that wait
+	// because another member cannot reach them. Otherwise the number of regions is
+	// about to change.
 	NoneJoining bool
 }
 
@@ -135,9 +139,9 @@ func (f Fitness) Fit() (bool, string) {
 type Pending struct {
 	// Shard is the shard.
 	Shard Shard
-	// Requester is the region that first asked for it; empty when nobody has
-	// asked, because it is allocated ahead of its first message. It need not be
-	// among the regions of the request: a proxy asks too, and hosts nothing.
+	// Requester is the region that first asked for the shard; empty when the shard is
+	// allocated ahead of its first message. It need not be among the regions of the
+	// request: a proxy asks too, and hosts nothing.
 	Requester Region
 }
 
@@ -148,7 +152,7 @@ type AllocateRequest struct {
 	// Regions are all regions of the kind, also those that are not eligible,
 	// sorted by id.
 	Regions []RegionState
-	// Shards are the shards that need a home; none is in a region's list, and
+	// Shards are the shards that need a home; none is in the list of a region, and
 	// none occurs twice.
 	Shards []Pending
 	// Fitness is the state of the cluster. It is for information: a shard
@@ -162,18 +166,18 @@ type Placement struct {
 	Shard Shard
 	// Region is the new home, an eligible region of the request.
 	Region Region
-	// Reason says why, for people; at most [MaxReason] bytes.
+	// Reason is the reason for people; at most [MaxReason] bytes.
 	Reason string
 }
 
 // AllocateResult answers an [AllocateRequest].
 type AllocateResult struct {
-	// Placements are the new homes, in the order of the shards in the request.
-	// A shard that is missing stays without a home and is asked about again; after
-	// three answers in a row that give no shard a home, [LeastShard] decides.
+	// Placements are the new homes, in the order of the shards in the request. A shard
+	// that is missing stays without a home and is in the next request; after three
+	// answers in a row that give no shard a home, [LeastShard] decides.
 	Placements []Placement
-	// Reason says why shards are missing; empty when none is. At most
-	// [MaxReason] bytes.
+	// Reason says why shards are missing; empty when no shard is. At most [MaxReason]
+	// bytes.
 	Reason string
 }
 
@@ -185,20 +189,20 @@ type Move struct {
 	From Region
 	// To is its next home, an eligible region of the request.
 	To Region
-	// Reason says why, for people; at most [MaxReason] bytes.
+	// Reason is the reason for people; at most [MaxReason] bytes.
 	Reason string
 }
 
-// Budget bounds how many shards are on the move at one time.
+// Budget bounds how many shards may be moving at one time.
 type Budget struct {
-	// Simultaneous is how many moves may be in flight in all, those of InFlight
-	// included. The zero value permits none.
+	// Simultaneous is how many moves may be in flight in all, including those in
+	// InFlight. The zero value permits none.
 	Simultaneous int
 	// PerRegion is how many moves may be in flight with one region as From or
 	// To. The zero value means no limit but Simultaneous.
 	PerRegion int
-	// InFlight are the moves that have begun and not ended. Their shards are
-	// still in the lists of their From.
+	// InFlight are the moves that have begun and not ended. Their shards are still in
+	// the list of shards of their From region.
 	InFlight []Move
 }
 
@@ -213,9 +217,9 @@ type RebalanceRequest struct {
 	Kind string
 	// Regions are all regions of the kind with their shards, sorted by id.
 	Regions []RegionState
-	// Fitness says whether this is a good time.
+	// Fitness says whether this is a good time for moves.
 	Fitness Fitness
-	// Budget bounds the answer.
+	// Budget bounds the moves of the answer.
 	Budget Budget
 }
 
@@ -224,17 +228,17 @@ type RebalanceResult struct {
 	// Moves are the moves to begin now, the most useful first. Each is
 	// independent of the others: any of them may be left out or may fail.
 	Moves []Move
-	// Reason says why nothing moves, or what is being evened out. At most
+	// Reason says why no shard moves, or which imbalance the moves reduce. At most
 	// [MaxReason] bytes.
 	Reason string
 }
 
-// Strategy decides where shards live. The coordinator calls it, one call at a
-// time, on a goroutine on which it may block until ctx ends; other users may
-// call it from several goroutines. It decides from the request alone, must not
-// modify or keep it, and the caller owns the result. An error, or an answer
-// that fails [CheckAllocate] or [CheckRebalance], is an error of the strategy:
-// the caller then lets [LeastShard] allocate, and moves nothing.
+// Strategy decides where shards live. The coordinator calls it, one call at a time, on
+// a goroutine on which it may block until ctx ends; other users may call it from
+// several goroutines. It decides from the request alone, must not modify or keep it,
+// and the caller owns the result. An error, or an answer that fails [CheckAllocate] or
+// [CheckRebalance], is an error of the strategy: the caller then lets [LeastShard]
+// allocate, and moves no shard.
 type Strategy interface {
 	// Allocate chooses homes for shards that have none.
 	Allocate(ctx context.Context, r AllocateRequest) (AllocateResult, error)
@@ -242,11 +246,11 @@ type Strategy interface {
 	Rebalance(ctx context.Context, r RebalanceRequest) (RebalanceResult, error)
 }
 
-// Class is what a strategy promises about itself beyond the interface. The zero
-// value promises nothing.
+// Class is what a strategy promises beyond the interface. The zero value promises
+// nothing.
 type Class struct {
 	// Pure: equal requests get equal answers, at any time and on any node. The
-	// conformance suite in allocationtest demands it of those who declare it.
+	// conformance suite in allocationtest demands it of strategies that declare it.
 	Pure bool
 }
 
@@ -256,8 +260,7 @@ type Classed interface {
 	Class() Class
 }
 
-// ClassOf returns what s promises: its own class if it has one, else the zero
-// class.
+// ClassOf returns the class of s if it implements [Classed], otherwise the zero class.
 func ClassOf(s Strategy) Class {
 	if c, ok := s.(Classed); ok {
 		return c.Class()

@@ -79,7 +79,7 @@ func TestClassOf(t *testing.T) {
 	require.Equal(t, allocation.Class{}, allocation.ClassOf(struct{ allocation.Strategy }{}))
 }
 
-// covers F40: answers that name unknown regions or shards, or too many.
+// covers F40: answers that name unknown regions or shards, or too many of them.
 func TestCheckAllocateFindsEveryFault(t *testing.T) {
 	r := allocation.AllocateRequest{
 		Regions: []allocation.RegionState{

@@ -3,8 +3,12 @@
 
 package allocation
 
-// MaxReason is the greatest length of a reason in bytes. It bounds what a
-// strategy can make the decision log keep.
+// The checks of a strategy's answers, for homes and for moves, which trust nothing in
+// them; and the validation of requests, for callers that are not sure of their own
+// state.
+
+// MaxReason is the greatest length of a reason in bytes. It bounds how much a strategy
+// can write into the decision log at a time.
 const MaxReason = 1024
 
 // CheckAllocate returns nil if the answer keeps the contract for the request,
@@ -88,7 +92,7 @@ func CheckRebalance(r *RebalanceRequest, res *RebalanceResult) error {
 	return nil
 }
 
-// checkMove checks one move but for the budget.
+// checkMove checks everything about one move except the budget.
 func checkMove(m *Move, regions map[Region]*RegionState, homes map[Shard]Region, busy map[Shard]bool) error {
 	from := regions[m.From]
 	switch {
@@ -109,7 +113,7 @@ func checkMove(m *Move, regions map[Region]*RegionState, homes map[Shard]Region,
 	return checkReason(m.Reason)
 }
 
-// checkTarget checks that a region may get the shard.
+// checkTarget checks that the shard may be placed on the region.
 func checkTarget(regions map[Region]*RegionState, s Shard, id Region) error {
 	to := regions[id]
 	switch {
@@ -132,7 +136,7 @@ func checkReason(s string) error {
 	return nil
 }
 
-// index maps the regions by id.
+// index returns the regions by id.
 func index(regions []RegionState) map[Region]*RegionState {
 	m := make(map[Region]*RegionState, len(regions))
 	for i := range regions {
@@ -141,8 +145,8 @@ func index(regions []RegionState) map[Region]*RegionState {
 	return m
 }
 
-// inFlight returns the shards on the move, and per region the number of moves
-// that it takes part in.
+// inFlight returns the moving shards, and for each region the number of moves in which
+// it takes part.
 func inFlight(b *Budget) (map[Shard]bool, map[Region]int) {
 	busy := make(map[Shard]bool, len(b.InFlight))
 	traffic := make(map[Region]int, 2*len(b.InFlight))
@@ -155,8 +159,8 @@ func inFlight(b *Budget) (map[Shard]bool, map[Region]int) {
 	return busy, traffic
 }
 
-// homesOf maps every shard in the lists of the regions that moves start from to
-// its region. Other lists need not be read.
+// homesOf returns the region of each shard in the lists of those regions from which
+// shards are to move. Other lists need not be read.
 func homesOf(moves []Move, regions map[Region]*RegionState) map[Shard]Region {
 	homes := make(map[Shard]Region)
 	read := make(map[Region]bool)
@@ -172,10 +176,10 @@ func homesOf(moves []Move, regions map[Region]*RegionState) map[Shard]Region {
 	return homes
 }
 
-// Validate returns nil if the request is well formed, else a [*ContractError]:
-// regions have ids, each once, and no shard has two homes or is asked for twice
-// or while it has one. Who builds a request from a state that may be wrong, or
-// reads it from a wire, calls it before asking a strategy.
+// Validate returns nil if the request is well formed, otherwise a [*ContractError]:
+// regions must have ids, each once, and no shard may have two homes, or be requested
+// twice or although it has a home. A caller that builds a request from a state that
+// may be wrong, or reads it from a wire, validates it before it asks a strategy.
 func (r *AllocateRequest) Validate() error {
 	homes, err := validateRegions(r.Regions)
 	if err != nil {
@@ -190,8 +194,8 @@ func (r *AllocateRequest) Validate() error {
 	return nil
 }
 
-// Validate returns nil if the request is well formed, else a [*ContractError]:
-// regions have ids, each once, no shard has two homes, and no limit is
+// Validate returns nil if the request is well formed, otherwise a [*ContractError]:
+// regions must have ids, each once, no shard may have two homes, and no limit may be
 // negative.
 func (r *RebalanceRequest) Validate() error {
 	if r.Budget.Simultaneous < 0 || r.Budget.PerRegion < 0 {

@@ -17,27 +17,26 @@ type Config struct {
 	// Strategy is the name of the strategy: "least-shard", or the name of one
 	// that the program adds. Names that are not built in are not refused here.
 	Strategy string `koanf:"strategy" known:"least-shard"`
-	// LeastShard configures the strategy of that name, which also decides
-	// while another strategy cannot answer.
+	// LeastShard configures least-shard, which also decides while another strategy
+	// cannot answer.
 	LeastShard LeastShardConfig `koanf:"least-shard" reload:"yes"`
 }
 
-// LeastShardConfig configures [LeastShard]. At most
-// max(1, min(absolute limit, relative limit × number of shards)) shards are on the
-// move at one time, those of earlier rounds included.
+// LeastShardConfig configures [LeastShard]. At most max(1, min(absolute limit,
+// relative limit × number of shards)) shards are moving at one time, including those
+// of earlier rounds.
 type LeastShardConfig struct {
-	// RebalanceAbsoluteLimit is how many shards a round may move: 0 to
-	// 1,000,000. 0 switches rebalancing off, so that a node that joins gets
-	// only new shards. A great number lets one round interrupt a great part of
-	// the entities at once.
+	// RebalanceAbsoluteLimit is how many shards a round may move: 0 to 1,000,000. 0
+	// switches rebalancing off, so that a node that joins gets only new shards. With a
+	// large limit, one round may interrupt a large part of the entities at once.
 	RebalanceAbsoluteLimit int `koanf:"rebalance-absolute-limit" unit:"shards" range:"0..1000000"`
 	// RebalanceRelativeLimit is the part of all shards of the kind that a round
 	// may move: above 0, up to 1.
 	RebalanceRelativeLimit float64 `koanf:"rebalance-relative-limit" unit:"part of the shards" range:">0..1"`
 }
 
-// rebalanceLimitMax is above any number of shards that makes sense, and keeps
-// arithmetic far from overflow.
+// rebalanceLimitMax is above any sensible number of shards, and keeps arithmetic far
+// from overflow.
 const rebalanceLimitMax = 1_000_000
 
 // Default returns least-shard with rounds of at most 100 shards and a tenth of

@@ -7,7 +7,7 @@
 // the part of one node that hosts shards. A coordinator asks a [Strategy] two
 // questions: where shards without a home should go, asked in batches
 // ([AllocateRequest]), and which shards should move, asked at intervals
-// ([RebalanceRequest]). The strategy only proposes. Whoever asks runs
+// ([RebalanceRequest]). The strategy only proposes. Its caller runs
 // [CheckAllocate] or [CheckRebalance] on each answer before using it, so that a
 // strategy that is wrong, or that lives in another process, cannot place a
 // shard on a region that is going away, or move more than the budget permits.

@@ -11,7 +11,7 @@ import (
 // ErrUnknownStrategy is returned by [New] for a strategy that is not built in.
 var ErrUnknownStrategy = errors.New("allocation: unknown strategy")
 
-// ErrContract is what every [*ContractError] is, for [errors.Is].
+// ErrContract is matched by every [*ContractError], with [errors.Is].
 var ErrContract = errors.New("allocation: contract broken")
 
 // ContractError says how a request or an answer breaks its contract. It is
@@ -19,11 +19,11 @@ var ErrContract = errors.New("allocation: contract broken")
 type ContractError struct {
 	// Shard is the shard concerned, if HasShard.
 	Shard Shard
-	// HasShard says that one shard is to blame.
+	// HasShard says that the fault concerns one shard.
 	HasShard bool
-	// Region is the region concerned; empty if none is to blame.
+	// Region is the region concerned; empty if no single region is.
 	Region Region
-	// What says what is wrong.
+	// What describes the fault.
 	What string
 }
 
@@ -42,12 +42,12 @@ func (e *ContractError) Error() string {
 // Unwrap returns [ErrContract].
 func (e *ContractError) Unwrap() error { return ErrContract }
 
-// shardError blames a shard and possibly a region.
+// shardError returns a ContractError about a shard and, unless r is empty, a region.
 func shardError(s Shard, r Region, what string) error {
 	return &ContractError{Shard: s, HasShard: true, Region: r, What: what}
 }
 
-// regionError blames a region, or nobody when r is empty.
+// regionError returns a ContractError about a region, or about none when r is empty.
 func regionError(r Region, format string, args ...any) error {
 	return &ContractError{Region: r, What: fmt.Sprintf(format, args...)}
 }

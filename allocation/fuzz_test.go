@@ -13,8 +13,8 @@ import (
 	"github.com/quorate/quorate/allocation/allocationtest"
 )
 
-// FuzzCheckAllocate lets the input rewrite an honest answer, and compares the
-// verdict of the check with the rules applied one by one to the whole answer.
+// FuzzCheckAllocate lets the input change a valid answer, and compares the result of
+// the check with the rules applied one by one to the whole answer.
 func FuzzCheckAllocate(f *testing.F) {
 	l := leastShard(f, 100, 0.1)
 	f.Add(uint64(1), []byte{})
@@ -61,7 +61,7 @@ func honest(r allocation.AllocateRequest, res allocation.AllocateResult) bool {
 	return true
 }
 
-// FuzzCheckRebalance does the same for moves.
+// FuzzCheckRebalance is FuzzCheckAllocate for moves.
 func FuzzCheckRebalance(f *testing.F) {
 	l := leastShard(f, 100, 1)
 	f.Add(uint64(1), []byte{})

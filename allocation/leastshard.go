@@ -8,15 +8,18 @@ import (
 	"fmt"
 )
 
-// LeastShard gives every region a share of the shards in proportion to its
-// capacity. It is immutable; create it with [NewLeastShard].
+// Least-shard. DecideAllocate fills the regions of the newest version up to their
+// share; DecideRebalance counts the moves in flight as done, computes the shares, and
+// pairs regions above theirs with regions below. Shares are computed in share.go.
+
+// LeastShard gives every region a share of the shards in proportion to its capacity.
+// It is immutable; create it with [NewLeastShard].
 //
-// Of the regions that are eligible, those of the highest app-version get new
-// shards, each the shard for which it is the most suitable by
-// [CompareSuitability], up to its share. Rebalancing moves the shards that a
-// region has had the longest from regions above their share to regions below,
-// a bounded number at one time, and only while the cluster is fit. What is in
-// flight counts as if it had arrived, so that one slow move holds up no other.
+// New shards go to the eligible regions of the highest app-version, each to the most
+// suitable region by [CompareSuitability] that is below its share. Rebalancing moves
+// the shards that a region has had the longest from regions above their share to
+// regions below, a bounded number at one time, and only while the cluster is fit.
+// Moves in flight count as if they had ended, so that one slow move delays no other.
 type LeastShard struct {
 	config LeastShardConfig
 }
@@ -47,9 +50,9 @@ func (l *LeastShard) Rebalance(_ context.Context, r RebalanceRequest) (Rebalance
 	return l.DecideRebalance(r), nil
 }
 
-// DecideAllocate is the pure function behind Allocate. All shards of the batch
-// get a home, or none does because no region is eligible. With n shards and r
-// regions it takes O(r log r + n log r).
+// DecideAllocate is the pure function behind Allocate. All shards of the batch get a
+// home, or none does because no region is eligible. With n shards and r regions it
+// takes O(r log r + n log r).
 func (l *LeastShard) DecideAllocate(r AllocateRequest) AllocateResult {
 	if len(r.Shards) == 0 {
 		return AllocateResult{}
@@ -135,9 +138,9 @@ func arrive(slots []*slot, moves []Move) map[Shard]bool {
 	return flying
 }
 
-// pair moves shards from the slots above their share to those below, the
-// fullest first to the emptiest first, and counts the moves in the slots. Shards
-// that are in flight are left alone.
+// pair moves shards from slots above their share to slots below, from the fullest and
+// to the emptiest first, and counts the moves in the slots. It does not move shards
+// that are in flight.
 func pair(slots []*slot, flying map[Shard]bool, limit, perRegion int) []Move {
 	above := func(s *slot) bool { return s.count > s.share && s.permits(perRegion) && s.ready(flying) }
 	below := func(s *slot) bool { return s.count < s.share && s.permits(perRegion) }

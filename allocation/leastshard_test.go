@@ -30,7 +30,8 @@ func leastShard(tb testing.TB, absolute int, relative float64) *allocation.Least
 	return l
 }
 
-// regions returns regions a, b, c … with so many shards each, numbered through.
+// regions returns regions a, b, c … with the given numbers of shards, which are
+// numbered consecutively.
 func regions(counts ...int) []allocation.RegionState {
 	out := make([]allocation.RegionState, len(counts))
 	next := allocation.Shard(0)
@@ -44,7 +45,7 @@ func regions(counts ...int) []allocation.RegionState {
 	return out
 }
 
-// pending returns n shards numbered from first.
+// pending returns n shards, numbered from first.
 func pending(first, n int) []allocation.Pending {
 	out := make([]allocation.Pending, n)
 	for i := range out {
@@ -207,8 +208,8 @@ func TestRebalanceWaits(t *testing.T) {
 	}
 }
 
-// Moves in flight count as if they had ended: others begin beside them, within the
-// budget, and none too many.
+// Moves in flight count as if they had ended: other moves begin beside them, within
+// the budget, and not too many.
 func TestRebalanceGoesOnBesideMovesInFlight(t *testing.T) {
 	l := leastShard(t, 100, 1)
 	flight := func(n int) (moves []allocation.Move) {
@@ -254,7 +255,7 @@ func drawRegions(t *rapid.T, weighted bool) []allocation.RegionState {
 	return rs
 }
 
-// Whoever got a shard has at the end at most one more than the emptiest.
+// In the end, a region that got a shard has at most one more than the emptiest region.
 func TestAllocatePropertyLevels(t *testing.T) {
 	l := leastShard(t, 100, 0.1)
 	rapid.Check(t, func(t *rapid.T) {
@@ -272,7 +273,7 @@ func TestAllocatePropertyLevels(t *testing.T) {
 	})
 }
 
-// From nothing, a batch gives each region its exact part, rounded.
+// A batch that is allocated to empty regions gives each its exact part, rounded.
 func TestAllocatePropertyQuota(t *testing.T) {
 	l := leastShard(t, 100, 0.1)
 	rapid.Check(t, func(t *rapid.T) {
@@ -298,7 +299,7 @@ func requireQuota(t require.TestingT, rs []allocation.RegionState) {
 	}
 }
 
-// Rebalancing ends, soon, in balance, and then leaves everything alone.
+// Rebalancing soon ends in balance, and then moves nothing.
 func TestRebalancePropertySettles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l, err := allocation.NewLeastShard(allocation.LeastShardConfig{
@@ -328,7 +329,7 @@ func TestRebalancePropertySettles(t *testing.T) {
 	})
 }
 
-// What is allocated from nothing in one batch is never moved afterwards.
+// Shards that were allocated to empty regions in one batch are never moved afterwards.
 func TestRebalanceLeavesAFreshAllocationAlone(t *testing.T) {
 	l := leastShard(t, 100, 1)
 	rapid.Check(t, func(t *rapid.T) {
@@ -343,7 +344,7 @@ func TestRebalanceLeavesAFreshAllocationAlone(t *testing.T) {
 	})
 }
 
-// Equal requests are answered alike, whatever the order of the regions.
+// Equal requests get equal answers, whatever the order of the regions.
 func TestDecisionsDoNotDependOnTheOrderOfRegions(t *testing.T) {
 	l := leastShard(t, 100, 0.5)
 	for seed := range uint64(300) {

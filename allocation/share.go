@@ -10,20 +10,24 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// slot is a region while shards are being shared out.
+// The computation of shares. A slot is a region with its counts; fill sets shares for
+// new shards, apportion for those that exist; both round by divide. The queue at the
+// end serves slots in order while their counts change.
+
+// slot is a region while shares are computed and shards assigned.
 type slot struct {
 	region *RegionState
 	weight uint64
-	// count is how many shards it has, with what was decided so far.
+	// count is how many shards the region has, including those decided so far.
 	count int
-	// share is how many it should have.
+	// share is how many shards the region should have.
 	share int
 	// rest is the numerator of the fraction that was cut off when the share was
-	// rounded down; the denominator is common to all slots.
+	// rounded down; the denominator is the same for all slots.
 	rest uint64
-	// moves is how many moves it takes part in.
+	// moves is how many moves the region takes part in.
 	moves int
-	// next is the place in the region's list of the shard to look at next.
+	// next is the index in the region's list of the next shard to consider.
 	next int
 }
 
@@ -33,8 +37,8 @@ func (s *slot) below() bool { return s.count < s.share }
 // permits reports whether the slot may take part in another move.
 func (s *slot) permits(perRegion int) bool { return perRegion <= 0 || s.moves < perRegion }
 
-// ready reports whether the slot has a shard that is neither in flight nor taken,
-// and brings next to the one that the region has had the longest.
+// ready reports whether the slot has a shard that is neither in flight nor taken, and
+// sets next to the one that the region has had the longest.
 func (s *slot) ready(flying map[Shard]bool) bool {
 	for s.next < len(s.region.Shards) && flying[s.region.Shards[s.next]] {
 		s.next++
@@ -42,8 +46,8 @@ func (s *slot) ready(flying map[Shard]bool) bool {
 	return s.next < len(s.region.Shards)
 }
 
-// moreSuitable orders by fewer shards relative to the capacity, then by id.
-// All slots that compete are eligible and of one version, so it is the order of
+// moreSuitable orders by fewer shards relative to the capacity, then by id. Competing
+// slots are all eligible and of one version, so that this is the order of
 // CompareSuitability.
 func (s *slot) moreSuitable(o *slot) bool {
 	if c := compareRatio(s.count, s.weight, o.count, o.weight); c != 0 {
@@ -87,10 +91,10 @@ func newestSlots(regions []RegionState) []*slot {
 	return slices.DeleteFunc(slots, func(s *slot) bool { return gossip.CompareVersions(s.region.Version, newest) != 0 })
 }
 
-// fill sets the shares for adding n shards without taking any away, and returns
-// how many shards there will be on all slots. A slot that has more than its
-// part of the whole keeps what it has, and the others share the rest, like
-// water that is poured over an uneven ground.
+// fill sets the shares for adding n shards without taking any away, and returns how
+// many shards there will be on all slots. A slot that has more than its part of the
+// total keeps what it has, and the others share the rest, like water that is poured
+// over uneven ground.
 func fill(slots []*slot, n int) int {
 	total, weights := uint64(n), uint64(0)
 	for _, s := range slots {
@@ -105,8 +109,8 @@ func fill(slots []*slot, n int) int {
 		}
 		return cmp.Compare(a.region.ID, b.region.ID)
 	})
-	// Taking out a slot above the level lowers the level, so one pass from the
-	// fullest on finds all that stay dry. The emptiest is never above the level.
+	// Removing a slot above the level lowers the level, so one pass from the fullest
+	// on finds all slots that stay dry. The emptiest slot is never above the level.
 	for len(dry) > 1 && uint64(dry[0].count)*weights > total*dry[0].weight {
 		top := dry[0]
 		top.share = top.count
@@ -118,9 +122,9 @@ func fill(slots []*slot, n int) int {
 	return all
 }
 
-// apportion sets the shares for the shards that the slots already have, and
-// returns how many there are. Among the ways to round, one is chosen that needs
-// the fewest moves, so that balanced slots are left alone.
+// apportion sets the shares for the shards that the slots already have, and returns
+// their number. Among the ways of rounding it chooses one that needs the fewest moves,
+// so that balanced slots are left alone.
 func apportion(slots []*slot) int {
 	total, weights := uint64(0), uint64(0)
 	for _, s := range slots {
@@ -131,11 +135,11 @@ func apportion(slots []*slot) int {
 	return int(total)
 }
 
-// divide rounds total·weight/weights down for each slot, and gives the shards
-// that this leaves over to slots with a fraction, one each: first to those that
-// have them already, then by the greatest fraction (largest remainder, Hamilton
-// 1792), then by suitability. There are always fewer left over than slots with
-// a fraction, so no slot is a whole shard away from its exact part.
+// divide rounds total·weight/weights down for each slot, and gives the remaining
+// shards to slots with a fraction, one each: first to slots that have the shard
+// already, then by the greatest fraction (largest remainder, Hamilton 1792), then by
+// suitability. There are always fewer remaining shards than slots with a fraction, so
+// no slot is a whole shard away from its exact part.
 func divide(slots []*slot, total, weights uint64) {
 	left := total
 	var fractions []*slot
@@ -164,13 +168,13 @@ func divide(slots []*slot, total, weights uint64) {
 	}
 }
 
-// queue is a binary heap of slots whose first element is the next to be served.
+// queue is a binary heap of slots whose first element is served next.
 type queue struct {
 	slots []*slot
 	less  func(a, b *slot) bool
 }
 
-// newQueue returns a queue of the slots that keep applies to.
+// newQueue returns a queue of the slots for which keep returns true.
 func newQueue(slots []*slot, keep func(*slot) bool, less func(a, b *slot) bool) *queue {
 	q := &queue{less: less}
 	for _, s := range slots {
@@ -189,8 +193,8 @@ func (q *queue) empty() bool { return len(q.slots) == 0 }
 // first returns the next slot; the queue must not be empty.
 func (q *queue) first() *slot { return q.slots[0] }
 
-// settle puts the first slot, which has changed, where it belongs now, or takes
-// it out when keep no longer applies.
+// settle moves the first slot, which has changed, to its new place, or removes it when
+// keep returns false.
 func (q *queue) settle(keep func(*slot) bool) {
 	if !keep(q.slots[0]) {
 		last := len(q.slots) - 1

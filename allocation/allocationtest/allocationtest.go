@@ -15,7 +15,11 @@ import (
 	"github.com/quorate/quorate/allocation"
 )
 
-// rounds is how many random requests each part of the suite asks about.
+// The suite: TestStrategy runs its parts, most on random requests drawn by seed
+// (requests.go). Each answer without an error must pass the check of its request. At
+// the end, large requests, concurrent use, and contexts that end.
+
+// rounds is how many random requests each part of the suite uses.
 const rounds = 200
 
 // TestStrategy runs the conformance suite. The function create returns a strategy
@@ -51,10 +55,11 @@ func TestStrategy(t *testing.T, create func(testing.TB) allocation.Strategy) {
 	t.Run("InstancesAnswerAlike", func(t *testing.T) { instancesAnswerAlike(t, create(t), create(t)) })
 }
 
-// Limit is how long a caller waits for an answer at most.
+// Limit is how long a caller waits for an answer.
 const Limit = 5 * time.Second
 
-// within returns what a call returns, and fails if it takes longer than Limit.
+// within returns the results of a call, and fails the test if it takes longer than
+// Limit.
 func within[R any](tb testing.TB, call func() (R, error)) (R, error) {
 	tb.Helper()
 	type answer struct {
@@ -131,9 +136,9 @@ func rebalancingKeepsTheContract(tb testing.TB, s allocation.Strategy) {
 	}
 }
 
-// rebalancingEnds carries out what the strategy proposes until it proposes
-// nothing. Each shard may move a few times over; a strategy that needs more
-// would keep entities moving for ever.
+// rebalancingEnds carries out the proposed moves until the strategy proposes none.
+// Each shard may move a few times; a strategy that needs more would keep entities
+// moving for ever.
 func rebalancingEnds(tb testing.TB, s allocation.Strategy) {
 	tb.Helper()
 	for seed := range uint64(rounds / 10) {
@@ -185,8 +190,8 @@ func concurrentUse(tb testing.TB, s allocation.Strategy) {
 	group.Wait()
 }
 
-// instancesAnswerAlike asks two instances of a pure strategy the same in opposite
-// orders.
+// instancesAnswerAlike gives the same requests to two instances of a pure strategy in
+// opposite orders.
 func instancesAnswerAlike(tb testing.TB, s, other allocation.Strategy) {
 	tb.Helper()
 	if allocation.ClassOf(s) != allocation.ClassOf(other) {
@@ -219,7 +224,7 @@ func instancesAnswerAlike(tb testing.TB, s, other allocation.Strategy) {
 	}
 }
 
-// greatRequests asks about ten thousand shards on a hundred regions.
+// greatRequests has ten thousand shards on a hundred regions allocated and rebalanced.
 func greatRequests(tb testing.TB, s allocation.Strategy) {
 	tb.Helper()
 	const regions, shards = 100, 10_000

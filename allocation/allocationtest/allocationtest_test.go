@@ -48,7 +48,7 @@ func fails(t *testing.T, part func(testing.TB, allocation.Strategy), s allocatio
 	return w.failed.Load()
 }
 
-// spoilt is least-shard with its answers and requests tampered with.
+// spoilt is least-shard with answers and requests that are tampered with.
 type spoilt struct {
 	*allocation.LeastShard
 	allocate  func(*allocation.AllocateRequest, *allocation.AllocateResult)
@@ -144,7 +144,7 @@ func TestSuiteFindsFaults(t *testing.T) {
 	}
 }
 
-// restless moves some shard in every round.
+// restless adds a move of some shard in every round.
 func restless(r *allocation.RebalanceRequest, res *allocation.RebalanceResult) {
 	res.Moves = nil
 	for i := range r.Regions {

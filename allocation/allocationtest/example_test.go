@@ -11,8 +11,8 @@ import (
 	"github.com/quorate/quorate/allocation/allocationtest"
 )
 
-// A strategy of your own passes the suite in a test: this is the body of
-// func TestContract(t *testing.T).
+// Your own strategy passes the suite in a test: this is the body of func
+// TestContract(t *testing.T).
 func ExampleTestStrategy() {
 	t := new(testing.T) // The parameter of the test.
 	allocationtest.TestStrategy(t, func(tb testing.TB) allocation.Strategy {
@@ -25,7 +25,7 @@ func ExampleTestStrategy() {
 	})
 }
 
-// What the regions look like when a move has been carried out.
+// The regions after a move has been carried out.
 func ExampleApply() {
 	regions := []allocation.RegionState{
 		{ID: "a", Shards: []allocation.Shard{1, 2, 3}},

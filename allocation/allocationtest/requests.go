@@ -11,7 +11,7 @@ import (
 	"github.com/quorate/quorate/allocation"
 )
 
-// newRand returns a source that is a function of the seed alone.
+// newRand returns a source of randomness determined by the seed.
 func newRand(seed uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0x5ba4d))
 }
@@ -31,9 +31,8 @@ func RandomAllocateRequest(rnd *rand.Rand) allocation.AllocateRequest {
 	return r
 }
 
-// RandomRebalanceRequest draws a well-formed request like
-// [RandomAllocateRequest], with a budget that is often tight and sometimes
-// partly used up.
+// RandomRebalanceRequest draws a well-formed request like [RandomAllocateRequest],
+// with a budget that is often tight and of which a part is sometimes in use.
 func RandomRebalanceRequest(rnd *rand.Rand) allocation.RebalanceRequest {
 	regions, _ := randomRegions(rnd)
 	r := allocation.RebalanceRequest{
@@ -53,8 +52,8 @@ func RandomRebalanceRequest(rnd *rand.Rand) allocation.RebalanceRequest {
 	return r
 }
 
-// Apply returns the regions as they are when the moves have been carried out.
-// The argument is not modified.
+// Apply returns the regions after the moves have been carried out. The argument is not
+// modified.
 func Apply(regions []allocation.RegionState, moves []allocation.Move) []allocation.RegionState {
 	out := slices.Clone(regions)
 	at := make(map[allocation.Region]int, len(out))
@@ -70,7 +69,7 @@ func Apply(regions []allocation.RegionState, moves []allocation.Move) []allocati
 	return out
 }
 
-// randomFitness is fit in three of four cases.
+// randomFitness draws a fitness that is fit in three of four cases.
 func randomFitness(rnd *rand.Rand) allocation.Fitness {
 	f := allocation.Fitness{OneVersion: true, NoneUnreachable: true, NoneJoining: true}
 	switch rnd.IntN(12) {
@@ -103,7 +102,7 @@ func randomRegions(rnd *rand.Rand) ([]allocation.RegionState, []allocation.Shard
 	var homeless []allocation.Shard
 	skew := 1 + rnd.IntN(8)
 	for s := range allocation.Shard(rnd.Uint32N(60)) {
-		// Some draws fall on no region; a small skew crowds the rest together.
+		// Some draws hit no region; a small skew puts the others on few regions.
 		if i := rnd.IntN(skew + 1); i < len(regions) {
 			regions[i].Shards = append(regions[i].Shards, s)
 		} else {
