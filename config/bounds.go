@@ -12,10 +12,10 @@ import (
 
 // Bound is one end of a [Range].
 type Bound struct {
-	// Text is the bound as it stands in the tag: "4096", "0.5", "10ms". Empty: the
-	// range has no end on this side.
+	// Text is the bound as it is written in the tag: "4096", "0.5", "10ms". Empty: the
+	// range has no bound on this side.
 	Text string
-	// Value is the bound as a number; of a duration, in nanoseconds.
+	// Value is the bound as a number; for a duration, in nanoseconds.
 	Value float64
 	// Open says that the bound itself is not in the range.
 	Open bool
@@ -26,8 +26,8 @@ type Range struct {
 	Min, Max Bound
 }
 
-// ParseRange reads the form of the tag range: two bounds around two dots. Either
-// may be absent, and one with > or < before it is not itself in the range:
+// ParseRange parses the tag range: two bounds around two dots. Either may be absent,
+// and a bound with > or < before it is not itself in the range:
 //
 //	1..65536    10ms..    >0..1    1..<300
 //
@@ -70,7 +70,7 @@ func parseBound(text, open string) (Bound, error) {
 	return b, nil
 }
 
-// String says the range in words: "from 1 to 65536", "above 0, up to 1". It is
+// String returns the range in words: "from 1 to 65536", "above 0, up to 1". It is
 // empty for the range without bounds.
 func (r Range) String() string {
 	low, high := "", ""

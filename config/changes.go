@@ -12,17 +12,17 @@ import (
 
 // Change is a setting whose value differs between two configurations.
 type Change struct {
-	// Key is the dotted path of the setting. An entry of a map that is in one of
-	// the two only is one change, and so is a list.
+	// Key is the dotted path of the setting. An entry of a map that is in only one of
+	// the two configurations is one change, and so is a changed list.
 	Key string
-	// Reload says that the setting may change while the program runs: its field,
-	// or a group around it, has the tag reload:"yes".
+	// Reload says that the setting may change while the program runs: its field, or a
+	// group around it, has the tag reload:"yes".
 	Reload bool
 }
 
-// Changes lists the settings that differ, sorted by key. Both arguments are
-// structs of the same type, or pointers to them, as [File.Decode] fills them.
-// Values are not shown: the settings of plugins may be secret.
+// Changes lists the settings that differ, sorted by key. Both arguments are structs of
+// the same type, or pointers to them, as [File.Decode] fills them. Values are not
+// listed: the settings of plugins may be secret.
 func Changes(from, to any) ([]Change, error) {
 	a, b := reflect.Indirect(reflect.ValueOf(from)), reflect.Indirect(reflect.ValueOf(to))
 	if !a.IsValid() || !b.IsValid() || a.Type() != b.Type() || a.Kind() != reflect.Struct {
@@ -51,7 +51,7 @@ func (c *comparer) compare(a, b reflect.Value, path []string, reload bool) {
 		}
 	case typ == TypeMap:
 		c.entries(a, b, path, reload)
-	case typ == TypeList && a.Len() == 0 && b.Len() == 0: // None, and an empty list, mean the same.
+	case typ == TypeList && a.Len() == 0 && b.Len() == 0: // A nil list and an empty list mean the same.
 	default:
 		c.note(reflect.DeepEqual(a.Interface(), b.Interface()), path, reload)
 	}

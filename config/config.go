@@ -16,33 +16,37 @@ import (
 	"github.com/knadh/koanf/v2"
 )
 
+// Loading: Load reads files with the files that they include, and merge lays their
+// documents and the environment over one another into one tree, which remembers where
+// each value came from. Sections are decoded from that tree in decode.go.
+
 // Prefix begins the names of all environment variables that override settings.
 const Prefix = "QUORATE_"
 
 // separator joins the parts of a path inside koanf. Keys may contain dots
-// ("127.0.0.1:7946" is a good key), but never this control character, which the
-// document check refuses.
+// ("127.0.0.1:7946" is a valid key), but never this control character, which the check
+// of a document refuses.
 const separator = "\x1f"
 
-// File is the merged content of the files and the environment, with the place
-// each value came from. It is immutable.
+// File is the merged content of the files and the environment, with the origin of each
+// value. It is immutable.
 type File struct {
 	loader  Loader
-	named   []source // what Load was given
-	files   []string // absolute, every file that was looked at
+	named   []source // the files named to Load
+	files   []string // absolute paths of all files that were examined
 	sum     [sha256.Size]byte
 	paths   []string
 	dir     string
 	tree    map[string]any
 	sources map[string]place // by joined path
-	stray   []variable       // environment names without a level separator
+	stray   []variable       // environment variables whose names have no level separator
 }
 
-// place is where a value stands.
+// place is where a value was written.
 type place struct {
 	file string
 	line int
-	env  bool // the value is text, to be read as the type of its setting
+	env  bool // the value is text from the environment, to be parsed as the type of its setting
 }
 
 // A Loader reads files in more formats, or with another environment than that of the
@@ -77,7 +81,7 @@ func (l Loader) Load(paths ...string) (*File, error) {
 	return complete(l.load(named))
 }
 
-// complete returns nothing of a file with faults.
+// complete returns no File when there is an error.
 func complete(f *File, err error) (*File, error) {
 	if err != nil {
 		return nil, err
@@ -85,8 +89,8 @@ func complete(f *File, err error) (*File, error) {
 	return f, nil
 }
 
-// load reads files. Next to an error it returns a File without content, which
-// knows what was looked at.
+// load reads files. With an error it returns a File without content, which knows the
+// examined files.
 func (l Loader) load(named []source) (*File, error) {
 	if len(named) == 0 {
 		return nil, Errors{{Reason: "no configuration file was given", Err: ErrRead}}
@@ -99,9 +103,9 @@ func (l Loader) load(named []source) (*File, error) {
 	return f, f.merge(r.docs, r.faults)
 }
 
-// Reload reads the same files again, and lays the environment that f was loaded
-// with over them. The result is independent of f: it keeps no key that was
-// deleted. Of a [Parse] result it is an error.
+// Reload reads the same files again, with the environment with which f was loaded. The
+// result is independent of f: it keeps no key that was deleted. After [Parse] it
+// returns an error.
 func (f *File) Reload() (*File, error) {
 	return complete(f.loader.load(f.named))
 }
@@ -161,13 +165,13 @@ func (f *File) merge(docs []document, faults Errors) error {
 	return nil
 }
 
-// Dir returns the absolute directory of the first file, to which relative paths
-// inside the configuration are relative, whichever file they stand in. It is
-// empty after [Parse].
+// Dir returns the absolute directory of the first file. Relative paths inside the
+// configuration are relative to it, whichever file they are in. It is empty after
+// [Parse].
 func (f *File) Dir() string { return f.dir }
 
-// Paths returns the files that were merged, in order, included ones before the
-// file that includes them.
+// Paths returns the merged files in order, an included file before the file that
+// includes it.
 func (f *File) Paths() []string { return slices.Clone(f.paths) }
 
 // Resolve returns path as it is when it is absolute or empty, and relative to
@@ -195,8 +199,8 @@ func (f *File) Has(section string) bool {
 	return ok
 }
 
-// at returns where the value at path stands; for a path that is not set itself,
-// the nearest level above it that is.
+// at returns where the value at path was written; for a path that is not set itself,
+// where the nearest level above it was.
 func (f *File) at(path []string) place {
 	for n := len(path); n > 0; n-- {
 		if p, ok := f.sources[strings.Join(path[:n], separator)]; ok {

@@ -158,7 +158,7 @@ plugins:
 	require.Equal(t, []string{path}, file.Paths())
 }
 
-// One run shows every fault of every section. covers B54.
+// One Decode reports every fault of every section. covers B54.
 func TestAllFaultsOfAllSectionsAreReportedTogether(t *testing.T) {
 	path := write(t, "cluster.yaml", `node:
   addrss: 127.0.0.1:7946
@@ -401,8 +401,8 @@ func TestOddValuesAreRefused(t *testing.T) {
 	}
 }
 
-// A duration that cannot be read leaves the default, so that a rule which
-// compares it with another setting has nothing to complain of.
+// A duration that cannot be parsed leaves the default, so that a rule which compares
+// it with another setting has nothing to complain of.
 func TestABadDurationIsOneFault(t *testing.T) {
 	file, err := config.Parse("c", []byte("membership: {stable-after: soon}"))
 	require.NoError(t, err)

@@ -16,21 +16,25 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Decode overwrites the defaults in the struct (or map) that into points to
-// with the values of one section, then validates it. The section "" is the whole
-// document: into is then a struct with a field for each section, and a section
-// that it does not know is an error. An absent section leaves the defaults, and
-// they are validated.
+// Decoding: decode fills targets with the values of a document, collects every fault,
+// validates, and stores the result only without faults. The decoder walks along the
+// target's Go type, one method a kind of type. At the end, what the types of targets
+// may be, and the keys that they have.
+
+// Decode overwrites the defaults in the struct (or map) that into points to with the
+// values of one section, then validates the result. The section "" is the whole
+// document: into is then a struct with a field for each section, and a section that it
+// does not have is an error. If the section is absent, its defaults are validated.
 //
-// The error is of type [Errors] and names every fault; into is unchanged then.
-// A target that is not a pointer to a struct or map, or that holds a type of
-// field this package does not know, is a fault of the program and is reported as
-// an ordinary error.
+// The error is of type [Errors] and names every fault; into is then unchanged. A
+// target that is not a pointer to a struct or map, or that has a field of a type that
+// this package does not know, is a fault of the program and is reported as an ordinary
+// error.
 func (f *File) Decode(section string, into any) error {
 	return f.decode(Section{Name: section, Into: into}, nil)
 }
 
-// decode fills one section, or the whole document and sections beside it.
+// decode fills one section, or the whole document and the sections beside it.
 func (f *File) decode(first Section, beside []Section) error {
 	d := decoder{file: f}
 	main, err := newTarget(first)
@@ -67,8 +71,8 @@ func (f *File) decode(first Section, beside []Section) error {
 	return nil
 }
 
-// sorted orders faults by file in the order given, environment last, then by
-// line and key, and drops repetitions.
+// sorted orders faults by file in the order given, the environment last, then by line
+// and key, and drops repetitions.
 func sorted(faults Errors, paths []string) Errors {
 	rank := func(file string) int {
 		if i := slices.Index(paths, file); i >= 0 {
@@ -86,7 +90,7 @@ func sorted(faults Errors, paths []string) Errors {
 // decoder writes a tree of values into a value of a Go type.
 type decoder struct {
 	file   *File
-	beside []target // Sections beside those of the struct for the whole document.
+	beside []target // Sections beside the struct for the whole document.
 	known  [][]string
 	faults Errors
 }
@@ -96,8 +100,8 @@ func (d *decoder) fault(path []string, class error, reason string) {
 	d.faults = append(d.faults, &Error{File: where.file, Line: where.line, Key: display(path), Reason: reason, Err: class})
 }
 
-// value decodes one value. What target holds is the default; maps and pointers
-// in it are copied before they are changed, since the caller still owns them.
+// value decodes one value. The target holds its default; maps and pointers in the
+// target are copied before they are changed, since the caller still owns them.
 func (d *decoder) value(target reflect.Value, value any, path []string) {
 	fromEnv := false
 	if p, ok := d.file.sources[strings.Join(path, separator)]; ok {
@@ -140,8 +144,8 @@ func (d *decoder) value(target reflect.Value, value any, path []string) {
 	}
 }
 
-// null handles a key without a value. An empty section is common while a file is
-// being written and means its defaults; anything else is more likely a slip.
+// null handles a key without a value. For a section that means its defaults, and is
+// common while a file is being written; for other settings it is probably a mistake.
 func (d *decoder) null(target reflect.Value, path []string) {
 	compound := target.Kind() == reflect.Struct || target.Kind() == reflect.Map
 	if len(path) > 1 && !compound && target.Kind() != reflect.Interface {
@@ -149,7 +153,7 @@ func (d *decoder) null(target reflect.Value, path []string) {
 	}
 }
 
-// isCompound reports whether a value of the type cannot be one word.
+// isCompound reports whether values of the type consist of several values.
 func isCompound(t reflect.Type) bool {
 	if t.Kind() == reflect.Pointer {
 		return isCompound(t.Elem())
@@ -161,7 +165,7 @@ func isCompound(t reflect.Type) bool {
 }
 
 // compoundText decodes the text of an environment variable into a list. Maps are
-// refused: their entries have variables of their own.
+// refused, since their entries have variables of their own.
 func (d *decoder) compoundText(target reflect.Value, text string, path []string) {
 	t := target.Type()
 	if t.Kind() == reflect.Pointer {
@@ -195,8 +199,8 @@ func (d *decoder) compoundText(target reflect.Value, text string, path []string)
 	target.Set(fresh)
 }
 
-// splitList reads a list in a variable: words between commas, or a YAML list in
-// brackets when the words themselves hold commas.
+// splitList parses a list in a variable: items between commas, or a YAML list in
+// brackets when the items themselves have commas.
 func splitList(text string) (items []string, reason string) {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -217,8 +221,8 @@ func splitList(text string) (items []string, reason string) {
 	return items, ""
 }
 
-// free turns a value for a field of type any into plain Go: text from the
-// environment is read as a YAML scalar, so that a number arrives as one.
+// free returns the value for a field of type any: text from the environment is parsed
+// as a YAML scalar, so that a number becomes one.
 func free(value any, fromEnv bool) any {
 	text, ok := value.(string)
 	if !ok || !fromEnv {
@@ -263,7 +267,8 @@ func (d *decoder) structure(target reflect.Value, value any, path []string) {
 	}
 }
 
-// besideOrUnknown decodes a key that is no field: that of a section beside the struct.
+// besideOrUnknown decodes a key that is no field of the struct: the section beside it,
+// or an unknown key.
 func (d *decoder) besideOrUnknown(path []string, value any, fields []setting) {
 	if t := d.besideAt(path); t != nil {
 		d.value(t.fresh, value, path)
@@ -335,8 +340,8 @@ func (d *decoder) list(target reflect.Value, value any, path []string) {
 	target.Set(fresh)
 }
 
-// defaulter is what an entry of a map, or a group in a list, may have: it is
-// called on a pointer to a new one before it is decoded.
+// defaulter is implemented by entries of maps and groups in lists that have defaults.
+// SetDefaults is called on a pointer to a new entry before it is decoded.
 type defaulter interface{ SetDefaults() }
 
 // newEntry returns a new entry of a map or list, with its defaults.
@@ -348,8 +353,8 @@ func newEntry(t reflect.Type) reflect.Value {
 	return v.Elem()
 }
 
-// plain gives a map that YAML read with other keys than words (1: x) the key
-// type of all others.
+// plain returns a map that YAML read with keys other than text (1: x) as one with keys
+// of text.
 func plain(value any) any {
 	m, ok := value.(map[any]any)
 	if !ok {
@@ -377,8 +382,8 @@ type setting struct {
 	index  []int
 	typ    reflect.Type
 	tag    reflect.StructTag
-	parent reflect.Type // the struct that declares it
-	name   string       // its name there
+	parent reflect.Type // the struct that declares the field
+	name   string       // the name of the field
 }
 
 // fieldsOf lists the settable fields of a struct, those of squashed structs
@@ -409,7 +414,7 @@ var (
 
 var errType = errors.New("unsupported type")
 
-// checkType refuses what no document could fill, at the first decode and not
+// checkType refuses types that no document could fill, at the first decode and not
 // only when a user happens to set the key.
 func checkType(t reflect.Type, path []string, depth int) error {
 	if depth > DepthMax {
@@ -445,8 +450,8 @@ func checkType(t reflect.Type, path []string, depth int) error {
 	return fmt.Errorf("%s: %w %s", display(path), errType, t)
 }
 
-// keysOf lists the path of every setting that a type has, for suggestions.
-// Entries that users name are left out.
+// keysOf returns the path of every setting of a type, for suggestions. Names that
+// users choose are left out.
 func keysOf(t reflect.Type, path []string) [][]string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

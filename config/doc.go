@@ -27,7 +27,7 @@
 // Decode are the defaults. Allowed are string, bool, integers, floats,
 // [time.Duration], any type with UnmarshalText, structs (also embedded, with
 // `koanf:",squash"`), pointers to these, slices, maps from string for entries
-// that users name, and any for settings that somebody else checks. A list
+// that users name, and any for settings that other code checks. A list
 // replaces the default list; entries of a map are merged into the default map.
 //
 // If a section, or a value in it, has a method Validate() error, it is called

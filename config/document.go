@@ -32,7 +32,7 @@ type document struct {
 	data     []byte
 	tree     map[string]any
 	lines    map[string]int // line of each key and list item, by joined path
-	includes []string       // what its include list names
+	includes []string       // the files in its include list
 }
 
 // directory is where files are opened: the file system, or a part of it.

@@ -17,9 +17,9 @@ type variable struct {
 	path  []string // empty for a name without a level separator
 }
 
-// variables takes the overrides out of an environment, sorted by name, and apart
-// from them the names that have the prefix but no level separator. The last of
-// several values of one name counts, as it does in a shell.
+// variables returns the overrides in an environment, sorted by name, and separately
+// the variables that have the prefix but no level separator. Of several values of one
+// name the last counts, as in a shell.
 func variables(environ []string) (overrides, stray []variable, faults Errors) {
 	values := map[string]string{}
 	for _, entry := range environ {
@@ -82,7 +82,7 @@ func variablePath(name string) (path []string, reason string) {
 	return path, ""
 }
 
-// badText says what is wrong with a value that no setting could hold.
+// badText returns why no setting could hold a value, or "".
 func badText(value string) string {
 	if strings.ContainsFunc(value, func(r rune) bool { return unicode.IsControl(r) || r == unicode.ReplacementChar }) {
 		return "the value holds a control character or is not UTF-8"
@@ -94,8 +94,8 @@ func badText(value string) string {
 }
 
 // misspelt returns the fault of a variable that is a known key written with one
-// underscore between levels, or a section without a key, and nil for a name that means
-// nothing to us.
+// underscore between levels, or a section without a key. It returns nil for any other
+// name.
 func (v variable) misspelt(known [][]string) *Error {
 	plain := func(s string) string { return strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(s)) }
 	for _, path := range known {

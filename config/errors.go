@@ -14,8 +14,8 @@ var (
 	// ErrRead says that a file is missing, is not a readable regular file, or is
 	// too large.
 	ErrRead = errors.New("cannot be read")
-	// ErrSyntax says that a file is not one YAML document with a map at its top,
-	// or uses a construct that this package refuses (anchors, duplicate keys).
+	// ErrSyntax says that a file is not one document with a map at its top, or uses a
+	// construct that this package refuses (anchors, duplicate keys).
 	ErrSyntax = errors.New("bad syntax")
 	// ErrUnknownKey says that no setting has this key.
 	ErrUnknownKey = errors.New("unknown key")
@@ -27,9 +27,8 @@ var (
 
 // Error is one fault in the configuration.
 type Error struct {
-	// File is the path as given to [Load], or "$NAME" for an environment
-	// variable. Empty for a fault of a value that stands nowhere but in the
-	// defaults.
+	// File is the path as given to [Load], or "$NAME" for an environment variable.
+	// Empty for a fault of a value that is only in the defaults.
 	File string
 	// Line is the line in File, counted from 1; 0 when there is none.
 	Line int
@@ -40,8 +39,8 @@ type Error struct {
 	Nearest string
 	// Reason says what is wrong and what would be right, in one line.
 	Reason string
-	// Err is the class of the fault, one of the sentinels, or for [ErrInvalid]
-	// the error of the Validate method joined with it.
+	// Err is the class of the fault, one of the sentinels; [ErrInvalid] is joined with
+	// the error of the Validate method.
 	Err error
 }
 

@@ -26,7 +26,7 @@ func ExampleFile_Decode() {
 	// Output: <nil> 1000 10s
 }
 
-// Everything that is wrong is reported at once, each fault in one line.
+// All faults are reported at once, each in one line.
 func ExampleErrors() {
 	type Node struct {
 		Address string        `koanf:"address"`
@@ -43,7 +43,7 @@ func ExampleErrors() {
 	// cluster.yaml:3: node.drain-time: the number 10 is not a duration: write a number and a unit of ns, us, ms, s, m or h, such as "500ms" or "1h30m"
 }
 
-// The reference of a program's settings, and what a reload would change.
+// The reference of a program's settings, and the settings that a reload would change.
 func ExampleChanges() {
 	type Limits struct {
 		Size int           `koanf:"size" unit:"messages" range:"1..100" reload:"yes"`

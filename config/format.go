@@ -13,9 +13,13 @@ import (
 	"unicode"
 )
 
-// ErrNotLinked says that a configuration asks for something that the program did not
-// link, such as a file in a [Format] that is neither built in nor given. The error names
-// the import, and what to do with it.
+// Formats of files. A program gives further formats to its loader; parserOf chooses
+// one by the name of a file. While a format parses a text, it records lines and faults
+// in Places, so that the rules for keys, depth and number are the same in all formats.
+
+// ErrNotLinked says that a configuration needs something that the program did not
+// link, such as a file in a [Format] that is neither built in nor given. The error
+// names the import and how to use it.
 var ErrNotLinked = errors.New("not part of this program")
 
 // DepthMax is how deep the maps and lists of a file may be nested. It is far above what
@@ -26,20 +30,20 @@ const DepthMax = 32
 // in; others are given to a [Loader], TOML for instance, which is in the module
 // config/toml.
 type Format interface {
-	// Extension returns the end of the names, in small letters and with its dot: ".toml".
+	// Extension returns the end of the names, in lower case and with its dot: ".toml".
 	Extension() string
 
-	// Parse returns what a text holds as maps, lists ([]any), text, bool, int, uint64 and
-	// float64, or nil if it holds nothing. It notes in places where each key and each item
-	// of a list stands, and what is wrong; after a fault what it returns is not looked at.
-	// The text is UTF-8 without a byte order mark, and at most 1 MiB. Loaders call Parse
-	// from any goroutine.
+	// Parse returns the content of a text as maps, lists ([]any), text, bool, int,
+	// uint64 and float64, or nil if it has none. It records in places the line of each
+	// key and each item of a list, and the faults; after a fault its result is
+	// ignored. The text is UTF-8 without a byte order mark, and at most 1 MiB. Loaders
+	// call Parse from any goroutine.
 	Parse(text []byte, places *Places) map[string]any
 }
 
-// Places collects where the keys and list items of a file stand, and what is wrong with
-// them. A path is the keys and items from the top of the file down, see [Places.Key] and
-// [Places.Item]. It belongs to one goroutine.
+// Places collects the lines of the keys and list items of a file, and its faults. A
+// path is the keys and items from the top of the file down, see [Places.Key] and
+// [Places.Item]. A Places belongs to one goroutine.
 type Places struct {
 	name   string
 	lines  map[string]int // By joined path.
@@ -47,15 +51,15 @@ type Places struct {
 	full   bool
 }
 
-// Full reports whether there are too many keys and items. That has been noted as a fault,
-// and it is pointless to go on.
+// Full reports whether there are too many keys and items. That has been recorded as a
+// fault, and parsing may stop.
 func (p *Places) Full() bool { return p.full }
 
-// Refused reports whether a fault was noted.
+// Refused reports whether a fault was recorded.
 func (p *Places) Refused() bool { return len(p.faults) > 0 }
 
-// Key returns the path of a key in a map, and notes its line. It returns nil for a key
-// that no setting could have, and for one that is nested too deep; the fault is noted then.
+// Key returns the path of a key in a map, and records its line. For a key that no
+// setting could have, or that is nested too deep, it records a fault and returns nil.
 func (p *Places) Key(path []string, key string, line int) []string {
 	if reason := badKey(key); reason != "" {
 		p.Fault(line, path, reason)
@@ -73,7 +77,7 @@ func (p *Places) Key(path []string, key string, line int) []string {
 // Item returns the path of an item of a list, which is counted from 0.
 func (*Places) Item(path []string, i int) []string { return item(path, i) }
 
-// Note keeps the line of a key or an item, counted from 1, if it is not known yet.
+// Note records the line of a key or an item, counted from 1, if it is not known yet.
 func (p *Places) Note(path []string, line int) {
 	joined := strings.Join(path, separator)
 	if _, known := p.lines[joined]; known || p.full {
@@ -85,21 +89,21 @@ func (p *Places) Note(path []string, line int) {
 	}
 }
 
-// Fault notes what is wrong in a line, 0 if it is not known; the path is nil for a fault
-// that concerns no key.
+// Fault records a fault in a line, 0 if the line is not known; the path is nil for a
+// fault that concerns no key.
 func (p *Places) Fault(line int, path []string, reason string) {
 	p.faults = append(p.faults, &Error{File: p.name, Line: line, Key: display(path), Reason: oneLine(reason), Err: ErrSyntax})
 }
 
-// Twice notes the fault of a key that stands in a line, and in another one before.
+// Twice records the fault of a key that was found in the line first before.
 func (p *Places) Twice(line int, path []string, first int) { p.Fault(line, path, twice(first)) }
 
-// parser checks the form of a text and returns its values, where they stand, and what is
-// wrong. No tree means that there is nothing in the text.
+// parser checks the form of a text and returns its values, their lines, and the
+// faults. The tree is nil when the text has no content.
 type parser func(name string, text []byte) (tree map[string]any, lines map[string]int, faults Errors)
 
-// parserOf returns what reads a file, by the end of its name. Files without a telling one
-// are read as YAML: mounted files often have none.
+// parserOf returns the parser for a file, chosen by the end of its name. Files whose
+// names tell no format are read as YAML, since mounted files often have no extension.
 func parserOf(name string, given []Format) (parser, *Error) {
 	fault := func(err error, reason string) *Error {
 		return &Error{File: name, Reason: reason, Err: errors.Join(ErrRead, err)}
@@ -120,7 +124,7 @@ func parserOf(name string, given []Format) (parser, *Error) {
 	return parseYAML, nil
 }
 
-// parserIn returns what reads a file in a format that was given.
+// parserIn returns the parser for a format that was given.
 func parserIn(f Format) parser {
 	return func(name string, text []byte) (map[string]any, map[string]int, Errors) {
 		p := Places{name: name, lines: map[string]int{}}
@@ -139,7 +143,7 @@ func extend(path []string, part string) []string { return append(slices.Clip(pat
 // item returns the path of an item of a list.
 func item(path []string, i int) []string { return extend(path, "["+strconv.Itoa(i)+"]") }
 
-// badKey says what is wrong with a key that no setting could have, or "".
+// badKey returns why no setting could have a key, or "".
 func badKey(key string) string {
 	if key == "" || strings.ContainsFunc(key, unicode.IsControl) {
 		return fmt.Sprintf("the key %q is empty or holds a control character", key)

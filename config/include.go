@@ -12,21 +12,25 @@ import (
 	"strings"
 )
 
+// Included files. A document's list of them is taken out of its tree; the reader then
+// reads each file that the caller named with the files that it includes, depth first,
+// bounded in depth and number, and inside the directory of the named file only.
+
 const (
-	// includeKey is the key at the top of a file that names others.
+	// includeKey is the key at the top of a file that lists included files.
 	includeKey = "include"
-	// schemaKey is the key at the top of a JSON file by which editors find the
-	// schema. It means nothing else.
+	// schemaKey is the key at the top of a JSON file by which editors find the schema.
+	// This package ignores it.
 	schemaKey = "$schema"
-	// includeDepthMax bounds how deep files include one another.
+	// includeDepthMax bounds how deep files may include one another.
 	includeDepthMax = 8
-	// filesMax bounds all files of one configuration: files that include the same
-	// two files over and over double their number at each level.
+	// filesMax bounds the files of one configuration: files that each include the next
+	// twice double their number at each level.
 	filesMax = 100
 )
 
-// takeIncludes takes the list of included files out of the tree, and the schema
-// that a JSON file names for editors.
+// takeIncludes removes the list of included files from the tree and keeps it apart,
+// and removes the schema of a JSON file.
 func (doc *document) takeIncludes() Errors {
 	if _, ok := doc.tree[schemaKey].(string); ok {
 		delete(doc.tree, schemaKey)
@@ -72,11 +76,11 @@ type source struct {
 	path string // absolute, so that the working directory may change
 }
 
-// reader reads files and what they include.
+// reader reads files and the files that they include.
 type reader struct {
-	docs   []document // in the order in which they are laid over one another
+	docs   []document // in the order in which they are merged
 	faults Errors
-	files  []string // absolute, all that were looked at, also those that are not there
+	files  []string // absolute paths of all files that were examined, also of missing ones
 	count  int
 
 	formats []Format // Those that were given.
@@ -85,14 +89,13 @@ type reader struct {
 // link is one file in a chain of inclusions.
 type link struct {
 	name string // for people
-	path string // in the root
+	path string // relative to the root directory
 	info fs.FileInfo
 }
 
-// source reads a file that the caller named, and what it includes. Included
-// files must be inside its directory, symbolic links resolved: whoever may
-// write the file could otherwise have any other file of the machine shown in
-// error messages.
+// source reads a file that the caller named, and the files that it includes. Included
+// files must be inside its directory, symbolic links resolved: otherwise anyone who
+// may write the file could have error messages show any other file of the machine.
 func (r *reader) source(s source) {
 	r.files = append(r.files, s.path)
 	doc, ok := r.document(osDirectory{}, s.path, s.name)
@@ -105,9 +108,9 @@ func (r *reader) source(s source) {
 			r.faults = append(r.faults, &Error{File: s.name, Reason: oneLine(err.Error()), Err: ErrRead})
 			return
 		}
-		defer root.Close() //nolint:errcheck // A directory that was only read from.
+		defer root.Close() //nolint:errcheck // Only read from.
 		top := link{name: s.name, path: filepath.Base(s.path)}
-		if top.info, err = root.Stat(top.path); err != nil { // A link that leads out of the directory: it can include, but nothing can include it.
+		if top.info, err = root.Stat(top.path); err != nil { // The named file is a link out of the directory: it can include, but not be included.
 			top.info = nil
 		}
 		r.includes(root, doc, []link{top})
@@ -127,8 +130,8 @@ func (r *reader) document(dir directory, path, name string) (document, bool) {
 	return doc, len(faults) == 0
 }
 
-// includes reads what the last file of the chain includes: the later over the
-// earlier, and all of it under the file itself.
+// includes reads the files that the last file of the chain includes, in order, so that
+// later files are merged over earlier ones, and the including file over all of them.
 func (r *reader) includes(root *os.Root, doc document, chain []link) {
 	last := chain[len(chain)-1]
 	for i, text := range doc.includes {
@@ -142,8 +145,8 @@ func (r *reader) includes(root *os.Root, doc document, chain []link) {
 	}
 }
 
-// include reads one included file. It returns what is wrong with including it;
-// what is wrong in it is noted with the others.
+// include reads one included file. It returns why the file cannot be included; faults
+// in the file are recorded with the others.
 func (r *reader) include(root *os.Root, next link, chain []link) (reason string) {
 	if !filepath.IsLocal(next.path) {
 		return next.name + " is outside the directory of " + chain[0].name + ", where included files must be"
@@ -176,7 +179,7 @@ func (r *reader) include(root *os.Root, next link, chain []link) (reason string)
 	return ""
 }
 
-// route shows a chain of files.
+// route returns the names of a chain of files, for people.
 func route(chain []link) string {
 	names := make([]string, len(chain))
 	for i, l := range chain {

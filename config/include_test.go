@@ -55,8 +55,7 @@ func TestIncludedFilesLieUnderTheFileThatIncludesThem(t *testing.T) {
 	require.Equal(t, []string{"node", "plugins"}, file.Sections())
 }
 
-// The file and line of an included file are named, and its faults come with all
-// others.
+// Faults name the file and line of an included file, and come with all others.
 func TestFaultsOfIncludedFilesNameThem(t *testing.T) {
 	dir := tree(t, map[string]string{
 		"c.yaml": "include:\n  - a.json\n  - b.yaml\nnode: {oops: 1}\n",
@@ -132,7 +131,7 @@ func TestEveryUnusableIncludeIsOneClearError(t *testing.T) {
 	}
 }
 
-// Files that include the same two files over and over double at each level.
+// Files that each include the next twice double their number at each level.
 func TestIncludesAreBounded(t *testing.T) {
 	files := map[string]string{"d8.yaml": "node: {name: x}\n"}
 	for i := range 8 {
@@ -143,8 +142,8 @@ func TestIncludesAreBounded(t *testing.T) {
 	require.ErrorContains(t, err, "more than 100 files are included")
 }
 
-// A mounted directory of a container platform: each name is a link into a
-// directory that is exchanged as a whole. covers F55.
+// A mounted directory of a container platform: each name is a link into a directory
+// that is replaced as a whole. covers F55.
 func TestIncludesWorkThroughLinksInsideTheDirectory(t *testing.T) {
 	dir := tree(t, map[string]string{
 		"v1/c.yaml": "include: [a.yaml]\nnode: {name: x}\n", "v1/a.yaml": "node: {weight: 7}\n",
@@ -167,8 +166,8 @@ func TestOnlyAFileCanInclude(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A fresh read keeps no key that was deleted, and does not depend on the
-// working directory.
+// A reload keeps no key that was deleted, and does not depend on the working
+// directory.
 func TestReloadReadsTheSameFilesAgain(t *testing.T) {
 	dir := tree(t, map[string]string{"c.yaml": "include: [a.yaml]\nnode: {name: x, weight: 3}\n", "a.yaml": "node: {offset: 2}\n"})
 	t.Chdir(dir)

@@ -10,9 +10,9 @@ import (
 	"strconv"
 )
 
-// parseJSON reads one JSON document. It walks over the tokens itself, because
-// the usual decoding into a map keeps the last of two equal keys, tells no
-// places, and makes every number a floating-point one.
+// parseJSON reads one JSON document. It walks over the tokens itself, because decoding
+// into a map would keep the last of two equal keys, lose the lines, and make every
+// number a floating-point one.
 func parseJSON(name string, data []byte) (map[string]any, map[string]int, Errors) {
 	fault := func(line int, reason string) Errors {
 		return Errors{{File: name, Line: line, Reason: reason, Err: ErrSyntax}}
@@ -23,7 +23,7 @@ func parseJSON(name string, data []byte) (map[string]any, map[string]int, Errors
 	}
 	breaks := lineBreaks(data)
 	var whole json.RawMessage
-	if err := json.Unmarshal(data, &whole); err != nil { // Checks the form; the tokens below are then well-formed.
+	if err := json.Unmarshal(data, &whole); err != nil { // After this check the tokens below are well-formed.
 		line := 0
 		if bad, ok := errors.AsType[*json.SyntaxError](err); ok {
 			line = breaks.line(int(bad.Offset) - 1)
@@ -42,8 +42,8 @@ func parseJSON(name string, data []byte) (map[string]any, map[string]int, Errors
 	return tree, w.lines, nil
 }
 
-// jsonWalker collects values, places and faults. Its text is well-formed, so
-// that no token can be missing.
+// jsonWalker collects values, lines and faults. Its text is well-formed, so that no
+// token is missing.
 type jsonWalker struct {
 	Places
 
@@ -51,10 +51,10 @@ type jsonWalker struct {
 	tokens *json.Decoder
 }
 
-// here returns the line of the last token, none of which is longer than a line.
+// here returns the line of the last token; a token is never longer than a line.
 func (w *jsonWalker) here() int { return w.breaks.line(int(w.tokens.InputOffset()) - 1) }
 
-// next returns the next token; nil stands for null, and for the end.
+// next returns the next token; nil for null and at the end.
 func (w *jsonWalker) next() json.Token {
 	token, err := w.tokens.Token()
 	if err != nil {
@@ -137,7 +137,7 @@ func (w *jsonWalker) object(path []string) any {
 	return tree
 }
 
-// number keeps whole numbers whole, as the other formats do.
+// number returns whole numbers as integers, as the other formats do.
 func number(n json.Number) (value any, ok bool) {
 	if i, err := strconv.Atoi(n.String()); err == nil {
 		return i, true

@@ -5,8 +5,8 @@ package config
 
 import "strings"
 
-// nearest returns the known key closest to the last part of path: a sibling if
-// one is close, else the full path of the same word elsewhere, else "".
+// nearest returns the known key closest to the last part of path: a sibling if one is
+// close, otherwise the full path of the same word elsewhere, otherwise "".
 func nearest(path, siblings []string, known [][]string) string {
 	word := path[len(path)-1]
 	best, least := "", max(2, len(word)/3)+1
@@ -26,9 +26,9 @@ func nearest(path, siblings []string, known [][]string) string {
 	return ""
 }
 
-// distance is the number of letters to insert, delete, exchange, or swap with
-// their neighbour to make b of a (the optimal string alignment distance). Very
-// long words are not compared: no key is that long, and the cost is quadratic.
+// distance is the number of letters to insert, delete, replace, or swap with their
+// neighbour to turn a into b (the optimal string alignment distance). Words of more
+// than 128 letters are not compared: no key is that long, and the cost is quadratic.
 func distance(a, b string) int {
 	const longest = 128
 	if len(a) > longest || len(b) > longest {

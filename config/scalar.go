@@ -12,14 +12,19 @@ import (
 	"time"
 )
 
-// setScalar writes one plain value. Text from the environment is parsed as the
-// target's type; a value from a file must already be of it, because a number
-// that was meant as text has often lost something on the way (1.10 is 1.1).
-// It returns what is wrong, or "".
+// Single values: setScalar converts a value from a file or a variable to the Go type
+// of its setting, or returns in words why it does not fit. The functions for whole
+// numbers go through sign and magnitude, so that no value of either format overflows
+// on the way.
+
+// setScalar stores one plain value. Text from the environment is parsed as the
+// target's type; a value from a file must already have that type, because a number
+// that was meant as text has often lost something in the file format (1.10 is 1.1). It
+// returns why the value does not fit, or "".
 func setScalar(target reflect.Value, value any, fromEnv bool) string {
 	if target.Type() == durationType {
 		d, reason := duration(value)
-		if reason == "" { // Otherwise the default stays, and later checks do not complain of a zero that nobody wrote.
+		if reason == "" { // After a fault the default stays, so that later checks do not complain of a zero that is not in the file.
 			target.SetInt(int64(d))
 		}
 		return reason
@@ -50,8 +55,7 @@ func setScalar(target reflect.Value, value any, fromEnv bool) string {
 	return ""
 }
 
-// whole returns a value as sign and magnitude, which holds every integer that
-// YAML has.
+// whole returns a value as sign and magnitude, which can hold every integer of YAML.
 func whole(value any, fromEnv bool) (negative bool, n uint64, ok bool) {
 	switch v := value.(type) {
 	case int:
@@ -164,7 +168,7 @@ func duration(value any) (time.Duration, string) {
 	return 0, reason
 }
 
-// wrongType says what was found where something else is needed.
+// wrongType says which type of value is needed, and which was found.
 func wrongType(need string, value any) string {
 	return fmt.Sprintf("must be %s, not %s", need, describe(value))
 }
@@ -189,7 +193,7 @@ func describe(value any) string {
 	return fmt.Sprintf("a %T", value)
 }
 
-// short keeps a value of any length from filling the report.
+// short cuts a long value, so that it does not fill the report.
 func short(text string) string {
 	const limit = 60
 	if len(text) <= limit {

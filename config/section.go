@@ -10,33 +10,34 @@ import (
 	"slices"
 )
 
-// Section is a section of a document that stands beside those of the struct for the
-// whole document, such as one of a program that embeds another.
+// Section is a section of a document beside the struct for the whole document, for
+// instance a section of a program that embeds another.
 type Section struct {
 	// Name is the key at the top of the document: words of lower-case letters and
-	// digits, joined by hyphens, so that variables of the environment reach what is in
-	// it.
+	// digits, joined by hyphens, so that environment variables can override the
+	// settings in the section.
 	Name string
 
 	// Into is a pointer to a struct that holds the defaults, as for [File.Decode]. A
-	// pointer to an any takes whatever the section holds: for a section that somebody
-	// else checks.
+	// pointer to an any takes the section unchecked, for a section that other code
+	// checks.
 	Into any
 }
 
-// DecodeAll is [File.Decode] of the whole document, of which some sections have structs
-// of their own. The faults of all come together, and either all targets are filled or
-// none. A name that the struct for the whole document has, one that is given twice, and
-// one that no section can have, are faults of the program, and ordinary errors.
+// DecodeAll is [File.Decode] of the whole document, of which some sections have
+// structs of their own. The faults of all sections come together, and either all
+// targets are filled or none. A name that is a field of into, a name that is given
+// twice, and a name that no section can have are faults of the program, and ordinary
+// errors.
 func (f *File) DecodeAll(into any, beside ...Section) error {
 	return f.decode(Section{Into: into}, beside)
 }
 
-// target is what a section is decoded into.
+// target is the value into which a section is decoded.
 type target struct {
 	name  string        // Empty for the whole document.
-	into  reflect.Value // The pointer that the caller gave.
-	fresh reflect.Value // A copy of what it points to: the defaults, and then what was read.
+	into  reflect.Value // The caller's pointer.
+	fresh reflect.Value // A copy of the pointed value: the defaults, overwritten by decoding.
 }
 
 // newTarget returns the target of a section, with its defaults.
@@ -65,10 +66,11 @@ func (t target) path() []string {
 	return []string{t.name}
 }
 
-// sectionName is the form of a name that a variable of the environment can reach.
+// sectionName matches the names of sections that environment variables can reach.
 const sectionName = `^[a-z][a-z0-9]*(-[a-z0-9]+)*$`
 
-// besides returns the target of a section beside those of main and those before it.
+// besides returns the target of a section beside main, after checking that its name is
+// free.
 func (d *decoder) besides(main target, s Section) (target, error) {
 	if ok, err := regexp.MatchString(sectionName, s.Name); !ok || err != nil || s.Name == includeKey {
 		return target{}, fmt.Errorf("config: %q cannot be the name of a section: it is words of lower-case letters and digits, joined by hyphens, and not %s", s.Name, includeKey)
@@ -88,8 +90,8 @@ func (d *decoder) besides(main target, s Section) (target, error) {
 	return t, nil
 }
 
-// besideAt returns the target of a section beside those of the struct for the whole
-// document, nil if none has the path.
+// besideAt returns the target of the section beside the struct for the whole document
+// that has the path, or nil.
 func (d *decoder) besideAt(path []string) *target {
 	if len(path) != 1 {
 		return nil

@@ -28,7 +28,7 @@ type twins struct {
 	Most   int           `koanf:"most"`
 }
 
-// Validate refuses more than nine.
+// Validate refuses more than nine twins.
 func (t twins) Validate() error {
 	if t.Most > 9 {
 		return &pointed{"most", "is above 9"}
@@ -55,8 +55,8 @@ func loaded(t *testing.T, text string, environ ...string) *config.File {
 	return f
 }
 
-// A section beside those of the struct is filled over its defaults, from the file and
-// from the environment, and one that anybody may fill takes what is there.
+// A section beside the struct is filled over its defaults, from the file and from the
+// environment; a section of type any takes any content.
 func TestASectionBesideTheOthersIsFilled(t *testing.T) {
 	f := loaded(t, "node: {address: a}\ntwins: {names: [x]}\nother: {a: [1]}\n", "QUORATE_TWINS__MOST=7")
 	var w whole
@@ -69,7 +69,7 @@ func TestASectionBesideTheOthersIsFilled(t *testing.T) {
 }
 
 // The faults of all sections come together, each with line, key and the nearest name,
-// and nothing is filled.
+// and no target is changed.
 func TestASectionBesideTheOthersIsStrict(t *testing.T) {
 	for name, test := range map[string]struct {
 		text    string
@@ -98,7 +98,7 @@ func TestASectionBesideTheOthersIsStrict(t *testing.T) {
 	}
 }
 
-// What a program gives wrongly is an ordinary error.
+// A section that the program declares wrongly is an ordinary error.
 func TestASectionThatCannotBeIsRefused(t *testing.T) {
 	mine := func() *twins { return new(twins) }
 	tests := []struct {

@@ -13,13 +13,16 @@ import (
 	"time"
 )
 
-// Type is what the value of a setting is in a file.
+// The settings of a struct: Settings walks along its fields, reads their tags, and
+// writes their values as they would be in a file. The walk is that of the decoder, so
+// that every listed key can be set.
+
+// Type is the type of a setting's value in a file.
 type Type uint8
 
 // The types of settings.
 const (
-	// TypeAny is a value that somebody else checks, such as the settings of a
-	// plugin.
+	// TypeAny is a value that other code checks, such as the settings of a plugin.
 	TypeAny Type = iota
 	// TypeText is text.
 	TypeText
@@ -33,7 +36,7 @@ const (
 	TypeDuration
 	// TypeList is a list of values of one type.
 	TypeList
-	// TypeMap is a group with names that users choose.
+	// TypeMap is a map whose keys users choose.
 	TypeMap
 	// TypeGroup is a group of settings.
 	TypeGroup
@@ -48,19 +51,19 @@ func (k Type) String() string {
 	return names[k]
 }
 
-// Setting describes one key that a struct has.
+// Setting describes one key of a struct.
 type Setting struct {
 	// Path holds the parts of the key. "*" stands for a name that users choose,
 	// and "[]" for any item of a list of groups.
 	Path []string
-	// Type is what the value is.
+	// Type is the type of the value.
 	Type Type
-	// Item is the type of the items of a list and of the entries of a map; for
-	// other types it has no meaning. Of those that are groups, the settings
-	// follow with longer paths.
+	// Item is the type of the items of a list and of the entries of a map; for other
+	// types it has no meaning. If the items are groups, their settings follow with
+	// longer paths.
 	Item Type
-	// Default is the default as it would stand in a file; empty for groups and
-	// for a setting without one.
+	// Default is the default as it would be written in a file; empty for groups and
+	// for a setting without a default.
 	Default string
 	// Unit is the tag unit: what a number counts, such as "bytes".
 	Unit string
@@ -69,8 +72,8 @@ type Setting struct {
 	Range string
 	// OneOf is the tag oneof: the only values that a text may have.
 	OneOf []string
-	// Known is the tag known: values with a meaning among others that are
-	// possible, such as the names of strategies that are built in.
+	// Known is the tag known: values with a special meaning, such as the names of
+	// built-in strategies; other values are possible.
 	Known []string
 	// Required is the tag required:"yes": there is no default, and a program
 	// cannot start without the setting.
@@ -78,11 +81,11 @@ type Setting struct {
 	// Reload is the tag reload:"yes", of the field or of a group around it: the
 	// setting may change while the program runs.
 	Reload bool
-	// Meaning is the tag meaning: what the setting does, for people. The settings of
-	// Quorate itself have comments in its place, of which their reference is made.
+	// Meaning is the tag meaning: the description for people. The settings of Quorate
+	// itself have comments instead, from which their reference is made.
 	Meaning string
-	// Struct and Field say where the setting is declared. For entries of maps and
-	// items of lists that are groups, Struct is their type, and Field is empty.
+	// Struct and Field are where the setting is declared. For groups that are entries
+	// of maps or items of lists, Struct is their type, and Field is empty.
 	Struct reflect.Type
 	Field  string
 }
@@ -90,10 +93,10 @@ type Setting struct {
 // Key returns the dotted path.
 func (s Setting) Key() string { return display(s.Path) }
 
-// Settings lists every setting of the struct, or of the struct that the pointer
-// points to, with its content as the defaults. The order is that of the
-// declarations; groups come before what is in them. The error names a field of a
-// type that no document could fill, or a bad tag.
+// Settings lists every setting of the struct, or of the struct to which the pointer
+// points. The values in the struct are the defaults. The order is that of the
+// declarations; a group comes before its settings. The error names a field of a type
+// that no document could fill, or a bad tag.
 func Settings(defaults any) ([]Setting, error) {
 	v := reflect.ValueOf(defaults)
 	for v.Kind() == reflect.Pointer && !v.IsNil() {
@@ -119,7 +122,7 @@ type lister struct {
 	err      error
 }
 
-// structure lists the fields of a struct. Above is the group itself.
+// structure lists the fields of a struct. Above is the setting of the struct itself.
 func (l *lister) structure(v reflect.Value, above Setting) {
 	for _, f := range fieldsOf(v.Type()) {
 		s := Setting{
@@ -135,7 +138,7 @@ func (l *lister) structure(v reflect.Value, above Setting) {
 	}
 }
 
-// value lists one setting and what is in it.
+// value lists one setting and the settings in it.
 func (l *lister) value(v reflect.Value, s Setting) {
 	for v.Kind() == reflect.Pointer {
 		if v.IsNil() {
@@ -170,7 +173,7 @@ func (l *lister) value(v reflect.Value, s Setting) {
 	}
 }
 
-// typeOf returns which of them a Go type is.
+// typeOf returns the Type of a Go type.
 func typeOf(t reflect.Type) Type {
 	if t.Kind() == reflect.Pointer {
 		return typeOf(t.Elem())
@@ -201,7 +204,7 @@ func typeOf(t reflect.Type) Type {
 	}
 }
 
-// written returns a value as it would stand in a file.
+// written returns a value as it would be written in a file.
 func written(v reflect.Value) string {
 	if m, ok := reflect.TypeAssert[encoding.TextMarshaler](v); ok && reflect.PointerTo(v.Type()).Implements(textType) {
 		if text, err := m.MarshalText(); err == nil {

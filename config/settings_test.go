@@ -174,8 +174,8 @@ func TestRangesAreReadAndSaidInWords(t *testing.T) {
 	}
 }
 
-// A configuration that was decoded from a tree differs from the defaults in the
-// keys of the tree, and in no others.
+// A configuration that was decoded from a tree differs from the defaults exactly in
+// the keys of the tree.
 func TestChangesAreWhatWasSet(t *testing.T) {
 	keys := map[string]string{
 		"name: other": "name", "limits: {size: 99}": "limits.size", "mode: fast": "mode", "seeds: [z]": "seeds",

@@ -13,11 +13,11 @@ import (
 	"github.com/quorate/quorate/config/field"
 )
 
-// validator is what a section may have.
+// validator is implemented by sections and values that check themselves.
 type validator interface{ Validate() error }
 
-// validate asks the sections, then a whole document that has a Validate of its
-// own. Faults at or below keys that already have one are dropped: the value
+// validate calls Validate of the sections, then of a whole document that has the
+// method. Faults at or below keys that have a fault already are dropped: the value
 // that was refused there is the default, not what the user wrote.
 func (d *decoder) validate(v reflect.Value, path []string) {
 	before := len(d.faults)
@@ -43,7 +43,7 @@ func (d *decoder) validate(v reflect.Value, path []string) {
 	d.faults = append(d.faults[:before], kept...)
 }
 
-// ask calls Validate on v, or else on what is inside it.
+// ask calls Validate on v or, if v has no such method, on the values inside it.
 func (d *decoder) ask(v reflect.Value, path []string) {
 	if self, ok := validatorOf(v); ok {
 		d.refuse(self.Validate(), path)
@@ -91,7 +91,7 @@ func validatorOf(v reflect.Value) (validator, bool) {
 	return nil, false
 }
 
-// refuse records what a validator returned, one fault for each joined error.
+// refuse records the error of a validator, one fault for each joined error.
 func (d *decoder) refuse(err error, path []string) {
 	for _, fault := range field.Parts(err) {
 		key, reason := field.Of(fault) // The key is shown before the reason.

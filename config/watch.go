@@ -14,25 +14,29 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
+// Watching: a Watcher has the directories of all files watched for changes, and also
+// polls. After a change it waits until writing pauses, reads all files, and reads
+// again until two readings agree; only then it reports (look).
+
 const (
-	// settleAfter is how long the files must be left alone before they are read:
-	// whoever changes several of them, or writes one in pieces, is given time.
+	// settleAfter is how long the files must be unchanged before they are read, so
+	// that a program that changes several of them, or writes one in pieces, can
+	// finish.
 	settleAfter = 250 * time.Millisecond
-	// settleMost is for how long that can put off the reading.
+	// settleMost is the longest time by which reading is delayed in that way.
 	settleMost = 10 * settleAfter
-	// pollInterval is how often the files are looked at although nobody reported a
-	// change: file systems over a network report none, and a queue of reports can
-	// overflow.
+	// pollInterval is how often the files are read although no change was reported:
+	// network file systems report none, and a queue of reports can overflow.
 	pollInterval = 10 * time.Second
-	// linksMost bounds how many symbolic links after another are followed.
+	// linksMost bounds how many symbolic links are followed from one file.
 	linksMost = 16
 )
 
 // A Watcher follows the files of a configuration. Create it with [File.Watch].
 type Watcher struct {
 	notify  func(*File, error)
-	file    *File  // The last that was read without fault.
-	last    string // What was reported last: the digest of a File, or the text of an error.
+	file    *File  // The last File that was read without a fault.
+	last    string // The last report: the digest of a File, or the text of an error.
 	events  *fsnotify.Watcher
 	watched []string // The directories that report changes.
 	poll    time.Duration
@@ -40,43 +44,42 @@ type Watcher struct {
 	done    sync.WaitGroup
 }
 
-// Watch reports each change of the files that f was read from, and of those that
-// they include, from what f holds on. A change is another content: files that
-// were written anew with the same content are none.
+// Watch reports each change of the files that f was read from, and of the files that
+// they include, compared with the content of f. A change is a different content: files
+// that are written anew with the same content are no change.
 //
-// Notify is called with what [File.Reload] would return: the new File, or an
-// error, such as that of a half-written file; the next good content is then
-// reported again, also if it is that of before. Calls are made one after another
-// by a goroutine of the Watcher, at the earliest a quarter of a second after the
-// last write, so that a storm of writes is one call; while writing does not end,
-// every two and a half seconds. Files replaced by renaming and through symbolic
-// links (as Kubernetes does with mounted directories) are followed. Where the
-// file system reports no changes, the files are looked at every ten seconds.
+// Notify is called with the results of [File.Reload]: the new File, or an error, such
+// as that of a half-written file; the next good content is then reported again, even
+// if it is the content before the error. Calls are made one after another by a
+// goroutine of the Watcher, at the earliest a quarter of a second after the last
+// write, so that a burst of writes is one call; while writing does not end, every two
+// and a half seconds. Files replaced by renaming and through symbolic links (as
+// Kubernetes does with mounted directories) are followed. Where the file system
+// reports no changes, the files are read every ten seconds.
 //
-// The files are read again and again until two readings agree with nothing
-// written in between, so that a change in the midst of a reading does not give
-// halves of two. A file that is written in place with pauses can still be read
-// half; replace it by renaming instead.
+// The files are read again until two readings agree with no write in between, so that
+// a change during a reading does not mix two contents. A file that is written in place
+// with pauses can still be read half; replace it by renaming instead.
 //
-// The Watcher must be closed. A File that [Parse] returned has no files, and
-// cannot be watched.
+// The Watcher must be closed. A File that [Parse] returned has no files, and cannot be
+// watched.
 func (f *File) Watch(notify func(*File, error)) (*Watcher, error) {
 	if len(f.named) == 0 {
 		return nil, Errors{{Reason: "only files can be watched", Err: ErrRead}}
 	}
 	events, err := fsnotify.NewWatcher()
 	if err != nil {
-		events = nil // The system has no more of them. The files are looked at from time to time.
+		events = nil // The system has no more watches. The files are polled instead.
 	}
 	return watch(f, notify, events, pollInterval), nil
 }
 
-// watch starts a watcher. Events may be nil.
+// watch starts a watcher. Without events it only polls.
 func watch(f *File, notify func(*File, error), events *fsnotify.Watcher, poll time.Duration) *Watcher {
 	w := &Watcher{notify: notify, file: f, last: digest(f, nil), events: events, poll: poll}
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel = cancel
-	w.follow(f.files) // Before the first look, so that no change falls in between.
+	w.follow(f.files) // Before the first look, so that no change in between is missed.
 	// Owned by the watcher: Close ends it, and waits.
 	w.done.Go(func() { w.run(ctx) })
 	return w
@@ -95,25 +98,25 @@ func (w *Watcher) run(ctx context.Context) {
 	var changed <-chan fsnotify.Event
 	var failed <-chan error
 	if w.events != nil {
-		defer w.events.Close() //nolint:errcheck // Nothing is lost that anybody waits for.
+		defer w.events.Close() //nolint:errcheck // Nothing that is still needed is lost.
 		changed, failed = w.events.Events, w.events.Errors
 	}
 	poll := time.NewTicker(w.poll)
 	defer poll.Stop()
-	w.look(ctx, changed) // What happened between the reading and the watching.
+	w.look(ctx, changed) // For changes between the reading of f and the watching.
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-changed:
-		case <-failed: //nolint:errcheck // Reports were lost, perhaps; which ones is no matter.
+		case <-failed: //nolint:errcheck // Reports may be lost; all files are read anyway.
 		case <-poll.C:
 		}
 		w.look(ctx, changed)
 	}
 }
 
-// settle waits until nothing is reported for a while.
+// settle waits until no change is reported for settleAfter, for at most settleMost.
 func settle(ctx context.Context, changed <-chan fsnotify.Event) {
 	most := time.NewTimer(settleMost)
 	defer most.Stop()
@@ -133,8 +136,8 @@ func settle(ctx context.Context, changed <-chan fsnotify.Event) {
 	}
 }
 
-// look reads the files, and reports them if they differ from what was reported
-// last, and if they are the same after a while, in which nobody may be writing.
+// look reads the files, and reports them if they differ from the last report and are
+// still the same after settling, when no program is likely to be writing.
 func (w *Watcher) look(ctx context.Context, changed <-chan fsnotify.Event) {
 	before := w.last
 	for ctx.Err() == nil {
@@ -158,7 +161,7 @@ func (w *Watcher) look(ctx context.Context, changed <-chan fsnotify.Event) {
 	}
 }
 
-// digest tells what was read apart from everything else.
+// digest returns a text that is equal for equal results of reading.
 func digest(file *File, err error) string {
 	if err != nil {
 		return "error: " + err.Error()
@@ -166,9 +169,9 @@ func digest(file *File, err error) string {
 	return string(file.sum[:])
 }
 
-// follow watches the directories of files. Directories are watched and not
-// files: a file that is replaced by renaming is another one, and its watch would
-// go with the old one.
+// follow watches the directories of files. Directories are watched in place of files:
+// a file that replaces another by renaming is a new file, and the watch of the old one
+// would end with it.
 func (w *Watcher) follow(files []string) {
 	if w.events == nil {
 		return
@@ -188,17 +191,17 @@ func (w *Watcher) follow(files []string) {
 	}
 	w.watched = w.watched[:0]
 	for _, dir := range wanted {
-		// Adding one again renews it: a directory that was replaced by another of
-		// the same name has lost its watch. What cannot be watched is looked at from
-		// time to time.
+		// Adding a directory again renews its watch, which is lost when the directory is
+		// replaced by another of the same name. A directory that cannot be watched is
+		// polled.
 		if w.events.Add(dir) == nil {
 			w.watched = append(w.watched, dir)
 		}
 	}
 }
 
-// directories returns the directory of a file and, if it is a symbolic link, those
-// of what it leads to.
+// directories returns the directory of a file and, if the file is a symbolic link, the
+// directories of its targets.
 func directories(file string) []string {
 	dirs := []string{filepath.Dir(file)}
 	for range linksMost {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Where nobody reports changes, the files are looked at from time to time.
+// Where no changes are reported, the files are polled.
 func TestFilesAreLookedAtWithoutReports(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c.yaml")
 	require.NoError(t, os.WriteFile(path, []byte("a: {}\n"), 0o600))

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience bounds how long a test waits for what must come.
+// patience bounds how long a test waits for an event.
 const patience = 30 * time.Second
 
 // report is one call of notify.
@@ -27,7 +27,7 @@ type report struct {
 	err  error
 }
 
-// watched loads a file, and returns what is reported of it from then on.
+// watched loads a file, and returns its reports from then on.
 func watched(t *testing.T, path string) <-chan report {
 	t.Helper()
 	file, err := config.Loader{}.Load(path)
@@ -61,7 +61,7 @@ func next(t *testing.T, reports <-chan report) report {
 	}
 }
 
-// named waits until a name is reported, and returns how many reports that took.
+// named waits until a name is reported, and returns the number of reports until then.
 func named(t *testing.T, reports <-chan report, name string) int {
 	t.Helper()
 	for n := 1; ; n++ {
@@ -109,8 +109,9 @@ func TestWatchReportsEachWayOfChangingAFile(t *testing.T) {
 	require.Equal(t, report{}, report{err: next(t, reports).err}, "an included file is followed; what it means is not the Watcher's affair")
 }
 
-// A thousand writes are a few reports, the last of which is of the last write; and
-// other files of the directory are nothing. covers F55.
+// A thousand writes cause few reports, the last of which has the last write; writes to
+// other files of the directory cause none.
+// covers F55.
 func TestStormOfWritesIsAFewReports(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "c.yaml")
@@ -128,7 +129,7 @@ func TestStormOfWritesIsAFewReports(t *testing.T) {
 	require.Equal(t, 1, named(t, reports, "end"), "the same content is no change")
 }
 
-// The way in which Kubernetes exchanges a mounted directory. covers F55.
+// The way in which Kubernetes replaces a mounted directory. covers F55.
 func TestExchangedDirectoryIsFollowed(t *testing.T) {
 	dir := t.TempDir()
 	version := func(n int) {
@@ -151,7 +152,7 @@ func TestExchangedDirectoryIsFollowed(t *testing.T) {
 	}
 }
 
-// A link that leads elsewhere: the directory of the file itself is watched too.
+// For a link to another directory, the directory of its target is watched too.
 func TestTargetOfALinkIsFollowed(t *testing.T) {
 	target := filepath.Join(t.TempDir(), "real.yaml")
 	put(t, target, text("a"))
@@ -162,7 +163,7 @@ func TestTargetOfALinkIsFollowed(t *testing.T) {
 	require.Equal(t, 1, named(t, reports, "b"))
 }
 
-// What changed between loading and watching is not missed.
+// A change between loading and watching is not missed.
 func TestChangeBeforeTheWatchIsReported(t *testing.T) {
 	path := write(t, "c.yaml", text("a"))
 	file, err := config.Loader{}.Load(path)

@@ -1,7 +1,8 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package field is how a Validate method says which field of a configuration is wrong.
+// Package field holds the errors by which a Validate method says which field of a
+// configuration is wrong.
 //
 // A fault is an [Error]: the key of the field as in a file, and the reason. Faults are
 // collected in a [Faults], so that all of them are reported together, and [Within] puts
@@ -14,8 +15,8 @@
 //		return faults.Err()
 //	}
 //
-// A caller asks with [errors.As] for an *Error, or takes the fault apart with [Parts]
-// and [Of]. These two also read the faults of modules that do not import this package:
+// A caller gets the *Error by [errors.As], or takes the fault apart with [Parts] and [Of].
+// These two also read the faults of modules that do not import this package:
 // any error with a method Field() string points at a field.
 //
 // The package has no state; a Faults belongs to one goroutine. It uses the standard

@@ -21,7 +21,7 @@ type Error struct {
 	Err error
 }
 
-// Errorf returns an [Error]. An error that the format wraps with %w can be asked for.
+// Errorf returns an [Error]. An error that the format wraps with %w is in its chain.
 func Errorf(key, format string, values ...any) error {
 	err := fmt.Errorf(format, values...)
 	return &Error{Key: key, Reason: err.Error(), Err: err}
@@ -37,8 +37,8 @@ func (e *Error) Field() string { return e.Key }
 func (e *Error) Unwrap() error { return e.Err }
 
 // Of returns the key and the reason of a single fault: of the first error in its chain
-// that has a method Field() string. The key is empty if there is none, and the reason
-// then the whole text.
+// that has a method Field() string. If no error has, the key is empty and the reason
+// is the whole text.
 func Of(err error) (key, reason string) {
 	var pointer interface{ Field() string }
 	if errors.As(err, &pointer) {
@@ -50,8 +50,8 @@ func Of(err error) (key, reason string) {
 	return key, strings.TrimPrefix(err.Error(), key+": ")
 }
 
-// Parts returns the single faults that err was joined from, at any depth; none for nil.
-// An error that points at a field is one fault, whatever it wraps.
+// Parts returns the single faults from which err was joined, at any depth; none for
+// nil. An error that points at a field is one fault, whatever it wraps.
 func Parts(err error) []error {
 	if err == nil {
 		return nil
@@ -68,8 +68,8 @@ func Parts(err error) []error {
 	return parts
 }
 
-// Within returns the faults of a section with the key of the section before theirs; nil
-// for nil. A fault without a key is one of the section.
+// Within returns the faults of a section, with the key of the section before the key
+// of each fault; nil for nil. A fault without a key gets the key of the section.
 func Within(section string, err error) error {
 	var faults Faults
 	for _, part := range Parts(err) {
@@ -86,19 +86,19 @@ func Within(section string, err error) error {
 // The zero value is empty.
 type Faults struct{ found []error }
 
-// Refuse adds an [Error] if the field is bad.
+// Refuse adds an [Error] if bad is true.
 func (f *Faults) Refuse(bad bool, key, format string, values ...any) {
 	if bad {
 		f.Add(Errorf(key, format, values...))
 	}
 }
 
-// Add adds faults that are made already, the parts of a joined one by one; nil is none.
+// Add adds faults, and the parts of a joined fault one by one; it ignores nil.
 func (f *Faults) Add(faults ...error) {
 	for _, fault := range faults {
 		f.found = append(f.found, Parts(fault)...)
 	}
 }
 
-// Err returns all faults, joined by [errors.Join]; nil if there are none.
+// Err returns all faults, joined by [errors.Join]; nil without a fault.
 func (f *Faults) Err() error { return errors.Join(f.found...) }

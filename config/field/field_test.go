@@ -14,7 +14,7 @@ import (
 	"github.com/quorate/quorate/config/field"
 )
 
-// foreign points at a key without this package.
+// foreign is an error that points at a key without using this package.
 type foreign struct{ key, text string }
 
 func (f foreign) Error() string { return f.text }
@@ -45,7 +45,8 @@ func TestFaultsAreJoinedInTheOrderFound(t *testing.T) {
 	require.Equal(t, some.Err(), again.Err(), "one list, not a list in a list")
 }
 
-// Whatever made a fault, its section comes before its key, and it is still found.
+// The section comes before the key of a fault, whatever type the fault has, and the
+// fault is still in the chain.
 func TestASectionComesBeforeTheKeysOfItsFaults(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault error
@@ -74,7 +75,7 @@ func TestASectionComesBeforeTheKeysOfItsFaults(t *testing.T) {
 	require.NoError(t, field.Within("limits", nil))
 }
 
-// What a fault wraps is its reason, and not several faults.
+// Errors that a fault with a key wraps are its reason, and not faults of their own.
 func TestAPointedFaultIsOnePart(t *testing.T) {
 	err := field.Errorf("seed-nodes", "%w", errors.Join(io.EOF, io.ErrUnexpectedEOF))
 	require.Equal(t, []error{err}, field.Parts(err))

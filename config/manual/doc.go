@@ -13,8 +13,8 @@
 //	...
 //	fmt.Print(manual.Markdown(settings))
 //
-// What a setting means is the tag meaning of its field, because comments are not in a
-// built program.
+// The description of a setting is the tag meaning of its field, because comments are not in
+// a built program.
 //
 // Everything here is a function of its input, and safe for concurrent use. Fields and
 // columns may be added, and keep their meaning.

@@ -11,7 +11,7 @@ import (
 	"github.com/quorate/quorate/config/manual"
 )
 
-// Keys begin with the name of the section, also in the variables of the environment.
+// Keys begin with the name of the section, also in the environment variables.
 func TestASectionIsDescribedUnderItsName(t *testing.T) {
 	settings, err := manual.Section("my-twins", "Twins.", &struct {
 		Name string `koanf:"full-name" required:"yes" oneof:"a|b" meaning:"What it is called."`
@@ -28,7 +28,7 @@ func TestASectionIsDescribedUnderItsName(t *testing.T) {
 	require.Equal(t, "one of a, b", settings[1].Values())
 }
 
-// What no file could fill cannot be described, and the error names the section.
+// A type that no file could fill cannot be described, and the error names the section.
 func TestASectionThatNoFileFillsIsRefused(t *testing.T) {
 	_, err := manual.Section("twins", "", 3)
 	require.ErrorContains(t, err, "section twins")

@@ -10,7 +10,8 @@ import (
 	"github.com/quorate/quorate/config"
 )
 
-// Values says in words which values a setting may have, "" for any of its type.
+// Values returns in words which values a setting may have, "" for any value of its
+// type.
 func (s Setting) Values() string {
 	switch {
 	case len(s.OneOf) > 0:
@@ -31,7 +32,7 @@ func (s Setting) Values() string {
 	return text
 }
 
-// Preset says in words what holds when the setting is not set.
+// Preset returns in words what applies when the setting is not set.
 func (s Setting) Preset() string {
 	if s.Required {
 		return "must be set"
@@ -39,7 +40,7 @@ func (s Setting) Preset() string {
 	return s.Default
 }
 
-// Markdown returns the settings as tables, one for each that is at the top of a file.
+// Markdown returns the settings as tables, one table for each section.
 func Markdown(settings []Setting) string {
 	var b strings.Builder
 	for _, s := range settings {
@@ -68,5 +69,5 @@ func yes(b bool) string {
 	return ""
 }
 
-// cell keeps a text in its place in a table.
+// cell escapes a text for a cell of a table.
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }

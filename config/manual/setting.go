@@ -12,7 +12,7 @@ import (
 	"github.com/quorate/quorate/config"
 )
 
-// Setting is what is to be known of one key.
+// Setting is the description of one key.
 type Setting struct {
 	// Key is the dotted key. "*" stands for a name that users choose, "[]" for any
 	// item of a list.
@@ -20,35 +20,35 @@ type Setting struct {
 	// Variable is the environment variable that overrides the key; empty when
 	// there is none.
 	Variable string `json:"variable,omitempty"`
-	// Type is the kind of the value in plain words: "duration", "list of text".
+	// Type is the type of the value in plain words: "duration", "list of text".
 	Type string `json:"type"`
-	// Default is the default as it would stand in a file; empty for groups and for
-	// required keys.
+	// Default is the default as it would be written in a file; empty for groups and
+	// for required keys.
 	Default string `json:"default,omitempty"`
 	// Unit is what a number counts; "duration" for durations, whose unit is
 	// written with the number.
 	Unit string `json:"unit,omitempty"`
-	// Range bounds a number: low..high, with > or < before an end that is itself
-	// not allowed.
+	// Range bounds a number: low..high, with > or < before an excluded bound.
 	Range string `json:"range,omitempty"`
 	// OneOf are the only values that are allowed.
 	OneOf []string `json:"oneOf,omitempty"`
-	// Known are values with a meaning, among others.
+	// Known are values with a special meaning; other values are allowed.
 	Known []string `json:"known,omitempty"`
 	// Required says that the key has no default and must be set.
 	Required bool `json:"required,omitempty"`
 	// Reload says that the key may change while the node runs.
 	Reload bool `json:"reload"`
-	// Meaning says what the setting does, and what goes wrong at its ends.
+	// Meaning says what the setting does, and what goes wrong at the ends of its
+	// range.
 	Meaning string `json:"meaning"`
 }
 
-// Group reports whether the key holds others, and has no value of its own.
+// Group reports whether the key is a group of keys, without a value of its own.
 func (s Setting) Group() bool { return s.Type == "group" }
 
-// Section describes a section and what is in it. Defaults is the struct of the section,
-// or a pointer to it, with its defaults; meaning says what the section is for. The error
-// is that of [config.Settings].
+// Section describes a section and its settings. Defaults is the struct of the section,
+// or a pointer to it, with its defaults; meaning is the purpose of the section. The
+// error is that of [config.Settings].
 func Section(name, meaning string, defaults any) ([]Setting, error) {
 	declared, err := config.Settings(defaults)
 	if err != nil {
@@ -63,8 +63,7 @@ func Section(name, meaning string, defaults any) ([]Setting, error) {
 	return settings, nil
 }
 
-// Describe puts what is known of a setting into words. An empty meaning is that of its
-// tag.
+// Describe puts a setting into words. If meaning is empty, the setting's tag is used.
 func Describe(d config.Setting, meaning string) Setting {
 	s := Setting{
 		Key: d.Key(), Type: d.Type.String(), Default: d.Default, Unit: d.Unit, Range: d.Range,
@@ -86,7 +85,7 @@ func Describe(d config.Setting, meaning string) Setting {
 	return s
 }
 
-// several returns the name of a kind in the plural.
+// several returns the name of a type in the plural.
 func several(k config.Type) string {
 	switch k {
 	case config.TypeText, config.TypeBool:
@@ -96,8 +95,8 @@ func several(k config.Type) string {
 	}
 }
 
-// ValueKind returns the kind of the values that unit and range speak of: of lists and
-// maps, that of what is in them.
+// ValueKind returns the type of the values to which unit and range apply: for lists
+// and maps, the type of their items.
 func ValueKind(d config.Setting) config.Type {
 	if d.Type == config.TypeList || d.Type == config.TypeMap {
 		return d.Item
@@ -105,7 +104,7 @@ func ValueKind(d config.Setting) config.Type {
 	return d.Type
 }
 
-// Under returns the settings at and below a key; all for "".
+// Under returns the settings at and below a key; all settings for "".
 func Under(settings []Setting, key string) []Setting {
 	var under []Setting
 	for _, s := range settings {

@@ -16,6 +16,11 @@ import (
 	"github.com/quorate/quorate/config"
 )
 
+// TOML. The walker goes over the expressions of a document, which give the lines, and
+// records keys and faults; the library then gives the values. Before both, the depth
+// of brackets is bounded. A fault of the library without a position is located at the
+// end.
+
 // format reads TOML. It has no state.
 type format struct{}
 
@@ -27,8 +32,8 @@ func Format() config.Format { return format{} }
 // Extension returns the end of the names of files.
 func (format) Extension() string { return ".toml" }
 
-// Parse reads one document. The expressions give the places, the library gives the values
-// and knows which tables contradict one another.
+// Parse reads one document. The lines come from the expressions; the values, and which
+// tables contradict one another, from the library.
 func (format) Parse(text []byte, places *config.Places) map[string]any {
 	breaks := lineBreaks(text)
 	if offset := nestedTooDeep(text); offset >= 0 {
@@ -57,16 +62,17 @@ func (format) Parse(text []byte, places *config.Places) map[string]any {
 	return native(tree).(map[string]any) //nolint:forcetypeassert // A map stays one.
 }
 
-// unmarshal has the library read a text.
+// unmarshal reads a text with the library.
 func unmarshal(text []byte) (tree map[string]any, err error) {
 	err = toml.Unmarshal(text, &tree)
 	return tree, err
 }
 
-// reason makes an error of the library a reason.
+// reason returns an error of the library as the reason of a fault.
 func reason(err error) string { return "not valid TOML: " + strings.TrimPrefix(err.Error(), "toml: ") }
 
-// native gives whole numbers the type that the other formats give them.
+// native returns a value in which whole numbers have the type that the other formats
+// give them.
 func native(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -85,7 +91,7 @@ func native(value any) any {
 	return value
 }
 
-// walker collects places and faults.
+// walker collects lines and faults.
 type walker struct {
 	*config.Places
 
