@@ -8,21 +8,23 @@ import (
 	"time"
 )
 
-// Terms are what a node checks news from others against, besides its own state.
+// Terms are the facts of a node, besides its state, against which it checks news from
+// other nodes.
 type Terms struct {
 	// Now is the node's wall time.
 	Now time.Time
 
-	// Base are the voters that count for the node at present. Empty: any voters are
-	// taken, as a node does that joins and knows none.
+	// Base are the sets of voters that count for the node at present. Empty: any
+	// voters are accepted, as by a joining node, which knows none.
 	Base Base
 
-	// Votes reports whether a member votes, by its status and its roles. Nil: members
-	// that take part do.
+	// Votes reports whether a member votes, by its status and its roles. Nil: every
+	// member that takes part votes.
 	Votes func(*Member) bool
 
-	// Loaded reports whether the node has loaded a downing strategy. Nil: any is
-	// taken, as by a node that is not up or leaves, of which no leader asks it.
+	// Loaded reports whether the node has loaded a downing strategy. Nil: any strategy
+	// is accepted, as by a node that is not up or leaves, which no leader asks for its
+	// strategies.
 	Loaded func(StrategyID) bool
 }
 
@@ -33,10 +35,10 @@ func (t Terms) votes(m *Member) bool {
 	return m.Status.leads() && m.UpNumber > 0
 }
 
-// acceptMembers checks up-numbers, which a delta may hold without the last one given, and
-// that each member that is gone has left a tombstone. A tombstone from before
-// PrunedBefore, which nobody makes, would remove the member and be forgotten at once;
-// whoever did not hear of it would bring the member back.
+// acceptMembers checks up-numbers, which a delta may hold without the last one given,
+// and that each member that is gone has left a tombstone. A tombstone from before
+// PrunedBefore, which no honest node makes, would remove the member and be forgotten
+// at once; a node that did not get it would bring the member back.
 func (s *core) acceptMembers(m *core) error {
 	if sameSlice(s.members, m.members) {
 		return nil
@@ -54,12 +56,12 @@ func (s *core) acceptMembers(m *core) error {
 	return nil
 }
 
-// acceptVoters checks voters that s did not have: a change of them keeps all who vote
-// and stay. Which members vote follows from m, the result: who was downed or leaves
-// according to the same news need not be kept.
+// acceptVoters checks voters that s did not have: a change of the voters keeps every
+// voter that still votes and stays. Which members vote follows from m, the result: a
+// voter that was downed or leaves according to the same news need not be kept.
 //
-// It is enough to keep those of one set of the base. While the last change is not
-// known to have converged, another that was made without knowledge of it, but of the
+// It is enough to keep the voters of one set of the base. While the last change is not
+// known to have converged, another change that was made without knowing it, from the
 // set before, may be the one that lasts.
 func (s *core) acceptVoters(m *core, t Terms) error {
 	is, was := m.config.orZero(), s.config.orZero()
@@ -74,11 +76,11 @@ func (s *core) acceptVoters(m *core, t Terms) error {
 		}
 	}
 	if s.lastUp.value == 0 {
-		return nil // Those upon whom a cluster is founded become up in several edits.
+		return nil // The first voters of a cluster become up in several edits.
 	}
 	for i, voters := range [][]NodeID{is.Voters, is.Previous} {
 		kept := func(set []NodeID) bool { return m.keeps(voters, set, t) }
-		same := i > 0 && len(voters) == 0 // No previous ones but the same.
+		same := i > 0 && len(voters) == 0 // The previous voters are the same.
 		if !same && !slices.ContainsFunc(t.Base, kept) {
 			return invalid(FaultVoters, NodeID{}, "generation %d has %d voters, not all of those who vote and stay", is.Gen, len(voters))
 		}
@@ -92,7 +94,7 @@ func (s *core) knew(id NodeID) bool {
 	return removed || s.Member(id) != nil
 }
 
-// names reports whether a node is among the voters of c, or among those before.
+// names reports whether a node is among the present or the previous voters of c.
 func (c *Voters) names(id NodeID) bool {
 	for _, set := range c.sets() {
 		if _, ok := slices.BinarySearchFunc(set.voters, id, NodeID.Compare); ok {
@@ -102,8 +104,9 @@ func (c *Voters) names(id NodeID) bool {
 	return false
 }
 
-// keeps reports whether voters hold all of set that still vote. All and not most:
-// when some of them leave, all of the rest is still there, most need not be.
+// keeps reports whether voters hold every node of set that still votes. Every node and
+// not a majority: when some of them leave, all of the others are still voters, while a
+// majority need not be.
 func (s *core) keeps(voters, set []NodeID, t Terms) bool {
 	return !slices.ContainsFunc(set, func(v NodeID) bool {
 		_, kept := slices.BinarySearchFunc(voters, v, NodeID.Compare)
@@ -115,9 +118,9 @@ func (s *core) keeps(voters, set []NodeID, t Terms) bool {
 	})
 }
 
-// acceptDowning checks a downing strategy that s did not have. It asks this node, not the
-// members' records of what they have loaded: a member may withdraw a strategy in the
-// moment in which the leader chooses it, and keeps it loaded all the same.
+// acceptDowning checks a downing strategy that s did not have. It checks what this
+// node has loaded, not the members' records of it: a member may withdraw a strategy at
+// the moment in which the leader chooses it, and keeps it loaded nevertheless.
 func (s *core) acceptDowning(m *core, t Terms) error {
 	r := m.downing.orZero()
 	if t.Loaded == nil || r.Gen == 0 || r.DowningStrategy == s.downing.orZero().DowningStrategy || t.Loaded(r.ID()) {

@@ -13,8 +13,12 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of what a state may hold. A state that exceeds one is refused by
-// [FromParts], before anything is allocated for it.
+// Where a node listens and which incarnation of it is meant: addresses and node ids,
+// how they are parsed, validated, printed and ordered. The bounds of a state stand
+// first, since every check uses them.
+
+// Limits of the content of a state. A state that exceeds one is refused by
+// [FromParts], before memory is allocated for it.
 const (
 	MaxHostBytes  = 255    // Bytes of a host.
 	MaxMembers    = 20_000 // Members of a state, and tombstones of a state.
@@ -25,8 +29,8 @@ const (
 	MaxCauseBytes = 200    // Bytes of the reason for which a member was declared down.
 )
 
-// Address is where a node listens: what other nodes dial. The zero Address is
-// no address.
+// Address is the host and port at which a node listens and other nodes dial it. The
+// zero Address is no address.
 type Address struct {
 	Host string // A name or an IP address without brackets, 1 to 255 bytes.
 	Port uint16 // 1 to 65535.
@@ -57,9 +61,9 @@ func ParseAddress(s string) (Address, error) {
 	return a, nil
 }
 
-// Validate reports why a cannot be dialled: an empty, too long or malformed
-// host, an unspecified IP address such as 0.0.0.0, or port 0. The errors
-// unwrap to [ErrInvalid].
+// Validate reports why a cannot be dialled: an empty, too long or malformed host, an
+// unspecified IP address such as 0.0.0.0, or port 0. The errors unwrap to
+// [ErrInvalid].
 func (a Address) Validate() error {
 	switch {
 	case a.Host == "":
@@ -74,7 +78,7 @@ func (a Address) Validate() error {
 		return invalid(FaultAddress, NodeID{Address: a}, "port 0")
 	}
 	if strings.Trim(a.Host, "0.:") != "" {
-		return nil // Parsing is for the few that look unspecified.
+		return nil // Only a host that looks unspecified is parsed, since parsing takes time.
 	}
 	if ip, err := netip.ParseAddr(a.Host); err != nil || ip.IsUnspecified() {
 		return invalid(FaultAddress, NodeID{Address: a}, "host %s cannot be dialled", a.Host)
@@ -82,10 +86,11 @@ func (a Address) Validate() error {
 	return nil
 }
 
-// forbiddenInHost keeps hosts printable and free of what separates the parts
-// of addresses, node ids and paths. Not printable are control characters, the ones
-// of the upper half among them, and marks that turn or hide text: a terminal or a
-// page that shows a host would obey them.
+// forbiddenInHost reports whether a host must not have a character: hosts are
+// printable and free of the characters that separate the parts of addresses, node ids
+// and paths. Not printable are control characters, also those of the upper half, and
+// marks that turn or hide text: a terminal or a page that shows a host would obey
+// them.
 func forbiddenInHost(r rune) bool {
 	return r == ' ' || !unicode.IsPrint(r) || strings.ContainsRune("/\\#@?[]\"'<>", r)
 }
@@ -129,8 +134,8 @@ func (a Address) Compare(b Address) int {
 // IsZero reports whether a is no address.
 func (a Address) IsZero() bool { return a == Address{} }
 
-// UID tells the incarnations at one address apart. A process draws one at
-// random when it starts. Zero is none.
+// UID distinguishes the incarnations at one address. A process draws a random one when
+// it starts. Zero is none.
 type UID uint64
 
 // NodeID is the identity of one incarnation of a node: two processes that ran
@@ -209,7 +214,7 @@ func compareNodes(a, b *NodeID) int {
 // IsZero reports whether n is no node.
 func (n NodeID) IsZero() bool { return n == NodeID{} }
 
-// Hash returns the place of n on a hash ring: the two halves of the uid
-// folded together. It does not depend on the address, so that neighbours in
-// a rack are not neighbours on the ring.
+// Hash returns the position of n on a hash ring: the two halves of the uid combined.
+// It does not depend on the address, so that neighbours in a rack are not neighbours
+// on the ring.
 func (n NodeID) Hash() uint32 { return uint32(n.UID) ^ uint32(n.UID>>32) }

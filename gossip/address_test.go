@@ -34,7 +34,7 @@ func TestParseAddress(t *testing.T) {
 	}
 }
 
-// What a terminal, a log or a page would obey is in no host.
+// Characters that a terminal, a log or a page would obey are in no host.
 //
 // covers B14.
 func TestHostsArePrintable(t *testing.T) {

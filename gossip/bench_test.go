@@ -46,8 +46,8 @@ func mark(s *gossip.State, observer, subject int) *gossip.State {
 	return s.Edit(node(observer), func(e *gossip.Edit) { e.Mark(node(subject), gossip.Unreachable) })
 }
 
-// Two states of equal content, one of them decoded, so that nothing is
-// shared.
+// BenchmarkMergeEqual merges two states of equal content, one of them decoded, so that
+// they share no memory.
 func BenchmarkMergeEqual(b *testing.B) {
 	sizes(b, func(b *testing.B, s *gossip.State) {
 		o, err := gossip.FromParts(deepCopy(s.Parts()))
@@ -98,7 +98,7 @@ func BenchmarkApply(b *testing.B) {
 func BenchmarkEditAndDigest(b *testing.B) {
 	sizes(b, func(b *testing.B, s *gossip.State) {
 		for b.Loop() {
-			mark(s, 1, 2).Digest() // Of a new state: one remembers its hashes.
+			mark(s, 1, 2).Digest() // Of a new state, since a state remembers its hashes.
 		}
 	})
 }

@@ -10,14 +10,14 @@ import (
 	"unicode/utf8"
 )
 
-// Cause is by whom a member was declared down, and why. It stands with the member
-// and, when the member was removed, with its tombstone, so that whoever is asked
-// can tell it to the node that was declared down. Nothing is decided by it.
+// Cause says which node declared a member down, and why. It is kept in the member and,
+// after its removal, in its tombstone, so that any node can tell it to the node that
+// was declared down. No decision depends on it.
 //
-// The zero Cause is none: the member is not down, or a version that writes no
+// The zero Cause is none: the member is not down, or a node of a version without
 // causes declared it down.
 type Cause struct {
-	By  NodeID // The node that made the decision.
+	By  NodeID // The node that declared the member down.
 	Why string // For people: printable UTF-8 of at most [MaxCauseBytes].
 }
 
@@ -47,9 +47,9 @@ func (c Cause) Validate() error {
 	return validateText(c.By, "reason to declare a member down", c.Why, MaxCauseBytes)
 }
 
-// compareCauses is a total order in which no cause is the least. The greater of two
-// is their join: two nodes that declare a member down at once both tell the truth,
-// so any order will do that all nodes share.
+// compareCauses is a total order in which the zero Cause is the least. The join of two
+// causes is the greater: when two nodes declare a member down at once both causes are
+// true, so that any order will do that is the same on all nodes.
 func compareCauses(a, b *Cause) int {
 	if a.IsZero() || b.IsZero() {
 		return compareNil(a.IsZero(), b.IsZero())
@@ -65,14 +65,15 @@ func maxCause(a, b Cause) Cause {
 	return a
 }
 
-// fitCause makes a text one that every node takes: control characters become
-// spaces, what is not UTF-8 is marked as such, and what is too long is cut.
+// fitCause makes a text acceptable to every node: control characters become spaces,
+// bytes that are not UTF-8 become replacement characters, and a text that is too long
+// is cut.
 func fitCause(why string) string {
 	why = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' '
 		}
-		return r // Of bytes that are no character, this is the replacement character.
+		return r // For bytes that are no character, r is the replacement character.
 	}, why)
 	if len(why) <= MaxCauseBytes {
 		return why

@@ -14,8 +14,8 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// Whoever declares a member down says why, and the word lasts for as long as anybody
-// knows of the member: with the member first, then with its tombstone.
+// A node that declares a member down gives a cause, and the cause is kept as long as
+// the member is known: in the member first, then in its tombstone.
 func TestCauseStaysWithTheMemberAndItsTombstone(t *testing.T) {
 	t.Parallel()
 	s := statuses(t, gossip.Up, gossip.Up, gossip.Up)
@@ -51,7 +51,8 @@ func TestCauseStaysWithTheMemberAndItsTombstone(t *testing.T) {
 	require.Zero(t, tomb.Downed, "it left")
 }
 
-// Two that declare a member down at once are both right. All nodes tell the same.
+// When two nodes declare a member down at once, all nodes keep the same one of the two
+// causes.
 func TestOfTwoCausesAllNodesTellTheSame(t *testing.T) {
 	t.Parallel()
 	s := statuses(t, gossip.Up, gossip.Up, gossip.Up)
@@ -63,8 +64,8 @@ func TestOfTwoCausesAllNodesTellTheSame(t *testing.T) {
 	require.Equal(t, "one reason", c.Merge(a).Member(node(2)).Downed.Why, "a cause is more than none")
 }
 
-// What is said is what every node takes, whatever a strategy says: its text may come
-// from a process of somebody else.
+// A reason is made acceptable to every node, whatever a strategy returns: the text may
+// come from a foreign process.
 func TestReasonsAreMadeFit(t *testing.T) {
 	t.Parallel()
 	s := statuses(t, gossip.Up, gossip.Up)
@@ -85,8 +86,8 @@ func TestReasonsAreMadeFit(t *testing.T) {
 	}
 }
 
-// A member of a version that writes no causes drops them. It has seen what it has seen
-// all the same: nobody would be promoted or removed during an upgrade otherwise, for as
+// A member of a version without causes drops them. It counts as having seen the state
+// nevertheless: otherwise no member could be promoted or removed during an upgrade, as
 // long as there is a tombstone with a cause.
 func TestWhoDropsCausesIsCountedAsHavingSeen(t *testing.T) {
 	t.Parallel()

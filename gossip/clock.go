@@ -11,22 +11,28 @@ import (
 	"strings"
 )
 
-// Ordering is how two clocks, or two states by their digests, relate.
+// Vector clocks, which count the edits that a state holds. First how two clocks
+// relate, then the clock with its comparison and merge, which avoid copying when one
+// clock covers the other or both share their nodes, then clocks as differences from
+// other clocks (overlay, diff), and at the end the walk over two clocks on which all
+// of it rests.
+
+// Ordering is the relation of two clocks, or of two states by their digests.
 type Ordering uint8
 
-// The orderings. The first four are those of clocks, all are those of
+// The orderings. The first four are results for clocks, all of them results of
 // [State.CompareDigest], where the receiver is compared with the digest.
 const (
 	Same         Ordering = iota // Equal.
-	Before                       // The receiver lacks news of the other.
-	After                        // The other lacks news of the receiver.
-	Concurrent                   // Each lacks news of the other.
-	SeenDiffers                  // Equal news, different seen sets.
+	Before                       // The receiver lacks edits that the other has.
+	After                        // The other lacks edits that the receiver has.
+	Concurrent                   // Each lacks edits that the other has.
+	SeenDiffers                  // Equal edits, different seen sets.
 	OtherCluster                 // Two clusters; nothing may be exchanged.
-	Undecided                    // The digest builds upon a clock that the receiver does not know.
+	Undecided                    // The digest refers to a clock that the receiver does not know.
 )
 
-// The same orderings as said of states.
+// The orderings Before and After in words that fit states.
 const (
 	Older = Before
 	Newer = After
@@ -41,7 +47,7 @@ func (o Ordering) String() string {
 	return "ordering-" + strconv.Itoa(int(o))
 }
 
-// Dot is one edit: the count-th of a node.
+// Dot identifies one edit: the edit with the given count of a node.
 type Dot struct {
 	Node  NodeID
 	Count uint64
@@ -51,23 +57,22 @@ func (d Dot) compare(o Dot) int {
 	return cmp.Or(compareNodes(&d.Node, &o.Node), cmp.Compare(d.Count, o.Count))
 }
 
-// maxCount bounds the entries of a clock that comes from outside, so that
+// maxCount bounds the entries of a clock that comes from another node, so that
 // counting up never overflows.
 const maxCount = 1 << 62
 
-// VectorClock counts the edits of each node that a state holds. It is
-// immutable and sorted by node; entries are above zero. The zero VectorClock
-// is empty.
+// VectorClock holds how many edits of each node a state has. It is immutable and
+// sorted by node; entries are above zero. The zero VectorClock is empty.
 //
-// Nodes and counts are kept apart so that clocks over the same nodes share
-// the list of nodes: one step copies 8 bytes a node.
+// Nodes and counts are in separate lists, so that clocks over the same nodes share the
+// list of nodes: a step copies only 8 bytes a node.
 type VectorClock struct {
 	nodes  []NodeID
 	counts []uint64
 }
 
-// ClockOf returns the clock with the given entries, in any order. A node
-// twice, a count of 0 or an absurd count is an error that unwraps to
+// ClockOf returns the clock with the given entries, in any order. Two entries of a
+// node, a count of 0 or a count above the bound are errors that unwrap to
 // [ErrInvalid].
 func ClockOf(entries []Dot) (VectorClock, error) {
 	sorted := slices.Clone(entries)
@@ -134,7 +139,7 @@ func (c VectorClock) Entries() []Dot {
 	return entries
 }
 
-// Compare says how c relates to o: Same, Before, After or Concurrent.
+// Compare returns the relation of c to o: Same, Before, After or Concurrent.
 func (c VectorClock) Compare(o VectorClock) Ordering {
 	less, more := false, false
 	zipClocks(c, o, func(_ *NodeID, x, y uint64) bool {
@@ -164,8 +169,8 @@ func (c VectorClock) Equal(o VectorClock) bool {
 	return slices.Equal(c.counts, o.counts) && (sameSlice(c.nodes, o.nodes) || slices.Equal(c.nodes, o.nodes))
 }
 
-// Merge returns the clock with the greater count of each node; c or o itself
-// if it is one of them.
+// Merge returns the clock with the greater count of each node, and c or o itself if
+// one of them is that clock.
 func (c VectorClock) Merge(o VectorClock) VectorClock {
 	if sameSlice(c.nodes, o.nodes) {
 		return c.mergeAligned(o)
@@ -180,7 +185,7 @@ func (c VectorClock) Merge(o VectorClock) VectorClock {
 	}
 }
 
-// mergeApart is Merge for clocks of which each has something the other lacks.
+// mergeApart is Merge for two clocks of which neither covers the other.
 func (c VectorClock) mergeApart(o VectorClock) VectorClock {
 	n := max(c.Len(), o.Len())
 	m := VectorClock{nodes: make([]NodeID, 0, n), counts: make([]uint64, 0, n)}
@@ -212,7 +217,8 @@ func (c VectorClock) mergeAligned(o VectorClock) VectorClock {
 	return VectorClock{nodes: c.nodes, counts: counts}
 }
 
-// sharing returns c with the list of nodes of o if they are equal.
+// sharing returns c with the node list of o in place of its own if the two lists are
+// equal.
 func (c VectorClock) sharing(o VectorClock) VectorClock {
 	if len(c.nodes) == len(o.nodes) && slices.Equal(c.nodes, o.nodes) {
 		c.nodes = o.nodes
@@ -271,8 +277,8 @@ func (c VectorClock) overlay(entries []Dot) VectorClock {
 	return r.sharing(c)
 }
 
-// diff returns the entries in which c differs from base, so that
-// base.overlay(diff) is c. An entry that base has and c has not counts 0.
+// diff returns the entries in which c differs from base, so that base.overlay(diff) is
+// c. A node that has an entry in base and none in c gets count 0.
 func (c VectorClock) diff(base VectorClock) []Dot {
 	var entries []Dot
 	zipClocks(c, base, func(node *NodeID, x, y uint64) bool {
@@ -284,8 +290,8 @@ func (c VectorClock) diff(base VectorClock) []Dot {
 	return entries
 }
 
-// only returns c with the entries of the given members alone; c itself if
-// those are all.
+// only returns c with the entries of the given members alone, and c itself if it has
+// no others.
 func (c VectorClock) only(members []*Member) VectorClock {
 	kept, j := 0, 0
 	keep := func(i int) bool {

@@ -23,7 +23,7 @@ var (
 	closureNow  = closureBorn.Add(time.Hour)
 )
 
-// count reads a count: mostly a small one, else one at which something ends.
+// count reads a count: mostly a small one, otherwise one at a bound.
 func (s *source) count() uint64 {
 	hostile := []uint64{1 << 32, 1<<40 - 1, 1 << 40, 1<<40 + 3_600_000<<10, 1<<40 + 3_600_000<<10 + 1, 1<<62 - 1, 1 << 62, 1<<62 + 1, math.MaxUint64}
 	n := s.n(24)
@@ -39,12 +39,12 @@ func (s *source) time() int64 {
 	return hostile[s.n(len(hostile)-1)]
 }
 
-// strategies are those that the members of these tests know.
+// closureStrategies are the strategies that the members of these tests know.
 var closureStrategies = []gossip.DowningStrategy{{Name: "keep-majority"}, {Name: "down-all"}, {Name: "none"}}
 
 func isLoaded(id gossip.StrategyID) bool { return id == closureStrategies[0].ID() }
 
-// state reads a whole state, that of a hostile member.
+// state reads a whole state, as a hostile member may send it.
 func (s *source) state() (*gossip.State, error) {
 	p := gossip.Raw{Cluster: gossip.ClusterID{Born: closureBorn.UnixMilli(), Nonce: 7}, LastUpNumber: gossip.UpNumber(4 + s.count()), PrunedBefore: s.time()}
 	for i := range 5 {
@@ -83,7 +83,7 @@ func (s *source) state() (*gossip.State, error) {
 	return gossip.FromParts(p)
 }
 
-// nodes reads a sorted set of nodes, mostly of all members.
+// nodes reads a sorted set of nodes, mostly the set of all members.
 func (s *source) nodes() []gossip.NodeID {
 	var nodes []gossip.NodeID
 	for i := range 5 {
@@ -94,8 +94,7 @@ func (s *source) nodes() []gossip.NodeID {
 	return nodes
 }
 
-// edit makes an edit of node 0 as the rules permit: what it needs of the rest of the
-// state it looks up.
+// edit makes an edit of node 0 that the rules permit.
 func (s *source) edit(e *gossip.Edit, st *gossip.State) {
 	id := node(s.n(6))
 	switch s.n(9) {
@@ -125,7 +124,7 @@ func (s *source) edit(e *gossip.Edit, st *gossip.State) {
 	}
 }
 
-// electorate makes those who take part the voters, as leaders do in each edit.
+// electorate makes the members that take part the voters, as leaders do in each edit.
 func electorate(e *gossip.Edit) {
 	var voters []gossip.NodeID
 	for i := range 7 {
@@ -136,11 +135,11 @@ func electorate(e *gossip.Edit) {
 	e.SetConfig(voters)
 }
 
-// closureSeeds are bytes that reach what a hostile member may try: a byte of 5 is
+// closureSeeds are bytes that reach the choices of a hostile member: a byte of 5 is
 // harmless everywhere.
 func closureSeeds() [][]byte {
 	seeds := [][]byte{{}, slices.Repeat([]byte{1}, 400), slices.Repeat([]byte{5, 7, 9}, 140)}
-	for i := range 120 { // Each choice in turn, in what is known and in the news.
+	for i := range 120 { // Each choice in turn, in the known state and in the news.
 		for _, b := range []byte{0, 2, 4, 16, 18, 20, 22, 24} {
 			seed := slices.Repeat([]byte{5}, 200)
 			seed[i] = b
@@ -154,10 +153,11 @@ func closureSeeds() [][]byte {
 	return seeds
 }
 
-// Whatever a hostile member says: it is refused with a typed error and changes
-// nothing, or what comes of it, and of the edits that a node makes upon it, is
-// accepted by a node that knew what this one knew, by one that joins, and by any
-// decoder. An edit counts on at once; a second later all take it.
+// News of a hostile member is refused with a typed error and changes nothing; or its
+// result, and that of the edits that a node makes upon it, is accepted by a node with
+// the same state before, by a joining node, and by any decoder. The counts of these
+// edits may be above the bound of the moment; ten seconds later all nodes accept them.
+//
 // covers I35.
 func FuzzClosure(f *testing.F) {
 	for _, seed := range closureSeeds() {
@@ -209,8 +209,9 @@ func FuzzClosure(f *testing.F) {
 	})
 }
 
-// What a member may try, one thing at a time, in a cluster of three that all have
-// seen: each is refused by the fault of its own.
+// A hostile member tries one thing at a time, in a cluster of three members that have
+// all seen the state: each attempt is refused with a fault of its own.
+//
 // covers I35.
 func TestHostileNewsIsRefused(t *testing.T) {
 	t.Parallel()
@@ -251,7 +252,7 @@ func TestHostileNewsIsRefused(t *testing.T) {
 		{"voters are one", func(p *gossip.Raw) { p.Config.Gen, p.Config.Voters = 4, []gossip.NodeID{node(2)} }, gossip.FaultVoters},
 		{"previous voters are one", func(p *gossip.Raw) { p.Config.Gen, p.Config.Previous = 4, []gossip.NodeID{node(2)} }, gossip.FaultVoters},
 		{"voters that nobody knows", func(p *gossip.Raw) {
-			p.Config.Gen, p.Config.Previous = 4, p.Config.Voters // All who vote and stay are kept.
+			p.Config.Gen, p.Config.Previous = 4, p.Config.Voters // All voters that vote and stay are kept.
 			p.Config.Voters = append(slices.Clone(p.Config.Voters), node(7), node(8), node(9))
 		}, gossip.FaultVoters},
 		{"voters without one who stays", func(p *gossip.Raw) {
@@ -302,8 +303,9 @@ func requireFault(t *testing.T, err error, fault gossip.Fault) {
 	require.Equal(t, fault, invalid.Fault, "%v", err)
 }
 
-// Two states of which each is within bounds may not be together. Edits stop at the
-// bounds too, so that nobody makes what nobody takes.
+// Two states that are each within the bounds may exceed them together. Edits stop at
+// the bounds too, so that no node makes a state that no node accepts.
+//
 // covers I8.
 func TestWhatIsMergedIsBounded(t *testing.T) {
 	t.Parallel()
@@ -342,7 +344,9 @@ func TestWhatIsMergedIsBounded(t *testing.T) {
 	require.Same(t, full, got)
 }
 
-// Counts that are at their end stay there: a node does not make what nobody takes.
+// Counts that have reached their bound stay there, so that no node makes a state that
+// no node accepts.
+//
 // covers I8.
 func TestEditsStopAtTheEndOfTheCounts(t *testing.T) {
 	t.Parallel()

@@ -8,21 +8,24 @@ import (
 	"strings"
 )
 
-// Blockers is why a state has not converged. The zero Blockers blocks
-// nothing.
+// Decisions that need agreement: whether every member has seen a state, and what
+// blocks that; which member leads; and which member is the oldest.
+
+// Blockers are the reasons for which a state has not converged. The zero Blockers has
+// none.
 type Blockers struct {
 	NotMember   bool     // Self is not a member of the state.
 	Unstamped   bool     // [State.Restamp] is due.
-	Unseen      []NodeID // Members that have not seen the state, sorted.
-	Unreachable []NodeID // Members that nobody has declared dead or gone yet, sorted.
+	Unseen      []NodeID // Members that must see the state and have not, sorted.
+	Unreachable []NodeID // Members that are unreachable and neither Down nor Exiting, sorted.
 }
 
-// IsZero reports whether nothing blocks.
+// IsZero reports whether there is no blocker.
 func (b Blockers) IsZero() bool {
 	return !b.NotMember && !b.Unstamped && len(b.Unseen) == 0 && len(b.Unreachable) == 0
 }
 
-// String says in words what blocks, "" if nothing does.
+// String returns the blockers in words, "" if there is none.
 func (b Blockers) String() string {
 	var parts []string
 	if b.NotMember {
@@ -40,7 +43,7 @@ func (b Blockers) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// joinNodes lists nodes for people; of many it names the first few.
+// joinNodes lists nodes for people, at most the first ten.
 func joinNodes(nodes []NodeID) string {
 	const shown = 10
 	var b []byte
@@ -57,29 +60,31 @@ func joinNodes(nodes []NodeID) string {
 }
 
 // Convergence reports whether every member that takes part has seen s, so that a
-// decision of the leader rests on what all know:
+// decision of the leader rests on what all of them know:
 //
-//   - Every member that is unreachable is Down or Exiting. Self, and what observers
-//     that are Exiting or Down say, does not count.
-//   - Every member that is Up, Preparing, Ready or Leaving has seen s. While there
-//     is no such member that came up, every member that is Joining to Leaving must
-//     have: so that the first up-number is given once.
+//   - Every member that is unreachable is Down or Exiting. Rows about self, and rows of
+//     observers that are Exiting or Down, do not count.
+//   - Every member that is Up, Preparing, Ready or Leaving has seen s. While no such member
+//     with an up-number exists, every member that is Joining to Leaving must have seen it,
+//     so that the first up-number is given once.
 //
-// Members for which confirmed is true have told self that they have finished
-// and are not waited for. A nil confirmed confirms nobody. Zones are labels: a
-// state converges whatever they are.
+// Members for which confirmed returns true have told self that they have finished, and
+// are not waited for. A nil confirmed returns true for none. Zones are labels and do
+// not matter.
 func (s *State) Convergence(self NodeID, confirmed func(NodeID) bool) (bool, Blockers) {
 	blockers := s.blockers(self, confirmed, false)
 	return blockers.IsZero(), blockers
 }
 
-// Converged is [State.Convergence] without the reasons: it ends at the first.
+// Converged is [State.Convergence] without the reasons, and cheaper: it ends at the
+// first blocker.
 func (s *State) Converged(self NodeID, confirmed func(NodeID) bool) bool {
 	blockers := s.blockers(self, confirmed, true)
 	return blockers.IsZero()
 }
 
-// blockers returns why s has not converged, one reason if that is enough.
+// blockers returns the reasons for which s has not converged, or only the first if one
+// is set.
 func (s *State) blockers(self NodeID, confirmed func(NodeID) bool, one bool) Blockers {
 	if s.Member(self) == nil {
 		return Blockers{NotMember: true}
@@ -92,7 +97,7 @@ func (s *State) blockers(self NodeID, confirmed func(NodeID) bool, one bool) Blo
 		if mustSee && !s.seen.has(i) && !excused(m.Node) {
 			blockers.Unseen = append(blockers.Unseen, m.Node)
 			if one {
-				return blockers // The usual one, and cheaper to find than who is unreachable.
+				return blockers // The usual blocker, and cheaper to find than unreachable members.
 			}
 		}
 	}
@@ -105,28 +110,28 @@ func (s *State) blockers(self NodeID, confirmed func(NodeID) bool, one bool) Blo
 	return blockers
 }
 
-// isFirst reports whether there is no member yet that has come up and takes part. A
-// member that leaves before it came up does not count: it would end the rule for
-// the first members by itself, while others still follow it.
+// isFirst reports whether no member that takes part has an up-number yet. A member
+// that leaves before it came up does not count: otherwise it would end the rule for
+// the first members by itself, while others still follow the rule.
 func (s *core) isFirst() bool {
 	return !slices.ContainsFunc(s.members, func(m *Member) bool { return m.Status.leads() && m.UpNumber > 0 })
 }
 
-// Leader returns who leads, as self sees it: the first member in the order of node
-// ids that is Up, Preparing, Ready or Leaving and reachable; if there is none, the
-// first of those that are WeaklyUp, then Joining, then Exiting. Self counts as
-// reachable. It is zero if self is not a member, or is Down and alone.
+// Leader returns the leader as self sees it: the first reachable member, in the order
+// of node ids, that is Up, Preparing, Ready or Leaving; if there is none, the first
+// that is WeaklyUp, then Joining, then Exiting. Self counts as reachable. The result
+// is zero if self is not a member, or is Down and alone.
 //
-// Each side of a partition has a leader of its own; only under convergence is
-// it the only one.
+// Each side of a partition has a leader of its own; only under convergence there is a
+// single one.
 func (s *core) Leader(self NodeID) NodeID {
 	if s.Member(self) == nil {
 		return NodeID{}
 	}
 	var best *Member
 	for _, m := range s.members {
-		// Mostly one of the first members leads: only of those before it is
-		// it asked who reaches them.
+		// Mostly one of the first members leads, so that reachability is computed
+		// only for the members before it.
 		fitter := m.Status.leads() || best == nil || rank(m.Status) < rank(best.Status)
 		if m.Status == Down || !fitter || m.Node != self && !s.Reachable(m.Node) {
 			continue
@@ -142,8 +147,8 @@ func (s *core) Leader(self NodeID) NodeID {
 	return best.Node
 }
 
-// rank orders the statuses by how fit for leading a member is while no member
-// takes part.
+// rank orders the statuses by how fit a member with that status is to lead while no
+// member takes part.
 func rank(st Status) int {
 	switch st {
 	case WeaklyUp:
@@ -157,9 +162,8 @@ func rank(st Status) int {
 	}
 }
 
-// ByAge returns the members with a role that have been Up, the oldest first.
-// The role "" is everybody's. Members that are Leaving, Exiting or Down are
-// included.
+// ByAge returns the members with a role that have been Up, the oldest first. Every
+// member has the role "". Members that are Leaving, Exiting or Down are included.
 func (s *core) ByAge(role string) []*Member {
 	var old []*Member
 	for _, m := range s.members {
@@ -171,9 +175,8 @@ func (s *core) ByAge(role string) []*Member {
 	return old
 }
 
-// Oldest returns the oldest member with a role for which ok is true, nil if
-// there is none. Only members that have been Up are asked about; a nil ok
-// accepts all.
+// Oldest returns the oldest member with a role for which ok returns true, or nil. It
+// calls ok only for members that have been Up; a nil ok accepts all of them.
 func (s *core) Oldest(role string, ok func(*Member) bool) *Member {
 	var oldest *Member
 	for _, m := range s.members {

@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// A zone is a label: who leads, and whether a state has converged and why not, is the
-// same wherever its members stand.
+// A zone is a label: leader and convergence, with its blockers, are the same whatever
+// zones the members have.
 func TestLeaderAndConvergenceDoNotDependOnZones(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -36,7 +36,7 @@ func TestLeaderAndConvergenceDoNotDependOnZones(t *testing.T) {
 	})
 }
 
-// relabelled returns s with other zones.
+// relabelled returns s with random zones.
 func relabelled(t *rapid.T, s *gossip.State) *gossip.State {
 	p := s.Parts()
 	for i, m := range p.Members {
@@ -49,8 +49,9 @@ func relabelled(t *rapid.T, s *gossip.State) *gossip.State {
 	return moved
 }
 
-// Under convergence all who can act on a state agree who leads it, whatever the zones:
-// two that have seen one state and know it to have converged never both lead.
+// Under convergence all members that can act on a state agree on its leader, whatever
+// the zones: two members that have seen one state and know it to have converged never
+// both lead.
 func TestOneLeaderUnderConvergence(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -5,28 +5,32 @@ package gossip
 
 import "slices"
 
-// Registers is the part of a state that stands under [KeyRegisters].
+// Deltas: the difference between two states, made from the history of edits (Delta,
+// DeltaTo), checked when it comes from another node (Validate), and applied to a state
+// that covers its beginning (Apply). When the history does not reach back far enough,
+// the delta is the whole state.
+
+// Registers is the part of a state with the key [KeyRegisters].
 type Registers struct {
 	LastUpNumber UpNumber
 	PrunedBefore int64 // Unix milliseconds, 0: nothing pruned.
 	Downing      DowningRegister
-	EpochBorn    int64     // Unix milliseconds, 0: that of the cluster.
+	EpochBorn    int64     // Unix milliseconds; 0: the birth of the cluster.
 	Yielded      ClusterID // Zero: the cluster goes on.
 }
 
-// Delta is the difference that takes a receiver from one clock to another:
-// the edits between them, each with the records that it touched, and the
-// present value of each of those records. Applied to a state that covers
-// From it has the effect of merging the sender's whole state. It is a plain
-// value: immutable by contract, and not valid before [Delta.Validate] says so
-// when it comes from outside.
+// Delta is the difference that takes a receiver from one clock to another: the edits
+// between them, each with the keys of the records that it touched, and the present
+// value of each of those records. Applying it to a state that covers From has the
+// effect of merging the sender's whole state. It is a plain value, immutable by
+// contract. A Delta from another node must be validated first, see [Delta.Validate].
 type Delta struct {
 	Cluster ClusterID
-	Full    bool     // The whole state: every receiver covers it. From is empty.
-	From    ClockRef // What the receiver must have.
+	Full    bool     // The whole state: every receiver can apply it. From is empty.
+	From    ClockRef // The clock that the receiver must cover.
 	Clock   ClockRef // The sender's clock. Base is the hash of the clock From.
-	Version Hash     // Of the sender's state, as in [Digest].
-	Seen    []NodeID // Who has seen the sender's state, sorted.
+	Version Hash     // Version of the sender's state, as in [Digest].
+	Seen    []NodeID // The members that have seen the sender's state, sorted.
 
 	Edits      []Edited // Sorted. Empty if Full.
 	Members    []*Member
@@ -35,13 +39,12 @@ type Delta struct {
 	Config     *Voters    // Nil: not touched.
 	Registers  *Registers // Nil: not touched.
 
-	// whole is what the parts of a full delta make up, if the delta was made
-	// by this process: the parts need no check then. It holds no more than
-	// they say.
+	// whole is the state of a full delta that this process made, so that its parts
+	// need no check. It holds no more than the parts say.
 	whole *State
 }
 
-// Equal reports whether d and o say the same.
+// Equal reports whether d and o have the same content.
 func (d Delta) Equal(o Delta) bool {
 	sameKeys := func(a, b Edited) bool { return a.Dot == b.Dot && slices.Equal(a.Keys, b.Keys) }
 	sameMember := func(a, b *Member) bool { return a == b || equalMembers(a, b) }
@@ -61,14 +64,14 @@ func equalOrNil[T any](a, b *T, equal func(a, b *T) bool) bool {
 	return equal(a, b)
 }
 
-// Delta returns what a node with the given clock lacks of s. If s does not
-// remember every edit in between, that is the whole state.
+// Delta returns what a node with the given clock lacks of s. If the history does not
+// hold every edit in between, the delta is the whole state.
 func (s *State) Delta(theirs VectorClock) Delta {
 	return s.delta(theirs, ClockRef{Entries: theirs.Entries()}, s.versionHash())
 }
 
-// DeltaTo returns what the node that sent d lacks of s. If s cannot tell,
-// that is the whole state.
+// DeltaTo returns what the node that sent d lacks of s. If s cannot tell, the delta is
+// the whole state.
 func (s *State) DeltaTo(d Digest) Delta {
 	theirs, ok := s.resolve(d.Clock)
 	version := s.versionHash()
@@ -92,7 +95,7 @@ func (s *State) delta(theirs VectorClock, from ClockRef, version Hash) Delta {
 		keys = append(keys, e.Keys...)
 	}
 	// The receiver may have missed a removal whose own edit is of a node that
-	// was removed as well. Its clock shows that: it still counts the node.
+	// was removed as well. The receiver's clock shows that: it still has an entry of the node.
 	for _, t := range s.tombs {
 		if theirs.Get(t.Node) > 0 {
 			keys = append(keys, Key{Type: KeyMember, Node: t.Node})
@@ -104,9 +107,9 @@ func (s *State) delta(theirs VectorClock, from ClockRef, version Hash) Delta {
 	return d
 }
 
-// missingFrom returns the edits that s holds and a node with the given clock
-// does not. A removed node that the clock still counts is included up to the
-// last edit that its tombstone covers.
+// missingFrom returns the edits that s holds and a node with the given clock does not.
+// The edits of a removed node that the clock still counts are included up to the last
+// edit that its tombstone covers.
 func (s *State) missingFrom(theirs VectorClock) []span {
 	var spans []span
 	zipClocks(s.clock, theirs, func(node *NodeID, mine, other uint64) bool {
@@ -166,9 +169,9 @@ func (s *State) full() Delta {
 	}
 }
 
-// Validate reports whether d is well formed. It is called on deltas from
-// outside, before [State.Apply]. It checks each value by itself and a full
-// delta as a whole. The errors unwrap to [ErrInvalid].
+// Validate reports whether d is well formed. It is called on deltas from other nodes,
+// before [State.Apply]. It checks each value by itself and a full delta as a whole.
+// The errors unwrap to [ErrInvalid].
 func (d Delta) Validate() error {
 	if err := d.From.Validate(); err != nil {
 		return err
@@ -238,15 +241,14 @@ func (d Delta) parts() Raw {
 	return p
 }
 
-// Apply returns s with the news of a delta: the same as merging the sender's
-// whole state. It returns s itself if there is none. The delta must be valid,
-// see [Delta.Validate].
+// Apply returns s with the news of a delta, as if the sender's whole state were
+// merged. It returns s itself if the delta has no news. The delta must be valid, see
+// [Delta.Validate].
 //
-// It returns [ErrNotCovered] if s lacks what the delta builds upon, or cannot
-// tell; the answer to that is [State.DigestFor] or [State.FullDigest], upon
-// which the sender makes a delta that fits. It returns [ErrOtherCluster] for
-// a delta of another cluster, and an [InvalidError] for edits that the sender's clock
-// does not cover.
+// It returns [ErrNotCovered] if s does not cover From, or cannot tell; the receiver
+// then answers with [State.DigestFor] or [State.FullDigest], from which the sender
+// makes a delta that fits. It returns [ErrOtherCluster] for a delta of another
+// cluster, and an [InvalidError] for edits that the sender's clock does not cover.
 func (s *State) Apply(d Delta) (*State, error) {
 	if !s.cluster.value.IsZero() && !d.Cluster.IsZero() && s.cluster.value != d.Cluster {
 		return s, ErrOtherCluster
@@ -269,9 +271,9 @@ func (s *State) Apply(d Delta) (*State, error) {
 	m := &State{history: s.history, bases: s.bases}
 	joined := m.join(&s.core, &o.core)
 	if len(d.Observers) > 0 || joined.removed || len(m.members) < len(s.members) {
-		m.rows = restrictRows(m.rows, m.members) // The delta's may be about others.
+		m.rows = restrictRows(m.rows, m.members) // Rows of the delta may be about other nodes.
 	}
-	joined.removed = true // The records of the delta need not be a state.
+	joined.removed = true // The records of the delta need not form a state.
 	m.clock, m.orphans = joined.clocks(s, o, &m.core)
 	if !m.knows(clock, joined.tombs) {
 		return s, ErrNotCovered
@@ -292,8 +294,8 @@ func (s *State) Apply(d Delta) (*State, error) {
 }
 
 // validateDots refuses edits that the sender's clock does not cover. The history would
-// take them for edits that their node makes later, and deltas made from it would lack
-// what those touch.
+// later mistake them for edits with those counts that their node makes later, and
+// deltas made from the history would lack the records that those touch.
 func (d Delta) validateDots(s *State, clock VectorClock) error {
 	for _, e := range d.Edits {
 		last := clock.Get(e.Dot.Node)
@@ -312,7 +314,7 @@ func (d Delta) validateDots(s *State, clock VectorClock) error {
 	return nil
 }
 
-// state returns the state that a full delta is.
+// state returns the whole state of a full delta.
 func (d Delta) state() (*State, error) {
 	if d.whole != nil {
 		return d.whole, nil
@@ -320,7 +322,7 @@ func (d Delta) state() (*State, error) {
 	return FromParts(d.parts())
 }
 
-// clockOf returns the sender's clock if s covers what d builds upon.
+// clockOf returns the sender's clock if s covers the clock from which d starts.
 func (s *State) clockOf(d Delta) (VectorClock, bool) {
 	from, ok := s.resolve(d.From)
 	if !ok || d.Clock.Base != d.From.hashOf(from) {
@@ -332,8 +334,8 @@ func (s *State) clockOf(d Delta) (VectorClock, bool) {
 	return from.overlay(d.Clock.Entries), true
 }
 
-// partial returns the records of d in the form of a state, which it need not
-// be: rows may be about members that only the receiver knows.
+// partial returns the records of d in the form of a State, which need not be valid:
+// rows may be about members that only the receiver knows.
 func (d Delta) partial(clock VectorClock) *State {
 	o := &State{clock: clock}
 	o.cluster.value, o.members, o.rows = d.Cluster, d.Members, d.Observers
@@ -351,8 +353,7 @@ func (d Delta) partial(clock VectorClock) *State {
 	return o
 }
 
-// knows reports whether every node that clock counts is a member of s or was
-// one.
+// knows reports whether every node in clock is or was a member of s.
 func (s *State) knows(clock VectorClock, tombs []*Tombstone) bool {
 	if s.clock.Covers(clock) {
 		return true

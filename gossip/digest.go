@@ -8,8 +8,13 @@ import (
 	"sync/atomic"
 )
 
-// Hash is a 64-bit FNV-1a hash with a final mix. It finds differences; it is
-// no protection against forgery. It is part of the wire.
+// Hashes and digests, by which two nodes find out cheaply which of them lacks edits. A
+// clock is sent as the difference from a base, a clock that every member had seen; a
+// digest is that difference with hashes of the version and the seen set; CompareDigest
+// decides what to send next.
+
+// Hash is a 64-bit FNV-1a hash with a final mix. It detects differences, and does not
+// protect against forgery. It is part of the wire.
 type Hash uint64
 
 const (
@@ -31,7 +36,7 @@ func (h *Hash) node(n *NodeID) {
 	for i := range len(n.Address.Host) {
 		x = (x ^ uint64(n.Address.Host[i])) * fnvPrime
 	}
-	// A byte that no host has ends the host.
+	// A byte that is in no host ends the host.
 	x = (x ^ '#') * fnvPrime
 	x = (x ^ uint64(n.Address.Port)) * fnvPrime
 	x = (x ^ uint64(n.UID)) * fnvPrime
@@ -39,8 +44,8 @@ func (h *Hash) node(n *NodeID) {
 	*h = Hash(x)
 }
 
-// sum is the splitmix64 finaliser, so that a change of the last input changes
-// all bits. It is never 0, which stands for no clock.
+// sum is the splitmix64 finaliser, so that a change of the last input changes all
+// bits. The result is never 0, which means no clock.
 func (h Hash) sum() Hash {
 	x := uint64(h)
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -110,13 +115,13 @@ type base struct {
 	clock VectorClock
 }
 
-// basesKept is how many bases a state remembers. Two nodes usually share one
-// of the last two.
+// basesKept is how many bases a state keeps. Two nodes usually have one of the last
+// two in common.
 const basesKept = 4
 
-// rebase remembers the clock as a base if every member has seen it. Those
-// that are Exiting or Down are not waited for. It is called on states that
-// nobody else holds yet.
+// rebase keeps the clock as a base if every member has seen it. Members that are
+// Exiting or Down need not have. It is called on states to which no other code has a
+// reference yet.
 func (s *State) rebase() {
 	if len(s.bases) > 0 && s.bases[0].clock.is(s.clock) || s.clock.Len() == 0 {
 		return
@@ -131,7 +136,7 @@ func (s *State) rebase() {
 	s.adopt([]base{{hash: s.clock.Hash(), clock: s.clock}})
 }
 
-// adopt puts bases that s does not know yet before those that it knows.
+// adopt puts the bases that s does not know yet before the known ones.
 func (s *State) adopt(bases []base) {
 	var news []base
 	for _, b := range bases {
@@ -145,19 +150,18 @@ func (s *State) adopt(bases []base) {
 	}
 }
 
-// ClockRef is a clock as the difference from another one, which both sides
+// ClockRef is a clock written as the difference from another clock, which both sides
 // are expected to know.
 type ClockRef struct {
 	Base    Hash  // The hash of the other clock, 0 for the empty clock.
-	Entries []Dot // What differs, sorted by node. A count of 0: no entry.
+	Entries []Dot // The entries that differ, sorted by node. Count 0: the clock has no entry.
 }
 
 func (r ClockRef) equal(o ClockRef) bool {
 	return r.Base == o.Base && slices.Equal(r.Entries, o.Entries)
 }
 
-// resolve returns the clock that r stands for. ok is false if s does not know
-// its base.
+// resolve returns the clock that r refers to, or false if s does not know its base.
 func (s *State) resolve(r ClockRef) (VectorClock, bool) {
 	b, ok := s.baseOf(r.Base)
 	if !ok {
@@ -170,7 +174,7 @@ func (s *State) resolve(r ClockRef) (VectorClock, bool) {
 	return b.overlay(r.Entries), true
 }
 
-// baseOf returns the clock with the given hash if s remembers it as a base.
+// baseOf returns the base with the given hash, if s keeps it.
 func (s *State) baseOf(h Hash) (VectorClock, bool) {
 	if h == 0 {
 		return VectorClock{}, true
@@ -183,7 +187,7 @@ func (s *State) baseOf(h Hash) (VectorClock, bool) {
 	return VectorClock{}, false
 }
 
-// hashOf returns the hash of the clock that r stands for.
+// hashOf returns the hash of clock, to which r refers.
 func (r ClockRef) hashOf(clock VectorClock) Hash {
 	if len(r.Entries) == 0 {
 		return r.Base
@@ -191,8 +195,8 @@ func (r ClockRef) hashOf(clock VectorClock) Hash {
 	return clock.Hash()
 }
 
-// refTo returns c relative to the base with the given hash if s remembers it,
-// else in full.
+// refTo returns c relative to the base with the given hash if s keeps it, otherwise in
+// full.
 func (s *State) refTo(c VectorClock, h Hash) ClockRef {
 	b, ok := s.baseOf(h)
 	if !ok {
@@ -201,18 +205,18 @@ func (s *State) refTo(c VectorClock, h Hash) ClockRef {
 	return ClockRef{Base: h, Entries: c.diff(b)}
 }
 
-// Digest is a summary of a state for comparison: which edits it holds, and a
-// hash of the seen set. It stays small at any number of members, because it
-// names only what changed since all members last agreed.
+// Digest is a summary of a state for comparison: which edits the state holds, and a
+// hash of its seen set. It stays small at any number of members, because it has only
+// the entries that changed since all members last agreed.
 type Digest struct {
 	Cluster ClusterID
 	Clock   ClockRef
-	Version Hash // Of the clock and the tombstones.
-	Seen    Hash // Of the seen set.
+	Version Hash // Hash of the clock and the tombstones.
+	Seen    Hash // Hash of the seen set.
 }
 
-// Digest returns the summary of s, relative to the last clock that s knows
-// every member to have seen.
+// Digest returns the summary of s, relative to the last clock that, as far as s knows,
+// every member has seen.
 func (s *State) Digest() Digest {
 	h := Hash(0)
 	if len(s.bases) > 0 {
@@ -225,19 +229,19 @@ func (s *State) Digest() Digest {
 // the whole clock.
 func (s *State) FullDigest() Digest { return s.digest(0) }
 
-// DigestFor returns a summary of s that the sender of d is sure to
-// understand: relative to the base of d if s knows it, in full otherwise. It
-// is what a node answers to [Older], [Concurrent] and [Undecided], and with
-// [ErrNotCovered]. A node that got a full digest so gets and gives full ones
-// until both have the same, which ends every repair.
+// DigestFor returns a summary of s that the sender of d is sure to understand:
+// relative to the base of d if s keeps it, in full otherwise. A node sends it in
+// answer to [Older], [Concurrent] and [Undecided], and with [ErrNotCovered]. Full
+// digests are answered by full ones, so that every repair ends when both nodes have
+// the same state.
 func (s *State) DigestFor(d Digest) Digest { return s.digest(d.Clock.Base) }
 
 func (s *State) digest(h Hash) Digest {
 	return Digest{Cluster: s.cluster.value, Clock: s.refTo(s.clock, h), Version: s.versionHash(), Seen: s.seenHash()}
 }
 
-// CompareDigest says how s relates to the state that d summarises. What to do
-// about it:
+// CompareDigest returns the relation of s to the state that d summarises, and so what
+// to send to the sender of d:
 //
 //	Same          nothing
 //	SeenDiffers   send DeltaTo(d), which carries the seen set
@@ -247,8 +251,8 @@ func (s *State) digest(h Hash) Digest {
 //	Undecided     send DigestFor(d), so that the sender can decide
 //	OtherCluster  refuse the sender
 //
-// Clock entries of nodes that s knows to be removed are ignored, and so are
-// those that the sender says it dropped.
+// Clock entries of nodes that s knows to be removed are ignored, and so are entries
+// that the sender has dropped.
 func (s *State) CompareDigest(d Digest) Ordering {
 	if !s.cluster.value.IsZero() && !d.Cluster.IsZero() && s.cluster.value != d.Cluster {
 		return OtherCluster
@@ -263,16 +267,16 @@ func (s *State) CompareDigest(d Digest) Ordering {
 	if !ok {
 		return Undecided
 	}
-	// Clocks that are equal except for removed nodes tell nothing about who
-	// has the tombstones: both send, and the merges agree.
+	// Clocks that are equal except for removed nodes do not tell which side has
+	// the tombstones: both send, and the merges agree.
 	if order := s.compareLive(theirs, d.Clock.Entries); order != Same {
 		return order
 	}
 	return Concurrent
 }
 
-// compareLive compares the clock of s with that of a peer without the nodes
-// that one of them knows to be removed.
+// compareLive compares the clock of s with the clock of a peer, without the nodes that
+// either of them knows to be removed.
 func (s *State) compareLive(theirs VectorClock, entries []Dot) Ordering {
 	less, more := false, false
 	zipClocks(s.clock, theirs, func(node *NodeID, mine, other uint64) bool {
@@ -296,14 +300,15 @@ func (s *State) compareLive(theirs VectorClock, entries []Dot) Ordering {
 	return Same
 }
 
-// isDropped reports whether entries say that node has no entry any more.
+// isDropped reports whether entries have the node with count 0: the clock has no entry
+// of it any more.
 func isDropped(entries []Dot, node NodeID) bool {
 	i, ok := slices.BinarySearchFunc(entries, node, func(e Dot, id NodeID) int { return compareNodes(&e.Node, &id) })
 	return ok && entries[i].Count == 0
 }
 
-// Validate reports whether d can be the summary of a state. It is called on
-// digests from outside. The errors unwrap to [ErrInvalid].
+// Validate reports whether d can be the summary of a state. It is called on digests
+// from other nodes. The errors unwrap to [ErrInvalid].
 func (d Digest) Validate() error { return d.Clock.Validate() }
 
 // Validate reports whether r can be part of a digest or delta: sorted entries

@@ -70,8 +70,8 @@ func TestDeltaOfUnknownHistoryIsFull(t *testing.T) {
 	requireEqual(t, newer, got, "applied")
 }
 
-// What hangs on edits of a removed node that its remover never saw is stamped
-// anew by whoever has it.
+// Effects of edits of a removed node that its remover never saw are stamped again by
+// any node that has them.
 func TestRestamp(t *testing.T) {
 	t.Parallel()
 	s := cluster(t, 4)
@@ -129,8 +129,8 @@ func TestDeltasAreRelayedAsDeltas(t *testing.T) {
 	requireEqual(t, first.Merge(second), got, "both")
 }
 
-// Until effects of a removed node are stamped again no delta may go out that
-// has a clock but not what it stands for.
+// Until effects of a removed node are stamped again no delta may be sent that has a
+// clock without the edits that it counts.
 func TestDeltaBeforeRestampIsFull(t *testing.T) {
 	t.Parallel()
 	s := cluster(t, 4)

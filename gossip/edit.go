@@ -8,37 +8,44 @@ import (
 	"time"
 )
 
-// Edit is the changes that one node makes in one step. It exists only during
-// the call of [State.Edit]. Its methods report whether they changed
-// something: a change that the rules of the state forbid is not made.
+// Edits of one node, its only way to change a state besides merging. An Edit collects
+// changes, each a method that refuses what the rules of the state forbid; finish
+// counts them as one step of the node's clock entry. The order of the methods:
+// members, reachability, voters, registers. At the end, effects that no clock entry
+// accounts for (orphans).
+
+// Edit holds the changes that one node makes in one step. It exists only during the
+// call of [State.Edit]. Its methods report whether they changed something: a change
+// that the rules of the state forbid is not made.
 type Edit struct {
 	self   NodeID
 	before *State
 	after  State
 	keys   []Key
 
-	copied struct{ members, rows bool } // These lists of after belong to the edit.
-	hides  bool                         // The keys do not tell all that the edit stands for.
+	copied struct{ members, rows bool } // Which lists of after are copies that the edit may write.
+	hides  bool                         // The edit has effects that its keys do not name.
 }
 
-// Edit returns s with the changes that change makes, as one edit of self: the
-// clock entry of self grows by one and nobody but self has seen the result.
-// It returns s itself if nothing changed, and if self is not a member after
-// the changes: a node joins in its own edit only when it forms a cluster.
+// Edit returns s with the changes that change makes, as one edit of self: the clock
+// entry of self grows by one, and only self has seen the result. It returns s itself
+// if nothing changed, and if self is not a member after the changes: a node joins in
+// an edit of its own only when it forms a cluster.
 //
-// Counting an edit is what makes it news. Two processes that edit under one
-// NodeID break everything; that is why each start draws a new uid.
+// Other nodes recognise an edit as new by its count. Two processes that edit under one
+// NodeID would make different edits with equal counts; that is why each process draws
+// a new uid.
 func (s *State) Edit(self NodeID, change func(*Edit)) *State {
 	e := &Edit{self: self, before: s, after: s.copy()}
 	change(e)
 	return e.finish()
 }
 
-// Restamp returns s with an edit of self for what s holds but no clock stands
-// for: effects of edits of a removed node that its tombstone does not cover.
-// It returns s itself if there are none. A node calls it after each
-// [State.Merge] and [State.Apply], before it sends the result on; otherwise
-// two nodes could have equal clocks and different states.
+// Restamp returns s with an edit of self for everything in s that no clock entry
+// accounts for: effects of edits of a removed node that its tombstone does not cover.
+// It returns s itself if there are none. A node calls it after each [State.Merge] and
+// [State.Apply], before it sends the result on; otherwise two nodes could have equal
+// clocks and different states.
 func (s *State) Restamp(self NodeID) *State {
 	if s.orphans.isZero() {
 		return s
@@ -65,7 +72,7 @@ func (e *Edit) finish() *State {
 	}
 	dot := Dot{Node: e.self, Count: s.clock.Get(e.self) + 1}
 	if dot.Count > maxCount {
-		return e.before // Nobody would take it.
+		return e.before // No node would accept such a count.
 	}
 	s.clock = s.clock.with(e.self, dot.Count)
 	s.seen = newBitset(len(s.members))
@@ -81,17 +88,17 @@ func (e *Edit) touch(typ KeyType, node NodeID) {
 	e.keys = append(e.keys, Key{Type: typ, Node: node})
 }
 
-// Member returns a member as the edit has it so far, nil if there is none.
+// Member returns a member with the changes of the edit so far, or nil.
 func (e *Edit) Member(id NodeID) *Member { return e.after.Member(id) }
 
 // LastUpNumber returns the up-number that the next one is above, after what this
 // edit gave and outbid so far.
 func (e *Edit) LastUpNumber() UpNumber { return e.after.lastUp.value }
 
-// Join adds a member with status Joining; m.Status and m.UpNumber are
-// ignored. It refuses an incarnation that is or was a member, one at an
-// address where another incarnation is not Down yet, one that is not valid, and
-// one more than [MaxMembers].
+// Join adds a member with status Joining; m.Status and m.UpNumber are ignored. It
+// refuses an incarnation that is or was a member, an incarnation at an address where
+// another one is not Down yet, a member that is not valid, and more than [MaxMembers]
+// members.
 func (e *Edit) Join(m Member) bool {
 	s := &e.after
 	if _, removed := s.Removed(m.Node); removed || m.Node.UID == 0 || s.Member(m.Node) != nil {
@@ -116,12 +123,12 @@ func (e *Edit) Join(m Member) bool {
 	return true
 }
 
-// SetStatus moves a member forward; to Down without a cause, see [Edit.Down]. Going to Up needs an up-number above
-// every one given before; otherwise number is ignored. Going backwards, to
-// Removed, or past Up without a number is refused: members that never were
-// Up go on to Leaving, Exiting or Down only. Another member that becomes Exiting is
-// outbid as by [Edit.Remove]: once it has confirmed that it hosts nothing, nobody
-// waits for what it does as a leader.
+// SetStatus moves a member forward; to Down without a cause, see [Edit.Down]. A move
+// to Up needs an up-number above every earlier one; for other moves number is ignored.
+// Moves backwards, to Removed, or past Up without an up-number are refused: a member
+// that never was Up goes on to Leaving, Exiting or Down only. When another member
+// becomes Exiting, its registers are outbid as by [Edit.Remove]: after it has
+// confirmed that it hosts nothing, no member waits for what it does as a leader.
 func (e *Edit) SetStatus(id NodeID, st Status, number UpNumber) bool {
 	old := e.after.Member(id)
 	if old == nil || st <= old.Status || !st.isLive() {
@@ -145,8 +152,8 @@ func (e *Edit) SetStatus(id NodeID, st Status, number UpNumber) bool {
 	return true
 }
 
-// Down declares a member down, and says why. The reason is for people: it is made
-// printable, and cut to [MaxCauseBytes].
+// Down declares a member down, with the reason why. The reason is for people: it is
+// made printable, and cut to [MaxCauseBytes].
 func (e *Edit) Down(id NodeID, why string) bool {
 	old := e.after.Member(id)
 	if old == nil || old.Status >= Down {
@@ -158,7 +165,7 @@ func (e *Edit) Down(id NodeID, why string) bool {
 	return true
 }
 
-// AddService notes that self runs a service.
+// AddService records that self runs a service.
 func (e *Edit) AddService(service uint16) bool {
 	old := e.after.Member(e.self)
 	if old == nil || old.HasService(service) || len(old.Services) >= MaxServices {
@@ -170,8 +177,7 @@ func (e *Edit) AddService(service uint16) bool {
 	return true
 }
 
-// SetLoaded notes which downing strategies self has loaded, at most
-// [MaxLoaded].
+// SetLoaded records which downing strategies self has loaded, at most [MaxLoaded].
 func (e *Edit) SetLoaded(strategies []StrategyID) bool {
 	old := e.after.Member(e.self)
 	strategies = sortedSet(strategies)
@@ -184,21 +190,21 @@ func (e *Edit) SetLoaded(strategies []StrategyID) bool {
 	return true
 }
 
-// Remove replaces a member other than self by a tombstone with the wall time
-// of the removal. That is final: the incarnation never is a member again.
+// Remove replaces a member other than self by a tombstone with the wall time of the
+// removal. The incarnation never is a member again.
 //
-// What the removed member gave as a leader, unseen by those who go on, is outbid:
-// the last up-number goes to the next multiple but one of 100,000, and the voters and the
-// downing strategy get the next generation but one. Up-numbers that are given in the same
-// edit are given after the removals.
+// Numbers that the removed member gave as a leader, unseen by the remaining members,
+// are outbid: the last up-number goes to the next multiple but one of 100,000, and the
+// voters and the downing strategy get the next generation but one. Up-numbers that are
+// given in the same edit are given after the removals.
 func (e *Edit) Remove(id NodeID, wall time.Time) bool {
 	s := &e.after
 	i, ok := findMember(s.members, id)
 	if !ok || id == e.self || len(s.tombs) >= MaxMembers {
 		return false
 	}
-	// Who has seen the state before this edit has every edit of the removed
-	// node that the tombstone covers. If a member has not, it must get a full
+	// A member that has seen the state before this edit has every edit of the
+	// removed node that the tombstone covers. A member that has not must get a full
 	// state: the edits of the removed node are in no clock from now on, so a
 	// delta could not tell that they are missing.
 	e.hides = e.hides || !e.seenByOthers(id)
@@ -214,20 +220,22 @@ func (e *Edit) Remove(id NodeID, wall time.Time) bool {
 	s.rows = restrictRows(s.rows, s.members)
 	e.touch(KeyMember, id)
 	e.outbid()
-	e.outbid() // A lost edit of the removed member may have let self go, see outbid.
+	e.outbid() // A lost edit of the removed member may have made self Exiting, see outbid.
 	return true
 }
 
-// outbid makes what leaders give from this edit on greater than what a member
-// that goes in it can have given, with nobody left who knows. Without it such an edit
-// that comes back later could win over one that all have seen: the order of age of
-// two members would turn round, or the voters would be others than those who won.
-// One edit is all that a leader can have made which the others have not seen. Whom it
-// removed or let go the next leader removes or lets go as well, and besides it the
-// former leader. But the next leader itself it lets go without outbidding anything,
-// which the former leader outbid: therefore a removal outbids twice. What was there
-// before has been seen by all, or nobody could be removed: so nothing previous counts
-// any more.
+// outbid raises the registers above anything that a member which this edit removes or
+// lets go can have given as a leader with no remaining member knowing it. Otherwise
+// such an edit could come back later and win over an edit that all have seen: the
+// order of age of two members would be reversed, or the voters would be others than
+// those who won.
+//
+// A leader can have made one edit at most that the others have not seen. The next
+// leader removes or lets go the same members as that edit, and in addition the former
+// leader; but if that edit let go the next leader itself, it has outbid once, and the
+// next leader, which lets itself go without outbidding, has not. Therefore a removal
+// outbids twice. The values before the edit have been seen by all members, otherwise
+// none could be removed; so no previous voters or strategy count any more.
 func (e *Edit) outbid() {
 	s := &e.after
 	if next := s.lastUp.value.next(); next <= maxCount {
@@ -244,15 +252,15 @@ func (e *Edit) outbid() {
 	}
 }
 
-// seenByOthers reports whether every member but id has seen the state before
-// the edit.
+// seenByOthers reports whether every member except id has seen the state before the
+// edit.
 func (e *Edit) seenByOthers(id NodeID) bool {
 	s := e.before
 	missing := len(s.members) - s.seen.count()
 	return missing == 0 || (missing == 1 && s.Member(id) != nil && !s.Seen(id))
 }
 
-// Mark notes that self cannot reach a member. Terminated is stronger than
+// Mark records that self cannot reach a member. Terminated is stronger than
 // Unreachable and is never taken back.
 func (e *Edit) Mark(subject NodeID, status ReachStatus) bool {
 	if !status.isValid() || subject == e.self || e.after.Member(subject) == nil || e.after.Member(e.self) == nil {
@@ -275,7 +283,7 @@ func (e *Edit) Mark(subject NodeID, status ReachStatus) bool {
 	return true
 }
 
-// Clear notes that self reaches a member again. A Terminated row stays.
+// Clear records that self reaches a member again. A Terminated row stays.
 func (e *Edit) Clear(subject NodeID) bool {
 	set := e.ownRows()
 	i, found := set.find(subject)
@@ -288,7 +296,7 @@ func (e *Edit) Clear(subject NodeID) bool {
 	return true
 }
 
-// SetConfig replaces the voters. The voters so far become the previous ones.
+// SetConfig replaces the voters. The present voters become the previous ones.
 func (e *Edit) SetConfig(voters []NodeID) bool {
 	old := e.after.config.orZero()
 	sorted := sortedNodes(voters)
@@ -302,7 +310,7 @@ func (e *Edit) SetConfig(voters []NodeID) bool {
 	return true
 }
 
-// dataOf returns the memories of voters, nil if none is known.
+// dataOf returns the data ids of voters, nil if none is known.
 func (e *Edit) dataOf(voters []NodeID) []DataID {
 	old := e.after.config.orZero()
 	data, known := make([]DataID, len(voters)), false
@@ -319,8 +327,8 @@ func (e *Edit) dataOf(voters []NodeID) []DataID {
 	return data
 }
 
-// Found sets the first Config of a cluster, which is of generation 1: the voters
-// that were remembered or listed when it was founded.
+// Found sets the first voters of a cluster, which have generation 1: those that were
+// remembered or listed when the cluster was founded.
 func (e *Edit) Found(c Voters) bool {
 	if e.after.config.orZero().Gen != 0 || len(c.Voters) == 0 {
 		return false
@@ -341,7 +349,7 @@ func (e *Edit) RaiseEpochs(born int64) bool {
 	return true
 }
 
-// Yield notes that this cluster has yielded to another one of the same name.
+// Yield records that this cluster has yielded to another one of the same name.
 func (e *Edit) Yield(to ClusterID) bool {
 	if !isBirth(to.Born) || !e.after.yielded.raise(to) {
 		return false
@@ -350,10 +358,10 @@ func (e *Edit) Yield(to ClusterID) bool {
 	return true
 }
 
-// SetPrunedBefore forgets tombstones from before a wall time. Only a leader
-// may do it, under convergence, and for times so long past that no news of
-// the removed nodes is still under way: whoever still believes a forgotten
-// node a member would bring it back.
+// SetPrunedBefore forgets tombstones from before a wall time. Only a leader may call
+// it, under convergence, and for times so long past that no news of the removed nodes
+// is still under way: a node that still has a forgotten node as a member would bring
+// it back.
 func (e *Edit) SetPrunedBefore(at time.Time) bool {
 	if at.UnixMilli() > latestTime || !e.after.pruned.raise(millis(at.UnixMilli())) {
 		return false
@@ -363,7 +371,7 @@ func (e *Edit) SetPrunedBefore(at time.Time) bool {
 	return true
 }
 
-// SetDowning replaces the downing strategy of the cluster. The one so far
+// SetDowning replaces the downing strategy of the cluster. The present strategy
 // becomes the previous one.
 func (e *Edit) SetDowning(strategy DowningStrategy) bool {
 	old := e.after.downing.orZero()
@@ -375,7 +383,7 @@ func (e *Edit) SetDowning(strategy DowningStrategy) bool {
 	return true
 }
 
-// SetCluster names the cluster. Only the first member does, once.
+// SetCluster sets the id of the cluster. Only the first member does so, once.
 func (e *Edit) SetCluster(id ClusterID) bool {
 	if !e.after.cluster.value.IsZero() || id.IsZero() || !isBirth(id.Born) {
 		return false
@@ -421,10 +429,10 @@ func (e *Edit) putRows(set ObserverRows) {
 	e.touch(KeyObserver, e.self)
 }
 
-// orphans names the records that may hold effects of edits of removed nodes
-// which no clock stands for.
+// orphans names the records that may hold effects of edits of removed nodes which no
+// clock entry accounts for.
 type orphans struct {
-	all  bool  // Which records is not known.
+	all  bool  // Any record may hold such effects.
 	keys []Key // Sorted.
 }
 
@@ -437,7 +445,7 @@ func (o orphans) union(p orphans) orphans {
 	return orphans{all: o.all || p.all, keys: sortedKeys(slices.Concat(o.keys, p.keys))}
 }
 
-// orphansOf looks the lost edits up in the histories of those who held them.
+// orphansOf looks the lost edits up in histories.
 func orphansOf(lost []span, histories ...history) orphans {
 	if len(lost) == 0 {
 		return orphans{}

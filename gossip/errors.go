@@ -13,10 +13,9 @@ var (
 	// ErrInvalid is what every [InvalidError] unwraps to.
 	ErrInvalid = errors.New("gossip: invalid state")
 
-	// ErrNotCovered is returned by [State.Apply] when the receiver has not
-	// got everything that the delta builds upon, or cannot tell whether it
-	// has. The receiver answers with a digest of its own, see
-	// [State.DigestFor].
+	// ErrNotCovered is returned by [State.Apply] when the receiver does not have
+	// everything on which the delta builds, or cannot tell whether it has. The
+	// receiver answers with a digest of its own, see [State.DigestFor].
 	ErrNotCovered = errors.New("gossip: delta builds upon news not received yet")
 
 	// ErrOtherCluster is returned by [State.Apply] for a delta of another
@@ -24,8 +23,8 @@ var (
 	ErrOtherCluster = errors.New("gossip: delta of another cluster")
 )
 
-// Fault says in which way a value is invalid. It is meant for counters and
-// has a short, fixed text.
+// Fault is the way in which a value is invalid. It is meant for counters and has a
+// short, fixed text.
 type Fault uint8
 
 // The faults.
@@ -33,7 +32,7 @@ const (
 	FaultAddress   Fault = iota + 1 // A host or port that cannot be dialled.
 	FaultText                       // A text that is not UTF-8, or has control characters.
 	FaultUID                        // A uid of 0.
-	FaultDuplicate                  // The same thing twice.
+	FaultDuplicate                  // Two entries for the same node or value.
 	FaultUnknown                    // A reference to a node that is not a member.
 	FaultCounter                    // A number out of its range.
 	FaultStatus                     // A status that does not exist.
@@ -41,7 +40,7 @@ const (
 	FaultReach                      // A reachability row about its own observer, or without a status.
 	FaultTime                       // A time that cannot be true.
 	FaultLimit                      // More or longer than allowed.
-	FaultVoters                     // Voters that cannot follow those that are known.
+	FaultVoters                     // Voters that cannot follow the known ones.
 	FaultStrategy                   // A downing strategy that the node has not loaded.
 )
 
@@ -81,11 +80,11 @@ func (f Fault) String() string {
 	}
 }
 
-// InvalidError says what is wrong with a value that came from outside. It
-// unwraps to [ErrInvalid].
+// InvalidError describes a fault of a value that came from another node. It unwraps to
+// [ErrInvalid].
 type InvalidError struct {
 	Fault  Fault
-	Node   NodeID // The node concerned, zero if there is none.
+	Node   NodeID // The node concerned; zero if there is none.
 	Detail string
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// source turns fuzz bytes into choices. Past the end everything is 0.
+// source turns fuzz bytes into choices. After the last byte every choice is 0.
 type source []byte
 
 func (s *source) n(limit int) int {
@@ -65,8 +65,7 @@ func (s *source) parts() gossip.Raw {
 	return p
 }
 
-// cause reads by whom a member was declared down, and why: mostly nobody, sometimes
-// what no node takes.
+// cause reads a cause: mostly none, sometimes one that no node accepts.
 func (s *source) cause() gossip.Cause {
 	whys := []string{"", "a", "b", "\x00", "\xff", strings.Repeat("w", gossip.MaxCauseBytes), strings.Repeat("w", gossip.MaxCauseBytes+1)}
 	if s.n(3) != 1 {
@@ -75,8 +74,9 @@ func (s *source) cause() gossip.Cause {
 	return gossip.Cause{By: node(s.n(6)), Why: whys[s.n(len(whys)-1)]}
 }
 
-// Whatever parts arrive: they are refused with a typed error, or are a state
-// that merges as the laws say.
+// Any parts are refused with a typed error, or are a state that merges as the laws
+// demand.
+//
 // covers I6, I8.
 func FuzzFromPartsAndMerge(f *testing.F) {
 	f.Add([]byte{})
@@ -97,8 +97,8 @@ func FuzzFromPartsAndMerge(f *testing.F) {
 		}
 		m := a.Merge(b)
 		requireWellFormed(t, m)
-		// A member whose tombstone the other side would have forgotten falls to
-		// it and leaves no trace, so only equal times compare.
+		// A member is removed by a tombstone that the other side would have forgotten,
+		// and leaves no trace, so only states with equal PrunedBefore are compared.
 		if a.PrunedBefore().Equal(b.PrunedBefore()) {
 			requireNotBackwards(t, a, m)
 			requireEqual(t, m, b.Merge(a), "commutative")

@@ -19,8 +19,8 @@ func node(i int) gossip.NodeID {
 	return gossip.NodeID{Address: gossip.Address{Host: fmt.Sprintf("10.0.0.%d", i), Port: 7946}, UID: gossip.UID(i*7 + 1)}
 }
 
-// universe is what keeps arbitrary states comparable: nodes that are perished
-// are removed or unknown in every state, so that pruning them loses nothing.
+// universe keeps arbitrary states comparable: perished nodes are removed or unknown in
+// every state, so that pruning them loses nothing.
 type universe struct {
 	nodes    []gossip.NodeID
 	perished []bool
@@ -118,7 +118,7 @@ func (u universe) member(i int, small func(string, int) int) *gossip.Member {
 	return m
 }
 
-// cause draws why a member was declared down, or none.
+// cause draws a cause for which a member was declared down, or none.
 func (u universe) cause(small func(string, int) int) gossip.Cause {
 	if small("caused", 3) == 0 {
 		return gossip.Cause{}
@@ -151,7 +151,8 @@ func requireEqual(t require.TestingT, want, got *gossip.State, what string) {
 	require.True(t, want.Equal(got), what)
 }
 
-// requireWellFormed checks what holds for every state.
+// requireWellFormed checks the invariants of every state.
+//
 // covers I8.
 func requireWellFormed(t require.TestingT, s *gossip.State) {
 	p := s.Parts()
@@ -180,7 +181,7 @@ func requireWellFormed(t require.TestingT, s *gossip.State) {
 	}
 }
 
-// rewire sends s through its parts, as an encoder would: without anything
+// rewire sends s through its parts, as an encoder would: the result has nothing
 // auxiliary.
 func rewire(t require.TestingT, s *gossip.State) *gossip.State {
 	r, err := gossip.FromParts(s.Parts())

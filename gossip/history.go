@@ -9,8 +9,11 @@ import (
 	"slices"
 )
 
-// KeyType says which part of a state a [Key] names. The values are part of
-// the wire.
+// The memory of recent edits and the records that they touched, from which deltas are
+// made. Edits are appended in chunks, of which only the last is copied; spans of edits
+// are looked up from the latest edit back.
+
+// KeyType is the part of a state that a [Key] names. The values are part of the wire.
 type KeyType uint8
 
 // The types of keys.
@@ -32,29 +35,30 @@ func (k Key) compare(o Key) int {
 	return cmp.Or(cmp.Compare(k.Type, o.Type), compareNodes(&k.Node, &o.Node))
 }
 
-// Edited is an edit and the records that it touched.
+// Edited is an edit with the keys of the records that it touched.
 type Edited struct {
 	Dot  Dot
 	Keys []Key // Sorted, without doubles.
 }
 
-// chunkSize is how many edits a chunk of the history holds: what one edit
-// copies at most.
+// chunkSize is how many edits a chunk of the history holds, and so how many adding an
+// edit copies at most.
 const chunkSize = 32
 
-// history remembers which records the latest edits touched. It is bounded and
-// immutable, in the order in which the edits were heard of. It is auxiliary:
-// an edit that is missing costs a full state instead of a delta, never
-// correctness. An edit whose keys are not known is simply not in it.
+// history holds which records the latest edits touched, in the order in which this
+// node got the edits. It is bounded and immutable. It is auxiliary: a missing edit
+// means a full state instead of a delta, and never a wrong result. An edit whose keys
+// are not known is not in the history.
 type history struct {
-	chunks [][]Edited // Each full but the last.
+	chunks [][]Edited // Each chunk but the last is full.
 	size   int
 }
 
 // historySize bounds the history: several rounds of edits by every member.
 func historySize(members int) int { return 1024 + 4*members }
 
-// add returns h with the edits appended, cut to about the bound.
+// add returns h with the edits appended, and the oldest chunks dropped above the
+// bound.
 func (h history) add(bound int, edits ...Edited) history {
 	if len(edits) == 0 {
 		return h
@@ -91,8 +95,8 @@ func (h history) latest() iter.Seq[*Edited] {
 	}
 }
 
-// merge returns h with those edits of o that clock does not cover, in their
-// order.
+// merge returns h with those edits of o appended that clock does not cover, in the
+// order of o.
 func (h history) merge(o history, clock VectorClock, bound int) history {
 	if o.size == 0 || (h.size == o.size && sameSlice(h.chunks, o.chunks)) {
 		return h
@@ -110,15 +114,15 @@ func (h history) merge(o history, clock VectorClock, bound int) history {
 	return h.add(bound, news...)
 }
 
-// span is the edits of one node above the first count up to the second.
+// span is a range of edits of one node: those with counts above the first and up to
+// the second number.
 type span struct {
 	node      NodeID
 	above, to uint64
 }
 
-// keys returns the edits that lie in the spans. ok is false if some are not
-// in the history. Each edit is returned once even if the history holds it
-// twice.
+// keys returns the edits in the spans, each once even if the history holds it twice.
+// It returns false if some of them are not in the history.
 func (h history) keys(spans []span) (edits []Edited, ok bool) {
 	missing := uint64(0)
 	for _, sp := range spans {

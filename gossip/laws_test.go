@@ -50,7 +50,7 @@ func TestMergeIsIdempotentAndMonotone(t *testing.T) {
 	})
 }
 
-// A merge in which one more state takes part holds at least as much.
+// A merge with one more state holds at least as much.
 func TestMergeKeepsTheOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -62,8 +62,9 @@ func TestMergeKeepsTheOrder(t *testing.T) {
 	})
 }
 
-// requireNotBackwards proves that nothing of old got lost in new, except by
-// removal and pruning.
+// requireNotBackwards requires that everything in old is in now, except for removals
+// and pruning.
+//
 // covers I6.
 func requireNotBackwards(t require.TestingT, old, now *gossip.State) {
 	for _, m := range old.Members() {
@@ -88,8 +89,8 @@ func requireNotBackwards(t require.TestingT, old, now *gossip.State) {
 	require.False(t, now.PrunedBefore().Before(old.PrunedBefore()))
 }
 
-// What a tombstone is for, and what pruning it too early would cost: this is
-// why only a leader may prune, under convergence, and late.
+// A tombstone keeps a removed node away, and pruning it too early brings the node
+// back: this is why only a leader may prune, under convergence, and late.
 func TestForgottenTombstoneNoLongerKeepsANodeAway(t *testing.T) {
 	t.Parallel()
 	a, b := node(1), node(2)

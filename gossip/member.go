@@ -10,26 +10,29 @@ import (
 	"time"
 )
 
-// UpNumber is the place of a member in the order in which members became Up.
-// Numbers grow, but a leader that dies may have given one to a member that alone
-// knows of it: what is unique is an [Age]. Zero means not up yet.
+// A member and its tombstone: what a state holds about each node, in which order
+// members became Up, and how two copies of one record are joined.
+
+// UpNumber is the position of a member in the order in which members became Up.
+// Numbers grow, but a leader that dies may have given one to a member that alone knows
+// it: unique is only an [Age]. Zero means not up yet.
 type UpNumber uint64
 
-// upStride is what one removal adds to the last up-number, see [Edit.Remove]. It
-// is more than a cluster has members, so that the numbers between two removals fit
-// in, and round, so that people can read them.
+// upStride is how much one removal adds to the last up-number, see [Edit.Remove]. It
+// is more than the number of members of any cluster, so that the numbers between two
+// removals fit in, and round, so that people can read them.
 const upStride = 100_000
 
 // Compare orders numbers: a negative result says that n comes before o.
 func (n UpNumber) Compare(o UpNumber) int { return cmp.Compare(n, o) }
 
-// next returns the least number above all that a leader can have given that knows
-// of one removal less.
+// next returns the least number above all numbers that a leader can have given that
+// does not know of the latest removal.
 func (n UpNumber) next() UpNumber { return (n/upStride + 1) * upStride }
 
-// Age is the place of one incarnation in the order in which members became Up. No
-// two members have equal ages, whatever leaders do, since each has a uid of its
-// own. The zero Age is below all others.
+// Age is the position of one incarnation in the order in which members became Up. No
+// two members have equal ages, whatever leaders do, since each has its own uid. The
+// zero Age is below all others.
 type Age struct {
 	UpNumber UpNumber
 	UID      UID
@@ -44,23 +47,22 @@ func (a Age) Compare(b Age) int {
 // ends included.
 type ProtocolRange struct{ Min, Max uint16 }
 
-// Member is what the cluster knows of one node. It is immutable by contract:
-// whoever holds a *Member may read it from any goroutine and must not modify
-// it or its slices.
+// Member is the record of one node in a cluster. It is immutable by contract: any
+// goroutine may read it, and none may modify it or its slices.
 type Member struct {
 	Node     NodeID
 	Status   Status
-	UpNumber UpNumber // Given with Up, kept for life.
+	UpNumber UpNumber // Given when the member becomes Up, and kept for life.
 
 	Zone       string        // A label, for strategies; "" is a zone too.
 	Roles      []string      // Sorted, without doubles, fixed for life.
-	AppVersion string        // See [CompareVersions]; whether it is one is asked at the start of a node, not here.
-	Protocol   ProtocolRange // What the node speaks.
-	Services   []uint16      // Sorted numbers of the services that it runs; only grows.
-	Settings   uint64        // Digest of the settings that must be equal everywhere.
-	Loaded     Loaded        // The downing strategies that it can decide with.
+	AppVersion string        // See [CompareVersions]. Its form is checked when a node starts, not here.
+	Protocol   ProtocolRange // The versions that the node speaks.
+	Services   []uint16      // Sorted numbers of the services that the node runs; only grows.
+	Settings   uint64        // Digest of the settings that must be equal on all members.
+	Loaded     Loaded        // The downing strategies with which the node can decide.
 	Data       DataID        // The memory in which the node keeps its record; 0 if it keeps none.
-	Downed     Cause         // By whom it was declared down, and why; none unless it is Down.
+	Downed     Cause         // Which node declared the member down, and why; zero unless it is Down.
 }
 
 // HasRole reports whether m has the role. Every member has the role "".
@@ -77,9 +79,9 @@ func (m *Member) HasService(service uint16) bool {
 // Age returns the age of m. It grows with the up-number and never falls.
 func (m *Member) Age() Age { return Age{UpNumber: m.UpNumber, UID: m.Node.UID} }
 
-// OlderThan reports whether m became Up before o. Members that are not up yet
-// are younger than those that are. Equal up-numbers are told apart by [Age], and
-// members that have none, or share a uid, by their node ids, so that the order is
+// OlderThan reports whether m became Up before o. A member that is not up yet is
+// younger than one that is. Members with equal up-numbers are ordered by [Age], and
+// members without one, or with equal uids, by their node ids, so that the order is
 // total.
 func (m *Member) OlderThan(o *Member) bool { return compareAge(m, o) < 0 }
 
@@ -94,28 +96,28 @@ func compareAge(a, b *Member) int {
 	return compareNodes(&a.Node, &b.Node)
 }
 
-// Tombstone stands for a member that was removed. It keeps stale news of the
-// member from bringing it back.
+// Tombstone stands for a member that was removed. It prevents old news of the member
+// from bringing it back.
 type Tombstone struct {
 	Node      NodeID
-	Last      uint64 // The node's last clock entry that the remover had.
+	Last      uint64 // The last clock entry of the node that the remover knew.
 	RemovedAt int64  // Wall time of the removal, unix milliseconds.
-	Downed    Cause  // Why the member had been declared down before, if it had.
+	Downed    Cause  // Why the member had been declared down, if it had.
 }
 
 // Time returns the wall time of the removal.
 func (t Tombstone) Time() time.Time { return time.UnixMilli(t.RemovedAt).UTC() }
 
-// sameRemoval reports whether two tombstones say the same of a removal, as a version
-// needs it. Causes are no part of that: a node of a release that writes none
-// would not be counted as having seen what it has seen.
+// sameRemoval reports whether two tombstones agree on everything that a version of a
+// state needs. Causes are left out: otherwise a node of a release without causes would
+// not count as having seen a state that it has seen.
 func sameRemoval(a, b *Tombstone) bool {
 	return a.Node == b.Node && a.Last == b.Last && a.RemovedAt == b.RemovedAt
 }
 
-// joinTombstones returns the later of two tombstones of one node. It is one
-// of the two as a whole: with a maximum of each field, forgetting an early
-// tombstone before or after the join would make a difference.
+// joinTombstones returns the later of two tombstones of one node. It returns one of
+// the two as a whole: with a maximum of each field, forgetting an early tombstone
+// before or after the join would make a difference.
 func joinTombstones(a, b *Tombstone) *Tombstone {
 	if cmp.Or(cmp.Compare(a.RemovedAt, b.RemovedAt), cmp.Compare(a.Last, b.Last), compareCauses(&a.Downed, &b.Downed)) >= 0 {
 		return a
@@ -123,11 +125,11 @@ func joinTombstones(a, b *Tombstone) *Tombstone {
 	return b
 }
 
-// joinMembers returns the join of two records of one node, a or b itself if
-// it is one of them. Each field has a join of its own: the higher status, the
-// greater up-number, the union of the services, the later of what it has loaded, and
-// for what should be equal in all copies the greater one in a total order. A join per
-// field is associative whatever the copies hold.
+// joinMembers returns the join of two records of one node, and a or b itself if one of
+// them is the join. Each field has its own join: the higher status, the greater
+// up-number, the union of the services, the later list of loaded strategies; for
+// fields that should be equal in all copies the greater in a total order. A join of
+// each field is associative whatever the copies hold.
 func joinMembers(a, b *Member) *Member {
 	if a == b || equalMembers(a, b) {
 		return a
@@ -177,8 +179,8 @@ func maxSlice[T any](a, b []T, compare func(T, T) int) []T {
 	return a
 }
 
-// unionServices returns the union of two sorted sets, one of them if it holds
-// the other.
+// unionServices returns the union of two sorted sets, and one of them itself if it
+// contains the other.
 func unionServices(a, b []uint16) []uint16 {
 	if slices.Equal(a, b) {
 		return a
@@ -196,8 +198,8 @@ func unionServices(a, b []uint16) []uint16 {
 	return u
 }
 
-// sortedSet returns the elements of s sorted and without doubles; s itself if
-// it is that already.
+// sortedSet returns the elements of s sorted and without doubles, and s itself if it
+// is so already.
 func sortedSet[T cmp.Ordered](s []T) []T {
 	if strictlySorted(s, cmp.Compare[T]) {
 		return s

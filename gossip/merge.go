@@ -5,14 +5,19 @@ package gossip
 
 import "slices"
 
-// Merge returns the join of s and o: everything that either holds. It is
-// associative, commutative, idempotent and monotone, so that states that were
-// merged in any order, any number of times, are equal. A merge is no edit. It
-// returns s itself if o adds nothing.
+// Merging: Merge joins two states, Accept and AcceptDelta first check what another
+// node sent. The join goes record by record over two sorted lists (joinSorted),
+// returns the very lists of an operand where that is the result, and then settles the
+// clock and the effects of removals.
+
+// Merge returns the join of s and o, which holds everything that either of them holds.
+// It is associative, commutative, idempotent and monotone, so that states that were
+// merged in any order, any number of times, are equal. A merge is no edit. It returns
+// s itself if o adds nothing.
 //
-// A node that takes part in the cluster calls [State.See] and
-// [State.Restamp] on the result before it sends it on. The caller checks
-// first that both are of one cluster, by [State.CompareDigest] for instance.
+// A node that takes part in the cluster calls [State.See] and [State.Restamp] on the
+// result before it sends it on. The caller checks first that both are of one cluster,
+// by [State.CompareDigest] for instance.
 func (s *State) Merge(o *State) *State {
 	if s == o {
 		return s
@@ -36,17 +41,18 @@ func (s *State) Merge(o *State) *State {
 	return m
 }
 
-// Accept is [State.Merge] for a state that came from another node. It refuses, with
-// an [InvalidError], what no node makes by the rules:
+// Accept is [State.Merge] for a state that came from another node. It refuses, with an
+// [InvalidError], news that no node makes by the rules:
 //
 //   - times and counts that are not plausible, see [Raw.ValidateAt];
 //   - more members or tombstones than [MaxMembers] in the result;
 //   - removals from before PrunedBefore;
-//   - voters whom nobody knows, or without those who vote now and stay;
-//   - a downing strategy that the node has not loaded, though it was asked before.
+//   - voters that are unknown, or without those who vote now and stay;
+//   - a downing strategy that the node has not loaded, since a leader chooses only
+//     strategies that every member has loaded.
 //
-// The bounds of counts and times are the same for every node, whatever it knows,
-// so that one takes what another has taken and built upon.
+// The bounds of counts and times are the same for every node, whatever it knows, so
+// that one node accepts what another has accepted and built upon.
 func (s *State) Accept(o *State, t Terms) (*State, error) {
 	if s == o {
 		return s, nil
@@ -77,7 +83,8 @@ func (s *State) AcceptDelta(d Delta, t Terms) (*State, error) {
 	return s.accepted(m, t)
 }
 
-// accepted returns m, which s and news make up, or s and why the news is refused.
+// accepted returns m, the result of merging news into s, or s and the reason for which
+// the news is refused.
 func (s *State) accepted(m *State, t Terms) (*State, error) {
 	if m == s {
 		return s, nil
@@ -97,11 +104,11 @@ func (s *State) accepted(m *State, t Terms) (*State, error) {
 	return m, nil
 }
 
-// joined is what a join of two cores leaves behind for the join of the
-// clocks.
+// joined is the part of the result of joining two cores that the join of the clocks
+// needs.
 type joined struct {
 	tombs   []*Tombstone // Before pruning.
-	removed bool         // A member of one side fell to a tombstone of the other.
+	removed bool         // A tombstone of one side has removed a member of the other.
 }
 
 // join sets c to the join of a and b, normalised.
@@ -133,8 +140,8 @@ func (s *core) join(a, b *core) joined {
 	return j
 }
 
-// share replaces the lists of c by those of o where they hold the same, as
-// they may after something was dropped.
+// share replaces lists of s by equal lists of o, so that memory is shared even after
+// something was dropped.
 func (s *core) share(o *core) {
 	if slices.Equal(s.members, o.members) {
 		s.members = o.members
@@ -155,8 +162,8 @@ func (s *core) prune() {
 	}
 }
 
-// clocks returns the join of the clocks of s and o for the joined core m, and
-// the edits of removed nodes that it no longer stands for.
+// clocks returns the join of the clocks of s and o for the joined core m, and the
+// edits of removed nodes for which the join has no entry any more.
 func (j joined) clocks(s, o *State, m *core) (VectorClock, orphans) {
 	clock := s.clock.Merge(o.clock)
 	if !j.removed {
@@ -171,9 +178,9 @@ func (j joined) clocks(s, o *State, m *core) (VectorClock, orphans) {
 	return clock.only(m.members), orphansOf(lost, s.history, o.history)
 }
 
-// sameVersion reports whether s and o hold the same edits: equal clocks, and
-// equal ideas of which entries the clocks no longer have because their nodes
-// were removed. It is equality in a lattice, of which [State.Merge] computes
+// sameVersion reports whether s and o hold the same edits: their clocks are equal, and
+// so are PrunedBefore and the tombstones, which say of which nodes the clocks no
+// longer have entries. It is equality in a lattice, of which [State.Merge] computes
 // the join; that makes the rule for the seen set associative.
 func (s *State) sameVersion(o *State) bool {
 	return s.pruned == o.pruned && s.clock.is(o.clock) &&
@@ -192,10 +199,10 @@ func (c VectorClock) is(o VectorClock) bool {
 	return sameSlice(c.counts, o.counts) && sameSlice(c.nodes, o.nodes) || c.Equal(o)
 }
 
-// joinSorted joins two sorted lists element by element. It returns a itself
-// if it is the result, else b itself if it is. The join of two elements must
-// return the first if the second adds nothing to it, else the second if the
-// first adds nothing.
+// joinSorted joins two sorted lists element by element. It returns a itself if a is
+// the result, otherwise b itself if b is. The join of two elements must return the
+// first if the second adds nothing to it, otherwise the second if the first adds
+// nothing.
 func joinSorted[T any](a, b []*T, compare func(x, y *T) int, join func(x, y *T) *T) []*T {
 	if len(b) == 0 || sameSlice(a, b) {
 		return a

@@ -12,8 +12,12 @@ import (
 	"unicode/utf8"
 )
 
-// Raw is everything that a state holds as plain values, for encoders,
-// decoders and tools. The order of the lists does not matter.
+// States from and to plain values. FromParts builds a state from values that may come
+// from an attacker, after validation has checked each list by itself and against the
+// members; ValidateAt checks times and counts against a clock.
+
+// Raw is the whole content of a state as plain values, for encoders, decoders and
+// tools. The order of the lists does not matter.
 type Raw struct {
 	Cluster      ClusterID
 	Members      []*Member
@@ -25,17 +29,16 @@ type Raw struct {
 	LastUpNumber UpNumber
 	PrunedBefore int64 // Unix milliseconds, 0: nothing pruned.
 	Downing      DowningRegister
-	EpochBorn    int64     // Unix milliseconds, 0: that of the cluster.
+	EpochBorn    int64     // Unix milliseconds; 0: the birth of the cluster.
 	Yielded      ClusterID // Zero: the cluster goes on.
 }
 
-// FromParts returns the state with the given parts, which may come from an
-// untrusted source. It checks everything that a [State] promises and the
-// limits of this package, and returns an [InvalidError] for the first fault.
-// It allocates no more than in proportion to the parts. The parts must not be
-// modified afterwards.
+// FromParts returns the state with the given parts, which may come from an untrusted
+// source. It checks everything that a [State] promises and the limits of this package,
+// and returns an [InvalidError] for the first fault. It allocates no more than in
+// proportion to the parts. The parts must not be modified afterwards.
 //
-// Whether times are plausible can only be said by someone with a clock; see
+// It does not check whether times are plausible, which needs a clock; see
 // [Raw.ValidateAt].
 func FromParts(p Raw) (*State, error) {
 	p = p.sorted()
@@ -60,13 +63,13 @@ func FromParts(p Raw) (*State, error) {
 	return s, nil
 }
 
-// MaxClockSkew is how far ahead of the own wall clock a time from elsewhere
-// may be. It is long, since a node whose clock is ahead by more is refused whatever
-// it says, and short against the time for which tombstones could be kept.
+// MaxClockSkew is how far ahead of a node's own wall clock a time from another node
+// may be. It is long, since a node whose clock is ahead by more is refused whatever it
+// sends, and short against the time for which tombstones could be kept.
 const MaxClockSkew = 30 * 24 * time.Hour
 
-// latestTime bounds times without a clock at hand: the start of the year 2200
-// in unix milliseconds.
+// latestTime bounds times where no clock is at hand: the start of the year 2200 in
+// unix milliseconds.
 const latestTime = 7_258_118_400_000
 
 // LatestBirth is the last moment at which a cluster or its epochs can be born, in unix
@@ -77,29 +80,31 @@ const LatestBirth = latestTime
 func isBirth(born int64) bool { return born >= 0 && born <= LatestBirth }
 
 // The bound of every count of a state grows with time: countFree at any time, and
-// countRate more for each millisecond since the birth of the cluster. No cluster
-// counts a million edits a second for long. So a forged count cannot use the numbers
-// up that others need: a count that is refused now is accepted a moment later.
+// countRate for each millisecond since the birth of the cluster. No cluster counts a
+// million edits a second for long. So a forged count cannot exhaust the numbers that
+// others need: a count that is refused now is accepted some time later.
 const (
 	countFree = 1 << 40
 	countRate = 1 << 10
 )
 
-// maxCountAt returns the highest count that a state of a cluster can have.
+// maxCountAt returns the highest count that a state of a cluster with the given birth
+// can have at a time.
 func maxCountAt(born int64, now time.Time) uint64 {
 	age := max(now.UnixMilli(), born) - born
-	return min(countFree+countRate*uint64(age), maxCount) //nolint:gosec // It is not negative.
+	return min(countFree+countRate*uint64(age), maxCount) //nolint:gosec // The age is not negative.
 }
 
-// ValidateAt refuses what cannot be true at a time: tombstones and a PrunedBefore
-// that lie further ahead than [MaxClockSkew], and counts above what a cluster of
-// this age can have come to. One tombstone from the far future would never be
-// forgotten; a PrunedBefore from there would forget all of them; and a count near
-// its end would leave no room to go on from. A clock that is behind the birth of the
-// cluster is wrong and judges no times.
+// ValidateAt refuses values that cannot be true at a time: tombstones and a
+// PrunedBefore further ahead than [MaxClockSkew], and counts above those that a
+// cluster of this age can have reached. A tombstone from the far future would never be
+// forgotten; a PrunedBefore from there would forget all tombstones; and a count near
+// its end would leave no room to count on. A clock before the birth of the cluster is
+// wrong and checks no times.
 //
-// The bound depends on the time alone, not on what the caller knows: if it did,
-// two nodes of which one has taken a high count could not talk any more.
+// The bound depends on the time alone, not on the state of the caller: otherwise a
+// node that has accepted a high count and one that has not could not communicate any
+// more.
 func (p Raw) ValidateAt(now time.Time) error {
 	if now.UnixMilli() >= p.Cluster.Born {
 		if err := p.validateTimes(now.Add(MaxClockSkew).UnixMilli()); err != nil {
@@ -146,8 +151,7 @@ func (p Raw) validateTimes(latest int64) error {
 	return nil
 }
 
-// sorted returns p with its lists in order. Lists that are in order already
-// are not copied.
+// sorted returns p with sorted lists. Lists that are sorted already are not copied.
 func (p Raw) sorted() Raw {
 	p.Members = ordered(p.Members, func(a, b *Member) int {
 		if a == nil || b == nil {
@@ -175,11 +179,11 @@ func ordered[T any](list []T, compare func(a, b T) int) []T {
 	return c
 }
 
-// compareNil puts nil first, where the validation finds it.
+// compareNil orders nil first, where the validation finds it.
 func compareNil(a, b bool) int { return compareBools(b, a) }
 
-// validation checks parts in sorted order. Partial parts, those of a delta,
-// may refer to members that only the receiver knows.
+// validation checks parts whose lists are sorted. Partial parts, those of a delta, may
+// refer to members that only the receiver knows.
 type validation struct {
 	parts   *Raw
 	partial bool
@@ -276,8 +280,8 @@ func validateText(node NodeID, what, text string, limit int) error {
 	return nil
 }
 
-// upNumbers checks that no number is above the last one. Two members may have one
-// number: see [Age].
+// upNumbers checks that no up-number is above the last one. Two members may have equal
+// up-numbers: see [Age].
 func (v validation) upNumbers() error {
 	for _, m := range v.parts.Members {
 		if m.UpNumber > v.parts.LastUpNumber && !v.partial {
@@ -316,7 +320,8 @@ func (v validation) isMember(id NodeID) bool {
 	return ok
 }
 
-// checkKnown refuses what is not a member of whole parts.
+// checkKnown refuses a node that is not a member; in partial parts, a node id that is
+// not valid.
 func (v validation) checkKnown(id NodeID, what string) error {
 	if v.partial {
 		return id.Validate()
@@ -416,7 +421,7 @@ func (v validation) config() error {
 	return nil
 }
 
-// maxParameterBytes bounds the text of the downing strategy's settings.
+// maxParameterBytes bounds the text of a downing strategy's settings.
 const maxParameterBytes = 4096
 
 func (v validation) downing() error {

@@ -15,7 +15,7 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// valid returns parts in which everything is used.
+// valid returns parts in which every field is set.
 func valid() gossip.Raw {
 	return gossip.Raw{
 		Cluster: gossip.ClusterID{Born: 1, Nonce: 2},
@@ -34,7 +34,7 @@ func valid() gossip.Raw {
 	}
 }
 
-// spoiledParts is every way in which parts can be wrong.
+// spoiledParts are all ways in which parts can be wrong.
 var spoiledParts = []struct {
 	name  string
 	spoil func(p *gossip.Raw)
@@ -257,8 +257,9 @@ func TestDeltaThatDoesNotFitIsRefused(t *testing.T) {
 	require.Empty(t, got.Records(), "rows of strangers are dropped")
 }
 
-// A delta may hold members without the last up-number. One whose number is above that is
-// taken by nobody in a whole state, so it is not taken in a delta either.
+// A delta may hold members without the last up-number. A member whose number is above
+// the last one is refused by every node in a whole state, so it is refused in a delta
+// too.
 func TestADeltaWithAnUpNumberAboveTheLastIsRefused(t *testing.T) {
 	t.Parallel()
 	s := cluster(t, 3)

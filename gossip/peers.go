@@ -5,8 +5,8 @@ package gossip
 
 import "math/rand/v2"
 
-// peersAmong returns the peers of self, see [State.Peers], of whom the known have seen the
-// state.
+// peersAmong picks the peers for [State.PeersAmong]. Known are the members that have
+// seen the state.
 func peersAmong(c *core, known bitset, self NodeID, rnd *rand.Rand, n int, among func(NodeID) bool) []NodeID {
 	var unseen, seen []NodeID
 	own := &ObserverRows{}
@@ -44,7 +44,7 @@ func peersAmong(c *core, known bitset, self NodeID, rnd *rand.Rand, n int, among
 	return peers
 }
 
-// take removes the element at i, in no order.
+// take removes the element at i, and does not keep the order.
 func take(nodes []NodeID, i int) (NodeID, []NodeID) {
 	n := nodes[i]
 	nodes[i] = nodes[len(nodes)-1]

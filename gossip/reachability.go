@@ -8,18 +8,22 @@ import (
 	"slices"
 )
 
-// Row is what one observer says about one subject.
+// Which members each member cannot reach. Each observer writes its own rows; of two
+// copies the newer counts. Below, the questions that the rest of the package asks
+// about all rows together, of which rows of Exiting or Down observers are left out.
+
+// Row is the statement of one observer about one subject.
 type Row struct {
 	Subject NodeID
 	Status  ReachStatus
-	Version uint64 // The version of the observer's rows that brought this one.
+	Version uint64 // The version of the observer's rows in which this row was written.
 }
 
-// ObserverRows is everything that one observer says: a row for each member
-// that it cannot reach. Only the observer writes it, and raises the version
-// each time, so that of two copies the one with the higher version is newer.
-// An observer that reaches everybody keeps its version without rows. It is
-// immutable by contract.
+// ObserverRows are all statements of one observer: a row for each member that it
+// cannot reach. Only the observer writes them, and raises the version each time, so
+// that of two copies the one with the higher version is newer. An observer that
+// reaches all members keeps its version without rows. ObserverRows is immutable by
+// contract.
 type ObserverRows struct {
 	Observer NodeID
 	Version  uint64
@@ -39,9 +43,9 @@ func (r *ObserverRows) find(subject NodeID) (int, bool) {
 	})
 }
 
-// joinRows returns the copy with the higher version. Equal versions with
-// different rows exist only if two processes used one identity; then the
-// union is taken, which suspects rather too much than too little.
+// joinRows returns the copy with the higher version. Equal versions with different
+// rows exist only if two processes have used one identity; then the union is taken,
+// which suspects too much rather than too little.
 func joinRows(a, b *ObserverRows) *ObserverRows {
 	switch {
 	case a == b || a.Version > b.Version:
@@ -111,8 +115,8 @@ func (s *core) Records() []Record {
 	return records
 }
 
-// RowsOf returns what one observer says, sorted by subject. The slice must not
-// be modified.
+// RowsOf returns the rows of one observer, sorted by subject. The slice must not be
+// modified.
 func (s *core) RowsOf(observer NodeID) []Row {
 	if i, ok := s.findRows(observer); ok {
 		return s.rows[i].Rows
@@ -120,14 +124,13 @@ func (s *core) RowsOf(observer NodeID) []Row {
 	return nil
 }
 
-// SharesRows reports whether s and o have their rows in the same memory, and so
-// have equal rows. It costs nothing, and mostly holds for a state and the one
-// that it was made from when the rows did not change. Rows that are equal need
-// not be shared.
+// SharesRows reports whether s and o have their rows in the same memory, and so have
+// equal rows. The check costs nothing, and mostly succeeds for a state and the state
+// that it was made from when the rows did not change. Equal rows need not be shared.
 func (s *core) SharesRows(o *State) bool { return sameSlice(s.rows, o.rows) }
 
-// Reachable reports whether no observer says that it cannot reach subject.
-// What members that are Exiting or Down say does not count.
+// Reachable reports whether no observer has a row about subject. Rows of members that
+// are Exiting or Down do not count.
 func (s *core) Reachable(subject NodeID) bool { return !s.isObserved(subject, s.counts) }
 
 // ReachableFrom reports whether observer has no row about subject.
@@ -140,8 +143,8 @@ func (s *core) ReachableFrom(observer, subject NodeID) bool {
 	return !ok
 }
 
-// Observers returns the members that have a row about subject, sorted. Those
-// that are Exiting or Down are left out, as in [State.Reachable].
+// Observers returns the members that have a row about subject, sorted. Members that
+// are Exiting or Down are left out, as in [State.Reachable].
 func (s *core) Observers(subject NodeID) []NodeID {
 	var observers []NodeID
 	for _, set := range s.rows {
@@ -161,17 +164,16 @@ func (s *core) Unreachable() []NodeID {
 	return nodes
 }
 
-// counts reports whether what observer says counts, see isBelieved.
+// counts reports whether the rows of an observer count, see isBelieved.
 func (s *core) counts(observer NodeID) bool {
 	m := s.Member(observer)
 	return m != nil && isBelieved(m)
 }
 
-// isBelieved reports whether what a member says about others counts. It does
-// not when the member is Down, and not when it is Exiting: nobody waits for an
-// Exiting member and nobody downs it, so that if it ended with an accusation
-// that it did not take back, there would be no convergence any more, and without
-// convergence it would not be removed.
+// isBelieved reports whether the rows of a member count. They do not when the member
+// is Down, and not when it is Exiting: no member waits for an Exiting member and none
+// downs it, so that if it ended with a row that it did not take back, the cluster
+// could not converge any more, and without convergence it would not be removed.
 func isBelieved(observer *Member) bool { return observer.Status < Exiting }
 
 func (s *core) isObserved(subject NodeID, counts func(observer NodeID) bool) bool {
@@ -186,8 +188,8 @@ func (s *core) isObserved(subject NodeID, counts func(observer NodeID) bool) boo
 	return false
 }
 
-// unreachable returns the members about which some observer that counts has a
-// row, by their place in the list of members.
+// unreachable returns, by their index in the list of members, the members about which
+// an observer that counts has a row.
 func (s *core) unreachable(counts func(observer *Member) bool) bitset {
 	var marked bitset
 	next := 0 // Observers are sorted as members are.

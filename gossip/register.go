@@ -5,18 +5,18 @@ package gossip
 
 import "cmp"
 
-// A register is one value of the whole cluster. Registers come in two sorts: one that is
-// written anew, by a leader, of which the last generation holds ([written]), and one that
-// only rises ([highest]). Their joins are those of total orders, and so obey the laws of
-// joins by themselves; what a value means is up to whoever reads it. The state has all of
-// its registers in [registers], and joins and compares them there.
+// A register is one value of the whole cluster. Registers come in two sorts: a leader
+// writes a [written] register anew, and its latest generation counts; a [highest] register
+// only rises. Their joins are those of total orders, and so obey the laws of joins by
+// themselves; the meaning of a value is up to its readers. The state has all of its
+// registers in [registers], and joins and compares them there.
 
 // registers are the registers of a state. Values that are == share all memory.
 type registers struct {
 	cluster highest[ClusterID]
 	lastUp  highest[UpNumber]
 	pruned  highest[millis]    // PrunedBefore.
-	epochs  highest[millis]    // EpochBorn; 0: that of the cluster.
+	epochs  highest[millis]    // EpochBorn; 0: the birth of the cluster.
 	yielded highest[ClusterID] // The cluster to which this one has yielded.
 	config  written[Voters, *Voters]
 	downing written[DowningRegister, *DowningRegister]
@@ -31,7 +31,7 @@ func (r *registers) join(o *registers) registers {
 	}
 }
 
-// equalRegisters reports whether r and o hold the same.
+// equalRegisters reports whether r and o hold the same values.
 func (r *registers) equalRegisters(o *registers) bool {
 	return r.cluster == o.cluster && r.lastUp == o.lastUp && r.pruned == o.pruned && r.epochs == o.epochs && r.yielded == o.yielded &&
 		r.config.compare(o.config) == 0 && r.downing.compare(o.downing) == 0
@@ -41,13 +41,13 @@ func (r *registers) equalRegisters(o *registers) bool {
 // must be the least.
 type highest[T comparison[T]] struct{ value T }
 
-// comparison is what types have of which there is a greatest value.
+// comparison is implemented by types whose values are totally ordered.
 type comparison[T any] interface {
 	comparable
 	Compare(T) int
 }
 
-// join returns the greater of two.
+// join returns the register with the greater value.
 func (r highest[T]) join(o highest[T]) highest[T] {
 	if r.value.Compare(o.value) < 0 {
 		return o
@@ -55,7 +55,8 @@ func (r highest[T]) join(o highest[T]) highest[T] {
 	return r
 }
 
-// raise takes a value that is greater than the present one, and reports whether it is.
+// raise sets a value that is greater than the present one, and reports whether it is
+// greater.
 func (r *highest[T]) raise(to T) bool {
 	if to.Compare(r.value) <= 0 {
 		return false
@@ -71,19 +72,22 @@ type millis int64
 func (m millis) Compare(o millis) int { return cmp.Compare(m, o) }
 
 // written is a register that a leader writes as a whole. Its join is the greater in a
-// total order: by generation, by who wrote it, and by content, which decides only where
-// two processes speak for one leader, or the record does not say who wrote it. The zero
-// value was never written, and is less than all others.
+// total order: by generation, by the leader that wrote it, and by content, which
+// decides only where two processes speak as one leader, or the record does not say
+// which leader wrote it. The zero value was never written, and is less than all
+// others.
 type written[T any, P record[T]] struct{ record P }
 
-// record is what is written: immutable, with the generation 0 for the zero value alone.
+// record is the content of a written register: immutable, and of generation 0 only
+// when it is the zero value.
 type record[T any] interface {
 	*T
 	generation() Generation
 	compareContent(o *T) int
 }
 
-// write returns the register with a record; one of generation 0 was never written.
+// write returns the register with a record; a record of generation 0 counts as never
+// written.
 func (r written[T, P]) write(value P) written[T, P] {
 	if value.generation().Gen == 0 {
 		return written[T, P]{}
@@ -91,7 +95,7 @@ func (r written[T, P]) write(value P) written[T, P] {
 	return written[T, P]{value}
 }
 
-// get returns what was written, the zero value if nothing was.
+// get returns the record, the zero value if none was written.
 func (r written[T, P]) get() T {
 	if r.record == nil {
 		var none T
@@ -100,7 +104,7 @@ func (r written[T, P]) get() T {
 	return *r.record
 }
 
-// orZero is get without a copy: what it returns must not be modified.
+// orZero is get without a copy: the result must not be modified.
 func (r written[T, P]) orZero() P {
 	if r.record == nil {
 		return new(T)
@@ -108,7 +112,7 @@ func (r written[T, P]) orZero() P {
 	return r.record
 }
 
-// compare is the total order.
+// compare orders registers as the join does.
 func (r written[T, P]) compare(o written[T, P]) int {
 	switch {
 	case r.record == o.record:
@@ -121,7 +125,7 @@ func (r written[T, P]) compare(o written[T, P]) int {
 	return cmp.Or(r.record.generation().Compare(o.record.generation()), r.record.compareContent(o.record))
 }
 
-// join returns the greater of two, r if they are equal.
+// join returns the greater of two registers, r if they are equal.
 func (r written[T, P]) join(o written[T, P]) written[T, P] {
 	if r.compare(o) < 0 {
 		return o

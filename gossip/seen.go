@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// bitset is a set of places in the list of members. A nil bitset is empty.
-// Sets of one list of members have the same length or are nil.
+// bitset is a set of indices into the list of members. A nil bitset is empty. Sets for
+// one list of members have the same length or are nil.
 type bitset []uint64
 
 func newBitset(n int) bitset { return make(bitset, (n+63)/64) }
@@ -53,8 +53,8 @@ func (b bitset) equal(o bitset) bool {
 	return true
 }
 
-// union returns b ∪ o for sets of one list of members, b or o itself if it is
-// one of them.
+// union returns b ∪ o for sets for one list of members, and b or o itself if one of
+// them is the union.
 func (b bitset) union(o bitset) bitset {
 	if len(b) < len(o) {
 		b, o = o, b
@@ -96,8 +96,8 @@ func (b bitset) remap(from, to []*Member) bitset {
 	return r
 }
 
-// bitsOf returns the set of the given nodes, which are sorted; nodes that are
-// not members are left out.
+// bitsOf returns the set of the given nodes, which are sorted; nodes that are not
+// members are left out.
 func bitsOf(nodes []NodeID, members []*Member) bitset {
 	if len(nodes) == 0 {
 		return nil
@@ -105,7 +105,7 @@ func bitsOf(nodes []NodeID, members []*Member) bitset {
 	b := newBitset(len(members))
 	from := 0
 	for _, node := range nodes {
-		if from < len(members) && members[from].Node != node { // Mostly all have seen it.
+		if from < len(members) && members[from].Node != node { // Mostly every member is in nodes, and no search is needed.
 			i, _ := findMember(members[from:], node)
 			from += i
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// A full delta that this process made is not checked again; applied, it has the
-// effect of one whose parts come from outside.
+// A full delta that this process made is not checked again; its effect is the same as
+// that of a delta with the same parts from another node.
 func TestFullDeltaFromHereIsAsGoodAsOneFromOutside(t *testing.T) {
 	t.Parallel()
 	s := cluster(t, 5)

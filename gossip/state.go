@@ -12,14 +12,18 @@ import (
 	"time"
 )
 
-// State is everything that the members of a cluster agree upon: the members
-// and who reaches whom, with the clock that says which edits it holds and the
-// set of members that are known to hold the same.
+// The state itself: its invariants, the questions about its members, tombstones and
+// registers, the seen set that See extends, and its forms for peers, encoders and
+// people. The questions about reachability and leadership are in files of their own.
+
+// State is everything on which the members of a cluster agree: the members and which
+// of them reach each other, with the clock that says which edits it holds and the set
+// of members that are known to hold the same edits.
 //
-// A State is immutable: each method that changes something returns another
-// State, which shares what did not change. Any number of goroutines may use
-// one. States are made by [New], [FromParts] and the methods of other states;
-// the zero State is empty and valid.
+// A State is immutable: each method that changes something returns another State,
+// which shares what did not change. Any number of goroutines may use one. States are
+// made by [New], [FromParts] and the methods of other states; the zero State is empty
+// and valid.
 //
 // Invariants, which hold for every State:
 //
@@ -29,10 +33,10 @@ import (
 //	S4  clock entries and the seen set are of members only
 //	S5  no tombstone is older than PrunedBefore
 type State struct {
-	// Hashes of the version and of the seen set, worked out when they are first
-	// asked for, 0 until then. They are the only memory that changes after a
-	// State is made, read and written atomically: they stand first so that they
-	// are aligned on 32-bit machines, and [State.copy] leaves them out.
+	// Hashes of the version and of the seen set, computed on first use, 0 until then.
+	// They are the only memory that changes after a State is made, and are read and
+	// written atomically: they are first in the struct so that they are aligned on
+	// 32-bit machines, and [State.copy] leaves them out.
 	version, seenSum uint64
 
 	core
@@ -44,7 +48,7 @@ type State struct {
 
 	history history
 	bases   []base  // Clocks that all members had seen, the latest first.
-	orphans orphans // Effects of edits that no clock stands for any more.
+	orphans orphans // Effects of edits for which the clock has no entry any more.
 }
 
 // core is the part of the state that the edits build: a record for each
@@ -71,8 +75,8 @@ func (s *core) Cluster() ClusterID { return s.cluster.value }
 // The slice and the members must not be modified.
 func (s *core) Members() []*Member { return s.members }
 
-// Member returns the member with the given id. It is nil if the node was not
-// heard of or was removed; [State.Removed] tells these apart.
+// Member returns the member with the given id. It is nil if the node is not known or
+// was removed; [State.Removed] distinguishes these cases.
 func (s *core) Member(id NodeID) *Member {
 	if i, ok := findMember(s.members, id); ok {
 		return s.members[i]
@@ -80,9 +84,8 @@ func (s *core) Member(id NodeID) *Member {
 	return nil
 }
 
-// ByAddress returns the member at an address, nil if there is none. Of
-// several incarnations it returns one that is not Down if there is one, and
-// of those the youngest.
+// ByAddress returns the member at an address, or nil. Of several incarnations it
+// prefers those that are not Down, and of these returns the youngest.
 func (s *core) ByAddress(addr Address) *Member {
 	i, _ := findMember(s.members, NodeID{Address: addr})
 	var best *Member
@@ -116,8 +119,8 @@ func (s *core) Tombstones() []Tombstone {
 	return all
 }
 
-// TombstonesSince returns the tombstones that s has and o has not, sorted by
-// node id. It costs nothing when they share their tombstones.
+// TombstonesSince returns the tombstones that s has and o does not, sorted by node id.
+// It costs nothing when both share their tombstones.
 func (s *core) TombstonesSince(o *State) []Tombstone {
 	if sameSlice(s.tombs, o.tombs) {
 		return nil
@@ -178,9 +181,8 @@ func (s *core) Yielded() ClusterID { return s.yielded.value }
 // Downing returns the downing strategy of the cluster.
 func (s *core) Downing() DowningRegister { return s.downing.get() }
 
-// See returns s with self in the seen set; s itself if it is there already or
-// is not a member. It is no edit. A node calls it for each state that it makes
-// its own.
+// See returns s with self in the seen set, and s itself if self is in it already or is
+// not a member. It is no edit. A node calls it for each state that it adopts.
 func (s *State) See(self NodeID) *State {
 	i, ok := findMember(s.members, self)
 	if !ok || s.seen.has(i) {
@@ -195,9 +197,10 @@ func (s *State) See(self NodeID) *State {
 	return &c
 }
 
-// Unsee returns s without self in the seen set; s itself if self is not in it. It is for
-// a state that self has just made by an edit or a merge, and has sent to nobody: others
-// may count on self's having seen it only once self has it on its disk.
+// Unsee returns s without self in the seen set, and s itself if self is not in it. It
+// is for a state that self has just made by an edit or a merge, and has not sent:
+// other nodes may count on self's having seen the state only once it is on the disk of
+// self.
 func (s *State) Unsee(self NodeID) *State {
 	i, ok := findMember(s.members, self)
 	if !ok || !s.seen.has(i) {
@@ -211,24 +214,24 @@ func (s *State) Unsee(self NodeID) *State {
 	return &c
 }
 
-// Peers returns up to n different members to gossip with, in random order:
-// never self, nor those that self has marked as unreachable. Those that only
+// Peers returns up to n different members to gossip with, in random order, without
+// self and without members that self has marked as unreachable. Members that only
 // others cannot reach are included, since news may reach them through self.
 //
-// Each pick prefers members that have not seen s with a probability of 0.8
-// up to 400 members. Above, it falls in a straight line to 0.08 at 1,200, so
-// that a large cluster does not send everything to the few that lag behind.
+// Each pick prefers members that have not seen s with a probability of 0.8 up to 400
+// members. Above, the probability falls linearly to 0.08 at 1,200 members, so that a
+// large cluster does not send everything to the few that lag behind.
 func (s *State) Peers(self NodeID, rnd *rand.Rand, n int) []NodeID {
 	return s.PeersAmong(self, rnd, n, func(NodeID) bool { return true })
 }
 
-// PeersAmong is [State.Peers] restricted to the members for which among is true.
-// Among is asked about each member but self, once, in the order of node ids.
+// PeersAmong is [State.Peers] restricted to the members for which among returns true.
+// Among is called once for each member except self, in the order of node ids.
 func (s *State) PeersAmong(self NodeID, rnd *rand.Rand, n int, among func(NodeID) bool) []NodeID {
 	return peersAmong(&s.core, s.seen, self, rnd, n, among)
 }
 
-// Parts returns what s holds, in sorted lists. They must not be modified.
+// Parts returns the content of s, in sorted lists, which must not be modified.
 func (s *State) Parts() Raw {
 	return Raw{
 		Cluster:      s.cluster.value,
@@ -256,7 +259,7 @@ func (s *State) Describe() string {
 	return b.String()
 }
 
-// copy returns the fields of s but for what changes after it was made.
+// copy returns the fields of s, without those that change after a State is made.
 func (s *State) copy() State {
 	return State{core: s.core, clock: s.clock, seen: s.seen, history: s.history, bases: s.bases, orphans: s.orphans}
 }
@@ -274,8 +277,8 @@ func (s *core) equalCore(o *core) bool {
 		slices.EqualFunc(s.rows, o.rows, equalRows)
 }
 
-// findMember is a binary search, written out because it is what a step of a
-// node does most: without a call and a copy of the id for each comparison it
+// findMember is a binary search, written out because it is the most frequent operation
+// in a step of a node: without a call and a copy of the id for each comparison it
 // takes half the time.
 func findMember(members []*Member, id NodeID) (int, bool) {
 	low, high := 0, len(members)

@@ -52,7 +52,7 @@ func unseen(t testing.TB, s *gossip.State, who ...int) *gossip.State {
 	return s
 }
 
-// marked returns s with rows of an observer, nobody having lost sight of it.
+// marked returns s with rows of an observer, seen by the same members as s.
 func marked(t testing.TB, s *gossip.State, observer int, subjects ...int) *gossip.State {
 	t.Helper()
 	p := s.Parts()
@@ -90,7 +90,7 @@ func TestConvergence(t *testing.T) {
 		{name: "unreachable down", state: marked(t, statuses(t, up, down), 0, 1)},
 		{name: "self unreachable", state: marked(t, statuses(t, up, up), 1, 0)},
 		{name: "observer down", state: marked(t, statuses(t, up, down, up), 1, 2)},
-		{name: "observer exiting", state: marked(t, statuses(t, up, exiting, up), 1, 2)}, // Or it would stay if it died so.
+		{name: "observer exiting", state: marked(t, statuses(t, up, exiting, up), 1, 2)}, // Otherwise it would stay if it died in this state.
 		{name: "observer joining counts", state: marked(t, statuses(t, up, joining, up), 1, 2), want: "unreachable 10.0.0.2:7946#f"},
 		{name: "confirmed", state: marked(t, unseen(t, statuses(t, up, leaving), 1), 0, 1), confirmed: 1},
 	}
@@ -109,8 +109,8 @@ func TestConvergence(t *testing.T) {
 	require.Equal(t, "this node is not a member", why.String())
 }
 
-// A member that leaves before it came up must not make the others believe
-// that the first up-number was given.
+// A member that leaves before it came up must not make the others believe that the
+// first up-number was given.
 func TestConvergenceOfFirstMembersOutlivesALeavingOne(t *testing.T) {
 	t.Parallel()
 	s := statuses(t, gossip.Joining, gossip.Joining).Edit(node(1), func(e *gossip.Edit) {
@@ -388,8 +388,9 @@ func TestLoadedStrategiesAreTheLastWordOfTheirNode(t *testing.T) {
 	require.Equal(t, []gossip.StrategyID{2, 4}, joined.Member(node(5)).Loaded.Strategies)
 }
 
-// A number that is given once more, by a leader that had not heard, never makes a
-// member older or two members equal.
+// An up-number that a leader gives again, since it does not know of the first time,
+// never makes a member older or two members equal.
+//
 // covers I29.
 func TestUpNumbersOfTwoLeaders(t *testing.T) {
 	t.Parallel()
@@ -411,7 +412,8 @@ func TestUpNumbersOfTwoLeaders(t *testing.T) {
 	requireEqual(t, same, rewire(t, same), "a state with one number twice is a state")
 }
 
-// A removal outbids what the removed member can have given unseen.
+// A removal outbids everything that the removed member can have given unseen.
+//
 // covers I29.
 func TestRemovalOutbids(t *testing.T) {
 	t.Parallel()
@@ -454,8 +456,10 @@ func TestRemovalOutbids(t *testing.T) {
 	require.Equal(t, s.LastUpNumber(), left.LastUpNumber(), "nobody outbids himself")
 }
 
-// The edit that was lost may have let go the very member who removes its author, and
-// which lets itself go in the same edit: that outbids nothing, and the removal does.
+// The lost edit may have made the very member Exiting that removes the edit's author,
+// and that makes itself Exiting in the same edit: making itself Exiting outbids
+// nothing, and the removal does.
+//
 // covers I29.
 func TestRemovalOutbidsWhoeverLetItsAuthorGo(t *testing.T) {
 	t.Parallel()

@@ -5,9 +5,8 @@ package gossip
 
 import "strconv"
 
-// Status is where a member is in its life. The numbers are ordered: in a
-// merge the higher one wins, so a status never goes backwards. The values are
-// part of the wire.
+// Status is the stage of a member's life. The numbers are ordered: in a merge the
+// higher one wins, so a status never goes backwards. The values are part of the wire.
 //
 //	Joining ─> WeaklyUp ─> Up ─> Preparing ─> Ready
 //	   └──────────┴─────────┴────────┴──────────┴──> Leaving ─> Exiting ─> Removed
@@ -16,16 +15,16 @@ type Status uint8
 
 // The statuses.
 const (
-	StatusNone Status = iota // Not a member, not heard of.
+	StatusNone Status = iota // Not a member, or not known.
 	Joining                  // Admitted by a member, not taking part yet.
-	WeaklyUp                 // Taking part a little, while the cluster cannot converge.
+	WeaklyUp                 // Taking part in a limited way, while the cluster cannot converge.
 	Up                       // Taking part.
 	Preparing                // Preparing for a shutdown of the whole cluster.
 	Ready                    // Ready for a shutdown of the whole cluster.
-	Leaving                  // Has asked to leave, handing its work over.
+	Leaving                  // Has asked to leave, and hands its work over.
 	Exiting                  // Has handed its work over.
 	Down                     // Declared dead; only removal can follow.
-	Removed                  // Gone for good. A member is never Removed; a tombstone stands for it.
+	Removed                  // Gone for good: a tombstone has this status, a member never.
 )
 
 // String returns the status in lower case with hyphens.
@@ -63,18 +62,18 @@ func (s Status) isLive() bool { return s >= Joining && s <= Down }
 // is a first choice for leader.
 func (s Status) leads() bool { return s >= Up && s <= Leaving }
 
-// mustBeNumbered reports whether a member with status s must have an
-// up-number. Those that follow may have skipped Up.
+// mustBeNumbered reports whether a member with status s must have an up-number. A
+// member with a later status may have skipped Up.
 func (s Status) mustBeNumbered() bool { return s >= Up && s <= Ready }
 
-// ReachStatus is what an observer says about a member that it cannot reach.
-// The values are part of the wire.
+// ReachStatus is the statement of an observer about a member that it cannot reach. The
+// values are part of the wire.
 type ReachStatus uint8
 
 // The statuses of a reachability row. Members without a row are reachable.
 const (
 	Unreachable ReachStatus = iota + 1 // Does not answer; may come back.
-	Terminated                         // Will never answer again: its place was taken, or its session broke.
+	Terminated                         // Will never answer again: its address was taken, or its session broke.
 )
 
 // String returns the status in lower case.

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// DowningStrategy is what tells one downing strategy from another. Two nodes
-// whose strategies are equal decide by the same rules. The zero value is none.
+// DowningStrategy identifies a downing strategy. Two nodes whose values are equal
+// decide by the same rules. The zero value is none.
 type DowningStrategy struct {
 	Name         string // At most [MaxRoleBytes], as is Version.
 	Version      string
@@ -21,8 +21,8 @@ type DowningStrategy struct {
 	MajorityOnly bool   // Never lets a side without a majority survive.
 }
 
-// StrategyID stands for a [DowningStrategy] where its fields would take too
-// much room. Zero is none.
+// StrategyID is a short form of a [DowningStrategy], where its fields would take too
+// much space. Zero is none.
 type StrategyID uint64
 
 // String returns the id in 16 hexadecimal digits.
@@ -75,8 +75,8 @@ type DowningRegister struct {
 	Gen uint64 // Grows by one with each change.
 	DowningStrategy
 
-	// Previous is the strategy of the generation before. While the change is
-	// not known to have converged other nodes may still decide by it alone.
+	// Previous is the strategy of the generation before. While the change is not known
+	// to have converged, other nodes may still decide by Previous alone.
 	Previous DowningStrategy
 }
 
@@ -87,9 +87,9 @@ func (r *DowningRegister) compareContent(o *DowningRegister) int {
 	return cmp.Or(r.compare(o.DowningStrategy), r.Previous.compare(o.Previous))
 }
 
-// Loaded are the downing strategies that a node has at hand, by its own word:
-// only the node itself changes them. The zero value is that of a node that has
-// said nothing yet.
+// Loaded are the downing strategies that a node can use, as declared by the node
+// itself, which alone changes them. The zero value is that of a node that has declared
+// nothing yet.
 type Loaded struct {
 	Version    uint64       // Grows by one with each change.
 	Strategies []StrategyID // Sorted, at most [MaxLoaded].
@@ -105,8 +105,8 @@ func (l Loaded) equal(o Loaded) bool {
 	return l.Version == o.Version && slices.Equal(l.Strategies, o.Strategies)
 }
 
-// join returns the later word of one node. The order of the contents decides
-// only if two processes speak for one node.
+// join returns the later declaration of one node. The order of the contents matters
+// only if two processes speak as one node.
 func (l Loaded) join(o Loaded) Loaded {
 	if cmp.Or(cmp.Compare(l.Version, o.Version), slices.Compare(l.Strategies, o.Strategies)) < 0 {
 		return o

@@ -11,12 +11,13 @@ import (
 	"strings"
 )
 
-// errVersion says what an app-version looks like.
+// errVersion describes the form of an app-version.
 var errVersion = errors.New(`must be one to three numbers joined by dots, possibly with a "v" before and a qualifier after "-" or "+", as in 1.10.0, v1.10.0-rc2 or 1.10.0+3-1a2b3c4`)
 
-// CheckVersion reports an app-version that [CompareVersions] could compare only as
-// text: who deploys "build-9" and then "build-10" would find the older one preferred.
-// Empty is allowed: a node that says no version, which is older than every version.
+// CheckVersion returns an error for an app-version that [CompareVersions] could
+// compare only as text: after a deployment of "build-9" and then of "build-10" the
+// older one would be preferred. The empty text is allowed: a node without a version,
+// which is older than every version.
 func CheckVersion(s string) error {
 	if _, ok := parseVersion(s); !ok && s != "" {
 		return fmt.Errorf("%q %w", s, errVersion)
@@ -25,17 +26,18 @@ func CheckVersion(s string) error {
 }
 
 // CompareVersions orders app-versions: -1 when a is older than b, 0 when they are the
-// same version, +1 when a is newer. It is the one comparison of them; strategies that
-// look at versions use it too.
+// same version, +1 when a is newer. Everything that orders versions uses it,
+// strategies too.
 //
-// A version is up to three numbers joined by dots, of which missing ones count as
-// zero, with or without a "v" before. A qualifier may follow after "-" or "+". One that
-// begins with a number counts the changes since the release, so 1.0.0 < 1.0.0+3-abc <
-// 1.0.0+10-def. Any other marks a version before the release, so 1.0.0-rc1 < 1.0.0; and
-// the numbers in it count as numbers, so 1.0.0-rc9 < 1.0.0-rc10. What is no such text
-// (see [CheckVersion]; a member of another program may say it) is older than every
-// version and compared as text, and empty is the oldest. The order is total on versions;
-// texts that mean the same one, such as v1.2 and 1.2.0, are equal.
+// A version is up to three numbers joined by dots, with or without a "v" before;
+// missing numbers count as zero. A qualifier may follow after "-" or "+". A qualifier
+// that begins with a number counts the changes since the release, so 1.0.0 <
+// 1.0.0+3-abc < 1.0.0+10-def. Any other qualifier marks a version before the release,
+// so 1.0.0-rc1 < 1.0.0; the numbers in it count as numbers, so 1.0.0-rc9 < 1.0.0-rc10.
+// A text of another form (see [CheckVersion]; a member that runs another program may
+// have one) is older than every version and compared as text, and the empty text is
+// the oldest. The order is total on versions; texts for the same version, such as v1.2
+// and 1.2.0, are equal.
 func CompareVersions(a, b string) int {
 	if a == b {
 		return 0
@@ -53,10 +55,10 @@ func CompareVersions(a, b string) int {
 	return cmp.Or(compareBools(x.rest == "", y.rest == ""), compareNatural(x.rest, y.rest))
 }
 
-// version is an app-version taken apart.
+// version is a parsed app-version.
 type version struct {
-	numbers [4]uint64 // The release, then the count of changes since.
-	rest    string    // The qualifier without that count.
+	numbers [4]uint64 // The release, then the number of changes since the release.
+	rest    string    // The qualifier, without the number of changes.
 }
 
 func parseVersion(s string) (v version, ok bool) {
@@ -109,8 +111,8 @@ func compareNatural(a, b string) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// run returns the digits, or the other bytes, with which a text that is not empty
-// begins.
+// run returns the digits, or the other bytes, with which a text begins that is not
+// empty.
 func run(s string) string {
 	for i := 1; i < len(s); i++ {
 		if isDigit(s[i]) != isDigit(s[0]) {

@@ -30,8 +30,8 @@ func TestCompareVersions(t *testing.T) {
 	}
 }
 
-// A version that would be ordered as text, so that a rolling update goes backwards,
-// is refused.
+// A version that would be ordered as text, so that a rolling update went backwards, is
+// refused.
 func TestCheckVersion(t *testing.T) {
 	t.Parallel()
 	for _, good := range []string{"", "0.0.0", "7", "1.9", "v1.10.0", "1.10.0-rc2", "1.0.0+3-1a2b3c4", "1.0.0-3-g1a2b3c4-dirty", "v2-SNAPSHOT"} {

@@ -9,10 +9,10 @@ import (
 	"slices"
 )
 
-// ClusterID tells clusters apart, also a cluster from its own successor after
-// a full restart. The zero ClusterID is none.
+// ClusterID identifies a cluster, and distinguishes it from its own successor after a
+// full restart. The zero ClusterID is none.
 type ClusterID struct {
-	Born  int64  // Unix milliseconds; grows over full restarts.
+	Born  int64  // Unix milliseconds; grows with each full restart.
 	Nonce uint64 // Random.
 }
 
@@ -32,28 +32,28 @@ func (c ClusterID) Compare(o ClusterID) int {
 	return cmp.Or(cmp.Compare(c.Born, o.Born), cmp.Compare(c.Nonce, o.Nonce))
 }
 
-// DataID names the memory in which a node keeps its record of who votes: the
-// content of its data directory, or the process of a node without one. It is drawn
-// at random once. Who comes back with the same DataID remembers; who lost its disk
-// comes back with another. Zero is none.
+// DataID identifies the memory in which a node keeps its record of the voters: the
+// content of its data directory, or the process of a node without one. It is drawn at
+// random once. A node that comes back with the same DataID remembers its record; a
+// node that lost its disk comes back with another DataID. Zero is none.
 type DataID uint64
 
-// Voters says who votes. Only the leader changes it, under convergence. Gen and By
-// together name one Voters: two leaders that did not hear of each other give the
-// same generation at worst, and never as the same node.
+// Voters says which members vote. Only the leader changes it, under convergence. Gen
+// and By together identify one value of Voters: two leaders that do not know of each
+// other may give the same generation, but never as the same node.
 type Voters struct {
-	Gen      uint64   // Grows with each change and each removal; 0 is no Config yet.
-	By       UID      // The uid of the leader that made the change; 0 if Gen is.
-	Voters   []NodeID // Sorted. May name members that were removed since.
+	Gen      uint64   // Grows with each change and each removal; 0: there are no voters yet.
+	By       UID      // The uid of the leader that made the change; 0 if Gen is 0.
+	Voters   []NodeID // Sorted. May have members that were removed since.
 	Previous []NodeID // The voters of the generation before; empty if they are the same.
 
-	// Data are the memories of Voters, in their order; nil if none is known. The
-	// zero DataID stands for a seed node that was listed when the cluster was
-	// founded and has not voted; its uid is [UIDUnknown].
+	// Data are the data ids of Voters, and PreviousData those of Previous, in the same
+	// order; nil if none is known. The zero DataID stands for a seed node that was
+	// listed when the cluster was founded and has not voted; its uid is [UIDUnknown].
 	Data, PreviousData []DataID
 }
 
-// DataOf returns the memory of a voter, zero if it is not known.
+// DataOf returns the data id of a voter, zero if it is not known.
 func (c Voters) DataOf(voter NodeID) DataID {
 	for _, set := range c.sets() {
 		if i, ok := slices.BinarySearchFunc(set.voters, voter, NodeID.Compare); ok && i < len(set.data) {
@@ -63,7 +63,7 @@ func (c Voters) DataOf(voter NodeID) DataID {
 	return 0
 }
 
-// voterSet is a set of voters and their memories, in the same order.
+// voterSet is a set of voters with their data ids, in the same order.
 type voterSet struct {
 	voters []NodeID
 	data   []DataID
@@ -73,7 +73,7 @@ func (c *Voters) sets() [2]voterSet {
 	return [2]voterSet{{c.Voters, c.Data}, {c.Previous, c.PreviousData}}
 }
 
-// Generation names one Config in the life of a cluster.
+// Generation identifies one value of Voters in the life of a cluster.
 type Generation struct {
 	Gen uint64
 	By  UID
@@ -112,9 +112,9 @@ func sameVoters(a, b *Voters) bool {
 	return a.Generation() == b.Generation() && a.compareContent(b) == 0
 }
 
-// Wins reports whether the voters for which in is true win: more than half of
-// all, or exactly half with the lowest node id among them. No two disjoint
-// sets win. Nobody wins among no voters. The voters must be without doubles.
+// Wins reports whether the voters for which in returns true win: more than half of
+// all, or exactly half with the lowest node id among them. No two disjoint sets win,
+// and no set wins among no voters. The voters must be without doubles.
 func Wins(voters []NodeID, in func(NodeID) bool) bool {
 	if len(voters) == 0 {
 		return false
@@ -128,12 +128,12 @@ func Wins(voters []NodeID, in func(NodeID) bool) bool {
 	return 2*count > len(voters) || (2*count == len(voters) && in(slices.MinFunc(voters, NodeID.Compare)))
 }
 
-// Base is the voter sets that count at the moment. A node that does not know
-// yet whether the last change of voters reached everybody holds two.
+// Base are the sets of voters that count at present. A node that does not know yet
+// whether the last change of voters has reached every member holds two sets.
 type Base [][]NodeID
 
-// Wins reports whether the nodes for which in is true win in every set of the
-// base that is not empty. Without such a set nobody wins.
+// Wins reports whether the nodes for which in returns true win in every set of the
+// base that is not empty. Without such a set no nodes win.
 func (b Base) Wins(in func(NodeID) bool) bool {
 	won := false
 	for _, voters := range b {

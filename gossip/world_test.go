@@ -20,7 +20,7 @@ import (
 // of replicas, as random sequences of edits, merges and deltas make them.
 type world struct {
 	t        *rapid.T
-	wild     bool // Removals without agreement, by anybody; then nobody is promoted.
+	wild     bool // Any member removes others without agreement; then none is promoted.
 	replicas []*replica
 	uid      gossip.UID
 	wall     int64
@@ -31,7 +31,7 @@ type replica struct {
 	state   *gossip.State
 	past    []*gossip.State
 	dead    bool
-	removed map[gossip.NodeID]bool // Whatever this replica ever knew to be removed.
+	removed map[gossip.NodeID]bool // Every node that this replica ever knew to be removed.
 }
 
 func newWorld(t *rapid.T, wild bool) *world {
@@ -73,7 +73,8 @@ func (w *world) member(r *replica) *gossip.Member {
 	return members[w.pick(len(members))]
 }
 
-// become makes s the state of r and checks what must hold of the step.
+// become makes s the state of r and checks the invariants of the step.
+//
 // covers I6, I7, I8.
 func (w *world) become(r *replica, s *gossip.State) {
 	s = s.See(r.id).Restamp(r.id)
@@ -93,7 +94,7 @@ func (w *world) become(r *replica, s *gossip.State) {
 		r.state = s
 	}
 	if _, removed := s.Removed(r.id); removed {
-		r.dead = true // It sends nothing any more, so it need not stamp anything.
+		r.dead = true // A dead replica sends nothing, so it need not stamp anything.
 		return
 	}
 	for _, o := range w.replicas {
@@ -204,7 +205,7 @@ func (w *world) crash(t *rapid.T) {
 	w.replica().dead = true
 }
 
-// down declares a node that has crashed dead. A wild world does so with any.
+// down declares a crashed node dead; in a wild world, any node.
 func (w *world) down(t *rapid.T) {
 	r := w.replica()
 	m := w.member(r)
@@ -215,8 +216,8 @@ func (w *world) down(t *rapid.T) {
 	w.edit(r, func(e *gossip.Edit) { e.Down(m.Node, fmt.Sprint("reason ", w.pick(2))) })
 }
 
-// remove is what no cluster does: without convergence, by anybody. The states
-// must stay consistent all the same.
+// remove removes a member without convergence, by any replica, which no cluster does.
+// The states must stay consistent nevertheless.
 func (w *world) remove(*rapid.T) {
 	r := w.replica()
 	id := w.member(r).Node
@@ -249,7 +250,8 @@ func (w *world) wire(t *rapid.T) {
 	w.become(to, to.state.Merge(o))
 }
 
-// apply applies a delta and compares with the merge that it stands for.
+// apply applies a delta and compares the result with the merge that the delta stands
+// for.
 func (w *world) apply(to *replica, from *gossip.State, d gossip.Delta) bool {
 	require.NoError(w.t, d.Validate())
 	got, err := to.state.Apply(d)
@@ -268,7 +270,7 @@ func (w *world) delta(t *rapid.T) {
 	require.True(w.t, w.apply(to, from.state, from.state.Delta(to.state.Clock())))
 }
 
-// push sends what is new since some earlier state of the sender.
+// push sends the edits since some earlier state of the sender.
 func (w *world) push(t *rapid.T) {
 	from, to := w.pair(t)
 	if len(from.past) == 0 {
@@ -326,6 +328,7 @@ func (w *world) converse(a, b *replica) {
 }
 
 // lead does what a leader does under convergence.
+//
 // covers I29.
 func (w *world) lead(*rapid.T) {
 	r := w.replica()
@@ -363,8 +366,8 @@ func (w *world) lead(*rapid.T) {
 	})
 }
 
-// canPrune reports whether nobody who may still be heard knows less than the
-// leader, and forgets what is under way: what a day does in practice.
+// canPrune reports whether no replica that may still be heard knows less than the
+// leader, and forgets what is under way: in practice, a day has passed.
 func (w *world) canPrune(leader *replica) bool {
 	for _, r := range w.replicas {
 		if !r.dead && !r.state.Clock().Equal(leader.state.Clock()) {
@@ -377,7 +380,7 @@ func (w *world) canPrune(leader *replica) bool {
 	return true
 }
 
-// agree lets all that are alive exchange everything.
+// agree lets all living replicas exchange everything.
 func (w *world) agree(*rapid.T) {
 	for range 2 {
 		for _, a := range w.replicas {
