@@ -147,6 +147,12 @@ func (c VectorClock) Compare(o VectorClock) Ordering {
 		more = more || x > y
 		return !(less && more)
 	})
+	return orderingOf(less, more)
+}
+
+// orderingOf returns how one of two histories lies to the other, if it lacks an edit of the
+// other (less), and has one that the other lacks (more).
+func orderingOf(less, more bool) Ordering {
 	switch {
 	case less && more:
 		return Concurrent

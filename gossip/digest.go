@@ -289,15 +289,7 @@ func (s *State) compareLive(theirs VectorClock, entries []Dot) Ordering {
 		}
 		return !(less && more)
 	})
-	switch {
-	case less && more:
-		return Concurrent
-	case less:
-		return Before
-	case more:
-		return After
-	}
-	return Same
+	return orderingOf(less, more)
 }
 
 // isDropped reports whether entries have the node with count 0: the clock has no entry
