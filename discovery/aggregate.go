@@ -7,14 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
 )
-
-// TargetsMax is the largest number of contact points that one method may return.
-// A larger answer is an error of the method, since nobody could probe so many.
-const TargetsMax = 10_000
 
 // Method is a [Discovery] with the name by which a configuration selects it.
 type Method struct {
@@ -80,20 +77,26 @@ func NewAggregate(limit time.Duration, methods ...Method) (*Aggregate, error) {
 // and not empty. When there is none, it returns an empty answer if every method
 // said that there are no contact points, and otherwise the errors of all that
 // failed, each a [LookupError]. It asks no further method when its context ends.
+//
+// The answer holds as long as each of those that led to it, which is not known of
+// a method that failed.
 func (a *Aggregate) Lookup(ctx context.Context, q Query) (Targets, error) {
 	var faults []error
 	var reasons []string
+	holds := time.Duration(math.MaxInt64)
 	for _, m := range a.methods {
 		if err := ctx.Err(); err != nil {
 			return Targets{}, errors.Join(append(faults, &LookupError{Method: m.Name, Err: err})...)
 		}
 		found, err := a.ask(ctx, m, q)
+		holds = min(holds, found.TTL) // An error comes with no answer, and 0.
 		switch {
 		case err != nil:
 			faults = append(faults, &LookupError{Method: m.Name, Err: err})
 			reasons = append(reasons, fmt.Sprintf("%s: %v", m.Name, err))
 		case len(found.List) > 0:
 			found.Reason = strings.Join(append(reasons, m.Name+": "+found.Reason), "; ")
+			found.TTL = holds
 			return found, nil
 		default:
 			reasons = append(reasons, m.Name+": found none: "+found.Reason)
@@ -102,7 +105,7 @@ func (a *Aggregate) Lookup(ctx context.Context, q Query) (Targets, error) {
 	if len(faults) > 0 {
 		return Targets{}, errors.Join(faults...)
 	}
-	return Targets{Reason: strings.Join(reasons, "; ")}, nil
+	return Targets{Reason: strings.Join(reasons, "; "), TTL: holds}, nil
 }
 
 func (a *Aggregate) ask(ctx context.Context, m Method, q Query) (Targets, error) {
@@ -112,27 +115,13 @@ func (a *Aggregate) ask(ctx context.Context, m Method, q Query) (Targets, error)
 	if err != nil {
 		return Targets{}, err
 	}
-	return found, found.normalise()
-}
-
-// normalise checks an answer and removes duplicates from it, keeping the order.
-// One bad target makes the answer useless: who sends one thing that is wrong may
-// have left out one that is right.
-func (t *Targets) normalise() error {
-	if len(t.List) > TargetsMax {
-		return fmt.Errorf("%d contact points are more than %d", len(t.List), TargetsMax)
+	if found.TTL < 0 {
+		return Targets{}, fmt.Errorf("the answer holds for %v", found.TTL)
 	}
-	unique := make([]Target, 0, len(t.List))
-	seen := make(map[Target]bool, len(t.List))
-	for _, target := range t.List {
-		if err := target.Validate(); err != nil {
-			return err
-		}
-		if !seen[target] {
-			seen[target] = true
-			unique = append(unique, target)
-		}
+	list, err := Distinct(found.List)
+	if err != nil {
+		return Targets{}, err
 	}
-	t.List = unique
-	return nil
+	found.List = list
+	return found, nil
 }

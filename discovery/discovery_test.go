@@ -6,6 +6,8 @@ package discovery_test
 import (
 	"context"
 	"errors"
+	"slices"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,8 +48,11 @@ func empty(context.Context) (discovery.Targets, error) {
 }
 
 func answer(list ...discovery.Target) asked {
-	return func(context.Context) (discovery.Targets, error) {
-		return discovery.Targets{List: list, Reason: "test"}, nil
+	return func(ctx context.Context) (discovery.Targets, error) {
+		if err := ctx.Err(); err != nil {
+			return discovery.Targets{}, err
+		}
+		return discovery.Targets{List: slices.Clone(list), Reason: "test"}, nil
 	}
 }
 
@@ -58,16 +63,43 @@ func hang(ctx context.Context) (discovery.Targets, error) {
 
 func method(name string, d asked) discovery.Method { return discovery.Method{Name: name, Discovery: d} }
 
+// numbered lists so many different contact points.
+func numbered(n int) []discovery.Target {
+	list := make([]discovery.Target, n)
+	for i := range list {
+		list[i] = discovery.Target{Host: "node-" + strconv.Itoa(i), Port: 1}
+	}
+	return list
+}
+
 func TestDiscoveriesKeepTheContract(t *testing.T) {
 	t.Run("static", func(t *testing.T) {
-		discoverytest.TestDiscovery(t, func(t testing.TB) discovery.Discovery {
-			return newStatic(t, "b:2", "a:1", "127.0.0.1:3", "b:2")
+		discoverytest.TestSource(t, discoverytest.Source{
+			Holding: func(t testing.TB, n int) discovery.Discovery {
+				t.Helper()
+				var endpoints []string
+				for _, target := range numbered(n) {
+					endpoints = append(endpoints, target.String(), target.String())
+				}
+				return newStatic(t, endpoints...)
+			},
+			Most: discovery.TargetsMax, // The bound is that of the configuration.
 		})
 	})
 	t.Run("aggregate", func(t *testing.T) {
-		discoverytest.TestDiscovery(t, func(t testing.TB) discovery.Discovery {
-			return newAggregate(t, method("broken", broken), method("empty", empty),
-				discovery.Method{Name: "static", Discovery: newStatic(t, "a:1", "b:2")})
+		discoverytest.TestSource(t, discoverytest.Source{
+			Holding: func(t testing.TB, n int) discovery.Discovery {
+				t.Helper()
+				return newAggregate(t, method("empty", empty), method("full", answer(numbered(n)...)))
+			},
+			Failing: func(t testing.TB) discovery.Discovery {
+				t.Helper()
+				return newAggregate(t, method("empty", empty), method("broken", broken))
+			},
+			Silent: func(t testing.TB) discovery.Discovery {
+				t.Helper()
+				return newAggregate(t, method("empty", empty), method("hang", hang))
+			},
 		})
 	})
 }
@@ -205,4 +237,51 @@ func TestNewAggregateReportsEveryFault(t *testing.T) {
 	require.ErrorContains(t, err, "method 0 has no name")
 	require.ErrorContains(t, err, `method "a" is given twice`)
 	require.ErrorContains(t, err, `method "b" has no implementation`)
+}
+
+// How long an answer holds is what all methods say that led to it: one that failed may
+// answer at any moment.
+func TestAggregateHoldsNoLongerThanEachOfItsMethods(t *testing.T) {
+	holding := func(ttl time.Duration, list ...discovery.Target) asked {
+		return func(context.Context) (discovery.Targets, error) {
+			return discovery.Targets{List: list, Reason: "test", TTL: ttl}, nil
+		}
+	}
+	one := discovery.Target{Host: "one"}
+	for _, tc := range []struct {
+		name    string
+		methods []discovery.Method
+		want    time.Duration
+	}{
+		{"one method", []discovery.Method{method("a", holding(time.Minute, one))}, time.Minute},
+		{"an empty answer before", []discovery.Method{
+			method("a", holding(time.Second)), method("b", holding(time.Minute, one)),
+		}, time.Second},
+		{"an error before", []discovery.Method{method("a", broken), method("b", holding(time.Minute, one))}, 0},
+		{"a method that does not say", []discovery.Method{
+			method("a", empty), method("b", holding(time.Minute, one)),
+		}, 0},
+		{"all empty", []discovery.Method{method("a", holding(time.Minute)), method("b", holding(time.Hour))}, time.Minute},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			found, err := newAggregate(t, tc.methods...).Lookup(t.Context(), discovery.Query{})
+			require.NoError(t, err)
+			require.Equal(t, tc.want, found.TTL)
+		})
+	}
+	_, err := newAggregate(t, method("a", holding(-1, one))).Lookup(t.Context(), discovery.Query{})
+	require.ErrorContains(t, err, "holds for -1ns")
+}
+
+func TestDistinctKeepsTheOrderAndRefusesWhatIsBad(t *testing.T) {
+	a, b := discovery.Target{Host: "a", Port: 1}, discovery.Target{Host: "b", Port: 2}
+	given := []discovery.Target{b, a, b}
+	list, err := discovery.Distinct(given)
+	require.NoError(t, err)
+	require.Equal(t, []discovery.Target{b, a}, list)
+	require.Equal(t, []discovery.Target{b, a, b}, given)
+	_, err = discovery.Distinct([]discovery.Target{a, {Host: "B"}})
+	require.ErrorIs(t, err, discovery.ErrBadTarget)
+	_, err = discovery.Distinct(make([]discovery.Target, discovery.TargetsMax+1))
+	require.ErrorContains(t, err, "10001 contact points are more than 10000")
 }

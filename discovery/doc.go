@@ -8,7 +8,7 @@
 //
 // [Static] is the list from a configuration file. [Aggregate] asks several
 // methods in order. A program adds methods of its own by implementing
-// [Discovery], and checks them with the package discoverytest.
+// [Discovery], and checks them with the package discoverytest; [Distinct] helps.
 //
 //	found, err := discovery.New(config, discovery.Method{Name: "registry", Discovery: mine})
 //	...
@@ -36,6 +36,8 @@
 //     and parsing the text of a target gives that target.
 //   - An Aggregate returns valid targets without duplicates, whatever its methods
 //     return, and reports the error of each method that failed.
+//   - An empty answer says that there are no contact points, and never that they
+//     could not be found out.
 //
 // # Non-guarantees
 //

@@ -6,9 +6,12 @@ package discoverytest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/quorate/quorate/discovery"
 )
@@ -19,7 +22,12 @@ func Query() discovery.Query {
 	return discovery.Query{Service: "quorate", Port: "management", Protocol: "tcp"}
 }
 
-// TestDiscovery runs the conformance suite. Each call of newDiscovery returns an
+// lookupLimit is how long a lookup of the suite may take. The time is the real one,
+// and generous, so that only a lookup that hangs exceeds it.
+const lookupLimit = 20 * time.Second
+
+// TestDiscovery runs the part of the suite that needs one state of the source only;
+// [TestSource] has all of it. Each call of newDiscovery returns an
 // implementation that finds the same contact points for [Query], which do not
 // change while the test runs.
 func TestDiscovery(t *testing.T, newDiscovery func(testing.TB) discovery.Discovery) {
@@ -41,6 +49,7 @@ func parts() []part {
 		{"lookups may run at the same time", checkConcurrency},
 		{"an ended context is reported", checkContext},
 		{"a strange query does no harm", checkStrangeQueries},
+		{"a closed method says so", checkClose},
 	}
 }
 
@@ -52,6 +61,9 @@ func checkTargets(t testing.TB, d discovery.Discovery) {
 	}
 	if found.Reason == "" {
 		t.Errorf("the answer has no reason")
+	}
+	if found.TTL < 0 {
+		t.Errorf("the answer holds for %v", found.TTL)
 	}
 	for i, target := range found.List {
 		if err := target.Validate(); err != nil {
@@ -79,7 +91,7 @@ func checkConcurrency(t testing.TB, d discovery.Discovery) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			found, err := d.Lookup(t.Context(), Query())
+			found, err := ask(t.Context(), d, Query())
 			if err != nil {
 				t.Errorf("lookup: %v", err)
 			} else if got := sorted(found); !slices.Equal(got, want) {
@@ -94,7 +106,7 @@ func checkContext(t testing.TB, d discovery.Discovery) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := d.Lookup(ctx, Query()); !errors.Is(err, context.Canceled) {
+	if _, err := ask(ctx, d, Query()); !errors.Is(err, context.Canceled) {
 		t.Errorf("error is %v, want one that wraps %v", err, context.Canceled)
 	}
 }
@@ -109,7 +121,10 @@ func checkStrangeQueries(t testing.TB, d discovery.Discovery) {
 		{Service: string(make([]byte, 100_000))},
 	} {
 		// Whether it is an error or an empty answer is up to the method.
-		found, err := d.Lookup(t.Context(), q)
+		found, err := ask(t.Context(), d, q)
+		if errors.Is(err, errNoAnswer) {
+			t.Errorf("a strange query: %v", err)
+		}
 		if err != nil {
 			continue
 		}
@@ -124,13 +139,78 @@ func checkStrangeQueries(t testing.TB, d discovery.Discovery) {
 	}
 }
 
+// checkClose closes a method while lookups are under way, as a node does that stops.
+// A method that holds nothing has nothing to close.
+func checkClose(t testing.TB, d discovery.Discovery) {
+	t.Helper()
+	closer, ok := d.(io.Closer)
+	if !ok {
+		return
+	}
+	lookup(t, d)
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			if _, err := ask(t.Context(), d, Query()); err != nil && !errors.Is(err, discovery.ErrClosed) {
+				t.Errorf("a lookup while the method is closed: %v, want an answer or %v", err, discovery.ErrClosed)
+			}
+		})
+	}
+	for range 2 {
+		if err := closer.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}
+	all.Wait()
+	if _, err := ask(t.Context(), d, Query()); !errors.Is(err, discovery.ErrClosed) {
+		t.Errorf("a lookup after close: %v, want an error that wraps %v", err, discovery.ErrClosed)
+	}
+}
+
 func lookup(t testing.TB, d discovery.Discovery) discovery.Targets {
 	t.Helper()
-	found, err := d.Lookup(t.Context(), Query())
+	found, err := ask(t.Context(), d, Query())
 	if err != nil {
 		t.Fatalf("lookup: %v", err)
 	}
 	return found
+}
+
+// errNoAnswer is wrapped by the error of a lookup that gave neither an answer nor an
+// error: it panicked, or did not return in time.
+var errNoAnswer = errors.New("no answer")
+
+// ask looks up, and survives a lookup that panics or hangs.
+func ask(ctx context.Context, d discovery.Discovery, q discovery.Query) (discovery.Targets, error) {
+	return askWithin(ctx, lookupLimit, d, q)
+}
+
+func askWithin(ctx context.Context, limit time.Duration, d discovery.Discovery, q discovery.Query) (discovery.Targets, error) {
+	type answer struct {
+		found discovery.Targets
+		err   error
+	}
+	answers := make(chan answer, 1)
+	// The goroutine ends with the lookup. Of a lookup that hangs nobody can end it:
+	// the test fails and goes on without.
+	go func() {
+		a := answer{err: fmt.Errorf("%w: the lookup panicked", errNoAnswer)}
+		defer func() {
+			if value := recover(); value != nil {
+				a = answer{err: fmt.Errorf("%w: the lookup panicked: %v", errNoAnswer, value)}
+			}
+			answers <- a
+		}()
+		a.found, a.err = d.Lookup(ctx, q)
+	}()
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	select {
+	case a := <-answers:
+		return a.found, a.err
+	case <-late.C:
+		return discovery.Targets{}, fmt.Errorf("%w: the lookup did not return within %v", errNoAnswer, limit)
+	}
 }
 
 func sorted(found discovery.Targets) []discovery.Target {

@@ -31,12 +31,18 @@ func (w *witness) Fatalf(string, ...any) {
 // fails reports whether a part of the suite fails an implementation.
 func fails(t *testing.T, p part, d discovery.Discovery) bool {
 	t.Helper()
+	return finds(t, func(t testing.TB) { p.check(t, d) })
+}
+
+// finds reports whether a check fails.
+func finds(t *testing.T, check func(testing.TB)) bool {
+	t.Helper()
 	w := &witness{TB: t}
 	done := make(chan struct{})
 	// The goroutine ends with the check, or with its Goexit; this function waits.
 	go func() {
 		defer close(done)
-		p.check(w, d)
+		check(w)
 	}()
 	<-done
 	return w.failed.Load()
@@ -47,6 +53,7 @@ type spoilt struct {
 	shared []discovery.Target
 	calls  atomic.Int64
 	upset  atomic.Bool
+	closed atomic.Bool
 	fault  string
 }
 
@@ -56,6 +63,9 @@ func (s *spoilt) Lookup(ctx context.Context, q discovery.Query) (discovery.Targe
 	if err := ctx.Err(); err != nil && s.fault != "context ignored" {
 		return discovery.Targets{}, err
 	}
+	if s.closed.Load() && s.fault != "usable after close" {
+		return discovery.Targets{}, discovery.ErrClosed
+	}
 	right := discovery.Targets{List: []discovery.Target{{Host: "a", Port: 1}, {Host: "b", Port: 2}}, Reason: "test"}
 	call := s.calls.Add(1)
 	switch s.fault {
@@ -63,6 +73,12 @@ func (s *spoilt) Lookup(ctx context.Context, q discovery.Query) (discovery.Targe
 		right.List = nil
 	case "no reason":
 		right.Reason = ""
+	case "negative time to live":
+		right.TTL = -1
+	case "panics":
+		panic(s.fault)
+	case "ends its goroutine":
+		runtime.Goexit()
 	case "invalid":
 		right.List[0].Host = "A/"
 	case "twice":
@@ -93,8 +109,19 @@ func (s *spoilt) Lookup(ctx context.Context, q discovery.Query) (discovery.Targe
 		if q != Query() {
 			right.List[0].Host = q.Service
 		}
+	case "panics at a strange query":
+		if q != Query() {
+			panic(s.fault)
+		}
 	}
 	return right, nil
+}
+
+func (s *spoilt) Close() error {
+	if s.closed.Swap(true) && s.fault == "closes once" {
+		return errSpoilt
+	}
+	return nil
 }
 
 // A suite that passes everything proves nothing: each fault is found by the part
@@ -110,6 +137,12 @@ func TestSuiteFindsFaults(t *testing.T) {
 		"answer shared":               "the answer belongs to the caller",
 		"one at a time":               "lookups may run at the same time",
 		"other answer later":          "lookups may run at the same time",
+		"negative time to live":       "finds valid targets without duplicates and says why",
+		"panics":                      "lookups may run at the same time",
+		"ends its goroutine":          "lookups may run at the same time",
+		"panics at a strange query":   "a strange query does no harm",
+		"usable after close":          "a closed method says so",
+		"closes once":                 "a closed method says so",
 		"context ignored":             "an ended context is reported",
 		"upset by a strange query":    "a strange query does no harm",
 		"invalid for a strange query": "a strange query does no harm",

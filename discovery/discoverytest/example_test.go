@@ -4,6 +4,7 @@
 package discoverytest_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/quorate/quorate/discovery"
@@ -21,5 +22,26 @@ func ExampleTestDiscovery() {
 			tb.Fatal(err)
 		}
 		return found
+	})
+}
+
+// With a source that the test controls the suite checks more: this is the body of
+// func TestContract(t *testing.T). The configured list never fails and never waits.
+func ExampleTestSource() {
+	t := new(testing.T) // The parameter of the test.
+	discoverytest.TestSource(t, discoverytest.Source{
+		Holding: func(tb testing.TB, contactPoints int) discovery.Discovery {
+			tb.Helper()
+			var endpoints []string
+			for i := range contactPoints {
+				endpoints = append(endpoints, fmt.Sprintf("node-%d:7946", i))
+			}
+			found, err := discovery.NewStatic(endpoints)
+			if err != nil {
+				tb.Fatal(err)
+			}
+			return found
+		},
+		Most: discovery.TargetsMax,
 	})
 }
