@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/quorate/quorate/config/field"
 )
 
 // ErrUnknownMethod is wrapped by the error of [New] for a method that the
@@ -41,34 +43,26 @@ func Default() Config {
 	return Config{Methods: []string{MethodStatic}, LookupTimeout: 3 * time.Second}
 }
 
-// Validate reports every fault of c in one error, each with its key.
+// Validate reports every fault of c in one error, each a [field.Error].
 func (c Config) Validate() error {
-	var faults []error
-	refuse := func(format string, values ...any) {
-		faults = append(faults, fmt.Errorf("discovery: "+format, values...))
-	}
-	if len(c.Methods) == 0 {
-		refuse("methods: none given")
-	}
+	var faults field.Faults
+	faults.Refuse(len(c.Methods) == 0, "methods", "none given")
 	seen := make(map[string]bool, len(c.Methods))
 	for i, name := range c.Methods {
-		switch {
-		case name == "":
-			refuse("methods: entry %d is empty", i)
-		case seen[name]:
-			refuse("methods: %q is given twice", name)
-		}
+		faults.Refuse(name == "", "methods", "entry %d is empty", i)
+		faults.Refuse(name != "" && seen[name], "methods", "%q is given twice", name)
 		seen[name] = true
 	}
-	if c.LookupTimeout <= 0 || c.LookupTimeout > lookupTimeoutMax {
-		refuse("lookup-timeout: %v is not above 0s and at most %v", c.LookupTimeout, lookupTimeoutMax)
-	}
+	faults.Refuse(c.LookupTimeout <= 0 || c.LookupTimeout > lookupTimeoutMax,
+		"lookup-timeout", "%v is not above 0s and at most %v", c.LookupTimeout, lookupTimeoutMax)
 	if len(c.Endpoints) > TargetsMax {
-		refuse("endpoints: %d are more than %d", len(c.Endpoints), TargetsMax)
+		faults.Add(field.Errorf("endpoints", "%d are more than %d", len(c.Endpoints), TargetsMax))
 	} else if _, err := NewStatic(c.Endpoints); err != nil {
-		faults = append(faults, fmt.Errorf("discovery: endpoints: %w", err))
+		for _, fault := range field.Parts(err) {
+			faults.Add(field.Errorf("endpoints", "%w", fault))
+		}
 	}
-	return errors.Join(faults...)
+	return faults.Err()
 }
 
 // New returns the aggregate of the methods that the configuration names, taken

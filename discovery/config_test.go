@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/config/field"
 	"github.com/quorate/quorate/discovery"
 )
 
@@ -18,8 +19,8 @@ func TestDefaultIsValid(t *testing.T) {
 
 func TestConfigReportsAllFaultsTogether(t *testing.T) {
 	err := discovery.Config{}.Validate()
-	require.ErrorContains(t, err, "discovery: methods: none given")
-	require.ErrorContains(t, err, "discovery: lookup-timeout: 0s")
+	require.ErrorContains(t, err, "methods: none given")
+	require.ErrorContains(t, err, "lookup-timeout: 0s")
 	err = discovery.Config{
 		Methods:       []string{"static", "", "static"},
 		Endpoints:     []string{"a:1", "b"},
@@ -28,7 +29,12 @@ func TestConfigReportsAllFaultsTogether(t *testing.T) {
 	require.ErrorContains(t, err, "methods: entry 1 is empty")
 	require.ErrorContains(t, err, `methods: "static" is given twice`)
 	require.ErrorContains(t, err, "lookup-timeout: 1h0m0s")
-	require.ErrorContains(t, err, "discovery: endpoints: endpoint 1: ")
+	require.ErrorContains(t, err, "endpoints: endpoint 1: ")
+	require.ErrorIs(t, err, discovery.ErrBadTarget)
+	for _, fault := range field.Parts(err) {
+		key, _ := field.Of(fault)
+		require.NotEmpty(t, key, "%v is shown at its key", fault)
+	}
 	many := discovery.Config{Endpoints: make([]string, discovery.TargetsMax+1)}
 	require.ErrorContains(t, many.Validate(), "are more than")
 	_, err = discovery.New(discovery.Config{})
