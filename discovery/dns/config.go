@@ -1,0 +1,118 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dns
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/quorate/quorate/config/field"
+)
+
+// The values of [Config.Family].
+const (
+	FamilyBoth = "both"
+	FamilyIPv4 = "ipv4"
+	FamilyIPv6 = "ipv6"
+)
+
+const (
+	queryTimeoutMax = time.Minute
+	roundsMax       = 5
+	ttlMax          = 24 * time.Hour
+	portMax         = 65535
+)
+
+// Config is the section "dns" of the discovery of a node. The zero value is not valid;
+// start from [Default].
+type Config struct {
+	// Servers are the servers to ask, "address:port" each, in order, at most 8. Empty:
+	// those of the file ResolvConf.
+	Servers []string `koanf:"servers"`
+
+	// ResolvConf is the path of the file with the servers, the search list and the
+	// options of this machine, in the form of resolv.conf(5). Of the options, ndots and
+	// use-vc count. Empty: no such file, which needs Servers, and names must be complete.
+	ResolvConf string `koanf:"resolv-conf"`
+
+	// QueryTimeout is how long one server may take for one question before the next one
+	// is asked, above zero and at most 1 minute. The limit of the whole lookup counts
+	// besides; too long, nothing is left of it for the second server.
+	QueryTimeout time.Duration `koanf:"query-timeout"`
+
+	// Rounds is how often the servers are asked, all in turn, until one answers, from 1
+	// to 5.
+	Rounds int `koanf:"rounds"`
+
+	// MinTTL and MaxTTL bound for how long an answer is kept, whatever time to live its
+	// records have. MinTTL is from 0 and MaxTTL at least that and at most 24 hours. The
+	// first protects servers that say 0, the second is after how long a change is seen.
+	MinTTL time.Duration `koanf:"min-ttl"`
+	MaxTTL time.Duration `koanf:"max-ttl"`
+
+	// MaxNegativeTTL bounds for how long it is believed that there are no records, from
+	// MinTTL to 24 hours. Zones say minutes or hours, while a node that starts waits for
+	// the records of its peers.
+	MaxNegativeTTL time.Duration `koanf:"max-negative-ttl"`
+
+	// Family says which addresses count: "both", "ipv4" or "ipv6". With both, an answer
+	// that can be had for one of them only is none.
+	Family string `koanf:"family"`
+
+	// Port is that of contact points that are found by their addresses alone, from 0 to
+	// 65535; 0: it is not known. Services (SRV) have ports of their own.
+	Port int `koanf:"port"`
+}
+
+// Default returns the settings that ask the servers of this machine: 1 second for a
+// question, 2 rounds, answers kept from 1 second to 5 minutes, 5 seconds for nothing.
+func Default() Config {
+	return Config{
+		ResolvConf:     "/etc/resolv.conf",
+		QueryTimeout:   time.Second,
+		Rounds:         2,
+		MinTTL:         time.Second,
+		MaxTTL:         5 * time.Minute,
+		MaxNegativeTTL: 5 * time.Second,
+		Family:         FamilyBoth,
+	}
+}
+
+// Validate reports every fault of c in one error, each a [field.Error].
+func (c Config) Validate() error {
+	var faults field.Faults
+	faults.Refuse(len(c.Servers) == 0 && c.ResolvConf == "", "servers", "none given, and no resolv-conf either")
+	faults.Refuse(len(c.Servers) > serversMax, "servers", "%d are more than %d", len(c.Servers), serversMax)
+	for i, text := range c.Servers {
+		if _, err := parseServer(text); err != nil {
+			faults.Add(field.Errorf("servers", "entry %d: %w", i, err))
+		}
+	}
+	faults.Refuse(c.QueryTimeout <= 0 || c.QueryTimeout > queryTimeoutMax,
+		"query-timeout", "%v is not above 0s and at most %v", c.QueryTimeout, queryTimeoutMax)
+	faults.Refuse(c.Rounds < 1 || c.Rounds > roundsMax, "rounds", "%d is not from 1 to %d", c.Rounds, roundsMax)
+	faults.Refuse(c.MinTTL < 0 || c.MinTTL > ttlMax, "min-ttl", "%v is not from 0s to %v", c.MinTTL, ttlMax)
+	faults.Refuse(c.MaxTTL < c.MinTTL || c.MaxTTL > ttlMax,
+		"max-ttl", "%v is not from min-ttl, %v, to %v", c.MaxTTL, c.MinTTL, ttlMax)
+	faults.Refuse(c.MaxNegativeTTL < c.MinTTL || c.MaxNegativeTTL > ttlMax,
+		"max-negative-ttl", "%v is not from min-ttl, %v, to %v", c.MaxNegativeTTL, c.MinTTL, ttlMax)
+	faults.Refuse(c.Family != FamilyBoth && c.Family != FamilyIPv4 && c.Family != FamilyIPv6,
+		"family", "%q is none of %s, %s, %s", c.Family, FamilyBoth, FamilyIPv4, FamilyIPv6)
+	faults.Refuse(c.Port < 0 || c.Port > portMax, "port", "%d is not from 0 to %d", c.Port, portMax)
+	return faults.Err()
+}
+
+// parseServer reads the address of a server. A name would need a server to resolve it.
+func parseServer(text string) (netip.AddrPort, error) {
+	server, err := netip.ParseAddrPort(text)
+	switch {
+	case err != nil:
+		return netip.AddrPort{}, fmt.Errorf("%s is not an IP address with a port, such as 10.0.0.10:53 or [fd00::10]:53", shown(text))
+	case server.Port() == 0:
+		return netip.AddrPort{}, errors.New("the port is 0")
+	}
+	return server, nil
+}

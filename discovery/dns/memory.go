@@ -1,0 +1,112 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dns
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+)
+
+// recordsMax bounds what is remembered: twice the contact points of the largest answer,
+// each with its addresses. When it is full, all is forgotten and asked anew.
+const recordsMax = 50_000
+
+// asked is a question about a complete name.
+type asked struct {
+	name string // In lower case, with the dot at its end.
+	kind dnsmessage.Type
+}
+
+// answer is what is known about a question.
+type answer struct {
+	// records are those of the type that was asked for, extra the addresses that came
+	// with them.
+	records, extra []record
+	// until is when the answer has to be asked for again.
+	until time.Time
+}
+
+// flight is a question that is being asked, for all who want its answer.
+type flight struct {
+	done chan struct{} // Closed when the fields below are set.
+	answer
+	err error
+	// abandoned says that the context ended of the one who asked, which is no answer to
+	// the others.
+	abandoned bool
+}
+
+// memory keeps answers until their time is up, and lets one ask where several want the
+// same answer. It is safe for concurrent use.
+type memory struct {
+	now func() time.Time
+
+	mu      sync.Mutex
+	kept    map[asked]answer
+	records int // Of kept, a question without records counted as one.
+	flights map[asked]*flight
+}
+
+func newMemory(now func() time.Time) *memory {
+	return &memory{now: now, kept: map[asked]answer{}, flights: map[asked]*flight{}}
+}
+
+// answer returns the kept answer, or what find does. find is called on the goroutine of
+// one of those who wait for the answer, and its errors are not kept.
+func (m *memory) answer(ctx context.Context, q asked, find func() (answer, error)) (answer, error) {
+	for {
+		m.mu.Lock()
+		if kept, ok := m.kept[q]; ok && m.now().Before(kept.until) {
+			m.mu.Unlock()
+			return kept, nil
+		}
+		f, others := m.flights[q]
+		if !others {
+			f = &flight{done: make(chan struct{})}
+			m.flights[q] = f
+		}
+		m.mu.Unlock()
+		if !others {
+			f.answer, f.err = find()
+			f.abandoned = f.err != nil && ctx.Err() != nil
+			m.land(q, f)
+			return f.answer, f.err
+		}
+		select {
+		case <-f.done:
+		case <-ctx.Done():
+			return answer{}, ctx.Err()
+		}
+		if !f.abandoned {
+			return f.answer, f.err
+		}
+	}
+}
+
+// land keeps the answer of a flight and tells those who wait for it.
+func (m *memory) land(q asked, f *flight) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.flights, q)
+	if f.err == nil {
+		m.keep(q, f.answer)
+	}
+	close(f.done)
+}
+
+func (m *memory) keep(q asked, a answer) {
+	size := 1 + len(a.records) + len(a.extra)
+	if old, ok := m.kept[q]; ok {
+		m.records -= 1 + len(old.records) + len(old.extra)
+	}
+	if m.records+size > recordsMax {
+		clear(m.kept)
+		m.records = 0
+	}
+	m.kept[q] = a
+	m.records += size
+}

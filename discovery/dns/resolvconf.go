@@ -1,0 +1,133 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dns
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// What resolv.conf(5) says: which servers to ask, and which names are meant by a short
+// one. The file is read before each question that goes out, since a host may get other
+// servers while the program runs, and the file is small.
+
+const (
+	resolvConfBytesMax = 64 << 10
+	serversMax         = 8
+	searchMax          = 32
+	dotsMax            = 15 // As in the C library.
+	portDNS            = 53
+)
+
+// hostResolver is what to ask and how to complete names.
+type hostResolver struct {
+	servers []netip.AddrPort
+	// search are domains for names that are not complete, each with the dot at its end.
+	search []string
+	// dots is how many dots a name has at least to be tried as it is first.
+	dots int
+	// stream says that only TCP is to be used.
+	stream bool
+}
+
+// readResolvConf reads a file of the form of resolv.conf. One that names no server means
+// the servers of this machine, as everywhere; one that is not there is an error.
+func readResolvConf(path string) (hostResolver, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return hostResolver{}, fmt.Errorf("%w: name the servers in the configuration", err)
+	}
+	text, err := io.ReadAll(io.LimitReader(file, resolvConfBytesMax+1))
+	switch err := errors.Join(err, file.Close()); {
+	case err != nil:
+		return hostResolver{}, err
+	case len(text) > resolvConfBytesMax:
+		return hostResolver{}, fmt.Errorf("%s has more than %d bytes", path, resolvConfBytesMax)
+	}
+	return parseResolvConf(text), nil
+}
+
+// parseResolvConf reads what it understands and skips the rest, as every resolver does.
+func parseResolvConf(text []byte) hostResolver {
+	r := hostResolver{dots: 1}
+	for line := range bytes.Lines(text) {
+		fields := strings.Fields(string(line))
+		if len(fields) < 2 || strings.HasPrefix(fields[0], "#") || strings.HasPrefix(fields[0], ";") {
+			continue
+		}
+		switch fields[0] {
+		case "nameserver":
+			ip, err := netip.ParseAddr(fields[1])
+			if err == nil && len(r.servers) < serversMax {
+				r.servers = append(r.servers, netip.AddrPortFrom(ip, portDNS))
+			}
+		case "domain":
+			r.search = domains(fields[1:2])
+		case "search": // The last line rules.
+			r.search = domains(fields[1:])
+		case "options":
+			r.options(fields[1:])
+		}
+	}
+	if len(r.servers) == 0 {
+		r.servers = []netip.AddrPort{
+			netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), portDNS),
+			netip.AddrPortFrom(netip.IPv6Loopback(), portDNS),
+		}
+	}
+	return r
+}
+
+func (r *hostResolver) options(options []string) {
+	for _, option := range options {
+		name, value, _ := strings.Cut(option, ":")
+		switch name {
+		case "ndots":
+			if n, err := strconv.Atoi(value); err == nil {
+				r.dots = min(max(n, 0), dotsMax)
+			}
+		case "use-vc", "usevc", "tcp":
+			r.stream = true
+		}
+	}
+}
+
+func domains(list []string) []string {
+	var search []string
+	for _, domain := range list {
+		name, err := absolute(domain)
+		if err == nil && len(search) < searchMax {
+			search = append(search, name)
+		}
+	}
+	return search
+}
+
+// names lists the complete names that may be meant by one, in the order in which they
+// are to be tried. A dot at the end says that the name is complete.
+func (r hostResolver) names(name string) []string {
+	if strings.HasSuffix(name, ".") {
+		return []string{name}
+	}
+	asItIs := name + "."
+	var list []string
+	if strings.Count(name, ".") >= r.dots {
+		list = append(list, asItIs)
+	}
+	for _, domain := range r.search {
+		if longer := asItIs + domain; len(longer) <= nameBytesMax {
+			list = append(list, longer)
+		}
+	}
+	if strings.Count(name, ".") < r.dots {
+		list = append(list, asItIs)
+	}
+	return list
+}
