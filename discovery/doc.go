@@ -6,8 +6,8 @@
 //
 // # Use
 //
-// [Static] is the list from a configuration file. [Aggregate] asks several
-// methods in order. A program adds methods of its own by implementing
+// [Static] is the list from a configuration file, and the package file reads one that
+// somebody else keeps. [Aggregate] asks several methods in order. A program adds methods of its own by implementing
 // [Discovery], and checks them with the package discoverytest; [Distinct] helps.
 //
 //	found, err := discovery.New(config, discovery.Method{Name: "registry", Discovery: mine})

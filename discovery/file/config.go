@@ -1,0 +1,47 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package file
+
+import (
+	"time"
+
+	"github.com/quorate/quorate/config/field"
+)
+
+const (
+	intervalMax = time.Hour
+	settleMax   = 10 * time.Second
+)
+
+// Config is the section "file" of the discovery of a node. The zero value is not valid;
+// start from [Default].
+type Config struct {
+	// Path is that of the file. It must be set, and the file need not exist before the
+	// first lookup.
+	Path string `koanf:"path"`
+
+	// Interval is for how long an answer is given again before the file is read anew, from
+	// 0 to 1 hour. A change is seen so much later at most.
+	Interval time.Duration `koanf:"interval"`
+
+	// Settle is how long new content must stay as it is before it counts, from 0 to 10
+	// seconds; 0: it counts at once, which is right where the file is only ever renamed
+	// into its place. Too long, a lookup runs into its limit.
+	Settle time.Duration `koanf:"settle"`
+}
+
+// Default returns the settings without a path: read once a second, content that stayed
+// for 100 milliseconds.
+func Default() Config {
+	return Config{Interval: time.Second, Settle: 100 * time.Millisecond}
+}
+
+// Validate reports every fault of c in one error, each a [field.Error].
+func (c Config) Validate() error {
+	var faults field.Faults
+	faults.Refuse(c.Path == "", "path", "none given")
+	faults.Refuse(c.Interval < 0 || c.Interval > intervalMax, "interval", "%v is not from 0s to %v", c.Interval, intervalMax)
+	faults.Refuse(c.Settle < 0 || c.Settle > settleMax, "settle", "%v is not from 0s to %v", c.Settle, settleMax)
+	return faults.Err()
+}
