@@ -1,0 +1,21 @@
+module github.com/quorate/quorate/discovery/multicast
+
+go 1.26.0
+
+require (
+	github.com/quorate/quorate/config/field v0.0.0
+	github.com/quorate/quorate/discovery v0.0.0
+	github.com/stretchr/testify v1.12.1
+	go.uber.org/goleak v1.3.0
+	golang.org/x/net v0.60.0
+)
+
+require (
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	golang.org/x/sys v0.48.0 // indirect
+)
+
+replace (
+	github.com/quorate/quorate/config/field => ../../config/field
+	github.com/quorate/quorate/discovery => ..
+)
