@@ -25,7 +25,7 @@ const lookupTimeoutMax = 5 * time.Minute
 type Config struct {
 	// Methods are the names of the methods to ask, in order: "static", or the
 	// names of those that the program adds. There must be at least one.
-	Methods []string `koanf:"methods"`
+	Methods []string `koanf:"methods" known:"static"`
 
 	// Endpoints is the list of the method "static": "host:port" each. Empty, that
 	// method finds nothing.
@@ -34,7 +34,7 @@ type Config struct {
 	// LookupTimeout is how long each method may take for a lookup, above zero and
 	// at most 5 minutes. Too short, a slow method never answers; too long, one that
 	// hangs delays those behind it.
-	LookupTimeout time.Duration `koanf:"lookup-timeout"`
+	LookupTimeout time.Duration `koanf:"lookup-timeout" range:">0s..5m"`
 }
 
 // Default returns the settings with the empty list as the only method, and 3

@@ -41,30 +41,32 @@ type Config struct {
 	// QueryTimeout is how long one server may take for one question before the next one
 	// is asked, above zero and at most 1 minute. The limit of the whole lookup counts
 	// besides; too long, nothing is left of it for the second server.
-	QueryTimeout time.Duration `koanf:"query-timeout"`
+	QueryTimeout time.Duration `koanf:"query-timeout" range:">0s..1m"`
 
 	// Rounds is how often the servers are asked, all in turn, until one answers, from 1
 	// to 5.
-	Rounds int `koanf:"rounds"`
+	Rounds int `koanf:"rounds" unit:"rounds" range:"1..5"`
 
-	// MinTTL and MaxTTL bound for how long an answer is kept, whatever time to live its
-	// records have. MinTTL is from 0 and MaxTTL at least that and at most 24 hours. The
-	// first protects servers that say 0, the second is after how long a change is seen.
-	MinTTL time.Duration `koanf:"min-ttl"`
-	MaxTTL time.Duration `koanf:"max-ttl"`
+	// MinTTL is for how long an answer is kept at least, whatever time to live its
+	// records have, from 0 to 24 hours. It protects servers of zones that say 0.
+	MinTTL time.Duration `koanf:"min-ttl" range:"0s..24h"`
+
+	// MaxTTL is for how long an answer is kept at most, from MinTTL to 24 hours. A change
+	// is seen so much later.
+	MaxTTL time.Duration `koanf:"max-ttl" range:"0s..24h"`
 
 	// MaxNegativeTTL bounds for how long it is believed that there are no records, from
 	// MinTTL to 24 hours. Zones say minutes or hours, while a node that starts waits for
 	// the records of its peers.
-	MaxNegativeTTL time.Duration `koanf:"max-negative-ttl"`
+	MaxNegativeTTL time.Duration `koanf:"max-negative-ttl" range:"0s..24h"`
 
 	// Family says which addresses count: "both", "ipv4" or "ipv6". With both, an answer
 	// that can be had for one of them only is none.
-	Family string `koanf:"family"`
+	Family string `koanf:"family" oneof:"both|ipv4|ipv6"`
 
 	// Port is that of contact points that are found by their addresses alone, from 0 to
 	// 65535; 0: it is not known. Services (SRV) have ports of their own.
-	Port int `koanf:"port"`
+	Port int `koanf:"port" unit:"port number" range:"0..65535"`
 }
 
 // Default returns the settings that ask the servers of this machine: 1 second for a

@@ -14,21 +14,21 @@ const (
 	settleMax   = 10 * time.Second
 )
 
-// Config is the section "file" of the discovery of a node. The zero value is not valid;
-// start from [Default].
+// Config is the section "file" of the discovery of a node. The zero value reads the file
+// at each lookup and takes what it finds; start from [Default].
 type Config struct {
-	// Path is that of the file. It must be set, and the file need not exist before the
-	// first lookup.
+	// Path is that of the file, which need not exist before the first lookup. Empty, the
+	// method cannot be used.
 	Path string `koanf:"path"`
 
 	// Interval is for how long an answer is given again before the file is read anew, from
 	// 0 to 1 hour. A change is seen so much later at most.
-	Interval time.Duration `koanf:"interval"`
+	Interval time.Duration `koanf:"interval" range:"0s..1h"`
 
 	// Settle is how long new content must stay as it is before it counts, from 0 to 10
 	// seconds; 0: it counts at once, which is right where the file is only ever renamed
 	// into its place. Too long, a lookup runs into its limit.
-	Settle time.Duration `koanf:"settle"`
+	Settle time.Duration `koanf:"settle" range:"0s..10s"`
 }
 
 // Default returns the settings without a path: read once a second, content that stayed
@@ -40,7 +40,6 @@ func Default() Config {
 // Validate reports every fault of c in one error, each a [field.Error].
 func (c Config) Validate() error {
 	var faults field.Faults
-	faults.Refuse(c.Path == "", "path", "none given")
 	faults.Refuse(c.Interval < 0 || c.Interval > intervalMax, "interval", "%v is not from 0s to %v", c.Interval, intervalMax)
 	faults.Refuse(c.Settle < 0 || c.Settle > settleMax, "settle", "%v is not from 0s to %v", c.Settle, settleMax)
 	return faults.Err()

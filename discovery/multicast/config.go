@@ -26,7 +26,7 @@ type Config struct {
 
 	// Window is for how long answers are collected, above zero and at most 10 seconds.
 	// Every lookup takes so long. Too short, slow nodes are left out.
-	Window time.Duration `koanf:"window"`
+	Window time.Duration `koanf:"window" range:">0s..10s"`
 
 	// Service is the name for which this node answers, at most 200 bytes. It must be set
 	// where something is announced.
