@@ -198,6 +198,10 @@ func (d *Discovery) services(ctx context.Context, r hostResolver, name string) (
 				Host: strings.TrimSuffix(service.target, "."), Port: service.port, IP: rec.ip,
 			})
 		}
+		// Thousands of services on a host with thousands of addresses are millions.
+		if len(found.list) > discovery.TargetsMax {
+			return findings{}, fmt.Errorf("%s has more than %d contact points", name, discovery.TargetsMax)
+		}
 	}
 	if homeless > 0 {
 		found.reason += fmt.Sprintf(", %d of %d without an address", homeless, len(services.records))

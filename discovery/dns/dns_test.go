@@ -6,6 +6,7 @@ package dns_test
 import (
 	"fmt"
 	"net/netip"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -204,6 +205,28 @@ func TestServiceThatIsNotOfferedHasNoContactPoints(t *testing.T) {
 	found := lookup(t, newDNS(t, settings(server)), "_a._b.bank")
 	require.Empty(t, found.List)
 	require.Contains(t, found.Reason, "no records of _a._b.bank.")
+}
+
+// Some thousand services on a host with some thousand addresses fit into two answers and
+// are millions of contact points.
+func TestServicesTimesAddressesAreBounded(t *testing.T) {
+	server := dnstest.Start(t)
+	server.OmitAddresses()
+	var services, addresses []string
+	for i := range 2000 {
+		services = append(services, fmt.Sprintf("0 0 %d host.bank.", i+1))
+		addresses = append(addresses, fmt.Sprintf("10.1.%d.%d", i/250, i%250))
+	}
+	server.Set("_a._b.bank.", "SRV", time.Minute, services...)
+	server.Set("host.bank.", "A", time.Minute, addresses[:5]...)
+	require.Len(t, lookup(t, newDNS(t, settings(server)), "_a._b.bank").List, discovery.TargetsMax)
+	server.Set("host.bank.", "A", time.Minute, addresses...)
+	d := newDNS(t, settings(server))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	require.ErrorContains(t, refused(t, d, "_a._b.bank"), "_a._b.bank. has more than 10000 contact points")
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(50<<20), "four million would be more")
 }
 
 // clock is moved by hand.

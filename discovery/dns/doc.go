@@ -41,7 +41,8 @@
 //   - An answer counts only with the id of the query, from where it was sent to, with the
 //     question in it. Ids are drawn from crypto/rand, and ports by the operating system,
 //     for each query anew. Records of names that were not asked for are ignored.
-//   - What is kept is bounded: 50,000 records.
+//   - What is kept is bounded: 50,000 records. So is an answer: 64 KiB a question, and
+//     [discovery.TargetsMax] contact points.
 //
 // # Non-guarantees
 //

@@ -44,11 +44,15 @@ func closedPort(t testing.TB) string {
 func TestNextServerIsAskedWhereOneHasNoAnswer(t *testing.T) {
 	malformed := func(e dnstest.Exchange) [][]byte { return [][]byte{e.Answer[:len(e.Answer)-3]} }
 	for name, fault := range map[string]func(dnstest.Exchange) [][]byte{
-		"SERVFAIL":  answering(t, miekg.RcodeServerFailure),
-		"REFUSED":   answering(t, miekg.RcodeRefused),
-		"NOTIMP":    answering(t, miekg.RcodeNotImplemented),
-		"FORMERR":   answering(t, miekg.RcodeFormatError),
-		"code 9":    answering(t, miekg.RcodeNotAuth),
+		"SERVFAIL": answering(t, miekg.RcodeServerFailure),
+		"REFUSED":  answering(t, miekg.RcodeRefused),
+		"NOTIMP":   answering(t, miekg.RcodeNotImplemented),
+		"FORMERR":  answering(t, miekg.RcodeFormatError),
+		"code 9":   answering(t, miekg.RcodeNotAuth),
+		// The upper bits of a code are beside it: without them this is a success.
+		"code 16": edited(t, func(_ dnstest.Exchange, answer *miekg.Msg) {
+			answer.Answer, answer.Rcode = nil, miekg.RcodeBadVers
+		}),
 		"malformed": malformed,
 		"does not ask others": edited(t, func(_ dnstest.Exchange, answer *miekg.Msg) {
 			answer.RecursionAvailable, answer.Answer = false, nil
@@ -75,7 +79,7 @@ func TestNextServerIsAskedWhereOneHasNoAnswer(t *testing.T) {
 		first, second := bankServer(t), bankServer(t)
 		first.Intercept(silent)
 		config := settings(first, second)
-		config.QueryTimeout = 50 * time.Millisecond
+		config.QueryTimeout = 300 * time.Millisecond
 		require.Len(t, lookup(t, newDNS(t, config), "bank").List, 1)
 	})
 }
@@ -125,6 +129,37 @@ func TestLargeAnswerComesOverTCP(t *testing.T) {
 	large, _ := networks.Load("tcp")
 	require.LessOrEqual(t, small, 1232)
 	require.Greater(t, large, 64_000)
+}
+
+// The server is reached over IPv6, which goes through other calls of the system.
+func TestServerMayHaveAnAddressOfVersion6(t *testing.T) {
+	packets, err := net.ListenPacket("udp", "[::1]:0")
+	require.NoError(t, err)
+	server := &miekg.Server{PacketConn: packets, Handler: miekg.HandlerFunc(func(w miekg.ResponseWriter, query *miekg.Msg) {
+		answer := new(miekg.Msg).SetReply(query)
+		rr, err := miekg.NewRR("bank. 60 IN AAAA fd00::1")
+		if err != nil {
+			t.Errorf("record: %v", err)
+		}
+		answer.RecursionAvailable, answer.Answer = true, []miekg.RR{rr}
+		if err := w.WriteMsg(answer); err != nil {
+			t.Errorf("answer: %v", err)
+		}
+	})}
+	started := make(chan struct{})
+	server.NotifyStartedFunc = func() { close(started) }
+	var serving sync.WaitGroup
+	// Ended by the cleanup, which waits.
+	serving.Go(func() {
+		if err := server.ActivateAndServe(); err != nil {
+			t.Errorf("server: %v", err)
+		}
+	})
+	<-started
+	t.Cleanup(func() { require.NoError(t, server.Shutdown()); serving.Wait() })
+	config := settings()
+	config.Servers = []string{packets.LocalAddr().String()}
+	require.Equal(t, []discovery.Target{host("fd00::1")}, lookup(t, newDNS(t, config), "bank").List)
 }
 
 func TestAnswerTruncatedOverTCPIsNone(t *testing.T) {

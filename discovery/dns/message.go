@@ -121,18 +121,18 @@ func (r *reply) sections(p *dnsmessage.Parser) error {
 		return err
 	}
 	var err error
-	if r.answers, err = records(p, p.AnswerHeader, p.SkipAnswer); err != nil {
+	if r.answers, err = r.records(p, p.AnswerHeader, p.SkipAnswer); err != nil {
 		return err
 	}
 	if err := r.authority(p); err != nil {
 		return err
 	}
-	r.extra, err = records(p, p.AdditionalHeader, p.SkipAdditional)
+	r.extra, err = r.records(p, p.AdditionalHeader, p.SkipAdditional)
 	return err
 }
 
 // records reads the records of a section until its end.
-func records(
+func (r *reply) records(
 	p *dnsmessage.Parser, header func() (dnsmessage.ResourceHeader, error), skip func() error,
 ) ([]record, error) {
 	var list []record
@@ -143,6 +143,9 @@ func records(
 			return list, nil
 		case err != nil:
 			return nil, err
+		}
+		if h.Type == dnsmessage.TypeOPT {
+			r.code = h.ExtendedRCode(r.code) // It has the upper bits of the code.
 		}
 		rec := record{name: strings.ToLower(h.Name.String()), kind: h.Type, ttl: seconds(h.TTL)}
 		if h.Class != dnsmessage.ClassINET || !rec.known() {
