@@ -205,6 +205,7 @@ func TestServiceThatIsNotOfferedHasNoContactPoints(t *testing.T) {
 	found := lookup(t, newDNS(t, settings(server)), "_a._b.bank")
 	require.Empty(t, found.List)
 	require.Contains(t, found.Reason, "no records of _a._b.bank.")
+	require.Zero(t, server.Asked(".", "A"), "that is no host")
 }
 
 // Some thousand services on a host with some thousand addresses fit into two answers and
@@ -306,6 +307,13 @@ func TestThatThereIsNothingIsBelievedForAShortTime(t *testing.T) {
 	}
 }
 
+// Of the two times that a zone gives the lesser one counts.
+func TestThatThereIsNothingIsBelievedNoLongerThanTheRecordOfTheZone(t *testing.T) {
+	server := dnstest.Start(t)
+	server.Intercept(edited(t, func(_ dnstest.Exchange, answer *miekg.Msg) { answer.Ns[0].Header().Ttl = 2 }))
+	require.InDelta(t, 2, lookup(t, newDNS(t, settings(server)), "bank").TTL.Seconds(), 1)
+}
+
 func TestErrorIsNotKept(t *testing.T) {
 	server := dnstest.Start(t)
 	server.Set("bank.", "A", time.Minute, "10.0.0.1")
@@ -353,6 +361,7 @@ func TestAliasOfNothingIsNothing(t *testing.T) {
 	server := dnstest.Start(t)
 	server.Set("bank.", "CNAME", time.Minute, "gone.bank.")
 	require.Empty(t, lookup(t, newDNS(t, settings(server)), "bank").List)
+	require.Zero(t, server.Asked("gone.bank.", "A"), "the answer says that it does not exist")
 }
 
 func TestAliasesWithoutEndAreAnError(t *testing.T) {
@@ -415,4 +424,5 @@ func TestNameThatIsNoneIsNotAskedFor(t *testing.T) {
 	_, err := d.Lookup(t.Context(), discovery.Query{Service: "a", Port: "b c", Protocol: "tcp"})
 	require.Error(t, err)
 	require.Empty(t, lookup(t, d, strings.Repeat("a.", 126)+"b").List, "the longest name")
+	require.ErrorContains(t, refused(t, d, "x."+strings.Repeat("a", 64)), "a part of 64 bytes")
 }

@@ -84,6 +84,7 @@ func FuzzResolvConf(f *testing.F) {
 	f.Add("nameserver 10.0.0.1\nnameserver fd00::1\nsearch a.example b.example\noptions ndots:5 use-vc\n", "bank")
 	f.Add("# nothing\n;\ndomain example\noptions ndots:-1 ndots:x ndots:99\nnameserver fe80::1%eth0", "a.b.c.d")
 	f.Add("search . .. a..b \xff "+strings.Repeat("x", 300), "bank.")
+	f.Add("search"+strings.Repeat(" a.example", 40), "bank")
 	f.Add(strings.Repeat("nameserver 10.0.0.1\n", 20), strings.Repeat("a.", 126)+"b")
 	f.Fuzz(func(t *testing.T, text, name string) {
 		r := parseResolvConf([]byte(text))
