@@ -17,8 +17,9 @@ const (
 	// How many queries are answered in a second. A network on which people develop has
 	// fewer nodes.
 	answersPerSecond = 200
-	// How many reads in a row may fail before the goroutine that answers gives up.
-	failuresMax = 10
+	// How long the goroutine that answers waits after a read has failed: a network that is
+	// down fails each read at once.
+	pauseAfterFailure = 100 * time.Millisecond
 )
 
 // Start listens for queries of others and answers them until Close, if this node announces
@@ -55,17 +56,19 @@ func (d *Discovery) Start() error {
 func (d *Discovery) answerAll(in, out socket) {
 	packet := make([]byte, packetBytes+1)
 	b := budget{}
-	for failures := 0; failures < failuresMax; {
+	for {
 		size, from, err := in.ReadFromUDPAddrPort(packet)
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil:
 			d.failed.Add(1)
-			failures++
+			select {
+			case <-time.After(pauseAfterFailure):
+			case <-d.ended:
+			}
 			continue
 		}
-		failures = 0
 		n, service, err := readQuery(packet[:size])
 		if err != nil || service != d.config.Service {
 			d.strange.Add(1)

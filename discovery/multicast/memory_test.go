@@ -23,6 +23,8 @@ type memoryNetwork struct {
 	members map[*memorySocket]netip.AddrPort
 	// lose says whether a datagram gets lost on its way.
 	lose func(packet []byte, from, to netip.AddrPort) bool
+	// failingReads is how many reads of sockets of groups fail.
+	failingReads int
 	// broken is the error of everything.
 	broken error
 	// v6 makes addresses those of IPv6.
@@ -130,6 +132,9 @@ func (s *memorySocket) ReadFromUDPAddrPort(packet []byte) (int, netip.AddrPort, 
 		return 0, netip.AddrPort{}, os.ErrDeadlineExceeded
 	default:
 	}
+	if s.fails() {
+		return 0, netip.AddrPort{}, errUnplugged
+	}
 	select {
 	case d := <-s.arrived:
 		return copy(packet, d.packet), d.from, nil
@@ -138,6 +143,16 @@ func (s *memorySocket) ReadFromUDPAddrPort(packet []byte) (int, netip.AddrPort, 
 	case <-expired:
 		return 0, netip.AddrPort{}, os.ErrDeadlineExceeded
 	}
+}
+
+func (s *memorySocket) fails() bool {
+	s.network.mu.Lock()
+	defer s.network.mu.Unlock()
+	if _, member := s.network.members[s]; !member || s.network.failingReads == 0 {
+		return false
+	}
+	s.network.failingReads--
+	return true
 }
 
 // SetReadDeadline counts for reads under way too.

@@ -19,9 +19,9 @@ import (
 	"github.com/quorate/quorate/discovery"
 )
 
-// A lookup asks and collects: Lookup binds it to its context and to Close, ask sends the
-// query some times, since datagrams get lost, and collect takes answers until the window
-// is over. How a node answers others is in answer.go.
+// A lookup asks and collects: find registers the lookup, so that Close can end it, ask
+// sends the query three times, since datagrams get lost, and collect takes answers until
+// the window is over. How a node answers others is in answer.go.
 
 // Method is the name by which a configuration selects this method.
 const Method = "multicast"
@@ -29,8 +29,8 @@ const Method = "multicast"
 const (
 	// How often a query is sent, in the first half of the window.
 	queriesMax = 3
-	// Datagrams that are looked at in one lookup: of each contact point some, and room
-	// for strangers. A flood ends the lookup with an error.
+	// How many datagrams one lookup looks at: three answers of each contact point, and
+	// room for strangers. A flood ends the lookup with an error.
 	packetsMax = 4 * discovery.TargetsMax
 )
 
@@ -47,8 +47,10 @@ type Discovery struct {
 
 	running sync.WaitGroup // Lookups, and the goroutine that answers; Close waits for them.
 
-	mu      sync.Mutex // Guards what follows.
-	closed  bool       // Nothing begins any more.
+	ended chan struct{} // Closed by Close.
+
+	mu      sync.Mutex // Guards the fields below.
+	closed  bool       // No lookup begins any more.
 	started bool
 	cancels map[nonce]context.CancelFunc // Of the lookups under way.
 	sockets []socket                     // Of the goroutine that answers.
@@ -61,14 +63,17 @@ type counters struct {
 
 // Stats counts what came and went since New.
 type Stats struct {
-	// Queries are those of others and of this node for its service, and Answers those
-	// that were sent.
-	Queries, Answers uint64
-	// Refused are queries without an answer, because there were more than 200 in a second.
+	// Queries counts the queries for the service of this node, its own included.
+	Queries uint64
+	// Answers counts the answers that were sent.
+	Answers uint64
+	// Refused counts the queries that got no answer, because there were more than 200 in a
+	// second.
 	Refused uint64
-	// Strange are datagrams of another protocol, of another service or lookup, or malformed.
+	// Strange counts the datagrams of another protocol, service or lookup, and the
+	// malformed ones.
 	Strange uint64
-	// Failed are reads and writes that ended with an error.
+	// Failed counts the reads and writes that ended with an error.
 	Failed uint64
 }
 
@@ -87,7 +92,7 @@ func newOn(n network, config Config) (*Discovery, error) {
 		return nil, err
 	}
 	config.Announce = slices.Clone(config.Announce)
-	return &Discovery{config: config, group: group, network: n, cancels: map[nonce]context.CancelFunc{}}, nil
+	return &Discovery{config: config, group: group, network: n, ended: make(chan struct{}), cancels: map[nonce]context.CancelFunc{}}, nil
 }
 
 // Stats returns the counters.
@@ -115,6 +120,7 @@ func (d *Discovery) end() error {
 		return nil
 	}
 	d.closed = true
+	close(d.ended)
 	for _, cancel := range d.cancels {
 		cancel()
 	}

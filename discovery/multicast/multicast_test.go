@@ -287,6 +287,26 @@ func TestAnswersOfASecondAreBounded(t *testing.T) {
 	})
 }
 
+// A network that is down for a while ends no node, and costs no processor.
+func TestAnsweringGoesOnAfterReadsThatFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := newMemoryNetwork()
+		network.failingReads = 50
+		begun := time.Now()
+		d := start(t, network, settings(":7946"))
+		<-time.After(51 * pauseAfterFailure)
+		require.Equal(t, []string{"10.0.0.2:7946"}, lookup(t, d))
+		require.EqualValues(t, 50, d.Stats().Failed)
+		require.Less(t, time.Since(begun), time.Minute)
+		network.mu.Lock()
+		network.failingReads = 1 << 30
+		network.mu.Unlock()
+		_, err := d.Lookup(t.Context(), discovery.Query{Service: "quorate"})
+		require.NoError(t, err, "the read that was under way")
+		require.NoError(t, d.Close())
+	})
+}
+
 func TestStartFailsWhereItCannotListen(t *testing.T) {
 	network := newMemoryNetwork()
 	d, err := newOn(network, settings(":1"))

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/net/ipv6"
 )
 
-// network opens sockets. In production it is that of the operating system.
+// network opens sockets: those of the operating system, or of a network in memory.
 type network interface {
 	// join returns a socket that receives what is sent to the group.
 	join(group netip.AddrPort, interfaceName string) (socket, error)

@@ -20,7 +20,8 @@ import (
 //	query:  "QUM1" 1 nonce(8) length(1) service, zeros up to 1024 bytes
 //	answer: "QUM1" 2 nonce(8) count(1) { length(1) "host:port" or ":port" }, at most 1024
 //
-// The number in the first four bytes is the version: another one is not answered.
+// The digit in the first four bytes is the version: a query of another version is not
+// answered.
 
 const (
 	magic      = "QUM1"
@@ -29,7 +30,8 @@ const (
 	nonceBytes = 8
 	headBytes  = len(magic) + 1 + nonceBytes + 1
 
-	// Fits into every network in one piece.
+	// The size of a query, and the largest of an answer. It fits into every network in one
+	// piece.
 	packetBytes     = 1024
 	serviceBytesMax = 200
 	announceMax     = 16
@@ -61,13 +63,14 @@ func split(packet []byte, kind byte) (n nonce, last int, rest []byte, err error)
 	return n, int(packet[headBytes-1]), packet[headBytes:], nil
 }
 
-// packQuery writes a query, as large as its answer may be. The service is checked.
+// packQuery writes a query, as large as its answer may be. The service is within its
+// bound.
 func packQuery(n nonce, service string) []byte {
 	b := append(head(kindQuery, n, len(service)), service...)
 	return b[:packetBytes] // Zeros from the beginning on.
 }
 
-// readQuery reads a query. One that is smaller than answers may be is none.
+// readQuery reads a query. A datagram that is smaller than an answer may be is no query.
 func readQuery(packet []byte) (n nonce, service string, err error) {
 	n, length, rest, err := split(packet, kindQuery)
 	if err != nil || len(packet) != packetBytes || length == 0 || length > serviceBytesMax {
@@ -76,7 +79,7 @@ func readQuery(packet []byte) (n nonce, service string, err error) {
 	return n, string(rest[:length]), nil
 }
 
-// packAnswer writes an answer. The announced texts are checked.
+// packAnswer writes an answer. The announced texts are within their bounds.
 func packAnswer(n nonce, announced []string) []byte {
 	b := head(kindAnswer, n, len(announced))
 	for _, text := range announced {
