@@ -16,6 +16,10 @@ import (
 	"github.com/quorate/quorate/discovery"
 )
 
+// The checks of a method of which nothing is known but that it finds something: parts
+// lists them, with a sentence for each. All look up through ask, which survives a lookup
+// that panics or hangs. The checks of what a method makes of its source are in source.go.
+
 // Query is what the suite asks for. An implementation under test must have at
 // least one contact point for it.
 func Query() discovery.Query {

@@ -18,9 +18,10 @@ import (
 )
 
 // A lookup, from the query to the contact points: Lookup tries the complete names that
-// may be meant, in order. hosts finds the addresses of one, services the services and
-// then the addresses of their hosts. resolve answers one question about one name, from
-// memory or by asking, over aliases. All that goes out goes through exchange.
+// may be meant, in order. hosts finds the addresses of a complete name, services finds
+// the services of one and then the addresses of their hosts. resolve answers a question
+// about a name and a type, from memory or by asking, and follows aliases. Every query to a
+// server goes through exchange.
 
 // Method is the name by which a configuration selects this method.
 const Method = "dns"
@@ -38,7 +39,7 @@ type Discovery struct {
 
 var _ discovery.Discovery = (*Discovery)(nil)
 
-// Option is what only a program can give.
+// Option sets a part of a [Discovery] that only a program can give, and no file.
 type Option func(*Discovery)
 
 // WithClock sets the clock by which the time to live of answers runs, in place of
@@ -72,9 +73,9 @@ func New(config Config, options ...Option) (*Discovery, error) {
 // and gives their hosts, ports and addresses by priority, weight and name; otherwise for
 // addresses. A name without a dot at its end is completed by the search list.
 //
-// That a name does not exist or has no such records is an empty answer. It is an error
-// if no server can tell, if the records of one name of the search list cannot be had, or
-// those of one of two families of addresses, or the addresses of one of several hosts.
+// That a name does not exist or has no such records is an empty answer. A lookup is an
+// error if no server can tell, and also if a part of the answer cannot be had: a name of
+// the search list, one of two families of addresses, the addresses of one host of many.
 func (d *Discovery) Lookup(ctx context.Context, q discovery.Query) (discovery.Targets, error) {
 	if err := ctx.Err(); err != nil {
 		return discovery.Targets{}, fmt.Errorf("dns: %w", err)
@@ -97,7 +98,7 @@ func (d *Discovery) Lookup(ctx context.Context, q discovery.Query) (discovery.Ta
 		found, err := find(ctx, r, complete)
 		switch {
 		case err != nil && len(names) > 1:
-			// What comes later in the list would be another service, where this one exists.
+			// A later name of the list would be that of another service, if this name exists.
 			return discovery.Targets{}, fmt.Errorf("dns: %w (a name that is complete ends with a dot)", err)
 		case err != nil:
 			return discovery.Targets{}, fmt.Errorf("dns: %w", err)
@@ -220,8 +221,8 @@ func (d *Discovery) addresses(ctx context.Context, r hostResolver, services answ
 	}
 	var questions []asked
 	for _, service := range services.records {
-		// Records of one host are given together or not at all (RFC 2181, section 9), so
-		// that those which came along are all.
+		// The addresses of a host are given together or not at all (RFC 2181, section 9):
+		// where some came along with the services, there are no others.
 		if len(found[service.target]) == 0 && service.target != "." {
 			questions = append(questions, d.families(service.target)...)
 		}
@@ -245,8 +246,8 @@ func (d *Discovery) counts(kind dnsmessage.Type) bool {
 		kind == dnsmessage.TypeAAAA && d.config.Family != FamilyIPv4
 }
 
-// resolveAll answers several questions, some at a time. The first that fails ends the
-// others, since without one of them the rest is not wanted.
+// resolveAll answers several questions, some at a time. The first question that fails
+// ends the others, since the lookup is an error without it.
 func (d *Discovery) resolveAll(ctx context.Context, r hostResolver, questions []asked) ([]answer, error) {
 	found := make([]answer, len(questions))
 	if len(questions) == 0 {
@@ -293,7 +294,8 @@ func (d *Discovery) resolve(ctx context.Context, r hostResolver, q asked) (answe
 
 func kindText(kind dnsmessage.Type) string { return strings.TrimPrefix(kind.String(), "Type") }
 
-// ask asks the servers, again for the name behind an alias if the answer ends there.
+// ask puts a question to the servers. If the answer ends at an alias, it asks again for
+// the name that the alias leads to.
 func (d *Discovery) ask(ctx context.Context, r hostResolver, q asked) (answer, error) {
 	holds := d.config.MaxTTL
 	name, aliases := q.name, 0

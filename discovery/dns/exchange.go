@@ -23,13 +23,13 @@ import (
 // too old for it; once sends one query and waits for its answer.
 
 const (
-	// The largest datagram that is read. Servers keep to what they are told, see
-	// udpAnswerBytes; what is cut off is malformed.
+	// The largest datagram that is read. A server keeps to udpAnswerBytes, which the
+	// query tells it; a datagram that is cut off here is malformed.
 	datagramBytesMax = 4096
 	// After so many datagrams that do not answer the question somebody is guessing the
 	// id of the query, and over TCP nobody else can answer.
 	strangersMax = 16
-	// How long a message is over TCP, before the message.
+	// Over TCP each message has its length before it, in so many bytes.
 	lengthBytes = 2
 )
 
@@ -65,7 +65,8 @@ func (d *Discovery) exchange(ctx context.Context, r hostResolver, q dnsmessage.Q
 	return reply{}, errors.Join(faults...)
 }
 
-// askServer asks one server and returns its answer, if it is one.
+// askServer puts a question to one server, in as many ways as it takes. An answer that
+// says nothing, such as a refusal, is an error.
 func (d *Discovery) askServer(ctx context.Context, server netip.AddrPort, q dnsmessage.Question, stream bool) (reply, error) {
 	network, extended := "udp", true
 	if stream {
@@ -86,7 +87,8 @@ func (d *Discovery) askServer(ctx context.Context, server netip.AddrPort, q dnsm
 	}
 }
 
-// refusal says why an answer is none, and that another server should be asked.
+// refusal says why a reply is no answer to the question, so that another server has to be
+// asked; nil for an answer.
 func (r *reply) refusal() error {
 	switch {
 	case r.truncated:
@@ -115,7 +117,7 @@ func codeText(code dnsmessage.RCode) string {
 }
 
 // once sends one query to one server and reads its answer. Each query has a connection
-// of its own, and with it a port that nobody can know who would like to answer instead.
+// of its own, and with it a port that a stranger who would like to answer has to guess.
 func (d *Discovery) once(
 	ctx context.Context, network string, server netip.AddrPort, q dnsmessage.Question, extended bool,
 ) (answer reply, err error) {

@@ -30,18 +30,18 @@ type answer struct {
 	until time.Time
 }
 
-// flight is a question that is being asked, for all who want its answer.
+// flight is a question that one lookup asks, for all lookups that want the answer.
 type flight struct {
 	done chan struct{} // Closed when the fields below are set.
 	answer
 	err error
-	// abandoned says that the context ended of the one who asked, which is no answer to
-	// the others.
+	// abandoned says that the lookup that asked was ended by its context. The other
+	// lookups, whose contexts go on, have no answer then.
 	abandoned bool
 }
 
-// memory keeps answers until their time is up, and lets one ask where several want the
-// same answer. It is safe for concurrent use.
+// memory keeps answers until their time is up. Where several lookups want the same answer,
+// one of them asks. A memory is safe for concurrent use.
 type memory struct {
 	now func() time.Time
 
@@ -55,8 +55,8 @@ func newMemory(now func() time.Time) *memory {
 	return &memory{now: now, kept: map[asked]answer{}, flights: map[asked]*flight{}}
 }
 
-// answer returns the kept answer, or what find does. find is called on the goroutine of
-// one of those who wait for the answer, and its errors are not kept.
+// answer returns the kept answer, or what find returns: the lookup that comes first calls
+// its find, and the others wait for the result. Errors are not kept.
 func (m *memory) answer(ctx context.Context, q asked, find func() (answer, error)) (answer, error) {
 	for {
 		m.mu.Lock()
@@ -87,7 +87,7 @@ func (m *memory) answer(ctx context.Context, q asked, find func() (answer, error
 	}
 }
 
-// land keeps the answer of a flight and tells those who wait for it.
+// land keeps the answer of a flight and tells the lookups that wait for it.
 func (m *memory) land(q asked, f *flight) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

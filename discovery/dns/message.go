@@ -52,8 +52,8 @@ func pack(id uint16, q dnsmessage.Question, extended bool) ([]byte, error) {
 	return b.Finish()
 }
 
-// answers reports whether a message answers the query with this id and question. One
-// that does not is not from the server that was asked, or late.
+// answers reports whether a message answers the query with this id and question. Any
+// other message was sent by a stranger, or answers a query of before.
 func answers(message []byte, id uint16, q dnsmessage.Question) bool {
 	var p dnsmessage.Parser
 	h, err := p.Start(message)
@@ -81,7 +81,7 @@ type record struct {
 	ip     netip.Addr // Of an address.
 	target string     // Of an alias or a service, written like name.
 
-	// Of a service.
+	// The rest belongs to a service.
 	port, priority, weight uint16
 }
 
@@ -91,13 +91,14 @@ type reply struct {
 	truncated bool
 	// referral says that the server knows nothing and does not ask others either.
 	referral bool
-	// answers are the records of the answer, extra those that came with it.
+	// answers are the records of the answer, and extra the records that came with it.
 	answers, extra []record
 	// negative is for how long the name may be taken to have no such records.
 	negative time.Duration
 }
 
-// read takes a message apart, of which answers is true. What it does not know, it skips.
+// read takes a message apart that answers a question. Records of unknown types are
+// skipped.
 func read(message []byte) (reply, error) {
 	var p dnsmessage.Parser
 	h, err := p.Start(message)
@@ -220,16 +221,17 @@ func seconds(ttl uint32) time.Duration {
 	return time.Duration(ttl) * time.Second
 }
 
-// followed is what a reply says of one name.
+// followed is what a reply says of one name and one type of record.
 type followed struct {
 	// end is the name behind all aliases of the reply, the name itself if there are none.
 	end string
-	// aliases counts those on the way.
+	// aliases counts the aliases between the name and the end.
 	aliases int
-	// records are those of the type at the end, and ttl the least on the way to them and
-	// among them; without records and aliases it has no meaning.
+	// records are the records of the name at the end.
 	records []record
-	ttl     time.Duration
+	// ttl is the least time to live of the aliases and the records; without any of them
+	// it has no meaning.
+	ttl time.Duration
 }
 
 // follow finds the records of a type for a name, over the aliases that the reply has.

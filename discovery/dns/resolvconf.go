@@ -14,9 +14,9 @@ import (
 	"strings"
 )
 
-// What resolv.conf(5) says: which servers to ask, and which names are meant by a short
-// one. The file is read before each question that goes out, since a host may get other
-// servers while the program runs, and the file is small.
+// What resolv.conf(5) says: which servers to ask, and which complete names a short name
+// may mean. The file is read at each lookup, since a machine may get other servers while
+// the program runs, and the file is small.
 
 const (
 	resolvConfBytesMax = 64 << 10
@@ -31,14 +31,14 @@ type hostResolver struct {
 	servers []netip.AddrPort
 	// search are domains for names that are not complete, each with the dot at its end.
 	search []string
-	// dots is how many dots a name has at least to be tried as it is first.
+	// dots is how many dots a name needs to be tried as it is before the search list.
 	dots int
 	// stream says that only TCP is to be used.
 	stream bool
 }
 
-// readResolvConf reads a file of the form of resolv.conf. One that names no server means
-// the servers of this machine, as everywhere; one that is not there is an error.
+// readResolvConf reads a file of the form of resolv.conf. A file without a server means
+// the server of this machine, as the manual says; a missing file is an error.
 func readResolvConf(path string) (hostResolver, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -110,8 +110,8 @@ func domains(list []string) []string {
 	return search
 }
 
-// names lists the complete names that may be meant by one, in the order in which they
-// are to be tried. A dot at the end says that the name is complete.
+// names lists the complete names that a name may mean, in the order in which they are to
+// be tried. A dot at the end says that the name is complete.
 func (r hostResolver) names(name string) []string {
 	if strings.HasSuffix(name, ".") {
 		return []string{name}

@@ -15,8 +15,9 @@ import (
 	"github.com/miekg/dns"
 )
 
-// What the server answers: serve takes a query, resolve finds the records for it, with
-// aliases, and pack makes them fit. What is then sent is up to the interceptor.
+// From a query to what is sent: answer counts the query, has resolve find the records of
+// the name and of its aliases, accompany adds the addresses of hosts, and the message is
+// cut to the size that fits. handler shows it to the interceptor, and sends what that says.
 
 const (
 	// How many free ports are tried until one is free for UDP and TCP.
