@@ -13,16 +13,17 @@ import (
 )
 
 // A node that asks for a cluster is answered first ([admission.receiveInitJoin]). Its
-// request to join is judged, then its address is dialled ([admission.receiveJoinRequest]),
-// then, when it has answered there, it is judged again and recorded ([admission.admit]).
-// Each way out is a refusal with a reason.
+// request to join is judged, then its address is dialled
+// ([admission.receiveJoinRequest]). When the node has answered there, the request is
+// judged again and the node is recorded ([admission.admit]). Each way out is a refusal
+// with a reason.
 
-// pendingJoinsMax bounds the joins that wait for a dial-back. What comes beyond
-// is refused as busy and comes back.
+// pendingJoinsMax bounds the joins that wait for a dial-back. A further request is
+// refused as busy, and its sender asks again.
 const pendingJoinsMax = 256
 
-// hopefulsMax bounds the nodes that are told when this node becomes a member.
-// Those beyond ask again by themselves.
+// hopefulsMax bounds the nodes that are told when this node becomes a member. Nodes
+// beyond the bound learn of it by asking again.
 const hopefulsMax = 1024
 
 // admission is what a member knows about nodes that ask to join through it. A
@@ -40,12 +41,12 @@ type admission struct {
 
 	pending map[gossip.Address]pendingJoin // By the address that is being dialled.
 
-	// hopefuls asked this node for a cluster when it had none. They hear of it as
-	// soon as it has one: when all nodes of a cluster start together, all but the
-	// first would else wait for the time of their next question.
+	// hopefuls are the nodes that asked this node for a cluster when it had none. They
+	// are told as soon as it has one: when all nodes of a cluster start together, all but
+	// the first would otherwise wait until their next question is due.
 	hopefuls []hopeful
 
-	// backOffs are the addresses whose nodes have to wait.
+	// backOffs are the addresses whose nodes must wait before they may join again.
 	backOffs backOffs
 }
 
@@ -61,7 +62,7 @@ type hopeful struct {
 	attempt uint64
 }
 
-// hope notes that a node waits for this one to become a member.
+// hope notes that a node waits for this node to become a member.
 func (a *admission) hope(node gossip.NodeID, attempt uint64) {
 	i := slices.IndexFunc(a.hopefuls, func(h hopeful) bool { return h.node == node })
 	switch {
@@ -82,7 +83,7 @@ func (a *admission) receiveInitJoin(from gossip.NodeID, msg InitJoin) {
 	case a.phase != phaseMember:
 		a.hope(from, msg.Attempt)
 		if a.phase == phaseJoining && a.discovery.asks(from.Address) {
-			// A question tells as much as an answer.
+			// A question carries a claim, as an answer does.
 			a.discovery.note(from, msg.Claim)
 			a.form.considerFounding()
 		}
@@ -94,7 +95,7 @@ func (a *admission) receiveInitJoin(from gossip.NodeID, msg InitJoin) {
 	}
 }
 
-// answerHopefuls tells those who asked before this node was a member.
+// answerHopefuls answers the nodes that asked before this node was a member.
 func (a *admission) answerHopefuls() {
 	hopefuls := a.hopefuls
 	a.hopefuls = nil
@@ -102,18 +103,18 @@ func (a *admission) answerHopefuls() {
 		a.receiveInitJoin(h.node, InitJoin{Attempt: h.attempt})
 	}
 	if !a.footing.mayLetIn() {
-		a.hopefuls = hopefuls // Those who did not vote hear again when they may join.
+		a.hopefuls = hopefuls // Nodes that did not vote hear again when they may join.
 	}
 }
 
-// inviteHopefuls tells those who wait when they may join.
+// inviteHopefuls tells the waiting nodes that they may join now.
 func (a *admission) inviteHopefuls() {
 	if len(a.hopefuls) > 0 && a.footing.mayLetIn() {
 		a.answerHopefuls()
 	}
 }
 
-// admits tells whether a member of this status takes joins.
+// admits tells whether a member of this status takes join requests.
 func admits(s gossip.Status) bool {
 	return s == gossip.Joining || s == gossip.WeaklyUp || s == gossip.Up
 }
@@ -144,7 +145,7 @@ func (a *admission) receiveJoinRequest(from gossip.NodeID, msg JoinRequest) {
 	}
 }
 
-// judgeJoin returns the refusal of a request, or nil if it may be granted once
+// judgeJoin returns the refusal of a request, or nil if the request may be granted once
 // the joiner was dialled back.
 func (a *admission) judgeJoin(from gossip.NodeID, msg JoinRequest) *JoinRefused {
 	refuse := func(r Refusal, retry bool, format string, values ...any) *JoinRefused {
@@ -186,8 +187,8 @@ func (a *admission) judgeJoin(from gossip.NodeID, msg JoinRequest) *JoinRefused 
 	return nil
 }
 
-// isNeeded tells whether the cluster was founded by the vote of a node, and waits for it.
-// A vote in one of two sets of voters is needed as well as one in both.
+// isNeeded tells whether the cluster was founded by the vote of a node and still waits
+// for that node. A voter in one of two sets is needed as well as a voter in both.
 func (a *admission) isNeeded(n gossip.NodeID) bool {
 	return a.founding() && slices.ContainsFunc(a.surveyed.base, func(voters []gossip.NodeID) bool { return slices.Contains(voters, n) })
 }
@@ -200,7 +201,7 @@ func describeDifference(d Difference, of int) string {
 	return cutText(text)
 }
 
-// cutText makes a text one that a message can hold.
+// cutText cuts a text to the length that a message can hold.
 func cutText(s string) string { return wire.Clip(s, MaxTextBytes) }
 
 func (a *admission) refuseJoin(to gossip.NodeID, refusal JoinRefused) {
@@ -208,7 +209,7 @@ func (a *admission) refuseJoin(to gossip.NodeID, refusal JoinRefused) {
 	a.refuseSettings(to, "JoinRequest", refusal.Refusal, refusal.Reason, refusal.Differences)
 }
 
-// probed is told who answered at the address of a joiner.
+// probed takes the result of a dial-back: which node answered at the address of a joiner.
 func (a *admission) probed(in Probed) {
 	pending, ok := a.pending[in.Address]
 	if !ok {
@@ -272,15 +273,14 @@ func (a *admission) admit(from gossip.NodeID, msg JoinRequest) {
 	a.welcome(from, msg)
 }
 
-// joiner is the member that is recorded for a request: nothing that only the
-// cluster decides is taken from it.
+// joiner returns the member that is recorded for a request. What only the cluster decides
+// is not taken from the request.
 func joiner(described gossip.Member) gossip.Member {
 	described.Status, described.UpNumber = gossip.Joining, 0
 	return described
 }
 
-// predecessor returns another incarnation at the same address that is still a
-// member.
+// predecessor returns another incarnation at the same address that is still a member.
 func (a *admission) predecessor(n gossip.NodeID) *gossip.Member {
 	for _, member := range a.state.Members() {
 		if member.Node.Address == n.Address && member.Node != n {
@@ -290,9 +290,9 @@ func (a *admission) predecessor(n gossip.NodeID) *gossip.Member {
 	return nil
 }
 
-// replace downs the old incarnation at an address at which a new one answered.
-// The new one is admitted when the old one is removed, so that a node is never
-// a member twice; it is told to ask again.
+// replace downs the old incarnation at an address at which a new one answered. The new
+// incarnation is told to ask again, and is admitted when the old one is removed: a node
+// is never a member twice.
 func (a *admission) replace(old gossip.Member, by gossip.NodeID, msg JoinRequest) {
 	a.refuseJoin(by, JoinRefused{
 		Attempt: msg.Attempt, Refusal: RefusedPredecessor, Retry: true,
@@ -309,7 +309,7 @@ func (a *admission) replace(old gossip.Member, by gossip.NodeID, msg JoinRequest
 	})
 }
 
-// welcome gives a member that was admitted the state.
+// welcome sends the state to a member that was admitted.
 func (a *admission) welcome(to gossip.NodeID, msg JoinRequest) {
 	_, should := compareSettings(a.discovery.compared(), msg.Settings)
 	if len(should) > MaxSettings {

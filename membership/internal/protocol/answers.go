@@ -11,21 +11,21 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// answers are the moments, by this node's own clock, at which it sent heartbeats that
-// were answered.
+// answers holds when, by this node's own clock, it sent the heartbeats that were
+// answered.
 type answers struct {
 	*core
 
-	// contact is when this node sent the last heartbeat that each node answered with
-	// standing.
+	// contact is, for each node, when this node sent the last heartbeat that the node
+	// answered with standing.
 	contact map[gossip.NodeID]machine.Instant
 
-	// known is when this node sent the last heartbeat that was answered by a node that
-	// knows this one as a member, with standing or without.
+	// known is, for each node that knows this one as a member, when this node sent the
+	// last heartbeat that was answered, with standing or without.
 	known map[gossip.NodeID]machine.Instant
 
-	// expected is when the first heartbeat left to a node that may not have answered
-	// yet.
+	// expected is when the first heartbeat was sent to each node that may not have
+	// answered yet.
 	expected map[gossip.NodeID]machine.Instant
 }
 
@@ -36,7 +36,7 @@ func newAnswers(c *core) *answers {
 	}
 }
 
-// answered notes an answer with standing.
+// answered notes an answer that gives standing.
 func (a *answers) answered(by gossip.NodeID, sentAt machine.Instant) {
 	if last, ok := a.contact[by]; !ok || sentAt > last {
 		a.contact[by] = sentAt
@@ -44,33 +44,34 @@ func (a *answers) answered(by gossip.NodeID, sentAt machine.Instant) {
 	}
 }
 
-// expect notes that the first heartbeat to a node leaves now.
+// expect notes that the first heartbeat to a node is sent now.
 func (a *answers) expect(node gossip.NodeID) { a.expected[node] = a.now.Mono }
 
-// isKnownTo notes that a node that knows this one has answered.
+// isKnownTo notes an answer from a node that knows this one as a member.
 func (a *answers) isKnownTo(node gossip.NodeID, sentAt machine.Instant) {
 	a.known[node] = max(a.known[node], sentAt)
 }
 
-// forget drops what is known of a node that is not asked any more.
+// forget drops what is known of a node that gets no heartbeats any more.
 func (a *answers) forget(n gossip.NodeID) {
 	delete(a.contact, n)
 	delete(a.known, n)
 	delete(a.expected, n)
 }
 
-// replies are the answers of this node to the heartbeats of others.
+// replies answers the heartbeats of other nodes.
 type replies struct {
 	*core
 
 	withheld withheld
 }
 
-// withheld is the latest heartbeat of each member that was answered without standing
-// because the member is not established here, see [core.isEstablished]: of one that was
-// just promoted, until this node knows that its promotion has converged. Then the
-// heartbeat is answered once more, with standing, so that a newcomer does not wait for
-// its next one. It holds members alone, so their number bounds it.
+// withheld holds the sequence of the latest heartbeat of each member that was answered
+// without standing because the member is not established here, see [core.isEstablished]:
+// it was just promoted, and this node does not know yet that the promotion has converged.
+// When this node knows, it answers that heartbeat once more, with standing, so that a
+// newcomer need not wait for its next heartbeat. Only members have entries, so their
+// number bounds the map.
 type withheld map[gossip.NodeID]uint64
 
 func newReplies(c *core) *replies { return &replies{core: c, withheld: withheld{}} }
@@ -78,8 +79,8 @@ func newReplies(c *core) *replies { return &replies{core: c, withheld: withheld{
 // receive answers a heartbeat.
 func (r *replies) receive(from gossip.NodeID, msg Heartbeat) {
 	if r.phase != phaseMember {
-		// A member whose welcome is still on its way is asked to prove that it
-		// lives; it does so by asking to join again.
+		// The welcome of a joining member is still on its way: the member is asked to
+		// prove that it lives, which it does by asking to join again.
 		r.refuseSilently(RefusedNotReady)
 		return
 	}
@@ -93,8 +94,8 @@ func (r *replies) receive(from gossip.NodeID, msg Heartbeat) {
 	}
 }
 
-// answer is the answer to a heartbeat of a member, nil for a node that is none. It
-// proves something if the member has proved itself here, see [core.isEstablished].
+// answer returns the answer to a heartbeat of a member; member is nil if the sender is
+// none. The answer gives standing if the member is established, see [core.isEstablished].
 func (r *replies) answer(member *gossip.Member, sequence uint64) HeartbeatReply {
 	reply := HeartbeatReply{Sequence: sequence}
 	if member == nil || !r.state.ReachableFrom(r.self, member.Node) {
@@ -109,8 +110,8 @@ func (r *replies) answer(member *gossip.Member, sequence uint64) HeartbeatReply 
 	return reply
 }
 
-// sendLate answers heartbeats that were answered without standing, of members that are
-// established now. What it says is as old as the heartbeat, as with any answer.
+// sendLate answers the withheld heartbeats of members that have been established since. A
+// late answer counts from the moment at which the heartbeat was sent, as any answer does.
 func (r *replies) sendLate() {
 	if r.surveyed.same && !r.surveyed.links.seen {
 		return
@@ -125,5 +126,5 @@ func (r *replies) sendLate() {
 	}
 }
 
-// forget drops what is known of a node that is no member any more.
+// forget drops the withheld answer of a node that is no member any more.
 func (r *replies) forget(n gossip.NodeID) { delete(r.withheld, n) }

@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	// linkBackOffFirst is the time for which a node is not let in after it was downed
-	// for its broken links the first time. It doubles from time to time.
+	// linkBackOffFirst is how long a node is kept out after its first downing for broken
+	// links. Each further downing doubles the time.
 	linkBackOffFirst = 5 * time.Second
 
-	// LinkBackOffMost is the longest such time. After twice as long without another
-	// downing the address begins anew.
+	// LinkBackOffMost is the longest time for which a node is kept out. After twice as
+	// long without another downing the address starts again from the shortest.
 	LinkBackOffMost = 5 * time.Minute
 
 	// linkBackOffsMax bounds the addresses that are remembered.
 	linkBackOffsMax = 1024
 )
 
-// backOffs keeps nodes out for a growing time that were downed because links to them
-// were broken, though others reached them. Links that work by turns would have them up
-// and downed in turns, with an outage of their work each time. Each member notes it by
-// itself, from what the state says when it hears of the downing, so that all agree
-// except those who join later.
+// backOffs keeps out, for a growing time, nodes that were downed because some of their
+// links were broken though other nodes reached them. A link that works on and off would
+// otherwise have its node up and down in turns, each time with an outage of its work.
+// Each member derives the entries by itself from the state in which it hears of the
+// downing, so all agree except members that join later.
 type backOffs map[gossip.Address]backOff
 
 type backOff struct {
@@ -37,7 +37,7 @@ type backOff struct {
 	until machine.Instant
 }
 
-// note begins the next time of an address.
+// note doubles the time for which an address is kept out, and starts it now.
 func (b backOffs) note(a gossip.Address, now machine.Instant) {
 	for other, o := range b { //quorate:unordered each is looked at by itself
 		if now.Sub(o.until) > 2*LinkBackOffMost {
@@ -52,14 +52,14 @@ func (b backOffs) note(a gossip.Address, now machine.Instant) {
 	b[a] = backOff{last: last, until: now.Add(last)}
 }
 
-// keeps tells whether an address is kept out, and for how long in all: a reason that
-// named what is left of it would be another one each time.
+// keeps tells whether an address is kept out, and for how long in all. The remaining time
+// would make the text of the refusal differ from one request to the next.
 func (b backOffs) keeps(a gossip.Address, now machine.Instant) (time.Duration, bool) {
 	o, known := b[a]
 	return o.last, known && now < o.until
 }
 
-// noteDowned looks for members that were downed since a state, for their links.
+// noteDowned notes the members that were downed for broken links between two states.
 func (a *admission) noteDowned(prev, next *gossip.State) {
 	for _, member := range next.Members() {
 		if member.Status != gossip.Down {
@@ -72,8 +72,9 @@ func (a *admission) noteDowned(prev, next *gossip.State) {
 	}
 }
 
-// hadBrokenLinks tells whether some could not reach a member, or it them, while a voter
-// that monitors it could. Those who went with it do not count.
+// hadBrokenLinks tells whether some member could not reach a node, or the node could not
+// reach some member, while it and a voter that monitors it could reach each other.
+// Members that were downed together with the node do not count.
 func (a *admission) hadBrokenLinks(s *gossip.State, n gossip.NodeID) bool {
 	goesOn := func(id gossip.NodeID) bool {
 		member := s.Member(id)
@@ -96,7 +97,7 @@ func (a *admission) hadBrokenLinks(s *gossip.State, n gossip.NodeID) bool {
 	})
 }
 
-// keptOut returns the refusal of a node whose address has to wait, or nil.
+// keptOut returns the refusal of a node whose address must wait, or nil.
 func (a *admission) keptOut(from gossip.NodeID, msg JoinRequest) *JoinRefused {
 	wait, kept := a.backOffs.keeps(from.Address, a.now.Mono)
 	if !kept || a.state.Member(from) != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// What concerns several parts at once is told to them here, one after the other, in an
-// order that is part of the protocol: the entry into a cluster, a round of heartbeats
-// and an answer to one, a pause of this node, a record that came to the disk, a downing
-// strategy, a service, and a peer that refuses this node.
+// The events that concern several parts at once are passed on here, to one part after the
+// other, in an order that belongs to the protocol: the entry into a cluster, a round of
+// heartbeats and an answer to one, a pause of this node, a record that reached the disk,
+// a downing strategy, a service, and a peer that refuses this node.
 
 func (m *Machine) becomeMember(state *gossip.State) {
 	m.join.endSearch()
@@ -37,7 +37,7 @@ func (m *Machine) becomeMember(state *gossip.State) {
 	}
 }
 
-// recordKept lets go on what has waited for the record.
+// recordKept continues everything that waited for the record to be on disk.
 func (m *Machine) recordKept() {
 	switch m.phase {
 	case phaseJoining:
@@ -60,11 +60,11 @@ func (m *Machine) heartbeatRound() {
 	m.report(true)
 	m.gate.renew()
 	if isNewcomer(m.state.Member(m.self)) {
-		m.monitoring.judgeSilence() // Whom it spared it may have to accuse by now.
+		m.monitoring.judgeSilence() // Members that were spared may have to be marked unreachable now.
 	}
 }
 
-// receiveHeartbeatReply tells all parts of an answer to a heartbeat that go by it.
+// receiveHeartbeatReply passes an answer to a heartbeat to all parts that depend on it.
 func (m *Machine) receiveHeartbeatReply(from gossip.NodeID, msg HeartbeatReply) {
 	sentAt, known := m.monitoring.sentAt(msg.Sequence)
 	if m.phase != phaseMember || !known || !m.monitoring.monitors(from) {
@@ -93,7 +93,7 @@ func (m *Machine) report(again bool) {
 	}
 }
 
-// noticeFreeze begins anew what a node that slept has no right to go on with.
+// noticeFreeze restarts the waits that a node may not count on after it slept.
 func (m *Machine) noticeFreeze() {
 	if m.monitoring.hasSlept() {
 		m.resolver.restartStability()
@@ -101,8 +101,8 @@ func (m *Machine) noticeFreeze() {
 	}
 }
 
-// loadDowning gives the node a strategy, and has the leader look whether it becomes
-// that of the cluster.
+// loadDowning gives this node a strategy, and has the leader check whether the cluster
+// can change to it.
 func (m *Machine) loadDowning(in LoadDowning) {
 	if m.strategies.load(in) && m.phase == phaseMember {
 		m.strategies.keep()
@@ -123,9 +123,9 @@ func (m *Machine) addService(s machine.Service) {
 	}
 }
 
-// peerRefused is told when a peer's transport refuses this node. That this node was
-// removed is believed from a current member alone, which has the uid that was
-// dialled: a state that this node holds vouches for it, not its own word.
+// peerRefused handles the refusal of this node by a peer's transport. That this node was
+// removed is believed only of a peer that is a current member with the uid that was
+// dialled: then the state of this node vouches for the peer, not the peer's own word.
 func (m *Machine) peerRefused(in PeerRefused) {
 	if in.Peer.Address == m.self.Address {
 		m.refuse(in.Peer, "connection", RefusedUnsolicited, "no node refuses itself, somebody speaks in its name: "+in.Reason)
@@ -137,8 +137,8 @@ func (m *Machine) peerRefused(in PeerRefused) {
 		msg := NotMember{Node: m.self, Status: gossip.Removed}
 		m.exit.dismissed(in.Peer, msg, m.ending.dismissed(in.Peer, msg)+": "+in.Reason)
 	case m.phase == phaseJoining && (in.Final || in.Removed):
-		// Whoever was removed before its welcome arrived is never taken again: only
-		// the next incarnation is.
+		// An incarnation that was removed before its welcome arrived is never taken
+		// again; only the next incarnation is.
 		m.join.noteHopeless(in)
 	}
 }

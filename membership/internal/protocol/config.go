@@ -12,7 +12,7 @@ import (
 	"github.com/quorate/quorate/config/field"
 )
 
-// First the settings of an operator, then their defaults, then what is refused.
+// The settings of an operator come first, then their defaults, then their validation.
 
 // Config holds the settings of membership that an operator may change. The zero
 // value is not valid; start from [Default] or [Fast].
@@ -28,17 +28,16 @@ type Config struct {
 	// short disturbance suspends entities; longer, failover takes longer.
 	Fence time.Duration `koanf:"fence" range:"1ms..8760h"`
 
-	// GossipInterval is the time between two rounds that repair what the pushed
+	// GossipInterval is the time between two rounds of gossip, which repair what pushed
 	// news missed, above 0.
 	GossipInterval time.Duration `koanf:"gossip-interval" range:"1ms..8760h"`
 
-	// GossipIntervalUnconverged is the same while not everybody is known to have
-	// seen the state, above 0 and at most GossipInterval.
+	// GossipIntervalUnconverged is the time between two rounds of gossip while not every
+	// member is known to have seen the state, above 0 and at most GossipInterval.
 	GossipIntervalUnconverged time.Duration `koanf:"gossip-interval-unconverged" range:"1ms..8760h"`
 
-	// PushDelay is the time for which news is held back so that news which comes
-	// meanwhile travels with it, above 0 and at most PushInterval. It is spent
-	// at each hop.
+	// PushDelay is the time for which news is held back so that further news travels with
+	// it, above 0 and at most PushInterval. It is spent at each hop.
 	PushDelay time.Duration `koanf:"push-delay" range:"1ms..8760h"`
 
 	// PushInterval is the least time between two pushes of one node, at most
@@ -54,8 +53,8 @@ type Config struct {
 	// to question, up to JoinIntervalMax.
 	JoinInterval time.Duration `koanf:"join-interval" range:"1ms..8760h"`
 
-	// JoinIntervalMax is the longest time between two such questions, at least
-	// JoinInterval.
+	// JoinIntervalMax is the longest time between two questions of a joining node, at
+	// least JoinInterval.
 	JoinIntervalMax time.Duration `koanf:"join-interval-max" range:"1ms..8760h"`
 
 	// RetryUnsuccessfulJoinAfter is the time after which a node that asked one
@@ -70,38 +69,38 @@ type Config struct {
 	// above 0.
 	ProbeTimeout time.Duration `koanf:"probe-timeout" range:"1ms..8760h"`
 
-	// MinNrOfMembers is the number of members, of any status, from which on
-	// joining members become up, at least 1. It delays the start of a cluster;
-	// it stops nothing when members are lost.
+	// MinNrOfMembers is how many members, of any status, there must be before joining
+	// members become up, at least 1. It delays the start of a cluster; it stops nothing
+	// when members are lost.
 	MinNrOfMembers int `koanf:"min-nr-of-members" unit:"members" range:"1.."`
 
-	// MinNrOfMembersOfRole is the same for members with a role.
+	// MinNrOfMembersOfRole is how many members with a role there must be before joining
+	// members become up, for each role that it names.
 	MinNrOfMembersOfRole map[string]int `koanf:"min-nr-of-members-of-role" unit:"members" range:"1.."`
 
-	// Voters says who votes about who survives a partition.
+	// Voters says which members vote on the side that survives a partition.
 	Voters Voters `koanf:"voters"`
 
 	// AllowWeaklyUpMembers is the time without convergence after which joining
 	// members become weakly up. Zero means never.
 	AllowWeaklyUpMembers time.Duration `koanf:"allow-weakly-up-members" range:"0s..8760h"`
 
-	// LeaveTimeout is the time that components have to hand their work over when
-	// this node leaves, above 0. After it the node stops hosting and goes on.
+	// LeaveTimeout is the time that components have to hand their work over when this
+	// node leaves, above 0. After that the node stops hosting all the same.
 	LeaveTimeout time.Duration `koanf:"leave-timeout" range:"1ms..8760h"`
 
-	// ExitTimeout is the time for which a leaving node that hosts nothing any
-	// more waits to be removed, above 0. After it the node ends, and the others
-	// find it gone.
+	// ExitTimeout is how long a leaving node that hosts nothing any more waits to be
+	// removed, above 0. After that the node ends, and the others find it gone.
 	ExitTimeout time.Duration `koanf:"exit-timeout" range:"1ms..8760h"`
 
-	// DownWhenUnstableAfter is the time after which a provider that lets only
-	// majorities survive is asked although the view has not been stable. Zero
-	// means never; else it must be above the stable-after of downing.
+	// DownWhenUnstableAfter is the time after which a provider that lets only majorities
+	// survive is asked although the view has not been stable. Zero means never; otherwise
+	// it must be above the stable-after of downing.
 	DownWhenUnstableAfter time.Duration `koanf:"down-when-unstable-after" range:"0s..8760h"`
 
-	// PruneTombstonesAfter is the time for which a removed member is remembered,
-	// at least an hour. A member that was cut off for longer and comes back with
-	// an old state could bring removed members back.
+	// PruneTombstonesAfter is the time for which a removed member is remembered, at least
+	// an hour. A member that was cut off for longer and comes back with an old state
+	// could bring removed members back.
 	PruneTombstonesAfter time.Duration `koanf:"prune-gossip-tombstones-after" range:"1h..8760h"`
 }
 
@@ -169,7 +168,7 @@ func (c Config) Validate() error {
 
 const (
 	pushFanoutMax   = 16
-	durationLongest = 365 * 24 * time.Hour // Far from where sums of instants overflow.
+	durationLongest = 365 * 24 * time.Hour // Small enough that sums of instants never overflow.
 )
 
 type durationField struct {

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// contactsDrawn is how many members a node draws to exchange news with.
+	// contactsDrawn is how many members a node draws at random to exchange news with.
 	contactsDrawn = 5
 
-	// contactsHeard is how many of those that sent it news it also counts.
+	// contactsHeard is how many members that sent this node news are contacts besides.
 	contactsHeard = 8
 
-	// contactKept is how long a drawn contact is kept, and how long ago news of
-	// one that was heard may be, before another may take its place.
+	// contactKept is how long a drawn contact is kept, and how long a member stays a
+	// contact after it sent news, before another may take its place.
 	contactKept = time.Minute
 )
 
@@ -39,15 +39,15 @@ const (
 type contacts struct {
 	*core
 
-	// monitors tells whether this node monitors another one.
+	// monitors tells whether this node monitors another node.
 	monitors func(gossip.NodeID) bool
 
-	// drawn are the members that were drawn, drawnAt is when the last one was, or when the
-	// time for it passed.
+	// drawn are the members that were drawn. drawnAt is when the oldest of them was last
+	// given up for its age.
 	drawn   []gossip.NodeID
 	drawnAt machine.Instant
 
-	// heard are members that have sent news.
+	// heard are the members that have sent news.
 	heard []contact
 }
 
@@ -86,8 +86,8 @@ func (c *contacts) isContact(n gossip.NodeID) bool {
 		slices.ContainsFunc(c.heard, func(h contact) bool { return h.node == n })
 }
 
-// drawContacts draws members in place of those that are missing, and of the one
-// that was drawn first when its time has passed.
+// drawContacts draws members in place of missing ones, and of the oldest one when its
+// time has passed.
 func (c *contacts) drawContacts() {
 	lost := func(n gossip.NodeID) bool { return !c.lives(n) || c.ownRecord(n) != 0 }
 	c.drawn = slices.DeleteFunc(c.drawn, lost)
@@ -97,8 +97,8 @@ func (c *contacts) drawContacts() {
 		c.drawn = slices.Delete(c.drawn, 0, min(1, len(c.drawn)))
 	}
 	members := c.state.Members()
-	// Few of many are taken, so that it rarely needs a second try. Bounded, because
-	// almost all may be lost.
+	// Few of many are taken, so a second try is rare. The tries are bounded because
+	// almost all members may be lost.
 	for tries := 4 * contactsDrawn; tries > 0 && len(c.drawn) < contactsDrawn; tries-- {
 		n := members[c.deps.Rand.IntN(len(members))].Node
 		if n != c.self && !lost(n) && !c.isContact(n) {

@@ -13,9 +13,9 @@ import (
 	"github.com/quorate/quorate/machine/component"
 )
 
-// The core comes first, with what was published of the standing and the phases of a node;
-// then what any part may do: change the state, end the node, refuse, tell a node that it is
-// no member; and last the times that follow from the configuration.
+// The core comes first, with the standing that was published and the phases of a node.
+// What any part may do follows: change the state, end the node, refuse, tell a node that
+// it is no member. The times that follow from the configuration are last.
 
 // core is what the parts of a [Machine] share. Each part holds a pointer to the same
 // core, and everything else that it needs in fields of its own.
@@ -23,11 +23,12 @@ type core struct {
 	cfg  Config
 	deps Deps
 
-	// self is the identity of this node, me the member as which it joins.
+	// self is the identity of this node, me the member that it describes itself as when
+	// it joins.
 	self gossip.NodeID
 	me   gossip.Member
 
-	// settings are those that a join compares, but for the seed nodes and for the
+	// settings are the settings that a join compares, except the seed nodes and the
 	// downing strategy, which may change.
 	settings []Setting
 
@@ -47,11 +48,11 @@ type core struct {
 	// where gossip is merged into it.
 	state *gossip.State
 
-	// settled is the state of which all parts were told the consequences.
+	// settled is the last state whose consequences all parts were told.
 	settled *gossip.State
 
-	// kept is the record on the disk, or in the process if there is no disk. Only
-	// the memory writes it.
+	// kept is the record on the disk, or in the process if there is no disk. Only the
+	// part memory writes it.
 	kept Record
 
 	surveyed survey
@@ -59,20 +60,20 @@ type core struct {
 
 	counts Counts
 
-	// calls is the number of the last call.
+	// calls is the number of the last call, so that each gets another one.
 	calls machine.CallID
 }
 
-// hosting is what was published of this node's standing.
+// hosting is the standing of this node as it was published.
 type hosting struct {
 	// until is the moment up to which this node may host; zero: it may not.
 	until machine.Instant
 
-	// moved says that something from which until follows has changed since until
-	// was computed.
+	// moved says that until must be computed again: something that it follows from has
+	// changed.
 	moved bool
 
-	// dropped says that this node hosts nothing any more, for good.
+	// dropped says that this node will never host anything again.
 	dropped bool
 }
 
@@ -85,8 +86,8 @@ const (
 	phaseStopped              // Said Stopping; nothing happens any more.
 )
 
-// newCore returns the core of a node that is in no cluster. The digest of the loaded
-// strategies is left to those.
+// newCore returns the core of a node that is in no cluster. The part strategies sets the
+// digest of the loaded strategies.
 func newCore(cfg Config, self gossip.Member, deps Deps) *core {
 	c := &core{cfg: cfg, deps: deps, self: self.Node, me: self, kept: deps.Record, state: gossip.New(gossip.ClusterID{})}
 	c.settled = c.state
@@ -96,14 +97,14 @@ func newCore(cfg Config, self gossip.Member, deps Deps) *core {
 	return c
 }
 
-// edit makes an edit of this node.
+// edit changes the state in the name of this node.
 func (c *core) edit(change func(*gossip.Edit)) {
 	c.state = c.markSeen(c.state.Edit(c.self, change))
 }
 
-// markSeen marks a state that this node has made its own as seen by it, once the state's
-// voters are in its record: others count on it that a node remembers, after a restart
-// too, the voters that it has seen. Until then the mark is taken off.
+// markSeen marks a state that this node has adopted as seen by it, once the state's
+// voters are in its record: other members rely on this node to remember, even after a
+// restart, the voters that it has seen. Until then the mark is taken off.
 func (c *core) markSeen(s *gossip.State) *gossip.State {
 	if c.kept.holds(s) {
 		return s.See(c.self)
@@ -129,8 +130,8 @@ func (c *core) publishStanding(until machine.Instant) {
 	}
 }
 
-// moveStanding says that something has changed from which the moment follows up to which
-// this node may host.
+// moveStanding says that the moment up to which this node may host must be computed
+// again.
 func (c *core) moveStanding() { c.hosting.moved = true }
 
 // dropStanding ends hosting on this node for good.
@@ -144,8 +145,7 @@ func (c *core) refuse(peer gossip.NodeID, what string, r Refusal, reason string)
 	c.refuseSettings(peer, what, r, reason, nil)
 }
 
-// refuseSilently counts a refusal that is expected in the normal course of things, so that
-// no event tells of it.
+// refuseSilently counts a refusal that is part of normal operation, without an event.
 func (c *core) refuseSilently(r Refusal) { c.counts.Refused[r]++ }
 
 func (c *core) refuseSettings(peer gossip.NodeID, what string, r Refusal, reason string, differences []Difference) {
@@ -153,7 +153,7 @@ func (c *core) refuseSettings(peer gossip.NodeID, what string, r Refusal, reason
 	c.out.Publish(Refused{Peer: peer, What: what, Refusal: r, Reason: reason, Differences: differences})
 }
 
-// dismiss tells a node that was downed or removed so, and reports whether it was.
+// dismiss tells a node that it was downed or removed, and reports whether it was.
 func (c *core) dismiss(from gossip.NodeID) bool {
 	status := gossip.StatusNone
 	if _, removed := c.state.Removed(from); removed {
@@ -169,22 +169,22 @@ func (c *core) dismiss(from gossip.NodeID) bool {
 	return true
 }
 
-// nextCall numbers a call.
+// nextCall returns the number of the next call.
 func (c *core) nextCall() machine.CallID {
 	c.calls++
 	return c.calls
 }
 
-// margin is for how long a node may host without word of some voter that is not
-// down, and for how long after the first voter of the other side cut it off its
-// work waits for a new home, where a side without a majority may survive. A node of
-// the side that loses may then have contact to a majority, so that the fence does
-// not stop it; that it has not heard of the others for so long does. The time is
-// that in which either side has come to a decision, unless its strategy is slow:
-// until the decision such a side hosts nothing.
+// margin is how long, where a side without a majority may survive, a node may host
+// without word of some voter that is not down; and how long the work of a node on the
+// losing side waits for a new home after the first voter of the other side cut the node
+// off. A node of the losing side may be in contact with a majority, so that the fence
+// does not stop it; the margin does, since the node has not heard the winning side for so
+// long. In this time either side comes to a decision, unless its strategy is slow: such a
+// side hosts nothing until the decision.
 //
-// The number of members counts only where a node monitors some of them, so that
-// the margin is the same on both sides, which may have different numbers.
+// The number of members counts only where a node monitors some of the others, so that the
+// margin is the same on both sides, whose numbers may differ.
 func (c *core) margin() time.Duration {
 	bounds := c.cfg.FailureDetector.Bounds()
 	n := max(len(c.state.Members()), c.cfg.FailureDetector.MonitoredByNrOfMembers+1)
@@ -196,8 +196,8 @@ func (c *core) stableAfter() time.Duration {
 	return c.deps.Downing.Config.Stable(len(c.state.Members()), bounds.MinSilence, bounds.MaxSilence, c.cfg.Fence)
 }
 
-// foundingLimit is how long a founded cluster may lack a winning set of the voters that
-// it was founded upon before its nodes end: a race was lost, or voters died.
+// foundingLimit is how long a founded cluster may lack a winning set of the voters upon
+// which it was founded. After that its nodes end: they lost a race, or voters died.
 func (c *core) foundingLimit() time.Duration {
 	return c.cfg.FailureDetector.Bounds().MaxSilence + c.stableAfter() + c.cfg.Fence
 }

@@ -15,14 +15,15 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// The leader of a side begins with its own strategy ([resolver.begin]), takes the answer
-// ([resolver.answered]), goes on to the next strategy or to the decision ([resolver.take]).
-// Where there is no answer other members are asked ([resolver.findOthers], [resolver.askNext]),
-// and the rule for no answer at all is last ([resolver.undecided]). The end of the file is the
-// other side: what a member does that is asked ([resolver.receiveAskDowning]).
+// The leader of a side asks its own strategy first ([resolver.begin]), takes the answer
+// ([resolver.answered]), and goes on to the next strategy or to the decision
+// ([resolver.take]). Without an answer it asks other members ([resolver.findOthers],
+// [resolver.askNext]); if none of them answers either, a rule applies
+// ([resolver.undecided]). The end of the file is the other side: what a member does that
+// is asked ([resolver.receiveAskDowning]).
 
-// askMargin is added to the limit of a call when another member is asked, for the
-// way there and back.
+// askMargin is added to the limit of a call when another member is asked, for the way
+// there and back.
 const askMargin = time.Second
 
 // question is the decision that the leader of a side is looking for. Each strategy
@@ -38,30 +39,30 @@ const askMargin = time.Second
 // It ends when the view changes.
 type question struct {
 	view  downing.View
-	of    uint64                   // Its digest.
-	left  []gossip.DowningStrategy // Those that have not decided. The first is asked.
-	taken []downing.Decision       // What the others have decided.
+	of    uint64                   // Digest of the view that is decided about.
+	left  []gossip.DowningStrategy // Strategies that have not decided; the first is being asked.
+	taken []downing.Decision       // Decisions of the strategies that were asked before.
 
-	number uint64          // Of the question to another member.
-	asked  gossip.NodeID   // The member that is asked, or none.
-	others []gossip.NodeID // Those that may be asked after it.
-	until  machine.Instant // No longer are others asked.
+	number uint64          // Number of the question to another member.
+	asked  gossip.NodeID   // The member that is being asked, or none.
+	others []gossip.NodeID // Members that may be asked after it.
+	until  machine.Instant // When other members stop being asked.
 }
 
 // call is the call of a strategy that is in flight.
 type call struct {
-	id       machine.CallID // Zero: there is none.
+	id       machine.CallID // Zero: no call is in flight.
 	strategy loadedStrategy
 	view     downing.View
-	of       uint64 // Its digest.
+	of       uint64 // Digest of the view that the call is about.
 
-	// peer is the member that asked, with the number of its question; none if this
-	// node decides itself.
+	// peer is the member that asked, with the number of its question; none if this node
+	// decides itself.
 	peer   gossip.NodeID
 	number uint64
 }
 
-// classOf returns what a strategy promises.
+// classOf returns what a strategy promises about the sides that survive.
 func classOf(s gossip.DowningStrategy) downing.Class {
 	return downing.Class{Pure: s.Pure, MajorityOnly: s.MajorityOnly}
 }
@@ -71,14 +72,14 @@ func check(view downing.View, s gossip.DowningStrategy, d downing.Decision) erro
 	return downing.Check(view, classOf(s), d)
 }
 
-// begin begins to look for a decision.
+// begin starts the search for a decision about a view.
 func (r *resolver) begin(view downing.View) {
 	r.question = &question{view: view, of: r.view, left: r.strategies.inForce()}
 	r.askOwn()
 }
 
-// dropQuestion ends the search without a decision. A call that is in flight stays
-// so, since there is one at a time; its answer is dropped.
+// dropQuestion ends the search without a decision. A call in flight is left to finish,
+// since only one may run at a time; its answer is dropped.
 func (r *resolver) dropQuestion() {
 	if r.question != nil {
 		r.question = nil
@@ -101,7 +102,7 @@ func (r *resolver) askOwn() {
 	}
 }
 
-// callStrategy asks a strategy outside of the machine.
+// callStrategy asks a strategy that runs outside of the machine.
 func (r *resolver) callStrategy(c call) {
 	c.id = r.nextCall()
 	r.call = c
@@ -120,8 +121,8 @@ func (r *resolver) endCall() call {
 	return c
 }
 
-// downingCalled takes an answer of a strategy that was called. It is used only
-// if it is the answer that is waited for, and what was asked is still so.
+// downingCalled takes the answer of a strategy that was called. The answer is used only
+// if its call is still in flight and the view has not changed.
 func (r *resolver) downingCalled(in machine.Called) {
 	if in.ID != r.call.id || in.ID == 0 {
 		r.refuseSilently(RefusedUnsolicited)
@@ -135,20 +136,21 @@ func (r *resolver) downingCalled(in machine.Called) {
 	r.called(r.endCall(), decision, err)
 }
 
-// downingTimeout is the machine's own limit; a later answer is not waited for.
+// downingTimeout gives up the call in flight at the machine's own limit; a later answer
+// is dropped.
 func (r *resolver) downingTimeout() {
 	if r.call.id != 0 && r.phase == phaseMember {
 		r.called(r.endCall(), downing.Decision{}, fmt.Errorf("no answer within %v", r.deps.Downing.Limit))
 	}
 }
 
-// called passes what came of a call to whoever asked.
+// called passes the result of a call to this node's question or to the member that asked.
 func (r *resolver) called(c call, decision downing.Decision, err error) {
 	switch {
 	case !c.peer.IsZero():
 		r.answerPeer(c, decision, err)
 		if r.troubled {
-			r.armStable() // This node may lead since, and have waited for the answer.
+			r.armStable() // This node may lead since, and may have waited for the answer.
 		}
 	case r.current():
 		r.answered(r.self, decision, err)
@@ -158,14 +160,13 @@ func (r *resolver) called(c call, decision downing.Decision, err error) {
 	}
 }
 
-// current tells whether this node still looks for a decision about the view that
-// it has.
+// current tells whether this node still looks for a decision about its present view.
 func (r *resolver) current() bool {
 	return r.question != nil && r.troubled && r.view == r.question.of && r.surveyed.leader == r.self
 }
 
-// answered takes the answer of this node's own strategy or of another member's,
-// after a look at whether it keeps the contract.
+// answered takes the answer of this node's own strategy or of another member's, and
+// checks that it keeps the contract.
 func (r *resolver) answered(by gossip.NodeID, decision downing.Decision, err error) {
 	q := r.question
 	if err == nil {
@@ -186,7 +187,8 @@ func (r *resolver) answered(by gossip.NodeID, decision downing.Decision, err err
 	}
 }
 
-// take goes on to the next strategy while the side survives, or to the decision.
+// take goes on to the next strategy while the side survives, and otherwise to the
+// decision.
 func (r *resolver) take(decision downing.Decision) {
 	q := r.question
 	decision.Reason = byName(q.left[0], decision.Reason)
@@ -203,8 +205,8 @@ func (r *resolver) take(decision downing.Decision) {
 	r.downAll(result.Down, result.Reason)
 }
 
-// byName puts the name of a strategy before its reason, unless that begins with it:
-// those who are declared down hear no more than the reason.
+// byName puts the name of a strategy before its reason, unless the reason begins with it:
+// nodes that are declared down hear only the reason.
 func byName(s gossip.DowningStrategy, reason string) string {
 	if s.Name == "" || strings.HasPrefix(reason, s.Name+":") {
 		return reason
@@ -212,8 +214,8 @@ func byName(s gossip.DowningStrategy, reason string) string {
 	return cutText(s.Name + ": " + reason)
 }
 
-// combine returns the decision by all strategies that were asked: the side survives
-// if it survives by each of them. All but the last keep it.
+// combine returns the decision by all strategies that were asked: the side survives if it
+// survives by each of them. All but the last have kept it.
 func (r *resolver) combine(view downing.View, taken []downing.Decision) downing.Decision {
 	last := taken[len(taken)-1]
 	if len(taken) == 1 || last.Verdict != downing.KeepSide {
@@ -229,15 +231,15 @@ func (r *resolver) combine(view downing.View, taken []downing.Decision) downing.
 	}
 	slices.SortFunc(joint.Down, gossip.NodeID.Compare)
 	joint.Down, joint.Reason = slices.Compact(joint.Down), cutText(joint.Reason)
-	if check(view, gossip.DowningStrategy{}, joint) != nil { // Together they leave nobody.
+	if check(view, gossip.DowningStrategy{}, joint) != nil { // Together the decisions leave nobody.
 		return downing.Decision{Verdict: downing.DownSide, Down: r.ownSide(view), Reason: joint.Reason}
 	}
 	return joint
 }
 
-// findOthers looks for the members that can be asked in place of this node's own
-// strategy, which cannot answer: those of its side that have the strategy, begun
-// after the one that was asked last, so that each gets its turn.
+// findOthers looks for members that can be asked when this node's own strategy cannot
+// answer: those of its side that have the strategy. The search begins after the member
+// that was asked last, so that each gets its turn.
 func (r *resolver) findOthers() {
 	q := r.question
 	if r.failingSince == 0 {
@@ -245,8 +247,8 @@ func (r *resolver) findOthers() {
 	}
 	q.until = r.failingSince.Add(r.deps.Downing.Config.DownOwnSideAfter)
 	if q.left[0].MajorityOnly {
-		// Another rule with the same promise is at hand, so this one is not waited
-		// for long.
+		// A rule with the same promise can step in, so this strategy is not waited for
+		// long.
 		q.until = r.now.Mono.Add(r.deps.Downing.Limit + askMargin)
 	}
 	id := q.left[0].ID()
@@ -277,7 +279,7 @@ func (r *resolver) askNext() {
 	r.out.Arm(timerAsk, min(q.until, r.now.Mono.Add(r.deps.Downing.Limit+askMargin)))
 }
 
-// askTimeout gives up the member that was asked.
+// askTimeout gives up on the member that was asked.
 func (r *resolver) askTimeout() {
 	q := r.question
 	if r.phase != phaseMember || q == nil || q.asked.IsZero() {
@@ -305,10 +307,10 @@ func (r *resolver) receiveDowningAnswer(from gossip.NodeID, msg DowningAnswer) {
 	}
 }
 
-// undecided is the rule for a strategy that cannot answer on any member. It is
-// never replaced by one that could decide otherwise on the other side: only where
-// it promises to let nothing but majorities survive does a rule with the same
-// promise step in. Otherwise the side waits, and in the end goes.
+// undecided applies when a strategy cannot answer on any member. The strategy is never
+// replaced by a rule that could decide otherwise on the other side: only if it promises
+// to let nothing but majorities survive does a rule with the same promise step in.
+// Otherwise the side waits, and in the end goes down.
 func (r *resolver) undecided() {
 	q := r.question
 	if q.left[0].MajorityOnly {
@@ -322,8 +324,8 @@ func (r *resolver) undecided() {
 	limit := r.deps.Downing.Config.DownOwnSideAfter
 	switch gone := r.failingSince.Add(limit); {
 	case q.left[0].MajorityOnly:
-		// The view has changed so that nobody can decide about it: it is looked at
-		// again when it is stable.
+		// The view has changed so that nobody can decide about it; it is looked at again
+		// when it is stable.
 	case r.now.Mono >= gone:
 		r.downAll(r.ownSide(q.view), fmt.Sprintf("no downing decision could be had for %v", limit))
 	default:
@@ -331,8 +333,8 @@ func (r *resolver) undecided() {
 	}
 }
 
-// receiveAskDowning decides, for the leader of this side, with this node's
-// strategy. It does so from its own view, and only if that is the leader's.
+// receiveAskDowning decides for the leader of this side, with this node's strategy. It
+// does so from its own view, and only if that is the leader's view too.
 func (r *resolver) receiveAskDowning(from gossip.NodeID, msg AskDowning) {
 	switch {
 	case r.phase != phaseMember:
@@ -344,7 +346,7 @@ func (r *resolver) receiveAskDowning(from gossip.NodeID, msg AskDowning) {
 		r.refuse(from, "AskDowning", RefusedNotMember, "the sender is not known as a member")
 		return
 	case r.call.id != 0 && r.call.peer == from && r.call.number == msg.Question:
-		return // It is being answered.
+		return // The same question is being answered already.
 	}
 	view := downing.NewView(r.state, r.self, r.surveyed.base)
 	view.Stable, view.Unstable = r.now.Mono.Sub(r.stableSince), r.now.Mono.Sub(r.troubledSince)

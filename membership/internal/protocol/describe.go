@@ -15,7 +15,7 @@ func (p phase) String() string {
 	return [...]string{"idle", "joining", "member", "stopped"}[p]
 }
 
-// Describe returns what the machine holds, in one canonical form: equal machines
+// Describe returns the whole state of the machine in one canonical form: equal machines
 // give equal texts.
 func (m *Machine) Describe() string {
 	var b strings.Builder
@@ -58,8 +58,8 @@ func instantText(i machine.Instant) string {
 	return fmt.Sprintf("%.3fs", float64(i)/1e9)
 }
 
-// Explain says in one sentence why this node does not see convergence. It is ""
-// if it does.
+// Explain says in one sentence why this node does not see convergence. It is "" if this
+// node does.
 func (m *Machine) Explain() string {
 	if m.phase != phaseMember {
 		return "not a member of a cluster"
