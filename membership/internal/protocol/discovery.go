@@ -12,12 +12,12 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// First whom this node asks, then what it does with an answer, then what follows from all
-// answers: the newest record, and the highest birth. Last is what this node says of itself.
+// The order here: whom this node asks, what it does with an answer, what follows from all
+// answers (the newest record and the highest birth), and what this node says of itself.
 
-// discovery is whom this node asks about clusters, and what they have answered. A node
-// without a cluster asks until it has one; a member goes on to ask those who should be
-// in its cluster, and answers as well.
+// discovery holds whom this node asks about clusters, and what they have answered. A node
+// without a cluster asks until it has one; a member goes on asking the nodes that should
+// be in its cluster, and answers questions itself.
 type discovery struct {
 	*core
 
@@ -28,17 +28,17 @@ type discovery struct {
 	// seeds are the addresses with which the node was told to join.
 	seeds []gossip.Address
 
-	// attempt numbers the searches; answers to earlier ones are late.
+	// attempt numbers the searches, so that answers to earlier ones are recognized.
 	attempt uint64
 
-	// heard is the last answer of each address, sorted by it.
+	// heard is the last answer of each address, sorted by address.
 	heard []answer
 
-	// began is when the node was told to join first.
+	// began is when the node was told to join for the first time.
 	began machine.Instant
 }
 
-// restart begins a search anew, among these seed nodes.
+// restart begins a new search, among these seed nodes.
 func (d *discovery) restart(seeds []gossip.Address) {
 	if d.phase == phaseIdle {
 		d.began = d.now.Mono
@@ -51,16 +51,16 @@ func (d *discovery) restart(seeds []gossip.Address) {
 	}
 }
 
-// nextAttempt makes answers to earlier questions late.
+// nextAttempt makes all answers to earlier questions count as late.
 func (d *discovery) nextAttempt() { d.attempt++ }
 
-// others are the seed nodes besides this one.
+// others returns the seed nodes except this one.
 func (d *discovery) others() []gossip.Address {
 	return slices.DeleteFunc(slices.Clone(d.seeds), func(a gossip.Address) bool { return a == d.self.Address })
 }
 
-// whomToAsk returns the addresses of the seed nodes and of the voters that this node, or
-// somebody who answered, remembers. They are sorted.
+// whomToAsk returns, sorted, the addresses of the seed nodes and of all voters that this
+// node, or a node that answered, remembers.
 func (d *discovery) whomToAsk() []gossip.Address {
 	all := slices.Concat(d.seeds, d.memory.wanted.addresses())
 	if basis := d.basis(); basis.Remembers() {
@@ -70,8 +70,8 @@ func (d *discovery) whomToAsk() []gossip.Address {
 	return slices.DeleteFunc(slices.Compact(all), func(a gossip.Address) bool { return a == d.self.Address })
 }
 
-// asks reports whether this node asks the node at one of the addresses, and so believes
-// its answers.
+// asks reports whether this node asks one of the addresses, and so believes an answer
+// from there.
 func (d *discovery) asks(addresses ...gossip.Address) bool {
 	if len(addresses) == 0 {
 		return false
@@ -83,16 +83,16 @@ func (d *discovery) asks(addresses ...gossip.Address) bool {
 	})
 }
 
-// answer is the last that was heard of a node about clusters.
+// answer is the last claim that was heard of a node.
 type answer struct {
 	from  gossip.NodeID
 	claim Claim
-	at    machine.Instant // When it was heard last.
-	since machine.Instant // When the node began to say so.
+	at    machine.Instant // When the claim was heard last.
+	since machine.Instant // When the node began to claim the same.
 }
 
-// continues reports whether a says the same as an earlier answer, and nothing else was
-// heard between them for as long as answers count.
+// continues reports whether an answer says the same as an earlier one of the same node,
+// which still counted when the new one came.
 func (a answer) continues(before answer, limit time.Duration) bool {
 	return a.from == before.from && a.claim.Record.Data == before.claim.Record.Data &&
 		a.claim.Cluster == before.claim.Cluster && a.claim.Leaving == before.claim.Leaving && a.at.Sub(before.at) <= limit
@@ -112,19 +112,19 @@ func (d *discovery) note(from gossip.NodeID, claim Claim) {
 	d.heard = slices.Insert(d.heard, i, a)
 }
 
-// fresh returns the answers that still count.
+// fresh returns the answers that are recent enough to count.
 func (d *discovery) fresh() []answer {
 	return slices.DeleteFunc(slices.Clone(d.heard), func(a answer) bool { return d.now.Mono.Sub(a.at) > d.answersLast() })
 }
 
-// find returns where the answer of the node at an address is, or belongs.
+// find returns the index of the answer from an address, or the index at which it belongs.
 func (d *discovery) find(address gossip.Address) (int, bool) {
 	return slices.BinarySearchFunc(d.heard, address, func(a answer, address gossip.Address) int {
 		return a.from.Address.Compare(address)
 	})
 }
 
-// of returns the answer of the node at an address.
+// of returns the answer from an address.
 func (d *discovery) of(address gossip.Address) (answer, bool) {
 	i, found := d.find(address)
 	if !found {
@@ -136,8 +136,8 @@ func (d *discovery) of(address gossip.Address) (answer, bool) {
 // answersLast is how long an answer counts.
 func (d *discovery) answersLast() time.Duration { return 2 * d.cfg.JoinIntervalMax }
 
-// basis is the newest record of this node and of those who answer, or the list of
-// seed nodes if nobody remembers a cluster.
+// basis returns the newest record of this node and of the nodes that answer, or the list
+// of seed nodes if no node remembers a cluster.
 func (d *discovery) basis() Record {
 	best := d.memory.wanted
 	for _, a := range d.fresh() {
@@ -151,12 +151,12 @@ func (d *discovery) basis() Record {
 	return best
 }
 
-// noBirthLeft says why nothing is founded after [gossip.LatestBirth].
+// noBirthLeft is the reason why nothing is founded after [gossip.LatestBirth].
 const noBirthLeft = "a clock is or was off by centuries, here or where somebody answered: no cluster can be born after what is remembered; " +
 	"delete the data directories of all nodes while they are stopped, and the epochs in what they write to"
 
-// nextBirth is the birth of a cluster that would be founded now: above all births that
-// this node or somebody who answered knows of.
+// nextBirth returns the birth of a cluster that would be founded now: above all births
+// that this node or a node that answered knows of.
 func (d *discovery) nextBirth() int64 {
 	birth := max(d.now.Wall.UnixMilli(), d.memory.wanted.floor()+1)
 	for _, a := range d.fresh() {
@@ -165,7 +165,7 @@ func (d *discovery) nextBirth() int64 {
 	return birth
 }
 
-// claim is what this node says of itself to a node with a record.
+// claim returns what this node says of itself to a node with a record.
 func (d *discovery) claim(to Record) Claim {
 	c := Claim{Record: d.kept, Known: d.asks(to.addresses()...)}
 	if d.phase == phaseMember {
@@ -176,7 +176,7 @@ func (d *discovery) claim(to Record) Claim {
 	return c
 }
 
-// hear takes what a node says of itself. It is false if it was not asked.
+// hear takes the claim of a node. It returns false if that node was not asked.
 func (d *discovery) hear(from gossip.NodeID, what string, attempt uint64, claim Claim) bool {
 	if attempt > d.attempt || !d.asks(from.Address) {
 		d.refuse(from, what, RefusedUnsolicited, "no such question was asked")
@@ -186,15 +186,15 @@ func (d *discovery) hear(from gossip.NodeID, what string, attempt uint64, claim 
 	return true
 }
 
-// compared are the settings of this node that a join compares: a member's
-// strategy is that of the cluster.
+// compared returns the settings of this node that a join compares. A member compares the
+// strategy of its cluster.
 func (d *discovery) compared() []Setting {
 	all := append(strategySettings(d.strategies.active()), d.settings...)
 	return sortedSettings(append(all, Setting{"membership.seed-nodes", seedsText(d.seeds), ShouldEqual}))
 }
 
-// seedsText is a list of seed nodes as it is compared: lists that differ do not protect
-// from a second cluster where nobody remembers the first.
+// seedsText writes a list of seed nodes in the form that is compared. Lists that differ
+// do not protect from a second cluster where no node remembers the first.
 func seedsText(seeds []gossip.Address) string {
 	var all []string
 	for _, a := range seeds {

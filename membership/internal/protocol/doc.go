@@ -8,32 +8,32 @@
 // A [Machine] is made by [New], is fed [Join] with the addresses of the seed
 // nodes, and ends itself with [component.Stopping]. It is a machine.Machine: it decides and
 // does nothing else. Each concern is a part of it, a type of its own; DESIGN.md says
-// which part may use which. What a part decides is said at the head of its file:
+// which part may use which. The head of each file says what its part decides:
 //
 //	core.go       what all parts share
 //	survey.go     what follows from a state: leader, convergence, sets of voters
-//	members.go    what parts read off it
+//	members.go    what parts read off a state and its survey
 //	discovery.go  whom a node asks about clusters, and what they answer
 //	join.go       how a node without a cluster finds one
 //	forming.go    how nodes that find none found one, by a vote
 //	record.go     what a node must not forget over a restart
-//	memory.go     when its record is on disk, and what waits for that
+//	memory.go     when the record is on disk, and what waits for that
 //	meeting.go    what becomes of two clusters of one name that meet
-//	waiting.go    for whom a node waits that is in no cluster
+//	waiting.go    for whom a node in no cluster waits
 //	admission.go  how a member takes a node in
 //	gossip.go     how the state spreads
-//	contacts.go   between whom, in a large cluster
-//	heartbeat.go  who monitors whom, and when somebody is accused
-//	answers.go    when heartbeats were answered, and how those of others are
+//	contacts.go   with whom a node of a large cluster gossips
+//	heartbeat.go  who monitors whom, and when a node is marked unreachable
+//	answers.go    when heartbeats were answered; the answers to those of others
 //	standing.go   until when this node may host
-//	word.go       the same where a minority may survive
+//	undecided.go  until when it may host where a minority may survive
 //	leader.go     what the leader does under convergence
 //	gate.go       when a newcomer may become up
 //	backoff.go    who is kept out for a time
 //	voting.go     who votes
-//	links.go      what is done while links between those who go on are broken
+//	links.go      what is done while links between surviving members are broken
 //	downing.go    when it must be decided who goes after a partition
-//	deciding.go   which strategy decides it, on which node
+//	deciding.go   which strategy decides that, on which node
 //	strategies.go which strategies there are, and how the cluster changes to another
 //	fencing.go    from when on a removed node hosts nothing any more
 //	leave.go      how a node leaves in order

@@ -12,10 +12,10 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// Each new state is looked at for trouble ([resolver.watchView]). While there is some, a timer
-// runs that a change of the view starts anew. When it fires ([resolver.viewStable]) the leader
-// of the side decides, see deciding.go, and downs nodes ([resolver.downAll]). The command to
-// down a member stands at the end.
+// Each new state is checked for trouble ([resolver.watchView]). While there is some, a
+// timer runs that each change of the view starts anew. When it fires
+// ([resolver.viewStable]) the leader of the side decides, see deciding.go, and downs
+// nodes ([resolver.downAll]). The command to down a member stands at the end.
 
 // resolver is how a node, as a leader of its side of a partition, decides who must
 // go.
@@ -29,15 +29,15 @@ type resolver struct {
 
 	strategies *strategies
 
-	// troubled says that somebody is unreachable who is neither down nor exiting,
-	// or that too many voters are down.
+	// troubled says that a member which is neither down nor exiting is unreachable, or
+	// that too many voters are down.
 	troubled bool
 
 	// view is the digest of what a decision would rest on.
 	view uint64
 
-	// stableSince is since when the view is the same, troubledSince since when there is
-	// something to decide.
+	// stableSince is since when the view has not changed, troubledSince since when there
+	// is something to decide.
 	stableSince   machine.Instant
 	troubledSince machine.Instant
 
@@ -52,12 +52,12 @@ type resolver struct {
 	questions uint64
 	lastAsked gossip.NodeID
 
-	// failingSince is when the strategy first could not answer, since it last
-	// did; zero if it did.
+	// failingSince is when the strategy first failed to answer since its last answer;
+	// zero while it answers.
 	failingSince machine.Instant
 }
 
-// watchView looks whether what a decision would rest on has changed.
+// watchView checks whether what a decision would rest on has changed.
 func (r *resolver) watchView() {
 	if len(r.trouble()) == 0 && !r.outvoted() {
 		if r.troubled {
@@ -84,7 +84,7 @@ func (r *resolver) watchView() {
 	r.restartStability()
 }
 
-// restartStability begins the wait for a stable view anew.
+// restartStability starts the wait for a stable view again.
 func (r *resolver) restartStability() {
 	if !r.troubled {
 		return
@@ -101,8 +101,8 @@ func (r *resolver) armStable() {
 	r.out.Arm(timerStable, at)
 }
 
-// digest is a hash of words, FNV-1a but for its width. It is compared between
-// nodes: what it makes of the same words is part of the wire.
+// digest is a hash of words, FNV-1a except for its width. Nodes compare digests, so the
+// value for given words is part of the wire.
 type digest uint64
 
 const (
@@ -117,11 +117,11 @@ func (d *digest) note(words ...uint64) {
 	}
 }
 
-// errOtherView says that what is to be decided is not what a node sees.
+// errOtherView says that the question is about another view than this member's.
 var errOtherView = errors.New("this member has another view")
 
-// sideDigest adds to the digest of a view who is on its side, which follows from
-// who has seen the state.
+// sideDigest adds the members of the view's side to its digest. They follow from the seen
+// set of the state.
 func sideDigest(of uint64, view downing.View) uint64 {
 	d := digest(of)
 	for _, member := range view.Side().Members() {
@@ -155,9 +155,9 @@ func (r *resolver) viewDigest() uint64 {
 	return uint64(d)
 }
 
-// viewStable is called when the view may have been stable for long enough. Only
-// the leader of a side asks; the others look again later, since the leader may
-// die before it has decided.
+// viewStable is called when the view may have been stable for long enough. Only the
+// leader of a side asks; the other members check again later, since the leader may die
+// before it has decided.
 func (r *resolver) viewStable() {
 	if r.phase != phaseMember || !r.troubled {
 		return
@@ -167,7 +167,7 @@ func (r *resolver) viewStable() {
 		return
 	}
 	if r.call.id != 0 {
-		return // The answer to an earlier question, or to that of a leader before, is still out.
+		return // The answer to an earlier question, or to one of a leader before, is still awaited.
 	}
 	view := downing.NewView(r.state, r.self, r.surveyed.base)
 	if r.outvoted() {
@@ -182,16 +182,16 @@ func (r *resolver) viewStable() {
 	r.begin(view)
 }
 
-// hasNoVoter tells whether there are voters, and none of them is on a side. The other
-// sides know all voters, and nobody else for certain: a strategy that keeps one of
-// them, and rules out all whom it knows of, would not have ruled out this side.
+// hasNoVoter tells whether there are voters, but none on a side. The other sides know all
+// voters, but not all other members: a strategy that keeps one of those sides, and rules
+// out all members that it knows of, would not have ruled out this side.
 func (r *resolver) hasNoVoter(side *downing.Side) bool {
 	return hasVoters(r.surveyed.base) && !slices.ContainsFunc(r.surveyed.base, func(voters []gossip.NodeID) bool {
 		return slices.ContainsFunc(voters, side.Has)
 	})
 }
 
-// ownSide are the members of this node's side that can be downed.
+// ownSide returns the members of this node's side that can be downed.
 func (r *resolver) ownSide(view downing.View) []gossip.NodeID {
 	var nodes []gossip.NodeID
 	for _, member := range view.Side().Members() {
@@ -202,7 +202,7 @@ func (r *resolver) ownSide(view downing.View) []gossip.NodeID {
 	return nodes
 }
 
-// downAll downs nodes in one edit, and tells those of them that may still hear.
+// downAll downs nodes in one edit, and tells those that may still hear it.
 func (r *resolver) downAll(nodes []gossip.NodeID, reason string) {
 	nodes = slices.DeleteFunc(slices.Clone(nodes), func(n gossip.NodeID) bool {
 		member := r.state.Member(n)
@@ -224,7 +224,7 @@ func (r *resolver) downAll(nodes []gossip.NodeID, reason string) {
 	}
 }
 
-// commandDown downs a member because somebody asked for it.
+// commandDown downs a member by command.
 func (r *resolver) commandDown(address gossip.Address) {
 	var member *gossip.Member
 	if r.phase == phaseMember {
@@ -240,8 +240,8 @@ func (r *resolver) commandDown(address gossip.Address) {
 	}
 }
 
-// outvoted tells whether those who are not down could not win even if all of
-// them were heard. Such a side cannot go on.
+// outvoted tells whether the voters that are not down could not win even if all of them
+// were reachable. Such a side cannot go on.
 func (r *resolver) outvoted() bool {
 	return r.strategies.majorityOnly() && r.surveyed.outvoted && !r.founding()
 }

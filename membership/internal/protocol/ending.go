@@ -10,17 +10,17 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// ending is what a node says about its own end when it finds itself declared down:
-// by whom and why, which the state has, and from whom it has heard of that.
+// ending finds the words for the end of a node that was declared down: by whom and why,
+// which the state says, and from which node it heard that.
 type ending struct {
-	news gossip.NodeID // Whose news was taken last.
+	news gossip.NodeID // The node whose news was taken last.
 }
 
-// heard notes whose news comes next.
+// heard notes from which node the next news comes.
 func (e *ending) heard(from gossip.NodeID) { e.news = from }
 
-// downed says by whom a node was declared down, and why, in whose state it still is a
-// member.
+// downed says by whom and why a node was declared down that is still a member of the
+// state.
 func (e *ending) downed(s *gossip.State, self gossip.NodeID) string {
 	cause := causeOf(s, self)
 	if cause.By == self {
@@ -52,7 +52,7 @@ func (e *ending) removed(s *gossip.State, self gossip.NodeID) string {
 	return fmt.Sprintf("by %v; it was removed after that, says %v", cause, e.news)
 }
 
-// dismissed says why a node is no member any more by the word of one that is.
+// dismissed says, by the word of a member, why this node is no member any more.
 func (e *ending) dismissed(from gossip.NodeID, msg NotMember) string {
 	if msg.Downed.IsZero() {
 		return fmt.Sprintf("it is %v, says %v", msg.Status, from)
@@ -60,8 +60,8 @@ func (e *ending) dismissed(from gossip.NodeID, msg NotMember) string {
 	return fmt.Sprintf("by %v; it is %v, says %v", msg.Downed, msg.Status, from)
 }
 
-// causeOf returns by whom a node was declared down, and why, whether it is a member
-// of s or was one; none if it was not declared down, or nobody said why.
+// causeOf returns by whom and why a present or former member of s was declared down; none
+// if it was not declared down, or if the state has no reason.
 func causeOf(s *gossip.State, node gossip.NodeID) gossip.Cause {
 	if member := s.Member(node); member != nil {
 		return member.Downed

@@ -9,8 +9,8 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// Refused is published for each message, command or node that was refused, here
-// or by a peer. Nothing is dropped without one.
+// Refused is published for each message, command or node that this node or a peer
+// refused. Nothing is dropped without such an event.
 type Refused struct {
 	// Peer is the other node; the uid may be unknown.
 	Peer gossip.NodeID
@@ -30,13 +30,13 @@ type SettingsDiffer struct {
 	Differences []Difference
 }
 
-// RecordLost is published when the node's record could not be written and was
-// removed: the node goes on, and speaks for no voter after a restart.
+// RecordLost is published when the node's record could not be written and was removed:
+// the node goes on, but speaks for no voter after a restart.
 type RecordLost struct{ Reason string }
 
-// Form is the command of an operator to found a cluster with this node as its only
-// voter, whatever other voters remember. It is refused while a member of a cluster
-// that goes on answers. [FormAnswered] tells what became of it.
+// Form is the command of an operator to found a cluster with this node as its only voter,
+// whatever other voters remember. It is refused while a member of a cluster that goes on
+// answers. [FormAnswered] tells the outcome.
 type Form struct {
 	// ID is given back in the answer.
 	ID uint64
@@ -45,16 +45,16 @@ type Form struct {
 // FormAnswered is published to answer a [Form].
 type FormAnswered struct {
 	ID uint64
-	// Cluster is the one that was founded, which the node enters as soon as it is in
-	// the node's record; zero if the command was refused.
+	// Cluster is the cluster that was founded, which the node enters as soon as its
+	// record holds it; zero if the command was refused.
 	Cluster gossip.ClusterID
-	// Reason says why it was refused, for people.
+	// Reason says for people why the command was refused.
 	Reason string
 }
 
-// Join is the command to join a cluster through seed nodes. All nodes are given the
-// same addresses. If nobody remembers a cluster, more than half of them found one;
-// one alone does so at once.
+// Join is the command to join a cluster through seed nodes. All nodes are given the same
+// addresses. If no node remembers a cluster, more than half of the seed nodes found one;
+// a single seed node does so at once.
 type Join struct{ Seeds []gossip.Address }
 
 // Leave is the command to let the member at an address leave in order.
@@ -64,53 +64,53 @@ type Leave struct{ Address gossip.Address }
 // stopped or to be cut off: downing a member that others can reach makes it stop.
 type Down struct{ Address gossip.Address }
 
-// LoadDowning is the command to take a downing strategy in, and to make it the
-// cluster's once all members have it. Until that is done this node decides by the
-// strategy of the cluster, which it keeps. A strategy that is loaded already is
-// replaced by what comes with the command.
+// LoadDowning is the command to load a downing strategy, and to make it the cluster's
+// once all members have it. Until then this node decides by the strategy of the cluster,
+// which it keeps. A strategy that is loaded already is replaced by the one that comes
+// with the command.
 type LoadDowning struct{ Strategy Strategy }
 
-// Unloaded is published when this node will not ask a downing strategy again: it
-// was replaced by another, all know that, and nobody can choose it any more; or it
-// was replaced by one with the same identity. It is also the answer to a
-// [LoadDowning] that is refused.
+// Unloaded is published when this node will not ask a downing strategy again: another has
+// replaced it, all members know that, and none can choose it any more; or one with the
+// same identity has replaced it. It is also the answer to a [LoadDowning] that is
+// refused.
 type Unloaded struct {
 	Strategy gossip.DowningStrategy
-	Load     uint64 // As in [Strategy].
+	Load     uint64 // The number of the strategy, see [Strategy].
 }
 
 // PeerRefused is the input by which the driver tells that a peer's transport
 // refuses this node.
 type PeerRefused struct {
-	// Peer is who was dialled, never who the answering side says it is. It has a
-	// uid only if the connection was meant for that incarnation.
+	// Peer is the node that was dialled, never the node that the answering side says it
+	// is. It has a uid only if the connection was meant for that incarnation.
 	Peer gossip.NodeID
 	// Removed says that the peer knows this incarnation as removed or down.
 	Removed bool
-	// Final says that no repetition helps: another cluster, no common version of
-	// the protocol.
+	// Final says that no repetition helps: the peer is of another cluster, or speaks no
+	// common version of the protocol.
 	Final  bool
 	Reason string
 }
 
-// Probe is an effect: the driver dials Address anew and reports by [Probed] who
-// answered. It gives up after Limit; the machine has a timer of its own.
+// Probe is an effect: the driver dials Address anew and reports by [Probed] which node
+// answered. The driver gives up after Limit; the machine has a timer of its own.
 type Probe struct {
 	Address gossip.Address
-	Roles   []string // That the joiner must be allowed to have.
+	Roles   []string // Roles that the joiner must be allowed to have.
 	Limit   time.Duration
 }
 
 // Probed is the input that answers a [Probe].
 type Probed struct {
 	Address gossip.Address
-	// Node is who answered, if Err is nil.
+	// Node is the node that answered, if Err is nil.
 	Node gossip.NodeID
 	Err  error
 }
 
-// Block is an effect: the transport closes the connections to Node, which was
-// removed, and refuses it from now on.
+// Block is an effect: the transport closes its connections to Node, which was removed,
+// and refuses it from now on.
 type Block struct {
 	Node   gossip.NodeID
 	Reason string

@@ -26,11 +26,11 @@ type Examined struct {
 
 // Counts are the counters of a machine since it was created. They only grow.
 type Counts struct {
-	Rounds uint64 // Repair rounds: a digest went to a random member.
-	Pushes uint64 // Times that news was pushed to at least one member.
+	Rounds uint64 // Gossip rounds that sent a digest to a random member.
+	Pushes uint64 // Pushes of news to at least one member.
 	Marks  uint64 // Members that this node recorded as unreachable.
-	Clears uint64 // Such records that it took back, because the member answered again.
-	// Refused are the refusals by reason, with and without a [Refused].
+	Clears uint64 // Unreachable records that this node took back because the member answered again.
+	// Refused are the refusals by reason, those without an event [Refused] included.
 	Refused [RefusalLast + 1]uint64
 }
 

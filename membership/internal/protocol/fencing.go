@@ -13,16 +13,17 @@ import (
 	"github.com/quorate/quorate/machine/component"
 )
 
-// While a node is a member, the records about it are noted with the moment at which they came
-// ([fencing.noteCuts]). When it is removed ([fencing.removed]) those moments say from when on
-// it hosts nothing ([fencing.endOf]); a timer waits for that ([fencing.fenceAt]).
+// While a node is a member, the records about it are noted with the moments at which they
+// came ([fencing.noteCuts]). When the node is removed ([fencing.removed]), those moments
+// say from when on it hosts nothing ([fencing.endOf]); a timer waits for that
+// ([fencing.fenceAt]).
 
-// quarantineAfter is the time after which the transport refuses a removed node.
-// Until then it is answered, so that it learns what happened to it.
+// quarantineAfter is the time after which the transport refuses a removed node. Until
+// then the node is answered, so that it learns that it was removed.
 const quarantineAfter = 5 * time.Second
 
-// rateErrorDivisor is the inverse of the difference in rate that two clocks may
-// have: one percent.
+// rateErrorDivisor is the inverse of the largest difference between the rates of two
+// clocks: one percent.
 const rateErrorDivisor = 100
 
 // fencing knows from which moment on a removed node can host nothing.
@@ -48,20 +49,21 @@ type fencing struct {
 	waiting map[gossip.NodeID]bool
 }
 
-// cut is a record with the moment at which this node first held it unchanged.
+// cut is an unreachable record, with the moment since which this node has held it
+// unchanged.
 type cut struct {
 	record gossip.Record
 	since  machine.Instant
 }
 
-// blockTimer is the timer after which the transport refuses a removed node.
+// blockTimer fires when the transport is to refuse a removed node.
 type blockTimer struct{ Node gossip.NodeID }
 
 func newFencing(c *core, s *strategies, exit ownLeave) *fencing {
 	return &fencing{core: c, strategies: s, exit: exit, waiting: map[gossip.NodeID]bool{}}
 }
 
-// noteCuts takes over the records of the state.
+// noteCuts takes over the unreachable records of the state.
 func (f *fencing) noteCuts(records []gossip.Record, now machine.Instant) {
 	if len(records) == 0 && len(f.cuts) == 0 {
 		return
@@ -88,7 +90,7 @@ func compareRecords(a, b gossip.Record) int {
 	return a.Subject.Compare(b.Subject)
 }
 
-// cutBy returns since when each of those observers that count had cut off subject.
+// cutBy returns since when each observer that counts had cut off subject.
 func (f *fencing) cutBy(subject gossip.NodeID, counts func(observer gossip.NodeID) bool) map[gossip.NodeID]machine.Instant {
 	by := map[gossip.NodeID]machine.Instant{}
 	for _, c := range f.cuts {
@@ -99,7 +101,7 @@ func (f *fencing) cutBy(subject gossip.NodeID, counts func(observer gossip.NodeI
 	return by
 }
 
-// lastStanding returns t0 of a node that is removed now.
+// lastStanding returns t0, see [fencing], of a node that is removed now.
 func lastStanding(subject gossip.NodeID, base gossip.Base, cutAt map[gossip.NodeID]machine.Instant, now machine.Instant) machine.Instant {
 	moments := []machine.Instant{now}
 	for _, voters := range base {
@@ -123,25 +125,25 @@ func lastStanding(subject gossip.NodeID, base gossip.Base, cutAt map[gossip.Node
 	return now
 }
 
-// removed is called once for each member that the state does not hold any more,
-// with the member as it was.
+// removed is called once for each member that the state no longer holds, with the member
+// as it was.
 func (f *fencing) removed(was *gossip.Member) {
 	node := was.Node
 	f.out.Arm(blockTimer{node}, f.now.Mono.Add(quarantineAfter))
 	if was.Status == gossip.Exiting && f.tookPart() {
-		// A voter has seen each step that the leader waited for. Had the node been
-		// downed after it exited, this voter would have seen that.
+		// Each step that the leader waited for has been seen by this voter. Had the node
+		// been downed after it exited, this voter would have seen that.
 		f.out.Publish(component.Fenced{Node: node, Graceful: true})
 		return
 	}
 	f.fenceAt(node, f.endOf(node))
 }
 
-// endOf is the moment from which a node that is removed now hosts nothing. Where a
-// side without a majority may survive, the node may have lost to one: it did not
-// lose its majority then, but the word of the voter that cut it off first. If it has
-// not heard that the strategy became such a one it has lost its majority, since
-// until it had, the strategy before had to keep this side as well.
+// endOf returns the moment from which a node that is removed now hosts nothing. Where a
+// side without a majority may survive, the node may have lost to such a side: then it
+// lost not its majority, but the word of the voter that cut it off first. If the node has
+// not heard that the cluster changed to such a strategy, it did lose its majority, since
+// the strategy before had to keep this side as well.
 func (f *fencing) endOf(node gossip.NodeID) machine.Instant {
 	end := f.startOfEnd(node).Add(byAnyClock(f.cfg.Fence))
 	if !f.onlyMajorities() {
@@ -150,16 +152,16 @@ func (f *fencing) endOf(node gossip.NodeID) machine.Instant {
 	return end
 }
 
-// onlyMajorities tells whether only a majority can have removed somebody of whose
-// removal this node hears now: neither before nor with the news did the cluster
-// use a strategy that may keep others.
+// onlyMajorities tells whether only a majority can have removed the nodes of whose
+// removal this node hears now: neither before nor with the news did the cluster use a
+// strategy that may keep another side.
 func (f *fencing) onlyMajorities() bool {
 	return f.strategies.majorityOnly() && f.strategies.majorityOnlyBy(f.state.Downing())
 }
 
-// firstCut is the earliest moment at which one of the voters that go on had cut a
-// node off that is removed now. Each of them is a voter to that node as well, and
-// none of them exits in what it knows.
+// firstCut returns the earliest moment at which a surviving voter had cut off a node that
+// is removed now. The removed node knows each of these voters as a voter, and as one that
+// does not exit.
 func (f *fencing) firstCut(node gossip.NodeID) machine.Instant {
 	first := f.now.Mono
 	for _, at := range f.cutsOf(node) { //quorate:unordered a minimum
@@ -168,16 +170,16 @@ func (f *fencing) firstCut(node gossip.NodeID) machine.Instant {
 	return first
 }
 
-// cutsOf returns since when each voter that the removal of a node waited for had cut
-// it off. Of the others nothing is known after their record: a voter that is removed
-// with the node, or was before, may have taken it back unseen, and has not seen the
-// node down. One that leaves is not waited for once it has confirmed that it hosts
-// nothing, and one whose promotion is not known to have converged may be a joiner to
-// whoever removed the node.
+// cutsOf returns since when each voter that the removal of a node waited for had cut the
+// node off. Of other voters nothing is known after their record: a voter that is removed
+// with the node, or was before, may have taken its record back unseen, and has not seen
+// the node down. A leaving voter is not waited for once it has confirmed that it hosts
+// nothing, and a voter whose promotion is not known to have converged may still be a
+// joiner to the member that removed the node.
 //
-// That the others did not take theirs back this node knows only if it was waited for
-// as well. Otherwise it may have heard of the removal without what led to it, and takes
-// the node as cut off by nobody before.
+// That the other voters did not take their records back is known to this node only if the
+// removal waited for it as well. Otherwise it may have heard of the removal without what
+// led to it, and takes the node as cut off by no voter before.
 func (f *fencing) cutsOf(node gossip.NodeID) map[gossip.NodeID]machine.Instant {
 	if !f.wasWaitedFor(f.self) {
 		return nil
@@ -187,8 +189,8 @@ func (f *fencing) cutsOf(node gossip.NodeID) map[gossip.NodeID]machine.Instant {
 	})
 }
 
-// wasWaitedFor tells whether a removal that this node hears of now waited until a member
-// had seen the removed one down, by what was known before.
+// wasWaitedFor tells whether a removal of which this node hears now waited until a member
+// had seen the removed node down, by what was known before.
 func (f *fencing) wasWaitedFor(n gossip.NodeID) bool {
 	member := f.settled.Member(n)
 	if member == nil || member.Status < gossip.Up || member.Status > gossip.Leaving || !f.isEstablished(member) {
@@ -197,8 +199,8 @@ func (f *fencing) wasWaitedFor(n gossip.NodeID) bool {
 	return member.Status < gossip.Leaving || n == f.self && !f.exit.hasConfirmed()
 }
 
-// removedUnseen begins the fence of those whom this node only knows as removed:
-// it joined after that, or heard of their joining and their end at once.
+// removedUnseen begins the fence of nodes that this node knows only as removed: it joined
+// after their removal, or heard of their joining and their end at once.
 func (f *fencing) removedUnseen(prev, next *gossip.State) {
 	fence := f.cfg.Fence
 	if !f.onlyMajorities() {
@@ -223,12 +225,12 @@ func (f *fencing) fenceAt(node gossip.NodeID, at machine.Instant) {
 	f.out.Arm(fenceTimer{node}, at)
 }
 
-// startOfEnd is t0 of a node that is removed now. Where a node is monitored by
-// some of the voters only, no majority of them ever cuts it off; there t0 is the
-// moment from which half of those that monitor it had, and the time that the side
-// waits for a stable view is the margin. One of them alone may have a broken link to
-// the node, which hosts by the answers of others until it is cut off for another
-// reason, or downed by command.
+// startOfEnd returns t0, see [fencing], of a node that is removed now. A node that is
+// monitored by only some of the voters is never cut off by a majority of them. Its t0 is
+// the moment from which half of the voters that monitor it had cut it off, and the time
+// that the side waits for a stable view is the margin. The cut of a single voter may mean
+// a broken link to the node, which hosts by the answers of others until it is cut off for
+// another reason, or downed by command.
 func (f *fencing) startOfEnd(node gossip.NodeID) machine.Instant {
 	if f.monitorsSome() {
 		cuts := slices.Sorted(maps.Values(f.cutsOf(node)))
@@ -241,7 +243,7 @@ func (f *fencing) startOfEnd(node gossip.NodeID) machine.Instant {
 	return lastStanding(node, f.surveyed.base, f.cutsOf(node), f.now.Mono)
 }
 
-// tookPart tells whether this node was among those whose having seen the state
+// tookPart tells whether this node was among the members whose seeing of the state
 // convergence waits for.
 func (f *fencing) tookPart() bool {
 	me := f.settled.Member(f.self)
@@ -255,8 +257,8 @@ func (f *fencing) fencePassed(node gossip.NodeID) {
 	}
 }
 
-// quarantine has the transport refuse a removed incarnation, with the words from which
-// it learns why.
+// quarantine has the transport refuse a removed incarnation, with words that tell that
+// incarnation why.
 func (f *fencing) quarantine(node gossip.NodeID) {
 	reason := "this incarnation was removed from the cluster"
 	if cause := causeOf(f.state, node); !cause.IsZero() {

@@ -32,11 +32,12 @@ import (
 //	      v
 //	contacts win in that base: the leader makes the first members up
 //
-// Those who vote and those who host share a voter. If it voted first it enters no
-// cluster of a lower birth; if it was in the other cluster first it has ended, and
-// votes only when everybody who hosts by its answers has stopped.
+// The nodes that vote and the nodes that host in another cluster share a voter. If that
+// voter voted first, it enters no cluster of a lower birth; if it was in the other
+// cluster first, it has ended, and votes only when every node that hosts by its answers
+// has stopped.
 
-// forming is what a node without a cluster knows about who could found one.
+// forming is what a node without a cluster knows about founding one.
 type forming struct {
 	*core
 
@@ -46,19 +47,19 @@ type forming struct {
 	footing    *footing
 	join       entrance
 
-	// winning says that those who answer win in the basis, and did when they were looked
-	// at before.
+	// winning says that the nodes that answer win in the basis, and did so when that was
+	// last looked at.
 	winning bool
 
-	// tryAt is when this node asks for votes although one with a lower address could.
+	// tryAt is when this node asks for votes although a node with a lower address could.
 	tryAt machine.Instant
 
-	// After a vote this node asks for none, and gives none to others, so that one of
-	// two who ask at once gets through.
+	// holdUntil is until when this node, after a vote, neither asks for votes nor gives
+	// any, so that one of two candidates that ask at once gets through.
 	holdUntil machine.Instant
 
-	// vote is the last birth that this process voted for, owed are the votes that wait
-	// until the promise is on the disk, and early the questions for a vote that this node
+	// vote is the last birth that this process voted for; owed are the votes that wait
+	// until the promise is on the disk; early are the questions for a vote that this node
 	// may not give yet.
 	vote  int64
 	owed  []owedVote
@@ -68,9 +69,9 @@ type forming struct {
 	candidate *candidacy
 }
 
-// entrance is what the forming of a cluster needs of joining.
+// entrance is what forming needs of joining.
 type entrance interface {
-	// isTaken tells whether a member was asked to let this node join, or has.
+	// isTaken tells whether a member was asked to let this node join, or has let it in.
 	isTaken() bool
 	// isEntering tells whether this node is about to be a member.
 	isEntering() bool
@@ -78,9 +79,9 @@ type entrance interface {
 	enter(*gossip.State)
 }
 
-// earlyAsk is a question for a vote that came before this node may give one. It is
-// answered when the node may: nodes of a new cluster are not started in one moment,
-// and who is refused lets others go first for seconds.
+// earlyAsk is a question for a vote that came before this node may vote. It is answered
+// when the node may: nodes of a new cluster do not start in the same moment, and a
+// candidate that is refused lets others go first for seconds.
 type earlyAsk struct {
 	from gossip.NodeID
 	ask  AskVote
@@ -96,30 +97,31 @@ type candidacy struct {
 	birth   int64
 	basis   Record
 	asked   bool
-	ballots []ballot // In the order in which they came.
+	ballots []ballot // In the order in which the votes came.
 	open    int      // Votes that were asked for and not answered.
 	until   machine.Instant
-	won     bool // The votes win; those that are still open have until then.
+	won     bool // The votes win; open ones are waited for until then.
 }
 
-// ballot is a node that speaks for voters of the basis.
+// ballot is a node that speaks for voters of the basis, with its record.
 type ballot struct {
 	node   gossip.NodeID
 	record Record
 }
 
-// restart begins a search anew. What this node has voted for stays.
+// restart begins a new search. The vote of this node stays given.
 func (f *forming) restart() {
 	f.winning, f.tryAt, f.owed, f.early, f.candidate = false, 0, nil, nil, nil
 }
 
-// withdraw ends this node's candidacy, if there is one: it joins a cluster instead.
+// withdraw ends this node's candidacy, if there is one, because it joins a cluster
+// instead.
 func (f *forming) withdraw() { f.candidate = nil }
 
-// end gives up what this node has to do with founding a cluster: it enters one.
+// end drops everything about founding a cluster, because this node enters one.
 func (f *forming) end() { f.candidate, f.owed, f.early = nil, nil, nil }
 
-// putOff keeps a question for later, one of each node.
+// putOff keeps a question for later, at most one of each node.
 func (f *forming) putOff(from gossip.NodeID, ask AskVote) {
 	f.early = slices.DeleteFunc(f.early, func(e earlyAsk) bool { return e.from.Address == from.Address })
 	f.early = append(f.early, earlyAsk{from, ask})
@@ -128,9 +130,9 @@ func (f *forming) putOff(from gossip.NodeID, ask AskVote) {
 // hasVotedFor tells whether the last birth that this process voted for is this one.
 func (f *forming) hasVotedFor(birth int64) bool { return f.vote != 0 && f.vote == birth }
 
-// winsIn reports whether ballots win in every set of a basis. Of listed seed nodes
-// more than half are needed; with a strategy that may keep a minority, all who are
-// remembered, since fewer of them may have gone on.
+// winsIn reports whether ballots win in every set of a basis. Of listed seed nodes more
+// than half are needed. With a strategy that may keep a minority, all remembered voters
+// are, since fewer of them may have gone on.
 func (f *forming) winsIn(basis Record, ballots []ballot) bool {
 	spoken, voters := map[gossip.NodeID]bool{}, speakersFor(basis.everybody())
 	for _, b := range ballots {
@@ -149,9 +151,9 @@ func (f *forming) winsIn(basis Record, ballots []ballot) bool {
 	}
 }
 
-// ballotBox returns this node and those who answer that they are in no cluster, as
-// far as they speak for voters of a basis. It is false if somebody is in a cluster:
-// then there may be one to join, or one that ends.
+// ballotBox returns this node and the nodes that answer that they are in no cluster, as
+// far as they speak for voters of a basis. It returns false if some node answers that it
+// is in a cluster: then there may be a cluster to join, or one that ends.
 func (f *forming) ballotBox(basis Record) ([]ballot, bool) {
 	all := []ballot{{f.self, f.memory.wanted}}
 	for _, a := range f.discovery.fresh() {
@@ -164,16 +166,16 @@ func (f *forming) ballotBox(basis Record) ([]ballot, bool) {
 	return slices.DeleteFunc(all, func(b ballot) bool { return len(voters.of(b.node.Address, b.record)) == 0 }), true
 }
 
-// couldFound reports whether those who answer, all in no cluster, win in the basis: they
-// vote, or wait until they may.
+// couldFound reports whether the nodes that answer, all in no cluster, win in the basis:
+// they vote, or wait until they may.
 func (f *forming) couldFound() bool {
 	basis := f.discovery.basis()
 	ballots, complete := f.ballotBox(basis)
 	return complete && f.winsIn(basis, ballots)
 }
 
-// grownUp is when this process is so old that whoever hosts by answers of its
-// predecessor has stopped by then.
+// grownUp is when this process is so old that every node that hosts by answers of its
+// predecessor has stopped.
 func (f *forming) grownUp() machine.Instant {
 	wait := f.cfg.Fence
 	if !f.strategies.majorityOnly() {
@@ -182,7 +184,7 @@ func (f *forming) grownUp() machine.Instant {
 	return f.discovery.began.Add(byAnyClock(wait))
 }
 
-// considerFounding asks for votes if it is time to, or arms the timer for it.
+// considerFounding asks for votes if their time has come, or arms the timer for it.
 func (f *forming) considerFounding() {
 	if f.phase != phaseJoining || f.join.isTaken() || f.candidate != nil {
 		return
@@ -199,8 +201,8 @@ func (f *forming) considerFounding() {
 	case !alone:
 		at = max(at, f.grownUp())
 	case len(f.discovery.whomToAsk()) > 0:
-		// Nobody can have gone on without this node, but another cluster of the name
-		// may have been founded, to which this one's has yielded.
+		// No cluster can have gone on without this node, but another cluster of the name
+		// may have been founded, to which this node's cluster has yielded.
 		at = max(at, f.discovery.began.Add(2*f.cfg.JoinInterval))
 	}
 	if rank := f.rank(ballots); rank > 0 {
@@ -217,7 +219,7 @@ func (f *forming) considerFounding() {
 	f.stand(basis)
 }
 
-// rank is the number of those with a lower address.
+// rank is the number of nodes in ballots with a lower address than this one.
 func (f *forming) rank(ballots []ballot) int {
 	n := 0
 	for _, b := range ballots {
@@ -228,24 +230,26 @@ func (f *forming) rank(ballots []ballot) int {
 	return n
 }
 
-// electionTimeout is a random time for which a node of a rank lets others go first, as in
-// Raft. It grows with the rank, so that many who fail do not fail for ever by each other.
+// electionTimeout is the random time for which a node of a rank lets others go first, as
+// in Raft. It grows with the rank, so that many candidates that fail do not go on failing
+// by each other.
 func (f *forming) electionTimeout(rank int) time.Duration {
 	longest := int64(4 * f.cfg.JoinInterval)
 	return time.Duration(1+min(rank, rankMax))*2*f.cfg.JoinInterval + time.Duration(f.deps.Rand.Int64N(longest))
 }
 
-// rankMax bounds for how long a node waits until it takes over from lower ones.
+// rankMax bounds for how long a node waits until it tries in place of nodes with lower
+// addresses.
 const rankMax = 10
 
-// voteHold is how long a vote is out.
+// voteHold is how long a vote binds.
 func (f *forming) voteHold() time.Duration { return 4 * f.cfg.JoinInterval }
 
-// stand makes this node a candidate: its promise is its own vote.
+// stand makes this node a candidate. Its promise is its own vote.
 func (f *forming) stand(basis Record) {
 	birth := f.discovery.nextBirth()
 	if birth > gossip.LatestBirth {
-		return // The waiting line tells.
+		return // Waiting tells the reason.
 	}
 	f.candidate = &candidacy{birth: birth, basis: basis, until: f.now.Mono.Add(f.voteHold())}
 	f.vote = birth
@@ -277,36 +281,37 @@ func (f *forming) askVotes() {
 	f.count(ballot{f.self, f.kept})
 }
 
-// count takes a vote, and founds the cluster when the votes win.
+// count takes a vote, and founds the cluster if the votes win.
 func (f *forming) count(b ballot) {
 	c := f.candidate
 	c.ballots = append(c.ballots, b)
 	if !c.won && f.winsIn(c.basis, c.ballots) {
-		// Whose vote is under way should not have to wait for the others to be up.
+		// A node whose vote is under way should not have to wait until the others are up.
 		c.won, c.until = true, f.now.Mono.Add(f.cfg.PushInterval)
 		f.out.Arm(timerFormation, c.until)
 	}
 	f.foundIfWon()
 }
 
-// foundIfWon founds the cluster when the votes win, and no other is to come. This node's
-// own vote is still its: a candidate votes for nobody else, see [forming.receiveAskVote].
+// foundIfWon founds the cluster when the votes win and no further vote is to come. This
+// node's own vote is still for itself: a candidate votes for no other, see
+// [forming.receiveAskVote].
 func (f *forming) foundIfWon() {
 	c := f.candidate
 	_, free := f.ballotBox(c.basis)
 	switch {
-	case !free: // Another one was founded meanwhile: it is joined, or it ends.
+	case !free: // Another cluster was founded meanwhile: it is joined, or it ends.
 		f.giveUpCandidacy()
 	case c.won && (c.open == 0 || f.now.Mono >= c.until):
 		f.found(c, "they answered that they are in no cluster, and gave their votes")
 	case !c.won && c.open == 0:
-		f.giveUpCandidacy() // Nobody is left who could still vote.
+		f.giveUpCandidacy() // No node is left that could still vote.
 	}
 }
 
-// letOthersTry begins the wait of this node's rank anew when it has voted, from the end
-// of its vote on. Otherwise all who have voted for one that failed would stand in the
-// moment in which their votes end, and fail by each other, again and again.
+// letOthersTry makes a node that has voted wait for its rank again, counted from the end
+// of its vote. Otherwise all voters of a candidate that failed would stand in the moment
+// in which their votes end, and fail by each other, again and again.
 func (f *forming) letOthersTry() {
 	ballots, _ := f.ballotBox(f.discovery.basis())
 	if rank := f.rank(ballots); rank > 0 {
@@ -314,7 +319,7 @@ func (f *forming) letOthersTry() {
 	}
 }
 
-// giveUpCandidacy lets others go first.
+// giveUpCandidacy ends the candidacy, and lets other nodes go first.
 func (f *forming) giveUpCandidacy() {
 	basis := f.candidate.basis
 	ballots, _ := f.ballotBox(basis)
@@ -336,9 +341,9 @@ func (f *forming) formationTimeout() {
 	f.considerFounding()
 }
 
-// receiveAskVote gives this node's vote to a cluster that is to be founded, once
-// the promise is on disk. The conditions are those of a vote in Raft, and that
-// nobody hosts any more by what a predecessor of this process has answered.
+// receiveAskVote gives this node's vote to a cluster that is to be founded, once the
+// promise is on disk. The conditions are those of a vote in Raft, and that no node hosts
+// any more by what a predecessor of this process has answered.
 func (f *forming) receiveAskVote(from gossip.NodeID, msg AskVote) {
 	own := f.memory.wanted
 	refuse := func(format string, values ...any) {
@@ -356,7 +361,7 @@ func (f *forming) receiveAskVote(from gossip.NodeID, msg AskVote) {
 	case own.Stamp == msg.Basis && own.Remembers() && own.Settled() && !msg.Settled:
 		refuse("it knows that the last change of voters is over")
 	case f.now.Mono < f.grownUp() && f.grownUp() < f.now.Mono.Add(f.voteHold()):
-		f.putOff(from, msg) // Who asks waits for as long as that.
+		f.putOff(from, msg) // The candidate waits for as long as that.
 		f.out.Arm(timerVote, f.grownUp())
 	case f.now.Mono < f.grownUp():
 		refuse("it has just started: who hosts by its last answers must have stopped first")
@@ -371,7 +376,7 @@ func (f *forming) receiveAskVote(from gossip.NodeID, msg AskVote) {
 	}
 }
 
-// answerEarly answers those who asked before this node may vote.
+// answerEarly answers the questions that came before this node may vote.
 func (f *forming) answerEarly() {
 	early := f.early
 	f.early = nil
@@ -411,8 +416,8 @@ func (f *forming) receiveVote(from gossip.NodeID, msg Vote) {
 	}
 }
 
-// found makes this node the first member of a new cluster, whose voters are those of
-// the basis: who voted by its new node id, the others as lost votes.
+// found makes this node the first member of a new cluster with the voters of the basis: a
+// voter that voted gets its new node id, each other one counts as a lost vote.
 func (f *forming) found(c *candidacy, why string) gossip.ClusterID {
 	config := c.config()
 	config.By = f.self.UID
@@ -437,7 +442,7 @@ func (c *candidacy) config() gossip.Voters {
 	return config
 }
 
-// incarnate puts those who voted in the place of the voters for which they spoke.
+// incarnate replaces voters by the nodes that voted for them.
 func (c *candidacy) incarnate(voters []Voter) ([]gossip.NodeID, []gossip.DataID) {
 	now, speakers := slices.Clone(voters), speakersFor(voters)
 	for _, b := range c.ballots {
@@ -455,8 +460,8 @@ func (c *candidacy) incarnate(voters []Voter) ([]gossip.NodeID, []gossip.DataID)
 	return nodesOf(now), data
 }
 
-// commandForm founds a cluster because an operator says so: with this node as its
-// only voter. It is refused while a member with standing answers.
+// commandForm founds a cluster by command of an operator, with this node as its only
+// voter. It is refused while a member with standing answers.
 func (f *forming) commandForm(in Form) {
 	if f.phase != phaseJoining || f.join.isEntering() {
 		f.refuseForm(in, f.self, "this node is not waiting for a cluster")
@@ -487,7 +492,7 @@ func (f *forming) refuseForm(in Form, because gossip.NodeID, reason string) {
 	f.out.Publish(FormAnswered{ID: in.ID, Reason: reason})
 }
 
-// watchFounding ends a node whose cluster does not come into being.
+// watchFounding ends this node if the cluster that was founded does not come into being.
 func (f *forming) watchFounding() {
 	switch {
 	case f.phase != phaseMember || !f.founding():

@@ -13,47 +13,49 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// A voter tells the leader whom it has reached ([gate.tell]), the leader takes that
-// ([gate.receive]) and asks about each newcomer whether it passes ([gate.passes]) and what holds
-// it ([gate.held]). Last: that a newcomer which waits still lives is asked again
-// ([gate.renew]).
+// A voter tells the leader which newcomers it has reached ([gate.tell]). The leader notes
+// that ([gate.receive]), and asks about each newcomer whether it passes ([gate.passes])
+// and what holds it back ([gate.held]). The last function makes newcomers that wait show
+// again that they live ([gate.renew]).
 
-// proofInterval is the time after which a newcomer that no voter reaches has to show
-// again that it lives. Each time costs an edit.
+// proofInterval is the time after which a newcomer that no voter reaches must show again
+// that it lives. Each time costs an edit.
 const proofInterval = 10 * time.Second
 
-// gate keeps newcomers, who are joining or weakly up, from becoming up before every
-// voter that monitors them has had an answer to a heartbeat from them. One that a voter
-// cannot reach would be accused by it seconds later, be downed for that, start anew and
-// become up again, for as long as the link is broken.
+// gate keeps newcomers, that is joining and weakly-up members, from becoming up before
+// every voter that monitors them has had an answer to a heartbeat from them. A newcomer
+// that a voter cannot reach would be marked unreachable by that voter seconds later, be
+// downed for that, be started again and become up again, for as long as the link is
+// broken.
 //
 //	newcomer -- answers --> voter -- Reached --> leader: up when all have said so
 //	                          |
 //	                          '- no answer for max-silence: unreachable, in the state
 //
-// A voter without an answer says so by its record. The newcomer then stays joining,
-// with a decision that names the voter, and is no reason for anything else: neither
-// for the state not to converge, nor to down it, while it shows that it lives.
+// A voter without an answer says so by its unreachable record. The newcomer then stays
+// joining, with a decision that names the voter. While the newcomer shows that it lives,
+// the record neither keeps the state from converging nor gets the newcomer downed.
 type gate struct {
 	*core
 
 	monitoring *heartbeats
 
-	// told are the newcomers of which the leader was told last, and leader is that one.
+	// told are the newcomers that this node last reported, and leader the member to which
+	// it did.
 	told   []gossip.UID
 	leader gossip.NodeID
 
-	// reports are the newcomers that each voter says it has reached, as the leader hears.
+	// reports holds, for the leader, the newcomers that each voter says it has reached.
 	reports map[gossip.NodeID][]gossip.UID
 
-	// said is the reason that was told last why a newcomer stays joining.
+	// said is the last reason that was given for each newcomer that stays joining.
 	said map[gossip.NodeID]string
 
-	// renewed is when this node asked last whether a newcomer that waits still lives, see
+	// renewed is when this node last asked each waiting newcomer for a sign of life, see
 	// [gate.renew].
 	renewed map[gossip.NodeID]machine.Instant
 
-	// monitors holds the voters by whom each newcomer of a state is monitored.
+	// monitors holds the voters that monitor each newcomer of a state.
 	monitors map[gossip.NodeID][]gossip.NodeID
 	of       *gossip.State
 }
@@ -65,7 +67,8 @@ func newGate(c *core, monitoring *heartbeats) *gate {
 	}
 }
 
-// forget drops what is known of a node that is not monitored, or no member any more.
+// forget drops what is known of a node that is no longer monitored, or no longer a
+// member.
 func (g *gate) forget(n gossip.NodeID) {
 	delete(g.reports, n)
 	delete(g.said, n)
@@ -77,9 +80,9 @@ func isNewcomer(member *gossip.Member) bool {
 	return member != nil && (member.Status == gossip.Joining || member.Status == gossip.WeaklyUp)
 }
 
-// tell tells the leader which newcomers have answered this voter, when it has not
-// been told that, or again: what was said may have been lost. It returns true if this
-// node is the leader, and there is something new.
+// tell tells the leader which newcomers have answered this voter, if that is news, or
+// again since the message may have been lost. It returns true if this node is the leader
+// and there is news.
 func (g *gate) tell(again bool) bool {
 	if me := g.state.Member(g.self); g.phase != phaseMember || me == nil || !g.isVoter(me) {
 		return false
@@ -101,8 +104,8 @@ func (g *gate) tell(again bool) bool {
 	return false
 }
 
-// receive takes what a voter tells the leader. It returns true if it may change what the
-// leader does.
+// receive takes the report of a voter to the leader. It returns true if the report may
+// change what the leader does.
 func (g *gate) receive(from gossip.NodeID, msg Reached) bool {
 	switch {
 	case g.phase != phaseMember:
@@ -155,9 +158,9 @@ func (g *gate) passes(newcomer gossip.NodeID) bool {
 	})
 }
 
-// held returns why a newcomer may not become up although it lives: who does not reach
-// it, or is not reached by it, of those who are up; or who it was before, as long as
-// that is a member too. It is "" if there is nobody.
+// held returns why a newcomer may not become up although it lives: the members that are
+// up and do not reach it, or are not reached by it; or its predecessor, as long as that
+// is a member too. It returns "" if nothing holds the newcomer.
 func (g *gate) held(newcomer gossip.NodeID) string {
 	var reasons []string
 	if twins := g.twinsOf(newcomer); len(twins) > 0 {
@@ -178,9 +181,10 @@ func (g *gate) held(newcomer gossip.NodeID) string {
 	return strings.Join(reasons, ", and ")
 }
 
-// twinsOf returns the other members at the address of one that are not down. Two may
-// have been let in by members that had not heard of each other's. At most one of them
-// lives; the others will be accused, and decided about.
+// twinsOf returns the other members at the address of a node that are not down. Two
+// members may each have let in a node at that address before they heard of each other's.
+// At most one of the twins lives; the others will be marked unreachable, and decided
+// about.
 func (g *gate) twinsOf(n gossip.NodeID) []gossip.NodeID {
 	var twins []gossip.NodeID
 	members := g.state.Members() // Sorted by address.
@@ -198,7 +202,7 @@ func (g *gate) twinsOf(n gossip.NodeID) []gossip.NodeID {
 	return twins
 }
 
-// heldMyself is held for this node, while it is a newcomer.
+// heldMyself returns what holds this node back while it is a newcomer.
 func (g *gate) heldMyself() string {
 	if !isNewcomer(g.state.Member(g.self)) {
 		return ""
@@ -206,7 +210,7 @@ func (g *gate) heldMyself() string {
 	return g.held(g.self)
 }
 
-// nodesText lists nodes for people, of many the first few.
+// nodesText lists nodes for people, of many only the first few.
 func nodesText(nodes []gossip.NodeID) string {
 	const shown = 5
 	var texts []string
@@ -219,7 +223,8 @@ func nodesText(nodes []gossip.NodeID) string {
 	return strings.Join(texts, ", ")
 }
 
-// stays says once why a newcomer stays joining, and takes that back in silence.
+// stays says once why a newcomer stays joining, and forgets the reason silently when
+// there is none.
 func (g *gate) stays(newcomer gossip.NodeID, why string) {
 	if why == "" {
 		delete(g.said, newcomer)
@@ -229,10 +234,10 @@ func (g *gate) stays(newcomer gossip.NodeID, why string) {
 	}
 }
 
-// renew repeats what this voter says of newcomers that wait although no voter that
-// monitors them reaches them, the first of those voters for all. A newcomer that lives
-// will see the state with it; one that has died meanwhile will not, and is lost then.
-// To the newcomer it is a sign of life of the voters.
+// renew repeats this voter's records about waiting newcomers that no voter that monitors
+// them reaches; the first of those voters does so for all. A newcomer that lives will see
+// the state with the records; a newcomer that has died will not, and is lost then. To the
+// newcomer they are a sign of life of the voters.
 func (g *gate) renew() {
 	var due []gossip.NodeID
 	for _, row := range g.state.RowsOf(g.self) {
