@@ -12,21 +12,22 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// First what comes in: whether gossip is taken ([spreading.acceptGossip]), and what is done
-// with a digest, a difference and a whole state. Then what goes out: news soon after a change
-// ([spreading.push]), a digest from time to time ([spreading.round]), the last word of a node.
+// Incoming gossip is first: whether it is taken ([spreading.acceptGossip]), and what is
+// done with a digest, a difference and a whole state. Outgoing gossip follows: news soon
+// after a change ([spreading.push]), a digest from time to time ([spreading.round]), the
+// last word of a node ([spreading.spreadWord]).
 
 const (
-	// owedMax bounds the answers that one push carries besides the random
-	// members: whoever told this node something gets back what it lacks.
+	// owedMax bounds the answers that one push carries besides the news to random
+	// members: a member that sent news gets back what it lacks.
 	owedMax = 8
 
-	// lastWordFanout is the number of members that a node tells last when it
-	// learns that it is down.
+	// lastWordFanout is the number of members that a node tells when it learns that it is
+	// down.
 	lastWordFanout = 5
 )
 
-// spreading is how news leaves this node.
+// spreading is how news leaves this node, and how that of others is taken.
 //
 //	change -> wait push-delay -> differences to random members and to those owed
 //	round  -> digest to one random member: repairs what a push lost
@@ -37,31 +38,31 @@ type spreading struct {
 	strategies *strategies
 	ending     *ending
 
-	// known is what each member is believed to know. It may be wrong, since a
-	// message may be lost; then the difference is not understood and the answer
-	// sets it right.
+	// known is what each member is believed to know. The belief may be wrong, since
+	// messages get lost; then the member does not understand the difference, and its
+	// answer corrects the belief.
 	known map[gossip.NodeID]gossip.Digest
 
-	// askedBack is when this node last told each member what it knows because of what
-	// the member had sent.
+	// askedBack is when this node last sent each member its digest in answer to a message
+	// of that member.
 	askedBack map[gossip.NodeID]machine.Instant
 
-	// owed are the members that lack news which this node has.
+	// owed are the members that lack news that this node has.
 	owed []gossip.NodeID
 
-	// pushed is the state that the last push spread, base its digest: what a member is
-	// believed to know of which nothing else is known.
+	// pushed is the state that the last push spread. base is its digest, which members
+	// are believed to know of which nothing else is known.
 	pushed *gossip.State
 	base   gossip.Digest
 
 	// lastAt is when the last push was, ever whether there was one, armed whether the
-	// timer for the next runs.
+	// timer for the next one runs.
 	lastAt machine.Instant
 	ever   bool
 	armed  bool
 
-	// unconverged says that rounds are quick, askedAt when the last one was, asking that
-	// the next one was moved forward.
+	// unconverged says that rounds follow each other quickly, askedAt when the last round
+	// was, asking that the next one was moved forward.
 	unconverged bool
 	askedAt     machine.Instant
 	asking      bool
@@ -85,13 +86,13 @@ func (s *spreading) owe(to gossip.NodeID) {
 	}
 }
 
-// adopt makes a state that was merged this node's own.
+// adopt makes a merged state this node's own.
 func (s *spreading) adopt(merged *gossip.State) {
 	s.state = s.markSeen(merged.Restamp(s.self))
 }
 
-// acceptGossip tells whether gossip of a node is taken. Others are told what
-// they have to know.
+// acceptGossip tells whether gossip of a node is taken. A sender that is no member is
+// told what it must know.
 func (s *spreading) acceptGossip(from gossip.NodeID, what string, cluster gossip.ClusterID) bool {
 	switch {
 	case s.phase != phaseMember:
@@ -103,7 +104,8 @@ func (s *spreading) acceptGossip(from gossip.NodeID, what string, cluster gossip
 	case s.dismiss(from):
 		return false
 	case s.state.Member(from) == nil:
-		// Usually news of its joining is still under way: somebody known has it.
+		// Usually the news that the sender joined is still under way: some known member
+		// has it.
 		s.askSoon()
 		s.refuse(from, what, RefusedNotMember, "the sender is not known as a member")
 		return false
@@ -131,10 +133,11 @@ func (s *spreading) receiveStatus(from gossip.NodeID, msg GossipStatus) {
 	}
 }
 
-// askBack tells a member what this node knows, so that it sends what it knows besides:
-// once in a push interval. Two who each lack something would else go on telling each
-// other for as long as the differences between them are lost, or refused, and each round
-// would begin one more of such conversations. What is left out the next round repairs.
+// askBack sends a member this node's digest, so that the member sends what this node
+// lacks, at most once in a push interval. Two members that each lack something would
+// otherwise go on sending each other digests for as long as the differences between them
+// are lost or refused, and each round would begin one more such conversation. Rounds
+// repair what is left out.
 func (s *spreading) askBack(to gossip.NodeID, theirs gossip.Digest) {
 	if last, asked := s.askedBack[to]; asked && s.now.Mono < last.Add(s.cfg.PushInterval) {
 		return
@@ -183,8 +186,8 @@ func (s *spreading) receiveState(from gossip.NodeID, msg GossipState) {
 	s.oweNews(from, digest)
 }
 
-// terms are what this node holds news from others against. What it refuses it
-// refuses from everybody: who said it first is not known.
+// terms returns what this node checks the news of others against. News that it refuses is
+// refused from every sender, since the news does not say which member had it first.
 func (s *spreading) terms() gossip.Terms {
 	t := gossip.Terms{Now: s.now.Wall, Base: s.surveyed.base, Votes: s.isVoter}
 	if me := s.state.Member(s.self); me != nil && me.Status >= gossip.Up && me.Status < gossip.Leaving {
@@ -193,10 +196,10 @@ func (s *spreading) terms() gossip.Terms {
 	return t
 }
 
-// oweNews notes that a member whose digest came with news lacks something of the
-// result. The answer leaves with the next push, which merges it with others. A member
-// that lacks only entries of the seen set gets no reply: replying would double the traffic
-// of a large cluster, and would not speed up convergence. Rounds repair what is missed.
+// oweNews notes that a member whose digest came with news lacks something of the result.
+// The answer leaves with the next push, which merges it with others. A member that lacks
+// only entries of the seen set gets no reply: replying would double the traffic of a
+// large cluster, and would not speed up convergence. Rounds repair what is missed.
 func (s *spreading) oweNews(to gossip.NodeID, digest gossip.Digest) {
 	switch s.state.CompareDigest(digest) {
 	case gossip.Newer, gossip.Concurrent, gossip.Undecided:
@@ -233,7 +236,7 @@ func (s *spreading) schedulePush() {
 	s.out.Arm(timerPush, at)
 }
 
-// push sends the news to random members, and to those who are owed something.
+// push sends the news to random members and to the members that are owed an answer.
 func (s *spreading) push() {
 	s.armed = false
 	if s.phase != phaseMember {
@@ -267,7 +270,7 @@ func (s *spreading) knows(node gossip.NodeID) bool {
 	return ok && s.state.CompareDigest(digest) == gossip.Same
 }
 
-// round tells one random member what this node knows.
+// round sends this node's digest to one random member.
 func (s *spreading) round() {
 	if s.phase != phaseMember {
 		return
@@ -284,8 +287,8 @@ func (s *spreading) round() {
 	}
 }
 
-// askSoon moves the next round forward, because there is news that this node may
-// not take from the one that sent it.
+// askSoon moves the next round forward: there is news that this node may not take from
+// its sender.
 func (s *spreading) askSoon() {
 	if !s.asking {
 		s.asking = true
@@ -293,7 +296,7 @@ func (s *spreading) askSoon() {
 	}
 }
 
-// hurryRounds makes rounds quick while there is no convergence.
+// hurryRounds makes rounds follow quickly while there is no convergence.
 func (s *spreading) hurryRounds() {
 	unconverged := !s.surveyed.converged && len(s.state.Members()) > 1
 	if unconverged && !s.unconverged && !s.asking {
@@ -302,8 +305,8 @@ func (s *spreading) hurryRounds() {
 	s.unconverged = unconverged
 }
 
-// spreadWord is what a node says last: it passes the state on in which it is
-// down, so that those who decided it need not be the only ones who tell.
+// spreadWord is what a node sends last: it passes on the state in which it is down, so
+// that the members that decided it need not spread it alone.
 func (s *spreading) spreadWord() {
 	for _, peer := range s.contacts.peers(lastWordFanout) {
 		s.sendNews(peer)

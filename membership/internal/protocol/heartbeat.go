@@ -13,18 +13,19 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// A round goes to all targets ([heartbeats.round]); an answer is noted ([heartbeats.hears]) and
-// takes an accusation back ([heartbeats.takeBack]). With the members the targets change
-// ([heartbeats.retarget]). Silence that lasts is an accusation ([heartbeats.judgeSilence]), but
-// not when this node itself slept, and not of those whom a newcomer spares.
+// A round goes to all targets ([heartbeats.round]); an answer is noted
+// ([heartbeats.hears]) and takes an unreachable record back ([heartbeats.takeBack]). The
+// targets change with the members ([heartbeats.retarget]). A target that is silent for
+// too long is marked unreachable ([heartbeats.judgeSilence]), unless this node itself
+// slept, or is a newcomer that spares the target.
 
-// roundsKept is the number of rounds of heartbeats whose moments of sending are
-// remembered. At one a second an answer later than that says nothing: the fence
-// has passed long before.
+// roundsKept is the number of rounds of heartbeats whose times of sending are remembered.
+// At one round a second an answer to an older one says nothing: the fence has passed long
+// before.
 const roundsKept = 64
 
-// heartbeats is this node's monitoring of others: who gets heartbeats, who has answered,
-// and who has been silent for too long.
+// heartbeats is this node's monitoring of others: which nodes get heartbeats, which have
+// answered, and which have been silent for too long.
 type heartbeats struct {
 	*core
 
@@ -36,63 +37,66 @@ type heartbeats struct {
 	// targets are the nodes that get heartbeats, sorted.
 	targets []gossip.NodeID
 
-	// ring says who monitors whom where there are more members than a node monitors,
-	// which is onRing; others are the nodes on it besides this one, sorted.
+	// ring says which node monitors which where there are more members than a node
+	// monitors; onRing says that this is so. others are the nodes on the ring besides
+	// this one, sorted.
 	ring   fd.Ring[gossip.NodeID]
 	others []gossip.NodeID
 	onRing bool
 
-	// voters is the ring of those who vote, where not all do: each node monitors
-	// some of them as well, by whose answers it hosts.
+	// voters is the ring of the voters, where not all members vote: each node monitors
+	// some of them as well, and hosts by their answers.
 	voters fd.Ring[gossip.NodeID]
 
-	// sequence is the number of the last round, sent holds the last rounds.
+	// sequence is the number of the last round, sent holds when the last rounds were
+	// sent.
 	sequence uint64
 	sent     [roundsKept]sentRound
 
-	// met are the targets that got one heartbeat out of turn, see [heartbeats.meet].
+	// met are the targets that got a heartbeat out of turn, see [heartbeats.meet].
 	met map[gossip.NodeID]bool
 
 	// answered is the latest round that each target has answered.
 	answered map[gossip.NodeID]uint64
 
-	// notBefore is the moment before which nobody is accused, because this node
-	// itself was frozen: silence that it slept through proves nothing.
+	// notBefore is the moment before which this node marks no target unreachable, because
+	// it was frozen itself: silence that it slept through proves nothing.
 	notBefore machine.Instant
 
-	// proofAt is when the voters last said something of this newcomer, see
+	// proofAt is when the voters last said something of this node, a newcomer, see
 	// [heartbeats.noteProof].
 	proofAt machine.Instant
 
-	// silenceAt is when timerSilence fires; zero: it is not armed.
+	// silenceAt is when timerSilence fires; zero if that timer is not armed.
 	silenceAt machine.Instant
 }
 
 type sentRound struct {
 	sequence uint64
 	at       machine.Instant
-	extra    bool // Out of turn: the failure detector learns intervals from the others.
+	extra    bool // Sent out of turn: the failure detector learns intervals from the other rounds.
 }
 
 func newHeartbeats(c *core, a *answers, r *fd.Registry[gossip.NodeID]) *heartbeats {
 	return &heartbeats{core: c, answers: a, registry: r, met: map[gossip.NodeID]bool{}, answered: map[gossip.NodeID]uint64{}}
 }
 
-// begin numbers a round that is sent now.
+// begin numbers a round that is sent now, and notes its time.
 func (h *heartbeats) begin(at machine.Instant) Heartbeat {
 	h.sequence++
 	h.sent[h.sequence%roundsKept] = sentRound{sequence: h.sequence, at: at}
 	return Heartbeat{Sequence: h.sequence}
 }
 
-// sentAt returns when the round was sent, if it is remembered.
+// sentAt returns when a round was sent, if that is remembered.
 func (h *heartbeats) sentAt(sequence uint64) (machine.Instant, bool) {
 	r := h.sent[sequence%roundsKept]
 	return r.at, sequence != 0 && r.sequence == sequence
 }
 
-// hears notes that a target answered a round. The failure detector learns from it what
-// comes in turn and once: a round may be answered twice, see [withheld].
+// hears notes that a target answered a round. The failure detector learns only from
+// answers to rounds in turn, and once from each: a round may be answered twice, see
+// [withheld].
 func (h *heartbeats) hears(from gossip.NodeID, sequence uint64, at machine.Instant) {
 	if sequence <= h.answered[from] {
 		return
@@ -106,7 +110,7 @@ func (h *heartbeats) hears(from gossip.NodeID, sequence uint64, at machine.Insta
 // hasAnswered tells whether a target has answered a heartbeat since it became one.
 func (h *heartbeats) hasAnswered(n gossip.NodeID) bool { return h.answered[n] > 0 }
 
-// forget drops what is known of a node that is not asked any more.
+// forget drops what is known of a node that gets no heartbeats any more.
 func (h *heartbeats) forget(n gossip.NodeID) {
 	h.registry.Remove(n)
 	delete(h.met, n)
@@ -142,7 +146,7 @@ func (h *heartbeats) sendHeartbeats(to []gossip.NodeID) {
 	}
 }
 
-// takeBack takes the record about a node back that has answered again.
+// takeBack takes back the unreachable record about a node that has answered again.
 func (h *heartbeats) takeBack(from gossip.NodeID) {
 	if h.ownRecord(from) == gossip.Unreachable && h.registry.Available(from, h.now.Mono.Time()) {
 		h.out.Decide("reachability", from.String(), "reachable", "it answered a heartbeat again")
@@ -152,11 +156,11 @@ func (h *heartbeats) takeBack(from gossip.NodeID) {
 	h.armSilence()
 }
 
-// meet sends a heartbeat, once, to each target that has not answered one as a node that
-// knows this one, and has seen a state in which this node is a member: the first one,
-// which went out when this node learned of it, may have come before. It would count for
-// this node's standing only after the next round otherwise, and a node that has just
-// joined would be left without when another leaves before.
+// meet sends one heartbeat out of turn to each target that has not yet answered as a node
+// that knows this one, and has by now seen a state in which this node is a member. The
+// first heartbeat, sent when this node learned of the target, may have come before that.
+// Otherwise the target would count for this node's standing only after the next round,
+// and a node that has just joined would have no standing if another left before.
 func (h *heartbeats) meet() {
 	var strangers []gossip.NodeID
 	for _, node := range h.targets {
@@ -176,8 +180,8 @@ func (h *heartbeats) monitors(node gossip.NodeID) bool {
 	return found
 }
 
-// retarget chooses anew who gets heartbeats, after a change of the members or of
-// their reachability.
+// retarget chooses the targets again after a change of the members or of their
+// reachability.
 func (h *heartbeats) retarget() {
 	targets := h.chooseTargets()
 	if slices.Equal(targets, h.targets) {
@@ -194,11 +198,11 @@ func (h *heartbeats) retarget() {
 	h.armSilence()
 }
 
-// greet sends a heartbeat to the targets that have not got one, so that a new
-// voter counts for this node's standing within a round trip. In a ring, who is no
-// voter yet gets its first one with the next round: while a cluster forms, the
-// ring changes with each member that joins, and each change would cost
-// connections that the next one makes useless.
+// greet sends a heartbeat to the targets that have not got one, so that a new voter
+// counts for this node's standing within a round trip. In a ring, a member that does not
+// vote yet gets its first heartbeat with the next round: while a cluster forms, the ring
+// changes with each member that joins, and each change would cost connections that the
+// next change makes useless.
 func (h *heartbeats) greet() {
 	var added []gossip.NodeID
 	ring := h.monitorsSome()
@@ -234,8 +238,8 @@ func (h *heartbeats) chooseTargets() []gossip.NodeID {
 	}
 	targets := h.receivers(h.self, h.isLost)
 	for _, row := range h.state.RowsOf(h.self) {
-		// Whomever this node has marked unreachable it keeps monitoring: nobody else
-		// can clear the mark.
+		// A node that this one has marked unreachable stays monitored: no other node can
+		// clear the mark.
 		_, alive := slices.BinarySearchFunc(nodes, row.Subject, gossip.NodeID.Compare)
 		if alive && row.Status == gossip.Unreachable && !slices.Contains(targets, row.Subject) {
 			targets = append(targets, row.Subject)
@@ -258,9 +262,10 @@ func (h *heartbeats) receivers(n gossip.NodeID, lost func(gossip.NodeID) bool) [
 	return targets
 }
 
-// armSilence arms one timer for the moment at which somebody is to be accused next.
-// It may have passed: then the timer fires at once, or when this node may accuse again.
-// Those whom a newcomer spares it judges anew with each round of heartbeats.
+// armSilence arms one timer for the moment at which the next target is to be marked
+// unreachable. If that moment has passed, the timer fires at once, or when this node may
+// mark again. Targets that a newcomer spares are judged again with each round of
+// heartbeats.
 func (h *heartbeats) armSilence() {
 	at := machine.Instant(0)
 	if due, ok := h.registry.Due(h.isJudged); ok {
@@ -276,14 +281,14 @@ func (h *heartbeats) armSilence() {
 	h.silenceAt = at
 }
 
-// isJudged tells whether there is nothing to do about the silence of a node: it is accused
-// already, or spared. The timer and the judgement go by it, so that neither waits for
-// the other in vain.
+// isJudged tells whether nothing is to be done about the silence of a node: it is marked
+// unreachable already, or spared. The timer and judgeSilence both ask this, so that
+// neither waits for the other in vain.
 func (h *heartbeats) isJudged(node gossip.NodeID) bool {
 	return !h.state.ReachableFrom(h.self, node) || h.spares(node)
 }
 
-// judgeSilence accuses those whose silence has become too long.
+// judgeSilence marks the targets unreachable whose silence has become too long.
 func (h *heartbeats) judgeSilence() {
 	h.silenceAt = 0
 	if h.phase != phaseMember {
@@ -321,10 +326,10 @@ func (h *heartbeats) silenceOf(node gossip.NodeID) string {
 	return "no answer to heartbeats"
 }
 
-// hasSlept looks whether this node itself slept. A machine that runs is
-// stepped at least each heartbeat interval, by its own timer; if it was not, it
-// has no right to accuse others for the time it slept through, nor to take its
-// view for stable, before it has heard them for as long as silence is allowed.
+// hasSlept tells whether this node itself slept. A machine that runs is stepped at least
+// each heartbeat interval, by its own timer. If it was not, it may neither mark others
+// unreachable for the time that it slept through, nor take its view for stable, before it
+// has listened to them for as long as silence is allowed.
 func (h *heartbeats) hasSlept() bool {
 	interval := h.cfg.FailureDetector.HeartbeatInterval
 	if h.phase != phaseMember || h.now.Mono.Sub(h.last.Mono) <= interval+interval/2 {
@@ -338,7 +343,7 @@ func (h *heartbeats) hasSlept() bool {
 	return true
 }
 
-// targetsOf returns whom a member monitors.
+// targetsOf returns the nodes that a member monitors.
 func (h *heartbeats) targetsOf(n gossip.NodeID) []gossip.NodeID {
 	if h.onRing {
 		return h.receivers(n, h.isLost)
@@ -352,8 +357,8 @@ func (h *heartbeats) targetsOf(n gossip.NodeID) []gossip.NodeID {
 	return all
 }
 
-// noteProof notes when the voters last said something of this newcomer: then they, or
-// what they know, can reach it in some way.
+// noteProof notes when the voters last said something of this newcomer. Then they, or
+// their news, can reach it in some way.
 func (h *heartbeats) noteProof(prev *gossip.State) {
 	if !isNewcomer(h.state.Member(h.self)) {
 		return
@@ -371,10 +376,11 @@ func rowsAbout(s *gossip.State, observer, subject gossip.NodeID) []gossip.Row {
 	return slices.DeleteFunc(slices.Clone(s.RowsOf(observer)), func(r gossip.Row) bool { return r.Subject != subject })
 }
 
-// spares tells whether this node does not accuse another although it is silent. A
-// newcomer would keep the whole cluster from converging if it accused voters whom it
-// alone has never heard. So who hears a voter takes those for well, and so does who
-// has never heard any, as long as it is told that they say so of it too.
+// spares tells whether this node, a newcomer, does not mark another one unreachable
+// although that one is silent. A newcomer would keep the whole cluster from converging if
+// it marked voters that it alone has never heard. So a newcomer that hears some voter
+// takes the silent voters for well; a newcomer that has never heard any does so as long
+// as it keeps hearing that the voters cannot reach it either.
 func (h *heartbeats) spares(n gossip.NodeID) bool {
 	if h.hasAnswered(n) || !isNewcomer(h.state.Member(h.self)) {
 		return false

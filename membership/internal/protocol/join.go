@@ -12,11 +12,11 @@ import (
 	"github.com/quorate/quorate/machine/component"
 )
 
-// A search begins ([joining.start], [joining.search]) and asks ([joining.askSeeds]) until a
-// member answers that may be joined ([joining.receiveInitJoinAck]). That one is asked to let
-// this node in, and refuses ([joining.receiveJoinRefused]) or welcomes it
-// ([joining.receiveWelcome]). The node enters when the voters are in its record
-// ([joining.enter]).
+// A search begins ([joining.start], [joining.search]) and asks seed nodes
+// ([joining.askSeeds]) until a member answers that may be joined
+// ([joining.receiveInitJoinAck]). That member is asked to let this node in, and refuses
+// ([joining.receiveJoinRefused]) or welcomes it ([joining.receiveWelcome]). The node
+// enters when the voters are in its record ([joining.enter]).
 
 // joining is what a node without a cluster knows about its search for one.
 //
@@ -44,28 +44,28 @@ type joining struct {
 	// asked counts the questions since the last answer, for the back-off.
 	asked int
 
-	// target is the member that was asked to let this node join, if any, and cluster
-	// the one that it is a member of.
+	// target is the member that was asked to let this node join, if any, and cluster is
+	// the target's cluster.
 	target  gossip.NodeID
 	cluster gossip.ClusterID
 
 	// hopeless are the seed nodes that refuse this node for good.
 	hopeless []gossip.Address
 
-	// complaint is the reason that was told last why this node still waits.
+	// complaint is the last reason that was given why this node still waits.
 	complaint string
 
-	// entering is the state by which this node becomes a member when the state's voters
-	// are on its disk; nil if there is none.
+	// entering is the state by which this node becomes a member as soon as the state's
+	// voters are on its disk; nil if there is none.
 	entering *gossip.State
 }
 
-// restart begins a search anew.
+// restart begins a new search.
 func (j *joining) restart() {
 	j.asked, j.target, j.cluster, j.hopeless, j.entering, j.complaint = 0, gossip.NodeID{}, gossip.ClusterID{}, nil, nil, ""
 }
 
-// isTaken tells whether a member was asked to let this node join, or has.
+// isTaken tells whether a member was asked to let this node join, or has let it in.
 func (j *joining) isTaken() bool { return j.entering != nil || !j.target.IsZero() }
 
 // isEntering tells whether this node is about to be a member.
@@ -104,7 +104,7 @@ func (j *joining) search() {
 	}
 }
 
-// askSeeds asks the open question again, and arms the timer for the next time.
+// askSeeds asks the open question again, and arms the timer for the next repetition.
 func (j *joining) askSeeds() {
 	if j.phase != phaseJoining || j.entering != nil {
 		return
@@ -125,8 +125,8 @@ func (j *joining) askSeeds() {
 	j.asked++
 }
 
-// backOff is the time to the next question after n of them: doubling, bounded,
-// and spread by a fifth so that nodes which started together do not ask together.
+// backOff returns the time until the next question after n questions: doubling, bounded,
+// and spread by a fifth so that nodes that started together do not ask together.
 func (j *joining) backOff(n int) time.Duration {
 	d := j.cfg.JoinInterval
 	for ; n > 0 && d < j.cfg.JoinIntervalMax; n-- {
@@ -136,7 +136,7 @@ func (j *joining) backOff(n int) time.Duration {
 	return d + time.Duration(j.deps.Rand.Int64N(int64(d)/5+1))
 }
 
-// mayEnter reports whether this node joins a cluster of which a member answered: one
+// mayEnter reports whether this node joins the cluster that a member claims: a cluster
 // that goes on, or the one that this node has just voted for.
 func (j *joining) mayEnter(claim Claim) bool {
 	born := claim.Cluster.Born
@@ -174,7 +174,7 @@ func (j *joining) receiveInitJoinNack(from gossip.NodeID, msg InitJoinNack) {
 	}
 }
 
-// retryJoin gives up the member that was asked and asks the seed nodes again.
+// retryJoin gives up on the member that was asked and asks the seed nodes again.
 func (j *joining) retryJoin() {
 	if j.phase != phaseJoining {
 		return
@@ -192,7 +192,7 @@ func (j *joining) giveUpJoin() {
 
 func (j *joining) receiveJoinRefused(from gossip.NodeID, msg JoinRefused) {
 	if j.phase == phaseJoining && j.entering != nil {
-		return // Late: another member was asked again, or the same.
+		return // Late: another member has been asked since, or this one again.
 	}
 	if j.phase != phaseJoining || from != j.target || msg.Attempt != j.discovery.attempt {
 		j.refuse(from, "JoinRefused", RefusedUnsolicited, "no such question was asked")
@@ -203,9 +203,9 @@ func (j *joining) receiveJoinRefused(from gossip.NodeID, msg JoinRefused) {
 	case !msg.Retry:
 		j.stop(component.StopRefused, msg.Reason)
 	case msg.Refusal == RefusedPredecessor || msg.Refusal == RefusedDialBack:
-		// The same member is asked again, by the timer that is armed.
+		// The armed timer asks the same member again.
 	default:
-		// Another seed may take this node at once; the back-off goes on.
+		// Another seed node may take this node at once; the back-off goes on.
 		j.target = gossip.NodeID{}
 		j.out.Disarm(timerRejoin)
 	}
@@ -217,7 +217,7 @@ func (j *joining) receiveWelcome(from gossip.NodeID, msg Welcome) {
 		return
 	}
 	if j.phase != phaseJoining || j.entering != nil {
-		return // The answer to a repeated question.
+		return // The answer to a repeated request.
 	}
 	me := msg.State.Member(j.self)
 	switch {
@@ -243,8 +243,8 @@ func (j *joining) receiveWelcome(from gossip.NodeID, msg Welcome) {
 	j.enter(msg.State)
 }
 
-// enter makes this node a member by a state, once the state's voters and its birth
-// are on disk: they may be needed at once.
+// enter makes this node a member by a state, once the state's voters and its birth are on
+// disk: both may be needed at once.
 func (j *joining) enter(state *gossip.State) {
 	j.endSearch()
 	j.entering = state
@@ -253,7 +253,8 @@ func (j *joining) enter(state *gossip.State) {
 	j.enterIfKept()
 }
 
-// enterIfKept makes this node a member when what it enters is on disk.
+// enterIfKept makes this node a member when the state that it enters by is in its record
+// on disk.
 func (j *joining) enterIfKept() {
 	if state := j.entering; state != nil && j.kept.holds(state) {
 		j.entering = nil
@@ -268,9 +269,9 @@ func (j *joining) endSearch() {
 	}
 }
 
-// noteHopeless stops the node when no seed node will ever take it. As long as
-// one may, a single wrong address in the list does no harm. A refusal counts for the
-// address that was dialled, and for no other.
+// noteHopeless stops the node when every seed node has refused it for good. As long as
+// one may still take it, a single wrong address in the list does no harm. A refusal
+// counts for the address that was dialled, and for no other.
 func (j *joining) noteHopeless(in PeerRefused) {
 	others := j.discovery.others()
 	if slices.Contains(others, in.Peer.Address) && !slices.Contains(j.hopeless, in.Peer.Address) {

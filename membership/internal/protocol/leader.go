@@ -13,15 +13,15 @@ import (
 	"github.com/quorate/quorate/machine/component"
 )
 
-// [leading.act] is the whole: under convergence it makes a plan ([leading.plan]) of what is due
-// for each member, who votes after it ([leading.votersAfter]), and carries it out in one edit
-// ([leading.perform], [leading.carryOut]). What is done without convergence, and the pruning of
-// tombstones, come last.
+// The entry is [leading.act]: under convergence it plans what is due for each member
+// ([leading.plan]) and which members vote after that ([leading.votersAfter]), and carries
+// the plan out in one edit ([leading.perform], [leading.carryOut]). What is done without
+// convergence, and the pruning of tombstones, come last.
 
 // pruneInterval is the time between two looks for old tombstones.
 const pruneInterval = 10 * time.Minute
 
-// leading is what a node knows that may be the leader.
+// leading is what a node needs to act as the leader.
 type leading struct {
 	*core
 
@@ -32,11 +32,11 @@ type leading struct {
 
 	exit ownLeave
 
-	// survey looks at a state that was changed since the last survey.
+	// survey surveys a state that has changed since the last survey.
 	survey func()
 
-	// confirmed are the leaving members that host nothing any more, by their own
-	// word.
+	// confirmed are the leaving members that have said themselves that they host nothing
+	// any more.
 	confirmed map[gossip.NodeID]bool
 
 	// wave are the joining members that are held back at present.
@@ -47,33 +47,32 @@ type leading struct {
 	weaklyUpArmed bool
 	weaklyUpDue   bool
 
-	// suspended says that there is something to do for which an answer to a
-	// heartbeat is missing.
+	// suspended says that something is due but waits for an answer to a heartbeat.
 	suspended bool
 
-	// saidNoVoter says that this node has told that no member votes.
+	// saidNoVoter says that this node has reported that no member votes.
 	saidNoVoter bool
 }
 
-// wave is joining members that are held back, so that they become up in one edit
-// with others.
+// wave is a group of joining members that are held back, so that they become up in one
+// edit with others.
 type wave struct {
-	began, until   machine.Instant // Zero: nobody is held back.
-	ready, waiting int             // Those that could become up, and those that are waited for.
+	began, until   machine.Instant // Zero: no member is held back.
+	ready, waiting int             // Members that could become up, and members that are waited for.
 }
 
 const (
-	// waveProgress is how long a wave waits for another of its members to show
-	// that it lives. One that died while it joined delays the others by this.
+	// waveProgress is how long a wave waits for another of its members to show that it
+	// lives. A member that died while it joined delays the others by this time.
 	waveProgress = 500 * time.Millisecond
 
 	// waveLongest bounds a wave that never stops growing.
 	waveLongest = 5 * time.Second
 )
 
-// ownLeave is what other parts ask of this node's own leave.
+// ownLeave is what leading needs to know of this node's own leave.
 type ownLeave interface {
-	// hasConfirmed tells whether this node hosts nothing any more, by its own word.
+	// hasConfirmed tells whether this node has confirmed that it hosts nothing any more.
 	hasConfirmed() bool
 }
 
@@ -91,14 +90,14 @@ func newLeading(c *core, g *gate, a *answers, s *strategies, f *footing) *leadin
 //	downing strategy -> another     all members have loaded it
 func (l *leading) act() {
 	if l.surveyed.of != l.state {
-		l.survey() // Convergence of an older state is no licence.
+		l.survey() // Convergence of an older state does not allow an edit.
 	}
 	if l.phase != phaseMember {
 		return
 	}
 	l.shrink()
 	if l.surveyed.of != l.state || l.surveyed.leader != l.self {
-		return // If the state has changed, this is called again with what follows from it.
+		return // If the state has changed, act is called again for the new one.
 	}
 	if !l.surveyed.converged {
 		l.actWithoutConvergence()
@@ -115,26 +114,26 @@ func (l *leading) act() {
 	l.perform(plan)
 }
 
-// noteConfirmed notes that a leaving member hosts nothing any more, by its own word.
+// noteConfirmed notes the word of a leaving member that it hosts nothing any more.
 func (l *leading) noteConfirmed(n gossip.NodeID) { l.confirmed[n] = true }
 
-// lookAgain surveys the state once more, since others have to be waited for now, and
-// acts.
+// lookAgain surveys the state once more, since convergence now waits for other members,
+// and acts.
 func (l *leading) lookAgain() {
 	l.survey()
 	l.act()
 }
 
-// retry acts when there is something to do for which word was missing.
+// retry acts again if something was due that waited for an answer to a heartbeat.
 func (l *leading) retry() {
 	if l.suspended {
 		l.act()
 	}
 }
 
-// perform carries a plan out, unless this node may not lead. A leader that was cut off
-// or stood still may hold a state that all had seen once, while the others have gone on
-// without it. As for hosting, its own clock tells it. And a change of voters has to be
+// perform carries a plan out, unless this node may not lead. A leader that was cut off or
+// stood still may hold a state that all members had seen once, while the others have gone
+// on without it. Its own clock tells it so, as for hosting. A change of voters must be
 // over before the next edit.
 func (l *leading) perform(p leaderPlan) {
 	if !l.footing.connected() || !l.footing.noDecisionPending() || l.unsettled() {
@@ -147,10 +146,10 @@ func (l *leading) perform(p leaderPlan) {
 	}
 }
 
-// together takes the joining members out of a plan while others that join with
-// them have not shown that they live, and as long as more and more do. All members
-// have to see each edit of the leader before its next one: a hundred nodes that
-// start together would become up in many small steps, of a second each.
+// together takes joining members out of a plan while others that join with them have not
+// shown that they live, as long as more and more do. All members must see each edit of
+// the leader before its next one: a hundred nodes that start together would otherwise
+// become up in many small steps, of a second each.
 func (l *leading) together(p *leaderPlan) {
 	w := &l.wave
 	if p.waiting == 0 || len(p.up) == 0 {
@@ -173,13 +172,13 @@ func (l *leading) together(p *leaderPlan) {
 	p.voters = l.votersAfter(*p)
 }
 
-// leaderPlan is what a leader does in one edit.
+// leaderPlan is what a leader changes in one edit.
 type leaderPlan struct {
 	up, exit, remove []*gossip.Member
-	voters           []gossip.NodeID // Nil if they stay as they are.
+	voters           []gossip.NodeID // Nil if the voters stay as they are.
 	downing          bool            // The downing strategy becomes another one.
 	strategy         gossip.DowningStrategy
-	waiting          int // Joining members whom some voter has not reached yet.
+	waiting          int // Joining members that some voter has not reached yet.
 }
 
 func (p leaderPlan) empty() bool {
@@ -210,7 +209,7 @@ func (l *leading) plan() leaderPlan {
 			if member.Node != l.self {
 				p.remove = append(p.remove, member)
 			}
-		default: // Up and its successors wait for nobody.
+		default: // Nothing is due for a member that is up.
 		}
 	}
 	l.awaitVoter(&p)
@@ -220,18 +219,17 @@ func (l *leading) plan() leaderPlan {
 	return p
 }
 
-// present tells whether a joining member has shown that its welcome arrived. One
-// that died before that must not become a voter: two nodes of which one never
-// came to life would be a cluster that cannot go on.
+// present tells whether a joining member has shown that its welcome arrived. A joiner
+// that died before must not become a voter: two nodes of which one never came to life
+// would be a cluster that cannot go on.
 func (l *leading) present(n gossip.NodeID) bool {
 	_, answered := l.answers.known[n]
 	return answered || n == l.self || l.state.Seen(n)
 }
 
-// togetherOut returns those of the leaving members that exit in this edit. When all
-// members leave, they exit in one edit, when the last of them has confirmed, since
-// each needs the others' votes until then. The last member ends by itself, see
-// [leading.endAlone].
+// togetherOut returns the leaving members that exit in this edit. When all members leave,
+// they exit in one edit, after the last of them has confirmed, since each needs the
+// others' votes until then. The last member ends by itself, see [leading.endAlone].
 func (l *leading) togetherOut(exit []*gossip.Member) []*gossip.Member {
 	if !l.allLeave() {
 		return exit
@@ -247,9 +245,10 @@ func (l *leading) togetherOut(exit []*gossip.Member) []*gossip.Member {
 	return exit
 }
 
-// keepAVoter holds back those who would exit if nobody voted after them, though somebody
-// stays: a newcomer becomes a voter first. Who held the last votes and left could else
-// found the cluster again, beside those whom it has never heard to be voters.
+// keepAVoter holds members back whose exit would leave no voter though some member stays:
+// a newcomer becomes a voter first. Otherwise the members that held the last votes and
+// left could found the cluster again, beside newcomers that they never heard to be
+// voters.
 func (l *leading) keepAVoter(p leaderPlan) []*gossip.Member {
 	if !slices.ContainsFunc(p.exit, l.isVoter) || l.allLeave() || len(l.votersOf(p)) > 0 {
 		return p.exit
@@ -257,30 +256,30 @@ func (l *leading) keepAVoter(p leaderPlan) []*gossip.Member {
 	return nil
 }
 
-// allLeave reports whether no member stays. A confirmation may come before the news
-// that its sender leaves.
+// allLeave reports whether no member stays. A member's confirmation may come before the
+// news that it leaves.
 func (l *leading) allLeave() bool {
 	return !slices.ContainsFunc(l.state.Members(), func(member *gossip.Member) bool {
 		return member.Status < gossip.Leaving && !l.confirmed[member.Node]
 	})
 }
 
-// votersAfter returns the voters once p is carried out, or nil if they stay as they
-// are. Somebody always votes: until the first is up, those upon whom the cluster was
-// founded, and when all leave, those who voted last, so that any majority of them
-// can start the cluster again.
+// votersAfter returns the voters once p is carried out, or nil if they stay as they are.
+// Some node always votes: until the first member is up, the voters upon which the cluster
+// was founded; when all members leave, those that voted last, so that any majority of
+// them can start the cluster again.
 func (l *leading) votersAfter(p leaderPlan) []gossip.NodeID {
 	if l.allLeave() || l.founding() && len(p.up) == 0 {
 		return nil
 	}
 	voters := l.votersOf(p)
 	if len(voters) == 0 || slices.Equal(voters, l.state.Config().Voters) {
-		return nil // Without voters nobody could prove a majority any more, but no side would need one.
+		return nil // Without voters no side could prove a majority any more, and none would need one.
 	}
 	return voters
 }
 
-// votersOf returns who votes once p is carried out.
+// votersOf returns the members that vote once p is carried out.
 func (l *leading) votersOf(p leaderPlan) []gossip.NodeID {
 	voters := make([]gossip.NodeID, 0, len(l.state.Members()))
 	for _, member := range l.state.Members() {
@@ -292,8 +291,7 @@ func (l *leading) votersOf(p leaderPlan) []gossip.NodeID {
 	return voters
 }
 
-// enoughMembers tells whether there are members enough for the first to become
-// up.
+// enoughMembers tells whether there are enough members for the first ones to become up.
 func (l *leading) enoughMembers() bool {
 	members := l.state.Members()
 	if len(members) < l.cfg.MinNrOfMembers {
@@ -314,7 +312,7 @@ func (l *leading) enoughMembers() bool {
 }
 
 func (l *leading) carryOut(p leaderPlan, e *gossip.Edit) {
-	for _, member := range p.remove { // Who goes comes first: that outbids what they may have given.
+	for _, member := range p.remove { // Removals come first: they outbid up-numbers that the removed members may have given.
 		e.Remove(member.Node, l.now.Wall)
 		delete(l.confirmed, member.Node)
 		l.out.Decide("leader", member.Node.String(), "removed", fmt.Sprintf("all other voters have seen it %v", member.Status))
@@ -340,8 +338,8 @@ func (l *leading) carryOut(p leaderPlan, e *gossip.Edit) {
 // forget drops what is known of a node that is no member any more.
 func (l *leading) forget(n gossip.NodeID) { delete(l.confirmed, n) }
 
-// endAlone ends this node when it is the last member and has confirmed that it
-// hosts nothing: nobody is left to see it go.
+// endAlone ends this node when it is the last member and has confirmed that it hosts
+// nothing: no other member is left to remove it.
 func (l *leading) endAlone() {
 	if l.exit.hasConfirmed() && len(l.state.Members()) == 1 {
 		l.stop(component.StopLeft, "it was the last member and left")
@@ -393,7 +391,7 @@ func (l *leading) missConvergence() {
 	l.act()
 }
 
-// prune raises the register before which tombstones are forgotten.
+// prune raises the limit before which tombstones are forgotten.
 func (l *leading) prune() {
 	if l.phase != phaseMember {
 		return

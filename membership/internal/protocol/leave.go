@@ -12,16 +12,16 @@ import (
 	"github.com/quorate/quorate/machine/component"
 )
 
-// Components hold the node and let it go ([leaving.hold], [leaving.drained]). A node that finds
-// itself leaving ([leaving.observe]) waits for them, confirms ([leaving.confirm]) and repeats
-// that until it is exiting. The end of the file is about a node that hears from others that it
-// is no member any more ([leaving.receiveNotMember]).
+// Components hold the node and let it go ([leaving.hold], [leaving.drained]). A node that
+// finds itself leaving ([leaving.observe]) waits for them, confirms ([leaving.confirm])
+// and repeats that until it is exiting. The end of the file is about a node that hears
+// from others that it is no member any more ([leaving.receiveNotMember]).
 
 // confirmInterval is the time between two confirmations of a leaving node.
 const confirmInterval = time.Second
 
-// confirmCandidates is the number of members to which the confirmation of a
-// leaving node goes: those that lead, or will lead next.
+// confirmCandidates is the number of members that a leaving node sends its confirmation
+// to: those that lead, or will lead next.
 const confirmCandidates = 3
 
 // leaving is what this node knows about its own departure.
@@ -38,18 +38,18 @@ type leaving struct {
 	footing *footing
 	ending  *ending
 
-	// holds are the names of the components that hold the node, sorted, stopped those of
-	// them that have handed their work over.
+	// holds are the names of the components that hold the node, sorted; stopped are those
+	// among them that have handed their work over.
 	holds   []string
 	stopped []string
 
-	// begun says that this node is leaving, confirmed that it hosts nothing any more and
+	// begun says that this node is leaving; confirmed that it hosts nothing any more, and
 	// has said so.
 	begun     bool
 	confirmed bool
 }
 
-// hasConfirmed tells whether this node hosts nothing any more, by its own word.
+// hasConfirmed tells whether this node has confirmed that it hosts nothing any more.
 func (l *leaving) hasConfirmed() bool { return l.confirmed }
 
 func addName(names []string, name string) []string {
@@ -59,7 +59,7 @@ func addName(names []string, name string) []string {
 	return names
 }
 
-// held tells for whom this node still waits.
+// held returns the components that this node still waits for.
 func (l *leaving) held() []string {
 	return slices.DeleteFunc(slices.Clone(l.holds), func(name string) bool {
 		_, stopped := slices.BinarySearch(l.stopped, name)
@@ -101,7 +101,7 @@ func (l *leaving) commandLeave(address gossip.Address) {
 	}
 }
 
-// observe acts on what became of this node.
+// observe acts on this node's own status.
 func (l *leaving) observe() {
 	me := l.state.Member(l.self)
 	switch {
@@ -120,7 +120,7 @@ func (l *leaving) observe() {
 	}
 }
 
-// allExit reports whether nobody is left who could remove this node.
+// allExit reports whether no member is left that could remove this node.
 func (l *leaving) allExit() bool {
 	return !slices.ContainsFunc(l.state.Members(), func(member *gossip.Member) bool { return member.Status < gossip.Exiting })
 }
@@ -143,7 +143,7 @@ func (l *leaving) leaveTimeout() {
 	}
 }
 
-// confirm ends hosting for good, before anybody is told so.
+// confirm ends hosting for good, before any other node is told so.
 func (l *leaving) confirm(why string) {
 	l.confirmed = true
 	l.out.Decide("leave", l.self.String(), "confirmed", why)
@@ -153,8 +153,8 @@ func (l *leaving) confirm(why string) {
 	l.confirmExit()
 }
 
-// confirmExit tells those who lead, or will lead next, until this node sees that
-// it is exiting: from then on gossip carries the word.
+// confirmExit sends the confirmation to the members that lead, or will lead next, until
+// this node sees that it is exiting: from then on gossip carries the news.
 func (l *leaving) confirmExit() {
 	if l.phase != phaseMember || l.ownStatus() >= gossip.Exiting {
 		return
@@ -164,7 +164,7 @@ func (l *leaving) confirmExit() {
 	for _, node := range l.confirmTo() {
 		l.out.Send(node, ExitingConfirmed{})
 	}
-	l.lead.lookAgain() // Whoever has confirmed is not waited for.
+	l.lead.lookAgain() // Convergence does not wait for a member that has confirmed.
 }
 
 func (l *leaving) confirmTo() []gossip.NodeID {
@@ -186,7 +186,7 @@ func (l *leaving) receiveExitingConfirmed(from gossip.NodeID) {
 		return
 	}
 	l.lead.noteConfirmed(from)
-	// With the confirmation there may be convergence, and something to do.
+	// With the confirmation there may be convergence, and an edit due.
 	l.lead.lookAgain()
 }
 
@@ -200,7 +200,7 @@ func (l *leaving) receiveNotMember(from gossip.NodeID, msg NotMember) {
 	l.dismissed(from, msg, l.ending.dismissed(from, msg))
 }
 
-// dismissed ends this node, with these words, if it was declared down or removed.
+// dismissed ends this node, with the given words, if it was declared down or removed.
 func (l *leaving) dismissed(from gossip.NodeID, msg NotMember, words string) {
 	switch {
 	case msg.Node != l.self || l.phase != phaseMember:
@@ -212,23 +212,23 @@ func (l *leaving) dismissed(from gossip.NodeID, msg NotMember, words string) {
 	case msg.Status == gossip.Removed && l.leftInOrder():
 		l.stop(component.StopLeft, "it was removed after it left, says "+from.String())
 	default:
-		l.spread.spreadWord() // What this node alone knows must not go with it.
+		l.spread.spreadWord() // News that only this node has must not be lost with it.
 		l.stop(component.StopDowned, words)
 	}
 }
 
-// leftInOrder reports whether a removal is what this node waited for. Without
-// the word of its components it is so only when the others are known to have
-// taken its leave: a node that stood still for longer than the leave-timeout
-// has just given up on its components, and was taken for dead long before.
+// leftInOrder reports whether a removal is what this node waited for. If its components
+// have not handed over, it is so only if the others are known to have accepted its leave:
+// a node that stood still for longer than the leave-timeout has just given up on its
+// components, and was taken for dead long before.
 func (l *leaving) leftInOrder() bool {
 	return l.confirmed && (len(l.held()) == 0 || l.ownStatus() >= gossip.Exiting)
 }
 
-// receiveStranger is told that a member has never heard of this node. When that
-// lasts, and no majority answers this node, those who recorded it have gone
-// before the others heard of it. It cannot come back as it is: its state may
-// hold what the others have decided otherwise. A restart joins anew.
+// receiveStranger handles the word of a member that it has never heard of this node. If
+// that lasts, and no majority answers this node, the members that recorded it have gone
+// before the others heard of it. It cannot come back as it is: its state may hold what
+// the others have decided otherwise. After a restart it joins anew.
 func (l *leaving) receiveStranger(from gossip.NodeID) {
 	if l.now.Mono.Sub(l.joinedAt) < l.cfg.RetryUnsuccessfulJoinAfter || l.footing.connected() {
 		return

@@ -9,24 +9,22 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// linkage is what follows from the links that are broken between members that all
-// have seen the state.
+// linkage is what follows from broken links between members that have all seen the state.
 //
-// While there are such links nothing converges, so that nobody becomes up or leaves.
-// One thing has to go on all the same: to remove those who are down, and to take them
-// out of the voters. The strategy keeps links that a majority needs only because the
-// votes of the lost still count, and decides about them again when they do not.
+// While links are broken nothing converges, so that no member becomes up or leaves. One
+// thing must go on all the same: the removal of members that are down, and of their
+// votes. The strategy keeps links that a majority needs only because the votes of the
+// lost members still count, and decides about these links again when they do not.
 type linkage struct {
-	// seen says that every member that takes part has seen the state. It proves, as
+	// seen says that every member that takes part has seen the state. This proves, as
 	// convergence does, that all know the last change of the voters.
 	seen bool
 
-	// hub is the member that removes those who are down, if anybody has to.
+	// hub is the member that removes the members that are down, if there are any.
 	hub gossip.NodeID
 }
 
-// surveyLinks looks at the links of a state of which it was found whether it has
-// converged.
+// surveyLinks looks at the links of a state after its convergence was determined.
 func (s *surveyor) surveyLinks() {
 	s.surveyed.links = linkage{seen: s.surveyed.converged}
 	if s.surveyed.converged || len(s.state.Unreachable()) == 0 {
@@ -39,16 +37,16 @@ func (s *surveyor) surveyLinks() {
 	s.surveyed.links = linkage{seen: true, hub: hubOf(s.state)}
 }
 
-// hubOf returns the member that removes those who are down from a state with broken
-// links which all have seen: the first that reaches a winning set of the voters
-// itself; none if there is none, or if the member that leads sees convergence.
+// hubOf returns the member that removes the members that are down from a state with
+// broken links that all have seen: the first one that itself reaches a winning set of the
+// voters. There is none if no member does, or if the leader sees convergence.
 //
-// It follows from the state alone, not from who asks. So of two edits by such members
-// one is made in knowledge of the other, as under convergence: whoever acts on a state
-// has seen what was done on the one before, and on one state only one acts. One member
-// has a view of its own of convergence: it does not look at whether others reach it. And
-// the leader does not wait for a leaving member that has confirmed to it, of which the
-// others do not know: so none acts while one that leaves cannot be reached.
+// The hub follows from the state alone, not from the node that asks. So of two edits by
+// hubs one is made in knowledge of the other, as under convergence: a node that acts on a
+// state has seen what was done on the state before, and on one state only one node acts.
+// The leader alone sees convergence in its own way: it does not look at whether others
+// reach it. And it does not wait for a leaving member whose confirmation it has and the
+// others have not: so there is no hub while a leaving member cannot be reached.
 func hubOf(s *gossip.State) gossip.NodeID {
 	taking := func(n gossip.NodeID) bool {
 		member := s.Member(n)
@@ -71,7 +69,7 @@ func hubOf(s *gossip.State) gossip.NodeID {
 	return gossip.NodeID{}
 }
 
-// shrink removes those who are down while links between the others are broken.
+// shrink removes the members that are down while links between the others are broken.
 func (l *leading) shrink() {
 	if l.surveyed.links.hub != l.self {
 		return

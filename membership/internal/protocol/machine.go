@@ -16,12 +16,12 @@ import (
 	"github.com/quorate/quorate/machine/component"
 )
 
-// First what a machine is made of, and how its parts are put together ([Machine.assemble]). Then
-// its step: an input goes to the part that it is for, messages and timers each by a table
-// ([Machine.receive], [Machine.firedOnce]). What a step did to the state the parts are told in
-// settle.go; what concerns several parts at once is in conduct.go.
+// A machine is put together first, from the core to the parts ([Machine.assemble]). Its
+// step comes next: an input goes to the part that it is for, messages and timers each by
+// a table ([Machine.receive], [Machine.firedOnce]). What a step did to the state is
+// passed to the parts in settle.go; what concerns several parts at once is in conduct.go.
 
-// Deps are the collaborators of a machine, which only code can give.
+// Deps are the collaborators of a machine that only code can give.
 type Deps struct {
 	// Rand is the only source of randomness. It belongs to the machine.
 	Rand *rand.Rand
@@ -29,7 +29,7 @@ type Deps struct {
 	// Detector makes the failure detectors. See [fd.NewFactory].
 	Detector fd.Factory
 
-	// Downing decides who must go after a partition.
+	// Downing decides which nodes must go after a partition.
 	Downing Downing
 
 	// Settings are compared when a node joins, besides those of [Config]: the
@@ -37,37 +37,35 @@ type Deps struct {
 	// program wants to be equal.
 	Settings []Setting
 
-	// Record is what the node remembers. The zero Record is nothing: a data id is
-	// drawn.
+	// Record is what the node remembers from before. With the zero Record it remembers
+	// nothing, and a data id is drawn.
 	Record Record
 
-	// Remember says that calls to the port [CallRemember] keep the node's [Record].
-	// Else it ends with the process.
+	// Remember says that calls to the port [CallRemember] keep the node's [Record] on
+	// disk. Otherwise the record ends with the process.
 	Remember bool
 }
 
-// Downing is the downing strategy with which a node begins, see [LoadDowning], and
-// when it is asked.
+// Downing is the downing strategy that a node begins with, see [LoadDowning], and when
+// that strategy is asked.
 type Downing struct {
 	// Config names the strategy and says when it is asked. The times must be the
 	// same on all nodes.
 	Config downing.Config
 
-	// Version and Parameters identify the strategy further, where it is not
-	// built in.
+	// Version and Parameters identify a strategy that is not built in, besides its name.
 	Version, Parameters string
 
-	// Decide is that of [Strategy].
+	// Decide decides at once, see [Strategy].
 	Decide func(downing.View) (downing.Decision, error)
 
 	// Class says what the strategy promises.
 	Class downing.Class
 
-	// Load is that of [Strategy].
+	// Load is the number of this strategy, see [Strategy].
 	Load uint64
 
-	// Limit is the longest time for which an answer to a call is waited for.
-	// Zero: [CallLimitDefault].
+	// Limit is how long an answer to a call is waited for. Zero means [CallLimitDefault].
 	Limit time.Duration
 }
 
@@ -84,23 +82,22 @@ const CallDowning = "downing"
 
 // DowningRequest is the request of a call to the port [CallDowning].
 type DowningRequest struct {
-	// Strategy names the strategy that is to decide, among those that the node has
-	// loaded.
+	// Strategy names the strategy that is to decide, one that the node has loaded.
 	Strategy gossip.StrategyID
-	// Load is the number with which it was loaded, see [Strategy].
+	// Load is the number with which the strategy was loaded, see [Strategy].
 	Load uint64
 	View downing.View
 }
 
-// CallLimitDefault is [Downing.Limit] where that is zero.
+// CallLimitDefault is the limit of a call where [Downing.Limit] is zero.
 const CallLimitDefault = 5 * time.Second
 
 // Machine is the membership machine of one node. See the package documentation.
 //
-// It decides nothing by itself: each concern is a part with its own data, which can
-// touch the core and the parts that it names, and nothing else. The machine gives each
-// input to the part that it is for, and tells all parts in one order what became of the
-// state.
+// The machine decides nothing by itself: each concern is a part with its own data, which
+// can touch the core and the parts that it names, and nothing else. The machine gives
+// each input to the part that it is for, and tells all parts, in one order, how the state
+// has changed.
 type Machine struct {
 	*core
 
@@ -108,14 +105,14 @@ type Machine struct {
 	strategies *strategies
 	memory     *memory
 
-	// How news spreads, and who is heard.
+	// How news spreads, and whose news is taken.
 	contacts   *contacts
 	spread     *spreading
 	answers    *answers
 	replies    *replies
 	monitoring *heartbeats
 
-	// Who hosts, who goes, and what removed nodes still do.
+	// Which nodes host, which must go, and what removed nodes may still do.
 	resolver *resolver
 	footing  *footing
 	fences   *fencing
@@ -161,9 +158,9 @@ func New(cfg Config, self gossip.Member, deps Deps) (*Machine, error) {
 	return m, nil
 }
 
-// assemble makes the parts, from those that need the core alone to those that need most
-// others. Where one of the lower ones has to call upwards it is given the one function
-// or the small interface that it needs.
+// assemble makes the parts, from those that need only the core to those that need most
+// others. A lower part that must call a higher one is given a function or a small
+// interface for that.
 func (m *Machine) assemble(registry *fd.Registry[gossip.NodeID]) {
 	c := m.core
 	m.ending = &ending{}
@@ -321,13 +318,13 @@ const (
 	timerRound                      // The next repair round.
 	timerPush                       // News leaves.
 	timerHeartbeat                  // The next round of heartbeats.
-	timerSilence                    // The next verdict may turn.
+	timerSilence                    // The next target may be due to be marked unreachable.
 	timerStable                     // The view may have been stable for long enough.
 	timerCall                       // A downing provider did not answer.
 	timerWeaklyUp                   // Joining members may become weakly up.
 	timerRemember                   // The disk did not answer.
 	timerFounding                   // A founded cluster may have no majority.
-	timerMeet                       // Others are asked which cluster they are in.
+	timerMeet                       // Nodes that should be members are asked which cluster they are in.
 	timerYield                      // A node whose cluster has yielded ends.
 	timerWave                       // Joining members were held back for long enough.
 	timerLeave                      // Components had their time to hand over.

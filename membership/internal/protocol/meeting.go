@@ -13,9 +13,9 @@ import (
 	"github.com/quorate/quorate/machine/component"
 )
 
-// meetInterval is the time between two questions of a member to seed nodes and
-// remembered voters that are no members: after a partition has healed the members of
-// two clusters have no other reason to dial each other.
+// meetInterval is the time between two questions of a member to seed nodes and remembered
+// voters that are not members: after a partition has healed, the members of two clusters
+// have no other reason to dial each other.
 const meetInterval = 5 * time.Second
 
 // meetMax bounds the nodes that one round asks.
@@ -28,13 +28,14 @@ type meeting struct {
 	discovery *discovery
 	memory    *memory
 
-	// asked are the addresses that were asked, and so are believed, sorted.
+	// asked are the addresses that were asked, and whose answers are believed, sorted.
 	asked []gossip.Address
 
-	// next is where in asked the next round goes on, when there are too many for one.
+	// next is the index in asked at which the next round goes on, when one round cannot
+	// ask all.
 	next int
 
-	// ends says that this node's cluster has yielded, and the node is about to end.
+	// ends says that this node's cluster has yielded, so that the node is about to end.
 	ends bool
 }
 
@@ -46,7 +47,7 @@ type Yielded struct {
 	Reason string
 }
 
-// seekClusters asks those who should be members, and are not, what they are in.
+// seekClusters asks nodes that should be members, and are not, which cluster they are in.
 func (w *meeting) seekClusters() {
 	if w.phase != phaseMember {
 		return
@@ -66,10 +67,10 @@ func (w *meeting) seekClusters() {
 	}
 }
 
-// meetCluster is told by a node that was asked what it is in. Of two clusters one
-// goes on: that with standing before one without, then that with more voters, the
-// older, that with the lower nonce. One that the other does not list yields too,
-// since the other would not believe it.
+// meetCluster compares this node's cluster with that of a node that was asked. One of the
+// two goes on: the one with standing, then the one with more voters, the older one, the
+// one with the lower nonce. A cluster that the other one does not list yields too, since
+// the other would not believe it.
 func (w *meeting) meetCluster(from gossip.NodeID, theirs Claim) {
 	if theirs.Cluster.IsZero() || theirs.Cluster == w.state.Cluster() || !w.state.Yielded().IsZero() {
 		return
@@ -82,7 +83,7 @@ func (w *meeting) meetCluster(from gossip.NodeID, theirs Claim) {
 	young := w.now.Mono.Sub(w.joinedAt) < w.foundingLimit()
 	switch {
 	case !theirs.Standing || !mine.Standing && young:
-		return // It ends by itself, or this one is not yet what it will be.
+		return // The other cluster ends by itself, or this one is still being founded.
 	case mine.Standing && theirs.Known && !theirs.before(mine):
 		return
 	}
@@ -92,15 +93,15 @@ func (w *meeting) meetCluster(from gossip.NodeID, theirs Claim) {
 	w.edit(func(e *gossip.Edit) { e.Yield(theirs.Cluster) })
 }
 
-// before reports whether, of two clusters that both have standing, that of c goes on.
+// before reports whether, of two clusters with standing, the one that c claims goes on.
 func (c Claim) before(o Claim) bool {
 	return cmp.Or(
 		cmp.Compare(o.Voters, c.Voters), cmp.Compare(c.Cluster.Born, o.Cluster.Born), cmp.Compare(c.Cluster.Nonce, o.Cluster.Nonce),
 	) < 0
 }
 
-// observe ends hosting on this node when its cluster has yielded, and the node
-// when the news has had time to spread and to be read.
+// observe ends hosting on this node when its cluster has yielded, and ends the node when
+// the news has had time to spread and to be read.
 func (w *meeting) observe() {
 	to := w.state.Yielded()
 	if to.IsZero() || w.ends {
@@ -124,9 +125,9 @@ func (w *meeting) endYielded() {
 	}
 }
 
-// raiseEpochs returns the birth with which epochs must begin once a node with this
-// record is a member, zero if that needs no change: the node may have been in a
-// cluster with later epochs than this one's, and storage may have seen those.
+// raiseEpochs returns the birth with which epochs must begin once a node with this record
+// is a member, zero if that need not change. The node may have been in a cluster with
+// later epochs than this one's, and storage may have seen those.
 func raiseEpochs(s *gossip.State, r Record) int64 {
 	if !r.Remembers() || r.Cluster == s.Cluster() || r.EpochBorn < s.EpochBorn() {
 		return 0

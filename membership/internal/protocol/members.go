@@ -10,25 +10,24 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// What all parts read off the state and the last survey: first about this node and its
-// cluster, then about a member, then about who votes.
+// These functions read the state and the last survey for all parts: first about this node
+// and its cluster, then about a member, then about votes.
 
-// founding reports whether nobody has become up in the cluster yet.
+// founding reports whether no member has become up in the cluster yet.
 func (c *core) founding() bool { return c.state.LastUpNumber() == 0 }
 
-// unsettled tells whether the last change of voters is not known to be over. Nothing
-// that changes them again may happen before.
+// unsettled tells whether the last change of voters is not known to be over. Until then
+// the voters must not change again.
 func (c *core) unsettled() bool { return c.surveyed.known != c.state.Config().Generation() }
 
-// monitorsSome tells whether the cluster is so large that a node monitors some
-// of the voters instead of all.
+// monitorsSome tells whether the cluster is so large that a node monitors only some of
+// the voters.
 func (c *core) monitorsSome() bool {
 	k := c.cfg.FailureDetector.MonitoredByNrOfMembers
 	return len(c.state.Members()) > k+1 && (c.cfg.Voters.Role == "" || len(c.potentialVoters()) > k)
 }
 
-// trouble returns the unreachable members about whom there is something to
-// decide.
+// trouble returns the unreachable members about which a decision is needed.
 func (c *core) trouble() []gossip.NodeID {
 	return slices.DeleteFunc(slices.Clone(c.surveyed.lost), func(n gossip.NodeID) bool {
 		member := c.state.Member(n)
@@ -60,16 +59,16 @@ func (c *core) lives(n gossip.NodeID) bool {
 	return member != nil && member.Status != gossip.Down
 }
 
-// isLost tells whether somebody who counts cannot reach a node, in the state
-// that was surveyed last.
+// isLost tells whether a node is unreachable by a member that counts, in the state that
+// was surveyed last.
 func (c *core) isLost(node gossip.NodeID) bool {
 	_, lost := slices.BinarySearchFunc(c.surveyed.lost, node, gossip.NodeID.Compare)
 	return lost
 }
 
-// waits tells whether an unreachable member is a newcomer who waits before the gate:
-// it lives, since it has seen the state with all that is said of it. When it dies, a
-// voter that reached it says so, or one that did not asks anew; see [gate.renew].
+// waits tells whether an unreachable member is a newcomer that waits at the gate. It
+// lives, since it has seen the state with all records about it. When it dies, a voter
+// that reached it says so, or a voter that did not repeats its record; see [gate.renew].
 func (c *core) waits(n gossip.NodeID) bool {
 	return isNewcomer(c.state.Member(n)) && c.state.Seen(n) && !c.state.Reachable(n)
 }
@@ -79,12 +78,12 @@ func (c *core) isVoter(member *gossip.Member) bool {
 	return votes(member) && c.cfg.Voters.admit(member)
 }
 
-// isEstablished tells whether this node's answers may prove something to a member: to
-// one that votes if it is a voter in every set of the base here, to one that does not if
-// it is known that all have seen it up. A joiner, or one that a leader has promoted of
-// which those who go on have not heard, proves nothing by them: these need not wait
-// until it has heard who is down, and the sets of voters by which it would prove a
-// majority are not those of this node.
+// isEstablished tells whether this node's answers may give standing to a member: to a
+// voter if it is a voter in every set of this node's base, to another member if all are
+// known to have seen it up. Answers prove nothing to a joiner, or to a member that a
+// leader has promoted unheard by the surviving members: these need not wait until it has
+// heard which nodes are down, and the voters by which it would prove a majority are not
+// those of this node.
 func (c *core) isEstablished(member *gossip.Member) bool {
 	if !c.cfg.Voters.admit(member) {
 		return c.surveyed.established[member.Node]
@@ -107,15 +106,15 @@ func hasVoters(base gossip.Base) bool {
 	return slices.ContainsFunc(base, func(voters []gossip.NodeID) bool { return len(voters) > 0 })
 }
 
-// votesInAll tells whether a node is a voter in every set of a base. Without voters
-// nobody is.
+// votesInAll tells whether a node is a voter in every set of a base. Without voters no
+// node is.
 func votesInAll(base gossip.Base, n gossip.NodeID) bool {
 	return hasVoters(base) && !slices.ContainsFunc(base, func(voters []gossip.NodeID) bool {
 		return len(voters) > 0 && !slices.Contains(voters, n)
 	})
 }
 
-// votes tells whether a member of this status is a voter.
+// votes tells whether the status of a member lets it vote.
 func votes(member *gossip.Member) bool {
 	return member.UpNumber != 0 && member.Status >= gossip.Up && member.Status <= gossip.Leaving
 }

@@ -12,19 +12,19 @@ import (
 	"github.com/quorate/quorate/machine/component"
 )
 
-// CallRemember is the port of the calls that put a [Record] on disk. An answer
-// without an error says that the record outlives the process and the machine.
+// CallRemember is the port of the calls that put a [Record] on disk. An answer without an
+// error says that the record survives the process and the machine.
 const CallRemember = "remember"
 
-// ErrRecordLost is wrapped by the error of a [CallRemember] that could not write,
-// but removed the record that was there: nothing speaks for a time long past.
+// ErrRecordLost is wrapped by the error of a [CallRemember] that could not write, but
+// removed the previous record, so that no outdated record is left.
 var ErrRecordLost = errors.New("the record could not be written and was removed")
 
-// rememberLimit is how long a disk may take. One that hangs may hold an old record,
-// or any later one: nobody knows, so that the node ends.
+// rememberLimit is how long a disk may take. A disk that hangs may hold an old record or
+// a later one: which, nobody knows, so the node ends.
 const rememberLimit = 5 * time.Second
 
-// memory is the node's [Record]: what is wanted, and what is on the disk.
+// memory is the node's [Record]: the one that is wanted, and the one that is on disk.
 //
 //	want ──> Call ──> kept ──> votes leave, the node enters, states are seen
 //	           │
@@ -33,14 +33,14 @@ const rememberLimit = 5 * time.Second
 type memory struct {
 	*core
 
-	// whenKept lets go on what has waited for the record.
+	// whenKept continues what has waited for the record to be kept.
 	whenKept func()
 
 	// durable says that a disk keeps the record.
 	durable bool
 
-	// wanted is the newest record, writing the one that the call writes which is under
-	// way; without one its number is zero.
+	// wanted is the newest record. writing is the record that the call in flight writes;
+	// call is zero if none is in flight.
 	wanted  Record
 	writing Record
 	call    machine.CallID
@@ -53,7 +53,7 @@ func newMemory(c *core, whenKept func()) *memory {
 // busy reports whether a write is under way.
 func (d *memory) busy() bool { return d.call != 0 }
 
-// remember makes r the newest record. What depends on it goes on when it is kept.
+// remember makes r the newest record. What depends on r goes on when r is kept.
 func (d *memory) remember(r Record) {
 	if r.equal(d.wanted) {
 		return
@@ -62,7 +62,7 @@ func (d *memory) remember(r Record) {
 	d.writeRecord()
 }
 
-// writeRecord begins to write what is wanted, one write at a time.
+// writeRecord begins to write the wanted record, one write at a time.
 func (d *memory) writeRecord() {
 	switch {
 	case d.busy() || d.wanted.equal(d.kept):
@@ -77,7 +77,7 @@ func (d *memory) writeRecord() {
 	d.out.Arm(timerRemember, d.now.Mono.Add(rememberLimit))
 }
 
-// recordWritten is the answer of the disk.
+// recordWritten takes the answer of the disk.
 func (d *memory) recordWritten(err error) {
 	d.call = 0
 	d.out.Disarm(timerRemember)
@@ -96,7 +96,7 @@ func (d *memory) recordWritten(err error) {
 	d.writeRecord()
 }
 
-// rememberState keeps what the state says about voters.
+// rememberState puts the voters of the state in the record.
 func (d *memory) rememberState() {
 	if d.phase == phaseMember {
 		config := d.state.Config()
