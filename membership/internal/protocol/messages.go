@@ -9,9 +9,9 @@ import (
 	"github.com/quorate/quorate/machine/component"
 )
 
-// The messages, in the order of a node's life: those of who looks for a cluster, those of
-// joining, of monitoring, of gossip, of leaving, and those about downing. Then the settings that
-// nodes compare, and the reasons of refusals.
+// The messages stand in the order of a node's life: looking for a cluster, joining,
+// monitoring, gossip, leaving, downing. The settings that nodes compare and the reasons
+// of refusals follow.
 
 // Service is the number under which the messages of this package travel. All of
 // them take the control lane.
@@ -28,8 +28,8 @@ const (
 	// MaxTextBytes is the longest value of a setting and the longest reason, in
 	// bytes. A longer reason is cut by the sender.
 	MaxTextBytes = 1024
-	// MaxReached is the largest number of nodes in a [Reached]. What is beyond is
-	// told when the first of them are up.
+	// MaxReached is the largest number of nodes in a [Reached]. Further nodes are
+	// reported when the first ones are up.
 	MaxReached = 1024
 )
 
@@ -43,10 +43,10 @@ type InitJoin struct {
 	Claim   Claim
 }
 
-// Claim is what a node says of itself while clusters are looked for. It is believed
+// Claim is what a node says of itself while clusters are looked for. It is believed only
 // of nodes that were asked, at addresses that are listed or remembered.
 type Claim struct {
-	// Record is what the node has on its disk.
+	// Record is the record that the node has on its disk.
 	Record Record
 	// Cluster is the cluster of which the node is a member, or none.
 	Cluster gossip.ClusterID
@@ -57,17 +57,17 @@ type Claim struct {
 	// Voters is the number of voters of its cluster.
 	Voters int
 	// Known, in an answer, says that the sender lists or remembers a voter of the
-	// receiver's record, and so would ask, and believe, the receiver's cluster.
+	// receiver's record, and so would ask the receiver's cluster and believe its answers.
 	Known bool
 }
 
 // AskVote asks for a vote: the sender wants to found a cluster.
 type AskVote struct {
-	// Birth is that of the cluster. A node votes for a birth above all that it
-	// has voted for, so once.
+	// Birth is the birth of the cluster that would be founded. A node votes once, for a
+	// birth above all births that it has voted for.
 	Birth int64
-	// Basis is the stamp of the voters whose majority is needed; Settled says that
-	// the change to them is known to have converged.
+	// Basis is the stamp of the voters whose majority is needed; Settled says that the
+	// change to these voters is known to have converged.
 	Basis   Stamp
 	Settled bool
 }
@@ -76,7 +76,7 @@ type AskVote struct {
 type Vote struct {
 	Birth   int64
 	Granted bool
-	// Reason says why it is not, at most [MaxTextBytes].
+	// Reason says why the vote is not given, at most [MaxTextBytes].
 	Reason string
 }
 
@@ -103,16 +103,16 @@ type InitJoinNack struct {
 // until it is answered by [Welcome] or [JoinRefused].
 type JoinRequest struct {
 	Attempt uint64
-	// Member describes the sender. Its node must be the sender itself, and its
-	// status [gossip.Joining].
+	// Member describes the sender. Its node must be the sender itself, and its status
+	// [gossip.Joining].
 	Member gossip.Member
-	// Cluster is the cluster that the sender expects to join, as told by
-	// [InitJoinAck]; the zero value expects none in particular.
+	// Cluster is the cluster that the sender expects to join, as told by [InitJoinAck];
+	// zero if it expects none in particular.
 	Cluster gossip.ClusterID
-	// Settings are those of the sender that are compared, at most
-	// [MaxSettings], sorted by key.
+	// Settings are the sender's settings that are compared, at most [MaxSettings], sorted
+	// by key.
 	Settings []Setting
-	// Record is what the sender remembers.
+	// Record is what the sender remembers from before.
 	Record Record
 }
 
@@ -129,7 +129,7 @@ type Welcome struct {
 // JoinRefused answers [JoinRequest]: the sender does not record the receiver.
 type JoinRefused struct {
 	Attempt uint64
-	// Refusal says why, for programs. One that is not known to the receiver is
+	// Refusal is the reason for programs. A refusal that the receiver does not know is
 	// treated as final.
 	Refusal Refusal
 	// Retry says that the cause passes: the receiver asks again later.
@@ -149,30 +149,30 @@ type Heartbeat struct {
 
 // HeartbeatReply answers [Heartbeat].
 type HeartbeatReply struct {
-	// Sequence repeats that of the heartbeat. The receiver looks up when it sent
-	// it by its own clock: no clock reading crosses the network.
+	// Sequence repeats the sequence of the heartbeat. The receiver looks up by its own
+	// clock when it sent that heartbeat: no clock reading crosses the network.
 	Sequence uint64
-	// Known says that the receiver is a member and not down in the state of the
-	// sender, and that the sender holds no unreachable record of its own about it. It
-	// is false in a second answer to one heartbeat, which gives standing later: that
-	// the second one arrives says nothing new about the connection.
+	// Known says that the receiver is a member and not down in the state of the sender,
+	// and that the sender holds no unreachable record of its own about the receiver. It
+	// is false in a late second answer to the same heartbeat, which gives standing: that
+	// such an answer arrives says nothing new about the connection.
 	Known bool
-	// Standing says besides that the receiver is a voter in every set of the base of
-	// the sender, or is no voter and was up in a state that all had seen. Then the
-	// answer counts for its standing.
+	// Standing says besides that the receiver is a voter in every set of the base of the
+	// sender, or is no voter and was up in a state that all members had seen. Then the
+	// answer counts for the receiver's standing.
 	Standing bool
 }
 
-// GossipStatus tells what the sender knows, without telling it. Who knows more
-// answers with the difference, who knows less with its own status.
+// GossipStatus says how much the sender knows, by a digest of its state. A receiver that
+// knows more answers with the difference, one that knows less with its own status.
 type GossipStatus struct{ Digest gossip.Digest }
 
 // GossipDelta is the difference between the sender's state and what it believes
 // the receiver to know.
 type GossipDelta struct {
 	Delta gossip.Delta
-	// Digest is that of the sender's whole state, so that the receiver knows
-	// what the sender knows even if it cannot apply the difference.
+	// Digest is the digest of the sender's whole state, so that the receiver learns what
+	// the sender knows even if it cannot apply the difference.
 	Digest gossip.Digest
 }
 
@@ -187,7 +187,7 @@ type ExitingConfirmed struct{}
 
 // Reached tells the leader which newcomers have answered a heartbeat of the sender, a
 // voter. It is sent when there is a new one, and with each round of heartbeats while
-// there are any; it replaces what the sender said before.
+// there are any. Each message replaces the one before.
 type Reached struct {
 	// Nodes are the uids of the newcomers, at most [MaxReached].
 	Nodes []gossip.UID
@@ -197,36 +197,35 @@ type Reached struct {
 // the sender: it was downed, or it was removed. The receiver stops. It is the
 // answer to whatever such a node still sends, since nobody gossips to it.
 type NotMember struct {
-	// Node is the incarnation that is meant. A receiver with another uid
-	// ignores the message.
+	// Node is the incarnation that is no member. A receiver with another uid ignores the
+	// message.
 	Node gossip.NodeID
-	// Status is [gossip.Down], [gossip.Removed], or [gossip.StatusNone] for a node
-	// of which the sender has never heard. The latter may be because the news is
-	// still under way; the receiver takes it seriously only when it lasts.
+	// Status is [gossip.Down], [gossip.Removed], or [gossip.StatusNone] for a node of
+	// which the sender has never heard. In the last case the news may still be under way;
+	// the receiver takes it seriously only when it lasts.
 	Status gossip.Status
-	// Downed is by whom the receiver was declared down, and why, if the sender knows.
+	// Downed says by whom and why the receiver was declared down, if the sender knows.
 	Downed gossip.Cause
 }
 
-// AskDowning asks a member of the sender's side for a downing decision, which
-// the sender, the leader of the side, cannot have from its own strategy.
+// AskDowning asks a member of the sender's side for a downing decision. The sender is the
+// leader of the side, and its own strategy cannot answer.
 type AskDowning struct {
 	// Question numbers the sender's questions. The answer repeats it.
 	Question uint64
-	// Strategy is the one that is to decide.
+	// Strategy names the strategy that is to decide.
 	Strategy gossip.StrategyID
-	// View is a hash of the view that is to be decided about. A receiver that has
-	// another view does not decide.
+	// View is a hash of the view that is to be decided about. A receiver with another
+	// view does not decide.
 	View uint64
 }
 
 // DowningAnswer answers [AskDowning].
 type DowningAnswer struct {
 	Question uint64
-	// Decision is that of the receiver's strategy, from the receiver's view.
+	// Decision is the decision of the receiver's strategy, from the receiver's view.
 	Decision downing.Decision
-	// Error says why there is no decision, at most [MaxTextBytes]; "" if there is
-	// one.
+	// Error says why there is no decision, at most [MaxTextBytes]; "" if there is one.
 	Error string
 }
 
@@ -248,7 +247,7 @@ type Setting struct {
 	// Key is the key of the setting as in a configuration file, at most
 	// [MaxKeyBytes].
 	Key string
-	// Value is its value in canonical text, at most [MaxTextBytes].
+	// Value is the value of the setting in canonical text, at most [MaxTextBytes].
 	Value string
 	Class SettingClass
 }
@@ -256,8 +255,8 @@ type Setting struct {
 // Difference is a setting that two nodes have with different values.
 type Difference struct {
 	Key string
-	// Member is the value of the node that is asked to let the other join.
-	// Absent settings have the value "".
+	// Member is the value of the node that is asked to let the other join. An absent
+	// setting has the value "".
 	Member string
 	// Joiner is the value of the node that asks.
 	Joiner string
@@ -281,8 +280,8 @@ const (
 	// RefusedIncarnation: this incarnation of the node was downed or removed
 	// and can never be a member again. A restart gives it a new one.
 	RefusedIncarnation
-	// RefusedPredecessor: an earlier incarnation at the same address is still a
-	// member. It has been downed; when it is removed there is room.
+	// RefusedPredecessor: an earlier incarnation at the same address is still a member.
+	// It has been downed; when it is removed the joiner is let in.
 	RefusedPredecessor
 	// RefusedDialBack: the address that the joiner gave could not be dialled,
 	// or another node answered there.
@@ -291,8 +290,8 @@ const (
 	RefusedBusy
 	// RefusedNotMember: the sender is not a member.
 	RefusedNotMember
-	// RefusedUnsolicited: an answer to a question that was not asked, or not
-	// this time.
+	// RefusedUnsolicited: an answer to a question that was not asked, or not in this
+	// attempt.
 	RefusedUnsolicited
 	// RefusedUnknown: the message or command is of no known type, or about a
 	// node that is not known.
@@ -303,7 +302,7 @@ const (
 	// broken, and is kept out for a time.
 	RefusedLinks
 
-	// RefusalLast is the last one.
+	// RefusalLast is the refusal with the highest value.
 	RefusalLast = RefusedLinks
 )
 

@@ -12,19 +12,20 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// First what a record holds, then how two records compare, then how one is made of a state or
-// of a list of seed nodes, and last for which voters a node with a record speaks.
+// What a record holds comes first, then how two records compare, then how a record is
+// made of a state or of a list of seed nodes. Last is for which voters a node with a
+// record speaks.
 
-// Record is what a node must not forget over a restart, so that of its old cluster
-// and of those that are founded later one at most goes on. It is on the disk of a
-// node that has one, synced before anybody relies on it; else it lives and ends with
+// Record is what a node must not forget over a restart, so that of its old cluster and of
+// clusters that are founded later at most one goes on. A node that has a disk keeps its
+// record there, synced before any node relies on it; without a disk the record ends with
 // the process.
 //
 //	R1  The promise only grows: a node votes for a birth once, and for no lower one after.
 //	R2  The stamp only grows while the node is in one cluster.
 //	R3  A Config counts a node as having seen it only when the node's record holds it.
 type Record struct {
-	// Data names this record. A disk that is lost comes back with another.
+	// Data names this record. After the loss of a disk the record gets another name.
 	Data gossip.DataID
 
 	// Promise is the highest birth that the node has voted for or entered, in
@@ -37,27 +38,28 @@ type Record struct {
 	// Stamp says how new the voters are.
 	Stamp Stamp
 
-	// Voters are those of the newest Config that the node has seen, Previous those
-	// before while it does not know that the change converged. Sorted by node.
+	// Voters are the voters of the newest Config that the node has seen; Previous are
+	// those before it, while the node does not know that the change converged. Both are
+	// sorted by node.
 	Voters, Previous []Voter
 
-	// EpochBorn is the highest birth with which epochs began in a cluster that the
-	// node was in, in unix milliseconds.
+	// EpochBorn is the highest birth with which epochs began in a cluster that the node
+	// belonged to, in unix milliseconds.
 	EpochBorn int64
 }
 
 // Voter is one voter of a [Record].
 type Voter struct {
 	Node gossip.NodeID
-	// Data is the voter's memory, zero for a listed seed node that has not voted.
+	// Data names the voter's record, zero for a listed seed node that has not voted.
 	Data gossip.DataID
 }
 
 // Stamp orders the Configs of all clusters of one name. The zero Stamp is that of
 // the list of seed nodes.
 type Stamp struct {
-	Born int64  // The birth of the cluster, in unix milliseconds.
-	Gen  uint64 // The generation of its Config.
+	Born int64  // Birth of the cluster, in unix milliseconds.
+	Gen  uint64 // Generation of the cluster's Config.
 	By   gossip.UID
 }
 
@@ -83,25 +85,25 @@ func (r Record) Remembers() bool { return !r.Stamp.IsZero() }
 // Settled reports whether the last change of voters is known to have converged.
 func (r Record) Settled() bool { return len(r.Previous) == 0 }
 
-// supersedes reports whether r is to be relied upon rather than o: it is newer, or
-// knows that the same change is over.
+// supersedes reports whether r is to be relied upon rather than o: it is newer, or has
+// seen the same change converge.
 func (r Record) supersedes(o Record) bool {
 	c := r.Stamp.Compare(o.Stamp)
 	return c > 0 || c == 0 && r.Settled() && !o.Settled()
 }
 
-// equal compares everything.
+// equal reports whether all fields are equal.
 func (r Record) equal(o Record) bool {
 	return r.Data == o.Data && r.Promise == o.Promise && r.Cluster == o.Cluster && r.Stamp == o.Stamp &&
 		r.EpochBorn == o.EpochBorn && slices.Equal(r.Voters, o.Voters) && slices.Equal(r.Previous, o.Previous)
 }
 
-// floor is the birth above which a cluster must be born to come after everything
-// that the record knows of.
+// floor is the birth above which a cluster must be born to come after every cluster that
+// the record knows of.
 func (r Record) floor() int64 { return max(r.Promise, r.EpochBorn, r.Stamp.Born) }
 
-// base returns the sets of voters in each of which those who found a cluster upon
-// this record must win.
+// base returns the sets of voters in each of which the founders of a cluster upon this
+// record must win.
 func (r Record) base() gossip.Base {
 	base := gossip.Base{nodesOf(r.Voters)}
 	if !r.Settled() {
@@ -110,10 +112,10 @@ func (r Record) base() gossip.Base {
 	return base
 }
 
-// everybody returns the voters of both sets, some perhaps twice.
+// everybody returns the voters of both sets; some may be listed twice.
 func (r Record) everybody() []Voter { return slices.Concat(r.Voters, r.Previous) }
 
-// addresses returns where the voters lived, sorted, without doubles.
+// addresses returns the addresses of the voters, sorted, without doubles.
 func (r Record) addresses() []gossip.Address {
 	var all []gossip.Address
 	for _, v := range r.everybody() {
@@ -158,8 +160,8 @@ func (r Record) Validate() error {
 	return errors.Join(faults...)
 }
 
-// recordOf returns r brought up to date with a state. Converged says that the last
-// change of its voters is over.
+// recordOf returns r brought up to date with a state. Converged says that the state's
+// last change of voters is over.
 func (r Record) recordOf(s *gossip.State, converged bool) Record {
 	config := s.Config()
 	r.Cluster, r.Stamp = s.Cluster(), stampOf(s)
@@ -177,7 +179,7 @@ func votersOf(nodes []gossip.NodeID, config gossip.Voters) []Voter {
 	for i, n := range nodes {
 		voters[i].Node = n
 		if i < len(config.Data) && config.Voters[i] == n {
-			voters[i].Data = config.Data[i] // Without a search: it is asked for with each new state.
+			voters[i].Data = config.Data[i] // By index, without a search: recordOf runs for each new state.
 		} else {
 			voters[i].Data = config.DataOf(n)
 		}
@@ -190,8 +192,8 @@ func stampOf(s *gossip.State) Stamp {
 	return Stamp{Born: s.Cluster().Born, Gen: config.Gen, By: config.By}
 }
 
-// canHold says why a record of the node could not be brought up to date with a state
-// from elsewhere. It would be written all the same, and not be read after a restart.
+// canHold says why a record of the node could not be brought up to date with a foreign
+// state. Such a record would be written all the same, and be unreadable after a restart.
 func (r Record) canHold(s *gossip.State) error {
 	if r.holds(s) {
 		return nil
@@ -202,14 +204,15 @@ func (r Record) canHold(s *gossip.State) error {
 	return nil
 }
 
-// holds reports whether a node with this record may be counted as having seen a
-// state: its Config and the birth of its epochs would outlive a restart.
+// holds reports whether a node with this record may be counted as having seen a state,
+// because the state's Config and the birth of its epochs would survive a restart of the
+// node.
 func (r Record) holds(s *gossip.State) bool {
 	return r.Cluster == s.Cluster() && r.Stamp == stampOf(s) && r.EpochBorn >= s.EpochBorn()
 }
 
-// listed returns the record that a list of seed nodes stands for: its addresses as
-// voters, each of which whoever lives there and remembers nothing may speak for.
+// listed returns the record that a list of seed nodes stands for. Its voters are the
+// addresses; a node at such an address that remembers nothing may speak for that voter.
 func listed(seeds []gossip.Address) Record {
 	var r Record
 	for _, a := range seeds {
@@ -220,9 +223,9 @@ func listed(seeds []gossip.Address) Record {
 }
 
 // speakers finds the voters of a basis for which a node may speak, by its address and its
-// record: those who had its memory, wherever they lived, and the listed seed node at its
-// address if it remembers no cluster. A node that lost its disk speaks for no voter that
-// is remembered.
+// record: the voters whose memory it has, wherever they ran, and the listed seed node at
+// its address if it remembers no cluster. A node that lost its disk speaks for no
+// remembered voter.
 type speakers struct {
 	byMemory map[gossip.DataID][]gossip.NodeID
 	listed   map[gossip.Address][]gossip.NodeID

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// compareSettings returns the differences between the settings of a member and
-// those of a node that wants to join, by class, in the order of their keys. A
-// setting that only one side knows differs from the absent value: a node of
-// another version must not join with a rule that the others do not follow. The
-// stricter class of the two sides counts.
+// compareSettings returns the differences between the settings of a member and those of a
+// node that wants to join, by class, sorted by key. A setting that only one side has
+// differs from the absent value: a node of another version must not join with a rule that
+// the others do not follow. If the two sides class a setting differently, the stricter
+// class counts.
 func compareSettings(member, joiner []Setting) (must, should []Difference) {
 	note := func(class SettingClass, d Difference) {
 		if class == MustEqual {
@@ -52,7 +52,7 @@ func sortedSettings(settings []Setting) []Setting {
 	return slices.SortedStableFunc(slices.Values(settings), func(a, b Setting) int { return strings.Compare(a.Key, b.Key) })
 }
 
-// settings are the compared settings of this configuration.
+// settings returns the settings of this configuration that a join compares.
 func (c Config) settings() []Setting {
 	must := func(key string, value time.Duration) Setting { return Setting{key, value.String(), MustEqual} }
 	should := func(key string, value time.Duration) Setting { return Setting{key, value.String(), ShouldEqual} }
@@ -67,7 +67,7 @@ func (c Config) settings() []Setting {
 		should("membership.allow-weakly-up-members", c.AllowWeaklyUpMembers),
 		should("membership.prune-gossip-tombstones-after", c.PruneTombstonesAfter),
 	}
-	if c.Voters.Role != "" { // Who has no such setting differs from who has.
+	if c.Voters.Role != "" { // A node without the setting differs from a node with it.
 		settings = append(settings, Setting{"membership.voters.role", c.Voters.Role, MustEqual})
 	}
 	return settings

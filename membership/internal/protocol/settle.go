@@ -10,8 +10,8 @@ import (
 	"github.com/quorate/quorate/machine/component"
 )
 
-// settle draws the consequences of what a step did to the state: it looks at
-// each new state once, lets the leader act, and publishes what came of it.
+// settle draws the consequences of what a step did to the state: it tells the parts of
+// each new state once, lets the leader act, and publishes the result.
 func (m *Machine) settle() {
 	for m.phase == phaseMember && m.settled != m.state {
 		prev, next := m.settled, m.state
@@ -34,10 +34,10 @@ func (m *Machine) settle() {
 	m.spread.schedulePush()
 }
 
-// observe takes over what one state says that the one before did not.
+// observe tells all parts how one state differs from the one before.
 func (m *Machine) observe(prev, next *gossip.State) {
 	for _, was := range missing(prev.Members(), next.Members()) {
-		m.forget(was) // While the records about it are still there.
+		m.forget(was) // While the records about the removed member are still there.
 	}
 	m.fences.removedUnseen(prev, next)
 	m.admission.noteDowned(prev, next)
@@ -62,8 +62,7 @@ func (m *Machine) observe(prev, next *gossip.State) {
 	m.resolver.watchView()
 }
 
-// missing returns those of the members before who are no members now. Both
-// lists are sorted.
+// missing returns the former members that are no members now. Both lists are sorted.
 func missing(before, now []*gossip.Member) []*gossip.Member {
 	var gone []*gossip.Member
 	i := 0
@@ -78,8 +77,8 @@ func missing(before, now []*gossip.Member) []*gossip.Member {
 	return gone
 }
 
-// sameMonitored tells whether two lists of members are alike in what
-// [heartbeats.chooseTargets] looks at, besides the records.
+// sameMonitored tells whether two lists of members are equal in all that
+// [heartbeats.chooseTargets] looks at, except the records.
 func sameMonitored(a, b []*gossip.Member) bool {
 	return slices.EqualFunc(a, b, func(x, y *gossip.Member) bool {
 		return x == y || x.Node == y.Node && (x.Status == gossip.Down) == (y.Status == gossip.Down)
@@ -98,7 +97,7 @@ func (m *Machine) survey() {
 	m.spread.hurryRounds()
 }
 
-// forget drops what was kept about a member that was removed.
+// forget drops everything that was kept about a member that was removed.
 func (m *Machine) forget(was *gossip.Member) {
 	if was.Node != m.self {
 		m.fences.removed(was)
@@ -110,8 +109,8 @@ func (m *Machine) forget(was *gossip.Member) {
 	m.gate.forget(was.Node)
 }
 
-// publishAgain tells a component that was attached to the running node what it
-// has missed.
+// publishAgain tells a component that was attached while the node runs what it has
+// missed.
 func (m *Machine) publishAgain() {
 	if m.published.State == nil {
 		return

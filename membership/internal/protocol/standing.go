@@ -11,7 +11,7 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// footing is what this node's standing rests on. It hosts only while
+// footing computes this node's standing. The node hosts only while
 //
 //	now - q <= fence,  q = the latest t such that this node together with those
 //	                   whose contact is at least t wins in every set of the base
@@ -19,10 +19,9 @@ import (
 // where a contact is the moment, by this node's own clock, at which it sent the
 // last heartbeat that was answered with standing. Clocks of two nodes are never
 // compared.
-//
-// With a strategy that may let a side without a majority survive it hosts, besides,
-// only while now - p <= margin, where p is the earliest contact of all voters that
-// are not down. See [core.margin].
+// With a strategy that may let a side without a majority survive the node hosts,
+// besides, only while now - p <= margin, where p is the earliest contact of all voters
+// that are not down. See [core.margin].
 type footing struct {
 	*core
 
@@ -32,8 +31,8 @@ type footing struct {
 	resolver   *resolver
 }
 
-// update computes the moment up to which this node may host, and
-// publishes it when it moved. It follows from the state and the contacts alone.
+// update computes the moment up to which this node may host, and publishes it if it has
+// moved. It depends on the state and the contacts alone.
 func (f *footing) update() {
 	if f.hosting.moved {
 		f.hosting.moved = false
@@ -58,20 +57,20 @@ func (f *footing) hostsUntil() machine.Instant {
 	return until
 }
 
-// connected tells whether this node has heard a winning set of the voters within
-// the fence, or there are no voters. Those who are down are lost votes here: if
-// they were not, one node that outlived all others would be a majority of one,
-// although the others may have gone on without it before they ended. Only where
-// the strategy may let a minority survive they do not count, and being connected is not
-// enough to act, see [footing.noDecisionPending].
+// connected tells whether this node has heard a winning set of the voters within the
+// fence, or there are no voters. Voters that are down count as lost votes here: otherwise
+// one node that outlived all others would be a majority of one, although the others may
+// have gone on without it before they ended. Only where the strategy may let a minority
+// survive do they not count, and there being connected is not enough to act, see
+// [footing.noDecisionPending].
 //
-// Answers of who knows this node count, whether they give it standing or not: that all
-// have seen what it acts on is for convergence to say, and a joiner may be the only one
-// left to lead, when the last voter leaves.
+// Every answer from a node that knows this one counts, with standing or without. Whether
+// all members have seen the state that this node acts on is a question of convergence,
+// and a joiner may be the only node left to lead when the last voter leaves.
 func (f *footing) connected() bool {
 	if f.founding() {
-		// Nobody is up, and the first heartbeats may be under way. Who has seen the
-		// state is in this cluster and in no other.
+		// No member is up, and the first heartbeats may be under way. A node that has
+		// seen the state is in this cluster and in no other.
 		return f.surveyed.base.Wins(func(n gossip.NodeID) bool { return n == f.self || f.state.Seen(n) && !f.isLost(n) })
 	}
 	panel := f.panel()
@@ -93,11 +92,10 @@ func (f *footing) livingOf(base gossip.Base) gossip.Base {
 	return living
 }
 
-// panel returns the sets of voters whose answers this node's standing rests on:
-// the base while everybody monitors everybody, else this node and the voters
-// that it monitors, which is a sample of the base. The sample makes the fence
-// an assumption about timing at such sizes instead of a certainty; see also
-// [surveyor.reachesMajority].
+// panel returns the sets of voters whose answers this node's standing rests on: the base
+// while every node monitors every other, otherwise this node and the voters that it
+// monitors, which are a sample of the base. The sample makes the fence an assumption
+// about timing at such sizes instead of a certainty; see also [surveyor.reachesMajority].
 func (f *footing) panel() gossip.Base {
 	if !f.monitorsSome() {
 		return f.surveyed.base
@@ -112,8 +110,8 @@ func (f *footing) panel() gossip.Base {
 	return gossip.Base{panel}
 }
 
-// lastWin returns the latest moment such that self together with those whose
-// contact is not earlier wins in the base. It is false if there is none, and
+// lastWin returns the latest moment t such that self and the nodes whose contact is not
+// earlier than t win in the base. It returns false if there is no such moment, and
 // [machine.Never] if self wins alone.
 func lastWin(self gossip.NodeID, base gossip.Base, contact map[gossip.NodeID]machine.Instant) (machine.Instant, bool) {
 	moments := []machine.Instant{machine.Never}

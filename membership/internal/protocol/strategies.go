@@ -13,51 +13,49 @@ import (
 	"github.com/quorate/quorate/machine/component"
 )
 
-// A strategy is loaded ([strategies.load]), said to be, and let go ([strategies.keep]); the leader
-// makes it the cluster's ([strategies.next]). In between are the questions that others ask:
-// which strategies decide, and whether they keep majorities only. The settings by which a joiner
-// is judged come last.
+// A strategy is loaded ([strategies.load]), announced in this node's record, and released
+// ([strategies.keep]); the leader makes it the cluster's ([strategies.next]). In between
+// are the questions of other parts: which strategies decide, and whether they keep only
+// majorities. The settings by which a joiner is judged come last.
 
 // Strategy is a downing strategy that a node can decide with.
 type Strategy struct {
 	gossip.DowningStrategy
 
-	// Decide decides at once and is a pure function of the view, as
-	// [downing.Immediate] has it in DecideNow. If it is nil the strategy is asked
-	// by a [machine.Call] to the port [CallDowning] with a [DowningRequest], which is
-	// answered by a [downing.Decision].
+	// Decide decides at once and is a pure function of the view, like DecideNow of
+	// [downing.Immediate]. If it is nil the strategy is asked by a [machine.Call] to the
+	// port [CallDowning] with a [DowningRequest]; the answer is a [downing.Decision].
 	Decide func(downing.View) (downing.Decision, error)
 
-	// Load numbers what this node was given, so that it can be told from another
-	// that was given later under the same identity. It is in [DowningRequest], and
-	// comes back in [Unloaded].
+	// Load is a number that tells this strategy from another that this node loads later
+	// under the same identity. It is part of [DowningRequest] and of [Unloaded].
 	Load uint64
 }
 
-// strategies are the downing strategies of this node, and the one that the
-// cluster uses.
+// strategies holds the downing strategies of this node, and the one that the cluster
+// uses.
 //
 //	LoadDowning -> loaded, and said so -> all have said so -> the leader changes
 //	the register -> who knows it decides by both -> all have seen it -> by the new one
 //	alone -> the old one is not said to be loaded any more -> all have seen that ->
 //	Unloaded
 //
-// A strategy goes in two steps, because the leader may choose it in the moment in
-// which this node takes its word back: only when all have seen the word taken
-// back, and the register does not name the strategy, can nobody choose it.
+// A strategy goes in two steps, because the leader may choose it at the moment at which
+// this node stops announcing it. Only when all members have seen that it is no longer
+// announced, and the register does not name it, can no member choose it.
 type strategies struct {
 	*core
 
-	loaded []loadedStrategy // In the order in which they were loaded.
+	loaded []loadedStrategy // In the order of loading.
 	wanted gossip.StrategyID
 
-	register          gossip.DowningRegister // Of the state that was surveyed last.
-	current, previous gossip.StrategyID      // The ids of what it holds.
+	register          gossip.DowningRegister // Register of the state that was surveyed last.
+	current, previous gossip.StrategyID      // Ids of the strategies in the register.
 
-	// converged is the last register that is known to have been seen by all.
+	// converged is the last register that all members are known to have seen.
 	converged gossip.DowningRegister
 
-	lacking string // Whom the leader has said it waits for.
+	lacking string // The members that the leader last said it waits for.
 }
 
 type loadedStrategy struct {
@@ -70,7 +68,7 @@ func newStrategies(c *core, first Strategy) *strategies {
 	return &strategies{core: c, wanted: id, loaded: []loadedStrategy{{first, id}}}
 }
 
-// find returns a strategy that is loaded, or nil.
+// find returns a loaded strategy, or nil.
 func (s *strategies) find(id gossip.StrategyID) *loadedStrategy {
 	i := slices.IndexFunc(s.loaded, func(l loadedStrategy) bool { return l.id == id })
 	if i < 0 {
@@ -79,7 +77,8 @@ func (s *strategies) find(id gossip.StrategyID) *loadedStrategy {
 	return &s.loaded[i]
 }
 
-// active is the strategy of the cluster; before there is one that of this node.
+// active returns the strategy of the cluster, or this node's own before the cluster has
+// one.
 func (s *strategies) active() gossip.DowningStrategy {
 	if s.register.Gen == 0 {
 		return s.find(s.wanted).DowningStrategy
@@ -87,18 +86,18 @@ func (s *strategies) active() gossip.DowningStrategy {
 	return s.register.DowningStrategy
 }
 
-// switched tells whether everybody is known to use the strategy that the register
+// switched tells whether all members are known to use the strategy that the register
 // names.
 func (s *strategies) switched(r gossip.DowningRegister) bool {
 	return s.converged == r || r.Previous == gossip.DowningStrategy{}
 }
 
-// inForce are the strategies by each of which a side must survive. Until a change
-// of the register is known to have converged, another side may not have heard of
-// it and survive by the strategy before. Two sides that both need a majority cannot
-// both survive, whichever rules they have besides: then the new one decides alone.
-// One that needs a majority comes first, since others may have but one vote to give:
-// a side that cannot use it must not take it.
+// inForce returns the strategies by each of which a side must survive. Until a change of
+// the register is known to have converged, another side may not have heard of it and
+// survive by the strategy before. If both strategies need a majority, two sides cannot
+// both survive, whatever else the strategies demand: then the new one decides alone. A
+// strategy that needs a majority is asked first, since other nodes may have only one vote
+// to give: a side that cannot use that vote must not take it.
 func (s *strategies) inForce() []gossip.DowningStrategy {
 	r := s.register
 	if s.register.Gen == 0 || s.switched(r) || r.MajorityOnly && r.Previous.MajorityOnly {
@@ -110,7 +109,7 @@ func (s *strategies) inForce() []gossip.DowningStrategy {
 	return []gossip.DowningStrategy{r.DowningStrategy, r.Previous}
 }
 
-// majorityOnlyBy tells whether, by a register, nothing but majorities survive.
+// majorityOnlyBy tells whether, by a register, only majorities survive.
 func (s *strategies) majorityOnlyBy(r gossip.DowningRegister) bool {
 	if r.Gen == 0 {
 		return s.find(s.wanted).MajorityOnly
@@ -123,7 +122,7 @@ func (s *strategies) needed(id gossip.StrategyID) bool {
 	return id == s.wanted || id == s.current || id == s.previous && !s.switched(s.register)
 }
 
-// said are the strategies that this node says it has loaded, sorted.
+// said returns the strategies that this node announces as loaded, sorted.
 func (s *strategies) said() []gossip.StrategyID {
 	var ids []gossip.StrategyID
 	for _, l := range s.loaded {
@@ -135,11 +134,10 @@ func (s *strategies) said() []gossip.StrategyID {
 	return ids
 }
 
-// majorityOnly tells whether the cluster's strategy lets nothing but majorities
-// survive.
+// majorityOnly tells whether the cluster's strategy lets only majorities survive.
 func (s *strategies) majorityOnly() bool { return s.majorityOnlyBy(s.register) }
 
-// takeOver takes over what the state says about the strategy.
+// takeOver takes over the register of the state.
 func (s *strategies) takeOver() {
 	if r := s.state.Downing(); r != s.register {
 		s.register, s.current, s.previous = r, r.ID(), r.Previous.ID()
@@ -152,8 +150,8 @@ func (s *strategies) takeOver() {
 	}
 }
 
-// load takes a strategy in, and makes it the one that this node wants for the
-// cluster. It returns false if the strategy is refused.
+// load adds a strategy to those of this node, and makes it the one that this node wants
+// for the cluster. It returns false if the strategy is refused.
 func (s *strategies) load(in LoadDowning) bool {
 	id := in.Strategy.ID()
 	known := s.find(id)
@@ -179,15 +177,16 @@ func (s *strategies) load(in LoadDowning) bool {
 	return false
 }
 
-// keep says what this node has loaded, and lets go of what neither it
-// nor the cluster needs.
+// keep announces what this node has loaded, and releases what neither this node nor the
+// cluster needs.
 func (s *strategies) keep() {
 	me := s.state.Member(s.self)
 	switch {
 	case me == nil:
 		return
 	case me.Status < gossip.Up && s.register.Gen > 0 && s.find(s.current) == nil:
-		// It was changed while this node joined. As a voter it could not decide.
+		// The cluster's strategy was changed while this node joined: as a voter it could
+		// not decide.
 		s.stop(component.StopRefused, fmt.Sprintf("the downing strategy of the cluster is %s, which is not loaded here: load it and join again",
 			describeStrategy(s.register.DowningStrategy)))
 		return
@@ -207,18 +206,18 @@ func (s *strategies) keep() {
 	})
 }
 
-// seenByAll tells whether every member that is not down has seen the state. That is
-// more than convergence, which does not wait for those that have finished to leave: one
-// of these may still lead.
+// seenByAll tells whether every member that is not down has seen the state. That is more
+// than convergence, which does not wait for members that have finished leaving: one of
+// these may still lead.
 func (s *strategies) seenByAll() bool {
 	return !slices.ContainsFunc(s.state.Members(), func(member *gossip.Member) bool {
 		return member.Status != gossip.Down && !s.state.Seen(member.Node)
 	})
 }
 
-// next returns the strategy that the leader makes the cluster's, under
-// convergence: its own, once all members have it. It waits for joining members as
-// well, which would have to end otherwise.
+// next returns the strategy that the leader makes the cluster's, under convergence: its
+// own, once all members have loaded it. It waits for joining members too, which would
+// otherwise have to end.
 func (s *strategies) next() (gossip.DowningStrategy, bool) {
 	if s.wanted == s.current {
 		s.lacking = ""
@@ -242,8 +241,7 @@ func (s *strategies) next() (gossip.DowningStrategy, bool) {
 	return gossip.DowningStrategy{}, false
 }
 
-// canDecide tells whether a member has the strategy that the cluster uses after
-// p.
+// canDecide tells whether a member has the strategy that the cluster uses after p.
 func (s *strategies) canDecide(member *gossip.Member, p *leaderPlan) bool {
 	if p.downing {
 		return member.Loaded.Has(p.strategy.ID())
@@ -274,9 +272,9 @@ func downingSettings(d Downing) []Setting {
 	}
 }
 
-// strategySettings are what a node says of a strategy when it joins, so that a
-// refusal can name what differs. They need not be equal: a node may join with
-// another strategy for which it waits, if it has that of the cluster as well.
+// strategySettings returns what a node says about a strategy when it joins, so that a
+// refusal can name the difference. These settings need not be equal: a node may join with
+// another strategy that it wants for the cluster, if it has that of the cluster as well.
 func strategySettings(s gossip.DowningStrategy) []Setting {
 	return []Setting{
 		{"downing.strategy", s.Name, ShouldEqual},
@@ -286,15 +284,15 @@ func strategySettings(s gossip.DowningStrategy) []Setting {
 	}
 }
 
-// lacksStrategy returns the differences for which a joiner that has not loaded the
-// cluster's strategy is refused.
+// lacksStrategy returns the differences for which a joiner without the cluster's strategy
+// is refused.
 func (s *strategies) lacksStrategy(joiner gossip.Member, settings []Setting) []Difference {
 	active := s.active()
 	if joiner.Loaded.Has(active.ID()) {
 		return nil
 	}
 	var differences []Difference
-	for _, mine := range strategySettings(active) { // The name first.
+	for _, mine := range strategySettings(active) { // The name is first.
 		i := slices.IndexFunc(settings, func(s Setting) bool { return s.Key == mine.Key })
 		if d := (Difference{Key: mine.Key, Member: mine.Value}); i < 0 || settings[i].Value != mine.Value {
 			if i >= 0 {

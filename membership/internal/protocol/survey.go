@@ -9,14 +9,14 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// The survey is what parts read; the surveyor makes it in two steps, since what follows from the
-// strategies lies between: leader and convergence ([surveyor.lookAround]), then the sets of
-// voters ([surveyor.updateBase]).
+// A survey is what the parts read; the surveyor makes it in two steps, because what
+// follows from the strategies lies between them: leader and convergence
+// ([surveyor.lookAround]), then the sets of voters ([surveyor.updateBase]).
 
-// survey is what follows from the state that was looked at last. The [surveyor] writes
-// it, and nobody else.
+// survey is what follows from the state that was surveyed last. Only the [surveyor]
+// writes it.
 type survey struct {
-	// of is the state that was looked at.
+	// of is the state that was surveyed.
 	of *gossip.State
 
 	leader    gossip.NodeID
@@ -26,38 +26,37 @@ type survey struct {
 	// lost are the unreachable members of the state, sorted.
 	lost []gossip.NodeID
 
-	// known is the last generation of the voters that is known to have been seen by
-	// all. Until then the voters before count as well: a side that has not heard of the
-	// change could win by the old set.
+	// known is the last generation of the voters that all members are known to have seen.
+	// Until a newer one is, the voters before count as well: a side that has not heard of
+	// the change could win by the old set.
 	known gossip.Generation
 
 	// base are the sets of voters in each of which a side has to win.
 	base gossip.Base
 
-	// reaches says that the reachable voters win, where that counts. See
+	// reaches says that the voters that this node can reach win, where that matters. See
 	// [surveyor.reachesMajority].
 	reaches bool
 
-	// outvoted says that the voters that are not down do not win, not even with those
+	// outvoted says that the voters that are not down cannot win, not even with voters
 	// that exit and can still be reached.
 	outvoted bool
 
-	// same says that base, members and records are those of the survey before.
+	// same says that base, members and records have not changed since the survey before.
 	same bool
 
-	// established are the members without a vote that were up in a state that all
+	// established are the members without a vote that were up in a state that all members
 	// had seen.
 	established map[gossip.NodeID]bool
 }
 
-// surveyor looks at each new state for what all parts go by.
+// surveyor derives from each new state what all parts rely on.
 type surveyor struct {
 	*core
 
 	strategies *strategies
 
-	// confirmed tells whether a leaving member hosts nothing any more, by its own
-	// word.
+	// confirmed tells whether a leaving member has said that it hosts nothing any more.
 	confirmed func(gossip.NodeID) bool
 }
 
@@ -69,8 +68,8 @@ func (s *surveyor) lookAround() {
 	s.surveyLinks()
 }
 
-// surveyEstablished takes over who is up in the state that was surveyed. Who goes
-// is forgotten with it.
+// surveyEstablished updates which members without a vote are established by the state
+// that was surveyed. Members that go are dropped.
 func (s *surveyor) surveyEstablished() {
 	if s.cfg.Voters.Role == "" || !s.surveyed.links.seen {
 		return
@@ -84,8 +83,8 @@ func (s *surveyor) surveyEstablished() {
 	s.surveyed.established = established
 }
 
-// updateBase takes over the voters of the state, and what follows from them.
-// Most states differ from the one before in who has seen them alone.
+// updateBase takes over the voters of the state, and what follows from them. Most states
+// differ from the one before only in the seen set.
 func (s *surveyor) updateBase(before *gossip.State) {
 	f := &s.surveyed
 	config := s.state.Config()
@@ -105,29 +104,30 @@ func (s *surveyor) updateBase(before *gossip.State) {
 	}
 }
 
-// outlives tells whether a winning set of the voters before have the new ones on their
-// disks, which is what their having seen the state says. Who exits is not waited for in
-// convergence, but may be needed here: started again, with half of the others lost, it
-// could else found a cluster upon the voters before, beside those who went on without it.
-// Where a minority may survive, all voters are needed for that, and nobody is waited for.
+// outlives tells whether a winning set of the voters before have the new voters on their
+// disks; a voter that has seen the state has. Convergence does not wait for an exiting
+// voter, but that voter may be needed here: started again, with half of the others lost,
+// it could otherwise found a cluster upon the voters before, beside the members that went
+// on without it. Where a minority may survive, founding needs all voters, and none is
+// waited for.
 func (s *surveyor) outlives(config gossip.Voters) bool {
 	return len(config.Previous) == 0 || !s.strategies.majorityOnly() || gossip.Wins(config.Previous, func(n gossip.NodeID) bool {
 		return s.state.Seen(n)
 	})
 }
 
-// reachesMajority tells whether the voters that this node's state shows as
-// reachable win. In a cluster where a node monitors some of the voters only, it
-// learns from its side that the others are lost: by max-silence and the spread of
-// news after a cut, which is before the other side's view can have been stable.
+// reachesMajority tells whether the voters that are reachable by this node's state win.
+// In a cluster where a node monitors only some of the voters, it learns from its side
+// that the others are lost: after max-silence and the spread of news following a cut,
+// which is before the other side's view can have been stable.
 func (s *surveyor) reachesMajority() bool {
 	return s.surveyed.base.Wins(func(n gossip.NodeID) bool {
 		return n == s.self || s.lives(n) && !s.isLost(n)
 	})
 }
 
-// mayStillVote tells whether a voter may see what this node sees. One that exits is
-// decided about by nobody; when it is lost nobody waits for it, and it may be needed
+// mayStillVote tells whether a voter may see what this node sees. No decision is taken
+// about an exiting voter; when it is lost no node waits for it, and it may be needed
 // among the voters before a change, see [surveyor.outlives].
 func (s *surveyor) mayStillVote(n gossip.NodeID) bool {
 	return s.lives(n) && (s.state.Member(n).Status != gossip.Exiting || !s.isLost(n) || s.state.Seen(n))

@@ -8,10 +8,10 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// Where a strategy may let a minority survive, no number of nodes says by itself that
-// a side goes on: only the strategy does, and a side that it has not asked, or that got
-// no answer, may be the one that goes. What such a side may still do follows from the
-// age of the oldest answer among those of all voters that are not down:
+// Where a strategy may let a minority survive, no number of nodes tells by itself that a
+// side goes on: only the strategy does, and a side that has not asked it, or got no
+// answer, may be the one that goes. What such a side may still do depends on the age of
+// the oldest answer among those of all voters that are not down:
 //
 //	                  hosts   says that it goes on   lets nodes in, downs their
 //	                                                 predecessors, leads
@@ -19,26 +19,27 @@ import (
 //	up to the margin  yes     yes                    no
 //	older             no      no                     no
 //
-// Up to the fence nobody can have decided without this node, since a decision needs a
+// Up to the fence no side can have decided without this node, since a decision needs a
 // view that was stable for at least as long. After it another side may have been kept.
-// If this one let in a node that is started again there, and took the node that it was
-// before for dead, it would soon miss nobody, never ask the strategy, and go on.
+// Suppose this side then let in a node that was started again, and took that node's
+// earlier incarnation for dead: it would soon miss no voter, never ask the strategy, and
+// go on beside the other side.
 
-// undecidedUntil is the moment up to which this node may host although it is not
-// decided who must go. Whoever exits hosts nothing and stops answering in the
-// normal course of things.
+// undecidedUntil is the moment up to which this node may host while no decision has been
+// taken on which nodes must go. A voter that exits hosts nothing, and stops answering as
+// a matter of course.
 func (f *footing) undecidedUntil() machine.Instant {
 	// The zero value of an instant is longer ago than any margin.
 	until := f.lastFromAll(f.answers.contact).Add(f.margin())
 	if f.monitorsSome() && f.resolver.troubled {
-		// Those whom this node does not monitor it knows from others, later by the
-		// other terms of the margin at most.
+		// Voters that this node does not monitor it hears of through others, later by at
+		// most the other terms of the margin.
 		until = min(until, f.resolver.troubledSince.Add(f.deps.Downing.Limit+f.cfg.Fence))
 	}
 	return until
 }
 
-// lastFromAll is the latest moment since which all voters were heard, but for those who
+// lastFromAll is the latest moment since which all voters were heard, except those that
 // are down or on their way out: [machine.Never] if there is none besides this node.
 func (f *footing) lastFromAll(heard map[gossip.NodeID]machine.Instant) machine.Instant {
 	all := machine.Never
@@ -52,9 +53,9 @@ func (f *footing) lastFromAll(heard map[gossip.NodeID]machine.Instant) machine.I
 	return all
 }
 
-// noDecisionPending tells whether nobody can have decided without this node who goes, and
-// nobody here is about to. Where only majorities survive, and while a cluster is founded,
-// a majority is all that it takes.
+// noDecisionPending tells whether no other side can have decided without this node which
+// nodes go, and this side is not about to. Where only majorities survive, and while a
+// cluster is founded, a majority is enough.
 func (f *footing) noDecisionPending() bool {
 	if f.strategies.majorityOnly() || f.founding() {
 		return true
@@ -78,7 +79,7 @@ func (f *footing) goesOn() bool {
 	case f.phase != phaseMember || !f.state.Yielded().IsZero():
 		return false
 	case f.founding():
-		// Whoever is a member has entered this cluster and no other.
+		// A member of this cluster has entered no other.
 		return f.surveyed.base.Wins(func(n gossip.NodeID) bool { return f.lives(n) && !f.isLost(n) })
 	}
 	return f.connected() && !f.isSuspended()

@@ -10,22 +10,21 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// Voters says who votes. The zero value is everybody.
+// Voters says which members vote. With the zero value all do.
 type Voters struct {
-	// Role is the role of the members that vote about who survives a partition.
-	// Empty: every member votes. With a role, the others host, and join and leave,
-	// by the answers of those who vote, and do not count for any majority: many
-	// proxies at the edge do not outvote three backends. A cluster forms when the
-	// first member with the role has joined, and ends with the last one. The same on
-	// all nodes, and a node with another value is refused: to change it, all nodes
-	// are stopped.
+	// Role is the role of the members that vote on which side survives a partition.
+	// Empty: every member votes. With a role, members without it host, join and leave by
+	// the answers of the voters, and count for no majority: many proxies at the edge do
+	// not outvote three backends. A cluster forms when the first member with the role has
+	// joined, and ends with the last one. All nodes must have the same role; a node with
+	// another one is refused, so changing it means stopping all nodes.
 	Role string `koanf:"role"`
 }
 
 // Validate reports a role that no member can have.
 func (v Voters) Validate() error {
 	probe := gossip.Member{
-		Node:   gossip.NodeID{Address: gossip.Address{Host: "localhost", Port: 1}, UID: 1}, // Any: the role is looked at.
+		Node:   gossip.NodeID{Address: gossip.Address{Host: "localhost", Port: 1}, UID: 1}, // Any node will do: only the role is checked.
 		Status: gossip.Joining, Protocol: gossip.ProtocolRange{Min: 1, Max: 1},
 	}
 	if v.Role != "" {
@@ -37,16 +36,17 @@ func (v Voters) Validate() error {
 	return nil
 }
 
-// admit tells whether a member is one of those that vote once they are up.
+// admit tells whether a member votes once it is up.
 func (v Voters) admit(member *gossip.Member) bool { return member.HasRole(v.Role) }
 
-// someoneVotes tells whether there are voters after a plan, or could be none for
-// another reason than that nobody has the role.
+// someoneVotes tells whether there are voters after a plan, or would be none for another
+// reason than that no member has the role.
 func (l *leading) someoneVotes(p *leaderPlan) bool {
 	return !l.founding() && len(l.state.Config().Voters) > 0 || slices.ContainsFunc(p.up, l.cfg.Voters.admit)
 }
 
-// awaitVoter holds all newcomers back while nobody votes, and says what is missing.
+// awaitVoter holds all newcomers back while no member would vote, and says what is
+// missing.
 func (l *leading) awaitVoter(p *leaderPlan) {
 	if l.someoneVotes(p) {
 		return

@@ -13,6 +13,9 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
+// complainAfter is how many unanswered questions it takes until this node reports that it
+// waits, and for which voters.
+
 // complainAfter is how many questions go unanswered before this node tells that it
 // waits, and for whom.
 const complainAfter = 2
@@ -20,24 +23,24 @@ const complainAfter = 2
 // Waiting is published again and again while a node waits for a cluster to join, or
 // to be founded.
 type Waiting struct {
-	// Basis is the stamp of the voters that are waited for; zero: nobody remembers
-	// a cluster, and they are the listed seed nodes.
+	// Basis is the stamp of the voters that are waited for; zero if no node remembers a
+	// cluster, and the voters are the listed seed nodes.
 	Basis Stamp
-	// Voters are those whose votes count, with what each of them answered.
+	// Voters are the voters whose votes count, with what each of them answered.
 	Voters []VoterAnswer
-	// Enough says that those who are here can found a cluster: they vote, or wait until
-	// they may.
+	// Enough says that the nodes that answer can found a cluster: they vote, or wait
+	// until they may.
 	Enough bool
 	// Reason says in one sentence what is missing.
 	Reason string
 }
 
-// VoterAnswer is what is known of one voter.
+// VoterAnswer is what is known of one voter of a [Waiting].
 type VoterAnswer struct {
 	Voter Voter
 	// Said is what the node at the voter's address, or with its memory, answered.
 	Said VoterSaid
-	// For is how long this has been so.
+	// For is how long the voter's answer has been the same.
 	For time.Duration
 }
 
@@ -46,15 +49,16 @@ type VoterSaid uint8
 
 // What voters answer.
 const (
-	// SaidNothing: no answer. Silence says nothing about the voter.
+	// SaidNothing: the voter has not answered, which says nothing about it.
 	SaidNothing VoterSaid = iota
-	// SaidFree: it is in no cluster, and its vote counts.
+	// SaidFree: the voter is in no cluster, and its vote counts.
 	SaidFree
-	// SaidLost: the node there has lost its memory, and speaks for nobody.
+	// SaidLost: the node at the voter's address has lost the voter's memory, and speaks
+	// for no voter.
 	SaidLost
-	// SaidLeft: it is leaving its cluster, or has left it.
+	// SaidLeft: the voter is leaving its cluster, or has left it.
 	SaidLeft
-	// SaidMember: it is in a cluster that has no majority at present.
+	// SaidMember: the voter is in a cluster that has no majority at present.
 	SaidMember
 )
 
@@ -74,7 +78,7 @@ func (s VoterSaid) String() string {
 	return "silent"
 }
 
-// complain tells why this node is not a member yet.
+// complain reports why this node is not a member yet.
 func (j *joining) complain() {
 	if j.asked < complainAfter {
 		return
@@ -87,8 +91,8 @@ func (j *joining) complain() {
 	j.out.Publish(w)
 }
 
-// waiting says for whom this node waits; enough says that those who are here can found a
-// cluster.
+// waiting says which voters this node waits for; enough says that the nodes that answer
+// can found a cluster.
 func (d *discovery) waiting(enough bool) Waiting {
 	basis := d.basis()
 	w := Waiting{Basis: basis.Stamp, Enough: enough}
@@ -113,8 +117,9 @@ func (d *discovery) waiting(enough bool) Waiting {
 	return w
 }
 
-// voterAnswer tells what a voter answered, or else the node at its address; free has
-// the voters for whom a node in no cluster speaks, each with since when it does.
+// voterAnswer returns what a voter answered, or else the node at its address. free has
+// the voters for which a node in no cluster speaks, each with the moment since which it
+// does.
 func (d *discovery) voterAnswer(v Voter, free map[gossip.NodeID]machine.Instant, answers []answer) VoterAnswer {
 	said, since := SaidNothing, d.began
 	freeSince, isFree := free[v.Node]
@@ -136,7 +141,7 @@ func (d *discovery) voterAnswer(v Voter, free map[gossip.NodeID]machine.Instant,
 	return VoterAnswer{Voter: v, Said: said, For: d.now.Mono.Sub(since)}
 }
 
-// reason is one sentence: which voters are missing.
+// reason says in one sentence which voters are missing.
 func (w Waiting) reason() string {
 	var missing []string
 	free := 0
