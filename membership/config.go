@@ -14,8 +14,12 @@ import (
 	"github.com/quorate/quorate/config/field"
 )
 
-// Config is everything that an operator may set. Its fields are the sections
-// of a configuration file. Start from [Default].
+// The configuration is made of the sections of this package and of others ([Config]), has
+// two sets of defaults ([Default], [Fast]), and is validated section by section and then
+// across sections.
+
+// Config is everything that an operator may set. Its fields are the sections of a
+// configuration file. Start from [Default].
 type Config struct {
 	Cluster    ClusterConfig    `koanf:"cluster"`
 	Node       NodeConfig       `koanf:"node"`
@@ -26,8 +30,8 @@ type Config struct {
 
 // ClusterConfig names the cluster.
 type ClusterConfig struct {
-	// Name is the name of the cluster, 1 to 255 bytes. Nodes of another name
-	// are refused at the first contact. It must be set.
+	// Name is the name of the cluster, 1 to 255 bytes. A node with another name is
+	// refused at the first contact. It must be set.
 	Name string `koanf:"name" required:"yes"`
 }
 
@@ -41,9 +45,8 @@ type NodeConfig struct {
 	// They cannot change while the node lives.
 	Roles []string `koanf:"roles"`
 
-	// Zone says where the node stands, for strategies that look at it. It is a
-	// label: who leads and who votes does not depend on it. Empty is a zone like
-	// any other.
+	// Zone says where the node stands, for strategies that look at it. It is only a
+	// label: leadership and votes do not depend on it. Empty is a zone like any other.
 	Zone string `koanf:"zone"`
 
 	// AppVersion is the version of the deployment. New shards prefer the
@@ -52,30 +55,30 @@ type NodeConfig struct {
 	// after: 1.10.0, v1.10.0-rc2, 1.10.0+3-1a2b3c4. Empty is older than every version.
 	AppVersion string `koanf:"app-version"`
 
-	// DataDir is a directory in which the node keeps what must outlive it: who voted
-	// in its cluster, so that no second one is founded beside it, and when it was
-	// born, so that the epochs of shards grow over a restart of all nodes even if a
-	// clock was set back meanwhile. It is made if it is not there, and is for one
-	// node at a time. It is never copied or restored from a backup: whose directory
-	// is deleted comes back without a vote. Empty: none; a restart forgets, only the
-	// list of seed nodes keeps a second cluster from being founded, and epochs rest
-	// on the wall clock.
+	// DataDir is a directory in which the node keeps what must survive its process: the
+	// voters of its cluster, so that no second cluster is founded beside it, and the
+	// birth of the cluster, so that the epochs of shards grow over a restart of all nodes
+	// even if a clock was set back meanwhile. It is made if it is not there, and is for
+	// one node at a time. It is never copied or restored from a backup: a node whose
+	// directory was deleted comes back without a vote. Empty means no directory: a
+	// restart forgets, only the list of seed nodes keeps a second cluster from being
+	// founded, and epochs rest on the wall clock.
 	DataDir string `koanf:"data-dir"`
 }
 
 // ProtocolConfig is the section of the membership protocol.
 type ProtocolConfig struct {
-	// SeedNodes are the addresses that are asked to let this node join, the same on
-	// all nodes. If nobody remembers a cluster, more than half of them found one:
-	// of three any two, of two both, one alone at once. With none the node joins
-	// nobody until [Node.Join] is called.
+	// SeedNodes are the addresses that are asked to let this node join, the same on all
+	// nodes. If no node remembers a cluster, more than half of them found one: of three
+	// any two, of two both, one alone at once. Without seed nodes the node does not join
+	// until [Node.Join] is called.
 	SeedNodes []string `koanf:"seed-nodes"`
 
 	protocol.Config `koanf:",squash"`
 }
 
-// Default returns the configuration with safe values for machines in one data
-// center. The name of the cluster and the node's address have none.
+// Default returns the configuration with safe values for machines in one data center. The
+// name of the cluster and the node's address have no default.
 func Default() Config {
 	return Config{
 		Node:       NodeConfig{AppVersion: "0.0.0"},
@@ -85,7 +88,7 @@ func Default() Config {
 	}
 }
 
-// Fast returns the configuration of [Default] but for the times of failure detection: a
+// Fast returns the configuration of [Default] with shorter times of failure detection: a
 // node that died is replaced within about 3 seconds. It is for machines and networks
 // without pauses near a second.
 func Fast() Config {
@@ -94,8 +97,8 @@ func Fast() Config {
 	return c
 }
 
-// Validate reports every fault in one error. Each part of it that concerns one
-// key has a method Field that returns the key.
+// Validate reports every fault in one error. Each fault of one key has a method Field
+// that returns the key.
 func (c Config) Validate() error {
 	faults := []error{
 		field.Within("cluster", c.Cluster.Validate()), field.Within("node", c.Node.Validate()),
@@ -132,7 +135,7 @@ func (c NodeConfig) Validate() error {
 	}
 	faults.Refuse(len(c.Roles) > gossip.MaxRoles, "roles", "%d are too many, at most %d are possible", len(c.Roles), gossip.MaxRoles)
 	label := func(key string, m gossip.Member) {
-		m.Node = gossip.NodeID{Address: gossip.Address{Host: "localhost", Port: 1}, UID: 1} // Any: the labels are looked at.
+		m.Node = gossip.NodeID{Address: gossip.Address{Host: "localhost", Port: 1}, UID: 1} // Any node will do: only the labels are checked.
 		m.Status, m.Protocol = gossip.Joining, protocolRange
 		err := m.Validate()
 		faults.Refuse(err != nil, key, "%w", err)
@@ -159,7 +162,7 @@ func (c ProtocolConfig) Validate() error {
 // seeds parses the seed nodes.
 func (c ProtocolConfig) seeds() ([]gossip.Address, error) { return parseAddresses(c.SeedNodes) }
 
-// parseAddresses parses all of them and reports every one that is wrong.
+// parseAddresses parses all texts and reports every wrong one.
 func parseAddresses(texts []string) ([]gossip.Address, error) {
 	addresses := make([]gossip.Address, 0, len(texts))
 	var faults []error

@@ -14,12 +14,12 @@ import (
 
 // disk keeps the record of a node in its data directory, if it has one.
 type disk struct {
-	data *datadir.Dir // Nil: the node has no directory.
+	data *datadir.Dir // Nil if the node has no directory.
 	log  *slog.Logger
 }
 
-// open takes the node's directory. One that cannot be written, and holds nothing,
-// keeps no node out of its cluster.
+// open takes the node's directory. A directory that cannot be written, and holds nothing,
+// does not keep the node out of its cluster.
 func (d *disk) open(cfg Config) error {
 	if cfg.Node.DataDir == "" {
 		return nil
@@ -35,8 +35,8 @@ func (d *disk) open(cfg Config) error {
 	return nil
 }
 
-// warnOfModes says which files and directories of the node others may read or change.
-// It is no fault that keeps a node out: who can do so has to be on the machine already.
+// warnOfModes logs which files and directories of the node other users may read or
+// change. This does not keep the node out: such users have access to the machine already.
 func (d *disk) warnOfModes(cfg Config) {
 	for _, text := range []string{mutual.LooseKey(cfg.Transport.TLS.Key), mutual.LooseDirectory(cfg.Node.DataDir)} {
 		if text != "" {
@@ -45,7 +45,7 @@ func (d *disk) warnOfModes(cfg Config) {
 	}
 }
 
-// remembered is what the node knows from before.
+// remembered returns the record of an earlier process, and whether the disk keeps it.
 func (d *disk) remembered() (r protocol.Record, durable bool) {
 	if d.data == nil {
 		return protocol.Record{}, false
@@ -53,10 +53,10 @@ func (d *disk) remembered() (r protocol.Record, durable bool) {
 	return d.data.Record(), d.data.Writable()
 }
 
-// remember keeps a record.
+// remember writes a record to the disk.
 func (d *disk) remember(r protocol.Record) error { return d.data.Keep(r) }
 
-// close gives the node's directory back.
+// close releases the node's directory.
 func (d *disk) close() {
 	if d.data == nil {
 		return

@@ -18,9 +18,9 @@ const decisionsMax = 1000
 // Decision is one decision that a node took, with its reason.
 type Decision struct {
 	At        time.Time
-	Component string // Who decided: "membership", "sharding".
-	Topic     string // What the decision is about in general, such as "downing".
-	Subject   string // What it was about.
+	Component string // Component that decided: "membership", "sharding".
+	Topic     string // Subject area of the decision, such as "downing".
+	Subject   string // What was decided about, such as a node.
 	Verdict   string // What was decided.
 	Reason    string // Why.
 }
@@ -35,7 +35,7 @@ type decisionLog struct {
 type ring struct {
 	items []Decision
 	next  int
-	total uint64 // How many there have been.
+	total uint64 // Number of decisions so far, dropped ones included.
 }
 
 // add remembers a decision in place of the oldest of its topic.

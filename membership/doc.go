@@ -29,7 +29,7 @@
 // [Node.Err] wraps [ErrDown]. A process that was removed can never come back
 // as the same node; it starts anew, with a new uid.
 //
-// # Who goes after a partition
+// # Downing after a partition
 //
 // The downing strategy decides: a built-in one, made of the section downing of the
 // configuration, or one given by [WithDowning]. All nodes have the same, with the
@@ -50,16 +50,16 @@
 //
 // # Telemetry
 //
-// A node logs what becomes of the members and what it decides ([WithLogger]), and shows what it counts as metrics of
-// OpenTelemetry ([WithMeterProvider]): members by status, suspicion of each
-// monitored node, round trips of heartbeats, gossip, decisions, calls of
-// strategies, and what the transport carries by lane. Metrics are read when they
-// are collected; nobody who does not collect pays for them.
+// A node logs the changes of members and its decisions ([WithLogger]), and has metrics
+// for OpenTelemetry ([WithMeterProvider]): members by status, suspicion of each monitored
+// node, round trips of heartbeats, gossip, decisions, calls of strategies, and what the
+// transport carries by lane. Metrics are read when they are collected; without a
+// collection they cost nothing.
 //
 // # What it does not do
 //
-// It does not send messages for programs (package sharding does), and does not
-// keep anything on disk.
+// It does not send messages for programs (package sharding does), and writes nothing to
+// disk but the node's own record, in the directory that [NodeConfig] names.
 //
 // # Concurrency
 //

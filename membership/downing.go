@@ -15,38 +15,41 @@ import (
 	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
-// builtInVersion is the version of the built-in strategies, and of a provider
-// that is given without one.
+// A strategy of a node becomes one of the machine ([Downing.strategy]) and gets a number
+// under which the machine names it ([loadedDownings]). [Node.SetDowning] gives the node
+// another one while it runs.
+
+// builtInVersion is the version of the built-in strategies, and of a provider that has
+// none of its own.
 const builtInVersion = "1"
 
-// Downing is a downing strategy of a node: the one with which it begins, see
-// [WithDowning], or one that is given to it while it runs, see [Node.SetDowning].
+// Downing is a downing strategy of a node: the one that the node begins with, see
+// [WithDowning], or one that it is given while it runs, see [Node.SetDowning].
 type Downing struct {
-	// Name, Version and Parameters, together with the class of the provider, tell
-	// the strategy from others: nodes on which they are equal decide alike, and
-	// members compare them. The name is at most 128 bytes of printable text, as is
-	// the version, "1" if it is empty. Parameters is the canonical text of the
-	// settings, at most 4096 bytes. A built-in strategy has no other version, and
-	// says its parameters itself.
+	// Name, Version and Parameters, together with the class of the provider, identify the
+	// strategy: nodes on which they are equal decide alike, and members compare them.
+	// Name and Version are at most 128 bytes of printable text each; an empty Version
+	// means "1". Parameters is the canonical text of the settings, at most 4096 bytes. A
+	// built-in strategy has no other version, and states its parameters itself.
 	Name, Version, Parameters string
 
-	// Provider decides. It is asked on a goroutine of its own and may block; it has
-	// five seconds for an answer. Nil is the built-in strategy with the name.
+	// Provider decides. It is asked on a goroutine of its own and may block; it has five
+	// seconds for an answer. Nil means the built-in strategy with the name.
 	Provider downing.Provider
 
-	// Config is the section of which a built-in strategy is made, whatever strategy
-	// it names. The zero value is the default of each setting. When a node begins it
-	// is that of the node's configuration.
+	// Config is the section from which a built-in strategy is made, whatever strategy it
+	// names. The zero value means the default of each setting; for the strategy that a
+	// node begins with it means the section of the node's configuration.
 	Config downing.Config
 
-	// Release is called once, on a goroutine of its own, when the node will not ask
-	// the provider again: another strategy took its place and all nodes know, or
-	// the node ended. A call that the provider has not answered may still run. Nil
-	// is nothing.
+	// Release is called once, on a goroutine of its own, when the node will not ask the
+	// provider again: another strategy took its place and all nodes know, or the node
+	// ended. A call that the provider has not answered may still run. Nil means nothing
+	// is to be released.
 	Release func()
 }
 
-// first returns the strategy with which a node begins.
+// first returns the strategy that a node begins with.
 func (d Downing) first(cfg downing.Config) (Downing, error) {
 	if d.Name != "" && d.Name != cfg.Strategy {
 		return d, fmt.Errorf("WithDowning gives the downing strategy %q, and downing.strategy names %q", d.Name, cfg.Strategy)
@@ -55,8 +58,7 @@ func (d Downing) first(cfg downing.Config) (Downing, error) {
 	return d, nil
 }
 
-// strategy returns what tells d from other strategies, and its rule if it is
-// one of those that are built in.
+// strategy returns the identity of d, with its rule if d is a built-in strategy.
 func (d Downing) strategy(builtIns downing.Catalogue) (protocol.Strategy, error) {
 	s := protocol.Strategy{DowningStrategy: gossip.DowningStrategy{
 		Name: d.Name, Version: cmp.Or(d.Version, builtInVersion), Parameters: d.Parameters,
@@ -85,29 +87,30 @@ func (d Downing) strategy(builtIns downing.Catalogue) (protocol.Strategy, error)
 	return s, nil
 }
 
-// section returns the section of which a built-in strategy with the name of d is made.
+// section returns the section from which a built-in strategy with the name of d is made.
 func (d Downing) section() downing.Config {
 	c := d.Config
-	if c.Strategy == "" { // No section was given: one has the name of a strategy.
+	if c.Strategy == "" { // No section was given: a section has the name of a strategy.
 		c = downing.Default()
 	}
 	c.Strategy = d.Name
 	return c
 }
 
-// SetDowning gives the node another downing strategy. The cluster changes to it
-// when every member has it, which [DowningChanged] announces; until then, and for
-// as long as some may not know of the change, the one before is used and kept. So
-// an operator gives it to all nodes, one after the other, in any order.
+// SetDowning gives the node another downing strategy. The cluster changes to it when
+// every member has it, which [DowningChanged] announces. Until then, and for as long as
+// some members may not know of the change, the strategy before is used and kept. So an
+// operator gives the new strategy to all nodes, one after the other, in any order.
 //
-// A strategy that was given before and that the cluster does not use is let go.
-// What has the identity of one that the node has takes its place at once. A node
-// that begins later needs the strategy from the start: it is refused without.
+// A strategy that was given earlier and that the cluster does not use is released. A
+// strategy with the identity of one that the node has takes its place at once. A node
+// that starts later needs the new strategy from the start, or it is refused.
 //
-// It returns when this node has taken the strategy, with an error that says what
-// is wrong with it, that of ctx, or [ErrClosed]; then Release is not called. A
-// node that cannot let go of earlier ones, since the cluster has not converged,
-// takes eight at most; more are released at once and reported by [Refused].
+// SetDowning returns when this node has loaded the strategy, with an error that says what
+// is wrong with the strategy, the error of ctx, or [ErrClosed]; after an error Release is
+// not called. A node that cannot release earlier strategies, since the cluster has not
+// converged, keeps at most eight; further ones are released at once and reported by
+// [Refused].
 func (n *Node) SetDowning(ctx context.Context, d Downing) error {
 	strategy, err := d.strategy(n.builtIns)
 	if err != nil {
@@ -129,7 +132,7 @@ func (n *Node) unload(load uint64) {
 	}
 }
 
-// decide asks the provider that a call names.
+// decide asks the provider that a request names.
 func (n *Node) decide(ctx context.Context, r protocol.DowningRequest) (downing.Decision, error) {
 	d := n.loaded.get(r.Load)
 	if d.Provider == nil {
@@ -138,15 +141,15 @@ func (n *Node) decide(ctx context.Context, r protocol.DowningRequest) (downing.D
 	return d.Provider.Decide(ctx, r.View)
 }
 
-// loadedDownings are the downing strategies that the machine may name, by the
-// number with which it was given them. The zero value is ready.
+// loadedDownings are the downing strategies that the machine may name, by the number with
+// which the machine was given them. The zero value is ready.
 type loadedDownings struct {
 	mu   sync.Mutex
 	last uint64
 	all  map[uint64]Downing
 }
 
-// add takes one in and returns its number, from 1.
+// add keeps a strategy and returns its number, from 1.
 func (l *loadedDownings) add(d Downing) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -158,14 +161,14 @@ func (l *loadedDownings) add(d Downing) uint64 {
 	return l.last
 }
 
-// get returns one, the zero value if it is not there.
+// get returns a strategy by its number, the zero value if there is none.
 func (l *loadedDownings) get(load uint64) Downing {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.all[load]
 }
 
-// take takes one out.
+// take removes a strategy and returns it.
 func (l *loadedDownings) take(load uint64) Downing {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -174,7 +177,7 @@ func (l *loadedDownings) take(load uint64) Downing {
 	return d
 }
 
-// numbers returns the numbers of all, in no order.
+// numbers returns the numbers of all strategies, in no order.
 func (l *loadedDownings) numbers() []uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

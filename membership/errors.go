@@ -6,23 +6,22 @@ package membership
 import "errors"
 
 var (
-	// ErrDown is in [Node.Err] when the other members declared this node down,
-	// or it downed itself because its side of a partition had to go. What it
-	// was responsible for runs elsewhere. The process should end, or start a
-	// new node.
+	// ErrDown is in [Node.Err] when the other members declared this node down, or it
+	// downed itself because its side of a partition had to go. The work of this node runs
+	// elsewhere. The process should end, or start a new node.
 	ErrDown = errors.New("membership: this node was declared down")
 
 	// ErrRefused is in [Node.Err] when the cluster refused this node for good;
 	// the message names the setting and both values, where that is the reason.
 	ErrRefused = errors.New("membership: the cluster refused this node")
 
-	// ErrJoinFailed is in [Node.Err] when no contact took this node in within
-	// the time that the configuration gives.
+	// ErrJoinFailed is in [Node.Err] when no contact let this node join within the
+	// configured time.
 	ErrJoinFailed = errors.New("membership: could not join")
 
-	// ErrYielded is in [Node.Err] when this node's cluster met another one of its
-	// name, which goes on. A new node, or the process when it is started again,
-	// joins that.
+	// ErrYielded is in [Node.Err] when this node's cluster met another cluster of its
+	// name, which goes on. A new node, or the process when it is started again, joins the
+	// other cluster.
 	ErrYielded = errors.New("membership: this node's cluster has yielded to another one")
 
 	// ErrDisk is in [Node.Err] when the node's record in node.data-dir could be

@@ -10,12 +10,15 @@ import (
 	"github.com/quorate/quorate/machine/component"
 )
 
+// A view and the events come first; the end of the file derives the events from
+// two successive views ([difference]).
+
 // View is what a node knows of its cluster at one moment. It is immutable.
 type View struct {
 	Self      gossip.NodeID
 	State     *gossip.State // Never nil; without members before the node has joined.
-	Leader    gossip.NodeID // Zero when there is none.
-	Converged bool          // Everybody who counts has seen State.
+	Leader    gossip.NodeID // Zero when no member leads.
+	Converged bool          // Every member that counts has seen State.
 	Base      gossip.Base   // The sets of voters in each of which a side must win.
 }
 
@@ -30,13 +33,13 @@ type Event interface{ event() }
 // Snapshot is the first event of each subscription, and the one after [Missed].
 type Snapshot struct{ View View }
 
-// Missed says that the subscriber was too slow and N events were dropped. A
+// Missed says that N events were dropped because the subscriber was too slow. A
 // [Snapshot] follows.
 type Missed struct{ N int }
 
-// MemberChanged says that a member has a new status. A member that is new is
-// announced as joining first. Statuses that were passed between two merges of
-// the state are not announced one by one.
+// MemberChanged says that a member has a new status. A new member is announced as joining
+// first. Statuses that a member passed between two merges of the state are not announced
+// one by one.
 type MemberChanged struct {
 	Member *gossip.Member
 	// Previous is the status before, [gossip.StatusNone] for a new member.
@@ -50,33 +53,33 @@ type MemberRemoved struct {
 	Previous gossip.Status
 }
 
-// ReachabilityChanged says that a member became unreachable for somebody who
-// monitors it, or reachable for everybody again. It is never said of the node of the
-// subscriber: that others do not reach it is theirs to act on, and it may be wrong.
+// ReachabilityChanged says that a member became unreachable for some member that monitors
+// it, or reachable again for all. It is never published about the subscriber's own node:
+// that others do not reach it is for them to act on, and may be wrong.
 type ReachabilityChanged struct {
 	Member    *gossip.Member
 	Reachable bool
 }
 
-// LeaderChanged says which member leads now; zero when there is none.
+// LeaderChanged says which member leads now; Leader is zero when none does.
 type LeaderChanged struct{ Leader gossip.NodeID }
 
-// DowningChanged says that the cluster uses another downing strategy. While the
-// change has not converged a side survives only if the one before keeps it as well,
-// unless both keep nothing but majorities.
+// DowningChanged says that the cluster uses another downing strategy. While the change
+// has not converged a side survives only if the previous strategy keeps it as well,
+// unless both strategies keep only majorities.
 type DowningChanged struct{ Strategy, Previous gossip.DowningStrategy }
 
-// Fenced says that nothing of a removed node can be running any more, so that
-// its work may be taken over.
+// Fenced says that nothing of a removed node can be running any more, so that its work
+// may be taken over.
 type Fenced struct {
 	Node     gossip.NodeID
-	Graceful bool // It left in order and had confirmed that it stopped.
+	Graceful bool // The node left in order and had confirmed that it stopped.
 }
 
 // Refused says that a message, a command or a node was refused, and why.
 type Refused struct {
 	Peer   gossip.NodeID // The uid may be unknown.
-	What   string        // The message or command.
+	What   string        // Name of the message or command.
 	Reason string
 }
 
@@ -139,8 +142,8 @@ func announce(m *gossip.Member) []Event {
 	return events
 }
 
-// eachPair walks two lists of members sorted by node and calls f for each node,
-// with nil for the side that does not have it.
+// eachPair walks two lists of members sorted by node and calls f for each node, with nil
+// for a list that lacks the node.
 func eachPair(a, b []*gossip.Member, f func(a, b *gossip.Member)) {
 	for len(a) > 0 || len(b) > 0 {
 		switch {

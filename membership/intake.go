@@ -16,42 +16,43 @@ import (
 	"github.com/quorate/quorate/transport"
 )
 
-// largeAtATime is how many large messages a node holds decoded before its machine
-// has taken them. Decoded, a message may be ten times as large as its bytes.
+// largeAtATime is how many large messages a node holds decoded before its machine has
+// taken them. A decoded message may be ten times as large as its bytes.
 const largeAtATime = 2
 
-// intake stands between the transport and the machine of membership. Whoever can
-// connect can send; so it looks at who sends how much before anything is decoded.
+// intake stands between the transport and the membership machine. Any node that can
+// connect can send; so intake checks what a sender may send before anything is decoded.
 type intake struct {
-	// large is held by each goroutine that decodes a large message, until the
-	// machine has it; size largeAtATime. Others wait, which holds up their peers.
+	// large is held by each goroutine that decodes a large message, until the machine has
+	// the message; its size is largeAtATime. Other goroutines wait, which holds up their
+	// peers.
 	large chan struct{}
 
-	// asked is whom this node has asked last to let it join: its answer is the one
-	// large message that somebody who is no member may send.
+	// asked is the node that was last asked to let this node join: its answer is the only
+	// large message that a non-member may send.
 	asked atomic.Pointer[gossip.NodeID]
 }
 
 func newIntake() intake { return intake{large: make(chan struct{}, largeAtATime)} }
 
-// sent notes what this node asks for.
+// sent notes which node a join request went to.
 func (i *intake) sent(to gossip.NodeID, message any) {
 	if _, ok := message.(protocol.JoinRequest); ok {
 		i.asked.Store(&to)
 	}
 }
 
-// sender says what this node knows of a peer at present.
+// sender returns what this node knows of a peer at present.
 func (n *Node) sender(from gossip.NodeID) wire.Sender {
 	asked := n.intake.asked.Load()
 	return wire.Sender{Member: n.View().State.Member(from) != nil, Asked: asked != nil && *asked == from}
 }
 
-// known tells the transport who may send large frames.
+// known tells the transport whether a node may send large frames.
 func (n *Node) known(from gossip.NodeID) bool { return n.sender(from) != wire.Sender{} }
 
-// receive feeds a message of membership to its machine, if its sender may send one
-// of this size.
+// receive feeds a membership message to the machine, if its sender may send one of this
+// size.
 func (n *Node) receive(handle *machine.Handle, from gossip.NodeID, frame []byte) error {
 	if len(frame) <= wire.StrangerSizeMax {
 		return handle.Receive(n.ctx, from, frame)
@@ -69,7 +70,7 @@ func (n *Node) receive(handle *machine.Handle, from gossip.NodeID, frame []byte)
 	return handle.Deliver(n.ctx, from, frame)
 }
 
-// receiver takes the messages of a component off the transport.
+// receiver returns the handler that takes the messages of a component off the transport.
 func (n *Node) receiver(c machine.Component, handle *machine.Handle) transport.Handler {
 	feed := func(from gossip.NodeID, frame []byte) error { return handle.Receive(n.ctx, from, frame) }
 	if c.Service == protocol.Service {

@@ -16,15 +16,19 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// journal writes what happens to a cluster into the log of a node. Each thing is one
+// The entry points come first: a decision ([journal.decision]), a new view with its
+// events ([journal.advanced]), the end of the node ([journal.ended]). Below them are the
+// lines of each event, and the sentences for decisions.
+
+// journal writes what happens to a cluster into the log of a node. Each change is one
 // line at level info, with a sentence as message:
 //
 //	the node decides ──decision──┐ kept if an event will tell of it
 //	                             ▼
 //	the view changes ──events──> lines, with the reason where this node decided
 //
-// So who leads does not say twice what it has decided, and the others say it as well.
-// What a node decides and no event tells is a line of its own.
+// So the leader does not log twice what it has decided, and the other members log it as
+// well. A decision of this node that no event tells of is a line of its own.
 type journal struct {
 	log *slog.Logger
 
@@ -32,7 +36,7 @@ type journal struct {
 	kept []machine.Decide
 }
 
-// decision takes a decision of a component in.
+// decision logs a decision of a component, or keeps it for an event.
 func (j *journal) decision(component string, d machine.Decide) {
 	if component == ComponentName && toldWithMore(d) {
 		return
@@ -51,13 +55,13 @@ func (j *journal) line(component string, d machine.Decide) {
 	j.log.Info(sentence(component, d), "component", component, "topic", d.Topic, "subject", d.Subject, "verdict", d.Verdict, "reason", oneLine(d.Reason))
 }
 
-// advanced logs what led from one view to the next, and what was decided in the step
-// that made the change and no event told.
+// advanced logs what led from one view to the next, and the decisions of the step that
+// made the change if no event tells of them.
 func (j *journal) advanced(prev, next View, events []Event) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if me := next.Member(); me == nil || me.Status == gossip.Down {
-		// What a node that is down believes of the others counts no more.
+		// The beliefs of a node that is down about the others count no more.
 		events = slices.DeleteFunc(slices.Clone(events), func(e Event) bool {
 			_, reach := e.(ReachabilityChanged)
 			return reach
@@ -73,7 +77,7 @@ func (j *journal) advanced(prev, next View, events []Event) {
 	j.flush()
 }
 
-// flush logs what no event told.
+// flush logs the kept decisions that no event told of.
 func (j *journal) flush() {
 	for _, d := range j.kept {
 		j.line(ComponentName, d)
@@ -81,8 +85,8 @@ func (j *journal) flush() {
 	j.kept = nil
 }
 
-// entered says in one line what a node found when it became a member, and then what
-// became of the node itself: that the others have joined is no news.
+// entered says in one line what a node found when it became a member, and then logs the
+// changes of the node itself: that the others have joined is no news.
 func (j *journal) entered(self gossip.NodeID, events []Event) {
 	var found []string
 	var own []MemberChanged
@@ -153,8 +157,8 @@ func removal(previous gossip.Status) string {
 	return "was removed after it had left"
 }
 
-// member logs the new status of a member. That it passes from one status to the next on
-// its way out, or has got its number, is for debugging.
+// member logs the new status of a member. The steps of a member on its way out, and its
+// up-number, are for debugging.
 func (j *journal) member(e MemberChanged) {
 	m := e.Member
 	if m.Status == e.Previous {
@@ -178,8 +182,8 @@ func (j *journal) member(e MemberChanged) {
 	}
 }
 
-// downed logs that a member was declared down, by whom and why: the state has it, unless
-// this node decided it and has more words for it.
+// downed logs by whom and why a member was declared down. The state says so, unless this
+// node decided it and has a longer reason.
 func (j *journal) downed(m *gossip.Member) {
 	id := m.Node.String()
 	attrs := []any{"member", id}
@@ -193,7 +197,7 @@ func (j *journal) downed(m *gossip.Member) {
 	j.log.Info(fmt.Sprintf("member %s is declared down", m.Node.Address), all...)
 }
 
-// tell logs what a member does, with the reason if this node decided it.
+// tell logs a change of a member, with the reason if this node decided it.
 func (j *journal) tell(m *gossip.Member, does, verdict string, more ...any) {
 	level := slog.LevelInfo
 	if verdict == "exiting" {
@@ -203,7 +207,7 @@ func (j *journal) tell(m *gossip.Member, does, verdict string, more ...any) {
 	j.log.Log(context.Background(), level, fmt.Sprintf("member %s %s", m.Node.Address, does), attrs...)
 }
 
-// because appends the reason of a decision that is told now.
+// because appends the reason of the decision behind the present line.
 func (j *journal) because(subject, verdict string, attrs []any) []any {
 	i := slices.IndexFunc(j.kept, func(d machine.Decide) bool { return d.Subject == subject && d.Verdict == verdict })
 	if i < 0 {
@@ -231,7 +235,8 @@ func (j *journal) ended(err error) {
 }
 
 // toldWithMore reports whether the node itself writes a line that says more than a
-// decision of membership: its last one, for whom it waits, and that it yields.
+// decision of membership: its last line, the voters that it waits for, and that it
+// yields.
 func toldWithMore(d machine.Decide) bool {
 	switch d.Topic + "/" + d.Verdict {
 	case "join/waiting", "cluster/yielded":
@@ -269,8 +274,8 @@ func sentence(component string, d machine.Decide) string {
 	return fmt.Sprintf("%s of %s: %s", d.Topic, d.Subject, d.Verdict)
 }
 
-// ownSentence knows the decisions of membership that have words of their own; "" for
-// others.
+// ownSentence returns the sentence for a decision of membership that has one of its own,
+// otherwise "".
 func ownSentence(d machine.Decide) string {
 	switch d.Topic {
 	case "join":
@@ -335,7 +340,7 @@ func downingSentence(d machine.Decide) string {
 	}
 }
 
-// oneLine keeps a text that was put together of several within one line.
+// oneLine joins the lines of a text into one.
 func oneLine(text string) string { return strings.ReplaceAll(text, "\n", "; ") }
 
 func plural(n int, one, many string) string {
@@ -345,9 +350,9 @@ func plural(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// connectionLevel is the level at which a refused connection is logged first. That a
-// node was restarted everybody hears of from membership; those who still dial the
-// incarnation before, or are dialled by such, are in good health.
+// connectionLevel is the level at which a refused connection is logged first. All nodes
+// hear from membership that a node was restarted; a node that still dials the incarnation
+// before, or is dialled by such a node, is in good health.
 func connectionLevel(incarnation bool) slog.Level {
 	if incarnation {
 		return slog.LevelInfo

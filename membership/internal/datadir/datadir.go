@@ -15,18 +15,19 @@ import (
 	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
+// A directory is opened and locked ([Open]) and its record read; [Dir.Keep] replaces the
+// record, or removes it when that fails; [Dir.Close] gives the directory back.
+
 const (
 	lockName   = "lock"
 	recordName = "record"
-	temporary  = recordName + ".tmp" // One process writes, so that one name is enough.
+	temporary  = recordName + ".tmp" // Only one process writes, so one name is enough.
 )
 
-// ErrUnwritable is wrapped by errors about a directory that can be read and not
-// written.
+// ErrUnwritable is wrapped by errors about a directory that can be read but not written.
 var ErrUnwritable = errors.New("nothing can be written")
 
-// ErrInUse is wrapped by the error of [Open] for a directory that another process
-// has.
+// ErrInUse is wrapped by the error of [Open] for a directory that another process holds.
 var ErrInUse = errors.New("another process uses it")
 
 // Dir is the data directory of a node.
@@ -39,11 +40,11 @@ type Dir struct {
 	record protocol.Record
 }
 
-// Open takes the directory at path, and makes it if it is not there. The cluster is
-// the name of the cluster that it belongs to. The error wraps [ErrInUse],
-// [ErrForeign], [ErrDamaged], [ErrUnwritable], or is that of the file system. With
-// one that wraps [ErrUnwritable] there is a Dir too if the directory holds no record:
-// one that it holds, and that cannot be replaced, would speak for a time long past.
+// Open takes the directory at path, and makes it if it is not there. cluster is the name
+// of the cluster that it belongs to. The error wraps [ErrInUse], [ErrForeign],
+// [ErrDamaged] or [ErrUnwritable], or comes from the file system. With an error that
+// wraps [ErrUnwritable] there is a Dir too if the directory holds no record: a record
+// that cannot be replaced would go on speaking for a time long past.
 func Open(path, cluster string) (*Dir, error) {
 	d := &Dir{path: path, cluster: cluster}
 	unwritable := d.acquire()
@@ -80,7 +81,7 @@ func (d *Dir) acquire() error {
 	return nil
 }
 
-// read returns what the directory holds, the zero Record for nothing.
+// read returns the record in the directory, the zero Record if there is none.
 func (d *Dir) read() (protocol.Record, error) {
 	name := filepath.Join(d.path, recordName)
 	var none protocol.Record
@@ -91,7 +92,7 @@ func (d *Dir) read() (protocol.Record, error) {
 	if err != nil {
 		return none, err
 	}
-	defer func() { _ = opened.Close() }() // It was only read.
+	defer func() { _ = opened.Close() }() // The file was only read.
 	text, err := io.ReadAll(io.LimitReader(opened, recordBytesMax+1))
 	if err != nil {
 		return none, err
@@ -106,7 +107,7 @@ func (d *Dir) read() (protocol.Record, error) {
 	return f.record, nil
 }
 
-// Record returns what is remembered, the zero Record when nothing is.
+// Record returns the record that is kept, the zero Record if there is none.
 func (d *Dir) Record() protocol.Record {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -116,9 +117,9 @@ func (d *Dir) Record() protocol.Record {
 // Writable reports whether records can be kept.
 func (d *Dir) Writable() bool { return d.lock != nil }
 
-// Keep replaces what is remembered. When it returns nil the record outlives the
-// process and the machine. An error that wraps [protocol.ErrRecordLost] says that
-// nothing is remembered any more, any other that the old record may still be there.
+// Keep replaces the record. When it returns nil the new record survives the process and
+// the machine. An error that wraps [protocol.ErrRecordLost] says that no record is left,
+// any other error that the old record may still be there.
 func (d *Dir) Keep(r protocol.Record) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -145,8 +146,8 @@ func (d *Dir) forget(why error) error {
 	return fmt.Errorf("%w: %w", protocol.ErrRecordLost, why)
 }
 
-// replace writes the file anew: the whole new content is on the disk before it
-// takes the place of the old.
+// replace writes a new file: the whole new content is on the disk before it takes the
+// place of the old one.
 func (d *Dir) replace(f file) error {
 	name := filepath.Join(d.path, temporary)
 	created, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -164,8 +165,8 @@ func (d *Dir) replace(f file) error {
 	return syncDir(d.path)
 }
 
-// Close gives the directory back. It does not wait for a write that hangs: such a
-// directory stays taken until the process ends. It may be called again.
+// Close gives the directory back. It does not wait for a write that hangs: then the
+// directory stays taken until the process ends. Close may be called again.
 func (d *Dir) Close() error {
 	if !d.mu.TryLock() {
 		return fmt.Errorf("%s: a write has not returned, it stays in use until the process ends", d.path)

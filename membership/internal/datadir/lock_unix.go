@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// openLock opens and locks a file. The lock is of the open file, and so ends with
+// openLock opens and locks a file. The lock belongs to the open file, and so ends with
 // the process.
 func openLock(name string) (*os.File, error) {
 	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
@@ -28,7 +28,7 @@ func openLock(name string) (*os.File, error) {
 	return file, nil
 }
 
-// syncDir makes a rename in a directory outlive the machine.
+// syncDir makes a rename in a directory survive a crash of the machine.
 func syncDir(path string) error {
 	dir, err := os.Open(path)
 	if err != nil {

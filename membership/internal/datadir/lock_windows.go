@@ -12,8 +12,8 @@ import (
 // sharingViolation is ERROR_SHARING_VIOLATION.
 const sharingViolation = syscall.Errno(32)
 
-// openLock opens a file that nobody else can open meanwhile. That ends with the
-// process.
+// openLock opens a file that no other process can open until it is closed, at the latest
+// when this process ends.
 func openLock(name string) (*os.File, error) {
 	path, err := syscall.UTF16PtrFromString(name)
 	if err != nil {

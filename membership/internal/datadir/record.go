@@ -14,30 +14,30 @@ import (
 	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
-// ErrDamaged is wrapped by errors about a file that does not hold what was written.
+// ErrDamaged is wrapped by errors about a file whose content is not what was written.
 var ErrDamaged = errors.New("damaged, or not written by a node")
 
-// ErrForeign is wrapped by errors about a whole file that is of another cluster, or
-// of a newer version.
+// ErrForeign is wrapped by errors about an intact file of another cluster, or of a newer
+// version.
 var ErrForeign = errors.New("not of this node")
 
 const (
 	recordMagic   = "quorate-record"
 	recordVersion = "1"
 
-	// recordBytesMax is above the longest file: two sets of the largest number of
-	// voters, with hosts of the largest length.
+	// recordBytesMax is above the size of the longest file: two sets of the largest
+	// number of voters, with hosts of the largest length.
 	recordBytesMax = 16 << 20
 )
 
-// file is what the file of the record holds: lines of a keyword and values, the last
-// of which is the check sum of those before (CRC-32, IEEE).
+// file is the content of a record's file: lines of a keyword and values. The last line is
+// the check sum of those before (CRC-32, IEEE).
 type file struct {
 	cluster string // The name of the cluster.
 	record  protocol.Record
 }
 
-// text returns f as it is written.
+// text returns the file as it is written.
 func (f file) text() []byte {
 	r := f.record
 	b := fmt.Appendf(nil, "%s %s %s\n", recordMagic, recordVersion, strconv.QuoteToASCII(f.cluster))
@@ -82,7 +82,7 @@ func parse(text []byte) (file, error) {
 	return f, nil
 }
 
-// line takes one line in. Lines in another order, twice, or missing are found by
+// line parses one line. Lines that are out of order, doubled or missing are found by
 // writing the result again.
 func (f *file) line(line string) (err error) {
 	r := &f.record

@@ -13,11 +13,11 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
+// A node that waits for long says so ([joining.complain]), with an answer for each voter
+// ([discovery.voterAnswer]) and one sentence for all ([Waiting.reason]).
+
 // complainAfter is how many unanswered questions it takes until this node reports that it
 // waits, and for which voters.
-
-// complainAfter is how many questions go unanswered before this node tells that it
-// waits, and for whom.
 const complainAfter = 2
 
 // Waiting is published again and again while a node waits for a cluster to join, or

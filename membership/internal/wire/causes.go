@@ -9,8 +9,8 @@ import (
 	pb "github.com/quorate/quorate/membership/internal/proto/quorate/membership/v1"
 )
 
-// causes writes why members and those of tombstones were declared down, nil if
-// nobody was.
+// causes encodes why members, and former members with a tombstone, were declared down;
+// nil if none was.
 func (t *table) causes(r records) *pb.Causes {
 	var distinct []gossip.Cause
 	of := map[gossip.Cause][]gossip.NodeID{}
@@ -41,8 +41,8 @@ func (t *table) causes(r records) *pb.Causes {
 	return p
 }
 
-// fromCauses fills in why the members and tombstones of r were declared down. It
-// refuses a cause of nobody, and two of one node.
+// fromCauses sets why the members and tombstones of r were declared down. It refuses a
+// cause for an unknown node, and two causes for one node.
 func (t nodes) fromCauses(p *pb.Causes, r records) error {
 	n := len(p.GetBy())
 	if err := columns("causes", n, 2*gossip.MaxMembers, len(p.GetWhy()), len(p.GetNodeCount())); err != nil {
@@ -81,8 +81,8 @@ func (t nodes) fromCauses(p *pb.Causes, r records) error {
 	return nil
 }
 
-// causesOf returns where the causes of members and tombstones stand, nothing if
-// there is none to be filled in.
+// causesOf returns pointers to the causes of members and tombstones, nothing if some is
+// false.
 func causesOf(r records, some bool) map[gossip.NodeID]*gossip.Cause {
 	if !some {
 		return nil

@@ -18,35 +18,38 @@ import (
 	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
+// What a sender may send is checked first ([Admit]). [Codec] then encodes and decodes;
+// below it are the conversions of each message, in the order of package protocol.
+
 // SizeMax is the size of the largest message, in bytes. A state of
 // [gossip.MaxMembers] members is well below it.
 const SizeMax = 4 << 20
 
-// ErrMalformed is what the errors of [Codec.Decode] unwrap to, unless they
-// unwrap to [gossip.ErrInvalid]. It is that of machine/wire.
+// ErrMalformed is what the errors of [Codec.Decode] unwrap to, unless they unwrap to
+// [gossip.ErrInvalid]. It is the error of machine/wire.
 var ErrMalformed = wire.ErrMalformed
 
-// ErrForeign is returned by [Codec.Append] for a value that is no message of
-// package protocol.
+// ErrForeign is returned by [Codec.Append] for a value that is not a message of package
+// protocol.
 var ErrForeign = errors.New("wire: not a message of membership")
 
-// Sender is what the receiver of a message knows of who has sent it.
+// Sender is what the receiver of a message knows about its sender.
 type Sender struct {
-	// Member says that it is a member of the receiver's state.
+	// Member says that the sender is a member of the receiver's state.
 	Member bool
-	// Asked says that it is whom the receiver has asked to let it join.
+	// Asked says that the receiver has asked the sender to let it join.
 	Asked bool
 }
 
-// The largest message in bytes: of anybody, and of a member or of the node that was asked
-// to let this one join, except for their states, which may have [SizeMax].
+// The largest messages in bytes: of any node, and of a member or of the node that was
+// asked to let this one join. Their states may have [SizeMax] instead.
 const (
 	StrangerSizeMax = 64 << 10
 	ControlSizeMax  = 256 << 10
 )
 
-// Admit returns nil for a message that its sender may send at this size, else why it is
-// not to be decoded. It looks at the sender, and at the type that the first bytes name.
+// Admit returns nil for a message that its sender may send at this size, otherwise why it
+// is not decoded. It looks at the sender and at the type that the first bytes name.
 func Admit(b []byte, from Sender) error {
 	switch {
 	case len(b) <= StrangerSizeMax:
@@ -282,7 +285,7 @@ func fromReached(p *pb.Reached) (any, error) {
 	return r, nil
 }
 
-// fromFarewell fills in by whom a node was declared down, and why, if that was said.
+// fromFarewell sets by whom and why a node was declared down, if the message says so.
 func fromFarewell(m protocol.NotMember, p *pb.NotMember) (any, error) {
 	if p.GetDownedBy() == nil && p.GetDownedWhy() == "" {
 		return m, nil
@@ -298,7 +301,7 @@ func fromFarewell(m protocol.NotMember, p *pb.NotMember) (any, error) {
 	return m, nil
 }
 
-// toBy returns a node as it is written, nil for none.
+// toBy encodes a node, nil for none.
 func toBy(n gossip.NodeID) *pb.Node {
 	if n.IsZero() {
 		return nil
@@ -457,7 +460,7 @@ func fromDifferences(p *pb.Differences) ([]protocol.Difference, error) {
 	return differences, nil
 }
 
-// columns checks that the columns of a list are of one length, at most limit.
+// columns checks that the columns of a list have one length, at most limit.
 func columns(what string, length, limit int, others ...int) error {
 	if length > limit {
 		return wire.Malformed("%d %s, at most %d", length, what, limit)

@@ -4,13 +4,12 @@
 // Package wire turns the messages of package protocol into bytes and back. It
 // is the only place where membership knows of protobuf.
 //
-// A message comes from somebody who may lie. [Codec.Decode] refuses what is
-// larger than [SizeMax] before it looks at it, what is not well formed, and
-// what a state, a delta or a digest cannot be: package gossip validates those.
-// Whatever arrives, it returns a message or an error that unwraps to
-// [ErrMalformed] or [gossip.ErrInvalid], does not panic, and allocates in
-// proportion to the size. It has no clock: whether a time is plausible is for
-// the receiver to judge.
+// A message may come from a sender that lies. [Codec.Decode] refuses what is larger than
+// [SizeMax] before it looks at it, what is not well formed, and what a state, a delta or
+// a digest cannot be: package gossip validates those. Whatever arrives, it returns a
+// message or an error that unwraps to [ErrMalformed] or [gossip.ErrInvalid], does not
+// panic, and allocates in proportion to the size. It has no clock: whether a time is
+// plausible is for the receiver to judge.
 //
 // A message that this version does not know has a type of its own, [Unknown],
 // because a newer member may send it. Fields that this version does not know

@@ -10,7 +10,8 @@ import (
 	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
-// What is sent while clusters are looked for and founded: claims, records, votes.
+// These messages are sent while clusters are looked for and founded: claims, records,
+// votes.
 
 func voteToProto(message any) *pb.Message {
 	switch m := message.(type) {
@@ -69,7 +70,7 @@ func fromStamp(p *pb.Stamp) protocol.Stamp {
 
 func toRecord(r protocol.Record) *pb.Record {
 	if r.Data == 0 {
-		return nil // The sender has none: it only looks around.
+		return nil // The sender has no record: it only looks around.
 	}
 	var t table
 	p := &pb.Record{

@@ -11,13 +11,16 @@ import (
 	pb "github.com/quorate/quorate/membership/internal/proto/quorate/membership/v1"
 )
 
-// records are what a state and a delta have in common.
+// A state and a delta are made of the same records ([records]). Each sort of record has a
+// function that encodes it and one that decodes it, side by side.
+
+// records are the parts that a state and a delta have in common.
 type records struct {
 	members    []*gossip.Member
 	tombstones []gossip.Tombstone
 	observers  []*gossip.ObserverRows
-	config     *gossip.Voters    // Nil: not there.
-	registers  *gossip.Registers // Nil: not there.
+	config     *gossip.Voters    // Nil if absent.
+	registers  *gossip.Registers // Nil if absent.
 }
 
 func (t *table) records(r records) *pb.Records {
@@ -69,8 +72,7 @@ func (t nodes) fromRecords(p *pb.Records) (r records, err error) {
 	return r, t.fromCauses(p.GetCauses(), r)
 }
 
-// toData returns data ids as they are written. The receiver checks how many there
-// are when it builds the state.
+// toData encodes data ids. The receiver checks their number when it builds the state.
 func toData(ids []gossip.DataID) []uint64 {
 	var data []uint64
 	for _, id := range ids {
@@ -119,7 +121,7 @@ func (t *table) members(members []*gossip.Member) *pb.Members {
 	n := len(members)
 	p.Node, p.Status = make([]uint32, n), make([]uint32, n)
 	p.UpNumber, p.Profile = make([]uint64, n), make([]uint32, n)
-	var profiles []*gossip.Member // One member of each profile.
+	var profiles []*gossip.Member // One member for each profile.
 	told := slices.ContainsFunc(members, func(m *gossip.Member) bool { return m.Loaded.Version > 0 })
 	if slices.ContainsFunc(members, func(m *gossip.Member) bool { return m.Data != 0 }) {
 		p.Data = make([]uint64, n)
@@ -179,7 +181,7 @@ func appendLoaded(p *pb.Profiles, l gossip.Loaded) {
 	}
 }
 
-// fromLoaded fills in what the profiles have loaded.
+// fromLoaded sets which strategies the profiles have loaded.
 func fromLoaded(p *pb.Profiles, profiles []gossip.Member) error {
 	if n := len(p.GetLoadedVersion()); n != 0 && n != len(profiles) || n != len(p.GetLoadedCount()) {
 		return wire.Malformed("%d versions and %d counts of what %d profiles have loaded", n, len(p.GetLoadedCount()), len(profiles))

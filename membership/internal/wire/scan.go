@@ -12,24 +12,24 @@ import (
 	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
-// A list of two million empty strings is four megabytes on the wire and two hundred
-// in memory. So the bytes of a message are counted through before anything is made
-// of them: [scan] walks over them by the description of the message, allocates
-// nothing, and refuses
+// A list of two million empty strings is four megabytes on the wire and two hundred in
+// memory. So the fields of a message are counted before the message is decoded: [scan]
+// walks over the bytes by the description of the message, allocates nothing, and refuses
+// - a list that is longer than in any cluster,
 //
 //   - a list that is longer than any cluster makes it,
 //   - a part that comes twice, which would be decoded twice and thrown away once.
 //
-// What is left costs its receiver a small multiple of its bytes.
+// What passes costs its receiver a small multiple of its bytes.
 
-// scanAbove is the size from which a message is scanned. What is smaller is too
-// small to cost anything.
+// scanAbove is the size from which a message is scanned. Smaller messages cannot cost
+// much.
 const scanAbove = 4 << 10
 
 // listMax bounds every list that limits does not name.
 const listMax = nodesMax
 
-// columnName names a list: its message, and the field in it.
+// columnName identifies a list by its message and its field.
 type columnName struct{ message, field protoreflect.Name }
 
 // limits are the lengths of the lists that have a limit of their own.
@@ -52,23 +52,23 @@ var limits = map[columnName]int{ //nolint:gochecknoglobals // A constant table.
 	{"Differences", "key"}: protocol.MaxSettings, {"Differences", "member"}: protocol.MaxSettings, {"Differences", "joiner"}: protocol.MaxSettings,
 }
 
-// perMember bounds the lists that hold several values of each member: ten, of as
-// many members as a state can have. A member has a few roles and services, and
-// accuses those that it monitors, which are nine.
+// perMember bounds the lists that hold several values for each member: ten, for as many
+// members as a state can have. A member has a few roles and services, and marks
+// unreachable only nodes that it monitors, which are nine.
 const perMember = 10 * gossip.MaxMembers
 
-// scan refuses a message that would cost more than its size says. It does not find
-// what is wrong with its bytes otherwise: the decoder does.
+// scan refuses a message that would cost more than its size suggests. Other faults of its
+// bytes are found by the decoder.
 func scan(b []byte) error {
 	return scanMessage(b, (*pb.Message)(nil).ProtoReflect().Descriptor())
 }
 
-// fieldsMax is above the number of each field of the messages, so that what was
-// seen of them fits into an array. A test holds the messages to it.
+// fieldsMax is above the number of every field of the messages, so that the counts fit
+// into an array. A test holds the messages to it.
 const fieldsMax = 64
 
 func scanMessage(b []byte, message protoreflect.MessageDescriptor) error {
-	var counted [fieldsMax]int // Values of each field, or of each choice by its first field.
+	var counted [fieldsMax]int // Values of each field, or of each oneof by its first field.
 	for len(b) > 0 {
 		f, rest, err := wire.Next(b)
 		if err != nil {
@@ -85,7 +85,7 @@ func scanMessage(b []byte, message protoreflect.MessageDescriptor) error {
 	return nil
 }
 
-// scanField counts what one occurrence of a field brings.
+// scanField counts the values in one occurrence of a field.
 func scanField(f *wire.Field, field protoreflect.FieldDescriptor, counted *[fieldsMax]int) error {
 	place, values, limit := field.Number(), 1, 1
 	if choice := field.ContainingOneof(); choice != nil {
@@ -107,7 +107,7 @@ func scanField(f *wire.Field, field protoreflect.FieldDescriptor, counted *[fiel
 	return scanMessage(f.Bytes, field.Message())
 }
 
-// limitOf returns how long a list may be.
+// limitOf returns the largest length of a list.
 func limitOf(field protoreflect.FieldDescriptor) int {
 	if limit, ok := limits[columnName{field.Parent().Name(), field.Name()}]; ok {
 		return limit
@@ -115,8 +115,8 @@ func limitOf(field protoreflect.FieldDescriptor) int {
 	return listMax
 }
 
-// valuesOf counts the values in the bytes of a list: numbers lie packed together, a
-// text lies alone.
+// valuesOf counts the values in the bytes of a list: numbers lie packed together, a text
+// lies alone.
 func valuesOf(packed []byte, typ protoreflect.Kind) int {
 	switch typ {
 	case protoreflect.StringKind, protoreflect.BytesKind:

@@ -9,6 +9,9 @@ import (
 	pb "github.com/quorate/quorate/membership/internal/proto/quorate/membership/v1"
 )
 
+// A state, a delta and a digest are encoded here, in that order, from the records that
+// records.go converts.
+
 func toState(s *gossip.State) *pb.State {
 	var t table
 	p := s.Parts()
@@ -157,7 +160,7 @@ func (t nodes) fromClockRef(p *pb.ClockRef) (gossip.ClockRef, error) {
 	return gossip.ClockRef{Base: gossip.Hash(p.GetBase()), Entries: entries}, err
 }
 
-// keyKinds is the factor by which the place of a node is multiplied in a key.
+// keyKinds is the factor by which the table index of a node is multiplied in a key.
 const keyKinds = 8
 
 func (t *table) edits(edits []gossip.Edited) *pb.Edits {

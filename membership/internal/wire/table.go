@@ -11,21 +11,23 @@ import (
 	pb "github.com/quorate/quorate/membership/internal/proto/quorate/membership/v1"
 )
 
-// nodesMax bounds the table of nodes of a message: members, tombstones,
-// voters of two configs, clock entries of nodes that are gone, and those who declared
-// members down.
+// A message names each node once, in a table, and refers to it by index. The sender
+// builds a [table]; the receiver reads it as [nodes].
+
+// nodesMax bounds the table of nodes of a message: members, tombstones, voters of two
+// configs, clock entries of nodes that are gone, and nodes that declared members down.
 const nodesMax = 8 * gossip.MaxMembers
 
-// table gives each node of a message its place. Most lists of a message are
-// sorted parts of the first one, so that a node is usually where the node
-// before it in the list lets expect it; the index is built when it is not.
+// table gives each node of a message its index. Most lists of a message are sorted parts
+// of the first one, so that the next node usually stands right after the one before it;
+// the map is built when it does not.
 type table struct {
 	nodes  []gossip.NodeID
 	index  map[gossip.NodeID]uint32
-	expect uint32 // Where the next node is expected.
+	expect uint32 // Index at which the next node is expected.
 }
 
-// place returns the place of a node, and adds it.
+// place returns the index of a node in the table, and adds the node if it is new.
 func (t *table) place(n gossip.NodeID) uint32 {
 	if int(t.expect) < len(t.nodes) && t.nodes[t.expect] == n {
 		t.expect++
@@ -47,7 +49,7 @@ func (t *table) place(n gossip.NodeID) uint32 {
 	return i
 }
 
-// places returns the places of a list of nodes.
+// places returns the indices of a list of nodes.
 func (t *table) places(nodes []gossip.NodeID) []uint32 {
 	t.expect = 0
 	places := make([]uint32, len(nodes))
@@ -87,7 +89,7 @@ func (t *table) proto() *pb.Nodes {
 	return p
 }
 
-// nodes is the table of a message that was received.
+// nodes is the table of a received message.
 type nodes []gossip.NodeID
 
 func fromNodes(p *pb.Nodes) (nodes, error) {
@@ -110,7 +112,7 @@ func fromNodes(p *pb.Nodes) (nodes, error) {
 	return t, nil
 }
 
-// at returns the node at a place.
+// at returns the node at an index.
 func (t nodes) at(place uint32) (gossip.NodeID, error) {
 	if int64(place) >= int64(len(t)) {
 		return gossip.NodeID{}, wire.Malformed("node %d of %d", place, len(t))
@@ -118,7 +120,7 @@ func (t nodes) at(place uint32) (gossip.NodeID, error) {
 	return t[place], nil
 }
 
-// list returns the nodes at places, nil for none.
+// list returns the nodes at some indices, nil for none.
 func (t nodes) list(places []uint32) ([]gossip.NodeID, error) {
 	if len(places) > nodesMax {
 		return nil, wire.Malformed("list of %d nodes", len(places))
