@@ -11,50 +11,52 @@ import (
 	"github.com/quorate/quorate/simulation"
 )
 
-// Assumption says where it is not certain that no two sides host at the same time,
-// but assumed of timing, see package protocol: in a cluster of more members than a
-// node monitors, its standing rests on the answers of some of the voters. Those who
-// accuse it may be others than those who answer it, if it loses its contacts by and
-// by, or if news is slow.
+// Assumption says where it is not certain but an assumption about timing that no two
+// sides host at the same time, see package protocol: in a cluster of more members than a
+// node monitors, its standing rests on the answers of some of the voters. If the node
+// loses its contacts one after the other, or if news is slow, the voters that mark it
+// unreachable may be others than those that answer it.
 //
-// A node that hosts beside those who took over from it is a violation all the same in
-// a cluster of fewer members, and wherever neither was the case for as long as it takes
-// to remove a node. Where one was, it is counted.
+// A node that hosts beside its successors is a violation all the same in a smaller
+// cluster, and wherever neither of the two happened for as long as it takes to remove a
+// node. Where one did, the node is counted.
 type Assumption struct {
-	// Voters is up to how many members the standing of a node rests on all voters.
+	// Voters is the number of members up to which the standing of a node rests on all
+	// voters.
 	Voters int
 
 	// Parts is how many of its contacts a node must have lost, or got back, before it
-	// lost the last of them, for that to be by and by: as many accusations begin its
-	// fence.
+	// lost the last of them, for the loss to be gradual: so many unreachable records
+	// begin its fence.
 	Parts int
 
-	// Within is for how long after that the assumption may not hold.
+	// Within is how long after such an event the assumption may not hold.
 	Within time.Duration
 
-	// HostedTwice counts the nodes that hosted beside those who took over from them
-	// while the assumption may not have held.
+	// HostedTwice counts the nodes that hosted beside their successors while the
+	// assumption may not have held.
 	HostedTwice int
 
-	world  *simulation.World
-	seen   map[gossip.NodeID]bool        // Who was counted.
-	losses map[gossip.Address][]contacts // By address, oldest first.
-	ails   bool                          // Something is slow.
-	slow   time.Duration                 // World time at which something was slow last; -1: never.
+	world   *simulation.World
+	seen    map[gossip.NodeID]bool        // Nodes that were counted.
+	losses  map[gossip.Address][]contacts // By address, oldest first.
+	slowNow bool                          // Whether something is slow.
+	slowAt  time.Duration                 // World time at which something was slow last; -1: never.
 }
 
-// contacts are the addresses that one was cut off from, or connected with, at a time.
+// contacts are the addresses that an address was cut off from, or connected with, at a
+// time.
 type contacts struct {
 	at    time.Duration
 	peers []gossip.Address
 }
 
-// contactsKept is how many changes of its contacts are kept of each address.
+// contactsKept is how many changes of its contacts are kept for each address.
 const contactsKept = 32
 
-// Watch has the assumption hear of what happens to links.
+// Watch tells the assumption of each change of a link.
 func (a *Assumption) Watch(w *simulation.World) {
-	a.world, a.slow = w, -1
+	a.world, a.slowAt = w, -1
 	a.seen, a.losses = make(map[gossip.NodeID]bool), make(map[gossip.Address][]contacts)
 	w.Network().Watch(a)
 }
@@ -79,21 +81,21 @@ func (a *Assumption) note(of, peer gossip.Address) {
 
 // Changed notes whether something is slow, or was until now.
 func (a *Assumption) Changed() {
-	was := a.ails
-	if a.ails = slow(a.world); a.ails || was {
-		a.slow = a.world.Now()
+	was := a.slowNow
+	if a.slowNow = slow(a.world); a.slowNow || was {
+		a.slowAt = a.world.Now()
 	}
 }
 
-// excuses reports whether it is no violation that a node hosts beside those who took
-// over from it, and counts it then.
+// excuses reports whether it is no violation that a node hosts beside its successors, and
+// counts the node in that case.
 func (a *Assumption) excuses(n *simulation.Node) bool {
 	if a == nil || len(MachineOf(n).State().Members()) <= a.Voters {
 		return false
 	}
 	a.Changed()
 	since := a.world.Now() - a.Within
-	excused := a.slow >= max(since, 0) || a.byAndBy(n.ID().Address, since)
+	excused := a.slowAt >= max(since, 0) || a.lostGradually(n.ID().Address, since)
 	if excused && !a.seen[n.ID()] {
 		a.seen[n.ID()] = true
 		a.HostedTwice++
@@ -101,9 +103,9 @@ func (a *Assumption) excuses(n *simulation.Node) bool {
 	return excused
 }
 
-// byAndBy reports whether a node lost its contacts in more than one step, of which all
-// but the last were many.
-func (a *Assumption) byAndBy(of gossip.Address, since time.Duration) bool {
+// lostGradually reports whether a node lost its contacts in more than one step, where all steps
+// before the last took many of them.
+func (a *Assumption) lostGradually(of gossip.Address, since time.Duration) bool {
 	all, parts := a.losses[of], 0
 	for _, c := range all[:max(len(all)-1, 0)] {
 		if c.at >= since {
@@ -113,7 +115,7 @@ func (a *Assumption) byAndBy(of gossip.Address, since time.Duration) bool {
 	return parts >= a.Parts
 }
 
-// slow reports whether news may take longer than usual to reach all, or not reach
+// slow reports whether news may take longer than usual to reach all nodes, or not reach
 // some, although the links are there.
 func slow(w *simulation.World) bool {
 	return w.Network().Impaired() || slices.ContainsFunc(w.Nodes(), (*simulation.Node).Frozen)

@@ -1,8 +1,8 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package membershipsim puts members into a world of package simulation, looks after
-// them, and checks what membership promises.
+// Package membershipsim puts members into a world of package simulation, operates them,
+// and checks what membership promises.
 //
 //	w := simulation.New(simulation.Options{Seed: 7})
 //	membershipsim.Serve(w)
@@ -21,17 +21,18 @@
 // A component that needs members attaches itself behind that of membership, in the
 // function that builds the node.
 //
-// # Who starts nodes again
+// # What starts nodes again
 //
 // An [Operator] sees the whole cluster and repairs it. A [Supervisor] stands at each
-// address, knows nothing, and starts a node where it stood, inside a partition too.
+// address, knows nothing of the cluster, and starts a node where it stood, inside a
+// partition too.
 //
 // # Checks
 //
-// [Invariants], [Events] and [OneCluster] check what must never happen, in each step.
-// [Liveness] checks in each second what must happen in time; [BoundsOf] says in which,
-// from the settings. [Assumption] counts what is promised of small clusters only.
-// The checks see nodes from outside, and share no code with the machine.
+// [Invariants], [Events] and [OneCluster] check in each step what must never happen.
+// [Liveness] checks in each second what must happen in time; [BoundsOf] derives the times
+// from the settings. [Assumption] counts what is promised only of small clusters. The
+// checks see nodes from outside, and share no code with the machine.
 //
 // The worlds that programs can choose by a name are in package scenario below.
 //

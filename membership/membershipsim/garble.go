@@ -14,12 +14,11 @@ import (
 	"github.com/quorate/quorate/simulation"
 )
 
-// GarbleDowning returns a function that makes up wrong answers of a downing
-// strategy of a class: of another type, with nodes that nobody knows or that
-// cannot be downed, too many of them, some twice or out of order, with a verdict
-// that does not exist or does not fit the nodes, with a reason that is too long,
-// and, where the class lets nothing but majorities survive, one that keeps a side
-// without a majority. Each breaks the contract of [downing.Check].
+// GarbleDowning returns a function that makes up wrong answers of a downing strategy of a
+// class. A wrong answer has another type, or unknown nodes, nodes that cannot be downed,
+// too many nodes, doubled or unsorted ones, a verdict that does not exist or does not fit
+// the nodes, a reason that is too long, or, where the class lets only majorities survive,
+// keeps a side without a majority. Each breaks the contract of [downing.Check].
 func GarbleDowning(class downing.Class) simulation.Garble {
 	return func(r *rand.Rand, request any) any {
 		q, ok := request.(protocol.DowningRequest)
@@ -28,8 +27,8 @@ func GarbleDowning(class downing.Class) simulation.Garble {
 		}
 		v := q.View
 		for {
-			// What a garbler makes of a view may be right by chance: nobody can be
-			// named twice if there is nobody to name.
+			// A made-up answer may be right by chance: no node can be named twice if
+			// there is no node to name.
 			answer := garblers()[r.IntN(len(garblers()))](r, &v)
 			if d, ok := answer.(downing.Decision); !ok || downing.Check(v, class, d) != nil {
 				return answer
@@ -55,16 +54,16 @@ func garblers() []func(r *rand.Rand, v *downing.View) any {
 		func(_ *rand.Rand, v *downing.View) any {
 			return garbled(downing.KeepSide, slices.Concat(lostOf(v), lostOf(v)))
 		},
-		func(_ *rand.Rand, v *downing.View) any { // Too many: everybody, also who is down already.
+		func(_ *rand.Rand, v *downing.View) any { // Too many: all members, including those that are down already.
 			return garbled(downing.KeepSide, everybody(v))
 		},
 		func(_ *rand.Rand, v *downing.View) any { return garbled(downing.None, lostOf(v)) },
 		func(_ *rand.Rand, v *downing.View) any { return garbled(downing.DownSide, lostOf(v)) },
 		func(*rand.Rand, *downing.View) any { return garbled(downing.DownAll, nil) },
-		func(_ *rand.Rand, v *downing.View) any { // Its side, whatever that is worth.
+		func(_ *rand.Rand, v *downing.View) any { // The side of the asking node, right or wrong.
 			return downing.Decision{Verdict: downing.KeepSide, Down: lostOf(v), Reason: "this side is the best"}
 		},
-		func(_ *rand.Rand, v *downing.View) any { // Itself alone.
+		func(_ *rand.Rand, v *downing.View) any { // The asking node alone.
 			d := downing.Decision{Verdict: downing.KeepSide, Reason: "nobody else is needed"}
 			for _, m := range v.Members {
 				if m.Node != v.Self && downing.CanBeDowned(m) {

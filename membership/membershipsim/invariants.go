@@ -16,6 +16,10 @@ import (
 	"github.com/quorate/quorate/simulation"
 )
 
+// Events are checked as nodes publish them ([Invariants.observed]), each step of a node by
+// itself ([Invariants.Stepped]), and whole states each second ([Invariants.Second]). What
+// must hold between a state and the next comes last.
+
 func settled(n *simulation.Node, m, first *protocol.Machine, nodes int) error {
 	s := m.State()
 	self := s.Member(n.ID())
@@ -41,41 +45,42 @@ func settled(n *simulation.Node, m, first *protocol.Machine, nodes int) error {
 //
 //	I4  downing decisions are carried out on the view that they were made for,
 //	    and every voter can decide by the strategy of the cluster
-//	I6  a status never goes backwards, and who was removed never comes back
-//	I7  an incarnation that was downed is never anything but Down or gone
+//	I6  a status never goes backwards, and a removed node never comes back
+//	I7  an incarnation that was downed stays Down or is gone
 //	I8  states are well formed
-//	I25 what was published last is what the machine holds
-//	I29 what only a leader gives is given once, see [Invariants.gave]
-//	closure: what a node makes of what it accepted is accepted by every other
-//	standing: while somebody hosts who knows a node as removed, and that node
-//	was fenced, the node hosts nothing, by its own clock. So two sides never
-//	host at the same time.
+//	I25 the last event published is the state that the machine holds
+//	I29 what only a leader assigns is assigned once, see [Invariants.gave]
+//	closure: a state that a node makes of accepted states is accepted by all others
+//	standing: while some host knows a node as removed, and that node was fenced,
+//	the removed node hosts nothing, by its own clock. So two sides never host at
+//	the same time.
 //
-// Each step of a node is checked at any size of the cluster: of the state
-// after the step everything that it does not share with the state before. Whole
-// states are looked at each second, of large clusters by turns.
+// Each step of a node is checked at any size of the cluster: the parts of the state after
+// the step that it does not share with the state before. Whole states are checked each
+// second, in large clusters by turns.
 //
-// It is added by [Invariants.Watch].
+// [Invariants.Watch] adds the checks to a world.
 type Invariants struct {
 	states   map[gossip.NodeID]*gossip.State
 	standing map[gossip.NodeID]machine.Instant
 	world    *simulation.World
-	fenced   map[gossip.NodeID]gossip.NodeID // By whom first.
+	fenced   map[gossip.NodeID]gossip.NodeID // The first node by which each node was fenced.
 	given    given
 	ghosts   []*simulation.Node // Fenced nodes that have not ended.
 
-	// Fences counts the nodes that were fenced, and Hosted the seconds, over
-	// all nodes, in which a node could host: that the rules were exercised.
+	// Fences counts the nodes that were fenced, and Hosted the seconds, over all nodes,
+	// in which a node could host. They show that the rules were exercised.
 	Fences, Hosted int
 
-	// MinoritySurvives says that the downing strategy may let a side without a
-	// majority survive. When all of such a side has ended, another that has waited for
-	// a decision goes on, and gives what the first had given; but nobody who could host
-	// holds it any more then, and no two of what they give have the same name.
+	// MinoritySurvives says that the downing strategy may let a side without a majority
+	// survive. When all nodes of such a side have ended, another side that has waited for
+	// a decision goes on, and assigns again what the first one had assigned. By then no
+	// node that could host holds the first assignments any more, and no two assignments
+	// have the same name.
 	MinoritySurvives bool
 
-	// Assumption says where no two sides hosting is an assumption about timing: what
-	// is seen there is counted by it. Nil: nowhere.
+	// Assumption says where it is an assumption about timing that no two sides host;
+	// violations there are counted by it. Nil means nowhere.
 	Assumption *Assumption
 
 	// Checked counts the states that were checked.
@@ -129,8 +134,8 @@ func (c *Invariants) observed(o simulation.Observation) error {
 	return nil
 }
 
-// refused checks closure: what a node makes of what it accepted is accepted by every
-// other, so that among honest nodes nothing is malformed.
+// refused checks closure: a state that a node makes of accepted states is accepted by all
+// others, so that among honest nodes nothing is malformed.
 func (c *Invariants) refused(n *simulation.Node, e protocol.Refused) error {
 	if e.Refusal != protocol.RefusedMalformed || e.Peer == n.ID() {
 		return nil
@@ -138,9 +143,9 @@ func (c *Invariants) refused(n *simulation.Node, e protocol.Refused) error {
 	return fmt.Errorf("closure: %v refuses %s of %v as malformed: %s", n.ID(), e.What, e.Peer, e.Reason)
 }
 
-// decidedOnWhatIs checks that a downing decision is only carried out while
-// somebody is unreachable: an answer to a view that has passed is dropped. It
-// looks at the state before the step, since the step may remove who was lost.
+// decidedOnWhatIs checks that a downing decision is only carried out while some member is
+// unreachable: an answer to a view that has passed must be dropped. It looks at the state
+// before the step, since the step may remove the lost members.
 func (c *Invariants) decidedOnWhatIs(n *simulation.Node, d machine.Decide) error {
 	before := c.states[n.ID()]
 	if d.Topic == "downing" && d.Subject == n.ID().String() &&
@@ -151,8 +156,8 @@ func (c *Invariants) decidedOnWhatIs(n *simulation.Node, d machine.Decide) error
 	return nil
 }
 
-// checkSides looks for a node that hosts although it was fenced, while one
-// hosts that may have taken over from it.
+// checkSides looks for a node that hosts although it was fenced, while another node hosts
+// that may have taken over from it.
 func (c *Invariants) checkSides() error {
 	c.ghosts = slices.DeleteFunc(c.ghosts, func(n *simulation.Node) bool { return !n.Alive() })
 	for _, n := range c.ghosts {
@@ -166,8 +171,8 @@ func (c *Invariants) checkSides() error {
 	return nil
 }
 
-// successorOf returns who hosts, and knows a node as removed that hosts; nil for
-// nobody, or if the node does not host.
+// successorOf returns a node that hosts and knows the given hosting node as removed; nil
+// if there is none, or if the given node does not host.
 func (c *Invariants) successorOf(n *simulation.Node) *simulation.Node {
 	if !c.Hosts(n) {
 		return nil
@@ -184,7 +189,7 @@ func (c *Invariants) successorOf(n *simulation.Node) *simulation.Node {
 func (c *Invariants) Stepped(_ *simulation.World, n *simulation.Node) error {
 	m := MachineOf(n)
 	if m == nil || !n.Alive() || n.Ending() {
-		return nil // A node that ends publishes that, and no state any more.
+		return nil // A node that ends publishes its end, and no state any more.
 	}
 	was, is := c.states[n.ID()], m.State()
 	if was == is {
@@ -213,8 +218,8 @@ func (c *Invariants) Stepped(_ *simulation.World, n *simulation.Node) error {
 	return c.gave(n.ID(), was, is, m.Snapshot().Converged)
 }
 
-// wholeMax is how many whole states are looked at in a second. In larger
-// clusters the nodes take turns.
+// wholeMax is how many whole states are checked in a second. In larger clusters the nodes
+// take turns.
 const wholeMax = 50
 
 // Second looks at all nodes.
@@ -268,7 +273,7 @@ func forwards(self gossip.NodeID, was, is *gossip.State) error {
 	return forgotten(self, was, is)
 }
 
-// forgotten checks the other half of I6: who is no member any more was removed.
+// forgotten checks the other half of I6: a node that is no member any more was removed.
 func forgotten(self gossip.NodeID, was, is *gossip.State) error {
 	members, i := is.Members(), 0
 	for _, m := range was.Members() {
@@ -290,8 +295,8 @@ func shared(a, b []*gossip.Member) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// wellFormed checks I8: what is does not share with was, a state that was
-// checked, or all of it if was is nil.
+// wellFormed checks I8 for the parts of is that it does not share with was, a state that
+// was checked; for all of it if was is nil.
 func wellFormed(self gossip.NodeID, was, is *gossip.State) error {
 	same := was != nil && shared(was.Members(), is.Members())
 	if !same {

@@ -11,8 +11,8 @@ import (
 	"github.com/quorate/quorate/simulation"
 )
 
-// caused checks that whoever is down in a state was declared down by somebody, for a
-// reason: it is what the member has to say when it learns of its end.
+// caused checks that every member that is down in a state has a cause, by whom and why:
+// the member reports it when it learns of its end.
 func caused(self gossip.NodeID, was, is *gossip.State) error {
 	if was != nil && shared(was.Members(), is.Members()) {
 		return nil
@@ -25,10 +25,9 @@ func caused(self gossip.NodeID, was, is *gossip.State) error {
 	return nil
 }
 
-// canDecide checks that nobody is up who cannot decide by the downing strategy of
-// the cluster: when a node comes to know of a strategy, every voter that it knows,
-// and that lives, has it. Who leaves may have stopped hosting, and does not hear of
-// a change any more.
+// canDecide checks that every node that is up can decide by the downing strategy of the
+// cluster: when a node learns of a strategy, every live voter that it knows has it. A
+// leaving voter may have stopped hosting, and need not hear of a change any more.
 func (c *Invariants) canDecide(n *simulation.Node, was, is *gossip.State) error {
 	r := is.Downing()
 	if was != nil && was.Downing() == r && shared(was.Members(), is.Members()) || r.Gen == 0 {

@@ -11,20 +11,19 @@ import (
 	"github.com/quorate/quorate/simulation"
 )
 
-// Events checks what nodes publish, one event after the other, as a subscriber sees
-// it:
+// Events checks what nodes publish, event by event, as a subscriber sees it:
 //
-//	I25 from one published state to the next each member goes forwards, comes once,
-//	    and is gone only when it was removed
+//	I25 from one published state to the next each member goes forwards, joins once,
+//	    and disappears only when it was removed
 //	I7  of two incarnations at one address at most one is not down, once either has
-//	    been up: the second comes up when the first is out. Two may have been let in
-//	    by two members at the same time.
+//	    been up: the second comes up when the first is out. Two members may have let
+//	    in one each at the same time.
 //
-// It is added by [Events.Watch].
+// [Events.Watch] adds the check to a world.
 type Events struct {
 	last map[gossip.NodeID]*gossip.State
 
-	// Checked counts the events.
+	// Checked counts the events that were checked.
 	Checked int
 }
 

@@ -11,27 +11,28 @@ import (
 	"github.com/quorate/quorate/simulation"
 )
 
-// given is what leaders have given, over all states that any node ever held.
+// given is what leaders have assigned, over all states that any node ever held.
 type given struct {
-	numbers map[givenKey]gossip.NodeID // Who has an up-number.
+	numbers map[givenKey]gossip.NodeID // The node that has an up-number.
 	configs map[givenKey]gossip.Voters
 	downing map[givenKey]gossip.DowningRegister
 
-	// named are the voters by the whole name of their generation, which nobody gives
-	// twice, whoever survives.
+	// named are the voters by the full name of their generation, which no two leaders
+	// assign, whichever side survives.
 	named map[namedKey]gossip.Voters
 
-	// settled are the up-numbers that a node knew to be held by all who take part.
+	// settled are the up-numbers that a node knew to be held by all members that take
+	// part.
 	settled map[gossip.NodeID]gossip.UpNumber
 }
 
-// givenKey is an up-number, or a generation counted by itself, of one cluster.
+// givenKey is an up-number, or the counter of a generation, of one cluster.
 type givenKey struct {
 	cluster gossip.ClusterID
 	count   uint64
 }
 
-// namedKey is a generation by its whole name, of one cluster.
+// namedKey is the full name of a generation of one cluster.
 type namedKey struct {
 	cluster    gossip.ClusterID
 	generation gossip.Generation
@@ -43,15 +44,15 @@ func (g *given) init() {
 	g.named, g.settled = make(map[namedKey]gossip.Voters), make(map[gossip.NodeID]gossip.UpNumber)
 }
 
-// gave checks I29 for what a state holds that the one before it did not: up-numbers,
-// generations of the voters and of the downing strategy are given once, in all
-// states that any node ever holds, also in those that nobody but one joiner has; and
-// an up-number that all were known to hold never changes.
+// gave checks I29 for the parts of a state that the state before lacks: up-numbers, and
+// generations of the voters and of the downing strategy, are assigned once over all
+// states that any node ever holds, even if it is the only one; and an up-number that all
+// members were known to hold never changes.
 //
-// A leader may die in the moment of its edit, so that one node alone has what it
-// gave. Whoever leads then has removed it, and a removal outbids what the removed
-// node can have given. Where a minority may survive, two sides may each remove the
-// other, and outbid the same: there the numbers may meet, the names may not.
+// A leader may die at the moment of its edit, so that one node alone has what the leader
+// assigned. The next leader has removed it, and a removal outbids what the removed node
+// can have assigned. Where a minority may survive, two sides may each remove the other,
+// and outbid the same: then the numbers may meet, the full names may not.
 func (c *Invariants) gave(self gossip.NodeID, was, is *gossip.State, converged bool) error {
 	if was == nil {
 		was = gossip.New(is.Cluster())
@@ -124,8 +125,8 @@ func sameConfig(a, b gossip.Voters) bool {
 	return a.Generation() == b.Generation() && slices.Equal(a.Voters, b.Voters) && slices.Equal(a.Previous, b.Previous)
 }
 
-// held reports whether what was given is given for good: always where only majorities
-// survive, else while a node lives that holds it and could host.
+// held reports whether an assignment still counts: always where only majorities survive,
+// otherwise while a live node holds it that could host.
 func (c *Invariants) held(holds func(*gossip.State) bool) bool {
 	return !c.MinoritySurvives || slices.ContainsFunc(c.world.Nodes(), func(n *simulation.Node) bool {
 		return c.Hosts(n) && holds(MachineOf(n).State())

@@ -16,72 +16,76 @@ import (
 	"github.com/quorate/quorate/simulation"
 )
 
+// A second of a world is checked by [Liveness.Second]: silent members are marked
+// unreachable, a quiet world settles and hosts, and the best side survives a cut. The
+// helpers of each check follow it.
+
 // Liveness checks in each second that what must happen happens in time:
 //
-//	accused   a member that a node cannot hear any more is accused by it, or out,
-//	          within [Bounds.Accuse] of the time for which that node ran. Who has
-//	          not been up yet spares others while it hears some, or while others say
-//	          so, or the member says it of it
-//	settled   a world in which nothing is wrong for longer than [Bounds.Settle] has a
-//	          cluster of which all who live are members that are up, whom all agree
-//	          about: a joiner is up or has ended, nobody stays in a passing state,
-//	          there is one leader, and so one oldest member; but for moments of at
-//	          most [Bounds.Waver]
-//	standing  each of them may host, but for moments in which an answer was lost
+//	accused   a member that a node cannot hear any more is marked unreachable by it,
+//	          or removed, within [Bounds.Accuse] of that node's running time. A node
+//	          that has not been up spares the member while it hears others, or while
+//	          others have marked the member, or the member has marked the node
+//	settled   a world without faults for longer than [Bounds.Settle] has a cluster in
+//	          which every live node is a member that is up, and about which all agree:
+//	          a joiner is up or has ended, no member stays in a passing state, there
+//	          is one leader, and so one oldest member; except for moments of at most
+//	          [Bounds.Waver]
+//	standing  each member may host, except for moments in which an answer was lost
 //	survives  of a settled cluster that is cut once, the side with a majority whose
 //	          links all work hosts again within [Bounds.Accuse] and [Bounds.Remove]
-//	endless   while nothing changes from outside, nobody is started and ends by
+//	endless   while nothing changes from outside, no node is started and ends by
 //	          itself again and again
 //
-// It needs no operator, and waits for none. It is added by [Liveness.Watch].
+// It needs no operator, and waits for none. [Liveness.Watch] adds it to a world.
 type Liveness struct {
 	// Bounds are the times that are allowed.
 	Bounds Bounds
 
-	// Config is that of the nodes.
+	// Config holds the settings of the nodes.
 	Config protocol.Config
 
 	// MajorityOnly says that the downing strategy keeps every side with a majority,
 	// and no other.
 	MajorityOnly bool
 
-	// MayWait says that a cluster may wait for somebody to found it, since too many of
-	// its nodes have lost what they remember: then it need not settle.
+	// MayWait says that a cluster may have to wait for an operator to found it, since too
+	// many of its nodes have lost their records: then it need not settle.
 	MayWait bool
 
-	// Silences, Settled and Splits count how often each was looked at in earnest.
+	// Silences, Settled and Splits count how often each of these was really checked.
 	Silences, Settled, Splits int
 
 	world    *simulation.World
 	standing map[gossip.NodeID]machine.Instant
-	hosted   map[gossip.NodeID]time.Duration // World time at which it could last, while looked at.
+	hosted   map[gossip.NodeID]time.Duration // World time at which a node could last host, while that is checked.
 	died     map[gossip.NodeID]time.Duration
-	since    map[pair]time.Duration // World time since which the first holds the second as a member that it cannot hear.
+	since    map[pair]time.Duration // World time since which the first node holds the second as a member that it cannot hear.
 	ends     map[gossip.Address]int
-	steady   time.Duration // The change of the world after which ends are counted.
+	steady   time.Duration // World time of the change after which ends are counted.
 
 	settledAt time.Duration // World time at which the cluster was settled last.
 	settled   *gossip.State
-	expected  *expectation // Who must survive.
+	expected  *expectation // The side that must survive.
 }
 
 // pair is a node and a member of its state.
 type pair struct{ of, member gossip.NodeID }
 
-// expectation says that somebody of a side hosts by a time, if nothing changes.
+// expectation says that a node of some side hosts by a given time, if nothing changes.
 type expectation struct {
 	side    []gossip.NodeID
 	changed time.Duration
 	by      time.Duration
 }
 
-// endsMax is how often a node may end by itself while nothing changes from outside:
-// once because it was on the losing side, once because its restart met what was left
-// of it, and once more for each of a pair.
+// endsMax is how often a node may end by itself while nothing changes from outside: once
+// because it was on the losing side, once because its restart met the rest of that side,
+// and once more for each node of a pair.
 const endsMax = 4
 
-// newcomerPatience is for how long who has not been up yet, and hears nobody any more,
-// takes it for a sign of life of the others that they said something of it.
+// newcomerPatience is how long a newcomer that hears no voter any more takes the voters'
+// records about it for a sign of their life.
 const newcomerPatience = 16 * time.Second
 
 // Watch adds the check to a world.
@@ -102,10 +106,10 @@ func (l *Liveness) Watch(w *simulation.World) {
 	})
 }
 
-// Stepped does nothing: what does not happen, happens in no step.
+// Stepped does nothing: a step cannot show that something did not happen.
 func (*Liveness) Stepped(*simulation.World, *simulation.Node) error { return nil }
 
-// Second looks at everything.
+// Second checks everything that is due.
 func (l *Liveness) Second(w *simulation.World) error {
 	for _, n := range w.Nodes() {
 		if err := l.accuses(n); err != nil {
@@ -129,7 +133,7 @@ func (l *Liveness) ended(n *simulation.Node, e simulation.Ended) {
 		}
 	}
 	if e.Why == simulation.Crashed || strings.Contains(e.Why, component.StopJoinFailed.String()) || l.diskFailed(n, e) {
-		return // From outside, or by a setting.
+		return // Ended from outside, or by a setting.
 	}
 	if l.steady != changedAt(w) {
 		l.steady = changedAt(w)
@@ -141,19 +145,19 @@ func (l *Liveness) ended(n *simulation.Node, e simulation.Ended) {
 	}
 }
 
-// changedAt returns the time of the world at which something changed from outside last.
+// changedAt returns the world time at which something last changed from outside.
 func changedAt(w *simulation.World) time.Duration { return w.Now() - w.Steady() }
 
-// diskFailed reports whether a node has ended for a disk that may fail: that is as often
-// as its disk does.
+// diskFailed reports whether a node has ended because of a disk that may fail. Such ends
+// come as often as the disk fails.
 func (l *Liveness) diskFailed(n *simulation.Node, e simulation.Ended) bool {
 	d := l.world.Disks().At(n.ID().Address)
 	return e.Why == "stopped: "+component.StopDisk.String() && (d.Fail > 0 || d.Hang > 0)
 }
 
-// silent reports since when a node can have heard nothing of a member, as an answer to
-// a heartbeat. It is asked each second: what was repaired and broken again in between
-// is taken for repaired at the last repair anywhere.
+// silent reports since when a node cannot have heard a member's answer to a heartbeat. It
+// is asked each second: a link that was repaired and broken again in between counts as
+// repaired at the last repair of any link.
 func (l *Liveness) silent(n *simulation.Node, member gossip.NodeID) (time.Duration, bool) {
 	w := l.world
 	if at, dead := l.died[member]; dead {
@@ -162,14 +166,14 @@ func (l *Liveness) silent(n *simulation.Node, member gossip.NodeID) (time.Durati
 	other := w.Node(member.Address)
 	switch {
 	case other == nil || other.ID() != member:
-		return 0, true // It has ended before anybody looked.
+		return 0, true // The member has ended before the node could be asked.
 	case w.Network().Connected(n.ID().Address, member.Address) && w.Network().Connected(member.Address, n.ID().Address):
 		return 0, false
 	}
 	return w.Network().Healed(), true
 }
 
-// accuses checks that a node accuses whom it cannot hear.
+// accuses checks that a node marks the members unreachable that it cannot hear.
 func (l *Liveness) accuses(n *simulation.Node) error {
 	w, m := l.world, MachineOf(n)
 	s := m.State()
@@ -208,14 +212,14 @@ func (l *Liveness) accuses(n *simulation.Node) error {
 	return nil
 }
 
-// accuses reports whether a node has a record of its own about another.
+// accuses reports whether a node has an unreachable record of its own about another.
 func accuses(s *gossip.State, self, subject gossip.NodeID) bool {
 	return slices.ContainsFunc(s.RowsOf(self), func(r gossip.Row) bool { return r.Subject == subject })
 }
 
-// saidByOthers reports whether a member that one cannot hear is accused by somebody, or
-// says itself that it cannot reach the one. That is enough where the one is a newcomer:
-// it leaves members whom it has never heard to others.
+// saidByOthers reports whether another member has marked subject unreachable, or subject
+// has marked self. That is enough if self is a newcomer, which leaves members that it
+// never heard to others.
 func saidByOthers(s *gossip.State, self, subject gossip.NodeID) bool {
 	return accuses(s, subject, self) || !s.Reachable(subject)
 }
@@ -248,7 +252,7 @@ func (l *Liveness) settles() error {
 	return nil
 }
 
-// allHost checks that whoever is up in a quiet world can host.
+// allHost checks that each member that is up in a quiet world can host.
 func (l *Liveness) allHost(quiet time.Duration) error {
 	w := l.world
 	lapse := rateSlack(l.Config.Fence + 3*l.Config.FailureDetector.HeartbeatInterval)
@@ -267,8 +271,8 @@ func (l *Liveness) hosts(n *simulation.Node) bool {
 	return ok && !n.Frozen() && n.Now().Mono <= until
 }
 
-// survives expects the best side of a settled cluster to go on when it is cut, and
-// checks that it does.
+// survives expects the best side of a settled cluster to go on after a cut, and checks
+// that it does.
 func (l *Liveness) survives() error {
 	w := l.world
 	if e := l.expected; e != nil {
@@ -282,7 +286,7 @@ func (l *Liveness) survives() error {
 		}
 		return nil
 	}
-	// A second ago all was well, and since then something has changed.
+	// A second ago the cluster was settled, and since then something has changed.
 	recently := l.settledAt != 0 && w.Now()-l.settledAt < 2*time.Second && changedAt(w) > l.settledAt
 	if !recently || !l.MajorityOnly || w.Network().Impaired() {
 		return nil
@@ -297,9 +301,9 @@ func (l *Liveness) survives() error {
 	return nil
 }
 
-// winners returns those who are connected to a majority whose links all work, nil
-// without one or when an edit of the members is under way: then it may be that
-// nobody survives.
+// winners returns the nodes connected to a majority whose links to each other all work;
+// nil without such a majority, or when an edit of the members is under way, since then no
+// side need survive.
 func (l *Liveness) winners() []gossip.NodeID {
 	var running []*simulation.Node
 	for _, n := range l.world.Nodes() {
@@ -331,7 +335,8 @@ func (l *Liveness) linked(id gossip.NodeID, others []gossip.NodeID) bool {
 	})
 }
 
-// reached returns all who are linked to some of those who are.
+// reached returns the running nodes that are linked to a node of the side, directly or
+// over other nodes.
 func (l *Liveness) reached(running []*simulation.Node, side []gossip.NodeID) []gossip.NodeID {
 	for before := 0; before < len(side); {
 		before = len(side)

@@ -17,25 +17,29 @@ import (
 	"github.com/quorate/quorate/simulation"
 )
 
-// Config says what the membership component of a node is like.
+// A member is configured ([Config]), built as a component ([Component]) and served by its
+// world ([Serve]). Operations on members and the [Operator] follow; [Settled] tells
+// whether the members agree.
+
+// Config configures the membership component of a node.
 type Config struct {
-	// Config holds the settings of the protocol: [Default] when its fence is zero.
+	// Config holds the settings of the protocol; [Default] if its fence is zero.
 	Config protocol.Config
 
-	// Downing is the strategy of the node: [KeepMajority] when it has no name.
+	// Downing is the strategy of the node; [KeepMajority] if it has no name.
 	Downing protocol.Downing
 
-	// Zone, Roles and AppVersion are those of the member.
+	// Zone, Roles and AppVersion describe the member.
 	Zone       string
 	Roles      []string
 	AppVersion string
 
-	// Disk says that nodes remember on the disks of their addresses what they must
-	// not forget when they start again.
+	// Disk says that nodes keep their records on the disks of their addresses, and read
+	// them when they start again.
 	Disk bool
 }
 
-// filled returns the configuration with the defaults in place of what is missing.
+// filled returns the configuration with defaults for missing fields.
 func (c Config) filled() Config {
 	if c.Config.Fence == 0 {
 		c.Config = protocol.Default()
@@ -46,8 +50,8 @@ func (c Config) filled() Config {
 	return c
 }
 
-// Default returns the settings of the protocol that nodes have by default, to change some
-// of them.
+// Default returns the default settings of the protocol, so that a test can change some of
+// them.
 func Default() protocol.Config { return protocol.Default() }
 
 // Fast returns the settings with which a node that died is replaced within about 3
@@ -62,8 +66,8 @@ func KeepMajority() protocol.Downing {
 	}
 }
 
-// AskedKeepMajority returns keep-majority as a strategy that has to be asked:
-// a foreign one. [Serve] makes the world answer it.
+// AskedKeepMajority returns keep-majority as a strategy that the machine must ask, like
+// one outside of it. [Serve] makes the world answer.
 func AskedKeepMajority() protocol.Downing {
 	d := KeepMajority()
 	d.Config.Strategy, d.Decide = "asked-"+d.Config.Strategy, nil
@@ -91,8 +95,7 @@ func Component(c Config) func(simulation.Env) machine.Component {
 	}
 }
 
-// remember gives a machine what its disk holds, and has it write there what it
-// must not forget.
+// remember gives a machine the record on its disk, and has it write new ones there.
 func remember(deps *protocol.Deps, d simulation.Disk) {
 	deps.Remember = true
 	if record, ok := d.Value.(protocol.Record); ok {
@@ -100,9 +103,9 @@ func remember(deps *protocol.Deps, d simulation.Disk) {
 	}
 }
 
-// Serve makes a world carry out what membership asks for: it dials
-// addresses back, blocks removed nodes, tells who is blocked, ends nodes that
-// say that they stop, and answers calls for downing decisions.
+// Serve makes a world carry out what membership asks for: it dials addresses back, blocks
+// removed nodes, tells blocked nodes so, ends nodes that say that they stop, and answers
+// calls for downing decisions.
 func Serve(w *simulation.World) {
 	w.Carry(func(n *simulation.Node, _ *machine.Component, e machine.Effect) bool {
 		switch e := e.(type) {
@@ -138,7 +141,7 @@ func Leave(w *simulation.World, a gossip.Address) {
 	w.Input(a, protocol.Service, protocol.Leave{Address: a})
 }
 
-// errNoAnswer is the answer to a probe that found nobody.
+// errNoAnswer is the result of a probe that no node answered.
 var errNoAnswer = errors.New("simulation: nobody answered")
 
 // probe dials an address: the answer takes one way there and one back.
@@ -154,8 +157,8 @@ func probe(w *simulation.World, n *simulation.Node, p protocol.Probe) {
 	w.After(limit, func() { n.Input(protocol.Service, answer) })
 }
 
-// MachineOf returns the membership machine of a node, also where something is
-// built around it that has a method Membership.
+// MachineOf returns the membership machine of a node, directly or through a method
+// Membership of the component around it.
 func MachineOf(n *simulation.Node) *protocol.Machine {
 	switch m := n.Machine(protocol.Service).(type) {
 	case *protocol.Machine:
@@ -166,24 +169,24 @@ func MachineOf(n *simulation.Node) *protocol.Machine {
 	return nil
 }
 
-// Operator does what the people and programs around a cluster do: it gives every
-// node the same list of seed nodes, and starts nodes again that ended by themselves
-// or crashed.
+// Operator does what people and programs around a cluster do: it gives every node the
+// same list of seed nodes, and starts nodes again that ended by themselves or crashed.
 type Operator struct {
 	// Seeds are the seed nodes, of which more than half found the first cluster.
 	Seeds []gossip.Address
 
-	// RestartAfter is the time after which a node that ended by itself is
-	// started again. Zero: it is not.
+	// RestartAfter is the time after which a node that ended by itself is started again.
+	// Zero means never.
 	RestartAfter time.Duration
 
-	// ReviveAfter is the same for a node that crashed.
+	// ReviveAfter is the time after which a node that crashed is started again. Zero
+	// means never.
 	ReviveAfter time.Duration
 
 	world *simulation.World
 }
 
-// Operate makes o look after a world.
+// Operate makes o operate a world.
 func (o *Operator) Operate(w *simulation.World) {
 	o.world = w
 	w.Observe(o.observe)
@@ -209,9 +212,8 @@ func (o *Operator) observe(e simulation.Observation) {
 	}
 }
 
-// Settled reports whether every node that lives is Up in a state that all of
-// them hold and know to be held by all, with one leader, and nobody else is a
-// member. The error says what is missing.
+// Settled reports whether every live node is Up in a state that all of them hold and know
+// to be held by all, with one leader and no other member. The error says what is missing.
 func Settled(w *simulation.World) error {
 	nodes := w.Nodes()
 	var first *protocol.Machine

@@ -12,23 +12,23 @@ import (
 	"github.com/quorate/quorate/simulation"
 )
 
-// OneCluster checks that of the clusters of a name at most one has standing: all
-// nodes of a world have one list of seed nodes, so that they are meant to be one
-// cluster, and whatever happens no two nodes of different ones may host at the same
-// time, by their own clocks. Nor may somebody host under a birth below one that was
-// hosted under before: whoever fences by epoch would refuse the one that lives.
+// OneCluster checks that of the clusters of one name at most one has standing. All nodes
+// of a world have the same list of seed nodes, and so are meant to be one cluster:
+// whatever happens, no two nodes of different clusters may host at the same time, by
+// their own clocks. Nor may a node host under a birth below one that was hosted under
+// before: a store that fences by epoch would refuse the cluster that lives.
 //
-// It is added by [OneCluster.Watch].
+// [OneCluster.Watch] adds the check to a world.
 type OneCluster struct {
-	// BirthsMayFall says that births are not checked: a majority of the disks may
-	// have been lost, or nobody has one.
+	// BirthsMayFall says that births are not checked: a majority of the disks may have
+	// been lost, or no node has one.
 	BirthsMayFall bool
 
-	// Excused says whether so much was forgotten that nothing is promised any more: who
-	// hosts in which cluster is not checked then. Nil: it never is.
+	// Excused reports whether so many records were lost that nothing is promised any
+	// more: then hosts of different clusters are not compared. Nil means never.
 	Excused func() bool
 
-	// Looks counts how often those who host were compared.
+	// Looks counts how often hosts were compared.
 	Looks int
 
 	world    *simulation.World
@@ -51,13 +51,13 @@ func (c *OneCluster) Watch(w *simulation.World) {
 	})
 }
 
-// Stepped does nothing: standing moves with an event, and ends with time.
+// Stepped does nothing: standing changes with an event, and ends with time.
 func (*OneCluster) Stepped(*simulation.World, *simulation.Node) error { return nil }
 
 // Second looks at all nodes.
 func (c *OneCluster) Second(*simulation.World) error { return c.look() }
 
-// look compares all who host.
+// look compares all nodes that host.
 func (c *OneCluster) look() error {
 	if c.Excused != nil && c.Excused() {
 		return nil

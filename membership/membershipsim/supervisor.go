@@ -12,9 +12,9 @@ import (
 	"github.com/quorate/quorate/simulation"
 )
 
-// Supervisor does for each address what systemd or Kubernetes do, and knows nothing:
-// it starts a node again where it stood whenever one has ended, by itself or not,
-// inside a partition as well, and gives every node the same list of seed nodes. An
+// Supervisor does for each address what systemd or Kubernetes do, without knowledge of
+// the cluster: it starts a node again where it stood whenever a node has ended, by itself
+// or not, inside a partition too, and gives every node the same list of seed nodes. An
 // [Operator] instead sees the whole cluster and repairs it.
 type Supervisor struct {
 	// Seeds is the list that every node is given.
@@ -23,8 +23,8 @@ type Supervisor struct {
 	// Min and Max bound how long a start takes, drawn evenly.
 	Min, Max time.Duration
 
-	// Slow is the chance that a start takes up to SlowMax instead: an image that has
-	// to be fetched, a back-off, somebody who has to be called.
+	// Slow is the chance that a start takes up to SlowMax instead: an image must be
+	// fetched, a back-off, a person must be called.
 	Slow    float64
 	SlowMax time.Duration
 
@@ -32,7 +32,7 @@ type Supervisor struct {
 	// container without a volume does.
 	Lose float64
 
-	// Older is the chance that it comes back with what its disk held some writes ago.
+	// Older is the chance that a node comes back with what its disk held some writes ago.
 	Older float64
 
 	// Starts counts the starts.
@@ -42,10 +42,10 @@ type Supervisor struct {
 	rand  *rand.Rand
 }
 
-// sourceSupervisor is the number of the source that a supervisor draws from.
+// sourceSupervisor is the number of the random source that a supervisor draws from.
 const sourceSupervisor = 6
 
-// Supervise makes s look after a world.
+// Supervise makes s start the nodes of a world.
 func (s *Supervisor) Supervise(w *simulation.World) {
 	s.world, s.rand = w, w.Source(sourceSupervisor)
 	w.Observe(s.observe)
@@ -69,8 +69,8 @@ func (s *Supervisor) delay() time.Duration {
 	return between(s.rand, s.Min, max(s.Max, s.Min))
 }
 
-// start starts a node at an address where none lives, with what fate has left of its
-// disk.
+// start starts a node at an address where none lives, with its disk as chance has left
+// it.
 func (s *Supervisor) start(a gossip.Address) {
 	if s.world.Node(a) != nil {
 		return

@@ -15,9 +15,9 @@ func Traffic() simulation.Traffic {
 	return simulation.Traffic{Types: messageTypes(), News: isGossip, Heartbeat: isHeartbeat, Service: protocol.Service}
 }
 
-// FoundingFaults returns the end of all nodes at once, after which those that are started
-// again vote on who founds their cluster, and losses of the single types of messages by
-// which a cluster is founded and joined.
+// FoundingFaults returns faults around the founding of a cluster: the end of all nodes at
+// once, after which the restarted nodes vote on a new cluster, and the loss of each
+// single type of message by which a cluster is founded and joined.
 func FoundingFaults() []simulation.Fault {
 	return []simulation.Fault{
 		{Name: "crash-all", Weight: 2, Inject: func(w *simulation.World, _ *rand.Rand) {
@@ -45,7 +45,7 @@ func isHeartbeat(message any) bool {
 	return false
 }
 
-// messageTypes are the messages of membership but for those of foundingTypes alone.
+// messageTypes are the messages of membership, except those only in foundingTypes.
 func messageTypes() []any {
 	return []any{
 		protocol.InitJoin{},
@@ -66,7 +66,7 @@ func messageTypes() []any {
 	}
 }
 
-// foundingTypes are the messages by which a cluster is founded, and newcomers come up.
+// foundingTypes are the messages by which a cluster is founded, and newcomers become up.
 func foundingTypes() []any {
 	return []any{
 		protocol.InitJoin{},

@@ -10,14 +10,14 @@ import (
 	"github.com/quorate/quorate/simulation"
 )
 
-// Witness is a downing strategy that has to be asked, and may let any side survive:
-// the one that asks first. It stands for one outside of the cluster that all nodes
-// can reach. It is honest: who was not on a side that it has kept is never on one
-// that it keeps. The zero value is ready for use in one world.
+// Witness is a downing strategy that must be asked, and may let any side survive: the
+// side that asks first. It stands for a strategy outside of the cluster that all nodes
+// can reach. It is honest: a node outside a side that it has kept is never on a side that
+// it keeps later. The zero value is ready for use in one world.
 //
-// It hears of nobody who was downed by a command: a node that lives, was downed so
-// and cannot hear of it could be given the vote, while the others go on without
-// having asked. With such strategies a command to down a node says that it is dead.
+// The witness does not hear of nodes that were downed by command: it could keep such a
+// node, if it lives and cannot hear of its downing, while the others go on without having
+// asked. With such strategies a command to down a node means that the node is dead.
 type Witness struct{ out map[gossip.NodeID]bool }
 
 // Downing returns the witness as nodes use it.
@@ -36,7 +36,7 @@ func (v *Witness) Serve(w *simulation.World) {
 	w.Strategies().Garble(protocol.CallDowning, GarbleDowning(downing.Class{}))
 }
 
-// Against reports whether the witness has kept a side that a node was not on.
+// Against reports whether the witness has kept a side without a given node.
 func (v *Witness) Against(n gossip.NodeID) bool { return v.out[n] }
 
 // Decide decides about a view, and remembers it.
@@ -55,7 +55,7 @@ func (v *Witness) Decide(view downing.View) downing.Decision {
 	return downing.Decision{Verdict: downing.KeepSide, Down: lost, Reason: "this side has the vote"}
 }
 
-// downable returns those of some members that can be downed.
+// downable returns the members among the given ones that can be downed.
 func downable(members []*gossip.Member) []gossip.NodeID {
 	var nodes []gossip.NodeID
 	for _, m := range members {

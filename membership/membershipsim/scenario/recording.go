@@ -15,14 +15,14 @@ import (
 	"github.com/quorate/quorate/simulation"
 )
 
-// recordingVersion is the form of recordings. Another form is not replayed.
+// recordingVersion is the format of recordings. Another format is not replayed.
 const recordingVersion = 1
 
 // headMax bounds the first line of a recording, in bytes.
 const headMax = 4096
 
-// head is the first line of a recording: what the run was started with. The lines
-// below it are those of [simulation.Recording].
+// head is the first line of a recording: the options with which the run was started. The
+// lines below it are those of [simulation.Recording].
 type head struct {
 	Recording int           `json:"recording"`
 	Scenario  string        `json:"scenario"`

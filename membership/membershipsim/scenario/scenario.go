@@ -4,9 +4,9 @@
 // Package scenario names runs of the simulation, so that a program can run
 // them and a failure can be replayed by name and seed. It has no state.
 //
-// Every scenario starts a cluster of membership machines with all invariant
-// checkers on, does something to it, and requires that the cluster settles:
-// everybody alive is Up in one state that everybody knows to be held by all.
+// Every scenario starts a cluster of membership machines with all invariant checkers on,
+// disturbs it, and requires that the cluster settles: every live node is Up in one state
+// that all nodes know to be held by all.
 package scenario
 
 import (
@@ -26,8 +26,7 @@ import (
 // ErrUnknown is returned by [Run] for a scenario that does not exist.
 var ErrUnknown = errors.New("scenario: unknown")
 
-// SettleDefault is how long a cluster may take to settle when the scenario has
-// acted.
+// SettleDefault is how long a cluster may take to settle after the scenario has acted.
 const SettleDefault = 2 * time.Minute
 
 // Options choose a run. The zero value is chaos over 7 nodes with seed 0.
@@ -36,7 +35,7 @@ type Options struct {
 	Nodes    int    // How many nodes, 1 to 10,000; 7 when zero.
 	Seed     uint64
 
-	// Duration is how long the scenario acts, its own usual time when zero.
+	// Duration is how long the scenario acts; the scenario's own time when zero.
 	Duration time.Duration
 
 	// Settle is how long the cluster may take to settle afterwards. Zero:
@@ -45,14 +44,13 @@ type Options struct {
 
 	Trace io.Writer // Receives every line of the trace when not nil.
 
-	// Record receives a recording of the run when not nil: what it was started
-	// with, what the strategies were asked, and what they answered.
+	// Record receives a recording of the run when not nil: its options, the questions to
+	// the strategies, and their answers.
 	Record io.Writer
 
-	// Replay is a recording. The run is started as it was, whatever the other
-	// options say of that, and its calls are answered as they were: nobody is asked.
-	// A run that turns out another one is a violation, a
-	// [*simulation.DivergenceError].
+	// Replay is a recording. The run is started with the recorded options, whatever the
+	// other options say, and its calls get the recorded answers: no strategy is asked. A
+	// run that turns out differently is a violation, a [*simulation.DivergenceError].
 	Replay io.Reader
 
 	// Progress, when not nil, is called in each second of virtual time with the
@@ -66,22 +64,22 @@ type Result struct {
 	Scenario string
 	Seed     uint64
 	Nodes    int
-	Virtual  time.Duration // How much time passed in the simulated world.
-	Settled  time.Duration // How much of it the cluster took to settle at the end.
+	Virtual  time.Duration // Time that passed in the simulated world.
+	Settled  time.Duration // Time of Virtual that the cluster took to settle at the end.
 	Members  int
 	Stats    simulation.Stats
-	Lines    uint64 // Of the trace.
-	Hash     uint64 // Over the trace.
+	Lines    uint64 // Lines of the trace.
+	Hash     uint64 // Hash over the trace.
 	Fences   int    // Nodes that were fenced.
-	Hosted   int    // Seconds, over all nodes, in which one could host.
+	Hosted   int    // Seconds, over all nodes, in which a node could host.
 
-	// HostedTwice counts nodes that hosted beside those who took over from them where
-	// that is no violation, see [membershipsim.Assumption].
+	// HostedTwice counts nodes that hosted beside their successors where that is no
+	// violation, see [membershipsim.Assumption].
 	HostedTwice int
 
 	Checked int // States that the checkers looked at.
 	Faults  []simulation.Injected
-	Fates   []simulation.Injected // What became of the calls of strategies.
+	Fates   []simulation.Injected // The outcome of each call of a strategy.
 	Replay  string                // The command that repeats the run.
 }
 
@@ -93,7 +91,7 @@ type Scenario struct {
 	options  func(*simulation.Options)
 	act      func(r *run)
 	downing  func(w *simulation.World) protocol.Downing
-	weather  *weather // Nil for those without storms and calms.
+	weather  *weather // Nil for scenarios without storms and calms.
 }
 
 // run is a scenario under way.
@@ -105,10 +103,10 @@ type run struct {
 	downing  protocol.Downing
 
 	config   protocol.Config
-	network  simulation.Delivery // The usual one.
+	network  simulation.Delivery // The network of the scenario without faults.
 	members  map[gossip.Address]membershipsim.Config
 	bounds   membershipsim.Bounds
-	liveness *membershipsim.Liveness // Nil where it is not checked.
+	liveness *membershipsim.Liveness // Nil where liveness is not checked.
 }
 
 // All returns the scenarios in the order in which they are listed to people.
@@ -123,7 +121,7 @@ func All() []Scenario {
 	}, weathers()...)
 }
 
-// sometimesAsked has the downing strategy asked over a call with every other seed.
+// sometimesAsked has the downing strategy asked by a call with every other seed.
 func sometimesAsked(w *simulation.World) protocol.Downing {
 	if w.Seed()%2 == 1 {
 		return membershipsim.AskedKeepMajority()
@@ -131,8 +129,8 @@ func sometimesAsked(w *simulation.World) protocol.Downing {
 	return membershipsim.KeepMajority()
 }
 
-// asked has a witness asked with every other seed, which may let a side without a
-// majority survive.
+// asked has a witness, which may let a side without a majority survive, asked with every
+// other seed.
 func asked(w *simulation.World) protocol.Downing {
 	if w.Seed()%2 == 1 {
 		return membershipsim.AskedKeepMajority()
@@ -142,7 +140,7 @@ func asked(w *simulation.World) protocol.Downing {
 	return witness.Downing()
 }
 
-// strange is rough, and more than half of the calls come to nothing.
+// strange sets up a rough network on which more than half of the calls fail.
 func strange(o *simulation.Options) {
 	rough(o)
 	o.Calls = simulation.Calls{
@@ -156,8 +154,8 @@ func rough(o *simulation.Options) {
 	o.Calls = simulation.Calls{Max: 6 * time.Second, Hang: 0.1, Fail: 0.1}
 }
 
-// For how long chaos acts. A cluster of 100 nodes takes a second of a processor
-// for a few seconds of its life.
+// How long chaos acts. A cluster of 100 nodes takes a second of a processor for a few
+// seconds of its life.
 const (
 	chaosTime      = 2 * time.Minute
 	chaosTimeLarge = 60 * time.Second
@@ -252,8 +250,8 @@ func (s Scenario) run(o Options, recording *simulation.Recording) (Result, error
 	return result, nil
 }
 
-// finish starts the nodes, lets the scenario act, and waits for calm. It returns
-// how long that took.
+// finish starts the nodes, lets the scenario act, and waits until the cluster settles. It
+// returns how long that took.
 func (s Scenario) finish(o Options, r *run) (time.Duration, error) {
 	w := r.world
 	for _, a := range r.nodes {
@@ -289,10 +287,9 @@ func (s Scenario) finish(o Options, r *run) (time.Duration, error) {
 	return passed, err
 }
 
-// Report runs a scenario and writes what came of it: the end of the trace if
-// an invariant broke, and always one line with the verdict. Equal options
-// write equal bytes. Ok is false after a violation; err is for runs that did
-// not take place.
+// Report runs a scenario and writes the result: the end of the trace if an invariant
+// broke, and always one line with the verdict. Equal options write equal bytes. Ok is
+// false after a violation; err is for runs that did not take place.
 func Report(out io.Writer, o Options) (ok bool, err error) {
 	r, err := Run(o)
 	if failure := (*simulation.Failure)(nil); errors.As(err, &failure) {
@@ -308,8 +305,7 @@ func Report(out io.Writer, o Options) (ok bool, err error) {
 	return err == nil, err
 }
 
-// every calls f from now on, with pauses drawn around d, as long as the
-// scenario acts.
+// every calls f from now on, with pauses drawn around d, as long as the scenario acts.
 func (r *run) every(d time.Duration, f func()) {
 	var again func()
 	again = func() {
@@ -321,7 +317,7 @@ func (r *run) every(d time.Duration, f func()) {
 	r.world.After(d, again)
 }
 
-// calm repairs everything when the scenario has acted.
+// calm repairs everything after the scenario has acted.
 func (r *run) calm() {
 	r.world.At(r.duration, func() {
 		r.world.Network().SetDelivery(simulation.Delivery{})
@@ -348,9 +344,9 @@ func down(w *simulation.World, r *rand.Rand) {
 	}
 }
 
-// downUnheard cuts a node off, and has another down it before it can find
-// out by itself: nobody can tell it, and the
-// others may not take over before its own clock has stopped it.
+// downUnheard cuts a node off, and has another node down it before it can find out by
+// itself: no message can tell it, and the others may not take over before its own clock
+// has stopped it.
 func downUnheard(w *simulation.World, r *rand.Rand) {
 	nodes := w.Nodes()
 	if len(nodes) < 2 {
@@ -371,8 +367,8 @@ func downUnheard(w *simulation.World, r *rand.Rand) {
 	})
 }
 
-// splitInChange splits the cluster at the moment at which a member leaves or
-// comes, so that not all know yet who votes.
+// splitInChange splits the cluster when members have just begun to leave, so that not all
+// members know yet which of them vote.
 func splitInChange(w *simulation.World, r *rand.Rand) {
 	var sides [2][]gossip.Address
 	for _, n := range w.Nodes() {
@@ -389,12 +385,13 @@ func splitInChange(w *simulation.World, r *rand.Rand) {
 func chaos(r *run) {
 	faults := append(simulation.Faults(), simulation.Fault{Name: "leave", Weight: 2, Inject: leave})
 	if r.downing.Class.MajorityOnly {
-		// Where a minority may survive, who downs a node by command knows it dead.
+		// Where a minority may survive, a node is downed by command only when it is known
+		// to be dead.
 		faults = append(faults, simulation.Fault{Name: "down", Weight: 1, Inject: down},
 			simulation.Fault{Name: "down-unheard", Weight: 3, Inject: downUnheard})
 	}
 	faults = append(faults, simulation.Fault{Name: "split-in-change", Weight: 4, Inject: splitInChange})
-	// The cluster forms in peace: the schedule begins when it usually has.
+	// The cluster forms undisturbed: the schedule begins when it usually has formed.
 	r.world.At(15*time.Second, func() {
 		r.world.Chaos(simulation.Chaos{For: r.duration - 15*time.Second, Every: 3 * time.Second, Faults: faults})
 	})

@@ -18,35 +18,39 @@ import (
 	"github.com/quorate/quorate/simulation"
 )
 
-// weather is a world of storms and calms. In a storm its faults strike; then what is
-// cut stays cut for a while, one time in three; then the network is whole, and nothing
-// happens for as long as a cluster may take to settle, and a little longer. Liveness
-// is checked in each second of all of it.
+// The worlds of storms and calms are listed by [weathers] and set up by [run.prepare].
+// [run.storms] runs them; the random settings of drawn worlds are at the end.
+
+// weather is a world of storms and calms. In a storm its faults strike. After one storm
+// in three, cut links stay cut for a while. Then the network is whole, and nothing
+// happens for as long as a cluster may take to settle, and a little longer. Liveness is
+// checked in every second.
 type weather struct {
 	faults func() []simulation.Fault
 
 	// supervised has nodes started again where they stand by supervisors that know
-	// nothing, with the disks of their addresses. Else an operator sees to the whole.
+	// nothing of the cluster, with the disks of their addresses. Otherwise an operator
+	// sees to the whole.
 	supervised bool
 
-	// forgetful has nodes lose what they remember, so that a cluster may have to wait
-	// for somebody who founds it: that it settles is not required. That there is but one
-	// is, until a disk came back older or half of the seed nodes have lost theirs.
+	// forgetful has nodes lose their records, so that a cluster may have to wait for an
+	// operator to found it: settling is not required. That there is only one cluster is,
+	// until an older disk came back or half of the seed nodes have lost their records.
 	forgetful bool
 
 	// drawn draws all settings from the seed.
 	drawn bool
 }
 
-// Storms reports whether the scenario is a world of storms and calms, in which
-// liveness is checked in each second.
+// Storms reports whether the scenario is a world of storms and calms, in which liveness
+// is checked in every second.
 func (s Scenario) Storms() bool { return s.weather != nil }
 
-// weatherTime is for how long storms come, three or four of them by default settings.
+// weatherTime is how long storms go on: three or four of them with default settings.
 const weatherTime = 6 * time.Minute
 
-// restartMost is the longest time in which a supervisor starts a node, and that
-// after which an operator sees to a node that crashed.
+// restartMost is the longest time until a supervisor starts a node, and the time until an
+// operator starts a crashed node.
 const restartMost = 30 * time.Second
 
 // windy is a network that loses, doubles and delays a little, with clocks that run
@@ -56,15 +60,15 @@ func windy(o *simulation.Options) {
 	o.Network.Loss, o.Network.Double = 0.002, 0.002
 }
 
-// usual are the faults that were there first, and those of membership.
+// usual are the faults of every world, and those of membership.
 func usual() []simulation.Fault {
 	return append(simulation.Faults(),
 		simulation.Fault{Name: "leave", Weight: 1, Inject: leave},
 		simulation.Fault{Name: "down", Weight: 1, Inject: down})
 }
 
-// lightly returns some of the usual faults: few enough that others are not lost among
-// them.
+// lightly returns some of the usual faults, few enough that the given faults are not lost
+// among them.
 func lightly(with []simulation.Fault) []simulation.Fault {
 	for _, f := range simulation.Faults() {
 		if slices.Contains([]string{"isolate", "crash", "revive", "heal"}, f.Name) {
@@ -101,7 +105,7 @@ func weathers() []Scenario {
 	}
 }
 
-// prepare sets up what a world of storms and calms has besides the others.
+// prepare sets up what only a world of storms and calms has.
 func (r *run) prepare(s *Scenario, o *Options) {
 	r.config = membershipsim.Default()
 	if !s.Storms() {
@@ -134,7 +138,7 @@ func (r *run) prepare(s *Scenario, o *Options) {
 	}
 }
 
-// seeds are the seed nodes of a world with supervisors: all, or the first three.
+// seeds are the seed nodes of a world with supervisors: all nodes, or the first three.
 func (r *run) seeds() []gossip.Address {
 	if r.world.Seed()%2 == 0 {
 		return r.nodes[:min(len(r.nodes), 3)]
@@ -142,8 +146,8 @@ func (r *run) seeds() []gossip.Address {
 	return r.nodes
 }
 
-// assumption says where in a world of storms no two sides hosting is an assumption about
-// timing, nil in the other worlds: their faults are what it was made for.
+// assumption says where in a world of storms it is an assumption about timing that no two
+// sides host. It is nil in the other worlds.
 func (r *run) assumption() *membershipsim.Assumption {
 	if r.liveness == nil {
 		return nil
@@ -154,7 +158,7 @@ func (r *run) assumption() *membershipsim.Assumption {
 	return a
 }
 
-// lookAfter has supervisors, or an operator, look after a world.
+// lookAfter has supervisors, or an operator, operate a world.
 func (r *run) lookAfter(s *Scenario) {
 	if !s.Storms() || !s.weather.supervised {
 		operator := &membershipsim.Operator{Seeds: r.nodes[:min(len(r.nodes), 3)], RestartAfter: 2 * time.Second}
@@ -173,8 +177,8 @@ func (r *run) lookAfter(s *Scenario) {
 	supervisor.Supervise(r.world)
 }
 
-// builder returns what builds a node: the same everywhere, but for what is drawn for
-// its address.
+// builder returns the function that builds a node: the same everywhere, except for what
+// is drawn for its address.
 func (r *run) builder() simulation.Build {
 	of := func(c membershipsim.Config) func(simulation.Env) machine.Component {
 		c.Config, c.Downing = r.config, r.downing
@@ -206,7 +210,7 @@ func (r *run) storms(w weather) {
 		}
 		length := between(world.Rand(), 10*time.Second, 40*time.Second)
 		world.Chaos(simulation.Chaos{For: length, Every: 3 * time.Second, Faults: w.faults(), Unrepaired: true})
-		if world.Rand().IntN(3) == 0 { // What is cut stays cut.
+		if world.Rand().IntN(3) == 0 { // Cut links stay cut.
 			length += r.bounds.Accuse + r.bounds.Remove + 5*time.Second
 		}
 		world.After(length, func() {
@@ -221,11 +225,11 @@ func (r *run) storms(w weather) {
 		}
 		world.After(time.Second, calm)
 	}
-	world.At(15*time.Second, storm) // The cluster forms in peace.
+	world.At(15*time.Second, storm) // The cluster forms undisturbed.
 	world.At(r.duration, func() { r.repair(w) })
 }
 
-// repair makes the network whole. Whom an operator looks after is repaired as well.
+// repair makes the network whole, and repairs the nodes that an operator looks after.
 func (r *run) repair(w weather) {
 	r.world.Network().SetDelivery(r.network)
 	r.world.Disks().Set(simulation.Writes{})
@@ -240,8 +244,8 @@ func between(r *rand.Rand, least, most time.Duration) time.Duration {
 	return least + time.Duration(r.Int64N(int64(max(most-least, 0))+1))
 }
 
-// drawConfig draws settings within their ranges: as an operator could choose who wants
-// failover in a second or in half a minute.
+// drawConfig draws settings within their ranges, as an operator could choose for failover
+// within a second or within half a minute.
 func drawConfig(r *rand.Rand, nodes int) protocol.Config {
 	times := func(d time.Duration, least, most float64) time.Duration {
 		return time.Duration(float64(d) * (least + (most-least)*r.Float64()))
@@ -276,7 +280,7 @@ func drawConfig(r *rand.Rand, nodes int) protocol.Config {
 	return c
 }
 
-// drawDowning draws when a strategy is asked.
+// drawDowning draws the times at which a strategy is asked.
 func drawDowning(r *rand.Rand, d downing.Config, c protocol.Config) downing.Config {
 	if r.IntN(2) == 0 {
 		d.StableAfter = downing.AutoDuration(between(r, c.Fence, 2*c.Fence))
