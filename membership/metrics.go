@@ -18,9 +18,13 @@ import (
 	"github.com/quorate/quorate/transport"
 )
 
-// The attributes of the node's metrics. Peers are named by address: a node
-// monitors as many as the failure detector is configured to, or the whole of a
-// small cluster.
+// The instruments of a node are made once ([newMetrics], [table]), registered while the
+// node runs ([metrics.start], [metrics.stop]), and read in one go at each collection
+// ([metrics.collect]).
+
+// These are the attributes of the node's metrics. Peers are named by address: a node
+// monitors as many as the failure detector is configured to, or the whole of a small
+// cluster.
 const (
 	attrStatus    = attribute.Key("quorate.member.status")
 	attrVerdict   = attribute.Key("quorate.verdict") // "unreachable" or "reachable".
@@ -32,8 +36,7 @@ const (
 	attrStrategy  = attribute.Key("quorate.policy")
 )
 
-// metrics are the instruments of a node, and what is counted for them and for
-// nothing else.
+// metrics are the instruments of a node, and the counters that exist for them alone.
 type metrics struct {
 	node    *Node
 	traffic sync.Map // Of tallyKey to *tally.
@@ -45,8 +48,8 @@ type metrics struct {
 	roundTrip, calls metric.Float64Histogram
 }
 
-// newMetrics makes what is measured as it happens; the rest is in [table]. Nothing is
-// observed before start.
+// newMetrics makes the instruments that are recorded as things happen; the others are in
+// [table]. Nothing is observed before start.
 func newMetrics(n *Node, p metric.MeterProvider) (*metrics, *meter.Meter) {
 	m := meter.New(p, "github.com/quorate/quorate/membership", n.self)
 	return &metrics{
@@ -58,8 +61,8 @@ func newMetrics(n *Node, p metric.MeterProvider) (*metrics, *meter.Meter) {
 	}, m
 }
 
-// start begins to be observed, until stop. What cannot be is logged: telemetry
-// that is at fault never holds the node up.
+// start registers the instruments until stop. A failure is logged: faulty telemetry never
+// keeps a node from running.
 func (m *metrics) start(of *meter.Meter, p metric.MeterProvider) {
 	stop, err := meter.Observe(of, table(), m.collect)
 	stopTransport, errTransport := transport.Observe(p, m.node.self, m.node.transport.Counters)
@@ -69,28 +72,28 @@ func (m *metrics) start(of *meter.Meter, p metric.MeterProvider) {
 	}
 }
 
-// stop ends the observation.
+// stop unregisters the instruments.
 func (m *metrics) stop() {
 	for _, stop := range m.stops {
 		stop()
 	}
 }
 
-// collected is what was read at a collection.
+// collected is everything that was read at one collection.
 type collected struct {
 	Stats
 
-	metrics *metrics // For what is counted by type of message.
+	metrics *metrics // Has the counters by type of message.
 	view    View
 	held    bool   // The node has standing.
-	lost    uint64 // Times that it lost it.
+	lost    uint64 // Times that the node lost its standing.
 	refused [protocol.RefusalLast + 1]uint64
-	// monitored is what the failure detectors think; none when the machine was too busy
-	// to say.
+	// monitored is what the failure detectors hold; none if the machine was too busy to
+	// answer.
 	monitored []fd.Status[gossip.NodeID]
 }
 
-// collect reads everything once.
+// collect reads everything once for a collection.
 func (m *metrics) collect(ctx context.Context) *collected {
 	now := m.node.clock.Instant()
 	e, _ := m.inquiry.Ask(ctx, m.node.stopping, func(id uint64) error { return m.node.machine.Post(protocol.Examine{ID: id}) })

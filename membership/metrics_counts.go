@@ -21,20 +21,24 @@ import (
 	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
-// tallyKey names a counter of messages.
+// What the instruments count besides the machine: messages by type ([metrics.passed]),
+// the round trips of heartbeats ([beats]), losses of standing ([lapses]), calls of
+// strategies ([metrics.call]).
+
+// tallyKey identifies a counter of messages.
 type tallyKey struct {
 	component, direction string
 	of                   reflect.Type
 }
 
-// tally counts messages of one type in one direction. There are as many as the
+// tally counts messages of one type in one direction. There are as many tallies as the
 // components have types of messages.
 type tally struct {
 	name            string
 	messages, bytes atomic.Uint64
 }
 
-// passed counts a message of a component.
+// passed counts one message of a component.
 func (m *metrics) passed(component, direction string, message any, size int) {
 	key := tallyKey{component, direction, reflect.TypeOf(message)}
 	t, ok := m.traffic.Load(key)
@@ -66,8 +70,8 @@ func hyphenated(name string) string {
 	return b.String()
 }
 
-// metered is the codec of a component whose received messages are counted. What
-// is sent is counted when a lane has taken it.
+// metered is the codec of a component that counts received messages. Sent messages are
+// counted when a lane has taken them.
 type metered struct {
 	machine.Codec
 
@@ -75,7 +79,7 @@ type metered struct {
 	metrics   *metrics
 }
 
-// Decode decodes and counts.
+// Decode decodes a message and counts it.
 func (c metered) Decode(b []byte) (any, error) {
 	message, err := c.Codec.Decode(b)
 	if err != nil {
@@ -92,8 +96,8 @@ func (c metered) Decode(b []byte) (any, error) {
 	return message, nil
 }
 
-// beats remembers when the last rounds of heartbeats began. An answer that comes
-// later than that says nothing about the time that an answer takes.
+// beats remembers when the last rounds of heartbeats began. An answer to an older round
+// says nothing about round trips.
 type beats struct {
 	mu   sync.Mutex
 	last [64]struct {
@@ -102,7 +106,7 @@ type beats struct {
 	}
 }
 
-// begun notes a round; the first of its heartbeats counts.
+// begun notes when a round began: with the first of its heartbeats.
 func (b *beats) begun(sequence uint64, at machine.Instant) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -119,15 +123,15 @@ func (b *beats) at(sequence uint64) (machine.Instant, bool) {
 	return r.at, sequence != 0 && r.sequence == sequence
 }
 
-// lapses counts how often the standing was lost. A standing that runs out is
-// found by whoever looks first: the next proof of standing, or a collection.
+// lapses counts how often the standing was lost. That a standing has run out is noticed
+// by the next proof of standing, or by the next collection.
 type lapses struct {
 	mu    sync.Mutex
-	until machine.Instant // Up to when the standing lasts that is not yet known to be lost; 0: none.
+	until machine.Instant // When the standing that is not known to be lost runs out; 0 if there is none.
 	n     uint64
 }
 
-// moved takes a new end of the standing in. One that is given up in order is not
+// moved takes a new end of the standing. A standing that is given up in order is not
 // lost.
 func (l *lapses) moved(now machine.Instant, e component.Standing) {
 	l.mu.Lock()
@@ -143,7 +147,7 @@ func (l *lapses) moved(now machine.Instant, e component.Standing) {
 	l.until = until
 }
 
-// count returns how often it was lost.
+// count returns how often the standing was lost.
 func (l *lapses) count(now machine.Instant) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -158,7 +162,7 @@ func (l *lapses) look(now machine.Instant) {
 	}
 }
 
-// call measures a call of a strategy.
+// call measures one call of a strategy.
 func (m *metrics) call(ctx context.Context, port string, f func() (any, error)) (any, error) {
 	if !m.calls.Enabled(ctx) {
 		return f()
@@ -173,7 +177,7 @@ func (m *metrics) call(ctx context.Context, port string, f func() (any, error)) 
 	return result, err
 }
 
-// faultOf is one of three words for an error of a strategy.
+// faultOf returns one of three words for an error of a strategy.
 func faultOf(err error) string {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):

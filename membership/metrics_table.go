@@ -13,13 +13,13 @@ import (
 	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
-// table declares what is measured of a node, each metric by a row that reads it. What
-// takes time is not in it: [newMetrics] declares the histograms.
+// table declares the metrics of a node, each by a row that reads it. Durations are not in
+// it: [newMetrics] declares their histograms.
 func table() []meter.Row[*collected] {
 	return slices.Concat(viewTable(), machineTable(), messageTable(), driverTable())
 }
 
-// viewTable declares what is measured of the cluster, as the node sees it.
+// viewTable declares the metrics of the cluster, as the node sees it.
 func viewTable() []meter.Row[*collected] {
 	return []meter.Row[*collected]{
 		meter.Gauge("quorate.membership.members", "{member}", "Members of the cluster by status, as this node knows them.",
@@ -43,7 +43,7 @@ func viewTable() []meter.Row[*collected] {
 	}
 }
 
-// machineTable declares what is measured of the membership machine.
+// machineTable declares the metrics of the membership machine.
 func machineTable() []meter.Row[*collected] {
 	return []meter.Row[*collected]{
 		meter.Counter("quorate.membership.marks", "{mark}", "Verdicts of this node about members that it monitors.",
@@ -65,7 +65,7 @@ func machineTable() []meter.Row[*collected] {
 		meter.Counter("quorate.membership.refused", "{message}", "Messages, commands and nodes that membership refused.",
 			func(c *collected, show meter.Show) {
 				for r := protocol.RefusedNotReady; r <= protocol.RefusalLast; r++ {
-					if n := c.refused[r]; n > 0 { // Most reasons never come up.
+					if n := c.refused[r]; n > 0 { // Most reasons never occur.
 						show(int64(n), meter.Fault.String(r.String()))
 					}
 				}
@@ -73,8 +73,8 @@ func machineTable() []meter.Row[*collected] {
 	}
 }
 
-// messageTable declares what is measured of messages between components, and of what
-// these decide.
+// messageTable declares the metrics of messages between components, and of the
+// components' decisions.
 func messageTable() []meter.Row[*collected] {
 	return []meter.Row[*collected]{
 		meter.Counter("quorate.node.messages", "{message}", "Messages between the components of the nodes: gossip, heartbeats, coordination. Messages to entities are not among them.",
@@ -98,7 +98,7 @@ func messageTable() []meter.Row[*collected] {
 	}
 }
 
-// driverTable declares what is measured of the driver of the node's components.
+// driverTable declares the metrics of the driver of the node's components.
 func driverTable() []meter.Row[*collected] {
 	return []meter.Row[*collected]{
 		meter.Total("quorate.node.steps", "{step}", "Inputs that the components of this node were fed.",
@@ -114,7 +114,7 @@ func driverTable() []meter.Row[*collected] {
 	}
 }
 
-// traffic is a row that shows the same of each type of message.
+// traffic is a row that observes the same figure of each type of message.
 func traffic(of func(*tally) uint64) func(*collected, meter.Show) {
 	return func(c *collected, show meter.Show) {
 		c.metrics.traffic.Range(func(key, value any) bool {

@@ -26,6 +26,10 @@ import (
 	"github.com/quorate/quorate/transport/grpc"
 )
 
+// A node is built without starting anything ([build]), started ([Start]), and taken apart
+// by one goroutine when it ends ([Node.run]). In between are its queries and its
+// commands, which are inputs to the membership machine ([Node.command]).
+
 // ComponentName is the name of the membership machine among the components of
 // a node.
 const ComponentName = "membership"
@@ -40,11 +44,11 @@ type Node struct {
 	roles     []string
 	log       *slog.Logger
 	journal   journal
-	repeats   repeats // What was logged lately, and is not said again.
+	repeats   repeats // Lines that were logged lately, and are not repeated.
 	clock     *machine.SystemClock
 	driver    *machine.Driver
 	transport transport.Transport
-	machine   *machine.Handle // Of the membership machine.
+	machine   *machine.Handle // Handle of the membership machine.
 	disk      disk
 	standing  Standing
 	strangers strangers
@@ -61,7 +65,7 @@ type Node struct {
 	listenersMu sync.Mutex // Guards listening, which is replaced and never changed.
 	listening   []func(transport.Notice)
 
-	ctx      context.Context //nolint:containedctx // The life of the node: ends what its goroutines wait for.
+	ctx      context.Context //nolint:containedctx // Life of the node: ends everything that its goroutines wait for.
 	cancel   context.CancelFunc
 	clients  sync.WaitGroup // Goroutines that serve effects of the machines.
 	stopping chan struct{}  // Closed when the machine said that the node ends, or by Close.
@@ -133,7 +137,7 @@ func dialGRPC(id transport.Identity, cfg transport.Config, notices func(transpor
 	return grpc.New(id, cfg, grpc.WithNotices(notices))
 }
 
-// build puts a node together without starting anything.
+// build makes a node without starting anything.
 func build(cfg Config, o options) (*Node, *meter.Meter, error) {
 	address, err := gossip.ParseAddress(cfg.Node.Address)
 	if err != nil {
@@ -174,17 +178,17 @@ func build(cfg Config, o options) (*Node, *meter.Meter, error) {
 	return n, meters, nil
 }
 
-// discard takes a node apart that was not started: nothing of it stays.
+// discard releases everything of a node that was not started.
 func (n *Node) discard() {
 	_ = n.driver.Close() // It never fails.
 	n.cancel()
 	if n.transport != nil {
-		_ = n.transport.Close() // The reason for which the node is discarded is the one to report.
+		_ = n.transport.Close() // The reason for discarding the node is the error to report.
 	}
 	n.disk.close()
 }
 
-// attachMembership builds the membership machine and puts it in.
+// attachMembership builds the membership machine and attaches it to the driver.
 func (n *Node) attachMembership(cfg Config, o options) error {
 	detector, err := fd.NewFactory(cfg.Membership.FailureDetector)
 	if err != nil {
@@ -235,7 +239,7 @@ func (n *Node) View() View { return n.hub.current() }
 // State returns the membership state as the node knows it now.
 func (n *Node) State() *gossip.State { return n.View().State }
 
-// Standing returns the node's standing, which stays valid for the node's life.
+// Standing returns the node's standing, the same value for the life of the node.
 func (n *Node) Standing() *Standing { return &n.standing }
 
 // Subscribe returns a subscription to the events of the cluster, beginning
@@ -261,9 +265,9 @@ func (n *Node) Decisions(topic string) []Decision { return n.decisions.list(topi
 // sorted, each an argument of [Node.Decisions].
 func (n *Node) DecisionTopics() []string { return n.decisions.names() }
 
-// Join joins the cluster of the seed nodes, for a node whose configuration
-// names none. If nobody remembers a cluster, more than half of the seed nodes form
-// a new one. It returns when the attempt has begun; a member ignores it.
+// Join joins the cluster of the seed nodes, for a node whose configuration names none. If
+// no node remembers a cluster, more than half of the seed nodes form a new one. Join
+// returns when the attempt has begun; a member ignores it.
 func (n *Node) Join(ctx context.Context, seeds ...string) error {
 	addresses, err := parseAddresses(seeds)
 	if err != nil {
@@ -275,22 +279,23 @@ func (n *Node) Join(ctx context.Context, seeds ...string) error {
 	return n.command(ctx, protocol.Join{Seeds: addresses})
 }
 
-// AwaitUp waits until this node is up: a member that takes part in everything.
-// It returns the error of ctx, or when the node ends first that of [Node.Err],
-// [ErrClosed] if it left in order.
+// AwaitUp waits until this node is up: a member that takes part in everything. It returns
+// the error of ctx, or if the node ends first that of [Node.Err], [ErrClosed] if the node
+// left in order.
 func (n *Node) AwaitUp(ctx context.Context) error {
 	return n.await(ctx, func(m *gossip.Member) bool {
 		return m != nil && m.Status >= gossip.Up && m.Status <= gossip.Ready
 	})
 }
 
-// await waits until this node's own record is as it is wished, nil before it has joined.
+// await waits until wished holds for this node's own member, nil before the node has
+// joined.
 func (n *Node) await(ctx context.Context, wished func(*gossip.Member) bool) error {
 	sub := n.Subscribe()
 	defer sub.Close()
 	for {
 		select {
-		case <-n.stopping: // What the last view says is over.
+		case <-n.stopping: // The last view is outdated.
 			<-n.done
 			return cmp.Or(n.err, ErrClosed)
 		default:
@@ -304,9 +309,9 @@ func (n *Node) await(ctx context.Context, wished func(*gossip.Member) bool) erro
 	}
 }
 
-// Leave takes this node out of the cluster in order: its work is handed over,
-// then it is removed. It returns when that is done, with the error of ctx or
-// of [Node.Err] otherwise. A node that is no member yet just ends.
+// Leave takes this node out of the cluster in order: its work is handed over, then the
+// node is removed. It returns nil when that is done, otherwise the error of ctx or of
+// [Node.Err]. A node that is no member yet just ends.
 func (n *Node) Leave(ctx context.Context) error {
 	if n.View().Member() == nil {
 		n.end(nil)
@@ -332,11 +337,10 @@ func (n *Node) LeaveMember(ctx context.Context, address string) error {
 	return n.command(ctx, protocol.Leave{Address: a})
 }
 
-// Down declares the member at an address failed. It must have stopped or be
-// cut off for good: if it has not, it ends as soon as it hears of this, and
-// what it hosts starts elsewhere after its fence. It returns when this node has
-// taken the request. The error is that of ctx, [ErrUnknownMember] or
-// [ErrClosed].
+// Down declares the member at an address failed. The member must have stopped or be cut
+// off for good: if it has not, it ends as soon as it hears of this, and what it hosts
+// starts elsewhere after its fence. Down returns when this node has taken the request.
+// The error is that of ctx, [ErrUnknownMember] or [ErrClosed].
 func (n *Node) Down(ctx context.Context, address string) error {
 	a, err := n.memberAt(address)
 	if err != nil {
@@ -345,7 +349,7 @@ func (n *Node) Down(ctx context.Context, address string) error {
 	return n.command(ctx, protocol.Down{Address: a})
 }
 
-// memberAt parses an address and checks that a member lives there.
+// memberAt parses an address and checks that there is a member.
 func (n *Node) memberAt(address string) (gossip.Address, error) {
 	a, err := gossip.ParseAddress(address)
 	if err != nil {
@@ -404,9 +408,9 @@ func (n *Node) end(why error) {
 	})
 }
 
-// run waits for the end of the node and takes it apart. The driver goes first,
-// so that nothing is decided any more; the transport then has its linger to
-// deliver what was said last.
+// run waits for the end of the node and takes it apart. The driver goes first, so that
+// nothing is decided any more; the transport then has its linger to deliver the last
+// messages.
 func (n *Node) run() {
 	<-n.stopping
 	n.metrics.stop()

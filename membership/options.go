@@ -37,13 +37,13 @@ type options struct {
 // block for long. The default is [slog.Default].
 func WithLogger(l *slog.Logger) Option { return func(o *options) { o.log = l } }
 
-// WithTransport sets what carries messages between nodes. The default is gRPC.
+// WithTransport sets the transport between nodes. The default is gRPC.
 func WithTransport(f TransportFactory) Option { return func(o *options) { o.transport = f } }
 
-// WithDowning sets the downing strategy with which the node begins, in place of a
-// built-in one. All nodes must use the same, under the name that the configuration
-// gives as downing.strategy: the name in d is that one, or empty. While the node
-// runs, [Node.SetDowning] replaces the strategy.
+// WithDowning sets the downing strategy that the node begins with, in place of a built-in
+// one. All nodes must use the same strategy, under the name that the configuration gives
+// as downing.strategy: the name in d is that name, or empty. While the node runs,
+// [Node.SetDowning] replaces the strategy.
 func WithDowning(d Downing) Option { return func(o *options) { o.downing = d } }
 
 // WithMeterProvider sets where the node's metrics go. The default is the global
@@ -51,17 +51,18 @@ func WithDowning(d Downing) Option { return func(o *options) { o.downing = d } }
 // metric that the provider refuses is logged, and missing.
 func WithMeterProvider(p metric.MeterProvider) Option { return func(o *options) { o.meters = p } }
 
-// WithSettings adds settings that members compare when a node joins, such as those of a
-// component by which all nodes must agree. They are known before the component is
-// attached, because the node may join before. Given several times, all count.
+// WithSettings adds settings that members compare when a node joins, such as settings of
+// a component that all nodes must share. The node must know them before the component is
+// attached, because it may join earlier. If the option is given several times, all
+// settings count.
 func WithSettings(s ...Setting) Option {
 	return func(o *options) { o.settings = append(o.settings, s...) }
 }
 
-// WithUID sets the uid of this incarnation, for tests. It must never be used
-// twice at one address. The default is drawn from crypto/rand.
+// WithUID sets the uid of this incarnation, for tests. A uid must never be used twice at
+// one address. The default is drawn from crypto/rand.
 func WithUID(uid gossip.UID) Option { return func(o *options) { o.uid = uid } }
 
-// WithRand sets the source of all random choices, for tests. It belongs to the
+// WithRand sets the source of all random choices, for tests. The source belongs to the
 // node. The default is seeded from crypto/rand.
 func WithRand(r *rand.Rand) Option { return func(o *options) { o.rand = r } }

@@ -19,17 +19,21 @@ import (
 	"github.com/quorate/quorate/transport"
 )
 
-// Attachment is a component of another package together with what serves its
-// effects.
+// Components of other packages are attached first ([Node.Attach]). Then come the effects
+// of all machines, out to the transport, the strategies and the subscribers
+// ([Node.ports]), and what the transport reports back ([Node.noticed]).
+
+// Attachment is a component of another package together with the functions that carry out
+// its effects.
 type Attachment struct {
 	Component machine.Component
 
-	// Call answers the component's calls of strategies, on a goroutine of its
-	// own. Nil when it makes none.
+	// Call answers the component's calls of strategies, on a goroutine of its own. Nil if
+	// the component makes none.
 	Call func(ctx context.Context, call machine.Call) (any, error)
 
-	// Other carries out effects of the component's own types, on the driver's
-	// goroutine: it must not block. Nil when there are none.
+	// Other carries out effects of the component's own types, on the driver's goroutine:
+	// it must not block. Nil if there are none.
 	Other func(effect machine.Effect)
 
 	// Published hears what the component publishes, on the driver's goroutine:
@@ -64,8 +68,8 @@ func (n *Node) Attach(a Attachment) (*machine.Handle, error) {
 	return handle, nil
 }
 
-// forMembers returns a handler that gets the frames of members alone, but for the service
-// by which one becomes a member.
+// forMembers returns a handler that gets only the frames of members, except for the
+// service by which a node becomes a member.
 func (n *Node) forMembers(s transport.Service, h transport.Handler) transport.Handler {
 	if s == protocol.Service {
 		return h
@@ -73,31 +77,31 @@ func (n *Node) forMembers(s transport.Service, h transport.Handler) transport.Ha
 	return n.strangers.keepOut(s, h)
 }
 
-// Notices lets f hear of the transport's connections from now on, on its
-// goroutines. F must return soon.
+// Notices lets f hear of the transport's connections from now on, on the transport's
+// goroutines. f must return soon.
 func (n *Node) Notices(f func(transport.Notice)) {
 	n.listenersMu.Lock()
 	defer n.listenersMu.Unlock()
 	n.listening = append(slices.Clone(n.listening), f)
 }
 
-// listeners returns who hears of the transport's connections.
+// listeners returns the functions that hear of the transport's connections.
 func (n *Node) listeners() []func(transport.Notice) {
 	n.listenersMu.Lock()
 	defer n.listenersMu.Unlock()
 	return n.listening
 }
 
-// Transport returns the node's transport, for components whose messages do
-// not go through a machine. What it hands to handlers comes from members: a connection
-// waits for a moment until the news of its peer's joining has come, and then drops and
-// counts its frames, see [Stats].
+// Transport returns the node's transport, for components whose messages do not go through
+// a machine. Its handlers get messages of members only: a connection waits for a moment
+// until the news that its peer has joined has come, and then drops and counts the peer's
+// frames, see [Stats].
 func (n *Node) Transport() transport.Transport { return enclosed{n.transport, n} }
 
-// Clock returns the clock that the node's machines are stepped by.
+// Clock returns the clock by which the node's machines are stepped.
 func (n *Node) Clock() *machine.SystemClock { return n.clock }
 
-// ports connects the driver to the world.
+// ports connects the driver to everything outside of the machines.
 func (n *Node) ports() machine.Ports {
 	return machine.Ports{
 		Clock: n.clock, Send: n.send, Publish: n.publish, Call: n.measured, Other: n.other,
@@ -108,8 +112,8 @@ func (n *Node) ports() machine.Ports {
 	}
 }
 
-// send encodes a message straight into the lane's batch. What a lane does not
-// take is counted: the protocols repeat what matters.
+// send encodes a message straight into the lane's batch. Messages that a lane does not
+// take are counted: the protocols repeat what matters.
 func (n *Node) send(c *machine.Component, s machine.Send) {
 	var failed error
 	size := 0
@@ -128,12 +132,12 @@ func (n *Node) send(c *machine.Component, s machine.Send) {
 	n.metrics.sent(c.Name, s.Message, size)
 }
 
-// measured is call with a look at the clock.
+// measured is call, with its duration measured.
 func (n *Node) measured(ctx context.Context, component string, c machine.Call) (any, error) {
 	return n.metrics.call(ctx, c.Port, func() (any, error) { return n.call(ctx, component, c) })
 }
 
-// call answers calls of strategies.
+// call carries out a call of a strategy.
 func (n *Node) call(ctx context.Context, component string, c machine.Call) (any, error) {
 	if component == ComponentName && c.Port == protocol.CallDowning {
 		return n.decide(ctx, c.Request.(protocol.DowningRequest))
@@ -147,7 +151,7 @@ func (n *Node) call(ctx context.Context, component string, c machine.Call) (any,
 	return nil, fmt.Errorf("membership: nothing answers calls of component %q to port %q", c.Port, component)
 }
 
-// other carries out effects beyond those that all machines share.
+// other carries out effects that only some machines have.
 func (n *Node) other(c *machine.Component, e machine.Effect) {
 	switch e := e.(type) {
 	case protocol.Probe:
@@ -182,7 +186,7 @@ func (n *Node) publish(c *machine.Component, event any) {
 	}
 }
 
-// membershipEvent takes an event of the membership machine in.
+// membershipEvent handles an event of the membership machine.
 func (n *Node) membershipEvent(event any) {
 	switch e := event.(type) {
 	case component.Changed:
@@ -220,20 +224,20 @@ func (n *Node) membershipEvent(event any) {
 		n.log.Error("this node hosts nothing any more: " + e.Reason)
 	case protocol.Examined:
 		n.metrics.inquiry.Answer(e.ID, e)
-	case component.Stopping: // The decision is recorded, and the last line of the node tells it.
+	case component.Stopping: // The decision is recorded, and the last line of the node reports it.
 		n.standing.set(0)
 		n.end(stopError(e))
 	}
 }
 
-// refusalLevel is the level at which a refusal is logged. News may overtake
-// the news of its sender's joining, and an answer the end of the wait for it:
-// both happen in good health. Everything else is said once a while.
+// refusalLevel is the level at which a refusal is logged. A message may overtake the news
+// that its sender has joined, and an answer may come after the wait for it: both happen
+// in good health. Other refusals are logged, but not repeated for a while.
 func (n *Node) refusalLevel(e protocol.Refused) slog.Level {
 	switch e.Refusal {
-	case protocol.RefusedNotMember, protocol.RefusedUnsolicited, protocol.RefusedByPeer: // The last is logged as noticed.
+	case protocol.RefusedNotMember, protocol.RefusedUnsolicited, protocol.RefusedByPeer: // The last is logged by noticed.
 		return slog.LevelDebug
-	case protocol.RefusedPredecessor: // A node was restarted faster than the one before it was found dead.
+	case protocol.RefusedPredecessor: // A node was restarted faster than its predecessor was found dead.
 		return n.repeats.level(slog.LevelInfo, e.What, e.Peer.String(), e.Reason)
 	default:
 		return n.repeats.level(slog.LevelWarn, e.What, e.Peer.String(), e.Reason)
@@ -258,15 +262,16 @@ func stopError(s component.Stopping) error {
 	}
 }
 
-// unhandled logs that a service has no handler, here or at the peer. Whoever can connect
-// can name all services there are, from any port, so that a host gets few lines.
+// unhandled logs that a service has no handler, here or at the peer. Any node that can
+// connect can name all services there are, from any port, so each host gets only a few
+// lines.
 func (n *Node) unhandled(e transport.Unhandled) {
 	source, service := n.Source(e.Peer), strconv.Itoa(int(e.Service))
 	n.log.Log(n.ctx, n.repeats.variant(slog.LevelWarn, service, "unhandled", e.Peer.Address.Host, strconv.FormatBool(e.Inbound)),
 		"no handler for service", "peer", e.Peer.String(), "address", source.Address, "certificate", source.Certificate, "service", e.Service, "inbound", e.Inbound)
 }
 
-// noticed hears of the transport's connections and certificates.
+// noticed handles notices about the transport's connections and certificates.
 func (n *Node) noticed(notice transport.Notice) {
 	switch e := notice.(type) {
 	case transport.PeerUp:
@@ -299,8 +304,8 @@ func (n *Node) noticed(notice transport.Notice) {
 	}
 }
 
-// refusedByPeer tells the machine that a peer does not want this node. The peer is
-// who was dialled.
+// refusedByPeer tells the machine that a peer refuses this node. The peer is the node
+// that was dialled.
 func (n *Node) refusedByPeer(e transport.Refused) {
 	in := protocol.PeerRefused{
 		Peer: e.Node, Removed: e.Err.Reason == transport.ReasonBlocked, Reason: e.Err.Error(),

@@ -13,28 +13,28 @@ import (
 )
 
 const (
-	// repeatAfter is how long something that goes on is not said again.
+	// repeatAfter is how long a line is not repeated while its cause goes on.
 	repeatAfter = time.Minute
-	// repeatsMax bounds what is remembered. When it is full everything is
-	// forgotten, which costs repetitions and nothing else.
+	// repeatsMax bounds the remembered subjects. When the map is full all are forgotten,
+	// which only costs repetitions.
 	repeatsMax = 1024
 )
 
-// repeats knows what was logged lately. A peer that refuses is dialled again
-// every second, and a line for each attempt would hide what matters. The zero
-// value is ready.
+// repeats knows which subjects were logged lately. A peer that refuses is dialled again
+// every second, and a line for each attempt would hide what matters. The zero value is
+// ready.
 type repeats struct {
 	mu   sync.Mutex
-	last map[string]time.Time // Of each subject, when it was logged last.
+	last map[string]time.Time // When each subject was logged last.
 }
 
-// variantsMax is how many variants of a subject are said in a minute.
+// variantsMax is how many variants of a subject are logged in a minute.
 const variantsMax = 8
 
-// variant is level for a subject that comes in variants: each is said as if it were a
-// subject of its own, but no more than a few in a minute, since who is refused may
-// have chosen the words. Those that are not said are not remembered either, so that
-// they cannot drive out what is.
+// variant is level for a subject that comes in variants: each is logged like a subject of
+// its own, but only a few in a minute, since the node that is refused may have chosen the
+// words. Variants that are not logged are not remembered either, so that they cannot
+// displace those that are.
 func (r *repeats) variant(level slog.Level, variant string, parts ...string) slog.Level {
 	now, said := time.Now(), subjectOf(append(slices.Clone(parts), "=", variant)...)
 	r.mu.Lock()
@@ -51,8 +51,8 @@ func (r *repeats) variant(level slog.Level, variant string, parts ...string) slo
 	return slog.LevelDebug
 }
 
-// level returns the level at which to log the subject that parts make up: the
-// given one, or debug when it was logged at that within the last minute.
+// level returns the level at which to log the subject that parts make up: the given
+// level, or debug if the subject was logged at that level within the last minute.
 func (r *repeats) level(level slog.Level, parts ...string) slog.Level {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,7 +70,8 @@ func (r *repeats) isRecent(subject string, now time.Time) bool {
 	return ok && now.Sub(at) < repeatAfter
 }
 
-// take notes that a subject is logged now, unless it was within the last minute.
+// take notes that a subject is logged now, and returns false if it was within the last
+// minute.
 func (r *repeats) take(subject string, now time.Time) bool {
 	if r.isRecent(subject, now) {
 		return false

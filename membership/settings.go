@@ -17,25 +17,25 @@ import (
 // their own when a node joins, see [WithSettings].
 type Setting struct {
 	// Key is the dotted key of the setting as in a configuration file, such as
-	// "catalog.replicas", at most 128 bytes. Its section is none of those of [Config],
-	// which are compared anyway.
+	// "catalog.replicas", at most 128 bytes. Its section is none of the sections of
+	// [Config], which are compared anyway.
 	Key string
 
-	// Value is what the setting is, in canonical text of 1 to 1024 bytes. A node that
-	// lacks the setting differs from one with any value.
+	// Value is the value of the setting in canonical text of 1 to 1024 bytes. A node that
+	// lacks the setting differs from a node with any value.
 	Value string
 
 	// MustEqual says that nodes with different values must not be in one cluster: the
-	// one that joins is refused, with the key and both values. Where it is false, both are
+	// joining node is refused, with the key and both values. Otherwise both nodes are
 	// warned, and the node joins.
 	MustEqual bool
 }
 
-// settingsMost bounds the settings of [WithSettings]: half of what a message of a joining
-// node has room for, so that membership's own can grow.
+// settingsMost bounds the settings of [WithSettings]: half of what a join request has
+// room for, so that membership's own settings can grow.
 const settingsMost = protocol.MaxSettings / 2
 
-// comparedSettings returns settings as the machine compares them.
+// comparedSettings returns settings in the form that the machine compares.
 func comparedSettings(settings []Setting) ([]protocol.Setting, error) {
 	if len(settings) > settingsMost {
 		return nil, fmt.Errorf("WithSettings gives %d settings, at most %d are compared", len(settings), settingsMost)

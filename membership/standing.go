@@ -9,19 +9,18 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// Standing says whether a node may act for the cluster: run entities, hold a
-// singleton. A node proves its standing by heartbeats that enough voters have
-// answered; the proof lasts for the fence. So a node that is cut off, or was
-// frozen, loses it by its own clock, without anybody's message, and before
-// anybody else may take its work over.
+// Standing says whether a node may act for the cluster: run entities, hold a singleton. A
+// node proves its standing by heartbeats that enough voters have answered; the proof
+// lasts for the fence. So a node that is cut off, or was frozen, loses its standing by
+// its own clock, without any message, and before another node may take its work over.
 type Standing struct {
 	clock *machine.SystemClock
 	until atomic.Int64
 }
 
-// Held reports whether the node has standing now. Look it up right before a
-// piece of work begins, and again right before its result leaves. It reads the
-// clock and one word of memory.
+// Held reports whether the node has standing now. Ask right before a piece of work
+// begins, and again right before its result leaves. It reads the clock and one word of
+// memory.
 func (s *Standing) Held() bool { return s.HeldAt(s.clock.Instant()) }
 
 // HeldAt is Held for a caller that has just read the clock of the node.
@@ -34,5 +33,5 @@ func (s *Standing) HeldAt(now machine.Instant) bool {
 // node has none, [machine.Never] for a lone voter.
 func (s *Standing) Until() machine.Instant { return machine.Instant(s.until.Load()) }
 
-// set takes a new moment in.
+// set stores a new moment up to which the standing is proven.
 func (s *Standing) set(until machine.Instant) { s.until.Store(int64(until)) }

@@ -15,33 +15,34 @@ import (
 	"github.com/quorate/quorate/transport"
 )
 
-// A certificate lets somebody connect, and the handshake of joining make a member of it.
+// A certificate lets a node connect, and the handshake of joining makes it a member.
 // Before that it is a stranger, and after its removal it is one again: no service but
 // membership's own takes its frames, which are dropped before they are looked into.
 //
-// In good health this strikes a node that has just joined, for the moment until the news
-// of it has come here. A component that is served from the control lane drops its frames:
-// coordination repeats itself, and the news may be behind them on the same lane. Whoever
-// takes frames from the transport itself has the connection wait for the news first, which
-// holds up nobody but the sender. What is dropped in the end, and the last words of a node
-// that was just removed, its origin transmits again for as long as it is there itself.
+// In good health this affects a node that has just joined, until the news of it has come
+// here. A component that is served from the control lane drops the node's frames:
+// coordination repeats itself, and the news may be behind the frames on the same lane. A
+// component that takes frames from the transport itself has the connection wait for the
+// news first, which holds up only the sender. Frames that are dropped in the end, and the
+// last frames of a node that was just removed, are transmitted again by their origin for
+// as long as it runs.
 
 const (
 	// strangerPatience is how long the frames of a node wait for the news of its joining.
 	// The news is pushed, and repeated by the next rounds of gossip.
 	strangerPatience = 2 * time.Second
-	// strangerGrace is how long the news of a member may take. Who is known by then, or
-	// was removed, was no stranger worth a line in the log.
+	// strangerGrace is how long the news of a member may take. A node that is known by
+	// then, or was removed, is not worth a line in the log.
 	strangerGrace = 5 * time.Second
-	// strangerEvery is how often frames of one that goes on are logged.
+	// strangerEvery is how often the frames of a stranger that keeps sending are logged.
 	strangerEvery = time.Minute
 	// strangersMax bounds the strangers that are told apart. Identities cost a stranger
-	// nothing, so those beyond are counted and not logged.
+	// nothing, so the frames of further strangers are counted but not logged.
 	strangersMax = 64
 )
 
-// strangers knows who is a member, at the cost of a look for each frame, and counts and
-// logs what others send.
+// strangers knows which nodes are members, at the cost of a look-up for each frame, and
+// counts and logs what other nodes send.
 type strangers struct {
 	log    *slog.Logger
 	source func(gossip.NodeID) transport.Source
@@ -51,14 +52,14 @@ type strangers struct {
 
 	mu    sync.Mutex // Guards all below.
 	seen  map[gossip.NodeID]*visit
-	news  chan struct{} // Closed with the next state; nil while nobody waits.
+	news  chan struct{} // Closed with the next state; nil while no goroutine waits.
 	ended bool
 }
 
-// visit is what a stranger sent since the last line about it.
+// visit is what a stranger has sent since the last line about it.
 type visit struct {
 	frames  uint64
-	service transport.Service // Of the last.
+	service transport.Service // Service of the last frame.
 	source  transport.Source
 	timer   *time.Timer
 }
@@ -74,8 +75,8 @@ func (s *strangers) learn(state *gossip.State) {
 	}
 }
 
-// next returns a channel that is closed when the next state is learnt. A caller gets it
-// before it looks at the present state, so that it misses none in between.
+// next returns a channel that is closed when the next state is learnt. A caller gets the
+// channel before it looks at the present state, so that it misses no state in between.
 func (s *strangers) next() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +92,7 @@ func (s *strangers) member(node gossip.NodeID) bool {
 	return state != nil && state.Member(node) != nil
 }
 
-// keepOut returns a handler that gets the frames of members alone.
+// keepOut returns a handler that gets only the frames of members.
 func (s *strangers) keepOut(service transport.Service, h transport.Handler) transport.Handler {
 	return func(from gossip.NodeID, frame []byte) {
 		if s.member(from) {
@@ -102,9 +103,9 @@ func (s *strangers) keepOut(service transport.Service, h transport.Handler) tran
 	}
 }
 
-// keepWaiting is keepOut for lanes on which the news of a member does not come: frames of
-// a node wait for the news that it has joined, until ctx ends. Those of a node for which
-// others have waited in vain, or which was removed, are dropped at once.
+// keepWaiting is keepOut for lanes that do not carry the news of members: frames of a
+// node wait for the news that it has joined, until ctx ends. Frames are dropped at once
+// if earlier ones of the node have waited in vain, or if the node was removed.
 func (s *strangers) keepWaiting(ctx context.Context, service transport.Service, h transport.Handler) transport.Handler {
 	return func(from gossip.NodeID, frame []byte) {
 		if s.member(from) || s.worthWaiting(from) && s.await(ctx, from) {
@@ -115,7 +116,7 @@ func (s *strangers) keepWaiting(ctx context.Context, service transport.Service, 
 	}
 }
 
-// worthWaiting reports whether the news of a node may be on its way.
+// worthWaiting reports whether the news that a node has joined may be on its way.
 func (s *strangers) worthWaiting(from gossip.NodeID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +140,7 @@ func (s *strangers) await(ctx context.Context, from gossip.NodeID) bool {
 	}
 }
 
-// note counts a frame that was dropped.
+// note counts a frame that is dropped.
 func (s *strangers) note(from gossip.NodeID, service transport.Service) {
 	s.count.Add(1)
 	s.mu.Lock()
@@ -154,7 +155,8 @@ func (s *strangers) note(from gossip.NodeID, service transport.Service) {
 		if s.seen == nil {
 			s.seen = make(map[gossip.NodeID]*visit)
 		}
-		// Its function runs on a goroutine of the runtime for the time of one line.
+		// The function of the timer runs on a goroutine of the runtime for the time of
+		// one line.
 		v = &visit{source: s.source(from)}
 		v.timer = time.AfterFunc(strangerGrace, func() { s.tell(from, v) })
 		s.seen[from] = v
@@ -162,8 +164,8 @@ func (s *strangers) note(from gossip.NodeID, service transport.Service) {
 	v.frames, v.service = v.frames+1, service
 }
 
-// tell logs what a stranger sent, unless it has turned out to be none, and goes on for as
-// long as it does.
+// tell logs what a stranger has sent, unless it has turned out to be a member, and again
+// for as long as the stranger keeps sending.
 func (s *strangers) tell(from gossip.NodeID, v *visit) {
 	known := s.familiar(from)
 	s.mu.Lock()
@@ -191,7 +193,7 @@ func (s *strangers) familiar(node gossip.NodeID) bool {
 	return removed || state.Member(node) != nil
 }
 
-// end forgets what was not logged yet.
+// end drops what was not logged yet.
 func (s *strangers) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -201,7 +203,7 @@ func (s *strangers) end() {
 	}
 }
 
-// enclosed is a transport whose handlers get the frames of members alone.
+// enclosed is a transport whose handlers get only the frames of members.
 type enclosed struct {
 	transport.Transport
 

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// SubscriptionBuffer is how many events wait for a subscriber. A subscriber
-// that lets more come together misses them, see [Missed].
+// SubscriptionBuffer is how many events wait for a subscriber. A subscriber that falls
+// further behind misses events, see [Missed].
 const SubscriptionBuffer = 1024
 
 // Subscription delivers events to one subscriber. A subscriber that stops
@@ -21,13 +21,12 @@ type Subscription struct {
 
 	// All below is guarded by hub.mu.
 	queue  []Event
-	missed int // Dropped since the queue overflowed; the queue is empty then.
+	missed int // Events dropped since the queue overflowed; the queue is empty then.
 	ended  bool
 }
 
-// Next returns the next event. It waits for one until ctx ends, and returns
-// [ErrClosed] when the subscription or the node has ended and every event has
-// been read.
+// Next returns the next event. It waits for an event until ctx ends, and returns
+// [ErrClosed] when the subscription or the node has ended and every event has been read.
 func (s *Subscription) Next(ctx context.Context) (Event, error) {
 	for {
 		if e, ok, ended := s.take(); ok {
@@ -95,8 +94,8 @@ func (h *hub) remove(s *Subscription) {
 	s.notify()
 }
 
-// advance takes a new view in and tells the subscribers what changed. It returns the
-// view before and the events.
+// advance stores a new view and tells the subscribers what changed. It returns the view
+// before and the events.
 func (h *hub) advance(next View) (prev View, events []Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -114,7 +113,7 @@ func (h *hub) publish(e Event) {
 	h.tell([]Event{e})
 }
 
-// tell appends events to every queue; the caller holds the lock.
+// tell appends events to every queue; its caller holds the lock.
 func (h *hub) tell(events []Event) {
 	if len(events) == 0 {
 		return
@@ -134,11 +133,11 @@ func (h *hub) tell(events []Event) {
 func (s *Subscription) notify() {
 	select {
 	case s.wake <- struct{}{}:
-	default: // A token is there already.
+	default: // A token is in the channel already.
 	}
 }
 
-// end lets every subscriber read what is left.
+// end lets every subscriber read the rest of its queue.
 func (h *hub) end() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

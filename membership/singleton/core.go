@@ -14,7 +14,11 @@ import (
 	"github.com/quorate/quorate/machine/component"
 )
 
-// Message is what two cores say to each other: [Request] or [Done].
+// The vocabulary of a core comes first: messages, phases, configuration, [Actions]. Then
+// come its inputs, each of which ends in the same evaluation of the rule
+// ([Core.evaluate]), and last the rule.
+
+// Message is a message between two cores: [Request] or [Done].
 type Message interface{ singletonMessage() }
 
 // Request asks a member that is leaving to confirm that its instance has stopped.
@@ -32,11 +36,11 @@ type Phase uint8
 
 // The phases.
 const (
-	Younger     Phase = iota // An older member is responsible, or nobody knows yet.
-	Becoming                 // The oldest but for members whose confirmation is awaited.
+	Younger     Phase = iota // An older member is responsible, or its age is not known yet.
+	Becoming                 // The oldest, except for members whose confirmation is awaited.
 	Oldest                   // The instance runs here.
 	HandingOver              // The instance was told to stop.
-	Ended                    // It stopped, and never starts here again.
+	Ended                    // The instance stopped, and never starts here again.
 )
 
 // String returns the name of the phase.
@@ -60,13 +64,13 @@ type Config struct {
 	Limit time.Duration
 }
 
-// Send is a message to another core.
+// Send is a message to the core of another member.
 type Send struct {
 	To      gossip.NodeID
 	Message Message
 }
 
-// Actions collects what a core wants done. The zero value is ready for use.
+// Actions collects what a core wants to have done. The zero value is ready for use.
 type Actions struct {
 	// Start is the term under which to start the instance; zero for none.
 	Start Term
@@ -74,12 +78,12 @@ type Actions struct {
 	Stop bool
 	// Send are messages to send, in order.
 	Send []Send
-	// Stuck are members whose hand-over takes longer than the limit; each is
-	// reported once.
+	// Stuck are members whose hand-over takes longer than the limit; each is reported
+	// once.
 	Stuck []gossip.NodeID
 }
 
-// Core is the rule of this package for one instance. See the package comment.
+// Core applies the rule of this package to one instance. See the package comment.
 type Core struct {
 	cfg    Config
 	fences *component.Fences // Shared with all that belong to the component.
@@ -90,15 +94,15 @@ type Core struct {
 	floor  gossip.Age
 
 	starts uint64
-	// known are the candidates that were members and are not fenced, and, with the
-	// zero age, those of whom nothing is known but that they were removed.
+	// known are the candidates that were members and are not fenced; with the zero age,
+	// candidates of which only the removal is known.
 	known   map[gossip.NodeID]gossip.Age
-	stopped map[gossip.NodeID]bool    // Members that have confirmed.
-	asked   map[gossip.NodeID]request // Members that were asked.
+	stopped map[gossip.NodeID]bool    // Members that have confirmed that their instance stopped.
+	asked   map[gossip.NodeID]request // Members that were asked to confirm.
 	askers  []gossip.NodeID           // Members that wait for this one's confirmation.
 }
 
-// request is what became of asking one member.
+// request is the state of the request to one member.
 type request struct {
 	first, last machine.Instant
 	reported    bool
@@ -131,16 +135,17 @@ func (c *Core) Term() Term { return c.term }
 // Asked reports whether another member waits for this one's confirmation.
 func (c *Core) Asked() bool { return len(c.askers) > 0 }
 
-// SetFloor excludes candidates that are older than floor. A term of such a
-// candidate would be refused by whoever obeyed one of floor; it can be the oldest
-// only if the service came to it after younger members had it. Floors only rise.
+// SetFloor excludes candidates that are older than floor. A party that obeyed a term of
+// floor would refuse a term of such a candidate; the candidate can be the oldest only if
+// the service came to it after younger members had it. Floors only rise.
 func (c *Core) SetFloor(floor gossip.Age) {
 	if c.floor.Compare(floor) < 0 {
 		c.floor = floor
 	}
 }
 
-// Update takes a new state, after the fences have forgotten with it.
+// Update takes a new state of the cluster, after the fences have dropped what it has
+// forgotten.
 func (c *Core) Update(now machine.Instant, self gossip.NodeID, state *gossip.State, out *Actions) {
 	prev := c.state
 	c.self, c.state = self, state
@@ -150,15 +155,15 @@ func (c *Core) Update(now machine.Instant, self gossip.NodeID, state *gossip.Sta
 		}
 	}
 	if state != prev {
-		c.bury(prev)
+		c.noteRemoved(prev)
 	}
 	c.evaluate(now, out)
 }
 
-// bury takes over the members that were removed before this node knew them: who
-// joins between the removal of a member and its fence may be the oldest by then,
-// and must not start while that member still can be running the instance.
-func (c *Core) bury(prev *gossip.State) {
+// noteRemoved notes members that were removed before this node knew them: a node that
+// joins between the removal of a member and that member's fence may be the oldest by
+// then, and must not start while the removed member can still be running the instance.
+func (c *Core) noteRemoved(prev *gossip.State) {
 	if prev == nil {
 		prev = new(gossip.State)
 	}
@@ -172,9 +177,9 @@ func (c *Core) bury(prev *gossip.State) {
 	}
 }
 
-// Fenced says that a removed member can be running nothing any more, after it was added
-// to the fences. It panics when it was not: the next state would make the core wait for
-// that member again.
+// Fenced says that a removed member cannot be running anything any more, after the member
+// was added to the fences. It panics if it was not added: the next state would make the
+// core wait for that member again.
 func (c *Core) Fenced(now machine.Instant, node gossip.NodeID, out *Actions) {
 	machine.Assert(c.fences.Has(node), "a node is added to the fences before a core hears of it", "node", node)
 	delete(c.known, node)
@@ -204,7 +209,7 @@ func (c *Core) InstanceStopped(now machine.Instant, out *Actions) {
 	}
 }
 
-// Retire stops the instance although this member stays: it was started under a
+// Retire stops the instance although this member stays: the instance was started under a
 // term that others refuse. It starts again when the rule and the floor permit.
 func (c *Core) Retire(floor gossip.Age) {
 	c.SetFloor(floor)
@@ -248,7 +253,7 @@ func (c *Core) evaluate(now machine.Instant, out *Actions) {
 	}
 }
 
-// approach starts the instance if the rule permits, or asks for what is missing.
+// approach starts the instance if the rule permits, or asks for missing confirmations.
 func (c *Core) approach(now machine.Instant, me *gossip.Member, out *Actions) {
 	older, waiting := c.older(me.Age())
 	switch {
@@ -266,9 +271,9 @@ func (c *Core) approach(now machine.Instant, me *gossip.Member, out *Actions) {
 	}
 }
 
-// older reports whether an older candidate stands in the way that can not be
-// asked: one that stays, is down, or is removed and not fenced. Otherwise waiting
-// are those that are leaving and have not confirmed.
+// older reports whether an older candidate blocks this one that cannot be asked: one that
+// stays, is down, or is removed and not fenced. Otherwise waiting are the older
+// candidates that are leaving and have not confirmed.
 func (c *Core) older(mine gossip.Age) (blocked bool, waiting []gossip.NodeID) {
 	for node, age := range c.known {
 		younger := cmp.Or(age.Compare(mine), node.Compare(c.self)) > 0 // Uids may be equal at two addresses.

@@ -1,8 +1,8 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package singleton decides which node of a cluster runs something of which
-// there must be one.
+// Package singleton decides which node of a cluster runs the single instance of
+// something.
 //
 // # The rule
 //
@@ -12,10 +12,9 @@
 //   - it was removed, and fenced: nothing of it can be running any more;
 //   - it is leaving, and has confirmed that its instance stopped.
 //
-// A member that was removed before this node knew it counts as older until it is
-// fenced, since nobody says what it was. Age is the order in which members became
-// up, which never changes; so a member that joins never takes the instance away
-// from another.
+// A member that was removed before this node knew it counts as older until it is fenced,
+// since its age is not known. Age is the order in which members became up, which never
+// changes; so a joining member never takes the instance away from another.
 //
 //	           oldest but for some that          all have confirmed
 //	           are leaving or not fenced         or are fenced
@@ -24,9 +23,9 @@
 //	   └──────────── ended <──────── handing-over <──────────────────┘
 //	                         stopped
 //
-// Each start has a [Term], which is higher than those of all earlier starts of
-// the cluster, also when two nodes disagree about who is the oldest. Whoever
-// obeys the instance can therefore refuse an old one.
+// Each start has a [Term], which is higher than the terms of all earlier starts in the
+// cluster, even if two nodes disagree about which is the oldest. A party that obeys the
+// instance can therefore refuse an outdated one.
 //
 // # Use
 //

@@ -10,15 +10,14 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// Term numbers the times at which a singleton was started. No two starts in
-// one cluster have equal terms, by construction: the uid is that of one process,
-// which counts its starts. A younger member has a higher term than every older
-// one, and the terms of one member grow. The zero value is none and is below all
-// others.
+// Term numbers the starts of a singleton. No two starts in one cluster have equal terms,
+// by construction: the uid is that of one process, which counts its starts. A younger
+// member has a higher term than every older one, and the terms of one member grow. The
+// zero value means no start and is below all others.
 type Term struct {
-	// UpNumber is the up-number of the node that started it.
+	// UpNumber is the up-number of the node that started the instance.
 	UpNumber gossip.UpNumber
-	// UID is the uid of that node. Two leaders may have given one up-number.
+	// UID is the uid of that node: two leaders may have given the same up-number.
 	UID gossip.UID
 	// Start counts the starts in that process, from 1.
 	Start uint64

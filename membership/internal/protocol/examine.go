@@ -8,15 +8,15 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// Examine is the input that asks for an [Examined]. It changes nothing. It is how the
-// suspicion of this moment leaves the machine without a cost while nobody asks. What is
-// counted is not asked for: [Machine.Counts] has it after each step.
+// Examine is the input that asks for an [Examined]. It changes nothing. The suspicions of
+// this moment are read in this way, at no cost while nobody asks. Counters need no
+// question: [Machine.Counts] has them after each step.
 type Examine struct {
 	// ID is given back in the answer.
 	ID uint64
 }
 
-// Examined is published to answer an [Examine]: what the failure detectors think now.
+// Examined is published to answer an [Examine]: what the failure detectors hold now.
 type Examined struct {
 	ID uint64
 	// Monitored is what the failure detectors hold about each node that gets
@@ -34,8 +34,8 @@ type Counts struct {
 	Refused [RefusalLast + 1]uint64
 }
 
-// Counts returns the counters as they are after the last step: a copy, which later steps
-// leave as it is.
+// Counts returns a copy of the counters after the last step, which later steps leave as
+// it is.
 func (m *Machine) Counts() Counts { return m.counts }
 
 // examine answers an [Examine].
