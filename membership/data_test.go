@@ -24,8 +24,8 @@ func inDir(root string, i int) membership.Config {
 	return cfg
 }
 
-// All nodes end and start anew while the wall clock goes back by a day: the cluster
-// is born after the one before. Without directories it is not, which shows that the
+// All nodes end and start again while the wall clock goes back by a day: the second
+// cluster is born after the first. Without directories it is not, which shows that the
 // clock did go back. covers F53.
 func TestBirthsGrowOverAFullRestartWithTheClockSetBack(t *testing.T) {
 	for name, kept := range map[string]bool{"with data-dir": true, "without": false} {
@@ -56,8 +56,8 @@ func TestBirthsGrowOverAFullRestartWithTheClockSetBack(t *testing.T) {
 	}
 }
 
-// One that joins remembers its cluster too. Alone it is no majority of that, and
-// waits, and says for whom and what an operator can do; which is done here.
+// A node that joins remembers its cluster too. Alone it is no majority of that cluster:
+// it waits, and says for which voters and what an operator can do; which is done here.
 func TestWhoJoinsRemembersTheCluster(t *testing.T) {
 	root := t.TempDir()
 	var first gossip.ClusterID
@@ -102,8 +102,8 @@ func TestWhoJoinsRemembersTheCluster(t *testing.T) {
 	})
 }
 
-// No cluster is founded in the place of one that there may be: while its members had no
-// time to answer, while one of them says that it goes on, and by who is a member.
+// No cluster is founded in the place of one that may exist: while its members had no time
+// to answer, while one of them says that it goes on, and by a member.
 func TestFormIsRefusedWithTheReason(t *testing.T) {
 	bubble(t, func(t *testing.T, p *place) {
 		a := p.start(config(1))
@@ -125,7 +125,7 @@ func TestFormIsRefusedWithTheReason(t *testing.T) {
 	})
 }
 
-// What a node cannot use it names, and does not start.
+// A node names what it cannot use, and does not start.
 func TestADataDirThatIsNotTheNodesIsRefused(t *testing.T) {
 	root := t.TempDir()
 	bubble(t, func(t *testing.T, p *place) {
@@ -143,8 +143,8 @@ func TestADataDirThatIsNotTheNodesIsRefused(t *testing.T) {
 	})
 }
 
-// A disk that takes nothing is told of and keeps no node out of its cluster. A
-// directory in the place of the file fails for the superuser too.
+// A disk that takes no data is reported and keeps no node out of its cluster. A directory
+// in the place of the file fails for the superuser too.
 func TestADiskThatTakesNothingIsNotTheEnd(t *testing.T) {
 	root := t.TempDir()
 	cfg := inDir(root, 1)

@@ -39,8 +39,8 @@ func (c *casting) as(version string) membership.Downing {
 	return membership.Downing{Name: "casting", Version: version, Provider: c, Release: func() { c.released.Add(1) }}
 }
 
-// A strategy is given to one node after the other. The cluster changes to it when
-// all have it, says so, decides by it, and lets go of the one before.
+// A strategy is given to one node after the other. The cluster changes to it when all
+// have it, says so, decides by it, and releases the one before.
 func TestDowningStrategyChangesWhenAllNodesHaveIt(t *testing.T) {
 	bubble(t, func(t *testing.T, p *place) {
 		var first, second casting
@@ -85,8 +85,8 @@ func TestDowningStrategyChangesWhenAllNodesHaveIt(t *testing.T) {
 // strangeCounted is a casting under another name.
 type strangeCounted struct{ *casting }
 
-// What has the identity of what a node has takes its place at once, and what the
-// cluster does not use is let go.
+// A strategy with the identity of a loaded one takes its place at once, and a strategy
+// that the cluster does not use is released.
 func TestDowningProviderIsReplacedUnderItsIdentity(t *testing.T) {
 	bubble(t, func(t *testing.T, p *place) {
 		var old, again, unused casting
@@ -113,7 +113,7 @@ func TestDowningProviderIsReplacedUnderItsIdentity(t *testing.T) {
 	})
 }
 
-// A strategy that is wrong is refused, and is not released: it was never taken.
+// A wrong strategy is refused, and not released: it was never taken.
 func TestDowningStrategyThatIsWrongIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, p *place) {
 		var c casting
@@ -164,7 +164,7 @@ func TestJoinerWithoutTheStrategyOfTheClusterIsRefused(t *testing.T) {
 	})
 }
 
-// sized is a list with one strategy that decides by a setting of its section.
+// sized is a catalogue with one strategy that decides by a setting of its section.
 func sized(size string) downing.Catalogue {
 	return downing.Catalogue{{
 		Name: "sized", New: func(downing.Config) downing.Immediate { return downing.KeepMajority{} },

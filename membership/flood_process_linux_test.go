@@ -62,8 +62,8 @@ func memoryOf(t *testing.T, pid int, figure string) int {
 	return 0
 }
 
-// floods are payloads that are made to cost their receiver as much as can be, of a
-// size in bytes.
+// floods are payloads of a given size in bytes that are made to cost their receiver as
+// much as possible.
 func floods(size int) [][]byte {
 	within := func(value []byte, path ...protowire.Number) []byte {
 		for _, n := range slices.Backward(path) {
@@ -81,9 +81,9 @@ func floods(size int) [][]byte {
 	}
 }
 
-// Sixteen connections of strangers send what costs most, in messages of the largest
-// size and of the largest size that is taken of strangers. Measured on a process of
-// its own, at its peak.
+// Strangers on sixteen connections send the most costly payloads, in messages of the
+// largest size and of the largest size that is taken from strangers. The peak of memory
+// is measured on a process of its own.
 //
 // covers I36, B7, B22.
 func TestAFloodCostsLittleMemory(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 	"github.com/quorate/quorate/transport/mutual/mutualtest"
 )
 
-// listen takes a port that nobody else has.
+// listen takes a free port.
 func listen(t *testing.T) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -31,7 +31,7 @@ func listen(t *testing.T) net.Listener {
 	return l
 }
 
-// real is the configuration of a lone node over TCP, at a port that is free.
+// overGRPC is the configuration of a lone node over TCP, at a free port.
 func overGRPC(t *testing.T) membership.Config {
 	t.Helper()
 	l := listen(t)
@@ -129,8 +129,8 @@ func refusals(n *membership.Node, r transport.Reason) uint64 {
 	return n.Stats().Transport.RefusedInbound[r]
 }
 
-// Each sort of refusal of one host is said, not only the first; and each only once in
-// a while.
+// Each sort of refusal of one host is logged, not only the first; and each only once in a
+// while.
 func TestEachSortOfRefusalIsSaid(t *testing.T) {
 	ca, dir := mutualtest.NewAuthority(t, "ca"), t.TempDir()
 	cfg := overGRPC(t)

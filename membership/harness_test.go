@@ -25,8 +25,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// place is a network of nodes in one bubble. A bubble that ends with a
-// goroutine left fails the test, so that every test here is one for leaks.
+// place is a network of nodes in one bubble. A bubble that ends with a goroutine left
+// fails the test, so every test here looks for leaks.
 type place struct {
 	t       *testing.T
 	network *memory.Network
@@ -65,12 +65,12 @@ func bubble(t *testing.T, f func(*testing.T, *place)) {
 // at is the address of the i-th node.
 func at(i int) string { return fmt.Sprintf("10.0.0.%d:7946", i) }
 
-// address is the same, parsed.
+// address is the parsed address of the i-th node.
 func address(i int) gossip.Address {
 	return gossip.Address{Host: fmt.Sprintf("10.0.0.%d", i), Port: 7946}
 }
 
-// config is that of the i-th node, with node 1 and 2 as seed nodes.
+// config is the configuration of the i-th node, with nodes 1 and 2 as seed nodes.
 func config(i int) membership.Config {
 	cfg := membership.Default()
 	cfg.Cluster.Name, cfg.Node.Address = "test", at(i)
@@ -78,7 +78,7 @@ func config(i int) membership.Config {
 	return cfg
 }
 
-// options are those of every node of the place.
+// options are the options of every node of the place.
 func (p *place) options() []membership.Option {
 	p.uids++
 	return []membership.Option{

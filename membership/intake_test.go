@@ -16,16 +16,15 @@ import (
 	"github.com/quorate/quorate/transport"
 )
 
-// padded is a message with so many bytes behind it that no version knows.
+// padded is an encoded message followed by so many bytes of an unknown field.
 func padded(t *testing.T, message any, size int) []byte {
 	t.Helper()
 	b := protowire.AppendTag(encoded(t, message), 500, protowire.BytesType)
 	return protowire.AppendBytes(b, make([]byte, size))
 }
 
-// What a stranger sends is dropped above 64 KiB, before anything is made of it, with
-// a line that names who sent it; it is counted, and changes nothing else. What is
-// smaller is taken.
+// A message of a stranger above 64 KiB is dropped before it is decoded, with a line that
+// names the sender; it is counted, and changes nothing else. A smaller one is taken.
 //
 // covers B7, I36.
 func TestAStrangerMaySayLittle(t *testing.T) {

@@ -42,8 +42,8 @@ func since(all []string, end string) []string {
 	return all[slices.IndexFunc(all, func(line string) bool { return strings.HasSuffix(line, end) }):]
 }
 
-// Each node says once what becomes of the members and who leads, in a sentence; who
-// decided it does not say it twice; the last line says why the node ends.
+// Each node logs once, in a sentence, what becomes of the members and which member leads;
+// the node that decided it does not log it twice; the last line says why the node ends.
 func TestEachNodeSaysOnceWhatHappens(t *testing.T) {
 	bubble(t, func(t *testing.T, p *place) {
 		var nodes []*membership.Node
@@ -184,7 +184,7 @@ func TestANodeThatIsRefusedAsRemovedSaysWhy(t *testing.T) {
 	})
 }
 
-// Those who did not decide it say by whom a member was declared down and why as well.
+// Nodes that did not decide it say by whom and why a member was declared down as well.
 func TestOthersSayWhyAMemberIsDown(t *testing.T) {
 	bubble(t, func(t *testing.T, p *place) {
 		text := new(lines)

@@ -179,7 +179,7 @@ func (l fickleLane) Append(s transport.Service, encode func([]byte) []byte) erro
 	}
 }
 
-// What is refused, means nothing, or is not sent, is counted.
+// Messages that are refused, cannot be decoded, or are not sent are counted.
 func TestMetricsOfWhatIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, p *place) {
 		shut := make(chan struct{})

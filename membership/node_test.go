@@ -163,8 +163,8 @@ func TestADifferentSettingIsRefusedWithKeyAndBothValues(t *testing.T) {
 	})
 }
 
-// covers F13: a node of another cluster is refused, ends, and both sides say so
-// with both names; the attempts that follow each other are logged once.
+// covers F13: a node of another cluster is refused, ends, and both sides name both
+// clusters in the log; repeated attempts are logged once.
 func TestAnotherClusterNameIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, p *place) {
 		nodes := p.cluster(2)
@@ -318,8 +318,8 @@ func TestAProviderThatNeverReturnsIsAbandoned(t *testing.T) {
 	})
 }
 
-// A component of another name or service than those in place is taken, a second
-// one is not, and the first keeps working.
+// A component whose name or service is not in use is attached, one with a name or service
+// in use is not, and the first keeps working.
 func TestAComponentIsAttachedOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, p *place) {
 		n := p.start(config(1))

@@ -26,7 +26,7 @@ type stranger struct {
 	t *testing.T
 }
 
-// newStranger returns one that answers each connection with the bytes that answer
+// newStranger returns a stranger that answers each connection with the bytes that answer
 // returns for its first message.
 func newStranger(t *testing.T, answer func() []byte) *stranger {
 	t.Helper()
@@ -37,7 +37,7 @@ func newStranger(t *testing.T, answer func() []byte) *stranger {
 	return strangerAs(t, gossip.NodeID{Address: address, UID: 66})
 }
 
-// strangerAs returns one that says who it is, and cannot be dialled.
+// strangerAs returns a stranger with a given identity, which cannot be dialled.
 func strangerAs(t *testing.T, id gossip.NodeID) *stranger {
 	return &stranger{t: t, Stranger: strangertest.Stranger{ID: id, Cluster: "test"}}
 }
@@ -64,8 +64,9 @@ func encoded(t *testing.T, message any) []byte {
 	return b
 }
 
-// A stranger has itself dialled by one heartbeat, and says in the name of the node
-// itself that the node was removed. The node goes on: who refuses is who was dialled.
+// A stranger has itself dialled by one heartbeat, and says in the name of the node itself
+// that the node was removed. The node goes on: the refusal counts for the node that was
+// dialled.
 //
 // covers B25, B27, I32.
 func TestARefusalInAnotherNameEndsNobody(t *testing.T) {

@@ -22,7 +22,7 @@ func visitor(uid gossip.UID) gossip.NodeID {
 	return gossip.NodeID{Address: gossip.Address{Host: "10.0.0.9", Port: 7946}, UID: uid}
 }
 
-// atGate runs a test of who is let in, in virtual time.
+// atGate runs a test of the frames of strangers, in virtual time.
 func atGate(t *testing.T, f func(t *testing.T, s *strangers, log *bytes.Buffer)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -41,9 +41,8 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// What a stranger sends reaches no handler. It is counted, and said once a while with
-// who sent it.
-// covers I35.
+// What a stranger sends reaches no handler. It is counted, and logged once in a while
+// with its sender. covers I35.
 func TestAStrangerIsKeptOut(t *testing.T) {
 	atGate(t, func(t *testing.T, s *strangers, log *bytes.Buffer) {
 		h := s.keepOut(7, func(gossip.NodeID, []byte) { t.Error("a handler was called") })
@@ -63,7 +62,7 @@ func TestAStrangerIsKeptOut(t *testing.T) {
 	})
 }
 
-// One that sends without pause is said once a minute.
+// A stranger that sends without pause is logged once a minute.
 func TestAStrangerThatGoesOnIsFewLines(t *testing.T) {
 	atGate(t, func(t *testing.T, s *strangers, log *bytes.Buffer) {
 		h := s.keepOut(7, func(gossip.NodeID, []byte) { t.Error("a handler was called") })
@@ -76,8 +75,8 @@ func TestAStrangerThatGoesOnIsFewLines(t *testing.T) {
 	})
 }
 
-// Frames of one who is a member by the time at which the line would be written, since the
-// news of it was late, or of one that was removed, are counted and not worth a line.
+// Frames of a node that has become a member by the time of the line, because news of it
+// was late, or of a removed node, are counted but not logged.
 func TestLateNewsOfAMemberIsNoStranger(t *testing.T) {
 	atGate(t, func(t *testing.T, s *strangers, log *bytes.Buffer) {
 		got := 0

@@ -17,7 +17,7 @@ func node(i uint16) gossip.NodeID {
 	return gossip.NodeID{Address: gossip.Address{Host: "127.0.0.1", Port: 7000 + i}, UID: gossip.UID(i)}
 }
 
-// viewWith returns a view in which node 1 joined, and others with it.
+// viewWith returns a view in which node 1 and some others have joined.
 func viewWith(t *testing.T, statuses ...gossip.Status) View {
 	t.Helper()
 	state := gossip.New(gossip.ClusterID{Born: 1, Nonce: 1})

@@ -101,8 +101,8 @@ func TestPlantedNodeThatHostsAlthoughItIsFencedIsFound(t *testing.T) {
 	}
 }
 
-// Where the standing of a node rests on a sample, and the news is slow or the node loses
-// its contacts by and by, what is seen is counted, once for each node.
+// Where the standing of a node rests on a sample, and news is slow or the node loses its
+// contacts gradually, a node that hosts twice is counted, once.
 //
 // covers I2.
 func TestWhatBreaksTheAssumptionIsCounted(t *testing.T) {

@@ -17,9 +17,8 @@ import (
 	"github.com/quorate/quorate/simulation"
 )
 
-// Every type of message that nodes send while a cluster is founded, is cut, loses a
-// member and starts again is among those that faults lose one by one.
-// covers F15.
+// The faults lose, one by one, every type of message that nodes send while a cluster is
+// founded, is cut, loses a member and starts again. covers F15.
 func TestEveryTypeOfMessageIsLost(t *testing.T) {
 	lost := make(map[reflect.Type]bool)
 	for _, m := range append(messageTypes(), foundingTypes()...) {

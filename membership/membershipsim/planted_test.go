@@ -17,8 +17,8 @@ import (
 	"github.com/quorate/quorate/simulation"
 )
 
-// lame is a membership machine to which some inputs never come, or that says more
-// than it should.
+// lame is a membership machine that some inputs never reach, or that publishes more than
+// it should.
 type lame struct {
 	*protocol.Machine
 	deaf func(machine.Input) bool
@@ -45,7 +45,7 @@ type planted struct {
 	liveness *membershipsim.Liveness
 }
 
-// plant starts nodes that are lame as one says, each with its list of seed nodes.
+// plant starts nodes that are lame in a given way, each with its list of seed nodes.
 func plant(nodes int, seeds func(i int) []gossip.Address, lameness func(env simulation.Env, l *lame)) *planted {
 	p := &planted{World: simulation.New(simulation.Options{Seed: 5})}
 	membershipsim.Serve(p.World)
@@ -168,7 +168,7 @@ func TestPlantedNodeThatAlternatesForEver(t *testing.T) {
 	require.ErrorContains(t, p.Run(10*time.Minute), "endless: nodes at n002:7946 have ended by themselves 5 times")
 }
 
-// A node whose disk fails ends as often as that. It is no excuse for one whose disk is
+// A node ends as often as its disk fails. That is no excuse for a node whose disk is
 // well.
 func TestPlantedNodeThatBlamesItsDiskForEver(t *testing.T) {
 	run := func(disk simulation.Writes) error {

@@ -99,7 +99,7 @@ func formed(t *testing.T, seed uint64, n int, config membershipsim.Config) *part
 func (p *parted) settle(t *testing.T) {
 	t.Helper()
 	requireSettled(t, p.world, time.Minute)
-	// Whoever was up first has seen who was up last, and everybody hosts.
+	// The first node that was up has seen the last one up, and every node hosts.
 	require.NoError(t, p.world.Run(time.Second+time.Duration(p.world.Seed()%10)*97*time.Millisecond))
 	for _, node := range p.world.Nodes() {
 		require.True(t, p.invariants.Hosts(node))
@@ -129,7 +129,7 @@ func (p *parted) on(side int) []gossip.Address {
 	return all
 }
 
-// deal says who is on which side.
+// deal says which node is on which side.
 func (p *parted) deal(sides []int) {
 	p.sides = slices.Max(sides) + 1
 	for i, side := range sides {
@@ -161,7 +161,7 @@ func (p *parted) cut() {
 	}
 	p.world.Network().Split(sides...)
 	if p.config.Downing.Config.Strategy != "" && !p.config.Downing.Class.MajorityOnly {
-		return // Then the invariants look at who hosts for whom.
+		return // Then the invariants check which hosts have successors.
 	}
 	fence := protocol.Default().Fence
 	var look func()

@@ -34,10 +34,10 @@ func tried() []storm {
 	}
 }
 
-// found are runs that found something once. Each was red, and is run from then on.
+// found are runs that failed once. Each has been run since then.
 func found() []storm {
 	return []storm{
-		{"pauses", 5, 10},  // A dead node was accused by nobody, after a pause.
+		{"pauses", 5, 10},  // A dead node was marked unreachable by no node, after a pause.
 		{"pauses", 7, 2},   // The same.
 		{"lanes", 5, 3},    // The same.
 		{"links", 5, 3},    // The same without any pause.
@@ -47,17 +47,17 @@ func found() []storm {
 
 		{"lanes", 7, 7200010},      // Differences were lost, and statuses answered each other without end.
 		{"supervised", 7, 7200011}, // The same.
-		{"settings", 5, 7300023},   // A joiner was up beside who it was before.
-		{"settings", 6, 7400000},   // Two waited for the vote of one that had left, and nobody could go on.
+		{"settings", 5, 7300023},   // A joiner was up beside its own predecessor.
+		{"settings", 6, 7400000},   // Two nodes waited for the vote of one that had left, and none could go on.
 
-		{"strategies", 12, 1795327030299},  // One accusation of old began the fence of a node that was downed by command.
+		{"strategies", 12, 1795327030299},  // One old unreachable record began the fence of a node that was downed by command.
 		{"strategies", 13, 1795324171438},  // Votes were split for minutes.
-		{"strategies", 15, 20261122000192}, // Who had voted for one that failed stood in one moment, again and again.
+		{"strategies", 15, 20261122000192}, // Voters of a candidate that failed stood at one moment, again and again.
 		{"strategies", 11, 7024},           // The same.
-		{"join-storm", 13, 1795324851883},  // Voters of one set were refused by what was founded upon two.
-		{"chaos", 11, 1795325152569},       // A change of voters waited for one that had ended.
-		{"links", 15, 1795325153041},       // One accusation over a broken link began the fence of a node that others still answered.
-		{"chaos", 5, 20261126000192},       // A leader let another go in an edit that was lost, and that one let itself go: one generation twice.
+		{"join-storm", 13, 1795324851883},  // Voters of one set were refused by a cluster founded upon two.
+		{"chaos", 11, 1795325152569},       // A change of voters waited for a voter that had ended.
+		{"links", 15, 1795325153041},       // One unreachable record over a broken link began the fence of a node that others still answered.
+		{"chaos", 5, 20261126000192},       // A leader let another node go in an edit that was lost, and that node let itself go: one generation twice.
 		{"lanes", 3, 20261122000919},       // A change of voters while a cluster was founded was refused as malformed.
 	}
 }

@@ -25,7 +25,7 @@ type mishap struct {
 	calls simulation.Calls
 }
 
-// mishaps are those of one sort each, and a mixture.
+// mishaps are the mishaps of one sort each, and a mixture.
 func mishaps() []mishap {
 	return []mishap{
 		{"mixture", simulation.Calls{
@@ -133,9 +133,9 @@ func votedFor(v *membershipsim.Witness, side int, p *parted) bool {
 	return given
 }
 
-// A witness may let any side survive, so that nothing may decide in its place. While
-// it cannot be asked everybody waits; when it can be again, before the time is up
-// after which a side gives up, one side survives, whichever asks first.
+// A witness may let any side survive, so that nothing may decide in its place. While it
+// cannot be asked every side waits; when it can be again, before sides give up, one side
+// survives, whichever asks first.
 //
 // covers F9, F10, F40, F56, I1, I2, I4, I34.
 func TestOneSideSurvivesOnceTheWitnessAnswers(t *testing.T) {
@@ -268,9 +268,9 @@ func TestSideWithoutAnAnswerWaitsAndGoes(t *testing.T) {
 }
 
 // A side gets no answer, and the witness keeps another one, which lets a newcomer in.
-// Then those of it who were members before are started again, one after the other, and
-// find themselves with the side that was not kept. Whether the newcomer goes on without
-// them or not, that side does not go on with them.
+// Then the earlier members of the kept side are started again, one after the other, and
+// find only the side that was not kept. Whether the newcomer goes on without them or not,
+// that side does not go on with them.
 //
 // covers F14, F28, I1, I2, I4.
 func TestWhoComesAgainOnASideThatWasNotKeptIsNotLetIn(t *testing.T) {

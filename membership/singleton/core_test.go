@@ -78,7 +78,7 @@ func (h *history) remove(i int) *history {
 	return h.edit(func(e *gossip.Edit) bool { return e.Remove(node(i), time.Unix(1000, 0)) })
 }
 
-// core is a core with the words for what it wanted last.
+// core is a core with its last wishes as words.
 type core struct {
 	*singleton.Core
 	fences *component.Fences
@@ -178,8 +178,8 @@ func TestOldestStartsAndKeeps(t *testing.T) {
 	require.Equal(t, "younger term 0-0.0 floor 0 known 2 confirmed 0", a.String())
 }
 
-// The role and the service are needed. An older member without them is passed
-// over, and nothing is awaited of it, whatever becomes of it.
+// A candidate needs the role and the service. An older member without them is passed
+// over, and no confirmation of it is awaited, whatever becomes of it.
 func TestCandidatesNeedRoleAndService(t *testing.T) {
 	h := newHistory(t).
 		joinWith(gossip.Member{Node: node(1), Services: []uint16{service}}).
@@ -325,9 +325,9 @@ func TestFenceAheadOfTheState(t *testing.T) {
 	require.Contains(t, b.String(), "known 0")
 }
 
-// Whoever joins after the removal of a member it never knew waits for the fence of
-// that one too: it may be the oldest by then, with the removed one still running.
-// covers I3.
+// A node that joins after the removal of a member that it never knew waits for that
+// member's fence too: the node may be the oldest by then, with the removed member still
+// running. covers I3.
 func TestJoinerWaitsForTheFenceOfWhomItNeverKnew(t *testing.T) {
 	h := newHistory(t).join(1).up(1).set(gossip.Down, 1).remove(1).join(2).up(2)
 	b := newCore(2)

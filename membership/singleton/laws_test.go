@@ -222,8 +222,8 @@ func (m *model) settle() {
 	}
 }
 
-// Whatever happens in whatever order, no two instances run at a time, terms rise,
-// and when everybody has heard of everything the instance runs at the oldest.
+// Whatever happens in whatever order, no two instances run at a time, terms rise, and
+// when all nodes have heard of everything the oldest runs the instance.
 // covers F34, F35, I3.
 func TestNeverTwoAndInTheEndOne(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {

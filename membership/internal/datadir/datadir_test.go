@@ -16,7 +16,7 @@ import (
 	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
-// record is one with every line set.
+// record is a record with every line set.
 func record(promise int64) protocol.Record {
 	node := func(i int) gossip.NodeID {
 		return gossip.NodeID{Address: gossip.Address{Host: "10.0.0.1", Port: uint16(7000 + i)}, UID: gossip.UID(i + 1)}
@@ -131,7 +131,8 @@ func TestARecordThatCannotBeReplacedIsRemoved(t *testing.T) {
 	require.NoError(t, d.Close())
 }
 
-// One that can be neither replaced nor removed is told apart: the node must end.
+// A record that can be neither replaced nor removed has an error of its own: the node
+// must end.
 func TestARecordThatCannotBeRemovedEitherIsTold(t *testing.T) {
 	path := t.TempDir()
 	d, err := Open(path, "bank")

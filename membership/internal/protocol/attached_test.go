@@ -15,8 +15,8 @@ import (
 	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
-// A component that is attached late is told the state, the standing, and of whom
-// nothing can be hosting any more; not of those whose fence is still to come.
+// A component that is attached late is told the state, the standing, and which removed
+// nodes can be hosting nothing any more; not those whose fence is still to come.
 func TestAttachedComponentHearsWhatItMissed(t *testing.T) {
 	l := newLoop(t)
 	nodes := l.cluster(3)

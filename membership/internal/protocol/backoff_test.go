@@ -14,7 +14,7 @@ import (
 )
 
 // The time for which an address is kept out doubles up to the most. Twice the most after
-// its end the address begins anew.
+// the end of that time the address starts again from the shortest.
 func TestBackOffsDoubleUpToTheMost(t *testing.T) {
 	b, now, address := backOffs{}, machine.Instant(time.Minute), nodeAt(1).Address
 	_, kept := b.keeps(address, now)

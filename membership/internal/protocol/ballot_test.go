@@ -15,9 +15,9 @@ import (
 	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
-// A vote that was promised to a higher birth, that would found a cluster upon voters who
-// are not the newest, or upon a change that is known to be over, or that would be the
-// second within moments, is not given. Each condition by itself: no other keeps the vote.
+// A vote is not given if it was promised to a higher birth, would found a cluster upon
+// voters that are not the newest or upon a change that is known to be over, or would be
+// the second within moments. Each condition is tested by itself: no other keeps the vote.
 func TestAVoteIsGivenOnceAndForTheNewestVoters(t *testing.T) {
 	w := newTown(t, 3)
 	for _, n := range w.settle(3) {
@@ -65,9 +65,9 @@ func TestAVoteIsGivenOnceAndForTheNewestVoters(t *testing.T) {
 	require.Equal(t, born+2, w.disks[address(1)].Promise)
 }
 
-// Where a minority may survive, fewer than all who are remembered may have gone on
-// without those who are here: all of them are needed, and who hosts without hearing from
-// somebody does so for the margin.
+// Where a minority may survive, fewer nodes than all remembered voters may have gone on
+// without the nodes that answer: so all voters are needed, and a node that misses a voter
+// goes on hosting for the margin.
 func TestWhereAMinorityMaySurviveAllVotersStartAgain(t *testing.T) {
 	w := newTown(t, 3)
 	w.minorities = true
@@ -85,8 +85,8 @@ func TestWhereAMinorityMaySurviveAllVotersStartAgain(t *testing.T) {
 	require.Greater(t, w.now-came, 2*w.cfg.Fence, "the fence alone was waited for")
 }
 
-// Neither a vote nor the question for one leaves before the promise is on the disk: who
-// forgot it in a crash would vote twice.
+// Neither a vote nor the question for one leaves before the promise is on the disk: a
+// node that forgot it in a crash would vote twice.
 func TestNoVoteLeavesBeforeItsPromiseIsOnTheDisk(t *testing.T) {
 	w := newTown(t, 3)
 	w.settle(3)
@@ -109,8 +109,8 @@ func TestNoVoteLeavesBeforeItsPromiseIsOnTheDisk(t *testing.T) {
 	require.Zero(t, w.sent["Vote"])
 }
 
-// What an operator founds is born after all that the nodes which answer know of, whatever
-// the clock says: its epochs must not be below those that storage has seen.
+// What an operator founds is born after everything that the answering nodes know of,
+// whatever the clock says: its epochs must not be below those that storage has seen.
 func TestWhatAnOperatorFoundsIsBornAfterAllThatIsKnown(t *testing.T) {
 	w := newTown(t, 5)
 	for _, n := range w.settle(5) {
@@ -128,8 +128,8 @@ func TestWhatAnOperatorFoundsIsBornAfterAllThatIsKnown(t *testing.T) {
 	require.Greater(t, n.machine.State().EpochBorn(), known.Promise)
 }
 
-// Nobody becomes a member before it would remember that: who joined and forgot could
-// found another cluster of the voters before.
+// A node becomes a member only when it would remember that: a node that joined and forgot
+// could found another cluster upon the voters before.
 func TestNobodyEntersBeforeTheVotersAreOnTheDisk(t *testing.T) {
 	w := newTown(t, 2)
 	w.settle(2)
@@ -140,8 +140,8 @@ func TestNobodyEntersBeforeTheVotersAreOnTheDisk(t *testing.T) {
 	require.True(t, n.machine.State().Cluster().IsZero(), "it is a member, and would not know it after a restart")
 }
 
-// The voters of before a change count until it is known to be over: those after it are
-// no majority by themselves.
+// The voters before a change count until the change is known to be over: the new voters
+// are no majority by themselves.
 func TestTheVotersBeforeAnUnfinishedChangeHaveTheirSay(t *testing.T) {
 	w := newTown(t, 3)
 	for _, n := range w.settle(3) {

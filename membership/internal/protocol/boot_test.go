@@ -14,7 +14,7 @@ import (
 	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
-// together starts n nodes in one moment, the first three being seed nodes.
+// together starts n nodes at the same moment; the first three are seed nodes.
 func (l *loop) together(n int) []*node {
 	l.t.Helper()
 	nodes := make([]*node, n)
@@ -27,8 +27,8 @@ func (l *loop) together(n int) []*node {
 	return nodes
 }
 
-// Who asked before there was a cluster hears of it when there is one, instead of
-// with its next question a second later. covers F8.
+// A node that asked before there was a cluster hears of the cluster as soon as there is
+// one, instead of with its next question a second later. covers F8.
 func TestWhoAskedTooEarlyIsToldOfTheCluster(t *testing.T) {
 	l := newLoop(t)
 	l.together(10)
@@ -67,9 +67,9 @@ func TestANodeThatDiesWhileItJoinsHoldsNobodyBackForLong(t *testing.T) {
 	require.Less(t, took, time.Second)
 }
 
-// A node of a large cluster exchanges messages with some of the others, not with
-// all: with those that it monitors, with those that monitor it, and with a few it
-// has drawn or heard. Each of them is a connection. covers F8, I28.
+// A node of a large cluster exchanges messages with some of the others, not with all:
+// with nodes that it monitors, with nodes that monitor it, and with a few that it has
+// drawn or heard. Each of them is a connection. covers F8, I28.
 func TestANodeOfALargeClusterTalksToFew(t *testing.T) {
 	const size = 60
 	l := newLoop(t)
@@ -121,8 +121,8 @@ func TestNewsReachesAllOfALargeClusterAfterManyWereLost(t *testing.T) {
 	l.until(40*time.Second, func() bool { return l.allUp(size - lost) })
 }
 
-// News from a member that is not known yet is not taken, but tells that there is
-// some: a member that is known is asked at once, and not at the next round.
+// News from an unknown member is not taken, but tells that there is some: a known member
+// is asked at once, and not at the next round.
 func TestNewsFromAnUnknownMemberMakesANodeAsk(t *testing.T) {
 	l := newLoop(t)
 	nodes := l.cluster(3)

@@ -23,8 +23,8 @@ func remembering(n int) protocol.Record {
 	return r
 }
 
-// Anybody may ask a member what it is in, with a record that names many voters. The
-// answer says whether this member would ask one of them; it looks that up once, and
+// Any node may ask a member which cluster it is in, with a record that names many voters.
+// The answer says whether this member would ask one of them; it looks that up once, and
 // not once a voter.
 func TestWhatALongRecordCostsToAnswer(t *testing.T) {
 	w := newTown(t, 3)

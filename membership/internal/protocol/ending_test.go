@@ -17,8 +17,8 @@ import (
 	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
-// waitsAt makes the node at an address wait where its strategy would have it end: it
-// hears from the others what became of it.
+// waitsAt makes the node at an address wait where its strategy would end it, so that it
+// hears from the others that it was removed.
 func waitsAt(i int) func(*protocol.Config, *protocol.Deps) {
 	return func(_ *protocol.Config, d *protocol.Deps) {
 		decide := d.Downing.Decide
@@ -31,7 +31,7 @@ func waitsAt(i int) func(*protocol.Config, *protocol.Deps) {
 	}
 }
 
-// lastWords are what the last decision of a node says, which is what it stops with.
+// lastWords is the text of the last decision of a node, with which it stops.
 func lastWords(t *testing.T, n *node) string {
 	t.Helper()
 	require.NotNil(t, n.stopping)
@@ -63,8 +63,8 @@ func TestANodeRemovedBehindACutSaysByWhomAndWhy(t *testing.T) {
 	require.True(t, strings.HasPrefix(words, "by "+tomb.Downed.String()+"; it is removed, says "), words)
 }
 
-// covers F29: a node that was declared down by command says on which node, and so do
-// all others for as long as anything is known of it.
+// covers F29: a node that was declared down by command says on which node, and so do all
+// others for as long as they remember the node.
 func TestANodeDownedByCommandSaysOnWhichNode(t *testing.T) {
 	l := newLoop(t)
 	nodes := l.cluster(4)

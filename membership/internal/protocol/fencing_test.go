@@ -66,9 +66,10 @@ func TestAccusationOfAVoterThatIsRemovedTooIsNoCut(t *testing.T) {
 	}
 }
 
-// A joiner holds accusations of all voters about one of them, and hears of nothing until
-// that one is removed: neither that all took them back, nor that it was declared down
-// long after. So it waits for the fence from when it hears of the removal.
+// A joiner holds unreachable records of all voters about one of them, and hears nothing
+// until that voter is removed: neither that all took their records back, nor that the
+// voter was declared down long after. So it waits for the fence from the moment at which
+// it hears of the removal.
 //
 // covers I1, I2, I14.
 func TestWhoTheRemovalDidNotWaitForKnowsNoCuts(t *testing.T) {

@@ -16,12 +16,12 @@ import (
 	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
-// booth is one node that looks for a cluster, with a disk that answers when the test
-// says so. The other seed nodes are the test: it says what they say.
+// booth is one node that looks for a cluster, with a disk that answers when the test says
+// so. The test speaks for the other seed nodes.
 type booth struct {
 	*town
 	node  *node
-	sent  []any            // What the node said, but for its questions.
+	sent  []any            // Messages that the node sent, except its questions.
 	calls []machine.CallID // Writes that the disk has not answered.
 }
 
@@ -43,12 +43,12 @@ func newBooth(t *testing.T, i int, record protocol.Record) *booth {
 	return b
 }
 
-// says lets the i-th seed node say something.
+// says sends a message of the i-th seed node to the node.
 func (b *booth) says(i int, message any) {
 	b.node.step(machine.Received{From: gossip.NodeID{Address: address(i), UID: gossip.UID(i)}, Message: message})
 }
 
-// free lets the i-th seed node say that it is in no cluster, and what it remembers.
+// free makes the i-th seed node say that it is in no cluster, and what it remembers.
 func (b *booth) free(i int, record protocol.Record) {
 	if record.Data == 0 {
 		record.Data = gossip.DataID(i)
@@ -119,16 +119,16 @@ func TestNothingLeavesBeforeItIsOnTheDisk(t *testing.T) {
 	require.Equal(t, asked[0].Birth, b.node.machine.State().Cluster().Born)
 }
 
-// By whom and what a node is asked for its vote decides whether it gives it; each case
-// differs in one thing from one in which it does.
+// Whether a node gives its vote depends on the node that asks and on the question; each
+// case differs in one thing from a case in which the vote is given.
 func TestWhenAVoteIsRefused(t *testing.T) {
 	unsettled := remembered(3, 2)
 	unsettled.Previous = unsettled.Voters[:1]
 	for name, c := range map[string]struct {
 		record protocol.Record
-		before func(b *booth) // What happens first.
+		before func(b *booth) // Called before the question.
 		ask    func(b *booth) protocol.AskVote
-		reason string // Empty: it is given.
+		reason string // Empty: the vote is given.
 	}{
 		"nothing remembered": {ask: func(b *booth) protocol.AskVote { return protocol.AskVote{Birth: b.birth(), Settled: true} }},
 		"the same voters": {record: remembered(3, 2), ask: func(b *booth) protocol.AskVote {
@@ -191,8 +191,8 @@ func TestWhenAVoteIsRefused(t *testing.T) {
 	}
 }
 
-// A process neither votes nor asks for votes before whoever hosts by the answers of its
-// predecessor has stopped.
+// A process neither votes nor asks for votes before every node that hosts by the answers
+// of its predecessor has stopped.
 func TestAYoungProcessTakesNoPartInAVote(t *testing.T) {
 	b := newBooth(t, 3, protocol.Record{})
 	b.run(b.youngest() - 100*time.Millisecond)
@@ -207,7 +207,7 @@ func TestAYoungProcessTakesNoPartInAVote(t *testing.T) {
 	require.True(t, votes[0].Granted, votes[0].Reason)
 
 	b = newBooth(t, 3, protocol.Record{})
-	b.cfg.JoinInterval = b.cfg.Fence / 5 // Nobody waits for a vote that long.
+	b.cfg.JoinInterval = b.cfg.Fence / 5 // Candidates do not wait that long for a vote.
 	b.node = b.boot(3)
 	b.says(1, protocol.AskVote{Birth: b.birth(), Settled: true})
 	votes = said[protocol.Vote](b)
@@ -225,8 +225,8 @@ func TestAYoungProcessTakesNoPartInAVote(t *testing.T) {
 	require.Len(t, said[protocol.AskVote](b), 2)
 }
 
-// Who has answered once and is silent since counts no more: its vote is not asked for,
-// and without it nobody stands.
+// A node that has answered once and is silent since counts no more: its vote is not asked
+// for, and without it no node stands.
 func TestAnAnswerDoesNotLast(t *testing.T) {
 	b := newBooth(t, 1, protocol.Record{})
 	b.free(2, protocol.Record{})
@@ -245,7 +245,7 @@ func TestAnAnswerDoesNotLast(t *testing.T) {
 	require.Len(t, said[protocol.AskVote](b), 1, "until it answers again")
 }
 
-// Where somebody is in a cluster none is founded: there may be one to join.
+// While some node is in a cluster none is founded: there may be one to join.
 func TestNobodyStandsWhileSomebodyIsInACluster(t *testing.T) {
 	b := newBooth(t, 1, protocol.Record{})
 	b.free(2, protocol.Record{})
@@ -258,7 +258,8 @@ func TestNobodyStandsWhileSomebodyIsInACluster(t *testing.T) {
 	require.NotEmpty(t, b.calls)
 }
 
-// The lowest address stands first, so that they do not take each other's votes.
+// The node with the lowest address stands first, so that candidates do not split the
+// votes.
 func TestTheLowestAddressStandsFirst(t *testing.T) {
 	for i := 1; i <= 3; i++ {
 		b := newBooth(t, i, protocol.Record{})
@@ -273,8 +274,8 @@ func TestTheLowestAddressStandsFirst(t *testing.T) {
 	}
 }
 
-// A cluster is born after all that those who answer know of: their promises, the
-// clusters that they were in, and the epochs of these.
+// A cluster is born after everything that the answering nodes know of: their promises,
+// the clusters that they were in, and the epochs of these.
 func TestABirthComesAfterAllThatIsKnown(t *testing.T) {
 	late := time.Date(2040, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
 	for name, r := range map[string]protocol.Record{
@@ -350,8 +351,9 @@ func (b *booth) seedsRemember(seeds ...int) {
 	}
 }
 
-// Who votes for one birth after another is not drawn into the cluster of the first, nor
-// does it enter one that it did not vote for while nobody there has a majority.
+// A node that votes for one birth after another is not drawn into the cluster of the
+// first, nor does it enter a cluster that it did not vote for while that one has no
+// majority.
 func TestAVoterEntersWhatItVotedForLast(t *testing.T) {
 	b := newBooth(t, 3, protocol.Record{})
 	b.run(b.youngest())
@@ -374,8 +376,8 @@ func TestAVoterEntersWhatItVotedForLast(t *testing.T) {
 	require.True(t, enters(2, second))
 }
 
-// A cluster is founded upon the voters of the basis, and not upon those who voted
-// alone: the others count as lost votes until the first of them is up.
+// A cluster is founded upon all voters of the basis, not only upon those that voted: the
+// others count as lost votes until the first of them is up.
 func TestAClusterIsFoundedUponAllVoters(t *testing.T) {
 	b := newBooth(t, 1, remembered(1, 2))
 	b.run(b.youngest())
@@ -404,9 +406,9 @@ func TestAnOperatorFoundsNothingAfterTheLastBirth(t *testing.T) {
 	require.Empty(t, b.calls)
 }
 
-// The newest record of all who answer is the basis: who does not speak for its voters
-// stands for nothing, whatever itself remembers. Of two that are alike, that which knows the
-// change to be over.
+// The newest record of all nodes that answer is the basis: a node that does not speak for
+// its voters does not stand, whatever it remembers itself. Of two equal records the one
+// that knows the change to be over is the basis.
 func TestTheNewestRecordIsTheBasis(t *testing.T) {
 	for gen := uint64(1); gen <= 3; gen++ {
 		b := newBooth(t, 1, remembered(1, 2))
@@ -428,8 +430,8 @@ func TestTheNewestRecordIsTheBasis(t *testing.T) {
 	require.True(t, said[protocol.AskVote](b)[0].Settled)
 }
 
-// Upon a change of voters that may not be over a cluster is founded by votes that win
-// among the voters before it as well, and begins with both.
+// Upon a change of voters that may not be over a cluster is founded by votes that also
+// win among the voters before the change, and begins with both sets.
 func TestAnUnfinishedChangeNeedsTheVotersBefore(t *testing.T) {
 	changing := remembered(1, 2)
 	changing.Voters, changing.Previous = changing.Voters[:1], changing.Voters
@@ -449,8 +451,9 @@ func TestAnUnfinishedChangeNeedsTheVotersBefore(t *testing.T) {
 	require.Equal(t, []gossip.NodeID{b.node.id, {Address: address(2), UID: 2}, {Address: address(3), UID: 9}}, config.Previous)
 }
 
-// Who has voted stands after the vote is over and others had their turn, also when it
-// had waited for its own turn before: who voted together would stand together, for ever.
+// A node that has voted stands after the vote is over and others had their turn, even if
+// it had waited for its own turn before: otherwise nodes that voted together would stand
+// together, for ever.
 func TestWhoHasVotedLetsOthersTry(t *testing.T) {
 	b := newBooth(t, 3, protocol.Record{})
 	answered := func() { b.free(1, protocol.Record{}); b.free(2, protocol.Record{}) }
@@ -473,8 +476,8 @@ func TestWhoHasVotedLetsOthersTry(t *testing.T) {
 	require.NotEmpty(t, b.calls, "it stands when nobody else has")
 }
 
-// Who stands has voted for itself: it gives no vote to another one, and founds what its own
-// votes are for.
+// A candidate has voted for itself: it gives no vote to another one, and founds the
+// cluster that its own votes are for.
 func TestWhoStandsVotesForNobodyElse(t *testing.T) {
 	b := newBooth(t, 1, protocol.Record{})
 	b.run(b.youngest())
@@ -496,7 +499,7 @@ func TestWhoStandsVotesForNobodyElse(t *testing.T) {
 	require.Equal(t, asked[0].Birth, b.node.machine.State().Cluster().Born)
 }
 
-// Who has given its vote lets the one that has it found the cluster, although its own
+// A node that has given its vote lets the candidate found the cluster, although its own
 // address is the lowest.
 func TestWhoHasVotedDoesNotStandAtOnce(t *testing.T) {
 	b := newBooth(t, 1, protocol.Record{})
@@ -512,8 +515,8 @@ func TestWhoHasVotedDoesNotStandAtOnce(t *testing.T) {
 	require.NotEmpty(t, b.calls, "nothing came of it")
 }
 
-// Of those who voted for a cluster none may come: who founded it ends instead of being a
-// member of something that nobody hosts, and its supervisor starts it for the next vote.
+// None of the voters of a new cluster may come: then its founder ends instead of being a
+// member of a cluster that nothing hosts, and its supervisor starts it for the next vote.
 func TestWhoFoundsAClusterToWhichNobodyComesEnds(t *testing.T) {
 	b := newBooth(t, 1, protocol.Record{})
 	b.run(b.youngest())

@@ -233,7 +233,7 @@ func TestAMajorityOfThoseWhoRememberStartsAgain(t *testing.T) {
 	}
 }
 
-// A node that has lost its disk speaks for nobody, and those who wait say so.
+// A node that has lost its disk speaks for no voter, and the nodes that wait say so.
 // covers F50.
 func TestALostDiskSpeaksForNobody(t *testing.T) {
 	w := newTown(t, 3)
@@ -257,7 +257,7 @@ func TestALostDiskSpeaksForNobody(t *testing.T) {
 	w.until(30*time.Second, func() bool { return w.allUp(3) })
 }
 
-// A disk may come to another address: its node is spoken for by it there.
+// A disk may be moved to another address: the node there speaks for the disk's voter.
 func TestADiskAtAnotherAddressIsTheSameVoter(t *testing.T) {
 	w := newTown(t, 2)
 	nodes := w.settle(3)
@@ -275,7 +275,8 @@ func TestADiskAtAnotherAddressIsTheSameVoter(t *testing.T) {
 	})
 }
 
-// Who hosts by the answers of a predecessor has stopped before its successor votes.
+// A node that hosts by the answers of a predecessor has stopped before the successor
+// votes.
 func TestNobodyVotesBeforeItsPredecessorsAnswersAreWorthNothing(t *testing.T) {
 	w := newTown(t, 3)
 	nodes := w.settle(3)
@@ -329,8 +330,8 @@ func TestAfterAllHaveLeftInTurnTheLastStartsAgain(t *testing.T) {
 	w.until(30*time.Second, func() bool { return w.allUp(3) })
 }
 
-// A change of voters counts a node as having seen it only when it is on its disk: until
-// then nothing converges that rests on it. Invariant R3.
+// A node counts as having seen a change of voters only when the change is on its disk:
+// until then nothing converges that rests on it. Invariant R3.
 func TestAConfigIsSeenWhenItIsOnTheDisk(t *testing.T) {
 	w := newTown(t, 1)
 	nodes := w.settle(2)
@@ -487,9 +488,9 @@ func TestNothingIsFoundedAfterTheLastBirth(t *testing.T) {
 	require.Equal(t, int64(gossip.LatestBirth), n.machine.State().Cluster().Born)
 }
 
-// Answers of nodes that were not asked are worth nothing: a stranger founds no cluster
-// by a record of its own, wins no vote, draws no joiner away, and ends no cluster.
-// covers B27, I35.
+// Answers of nodes that were not asked count for nothing: a stranger founds no cluster by
+// a record of its own, wins no vote, draws no joiner away, and ends no cluster. covers
+// B27, I35.
 func TestWhoWasNotAskedIsNotBelieved(t *testing.T) {
 	w := newTown(t, 3)
 	joiner := w.boot(1)
@@ -550,8 +551,8 @@ func TestTheLastVoterStaysUntilAnotherVotes(t *testing.T) {
 	require.True(t, second.hosts())
 }
 
-// All end in the middle of a change of voters: who voted before the change, and does not
-// after it, is needed all the same, and let in.
+// All nodes end in the middle of a change of voters: a voter before the change that does
+// not vote after it is needed all the same, and let in.
 func TestAClusterIsFoundedUponAnUnfinishedChangeOfVoters(t *testing.T) {
 	w := newTown(t, 3)
 	nodes := w.settle(3)

@@ -94,15 +94,15 @@ func (s *supervised) hosting() []int {
 	return nodes
 }
 
-// covers F11, F12, I13: a link that stays broken, with supervisors that start those
-// who end again. Nobody alternates for ever: after the time in which the cluster has
-// decided, nobody becomes up and is downed, and there are always some who host.
+// covers F11, F12, I13: a link stays broken, with supervisors that start nodes again that
+// end. No node alternates for ever: after the time in which the cluster has decided, no
+// node becomes up and is downed, and some nodes always host.
 func TestNobodyAlternatesWhileALinkStaysBroken(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		n    int
 		cut  func(from, to gossip.Address) bool
-		left int // Who hosts in the end, at least.
+		left int // Nodes that host in the end, at least.
 	}{
 		{"cut-pair", 5, brokenBetween(true, [2]int{2, 5}), 4},
 		{"cut-pair with the first", 5, brokenBetween(true, [2]int{1, 3}), 4},
@@ -283,8 +283,8 @@ func TestWhoIsDownedForItsLinksComesBackLaterEachTime(t *testing.T) {
 	require.Equal(t, gossip.Up, statusAt(s.nodes[address(1)], s.nodes[address(5)]))
 }
 
-// Only links count: who crashed, was cut off, was downed by command, or was replaced by
-// a new start at its address, is let in at once.
+// Only links count: a node that crashed, was cut off, was downed by command, or was
+// replaced by a new start at its address is let in at once.
 func TestWhoWasDownedForAnotherReasonIsLetInAtOnce(t *testing.T) {
 	for name, end := range map[string]func(l *loop, n *node){
 		"crash":   func(_ *loop, n *node) { n.dead = true },

@@ -17,8 +17,8 @@ import (
 	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
-// siege is a cluster of three of which the third is hostile: what it says is forged
-// by the test, from the state that all have.
+// siege is a cluster of three nodes of which the third is hostile: the test forges its
+// messages from the state that all nodes have.
 type siege struct {
 	*loop
 	nodes []*node
@@ -32,8 +32,8 @@ func besiege(t testing.TB) *siege {
 
 func (s *siege) rogue() gossip.NodeID { return s.nodes[2].id }
 
-// forge returns the state that all have with changes, as the rogue says it: one edit
-// of its own more.
+// forge returns the state that all nodes have with changes, as the rogue sends it: with
+// one more edit of its own.
 func (s *siege) forge(change func(*gossip.Raw)) (*gossip.State, error) {
 	p := s.nodes[0].machine.State().Parts()
 	p.Members = slices.Clone(p.Members)
@@ -52,7 +52,7 @@ func (s *siege) forge(change func(*gossip.Raw)) (*gossip.State, error) {
 	return gossip.FromParts(p)
 }
 
-// say lets the rogue say a state to a node, whole or as a difference.
+// say sends a state of the rogue to a node, whole or as a difference.
 func (s *siege) say(to *node, state *gossip.State, whole bool) {
 	if whole {
 		to.step(machine.Received{From: s.rogue(), Message: protocol.GossipState{State: state}})
@@ -64,7 +64,7 @@ func (s *siege) say(to *node, state *gossip.State, whole bool) {
 
 func (n *node) malformed() uint64 { return n.machine.Refusals(protocol.RefusedMalformed) }
 
-// strangers returns nodes that nobody has heard of.
+// strangers returns nodes that no member has heard of.
 func strangers(n int) []gossip.NodeID {
 	nodes := make([]gossip.NodeID, n)
 	for i := range nodes {
@@ -201,9 +201,8 @@ func requireWelcomeIsRefused(t *testing.T, spoil func(*gossip.Raw)) {
 	l.until(time.Minute, func() bool { return late.sees(3, gossip.Up) })
 }
 
-// What a joiner says of itself is held to the bounds as well: it becomes part of what
-// the member that lets it in says.
-// covers I35.
+// The description that a joiner sends of itself is held to the bounds as well: it becomes
+// part of the state of the member that lets it in. covers I35.
 func TestHostileJoinerIsRefused(t *testing.T) {
 	l := newLoop(t)
 	nodes := l.cluster(2)
@@ -320,10 +319,9 @@ func forgery(data []byte) func(*gossip.Raw) {
 	}
 }
 
-// Whatever a member says: a node refuses it and keeps its state, or says on what it
-// made of it, and another that knew the same refuses nothing of that. Nor do the two
-// refuse anything of each other while they go on.
-// covers I35.
+// Whatever a member sends, a node refuses it and keeps its state, or passes on a state
+// from which another node with the same knowledge refuses nothing. Nor do the two refuse
+// anything of each other while they go on. covers I35.
 func FuzzClosure(f *testing.F) {
 	f.Add([]byte{})
 	for typ := range byte(12) {

@@ -205,9 +205,9 @@ func TestThoseWhoAreLeftWithoutAMajorityStop(t *testing.T) {
 }
 
 // One of five leaves, and two others die. The last edit, by which three of the voters go,
-// does not come to the one that leaves, which is cut off then: the two who are left do
-// not win among the voters before, and cannot go on without it. They do not stay for
-// ever what they are: nobody else could begin a cluster while they answer.
+// does not reach the leaving node, which is cut off then. The two nodes that are left do
+// not win among the voters before, and cannot go on without it. They do not stay like
+// that for ever: no other node could found a cluster while they answer.
 func TestWhoNeedsAVoterThatHasLeftUnheardEnds(t *testing.T) {
 	l := newLoop(t)
 	nodes := l.cluster(5)

@@ -16,10 +16,10 @@ import (
 	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
-// A leader promotes a joiner and is heard of it by nobody else: for those whom the
-// joiner asks it votes for nothing, and who of them goes on without the leader would
-// not wait for it. It has no standing by their answers, whether it is to vote or not. It
-// has when they have heard.
+// A leader promotes a joiner, and no other node hears of that: in the states of the nodes
+// that the joiner asks it has no vote, and those that go on without the leader would not
+// wait for it. It has no standing by their answers, whether it is to vote or not; it has
+// when they have heard.
 //
 // covers I1, I2, I14.
 func TestJoinerWhosePromotionOthersHaveNotHeardOfHasNoStanding(t *testing.T) {
@@ -57,8 +57,8 @@ func TestJoinerWhosePromotionOthersHaveNotHeardOfHasNoStanding(t *testing.T) {
 	}
 }
 
-// From its promotion it takes a newcomer what the others take to know that all have
-// heard of it, and not an interval of heartbeats more.
+// From its promotion it takes a newcomer as long as it takes the others to know that all
+// have heard of it, and not an interval of heartbeats more.
 func TestNewcomerHostsAsSoonAsAllKnowOfIt(t *testing.T) {
 	for size := 1; size <= 6; size++ {
 		for moment := range 10 {
@@ -81,9 +81,9 @@ func TestNewcomerHostsAsSoonAsAllKnowOfIt(t *testing.T) {
 	}
 }
 
-// A joiner waits for as long as it takes until a partition is decided. Members that know
-// it answer all the while, although their answers prove nothing, so that one that has
-// not heard of it does not end it.
+// A joiner waits for as long as it takes to decide a partition. Members that know it
+// answer all the while, although their answers give no standing, so that a member that
+// has not heard of the joiner does not end it.
 func TestJoinerThatIsKnownWaitsAlthoughOneHasNotHeardOfIt(t *testing.T) {
 	l := newLoop(t)
 	nodes := l.cluster(3, func(_ *protocol.Config, d *protocol.Deps) {

@@ -107,8 +107,8 @@ func TestChangedStrategyDecides(t *testing.T) {
 	}
 }
 
-// A strategy that was replaced before everybody had it is let go, and so is the
-// one before that; what is given again under the same identity takes its place.
+// A strategy that was replaced before every member had it is released, and so is the one
+// before that; a strategy that is given again under the same identity takes its place.
 func TestLastStrategyThatWasGivenIsTheOneWanted(t *testing.T) {
 	l := newLoop(t)
 	nodes := l.cluster(3)
@@ -155,8 +155,8 @@ func configured(_ *protocol.Config, d *protocol.Deps) {
 	d.Downing.Decide, d.Downing.Class = s.Decide, downing.Class{Pure: true}
 }
 
-// covers F47: who has not loaded what the cluster uses is refused, and told what
-// that is; who has it joins, whatever the others were configured with.
+// covers F47: a node that has not loaded the strategy of the cluster is refused, and told
+// which one that is; a node that has it joins, whatever the others were configured with.
 func TestJoinerNeedsTheStrategyOfTheCluster(t *testing.T) {
 	l := newLoop(t)
 	nodes := l.cluster(2)
@@ -291,10 +291,11 @@ func TestSideThatIsLostDoesNotTakeTheVote(t *testing.T) {
 	require.Positive(t, votes[false])
 }
 
-// loadedEverywhere checks what the change of strategies promises to whoever must
-// decide: the register of a node never names a strategy that the node, or a voter
-// that lives, has not loaded. Who leaves and has stopped hosting may not hear of a
-// change any more. Nor may somebody whom that voter does not count as a member: who was
+// loadedEverywhere checks what the change of strategies promises to nodes that must
+// decide: the register of a node never names a strategy that the node, or a live voter,
+// has not loaded. A leaving voter that has stopped hosting may not hear of a change any
+// more. Nor may a node that the voter does not count as a member: one that was admitted
+// by a member that crashed before it told any other, or was removed after a cut.
 // admitted by a member that crashed before it told anybody, or was removed after a cut.
 func (l *loop) loadedEverywhere(t require.TestingT) {
 	for i := range 10 {
@@ -319,8 +320,8 @@ func (l *loop) loadedEverywhere(t require.TestingT) {
 	}
 }
 
-// A leader that has finished to leave is waited for by nobody, and may change the
-// strategy in the very moment in which the last node takes its word back. covers I4.
+// No node waits for a leader that has finished leaving, and such a leader may change the
+// strategy at the moment at which the last node stops announcing it. covers I4.
 func TestALeaderThatLeavesMayStillChooseTheStrategy(t *testing.T) {
 	chosen := 0
 	for at := 100 * time.Millisecond; at < 140*time.Millisecond; at += time.Millisecond {

@@ -18,8 +18,8 @@ import (
 	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
-// keepOnly answers calls like a witness that only the nodes for which keep is
-// true can reach: it keeps their side; the others get no answer.
+// keepOnly answers calls like a witness that can be reached only by the nodes for which
+// keep is true: it keeps their side; the others get no answer.
 func keepOnly(keep func(gossip.Address) bool) func(*node, machine.Call) {
 	return func(n *node, c machine.Call) {
 		view := viewOf(c)
@@ -113,11 +113,11 @@ func TestSurvivorsOfACrashHostThroughoutWithAnyStrategy(t *testing.T) {
 	}
 }
 
-// A side is cut off, and the strategy has kept the others, who go on and let a newcomer
-// in. Then all of those who were on the other side before are started again and reach
-// nobody but the side that was not kept. It neither lets them in nor takes their
-// predecessors for dead: left alone with its own opinion it would take itself for the
-// whole cluster, while the newcomer goes on with the word of the strategy.
+// A side is cut off, and the strategy has kept the others, which go on and let a newcomer
+// in. Then all nodes that were on the other side before are started again and reach only
+// the side that was not kept. That side neither lets them in nor takes their predecessors
+// for dead: otherwise it would take itself for the whole cluster, while the newcomer goes
+// on by the decision of the strategy.
 func TestASideWithoutTheWordOfItsStrategyTakesNobodyIn(t *testing.T) {
 	for _, c := range []struct{ size, lost int }{{2, 1}, {3, 1}, {3, 2}, {4, 2}, {5, 1}, {5, 3}, {5, 4}} {
 		t.Run(fmt.Sprintf("%d of %d", c.lost, c.size), func(t *testing.T) {
@@ -160,10 +160,10 @@ func addresses(from, to int) []gossip.Address {
 	return all
 }
 
-// Three of five nodes and one that joins stand still, while the two others are kept by
-// the strategy. The leader of the three comes back with a state that all had seen, hears
-// more than half of the voters, and has accused nobody yet; all the same it does nothing
-// before it has heard everybody.
+// Three of five nodes and one that joins stand still, while the strategy keeps the two
+// others. The leader of the three comes back with a state that all had seen, hears more
+// than half of the voters, and has marked none unreachable yet; all the same it does
+// nothing before it has heard every node.
 func TestALeaderThatStoodStillWaitsForTheWordOfAll(t *testing.T) {
 	l := newLoop(t)
 	kept := func(a gossip.Address) bool { return slices.Contains(addresses(4, 5), a) }

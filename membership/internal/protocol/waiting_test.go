@@ -14,9 +14,9 @@ import (
 	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
-// A node that waits tells of each voter since when it has answered what it answers, not
-// since when the node itself has been waiting: that is how an operator sees who has
-// just come back, and who was there just before.
+// A waiting node reports of each voter since when its answer has been the same, not since
+// when the node itself has been waiting: so an operator sees which voters have just come
+// back, and which were there just before.
 func TestWhoWaitsTellsSinceWhenAVoterAnswersSo(t *testing.T) {
 	w := newTown(t, 5)
 	for _, n := range w.settle(5) {
@@ -63,8 +63,8 @@ func TestWhoWaitsTellsSinceWhenAVoterAnswersSo(t *testing.T) {
 	has(2, protocol.SaidFree, again)
 }
 
-// The nodes of a new cluster are not started in one moment. Who is asked for its vote
-// before it may give one gives it when it may; else the one that asked would let
+// The nodes of a new cluster are not started at one moment. A node that is asked for its
+// vote before it may give one gives it when it may; otherwise the candidate would let
 // others go first for seconds, at every start.
 func TestNodesThatStartOneAfterTheOtherFoundAsSoonAsTheyMay(t *testing.T) {
 	for _, apart := range []time.Duration{200 * time.Millisecond, time.Second} {
@@ -80,8 +80,8 @@ func TestNodesThatStartOneAfterTheOtherFoundAsSoonAsTheyMay(t *testing.T) {
 	}
 }
 
-// Where those who are here are enough nobody has to come: the line says so, and whoever
-// reads it founds nothing by hand.
+// Where the answering nodes are enough no other has to come: the line says so, so that no
+// operator founds a cluster by hand.
 func TestWhoWaitsForAVoteAloneSaysSo(t *testing.T) {
 	w := newTown(t, 3)
 	n := w.boot(2)

@@ -204,8 +204,8 @@ func requireSameDelta(t require.TestingT, want, got protocol.GossipDelta) {
 	require.Equal(t, want.Delta.Seen, got.Delta.Seen)
 }
 
-// Every field of every message, down to the last, is written: one that the
-// codec forgets comes back zero.
+// Every field of every message, down to the last, is written: a field that the codec
+// forgets comes back zero.
 func TestNoFieldIsForgotten(t *testing.T) {
 	zero := map[string]bool{}
 	for name, message := range messages() {
@@ -299,8 +299,8 @@ func TestStateOfThousandMembersIsSmall(t *testing.T) {
 	require.Less(t, len(encode(t, protocol.GossipStatus{Digest: state(1000).Digest()})), 45_000)
 }
 
-// What one decision does to many members is said once, and longer reasons than a state
-// takes there are none: what a thousand members can add is bounded.
+// A decision about many members is encoded once, and no reason is longer than a state
+// takes: what a thousand members can add is bounded.
 func TestReasonsDoNotFillTheState(t *testing.T) {
 	const why = "keep-majority: 600 of 1000 voters are on this side, 400 members are lost"
 	s := state(1000)
@@ -362,8 +362,8 @@ func TestForeignMessageIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, wire.ErrForeign)
 }
 
-// faults are messages that do not mean what they can say. They are also the
-// seeds of the fuzzing.
+// faults are messages that are well formed and wrong. They are also the seeds of the
+// fuzzing.
 func faults() map[string]*pb.Message {
 	gossipOf := func(s *pb.State) *pb.Message {
 		return &pb.Message{What: &pb.Message_GossipState{GossipState: &pb.GossipState{State: s}}}

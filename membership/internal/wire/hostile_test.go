@@ -29,9 +29,9 @@ func nested(value []byte, numbers ...protowire.Number) []byte {
 	return value
 }
 
-// hostile returns messages of the largest size that are made to cost their receiver
-// as much as can be: what is cheap to write and dear to hold. The paths are those of
-// the fields in the .proto.
+// hostile returns messages of the largest size that are made to cost their receiver as
+// much as possible: cheap to write and dear to hold. The paths are those of the fields in
+// the .proto.
 func hostile() map[string][]byte {
 	const size = wire.SizeMax - 1024
 	packed := func(path ...protowire.Number) []byte { return nested(make([]byte, size), path...) }
@@ -152,8 +152,8 @@ func crowded() []byte {
 	return nested(field(state, 4, zeros(nil, 2*members, 1, 2)), 11, 1)
 }
 
-// At the limits themselves a message costs what two of it, and an idle node, leave
-// room for.
+// At the limits themselves a message costs so much that two of it, and an idle node, fit
+// into the memory allowed.
 //
 // covers I36.
 func TestMessagesAtTheLimitsCostLittle(t *testing.T) {
