@@ -14,44 +14,45 @@ import (
 	"github.com/quorate/quorate/config/field"
 )
 
-// Config configures one plugin. In the file of a cluster it stands under
-// plugins.<name>. A duration of zero means the default.
+// The settings of one plugin come first, then their defaults, then their validation.
+
+// Config configures one plugin. In the file of a cluster it stands under plugins.<name>.
+// A duration of zero means the default.
 type Config struct {
-	// Policy is what the plugin decides. A plugin that says that it is of another
-	// policy is refused.
+	// Policy is what the plugin decides. A plugin that declares another policy is
+	// refused.
 	Policy Policy `koanf:"policy" oneof:"downing|allocation|failure-detector|join-decider|discovery" required:"yes"`
-	// Path is the executable. In a file it is relative to that file; whoever reads
-	// the file makes it absolute.
+	// Path is the executable. In a file it is relative to that file; the reader of the
+	// file makes it absolute.
 	Path string `koanf:"path" required:"yes"`
-	// SHA256 is the checksum of the executable, 64 hexadecimal digits. It is
-	// checked at each start, so that nobody changes how the cluster decides by
-	// changing a file.
+	// SHA256 is the checksum of the executable, 64 hexadecimal digits. It is checked at
+	// each start, so that a changed file cannot change how the cluster decides.
 	SHA256 string `koanf:"sha256"`
 	// Unpinned permits that SHA256 is absent: for development. Each start warns.
 	Unpinned bool `koanf:"unpinned"`
-	// Settings are handed to the plugin as JSON, which checks them; at most
+	// Settings are handed to the plugin as JSON; the plugin checks them. At most
 	// [SettingsBytesMax].
 	Settings map[string]any `koanf:"settings"`
 	// Args are the arguments of the process; up to 64.
 	Args []string `koanf:"args"`
-	// Environment is the environment of the process. Nothing of the host's is
-	// passed on but what is named here, with its value.
+	// Environment is the environment of the process: only the variables named here, with
+	// their values; nothing of the host's is passed on.
 	Environment map[string]string `koanf:"environment"`
 	// StartTimeout is how long a start may take, until the plugin is configured
 	// and healthy: 100 ms to 1 min, by default 5 s.
 	StartTimeout time.Duration `koanf:"start-timeout" range:"100ms..1m"`
-	// CallTimeout is how long a call may take: 1 ms to 5 s, the limit that the
-	// callers keep themselves, which is the default too. Then the rule of the policy
-	// applies.
+	// CallTimeout is how long a call may take: 1 ms to 5 s, the limit that the callers
+	// keep themselves, which is the default too. After that the rule of the policy for
+	// missing answers applies.
 	CallTimeout time.Duration `koanf:"call-timeout" range:"1ms..5s"`
-	// HealthInterval is the time between health checks: 10 ms to 1 min, by default
-	// 1 s. A plugin that hangs is noticed after about that and HealthTimeout.
+	// HealthInterval is the time between health checks: 10 ms to 1 min, by default 1 s. A
+	// plugin that hangs is noticed after about HealthInterval and HealthTimeout together.
 	HealthInterval time.Duration `koanf:"health-interval" range:"10ms..1m"`
 	// HealthTimeout is how long a health check may take: 10 ms to 1 min, by
 	// default 1 s.
 	HealthTimeout time.Duration `koanf:"health-timeout" range:"10ms..1m"`
-	// RestartBackoffMin is the pause before the first restart, which doubles with
-	// each that fails: 1 ms up to RestartBackoffMax, by default 100 ms.
+	// RestartBackoffMin is the pause before the first restart, which doubles with each
+	// restart that fails: 1 ms up to RestartBackoffMax, by default 100 ms.
 	RestartBackoffMin time.Duration `koanf:"restart-backoff-min" range:"1ms..1h"`
 	// RestartBackoffMax is the longest pause: up to 1 h, by default 30 s.
 	RestartBackoffMax time.Duration `koanf:"restart-backoff-max" range:"1ms..1h"`
@@ -63,8 +64,8 @@ const (
 	argsMost        = 64
 )
 
-// Default returns a configuration with the default of every duration, and without
-// policy, path and checksum, which have none.
+// Default returns a configuration with the default of every duration. Policy, path and
+// checksum have no default.
 func Default() Config {
 	return Config{
 		StartTimeout:      5 * time.Second,
@@ -76,8 +77,8 @@ func Default() Config {
 	}
 }
 
-// SetDefaults makes c the default configuration, for package config, which begins an
-// entry of the section with it.
+// SetDefaults makes c the default configuration: package config calls it for each entry
+// of the section before it decodes the entry.
 func (c *Config) SetDefaults() { *c = Default() }
 
 // WithDefaults returns c with the default in place of every duration that is zero.

@@ -5,9 +5,9 @@
 // versions of the contract, the configuration of a plugin, what happens to one, and the
 // errors of talking to one.
 //
-// A plugin is a strategy in a process of its own, so that an operator changes how
-// a cluster decides without building it anew, and so that a strategy that crashes,
-// hangs or answers nonsense harms nobody but itself.
+// A plugin is a strategy in a process of its own, so that an operator changes how a
+// cluster decides without building it anew, and so that a strategy that crashes, hangs or
+// answers nonsense harms only itself.
 //
 //	  node                                     plugin
 //	┌──────────────────────────┐  gRPC over  ┌──────────────────────────┐
@@ -17,10 +17,10 @@
 //	│  (supervises, swaps)     │             │  (settings, panics)      │
 //	└──────────────────────────┘             └──────────────────────────┘
 //
-// Whoever writes a plugin imports the package sdk and nothing else from here.
-// Whoever runs plugins imports the package host. The contract between them is
-// protobuf, in proto/quorate/plugin/v1, with its meaning written at each field, so
-// that any language can serve it.
+// The author of a plugin imports the package sdk and nothing else from here. A program
+// that runs plugins imports the package host. The contract between them is protobuf, in
+// proto/quorate/plugin/v1, with its meaning written at each field, so that any language
+// can serve it.
 //
 // # Lifecycle and concurrency
 //

@@ -10,21 +10,26 @@ import (
 	"time"
 )
 
-// Why a plugin cannot be used. They are found with [errors.Is] in what package
-// host returns.
+// The sentinels come first, then the error types that carry them: a plugin that cannot be
+// used ([Error]), a call without an answer ([CallError]), refused settings
+// ([SettingErrors]).
+
+// These say why a plugin cannot be used. The errors of package host match them by
+// [errors.Is].
 var (
 	// ErrChecksum: the file is not the one whose checksum is configured.
 	ErrChecksum = errors.New("checksum differs")
-	// ErrNotPlugin: the file cannot be run, or what runs is no plugin: it ended,
-	// or said something that is no handshake.
+	// ErrNotPlugin: the file cannot be run, or what runs is no plugin: it ended, or its
+	// first line is no handshake.
 	ErrNotPlugin = errors.New("not a plugin")
 	// ErrVersion: host and plugin have no version of the contract in common.
 	ErrVersion = errors.New("no common version of the contract")
 	// ErrStartTimeout: the plugin was not ready within start-timeout.
 	ErrStartTimeout = errors.New("start timed out")
-	// ErrPolicy: the plugin is for another policy than is configured, or is asked for.
+	// ErrPolicy: the plugin is for another policy than the one that is configured or
+	// asked for.
 	ErrPolicy = errors.New("wrong policy")
-	// ErrClass: the plugin promises something else than it did when it was opened.
+	// ErrClass: the plugin promises something else than when it was opened.
 	ErrClass = errors.New("class has changed")
 	// ErrSettings: the plugin refuses its settings. There is a [SettingErrors] in
 	// the chain.
@@ -33,38 +38,38 @@ var (
 	ErrClosed = errors.New("closed")
 )
 
-// Why a call to a plugin has no answer. They are found with [errors.Is] in what
-// strategies served by a plugin return. An error about the deadline or the end of
-// the caller's context matches [context.DeadlineExceeded] or [context.Canceled]
-// instead.
+// These say why a call to a plugin has no answer. The errors of strategies that a plugin
+// serves match them by [errors.Is]. An error about the deadline or the end of the
+// caller's context matches [context.DeadlineExceeded] or [context.Canceled] instead.
 var (
-	// ErrUnavailable: no process to ask. Package host adds an [*UnavailableError].
+	// ErrUnavailable: there is no process to ask. Package host adds an
+	// [*UnavailableError].
 	ErrUnavailable = errors.New("unavailable")
 	// ErrStrategy: the strategy cannot decide now, and says why. The process is
 	// healthy.
 	ErrStrategy = errors.New("strategy has no answer")
 	// ErrFault: a fault in the plugin, such as a panic. The process lives.
 	ErrFault = errors.New("fault in the plugin")
-	// ErrAnswer: the answer breaks the contract, in its form or in what it says.
-	// Nothing of it is used.
+	// ErrAnswer: the answer breaks the contract, in its form or in its content. No part
+	// of it is used.
 	ErrAnswer = errors.New("answer breaks the contract")
 	// ErrRequest: the plugin holds that the request breaks the contract.
 	ErrRequest = errors.New("request refused")
-	// ErrLimit: the request or the answer is too large, or the plugin has too many
-	// calls in hand.
+	// ErrLimit: the request or the answer is too large, or the plugin has too many calls
+	// in hand.
 	ErrLimit = errors.New("limit exceeded")
 )
 
-// Error says why a plugin cannot be used, with everything that an operator needs
-// in one message: which plugin, which file, what is wrong, and what to do.
+// Error says why a plugin cannot be used, with everything that an operator needs in one
+// message: which plugin, which file, what is wrong, and what to do.
 type Error struct {
-	// Plugin is its name in the cluster's file.
+	// Plugin is the plugin's name in the cluster's file.
 	Plugin string
-	// Path is its executable; may be empty.
+	// Path is the plugin's executable; may be empty.
 	Path string
 	// Err is one of the sentinels of this package.
 	Err error
-	// Cause is what is wrong in detail; may be nil.
+	// Cause is the detail of what is wrong; may be nil.
 	Cause error
 	// Cure says what to do; may be empty.
 	Cure string
@@ -95,18 +100,17 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Err, e.Cause}
 }
 
-// CallError is a call to a plugin that has no answer.
+// CallError says why a call to a plugin has no answer.
 type CallError struct {
 	// Plugin is the name of the plugin.
 	Plugin string
-	// Call is what was asked: "configure", "decide", "allocate" or "rebalance".
+	// Call is the method: "configure", "decide", "allocate" or "rebalance".
 	Call string
 	// Err is one of the sentinels of this package, [context.DeadlineExceeded] or
 	// [context.Canceled].
 	Err error
-	// Cause says more: an error of package downing or allocation when an answer
-	// fails their checks, else the text of the plugin, at most 1,024 bytes. May be
-	// nil.
+	// Cause is the detail: an error of package downing or allocation when an answer fails
+	// their checks, otherwise the text of the plugin, at most 1,024 bytes. May be nil.
 	Cause error
 }
 
@@ -127,17 +131,17 @@ func (e *CallError) Unwrap() []error {
 	return []error{e.Err, e.Cause}
 }
 
-// UnavailableError is a call while a plugin has no process that could answer. It
-// matches [ErrUnavailable].
+// UnavailableError says that a plugin has no process that could answer. It matches
+// [ErrUnavailable].
 type UnavailableError struct {
-	// Plugin is its name in the cluster's file.
+	// Plugin is the plugin's name in the cluster's file.
 	Plugin string
-	// Since is when it became so.
+	// Since is when the plugin became unavailable.
 	Since time.Time
-	// Why says what happened; may be nil.
+	// Why is the reason; may be nil.
 	Why error
-	// NextTry is when it is started again; zero: not by itself, or it is being
-	// started now.
+	// NextTry is when the plugin is started again; zero if it is not started by itself,
+	// or is being started now.
 	NextTry time.Time
 }
 
@@ -163,7 +167,8 @@ func (e *UnavailableError) Unwrap() []error {
 
 // SettingError is one fault of the settings of a plugin.
 type SettingError struct {
-	// Key is the key with dots between levels; empty if it is not about one.
+	// Key is the key of the setting with dots between levels; empty if the fault is of no
+	// single key.
 	Key string
 	// Reason says what is wrong, for an operator.
 	Reason string
@@ -180,8 +185,8 @@ func (e SettingError) Error() string {
 // Field returns the key, as the faults of configurations do.
 func (e SettingError) Field() string { return e.Key }
 
-// SettingErrors is all faults of the settings of a plugin, at least one. It
-// matches [ErrSettings].
+// SettingErrors are all faults of the settings of a plugin, at least one. They match
+// [ErrSettings].
 type SettingErrors []SettingError
 
 // Error lists the faults in one line.

@@ -5,15 +5,15 @@ package plugins
 
 import "time"
 
-// EventType says what happened.
+// EventType says what has happened to a plugin.
 type EventType string
 
 // The types of events.
 const (
 	// Started: the first process is ready.
 	Started EventType = "started"
-	// Restarted: a process has replaced one that had ended. Away says for how long
-	// there was none.
+	// Restarted: a process has replaced one that had ended. Away says for how long there
+	// was no process.
 	Restarted EventType = "restarted"
 	// Swapped: calls go to another process now, as the Swap of a host wanted.
 	Swapped EventType = "swapped"
@@ -25,7 +25,7 @@ const (
 	Unhealthy EventType = "unhealthy"
 	// Broken: the circuit breaker has opened after several failures.
 	Broken EventType = "broken"
-	// Called: a call has ended, with an error or without. Latency is what it took.
+	// Called: a call has ended, with an error or without. Latency is how long it took.
 	Called EventType = "called"
 	// Closed: nothing is left of the plugin.
 	Closed EventType = "closed"
@@ -33,21 +33,20 @@ const (
 
 // Event is something that happened to a plugin.
 type Event struct {
-	// At is when.
+	// At is when the event happened.
 	At time.Time
-	// Type is what.
+	// Type says what happened.
 	Type EventType
 	// Plugin is the name of the plugin.
 	Plugin string
-	// PID is the process concerned; 0 if there is none.
+	// PID is the process that the event is about; 0 if there is none.
 	PID int
-	// Manifest is what the process says about itself, with Started, Restarted and
-	// Swapped.
+	// Manifest is what the process declares, with Started, Restarted and Swapped.
 	Manifest Manifest
-	// Err is why, or the error of a call; nil if there is none.
+	// Err is the reason of the event, or the error of a call; nil if there is none.
 	Err error
-	// Away is for how long no process was active, with Restarted, and with Swapped
-	// if there was none.
+	// Away is how long no process was active, with Restarted, and with Swapped if none
+	// was.
 	Away time.Duration
 	// Took is the time from the launch to readiness, with Started, Restarted and
 	// Swapped.

@@ -5,7 +5,7 @@ package plugins
 
 import "time"
 
-// State sums up how a plugin is doing.
+// State sums up the condition of a plugin.
 type State string
 
 // The states.
@@ -18,38 +18,36 @@ const (
 	StateStopped  State = "stopped"  // The plugin is closed.
 )
 
-// Status is a picture of a plugin.
+// Status is a snapshot of a plugin.
 type Status struct {
 	// Name is the name of the plugin, Policy what it decides.
 	Name   string
 	Policy Policy
-	// State is how it is doing, since Since.
+	// State is the plugin's condition, which began at Since.
 	State State
 	Since time.Time
-	// Manifest is what the latest process that was active said about itself.
+	// Manifest is what the last active process declared.
 	Manifest Manifest
-	// SHA256 is the checksum of what is run, in hexadecimal digits.
+	// SHA256 is the checksum of the executable, in hexadecimal digits.
 	SHA256 string
 	// PID is the active process, which was launched at Started; 0 if there is none.
 	PID     int
 	Started time.Time
 	// Restarts counts processes that replaced one that had ended, Swaps the swaps.
 	Restarts, Swaps uint64
-	// LastError is why the latest process that failed did so, at LastErrorAt; nil
-	// if none has.
+	// LastError is why a process last failed, and LastErrorAt when; nil if none has.
 	LastError   error
 	LastErrorAt time.Time
 	// NextTry is when the next process is launched; zero unless waiting or broken.
 	NextTry time.Time
-	// Away is for how long there has been no active process; 0 if there is one.
+	// Away is how long there has been no active process; 0 if there is one.
 	Away time.Duration
-	// AwayTotal is for how long there was none since the plugin was opened, Away
-	// included, in Gaps stretches. AwayLast is the length of the latest that is
-	// over.
+	// AwayTotal is how long in all there was no active process since the plugin was
+	// opened, Away included, in Gaps stretches. AwayLast is the length of the last
+	// stretch that is over.
 	AwayTotal, AwayLast time.Duration
 	Gaps                uint64
-	// Calls counts the calls that have ended, Failures those with an error. Late
-	// counts the answers of processes that were not waited for any more, which were
-	// dropped.
+	// Calls counts the calls that have ended, Failures those with an error. Late counts
+	// the answers that came after their process was given up, and were dropped.
 	Calls, Failures, Late uint64
 }

@@ -1,8 +1,8 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package host runs plugins for a node: it launches them, checks them, watches over
-// them and swaps them, and turns them into strategies like any other.
+// Package host runs plugins for a node: it launches them, checks them, supervises them
+// and swaps them, and turns them into strategies like any other.
 //
 //	p, err := host.Open(ctx, "witness", cfg, host.WithLogger(log))
 //	...
@@ -15,14 +15,14 @@
 //
 // # Lifecycle
 //
-// [Open] returns when the first process is checked, started, configured and
-// healthy, or with what is wrong. From then on the plugin exists until
-// [Plugin.Close], whatever becomes of its process: one that ends, that fails three
-// health checks in a row, or that leaves three calls in a row without an answer though
-// each waited for at least health-timeout, is replaced after a back-off, and one that
-// fails again and again is left alone for a while (a circuit breaker). Meanwhile calls fail at
-// once with [plugins.UnavailableError], which says since when, why, and when the next
-// attempt is; what is done without an answer is for the caller to know.
+// [Open] returns when the first process is checked, started, configured and healthy, or
+// with what is wrong. From then on the plugin exists until [Plugin.Close], whatever
+// becomes of its process. A process is replaced after a back-off if it ends, fails three
+// health checks in a row, or leaves three calls in a row without an answer though each
+// waited for at least health-timeout. A plugin that fails again and again is left alone
+// for a while (a circuit breaker). Meanwhile calls fail at once with
+// [plugins.UnavailableError], which says since when, why, and when the next attempt is;
+// the caller must know what to do without an answer.
 //
 //	             process launched              ended, unhealthy
 //	starting ────────────────────> running ──────────────────────┐
@@ -32,12 +32,11 @@
 //
 // # Swap
 //
-// [Plugin.Swap] changes the executable, its settings or anything else but the policy
-// and the class. The new process is started and checked while the old one works;
-// then calls go to the new one, the old one finishes those that it has, and is
-// stopped. There is never no strategy because of a swap, and a decision is the
-// answer of one process: what an old one says after it was stopped waiting for is
-// dropped and counted.
+// [Plugin.Swap] changes the executable, its settings or anything else except the policy
+// and the class. The new process is started and checked while the old one works; then
+// calls go to the new one, the old one finishes its calls, and is stopped. A swap never
+// leaves a time without a strategy, and a decision is the answer of one process: an
+// answer that an old one gives after it was stopped waiting for is dropped and counted.
 //
 // # Concurrency
 //

@@ -20,7 +20,11 @@ import (
 	"github.com/quorate/quorate/plugins/internal/supervisor"
 )
 
-// Plugin is a strategy in another process, see the package comment.
+// A plugin is opened ([Open]), swapped ([Plugin.Swap]) and closed ([Plugin.Close]); each
+// command goes to the supervisor and waits for the outcome that supervision.go carries
+// out.
+
+// Plugin is a strategy in another process. See the package comment.
 type Plugin struct {
 	name     string
 	options  options
@@ -28,8 +32,8 @@ type Plugin struct {
 	launcher launcher
 
 	driver  *machine.Driver
-	handle  *machine.Handle // Of the supervisor.
-	ended   chan struct{}   // Closed when nothing is left.
+	handle  *machine.Handle // Handle of the supervisor.
+	ended   chan struct{}   // Closed when nothing of the plugin is left.
 	opened  chan struct{}   // Closed when the first process is active.
 	swap    chan struct{}   // Holds an element while a swap is under way.
 	workers sync.WaitGroup
@@ -40,20 +44,20 @@ type Plugin struct {
 
 	mu       sync.Mutex // Guards what follows.
 	policy   plugins.Policy
-	manifest plugins.Manifest // Of the latest process that was active.
+	manifest plugins.Manifest // Manifest of the last active process.
 	sum      string
-	serving  *generation                           // The active one.
-	live     map[supervisor.Generation]*generation // Those that have not ended.
+	serving  *generation                           // The active generation.
+	live     map[supervisor.Generation]*generation // Generations that have not ended.
 	specs    map[supervisor.Spec]*spec
 	lastSpec supervisor.Spec
-	pending  chan error // Where the swap under way is answered.
+	pending  chan error // Receives the outcome of the swap under way.
 	swaps    uint64
 }
 
-// Open starts the plugin with that name in the cluster's file. The path must be
-// absolute. It returns when the plugin is ready for calls, or with what is wrong: the
-// faults of the configuration, each with its key, or an error of type
-// [*plugins.Error]. It takes start-timeout at most. The context is for Open alone.
+// Open starts the plugin with a name in the cluster's file. The path must be absolute.
+// Open returns when the plugin is ready for calls, or with what is wrong: the faults of
+// the configuration, each with its key, or an error of type [*plugins.Error]. It takes
+// start-timeout at most. The context is for Open alone.
 func Open(ctx context.Context, name string, cfg plugins.Config, opts ...Option) (*Plugin, error) {
 	cfg = cfg.WithDefaults()
 	if err := validate(name, cfg); err != nil {
@@ -105,7 +109,7 @@ func (h *Host) Open(ctx context.Context, name string, cfg plugins.Config, log *s
 	}))...)
 }
 
-// closeLimit is how long an Open that is given up cleans up.
+// closeLimit is how long the cleanup after a failed Open may take.
 const closeLimit = 5 * time.Second
 
 func validate(name string, cfg plugins.Config) error {
@@ -119,7 +123,7 @@ func validate(name string, cfg plugins.Config) error {
 	return nil
 }
 
-// notRun is the error for a plugin for a policy that hosts do not run.
+// notRun is the error for a plugin whose policy hosts do not run.
 func notRun(name string, cfg plugins.Config) error {
 	var run []string
 	for _, policy := range policies.Names() {
@@ -131,7 +135,7 @@ func notRun(name string, cfg plugins.Config) error {
 	}
 }
 
-// observe completes an event and hands it on.
+// observe completes an event and passes it to the observer.
 func (p *Plugin) observe(e plugins.Event) {
 	e.At, e.Plugin = time.Now(), p.name
 	p.options.observe(e)
@@ -140,19 +144,18 @@ func (p *Plugin) observe(e plugins.Event) {
 // Name is the name of the plugin in the cluster's file.
 func (p *Plugin) Name() string { return p.name }
 
-// Manifest is what the latest process that was active says about itself. Its policy
-// and class never change.
+// Manifest is what the last active process declares. Its policy and class never change.
 func (p *Plugin) Manifest() plugins.Manifest {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.manifest
 }
 
-// Swap changes to another configuration: it starts a process by it, and when that is
-// ready, calls go there and the old process is stopped after its last call. It
-// returns when the old process has ended, or with what is wrong; then the old
-// configuration is still in use, except that a swap whose context ends goes on. Kind
-// and class must stay the same. Swaps wait for each other.
+// Swap changes to another configuration: it starts a process with it, and when that is
+// ready, calls go there and the old process is stopped after its last call. Swap returns
+// when the old process has ended, or with what is wrong; then the old configuration is
+// still in use, except that a swap whose context ends goes on. Policy and class must stay
+// the same. Swaps wait for each other.
 func (p *Plugin) Swap(ctx context.Context, cfg plugins.Config) error {
 	cfg = cfg.WithDefaults()
 	if err := validate(p.name, cfg); err != nil {
@@ -165,7 +168,7 @@ func (p *Plugin) Swap(ctx context.Context, cfg plugins.Config) error {
 		}
 	}
 	select {
-	case p.swap <- struct{}{}: // Taken out by the driver.
+	case p.swap <- struct{}{}: // The driver takes the element out.
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-p.ended:
@@ -197,8 +200,8 @@ func (p *Plugin) closed() error {
 }
 
 // Close stops the plugin. It returns when nothing is left of it: no process, file or
-// goroutine. If the context ends before, that goes on by itself, for some seconds at
-// most. It may be called again.
+// goroutine. If the context ends before, the rest goes on by itself, for some seconds at
+// most. Close may be called again.
 func (p *Plugin) Close(ctx context.Context) error {
 	p.tell(supervisor.Stop{})
 	select {

@@ -19,6 +19,10 @@ import (
 	"github.com/quorate/quorate/plugins/internal/process"
 )
 
+// A launch copies and checks the executable ([Plugin.stage]), starts a process,
+// configures it and checks what it declares ([Plugin.prepare], [Plugin.acceptable]). A
+// failed one ends in an error that says everything ([Plugin.refusal]).
+
 // launcher is what a plugin needs of package process.
 type launcher interface {
 	Stage(ctx context.Context, path string, sum []byte) (*process.Binary, error)
@@ -26,7 +30,7 @@ type launcher interface {
 	Close() error
 }
 
-// running is a process.
+// running is a process that was launched.
 type running interface {
 	Conn() grpc.ClientConnInterface
 	Contract() int
@@ -38,7 +42,7 @@ type running interface {
 	Err() error
 }
 
-// systemLauncher launches real processes.
+// systemLauncher launches processes of the operating system.
 type systemLauncher struct{ *process.Launcher }
 
 func newLauncher(dir string, log *slog.Logger) (launcher, error) {
@@ -55,15 +59,15 @@ func (l systemLauncher) Launch(ctx context.Context, b *process.Binary, c process
 	return p, nil
 }
 
-// spec is a configuration, with the copy of its executable once there is one.
+// spec is a configuration, with the copy of its executable if there is one already.
 type spec struct {
 	cfg    plugins.Config
 	binary atomic.Pointer[process.Binary]
 }
 
-// fair is the time that a call must have had for its missing answer to say something
-// about the process: what a health check has, unless no call has that. A caller in a
-// hurry must not get a process killed that is well.
+// fair is how long a call must have waited before its missing answer counts against the
+// process: as long as a health check, unless no call may take so long. A caller in a
+// hurry must not get a healthy process killed.
 func (s *spec) fair() time.Duration { return min(s.cfg.HealthTimeout, s.cfg.CallTimeout) }
 
 // remove removes the copy.
@@ -73,9 +77,9 @@ func (s *spec) remove() {
 	}
 }
 
-// prepare launches a process of the spec and gets it ready: checked, started,
-// configured, and of the right policy. Within start-timeout it returns, with an error
-// of type [*plugins.Error] unless the context has ended.
+// prepare launches a process of the spec and makes it ready: checked, started,
+// configured, and of the right policy. It returns within start-timeout, with an error of
+// type [*plugins.Error] unless the context has ended.
 func (p *Plugin) prepare(ctx context.Context, s *spec) (running, plugins.Manifest, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.StartTimeout)
 	defer cancel()
@@ -103,7 +107,7 @@ func (p *Plugin) prepare(ctx context.Context, s *spec) (running, plugins.Manifes
 	return proc, m, nil
 }
 
-// stage copies the executable, unless there is a copy.
+// stage copies the executable, unless that was done before.
 func (p *Plugin) stage(ctx context.Context, s *spec) error {
 	if b := s.binary.Load(); b != nil && !b.Missing() {
 		return nil
@@ -123,8 +127,8 @@ func (p *Plugin) stage(ctx context.Context, s *spec) error {
 	return nil
 }
 
-// acceptable checks what a process says about itself. The class was told to others
-// when the plugin was opened, who rely on it.
+// acceptable checks what a process declares. The class was passed on when the plugin was
+// opened, and others rely on it.
 func (p *Plugin) acceptable(s *spec, m plugins.Manifest) error {
 	if m.Policy != s.cfg.Policy {
 		return &process.StartError{
@@ -143,8 +147,8 @@ func (p *Plugin) acceptable(s *spec, m plugins.Manifest) error {
 	return nil
 }
 
-// discard kills a process that is not good enough. If it ended by itself, that is
-// what is wrong.
+// discard kills a process that is not acceptable. If it ended by itself, its end is the
+// error.
 func (p *Plugin) discard(proc running, err error) error {
 	if errors.Is(err, plugins.ErrUnavailable) {
 		select {
@@ -167,10 +171,10 @@ func (p *Plugin) discard(proc running, err error) error {
 	return err
 }
 
-// endSeen is how long after a broken connection the end of the process may show.
+// endSeen is how long after its connection broke a process may take to be seen ended.
 const endSeen = 500 * time.Millisecond
 
-// refusal says everything about a failed launch in one error.
+// refusal puts everything about a failed launch into one error.
 func (p *Plugin) refusal(ctx context.Context, s *spec, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return context.Cause(ctx)

@@ -33,23 +33,23 @@ func optionsOf(opts []Option) options {
 // each with the plugin's name as "plugin". By default nothing is logged.
 func WithLogger(log *slog.Logger) Option { return func(o *options) { o.log = log } }
 
-// WithObserver sets a function that is told every [plugins.Event]. It is called from several
+// WithObserver sets a function that gets every [plugins.Event]. It is called from several
 // goroutines, and must not block.
 func WithObserver(observe func(plugins.Event)) Option {
 	return func(o *options) { o.observe = observe }
 }
 
-// WithDirectory sets where the directory for the copy of the executable and for
-// sockets is made: a place whose file system permits execution, with a name of at
-// most 60 bytes. By default it is the temporary directory of the system.
+// WithDirectory sets where the directory for the copy of the executable and for sockets
+// is made: its file system must permit execution, and its name has at most 60 bytes. By
+// default it is the temporary directory of the system.
 func WithDirectory(path string) Option { return func(o *options) { o.dir = path } }
 
 // WithHostVersion sets the version of the host's software that plugins are told, for
 // their logs. By default there is none.
 func WithHostVersion(version string) Option { return func(o *options) { o.version = version } }
 
-// The numbers of the supervision that are not configured: nobody has asked for
-// others, and each is bounded by one that is.
+// The numbers of the supervision that are not configured: there was no need for other
+// values, and each is bounded by one that is configured.
 const (
 	unhealthyAfter  = 3
 	hungAfter       = 3

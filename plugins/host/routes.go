@@ -18,8 +18,11 @@ import (
 	"github.com/quorate/quorate/plugins/internal/supervisor"
 )
 
-// errCut is the cause with which a call is ended whose process is not waited for
-// any more.
+// Calls are led to the active generation and counted per generation ([routes]). A
+// strategy calls through [connection], which keeps the deadline and the rule for late
+// answers, and reports missing answers to the supervisor.
+
+// errCut is the cause with which a call is ended whose process is given up.
 var errCut = errors.New("the process is not waited for any more")
 
 // routes leads calls to the active process, and knows which are in flight.
@@ -28,22 +31,22 @@ type routes struct {
 	current *generation
 	next    uint64
 
-	late atomic.Uint64 // Answers that were dropped, or not waited for.
+	late atomic.Uint64 // Answers that came after their call was given up, and were dropped.
 }
 
 // calls are the calls in flight to one generation.
 type calls struct {
 	inFlight map[uint64]context.CancelCauseFunc
-	retired  bool          // It gets no new calls.
-	cut      bool          // Its answers do not count any more.
-	idle     chan struct{} // Closed when it is retired and has none.
+	retired  bool          // The generation gets no new calls.
+	cut      bool          // Answers of the generation do not count any more.
+	idle     chan struct{} // Closed when the generation is retired and has no call in flight.
 }
 
 func newCalls() calls {
 	return calls{inFlight: make(map[uint64]context.CancelCauseFunc), idle: make(chan struct{})}
 }
 
-// lead lets calls go to g, or nowhere if it is nil.
+// lead sends calls to g, or nowhere if g is nil.
 func (r *routes) lead(g *generation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,8 +66,8 @@ func (r *routes) begin(cancel context.CancelCauseFunc) (*generation, uint64) {
 	return g, r.next
 }
 
-// end takes a call off the list, and reports whether its answer, if it has one,
-// still counts.
+// end removes a finished call, and reports whether its answer, if there is one, still
+// counts.
 func (r *routes) end(g *generation, call uint64, answered bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,7 +79,7 @@ func (r *routes) end(g *generation, call uint64, answered bool) bool {
 	return !g.calls.cut
 }
 
-// retire gives g no new calls; its idle is closed when those in flight have ended.
+// retire sends g no new calls; its idle is closed when those in flight have ended.
 func (r *routes) retire(g *generation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,7 +100,7 @@ func (r *routes) cut(g *generation) {
 	}
 }
 
-// settle closes idle when it is time.
+// settle closes idle if the generation is retired and has no call in flight.
 func (c *calls) settle() {
 	if !c.retired || len(c.inFlight) > 0 {
 		return
@@ -109,14 +112,13 @@ func (c *calls) settle() {
 	}
 }
 
-// connection is a connection to whichever process is active.
+// connection is a connection to the process that is active when a call begins.
 type connection struct{ plugin *Plugin }
 
 var _ grpc.ClientConnInterface = connection{}
 
-// Invoke calls the active process. It is the one place through which calls go, so
-// here are the deadline, the accounting, and the rule that an answer counts only
-// while its process does.
+// Invoke calls the active process. All calls go through here, so it keeps the deadline,
+// the accounting, and the rule that an answer counts only while its process does.
 func (c connection) Invoke(caller context.Context, method string, request, answer any, opts ...grpc.CallOption) error {
 	p := c.plugin
 	ctx, cancel := context.WithCancelCause(caller)
@@ -147,14 +149,14 @@ func (c connection) Invoke(caller context.Context, method string, request, answe
 	return err
 }
 
-// unanswered tells the machine of a call that was not answered.
+// unanswered tells the supervisor that a call had no answer.
 func (p *Plugin) unanswered(g *generation) {
 	p.tell(supervisor.CallEnded{Gen: g.number, Unanswered: true})
 	g.doubt.Store(true)
 }
 
-// answered tells the machine of an answer, unless it has heard of nothing else since
-// the last: most calls leave it alone.
+// answered tells the supervisor of an answer, but only after an unanswered call: most
+// answers need not be told.
 func (p *Plugin) answered(g *generation) {
 	if g.doubt.CompareAndSwap(true, false) {
 		p.tell(supervisor.CallEnded{Gen: g.number})
@@ -173,7 +175,7 @@ func (p *Plugin) unavailable() error {
 	switch {
 	case v.State == supervisor.Stopped:
 		e.Since, e.Why = v.Since, plugins.ErrClosed
-	case !v.Away: // It went between the call and this look.
+	case !v.Away: // The process went between the call and this look.
 		e.Since = time.Now()
 	}
 	return e

@@ -10,7 +10,7 @@ import (
 	"github.com/quorate/quorate/plugins/internal/supervisor"
 )
 
-// Status returns how the plugin is doing.
+// Status returns a snapshot of the plugin.
 func (p *Plugin) Status() plugins.Status {
 	v := p.view.Load()
 	at := time.Now()

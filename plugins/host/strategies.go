@@ -49,11 +49,11 @@ func (p *Plugin) Downing() (downing.Provider, error) { return As[downing.Provide
 // Allocation returns the plugin as an allocation strategy; see [As].
 func (p *Plugin) Allocation() (allocation.Strategy, error) { return As[allocation.Strategy](p) }
 
-// Try asks the plugin for a small decision of its policy, and returns what was asked and
-// decided in words. Who may not be asked for the sake of asking, such as a strategy with
-// a vote outside, is asked all the same.
+// Try asks the plugin for a small decision of its policy, and returns the question and
+// the decision in words. It also asks a strategy for which a question has effects
+// outside, such as a witness that gives its vote.
 func (p *Plugin) Try(ctx context.Context) (string, error) {
-	policy, _ := policies.Named(p.Manifest().Policy) // It was opened, so it is there.
+	policy, _ := policies.Named(p.Manifest().Policy) // An open plugin has a policy of the table.
 	return policy.Try(ctx, p.strategy(policy))
 }
 

@@ -16,7 +16,11 @@ import (
 	"github.com/quorate/quorate/plugins/internal/supervisor"
 )
 
-// errKilled is why a launch ends that is not wanted any more.
+// The driver's goroutine carries out what the supervisor decides ([supervision.carry])
+// and publishes what it says ([supervision.heard]). Each launched process has a worker
+// that stays with it until its end ([Plugin.attend]).
+
+// errKilled is the cause with which an unwanted launch is cancelled.
 var errKilled = errors.New("the launch was given up")
 
 // generation is one launch of a process.
@@ -28,18 +32,18 @@ type generation struct {
 	cancel context.CancelCauseFunc // Ends the launch.
 	kill   chan struct{}           // Closed when the process must end.
 	once   sync.Once
-	grace  time.Duration // For the process; written before kill is closed.
+	grace  time.Duration // Time for the process to stop; written before kill is closed.
 
-	// What follows is written before Launched is told, and not after.
+	// process is written before Launched is told, and not after.
 	process  running
 	manifest plugins.Manifest
 	took     time.Duration
 
 	calls calls       // Guarded by the routes.
-	doubt atomic.Bool // The machine has heard of an unanswered call, and of no answer since.
+	doubt atomic.Bool // The supervisor has heard of an unanswered call, and of no answer since.
 }
 
-// order orders the end.
+// order orders the end of a generation.
 func (g *generation) order(grace time.Duration) {
 	g.once.Do(func() {
 		g.grace = grace
@@ -48,17 +52,17 @@ func (g *generation) order(grace time.Duration) {
 	})
 }
 
-// inboxSize is room for what may come while the driver acts: the outcomes of the
-// few processes there can be, and some calls. When it is full, senders wait; the
+// inboxSize has room for inputs that come while the driver acts: the outcomes of the few
+// processes that there can be, and some calls. When the inbox is full, senders wait; the
 // driver never does.
 const inboxSize = 16
 
-// supervision carries out what the supervisor of one plugin decides, on the goroutine
-// of the driver. Nothing here waits for a process: workers do.
+// supervision carries out what the supervisor of one plugin decides, on the goroutine of
+// the driver. It never waits for a process: workers do.
 type supervision struct {
 	plugin *Plugin
-	view   supervisor.View // The latest.
-	spec   supervisor.Spec // Of the latest process that was active.
+	view   supervisor.View // The last view.
+	spec   supervisor.Spec // Spec of the last active process.
 }
 
 // drive starts the driver of the plugin.
@@ -78,18 +82,18 @@ func (p *Plugin) drive(cfg plugins.Config) {
 	p.driver.Start()
 }
 
-// tell hands an input to the supervisor, unless that has ended: it needs none then.
+// tell gives an input to the supervisor, unless that has ended and needs none.
 func (p *Plugin) tell(in machine.Input) {
 	_ = p.handle.PostWait(context.Background(), in)
 }
 
-// show lets everybody see a view.
+// show publishes a view to callers and to the status.
 func (s *supervision) show(v supervisor.View) {
 	s.view = v
 	s.plugin.view.Store(&v)
 }
 
-// heard takes what the supervisor publishes, and tells people.
+// heard turns what the supervisor publishes into events and log lines.
 func (s *supervision) heard(event any) {
 	p := s.plugin
 	switch e := event.(type) {
@@ -117,7 +121,7 @@ func (s *supervision) heard(event any) {
 	case supervisor.Swapped:
 		s.swapped(e.Err)
 	case supervisor.Ended:
-		go p.end() // Ends when nothing is left; ended says so.
+		go p.end() // Ends when nothing of the plugin is left; ended says so.
 	}
 }
 
@@ -155,7 +159,7 @@ func (s *supervision) carry(e machine.Effect) {
 	}
 }
 
-// answer asks a process for its health, as the supervisor wants.
+// answer carries out a health check for the supervisor.
 func (p *Plugin) answer(ctx context.Context, _ string, c machine.Call) (any, error) {
 	check, ok := c.Request.(supervisor.CheckHealth)
 	if !ok {
@@ -168,14 +172,14 @@ func (p *Plugin) answer(ctx context.Context, _ string, c machine.Call) (any, err
 	return check, g.process.Health(ctx)
 }
 
-// generation returns one that has not ended, else nil.
+// generation returns a generation that has not ended, otherwise nil.
 func (p *Plugin) generation(number supervisor.Generation) *generation {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.live[number]
 }
 
-// forget takes a generation off the list.
+// forget removes a generation and returns it.
 func (p *Plugin) forget(number supervisor.Generation) *generation {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -195,12 +199,12 @@ func (s *supervision) launch(e supervisor.Launch) {
 	p.mu.Unlock()
 	p.workers.Go(func() { // Ends with its process, or with a failed launch.
 		defer cancel(nil)
-		p.tend(ctx, g)
+		p.attend(ctx, g)
 	})
 }
 
-// tend launches a process and stays with it until it has ended.
-func (p *Plugin) tend(ctx context.Context, g *generation) {
+// attend launches a process and stays with it until it has ended.
+func (p *Plugin) attend(ctx context.Context, g *generation) {
 	proc, manifest, err := p.prepare(ctx, g.spec)
 	if err != nil {
 		p.tell(supervisor.LaunchFailed{Gen: g.number, Err: err})
@@ -227,7 +231,7 @@ func (p *Plugin) tend(ctx context.Context, g *generation) {
 	}
 }
 
-// activate lets calls go to g, or nowhere if it is nil.
+// activate sends calls to g, or nowhere if g is nil.
 func (s *supervision) activate(g *generation, away time.Duration) {
 	p := s.plugin
 	p.routes.lead(g)
@@ -253,7 +257,7 @@ func (s *supervision) activate(g *generation, away time.Duration) {
 	p.log.Info("the plugin is ready", "event", string(e.Type), "pid", e.PID, "manifest", g.manifest.String(), "took", g.took)
 }
 
-// swapped answers a swap, and forgets the configuration that is not used.
+// swapped reports the outcome of a swap, and drops the configuration that is not used.
 func (s *supervision) swapped(err error) {
 	p := s.plugin
 	p.mu.Lock()
@@ -267,6 +271,6 @@ func (s *supervision) swapped(err error) {
 			delete(p.specs, number)
 		}
 	}
-	p.pending <- err // It has room.
+	p.pending <- err // The channel has room for the one outcome.
 	<-p.swap
 }

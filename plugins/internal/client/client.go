@@ -25,9 +25,9 @@ func options() []grpc.CallOption {
 	}
 }
 
-// Configure hands the plugin its settings, as JSON; nil is none. The name is that
-// in the cluster's file. It returns what the plugin says about itself. An error
-// that is not about the call matches [plugins.ErrSettings]. The context bounds it.
+// Configure hands the plugin its settings, as JSON; nil means none. The name is the
+// plugin's name in the cluster's file. It returns what the plugin declares. An error that
+// is not about the call matches [plugins.ErrSettings]. The context bounds the call.
 func Configure(ctx context.Context, conn grpc.ClientConnInterface, name, hostVersion string, settings map[string]any) (plugins.Manifest, error) {
 	const call = "configure"
 	r := &pluginv1.ConfigureRequest{HostVersion: hostVersion, Name: name}
@@ -52,23 +52,23 @@ func Configure(ctx context.Context, conn grpc.ClientConnInterface, name, hostVer
 	return m, nil
 }
 
-// Target is a plugin to be called, once it is configured.
+// Target is a plugin that is configured and can be called.
 type Target struct {
-	// Conn is the connection to it.
+	// Conn is the connection to the plugin.
 	Conn grpc.ClientConnInterface
-	// Name is that in the cluster's file.
+	// Name is the plugin's name in the cluster's file.
 	Name string
 	// Class is what the plugin declared.
 	Class plugins.Class
 	// Timeout is the longest time that a call may take.
 	Timeout time.Duration
-	// Called is told of each call when it has ended. May be nil.
+	// Called is called for each call that has ended. May be nil.
 	Called func(call string, began time.Time, err error)
 }
 
-// Ask carries out one call of the contract: request makes the message, send sends it,
-// and answer checks what came back and returns what it says. Errors are of type
-// [*plugins.CallError]; on one the zero answer is returned.
+// Ask carries out one call of the contract: request makes the message, send sends it, and
+// answer checks and converts the reply. Errors are of type [*plugins.CallError]; with an
+// error the zero answer is returned.
 func Ask[Q, P, R any](
 	ctx context.Context, t *Target, call string,
 	request func() (Q, error), send func(context.Context, Q, ...grpc.CallOption) (P, error), answer func(P) (R, error),
@@ -103,7 +103,7 @@ func ask[Q, P, R any](
 	return r, nil
 }
 
-// callError says in the words of package plugins why a call has no answer.
+// callError says with the errors of package plugins why a call has no answer.
 func callError(ctx context.Context, name, call string, err error) error {
 	if away, ok := errors.AsType[*plugins.UnavailableError](err); ok {
 		return &plugins.CallError{Plugin: name, Call: call, Err: plugins.ErrUnavailable, Cause: away}
@@ -122,7 +122,7 @@ func sentinel(ctx context.Context, code codes.Code) error {
 	case codes.DeadlineExceeded:
 		return context.DeadlineExceeded
 	case codes.Canceled:
-		// A connection that is closed under a call says so too.
+		// A connection that is closed under a call has this code too.
 		if ctx.Err() == nil {
 			return plugins.ErrUnavailable
 		}

@@ -9,8 +9,8 @@
 //
 // # Lifecycle and concurrency
 //
-// The values made here own nothing: who made the connection supervises and closes
-// it. They may be called from any goroutine, several at a time.
+// The values made here own nothing: the owner of the connection supervises and closes it.
+// They may be called from any goroutine, several at a time.
 //
 // # Guarantees
 //

@@ -1,8 +1,8 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package contract describes what a policy is made of, so that whoever runs,
-// serves, tests or tries plugins treats all policies alike.
+// Package contract describes what a policy is made of, so that the code that runs,
+// serves, tests and tries plugins treats all policies alike.
 //
 //	                     ┌─ Client ───> host, sdktest    a strategy in another process
 //	one policy ── Of[T] ───┼─ Register ─> sdk              the services that ask a strategy

@@ -1,8 +1,8 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policies is the table of the policies that hosts run. A new policy is a
-// package beside those here, which describes it, and a row of [All].
+// Package policies is the table of the policies that hosts run. A new policy is a package
+// beside those here, which describes it, and a row of [All].
 //
 // # Lifecycle and concurrency
 //

@@ -19,31 +19,35 @@ import (
 	"github.com/quorate/quorate/plugins"
 )
 
+// An executable is copied while it is hashed ([Launcher.Stage]), hashed again before each
+// launch ([Binary.verify]) and removed with its directory. Refusals are [StartError]
+// values with a cure.
+
 // binaryBytesMax is the largest executable: 1 GiB.
 const binaryBytesMax = 1 << 30
 
-// chunk is how much is copied between looks at the context.
+// chunk is how many bytes are copied between two checks of the context.
 const chunk = 1 << 20
 
-// Binary is a private copy of an executable whose checksum was found to be right.
+// Binary is a private copy of an executable whose checksum was verified.
 type Binary struct {
-	source string // Where it came from.
-	path   string // The copy.
+	source string // Path of the original.
+	path   string // Path of the copy.
 	sum    [sha256.Size]byte
-	fresh  atomic.Bool // It was hashed a moment ago, and not launched since.
+	fresh  atomic.Bool // The copy was hashed just now, and not launched since.
 }
 
 // Sum returns the checksum of the copy.
 func (b *Binary) Sum() string { return hex.EncodeToString(b.sum[:]) }
 
-// Missing reports whether somebody has removed the copy.
+// Missing reports whether the copy was removed from outside.
 func (b *Binary) Missing() bool {
 	_, err := os.Stat(b.path)
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// StartError is why an executable cannot be used, with one of the sentinels of package
-// plugins, what is wrong, and what to do about it.
+// StartError says why an executable cannot be used: one of the sentinels of package
+// plugins, the detail, and what to do about it.
 type StartError struct {
 	Err   error
 	Cause error
@@ -59,9 +63,9 @@ func (f *StartError) Unwrap() []error { return []error{f.Err, f.Cause} }
 // binaries numbers the copies of a launcher.
 type binaries struct{ last atomic.Uint64 }
 
-// Stage copies the file at path, which must be absolute, and checks its checksum
-// unless want is nil. The error is a [*StartError], or that of the context. The copy is
-// removed with [Binary.Remove], or with the launcher.
+// Stage copies the file at path, which must be absolute, and verifies its checksum unless
+// want is nil. The error is a [*StartError], or that of the context. The copy is removed
+// with [Binary.Remove], or with the launcher.
 func (l *Launcher) Stage(ctx context.Context, path string, want []byte) (*Binary, error) {
 	b := &Binary{source: path}
 	dir := l.dir.binaryDir(l.copies.last.Add(1))
@@ -84,8 +88,8 @@ func (l *Launcher) Stage(ctx context.Context, path string, want []byte) (*Binary
 	return b, nil
 }
 
-// Remove removes the copy. A process that runs it is not disturbed, where the
-// system permits it, else the launcher removes it later.
+// Remove removes the copy. Where the system does not permit that while a process runs it,
+// the launcher removes the copy later.
 func (b *Binary) Remove() {
 	if b.path != "" {
 		_ = os.RemoveAll(filepath.Dir(b.path))
@@ -98,9 +102,9 @@ func (b *Binary) copyFrom(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	defer in.Close() //nolint:errcheck // It was only read.
-	// Write permission is taken away below: nobody, this user included, opens the
-	// copy for writing by accident.
+	defer in.Close() //nolint:errcheck // The file was only read.
+	// Write permission is taken away below, so that no program, not even of this user,
+	// opens the copy for writing by accident.
 	out, err := os.OpenFile(b.path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o700)
 	if err != nil {
 		return err
@@ -137,8 +141,8 @@ func (b *Binary) hash(ctx context.Context, r io.Reader) error {
 	}
 }
 
-// verify hashes the copy again, unless it was only just made: what is run is what
-// was checked, at each start.
+// verify hashes the copy again, unless it was made just now: each start runs exactly what
+// was checked.
 func (b *Binary) verify(ctx context.Context) error {
 	if b.fresh.Swap(false) {
 		return nil
@@ -161,8 +165,8 @@ func (b *Binary) verify(ctx context.Context) error {
 	return nil
 }
 
-// openSource opens an executable, and nothing else: to open a named pipe would
-// block.
+// openSource opens an executable file and refuses anything else: opening a named pipe
+// would block.
 func openSource(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|openNonblock, 0)
 	switch {
@@ -185,13 +189,13 @@ func openSource(path string) (*os.File, error) {
 		err = notPlugin("make it executable (chmod +x)", "it is not executable (%s)", info.Mode())
 	}
 	if err != nil {
-		_ = f.Close() // It was only opened.
+		_ = f.Close() // The file was only opened.
 		return nil, err
 	}
 	return f, nil
 }
 
-// notPlugin is a fault of the file or of what runs.
+// notPlugin returns the error for a fault of the file or of the running program.
 func notPlugin(cure, format string, args ...any) error {
 	return &StartError{Err: plugins.ErrNotPlugin, Cause: fmt.Errorf(format, args...), Cure: cure}
 }

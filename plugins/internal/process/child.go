@@ -27,15 +27,20 @@ import (
 )
 
 const (
-	// leftoverTime is how long the pipes of a process that has ended are read on:
-	// what it printed last is in them, but a grandchild may hold them for ever.
+	// A child is started with pipes that this package reads itself ([child.Start]); its first
+	// line goes to go-plugin ([child.readStdout]). One goroutine waits for its end, kills
+	// what is left of its group and closes everything ([child.wait]). The methods that
+	// go-plugin asks for are at the end.
+
+	// leftoverTime is how long the pipes of an ended process are read on: they hold its
+	// last output, but a grandchild may keep them open for ever.
 	leftoverTime = 200 * time.Millisecond
 	// reapTime is how long the kernel may need to end a process that was killed.
 	reapTime = 2 * time.Second
 	// busyPause is the time between attempts to execute a copy that is busy.
 	busyPause = 5 * time.Millisecond
-	// socketDirVariable tells a plugin where to put its socket. go-plugin sets it to
-	// a directory with a long name of its own, see the limit of socket paths.
+	// socketDirVariable tells a plugin where to put its socket. go-plugin would choose a
+	// directory whose long name exceeds the limit of socket paths.
 	socketDirVariable = "PLUGIN_UNIX_SOCKET_DIR"
 )
 
@@ -43,7 +48,7 @@ const (
 // kernel waits for something on its behalf.
 var ErrStuck = errors.New("the process was killed, but does not end")
 
-// child is an operating-system process: what go-plugin calls a runner.
+// child is an operating-system process, a runner in the words of go-plugin.
 type child struct {
 	launcher  *Launcher
 	cmd       *exec.Cmd
@@ -52,7 +57,7 @@ type child struct {
 	log       *slog.Logger
 
 	stdout, stderr *output
-	toLibrary      *io.PipeReader // The handshake line, then nothing more.
+	toLibrary      *io.PipeReader // The handshake line, then no more.
 	line           *io.PipeWriter
 
 	exited chan struct{} // Closed when the process has ended and its pipes are read.
@@ -61,8 +66,8 @@ type child struct {
 	fault   error      // What is wrong with the file or the handshake.
 	waitErr error      // What Wait returned; set before exited is closed.
 	process *os.Process
-	killed  bool // It must not live, even if it is only being started.
-	reaped  bool // The number of the process may be another's by now.
+	killed  bool // The process must not live, even if it is still being started.
+	reaped  bool // The number of the process may belong to another process by now.
 }
 
 var _ runner.Runner = (*child)(nil)
@@ -79,7 +84,7 @@ func (l *Launcher) newChild(b *Binary, c Command, environment []string, socketDi
 	return ch
 }
 
-// environmentFor merges what the operator named with what the handshake needs.
+// environmentFor merges the configured environment with that of the handshake.
 func environmentFor(c Command, handshake []string, socketDir string) []string {
 	env := make([]string, 0, len(c.Environment)+len(handshake)+2)
 	for name, value := range c.Environment {
@@ -124,14 +129,14 @@ func (c *child) Start(ctx context.Context) error {
 	return nil
 }
 
-// exec starts the program, again while its file is busy.
+// exec starts the program, and tries again while its file is busy.
 func (c *child) exec(ctx context.Context) error {
 	for {
 		err := c.launcher.onThread(ctx, c.cmd.Start)
 		if !busy(err) || c.unwanted() {
 			return err
 		}
-		// A command can be started once; what matters of it is copied.
+		// A command can be started only once, so a copy is made of its settings.
 		c.cmd = &exec.Cmd{
 			Path: c.cmd.Path, Args: c.cmd.Args, Env: c.cmd.Env, SysProcAttr: c.cmd.SysProcAttr,
 			Stdout: c.cmd.Stdout, Stderr: c.cmd.Stderr,
@@ -151,7 +156,7 @@ func (c *child) unwanted() bool {
 	return c.killed
 }
 
-// blame keeps the reason why there is no process.
+// blame keeps the first reason why there is no process.
 func (c *child) blame(err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -161,9 +166,9 @@ func (c *child) blame(err error) error {
 	return c.fault
 }
 
-// readStdout hands the first line to go-plugin if it is a handshake, and logs
-// everything after it. It reads for as long as there is something: a process that
-// prints must never wait for its host.
+// readStdout hands the first line to go-plugin if it is a handshake, and logs everything
+// after it. It reads until the pipe ends: a process that prints must never wait for its
+// host.
 func (c *child) readStdout(pipe *os.File) {
 	defer c.stdout.Close() //nolint:errcheck // It cannot fail.
 	r := bufio.NewReaderSize(pipe, handshakeBytesMax)
@@ -178,7 +183,7 @@ func (c *child) readStdout(pipe *os.File) {
 		_, _ = c.line.Write(line) // An error says that go-plugin has given up.
 	} else {
 		if fault, ok := errors.AsType[*StartError](err); ok {
-			_ = c.blame(fault) // Asked for by startError.
+			_ = c.blame(fault) // startError asks for the fault.
 		}
 		_, _ = c.stdout.Write(line) // It cannot fail.
 	}
@@ -253,11 +258,11 @@ func (c *child) end() error {
 // Stdout is read by go-plugin up to the end of the handshake line.
 func (c *child) Stdout() io.ReadCloser { return c.toLibrary }
 
-// Stderr is empty for go-plugin: it logs lines of any length and at any rate, and
+// Stderr is empty for go-plugin, which would log lines of any length and at any rate, and
 // panics at a record whose message is no text.
 func (c *child) Stderr() io.ReadCloser { return io.NopCloser(strings.NewReader("")) }
 
-// Name is for go-plugin's messages.
+// Name names the process in go-plugin's messages.
 func (c *child) Name() string { return c.cmd.Args[0] }
 
 // ID is the number of the process.
@@ -272,7 +277,7 @@ func (c *child) pid() int {
 	return c.process.Pid
 }
 
-// Diagnose has nothing to add for go-plugin: see diagnose.
+// Diagnose adds nothing for go-plugin: see diagnose.
 func (c *child) Diagnose(context.Context) string { return "" }
 
 // Wait waits for the end of the process.
@@ -289,7 +294,7 @@ func (c *child) Kill(context.Context) error {
 	return nil
 }
 
-// PluginToHost and HostToPlugin have nothing to translate.
+// PluginToHost and HostToPlugin translate nothing.
 func (c *child) PluginToHost(network, address string) (string, string, error) {
 	return network, address, nil
 }
@@ -311,7 +316,7 @@ func (c *child) diagnose() error {
 	return notPlugin("look why it ends", "it ended (%s) before it was ready; it %s", c.ended(), c.said())
 }
 
-// said quotes what the process printed last.
+// said quotes the last output of the process.
 func (c *child) said() string {
 	for _, o := range []*output{c.stderr, c.stdout} {
 		if text := strings.TrimSpace(o.Tail()); text != "" {
@@ -336,8 +341,8 @@ func (c *child) ended() string {
 	return c.waitErr.Error()
 }
 
-// cannotExecute says what to do about an executable that the system does not run.
-// That the system has nothing left to run it with is not the executable's fault.
+// cannotExecute says what to do about an executable that the system does not run. A
+// system without the resources to run it is another fault.
 func cannotExecute(err error) error {
 	for _, scarce := range []error{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE} {
 		if errors.Is(err, scarce) {

@@ -16,8 +16,8 @@ import (
 
 const (
 	directoryPrefix = "quorate-"
-	// abandonedAfter is the age below which a directory that nobody has locked may be
-	// one that its host is just making.
+	// abandonedAfter is the age below which an unlocked directory may be one that its
+	// host is just making.
 	abandonedAfter = time.Minute
 	// socketPathMost is the longest path that a socket can have on every system,
 	// and socketNameMost the longest name that go-plugin gives one.
@@ -25,8 +25,8 @@ const (
 	socketNameMost = len("plugin") + 10
 )
 
-// directory is a directory of this host alone, with mode 0700. It is open and locked
-// for as long as the host lives, however that may die. Programs that clean temporary
+// directory is a private directory of this host, with mode 0700. It is open and locked
+// for as long as the host lives, however the host may die. Programs that clean temporary
 // directories by age leave locked ones alone too, at least that of systemd.
 type directory struct {
 	path string
@@ -73,13 +73,13 @@ func (d *directory) binaryDir(n uint64) string {
 
 func (d *directory) remove() error {
 	if d.lock != nil {
-		_ = d.lock.Close() // It was only open.
+		_ = d.lock.Close() // The lock was only open.
 	}
 	return os.RemoveAll(d.path)
 }
 
-// sweep removes the directories of hosts that have died, and ends what their plugins
-// have left running. What it cannot remove, or cannot tell, it leaves alone.
+// sweep removes the directories of hosts that have died, and ends the processes that
+// their plugins left. It leaves alone what it cannot remove or cannot identify.
 func sweep(base string) {
 	entries, err := os.ReadDir(base)
 	if err != nil {
@@ -104,6 +104,6 @@ func abandoned(path string, info os.FileInfo) bool {
 	if err != nil {
 		return false
 	}
-	defer lock.Close() //nolint:errcheck // It was only open.
+	defer lock.Close() //nolint:errcheck // The lock was only open.
 	return time.Since(info.ModTime()) > abandonedAfter && tryLock(lock)
 }

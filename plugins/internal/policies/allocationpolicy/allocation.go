@@ -3,12 +3,12 @@
 
 // Package allocationpolicy is the policy that decides where shards live.
 //
-// Of a request the contract does not carry the reasons of moves in flight. Requests share
+// The contract leaves out of a request the reasons of moves in flight. Requests share
 // strings and role lists with the messages they came from, and the other way round;
-// nobody modifies either.
+// neither is ever modified.
 //
-// A [Strategy] owns nothing: who made the connection supervises and closes it. It may be
-// called from any goroutine, several at a time. All functions are pure.
+// A [Strategy] owns nothing: the owner of the connection supervises and closes it. It may
+// be called from any goroutine, several at a time. All functions are pure.
 package allocationpolicy
 
 import (
@@ -25,7 +25,7 @@ import (
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
 
-// Contract describes the kind.
+// Contract describes the policy.
 func Contract() contract.Of[allocation.Strategy] {
 	return contract.Of[allocation.Strategy]{
 		Name:   plugins.Allocation,

@@ -12,8 +12,8 @@ import (
 // ReasonsLeftOut stands in an answer for the reasons that exceed the sum allowed.
 const ReasonsLeftOut = "no reason: those of this answer exceed 1 MiB"
 
-// reasons is the column and the table of reasons being written. As long as every
-// reason is empty, there is neither.
+// reasons are the column and the table of reasons of a message that is being written.
+// Both are left out as long as every reason is empty.
 type reasons struct {
 	table  wire.Texts
 	column []uint32
@@ -28,7 +28,7 @@ func (t *reasons) add(reason string, i, n int) {
 	if t.column == nil {
 		t.column = make([]uint32, n)
 		if i > 0 {
-			t.table.Add("") // What the elements before have.
+			t.table.Add("") // The empty reason of the elements before.
 		}
 	}
 	if last, ok := t.table.Last(); !ok || reason != last {
@@ -37,8 +37,8 @@ func (t *reasons) add(reason string, i, n int) {
 	t.column[i] = t.table.Add(reason)
 }
 
-// admit returns the reason if it is in the table or there is room for it, else
-// what stands for it.
+// admit returns the reason if it is in the table or fits into it, otherwise the text that
+// stands for it.
 func (t *reasons) admit(reason string) string {
 	if t.table.Has(reason) {
 		return reason
@@ -83,8 +83,8 @@ func reasonAt(i int, column []uint32, list []string) string {
 	return list[column[i]]
 }
 
-// places finds the places of regions. Answers often name the same one in a row,
-// and few regions are searched faster than mapped.
+// places maps regions to their indices. Answers often name the same region in a row, and
+// few regions are searched faster than mapped.
 type places struct {
 	regions []allocation.RegionState
 	at      map[allocation.Region]uint32

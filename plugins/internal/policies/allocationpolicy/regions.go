@@ -11,7 +11,10 @@ import (
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
 
-// Bits of a region's condition.
+// A message names each region once, in a table, and refers to it by index. The first half
+// of the file writes that table, the second reads and checks it.
+
+// These are the bits of a region's condition.
 const (
 	leaving = 1 << iota
 	suspended
@@ -21,8 +24,8 @@ const (
 
 const regionBytesMax = 512
 
-// regionTable is a table of regions being written: those of the request in their
-// order, then whoever else is named.
+// regionTable is the table of regions of a message that is being written: those of the
+// request in their order, then other regions that the message names.
 type regionTable struct {
 	at     map[allocation.Region]uint32
 	others []string
@@ -36,7 +39,7 @@ func newRegionTable(regions []allocation.RegionState) *regionTable {
 	return t
 }
 
-// place returns the place of a region.
+// place returns the index of a region.
 func (t *regionTable) place(id allocation.Region) uint32 {
 	place, ok := t.at[id]
 	if !ok {
@@ -81,8 +84,8 @@ func bit(is bool, value uint32) uint32 {
 	return 0
 }
 
-// regionsFromProto returns the regions, and the ids of these and of the others that
-// the request names, by place.
+// regionsFromProto returns the regions of a request, and the ids by index of these and of
+// other regions that the request names.
 func regionsFromProto(p *pluginv1.Regions) ([]allocation.RegionState, []allocation.Region, error) {
 	if err := checkRegions(p); err != nil {
 		return nil, nil, err
@@ -107,7 +110,7 @@ func regionsFromProto(p *pluginv1.Regions) ([]allocation.RegionState, []allocati
 		regions[i] = allocation.RegionState{
 			ID: ids[i], Zone: p.GetText()[p.GetZone()[i]], Version: p.GetText()[p.GetAppVersion()[i]],
 			Roles: p.GetRoleSets()[p.GetRoles()[i]].GetRole(),
-			// A condition that this version does not know also forbids placing shards.
+			// A condition that this version does not know forbids placing shards too.
 			Leaving: condition&leaving != 0, Suspended: condition&suspended != 0 || condition&^known != 0,
 			Unreachable: condition&unreachable != 0,
 			Capacity:    p.GetCapacity()[i], Load: p.GetLoad()[i],
@@ -120,7 +123,7 @@ func regionsFromProto(p *pluginv1.Regions) ([]allocation.RegionState, []allocati
 	return regions, ids, nil
 }
 
-// checkRegions checks the lengths of all columns and the places in tables.
+// checkRegions checks the lengths of all columns and the indices into tables.
 func checkRegions(p *pluginv1.Regions) error {
 	n := len(p.GetId())
 	if n > wire.RegionsMax || len(p.GetOther()) > wire.NodesMax {

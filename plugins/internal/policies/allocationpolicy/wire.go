@@ -11,6 +11,9 @@ import (
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
 
+// Each message has a function to write it and one to read it: the requests and answers of
+// Allocate, then those of Rebalance.
+
 // AllocateToProto returns the message for a request.
 func AllocateToProto(r *allocation.AllocateRequest) *pluginv1.AllocateRequest {
 	t := newRegionTable(r.Regions)
@@ -31,8 +34,8 @@ func AllocateToProto(r *allocation.AllocateRequest) *pluginv1.AllocateRequest {
 	return p
 }
 
-// AllocateFromProto returns the request of a message that was received. That no
-// shard occurs twice is for [allocation.AllocateRequest.Validate].
+// AllocateFromProto returns the request of a received message.
+// [allocation.AllocateRequest.Validate] checks that no shard occurs twice.
 func AllocateFromProto(p *pluginv1.AllocateRequest) (allocation.AllocateRequest, error) {
 	regions, ids, err := regionsFromProto(p.GetRegions())
 	if err != nil {
@@ -59,8 +62,8 @@ func AllocateFromProto(p *pluginv1.AllocateRequest) (allocation.AllocateRequest,
 	return r, nil
 }
 
-// AllocateResultToProto returns the message for the answer to a request. The error
-// names a region that was not in the request: the contract has no way to say it.
+// AllocateResultToProto returns the message for the answer to a request. The error names
+// a region that was not in the request: the contract cannot express it.
 func AllocateResultToProto(r *allocation.AllocateRequest, res *allocation.AllocateResult) (*pluginv1.AllocateResponse, error) {
 	n := len(res.Placements)
 	p := &pluginv1.AllocateResponse{Shard: make([]uint32, n), Region: make([]uint32, n), LeftOut: res.Reason}
@@ -79,9 +82,8 @@ func AllocateResultToProto(r *allocation.AllocateRequest, res *allocation.Alloca
 	return p, nil
 }
 
-// AllocateResultFromProto returns the answer to a request of a message that was
-// received. Its form is right then; whether it keeps the contract is for
-// [allocation.CheckAllocate].
+// AllocateResultFromProto returns the answer in a received message. Only its form is
+// checked; [allocation.CheckAllocate] checks that it keeps the contract.
 func AllocateResultFromProto(r *allocation.AllocateRequest, p *pluginv1.AllocateResponse) (allocation.AllocateResult, error) {
 	n := len(p.GetShard())
 	if n > len(r.Shards) {
@@ -109,8 +111,8 @@ func AllocateResultFromProto(r *allocation.AllocateRequest, p *pluginv1.Allocate
 	return res, nil
 }
 
-// RebalanceToProto returns the message for a request. A limit of the budget beyond
-// what 32 bits hold is above any number of shards, and so is what replaces it.
+// RebalanceToProto returns the message for a request. A limit of the budget beyond 32
+// bits is replaced by the largest that fits: both are above any number of shards.
 func RebalanceToProto(r *allocation.RebalanceRequest) *pluginv1.RebalanceRequest {
 	t := newRegionTable(r.Regions)
 	n := len(r.Budget.InFlight)
@@ -132,7 +134,7 @@ func RebalanceToProto(r *allocation.RebalanceRequest) *pluginv1.RebalanceRequest
 // saturate brings a limit into the range of its field.
 func saturate(n int) uint32 { return uint32(min(max(int64(n), 0), math.MaxUint32)) }
 
-// RebalanceFromProto returns the request of a message that was received.
+// RebalanceFromProto returns the request of a received message.
 func RebalanceFromProto(p *pluginv1.RebalanceRequest) (allocation.RebalanceRequest, error) {
 	regions, ids, err := regionsFromProto(p.GetRegions())
 	if err != nil {
@@ -163,7 +165,7 @@ func RebalanceFromProto(p *pluginv1.RebalanceRequest) (allocation.RebalanceReque
 	return r, nil
 }
 
-// limit is n as an int, which has 32 bits on some machines.
+// limit returns n as an int, which has 32 bits on some machines.
 func limit(n uint32) int { return int(min(int64(n), math.MaxInt)) }
 
 // RebalanceResultToProto returns the message for the answer to a request. The error
@@ -190,9 +192,8 @@ func RebalanceResultToProto(r *allocation.RebalanceRequest, res *allocation.Reba
 	return p, nil
 }
 
-// RebalanceResultFromProto returns the answer to a request of a message that was
-// received. Its form is right then; whether it keeps the contract is for
-// [allocation.CheckRebalance].
+// RebalanceResultFromProto returns the answer in a received message. Only its form is
+// checked; [allocation.CheckRebalance] checks that it keeps the contract.
 func RebalanceResultFromProto(r *allocation.RebalanceRequest, p *pluginv1.RebalanceResponse) (allocation.RebalanceResult, error) {
 	n := len(p.GetShard())
 	if n > r.Budget.Room() {

@@ -1,14 +1,14 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package downingpolicy is the policy that decides who must go after a partition.
+// Package downingpolicy is the policy that decides which nodes go after a partition.
 //
-// Of a view the contract does not carry the protocols, services and settings of members,
-// nor the versions of complaints. Views share strings and role lists with the messages
-// they came from, and the other way round; nobody modifies either.
+// The contract leaves out of a view the protocols, services and settings of members, and
+// the versions of unreachable records. Views share strings and role lists with the
+// messages they came from, and the other way round; neither is ever modified.
 //
-// A [Provider] owns nothing: who made the connection supervises and closes it. It may be
-// called from any goroutine, several at a time. All functions are pure.
+// A [Provider] owns nothing: the owner of the connection supervises and closes it. It may
+// be called from any goroutine, several at a time. All functions are pure.
 package downingpolicy
 
 import (
@@ -93,8 +93,8 @@ func (s *service) Decide(ctx context.Context, r *pluginv1.DowningDecideRequest) 
 		DecisionToProto)
 }
 
-// try has a provider decide about the view of two of three members that the third is
-// unreachable.
+// try asks a provider for a decision on the view of two of three members to which the
+// third is unreachable.
 func try(ctx context.Context, p downing.Provider) (string, error) {
 	var v downing.View
 	var voters []gossip.NodeID

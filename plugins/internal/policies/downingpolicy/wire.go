@@ -14,6 +14,10 @@ import (
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
 
+// A view is written with a table of nodes to which its columns refer by index
+// ([ViewToProto]), and read with a check of each column ([ViewFromProto]). Decisions are
+// at the end.
+
 // ViewToProto returns the request for a view, or the error of [downing.View.Validate].
 func ViewToProto(v *downing.View) (*pluginv1.DowningDecideRequest, error) {
 	if err := v.Validate(); err != nil {
@@ -39,16 +43,16 @@ func ViewToProto(v *downing.View) (*pluginv1.DowningDecideRequest, error) {
 	return r, nil
 }
 
-// nodeTable is a table of nodes being written: the members in their order, then
-// whoever else is named.
+// nodeTable is the table of nodes of a message that is being written: the members in
+// their order, then other nodes that the view names.
 type nodeTable struct {
 	members []*gossip.Member
-	next    int // What is asked for is sorted too, as a rule.
+	next    int // Look-ups are usually in the order of the table too.
 	others  map[gossip.NodeID]uint32
 	list    *pluginv1.Nodes
 }
 
-// place returns the place of a node.
+// place returns the index of a node.
 func (t *nodeTable) place(id gossip.NodeID) uint32 {
 	if t.next < len(t.members) && t.members[t.next].Node == id {
 		t.next++
@@ -122,7 +126,7 @@ func complaintsToProto(records []gossip.Record, t *nodeTable) *pluginv1.Complain
 	return p
 }
 
-// ViewFromProto returns the view of a request that was received, checked also by
+// ViewFromProto returns the view of a received request, checked also by
 // [downing.View.Validate].
 func ViewFromProto(r *pluginv1.DowningDecideRequest) (downing.View, error) {
 	ids, err := nodesFromProto(r.GetNodes())
@@ -238,8 +242,8 @@ func complaintsFromProto(p *pluginv1.Complaints, ids []gossip.NodeID) ([]gossip.
 	return records, nil
 }
 
-// pick returns the nodes at the places, as a part of ids where they follow each other:
-// who has seen the state, and who votes, are most often nearly all.
+// pick returns the nodes at the indices, as a part of ids where the indices are
+// consecutive: most members have usually seen the state, and most vote.
 func pick(field string, places []uint32, ids []gossip.NodeID) ([]gossip.NodeID, error) {
 	if len(places) > wire.NodesMax {
 		return nil, wire.Malformed(field, "%d nodes, the limit is %d", len(places), wire.NodesMax)
@@ -258,7 +262,7 @@ func pick(field string, places []uint32, ids []gossip.NodeID) ([]gossip.NodeID, 
 	return picked, nil
 }
 
-// consecutive reports whether there are places and each is the one behind that before.
+// consecutive reports whether there are indices and each is one above the one before.
 func consecutive(places []uint32) bool {
 	for i, p := range places {
 		if p != places[0]+uint32(i) {
@@ -268,8 +272,8 @@ func consecutive(places []uint32) bool {
 	return len(places) > 0
 }
 
-// DecisionToProto returns the answer for a decision about the view. The error
-// names the node that is no member: the contract has no way to say it.
+// DecisionToProto returns the answer for a decision about the view. The error names a
+// node that is no member: the contract cannot express it.
 func DecisionToProto(v *downing.View, d *downing.Decision) (*pluginv1.DowningDecideResponse, error) {
 	p := &pluginv1.DowningDecideResponse{
 		Verdict: pluginv1.Verdict(d.Verdict), Down: make([]uint32, len(d.Down)), Reason: d.Reason,
@@ -284,9 +288,8 @@ func DecisionToProto(v *downing.View, d *downing.Decision) (*pluginv1.DowningDec
 	return p, nil
 }
 
-// DecisionFromProto returns the decision about the view of an answer that was
-// received. Its form is right then; whether it keeps the contract is for
-// [downing.Check].
+// DecisionFromProto returns the decision in a received answer. Only its form is checked;
+// [downing.Check] checks that it keeps the contract.
 func DecisionFromProto(v *downing.View, p *pluginv1.DowningDecideResponse) (downing.Decision, error) {
 	verdict := p.GetVerdict()
 	if verdict < pluginv1.Verdict_VERDICT_NONE || verdict > pluginv1.Verdict_VERDICT_DOWN_ALL {
