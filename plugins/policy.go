@@ -8,9 +8,10 @@ import "fmt"
 // Policy is what a plugin decides. The zero value is none.
 type Policy string
 
-// The policies. The contract has all of them; which ones a host runs, host.Policies says.
+// The policies. The contract has all of them; host.Policies returns those that a host
+// runs.
 const (
-	Downing         Policy = "downing"          // Who must go after a partition.
+	Downing         Policy = "downing"          // Which nodes go after a partition.
 	Allocation      Policy = "allocation"       // Where shards live.
 	FailureDetector Policy = "failure-detector" // Whether nodes are believed alive.
 	JoinDecider     Policy = "join-decider"     // What a node without a cluster does next.
@@ -47,23 +48,23 @@ func (c Class) String() string {
 	}
 }
 
-// Manifest is what a plugin says about itself once it is configured.
+// Manifest is what a plugin declares once it is configured.
 type Manifest struct {
-	// Name is what the author called the strategy: 1 to 128 bytes. The name by
-	// which the cluster knows it is the one in its file.
+	// Name is the author's name of the strategy: 1 to 128 bytes. The cluster knows the
+	// plugin by the name in its file.
 	Name string
 	// Version is the version of the plugin; may be empty.
 	Version string
-	// Policy is what it decides.
+	// Policy is what the plugin decides.
 	Policy Policy
-	// Contract is the version of the contract that was agreed on, from 1.
+	// Contract is the negotiated version of the contract, from 1.
 	Contract int
 	// Class is what the strategy promises. It does not change while the process
 	// lives.
 	Class Class
 }
 
-// String returns it in one line, for people.
+// String returns the manifest in one line, for people.
 func (m Manifest) String() string {
 	return fmt.Sprintf("%s %s (%s, contract %d, class %s)", m.Name, m.Version, m.Policy, m.Contract, m.Class)
 }

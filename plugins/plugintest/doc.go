@@ -10,9 +10,9 @@
 //		})
 //	}
 //
-// The binary is run as a node would run it: pinned by its checksum, with its own
-// environment, checked at each start. The suite of its policy asks it (see
-// downingtest and allocationtest), and besides:
+// The kit runs the binary as a node would: pinned by its checksum, with its own
+// environment, checked at each start. It runs the suite of the policy (see downingtest
+// and allocationtest), and besides:
 //
 //	Settings     an unknown setting is refused, with its key
 //	Restart      killed, it is started again, and decides as before if it is pure
@@ -29,6 +29,6 @@
 // # Limits
 //
 // That a plugin ends when its host is killed cannot be seen from inside the host: on
-// Linux the kernel sees to it, elsewhere package sdk does, and a plugin that does not
-// use it should watch its parent (see [plugins.HostPID]).
+// Linux the kernel does that, elsewhere package sdk, and a plugin without package sdk
+// should watch its parent (see [plugins.HostPID]).
 package plugintest

@@ -24,6 +24,9 @@ import (
 	"github.com/quorate/quorate/plugins/host"
 )
 
+// [Test] runs the parts of the kit one after the other, each on processes of its own. The
+// helpers that open, ask and signal a plugin come before the parts that use them.
+
 // Limit is how long a plugin may take to start again, and to end.
 const Limit = 5 * time.Second
 
@@ -44,9 +47,9 @@ func parts() []part {
 	}
 }
 
-// Test runs the kit on a plugin. The configuration is that of a cluster's file;
-// the path may be relative to the working directory, and the checksum is that of
-// the file if it is missing. Settings must be such that the plugin starts.
+// Test runs the kit on a plugin. The configuration is as in a cluster's file, except that
+// the path may be relative to the working directory, and that a missing checksum is taken
+// from the file. The plugin must start with the settings.
 func Test(t *testing.T, c plugins.Config) {
 	t.Helper()
 	c = pinned(t, c)
@@ -71,7 +74,7 @@ func Build(tb testing.TB, pkg string) string {
 	return path
 }
 
-// pinned completes the configuration.
+// pinned completes the configuration by an absolute path and a checksum.
 func pinned(tb testing.TB, c plugins.Config) plugins.Config {
 	tb.Helper()
 	path, err := filepath.Abs(c.Path)
@@ -106,10 +109,10 @@ func open(tb testing.TB, c plugins.Config) *host.Plugin {
 	return p
 }
 
-// closed closes the plugin, which may be closed already.
+// closed closes the plugin, which a part may have closed already.
 func closed(tb testing.TB, p *host.Plugin) {
 	tb.Helper()
-	// The context of the test has ended when it cleans up.
+	// The context of the test has ended when the cleanup runs.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), 2*Limit)
 	defer cancel()
 	if err := p.Close(ctx); err != nil {
@@ -157,7 +160,7 @@ func refusesUnknownSettings(tb testing.TB, c plugins.Config) {
 	tb.Fatalf("the unknown setting is not named: %v", faults)
 }
 
-// ask asks something simple, and returns what was answered.
+// ask asks the plugin a simple question, and returns the answer.
 func ask(tb testing.TB, p *host.Plugin) (any, error) {
 	tb.Helper()
 	return suites()[p.Manifest().Policy].ask(tb, p)
@@ -213,12 +216,12 @@ func answersAfterARestart(tb testing.TB, c plugins.Config) {
 func outlivesAnInterrupt(tb testing.TB, c plugins.Config) {
 	tb.Helper()
 	if runtime.GOOS == "windows" {
-		return // No other process can be sent one there.
+		return // On that system no other process can be sent an interrupt.
 	}
 	p := open(tb, c)
 	pid := send(tb, p, os.Interrupt)
-	// An answer of the same process says that it has survived; what would end it
-	// has had the time of a few calls.
+	// An answer of the same process says that it has survived; a handler that ends it has
+	// had the time of a few calls.
 	for range 20 {
 		if _, err := ask(tb, p); err != nil {
 			tb.Fatalf("no answer after an interrupt: %v", err)
@@ -232,7 +235,7 @@ func outlivesAnInterrupt(tb testing.TB, c plugins.Config) {
 func endsWhenTerminated(tb testing.TB, c plugins.Config) {
 	tb.Helper()
 	if runtime.GOOS == "windows" {
-		return // There is no such signal.
+		return // That system has no such signal.
 	}
 	p := open(tb, c)
 	pid := send(tb, p, syscall.SIGTERM)

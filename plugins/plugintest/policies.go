@@ -15,11 +15,11 @@ import (
 	"github.com/quorate/quorate/plugins/host"
 )
 
-// policy is what the kit needs to know of a policy.
+// policy is what the kit needs to know about a policy.
 type policy struct {
 	// suite runs the conformance suite of the strategies, on plugins that open opens.
 	suite func(t *testing.T, open func(testing.TB) *host.Plugin)
-	// ask asks something that sets nothing off outside, and returns the answer.
+	// ask asks a question without effects outside, and returns the answer.
 	ask func(testing.TB, *host.Plugin) (any, error)
 }
 
@@ -52,7 +52,7 @@ func strategy[T any](tb testing.TB, p *host.Plugin) T {
 	return s
 }
 
-// askDowning has the plugin decide about three members of whom none is unreachable.
+// askDowning has the plugin decide about three members, all of them reachable.
 func askDowning(tb testing.TB, p *host.Plugin) (any, error) {
 	tb.Helper()
 	members := downingtest.Members(3)

@@ -21,20 +21,21 @@
 //
 // # Settings
 //
-// What the cluster's file says under plugins.<name>.settings is decoded into the
-// type of the argument, strictly: an unknown key, a value of another type or one
-// that does not fit is refused with its key, all of them together. The key of a
-// field is the name in its json tag, or else its name in lower case with hyphens:
-// BaseURL is base-url. Durations are text such as "3s", and types with
-// UnmarshalText are read from text. Defaults are set by a method SetDefaults() of
-// the pointer, and a method Validate() error has the last word; if its errors have
+// The keys under plugins.<name>.settings in the cluster's file are decoded into the type
+// of the argument, strictly: an unknown key, a value of another type or one that does not
+// fit is refused with its key, all of them together. The key of a field is the name in
+// its json tag, or else its name in lower case with hyphens: BaseURL is base-url.
+// Durations are text such as "3s", and types with UnmarshalText are read from text. A
+// method SetDefaults() of the pointer sets defaults, and a method Validate() error has
+// the last word; if its errors have a method Field() string, the fault is reported with
+// that key.
 // a method Field() string, the fault is reported with that key.
 //
 // # Logs
 //
-// [Serve] makes a logger the default of log/slog whose records appear in the
-// node's log with the name of the plugin and the message as the attribute text. Standard output belongs to the handshake;
-// what is printed there later is lost.
+// [Serve] makes a logger the default of log/slog whose records appear in the node's log
+// with the name of the plugin and the message as the attribute text. Standard output
+// belongs to the handshake; anything printed there later is lost.
 //
 // # Life cycle
 //
@@ -43,22 +44,21 @@
 //	                                                       ├─▶ SIGTERM: calls end within 1 s, exit code 0
 //	                                                       └─▶ the host has died, exit code 0
 //
-// Interrupts (SIGINT) are ignored: a terminal sends them to the plugins of a node
-// too, which is stopped by them in its own order.
+// Interrupts (SIGINT) are ignored: a terminal sends them to a node and to its plugins,
+// which the node stops in its own order.
 //
 // # Concurrency
 //
-// Calls come on several goroutines. A host has one under way at a time, but one
-// that it has given up may still be running when the next comes. A strategy stops
-// working when its context ends; after [plugins.CallsMax] calls that do not, more
-// are refused.
+// Calls come on several goroutines. A host waits for one at a time, but a call that it
+// has given up may still be running when the next comes. A strategy stops working when
+// its context ends; after [plugins.CallsMax] calls that do not, further ones are refused.
 //
 // # Guarantees
 //
-// A panic of the strategy is an error of that call; the stack goes to the log.
+// A panic of the strategy fails that call only; the stack goes to the log.
 //
-// Processes that a strategy starts end with the plugin: the host ends them, and where it
-// is killed on Linux, a guard that is started 200 ms after the first of them at the latest
-// and needs /bin/sh. Then one that has left the process group (setsid) lives on until
-// the next host starts.
+// Processes that a strategy starts end with the plugin: the host ends them, and if the
+// host is killed on Linux, a guard does, which needs /bin/sh and is started at most 200
+// ms after the first of them. In that case a process that has left the process group
+// (setsid) lives on until the next host starts.
 package sdk

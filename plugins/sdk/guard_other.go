@@ -7,6 +7,6 @@ package sdk
 
 import "context"
 
-// guardChildren has nothing to do: nobody kills a plugin here because its host has
-// died. It notices that itself, and ends its group.
+// guardChildren has nothing to do: on this system no kernel kills a plugin because its
+// host has died. The plugin notices that itself, and ends its group.
 func guardChildren(context.Context) error { return nil }

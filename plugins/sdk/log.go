@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// timeFormat is that of hclog, whose form of JSON go-plugin understands.
+// timeFormat is the time format of hclog, whose JSON go-plugin understands.
 const timeFormat = "2006-01-02T15:04:05.000000Z07:00"
 
 // newLogHandler returns a handler that writes records in the form that a host
@@ -20,8 +20,8 @@ func newLogHandler(w io.Writer) slog.Handler {
 	return &logHandler{inner: slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: hostForm})}
 }
 
-// hostForm renames what every record has. What the author adds is renamed before
-// where it would be mistaken for that.
+// hostForm renames the attributes that every record has, and attributes of the author
+// that would be mistaken for them.
 func hostForm(groups []string, a slog.Attr) slog.Attr {
 	if len(groups) > 0 {
 		return a
@@ -39,7 +39,7 @@ func hostForm(groups []string, a slog.Attr) slog.Attr {
 	}
 }
 
-// levelName returns the nearest of the names that a host knows.
+// levelName returns the nearest level name that a host knows.
 func levelName(l slog.Level) string {
 	switch {
 	case l >= slog.LevelError:
@@ -53,7 +53,7 @@ func levelName(l slog.Level) string {
 	}
 }
 
-// logHandler keeps an author's attributes apart from those of the form.
+// logHandler keeps an author's attributes apart from those that every record has.
 type logHandler struct {
 	inner   slog.Handler
 	grouped bool
@@ -61,8 +61,7 @@ type logHandler struct {
 
 var _ slog.Handler = (*logHandler)(nil)
 
-// Enabled leaves the choice to the node, which filters by its own level, from
-// debug.
+// Enabled is true from debug on: the node filters by its own level.
 func (h *logHandler) Enabled(ctx context.Context, l slog.Level) bool { return h.inner.Enabled(ctx, l) }
 
 // Handle writes a record.
@@ -87,7 +86,7 @@ func (h *logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &logHandler{h.inner.WithAttrs(renamed), h.grouped}
 }
 
-// WithGroup returns a handler that puts what follows into a group.
+// WithGroup returns a handler that puts later attributes into a group.
 func (h *logHandler) WithGroup(name string) slog.Handler {
 	if name == "" {
 		return h
@@ -98,7 +97,7 @@ func (h *logHandler) WithGroup(name string) slog.Handler {
 	return &logHandler{h.inner.WithGroup(name), true}
 }
 
-// apart renames an attribute at the top level that has a name of the form.
+// apart renames an attribute at the top level whose name every record uses.
 func (h *logHandler) apart(a slog.Attr) slog.Attr {
 	if h.grouped {
 		return a

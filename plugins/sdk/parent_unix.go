@@ -12,13 +12,12 @@ import (
 	"time"
 )
 
-// parentInterval is how often the parent is looked at. A call of the system that
-// costs less than a microsecond may be made often, and an orphan must not linger.
+// parentInterval is how often the parent is checked. The system call costs less than a
+// microsecond, so it may be frequent, and an orphan must not linger.
 const parentInterval = 200 * time.Millisecond
 
-// awaitHost returns nil when the parent is another process than the host, which
-// means that the host has ended and somebody else has adopted this process, or the
-// error of the context.
+// awaitHost returns nil when the parent is another process than the host, which means
+// that the host has ended and this process was adopted, or the error of the context.
 func awaitHost(ctx context.Context, host int) error {
 	tick := time.NewTicker(parentInterval)
 	defer tick.Stop()
@@ -32,9 +31,10 @@ func awaitHost(ctx context.Context, host int) error {
 	return nil
 }
 
-// endGroup kills what this process has forked, and itself, if the group is its own.
+// endGroup kills the processes that this one has forked, and itself, if the group is its
+// own.
 func endGroup() {
 	if syscall.Getpgrp() == os.Getpid() {
-		_ = syscall.Kill(0, syscall.SIGKILL) // One's own group can be killed.
+		_ = syscall.Kill(0, syscall.SIGKILL) // A process may kill its own group.
 	}
 }

@@ -8,18 +8,18 @@ import (
 	"os"
 )
 
-// awaitHost returns nil when the host has ended. The id of a parent never changes
-// here, but a process that is no child can be waited for. The context is not
-// heeded: the process ends soon after it.
+// awaitHost returns nil when the host has ended. On this system the id of a parent never
+// changes, but a process that is no child can be waited for. The context is ignored: this
+// process ends soon after it.
 func awaitHost(_ context.Context, host int) error {
 	p, err := os.FindProcess(host)
 	if err != nil {
-		// There is no such process any more.
+		// The host has ended already.
 		return nil
 	}
 	_, err = p.Wait()
 	return err
 }
 
-// endGroup does nothing: there are no groups here.
+// endGroup does nothing: this system has no process groups.
 func endGroup() {}

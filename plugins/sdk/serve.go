@@ -25,19 +25,23 @@ import (
 	"github.com/quorate/quorate/plugins/internal/server"
 )
 
+// [Serve] decides whether a host started the process, serves the strategy through
+// go-plugin, and ends the process by the host's word, by SIGTERM or when the host has
+// died.
+
 const (
 	// exitNotServed is the exit code of a plugin that could not listen; the log
 	// says why.
 	exitNotServed = 1
 	// exitByHand is the exit code of a plugin that was not started by a host.
 	exitByHand = 2
-	// drain is how long calls in hand may take when the process is to end.
+	// drain is how long running calls may take when the process is to end.
 	drain = time.Second
 )
 
-// Serve serves the strategy until the host says stop, the process is terminated or
-// the host has died, and then ends the process: it is the whole of a plugin's main
-// function. A process that was not started by a host says so and exits with code 2.
+// Serve serves the strategy until the host says stop, the process is terminated or the
+// host has died, and then ends the process: it is the whole of a plugin's main function.
+// A process that was not started by a host says so and exits with code 2.
 //
 // The process runs Go code on one processor at a time unless GOMAXPROCS is in its
 // environment: a host asks one question at a time, and to wake a second processor for
@@ -56,15 +60,15 @@ func serve(s Strategy, a about, env func(string) string, stderr io.Writer) int {
 		byHand(stderr, s, a)
 		return exitByHand
 	}
-	// go-plugin puts pipes in the place of standard output and error, so the
-	// logger keeps the real one.
+	// go-plugin replaces standard output and error by pipes, so the logger keeps the
+	// original.
 	log := slog.New(newLogHandler(stderr))
 	slog.SetDefault(log)
 	// ctx ends when the process is to end.
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer cancel()
-	// The goroutine ends with the context or with the host; nobody waits for it,
-	// since the process ends with either.
+	// The goroutine ends with the context or with the host; it is not waited for, since
+	// the process ends with either.
 	var orphaned atomic.Bool
 	go func() {
 		switch err := awaitHost(ctx, hostPID(env)); {
@@ -75,7 +79,7 @@ func serve(s Strategy, a about, env func(string) string, stderr io.Writer) int {
 			log.Warn("the host cannot be watched", "error", err)
 		}
 	}()
-	// As that one.
+	// It ends, unwaited for, as the one above.
 	go func() {
 		if err := guardChildren(ctx); err != nil && ctx.Err() == nil {
 			log.Warn("what this plugin has started will outlive it if its host is killed", "error", err)
@@ -95,7 +99,7 @@ func serve(s Strategy, a about, env func(string) string, stderr io.Writer) int {
 	cancel()
 	served := stop.wait()
 	if orphaned.Load() {
-		endGroup() // A host that lives does that itself.
+		endGroup() // A host that lives ends the group itself.
 	}
 	if !served {
 		return exitNotServed
@@ -103,9 +107,9 @@ func serve(s Strategy, a about, env func(string) string, stderr io.Writer) int {
 	return 0
 }
 
-// byHand tells somebody at a terminal what this program is.
+// byHand tells a person at a terminal what this program is.
 func byHand(w io.Writer, s Strategy, a about) {
-	// There is nobody to tell that nobody can be told.
+	// A failed write has no other place to be reported.
 	_, _ = fmt.Fprintf(w, "%s is a %s plugin for Quorate: it is started by the nodes of a cluster, not by hand.\n"+
 		"Name it in the file of the cluster, with the checksum of this file:\n\n"+
 		"    plugins:\n      my-%s: { policy: %s, path: %s, sha256: ... }\n",
@@ -119,7 +123,7 @@ func nameOf(a about) string {
 	return a.name + " " + a.version
 }
 
-// hostPID returns the id of the process that the plugin belongs to.
+// hostPID returns the id of the host's process.
 func hostPID(env func(string) string) int {
 	if pid, err := strconv.Atoi(env(plugins.HostPID)); err == nil && pid > 0 {
 		return pid
@@ -146,7 +150,7 @@ func (s *stopper) after(ctx context.Context, g *grpc.Server) {
 	})
 }
 
-// wait reports whether there was a server, once it has stopped.
+// wait reports whether there was a server to stop, once it has stopped.
 func (s *stopper) wait() bool {
 	s.group.Wait()
 	return s.served
@@ -166,7 +170,7 @@ func (p *served) GRPCServer(_ *plugin.GRPCBroker, g *grpc.Server) error {
 	return nil
 }
 
-// GRPCClient is the host's side, which is not here.
+// GRPCClient is needed only by hosts, and never called here.
 func (p *served) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientConn) (any, error) {
 	return nil, fmt.Errorf("sdk: a plugin has no client")
 }

@@ -22,6 +22,10 @@ import (
 	"github.com/quorate/quorate/config/field"
 )
 
+// Settings are parsed as JSON, written field by field into the author's type with every
+// fault collected ([decoder]), and validated by the author's own method
+// ([decodeSettings]).
+
 // decodeSettings reads a JSON object into a settings value, from its defaults, and
 // validates it. The error is of type [plugins.SettingErrors].
 func decodeSettings[S any](text []byte) (S, error) {
@@ -44,8 +48,8 @@ func decodeSettings[S any](text []byte) (S, error) {
 	return settings, nil
 }
 
-// settingErrors returns the faults in an error of the plugin's author: those that
-// are joined one by one, each with the key that it names, if it does.
+// settingErrors returns the faults in an error of the plugin's author: joined errors one
+// by one, each with the key that it names, if it does.
 func settingErrors(err error) plugins.SettingErrors {
 	var faults plugins.SettingErrors
 	if errors.As(err, &faults) {
@@ -58,14 +62,14 @@ func settingErrors(err error) plugins.SettingErrors {
 	return faults
 }
 
-// decoder writes a tree of JSON into a value, and collects what does not fit.
+// decoder writes a tree of JSON into a value, and collects the faults.
 type decoder struct{ faults plugins.SettingErrors }
 
 func (d *decoder) fault(key, format string, args ...any) {
 	d.faults = append(d.faults, plugins.SettingError{Key: key, Reason: fmt.Sprintf(format, args...)})
 }
 
-// parse reads one JSON object; nothing is an empty one.
+// parse reads one JSON object; empty text means an empty object.
 func (d *decoder) parse(text []byte) (map[string]any, bool) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, true
@@ -188,7 +192,7 @@ func (d *decoder) list(key string, v any, target reflect.Value) {
 	target.Set(fresh)
 }
 
-// scalar leaves to encoding/json what fits into which number.
+// scalar leaves to encoding/json which numbers fit into which type.
 func (d *decoder) scalar(key string, v any, target reflect.Value) {
 	text, err := json.Marshal(v)
 	if err != nil {

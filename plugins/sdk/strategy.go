@@ -26,18 +26,19 @@ type Strategy struct {
 }
 
 // Downing returns a downing provider to be served. The function is called with the
-// settings from the cluster's file, once, or again if it fails; S is a struct (see
-// the package comment), struct{} for a provider that has no settings. Its error is
-// reported as a fault of the settings. It should not wait for anything outside: a
-// provider that depends on something unreachable returns errors when it is asked.
+// settings from the cluster's file, once, or again if it fails; S is a struct (see the
+// package comment), struct{} for a provider without settings. Its error is reported as a
+// fault of the settings. It should not wait for anything outside: a provider that depends
+// on an unreachable service returns errors when it is asked.
 func Downing[S any](create func(S) (downing.Provider, error)) Strategy { return New(create) }
 
 // Allocation returns an allocation strategy to be served; see [Downing]. If it has
 // a method Class, the cluster is told (see [allocation.Classed]).
 func Allocation[S any](create func(S) (allocation.Strategy, error)) Strategy { return New(create) }
 
-// New returns a strategy of whichever policy to be served; see [Downing]. T is the interface of
-// the policy, such as [downing.Provider]. New panics if no policy is a T.
+// New returns a strategy of any policy to be served; see [Downing]. T is the interface of
+// the policy, such as [downing.Provider]. New panics if no policy has strategies of type
+// T.
 func New[S, T any](create func(S) (T, error)) Strategy {
 	policy, ok := policies.Of[T]()
 	if !ok {
@@ -60,19 +61,19 @@ func build[S, T any](text []byte, create func(S) (T, error)) (T, error) {
 	return strategy, nil
 }
 
-// Option says something about the plugin.
+// Option sets what the plugin declares about itself.
 type Option func(*about)
 
-// about is what a plugin says about itself.
+// about is what a plugin declares about itself.
 type about struct{ name, version string }
 
-// WithName names the strategy in logs and errors, in up to 128 bytes; by default it is
-// the name of the executable. The name by which a cluster's file refers to the
-// plugin is chosen there.
+// WithName sets the author's name of the strategy for logs and errors, up to 128 bytes;
+// by default it is the name of the executable. A cluster's file refers to the plugin by a
+// name of its own.
 func WithName(name string) Option { return func(a *about) { a.name = name } }
 
-// WithVersion is the version of the plugin, such as "1.0.0", in up to 128 bytes; by
-// default empty.
+// WithVersion sets the version of the plugin, such as "1.0.0", up to 128 bytes; by
+// default it is empty.
 func WithVersion(version string) Option { return func(a *about) { a.version = version } }
 
 func aboutOf(opts []Option) about {
@@ -86,8 +87,8 @@ func aboutOf(opts []Option) about {
 	return a
 }
 
-// Register adds the services of the plugin to a gRPC server, as they are when a
-// host has just connected, for tests and for whoever serves them in a way of their
+// Register adds the services of the plugin to a gRPC server, in the state in which a host
+// has just connected, for tests and for programs that serve a strategy in a way of their
 // own. The server should have the limits of the contract: messages of up to
 // [plugins.RequestBytesMax] are received.
 func (s Strategy) Register(r grpc.ServiceRegistrar, log *slog.Logger, opts ...Option) {

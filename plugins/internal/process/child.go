@@ -26,12 +26,12 @@ import (
 	"github.com/quorate/quorate/plugins/internal/strays"
 )
 
-const (
-	// A child is started with pipes that this package reads itself ([child.Start]); its first
-	// line goes to go-plugin ([child.readStdout]). One goroutine waits for its end, kills
-	// what is left of its group and closes everything ([child.wait]). The methods that
-	// go-plugin asks for are at the end.
+// A child is started with pipes that this package reads itself ([child.Start]); its first
+// line goes to go-plugin ([child.readStdout]). One goroutine waits for its end, kills
+// what is left of its group and closes everything ([child.wait]). The methods that
+// go-plugin asks for are at the end.
 
+const (
 	// leftoverTime is how long the pipes of an ended process are read on: they hold its
 	// last output, but a grandchild may keep them open for ever.
 	leftoverTime = 200 * time.Millisecond

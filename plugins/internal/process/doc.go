@@ -1,8 +1,8 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package process runs the executable of a plugin and connects to it, with
-// everything bounded: time, memory, and what is left behind.
+// Package process runs the executable of a plugin and connects to it, with bounds for
+// everything: time, memory, and what is left behind.
 //
 //	path ──copy and hash──> [Binary] ──exec──> handshake line ──dial──> [Process]
 //	         0700 directory           own process group, own socket directory
@@ -17,19 +17,19 @@
 //
 // # The binary
 //
-// A file that is checked and then run can be another one by then. So the file is
-// opened once, hashed while it is copied into a directory that only this user can
-// enter, and the copy is run. A restart hashes the copy again and runs it, not what
-// has come to lie at the path: what changes is what somebody changed on purpose. A sealed
-// file in memory (memfd) would do the same, but it runs no scripts, has no name
-// that tools show, counts as memory of the host, and exists on Linux alone.
+// A file could change between its check and its launch. So the file is opened once,
+// hashed while it is copied into a directory that only this user can enter, and the copy
+// is run. A restart hashes the copy again and runs it, not the file that is at the path
+// by then: an executable changes only by a swap. A sealed file in memory (memfd) would do
+// the same, but it runs no scripts, has no name that tools show, counts as memory of the
+// host, and exists on Linux alone.
 //
 // # Life cycle
 //
-// [Open] makes a [Launcher] with its directory and a thread; [Launcher.Close] ends
-// both, when all its processes have ended. [Launcher.Launch] returns a process that
-// has shaken hands and is connected. [Process.Exited] is closed when it has ended,
-// [Process.Kill] makes it end.
+// [Open] makes a [Launcher] with its directory and a thread; [Launcher.Close] ends both,
+// when all its processes have ended. [Launcher.Launch] returns a process that has shaken
+// hands and is connected. [Process.Exited] is closed when the process has ended,
+// [Process.Kill] ends it.
 //
 // # Concurrency
 //
@@ -40,17 +40,17 @@
 //   - A launch ends with its context. Kill ends within twice its grace, and a second
 //     for what the kernel needs.
 //   - A process leads its own process group, and the whole group is killed with it
-//     and after it; on Linux so is what has left the group, see package strays.
+//     and after it; on Linux also processes that have left the group, see package strays.
 //   - The environment is the one that was given and what the handshake needs;
 //     standard input is empty. The working directory is the host's.
-//   - On Linux the kernel kills a process whose host has died, however that died.
+//   - On Linux the kernel kills a process whose host has died, for whatever reason.
 //     Elsewhere plugins must watch their parent, as package sdk does.
-//   - Output is read for as long as the process lives, logged line by line within a
-//     rate, and what is left out is counted in the log.
+//   - Output is read for as long as the process lives and logged line by line within a
+//     rate. What is left out is counted in the log.
 //
 // # Non-guarantees
 //
-//   - It is no sandbox: a plugin has the rights of the user. What it
-//     has forked and is left when the host is killed, only a guard of its own ends, as
-//     package sdk starts it.
+//   - It is no sandbox: a plugin has the rights of the user. If the host is killed, the
+//     processes that the plugin has forked are ended only by a guard of the plugin's
+//     own, as package sdk starts it.
 package process

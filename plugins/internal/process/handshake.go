@@ -21,14 +21,15 @@ const (
 	// handshakeBytesMax is the longest handshake line: with its certificate it has
 	// about 1 KiB.
 	handshakeBytesMax = 16 << 10
-	// handshakeVersion is the version of the line itself.
+	// handshakeVersion is the version of the handshake line itself.
 	handshakeVersion = "1"
 	handshakeFields  = 6
-	// evidenceBytesMax is how much of what a stranger printed an error quotes.
+	// evidenceBytesMax is how many bytes of the output of a program that is no plugin an
+	// error quotes.
 	evidenceBytesMax = 256
 )
 
-// handshake is what a plugin says on the first line of its standard output:
+// handshake is the content of the first line that a plugin writes to its standard output:
 //
 //	1|version of the contract|network|address|grpc|certificate
 type handshake struct {
@@ -70,8 +71,9 @@ func parseHandshake(line, socketDir string, versions []int) (handshake, error) {
 	return h, checkCertificate(parts[5])
 }
 
-// checkAddress lets the host connect only to where it told the plugin to listen:
-// its own directory, or the loopback where there are no such sockets.
+// checkAddress lets the host connect only to an address where it told the plugin to
+// listen: in its own directory, or on the loopback interface where there are no such
+// sockets.
 func checkAddress(network, address, socketDir string) error {
 	switch {
 	case network == "unix" && filepath.Dir(address) == socketDir && filepath.Clean(address) == address:

@@ -13,8 +13,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// library is what go-plugin logs about itself, of which it makes much: all of it
-// is for debugging, since the launcher says what matters itself.
+// library is the logger of go-plugin, which logs much about itself. All of it is at level
+// debug, since the launcher logs what matters.
 type library struct {
 	log     *slog.Logger
 	name    string
@@ -27,7 +27,7 @@ func (l *library) Log(_ hclog.Level, msg string, args ...any) {
 	l.log.Log(context.Background(), slog.LevelDebug, "go-plugin: "+msg, append(slices.Clip(l.implied), args...)...)
 }
 
-func (l *library) Trace(string, ...any)          {} // Frames and buffers: of no use to anybody here.
+func (l *library) Trace(string, ...any)          {} // Frames and buffers: of no use here.
 func (l *library) Debug(msg string, args ...any) { l.Log(hclog.Debug, msg, args...) }
 func (l *library) Info(msg string, args ...any)  { l.Log(hclog.Info, msg, args...) }
 func (l *library) Warn(msg string, args ...any)  { l.Log(hclog.Warn, msg, args...) }

@@ -23,18 +23,18 @@ type Launcher struct {
 	copies   binaries
 	launches atomic.Uint64
 
-	// jobs are run on one thread that lives as long as the launcher: on Linux a
-	// child is killed when the thread that started it ends, so that thread must
-	// not be one that the runtime retires.
+	// jobs are run on one thread that lives as long as the launcher: on Linux a child is
+	// killed when the thread that started it ends, so that must not be a thread that the
+	// runtime may end.
 	jobs chan func()
 	quit chan struct{} // Closed by Close.
 	done chan struct{} // Closed when the thread has ended.
 	once sync.Once
 }
 
-// Open makes a launcher with a new directory under base, by default the
-// temporary directory of the system. It removes such directories of hosts that
-// have died. The logger gets what processes print.
+// Open makes a launcher with a new directory under base, by default the temporary
+// directory of the system. It removes the directories of launchers whose hosts have died.
+// The logger gets the output of processes.
 func Open(base string, log *slog.Logger) (*Launcher, error) {
 	dir, err := newDirectory(base)
 	if err != nil {
@@ -59,8 +59,8 @@ func (l *Launcher) thread() {
 	}
 }
 
-// onThread runs f on the launcher's thread. A context that ends before the thread
-// is free wins.
+// onThread runs f on the launcher's thread, unless the context ends before the thread is
+// free.
 func (l *Launcher) onThread(ctx context.Context, f func() error) error {
 	var err error
 	ran := make(chan struct{})

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// tryLock locks the file for as long as it is open, and reports whether it could.
-// The kernel takes the lock back when the process ends.
+// tryLock locks the file for as long as it is open, and reports whether it could. The
+// kernel releases the lock when the process ends.
 func tryLock(f *os.File) bool {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
 }

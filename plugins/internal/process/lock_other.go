@@ -7,9 +7,9 @@ package process
 
 import "os"
 
-// tryLock cannot lock here, and says so only to those who look for directories to
-// remove: none is, and what a host leaves behind that dies is left to the system.
+// tryLock cannot lock on this system. It returns true, so that no directory is taken for
+// abandoned: the directories of hosts that died are left to the system.
 func tryLock(*os.File) bool { return true }
 
-// ownedByUs cannot tell here, so nothing is removed.
+// ownedByUs cannot tell on this system, so nothing is removed.
 func ownedByUs(os.FileInfo) bool { return false }

@@ -16,45 +16,49 @@ import (
 	"unicode"
 )
 
+// Output is split into lines ([output.Write], [output.flush]), each within a rate
+// ([output.permitted]), and what is left out is counted ([output.confess]). A line that
+// is a record of hclog keeps its level and attributes ([output.parse]).
+
 const (
-	// lineBytesMax is the longest line that is logged whole. What is beyond is
-	// left out, and the record says how much.
+	// lineBytesMax is the longest line that is logged whole. The rest of a longer line is
+	// left out, and its record says how much.
 	lineBytesMax = 16 << 10
-	// attributesMax is how many keys of one record are taken over.
+	// attributesMax is how many keys of one record are logged.
 	attributesMax = 64
-	// Lines are logged at most linesPerSecond, after a burst of linesBurst, and so are
-	// their bytes. A plugin that talks without pause must not fill the disk of its
-	// node: it gets 1.4 GB a day. What is left out is counted, and the count is logged,
-	// at most every confessEvery and at the end.
+	// Lines are logged at most linesPerSecond, after a burst of linesBurst, and bytes at
+	// a corresponding rate. A plugin that prints without pause must not fill the disk of
+	// its node: it gets 1.4 GB a day. Left-out lines are counted, and the count is
+	// logged, at most every confessEvery and at the end.
 	linesPerSecond = 100
 	linesBurst     = 1000
 	bytesPerSecond = 16 << 10
 	bytesBurst     = 512 << 10
 	confessEvery   = 10 * time.Second
-	// What a plugin prints is never the message of a record, which belongs to the
-	// node: whoever reads or searches the log must not take one for the other.
+	// The output of a plugin is never the message of a record, which belongs to the node:
+	// a reader or a search of the log must not take one for the other.
 	messageLogged  = "the plugin logs"
 	messagePrinted = "the plugin prints"
 	// tailBytes is how much of the latest output is kept for errors.
 	tailBytes = 512
 )
 
-// output logs what a process prints, line by line. Lines may be records of hclog,
-// as package sdk writes them; of others the line is the text.
+// output logs what a process prints, line by line. A line may be a record of hclog, as
+// package sdk writes them; any other line is logged as text.
 type output struct {
 	log    *slog.Logger
 	stream string
 
 	mu      sync.Mutex // Guards what follows: one pipe is read by one goroutine, but errors quote the tail.
 	line    []byte
-	cut     int // Bytes of the present line that are left out.
+	cut     int // Bytes of the present line that were left out.
 	panicky bool
 	tail    []byte
 
 	lines, bytes budget
-	skipped      int       // Lines left out since the log last said so.
-	skippedBytes int       // Their bytes.
-	confessed    time.Time // When the log last said so.
+	skipped      int       // Lines left out since the log last said how many.
+	skippedBytes int       // Bytes of the skipped lines.
+	confessed    time.Time // When the log last said how many.
 }
 
 // budget bounds a rate.
@@ -64,7 +68,7 @@ type budget struct {
 	at               time.Time
 }
 
-// refill adds what has come since the last time.
+// refill adds the budget of the time since the last call.
 func (b *budget) refill(now time.Time) {
 	if b.at.IsZero() {
 		b.left = b.burst
@@ -148,7 +152,7 @@ func (o *output) flush() {
 	o.log.LogAttrs(context.Background(), level, message, attrs...)
 }
 
-// confess logs how much was left out.
+// confess logs how many lines were left out.
 func (o *output) confess(now time.Time) {
 	if o.skipped > 0 {
 		o.log.LogAttrs(context.Background(), slog.LevelWarn, "the plugin printed more than is logged",
@@ -157,7 +161,7 @@ func (o *output) confess(now time.Time) {
 	}
 }
 
-// permitted takes what a line costs, if there is enough.
+// permitted takes the cost of a line from the budget, if there is enough.
 func (o *output) permitted(size int, now time.Time) bool {
 	o.lines.refill(now)
 	o.bytes.refill(now)
@@ -183,9 +187,9 @@ func (o *output) parse(line []byte) (slog.Level, string, []slog.Attr) {
 	return level, messagePrinted, []slog.Attr{slog.String("text", text), slog.String("stream", o.stream)}
 }
 
-// parseRecord reads a record of hclog: a JSON object with @level, @message and
-// what the author added, which is a group of its own so that no key is taken for one of
-// the node. The time is that of the host, which is when the line came.
+// parseRecord reads a record of hclog: a JSON object with @level, @message and the
+// author's attributes, which become a group of their own so that none is taken for an
+// attribute of the node. The time of the record is the host's, at which the line came.
 func parseRecord(line []byte) (slog.Level, []slog.Attr, bool) {
 	if line[0] != '{' {
 		return 0, nil, false
@@ -237,7 +241,7 @@ func levels(name string) (slog.Level, bool) {
 	}
 }
 
-// printable returns text without what could disturb a terminal or a log.
+// printable removes from text what could disturb a terminal or a log.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) && r != '\t' && r != '\n' { // Cf: marks that turn the direction of text.

@@ -28,19 +28,23 @@ import (
 	"github.com/quorate/quorate/plugins/internal/wire"
 )
 
+// A launch is a handshake by go-plugin ([shakeHands]) and a connection made here
+// ([dial]). [Process.attend] logs output and cleans up after the end of the process,
+// [Process.Kill] brings the end about.
+
 const (
-	// headerBytesMax bounds the headers and trailers of an answer, in which the
-	// text of a status travels.
+	// headerBytesMax bounds the headers and trailers of an answer, which carry the text
+	// of a status.
 	headerBytesMax = 64 << 10
-	// libraryTimeout is go-plugin's own limit of a launch, which never matters: the
+	// libraryTimeout is go-plugin's own limit of a launch. It never takes effect: the
 	// context ends before.
 	libraryTimeout = 10 * time.Minute
-	// reconnectMost is the longest pause before a broken connection to a process
-	// that lives is dialled again. gRPC's own is two minutes.
+	// reconnectMost is the longest pause before a broken connection to a live process is
+	// dialled again. gRPC's default is two minutes.
 	reconnectMost = time.Second
 )
 
-// The services that every server of go-plugin has, beside the health service.
+// The services that every server of go-plugin has, besides the health service.
 const (
 	shutdownMethod = "/plugin.GRPCController/Shutdown"
 	outputMethod   = "/plugin.GRPCStdio/StreamStdio"
@@ -52,7 +56,7 @@ type Command struct {
 	Name string
 	// Args are the arguments after the program's own name.
 	Args []string
-	// Environment is the environment, to which the handshake's is added.
+	// Environment is the environment of the process, to which the handshake's is added.
 	Environment map[string]string
 	// Versions are the versions of the contract that the host speaks, at least one.
 	Versions []int
@@ -65,13 +69,13 @@ type Process struct {
 	contract  int
 	started   time.Time
 	socketDir string
-	done      chan struct{} // Closed when nothing is left.
+	done      chan struct{} // Closed when nothing of the process is left.
 }
 
-// Launch starts a process that runs the copy. It returns when the process has
-// shaken hands and answers a health check, or with what is wrong, a [*StartError] if the
-// executable is to blame. Then no process is left. It ends with the context, whose
-// deadline it takes for the start timeout of the plugin.
+// Launch starts a process that runs the copy. It returns when the process has shaken
+// hands and answers a health check, or with what is wrong, a [*StartError] if the
+// executable is to blame. After an error no process is left. A launch ends with its
+// context, whose deadline counts as the start timeout of the plugin.
 func (l *Launcher) Launch(ctx context.Context, b *Binary, c Command) (*Process, error) {
 	if err := b.verify(ctx); err != nil {
 		return nil, err
@@ -82,7 +86,7 @@ func (l *Launcher) Launch(ctx context.Context, b *Binary, c Command) (*Process, 
 	}
 	p, err := l.launch(ctx, b, c, socketDir)
 	if err != nil {
-		_ = os.RemoveAll(socketDir) // At the latest the launcher removes it.
+		_ = os.RemoveAll(socketDir) // Otherwise the launcher removes it.
 		return nil, err
 	}
 	return p, nil
@@ -100,7 +104,7 @@ func (l *Launcher) launch(ctx context.Context, b *Binary, c Command, socketDir s
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: socketDir},
 		Logger:           &library{log: l.log.With("plugin", c.Name)},
 	}
-	children := make(chan *child, 1) // go-plugin makes one, unless it fails before.
+	children := make(chan *child, 1) // go-plugin makes one child, unless it fails before.
 	cfg.RunnerFunc = func(_ hclog.Logger, prepared *exec.Cmd, _ string) (runner.Runner, error) {
 		ch := l.newChild(b, c, environmentFor(c, prepared.Env, socketDir), socketDir)
 		children <- ch
@@ -125,8 +129,8 @@ func (l *Launcher) launch(ctx context.Context, b *Binary, c Command, socketDir s
 	return p, nil
 }
 
-// versioned offers the versions of the contract. What is dispensed is of no
-// interest: the services are called over the connection.
+// versioned offers the versions of the contract. The sets are empty: the services are
+// called over the connection.
 func versioned(versions []int) map[int]plugin.PluginSet {
 	sets := make(map[int]plugin.PluginSet, len(versions))
 	for _, v := range versions {
@@ -141,8 +145,8 @@ type outcome struct {
 	err     error
 }
 
-// shakeHands lets go-plugin start the child and read its handshake. The child is
-// nil if it came to none.
+// shakeHands lets go-plugin start the child and read its handshake. The child is nil if
+// none was started.
 func shakeHands(ctx context.Context, client *plugin.Client, children <-chan *child) (net.Addr, *child, error) {
 	outcomes := make(chan outcome, 1)
 	go func() { // Ends with the child, which is killed with the context.
@@ -158,7 +162,7 @@ func shakeHands(ctx context.Context, client *plugin.Client, children <-chan *chi
 	select {
 	case ch = <-children:
 		ch.kill()
-	case o := <-outcomes: // It failed before there was a child.
+	case o := <-outcomes: // The start failed before there was a child.
 		return nil, received(children), errors.Join(context.Cause(ctx), o.err)
 	}
 	select {
@@ -211,13 +215,13 @@ func dial(address net.Addr, config *tls.Config) (*grpc.ClientConn, error) {
 			return d.DialContext(ctx, address.Network(), address.String())
 		}),
 		grpc.WithTransportCredentials(credentials.NewTLS(config)),
-		// A reply of 64 MiB would be the memory of the host, which go-plugin lets a
-		// plugin have by default.
+		// By default go-plugin lets a plugin have replies of 64 MiB, and so as much
+		// memory of the host.
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(plugins.AnswerBytesMax), grpc.MaxCallSendMsgSize(plugins.RequestBytesMax)),
 		grpc.WithStaticStreamWindowSize(wire.WindowBytes), grpc.WithStaticConnWindowSize(wire.WindowBytes),
 		grpc.WithMaxHeaderListSize(headerBytesMax),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: back, MinConnectTimeout: reconnectMost}),
-		grpc.WithDisableRetry(), // No decision is asked for twice behind the back of who asked.
+		grpc.WithDisableRetry(), // A question is asked twice only if its caller asks twice.
 		grpc.WithDisableServiceConfig(),
 		grpc.WithNoProxy(),
 	)
@@ -251,12 +255,12 @@ func (p *Process) attend() {
 	<-p.child.exited
 	_ = p.conn.Close() // Only a second Close has an error.
 	<-read
-	_ = os.RemoveAll(p.socketDir) // At the latest the launcher removes it.
+	_ = os.RemoveAll(p.socketDir) // Otherwise the launcher removes it.
 }
 
-// readOutput reads the standard output and error of a plugin in Go, which
-// go-plugin's server redirects into a stream. If nobody read it, a plugin that
-// prints would block. Another language may not have the stream.
+// readOutput reads the standard output and error of a plugin in Go, which go-plugin's
+// server redirects into a stream. A plugin that prints would block if nothing read the
+// stream. Plugins in other languages may not have it.
 func (p *Process) readOutput() {
 	out, errs := newOutput(p.child.log, "stdout"), newOutput(p.child.log, "stderr")
 	defer out.Close()  //nolint:errcheck // It cannot fail.
@@ -304,23 +308,23 @@ func printed(message []byte) (channel uint64, data []byte) {
 	return channel, data
 }
 
-// Conn is the connection. It is closed when the process has ended.
+// Conn returns the connection. It is closed when the process has ended.
 func (p *Process) Conn() grpc.ClientConnInterface { return p.conn }
 
-// Contract is the version of the contract that was agreed on.
+// Contract returns the negotiated version of the contract.
 func (p *Process) Contract() int { return p.contract }
 
-// PID is the number of the process.
+// PID returns the number of the process.
 func (p *Process) PID() int { return p.child.pid() }
 
-// Started is when the launch began.
+// Started returns when the launch began.
 func (p *Process) Started() time.Time { return p.started }
 
 // Exited is closed when the process has ended and nothing of it is left.
 func (p *Process) Exited() <-chan struct{} { return p.done }
 
-// Err says how the process ended, once Exited is closed, with what it printed last
-// if it failed.
+// Err says how the process ended, once Exited is closed, with the last output of a
+// process that failed.
 func (p *Process) Err() error {
 	if p.child.Wait(context.Background()) == nil {
 		return errors.New("it ended (" + p.child.ended() + ")")
@@ -328,7 +332,7 @@ func (p *Process) Err() error {
 	return errors.New("it ended (" + p.child.ended() + "); it " + p.child.said())
 }
 
-// Health asks the process whether it is well. The context bounds it; without a
+// Health asks the process whether it is healthy. The context bounds the call; without a
 // deadline a process that is stopped would be waited for without an end.
 func (p *Process) Health(ctx context.Context, opts ...grpc.CallOption) error {
 	r, err := grpc_health_v1.NewHealthClient(p.conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: plugins.HealthService}, opts...)
@@ -341,9 +345,9 @@ func (p *Process) Health(ctx context.Context, opts ...grpc.CallOption) error {
 	return nil
 }
 
-// Kill ends the process: it is asked to stop, if grace is above zero, and killed
-// with its group when it has not ended after that. It returns when nothing is left
-// of it, or with [ErrStuck].
+// Kill ends the process: the process is asked to stop, if grace is above zero, and killed
+// with its group if it has not ended after that. Kill returns when nothing of the process
+// is left, or with [ErrStuck].
 func (p *Process) Kill(grace time.Duration) error {
 	if grace > 0 {
 		p.askToStop(grace)
@@ -351,7 +355,7 @@ func (p *Process) Kill(grace time.Duration) error {
 	if err := p.child.end(); err != nil {
 		return err
 	}
-	<-p.done // The process has ended, so what is left to do does not wait for it.
+	<-p.done // The process has ended, so the rest of the cleanup is quick.
 	return nil
 }
 
@@ -359,7 +363,8 @@ func (p *Process) Kill(grace time.Duration) error {
 func (p *Process) askToStop(grace time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
-	// An error says that it has ended, or that it does not listen: both show.
+	// An error says that the process has ended or does not listen; either shows by
+	// itself.
 	_ = p.conn.Invoke(ctx, shutdownMethod, &emptypb.Empty{}, &emptypb.Empty{})
 	select {
 	case <-p.child.exited:

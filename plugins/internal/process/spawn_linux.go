@@ -9,15 +9,15 @@ import (
 	"unsafe"
 )
 
-// attributes make the child the leader of a group of its own, and let the kernel
-// kill it when the thread that started it ends, which it does only with the host.
+// attributes make the child the leader of a group of its own, and let the kernel kill the
+// child when the thread that started it ends, which happens only with the host.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// awaitEnd returns true when the process has ended, and leaves it as a zombie: until
-// it is waited for, nobody else can get its number, so that its group can be killed
-// by that number.
+// awaitEnd returns true when the process has ended, and leaves it as a zombie: until it
+// is waited for no other process can get its number, so its group can be killed by that
+// number.
 func awaitEnd(p *os.Process) bool {
 	const (
 		byPID        = 1 // P_PID

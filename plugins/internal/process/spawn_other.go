@@ -12,18 +12,18 @@ import (
 
 const openNonblock = 0
 
-// attributes has nothing to say here.
+// attributes sets nothing on this system.
 func attributes() *syscall.SysProcAttr { return nil }
 
-// awaitEnd does not wait: there is no group that would have to be killed before.
+// awaitEnd does not wait: on this system there is no group to kill first.
 func awaitEnd(*os.Process) bool { return false }
 
-// killGroup kills the process; there are no groups here.
+// killGroup kills the process; this system has no groups.
 func killGroup(p *os.Process) {
-	_ = p.Kill() // It has ended already.
+	_ = p.Kill() // The process has ended already.
 }
 
 func busy(error) bool { return false }
 
-// executable leaves it to the system to find out.
+// executable cannot tell on this system: the launch will.
 func executable(os.FileInfo) bool { return true }

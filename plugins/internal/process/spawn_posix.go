@@ -10,10 +10,10 @@ import (
 	"syscall"
 )
 
-// attributes make the child the leader of a group of its own. That its host has
-// died it must notice by itself.
+// attributes make the child the leader of a group of its own. The child must notice by
+// itself that its host has died.
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// awaitEnd cannot wait without taking the process away: its group is killed after
-// that, when in theory its number can be somebody else's already.
+// awaitEnd cannot wait without reaping the process. So the group is killed after that,
+// when in theory its number may belong to another group already.
 func awaitEnd(*os.Process) bool { return false }

@@ -17,6 +17,6 @@
 //
 // # Guarantees
 //
-// A panic of the strategy is an error of that call and of nothing else. What it
-// said is bounded before it is sent.
+// A panic of the strategy fails that call and nothing else. The text of the panic is
+// bounded before it is sent.
 package server

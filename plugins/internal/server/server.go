@@ -20,12 +20,16 @@ import (
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
 
-// stackBytes bounds what is logged of the stack of a panic.
+// A server is made for a strategy ([New]), configured by its host
+// ([pluginService.Configure]), and then answers calls ([Answer]), each with one of a
+// bounded number of slots.
+
+// stackBytes bounds how much of the stack of a panic is logged.
 const stackBytes = 4096
 
 // Service is what the server needs to know of a policy.
 type Service struct {
-	// Policy is its name.
+	// Policy is the name of the policy.
 	Policy plugins.Policy
 	// Register adds the services of the policy to a gRPC server; they use [Answer].
 	Register func(grpc.ServiceRegistrar, *Server)
@@ -37,12 +41,12 @@ type Service struct {
 type Strategy struct {
 	Service
 
-	// Name and Version are what the plugin says about itself.
+	// Name and Version are the name and version that the plugin declares.
 	Name, Version string
 	// Configure makes the strategy, of the type that the policy asks for, from its
-	// settings, a JSON object or nothing. It is called again if it fails. Errors that
-	// are [plugins.SettingErrors] are told one by one, others as one fault without a
-	// key.
+	// settings, a JSON object or nothing. It is called again if it fails. Errors that are
+	// [plugins.SettingErrors] are reported one by one, other errors as one fault without
+	// a key.
 	Configure func(settings []byte) (any, error)
 }
 
@@ -60,12 +64,13 @@ func New(s Strategy, log *slog.Logger) *Server {
 	return &Server{strategy: s, log: log, slots: make(chan struct{}, plugins.CallsMax), setup: make(chan struct{}, 1)}
 }
 
-// workers is how many goroutines wait for calls, of which a host has one at a time and
-// looks after the plugin's health meanwhile. Further calls get goroutines of their own.
+// workers is how many goroutines wait for calls: a host has one call at a time and checks
+// the plugin's health meanwhile. Further calls get goroutines of their own.
 const workers = 2
 
-// Options are what a gRPC server needs to keep the limits of the contract, and to be
-// fast at single calls: a goroutine that has had a call has the stack for one.
+// Options are what a gRPC server needs to keep the limits of the contract, and to answer
+// single calls quickly: a goroutine that has served a call has a stack that is large
+// enough for the next.
 func Options() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(plugins.RequestBytesMax), grpc.MaxSendMsgSize(plugins.AnswerBytesMax),
@@ -86,7 +91,7 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 func (s *Server) Ready() bool { return s.ready.Load() != nil }
 
 // Answer answers one call with a slot: question reads the request, ask asks the strategy,
-// and answer makes the message of what it says. Errors and panics become a status.
+// and answer makes the message of its answer. Errors and panics become a status.
 func Answer[T, Q, R, P any](
 	ctx context.Context, s *Server, call string,
 	question func() (Q, error), ask func(context.Context, T, Q) (R, error), answer func(*Q, *R) (P, error),
@@ -104,7 +109,7 @@ func Answer[T, Q, R, P any](
 		}
 		p, err := answer(&q, &r)
 		if err != nil {
-			// What cannot be said in the contract is the fault of the strategy.
+			// An answer that the contract cannot express is the fault of the strategy.
 			return none, fmt.Errorf("%w: %w", errAnswer, err)
 		}
 		return p, nil
@@ -131,12 +136,12 @@ func slotted[R any](ctx context.Context, s *Server, name string, run func(strate
 	return answer, nil
 }
 
-// panicked is what a strategy panicked with.
+// panicked is the error of a strategy that panicked.
 type panicked struct{ text string }
 
 func (p *panicked) Error() string { return "panic: " + p.text }
 
-// guarded turns a panic into an error, and logs where it came from.
+// guarded turns a panic into an error, and logs its stack.
 func guarded[R any](s *Server, name string, run func() (R, error)) (answer R, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -148,8 +153,8 @@ func guarded[R any](s *Server, name string, run func() (R, error)) (answer R, er
 	return run()
 }
 
-// statusOf returns the status for an error of a strategy. What it wraps of gRPC is
-// not passed on: it would be taken for an error of this connection.
+// statusOf returns the status for an error of a strategy. A gRPC status that the error
+// wraps is not passed on: it would be taken for an error of this connection.
 func statusOf(ctx context.Context, err error) error {
 	code := codes.Unknown
 	var fault *panicked

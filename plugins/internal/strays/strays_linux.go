@@ -10,12 +10,12 @@ import (
 	"strconv"
 )
 
-// rounds is how often the processes are looked at: one that was found may have forked
-// just before it was killed.
+// rounds is how often the processes are searched: a process may have forked just before
+// it was killed.
 const rounds = 5
 
-// Kill kills the processes whose environment names dir, or something in it, under the
-// variable, and returns how many it killed. The process that calls is spared.
+// Kill kills the processes whose environment names dir, or a path in it, under the
+// variable, and returns how many it killed. It spares the calling process.
 func Kill(variable, dir string) int {
 	killed := 0
 	for range rounds {
@@ -32,11 +32,11 @@ func Kill(variable, dir string) int {
 	return killed
 }
 
-// processes returns the ids of all processes but this one.
+// processes returns the ids of all processes except this one.
 func processes() []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
-		return nil // Without /proc nobody can be found.
+		return nil // Without /proc no process can be found.
 	}
 	var pids []int
 	for _, e := range entries {
@@ -48,7 +48,7 @@ func processes() []int {
 }
 
 // kill kills a process if its environment has the setting. It holds the process by a
-// handle before it looks, so that nobody else is hit who gets the number meanwhile.
+// handle before it looks, so that no other process is hit that gets the number meanwhile.
 func kill(pid int, setting string) bool {
 	p, err := os.FindProcess(pid)
 	if err != nil {
@@ -56,7 +56,7 @@ func kill(pid int, setting string) bool {
 	}
 	defer p.Release() //nolint:errcheck // It was looked at.
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
-	if err != nil { // Another user's, or it has ended.
+	if err != nil { // The process is another user's, or has ended.
 		return false
 	}
 	for entry := range bytes.SplitSeq(text, []byte{0}) {

@@ -5,5 +5,5 @@
 
 package strays
 
-// Kill finds nobody here.
+// Kill finds no processes on this system.
 func Kill(string, string) int { return 0 }

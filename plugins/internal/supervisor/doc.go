@@ -4,17 +4,17 @@
 // Package supervisor decides when the process of a plugin is launched, asked for
 // its health, replaced and killed.
 //
-// A [Machine] is a [machine.Machine]: fed what happened and the time, it answers with
-// what is to be done. It starts no goroutine, reads no clock and touches no process, so
-// that every order of events can be tried, and that it runs in a simulated node as it
-// does in a real one. Package host drives it with a [machine.Driver].
+// A [Machine] is a [machine.Machine]: from an event and the time it derives what is to be
+// done. It starts no goroutine, reads no clock and touches no process, so that every
+// order of events can be tried, and it runs in a simulated node as it does in a real one.
+// Package host drives it with a [machine.Driver].
 //
 //	machine.Started, Fired, Called ─┐             ┌─> machine.Arm, Call   (driver)
 //	Launched, LaunchFailed, Exited ─┼─> Machine ──┼─> Launch, Kill,
 //	CallEnded, Drained, Swap, Stop ─┘             │   Activate, Drain     (who runs processes)
 //	                                              └─> machine.Publish     (who subscribes)
 //
-// [machine.Started] begins the supervision. Health checks are calls; a machine bounds
+// [machine.Started] begins the supervision. Health checks are calls; the machine bounds
 // them by itself too, so that an answer that never comes does no harm.
 //
 //	             Launched                    Exited, unhealthy
@@ -31,22 +31,22 @@
 //
 // # Generations
 //
-// Each launch has a [Generation], a number that only grows. One generation at a
-// time is active, which means that calls go to it. Inputs of generations that are
-// no more are ignored, so answers may arrive in any order.
+// Each launch has a [Generation], a number that only grows. At most one generation at a
+// time is active, which means that calls go to it. Inputs of generations that have ended
+// are ignored, so answers may arrive in any order.
 //
 // # Swap
 //
-// [Swap] launches a generation with another [Spec] while the active one works on.
-// When it is launched, and so checked, it becomes active in one effect
-// ([Activate]), and the old one drains: it gets no new calls, and is killed when
-// those in flight have ended, or after DrainLimit. If the launch fails, nothing
-// has changed. If the old one dies meanwhile, it is restarted as always: the new
-// one may fail yet.
+// [Swap] launches a generation with another [Spec] while the active one works on. When
+// the new generation is launched, and so checked, it becomes active in one effect
+// ([Activate]), and the old one drains: it gets no new calls, and is killed when those in
+// flight have ended, or after DrainLimit. If the launch fails, nothing has changed. If
+// the old generation dies meanwhile, it is restarted as always: the new one may still
+// fail.
 //
 // # Concurrency
 //
-// A machine has one owner. It keeps nothing of what it is given but errors.
+// A machine has one owner. Of its inputs it keeps nothing but errors.
 //
 // # Guarantees
 //

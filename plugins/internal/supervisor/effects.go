@@ -8,11 +8,11 @@ import "time"
 // Generation numbers the launches of one plugin, from 1. Zero means none.
 type Generation uint64
 
-// Spec names what is launched: a program with its settings. The caller chooses
-// the numbers.
+// Spec identifies what is launched: a program with its settings. The caller chooses the
+// numbers.
 type Spec uint64
 
-// State sums up how a plugin is doing.
+// State sums up the condition of a plugin.
 type State uint8
 
 // The states.
@@ -39,7 +39,7 @@ func (s State) String() string {
 type (
 	// Launched says that a generation is ready: checked, connected, configured.
 	Launched struct{ Gen Generation }
-	// LaunchFailed says that a generation was never ready, and has no process.
+	// LaunchFailed says that a generation did not become ready, and has no process.
 	LaunchFailed struct {
 		Gen Generation
 		Err error
@@ -49,51 +49,52 @@ type (
 		Gen Generation
 		Err error
 	}
-	// CallEnded says that a call to a generation ended: unanswered, which means at
-	// its deadline or with the connection, or with an answer, which may be an error
-	// of the strategy. Calls that their callers gave up need not be told, nor answers
-	// after which no call has been unanswered.
+	// CallEnded says that a call to a generation ended: unanswered, that is at its
+	// deadline or with the connection, or with an answer, which may be an error of the
+	// strategy. Calls that their callers gave up need not be reported, nor answers since
+	// which no call was unanswered.
 	CallEnded struct {
 		Gen        Generation
 		Unanswered bool
 	}
-	// Drained says that a generation that drains has no call in flight.
+	// Drained says that a draining generation has no call in flight.
 	Drained struct{ Gen Generation }
-	// Swap orders the change to another spec. The config is that of the new one, and
-	// counts from the moment when it becomes active.
+	// Swap orders the change to another spec. The config belongs to the new spec, and
+	// applies from the moment when that becomes active.
 	Swap struct {
 		Spec   Spec
 		Config Config
 	}
-	// Stop orders the end of everything.
+	// Stop orders the end of the plugin.
 	Stop struct{}
 )
 
-// CallHealth is the port of the [machine.Call] that asks a process whether it is well.
-// The request is a [CheckHealth], and no error is the answer of one that is.
+// CallHealth is the port of the [machine.Call] that asks a process for its health. The
+// request is a [CheckHealth]; an answer without an error means healthy.
 const CallHealth = "health"
 
 // CheckHealth is the request of a health check.
 type CheckHealth struct{ Gen Generation }
 
-// The effects that whoever runs processes carries out. A launch is no call, because
-// what it starts goes on when it has succeeded, and may have to be ended before.
+// These effects are carried out by the program that runs processes. A launch is no call,
+// because its process goes on when the launch has succeeded, and may have to be ended
+// before that.
 type (
 	// Launch starts a process. Exactly one of [Launched] and [LaunchFailed] answers,
-	// within a bounded time, also when Kill is ordered meanwhile.
+	// within a bounded time, even if Kill is ordered meanwhile.
 	Launch struct {
 		Gen  Generation
 		Spec Spec
 	}
-	// Kill ends a process, or an attempt to launch it, and cuts its calls off. A
-	// bounded time later [Exited] or [LaunchFailed] answers. Graceful asks the process
-	// to stop by itself first.
+	// Kill ends a process, or an attempt to launch it, and cuts off its calls. [Exited]
+	// or [LaunchFailed] answers within a bounded time. Graceful asks the process to stop
+	// by itself first.
 	Kill struct {
 		Gen      Generation
 		Graceful bool
 	}
-	// Activate sends calls to a generation from now on; zero sends them nowhere. Away
-	// is for how long they went nowhere before, 0 if they did not.
+	// Activate sends calls to a generation from now on; zero sends them nowhere. Away is
+	// how long they went nowhere before, 0 if they did not.
 	Activate struct {
 		Gen  Generation
 		Away time.Duration
@@ -103,10 +104,11 @@ type (
 	Drain struct{ Gen Generation }
 )
 
-// The events that are published, besides [View], and [Exited] and [LaunchFailed] of
+// These events are published, besides [View], and besides [Exited] and [LaunchFailed] of
 // generations that had not ended before.
 type (
-	// Unhealthy says that a process is killed for its health.
+	// Unhealthy says that a process is killed because its health checks or its calls
+	// failed.
 	Unhealthy struct {
 		Gen Generation
 		Err error
@@ -117,9 +119,9 @@ type (
 		Until    time.Time
 		Err      error
 	}
-	// Swapped answers Swap: nil when the new generation is active and the old one
-	// has ended. On an error the old spec is the one in use.
+	// Swapped answers Swap: nil when the new generation is active and the old one has
+	// ended. On an error the old spec stays in use.
 	Swapped struct{ Err error }
-	// Ended says that no process is left and none will be launched.
+	// Ended says that no process is left and none will be launched again.
 	Ended struct{}
 )

@@ -9,18 +9,18 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// facts is what a machine tells people and does not need itself.
+// facts are what a machine reports to people and does not need itself.
 type facts struct {
 	since     time.Time // When the state began.
 	restarts  uint64
-	failures  uint64 // How many errors there were.
+	failures  uint64 // Number of errors so far.
 	lastErr   error
 	lastErrAt time.Time
 
-	gone      bool        // No process is active, though there was one.
-	goneSince machine.Now // When the last active process went.
+	gone      bool        // No process is active, though one was before.
+	goneSince machine.Now // When the last active process ended.
 	gaps      uint64
-	total     time.Duration // Of gaps that have ended.
+	total     time.Duration // Sum of the gaps that have ended.
 	last      time.Duration
 }
 
@@ -38,7 +38,7 @@ func (f *facts) away(now machine.Now) {
 	}
 }
 
-// back ends the gap, if there is one, and returns how long it was.
+// back ends the gap, if there is one, and returns its length.
 func (f *facts) back(now machine.Now) time.Duration {
 	if !f.gone {
 		return 0
@@ -62,27 +62,26 @@ type View struct {
 	// Restarts counts the processes that replaced one that had ended by itself or
 	// was killed for its health. Swaps do not count.
 	Restarts uint64
-	// LastErr is why a process ended or could not be launched, the latest; nil if
-	// that has never happened. LastErrAt is when. Failures counts these errors.
+	// LastErr is why a process last ended or could not be launched, and LastErrAt when;
+	// nil if that has never happened. Failures counts these errors.
 	LastErr   error
 	LastErrAt time.Time
 	Failures  uint64
 	// NextTry is when the next process is launched, while Waiting or Broken; else zero.
 	NextTry time.Time
-	// Away says that there is no active process though there was one, and
-	// AwaySince since when.
+	// Away says that no process is active though one was before, and AwaySince since
+	// when.
 	Away      bool
 	AwaySince time.Time
 	// Gaps counts the times without an active process, the present one included.
-	// AwayTotal is how long those that have ended lasted in all, AwayLast the
-	// latest of them.
+	// AwayTotal is the sum of those that have ended, AwayLast the last of them.
 	Gaps      uint64
 	AwayTotal time.Duration
 	AwayLast  time.Duration
 }
 
-// same reports whether nothing has changed. Errors are told apart by their number:
-// not every error can be compared.
+// same reports whether two views are equal. Errors are told apart by their number: not
+// every error can be compared.
 func (v View) same(other View) bool {
 	v.LastErr, other.LastErr = nil, nil
 	return v == other

@@ -17,15 +17,15 @@ func (m *Machine) check(now machine.Now, p *process, out *machine.Outbox) {
 	}
 	m.calls++
 	p.check, p.checked = m.calls, now.Mono
-	// The key is the slot, so that the check of a process does not wait for that of
-	// one that it replaces.
+	// The key is the slot, so that the check of a process does not wait for that of the
+	// process that it replaces.
 	out.Add(machine.Call{
 		ID: p.check, Port: CallHealth, Key: strconv.Itoa(p.slot), Request: CheckHealth{Gen: p.gen}, Limit: m.cfg.HealthTimeout,
 	})
 }
 
-// called takes the answer of a health check. One of a check that is not waited for any
-// more says nothing.
+// called takes the answer of a health check. The answer of a check that is not waited for
+// any more is ignored.
 func (m *Machine) called(now machine.Now, in machine.Called, out *machine.Outbox) {
 	for _, p := range m.processes {
 		if p.check == in.ID && p.phase == running {
@@ -35,7 +35,7 @@ func (m *Machine) called(now machine.Now, in machine.Called, out *machine.Outbox
 	}
 }
 
-// overdue reports whether the health check of p has gone on for as long as it may.
+// overdue reports whether the health check of p has reached its limit.
 func (m *Machine) overdue(now machine.Now, p *process) bool {
 	return p.check != 0 && now.Mono >= p.checked.Add(m.cfg.HealthTimeout)
 }
@@ -54,8 +54,8 @@ func (m *Machine) healthChecked(now machine.Now, p *process, err error, out *mac
 	}
 }
 
-// callEnded takes the end of a call. One that had no answer is a reason to look
-// at once whether the process lives, and several in a row are a verdict.
+// callEnded takes the end of a call. After an unanswered call the health of the process
+// is checked at once; several in a row count as unhealthy.
 func (m *Machine) callEnded(now machine.Now, in CallEnded, out *machine.Outbox) {
 	p := m.find(in.Gen)
 	if p == nil || p.phase != running {
@@ -73,8 +73,8 @@ func (m *Machine) callEnded(now machine.Now, in CallEnded, out *machine.Outbox) 
 	m.check(now, p, out)
 }
 
-// unhealthy kills p without ceremony: it does not answer, so it would not answer
-// the request to stop either. The back-off begins when it has ended.
+// unhealthy kills p without grace: it does not answer, so it would not answer the request
+// to stop either. The back-off begins when p has ended.
 func (m *Machine) unhealthy(now machine.Now, p *process, err error, out *machine.Outbox) {
 	m.dying = p.gen
 	m.facts.failed(now, err)

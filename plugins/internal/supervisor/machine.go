@@ -14,8 +14,13 @@ import (
 
 //quorate:core
 
-// ErrUnhealthy is part of the reason when a process was killed because it did
-// not answer.
+// A machine is configured ([Config]), made ([New]) and fed ([Machine.Step]). After each
+// step its one timer is set to the next thing that is due ([Machine.wakeAt]). Then come
+// the launch and the end of processes, with back-off and circuit breaker
+// ([Machine.failure]), and the end of the plugin ([Machine.stop]).
+
+// ErrUnhealthy is part of the error of a process that was killed because it did not
+// answer.
 var ErrUnhealthy = errors.New("unhealthy")
 
 // ErrStopped is the answer to a swap that [Stop] overtook.
@@ -24,8 +29,8 @@ var ErrStopped = errors.New("stopped")
 // ErrBusy is the answer to a swap that is ordered while another one is under way.
 var ErrBusy = errors.New("a swap is under way")
 
-// Config holds the times and numbers that a machine goes by. All must be above
-// zero, and BackoffMax at least BackoffMin.
+// Config holds the times and numbers of a machine. All must be above zero, and BackoffMax
+// at least BackoffMin.
 type Config struct {
 	// HealthInterval is the time from the start of one health check to the start
 	// of the next.
@@ -35,17 +40,18 @@ type Config struct {
 	UnhealthyAfter int
 	// HealthTimeout is how long a health check may take.
 	HealthTimeout time.Duration
-	// HungAfter is how many calls in a row must stay unanswered before the
-	// process is killed although its health checks pass: a strategy may hang while the server in front of it lives.
+	// HungAfter is how many calls in a row must stay unanswered before the process is
+	// killed although its health checks pass: a strategy may hang while the server in
+	// front of it lives.
 	HungAfter int
 	// BackoffMin and BackoffMax bound the time before a restart.
 	BackoffMin, BackoffMax time.Duration
-	// BreakerFailures within BreakerWindow open the circuit breaker for
+	// BreakerFailures failures within BreakerWindow open the circuit breaker for
 	// BreakerOpen, after which there is one trial.
 	BreakerFailures            int
 	BreakerWindow, BreakerOpen time.Duration
-	// ProvedAfter is the time after which a process that runs counts as well: the
-	// back-off starts anew, and a trial has succeeded.
+	// ProvedAfter is how long a process must run to count as healthy: the back-off starts
+	// again from its shortest, and a trial has succeeded.
 	ProvedAfter time.Duration
 	// DrainLimit bounds how long calls of an old generation may go on.
 	DrainLimit time.Duration
@@ -56,49 +62,49 @@ type phase uint8
 
 const (
 	launching phase = iota // Launch was ordered, no outcome yet.
-	running                // Launched; active, unless it is the candidate of a swap in the very step.
+	running                // Launched; active, except that the candidate of a swap is not during the step of its launch.
 	draining               // Replaced; calls in flight go on.
-	killed                 // Kill was ordered, it has not ended yet.
+	killed                 // Kill was ordered, the process has not ended yet.
 )
 
 // process is what the machine knows of one generation.
 type process struct {
 	gen   Generation
 	spec  Spec
-	slot  int // A number below four that no other process has meanwhile.
+	slot  int // A number below four, of no other process at the same time.
 	phase phase
-	since machine.Instant // When it was launched.
+	since machine.Instant // When the process was launched.
 
 	check      machine.CallID  // The health check under way; zero for none.
 	checked    machine.Instant // When the last health check began.
-	due        machine.Instant // When the next one begins.
+	due        machine.Instant // When the next health check begins.
 	failed     int             // Health checks that failed in a row.
-	unanswered int             // Calls without an answer, none answered since.
+	unanswered int             // Unanswered calls since the last answer.
 
-	drainBy machine.Instant // Draining: when its calls are cut off.
+	drainBy machine.Instant // While draining: when its calls are cut off.
 }
 
 // Machine supervises one plugin. See the package comment.
 type Machine struct {
 	cfg   Config
-	next  Config // Of the candidate.
+	next  Config // Config of the candidate.
 	state State
 
 	last      Generation
 	calls     machine.CallID // The number of the last health check.
-	processes []*process     // Those that have not ended, by generation. At most four.
-	active    Generation     // Calls go to it; zero for none.
+	processes []*process     // Processes that have not ended, by generation. At most four.
+	active    Generation     // The generation that calls go to; zero for none.
 	spec      Spec           // What a restart launches.
 
-	dying   Generation        // The unhealthy one whose end begins the back-off.
+	dying   Generation        // The unhealthy generation whose end begins the back-off.
 	opened  bool              // The first launch has succeeded.
 	trial   bool              // The present launch or run is the trial of the breaker.
-	restart machine.Now       // When to launch anew; only while Waiting or Broken.
+	restart machine.Now       // When to launch again; only while Waiting or Broken.
 	streak  int               // Failures in a row.
 	recent  []machine.Instant // Failures within the window; at most BreakerFailures.
 
-	candidate Generation // What a swap launches; zero for none.
-	old       Generation // What a swap drains; zero for none.
+	candidate Generation // The generation that a swap launches; zero for none.
+	old       Generation // The generation that a swap drains; zero for none.
 
 	stopping bool
 	ended    bool
@@ -116,12 +122,13 @@ func New(spec Spec, cfg Config) *Machine {
 
 var _ machine.Machine = (*Machine)(nil)
 
-// wake is the one timer, set to the earliest of what the machine waits for: one that is
-// worked out anew after each step cannot be left behind.
+// wake is the only timer, set to the earliest moment that the machine waits for. Because
+// it is set again after each step, none can be left behind.
 type wake struct{}
 
-// Step feeds one input to the machine and appends the effects to out, in order. The
-// view comes first, if it has changed, so that whoever finds no process finds the reason.
+// Step feeds one input to the machine and appends the effects to out, in order. The view
+// comes first, if it has changed, so that a caller that finds no process finds the
+// reason.
 func (m *Machine) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 	m.dispatch(now, in, &m.out)
 	if v := m.View(); !v.same(m.told) {
@@ -161,7 +168,7 @@ func (m *Machine) dispatch(now machine.Now, in machine.Input, out *machine.Outbo
 	}
 }
 
-// arm sets the timer to what comes next.
+// arm sets the timer to the next moment that the machine waits for.
 func (m *Machine) arm(out *machine.Outbox) {
 	at := m.wakeAt()
 	if at == m.armed {
@@ -175,7 +182,8 @@ func (m *Machine) arm(out *machine.Outbox) {
 	out.Arm(wake{}, at)
 }
 
-// wakeAt returns when the next thing is due by itself, [machine.Never] if nothing is.
+// wakeAt returns when the machine must act next by itself, [machine.Never] if nothing is
+// due.
 func (m *Machine) wakeAt() machine.Instant {
 	at := machine.Never
 	if m.waits() {
@@ -194,7 +202,7 @@ func (m *Machine) wakeAt() machine.Instant {
 	return at
 }
 
-// waits reports whether the next launch has a time.
+// waits reports whether the next launch has a set time.
 func (m *Machine) waits() bool { return m.state == Waiting || m.state == Broken }
 
 func (m *Machine) start(now machine.Now, out *machine.Outbox) {
@@ -213,7 +221,7 @@ func (m *Machine) launch(spec Spec, out *machine.Outbox) Generation {
 	return m.last
 }
 
-// slot returns the least number that no process has.
+// slot returns the lowest number that no process has.
 func (m *Machine) slot() int {
 	slot := 0
 	for slices.ContainsFunc(m.processes, func(p *process) bool { return p.slot == slot }) {
@@ -238,7 +246,7 @@ func (m *Machine) launched(now machine.Now, gen Generation, out *machine.Outbox)
 	m.activate(now, p, out)
 }
 
-// activate lets calls go to p.
+// activate sends calls to p.
 func (m *Machine) activate(now machine.Now, p *process, out *machine.Outbox) {
 	m.opened = true
 	m.active = p.gen
@@ -247,15 +255,15 @@ func (m *Machine) activate(now machine.Now, p *process, out *machine.Outbox) {
 	out.Add(Activate{Gen: p.gen, Away: away})
 }
 
-// deactivate lets calls go nowhere.
+// deactivate sends calls nowhere.
 func (m *Machine) deactivate(now machine.Now, out *machine.Outbox) {
 	m.active = 0
 	m.facts.away(now)
 	out.Add(Activate{})
 }
 
-// gone takes the end of a process, or of the attempt to launch it, and passes on the
-// event that says so.
+// gone takes the end of a process, or of the attempt to launch it, and publishes the
+// event.
 func (m *Machine) gone(now machine.Now, gen Generation, err error, event any, out *machine.Outbox) {
 	p := m.remove(gen)
 	if p == nil {
@@ -263,7 +271,7 @@ func (m *Machine) gone(now machine.Now, gen Generation, err error, event any, ou
 	}
 	out.Publish(event)
 	switch {
-	case m.stopping: // Its end was ordered, whatever it says.
+	case m.stopping: // Its end was ordered, whatever the error says.
 	case gen == m.candidate:
 		m.candidate = 0
 		out.Publish(Swapped{Err: err})
@@ -282,7 +290,7 @@ func (m *Machine) gone(now machine.Now, gen Generation, err error, event any, ou
 	m.end(out)
 }
 
-// failure decides when to launch anew, or gives up if there never was a launch.
+// failure decides when to launch again, or gives up if no launch has ever succeeded.
 func (m *Machine) failure(now machine.Now, p *process, err error, out *machine.Outbox) {
 	m.facts.failed(now, err)
 	if !m.opened {
@@ -306,7 +314,7 @@ func (m *Machine) failure(now machine.Now, p *process, err error, out *machine.O
 	m.enter(now, Waiting)
 }
 
-// after returns the time that is d later.
+// after returns the moment d later than now.
 func after(now machine.Now, d time.Duration) machine.Now {
 	return machine.Now{Mono: now.Mono.Add(d), Wall: now.Wall.Add(d)}
 }
@@ -320,7 +328,7 @@ func (m *Machine) backoff() time.Duration {
 	return min(d, m.cfg.BackoffMax)
 }
 
-// remember notes a failure and forgets those that have left the window.
+// remember notes a failure and drops those that are older than the window.
 func (m *Machine) remember(now machine.Instant) {
 	keep := m.recent[:0]
 	for _, at := range m.recent {
@@ -361,7 +369,7 @@ func (m *Machine) stop(now machine.Now, out *machine.Outbox) {
 	}
 	m.stopping = true
 	if m.active != 0 {
-		m.active = 0 // No gap: people wanted it.
+		m.active = 0 // No gap: the end was ordered.
 		out.Add(Activate{})
 	}
 	m.enter(now, Stopped)
@@ -377,7 +385,7 @@ func (m *Machine) stop(now machine.Now, out *machine.Outbox) {
 	m.end(out)
 }
 
-// end says that nothing is left, once.
+// end reports once that nothing is left.
 func (m *Machine) end(out *machine.Outbox) {
 	if m.stopping && !m.ended && len(m.processes) == 0 {
 		m.ended = true
@@ -385,13 +393,13 @@ func (m *Machine) end(out *machine.Outbox) {
 	}
 }
 
-// kill orders the end of p. Graceful lets the process finish by itself first.
+// kill orders the end of p. With graceful the process may finish by itself first.
 func (m *Machine) kill(p *process, graceful bool, out *machine.Outbox) {
 	p.phase = killed
 	out.Add(Kill{Gen: p.gen, Graceful: graceful})
 }
 
-// find returns the process of a generation that has not ended, else nil.
+// find returns the process of a generation that has not ended, otherwise nil.
 func (m *Machine) find(gen Generation) *process {
 	for _, p := range m.processes {
 		if p.gen == gen {
@@ -401,7 +409,7 @@ func (m *Machine) find(gen Generation) *process {
 	return nil
 }
 
-// remove forgets a generation and returns what was known of it.
+// remove drops a generation and returns what was known of it.
 func (m *Machine) remove(gen Generation) *process {
 	for i, p := range m.processes {
 		if p.gen == gen {

@@ -18,8 +18,8 @@ func (m *Machine) swap(in Swap, out *machine.Outbox) {
 	}
 }
 
-// switchTo makes the candidate active. What was learned about the old spec is
-// forgotten: it says nothing about the new one.
+// switchTo makes the candidate active, and drops the failures of the old spec, which say
+// nothing about the new one.
 func (m *Machine) switchTo(now machine.Now, p *process, out *machine.Outbox) {
 	old := m.find(m.active)
 	m.candidate, m.spec, m.cfg = 0, p.spec, m.next

@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/machine/wire"
 )
 
-// Limits of one request beside its size in bytes. They keep what is allocated in
-// proportion: a few bytes of a column become a struct each.
+// Limits of one request, besides its size in bytes. They keep allocations in proportion:
+// a few bytes of a column become a struct each.
 const (
 	NodesMax      = 3 * gossip.MaxMembers // Members, and two sets of voters.
 	RegionsMax    = gossip.MaxMembers
@@ -21,15 +21,16 @@ const (
 	VoterSetsMax  = 4
 )
 
-// WindowBytes is what either side of a connection may send of one message before the
-// other has read. A fixed size spares every call the packets with which gRPC measures
-// how large it should be, which took a sixth of a call's time.
+// WindowBytes is how many bytes of one message either side of a connection may send
+// before the other has read them. A fixed size saves every call the packets with which
+// gRPC measures the best size, which took a sixth of a call's time.
 const WindowBytes = 1 << 20
 
-// ErrMalformed is matched by every error of this package; it is that of machine/wire.
+// ErrMalformed is matched by every error of this package; it is the error of
+// machine/wire.
 var ErrMalformed = wire.ErrMalformed
 
-// Malformed says what is wrong with a field.
+// Malformed returns the error for a wrong field.
 func Malformed(field, format string, args ...any) error {
 	return wire.Malformed("%s: "+format, append([]any{field}, args...)...)
 }
@@ -44,7 +45,7 @@ func SameLength(list string, want int, columns ...int) error {
 	return nil
 }
 
-// Within checks that every place is in a table of n elements.
+// Within checks that every index is in a table of n elements.
 func Within(field string, places []uint32, n int) error {
 	for i, p := range places {
 		if uint64(p) >= uint64(n) {
@@ -54,8 +55,8 @@ func Within(field string, places []uint32, n int) error {
 	return nil
 }
 
-// Line returns text from elsewhere as one line of at most limit bytes that is
-// safe to log: valid UTF-8 without control characters.
+// Line returns foreign text as one line of at most limit bytes that is safe to log: valid
+// UTF-8 without control characters.
 func Line(text string, limit int) string {
 	if len(text) > limit {
 		for limit > 0 && !utf8.RuneStart(text[limit]) {

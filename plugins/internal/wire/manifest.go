@@ -10,7 +10,7 @@ import (
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
 
-// Limits of what a plugin says about itself and its settings, and in errors.
+// Limits of what a plugin declares about itself and its settings, and of errors.
 const (
 	SettingErrorsMax   = 100
 	SettingKeyBytesMax = 256
@@ -18,13 +18,13 @@ const (
 	TextBytesMax       = 1024
 )
 
-// PolicyToProto returns the number of a policy, that of none if it does not exist.
+// PolicyToProto returns the number of a policy, the number of none for an unknown one.
 func PolicyToProto(k plugins.Policy) pluginv1.Policy {
 	return pluginv1.Policy(slices.Index(plugins.Policies(), k) + 1)
 }
 
-// ManifestFromProto returns what a plugin says about itself, or the faults of its
-// settings, which it then says instead: of type [plugins.SettingErrors].
+// ManifestFromProto returns what a plugin declares, or the faults of its settings, which
+// the plugin sends instead: an error of type [plugins.SettingErrors].
 func ManifestFromProto(p *pluginv1.ConfigureResponse) (plugins.Manifest, error) {
 	if faults := p.GetErrors(); len(faults) > 0 {
 		var errs plugins.SettingErrors

@@ -11,8 +11,8 @@ import (
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
 
-// Texts is a table of texts being written. Neighbours often say the same, so the
-// last answer is tried before the map.
+// Texts is a table of texts that is being written. Neighbours often have the same text,
+// so the last answer is tried before the map.
 type Texts struct {
 	List  []string
 	at    map[string]uint32
@@ -29,7 +29,7 @@ func (t *Texts) Has(s string) bool {
 // Last returns the element that was added last, and false if there is none.
 func (t *Texts) Last() (string, bool) { return t.last, len(t.List) > 0 }
 
-// Add returns the place of s, which becomes an element if it is none yet.
+// Add returns the index of s, which becomes an element if it is new.
 func (t *Texts) Add(s string) uint32 {
 	if len(t.List) > 0 && s == t.last {
 		return t.place
@@ -47,14 +47,14 @@ func (t *Texts) Add(s string) uint32 {
 	return place
 }
 
-// RoleSets is a table of sets of roles being written.
+// RoleSets is a table of sets of roles that is being written.
 type RoleSets struct {
 	keys Texts
 	List []*pluginv1.RoleSet
 	last []string
 }
 
-// Add returns the place of the set, which becomes an element if it is none yet.
+// Add returns the index of the set, which becomes an element if it is new.
 func (t *RoleSets) Add(roles []string) uint32 {
 	if len(t.List) > 0 && slices.Equal(roles, t.last) {
 		return t.keys.place
@@ -67,7 +67,7 @@ func (t *RoleSets) Add(roles []string) uint32 {
 	return place
 }
 
-// keyOf returns a text that no other list has.
+// keyOf returns a text that is different for each list.
 func keyOf(list []string) string {
 	var b strings.Builder
 	for _, s := range list {
@@ -78,9 +78,9 @@ func keyOf(list []string) string {
 	return b.String()
 }
 
-// JoinTables appends the second table to the first and moves the places into it.
-// Each has a cache of its last element, which one table for two columns would
-// defeat.
+// JoinTables appends the second table to the first and shifts the indices into it. Two
+// tables are kept because each caches its last element, which would not work with one
+// table for two columns.
 func JoinTables(a, b *Texts, places []uint32) []string {
 	for i := range places {
 		places[i] += uint32(len(a.List))

@@ -1,9 +1,9 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sdktest serves a strategy over the wire inside a test, so that the tests
-// of a strategy also run as a cluster would ask it: with settings, over gRPC, its
-// answers checked.
+// Package sdktest serves a strategy over the wire inside a test, so that the tests of a
+// strategy also run as a cluster would ask it: with settings, over gRPC, its answers
+// checked.
 //
 //	func TestContractOverTheWire(t *testing.T) {
 //		downingtest.TestProvider(t, func(tb testing.TB) downing.Provider {
@@ -11,6 +11,6 @@
 //		})
 //	}
 //
-// What is made for a test is closed with it. No process is started and no port is
+// Servers and connections are closed with the test. No process is started and no port is
 // opened.
 package sdktest

@@ -49,9 +49,9 @@ func As[T any](tb testing.TB, s sdk.Strategy, settings map[string]any) T {
 	return policy.Client(client.Target{Conn: conn, Name: m.Name, Class: m.Class, Timeout: callTimeout}).(T)
 }
 
-// Configure hands the settings to the strategy over the wire and returns what it
-// says about itself, or the error, which matches [plugins.ErrSettings] when they
-// are refused.
+// Configure hands the settings to the strategy over the wire and returns what the plugin
+// declares, or the error, which matches [plugins.ErrSettings] when the settings are
+// refused.
 func Configure(tb testing.TB, s sdk.Strategy, settings map[string]any) (plugins.Manifest, error) {
 	tb.Helper()
 	return client.Configure(tb.Context(), connect(tb, s), "test", "test", settings)

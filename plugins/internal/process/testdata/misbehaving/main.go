@@ -1,8 +1,8 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command misbehaving is a plugin that does what plugins must not do, for the
-// tests of who runs plugins. Its first argument says what: see the modes.
+// Command misbehaving is a plugin that does what plugins must not do, for the tests of
+// hosts. Its first argument is the mode: what it does.
 package main
 
 import (
@@ -107,15 +107,15 @@ func socket() string { return filepath.Join(os.Getenv("PLUGIN_UNIX_SOCKET_DIR"),
 
 func handshake(line string) { fmt.Println(line) }
 
-// impostor says a valid handshake, with the certificate of the host itself, but
-// serves nothing.
+// impostor writes a valid handshake, with the certificate of the host itself, but serves
+// nothing.
 func impostor() {
 	lines := strings.Split(os.Getenv("PLUGIN_CLIENT_CERT"), "\n")
 	body := strings.Join(lines[1:slices.IndexFunc(lines[1:], func(l string) bool { return strings.HasPrefix(l, "---") })+1], "")
 	handshake("1|1|unix|" + socket() + "|grpc|" + strings.TrimRight(body, "="))
 }
 
-// fork starts a grandchild that holds the pipes, and says its number on a file.
+// fork starts a grandchild that holds the pipes, and writes its number to a file.
 func fork() {
 	cmd := exec.Command(os.Args[0], "sleeper")
 	if self, err := os.Executable(); err == nil {
@@ -142,7 +142,7 @@ func serve(mode string) {
 			return grpc.NewServer(slices.Concat(o, server.Options(), []grpc.ServerOption{grpc.MaxSendMsgSize(1 << 30)})...)
 		},
 	})
-	if mode == "lingers" { // Does not end when it is told to.
+	if mode == "lingers" { // The lingering mode does not end when it is told to.
 		forever()
 	}
 }
