@@ -15,8 +15,11 @@ import (
 	"strings"
 )
 
-// serve is the way of every request: what is refused whatever the route, then
-// the route.
+// Every request comes in at [Server.serve]: what no route may answer is refused, then the
+// route answers within bounds of time and number ([Server.answering]), and its value or
+// error is written as JSON.
+
+// serve handles every request: first what is refused on any route, then the route.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Cache-Control", "no-store")
@@ -25,7 +28,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		if err.Status == http.StatusMethodNotAllowed {
 			header.Set("Allow", allowed(s.operation(r)))
 		}
-		header.Set("Connection", "close") // A body may follow, which nobody reads.
+		header.Set("Connection", "close") // A body may follow, which is not read.
 		s.write(w, err.Status, failure(err))
 		return
 	}
@@ -47,9 +50,9 @@ func (s *Server) acceptable(r *http.Request) *Error {
 	case r.ContentLength != 0:
 		return refuse(http.StatusBadRequest, "the request has a body, and none is read")
 	case s.cfg.TLS.IsZero() && !local(r.Host):
-		// A page in a browser on this machine must not read from here by a name
-		// that it has made to point at the loopback interface. With TLS it would
-		// have to show a certificate.
+		// A web page in a browser on this machine must not read from here by a host name
+		// that it has made to point at the loopback interface. With TLS it would have to
+		// show a certificate.
 		return refuse(http.StatusForbidden, "the host %q is not this machine: ask for localhost or 127.0.0.1", clip(r.Host))
 	case escaped != path.Clean(escaped):
 		return refuse(http.StatusBadRequest, `the path has empty segments, "." or "..": write them in percent encoding if they are part of a name`)
@@ -60,13 +63,13 @@ func (s *Server) acceptable(r *http.Request) *Error {
 	return s.meant(r, operation)
 }
 
-// operation returns what a request would change, "" for nothing.
+// operation returns what a request would change, "" for none.
 func (s *Server) operation(r *http.Request) string {
 	_, pattern := s.mux.Handler(r)
 	return s.operations[pattern]
 }
 
-// allowed are the methods that a route answers.
+// allowed returns the methods that a route answers.
 func allowed(operation string) string {
 	if operation != "" {
 		return http.MethodPost
@@ -74,9 +77,9 @@ func allowed(operation string) string {
 	return "GET, HEAD"
 }
 
-// meant refuses an operation that nobody may have meant: a page in a browser on this
-// machine can send a form without its user's knowledge. But a form has no header of ours,
-// and what a page sends says which page it was.
+// meant refuses an operation that no person may have meant: a page in a browser on this
+// machine can send a form without its user's knowledge. But a form cannot have our
+// header, and a script's request names the page that sent it.
 func (s *Server) meant(r *http.Request, operation string) *Error {
 	switch {
 	case operation == "":
@@ -90,7 +93,7 @@ func (s *Server) meant(r *http.Request, operation string) *Error {
 	return nil
 }
 
-// local reports whether a request's host names the loopback interface.
+// local reports whether the host of a request names the loopback interface.
 func local(hostport string) bool {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {
@@ -99,7 +102,7 @@ func local(hostport string) bool {
 	return loopback(strings.ToLower(host))
 }
 
-// answering returns what serves a route.
+// answering returns the handler of a route.
 func (s *Server) answering(route Route) http.Handler {
 	places := s.slots
 	if route.Probe {
@@ -127,8 +130,8 @@ func (s *Server) answering(route Route) http.Handler {
 	})
 }
 
-// handle lets the handler of a route answer. What it has written when it panics
-// cannot be taken back: the connection ends.
+// handle lets the handler of a route answer. Output that it wrote before a panic cannot
+// be taken back: the connection ends.
 func (s *Server) handle(route Route, w http.ResponseWriter, r *http.Request) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -188,10 +191,10 @@ func (s *Server) write(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(status)
-	_, _ = w.Write(text) // Whoever asked has gone away.
+	_, _ = w.Write(text) // The client has gone away.
 }
 
-// clip shortens what somebody sent for the text of an error.
+// clip shortens text of a request for the text of an error.
 func clip(text string) string {
 	if len(text) > 64 {
 		return strings.ToValidUTF8(text[:64], "") + "..."

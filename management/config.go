@@ -16,33 +16,32 @@ import (
 
 // Config is what an operator may set. Start from [Default].
 type Config struct {
-	// Address is the "host:port" to listen on. Empty, the default: nothing
-	// listens. Port 0 is any that is free, see [Server.Address].
+	// Address is the "host:port" to listen on. Empty, the default, means not to listen.
+	// Port 0 means any free port, see [Server.Address].
 	Address string `koanf:"address"`
 
 	// AllowRemote permits an address beyond the loopback interface. TLS must be
-	// configured then: who may ask learns where everything runs.
+	// configured then: clients learn where everything runs.
 	AllowRemote bool `koanf:"allow-remote"`
 
-	// TLS names the files of the certificate, as in the section of the
-	// transport: certificate, key and authorities, or none. With it, whoever asks
-	// must show a certificate that the authorities have signed.
+	// TLS names the files of the certificate, as in the section of the transport:
+	// certificate, key and authorities, or none. With TLS, clients must show a
+	// certificate that the authorities have signed.
 	TLS transport.TLSFiles `koanf:"tls"`
 
-	// AllowForm permits "quorate form", by which an operator lets a node that waits found
-	// a new cluster: over the loopback interface to every process of the machine, with
-	// TLS to whoever may ask. True by default, since who needs it has an outage; false
-	// where somebody may ask who must not decide that.
+	// AllowForm permits "quorate form", by which an operator lets a waiting node found a
+	// new cluster: over the loopback interface to every process of the machine, with TLS
+	// to every client. True by default, since an operator who needs it has an outage;
+	// false where clients exist that must not decide this.
 	AllowForm bool `koanf:"allow-form"`
 
-	// MaxRequests bounds the requests that are answered at the same time, 1 to
-	// 1,024. Further ones are refused with status 503. Health checks have room
-	// of their own.
+	// MaxRequests bounds the requests that are answered at the same time, 1 to 1,024.
+	// Further requests are refused with status 503. Health checks have room of their own.
 	MaxRequests int `koanf:"max-requests" unit:"requests" range:"1..1024"`
 
-	// MaxConnections bounds the open connections, 1 to 65,536, beside 8 for health
-	// checks. Whoever comes when all places are taken gets the one of a connection
-	// that waits for a request: the one that has waited longest.
+	// MaxConnections bounds the open connections, 1 to 65,536, besides 8 for health
+	// checks. When all places are taken, a new connection replaces one that waits for a
+	// request: the one that has waited longest.
 	MaxConnections int `koanf:"max-connections" unit:"connections" range:"1..65536"`
 
 	// RequestTimeout bounds one answer, 10 ms to 10 minutes.
@@ -69,7 +68,7 @@ func (c Config) Validate() error {
 	return faults.Err()
 }
 
-// validateAddress reports an address that cannot be, or must not be served.
+// validateAddress reports an address that cannot be served, or must not be.
 func (c Config) validateAddress() error {
 	if c.Address == "" {
 		return nil
@@ -91,7 +90,7 @@ func (c Config) validateAddress() error {
 	return nil
 }
 
-// loopback reports whether a host is this machine and nobody else.
+// loopback reports whether a host is certainly this machine.
 func loopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()

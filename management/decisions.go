@@ -19,11 +19,11 @@ const (
 	decisionsMax     = 10000
 )
 
-// DecisionList is the last decisions that a node took itself. Other nodes took
-// others: ask the leader who was removed, and the coordinator what moved.
+// DecisionList is the list of the last decisions that a node took itself. Other nodes
+// took other decisions: ask the leader about removals, and the coordinator about moves.
 type DecisionList struct {
 	Self      string     `json:"self"`    // The node that answers.
-	Omitted   int        `json:"omitted"` // How many more there are, older than those listed.
+	Omitted   int        `json:"omitted"` // Number of older decisions that are not listed.
 	Decisions []Decision `json:"decisions"`
 }
 
@@ -32,14 +32,14 @@ type Decision struct {
 	At        time.Time `json:"at"`
 	Component string    `json:"component"` // Who decided: "membership", "sharding".
 	Topic     string    `json:"topic"`     // What the decision is about in general: "downing", "allocation", ...
-	Subject   string    `json:"subject"`   // What it was about.
+	Subject   string    `json:"subject"`   // What was decided about.
 	Verdict   string    `json:"verdict"`   // What was decided.
 	Reason    string    `json:"reason"`    // Why.
 }
 
-// Decisions returns the route of the decisions, /v1/decisions. Its parameters
-// select: component and topic by the whole word, subject by any part of it, and
-// limit, 1 to 10,000 and 100 by default, the last ones.
+// Decisions returns the route of the decisions, /v1/decisions. Its parameters select:
+// component and topic by the whole word, subject by any part of it, and limit, 1 to
+// 10,000 and 100 by default, that many of the last.
 func Decisions(node *membership.Node) []Route {
 	return []Route{{
 		Path: "/v1/decisions", Query: []string{"component", "topic", "subject", "limit"},

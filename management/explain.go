@@ -13,21 +13,21 @@ import (
 	"unicode/utf8"
 )
 
-// Explainer knows where entities live and why. Its methods are called
-// concurrently and end with their context. They are called for kinds and shards
-// only that Kinds has named.
+// Explainer knows where entities live and why. Its methods are called concurrently and
+// end with their context. They are called only for kinds and shards that Kinds has named.
 type Explainer interface {
 	// Kinds returns the kinds that run on this node.
 	Kinds(ctx context.Context) ([]Kind, error)
 
-	// Explain says where an entity lives. It may not exist: every id has a place.
+	// Explain says where an entity lives. The entity need not exist: every id has a
+	// place.
 	Explain(ctx context.Context, kind, entity string) (Explanation, error)
 
 	// ExplainShard says where a shard lives.
 	ExplainShard(ctx context.Context, kind string, shard int) (Explanation, error)
 }
 
-// KindList is the kinds of entities that run on a node.
+// KindList lists the kinds of entities that run on a node.
 type KindList struct {
 	Self  string `json:"self"` // The node that answers.
 	Kinds []Kind `json:"kinds"`
@@ -36,41 +36,41 @@ type KindList struct {
 // Kind is a kind of entity, as one node knows it.
 type Kind struct {
 	Name        string `json:"name"`
-	Shards      int    `json:"shards"`                // How many there are in the cluster.
-	Hosted      int    `json:"hosted"`                // How many of them this node hosts.
-	Proxy       bool   `json:"proxy"`                 // This node never hosts any.
+	Shards      int    `json:"shards"`                // Number of shards in the cluster.
+	Hosted      int    `json:"hosted"`                // Number of shards that this node hosts.
+	Proxy       bool   `json:"proxy"`                 // This node never hosts shards of this kind.
 	Coordinator string `json:"coordinator,omitempty"` // The node that decides where shards live, as far as this one knows.
-	Term        string `json:"term,omitempty"`        // Of the coordinator; none while this node has not heard from it.
+	Term        string `json:"term,omitempty"`        // Term of the coordinator; none while this node has not heard from it.
 }
 
 // Explanation says where a shard lives, and the entities in it, and why.
 type Explanation struct {
 	Kind   string `json:"kind"`
-	Entity string `json:"entity,omitempty"` // When it was asked for.
+	Entity string `json:"entity,omitempty"` // The entity, if one was asked for.
 	Shard  int    `json:"shard"`
 
-	// Self is the node that answers, and tells what it knows; Complete says that
-	// it is the coordinator, which knows everything.
+	// Self is the node that answers from what it knows; Complete says that it is the
+	// coordinator, which knows everything.
 	Self     string `json:"self"`
 	Complete bool   `json:"complete"`
 
-	Home        string    `json:"home,omitempty"`  // The node that hosts it; none while it has no home.
+	Home        string    `json:"home,omitempty"`  // The node that hosts the shard; none while it has no home.
 	State       string    `json:"state,omitempty"` // What happens to the shard: "serving", "stopping", "no home", ...
-	Epoch       string    `json:"epoch,omitempty"` // The number of the home, which only grows.
+	Epoch       string    `json:"epoch,omitempty"` // Number of the home, which only grows.
 	Since       time.Time `json:"since,omitzero"`
 	Coordinator string    `json:"coordinator,omitempty"`
 
-	Decision string   `json:"decision,omitempty"` // What gave the shard this home.
-	Reason   string   `json:"reason,omitempty"`   // Why that was decided.
+	Decision string   `json:"decision,omitempty"` // The decision that gave the shard this home.
+	Reason   string   `json:"reason,omitempty"`   // The reason of the decision.
 	Pending  []string `json:"pending,omitempty"`  // What is waited for, in words.
-	History  []Move   `json:"history,omitempty"`  // The last moves, oldest first.
+	History  []Move   `json:"history,omitempty"`  // Last moves, oldest first.
 }
 
 // Move is one change of the home of a shard.
 type Move struct {
 	At     time.Time `json:"at,omitzero"`
-	From   string    `json:"from,omitempty"` // None when it had no home.
-	To     string    `json:"to,omitempty"`   // None when it lost its home.
+	From   string    `json:"from,omitempty"` // None if the shard had no home.
+	To     string    `json:"to,omitempty"`   // None if the shard lost its home.
 	Epoch  string    `json:"epoch,omitempty"`
 	Reason string    `json:"reason,omitempty"`
 }
@@ -117,7 +117,7 @@ func Explanations(self string, explainer Explainer) []Route {
 // entityBytesMax is the longest id that an entity can have.
 const entityBytesMax = 512
 
-// findKind returns the kind with a name, or says which there are.
+// findKind returns the kind with a name, or an error that lists the kinds.
 func findKind(ctx context.Context, explainer Explainer, name string) (Kind, error) {
 	kinds, err := explainer.Kinds(ctx)
 	if err != nil {

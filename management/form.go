@@ -11,7 +11,7 @@ import (
 	"github.com/quorate/quorate/membership"
 )
 
-// FormOperation is what [OperatorHeader] says in a request to found a cluster.
+// FormOperation is the value of [OperatorHeader] in a request to found a cluster.
 const FormOperation = "form"
 
 // Formed is the answer to a request to found a cluster that was granted.
@@ -19,14 +19,14 @@ type Formed struct {
 	Self    string `json:"self"`    // The node that has founded it, its only voter.
 	Cluster string `json:"cluster"` // The new cluster.
 
-	// GivenUp are the other voters for which the node has waited: what they remember
-	// and it does not is lost.
+	// GivenUp are the other voters that the node has waited for: what they remember and
+	// the node does not is lost.
 	GivenUp []string `json:"givenUp"`
 }
 
-// Form returns the route by which an operator lets a node that waits found a cluster,
-// /v1/form. It is refused with status 409 and the reason while a member of a cluster
-// that goes on answers, or when the node does not wait; with 403 unless it is allowed.
+// Form returns the route by which an operator lets a waiting node found a cluster,
+// /v1/form. It is refused with status 409 and the reason while a member of a cluster that
+// goes on answers, or when the node does not wait; with 403 unless it is allowed.
 func Form(node *membership.Node, allowed bool) []Route {
 	return []Route{{Path: "/v1/form", Operation: FormOperation, Answer: func(ctx context.Context, _ Request) (any, error) {
 		if !allowed {

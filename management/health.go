@@ -12,25 +12,25 @@ import (
 	"github.com/quorate/quorate/membership"
 )
 
-// HealthStatus is the answer to a health check that succeeds. One that does
-// not is a [Failure] with the reasons, and status 503.
+// HealthStatus is the answer to a health check that succeeds. A check that fails is
+// answered by a [Failure] with the reasons, and status 503.
 type HealthStatus struct {
 	Status string `json:"status"` // "live" or "ready".
 
-	// Warnings are what an operator should mend although the node is ready.
+	// Warnings are faults that an operator should mend although the node is ready.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Check says what else keeps a node from serving, each in a sentence; nothing if nothing
-// does. It must return at once. What merely takes its time, and may depend on other nodes
-// that wait for this one, is no reason.
+// Check returns further reasons why a node cannot serve, each a sentence; none if it can.
+// It must return at once. A delay that may depend on other nodes, which may wait for this
+// one, is no reason.
 type Check func() []string
 
-// Health returns the routes of health checks: /health/live succeeds until the
-// node has ended, after which its process is of no more use; /health/ready
-// succeeds while the node takes part in its cluster, that is while it is up and
-// has standing, and no check has anything against it. A node that is not ready may
-// become so by itself: it should get no traffic, and must not be restarted for that.
+// Health returns the routes of health checks. /health/live succeeds until the node has
+// ended, after which its process is of no more use. /health/ready succeeds while the node
+// takes part in its cluster, that is while it is up and has standing, and no check
+// returns a reason. A node that is not ready may become so by itself: it should get no
+// traffic, and must not be restarted for that.
 func Health(node *membership.Node, checks ...Check) []Route {
 	return []Route{
 		{Path: "/health/live", Probe: true, Answer: func(context.Context, Request) (any, error) {
@@ -73,7 +73,7 @@ func end(node *membership.Node) (ended bool, why string) {
 	return true, "the node has left the cluster"
 }
 
-// warnings says what an operator should mend.
+// warnings returns faults that an operator should mend.
 func warnings(node *membership.Node) []string {
 	if node.RecordLost() {
 		return []string{"the record in node.data-dir could not be written and was removed: after a restart this node has no vote in who starts the cluster again"}
@@ -81,8 +81,8 @@ func warnings(node *membership.Node) []string {
 	return nil
 }
 
-// outside says what keeps a node from taking part in a cluster that goes on; nothing if
-// it does.
+// outside returns the reasons why a node is in no cluster that goes on; none if it is in
+// one.
 func outside(node *membership.Node) []string {
 	view := node.View()
 	if to := view.State.Yielded(); !to.IsZero() {
@@ -94,7 +94,7 @@ func outside(node *membership.Node) []string {
 	return unready(view.Member(), node.Standing().Held())
 }
 
-// unready says what keeps a node from taking part; nothing if it does.
+// unready returns the reasons why a node cannot take part; none if it can.
 func unready(self *gossip.Member, standing bool) []string {
 	switch {
 	case self == nil:

@@ -12,37 +12,42 @@ import (
 	"time"
 )
 
+// A listener accepts ([bounded.Accept]), gives each connection a place ([bounded.admit]),
+// by closing the one that has waited longest if it must, and takes the place back
+// ([bounded.drop]). Requests keep the place of their connection while they are answered
+// ([occupy]).
+
 const (
-	// grace is how long a connection keeps its place whoever else comes: time to shake
-	// hands and to send a request. So n clients that say nothing and connect again as
-	// soon as they are closed keep a newcomer waiting for grace × n / places.
+	// grace is how long a new connection keeps its place in any case: time to shake hands
+	// and to send a request. So n clients that send nothing and connect again as soon as
+	// they are closed keep a newcomer waiting for grace × n / places.
 	grace = 100 * time.Millisecond
-	// crowdedEvery is how often at most the log says that connections were closed
-	// because there were too many.
+	// crowdedEvery is how often at most the log says that connections were closed because
+	// there were too many.
 	crowdedEvery = time.Minute
 )
 
-// bounded is a listener with a bound on its open connections. When all places are
-// taken, whoever comes gets the place of a connection that waits for a request: of
-// the host that has the most, the one that has waited longest. So connections that say
-// nothing cannot keep others out, whose requests would otherwise wait in the backlog
-// of the operating system behind all of them. A connection whose request is being
-// answered is never closed for another, nor is one that has just come.
+// bounded is a listener with a bound on its open connections. When all places are taken,
+// a new connection replaces one that waits for a request: of the host with the most
+// connections, the one that has waited longest. So silent connections cannot keep others
+// out, whose requests would otherwise wait in the backlog of the operating system behind
+// all of them. A connection whose request is being answered is never closed for another,
+// nor is one within its grace.
 type bounded struct {
 	net.Listener
 
 	max int
 	log *slog.Logger
 
-	changed chan struct{} // A place may have become free; of size one, since one goroutine accepts.
-	closed  chan struct{} // Closed when nothing is accepted any more.
+	changed chan struct{} // A place may be free; of size one, since one goroutine accepts.
+	closed  chan struct{} // Closed when the listener is closed.
 	closing sync.Once
 
 	mu      sync.Mutex // Guards what follows, and the fields of each place that say so.
 	open    map[*place]struct{}
 	hosts   map[string]int // Open connections by host.
 	crowded int            // Connections closed for others since the log last said so.
-	said    time.Time      // When that was.
+	said    time.Time      // When the log last said so.
 }
 
 // bound bounds the open connections of a listener.
@@ -53,8 +58,8 @@ func bound(l net.Listener, connections int, log *slog.Logger) *bounded {
 	}
 }
 
-// Accept waits for a connection, then makes room for it. While nobody can go, because
-// requests are being answered or the grace has not passed, it waits.
+// Accept waits for a connection, then makes room for it. It waits on while no connection
+// may be closed, because requests are being answered or the grace has not passed.
 func (l *bounded) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	if err != nil {
@@ -64,7 +69,7 @@ func (l *bounded) Accept() (net.Conn, error) {
 	for {
 		evicted, wait := l.admit(p)
 		if evicted != nil {
-			_ = evicted.Conn.Close() // Whoever holds it said nothing.
+			_ = evicted.Conn.Close() // Its client sent nothing.
 			l.tell(evicted.host)
 		}
 		if wait <= 0 {
@@ -74,20 +79,20 @@ func (l *bounded) Accept() (net.Conn, error) {
 		case <-l.changed:
 		case <-time.After(wait):
 		case <-l.closed:
-			_ = conn.Close() // Nothing was said on it.
+			_ = conn.Close() // No request was read from it.
 			return nil, net.ErrClosed
 		}
 	}
 }
 
-// Close ends the waiting, too.
+// Close closes the listener, and ends a wait of Accept.
 func (l *bounded) Close() error {
 	l.closing.Do(func() { close(l.closed) })
 	return l.Listener.Close()
 }
 
-// admit gives a connection a place, if there is one or one can be made: by that of
-// evicted, which the caller closes. Otherwise it returns how long to wait for one, if
+// admit gives a connection a place, if one is free or can be freed by closing evicted,
+// which is for the caller to do. Otherwise it returns how long to wait for a place, if
 // nothing changes before.
 func (l *bounded) admit(p *place) (evicted *place, wait time.Duration) {
 	l.mu.Lock()
@@ -105,10 +110,10 @@ func (l *bounded) admit(p *place) (evicted *place, wait time.Duration) {
 	return evicted, 0
 }
 
-// longestIdle returns the connection that is closed next for another, or how long it is
-// until there is one.
+// longestIdle returns the connection that is closed next for another, or the time until
+// there is one.
 func (l *bounded) longestIdle(now time.Time) (worst *place, wait time.Duration) {
-	wait = time.Minute // If all are busy: the first that is not wakes whoever waits.
+	wait = time.Minute // If all are busy: the first that is not wakes Accept.
 	for p := range l.open {
 		left := grace - now.Sub(p.since)
 		switch {
@@ -124,7 +129,7 @@ func (l *bounded) longestIdle(now time.Time) (worst *place, wait time.Duration) 
 	return worst, wait
 }
 
-// drop takes a connection out, if it is still in.
+// drop removes a connection, if that was not done before.
 func (l *bounded) drop(p *place) {
 	if _, in := l.open[p]; !in {
 		return
@@ -139,12 +144,12 @@ func (l *bounded) drop(p *place) {
 func (l *bounded) wake() {
 	select {
 	case l.changed <- struct{}{}:
-	default: // It is awake already.
+	default: // Accept is awake already.
 	}
 }
 
-// tell counts a connection that was closed for another, and logs, once in a while, how
-// many were.
+// tell counts a connection that was closed for another, and logs the number once in a
+// while.
 func (l *bounded) tell(host string) {
 	l.mu.Lock()
 	l.crowded++
@@ -159,7 +164,7 @@ func (l *bounded) tell(host string) {
 	}
 }
 
-// place is a connection that has one of the places.
+// place is a connection that holds one of the places.
 type place struct {
 	net.Conn
 
@@ -169,7 +174,7 @@ type place struct {
 	since time.Time // When its wait for a request began; guarded like busy.
 }
 
-// Close gives the place back.
+// Close closes the connection and frees its place.
 func (p *place) Close() error {
 	p.of.mu.Lock()
 	p.of.drop(p)
@@ -216,5 +221,5 @@ func occupy(ctx context.Context) (ended func()) {
 	if p, ok := ctx.Value(placeKey{}).(*place); ok {
 		return p.begin()
 	}
-	return func() {} // Without a listener of this package: in tests.
+	return func() {} // The connection has no listener of this package: in tests.
 }

@@ -12,71 +12,74 @@ import (
 	"github.com/quorate/quorate/membership"
 )
 
+// The types are the answer as JSON; below them the route builds it from the view of a
+// node ([Members], [membersOf]).
+
 // ClusterMembers is the cluster as one node sees it. Nodes are written as
 // "host:port#uid".
 type ClusterMembers struct {
 	Self     string `json:"self"`     // The node that answers.
-	Standing bool   `json:"standing"` // It may act for the cluster at this moment.
+	Standing bool   `json:"standing"` // The node may act for the cluster at this moment.
 	Leader   string `json:"leader,omitempty"`
 
-	// Converged says that everybody who counts has seen this state; Blockers in
-	// words who has not, or stands in the way otherwise.
+	// Converged says that every member that counts has seen this state; Blockers says in
+	// words which have not, or what else stands in the way.
 	Converged bool   `json:"converged"`
 	Blockers  string `json:"blockers,omitempty"`
 
-	Cluster string `json:"cluster,omitempty"` // Its birth and its nonce; none while the node is in no cluster.
-	// Yielded is another cluster of this name that goes on in the place of this one:
-	// the node hosts nothing, ends shortly, and joins that when it is started again.
+	Cluster string `json:"cluster,omitempty"` // Birth and nonce of the cluster; none while the node is in no cluster.
+	// Yielded is another cluster of this name that goes on in place of this one: the node
+	// hosts nothing, ends shortly, and joins the other cluster when it is started again.
 	Yielded string `json:"yielded,omitempty"`
-	// Waiting says for whom the node waits that is in no cluster.
+	// Waiting says which voters the node waits for while it is in no cluster.
 	Waiting *Waiting `json:"waiting,omitempty"`
 	// RecordLost says that the node's record in its data directory could not be written
-	// and was removed: after a restart it has no vote in who starts the cluster again.
+	// and was removed: after a restart the node has no vote on starting the cluster
+	// again.
 	RecordLost bool `json:"recordLost,omitempty"`
 
-	Voters  []string `json:"voters"`  // Whose votes count towards a majority.
-	Members []Member `json:"members"` // The oldest first, those not up yet last.
+	Voters  []string `json:"voters"`  // Nodes whose votes count towards a majority.
+	Members []Member `json:"members"` // Oldest first; members that were never up last.
 }
 
-// Member is one member.
+// Member is one member of a cluster.
 type Member struct {
 	Node     string   `json:"node"`
 	Status   string   `json:"status"`
-	Age      int      `json:"age,omitempty"`      // 1 for the oldest member, 2 for the next; none before it is up.
-	UpNumber uint64   `json:"upNumber,omitempty"` // The number that it got with being up.
+	Age      int      `json:"age,omitempty"`      // 1 for the oldest member, 2 for the next; none before the member is up.
+	UpNumber uint64   `json:"upNumber,omitempty"` // The number that the member got when it became up.
 	Zone     string   `json:"zone,omitempty"`
 	Roles    []string `json:"roles,omitempty"`
 	Version  string   `json:"appVersion,omitempty"`
 	Voter    bool     `json:"voter"`
-	Seen     bool     `json:"seen"` // It is known to have seen the state.
+	Seen     bool     `json:"seen"` // The member is known to have seen the state.
 
-	// UnreachableFor are the members that cannot reach it. Empty: it is
-	// reachable.
+	// UnreachableFor are the members that cannot reach this one. Empty: it is reachable.
 	UnreachableFor []string `json:"unreachableFor,omitempty"`
 
-	// DownedBy is the node that declared it down, and DownedWhy its reason. Empty:
-	// it is not down, or that node is of a release that does not say why.
+	// DownedBy is the node that declared the member down, and DownedWhy its reason.
+	// Empty: the member is not down, or that node is of a release that does not say why.
 	DownedBy  string `json:"downedBy,omitempty"`
 	DownedWhy string `json:"downedWhy,omitempty"`
 }
 
-// Waiting is for whom a node waits that is in no cluster yet.
+// Waiting says which voters a node waits for that is in no cluster yet.
 type Waiting struct {
 	Reason string `json:"reason"` // What is missing, in one sentence.
 	Cure   string `json:"cure"`   // What an operator can do.
-	// Remembered says that the voters are those of the last cluster that somebody
-	// remembers. Else they are the listed seed nodes.
+	// Remembered says that the voters are those of the newest cluster that some node
+	// remembers. Otherwise they are the listed seed nodes.
 	Remembered bool          `json:"remembered"`
 	Voters     []WaitedVoter `json:"voters"`
 }
 
-// WaitedVoter is somebody whose vote counts in who founds a cluster.
+// WaitedVoter is a voter whose vote counts for founding a cluster.
 type WaitedVoter struct {
-	Node string `json:"node"` // As it was remembered; a listed seed node has no uid.
+	Node string `json:"node"` // The node as it was remembered; a listed seed node has no uid.
 	// Answer is "silent", "in no cluster" (its vote counts), "lost its memory" (another
 	// disk answers in its place), "has left", or "in a cluster without a majority".
 	Answer string    `json:"answer"`
-	Since  time.Time `json:"since"` // When that began, by the clock of the node that answers.
+	Since  time.Time `json:"since"` // When the voter's answer last changed, by the clock of the node that answers.
 }
 
 // Members returns the route of the members, /v1/members.
@@ -88,7 +91,7 @@ func Members(node *membership.Node) []Route {
 	}}}
 }
 
-// waitingOf describes for whom a node waits, if it does.
+// waitingOf describes the voters that a node waits for, nil if it does not wait.
 func waitingOf(w *membership.Waiting) *Waiting {
 	if w == nil {
 		return nil
@@ -100,7 +103,7 @@ func waitingOf(w *membership.Waiting) *Waiting {
 	return answer
 }
 
-// voter names a voter for whom a node waits.
+// voter describes a voter that a node waits for.
 func voter(v membership.WaitedFor) string {
 	if v.Node.UID == 0 {
 		return v.Node.Address.String()

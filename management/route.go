@@ -14,55 +14,57 @@ import (
 	"strings"
 )
 
-// Route is a path and who answers for it.
+// A module describes what it answers by [Route], [Request] and [Error]; the mux that
+// finds the route of a path is at the end ([newMux]).
+
+// Route is a path and the function that answers it.
 type Route struct {
-	// Path is a pattern as of [http.ServeMux], without method and host:
+	// Path is a pattern of [http.ServeMux], without method and host:
 	// "/v1/things/{thing}".
 	Path string
 
-	// Query are the names of the parameters that the route understands. Others
-	// are refused, so that a typing error is not a wrong answer.
+	// Query are the names of the parameters that the route understands. Others are
+	// refused, so that a typing error does not give a wrong answer.
 	Query []string
 
-	// Operation names what a request to this route changes, "" if it changes nothing.
-	// Then it answers POST alone, and only a request whose header [OperatorHeader]
-	// has this name and which no web page has sent.
+	// Operation names what a request to this route changes, "" if it changes nothing. A
+	// route with an operation answers only POST, and only a request whose header
+	// [OperatorHeader] has this name and that no web page has sent.
 	Operation string
 
-	// Probe gives the route room of its own, for health checks, which must be
-	// answered however much else is asked.
+	// Probe gives the route room of its own, for health checks, which must be answered
+	// under any load.
 	Probe bool
 
-	// Answer returns a value to be encoded as JSON, or an error; one that wraps
-	// an [Error] says its status, others are 500. It is called on the goroutine
-	// of the connection, several at a time, and must return soon after ctx has
-	// ended.
+	// Answer returns a value to be encoded as JSON, or an error; an error that wraps an
+	// [Error] says its status, others are 500. It is called on the goroutine of the
+	// connection, several at a time, and must return soon after ctx has ended.
 	Answer func(ctx context.Context, r Request) (any, error)
 
-	// Handler answers instead of Answer what is not JSON, such as metrics, within the
-	// same bounds. A route has one of the two.
+	// Handler is used instead of Answer for an answer that is not JSON, such as metrics,
+	// within the same bounds. A route has exactly one of the two.
 	Handler http.Handler
 }
 
-// OperatorHeader is the header that names the operation of a request which changes
-// something. A form of a web page cannot send it, and a script of one only to the
-// server that it came from.
+// OperatorHeader is the header that names the operation of a request that changes
+// something. A form of a web page cannot send the header, and a script of a page can send
+// it only to the server that the page came from.
 const OperatorHeader = "Quorate-Operator"
 
-// Request is what was asked.
+// Request is a request to a route.
 type Request struct {
 	path  func(name string) string
 	query url.Values
 }
 
-// Path returns what stands in the place of {name}, unescaped.
+// Path returns the part of the path in place of {name}, unescaped.
 func (r Request) Path(name string) string { return r.path(name) }
 
-// Query returns a parameter, "" if it was not given.
+// Query returns a parameter, "" if it is absent.
 func (r Request) Query(name string) string { return r.query.Get(name) }
 
-// QueryInt returns a parameter as a number from low to high, or other if it was
-// not given. The error is an [Error] of status 400.
+// QueryInt returns a parameter as a number from low to high, or other if it is absent.
+// The error is an [Error] of status 400.
 func (r Request) QueryInt(name string, low, high, other int) (int, error) {
 	if !r.query.Has(name) {
 		return other, nil
@@ -74,11 +76,11 @@ func (r Request) QueryInt(name string, low, high, other int) (int, error) {
 	return n, nil
 }
 
-// Error is an answer that is no success.
+// Error is the answer to a request that failed.
 type Error struct {
 	Status  int      // The status of HTTP, 400 to 599.
-	Text    string   // What is wrong, and how to do better.
-	Reasons []string // More, when there is more than one thing to say.
+	Text    string   // What is wrong, and what to do.
+	Reasons []string // Further reasons, when there is more than one.
 }
 
 // Error returns the text and the reasons.
@@ -86,7 +88,7 @@ func (e *Error) Error() string {
 	return strings.Join(append([]string{e.Text}, e.Reasons...), "; ")
 }
 
-// Failure is the JSON form of every answer that is no success.
+// Failure is the JSON form of an [Error].
 type Failure struct {
 	Error   string   `json:"error"`
 	Reasons []string `json:"reasons,omitempty"`
@@ -97,11 +99,11 @@ func refuse(status int, format string, args ...any) *Error {
 	return &Error{Status: status, Text: fmt.Sprintf(format, args...)}
 }
 
-// newMux puts the routes together.
+// newMux builds the mux of all routes.
 func newMux(routes []Route, serve func(Route) http.Handler) (mux *http.ServeMux, err error) {
 	path := ""
 	defer func() {
-		if r := recover(); r != nil { // How a ServeMux says that a pattern makes no sense.
+		if r := recover(); r != nil { // A ServeMux panics at a pattern that makes no sense.
 			mux, err = nil, fmt.Errorf("management: route %q: %v", path, r)
 		}
 	}()
@@ -146,7 +148,7 @@ func parameters(raw string, known []string) (url.Values, error) {
 	return nil, &Error{Status: http.StatusBadRequest, Text: "the query is not valid", Reasons: faults}
 }
 
-// asError says how an error of an answer is shown.
+// asError returns an error of an answer as an [Error].
 func asError(err error, limit fmt.Stringer) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e

@@ -17,12 +17,15 @@ import (
 	"github.com/quorate/quorate/transport/mutual"
 )
 
+// [Serve] builds a server, listens and starts its goroutines; [Server.Close] ends
+// connections, answers and goroutines in that order, with a bound for each.
+
 const (
-	// headTimeout bounds the TLS handshake, and the reading of a request. Whoever
-	// asks has it ready, and who sends it slowly holds a place that others want.
+	// headTimeout bounds the TLS handshake, and the reading of a request. A client has
+	// its request ready; a slow one holds a place that others want.
 	headTimeout = time.Second
-	// writeTimeout is what the writing of an answer may take beyond the time
-	// that finding it may.
+	// writeTimeout is how long the writing of an answer may take, in addition to the time
+	// for finding it.
 	writeTimeout = 5 * time.Second
 	// idleTimeout ends a connection without requests.
 	idleTimeout = 30 * time.Second
@@ -31,8 +34,8 @@ const (
 	closeTimeout = time.Second
 	// headBytesMax bounds the head of a request, and so path and query.
 	headBytesMax = 16 << 10
-	// probesMax is how many routes that are probes are answered at a time, and how
-	// many connections there may be for them beside the configured ones.
+	// probesMax is how many probe routes are answered at a time, and how many connections
+	// there may be for them besides the configured ones.
 	probesMax = 8
 )
 
@@ -41,22 +44,22 @@ type Server struct {
 	cfg        Config
 	log        *slog.Logger
 	mux        *http.ServeMux
-	operations map[string]string // The operations of routes by their paths; "" for most.
+	operations map[string]string // Operation of each route by its path; "" for most.
 	http       *http.Server
-	listener   net.Listener  // Nil when nothing listens.
+	listener   net.Listener  // Nil if the server does not listen.
 	files      *mutual.Files // Nil without TLS, as is tls.
 	tls        *mutual.TLS
 	watching   sync.WaitGroup
-	ended      chan struct{} // Closed when nothing is accepted any more.
+	ended      chan struct{} // Closed when no connection is accepted any more.
 
-	// Whoever answers holds a place in one of them. Close takes them all, so that
-	// nobody is left.
+	// Each answer holds a place in one of these. Close takes all places, so that no
+	// answer is left.
 	slots, probes chan struct{}
 
 	ctx     context.Context    //nolint:containedctx // The life of the server, and the base of the contexts of all answers.
 	cancel  context.CancelFunc // Ends it.
 	closing sync.Once
-	failure error // Of Close; written by closing.
+	failure error // Error of Close; written by closing.
 }
 
 // Option is a collaborator that only code can give.
@@ -88,11 +91,11 @@ func Serve(ctx context.Context, cfg Config, routes []Route, opts ...Option) (*Se
 	return s, nil
 }
 
-// start begins to answer whoever connects, if the address that was bound may be served:
-// a name, localhost too, stands for whatever the resolver of the machine says.
+// start begins to accept connections, if the bound address may be served: a name,
+// localhost too, stands for whatever the resolver of the machine says.
 func (s *Server) start(listener net.Listener) error {
 	if host, _, err := net.SplitHostPort(listener.Addr().String()); err != nil || (!s.cfg.AllowRemote || s.files == nil) && !loopback(host) {
-		_ = listener.Close() // Nothing was accepted.
+		_ = listener.Close() // No connection was accepted.
 		return fmt.Errorf("management: address %s: stands for %s, which is not on the loopback interface: use 127.0.0.1", s.cfg.Address, listener.Addr())
 	}
 	s.listener = bound(listener, s.cfg.MaxConnections+probesMax, s.log)
@@ -111,7 +114,7 @@ func (s *Server) start(listener net.Listener) error {
 	return nil
 }
 
-// newServer puts a server together without starting anything.
+// newServer builds a server without starting anything.
 func newServer(cfg Config, routes []Route, opts []Option) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("management: %w", err)
@@ -133,7 +136,7 @@ func newServer(cfg Config, routes []Route, opts []Option) (*Server, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.ctx, s.cancel = ctx, cancel
-	plain := new(http.Protocols) // Of HTTP/2 one connection is as good as a hundred, and the bound on connections none.
+	plain := new(http.Protocols) // With HTTP/2 one connection could do the work of a hundred, and the bound on connections would mean nothing.
 	plain.SetHTTP1(true)
 	s.http = &http.Server{
 		Handler: http.HandlerFunc(s.serve), Protocols: plain,
@@ -154,8 +157,7 @@ func (s *Server) accept(l net.Listener) {
 	}
 }
 
-// Address returns the "host:port" at which the server listens, "" if it does
-// not.
+// Address returns the "host:port" at which the server listens, "" if it does not listen.
 func (s *Server) Address() string {
 	if s.listener == nil {
 		return ""
@@ -163,9 +165,9 @@ func (s *Server) Address() string {
 	return s.listener.Addr().String()
 }
 
-// Close ends the server: no connection is accepted any more, running answers
-// have a second, and after that another one with their context ended. The
-// error says that an answer ran even then. It may be called again.
+// Close ends the server: no connection is accepted any more, running answers have a
+// second, and after that another second with their context ended. The error says that an
+// answer ran even then. Close may be called again.
 func (s *Server) Close() error {
 	s.closing.Do(func() { s.failure = s.close() })
 	return s.failure
@@ -179,9 +181,9 @@ func (s *Server) close() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	if s.http.Shutdown(ctx) != nil { // It was not in time: by force then.
+	if s.http.Shutdown(ctx) != nil { // Not in time: now by force.
 		s.cancel()
-		_ = s.http.Close() // The listener is closed, and of the connections nobody wants to hear.
+		_ = s.http.Close() // The listener is closed already, and errors of connections do not matter.
 	}
 	<-s.ended
 	late := time.NewTimer(closeTimeout)

@@ -10,8 +10,8 @@ import (
 	"github.com/quorate/quorate/transport/mutual"
 )
 
-// openFiles reads the files of the certificates, if any are configured, so that a
-// mistake is an error of the start.
+// openFiles reads the files of the certificates, if any are configured, so that a mistake
+// is an error of the start.
 func (s *Server) openFiles() error {
 	if s.cfg.TLS.IsZero() {
 		return nil
@@ -27,7 +27,7 @@ func (s *Server) openFiles() error {
 	return nil
 }
 
-// certificates hears of files that have changed.
+// certificates logs what the files say when they have changed.
 func (s *Server) certificates(c mutual.Change) {
 	if c.Err != nil {
 		s.log.Error("changed certificate files of management cannot be used, those before stay in use", "files", c.Files, "error", c.Err)
@@ -36,8 +36,8 @@ func (s *Server) certificates(c mutual.Change) {
 	s.log.Info("changed certificate files of management are in use", "files", c.Files)
 }
 
-// admits reports whether whoever asks would still be accepted: a connection may be
-// older than what the files say now.
+// admits reports whether a client would still be accepted: its connection may be older
+// than the present files.
 func (s *Server) admits(r *http.Request) bool {
 	if s.tls == nil || r.TLS == nil {
 		return true
@@ -49,7 +49,7 @@ func (s *Server) admits(r *http.Request) bool {
 	return err == nil
 }
 
-// holder is the name of the certificate of whoever asks, "" without TLS.
+// holder is the name in the client's certificate, "" without TLS.
 func holder(r *http.Request) string {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
 		return ""
