@@ -19,8 +19,8 @@ import (
 	"github.com/quorate/quorate/bench/internal/process"
 )
 
-// serve keeps every processor awake until the parent is gone, with work that
-// gives way to any other: what is measured beside it does not contain the time that a
+// serve keeps every processor awake until the parent is gone, with work that gives way to
+// any other: a latency that is measured meanwhile does not contain the time that a
 // processor takes to wake up, which on a virtual machine is most of a round trip.
 func serve(ctx context.Context, _ process.Spec, k *process.Link) error {
 	if err := yieldToAll(); err != nil {
@@ -28,7 +28,7 @@ func serve(ctx context.Context, _ process.Spec, k *process.Link) error {
 	}
 	var spinners sync.WaitGroup
 	var turns atomic.Uint64
-	// Owned by serveAwake, which waits for them: they end with ctx.
+	// Owned by serve, which waits for them: they end with ctx.
 	for range runtime.NumCPU() {
 		spinners.Go(func() {
 			for ctx.Err() == nil {

@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Possible says whether serveAwake works on this system.
+// Possible says whether keeping processors awake works on this system.
 const Possible = true
 
-// yieldToAll has this process, and every thread that it starts from now on, run only
-// where nobody else wants to.
+// yieldToAll has this process, and every thread that it starts from now on, run only when
+// no other process wants to.
 func yieldToAll() error {
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {

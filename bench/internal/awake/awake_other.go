@@ -7,8 +7,8 @@ package awake
 
 import "errors"
 
-// Possible says whether serveAwake works on this system.
+// Possible says whether keeping processors awake works on this system.
 const Possible = false
 
-// yieldToAll is not possible.
+// yieldToAll fails: this system has no such priority.
 func yieldToAll() error { return errors.ErrUnsupported }

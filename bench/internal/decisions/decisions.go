@@ -4,9 +4,8 @@
 // Package decisions measures strategies that run as plugins: the time from nothing to
 // the first decision, decisions one after the other, and the placement of many shards.
 //
-// The plugins are the program of the benchmark itself in another role, with strategies
-// that are built in ([Plugins]). What is measured is the way to the other process and
-// back, not the strategy.
+// The plugins are this program in another role, with built-in strategies ([Plugins]): the
+// way to the other process and back is measured, not the strategy.
 package decisions
 
 import (
@@ -33,8 +32,8 @@ import (
 	"github.com/quorate/quorate/plugins/sdk"
 )
 
-// Plugins returns the plugins that this program can be. They are built-in
-// strategies, so that what is measured is the way to the other process.
+// Plugins returns the plugins that this program can be. They are built-in strategies, so
+// that the way to the other process is measured.
 func Plugins() map[string]sdk.Strategy {
 	return map[string]sdk.Strategy{
 		roleDowningPlugin: sdk.Downing(func(struct{}) (downing.Provider, error) { return downing.KeepMajority{}, nil }),
@@ -64,7 +63,7 @@ func pluginOf(l process.Launcher, role string) (plugins.Config, error) {
 	}, nil
 }
 
-// openPlugin starts this program as a plugin. The caller shuts it.
+// openPlugin starts this program as a plugin. Its caller shuts it.
 func openPlugin(ctx context.Context, l process.Launcher, role string) (*host.Plugin, error) {
 	cfg, err := pluginOf(l, role)
 	if err != nil {
@@ -73,7 +72,7 @@ func openPlugin(ctx context.Context, l process.Launcher, role string) (*host.Plu
 	return host.Open(ctx, "bench", cfg)
 }
 
-// shut ends a plugin and joins what comes of it to err.
+// shut ends a plugin and joins the error to err.
 func shut(p *host.Plugin, err *error) {
 	ctx, cancel := context.WithTimeout(context.Background(), process.Patience)
 	defer cancel()
@@ -155,7 +154,7 @@ func measureDecide(ctx context.Context, s process.Spec, k *process.Link) (out pr
 	return out, nil
 }
 
-// split is the view of a cluster of which one member is unreachable.
+// split is the view of a cluster with one unreachable member.
 func split(members int) downing.View {
 	v := downing.View{Stable: time.Minute, Unstable: time.Minute}
 	var voters []gossip.NodeID
@@ -170,8 +169,8 @@ func split(members int) downing.View {
 	return v
 }
 
-// measureAllocate has a plugin place many shards, of which none has a home, in
-// batches: each batch sees where those before it went.
+// measureAllocate has a plugin place many shards without a home, in batches: each batch
+// sees where the earlier ones were placed.
 func measureAllocate(ctx context.Context, s process.Spec, k *process.Link) (out process.Outcome, err error) {
 	p, err := openPlugin(ctx, k.Launcher, roleAllocationPlugin)
 	if err != nil {

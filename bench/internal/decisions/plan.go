@@ -33,7 +33,7 @@ func Group() plan.Group {
 			},
 		}}, plan.WithAwake(
 			times(floor.RoleGRPCAsk, "floor-grpc-", 0, 0).AsFloor(),
-			times(roleDecide, "floor-of-two-", 2, 0).AsFloor(), // The way alone.
+			times(roleDecide, "floor-of-two-", 2, 0).AsFloor(), // Only the way to the other process and back.
 			times(roleDecide, "decision-", 100, 150, "floor-grpc-", "floor-of-two-"),
 		), []plan.Experiment{{
 			Spec: process.Spec{Role: roleAllocate, Nodes: 100, Entities: 100_000, Batch: 10_000},

@@ -12,7 +12,7 @@ import (
 	"github.com/quorate/quorate/bench/internal/rig"
 )
 
-// measureActivation is how many entities a second come to life: the first
+// measureActivation measures how many entities start in a second: it sends the first
 // message to each of many ids.
 func measureActivation(ctx context.Context, s process.Spec, _ *process.Link) (process.Outcome, error) {
 	settled, node, census, err := crowd(ctx)

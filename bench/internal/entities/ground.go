@@ -22,7 +22,7 @@ import (
 // entity can be.
 type newcomer struct{ n uint64 }
 
-// newcomers is the census of a process.
+// newcomers counts the entities of a process.
 type newcomers struct{ arrived, repeated atomic.Uint64 }
 
 // kind describes entities that the census counts.
@@ -33,14 +33,14 @@ func (c *newcomers) kind() sharding.Kind[*message.Message] {
 	}
 }
 
-// counted is a newcomer that reports to a census.
+// counted is a newcomer that reports to the counters of its process.
 type counted struct {
 	newcomer
 
 	census *newcomers
 }
 
-// Receive counts.
+// Receive counts a message.
 func (e *counted) Receive(*sharding.Context, *message.Message) error {
 	if e.n++; e.n == 1 {
 		e.census.arrived.Add(1)
@@ -54,7 +54,7 @@ func (e *counted) Receive(*sharding.Context, *message.Message) error {
 type ground struct {
 	region *sharding.Region[*message.Message]
 	census *newcomers
-	before uint64 // Entities that live already.
+	before uint64 // Entities that exist already.
 }
 
 // settlers is how many entities touch every shard: with the default number of

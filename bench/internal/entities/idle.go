@@ -13,8 +13,8 @@ import (
 	"github.com/quorate/quorate/bench/internal/rig"
 )
 
-// measureIdle is what an entity costs that has nothing to do: live heap and
-// stacks, after a collection, before and after so many came to life.
+// measureIdle measures what an idle entity costs: live heap and stacks, after a
+// collection, before and after many entities were started.
 func measureIdle(ctx context.Context, s process.Spec, _ *process.Link) (process.Outcome, error) {
 	settled, node, census, err := crowd(ctx)
 	if err != nil {
@@ -42,13 +42,13 @@ func measureIdle(ctx context.Context, s process.Spec, _ *process.Link) (process.
 	}, nil
 }
 
-// rest is how long after a burst of messages the goroutines are gone that served it.
+// rest is how long after a burst of messages its goroutines have ended.
 const rest = 3 * time.Second
 
 // live returns the bytes of live heap and of stacks.
 func live() (heap, stack float64) {
 	runtime.GC()
-	runtime.GC() // What finalizers and pools let go in the first.
+	runtime.GC() // Frees what finalizers and pools released in the first.
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return float64(m.HeapAlloc), float64(m.StackInuse)

@@ -24,21 +24,21 @@ const (
 	baselineSteps = 2 // Measuring times that pass before anything is done to the cluster.
 )
 
-// fleet is a cluster of processes, of which this one is the second member: it
-// is never the one that is killed, and not the oldest either.
+// fleet is a cluster of processes. This process is the second member: it is never the one
+// that is killed, and not the oldest either.
 type fleet struct {
 	spec    process.Spec
 	link    *process.Link
-	first   string // Address of the oldest.
+	first   string // Address of the oldest node.
 	node    *cluster.Node
 	lives   *register
 	watches *watches
 	others  []*process.Process // In the order of their age.
-	at      []string           // Their addresses.
+	at      []string           // Addresses of the other nodes.
 }
 
-// startFleet starts the oldest node, this one, and so many more, and asks all
-// entities until all have answered.
+// startFleet starts the oldest node, this one, and more, and asks all entities until all
+// have answered.
 func startFleet(ctx context.Context, s process.Spec, k *process.Link, more int) (*fleet, error) {
 	f := &fleet{spec: s, link: k, lives: newRegister()}
 	if err := f.add(ctx); err != nil {
@@ -85,7 +85,7 @@ func (f *fleet) add(ctx context.Context) error {
 	return nil
 }
 
-// end ends everything.
+// end ends all nodes of the fleet.
 func (f *fleet) end() {
 	if f.watches != nil {
 		f.watches.stop()
@@ -98,14 +98,15 @@ func (f *fleet) end() {
 	}
 }
 
-// baseline lets time pass, and returns what it looks like when nothing happens.
+// baseline lets time pass, and returns the summary of an undisturbed cluster.
 func (f *fleet) baseline(ctx context.Context) (summary, error) {
 	f.watches.summary(true)
 	err := measure.Pause(ctx, baselineSteps*f.spec.Time)
 	return f.watches.summary(true), err
 }
 
-// census asks the nodes who lives where. The order of messages is part of it.
+// census asks the nodes which entities live there, and checks the order of their
+// messages.
 func (f *fleet) census(ctx context.Context, out *process.Outcome) error {
 	nodes := [][]stay{f.lives.stays()}
 	sum := f.lives.found.Totals()

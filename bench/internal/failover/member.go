@@ -14,13 +14,13 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
-// residents is what a node says of who lives on it.
+// residents is what a node reports about the entities that live on it.
 type residents struct {
 	Stays  []stay          `json:"stays"`
 	Totals sequence.Totals `json:"totals"`
 }
 
-// serveMember is a node that hosts residents.
+// serveMember runs a node that hosts residents.
 func serveMember(ctx context.Context, s process.Spec, k *process.Link) error {
 	node, err := rig.Start(ctx, s.Seeds, nil)
 	if err != nil {

@@ -17,21 +17,21 @@ import (
 type stay struct {
 	Entity string `json:"entity"`
 	From   int64  `json:"from"` // Nanoseconds since 1970.
-	To     int64  `json:"to"`   // Zero: it lives there still.
+	To     int64  `json:"to"`   // Zero: the entity lives there still.
 }
 
-// register keeps who lives and lived on a node. It is safe for concurrent use.
+// register keeps which entities live and lived on a node. It is safe for concurrent use.
 type register struct {
 	mu      sync.Mutex
 	ended   []stay
-	present map[string]int64 // Entity to since when.
+	present map[string]int64 // For each present entity, since when.
 	found   sequence.Tally   // Of messages that came twice or out of order.
 }
 
 // newRegister returns an empty register.
 func newRegister() *register { return &register{present: make(map[string]int64)} }
 
-// stays returns everybody.
+// stays returns all stays, past and present.
 func (g *register) stays() []stay {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -50,8 +50,8 @@ func (g *register) kind() sharding.Kind[*message.Message] {
 	}
 }
 
-// resident is an entity that says where it lives. Its state is lost when it
-// moves, so that it takes the first number that it sees as the first there is.
+// resident is an entity that reports where it lives. Its state is lost when it moves, so
+// it takes the first number that it sees for the start of the sequence.
 type resident struct {
 	register *register
 	last     uint64
@@ -63,7 +63,7 @@ var (
 	_ sharding.Stopper                  = (*resident)(nil)
 )
 
-// Start moves in.
+// Start registers the entity.
 func (e *resident) Start(c *sharding.Context) error {
 	e.register.mu.Lock()
 	defer e.register.mu.Unlock()
@@ -71,7 +71,7 @@ func (e *resident) Start(c *sharding.Context) error {
 	return nil
 }
 
-// Stop moves out.
+// Stop ends its stay.
 func (e *resident) Stop(c *sharding.Context) {
 	e.register.mu.Lock()
 	defer e.register.mu.Unlock()
@@ -80,8 +80,8 @@ func (e *resident) Stop(c *sharding.Context) {
 	e.register.ended = append(e.register.ended, stay{id, from, time.Now().UnixNano()})
 }
 
-// Receive checks that the numbers of its one asker rise, and answers with the
-// node on which it runs.
+// Receive checks that the numbers of its one asker rise, and answers with the node that
+// it runs on.
 func (e *resident) Receive(c *sharding.Context, m *message.Message) error {
 	switch {
 	case m.Seq == e.last:
@@ -93,9 +93,8 @@ func (e *resident) Receive(c *sharding.Context, m *message.Message) error {
 	return c.Reply(&message.Message{Sender: m.Sender, Seq: m.Seq, Payload: []byte(c.Node().Address.String())})
 }
 
-// doubles counts the entities whose stays on two nodes overlap: those that
-// live on two nodes now, and those that ever did. Each element of nodes is what
-// one node's register says.
+// doubles counts the entities whose stays on two nodes overlap: those that live on two
+// nodes now, and those that ever did. Each element of nodes is the register of one node.
 func doubles(nodes [][]stay) (now, ever int) {
 	type lived struct {
 		node int

@@ -14,8 +14,11 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
+// Every entity has a watch that asks it at a fixed interval ([watches.askOn]) and notes
+// the answers ([watch.note]). A [summary] adds the watches up.
+
 const (
-	// watchEvery is how often each entity is asked: what a gap is measured to.
+	// watchEvery is how often each entity is asked, and so the resolution of a gap.
 	watchEvery = 100 * time.Millisecond
 
 	// watchLimit is how long one ask may take, longer than a fail-over.
@@ -25,16 +28,16 @@ const (
 // watch asks one entity again and again and notes how it answers.
 type watch struct {
 	mu       sync.Mutex
-	host     string        // Who answered last.
-	answered time.Time     // When.
-	asked    time.Time     // When the question was asked that was answered last.
-	longest  time.Duration // Between two answers, since the last reset.
-	failed   int           // Questions that got an error, since the last reset.
-	cause    error         // The first of them.
+	host     string        // The node that answered last.
+	answered time.Time     // When it answered.
+	asked    time.Time     // When the question of the last answer was asked.
+	longest  time.Duration // Longest time between two answers since the last reset.
+	failed   int           // Questions that failed since the last reset.
+	cause    error         // The first error since the last reset.
 	seq      uint64
 }
 
-// watches is a watch over many entities.
+// watches are the watches of many entities.
 type watches struct {
 	region *sharding.Region[*message.Message]
 	each   []*watch
@@ -42,7 +45,7 @@ type watches struct {
 	cancel context.CancelFunc
 }
 
-// watchOver begins to ask. It must be stopped.
+// watchOver starts the watches. They must be stopped.
 func watchOver(ctx context.Context, region *sharding.Region[*message.Message], entities int) *watches {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &watches{region: region, cancel: cancel}
@@ -91,7 +94,7 @@ func (w *watches) askOn(ctx context.Context, one *watch, name string) {
 	}
 }
 
-// note takes down how a question ended.
+// note notes the outcome of a question.
 func (one *watch) note(asked time.Time, answer *message.Message, err error) {
 	one.mu.Lock()
 	defer one.mu.Unlock()
@@ -108,16 +111,16 @@ func (one *watch) note(asked time.Time, answer *message.Message, err error) {
 	one.host, one.answered, one.asked = string(answer.Payload), now, asked
 }
 
-// summary is what all watches noted since the last reset.
+// summary is the sum of all watches since the last reset.
 type summary struct {
-	hosts   []string // By entity; empty for one that has not answered yet.
+	hosts   []string // By entity; empty if the entity has not answered yet.
 	longest time.Duration
 	failed  []int // By entity.
 	cause   error
-	oldest  time.Time // The earliest of the questions that were answered last.
+	oldest  time.Time // The earliest time at which a question was asked that was answered last.
 }
 
-// summary adds up. With reset the next one begins now.
+// summary adds up the watches. With reset the next summary begins now.
 func (w *watches) summary(reset bool) summary {
 	var s summary
 	for _, one := range w.each {
@@ -125,7 +128,7 @@ func (w *watches) summary(reset bool) summary {
 		s.hosts, s.failed = append(s.hosts, one.host), append(s.failed, one.failed)
 		s.longest = max(s.longest, one.longest)
 		if !one.answered.IsZero() {
-			s.longest = max(s.longest, time.Since(one.answered)) // The gap that is not over.
+			s.longest = max(s.longest, time.Since(one.answered)) // The present gap counts too.
 		}
 		if one.cause != nil && s.cause == nil {
 			s.cause = one.cause
@@ -158,8 +161,8 @@ func (w *watches) allSince(ctx context.Context, moment time.Time, limit time.Dur
 	}
 }
 
-// failures adds up the failed questions to entities of hosts that a condition
-// holds for; hosts are those of an earlier summary.
+// failures adds up the failed questions to entities whose host in an earlier summary
+// satisfies a condition.
 func (s summary) failures(hosts []string, holds func(host string) bool) (n int) {
 	for i, failed := range s.failed {
 		if holds(hosts[i]) {
@@ -169,7 +172,7 @@ func (s summary) failures(hosts []string, holds func(host string) bool) (n int) 
 	return n
 }
 
-// movedFrom counts the entities that answer from another node than before.
+// movedFrom counts the entities that answer from another node than in an earlier summary.
 func (s summary) movedFrom(hosts []string) (n int) {
 	for i, host := range s.hosts {
 		if host != hosts[i] {

@@ -14,12 +14,12 @@ import (
 	"github.com/quorate/quorate/bench/internal/sequence"
 )
 
-// channelDepth is how many messages wait in a channel of the floor: enough
-// that neither side waits for each single one.
+// channelDepth is how many messages a channel of the floor holds: enough that neither
+// side waits for every single one.
 const channelDepth = 1024
 
-// measureChannel is the floor of everything local: each sender hands its
-// messages over a channel to a goroutine that checks them.
+// measureChannel measures the floor of everything local: each sender passes its messages
+// over a channel to a goroutine that checks them.
 func measureChannel(ctx context.Context, s process.Spec, _ *process.Link) (process.Outcome, error) {
 	var found sequence.Tally
 	payload := make([]byte, s.Size-message.HeaderBytes)

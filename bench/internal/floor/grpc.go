@@ -22,6 +22,9 @@ import (
 	"github.com/quorate/quorate/bench/internal/sequence"
 )
 
+// The codec and the stream come first. Then the two floors, each with its peer: messages
+// in batches to a sink ([measureGRPC]), and questions to an echo ([measureGRPCAsk]).
+
 const (
 	rawService = "bench.Raw"
 	rawMethod  = "/" + rawService + "/Open"
@@ -71,8 +74,8 @@ func openRaw(ctx context.Context, address string) (*grpc.ClientConn, grpc.Client
 	return cc, stream, nil
 }
 
-// measureGRPC is the floor of messages over gRPC: the senders share one stream,
-// as the nodes of a cluster do, and put a batch of frames into each message.
+// measureGRPC measures the floor of messages over gRPC: the senders share one stream, as
+// the nodes of a cluster do, and put a batch of frames into each message.
 func measureGRPC(ctx context.Context, s process.Spec, k *process.Link) (process.Outcome, error) {
 	p, address, err := k.Peer(ctx, s.As(roleGRPCSink))
 	if err != nil {
@@ -85,7 +88,7 @@ func measureGRPC(ctx context.Context, s process.Spec, k *process.Link) (process.
 	if err != nil {
 		return process.Outcome{}, err
 	}
-	defer func() { _ = cc.Close() }() // Everything has arrived by then.
+	defer func() { _ = cc.Close() }() // All messages have arrived by then.
 	var sending sync.Mutex            // A stream is for one sender at a time.
 	return measure.Flood{
 		Senders: s.Senders, Time: s.Time, Mark: measure.RemoteMark(p),
@@ -114,7 +117,7 @@ func serveGRPCSink(ctx context.Context, s process.Spec, k *process.Link) error {
 		for {
 			var b mem.Buffer
 			if err := stream.RecvMsg(&b); err != nil {
-				return nil //nolint:nilerr // The sender has closed; what is missing is counted.
+				return nil //nolint:nilerr // The sender has closed; missing messages are counted.
 			}
 			for data := b.ReadOnlyData(); len(data) >= message.HeaderBytes; data = data[min(s.Size, len(data)):] {
 				sender, seq := message.Header(data)
@@ -146,7 +149,7 @@ func serveGRPCEcho(ctx context.Context, s process.Spec, k *process.Link) error {
 	})
 }
 
-// serveGRPC serves streams until the parent is gone.
+// serveGRPC serves streams until the parent process is gone.
 func serveGRPC(ctx context.Context, k *process.Link, serve func(grpc.ServerStream, *sequence.Tally) error) error {
 	l, err := loopback.Listen(ctx)
 	if err != nil {
@@ -172,8 +175,8 @@ func serveGRPC(ctx context.Context, k *process.Link, serve func(grpc.ServerStrea
 	return errors.Join(err, <-served)
 }
 
-// measureGRPCAsk is the floor of asks over gRPC: all askers share one stream,
-// with a message a question.
+// measureGRPCAsk measures the floor of asks over gRPC: all askers share one stream, with
+// one message per question.
 func measureGRPCAsk(ctx context.Context, s process.Spec, k *process.Link) (process.Outcome, error) {
 	p, address, err := k.Peer(ctx, s.As(roleGRPCEcho))
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 	"github.com/quorate/quorate/bench/internal/process"
 )
 
-// Channel is the floor of what happens in one process.
+// Channel measures the floor within one process.
 func Channel() plan.Experiment {
 	return plan.Single(process.Spec{Role: RoleChannel, Size: 64, Senders: plan.Senders}, plan.Figure{Name: "floor-channel"}).AsFloor()
 }
 
-// The roles of floors: they measure.
+// The roles that measure floors.
 const (
 	RoleChannel = "channel"
 	RoleTCP     = "tcp"
@@ -25,7 +25,7 @@ const (
 	RoleGRPCAsk = "grpc-ask"
 )
 
-// The roles of floors' peers.
+// The roles of the peers of floors.
 const (
 	roleTCPSink  = "tcp-sink"
 	roleTCPEcho  = "tcp-echo"

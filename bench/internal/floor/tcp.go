@@ -20,12 +20,15 @@ import (
 	"github.com/quorate/quorate/bench/internal/sequence"
 )
 
+// The two floors come with their peers: frames to a sink ([measureTCP]), and questions to
+// an echo ([measureTCPAsk]). The writer and the answers that goroutines share are at the
+// end.
+
 // socketBytes is the size of the buffers before sockets.
 const socketBytes = 64 << 10
 
-// measureTCP is the floor of messages between processes: the senders write
-// frames of equal size to one connection, as the nodes of a cluster do, through
-// one buffer.
+// measureTCP measures the floor of messages between processes: the senders write frames
+// of equal size to one connection, as the nodes of a cluster do, through one buffer.
 func measureTCP(ctx context.Context, s process.Spec, k *process.Link) (process.Outcome, error) {
 	p, address, err := k.Peer(ctx, s.As(roleTCPSink))
 	if err != nil {
@@ -36,7 +39,7 @@ func measureTCP(ctx context.Context, s process.Spec, k *process.Link) (process.O
 	if err != nil {
 		return process.Outcome{}, err
 	}
-	defer func() { _ = conn.Close() }() // Everything has arrived by then.
+	defer func() { _ = conn.Close() }() // All frames have arrived by then.
 	out := &sharedWriter{out: bufio.NewWriterSize(conn, socketBytes)}
 	return measure.Flood{
 		Senders: s.Senders, Time: s.Time, Mark: measure.RemoteMark(p),
@@ -72,8 +75,8 @@ func serveTCPSink(ctx context.Context, s process.Spec, k *process.Link) error {
 	})
 }
 
-// serveTCPEcho answers each frame with itself. Answers are flushed when no
-// further question has come yet.
+// serveTCPEcho answers each frame with itself. Answers are flushed when no further
+// question has arrived.
 func serveTCPEcho(ctx context.Context, s process.Spec, k *process.Link) error {
 	return serveTCP(ctx, k, func(conn net.Conn, found *sequence.Tally) error {
 		in, out := bufio.NewReaderSize(conn, socketBytes), bufio.NewWriterSize(conn, socketBytes)
@@ -96,7 +99,7 @@ func serveTCPEcho(ctx context.Context, s process.Spec, k *process.Link) error {
 	})
 }
 
-// serveTCP serves connections until the parent is gone.
+// serveTCP serves connections until the parent process is gone.
 func serveTCP(ctx context.Context, k *process.Link, serve func(net.Conn, *sequence.Tally) error) error {
 	l, err := loopback.Listen(ctx)
 	if err != nil {
@@ -104,8 +107,8 @@ func serveTCP(ctx context.Context, k *process.Link, serve func(net.Conn, *sequen
 	}
 	var found sequence.Tally
 	var conns sync.WaitGroup
-	// Owned by this function: ends when the listener is closed below. Those of
-	// the connections end with the senders, whose end ends this process.
+	// Owned by this function: ends when the listener is closed below. The goroutines of
+	// connections end with the senders, whose end ends this process.
 	conns.Go(func() {
 		for {
 			conn, err := l.Accept()
@@ -113,8 +116,8 @@ func serveTCP(ctx context.Context, k *process.Link, serve func(net.Conn, *sequen
 				return
 			}
 			conns.Go(func() {
-				defer func() { _ = conn.Close() }() // The senders have closed it.
-				_ = serve(conn, &found)             // It ends with the connection; what is missing is counted.
+				defer func() { _ = conn.Close() }() // The senders have closed the connection.
+				_ = serve(conn, &found)             // It ends with the connection; missing frames are counted.
 			})
 		}
 	})
@@ -124,7 +127,7 @@ func serveTCP(ctx context.Context, k *process.Link, serve func(net.Conn, *sequen
 	return errors.Join(measure.NewStopwatch(&found, measure.CPUTime).Serve(k), l.Close())
 }
 
-// measureTCPAsk is the floor of asks: all askers share one connection.
+// measureTCPAsk measures the floor of asks: all askers share one connection.
 func measureTCPAsk(ctx context.Context, s process.Spec, k *process.Link) (process.Outcome, error) {
 	p, address, err := k.Peer(ctx, s.As(roleTCPEcho))
 	if err != nil {
@@ -167,7 +170,7 @@ func measureTCPAsk(ctx context.Context, s process.Spec, k *process.Link) (proces
 
 // sharedWriter writes frames of several goroutines.
 type sharedWriter struct {
-	waiting atomic.Int32 // Those that write and flush.
+	waiting atomic.Int32 // Writers that will flush.
 
 	mu  sync.Mutex // Guards out.
 	out *bufio.Writer
@@ -188,8 +191,8 @@ func (w *sharedWriter) flush() error {
 	return w.out.Flush()
 }
 
-// writeThrough writes one frame and has it sent. The last of those that wait
-// does it for all.
+// writeThrough writes one frame and flushes it. The last of the waiting writers flushes
+// for all.
 func (w *sharedWriter) writeThrough(frame []byte) error {
 	w.waiting.Add(1)
 	w.mu.Lock()
@@ -201,14 +204,14 @@ func (w *sharedWriter) writeThrough(frame []byte) error {
 	return err
 }
 
-// answers hands answers to the askers who wait for them.
+// answers hands answers to the waiting askers.
 type answers struct {
 	to    []chan uint64 // By asker; of capacity one, since an asker asks one question at a time.
 	ended chan struct{}
 	err   error // Set before ended is closed.
 }
 
-// newAnswers returns answers for so many askers.
+// newAnswers returns answers for a number of askers.
 func newAnswers(askers int) *answers {
 	a := &answers{to: make([]chan uint64, askers), ended: make(chan struct{})}
 	for i := range a.to {

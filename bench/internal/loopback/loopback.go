@@ -16,12 +16,12 @@ func Listen(ctx context.Context) (net.Listener, error) {
 	return (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 }
 
-// Dial connects.
+// Dial connects to an address.
 func Dial(ctx context.Context, address string) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, "tcp", address)
 }
 
-// FreeAddresses finds n addresses.
+// FreeAddresses finds n free addresses.
 func FreeAddresses(ctx context.Context, n int) (addresses []string, err error) {
 	for port := FirstPort; len(addresses) < n && port < lastPort; port++ {
 		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
@@ -35,20 +35,21 @@ func FreeAddresses(ctx context.Context, n int) (addresses []string, err error) {
 	return addresses, nil
 }
 
-// The ports for many nodes lie below those that systems give to connections: a
-// node that has started would else take the port of one that has not.
+// The ports for many nodes lie below those that systems give to outgoing connections:
+// otherwise the connection of a started node could take the port of another that has not
+// started.
 const (
 	FirstPort = 20_000
 	lastPort  = 32_000
 )
 
-// IsFree reports whether one can listen on an address.
+// IsFree reports whether an address can be listened on.
 func IsFree(ctx context.Context, address string) bool {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	return err == nil && l.Close() == nil
 }
 
-// FreeAddress finds an address where nobody listens.
+// FreeAddress finds one free address.
 func FreeAddress(ctx context.Context) (string, error) {
 	l, err := Listen(ctx)
 	if err != nil {

@@ -18,15 +18,14 @@ import (
 type Asking struct {
 	Askers int
 	Time   time.Duration
-	// ask asks once as one of the askers. An answer to another question is an
-	// error.
+	// Ask asks once as one of the askers. An answer to another question is an error.
 	Ask func(ctx context.Context, asker uint32, seq uint64) error
-	// Mark returns how far those who answer are.
+	// Mark returns the progress of the receivers.
 	Mark func(context.Context) (Mark, error)
 }
 
-// Run asks for a while. The values are p50 and p99 in microseconds and the
-// rate a second.
+// Run asks for a while. The values are p50 and p99 in microseconds and the rate per
+// second.
 func (a Asking) Run(ctx context.Context) (process.Outcome, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -34,7 +33,7 @@ func (a Asking) Run(ctx context.Context) (process.Outcome, error) {
 	var asked atomic.Uint64
 	took := make([][]time.Duration, a.Askers)
 	var askers sync.WaitGroup
-	// Owned by run, which waits for them: they end with stop or ctx.
+	// Owned by Run, which waits for them: they end with stop or ctx.
 	for i := range a.Askers {
 		askers.Go(func() {
 			n, err := a.askOn(ctx, uint32(i), &stop, &measuring, &took[i])
@@ -74,8 +73,8 @@ func (a Asking) Run(ctx context.Context) (process.Outcome, error) {
 	return a.result(ctx, took, elapsed, own+to.CPU-from.CPU, asked.Load())
 }
 
-// askOn asks until it is told to stop, and keeps how long each took while it
-// is measured.
+// askOn asks until it is told to stop, and keeps how long each answer took during the
+// measuring time.
 func (a Asking) askOn(ctx context.Context, asker uint32, stop, measuring *atomic.Bool, took *[]time.Duration) (n uint64, err error) {
 	for !stop.Load() {
 		n++
@@ -90,7 +89,7 @@ func (a Asking) askOn(ctx context.Context, asker uint32, stop, measuring *atomic
 	return n, nil
 }
 
-// result adds up, with what the other side has checked.
+// result computes the outcome, with what the other side has checked.
 func (a Asking) result(ctx context.Context, took [][]time.Duration, elapsed, cpu time.Duration, asked uint64) (process.Outcome, error) {
 	var all []time.Duration
 	for _, t := range took {

@@ -7,6 +7,6 @@ package measure
 
 import "time"
 
-// CPUTime returns zero: how much processor time this process has used is only
-// known after its end here. Figures then show no processor time.
+// CPUTime returns zero: on this system the processor time of a process is known only
+// after its end. Figures then show no processor time.
 func CPUTime() time.Duration { return 0 }

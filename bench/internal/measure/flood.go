@@ -13,18 +13,18 @@ import (
 	"github.com/quorate/quorate/bench/internal/process"
 )
 
-// Flood measures messages a second.
+// Flood measures messages per second.
 type Flood struct {
 	Senders int
 	Time    time.Duration
-	// send sends as one of the senders until stop is set, and returns how many it
-	// sent. What it sent has left it when it returns.
+	// Send sends as one of the senders until stop is set, and returns how many messages
+	// it sent. All of them have left the sender when it returns.
 	Send func(ctx context.Context, sender uint32, stop *atomic.Bool) (uint64, error)
-	// Mark returns how far the receivers are.
+	// Mark returns the progress of the receivers.
 	Mark func(context.Context) (Mark, error)
 }
 
-// DrainLimit is how long what was sent may take to arrive.
+// DrainLimit is how long sent messages may take to arrive.
 const DrainLimit = 20 * time.Second
 
 // Run sends for a while, measures in the middle of it, and then waits until
@@ -35,7 +35,7 @@ func (f Flood) Run(ctx context.Context) (process.Outcome, error) {
 	var stop atomic.Bool
 	var sent atomic.Uint64
 	var senders sync.WaitGroup
-	// Owned by run, which waits for them: they end with stop or ctx.
+	// Owned by Run, which waits for them: they end with stop or ctx.
 	for i := range f.Senders {
 		senders.Go(func() {
 			n, err := f.Send(ctx, uint32(i), &stop)
@@ -62,7 +62,7 @@ func (f Flood) Run(ctx context.Context) (process.Outcome, error) {
 	return f.drain(ctx, out, sent.Load())
 }
 
-// window measures.
+// window measures from one mark to another.
 func (f Flood) window(ctx context.Context) (process.Outcome, error) {
 	own := CPUTime()
 	from, err := f.Mark(ctx)
@@ -84,12 +84,12 @@ func (f Flood) window(ctx context.Context) (process.Outcome, error) {
 	}, nil
 }
 
-// lookEvery is how often is looked whether messages arrive.
+// lookEvery is how often the arrival of messages is checked.
 const lookEvery = 20 * time.Millisecond
 
-// look waits until the measuring time is over, and longer when nothing has
-// arrived until then, as on a machine that is too busy. It returns the last mark
-// and the longest time in which nothing arrived.
+// look waits until the measuring time is over, and longer if no message has arrived by
+// then, as on a machine that is too busy. It returns the last mark and the longest time
+// without an arrival.
 func (f Flood) look(ctx context.Context, from Mark) (last Mark, stall time.Duration, err error) {
 	last, moved := from, from.At
 	for last.At-from.At < f.Time || last.Totals.Received == from.Totals.Received && last.At-from.At < DrainLimit {
@@ -109,7 +109,7 @@ func (f Flood) look(ctx context.Context, from Mark) (last Mark, stall time.Durat
 	return last, stall, nil
 }
 
-// drain waits until everything has arrived, or nothing more comes.
+// drain waits until all messages have arrived, or no more come.
 func (f Flood) drain(ctx context.Context, out process.Outcome, sent uint64) (process.Outcome, error) {
 	deadline := time.Now().Add(DrainLimit)
 	for {

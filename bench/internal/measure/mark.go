@@ -12,15 +12,15 @@ import (
 	"github.com/quorate/quorate/bench/internal/sequence"
 )
 
-// Mark is how far the receivers are at one moment.
+// Mark is the progress of the receivers at one moment.
 type Mark struct {
 	At     time.Duration   `json:"at"` // By the clock of the receiving process, since any moment.
 	CPU    time.Duration   `json:"cpu"`
 	Totals sequence.Totals `json:"totals"`
 }
 
-// Stopwatch makes marks of receivers in this process. The processor time is
-// left out when the senders live in it too, whose time is taken apart.
+// Stopwatch makes marks of receivers in this process. The processor time is left out when
+// the senders live in this process too, because theirs is measured separately.
 type Stopwatch struct {
 	began time.Time
 	tally *sequence.Tally
@@ -32,10 +32,10 @@ func NewStopwatch(t *sequence.Tally, cpu func() time.Duration) *Stopwatch {
 	return &Stopwatch{began: time.Now(), tally: t, cpu: cpu}
 }
 
-// NoCPU is the processor time of receivers that live with their senders.
+// NoCPU is the processor time for receivers that live with their senders.
 func NoCPU() time.Duration { return 0 }
 
-// Mark returns how far the receivers are.
+// Mark returns the progress of the receivers.
 func (w *Stopwatch) Mark(context.Context) (Mark, error) {
 	return Mark{At: time.Since(w.began), CPU: w.cpu(), Totals: w.tally.Totals()}, nil
 }
@@ -43,7 +43,7 @@ func (w *Stopwatch) Mark(context.Context) (Mark, error) {
 // The requests that a receiving process answers.
 const requestMark = "mark"
 
-// Serve answers requests for marks until the parent is gone.
+// Serve answers requests for marks until the parent process is gone.
 func (w *Stopwatch) Serve(k *process.Link) error {
 	return k.Serve(func(request string) (any, error) {
 		if request != requestMark {
@@ -61,7 +61,7 @@ func RemoteMark(p *process.Process) func(context.Context) (Mark, error) {
 	}
 }
 
-// Without takes the messages of prime out of the marks.
+// Without subtracts the messages that were sent before from the marks.
 func Without(primed uint64, at func(context.Context) (Mark, error)) func(context.Context) (Mark, error) {
 	return func(ctx context.Context) (Mark, error) {
 		m, err := at(ctx)

@@ -27,7 +27,7 @@ func kindNames() []string {
 // kinds counts what nodes send by kind. It is safe for concurrent use.
 type kinds struct{ messages, bytes [16]atomic.Uint64 }
 
-// transport is the default transport with every message counted that goes in.
+// transport is the default transport with every sent message counted.
 func (k *kinds) transport(id transport.Identity, cfg transport.Config, notices func(transport.Notice)) (transport.Transport, error) {
 	t, err := grpc.New(id, cfg, grpc.WithNotices(notices))
 	if err != nil {

@@ -22,9 +22,9 @@ import (
 // cluster.
 const quietTime = 5 * time.Second
 
-// measureMembers has many real nodes in this process, over real sockets: how
-// long until all are up everywhere, what a quiet node costs, and how long until
-// a crash is known everywhere.
+// measureMembers runs many real nodes in this process, over real sockets, and measures
+// how long it takes until all are up everywhere, what a quiet node costs, and how long it
+// takes until a crash is known everywhere.
 func measureMembers(ctx context.Context, s process.Spec, _ *process.Link) (process.Outcome, error) {
 	addresses, err := loopback.FreeAddresses(ctx, s.Nodes)
 	if err != nil {
@@ -32,7 +32,7 @@ func measureMembers(ctx context.Context, s process.Spec, _ *process.Link) (proce
 	}
 	began := time.Now()
 	nodes, err := startNodes(ctx, addresses)
-	defer func() { closeNodes(nodes) }() // Without the one that is closed before.
+	defer func() { closeNodes(nodes) }() // Except the node that is closed before.
 	if err != nil {
 		return process.Outcome{}, err
 	}
@@ -45,8 +45,8 @@ func measureMembers(ctx context.Context, s process.Spec, _ *process.Link) (proce
 	if err != nil {
 		return process.Outcome{}, err
 	}
-	// What its peers see is a connection that breaks and is refused then, as
-	// with a process that was killed.
+	// The node's peers see a connection that breaks and is then refused, as with a
+	// process that was killed.
 	victim := nodes[len(nodes)-1]
 	nodes = nodes[:len(nodes)-1]
 	began = time.Now()
@@ -62,7 +62,7 @@ func measureMembers(ctx context.Context, s process.Spec, _ *process.Link) (proce
 	return process.Outcome{Values: values, CPU: cpu}, err
 }
 
-// quietNodes measures a cluster to which nothing happens.
+// quietNodes measures an undisturbed cluster.
 func quietNodes(ctx context.Context, s process.Spec, nodes []*membership.Node, values map[string]float64) (cpu float64, err error) {
 	if err := measure.Pause(ctx, quietTime); err != nil {
 		return 0, err

@@ -13,9 +13,9 @@ import (
 	"github.com/quorate/quorate/membership"
 )
 
-// startNodes starts a member at each address, the first being the seed node, which
-// founds the cluster at once. With three of them the first start waits for the fence.
-// What has started is returned even when one has not.
+// startNodes starts a member at each address. Only the first is a seed node, and founds
+// the cluster at once; with three seed nodes the first start would wait for the fence.
+// The nodes that have started are returned even with an error.
 func startNodes(ctx context.Context, addresses []string, opts ...membership.Option) (nodes []*membership.Node, err error) {
 	for _, address := range addresses {
 		cfg := membership.Default()
@@ -30,14 +30,14 @@ func startNodes(ctx context.Context, addresses []string, opts ...membership.Opti
 	return nodes, nil
 }
 
-// closeNodes ends nodes without a word.
+// closeNodes ends nodes at once, without leaving.
 func closeNodes(nodes []*membership.Node) {
 	for _, n := range nodes {
 		_ = n.Close() // It returns nil.
 	}
 }
 
-// addressesFor finds an address for each node, on one IP address or on one each.
+// addressesFor finds an address for each node, on one IP address or on one per node.
 func addressesFor(ctx context.Context, s process.Spec) (addresses []string, err error) {
 	if !s.Apart {
 		return loopback.FreeAddresses(ctx, s.Nodes)

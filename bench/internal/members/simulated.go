@@ -16,8 +16,8 @@ import (
 	"github.com/quorate/quorate/simulation"
 )
 
-// measureSimulated is how long, in virtual time, a cluster takes to form whose
-// nodes start in one moment.
+// measureSimulated measures how long, in virtual time, a cluster takes to form whose
+// nodes start at the same moment.
 func measureSimulated(_ context.Context, s process.Spec, _ *process.Link) (process.Outcome, error) {
 	began := time.Now()
 	w := simulation.New(simulation.Options{Seed: 1, RatePPM: 10_000})

@@ -16,7 +16,7 @@ import (
 // Kind is the name of the one kind of entities that an experiment uses.
 const Kind = "bench"
 
-// probe is an entity that checks what it gets, and answers when asked.
+// probe is an entity that checks its messages, and answers questions.
 type probe struct{ *sequence.Receiver }
 
 // Receive checks a message. The answer is the message itself.
@@ -28,7 +28,7 @@ func (p probe) Receive(c *sharding.Context, m *Message) error {
 	return nil
 }
 
-// Probes describes entities that check messages of so many senders.
+// Probes describes entities that check the messages of a number of senders.
 func Probes(t *sequence.Tally, senders, size int, role string) sharding.Kind[*Message] {
 	return sharding.Kind[*Message]{
 		Name: Kind, Role: role, Codec: Codec{},

@@ -3,10 +3,10 @@
 
 // Package message has the message that benchmarks send, and the entity that checks it.
 //
-// A message is twelve bytes and a payload: the number of its sender and its own number
-// in the sequence of that sender, from which the receiver tells what was lost, doubled
-// or overtaken. The encoding is as plain as it can be, so that what is measured is the
-// way of a message and not its encoding.
+// A message is twelve bytes and a payload: the number of its sender and its own number in
+// the sequence of that sender, from which the receiver tells which messages were lost,
+// doubled or overtaken. The encoding is as plain as possible, so that the way of a
+// message is measured and not its encoding.
 package message
 
 import (
@@ -16,13 +16,13 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
-// HeaderBytes is what sender and sequence number take of a message.
+// HeaderBytes is the size of sender and sequence number in a message.
 const HeaderBytes = 12
 
 // askBit marks in the encoded sender that an answer is wanted.
 const askBit = 1 << 31
 
-// Message is what is sent to entities. It is not changed once it was sent.
+// Message is a message to an entity. It is not changed once it was sent.
 type Message struct {
 	Sender  uint32
 	Seq     uint64
@@ -46,8 +46,8 @@ func Header(b []byte) (sender uint32, seq uint64) {
 	return binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint64(b[4:])
 }
 
-// Codec encodes messages: twelve bytes and the payload. It is as plain as a
-// codec can be, so that what is measured is the way and not the encoding.
+// Codec encodes messages: twelve bytes and the payload. It is as plain as possible, so
+// that the way of a message is measured and not the encoding.
 type Codec struct{}
 
 var _ sharding.Codec = Codec{}

@@ -16,33 +16,33 @@ import (
 	"github.com/quorate/quorate/bench/internal/process"
 )
 
-// Figure says what of an experiment's outcome is shown.
+// Figure selects a figure of an experiment's outcome.
 type Figure struct {
-	Name   string   // Of the figure; unique within its group.
-	Value  string   // Of the outcome.
-	Unit   string   // For people.
+	Name   string   // Name of the figure; unique within its group.
+	Value  string   // Key of the value in the outcome.
+	Unit   string   // Unit for people.
 	Better string   // "higher" or "lower".
-	Target float64  // What is to be reached; zero for none.
+	Target float64  // Value to be reached; zero for none.
 	Zero   bool     // The target is zero.
-	Floors []string // Figures of the same group beside which it stands; the first one counts.
+	Floors []string // Figures of the same group to compare with; the first one counts.
 }
 
 // Experiment measures figures.
 type Experiment struct {
 	Spec    process.Spec
-	Floor   bool // It does not measure the product.
-	Once    bool // It is the same in each run: a function of a seed.
+	Floor   bool // The experiment does not measure the product.
+	Once    bool // The experiment gives the same in each run: it is a function of a seed.
 	Figures []Figure
 }
 
 // Group is a set of experiments that take turns.
 type Group struct {
 	Name, About string
-	Optional    bool // Not part of a run that names no group.
+	Optional    bool // Not part of a run that names no groups.
 	Experiments []Experiment
 }
 
-// The words for which way is better.
+// These words say which way is better.
 const (
 	Higher = "higher"
 	Lower  = "lower"
@@ -63,8 +63,8 @@ func (e Experiment) AsFloor() Experiment {
 	return e
 }
 
-// WithAwake returns the experiments, and after them the same on processors that are
-// kept awake, where that is possible.
+// WithAwake returns the experiments, and after them the same on processors that are kept
+// awake, where that is possible.
 func WithAwake(experiments ...Experiment) []Experiment {
 	if !awake.Possible {
 		return experiments

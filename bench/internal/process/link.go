@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// Link is a process's way to its parent.
+// Link is the connection of a process to its parent.
 type Link struct {
 	Launcher
 
-	requests chan string // Closed when the parent is gone.
+	requests chan string // Closed when the parent process is gone.
 	out      *json.Encoder
 }
 
-// exitOrphaned is the exit status of a process that does not end with its parent.
+// exitOrphaned is the exit status of a process that did not end with its parent.
 const exitOrphaned = 1
 
 // NewLink returns a link over the standard streams. The context ends with the
@@ -47,7 +47,7 @@ var errParentGone = errors.New("the parent process has ended")
 // Send sends an answer.
 func (k *Link) Send(v any) error { return k.out.Encode(v) }
 
-// Serve answers the parent's requests until it is gone.
+// Serve answers the parent's requests until the parent is gone.
 func (k *Link) Serve(answer func(request string) (any, error)) error {
 	for request := range k.requests {
 		v, err := answer(request)

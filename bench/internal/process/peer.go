@@ -7,7 +7,7 @@ import (
 	"context"
 )
 
-// Hello is the first line of a peer.
+// Hello is the first answer of a peer.
 type Hello struct {
 	Address string `json:"address"`
 }

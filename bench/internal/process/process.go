@@ -14,6 +14,9 @@ import (
 	"time"
 )
 
+// A process is started in a role ([Launcher.Start]), asked ([Process.Call]) and ended
+// ([Process.Stop], [Process.Kill]).
+
 // Launcher starts processes of this program.
 type Launcher struct {
 	Program string   // Path of the executable.
@@ -26,14 +29,14 @@ const RoleFlag = "-role"
 // Patience is how long a process may take to end when it is asked to.
 const Patience = 10 * time.Second
 
-// Process is a child. It belongs to the goroutine that started it.
+// Process is a child process. It belongs to the goroutine that started it.
 type Process struct {
 	role    string
 	cmd     *exec.Cmd
 	stdin   io.WriteCloser
-	answers chan []byte // Lines of its standard output; closed at its end.
+	answers chan []byte // Lines of the standard output; closed at its end.
 	said    *tail
-	gone    chan struct{} // Closed when it has ended.
+	gone    chan struct{} // Closed when the process has ended.
 }
 
 // Start starts a process that plays a role.
@@ -44,7 +47,7 @@ func (l Launcher) Start(s Spec) (*Process, error) {
 	}
 	args := append(append([]string(nil), l.Args...), RoleFlag, string(text))
 	p := &Process{role: s.Role, said: new(tail), answers: make(chan []byte), gone: make(chan struct{})}
-	p.cmd = exec.Command(l.Program, args...) //nolint:noctx // It ends by stop or kill, which say how.
+	p.cmd = exec.Command(l.Program, args...) //nolint:noctx // The process ends by Stop or Kill, which say how.
 	p.cmd.Stderr = p.said
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -56,7 +59,7 @@ func (l Launcher) Start(s Spec) (*Process, error) {
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("bench: start a process: %w", err)
 	}
-	// Owned by the process; ends with it, which stop and kill wait for.
+	// Owned by the process; ends with it, which Stop and Kill wait for.
 	go func() {
 		defer close(p.gone)
 		in := bufio.NewReader(out)
@@ -68,7 +71,7 @@ func (l Launcher) Start(s Spec) (*Process, error) {
 			p.answers <- line
 		}
 		close(p.answers)
-		_ = p.cmd.Wait() // What it said on its standard error tells more.
+		_ = p.cmd.Wait() // The standard error of the process tells more.
 	}()
 	return p, nil
 }
@@ -94,13 +97,13 @@ func (p *Process) Call(ctx context.Context, request string, into any) error {
 	return p.Answer(ctx, into)
 }
 
-// Stop asks the process to end, by the end of its input, and kills it when it
-// takes too long.
+// Stop asks the process to end, by the end of its input, and kills it if it takes too
+// long.
 func (p *Process) Stop() {
-	_ = p.stdin.Close() // Closed already when stop is called again.
-	// Owned by stop; ends with the process, which is waited for below.
+	_ = p.stdin.Close() // Already closed when Stop is called again.
+	// Owned by Stop; ends with the process, which is waited for below.
 	go func() {
-		for range p.answers { // Nobody wants them any more.
+		for range p.answers { // The answers are not needed any more.
 		}
 	}()
 	timer := time.NewTimer(Patience)
@@ -114,19 +117,19 @@ func (p *Process) Stop() {
 
 // Kill ends the process without warning.
 func (p *Process) Kill() {
-	_ = p.cmd.Process.Kill() // It has ended already otherwise.
+	_ = p.cmd.Process.Kill() // Otherwise the process has ended already.
 	for range p.answers {
 	}
 	<-p.gone
 }
 
-// tail keeps the end of what a process says.
+// tail keeps the end of a process's output.
 type tail struct {
 	mu   sync.Mutex
 	kept []byte
 }
 
-// tailBytes is how much of it.
+// tailBytes is the size of the tail.
 const tailBytes = 4096
 
 // Write keeps p.
@@ -140,7 +143,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns what was kept.
+// String returns the tail.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -14,17 +14,17 @@ import (
 // Measurer measures once.
 type Measurer func(context.Context, Spec, *Link) (Outcome, error)
 
-// Server is a peer: it serves until its parent is gone.
+// Server is a peer: it serves until the parent process is gone.
 type Server func(context.Context, Spec, *Link) error
 
 // Roles are the parts that processes play in an experiment.
 type Roles struct {
-	Measurers map[string]Measurer // They measure, and answer with one outcome.
-	Servers   map[string]Server   // They are the peers of those that measure.
+	Measurers map[string]Measurer // Roles that measure, and answer with one outcome.
+	Servers   map[string]Server   // Roles of the peers of those.
 }
 
-// Profile begins a profile of the processor's time, if one is wanted, and
-// returns what ends it.
+// Profile begins a profile of the processor time, if one is wanted, and returns the
+// function that ends it.
 func Profile(s Spec) (stop func(), err error) {
 	if s.Profile == "" {
 		return func() {}, nil

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// Spec is what a process is told to do. It goes to it as an argument.
+// Spec tells a process what to do. It is passed as an argument.
 type Spec struct {
 	Role      string        `json:"role"`
 	Time      time.Duration `json:"time"`      // How long to measure.
 	Size      int           `json:"size"`      // Bytes of a message.
 	Senders   int           `json:"senders"`   // Goroutines that send.
-	Entities  int           `json:"entities"`  // How many to use or to make.
-	Batch     int           `json:"batch"`     // Messages in one of gRPC.
+	Entities  int           `json:"entities"`  // Number of entities to use or to make.
+	Batch     int           `json:"batch"`     // Messages in one message of gRPC.
 	Nodes     int           `json:"nodes"`     // Members of a cluster.
 	Apart     bool          `json:"apart"`     // Each node has an IP address of its own.
 	Telemetry bool          `json:"telemetry"` // Nodes have metrics that are fetched, and traces.
-	Awake     bool          `json:"awake"`     // Keep the processors awake meanwhile.
+	Awake     bool          `json:"awake"`     // Keep the processors awake during the measurement.
 	Oldest    bool          `json:"oldest"`    // Kill the oldest node, not the youngest.
-	Seeds     []string      `json:"seeds"`     // For a peer: whom to join.
-	Limit     time.Duration `json:"limit"`     // The run has failed after this time.
+	Seeds     []string      `json:"seeds"`     // For a peer: the seed nodes to join.
+	Limit     time.Duration `json:"limit"`     // After this time the run has failed.
 	Profile   string        `json:"profile"`   // Directory for profiles of the processor; none when empty.
 }
 
@@ -34,7 +34,7 @@ func (s Spec) As(role string) Spec {
 // Outcome is the result of one run.
 type Outcome struct {
 	Values     map[string]float64 `json:"values"`
-	CPU        float64            `json:"cpu"` // Microseconds of processor time an operation, all processes together.
+	CPU        float64            `json:"cpu"` // Microseconds of processor time per operation, of all processes together.
 	Lost       uint64             `json:"lost"`
 	OutOfOrder uint64             `json:"out_of_order"`
 	Duplicated uint64             `json:"duplicated"`

@@ -15,7 +15,7 @@ import (
 	"github.com/quorate/quorate/bench/internal/plan"
 )
 
-// options is what the command line says.
+// options are the command line as values.
 type options struct {
 	groups   []plan.Group
 	runs     int

@@ -4,9 +4,9 @@
 // Package program is the command line of the benchmarks. [Main] is the program; see its
 // help for how to call it.
 //
-// An experiment measures one or more figures. It is given as many runs as the user wants,
-// three at least unless told otherwise, each in a process of its own: what one run leaves
-// behind in memory does not help or hurt the next. The median counts.
+// An experiment measures one or more figures. It is run as many times as the user wants,
+// three at least unless told otherwise, each in a process of its own: memory that one run
+// leaves behind does not help or hurt the next. The median counts.
 //
 // Beside the figures of the product stand its floors: the same work done by a goroutine
 // and a channel, by a raw TCP connection, by a raw gRPC stream. Floors and figures take

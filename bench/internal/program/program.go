@@ -29,9 +29,9 @@ const (
 	statusUsage  = 2 // The command line is wrong.
 )
 
-// Main is the program. It returns the exit status. Args are without the name
-// of the program, which is what is started again for each run; prefix is put
-// before the arguments of such a process.
+// Main is the program. It returns the exit status. Args are without the name of the
+// program, which is started again for each run; prefix is put before the arguments of
+// such a process.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, prefix ...string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), interrupts()...)
 	defer stop()
@@ -58,8 +58,8 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, prefix ...st
 	}
 }
 
-// child plays the role that a parent gave it. A signal that a terminal sends
-// to all of them is the parent's to answer: it ends the input of its children.
+// child plays the role that a parent gave it. A signal that a terminal sends to all
+// processes is for the parent to handle: it ends the input of its children.
 func child(ctx context.Context, l process.Launcher, text string, stdin io.Reader, stdout io.Writer) error {
 	var s process.Spec
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
@@ -77,7 +77,7 @@ var (
 	errWrong = errors.New("messages were lost, doubled or out of order")
 )
 
-// run measures what the command line says.
+// run runs the measurements of the command line.
 func run(ctx context.Context, l process.Launcher, args []string, stdout, stderr io.Writer) error {
 	o, err := parse(args, stderr)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/quorate/quorate/bench/internal/report"
 )
 
-// runLimit is how long one run may take that sets no limit itself.
+// runLimit is how long a run may take whose spec sets no limit.
 const runLimit = 3 * time.Minute
 
 // runner measures groups.
@@ -24,7 +24,7 @@ type runner struct {
 
 	runs     int
 	time     time.Duration
-	entities int // Instead of what the plan says, where it says more; zero: as planned.
+	entities int // Replaces a larger number in the plan; zero: as planned.
 	profile  string
 	progress *report.Progress
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/bench/internal/process"
 )
 
-// Progress tells people what happens. On a terminal it is one line that
-// changes, elsewhere a line for each run.
+// Progress tells people what is being done. On a terminal it is one line that changes,
+// elsewhere a line per run.
 type Progress struct {
 	out      io.Writer
 	terminal bool
@@ -30,7 +30,7 @@ func NewProgress(w io.Writer) *Progress {
 	return p
 }
 
-// Begin says what is being measured.
+// Begin says which experiment is being run.
 func (p *Progress) Begin(format string, values ...any) {
 	p.line = fmt.Sprintf(format, values...)
 	if p.terminal {
@@ -38,7 +38,7 @@ func (p *Progress) Begin(format string, values ...any) {
 	}
 }
 
-// End says what came of it.
+// End says the outcome of a run.
 func (p *Progress) End(figures []plan.Figure, out process.Outcome) {
 	if p.terminal {
 		return

@@ -22,7 +22,7 @@ import (
 
 // Record is one line of the result: a figure over all its runs.
 type Record struct {
-	Name   string             `json:"name"`  // Of group and figure.
+	Name   string             `json:"name"`  // Name of group and figure.
 	Unit   string             `json:"unit"`  // Empty for a plain number.
 	Value  float64            `json:"value"` // The median.
 	Min    float64            `json:"min"`
@@ -30,21 +30,21 @@ type Record struct {
 	Runs   int                `json:"runs"`
 	Better string             `json:"better"`
 	Values []float64          `json:"values"`                  // In the order of the runs.
-	CPU    float64            `json:"cpu_us_per_op,omitempty"` // The median; all processes together.
-	Stall  float64            `json:"stall_ms,omitempty"`      // The longest time of any run in which nothing arrived.
+	CPU    float64            `json:"cpu_us_per_op,omitempty"` // Median of the processor time, of all processes together.
+	Stall  float64            `json:"stall_ms,omitempty"`      // Longest time without an arrival, of all runs.
 	Floor  string             `json:"floor,omitempty"`
-	Ratio  float64            `json:"ratio,omitempty"`  // Of the value to that of the floor.
-	Ratios map[string]float64 `json:"ratios,omitempty"` // To every floor.
+	Ratio  float64            `json:"ratio,omitempty"`  // Ratio of the value to that of the first floor.
+	Ratios map[string]float64 `json:"ratios,omitempty"` // Ratio to every floor.
 
-	// CPURatio is the ratio of the processor time of an operation to that of the
-	// floor, which drifts less than the ratio of the rates on a busy machine.
+	// CPURatio is the ratio of the processor time per operation to that of the floor,
+	// which drifts less than the ratio of the rates on a busy machine.
 	CPURatio float64 `json:"cpu_ratio,omitempty"`
 
 	Stable *bool    `json:"stable,omitempty"` // Neither the floor nor, for a floor, the figure itself moved by more than a fifth.
 	Target *float64 `json:"target,omitempty"`
 	Met    *bool    `json:"met,omitempty"`
 
-	Lost       uint64   `json:"lost"` // Over all runs, as the two below.
+	Lost       uint64   `json:"lost"` // Sum over all runs, as the two below.
 	OutOfOrder uint64   `json:"out_of_order"`
 	Duplicated uint64   `json:"duplicated"`
 	Notes      []string `json:"notes,omitempty"`
@@ -74,7 +74,7 @@ func newRecord(groupName string, f plan.Figure, outcomes []process.Outcome) Reco
 		met := r.Value <= f.Target
 		switch {
 		case f.Zero:
-			met = r.Max == 0 // What must not happen must not happen in any run.
+			met = r.Max == 0 // An event that must not happen must not happen in any run.
 		case f.Better == plan.Higher:
 			met = r.Value >= f.Target
 		}
@@ -95,7 +95,7 @@ func Summarize(g plan.Group, outcomes [][]process.Outcome) []Record {
 		for n, f := range e.Figures {
 			r := newRecord(g.Name, f, outcomes[i])
 			if n > 0 {
-				r.Notes = nil // They are about the experiment, and said once.
+				r.Notes = nil // Notes are about the experiment, and printed once.
 			}
 			if e.Floor {
 				stable := statistics.Steady(r.Values)
@@ -118,7 +118,7 @@ func Summarize(g plan.Group, outcomes [][]process.Outcome) []Record {
 	return all
 }
 
-// beside puts a figure beside its floors.
+// beside compares a figure with its floors.
 func (r *Record) beside(f plan.Figure, floors map[string]Record) {
 	for i, name := range f.Floors {
 		floor, measured := floors[name]

@@ -9,7 +9,7 @@ import (
 	"math"
 )
 
-// Table writes what people want to see, at most 80 columns wide.
+// Table writes the records for people, at most 80 columns wide.
 func Table(w io.Writer, records []Record) {
 	const layout = "%-34s %8s %8s %8s %5s %6s %s\n"
 	fmt.Fprintf(w, "\n"+layout, "figure", "median", "min", "max", "ratio", "target", "")

@@ -15,10 +15,10 @@ import (
 
 const (
 	pollInterval = 10 * time.Millisecond
-	awaitLimit   = 2 * time.Minute // For all to know all, and for a crash to be known.
+	awaitLimit   = 2 * time.Minute // For all nodes to know all others, and for a crash to be known.
 )
 
-// Until waits until a condition holds, and returns how long after began.
+// Until waits until a condition holds, and returns the time since began.
 func Until(ctx context.Context, began time.Time, nodes []*membership.Node, what string, holds func() bool) (time.Duration, error) {
 	for !holds() {
 		if time.Since(began) > awaitLimit {
@@ -36,8 +36,8 @@ func Until(ctx context.Context, began time.Time, nodes []*membership.Node, what 
 	return time.Since(began), nil
 }
 
-// standOf says for people how far nodes have come: how many see how many members
-// of each status.
+// standOf says for people how far nodes have come: how many nodes see how many members of
+// each status.
 func standOf(nodes []*membership.Node) string {
 	views := map[string]int{}
 	for _, n := range nodes {

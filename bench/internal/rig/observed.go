@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// sampled is the share of traces of which spans are recorded.
+	// sampled is the share of traces whose spans are recorded.
 	sampled = 0.01
 	// scrapeInterval is how often metrics are fetched, far more often than in
 	// production.
@@ -30,9 +30,9 @@ const (
 	scrapeLimit = 5 * time.Second
 )
 
-// StartObserved is startNode with the telemetry of production, if the spec wants it:
-// metrics are fetched, and spans are recorded and thrown away. The end of ctx ends
-// the fetching.
+// StartObserved is [Start] with the telemetry of production, if the spec wants it:
+// metrics are fetched, and spans are recorded and thrown away. The end of ctx ends the
+// fetching.
 func StartObserved(ctx context.Context, s process.Spec, seeds []string, change func(*cluster.Config)) (*cluster.Node, error) {
 	if !s.Telemetry {
 		return Start(ctx, seeds, change)
@@ -45,10 +45,10 @@ func StartObserved(ctx context.Context, s process.Spec, seeds []string, change f
 	if err != nil {
 		return nil, errors.Join(err, traces.Shutdown(ctx))
 	}
-	if err := scrape(ctx, node); err != nil { // What does not work would cost nothing.
+	if err := scrape(ctx, node); err != nil { // Metrics that cannot be fetched would cost nothing.
 		return nil, errors.Join(err, node.Close(), traces.Shutdown(ctx))
 	}
-	// Ends with the node or ctx. Nobody waits for it: the process ends with the run.
+	// Ends with the node or ctx. It is not waited for: the process ends with the run.
 	go func() {
 		tick := time.NewTicker(scrapeInterval)
 		defer tick.Stop()

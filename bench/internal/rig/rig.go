@@ -1,8 +1,8 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rig starts the nodes that benchmarks use, with and without telemetry, and
-// waits for what they come to know.
+// Package rig starts the nodes that benchmarks use, with and without telemetry, and waits
+// for conditions on them.
 package rig
 
 import (
@@ -43,7 +43,7 @@ func Start(ctx context.Context, seeds []string, change func(*cluster.Config), op
 // Drop ends a node at once: its cluster ends with the run.
 func Drop(node *cluster.Node) { _ = node.Membership().Close() } // It returns nil.
 
-// Quiet logs trouble alone.
+// Quiet logs only warnings and errors.
 func Quiet() *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 }

@@ -10,27 +10,27 @@ import (
 	"sync/atomic"
 )
 
-// verdict is what a sequence finds out about a number.
+// verdict is the finding about a number.
 type verdict uint8
 
 const (
-	inOrder    verdict = iota // The next one.
-	ahead                     // Some before it are missing so far.
-	late                      // Was missing, and comes out of order.
-	duplicated                // Was there already.
+	inOrder    verdict = iota // The next number.
+	ahead                     // Some numbers before this one are missing so far.
+	late                      // The number was missing, and comes out of order.
+	duplicated                // The number was received before.
 )
 
-// sequence checks the numbers of one sender, which begin at 1. The zero value
-// has seen none. It belongs to the receiver's goroutine.
+// sequence checks the numbers of one sender, which begin at 1. The zero value has
+// received none. It belongs to the receiver's goroutine.
 type sequence struct {
 	highest uint64
-	missing []span // In rising order; empty as long as all is well.
+	missing []span // In rising order; empty in the normal case.
 }
 
 // span is a run of numbers, both ends included.
 type span struct{ first, last uint64 }
 
-// check takes a number.
+// check classifies a received number.
 func (s *sequence) check(n uint64) verdict {
 	switch {
 	case n == s.highest+1:
@@ -44,7 +44,7 @@ func (s *sequence) check(n uint64) verdict {
 	return s.fill(n)
 }
 
-// fill takes a number that is not above the highest.
+// fill classifies a number that is not above the highest.
 func (s *sequence) fill(n uint64) verdict {
 	i := slices.IndexFunc(s.missing, func(m span) bool { return m.first <= n && n <= m.last })
 	if i < 0 {
@@ -62,15 +62,15 @@ func (s *sequence) fill(n uint64) verdict {
 	return late
 }
 
-// Totals are what all receivers of a process found.
+// Totals are the findings of all receivers of a process.
 type Totals struct {
-	Received   uint64 `json:"received"` // Checked, each once.
+	Received   uint64 `json:"received"` // Checked messages, each counted once.
 	OutOfOrder uint64 `json:"out_of_order"`
 	Duplicated uint64 `json:"duplicated"`
-	Damaged    uint64 `json:"damaged"` // Of another length than was sent.
+	Damaged    uint64 `json:"damaged"` // Messages of another sender or length than was sent.
 }
 
-// Err returns an error when messages came otherwise than they were sent.
+// Err returns an error if messages were damaged.
 func (t Totals) Err() error {
 	if t.Damaged > 0 {
 		return fmt.Errorf("bench: %d messages had another sender or length than was sent", t.Damaged)
@@ -87,7 +87,7 @@ type Tally struct {
 	counts []*count
 }
 
-// count is how much one receiver got. Only that receiver writes it; it has a
+// count is the number of messages of one receiver. Only that receiver writes it; it has a
 // cache line of its own, so that receivers do not slow each other.
 type count struct {
 	n atomic.Uint64
@@ -98,7 +98,7 @@ type count struct {
 type Receiver struct {
 	tally   *Tally
 	count   *count
-	size    int // That messages must have.
+	size    int // Size that messages must have.
 	senders []sequence
 }
 
@@ -128,7 +128,7 @@ func (r *Receiver) Take(sender uint32, seq uint64, size int) {
 	r.count.n.Add(1)
 }
 
-// Totals adds up. Numbers that are missing are not in it: the sender knows how
+// Totals adds up the receivers. Missing numbers are not included: the sender knows how
 // many it has sent.
 func (t *Tally) Totals() Totals {
 	t.mu.Lock()

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package statistics reduces repeated measurements to one value, and says how far
-// measurements lie apart. All functions are pure but [Percentile], which sorts its
+// measurements lie apart. All functions are pure except [Percentile], which sorts its
 // argument.
 package statistics
 
@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Round leaves five digits: no measurement has more.
+// Round keeps five digits: no measurement has more.
 func Round(v float64) float64 {
 	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
 		return 0
@@ -21,8 +21,8 @@ func Round(v float64) float64 {
 	return math.Round(v*scale) / scale
 }
 
-// MovedMax is by which part a floor may move between its runs before what
-// stands on it is unstable.
+// MovedMax is the part by which a floor may move between its runs before the figures
+// compared with it count as unstable.
 const MovedMax = 0.2
 
 // Median returns the middle of the values, the mean of the two middle ones when
@@ -39,7 +39,7 @@ func Median(values []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// moved returns by which part of the smallest value the largest exceeds it.
+// moved returns the part of the smallest value by which the largest exceeds it.
 func moved(values []float64) float64 {
 	if len(values) == 0 {
 		return 0

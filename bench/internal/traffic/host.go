@@ -19,13 +19,13 @@ import (
 // hostRole is the role of nodes that host, where not all do.
 const hostRole = "host"
 
-// mailboxSize is larger than what a sender may have on its way to one shard,
-// so that a sender that floods one entity is slowed by the window of the shard
-// and never has a message refused at its end. It is the one setting that
-// differs from the defaults, and only where messages are told.
+// mailboxSize is larger than the number of messages that a sender may have under way to
+// one shard, so that a sender that floods one entity is slowed by the window of the shard
+// and no message is refused at the entity. It is the one setting that differs from the
+// defaults, and only where messages are told.
 const mailboxSize = 1 << 14
 
-// forTell sets what nodes need that are flooded.
+// forTell changes the settings of nodes whose entities are flooded.
 func forTell(roles ...string) func(*cluster.Config) {
 	return func(c *cluster.Config) { c.Sharding.MailboxSize, c.Node.Roles = mailboxSize, roles }
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
-// measureLocal is told messages to entities of the same node.
+// measureLocal measures tells to entities of the same node.
 func measureLocal(ctx context.Context, s process.Spec, _ *process.Link) (process.Outcome, error) {
 	node, err := rig.Start(ctx, nil, forTell())
 	if err != nil {
@@ -32,7 +32,7 @@ func measureLocal(ctx context.Context, s process.Spec, _ *process.Link) (process
 	return tellAll(ctx, s, region, measure.NewStopwatch(&found, measure.NoCPU).Mark, node)
 }
 
-// measureRemote is told messages to the entities of another process.
+// measureRemote measures tells to the entities of another process.
 func measureRemote(ctx context.Context, s process.Spec, k *process.Link) (process.Outcome, error) {
 	p, address, err := k.Peer(ctx, s.As(roleHost))
 	if err != nil {
@@ -47,7 +47,7 @@ func measureRemote(ctx context.Context, s process.Spec, k *process.Link) (proces
 	return tellAll(ctx, s, region, measure.RemoteMark(p), node)
 }
 
-// measureAsk is asking the entities of another process.
+// measureAsk measures asks to the entities of another process.
 func measureAsk(ctx context.Context, s process.Spec, k *process.Link) (process.Outcome, error) {
 	p, address, err := k.Peer(ctx, s.As(roleHost))
 	if err != nil {
@@ -79,8 +79,8 @@ func measureAsk(ctx context.Context, s process.Spec, k *process.Link) (process.O
 	}.Run(ctx)
 }
 
-// tellAll floods entities. With as many entities as senders each sender has one
-// of its own; with more, each sender tells all of them in turn.
+// tellAll floods entities. With as many entities as senders each sender has an entity of
+// its own; with more, each sender tells all of them in turn.
 func tellAll(ctx context.Context, s process.Spec, region *sharding.Region[*message.Message], at func(context.Context) (measure.Mark, error), node *cluster.Node) (process.Outcome, error) {
 	if err := message.Prime(ctx, s, region); err != nil {
 		return process.Outcome{}, err
@@ -105,8 +105,8 @@ func tellAll(ctx context.Context, s process.Spec, region *sharding.Region[*messa
 	return out, err
 }
 
-// tellOn tells entities in turn until it is told to stop, and waits with them for room
-// in their mailboxes. It returns how many messages were accepted.
+// tellOn tells entities in turn until it is told to stop. It waits for room in their
+// mailboxes, and returns how many messages were accepted.
 func tellOn(ctx context.Context, region *sharding.Region[*message.Message], names []string, sender uint32, size int, stop *atomic.Bool) (n uint64, err error) {
 	payload := make([]byte, size-message.HeaderBytes)
 	sequences := make([]uint64, len(names))
