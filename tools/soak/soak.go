@@ -27,13 +27,16 @@ import (
 	"github.com/quorate/quorate/simulation"
 )
 
+// A plan draws a world and a size for each seed ([Plan.one]), runs them on its jobs
+// ([Plan.Run]) and reports every run; [Run.Repeat] is the command that repeats one.
+
 // The numbers of nodes that are drawn.
 const (
 	NodesLeast = 2
 	NodesMost  = 15
 )
 
-// World is something that can be run with a seed and a number of nodes.
+// World is a simulation that can be run with a seed and a number of nodes.
 type World struct {
 	Name  string
 	About string
@@ -42,14 +45,13 @@ type World struct {
 	run  func(seed uint64, nodes int) (Outcome, error)
 }
 
-// Outcome is what a run has shown that is no violation.
+// Outcome is what a run has shown, besides a violation.
 type Outcome struct {
-	// Virtual is how much time passed in its world; after a violation up to that.
+	// Virtual is how much time passed in the world, up to a violation if there was one.
 	Virtual time.Duration
 
-	// HostedTwice counts nodes that hosted beside those who took over from them where
-	// that is no violation, since it rests on an assumption about timing, see
-	// [membershipsim.Assumption].
+	// HostedTwice counts nodes that hosted beside their successors where that is no
+	// violation but an assumption about timing, see [membershipsim.Assumption].
 	HostedTwice int
 }
 
@@ -71,8 +73,8 @@ func Worlds() []World {
 	return worlds
 }
 
-// Choose returns the worlds with the given names, all for none. The error is about
-// the first name that is not known.
+// Choose returns the worlds with the given names, all worlds for no names. The error
+// names the first unknown name.
 func Choose(names []string) ([]World, error) {
 	all := Worlds()
 	if len(names) == 0 {
@@ -89,25 +91,25 @@ func Choose(names []string) ([]World, error) {
 	return chosen, nil
 }
 
-// Plan says what is run.
+// Plan says which worlds a soak runs, and how often.
 type Plan struct {
 	// Worlds are run by turns.
 	Worlds []World
 
-	// First is the first seed. Each run has the next one.
+	// First is the first seed; each run has the next one.
 	First uint64
 
-	// Nodes is how many nodes each run has, 0: drawn from its seed.
+	// Nodes is how many nodes each run has; 0 means drawn from the run's seed.
 	Nodes int
 
-	// Runs is how many runs there are at most, 0: as many as the time allows.
+	// Runs is how many runs there are at most; 0 means as many as the time allows.
 	Runs int
 
-	// Jobs is how many run beside each other, at least one.
+	// Jobs is how many runs go on at the same time, at least one.
 	Jobs int
 }
 
-// Run is one run and what came of it.
+// Run is one run and its result.
 type Run struct {
 	Outcome
 	World string
@@ -135,9 +137,9 @@ func (r Run) Violation() string {
 	return at + first
 }
 
-// Run runs the plan until the context ends or all its runs have been run, and tells
-// report of each, one at a time, in the order in which they end. A run that has begun
-// is run to its end.
+// Run runs the plan until the context ends or all its runs are done, and calls report
+// with each run, one at a time, in the order in which they end. A run that has begun is
+// finished.
 func (p Plan) Run(ctx context.Context, report func(Run)) {
 	var next atomic.Int64
 	var reports sync.Mutex
@@ -160,7 +162,7 @@ func (p Plan) Run(ctx context.Context, report func(Run)) {
 	jobs.Wait()
 }
 
-// one is the i-th run.
+// one returns the result of the i-th run.
 func (p Plan) one(i int64) (r Run) {
 	w := p.Worlds[int(i)%len(p.Worlds)]
 	r = Run{World: w.Name, Seed: p.First + uint64(i), Nodes: p.Nodes}

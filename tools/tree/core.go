@@ -16,6 +16,9 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
+// A core is found by its path or its mark ([Repository.cores]). Its imports and calls are
+// checked file by file ([corePurity]), its loops over maps with types ([coreOrder]).
+
 const (
 	coreMark      = "//quorate:core"
 	unorderedMark = "//quorate:unordered "

@@ -1,14 +1,14 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tree checks the repository as a whole: what neither the compiler nor a
-// linter of single packages can see.
+// Package tree checks the repository as a whole, for faults that neither the compiler nor
+// a linter of single packages can see.
 //
-// [Load] reads go.work, every go.mod and every Go file; each of [Checks] walks
-// over that and returns faults. The package's own tests run all checks on the
-// tree that they stand in, and prove on a small tree with one planted fault that
-// each check bites. What a linter finds as well is left to it: with the build tag lint
-// the tests plant the faults that .golangci.yml must find, and run the linters on them.
+// [Load] reads go.work, every go.mod and every Go file; each of [Checks] walks over that
+// and returns faults. The package's own tests run all checks on the tree that they stand
+// in, and prove on a small tree with one planted fault that each check finds its fault.
+// Faults that a linter finds are left to the linter: with the build tag lint the tests
+// plant the faults that .golangci.yml must find, and run the linters on them.
 //
 // A package is a core, and so without goroutines, clock, locks, global randomness
 // and map order, when a part of its path is "protocol" or when one of its files

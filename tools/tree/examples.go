@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// programModules are run or copied, and not imported.
+// programModules are modules that are run or copied, and not imported.
 func programModules() []string { return []string{"bench", "examples", "examples/plugins", "tools"} }
 
-// examples demands an example of each package that a user imports. Its test files must
-// have a function that go doc takes for one; for a suite, whose caller has a
-// *testing.T, one that is compiled and not run is enough.
+// examples demands an example of each package that a user imports: a function in a test
+// file that go doc takes for an example. For a suite, whose caller has a *testing.T, an
+// example that is compiled but not run is enough.
 //
-// Left out are commands, what is internal, what is generated but for its doc.go, and
-// modules of programs.
+// Left out are commands, internal packages, generated packages (except for their doc.go),
+// and modules of programs.
 func examples(r *Repository) []Fault {
 	var dirs []string
 	shown := map[string]bool{}

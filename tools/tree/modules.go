@@ -15,6 +15,10 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
+// These checks compare the modules with the table of the architecture ([moduleTable]),
+// with go.work, with each other's replaces and versions, and look for the files that each
+// module must have.
+
 const (
 	architecture = "docs/architecture.md"
 	goVersion    = "1.26.0"

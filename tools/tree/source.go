@@ -17,7 +17,8 @@ const (
 	header       = "// Copyright The Quorate Authors\n// SPDX-License-Identifier: Apache-2.0\n"
 )
 
-// packageDocs looks at comments that are there; that one is there, and begins with the
+// packageDocs looks only at comments that are there; that each package has one which
+// begins with the package's name is up to a linter.
 // name of its package, is up to a linter.
 func packageDocs(r *Repository) []Fault {
 	var faults []Fault
@@ -63,8 +64,8 @@ func fileNames(r *Repository) []Fault {
 	return faults
 }
 
-// calls yields each mention of a member of an imported package, under whatever
-// name the file has imported it.
+// calls yields each mention of a member of an imported package, whatever name the file
+// has imported the package under.
 func calls(f *File, imported string) func(func(*ast.SelectorExpr) bool) {
 	return func(yield func(*ast.SelectorExpr) bool) {
 		local := ""

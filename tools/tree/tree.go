@@ -19,6 +19,9 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
+// The tree is loaded once ([Load]): modules from go.work and their go.mod, then every Go
+// file. The methods below answer what the checks ask of it.
+
 // Fault is one breach of a rule.
 type Fault struct {
 	File string // relative to the root, with slashes
@@ -54,7 +57,7 @@ type File struct {
 // Dir returns the directory of the file relative to the root.
 func (f *File) Dir() string { return path.Dir(f.Name) }
 
-// Repository is the tree as it was when it was loaded.
+// Repository is the tree, as it was when it was loaded.
 type Repository struct {
 	Root    string
 	Work    *modfile.WorkFile
@@ -63,8 +66,8 @@ type Repository struct {
 	Fset    *token.FileSet
 
 	// Large are the types that may have more methods or files than allowed, by their
-	// directory and name, with what is to be done about each. [Load] takes those of this
-	// repository.
+	// directory and name, with what is to be done about each. [Load] takes the table of
+	// this repository.
 	Large map[string]string
 }
 
@@ -153,8 +156,8 @@ func (r *Repository) moduleOfDir(dir string) *Module {
 	return best
 }
 
-// moduleOfImport returns the module of this tree that an import path is in, or
-// nil for all others.
+// moduleOfImport returns the module of this tree that an import path belongs to, nil for
+// all other paths.
 func (r *Repository) moduleOfImport(imported string) *Module {
 	var best *Module
 	for _, m := range r.Modules {

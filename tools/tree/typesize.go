@@ -16,8 +16,8 @@ const (
 )
 
 // large are the types of this repository that may be larger than allowed, by their
-// directory and name, with what is to be done about each. An entry goes when its type
-// has become small enough: one that is not needed is a fault.
+// directory and name, with what is to be done about each. When a type has become small
+// enough its entry goes: an entry that is not needed is a fault.
 func large() map[string]string {
 	return map[string]string{
 		"sharding.router":                        "to be cut along the path of a message",
@@ -30,11 +30,11 @@ func large() map[string]string {
 type extent struct {
 	methods int
 	files   []string
-	pos     token.Pos // The first method.
+	pos     token.Pos // Position of the first method.
 }
 
-// typeSize counts methods where they are declared: those that a type has from a struct
-// that it embeds are counted there.
+// typeSize counts methods where they are declared: methods that a type has from an
+// embedded struct are counted there.
 func typeSize(r *Repository) []Fault {
 	extents := map[string]*extent{}
 	for _, f := range r.Files {

@@ -14,8 +14,8 @@ import (
 	"github.com/quorate/quorate/plugins/host"
 )
 
-// check checks files for a program that links everything, and returns what one that links
-// nothing but the cluster would refuse.
+// check checks files for a program that links everything, and returns the faults that a
+// program which links nothing but the cluster would report.
 func check(strategies, sections []string, paths ...string) (needs config.Errors, err error) {
 	own := cluster.Own{Strategies: strategies}
 	for _, name := range sections {
@@ -26,7 +26,8 @@ func check(strategies, sections []string, paths ...string) (needs config.Errors,
 	if err := cluster.Check(own, paths...); err != nil {
 		return nil, err
 	}
-	// What is in a file is seen only by who can read it.
+	// A program without the format of a file sees nothing of its content, so the files
+	// are checked with the formats too.
 	for _, own.Options = range [][]cluster.Option{nil, read} {
 		if faults, ok := errors.AsType[config.Errors](cluster.Check(own, paths...)); ok {
 			needs = append(needs, faults...)
@@ -35,7 +36,7 @@ func check(strategies, sections []string, paths ...string) (needs config.Errors,
 	return distinct(needs), nil
 }
 
-// distinct returns the faults that a program would name as not linked, each once.
+// distinct returns the faults that name something as not linked, each once.
 func distinct(faults config.Errors) config.Errors {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(faults, func(f *config.Error) bool {

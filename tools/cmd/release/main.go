@@ -8,9 +8,9 @@
 //	release -version v0.3.0 -out .tmp/release/v0.3.0
 //	release -version v0.0.1-draft.1 -out /tmp/draft -draft
 //
-// With -draft the work tree is taken as it stands, committed or not, and what
-// forbids a release is not asked. DIR/proxy then serves as GOPROXY: the consumer's
-// view of work in progress.
+// With -draft the work tree is taken as it stands, committed or not, and the checks that
+// forbid a release are skipped. DIR/proxy then serves as GOPROXY: the consumer's view of
+// work in progress.
 //
 //	GOWORK=off GOPROXY=file:///tmp/draft/proxy,https://proxy.golang.org \
 //	  GONOSUMDB='github.com/quorate/*' go get github.com/quorate/quorate/fd@v0.0.1-draft.1
@@ -83,7 +83,7 @@ func run(ctx context.Context, repo, version, out, branch string, draft bool) err
 	return nil
 }
 
-// check asks everything that forbids a release.
+// check runs all checks that may forbid a release.
 func check(ctx context.Context, repo, version string) error {
 	tree, err := release.Load(repo, release.Unreleased())
 	if err != nil {

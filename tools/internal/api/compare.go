@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// Difference is what two listings of one module do not share.
+// Difference holds the lines that two listings of one module do not share.
 type Difference struct {
 	Gone  []string // removed, or of another type now: a program may no longer compile
 	Added []string
@@ -46,7 +46,7 @@ func lines(text string) map[string]bool {
 	return set
 }
 
-// Check reports how the packages of the tree differ from what was accepted.
+// Check reports how the packages of the tree differ from the accepted listings.
 func Check(ctx context.Context, root string) error {
 	present, err := Listings(ctx, root)
 	if err != nil {
@@ -104,13 +104,13 @@ func kept(root string) (map[string]string, error) {
 		return err
 	})
 	if errors.Is(err, fs.ErrNotExist) {
-		return out, nil // Nothing was accepted yet.
+		return out, nil // No listing was accepted yet.
 	}
 	return out, err
 }
 
-// Accept writes the listings of the tree as it is, and removes those of modules
-// that have gone.
+// Accept writes the listings of the present tree, and removes those of modules that are
+// gone.
 func Accept(ctx context.Context, root string) error {
 	present, err := Listings(ctx, root)
 	if err != nil {

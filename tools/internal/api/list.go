@@ -38,7 +38,7 @@ func (l *lister) add(format string, args ...any) {
 func (l *lister) object(object types.Object) {
 	switch o := object.(type) {
 	case *types.Const:
-		l.add("const %s %s = %s", o.Name(), l.print.typ(o.Type()), o.Val().ExactString()) // String would shorten it.
+		l.add("const %s %s = %s", o.Name(), l.print.typ(o.Type()), o.Val().ExactString()) // String would shorten the value.
 	case *types.Var:
 		l.add("var %s %s", o.Name(), l.print.typ(o.Type()))
 	case *types.Func:
@@ -48,8 +48,8 @@ func (l *lister) object(object types.Object) {
 	}
 }
 
-// declared lists a type. An alias of a type that is promised elsewhere is one line;
-// of any other type it is the alias that promises, so the members are listed here.
+// declared lists a type. An alias of a type that is promised elsewhere is one line; for
+// any other type the alias makes the promise, so the members are listed here.
 func (l *lister) declared(o *types.TypeName) {
 	switch t := o.Type().(type) {
 	case *types.Alias:
@@ -69,7 +69,7 @@ func (l *lister) members(name string, t *types.Named) {
 		l.structure(name, t, u)
 	case *types.Interface:
 		l.contract(name, t, u)
-		return // The methods of an interface are its type.
+		return // The type of an interface names its methods.
 	default:
 		l.add("type %s%s %s", name, l.print.params(t.TypeParams()), l.print.typ(u))
 	}
@@ -92,8 +92,9 @@ func (l *lister) structure(name string, t *types.Named, s *types.Struct) {
 	}
 }
 
-// contract lists an interface. Others can implement it unless it has a method that
-// they cannot name; for them one more method is a break, so the first line has all.
+// contract lists an interface. Others can implement the interface unless it has a method
+// that they cannot name; a new method then breaks them, so the first line has all
+// methods.
 func (l *lister) contract(name string, t *types.Named, i *types.Interface) {
 	var names []string
 	sealed := false
@@ -117,7 +118,7 @@ func (l *lister) contract(name string, t *types.Named, i *types.Interface) {
 	l.add("type %s%s interface { %s }", name, l.print.params(t.TypeParams()), strings.Join(names, ", "))
 }
 
-// methods lists those of the pointer, which are all, promoted ones included.
+// methods lists the methods of the pointer type, which are all, promoted ones included.
 func (l *lister) methods(name string, t *types.Named) {
 	value := types.NewMethodSet(t)
 	for selection := range types.NewMethodSet(types.NewPointer(t)).Methods() {

@@ -27,8 +27,8 @@ const versioning = "docs/versioning.md"
 // relative to the root, with slashes.
 func File(dir string) string { return path.Join("docs", "api", dir+".txt") }
 
-// Listings returns the text of each file that the packages of the tree deserve, by
-// its name. Modules without a public package that promises something have none.
+// Listings returns the listing of each module by the name of its file. A module without a
+// public package that promises something has none.
 func Listings(ctx context.Context, root string) (map[string]string, error) {
 	dirs, err := modules(root)
 	if err != nil {
@@ -85,7 +85,7 @@ func modules(root string) ([]string, error) {
 	return dirs, nil
 }
 
-// public is one package that others may import.
+// public is one public package.
 type public struct {
 	dir    string // relative to the root, with slashes
 	module string // likewise
@@ -93,9 +93,9 @@ type public struct {
 	loaded *packages.Package
 }
 
-// load finds the public packages, sorted by directory. Types are read from what
-// the compiler exports, which is in the build cache after the first run. They are
-// those of one platform on whichever the check runs.
+// load finds the public packages, sorted by directory. Types are read from the compiler's
+// export data, which is in the build cache after the first run. They are those of one
+// platform on whichever the check runs.
 func load(ctx context.Context, root string, dirs []string) ([]public, error) {
 	var patterns []string
 	for _, dir := range dirs {
@@ -136,7 +136,7 @@ func load(ctx context.Context, root string, dirs []string) ([]public, error) {
 
 func hidden(path string) bool { return slices.Contains(strings.Split(path, "/"), "internal") }
 
-// generated tells whether no file of a package was written by hand.
+// generated tells whether all files of a package are generated.
 func generated(files []string) bool {
 	return len(files) > 0 && !slices.ContainsFunc(files, func(name string) bool {
 		syntax, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.PackageClauseOnly|parser.ParseComments)

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// printer writes types without the names of parameters, which promise nothing, and
-// with packages of this tree named by their directory.
+// printer writes types without the names of parameters, which promise nothing; packages
+// of this tree are named by their directory.
 type printer struct {
-	home   *types.Package // whose own names need no package
+	home   *types.Package // Package whose own names are written without a package.
 	prefix string
 }
 

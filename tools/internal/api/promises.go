@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// promises says, by directory, whether the packages there and below promise
-// something. The longest directory decides.
+// promises says, by directory, whether the packages there and below promise something.
+// The entry with the longest directory decides.
 type promises map[string]bool
 
 // parsePromises reads the table under "## Who promises what": the first column is a

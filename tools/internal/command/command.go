@@ -1,13 +1,13 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package command is the frame of the quorate command line: flags, help, exit
-// status, and how output looks for people and for programs.
+// Package command is the frame of the quorate command line: flags, help, exit status, and
+// the layout of output for people and for programs.
 //
-// A program lists its commands in main and hands them to [Program.Run]. A command
-// is a struct whose tags describe its arguments (see the kong library) and which
-// has Run(*Session) error. Everything is given, nothing is global, so a command is
-// tested by running it.
+// A program lists its commands in main and hands them to [Program.Run]. A command is a
+// struct whose tags describe its arguments (see the kong library) and that has a method
+// Run(*Session) error. A command gets everything from its session and nothing is global,
+// so it is tested by running it.
 //
 // Long flags may be written with one hyphen or with two: -nodes 5, --nodes=5.
 package command
@@ -26,8 +26,8 @@ import (
 // The exit statuses of a program.
 const (
 	StatusOK     = 0 // done
-	StatusFailed = 1 // it was tried and went wrong
-	StatusUsage  = 2 // the arguments or the input are not as they must be
+	StatusFailed = 1 // the command was tried and failed
+	StatusUsage  = 2 // the arguments or the input are wrong
 )
 
 // columns is the width of the help, that of the narrowest common terminal.
@@ -47,7 +47,7 @@ type Program struct {
 	Commands []Command
 }
 
-// Session is what a running command has.
+// Session is what a running command works with.
 type Session struct {
 	Stdout io.Writer
 	Stderr io.Writer
@@ -55,8 +55,8 @@ type Session struct {
 	Colour bool // Stdout is a terminal that shows colours
 }
 
-// RejectedError is the error of a command whose input is not as it must be; the exit
-// status is [StatusUsage]. With an empty text, the command has said everything.
+// RejectedError is the error of a command whose input is wrong; the exit status is
+// [StatusUsage]. If the text is empty, the command has reported everything itself.
 type RejectedError struct{ Text string }
 
 // Error returns the text.
@@ -70,8 +70,8 @@ func (s *Session) PrintJSON(value any) error {
 	return encoder.Encode(value)
 }
 
-// Paint returns text in a colour of the terminal (31 red, 32 green), or as it is
-// where colours would be rubbish.
+// Paint returns text in a colour of the terminal (31 red, 32 green), or unchanged if the
+// output shows no colours.
 func (s *Session) Paint(colour int, text string) string {
 	if !s.Colour {
 		return text
@@ -79,11 +79,12 @@ func (s *Session) Paint(colour int, text string) string {
 	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", colour, text)
 }
 
-// exit carries a status out of kong, which ends the process after printing help.
+// exit carries an exit status out of kong, which wants to end the process after printing
+// help.
 type exit int
 
-// Run runs the command that args name and returns the exit status. What goes
-// wrong is on stderr.
+// Run runs the command that args name and returns the exit status. Errors are written to
+// stderr.
 func (p Program) Run(args []string, stdout, stderr io.Writer) (status int) {
 	defer func() {
 		switch r := recover().(type) {

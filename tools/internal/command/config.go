@@ -17,9 +17,9 @@ type Config struct {
 	Schema    Schema    `cmd:"" help:"Print the JSON Schema of configuration files, for editors."`
 }
 
-// Checker reads, merges and checks files for a program with strategies and sections of its
-// own, of which it is told the names. Its error lists the faults as [config.Errors]. Without
-// a fault, needs are what the files ask of the program beyond what every program links.
+// Checker reads, merges and checks files for a program with strategies and sections of
+// its own, given by their names. Its error lists the faults as [config.Errors]. Without a
+// fault, needs are what the files demand of the program beyond what every program links.
 type Checker func(strategies, sections []string, paths ...string) (needs config.Errors, err error)
 
 // NewConfig returns the command. Defaults is the struct that the files fill, with its

@@ -11,7 +11,7 @@ import (
 	"github.com/quorate/quorate/management"
 )
 
-// Decisions is the command that asks a node for the decisions it took lately.
+// Decisions is the command that asks a node for its last decisions.
 type Decisions struct {
 	Component string `help:"Only those of this component: membership, sharding."`
 	Topic     string `help:"Only those on this topic: join, leader, downing, allocation, handoff, ..."`
@@ -35,7 +35,7 @@ Examples:
   quorate --json decisions -component sharding`
 }
 
-// Run asks, and prints.
+// Run asks the node, and prints the answer.
 func (c *Decisions) Run(s *Session) error {
 	query := url.Values{"limit": {strconv.Itoa(c.Limit)}}
 	for name, value := range map[string]string{"component": c.Component, "topic": c.Topic, "subject": c.Subject} {

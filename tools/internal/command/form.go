@@ -23,8 +23,8 @@ type Form struct {
 	terminal bool
 }
 
-// NewForm returns the command. It asks whether it is meant, and reads the answer from
-// stdin, if that is a terminal; else it wants -yes.
+// NewForm returns the command. It asks for a confirmation on stdin if that is a terminal;
+// otherwise it requires -yes.
 func NewForm(stdin io.Reader, terminal bool) *Form { return &Form{stdin: stdin, terminal: terminal} }
 
 // Help is the text after the one-line help.
@@ -48,8 +48,8 @@ Examples:
   quorate --json form -yes | jq -r .cluster`
 }
 
-// Run asks the node for whom it waits, the user whether it is meant, and the node to
-// found a cluster.
+// Run asks the node which voters it waits for, asks the user for confirmation, and has
+// the node found a cluster.
 func (c *Form) Run(s *Session) error {
 	var members management.ClusterMembers
 	if _, err := c.get("/v1/members", nil, &members); err != nil {
@@ -78,7 +78,7 @@ func (c *Form) Run(s *Session) error {
 	return nil
 }
 
-// confirm names what is given up, and asks whether that is meant.
+// confirm names what is given up, and asks the user for confirmation.
 func (c *Form) confirm(s *Session, members management.ClusterMembers) error {
 	if c.Yes {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"unicode"
 )
 
-// printable replaces what would move the cursor of a terminal or change its
-// colours: what a node answers contains what others have named.
+// printable replaces characters that would move the cursor of a terminal or change its
+// colours: the answers of a node contain names that others have chosen.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -25,8 +25,8 @@ func printable(text string) string {
 	}, text)
 }
 
-// paragraph writes text in lines of at most 80 columns: the first one after a
-// lead that stands there already and is as wide as the others are indented.
+// paragraph writes text in lines of at most 80 columns. The first line follows a lead
+// that is already printed and is as wide as the indent of the other lines.
 func paragraph(w io.Writer, indent int, text string) {
 	room := columns - indent
 	line := ""
@@ -34,7 +34,7 @@ func paragraph(w io.Writer, indent int, text string) {
 		fmt.Fprintln(w, line)
 		line = strings.Repeat(" ", indent)
 	}
-	width := 0 // Of what stands in the line after the indent.
+	width := 0 // Width of the line after the indent.
 	for word := range strings.FieldsSeq(printable(text)) {
 		for runes := []rune(word); len(runes) > 0; {
 			piece := runes[:min(len(runes), room)]
@@ -57,8 +57,8 @@ func paragraph(w io.Writer, indent int, text string) {
 // labelWidth is the width of the names in a list of fields.
 const labelWidth = 13
 
-// field writes a name and a value that may need several lines; nothing when
-// the value is empty.
+// field writes a name and a value that may need several lines, or nothing if the value is
+// empty.
 func field(w io.Writer, name, value string) {
 	if value == "" {
 		return

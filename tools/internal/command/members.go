@@ -33,7 +33,7 @@ Examples:
   quorate --json members | jq '.members[] | select(.unreachableFor)'`
 }
 
-// Run asks, and prints.
+// Run asks the node, and prints the answer.
 func (c *Members) Run(s *Session) error {
 	var got management.ClusterMembers
 	raw, err := c.get("/v1/members", nil, &got)
@@ -51,7 +51,7 @@ func (c *Members) Run(s *Session) error {
 	return nil
 }
 
-// memberIndent is where the second line of a member begins: under its node.
+// memberIndent is the column of a member's second line: under the member's node.
 const memberIndent = 16
 
 // print writes the members for people.
@@ -94,7 +94,7 @@ func (c *Members) print(s *Session, got management.ClusterMembers) {
 	}
 }
 
-// printWaiting writes for whom a node waits.
+// printWaiting writes which voters a node waits for.
 func printWaiting(w io.Writer, waiting *management.Waiting) {
 	field(w, "waits", waiting.Reason)
 	field(w, "cure", waiting.Cure)

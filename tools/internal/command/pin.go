@@ -18,6 +18,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// The file is parsed to find plugins and the places of their checksums ([pins]); each
+// change is an edit of one line, so that comments and layout stay; the file is replaced
+// in one step ([replaceFile]).
+
 // Pin is the command that writes checksums into a file.
 type Pin struct {
 	File  string `arg:"" help:"Configuration file, YAML."`
@@ -38,7 +42,7 @@ Examples:
   quorate plugin pin --check cluster.yaml`
 }
 
-// pinned is what became of one plugin.
+// pinned is the result for one plugin.
 type pinned struct {
 	Plugin string `json:"plugin"`
 	Path   string `json:"path"`
@@ -49,7 +53,7 @@ type pinned struct {
 	edit edit
 }
 
-// edit replaces a part of a line, from 1; an empty part is an insertion.
+// edit replaces a part of a line, counted from 1; an empty part makes it an insertion.
 type edit struct {
 	line, from, to int
 	text           string
@@ -102,7 +106,7 @@ func (p *Pin) show(s *Session, all []pinned) error {
 	return nil
 }
 
-// pins finds the plugins of a file, and what is to be changed.
+// pins finds the plugins of a file, and the edits that pin them.
 func pins(path, text string) ([]pinned, error) {
 	if ext := filepath.Ext(path); ext == ".json" || ext == ".toml" {
 		return nil, fmt.Errorf("pins are written into YAML files only; put the output of sha256sum into sha256 by hand")
@@ -161,7 +165,7 @@ func pinOf(dir, text string, name, plugin *yaml.Node) (pinned, error) {
 	return one, nil
 }
 
-// width is how long a scalar is in the file; those that span lines are not paths.
+// width is how long a scalar is in the file; scalars that span lines are not paths.
 func width(n *yaml.Node) int {
 	if n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0 {
 		return len(n.Value) + 2
@@ -202,7 +206,8 @@ func checksum(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// apply makes the changes, the last one in the text first, so that places stay.
+// apply makes the edits, the last one in the text first, so that the positions of the
+// others stay right.
 func apply(text string, all []pinned) string {
 	lines := strings.Split(text, "\n")
 	edits := make([]edit, 0, len(all))
@@ -219,8 +224,8 @@ func apply(text string, all []pinned) string {
 	return strings.Join(lines, "\n")
 }
 
-// replaceFile changes a file at once, so that a node that watches it sees the old or
-// the new one.
+// replaceFile replaces a file in one step, so that a node that watches it reads the old
+// content or the new.
 func replaceFile(path, text string) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -236,7 +241,7 @@ func replaceFile(path, text string) error {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		_ = os.Remove(f.Name()) // The error before is the one to return.
+		_ = os.Remove(f.Name()) // The first error is the one to return.
 	}
 	return err
 }

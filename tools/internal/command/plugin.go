@@ -42,7 +42,7 @@ Examples:
   quorate --json plugin check plugins/zoneaware`
 }
 
-// tried is what a plugin did; the JSON form of the command's output.
+// tried is the result of trying a plugin, and the JSON form of the command's output.
 type tried struct {
 	Path     string  `json:"path"`
 	SHA256   string  `json:"sha256"`
@@ -100,7 +100,7 @@ func (c *CheckPlugin) Run(s *Session) error {
 	return nil
 }
 
-// readSettings reads a file of settings; none is none.
+// readSettings reads a file of settings; without a file there are none.
 func readSettings(path string) (map[string]any, error) {
 	if path == "" {
 		return nil, nil
@@ -116,7 +116,7 @@ func readSettings(path string) (map[string]any, error) {
 	return settings, nil
 }
 
-// openAny opens a plugin whose policy is not known before.
+// openAny opens a plugin whose policy is not known yet.
 func openAny(ctx context.Context, cfg plugins.Config) (p *host.Plugin, err error) {
 	cfg.Unpinned = true
 	for _, cfg.Policy = range host.Policies() {

@@ -10,7 +10,7 @@ import (
 	"github.com/quorate/quorate/tools/internal/reference"
 )
 
-// Reference is the command that explains the keys.
+// Reference is the command that explains the keys of the configuration.
 type Reference struct {
 	Key      string `arg:"" optional:"" help:"Only this key, and those below it."`
 	Markdown bool   `help:"Print Markdown tables."`

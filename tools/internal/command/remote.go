@@ -22,11 +22,15 @@ import (
 	"github.com/quorate/quorate/management"
 )
 
-// answerBytesMax bounds what is read of an answer: a node with 10,000 members
-// needs a tenth of it.
+// Commands that ask a node share the flags in [Remote]. A request is sent by a client
+// without proxies or redirects ([Remote.client]), and its answer or failure is put into
+// words for an operator.
+
+// answerBytesMax bounds how much of an answer is read: a node with 10,000 members sends a
+// tenth of it.
 const answerBytesMax = 32 << 20
 
-// Remote is the flags of commands that ask a running node.
+// Remote holds the flags of commands that ask a running node.
 type Remote struct {
 	Node        string        `default:"http://127.0.0.1:8080" placeholder:"URL" help:"The management address of a node (${default})."`
 	Timeout     time.Duration `default:"5s" help:"How long to wait for the answer (${default})."`
@@ -35,8 +39,8 @@ type Remote struct {
 	Authorities string        `placeholder:"FILE" help:"Who may have signed the certificate of the node."`
 }
 
-// get asks for a path, fills a value from the answer, and returns the answer
-// as it came.
+// get sends a GET for a path, decodes the answer into a value, and returns the raw answer
+// too.
 func (r *Remote) get(path string, query url.Values, into any) (json.RawMessage, error) {
 	if len(query) > 0 {
 		path += "?" + query.Encode()
@@ -44,12 +48,12 @@ func (r *Remote) get(path string, query url.Values, into any) (json.RawMessage, 
 	return r.ask(http.MethodGet, path, nil, into)
 }
 
-// operate asks the node to change something.
+// operate sends a request that changes something on the node.
 func (r *Remote) operate(path, operation string, into any) (json.RawMessage, error) {
 	return r.ask(http.MethodPost, path, http.Header{management.OperatorHeader: {operation}}, into)
 }
 
-// ask sends a request, fills a value from the answer, and returns the answer as it came.
+// ask sends a request, decodes the answer into a value, and returns the raw answer too.
 func (r *Remote) ask(method, target string, header http.Header, into any) (json.RawMessage, error) {
 	base, err := r.base()
 	if err != nil {
@@ -71,7 +75,7 @@ func (r *Remote) ask(method, target string, header http.Header, into any) (json.
 	if err != nil {
 		return nil, r.unreachable(base, err)
 	}
-	defer func() { _ = response.Body.Close() }() // It was read, or is of no use.
+	defer func() { _ = response.Body.Close() }() // The body was read, or is of no use.
 	text, err := io.ReadAll(io.LimitReader(response.Body, answerBytesMax+1))
 	if err != nil {
 		return nil, r.unreachable(base, err)
@@ -79,7 +83,7 @@ func (r *Remote) ask(method, target string, header http.Header, into any) (json.
 	return read(base, response.StatusCode, text, into)
 }
 
-// read makes sense of an answer.
+// read decodes an answer, or turns it into an error.
 func read(base string, status int, text []byte, into any) (json.RawMessage, error) {
 	strange := func(why string) error {
 		return fmt.Errorf("%s does not answer as a node does (status %d, %s): is it the management address of one?", base, status, why)
@@ -113,7 +117,7 @@ func (r *Remote) base() (string, error) {
 	return u.Scheme + "://" + u.Host, nil
 }
 
-// client returns a client that goes straight to the node.
+// client returns a client that connects directly to the node.
 func (r *Remote) client() (*http.Client, error) {
 	if r.Timeout <= 0 {
 		return nil, RejectedError{Text: fmt.Sprintf("-timeout %v is not above 0", r.Timeout)}
@@ -128,11 +132,11 @@ func (r *Remote) client() (*http.Client, error) {
 	}
 	return &http.Client{
 		Transport:     transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // A node sends nobody elsewhere.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // A node redirects to no other place.
 	}, nil
 }
 
-// security reads the files of the certificate.
+// security reads the files of the client's certificate.
 func (r *Remote) security() (*tls.Config, error) {
 	if r.Certificate == "" || r.Key == "" || r.Authorities == "" {
 		return nil, errors.New("-certificate, -key and -authorities go together")
@@ -158,7 +162,7 @@ func (r *Remote) unreachable(base string, err error) error {
 		return fmt.Errorf("no answer from %s within %v", base, r.Timeout)
 	}
 	if cause, ok := errors.AsType[*url.Error](err); ok {
-		err = cause.Err // The rest of it is said already.
+		err = cause.Err // The error says the rest already.
 	}
 	if _, ok := errors.AsType[*net.OpError](err); ok {
 		return fmt.Errorf("no node answers at %s: %w: does it run, and with this management.address?", base, err)

@@ -17,6 +17,10 @@ import (
 	"github.com/quorate/quorate/simulation"
 )
 
+// A run is started from the flags or from a recording ([Simulate.Run]), with its trace
+// and its recording going to files or to the output ([create]), and its result printed as
+// JSON or as figures.
+
 // Simulate is the command that runs a cluster in virtual time.
 type Simulate struct {
 	Nodes    int           `default:"7" help:"How many nodes, 1 to 10000."`
@@ -55,8 +59,8 @@ Examples:
   quorate --json simulate -scenario churn`
 }
 
-// gcPercent lets the heap of a simulation grow to several times what it holds:
-// it makes garbage at a high rate and holds little.
+// gcPercent lets the heap of a simulation grow to several times its live size: a
+// simulation makes garbage at a high rate and holds little.
 const gcPercent = 300
 
 // traceBuffer is the size of the buffer of the trace, in bytes.
@@ -78,7 +82,7 @@ func (c *Simulate) Run(s *Session) error {
 		if err != nil {
 			return RejectedError{Text: err.Error()}
 		}
-		defer func() { _ = recording.Close() }() // It was read only.
+		defer func() { _ = recording.Close() }() // It was only read.
 		options.Replay = recording
 	}
 	trace, err := create(c.Trace, s.Stdout)
@@ -114,14 +118,14 @@ func (c *Simulate) Run(s *Session) error {
 	return c.print(s, result)
 }
 
-// output is where the trace, or the recording, goes. Nil is nowhere.
+// output is where the trace, or the recording, goes; nil if it goes nowhere.
 type output struct {
 	buffer *bufio.Writer
-	file   *os.File // Nil if it goes to the standard output.
+	file   *os.File // Nil if the output is the standard output.
 }
 
-// create creates the file with a path. Stdout is what - stands for, nil where it
-// stands for nothing.
+// create opens the output at a path, nil if the path is empty. "-" means stdout, or a
+// file of that name if stdout is nil.
 func create(path string, stdout io.Writer) (*output, error) {
 	switch {
 	case path == "":
@@ -162,7 +166,7 @@ func terminal(w io.Writer) bool {
 // clearLine makes the line of a terminal empty.
 const clearLine = "\r\x1b[K"
 
-// progress returns a function that shows how far a run has come.
+// progress returns a function that shows the progress of a run.
 func progress(w io.Writer) func(now, of time.Duration) {
 	return func(now, of time.Duration) {
 		if now > of {
@@ -184,7 +188,7 @@ type simulated struct {
 	Members     int                   `json:"members,omitempty"`
 	Faults      []simulation.Injected `json:"faults,omitempty"`
 	Fenced      int                   `json:"fenced,omitempty"`
-	HostedTwice int                   `json:"hosted_twice,omitempty"` // Where that is an assumption about timing.
+	HostedTwice int                   `json:"hosted_twice,omitempty"` // Nodes counted where that is an assumption about timing.
 	Steps       uint64                `json:"steps,omitempty"`
 	Sent        uint64                `json:"sent,omitempty"`
 	Lost        uint64                `json:"lost,omitempty"`
@@ -194,7 +198,7 @@ type simulated struct {
 	Calls       uint64                `json:"calls,omitempty"`
 	Fates       []simulation.Injected `json:"fates,omitempty"`
 	Lines       uint64                `json:"lines,omitempty"`
-	Trace       string                `json:"trace,omitempty"` // The hash over the trace, in hexadecimal.
+	Trace       string                `json:"trace,omitempty"` // Hash over the trace, in hexadecimal.
 	Violation   string                `json:"violation,omitempty"`
 	Replay      string                `json:"replay"`
 }
@@ -216,7 +220,7 @@ func (c *Simulate) violated(s *Session, violation *simulation.Failure) error {
 			Scenario: c.Scenario, Seed: violation.Seed, Nodes: c.Nodes, Virtual: violation.At.String(),
 			Violation: violation.Err.Error(), Replay: violation.Replay(),
 		}
-		if c.Replay != "" { // The arguments were those of the recording.
+		if c.Replay != "" { // The options were those of the recording.
 			report.Scenario, report.Nodes = violation.Scenario, 0
 		}
 		if err := s.PrintJSON(report); err != nil {
@@ -261,8 +265,8 @@ func (c *Simulate) print(s *Session, r scenario.Result) error {
 	return err
 }
 
-// writeCounts lists how often each fault struck, or fate befell a call, in lines that
-// fit a terminal.
+// writeCounts lists how often each fault struck, or each outcome of a call occurred, in
+// lines that fit a terminal.
 func writeCounts(b *strings.Builder, what string, counts []simulation.Injected) {
 	if len(counts) == 0 {
 		return

@@ -19,6 +19,9 @@ import (
 	"github.com/quorate/quorate/tools/soak"
 )
 
+// A soak runs worlds until its time is over and prints each violation at once
+// ([Soak.Run]); the summary lists worlds, findings and the commands that repeat them.
+
 // Soak is the command that runs fresh seeds over all worlds.
 type Soak struct {
 	Minutes float64  `default:"1" help:"For how long runs are begun, in minutes of this machine."`
@@ -63,7 +66,7 @@ const (
 
 func (c *Soak) check() error {
 	switch {
-	case !(c.Minutes > 0 && c.Minutes <= soakMinutesMost): // Also for what is no number.
+	case !(c.Minutes > 0 && c.Minutes <= soakMinutesMost): // This also refuses what is no number.
 		return RejectedError{Text: fmt.Sprintf("-minutes %v: want more than 0 and up to %d", c.Minutes, soakMinutesMost)}
 	case c.Nodes != 0 && (c.Nodes < soak.NodesLeast || c.Nodes > soakNodesMost):
 		return RejectedError{Text: fmt.Sprintf("-nodes %d: want %d to %d", c.Nodes, soak.NodesLeast, soakNodesMost)}
@@ -124,7 +127,7 @@ func (c *Soak) violated(s *Session, run soak.Run) {
 		s.Paint(31, "FAIL"), run.World, run.Nodes, run.Seed, run.Violation(), run.Repeat())
 }
 
-// soakReport is what a soak has found.
+// soakReport is the result of a soak.
 type soakReport struct {
 	OK           bool          `json:"ok"`
 	Runs         int           `json:"runs"`
@@ -135,16 +138,16 @@ type soakReport struct {
 	Worlds       []soakedWorld `json:"worlds"`
 	Violations   []soakFound   `json:"violations"`
 
-	// HostedTwice counts nodes that hosted beside those who took over from them in
-	// clusters so large that their standing rests on a sample of the voters, and
-	// where news was slow or contacts were lost by and by. Assumed are those runs.
+	// HostedTwice counts nodes that hosted beside their successors, in clusters so large
+	// that the standing of a node rests on a sample of the voters, and where news was
+	// slow or contacts were lost gradually. Assumed are the runs in which that happened.
 	HostedTwice int         `json:"hosted_twice"`
 	Assumed     []soakFound `json:"assumed,omitempty"`
 
 	began time.Time
 }
 
-// soakedWorld is what was run of one world.
+// soakedWorld is the sum of the runs of one world.
 type soakedWorld struct {
 	World        string  `json:"world"`
 	Runs         int     `json:"runs"`
@@ -153,7 +156,7 @@ type soakedWorld struct {
 	HostedTwice  int     `json:"hosted_twice"`
 }
 
-// soakFound is one run in which something was found.
+// soakFound is one run that found something.
 type soakFound struct {
 	World     string `json:"world"`
 	Nodes     int    `json:"nodes"`
@@ -217,7 +220,7 @@ func (r *soakReport) print(s *Session) error {
 	return r.verdict()
 }
 
-// hostedTwice says what the column of that name counts.
+// hostedTwice explains the column of that name.
 const hostedTwice = `
   hosted twice: nodes that hosted beside those who took over from them, in worlds of
   storms with more members than a node monitors (above ten by default), where that is
@@ -235,7 +238,7 @@ func writeRepeats(b *strings.Builder, what string, found []soakFound) {
 	}
 }
 
-// verdict is the error of a soak that has found something.
+// verdict is the error of a soak that found something.
 func (r *soakReport) verdict() error {
 	switch len(r.Violations) {
 	case 0:
@@ -246,7 +249,7 @@ func (r *soakReport) verdict() error {
 	return fmt.Errorf("%d runs broke an invariant", len(r.Violations))
 }
 
-// soakProgress returns a function that shows how far a soak has come: each second on a
+// soakProgress returns a function that shows the progress of a soak: each second on a
 // terminal, each minute elsewhere.
 func soakProgress(w io.Writer) func(*soakReport) {
 	every, format := time.Minute, "soak: %d runs, %.1f virtual hours, %d violations after %v\n"

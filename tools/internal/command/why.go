@@ -37,7 +37,7 @@ Examples:
   quorate why -kind account -- -an-id-with-a-hyphen`
 }
 
-// Run asks, and prints.
+// Run asks the node, and prints the answer.
 func (c *Why) Run(s *Session) error {
 	path := "/v1/kinds/" + segment(c.Kind)
 	switch {
@@ -64,8 +64,7 @@ func (c *Why) Run(s *Session) error {
 	return nil
 }
 
-// segment escapes a text so that it stays one segment of a path whatever it
-// is: also "." and "..".
+// segment escapes any text, "." and ".." included, so that it is one segment of a path.
 func segment(text string) string { return strings.ReplaceAll(url.PathEscape(text), ".", "%2E") }
 
 // print writes the explanation for people.

@@ -21,10 +21,13 @@ import (
 	"github.com/quorate/quorate/config/manual"
 )
 
-// Build describes the settings of a struct that holds the defaults, with the
-// comments that it finds in the sources: the directory root holds what is
-// imported under the prefix. The error lists every setting whose declaration
-// does not say what it must.
+// [Build] walks over the struct of the defaults, finds the comment of each field in the
+// sources ([comments]) and rewrites it as text for operators ([plain]). A setting whose
+// declaration lacks something is an error ([lacks]).
+
+// Build describes the settings of a struct that holds the defaults, with the comments of
+// their declarations: the directory root holds the sources that are imported under the
+// prefix. The error lists every setting whose declaration lacks something.
 func Build(root, prefix string, defaults any) ([]manual.Setting, error) {
 	declared, err := config.Settings(defaults)
 	if err != nil {
@@ -45,7 +48,7 @@ func Build(root, prefix string, defaults any) ([]manual.Setting, error) {
 	return settings, errors.Join(faults...)
 }
 
-// lacks lists what the declaration of a setting must say and does not.
+// lacks lists what the declaration of a setting must say but does not.
 func lacks(d config.Setting, s manual.Setting) []error {
 	var faults []error
 	lack := func(missing bool, what string) {
@@ -69,8 +72,8 @@ type comments struct {
 	docs     map[*ast.TypeSpec]string
 }
 
-// of returns the comment of a setting: that of its field, or, when a group has
-// none, that of its type.
+// of returns the comment of a setting: that of its field, or that of its type for a group
+// whose field has none.
 func (c *comments) of(d config.Setting) (string, error) {
 	kind := d.Struct
 	if d.Field != "" {
@@ -178,9 +181,8 @@ func keysIn(t reflect.Type) map[string]string {
 	return keys
 }
 
-// plain makes a Go comment a text for operators, in one line: the name in front
-// is left out, other fields are called by their keys, and links lose their
-// brackets.
+// plain turns a Go comment into text for operators, in one line: the leading name is left
+// out, other fields are called by their keys, and links lose their brackets.
 func plain(comment, name string, keys map[string]string) string {
 	text := strings.Join(strings.Fields(comment), " ")
 	if rest, ok := strings.CutPrefix(text, name+" "); ok {
@@ -190,8 +192,8 @@ func plain(comment, name string, keys map[string]string) string {
 	}
 	text = regexp.MustCompile(`\[(\*?[A-Za-z][A-Za-z0-9_.]*)\]`).ReplaceAllString(text, "$1")
 	return regexp.MustCompile(`[A-Za-z]+`).ReplaceAllStringFunc(text, func(word string) string {
-		// Names of one part are words too: "the Strategy" cannot be told from a
-		// sentence that begins with Strategy.
+		// A name of one word may also be an ordinary word: "the Strategy" cannot be told
+		// from a sentence that begins with Strategy.
 		if key := keys[word]; strings.Contains(key, "-") {
 			return key
 		}

@@ -14,8 +14,8 @@ import (
 //go:embed reference.json
 var committed []byte
 
-// Read returns the reference of the program: groups before what is in them, in
-// the order of their declaration.
+// Read returns the reference of the program: groups before their settings, in the order
+// of declaration.
 func Read() ([]manual.Setting, error) {
 	var settings []manual.Setting
 	if err := json.Unmarshal(committed, &settings); err != nil {

@@ -12,20 +12,23 @@ import (
 	"github.com/quorate/quorate/config/manual"
 )
 
+// A schema is built group by group ([group]), each setting is put under the keys of its
+// groups ([place]), and the type and range of its value become keywords of JSON Schema
+// ([value], [bounded]).
+
 // SchemaID is where editors find the schema of the main branch.
 const SchemaID = "https://raw.githubusercontent.com/quorate/quorate/main/docs/cluster.schema.json"
 
-// durationPattern is the form of durations, that of the Go package time.
+// durationPattern is the format of durations, that of the Go package time.
 const durationPattern = `^[-+]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$`
 
 // object is a part of a JSON Schema.
 type object = map[string]any
 
-// Schema returns a JSON Schema (draft 2020-12) of configuration files. It
-// describes the form of one file: types, names, ranges. Required keys are not
-// required by it, since several files make one configuration, and what does not
-// fit together across settings is not in it. The descriptions are those of
-// [Build] for the same defaults.
+// Schema returns a JSON Schema (draft 2020-12) of configuration files. It describes the
+// form of one file: types, names, ranges. It does not demand required keys, since several
+// files make one configuration, nor does it check settings against each other. The
+// descriptions are those of [Build] for the same defaults.
 func Schema(described []manual.Setting, defaults any) (map[string]any, error) {
 	settings, err := config.Settings(defaults)
 	if err != nil {
@@ -50,7 +53,7 @@ func Schema(described []manual.Setting, defaults any) (map[string]any, error) {
 	return root, nil
 }
 
-// place hangs the schema of a setting into that of the group around it.
+// place puts the schema of a setting into that of the group around it.
 func place(nodes map[string]object, s config.Setting, node object) {
 	path := strings.Join(s.Path, "\x00")
 	last := s.Path[len(s.Path)-1]
@@ -66,8 +69,8 @@ func place(nodes map[string]object, s config.Setting, node object) {
 	}
 }
 
-// group returns the schema of a group without settings. A section may stand
-// there empty, and then means its defaults.
+// group returns the schema of a group without settings. A section may be empty in a file,
+// and then means its defaults.
 func group() object {
 	return object{
 		"type":       []string{"object", "null"},
@@ -142,7 +145,7 @@ func bounded(node object, text string) object {
 	return node
 }
 
-// preset returns the default as JSON has it, nil for none.
+// preset returns the default as a JSON value, nil for none.
 func preset(s config.Setting) any {
 	switch {
 	case s.Default == "" || s.Default == "none":

@@ -39,7 +39,7 @@ func entry(changelog, version string) string {
 	return ""
 }
 
-// said tells whether a section has more than headings in it.
+// said tells whether a section contains more than headings.
 func said(section string) bool {
 	for line := range strings.Lines(section) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
@@ -49,8 +49,8 @@ func said(section string) bool {
 	return false
 }
 
-// promote gives what stands under "Unreleased" to the version, and leaves an empty
-// section for what comes after. A changelog that already has a heading for the
+// promote moves the text under "Unreleased" to the heading of the version, and leaves an
+// empty section for later changes. A changelog that already has a heading for the
 // version, or says nothing new, stays as it is.
 func promote(changelog, version string, day time.Time) string {
 	at := unreleasedHeading.FindStringIndex(changelog)

@@ -17,10 +17,10 @@ import (
 	"github.com/quorate/quorate/tools/internal/api"
 )
 
-// Check reports everything that forbids to release the commit that is checked out
-// with a version: files that no commit has, a version that is no step onwards, a
-// changelog that says nothing, a requirement of a module without releases, and a
-// change of what a public package promises that the version does not announce.
+// Check reports everything that forbids releasing the commit that is checked out under a
+// version: uncommitted files, a version that is no step onwards, a changelog that says
+// nothing, a requirement of a module without releases, and a change of what a public
+// package promises that the version does not announce.
 func (t *Tree) Check(ctx context.Context, version string) error {
 	var faults []error
 	if semver.Canonical(version) != version || version == "" {
@@ -57,9 +57,9 @@ func (t *Tree) requirements() []error {
 	return faults
 }
 
-// changelogs asks every module what its users will notice. One in which nothing has
-// changed but its requirements says that: an empty section cannot be told from one
-// that was forgotten.
+// changelogs checks that the changelog of every module says what its users will notice. A
+// module in which only requirements have changed says that: an empty section cannot be
+// told from a forgotten one.
 func (t *Tree) changelogs(version string) []error {
 	var faults []error
 	for _, dir := range append([]string{"."}, dirs(t.Modules)...) {
@@ -83,7 +83,7 @@ func dirs(modules []*Module) []string {
 	return out
 }
 
-// last returns the newest version of which any released module has a tag, or "".
+// last returns the newest version that any released module has a tag of, or "".
 func (t *Tree) last(ctx context.Context) (string, error) {
 	tags, err := git(ctx, t.Root, nil, "tag", "--list")
 	if err != nil {
@@ -102,9 +102,9 @@ func (t *Tree) last(ctx context.Context) (string, error) {
 	return newest, nil
 }
 
-// promises compares what the public packages declare with what they declared in
-// the last release. Something that is gone or has changed is allowed by a new major
-// version, and before v1 by a new minor one.
+// promises compares what the public packages declare with what they declared in the last
+// release. A new major version, and before v1 a new minor one, may remove or change
+// declarations.
 func (t *Tree) promises(ctx context.Context, last, version string) []error {
 	if last == "" || announces(last, version) {
 		return nil
@@ -114,11 +114,11 @@ func (t *Tree) promises(ctx context.Context, last, version string) []error {
 		name := api.File(m.Dir)
 		before, err := git(ctx, t.Root, nil, "show", m.Tag(last)+":"+name)
 		if err != nil {
-			continue // A module that is new, or promises nothing.
+			continue // The module is new, or promises nothing.
 		}
 		now, err := os.ReadFile(filepath.Join(t.Root, filepath.FromSlash(name)))
 		if err != nil {
-			now = nil // All that the module promised is gone.
+			now = nil // Everything that the module promised is gone.
 		}
 		if gone := api.Compare(before, string(now)).Gone; len(gone) > 0 {
 			faults = append(faults, fmt.Errorf("release: %s after %s may take nothing away, and %s has no longer:\n\t%s",
@@ -128,8 +128,8 @@ func (t *Tree) promises(ctx context.Context, last, version string) []error {
 	return faults
 }
 
-// announces tells whether users of one version expect to change their programs for
-// the other.
+// announces tells whether a step from one version to the other tells users to change
+// their programs.
 func announces(last, version string) bool {
 	if semver.Major(last) != semver.Major(version) {
 		return true

@@ -20,16 +20,20 @@ import (
 	"golang.org/x/mod/zip"
 )
 
+// [Cut] clones the repository, makes the commit for the main branch ([Release.raise]),
+// then the one for the tags: replaces are dropped and each go.sum completed in the order
+// of release. Nothing is published; [Release.Push] returns the command that would.
+
 // Plan is what to release, and where to.
 type Plan struct {
 	Repo    string            // the working repository, which is only read
 	Version string            // of all modules, such as v0.3.0
 	Clone   string            // a directory that does not exist yet
-	Day     time.Time         // what the changelogs say
+	Day     time.Time         // date in the changelogs
 	Without map[string]string // directories of modules that get no tag, with the reason
-	// Draft releases the work tree as it stands, committed or not, in the name of
-	// nobody: what the checks of the tree and a look at a user's view need. Otherwise
-	// the commit that is checked out is released, with its history.
+	// Draft releases the work tree as it stands, committed or not, under no author's
+	// name: for the checks of the tree and for a look at a user's view. Otherwise the
+	// commit that is checked out is released, with its history.
 	Draft bool
 }
 
@@ -42,8 +46,8 @@ type Release struct {
 	draft   bool
 }
 
-// Cut makes the clone, its two commits and the tags. What was begun is left behind
-// on an error, for a look at it.
+// Cut makes the clone, its two commits and the tags. After an error the unfinished clone
+// is left for inspection.
 func Cut(ctx context.Context, plan Plan) (*Release, error) {
 	if err := plan.clone(ctx); err != nil {
 		return nil, err
@@ -109,9 +113,9 @@ func (r *Release) tag(ctx context.Context) error {
 	return nil
 }
 
-// raise gives the changelogs the version, and lets every module, those without
-// releases too, require the released siblings at it. The replaces stay: this
-// commit is the next one of the main branch.
+// raise gives the changelogs the version, and lets every module, modules without releases
+// too, require the released siblings at that version. The replaces stay: this commit is
+// the next one of the main branch.
 func (r *Release) raise(day time.Time) error {
 	names := []string{changelogName}
 	for _, m := range slices.Concat(r.Tree.Modules, r.Tree.Kept) {
@@ -153,11 +157,11 @@ func (r *Release) write(m *Module) error {
 	return os.WriteFile(filepath.Join(r.dir(m), "go.mod"), text, 0o644)
 }
 
-// dir returns where the clone has a module.
+// dir returns the directory of a module in the clone.
 func (r *Release) dir(m *Module) string { return filepath.Join(r.Clone, filepath.FromSlash(m.Dir)) }
 
-// detach drops the replaces of siblings and completes each go.sum. A module is
-// packed as soon as its own is complete, since the next ones need its hash.
+// detach drops the replaces of siblings and completes each go.sum. A module is packed as
+// soon as its go.sum is complete, since the next modules need its hash.
 func (r *Release) detach(ctx context.Context) error {
 	scratch, err := os.MkdirTemp("", "quorate-release")
 	if err != nil {
@@ -210,11 +214,11 @@ func (r *Release) detachOne(ctx context.Context, m *Module, proxy *Proxy, env []
 	return err
 }
 
-// Prefix returns what the paths of all modules begin with.
+// Prefix returns the common prefix of the paths of all modules.
 func (t *Tree) Prefix() string { return strings.TrimSuffix(t.Modules[0].Path, "/"+t.Modules[0].Dir) }
 
-// Push returns the one command that publishes the release: the first commit onto
-// a branch, and all tags, or nothing of it.
+// Push returns the one command that publishes the release: the first commit onto a
+// branch, and all tags, all or nothing.
 func (r *Release) Push(remote, branch string) string {
 	return fmt.Sprintf("git -C %s push --atomic %s HEAD~1:refs/heads/%s %s", r.Clone, remote, branch, strings.Join(r.Tags, " "))
 }

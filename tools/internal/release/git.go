@@ -16,8 +16,8 @@ import (
 	"strings"
 )
 
-// command runs a program in a directory and returns what it printed to its
-// standard output. An error has what it said on the other one.
+// command runs a program in a directory and returns its standard output. An error
+// contains its standard error.
 func command(ctx context.Context, dir string, env []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
@@ -35,7 +35,8 @@ func git(ctx context.Context, dir string, env []string, args ...string) (string,
 	return command(ctx, dir, env, "git", args...)
 }
 
-// nobody is who commits what is never pushed: no identity, signature or hook of the
+// nobody is the author of commits that are never pushed: the user's identity, signature
+// and hooks are not used.
 // user's is asked for.
 func nobody() []string {
 	return []string{
@@ -44,7 +45,7 @@ func nobody() []string {
 	}
 }
 
-// files returns the names of what a commit of the work tree would hold, with
+// files returns the names of the files that a commit of the work tree would contain, with
 // slashes.
 func files(ctx context.Context, repo string) ([]string, error) {
 	output, err := git(ctx, repo, nil, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
@@ -59,8 +60,8 @@ func files(ctx context.Context, repo string) ([]string, error) {
 	}), nil
 }
 
-// copyTree makes a repository whose one commit is the work tree of repo as it
-// stands, committed or not.
+// copyTree makes a repository with one commit: the work tree of repo as it stands,
+// committed or not.
 func copyTree(ctx context.Context, repo, clone string) error {
 	names, err := files(ctx, repo)
 	if err != nil {

@@ -16,12 +16,12 @@ import (
 	"golang.org/x/mod/sumdb/dirhash"
 )
 
-// Proxy is a directory from which the go command takes modules as from a module
-// proxy: ours from there, those of others from the cache of this machine first,
-// so that nothing needs a network when that is warm.
+// Proxy is a directory that serves the go command as a module proxy: for our modules from
+// the directory, for those of others from the cache of this machine first, so that no
+// network is needed when that cache is complete.
 type Proxy struct {
 	dir   string
-	cache string // where the go command keeps what it has unpacked, one for each proxy
+	cache string // cache of the go command for this proxy alone
 }
 
 // NewProxy makes an empty proxy in a directory.
@@ -33,12 +33,12 @@ func NewProxy(dir string) (*Proxy, error) {
 	return p, nil
 }
 
-// Env returns the variables with which the go command uses the proxy. Modules
-// whose paths begin with prefix are looked for in no checksum database, since they
-// are in none yet; those of others are verified as the user has set it. The
-// module cache is fresh, or a version that was packed once more would be served as it
-// was before. Without -trimpath the build cache would not know the packages of
-// others again in a fresh module cache, and compile them anew each time.
+// Env returns the variables with which the go command uses the proxy. Modules whose paths
+// begin with prefix are not looked up in a checksum database, since they are in none yet;
+// those of others are verified as the user has set it. The module cache is fresh, or a
+// version that is packed again would be served as before. Without -trimpath the build
+// cache would not recognize the packages of others in a fresh module cache, and compile
+// them again each time.
 func (p *Proxy) Env(ctx context.Context, prefix string) ([]string, error) {
 	said, err := command(ctx, p.dir, []string{"GOWORK=off"}, "go", "env", "GOMODCACHE", "GOPROXY")
 	if err != nil {

@@ -17,6 +17,9 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
+// A tree is loaded from go.work ([Load]); the modules that get a tag are sorted so that
+// each comes after its requirements ([order]), which is the order of release.
+
 // Unreleased names the directories of the modules of this repository that get no
 // tag, with the reason.
 func Unreleased() map[string]string {
@@ -47,9 +50,9 @@ type Tree struct {
 	Kept []*Module
 }
 
-// Load reads the modules that the go.work of the tree names; without says which of
-// them, and of the others, get no tag. It fails where two released modules require
-// each other, their tests included: there would be no order in which to publish them.
+// Load reads the modules that the go.work of the tree names; without says which of them
+// get no tag. Load fails if two released modules require each other, their tests
+// included: there would be no order in which to publish them.
 func Load(root string, without map[string]string) (*Tree, error) {
 	data, err := os.ReadFile(filepath.Join(root, "go.work"))
 	if err != nil {
@@ -91,8 +94,8 @@ func readModule(root, dir string) (*Module, error) {
 	return &Module{Dir: dir, Path: mod.Module.Mod.Path, Mod: mod}, nil
 }
 
-// known refuses a module that is said to get no tag and does not exist: the list
-// would go on excusing whatever gets that name next.
+// known refuses a name in without that no module has: the list would excuse the next
+// module of that name.
 func (t *Tree) known(without map[string]string) error {
 	var faults []error
 	for _, dir := range slices.Sorted(maps.Keys(without)) {
@@ -118,11 +121,11 @@ func named(modules []*Module, path string) *Module {
 }
 
 // order sorts the released modules so that each comes after all that it requires.
-// What only its tests need is a requirement like any other.
+// Requirements of tests alone count like any other.
 func (t *Tree) order() error {
 	slices.SortFunc(t.Modules, func(a, b *Module) int { return cmp.Compare(a.Dir, b.Dir) })
 	sorted := make([]*Module, 0, len(t.Modules))
-	var trail []string // the modules that are being placed, each required by the one before
+	var trail []string // the modules being placed, each required by the one before
 	var place func(m *Module) error
 	place = func(m *Module) error {
 		if slices.Contains(sorted, m) {

@@ -17,11 +17,10 @@ import (
 	"golang.org/x/mod/zip"
 )
 
-// Verify packs each module from its tag, as the go command does when it fetches
-// from the repository, into the proxy, and reports whatever a user would stumble
-// over, all of it: a replace, a sibling at another version, a licence that the go
-// command would have to borrow from the root, a go.sum that has other hashes than
-// the tags.
+// Verify packs each module from its tag into the proxy, as the go command does when it
+// fetches from the repository, and reports everything that would fail for a user: a
+// replace, a sibling at another version, a licence that the go command would have to
+// borrow from the root, a go.sum with other hashes than the tags.
 func (r *Release) Verify(ctx context.Context, proxy *Proxy) error {
 	var faults []error
 	hashes := map[string]string{} // by the first two fields of a line of a go.sum
@@ -42,7 +41,7 @@ func (r *Release) Verify(ctx context.Context, proxy *Proxy) error {
 	return errors.Join(faults...)
 }
 
-// show returns a file of a module as its tag has it.
+// show returns a file of a module as it is in the module's tag.
 func (r *Release) show(ctx context.Context, m *Module, name string) (string, error) {
 	return git(ctx, r.Clone, nil, "show", m.Tag(r.Version)+":"+m.Dir+"/"+name)
 }
@@ -76,7 +75,7 @@ func (r *Release) pack(ctx context.Context, m *Module, proxy *Proxy, hashes map[
 	return errors.Join(append(faults, err)...)
 }
 
-// foreign finds the lines of a go.mod that only work inside the repository.
+// foreign finds the lines of a go.mod that work only inside the repository.
 func (r *Release) foreign(mod *modfile.File) []error {
 	var faults []error
 	for _, replace := range mod.Replace {
@@ -93,8 +92,8 @@ func (r *Release) foreign(mod *modfile.File) []error {
 	return faults
 }
 
-// wrongSums finds the lines of a go.sum about our modules that are not what the
-// tags hold.
+// wrongSums finds the lines of a go.sum about our modules that differ from the content of
+// the tags.
 func wrongSums(gosum, prefix string, hashes map[string]string) []error {
 	var faults []error
 	for line := range strings.Lines(gosum) {

@@ -1,8 +1,8 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command accept makes what the public packages declare at present what later
-// changes are compared with. Its argument is the root of the repository.
+// Command accept stores what the public packages declare at present, for later changes to
+// be compared with. Its argument is the root of the repository.
 //
 //	go run ./tools/internal/api/accept .
 package main
