@@ -19,10 +19,10 @@ const OpeningCents = 100_000
 // Account is one account. Its owner runs one message at a time, so it needs no
 // lock.
 type Account struct {
-	dir     string // Of all journals.
+	dir     string // Directory of all journals.
 	journal *journal.Journal
 	cents   int64
-	booked  map[string]bool // Transfer id to whether it was refused.
+	booked  map[string]bool // Whether each transfer was refused, by its id.
 }
 
 var (
@@ -34,7 +34,7 @@ var (
 // NewAccount returns an account whose journal lies under dir.
 func NewAccount(dir string) *Account { return &Account{dir: dir} }
 
-// Start takes the journal over and rebuilds the account from it.
+// Start opens the journal as its new owner and rebuilds the account from it.
 func (a *Account) Start(c *sharding.Context) error {
 	j, records, err := journal.Open(filepath.Join(a.dir, c.ID()), c.Epoch().String(), c.Node().String())
 	if err != nil {
@@ -47,18 +47,18 @@ func (a *Account) Start(c *sharding.Context) error {
 	return nil
 }
 
-// Stop gives the journal up. When nobody else can have the account, the disk keeps the
-// journal before the next owner opens it. An owner that was replaced has nothing to save:
-// what counts of its segment is what the successor found there. It closes its file and
-// touches nothing else.
+// Stop closes the journal. While no other owner can exist, the journal is synced to disk
+// before the next owner opens it. An owner that was replaced has nothing to save: its
+// successor has decided which of its records count. It closes its file and touches
+// nothing else.
 func (a *Account) Stop(c *sharding.Context) {
 	if a.journal == nil {
 		return
 	}
 	if c.StopReason().Sole() {
-		_ = a.journal.Sync() // What was acknowledged is written; a disk that fails here fails the next owner.
+		_ = a.journal.Sync() // Acknowledged records are written already; a disk that fails here fails the next owner.
 	}
-	_ = a.journal.Close() // Nothing is buffered, so nothing can be lost.
+	_ = a.journal.Close() // Nothing is buffered, so closing loses nothing.
 }
 
 // Receive carries out a command.
@@ -76,7 +76,7 @@ func (a *Account) Receive(c *sharding.Context, cmd *bankpb.Command) error {
 	}
 }
 
-// book writes one leg down, unless it was booked before. An error leaves the
+// book writes one leg to the journal, unless it was booked before. An error leaves the
 // account unchanged or out of date; either way the entity stops with it.
 func (a *Account) book(b *bankpb.Book) error {
 	if b.GetTransfer() == "" {

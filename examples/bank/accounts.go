@@ -12,8 +12,7 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
-// Accounts is the way to the accounts from one node. It is safe for concurrent
-// use.
+// Accounts reaches the accounts from one node. It is safe for concurrent use.
 type Accounts struct {
 	region *sharding.Region[*bankpb.Command]
 }
@@ -26,15 +25,15 @@ type Transfer struct {
 	Cents int64  `json:"cents"`
 }
 
-// Receipt tells how a transfer ended.
+// Receipt says how a transfer ended.
 type Receipt struct {
 	ID      string `json:"id"`
 	Refused bool   `json:"refused"` // The paying account did not cover it; nothing was moved.
 	Paid    string `json:"paid"`    // Epoch in which the paying leg was acknowledged.
 	Got     string `json:"got"`     // Epoch in which the receiving leg was acknowledged; empty when refused.
 
-	// PaidAfter is how long the paying account took, in nanoseconds; the
-	// receiving one is asked after that.
+	// PaidAfter is how long the paying account took, in nanoseconds; the receiving
+	// account is asked after that.
 	PaidAfter time.Duration `json:"paid_after"`
 }
 

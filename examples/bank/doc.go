@@ -1,9 +1,9 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bank is a bank whose accounts are sharded entities. It is what a
-// program that keeps money, carts or game state in a cluster looks like, and
-// what the demo kills nodes of while it counts every cent.
+// Package bank is a bank whose accounts are sharded entities. It shows what a program
+// that keeps money, carts or game state in a cluster looks like, and is what the demo
+// runs while it kills nodes and counts every cent.
 //
 // An [Account] appends each change to a journal in a directory that all nodes
 // share, and is rebuilt from it wherever it starts. The directory stands for

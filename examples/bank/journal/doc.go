@@ -13,10 +13,10 @@
 //
 // # Opening
 //
-// A new owner first creates its segment, which must not exist, and so seals
-// all older ones; only then does it read. The header of its segment says how
-// far it read its predecessor. Whatever stands behind that point was written
-// by an owner that had been replaced, and belongs to nobody.
+// A new owner first creates its segment, which must not exist, and so seals all older
+// ones; only then does it read. The header of its segment says how far it read the
+// segment of its predecessor. Records behind that point were written by an owner that had
+// been replaced, and do not count.
 //
 // # Appending
 //

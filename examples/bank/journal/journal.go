@@ -15,26 +15,30 @@ import (
 	"time"
 )
 
-// ErrSealed is returned when an owner with a higher epoch exists. The caller
-// is no longer the owner: it must not acknowledge and has to stop.
+// An owner opens a journal ([Open]), which seals the segments of earlier owners, appends
+// to it ([Journal.Append]) and closes it. Readers use [Epochs], [Owner] and [ReadChain],
+// which tell the records that count from those that do not.
+
+// ErrSealed is returned when an owner with a higher epoch exists. The caller is no longer
+// the owner: it must not acknowledge, and must stop.
 var ErrSealed = errors.New("journal: sealed by an owner with a higher epoch")
 
-// prefix stands before the epoch in the name of a segment.
+// prefix begins the name of a segment; the epoch follows.
 const prefix = "seal-"
 
 // Record is one change of an account.
 type Record struct {
-	Transfer string `json:"transfer"`          // The id of the transfer that this is a leg of.
+	Transfer string `json:"transfer"`          // Id of the transfer that this record is a leg of.
 	Cents    int64  `json:"cents"`             // Added to the balance; negative for a debit.
 	Refused  bool   `json:"refused,omitempty"` // A debit that the balance did not cover: it changes nothing.
-	At       int64  `json:"at"`                // When it was written, Unix nanoseconds; set by Append.
+	At       int64  `json:"at"`                // When the record was written, Unix nanoseconds; set by Append.
 }
 
 // header is the first line of a segment.
 type header struct {
-	Owner  string `json:"owner"`  // Who created the segment.
+	Owner  string `json:"owner"`  // Creator of the segment.
 	Prev   string `json:"prev"`   // Epoch of the segment before this one, empty for the first.
-	Length int64  `json:"length"` // Bytes of that segment that count.
+	Length int64  `json:"length"` // Bytes of the previous segment that count.
 	At     int64  `json:"at"`     // When the segment was created, Unix nanoseconds.
 }
 
@@ -45,12 +49,11 @@ type Journal struct {
 	file  *os.File
 }
 
-// Open makes owner the owner with the given epoch and returns all records
-// that count, oldest first. Epochs are compared as strings, so their text form
-// has to preserve their order. An owner may open its own epoch again, after a
-// restart of the entity in the same process. Open fails with [ErrSealed] when
-// a higher epoch exists or the epoch belongs to somebody else, and with an
-// error of package os when the directory cannot be written.
+// Open makes owner the owner with the given epoch and returns all records that count,
+// oldest first. Epochs are compared as strings, so their text form must preserve their
+// order. An owner may open its own epoch again, after a restart of the entity in the same
+// process. Open fails with [ErrSealed] when a higher epoch exists or the epoch belongs to
+// another owner, and with an error of package os when the directory cannot be written.
 func Open(dir, epoch, owner string) (*Journal, []Record, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, nil, err
@@ -86,8 +89,8 @@ func reopen(dir, epoch, owner string) (*Journal, []Record, error) {
 	return &Journal{dir: dir, epoch: epoch, file: file}, counted(chain), nil
 }
 
-// takeOver reads what counts in older segments and writes the header that
-// says so.
+// takeOver reads the records that count in older segments and writes the header that says
+// so.
 func (j *Journal) takeOver(owner string) ([]Record, error) {
 	created := time.Now().UnixNano()
 	if err := j.checkSeals(); err != nil {
@@ -117,7 +120,7 @@ func (j *Journal) checkSeals() error {
 	return nil
 }
 
-// counted returns what counts in chain, oldest first.
+// counted returns the records of chain that count, oldest first.
 func counted(chain []Segment) []Record {
 	var all []Record
 	for _, s := range chain {
@@ -126,8 +129,8 @@ func counted(chain []Segment) []Record {
 	return all
 }
 
-// Append writes a record. It returns [ErrSealed] when another owner has taken
-// over; whether the record counts is then for that owner to say.
+// Append writes a record. It returns [ErrSealed] when another owner has taken over; that
+// owner decides whether the record counts.
 func (j *Journal) Append(r Record) error {
 	r.At = time.Now().UnixNano()
 	if err := j.writeLine(r); err != nil {
@@ -136,11 +139,11 @@ func (j *Journal) Append(r Record) error {
 	return j.checkSeals()
 }
 
-// Sync has the disk keep what was appended.
+// Sync has the disk keep the appended records.
 func (j *Journal) Sync() error { return j.file.Sync() }
 
-// Close ends the ownership on this side. The journal can be opened again with
-// a higher epoch only.
+// Close ends this owner's use of the journal. The journal can be opened again only with a
+// higher epoch.
 func (j *Journal) Close() error { return j.file.Close() }
 
 // writeLine appends v in one write, so that a reader sees all of it or, if the
@@ -154,7 +157,7 @@ func (j *Journal) writeLine(v any) error {
 	return err
 }
 
-// Epochs returns the epochs that ever owned dir, lowest first.
+// Epochs returns the epochs of all owners of dir, lowest first.
 func Epochs(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -170,8 +173,8 @@ func Epochs(dir string) ([]string, error) {
 	return epochs, nil
 }
 
-// Owner returns who owns dir: the owner of the newest segment that has begun,
-// "" when there is none.
+// Owner returns the owner of dir: that of the newest segment with a header, "" if there
+// is none.
 func Owner(dir string) (string, error) {
 	epochs, err := Epochs(dir)
 	if err != nil {
@@ -189,14 +192,14 @@ func Owner(dir string) (string, error) {
 	return "", nil
 }
 
-// Segment is what counts of one owner's records, and what does not.
+// Segment is one owner's segment: the records that count, and those that do not.
 type Segment struct {
 	Epoch   string
 	Owner   string
 	Created int64    // Unix nanoseconds.
-	Records []Record // What counts.
+	Records []Record // Records that count.
 	Length  int64    // Bytes that count, the header included.
-	Beyond  []Record // Written by this owner after another had taken over.
+	Beyond  []Record // Records written by this owner after another had taken over.
 }
 
 // ReadChain returns the segments that count, oldest first. A segment whose
@@ -209,7 +212,7 @@ func ReadChain(dir string) ([]Segment, error) {
 		return nil, err
 	}
 	var chain []Segment
-	want, limit := "", int64(-1) // The newest segment with a header ends the chain and counts whole.
+	want, limit := "", int64(-1) // The newest segment with a header ends the chain and counts as a whole.
 	for _, epoch := range slices.Backward(epochs) {
 		if want != "" && epoch != want {
 			continue
@@ -235,8 +238,8 @@ func ReadChain(dir string) ([]Segment, error) {
 	return chain, nil
 }
 
-// parse splits a segment into its header, the records up to limit (all when
-// negative) and those beyond. It reports false when there is no header yet.
+// parse splits a segment into its header, the records up to limit (all when negative) and
+// those after it. It returns false when there is no header yet.
 func parse(epoch string, data []byte, limit int64) (header, Segment, bool, error) {
 	var h header
 	s := Segment{Epoch: epoch}

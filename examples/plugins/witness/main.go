@@ -1,9 +1,9 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command witness is a downing plugin that asks a witness (see witnessd) for the
-// casting vote when a cluster splits into halves. Keep-majority decides every other
-// split. Without an answer nobody is downed; in time the side gives up.
+// Command witness is a downing plugin that asks a witness (see witnessd) for the casting
+// vote when a cluster splits into halves. Keep-majority decides every other split.
+// Without an answer no node is downed; in time the side gives up.
 package main
 
 import (
@@ -22,15 +22,15 @@ import (
 	"github.com/quorate/quorate/plugins/sdk"
 )
 
-// settings are what stands under plugins.<name>.settings: where votes are asked for,
-// and in the name of which cluster.
+// settings are the settings under plugins.<name>.settings: where votes are asked for, and
+// on behalf of which cluster.
 type settings struct{ URL, Cluster string }
 
 // request asks for the vote; answer gives or refuses it.
 type request struct {
 	Cluster string   `json:"cluster"`
-	Side    []string `json:"side"`   // The voters who ask.
-	Voters  []string `json:"voters"` // All voters that are not down, those who ask included.
+	Side    []string `json:"side"`   // The voters of the asking side.
+	Voters  []string `json:"voters"` // All voters that are not down, the asking ones included.
 }
 
 type answer struct {
@@ -50,11 +50,11 @@ func newWitness(s settings) (downing.Provider, error) {
 	return &witness{s}, nil
 }
 
-// Class promises nothing: the vote goes to who asks first, majority or not.
+// Class promises nothing: the vote goes to the side that asks first, majority or not.
 func (w *witness) Class() downing.Class { return downing.Class{} }
 
-// Decide asks the witness if the side holds half of some set of voters, and at least
-// half of the others: two sides that do hold half each, so no third one asks.
+// Decide asks the witness if the side holds half of some set of voters, and at least half
+// of the other sets: two sides that do hold half each, so no third side asks.
 func (w *witness) Decide(ctx context.Context, v downing.View) (downing.Decision, error) {
 	side, tie := v.Side(), false
 	r := request{Cluster: w.Cluster}
@@ -63,7 +63,7 @@ func (w *witness) Decide(ctx context.Context, v downing.View) (downing.Decision,
 		for _, id := range voters {
 			m := v.Member(id)
 			if m == nil || m.Status < gossip.Up || m.Status > gossip.Leaving {
-				continue // A vote that nobody has.
+				continue // This voter can vote for no side.
 			}
 			r.Voters = append(r.Voters, id.String())
 			if side.Has(id) {
@@ -94,7 +94,7 @@ func (w *witness) Decide(ctx context.Context, v downing.View) (downing.Decision,
 	return d, nil
 }
 
-// ask asks the witness once. Whoever asked for the decision asks again.
+// ask asks the witness once. The node that asked for the decision asks again.
 func (w *witness) ask(ctx context.Context, r request) (a answer, err error) {
 	body, err := json.Marshal(r)
 	if err != nil {

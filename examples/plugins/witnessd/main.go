@@ -4,15 +4,15 @@
 // Command witnessd is the witness of the plugin beside it: it gives each cluster's
 // casting vote to one side of a split.
 //
-// The vote goes to the first side that asks, and stays with the nodes of that side,
-// its holders, for a time. Meanwhile another side gets it only if a holder is in it,
-// or if no holder is among the voters any more and nobody in it was refused: so the
-// loser of a split stays the loser, however late it asks. The time must exceed the
-// longest pause of a machine, for a side that was asleep believes that the split is
-// new; and a holder that dies costs its cluster the vote for as long.
+// The vote goes to the first side that asks, and stays with the nodes of that side, its
+// holders, for a time. Meanwhile another side gets the vote only if a holder is in it, or
+// if no holder is among the voters any more and no node in it was refused: so the loser
+// of a split stays the loser, however late it asks. The time must exceed the longest
+// pause of a machine, for a side that was asleep believes that the split is new; and a
+// holder that dies costs its cluster the vote for as long.
 //
-// A vote is on disk before it is given, so that a restart gives it to nobody else. Run
-// one process on a file.
+// A vote is on disk before it is given, so that after a restart it cannot go to another
+// side. Run one process on a file.
 package main
 
 import (
@@ -44,15 +44,15 @@ type answer struct {
 	Reason  string `json:"reason"`
 }
 
-// vote says who holds the vote of a cluster, until when, and for how long each of
-// those without it is remembered.
+// vote says which nodes hold the vote of a cluster, until when, and for how long each
+// refused node is remembered.
 type vote struct {
 	Holders []string             `json:"holders"`
 	Until   time.Time            `json:"until"`
 	Losers  map[string]time.Time `json:"losers"`
 }
 
-// refuses reports whether somebody else has the vote.
+// refuses reports whether other nodes hold the vote.
 func (v *vote) refuses(q request, now time.Time) bool {
 	in := func(list []string) func(string) bool {
 		return func(id string) bool { return slices.Contains(list, id) }
@@ -64,7 +64,7 @@ func (v *vote) refuses(q request, now time.Time) bool {
 	return lost || slices.ContainsFunc(v.Holders, in(q.Voters))
 }
 
-// given returns the vote that the side holds from now on.
+// given returns the vote as the side holds it from now on.
 func (v *vote) given(q request, now time.Time, hold time.Duration) vote {
 	next := vote{Holders: q.Side, Until: now.Add(hold), Losers: map[string]time.Time{}}
 	for id, until := range v.Losers {
@@ -132,7 +132,7 @@ func (r *register) store() error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(file.Name()) }() // Gone already if all went well.
+	defer func() { _ = os.Remove(file.Name()) }() // The file is gone already if all went well.
 	_, err = file.Write(text)
 	if err == nil {
 		err = file.Sync()
@@ -149,7 +149,7 @@ func (r *register) store() error {
 	return syncDir(filepath.Dir(r.path))
 }
 
-// syncDir makes a rename last. Windows has no such call and needs none.
+// syncDir makes a rename survive a crash. Windows has no such call and needs none.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/quorate/quorate/plugins/sdk"
 )
 
-// settings are what stands under plugins.<name>.settings.
+// settings are the settings under plugins.<name>.settings.
 type settings struct {
-	Skew int // By how much zones, or regions of a zone, may differ. From 1, the default.
+	Skew int // Largest difference between zones, or between regions of a zone. From 1, the default.
 }
 
 // SetDefaults sets the skew to 1.
@@ -36,12 +36,12 @@ func newZoneAware(s settings) (allocation.Strategy, error) {
 // Class says that equal requests get equal answers.
 func (z *zoneAware) Class() allocation.Class { return allocation.Class{Pure: true} }
 
-// region is a region that can take shards. Shards on their way count as arrived.
+// region is a region that can take shards. Shards on their way to it count.
 type region struct {
 	id           allocation.Region
 	zone         string
-	shards       []allocation.Shard // Those that may move.
-	count, moves int                // How many shards, and moves it takes part in.
+	shards       []allocation.Shard // Shards that may move.
+	count, moves int                // Number of shards, and of moves that the region takes part in.
 }
 
 // compare orders regions, the best for one more shard first.
@@ -79,7 +79,7 @@ func (z *zoneAware) Allocate(_ context.Context, r allocation.AllocateRequest) (r
 	if len(regions) == 0 {
 		return allocation.AllocateResult{Reason: "zone-aware: no region can take shards"}, nil
 	}
-	for _, p := range r.Shards { // Each shard sees where the ones before it went.
+	for _, p := range r.Shards { // Each shard sees the placements of the ones before.
 		to := slices.MinFunc(regions, compare(zones))
 		to.count, zones[to.zone] = to.count+1, zones[to.zone]+1
 		res.Placements = append(res.Placements, allocation.Placement{Shard: p.Shard, Region: to.id, Reason: "zone-aware: fewest in zone " + to.zone})
@@ -95,7 +95,7 @@ func (z *zoneAware) Rebalance(_ context.Context, r allocation.RebalanceRequest) 
 	regions, zones := eligible(r.Regions, r.Budget.InFlight)
 	for len(res.Moves) < r.Budget.Room() {
 		var from, to *region
-		most := [2]int{} // By how much zones differ, then regions.
+		most := [2]int{} // Differences between zones, then between regions.
 		for _, a := range regions {
 			for _, b := range regions {
 				gap := [2]int{zones[a.zone] - zones[b.zone], a.count - b.count}

@@ -14,6 +14,10 @@ import (
 	"github.com/quorate/quorate/examples/bank/journal"
 )
 
+// After the load has ended, the journals of all accounts are read ([readLedger]) and
+// compared with what the clients were told ([ledger.missing]); the verdict is printed as
+// text and as JSON.
+
 // verdict is the last line of the demo.
 type verdict struct {
 	Nodes            int   `json:"nodes"`
@@ -30,20 +34,20 @@ type verdict struct {
 	Unasked          int   `json:"unasked"`
 	Paused           int   `json:"paused"`
 	Moved            int   `json:"owners"`
-	Late             int   `json:"late_acknowledged"` // By an owner that had been frozen until others replaced it.
+	Late             int   `json:"late_acknowledged"` // Acknowledged by an owner that was frozen until others replaced it.
 
 	Phases  map[string]*phase `json:"phases"`
-	Plugins map[string]away   `json:"plugins,omitempty"` // Those that were killed or stopped, by name.
-	Missed  []string          `json:"missed,omitempty"`  // Promises about the phases that were not kept.
+	Plugins map[string]away   `json:"plugins,omitempty"` // Plugins that were killed or stopped, by name.
+	Missed  []string          `json:"missed,omitempty"`  // Promises of the phases that were not kept.
 
-	Error string `json:"error,omitempty"` // Why the run did not get to its end.
+	Error string `json:"error,omitempty"` // Why the run did not finish.
 	OK    bool   `json:"ok"`
 }
 
-// leg is one booking as the journals have it.
+// leg is one booking of a transfer, as it is in the journals.
 type leg struct{ account, transfer string }
 
-// entry is a record that counts, and the epoch of the owner who wrote it.
+// entry is a record that counts, with the epoch of its owner.
 type entry struct {
 	journal.Record
 
@@ -53,11 +57,11 @@ type entry struct {
 // epochOf is an epoch of an account.
 type epochOf struct{ account, epoch string }
 
-// ledger is what the journals say.
+// ledger is the content of all journals.
 type ledger struct {
 	booked      map[leg][]entry
 	beyond      map[leg]bool       // Written, but by an owner that had been replaced.
-	owned       map[epochOf]string // Who owned which epoch.
+	owned       map[epochOf]string // The owner of each epoch.
 	cents       int64              // Sum over all accounts.
 	accounts    int
 	owners      int
@@ -98,10 +102,10 @@ func audit(dir string, l *load) (verdict, error) {
 	return v, nil
 }
 
-// missing counts the legs of an answered transfer that do not stand in the
-// journals as the client was told, and those that were acknowledged by an owner
-// behind whose back another had taken over: the record that counts, if there is
-// one, was then written by a later owner, for a repetition of the transfer.
+// missing counts the legs of an answered transfer that are not in the journals as the
+// client was told, and legs that were acknowledged by an owner that had been replaced
+// without knowing it: the record that counts, if there is one, was then written by a
+// later owner, for a repetition of the transfer.
 func (b *ledger) missing(t told) (lost, late int) {
 	check := func(at leg, cents int64, refused bool, epoch string) {
 		entries := b.booked[at]
@@ -137,7 +141,7 @@ func readLedger(dir string) (*ledger, error) {
 	return b, nil
 }
 
-// add takes one account's journal in.
+// add reads the journal of one account.
 func (b *ledger) add(account string, chain []journal.Segment) {
 	b.cents += bank.OpeningCents
 	b.owners += len(chain)

@@ -12,7 +12,11 @@ import (
 	"time"
 )
 
-// options is what the command line says.
+// A run starts a fleet and a load, carries out the plan step by step ([demo.play],
+// [demo.carryOut]), and ends with the audit. Each action has a method that waits until
+// the cluster has recovered.
+
+// options are the command line as values.
 type options struct {
 	seed     uint64
 	accounts int
@@ -34,12 +38,12 @@ type demo struct {
 	load    *load
 	journal string
 
-	recoveries []time.Duration // From a death to the last account's answer.
-	windows    []window        // The phases so far; the last one goes on.
-	away       map[string]away // The plugins that were hurt.
+	recoveries []time.Duration // Each from a death to the last account's answer.
+	windows    []window        // The phases so far; the last one is not over.
+	away       map[string]away // The plugins that were killed or stopped.
 }
 
-// run plays the whole demo and reports whether nothing was lost.
+// run runs the whole demo and reports whether nothing was lost.
 func run(ctx context.Context, opts options) (bool, error) {
 	dir, cleanup, err := workDir(opts.dir)
 	if err != nil {
@@ -65,8 +69,8 @@ func run(ctx context.Context, opts options) (bool, error) {
 	return false, err
 }
 
-// giveUp ends a run that did not get to its end. What was answered until then
-// is audited all the same: it must not be lost.
+// giveUp ends a run that cannot finish. The answers so far are audited all the same: they
+// must not be lost.
 func (d *demo) giveUp(v verdict, why error) (verdict, error) {
 	if d.load.abandon() {
 		books, err := audit(d.journal, d.load)
@@ -77,8 +81,8 @@ func (d *demo) giveUp(v verdict, why error) (verdict, error) {
 	return v, why
 }
 
-// workDir returns the directory of the run, and what removes it when it is a
-// temporary one.
+// workDir returns the directory of the run, and the function that removes a temporary
+// one.
 func workDir(dir string) (string, func() error, error) {
 	if dir != "" {
 		return dir, func() error { return nil }, os.MkdirAll(dir, 0o755)
@@ -126,8 +130,8 @@ func (d *demo) play(ctx context.Context) (verdict, error) {
 	return audit(d.journal, d.load)
 }
 
-// enter begins a phase. It lasts until the next one, so that what an action
-// leaves behind is counted where it belongs.
+// enter begins a phase. It lasts until the next one, so that the effects of its action
+// are counted as its own.
 func (d *demo) enter(name string) {
 	d.closeWindow()
 	from := d.load.since()
@@ -137,15 +141,14 @@ func (d *demo) enter(name string) {
 	d.windows = append(d.windows, window{name: name, from: from, to: noAnswer})
 }
 
-// closeWindow ends the phase that goes on.
+// closeWindow ends the present phase.
 func (d *demo) closeWindow() {
 	if n := len(d.windows); n > 0 && d.windows[n-1].to == noAnswer {
 		d.windows[n-1].to = d.load.since()
 	}
 }
 
-// carryOut does one step of the plan and waits until the cluster has taken it
-// in.
+// carryOut does one step of the plan and waits until the cluster has recovered.
 func (d *demo) carryOut(ctx context.Context, what action) error {
 	switch what {
 	case killPlain, killOldest:

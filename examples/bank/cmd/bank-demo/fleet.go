@@ -18,17 +18,21 @@ import (
 	"time"
 )
 
+// The fleet writes the cluster's file, starts processes, and admits a node for clients
+// when the cluster has taken it in ([fleet.admit]). The ways in which a node ends follow,
+// and at last the end of all ([fleet.close]).
+
 // fleet owns the node processes.
 type fleet struct {
 	program, dir, journal string
 	ports                 []int
-	used                  int // Of the ports.
+	used                  int // Number of ports in use.
 	screen                *screen
 	client                *http.Client
-	strategies            *strategies // Nil: the built-in ones.
+	strategies            *strategies // Nil with built-in strategies.
 
 	mu    sync.Mutex
-	alive []*process // Started, and neither killed nor asked to leave.
+	alive []*process // Processes that were started, and neither killed nor asked to leave.
 	all   []*process
 }
 
@@ -66,8 +70,8 @@ func newFleet(program, dir, journal string, plugins bool, s *screen) (*fleet, er
 	return f, nil
 }
 
-// clusterFile is the one file of all nodes. All of the first nodes are seed
-// nodes: at most four of them ever go for good, so a new node always finds one.
+// clusterFile returns the one file of all nodes. All of the first nodes are seed nodes:
+// at most four of them ever go for good, so a new node always finds one.
 func (f *fleet) clusterFile() string {
 	seeds := make([]string, firstNodes)
 	for i := range seeds {
@@ -77,14 +81,14 @@ func (f *fleet) clusterFile() string {
 		f.address(0), strings.Join(seeds, ", "))
 }
 
-// config is the path of the cluster's file.
+// config returns the path of the cluster's file.
 func (f *fleet) config() string { return filepath.Join(f.dir, "cluster.yaml") }
 
-// address is where the i-th node listens.
+// address returns the address of the i-th node.
 func (f *fleet) address(i int) string { return fmt.Sprintf("127.0.0.1:%d", f.ports[i]) }
 
-// freePorts finds n ports. They lie below the range from which systems take the
-// ports of outgoing connections, so that nobody takes one before its node does.
+// freePorts finds n ports. They lie below the range from which systems take the ports of
+// outgoing connections, so that no connection takes a port before its node does.
 func freePorts(n int) ([]int, error) {
 	var ports []int
 	for range 1000 {
@@ -106,8 +110,8 @@ func freePorts(n int) ([]int, error) {
 	return nil, fmt.Errorf("found no %d free ports from 20000 to 29999", n)
 }
 
-// start starts a node at an address that was not used yet, and waits until it
-// serves HTTP. Clients ask it only when it is admitted.
+// start starts a node at an address that was not used yet, and waits until it serves
+// HTTP. Clients ask the node only when it is admitted.
 func (f *fleet) start(ctx context.Context) (*process, error) {
 	f.used++
 	return f.launch(ctx, fmt.Sprintf("n%d", f.used), f.address(f.used-1))
@@ -182,14 +186,14 @@ func (f *fleet) admit(ctx context.Context, fresh ...*process) error {
 	return nil
 }
 
-// strike takes a node off the list of those that may be asked.
+// strike takes a node off the list of those that clients may ask.
 func (f *fleet) strike(victim *process) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.alive = slices.DeleteFunc(f.alive, func(p *process) bool { return p == victim })
 }
 
-// kill ends a node without warning. Clients are not told: they find out.
+// kill ends a node without warning. Clients are not told and find out by themselves.
 func (f *fleet) kill(p *process) error {
 	err := p.cmd.Process.Kill()
 	<-p.gone
@@ -197,9 +201,9 @@ func (f *fleet) kill(p *process) error {
 	return err
 }
 
-// terminate asks a node to leave, and waits until it has ended in order.
-// Clients send it nothing more, as with any load balancer that lets a node go;
-// what they have sent is still answered.
+// terminate asks a node to leave, and waits until it has ended in order. Clients send the
+// node no new requests, as with any load balancer that drains a node; earlier requests
+// are still answered.
 func (f *fleet) terminate(ctx context.Context, p *process) error {
 	f.strike(p)
 	at := time.Now()
@@ -252,7 +256,7 @@ func (f *fleet) close() {
 	all := slices.Clone(f.all)
 	f.mu.Unlock()
 	for _, p := range all {
-		_ = p.thaw()      // It may have ended, as below.
+		_ = p.thaw()      // The process may have ended, as below.
 		_ = p.terminate() // A demo that was interrupted may have left it frozen.
 	}
 	limit := time.After(10 * time.Second)
@@ -260,9 +264,9 @@ func (f *fleet) close() {
 		select {
 		case <-p.gone:
 		case <-limit:
-			_ = p.cmd.Process.Kill() // It may have ended just now.
+			_ = p.cmd.Process.Kill() // The process may have ended just now.
 			<-p.gone
-			limit = time.After(time.Millisecond) // The patience is used up for the rest as well.
+			limit = time.After(time.Millisecond) // The other processes get no more time either.
 		}
 	}
 }

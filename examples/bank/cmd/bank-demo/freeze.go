@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// exitDown is how a node ends that learns that the others went on without it.
+	// exitDown is the exit status of a node that learns that the others went on without
+	// it.
 	exitDown = 3
 
 	// noticedAfter is how long clients keep asking a node that stands still: the
@@ -26,9 +27,9 @@ const (
 	lateMax = 50
 )
 
-// freeze stops a node until the others have removed it and another has taken
-// its place, lets it go on, and sees it end by itself. What was sent to it
-// meanwhile must not be acknowledged by it: others own its accounts.
+// freeze stops a node until the others have removed it and another node has taken its
+// place, lets it go on, and waits until it ends by itself. Requests that it got meanwhile
+// must not be acknowledged by it: others own its accounts.
 func (d *demo) freeze(ctx context.Context) error {
 	victim, err := d.fleet.pick(ctx, d.load.rnd.IntN(2) == 0, d.load.rnd)
 	if err != nil {
@@ -71,7 +72,7 @@ func (d *demo) freeze(ctx context.Context) error {
 	return nil
 }
 
-// ownedBy returns at most n accounts that a node owns, as the journals say.
+// ownedBy returns at most n accounts that a node owns, by the journals.
 func (d *demo) ownedBy(p *process, n int) ([]string, error) {
 	var own []string
 	for i := range d.opts.accounts {
@@ -89,9 +90,9 @@ func (d *demo) ownedBy(p *process, n int) ([]string, error) {
 	return own, nil
 }
 
-// lateAnswer is an answer that a node gave after it had been frozen. Where the
-// account had moved to another node in time, it comes from that node and was
-// passed on, which is as it should be. The audit tells the two apart.
+// lateAnswer is an answer that a node gave after it had been frozen. If the account had
+// moved to another node in time, the answer comes from there and was passed on, as it
+// should be. The audit distinguishes the two cases.
 type lateAnswer struct {
 	told
 

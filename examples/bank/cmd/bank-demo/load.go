@@ -19,6 +19,10 @@ import (
 	"github.com/quorate/quorate/examples/bank"
 )
 
+// The sender begins transfers at a fixed rate ([load.send]); each is repeated over other
+// nodes until it is answered ([load.persist]), and its times are noted for the phases
+// ([load.measure]). Reads of all balances, the end of the load and its figures follow.
+
 // inFlightMax bounds the transfers that wait for an answer. At 300 a second it
 // is reached after 20 s without one, twice as long as a failover may take; the
 // load then pauses, and the summary says how often.
@@ -27,44 +31,44 @@ const inFlightMax = 6000
 // retryAfter is the pause before a transfer is tried on another node.
 const retryAfter = 50 * time.Millisecond
 
-// told is what a client knows of a transfer that was answered.
+// told is what a client was told about a transfer.
 type told struct {
 	bank.Transfer
 	receipt bank.Receipt
 }
 
-// load sends transfers at a steady pace and remembers what it was told.
+// load sends transfers at a steady rate and remembers the answers.
 type load struct {
 	fleet    *fleet
 	accounts int
 	rate     int
 	rnd      *rand.Rand // Of the demo's own goroutine.
 
-	cancel  context.CancelFunc // Ends what start started; nil before that.
+	cancel  context.CancelFunc // Ends the goroutines of start; nil before that.
 	stop    chan struct{}
 	stopped sync.Once
-	pending sync.WaitGroup // The sender, and every transfer without an answer.
-	slots   chan struct{}  // inFlightMax of them: the bound.
+	pending sync.WaitGroup // Counts the sender, and every transfer without an answer.
+	slots   chan struct{}  // One for each transfer under way; inFlightMax in all.
 
 	mu      sync.Mutex
 	begun   time.Time
 	asked   map[string]bool // The ids of all transfers that were ever sent.
 	told    []told
-	waits   []time.Duration // Of the transfers answered since the last look.
+	waits   []time.Duration // Waiting times of the transfers answered since the last look.
 	longest time.Duration
 	paused  int
 	again   int // Transfers answered at a second or later try.
 	late    []lateAnswer
 
-	// For the phases; moments since begun.
+	// Moments since begun, for the phases.
 	spans   []span
 	failed  []failure
-	retried []time.Duration // When a request that was answered in the end broke off first.
+	retried []time.Duration // When a request that was answered in the end first failed.
 
 	unanswered int // Transfers given up when the demo ended before their answer.
 }
 
-// failure is an answer that said that an ask had failed.
+// failure is an answer that reports a failed ask.
 type failure struct {
 	at   time.Duration
 	node string
@@ -96,8 +100,8 @@ func (l *load) start(ctx context.Context, s *screen) {
 	go s.watch(ctx, l)
 }
 
-// send begins the transfers that are due at every tick: as many as the rate
-// says since the start, so that a tick which came late is made up for.
+// send begins the transfers that are due at every tick: as many as the rate demands since
+// the start, so that a late tick is made up for.
 func (l *load) send(ctx context.Context) {
 	rnd := rand.New(rand.NewPCG(l.rnd.Uint64(), 3))
 	tick := time.NewTicker(time.Second / time.Duration(l.rate))
@@ -158,7 +162,7 @@ func (l *load) transfer(ctx context.Context, t bank.Transfer, first int) {
 	l.measure(t, receipt, sent)
 }
 
-// tries are the moments at which a request was sent first and last.
+// tries holds the moments at which a request was first and last sent.
 type tries struct{ first, last time.Duration }
 
 // persist repeats a request, over one node after the other, until it is
@@ -194,10 +198,10 @@ func (l *load) note(t told) {
 	l.told = append(l.told, t)
 }
 
-// measure remembers how long the two accounts of a transfer took to answer: the
-// paying one, which is asked first, as long as the receipt says, the other one
-// the rest. Behind a try that broke off it is not known who of them had not
-// answered: the other one then is held to have been asked from the beginning.
+// measure notes how long the two accounts of a transfer took to answer. The paying one,
+// which is asked first, took as long as the receipt says, the other one the rest. After a
+// failed try it is not known which of them had not answered: then the other one counts as
+// asked from the beginning.
 func (l *load) measure(t bank.Transfer, receipt bank.Receipt, sent tries) {
 	now := l.since()
 	paid := min(sent.last+receipt.PaidAfter, now)
@@ -259,7 +263,7 @@ func (l *load) request(ctx context.Context, p *process, method, path string, bod
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		why, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<12)) // What can be read of it says enough.
+		why, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<12)) // As much as can be read is enough.
 		return refusal(fmt.Sprintf("%s: %s", resp.Status, bytes.TrimSpace(why)))
 	}
 	return json.NewDecoder(resp.Body).Decode(into)
@@ -269,7 +273,7 @@ func (l *load) request(ctx context.Context, p *process, method, path string, bod
 // returns how long that took.
 func (l *load) sweep(ctx context.Context) (time.Duration, error) {
 	at := time.Now()
-	queue := make(chan int, l.accounts) // Holds all, so that it can be closed at once.
+	queue := make(chan int, l.accounts) // It has room for all, so that it can be closed at once.
 	for i := range l.accounts {
 		queue <- i
 	}
@@ -287,7 +291,7 @@ func (l *load) sweep(ctx context.Context) (time.Duration, error) {
 	return time.Since(at), context.Cause(ctx)
 }
 
-// read asks for one balance until it is answered.
+// read asks for one balance until there is an answer.
 func (l *load) read(ctx context.Context, id string, first int) {
 	var balance struct{ Cents int64 }
 	sent, err := l.persist(ctx, first, http.MethodGet, "/accounts/"+id, nil, &balance)
@@ -322,7 +326,7 @@ func (l *load) abandon() bool {
 // close stops sending.
 func (l *load) close() { l.stopped.Do(func() { close(l.stop) }) }
 
-// pace is the last second's traffic.
+// pace is the traffic of the last second.
 type pace struct {
 	operations int
 	p50, p99   time.Duration

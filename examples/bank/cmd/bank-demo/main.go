@@ -14,21 +14,21 @@
 //
 //	bank-demo -phases rolling_restart,freeze
 //
-// With -plugins the nodes ask two plugins where shards go and who must go after a
-// partition, and the phase plugins kills one of them and stops the other. The last
-// line says for how long each was away. A downing strategy that may let a minority
-// survive makes failover wait longer, so the promise for a kill is another one then.
+// With -plugins the nodes ask two plugins where shards go and which nodes go after a
+// partition, and the phase plugins kills one of them and stops the other. The last line
+// says for how long each was away. A downing strategy that may let a minority survive
+// makes failover wait longer, so the promise for a kill is another one then.
 //
 // In the end it compares the journals with what the clients were told. The last
 // line is one JSON object; the exit status is 1 when money or an acknowledged
 // transfer was lost, doubled, or written by an owner that had been replaced.
 //
-// For each phase the last line has the longest gap of any account: the time
-// between two answers of an account that follow each other, as far as a request
-// waited for it. A failed ask is a request that a node answered with an error;
-// clients repeat it, and other requests that broke off, until it is answered,
-// which counts as retried. Promises that were not kept are listed as missed;
-// they depend on the machine and do not change the exit status.
+// For each phase the last line has the longest gap of any account: the time between two
+// successive answers of an account, as far as a request waited for it. A failed ask is a
+// request that a node answered with an error; clients repeat such requests, and others
+// that broke off, until they are answered, which counts as retried. Promises that were
+// not kept are listed as missed; they depend on the machine and do not change the exit
+// status.
 package main
 
 import (
@@ -47,7 +47,7 @@ import (
 var errTooLong = errors.New("the demo did not end within 160 s")
 
 func main() {
-	self, _ := os.Executable() // An empty path is caught below: there is no bank beside it.
+	self, _ := os.Executable() // An empty path is caught below: no bank lies beside it.
 	opts := options{}
 	flag.Uint64Var(&opts.seed, "seed", 1, "`number` that decides what is killed and when")
 	flag.IntVar(&opts.accounts, "accounts", 1000, "`number` of accounts")

@@ -14,6 +14,9 @@ import (
 	"time"
 )
 
+// The demo asks nodes for their view over HTTP ([fleet.members]), prints what has changed
+// ([fleet.show]), and waits for a condition by polling all nodes ([fleet.until]).
+
 // member is one member as a node sees it.
 type member struct {
 	Node        string `json:"node"`
@@ -68,7 +71,7 @@ func (f *fleet) membersOf(ctx context.Context, p *process) (view, error) {
 	return v, err
 }
 
-// get asks a node something that it can answer at once.
+// get sends a request that a node can answer at once.
 func (f *fleet) get(ctx context.Context, p *process, path string, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -130,7 +133,7 @@ func (f *fleet) waitRemoved(ctx context.Context, victim *process) error {
 	return nil
 }
 
-// waitAnswer waits until a node answers for an account, wherever that lives.
+// waitAnswer waits until a node answers for an account, wherever the account lives.
 func (f *fleet) waitAnswer(ctx context.Context, p *process) error {
 	at := time.Now()
 	for {
@@ -152,7 +155,7 @@ func (f *fleet) until(ctx context.Context, ok func(view) bool) error {
 		for i, p := range f.nodes() {
 			v, err := f.membersOf(ctx, p)
 			if i == 0 && err == nil {
-				f.show(v) // One node's view: those of several differ for moments.
+				f.show(v) // Only one node's view: those of several differ for moments.
 			}
 			done = done && err == nil && ok(v)
 		}

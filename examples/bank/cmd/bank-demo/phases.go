@@ -14,10 +14,14 @@ import (
 	"time"
 )
 
-// What the toolkit promises with default settings.
+// The waits of requests become gaps of accounts ([gaps]); each gap and each failed ask is
+// counted in the phase that it belongs to ([phases]); phases that broke a promise are
+// listed ([missed]).
+
+// The promises of the toolkit with default settings.
 const (
 	gapAfterKill   = 10 * time.Second
-	gapByWitness   = 20 * time.Second // The same where a minority might survive: the decision itself is waited for.
+	gapByWitness   = 20 * time.Second // The limit where a minority might survive: the decision itself is waited for.
 	gapInRestart   = 500 * time.Millisecond
 	noAnswer       = time.Duration(math.MaxInt64) // The end of a request that was never answered.
 	worthRecording = 300 * time.Millisecond       // A gap of this length is written to the list of gaps.
@@ -25,20 +29,20 @@ const (
 
 // Moments are durations since the load began.
 
-// span is one request to one account: when it was sent, by a client that
-// repeated it until it was answered, and when that was.
+// span is one request to one account: when it was sent, by a client that repeated it
+// until it was answered, and when it was answered.
 type span struct {
 	account  string
 	from, to time.Duration
 }
 
-// gap is a time in which an account was asked and answered nobody.
+// gap is a time in which an account was asked and answered no request.
 type gap struct {
 	account  string
 	from, to time.Duration
 }
 
-// length is the time from its beginning to its end.
+// length is the length of the gap.
 func (g gap) length() time.Duration { return g.to - g.from }
 
 // window is the time of one phase.
@@ -62,8 +66,8 @@ type phase struct {
 }
 
 // gaps returns the gaps of all accounts: for each account the times between two
-// answers that follow each other, as far as a request waited. A request that
-// was never answered waits until end.
+// successive answers, as far as a request waited. A request that was never answered waits
+// until end.
 func gaps(spans []span, end time.Duration) []gap {
 	byAccount := map[string][]span{}
 	for _, s := range spans {
@@ -77,8 +81,8 @@ func gaps(spans []span, end time.Duration) []gap {
 	return all
 }
 
-// gapsOf returns the gaps of one account. It goes back in time: whatever ended
-// at an answer or after it and began before it was waiting for it.
+// gapsOf returns the gaps of one account. It goes backwards through the answers: a
+// request that ended at an answer or after it, and began before it, was waiting for it.
 func gapsOf(spans []span) []gap {
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.to, b.to) })
 	out := make([]gap, len(spans))
@@ -94,8 +98,8 @@ func gapsOf(spans []span) []gap {
 	return out
 }
 
-// windowOf returns the index of the phase to which a gap belongs: that in which
-// most of it lies, the earlier one of two.
+// windowOf returns the index of the phase to which a gap belongs: the phase with most of
+// it, the earlier one of two.
 func windowOf(windows []window, g gap) int {
 	best := 0
 	for i, w := range windows {
@@ -106,7 +110,7 @@ func windowOf(windows []window, g gap) int {
 	return best
 }
 
-// at returns the index of the phase of a moment.
+// at returns the index of the phase at a moment.
 func at(windows []window, moment time.Duration) int {
 	for i, w := range windows {
 		if moment < w.to {
@@ -177,9 +181,9 @@ func (d *demo) writeGaps(path string) error {
 	return os.WriteFile(path, []byte(text.String()), 0o644)
 }
 
-// missed says which promises were not kept in the phases of a run. They are no
-// part of the verdict on the books: a machine that is busy with something else
-// misses them too.
+// missed returns the promises that were not kept in the phases of a run. They do not
+// change the verdict on the books: a machine that is busy with other work misses them
+// too.
 func missed(named map[string]*phase, plugins bool) []string {
 	var out []string
 	afterKill := gapAfterKill

@@ -15,12 +15,11 @@ import (
 // the phase that begins with it, on the command line and in the last line.
 type action string
 
-// The actions. Each is waited for, so the cluster never loses two nodes at
-// once and always keeps a majority: it has at least three members before it
-// loses one.
+// The actions. The demo waits for the end of each, so the cluster never loses two nodes
+// at once and always keeps a majority: it has at least three members before it loses one.
 const (
-	killPlain  action = "kill"             // A node that is not the oldest, without warning.
-	killOldest action = "coordinator_kill" // The oldest node, without warning.
+	killPlain  action = "kill"             // A node other than the oldest is killed.
+	killOldest action = "coordinator_kill" // The oldest node is killed.
 	startTwo   action = "join"             // Two nodes join.
 	leaveOne   action = "leave"            // A node leaves in order.
 	freezeOne  action = "freeze"           // A node stands still until it is removed, is replaced, and thaws.
@@ -80,7 +79,7 @@ type step struct {
 func plan(seed uint64, chosen []action) []step {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	order := slices.Clone(chosen)
-	// There is always an order that is feasible: what removes nobody first.
+	// A feasible order always exists: actions that remove no node first.
 	for shuffled := false; !shuffled || !feasible(order); shuffled = true {
 		rnd.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 	}
@@ -91,8 +90,7 @@ func plan(seed uint64, chosen []action) []step {
 	return steps
 }
 
-// feasible reports whether there are enough members for each action when its
-// turn comes.
+// feasible reports whether there are enough members for each action at its turn.
 func feasible(order []action) bool {
 	members := firstNodes
 	for _, a := range order {

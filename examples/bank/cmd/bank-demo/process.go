@@ -19,16 +19,16 @@ import (
 // process is one node.
 type process struct {
 	name     string // For people: n1, n2 and so on.
-	address  string // Of the cluster: host:port.
-	node     string // Its identity in the cluster, as it said.
-	http     string // Of its HTTP interface.
-	admitted bool   // Clients may ask it; the fleet guards it.
+	address  string // Address in the cluster: host:port.
+	node     string // Identity in the cluster, from its first line.
+	http     string // Address of its HTTP interface.
+	admitted bool   // Clients may ask the node; guarded by the fleet.
 	cmd      *exec.Cmd
 	stdin    io.Closer     // Held open: its end tells the node that the demo has died.
-	gone     chan struct{} // Closed when it has ended.
+	gone     chan struct{} // Closed when the process has ended.
 
 	mu       sync.Mutex
-	requests map[int]context.CancelFunc // Those under way.
+	requests map[int]context.CancelFunc // Cancels the requests under way.
 	sent     int
 }
 
@@ -37,14 +37,14 @@ func newProcess(name, address string) *process {
 	return &process{name: name, address: address, gone: make(chan struct{}), requests: map[int]context.CancelFunc{}}
 }
 
-// start starts the process. The channel has one result: that it has said where
-// it serves, or why not.
+// start starts the process. The channel gets one result: nil when the process has said
+// where it serves, otherwise the error.
 func (p *process) start(program, config, journal, logFile string) (<-chan error, error) {
 	log, err := os.Create(logFile)
 	if err != nil {
 		return nil, err
 	}
-	p.cmd = exec.Command(program, "-config", config, "-journal", journal, "-attached") //nolint:noctx // It ends by close, not by a context: the end is the subject.
+	p.cmd = exec.Command(program, "-config", config, "-journal", journal, "-attached") //nolint:noctx // It is ended by close, not by a context: how a node ends is what the demo shows.
 	p.cmd.Env = append(os.Environ(), "QUORATE_NODE__ADDRESS="+p.address)
 	p.cmd.Stderr = log
 	dieWithParent(p.cmd)
@@ -62,7 +62,7 @@ func (p *process) start(program, config, journal, logFile string) (<-chan error,
 	// Owned by the process; ends with it, which the fleet's close sees to.
 	go func() {
 		hello <- p.greet(out)
-		_ = p.cmd.Wait() // How it ended is in its state and its log.
+		_ = p.cmd.Wait() // Its state and its log say how it ended.
 		_ = log.Close()
 		close(p.gone)
 	}()
@@ -87,8 +87,8 @@ func (p *process) terminate() error { return p.cmd.Process.Signal(syscall.SIGTER
 // endsWithin bounds the wait for a process that is to end by itself.
 const endsWithin = 45 * time.Second
 
-// ended waits until the process has ended, and returns an error unless it did
-// so with the given status.
+// ended waits until the process has ended, and returns an error unless its exit status is
+// the given one.
 func (p *process) ended(ctx context.Context, status int) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, endsWithin, fmt.Errorf("%s has not ended after %v", p.name, endsWithin))
 	defer cancel()
@@ -103,8 +103,8 @@ func (p *process) ended(ctx context.Context, status int) error {
 	return nil
 }
 
-// begin returns the context of a request to the process, which abort ends too,
-// and what is to be called after the request.
+// begin returns the context of a request to the process, which abort ends too, and the
+// function to call after the request.
 func (p *process) begin(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	p.mu.Lock()
@@ -120,8 +120,8 @@ func (p *process) begin(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// abort ends the requests under way, as a load balancer does that has found out
-// that a node does not answer.
+// abort ends the requests under way, as a load balancer does that finds a node
+// unresponsive.
 func (p *process) abort() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

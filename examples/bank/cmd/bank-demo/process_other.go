@@ -10,10 +10,10 @@ import (
 	"syscall"
 )
 
-// canFreeze tells whether a process can be stopped and go on here.
+// canFreeze tells whether this system can stop a process and let it go on.
 const canFreeze = false
 
-// stopSignal is there because it is named; nothing sends it here.
+// stopSignal exists for the compiler; it is never sent on this system.
 const stopSignal = syscall.SIGTERM
 
 // freeze stops the process.

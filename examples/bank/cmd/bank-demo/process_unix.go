@@ -7,7 +7,7 @@ package main
 
 import "syscall"
 
-// canFreeze tells whether a process can be stopped and go on here.
+// canFreeze tells whether this system can stop a process and let it go on.
 const canFreeze = true
 
 // stopSignal stops a process.

@@ -15,16 +15,19 @@ import (
 	"time"
 )
 
-// screen prints what happens, in at most 80 columns, with colour on a terminal
-// only.
+// Lines are printed behind the time of the run ([screen.event]), in at most 80 columns
+// ([wrap]): changes of members, figures of each second, and at the end the verdict and
+// the phases.
+
+// screen prints events, in at most 80 columns, with colour only on a terminal.
 type screen struct {
 	out    io.Writer
 	colour bool
 	begun  time.Time
 
 	mu   sync.Mutex
-	last map[string]string // Status of each member, as printed last.
-	line string            // The members, as seen last.
+	last map[string]string // Status of each member as it was printed last.
+	line string            // The members as they were seen last.
 }
 
 // newScreen prints to out.
@@ -41,7 +44,7 @@ func (s *screen) event(format string, args ...any) {
 	s.print("36", fmt.Sprintf(format, args...))
 }
 
-// print writes one line behind the time; the caller holds the lock.
+// print writes one line after the time; its caller holds the lock.
 func (s *screen) print(colour, text string) {
 	if s.colour {
 		text = "\x1b[" + colour + "m" + text + "\x1b[0m"
@@ -49,8 +52,8 @@ func (s *screen) print(colour, text string) {
 	_, _ = fmt.Fprintf(s.out, "%6.2fs  %s\n", time.Since(s.begun).Seconds(), text) // A closed terminal does not stop the audit.
 }
 
-// members prints what changed since the last time, and keeps the members for
-// the next line of figures. The nodes in v bear the names for people.
+// members prints what has changed since the last call, and keeps the members for the next
+// line of figures. The nodes in v have names for people.
 func (s *screen) members(v view) {
 	if len(v.Members) == 0 {
 		return
@@ -81,10 +84,10 @@ func (s *screen) members(v view) {
 	s.line = wrap(words)
 }
 
-// columns is the width that every line keeps to, but for the last.
+// columns is the largest width of a line, except of the last one.
 const columns = 80
 
-// indent stands before a line that continues another, under its text.
+// indent begins a line that continues another, so that it lines up under its text.
 const indent = "         "
 
 // wrap sets words in lines of at most columns.

@@ -18,16 +18,20 @@ import (
 	"time"
 )
 
+// With -plugins the demo finds the executables of the plugins and starts their witness
+// ([newStrategies]), and writes them into the cluster's file. The action [demo.harm]
+// kills one plugin and stops another ([demo.hurt]).
+
 // The plugins that decide for the nodes with -plugins.
 const (
 	allocationPlugin = "zoneaware"
 	downingPlugin    = "witness"
 )
 
-// strategies are the plugins of all nodes, and the witness that one of them asks.
+// strategies are the plugins of all nodes, and the witness process that one of them asks.
 type strategies struct {
-	paths   map[string]string // Of the executables, by the plugins' names.
-	witness string            // Where the witness listens.
+	paths   map[string]string // Executables by the names of their plugins.
+	witness string            // Address of the witness.
 	daemon  *exec.Cmd
 }
 
@@ -48,7 +52,7 @@ func newStrategies(binaries, dir, witness string) (*strategies, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = log.Close() }()                                                                           // The process has its own.
+	defer func() { _ = log.Close() }()                                                                           // The process has a descriptor of its own.
 	s.daemon = exec.Command(s.paths["witnessd"], "-listen", witness, "-state", filepath.Join(dir, "votes.json")) //nolint:noctx // It ends by close.
 	s.daemon.Stderr = log
 	dieWithParent(s.daemon)
@@ -58,7 +62,7 @@ func newStrategies(binaries, dir, witness string) (*strategies, error) {
 // close ends the witness.
 func (s *strategies) close() {
 	if s != nil {
-		_ = s.daemon.Process.Kill() // It may have ended by itself.
+		_ = s.daemon.Process.Kill() // The process may have ended by itself.
 		_ = s.daemon.Wait()         // How it ended does not matter any more.
 	}
 }
@@ -95,7 +99,7 @@ func checksum(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// plugin is how a plugin of a node is doing.
+// plugin is the status of a plugin of a node.
 type plugin struct {
 	Name      string `json:"name"`
 	State     string `json:"state"`
@@ -118,11 +122,11 @@ func (f *fleet) pluginOf(ctx context.Context, p *process, name string) (plugin, 
 	return plugin{}, fmt.Errorf("%s has no plugin %s", p.name, name)
 }
 
-// away is what became of a plugin that was killed or stopped.
+// away is the outcome for a plugin that was killed or stopped.
 type away struct {
 	Node   string `json:"node"`
 	How    string `json:"how"`
-	AwayMS int64  `json:"away_ms"` // From then until another process of it could be asked.
+	AwayMS int64  `json:"away_ms"` // Time until another process of the plugin could be asked.
 }
 
 // replacedWithin bounds the wait for a plugin: a process that hangs is noticed after

@@ -45,7 +45,7 @@ import (
 	"github.com/quorate/quorate/plugins/host"
 )
 
-// How the process exits when it did not leave in order.
+// Exit statuses of a process that did not leave in order.
 const (
 	exitFailed  = 1
 	exitConfig  = 2 // As package flag exits for a wrong command line.
@@ -87,18 +87,17 @@ func usage() {
   5  its disk failed: mend it, or delete its data directory, then start it again`)
 }
 
-// endWith ends the process when nobody can write to its standard input any
-// more.
+// endWith ends the process when its standard input ends.
 func endWith(stdin io.Reader) {
 	_, err := io.Copy(io.Discard, stdin)
 	slog.Error("the parent has ended", "error", err)
 	os.Exit(exitFailed)
 }
 
-// explain tells people why the node ended and returns the exit status.
+// explain prints why the node ended, and returns the exit status.
 func explain(err error) int {
 	if faults, ok := errors.AsType[config.Errors](err); ok {
-		fmt.Fprintln(os.Stderr, faults) // One line a fault, as a compiler does it.
+		fmt.Fprintln(os.Stderr, faults) // One line per fault, as a compiler does it.
 		return exitConfig
 	}
 	switch {
@@ -123,18 +122,18 @@ func run(ctx context.Context, file, dir, listen string) error {
 	if err != nil {
 		return fmt.Errorf("bank: cannot serve HTTP on %s, choose another address with -http: %w", listen, err)
 	}
-	defer func() { _ = listener.Close() }() // Closed by the server as well, which comes to the same.
+	defer func() { _ = listener.Close() }() // The server closes it as well, which does no harm.
 	node, err := cluster.Start(ctx, cluster.WithFile(file), cluster.WithMetrics(prometheus.Endpoint()), cluster.WithPlugins(host.New()))
 	if err != nil {
 		return err
 	}
-	defer func() { _ = node.Close() }() // After Leave there is nothing left that could fail.
+	defer func() { _ = node.Close() }() // After Leave nothing is left that could fail.
 	accounts, err := bank.Open(node, dir)
 	if err != nil {
 		return err
 	}
 	server := &http.Server{Handler: routes(node, accounts), ReadHeaderTimeout: 2 * time.Second}
-	served := make(chan error, 1) // One result, so that the goroutine never waits for us.
+	served := make(chan error, 1) // It has room for the result, so that the goroutine never waits.
 	// Owned by run; ends with Shutdown or Close below.
 	go func() { served <- server.Serve(listener) }()
 	if err := json.NewEncoder(os.Stdout).Encode(map[string]string{
@@ -152,10 +151,10 @@ func run(ctx context.Context, file, dir, listen string) error {
 	}
 }
 
-// leave takes the node out of the cluster in order. Requests are answered
-// until the accounts have moved, and refused after that. When the time for it
-// has run out, as it has for a process that was frozen meanwhile, the node gets
-// another chance to leave or to learn that the others went on without it.
+// leave takes the node out of the cluster in order. Requests are answered until the
+// accounts have moved, and refused after that. If the time runs out, as it does for a
+// process that was frozen meanwhile, the node gets another chance to leave or to learn
+// that the others went on without it.
 func leave(node *cluster.Node, server *http.Server) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Second)
 	defer cancel()

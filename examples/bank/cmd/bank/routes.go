@@ -17,7 +17,7 @@ import (
 // request that met a dying node is usually answered after all.
 const askTimeout = 12 * time.Second
 
-// member is a member as the demo's display shows it.
+// member is one member as the demo's display shows it.
 type member struct {
 	Node        string `json:"node"`
 	Status      string `json:"status"`
@@ -33,8 +33,8 @@ type members struct {
 	Members   []member `json:"members"`
 }
 
-// patience is how long a request may take: askTimeout, or less when it says so by
-// "within", such as 2s.
+// patience is how long a request may take: askTimeout, or less if the request has a
+// parameter "within", such as 2s.
 func patience(r *http.Request) time.Duration {
 	if d, err := time.ParseDuration(r.URL.Query().Get("within")); err == nil {
 		return min(d, askTimeout)
@@ -69,14 +69,14 @@ func routes(node *cluster.Node, accounts *bank.Accounts) http.Handler {
 	return mux
 }
 
-// answer writes v, or the error as something to try again.
+// answer writes v, or the error with a status that makes clients try again.
 func answer(w http.ResponseWriter, v any, err error) {
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // The client is gone; it asks again.
+	_ = json.NewEncoder(w).Encode(v) // The client is gone; it will ask again.
 }
 
 // list describes the cluster as this node sees it.
