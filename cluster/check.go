@@ -20,10 +20,10 @@ import (
 	"github.com/quorate/quorate/config/field"
 )
 
-// Check reads and merges files as [Load] does, and reports besides what only the start
-// of a node would find: an address beyond this machine without TLS, certificate files
-// that cannot be used, and strategies that nobody has. Files that this user must not read
-// are passed over.
+// Check reads and merges files as [Load] does, and reports besides the faults that
+// otherwise only the start of a node would find: an address beyond this machine without
+// TLS, certificate files that cannot be used, and names of strategies that do not exist.
+// Files that this user may not read are skipped.
 func Check(own Own, paths ...string) error {
 	o := optionsOf(own.Options)
 	file, err := o.loader().Load(paths...)
@@ -35,13 +35,13 @@ func Check(own Own, paths ...string) error {
 	}, own.Sections...)
 }
 
-// Own is what a program brings that a node does not have, for [Check].
+// Own is what a program adds to a node, for [Check].
 type Own struct {
-	// Strategies are the names of strategies that the program gives the node as options.
+	// Strategies are the names of strategies that the program gives the node by options.
 	Strategies []string
 
-	// Sections are those of [WithSection]. Where the type of a section is not known, a
-	// pointer to an any takes whatever the section holds.
+	// Sections are the sections of [WithSection]. Where the type of a section is not
+	// known, a pointer to an any takes whatever the section holds.
 	Sections []config.Section
 
 	// Options are those with which the program starts the node. Only those count that give
@@ -50,15 +50,15 @@ type Own struct {
 	Options []Option
 }
 
-// startable is a configuration that is asked whether a node would start with it.
+// startable is a configuration that is checked as for a start.
 type startable struct {
 	linkable `koanf:",squash"`
 
 	own     []string                 // The strategies of the program itself.
-	resolve func(path string) string // Finds a file that is named relative to the configuration's.
+	resolve func(path string) string // Makes the path of a file absolute that is relative to the configuration's.
 }
 
-// Validate reports every fault that sections by themselves do not see.
+// Validate reports every fault that no section sees by itself.
 func (s *startable) Validate() error {
 	return errors.Join(
 		s.linkable.Validate(), s.exposed(),
@@ -68,7 +68,7 @@ func (s *startable) Validate() error {
 	)
 }
 
-// exposed reports a node that other machines could reach without TLS.
+// exposed reports a node that other machines can reach without TLS.
 func (s *startable) exposed() error {
 	if s.Transport.TLS.Complete() || s.Transport.AllowInsecure {
 		return nil
@@ -83,8 +83,8 @@ func (s *startable) exposed() error {
 	return field.Errorf(key, "%s is not on the loopback interface, where alone a node listens without TLS: configure transport.tls, or set transport.allow-insecure", address)
 }
 
-// beyond reports whether other machines can reach an address. A text that is no address is
-// reported by its section, and not here.
+// beyond reports whether other machines can reach an address. Its section, and not this
+// function, reports a text that is no address.
 func beyond(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil || host == "localhost" {
@@ -96,7 +96,7 @@ func beyond(address string) bool {
 
 // certificates opens the files of a section as a start does.
 func (s *startable) certificates(key string, names transport.TLSFiles) error {
-	if !names.Complete() { // There are none, or the section reports which is missing.
+	if !names.Complete() { // No files are named, or the section reports which one is missing.
 		return nil
 	}
 	for _, path := range names.Paths() {
@@ -109,7 +109,7 @@ func (s *startable) certificates(key string, names transport.TLSFiles) error {
 	return &field.Error{Key: key, Reason: strings.ReplaceAll(err.Error(), "\n", "; "), Err: err}
 }
 
-// known reports the name of a strategy that nobody has.
+// known reports the name of a strategy that does not exist.
 func (s *startable) known(key, name string, builtIn ...string) error {
 	_, plugin := s.Plugins[name]
 	if plugin || name == "" || slices.Contains(builtIn, name) || slices.Contains(s.own, name) { // The section reports an empty name.

@@ -20,25 +20,28 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
-// Node is a node with everything on it. It is a [sharding.Host].
+// The options say what a node is started with, [Start] starts its parts one after the
+// other (parts.go), and the methods of [Node] lead to them and end them.
+
+// Node is a node with all its parts. It is a [sharding.Host].
 type Node struct {
 	member     *membership.Node
 	sharding   *sharding.System
 	management *management.Server
 	reloader   *reloader
-	metrics    telemetry.Metrics // Nil when the node shows none.
+	metrics    telemetry.Metrics // Nil if the node serves no metrics.
 	meters     metric.MeterProvider
 	plugins    *strategies
 
-	parts   []part // All of them, and the sections of the program.
-	started []part // Those that have started, in that order.
+	parts   []part // All parts, the sections of the program included.
+	started []part // Parts that have started, in that order.
 	leave   time.Duration
 }
 
 var _ sharding.Host = (*Node)(nil)
 
-// Option says where the configuration comes from, or is a collaborator that
-// only code can give.
+// Option says where the configuration comes from, or gives a collaborator that only code
+// can give.
 type Option func(*options)
 
 // options are the arguments of Start.
@@ -67,20 +70,20 @@ func optionsOf(opts []Option) *options {
 	return o
 }
 
-// WithFile reads the configuration from a file. Given several times, later files
-// override earlier ones.
+// WithFile reads the configuration from a file. If the option is given several times,
+// later files override earlier ones.
 func WithFile(path string) Option { return func(o *options) { o.files = append(o.files, path) } }
 
 // WithFormat reads files in a further format, such as toml.Format() of the module
 // config/toml. Without it they are YAML or JSON. It may be given several times.
 func WithFormat(f config.Format) Option { return func(o *options) { o.formats = append(o.formats, f) } }
 
-// WithConfig uses a configuration made in code; [Default] is where to start. The
-// environment is then not looked at, and a file besides is an error.
+// WithConfig uses a configuration made in code; start from [Default]. The environment is
+// then ignored, and a file besides is an error.
 func WithConfig(c Config) Option { return func(o *options) { o.config = &c } }
 
-// WithChange changes the configuration after it was read, as for a flag of the
-// program's own.
+// WithChange changes the configuration after it was read, such as for a flag of the
+// program.
 func WithChange(f func(*Config)) Option { return func(o *options) { o.changes = append(o.changes, f) } }
 
 // WithLogger sets where the node logs. The default is [slog.Default].
@@ -115,10 +118,10 @@ func WithMeterProvider(p metric.MeterProvider) Option { return func(o *options) 
 // provider of OpenTelemetry, which does nothing until the program sets it.
 func WithTracerProvider(p trace.TracerProvider) Option { return func(o *options) { o.traces = p } }
 
-// Start starts a node: it listens, and begins to join the cluster of its seed
-// nodes or, as the first of them, to form it. It does not wait for the
-// cluster; see [Node.AwaitUp]. The context bounds Start alone. The error says
-// what is wrong with the configuration, or with the address.
+// Start starts a node: it listens, and begins to join the cluster of its seed nodes or,
+// as the first of them, to form it. It does not wait for the cluster; see [Node.AwaitUp].
+// The context bounds Start alone. The error says what is wrong with the configuration, or
+// with the address.
 func Start(ctx context.Context, opts ...Option) (*Node, error) {
 	o := optionsOf(opts)
 	cfg, file, err := o.load()
@@ -146,16 +149,16 @@ func (n *Node) Membership() *membership.Node { return n.member }
 // Sharding returns the node's sharding.
 func (n *Node) Sharding() *sharding.System { return n.sharding }
 
-// AwaitUp waits until the node is up. It returns the error of ctx, or that of
-// [Node.Err] when the node ends first.
+// AwaitUp waits until the node is up. It returns the error of ctx, or that of [Node.Err]
+// if the node ends first.
 func (n *Node) AwaitUp(ctx context.Context) error { return n.member.AwaitUp(ctx) }
 
-// ManagementAddress returns the "host:port" of the node's HTTP interface, ""
-// when it has none.
+// ManagementAddress returns the "host:port" of the node's HTTP interface, "" if there is
+// none.
 func (n *Node) ManagementAddress() string { return n.management.Address() }
 
-// MeterProvider returns where the metrics of the node go. What the program measures
-// there itself is shown beside them.
+// MeterProvider returns where the metrics of the node go. Metrics of the program's own
+// that go there are shown beside them.
 func (n *Node) MeterProvider() metric.MeterProvider {
 	if n.meters == nil {
 		return otel.GetMeterProvider()
@@ -163,8 +166,8 @@ func (n *Node) MeterProvider() metric.MeterProvider {
 	return n.meters
 }
 
-// Leave hands over what the node hosts, takes it out of the cluster and ends
-// it. The error is that of ctx, or of [Node.Err].
+// Leave hands over what the node hosts, takes the node out of the cluster and ends it.
+// The error is that of ctx, or of [Node.Err].
 func (n *Node) Leave(ctx context.Context) error {
 	if err := n.member.Leave(ctx); err != nil {
 		return err
@@ -188,7 +191,7 @@ func (n *Node) Close() error {
 		return n.stop(ctx)
 	default:
 	}
-	_ = n.Leave(ctx) // What could not be done in order is done by force.
+	_ = n.Leave(ctx) // What cannot be done in order is done by force.
 	if err := n.member.Close(); err != nil {
 		return err
 	}

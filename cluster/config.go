@@ -20,9 +20,13 @@ import (
 	"github.com/quorate/quorate/config/field"
 )
 
-// Config is a whole configuration file, a field for each section.
+// The sections of a node are the fields of [Config]. The files are read into the sections
+// of the node and of the program, and all of them are checked together ([load],
+// [configuration.fill]).
+
+// Config is a whole configuration file, with a field for each section.
 type Config struct {
-	// Cluster names the cluster. It is the same on all nodes.
+	// Cluster names the cluster; it is the same on all nodes.
 	Cluster membership.ClusterConfig `koanf:"cluster"`
 
 	// Node describes this node: its address, and labels that others see.
@@ -34,11 +38,11 @@ type Config struct {
 	// Transport says how nodes connect to one another.
 	Transport transport.Config `koanf:"transport"`
 
-	// Downing says who must go after a partition, and when that is decided.
+	// Downing says which nodes must go after a partition, and when that is decided.
 	Downing downing.Config `koanf:"downing"`
 
-	// Sharding says how entities are spread over the nodes, and bounds what waits
-	// for them.
+	// Sharding says how entities are spread over the nodes, and bounds what waits for
+	// them.
 	Sharding sharding.Config `koanf:"sharding"`
 
 	// Management is the HTTP interface of the node.
@@ -48,18 +52,18 @@ type Config struct {
 	Telemetry telemetry.Config `koanf:"telemetry"`
 
 	// Plugins are strategies in other processes, each under the name by which
-	// downing.strategy or sharding.allocation.strategy chooses it. Those that are not
-	// chosen are not started. Of the one that is, everything may change while the
-	// node runs. The program has the package plugins/host for them, and starts the node
-	// with the option cluster.WithPlugins(host.New()).
+	// downing.strategy or sharding.allocation.strategy chooses it. A plugin that is not
+	// chosen is not started. Of a chosen one everything may change while the node runs.
+	// The program has the package plugins/host for them, and starts the node with the
+	// option cluster.WithPlugins(host.New()).
 	Plugins map[string]plugins.Config `koanf:"plugins" reload:"yes"`
 
 	// Reload says how the node takes over changes of its files.
 	Reload ReloadConfig `koanf:"reload"`
 }
 
-// Default returns the configuration with the default of every setting. The
-// name of the cluster and the address of the node have none.
+// Default returns the configuration with the default of every setting. The name of the
+// cluster and the address of the node have no default.
 func Default() Config {
 	var c Config
 	for _, p := range parts() {
@@ -70,13 +74,13 @@ func Default() Config {
 	return c
 }
 
-// membership returns the part that makes a node a member.
+// membership returns the sections that make a node a member.
 func (c Config) membership() membership.Config {
 	return membership.Config{Cluster: c.Cluster, Node: c.Node, Membership: c.Membership, Transport: c.Transport, Downing: c.Downing}
 }
 
-// Validate reports what does not fit together across the sections. Package
-// config, which calls it, asks each section by itself.
+// Validate reports what does not fit together across the sections. Package config, which
+// calls it, validates each section separately.
 func (c Config) Validate() error {
 	var faults []error
 	for _, p := range parts() {
@@ -87,7 +91,7 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-// validateTelemetry refuses metrics that nobody could fetch.
+// validateTelemetry refuses metrics that could never be fetched.
 func (c Config) validateTelemetry() error {
 	if c.Telemetry.Metrics == telemetry.Prometheus && c.Management.Address == "" {
 		return field.Errorf("telemetry.metrics", "prometheus fetches from the HTTP interface of the node: set management.address")
@@ -110,16 +114,16 @@ func Load(opts ...Option) (Config, error) {
 	return cfg.Config, nil
 }
 
-// configuration is what a node is configured with: its own sections, and those of the
-// program.
+// configuration is everything that a node is configured with: its own sections, and those
+// of the program.
 type configuration struct {
 	Config
 
-	own []any // Of each section of the program a pointer to its struct, in the order of the options.
+	own []any // A pointer to the struct of each section of the program, in the order of the options.
 }
 
-// load returns the configuration that the options describe, checked, and what was read
-// for it, nil if nothing was.
+// load returns the configuration that the options describe, checked, and the files that
+// were read for it, nil if none were.
 func (o *options) load() (configuration, *config.File, error) {
 	if o.config == nil {
 		file, err := o.loader().Load(o.files...)
@@ -143,8 +147,8 @@ func (o *options) loader() config.Loader {
 	return config.Loader{Environ: os.Environ(), Formats: o.formats}
 }
 
-// finish makes a configuration of what was read, with the changes of the program, which
-// are checked as what was read is.
+// finish makes a configuration of the files, with the changes of the program, which are
+// checked like the files.
 func (o *options) finish(file *config.File) (configuration, error) {
 	cfg, err := o.decode(file)
 	if err != nil || len(o.changes) == 0 {
@@ -161,7 +165,7 @@ func (o *options) change(cfg *configuration) {
 	}
 }
 
-// decode makes a configuration of what was read.
+// decode makes a configuration of the files.
 func (o *options) decode(file *config.File) (configuration, error) {
 	cfg := configuration{Config: Default()}
 	if err := o.fill(file, &cfg); err != nil {
@@ -175,8 +179,8 @@ func (o *options) decode(file *config.File) (configuration, error) {
 	return cfg, nil
 }
 
-// fill lays what was read over a configuration, and over the defaults of the sections
-// of the program, and checks all of it.
+// fill lays the files over a configuration, and over the defaults of the sections of the
+// program, and checks everything.
 func (o *options) fill(file *config.File, cfg *configuration) error {
 	beside := make([]config.Section, len(o.sections))
 	cfg.own = make([]any, len(o.sections))

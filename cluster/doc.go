@@ -1,9 +1,9 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster is a whole node, wired from one file: membership, and
-// sharding on top of it. It has no logic of its own; whoever needs less, or
-// another wiring, uses the modules below it.
+// Package cluster is a whole node, wired from one file: membership, and sharding on top
+// of it. It has no logic of its own; a program that needs less, or another wiring, uses
+// the modules below it.
 //
 //	node, err := cluster.Start(ctx, cluster.WithFile("cluster.yaml"))
 //	...
@@ -31,16 +31,16 @@
 //
 // # Reloading
 //
-// [Node.Reload] reads the files again and takes over what has changed, all of it
-// or nothing; a program may call it on a signal. With reload.watch the node does
-// it by itself:
+// [Node.Reload] reads the files again and takes over what has changed, all of it or
+// nothing; a program may call it on a signal. With reload.watch the node does so by
+// itself:
 //
 //	files change ─▶ at rest ─▶ parse, validate ─▶ only keys that may? ─▶ every part prepares ─▶ all commit
 //	                                │                   │                     │
 //	                                └────── error ──────┴─────────────────────┘ the node goes on as it was
 //
-// What may change is marked in the reference of the settings. Parts of the program
-// take part by [WithReload], and sections of its own by [WithSection].
+// The reference of the settings marks those that may change. Parts of the program take
+// part by [WithReload], and sections of its own by [WithSection].
 //
 // # Parts
 //
@@ -48,18 +48,18 @@
 //
 //	telemetry, plugins, membership, sharding, management, reload
 //
-// They start in this order, and stop in the reverse one, also when one of them cannot
-// start. By the same list they have defaults, are checked against one another, are shown
-// over HTTP, say whether the node is ready, and take changed settings over.
+// They start in this order, and stop in the reverse order, even if one of them cannot
+// start. The same list gives them defaults, checks them against one another, shows them
+// over HTTP, asks them whether the node is ready, and has them take over changed
+// settings.
 //
 // # Life cycle
 //
-// [Start] listens and begins to join; [Node.AwaitUp] waits until the node is
-// up. [Node.Leave] hands over what the node hosts and takes it out of the
-// cluster; [Node.Close] ends it, in order if it can within the configured
-// time. [Node.Done] is closed when the node has ended, for whatever reason. The
-// HTTP interface answers, that the node is not live any more, until Leave or
-// Close.
+// [Start] listens and begins to join; [Node.AwaitUp] waits until the node is up.
+// [Node.Leave] hands over what the node hosts and takes it out of the cluster;
+// [Node.Close] ends it, in order if that is possible within the configured time.
+// [Node.Done] is closed when the node has ended, for whatever reason. After that the HTTP
+// interface still answers, that the node is not live, until Leave or Close.
 //
 // All methods are safe for concurrent use.
 package cluster

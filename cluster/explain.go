@@ -10,8 +10,8 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
-// explainer tells the HTTP interface what sharding knows. The two modules do not
-// know each other.
+// explainer answers the HTTP interface from sharding, two modules that do not know each
+// other.
 type explainer struct{ sharding *sharding.System }
 
 var _ management.Explainer = explainer{}
@@ -19,7 +19,7 @@ var _ management.Explainer = explainer{}
 // Kinds returns the kinds that run on this node.
 func (e explainer) Kinds(ctx context.Context) ([]management.Kind, error) {
 	infos := e.sharding.Kinds()
-	// A node that is too busy to say who coordinates still says what it knows.
+	// A node that is too busy to name the coordinator still says the rest.
 	coordinators, _ := e.sharding.Coordinators(ctx)
 	kinds := make([]management.Kind, 0, len(infos))
 	for _, k := range infos {

@@ -12,7 +12,7 @@ import (
 	"github.com/quorate/quorate/config/field"
 )
 
-// linkable is a configuration that is asked whether the program has what it needs.
+// linkable is a configuration that is checked for what the program must link.
 type linkable struct {
 	Config `koanf:",squash"`
 
@@ -25,7 +25,7 @@ func (l *linkable) Validate() error {
 	return errors.Join(l.Config.Validate(), l.options.linked(l.Config))
 }
 
-// linked reports what a configuration asks for and the program did not link.
+// linked reports what a configuration needs and the program did not link.
 func (o *options) linked(c Config) error {
 	var faults []error
 	for _, p := range parts() {
@@ -36,8 +36,8 @@ func (o *options) linked(c Config) error {
 	return errors.Join(faults...)
 }
 
-// notLinked is the fault of a key that asks for something in a package that the program
-// did not import and give to the node by an option.
+// notLinked is the fault of a key that needs a package which the program did not import
+// and give to the node by an option.
 func notLinked(key, what, path, option string) error {
 	return &field.Error{
 		Key: key, Err: config.ErrNotLinked,
@@ -45,7 +45,7 @@ func notLinked(key, what, path, option string) error {
 	}
 }
 
-// linkedTelemetry reports metrics that nothing in the program can show.
+// linkedTelemetry reports metrics that nothing in the program can serve.
 func (o *options) linkedTelemetry(c Config) error {
 	if c.Telemetry.Metrics != telemetry.Prometheus || o.metrics != nil {
 		return nil

@@ -19,52 +19,57 @@ import (
 	"github.com/quorate/quorate/transport"
 )
 
-// part is a part of a node: a row of the table [parts]. Functions that a part has no
-// use for are nil.
+// A node is the table of its parts ([parts]). The builder starts, stops and asks all of
+// them in its order; below it are the functions of each row.
+
+// part is a part of a node: a row of the table [parts]. Functions that a part does not
+// need are nil.
 type part struct {
 	// name is the name of the part, for the log.
 	name string
 
-	// defaults sets the defaults of the part's sections that are not zero.
+	// defaults sets the non-zero defaults of the part's sections.
 	defaults func(*Config)
 
 	// resolve makes the paths in the part's sections relative to the file.
 	resolve func(c *Config, path func(string) string)
 
-	// check reports what the part's sections do not agree about with others. What a
-	// section can tell by itself is said by its own Validate.
+	// check reports conflicts between the part's sections and others. The Validate of a
+	// section reports its own faults.
 	check func(Config) error
 
-	// linked reports what the part's sections ask for and the program did not link.
+	// linked reports what the part's sections need and the program did not link.
 	linked func(*options, Config) error
 
-	// settings are the settings of the part that members compare when a node joins.
+	// settings are the part's settings that members compare when a node joins.
 	settings func(configuration) []membership.Setting
 
-	// start starts the part on top of those before it in the table. When it returns an
-	// error, nothing of the part is left.
+	// start starts the part on top of the parts before it in the table. After an error
+	// nothing of the part is left.
 	start func(context.Context, *builder) error
 
-	// stop ends the part, and waits for its end within the context. Those after it in
-	// the table have ended. It may be called again.
+	// stop ends the part, and waits for its end within the context. The parts after it in
+	// the table have ended. stop may be called again.
 	stop func(context.Context, *Node) error
 
-	// routes show the part over HTTP. They are asked for when all parts before
-	// management have started.
+	// routes show the part over HTTP. They are requested when all parts before management
+	// have started.
 	routes func(*Node) []management.Route
 
-	// unready says why the part keeps the node from being ready; empty if it does not.
+	// unready returns the reason why the part keeps the node from being ready; empty if
+	// it does not.
 	unready func(*Node) []string
 
-	// prepare readies the part for another configuration.
+	// prepare prepares the part for another configuration.
 	prepare prepare
 
-	// prepareLast is prepare for what can fail and cannot be taken back: it is called
-	// when all others are prepared, those of the program too.
+	// prepareLast is prepare for a step that can fail and cannot be taken back: it is
+	// called when all other parts are prepared, those of the program too.
 	prepareLast prepare
 }
 
-// prepare readies a part of a node to go from one configuration to another, see [Prepare].
+// prepare prepares a part of a node for the step from one configuration to another, see
+// [Prepare].
 type prepare func(ctx context.Context, n *Node, from, to configuration) (Prepared, error)
 
 // parts are the parts of a node in the order in which they start; they stop in the
@@ -96,14 +101,14 @@ func parts() []part {
 	}
 }
 
-// builder is a node that is being started, and what it is started with.
+// builder is a node that is being started, with everything that it is started with.
 type builder struct {
 	*Node
 
 	options options
 	cfg     configuration
-	file    *config.File // Nil when the node was configured in code.
-	log     *slog.Logger // Has the attribute node as soon as the node has an identity.
+	file    *config.File // Nil if the node was configured in code.
+	log     *slog.Logger // It has the attribute node as soon as the node has an identity.
 }
 
 // start starts all parts. When one cannot start, those before it are stopped.
@@ -115,7 +120,7 @@ func (b *builder) start(ctx context.Context) error {
 		if err := p.start(ctx, b); err != nil {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 			defer cancel()
-			_ = b.stop(ctx) // Why the node did not start is what to report.
+			_ = b.stop(ctx) // The reason why the node did not start is the error to report.
 			return err
 		}
 		b.started = append(b.started, p)
@@ -134,7 +139,7 @@ func (n *Node) stop(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// routes are those of all parts.
+// routes returns the routes of all parts.
 func (n *Node) routes() []management.Route {
 	var all []management.Route
 	for _, p := range n.parts {
@@ -145,7 +150,7 @@ func (n *Node) routes() []management.Route {
 	return all
 }
 
-// unready says why parts keep the node from being ready.
+// unready returns the reasons why parts keep the node from being ready.
 func (n *Node) unready() []string {
 	var why []string
 	for _, p := range n.parts {
@@ -156,7 +161,7 @@ func (n *Node) unready() []string {
 	return why
 }
 
-// compared are the settings of all parts that members compare.
+// compared returns the settings of all parts that members compare.
 func (b *builder) compared() []membership.Setting {
 	var all []membership.Setting
 	for _, p := range b.parts {
@@ -167,7 +172,7 @@ func (b *builder) compared() []membership.Setting {
 	return all
 }
 
-// startTelemetry has metrics go to where the configuration says.
+// startTelemetry sends the metrics to where the configuration says.
 func startTelemetry(_ context.Context, b *builder) error {
 	if b.options.meters != nil && b.cfg.Telemetry.Metrics != telemetry.None {
 		return field.Errorf("telemetry.metrics", "set both by the option WithMeterProvider and by the configuration")
@@ -192,7 +197,7 @@ func stopTelemetry(_ context.Context, n *Node) error {
 	return n.metrics.Close()
 }
 
-// metricRoutes shows the metrics.
+// metricRoutes returns the route of the metrics.
 func (n *Node) metricRoutes() []management.Route {
 	if n.metrics == nil {
 		return nil
@@ -217,7 +222,7 @@ func resolveTLS(files *transport.TLSFiles, path func(string) string) {
 	}
 }
 
-// startMembership starts the membership, with the plugin that decides for it.
+// startMembership starts the membership, with the plugin of its downing strategy.
 func startMembership(ctx context.Context, b *builder) error {
 	decides, err := b.plugins.forMembership(ctx, b.cfg.Config)
 	if err != nil {
@@ -233,12 +238,13 @@ func startMembership(ctx context.Context, b *builder) error {
 	return nil
 }
 
-// memberRoutes shows the membership, and how the node is.
+// memberRoutes returns the routes about members and about the node's health.
 func (n *Node) memberRoutes() []management.Route {
 	return slices.Concat(management.Health(n.member, n.unready), management.Members(n.member), management.Decisions(n.member))
 }
 
-// startSharding puts sharding on the membership, with the plugin that decides for it.
+// startSharding starts sharding on the membership, with the plugin of its allocation
+// strategy.
 func startSharding(_ context.Context, b *builder) error {
 	allocates, err := b.plugins.forSharding()
 	if err != nil {
@@ -251,18 +257,18 @@ func startSharding(_ context.Context, b *builder) error {
 	return err
 }
 
-// stopSharding waits for the end of sharding, which is that of the membership below it:
-// of the two, the membership ends first.
+// stopSharding waits for the end of sharding, which ends with the membership below it: of
+// the two, membership ends first.
 func stopSharding(ctx context.Context, n *Node) error {
 	return errors.Join(n.member.Close(), n.sharding.AwaitEnd(ctx))
 }
 
-// shardRoutes shows who hosts what.
+// shardRoutes returns the routes about kinds, shards and entities.
 func (n *Node) shardRoutes() []management.Route {
 	return management.Explanations(n.Self().String(), explainer{n.sharding})
 }
 
-// refused says which kinds of this node the coordinators refuse.
+// refused names the kinds of this node that coordinators refuse.
 func (n *Node) refused() []string {
 	var why []string
 	for _, err := range n.sharding.Refused() {
@@ -272,22 +278,22 @@ func (n *Node) refused() []string {
 	return why
 }
 
-// prepareSharding has sharding take its section over. The section was checked, so
-// that it can only fail when the node has ended, and then it does not matter.
+// prepareSharding has sharding take over its section. The section was checked, so this
+// can fail only when the node has ended, and then it does not matter.
 func prepareSharding(_ context.Context, n *Node, _, to configuration) (Prepared, error) {
 	return Prepared{Commit: func() { _ = n.sharding.Reload(to.Sharding) }}, nil
 }
 
 func resolveManagement(c *Config, path func(string) string) { resolveTLS(&c.Management.TLS, path) }
 
-// startManagement shows all parts over HTTP.
+// startManagement serves the routes of all parts over HTTP.
 func startManagement(ctx context.Context, b *builder) (err error) {
 	form := management.Form(b.member, b.cfg.Management.AllowForm)
 	b.management, err = management.Serve(ctx, b.cfg.Management, slices.Concat(b.routes(), form, b.options.routes), management.WithLogger(b.log))
 	return err
 }
 
-// startReloader begins to follow the files, if that is configured.
+// startReloader begins to watch the files, if that is configured.
 func startReloader(_ context.Context, b *builder) error {
 	b.reloader = newReloader(b)
 	if err := b.reloader.watch(); err != nil {

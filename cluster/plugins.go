@@ -28,7 +28,11 @@ import (
 	"github.com/quorate/quorate/config/field"
 )
 
-// builtIn are the strategies that need no plugin. Plugins share their namespace.
+// Plugins are opened when they are named as a strategy ([openStrategies]), handed to
+// membership and sharding as options, and replaced by a reload: the plugin for allocation
+// in one swap, the plugin for downing when all members have it.
+
+// builtIn are the strategies that need no plugin. Plugins may not have their names.
 func builtIn() []string {
 	return append(downing.BuiltIns().Names(), allocation.LeastShardName)
 }
@@ -47,8 +51,8 @@ func (c Config) uses() []use {
 	}
 }
 
-// validatePlugins reports names that clash, plugins for policies that no node runs, and
-// strategies that name a plugin for another policy.
+// validatePlugins reports names that clash, plugins for policies that nodes do not run,
+// and strategies that name a plugin for another policy.
 func (c Config) validatePlugins() error {
 	var faults field.Faults
 	var run []plugins.Policy
@@ -75,8 +79,8 @@ func resolvePlugins(c *Config, path func(string) string) {
 	}
 }
 
-// strategies are the plugins that decide for a node: those that the configuration
-// names as its strategies. Others that it lists are not started.
+// strategies are the plugins that decide for a node: those that the configuration names
+// as its strategies. Other plugins in the list are not started.
 //
 //	file ──> open ──> membership, sharding
 //	  │ changed
@@ -86,12 +90,12 @@ type strategies struct {
 	log     *slog.Logger
 	open    openPlugin // Nil when no plugin is configured.
 	metrics *pluginMetrics
-	workers sync.WaitGroup // What closes plugins and hands strategies over.
+	workers sync.WaitGroup // Goroutines that close plugins and hand strategies over.
 
-	allocation Plugin // Nil when it is built in.
+	allocation Plugin // Nil if the allocation strategy is built in.
 
 	mu      sync.Mutex
-	downing map[Plugin]struct{} // Those that the node may still ask.
+	downing map[Plugin]struct{} // Plugins that the node may still ask.
 }
 
 // openStrategies starts the plugins that a configuration uses.
@@ -121,7 +125,7 @@ func stopPlugins(_ context.Context, n *Node) error {
 	return nil
 }
 
-// forMembership returns what the membership of the node needs to use a plugin.
+// forMembership returns the options by which the membership uses a plugin.
 func (s *strategies) forMembership(ctx context.Context, cfg Config) ([]membership.Option, error) {
 	d, err := s.openDowning(ctx, cfg)
 	if err != nil || d.Provider == nil {
@@ -130,7 +134,7 @@ func (s *strategies) forMembership(ctx context.Context, cfg Config) ([]membershi
 	return []membership.Option{membership.WithDowning(d)}, nil
 }
 
-// forSharding returns what the sharding of the node needs to use a plugin.
+// forSharding returns the options by which sharding uses a plugin.
 func (s *strategies) forSharding() ([]sharding.Option, error) {
 	if s.allocation == nil {
 		return nil, nil
@@ -142,8 +146,8 @@ func (s *strategies) forSharding() ([]sharding.Option, error) {
 	return []sharding.Option{sharding.WithAllocation(strategy)}, nil
 }
 
-// openDowning starts the plugin of the downing strategy; the provider is nil when
-// that is built in.
+// openDowning starts the plugin of the downing strategy; the provider is nil if the
+// strategy is built in.
 func (s *strategies) openDowning(ctx context.Context, cfg Config) (membership.Downing, error) {
 	name := cfg.Downing.Strategy
 	d := membership.Downing{Name: name, Config: cfg.Downing}
@@ -167,15 +171,15 @@ func (s *strategies) openDowning(ctx context.Context, cfg Config) (membership.Do
 	return d, nil
 }
 
-// digest tells settings from others. It is told to other nodes, so that it does not
-// show them: they may be secret.
+// digest distinguishes settings. Other nodes see it, so it does not reveal the settings:
+// they may be secret.
 func digest(settings map[string]any) string {
 	if len(settings) == 0 {
 		return ""
 	}
-	text, err := json.Marshal(settings) // Keys in order.
+	text, err := json.Marshal(settings) // Keys are sorted.
 	if err != nil {
-		return "unknown" // They were checked to have a form in JSON.
+		return "unknown" // The settings were checked to have a form in JSON.
 	}
 	sum := sha256.Sum256(text)
 	return "settings sha256 " + hex.EncodeToString(sum[:8])
@@ -201,7 +205,7 @@ func (s *strategies) discard(p Plugin) {
 	s.workers.Go(func() { s.close(p) }) // Ends within closeLimit; end waits for it.
 }
 
-// all returns the plugins that are there, sorted by name.
+// all returns the plugins that are open, sorted by name.
 func (s *strategies) all() []Plugin {
 	s.mu.Lock()
 	all := slices.Collect(maps.Keys(s.downing))
@@ -221,8 +225,8 @@ func (s *strategies) end() {
 	s.workers.Wait()
 }
 
-// prepareDowning has the node take another downing strategy: its plugin is started and
-// checked first. The cluster goes over to it when all members have it.
+// prepareDowning gives the node another downing strategy: its plugin is started and
+// checked first. The cluster changes to the strategy when all members have it.
 func prepareDowning(ctx context.Context, n *Node, from, to configuration) (Prepared, error) {
 	s, name := n.plugins, to.Downing.Strategy
 	if reflect.DeepEqual(from.Downing, to.Downing) && reflect.DeepEqual(from.Plugins[name], to.Plugins[name]) {
@@ -252,8 +256,9 @@ func prepareDowning(ctx context.Context, n *Node, from, to configuration) (Prepa
 // handOver bounds the time in which the membership takes a strategy.
 const handOver = 10 * time.Second
 
-// prepareAllocation swaps the plugin of the allocation strategy when it has changed. It
-// can fail and cannot be taken back, so it comes when everybody else is prepared.
+// prepareAllocation swaps the plugin of the allocation strategy when its configuration
+// has changed. A swap can fail and cannot be taken back, so it comes when all other parts
+// are prepared.
 func prepareAllocation(ctx context.Context, n *Node, from, to configuration) (Prepared, error) {
 	name := to.Sharding.Allocation.Strategy
 	c, ok := to.Plugins[name]

@@ -15,16 +15,16 @@ import (
 // PluginHost runs plugins as processes; [WithPlugins] gives it to a node. It is an interface,
 // so that only a program that wants plugins links what runs them.
 type PluginHost[P Plugin] interface {
-	// Open starts the plugin with that name in the file, and returns when it is ready for
-	// calls. The node's start and its reloads call it, and the context is for Open alone.
-	// Observe is told of everything that happens to the plugin, from several goroutines,
-	// and does not block.
+	// Open starts the plugin with that name in the file, and returns when the plugin is
+	// ready for calls. The node's start and its reloads call Open, and the context is for
+	// Open alone. Observe is called with everything that happens to the plugin, from
+	// several goroutines, and does not block.
 	Open(ctx context.Context, name string, section plugins.Config, log *slog.Logger, observe func(plugins.Event)) (P, error)
 }
 
 // Plugin is a plugin that a [PluginHost] runs. All methods are safe for concurrent use.
 type Plugin interface {
-	// Status returns how the plugin is doing.
+	// Status returns the condition of the plugin.
 	Status() plugins.Status
 
 	// Downing returns the plugin as a downing provider, or an error if it decides
@@ -43,7 +43,7 @@ type Plugin interface {
 	Close(ctx context.Context) error
 }
 
-// openPlugin is the Open of a [PluginHost] of any type.
+// openPlugin is the method Open of a [PluginHost].
 type openPlugin func(ctx context.Context, name string, section plugins.Config, log *slog.Logger, observe func(plugins.Event)) (Plugin, error)
 
 // WithPlugins sets what runs the plugins of the section plugins: host.New() of the package

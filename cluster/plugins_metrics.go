@@ -17,15 +17,15 @@ import (
 	"github.com/quorate/quorate/plugins"
 )
 
-// The attributes of the metrics of plugins. There are as many plugins as the
-// configuration names.
+// The attributes of the metrics of plugins. There are as many values as plugins in the
+// configuration.
 const (
 	attrPlugin = attribute.Key("quorate.plugin")
 	attrCall   = attribute.Key("quorate.plugin.call")  // "decide", "allocate" or "rebalance".
-	attrEvent  = attribute.Key("quorate.plugin.event") // What happened to it: a [plugins.EventType].
+	attrEvent  = attribute.Key("quorate.plugin.event") // What happened to the plugin: a [plugins.EventType].
 )
 
-// pluginMetrics measures what happens to the plugins of a node.
+// pluginMetrics counts and measures the events of the plugins of a node.
 type pluginMetrics struct {
 	calls, starts, away metric.Float64Histogram
 	stop                func()
@@ -34,13 +34,14 @@ type pluginMetrics struct {
 	counts map[pluginEvent]int64
 }
 
-// pluginEvent is what is counted.
+// pluginEvent is an event of a plugin, as it is counted.
 type pluginEvent struct {
 	plugin string
 	typ    plugins.EventType
 }
 
-// measurePlugins begins to measure, until stop. What cannot be is logged, and missing.
+// measurePlugins begins to measure, until stop. An instrument that cannot be made is
+// logged, and missing.
 func measurePlugins(p metric.MeterProvider, address string, log *slog.Logger) *pluginMetrics {
 	var node gossip.NodeID
 	node.Address, _ = gossip.ParseAddress(address) // The configuration was checked.
@@ -63,7 +64,7 @@ func measurePlugins(p metric.MeterProvider, address string, log *slog.Logger) *p
 	return i
 }
 
-// observe takes an event in. It does not wait.
+// observe counts an event. It does not wait.
 func (m *pluginMetrics) observe(e plugins.Event) {
 	plugin := attrPlugin.String(e.Plugin)
 	record := func(h metric.Float64Histogram, seconds float64, more ...attribute.KeyValue) {
@@ -88,7 +89,7 @@ func (m *pluginMetrics) observe(e plugins.Event) {
 	m.counts[pluginEvent{e.Plugin, e.Type}]++
 }
 
-// show shows the events.
+// show reports the counts of events.
 func (m *pluginMetrics) show(show meter.Show) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -97,7 +98,7 @@ func (m *pluginMetrics) show(show meter.Show) {
 	}
 }
 
-// pluginFault says in a word what went wrong with a call.
+// pluginFault names the fault of a failed call in one word.
 func pluginFault(err error) string {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):

@@ -11,39 +11,40 @@ import (
 	"github.com/quorate/quorate/plugins"
 )
 
-// PluginStatus is how a plugin of the node is doing, as /v1/plugins shows it.
+// PluginStatus is the status of a plugin of the node, as /v1/plugins shows it.
 type PluginStatus struct {
-	// Name is the name in the file, Policy what it decides: "downing", "allocation".
+	// Name is the name in the file, Policy what the plugin decides: "downing",
+	// "allocation".
 	Name   string `json:"name"`
 	Policy string `json:"policy"`
 	// State is "running", or why there is no process to ask: "starting", "stopping",
 	// "waiting" for the next start, "broken" for the time being, "stopped".
 	State string    `json:"state"`
 	Since time.Time `json:"since"`
-	// Says is what the plugin says about itself: name, version, contract, class.
+	// Says is what the plugin declares: name, version, contract, class.
 	Says string `json:"says"`
-	// SHA256 is the checksum of what runs.
+	// SHA256 is the checksum of the running executable.
 	SHA256 string `json:"sha256"`
-	// PID is the process, 0 if there is none.
+	// PID is the number of the process, 0 if there is none.
 	PID int `json:"pid"`
 	// Restarts counts the processes that replaced one that had ended, and Swaps those
 	// that replaced one for another configuration.
 	Restarts uint64 `json:"restarts"`
 	Swaps    uint64 `json:"swaps"`
-	// LastError is why a process failed last, empty if none has.
+	// LastError is why a process last failed, empty if none has.
 	LastError string `json:"last_error,omitempty"`
-	// AwayTotal is for how long there was no process, in seconds, and AwayLast how
+	// AwayTotal is how long in all there was no process, in seconds, and AwayLast how
 	// long the last such time was that is over.
 	AwayTotal float64 `json:"away_total_seconds"`
 	AwayLast  float64 `json:"away_last_seconds"`
-	// Calls counts the questions, Failures those without an answer, and Late the
-	// answers that nobody waited for any more.
+	// Calls counts the questions, Failures those without an answer, and Late the answers
+	// that came after their question was given up.
 	Calls    uint64 `json:"calls"`
 	Failures uint64 `json:"failures"`
 	Late     uint64 `json:"late"`
 }
 
-// Plugins returns how the plugins of the node are doing, sorted by name.
+// Plugins returns the status of each plugin of the node, sorted by name.
 func (n *Node) Plugins() []PluginStatus {
 	all := n.plugins.all()
 	list := make([]PluginStatus, len(all))
@@ -65,7 +66,7 @@ func pluginStatus(s plugins.Status) PluginStatus {
 	return p
 }
 
-// pluginRoutes tells of the plugins over HTTP.
+// pluginRoutes returns the route of the plugins.
 func (n *Node) pluginRoutes() []management.Route {
 	return []management.Route{{Path: "/v1/plugins", Answer: func(context.Context, management.Request) (any, error) {
 		return struct {

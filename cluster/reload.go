@@ -15,11 +15,15 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
+// A reload reads the files ([Node.Reload]), refuses changes of settings that need a
+// restart ([RestartError]), has every part prepare, and commits all of them or none
+// ([reloader.commit]).
+
 // ErrNoFiles is the error of [Node.Reload] on a node that was configured in code.
 var ErrNoFiles = errors.New("cluster: the node was configured in code, there is no file to reload")
 
-// RestartError says which settings have changed that cannot change while the node
-// runs. Nothing was changed then, not even the settings that could.
+// RestartError names the settings that have changed and cannot change while the node
+// runs. After this error nothing has changed, not even settings that could.
 type RestartError struct {
 	Keys []string // Sorted, at least one.
 }
@@ -32,46 +36,45 @@ func (e *RestartError) Error() string {
 
 // ReloadConfig says how a node takes over changes of its files.
 type ReloadConfig struct {
-	// Watch has the node follow its files, and take over each change as soon as
-	// the files have come to rest. By default they are read only when
-	// the program asks for it: saving a file in an editor should not change a
-	// running cluster before somebody has checked it.
+	// Watch has the node watch its files, and take over each change as soon as the files
+	// have come to rest. By default they are read only when the program asks for it:
+	// saving a file in an editor should not change a running cluster before a person has
+	// checked the file.
 	Watch bool `koanf:"watch"`
 }
 
-// Prepare readies a part of the program for another configuration: it does
-// everything that can fail, such as opening what the new settings name, and
-// leaves what works as it is. The error refuses the whole reload. It is called
-// by one goroutine at a time, only when something has changed, and must end when
-// ctx does.
+// Prepare prepares a part of the program for another configuration: it does everything
+// that can fail, such as opening files that the new settings name, and changes nothing
+// that works. Its error refuses the whole reload. It is called by one goroutine at a
+// time, only when something has changed, and must end when ctx does.
 type Prepare func(ctx context.Context, from, to Config) (Prepared, error)
 
-// Prepared is a change that only has to be taken over, or given up: one of the two
-// functions is called, once. Either may be nil when there is nothing to do.
+// Prepared is a change that is ready to be taken over or given up: one of the two
+// functions is called, once. Either may be nil if there is nothing to do.
 type Prepared struct {
 	// Commit takes the change over. It cannot fail, and must not block.
 	Commit func()
-	// Discard gives up what was prepared, because somebody else could not.
+	// Discard gives up what was prepared, because another part could not prepare.
 	Discard func()
 }
 
-// WithReload has a part of the program take part in reloading. Of several, each is
-// asked to prepare in the order given, after the node's own parts; if all could,
-// all commit, in the same order.
+// WithReload has a part of the program take part in reloads. Several such parts prepare
+// in the order of the options, after the node's own parts; if all could prepare, all
+// commit, in the same order.
 func WithReload(p Prepare) Option { return func(o *options) { o.prepares = append(o.prepares, p) } }
 
-// reloader takes over changed files while a node runs. Invariant: the parts of
-// the node run with the settings of running, all of them.
+// reloader takes over changed files while a node runs. Invariant: all parts of the node
+// run with the settings in running.
 type reloader struct {
 	log     *slog.Logger
 	options options
 	node    *Node
-	ctx     context.Context //nolint:containedctx // The life of the watcher: ends what its calls wait for.
+	ctx     context.Context //nolint:containedctx // Life of the watcher: ends everything that its calls wait for.
 	cancel  context.CancelFunc
-	watcher *config.Watcher // Nil when the files are not watched.
+	watcher *config.Watcher // Nil if the files are not watched.
 
-	turn    chan struct{} // Holds one: whoever has put it there may touch what follows.
-	file    *config.File  // Nil when the node was configured in code.
+	turn    chan struct{} // Holds one element: the goroutine that put it there may use the fields below.
+	file    *config.File  // Nil if the node was configured in code.
 	running configuration
 }
 
@@ -85,7 +88,7 @@ func newReloader(b *builder) *reloader {
 	return r
 }
 
-// watch follows the files if that is configured.
+// watch watches the files if that is configured.
 func (r *reloader) watch() error {
 	if r.file == nil || !r.running.Reload.Watch {
 		return nil
@@ -97,7 +100,7 @@ func (r *reloader) watch() error {
 	return nil
 }
 
-// close ends the watching, and waits for what it has begun.
+// close ends the watching, and waits for a reload that has begun.
 func (r *reloader) close() {
 	r.cancel()
 	if r.watcher != nil {
@@ -105,14 +108,14 @@ func (r *reloader) close() {
 	}
 }
 
-// Reload reads the files of the node again and takes over what has changed: all
-// of it, or nothing. The settings that may change are marked in the reference, and
-// carry the tag reload:"yes"; the error is a [RestartError] when any other has
-// changed, a list of faults with file, line and key ([config.Errors]) when the
-// files have some, and otherwise that of whoever could not take the change over.
-// It is nil too when nothing has changed.
+// Reload reads the files of the node again and takes over what has changed: all of it, or
+// nothing. The reference marks the settings that may change, which carry the tag
+// reload:"yes". The error is a [RestartError] if any other setting has changed, a list of
+// faults with file, line and key ([config.Errors]) if the files have faults, and
+// otherwise the error of the part that could not prepare. It is nil too if nothing has
+// changed.
 //
-// Certificates are not read here: their files are looked at by themselves.
+// Reload does not read certificates: their files are watched separately.
 func (n *Node) Reload(ctx context.Context) error {
 	select {
 	case <-n.Done():
@@ -139,7 +142,7 @@ func (r *reloader) reload(ctx context.Context) error {
 	return r.apply(ctx, file)
 }
 
-// changed hears of another content of the files, on the watcher's goroutine.
+// changed is called on the watcher's goroutine when the content of the files has changed.
 func (r *reloader) changed(file *config.File, err error) {
 	select {
 	case r.turn <- struct{}{}:
@@ -155,7 +158,7 @@ func (r *reloader) changed(file *config.File, err error) {
 	}
 }
 
-// apply takes over a configuration that was read anew. The caller has the turn.
+// apply takes over a configuration that was read again. Its caller has the turn.
 func (r *reloader) apply(ctx context.Context, file *config.File) error {
 	to, err := r.options.finish(file)
 	if err != nil {
@@ -201,7 +204,7 @@ func (r *reloader) changes(to configuration) ([]config.Change, error) {
 	return all, nil
 }
 
-// commit has every part take a configuration over, or none.
+// commit has all parts take over a configuration, or none.
 func (r *reloader) commit(ctx context.Context, to configuration) error {
 	var prepared []Prepared
 	for _, prepare := range r.prepares() {
@@ -216,8 +219,8 @@ func (r *reloader) commit(ctx context.Context, to configuration) error {
 	return nil
 }
 
-// prepares are the parts of the node, then those of the program, and at the end what
-// cannot be taken back.
+// prepares returns the functions of the node's parts, then those of the program, and last
+// those that cannot be taken back.
 func (r *reloader) prepares() []prepare {
 	var all, last []prepare
 	for _, p := range r.node.parts {
@@ -236,7 +239,7 @@ func (r *reloader) prepares() []prepare {
 	return append(all, last...)
 }
 
-// commit takes over what was prepared, in that order.
+// commit takes over what was prepared, in the order of preparation.
 func commit(prepared []Prepared) {
 	for _, p := range prepared {
 		if p.Commit != nil {
@@ -245,7 +248,7 @@ func commit(prepared []Prepared) {
 	}
 }
 
-// discard gives up what was prepared, the last first.
+// discard gives up what was prepared, in the reverse order.
 func discard(prepared []Prepared) {
 	for _, p := range slices.Backward(prepared) {
 		if p.Discard != nil {

@@ -12,19 +12,19 @@ import (
 	"github.com/quorate/quorate/membership"
 )
 
-// WithSection gives the program a section of its own in the files of the node. The
-// struct holds the defaults, and is described by tags as those of package config. The
-// section is as strict as all others: an unknown key is refused with the nearest one,
-// variables of the environment reach it, its Validate is asked if it has one, and its
-// faults come with file, line and key together with those of all sections. The name of
-// a section that the node has, or that was given before, is an error of [Start].
+// WithSection gives the program a section of its own in the files of the node. The struct
+// holds the defaults, and is described by tags like those of package config. The section
+// is as strict as all others: an unknown key is refused with the nearest known one,
+// environment variables override it, its Validate is called if it has one, and its faults
+// are reported with file, line and key together with those of all sections. The name of a
+// section that the node has, or that was given before, is an error of [Start].
 //
 // Start fills the struct before any part of the node starts, and not at all if the
-// configuration has a fault. After that it is the program's: a reload hands the new
-// section to prepare, as a part of the reload that is taken over whole or not at all,
-// see [Prepare]. It is called when something in the section has changed, and all that has
-// may change: keys with the tag reload:"yes". Without prepare nothing in the section may
-// change while the node runs.
+// configuration has a fault. After that the struct belongs to the program: a reload hands
+// the new section to prepare, as a part of the reload that is taken over whole or not at
+// all, see [Prepare]. It is called when something in the section has changed, and
+// everything that has changed may change: it has the tag reload:"yes". Without prepare
+// nothing in the section may change while the node runs.
 //
 // A struct with a method Compared has members compare settings, see [Comparer]. Package
 // manual prints the reference of a section.
@@ -33,32 +33,32 @@ func WithSection[T any](name string, into *T, prepare ...func(ctx context.Contex
 	return func(o *options) { o.sections = append(o.sections, s) }
 }
 
-// Comparer is what the struct of a program's section may be, or a pointer to it: it has
-// settings that all nodes should have alike.
+// Comparer is implemented by the struct of a program's section, or by a pointer to it, if
+// it has settings that all nodes should have alike.
 type Comparer interface {
-	// Compared returns the settings, with keys relative to the section. It is called by
-	// Start when the section has been checked.
+	// Compared returns the settings, with keys relative to the section. Start calls it
+	// when the section has been checked.
 	Compared() []membership.Setting
 }
 
-// ownSection is a section of the program, whatever its type. Values are pointers to
-// structs of that type.
+// ownSection is a section of the program, of any type. Values are pointers to structs of
+// that type.
 type ownSection interface {
 	// target returns a new value that holds the defaults, under the name of the section.
 	target() (config.Section, error)
 	// fill hands the value to the program.
 	fill(value any)
-	// part is the section as a part of a node, its value the one at an index.
+	// part returns the section as a part of a node, whose value is the one at an index.
 	part(index int) part
-	// changes lists what differs between two values.
+	// changes lists the keys in which two values differ.
 	changes(from, to any) ([]config.Change, error)
 }
 
-// section is a section of the program of one type.
+// section is a section of the program with a struct of one type.
 type section[T any] struct {
 	name     string
 	into     *T
-	defaults *T // What into held at the start; nil until then.
+	defaults *T // Content of into at the start; nil until then.
 	prepare  []func(ctx context.Context, from, to T) (Prepared, error)
 }
 
@@ -101,7 +101,7 @@ func (s *section[T]) compared(value any) []membership.Setting {
 	return settings
 }
 
-// prepareAll asks all functions of the program, if the section has changed.
+// prepareAll calls all prepare functions of the program, if the section has changed.
 func (s *section[T]) prepareAll(ctx context.Context, from, to any) (Prepared, error) {
 	if changes, err := s.changes(from, to); err != nil || len(changes) == 0 {
 		return Prepared{}, err

@@ -1,13 +1,14 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package prometheus keeps the metrics of a node for Prometheus to fetch:
+// Package prometheus serves the metrics of a node to Prometheus:
 //
 //	node, err := cluster.Start(ctx, cluster.WithFile("cluster.yaml"), cluster.WithMetrics(prometheus.Endpoint()))
 //
-// By telemetry: {metrics: prometheus} in the file, GET /metrics of the node's HTTP
+// With telemetry: {metrics: prometheus} in the file, GET /metrics of the node's HTTP
 // interface then answers with them. It is a module of its own, because it brings the SDK
-// of OpenTelemetry and the client of Prometheus, which no other module of the project has.
+// of OpenTelemetry and the client of Prometheus, which no other module of the project
+// has.
 //
 //	modules ── API ──> provider ── exporter ──> registry <── GET /metrics
 //
@@ -17,11 +18,11 @@
 //
 // # Trouble
 //
-// What cannot be set up is logged, and left out; a collection that fails in part shows
-// the rest.
+// A part that cannot be set up is logged, and left out; a collection that fails in part
+// shows the rest.
 //
 // # Concurrency
 //
-// Nothing runs between two requests: metrics are read when they are asked for. All
+// No goroutine runs between two requests: metrics are read when they are requested. All
 // methods are safe for concurrent use.
 package prometheus

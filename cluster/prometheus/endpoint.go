@@ -26,7 +26,7 @@ import (
 // closeTimeout bounds Close, which has nothing to send.
 const closeTimeout = time.Second
 
-// endpoint opens metrics for Prometheus. It has no state.
+// endpoint makes metrics for Prometheus. It has no state.
 type endpoint struct{}
 
 var _ telemetry.Endpoint = endpoint{}
@@ -49,8 +49,9 @@ func (endpoint) Open(section telemetry.Config, cluster, address string, log *slo
 	})}, nil
 }
 
-// export connects a provider to a registry. Whose metrics they are is a series of
-// its own, target_info, and not a label of each: a registry has those of one node.
+// export connects a provider to a registry. The identity of the node is a series of its
+// own, target_info, and not a label of each series: a registry has the metrics of one
+// node only.
 func export(registry prometheus.Registerer, cluster, address string) (*sdk.MeterProvider, error) {
 	reader, err := exporter.New(exporter.WithRegisterer(registry), exporter.WithoutScopeInfo())
 	if err != nil {
@@ -69,14 +70,14 @@ func register(registry prometheus.Registerer, log *slog.Logger, all ...prometheu
 	}
 }
 
-// metrics are those of one node.
+// metrics are the metrics of one node.
 type metrics struct {
 	http.Handler
 
 	provider *sdk.MeterProvider
 }
 
-// MeterProvider returns where the node's metrics go.
+// MeterProvider returns the provider of the node's metrics.
 func (m *metrics) MeterProvider() metric.MeterProvider { return m.provider }
 
 // Close ends the collection. It may be called again.
@@ -89,7 +90,7 @@ func (m *metrics) Close() error {
 	return nil
 }
 
-// errorLog hands what goes wrong at a collection to the node's log.
+// errorLog writes errors of a collection to the node's log.
 type errorLog struct{ log *slog.Logger }
 
 // Println implements [promhttp.Logger].

@@ -9,25 +9,25 @@ import "github.com/quorate/quorate/config/field"
 const (
 	// None leaves the metrics to the program.
 	None = "none"
-	// Prometheus keeps the metrics for Prometheus to fetch.
+	// Prometheus serves the metrics to Prometheus.
 	Prometheus = "prometheus"
 )
 
 // Config is the section telemetry of a file. Start from [Default].
 type Config struct {
-	// Metrics says where the metrics of the node go. "none", the default: where the
-	// program says, which is nowhere if it says nothing. "prometheus": GET /metrics of
-	// the node's HTTP interface answers with them, for which management.address must
-	// be set; the program has the module cluster/prometheus for it, and starts the node
-	// with the option cluster.WithMetrics(prometheus.Endpoint()).
+	// Metrics says where the metrics of the node go. "none", the default: to the provider
+	// of the program, which is nowhere if it sets none. "prometheus": GET /metrics of the
+	// node's HTTP interface answers with them, for which management.address must be set;
+	// the program has the module cluster/prometheus for it, and starts the node with the
+	// option cluster.WithMetrics(prometheus.Endpoint()).
 	Metrics string `koanf:"metrics" oneof:"none|prometheus"`
 
-	// ProcessMetrics adds what the Go runtime and the operating system know of the
-	// process, such as memory and goroutines. It means nothing without metrics.
+	// ProcessMetrics adds the metrics of the Go runtime and of the operating system about
+	// the process, such as memory and goroutines. It has no effect without metrics.
 	ProcessMetrics bool `koanf:"process-metrics"`
 }
 
-// Default returns the default configuration, by which nothing is shown.
+// Default returns the default configuration, with which no metrics are served.
 func Default() Config { return Config{Metrics: None, ProcessMetrics: true} }
 
 // Validate reports every fault in one error.

@@ -10,8 +10,8 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// Endpoint is where the metrics of nodes are fetched. A program gives it to a node by an
-// option; that of Prometheus is in the module cluster/prometheus.
+// Endpoint makes the metrics of nodes available for fetching. A program gives it to a
+// node by an option; the endpoint for Prometheus is in the module cluster/prometheus.
 type Endpoint interface {
 	// Open begins to keep the metrics of the node at an address of a cluster. The start
 	// of a node calls it when the section asks for metrics, before any part of the node
@@ -20,13 +20,13 @@ type Endpoint interface {
 	Open(section Config, cluster, address string, log *slog.Logger) (Metrics, error)
 }
 
-// Metrics are those of one node, as they are kept for somebody to fetch. All methods are
-// safe for concurrent use.
+// Metrics are the metrics of one node, kept for fetching. All methods are safe for
+// concurrent use.
 type Metrics interface {
 	// ServeHTTP answers GET /metrics of the node's HTTP interface.
 	http.Handler
 
-	// MeterProvider returns what the node measures with, never nil.
+	// MeterProvider returns the provider with which the node measures, never nil.
 	MeterProvider() metric.MeterProvider
 
 	// Close ends the collection. The node calls it when all its other parts have ended,
