@@ -543,8 +543,8 @@ func TestLoopOfFailuresOpensTheBreaker(t *testing.T) {
 	require.True(t, ok)
 }
 
-// What lies at the path does not matter once the plugin is open, and matters again
-// when it is opened anew. covers F58.
+// The file at the path does not matter once the plugin is open, and matters again for a
+// swap. covers F58.
 func TestReplacedFileIsNotRun(t *testing.T) {
 	cfg := config(t, plugins.Downing, "good")
 	text, err := os.ReadFile(cfg.Path)
@@ -562,8 +562,8 @@ func TestReplacedFileIsNotRun(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A process that promises something else than its predecessor is not used: others
-// rely on what was said.
+// A process that promises something else than its predecessor is not used: others rely on
+// the earlier promise.
 func TestClassMustStayTheSame(t *testing.T) {
 	p, _ := open(t, config(t, plugins.Downing, "fickle", "MARK="+filepath.Join(t.TempDir(), "mark")))
 	err := p.Swap(t.Context(), config(t, plugins.Downing, "majority"))

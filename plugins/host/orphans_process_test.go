@@ -94,9 +94,9 @@ func leftBehind(t *testing.T, file string) (inside, outside int) {
 	return inside, outside
 }
 
-// What a plugin has forked ends with it: with its host, even one that is killed, what
-// is in its group; and when the plugin is ended, also what has left the group. What was
-// left of a killed host the next one ends.
+// The processes that a plugin has forked end with it: those in its group even if the host
+// is killed, and those that have left the group when the host ends the plugin. The next
+// host ends what a killed host left.
 func TestNothingThatAPluginForkedStays(t *testing.T) {
 	path, err := served()
 	require.NoError(t, err)

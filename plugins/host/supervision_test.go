@@ -41,7 +41,7 @@ type fakeProcess struct {
 	health func(context.Context) error                                // nil: healthy.
 	call   func(context.Context) (*pluginv1.RebalanceResponse, error) // nil: answers with its number.
 	class  *pluginv1.Class
-	lasts  time.Duration // How long it takes to end when it is killed.
+	lasts  time.Duration // Time that it takes to end when it is killed.
 	stuck  bool          // It does not end.
 }
 
@@ -323,7 +323,7 @@ func TestSickProcessIsKilledAfterThreeChecks(t *testing.T) {
 		sick := l.first()
 		sick.mu.Lock()
 		sick.health = func(ctx context.Context) error {
-			<-ctx.Done() // As a process that is stopped.
+			<-ctx.Done() // Like a process that is stopped.
 			return ctx.Err()
 		}
 		sick.mu.Unlock()
@@ -337,8 +337,8 @@ func TestSickProcessIsKilledAfterThreeChecks(t *testing.T) {
 	})
 }
 
-// An answer that comes although nobody waits for its process any more is dropped
-// and counted, and the decision is the new one's or nobody's.
+// An answer that comes after its process was given up is dropped and counted; the
+// decision comes from the new process or fails.
 func TestAnswerAfterTheDrainIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &fakeLauncher{}
@@ -436,7 +436,7 @@ func TestWhatCallsSayAboutTheProcess(t *testing.T) {
 			_, err := s.Rebalance(ctx, allocation.RebalanceRequest{})
 			require.ErrorIs(t, err, context.Canceled)
 		}
-		for range 5 { // Less time than a health check has.
+		for range 5 { // Less time than a health check takes.
 			ctx, cancel := context.WithTimeout(t.Context(), 900*time.Millisecond)
 			_, err := s.Rebalance(ctx, allocation.RebalanceRequest{})
 			require.ErrorIs(t, err, context.DeadlineExceeded)

@@ -17,13 +17,13 @@ type settings struct {
 	Grace time.Duration
 }
 
-// patient lets keep-majority decide once somebody has been unreachable for long.
+// patient lets keep-majority decide once some member has been unreachable for long.
 type patient struct{ grace time.Duration }
 
 // Class says that what is decided depends on time, so it is not pure.
 func (p *patient) Class() downing.Class { return downing.Class{MajorityOnly: true} }
 
-// Decide waits by saying that nobody is downed now.
+// Decide waits by downing no node now.
 func (p *patient) Decide(_ context.Context, v downing.View) (downing.Decision, error) {
 	if v.Unstable < p.grace {
 		return downing.Decision{Reason: fmt.Sprintf("patient: unreachable for %v of %v", v.Unstable, p.grace)}, nil

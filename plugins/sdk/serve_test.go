@@ -55,7 +55,8 @@ func TestTheParentIsWatched(t *testing.T) {
 	require.ErrorIs(t, awaitHost(ctx, os.Getppid()), context.Canceled, strconv.Itoa(os.Getppid()))
 }
 
-// What no host would ask is found when the plugin is built or tried, not in a cluster.
+// A strategy that no host would ask is found when the plugin is built or tried, not in a
+// cluster.
 func TestWhatIsNoStrategyCannotBeServed(t *testing.T) {
 	require.PanicsWithValue(t, "sdk: no policy is a error", func() {
 		New(func(struct{}) (error, error) { return nil, nil })

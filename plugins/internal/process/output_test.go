@@ -38,7 +38,7 @@ func TestLinesAreTranslated(t *testing.T) {
 		{`{"@level":"trace","@message":"m"}` + "\n", "level=DEBUG-4 msg=\"the plugin logs\" text=m\n"},
 		{`{"@level":"loud","@message":"m"}` + "\n", "level=INFO msg=\"the plugin prints\" text=\"{\\\"@level\\\":\\\"loud\\\",\\\"@message\\\":\\\"m\\\"}\" stream=stderr\n"},
 		{`{"@level":"warn","@message":7}` + "\n", "level=INFO msg=\"the plugin prints\" text=\"{\\\"@level\\\":\\\"warn\\\",\\\"@message\\\":7}\" stream=stderr\n"},
-		// What looks like a decision of the node is a text of the plugin.
+		// Output that looks like a decision of the node stays text of the plugin.
 		{`{"@level":"info","@message":"decision","node":"10.0.0.1:7946","verdict":"down"}` + "\n", "level=INFO msg=\"the plugin logs\" text=decision with.node=10.0.0.1:7946 with.verdict=down\n"},
 		{"{\n", "level=INFO msg=\"the plugin prints\" text={ stream=stderr\n"},
 		{"panic: boom\n\ngoroutine 1\n", "level=ERROR msg=\"the plugin prints\" text=\"panic: boom\" stream=stderr\nlevel=ERROR msg=\"the plugin prints\" text=\"goroutine 1\" stream=stderr\n"},

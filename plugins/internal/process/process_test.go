@@ -157,7 +157,7 @@ func alive(pid int) bool {
 	return !strings.HasPrefix(rest, "Z")
 }
 
-// eventually waits until something holds that nobody announces.
+// eventually waits until a condition holds that no event announces.
 func eventually(t *testing.T, within time.Duration, what string, holds func() bool) {
 	t.Helper()
 	require.Eventually(t, holds, within, 5*time.Millisecond, what)
@@ -364,7 +364,7 @@ func TestFloodOfLinesIsCounted(t *testing.T) {
 	require.Less(t, strings.Count(f.logs.String(), "text=zzz"), 3000)
 }
 
-// The copy is run, so what lies at the path does not matter any more. covers F58.
+// The copy is run, so the file at the path does not matter any more. covers F58.
 func TestReplacedFileIsNotRun(t *testing.T) {
 	f := newFixture(t)
 	original, err := program()

@@ -14,7 +14,7 @@ import (
 	"github.com/quorate/quorate/plugins/internal/supervisor"
 )
 
-// books plays the driver and the processes, and notes what it should find.
+// books plays the driver and the processes, and keeps what the machine should know.
 type books struct {
 	t   *rapid.T
 	m   *supervisor.Machine
@@ -35,8 +35,8 @@ type books struct {
 	stopped   bool
 	ended     bool
 	streak    int                                       // Failures since a process lasted.
-	failedAt  machine.Instant                           // The latest.
-	born      map[supervisor.Generation]machine.Instant // When it became active.
+	failedAt  machine.Instant                           // When the last failure was.
+	born      map[supervisor.Generation]machine.Instant // When each generation became active.
 	launches  []machine.Instant                         // Of restarts.
 }
 
@@ -295,7 +295,7 @@ func (w *books) actions() map[string]func(*rapid.T) {
 		"time": func(t *rapid.T) {
 			until := w.now.Mono.Add(time.Duration(rapid.Int64Range(0, int64(20*time.Second)).Draw(t, "time")))
 			if rapid.Bool().Draw(t, "frozen") {
-				w.pass(until) // Everything that was due meanwhile comes late.
+				w.pass(until) // Everything that was due in between comes late.
 			}
 			for fired := true; fired && w.at <= until; {
 				fired = w.fires(w.at)

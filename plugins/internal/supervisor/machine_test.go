@@ -209,8 +209,8 @@ func TestCallWithoutAnAnswerIsFollowedByAHealthCheck(t *testing.T) {
 	require.Contains(t, effects, supervisor.Kill{Gen: 1}, "three in a row: the strategy hangs")
 }
 
-// An answer that does not come is one at the limit, whoever forgot it; what comes
-// later says nothing any more.
+// A health check without an answer has failed at its limit, even if the driver forgot it;
+// a later answer is ignored.
 func TestHealthCheckWithoutAnAnswerHasFailedAtItsLimit(t *testing.T) {
 	b := running(t)
 	_, effects := b.wake()
@@ -227,7 +227,7 @@ func TestHealthCheckWithoutAnAnswerHasFailedAtItsLimit(t *testing.T) {
 	require.ErrorContains(t, b.m.View().LastErr, "no answer within 2s")
 }
 
-// Whoever subscribes learns the state of things before what is to be done about it.
+// A subscriber learns the state before the effects that follow from it.
 func TestViewIsPublishedFirstAndWhenItHasChanged(t *testing.T) {
 	b := running(t)
 	b.step(supervisor.Exited{Gen: 1, Err: errBoom})

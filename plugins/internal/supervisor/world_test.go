@@ -49,7 +49,7 @@ type asker struct {
 	call  machine.CallID
 	asked bool
 	gone  map[supervisor.Generation]bool
-	blind bool // Planted: it does not look who has ended.
+	blind bool // Planted: the machine does not look which generation has ended.
 }
 
 type askTimer struct{}
@@ -85,7 +85,7 @@ type child struct {
 	ready     bool
 	condemned bool // Kill was ordered.
 	ended     bool
-	known     bool // The supervisor has heard that it has ended. A frozen node hears late.
+	known     bool // The supervisor has heard that the process has ended. A frozen node hears late.
 	sick      bool // Its health checks fail.
 	hangs     bool // Its strategy answers nothing.
 	troubled  int  // For how many seconds it has been active and hung while its node ran.
@@ -95,7 +95,7 @@ type child struct {
 type family struct {
 	judge    *judge
 	node     *simulation.Node
-	children []*child // All that there ever were.
+	children []*child // All children so far.
 	active   supervisor.Generation
 	idle     int // Seconds without an active process in which nothing happened.
 	decided  int
@@ -160,7 +160,7 @@ func (j *judge) carry(n *simulation.Node, _ *machine.Component, e machine.Effect
 	case supervisor.Kill:
 		c := f.find(e.Gen)
 		c.condemned = true
-		if c.ready { // Else its launch ends.
+		if c.ready { // Otherwise the launch of the child ends.
 			j.world.After(j.some(time.Millisecond, 300*time.Millisecond), func() { j.end(f, c, errors.New("killed")) })
 		}
 	case supervisor.Activate:
@@ -244,7 +244,7 @@ func (j *judge) decide(n *simulation.Node, _ any) (any, error) {
 	return answer{c.gen}, nil
 }
 
-// observe sees what nodes publish, and how their calls end.
+// observe sees the events that nodes publish, and how their calls end.
 func (j *judge) observe(o simulation.Observation) {
 	f := j.of(o.Node)
 	switch e := o.Event.(type) {

@@ -52,7 +52,7 @@ func TestLeastShardKeepsTheContractOverTheWire(t *testing.T) {
 	})
 }
 
-// What comes back over the wire is what the plain value answers.
+// The answer over the wire is the answer of the plain value.
 func TestTheWireChangesNoDecision(t *testing.T) {
 	p := sdktest.Downing(t, served(downing.KeepMajority{}), nil)
 	require.Equal(t, downing.KeepMajority{}.Class(), p.Class())
