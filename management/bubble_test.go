@@ -166,7 +166,7 @@ type named struct {
 
 func (n named) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(n.host), Port: 1} }
 
-// crowd is a bounded listener, and who came.
+// crowd is a bounded listener, with the connections that came to it.
 type crowd struct {
 	pipes *pipes
 	l     net.Listener
@@ -181,7 +181,7 @@ func newCrowd(t *testing.T, connections int) crowd {
 	return crowd{p, l, text}
 }
 
-// accept lets somebody connect from a host, a second after whoever came before.
+// accept connects a client from a host, a second after the client before.
 func (c crowd) accept(t *testing.T, host string) (client, server net.Conn) {
 	t.Helper()
 	<-time.After(time.Second)
@@ -203,8 +203,8 @@ func isOpen(c net.Conn) bool {
 	return errors.Is(<-ended, os.ErrDeadlineExceeded)
 }
 
-// Whoever comes last gets a place: of the connections that wait for a request the one
-// goes that has waited longest, of the host that has the most. A busy one stays.
+// A new connection always gets a place: of the host with the most connections, the one
+// that has waited longest for a request gives way. A busy one stays.
 func TestTheLongestIdleConnectionGivesWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 4)
@@ -231,7 +231,7 @@ func TestTheLongestIdleConnectionGivesWay(t *testing.T) {
 	})
 }
 
-// Whoever has just come has a moment to send a request.
+// A new connection has a moment to send its request.
 func TestANewcomerIsNotClosedForTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 1)

@@ -42,8 +42,8 @@ func form(t *testing.T, n *membership.Node, allowed bool) (status int, got manag
 	return status, got, refused
 }
 
-// Nothing is changed by whom no operator has sent: a page in a browser can neither set
-// the header nor hide where it is from, and a question changes nothing.
+// Only a request that an operator sent changes anything: a web page in a browser can
+// neither set the header nor hide its origin, and a GET changes nothing.
 func TestAnOperationIsMeant(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*http.Request)
@@ -94,8 +94,8 @@ func TestAHealthCheckIsNoOperation(t *testing.T) {
 	require.ErrorContains(t, err, "a health check changes nothing")
 }
 
-// A node that waits founds a cluster when an operator says so, once, and says what is
-// given up. On one that does not wait, or is not to, nothing happens, with the reason.
+// A node that waits founds a cluster by command of an operator, once, and says what is
+// given up. A node that does not wait, or must not do so, refuses with the reason.
 func TestAnOperatorFoundsACluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := node(t, memory.NewNetwork(), 1, seeds()...)

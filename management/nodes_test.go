@@ -139,7 +139,7 @@ func TestNodeThatLeft(t *testing.T) {
 	})
 }
 
-// Ready is who takes part, and nobody else.
+// Only a node that takes part in its cluster is ready.
 func TestReadiness(t *testing.T) {
 	for status := gossip.Joining; status <= gossip.Down; status++ {
 		up := status >= gossip.Up && status <= gossip.Ready
@@ -179,7 +179,7 @@ func TestDecisionsAreInOrder(t *testing.T) {
 	}
 }
 
-// Every node tells of a member that is down by whom it was declared so, and why.
+// Every node says by whom and why a member was declared down.
 func TestMembersSayWhyOneIsDown(t *testing.T) {
 	a, b := gossip.NodeID{Address: gossip.Address{Host: "a", Port: 1}, UID: 1}, gossip.NodeID{Address: gossip.Address{Host: "b", Port: 1}, UID: 2}
 	state := gossip.New(gossip.ClusterID{}).Edit(a, func(e *gossip.Edit) {

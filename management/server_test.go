@@ -27,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// lines keeps what was logged.
+// lines keeps logged lines.
 type lines struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -151,7 +151,7 @@ func TestAnswersAreJSON(t *testing.T) {
 	require.Empty(t, head.body)
 }
 
-// Whatever makes no sense is refused with JSON that says what would.
+// A request that makes no sense is refused with JSON that says what would make sense.
 func TestRequestsThatAreRefused(t *testing.T) {
 	s := serve(t, listening(), []management.Route{echo()})
 	tests := []struct {
@@ -320,7 +320,7 @@ func TestRequestsAreBounded(t *testing.T) {
 	require.Equal(t, http.StatusOK, ask(t, s, http.MethodGet, "/held").status, "the places were given back")
 }
 
-// Close lets an answer that runs end, and nobody is accepted after it.
+// Close lets a running answer end, and accepts no connection after it.
 func TestCloseLetsAnswersEnd(t *testing.T) {
 	route, begun, release := held()
 	s, err := management.Serve(t.Context(), listening(), []management.Route{route}, quiet())
@@ -417,8 +417,8 @@ func TestLocalhostThatIsNotTheLoopbackIsRefused(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// FuzzRequest throws targets at the routes: each is answered with JSON and a
-// status that blames whoever asked, never the node.
+// FuzzRequest throws targets at the routes: each is answered with JSON and a status that
+// blames the client, never the node.
 func FuzzRequest(f *testing.F) {
 	for _, target := range []string{
 		"/health/live", "/v1/kinds", "/v1/kinds/account/entities/acct-42", "/v1/kinds/account/entities/a%2Fb", "/v1/kinds/account/entities/%ff",

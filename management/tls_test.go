@@ -42,9 +42,9 @@ func secure(t *testing.T, address string, trusted *mutualtest.Authority, certifi
 	return response.TLS.PeerCertificates[0].SerialNumber.Int64(), nil
 }
 
-// With TLS, only whoever shows a certificate of the right authority gets an
-// answer; files that are replaced count from the next connection on, and while
-// they cannot be read the last good ones do.
+// With TLS, only a client with a certificate of the right authority gets an answer;
+// replaced files count from the next connection on, and while they cannot be read the
+// last good ones do.
 func TestMutualTLS(t *testing.T) {
 	ours, theirs, dir := mutualtest.NewAuthority(t, "ca"), mutualtest.NewAuthority(t, "ca"), t.TempDir()
 	cfg := listening()
@@ -87,8 +87,8 @@ func TestMutualTLS(t *testing.T) {
 	require.ErrorContains(t, err, "tls.authorities "+good.TLS.Authorities)
 }
 
-// Whoever is connected gets no more answers when its certificate is revoked, and
-// cannot connect again. covers F54.
+// A connected client gets no more answers when its certificate is revoked, and cannot
+// connect again. covers F54.
 func TestRevokedCertificateGetsNoMoreAnswers(t *testing.T) {
 	ca, dir := mutualtest.NewAuthority(t, "ca"), t.TempDir()
 	cfg := listening()

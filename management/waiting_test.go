@@ -28,7 +28,7 @@ func notReady(t *testing.T, n *membership.Node) []string {
 	return of[management.Failure](t, n, "/health/ready", 503).Reasons
 }
 
-// answers are what voters have answered, without their uids.
+// answers are the answers of voters, without their uids.
 func answers(w *management.Waiting) string {
 	var all []string
 	for _, v := range w.Voters {
@@ -38,7 +38,7 @@ func answers(w *management.Waiting) string {
 	return strings.Join(all, ", ")
 }
 
-// A node that waits is not ready, and says for whom it waits.
+// A node that waits is not ready, and says which voters it waits for.
 func TestANodeThatWaitsIsNotReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := node(t, memory.NewNetwork(), 1, seeds()...)
@@ -56,8 +56,8 @@ func TestANodeThatWaitsIsNotReady(t *testing.T) {
 	})
 }
 
-// Two clusters of one name meet: the nodes of the one that yields are not ready, and
-// say to whom they have yielded. Without the reason they would just have lost their
+// Two clusters of one name meet: the nodes of the one that yields are not ready, and name
+// the cluster that they yield to. Without that reason they would just have lost their
 // standing, which may come back.
 func TestANodeWhoseClusterHasYieldedIsNotReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
