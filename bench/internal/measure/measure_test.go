@@ -47,7 +47,7 @@ func TestFloodMeasuresTheRate(t *testing.T) {
 	})
 }
 
-// What was sent and does not come within the limit is lost.
+// Sent messages that do not arrive within the limit are lost.
 func TestFloodCountsWhatIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var found sequence.Tally

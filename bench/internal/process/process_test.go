@@ -87,7 +87,7 @@ func TestAKilledProcessIsGone(t *testing.T) {
 	require.ErrorContains(t, p.Answer(t.Context(), new(Hello)), "process echo ended")
 }
 
-// What a process says before it fails reaches its parent.
+// The output of a process that fails reaches its parent.
 func TestAFailureSaysWhy(t *testing.T) {
 	p := launch(t, roleFails)
 	require.ErrorContains(t, p.Answer(t.Context(), new(Hello)), "it said: out of order")
@@ -102,7 +102,7 @@ func TestAnswerEndsWithItsContext(t *testing.T) {
 	require.ErrorContains(t, p.Answer(ctx, new(Hello)), "enough")
 }
 
-// Only the end of what a process says is kept.
+// Only the end of a process's output is kept.
 func TestTailKeepsTheEnd(t *testing.T) {
 	var kept tail
 	require.Equal(t, "it said nothing", kept.String())

@@ -130,7 +130,7 @@ func TestRemote(t *testing.T) {
 	}
 }
 
-// What a process says before it fails reaches whoever started it.
+// The output of a process that fails reaches its parent.
 func TestAFailureSaysWhy(t *testing.T) {
 	program, err := os.Executable()
 	require.NoError(t, err)

@@ -38,7 +38,7 @@ func TestLinesAreJSON(t *testing.T) {
 	require.Equal(t, records[0], again)
 }
 
-// A figure whose floor was not measured has no ratio, and one that was not measured
+// A figure whose floor was not measured has no ratio, and a figure that was not measured
 // has no record.
 func TestWhatWasNotMeasuredIsLeftOut(t *testing.T) {
 	g := plan.Group{Name: "g", Experiments: []plan.Experiment{
@@ -53,7 +53,7 @@ func TestWhatWasNotMeasuredIsLeftOut(t *testing.T) {
 	require.Equal(t, map[string]float64{"g/second": 2}, records[1].Ratios)
 }
 
-// A figure of several is said once what there is to say about its experiment.
+// The note of an experiment with several figures is printed once.
 func TestANoteIsSaidOnce(t *testing.T) {
 	outcomes := rate(1, 1)
 	outcomes[0].Note, outcomes[1].Note = "same", "same"

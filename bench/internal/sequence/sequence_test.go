@@ -42,7 +42,7 @@ func TestTallyTellsFaultsApart(t *testing.T) {
 	}
 	r.Take(1, 1, 64)
 	r.Take(1, 2, 63) // Of another length.
-	r.Take(2, 1, 64) // Of nobody.
+	r.Take(2, 1, 64) // Of an unknown sender.
 	require.Equal(t, Totals{Received: 5, OutOfOrder: 1, Duplicated: 1, Damaged: 2}, found.Totals())
 	require.Error(t, found.Totals().Err())
 }
