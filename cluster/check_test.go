@@ -14,8 +14,8 @@ import (
 	"github.com/quorate/quorate/config"
 )
 
-// What a start would refuse for what the file says, a check refuses too, at its key
-// and line; what a start takes passes.
+// A configuration that a start would refuse is refused by a check too, at its key and
+// line; one that a start takes passes.
 func TestACheckRefusesWhatTheStartRefuses(t *testing.T) {
 	dir := t.TempDir()
 	text := filepath.Join(dir, "text.pem")

@@ -38,7 +38,7 @@ func file(t *testing.T, lines ...string) string {
 	return path
 }
 
-// free is an address at which nobody listens.
+// free is a free address.
 func free(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -350,7 +350,7 @@ func TestAPortInUse(t *testing.T) {
 	require.ErrorContains(t, err, "in use")
 }
 
-// What code sets is checked as strictly as what a file says.
+// Settings in code are checked as strictly as those of a file.
 func TestFaultsOfAChange(t *testing.T) {
 	path, _ := lone(t)
 	_, err := cluster.Start(t.Context(), cluster.WithFile(path), cluster.WithChange(func(c *cluster.Config) {

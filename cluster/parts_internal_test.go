@@ -14,8 +14,8 @@ import (
 	"github.com/quorate/quorate/membership"
 )
 
-// A row is all that a part needs: it starts in the order of the table, shows itself,
-// and stops in the reverse order, also when a later part cannot start.
+// A row is everything that a part needs: the part starts in the order of the table, shows
+// itself, and stops in the reverse order, even if a later part cannot start.
 func TestPartsStartInOrderAndStopInReverse(t *testing.T) {
 	var saw []string
 	row := func(name string, fails error) part {
@@ -49,8 +49,8 @@ func TestPartsStartInOrderAndStopInReverse(t *testing.T) {
 	require.EqualError(t, n.stop(t.Context()), "b ended badly\na ended badly")
 }
 
-// Each section of a node has its defaults from the table: what a section's own Default
-// says is what Default has.
+// Each section of a node has its defaults by the table: Default has what the section's
+// own Default returns.
 func TestDefaultsAreThoseOfTheParts(t *testing.T) {
 	require.Equal(t, membership.Default(), Default().membership())
 	c := Default()

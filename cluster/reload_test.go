@@ -27,7 +27,7 @@ type part struct {
 	name  string
 	fails error
 	saw   *[]string
-	to    []cluster.Config // What was committed.
+	to    []cluster.Config // Committed configurations.
 	news  chan struct{}
 }
 
@@ -59,7 +59,7 @@ func (p *part) prepare(_ context.Context, _, to cluster.Config) (cluster.Prepare
 	}, nil
 }
 
-// last returns what was committed last.
+// last returns the configuration that was committed last.
 func (p *part) last() cluster.Config {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,7 +130,7 @@ func TestReloadIsAllOrNothing(t *testing.T) {
 	require.Len(t, saw, 4)
 }
 
-// What the program changes is changed again after each reading.
+// The changes of the program are applied again after each reading.
 func TestReloadKeepsTheChangesOfTheProgram(t *testing.T) {
 	saw := newPart("", nil)
 	node, _, change := changeable(t, false, cluster.WithReload(saw.prepare), cluster.WithChange(func(c *cluster.Config) { c.Sharding.MailboxSize = 5 }))
@@ -152,8 +152,8 @@ func TestOnlyFilesCanBeReloaded(t *testing.T) {
 	require.ErrorIs(t, node.Reload(t.Context()), sharding.ErrClosed)
 }
 
-// One reload at a time; whoever waits for a turn does so no longer than its
-// context, and Close ends what the watcher waits for.
+// Reloads go one at a time; a caller waits for its turn no longer than its context, and
+// Close ends the wait of the watcher.
 func TestReloadsTakeTurns(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	block := func(ctx context.Context, _, _ cluster.Config) (cluster.Prepared, error) {

@@ -38,7 +38,7 @@ func (t *twins) Compared() []membership.Setting {
 	return []membership.Setting{{Key: "most", Value: fmt.Sprint(t.Most), MustEqual: true}}
 }
 
-// defaultTwins is what the section begins with.
+// defaultTwins returns the defaults of the section.
 func defaultTwins() twins { return twins{Repeat: time.Second, Names: []string{"a"}, Most: 3} }
 
 // A section of the program is filled from the file and the environment over its
@@ -167,7 +167,8 @@ func TestFunctionsOfASectionGoTogether(t *testing.T) {
 	require.Equal(t, []string{"first discards", "first commits", "second commits"}, saw)
 }
 
-// Without a function nothing in a section may change, since nobody would take it over.
+// Without a function nothing in a section may change, since no code would take the change
+// over.
 func TestASectionThatNobodyTakesOverNeedsARestart(t *testing.T) {
 	mine := defaultTwins()
 	node, _, write := changeable(t, false, cluster.WithSection("twins", &mine))

@@ -123,7 +123,7 @@ func TestMetricsThatTheProgramDidNotLinkAreRefused(t *testing.T) {
 	require.EqualError(t, err, cure)
 }
 
-// What the section says wrongly is an error with its place.
+// A fault of the section is an error with its place.
 func TestFaultsOfTheTelemetrySection(t *testing.T) {
 	for want, lines := range map[string][]string{
 		`telemetry.metrics: "promteheus" is neither none nor prometheus`: {"telemetry: {metrics: promteheus}"},

@@ -25,7 +25,7 @@ type refusing struct{ prometheus.Registerer }
 // Register refuses.
 func (refusing) Register(prometheus.Collector) error { return errors.New("no room") }
 
-// What cannot be set up is an error to be logged.
+// A part that cannot be set up is an error to be logged.
 func TestARegistryThatRefuses(t *testing.T) {
 	_, err := export(refusing{}, "c", "a:1")
 	require.ErrorContains(t, err, "no room")
