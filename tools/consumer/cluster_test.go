@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whoever wants members only does not get entities, files or the parsers of files.
+// A program that needs only members does not get entities, files or the parsers of files.
 func TestMembershipComesWithoutWhatIsAboveIt(t *testing.T) {
 	c := newConsumer(t)
 	c.imports(t, "membership")

@@ -123,7 +123,7 @@ func (c *consumer) imports(t *testing.T, modules ...string) {
 	c.run(t, "go", "build", "-o", "program", ".")
 }
 
-// Whoever imports the leaves gets the leaves, the errors of their settings and the
+// A program that imports the leaves gets the leaves, the errors of their settings and the
 // standard library.
 func TestLeavesDragNothingAlong(t *testing.T) {
 	c := newConsumer(t)

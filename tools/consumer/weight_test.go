@@ -55,7 +55,7 @@ func program(extras []extra) string {
 		"func main() { cluster.Start(context.Background(), cluster.WithFile(\"cluster.yaml\")" + options.String() + ") }\n"
 }
 
-// A node is a library in somebody's program: each module in it is one more that they
+// A node is a library in a program of others: each module in it is one more that they
 // have to trust and to keep up to date. A bound is raised in the commit that gains
 // something for it, and lowered in the one that sheds weight.
 func TestWeightOfANodeIsBounded(t *testing.T) {

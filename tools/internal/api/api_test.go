@@ -165,7 +165,7 @@ func TestPlantedChangesAreFound(t *testing.T) {
 	}
 }
 
-// What cannot be named by others may change.
+// Declarations that others cannot name may change.
 func TestWhatIsNotPromisedMayChange(t *testing.T) {
 	t.Setenv("GOFLAGS", "")
 	root := repository(t, nil)

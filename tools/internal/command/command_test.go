@@ -69,7 +69,7 @@ func run(t *testing.T, c *count, args ...string) (status int, stdout, stderr str
 	}}, args...)
 }
 
-// output runs a program, and returns what it says.
+// output runs a program, and returns its output.
 func output(program command.Program, args ...string) (status int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	status = program.Run(args, &out, &errs)

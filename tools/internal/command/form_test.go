@@ -34,7 +34,7 @@ func waiting() management.ClusterMembers {
 	}
 }
 
-// A node that waits says for whom, within what a terminal shows.
+// A node that waits says which voters it waits for, within the width of a terminal.
 func TestMembersOfANodeThatWaits(t *testing.T) {
 	url := node(t, members(waiting()))
 	status, stdout, stderr := remote("members", "-node", url)
@@ -97,7 +97,7 @@ func founding(t *testing.T, err error) (url string, asked *int) {
 	}), asked
 }
 
-// sit runs the command as somebody at a terminal who says something.
+// sit runs the command as a person at a terminal who answers.
 func sit(says, url string) (status int, stdout, stderr string) {
 	return output(command.Program{Name: "quorate", Help: "A cluster toolkit.", Commands: []command.Command{
 		{Name: "form", Help: "Form", Args: command.NewForm(strings.NewReader(says), true)},
@@ -125,7 +125,7 @@ next         start the other nodes; delete the data-dir of those that were given
 	require.Equal(t, 2, *asked)
 }
 
-// Nothing is founded that nobody has confirmed.
+// No cluster is founded without a confirmation.
 func TestFormWantsAConfirmation(t *testing.T) {
 	url, asked := founding(t, nil)
 	status, _, stderr := remote("form", "-node", url)

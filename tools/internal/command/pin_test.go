@@ -110,7 +110,7 @@ func TestWhatCannotBePinned(t *testing.T) {
 	require.Contains(t, stdout, "has no plugins")
 }
 
-// What is no plugin is one message with its path.
+// A file that is no plugin gives one message with its path.
 func TestCheckOfWhatIsNoPlugin(t *testing.T) {
 	status, _, stderr := plugin("check", filepath.Join(t.TempDir(), "nothing"))
 	require.Equal(t, command.StatusFailed, status)

@@ -24,8 +24,8 @@ import (
 // root is the root of the repository.
 const root = "../../.."
 
-// What is committed is what the sources say, and every setting of a node says
-// what it means, counts and may be.
+// The committed reference agrees with the sources, and every setting of a node states its
+// meaning, unit and range.
 func TestCommittedReferenceIsCurrent(t *testing.T) {
 	files, err := reference.Generate(root, cluster.Default())
 	require.NoError(t, err)
@@ -218,7 +218,7 @@ func TestRangesAreThoseThatAreChecked(t *testing.T) {
 	require.Greater(t, checked, 50)
 }
 
-// What the reference says is the default, is allowed, or known, is taken.
+// Values that the reference calls the default, allowed, or known are taken.
 func TestDefaultsAndNamedValuesAreTaken(t *testing.T) {
 	settings, err := config.Settings(cluster.Default())
 	require.NoError(t, err)
@@ -245,7 +245,7 @@ func TestDefaultsAndNamedValuesAreTaken(t *testing.T) {
 	}
 }
 
-// What must be set is what a node without a file complains of.
+// A node without a file reports exactly the keys that must be set.
 func TestRequiredKeysAreThoseWithoutADefault(t *testing.T) {
 	settings, err := config.Settings(cluster.Default())
 	require.NoError(t, err)

@@ -69,7 +69,7 @@ func TestVersionGoesOnFromTheLastOne(t *testing.T) {
 	require.ErrorContains(t, check(t, repo, "v0.11"), "is not a full version")
 }
 
-// What a module took away since its last release needs a version that says so.
+// A module that took something away since its last release needs a version that says so.
 func TestVersionAnnouncesWhatIsTakenAway(t *testing.T) {
 	for _, c := range []struct {
 		last, version string

@@ -121,7 +121,7 @@ func TestMainGetsTheVersionAndKeepsItsReplaces(t *testing.T) {
 	require.NotContains(t, git(t, r.Clone, "diff", "--name-only", "HEAD~2", "HEAD"), "a.go")
 }
 
-// A program is installed from what the tags hold, without any network.
+// A program is installed from the content of the tags, without any network.
 func TestProgramIsInstalledFromTheTags(t *testing.T) {
 	r, p := cut(t, repository(t, nil), false), proxy(t)
 	require.NoError(t, r.Verify(t.Context(), p))
