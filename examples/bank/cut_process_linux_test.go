@@ -130,10 +130,10 @@ func (c *town) checkOneCluster(load *clerks) {
 	c.t.Logf("%d transfers, %d owners of %d accounts", len(load.kept), owners, len(load.ids))
 }
 
-// auditOwners reads all journals: all owners belong to one cluster, each has come with a
-// higher epoch than those before it, and has written nothing when the next had begun. It
-// returns what is not so, and how many owners there were. All processes run on one
-// machine and read one clock.
+// auditOwners reads all journals: all owners belong to one cluster, each has a higher
+// epoch than those before it, and wrote nothing after the next had begun. It returns the
+// faults, and how many owners there were. All processes run on one machine and read one
+// clock.
 func auditOwners(t *testing.T, dir string) (faults []string, owners int) {
 	t.Helper()
 	births := map[string]bool{}

@@ -131,7 +131,7 @@ func freePorts(t *testing.T) []int {
 type node struct {
 	city    *city
 	address string // Of the cluster.
-	id      string // Identity in the cluster, as the process said.
+	id      string // Identity in the cluster, from its first line.
 	http    string // Address of its HTTP interface.
 	cmd     *exec.Cmd
 	stdin   io.Closer // Held open: the node ends with it, and so with the test.
@@ -456,7 +456,7 @@ func (c *city) move(over *node, t bank.Transfer) {
 	c.await(func(ctx context.Context) error { return over.transfer(ctx, t) })
 }
 
-// owner returns who owns an account, as its journal says.
+// owner returns the owner of an account, by its journal.
 func (c *city) owner(id string) string {
 	c.t.Helper()
 	owner, err := journal.Owner(filepath.Join(c.journal, id))

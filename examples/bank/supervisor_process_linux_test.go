@@ -68,7 +68,7 @@ type post struct {
 	i    int
 
 	mu    sync.Mutex // Guards what follows.
-	lives []*node    // Its processes; the last is the one that runs.
+	lives []*node    // Its processes; the last one runs.
 	ended int        // How many of them have ended.
 	fault error      // Why no further one is started.
 }
@@ -195,9 +195,9 @@ func (c *town) one() (nodes []*node, err error) {
 	return nodes, err
 }
 
-// openDesks starts clerks who ask at one node after the other, wherever these are.
+// openDesks starts clerks that ask one node after the other, wherever the nodes are.
 func (c *town) openDesks(ids []string) *clerks {
-	const desks = 12 // Some of them wait for accounts that nobody serves, for long.
+	const desks = 12 // Some of them wait for long for accounts that no node serves.
 	return c.openDesksOver(desks, ids, func(ctx context.Context, n, attempt int, t bank.Transfer) (bank.Receipt, error) {
 		over, err := c.posts[(n+attempt)%len(c.posts)].now()
 		if err != nil {

@@ -58,7 +58,7 @@ func TestTheLoserStaysTheLoser(t *testing.T) {
 	require.True(t, ask(t, r, noon().Add(time.Hour), "c d", "a b c d"), "but it has the vote only for a time")
 }
 
-// The cluster goes on with the winners, who may split again.
+// The cluster goes on with the winners, which may split again.
 func TestWinnersSplitAgain(t *testing.T) {
 	r := fresh(t)
 	require.True(t, ask(t, r, noon(), "a b", "a b c d"))
@@ -68,7 +68,7 @@ func TestWinnersSplitAgain(t *testing.T) {
 	require.True(t, ask(t, r, noon(), "x y", "x y z u"), "nobody of those who held the vote is left")
 }
 
-// The vote has moved on to others, of whom those who slept have never heard.
+// The vote has moved on to nodes of which the side that slept has never heard.
 func TestALoserThatSleptWhileTheVoteMovedOnStaysTheLoser(t *testing.T) {
 	r := fresh(t)
 	require.True(t, ask(t, r, noon(), "a b", "a b c d"))
@@ -76,7 +76,7 @@ func TestALoserThatSleptWhileTheVoteMovedOnStaysTheLoser(t *testing.T) {
 	require.False(t, ask(t, r, noon().Add(59*time.Minute), "c d", "a b c d"))
 }
 
-// A split that healed before anybody was downed leaves nobody without a vote.
+// A split that healed before any node was downed leaves no node without a vote.
 func TestAfterASplitThatHealedHoldersAndLosersMayStandTogether(t *testing.T) {
 	r := fresh(t)
 	require.True(t, ask(t, r, noon(), "a b", "a b c d"))

@@ -72,7 +72,7 @@ func TestPickFindsTheOldest(t *testing.T) {
 	}
 }
 
-// TestAnIncarnationIsFoundByItsIdentity looks for a node and for the one that
+// TestAnIncarnationIsFoundByItsIdentity looks for a node and for the incarnation that
 // was at its address before.
 func TestAnIncarnationIsFoundByItsIdentity(t *testing.T) {
 	v := view{Members: []member{{Node: "x:1#2", Status: "up"}, {Node: "x:2#1", Status: "up", Unreachable: true}}}

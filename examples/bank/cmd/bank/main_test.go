@@ -14,7 +14,8 @@ import (
 	"github.com/quorate/quorate/membership"
 )
 
-// A supervisor can tell from the status what to do: not every end is mended by a start.
+// A supervisor can tell from the status what to do: a restart does not help after every
+// end.
 func TestTheExitStatusSaysHowItEnded(t *testing.T) {
 	for _, test := range []struct {
 		err    error
