@@ -11,18 +11,18 @@ import (
 )
 
 // earlyMax bounds the early replies that one ask keeps. More than one comes only when
-// somebody lies.
+// a member forges replies.
 const earlyMax = 4
 
 // early is a reply of a member to which, as far as this node knows, the message of the
-// ask has not gone: the map by which it went there may still be on its way here.
+// ask has not gone: the map by which the message went there may still be on its way here.
 type early struct {
 	from  gossip.NodeID
 	reply *protocol.Reply
 }
 
-// answered takes a reply from another node, which completes its ask if the message can
-// have gone there, and is kept as an early one if not.
+// answered takes a reply from another node. The reply completes its ask if the message
+// can have gone to that node, and is kept as an early reply if not.
 func (r *router) answered(sl *slot, from gossip.NodeID, reply *protocol.Reply) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
@@ -43,8 +43,8 @@ func (r *router) answered(sl *slot, from gossip.NodeID, reply *protocol.Reply) {
 	}
 }
 
-// settleEarly gives asks the replies of homes of which this node has just learned. The
-// caller holds the slot.
+// settleEarly completes asks with early replies from homes of which this node has just
+// learned. The caller holds the slot.
 func (r *router) settleEarly(sl *slot) {
 	for _, a := range sl.asks {
 		i := slices.IndexFunc(a.early, func(e early) bool { return sl.cell.Went(e.from, a.homes) })

@@ -15,23 +15,23 @@ import (
 // askLimit bounds an ask whose context has no deadline.
 const askLimit = time.Minute
 
-// errAskLimit is the cause of the end of such an ask.
+// errAskLimit is the cause when askLimit has ended an ask.
 var errAskLimit = errors.New("no answer within a minute")
 
-// ask is somebody who waits for a reply. It is in the table of its cell from
-// before the message is accepted until its reply comes or nobody waits any
-// more; whoever takes it out of there is the last to send to its channel. So
-// an ask that is over can be used again.
+// ask is one wait for a reply. It is in the table of its cell from before the message is
+// accepted until the reply comes or the asker stops waiting. Only the goroutine that takes
+// the ask out of the table may send to its channel, so that an ask that is over can be used
+// again.
 type ask struct {
 	correlation uint64
 	deadline    machine.Instant
-	delivered   bool                 // The home has the message, or it came to its end. Guarded by the slot's lock.
-	message     *protocol.Message    // The message, until it is delivered. Guarded by the slot's lock.
-	homes       uint64               // The home to which the message goes first, see [protocol.Cell.Homes]. Guarded likewise.
-	early       []early              // Replies that came before their time. Guarded likewise.
-	reply       chan *protocol.Reply // Capacity one: it gets one reply at most.
-	limit       *time.Timer          // Made at first use.
-	expired     <-chan time.Time     // Of limit, when the context has no deadline; else nil.
+	delivered   bool                 // The home has the message, or the message came to its end. Guarded by the slot's lock.
+	message     *protocol.Message    // The message that was asked, until it is delivered. Guarded by the slot's lock.
+	homes       uint64               // The number of the home to which the message goes first, see [protocol.Cell.Homes]. Guarded by the slot's lock.
+	early       []early              // Replies from nodes that are not known as homes yet. Guarded by the slot's lock.
+	reply       chan *protocol.Reply // Carries the reply. Capacity one: an ask gets one reply at most.
+	limit       *time.Timer          // The timer of askLimit; made at first use.
+	expired     <-chan time.Time     // The channel of limit, when the asker's context has no deadline; else nil.
 }
 
 // newAsk returns an ask that is in no table.
@@ -44,11 +44,11 @@ func (r *router) newAsk() *ask {
 	return a
 }
 
-// until sets the deadline of an ask, and makes one whose context has none end
-// by itself.
+// until sets the deadline of an ask to that of ctx; when ctx has none, the ask ends after
+// askLimit.
 func (a *ask) until(ctx context.Context, now machine.Instant) {
 	if deadline, ok := ctx.Deadline(); ok {
-		// It is never zero, which would say that there is none.
+		// A deadline is never zero, which would say that there is none.
 		a.deadline, a.expired = max(now.Add(time.Until(deadline)), 1), nil
 		return
 	}
@@ -61,7 +61,7 @@ func (a *ask) until(ctx context.Context, now machine.Instant) {
 	a.expired = a.limit.C
 }
 
-// over ends the use of an ask.
+// over puts an ask that has ended into the pool.
 func (r *router) over(a *ask) {
 	if a.expired != nil {
 		a.limit.Stop()
@@ -69,7 +69,7 @@ func (r *router) over(a *ask) {
 	r.system.askPool.Put(a)
 }
 
-// exchange sends a message and waits for the reply.
+// exchange sends a message and waits for its reply.
 func (r *router) exchange(ctx context.Context, id string, message any, trace []byte) (*protocol.Reply, error) {
 	if r.asksItself(ctx, id) {
 		return nil, &MessageError{r.name, clip(id), "", severalOf(ErrAskedItself, ErrNotDelivered)}
@@ -97,14 +97,14 @@ func (r *router) exchange(ctx context.Context, id string, message any, trace []b
 		return nil, r.notDelivered(id, detail, severalOf(why, cause))
 	}
 	select {
-	case reply := <-a.reply: // It came just now.
+	case reply := <-a.reply: // The reply came while retract looked for the ask.
 		return reply, nil
 	default:
 		return nil, &MessageError{r.name, id, "no reply", severalOf(ErrUnknownOutcome, cause)}
 	}
 }
 
-// stay says for what a message that was taken back had waited on this node, as far as
+// stay says what a message that was taken back had waited for on this node, as far as
 // this node knows.
 func (r *router) stay(sl *slot) (detail string, why error) {
 	info := sl.info()
@@ -120,8 +120,8 @@ func (r *router) stay(sl *slot) (detail string, why error) {
 	}
 }
 
-// unreachable is why nothing reaches the home of a shard, nil when it is not known that
-// nothing does.
+// unreachable returns why no message reaches the home of a shard; nil unless members have
+// found the home unreachable.
 func (r *router) unreachable(info protocol.Info) error {
 	state := r.system.node.State()
 	if state.Reachable(info.Home) {

@@ -13,27 +13,27 @@ import (
 	"github.com/quorate/quorate/transport"
 )
 
-// backlogBytesMax bounds what waits for the lane to one node.
+// backlogBytesMax bounds the frames that wait for the lane to one node, in bytes.
 const backlogBytesMax = 4 << 20
 
-// backlog keeps replies and acknowledgements that a lane was too full for, until
-// it has room: nobody would send them again before somebody's patience ends.
-// Messages do not come here, they wait in their cells.
+// backlog keeps the replies and acknowledgements for which a lane was too full, until the
+// lane has room: without it a reply would be lost, and an acknowledgement made up for only
+// when its origin transmits again. Messages do not come here, they wait in their cells.
 type backlog struct {
-	mu    sync.Mutex // Guards all below; held for bookkeeping only.
+	mu    sync.Mutex // Guards nodes; held for bookkeeping only.
 	nodes map[gossip.NodeID]*waiting
 }
 
-// waiting is what waits for the lane to one node, encoded. Its order does not
-// matter: a reply belongs to one ask, and an older acknowledgement says nothing
-// that a newer one does not.
+// waiting holds the frames that wait for the lane to one node, encoded. Their order does
+// not matter: a reply belongs to one ask, and an older acknowledgement says nothing
+// that a newer acknowledgement does not.
 type waiting struct {
 	frames [][]byte
 	bytes  int
 }
 
-// add keeps frames for a node, as many as there is place for. It returns how
-// many there was none for.
+// add keeps frames for a node, as many as there is place for, and returns the number of
+// frames that were lost because there was none.
 func (b *backlog) add(to gossip.NodeID, frames ...[]byte) (lost int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -56,7 +56,7 @@ func (b *backlog) add(to gossip.NodeID, frames ...[]byte) (lost int) {
 	return lost
 }
 
-// take takes everything out that waits for a node.
+// take removes and returns the frames that wait for a node.
 func (b *backlog) take(to gossip.NodeID) [][]byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -69,8 +69,8 @@ func (b *backlog) take(to gossip.NodeID) [][]byte {
 }
 
 // respond sends a reply or an acknowledgement, now or when its lane has room. The
-// error is what the lane refused it for; one that there was no place for is
-// counted, and has none.
+// error is that of a lane that refuses the frame for another reason than that it is full.
+// A frame for which the backlog has no place is counted, and no error.
 func (s *System) respond(to gossip.NodeID, encode func([]byte) []byte) error {
 	err := s.node.Transport().Lane(to, machine.LaneMessage).Append(protocol.MessageService, encode)
 	if !errors.Is(err, transport.ErrFull) {
@@ -81,8 +81,8 @@ func (s *System) respond(to gossip.NodeID, encode func([]byte) []byte) error {
 	return nil
 }
 
-// catchUp sends what waits for a node, as far as its lane takes it. What it
-// refuses for another reason than that it is full has nobody to go to.
+// catchUp sends the frames that wait for a node, as far as its lane takes them. A frame
+// that the lane refuses for another reason than that it is full is dropped and counted.
 func (s *System) catchUp(to gossip.NodeID) {
 	frames := s.backlog.take(to)
 	lane := s.node.Transport().Lane(to, machine.LaneMessage)

@@ -11,10 +11,10 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// clocks is what this node knows of the clocks of other nodes, for all of its cells. What
-// it knows of one is forgotten when the session of the lane there ends.
+// clocks holds what this node knows of the clocks of other nodes, for all of its cells.
+// The entry of a node is forgotten when the session of the lane to that node ends.
 type clocks struct {
-	mu    sync.Mutex // Guards known; held for a look.
+	mu    sync.Mutex // Guards known; held for one look-up or entry.
 	known protocol.Clocks
 }
 

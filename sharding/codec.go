@@ -10,9 +10,9 @@ import (
 )
 
 // Codec encodes the messages and the replies of a kind for other nodes. It is
-// called from many goroutines at once, and must not keep what it is given.
+// called from many goroutines at once, and must not keep its arguments.
 type Codec interface {
-	// Name names the encoding. All nodes must use the same for a kind.
+	// Name names the encoding. All nodes must use the same encoding for a kind.
 	Name() string
 
 	// Check reports whether messages like this one can be encoded at all. It is

@@ -14,8 +14,8 @@ import (
 
 // Config is what an operator may set. Start from [Default].
 type Config struct {
-	// NumberOfShards is the number of shards of kinds that give none, 1 to
-	// 65,536. All nodes need the same; it can change only while the whole
+	// NumberOfShards is the number of shards of kinds that give no number, 1 to
+	// 65,536. All nodes need the same number; it can change only while the whole
 	// cluster is stopped.
 	NumberOfShards int `koanf:"number-of-shards" unit:"shards" range:"1..65536"`
 
@@ -23,17 +23,18 @@ type Config struct {
 	Allocation allocation.Config `koanf:"allocation"`
 
 	// MailboxSize bounds the messages that wait for one entity, at least 1: senders of
-	// further ones wait until half of them are handled. What other nodes have on their
-	// way when the mailbox becomes full, at most a window of each, comes on top.
+	// further messages wait until half of the mailbox is handled. Messages that other
+	// nodes have on their way when the mailbox becomes full, at most a window of each,
+	// come on top.
 	MailboxSize int `koanf:"mailbox-size" unit:"messages" range:"1..16777216"`
 
-	// WindowBytes bounds what one node has sent to one shard without an
-	// acknowledgement, at least 4 KiB. Tell waits when it is full.
+	// WindowBytes bounds the messages that one node has sent to one shard without an
+	// acknowledgement, at least 4 KiB. Tell waits when this window is full.
 	WindowBytes int `koanf:"window-bytes" unit:"bytes" range:"4096..1073741824"`
 
-	// TransitBytes bounds what waits on a node for a shard that is on its way
-	// between two homes, at least 4 KiB. What is over is sent again by its
-	// origin.
+	// TransitBytes bounds the messages that wait on a node for a shard that is on its
+	// way between two homes, at least 4 KiB. Messages beyond the bound are sent again
+	// by their origin.
 	TransitBytes int `koanf:"transit-bytes" unit:"bytes" range:"4096..1073741824"`
 
 	// MaxMessageBytes bounds one encoded message, 1 to 3,145,728.
@@ -61,12 +62,12 @@ type Config struct {
 	EntityRestartBackoff time.Duration `koanf:"entity-restart-backoff" range:">0s.."`
 
 	// PassivateAfter is the time without a message after which an entity is
-	// stopped; the next message starts it again. It is looked at every quarter of
-	// that time, and every 15 s at least. 0: never.
+	// stopped; the next message starts it again. Entities are looked at every quarter
+	// of that time, and every 15 s at least. 0: never.
 	PassivateAfter time.Duration `koanf:"passivate-after" range:"0s.." reload:"yes"`
 
-	// StuckAfter is how long an entity may be at one thing, be it a message, its
-	// start or its stop, before that is reported. 0: for ever.
+	// StuckAfter is how long an entity may take for one message, for its start or for
+	// its stop before it is reported. 0: for ever.
 	StuckAfter time.Duration `koanf:"stuck-after" range:"0s.." reload:"yes"`
 }
 
@@ -76,12 +77,12 @@ type RebalanceConfig struct {
 	// MaxSimultaneous is how many shards are on the move at one time, 1 to 65,536.
 	MaxSimultaneous int `koanf:"max-simultaneous" unit:"shards" range:"1..65536"`
 
-	// MaxSimultaneousPerRegion is how many of them come from, or go to, one node,
-	// 1 to 65,536. A node that leaves hands back eight times as many at one time.
+	// MaxSimultaneousPerRegion is how many shards on the move come from, or go to, one
+	// node, 1 to 65,536. A node that leaves hands back eight times as many at one time.
 	MaxSimultaneousPerRegion int `koanf:"max-simultaneous-per-region" unit:"shards" range:"1..65536"`
 
-	// IdleCheck is how often the load is looked at when nothing else is a reason
-	// to, above 0.
+	// IdleCheck is how often the coordinator looks whether the load is even when
+	// nothing else makes it look, above 0.
 	IdleCheck time.Duration `koanf:"idle-check" range:">0s.."`
 }
 

@@ -12,18 +12,18 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// dispatcher does what a cell may not wait for: it tells the control machine
-// what happened to shards, and sends the acknowledgements that are due.
+// dispatcher takes over the work for which a cell must not wait: it tells the control
+// machine what happened to shards, and sends the acknowledgements that are due.
 //
 // Both lists are bounded by the number of cells: a cell is in the list of
 // acknowledgements at most once, and has at most a lookup and a halt to tell.
-// Under load one round acknowledges everything that came since the last.
+// Under load one round acknowledges everything that came since the last round.
 type dispatcher struct {
-	wake chan struct{} // Holds one token when there is something to do.
+	wake chan struct{} // Holds one token when events or dirty has an entry.
 
-	mu     sync.Mutex
-	events []protocol.FromShard
-	dirty  []dueSlot
+	mu     sync.Mutex           // Guards all fields below.
+	events []protocol.FromShard // Events of cells, for the control machine.
+	dirty  []dueSlot            // Slots whose cells have acknowledgements to send.
 }
 
 // dueSlot is a slot whose cell has acknowledgements to send, with its router.
@@ -60,12 +60,12 @@ func (d *dispatcher) signal() {
 	}
 }
 
-// acksDelay is how long an acknowledgement waits for others: one for each ask
-// would cost as much as its reply. A window holds many times what a sender gets
+// acksDelay is how long an acknowledgement waits for others: an acknowledgement for each
+// ask would cost as much as the reply. A window holds many times what a sender gets
 // through in this time.
 const acksDelay = time.Millisecond
 
-// run works until ctx ends.
+// run tells the control machine and sends acknowledgements until ctx ends.
 func (d *dispatcher) run(ctx context.Context, control *machine.Handle) {
 	delay := time.NewTimer(acksDelay)
 	defer delay.Stop()

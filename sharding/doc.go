@@ -73,9 +73,10 @@
 //   - A message that was accepted is put into the mailbox exactly once, in the
 //     order per sending node, over moves, reconnects and leaves.
 //   - When the host of an entity dies, messages that were sent to it and not
-//     answered end with [ErrUnknownOutcome]; those that have not left this node, be
-//     it since the connection was being dialled again, go to the new host. An entity is given a new host only when the old one, even if it is
-//     merely cut off or frozen, has stopped by its own clock.
+//     answered end with [ErrUnknownOutcome]; messages that had not left this node yet,
+//     for instance because the connection was down, go to the new host. An entity is
+//     given a new host only when the old one, even if it is merely cut off or frozen, has
+//     stopped by its own clock.
 //   - [Context.Epoch] grows with each new home of the shard, over restarts of
 //     the whole cluster: use it as a fencing token towards your storage.
 //   - Every error says whether a retry is safe, see errors.go. A tell that fails after

@@ -17,22 +17,26 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
+// What a program writes, and what an entity sees: first the interfaces of an entity, Entity
+// with the optional Starter and Stopper, and the reasons of a stop; then Context, by which an
+// entity learns of its place, replies and passivates itself.
+
 // Entity handles the messages of one id. Its methods are called by one
 // goroutine at a time, with everything that an earlier call wrote visible.
 type Entity[C any] interface {
 	// Receive handles one message. It may block; nothing else of this entity
-	// happens meanwhile. It answers by [Context.Reply]; an ask that it returns
-	// from without an answer ends with [ErrEntityFailed]. An error, or a panic,
+	// happens meanwhile. It answers by [Context.Reply]; when Receive returns without
+	// having answered an ask, the ask ends with [ErrEntityFailed]. An error, or a panic,
 	// means that the entity is not usable any more: the sender is told
-	// [ErrEntityFailed] in place of the reply, the entity is stopped, and what
-	// then becomes of it is up to [Kind.OnFailure]. What is wrong with a message
-	// but not with the entity is a reply, not an error.
+	// [ErrEntityFailed] in place of the reply, the entity is stopped, and
+	// [Kind.OnFailure] says what then becomes of it. A fault of the message alone, which
+	// leaves the entity usable, is a reply and not an error.
 	Receive(c *Context, message C) error
 }
 
 // Starter is an optional interface of an entity: Start runs before the first
-// message. An error means that the entity cannot run now: its messages end
-// with [ErrEntityFailed] and the text of the error, and further ones too, for a
+// message. An error means that the entity cannot run now: the messages that wait for it
+// end with [ErrEntityFailed] and the text of the error. So do further messages, for a
 // time that doubles with each failure, from sharding.entity-restart-backoff to
 // thirty times that.
 type Starter interface{ Start(c *Context) error }
@@ -40,11 +44,12 @@ type Starter interface{ Start(c *Context) error }
 // Stopper is an optional interface of an entity: Stop runs after the last
 // message of an entity whose Start, if it has one, succeeded.
 //
-// Mostly nobody else has the entity then: Stop may write what is not written yet, and
-// give back what is locked. But an instance that was replaced, or whose node was declared
-// down, is stopped as well, and its successor may have been running for long. What Stop
-// writes or unlocks then harms the successor. So it asks [Context.StopReason] first, and
-// frees nothing but its own memory and connections if that is not [StopReason.Sole]:
+// Mostly no other instance of the entity runs then: Stop may write what is not written
+// yet, and give back what is locked. But an instance that was replaced, or whose node was
+// declared down, is stopped as well, and its successor may have been running for long.
+// What Stop writes or unlocks then harms the successor. So Stop asks [Context.StopReason]
+// first, and frees nothing but its own memory and connections unless the reason is
+// [StopReason.Sole]:
 //
 //	func (a *Account) Stop(c *sharding.Context) {
 //		if c.StopReason().Sole() {
@@ -52,8 +57,8 @@ type Starter interface{ Start(c *Context) error }
 //		}
 //	}
 //
-// While it runs the node may lose its standing, as while a message is handled: the
-// context ends then, and a storage that checks the epoch refuses the rest.
+// While Stop runs the node may lose its standing, as while a message is handled: the
+// context ends then, and a storage that checks the epoch refuses later writes.
 type Stopper interface{ Stop(c *Context) }
 
 // StopReason says why an entity is stopped, and with that whether a successor of it may
@@ -71,7 +76,7 @@ type StopReason uint8
 
 // The reasons, see [StopReason].
 const (
-	StopNone       = StopReason(protocol.StopNone) // It is not being stopped.
+	StopNone       = StopReason(protocol.StopNone) // The entity is not being stopped.
 	StopPassivated = StopReason(protocol.StopPassivated)
 	StopFailed     = StopReason(protocol.StopFailed)
 	StopMoved      = StopReason(protocol.StopMoved)
@@ -88,30 +93,30 @@ func (r StopReason) Sole() bool { return protocol.StopReason(r).Sole() }
 // String returns the name of the reason.
 func (r StopReason) String() string { return protocol.StopReason(r).String() }
 
-// Epoch numbers the homes of a shard. It only grows; later homes have higher
-// epochs, in the order of Compare, of its text and of its byte form. Package epoch is
-// all that a storage needs to compare them.
+// Epoch numbers the homes of a shard. Later homes have higher epochs, in the order of
+// Compare, of the text form and of the byte form. Package epoch is all that a storage
+// needs to compare epochs.
 type Epoch = epoch.Epoch
 
-// Context is what an entity knows of its place. It is valid during the call to
-// which it was passed, and belongs to that call's goroutine.
+// Context tells an entity where it lives and what it is at. A Context is valid during
+// the call to which it was passed, and belongs to that call's goroutine.
 type Context struct {
 	router *router
 	entity *protocol.Entity
 	reply  any
 	stop   StopReason
-	now    machine.Instant // When the last message ended, if the next begins at once; else 0.
+	now    machine.Instant // When the last message ended, if the next message begins at once; else 0.
 
-	ahead  *protocol.Message // What may be handled behind the entity's message at once.
-	ran    int               // How many of them were.
-	origin []byte            // The trace context of the message that is being handled; nil when there is none.
-	span   trace.Span        // Of the message, if it is recorded or would be; else nil.
-	ends   uint32            // How often the cell's hosting had ended when they were handed out.
-	turn   *turn             // Of the call under way, when the entity has asked for a context in it; else nil.
+	ahead  *protocol.Message // The messages that may be handled at once after the present one, as a list.
+	ran    int               // How many messages of ahead were handled.
+	origin []byte            // The trace context of the message that is being handled; nil when the message has none.
+	span   trace.Span        // The span of the message that is being handled, if its trace is sampled; else nil.
+	ends   uint32            // How often the cell's hosting had ended when the messages of ahead were handed out.
+	turn   *turn             // The turn of the call under way, once the entity has asked for a context; else nil.
 }
 
-// turn is one call of a method of an entity. The contexts that the entity gets in it
-// carry it, by which an ask of the entity to itself is known.
+// turn is one call of a method of an entity. The contexts that the entity gets during
+// the call carry the turn, so that an ask of the entity to itself is recognised.
 type turn struct {
 	of     *router
 	entity string
@@ -130,7 +135,7 @@ func (c *Context) returned() {
 }
 
 // asksItself reports whether an ask with ctx comes from a call of the very entity that
-// it asks: the entity would wait for itself.
+// is asked, which would wait for itself.
 func (r *router) asksItself(ctx context.Context, id string) bool {
 	t, _ := ctx.Value(turnKey{}).(*turn)
 	return t != nil && t.of == r && t.entity == id && !t.over.Load()
@@ -151,16 +156,16 @@ func (c *Context) Kind() string { return c.router.name }
 func (c *Context) Node() gossip.NodeID { return c.router.system.self }
 
 // Epoch returns the epoch of the shard's present home. A storage that refuses
-// writers with an epoch lower than one it has seen cannot be written by an
+// a write with an epoch lower than one that it has seen cannot be written by an
 // owner that was replaced.
 func (c *Context) Epoch() Epoch { return c.entity.Epoch() }
 
 // Context returns a context that ends when the node loses its standing or
-// stops, or when the shard goes on without the entity, so that whatever the
-// entity waits for is not waited for in vain. It is not ended by an orderly
-// move: that waits for the entity. A message that belongs to a trace has its span in
-// it: what the entity sends or asks with it belongs to the same trace. An ask with it
-// to the entity itself fails at once, with [ErrAskedItself].
+// stops, or when the shard goes on without the entity, so that the entity waits for
+// nothing in vain. An orderly move does not end the context: the move waits for the
+// entity. The context of a message that belongs to a trace carries the span: what the
+// entity sends or asks with that context belongs to the same trace. An ask to the entity
+// itself with the context fails at once, with [ErrAskedItself].
 func (c *Context) Context() context.Context {
 	if c.turn == nil {
 		c.turn = &turn{of: c.router, entity: c.entity.ID()}
@@ -172,8 +177,8 @@ func (c *Context) Context() context.Context {
 func (c *Context) StopReason() StopReason { return c.stop }
 
 // Passivate stops the entity as soon as no message waits for it, so that it uses
-// no memory; the next message starts it again. Nothing is lost or changes its
-// order: what comes meanwhile is handled before the stop or after the next start.
+// no memory; the next message starts it again. No message is lost or overtaken:
+// messages that come meanwhile are handled before the stop or after the next start.
 func (c *Context) Passivate() {
 	sl := c.router.slotOf(c.entity.ID())
 	c.router.step(sl, func(out *protocol.Actions) {
@@ -181,9 +186,9 @@ func (c *Context) Passivate() {
 	})
 }
 
-// Reply answers the message that is being handled. It leaves when Receive has
-// returned nil and the node has standing. It does nothing when nobody waits,
-// and fails when the message was answered before, or with nil. A reply that
+// Reply answers the message that is being handled. The answer leaves when Receive has
+// returned nil and the node has standing. Reply does nothing when nobody waits for an
+// answer, and fails when the message was answered before, or with nil. A reply that
 // cannot be encoded for another node ends the ask with [ErrEntityFailed].
 func (c *Context) Reply(message any) error {
 	switch {

@@ -14,8 +14,12 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// What can become of a message. With each of them goes whether the message may
-// have been handled, and so whether it is safe to send it again.
+// The errors of messages: first the sentinels, with a table of which says that a retry is
+// safe, and the code of the protocol that each belongs to; then the error types, which add
+// the kind, the entity or the node.
+
+// The ways in which a message fails. Each error says whether the message may
+// have been handled, and so whether it is safe to send the message again.
 //
 //	ErrUnreachable     not handled          a retry is safe
 //	ErrOverloaded      not handled          a retry is safe, later
@@ -27,27 +31,27 @@ import (
 //	ErrAskedItself     never accepted       a retry is of no use
 //	ErrInvalid         never accepted       a retry is of no use
 //
-// The exception to the last: a reply of another type than was asked for is
+// ErrInvalid has one exception: a reply of another type than was asked for is
 // ErrInvalid as well, and its message has been handled.
 var (
 	// ErrFixed: [System.Reload] was given another value for a setting that cannot
 	// change while the node runs.
 	ErrFixed = errors.New("a setting has changed that cannot change while the node runs: restart the node")
 	// ErrUnreachable: members do not hear from the home of the shard, and the context
-	// ended before the message could be accepted, or before it left this node. With it
-	// goes ErrNotDelivered. An UnreachableError says since when.
+	// ended before the message could be accepted, or before it left this node. The error
+	// wraps ErrNotDelivered as well. An UnreachableError says since when.
 	ErrUnreachable = errors.New(protocol.CodeUnreachable.String())
 	// ErrOverloaded: the mailbox of the entity, or what may be on its way to its shard,
-	// was full, and no room came before the context ended; with that goes
-	// ErrNotDelivered.
+	// was full, and no room came before the context ended; the error then wraps
+	// ErrNotDelivered as well.
 	ErrOverloaded = errors.New(protocol.CodeOverloaded.String())
 	// ErrNotDelivered: the message was given back before it was handled: a node
 	// stopped, or the asker's context ended while the message was still on this node,
 	// waiting for room, a home, a connection or its turn.
 	ErrNotDelivered = errors.New(protocol.CodeNotDelivered.String())
-	// ErrNoStanding: the node that hosts the shard may not at present, since it does
+	// ErrNoStanding: the node that hosts the shard may not host at present, since it does
 	// not hear from enough others, and the context ended before the message could be
-	// accepted; with that goes ErrNotDelivered.
+	// accepted; the error then wraps ErrNotDelivered as well.
 	ErrNoStanding = errors.New(protocol.CodeNoStanding.String())
 	// ErrExpired: the home of the shard says that the deadline had passed before the
 	// entity got to the message.
@@ -60,13 +64,13 @@ var (
 	// it, and its host is gone, or no answer came in time.
 	ErrUnknownOutcome = errors.New(protocol.CodeUnknownOutcome.String())
 	// ErrAskedItself: an entity asked itself, with a context of [Context.Context], while
-	// it was at a message: the answer could come only when it has returned. With it goes
-	// ErrNotDelivered. Call the code directly, or send the message with Tell.
+	// it handled a message: the answer could come only after it has returned. The error
+	// wraps ErrNotDelivered as well. Call the code directly, or send the message with Tell.
 	ErrAskedItself = errors.New("an entity asked itself, and would wait for itself: call its code directly, or use Tell")
 	// ErrInvalid: the id, the message or the type of the reply is not acceptable;
 	// the error says why.
 	ErrInvalid = errors.New("invalid")
-	// ErrClosed: the node has ended. With it goes ErrNotDelivered.
+	// ErrClosed: the node has ended. The error of a message wraps ErrNotDelivered as well.
 	ErrClosed = errors.New("sharding: closed")
 )
 
@@ -103,7 +107,7 @@ type SettingsError struct {
 	Kind string
 	// Setting names the setting: "number-of-shards", "hash", "codec" or "role".
 	Setting string
-	// Coordinator and Region are the two values.
+	// Coordinator is the value of the other nodes, Region that of this node.
 	Coordinator, Region string
 }
 
@@ -113,19 +117,19 @@ func (e *SettingsError) Error() string {
 		e.Kind, e.Setting, e.Region, e.Coordinator)
 }
 
-// UnreachableError says why the home of a shard takes nothing. It wraps
+// UnreachableError says why the home of a shard takes no messages. It wraps
 // [ErrUnreachable].
 type UnreachableError struct {
-	// Home is the node.
+	// Home is the node that hosts the shard.
 	Home gossip.NodeID
-	// Since is when it last acknowledged something of the shard to this node, or
+	// Since is when the home last acknowledged a message of the shard to this node, or
 	// when the first message began to wait.
 	Since time.Time
-	// Observers are the members that do not hear of it.
+	// Observers are the members that do not hear from the home.
 	Observers []gossip.NodeID
 }
 
-// Error names the node, the time and who does not hear of it.
+// Error names the home, the time and the observers.
 func (e *UnreachableError) Error() string {
 	return fmt.Sprintf("%v: %s, silent since %s, not heard by %v", ErrUnreachable, e.Home, e.Since.UTC().Format(time.RFC3339), e.Observers)
 }
@@ -133,7 +137,8 @@ func (e *UnreachableError) Error() string {
 // Unwrap returns [ErrUnreachable].
 func (e *UnreachableError) Unwrap() error { return ErrUnreachable }
 
-// MessageError is the error of one message. It wraps one of the errors above.
+// MessageError is the error of one message. It wraps one or several of the sentinels of
+// this file.
 type MessageError struct {
 	Kind   string
 	Entity string
@@ -152,11 +157,11 @@ func (e *MessageError) Error() string {
 // Unwrap returns the cause.
 func (e *MessageError) Unwrap() error { return e.Err }
 
-// several is an error with several causes, that reads as one line: logs have a line for
-// each error.
+// several is an error with several causes, and with a text of one line: logs have a line
+// for each error.
 type several []error
 
-// severalOf returns the error of those that are not nil, which one alone is by itself.
+// severalOf joins the errors that are not nil; a single one is returned as it is.
 func severalOf(errs ...error) error {
 	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 	switch len(errs) {
@@ -169,7 +174,7 @@ func severalOf(errs ...error) error {
 	}
 }
 
-// Error names all causes. One that the program gave may have several lines by itself.
+// Error names all causes in one line, also a cause of the program with several lines.
 func (s several) Error() string {
 	texts := make([]string, len(s))
 	for i, err := range s {

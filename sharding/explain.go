@@ -16,33 +16,37 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
+// What people ask about a running system. Coordinators and Kinds answer from this node alone.
+// Explain asks the coordinator, by askCoordinator, and puts its answer, the cell's own
+// snapshot and the record of the entity together; String lays the result out in lines.
+
 // Explanation says where a shard lives, why, and what is pending there, as far as
 // one node and the coordinator know. Nodes are named by their text form.
 type Explanation struct {
 	Kind   string `json:"kind"`
-	Entity string `json:"entity,omitempty"` // When it was asked for.
+	Entity string `json:"entity,omitempty"` // The entity that was asked for; empty when a shard was.
 	Shard  int    `json:"shard"`
 
 	Self string `json:"self"` // The node that answers.
-	// Complete says that the coordinator has answered. Without it the rest is what
-	// Self knows, and Pending says why it is no more.
+	// Complete says that the coordinator has answered. If not, the other fields are what
+	// Self knows, and Pending says why the coordinator's knowledge is missing.
 	Complete    bool   `json:"complete"`
 	Coordinator string `json:"coordinator,omitempty"`
 
 	Home  string    `json:"home,omitempty"`  // The node that hosts the shard; none while it has no home.
 	Epoch string    `json:"epoch,omitempty"` // The number of the home, which only grows.
 	State string    `json:"state"`           // "serving", "stopping", "open" without a home, ...
-	Since time.Time `json:"since,omitzero"`  // When that began, as far as is known.
+	Since time.Time `json:"since,omitzero"`  // When the state began, as far as is known.
 
-	Decision string   `json:"decision,omitempty"` // By which decision it has its home, and why.
-	Pending  []string `json:"pending,omitempty"`  // What is waited for, in words.
+	Decision string   `json:"decision,omitempty"` // By which decision the shard has its home, and why.
+	Pending  []string `json:"pending,omitempty"`  // What waits, or is waited for, a sentence each.
 	Moves    []Move   `json:"moves,omitempty"`    // The last moves, the oldest first.
 }
 
 // Move is a move of a shard from one home to another.
 type Move struct {
 	From    string    `json:"from,omitempty"`
-	To      string    `json:"to,omitempty"` // None when it ended before that was decided.
+	To      string    `json:"to,omitempty"` // Empty when the move ended before its target was decided.
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended"`
 	Outcome string    `json:"outcome"` // "moved", "called off" or "lost".
@@ -52,20 +56,20 @@ type Move struct {
 // KindInfo is what a node knows of a kind that runs on it.
 type KindInfo struct {
 	Name   string
-	Shards int  // In the cluster.
-	Hosted int  // Of them, those that live on this node.
-	Proxy  bool // This node hosts none ever.
+	Shards int  // The number of shards of the kind in the cluster.
+	Hosted int  // The number of shards of the kind that live on this node.
+	Proxy  bool // This node never hosts a shard of the kind.
 }
 
 // CoordinatorInfo says who coordinates a kind.
 type CoordinatorInfo struct {
-	Node string // The text form of its id.
-	Term string // Under which it does; empty when this node has not heard from it yet.
+	Node string // The text form of the coordinator's node id.
+	Term string // The coordinator's term; empty when this node has not heard from the coordinator yet.
 }
 
-// Coordinators returns who coordinates the kinds that run on this node, by their
-// names, as far as it knows: a kind whose coordinator nobody can be at present is
-// missing. It asks no other node. The error is that of ctx, or says that the node is
+// Coordinators returns the coordinators of the kinds that run on this node, by the name of
+// the kind, as far as this node knows: a kind that no node can coordinate at present is
+// missing. No other node is asked. The error is that of ctx, or says that the node is
 // too busy to answer, or has ended.
 func (s *System) Coordinators(ctx context.Context) (map[string]CoordinatorInfo, error) {
 	known, ok := s.metrics.inquiry.Ask(ctx, s.ended, func(id uint64) error { return s.control.Post(protocol.Examine{ID: id}) })
@@ -103,9 +107,9 @@ func (s *System) Kinds() []KindInfo {
 }
 
 // Explain says where an entity of a kind lives, and why. There need not be such an
-// entity: every id has a place. It asks the coordinator, and waits for at most two
-// seconds; when that does not answer, the explanation says so, and is what this node
-// knows. What an entity is at, its home alone knows, and tells when it is asked. The
+// entity: every id has a place. Explain asks the coordinator, and waits for at most two
+// seconds; when the coordinator does not answer, the explanation says so, and is what this
+// node knows. Only the home of an entity knows what the entity is doing: ask there. The
 // error is that of ctx, or says what is wrong with the question.
 func (s *System) Explain(ctx context.Context, kind, entity string) (Explanation, error) {
 	r := s.router(kind)
@@ -154,7 +158,7 @@ func (r *router) explainEntity(ctx context.Context, entity string) (Explanation,
 	record, ok := sl.cell.Entity(entity)
 	sl.mu.Unlock()
 	if ok {
-		// It is named once, even if it is among those that do not return.
+		// The entity is named once, even if it is among the entities that do not return.
 		named := r.system.describe(nameOf(entity), record)
 		others := slices.DeleteFunc(x.Pending, func(p string) bool { return p == named })
 		x.Pending = append([]string{r.system.describe("the entity", record)}, others...)
@@ -162,7 +166,7 @@ func (r *router) explainEntity(ctx context.Context, entity string) (Explanation,
 	return x, nil
 }
 
-// explain puts together what this node and the coordinator know.
+// explain puts together what this node and the coordinator know of a shard.
 func (r *router) explain(ctx context.Context, sl *slot) (Explanation, error) {
 	known, err := r.system.askCoordinator(ctx, r.name, sl.id)
 	if err != nil {
@@ -182,7 +186,7 @@ func (r *router) explain(ctx context.Context, sl *slot) (Explanation, error) {
 	return x, nil
 }
 
-// coordinated takes over what the coordinator knows.
+// coordinated fills in what the coordinator knows.
 func (x *Explanation) coordinated(known protocol.Explained) {
 	x.Complete, x.Coordinator = true, known.Coordinator.String()
 	x.State, x.Since, x.Decision = known.Phase.String(), known.Since, known.Decision
@@ -219,7 +223,7 @@ func moveText(known protocol.Explained) string {
 	return text
 }
 
-// local takes over what this node knows by itself.
+// local fills in what this node knows by itself.
 func (x *Explanation) local(s *System, i protocol.Info) {
 	switch {
 	case i.Stopping:
@@ -239,13 +243,13 @@ func (x *Explanation) local(s *System, i protocol.Info) {
 	}
 }
 
-// wall returns the time of day at an instant of the past.
+// wall returns the wall-clock time of an instant of the past.
 func (s *System) wall(t machine.Instant) time.Time {
 	now := s.clock.Now()
 	return now.Wall.Add(-now.Mono.Sub(t))
 }
 
-// pending says what waits in a cell of this node.
+// pending says, a sentence each, what waits in a cell of this node.
 func (s *System) pending(i protocol.Info) []string {
 	var words []string
 	note := func(when bool, text string, args ...any) {
@@ -268,7 +272,7 @@ func (s *System) pending(i protocol.Info) []string {
 // nameOf names an entity in a sentence.
 func nameOf(id string) string { return fmt.Sprintf("entity %q", clip(id)) }
 
-// describe says what an entity is at.
+// describe says in a sentence what an entity is doing.
 func (s *System) describe(name string, e protocol.EntityInfo) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s is %s", name, e.State)
@@ -289,11 +293,11 @@ func (s *System) describe(name string, e protocol.EntityInfo) string {
 	return b.String()
 }
 
-// questions are those to the coordinators that have not been answered.
+// questions are the questions to coordinators that have not been answered.
 type questions struct {
-	mu   sync.Mutex // Guards all below.
-	last uint64
-	open map[uint64]chan protocol.Explained
+	mu   sync.Mutex                         // Guards all fields below.
+	last uint64                             // The id of the last question.
+	open map[uint64]chan protocol.Explained // Where answers go, by the id of the question.
 }
 
 // askCoordinator asks the coordinator of a kind about a shard.
@@ -316,7 +320,8 @@ func (s *System) askCoordinator(ctx context.Context, kind string, shard protocol
 	}
 }
 
-// pose opens a question. Its answer, of which there is one, has a place to wait.
+// pose opens a question and returns its id, and the channel of the answer: there is at
+// most one answer, for which the channel has room.
 func (q *questions) pose() (uint64, <-chan protocol.Explained) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -335,7 +340,7 @@ func (q *questions) drop(id uint64) {
 	delete(q.open, id)
 }
 
-// answer hands an answer to whoever waits for it.
+// answer hands an answer to the goroutine that waits for it.
 func (q *questions) answer(known protocol.Explained) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -345,11 +350,11 @@ func (q *questions) answer(known protocol.Explained) {
 	}
 }
 
-// explanationWidth is how wide the text of an explanation is.
+// explanationWidth is the width of the text of an explanation, in columns.
 const explanationWidth = 80
 
-// String returns the explanation in lines of at most 80 columns, as far as words
-// are not longer than that.
+// String returns the explanation in lines of at most 80 columns, except where a single
+// word is longer.
 func (x Explanation) String() string {
 	var b strings.Builder
 	title := fmt.Sprintf("shard %d of %s", x.Shard, x.Kind)
@@ -387,7 +392,7 @@ func (x Explanation) String() string {
 	return b.String()
 }
 
-// teller says whose knowledge it is.
+// teller names the node whose knowledge the explanation is.
 func (x Explanation) teller() string {
 	if x.Complete {
 		return x.Coordinator + ", the coordinator"
@@ -408,7 +413,8 @@ func (m Move) String() string {
 	return text
 }
 
-// wrap writes a label and a text in words, in lines that begin under each other.
+// wrap writes a label and a text, broken between words into lines that begin below each
+// other.
 func wrap(b *strings.Builder, label, text string) {
 	const indent = 11
 	fmt.Fprintf(b, "  %-*s", indent-2, label)

@@ -14,62 +14,62 @@ import (
 )
 
 const (
-	// forgeryGather is how long after the first forgery a line about it is logged: more
-	// may come, or a map by which it was none.
+	// forgeryGather is how long after the first forgery of a run a line is logged: more
+	// forgeries may come, or a map which shows that the message was in order.
 	forgeryGather = 5 * time.Second
-	// forgeryEvery is the time between lines about forgeries that go on.
+	// forgeryEvery is the time between log lines about forgeries that go on.
 	forgeryEvery = time.Minute
-	// forgeriesMax bounds the runs that are told apart. Forgeries beyond are counted and
-	// not logged.
+	// forgeriesMax bounds the runs that are told apart. Forgeries of further runs are
+	// counted and not logged.
 	forgeriesMax = 256
 )
 
-// Forgeries counts what came from members in a name that is not theirs, by what was
-// wrong with it. It was dropped. The same is seen in good health
-// when the map of a kind is late; whoever sent it repeats it then.
+// Forgeries counts frames that members sent in a name that is not their own, by fault.
+// The frames were dropped. Some are counted in good health too, when the map of a kind is
+// late; their senders then repeat them.
 type Forgeries struct {
-	Origin uint64 // Messages whose origin did not send them.
-	Home   uint64 // Acknowledgements, requests to send again, and words on the flow, of nodes that are not the home.
+	Origin uint64 // Messages that neither their origin sent, nor a member that passes them on.
+	Home   uint64 // Acknowledgements, requests to transmit again, and flow controls, of nodes that are not the home.
 	Reply  uint64 // Replies of nodes to which no such message went.
 }
 
-// forgeriesOf names the sums.
+// forgeriesOf gives the sums of all faults their names.
 func forgeriesOf(total [protocol.Faults]uint64) Forgeries {
 	return Forgeries{Origin: total[protocol.FaultOrigin], Home: total[protocol.FaultHome], Reply: total[protocol.FaultReply]}
 }
 
-// Total is the sum.
+// Total is the sum of all fields.
 func (f Forgeries) Total() uint64 { return f.Origin + f.Home + f.Reply }
 
-// forgeries counts and logs what is not taken. Its note may be called by a holder of a
-// cell's lock: lines are written on another goroutine.
+// forgeries counts and logs forgeries. A holder of a slot's lock may call note: log lines
+// are written on another goroutine.
 type forgeries struct {
 	log    *slog.Logger
 	source func(gossip.NodeID) transport.Source
 
-	mu    sync.Mutex // Guards all below; held for bookkeeping only.
-	total [protocol.Faults]uint64
+	mu    sync.Mutex              // Guards all fields below; held for bookkeeping only.
+	total [protocol.Faults]uint64 // All forgeries, by fault.
 	runs  map[forgeryKey]*forgeryRun
-	ended bool
+	ended bool // Nothing is logged any more.
 }
 
-// forgeryKey names a run of forgeries: each has lines of its own.
+// forgeryKey names a run of forgeries: each run has log lines of its own.
 type forgeryKey struct {
 	from  gossip.NodeID
 	fault protocol.Fault
 	kind  string
 }
 
-// forgeryRun is the forgeries of a key since the last line about them.
+// forgeryRun holds the forgeries of a key since the last log line about them.
 type forgeryRun struct {
 	count    uint64
-	shard    protocol.ShardID // Of the last one.
-	innocent func() bool      // Whether the last one was in order, by what is known when it is called.
+	shard    protocol.ShardID // The shard of the last forgery.
+	innocent func() bool      // Reports whether the last forgery was in order, by what is known at the time of the call.
 	timer    *time.Timer
 }
 
-// note counts something that was not taken. Innocent is asked before a line is written
-// whether it was in order, and this node did not know yet.
+// note counts a forgery. Before a line is written innocent is asked whether the frame was
+// in order after all, which this node did not know when the frame came.
 func (f *forgeries) note(from gossip.NodeID, fault protocol.Fault, kind string, shard protocol.ShardID, innocent func() bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -85,7 +85,7 @@ func (f *forgeries) note(from gossip.NodeID, fault protocol.Fault, kind string, 
 		}
 		run = new(forgeryRun)
 		f.runs[key] = run
-		// Its function runs on a goroutine of the runtime for the time of one line.
+		// The timer's function runs on a goroutine of the Go runtime for the time of one line.
 		run.timer = time.AfterFunc(forgeryGather, func() { f.tell(key, run) })
 	}
 	run.count++
@@ -98,7 +98,7 @@ func (f *forgeries) tell(key forgeryKey, run *forgeryRun) {
 	f.mu.Lock()
 	count, shard, innocent := run.count, run.shard, run.innocent
 	f.mu.Unlock()
-	guilty := count > 0 && !innocent() // Asked without the lock: it takes a cell.
+	guilty := count > 0 && !innocent() // Asked without the lock: innocent takes that of a slot.
 	f.mu.Lock()
 	switch run.count -= count; {
 	case guilty && !f.ended:
@@ -123,7 +123,7 @@ func (f *forgeries) counts() [protocol.Faults]uint64 {
 	return f.total
 }
 
-// end forgets what was not logged yet.
+// end forgets the forgeries that were not logged yet. Nothing is logged afterwards.
 func (f *forgeries) end() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -133,7 +133,7 @@ func (f *forgeries) end() {
 	}
 }
 
-// forged counts what a cell does not take. The caller holds the slot.
+// forged counts a frame that a cell refused as forged. The caller holds the slot.
 func (r *router) forged(sl *slot, from gossip.NodeID, fault protocol.Fault) {
 	r.system.forgeries.note(from, fault, r.name, sl.id, func() bool {
 		sl.mu.Lock()

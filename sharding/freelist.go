@@ -12,11 +12,11 @@ const (
 	freeListPayload = 256
 )
 
-// freeList holds empty messages of a slot, for its next ones. The shared pool would hand
-// most of them from one processor to another.
+// freeList holds empty messages of a slot, for reuse by its next messages. The shared pool
+// would hand most of them from one processor to another.
 type freeList struct{ bare, packed []*protocol.Message }
 
-// keep takes back messages that are over. The caller holds the slot.
+// keep takes back a list of finished messages. The caller holds the slot.
 func (k *freeList) keep(pool *messagePool, list *protocol.Message) {
 	for m := list; m != nil; {
 		next := m.Next()
@@ -33,7 +33,8 @@ func (k *freeList) keep(pool *messagePool, list *protocol.Message) {
 	}
 }
 
-// take takes the last message of such a list, nil if there is none.
+// take removes and returns the last message of a list of a [freeList], nil if there is
+// none.
 func take(list *[]*protocol.Message) *protocol.Message {
 	n := len(*list) - 1
 	if n < 0 {

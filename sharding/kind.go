@@ -23,16 +23,16 @@ type Kind[C any] struct {
 	// block. It may be nil with ProxyOnly.
 	New func(c *Context) Entity[C]
 
-	// ProxyOnly says that this node sends to the entities and hosts none. It is
-	// not among the settings that all nodes must have equal.
+	// ProxyOnly says that this node sends to the entities and hosts none. Nodes
+	// may differ in ProxyOnly.
 	ProxyOnly bool
 
-	// Role limits the kind to nodes with this role, for hosting as for
-	// coordinating. Empty: all nodes. A node without the role can send.
+	// Role limits the hosting and the coordinating of the kind to nodes with this
+	// role. Empty: all nodes. A node without the role can send.
 	Role string
 
 	// Shards is the number of shards, at most 65,536; ten times the largest
-	// number of nodes is a good choice. Zero: the configured number. It can
+	// number of nodes is a good choice. Zero: the configured number. The number can
 	// be changed only while no node runs the kind.
 	Shards int
 
@@ -40,7 +40,7 @@ type Kind[C any] struct {
 	// be a pointer to a generated message.
 	Codec Codec
 
-	// OnFailure says what becomes of an entity that failed. Default [Restart].
+	// OnFailure says what becomes of an entity that failed. The default is [Restart].
 	OnFailure OnFailure
 
 	// PassivateAfter is the time without a message after which an entity is
@@ -53,29 +53,29 @@ type Kind[C any] struct {
 type OnFailure uint8
 
 const (
-	// Restart has what waits, and what comes, handled by a new instance at once.
-	// An entity that fails again before it has handled a message rests first, from
+	// Restart has a new instance handle, at once, the messages that wait and those that
+	// come. An entity that fails again before it has handled a message rests first, from
 	// sharding.entity-restart-backoff up to thirty times that, and its messages
 	// fail meanwhile.
 	Restart = OnFailure(protocol.Restart)
-	// StopOnFailure has what waits fail with [ErrEntityFailed]; the next message
-	// after that starts a new instance.
+	// StopOnFailure has the messages that wait fail with [ErrEntityFailed]; the next
+	// message starts a new instance.
 	StopOnFailure = OnFailure(protocol.StopOnFailure)
 )
 
-// settings returns what all nodes must have equal.
+// settings returns the settings of the kind that must be equal on all nodes.
 func (k Kind[C]) settings(cfg Config) protocol.Settings {
 	shards := k.Shards
 	if shards == 0 {
 		shards = cfg.NumberOfShards
 	}
 	return protocol.Settings{
-		Shards: uint32(min(max(shards, 0), protocol.MaxShards+1)), // What is out of range stays out of range.
+		Shards: uint32(min(max(shards, 0), protocol.MaxShards+1)), // A number out of range stays out of range, and is refused by validate.
 		Hash:   protocol.HashName, Codec: k.codec().Name(), Role: k.Role,
 	}
 }
 
-// codec returns the codec, the default one when none is given.
+// codec returns the codec of the kind: [Protobuf] when none is given.
 func (k Kind[C]) codec() Codec {
 	if k.Codec == nil {
 		return Protobuf{}
@@ -83,7 +83,7 @@ func (k Kind[C]) codec() Codec {
 	return k.Codec
 }
 
-// validate reports every fault of the description.
+// validate reports every fault of the kind's description.
 func (k Kind[C]) validate(cfg protocol.KindConfig) error {
 	var faults []error
 	if err := cfg.Validate(); err != nil {
@@ -107,9 +107,9 @@ func (k Kind[C]) validate(cfg protocol.KindConfig) error {
 type behaviour interface {
 	// create returns a new entity.
 	create(c *Context) any
-	// blank returns a new, empty message to decode into.
+	// blank returns a new, empty message, for a codec to decode into.
 	blank() any
-	// receive hands a message over.
+	// receive hands a message to an entity.
 	receive(c *Context, entity, message any) error
 }
 

@@ -11,64 +11,69 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
+// Tells that failed after they were accepted, and have no asker to hear of it: note counts
+// one by kind and reason and sets a timer; tell logs the run when the timer fires, and again
+// while failures go on; counts and failuresOf give the sums; end
+// logs the rest.
+
 const (
-	// lossGather is how long the first failure waits for others before it is logged:
-	// what ends with a node ends in hundreds.
+	// lossGather is how long the first failure waits for others before a line is logged:
+	// messages that fail with their node fail by the hundred.
 	lossGather = time.Second
-	// lossEvery is how often failures that go on are logged.
+	// lossEvery is the time between log lines about failures that go on.
 	lossEvery = time.Minute
 )
 
 // Failures counts tells that failed after they had been accepted, by the error that
 // an asker would have got.
 type Failures struct {
-	// NotDelivered were given back by a node that stopped, see [ErrNotDelivered].
+	// NotDelivered counts tells that a node that stopped gave back, see [ErrNotDelivered].
 	NotDelivered uint64
-	// UnknownOutcome had left this node for one that is gone, see [ErrUnknownOutcome].
-	// What that had acknowledged, and not handled, is not among them: nobody knows
-	// of it any more.
+	// UnknownOutcome counts tells that had left this node for a node that is gone, see
+	// [ErrUnknownOutcome]. Tells that the other node had acknowledged, and not handled,
+	// are not counted: nobody knows of them any more.
 	UnknownOutcome uint64
-	// EntityFailed met an entity that failed, see [ErrEntityFailed].
+	// EntityFailed counts tells to an entity that failed, see [ErrEntityFailed].
 	EntityFailed uint64
-	// Overloaded met a mailbox that was full although this node had been told to send
-	// no more, see [ErrOverloaded]. It happens when what it was told is lost several
-	// times.
+	// Overloaded counts tells that met a full mailbox although this node had been told to
+	// send no more, see [ErrOverloaded]: that request was lost several times.
 	Overloaded uint64
-	// Other failed for another reason.
+	// Other counts tells that failed for another reason.
 	Other uint64
 }
 
-// Total is the sum.
+// Total is the sum of all fields.
 func (f Failures) Total() uint64 {
 	return f.NotDelivered + f.UnknownOutcome + f.EntityFailed + f.Overloaded + f.Other
 }
 
-// losses counts the tells that failed and have nobody to hear of it, and logs them: a
-// line for each kind and reason, soon after the first, and then once a while with the
-// number since. It may be told with a slot in hand: lines are written elsewhere.
+// losses counts the tells that failed after they were accepted, and logs them: a line for
+// each kind and reason, soon after the first failure, and then once in a while with the
+// number since. A holder of a slot's lock may call note: lines are written on another
+// goroutine.
 type losses struct {
 	log *slog.Logger
 
-	mu    sync.Mutex // Guards all below; held for bookkeeping only.
-	total [protocol.Codes]uint64
-	runs  map[lossKey]*lossRun // Bounded by the kinds and the reasons.
-	ended bool
+	mu    sync.Mutex             // Guards all fields below; held for bookkeeping only.
+	total [protocol.Codes]uint64 // All failures, by code.
+	runs  map[lossKey]*lossRun   // At most one run for each kind and reason.
+	ended bool                   // No timer is set any more.
 }
 
-// lossKey is what lines are told apart by.
+// lossKey names a run of failures: each run has log lines of its own.
 type lossKey struct {
 	kind string
 	code protocol.Code
 }
 
-// lossRun is what happened since the last line.
+// lossRun holds the failures of a key since the last log line about them.
 type lossRun struct {
 	count          uint64
-	entity, detail string // Of the last.
+	entity, detail string // The entity and the detail of the last failure.
 	timer          *time.Timer
 }
 
-// note counts a tell that failed. The entity is empty where it is not known.
+// note counts a tell that failed. The entity is empty where the caller does not know it.
 func (l *losses) note(kind, entity string, code protocol.Code, detail string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,13 +90,13 @@ func (l *losses) note(kind, entity string, code protocol.Code, detail string) {
 	run.count++
 	run.entity, run.detail = entity, detail
 	if run.timer == nil && !l.ended {
-		// Its function runs on a goroutine of the runtime for the time of one line.
+		// The timer's function runs on a goroutine of the Go runtime for the time of one line.
 		run.timer = time.AfterFunc(lossGather, func() { l.tell(key) })
 	}
 }
 
-// tell logs what happened since the last line, and goes on for as long as something
-// did.
+// tell logs the failures of a run since its last line, and sets the timer for the next
+// line; a run without failures has no timer.
 func (l *losses) tell(key lossKey) {
 	l.mu.Lock()
 	run := l.runs[key]
@@ -111,14 +116,14 @@ func (l *losses) tell(key lossKey) {
 	}
 }
 
-// counts returns the sums, by code.
+// counts returns the number of failures, by code.
 func (l *losses) counts() [protocol.Codes]uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.total
 }
 
-// failuresOf are the sums as [Stats] shows them.
+// failuresOf gives the sums of all codes their names.
 func failuresOf(counts [protocol.Codes]uint64) Failures {
 	var f Failures
 	for code, n := range counts {
@@ -138,7 +143,7 @@ func failuresOf(counts [protocol.Codes]uint64) Failures {
 	return f
 }
 
-// end logs what was not logged yet. Nothing is logged afterwards.
+// end logs the failures that were not logged yet. Nothing is logged afterwards.
 func (l *losses) end() {
 	l.mu.Lock()
 	l.ended = true

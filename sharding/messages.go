@@ -13,10 +13,10 @@ import (
 // payloadKept is the largest payload whose memory is kept for the next message.
 const payloadKept = 4 << 10
 
-// messagePool keeps messages that are over: one is needed for each message on
-// each of its nodes, and the collector would have little else to do. Those that
-// were encoded are apart from those that never were, since they have memory for
-// a payload.
+// messagePool keeps the memory of finished messages for new ones: every message takes one
+// on each of its nodes, and the garbage collector would have little else to do. Messages
+// that were encoded, in full, are kept apart from those that never were, in bare, since
+// they have memory for a payload.
 type messagePool struct{ bare, full sync.Pool }
 
 // plain returns an empty message that will probably not be encoded.
@@ -40,7 +40,7 @@ func (p *messagePool) packed(n int) *protocol.Message {
 	return m
 }
 
-// free takes a message back that nobody has any more.
+// free puts a message, which nothing refers to any more, into the pool.
 func (p *messagePool) free(m *protocol.Message) {
 	machine.Assert(m.Kind != "", "a message is freed once", "message", m)
 	if cap(m.Payload) > payloadKept {

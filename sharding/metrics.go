@@ -15,7 +15,11 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// The attributes of the metrics. There are as many kinds as the program has, and
+// The metrics of sharding: newMetrics makes the instruments of durations, which moved and
+// asked record as they happen; start has the instruments of the table observed, for which
+// collect reads all counters. Last, the words that name errors in attributes.
+
+// The attributes of the metrics. They take few values: the program has few kinds, and
 // no attribute names an entity or a shard.
 const (
 	attrKind    = attribute.Key("quorate.kind")
@@ -35,7 +39,7 @@ type metrics struct {
 	asks, moves metric.Float64Histogram
 }
 
-// newMetrics makes what is measured as it happens; the rest is in [table].
+// newMetrics makes the instruments of durations; the other instruments are in [table].
 func newMetrics(s *System, p metric.MeterProvider) *metrics {
 	m := meter.New(p, "github.com/quorate/quorate/sharding", s.self)
 	return &metrics{
@@ -47,7 +51,8 @@ func newMetrics(s *System, p metric.MeterProvider) *metrics {
 	}
 }
 
-// start begins to be observed. What cannot be is logged, and missing.
+// start has the instruments observed. When that fails for some, they are missing, and the
+// log says so.
 func (m *metrics) start() {
 	stop, err := meter.Observe(m.meter, table(), m.collect)
 	if m.stop = stop; err != nil {
@@ -55,27 +60,27 @@ func (m *metrics) start() {
 	}
 }
 
-// collected is what [System.counted] has read: [System.Stats] shows a part of it, and
-// metrics show it all.
+// collected holds the counters of a system that [System.counted] has read: [System.Stats]
+// shows some of them, and metrics show all.
 type collected struct {
 	kinds  []kindTally
 	counts *counters
 	failed [protocol.Codes]uint64  // Tells that failed after they had been accepted.
-	forged [protocol.Faults]uint64 // What was said in the name of others.
-	// coordinated are the kinds whose coordinator runs here, for metrics alone; none when
-	// the machine was too busy to say.
+	forged [protocol.Faults]uint64 // Frames of members in a name that is not their own.
+	// coordinated describes the kinds whose coordinator runs here, for metrics alone; empty
+	// when the control machine was too busy to answer.
 	coordinated []protocol.Coordinated
 }
 
-// kindTally is what the cells of a kind have counted, and how they are.
+// kindTally is the sum of the counters and of the present numbers of the cells of a kind.
 type kindTally struct {
 	protocol.Tally
 
 	kind    string
-	senders int // That wait for room.
+	senders int // The senders of this node that wait for room.
 }
 
-// collect reads what is counted, and asks the machine how the shards are.
+// collect reads all counters, and asks the control machine for the phases of the shards.
 func (m *metrics) collect(ctx context.Context) *collected {
 	c := m.system.counted()
 	e, _ := m.inquiry.Ask(ctx, m.system.ended, func(id uint64) error { return m.system.control.Post(protocol.Examine{ID: id}) })
@@ -83,7 +88,7 @@ func (m *metrics) collect(ctx context.Context) *collected {
 	return c
 }
 
-// tally adds what a cell has counted.
+// tally adds the counters of the slot's cell to t.
 func (sl *slot) tally(t *protocol.Tally) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
@@ -96,7 +101,7 @@ func with(attrs ...attribute.KeyValue) metric.MeasurementOption {
 
 // moved records a move that has ended.
 func (m *metrics) moved(e protocol.MoveEnded) {
-	took := max(e.Moved.Ended.Sub(e.Moved.Started), 0) // Wall clocks are set back now and then.
+	took := max(e.Moved.Ended.Sub(e.Moved.Started), 0) // A wall clock may have been set back meanwhile.
 	m.moves.Record(m.system.ctx, took.Seconds(), with(attrKind.String(e.Kind), attrOutcome.String(e.Moved.Outcome.String())))
 }
 
@@ -110,7 +115,7 @@ func (m *metrics) asked(r *router, began machine.Instant, fault string) {
 	m.asks.Record(m.system.ctx, took, with(attrKind.String(r.name), meter.Fault.String(fault)))
 }
 
-// wordOf is a code as the value of an attribute.
+// wordOf returns a code as the value of an attribute.
 func wordOf(c protocol.Code) string {
 	switch c {
 	case protocol.CodeUnreachable:
@@ -130,9 +135,9 @@ func wordOf(c protocol.Code) string {
 	}
 }
 
-// verdictOf says in a word, and in more of them, what went wrong with a message;
-// nothing when nothing did. Where an error is of several sorts, the one counts that
-// says most.
+// verdictOf says what went wrong with a message, in a word for an attribute and in a text
+// for people; both are empty when nothing went wrong. An error that wraps several
+// sentinels has the word of the most specific.
 func verdictOf(reply *protocol.Reply, err error) (fault, text string) {
 	switch {
 	case err != nil:

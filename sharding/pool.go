@@ -12,7 +12,7 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// job is an entity with something to do.
+// job is an entity with something to do, which op says.
 type job struct {
 	r  *router
 	sl *slot
@@ -21,27 +21,29 @@ type job struct {
 }
 
 const (
-	// poolMost bounds the goroutines that wait for a job: those of a burst of messages
-	// to as many entities, with some 8 KiB of stack each, for a second or two.
+	// poolMost bounds the goroutines that wait for a job: as many as a burst of messages
+	// to 8192 entities leaves, with some 8 KiB of stack each, for a second or two.
 	poolMost = 8192
-	// poolPatience is how often those are let go that nobody has needed meanwhile.
+	// poolPatience is the interval at which the pool ends the workers that no job has
+	// needed since the last time.
 	poolPatience = time.Second
 )
 
-// workerPool is the goroutines that wait for a job, so that an entity with one message needs
-// no new one, with a stack that must grow. Who came last is taken first.
+// workerPool holds the goroutines that wait for a job, so that an entity with one message
+// needs no new goroutine, whose stack would have to grow. The worker that came last is
+// taken first.
 type workerPool struct {
-	most int // How many may wait.
+	most int // How many workers may wait.
 
-	mu     sync.Mutex // Guards all below.
-	idle   []*worker
-	unused int // How many of them, from the first on, nobody has needed since the last look.
-	closed bool
+	mu     sync.Mutex // Guards all fields below.
+	idle   []*worker  // The workers that wait for a job.
+	unused int        // How many workers of idle, from the first on, no job has needed since the last dismiss.
+	closed bool       // No worker waits any more.
 }
 
 // worker is a goroutine that does one job after the other.
 type worker struct {
-	jobs chan job // Of size one; closed when it is to end.
+	jobs chan job // Capacity one; closed when the worker is to end.
 }
 
 // take returns a worker that waits, nil if there is none.
@@ -52,30 +54,31 @@ func (p *workerPool) take() *worker {
 	if last < 0 {
 		return nil
 	}
-	one := p.idle[last]
+	w := p.idle[last]
 	p.idle[last] = nil
 	p.idle, p.unused = p.idle[:last], min(p.unused, last)
-	return one
+	return w
 }
 
-// wait has a worker wait for a job, which it makes if it has not waited before. It
-// reports false when the worker should end.
-func (p *workerPool) wait(one **worker) (job, bool) {
+// wait waits for the next job of a worker, which it makes when *w is nil: a goroutine
+// becomes a worker when it waits for the first time. It reports false when the goroutine
+// should end.
+func (p *workerPool) wait(w **worker) (job, bool) {
 	p.mu.Lock()
 	if p.closed || len(p.idle) >= p.most {
 		p.mu.Unlock()
 		return job{}, false
 	}
-	if *one == nil {
-		*one = &worker{jobs: make(chan job, 1)}
+	if *w == nil {
+		*w = &worker{jobs: make(chan job, 1)}
 	}
-	p.idle = append(p.idle, *one)
+	p.idle = append(p.idle, *w)
 	p.mu.Unlock()
-	j, ok := <-(*one).jobs
+	j, ok := <-(*w).jobs
 	return j, ok
 }
 
-// trimIdle lets workers go that nobody needs, and all of them when ctx ends.
+// trimIdle ends workers that no job needs, and all workers when ctx ends.
 func (p *workerPool) trimIdle(ctx context.Context) {
 	every := time.NewTicker(poolPatience)
 	defer every.Stop()
@@ -89,8 +92,8 @@ func (p *workerPool) trimIdle(ctx context.Context) {
 	p.dismiss(true)
 }
 
-// dismiss ends the workers that nobody has needed since it was called last, or all of
-// them for ever.
+// dismiss ends the workers that no job has needed since the last dismiss; or all workers,
+// for ever.
 func (p *workerPool) dismiss(all bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,8 +101,8 @@ func (p *workerPool) dismiss(all bool) {
 	if all {
 		n, p.closed = len(p.idle), true
 	}
-	for _, one := range p.idle[:n] {
-		close(one.jobs)
+	for _, w := range p.idle[:n] {
+		close(w.jobs)
 	}
 	p.idle = slices.Delete(p.idle, 0, n)
 	p.unused = len(p.idle)

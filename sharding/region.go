@@ -12,14 +12,15 @@ import (
 )
 
 // Region is the way from one node to the entities of a kind, and this node's
-// share of them.
+// share of these entities.
 type Region[C any] struct{ r *router }
 
 // Tell sends a message to an entity. It returns when the message is accepted:
-// it will be handled once, or is reported in [System.Stats] when its host
-// dies. It waits until ctx ends while the mailbox of the entity is full, or too
-// much is on its way to its shard; then the message was not accepted, and the error
-// says what there was no room in. The message must not be changed any more.
+// an accepted message is handled once, or is reported in [System.Stats] when the host
+// of the entity dies. While the mailbox of the entity is full, or too much is on its
+// way to the shard, Tell waits. When ctx ends before there is room, the message was not
+// accepted, and the error says what was full. Nobody may change the message after the
+// call.
 //
 // The deadline of ctx bounds the waiting only: an accepted message does not
 // expire. With a ctx of [Context.Context] it waits for at most five seconds, so that
@@ -29,10 +30,10 @@ func (g *Region[C]) Tell(ctx context.Context, id string, message C) error {
 }
 
 // Ask sends a message to an entity of g and waits for its reply, which must be
-// an R: a pointer type that the kind's codec can decode. It ends with ctx, and
+// an R: a pointer type that the kind's codec can decode. The ask ends with ctx, and
 // after a minute when ctx has no deadline; the entity does not begin the message after
-// that. The error wraps one of those in errors.go, which say whether the message may
-// have been handled; a [MessageError] says which entity it is about.
+// that. The error wraps one of the sentinels in errors.go, which say whether the message
+// may have been handled; a [MessageError] names the entity.
 func Ask[R, C any](ctx context.Context, g *Region[C], id string, message C) (R, error) {
 	var none R
 	if t := reflect.TypeFor[R](); t.Kind() != reflect.Pointer {
@@ -45,7 +46,7 @@ func Ask[R, C any](ctx context.Context, g *Region[C], id string, message C) (R, 
 	return replyAs[R](g.r, id, reply)
 }
 
-// replyAs turns the answer into what the caller wants.
+// replyAs turns the reply of an entity into an R, or its code into an error.
 func replyAs[R any](r *router, id string, reply *protocol.Reply) (R, error) {
 	var none R
 	if reply.Code != protocol.CodeOK {

@@ -12,9 +12,9 @@ import (
 
 // Reload goes on with other settings: the group rebalance, the group
 // allocation.least-shard, passivate-after and stuck-after, whose fields carry the
-// tag reload:"yes". Kinds that run take them over at once, and moves that are on
-// their way go on. The error says that a value is not valid, that any other
-// setting differs from that of [New], or that the system has ended; nothing has
+// tag reload:"yes". Kinds that run take the new values over at once, and moves that are
+// on their way go on. The error says that a value is not valid, that any other
+// setting differs from that of [New], or that the system has ended; no setting has
 // changed then.
 func (s *System) Reload(cfg Config) error {
 	if err := cfg.Validate(); err != nil {
@@ -42,27 +42,27 @@ func (s *System) Reload(cfg Config) error {
 	return nil
 }
 
-// reload takes over from another configuration what may change.
+// reload takes over from another configuration the settings that may change.
 func (c *Config) reload(from Config) {
 	c.Rebalance, c.Allocation.LeastShard = from.Rebalance, from.Allocation.LeastShard
 	c.PassivateAfter, c.StuckAfter = from.PassivateAfter, from.StuckAfter
 }
 
-// reload goes on with other times.
+// reload gives the cells and the sweeper of a kind the times of another configuration.
 func (r *router) reload(cfg Config) {
 	passivateAfter := passivateAfter(r.idleLimit, cfg)
 	for i := range r.slots {
 		r.step(&r.slots[i], func(*protocol.Actions) { r.slots[i].cell.Reload(passivateAfter, cfg.StuckAfter) })
 	}
 	select {
-	case <-r.intervals: // One that the sweeper has not seen yet.
+	case <-r.intervals: // Drop an interval that the sweeper has not seen yet.
 	default:
 	}
 	r.intervals <- sweepInterval(passivateAfter, cfg.StuckAfter)
 }
 
-// passivateAfter returns the time that applies to a kind with a time of its own,
-// or 0 for the configured one; 0 for never.
+// passivateAfter returns the time after which idle entities of a kind are passivated, 0
+// for never. The kind's own time, if not 0, takes precedence over the configured time.
 func passivateAfter(own time.Duration, cfg Config) time.Duration {
 	if own == 0 {
 		return cfg.PassivateAfter

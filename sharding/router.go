@@ -30,10 +30,10 @@ type router struct {
 	codec     Codec
 	entity    behaviour
 	slots     []slot
-	asks      atomic.Uint64 // The last correlation.
+	asks      atomic.Uint64 // The last correlation that was given to an ask.
 	verdict   atomic.Pointer[verdict]
 	interval  time.Duration // How often the cells are swept.
-	idleLimit time.Duration // The kind's own time after which an idle entity is passivated; 0: the configured one.
+	idleLimit time.Duration // The kind's own time after which an idle entity is passivated; 0: the configured time.
 
 	// intervals carries a new sweep interval to the sweeper. Capacity one: only the latest
 	// matters. Sent under System.mu.
@@ -43,7 +43,7 @@ type router struct {
 	success metric.MeasurementOption // The attributes of an ask that was answered.
 }
 
-// newRouter returns a router whose cells know nothing yet.
+// newRouter returns a router whose cells know no home yet.
 func newRouter(s *System, cfg protocol.KindConfig, codec Codec, b behaviour, cells protocol.CellConfig) *router {
 	r := &router{
 		system: s, name: cfg.Name, shards: cfg.Settings.Shards, proxy: cfg.Proxy, codec: codec, entity: b,
@@ -64,7 +64,8 @@ func newRouter(s *System, cfg protocol.KindConfig, codec Codec, b behaviour, cel
 // slotOf returns the slot of an entity's shard.
 func (r *router) slotOf(id string) *slot { return &r.slots[protocol.ShardOf(id, r.shards)] }
 
-// check refuses ids and messages that no entity could get.
+// check refuses ids and messages that no entity could get, and returns the size of the
+// message.
 func (r *router) check(ctx context.Context, id string, message any) (size int, err error) {
 	refuse := func(detail string) (int, error) { return 0, &MessageError{r.name, clip(id), detail, ErrInvalid} }
 	if fault := faultOf(id); fault != "" {
@@ -85,7 +86,7 @@ func (r *router) check(ctx context.Context, id string, message any) (size int, e
 	return size, nil
 }
 
-// faultOf says what is wrong with an id; empty when nothing is.
+// faultOf says what is wrong with an id; empty when the id is valid.
 func faultOf(id string) string {
 	switch {
 	case id == "":
@@ -117,8 +118,8 @@ func clip(id string) string {
 	return id
 }
 
-// send accepts a message, with the ask that waits for its reply and the trace that
-// it belongs to, if any.
+// send accepts a message. The ask that waits for the reply, and the trace context of the
+// message, may be nil.
 func (r *router) send(ctx context.Context, id string, message any, a *ask, trace []byte) error {
 	size, err := r.check(ctx, id, message)
 	if err != nil {
@@ -136,12 +137,12 @@ func (r *router) send(ctx context.Context, id string, message any, a *ask, trace
 	}
 	err = r.offer(ctx, sl, m, buffer, a)
 	if err != nil {
-		r.withdraw(sl, m) // Room may be kept for it.
+		r.withdraw(sl, m) // The cell may keep room for the message.
 	}
 	return err
 }
 
-// offer hands a message to its cell, waiting for room as long as there is none.
+// offer hands a message to its cell, and waits for room when there is none.
 func (r *router) offer(ctx context.Context, sl *slot, m *protocol.Message, buffer []byte, a *ask) error {
 	for {
 		admission, room, why := r.accept(sl, m, a)
@@ -164,9 +165,9 @@ func (r *router) offer(ctx context.Context, sl *slot, m *protocol.Message, buffe
 	}
 }
 
-// join puts a message into the mailbox of an entity of this node that is at work, as
-// most messages of a busy sender find it. It reports false when the message must take
-// the long way.
+// join puts a message into the mailbox of an entity of this node that is at work: most
+// messages of a busy sender find their entity so. It reports false when the message must
+// take the long way.
 func (r *router) join(sl *slot, id string, message any, size int) bool {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
@@ -183,7 +184,7 @@ func (r *router) join(sl *slot, id string, message any, size int) bool {
 	return true
 }
 
-// blankMessage returns an empty message, and a buffer for its encoding when it
+// blankMessage returns an empty message, and a buffer for the encoding when the message
 // will probably go to another node.
 func (r *router) blankMessage(sl *slot, size int) (m *protocol.Message, buffer []byte) {
 	if !sl.away.Load() {
@@ -194,8 +195,8 @@ func (r *router) blankMessage(sl *slot, size int) (m *protocol.Message, buffer [
 	return m, buffer
 }
 
-// encode encodes a message for other nodes. It is called without any lock,
-// since the codec is the program's.
+// encode encodes a message for other nodes. The caller holds no lock, since the codec is
+// code of the program.
 func (r *router) encode(m *protocol.Message, buffer []byte) error {
 	payload, err := r.codec.Append(buffer, m.Value)
 	switch {
@@ -210,12 +211,12 @@ func (r *router) encode(m *protocol.Message, buffer []byte) error {
 	return nil
 }
 
-// encodeFirst says that a message was not handed to its cell, since it may have to
-// travel and is not encoded.
+// encodeFirst says that a message was not handed to its cell, since the message is not
+// encoded and may have to travel.
 const encodeFirst protocol.Admission = 0xff
 
-// accept hands a message to its cell, once. Room is closed when there is room for a
-// message that found none; why says why an entity fails its messages.
+// accept hands a message to its cell, once. The channel room, for a message that found
+// none, is closed when there is room; why says why an entity fails its messages.
 func (r *router) accept(sl *slot, m *protocol.Message, a *ask) (admission protocol.Admission, room <-chan struct{}, why string) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
@@ -227,7 +228,7 @@ func (r *router) accept(sl *slot, m *protocol.Message, a *ask) (admission protoc
 		return encodeFirst, nil, ""
 	}
 	if a != nil {
-		sl.expect(a, m) // Before the reply can come.
+		sl.expect(a, m) // The ask must be in the table before its reply can come.
 	}
 	if !local {
 		if r.collect(sl); sl.cell.Follow(m) {

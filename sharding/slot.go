@@ -17,24 +17,29 @@ import (
 	"github.com/quorate/quorate/transport"
 )
 
+// The runtime of one cell: it holds the cell's mutex for a step, and carries out the actions
+// of that step in their order. First come the ways in: asks, inputs of the control machine, a
+// lane with room. Then carry and carryRest, with a function for each sort of action:
+// messages to a lane, failures, replies, acknowledgements, the timer.
+
 // slot holds the cell of one shard: the state machine, the mutex that gives one goroutine
 // exclusive use of it, and the runtime's own state. The mutex is held for the bookkeeping
 // of one message; under it the lock of a lane and that of the dispatcher may be taken,
 // never that of another slot, and never is user code run.
 type slot struct {
 	id    protocol.ShardID
-	dirty atomic.Bool   // It is in the dispatcher's list of acknowledgements.
-	away  atomic.Bool   // The last message went to another node: a hint for the next.
-	ends  atomic.Uint32 // How often the hosting has ended. Written with the slot in hand.
+	dirty atomic.Bool   // The slot is in the dispatcher's list of acknowledgements.
+	away  atomic.Bool   // The last message went to another node: a hint for the next message.
+	ends  atomic.Uint32 // How often the hosting has ended. Written with mu held.
 
-	mu      sync.Mutex // Guards all below.
+	mu      sync.Mutex // Guards all fields below.
 	cell    *protocol.Cell
 	out     protocol.Actions
-	asks    map[uint64]*ask                     // By correlation; made at first use.
+	asks    map[uint64]*ask                     // The asks without a reply, by correlation; made at first use.
 	full    bool                                // The last step found the lane full.
-	waiters map[*protocol.Message]chan struct{} // Senders that wait for room, by message: closed when room is kept for it.
-	timer   *time.Timer                         // For OpWake; made at first use.
-	life    *life                               // What the entities' context is; made at first use.
+	waiters map[*protocol.Message]chan struct{} // Senders that wait for room, by message: the channel is closed when room is kept for the message.
+	timer   *time.Timer                         // The timer of OpWake; made at first use.
+	life    *life                               // The context of the entities; made at first use.
 	free    freeList
 	link    link
 }
@@ -43,11 +48,11 @@ type slot struct {
 type life struct {
 	hostContext
 
-	of *hostContext // That of the system from which it was derived.
+	of *hostContext // The context of the system from which this one was derived.
 }
 
-// contextOf returns the context of an entity. It is the cell's, and made when an
-// entity asks for it: most never do.
+// contextOf returns the context of an entity. The entities of a cell share one context,
+// made when the first of them asks for it: most never do.
 func (r *router) contextOf(e *protocol.Entity) context.Context {
 	sl, host := r.slotOf(e.ID()), r.system.hostContext.Load()
 	sl.mu.Lock()
@@ -63,7 +68,7 @@ func (r *router) contextOf(e *protocol.Entity) context.Context {
 	return sl.life.ctx
 }
 
-// endLife ends the context of the entities; the caller holds the slot.
+// endLife ends the context that the entities share; the caller holds the slot.
 func (sl *slot) endLife() {
 	if sl.life != nil {
 		sl.life.cancel()
@@ -71,7 +76,7 @@ func (sl *slot) endLife() {
 	}
 }
 
-// expect puts an ask into the table; the caller holds the slot.
+// expect puts an ask into the table of asks; the caller holds the slot.
 func (sl *slot) expect(a *ask, m *protocol.Message) {
 	if sl.asks == nil {
 		sl.asks = make(map[uint64]*ask)
@@ -88,7 +93,8 @@ func (sl *slot) info() protocol.Info {
 }
 
 // retract takes an ask that does not wait any longer out of the table, and takes its
-// message back if that is possible. True: it was, and nobody processes the message.
+// message back if that is possible. True: the message was taken back, and no entity will
+// process it.
 func (r *router) retract(sl *slot, a *ask) bool {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
@@ -113,7 +119,7 @@ func (r *router) retract(sl *slot, a *ask) bool {
 	return true
 }
 
-// step runs f on the cell of a slot and carries out what follows.
+// step runs f with the slot in hand, and carries out the actions of the cell that follow.
 func (r *router) step(sl *slot, f func(out *protocol.Actions)) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
@@ -121,8 +127,8 @@ func (r *router) step(sl *slot, f func(out *protocol.Actions)) {
 	r.carry(sl, nil)
 }
 
-// flush transmits what waits for a node. It reports false when the lane there
-// does not take it all.
+// flush transmits the messages of a cell that wait for a node. It reports false when the
+// lane to the node does not take them all.
 func (r *router) flush(sl *slot, now machine.Instant, node gossip.NodeID) bool {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
@@ -147,10 +153,10 @@ func (r *router) apply(sl *slot, in protocol.CellInput) {
 }
 
 // carry carries out the actions of the cell's last step; the caller holds the
-// slot. Mine is the entity that the caller's goroutine runs: work for it is
+// slot. The entity mine is the one that the caller's goroutine runs: work for mine is
 // returned instead of started on another goroutine.
 func (r *router) carry(sl *slot, mine *protocol.Entity) (next protocol.Op) {
-	sl.full = false // The lane took a message no more; all of them go to the same node.
+	sl.full = false // All messages of a step go to the same node: the first that finds the lane full ends the transmission.
 	// An acknowledgement to this node itself adds actions while they are read.
 	for i := 0; i < len(sl.out.List()); i++ {
 		a := &sl.out.List()[i]
@@ -178,7 +184,7 @@ func (r *router) carry(sl *slot, mine *protocol.Entity) (next protocol.Op) {
 func (r *router) carryRest(sl *slot, a *protocol.Action) {
 	switch a.Op {
 	case protocol.OpForward:
-		_, _ = sl.link.append(r.system, a.To, a.Message, 1) // Lost here when the lane is full: its origin sends it again.
+		_, _ = sl.link.append(r.system, a.To, a.Message, 1) // The message is lost here when the lane is full: its origin sends it again.
 	case protocol.OpFree:
 		r.freed(sl, a.Message)
 	case protocol.OpFail:
@@ -219,15 +225,16 @@ func (r *router) stuck(sl *slot, e *protocol.Entity) {
 	r.system.counters.stuck.Add(1)
 	info := e.Info()
 	since := r.system.clock.Instant().Sub(info.Since)
-	// Owned by the system: ends when the line is written, which is not done with
-	// the slot in hand.
+	// The goroutine is owned by the system and ends when the line is written, which is
+	// not done with the slot in hand.
 	r.system.workers.Go(func() {
 		r.system.log.Error("entity does not return", "kind", r.name, "shard", uint32(sl.id), "entity", info.ID,
 			"state", info.State, "for", since, "left behind", info.Released)
 	})
 }
 
-// freed takes messages back that the cell has no use for any more.
+// freed returns messages, for which the cell has no use any more, to the pool; the asks
+// among them now wait for their replies.
 func (r *router) freed(sl *slot, list *protocol.Message) {
 	for m := list; m != nil; {
 		next := m.Next()
@@ -246,7 +253,7 @@ func (r *router) freed(sl *slot, list *protocol.Message) {
 func (r *router) transmit(sl *slot, a *protocol.Action) bool {
 	if !r.goes(sl, a.To) {
 		sl.cell.Unsent(a.Message)
-		return true // Other cells ask for themselves.
+		return true // The lane is not full; every cell asks by itself whether its messages would leave.
 	}
 	for m, most := a.Message, envelopeMost; m != nil; {
 		sent, err := sl.link.append(r.system, a.To, m, most)
@@ -255,8 +262,8 @@ func (r *router) transmit(sl *slot, a *protocol.Action) bool {
 			if sent.passage != sl.link.passage {
 				sl.reroute(sent.passage)
 			}
-			sl.cell.Handed(m, sent.rest, sent.place)
-			m, most = sent.rest, envelopeMost
+			sl.cell.Handed(m, sent.unsent, sent.place)
+			m, most = sent.unsent, envelopeMost
 		case errors.Is(err, transport.ErrTooLarge) && most > 1:
 			most = 1
 		case errors.Is(err, transport.ErrTooLarge) && m.Flags&flagTooLarge == 0:
@@ -276,7 +283,8 @@ func (r *router) transmit(sl *slot, a *protocol.Action) bool {
 	return true
 }
 
-// reroute settles what is known of the passage that the cell's messages took so far.
+// reroute tells the cell that its next messages take another passage, and how far the
+// passage that they took so far has come.
 func (sl *slot) reroute(next transport.Passage) {
 	if old := sl.link.passage; old != nil {
 		sl.cell.Rerouted(old.Written())
@@ -287,7 +295,7 @@ func (sl *slot) reroute(next transport.Passage) {
 // flagTooLarge marks a message whose payload no frame could hold.
 const flagTooLarge = 1
 
-// fail ends a message of this origin.
+// fail ends a message of this node with an error: its ask is told, or a tell is counted.
 func (r *router) fail(sl *slot, a *protocol.Action) {
 	if a.Message.Correlation != 0 {
 		reply := &protocol.Reply{Correlation: a.Message.Correlation, Code: a.Code}
@@ -304,7 +312,7 @@ func (r *router) fail(sl *slot, a *protocol.Action) {
 	r.system.losses.note(r.name, a.Message.Entity, a.Code, detail)
 }
 
-// reset ends the asks whose messages a host had that is gone.
+// reset ends the asks whose messages were delivered to a host that is gone.
 func (r *router) reset(sl *slot) {
 	for correlation, a := range sl.asks {
 		if a.delivered {
@@ -327,9 +335,9 @@ func (r *router) abandon(sl *slot) {
 	}
 }
 
-// complete hands a reply to whoever waits for it; the caller holds the slot. A
-// reply without a correlation reports a tell that was refused. Whoever does not wait
-// any more for one with a correlation has its reply, or was told why it has none.
+// complete hands a reply to the ask that waits for it; the caller holds the slot. A
+// reply without a correlation reports a tell that was refused. A reply whose ask is not
+// in the table is dropped: the ask has a reply already, or was told why it has none.
 func (r *router) complete(sl *slot, reply *protocol.Reply) {
 	a := sl.asks[reply.Correlation]
 	if a == nil {
@@ -342,7 +350,7 @@ func (r *router) complete(sl *slot, reply *protocol.Reply) {
 	a.reply <- reply
 }
 
-// reply sends an answer to where its message came from.
+// reply sends a reply to the origin of its message.
 func (r *router) reply(sl *slot, a *protocol.Action) {
 	reply := a.Reply
 	if a.To == r.system.self {
@@ -358,7 +366,7 @@ func (r *router) reply(sl *slot, a *protocol.Action) {
 		err = r.respond(a.To, reply)
 	}
 	if err != nil {
-		r.system.counters.unsent.Add(1) // The asker's deadline tells it.
+		r.system.counters.unsent.Add(1) // The ask ends with its deadline.
 	}
 }
 
@@ -367,8 +375,8 @@ func (r *router) respond(to gossip.NodeID, reply *protocol.Reply) error {
 	return r.system.respond(to, func(dst []byte) []byte { return wire.AppendReply(dst, reply) })
 }
 
-// signal sends an acknowledgement or a request to repeat. One that is lost with
-// a connection is made up for by the origin's own repetition.
+// signal sends an acknowledgement, or a request to transmit messages again. When a
+// connection loses either, the origin's own repetition makes up for the loss.
 func (r *router) signal(sl *slot, a *protocol.Action) {
 	now := r.system.clock.Instant()
 	if a.To == r.system.self {
@@ -389,7 +397,7 @@ func (r *router) signal(sl *slot, a *protocol.Action) {
 	r.answerWith(a.To, encode)
 }
 
-// answerWith sends what nobody waits for; what cannot be sent is counted.
+// answerWith sends a frame that no ask waits for. A frame that cannot be sent is counted.
 func (r *router) answerWith(to gossip.NodeID, encode func(dst []byte) []byte) {
 	if r.system.respond(to, encode) != nil {
 		r.system.counters.unsent.Add(1)
@@ -403,8 +411,8 @@ func (r *router) wake(sl *slot, a *protocol.Action) {
 		sl.timer.Reset(after)
 		return
 	}
-	// Its function runs on a goroutine of the runtime for the time of one step.
-	// A cell of a node that has ended asks for no further one.
+	// The timer's function runs on a goroutine of the Go runtime for the time of one step.
+	// The cell of a node that has ended asks for no further step.
 	sl.timer = time.AfterFunc(after, func() {
 		r.step(sl, func(out *protocol.Actions) { sl.cell.Tick(r.system.clock.Instant(), out) })
 	})

@@ -11,15 +11,16 @@ import (
 )
 
 const (
-	// sweepChunk is how many entities are looked at with a slot in hand: messages to
-	// the shard wait for so long.
+	// sweepChunk is how many entities are looked at in one go with a slot in hand:
+	// messages to the shard wait meanwhile.
 	sweepChunk = 128
-	// sweepIntervalMax is for the memory of failures, which nobody configures.
+	// sweepIntervalMax bounds the sweep interval, so that failures are forgotten in time
+	// whatever is configured.
 	sweepIntervalMax = 15 * time.Second
 )
 
-// sweepInterval returns how often cells are swept, so that what is due after the
-// given times is late by a quarter of them.
+// sweepInterval returns the interval at which cells are swept, so that an action that is
+// due after one of the given times is late by a quarter of that time at most.
 func sweepInterval(times ...time.Duration) time.Duration {
 	every := sweepIntervalMax
 	for _, d := range times {
@@ -30,8 +31,8 @@ func sweepInterval(times ...time.Duration) time.Duration {
 	return every
 }
 
-// sweep looks at all entities of a kind again and again until ctx ends: one timer
-// serves them all.
+// sweep looks at all entities of a kind at each interval until ctx ends: one timer
+// serves all entities.
 func (r *router) sweep(ctx context.Context) {
 	every := r.interval
 	timer := time.NewTimer(every)

@@ -23,10 +23,16 @@ import (
 	"github.com/quorate/quorate/transport"
 )
 
-// Host is what runs entities: a [System], or a node that has one.
+// The file makes a [System] and connects it with its node. In the order of a node's life:
+// New attaches the control machine and starts the goroutines; Start adds a kind; other and
+// published carry out what the control machine decides; received takes frames of other
+// nodes to the cells; noticed, flush and awaitRoom send what waited for a connection; run
+// ends everything when the node has ended. The counters come last.
+
+// Host runs entities: it is a [System], or a node that has a System.
 type Host interface{ Sharding() *System }
 
-// System is the sharding of one node: all kinds that run on it. It ends with
+// System is the sharding of one node, for all kinds that run there. It ends with
 // the node.
 type System struct {
 	node       *membership.Node
@@ -35,30 +41,30 @@ type System struct {
 	standing   *membership.Standing
 	cfg        Config
 	log        *slog.Logger
-	strategy   allocation.Strategy // Asked by calls; nil when it is built in.
+	strategy   allocation.Strategy // The program's allocation strategy, asked by calls of the control machine; nil: a built-in strategy decides.
 	control    *machine.Handle
 	dispatcher dispatcher
 	backlog    backlog
 	clocks     clocks
 
-	routers atomic.Pointer[map[string]*router] // Replaced under mu, never changed.
+	routers atomic.Pointer[map[string]*router] // The routers by kind: a map that is replaced under mu, never changed.
 	mu      sync.Mutex                         // Guards starting of kinds, reloading, and closing.
-	latest  Config                             // Of the last reload; differs from cfg in what may change.
-	closing bool                               // No kind starts any more.
+	latest  Config                             // The configuration of the last reload; differs from cfg in reloadable settings only.
+	closing bool                               // The node has ended: no kind starts any more.
 
-	lanes       sync.Map      // The nodes whose lanes somebody waits for.
-	flushes     atomic.Uint64 // How often cells were flushed; turns their order.
+	lanes       sync.Map      // The nodes for whose full lane a goroutine waits.
+	flushes     atomic.Uint64 // How often cells were flushed: the first cell of a flush depends on the number.
 	hostContext atomic.Pointer[hostContext]
 	pool        workerPool
-	workers     sync.WaitGroup // All goroutines but run.
-	askPool     sync.Pool      // Asks that have ended. Of one system, since they hold timers and channels.
+	workers     sync.WaitGroup // All goroutines of the system but that of run.
+	askPool     sync.Pool      // Asks that have ended, for reuse. A pool of this system alone, since asks hold timers and channels.
 	decoders    sync.Pool
 	messages    messagePool
-	ended       chan struct{}   // Closed when everything has been abandoned.
-	stopped     chan struct{}   // Closed when every goroutine has ended after that.
-	canceled    context.Context //nolint:containedctx // An already canceled context, for entities that their shard has left behind.
+	ended       chan struct{}   // Closed when every cell has been abandoned.
+	stopped     chan struct{}   // Closed after ended, when every goroutine has ended.
+	canceled    context.Context //nolint:containedctx // An already canceled context, handed to entities that their shard has left behind.
 	questions   questions
-	ctx         context.Context //nolint:containedctx // The life of the system: ends what its goroutines wait for.
+	ctx         context.Context //nolint:containedctx // Ends with the system, and with it what the goroutines wait for.
 	cancel      context.CancelFunc
 	counters    counters
 	losses      losses
@@ -68,13 +74,14 @@ type System struct {
 	providers   providers
 }
 
-// providers are where metrics and traces go; nil is the global one.
+// providers take the metrics and the traces; nil stands for the global provider.
 type providers struct {
 	meters metric.MeterProvider
 	traces trace.TracerProvider
 }
 
-// hostContext is the context that entities see.
+// hostContext is the parent of the contexts that entities see. It is replaced when the
+// node regains its standing.
 type hostContext struct {
 	ctx    context.Context //nolint:containedctx // Handed out to entities.
 	cancel context.CancelFunc
@@ -87,7 +94,7 @@ type Option func(*System)
 func WithLogger(l *slog.Logger) Option { return func(s *System) { s.log = l } }
 
 // WithAllocation sets an allocation strategy in place of the configured one.
-// It is asked on a goroutine of its own and may block; while it does not
+// The strategy is asked on a goroutine of its own and may block; while it does not
 // answer, or answers wrongly, least-shard decides.
 func WithAllocation(a allocation.Strategy) Option { return func(s *System) { s.strategy = a } }
 
@@ -104,7 +111,7 @@ func WithTracerProvider(p trace.TracerProvider) Option {
 	return func(s *System) { s.providers.traces = p }
 }
 
-// New puts sharding on a node. It is called once a node.
+// New puts sharding on a node. It is called once for each node.
 func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("sharding: %w", err)
@@ -142,8 +149,8 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	s.metrics.start()
 	node.Transport().Handle(protocol.MessageService, s.received)
 	node.Notices(s.noticed)
-	// All owned by the system: they end with the node, run when every entity has
-	// returned; Close of the node does not wait for them, AwaitEnd does.
+	// The goroutines are owned by the system and end with the node, that of run when
+	// every entity has returned; Close of the node does not wait for them, AwaitEnd does.
 	s.workers.Go(func() { s.dispatcher.run(s.ctx, handle) })
 	s.workers.Go(func() { s.pool.trimIdle(s.ctx) })
 	go s.run()
@@ -156,7 +163,8 @@ func (s *System) Sharding() *System { return s }
 // Node returns the node.
 func (s *System) Node() *membership.Node { return s.node }
 
-// run waits for the end of the node, abandons what is left, and waits for that.
+// run waits for the end of the node, abandons all cells, and waits until every goroutine
+// has ended.
 func (s *System) run() {
 	<-s.node.Done()
 	s.metrics.stop()
@@ -166,7 +174,7 @@ func (s *System) run() {
 	s.cancel()
 	s.hostContext.Load().cancel()
 	close(s.ended)
-	s.mu.Lock() // No kind starts any more, and with it no goroutine of one.
+	s.mu.Lock() // From here on no kind starts, and so no goroutine of a kind.
 	s.closing = true
 	s.mu.Unlock()
 	s.workers.Wait()
@@ -186,7 +194,7 @@ func (s *System) AwaitEnd(ctx context.Context) error {
 
 // Start runs a kind on a host and returns the way to its entities. The
 // settings must be equal on all nodes; a difference is reported by the methods
-// of the region, and is logged. It may be called before the node is up:
+// of the region, and is logged. A program may call Start before the node is up:
 // messages then wait.
 func Start[C any](h Host, k Kind[C]) (*Region[C], error) {
 	s := h.Sharding()
@@ -217,7 +225,8 @@ func Start[C any](h Host, k Kind[C]) (*Region[C], error) {
 	return &Region[C]{r}, nil
 }
 
-// strategyName is the name of the strategy that has to be asked by calls.
+// strategyName returns the name of the allocation strategy that has to be asked by
+// calls, empty when the strategy is built in.
 func (s *System) strategyName() string {
 	if s.strategy == nil {
 		return ""
@@ -243,14 +252,14 @@ func (s *System) start(cfg protocol.KindConfig, codec Codec, b behaviour, cells 
 		return nil, s.closed()
 	}
 	if !cfg.Proxy {
-		// Owned by the system: ends with it.
+		// The sweeper is owned by the system and ends with it.
 		s.workers.Go(func() { r.sweep(s.ctx) })
 	}
 	return r, nil
 }
 
-// closed is the error of whoever comes after the end: with why the node ended,
-// when that is known already.
+// closed returns the error of calls after the end of the node: [ErrClosed], with the
+// reason for which the node ended, when that is known already.
 func (s *System) closed() error {
 	if err := s.node.Err(); err != nil {
 		return fmt.Errorf("%w: %w", ErrClosed, err)
@@ -258,7 +267,7 @@ func (s *System) closed() error {
 	return ErrClosed
 }
 
-// router returns the router of a kind, nil if it does not run here.
+// router returns the router of a kind, nil if the kind does not run here.
 func (s *System) router(kind string) *router { return (*s.routers.Load())[kind] }
 
 // eachSlot calls f for every slot of every kind.
@@ -290,7 +299,8 @@ func (s *System) other(e machine.Effect) {
 	}
 }
 
-// suspension ends or renews the context of entities with the standing.
+// suspension ends the context of the entities when the node loses its standing or ends,
+// and renews that context when the node regains the standing.
 func (s *System) suspension(in protocol.CellInput) {
 	switch in.(type) {
 	case protocol.Suspend, protocol.Abandon:
@@ -342,7 +352,7 @@ func (s *System) published(event any) {
 		s.metrics.inquiry.Answer(e.ID, e)
 	case protocol.MoveEnded:
 		s.metrics.moved(e)
-	case protocol.CoordinatorStopped: // That one started is a decision, and logged as such.
+	case protocol.CoordinatorStopped: // The start of a coordinator is a decision, and logged as such.
 		s.log.Info("coordinator of "+e.Kind+": stopped", "kind", e.Kind, "term", e.Term.String())
 	case protocol.Violation:
 		s.counters.violations.Add(1)
@@ -394,8 +404,8 @@ func (s *System) received(from gossip.NodeID, frame []byte) {
 	}
 }
 
-// trusts looks whether messages of an origin may come from a node, and counts those that
-// may not.
+// trusts reports whether a message of an origin may come from a node. A message that
+// may not is counted as forged.
 func (s *System) trusts(from, origin gossip.NodeID, hops uint8, kind string, shard protocol.ShardID) bool {
 	fault := protocol.OriginFault(from, origin, hops, s.node.IsMember)
 	if fault == protocol.FaultNone {
@@ -431,8 +441,8 @@ func (r *router) deliverRun(sl *slot, now machine.Instant, run *wire.Run) error 
 	}, func(m *protocol.Message) { sl.cell.Deliver(now, m, &sl.out) })
 }
 
-// at finds the slot of a shard. What is meant for a kind that does not run here, or for a
-// shard that does not exist, is counted: its sender sends it again.
+// at calls f with the slot of a shard. A message for a kind that does not run here, or
+// for a shard that does not exist, is counted: the sender sends it again.
 func (s *System) at(kind string, shard protocol.ShardID, f func(*router, *slot)) {
 	r := s.router(kind)
 	if r == nil || int(shard) >= len(r.slots) {
@@ -443,7 +453,7 @@ func (s *System) at(kind string, shard protocol.ShardID, f func(*router, *slot))
 }
 
 // noticed hears of connections: a session that ended may have lost messages, a
-// new one takes what waits.
+// new session takes what waits.
 func (s *System) noticed(notice transport.Notice) {
 	switch e := notice.(type) {
 	case transport.PeerDown:
@@ -463,8 +473,8 @@ func (s *System) noticed(notice transport.Notice) {
 }
 
 // flush sends the replies that wait for a node, and lets every cell transmit what
-// waits for it. It begins with another cell each time: a lane that is always full
-// must not serve the first ones alone.
+// waits for that node. Each flush begins with another cell: a lane that is always full
+// must not serve the first cells alone.
 func (s *System) flush(node gossip.NodeID) {
 	s.catchUp(node)
 	turn, now := s.flushes.Add(1), s.clock.Instant()
@@ -472,7 +482,7 @@ func (s *System) flush(node gossip.NodeID) {
 		n := uint64(len(r.slots))
 		for i := range n {
 			if !r.flush(&r.slots[(turn*61+i)%n], now, node) {
-				return // Full again. The next room goes on with others.
+				return // The lane is full again; the next flush begins with another cell.
 			}
 		}
 	}
@@ -484,7 +494,8 @@ func (s *System) awaitRoom(node gossip.NodeID) {
 	if _, waiting := s.lanes.LoadOrStore(node, struct{}{}); waiting {
 		return
 	}
-	// Owned by the system: ends with the lane's room or the system.
+	// The goroutine is owned by the system: it ends when the lane has room, or with the
+	// system.
 	s.workers.Go(func() {
 		err := s.node.Transport().Lane(node, machine.LaneMessage).Room(s.ctx)
 		s.lanes.Delete(node)
@@ -494,7 +505,7 @@ func (s *System) awaitRoom(node gossip.NodeID) {
 	})
 }
 
-// counters are what a system counts.
+// counters are the counters of a system that no cell keeps.
 type counters struct {
 	malformed, misdirected, violations atomic.Uint64
 	panics, unsent                     atomic.Uint64
@@ -505,44 +516,49 @@ type counters struct {
 // Stats are the counters of a [System]. All but Stuck, Waiting and Held only grow,
 // from 0 when the system was made.
 type Stats struct {
-	// Sent are messages of this node that Tell and Ask accepted, for all kinds.
+	// Sent counts messages of this node that Tell and Ask accepted, for all kinds.
 	Sent uint64
-	// Received are messages of other nodes that were delivered here, each once.
+	// Received counts messages of other nodes that were delivered here, each once.
 	Received uint64
-	// Handled are messages that entities of this node have processed.
+	// Handled counts messages that entities of this node have processed.
 	Handled uint64
-	// Waiting are senders of this node that wait for room, at present.
+	// Waiting is the number of senders of this node that wait for room at present.
 	Waiting uint64
-	// Held are entities of other nodes that take nothing from this node at present,
-	// since their mailboxes are full.
+	// Held is the number of entities of other nodes that take nothing from this node at
+	// present, since their mailboxes are full.
 	Held uint64
-	// Malformed are frames from other nodes that meant nothing. They were dropped.
+	// Malformed counts frames from other nodes that could not be decoded and were dropped.
 	Malformed uint64
-	// Misdirected are messages for a kind or a shard that does not exist here. Their
+	// Misdirected counts messages for a kind or a shard that does not exist here. The
 	// sender sends them again; a few are usual while nodes start their kinds.
 	Misdirected uint64
-	// Forged is what came from members in a name that is not theirs. It was dropped.
+	// Forged counts messages that a member sent in a name that is not its own. They were
+	// dropped.
 	Forged Forgeries
-	// Violations are states seen that the protocol excludes. Must be 0.
+	// Violations counts states that were seen although the protocol excludes them. It
+	// must be 0.
 	Violations uint64
-	// Failed are messages without an asker, of this node, that failed after Tell had
-	// accepted them. Failures says why; so does the log, once a while.
+	// Failed counts messages of this node, without an asker, that failed after Tell had
+	// accepted them. Failures splits the number by reason; the log says the same, once in
+	// a while.
 	Failed   uint64
 	Failures Failures
-	// Dropped are copies of messages that were dropped since their sender sends them
-	// again, or had sent them twice. No message is lost by it.
+	// Dropped counts copies of messages that were dropped because the sender sends them
+	// again, or had sent them twice. No message is lost by such a drop.
 	Dropped uint64
-	// Panics are panics of entities, and goroutines that they ended.
+	// Panics counts panics of entities, and goroutines that entities ended by
+	// runtime.Goexit.
 	Panics uint64
-	// Unsent are replies and acknowledgements that could not be sent. Whoever waits
-	// for a reply hears that the outcome is unknown.
+	// Unsent counts replies and acknowledgements that could not be sent. An ask that
+	// waits for such a reply ends with an unknown outcome.
 	Unsent uint64
-	// Stuck are entities that do not return, at present: for longer than
-	// sharding.stuck-after, or left behind by their shard.
+	// Stuck is the number of entities that do not return at present: those that have been
+	// at one message, start or stop for longer than sharding.stuck-after, and those that
+	// their shard left behind.
 	Stuck uint64
 }
 
-// counted reads everything that is counted, once.
+// counted reads the counters of the system, of its losses and forgeries, and of all cells.
 func (s *System) counted() *collected {
 	c := &collected{counts: &s.counters, failed: s.losses.counts(), forged: s.forgeries.counts()}
 	for _, r := range *s.routers.Load() {
@@ -556,7 +572,8 @@ func (s *System) counted() *collected {
 	return c
 }
 
-// Stats returns the counters. It looks at every cell, which takes some 50 ns for each.
+// Stats returns the counters. The call looks at every cell, which takes some 50 ns a
+// cell.
 func (s *System) Stats() Stats {
 	c := s.counted()
 	stats := Stats{

@@ -9,19 +9,23 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
+// Timers of entities. A timer is set by the entity, under the slot's lock; when it fires,
+// rang puts a message of the entity's own into the mailbox; when that message has its turn,
+// timeUp calls the entity. The timers end with the instance.
+
 // ReceiveTimeouter is an optional interface of an entity: ReceiveTimeout runs when
 // no message came for the time of [Context.SetReceiveTimeout], and again after each
-// further such time. Like Receive it runs alone, and an error means that the entity
-// is not usable any more.
+// further such time. Like Receive, ReceiveTimeout runs alone, and its error means that the
+// entity is not usable any more.
 type ReceiveTimeouter interface{ ReceiveTimeout(c *Context) error }
 
 // timed is the instance of an entity that has used a timer; it takes the place of
-// the bare entity in the record. Guarded by the cell, except for entity.
+// the bare entity in the record. Its fields but entity are guarded by the slot's lock.
 type timed struct {
 	entity any
 	named  map[string]*timer
 	idle   *timer // The receive timeout, nil when there is none.
-	ended  bool   // The instance stops: no timer of it does anything any more.
+	ended  bool   // The instance stops: none of its timers has an effect any more.
 }
 
 // timer is one timer of an instance.
@@ -31,10 +35,11 @@ type timer struct {
 	call  func(*Context) error // Nil for the receive timeout.
 	after time.Duration
 	clock *time.Timer
-	over  bool // It was canceled, replaced, or has run.
+	over  bool // The timer was canceled, replaced, or has run.
 }
 
-// instanceOf returns the entity of a record; the caller runs it.
+// instanceOf returns the program's entity of a record; only the goroutine that runs the
+// entity may call it.
 func instanceOf(e *protocol.Entity) any {
 	if t, ok := e.Value.(*timed); ok {
 		return t.entity
@@ -42,13 +47,14 @@ func instanceOf(e *protocol.Entity) any {
 	return e.Value
 }
 
-// SetReceiveTimeout has the entity hear when no message came, and no timer of it
-// ran, for a time. An entity with the method ReceiveTimeout is told by it, any other
-// one is stopped as by [Context.Passivate]. Zero or less takes it back. The time
-// begins when the present call returns, and anew with each message.
+// SetReceiveTimeout sets a receive timeout, which is due when no message of the entity
+// came, and none of its timers ran, for a time. An entity with the method ReceiveTimeout
+// is told by that method, any other entity is stopped as by [Context.Passivate]. Zero or
+// less cancels the receive timeout. The time begins when the present call returns, and
+// anew with each message.
 //
 // An entity with a receive timeout, or with a timer, is not stopped for being idle
-// by sharding.passivate-after: it says itself when it goes.
+// by sharding.passivate-after: the entity says itself when it stops.
 func (c *Context) SetReceiveTimeout(d time.Duration) {
 	c.router.timers(c.entity, func(sl *slot, t *timed) {
 		t.idle.cancel()
@@ -63,8 +69,8 @@ func (c *Context) SetReceiveTimeout(d time.Duration) {
 // After runs f once after a time, as a message of its own: between other messages,
 // with standing, and alone. An error means that the entity is not usable any more,
 // as in Receive. A timer with the same name is replaced. The timers of an entity end
-// when it stops, be it since its shard moves; what must not be forgotten belongs
-// into its storage, and is set anew by Start.
+// when it stops, also when its shard moves. An appointment that must not be forgotten
+// belongs into the entity's storage, from which Start sets the timer anew.
 func (c *Context) After(name string, d time.Duration, f func(c *Context) error) {
 	c.router.timers(c.entity, func(sl *slot, t *timed) {
 		t.named[name].cancel()
@@ -76,8 +82,8 @@ func (c *Context) After(name string, d time.Duration, f func(c *Context) error) 
 	})
 }
 
-// CancelTimer cancels a timer that [Context.After] set: after this its function does
-// not run. It reports whether there was one.
+// CancelTimer cancels a timer that [Context.After] set: its function does not run after
+// the call. It reports whether there was such a timer.
 func (c *Context) CancelTimer(name string) (canceled bool) {
 	c.router.timers(c.entity, func(_ *slot, t *timed) {
 		canceled = t.named[name] != nil
@@ -87,8 +93,8 @@ func (c *Context) CancelTimer(name string) (canceled bool) {
 	return canceled
 }
 
-// timers changes the timers of an entity, on the goroutine that runs it. It does
-// nothing when the entity is stopping.
+// timers changes the timers of an entity by a function, on the goroutine that runs the
+// entity. It does nothing when the entity is stopping.
 func (r *router) timers(e *protocol.Entity, change func(*slot, *timed)) {
 	sl := r.slotOf(e.ID())
 	sl.mu.Lock()
@@ -107,7 +113,7 @@ func (r *router) timers(e *protocol.Entity, change func(*slot, *timed)) {
 
 // arm sets a timer off; the caller holds the slot.
 func (r *router) arm(sl *slot, e *protocol.Entity, t *timer) {
-	// Its function runs on a goroutine of the runtime for the time of one step.
+	// The timer's function runs on a goroutine of the Go runtime for the time of one step.
 	t.clock = time.AfterFunc(max(t.after, 0), func() { r.rang(sl, e, t) })
 }
 
@@ -119,9 +125,9 @@ func (t *timer) cancel() {
 	}
 }
 
-// rang puts a message into the entity's mailbox when its timer rings. A receive
-// timeout rings for the time since the last message, so that messages need not
-// touch it.
+// rang puts a message into the entity's mailbox when one of its timers fires. A receive
+// timeout that fires is set again for the time that is left since the last message, so
+// that messages need not touch the timer.
 func (r *router) rang(sl *slot, e *protocol.Entity, t *timer) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
@@ -143,11 +149,12 @@ func (r *router) rang(sl *slot, e *protocol.Entity, t *timer) {
 	r.carry(sl, nil)
 }
 
-// timeUp runs what a timer is for, on the goroutine that runs the entity.
+// timeUp handles the message of a timer that has fired, on the goroutine that runs the
+// entity.
 func (r *router) timeUp(ctx *Context, e *protocol.Entity, m *protocol.Message) protocol.Result {
 	t, _ := m.Value.(*timer)
 	if t.over || t.of.ended || e.Value != any(t.of) {
-		return protocol.Result{} // It was canceled while its message waited.
+		return protocol.Result{} // The timer was canceled while its message waited.
 	}
 	if t.call != nil {
 		r.timers(e, func(_ *slot, of *timed) {
@@ -170,7 +177,7 @@ func (r *router) timeUp(ctx *Context, e *protocol.Entity, m *protocol.Message) p
 	return protocol.Result{}
 }
 
-// callTimer calls the entity.
+// callTimer calls the function of a timer, or the entity's ReceiveTimeout.
 func (r *router) callTimer(ctx *Context, e *protocol.Entity, t *timer) (err error) {
 	defer r.recovered(e, &err)
 	if t.call != nil {

@@ -19,7 +19,11 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// The attributes of spans. Unlike those of metrics they may name the entity.
+// The spans of messages. tell and ask begin a span at the sender and put its context into the
+// message; receive begins one around the entity's Receive, if the message has a context that
+// is sampled. Last, the form of a trace context in an envelope.
+
+// The attributes of spans. Unlike the attributes of metrics they may name the entity.
 const (
 	attrEntity = attribute.Key("quorate.entity")
 	attrShard  = attribute.Key("quorate.shard")
@@ -39,8 +43,8 @@ const (
 // without spans, so that the decision is kept on the way.
 type spans struct{ client, server, producer, consumer template }
 
-// template is what the spans of one role have in common. The attributes are set
-// once a span is known to be recorded: most are not, and those must cost little.
+// template holds what the spans of one role have in common. The attributes are set
+// once a span is known to be recorded: most spans are not, and must cost little.
 type template struct {
 	name  string
 	role  []trace.SpanStartOption
@@ -64,14 +68,14 @@ func spansOf(kind string) spans {
 	}
 }
 
-// tracing makes spans. A global provider that the program has not set yet is left
-// alone until it has: even a span that does nothing would cost each ask a twentieth.
+// tracing makes spans. While the program has not set the global provider, no span is
+// begun: even a span that does nothing would cost each ask a twentieth of its time.
 type tracing struct {
 	tracer trace.Tracer
-	unset  trace.TracerProvider // The global provider that does nothing; nil when there is one that may.
+	unset  trace.TracerProvider // The global provider as it is before the program sets one; nil when the tracer's provider may take spans.
 }
 
-// tracingBy returns the tracing of a provider, the global one if it is nil.
+// tracingBy returns the tracing of a provider, of the global provider if p is nil.
 func tracingBy(p trace.TracerProvider) tracing {
 	const scope = "github.com/quorate/quorate/sharding"
 	if p != nil {
@@ -79,15 +83,15 @@ func tracingBy(p trace.TracerProvider) tracing {
 	}
 	p = otel.GetTracerProvider()
 	t := tracing{tracer: p.Tracer(scope)}
-	// A provider that does something gives every span an identity. This one is never
-	// ended, and so never shown.
+	// A provider that does something gives every span an identity. The probe is never
+	// ended, and so never exported.
 	if _, span := t.tracer.Start(context.Background(), "probe"); !span.SpanContext().IsValid() && reflect.TypeOf(p).Comparable() {
 		t.unset = p
 	}
 	return t
 }
 
-// off reports whether nobody takes spans.
+// off reports whether no provider takes spans.
 func (t *tracing) off() bool { return t.unset != nil && otel.GetTracerProvider() == t.unset }
 
 // begin begins a span about an entity.
@@ -100,7 +104,7 @@ func (r *router) begin(ctx context.Context, id string, t *template) (context.Con
 	return ctx, span
 }
 
-// finish ends a span, with what went wrong, if anything.
+// finish ends a span, with the fault and its text if the fault is not empty.
 func finish(span trace.Span, fault, text string) {
 	if fault != "" && span.IsRecording() {
 		span.SetAttributes(meter.Fault.String(fault))
@@ -109,7 +113,7 @@ func finish(span trace.Span, fault, text string) {
 	span.End()
 }
 
-// tell sends a message that nobody waits for.
+// tell sends a message without waiting for a reply, within a span if ctx has a sampled one.
 func (r *router) tell(ctx context.Context, id string, message any) error {
 	parent := trace.SpanContextFromContext(ctx)
 	if !parent.IsSampled() || r.system.tracing.off() {
@@ -122,10 +126,10 @@ func (r *router) tell(ctx context.Context, id string, message any) error {
 	return err
 }
 
-// ask sends a message, waits for the reply, and shows both.
+// ask sends a message and waits for the reply, within a span and with the time measured.
 func (r *router) ask(ctx context.Context, id string, message any) (*protocol.Reply, error) {
 	origin := trace.SpanContextFromContext(ctx)
-	var span trace.Span // Nil when nobody takes it.
+	var span trace.Span // Nil when no provider takes spans.
 	if !r.system.tracing.off() {
 		ctx, span = r.begin(ctx, id, &r.spans.client)
 		origin = span.SpanContext()
@@ -163,7 +167,7 @@ func (r *router) receive(ctx *Context, e *protocol.Entity, m *protocol.Message) 
 		role = &r.spans.server
 	}
 	_, ctx.span = r.begin(remote(context.Background(), m.Trace), e.ID(), role)
-	fault, text := wordOf(protocol.CodeEntityFailed), errDeserted.Error() // Unless it returns.
+	fault, text := wordOf(protocol.CodeEntityFailed), errDeserted.Error() // Holds when the entity does not return from the call.
 	defer func() { finish(ctx.span, fault, text) }()
 	if err = r.hand(ctx, e, m); err == nil {
 		fault = ""
@@ -195,8 +199,8 @@ func remote(ctx context.Context, b []byte) context.Context {
 	return trace.ContextWithRemoteSpanContext(ctx, parent)
 }
 
-// A trace context is, in an envelope, the value of the header traceparent of W3C
-// Trace Context, version 00, and if there is a tracestate, a line feed and that.
+// In an envelope a trace context is the value of the header traceparent of W3C Trace
+// Context, version 00; a tracestate, if there is one, follows after a line feed.
 const (
 	traceparentBytes = len("00-00000000000000000000000000000000-0000000000000000-00")
 	tracestateMax    = 512 // Bytes. A longer one is left out, as the recommendation allows.
@@ -222,8 +226,8 @@ func traceparent(c trace.SpanContext) []byte {
 	return b
 }
 
-// parseTraceparent returns what an envelope says. It is not valid when that means
-// nothing.
+// parseTraceparent returns the trace context of an envelope, not valid when the bytes are
+// malformed.
 func parseTraceparent(b []byte) trace.SpanContext {
 	var c trace.SpanContextConfig
 	parent, state, _ := bytes.Cut(b, []byte{'\n'})
@@ -234,18 +238,19 @@ func parseTraceparent(b []byte) trace.SpanContext {
 	}
 	c.TraceFlags = trace.TraceFlags(flags[0])
 	if len(state) > 0 && len(state) <= tracestateMax {
-		c.TraceState, _ = trace.ParseTraceState(string(state)) // One that means nothing is none.
+		c.TraceState, _ = trace.ParseTraceState(string(state)) // A malformed tracestate is left out.
 	}
 	return trace.NewSpanContext(c)
 }
 
-// isSampled reports whether an envelope says that its trace is sampled. The flag is
-// in the last digit, and all that has to be looked at of most traces.
+// isSampled reports whether the trace context of an envelope is sampled. The flag is
+// in the last digit, and for most traces nothing else has to be read.
 func isSampled(b []byte) bool {
 	return len(b) >= traceparentBytes && bytes.IndexByte([]byte("13579bdfBDF"), b[traceparentBytes-1]) >= 0
 }
 
-// unhex fills dst from as many digits as it takes.
+// unhex decodes the hexadecimal digits of src into dst. It reports false when one is
+// malformed.
 func unhex(dst, src []byte) bool {
 	_, err := hex.Decode(dst, src)
 	return err == nil

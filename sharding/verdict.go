@@ -8,23 +8,23 @@ import (
 	"fmt"
 )
 
-// verdict is what the coordinator thinks of a region. Each is replaced by the next and,
-// but for the closing of its channels, never changed.
+// verdict says whether the coordinator has accepted a region. A verdict is replaced by the
+// next verdict and, but for the closing of its channels, never changed.
 //
 //	not known ──> accepted <──> refused
 type verdict struct {
 	accepted bool
-	err      *SettingsError // Why it was refused; nil while it is not known to be.
-	refused  chan struct{}  // Closed when it is refused.
-	over     chan struct{}  // Closed when another verdict has taken its place.
+	err      *SettingsError // Why the region is refused; nil while it is not.
+	refused  chan struct{}  // Closed when the region is refused.
+	over     chan struct{}  // Closed when another verdict has replaced this one.
 }
 
 func newVerdict() *verdict {
 	return &verdict{refused: make(chan struct{}), over: make(chan struct{})}
 }
 
-// refuse notes that the coordinator does not want this region, which ends
-// everybody who waits. It and admit are called by the driver's goroutine alone.
+// refuse notes that the coordinator refuses this region, which ends every wait of a
+// sender. Only the driver's goroutine calls refuse and admit.
 func (r *router) refuse(err *SettingsError) {
 	next, old := newVerdict(), r.verdict.Load()
 	next.err, next.refused = err, old.refused
@@ -40,13 +40,13 @@ func (r *router) admit() {
 	next, old := newVerdict(), r.verdict.Load()
 	next.accepted = true
 	if old.err == nil {
-		next.refused = old.refused // Those who wait by it hear of a refusal to come.
+		next.refused = old.refused // Senders that wait by this channel hear of a later refusal.
 	}
 	r.verdict.Store(next)
 	close(old.over)
 }
 
-// refusal returns why the region is refused, nil when it is not any more.
+// refusal returns why the region is refused, nil when it is not refused.
 func (r *router) refusal() error {
 	if err := r.verdict.Load().err; err != nil {
 		return err
@@ -55,8 +55,8 @@ func (r *router) refusal() error {
 }
 
 // AwaitReady waits until a coordinator of the kind has accepted this node's region. From
-// then on messages to its entities find their way, as far as their shards have homes. It
-// returns the [*SettingsError] of a coordinator that refuses the region, since its settings
+// then on messages to entities of the kind find their way, as far as their shards have
+// homes. It returns the [*SettingsError] of a coordinator that refuses the region, since its settings
 // are not those of the other nodes; the error of ctx; or [ErrClosed] when the node ends.
 //
 // A region waits for its coordinator for as long as there is none: before the node is up,

@@ -11,19 +11,19 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// entityPatience is how long an entity waits for room that sends with a context of
-// its own. Two entities that send to each other, each with a full mailbox, would wait
-// for ever otherwise: neither handles a message while it waits.
+// entityPatience is how long an entity that sends with its own context waits for room.
+// Two entities that send to each other, each with a full mailbox, would wait for ever
+// otherwise: neither handles a message while it waits.
 const entityPatience = 5 * time.Second
 
-// errEntityPatience is the cause of the end of such a wait.
+// errEntityPatience is the cause when entityPatience has ended a wait for room.
 var errEntityPatience = fmt.Errorf("an entity waits for room for %v at most", entityPatience)
 
-// ofEntity marks the contexts of entities.
+// ofEntity is the key that marks the contexts of entities.
 type ofEntity struct{}
 
-// roomFor returns what is closed when there is room for a message; the caller holds the
-// slot. Those who wait are goroutines of the program, so that it bounds their number.
+// roomFor returns a channel that is closed when there is room for a message; the caller
+// holds the slot. The waiters are goroutines of the program, which bounds their number.
 func (sl *slot) roomFor(m *protocol.Message) <-chan struct{} {
 	if sl.waiters == nil {
 		sl.waiters = make(map[*protocol.Message]chan struct{})
@@ -48,7 +48,7 @@ func (r *router) withdraw(sl *slot, m *protocol.Message) {
 	})
 }
 
-// await waits until there is room for a message that found none.
+// await waits until there is room for a message that the cell had no room for.
 func (r *router) await(ctx context.Context, sl *slot, m *protocol.Message, full protocol.Admission, room <-chan struct{}, a *ask) error {
 	var expired <-chan time.Time
 	limit := errAskLimit
@@ -75,7 +75,7 @@ func (r *router) await(ctx context.Context, sl *slot, m *protocol.Message, full 
 	return r.notDelivered(m.Entity, detail, severalOf(why, cause))
 }
 
-// whyFull says why there is no room for a message, as far as this node knows.
+// whyFull says why a message found no room, as far as this node knows.
 func (r *router) whyFull(sl *slot, full protocol.Admission) (detail string, why error) {
 	info := sl.info()
 	home, where := info.Home, "here"

@@ -14,17 +14,21 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// work runs an entity on a goroutine of its own until it has nothing more to
-// do. The cell's machine sees to it that an entity has one such goroutine at a
-// time.
+// The goroutine that runs an entity: work finds one, or starts it, and runJobs does one job
+// after the other. A job is one step after the other, by perform: start, handle messages,
+// stop. Each ends by telling the cell its outcome, which answers with the next step. Last are
+// the calls of the program's code, where panics are caught.
+
+// work runs an entity on a goroutine of its own until the entity has nothing more to
+// do. The cell sees to it that an entity has one such goroutine at a time.
 func (r *router) work(sl *slot, e *protocol.Entity, op protocol.Op) {
 	s, j := r.system, job{r, sl, e, op}
-	if one := s.pool.take(); one != nil {
-		one.jobs <- j
+	if w := s.pool.take(); w != nil {
+		w.jobs <- j
 		return
 	}
-	// Owned by the system: ends when the entity is idle or stopped, and no other job
-	// has come for a while; AwaitEnd waits for it.
+	// The goroutine is owned by the system: it ends when the entity is idle or stopped,
+	// and no other job has come for a while; AwaitEnd waits for that.
 	s.workers.Go(func() { s.runJobs(j) })
 }
 
@@ -35,25 +39,26 @@ func (s *System) runJobs(j job) {
 		if j.op == 0 {
 			return
 		}
-		// The entity ended this goroutine, by runtime.Goexit. What it was about
-		// has failed, and another goroutine goes on.
+		// The entity ended this goroutine, by runtime.Goexit. The step has failed, and
+		// another goroutine goes on with the next.
 		if op := j.r.deserted(ctx, j.sl, j.e, j.op); op != 0 {
 			j.r.work(j.sl, j.e, op)
 		}
 	}()
-	var one *worker
+	var w *worker
 	for more := true; more; {
 		ctx = &Context{router: j.r, entity: j.e}
 		for j.op != 0 {
 			ctx.reply, ctx.stop = nil, StopNone
 			j.op = j.r.perform(ctx, j.sl, j.e, j.op)
 		}
-		ctx, j = nil, job{} // The memory of the finished job may go while this waits.
-		j, more = s.pool.wait(&one)
+		ctx, j = nil, job{} // The memory of the finished job can be freed while this goroutine waits.
+		j, more = s.pool.wait(&w)
 	}
 }
 
-// perform does one thing to an entity and returns the next.
+// perform takes one step with an entity, that of op, and returns the next step; 0 ends the
+// job.
 func (r *router) perform(ctx *Context, sl *slot, e *protocol.Entity, op protocol.Op) protocol.Op {
 	now := ctx.now
 	ctx.now = 0
@@ -78,14 +83,14 @@ func (r *router) perform(ctx *Context, sl *slot, e *protocol.Entity, op protocol
 }
 
 // runMost bounds the messages of one run, and runLong the time after which a run
-// begins no further message: what is handed out has to be taken back first when
-// something else is to happen to the entity.
+// begins no further message: the messages that were handed out have to be taken back
+// before anything else can happen to the entity.
 const (
 	runMost = 64
 	runLong = time.Millisecond
 )
 
-// deserted ends what an entity did not return from.
+// deserted ends a step from which an entity did not return, as a failure.
 func (r *router) deserted(ctx *Context, sl *slot, e *protocol.Entity, op protocol.Op) protocol.Op {
 	r.system.counters.panics.Add(1)
 	r.system.log.Error("entity ended its goroutine", "kind", r.name, "entity", e.ID())
@@ -110,7 +115,7 @@ func (r *router) started(sl *slot, e *protocol.Entity, err error) protocol.Op {
 	return r.after(sl, e, func(out *protocol.Actions) { sl.cell.StartFailed(now, e, detailOf(err), out) })
 }
 
-// beginStop returns why an entity is stopped; false if it must not be now.
+// beginStop returns why an entity is stopped; false if it must not be stopped now.
 func (r *router) beginStop(sl *slot, e *protocol.Entity) (why StopReason, begins bool) {
 	now := r.system.clock.Instant()
 	held := r.system.standing.HeldAt(now)
@@ -123,9 +128,9 @@ func (r *router) stopped(sl *slot, e *protocol.Entity) protocol.Op {
 	return r.after(sl, e, func(out *protocol.Actions) { sl.cell.Stopped(r.system.clock.Instant(), e, out) })
 }
 
-// done gives the outcome of a message. A reply is withheld when the clock shows
-// no standing any more. What the clock shows is good for the message that begins
-// next as well: it begins at once.
+// done tells the cell the outcome of a message. The reply is withheld when the clock
+// shows no standing any more. One reading of the clock serves the end of this message and
+// the beginning of the next, which begins at once.
 func (r *router) done(ctx *Context, sl *slot, e *protocol.Entity, result protocol.Result) protocol.Op {
 	now := r.system.clock.Instant()
 	ctx.now = now
@@ -141,7 +146,7 @@ func (r *router) done(ctx *Context, sl *slot, e *protocol.Entity, result protoco
 	return op
 }
 
-// after tells the cell what was done.
+// after tells the cell the outcome of a step, by f, and returns the entity's next step.
 func (r *router) after(sl *slot, e *protocol.Entity, f func(out *protocol.Actions)) protocol.Op {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
@@ -165,15 +170,15 @@ func (r *router) runEntity(ctx *Context, sl *slot, e *protocol.Entity, now machi
 			break
 		}
 		ctx.reply = nil
-		ctx.ran++ // Before the entity has it, since it may not come back from it.
+		ctx.ran++ // Counted before the call, from which the entity may not return.
 		result = r.handle(ctx, e, m)
 	}
 	return r.done(ctx, sl, e, result)
 }
 
-// handle lets an entity handle its message and says what came of it. A message
-// that cannot be decoded is the sender's fault: the entity does not see it, and
-// stays. So does one whose reply cannot be encoded.
+// handle lets an entity handle a message and returns the result. A message that cannot
+// be decoded is the sender's fault: the entity does not see the message, and stays. An
+// entity whose reply cannot be encoded stays as well.
 func (r *router) handle(ctx *Context, e *protocol.Entity, m *protocol.Message) protocol.Result {
 	defer ctx.returned()
 	if m.Own {
@@ -188,7 +193,7 @@ func (r *router) handle(ctx *Context, e *protocol.Entity, m *protocol.Message) p
 		return failed(err)
 	}
 	if m.Correlation == 0 {
-		m.Value = nil // Nobody looks at it any more.
+		m.Value = nil // Nobody reads the value any more.
 		return protocol.Result{}
 	}
 	return protocol.Result{Reply: r.answer(ctx.reply, e, m)}
@@ -205,13 +210,13 @@ func failure(detail string) *protocol.Reply {
 	return &protocol.Reply{Code: protocol.CodeEntityFailed, Detail: detail}
 }
 
-// detailBytesMax bounds what is told of an entity's error: it may travel with many
+// detailBytesMax bounds the text of an entity's error, which may travel with many
 // replies, and is kept while the entity rests.
 const detailBytesMax = 1000
 
-// frozen turns an error of the program into one that is text and nothing else. Its
-// Error method is the program's as well, and may panic: this is called where a panic
-// is caught.
+// frozen turns an error of the program into an error that is text and nothing else. The
+// Error method of the former is code of the program too and may panic, so frozen is called
+// only where a panic is caught.
 func frozen(err error) error {
 	if err == nil {
 		return nil
@@ -219,8 +224,8 @@ func frozen(err error) error {
 	return errors.New(detailOf(err))
 }
 
-// detailOf returns the text of an error, shortened where it is too long. Whatever
-// the entity put into it, it is text that can travel.
+// detailOf returns the text of an error, shortened where it is too long, and as valid
+// UTF-8 whatever the entity put into it, so that the text can travel.
 func detailOf(err error) string {
 	text := err.Error()
 	if len(text) > detailBytesMax {
@@ -291,7 +296,7 @@ func (r *router) startEntity(ctx *Context, e *protocol.Entity) (err error) {
 	if entity == nil {
 		return errors.New("sharding: New returned nil")
 	}
-	if t, ok := e.Value.(*timed); ok { // New has set timers.
+	if t, ok := e.Value.(*timed); ok { // The program's New has set timers.
 		t.entity = entity
 	} else {
 		e.Value = entity
@@ -302,7 +307,7 @@ func (r *router) startEntity(ctx *Context, e *protocol.Entity) (err error) {
 	return nil
 }
 
-// stopEntity stops an entity.
+// stopEntity calls the Stop of an entity that has one.
 func (r *router) stopEntity(ctx *Context, e *protocol.Entity) {
 	var err error
 	defer ctx.returned()
@@ -312,7 +317,7 @@ func (r *router) stopEntity(ctx *Context, e *protocol.Entity) {
 	}
 }
 
-// recovered turns a panic of an entity into an error: it ends the entity, never
+// recovered turns a panic of an entity into an error: a panic ends the entity, never
 // the process.
 func (r *router) recovered(e *protocol.Entity, err *error) {
 	if v := recover(); v != nil {
