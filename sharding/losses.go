@@ -13,8 +13,7 @@ import (
 
 // Tells that failed after they were accepted, and have no asker to hear of it: note counts
 // one by kind and reason and sets a timer; tell logs the run when the timer fires, and again
-// while failures go on; counts and failuresOf give the sums; end
-// logs the rest.
+// while failures go on; counts and failuresOf give the sums; end logs the rest.
 
 const (
 	// lossGather is how long the first failure waits for others before a line is logged:

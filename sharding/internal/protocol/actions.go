@@ -8,34 +8,39 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
+// What a cell asks of its caller. The actions of one call are collected in an Actions, in
+// order, and carried out by the runtime, or by the simulation, before the next call. Each
+// value of Op says which fields of the Action belong to it and which call answers it.
+
 // Op says what an [Action] asks for.
 type Op uint8
 
 // The actions of a cell.
 const (
-	// OpTransmit: append Message, and all that follow it by [Message.Next], to the
-	// lane to To. The messages stay the cell's. The runtime calls [Cell.Handed],
-	// with [Cell.Rerouted] before it when the lane goes by another passage. When the
-	// lane is full or the peer unknown, it calls [Cell.Unsent] with the first that
-	// was not appended, and carries out no further OpTransmit of this outbox to that
-	// peer.
+	// OpTransmit: append Message, and all messages that follow it by [Message.Next], to
+	// the lane to To. The cell still owns the messages. The runtime calls [Cell.Handed],
+	// and before that [Cell.Rerouted] when the lane uses another passage than before. When
+	// the lane is full or the peer unknown, the runtime calls [Cell.Unsent] with the first
+	// message that was not appended, and carries out no further OpTransmit of the same
+	// Actions to that peer.
 	OpTransmit Op = iota + 1
 	// OpForward is OpTransmit for a message of another origin, which is passed
-	// on. The cell gives it up: an OpFree follows. When the lane is full it is
-	// lost here, and its origin sends it again.
+	// on. The cell gives the message up: an OpFree follows. When the lane is full the
+	// message is lost here, and its origin sends it again.
 	OpForward
-	// OpFree: nothing of the cell refers to Message any more, nor to those that
-	// follow it by [Message.Next]; the runtime reuses them. For a message of this origin with a correlation: it was put into a
-	// mailbox (the host acknowledged it), so the ask now waits for the reply. For
-	// a message that an entity of this node has processed: it is done with.
+	// OpFree: the cell does not refer to Message any more, nor to the messages that
+	// follow it by [Message.Next]; the runtime reuses them. A message of this origin with
+	// a correlation was put into a mailbox (the host acknowledged it), so the ask now
+	// waits for the reply. A message that an entity of this node has processed is done
+	// with.
 	OpFree
 	// OpFail: Message, of this origin, failed with Code, and with the detail of
-	// Reply if there is one. The cell gives it up; no OpFree follows. An ask ends
-	// with the error, a tell is counted.
+	// Reply if there is one. The cell gives the message up; no OpFree follows. An ask
+	// ends with the error, a tell is counted.
 	OpFail
 	// OpReset: the streams of the shard begin anew since its host is gone. All
 	// asks of this origin to this shard whose message was freed, and that have no
-	// reply yet, end with [CodeUnknownOutcome]. It comes before any message that
+	// reply yet, end with [CodeUnknownOutcome]. OpReset comes before any message that
 	// is sent to the new home.
 	OpReset
 	// OpReply: send Reply to To, or complete the ask at once if To is this node.
@@ -53,27 +58,27 @@ const (
 	// OpStop: call [Cell.BeginStop] and, if that agrees, stop the instance of Entity and
 	// call [Cell.Stopped].
 	OpStop
-	// OpStuck: Entity has been at what it does for too long, or was left behind by
-	// [ReleaseHosting]. For reporting; OpReturned follows when it is done.
+	// OpStuck: Entity has not returned from a call for too long, or was left behind by
+	// [ReleaseHosting]. For reporting; OpReturned follows when the call returns.
 	OpStuck
-	// OpReturned: Entity, that was stuck, is done with what it was at.
+	// OpReturned: Entity, which was stuck, has returned from its call.
 	OpReturned
 	// OpEnd: the hosting has ended; so must the context of entities that are still
 	// at work, see [Entity.Ended].
 	OpEnd
-	// OpDrop: a message was dropped and freed that needs no error, because its
-	// sender knows or sends it again: Drop says why. For counting.
+	// OpDrop: Message was dropped and freed without an error, because its sender knows,
+	// or sends it again: Drop says why. For counting.
 	OpDrop
-	// OpOfferAgain: Message, that [Cell.Accept] found no room for, may be given to it
-	// anew. The caller still owns it.
+	// OpOfferAgain: Message, for which [Cell.Accept] found no room, may be given to
+	// Accept again. The caller still owns the message.
 	OpOfferAgain
 	// OpFlow: send Flow to To.
 	OpFlow
 	// OpEvent: feed [FromShard] with Event to the node's [Control].
 	OpEvent
-	// OpForged: what came from To was not taken, Fault says why. For counting.
+	// OpForged: a frame from To was refused, Fault says why. For counting.
 	OpForged
-	// OpWake: call [Cell.Tick] at or after At, once. Replaces an earlier wish.
+	// OpWake: call [Cell.Tick] at or after At, once. Replaces an earlier OpWake.
 	OpWake
 )
 
@@ -82,10 +87,10 @@ type Drop uint8
 
 // The reasons for [OpDrop].
 const (
-	DropDuplicate Drop = iota + 1 // It was delivered before.
-	DropOldStream                 // Its stream ended with the host that died; the sender was told.
-	DropOverflow                  // A bounded buffer was full; the sender sends it again.
-	DropHops                      // It was passed on too often.
+	DropDuplicate Drop = iota + 1 // The message was delivered before.
+	DropOldStream                 // The stream of the message ended with the host that died; the sender was told.
+	DropOverflow                  // A bounded buffer was full; the sender sends the message again.
+	DropHops                      // The message was passed on too often.
 	DropStopped                   // This node has stopped.
 )
 
@@ -107,8 +112,8 @@ func (d Drop) String() string {
 	}
 }
 
-// Action is one consequence of a call of a [Cell]. Which fields are set is
-// said at the values of [Op].
+// Action is one consequence of a call of a [Cell]. The comments of the values of [Op]
+// say which fields are set.
 type Action struct {
 	Op      Op
 	Code    Code

@@ -10,47 +10,53 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// CellConfig configures a cell. Zero fields have their defaults.
+// A message of this node goes through Accept into the window or straight into a mailbox, by
+// pump to the home, and leaves the window by Acked. A message of another node goes through
+// Deliver: by receive into a mailbox, by forward to the present home, or by keep into the
+// transit queue. Tick repeats what went unanswered. The files cell_*.go continue from there:
+// cell_home.go takes the orders of the control machine, cell_entities.go runs the mailboxes.
+
+// CellConfig configures a cell. A field that is zero has its default.
 type CellConfig struct {
 	Kind  string
 	Shard ShardID
 	// Self is this node.
 	Self gossip.NodeID
-	// WindowBytes bounds what is accepted and not acknowledged. One message
+	// WindowBytes bounds the messages that are accepted and not acknowledged. One message
 	// always fits. Default 256 KiB.
 	WindowBytes int
-	// TransitBytes bounds what waits here for a newer map or a missing message,
-	// for each origin and for the shard. Default 256 KiB.
+	// TransitBytes bounds two sorts of messages of other nodes: those of one origin that
+	// wait for a missing one, and those that wait for a newer map. Default 256 KiB.
 	TransitBytes int
 	// Mailbox bounds the messages that wait for one entity. Default 1000.
 	Mailbox int
 	// Resend is the time without an acknowledgement after which the window is
-	// transmitted again; it doubles up to eight times. Default 2 s.
+	// transmitted again; it doubles each time, up to the eightfold. Default 2 s.
 	Resend time.Duration
 	// BackoffMin and BackoffMax bound the time for which an entity that could not
-	// be started fails its messages at once; it doubles from one to the other.
-	// Default 1 s and 30 s.
+	// be started, or failed repeatedly, fails its messages at once: the time doubles with
+	// each failure. Default 1 s and 30 s.
 	BackoffMin, BackoffMax time.Duration
 	// OnFailure says what becomes of an entity that failed. Default [Restart].
 	OnFailure OnFailure
 	// PassivateAfter is the time without a message after which [Cell.Sweep] stops
 	// an instance. 0: never.
 	PassivateAfter time.Duration
-	// StuckAfter is how long an entity may be at one thing before [Cell.Sweep]
-	// reports it. 0: for ever.
+	// StuckAfter is how long an entity may take for one message, its start or its stop
+	// before [Cell.Sweep] reports it. 0: for ever.
 	StuckAfter time.Duration
 }
 
-// OnFailure says what becomes of an entity whose instance was not usable any more
-// after a message.
+// OnFailure says what becomes of an entity whose instance failed at a message.
 type OnFailure uint8
 
 const (
-	// Restart has what waits, and what comes, processed by a new instance. From
-	// the second failure without a success in between it rests first, for a time
+	// Restart has a new instance process the messages that wait and those that come. From
+	// the second failure without a success in between the entity rests first, for a time
 	// that doubles, and fails its messages meanwhile.
 	Restart OnFailure = iota
-	// StopOnFailure has what waits fail; the next message starts a new instance.
+	// StopOnFailure has the messages that wait fail; the next message starts a new
+	// instance.
 	StopOnFailure
 )
 
@@ -74,28 +80,28 @@ func (c CellConfig) withDefaults() CellConfig {
 	return c
 }
 
-// hosting says what a cell is to its shard.
+// hosting says whether a cell hosts its shard.
 type hosting uint8
 
 const (
-	hostNone     hosting = iota // Another node hosts it, or nobody, or who does is not known.
-	hostServing                 // This node hosts it.
-	hostStopping                // This node hosts it and lets the mailboxes run out.
+	hostNone     hosting = iota // This node does not host the shard; another node may, and may not be known.
+	hostServing                 // This node hosts the shard.
+	hostStopping                // This node hosts the shard and lets its mailboxes run out.
 )
 
 // Cell is the cell of one shard on one node: everything that this node knows
-// and does about the shard. It is single-threaded: the runtime guards it by a
-// mutex and carries out the actions of each call before it lets go, the
-// simulation needs no lock. Methods do not block and do not keep out.
+// and does about the shard. A cell belongs to one goroutine at a time: the runtime guards
+// it by a mutex, and carries out the actions of each call before it unlocks the mutex; the
+// simulation needs no lock. Methods do not block, and do not keep their parameter out.
 //
 // Invariants, which hold between calls:
 //
 //	S1  the window holds messages with consecutive numbers of the stream of base;
-//	S2  a stream's last is the number of messages of it that were delivered here
-//	    or at earlier homes since base;
+//	S2  the field last of a stream is the number of its messages that were delivered
+//	    here or at earlier homes since base;
 //	S3  at most one message of an entity is being processed;
 //	S4  when the cell does not host, no entity exists but those of an earlier
-//	    hosting that have not returned yet, and these begin nothing any more.
+//	    hosting that have not returned yet, and these begin no message any more.
 type Cell struct {
 	cfg CellConfig
 
@@ -103,59 +109,59 @@ type Cell struct {
 	base      Epoch    // The base epoch of all streams.
 	state     hosting
 	epoch     Epoch           // The epoch of the home, while hosting.
-	started   *Epoch          // A copy of the epoch that the last entity was started under, see token.
-	since     machine.Instant // When the route, or what the cell is, last changed.
-	suspended bool
-	abandoned bool
-	leaving   bool         // The last stop was for the node's leaving.
-	former    []formerHome // Since base, the oldest first; see [Cell.Went].
-	homes     uint64       // How many homes this node has heard of.
+	started   *Epoch          // A copy of the epoch under which the last entity was started, see token.
+	since     machine.Instant // When route or state last changed.
+	suspended bool            // The node has no standing, see [Suspend].
+	abandoned bool            // The node has ended, see [Abandon].
+	leaving   bool            // The last stop of the shard was because the node leaves.
+	former    []formerHome    // Earlier homes of the shard since base, the oldest first; see [Cell.Went].
+	homes     uint64          // How many homes this cell has heard of.
 
 	// The origin's side.
-	window   queue
-	cursor   *Message         // The first of the window that is to be transmitted.
-	next     uint64           // The number of the last message accepted.
-	blocked  bool             // The lane to the home is full or broken.
-	line     line             // Those who found the window full.
-	holds    map[string]*hold // Entities elsewhere that take no messages of this node at present.
+	window   queue            // Messages of this node that are accepted and not acknowledged.
+	cursor   *Message         // The first message of the window that is to be transmitted.
+	next     uint64           // The number of the last message that was put into the window.
+	blocked  bool             // The lane to the home is full or broken, or the cell collects.
+	line     line             // Senders that found the window full.
+	holds    map[string]*hold // Entities elsewhere that take no messages of this node at present, by id.
 	asked    bool             // A lookup is under way.
-	askedFor Epoch
-	moved    machine.Instant // When the window last moved, or began to fill.
-	progress machine.Instant // The same, or when it was last resent.
-	patience uint8           // How often the window was resent without progress.
-	written  uint64          // How far the present passage had come when the runtime said so last.
-	waking   bool            // OpWake was asked for.
+	askedFor Epoch            // The epoch that the home of the lookup under way must exceed.
+	moved    machine.Instant  // When the window last moved, or began to fill.
+	progress machine.Instant  // When the window last moved, began to fill, or was transmitted again.
+	patience uint8            // How often the window was transmitted again without progress.
+	written  uint64           // The place in the present passage below which messages may have left, see [Cell.Written].
+	waking   bool             // An OpWake is under way.
 
 	// The host's side.
 	streams   map[gossip.NodeID]*stream
-	lastUsed  *stream // The stream of the last message, since frames come in runs.
-	dirty     []*stream
-	transit   queue
+	lastUsed  *stream   // The stream of the last message, since frames come in runs.
+	dirty     []*stream // The streams for which an acknowledgement is due.
+	transit   queue     // Messages of other nodes that wait for a newer map or for the shard's next home.
 	entities  map[string]*Entity
-	recent    *Entity // The entity of the last message, since messages come in runs.
-	first     *Entity // All entities in the order of creation.
-	last      *Entity
-	postponed bool // Something waits for the clock to show standing again.
-	sweeping  bool // Sweep stopped before next.
-	sweep     *Entity
-	stuck     int       // Entities that were reported and have not returned.
-	released  []*Entity // Left behind, and not returned yet.
+	recent    *Entity   // The entity of the last message, since messages come in runs.
+	first     *Entity   // The first of a list of all entities in the order of creation.
+	last      *Entity   // The last of that list.
+	postponed bool      // A message, a reply or a stop waits for the clock to show standing again.
+	sweeping  bool      // A round of Sweep is under way, and goes on with the entity sweep.
+	sweep     *Entity   // The entity with which the next call of Sweep goes on.
+	stuck     int       // The number of entities that were reported as stuck and have not returned.
+	released  []*Entity // Entities that were left behind and have not returned yet.
 
 	counts Counts
-	depth  depth // Of the mailboxes, when Sweep looked last.
-	seen   depth // The same of the round that is under way.
+	depth  depth // Of the mailboxes, as the last whole round of Sweep found them.
+	seen   depth // Of the mailboxes that the present round of Sweep has seen so far.
 }
 
 // stream is the host's side of one inbound stream.
 type stream struct {
 	origin  gossip.NodeID
-	last    uint64 // Delivered up to here.
-	needed  uint64 // The number that was last asked for.
-	waiting queue  // What came ahead of its turn.
+	last    uint64 // The number of the last message that was delivered.
+	needed  uint64 // The number of the message that was last asked for by OpNeed.
+	waiting queue  // Messages that came before one with a lower number.
 	dirty   bool   // An acknowledgement is due.
 }
 
-// NewCell returns a cell that knows nothing yet.
+// NewCell returns a cell that knows no home yet.
 func NewCell(cfg CellConfig) *Cell { return &Cell{cfg: cfg.withDefaults()} }
 
 // Admission says what became of a message given to [Cell.Accept].
@@ -165,21 +171,22 @@ type Admission uint8
 const (
 	// Accepted: the cell owns the message.
 	Accepted Admission = iota
-	// WindowFull: the caller still owns it, and tries again after [OpOfferAgain], or
-	// takes it back by [Cell.Withdraw].
+	// WindowFull: the caller still owns the message, and offers it again after
+	// [OpOfferAgain], or gives up by [Cell.Withdraw].
 	WindowFull
-	// MailboxFull: the same, for room in the mailbox of the entity, here or at its
-	// home.
+	// MailboxFull is like WindowFull, but the mailbox of the entity is full, here or at
+	// its home.
 	MailboxFull
-	// EntityFailing: the caller still owns it; it fails with [CodeEntityFailed].
+	// EntityFailing: the caller still owns the message, which fails with [CodeEntityFailed].
 	// [Cell.Reason] says why.
 	EntityFailing
-	// Ended: the caller still owns it; it fails with [CodeNotDelivered], since
+	// Ended: the caller still owns the message, which fails with [CodeNotDelivered], since
 	// this node has stopped.
 	Ended
 )
 
-// Code returns the error of an admission that failed for good.
+// Code returns the error of an admission after which there is no other try; [CodeOK] for
+// the others.
 func (a Admission) Code() Code {
 	switch a {
 	case EntityFailing:
@@ -191,10 +198,10 @@ func (a Admission) Code() Code {
 	}
 }
 
-// Accept takes a message whose origin is this node. If it is [Accepted], the
+// Accept takes a message whose origin is this node. If the result is [Accepted], the
 // cell owns the message until OpFree or OpFail; else the caller does. A message
-// to a shard that this node hosts goes straight to the mailbox when nothing of
-// the cell's own stream is outstanding, and never gets a number.
+// to a shard that this node hosts goes straight to the mailbox when the window is
+// empty, and never gets a number.
 func (c *Cell) Accept(now machine.Instant, m *Message, out *Actions) Admission {
 	if c.abandoned {
 		m.leaveLine()
@@ -211,8 +218,8 @@ func (c *Cell) Accept(now machine.Instant, m *Message, out *Actions) Admission {
 	return a
 }
 
-// admitOwn takes a message whose origin is this node, for which room may have been
-// kept in a line.
+// admitOwn takes a message whose origin is this node. If a line has kept room for the
+// message, right is that line; else nil.
 func (c *Cell) admitOwn(now machine.Instant, m *Message, right *line, out *Actions) Admission {
 	if c.Local() {
 		return c.acceptHere(now, m, right, out)
@@ -233,7 +240,8 @@ func (c *Cell) admitOwn(now machine.Instant, m *Message, right *line, out *Actio
 	return Accepted
 }
 
-// pump transmits what the window holds from the cursor on, if it can.
+// pump transmits the messages of the window from the cursor on, if the home is known and
+// its lane has room.
 func (c *Cell) pump(now machine.Instant, out *Actions) {
 	if c.cursor == nil {
 		return
@@ -247,8 +255,8 @@ func (c *Cell) pump(now machine.Instant, out *Actions) {
 		c.wake(now, out)
 		return
 	case c.route.Home == c.cfg.Self:
-		// Either the mailboxes run out, and the next home is not known yet, or
-		// the order to host is still on its way.
+		// Either this node lets its mailboxes run out, and the next home is not known
+		// yet, or the order to host is still on its way.
 		c.lookup(c.route.Epoch, out)
 		c.wake(now, out)
 		return
@@ -262,7 +270,7 @@ func (c *Cell) pump(now machine.Instant, out *Actions) {
 }
 
 // pumpLocal delivers the window to this node itself, by the rule that holds for
-// every stream: what an earlier home delivered is not delivered again.
+// every stream: a message that an earlier home delivered is not delivered again.
 func (c *Cell) pumpLocal(now machine.Instant, out *Actions) {
 	in := c.stream(c.cfg.Self)
 	c.cursor = nil
@@ -279,9 +287,8 @@ func (c *Cell) pumpLocal(now machine.Instant, out *Actions) {
 	c.windowMoved(now, out)
 }
 
-// Unsent says that m, of an OpTransmit, could not be appended to its lane, and
-// that none that follows it was. They are transmitted by the
-// next [Cell.Flush] or [Cell.Tick].
+// Unsent says that m, of an OpTransmit, could not be appended to its lane, nor any message
+// that follows it. They are transmitted by the next [Cell.Flush] or [Cell.Tick].
 func (c *Cell) Unsent(m *Message) { c.cursor, c.blocked = m, true }
 
 // Flush says that the lane to node has room, or that the connection is up again.
@@ -292,17 +299,17 @@ func (c *Cell) Flush(now machine.Instant, node gossip.NodeID, out *Actions) {
 	}
 }
 
-// Collect keeps what is accepted from now on in the window until the next [Cell.Flush]
-// or [Cell.Tick], so that it is transmitted in one go with what comes meanwhile. It
-// does nothing when the shard has no other home than this node.
+// Collect keeps the messages that are accepted from now on in the window until the next
+// [Cell.Flush] or [Cell.Tick], so that they are transmitted in one go. It does nothing
+// when this node hosts the shard or is its home.
 func (c *Cell) Collect() {
 	if c.state == hostNone && c.route.Home != c.cfg.Self {
 		c.blocked = true
 	}
 }
 
-// Follow puts m, whose origin is this node, behind others that wait for their lane,
-// and owns it from now on. False: [Cell.Accept] decides.
+// Follow puts m, whose origin is this node, behind the messages that wait for their lane,
+// and the cell owns m from now on. False: nothing was done, and [Cell.Accept] decides.
 func (c *Cell) Follow(m *Message) bool {
 	if !c.blocked || c.cursor == nil || c.state != hostNone || c.abandoned || c.mustWait(m) {
 		return false
@@ -311,7 +318,7 @@ func (c *Cell) Follow(m *Message) bool {
 	return true
 }
 
-// push puts m into the window.
+// push puts m into the window, under the next number of the stream.
 func (c *Cell) push(m *Message) {
 	c.counts.Sent++
 	c.next++
@@ -325,16 +332,16 @@ func (c *Cell) push(m *Message) {
 // Home returns the node to which the cell transmits, zero when none is known.
 func (c *Cell) Home() gossip.NodeID { return c.route.Home }
 
-// Broken says that the connection to node broke: what was not acknowledged may
-// be lost, and is transmitted again by the next [Cell.Flush] or [Cell.Tick].
+// Broken says that the connection to node broke: messages without an acknowledgement may
+// be lost, and are transmitted again by the next [Cell.Flush] or [Cell.Tick].
 func (c *Cell) Broken(node gossip.NodeID) {
 	if c.route.Home == node && c.state == hostNone {
 		c.cursor, c.blocked = c.window.head, true
 	}
 }
 
-// Acked takes an acknowledgement from a node. One of another base is ignored, and so is
-// one of who is not the shard's home.
+// Acked takes an acknowledgement from a node. An acknowledgement of another base is
+// ignored, and so is that of a node that is not the shard's home.
 func (c *Cell) Acked(now machine.Instant, from gossip.NodeID, a Ack, out *Actions) {
 	if a.Base != c.base || a.Seq > c.next || !c.atHome(from, out) {
 		return
@@ -342,7 +349,7 @@ func (c *Cell) Acked(now machine.Instant, from gossip.NodeID, a Ack, out *Action
 	c.acked(now, a.Seq, out)
 }
 
-// acked takes out of the window what the home has.
+// acked takes the messages up to a number, which the home has, out of the window.
 func (c *Cell) acked(now machine.Instant, seq uint64, out *Actions) {
 	over := c.window.cut(seq)
 	if over == nil {
@@ -355,7 +362,7 @@ func (c *Cell) acked(now machine.Instant, seq uint64, out *Actions) {
 	c.windowMoved(now, out)
 }
 
-// windowMoved notes that the window has moved, and calls those who wait for it.
+// windowMoved notes that the window has moved, and calls senders that wait for room in it.
 func (c *Cell) windowMoved(now machine.Instant, out *Actions) {
 	c.moved, c.progress, c.patience = now, now, 0
 	c.callWindow(out)
@@ -380,7 +387,7 @@ func (c *Cell) lookup(above Epoch, out *Actions) {
 	out.add(Action{Op: OpEvent, Event: Lookup{Above: above}})
 }
 
-// wake asks for a Tick while something waits.
+// wake asks for a Tick after the time to transmit again, unless a Tick is due already.
 func (c *Cell) wake(now machine.Instant, out *Actions) {
 	if c.waking {
 		return
@@ -389,8 +396,8 @@ func (c *Cell) wake(now machine.Instant, out *Actions) {
 	out.add(Action{Op: OpWake, At: now.Add(c.cfg.Resend)})
 }
 
-// Tick repeats what went unanswered. The runtime calls it as asked by [OpWake];
-// calling it more often does no harm.
+// Tick repeats what went unanswered. The runtime calls Tick as asked by [OpWake]; further
+// calls do no harm.
 func (c *Cell) Tick(now machine.Instant, out *Actions) {
 	c.waking = false
 	if c.postponed && !c.suspended {
@@ -418,8 +425,8 @@ func (c *Cell) Tick(now machine.Instant, out *Actions) {
 	c.wake(now, out)
 }
 
-// Deliver takes a message from another node, and owns it from now on. The runtime has
-// looked before, by [OriginFault], whether it may come from there.
+// Deliver takes a message from another node, and the cell owns it from now on. The runtime
+// has checked before, by [OriginFault], that the message may come from that node.
 func (c *Cell) Deliver(now machine.Instant, m *Message, out *Actions) {
 	switch age := m.Base.Compare(c.base); {
 	case c.abandoned:
@@ -437,12 +444,13 @@ func (c *Cell) Deliver(now machine.Instant, m *Message, out *Actions) {
 	}
 }
 
-// passable reports whether the own map knows better than the one by which m came.
+// passable reports whether m should be passed on: this node knows a newer home than the
+// map by which m was sent here.
 func (c *Cell) passable(m *Message) bool {
 	return c.route.Home != c.cfg.Self && c.route.Home != gossip.NodeID{} && m.Route.Less(c.route.Epoch)
 }
 
-// forward passes m on.
+// forward passes m on to the home, unless it was passed on too often.
 func (c *Cell) forward(m *Message, out *Actions) {
 	if m.Hops >= MaxHops {
 		out.drop(m, DropHops)
@@ -472,7 +480,7 @@ func maxEpoch(a, b Epoch) Epoch {
 	return a
 }
 
-// retransit looks at everything that waits as if it had just come.
+// retransit delivers the messages of the transit queue as if they had just come.
 func (c *Cell) retransit(now machine.Instant, out *Actions) {
 	waiting := c.transit
 	c.transit = queue{}
@@ -481,7 +489,7 @@ func (c *Cell) retransit(now machine.Instant, out *Actions) {
 	}
 }
 
-// stream returns the inbound stream of an origin.
+// stream returns the inbound stream of an origin, which it creates if there is none.
 func (c *Cell) stream(origin gossip.NodeID) *stream {
 	if c.lastUsed != nil && c.lastUsed.origin == origin {
 		return c.lastUsed
@@ -498,7 +506,7 @@ func (c *Cell) stream(origin gossip.NodeID) *stream {
 	return in
 }
 
-// receive delivers by sequence number: each once, in order.
+// receive delivers the messages of a stream by their numbers: each once, in order.
 func (c *Cell) receive(now machine.Instant, m *Message, out *Actions) {
 	in := c.stream(m.Origin)
 	switch {
@@ -525,7 +533,8 @@ func (c *Cell) admit(now machine.Instant, in *stream, m *Message, out *Actions) 
 	}
 }
 
-// early keeps a message that came ahead of its turn, and asks for what is missing.
+// early keeps a message that came before one with a lower number, and asks for the
+// missing ones.
 func (c *Cell) early(in *stream, m *Message, out *Actions) {
 	if in.waiting.n > 0 && in.waiting.bytes+m.cost() > c.cfg.TransitBytes {
 		out.drop(m, DropOverflow)
@@ -545,8 +554,8 @@ func (c *Cell) markDirty(in *stream) {
 	}
 }
 
-// Acks appends the acknowledgements that are due. The runtime calls it once for
-// each cell that a frame of the lane touched, after the frame.
+// Acks appends the acknowledgements that are due. The runtime calls Acks after messages
+// were delivered, with or without a delay.
 func (c *Cell) Acks(out *Actions) {
 	for _, in := range c.dirty {
 		in.dirty = false
@@ -555,7 +564,8 @@ func (c *Cell) Acks(out *Actions) {
 	c.dirty = c.dirty[:0]
 }
 
-// refuse answers a message that no entity will process, and gives it up.
+// refuse answers a message that no entity will process with an error, and gives the
+// message up.
 func (c *Cell) refuse(m *Message, code Code, out *Actions) {
 	if !m.Own {
 		c.refused(code)

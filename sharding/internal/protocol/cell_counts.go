@@ -5,34 +5,35 @@ package protocol
 
 import "github.com/quorate/quorate/gossip"
 
-// Counts are what cells have counted since they were created. They only grow.
+// Counts are the counters of cells since they were created. They only grow.
 type Counts struct {
 	Sent     uint64 // Messages of this node that were accepted.
 	Received uint64 // Messages of other nodes that were delivered, each once.
 	Handled  uint64 // Messages that entities of this node have processed, their failures included.
-	// Refused are messages that no entity of this node processed, by [Code]: what is
-	// refused before it is accepted, and what is refused after.
+	// Refused counts messages that no entity of this node processed, by [Code], be they
+	// refused before or after they were accepted.
 	Refused [Codes]uint64
 
 	Started     uint64 // Instances whose start began.
-	Restarted   uint64 // Those among them that took the place of one that failed.
+	Restarted   uint64 // Instances whose start began in place of one that had failed.
 	Passivated  uint64 // Instances that stopped because they were idle, or asked for it.
 	Failed      uint64 // Instances that failed at a message or a timer.
 	StartFailed uint64 // Instances that could not be started.
 }
 
-// Tally adds up what cells have counted, and how they are.
+// Tally is the sum of the counters and of the present numbers of several cells.
 type Tally struct {
 	Counts
 
 	Hosted   int // Cells that host.
 	Entities int // Entities with a record.
-	Stuck    int // Those that do not return.
+	Stuck    int // Entities that do not return.
 	Window   int // Messages of this node that are not acknowledged.
-	Transit  int // Messages of others that wait for a home, or for one before them.
+	Transit  int // Messages of other nodes that wait for a home.
 	Held     int // Entities elsewhere that take nothing from this node at present.
-	// Mailboxes are the messages that wait for entities, and Deepest those that wait
-	// for one, as the last whole round of [Cell.Sweep] found them.
+	// Mailboxes is the number of messages that wait for all entities, and Deepest the
+	// largest number that waits for one entity, as the last whole round of [Cell.Sweep]
+	// found them.
 	Mailboxes, Deepest int
 }
 
@@ -65,7 +66,7 @@ func (c *Counts) add(o *Counts) {
 	c.StartFailed += o.StartFailed
 }
 
-// depth is how many messages wait in mailboxes.
+// depth is how many messages wait in mailboxes: in all together, and in the fullest.
 type depth struct{ sum, most int }
 
 func (d *depth) note(n int) {
@@ -82,35 +83,35 @@ type Examine struct {
 	ID uint64
 }
 
-// Examined is published to answer an [Examine]: what only the node knows that
-// coordinates.
+// Examined is published to answer an [Examine].
 type Examined struct {
 	ID uint64
-	// Kinds are those whose coordinator runs here, sorted by name.
+	// Kinds describes the kinds whose coordinator runs here, sorted by name: only the node
+	// of the coordinator knows how their shards are.
 	Kinds []Coordinated
-	// Known says of all kinds of this node who coordinates them, sorted by name.
+	// Known holds the coordinators of all kinds of this node, sorted by name.
 	Known []Coordinator
 }
 
-// Coordinator is who coordinates a kind, as far as a node knows.
+// Coordinator names the coordinator of a kind, as far as a node knows.
 type Coordinator struct {
 	Kind string
-	// Node is none when nobody can at present.
+	// Node coordinates the kind; it is zero when no node can at present.
 	Node gossip.NodeID
-	// Term is that under which it coordinates, zero when this node has not heard from
-	// it yet: then Node is who should.
+	// Term is the term of the coordinator. It is zero when this node has not heard from
+	// the coordinator yet: then Node is the one that should coordinate.
 	Term Term
 }
 
-// Coordinated is how the shards of a kind are.
+// Coordinated counts the shards of a kind by their phase.
 type Coordinated struct {
 	Kind string
-	// Open shards have no home, Serving ones are at rest in theirs, Moving ones are on
-	// the way into one, or out of it.
+	// Open counts shards without a home, Serving those at rest in their home, Moving those
+	// on the way into a home, or out of it.
 	Open, Serving, Moving int
 }
 
-// coordinator says who coordinates the kind.
+// coordinator names the coordinator of the kind.
 func (k *perKind) coordinator() Coordinator {
 	known := Coordinator{Kind: k.name, Node: k.coordinatorNode()}
 	switch {

@@ -11,6 +11,10 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
+// The life of an entity on its home: enqueue puts a message into the mailbox, and creates the
+// record if there is none; advance begins whatever the entity can begin; Started, Done,
+// Stopped and their kin take the outcome of each action, and lead back to advance.
+
 // entityState is the state of an entity's instance.
 //
 //	waiting ──> starting ──> active ──> stopping ──> (gone)
@@ -20,44 +24,44 @@ import (
 type entityState uint8
 
 const (
-	entityWaiting  entityState = iota + 1 // Has messages, and no instance while the node is suspended.
+	entityWaiting  entityState = iota + 1 // The entity has messages, and no instance while the node is suspended.
 	entityStarting                        // OpStart is under way.
-	entityActive                          // Has an instance.
+	entityActive                          // The entity has an instance.
 	entityStopping                        // OpStop is under way.
-	entityFailed                          // Has no instance; refuses until at.
+	entityFailed                          // The entity has no instance, and refuses messages until Entity.at.
 )
 
-// Entity is the record of an entity that has an instance, messages, or a failed
-// start behind it. A passive entity has none and costs nothing.
+// Entity is the record of an entity that has an instance, has messages, or has failed. A
+// passive entity has no record and costs nothing.
 type Entity struct {
 	id    string
-	epoch *Epoch // One of all entities that were started under it; nil before the first start.
-	// Value is the runtime's: the instance. The cell clears it when the instance is
-	// gone, and keeps the reason there of an entity that failed.
+	epoch *Epoch // Shared by all entities that were started under this epoch; nil before the first start.
+	// Value is the instance, which only the runtime reads. The cell clears Value when the
+	// instance is gone; for an entity that failed the cell keeps the reason there.
 	Value any
 
 	state     entityState
-	passivate bool // Stop once the mailbox is empty.
-	held      bool // Not to be stopped for being idle.
-	stale     bool // The instance is of a hosting that has ended.
-	released  bool // Left behind: it is in no list any more.
-	deferred  bool // Its stop waits for the node's standing.
-	stuck     bool // It was reported.
-	failures  uint8
+	passivate bool  // The instance is stopped once the mailbox is empty.
+	held      bool  // The instance is not stopped for being idle.
+	stale     bool  // The instance belongs to a hosting that has ended.
+	released  bool  // The entity was left behind: the cell's list and map do not have it any more.
+	deferred  bool  // The stop of the instance waits for the node's standing.
+	stuck     bool  // The entity was reported as stuck and has not returned.
+	failures  uint8 // Failures in a row, without a success in between.
 	// at is when the present state began; while active, when the present message
 	// began or the last one ended; while failed, when the rest ends.
 	at       machine.Instant
 	mailbox  queue
-	current  *Message
-	ahead    queue // What follows current and was handed out with it.
-	withheld *withheld
-	failure  *string   // Why the instance is stopping, when it is because it failed.
+	current  *Message  // The message that is being processed.
+	ahead    queue     // The messages after current that were handed out with it, see [Cell.Ahead].
+	withheld *withheld // The reply that waits for the node's standing; nil when there is none.
+	failure  *string   // Why the instance failed, while it is stopped for that; else nil.
 	pressure *pressure // Nil while nobody waits for room in the mailbox.
 
 	prev, next *Entity
 }
 
-// withheld is an answer that waits for the node's standing, and who waits for it.
+// withheld is a reply that waits for the node's standing, and the node to send it to.
 type withheld struct {
 	reply *Reply
 	to    gossip.NodeID
@@ -75,8 +79,8 @@ func (e *Entity) Epoch() Epoch {
 	return *e.epoch
 }
 
-// token returns the epoch of the home, which its entities share: there may be
-// millions of them.
+// token returns the epoch of the home as one value that all entities share, since there
+// may be millions of entities.
 func (c *Cell) token() *Epoch {
 	if c.started == nil || *c.started != c.epoch {
 		epoch := c.epoch
@@ -89,15 +93,15 @@ func (c *Cell) token() *Epoch {
 // belongs to the cell.
 func (e *Entity) Message() *Message { return e.current }
 
-// Waiting returns how many messages wait, or were given ahead.
+// Waiting returns how many messages wait in the mailbox or were handed out by [Cell.Ahead].
 func (e *Entity) Waiting() int { return e.mailbox.n + e.ahead.n }
 
-// Idle reports whether the instance has nothing to do, and since when.
+// Idle reports whether the instance has no message to process, and since when.
 func (e *Entity) Idle() (since machine.Instant, idle bool) {
 	return e.at, e.state == entityActive && e.current == nil && e.mailbox.n == 0
 }
 
-// Ended reports whether the hosting has ended under which the instance runs.
+// Ended reports whether the hosting under which the instance was started has ended.
 func (e *Entity) Ended() bool { return e.stale || e.released }
 
 // Live reports whether the instance starts or runs, and has not been told to stop.
@@ -105,7 +109,7 @@ func (e *Entity) Live() bool {
 	return (e.state == entityStarting || e.state == entityActive) && !e.Ended()
 }
 
-// reason is why an entity has failed.
+// reason is the Value of an entity that has failed: the text of the error.
 type reason string
 
 func (e *Entity) reason() string {
@@ -113,7 +117,7 @@ func (e *Entity) reason() string {
 	return string(r)
 }
 
-// hasInstance reports whether there is an instance, also one that starts or stops.
+// hasInstance reports whether there is an instance, be it starting, active or stopping.
 func (e *Entity) hasInstance() bool {
 	return e.state == entityStarting || e.state == entityActive || e.state == entityStopping
 }
@@ -122,23 +126,23 @@ func (e *Entity) hasInstance() bool {
 type Result struct {
 	// Reply answers the message; nil for none. The cell fills in the address.
 	Reply *Reply
-	// Failed says that the instance is not usable any more: it is stopped, and what
-	// then happens is up to [OnFailure].
+	// Failed says that the instance is not usable any more: the instance is stopped, and
+	// [OnFailure] says what happens then.
 	Failed bool
-	// Reason says why, for those whose messages fail until the entity is started
-	// anew.
+	// Reason says why the instance failed. Messages that fail until the entity is started
+	// anew carry the reason to their senders.
 	Reason string
 	// Withhold says that the node's clock showed no standing when the message
 	// had been processed: the reply waits as if the cell had been suspended.
 	Withhold bool
 }
 
-// enqueue puts m, of a stream, into its mailbox and takes ownership, unless the code
-// says that nobody waits for it any more, that the entity is failing, or that its
-// origin sends on although it is held back.
+// enqueue puts m, of a stream, into the mailbox of its entity. With another code than
+// [CodeOK] the caller still owns m: nobody waits for the reply any more, the entity is
+// failing, or the origin sends on although it is held back.
 func (c *Cell) enqueue(now machine.Instant, m *Message, out *Actions) Code {
 	if m.Expired(now) {
-		return CodeExpired // No entity starts for it.
+		return CodeExpired // No entity is started for a message that nobody waits for.
 	}
 	e := c.entity(m.Entity)
 	if e == nil {
@@ -205,8 +209,8 @@ func (c *Cell) remove(e *Entity) {
 	e.prev, e.next = nil, nil
 }
 
-// removeIdle removes the record of an entity that needs none: one without an
-// instance, without messages, and without a failure that is to be remembered.
+// removeIdle removes the record of an entity unless it is needed: for an instance, for
+// messages, for senders that wait, or for a failure that is to be remembered.
 func (c *Cell) removeIdle(e *Entity) {
 	if !e.hasInstance() && e.mailbox.n == 0 && e.withheld == nil && e.pressure == nil && (e.state != entityFailed || c.state != hostServing || c.abandoned) {
 		c.remove(e)
@@ -237,7 +241,8 @@ func (c *Cell) start(now machine.Instant, e *Entity, out *Actions) {
 	out.entity(OpStart, e)
 }
 
-// begin hands the next message to the instance, or stops it if it should go.
+// begin hands the next message to the instance. Without a message the instance is stopped
+// if that is wanted.
 func (c *Cell) begin(now machine.Instant, e *Entity, out *Actions) {
 	machine.Assert(!e.Ended(), "an instance begins nothing after its hosting has ended")
 	for m := e.mailbox.pop(); m != nil; m = e.mailbox.pop() {
@@ -256,7 +261,7 @@ func (c *Cell) begin(now machine.Instant, e *Entity, out *Actions) {
 	}
 }
 
-// returned says that e is done with what it was at.
+// returned notes that e has returned from a call.
 func (c *Cell) returned(e *Entity, out *Actions) {
 	if e.stuck {
 		e.stuck = false
@@ -298,8 +303,8 @@ func (c *Cell) StartFailed(now machine.Instant, e *Entity, why string, out *Acti
 	c.gone(now, e, out)
 }
 
-// backoff returns how long an entity rests after a number of failures, of which
-// the first has a rest already.
+// backoff returns how long an entity rests after a number of failures in a row, at least
+// one.
 func (c *Cell) backoff(failures uint8) time.Duration {
 	d := c.cfg.BackoffMin
 	for range failures - 1 {
@@ -311,7 +316,7 @@ func (c *Cell) backoff(failures uint8) time.Duration {
 	return min(d, c.cfg.BackoffMax)
 }
 
-// rest fails what waits for e, and what comes for a while.
+// rest fails the messages that wait for e, and those that come during the time d.
 func (c *Cell) rest(now machine.Instant, e *Entity, d time.Duration, why string, out *Actions) {
 	e.state, e.at, e.Value = entityFailed, now.Add(d), reason(why)
 	for m := e.mailbox.pop(); m != nil; m = e.mailbox.pop() {
@@ -320,7 +325,8 @@ func (c *Cell) rest(now machine.Instant, e *Entity, d time.Duration, why string,
 	c.relieve(e, out)
 }
 
-// gone goes on without the instance that e had.
+// gone goes on after the instance of e has ended: the record is removed, or a new instance
+// is started for messages that wait.
 func (c *Cell) gone(now machine.Instant, e *Entity, out *Actions) {
 	if e.released {
 		c.released = slices.DeleteFunc(c.released, func(o *Entity) bool { return o == e })
@@ -338,7 +344,7 @@ func (c *Cell) gone(now machine.Instant, e *Entity, out *Actions) {
 }
 
 // Postpone gives back the message of an OpRun whose processing did not begin,
-// since the node's clock showed no standing. It begins after [Unsuspend] or,
+// since the node's clock showed no standing. The processing begins after [Unsuspend] or,
 // should the clock show standing again, after a short time.
 func (c *Cell) Postpone(now machine.Instant, e *Entity, out *Actions) {
 	if e.current == nil {
@@ -348,10 +354,10 @@ func (c *Cell) Postpone(now machine.Instant, e *Entity, out *Actions) {
 	e.current = nil
 	switch {
 	case e.released:
-		out.free(m) // Its sender was told.
+		out.free(m) // The sender was told when the entity was left behind.
 		c.stop(now, e, out)
 	case c.abandoned || e.stale:
-		// The hosting has ended since OpRun: there is nothing to wait for.
+		// The hosting has ended since OpRun: no standing brings the message to its entity.
 		c.refuse(m, CodeNotDelivered, out)
 		c.stop(now, e, out)
 	default:
@@ -361,7 +367,7 @@ func (c *Cell) Postpone(now machine.Instant, e *Entity, out *Actions) {
 }
 
 // Lapse gives back the message of an OpRun whose deadline had passed before its
-// processing began. The next one may begin at once.
+// processing began. The next message may begin at once.
 func (c *Cell) Lapse(now machine.Instant, e *Entity, out *Actions) {
 	m := e.current
 	if m == nil {
@@ -376,7 +382,7 @@ func (c *Cell) Lapse(now machine.Instant, e *Entity, out *Actions) {
 	c.advance(now, e, out)
 }
 
-// postponeRetry is how soon the clock is asked again for standing.
+// postponeRetry is the time after which the clock is asked for standing again.
 const postponeRetry = 50 * time.Millisecond
 
 func (c *Cell) retrySoon(now machine.Instant, out *Actions) {
@@ -384,7 +390,7 @@ func (c *Cell) retrySoon(now machine.Instant, out *Actions) {
 	out.add(Action{Op: OpWake, At: now.Add(postponeRetry)})
 }
 
-// Done says that e has processed its message. The next one may begin at once.
+// Done says that e has processed its message. The next message may begin at once.
 func (c *Cell) Done(now machine.Instant, e *Entity, r Result, out *Actions) {
 	m := e.current
 	if m == nil {
@@ -440,7 +446,7 @@ func (c *Cell) fail(now machine.Instant, e *Entity, why string, out *Actions) {
 }
 
 // Passivate stops the instance of e once its mailbox is empty. A message that
-// comes later starts it anew; none is lost.
+// comes later starts a new instance; no message is lost.
 func (c *Cell) Passivate(now machine.Instant, e *Entity, out *Actions) {
 	switch {
 	case e.state == entityStarting:
@@ -453,13 +459,13 @@ func (c *Cell) Passivate(now machine.Instant, e *Entity, out *Actions) {
 	}
 }
 
-// Hold says whether e must not be stopped for being idle: it has timers, which
+// Hold says whether e must not be stopped for being idle, because it has timers, which
 // would end with the instance.
 func (c *Cell) Hold(e *Entity, hold bool) { e.held = hold && !e.Ended() }
 
 // Remind puts a message of an instance to itself into its mailbox. It does nothing
-// when the instance ends: its timers end with it. The mailbox is not bounded for
-// these, since their number is.
+// when the instance is ending, whose timers end with it. Such messages are taken by a full
+// mailbox too, since their number is bounded by the number of timers.
 func (c *Cell) Remind(now machine.Instant, e *Entity, m *Message, out *Actions) {
 	if !e.Live() || c.abandoned {
 		return
@@ -477,7 +483,7 @@ func (c *Cell) Stopped(now machine.Instant, e *Entity, out *Actions) {
 	c.returned(e, out)
 	e.Value = nil
 	if e.failure == nil && c.state == hostServing && !c.abandoned && !e.Ended() {
-		c.counts.Passivated++ // For nothing else an instance stops while its shard stays.
+		c.counts.Passivated++ // The instance stops, has not failed, and its shard stays.
 	}
 	if e.failure != nil {
 		why := *e.failure
@@ -495,7 +501,7 @@ func (c *Cell) Stopped(now machine.Instant, e *Entity, out *Actions) {
 	c.gone(now, e, out)
 }
 
-// restart begins everything that waited for the node's standing.
+// restart begins the messages, replies and stops that waited for the node's standing.
 func (c *Cell) restart(now machine.Instant, out *Actions) {
 	for e := c.first; e != nil; {
 		next := e.next

@@ -25,26 +25,27 @@ import (
 //	  │<───────────────────── FlowOpen(x) ──│ half of it is free
 //	  │── messages to x ───────────────────>│
 //
-// A hold that is lost is said again as more comes. A node that is held back asks, now
+// A hold that is lost is repeated as more messages come. A node that is held back asks now
 // and then, so that an opening that is lost costs time and nothing else.
 
-// holdRepeat is how soon an origin is told again that sends on.
+// holdRepeat is the time after which an origin that sends on is told to hold again.
 const holdRepeat = 500 * time.Millisecond
 
-// heldUp is what a full mailbox knows of a node that sends to it.
+// heldUp is what a full mailbox knows of one node that sends to it.
 type heldUp struct {
 	origin gossip.NodeID
-	bytes  int             // What came from there since the mailbox is full.
-	told   machine.Instant // When the origin was told last, and bytes then.
-	then   int
+	bytes  int             // The bytes that came from the origin since the mailbox is full.
+	told   machine.Instant // When the origin was last told to hold.
+	then   int             // The value of bytes at that time.
 }
 
-// overfill decides about a message of a stream that finds a mailbox full. What was
-// sent before the origin can have known is taken: at most what a window holds. The
-// second window is for holds that were lost; an origin that does not obey is refused.
+// overfill decides about a message of a stream that finds a mailbox full. Messages that
+// were sent before the origin can have known are taken: at most a window of them. A second
+// window is for holds that were lost; beyond that the origin does not obey, and its
+// messages are refused.
 func (c *Cell) overfill(now machine.Instant, e *Entity, m *Message, out *Actions) Code {
 	if m.Origin == c.cfg.Self {
-		return CodeOK // From the own window, which is bounded.
+		return CodeOK // The message is from the window of this node, which is bounded.
 	}
 	p := e.pressed()
 	at := slices.IndexFunc(p.held, func(h *heldUp) bool { return h.origin == m.Origin })
@@ -65,7 +66,7 @@ func (c *Cell) overfill(now machine.Instant, e *Entity, m *Message, out *Actions
 	return CodeOK
 }
 
-// letGo lets the nodes send on that were held back.
+// letGo tells the nodes that were held back to send on.
 func (c *Cell) letGo(e *Entity, out *Actions) {
 	for _, h := range e.pressure.held {
 		c.flow(h.origin, e.id, FlowOpen, out)
@@ -89,11 +90,11 @@ func (c *Cell) flow(to gossip.NodeID, entity string, state FlowState, out *Actio
 // hold is an entity elsewhere that takes no messages of this node at present.
 type hold struct {
 	line  line
-	epoch Epoch           // Of the home that said so.
-	at    machine.Instant // When it said so, or was asked, last.
+	epoch Epoch           // The epoch of the home that told this node to hold.
+	at    machine.Instant // When the home last told to hold, or was asked.
 }
 
-// Flowed takes what another node says of the flow of messages to an entity.
+// Flowed takes a [Flow] of another node.
 func (c *Cell) Flowed(now machine.Instant, from gossip.NodeID, f Flow, out *Actions) {
 	switch {
 	case c.abandoned:
@@ -115,8 +116,8 @@ func (c *Cell) Flowed(now machine.Instant, from gossip.NodeID, f Flow, out *Acti
 	}
 }
 
-// hold begins a hold. Who waits for the window with a message to the entity, and was
-// not called yet, waits for it to be let go first.
+// hold begins a hold. Senders in the line for the window whose message is to the entity
+// move to the line of the hold.
 func (c *Cell) hold(entity string) *hold {
 	h := new(hold)
 	if c.holds == nil {
@@ -137,7 +138,7 @@ func (c *Cell) hold(entity string) *hold {
 // flowAsked answers an origin that is held back.
 func (c *Cell) flowAsked(now machine.Instant, from gossip.NodeID, entity string, out *Actions) {
 	if c.state == hostNone {
-		return // The home has changed; so will its map.
+		return // The home has changed, and the origin will learn of it from the map.
 	}
 	if e := c.entity(entity); e != nil && e.pressure != nil {
 		for _, h := range e.pressure.held {
@@ -151,8 +152,8 @@ func (c *Cell) flowAsked(now machine.Instant, from gossip.NodeID, entity string,
 	c.flow(from, entity, FlowOpen, out)
 }
 
-// open ends a hold. Those who waited go on in the line for the window, which most of
-// them find short.
+// open ends a hold. The senders in its line go to the end of the line for the window,
+// which is short mostly.
 func (c *Cell) open(entity string, h *hold, out *Actions) {
 	delete(c.holds, entity)
 	for t := h.line.first; t != nil; t = h.line.first {
@@ -174,7 +175,7 @@ func (c *Cell) openBelow(epoch Epoch, out *Actions) {
 	}
 }
 
-// askFlow asks the home about the entities of which it has not said anything lately.
+// askFlow asks the home about the held entities about which it has not spoken lately.
 func (c *Cell) askFlow(now machine.Instant, out *Actions) {
 	if c.route.Home == c.cfg.Self || c.route.Home.IsZero() {
 		return

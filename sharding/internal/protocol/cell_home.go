@@ -9,6 +9,11 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
+// What the control machine orders: routes, the begin and the end of hosting, suspension and
+// the end of the node. setRoute and startHosting begin the streams anew where a host has died;
+// stopHosting lets the mailboxes run out until checkHalted reports the end; evict, release and
+// abandon end a hosting without waiting for its entities.
+
 // Apply takes an input from this node's [Control].
 func (c *Cell) Apply(now machine.Instant, in CellInput, out *Actions) {
 	if c.abandoned {
@@ -53,10 +58,10 @@ func (c *Cell) setRoute(now machine.Instant, r SetRoute, out *Actions) {
 	c.retransit(now, out)
 }
 
-// rebase begins all streams anew when the shard's host has died. What has left
-// this node may or may not have been processed; what has not is numbered anew, in
-// order. A copy that leaves later does no harm: before a host is taken for dead its
-// fence has passed, so that it begins nothing any more.
+// rebase begins all streams anew when the shard's host has died. Messages that have left
+// this node may or may not have been processed; messages that have not left are numbered
+// anew, in order. A copy that leaves later does no harm: before a host is taken for dead
+// its fence has passed, so that it begins no message any more.
 func (c *Cell) rebase(now machine.Instant, base Epoch, out *Actions) {
 	if !c.base.Less(base) {
 		return
@@ -82,7 +87,7 @@ func (c *Cell) rebase(now machine.Instant, base Epoch, out *Actions) {
 	c.forget(out)
 }
 
-// forget drops the inbound streams.
+// forget drops the inbound streams, with the messages that wait in them.
 func (c *Cell) forget(out *Actions) {
 	for _, in := range c.sortedStreams() {
 		for m := in.waiting.pop(); m != nil; m = in.waiting.pop() {
@@ -105,8 +110,8 @@ func (c *Cell) sortedStreams() []*stream {
 
 func (c *Cell) startHosting(now machine.Instant, h StartHosting, out *Actions) {
 	if c.state != hostNone {
-		// The node hosts the shard already, under a lower epoch; what it knows of
-		// the streams is newer than what travelled.
+		// The node hosts the shard already, under a lower epoch: its own positions of
+		// the streams are newer than those of the order.
 		c.epoch = maxEpoch(c.epoch, h.Epoch)
 		return
 	}
@@ -164,8 +169,8 @@ func (c *Cell) resumeHosting(now machine.Instant, h ResumeHosting, out *Actions)
 	c.serve(now, out)
 }
 
-// releaseHosting ends the hosting although entities have not stopped. What they
-// are at may or may not come to its end; what waited behind it did not begin.
+// releaseHosting ends the hosting although entities have not stopped. The messages that
+// they process may or may not be finished; the messages in the mailboxes did not begin.
 func (c *Cell) releaseHosting(now machine.Instant, h ReleaseHosting, out *Actions) {
 	if c.state != hostStopping || c.epoch != h.Epoch {
 		return
@@ -182,7 +187,7 @@ func (c *Cell) releaseHosting(now machine.Instant, h ReleaseHosting, out *Action
 	c.checkHalted(now, out)
 }
 
-// release leaves e behind.
+// release leaves e behind: the cell goes on without it, and no answer of it leaves.
 func (c *Cell) release(now machine.Instant, e *Entity, out *Actions) {
 	if e.withheld != nil {
 		c.reply(e.withheld.to, &Reply{Correlation: e.withheld.reply.Correlation, Code: CodeUnknownOutcome, Detail: leftBehind}, out)
@@ -196,7 +201,7 @@ func (c *Cell) release(now machine.Instant, e *Entity, out *Actions) {
 	c.released = append(c.released, e)
 	c.giveUpAhead(e, out)
 	if e.deferred || e.state == entityActive && e.current == nil {
-		c.stop(now, e, out) // It waited for standing, and is not stuck.
+		c.stop(now, e, out) // The entity waited for standing, and is not stuck.
 		return
 	}
 	if m := e.current; m != nil && !m.Own {
@@ -209,7 +214,7 @@ func (c *Cell) release(now machine.Instant, e *Entity, out *Actions) {
 	}
 }
 
-// leftBehind is what senders hear whose messages an entity was at.
+// leftBehind is the detail that a sender hears whose message the entity did not finish.
 const leftBehind = "the entity did not return, and its shard went on without it"
 
 // checkHalted ends the hosting once the last entity is gone.
@@ -226,7 +231,7 @@ func (c *Cell) checkHalted(now machine.Instant, out *Actions) {
 	out.add(Action{Op: OpEvent, Event: halted})
 }
 
-// positions returns how far each stream was delivered, sorted by origin.
+// positions returns up to which message each stream was delivered, sorted by origin.
 func (c *Cell) positions() []Position {
 	var all []Position
 	for _, in := range c.sortedStreams() {
@@ -239,16 +244,16 @@ func (c *Cell) positions() []Position {
 
 // evict ends the hosting at once, since the map says that another node hosts the
 // shard under a higher epoch. This happens only when a coordinator took this
-// node for gone; what was not processed is given back to its senders.
+// node for gone; messages that were not processed are given back to their senders.
 func (c *Cell) evict(now machine.Instant, out *Actions) {
 	c.state = hostNone
 	c.discard(now, CodeNotDelivered, out)
 	out.add(Action{Op: OpEnd})
 }
 
-// discard refuses all mailboxes and stops all instances. Those that are at
-// something are stopped when they return from it; until then nothing starts in
-// their place.
+// discard refuses the messages of all mailboxes and stops all instances. An instance that
+// is in a call is stopped when it returns; until then no other instance of the entity
+// starts on this node.
 func (c *Cell) discard(now machine.Instant, code Code, out *Actions) {
 	for e := c.first; e != nil; {
 		next := e.next
@@ -282,7 +287,7 @@ func (c *Cell) abandon(now machine.Instant, out *Actions) {
 	for m := c.window.pop(); m != nil; m = c.window.pop() {
 		code := CodeNotDelivered
 		if m.place != 0 {
-			code = CodeUnknownOutcome // What is queued may still leave: lanes linger.
+			code = CodeUnknownOutcome // A message in a lane may still leave: lanes linger.
 		}
 		out.add(Action{Op: OpFail, Message: m, Code: code})
 	}

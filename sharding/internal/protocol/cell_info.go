@@ -15,18 +15,18 @@ const stuckMax = 16
 
 // Info is a snapshot of a cell, for explanations and metrics.
 type Info struct {
-	Home              gossip.NodeID   // None if not known.
-	Epoch             Epoch           // Of the home.
+	Home              gossip.NodeID   // The home of the shard; zero if not known.
+	Epoch             Epoch           // The epoch of the home.
 	Since             machine.Instant // When this node last learned of a change; 0: never.
 	Hosting, Stopping bool
 	Suspended         bool
 	Blocked           bool            // The lane to the home is full or broken.
-	Asked             bool            // The home, or a newer one, was asked for.
-	Window, Transit   int             // Messages that wait.
+	Asked             bool            // The cell has asked the coordinator for a home, or for a newer one.
+	Window, Transit   int             // The number of messages in the window and in the transit queue.
 	Moved             machine.Instant // When the window last moved, or began to fill.
 	Entities          int             // Entities with a record.
-	// Stuck are entities that do not return from what they are at, at most 16; how
-	// many there are is StuckCount.
+	// Stuck are entities that do not return from a call, at most 16 of them; StuckCount is
+	// how many there are.
 	Stuck      []EntityInfo
 	StuckCount int
 }
@@ -36,19 +36,20 @@ type EntityInfo struct {
 	ID string
 	// State is "waiting", "starting", "idle", "busy", "stopping" or "failed".
 	State string
-	// Since is when that began: for "failed" it is when it ends.
+	// Since is when State began; for "failed" it is when State ends.
 	Since machine.Instant
 	// Waiting are the messages in the mailbox.
 	Waiting int
-	// Stuck says that it is at that for too long; Released that its shard went on
-	// without it.
+	// Stuck says that the entity has not returned from a call for too long, Released that
+	// its shard went on without it.
 	Stuck, Released bool
-	// Failures are those since the last success, Reason is the last one's.
+	// Failures is the number of failures since the last success, Reason that of the last
+	// failure.
 	Failures int
 	Reason   string
 }
 
-// Info returns a snapshot.
+// Info returns a snapshot of the cell.
 func (c *Cell) Info() Info {
 	i := Info{
 		Home: c.route.Home, Epoch: c.route.Epoch, Since: c.since,
@@ -59,7 +60,7 @@ func (c *Cell) Info() Info {
 	for _, e := range c.released {
 		i.note(e)
 	}
-	// Few entities are stuck, mostly none: then nothing is searched.
+	// Mostly no entity is stuck: then the list of entities is not searched.
 	for e := c.first; e != nil && len(i.Stuck) < min(c.stuck, stuckMax); e = e.next {
 		if e.stuck {
 			i.note(e)
@@ -83,7 +84,7 @@ func (c *Cell) Entity(id string) (EntityInfo, bool) {
 	return e.Info(), true
 }
 
-// Reason says why an entity failed last; empty if it is not known to have.
+// Reason says why an entity that rests has failed; empty for all others.
 func (c *Cell) Reason(id string) string {
 	if e := c.entities[id]; e != nil && e.state == entityFailed {
 		return e.reason()
@@ -91,7 +92,7 @@ func (c *Cell) Reason(id string) string {
 	return ""
 }
 
-// Info returns a snapshot.
+// Info returns a snapshot of the record.
 func (e *Entity) Info() EntityInfo {
 	i := EntityInfo{
 		ID: e.id, State: e.state.String(), Since: e.at, Waiting: e.Waiting(),

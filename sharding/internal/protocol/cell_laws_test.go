@@ -17,26 +17,26 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// cellModel drives a cell with whatever may happen to it, and watches that
+// cellModel drives a cell with every input in any order, and checks that
 //
 //   - every message has one outcome, and begins at most once;
 //   - the messages of a sender begin in their order;
 //   - an instance does one thing at a time, and there is one of an entity, apart from
 //     those that were left behind;
 //   - no message begins without standing, nor at an instance whose hosting has ended;
-//   - what was left behind answers nobody;
-//   - what is stuck is counted until it returns;
-//   - those who wait for room are called in their order, everybody in the end, and find
-//     the room that was kept for them.
+//   - no answer of an entity that was left behind leaves;
+//   - an entity that is stuck is counted until it returns;
+//   - senders that wait for room are called in their order, all of them in the end, and
+//     find the room that was kept for them.
 type cellModel struct {
 	t    *rapid.T
 	cell *protocol.Cell
 	now  machine.Instant
 	out  protocol.Actions
 
-	n         uint64 // Of the last epoch.
+	n         uint64 // The N of the last epoch.
 	base      protocol.Epoch
-	epoch     protocol.Epoch // Of the hosting.
+	epoch     protocol.Epoch // The epoch of the hosting.
 	hosting   bool
 	suspended bool
 	ended     bool
@@ -51,7 +51,7 @@ type cellModel struct {
 	alive   []*protocol.Entity
 	stuck   map[*protocol.Entity]bool
 
-	waiting []*waiter // In the order in which they came.
+	waiting []*waiter // The messages that wait for room, in the order in which they came.
 	changes int       // How often the shard came, went or was stopped.
 }
 
@@ -60,7 +60,7 @@ type waiter struct {
 	m       *protocol.Message
 	what    protocol.Admission
 	called  bool
-	changes int // When it was called.
+	changes int // The model's changes when the message was called.
 }
 
 func newCellModel(t *rapid.T) *cellModel {
@@ -102,7 +102,7 @@ func (m *cellModel) apply(in protocol.CellInput) {
 	m.changes++ // Who is called by a change may find that room is somewhere else now.
 }
 
-// carry looks at what the cell wants.
+// carry carries out the actions of the cell, and checks each.
 func (m *cellModel) carry() {
 	for _, a := range m.out.List() {
 		switch a.Op {
@@ -171,7 +171,7 @@ func (m *cellModel) begin(e *protocol.Entity) {
 	}
 }
 
-// finish ends something that an entity is at.
+// finish ends a start, a message or a stop of an entity.
 func (m *cellModel) finish(e *protocol.Entity) {
 	op := m.at[e]
 	m.at[e] = 0
@@ -220,7 +220,7 @@ func (m *cellModel) dead(e *protocol.Entity) {
 	m.alive = slices.DeleteFunc(m.alive, func(o *protocol.Entity) bool { return o == e })
 }
 
-// busy returns the entities that are at something.
+// busy returns the entities with a start, a message or a stop under way.
 func (m *cellModel) busy() []*protocol.Entity {
 	var busy []*protocol.Entity
 	for _, e := range m.alive {
@@ -325,7 +325,7 @@ func (m *cellModel) call(msg *protocol.Message) {
 	}
 }
 
-// waiter takes one of those out who wait.
+// waiter takes out one of the messages that wait for room.
 func (m *cellModel) waiter(t *rapid.T) *waiter {
 	if len(m.waiting) == 0 {
 		t.Skip("nobody waits") // This draw does not apply; the test goes on.

@@ -5,8 +5,8 @@ package protocol
 
 import "github.com/quorate/quorate/machine"
 
-// An ask that ends before its reply takes its message back, if that can still be: then
-// it was not delivered, never will be, and may be sent again.
+// An ask that ends before its reply takes its message back, if that is still possible:
+// the message was not delivered then, never will be, and may be sent again.
 //
 //	accepted ──> in the window ──handed over──> in a lane ──written──> at the host
 //	   │               │                            └──────────┬──────────┘
@@ -14,10 +14,11 @@ import "github.com/quorate/quorate/machine"
 //	   └─────> in a mailbox of this node ──OpRun──> processed
 //	                   └── Retract: true            Retract: false
 //
-// A number of a stream counts from when its message is handed over. What is behind the
-// message in the window has not been handed over either, so that it moves up by one
-// number, and the host finds no gap. Where something behind it has been, which takes a
-// lane that was given up between two messages of one transmission, the message stays.
+// The number of a message is final once the message is handed over. When a message is
+// taken out of the window, the messages behind it have mostly not been handed over either:
+// they move up by one number, and the host finds no gap. Where one of them has been, which
+// takes a lane that was given up between two messages of one transmission, the message
+// stays.
 
 // Retract takes back a message of this node that [Cell.Accept] has accepted and for
 // whose reply nobody waits any more. If it reports true, the message belongs to the

@@ -15,9 +15,9 @@ import (
 )
 
 // streamModel is a cell with a stream to a host at another node, over a lane that may be
-// full, without a connection, or begin anew, and loses what was in it then. It watches
-// that what is accepted is processed once and in order, but for what was taken back,
-// which never is.
+// full, without a connection, or begin anew, and loses what was in it then. The model
+// checks that every accepted message is processed once and in order, except a message that
+// was taken back, which never is.
 type streamModel struct {
 	t      *rapid.T
 	now    machine.Instant
@@ -26,17 +26,17 @@ type streamModel struct {
 	out    protocol.Actions
 
 	full    bool
-	place   uint64    // Of the next message in the lane.
-	written uint64    // How far the lane has come.
-	lane    []travels // What is in the lane, from place written on.
-	wire    []travels // What has left, and not come.
+	place   uint64    // The place of the next message in the lane.
+	written uint64    // Messages at places below this one have left the lane.
+	lane    []travels // The messages in the lane, from place written on.
+	wire    []travels // The messages that have left and have not arrived.
 	acks    []protocol.Ack
 	needs   []protocol.Need
-	waits   map[uint64]*protocol.Message // Accepted, not over: by correlation.
+	waits   map[uint64]*protocol.Message // The messages that are accepted and not finished, by correlation.
 	next    uint64
 	left    map[uint64]bool // A copy has left.
-	handed  map[uint64]bool // A lane has it, or has had it and let it leave.
-	retired map[uint64]bool // Taken back.
+	handed  map[uint64]bool // A lane has the message, or has let it leave.
+	retired map[uint64]bool // The message was taken back.
 	heard   []uint64
 }
 
@@ -58,7 +58,7 @@ func newStreamModel(t *rapid.T) *streamModel {
 	return m
 }
 
-// sent carries out what the origin wants.
+// sent carries out the actions of the origin's cell.
 func (s *streamModel) sent() {
 	full := false
 	for _, a := range s.out.List() {
@@ -84,7 +84,7 @@ func (s *streamModel) sent() {
 	s.out.Reset()
 }
 
-// hosted carries out what the host wants: its entity processes at once.
+// hosted carries out the actions of the host's cell: its entity processes messages at once.
 func (s *streamModel) hosted() {
 	for i := 0; i < len(s.out.List()); i++ {
 		a := s.out.List()[i]
@@ -115,7 +115,7 @@ func (s *streamModel) accept() {
 	s.sent()
 }
 
-// retract takes a message back, if that can be.
+// retract takes a message back, if that is possible.
 func (s *streamModel) retract(t *rapid.T) {
 	var ids []uint64
 	for id := uint64(1); id <= s.next; id++ {

@@ -11,7 +11,8 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// busy is a cell whose entity x is at a message of its own node, with n behind it.
+// busy returns a cell whose entity x processes a message of its own node, with n messages
+// behind it.
 func busy(t *testing.T, n int) *cell {
 	t.Helper()
 	c := host(t, protocol.CellConfig{})
@@ -23,8 +24,8 @@ func busy(t *testing.T, n int) *cell {
 	return c
 }
 
-// ran ends a run after k of the messages that were given ahead, and returns how many
-// messages were over before the last.
+// ran ends a run after k of the messages that were handed out by Ahead, and returns how
+// many processed messages Ran gave back.
 func (c *cell) ran(k int) (over int) {
 	for m := c.Ran(c.entities["x"], k, &c.out); m != nil; m = m.Next() {
 		over++

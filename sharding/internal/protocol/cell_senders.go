@@ -9,14 +9,14 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// Whose word counts. A certificate, or a place in the state of the cluster, lets a node
-// speak; it does not let it speak for others. So each thing that comes has those who may
-// have sent it, and from everybody else it is a [Fault] that changes nothing:
+// Which nodes may send what. A certificate, or a place in the state of the cluster, lets a
+// node speak for itself and not for others. So each sort of frame may come only from the
+// nodes of this table; from every other node it is a [Fault] that changes nothing:
 //
 //	a message            its origin; or a member that passes it on, for a member
 //	Ack, Need            the home of the shard
 //	Flow: hold, open     the home of the shard
-//	Flow: ask            any member; it is told what it could see by sending
+//	Flow: ask            any member; the answer tells what sending would show too
 //	Reply                a home to which the message went, see [Cell.Went]
 //
 // In good health a home may be one that this node does not know of yet: the map of the
@@ -25,18 +25,18 @@ import (
 // which is transmitted again when the map comes, its holds are repeated, and its replies
 // are kept by the runtime until then.
 //
-// What this node sent itself comes back when an old home passes it on. It is dropped: the
-// window has it until it is acknowledged, and nobody can slip something else in for it.
+// A message of this node comes back when an old home passes it on. The copy is dropped: the
+// window has the message until it is acknowledged, and no other node can replace it.
 //
-// A member that passes messages on is believed about whose they are: it has been, or was
-// taken for, a home, and could have changed what it passes on.
+// A member that passes a message on is believed about its origin: the member has been, or
+// was taken for, a home, and could have changed the message as well.
 
-// Fault says why something that came from another node is not taken.
+// Fault says why a frame of another node is refused.
 type Fault uint8
 
 // The faults.
 const (
-	FaultNone   Fault = iota // It is taken.
+	FaultNone   Fault = iota // The frame is not refused.
 	FaultOrigin              // A message whose origin did not send it, nor a member that passes it on.
 	FaultHome                // An [Ack], [Need] or [Flow] of a node that is not the home of the shard.
 	FaultReply               // A [Reply] of a node to which no message with its number went.
@@ -61,8 +61,8 @@ func (f Fault) String() string {
 	}
 }
 
-// OriginFault looks whether a member may have sent a message with an origin that was
-// passed on a number of times. Member reports who is one.
+// OriginFault checks that a message of an origin, passed on hops times, may come from the
+// node from. The function member reports whether a node is a member.
 func OriginFault(from, origin gossip.NodeID, hops uint8, member func(gossip.NodeID) bool) Fault {
 	if from == origin || hops > 0 && member(origin) {
 		return FaultNone
@@ -70,18 +70,18 @@ func OriginFault(from, origin gossip.NodeID, hops uint8, member func(gossip.Node
 	return FaultOrigin
 }
 
-// homesMax bounds the earlier homes that a cell remembers. An ask that waits for longer
-// than that many moves of its shard gets no answer of the first of these homes.
+// homesMax bounds the earlier homes that a cell remembers. An ask that outlasts more moves
+// of its shard than that gets no answer from the first of the homes.
 const homesMax = 8
 
-// formerHome is where a shard lived before.
+// formerHome is a node where the shard lived before.
 type formerHome struct {
 	node   gossip.NodeID
-	number uint64
+	number uint64 // The number of the home, see [Cell.Homes].
 }
 
-// rehome notes that the shard has another home now. It is called before the route
-// changes.
+// rehome notes that the shard has another home now. The caller changes the route
+// afterwards.
 func (c *Cell) rehome(next gossip.NodeID) {
 	if next == c.route.Home {
 		return
@@ -95,20 +95,20 @@ func (c *Cell) rehome(next gossip.NodeID) {
 	c.homes++
 }
 
-// Homes numbers the home that the cell knows. A message that is accepted now goes to
-// this one or to a later one.
+// Homes returns the number of the home that the cell knows. A message that is accepted now
+// goes to the home of this number or of a higher one.
 func (c *Cell) Homes() uint64 { return c.homes }
 
-// Went reports whether a message that was accepted when [Cell.Homes] was since may have
-// gone to a node, so that a reply from there can be one to it. It may turn true when the
-// cell learns of another home.
+// Went reports whether a message that was accepted when [Cell.Homes] returned since may
+// have gone to a node, so that the node may reply. The result may turn true when the cell
+// learns of another home.
 func (c *Cell) Went(node gossip.NodeID, since uint64) bool {
 	return node == c.route.Home ||
 		slices.ContainsFunc(c.former, func(h formerHome) bool { return h.node == node && h.number >= since })
 }
 
-// atHome looks whether a node may speak for the home of the shard. Who was the home
-// before says nothing wrong, only too late.
+// atHome reports whether a node may speak for the home of the shard. A former home may not,
+// and is no forger either: its frame comes too late.
 func (c *Cell) atHome(from gossip.NodeID, out *Actions) bool {
 	switch {
 	case from == c.route.Home || from == c.cfg.Self:

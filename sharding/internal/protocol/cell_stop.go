@@ -9,11 +9,11 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// A stop that may write something, or let go of a lock, begins only while nobody else can
-// have the entity: like a message it needs the node's standing. Without standing it is
-// deferred. Either the standing returns, and the stop begins with the reason that it had;
-// or the hosting has ended, and the stop begins at once, with a reason that says that a
-// successor may run.
+// In a stop an entity may write to its storage or release a lock. So a stop begins only
+// while no other instance of the entity can run: like a message it needs the node's
+// standing. Without standing the stop is deferred. Either the standing returns, and the stop
+// begins with the reason that it had; or the hosting has ended, and the stop begins at once,
+// with a reason that says that a successor may run.
 //
 //	stop ──> standing? ──yes──> begins: passivated, failed, moved, leaving
 //	             │ no
@@ -30,22 +30,22 @@ type StopReason uint8
 const (
 	// StopNone: the instance is not being stopped.
 	StopNone StopReason = iota
-	// StopPassivated: it was idle, or asked for it. The entity stays on this node, and
-	// the next message starts it again after the stop.
+	// StopPassivated: the entity was idle, or asked to be stopped. It stays on this node,
+	// and the next message starts it again after the stop.
 	StopPassivated
-	// StopFailed: it failed at a message. The entity stays on this node.
+	// StopFailed: the instance failed at a message. The entity stays on this node.
 	StopFailed
-	// StopMoved: the entity moves to another node, where nothing of it starts before
+	// StopMoved: the entity moves to another node, where no instance of it starts before
 	// the stop has ended.
 	StopMoved
-	// StopLeaving: the same, since this node leaves the cluster.
+	// StopLeaving: like StopMoved, because this node leaves the cluster.
 	StopLeaving
 	// StopReplaced: the shard lives elsewhere by now, or went on without the instance,
 	// because this node was taken for gone, or the instance did not return in time. A
 	// successor may have been running for long.
 	StopReplaced
-	// StopLost: this node has ended, or was declared down: it has no right to any entity
-	// any more. A successor may run.
+	// StopLost: this node has ended, or was declared down, and may run no entity any more.
+	// A successor may run.
 	StopLost
 
 	stopCount
@@ -89,7 +89,7 @@ func (c *Cell) stop(now machine.Instant, e *Entity, out *Actions) {
 	}
 }
 
-// lost reports whether e is no longer this node's.
+// lost reports whether the hosting of e has ended, or that of all entities of the node.
 func (c *Cell) lost(e *Entity) bool { return c.abandoned || e.Ended() }
 
 // stopDeferred has the instance of e stopped if that was deferred.
@@ -99,9 +99,9 @@ func (c *Cell) stopDeferred(now machine.Instant, e *Entity, out *Actions) {
 	}
 }
 
-// BeginStop says why the instance of e, of an OpStop, is stopped. The runtime calls it when
-// it is about to, with whether its clock shows standing. False: it must not be stopped
-// now; another OpStop follows.
+// BeginStop says why the instance of e, of an OpStop, is stopped. The runtime calls
+// BeginStop just before the stop; held says whether the clock shows standing then. False:
+// the instance must not be stopped now; another OpStop follows.
 func (c *Cell) BeginStop(now machine.Instant, e *Entity, held bool, out *Actions) (StopReason, bool) {
 	why := c.stopReason(e)
 	if why.Sole() && (!held || c.suspended) {

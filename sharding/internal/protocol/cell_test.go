@@ -16,6 +16,27 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
+// The tests of the cell read its actions as text, an action a word, in order. A helper such as
+// tell, deliver or done makes one call of the cell and returns the words of that call; did
+// returns those since the last. After a done("x", ok) the words "reply free:x:1 run:x" say: the
+// reply leaves, message 1 to entity x is freed, and entity x begins its next message.
+//
+//	transmit:x:3   the third message of the stream, to entity x, goes to the lane
+//	forward:x:3    the same, for a message of another origin
+//	free:x:0       a message to x is freed; 0: it never had a number
+//	fail:x:why     a message of this node to x fails with the code
+//	drop:why       a message is dropped
+//	reply          a reply leaves; with its code behind a colon if it is an error
+//	ack:3, need:3  the stream is acknowledged up to 3; asked for from 3 on
+//	start:x, run:x, stop:x           entity x is to be started, to process a message, to stop
+//	stuck:x, returned:x              entity x does not return; has returned after that
+//	room:x                           a sender to x, which found no room, may try again
+//	hold:x, open:x, ask:x            the flow of another node's messages to x, see Flow
+//	lookup, shardhalted              an event for the control machine
+//	reset, forged:fault              as the actions of these names
+//
+// OpWake and OpEnd have no word.
+
 var (
 	nodeA = node("a", 1)
 	nodeB = node("b", 2)
@@ -30,7 +51,7 @@ func epoch(n uint64) protocol.Epoch {
 	return protocol.Epoch{Born: 1, Term: protocol.Term{UpNumber: 1, Start: 1}, N: n}
 }
 
-// cell drives one Shard and says what it does, a word an action.
+// cell drives one Cell and returns its actions as text, an action a word.
 type cell struct {
 	*protocol.Cell
 	t        *testing.T
@@ -38,7 +59,7 @@ type cell struct {
 	out      protocol.Actions
 	entities map[string]*protocol.Entity
 	last     map[protocol.Op]protocol.Action
-	place    uint64 // Of the next message that is handed to a lane.
+	place    uint64 // The place of the next message that is handed to a lane.
 }
 
 func newCell(t *testing.T, self gossip.NodeID, cfg protocol.CellConfig) *cell {
@@ -50,7 +71,7 @@ func newCell(t *testing.T, self gossip.NodeID, cfg protocol.CellConfig) *cell {
 	}
 }
 
-// did returns the actions since the last call in short, and forgets them.
+// did returns the words of the actions since the last call, and forgets the actions.
 func (c *cell) did() string {
 	names := map[protocol.Op]string{
 		protocol.OpTransmit: "transmit", protocol.OpForward: "forward", protocol.OpFree: "free", protocol.OpFail: "fail",

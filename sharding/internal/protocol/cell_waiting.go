@@ -5,24 +5,25 @@ package protocol
 
 import "github.com/quorate/quorate/machine"
 
-// Who finds no room stands in line, and is called when there is some: room is kept
-// for those who were called, so that nobody who comes later can take it.
+// A sender that finds no room waits in a line, first in, first out, and is called when
+// there is room. Room is kept for the called sender, so that later senders cannot take it.
 //
 //	Accept ──no room──> in line ──OpOfferAgain, room is kept──> Accept again: Accepted
 //	                       └─────────> Withdraw <──────────────┘
 //
-// There is a line for each mailbox that is full, for senders of this node; one for
-// the window; and one for each entity elsewhere that takes no more at present, see
-// [Flow]. Who stood in the last goes over to that of the window.
+// There is a line for each full mailbox, for senders of this node; a line for the window;
+// and a line for each entity elsewhere that takes no more at present, see [Flow]. Senders
+// in a line of the last sort move to that of the window when the entity takes messages
+// again.
 //
-// A line begins to move when half of what was full is free, and then as far as there
-// is room, so that senders come in numbers and not one for each message.
+// A line begins to move when half of the mailbox or window is free, and then moves as far
+// as there is room, so that senders are called many at a time and not one for each message.
 
 // line is where messages wait for room, in the order in which they came.
 type line struct {
 	first, last *ticket
-	entity      *Entity // The line is for its mailbox; nil for others.
-	kept        int     // The room that is kept for those who were called: messages, or bytes of the window.
+	entity      *Entity // The entity to whose mailbox the line belongs; nil for other lines.
+	kept        int     // The room that is kept for called senders: messages of a mailbox, or bytes of the window.
 }
 
 // ticket is the place of a message in a line.
@@ -31,7 +32,7 @@ type ticket struct {
 	line       *line
 	prev, next *ticket
 	cost       int  // The room that m needs.
-	called     bool // It has left the line, and room is kept for it.
+	called     bool // The message has left the line, and room is kept for it.
 }
 
 func (l *line) add(t *ticket) {
@@ -58,13 +59,13 @@ func (l *line) remove(t *ticket) {
 	t.prev, t.next = nil, nil
 }
 
-// wait puts m into a line.
+// wait puts m at the end of a line.
 func (l *line) wait(m *Message, cost int) {
 	m.ticket = &ticket{m: m, cost: cost}
 	l.add(m.ticket)
 }
 
-// call lets the first of the line come.
+// call calls the first sender of the line, and keeps room for it.
 func (l *line) call(out *Actions) {
 	t := l.first
 	l.remove(t)
@@ -73,8 +74,8 @@ func (l *line) call(out *Actions) {
 	out.add(Action{Op: OpOfferAgain, Message: t.m})
 }
 
-// dismiss lets all of the line come, with nothing kept for them: they are to find out
-// anew where they belong.
+// dismiss calls all senders of the line and keeps no room for them: each is admitted or put
+// into a line anew.
 func (l *line) dismiss(out *Actions) {
 	for t := l.first; t != nil; t = l.first {
 		l.remove(t)
@@ -83,8 +84,8 @@ func (l *line) dismiss(out *Actions) {
 	}
 }
 
-// leaveLine ends m's standing in line. It returns the line in which room was kept for
-// it, nil if in none.
+// leaveLine takes m out of its line. It returns the line that had kept room for m, nil if
+// none had.
 func (m *Message) leaveLine() *line {
 	t := m.ticket
 	if t == nil {
@@ -99,8 +100,8 @@ func (m *Message) leaveLine() *line {
 	return t.line
 }
 
-// Withdraw takes back a message that [Cell.Accept] found no room for, and that its
-// sender does not wait with any longer.
+// Withdraw takes back a message for which [Cell.Accept] found no room, when its sender
+// waits no longer.
 func (c *Cell) Withdraw(m *Message, out *Actions) {
 	switch t := m.ticket; {
 	case t == nil:
@@ -113,7 +114,7 @@ func (c *Cell) Withdraw(m *Message, out *Actions) {
 	c.vacated(m.leaveLine(), out)
 }
 
-// vacated goes on when room that was kept is not kept any more.
+// vacated calls further senders when room of a line is not kept any more; nil for no line.
 func (c *Cell) vacated(l *line, out *Actions) {
 	switch {
 	case l == nil:
@@ -125,7 +126,7 @@ func (c *Cell) vacated(l *line, out *Actions) {
 	}
 }
 
-// callWindow calls those who wait for the window.
+// callWindow calls senders that wait for the window, when half of it is free.
 func (c *Cell) callWindow(out *Actions) {
 	if c.line.first == nil || c.window.bytes+c.line.kept > c.cfg.WindowBytes/2 {
 		return
@@ -141,20 +142,21 @@ func (c *Cell) fits(cost int) bool {
 	return taken == 0 || taken+cost <= c.cfg.WindowBytes
 }
 
-// mustWait reports whether a newcomer has to stand in line before it may be put into
-// the window. So has who has stood in one: [Cell.Accept] knows whether it was called.
+// mustWait reports whether a message has to wait in line before it may be put into the
+// window. A message that is in a line already counts as waiting: [Cell.Accept] knows
+// whether it was called.
 func (c *Cell) mustWait(m *Message) bool {
 	return m.ticket != nil || c.line.first != nil || !c.fits(m.cost()) || len(c.holds) > 0 && c.holds[m.Entity] != nil
 }
 
-// pressure is what a mailbox has to do with senders that it has no room for. Entities
-// that never were full have none.
+// pressure holds the senders for which a mailbox has no room. The entity of a mailbox that
+// was not full has none.
 type pressure struct {
-	line line      // Senders of this node.
-	held []*heldUp // Those of others, see cell_flow.go.
+	line line      // The senders of this node.
+	held []*heldUp // The other nodes that send, see cell_flow.go.
 }
 
-// pressed returns the pressure on an entity.
+// pressed returns the pressure on an entity, which it creates if there is none.
 func (e *Entity) pressed() *pressure {
 	if e.pressure == nil {
 		e.pressure = &pressure{line: line{entity: e}}
@@ -170,13 +172,13 @@ func (e *Entity) kept() int {
 	return e.pressure.line.kept
 }
 
-// full reports whether a newcomer finds no room: the mailbox is full, or others
-// stand in line.
+// full reports whether a new message finds no room: the mailbox is full, or others
+// wait in line.
 func (c *Cell) full(e *Entity) bool {
 	return e.Waiting()+e.kept() >= c.cfg.Mailbox || e.pressure != nil && e.pressure.line.first != nil
 }
 
-// relieve lets senders come when half of a mailbox is free.
+// relieve calls senders when half of a mailbox is free.
 func (c *Cell) relieve(e *Entity, out *Actions) {
 	p := e.pressure
 	if p == nil || e.Waiting()+p.line.kept > c.cfg.Mailbox/2 {
@@ -202,7 +204,8 @@ func (c *Cell) disband(e *Entity, out *Actions) {
 	p.line.entity, e.pressure = nil, nil
 }
 
-// acceptHere puts a message of this node into a mailbox of this node.
+// acceptHere puts a message of this node into a mailbox of this node. If a line has kept
+// room for the message, right is that line; else nil.
 func (c *Cell) acceptHere(now machine.Instant, m *Message, right *line, out *Actions) Admission {
 	e := c.entity(m.Entity)
 	if e == nil {
@@ -211,7 +214,7 @@ func (c *Cell) acceptHere(now machine.Instant, m *Message, right *line, out *Act
 	switch {
 	case e.state == entityFailed && now < e.at:
 		return EntityFailing
-	case e.pressure != nil && right == &e.pressure.line: // Room was kept for it.
+	case e.pressure != nil && right == &e.pressure.line: // Room was kept for the message.
 	case c.full(e):
 		e.pressed().line.wait(m, 1)
 		return MailboxFull

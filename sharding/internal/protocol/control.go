@@ -16,19 +16,23 @@ import (
 	"github.com/quorate/quorate/membership/singleton"
 )
 
+// One step of Control: dispatch takes the input to its handler; messages of this node to
+// itself follow in the same step; then each coordinator publishes the changes of its map. The
+// handlers are in the order of dispatch: timers, kinds, membership, standing, the end.
+// control_perkind.go takes the messages of other nodes to regions and coordinators.
+
 // lookupGather is how long lookups are gathered before they are sent.
 const lookupGather = 5 * time.Millisecond
 
 // allocationGather is how long shards without a home are gathered before homes are
-// found for all of them at once: a node that leaves hands its shards back one by
-// one, as their entities stop.
+// found for all of them at once: a node that leaves hands its shards back one at a
+// time, as their entities stop.
 const allocationGather = 5 * time.Millisecond
 
-// AllocationCall is the kind of the [machine.Call]s of coordinators. The key is the
-// kind of entity, so that kinds do not wait for each other's answers. The request
-// is an [allocation.AllocateRequest], the result an [allocation.AllocateResult]; or
-// the one an [allocation.RebalanceRequest], the other an
-// [allocation.RebalanceResult].
+// AllocationCall is the port of the [machine.Call]s of coordinators. The key is the
+// kind of entity, so that kinds do not wait for each other's answers. An
+// [allocation.AllocateRequest] has an [allocation.AllocateResult] as its result, an
+// [allocation.RebalanceRequest] an [allocation.RebalanceResult].
 const AllocationCall = "allocation"
 
 // The timers of Control.
@@ -50,8 +54,8 @@ type ControlConfig struct {
 	// names another, and while another cannot answer. The zero value means the
 	// default. It must be valid.
 	Allocation allocation.Config
-	// Tick is the interval in which requests are repeated and deadlines looked
-	// at. Default 500 ms.
+	// Tick is the interval at which requests are repeated and deadlines are
+	// checked. Default 500 ms.
 	Tick time.Duration
 }
 
@@ -63,24 +67,24 @@ type Control struct {
 	least *allocation.LeastShard
 	kinds []*perKind // Sorted by name.
 
-	// Of the current step only.
+	// The time and the outbox of the present step.
 	now machine.Now
 	out *machine.Outbox
-	// local are messages of this node to itself.
+	// local holds the messages of this node to itself that the step has still to take.
 	local []ControlMessage
 
 	state     *gossip.State
-	serving   map[gossip.NodeID]bool // Members that run the service, and are not fenced; false once removed.
-	fences    component.Fences       // Asked by the singleton cores of all kinds as well.
-	until     machine.Instant
-	suspended bool
-	leaving   bool
-	released  bool // Membership was told that nothing is hosted any more.
-	ended     bool // The node must stop: nothing is done any more.
-	calls     machine.CallID
+	serving   map[gossip.NodeID]bool // Nodes that run the service and are not fenced: true while they are members, false once removed.
+	fences    component.Fences       // The members that were fenced; the singleton cores of all kinds ask them as well.
+	until     machine.Instant        // When the node's standing ends.
+	suspended bool                   // The node has no standing.
+	leaving   bool                   // The node leaves the cluster.
+	released  bool                   // Membership was told that this node hosts nothing any more.
+	ended     bool                   // The node must stop: inputs are ignored.
+	calls     machine.CallID         // The id of the last call.
 
-	unsolicited uint64     // Answers of strategies for which nobody waited any more.
-	questions   []question // That wait for coordinators on other nodes.
+	unsolicited uint64     // Answers of strategies for which no coordinator waited any more.
+	questions   []question // Questions to coordinators on other nodes without an answer.
 }
 
 var _ machine.Machine = (*Control)(nil)
@@ -103,9 +107,9 @@ func NewControl(cfg ControlConfig) *Control {
 	}
 }
 
-// perKind is what a node knows of one kind. The host is nil where the kind is not
-// run, the core where its settings are not known, the coordinator where it does
-// not run here.
+// perKind is what a node knows of one kind. On a node that does not run the kind host is
+// nil; where the settings of the kind are not known core is nil; where the coordinator does
+// not run coord is nil.
 type perKind struct {
 	control  *Control
 	name     string
@@ -113,9 +117,10 @@ type perKind struct {
 	timings  Timings
 	cfg      KindConfig
 
-	// promise is the highest term that asked. No command of a lower one is obeyed.
+	// promise is the highest term of a coordinator that asked. No command of a lower term
+	// is obeyed.
 	promise Term
-	asker   gossip.NodeID // Who asked with it.
+	asker   gossip.NodeID // The node of the coordinator that asked with promise.
 
 	host  *host
 	core  *singleton.Core
@@ -129,7 +134,7 @@ func (c *Control) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 	}
 	c.now, c.out = now, out
 	if !c.suspended && now.Mono > c.until {
-		c.standing(c.until) // A node that was frozen may see other inputs before its timer.
+		c.standing(c.until) // A node that was frozen may get other inputs before the timer.
 	}
 	c.dispatch(in)
 	for {
@@ -262,8 +267,8 @@ func (c *Control) ensure(name string) *perKind {
 	return k
 }
 
-// settle makes the settings of a kind known, so that it can have a coordinator
-// here, also where the kind is not run.
+// settle makes the settings of a kind known, so that the kind can have a coordinator
+// here, also where this node does not run the kind.
 func (k *perKind) settle(s Settings, t Timings) {
 	if k.core != nil || s.validate() != nil {
 		return
@@ -327,14 +332,14 @@ func (c *Control) changed(e component.Changed) {
 		}
 		if k.host != nil && c.leaving {
 			if !left {
-				k.host.register() // The coordinator may hear it later otherwise.
+				k.host.register() // The coordinator may not know yet that this node leaves.
 			}
 			k.host.leave()
 		}
 	}
 }
 
-// fence hears that nothing of a removed member can be hosting any more.
+// fence notes that a removed member can host no shard any more.
 func (c *Control) fence(node gossip.NodeID) {
 	c.fences.Add(node)
 	delete(c.serving, node)
@@ -346,8 +351,9 @@ func (c *Control) fence(node gossip.NodeID) {
 	}
 }
 
-// standing suspends the cells when the node must not host, and takes it back. The
-// looking before each message is up to the runtime; this is for what waits.
+// standing suspends the cells when the node must not host, and ends the suspension when it
+// may again. The runtime checks the standing before each message as well; the suspension
+// is for messages and replies that wait.
 func (c *Control) standing(until machine.Instant) {
 	c.until = until
 	suspended := c.now.Mono > until
@@ -395,7 +401,7 @@ func (c *Control) release() {
 	c.out.Publish(component.Drained{Component: ComponentName})
 }
 
-// end stops everything at once.
+// end stops the coordinators and all cells at once.
 func (c *Control) end() {
 	c.ended = true
 	for _, k := range c.kinds {
@@ -410,26 +416,27 @@ func (c *Control) end() {
 
 // Inspection is what a node knows of a kind, for explanations and tests.
 type Inspection struct {
-	// Promise is the highest term that was obeyed.
+	// Promise is the highest term that this node has promised to obey.
 	Promise Term
 	// Coordinating says that the coordinator runs here; Term is its term, Version
-	// that of its map, and Opened says that it allocates.
+	// the version of its map, and Opened says that it allocates.
 	Coordinating bool
 	Term         Term
 	Version      uint64
 	Opened       bool
-	// Open, Serving and Moving count the shards in the coordinator's map: without
-	// a home, at rest, and all others.
+	// Open, Serving and Moving count the shards in the coordinator's map: those without
+	// a home, those at rest, and all others.
 	Open, Serving, Moving int
-	// MapTerm and MapVersion are those of the region's copy, Homes its entries
-	// with a home, sorted by shard; Hosting is how many shards it hosts.
+	// MapTerm and MapVersion are the term and the version of the region's copy of the map,
+	// Homes its entries with a home, sorted by shard; Hosting is how many shards the region
+	// hosts.
 	MapTerm    Term
 	MapVersion uint64
 	Homes      []Home
 	Hosting    int
 }
 
-// Inspect returns what this node knows of a kind; the zero value if nothing.
+// Inspect returns what this node knows of a kind; the zero value for an unknown kind.
 func (c *Control) Inspect(name string) Inspection {
 	var i Inspection
 	k := c.kind(name)
@@ -461,8 +468,8 @@ func (c *Control) Inspect(name string) Inspection {
 	return i
 }
 
-// Moves returns the last moves that the coordinator of a kind has seen the end of,
-// the oldest first; nil where it does not run. It keeps 256.
+// Moves returns the last 256 moves whose end the coordinator of a kind has seen, the
+// oldest first; nil where the coordinator does not run.
 func (c *Control) Moves(name string) []Moved {
 	if k := c.kind(name); k != nil && k.coord != nil {
 		return k.coord.history.all()

@@ -11,6 +11,10 @@ import (
 	"github.com/quorate/quorate/machine/wire"
 )
 
+// The question where a shard lives, and why: explain answers it when the coordinator runs
+// here, or asks the coordinator's node; onExplainShard answers there; onExplained publishes
+// the answer; expire gives up when none comes.
+
 // Explain is the command to find out what the coordinator of a kind knows about a
 // shard. [Explained] with the same ID answers it, always and once, after
 // explainLimit at the latest.
@@ -27,7 +31,7 @@ type Phase uint8
 const (
 	PhaseOpen      Phase = iota // The shard has no home.
 	PhaseStarting               // The home was told to host, and has not answered.
-	PhaseServing                // At rest.
+	PhaseServing                // The home hosts the shard, and no move is under way.
 	PhaseStopping               // The home was told to stop.
 	PhaseResuming               // The stop was taken back.
 	PhaseReleasing              // The home was told to give up entities that do not stop.
@@ -45,20 +49,21 @@ func (p Phase) String() string {
 	return "none"
 }
 
-// Explained is what the coordinator of a kind knows about a shard. It is a message
-// from the coordinator, and published as an event where [Explain] was asked.
+// Explained is what the coordinator of a kind knows about a shard. The coordinator sends
+// it as a message to the node that asked, which publishes it.
 type Explained struct {
 	Kind  string
 	Shard ShardID
-	// ID is that of the question.
+	// ID is the ID of the question.
 	ID uint64
-	// Coordinator is the node that coordinates the kind, Term its term. Without one
-	// nothing but Detail is set.
+	// Coordinator is the node that coordinates the kind, Term its term. Without a
+	// coordinator only Detail is set.
 	Coordinator gossip.NodeID
 	Term        Term
-	// Detail says what is awaited, or why nothing is known; may be empty.
+	// Detail says what a shard without a home waits for, or why nothing is known; may be
+	// empty.
 	Detail string
-	// Phase, Home, Epoch and Base are those of the coordinator's map.
+	// Phase, Home, Epoch and Base are those of the shard in the coordinator's map.
 	Phase       Phase
 	Home        gossip.NodeID
 	Epoch, Base Epoch
@@ -66,9 +71,9 @@ type Explained struct {
 	Since time.Time
 	// Decision says by which decision, and why, the shard has its home.
 	Decision string
-	// Target is where the shard moves, none when that is decided once it has
-	// stopped, Reason is why it moves, and Deadline is when a stop is called off.
-	// Without a move under way or planned they are zero.
+	// Target is the node to which the shard moves, zero when that is decided once the
+	// shard has stopped. Reason is why the shard moves, and Deadline is when its stop is
+	// called off. Without a move under way or planned all three are zero.
 	Target   gossip.NodeID
 	Reason   string
 	Deadline time.Time
@@ -108,7 +113,7 @@ func (o Outcome) String() string {
 type Moved struct {
 	Shard          ShardID
 	From           gossip.NodeID
-	To             gossip.NodeID // None when it ended before that was decided.
+	To             gossip.NodeID // Zero when the move ended before its target was decided.
 	Started, Ended time.Time
 	Outcome        Outcome
 	Reason         string
@@ -140,7 +145,7 @@ type question struct {
 	until machine.Instant
 }
 
-// explain answers the command, or asks the coordinator.
+// explain answers the command, or asks the coordinator on another node.
 func (c *Control) explain(e Explain) {
 	k := c.kind(e.Kind)
 	if k == nil || c.state == nil {
@@ -186,7 +191,7 @@ func (k *perKind) onExplainShard(from gossip.NodeID, m ExplainShard) {
 	k.send(from, Explained{Kind: k.name, Shard: m.Shard, ID: m.ID, Detail: k.notCoordinating()})
 }
 
-// onExplained passes the coordinator's answer on, if it was asked for.
+// onExplained publishes the coordinator's answer, if this node waits for it.
 func (c *Control) onExplained(from gossip.NodeID, m Explained) {
 	for i, q := range c.questions {
 		if q.ID == m.ID && q.to == from && q.Kind == m.Kind && q.Shard == m.Shard {
@@ -197,7 +202,7 @@ func (c *Control) onExplained(from gossip.NodeID, m Explained) {
 	}
 }
 
-// expire answers the questions that the coordinator did not answer in time.
+// expire gives up the questions that the coordinator did not answer in time.
 func (c *Control) expire() {
 	open := c.questions[:0]
 	for _, q := range c.questions {

@@ -9,6 +9,10 @@ import (
 	"github.com/quorate/quorate/membership/singleton"
 )
 
+// The messages between the Controls of two nodes, in the order in which they pass: the
+// coordinator asks and the regions report; regions register; the map goes out; shards are
+// hosted, stopped, resumed and released; the coordinator is handed over.
+
 // Service is the number under which the control messages of this package travel,
 // on the control lane.
 const Service = component.ServiceSharding
@@ -24,7 +28,7 @@ type ControlMessage interface {
 }
 
 // Query asks a node to promise that it obeys no coordinator of a lower term,
-// and to report what it hosts. Repeated until answered.
+// and to report what it hosts. A Query is repeated until it is answered.
 type Query struct {
 	Kind string
 	Term Term
@@ -47,8 +51,8 @@ type HostState uint8
 
 // The states of a shard at its host.
 const (
-	Serving  HostState = iota + 1 // Entities process messages.
-	Stopping                      // Mailboxes run out.
+	Serving  HostState = iota + 1 // The entities process messages.
+	Stopping                      // The mailboxes run out.
 	Halted                        // All entities have stopped.
 )
 
@@ -75,7 +79,7 @@ type Hosted struct {
 	State HostState
 }
 
-// Report answers a [Query]: the sender promised, and this is what it hosts. It
+// Report answers a [Query]: the sender promised, and hosts the shards in Hosted. A Report
 // registers the sender's region as well.
 type Report struct {
 	Kind         string
@@ -93,20 +97,20 @@ type Registration struct {
 	// Suspended says that nothing new should be given to the region: its node has
 	// no standing, or is leaving.
 	Suspended bool
-	// Capacity as in [KindConfig].
+	// Capacity is as in [KindConfig].
 	Capacity uint32
-	// Number grows whenever the node says something else of its region, from 1 on: a
+	// Number grows, from 1 on, whenever the registration differs from the last one: a
 	// registration may be overtaken on its way by the next. Zero: it is not numbered.
 	Number uint64
 }
 
-// Register makes a region known to the coordinator, or refreshes it. It is
-// repeated for as long as the region lives.
+// Register makes a region known to the coordinator, or refreshes its registration. A
+// Register is repeated for as long as the region lives.
 type Register struct {
 	Kind         string
 	Registration Registration
 	// Term and Version tell which map the region holds; zero for none. The
-	// coordinator sends what is missing.
+	// coordinator sends the whole map when they are not those of the present map.
 	Term    Term
 	Version uint64
 	// Wanted are shards of which the region looks for the home, sorted.
@@ -117,7 +121,8 @@ type Register struct {
 // differ from the coordinator's.
 type SettingsRefused struct {
 	Kind string
-	// Setting names the setting, Coordinator and Region are its two values.
+	// Setting names the setting, Coordinator and Region are its values at the coordinator
+	// and at the region.
 	Setting, Coordinator, Region string
 }
 
@@ -158,7 +163,7 @@ type HostShard struct {
 	Positions []Position
 }
 
-// Host tells a region to host shards. Repeated until [Hosting] answers.
+// Host tells a region to host shards. A Host is repeated until [Hosting] answers.
 type Host struct {
 	Kind   string
 	Term   Term
@@ -171,14 +176,14 @@ type ShardEpoch struct {
 	Epoch Epoch
 }
 
-// Hosting answers [Host]: these shards are hosted.
+// Hosting answers [Host]: the sender hosts the shards.
 type Hosting struct {
 	Kind   string
 	Term   Term
 	Shards []ShardEpoch
 }
 
-// Stop tells a region to stop shards. Repeated until [ShardsStopped] answers.
+// Stop tells a region to stop shards. A Stop is repeated until [ShardsStopped] answers.
 type Stop struct {
 	Kind   string
 	Term   Term
@@ -201,8 +206,8 @@ type ShardsStopped struct {
 	Shards []StoppedShard
 }
 
-// Resume takes a [Stop] back, after the handoff timeout. It has no effect on a
-// shard that has stopped. Repeated until [Resumed] or [ShardsStopped] answers.
+// Resume takes a [Stop] back, after the handoff timeout. It has no effect on a shard that
+// has stopped. A Resume is repeated until [Resumed] or [ShardsStopped] answers.
 type Resume struct {
 	Kind   string
 	Term   Term
@@ -210,7 +215,7 @@ type Resume struct {
 }
 
 // Release tells a region to give up, in shards that it was told to stop, the
-// entities that do not stop. Repeated until [ShardsStopped] answers.
+// entities that do not stop. A Release is repeated until [ShardsStopped] answers.
 type Release struct {
 	Kind   string
 	Term   Term

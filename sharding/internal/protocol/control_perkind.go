@@ -11,6 +11,10 @@ import (
 	"github.com/quorate/quorate/membership/singleton"
 )
 
+// What happens with one kind: receive takes the message of another node to the region or,
+// by toCoordinator, to the coordinator; obeys keeps the promise that only the highest term is
+// obeyed. Then, by singleton, where the coordinator of the kind starts and ends.
+
 // send sends a message to a node, which may be this one.
 func (k *perKind) send(to gossip.NodeID, m ControlMessage) {
 	if to == k.control.cfg.Self {
@@ -24,8 +28,8 @@ func (k *perKind) violation(s ShardID, detail string) {
 	k.control.out.Publish(Violation{Kind: k.name, Shard: s, Detail: detail})
 }
 
-// receive takes a message of a node's Control. Messages of strangers are ignored:
-// whoever matters is a member, and repeats itself until it is known as one.
+// receive takes a message of another node's Control. Messages of nodes that are not known
+// as members are ignored: a member repeats its messages until this node knows it.
 func (c *Control) receive(from gossip.NodeID, m ControlMessage) {
 	if c.state == nil || c.state.Member(from) == nil {
 		return
@@ -71,7 +75,8 @@ func (c *Control) receive(from gossip.NodeID, m ControlMessage) {
 	}
 }
 
-// toCoordinator passes on what is meant for the coordinator, if it is here.
+// toCoordinator takes the messages that are meant for the coordinator to it, if it runs
+// here.
 func (k *perKind) toCoordinator(from gossip.NodeID, m ControlMessage) {
 	if reg, ok := m.(Register); ok {
 		k.settle(reg.Registration.Settings, Timings{})
@@ -99,7 +104,8 @@ func (k *perKind) toCoordinator(from gossip.NodeID, m ControlMessage) {
 	}
 }
 
-// onQuery promises, and reports; or refuses.
+// onQuery promises to obey the asking term, and reports what this node hosts; or refuses,
+// if a higher term has the promise.
 func (k *perKind) onQuery(from gossip.NodeID, m Query) {
 	if !k.obeys(from, m.Term) {
 		return
@@ -111,7 +117,8 @@ func (k *perKind) onQuery(from gossip.NodeID, m Query) {
 	k.host.report(from, m.Term)
 }
 
-// obeys is the promise: it raises it to a higher term, and refuses a lower one.
+// obeys reports whether a command of a term is to be obeyed. A higher term raises the
+// promise, a lower term is refused.
 func (k *perKind) obeys(from gossip.NodeID, term Term) bool {
 	switch term.Compare(k.promise) {
 	case -1:
@@ -137,8 +144,8 @@ func (k *perKind) onRefused(m Refused) {
 	k.stopCoordinator()
 }
 
-// onSettingsRefused hears that the coordinator does not want the region: that to which
-// it was told, or that has asked.
+// onSettingsRefused notes that the coordinator refuses the region. Only the coordinator at
+// which the region registers, and the one that has asked, are believed.
 func (k *perKind) onSettingsRefused(from gossip.NodeID, m SettingsRefused) {
 	if k.host == nil || k.host.refused == m || from != k.coordinatorNode() && from != k.asker {
 		return
@@ -147,7 +154,7 @@ func (k *perKind) onSettingsRefused(from gossip.NodeID, m SettingsRefused) {
 	k.control.out.Publish(KindRefused{m})
 }
 
-// singleton lets the core act, and carries out what it wants.
+// singleton feeds the singleton rule by act, and carries out the actions that follow.
 func (k *perKind) singleton(act func(*singleton.Actions)) {
 	if k.core == nil {
 		return
@@ -175,9 +182,9 @@ func (k *perKind) startCoordinator(term Term) {
 	k.coord.start()
 }
 
-// renew ends a coordinator whose epochs begin with a birth that the cluster has
-// raised, since a node has come that was in a cluster with later ones: the next term
-// begins with that birth.
+// renew ends a coordinator whose epochs begin with a lower birth than that of the cluster,
+// which rises when a node joins that was in a cluster with later epochs. The epochs of the
+// next term begin with the new birth.
 func (k *perKind) renew(born int64) {
 	if k.coord == nil || k.coord.ending || k.coord.born >= born {
 		return
@@ -188,8 +195,8 @@ func (k *perKind) renew(born int64) {
 }
 
 // endCoordinator stops the coordinator of a node that leaves, when the moves under
-// way have ended: what an old home knew of streams is then with a new one, and not
-// on its way.
+// way have ended: the positions of the streams are then with the new homes, and not
+// on their way.
 func (k *perKind) endCoordinator(a *singleton.Actions) {
 	if k.coord != nil && !k.coord.ending {
 		k.coord.retire()
@@ -201,7 +208,7 @@ func (k *perKind) endCoordinator(a *singleton.Actions) {
 	k.core.InstanceStopped(k.control.now.Mono, a)
 }
 
-// retireCoordinator looks whether a coordinator that ends can stop.
+// retireCoordinator stops a coordinator that is ending, as soon as it can stop.
 func (k *perKind) retireCoordinator() {
 	if k.coord.retired() {
 		k.singleton(func(a *singleton.Actions) { k.endCoordinator(a) })
@@ -218,9 +225,9 @@ func (k *perKind) stopCoordinator() {
 	k.control.out.Publish(CoordinatorStopped{Kind: k.name, Term: term})
 }
 
-// coordinatorNode returns who coordinates the kind as far as this node knows:
-// whoever asked with the highest term, else the oldest that could. A region whose
-// home for lookups is wrong asks again, so that a guess does no harm.
+// coordinatorNode returns the node that coordinates the kind as far as this node knows:
+// the one that asked with the highest term, else the oldest that could coordinate. A region
+// repeats its registration for as long as it lives, so that a wrong guess does no harm.
 func (k *perKind) coordinatorNode() gossip.NodeID {
 	st := k.control.state
 	if st == nil {
@@ -241,7 +248,7 @@ func (k *perKind) coordinatorNode() gossip.NodeID {
 	return oldest.Node
 }
 
-// couldTake reports whether a member stays and has what the kind needs.
+// couldTake reports whether a member stays, runs sharding and has the role of the kind.
 func (k *perKind) couldTake(m *gossip.Member) bool {
 	return m.Status >= gossip.Up && m.Status < gossip.Leaving && m.UpNumber > 0 &&
 		m.HasService(uint16(Service)) && m.HasRole(k.settings.Role)
@@ -257,8 +264,8 @@ func (k *perKind) successor() bool {
 	return false
 }
 
-// called takes the answer to a call of one of the coordinators. One for which none of
-// them waits any more is counted, and changes nothing.
+// called takes the answer to a call of one of the coordinators. An answer for which no
+// coordinator waits any more is counted, and changes nothing.
 func (c *Control) called(in machine.Called) {
 	for _, k := range c.kinds {
 		if k.coord != nil && in.ID != 0 && k.coord.call.id == in.ID {
@@ -269,6 +276,6 @@ func (c *Control) called(in machine.Called) {
 	c.unsolicited++
 }
 
-// Unsolicited returns how many answers of strategies came when nobody waited for
-// them any more: after their limit, or to a coordinator that has stopped.
+// Unsolicited returns how many answers of strategies came when no coordinator waited for
+// them any more: after the limit of the call, or after the coordinator had stopped.
 func (c *Control) Unsolicited() uint64 { return c.unsolicited }

@@ -13,6 +13,11 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
+// The life of a coordinator: start asks all members; reports and registrations come in, and
+// claim enters the shards that have a host; evaluate opens the coordinator once all have
+// answered, then allocates and moves; each step ends with flush, which makes the changes the
+// next version of the map and sends it out. The decisions are in coordinator_*.go.
+
 // coordinator is the part of [Control] that decides where the shards of a kind
 // live, on the oldest node. Invariants, between steps:
 //
@@ -21,30 +26,30 @@ import (
 //	    confirmed that it stopped, or is fenced;
 //	C3  every epoch that is given is above all that were given before;
 //	C4  the positions of a shard are passed on at most once;
-//	C5  a shard takes part in at most one move, and moves is what goes on.
+//	C5  a shard takes part in at most one move, and moves holds every move under way.
 type coordinator struct {
 	kind *perKind
 	term Term
 	born int64
-	n    uint64 // Version of the map.
+	n    uint64 // The version of the map.
 
-	peers   map[gossip.NodeID]bool // Whom the query goes to, and whether they answered.
-	opened  bool
+	peers   map[gossip.NodeID]bool // The nodes to which the query goes, and whether each has answered.
+	opened  bool                   // All peers have answered or are fenced: the coordinator allocates.
 	regions map[gossip.NodeID]*member
 	shards  []shard
 
-	populated bool            // Shards have had homes: there is no beginning to wait for.
-	settleAt  machine.Instant // When shards that nobody asked for are allocated.
-	wanted    map[ShardID]gossip.NodeID
-	changed   map[ShardID]bool
-	toHost    map[ShardID]bool
+	populated bool                      // Some shard has had a home: the first allocation is over.
+	settleAt  machine.Instant           // When the first allocation waits for further regions no longer.
+	wanted    map[ShardID]gossip.NodeID // The region that asked last for the home of a shard without one.
+	changed   map[ShardID]bool          // Shards whose entries have changed since the last flush.
+	toHost    map[ShardID]bool          // Shards whose new homes are told to host by the next flush.
 	gather    gather
 	call      call
 	fruitless int // Answers of the strategy in a row that gave no shard a home.
 
 	plans     map[ShardID]plan            // Shards of leaving regions whose stop has not begun.
-	planned   map[gossip.NodeID][]ShardID // The same by their homes, in order.
-	moves     map[ShardID]*move           // What is on its way.
+	planned   map[gossip.NodeID][]ShardID // The shards of plans by their homes, in the order in which their moves begin.
+	moves     map[ShardID]*move           // The moves under way.
 	rebalance rebalance
 	history   history
 
@@ -68,18 +73,18 @@ type member struct {
 
 // shard is one entry of the map with what goes on around it.
 type shard struct {
-	home        gossip.NodeID // None in PhaseOpen.
+	home        gossip.NodeID // The node that hosts the shard or is told to; zero in PhaseOpen.
 	epoch, base Epoch
 	phase       Phase
-	// positions of the streams of base are set after a home has stopped, and
-	// travelling says so; without it the streams must begin anew.
+	// positions are those of the streams of base, from the home that has stopped;
+	// travelling says that they are known. Otherwise the streams must begin anew.
 	positions  []Position
 	travelling bool
-	deadline   machine.Instant // When the stop is taken back.
+	deadline   machine.Instant // When the stop is taken back, or the entities are given up.
 	notBefore  machine.Instant // When a move may be tried again.
-	since      time.Time       // When it came into its phase.
-	decision   string          // By which it has its home, and why.
-	came       arrival
+	since      time.Time       // When the shard came into its phase.
+	decision   string          // By which decision the shard has its home, and why.
+	came       arrival         // The last move of the shard that evened out the load.
 }
 
 // arrival is the last move of a shard that evened out the load.
@@ -108,8 +113,8 @@ func (c *coordinator) control() *Control { return c.kind.control }
 
 func (c *coordinator) now() machine.Instant { return c.kind.control.now.Mono }
 
-// start asks everybody that may be hosting, also those that are removed and not
-// fenced: these cannot answer, and are waited for. Those whom this node never knew
+// start asks every node that may be hosting, also nodes that are removed and not
+// fenced: these cannot answer, and are waited for. Nodes that this node never knew
 // as members are fenced by now: the singleton rule waits for that.
 func (c *coordinator) start() {
 	for node := range c.control().serving { //quorate:unordered each entry by itself
@@ -129,11 +134,11 @@ func (c *coordinator) stop() {
 	c.control().out.Disarm(rebalanceTimer{c.kind.name})
 }
 
-// query asks who has not answered.
+// query asks the members that have not answered.
 func (c *coordinator) query() {
 	for _, node := range c.silent() {
 		if c.control().state.Member(node) == nil {
-			continue // It was removed; what is awaited is that it is fenced.
+			continue // The node was removed and cannot answer: the coordinator waits for its fence.
 		}
 		c.kind.send(node, Query{Kind: c.kind.name, Term: c.term})
 	}
@@ -159,7 +164,7 @@ func (c *coordinator) tick() {
 	c.evaluate()
 }
 
-// commands are what homes are told, by home.
+// commands holds the commands to homes, by home and sort.
 type commands struct {
 	hosts                    map[gossip.NodeID][]HostShard
 	stops, resumes, releases map[gossip.NodeID][]ShardEpoch
@@ -229,7 +234,8 @@ func sortedNodes[V any](m map[gossip.NodeID]V) []gossip.NodeID {
 	return slices.SortedFunc(maps.Keys(m), gossip.NodeID.Compare)
 }
 
-// evaluate does what has become possible.
+// evaluate queries new members, opens the coordinator when all have answered, and once it
+// is open allocates shards, begins moves and watches the load.
 func (c *coordinator) evaluate() {
 	st := c.control().state
 	for _, node := range sortedNodes(c.control().serving) {
@@ -252,7 +258,7 @@ func (c *coordinator) evaluate() {
 	c.watch()
 }
 
-// fence takes all homes from a member that can be hosting nothing any more.
+// fence takes all shards from a member that can host no shard any more.
 func (c *coordinator) fence(node gossip.NodeID) {
 	delete(c.peers, node)
 	delete(c.regions, node)
@@ -292,7 +298,7 @@ func (c *coordinator) onNoRegion(from gossip.NodeID, m NoRegion) {
 	}
 }
 
-// onReport takes the answer of a node that hosts something, or could.
+// onReport takes the answer of a node that runs the kind.
 func (c *coordinator) onReport(from gossip.NodeID, m Report) {
 	if answered, asked := c.peers[from]; !asked || answered || m.Term != c.term {
 		return
@@ -309,10 +315,10 @@ func (c *coordinator) onReport(from gossip.NodeID, m Report) {
 	c.evaluate()
 }
 
-// claim notes that a region hosts a shard. Of two the higher epoch stays; the
-// other learns from the map that it was passed over, and stops. What this
-// coordinator gave itself it knows better than a report that may have been long on
-// its way, from a member that came after the opening.
+// claim notes that a region hosts a shard. Of two regions the one with the higher epoch
+// stays; the other learns from the map that it was passed over, and stops. A home that this
+// coordinator gave itself is not changed by a report with a lower epoch: such a report, of
+// a member that came after the opening, may have been long on its way.
 func (c *coordinator) claim(from gossip.NodeID, h Hosted) {
 	s := &c.shards[h.Shard]
 	c.populated = true
@@ -343,7 +349,7 @@ func (c *coordinator) admit(from gossip.NodeID, reg Registration) bool {
 		return false
 	}
 	if r := c.regions[from]; r != nil {
-		if reg.Number >= r.reg.Number { // Else it was overtaken on its way.
+		if reg.Number >= r.reg.Number { // Otherwise a later registration has overtaken this one.
 			r.reg = reg
 		}
 		return true
@@ -412,8 +418,8 @@ func (c *coordinator) each(from gossip.NodeID, term Term, shards []ShardEpoch, f
 	}
 }
 
-// onStopped takes a shard back from its home. It is accepted whenever it comes,
-// also after the stop was taken back: the home hosts the shard no more. A shard
+// onStopped takes stopped shards back from their home. The message is accepted whenever it
+// comes, also after the stop was taken back: the home hosts the shards no more. A shard
 // whose next home is decided goes there at once.
 func (c *coordinator) onStopped(from gossip.NodeID, m ShardsStopped) {
 	homeless := false

@@ -12,8 +12,12 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// allocate finds homes for shards that have none, for all that came together within
-// a moment in one batch, and next homes for those of regions that leave.
+// Where shards without a home go: allocate gathers them, and asks the strategy, or has the
+// built-in one decide, about a request; place takes the answer over. Last are the texts by
+// which the decisions are logged.
+
+// allocate finds homes for the shards that have none, in one batch for those that lost
+// theirs within a moment, and next homes for the shards of regions that leave.
 func (c *coordinator) allocate() {
 	if c.call.id != 0 || c.gather == gatherWaiting {
 		return
@@ -37,17 +41,17 @@ func (c *coordinator) allocate() {
 	c.ask(call{allocate: &req, stale: c.call.stale})
 }
 
-// gathered allocates what came together.
+// gathered allocates the shards that were gathered.
 func (c *coordinator) gathered() {
 	c.gather = gatherPassed
 	c.evaluate()
 	c.gather = gatherIdle
 }
 
-// pending returns the shards that should be given homes now: all that have none,
+// pending returns the shards that should be given homes now: all shards without a home,
 // ahead of their first message, and those of regions that leave. Only in the
-// beginning, when no shard has ever had
-// a home, regions are waited for, so that the first does not get everything.
+// beginning, when no shard has ever had a home, further regions are waited for, so that the
+// first region does not get all shards.
 func (c *coordinator) pending() []allocation.Pending {
 	hosts := 0
 	for _, r := range c.regions { //quorate:unordered a count
@@ -81,7 +85,8 @@ func regionID(n gossip.NodeID) allocation.Region {
 }
 
 // request describes the regions to a strategy. A shard that is to move, or on its
-// way, counts where it goes; those that are asked about are in no list.
+// way, is listed with the region to which it goes; a shard that is asked about is listed
+// with none.
 func (c *coordinator) request(pending []allocation.Pending) allocation.AllocateRequest {
 	asked := make(map[ShardID]bool, len(pending))
 	for _, p := range pending {
@@ -102,9 +107,8 @@ func (c *coordinator) request(pending []allocation.Pending) allocation.AllocateR
 	return allocation.AllocateRequest{Kind: c.kind.name, Shards: pending, Fitness: c.fitness(), Regions: c.regionStates(owner)}
 }
 
-// fitness says whether this is a good time to move shards. A newcomer that somebody
-// cannot reach is left out: it hosts nothing, and waits until it is reached, which may
-// be for long.
+// fitness says whether this is a good time to move shards. A joining member that is
+// unreachable is left out: it hosts nothing, and may stay unreachable for long.
 func (c *coordinator) fitness() allocation.Fitness {
 	f := allocation.Fitness{OneVersion: true, NoneJoining: true, NoneUnreachable: true}
 	st := c.control().state
@@ -113,7 +117,7 @@ func (c *coordinator) fitness() allocation.Fitness {
 		newcomer, reached := m.Status < gossip.Up, st.Reachable(m.Node)
 		f.NoneUnreachable = f.NoneUnreachable && (newcomer || reached)
 		if newcomer && reached && m.HasService(uint16(Service)) && m.HasRole(c.kind.settings.Role) {
-			f.NoneJoining = false // It is about to be a region.
+			f.NoneJoining = false // The joining member is about to run a region.
 		}
 		if c.regions[m.Node] == nil {
 			continue
@@ -124,7 +128,7 @@ func (c *coordinator) fitness() allocation.Fitness {
 	return f
 }
 
-// fitnessDigest numbers the states of the cluster that matter to moves.
+// fitnessDigest returns a number that differs between any two values of f.
 func fitnessDigest(f allocation.Fitness) uint64 {
 	var h uint64 = 1
 	for _, is := range [...]bool{f.OneVersion, f.NoneUnreachable, f.NoneJoining} {
@@ -136,8 +140,8 @@ func fitnessDigest(f allocation.Fitness) uint64 {
 	return h
 }
 
-// place takes over the homes of an answer that was checked, and returns how many that
-// were. Shards that still have one move there in their turn.
+// place takes over the homes of an answer that was checked, and returns how many homes it
+// took over. A shard that still has a home moves to the new one in its turn.
 func (c *coordinator) place(req allocation.AllocateRequest, res allocation.AllocateResult, strategy string) (homes int) {
 	nodes := c.nodesByRegion()
 	counts, leaving := map[gossip.NodeID]int{}, map[gossip.NodeID]int{}
@@ -171,7 +175,7 @@ func (c *coordinator) place(req allocation.AllocateRequest, res allocation.Alloc
 	return homes
 }
 
-// nodesByRegion returns the nodes by the names that strategies use.
+// nodesByRegion returns the nodes of the regions by the names that strategies use.
 func (c *coordinator) nodesByRegion() map[allocation.Region]gossip.NodeID {
 	nodes := map[allocation.Region]gossip.NodeID{}
 	for node := range c.regions { //quorate:unordered each entry by itself
@@ -183,7 +187,7 @@ func (c *coordinator) nodesByRegion() map[allocation.Region]gossip.NodeID {
 // textParts is how many nodes or reasons a decision names.
 const textParts = 5
 
-// homesText says how many shards each node gets.
+// homesText says in words how many shards each node gets.
 func homesText(counts map[gossip.NodeID]int) string {
 	parts := make([]string, 0, len(counts))
 	for _, node := range sortedNodes(counts) {
@@ -192,8 +196,8 @@ func homesText(counts map[gossip.NodeID]int) string {
 	return joinSome(parts, ", ")
 }
 
-// reasonsText joins the different reasons of a batch, without the name of the
-// strategy that some begin with.
+// reasonsText joins the different reasons of a batch, each without the name of the
+// strategy with which it may begin.
 func reasonsText(placements []allocation.Placement, strategy string) string {
 	var parts []string
 	for _, p := range placements {

@@ -10,26 +10,26 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// maxStale is how often in a row an answer of the strategy may be discarded since
-// the view has changed, before the built-in strategy decides where shards without a
-// home go, and before nothing is evened out for a while.
+// maxStale is how many answers of the strategy in a row may be discarded because the view
+// has changed. Then the built-in strategy decides where shards without a home go, and no
+// move evens out the load until the next check.
 const maxStale = 3
 
-// maxFruitless is how often in a row an answer of the strategy may give no shard a
-// home, before the built-in one decides. It breaks no contract to leave shards out.
+// maxFruitless is how many answers of the strategy in a row may give no shard a home,
+// before the built-in strategy decides. Leaving shards out breaks no contract.
 const maxFruitless = 3
 
-// call is a question to a strategy that may block, of one of two kinds. At most one
-// is in flight.
+// call is a question to a strategy that may block: either allocate or rebalance is set.
+// At most one call of a coordinator is in flight.
 type call struct {
 	id        machine.CallID
 	allocate  *allocation.AllocateRequest
 	rebalance *allocation.RebalanceRequest
-	view      uint64 // Digest of the request's view.
-	stale     int
+	view      uint64 // The digest of what the answer depends on, when the strategy was asked.
+	stale     int    // How many answers in a row were discarded because the view had changed.
 }
 
-// request returns what the strategy is asked.
+// request returns the request of the call.
 func (q *call) request() any {
 	if q.rebalance != nil {
 		return *q.rebalance
@@ -53,8 +53,8 @@ func (c *coordinator) forgetCall() {
 	c.control().out.Disarm(callTimer{c.kind.name})
 }
 
-// view is a digest of what an answer depends on: who may be given shards, and
-// which version of the map the request described.
+// view is a digest of what an answer depends on: the regions that may be given shards, and
+// the version of the map that the request described.
 func (c *coordinator) view() uint64 {
 	h := c.n
 	for _, node := range c.eligible() {
@@ -71,8 +71,8 @@ func mix(h uint64, text string) uint64 {
 	return h
 }
 
-// called takes the answer of a strategy that is waited for. One about a view that has
-// changed since is discarded, and asked for again.
+// called takes the answer of a strategy to the call in flight. When the view has changed
+// since the question, the answer is discarded and the strategy asked again.
 func (c *coordinator) called(in machine.Called) {
 	asked := c.call
 	c.forgetCall()
@@ -91,7 +91,7 @@ func (c *coordinator) called(in machine.Called) {
 	c.allocated(asked, in)
 }
 
-// allocated takes the answer to a question where shards should go.
+// allocated takes the answer to the question where shards should go.
 func (c *coordinator) allocated(asked call, in machine.Called) {
 	res, ok := in.Result.(allocation.AllocateResult)
 	err := in.Err

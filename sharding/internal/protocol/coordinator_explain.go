@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// explain says what is known about a shard.
+// explain returns what the coordinator knows about a shard.
 func (c *coordinator) explain(id ShardID, question uint64) Explained {
 	e := Explained{Kind: c.kind.name, Shard: id, ID: question, Coordinator: c.control().cfg.Self, Term: c.term}
 	if int(id) >= len(c.shards) {

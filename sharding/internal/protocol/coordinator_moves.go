@@ -13,20 +13,25 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
+// A move of a shard: depart tells the home to stop it, land or settle gives it the next home,
+// end records the outcome; overdue handles homes that do not stop in time. Shards of regions
+// that leave are planned by intend and begin in waves. A coordinator that ends itself lets its
+// moves end, by retire. Last is the history of the moves.
+
 // Bounds of moves.
 const (
-	// waveFactor is how many times as many shards as a region may take part in to
-	// even out the load are handed back at one time by a region that leaves.
+	// waveFactor times [KindConfig.MaxSimultaneousPerRegion] is the number of shards that
+	// a region which leaves hands back at one time.
 	waveFactor = 8
-	// waveAge is the age from which a move counts no longer against what is handed
-	// back at one time, so that entities that do not stop hold up no others.
+	// waveAge is the age from which a move does not count against that number any more,
+	// so that entities that do not stop hold up no other shards.
 	waveAge = 500 * time.Millisecond
 	// historySize is how many moves of the past are kept.
 	historySize = 256
 )
 
-// plan is a move of a shard away from a region that leaves, which is decided and
-// has not begun.
+// plan is a move of a shard away from a region that leaves: it is decided and has not
+// begun.
 type plan struct {
 	to     gossip.NodeID
 	reason string
@@ -35,15 +40,15 @@ type plan struct {
 // move is a shard on its way from one home to another.
 type move struct {
 	from     gossip.NodeID
-	to       gossip.NodeID // None: decided once the shard has stopped.
+	to       gossip.NodeID // The new home; zero: to be decided once the shard has stopped.
 	reason   string
 	stranded bool            // The target was lost on the way, and there is no other yet.
-	handBack bool            // The home leaves.
-	at       machine.Instant // When it began.
-	started  time.Time
+	handBack bool            // The move is because the home leaves.
+	at       machine.Instant // When the move began.
+	started  time.Time       // When the move began, by the wall clock.
 }
 
-// advance begins what has become possible since a move took a step.
+// advance begins the moves that have become possible since another move took a step.
 func (c *coordinator) advance() {
 	if !c.opened || c.control().suspended {
 		return
@@ -61,7 +66,7 @@ func (c *coordinator) depart(id ShardID, m *move) {
 	c.moves[id] = m
 }
 
-// land gives a shard that has stopped the home that its move decided, if that can
+// land gives a shard that has stopped the home on which its move decided, if that node can
 // still take it.
 func (c *coordinator) land(id ShardID, from gossip.NodeID, open []gossip.NodeID) bool {
 	m := c.moves[id]
@@ -96,7 +101,7 @@ func (c *coordinator) settle(id ShardID, node gossip.NodeID, decision string) {
 	}
 }
 
-// strand takes the target from a move, since that cannot take the shard any more.
+// strand takes the target from a move, because the target cannot take the shard any more.
 func (m *move) strand() {
 	if !m.to.IsZero() {
 		m.reason, m.stranded = clip(fmt.Sprintf("%s can take it no more; %s", m.to, m.reason)), true
@@ -156,8 +161,7 @@ func (c *coordinator) intend(id ShardID, to gossip.NodeID, reason string) {
 	c.planned[home] = append(c.planned[home], id)
 }
 
-// wave begins moves that were planned, as many of each region as may be under way
-// at one time.
+// wave begins planned moves, as many from each region as may be under way at one time.
 func (c *coordinator) wave() {
 	if len(c.planned) == 0 || c.ending {
 		return
@@ -179,8 +183,9 @@ func (c *coordinator) wave() {
 	c.send(o)
 }
 
-// release begins at most so many of the moves that are planned from a home, and returns
-// the rest. A plan that is out of date is dropped, and made anew by the next batch.
+// release begins at most most of the moves that are planned from a home, and returns
+// the shards of the others. A plan that is out of date is dropped, and made anew by the
+// next batch.
 func (c *coordinator) release(home gossip.NodeID, ids []ShardID, most int, open []gossip.NodeID, o commands) []ShardID {
 	for len(ids) > 0 && most > 0 {
 		id := ids[0]
@@ -198,7 +203,8 @@ func (c *coordinator) release(home gossip.NodeID, ids []ShardID, most int, open 
 	return ids
 }
 
-// overdue ends the waiting for homes that do not stop shards in time.
+// overdue gives up waiting for homes that do not stop shards in time: the stop is taken
+// back, or the entities are given up.
 func (c *coordinator) overdue() {
 	next, verdict := PhaseResuming, "called off"
 	if c.kind.cfg.OnStuck == OnStuckAbandon {
@@ -218,17 +224,17 @@ func (c *coordinator) overdue() {
 	}
 }
 
-// How long a coordinator that ends waits for its moves.
+// The times for which a coordinator that ends waits for its moves.
 const (
-	// endPatience is how long shards may take to stop, before that is taken back.
+	// endPatience is how long shards may take to stop, before their stop is taken back.
 	endPatience = time.Second
-	// endLimit is how long it takes at most: what is on its way then is found by the
-	// next coordinator, with what the old homes knew of streams lost.
+	// endLimit is how long the coordinator waits at most. A shard that is on its way then
+	// is found by the next coordinator, without the positions of its streams.
 	endLimit = 3 * time.Second
 )
 
-// retire lets the moves under way come to their ends, and begins none. What has
-// been decided and has not begun is left to the next coordinator.
+// retire lets the moves under way come to their ends, and begins no other. Plans that have
+// not begun are left to the next coordinator.
 func (c *coordinator) retire() {
 	c.ending, c.endBy = true, c.now().Add(endLimit)
 	clear(c.plans)
@@ -244,9 +250,10 @@ func (c *coordinator) retire() {
 	c.evaluate()
 }
 
-// retired reports whether a coordinator that ends can stop: its successor has asked
-// for that, before which there would be nobody to ask for maps and homes, and nothing
-// is on its way any more: every shard is with a home, which tells the successor of it.
+// retired reports whether a coordinator that ends can stop. Its successor must have asked
+// for that, since until then no other node answers regions that need maps and homes. And no
+// shard may be on its way: every shard is open, or with a home, which reports it to the
+// successor.
 func (c *coordinator) retired() bool {
 	if !c.ending {
 		return false
@@ -265,10 +272,10 @@ func (c *coordinator) retired() bool {
 	return true
 }
 
-// history is the last moves, in a ring.
+// history holds the last moves, in a ring.
 type history struct {
 	ring []Moved
-	next int // The place of the oldest, once the ring is full.
+	next int // The place of the oldest move, once the ring is full.
 }
 
 func (h *history) add(m Moved) {

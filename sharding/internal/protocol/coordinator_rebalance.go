@@ -13,18 +13,23 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
+// How the load is evened out: watch and the timer say when to look; rebalanceOnce asks the
+// strategy, unless shards without a home come first; move begins the moves of its answer;
+// followUp asks again when half of them have ended. Last is what a request tells a strategy.
+
 // rebalanceGather is how long a coordinator waits after the regions have changed before
 // it evens out the load: nodes often join together.
 const rebalanceGather = 100 * time.Millisecond
 
-// rebalance is what a coordinator keeps of its evening out the load.
+// rebalance says how far a coordinator has come in evening out the load.
 type rebalance struct {
 	armed machine.Instant // When the timer fires; 0: it is not armed.
-	due   bool            // The strategy should be asked as soon as nothing stands in the way.
-	seen  uint64          // Digest of what would be a reason to ask.
-	asked int             // Moves that were under way after the last answer.
+	due   bool            // The strategy should be asked as soon as nothing else comes first.
+	seen  uint64          // The digest of the regions and the fitness, a change of which is a reason to ask.
+	asked int             // The number of moves under way after the last answer.
 
-	// Of the present run of rounds.
+	// The moves of the present run of rounds that have ended, by outcome, and when the run
+	// began.
 	moved, calledOff, lost int
 	since                  machine.Instant
 }
@@ -41,8 +46,8 @@ func (e *rebalance) ended(how Outcome) {
 	}
 }
 
-// watch looks whether regions or members have changed in a way that is a reason to
-// ask the strategy: somebody came, or can be given shards again.
+// watch arms the timer when regions or members have changed in a way that is a reason to
+// ask the strategy: a region came, or can be given shards again.
 func (c *coordinator) watch() {
 	h := fitnessDigest(c.fitness())
 	for _, node := range c.eligible() {
@@ -57,7 +62,7 @@ func (c *coordinator) watch() {
 	}
 }
 
-// armRebalance has the load looked at after a time, unless that happens earlier anyway.
+// armRebalance arms the timer to fire after a time, unless it fires earlier anyway.
 func (c *coordinator) armRebalance(after time.Duration) {
 	at := c.now().Add(after)
 	if c.rebalance.armed == 0 || at < c.rebalance.armed {
@@ -66,7 +71,7 @@ func (c *coordinator) armRebalance(after time.Duration) {
 	}
 }
 
-// rebalanceFired looks at the load, and sees to it that it is looked at again.
+// rebalanceFired looks whether the load is even, and arms the timer for the next look.
 func (c *coordinator) rebalanceFired() {
 	c.rebalance.armed, c.rebalance.due = 0, true
 	c.armRebalance(c.kind.timings.RebalanceIdle)
@@ -106,8 +111,8 @@ func (c *coordinator) rebalanceOnce() {
 	c.ask(call{rebalance: &req, stale: c.call.stale})
 }
 
-// unsettled reports whether shards have no home, or are on their way from regions
-// that leave, or are to be.
+// unsettled reports whether shards have no home, are on their way from regions that leave,
+// or are planned to be.
 func (c *coordinator) unsettled() bool {
 	if len(c.plans) > 0 {
 		return true
@@ -126,8 +131,8 @@ func (c *coordinator) unsettled() bool {
 }
 
 // rebalanceRequest describes the regions and the moves under way to a strategy. A
-// shard on its way is listed with the region that it comes from; when that is gone,
-// with its home, and its move only takes from the budget.
+// shard on its way is listed with the region from which it comes. When that region is gone,
+// the shard is listed with its home, and its move is not: it only lowers the budget.
 func (c *coordinator) rebalanceRequest() allocation.RebalanceRequest {
 	budget := allocation.Budget{Simultaneous: c.kind.cfg.simultaneous(), PerRegion: c.kind.cfg.perRegion()}
 	for _, id := range c.inFlight() {
@@ -151,8 +156,8 @@ func (c *coordinator) rebalanceRequest() allocation.RebalanceRequest {
 	}
 }
 
-// move begins the moves of an answer that was checked, but for those of shards that
-// were tried in vain a short time ago, and those that would undo a move.
+// move begins the moves of an answer that was checked, without moves of shards that were
+// called off a short time ago, and without moves that would undo a recent one.
 func (c *coordinator) move(res allocation.RebalanceResult, strategy string) {
 	nodes := c.nodesByRegion()
 	o := newCommands()
@@ -184,8 +189,8 @@ func (c *coordinator) resting() bool {
 	return len(c.moves) == 0 && c.rebalance.moved+c.rebalance.calledOff+c.rebalance.lost == 0
 }
 
-// report records the beginning and the end of a run of rounds, and what was left
-// out; the rounds between are many.
+// report records the beginning and the end of a run of rounds, and the moves that were
+// left out. The rounds between are many, and not recorded.
 func (c *coordinator) report(strategy, reason string, fresh bool, begun, undone int) {
 	e := &c.rebalance
 	if undone > 0 {
@@ -203,7 +208,7 @@ func (c *coordinator) report(strategy, reason string, fresh bool, begun, undone 
 	}
 }
 
-// because joins the name of a strategy and its reason, which may begin with it.
+// because joins the name of a strategy and its reason, which may begin with the name.
 func because(strategy, reason string) string {
 	switch {
 	case reason == "":
@@ -233,13 +238,13 @@ func (c *coordinator) rebalanced(asked call, in machine.Called) {
 	c.move(res, c.kind.cfg.Strategy)
 }
 
-// notMoved records that a strategy could not be asked what should move.
+// notMoved records that a strategy gave no usable answer to what should move.
 func (c *coordinator) notMoved(why string) {
 	c.control().out.Decide("rebalance", c.kind.name, "nothing moves", clip(fmt.Sprintf("strategy %s: %s", c.kind.cfg.Strategy, why)))
 }
 
-// perRegion and simultaneous are the bounds, which a node that does not run the
-// kind does not know.
+// perRegion and simultaneous return the bounds of moves. A node that coordinates the kind
+// without running it does not know the bounds, and uses the defaults.
 func (k KindConfig) perRegion() int { return defaulted(k.MaxSimultaneousPerRegion, 4) }
 
 func (k KindConfig) simultaneous() int { return defaulted(k.MaxSimultaneous, 32) }
@@ -251,15 +256,15 @@ func defaulted(n, def int) int {
 	return n
 }
 
-// listed reports whether a node is among the regions that a strategy is told of.
+// listed reports whether the region of a node is among those that a request describes.
 func (c *coordinator) listed(node gossip.NodeID) bool {
 	r := c.regions[node]
 	return r != nil && !r.reg.Proxy && c.control().state.Member(node) != nil
 }
 
-// regionStates describes the regions to a strategy, each with the shards that are
-// its own, in the order in which they came; those that could not be moved a short
-// time ago are last.
+// regionStates describes the regions to a strategy, each with the shards of which owner says
+// that they are its own, in the order in which they came; shards whose move was called off a
+// short time ago are last.
 func (c *coordinator) regionStates(owner func(ShardID) gossip.NodeID) []allocation.RegionState {
 	st := c.control().state
 	shards := c.byRegion(owner)

@@ -5,8 +5,8 @@
 // over shards by a hash of their id, shards over the nodes of a cluster by a
 // coordinator, and messages find their entity wherever it lives.
 //
-// There is one [Control] on a node, for all kinds, and one [Cell], a cell, for
-// each shard that the node has anything to do with.
+// A node has one [Control], for all kinds, and one [Cell] for each shard of every kind
+// that runs there.
 //
 //	       Control of node A                  Control of node B
 //	┌──────────────┬───────────┐       ┌──────────────┬───────────┐
@@ -27,10 +27,10 @@
 // of the coordinator and the version of its map.
 //
 //	1  A coordinator starts under the singleton rule, with a term of its own.
-//	2  It asks every member that runs sharding, repeatedly. One that is down is
-//	   waited for until it is removed and fenced.
+//	2  The coordinator asks every member that runs sharding, repeatedly. A member
+//	   that is down is waited for until it is removed and fenced.
 //	3  A node that is asked promises to obey no lower term, and reports what it
-//	   hosts. If it promised a higher one already, it refuses, and the
+//	   hosts. If it promised a higher term already, it refuses, and the
 //	   coordinator retires.
 //	4  A shard whose host reported it is known. The others are open: nothing is
 //	   decided about them
@@ -90,6 +90,6 @@
 //
 // # Concurrency
 //
-// A Control and a Shard belong to one goroutine at a time each. Nothing here
-// starts a goroutine, locks, reads a clock or does input or output.
+// A Control belongs to one goroutine at a time, and so does a Cell. No function of the
+// package starts a goroutine, locks, reads a clock or does input or output.
 package protocol

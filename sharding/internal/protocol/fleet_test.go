@@ -22,8 +22,8 @@ import (
 )
 
 // fleet steps the control machines of a few nodes in virtual time. Membership is
-// a script: the test says who is up, who leaves, and when a removed member is
-// fenced. Cells are stubs that stop when they are told to. It checks at every
+// a script: the test says which nodes are up, which leave, and when a removed member is
+// fenced. Cells are stubs that stop when they are told to. The fleet checks at every
 // moment that no shard has two hosts and that epochs rise from home to home.
 type fleet struct {
 	t       *testing.T
@@ -35,9 +35,9 @@ type fleet struct {
 	drop    func(from, to gossip.NodeID, m protocol.ControlMessage) bool
 	trace   *strings.Builder
 	stops   func(s protocol.ShardID) time.Duration // How long a shard takes to stop; negative: for ever.
-	epochs  map[protocol.ShardID]protocol.Epoch    // The last home of each shard.
-	answers func(r machine.Call) (any, error)      // Where the strategy puts shards, at once; nil: no answer.
-	evens   func(r machine.Call) (any, error)      // What it moves; nil: nothing.
+	epochs  map[protocol.ShardID]protocol.Epoch    // The epoch of the last home of each shard.
+	answers func(r machine.Call) (any, error)      // Answers calls that ask where shards go, at once; nil: no answer.
+	evens   func(r machine.Call) (any, error)      // Answers calls that ask which shards move; nil: none move.
 }
 
 type happening struct {
@@ -58,13 +58,13 @@ type control struct {
 	suspended bool
 	puppet    bool
 	dead      bool
-	left      bool // It told membership that its work is handed over.
+	left      bool // The node has told membership that its work is handed over.
 	heard     []protocol.ControlMessage
 	events    []any
 	decisions []machine.Decide
-	calls     []machine.Call // That ask where shards go.
-	rounds    []machine.Call // That ask what moves.
-	mute      bool           // The strategy does not say what moves.
+	calls     []machine.Call // The calls that ask where shards go.
+	rounds    []machine.Call // The calls that ask which shards move.
+	mute      bool           // The strategy does not answer which shards move.
 }
 
 const latency = time.Millisecond
@@ -139,7 +139,7 @@ func (f *fleet) start(i int, kinds ...protocol.KindConfig) *control {
 	return n
 }
 
-// puppet lets the i-th node join, for which the test speaks.
+// puppet lets the i-th node join as a puppet, for which the test speaks.
 func (f *fleet) puppet(i int) *control {
 	f.t.Helper()
 	n := f.add(i)
@@ -166,7 +166,7 @@ func (f *fleet) set(st gossip.Status, n *control) {
 	f.publish()
 }
 
-// remove removes a member; fence says that nothing of it can be hosting.
+// remove removes a member; fence says that the member can host no shard any more.
 func (f *fleet) remove(n *control) {
 	f.t.Helper()
 	f.edit(func(e *gossip.Edit) bool { return e.Remove(n.id, time.Unix(9, 0)) })
@@ -401,7 +401,7 @@ func published[E any](n *control) []E {
 	return all
 }
 
-// decided returns what a node decided, of one kind.
+// decided returns the decisions of a node of one kind.
 func (n *control) decided(kind string) []string {
 	var all []string
 	for _, d := range n.decisions {

@@ -11,6 +11,11 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
+// A region of a node: it registers at the coordinator and reports what it hosts; onHost,
+// onStop, onResume and onRelease obey its commands, and onHalted answers when a cell has
+// stopped; onLookup and onMap keep the cells' routes; leave and checkClosed hand everything
+// over when the node leaves.
+
 // host is the region of a kind on this node: the part of [Control] that hosts shards
 // of the kind and holds a copy of its map. Invariants, between steps:
 //
@@ -22,18 +27,19 @@ type host struct {
 	kind *perKind
 	cfg  KindConfig
 
-	homes   []Home // By shard; without a node where the home is not known.
-	term    Term   // Of the map copy.
-	version uint64
+	homes   []Home // The copy of the map, by shard; the node is zero where the home is not known.
+	term    Term   // The term of the copy.
+	version uint64 // The version of the copy.
 
 	hosted map[ShardID]*hosted
 	began  map[ShardID]Epoch // The epoch under which hosting began here last.
 	wanted map[ShardID]Epoch // Shards whose cell waits for a home above an epoch.
-	flush  bool              // lookupTimer is armed.
-	closed bool              // The node leaves, and everything is handed over.
-	said   Registration      // What was said of the region last.
+	flush  bool              // The lookupTimer is armed.
+	closed bool              // The node leaves, and all its shards are handed over.
+	said   Registration      // The registration that was sent last.
 	taken  bool              // A coordinator has accepted the region once.
-	// refused is what the coordinator said about the settings last.
+	// refused is the present refusal of the region by a coordinator; zero when the region
+	// is not refused.
 	refused SettingsRefused
 }
 
@@ -41,8 +47,8 @@ type host struct {
 type hosted struct {
 	epoch, base Epoch
 	state       HostState
-	positions   []Position // Of a shard that has stopped.
-	halted      Term       // The promise under which it stopped.
+	positions   []Position // The positions of the streams, once the shard has stopped.
+	halted      Term       // The promise of the node when the shard stopped.
 }
 
 func newHost(k *perKind, cfg KindConfig) *host {
@@ -88,8 +94,7 @@ func (h *host) report(to gossip.NodeID, term Term) {
 	h.kind.send(to, m)
 }
 
-// register makes the region known to the coordinator, or to whom this node takes
-// for it.
+// register makes the region known to the node that this node takes for the coordinator's.
 func (h *host) register() {
 	to := h.kind.coordinatorNode()
 	if !to.IsZero() && (!h.closed || len(h.wanted) > 0) {
@@ -104,13 +109,13 @@ func (h *host) registerAt(to gossip.NodeID) {
 	})
 }
 
-// toShard tells the cell of a shard something.
+// toShard has the runtime apply an input to the cell of a shard.
 func (h *host) toShard(s ShardID, in CellInput) {
 	h.kind.control.out.Add(ToShard{Kind: h.cfg.Name, Shard: s, Input: in})
 }
 
-// onHost obeys the order to host, unless an epoch above is known or the node is
-// leaving.
+// onHost obeys the order to host shards, unless a higher epoch of a shard is known or the
+// node is leaving.
 func (h *host) onHost(from gossip.NodeID, m Host) {
 	if h.cfg.Proxy {
 		return
@@ -139,9 +144,9 @@ func (h *host) onHost(from gossip.NodeID, m Host) {
 	}
 }
 
-// neverHosted reports whether the shard has not been hosted here under the epoch,
-// so that it can be handed back as it came: its positions are still those of the
-// home before.
+// neverHosted reports whether the shard has not been hosted here under the epoch of the
+// order, so that it can be handed back as it came: its positions are still those of the
+// former home.
 func (h *host) neverHosted(hs HostShard) bool {
 	if entry := h.hosted[hs.Shard]; entry != nil && (entry.epoch == hs.Epoch || entry.state != Halted) {
 		return false
@@ -149,14 +154,15 @@ func (h *host) neverHosted(hs HostShard) bool {
 	return h.began[hs.Shard].Less(hs.Epoch) && !hs.Epoch.Less(h.homes[hs.Shard].Epoch)
 }
 
-// halted reports whether the shard was hosted under the epoch and has stopped.
+// halted reports whether this node leaves, hosted the shard under the epoch of the order
+// and has stopped it.
 func (h *host) halted(hs HostShard) bool {
 	entry := h.hosted[hs.Shard]
 	return h.kind.control.leaving && entry != nil && entry.epoch == hs.Epoch && entry.state == Halted
 }
 
-// hosts begins to host the shard, if nothing speaks against it, and reports whether it
-// is hosted under the epoch.
+// hosts begins to host the shard, unless the order is out of date, and reports whether the
+// shard is hosted under the epoch of the order.
 func (h *host) hosts(hs HostShard) bool {
 	self := h.kind.control.cfg.Self
 	if entry := h.hosted[hs.Shard]; entry != nil {
@@ -178,7 +184,7 @@ func (h *host) hosts(hs HostShard) bool {
 		return false
 	}
 	if h.began[hs.Shard] == hs.Epoch {
-		return false // It stopped under this epoch: the order is an old one.
+		return false // The shard has stopped under this epoch: the order is an old one.
 	}
 	h.hosted[hs.Shard], h.began[hs.Shard] = &hosted{epoch: hs.Epoch, base: hs.Base, state: Serving}, hs.Epoch
 	h.homes[hs.Shard] = Home{Shard: hs.Shard, Node: self, Epoch: hs.Epoch, Base: hs.Base}
@@ -241,8 +247,8 @@ func (h *host) onResume(from gossip.NodeID, m Resume) {
 	}
 }
 
-// onRelease gives up what does not stop. A shard whose stop was lost is stopped
-// first.
+// onRelease gives up the entities that do not stop. A shard for which the [Stop] was lost
+// is stopped first.
 func (h *host) onRelease(from gossip.NodeID, m Release) {
 	var done []StoppedShard
 	for _, se := range m.Shards {
@@ -277,7 +283,7 @@ func (h *host) onHalted(s ShardID, e ShardHalted) {
 		h.kind.send(to, m)
 	}
 	if asker != to && h.kind.control.state.Member(asker) != nil {
-		h.kind.send(asker, m) // It leaves, and stops coordinating when its moves have ended.
+		h.kind.send(asker, m) // The asker leaves, and coordinates until its moves have ended.
 	}
 	h.checkClosed()
 }
@@ -303,7 +309,7 @@ func (h *host) route(home Home) {
 	h.toShard(home.Shard, SetRoute{Home: home.Node, Epoch: home.Epoch, Base: home.Base})
 }
 
-// onMap takes over a map or its changes.
+// onMap takes over a whole map, or the changes of a version.
 func (h *host) onMap(from gossip.NodeID, m Map) {
 	h.accepted()
 	if m.From != 0 && (m.Term != h.term || m.From > h.version) {
@@ -322,7 +328,7 @@ func (h *host) onMap(from gossip.NodeID, m Map) {
 }
 
 // accepted notes that a coordinator has accepted the region, or does not refuse it any
-// more: only those that it has accepted get its map.
+// more: a coordinator sends its map only to regions that it has accepted.
 func (h *host) accepted() {
 	again := h.refused != (SettingsRefused{})
 	if h.taken && !again {
@@ -352,7 +358,7 @@ func (h *host) learn(home Home) {
 	h.route(home)
 }
 
-// hosting returns how many shards are hosted.
+// hosting returns how many shards this node hosts.
 func (h *host) hosting() int {
 	n := 0
 	for _, entry := range h.hosted { //quorate:unordered a count
@@ -380,10 +386,10 @@ func (h *host) leave() {
 	h.checkClosed()
 }
 
-// checkClosed closes the region of a node that leaves once nothing is hosted and
-// the map says that others have taken over what was: before that, the positions of
-// a shard may still be lost on their way to the coordinator, which asks for them
-// again, and must find somebody who answers.
+// checkClosed closes the region of a node that leaves once it hosts no shard and the map
+// says that other nodes host the shards that it had. Before that, the positions of a shard
+// may still be lost on their way to the coordinator, which asks for them again, and needs
+// this node to answer.
 func (h *host) checkClosed() {
 	if h.kind.control.leaving && h.hosting() == 0 && (len(h.hosted) == 0 || !h.kind.successor()) {
 		h.closed = true

@@ -5,6 +5,10 @@ package protocol
 
 import "github.com/quorate/quorate/gossip"
 
+// What goes in and out of Control inside a node: commands from the runtime, effects for cells,
+// and the events that are published; then what Control tells a cell, CellInput, and what a
+// cell tells Control, CellEvent.
+
 // ComponentName is the name of [Control] among the components of a node, and in
 // what it tells membership about its work.
 const ComponentName = "sharding"
@@ -35,20 +39,19 @@ type FromShard struct {
 	Event CellEvent
 }
 
-// HomesChanged is published by the coordinator's node and others when the home of
-// shards changed, for people and metrics.
+// HomesChanged is published by the coordinator's node when homes of shards have changed,
+// for people and metrics.
 type HomesChanged struct {
 	Kind  string
 	Term  Term
 	Homes []Home
 }
 
-// KindRefused is published when the coordinator refused this node's region, with the
-// refusal.
+// KindRefused is published when a coordinator has refused this node's region.
 type KindRefused struct{ Refusal SettingsRefused }
 
 // KindAccepted is published when a coordinator has accepted this node's region for the
-// first time, and when it accepts one that it, or one before it, had refused.
+// first time, and when a coordinator accepts the region after a refusal.
 type KindAccepted struct {
 	Kind string
 	// Again says that the region had been refused.
@@ -104,10 +107,11 @@ type StartHosting struct {
 }
 
 // StopHosting makes the host let its mailboxes run out and stop its entities.
-// It answers by [ShardHalted].
+// The cell answers by [ShardHalted].
 type StopHosting struct {
 	Epoch Epoch
-	// Leaving says that the node leaves the cluster: its entities are told so.
+	// Leaving says that the shard stops because the node leaves the cluster; the entities
+	// are told so.
 	Leaving bool
 }
 
@@ -115,9 +119,9 @@ type StopHosting struct {
 type ResumeHosting struct{ Epoch Epoch }
 
 // ReleaseHosting makes a host that is stopping give up the entities that do not
-// stop, since the shard moves without waiting for them any longer: nothing of what
-// they still answer leaves, and they begin no other message. It answers by
-// [ShardHalted], at once. A host that is not stopping under the epoch ignores it.
+// stop, since the shard moves without waiting for them any longer: no answer of these
+// entities leaves any more, and they begin no other message. The cell answers by
+// [ShardHalted], at once. A host that is not stopping under the epoch ignores the input.
 type ReleaseHosting struct{ Epoch Epoch }
 
 // Suspend says that the node has no standing: no message begins, and no reply
@@ -127,8 +131,8 @@ type Suspend struct{}
 // Unsuspend takes [Suspend] back.
 type Unsuspend struct{}
 
-// Abandon says that the node must stop at once: entities are stopped, nothing of
-// what they still answer leaves, and every message that waits fails.
+// Abandon says that the node must stop at once: entities are stopped, no answer of theirs
+// leaves any more, and every message that waits fails.
 type Abandon struct{}
 
 func (SetRoute) shardInput()       {}
@@ -153,7 +157,7 @@ type Lookup struct {
 type ShardHalted struct {
 	Epoch Epoch
 	Base  Epoch
-	// Positions are those of the streams of Base, sorted by origin.
+	// Positions say up to which message each stream of Base was delivered, sorted by origin.
 	Positions []Position
 }
 

@@ -11,6 +11,9 @@ import (
 	"unicode/utf8"
 )
 
+// What a node is told about a kind: Settings, which all nodes must have equal, and KindConfig
+// with the Timings, which are this node's own. Validate checks them before the kind runs.
+
 // Limits of what the messages of this package may hold.
 const (
 	// MaxKindBytes is the longest name of a kind, in bytes.
@@ -23,12 +26,12 @@ const (
 	MaxKinds = 1024
 )
 
-// Settings are the settings of a kind that all nodes must have equal. They are
-// compared when a region registers.
+// Settings are the settings of a kind that all nodes must have equal. The coordinator
+// compares them with its own when a region registers.
 type Settings struct {
 	// Shards is the number of shards, from 1 to [MaxShards].
 	Shards uint32
-	// Hash names the function from ids to shards; [HashName].
+	// Hash names the function from ids to shards, which is [HashName].
 	Hash string
 	// Codec names the encoding of the messages.
 	Codec string
@@ -38,7 +41,7 @@ type Settings struct {
 }
 
 // Difference returns the refusal of a region with the settings o by a coordinator with
-// the settings s: it names the first one in which they differ. False: they are equal.
+// the settings s, which names the first setting that differs. False: all are equal.
 func (s Settings) Difference(kind string, o Settings) (SettingsRefused, bool) {
 	for _, p := range [...][3]string{
 		{"number-of-shards", strconv.FormatUint(uint64(s.Shards), 10), strconv.FormatUint(uint64(o.Shards), 10)},
@@ -75,23 +78,23 @@ type KindConfig struct {
 	Settings Settings
 	// Proxy says that this node sends to the kind and hosts nothing of it.
 	Proxy bool
-	// MinRegions is how many regions suffice for the first allocation. Without it,
-	// with 0 or 1, and if they do not come, it waits for [Timings.Settle].
+	// MinRegions is how many regions suffice for the first allocation. With 0 or 1, and
+	// while fewer regions register, the first allocation waits for [Timings.Settle].
 	MinRegions int
 	// Capacity is the share of the shards that this region can bear, relative to
 	// the others. 0 counts as 1.
 	Capacity uint32
-	// Strategy names a strategy that must be asked by a [machine.Call] of the
-	// kind "allocation". Empty: the built-in least-shard, called directly.
+	// Strategy names a strategy that must be asked by a [machine.Call] of the port
+	// [AllocationCall]. Empty: the built-in least-shard, called directly.
 	Strategy string
 	// MaxSimultaneous bounds the shards of the kind that are on the move to even
 	// out the load, at one time. Default 32.
 	MaxSimultaneous int
-	// MaxSimultaneousPerRegion bounds those of them that come from, or go to, one
-	// region. Default 4. A region that leaves hands back eight times as many at one
+	// MaxSimultaneousPerRegion bounds the shards on the move that come from, or go to,
+	// one region. Default 4. A region that leaves hands back eight times as many at one
 	// time.
 	MaxSimultaneousPerRegion int
-	// OnStuck says what becomes of a move when entities do not stop in time.
+	// OnStuck says what becomes of a move when entities of the shard do not stop in time.
 	OnStuck OnStuck
 	// Timings are the times of the protocol. Zero fields have their defaults.
 	Timings Timings
@@ -142,8 +145,8 @@ type Timings struct {
 	// RebalanceIdle is how often a coordinator looks whether the load is even when
 	// nothing else makes it look. Default 10 s.
 	RebalanceIdle time.Duration
-	// HandOver is how long a coordinator that leaves may take to stop before this
-	// is reported; it is never passed over. Default 10 s.
+	// HandOver is how long a coordinator whose node leaves may take to stop before that
+	// is reported; no other takes over before it has stopped. Default 10 s.
 	HandOver time.Duration
 }
 

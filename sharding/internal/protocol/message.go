@@ -10,6 +10,9 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
+// The messages to entities and those that answer them, Reply, Ack, Need and Flow; then queue,
+// the list in which messages wait in a cell.
+
 // Overdue is the deadline of a message whose sender said that it had passed. The
 // message travels all the same, since it has a number of its stream.
 const Overdue machine.Instant = math.MinInt64
@@ -18,11 +21,12 @@ const Overdue machine.Instant = math.MinInt64
 // way, so that there are no loops; the bound is for nodes that do not obey.
 const MaxHops = 32
 
-// Message is one message to an entity, on its whole way. It is pooled by the
-// runtime; who owns it is said at each method of [Cell]. The fields are written
-// before it is handed over, except those that the cell of the origin assigns.
+// Message is one message to an entity, on its whole way. Messages are pooled by the
+// runtime; each method of [Cell] says whether the cell or the caller owns the message
+// afterwards. The fields are written before the message is given to a cell, except those
+// that the cell of the origin assigns.
 type Message struct {
-	// Kind and Shard address the cell. They are the runtime's business.
+	// Kind and Shard address the cell. The runtime sets and reads them.
 	Kind  string
 	Shard ShardID
 	// Entity is the id of the entity.
@@ -36,8 +40,8 @@ type Message struct {
 	// Seq is the place in the stream, from 1; 0 for a local message that needs
 	// none. Assigned by the origin's cell.
 	Seq uint64
-	// Route is the epoch of the map entry by which the message was sent last. It
-	// is a hint for routing and never a reason to refuse. Assigned by cells.
+	// Route is the epoch of the map entry by which the message was sent last: a hint for
+	// routing, never a reason to refuse the message. Assigned by cells.
 	Route Epoch
 	// Hops counts how often the message was passed on.
 	Hops uint8
@@ -48,13 +52,13 @@ type Message struct {
 	// Correlation names the ask that waits for the reply, unique in its origin's
 	// process. 0: nobody waits.
 	Correlation uint64
-	// Deadline is when the asker stops waiting, by the clock of this process: the
-	// message does not begin any more. It crosses the wire as the time that remains,
-	// see [Clocks]. 0: none. [Overdue]: it had passed before the message came here.
+	// Deadline is when the asker stops waiting, by the clock of this process: no entity
+	// begins the message after that. The wire carries the time that remains, see [Clocks].
+	// 0: none. [Overdue]: the deadline had passed before the message came here.
 	Deadline machine.Instant
-	// Trace is the trace context, opaque.
+	// Trace is the trace context, which no cell reads.
 	Trace []byte
-	// Codec numbers the encoding of Payload, Flags are the runtime's.
+	// Codec numbers the encoding of Payload. Flags are set and read by the runtime alone.
 	Codec uint16
 	Flags uint32
 
@@ -67,23 +71,23 @@ type Message struct {
 	// Value is the message as the sender passed it or the runtime decoded it. It
 	// must not be modified any more.
 	Value any
-	// Size is what the message counts in bounded buffers, in bytes. The runtime
-	// sets it when Payload is nil; otherwise 0 means that it is computed.
+	// Size is the number of bytes that the message counts in bounded buffers. The runtime
+	// sets Size when Payload is nil; otherwise 0 means that the size is computed.
 	Size int
 
-	next *Message // The next in the one list that the message is in.
+	next *Message // The next message in the list that this one is in: a message is in one list at most.
 	// place is where on its passage the message was first handed over, plus one; 0:
 	// nowhere; hasLeft: no matter where, since a copy may have left this node.
 	place  uint64
-	ticket *ticket // Its place in a line, while the sender has it; nil mostly.
+	ticket *ticket // The place of the message in a line, while its sender waits; nil mostly.
 }
 
 // smallPayload is the longest payload for which a message has room in itself.
 const smallPayload = 96
 
 // NewMessage returns an empty message with an empty payload that holds n bytes
-// without growing. A small one lies in the message itself, which makes one
-// allocation of two.
+// without growing. A small payload lies in the message itself, which saves an
+// allocation.
 func NewMessage(n int) *Message {
 	if n > smallPayload {
 		return &Message{Payload: make([]byte, 0, n)}
@@ -96,10 +100,11 @@ func NewMessage(n int) *Message {
 	return &both.Message
 }
 
-// messageOverhead is what a message counts in bounded buffers beyond its parts.
+// messageOverhead is the number of bytes that a message counts in bounded buffers beyond
+// its parts.
 const messageOverhead = 128
 
-// cost is what the message counts in bounded buffers.
+// cost is the number of bytes that the message counts in bounded buffers.
 func (m *Message) cost() int {
 	if m.Size > 0 {
 		return m.Size + messageOverhead
@@ -113,7 +118,7 @@ func (m *Message) Expired(now machine.Instant) bool {
 }
 
 // Reset makes m ready for reuse. The memory of the payload stays; other buffers
-// are dropped, since others may still hold them.
+// are dropped, since other values may still refer to them.
 func (m *Message) Reset() { *m = Message{Payload: m.Payload[:0]} }
 
 // Reply answers a message. It goes straight to the origin's node, not along the
@@ -122,7 +127,7 @@ type Reply struct {
 	// Kind and Shard are those of the message.
 	Kind  string
 	Shard ShardID
-	// Correlation is that of the message.
+	// Correlation names the ask, as in [Message].
 	Correlation uint64
 	// Code is the error, [CodeOK] when there is none.
 	Code Code
@@ -144,7 +149,7 @@ type Ack struct {
 	Shard ShardID
 	Base  Epoch
 	Seq   uint64
-	// Clock is what the clock of the sender showed, see [Clocks]. The runtime sets it. 0:
+	// Clock is what the clock of the sender showed, set by the runtime, see [Clocks]. 0:
 	// not known.
 	Clock machine.Instant
 }
@@ -165,25 +170,25 @@ type FlowState uint8
 const (
 	FlowHold FlowState = iota + 1 // To an origin: the mailbox is full, send no more.
 	FlowOpen                      // To an origin: there is room.
-	FlowAsk                       // To a host: is it still full?
+	FlowAsk                       // To a host: is the mailbox still full?
 )
 
 // Flow governs the flow of messages from one node to one entity.
 type Flow struct {
 	Kind  string
 	Shard ShardID
-	// Epoch is that of the home that says it, or is asked.
+	// Epoch is the epoch of the home that sends the Flow, or to which it is sent.
 	Epoch  Epoch
 	Entity string
 	State  FlowState
 }
 
-// Position is how far a stream was delivered. The positions of all streams of a
-// shard travel with it from home to home.
+// Position says up to which message a stream was delivered. The positions of all streams
+// of a shard travel with the shard from home to home.
 type Position struct {
 	// Origin names the stream, together with the shard and its base epoch.
 	Origin gossip.NodeID
-	// Seq is the last message that was delivered.
+	// Seq is the number of the last message that was delivered.
 	Seq uint64
 }
 
@@ -230,8 +235,8 @@ func (q *queue) pushFront(m *Message) {
 	q.bytes += m.cost()
 }
 
-// cut takes out what has a sequence number up to seq, of a queue in the order of
-// sequence numbers, and returns it as a list.
+// cut takes the messages with a number up to seq out of a queue that is in the order of
+// the numbers, and returns them as a list.
 func (q *queue) cut(seq uint64) *Message {
 	list := q.head
 	var last *Message

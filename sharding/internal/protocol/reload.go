@@ -16,7 +16,7 @@ import (
 type Reload struct {
 	// LeastShard configures the built-in strategy.
 	LeastShard allocation.LeastShardConfig
-	// MaxSimultaneous and MaxSimultaneousPerRegion are as in [KindConfig].
+	// MaxSimultaneous and MaxSimultaneousPerRegion have the meaning of [KindConfig].
 	MaxSimultaneous          int
 	MaxSimultaneousPerRegion int
 	// RebalanceIdle is as in [Timings].
@@ -30,7 +30,7 @@ func (c *Control) reload(in Reload) {
 	c.least = least
 	for _, k := range c.kinds {
 		if k.host == nil {
-			continue // Its settings are those of the node that runs it.
+			continue // This node does not run the kind, and has no settings of its own for it.
 		}
 		k.cfg.MaxSimultaneous, k.cfg.MaxSimultaneousPerRegion = in.MaxSimultaneous, in.MaxSimultaneousPerRegion
 		k.timings.RebalanceIdle = in.RebalanceIdle
@@ -41,7 +41,7 @@ func (c *Control) reload(in Reload) {
 	}
 }
 
-// Reload goes on with other times. 0 means never, as in [CellConfig].
+// Reload gives the cell other times. 0 means never, as in [CellConfig].
 func (c *Cell) Reload(passivateAfter, stuckAfter time.Duration) {
 	c.cfg.PassivateAfter, c.cfg.StuckAfter = passivateAfter, stuckAfter
 }
