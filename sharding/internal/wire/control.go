@@ -13,6 +13,9 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
+// Control messages are written here and read in control_decode.go: Append picks the message's
+// type, head writes the fields that all have, the rest is one function for each sort.
+
 // The types of control messages. They are part of the wire.
 const (
 	typeQuery           = 1

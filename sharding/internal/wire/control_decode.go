@@ -12,6 +12,9 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
+// Reading a control message: Decode collects the fields, whatever their order, in a control;
+// then message makes the message of the type that one of the fields names.
+
 // control holds the fields of any control message.
 type control struct {
 	typ          uint8

@@ -14,6 +14,10 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
+// Envelopes of the message lane: the Encoder writes a message, with the stream that it shares
+// with others encoded once; replies, acknowledgements and their kin follow; the Decoder
+// collects the fields of one envelope, whatever their order, and item makes its content.
+
 // The types of envelopes. They are part of the wire.
 const (
 	typeMessage = 1
@@ -35,19 +39,19 @@ func AppendMessage(dst []byte, m *protocol.Message, now machine.Instant) []byte 
 	return new(Encoder).Message(dst, m, now)
 }
 
-// Encoder encodes messages. It remembers what the messages of one origin to one
-// shard have in common. It is for one goroutine at a time; the zero value is
+// Encoder encodes messages. It remembers the fields that the messages of one origin to one
+// shard have in common. An Encoder is for one goroutine at a time; the zero value is
 // ready to use.
 type Encoder struct {
-	// There is what the clock of the receiver shows now, at least; 0 when that is not
+	// There is the least that the clock of the receiver can show now; 0 when that is not
 	// known. See [protocol.Clocks].
 	There machine.Instant
 
 	of     stream
-	stream []byte // The encoding of field 5; empty when there was no message yet.
+	stream []byte // The encoding of the last stream, field 5; empty before the first message.
 }
 
-// stream is what the messages of one origin to one shard have in common.
+// stream holds the fields that the messages of one origin to one shard have in common.
 type stream struct {
 	kind        string
 	shard       protocol.ShardID
@@ -55,7 +59,7 @@ type stream struct {
 	base, route protocol.Epoch
 }
 
-// append appends field 5.
+// append appends the stream as field 5.
 func (s *stream) append(dst []byte) []byte {
 	dst, at := wire.Begin(dst, 5)
 	dst = wire.AppendString(dst, 1, s.kind)
@@ -66,7 +70,7 @@ func (s *stream) append(dst []byte) []byte {
 	return wire.End(dst, at)
 }
 
-// parse decodes the inside of field 5.
+// parse decodes a stream from the inside of field 5.
 func (s *stream) parse(b []byte) (err error) {
 	*s = stream{}
 	for len(b) > 0 && err == nil {
@@ -105,8 +109,8 @@ func (e *Encoder) Message(dst []byte, m *protocol.Message, now machine.Instant) 
 	return appendContent(dst, m, now)
 }
 
-// appendContent appends what a message has of its own, but for its entity. The
-// deadline becomes the time that remains at now.
+// appendContent appends the fields of a message that are not those of its stream, without
+// the entity. The deadline becomes the time that remains at now.
 func appendContent(dst []byte, m *protocol.Message, now machine.Instant) []byte {
 	left, expired := remaining(m, now)
 	dst = wire.AppendUint(dst, 10, m.Correlation)
@@ -126,9 +130,9 @@ func (e *Encoder) remember(m *protocol.Message) {
 	}
 }
 
-// AppendReply appends the envelope of a reply whose payload is encoded. A longer
-// detail is cut, and what is not text in it is left out: it is whatever an entity
-// said, and must not make the reply unreadable.
+// AppendReply appends the envelope of a reply whose payload is encoded. A detail that is too
+// long is cut, and bytes in it that are not text are left out: the detail is an entity's
+// own text, and must not make the reply unreadable.
 func AppendReply(dst []byte, r *protocol.Reply) []byte {
 	dst = wire.AppendUint(dst, 1, typeReply)
 	dst = wire.AppendString(dst, 2, r.Kind)
@@ -178,12 +182,12 @@ func DecodeItem(b []byte, now machine.Instant) (any, error) { return new(Decoder
 const maxInterned = 4096
 
 // Decoder decodes envelopes. It remembers the ids of entities and the streams
-// that it has seen, so that what comes again and again is neither copied nor
-// checked anew. It is for one goroutine at a time; the zero value is ready to
+// that it has seen, so that an id or a stream that comes again is neither copied nor
+// checked anew. A Decoder is for one goroutine at a time; the zero value is ready to
 // use.
 type Decoder struct {
-	// Fresh returns an empty message with an empty payload for n bytes. Nil:
-	// [protocol.NewMessage].
+	// Fresh returns an empty message with an empty payload that holds n bytes without
+	// growing. Nil stands for [protocol.NewMessage].
 	Fresh func(n int) *protocol.Message
 
 	entities map[string]string
@@ -214,7 +218,7 @@ func (e *envelope) written(now machine.Instant) machine.Instant {
 	return min(machine.Instant(e.clock), now)
 }
 
-// content is what each message has of its own.
+// content holds the fields of a message that are not those of its stream.
 type content struct {
 	entity         string
 	correlation    uint64
@@ -223,13 +227,13 @@ type content struct {
 	trace, payload []byte
 	codec          uint16
 	flags          uint32
-	extra          []byte // A copy.
+	extra          []byte // The unknown fields, as a copy.
 }
 
-// Item returns what an envelope holds: a [*protocol.Message], a
+// Item returns the content of an envelope: a [*protocol.Message], a
 // [*protocol.Reply], a [protocol.Ack], a [protocol.Need] or a [protocol.Flow], which
-// keep no part of b, or a [*Run], which does, and is valid until the next call. The
-// time that remains counts from now.
+// keep no part of b; or a [*Run], which keeps b, and is valid until the next call. The
+// remaining time of a deadline counts from now.
 func (d *Decoder) Item(b []byte, now machine.Instant) (any, error) {
 	d.e = envelope{}
 	for len(b) > 0 {
@@ -248,7 +252,7 @@ func (d *Decoder) Item(b []byte, now machine.Instant) (any, error) {
 	return d.item(now)
 }
 
-// set takes over one field.
+// set takes over one field of the envelope.
 func (d *Decoder) set(f *wire.Field) error {
 	e := &d.e
 	switch f.Number {
@@ -279,7 +283,7 @@ func (d *Decoder) set(f *wire.Field) error {
 	}
 }
 
-// entity stores the id of an entity, which probably came before.
+// entity stores the id of an entity, which the decoder probably knows already.
 func (d *Decoder) entity(f *wire.Field, dst *string) error {
 	b, err := f.Data(protocol.MaxEntityBytes)
 	if err != nil {
@@ -302,7 +306,7 @@ func (d *Decoder) entity(f *wire.Field, dst *string) error {
 // maxStream bounds the encoding of a stream that is remembered.
 const maxStream = 1024
 
-// stream stores a stream, which probably came before.
+// stream stores a stream, which the decoder probably knows already.
 func (d *Decoder) stream(f *wire.Field) error {
 	b, err := f.Data(math.MaxInt)
 	if err != nil {
@@ -396,13 +400,13 @@ func (d *Decoder) message(now machine.Instant) (any, error) {
 	return m, nil
 }
 
-// into sets what the messages of a stream have in common.
+// into sets the fields of a message that belong to its stream.
 func (s *stream) into(m *protocol.Message) {
 	m.Kind, m.Shard, m.Origin, m.Base, m.Route = s.kind, s.shard, s.origin, s.base, s.route
 }
 
-// into sets what a message has of its own, in its own memory. What is left of its
-// deadline counts from when it was written.
+// into sets the other fields of a message, in the message's own memory. The remaining time
+// of the deadline counts from when the message was written.
 func (c *content) into(m *protocol.Message, written machine.Instant) {
 	m.Entity, m.Correlation, m.Codec, m.Flags, m.Extra = c.entity, c.correlation, c.codec, c.flags, c.extra
 	m.Payload = append(m.Payload, c.payload...)

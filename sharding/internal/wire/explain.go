@@ -36,7 +36,7 @@ func appendMoved(dst []byte, m protocol.Moved) []byte {
 	return wire.End(wire.AppendString(dst, 6, m.Reason), at)
 }
 
-// appendTime appends a time in milliseconds; one before 1970 is none.
+// appendTime appends a time in milliseconds; a time before 1970 is left out.
 func appendTime(dst []byte, n wire.Number, t time.Time) []byte {
 	return wire.AppendUint(dst, n, uint64(max(0, t.UnixMilli())))
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// ErrMalformed is wrapped by every error of decoding; it is that of machine/wire.
+// ErrMalformed is wrapped by every error of decoding; it is the ErrMalformed of
+// machine/wire.
 var ErrMalformed = wire.ErrMalformed
 
 func appendEpoch(b []byte, n wire.Number, e protocol.Epoch) []byte {
@@ -46,7 +47,7 @@ func setEpoch(dst *protocol.Epoch, f *wire.Field) error {
 	return err
 }
 
-// epoch and term have loops of their own, since they are on the way of each message.
+// epoch and term have loops of their own, since every message carries an epoch.
 func epoch(b []byte) (e protocol.Epoch, err error) {
 	for len(b) > 0 {
 		var f wire.Field

@@ -12,18 +12,21 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
+// Several messages of one stream in one envelope: Encoder.Run writes as many as fit, and Run
+// reads them, one after the other, into messages with memory of their own.
+
 // numberItems is the field of the messages of a run.
 const numberItems = 18
 
-// runBytes bounds what a run holds beyond its first message, so that it fits into
-// every frame into which that message fits, and keeps no other from the lane for
-// long.
+// runBytes bounds the bytes of a run beyond its first message, so that the run fits into
+// every frame into which that message fits, and does not keep the lane from other messages
+// for long.
 const runBytes = 32 << 10
 
 // Run appends an envelope with m and as many of the messages behind it, by
 // [protocol.Message.Next], as fit, but at most n. Together they are a part of one
-// stream, and none has been passed on. It returns the first that did not fit, nil if
-// all did. A message by itself is encoded as by [Encoder.Message].
+// stream, and none has been passed on. Run returns the first message that it left out, nil
+// if it took all. A single message is encoded as by [Encoder.Message].
 func (e *Encoder) Run(dst []byte, m *protocol.Message, n int, now machine.Instant) ([]byte, *protocol.Message) {
 	if n < 2 || m.Next() == nil {
 		return e.Message(dst, m, now), m.Next()
@@ -50,8 +53,8 @@ func (e *Encoder) Run(dst []byte, m *protocol.Message, n int, now machine.Instan
 	return dst, m
 }
 
-// remaining is what is left of the time in which the reply to m is waited for, and
-// whether that is over; 0 and false if nobody waits.
+// remaining returns the time for which the reply to m is still waited for, and whether that
+// time is over; 0 and false if nobody waits.
 func remaining(m *protocol.Message, now machine.Instant) (left uint64, expired bool) {
 	switch {
 	case m.Deadline == 0:
@@ -78,7 +81,7 @@ func itemSize(m *protocol.Message, entity bool, now machine.Instant) int {
 // it was decoded from, and to its decoder.
 type Run struct {
 	d     *Decoder
-	e     envelope // What all messages have in common.
+	e     envelope // The fields that all messages have in common.
 	items []byte
 }
 
@@ -104,9 +107,9 @@ func (d *Decoder) open(b []byte) (any, error) {
 }
 
 // Messages calls f with each message in order. The messages, which fresh makes as
-// [Decoder.Fresh] does, have memory of their own. An error ends it; what came before
-// was good. The time that remains counts from now, or from when they were written, as
-// far as that is known.
+// [Decoder.Fresh] does, have memory of their own. An error ends the run; the messages before
+// it were good. The remaining time of a deadline counts from when the messages were written,
+// as far as that is known, else from now.
 func (r *Run) Messages(now machine.Instant, fresh func(n int) *protocol.Message, f func(*protocol.Message)) error {
 	var c content
 	written := r.e.written(now)
@@ -117,7 +120,7 @@ func (r *Run) Messages(now machine.Instant, fresh func(n int) *protocol.Message,
 		}
 		b = rest
 		if item.Number != numberItems {
-			continue // Of a later version.
+			continue // The field is one of a later version.
 		}
 		c = content{entity: c.entity}
 		if err := r.d.inside(&item, &c); err != nil {
@@ -133,7 +136,8 @@ func (r *Run) Messages(now machine.Instant, fresh func(n int) *protocol.Message,
 	return nil
 }
 
-// inside decodes an item. What c has of the item before stays unless it is set.
+// inside decodes an item into c. Fields of c that the item does not set keep the values of
+// the item before.
 func (d *Decoder) inside(item *wire.Field, c *content) error {
 	b, err := item.Data(math.MaxInt)
 	for len(b) > 0 && err == nil {
