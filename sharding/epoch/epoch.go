@@ -14,16 +14,19 @@ import (
 	"github.com/quorate/quorate/membership/singleton"
 )
 
+// First the order of epochs; then their text form, written by AppendText and read by Parse;
+// then their byte form, written by AppendBinary and read by UnmarshalBinary.
+
 // Size is the length of the byte form of an [Epoch].
 const Size = 40
 
 // Epoch numbers the homes of a shard: whoever hosts a shard after another has
 // the higher epoch, over coordinators and over restarts of the whole cluster.
-// An entity can pass it to its storage as a fencing token: a storage that
-// refuses what is below the highest epoch that it has seen cannot be written by
-// a previous owner. It is compared field by field in the order of declaration;
-// both its text and its byte form compare like the epochs themselves. The zero
-// value is none and below all others.
+// An entity can pass its epoch to a storage as a fencing token: a storage that
+// refuses writes with an epoch below the highest that it has seen cannot be written by
+// a previous owner. Epochs are compared field by field in the order of declaration;
+// their text forms and their byte forms compare like the epochs themselves. The zero
+// value stands for no epoch and is below all others.
 type Epoch struct {
 	// Born is the birth of the cluster in Unix milliseconds. It is negative only
 	// in values that are not valid.
@@ -34,7 +37,7 @@ type Epoch struct {
 	N uint64
 }
 
-// Compare returns -1, 0 or +1.
+// Compare returns -1, 0 or +1 when e is below, equal to or above o.
 func (e Epoch) Compare(o Epoch) int {
 	if c := cmp.Compare(e.Born, o.Born); c != 0 {
 		return c
@@ -48,7 +51,7 @@ func (e Epoch) Compare(o Epoch) int {
 // Less reports whether e is below o.
 func (e Epoch) Less(o Epoch) bool { return e.Compare(o) < 0 }
 
-// IsZero reports whether e is none.
+// IsZero reports whether e is the zero value, which stands for no epoch.
 func (e Epoch) IsZero() bool { return e == Epoch{} }
 
 // String returns the text form; see [Epoch.AppendText].
@@ -57,11 +60,10 @@ func (e Epoch) String() string {
 	return string(b)
 }
 
-// AppendText appends the text form: the five numbers, birth, up-number, uid,
-// start and N, in hexadecimal, separated
-// by '-', each preceded by a letter that gives its number of digits ('a' for
-// one, 'p' for sixteen), so that texts compare as strings in the order of the
-// epochs and can be used as names of files. It never fails.
+// AppendText appends the text form: the five numbers birth, up-number, uid, start and N, in
+// hexadecimal, separated by '-', each preceded by a letter that gives its number of digits
+// ('a' for one, 'p' for sixteen). So texts compare as strings in the order of the epochs,
+// and can be used as names of files. AppendText never fails.
 func (e Epoch) AppendText(b []byte) ([]byte, error) {
 	b = appendOrdered(b, uint64(e.Born))
 	b = appendOrdered(append(b, '-'), uint64(e.Term.UpNumber))
@@ -79,7 +81,8 @@ func (e *Epoch) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// appendOrdered appends v in hexadecimal, preceded by the letter of its length.
+// appendOrdered appends v in hexadecimal, preceded by the letter that gives its number of
+// digits.
 func appendOrdered(b []byte, v uint64) []byte {
 	var digits [16]byte
 	hex := strconv.AppendUint(digits[:0], v, 16)
@@ -123,7 +126,7 @@ func parseOrdered(p string) (uint64, error) {
 func notLowerHex(r rune) bool { return (r < '0' || r > '9') && (r < 'a' || r > 'f') }
 
 // AppendBinary appends the byte form: the five numbers, eight bytes each, the
-// most significant first. It never fails.
+// most significant first. AppendBinary never fails.
 func (e Epoch) AppendBinary(b []byte) ([]byte, error) {
 	b = binary.BigEndian.AppendUint64(b, uint64(e.Born))
 	b = binary.BigEndian.AppendUint64(b, uint64(e.Term.UpNumber))
