@@ -23,7 +23,7 @@ type Static struct {
 var _ Discovery = (*Static)(nil)
 
 // NewStatic reads a list of "host:port", see [ParseTarget]. The order is kept,
-// and what is listed again is left out. The error reports each entry that is
+// and entries that repeat an earlier one are left out. The error reports each entry that is
 // wrong, with its index from 0, and wraps [ErrBadTarget].
 func NewStatic(endpoints []string) (*Static, error) {
 	s := new(Static)

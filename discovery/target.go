@@ -13,25 +13,29 @@ import (
 	"strings"
 )
 
+// Contact points: ParseTarget reads one from its text, which is checked in steps, the usual
+// mistakes first, so that each error says what to write; Validate checks a target that a
+// method made; Compare and String follow.
+
 const (
-	// The longest text that [ParseTarget] reads. It leaves at most 253 bytes for
-	// the host, the longest name of the domain name system.
+	// addressBytesMax is the length of the longest text that [ParseTarget] reads. It
+	// leaves at most 253 bytes for the host, the longest name of the domain name system.
 	addressBytesMax = 255
-	// The longest part of a name (RFC 1035, section 2.3.4).
+	// labelBytesMax is the length of the longest part of a name (RFC 1035, section 2.3.4).
 	labelBytesMax = 63
 )
 
 // ErrBadTarget is wrapped by every error about the form of a target.
 var ErrBadTarget = errors.New("bad contact point")
 
-// Target is one contact point. It is comparable; the zero value is none.
+// Target is one contact point. Targets are comparable; the zero value stands for none.
 type Target struct {
 	// Host is a name in lower case, or an IP address in its canonical form,
 	// without brackets.
 	Host string
-	// Port is from 1 to 65535, or 0 if the method does not know it.
+	// Port is from 1 to 65535, or 0 if the method does not know the port.
 	Port uint16
-	// IP is the address of the host if the method knows it, else the zero Addr.
+	// IP is the address of the host if the method knows the address, else the zero Addr.
 	IP netip.Addr
 }
 
@@ -65,8 +69,8 @@ func parse(text string) (Target, error) {
 	return t, err
 }
 
-// checkText refuses early what no address contains, with the advice that the
-// usual mistakes need.
+// checkText refuses texts with a character that no address contains, with the advice that
+// the usual mistakes need.
 func checkText(text string) error {
 	switch {
 	case text == "":
@@ -187,7 +191,7 @@ func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
 func (t Target) Validate() error {
 	port := t.Port
 	if port == 0 {
-		port = 1 // Only to have a text that can be parsed; 0 is allowed here.
+		port = 1 // A text without a port could not be parsed, but 0 is a valid Port.
 	}
 	parsed, err := ParseTarget(Target{Host: t.Host, Port: port}.String())
 	switch {
@@ -206,7 +210,7 @@ func (t Target) Validate() error {
 }
 
 // Compare orders targets by host as text, port as number, and IP. The order is
-// total, and that of targets without IP does not depend on those with one.
+// total, and targets with an IP do not change the order of targets without.
 func (t Target) Compare(u Target) int {
 	return cmp.Or(cmp.Compare(t.Host, u.Host), cmp.Compare(t.Port, u.Port), t.IP.Compare(u.IP))
 }
