@@ -18,12 +18,17 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// Behaviour says what the stub entities do. The zero value is quick entities that
-// never fail.
+// The cells of a node of the simulation, in the place of the runtime. Step takes a message of
+// a client, a frame or a timer; send and received hand it to its cell; carry carries out what
+// the cell asks for: virtual work of entities, which worked ends, and frames into lanes, which
+// cells_lanes.go lets leave or break. The ledger hears of all of it.
+
+// Behaviour says what the stub entities and the lanes do. The zero value has quick entities
+// and lanes that never fail.
 type Behaviour struct {
-	// Start, Run and Stop bound how long an instance takes to start, to process
-	// a message and to stop; drawn evenly from a tenth of it up to it. Zero: 20 ms,
-	// 5 ms and 20 ms.
+	// Start, Run and Stop bound the time that an instance takes to start, to process
+	// a message and to stop: each time is drawn evenly from a tenth of the bound up to the
+	// bound. Zero: 20 ms, 5 ms and 20 ms.
 	Start, Run, Stop time.Duration
 	// FailStart and FailRun are the chances that a start fails, and that an
 	// instance is unusable after a message.
@@ -34,13 +39,13 @@ type Behaviour struct {
 	// LaneFull is the chance that a lane takes no more of an outbox.
 	LaneFull float64
 	// LaneDown is the chance that a connection breaks at a message, for up to two
-	// seconds. What is sent meanwhile leaves then, or never.
+	// seconds. Messages that are sent meanwhile leave afterwards, or never.
 	LaneDown float64
 	// LaneStall is the chance that a connection stands still at a message, for up to
-	// three seconds, as when a link is cut and healed. What is in it comes then.
+	// three seconds, as when a link is cut and healed. Frames in it come afterwards.
 	LaneStall float64
-	// Hot is how many entities are flooded: the first ones, which need HotRun for a
-	// message, and get half of all.
+	// Hot is how many entities are flooded: these are the first entities, which need
+	// HotRun for a message, and get half of all messages.
 	Hot    int
 	HotRun time.Duration
 	// Passivate is the chance that an entity asks to be stopped after a message.
@@ -62,14 +67,14 @@ type (
 		shard  protocol.ShardID
 		entity string
 		op     protocol.Op
-		n      uint64 // An entity that was left behind may be at work beside its successor.
+		n      uint64 // Tells the work of an entity that was left behind from that of its successor.
 	}
 	wakeTimer  struct{ shard protocol.ShardID }
 	flushTimer struct{ node gossip.NodeID }
 	laneTimer  struct{ node gossip.NodeID }
 	stallTimer struct{ node gossip.NodeID }
-	roomTimer  struct{ id uint64 } // A client that was called comes.
-	tiredTimer struct{ id uint64 } // A client waits no more.
+	roomTimer  struct{ id uint64 } // A client that was called offers its message again.
+	tiredTimer struct{ id uint64 } // The patience of a client that waits for room ends.
 	gateTimer  struct{ node gossip.NodeID }
 	ackTimer   struct{}
 	askTimer   struct{ id uint64 }
@@ -80,7 +85,7 @@ type Cells struct {
 	kind      string
 	self      gossip.NodeID
 	behaviour Behaviour
-	state     *gossip.State // Nil before the node is in a cluster.
+	state     *gossip.State // The membership state; nil before the node is in a cluster.
 	rand      *rand.Rand
 	ledger    *Ledger
 
@@ -91,17 +96,17 @@ type Cells struct {
 	until   machine.Instant
 	ended   bool
 	working map[workTimer]*protocol.Entity
-	ahead   map[*protocol.Entity]*protocol.Message // What was handed out with the message of an entity.
+	ahead   map[*protocol.Entity]*protocol.Message // The messages that were handed out with the present message of an entity.
 	works   uint64
-	behind  map[*protocol.Entity]bool            // Entities that were left behind, and work.
-	routes  map[*protocol.Message]protocol.Epoch // By which messages came that others sent.
+	behind  map[*protocol.Entity]bool            // Entities that were left behind and have not returned.
+	routes  map[*protocol.Message]protocol.Epoch // The epoch of the map by which a message of another node came.
 	asks    map[uint64]*ask
-	clients map[uint64]*protocol.Message // Those who wait for room.
+	clients map[uint64]*protocol.Message // The messages of clients that wait for room, by id.
 	outside []machine.Received           // Frames that wait until their senders are members.
 	touched map[protocol.ShardID]bool
 	refused map[gossip.NodeID]bool // Lanes that take no more of the present outbox.
 	lanes   map[gossip.NodeID]*passage
-	through []*passage // By shard: the passage that its messages took last.
+	through []*passage // The passage that the messages of a shard took last, by shard.
 	clocks  protocol.Clocks
 }
 
@@ -109,9 +114,9 @@ type Cells struct {
 type ask struct {
 	shard     protocol.ShardID
 	delivered bool
-	m         *protocol.Message               // Until it is delivered.
-	homes     uint64                          // The home to which it goes first.
-	early     map[gossip.NodeID]protocol.Code // What members say of whom it is not known that they had it.
+	m         *protocol.Message               // The message, until it is delivered.
+	homes     uint64                          // The number of the home to which the message goes first.
+	early     map[gossip.NodeID]protocol.Code // Replies of members to which, as far as this node knows, the message did not go.
 }
 
 func newCells(env world.Env, kind protocol.KindConfig, b Behaviour, ledger *Ledger, cell protocol.CellConfig) *Cells {
@@ -215,8 +220,8 @@ func (c *Cells) linger() time.Duration {
 	return time.Duration(c.rand.Int64N(int64(time.Second)))
 }
 
-// giveUp ends the wait of an asker, which takes its message back if that can be. One that
-// waits for room is ended otherwise.
+// giveUp ends the wait of an asker, which takes its message back if that is possible. An
+// asker that waits for room is ended by tired.
 func (c *Cells) giveUp(id uint64) {
 	a := c.asks[id]
 	if a == nil || c.clients[id] != nil {
@@ -255,7 +260,7 @@ func (c *Cells) offer(id uint64, m *protocol.Message, patience time.Duration) {
 	c.carry(m.Shard)
 }
 
-// returns lets a client that was called come back after a moment.
+// returns lets a client that was called offer its message again after a moment.
 func (c *Cells) returns(id uint64) {
 	if m := c.clients[id]; m != nil {
 		delete(c.clients, id)
@@ -263,7 +268,7 @@ func (c *Cells) returns(id uint64) {
 	}
 }
 
-// tired ends the wait of a client.
+// tired ends the wait of a client for room.
 func (c *Cells) tired(id uint64) {
 	m := c.clients[id]
 	if m == nil {
@@ -279,10 +284,12 @@ func (c *Cells) tired(id uint64) {
 // member reports whether a node is a member in the state that this node knows.
 func (c *Cells) member(node gossip.NodeID) bool { return c.state != nil && c.state.Member(node) != nil }
 
-// strangerPatience is how long the frames of a node wait for the news of its joining.
+// strangerPatience is how long the frames of an unknown node wait for the news that it has
+// joined.
 const strangerPatience = 2 * time.Second
 
-// gate lets members in. Others wait for a while, since they may have just joined.
+// gate takes the frames of members. Frames of other nodes wait for a while, since these
+// nodes may have just joined.
 func (c *Cells) gate(in machine.Received) {
 	switch {
 	case c.member(in.From):
@@ -306,7 +313,7 @@ func (c *Cells) removed(node gossip.NodeID) bool {
 	return removed
 }
 
-// enter lets those in that wait and are members now.
+// enter takes the frames that wait and whose senders are members now.
 func (c *Cells) enter() {
 	waiting := c.outside
 	c.outside = nil
@@ -319,7 +326,7 @@ func (c *Cells) enter() {
 	}
 }
 
-// dismiss drops what a node sent that was waited for in vain.
+// dismiss drops the frames of a node that did not become a member in time.
 func (c *Cells) dismiss(node gossip.NodeID) {
 	c.outside = slices.DeleteFunc(c.outside, func(in machine.Received) bool {
 		if in.From == node {
@@ -329,7 +336,7 @@ func (c *Cells) dismiss(node gossip.NodeID) {
 	})
 }
 
-// received takes what a member sent.
+// received takes a frame of a member.
 func (c *Cells) received(in machine.Received) {
 	item, err := wire.DecodeItem(in.Message.([]byte), c.now)
 	if err != nil {
@@ -366,7 +373,7 @@ func (c *Cells) received(in machine.Received) {
 	}
 }
 
-// trusts looks whether messages of an origin may come from a node.
+// trusts reports whether messages of an origin may come from a node.
 func (c *Cells) trusts(from, origin gossip.NodeID, hops uint8) bool {
 	if protocol.OriginFault(from, origin, hops, c.member) != protocol.FaultNone {
 		c.ledger.counts.Forged++
@@ -385,8 +392,8 @@ func (c *Cells) deliver(m *protocol.Message) {
 	c.touched[m.Shard] = true
 }
 
-// answered takes a reply from another node. One of a home that this node does not know of
-// yet waits for the map.
+// answered takes a reply from another node. The reply of a home of which this node does not
+// know yet waits for the map.
 func (c *Cells) answered(from gossip.NodeID, r *protocol.Reply) {
 	a := c.asks[r.Correlation]
 	switch {
@@ -402,7 +409,8 @@ func (c *Cells) answered(from gossip.NodeID, r *protocol.Reply) {
 	}
 }
 
-// settleEarly gives asks the replies of a home of which this node has just learned.
+// settleEarly completes asks with early replies of a home of which this node has just
+// learned.
 func (c *Cells) settleEarly(shard protocol.ShardID) {
 	cell := c.cells[shard]
 	for _, id := range c.asksOf(shard, false) {
@@ -488,8 +496,8 @@ func (c *Cells) worked(t workTimer) {
 	c.carry(t.shard)
 }
 
-// runAhead processes a part of what was handed out with the message of an entity, at
-// the moment at which that ends.
+// runAhead processes some of the messages that were handed out with the present message of
+// an entity, at the moment at which that message ends.
 func (c *Cells) runAhead(shard protocol.ShardID, e *protocol.Entity, r protocol.Result) {
 	ran := 0
 	for m := c.ahead[e]; m != nil && !r.Failed && !r.Withhold && !e.Ended() && c.rand.IntN(4) > 0; m = m.Next() {
@@ -502,7 +510,7 @@ func (c *Cells) runAhead(shard protocol.ShardID, e *protocol.Entity, r protocol.
 	}
 }
 
-// gone notes that an instance is no more.
+// gone notes that an instance has ended.
 func (c *Cells) gone(e *protocol.Entity) {
 	if !c.behind[e] {
 		c.ledger.stopped(c.self, e.ID())
@@ -510,8 +518,8 @@ func (c *Cells) gone(e *protocol.Entity) {
 	delete(c.behind, e)
 }
 
-// leave notes that an entity is left behind: what it still does is not seen by
-// anybody, and it begins no message.
+// leave notes that an entity is left behind: it must begin no message, and no answer of it
+// must be seen by anybody.
 func (c *Cells) leave(e *protocol.Entity) {
 	if e.Ended() && !c.behind[e] {
 		c.behind[e] = true
@@ -544,7 +552,7 @@ func (c *Cells) carry(shard protocol.ShardID) {
 			c.settle(shard, &a)
 		case protocol.OpReply:
 			if a.Reply.Code != protocol.CodeOK && a.Reply.Code != protocol.CodeUnknownOutcome {
-				// What follows is that the refused message is freed.
+				// The action after this one frees the refused message.
 				c.ledger.turn(binary.BigEndian.Uint64(c.acts.List()[i+1].Message.Payload))
 			}
 			c.reply(&a)
@@ -579,7 +587,7 @@ func (c *Cells) carry(shard protocol.ShardID) {
 	c.ledger.follow(c.self, shard, c.cells[shard].Info().Stopping)
 }
 
-// run lets a message begin if the node's clock shows standing.
+// run begins the message of an entity if the node's clock shows standing.
 func (c *Cells) run(shard protocol.ShardID, a *protocol.Action) {
 	if !c.standing(c.now) && !c.ended {
 		c.cells[shard].Postpone(c.now, a.Entity, &c.acts)
@@ -598,7 +606,7 @@ func (c *Cells) run(shard protocol.ShardID, a *protocol.Action) {
 	c.work(shard, a, most)
 }
 
-// stop lets a stop begin if it may now.
+// stop begins the stop of an entity if the cell permits it now.
 func (c *Cells) stop(shard protocol.ShardID, a *protocol.Action) {
 	if why, begins := c.cells[shard].BeginStop(c.now, a.Entity, c.standing(c.now), &c.acts); begins {
 		c.ledger.stopping(c.self, a.Entity, why)
@@ -671,7 +679,7 @@ func (c *Cells) reply(a *protocol.Action) {
 	}
 }
 
-// settle notes what became of messages.
+// settle tells the ledger what became of messages.
 func (c *Cells) settle(shard protocol.ShardID, a *protocol.Action) {
 	if a.Op == protocol.OpReset {
 		for _, id := range c.asksOf(shard, true) {
@@ -691,7 +699,7 @@ func (c *Cells) settle(shard protocol.ShardID, a *protocol.Action) {
 	switch a.Op {
 	case protocol.OpFail:
 		if a.Message.Seq == 0 {
-			c.ledger.messages[id].left = true // It needed not leave to reach its entity.
+			c.ledger.messages[id].left = true // A message of this node reaches its entity without leaving.
 		}
 		delete(c.asks, id)
 		c.ledger.outcome(id, a.Code)
@@ -700,7 +708,7 @@ func (c *Cells) settle(shard protocol.ShardID, a *protocol.Action) {
 	}
 }
 
-// freed notes that a message is over.
+// freed notes that the cell has no use for a message any more.
 func (c *Cells) freed(m *protocol.Message) {
 	delete(c.routes, m)
 	if m.Origin != c.self {
@@ -713,7 +721,8 @@ func (c *Cells) freed(m *protocol.Message) {
 	}
 }
 
-// asksOf returns the asks to a shard, all or those that were delivered, sorted.
+// asksOf returns the asks to a shard, sorted: all asks, or those whose message was
+// delivered.
 func (c *Cells) asksOf(shard protocol.ShardID, delivered bool) []uint64 {
 	var ids []uint64
 	for id, a := range c.asks {
@@ -725,7 +734,7 @@ func (c *Cells) asksOf(shard protocol.ShardID, delivered bool) []uint64 {
 	return ids
 }
 
-// frames is the codec of the message lane: what travels are bytes already.
+// frames is the codec of the message lane, on which bytes travel that are encoded already.
 type frames struct{}
 
 // Append appends the bytes.

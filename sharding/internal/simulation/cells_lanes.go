@@ -14,19 +14,19 @@ import (
 // passage is one queue of the lane to a node.
 type passage struct {
 	next    uint64 // The place of the next message.
-	written uint64 // Messages at places below have left.
+	written uint64 // Messages at places below this one have left.
 	over    bool
-	down    bool     // What is handed over waits in frames.
-	frames  []queued // From place written on.
+	down    bool     // The connection is broken: messages that are handed over wait in frames.
+	frames  []queued // The envelopes that have not left, from place written on.
 
-	stalled  bool     // What has left stands in standing.
-	standing [][]byte // In a connection whose link is cut.
+	stalled  bool     // The link is cut: frames that have left do not arrive.
+	standing [][]byte // The frames in a connection whose link is cut.
 }
 
 // queued is an envelope that has not left.
 type queued struct {
 	shard protocol.ShardID
-	ids   []uint64 // Of its messages.
+	ids   []uint64 // The ids of the messages in the envelope.
 	frame []byte
 }
 
@@ -36,7 +36,7 @@ const laneDownMax = 2 * time.Second
 // laneStallMax is how long a connection may stand still.
 const laneStallMax = 3 * time.Second
 
-// stays draws whether messages stay with their cell, since the lane to a node has no
+// stays draws whether messages stay with their cell while the lane to a node has no
 // connection. Mostly they do; some are handed over just as the connection breaks.
 func (c *Cells) stays(to gossip.NodeID) bool {
 	p := c.lanes[to]
@@ -78,7 +78,7 @@ func (c *Cells) hand(shard protocol.ShardID, to gossip.NodeID, first, rest *prot
 	for m := first; m != rest; m = m.Next() {
 		q.ids = append(q.ids, binary.BigEndian.Uint64(m.Payload))
 	}
-	if p.down || !c.ledger.lives(to) { // If nobody answers it waits for ever.
+	if p.down || !c.ledger.lives(to) { // Without a node that answers the envelope waits for ever.
 		p.down = true
 		p.frames = append(p.frames, q)
 	} else {
@@ -95,8 +95,8 @@ func (c *Cells) hand(shard protocol.ShardID, to gossip.NodeID, first, rest *prot
 	}
 }
 
-// stray notes the messages of a shard that wait in a passage by which it does not go any
-// more: they may leave at any time, which nobody tells their cell.
+// stray notes the messages of a shard that wait in a passage which the shard does not use
+// any more: they may leave at any time, and the cell does not hear of it.
 func (c *Cells) stray(shard protocol.ShardID, p *passage) {
 	if p.over {
 		return
@@ -118,7 +118,8 @@ func (c *Cells) leaves(to gossip.NodeID, q queued) {
 	c.frame(to, q.frame)
 }
 
-// mend ends the time for which a connection was broken: it is up again, or given up.
+// mend ends the time for which a connection was broken: the connection is up again, or
+// given up.
 func (c *Cells) mend(to gossip.NodeID) {
 	p := c.lanes[to]
 	if !c.ledger.lives(to) {
@@ -139,7 +140,7 @@ func (c *Cells) mend(to gossip.NodeID) {
 	c.flush(to)
 }
 
-// flush lets all cells transmit what waits for a node.
+// flush lets all cells transmit the messages that wait for a node.
 func (c *Cells) flush(to gossip.NodeID) {
 	for i := range c.cells {
 		c.cells[i].Flush(c.now, to, &c.acts)

@@ -17,13 +17,17 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// Options say what a cluster is like. Zero fields have their defaults.
+// A world whose nodes run sharding: New makes it and starts the nodes, whose clients send from
+// then on; Leave, EndCoordinator and their kin are what a test does to it; Settled, Even,
+// Drained and Finish say whether it has recovered, or what is missing.
+
+// Options say what a cluster is like. A field that is zero has its default.
 type Options struct {
 	// World are the options of the world.
 	World world.Options
 	// Nodes is how many nodes start. Default 5.
 	Nodes int
-	// Shards and Entities are how many there are. Default 32 and 100.
+	// Shards and Entities are the numbers of shards and of entities. Default 32 and 100.
 	Shards   uint32
 	Entities int
 	// Every is the mean time between messages of all clients. Default 10 ms.
@@ -32,12 +36,12 @@ type Options struct {
 	Patience time.Duration
 	// Handoff is the handoff timeout. Default 3 s.
 	Handoff time.Duration
-	// StopLimit is how long the stop of a shard may last, until it has stopped or
-	// the stop is taken back. Zero: as long as it likes, as it may where the node
-	// that takes it back dies, or its messages are lost.
+	// StopLimit is how long the stop of a shard may last, until the shard has stopped or
+	// the stop is taken back. Zero: not checked, for worlds in which the node that takes
+	// the stop back may die, or its messages may be lost.
 	StopLimit time.Duration
-	// HomeLimit is how long a shard may be without a home while one coordinator runs
-	// that has heard everybody, and somebody can take it. Zero: not checked.
+	// HomeLimit is how long a shard may be without a home while a coordinator runs to
+	// which all members have answered, and a node can take the shard. Zero: not checked.
 	HomeLimit time.Duration
 	// Hostile is the mean time between the lies of a hostile peer, see hostile.go, for
 	// which a further node starts that hosts nothing. Zero: there is none.
@@ -47,14 +51,14 @@ type Options struct {
 	OnStuck                                   protocol.OnStuck
 	MaxSimultaneous, MaxSimultaneousPerRegion int
 	Behaviour                                 Behaviour
-	// Mailbox and Window bound what waits for an entity, and what a node has on its
-	// way to a shard, in bytes. Default 100 and 8 KiB.
+	// Mailbox bounds the messages that wait for an entity, Window the bytes that a node
+	// has on their way to a shard. Default 100 and 8 KiB.
 	Mailbox, Window int
-	// Membership is its configuration; the default of the protocol if zero.
+	// Membership is the configuration of membership; zero means its default.
 	Membership membershipsim.Config
 	// RestartAfter is when a node that ended by itself starts again; zero: never.
 	RestartAfter time.Duration
-	// ReviveAfter is the same for one that crashed.
+	// ReviveAfter is when a node that crashed starts again; zero: never.
 	ReviveAfter time.Duration
 }
 
@@ -83,11 +87,11 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// driftOver is for how long clocks that run at different rates may drift apart in what
-// their nodes make of a deadline.
+// driftOver is the time over which clocks of different rates may drift apart between the
+// reading of another node's clock and the end of a deadline.
 const driftOver = time.Minute
 
-// messageLeast is what a message counts in a window, at least.
+// messageLeast is the least number of bytes that a message counts in a window.
 const messageLeast = 128
 
 // KindName is the kind that runs in the simulation.
@@ -226,7 +230,7 @@ func (c *Cluster) send() {
 	c.World.After(time.Duration(c.client.Int64N(int64(2*c.opt.Every)))+1, c.send)
 }
 
-// target draws whom a client sends to.
+// target draws the entity to which a client sends.
 func (c *Cluster) target() string {
 	if hot := c.opt.Behaviour.Hot; hot > 0 && c.client.IntN(2) == 0 {
 		return entity(c.client.IntN(hot))
@@ -333,7 +337,7 @@ func (c *Cluster) Moving() int {
 	return moving
 }
 
-// hosted checks that every home hosts, and nobody else.
+// hosted checks that every home hosts its shard, and no other node does.
 func (c *Cluster) hosted(homes []protocol.Home) error {
 	for _, h := range homes {
 		for _, n := range c.World.Nodes() {
@@ -368,11 +372,11 @@ func (c *Cluster) letGo() error {
 	return nil
 }
 
-// mailboxes is how long what is in mailboxes in the end takes to be processed.
+// mailboxes is the time that the messages in mailboxes in the end take to be processed.
 const mailboxes = 5 * time.Second
 
 // Finish stops the clients and waits until the cluster is settled, even and drained,
-// and nobody is held back.
+// and no node is held back.
 func (c *Cluster) Finish(limit time.Duration) error {
 	c.Quiet()
 	var why error

@@ -27,10 +27,10 @@ import (
 // sent is not, an ask is answered before its time, a node is held back for ever, a
 // coordinator gives way to nobody.
 
-// forgedID marks the messages that nobody has sent.
+// forgedID marks the messages that no client has sent.
 const forgedID = 1 << 62
 
-// stranger is who is no member.
+// stranger is a node that is no member.
 var stranger = gossip.NodeID{ //nolint:gochecknoglobals // A constant of struct type.
 	Address: gossip.Address{Host: "stranger", Port: 7946}, UID: 666,
 }
@@ -54,12 +54,12 @@ func (c *Cluster) annoy() {
 	c.World.After(time.Second, h.lie)
 }
 
-// lies reports whether the node at an address hosts nothing, and lies.
+// lies reports whether the node at an address is the liar.
 func (c *Cluster) lies(a gossip.Address) bool {
 	return c.opt.Hostile > 0 && a == Address(c.opt.Nodes)
 }
 
-// lie tells a random node something, again and again.
+// lie sends a lie to a random node, again and again.
 func (h *hostile) lie() {
 	h.cluster.World.After(time.Duration(h.rand.Int64N(int64(2*h.every)))+1, h.lie)
 	nodes := h.cluster.World.Nodes()
@@ -85,7 +85,7 @@ func (h *hostile) lie() {
 	to.Input(protocol.MessageService, machine.Received{From: from, Message: h.frame(from, to, home)})
 }
 
-// command is what a coordinator of a later term would say.
+// command returns a message that a coordinator of a later term would send.
 func (h *hostile) command(home protocol.Home) protocol.ControlMessage {
 	term := home.Epoch.Term
 	term.UpNumber += 1000
@@ -101,8 +101,8 @@ func (h *hostile) command(home protocol.Home) protocol.ControlMessage {
 	}
 }
 
-// frame is a frame of the message service that the sender may not send. Numbers are
-// often small, so that they are in the range of those that are under way.
+// frame returns a frame of the message service that the sender may not send. Its numbers
+// are often small, so that they are in the range of the numbers under way.
 func (h *hostile) frame(from gossip.NodeID, to *world.Node, home protocol.Home) []byte {
 	seq := 1 + h.rand.Uint64N(1<<h.rand.IntN(12))
 	switch h.rand.IntN(5) {
@@ -123,8 +123,8 @@ func (h *hostile) frame(from gossip.NodeID, to *world.Node, home protocol.Home) 
 	}
 }
 
-// message is one in the name of a member, or of the stranger itself; or of whom it goes
-// to, as if it had come back.
+// message returns a message in the name of a member, or of the stranger itself; or of the
+// node to which it goes, as if it had come back.
 func (h *hostile) message(from, to gossip.NodeID, home protocol.Home, seq uint64) []byte {
 	nodes := h.cluster.World.Nodes()
 	origin, hops := nodes[h.rand.IntN(len(nodes))].ID(), uint8(0)
@@ -145,8 +145,7 @@ func (h *hostile) message(from, to gossip.NodeID, home protocol.Home, seq uint64
 	}, 0)
 }
 
-// reply is one to the oldest ask that a node waits for, and says that the shard is
-// that of the ask.
+// reply returns a reply to the oldest ask of a node, with the shard of that ask.
 func (h *hostile) reply(to *world.Node, home protocol.Home) []byte {
 	r := &protocol.Reply{Kind: KindName, Shard: home.Shard, Correlation: 1}
 	if asks := h.cluster.Ledger.nodes[to.ID()].asks; len(asks) > 0 {

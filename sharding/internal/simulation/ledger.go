@@ -15,8 +15,13 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// Ledger knows every message and every instance of a world, and finds what must
-// not be. It stands apart from what it checks.
+// What the cells, the nodes and the clients of a world do is told to the Ledger, which checks
+// each step at once: hosting and instances, then the way of a message from offer to outcome,
+// then coordinators and the ends of nodes. In the end Pending and Vanished find the messages
+// without an outcome. ledger_homes.go and ledger_bounds.go check homes and moves.
+
+// Ledger knows every message and every instance of a world, and finds states and steps
+// that the protocol excludes. It stands apart from the machines that it checks.
 type Ledger struct {
 	world *world.World
 	Store *Store
@@ -30,7 +35,7 @@ type Ledger struct {
 	begins    []protocol.Epoch // By shard: the highest epoch that processed.
 	deaths    []time.Duration  // By shard: when a host of it ended, or was given up, last.
 	leaders   map[gossip.NodeID]protocol.Term
-	terms     map[protocol.Term]gossip.NodeID // Whose each term was, for ever.
+	terms     map[protocol.Term]gossip.NodeID // The node of each term; a term is of one node for ever.
 	stops     map[stop]time.Duration          // Since when a shard is being stopped.
 	given     map[reign]uint64                // The last version in which a coordinator gave a shard a home.
 	hot       map[string]bool                 // Entities that are flooded.
@@ -46,13 +51,13 @@ type Ledger struct {
 	counts Counts
 }
 
-// Counts sum up a run.
+// Counts sum up what happened in a run.
 type Counts struct {
 	// Waited counts how often a client found no room.
 	Waited                                                  int
 	Accepted, Refused, Processed, Failed, Unknown, TimedOut int
-	// Delivered counts what reached a mailbox and was not processed, without
-	// anybody having been told: its host died, or a tell was refused.
+	// Delivered counts messages that reached a mailbox and were not processed, without
+	// their sender having been told: the host died, or a tell was refused.
 	Delivered int
 	// TakenBack counts asks whose messages were taken back by their askers; part of
 	// Failed.
@@ -64,7 +69,7 @@ type Counts struct {
 	// LeftBehind counts entities that did not stop, and whose shard moved all the
 	// same.
 	LeftBehind int
-	// Moves counts how moves ended.
+	// Moves counts moves by how they ended.
 	Moves    map[protocol.Outcome]int
 	Stops    map[protocol.StopReason]int
 	Homes    int // How often a shard got a home.
@@ -72,8 +77,8 @@ type Counts struct {
 	Suspects int // Violations that the machines themselves reported.
 	Writes   Writes
 	Lies     int // What a hostile peer said.
-	// Strangers are frames that were dropped since who sent them is no member; Forged are
-	// those of members that were not taken.
+	// Strangers counts frames that were dropped because their sender is no member, Forged
+	// the frames of members that were refused.
 	Strangers, Forged int
 }
 
@@ -81,7 +86,7 @@ type Counts struct {
 type Wait struct {
 	For        time.Duration
 	ID         uint64
-	At         time.Duration // When it was accepted.
+	At         time.Duration // When the message was accepted.
 	Shard      protocol.ShardID
 	Origin, By gossip.NodeID
 }
@@ -99,13 +104,13 @@ type reign struct {
 	shard protocol.ShardID
 }
 
-// path is what keeps its order: the messages of one origin to one entity.
+// path names messages that must keep their order: those of one origin to one entity.
 type path struct {
 	origin gossip.NodeID
 	entity string
 }
 
-// record is what is known of one message.
+// record is what the ledger knows of one message.
 type record struct {
 	path      path
 	place     uint64
@@ -113,18 +118,18 @@ type record struct {
 	processed bool
 	delivered bool
 	timedOut  bool
-	refused   bool          // The client was told at once.
-	turned    bool          // The host refused it.
+	refused   bool          // The client was told at once that its message is not accepted.
+	turned    bool          // The host refused the message.
 	left      bool          // A copy has left the node of its origin.
-	astray    bool          // A copy waits in the lane to an earlier home, and may leave it.
-	handed    bool          // A lane has had it.
+	astray    bool          // A copy waits in the lane to an earlier home, and may leave yet.
+	handed    bool          // A lane has had the message.
 	blind     bool          // A copy went to a node whose clock was not known.
 	deadline  time.Duration // When its asker stops waiting; zero: never.
 	failed    bool
-	routed    bool // Its origin knew the home of its shard.
+	routed    bool // The origin knew the home of the shard.
 	shard     protocol.ShardID
-	offered   time.Duration // When its client came with it.
-	at        time.Duration // When it was accepted.
+	offered   time.Duration // When the client offered the message.
+	at        time.Duration // When the message was accepted.
 	code      protocol.Code
 }
 

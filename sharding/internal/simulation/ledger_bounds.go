@@ -13,14 +13,14 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// bounds are what whatever a strategy says must keep. Zero: not checked.
+// bounds limit the homes and the moves, whatever a strategy answers. Zero: not checked.
 type bounds struct {
 	home             time.Duration // How long a shard may have no home.
 	moves, perRegion int           // How many shards are stopped at a time to even out the load.
 }
 
-// homeless is since when a coordinator has known of shards without a home that
-// somebody could take.
+// homeless says since when a coordinator has known of shards without a home that a node
+// could take.
 type homeless struct {
 	term  protocol.Term
 	since time.Duration

@@ -14,12 +14,16 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
+// The runs that have a name: Chaos and Storms let random faults strike a cluster; Moves and
+// LateCommands have nodes and coordinators leave while shards move. Each ends when the cluster
+// has recovered, or says what keeps it from that.
+
 // Scenario is a named run: a cluster to which something is done, and which then has
 // to recover. It is a pure function of its seed and the number of nodes.
 type Scenario struct {
 	Name  string
 	About string
-	Nodes int // How many nodes it has unless told otherwise.
+	Nodes int // The number of nodes for which the scenario was made.
 	Run   func(seed uint64, nodes int) (*Cluster, error)
 }
 

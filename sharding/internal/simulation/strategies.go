@@ -16,6 +16,10 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
+// Ask puts an allocation strategy behind the calls of the coordinators, and checks what is
+// asked; Garble makes a wrong answer of a right one, in one of the ways that a strategy can
+// break its contract.
+
 // Ask has the coordinators of a cluster ask a strategy, whose calls have the fates
 // that the world draws. Requests must be well formed; that each coordinator has one
 // call in flight at most, and does nothing because of an answer that is late, is
