@@ -17,6 +17,7 @@ func Checks() []Check {
 	}
 	return []Check{
 		{"module-table", "the boundaries between modules are decided in docs/architecture.md", moduleTable},
+		{"glossary", "a word that the code does not have any more misleads who looks for it", glossary},
 		{"internal", "an internal package has no promise between modules, which may be at different versions", pure(internalImports)},
 		{"workspace", "go.work is the one list of modules", pure(workspace)},
 		{"replaces", "each module builds by itself, offline and before any release", pure(replaces)},
@@ -25,6 +26,7 @@ func Checks() []Check {
 		{"package-docs", "a long text has a file of its own, and a command says its name", pure(packageDocs)},
 		{"examples", "what a user does first is shown, and compiled", pure(examples)},
 		{"headers", "each file carries its licence", pure(headers)},
+		{"file-heads", "a long file is read from the top, and says there what comes", pure(fileHeads)},
 		{"type-size", "a line of a type that does everything may touch everything", pure(typeSize)},
 		{"file-names", "a file is named by its concept", pure(fileNames)},
 		{"todo", "what is not done is in the issue tracker", pure(todo)},

@@ -6,6 +6,7 @@ package tree
 import (
 	"fmt"
 	"go/token"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -25,42 +26,27 @@ const (
 )
 
 // ParseTable reads the table under the heading "## Modules": the first column is
-// a module's directory, the last one the modules that it may import, separated
+// a module's directory, the last one the modules that it imports, separated
 // by commas, or "nothing".
 func ParseTable(markdown string) (map[string][]string, error) {
-	_, section, found := strings.Cut("\n"+markdown, "\n## Modules\n")
-	if !found {
-		return nil, fmt.Errorf("%s: no heading \"## Modules\"", architecture)
+	rows, err := rowsUnder(markdown, "Modules", 3)
+	if err != nil {
+		return nil, err
 	}
-	section, _, _ = strings.Cut(section, "\n## ")
 	table := map[string][]string{}
-	for line := range strings.Lines(section) {
-		line = strings.TrimSpace(line)
-		if !strings.HasPrefix(line, "|") || strings.HasPrefix(strings.TrimLeft(line, "| :"), "--") {
-			continue
-		}
-		cells := strings.Split(strings.Trim(line, "|"), "|")
-		name := strings.Trim(cells[0], " `")
-		if name == "module" {
-			continue
-		}
-		if len(cells) < 3 {
-			return nil, fmt.Errorf("%s: the row of %q needs three columns: module | what it is | may import", architecture, name)
-		}
+	for _, cells := range rows {
+		name := strings.Trim(cells[0], "`")
 		if _, twice := table[name]; twice {
 			return nil, fmt.Errorf("%s: two rows for %q", architecture, name)
 		}
 		table[name] = []string{}
-		last := strings.TrimSpace(cells[len(cells)-1])
+		last := cells[len(cells)-1]
 		if last == "nothing" {
 			continue
 		}
 		for other := range strings.SplitSeq(last, ",") {
 			table[name] = append(table[name], strings.Trim(other, " `"))
 		}
-	}
-	if len(table) == 0 {
-		return nil, fmt.Errorf("%s: no table under \"## Modules\"", architecture)
 	}
 	return table, nil
 }
@@ -70,7 +56,7 @@ func moduleTable(r *Repository) ([]Fault, error) {
 	if err != nil {
 		return nil, err
 	}
-	table, err := ParseTable(strings.ReplaceAll(string(text), "\r\n", "\n"))
+	table, err := ParseTable(string(text))
 	if err != nil {
 		return nil, err
 	}
@@ -80,24 +66,31 @@ func moduleTable(r *Repository) ([]Fault, error) {
 			faults = append(faults, Fault{File: architecture, Text: fmt.Sprintf("the table has no row for the module %s", m.Dir)})
 		}
 	}
-	names := make([]string, 0, len(table))
-	for name := range table {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(table))
 	for _, name := range names {
 		if !slices.ContainsFunc(r.Modules, func(m *Module) bool { return m.Dir == name }) {
 			faults = append(faults, Fault{File: architecture, Text: fmt.Sprintf("the table has a row for %s, which is no module", name)})
 		}
 	}
+	used := map[string][]string{}
 	r.imports(func(f *File, imported string, pos token.Pos) {
 		other := r.moduleOfImport(imported)
-		if other == nil || f.Module == nil || other == f.Module || slices.Contains(table[f.Module.Dir], other.Dir) {
+		if other == nil || f.Module == nil || other == f.Module {
+			return
+		}
+		if used[f.Module.Dir] = append(used[f.Module.Dir], other.Dir); slices.Contains(table[f.Module.Dir], other.Dir) {
 			return
 		}
 		faults = append(faults, r.at(pos, "%s imports %s; the table in %s allows it: %s",
 			f.Module.Dir, imported, architecture, listOr(table[f.Module.Dir], "nothing")))
 	})
+	for _, name := range names {
+		for _, other := range table[name] {
+			if !slices.Contains(used[name], other) {
+				faults = append(faults, Fault{File: architecture, Text: fmt.Sprintf("the row of %s has %s, which it does not import", name, other)})
+			}
+		}
+	}
 	return faults, nil
 }
 

@@ -6,14 +6,20 @@ package tree
 import (
 	"fmt"
 	"go/ast"
+	"go/token"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
 )
 
+// The checks of single files follow, in the order of a file: what the package is
+// ([packageDocs]), the licence ([headers]), how a long file opens ([fileHeads]), what it is
+// called ([fileNames]), and notes of unfinished work ([todo]). [calls] serves other checks.
+
 const (
-	docInlineMax = 10 // a longer package comment has a doc.go
+	docInlineMax = 10  // a longer package comment has a doc.go
+	headlessMax  = 150 // a file with more lines opens with what happens in it
 	header       = "// Copyright The Quorate Authors\n// SPDX-License-Identifier: Apache-2.0\n"
 )
 
@@ -39,6 +45,48 @@ func packageDocs(r *Repository) []Fault {
 		}
 	}
 	return faults
+}
+
+// fileHeads demands of each long file of production that it opens with a comment on what
+// happens in it: one of its own before the first declaration, or that of the package.
+func fileHeads(r *Repository) []Fault {
+	var faults []Fault
+	for _, f := range r.Files {
+		lines := strings.Count(string(f.Source), "\n")
+		if f.Test || f.Generated || lines <= headlessMax || hasHead(f.Syntax) {
+			continue
+		}
+		faults = append(faults, Fault{File: f.Name, Line: 1, Text: fmt.Sprintf(
+			"has %d lines, and no comment before its first declaration on what happens in it and in which order", lines)})
+	}
+	return faults
+}
+
+// hasHead reports whether a comment stands between the imports and the first other
+// declaration and belongs to none, or the package has its comment in the file. Comments for
+// tools, such as //go:build, are none.
+func hasHead(file *ast.File) bool {
+	if file.Doc != nil {
+		return true
+	}
+	first, doc := file.FileEnd, (*ast.CommentGroup)(nil)
+	for _, decl := range file.Decls {
+		if d, ok := decl.(*ast.GenDecl); ok && d.Tok == token.IMPORT {
+			continue
+		}
+		first, doc = decl.Pos(), docOf(decl)
+		break
+	}
+	return slices.ContainsFunc(file.Comments, func(c *ast.CommentGroup) bool {
+		return c.Pos() > file.Name.End() && c.End() < first && c != doc && strings.TrimSpace(c.Text()) != ""
+	})
+}
+
+func docOf(decl ast.Decl) *ast.CommentGroup {
+	if d, ok := decl.(*ast.GenDecl); ok {
+		return d.Doc
+	}
+	return decl.(*ast.FuncDecl).Doc
 }
 
 func headers(r *Repository) []Fault {

@@ -76,10 +76,12 @@ func typeSize(r *Repository) []Fault {
 
 func (e *extent) tooLarge() bool { return e.methods > typeMethodsMax || len(e.files) > typeFilesMax }
 
-// receiverOf returns the name of the type of a method's receiver, without a pointer and
-// without type parameters.
-func receiverOf(fn *ast.FuncDecl) string {
-	t := fn.Recv.List[0].Type
+// receiverOf returns the name of the type of a method's receiver.
+func receiverOf(fn *ast.FuncDecl) string { return baseName(fn.Recv.List[0].Type) }
+
+// baseName returns the name of a type of the package itself, without a pointer and without
+// type parameters; none for any other type.
+func baseName(t ast.Expr) string {
 	for {
 		switch of := t.(type) {
 		case *ast.StarExpr:
