@@ -1,0 +1,194 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kubernetes
+
+// The settings, their defaults and their check; below them, what names and selectors look
+// like, which lookups check too.
+
+import (
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/config/field"
+)
+
+// The sources of contact points, for [Config.Source].
+const (
+	// SourcePods asks for the pods with certain labels.
+	SourcePods = "pods"
+	// SourceEndpointSlices asks for the endpoints of a Service.
+	SourceEndpointSlices = "endpoint-slices"
+)
+
+// The families of addresses, for [Config.IPFamily].
+const (
+	// FamilyAny takes the first address of a pod; of an endpoint with several, one of
+	// version 4 before one of version 6.
+	FamilyAny = ""
+	// FamilyIPv4 takes addresses of version 4 alone.
+	FamilyIPv4 = "ipv4"
+	// FamilyIPv6 takes addresses of version 6 alone.
+	FamilyIPv6 = "ipv6"
+)
+
+// placeholder stands for the name of the service that is looked up, in
+// [Config.Selector] and [Config.Service].
+const placeholder = "%s"
+
+// The longest selector. The server would refuse a longer address.
+const selectorBytesMax = 1024
+
+const (
+	leastRequest = 100 * time.Millisecond
+	mostRequest  = 5 * time.Minute
+	leastWatch   = time.Second
+	mostWatch    = time.Hour
+)
+
+// Config is what an operator sets. The zero value is not valid; start from [Default].
+type Config struct {
+	// Source is where contact points come from: "pods" or "endpoint-slices".
+	Source string `koanf:"source" oneof:"pods|endpoint-slices"`
+
+	// Selector is the label selector of the pods, for the source "pods"; "%s" in it
+	// stands for the name of the service that is looked up. A selector that fits
+	// other pods too makes contact points of them.
+	Selector string `koanf:"selector"`
+
+	// Service is the name of the Service, for the source "endpoint-slices"; "%s" in it
+	// stands for the name of the service that is looked up.
+	Service string `koanf:"service"`
+
+	// Namespace is where to look. Empty: the namespace of the service account, and an
+	// error where Server is set, since no account says it.
+	Namespace string `koanf:"namespace"`
+
+	// IPFamily chooses among several addresses of a pod: "ipv4", "ipv6", or empty for
+	// the first one. A pod is one contact point in any case.
+	IPFamily string `koanf:"ip-family"`
+
+	// ReadyOnly leaves out pods that are not ready. A node is usually ready only after
+	// it has joined; then nobody would ever be found by the first ones, and no cluster
+	// would form.
+	ReadyOnly bool `koanf:"ready-only"`
+
+	// Server is the URL of the API server, such as "https://10.0.0.1:6443". Empty: the
+	// one that the variables KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT of a
+	// pod name. With http, which is for a proxy on the same machine, no token is sent.
+	Server string `koanf:"server"`
+
+	// TokenFile holds the token, which is read anew for each request, since it
+	// rotates. Empty: that of the service account, or none where Server is set.
+	TokenFile string `koanf:"token-file"`
+
+	// CAFile holds the certificates by which the server is known, in PEM form, read
+	// anew for each request. Empty: that of the service account, or those of the
+	// system where Server is set.
+	CAFile string `koanf:"ca-file"`
+
+	// RequestTimeout is how long one request may take, from 100 milliseconds to 5
+	// minutes; for a watch, until it begins. A list of many pages may take six times
+	// as long.
+	RequestTimeout time.Duration `koanf:"request-timeout" range:"100ms..5m"`
+
+	// WatchTimeout is how long one watch lasts before it is renewed, from a second to
+	// an hour. Short ones cost requests; long ones leave more nodes at one server
+	// after another was restarted.
+	WatchTimeout time.Duration `koanf:"watch-timeout" range:"1s..1h"`
+}
+
+// Default returns the settings for a pod: the pods labelled app.kubernetes.io/name
+// with the name of the service, in the namespace and with the rights of the service
+// account, ready or not.
+func Default() Config {
+	return Config{
+		Source:         SourcePods,
+		Selector:       "app.kubernetes.io/name=" + placeholder,
+		Service:        placeholder,
+		RequestTimeout: 10 * time.Second,
+		WatchTimeout:   5 * time.Minute,
+	}
+}
+
+// Validate reports every fault of c in one error, each a [field.Error].
+func (c Config) Validate() error {
+	var faults field.Faults
+	faults.Refuse(c.Source != SourcePods && c.Source != SourceEndpointSlices, "source",
+		"%q is neither %q nor %q", c.Source, SourcePods, SourceEndpointSlices)
+	faults.Refuse(c.Source == SourcePods && !isSelector(c.Selector), "selector",
+		"%q is no label selector, write for instance app.kubernetes.io/name=%%s", clip(c.Selector))
+	faults.Refuse(c.Source == SourceEndpointSlices && !isName(strings.ReplaceAll(c.Service, placeholder, "a")), "service",
+		"%q is no name of a Service, write %%s for the name that is looked up", clip(c.Service))
+	faults.Refuse(c.Namespace != "" && !isName(c.Namespace), "namespace", "%q is no name of a namespace", clip(c.Namespace))
+	faults.Refuse(c.Namespace == "" && c.Server != "", "namespace", "it must be given where the server is given")
+	faults.Refuse(c.IPFamily != FamilyAny && c.IPFamily != FamilyIPv4 && c.IPFamily != FamilyIPv6, "ip-family",
+		"%q is none of %q, %q and empty", clip(c.IPFamily), FamilyIPv4, FamilyIPv6)
+	if c.Server != "" {
+		faults.Add(c.checkServer())
+	}
+	faults.Refuse(c.RequestTimeout < leastRequest || c.RequestTimeout > mostRequest, "request-timeout",
+		"%v is not in the range from %v to %v", c.RequestTimeout, leastRequest, mostRequest)
+	faults.Refuse(c.WatchTimeout < leastWatch || c.WatchTimeout > mostWatch, "watch-timeout",
+		"%v is not in the range from %v to %v", c.WatchTimeout, leastWatch, mostWatch)
+	return faults.Err()
+}
+
+// checkServer refuses what is no address of an API server, and one to which a token
+// would go where everybody on the way can read it.
+func (c Config) checkServer() error {
+	u, err := url.Parse(c.Server)
+	switch {
+	case err != nil:
+		return field.Errorf("server", "%q is no URL", clip(c.Server))
+	case u.Scheme != "https" && u.Scheme != "http", u.Host == "", u.User != nil, u.RawQuery != "", u.Fragment != "":
+		return field.Errorf("server", "%q is not of the form https://host:port", clip(u.Redacted()))
+	case u.Scheme == "http" && c.TokenFile != "":
+		return field.Errorf("server", "%q is not encrypted, the token could be read on the way: write https", clip(c.Server))
+	case u.Scheme == "http" && !isLoopback(u.Hostname()):
+		return field.Errorf("server", "%q is not encrypted and not on this machine: write https", clip(c.Server))
+	}
+	return nil
+}
+
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// isName reports whether a text is a name by RFC 1123, as that of a namespace, or a
+// Service, is: letters, digits and hyphens, at most 63 of them.
+func isName(text string) bool {
+	return text != "" && len(text) <= 63 && text[0] != '-' && text[len(text)-1] != '-' &&
+		strings.IndexFunc(text, notInName) < 0
+}
+
+// isLabelValue reports whether a text may be the value of a label that is not empty.
+func isLabelValue(text string) bool {
+	return text != "" && len(text) <= 63 && strings.IndexByte("-_.", text[0]) < 0 &&
+		strings.IndexByte("-_.", text[len(text)-1]) < 0 && strings.IndexFunc(text, notInLabel) < 0
+}
+
+func notInLabel(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
+}
+
+// isSelector reports whether a text may be a label selector. The server parses it; here
+// is refused only what cannot be one.
+func isSelector(text string) bool {
+	return text != "" && len(text) <= selectorBytesMax &&
+		strings.IndexFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) < 0
+}
+
+// clip cuts a text of unknown origin, for a message of one line.
+func clip(text string) string {
+	const shown = 200
+	if len(text) > shown {
+		return text[:shown] + "..."
+	}
+	return text
+}
+
+func notInName(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' }

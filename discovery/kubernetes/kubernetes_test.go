@@ -1,0 +1,395 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kubernetes_test
+
+// The method against the server of server_test.go: first the conformance suite, then how
+// a watch goes on, what happens while the server is away, the credentials, and refusals.
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/quorate/quorate/discovery"
+	"github.com/quorate/quorate/discovery/discoverytest"
+	"github.com/quorate/quorate/discovery/follow"
+	"github.com/quorate/quorate/discovery/kubernetes"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// quick lets failures pass quickly.
+func quick() follow.Limits {
+	return follow.Limits{Keys: 4, Idle: time.Minute, PauseMin: 10 * time.Millisecond, PauseMax: 20 * time.Millisecond}
+}
+
+func query() discovery.Query {
+	return discovery.Query{Service: "bank", Port: "management", Protocol: "tcp"}
+}
+
+// open returns the method as in a pod of the server, with edits of the configuration.
+func open(t testing.TB, s *apiServer, edits ...func(*kubernetes.Config)) *kubernetes.Discovery {
+	t.Helper()
+	return openIn(t, s, s.files(t), edits...)
+}
+
+func openIn(t testing.TB, s *apiServer, account string, edits ...func(*kubernetes.Config)) *kubernetes.Discovery {
+	t.Helper()
+	config := kubernetes.Default()
+	config.Server, config.Namespace = s.tls.URL, "prod"
+	config.TokenFile, config.CAFile = filepath.Join(account, "token"), filepath.Join(account, "ca.crt")
+	if s.resource == "endpointslices" {
+		config.Source = kubernetes.SourceEndpointSlices
+	}
+	for _, edit := range edits {
+		edit(&config)
+	}
+	d, err := kubernetes.NewIn(config, account, quick())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	return d
+}
+
+// texts returns the contact points as texts.
+func texts(found discovery.Targets) []string {
+	list := make([]string, len(found.List))
+	for i, target := range found.List {
+		list[i] = target.String()
+	}
+	return list
+}
+
+func lookup(t testing.TB, d discovery.Discovery) discovery.Targets {
+	t.Helper()
+	found, err := d.Lookup(t.Context(), query())
+	require.NoError(t, err)
+	return found
+}
+
+// becomes waits until lookups find exactly what is wanted.
+func becomes(t testing.TB, d discovery.Discovery, want ...string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		found, err := d.Lookup(t.Context(), query())
+		return err == nil && fmt.Sprint(texts(found)) == fmt.Sprint(want)
+	}, 10*time.Second, time.Millisecond, "want %v", want)
+}
+
+// fails waits until a lookup fails with a message, and returns the error.
+func fails(t testing.TB, d discovery.Discovery, message string) error {
+	t.Helper()
+	var err error
+	for deadline := time.Now().Add(30 * time.Second); err == nil || !strings.Contains(err.Error(), message); {
+		require.True(t, time.Now().Before(deadline), "want %q, got %v", message, err)
+		_, err = d.Lookup(t.Context(), query())
+		<-time.After(time.Millisecond)
+	}
+	require.NotContains(t, err.Error(), "\n")
+	require.Less(t, len(err.Error()), 1000)
+	return err
+}
+
+func TestDiscoveryKeepsTheContract(t *testing.T) {
+	for resource, fill := range map[string]func(*apiServer, int){"pods": fillPods, "endpointslices": fillSlices} {
+		t.Run(resource, func(t *testing.T) {
+			discoverytest.TestSource(t, discoverytest.Source{
+				Holding: func(t testing.TB, n int) discovery.Discovery {
+					s := newServer(t, resource)
+					fill(s, n)
+					return open(t, s)
+				},
+				Failing: func(t testing.TB) discovery.Discovery {
+					s := newServer(t, resource)
+					s.hook = func(w http.ResponseWriter, _ *http.Request) { refuse(w, http.StatusInternalServerError, "sorry") }
+					return open(t, s)
+				},
+				Silent: func(t testing.TB) discovery.Discovery {
+					s := newServer(t, resource)
+					s.hook = func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+					return open(t, s)
+				},
+			})
+		})
+	}
+}
+
+func fillPods(s *apiServer, n int) { s.fill("quorate", n) }
+
+// fillSlices puts a hundred endpoints into each slice, as the controller does.
+func fillSlices(s *apiServer, n int) {
+	for at := 0; at < n; at += 100 {
+		var endpoints []anyMap
+		for i := at; i < min(at+100, n); i++ {
+			endpoints = append(endpoints, endpoint(fmt.Sprintf("uid-%d", i), address(i)))
+		}
+		s.put(fmt.Sprintf("slice-%03d", at/100), service("quorate"), slice("IPv4", endpoints...))
+	}
+}
+
+func TestAWatchTellsOfEveryChange(t *testing.T) {
+	s := newServer(t, "pods")
+	s.put("other", labels("shop"), pod("10.0.0.9"))
+	d := open(t, s)
+	found := lookup(t, d)
+	require.Empty(t, found.List)
+	require.Equal(t, `kubernetes: pods with "app.kubernetes.io/name=bank" in namespace "prod": 0 of 0`, found.Reason)
+	s.put("a", labels("bank"), pod("10.0.0.1"))
+	s.put("b", labels("bank"), pod("10.0.0.2"))
+	becomes(t, d, "10.0.0.1:8558", "10.0.0.2:8558")
+	s.put("a", labels("bank"), pod("10.0.0.3"))
+	becomes(t, d, "10.0.0.2:8558", "10.0.0.3:8558")
+	s.remove("b")
+	becomes(t, d, "10.0.0.3:8558")
+	lists, watches := s.counts()
+	require.Equal(t, 1, lists)
+	require.Equal(t, 1, watches)
+}
+
+// A watch that ends goes on from the last version, which a bookmark may have raised,
+// without a list.
+func TestAWatchThatEndsGoesOnFromTheLastVersion(t *testing.T) {
+	s := newServer(t, "pods")
+	s.marks = true
+	s.put("a", labels("bank"), pod("10.0.0.1"))
+	d := open(t, s)
+	becomes(t, d, "10.0.0.1:8558")
+	s.watched(t)
+	<-time.After(2 * quick().PauseMin) // Longer than a watch that counts as refused.
+	s.put("other", labels("shop"), pod("10.0.0.9"))
+	s.put("b", labels("bank"), pod("10.0.0.2"))
+	becomes(t, d, "10.0.0.1:8558", "10.0.0.2:8558")
+	s.put("other", labels("shop"), pod("10.0.0.8"))
+	s.put("other", labels("shop"), pod("10.0.0.7"))
+	<-time.After(2 * quick().PauseMin)
+	s.compact() // Only the bookmark makes the next watch possible.
+	s.endWatches()
+	require.Eventually(t, func() bool { _, watches := s.counts(); return watches == 2 }, 10*time.Second, time.Millisecond)
+	s.put("c", labels("bank"), pod("10.0.0.3"))
+	becomes(t, d, "10.0.0.1:8558", "10.0.0.2:8558", "10.0.0.3:8558")
+	lists, watches := s.counts()
+	require.Equal(t, 1, lists)
+	require.Equal(t, 2, watches)
+}
+
+func TestAVersionThatIsGoneIsListedAnew(t *testing.T) {
+	for _, asEvent := range []bool{false, true} {
+		t.Run(fmt.Sprintf("as event %v", asEvent), func(t *testing.T) {
+			s := newServer(t, "pods")
+			s.asEvent = asEvent
+			s.put("a", labels("bank"), pod("10.0.0.1"))
+			s.put("b", labels("bank"), pod("10.0.0.2"))
+			d := open(t, s)
+			becomes(t, d, "10.0.0.1:8558", "10.0.0.2:8558")
+			s.watched(t)
+			<-time.After(2 * quick().PauseMin)
+			s.set(func() { // All at once, so that the watch cannot hear of it.
+				delete(s.objects, "b")
+				s.version += 10
+				s.oldest = s.version
+				s.epoch++
+			})
+			becomes(t, d, "10.0.0.1:8558")
+			lists, _ := s.counts()
+			require.Equal(t, 2, lists)
+		})
+	}
+}
+
+func TestAListWhosePagesAreGoneBeginsAnew(t *testing.T) {
+	s := newServer(t, "pods")
+	for i := range 600 {
+		s.put(fmt.Sprintf("pod-%03d", i), labels("bank"), pod(fmt.Sprintf("10.0.%d.%d", i/250, 1+i%250)))
+	}
+	s.expired = true
+	require.Len(t, lookup(t, open(t, s)).List, 600)
+	require.Equal(t, 2, s.lists)
+	require.Equal(t, 1+3, s.pages)
+}
+
+// While the server is away there is an error and no answer from before; then it goes on.
+func TestAServerThatIsAwayIsAnErrorUntilItIsBack(t *testing.T) {
+	s := newServer(t, "pods")
+	s.put("a", labels("bank"), pod("10.0.0.1"))
+	d := open(t, s)
+	becomes(t, d, "10.0.0.1:8558")
+	s.watched(t)
+	s.set(func() {
+		s.hook = func(w http.ResponseWriter, _ *http.Request) { refuse(w, http.StatusServiceUnavailable, "etcd is down") }
+		s.epoch++
+	})
+	err := fails(t, d, `the server answers 503 Service Unavailable "etcd is down"`)
+	var refused *kubernetes.StatusError
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, http.StatusServiceUnavailable, refused.Code)
+	s.set(func() { s.hook = nil })
+	becomes(t, d, "10.0.0.1:8558")
+
+	s.watched(t)
+	s.tls.CloseClientConnections()
+	becomes(t, d, "10.0.0.1:8558")
+	s.watched(t)
+	s.set(func() { s.epoch++ })
+	s.tls.Close()
+	_ = fails(t, d, "connection refused")
+}
+
+func TestALookupEndsWithItsContextWhileTheServerIsSilent(t *testing.T) {
+	s := newServer(t, "pods")
+	s.hook = func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	d := open(t, s, func(c *kubernetes.Config) { c.RequestTimeout = 100 * time.Millisecond })
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, err := d.Lookup(ctx, query())
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	err = fails(t, d, "no whole answer within 100ms")
+	require.NotErrorIs(t, err, context.DeadlineExceeded, "that of the caller has not passed")
+}
+
+func TestNewInAPodUsesItsServiceAccount(t *testing.T) {
+	s := newServer(t, "pods")
+	s.put("a", labels("bank"), pod("10.0.0.1"))
+	u, err := url.Parse(s.tls.URL)
+	require.NoError(t, err)
+	t.Setenv("KUBERNETES_SERVICE_HOST", u.Hostname())
+	t.Setenv("KUBERNETES_SERVICE_PORT", u.Port())
+	account := s.files(t)
+	d, err := kubernetes.NewIn(kubernetes.Default(), account, quick())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, d.Close()) }()
+	require.Equal(t, []string{"10.0.0.1:8558"}, texts(lookup(t, d)))
+
+	write(t, filepath.Join(account, "namespace"), "../kube-system")
+	_, err = kubernetes.NewIn(kubernetes.Default(), account, quick())
+	require.ErrorIs(t, err, kubernetes.ErrNotInCluster)
+	_, err = kubernetes.NewIn(kubernetes.Default(), t.TempDir(), quick())
+	require.ErrorIs(t, err, kubernetes.ErrNotInCluster)
+	require.ErrorContains(t, err, "set namespace, or let the pod have a service account")
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	_, err = kubernetes.New(kubernetes.Default())
+	require.ErrorIs(t, err, kubernetes.ErrNotInCluster)
+	require.ErrorContains(t, err, "set server, namespace and token-file")
+}
+
+// A token that rotates is read from its file again, and so are the certificates.
+func TestCredentialsThatRotateAreReadAgain(t *testing.T) {
+	s := newServer(t, "pods")
+	s.put("a", labels("bank"), pod("10.0.0.1"))
+	account := s.files(t)
+	d := openIn(t, s, account)
+	becomes(t, d, "10.0.0.1:8558")
+	s.watched(t)
+	s.set(func() { s.tokens, s.epoch = []string{"fresh"}, s.epoch+1 })
+	err := fails(t, d, "401 Unauthorized")
+	require.ErrorContains(t, err, "the token in "+filepath.Join(account, "token")+" has expired")
+	write(t, filepath.Join(account, "token"), "fresh")
+	becomes(t, d, "10.0.0.1:8558")
+
+	ca := filepath.Join(account, "ca.crt")
+	good := s.files(t)
+	s.watched(t)
+	write(t, ca, "no certificate")
+	s.endWatches()
+	_ = fails(t, d, "holds none in PEM form")
+	write(t, ca, "")
+	_ = fails(t, d, "is empty")
+	copyFile(t, filepath.Join(good, "ca.crt"), ca)
+	becomes(t, d, "10.0.0.1:8558")
+}
+
+func TestASecretOfAnotherClusterIsNotTrusted(t *testing.T) {
+	s := newServer(t, "pods")
+	d := open(t, s, func(c *kubernetes.Config) { c.CAFile = "" }) // Those of the system.
+	_ = fails(t, d, "certificate")
+}
+
+// A proxy on this machine, such as that of kubectl, has the credentials itself, and
+// speaks a version of HTTP in which a body that is cut off looks otherwise.
+func TestAProxyOnThisMachineIsAskedWithoutAToken(t *testing.T) {
+	s := newServer(t, "pods")
+	s.put("a", labels("bank"), pod("10.0.0.1"))
+	s.tokens = []string{""}
+	proxy := httptest.NewServer(s)
+	defer func() {
+		s.endWatches()
+		proxy.Close()
+	}()
+	d := open(t, s, func(c *kubernetes.Config) {
+		c.Server, c.TokenFile, c.CAFile, c.RequestTimeout = proxy.URL, "", "", time.Second
+	})
+	becomes(t, d, "10.0.0.1:8558")
+	s.watched(t)
+	s.put("a", labels("bank"), pod("10.0.0.2"))
+	becomes(t, d, "10.0.0.2:8558")
+	s.set(func() {
+		s.epoch++
+		s.hook = func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = fmt.Fprint(w, `{"kind":`)
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}
+	})
+	_ = fails(t, d, "no whole answer within 1s")
+	require.NoError(t, d.Close())
+}
+
+// What the role lacks is told as the rule that it needs.
+func TestARefusalSaysWhichRuleTheRoleLacks(t *testing.T) {
+	for resource, group := range map[string]string{"pods": "", "endpointslices": "discovery.k8s.io"} {
+		for _, lacking := range []string{"list", "watch"} {
+			t.Run(resource+" "+lacking, func(t *testing.T) {
+				s := newServer(t, resource)
+				s.verbs = map[string][]string{"list": {"watch"}, "watch": {"list"}}[lacking]
+				err := fails(t, open(t, s), "403 Forbidden")
+				require.ErrorContains(t, err, fmt.Sprintf("lacks the verb %q on %q, give it the rule "+
+					"{apiGroups: [%q], resources: [%q], verbs: [list, watch]}", lacking, resource, group, resource))
+				require.ErrorContains(t, err, `in namespace "prod"`)
+				require.ErrorContains(t, err, "system:serviceaccount:prod:default")
+			})
+		}
+	}
+}
+
+func TestOtherRefusalsSayWhatToDo(t *testing.T) {
+	s := newServer(t, "pods")
+	_ = fails(t, open(t, s, func(c *kubernetes.Config) { c.TokenFile = "" }), "no token was sent, set token-file")
+	_ = fails(t, open(t, s, func(c *kubernetes.Config) { c.TokenFile = "/nonexistent/token" }), "no such file")
+	account := s.files(t)
+	write(t, filepath.Join(account, "token"), strings.Repeat("a", 2<<20))
+	_ = fails(t, openIn(t, s, account), "is longer than 1048576 bytes")
+	_ = fails(t, open(t, s, func(c *kubernetes.Config) { c.Server += "/elsewhere" }), "is the address that of the API server?")
+	s.hook = func(w http.ResponseWriter, _ *http.Request) { refuse(w, http.StatusBadRequest, "unable to parse") }
+	_ = fails(t, open(t, s), "is the selector right?")
+}
+
+// The token goes to nobody but the server: no redirect is followed.
+func TestNoRedirectIsFollowed(t *testing.T) {
+	var reached atomic.Int64
+	thief := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))
+	defer thief.Close()
+	s := newServer(t, "pods")
+	for _, code := range []int{301, 302, 303, 307, 308} {
+		s.set(func() {
+			s.hook = func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, thief.URL+"/steal", code) }
+		})
+		err := fails(t, open(t, s), "redirects to")
+		require.ErrorIs(t, err, kubernetes.ErrMalformed)
+	}
+	require.Zero(t, reached.Load())
+}
+
+func copyFile(t testing.TB, from, to string) {
+	t.Helper()
+	write(t, to, readAll(t, from))
+}
