@@ -1,0 +1,135 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package consul
+
+import (
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/config/field"
+)
+
+// placeholder stands for the name of the service that is looked up, in
+// [Config.Service].
+const placeholder = "%s"
+
+const (
+	nameBytesMax = 128
+	tagsMax      = 16
+	leastRequest = 100 * time.Millisecond
+	mostRequest  = 5 * time.Minute
+	leastWait    = time.Second
+	mostWait     = 10 * time.Minute // Consul waits no longer
+)
+
+// Config is what an operator sets. The zero value is not valid; start from [Default].
+type Config struct {
+	// Address is the URL of a Consul agent. With http the agent must be on this
+	// machine if a token is sent, which could be read on the way.
+	Address string `koanf:"address"`
+
+	// Service is the name under which nodes are registered; "%s" in it stands for the
+	// name of the service that is looked up.
+	Service string `koanf:"service"`
+
+	// Tags are what a registration must have, all of them; at most 16.
+	Tags []string `koanf:"tags"`
+
+	// Datacenter is where to look. Empty: the datacenter of the agent.
+	Datacenter string `koanf:"datacenter"`
+
+	// Passing leaves out registrations of which a health check does not pass. Consul
+	// keeps what has crashed for days, so without it the dead are contact points. The
+	// check must be one of life: a node is ready only after it has joined.
+	Passing bool `koanf:"passing"`
+
+	// TokenFile holds the token of an access control list, read anew for each request.
+	// Empty: no token is sent.
+	TokenFile string `koanf:"token-file"`
+
+	// CAFile holds the certificates by which the agent is known, in PEM form, read anew
+	// for each request. Empty: those of the system.
+	CAFile string `koanf:"ca-file"`
+
+	// RequestTimeout is how long the agent may take for an answer, from 100
+	// milliseconds to 5 minutes, beyond the time that it was told to wait.
+	RequestTimeout time.Duration `koanf:"request-timeout" range:"100ms..5m"`
+
+	// Wait is how long the agent keeps a question for which there is no news, from a
+	// second to 10 minutes. Short ones cost requests.
+	Wait time.Duration `koanf:"wait" range:"1s..10m"`
+}
+
+// Default returns the settings for the agent on this machine: what is registered under
+// the name of the service and passes its checks.
+func Default() Config {
+	return Config{
+		Address:        "http://127.0.0.1:8500",
+		Service:        placeholder,
+		Passing:        true,
+		RequestTimeout: 10 * time.Second,
+		Wait:           5 * time.Minute,
+	}
+}
+
+// Validate reports every fault of c in one error, each a [field.Error].
+func (c Config) Validate() error {
+	var faults field.Faults
+	faults.Add(c.checkAddress())
+	faults.Refuse(!isName(strings.ReplaceAll(c.Service, placeholder, "a")), "service",
+		"%q is no name of a service, write %%s for the name that is looked up", clip(c.Service))
+	faults.Refuse(len(c.Tags) > tagsMax, "tags", "%d are more than %d", len(c.Tags), tagsMax)
+	for _, tag := range c.Tags {
+		faults.Refuse(!isText(tag), "tags", "%q is no tag of at most %d printable characters", clip(tag), nameBytesMax)
+	}
+	faults.Refuse(c.Datacenter != "" && !isName(c.Datacenter), "datacenter", "%q is no name of a datacenter", clip(c.Datacenter))
+	faults.Refuse(c.RequestTimeout < leastRequest || c.RequestTimeout > mostRequest, "request-timeout",
+		"%v is not in the range from %v to %v", c.RequestTimeout, leastRequest, mostRequest)
+	faults.Refuse(c.Wait < leastWait || c.Wait > mostWait, "wait", "%v is not in the range from %v to %v", c.Wait, leastWait, mostWait)
+	return faults.Err()
+}
+
+func (c Config) checkAddress() error {
+	u, err := url.Parse(c.Address)
+	switch {
+	case err != nil:
+		return field.Errorf("address", "%q is no URL", clip(c.Address))
+	case u.Scheme != "https" && u.Scheme != "http", u.Host == "", u.User != nil, u.RawQuery != "", u.Fragment != "":
+		return field.Errorf("address", "%q is not of the form https://host:port", clip(u.Redacted()))
+	case u.Scheme == "http" && c.TokenFile != "" && !isLoopback(u.Hostname()):
+		return field.Errorf("address", "%q is not encrypted, the token could be read on the way: write https", clip(c.Address))
+	}
+	return nil
+}
+
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// isName reports whether a text may be a part of a path: letters, digits, hyphens,
+// underscores and dots that are not all of it.
+func isName(text string) bool {
+	return len(text) <= nameBytesMax && strings.Trim(text, ".") != "" && strings.IndexFunc(text, notInName) < 0
+}
+
+func notInName(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
+}
+
+func isText(text string) bool {
+	return text != "" && len(text) <= nameBytesMax &&
+		strings.IndexFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) < 0
+}
+
+// clip cuts a text of unknown origin, for a message of one line.
+func clip(text string) string {
+	const shown = 200
+	if len(text) > shown {
+		return text[:shown] + "..."
+	}
+	return text
+}

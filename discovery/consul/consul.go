@@ -1,0 +1,115 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package consul
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/discovery"
+	"github.com/quorate/quorate/discovery/follow"
+)
+
+// Method is the name by which a configuration selects this method, by convention.
+const Method = "consul"
+
+// gap is the least time between two requests: an agent may answer a blocking query at
+// once again and again, when much is registered anywhere in its datacenter.
+const gap = 200 * time.Millisecond
+
+// Discovery finds what is registered in Consul. Use [New]; Close it in the end. It is
+// safe for concurrent use.
+type Discovery struct {
+	client *client
+	gap    time.Duration
+	set    *follow.Set[string, []entry]
+}
+
+var _ discovery.Discovery = (*Discovery)(nil)
+
+// New returns the method for a configuration, which it validates. It connects to
+// nothing before the first lookup.
+func New(config Config) (*Discovery, error) {
+	return newDiscovery(config, follow.DefaultLimits(), gap)
+}
+
+func newDiscovery(config Config, limits follow.Limits, gap time.Duration) (*Discovery, error) {
+	if err := config.Validate(); err != nil {
+		return nil, fmt.Errorf("consul: %w", err)
+	}
+	d := &Discovery{client: &client{config: config}, gap: gap}
+	d.set = follow.New(limits, d.follow)
+	return d, nil
+}
+
+// Lookup returns the address of each registration of a service. The service takes the
+// place of "%s" in the configuration. The port is a number; or a name, and then that of
+// the metadata key "port-" with that name where a registration has it; and the port of
+// the registration otherwise. The protocol has no meaning.
+//
+// The first lookup of a service asks and waits for the answer; the ones after it are
+// answered from what the agent has told since. The error wraps a [StatusError] if the
+// agent refuses, and [ErrMalformed] if it is none.
+func (d *Discovery) Lookup(ctx context.Context, q discovery.Query) (discovery.Targets, error) {
+	name := strings.ReplaceAll(d.client.config.Service, placeholder, q.Service)
+	if !isName(name) {
+		return discovery.Targets{}, fmt.Errorf("consul: %q is no name of a service", clip(name))
+	}
+	entries, err := d.set.Latest(ctx, name)
+	if err != nil {
+		return discovery.Targets{}, fmt.Errorf("consul: %w", err)
+	}
+	list, bad, err := targets(entries, q.Port)
+	if err != nil {
+		return discovery.Targets{}, fmt.Errorf("consul: %w", err)
+	}
+	reason := fmt.Sprintf("consul: %d registrations of %q", len(entries), name)
+	if d.client.config.Passing {
+		reason += " whose checks pass"
+	}
+	if bad > 0 {
+		reason += fmt.Sprintf(", %d of them with an address that is none", bad)
+	}
+	return discovery.Targets{List: list, Reason: reason}, nil
+}
+
+// follow is a [follow.Source]: it asks, tells, and asks for what is newer. An index that
+// goes back is that of a server that was restored: what came before means nothing then.
+func (d *Discovery) follow(ctx context.Context, service string, tell func([]entry)) error {
+	var index uint64
+	for {
+		began := time.Now()
+		entries, next, err := d.client.health(ctx, service, index)
+		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+			// The deadline of a request, which must not look like that of whoever asks.
+			return fmt.Errorf("no whole answer within %v: %s", d.client.config.RequestTimeout, err.Error())
+		}
+		if err != nil {
+			return err
+		}
+		tell(entries)
+		if next < index {
+			next = 0
+		}
+		index = next
+		pause := time.NewTimer(d.gap - time.Since(began))
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return ctx.Err()
+		case <-pause.C:
+		}
+	}
+}
+
+// Close ends all questions and waits for their goroutines. It may be called more than
+// once, and returns nil.
+func (d *Discovery) Close() error {
+	err := d.set.Close()
+	d.client.close()
+	return err
+}
