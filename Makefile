@@ -31,6 +31,10 @@ BIN := $(TMP)/bin
 # The module list is read from go.work, which is the single place to name one.
 MODULES = $(shell sed -n 's|^[[:space:]]*\./|./|p' go.work)
 
+# Modules of tests that need what no module of the workspace should have in its build
+# list, which is one for all.
+APART = internal/etcdtest
+
 # Built for these too, because a toolkit that only compiles where its authors
 # sit is found out by its users.
 PLATFORMS := darwin/arm64 linux/arm64 windows/amd64
@@ -69,6 +73,7 @@ fmt-check: $(BIN)/golangci-lint ## fail when a file is not formatted
 lint: $(BIN)/golangci-lint ## golangci-lint over all modules, and over the faults that it must find
 	$(call step,lint)
 	@$(BIN)/golangci-lint run $(addsuffix /...,$(MODULES))
+	@for m in $(APART); do (cd $$m && GOWORK=off $(BIN)/golangci-lint run ./...); done
 	QUORATE_LINTER=$(BIN)/golangci-lint $(GO) test -count=1 -tags lint -run Linters ./tools/tree
 
 .PHONY: vet
@@ -96,7 +101,8 @@ modules: needs ## each module by itself: build, vet, tidy
 	  GOWORK=off $(GO) -C $$m vet ./...
 	  GOWORK=off $(GO) -C $$m mod tidy -diff
 	done
-	GOWORK=off $(GO) -C internal/devtools mod tidy -diff
+	for m in $(APART); do GOWORK=off $(GO) -C $$m vet ./...; done
+	for m in $(APART) internal/devtools; do GOWORK=off $(GO) -C $$m mod tidy -diff; done
 
 .PHONY: cross
 cross: needs ## build for the other platforms
@@ -130,6 +136,7 @@ race: needs-cc ## the tests of all modules with the race detector
 	@others="$$(comm -23 <($(GO) list work | sort) <($(GO) list $(BUBBLES) | sort))"
 	CGO_ENABLED=1 $(GO) test -race -timeout 15m $$others
 	CGO_ENABLED=1 $(GO) test -race -timeout 15m -cpu 1 $(BUBBLES)
+	for m in $(APART); do GOWORK=off CGO_ENABLED=1 $(GO) -C $$m test -race -timeout 15m ./...; done
 
 # What runs few seeds with the race detector, which makes each cost ten times as much, is
 # run once more without it.
@@ -213,7 +220,7 @@ fmt: $(BIN)/golangci-lint ## format all files
 
 .PHONY: tidy
 tidy: needs ## go mod tidy in every module, and go.work.sum
-	@for m in $(MODULES) internal/devtools; do GOWORK=off $(GO) -C $$m mod tidy; done
+	@for m in $(MODULES) $(APART) internal/devtools; do GOWORK=off $(GO) -C $$m mod tidy; done
 	@$(GO) build work
 
 # A directory with protobuf sources has a buf.gen.yaml that names its plugins.

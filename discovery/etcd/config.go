@@ -1,0 +1,135 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/config/field"
+)
+
+const (
+	endpointsMax  = 16
+	nameBytesMax  = 128
+	leastTTL      = 3 * time.Second
+	mostTTL       = 5 * time.Minute
+	leastRequest  = 100 * time.Millisecond
+	mostRequest   = time.Minute
+	leastInterval = 50 * time.Millisecond
+	mostInterval  = time.Minute
+)
+
+// Config is what an operator sets. The zero value is not valid; start from [Default]
+// and give the endpoints.
+type Config struct {
+	// Endpoints are the URLs of the members of etcd, such as "https://10.0.0.1:2379",
+	// at least one and at most 16.
+	Endpoints []string `koanf:"endpoints"`
+
+	// Prefix begins the keys of all nodes; the name of the service and the address
+	// follow it. It begins and ends with a slash. Clusters that share an etcd need
+	// different prefixes or services.
+	Prefix string `koanf:"prefix"`
+
+	// Username is the user of etcd. Empty: none, for an etcd without users or with
+	// users known by certificates.
+	Username string `koanf:"username"`
+
+	// PasswordFile holds the password of the user, read anew for each connection.
+	PasswordFile string `koanf:"password-file"`
+
+	// CAFile holds the certificates by which etcd is known, in PEM form, read anew for
+	// each connection. Empty: those of the system.
+	CAFile string `koanf:"ca-file"`
+
+	// CertFile and KeyFile hold the certificate and the key of the node, in PEM form,
+	// read anew for each connection; both or neither.
+	CertFile string `koanf:"cert-file"`
+	KeyFile  string `koanf:"key-file"`
+
+	// TTL is how long a node that has died stays registered, from 3 seconds to 5
+	// minutes, in whole seconds. Short ones let a node vanish while etcd elects a
+	// leader, which takes a second or more.
+	TTL time.Duration `koanf:"ttl" range:"3s..5m"`
+
+	// Interval is how often etcd is asked whether anything has changed, while somebody
+	// looks up: from 50 milliseconds to a minute.
+	Interval time.Duration `koanf:"interval" range:"50ms..1m"`
+
+	// RequestTimeout is how long etcd may take for an answer, from 100 milliseconds to a
+	// minute.
+	RequestTimeout time.Duration `koanf:"request-timeout" range:"100ms..1m"`
+}
+
+// Default returns the settings without endpoints: keys below /quorate/, which vanish 15
+// seconds after their node, and a look every second.
+func Default() Config {
+	return Config{Prefix: "/quorate/", TTL: 15 * time.Second, Interval: time.Second, RequestTimeout: 3 * time.Second}
+}
+
+// Validate reports every fault of c in one error, each a [field.Error].
+func (c Config) Validate() error {
+	var faults field.Faults
+	faults.Refuse(len(c.Endpoints) == 0 || len(c.Endpoints) > endpointsMax, "endpoints",
+		"%d are not in the range from 1 to %d", len(c.Endpoints), endpointsMax)
+	for _, endpoint := range c.Endpoints {
+		faults.Add(c.checkEndpoint(endpoint))
+	}
+	faults.Refuse(!isPrefix(c.Prefix), "prefix", "%q is not of the form /quorate/", clip(c.Prefix))
+	faults.Refuse((c.Username == "") != (c.PasswordFile == ""), "password-file", "a user and a password belong together")
+	faults.Refuse((c.CertFile == "") != (c.KeyFile == ""), "key-file", "a certificate and a key belong together")
+	faults.Refuse(c.TTL < leastTTL || c.TTL > mostTTL || c.TTL%time.Second != 0, "ttl",
+		"%v is not in the range from %v to %v in whole seconds", c.TTL, leastTTL, mostTTL)
+	faults.Refuse(c.Interval < leastInterval || c.Interval > mostInterval, "interval",
+		"%v is not in the range from %v to %v", c.Interval, leastInterval, mostInterval)
+	faults.Refuse(c.RequestTimeout < leastRequest || c.RequestTimeout > mostRequest, "request-timeout",
+		"%v is not in the range from %v to %v", c.RequestTimeout, leastRequest, mostRequest)
+	return faults.Err()
+}
+
+func (c Config) checkEndpoint(endpoint string) error {
+	u, err := url.Parse(endpoint)
+	switch {
+	case err != nil:
+		return field.Errorf("endpoints", "%q is no URL", clip(endpoint))
+	case u.Scheme != "https" && u.Scheme != "http", u.Host == "", u.User != nil, u.Path != "", u.RawQuery != "", u.Fragment != "":
+		return field.Errorf("endpoints", "%q is not of the form https://host:port", clip(u.Redacted()))
+	case u.Scheme == "http" && c.PasswordFile != "" && !isLoopback(u.Hostname()):
+		return field.Errorf("endpoints", "%q is not encrypted, the password could be read on the way: write https", clip(endpoint))
+	case u.Scheme == "http" && c.CAFile+c.CertFile != "":
+		return field.Errorf("endpoints", "%q is not encrypted, and certificates are given: write https", clip(endpoint))
+	}
+	return nil
+}
+
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+func isPrefix(text string) bool {
+	return len(text) <= nameBytesMax && strings.HasPrefix(text, "/") && strings.HasSuffix(text, "/") &&
+		strings.IndexFunc(text, func(r rune) bool { return r != '/' && notInName(r) }) < 0
+}
+
+// isName reports whether a text may be a part of a key, between slashes.
+func isName(text string) bool {
+	return text != "" && len(text) <= nameBytesMax && strings.IndexFunc(text, notInName) < 0
+}
+
+func notInName(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
+}
+
+// clip cuts a text of unknown origin, for a message of one line.
+func clip(text string) string {
+	const shown = 200
+	if len(text) > shown {
+		return text[:shown] + "..."
+	}
+	return text
+}

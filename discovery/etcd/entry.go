@@ -1,0 +1,101 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+
+	"github.com/quorate/quorate/discovery"
+)
+
+const (
+	valueBytesMax = 4096 // the longest value that is read, far longer than one of ours
+	portsMax      = 20
+)
+
+// Entry is what a node registers: where it can be reached.
+type Entry struct {
+	// Service is the name of the service that the node belongs to: letters, digits,
+	// hyphens, underscores and dots.
+	Service string `json:"-"`
+	// Host is a name in lower case, or an IP address, at which other nodes reach this
+	// one.
+	Host string `json:"host"`
+	// Port is where a lookup that names no port, or one that Ports does not have, finds
+	// the node.
+	Port uint16 `json:"port"`
+	// Ports are further ports by their names, at most 20.
+	Ports map[string]uint16 `json:"ports,omitempty"`
+}
+
+// Validate reports what is wrong with e.
+func (e Entry) Validate() error {
+	if !isName(e.Service) {
+		return fmt.Errorf("%q is no name of a service", clip(e.Service))
+	}
+	return e.check()
+}
+
+// check reports what is wrong with the value.
+func (e Entry) check() error {
+	if len(e.Ports) > portsMax {
+		return fmt.Errorf("%d ports are more than %d", len(e.Ports), portsMax)
+	}
+	for name, number := range e.Ports {
+		if !isName(name) || number == 0 {
+			return fmt.Errorf("the port %q with the number %d", clip(name), number)
+		}
+	}
+	if e.Port == 0 {
+		return errors.New("the port is 0")
+	}
+	return e.target("").Validate()
+}
+
+// key returns the key of e below a prefix. It is the address, so that a node that comes
+// back replaces what it has left.
+func (e Entry) key(prefix string) string {
+	return servicePrefix(prefix, e.Service) + e.target("").String()
+}
+
+func servicePrefix(prefix, service string) string { return prefix + service + "/" }
+
+func (e Entry) value() (string, error) {
+	data, err := json.Marshal(e)
+	return string(data), err
+}
+
+// decode reads a value.
+func decode(data []byte) (Entry, error) {
+	if len(data) > valueBytesMax {
+		return Entry{}, fmt.Errorf("a value of %d bytes is longer than %d", len(data), valueBytesMax)
+	}
+	var e Entry
+	if err := json.Unmarshal(data, &e); err != nil {
+		return Entry{}, err
+	}
+	if err := e.check(); err != nil {
+		return Entry{}, err
+	}
+	return e, nil
+}
+
+// target returns the contact point of an entry. The port is a number if one is asked
+// for, a named one if the entry has it, and otherwise the one of the entry.
+func (e Entry) target(port string) discovery.Target {
+	t := discovery.Target{Host: e.Host, Port: e.Port}
+	if number, err := strconv.ParseUint(port, 10, 16); err == nil && number > 0 {
+		t.Port = uint16(number)
+	} else if number, ok := e.Ports[port]; ok {
+		t.Port = number
+	}
+	if ip, err := netip.ParseAddr(e.Host); err == nil {
+		t.IP = ip
+	}
+	return t
+}
