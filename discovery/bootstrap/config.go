@@ -1,0 +1,98 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package bootstrap
+
+import (
+	"time"
+
+	"github.com/quorate/quorate/config/field"
+)
+
+// PointsMax is the largest number of contact points among which a cluster may be formed.
+// Of a larger answer the first so many are asked, and nothing is formed: a service with
+// so many addresses is rather another one.
+const PointsMax = 1000
+
+// timeLongest bounds the times of a [Config]. A node that waits longer looks hung.
+const timeLongest = time.Hour
+
+// serviceBytesMax bounds the name of a service, as the contract with plugins does.
+const serviceBytesMax = 256
+
+// Config says when a node without a cluster looks up contact points, and when it may
+// form a cluster with them. The zero value is not valid; start from [Default].
+type Config struct {
+	// Service is the name of the service that is looked up, up to 256 bytes. Empty: the
+	// name of the cluster.
+	Service string `koanf:"service"`
+
+	// PortName is the name of the port of the service on which nodes listen, or empty.
+	PortName string `koanf:"port-name"`
+
+	// Protocol is the protocol of that port.
+	Protocol string `koanf:"protocol"`
+
+	// DefaultPort is the port of contact points that were found without one. Zero: that
+	// of the node's own address.
+	DefaultPort int `koanf:"default-port" range:"0..65535"`
+
+	// Interval is the time between two lookups, spread by a fifth. After a lookup that
+	// failed or found nobody it doubles from one to the next, up to IntervalMax.
+	Interval time.Duration `koanf:"interval" range:"10ms..1h"`
+
+	// IntervalMax is the longest time between two lookups, at least Interval.
+	IntervalMax time.Duration `koanf:"exponential-backoff-max" range:"10ms..1h"`
+
+	// ResolveTimeout is how long each method may take for a lookup.
+	ResolveTimeout time.Duration `koanf:"resolve-timeout" range:"10ms..1h"`
+
+	// StableMargin is for how long the set of contact points must have been unchanged
+	// before a cluster may be formed. Shorter than the time in which all nodes of a
+	// first start are found, nodes that come later may find a cluster of the first.
+	StableMargin time.Duration `koanf:"stable-margin" range:"0s..1h"`
+
+	// RequiredContactPoints is how many contact points, this node among them, must
+	// answer and vote before a cluster is formed where nobody remembers one, 1 to 1000.
+	// More than half of the nodes of a first start, or there may be two clusters.
+	RequiredContactPoints int `koanf:"required-contact-point-nr" unit:"contact points" range:"1..1000"`
+
+	// ContactAll says that all contact points that were found must answer before a cluster
+	// is formed, not only as many as are required.
+	ContactAll bool `koanf:"contact-with-all-contact-points"`
+
+	// FormNewCluster says whether this node may form a cluster where nobody remembers
+	// one. Off: it joins, and votes for others.
+	FormNewCluster bool `koanf:"form-new-cluster"`
+}
+
+// Default returns the settings: a lookup each second, a margin of five, and two contact
+// points.
+func Default() Config {
+	return Config{
+		Protocol: "tcp", Interval: time.Second, IntervalMax: 15 * time.Second, ResolveTimeout: 3 * time.Second,
+		StableMargin: 5 * time.Second, RequiredContactPoints: 2, ContactAll: true, FormNewCluster: true,
+	}
+}
+
+// Validate reports every fault of c in one error, each a [field.Error].
+func (c Config) Validate() error {
+	var faults field.Faults
+	for _, t := range []struct {
+		key           string
+		value, lowest time.Duration
+	}{
+		{"interval", c.Interval, 10 * time.Millisecond},
+		{"exponential-backoff-max", c.IntervalMax, 10 * time.Millisecond},
+		{"resolve-timeout", c.ResolveTimeout, 10 * time.Millisecond},
+		{"stable-margin", c.StableMargin, 0},
+	} {
+		faults.Refuse(t.value < t.lowest || t.value > timeLongest, t.key, "%v is not from %v to %v", t.value, t.lowest, timeLongest)
+	}
+	faults.Refuse(c.IntervalMax < c.Interval, "exponential-backoff-max", "%v is below interval %v", c.IntervalMax, c.Interval)
+	faults.Refuse(c.RequiredContactPoints < 1 || c.RequiredContactPoints > PointsMax, "required-contact-point-nr",
+		"%d is not from 1 to %d", c.RequiredContactPoints, PointsMax)
+	faults.Refuse(c.DefaultPort < 0 || c.DefaultPort > 65535, "default-port", "%d is not from 0 to 65535", c.DefaultPort)
+	faults.Refuse(len(c.Service) > serviceBytesMax, "service", "%d bytes are more than %d", len(c.Service), serviceBytesMax)
+	return faults.Err()
+}

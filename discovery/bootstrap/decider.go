@@ -1,0 +1,170 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package bootstrap
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/discovery"
+)
+
+// JoinDecider decides what a node that belongs to no cluster does next.
+//
+// A node that has found no cluster yet calls it after each round of questions to the
+// contact points, one call at a time, from a goroutine of its own. A call that is not
+// answered within its context counts as an error. On an error the node goes on to ask,
+// joins nobody and forms nothing. Other nodes ask their own decider at the same time, of
+// which at most one should say [Form]; equal observations get equal decisions.
+type JoinDecider interface {
+	Decide(ctx context.Context, o Observations) (Decision, error)
+}
+
+// Observations are what a node knows of the contact points.
+type Observations struct {
+	// Service is the name of the service that was looked up.
+	Service string
+	// Self is this node's own contact point.
+	Self discovery.Target
+	// Required is how many contact points must be known before a cluster may be formed.
+	Required int
+	// StableMargin is for how long their set must have been unchanged before that, and
+	// Stable for how long it has been.
+	StableMargin, Stable time.Duration
+	// Points are the contact points that were found, sorted by [Compare], each once.
+	Points []Observed
+}
+
+// Observed is one contact point.
+type Observed struct {
+	Point discovery.Target
+	// Answered is how long ago it answered last, negative if it never has or if that is
+	// too long ago to count. This node's own contact point has answered just now.
+	Answered time.Duration
+	// SeedNodes are members of a cluster that goes on, which it named in that answer.
+	SeedNodes []discovery.Target
+}
+
+// Action is what a node does next.
+type Action uint8
+
+// The actions.
+const (
+	// Probe: go on to ask the contact points.
+	Probe Action = iota
+	// Join: join the cluster of some seed nodes.
+	Join
+	// Form: form a cluster. The node still does not while [Search.Missing] names
+	// something, and asks the other contact points for their votes.
+	Form
+)
+
+// String returns the action in a word.
+func (a Action) String() string {
+	switch a {
+	case Join:
+		return "join"
+	case Form:
+		return "form"
+	case Probe:
+	}
+	return "probe"
+}
+
+// Decision is the answer of a [JoinDecider].
+type Decision struct {
+	Action Action
+	// SeedNodes are whom to join, with [Join]: some of those that the observations name.
+	SeedNodes []discovery.Target
+	// Reason says why in one sentence, for people.
+	Reason string
+}
+
+// Check reports a decision that no observations allow: an unknown action, nobody to
+// join, or somebody whom no contact point has named.
+func (d Decision) Check(o Observations) error {
+	switch {
+	case d.Action > Form:
+		return fmt.Errorf("bootstrap: there is no action %d", d.Action)
+	case (d.Action == Join) != (len(d.SeedNodes) > 0):
+		return fmt.Errorf("bootstrap: action %v with %d seed nodes", d.Action, len(d.SeedNodes))
+	}
+	for _, n := range d.SeedNodes {
+		named := func(p Observed) bool { return slices.Contains(p.SeedNodes, n) }
+		if !slices.ContainsFunc(o.Points, named) {
+			return fmt.Errorf("bootstrap: %v is to be joined, which no contact point has named", n)
+		}
+	}
+	return nil
+}
+
+// LowestAddress is the built-in rule: who has the lowest address of the contact points
+// that answer forms a cluster, everybody else joins.
+type LowestAddress struct{}
+
+var _ JoinDecider = LowestAddress{}
+
+// Decide implements [JoinDecider].
+func (l LowestAddress) Decide(_ context.Context, o Observations) (Decision, error) {
+	return l.DecideNow(o), nil
+}
+
+// DecideNow decides from the observations alone, at once.
+func (LowestAddress) DecideNow(o Observations) Decision {
+	var seeds []discovery.Target
+	for _, p := range o.Points {
+		seeds = append(seeds, p.SeedNodes...)
+	}
+	if len(seeds) > 0 {
+		return Decision{Action: Join, SeedNodes: seeds, Reason: fmt.Sprintf("%v is in a cluster that goes on", seeds[0])}
+	}
+	answering := o.answering()
+	switch {
+	case len(answering) < o.Required:
+		return Decision{Reason: fmt.Sprintf("%d contact points answer, %d are required", len(answering), o.Required)}
+	case o.Stable < o.StableMargin:
+		return Decision{Reason: fmt.Sprintf("the contact points have not been unchanged for %v", o.StableMargin)}
+	case Compare(answering[0].Point, o.Self) != 0:
+		return Decision{Reason: fmt.Sprintf("%v has a lower address, and forms the cluster", answering[0].Point)}
+	}
+	return Decision{Action: Form, Reason: fmt.Sprintf("%v has the lowest address of %d contact points", o.Self, len(answering))}
+}
+
+// answering returns the contact points that have answered.
+func (o Observations) answering() []Observed {
+	return slices.DeleteFunc(slices.Clone(o.Points), func(p Observed) bool { return p.Answered < 0 })
+}
+
+// Compare orders contact points by their addresses as numbers: 10.0.0.9 comes before
+// 10.0.0.10, and an address of version 4 before one of version 6. Names come after
+// addresses, by their text. Then the port decides, as a number.
+func Compare(a, b discovery.Target) int {
+	x, y := addressOf(a), addressOf(b)
+	switch {
+	case x.IsValid() != y.IsValid():
+		if x.IsValid() {
+			return -1
+		}
+		return 1
+	case !x.IsValid():
+		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Port, b.Port))
+	}
+	return cmp.Or(x.Compare(y), cmp.Compare(a.Port, b.Port))
+}
+
+// addressOf returns the IP address of a contact point, the zero Addr if it has but a name.
+func addressOf(t discovery.Target) netip.Addr {
+	if t.IP.IsValid() {
+		return t.IP.Unmap()
+	}
+	ip, err := netip.ParseAddr(t.Host)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return ip.Unmap()
+}

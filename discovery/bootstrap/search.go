@@ -1,0 +1,294 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package bootstrap
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/discovery"
+)
+
+// A lookup answers ([Search.LookedUp]) or fails ([Search.LookupFailed]). The node asks the
+// contact points ([Search.Points]), dials those that stay silent, and tells what came of
+// that ([Search.Dialled]). From who has answered the search makes [Observations], and says
+// what is missing before a cluster may be formed ([Search.Missing]).
+
+// Search is what a node without a cluster knows of the contact points.
+type Search struct {
+	cfg  Config
+	self discovery.Target
+
+	// found is the set of the last lookup, sorted by Compare, without doubles; asked is
+	// the last one that was not empty.
+	found, asked []discovery.Target
+
+	// began is when found became what it is; at is when a lookup answered last. Both are
+	// zero while none has.
+	began, at time.Time
+
+	// fault is why the last lookup failed, empty if it has answered. idle counts those
+	// in a row that failed or found nobody.
+	fault string
+	idle  int
+
+	// more says that more contact points were found than PointsMax.
+	more bool
+
+	// known is what dialling contact points has shown, sorted by Compare.
+	known []dialled
+}
+
+// dialled is what became of dialling a contact point: who answered there, or why nobody.
+type dialled struct {
+	point, node discovery.Target
+	why         string
+}
+
+// NewSearch returns the search of a node whose own address is self.
+func NewSearch(cfg Config, self discovery.Target) *Search {
+	if cfg.DefaultPort == 0 {
+		cfg.DefaultPort = int(self.Port)
+	}
+	return &Search{cfg: cfg, self: self}
+}
+
+// Query is what to look up.
+func (s *Search) Query() discovery.Query {
+	return discovery.Query{Service: s.cfg.Service, Port: s.cfg.PortName, Protocol: s.cfg.Protocol}
+}
+
+// LookedUp takes the answer of a lookup. It reports whether another set of contact points
+// was found than before.
+func (s *Search) LookedUp(now time.Time, list []discovery.Target) bool {
+	found, more := s.distinct(list)
+	changed := !slices.Equal(found, s.found)
+	if changed || s.at.IsZero() || s.fault != "" {
+		s.began = now
+	}
+	s.found, s.more, s.at, s.fault = found, more, now, ""
+	if len(found) == 0 {
+		s.idle++
+		return changed
+	}
+	s.asked, s.idle = found, 0
+	s.known = slices.DeleteFunc(s.known, func(d dialled) bool { return !slices.Contains(found, d.point) })
+	return changed
+}
+
+// LookupFailed takes why a lookup has failed. Whom the last one found is asked on.
+func (s *Search) LookupFailed(why string) { s.fault, s.idle = why, s.idle+1 }
+
+// distinct sorts contact points, gives those without a port the default one, and takes
+// each once: by its address where that is known, since several hosts may share a name.
+func (s *Search) distinct(list []discovery.Target) (found []discovery.Target, more bool) {
+	for _, t := range list {
+		if t.Port == 0 {
+			t.Port = uint16(s.cfg.DefaultPort)
+		}
+		if ip := addressOf(t); ip.IsValid() {
+			t.Host = ip.String()
+		}
+		found = append(found, discovery.Target{Host: t.Host, Port: t.Port})
+	}
+	slices.SortFunc(found, Compare)
+	found = slices.Compact(found)
+	if len(found) > PointsMax {
+		return found[:PointsMax], true
+	}
+	return found, false
+}
+
+// Pause returns the time to the next lookup.
+func (s *Search) Pause(r *rand.Rand) time.Duration {
+	d := s.cfg.Interval
+	for n := s.idle; n > 0 && d < s.cfg.IntervalMax; n-- {
+		d *= 2
+	}
+	d = min(d, s.cfg.IntervalMax)
+	return d + time.Duration(r.Int64N(int64(d)/5+1))
+}
+
+// Points returns whom to ask: the contact points that were found last, this node's own
+// among them if it was found, each as the node there calls itself, if that is known.
+func (s *Search) Points() []discovery.Target {
+	var points []discovery.Target
+	for _, t := range s.asked {
+		if t = s.nodeAt(t); !slices.Contains(points, t) {
+			points = append(points, t)
+		}
+	}
+	return points
+}
+
+// nodeAt returns a contact point as the node there calls itself, as far as it is known.
+func (s *Search) nodeAt(t discovery.Target) discovery.Target {
+	if Compare(t, s.self) == 0 {
+		return s.self
+	}
+	if i, ok := s.find(t); ok && s.known[i].node.Host != "" {
+		return s.known[i].node
+	}
+	return t
+}
+
+func (s *Search) find(t discovery.Target) (int, bool) {
+	return slices.BinarySearchFunc(s.known, t, func(d dialled, t discovery.Target) int { return Compare(d.point, t) })
+}
+
+// Silent returns the contact points that have not answered: those to dial.
+func (s *Search) Silent(o Observations) []discovery.Target {
+	var silent []discovery.Target
+	for _, t := range s.asked {
+		node := s.nodeAt(t)
+		answers := func(p Observed) bool { return p.Answered >= 0 && Compare(p.Point, node) == 0 }
+		if Compare(node, s.self) != 0 && !slices.ContainsFunc(o.Points, answers) {
+			silent = append(silent, t)
+		}
+	}
+	return silent
+}
+
+// Dialled takes what dialling a contact point has shown: as which address the node there
+// answers, or why nobody does. A node that has several addresses counts once.
+func (s *Search) Dialled(point, node discovery.Target, why string) {
+	i, known := s.find(point)
+	if !known {
+		s.known = slices.Insert(s.known, i, dialled{point: point})
+	}
+	if why != "" {
+		node = discovery.Target{} // Somebody else may live there by now.
+	}
+	s.known[i].node, s.known[i].why = node, why
+}
+
+// Answer is what a node last said that was asked.
+type Answer struct {
+	From discovery.Target
+	// Age is how long ago that was.
+	Age time.Duration
+	// Member says that it is in a cluster that goes on.
+	Member bool
+}
+
+// Observe returns what is known of the contact points of the last lookup, given the
+// answers that still count.
+func (s *Search) Observe(now time.Time, answers []Answer) Observations {
+	o := Observations{Service: s.cfg.Service, Self: s.self, Required: s.cfg.RequiredContactPoints, StableMargin: s.cfg.StableMargin}
+	if !s.at.IsZero() && s.fault == "" && len(s.found) > 0 {
+		o.Stable = now.Sub(s.began)
+	}
+	for _, t := range s.found {
+		p := Observed{Point: s.nodeAt(t), Answered: -1}
+		if slices.ContainsFunc(o.Points, func(q Observed) bool { return Compare(q.Point, p.Point) == 0 }) {
+			continue // Another address of the same node.
+		}
+		if Compare(p.Point, s.self) == 0 {
+			p.Answered = 0
+		}
+		for _, a := range answers {
+			if Compare(a.From, p.Point) != 0 {
+				continue
+			}
+			p.Answered = a.Age
+			if a.Member {
+				p.SeedNodes = []discovery.Target{a.From}
+			}
+		}
+		o.Points = append(o.Points, p)
+	}
+	slices.SortFunc(o.Points, func(a, b Observed) int { return Compare(a.Point, b.Point) })
+	return o
+}
+
+// marginRuns is what is missing when everything else is there.
+const marginRuns = "the margin has not passed"
+
+// Missing says in one sentence what is missing before a cluster may be formed, empty if
+// nothing is. It is the same as long as the cause is: it names no times.
+func (s *Search) Missing(o Observations) string {
+	answering, needed := len(o.answering()), s.needed(o)
+	isSelf := func(p Observed) bool { return Compare(p.Point, s.self) == 0 }
+	member := slices.IndexFunc(o.Points, func(p Observed) bool { return len(p.SeedNodes) > 0 })
+	switch {
+	case s.fault != "":
+		return "the lookup failed: " + s.fault
+	case s.at.IsZero():
+		return "no lookup has been answered yet"
+	case len(o.Points) == 0:
+		return "no contact point was found"
+	case s.more:
+		return fmt.Sprintf("more than %d contact points were found", PointsMax)
+	case member >= 0:
+		return fmt.Sprintf("%v is in a cluster, which is joined", o.Points[member].Point)
+	case !slices.ContainsFunc(o.Points, isSelf):
+		return fmt.Sprintf("this node, %v, is not among the contact points", s.self)
+	case !s.cfg.FormNewCluster:
+		return "this node forms no cluster: form-new-cluster is off"
+	case len(o.Points) < o.Required:
+		return fmt.Sprintf("%d of the %d contact points that are required were found", len(o.Points), o.Required)
+	case answering < needed:
+		return s.silence(o)
+	case o.Stable < o.StableMargin:
+		return marginRuns
+	}
+	return ""
+}
+
+// needed is how many contact points have to answer.
+func (s *Search) needed(o Observations) int {
+	if s.cfg.ContactAll {
+		return max(len(o.Points), o.Required)
+	}
+	return o.Required
+}
+
+// silentTold bounds how many contact points a line names that do not answer.
+const silentTold = 3
+
+// silence names those that do not answer, and why, as far as that is known.
+func (s *Search) silence(o Observations) string {
+	var told []string
+	for _, t := range s.Silent(o) {
+		why := ""
+		if i, ok := s.find(t); ok && s.known[i].why != "" {
+			why = ": " + s.known[i].why
+		}
+		told = append(told, fmt.Sprintf("%v does not answer%s", t, why))
+	}
+	if more := len(told) - silentTold; more > 0 {
+		told = append(told[:silentTold], fmt.Sprintf("%d more do not answer", more))
+	}
+	return strings.Join(told, "; ")
+}
+
+// Explain says in one line what is waited for.
+func (s *Search) Explain(o Observations) string {
+	stable := min(o.Stable, o.StableMargin)
+	if s := stable.Truncate(time.Second); s > 0 {
+		stable = s
+	}
+	line := fmt.Sprintf("%d of %d contact points, unchanged for %s of %s", len(o.answering()), s.needed(o), seconds(stable), seconds(o.StableMargin))
+	if missing := s.Missing(o); missing != "" && missing != marginRuns {
+		return line + "; " + missing
+	}
+	return line
+}
+
+// seconds writes a time for people: whole seconds, or less than one to the millisecond.
+func seconds(d time.Duration) string {
+	if d%time.Second == 0 {
+		return fmt.Sprintf("%d s", d/time.Second)
+	}
+	return fmt.Sprintf("%d ms", d.Milliseconds())
+}
+
+// Remains is the time until the margin has passed.
+func (o Observations) Remains() time.Duration { return max(o.StableMargin-o.Stable, 0) }
+
+// Fault is why the last lookup failed, empty if it has answered.
+func (s *Search) Fault() string { return s.fault }
