@@ -62,6 +62,7 @@ require (
 	github.com/prometheus/procfs v0.22.0 // indirect
 	github.com/quorate/quorate/config v0.0.0 // indirect
 	github.com/quorate/quorate/config/field v0.0.0 // indirect
+	github.com/quorate/quorate/discovery v0.0.0 // indirect
 	github.com/quorate/quorate/fd v0.0.0 // indirect
 	github.com/quorate/quorate/management v0.0.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
@@ -84,6 +85,7 @@ replace (
 	github.com/quorate/quorate/cluster/prometheus => ../cluster/prometheus
 	github.com/quorate/quorate/config => ../config
 	github.com/quorate/quorate/config/field => ../config/field
+	github.com/quorate/quorate/discovery => ../discovery
 	github.com/quorate/quorate/downing => ../downing
 	github.com/quorate/quorate/fd => ../fd
 	github.com/quorate/quorate/gossip => ../gossip

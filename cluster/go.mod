@@ -38,6 +38,7 @@ require (
 	github.com/knadh/koanf/v2 v2.4.1 // indirect
 	github.com/mitchellh/copystructure v1.2.0 // indirect
 	github.com/mitchellh/reflectwalk v1.0.2 // indirect
+	github.com/quorate/quorate/discovery v0.0.0 // indirect
 	github.com/quorate/quorate/fd v0.0.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/otel/log v1.47.0 // indirect
@@ -55,6 +56,7 @@ replace (
 	github.com/quorate/quorate/allocation => ../allocation
 	github.com/quorate/quorate/config => ../config
 	github.com/quorate/quorate/config/field => ../config/field
+	github.com/quorate/quorate/discovery => ../discovery
 	github.com/quorate/quorate/downing => ../downing
 	github.com/quorate/quorate/fd => ../fd
 	github.com/quorate/quorate/gossip => ../gossip

@@ -17,6 +17,7 @@ require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
+	github.com/quorate/quorate/discovery v0.0.0 // indirect
 	github.com/quorate/quorate/downing v0.0.0 // indirect
 	github.com/quorate/quorate/fd v0.0.0 // indirect
 	github.com/quorate/quorate/machine v0.0.0 // indirect
@@ -36,6 +37,7 @@ require (
 
 replace (
 	github.com/quorate/quorate/config/field => ../config/field
+	github.com/quorate/quorate/discovery => ../discovery
 	github.com/quorate/quorate/downing => ../downing
 	github.com/quorate/quorate/fd => ../fd
 	github.com/quorate/quorate/gossip => ../gossip

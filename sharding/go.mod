@@ -27,6 +27,7 @@ require (
 	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/google/uuid v1.6.0 // indirect
+	github.com/quorate/quorate/discovery v0.0.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/otel/log v1.47.0 // indirect
 )
@@ -48,6 +49,7 @@ require (
 replace (
 	github.com/quorate/quorate/allocation => ../allocation
 	github.com/quorate/quorate/config/field => ../config/field
+	github.com/quorate/quorate/discovery => ../discovery
 	github.com/quorate/quorate/downing => ../downing
 	github.com/quorate/quorate/fd => ../fd
 	github.com/quorate/quorate/gossip => ../gossip

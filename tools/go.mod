@@ -49,6 +49,7 @@ require (
 	github.com/prometheus/procfs v0.22.0 // indirect
 	github.com/quorate/quorate/allocation v0.0.0 // indirect
 	github.com/quorate/quorate/config/field v0.0.0 // indirect
+	github.com/quorate/quorate/discovery v0.0.0 // indirect
 	github.com/quorate/quorate/downing v0.0.0 // indirect
 	github.com/quorate/quorate/fd v0.0.0 // indirect
 	github.com/quorate/quorate/gossip v0.0.0 // indirect
@@ -91,6 +92,7 @@ replace (
 	github.com/quorate/quorate/config => ../config
 	github.com/quorate/quorate/config/field => ../config/field
 	github.com/quorate/quorate/config/toml => ../config/toml
+	github.com/quorate/quorate/discovery => ../discovery
 	github.com/quorate/quorate/downing => ../downing
 	github.com/quorate/quorate/fd => ../fd
 	github.com/quorate/quorate/gossip => ../gossip

@@ -37,6 +37,22 @@ func (m *Machine) becomeMember(state *gossip.State) {
 	}
 }
 
+// discover begins to look for a cluster among contact points that are looked up.
+func (m *Machine) discover() {
+	if m.boot.begin() {
+		m.join.start(m.boot.addresses())
+	}
+}
+
+// probed is told who answered at an address: that of a joiner, or a contact point.
+func (m *Machine) probed(in Probed) {
+	if m.phase != phaseJoining {
+		m.admission.probed(in)
+	} else if m.boot.dialled(in) {
+		m.join.askAnew()
+	}
+}
+
 // recordKept continues everything that waited for the record to be on disk.
 func (m *Machine) recordKept() {
 	switch m.phase {

@@ -25,8 +25,13 @@ type discovery struct {
 	strategies *strategies
 	footing    *footing
 
-	// seeds are the addresses with which the node was told to join.
+	// seeds are the addresses with which the node was told to join, or at which discovery
+	// has found contact points.
 	seeds []gossip.Address
+
+	// required is how many of them at least must vote where nobody remembers a cluster;
+	// zero: more than half of them.
+	required int
 
 	// attempt numbers the searches, so that answers to earlier ones are recognized.
 	attempt uint64
@@ -146,7 +151,7 @@ func (d *discovery) basis() Record {
 		}
 	}
 	if !best.Remembers() {
-		best = listed(d.seeds)
+		best = listed(d.seeds, d.required)
 	}
 	return best
 }

@@ -6,7 +6,7 @@
 // node may host anything.
 //
 // A [Machine] is made by [New], is fed [Join] with the addresses of the seed
-// nodes, and ends itself with [component.Stopping]. It is a machine.Machine: it decides and
+// nodes, or [Discover], and ends itself with [component.Stopping]. It is a machine.Machine: it decides and
 // does nothing else. Each concern is a part of it, a type of its own; DESIGN.md says
 // which part may use which. The head of each file says what its part decides:
 //
@@ -14,6 +14,7 @@
 //	survey.go     what follows from a state: leader, convergence, sets of voters
 //	members.go    what parts read off a state and its survey
 //	discovery.go  whom a node asks about clusters, and what they answer
+//	bootstrapping.go  who these are, where that is looked up
 //	join.go       how a node without a cluster finds one
 //	forming.go    how nodes that find none found one, by a vote
 //	record.go     what a node must not forget over a restart

@@ -57,6 +57,10 @@ type FormAnswered struct {
 // a single seed node does so at once.
 type Join struct{ Seeds []gossip.Address }
 
+// Discover is the command to join a cluster among contact points that are looked up, or
+// to form one with them, as [Deps.Bootstrap] says.
+type Discover struct{}
+
 // Leave is the command to let the member at an address leave in order.
 type Leave struct{ Address gossip.Address }
 

@@ -42,6 +42,7 @@ type forming struct {
 	*core
 
 	discovery  *discovery
+	boot       *bootstrapping
 	memory     *memory
 	strategies *strategies
 	footing    *footing
@@ -192,7 +193,7 @@ func (f *forming) considerFounding() {
 	basis := f.discovery.basis()
 	ballots, free := f.ballotBox(basis)
 	mine := slices.ContainsFunc(ballots, func(b ballot) bool { return b.node == f.self })
-	if !free || !mine || !f.winsIn(basis, ballots) {
+	if !free || !mine || !f.winsIn(basis, ballots) || !f.mayFound(basis) {
 		f.winning = false
 		return
 	}
@@ -219,8 +220,24 @@ func (f *forming) considerFounding() {
 	f.stand(basis)
 }
 
+// mayFound reports whether what discovery has found is enough to found a cluster upon,
+// where nobody remembers one. If time alone is missing, it arms the timer.
+func (f *forming) mayFound(basis Record) bool {
+	if basis.Remembers() {
+		return true
+	}
+	ok, at := f.boot.allows()
+	if !ok && at > f.now.Mono {
+		f.out.Arm(timerFormation, at)
+	}
+	return ok
+}
+
 // rank is the number of nodes in ballots with a lower address than this one.
 func (f *forming) rank(ballots []ballot) int {
+	if f.boot.isNeeded() {
+		return f.boot.rank(len(ballots))
+	}
 	n := 0
 	for _, b := range ballots {
 		if b.node.Compare(f.self) < 0 {
@@ -300,7 +317,9 @@ func (f *forming) foundIfWon() {
 	c := f.candidate
 	_, free := f.ballotBox(c.basis)
 	switch {
-	case !free: // Another cluster was founded meanwhile: it is joined, or it ends.
+	case !free || !f.mayFound(c.basis):
+		// Another cluster was founded meanwhile: it is joined, or it ends. Or the contact points
+		// are others by now.
 		f.giveUpCandidacy()
 	case c.won && (c.open == 0 || f.now.Mono >= c.until):
 		f.found(c, "they answered that they are in no cluster, and gave their votes")

@@ -34,6 +34,7 @@ type joining struct {
 	*core
 
 	discovery *discovery
+	boot      *bootstrapping
 	form      *forming
 	memory    *memory
 	meeting   *meeting
@@ -79,7 +80,7 @@ func (j *joining) start(seeds []gossip.Address) {
 		return
 	case j.entering != nil:
 		return // It is about to be one.
-	case len(seeds) == 0:
+	case len(seeds) == 0 && !j.boot.runs:
 		j.refuse(j.self, "Join", RefusedMalformed, "no seed nodes were given")
 		return
 	}
@@ -119,10 +120,19 @@ func (j *joining) askSeeds() {
 			j.out.Send(gossip.NodeID{Address: address}, question)
 		}
 		j.form.considerFounding()
+		j.boot.round()
 		j.complain()
 	}
 	j.out.Arm(timerJoin, j.now.Mono.Add(j.backOff(j.asked)))
 	j.asked++
+}
+
+// askAnew asks at once, since there may be others to ask.
+func (j *joining) askAnew() {
+	if j.phase == phaseJoining && !j.isTaken() {
+		j.asked = 0
+		j.askSeeds()
+	}
 }
 
 // backOff returns the time until the next question after n questions: doubling, bounded,
@@ -138,9 +148,9 @@ func (j *joining) backOff(n int) time.Duration {
 
 // mayEnter reports whether this node joins the cluster that a member claims: a cluster
 // that goes on, or the one that this node has just voted for.
-func (j *joining) mayEnter(claim Claim) bool {
+func (j *joining) mayEnter(from gossip.Address, claim Claim) bool {
 	born := claim.Cluster.Born
-	return claim.Standing || j.form.hasVotedFor(born) && j.kept.Promise == born
+	return claim.Standing && j.boot.mayJoin(from) || j.form.hasVotedFor(born) && j.kept.Promise == born
 }
 
 func (j *joining) receiveInitJoinAck(from gossip.NodeID, msg InitJoinAck) {
@@ -153,7 +163,7 @@ func (j *joining) receiveInitJoinAck(from gossip.NodeID, msg InitJoinAck) {
 		return
 	case !j.discovery.hear(from, "InitJoinAck", msg.Attempt, msg.Claim):
 		return
-	case !j.target.IsZero() || j.entering != nil || !j.mayEnter(msg.Claim):
+	case !j.target.IsZero() || j.entering != nil || !j.mayEnter(from.Address, msg.Claim):
 		return
 	}
 	j.target, j.cluster, j.asked = from, msg.Cluster, 0

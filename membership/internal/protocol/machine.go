@@ -41,6 +41,9 @@ type Deps struct {
 	// nothing, and a data id is drawn.
 	Record Record
 
+	// Bootstrap is how contact points are found, nil where the command to join lists them.
+	Bootstrap *Bootstrapper
+
 	// Remember says that calls to the port [CallRemember] keep the node's [Record] on
 	// disk. Otherwise the record ends with the process.
 	Remember bool
@@ -119,6 +122,7 @@ type Machine struct {
 
 	// How a node comes in, and how it goes.
 	discovery *discovery
+	boot      *bootstrapping
 	form      *forming
 	meeting   *meeting
 	join      *joining
@@ -174,9 +178,10 @@ func (m *Machine) assemble(registry *fd.Registry[gossip.NodeID]) {
 	m.footing = &footing{core: c, answers: m.answers, monitoring: m.monitoring, strategies: m.strategies, resolver: m.resolver}
 	m.discovery = &discovery{core: c, memory: m.memory, strategies: m.strategies, footing: m.footing}
 	m.meeting = &meeting{core: c, discovery: m.discovery, memory: m.memory}
-	m.form = &forming{core: c, discovery: m.discovery, memory: m.memory, strategies: m.strategies, footing: m.footing}
+	m.boot = newBootstrapping(c, m.discovery)
+	m.form = &forming{core: c, discovery: m.discovery, boot: m.boot, memory: m.memory, strategies: m.strategies, footing: m.footing}
 	m.join = &joining{
-		core: c, discovery: m.discovery, form: m.form, memory: m.memory, meeting: m.meeting, becomeMember: m.becomeMember,
+		core: c, discovery: m.discovery, boot: m.boot, form: m.form, memory: m.memory, meeting: m.meeting, becomeMember: m.becomeMember,
 	}
 	m.form.join = m.join
 	m.admission = newAdmission(c, m.discovery, m.form, m.footing, m.strategies, m.monitoring)
@@ -230,9 +235,11 @@ func (m *Machine) dispatch(in machine.Input) {
 	case machine.Called:
 		m.callReturned(in)
 	case Probed:
-		m.admission.probed(in)
+		m.probed(in)
 	case Join:
 		m.join.start(in.Seeds)
+	case Discover:
+		m.discover()
 	case Form:
 		m.form.commandForm(in)
 	case Leave:
@@ -255,11 +262,14 @@ func (m *Machine) dispatch(in machine.Input) {
 }
 
 func (m *Machine) callReturned(in machine.Called) {
-	if in.ID != 0 && in.ID == m.memory.call {
+	switch {
+	case in.ID != 0 && in.ID == m.memory.call:
 		m.memory.recordWritten(in.Err)
-		return
+	case m.boot.returned(in):
+		m.join.askAnew()
+	default:
+		m.resolver.downingCalled(in)
 	}
-	m.resolver.downingCalled(in)
 }
 
 func (m *Machine) receive(from gossip.NodeID, message any) {
@@ -333,6 +343,9 @@ const (
 	timerPrune                      // Tombstones may have become old.
 	timerAsk                        // A member that was asked to decide did not answer.
 	timerVote                       // This node may vote.
+	timerLookup                     // Contact points are looked up again.
+	timerLooked                     // A lookup was not answered.
+	timerDecider                    // Who decides whom to join did not answer.
 )
 
 // probeTimer is the timer of one dial-back.
@@ -400,6 +413,12 @@ func (m *Machine) firedOnce(t timer) {
 		m.resolver.askTimeout()
 	case timerVote:
 		m.form.answerEarly()
+	case timerLookup:
+		m.boot.lookUp()
+	case timerLooked:
+		m.boot.lookupFailed(fmt.Sprintf("no answer within %v", m.boot.limit))
+	case timerDecider:
+		m.boot.deciderFailed(fmt.Errorf("no answer within %v", deciderLimit))
 	}
 }
 

@@ -146,7 +146,7 @@ func TestVotesAreAskedForWhenThePromiseIsOnDisk(t *testing.T) {
 	b.phase, b.deps.Remember = phaseJoining, true
 	d := newTestDiscovery(b)
 	in := &door{}
-	f := &forming{core: b.core, discovery: d, memory: d.memory, strategies: b.strategies, footing: b.footing, join: in}
+	f := &forming{core: b.core, discovery: d, boot: newBootstrapping(b.core, d), memory: d.memory, strategies: b.strategies, footing: b.footing, join: in}
 	b.at(2 * time.Minute)
 	d.note(nodeAt(2), Claim{Record: Record{Data: 2}})
 	f.considerFounding()
@@ -187,8 +187,8 @@ func TestAJoiningNodeAsksAllAndThenTheOneThatGoesOn(t *testing.T) {
 	b := newBench(t, 0)
 	d := newTestDiscovery(b)
 	var entered *gossip.State
-	j := &joining{core: b.core, discovery: d, memory: d.memory, becomeMember: func(s *gossip.State) { entered = s }}
-	j.form = &forming{core: b.core, discovery: d, memory: d.memory, strategies: b.strategies, footing: b.footing, join: j}
+	j := &joining{core: b.core, discovery: d, boot: newBootstrapping(b.core, d), memory: d.memory, becomeMember: func(s *gossip.State) { entered = s }}
+	j.form = &forming{core: b.core, discovery: d, boot: j.boot, memory: d.memory, strategies: b.strategies, footing: b.footing, join: j}
 	j.start(d.seeds)
 	require.Len(t, sentTo[InitJoin](b), 2)
 	there := newBench(t, 3)
@@ -205,7 +205,7 @@ func TestAJoiningNodeAsksAllAndThenTheOneThatGoesOn(t *testing.T) {
 
 func newTestAdmission(b *bench) *admission {
 	d := newTestDiscovery(b)
-	f := &forming{core: b.core, discovery: d, memory: d.memory, strategies: b.strategies, footing: b.footing}
+	f := &forming{core: b.core, discovery: d, boot: newBootstrapping(b.core, d), memory: d.memory, strategies: b.strategies, footing: b.footing}
 	return newAdmission(b.core, d, f, b.footing, b.strategies, b.monitoring)
 }
 

@@ -55,6 +55,11 @@ type Voter struct {
 	Data gossip.DataID
 }
 
+// isAbsent tells whether v is a vote that nobody has, see [listed].
+func (v Voter) isAbsent() bool {
+	return v.Data == 0 && v.Node.UID < gossip.UIDUnknown && v.Node.UID > gossip.UIDUnknown-gossip.MaxMembers
+}
+
 // Stamp orders the Configs of all clusters of one name. The zero Stamp is that of
 // the list of seed nodes.
 type Stamp struct {
@@ -213,10 +218,15 @@ func (r Record) holds(s *gossip.State) bool {
 
 // listed returns the record that a list of seed nodes stands for. Its voters are the
 // addresses; a node at such an address that remembers nothing may speak for that voter.
-func listed(seeds []gossip.Address) Record {
+// Where more votes are required than a majority of the list, it has absent voters besides:
+// any two sets of voters that win have to meet, also the sets of two lists.
+func listed(seeds []gossip.Address, required int) Record {
 	var r Record
 	for _, a := range seeds {
 		r.Voters = append(r.Voters, Voter{Node: gossip.NodeID{Address: a, UID: gossip.UIDUnknown}})
+	}
+	for i := len(seeds); i > 0 && i < 2*required-1; i++ {
+		r.Voters = append(r.Voters, Voter{Node: gossip.NodeID{Address: seeds[0], UID: gossip.UIDUnknown - gossip.UID(i)}})
 	}
 	slices.SortFunc(r.Voters, func(a, b Voter) int { return a.Node.Compare(b.Node) })
 	return r
@@ -234,6 +244,9 @@ type speakers struct {
 func speakersFor(basis []Voter) speakers {
 	s := speakers{map[gossip.DataID][]gossip.NodeID{}, map[gossip.Address][]gossip.NodeID{}}
 	for _, v := range basis {
+		if v.isAbsent() {
+			continue
+		}
 		if v.Data != 0 {
 			s.byMemory[v.Data] = append(s.byMemory[v.Data], v.Node)
 		} else {

@@ -84,8 +84,12 @@ func (j *joining) complain() {
 		return
 	}
 	w := j.discovery.waiting(j.form.couldFound())
-	if w.Reason != j.complaint {
-		j.complaint = w.Reason
+	cause := w.Reason
+	if j.boot.isNeeded() {
+		w.Reason, cause = j.boot.explain(w.Reason)
+	}
+	if cause != j.complaint {
+		j.complaint = cause
 		j.out.Decide("join", j.self.String(), "waiting", w.Reason)
 	}
 	j.out.Publish(w)
@@ -108,7 +112,9 @@ func (d *discovery) waiting(enough bool) Waiting {
 		}
 	}
 	for _, v := range basis.Voters {
-		w.Voters = append(w.Voters, d.voterAnswer(v, free, answers))
+		if !v.isAbsent() {
+			w.Voters = append(w.Voters, d.voterAnswer(v, free, answers))
+		}
 	}
 	w.Reason = w.reason()
 	if d.nextBirth() > gossip.LatestBirth {

@@ -1,0 +1,356 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	lookup "github.com/quorate/quorate/discovery"
+	"github.com/quorate/quorate/discovery/bootstrap"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+)
+
+// Contact points are looked up ([bootstrapping.lookUp]); who was found is asked as seed nodes
+// are, by the messages of joining. Those that stay silent are dialled
+// ([bootstrapping.round]): that shows why, and whether a node there has another address.
+// Whether a cluster may be founded among them is asked before this node stands for one
+// ([bootstrapping.allows]); a decider of the program is asked in each round.
+
+// Ports of the calls about contact points.
+const (
+	// CallLookup is the port of the calls that look contact points up. The request is a
+	// discovery.Query, the answer lookup.Targets.
+	CallLookup = "discovery"
+	// CallJoinDecider is the port of the calls for what to do next. The request is
+	// bootstrap.Observations, the answer a bootstrap.Decision.
+	CallJoinDecider = "join-decider"
+)
+
+const (
+	// deciderLimit is how long who decides may take.
+	deciderLimit = 5 * time.Second
+
+	// lookupAsMember is the time between two lookups of a member, which needs contact
+	// points to find other clusters of its name alone.
+	lookupAsMember = time.Minute
+
+	// dialsMost bounds how many silent contact points are dialled at a time.
+	dialsMost = 16
+)
+
+// Bootstrapper says how contact points are found.
+type Bootstrapper struct {
+	Config bootstrap.Config
+
+	// Limit is the longest time for which the answer of a lookup is waited for.
+	Limit time.Duration
+
+	// Asked says that calls to the port [CallJoinDecider] decide what to do. Else it is the
+	// built-in rule.
+	Asked bool
+}
+
+// bootstrapping is what a node knows of contact points that are looked up. Without a
+// [Bootstrapper] it does nothing.
+type bootstrapping struct {
+	*core
+
+	discovery *discovery
+	search    *bootstrap.Search
+	limit     time.Duration
+
+	// runs says that the node was told to look contact points up.
+	runs bool
+
+	// lookup and question number the calls under way, of which there is one to each port.
+	lookup, question machine.CallID
+
+	// asked are the observations that the decider was asked about, verdict what it said
+	// last, decides that there is one.
+	asked   bootstrap.Observations
+	verdict bootstrap.Decision
+	decides bool
+
+	// dialling are the contact points that are being dialled, each with when that ends;
+	// next is where in the silent ones the next round goes on.
+	dialling map[gossip.Address]machine.Instant
+	next     int
+
+	// told is what was said last to be missing.
+	told string
+}
+
+// Sought is published while a node looks for contact points, and asks them.
+type Sought struct {
+	// Line says in one sentence what is waited for.
+	Line string
+	// Seen is what is known of the contact points.
+	Seen bootstrap.Observations
+	// Fault is why the last lookup failed, empty if it has answered.
+	Fault string
+	// LookedUp says that a lookup has just answered.
+	LookedUp bool
+}
+
+func newBootstrapping(c *core, d *discovery) *bootstrapping {
+	b := &bootstrapping{core: c, discovery: d, dialling: map[gossip.Address]machine.Instant{}}
+	if with := c.deps.Bootstrap; with != nil {
+		b.search = bootstrap.NewSearch(with.Config, targetAt(c.self.Address))
+		b.limit, b.decides = with.Limit, with.Asked
+		d.required = with.Config.RequiredContactPoints
+	}
+	return b
+}
+
+func targetAt(a gossip.Address) lookup.Target { return lookup.Target{Host: a.Host, Port: a.Port} }
+
+func addressAt(t lookup.Target) gossip.Address { return gossip.Address{Host: t.Host, Port: t.Port} }
+
+// begin begins to look contact points up. It is false if nobody can.
+func (b *bootstrapping) begin() bool {
+	if b.search == nil {
+		b.refuse(b.self, "Discover", RefusedMalformed, "nothing was given that finds contact points")
+		return false
+	}
+	b.runs = true
+	b.lookUp()
+	return true
+}
+
+// addresses are those to ask.
+func (b *bootstrapping) addresses() []gossip.Address {
+	var all []gossip.Address
+	for _, t := range b.search.Points() {
+		all = append(all, addressAt(t))
+	}
+	return all
+}
+
+// lookUp asks discovery.
+func (b *bootstrapping) lookUp() {
+	if !b.runs || b.lookup != 0 {
+		return
+	}
+	b.lookup = b.nextCall()
+	b.out.Add(machine.Call{ID: b.lookup, Port: CallLookup, Request: b.search.Query(), Limit: b.limit})
+	b.out.Arm(timerLooked, b.now.Mono.Add(b.limit))
+}
+
+// returned takes the answer of a call, if it is one of those made here, and reports
+// whether there may be others to ask than before.
+func (b *bootstrapping) returned(in machine.Called) (others bool) {
+	switch in.ID {
+	case 0:
+	case b.lookup:
+		return b.lookedUp(in)
+	case b.question:
+		b.decided(in)
+		return b.verdict.Action != bootstrap.Probe
+	}
+	return false
+}
+
+// lookedUp takes the answer of discovery.
+func (b *bootstrapping) lookedUp(in machine.Called) (others bool) {
+	found, known := in.Result.(lookup.Targets)
+	switch err := in.Err; {
+	case err != nil:
+		b.lookupFailed(cutText(err.Error()))
+		return false
+	case !known:
+		b.lookupFailed(fmt.Sprintf("the answer is no list of contact points: %T", in.Result))
+		return false
+	}
+	for _, t := range found.List {
+		if err := t.Validate(); err != nil {
+			b.lookupFailed(cutText(err.Error()))
+			return false
+		}
+	}
+	others = b.search.LookedUp(b.now.Mono.Time(), found.List)
+	if others {
+		b.verdict = bootstrap.Decision{}
+	}
+	b.discovery.seeds = b.addresses()
+	b.waitForLookup()
+	b.tell(true)
+	return others
+}
+
+// lookupFailed goes on after a lookup without an answer.
+func (b *bootstrapping) lookupFailed(why string) {
+	b.search.LookupFailed(why)
+	b.verdict = bootstrap.Decision{}
+	b.waitForLookup()
+	b.tell(false)
+}
+
+// waitForLookup arms the timer for the next lookup.
+func (b *bootstrapping) waitForLookup() {
+	b.lookup = 0
+	b.out.Disarm(timerLooked)
+	pause := b.search.Pause(b.deps.Rand)
+	if b.phase == phaseMember {
+		pause = max(pause, lookupAsMember)
+	}
+	b.out.Arm(timerLookup, b.now.Mono.Add(pause))
+}
+
+// observe returns what is known of the contact points now.
+func (b *bootstrapping) observe() bootstrap.Observations {
+	var answers []bootstrap.Answer
+	for _, a := range b.discovery.fresh() {
+		answers = append(answers, bootstrap.Answer{
+			From: targetAt(a.from.Address), Age: b.now.Mono.Sub(a.at), Member: a.claim.Standing && !a.claim.Leaving,
+		})
+	}
+	return b.search.Observe(b.now.Mono.Time(), answers)
+}
+
+// tell says how the search stands.
+func (b *bootstrapping) tell(lookedUp bool) {
+	if b.phase == phaseMember {
+		return
+	}
+	o := b.observe()
+	missing := b.search.Missing(o)
+	if missing != b.told {
+		b.told = missing
+		b.out.Decide("bootstrap", b.self.String(), bootstrap.Probe.String(), b.search.Explain(o))
+	}
+	b.out.Publish(Sought{Line: b.search.Explain(o), Seen: o, Fault: b.search.Fault(), LookedUp: lookedUp})
+}
+
+// round dials contact points that do not answer, and asks who decides.
+func (b *bootstrapping) round() {
+	if !b.runs {
+		return
+	}
+	o := b.observe()
+	silent := b.search.Silent(o)
+	for a, until := range b.dialling { //quorate:unordered each is looked at by itself
+		if b.now.Mono > until {
+			delete(b.dialling, a)
+		}
+	}
+	for tries := len(silent); tries > 0 && len(b.dialling) < dialsMost; tries-- {
+		a := addressAt(silent[b.next%len(silent)])
+		b.next = (b.next + 1) % len(silent)
+		if _, under := b.dialling[a]; !under {
+			b.dialling[a] = b.now.Mono.Add(2 * b.cfg.ProbeTimeout)
+			b.out.Add(Probe{Address: a, Limit: b.cfg.ProbeTimeout})
+		}
+	}
+	b.ask(o)
+	b.tell(false)
+}
+
+// dialled takes what dialling a contact point has shown. It reports whether there is
+// another address to ask.
+func (b *bootstrapping) dialled(in Probed) (others bool) {
+	if _, under := b.dialling[in.Address]; !under {
+		return false
+	}
+	delete(b.dialling, in.Address)
+	if in.Err != nil {
+		b.search.Dialled(targetAt(in.Address), lookup.Target{}, cutText(in.Err.Error()))
+		return false
+	}
+	b.search.Dialled(targetAt(in.Address), targetAt(in.Node.Address), "")
+	before := b.discovery.seeds
+	b.discovery.seeds = b.addresses()
+	return !slices.Equal(before, b.discovery.seeds)
+}
+
+// isNeeded tells whether contact points are looked up and nobody remembers a cluster.
+func (b *bootstrapping) isNeeded() bool { return b.runs && !b.discovery.basis().Remembers() }
+
+// allows reports whether this node may stand for a cluster where nobody remembers one,
+// and if not, when to look again; zero: when something else has happened.
+func (b *bootstrapping) allows() (ok bool, at machine.Instant) {
+	if !b.runs {
+		return true, 0
+	}
+	o := b.observe()
+	if b.search.Missing(o) == "" {
+		return !b.decides || b.verdict.Action == bootstrap.Form, 0
+	}
+	if left := o.Remains(); left > 0 {
+		at = b.now.Mono.Add(left)
+	}
+	return false, at
+}
+
+// rank is zero for the node that is to form the cluster, by who decides. The others of so
+// many let it go first.
+func (b *bootstrapping) rank(of int) int {
+	o := b.observe()
+	if b.decides || (bootstrap.LowestAddress{}).DecideNow(o).Action == bootstrap.Form {
+		return 0
+	}
+	before := slices.IndexFunc(o.Points, func(p bootstrap.Observed) bool { return bootstrap.Compare(p.Point, o.Self) == 0 })
+	return min(max(before, 1), max(of-1, 1))
+}
+
+// mayJoin reports whether who decides lets this node join the cluster of a contact point.
+func (b *bootstrapping) mayJoin(a gossip.Address) bool {
+	return !b.runs || !b.decides || b.verdict.Action == bootstrap.Join && slices.Contains(b.verdict.SeedNodes, targetAt(a))
+}
+
+// explain says what is waited for, with what the vote lacks where discovery lacks nothing.
+// The cause is the same while only time passes.
+func (b *bootstrapping) explain(vote string) (line, cause string) {
+	o := b.observe()
+	line, cause = b.search.Explain(o), b.search.Missing(o)
+	if cause == "" {
+		line, cause = cutText(line+"; "+vote), vote
+	}
+	return line, cause
+}
+
+// ask asks who decides, if somebody does and has answered the question before.
+func (b *bootstrapping) ask(o bootstrap.Observations) {
+	if !b.decides || b.question != 0 {
+		return
+	}
+	b.question, b.asked = b.nextCall(), o
+	b.out.Add(machine.Call{ID: b.question, Port: CallJoinDecider, Request: o, Limit: deciderLimit})
+	b.out.Arm(timerDecider, b.now.Mono.Add(deciderLimit))
+}
+
+// decided takes what who decides has said.
+func (b *bootstrapping) decided(in machine.Called) {
+	decision, known := in.Result.(bootstrap.Decision)
+	err := in.Err
+	if err == nil && !known {
+		err = fmt.Errorf("the answer is no decision: %T", in.Result)
+	}
+	if err == nil {
+		err = decision.Check(b.asked)
+	}
+	if err != nil {
+		b.deciderFailed(err)
+		return
+	}
+	b.endQuestion()
+	if decision.Action != b.verdict.Action || decision.Reason != b.verdict.Reason {
+		b.out.Decide("bootstrap", b.self.String(), decision.Action.String(), cutText(decision.Reason))
+	}
+	b.verdict = decision
+}
+
+// deciderFailed goes on without an answer: nobody is joined, nothing is formed.
+func (b *bootstrapping) deciderFailed(err error) {
+	b.endQuestion()
+	b.verdict = bootstrap.Decision{}
+	b.out.Decide("bootstrap", b.self.String(), bootstrap.Probe.String(), cutText(fmt.Sprintf("who decides did not: %v", err)))
+}
+
+func (b *bootstrapping) endQuestion() {
+	b.question = 0
+	b.out.Disarm(timerDecider)
+}

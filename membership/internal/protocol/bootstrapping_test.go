@@ -1,0 +1,299 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/discovery"
+	"github.com/quorate/quorate/discovery/bootstrap"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/membership/internal/protocol"
+)
+
+// registry answers the lookups of a loop, and says who decides.
+type registry struct {
+	found   []discovery.Target
+	err     error
+	hangs   bool
+	decides func(bootstrap.Observations) (bootstrap.Decision, error)
+
+	lookups, questions int
+}
+
+// registered returns a loop in which nodes look contact points up, two of which are
+// required.
+func registered(t *testing.T, found ...int) (*loop, *registry) {
+	t.Helper()
+	l, r := newLoop(t), &registry{}
+	for _, i := range found {
+		r.found = append(r.found, targetOf(i))
+	}
+	l.calls = func(n *node, c machine.Call) {
+		called := machine.Called{ID: c.ID}
+		switch c.Port {
+		case protocol.CallLookup:
+			r.lookups++
+			if r.hangs {
+				return
+			}
+			called.Result, called.Err = discovery.Targets{List: r.found}, r.err
+		case protocol.CallJoinDecider:
+			r.questions++
+			called.Result, called.Err = r.decides(c.Request.(bootstrap.Observations))
+		}
+		if called.Err != nil {
+			called.Result = nil
+		}
+		l.after(l.latency, func() { n.step(called) })
+	}
+	return l, r
+}
+
+func targetOf(i int) discovery.Target {
+	return discovery.Target{Host: address(i).Host, Port: address(i).Port}
+}
+
+// looks starts a node that looks contact points up.
+func (l *loop) looks(i int, change ...func(*protocol.Bootstrapper)) *node {
+	b := protocol.Bootstrapper{Config: bootstrap.Default(), Limit: 3 * time.Second}
+	for _, f := range change {
+		f(&b)
+	}
+	n := l.start(i, gossip.UID(i), func(_ *protocol.Config, d *protocol.Deps) { d.Bootstrap = &b })
+	n.step(protocol.Discover{})
+	return n
+}
+
+func asked(b *protocol.Bootstrapper) { b.Asked = true }
+
+// line is what a node said last about what it waits for.
+func line(n *node) string {
+	all := published[protocol.Sought](n)
+	if len(all) == 0 {
+		return ""
+	}
+	return all[len(all)-1].Line
+}
+
+func TestNodesThatFindEachOtherFormACluster(t *testing.T) {
+	l, _ := registered(t, 9, 10, 11)
+	for _, i := range []int{10, 11, 9} {
+		l.looks(i)
+	}
+	l.run(bootstrap.Default().StableMargin)
+	require.Zero(t, l.sent["AskVote"], "the margin has not passed")
+	l.until(3*time.Second, func() bool { return l.allUp(3) })
+	formed := 0
+	for _, d := range l.nodes[address(9)].decisions {
+		if strings.HasPrefix(d.Verdict, "formed cluster") {
+			formed++
+			require.Contains(t, d.Reason, "3 of 3 voters")
+		}
+	}
+	require.Equal(t, 1, formed, "9 is the lowest address, and not the lowest text")
+}
+
+// Everybody who comes later joins at once.
+func TestAClusterIsJoinedWithoutAMargin(t *testing.T) {
+	l, r := registered(t, 1, 2)
+	l.looks(1)
+	l.looks(2)
+	l.until(10*time.Second, func() bool { return l.allUp(2) })
+	r.found = append(r.found, targetOf(3))
+	l.looks(3)
+	l.until(2*time.Second, func() bool { return l.allUp(3) })
+}
+
+func TestNobodyFormsBesideAMember(t *testing.T) {
+	l, _ := registered(t, 1, 2, 3)
+	few := func(b *protocol.Bootstrapper) { b.Config.ContactAll = false }
+	one := l.looks(1, few)
+	l.looks(2, few)
+	other := gossip.ClusterID{Born: 50, Nonce: 1}
+	for i := range 30 {
+		l.after(time.Duration(i)*time.Second, func() {
+			one.step(machine.Received{From: gossip.NodeID{Address: address(3), UID: 3}, Message: protocol.InitJoinNack{
+				Member: true, Claim: protocol.Claim{Record: protocol.Record{Data: 3}, Cluster: other},
+			}})
+		})
+	}
+	l.run(5 * time.Second)
+	require.Equal(t, "3 of 2 contact points, unchanged for 4 s of 5 s", line(one))
+	for _, n := range l.nodes {
+		n.dead = n != one // What the others would do is not the question.
+	}
+	l.run(20 * time.Second)
+	require.Zero(t, l.sent["AskVote"])
+}
+
+// A lookup that never returns is given up after its limit, and made again.
+func TestLookupsThatHangAreGivenUp(t *testing.T) {
+	l, r := registered(t, 1, 2)
+	r.hangs = true
+	one := l.looks(1)
+	l.looks(2)
+	l.run(time.Minute)
+	require.Zero(t, l.sent["AskVote"])
+	require.Equal(t, "0 of 2 contact points, unchanged for 0 s of 5 s; the lookup failed: no answer within 3s", line(one))
+	require.Greater(t, r.lookups, 6)
+	require.Less(t, r.lookups, 16, "with a growing pause")
+	r.hangs = false
+	l.until(30*time.Second, func() bool { return l.allUp(2) })
+}
+
+func TestAnAnswerThatComesTooLateIsNone(t *testing.T) {
+	l, r := registered(t, 1, 2)
+	r.hangs = true
+	var late machine.CallID
+	calls := l.calls
+	l.calls = func(n *node, c machine.Call) {
+		late = max(late, c.ID)
+		calls(n, c)
+	}
+	one := l.looks(1)
+	l.run(4 * time.Second)
+	one.step(machine.Called{ID: late, Result: discovery.Targets{List: r.found}})
+	require.Contains(t, line(one), "the lookup failed: no answer within 3s")
+}
+
+func TestAnswersOfDiscoveryAreChecked(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer machine.Called
+		says   string
+	}{
+		"an error":        {machine.Called{Err: errors.New("503")}, "the lookup failed: 503"},
+		"something else":  {machine.Called{Result: 7}, "the lookup failed: the answer is no list of contact points: int"},
+		"a bad target":    {machine.Called{Result: discovery.Targets{List: []discovery.Target{{Host: "A B"}}}}, "the lookup failed: discovery: bad contact point"},
+		"nobody":          {machine.Called{Result: discovery.Targets{}}, "no contact point was found"},
+		"another service": {machine.Called{Result: discovery.Targets{List: []discovery.Target{targetOf(40), targetOf(41)}}}, "this node, 10.0.0.1:7946, is not among the contact points"},
+		"itself alone":    {machine.Called{Result: discovery.Targets{List: []discovery.Target{targetOf(1)}}}, "1 of the 2 contact points that are required were found"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLoop(t)
+			l.calls = func(n *node, call machine.Call) {
+				c.answer.ID = call.ID
+				l.after(l.latency, func() { n.step(c.answer) })
+			}
+			one := l.looks(1)
+			l.run(30 * time.Second)
+			require.Contains(t, line(one), c.says)
+			require.Zero(t, l.sent["AskVote"])
+			require.Nil(t, one.stopping)
+		})
+	}
+}
+
+// Ten thousand contact points of some other service: few are dialled at a time, and the
+// line stays short.
+func TestTooManyContactPointsAreBounded(t *testing.T) {
+	l, r := registered(t, 1)
+	for i := range 9_999 {
+		r.found = append(r.found, discovery.Target{Host: fmt.Sprintf("10.1.%d.%d", i>>8, i&255), Port: 80})
+	}
+	one := l.looks(1)
+	l.run(20 * time.Second)
+	require.Contains(t, line(one), "more than 1000 contact points were found")
+	require.Zero(t, l.sent["AskVote"])
+	require.Less(t, l.sent["InitJoin"], 10*bootstrap.PointsMax)
+}
+
+// Who stays silent is dialled, which says why, and which other address the node has.
+func TestSilentContactPointsAreDialled(t *testing.T) {
+	l, r := registered(t, 1, 2, 7)
+	one := l.looks(1)
+	l.looks(2)
+	l.run(4 * time.Second)
+	require.Equal(t, "2 of 3 contact points, unchanged for 3 s of 5 s; 10.0.0.7:7946 does not answer: connection refused", line(one))
+	// Node 2 is reached at that address too; what is sent there is left to its other one.
+	l.nodes[address(7)] = &node{loop: l, id: l.nodes[address(2)].id, frozen: true}
+	l.run(20 * time.Second)
+	require.NotZero(t, l.sent["AskVote"], "a node counts once")
+	delete(l.nodes, address(7))
+	l.until(10*time.Second, func() bool { return l.allUp(2) })
+	require.Len(t, r.found, 3)
+}
+
+// A node that remembers its cluster waits neither for discovery nor for a margin.
+func TestWhoRemembersIsUpAtOnce(t *testing.T) {
+	l, r := registered(t, 1, 2, 3)
+	for i := 1; i <= 3; i++ {
+		l.looks(i)
+	}
+	l.until(10*time.Second, func() bool { return l.allUp(3) })
+	l.run(time.Second)
+	r.err = errors.New("503")
+	record := protocol.Record{
+		Data: 30, Promise: 1, Cluster: l.nodes[address(1)].machine.State().Cluster(),
+		Stamp:  protocol.Stamp{Born: l.nodes[address(1)].machine.State().Cluster().Born, Gen: 1, By: 1},
+		Voters: []protocol.Voter{{Node: l.nodes[address(1)].id, Data: 1}, {Node: l.nodes[address(2)].id, Data: 2}},
+	}
+	l.nodes[address(3)].dead = true
+	b := protocol.Bootstrapper{Config: bootstrap.Default(), Limit: 3 * time.Second}
+	n := l.start(3, 33, func(_ *protocol.Config, d *protocol.Deps) { d.Bootstrap, d.Record = &b, record })
+	n.step(protocol.Discover{})
+	l.until(2*time.Second, func() bool { return n.sees(3, gossip.Up) })
+}
+
+func TestAnotherDecides(t *testing.T) {
+	l, r := registered(t, 1, 2)
+	r.decides = func(bootstrap.Observations) (bootstrap.Decision, error) {
+		return bootstrap.Decision{}, context.DeadlineExceeded
+	}
+	one, two := l.looks(1, asked), l.looks(2, asked)
+	l.run(30 * time.Second)
+	require.Zero(t, l.sent["AskVote"], "while who decides does not, nothing is formed")
+	require.Greater(t, r.questions, 5, "and it is asked again")
+	// The higher one forms, as it is told.
+	r.decides = func(o bootstrap.Observations) (bootstrap.Decision, error) {
+		d := bootstrap.LowestAddress{}.DecideNow(o)
+		if d.Action != bootstrap.Join {
+			d = bootstrap.Decision{Reason: "not I"}
+			if bootstrap.Compare(o.Self, targetOf(2)) == 0 {
+				d.Action = bootstrap.Form
+			}
+		}
+		return d, nil
+	}
+	l.until(30*time.Second, func() bool { return l.allUp(2) })
+	last := func(n *node, topic string) (verdict string) {
+		for _, d := range n.decisions {
+			if d.Topic == topic {
+				verdict = d.Verdict
+			}
+		}
+		return verdict
+	}
+	require.Equal(t, "form", last(two, "bootstrap"))
+	require.Equal(t, "joined", last(one, "join"))
+	// A third may not join.
+	r.decides = func(bootstrap.Observations) (bootstrap.Decision, error) {
+		return bootstrap.Decision{Reason: "it is full"}, nil
+	}
+	r.found = append(r.found, targetOf(3))
+	three := l.looks(3, asked)
+	l.run(30 * time.Second)
+	require.Empty(t, three.machine.State().Members())
+	r.decides = func(o bootstrap.Observations) (bootstrap.Decision, error) {
+		return bootstrap.LowestAddress{}.DecideNow(o), nil
+	}
+	l.until(10*time.Second, func() bool { return l.allUp(3) })
+}
+
+func TestDiscoverNeedsDiscovery(t *testing.T) {
+	l := newLoop(t)
+	n := l.start(1, 1)
+	n.step(protocol.Discover{})
+	refused := published[protocol.Refused](n)
+	require.Len(t, refused, 1)
+	require.Equal(t, "nothing was given that finds contact points", refused[0].Reason)
+}
