@@ -34,6 +34,9 @@ type Config struct {
 	Roles      []string
 	AppVersion string
 
+	// Bootstrap is how nodes find contact points, nil where they are given seed nodes.
+	Bootstrap *protocol.Bootstrapper
+
 	// Disk says that nodes keep their records on the disks of their addresses, and read
 	// them when they start again.
 	Disk bool
@@ -85,7 +88,7 @@ func Component(c Config) func(simulation.Env) machine.Component {
 			Node: env.Self, Zone: c.Zone, Roles: c.Roles, AppVersion: c.AppVersion,
 			Protocol: gossip.ProtocolRange{Min: 1, Max: 1},
 		}
-		deps := protocol.Deps{Rand: env.Rand, Detector: detector, Downing: c.Downing}
+		deps := protocol.Deps{Rand: env.Rand, Detector: detector, Downing: c.Downing, Bootstrap: c.Bootstrap}
 		if c.Disk {
 			remember(&deps, env.Disk)
 		}

@@ -167,6 +167,29 @@ func formingMutants() []mutant {
 	}
 }
 
+// bootstrapMutants break the rules by which nodes that look each other up form a cluster.
+func bootstrapMutants() []mutant {
+	const search, decider = "discovery/bootstrap/search.go", "discovery/bootstrap/decider.go"
+	return []mutant{
+		{"the lowest address by text", []edit{
+			{decider, "\tx, y := addressOf(a), addressOf(b)\n", "\tx, y := netip.Addr{}, netip.Addr{}\n"},
+		}},
+		{"the margin is not reset", []edit{
+			{search, "if changed || s.at.IsZero() || s.fault != \"\" {", "if s.at.IsZero() {"},
+		}},
+		{"what nodes remember is ignored", []edit{
+			{"membership/internal/protocol/discovery.go", "\tif !best.Remembers() {\n", "\tif d.required > 0 || !best.Remembers() {\n"},
+		}},
+		{"a majority of what one node has found forms a cluster", []edit{
+			{"membership/internal/protocol/record.go", "i > 0 && i < 2*required-1", "i > 0 && i < required"},
+		}},
+		{"a cluster is formed upon a lookup that failed", []edit{
+			{search, "\tcase s.fault != \"\":\n", "\tcase s.fault == \"never\":\n"},
+			{search, "s.fault == \"\" && len(s.found) > 0 {", "len(s.found) > 0 {"},
+		}},
+	}
+}
+
 // ruleFinders are the tests of the protocol that a mutant of a rule is run against.
 func ruleFinders() []string {
 	return []string{
@@ -230,6 +253,16 @@ func TestSeedsFindMutants(t *testing.T) {
 func TestProtocolFindsMutants(t *testing.T) {
 	requireFound(t, ruleMutants(), "../internal/protocol", ruleFinders())
 	requireFound(t, formingMutants(), "../internal/protocol", formingFinders())
+}
+
+// The same for the rules of bootstrap.
+func TestBootstrapFindsMutants(t *testing.T) {
+	requireFound(t, bootstrapMutants(), ".", []string{"TestTheLowestAddressFormsAfterTheMargin", "TestBootstrapFormsOneCluster"})
+	// The vote makes nothing of a cluster that is formed beside one that has members.
+	requireFound(t, []mutant{{"a cluster is formed although a seed node answers", []edit{
+		{"discovery/bootstrap/search.go", "\tcase member >= 0:\n", "\tcase member > PointsMax:\n"},
+		{"membership/internal/protocol/forming.go", "\t\tif !a.claim.Cluster.IsZero() {\n", "\t\tif a.claim.Record.Data == 0 {\n"},
+	}}}, "../internal/protocol", []string{"TestNobodyFormsBesideAMember"})
 }
 
 // The same for what bounds strangers.

@@ -20,6 +20,9 @@ type Supervisor struct {
 	// Seeds is the list that every node is given.
 	Seeds []gossip.Address
 
+	// Discover says that nodes are given no list, and look contact points up.
+	Discover bool
+
 	// Min and Max bound how long a start takes, drawn evenly.
 	Min, Max time.Duration
 
@@ -56,7 +59,11 @@ func (s *Supervisor) observe(e simulation.Observation) {
 	switch e.Event.(type) {
 	case simulation.Began:
 		s.Starts++
-		s.world.After(0, func() { n.Input(protocol.Service, protocol.Join{Seeds: s.Seeds}) })
+		var begin any = protocol.Join{Seeds: s.Seeds}
+		if s.Discover {
+			begin = protocol.Discover{}
+		}
+		s.world.After(0, func() { n.Input(protocol.Service, begin) })
 	case simulation.Ended:
 		s.world.After(s.delay(), func() { s.start(n.ID().Address) })
 	}

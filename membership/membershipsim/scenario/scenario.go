@@ -107,6 +107,7 @@ type run struct {
 	members  map[gossip.Address]membershipsim.Config
 	bounds   membershipsim.Bounds
 	liveness *membershipsim.Liveness // Nil where liveness is not checked.
+	booting  *booting                // Nil where nodes are given seed nodes.
 }
 
 // All returns the scenarios in the order in which they are listed to people.
@@ -118,8 +119,13 @@ func All() []Scenario {
 		{"split", "the cluster is split in two and in three, and healed", 2 * time.Minute, rough, split, sometimesAsked, nil},
 		{"churn", "nodes leave, crash and come back all the time", 3 * time.Minute, rough, churn, sometimesAsked, nil},
 		{"strategies", "chaos, and strategies that crash, hang and answer garbage", chaosTime, strange, chaos, asked, nil},
-	}, weathers()...)
+	}, append(weathers(), Scenario{
+		"bootstrap", "nodes look each other up, and discovery is wrong for long", bootstrapTime, doubtful, bootstrapping, decided, nil,
+	})...)
 }
+
+// decided has the downing strategy decide at once.
+func decided(*simulation.World) protocol.Downing { return membershipsim.KeepMajority() }
 
 // sometimesAsked has the downing strategy asked by a call with every other seed.
 func sometimesAsked(w *simulation.World) protocol.Downing {
@@ -224,7 +230,11 @@ func (s Scenario) run(o Options, recording *simulation.Recording) (Result, error
 	for i := range o.Nodes {
 		r.nodes = append(r.nodes, gossip.Address{Host: fmt.Sprintf("n%d", i), Port: 7946})
 	}
-	r.lookAfter(&s)
+	if s.Name == "bootstrap" {
+		r.boot(&o)
+	} else {
+		r.lookAfter(&s)
+	}
 	r.downing = s.downing(w)
 	invariants.MinoritySurvives = !r.downing.Class.MajorityOnly
 	r.network = opt.Network

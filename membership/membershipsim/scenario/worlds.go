@@ -108,6 +108,11 @@ func weathers() []Scenario {
 // prepare sets up what only a world of storms and calms has.
 func (r *run) prepare(s *Scenario, o *Options) {
 	r.config = membershipsim.Default()
+	if r.booting != nil && o.Settle == 0 {
+		r.bounds = membershipsim.BoundsOf(membershipsim.Config{Config: r.config, Downing: r.downing}, o.Nodes, restartMost)
+		found := r.booting.bootstrapper.Config
+		o.Settle = max(SettleDefault, r.bounds.Settle+2*found.IntervalMax+found.ResolveTimeout+found.StableMargin)
+	}
 	if !s.Storms() {
 		if o.Settle == 0 {
 			o.Settle = SettleDefault
@@ -182,7 +187,10 @@ func (r *run) lookAfter(s *Scenario) {
 func (r *run) builder() simulation.Build {
 	of := func(c membershipsim.Config) func(simulation.Env) machine.Component {
 		c.Config, c.Downing = r.config, r.downing
-		c.Disk = true
+		c.Disk = r.booting == nil || r.booting.disks
+		if r.booting != nil {
+			c.Bootstrap = &r.booting.bootstrapper
+		}
 		return membershipsim.Component(c)
 	}
 	plain := of(membershipsim.Config{})

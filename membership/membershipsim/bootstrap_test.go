@@ -1,0 +1,93 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package membershipsim_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/discovery/bootstrap"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/membership/internal/protocol"
+	"github.com/quorate/quorate/membership/membershipsim"
+	"github.com/quorate/quorate/membership/membershipsim/scenario"
+	"github.com/quorate/quorate/simulation"
+)
+
+// Discovery tells nodes what is inconsistent, late, partial, doubled, empty or wrong, and
+// fails, while links are cut and nodes are started again with and without what they
+// remember. There is never a second cluster, and one in the end. Seeds that have found a
+// defect that was planted:
+//
+//	5/110 5/171 5/191  a majority of what each node has found may form a cluster
+//
+// covers F2, F4, F5, F6, I30.
+func TestBootstrapFormsOneCluster(t *testing.T) {
+	runs := []storm{{"bootstrap", 5, 110}, {"bootstrap", 5, 171}, {"bootstrap", 5, 191}, {"bootstrap", 40, 1}}
+	first := number(t, "QUORATE_FIRST_SEED", 0)
+	for i := range number(t, "QUORATE_SEEDS", seedsUsual) {
+		runs = append(runs, storm{"bootstrap", []int{3, 4, 5, 7, 10}[i%5], uint64(first + i)})
+	}
+	for _, r := range runs {
+		_, err := scenario.Run(scenario.Options{Scenario: r.scenario, Nodes: r.nodes, Seed: r.seed})
+		require.NoError(t, err, "%+v", r)
+	}
+}
+
+// bootstrapped starts nodes that look each other up, of which each is told all.
+func bootstrapped(seed uint64, n int) *simulation.World {
+	w := simulation.New(simulation.Options{Seed: seed, CodecEvery: 1, RatePPM: 10_000})
+	membershipsim.Serve(w)
+	var nodes []gossip.Address
+	for i := range n {
+		nodes = append(nodes, gossip.Address{Host: fmt.Sprintf("10.0.0.%d", 9+i), Port: 7946})
+	}
+	discovered := &membershipsim.Discovered{Nodes: nodes}
+	discovered.Serve(w)
+	supervisor := &membershipsim.Supervisor{Discover: true, Max: time.Second}
+	supervisor.Supervise(w)
+	config := bootstrap.Default()
+	component := membershipsim.Component(membershipsim.Config{
+		Disk: true, Bootstrap: &protocol.Bootstrapper{Config: config, Limit: config.ResolveTimeout},
+	})
+	for _, a := range nodes {
+		w.Start(a, func(env simulation.Env) []machine.Component { return []machine.Component{component(env)} })
+	}
+	return w
+}
+
+// Ten nodes that look each other up are one cluster within the margin and three seconds,
+// and the one with the lowest address has formed it: 10.0.0.9, which is not the lowest
+// text. One that remembers it is up again within two seconds.
+//
+// covers F1.
+func TestTheLowestAddressFormsAfterTheMargin(t *testing.T) {
+	margin := bootstrap.Default().StableMargin
+	for seed := range uint64(5) {
+		var formed []string
+		w := bootstrapped(seed, 10)
+		w.Observe(func(o simulation.Observation) {
+			if d, ok := o.Event.(machine.Decide); ok && d.Topic == "join" && strings.HasPrefix(d.Verdict, "formed") {
+				formed = append(formed, o.Node.ID().Address.Host)
+				require.Greater(t, o.At, margin-margin/50)
+			}
+		})
+		passed := requireSettled(t, w, margin+3*time.Second)
+		require.Equal(t, []string{"10.0.0.9"}, formed)
+		again := gossip.Address{Host: "10.0.0.12", Port: 7946}
+		w.Restart(again)
+		back, err := w.RunUntil(2*time.Second, func() bool {
+			n := w.Node(again)
+			m := membershipsim.MachineOf(n).State().Member(n.ID())
+			return m != nil && m.Status == gossip.Up
+		})
+		require.NoError(t, err)
+		t.Log("one cluster after", passed, "and one that was started again up after", back)
+	}
+}

@@ -1,0 +1,173 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package membershipsim
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/discovery"
+	"github.com/quorate/quorate/discovery/bootstrap"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/membership/internal/protocol"
+	"github.com/quorate/quorate/simulation"
+)
+
+// Discovered is what nodes find that look contact points up. Until a time each node is told
+// something of its own, which is often wrong; from then on all are told what is right.
+type Discovered struct {
+	// Nodes are the contact points that there are.
+	Nodes []gossip.Address
+
+	// Amiss is the chance that a node is told what is wrong, from 0 to 1, each time that
+	// it is decided what it is told for the next while.
+	Amiss float64
+
+	// Groups are sets of contact points that a node is told as if they were all, where
+	// it is in one of them.
+	Groups [][]gossip.Address
+
+	// Grouped says that nothing else is told that is wrong.
+	Grouped bool
+
+	// RightFrom is the time of the world from which on all lookups find all of them.
+	RightFrom time.Duration
+
+	// Lookups counts the answers, Wrong those that were not right.
+	Lookups, Wrong int
+
+	world *simulation.World
+	rand  *rand.Rand
+	views map[gossip.Address]*view
+}
+
+// view is what one node is told for a while.
+type view struct {
+	tell  func(self gossip.Address) ([]discovery.Target, error)
+	until time.Duration
+	last  []discovery.Target // What it was told before this.
+}
+
+// sourceDiscovered is the number of the source that lookups draw from.
+const sourceDiscovered = 7
+
+// errNotFound is the answer of a lookup that fails.
+var errNotFound = errors.New("simulation: the registry is not available")
+
+// Serve makes d answer the lookups of a world, and the built-in rule the nodes that ask
+// who decides.
+func (d *Discovered) Serve(w *simulation.World) {
+	d.world, d.rand, d.views = w, w.Source(sourceDiscovered), make(map[gossip.Address]*view)
+	strategies := w.Strategies()
+	strategies.Answer(protocol.CallLookup, func(n *simulation.Node, _ any) (any, error) {
+		return d.answer(n.ID().Address)
+	})
+	strategies.Garble(protocol.CallLookup, func(r *rand.Rand, _ any) any {
+		return []any{nil, "contact points", discovery.Targets{List: []discovery.Target{{Host: "A B", Port: 1}}}}[r.IntN(3)]
+	})
+	strategies.Answer(protocol.CallJoinDecider, func(_ *simulation.Node, request any) (any, error) {
+		return bootstrap.LowestAddress{}.DecideNow(request.(bootstrap.Observations)), nil
+	})
+	strategies.Garble(protocol.CallJoinDecider, func(r *rand.Rand, _ any) any {
+		return []any{
+			nil,
+			bootstrap.Decision{Action: 7},
+			bootstrap.Decision{Action: bootstrap.Join},
+			bootstrap.Decision{Action: bootstrap.Join, SeedNodes: []discovery.Target{{Host: "10.9.9.9", Port: 1}}},
+		}[r.IntN(4)]
+	})
+	strategies.Recorded(discovery.Targets{}, bootstrap.Decision{})
+}
+
+// answer answers a lookup of the node at an address.
+func (d *Discovered) answer(self gossip.Address) (any, error) {
+	d.Lookups++
+	if d.world.Now() >= d.RightFrom {
+		return discovery.Targets{List: targets(d.Nodes), Reason: "all"}, nil
+	}
+	v := d.views[self]
+	if v == nil {
+		v = &view{}
+		d.views[self] = v
+	}
+	if v.tell == nil || d.world.Now() >= v.until {
+		v.tell, v.until = d.draw(v, self), d.world.Now()+between(d.rand, time.Second, 25*time.Second)
+	}
+	list, err := v.tell(self)
+	if err != nil || len(list) != len(d.Nodes) {
+		d.Wrong++
+	}
+	if err != nil {
+		return nil, err
+	}
+	v.last = list
+	return discovery.Targets{List: list, Reason: "some"}, nil
+}
+
+// kinds is the number of ways in which something else is told than a group.
+const kinds = 9
+
+// draw draws what a node is told for a while.
+func (d *Discovered) draw(v *view, self gossip.Address) func(gossip.Address) ([]discovery.Target, error) {
+	fixed := func(list []discovery.Target) func(gossip.Address) ([]discovery.Target, error) {
+		return func(gossip.Address) ([]discovery.Target, error) { return list, nil }
+	}
+	if d.rand.Float64() >= d.Amiss {
+		return fixed(targets(d.Nodes))
+	}
+	some, before := d.some(), v.last
+	kind := d.rand.IntN(12)
+	if d.Grouped {
+		kind = kinds
+	}
+	switch kind {
+	case 0: // Nobody.
+		return fixed(nil)
+	case 1: // It fails.
+		return func(gossip.Address) ([]discovery.Target, error) { return nil, errNotFound }
+	case 2: // What was right a while ago.
+		return fixed(before)
+	case 3: // Something else each time.
+		return func(gossip.Address) ([]discovery.Target, error) { return d.some(), nil }
+	case 4: // Without itself.
+		return func(self gossip.Address) ([]discovery.Target, error) {
+			return slices.DeleteFunc(targets(d.Nodes), func(t discovery.Target) bool { return t.Host == self.Host }), nil
+		}
+	case 5: // Itself alone.
+		return func(self gossip.Address) ([]discovery.Target, error) { return targets([]gossip.Address{self}), nil }
+	case 6: // Nodes that there are not, and some that there are.
+		return fixed(append(some, discovery.Target{Host: "10.9.9.9", Port: 1}, discovery.Target{Host: "elsewhere", Port: 7946}))
+	case 7: // Each twice, and without a port.
+		list := targets(d.Nodes)
+		for _, t := range targets(d.Nodes) {
+			list = append(list, discovery.Target{Host: t.Host})
+		}
+		return fixed(list)
+	case 8: // Itself and some.
+		return fixed(append(targets([]gossip.Address{self}), some...))
+	default: // A group that others are told as well.
+		of := slices.DeleteFunc(slices.Clone(d.Groups), func(g []gossip.Address) bool { return !slices.Contains(g, self) })
+		if len(of) == 0 {
+			return fixed(some)
+		}
+		return fixed(targets(of[d.rand.IntN(len(of))]))
+	}
+}
+
+// some draws some of the contact points.
+func (d *Discovered) some() []discovery.Target {
+	list := targets(d.Nodes)
+	d.rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	return list[:d.rand.IntN(len(list)+1)]
+}
+
+func targets(nodes []gossip.Address) []discovery.Target {
+	var list []discovery.Target
+	for _, a := range nodes {
+		list = append(list, discovery.Target{Host: a.Host, Port: a.Port})
+	}
+	return list
+}
