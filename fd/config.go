@@ -23,8 +23,8 @@ const (
 	StrategyDeadline = "deadline"
 )
 
-// ErrUnknownStrategy is wrapped by the error of [Config.Validate] and [NewFactory] when
-// the configuration names a strategy that is not built in.
+// ErrUnknownStrategy is wrapped by the error of [NewFactory] when the configuration names
+// a strategy that is not built in. Who has a [Factory] of its own needs none from there.
 var ErrUnknownStrategy = errors.New("unknown strategy")
 
 const (
@@ -38,8 +38,9 @@ const (
 // Config is the section "failure-detector" of a configuration file. The zero
 // value is not valid; start from [Default].
 type Config struct {
-	// Strategy is the name of the detector: "phi-accrual" or "deadline".
-	Strategy string `koanf:"strategy" oneof:"phi-accrual|deadline"`
+	// Strategy is the name of the detector: "phi-accrual", "deadline", or that of a
+	// detector of the program.
+	Strategy string `koanf:"strategy" known:"phi-accrual|deadline"`
 
 	// Threshold is the phi at which a node is suspected, from 1 to below 1000
 	// ([MaxPhi]). A lower threshold finds failures sooner and accuses wrongly more
@@ -106,13 +107,7 @@ func (c Config) Bounds() Bounds {
 // Validate reports every fault of c in one error, each a [field.Error].
 func (c Config) Validate() error {
 	var faults field.Faults
-	if c.Strategy != StrategyPhiAccrual && c.Strategy != StrategyDeadline {
-		faults.Add(&field.Error{
-			Key:    "strategy",
-			Reason: fmt.Sprintf("%q is not built in, but %q and %q are", c.Strategy, StrategyPhiAccrual, StrategyDeadline),
-			Err:    ErrUnknownStrategy,
-		})
-	}
+	faults.Refuse(c.Strategy == "", "strategy", "none given")
 	// The comparison is written so that it refuses a value that is no number.
 	faults.Refuse(!(c.Threshold >= thresholdLowest && c.Threshold < MaxPhi),
 		"threshold", "%v is not in the range from %d to below %d", c.Threshold, thresholdLowest, MaxPhi)
@@ -141,15 +136,25 @@ func (c Config) Validate() error {
 	return faults.Err()
 }
 
+// BuiltIns are the names of the built-in strategies.
+func BuiltIns() []string { return []string{StrategyPhiAccrual, StrategyDeadline} }
+
 // NewFactory returns the factory of the built-in strategy that the configuration
-// names. The error is that of [Config.Validate].
+// names. The error is that of [Config.Validate], or wraps [ErrUnknownStrategy].
 func NewFactory(config Config) (Factory, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	if config.Strategy == StrategyDeadline {
+	switch config.Strategy {
+	case StrategyDeadline:
 		limit := config.HeartbeatInterval + config.AcceptableHeartbeatPause
 		return func() Detector { return &Deadline{limit: limit} }, nil
+	case StrategyPhiAccrual:
+		return func() Detector { return newPhiAccrual(config) }, nil
 	}
-	return func() Detector { return newPhiAccrual(config) }, nil
+	return nil, &field.Error{
+		Key:    "strategy",
+		Reason: fmt.Sprintf("%q is not built in, but %q and %q are", config.Strategy, StrategyPhiAccrual, StrategyDeadline),
+		Err:    ErrUnknownStrategy,
+	}
 }
