@@ -6,6 +6,7 @@ package membership
 import (
 	"errors"
 
+	"github.com/quorate/quorate/discovery/bootstrap"
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/internal/protocol"
@@ -74,6 +75,9 @@ type ProtocolConfig struct {
 	// until [Node.Join] is called.
 	SeedNodes []string `koanf:"seed-nodes"`
 
+	// Discovery says how contact points are looked up, in place of seed nodes.
+	Discovery DiscoveryConfig `koanf:"discovery"`
+
 	protocol.Config `koanf:",squash"`
 }
 
@@ -82,7 +86,7 @@ type ProtocolConfig struct {
 func Default() Config {
 	return Config{
 		Node:       NodeConfig{AppVersion: "0.0.0"},
-		Membership: ProtocolConfig{Config: protocol.Default()},
+		Membership: ProtocolConfig{Config: protocol.Default(), Discovery: DiscoveryConfig{Config: bootstrap.Default()}},
 		Transport:  transport.Default(),
 		Downing:    downing.Default(),
 	}
@@ -156,6 +160,8 @@ func (c ProtocolConfig) Validate() error {
 	faults.Add(c.Config.Validate())
 	_, err := c.seeds()
 	faults.Refuse(err != nil, "seed-nodes", "%w", err)
+	faults.Add(field.Within("discovery", c.Discovery.Validate()))
+	faults.Add(c.validateSeeds())
 	return faults.Err()
 }
 

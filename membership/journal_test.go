@@ -136,7 +136,7 @@ func TestANodeSaysWhyItEndsOrWaits(t *testing.T) {
 		cfg.Membership.SeedNodes = nil
 		require.NoError(t, p.start(cfg, log).Close())
 		require.Equal(t, []string{
-			"this node waits until the program lets it join: membership.seed-nodes names nobody", "this node was closed",
+			"this node waits until the program lets it join: membership.seed-nodes names nobody, and membership.discovery looks for nobody", "this node was closed",
 		}, read())
 
 		log, read = logged()

@@ -34,6 +34,7 @@ const (
 	attrComponent = attribute.Key("quorate.component")
 	attrDecision  = attribute.Key("quorate.decision.topic")
 	attrStrategy  = attribute.Key("quorate.policy")
+	attrLookup    = attribute.Key("quorate.lookup.result") // "found", "empty" or "failed".
 )
 
 // metrics are the instruments of a node, and the counters that exist for them alone.

@@ -16,7 +16,7 @@ import (
 // table declares the metrics of a node, each by a row that reads it. Durations are not in
 // it: [newMetrics] declares their histograms.
 func table() []meter.Row[*collected] {
-	return slices.Concat(viewTable(), machineTable(), messageTable(), driverTable())
+	return slices.Concat(viewTable(), machineTable(), bootstrapTable(), messageTable(), driverTable())
 }
 
 // viewTable declares the metrics of the cluster, as the node sees it.
@@ -68,6 +68,34 @@ func machineTable() []meter.Row[*collected] {
 					if n := c.refused[r]; n > 0 { // Most reasons never occur.
 						show(int64(n), meter.Fault.String(r.String()))
 					}
+				}
+			}),
+	}
+}
+
+// bootstrapTable declares what is measured of how contact points are looked up. There is
+// nothing to show where seed nodes are listed.
+func bootstrapTable() []meter.Row[*collected] {
+	seeking := func(c *collected) *seeking { return &c.metrics.node.seeking }
+	return []meter.Row[*collected]{
+		meter.Counter("quorate.bootstrap.lookups", "{lookup}", "Lookups of contact points that have ended, by how. None where seed nodes are listed.",
+			func(c *collected, show meter.Show) {
+				if s := seeking(c); s.found != nil {
+					show(s.answered.Load(), attrLookup.String("found"))
+					show(s.empty.Load(), attrLookup.String("empty"))
+					show(s.failed.Load(), attrLookup.String("failed"))
+				}
+			}),
+		meter.Gauge("quorate.bootstrap.contacts", "{contact point}", "Contact points that the last lookup with an answer has found. None where seed nodes are listed.",
+			func(c *collected, show meter.Show) {
+				if s := seeking(c); s.found != nil {
+					show(s.size.Load())
+				}
+			}),
+		meter.FloatGauge("quorate.bootstrap.age", "s", "Time since a lookup has answered last. None where seed nodes are listed, and before the first answer.",
+			func(c *collected, show func(float64, ...attribute.KeyValue)) {
+				if b := seeking(c).told.Load(); b != nil && !b.LookedUp.IsZero() {
+					show(c.metrics.node.clock.Now().Wall.Sub(b.LookedUp).Seconds())
 				}
 			}),
 	}

@@ -16,7 +16,6 @@ import (
 	"sync"
 
 	"github.com/quorate/quorate/downing"
-	"github.com/quorate/quorate/fd"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/meter"
@@ -57,6 +56,7 @@ type Node struct {
 	intake    intake
 	metrics   *metrics
 	lookout   lookout
+	seeking   seeking
 	loaded    loadedDownings
 	builtIns  downing.Catalogue // Strategies that need no provider.
 
@@ -101,16 +101,23 @@ func Start(ctx context.Context, cfg Config, opts ...Option) (*Node, error) {
 	// Owned by the node; ends when the machine says so or by Close, which
 	// waits for it through done.
 	go n.run()
-	if len(cfg.Membership.SeedNodes) > 0 {
-		err = n.Join(ctx, cfg.Membership.SeedNodes...)
-	} else {
-		n.log.Info("this node waits until the program lets it join: membership.seed-nodes names nobody")
-	}
-	if err != nil {
+	if err := n.begin(ctx, cfg.Membership); err != nil {
 		_ = n.Close() // The first error is the one to return.
 		return nil, err
 	}
 	return n, nil
+}
+
+// begin begins to look for a cluster, where the configuration says among whom.
+func (n *Node) begin(ctx context.Context, cfg ProtocolConfig) error {
+	switch {
+	case cfg.Discovery.Looks():
+		return n.command(ctx, protocol.Discover{})
+	case len(cfg.SeedNodes) > 0:
+		return n.Join(ctx, cfg.SeedNodes...)
+	}
+	n.log.Info("this node waits until the program lets it join: membership.seed-nodes names nobody, and membership.discovery looks for nobody")
+	return nil
 }
 
 // resolve fills in what the options leave out.
@@ -118,6 +125,9 @@ func resolve(opts []Option) (options, error) {
 	o := options{log: slog.Default(), transport: dialGRPC, builtIns: downing.BuiltIns()}
 	for _, opt := range opts {
 		opt(&o)
+	}
+	if err := o.detector.validate(); err != nil {
+		return o, err
 	}
 	var seed [24]byte
 	if _, err := crand.Read(seed[:]); err != nil {
@@ -190,7 +200,11 @@ func (n *Node) discard() {
 
 // attachMembership builds the membership machine and attaches it to the driver.
 func (n *Node) attachMembership(cfg Config, o options) error {
-	detector, err := fd.NewFactory(cfg.Membership.FailureDetector)
+	detector, err := o.detector.make(cfg.Membership.FailureDetector)
+	if err != nil {
+		return err
+	}
+	bootstrapper, err := n.seeking.open(cfg, o)
 	if err != nil {
 		return err
 	}
@@ -210,7 +224,7 @@ func (n *Node) attachMembership(cfg Config, o options) error {
 		Node: n.self, Zone: cfg.Node.Zone, Roles: n.roles, AppVersion: cfg.Node.AppVersion, Protocol: protocolRange,
 	}
 	deps := protocol.Deps{
-		Rand: o.rand, Detector: detector, Settings: settings,
+		Rand: o.rand, Detector: detector, Settings: settings, Bootstrap: bootstrapper,
 		Downing: protocol.Downing{
 			Config: cfg.Downing, Version: strategy.Version, Parameters: strategy.Parameters, Decide: strategy.Decide,
 			Class: downing.Class{Pure: strategy.Pure, MajorityOnly: strategy.MajorityOnly}, Load: n.loaded.add(first),
@@ -265,13 +279,16 @@ func (n *Node) Decisions(topic string) []Decision { return n.decisions.list(topi
 // sorted, each an argument of [Node.Decisions].
 func (n *Node) DecisionTopics() []string { return n.decisions.names() }
 
-// Join joins the cluster of the seed nodes, for a node whose configuration names none. If
-// no node remembers a cluster, more than half of the seed nodes form a new one. Join
-// returns when the attempt has begun; a member ignores it.
+// Join joins the cluster of the seed nodes, for a node whose configuration names none and
+// looks for none. If no node remembers a cluster, more than half of the seed nodes form a
+// new one. Join returns when the attempt has begun; a member ignores it.
 func (n *Node) Join(ctx context.Context, seeds ...string) error {
 	addresses, err := parseAddresses(seeds)
 	if err != nil {
 		return fmt.Errorf("membership: %w", err)
+	}
+	if n.seeking.found != nil {
+		return errors.New("membership: this node looks contact points up: membership.discovery.methods says how")
 	}
 	if len(addresses) == 0 {
 		return errors.New("membership: no seed node was given to join")

@@ -4,14 +4,21 @@
 package membership
 
 import (
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/quorate/quorate/discovery"
+	"github.com/quorate/quorate/discovery/bootstrap"
 	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/fd"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/transport"
+
+	"github.com/quorate/quorate/config/field"
 )
 
 // Option is a collaborator that only code can give.
@@ -25,6 +32,9 @@ type options struct {
 	log       *slog.Logger
 	transport TransportFactory
 	downing   Downing
+	detector  *ownDetector
+	methods   []discovery.Method
+	decider   bootstrap.JoinDecider
 	builtIns  downing.Catalogue
 	settings  []Setting
 	meters    metric.MeterProvider
@@ -45,6 +55,41 @@ func WithTransport(f TransportFactory) Option { return func(o *options) { o.tran
 // as downing.strategy: the name in d is that name, or empty. While the node runs,
 // [Node.SetDowning] replaces the strategy.
 func WithDowning(d Downing) Option { return func(o *options) { o.downing = d } }
+
+// ownDetector is a failure detector of the program.
+type ownDetector struct {
+	name    string
+	factory fd.Factory
+}
+
+// validate reports a detector that no configuration can select.
+func (d *ownDetector) validate() error {
+	if d != nil && (d.name == "" || d.factory == nil || slices.Contains(fd.BuiltIns(), d.name)) {
+		return fmt.Errorf("membership: a failure detector of the program needs a factory, and a name that is not built in: it has the name %q", d.name)
+	}
+	return nil
+}
+
+// make returns what makes the detectors that a configuration names.
+func (d *ownDetector) make(c fd.Config) (fd.Factory, error) {
+	if d != nil && d.name == c.Strategy {
+		return d.factory, nil
+	}
+	factory, err := fd.NewFactory(c)
+	if err != nil {
+		return nil, field.Within("membership.failure-detector", err)
+	}
+	return factory, nil
+}
+
+// WithFailureDetector adds a failure detector, under the name by which the configuration
+// selects it as membership.failure-detector.strategy. A built-in name is an error. The
+// factory is called on the goroutine of the node's machines, and so are the detectors: they
+// must not block. Whatever they say, nobody is suspected before acceptable-heartbeat-pause,
+// and everybody at max-silence.
+func WithFailureDetector(name string, f fd.Factory) Option {
+	return func(o *options) { o.detector = &ownDetector{name, f} }
+}
 
 // WithMeterProvider sets where the node's metrics go. The default is the global
 // provider of OpenTelemetry, which does nothing until the program sets it. A

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/quorate/quorate/discovery"
+	"github.com/quorate/quorate/discovery/bootstrap"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/component"
@@ -145,6 +147,12 @@ func (n *Node) call(ctx context.Context, component string, c machine.Call) (any,
 	if component == ComponentName && c.Port == protocol.CallRemember {
 		return nil, n.disk.remember(c.Request.(protocol.Record))
 	}
+	if component == ComponentName && c.Port == protocol.CallLookup {
+		return n.seeking.lookUp(ctx, c.Request.(discovery.Query))
+	}
+	if component == ComponentName && c.Port == protocol.CallJoinDecider {
+		return n.seeking.decide(ctx, c.Request.(bootstrap.Observations))
+	}
 	if a, ok := n.attached.Load(component); ok && a.(Attachment).Call != nil {
 		return a.(Attachment).Call(ctx, c)
 	}
@@ -192,6 +200,7 @@ func (n *Node) membershipEvent(event any) {
 	case component.Changed:
 		n.strangers.learn(e.State)
 		n.lookout.waiting.Store(nil)
+		n.seeking.joined()
 		view := viewOf(e)
 		prev, events := n.hub.advance(view)
 		n.journal.advanced(prev, view, events)
@@ -213,8 +222,13 @@ func (n *Node) membershipEvent(event any) {
 			n.log.Warn("settings should be equal on all nodes", "peer", e.Peer.String(), "key", d.Key, "member", d.Member, "joiner", d.Joiner)
 		}
 	case protocol.Waiting:
-		w := n.lookout.wait(e, n.clock.Now().Wall)
+		w := n.lookout.wait(e, n.seeking.found != nil, n.clock.Now().Wall)
 		n.log.Info("this node waits to join: "+w.Reason, "voters", w.voters(), "cure", w.Cure)
+	case protocol.Sought:
+		n.seeking.sought(e, n.clock.Now().Wall)
+		if n.View().Member() != nil {
+			n.seeking.joined()
+		}
 	case protocol.FormAnswered:
 		n.lookout.answer(e)
 	case protocol.RecordLost:

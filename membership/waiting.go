@@ -24,7 +24,7 @@ import (
 type Waiting struct {
 	// Remembered says that the voters are those of the newest cluster that this node or a
 	// node that answered remembers. Otherwise they are the seed nodes of this node's
-	// list.
+	// list, or the contact points that it has found.
 	Remembered bool
 	Voters     []WaitedFor
 	// Reason says in one sentence what is missing.
@@ -50,6 +50,7 @@ type WaitedFor struct {
 const (
 	waitingCure = "start the missing nodes with the data they had; only if they are gone for good: quorate form, on one node"
 	votingCure  = "nothing: the nodes that are here vote, which takes some seconds"
+	lookingCure = "start the nodes that do not answer, or have discovery find those that there are; if nodes that remember the cluster are gone for good: quorate form, on one node"
 )
 
 // lookout is what a node reports about its search for a cluster and about its record, and
@@ -63,10 +64,14 @@ type lookout struct {
 	askers map[uint64]chan protocol.FormAnswered
 }
 
-// wait stores which voters the node waits for at a moment.
-func (l *lookout) wait(w protocol.Waiting, now time.Time) *Waiting {
+// wait stores which voters the node waits for at a moment; looks says that the node looks
+// contact points up.
+func (l *lookout) wait(w protocol.Waiting, looks bool, now time.Time) *Waiting {
 	waiting := &Waiting{Remembered: !w.Basis.IsZero(), Reason: w.Reason, Cure: waitingCure}
-	if w.Enough {
+	switch {
+	case looks && !waiting.Remembered:
+		waiting.Cure = lookingCure
+	case w.Enough:
 		waiting.Cure = votingCure
 	}
 	for _, v := range w.Voters {

@@ -51,6 +51,7 @@ func attributes() map[string][]string {
 		"quorate.node.messages": {direction, "quorate.component", "quorate.message.type"},
 		"quorate.node.io":       {direction, "quorate.component", "quorate.message.type"},
 
+		"quorate.bootstrap.lookups":             {"quorate.lookup.result"},
 		"quorate.strategy.call.duration":        {fault, "quorate.policy"},
 		"quorate.transport.connections":         {"quorate.lane", "quorate.side"},
 		"quorate.transport.connections.refused": {fault, "quorate.side"},

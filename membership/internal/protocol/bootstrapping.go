@@ -92,7 +92,7 @@ type Sought struct {
 	Seen bootstrap.Observations
 	// Fault is why the last lookup failed, empty if it has answered.
 	Fault string
-	// LookedUp says that a lookup has just answered.
+	// LookedUp says that a lookup has just ended, with an answer or a fault.
 	LookedUp bool
 }
 
@@ -186,7 +186,7 @@ func (b *bootstrapping) lookupFailed(why string) {
 	b.search.LookupFailed(why)
 	b.verdict = bootstrap.Decision{}
 	b.waitForLookup()
-	b.tell(false)
+	b.tell(true)
 }
 
 // waitForLookup arms the timer for the next lookup.
@@ -213,12 +213,9 @@ func (b *bootstrapping) observe() bootstrap.Observations {
 
 // tell says how the search stands.
 func (b *bootstrapping) tell(lookedUp bool) {
-	if b.phase == phaseMember {
-		return
-	}
 	o := b.observe()
 	missing := b.search.Missing(o)
-	if missing != b.told {
+	if missing != b.told && b.phase == phaseJoining {
 		b.told = missing
 		b.out.Decide("bootstrap", b.self.String(), bootstrap.Probe.String(), b.search.Explain(o))
 	}

@@ -1,0 +1,198 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package membership
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/quorate/quorate/discovery"
+	"github.com/quorate/quorate/discovery/bootstrap"
+	"github.com/quorate/quorate/membership/internal/protocol"
+
+	"github.com/quorate/quorate/config/field"
+)
+
+// The configuration names methods ([DiscoveryConfig]), which are built in or given as an
+// option; the node asks them in turn when its machine says so ([seeking.lookUp]). What the
+// machine says of its search is kept for who asks ([seeking.sought], [Node.Bootstrap]).
+
+// DiscoveryConfig is the section of the contact points that are looked up, in place of
+// seed nodes.
+type DiscoveryConfig struct {
+	// Methods are the names of the methods that are asked, in order, until one finds
+	// something: "static", which is the list of membership.seed-nodes, or those that the
+	// program adds. Empty: nothing is looked up, and the seed nodes are joined.
+	Methods []string `koanf:"methods" known:"static"`
+
+	bootstrap.Config `koanf:",squash"`
+}
+
+// Validate reports every fault of the section.
+func (c DiscoveryConfig) Validate() error {
+	var faults field.Faults
+	faults.Add(c.Config.Validate())
+	for i, name := range c.Methods {
+		faults.Refuse(name == "", "methods", "entry %d is empty", i)
+		faults.Refuse(slices.Contains(c.Methods[:i], name), "methods", "%q is given twice", name)
+	}
+	return faults.Err()
+}
+
+// Looks reports whether contact points are looked up.
+func (c DiscoveryConfig) Looks() bool { return len(c.Methods) > 0 }
+
+// validateSeeds reports seed nodes that nobody would ask, and a list without any.
+func (c ProtocolConfig) validateSeeds() error {
+	static := slices.Contains(c.Discovery.Methods, discovery.MethodStatic)
+	switch listed := len(c.SeedNodes) > 0; {
+	case c.Discovery.Looks() && listed && !static:
+		return field.Errorf("seed-nodes", "nobody asks them while discovery.methods looks contact points up: take them out, or add the method %q", discovery.MethodStatic)
+	case static && !listed:
+		return field.Errorf("discovery.methods", "the method %q finds nobody: it is the list seed-nodes, which is empty", discovery.MethodStatic)
+	}
+	return nil
+}
+
+// WithDiscovery adds methods by which contact points are looked up, each under the name by
+// which membership.discovery.methods selects it. Those that it does not name are not asked.
+// Whoever made a method closes it, after the node has ended. Given several times, all count.
+func WithDiscovery(methods ...discovery.Method) Option {
+	return func(o *options) { o.methods = append(o.methods, methods...) }
+}
+
+// WithJoinDecider sets who decides, in place of the built-in rule, what this node does next
+// with the contact points that it has looked up: it needs membership.discovery.methods.
+// While it does not answer the node asks on, joins nobody and forms no cluster.
+func WithJoinDecider(d bootstrap.JoinDecider) Option { return func(o *options) { o.decider = d } }
+
+// seeking is what a node needs to look contact points up, and what it tells of that.
+type seeking struct {
+	found   discovery.Discovery // Nil: contact points are not looked up.
+	decider bootstrap.JoinDecider
+
+	told                          atomic.Pointer[Bootstrap]
+	answered, empty, failed, size atomic.Int64
+}
+
+// open puts together what the options and the configuration say, and returns what the
+// machine needs of it, nil if contact points are not looked up.
+func (s *seeking) open(cfg Config, o options) (*protocol.Bootstrapper, error) {
+	section := cfg.Membership.Discovery
+	if !section.Looks() {
+		if o.decider != nil {
+			return nil, errors.New("a JoinDecider was given, and membership.discovery.methods names nothing that finds contact points")
+		}
+		return nil, nil //nolint:nilnil // There is none, and nothing is wrong.
+	}
+	if section.Service == "" {
+		section.Service = cfg.Cluster.Name
+	}
+	for _, name := range section.Methods {
+		given := func(m discovery.Method) bool { return m.Name == name }
+		if name != discovery.MethodStatic && !slices.ContainsFunc(o.methods, given) {
+			return nil, field.Errorf("membership.discovery.methods", "%q is neither built in (%s) nor given by WithDiscovery", name, discovery.MethodStatic)
+		}
+	}
+	found, err := discovery.New(discovery.Config{
+		Methods: section.Methods, Endpoints: cfg.Membership.SeedNodes, LookupTimeout: section.ResolveTimeout,
+	}, o.methods...)
+	if err != nil {
+		return nil, err
+	}
+	s.found, s.decider = found, o.decider
+	// The methods have their limits one after the other; what is above is for those that
+	// need a moment to hear that theirs has passed.
+	limit := time.Duration(len(section.Methods))*section.ResolveTimeout + time.Second
+	return &protocol.Bootstrapper{Config: section.Config, Limit: limit, Asked: o.decider != nil}, nil
+}
+
+// lookUp answers a call of the machine.
+func (s *seeking) lookUp(ctx context.Context, q discovery.Query) (any, error) {
+	return s.found.Lookup(ctx, q)
+}
+
+// decide answers a call of the machine.
+func (s *seeking) decide(ctx context.Context, seen bootstrap.Observations) (any, error) {
+	return s.decider.Decide(ctx, seen)
+}
+
+// Bootstrap says how the search of a node for contact points stands.
+type Bootstrap struct {
+	// Line says in one sentence what the node waits for, or that it waits for nothing.
+	Line string
+	// Points are the contact points that the last lookup has found, sorted by address.
+	Points []ContactPoint
+	// Required is how many contact points must answer and vote where nobody remembers a
+	// cluster.
+	Required int
+	// StableMargin is for how long their set must have been unchanged, Stable for how long
+	// it had been at LookedUp.
+	StableMargin, Stable time.Duration
+	// Fault is why the last lookup failed, empty if it has answered.
+	Fault string
+	// LookedUp is when a lookup has answered last, by this node's clock; zero: never.
+	LookedUp time.Time
+}
+
+// ContactPoint is one contact point, as a node knows it.
+type ContactPoint struct {
+	// Address is its "host:port".
+	Address string
+	// Answers says that it has answered lately.
+	Answers bool
+	// Member says that it is in a cluster that goes on.
+	Member bool
+}
+
+// sought takes in what the machine says.
+func (s *seeking) sought(e protocol.Sought, now time.Time) {
+	b := &Bootstrap{
+		Line: e.Line, Required: e.Seen.Required, StableMargin: e.Seen.StableMargin, Stable: e.Seen.Stable, Fault: e.Fault,
+	}
+	if before := s.told.Load(); before != nil {
+		b.LookedUp = before.LookedUp
+	}
+	for _, p := range e.Seen.Points {
+		b.Points = append(b.Points, ContactPoint{Address: p.Point.String(), Answers: p.Answered >= 0, Member: len(p.SeedNodes) > 0})
+	}
+	if e.LookedUp {
+		s.count(e, b, now)
+	}
+	s.told.Store(b)
+}
+
+// count counts a lookup that has ended.
+func (s *seeking) count(e protocol.Sought, b *Bootstrap, now time.Time) {
+	if e.Fault != "" {
+		s.failed.Add(1)
+		return
+	}
+	b.LookedUp = now.UTC()
+	s.size.Store(int64(len(b.Points)))
+	if len(b.Points) == 0 {
+		s.empty.Add(1)
+	} else {
+		s.answered.Add(1)
+	}
+}
+
+// joined notes that the node is in a cluster.
+func (s *seeking) joined() {
+	if before := s.told.Load(); before != nil && before.Line != lineJoined {
+		b := *before
+		b.Line = lineJoined
+		s.told.Store(&b)
+	}
+}
+
+// lineJoined is what a node says that has found a cluster.
+const lineJoined = "nothing: this node is in a cluster"
+
+// Bootstrap returns how the search for contact points stands, nil if this node does not
+// look for any, or has not heard of any yet.
+func (n *Node) Bootstrap() *Bootstrap { return n.seeking.told.Load() }

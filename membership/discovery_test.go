@@ -1,0 +1,188 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package membership_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/discovery"
+	"github.com/quorate/quorate/discovery/bootstrap"
+	"github.com/quorate/quorate/fd"
+	"github.com/quorate/quorate/machine/meter/metertest"
+	"github.com/quorate/quorate/membership"
+)
+
+// directory is a method of discovery that a test tells what to find.
+type directory struct {
+	mu    sync.Mutex
+	found []discovery.Target
+	err   error
+}
+
+// Lookup finds what it was told.
+func (d *directory) Lookup(context.Context, discovery.Query) (discovery.Targets, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return discovery.Targets{List: d.found, Reason: "the test says so"}, d.err
+}
+
+// tell changes what it finds.
+func (d *directory) tell(err error, nodes ...int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.found, d.err = nil, err
+	for _, i := range nodes {
+		d.found = append(d.found, discovery.Target{Host: address(i).Host, Port: address(i).Port})
+	}
+}
+
+// looking is the configuration of the i-th node, which looks contact points up.
+func looking(i int) membership.Config {
+	cfg := config(i)
+	cfg.Membership.SeedNodes, cfg.Membership.Discovery.Methods = nil, []string{"directory"}
+	return cfg
+}
+
+func with(d discovery.Discovery) membership.Option {
+	return membership.WithDiscovery(discovery.Method{Name: "directory", Discovery: d})
+}
+
+func TestNodesThatLookEachOtherUpFormACluster(t *testing.T) {
+	bubble(t, func(t *testing.T, p *place) {
+		d := &directory{}
+		d.tell(errors.New("the directory is closed"))
+		reader := metertest.New()
+		one := p.start(looking(1), with(d), membership.WithMeterProvider(reader.Provider()))
+		two := p.start(looking(2), with(d))
+		<-time.After(6 * time.Second)
+		b := one.Bootstrap()
+		require.Contains(t, b.Line, "the lookup failed: discovery: directory: the directory is closed")
+		require.Contains(t, one.Waiting().Reason, b.Fault)
+		require.Contains(t, one.Waiting().Cure, "have discovery find those that there are")
+		require.Zero(t, b.LookedUp)
+		d.tell(nil, 1, 2)
+		p.awaitUp(one, two)
+		b = one.Bootstrap()
+		require.Equal(t, "nothing: this node is in a cluster", b.Line)
+		require.Equal(t, []membership.ContactPoint{{Address: at(1), Answers: true}, {Address: at(2), Answers: true}}, b.Points)
+		require.Empty(t, b.Fault)
+		require.NotZero(t, b.LookedUp)
+		require.Nil(t, one.Waiting())
+		require.InDelta(t, 2, reader.Value(t, "quorate.bootstrap.contacts"), 0)
+		require.ErrorContains(t, one.Join(t.Context(), at(2)), "membership.discovery.methods says how")
+		require.Contains(t, p.log.String(), "0 of 2 contact points, unchanged for 0 s of 5 s; the lookup failed")
+	})
+}
+
+// What is wrong is said before anything has started.
+func TestDiscoveryIsChecked(t *testing.T) {
+	refuses := func(why string, change func(*membership.Config), opts ...membership.Option) {
+		t.Helper()
+		cfg := looking(1)
+		change(&cfg)
+		_, err := membership.Start(t.Context(), cfg, opts...)
+		require.ErrorContains(t, err, why)
+	}
+	nothing := func(*membership.Config) {}
+	refuses(`membership.discovery.methods: "directory" is neither built in (static) nor given by WithDiscovery`, nothing)
+	refuses("is given twice", nothing, with(&directory{}), with(&directory{}))
+	refuses("membership.seed-nodes: nobody asks them", func(c *membership.Config) { c.Membership.SeedNodes = []string{at(1)} }, with(&directory{}))
+	refuses(`membership.discovery.methods: the method "static" finds nobody`, func(c *membership.Config) {
+		c.Membership.Discovery.Methods = []string{"static"}
+	})
+	refuses("membership.discovery.stable-margin: -1s is not from 0s", func(c *membership.Config) {
+		c.Membership.Discovery.StableMargin = -time.Second
+	})
+	refuses("membership.discovery.methods: \"directory\" is given twice", func(c *membership.Config) {
+		c.Membership.Discovery.Methods = []string{"directory", "directory"}
+	})
+	refuses("a JoinDecider was given, and membership.discovery.methods names nothing", func(c *membership.Config) {
+		c.Membership.Discovery.Methods = nil
+	}, membership.WithJoinDecider(bootstrap.LowestAddress{}))
+	for _, opt := range []membership.Option{
+		membership.WithFailureDetector("", func() fd.Detector { return nil }),
+		membership.WithFailureDetector("oracle", nil),
+		membership.WithFailureDetector(fd.StrategyDeadline, func() fd.Detector { return nil }),
+	} {
+		refuses("needs a factory, and a name that is not built in", nothing, with(&directory{}), opt)
+	}
+	refuses(`membership.failure-detector.strategy: "oracle" is not built in`, func(c *membership.Config) {
+		c.Membership.FailureDetector.Strategy = "oracle"
+	}, with(&directory{}))
+}
+
+// The seed nodes are a method too, beside others.
+func TestSeedNodesAreTheStaticMethod(t *testing.T) {
+	bubble(t, func(_ *testing.T, p *place) {
+		d := &directory{}
+		var nodes []*membership.Node
+		for i := 1; i <= 2; i++ {
+			cfg := looking(i)
+			cfg.Membership.SeedNodes = []string{at(1), at(2)}
+			cfg.Membership.Discovery.Methods = []string{"directory", "static"}
+			nodes = append(nodes, p.start(cfg, with(d)))
+		}
+		p.awaitUp(nodes...)
+	})
+}
+
+// ruling decides as a test says.
+type ruling func(bootstrap.Observations) (bootstrap.Decision, error)
+
+func (s ruling) Decide(_ context.Context, o bootstrap.Observations) (bootstrap.Decision, error) {
+	return s(o)
+}
+
+func TestADeciderOfTheProgramDecides(t *testing.T) {
+	bubble(t, func(t *testing.T, p *place) {
+		d := &directory{}
+		d.tell(nil, 1, 2)
+		open := make(chan struct{})
+		decider := membership.WithJoinDecider(ruling(func(o bootstrap.Observations) (bootstrap.Decision, error) {
+			select {
+			case <-open:
+				return bootstrap.LowestAddress{}.DecideNow(o), nil
+			default:
+				return bootstrap.Decision{}, errors.New("who decides is at lunch")
+			}
+		}))
+		one, two := p.start(looking(1), with(d), decider), p.start(looking(2), with(d), decider)
+		<-time.After(time.Minute)
+		require.Empty(t, one.State().Members())
+		require.Contains(t, one.Decisions("bootstrap")[len(one.Decisions("bootstrap"))-1].Reason, "who decides is at lunch")
+		close(open)
+		p.awaitUp(one, two)
+	})
+}
+
+// trusting suspects nobody, so that the bounds alone decide.
+type trusting struct{ heard bool }
+
+func (p *trusting) Heartbeat(time.Time)    { p.heard = true }
+func (*trusting) Available(time.Time) bool { return true }
+func (p *trusting) Monitoring() bool       { return p.heard }
+
+func TestAFailureDetectorOfTheProgramJudges(t *testing.T) {
+	bubble(t, func(t *testing.T, p *place) {
+		made := 0
+		own := membership.WithFailureDetector("trusting", func() fd.Detector {
+			made++
+			return &trusting{}
+		})
+		var nodes []*membership.Node
+		for i := 1; i <= 2; i++ {
+			cfg := config(i)
+			cfg.Membership.FailureDetector.Strategy = "trusting"
+			nodes = append(nodes, p.start(cfg, own))
+		}
+		p.awaitUp(nodes...)
+		require.NotZero(t, made)
+	})
+}
