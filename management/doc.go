@@ -13,6 +13,7 @@
 //	GET /health/live                       200 while the node runs, 503 after
 //	GET /health/ready                      200 while it is up, has standing, and no kind of it is refused
 //	GET /v1/members                        [ClusterMembers]
+//	GET /bootstrap                         [Bootstrapped]
 //	POST /v1/form                          [Formed]
 //	GET /v1/decisions                      [DecisionList]; component, topic, subject, limit
 //	GET /v1/kinds                          [KindList]

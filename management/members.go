@@ -68,8 +68,10 @@ type Waiting struct {
 	Reason string `json:"reason"` // What is missing, in one sentence.
 	Cure   string `json:"cure"`   // What an operator can do.
 	// Remembered says that the voters are those of the newest cluster that some node
-	// remembers. Otherwise they are the listed seed nodes.
+	// remembers; Found that they are contact points that the node has looked up. Otherwise
+	// they are the listed seed nodes.
 	Remembered bool          `json:"remembered"`
+	Found      bool          `json:"found,omitempty"`
 	Voters     []WaitedVoter `json:"voters"`
 }
 
@@ -96,7 +98,7 @@ func waitingOf(w *membership.Waiting) *Waiting {
 	if w == nil {
 		return nil
 	}
-	answer := &Waiting{Reason: w.Reason, Cure: w.Cure, Remembered: w.Remembered, Voters: []WaitedVoter{}}
+	answer := &Waiting{Reason: w.Reason, Cure: w.Cure, Remembered: w.Remembered, Found: w.Found, Voters: []WaitedVoter{}}
 	for _, v := range w.Voters {
 		answer.Voters = append(answer.Voters, WaitedVoter{Node: voter(v), Answer: v.Answer, Since: v.Since})
 	}

@@ -19,7 +19,7 @@ import (
 
 // The configuration names methods ([DiscoveryConfig]), which are built in or given as an
 // option; the node asks them in turn when its machine says so ([seeking.lookUp]). What the
-// machine says of its search is kept for who asks ([seeking.sought], [Node.Bootstrap]).
+// machine says of its search is kept for who asks ([seeking.sought]).
 
 // DiscoveryConfig is the section of the contact points that are looked up, in place of
 // seed nodes.
@@ -27,7 +27,7 @@ type DiscoveryConfig struct {
 	// Methods are the names of the methods that are asked, in order, until one finds
 	// something: "static", which is the list of membership.seed-nodes, or those that the
 	// program adds. Empty: nothing is looked up, and the seed nodes are joined.
-	Methods []string `koanf:"methods" known:"static"`
+	Methods []string `koanf:"methods"`
 
 	bootstrap.Config `koanf:",squash"`
 }
@@ -192,7 +192,3 @@ func (s *seeking) joined() {
 
 // lineJoined is what a node says that has found a cluster.
 const lineJoined = "nothing: this node is in a cluster"
-
-// Bootstrap returns how the search for contact points stands, nil if this node does not
-// look for any, or has not heard of any yet.
-func (n *Node) Bootstrap() *Bootstrap { return n.seeking.told.Load() }

@@ -26,7 +26,9 @@ type Waiting struct {
 	// node that answered remembers. Otherwise they are the seed nodes of this node's
 	// list, or the contact points that it has found.
 	Remembered bool
-	Voters     []WaitedFor
+	// Found says that they are contact points that this node has looked up.
+	Found  bool
+	Voters []WaitedFor
 	// Reason says in one sentence what is missing.
 	Reason string
 	// Cure is what an operator can do, or says that nothing need be done.
@@ -70,7 +72,7 @@ func (l *lookout) wait(w protocol.Waiting, looks bool, now time.Time) *Waiting {
 	waiting := &Waiting{Remembered: !w.Basis.IsZero(), Reason: w.Reason, Cure: waitingCure}
 	switch {
 	case looks && !waiting.Remembered:
-		waiting.Cure = lookingCure
+		waiting.Found, waiting.Cure = true, lookingCure
 	case w.Enough:
 		waiting.Cure = votingCure
 	}
@@ -103,6 +105,10 @@ func (w *Waiting) voters() string {
 // Waiting returns which voters this node waits for, nil if it is in a cluster or has not
 // waited for long.
 func (n *Node) Waiting() *Waiting { return n.lookout.waiting.Load() }
+
+// Bootstrap returns how the search for contact points stands, nil if this node does not
+// look for any, or no lookup has ended yet.
+func (n *Node) Bootstrap() *Bootstrap { return n.seeking.told.Load() }
 
 // RecordLost reports whether the node's record could not be written and was removed:
 // after a restart the node has no vote on starting the cluster again.

@@ -35,13 +35,13 @@ type Config struct {
 
 	// DefaultPort is the port of contact points that were found without one. Zero: that
 	// of the node's own address.
-	DefaultPort int `koanf:"default-port" range:"0..65535"`
+	DefaultPort int `koanf:"default-port" unit:"port" range:"0..65535"`
 
 	// Interval is the time between two lookups, spread by a fifth. After a lookup that
 	// failed or found nobody it doubles from one to the next, up to IntervalMax.
 	Interval time.Duration `koanf:"interval" range:"10ms..1h"`
 
-	// IntervalMax is the longest time between two lookups, at least Interval.
+	// IntervalMax is the longest time between two lookups, not below Interval.
 	IntervalMax time.Duration `koanf:"exponential-backoff-max" range:"10ms..1h"`
 
 	// ResolveTimeout is how long each method may take for a lookup.

@@ -99,8 +99,11 @@ func printWaiting(w io.Writer, waiting *management.Waiting) {
 	field(w, "waits", waiting.Reason)
 	field(w, "cure", waiting.Cure)
 	of := "the listed seed nodes"
-	if waiting.Remembered {
+	switch {
+	case waiting.Remembered:
 		of = "the voters of the last cluster that somebody remembers"
+	case waiting.Found:
+		of = "the contact points that were found"
 	}
 	fmt.Fprintf(w, "\n%s\n", of)
 	for _, v := range waiting.Voters {
