@@ -30,9 +30,13 @@ func Check(own Own, paths ...string) error {
 	if err != nil {
 		return err
 	}
+	methods, err := o.methodSections(file)
+	if err != nil {
+		return err
+	}
 	return file.DecodeAll(&startable{
 		linkable: linkable{Config: Default(), options: o}, own: own.Strategies, resolve: file.Resolve,
-	}, own.Sections...)
+	}, slices.Concat(own.Sections, methods)...)
 }
 
 // Own is what a program adds to a node, for [Check].
@@ -63,6 +67,7 @@ func (s *startable) Validate() error {
 	return errors.Join(
 		s.linkable.Validate(), s.exposed(),
 		s.certificates("transport.tls", s.Transport.TLS), s.certificates("management.tls", s.Management.TLS),
+		s.methods(), s.detector(),
 		s.known("downing.strategy", s.Downing.Strategy, downing.BuiltIns().Names()...),
 		s.known("sharding.allocation.strategy", s.Sharding.Allocation.Strategy, allocation.LeastShardName),
 	)

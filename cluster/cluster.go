@@ -14,6 +14,7 @@ import (
 
 	"github.com/quorate/quorate/cluster/telemetry"
 	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/management"
 	"github.com/quorate/quorate/membership"
@@ -33,6 +34,8 @@ type Node struct {
 	meters     metric.MeterProvider
 	plugins    *strategies
 
+	discovery []discovery.Method // Methods that the node asks.
+
 	parts   []part // All parts, the sections of the program included.
 	started []part // Parts that have started, in that order.
 	leave   time.Duration
@@ -50,6 +53,7 @@ type options struct {
 	formats    []config.Format
 	config     *Config
 	sections   []ownSection
+	methods    []linkedMethod
 	changes    []func(*Config)
 	log        *slog.Logger
 	membership []membership.Option

@@ -182,6 +182,7 @@ func (o *options) decode(file *config.File) (configuration, error) {
 // fill lays the files over a configuration, and over the defaults of the sections of the
 // program, and checks everything.
 func (o *options) fill(file *config.File, cfg *configuration) error {
+	o.chooseMethods(file, cfg.Config)
 	beside := make([]config.Section, len(o.sections))
 	cfg.own = make([]any, len(o.sections))
 	for i, s := range o.sections {

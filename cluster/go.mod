@@ -11,7 +11,9 @@ require github.com/quorate/quorate/machine v0.0.0
 require (
 	github.com/quorate/quorate/allocation v0.0.0
 	github.com/quorate/quorate/config v0.0.0
+	github.com/quorate/quorate/discovery v0.0.0
 	github.com/quorate/quorate/downing v0.0.0
+	github.com/quorate/quorate/fd v0.0.0
 	github.com/quorate/quorate/gossip v0.0.0
 	github.com/quorate/quorate/management v0.0.0
 	github.com/quorate/quorate/membership v0.0.0
@@ -38,8 +40,6 @@ require (
 	github.com/knadh/koanf/v2 v2.4.1 // indirect
 	github.com/mitchellh/copystructure v1.2.0 // indirect
 	github.com/mitchellh/reflectwalk v1.0.2 // indirect
-	github.com/quorate/quorate/discovery v0.0.0 // indirect
-	github.com/quorate/quorate/fd v0.0.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/otel/log v1.47.0 // indirect
 	go.opentelemetry.io/otel/sdk v1.47.0 // indirect

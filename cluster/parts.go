@@ -84,6 +84,7 @@ func parts() []part {
 			name: "plugins", resolve: resolvePlugins, check: Config.validatePlugins, linked: (*options).linkedPlugins, start: startPlugins, stop: stopPlugins,
 			routes: (*Node).pluginRoutes, prepare: prepareDowning, prepareLast: prepareAllocation,
 		},
+		{name: "discovery", start: openDiscovery, stop: stopDiscovery},
 		{
 			name: "membership", defaults: defaultMembership, resolve: resolveMembership,
 			check: func(c Config) error { return c.membership().ValidateAcross() },
@@ -230,7 +231,7 @@ func startMembership(ctx context.Context, b *builder) error {
 	}
 	opts := slices.Concat([]membership.Option{
 		membership.WithLogger(b.log), membership.WithMeterProvider(b.meters), membership.WithSettings(b.compared()...),
-	}, decides, b.options.membership)
+	}, decides, b.looksUp(), b.options.membership)
 	if b.member, err = membership.Start(ctx, b.cfg.membership(), opts...); err != nil {
 		return err
 	}
@@ -240,7 +241,7 @@ func startMembership(ctx context.Context, b *builder) error {
 
 // memberRoutes returns the routes about members and about the node's health.
 func (n *Node) memberRoutes() []management.Route {
-	return slices.Concat(management.Health(n.member, n.unready), management.Members(n.member), management.Decisions(n.member))
+	return slices.Concat(management.Health(n.member, n.unready), management.Members(n.member), management.Decisions(n.member), management.Bootstrap(n.member))
 }
 
 // startSharding starts sharding on the membership, with the plugin of its allocation

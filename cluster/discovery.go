@@ -1,0 +1,193 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/config/field"
+	"github.com/quorate/quorate/discovery"
+	"github.com/quorate/quorate/fd"
+	"github.com/quorate/quorate/membership"
+)
+
+// A program links the methods that its files may name ([WithDiscovery]). Those that
+// membership.discovery.methods names are opened ([openDiscovery]) when their sections have
+// been read, given to the membership, and closed after it.
+
+// WithDiscovery adds a method by which nodes look contact points up, such as those of the
+// modules below discovery. Membership.discovery.methods selects it by its name; its settings
+// are the section "discovery-NAME" of the files, with these defaults, which is checked when
+// the method is selected. Open is called by [Start] then. A method that has to be closed (an
+// [io.Closer]) is closed when the membership has ended.
+//
+//	cluster.WithDiscovery("dns", dns.Default(), func(c dns.Config) (discovery.Discovery, error) { return dns.New(c) })
+func WithDiscovery[T any](name string, defaults T, open func(T) (discovery.Discovery, error)) Option {
+	return func(o *options) {
+		settings := defaults
+		m := &method[T]{name: name, section: section[T]{name: discoverySection + name, into: &settings}, open: open}
+		o.methods = append(o.methods, m)
+		o.sections = append(o.sections, m)
+	}
+}
+
+// discoverySection begins the name of the section of a method.
+const discoverySection = "discovery-"
+
+// linkedMethod is a method that the program has linked, whatever its section.
+type linkedMethod interface {
+	ownSection
+
+	called() string
+	// choose says whether the configuration selects the method.
+	choose(methods []string)
+	// make opens the method with its settings.
+	make() (discovery.Discovery, error)
+}
+
+// method is a method with a section of one type. While it is not chosen its section may
+// hold anything.
+type method[T any] struct {
+	section[T]
+
+	name   string
+	open   func(T) (discovery.Discovery, error)
+	chosen bool
+}
+
+func (m *method[T]) called() string { return m.name }
+
+func (m *method[T]) choose(methods []string) { m.chosen = slices.Contains(methods, m.name) }
+
+func (m *method[T]) make() (discovery.Discovery, error) {
+	found, err := m.open(*m.into)
+	if err != nil {
+		return nil, fmt.Errorf("cluster: discovery: %s: %w", m.name, err)
+	}
+	return found, nil
+}
+
+func (m *method[T]) target() (config.Section, error) {
+	if !m.chosen {
+		return config.Section{Name: m.section.name, Into: new(any)}, nil
+	}
+	return m.section.target()
+}
+
+func (m *method[T]) fill(value any) {
+	if _, ok := value.(*T); ok {
+		m.section.fill(value)
+	}
+}
+
+func (m *method[T]) part(int) part { return part{name: m.section.name} }
+
+func (m *method[T]) changes(from, to any) ([]config.Change, error) {
+	_, was := from.(*T)
+	_, is := to.(*T)
+	if !was || !is {
+		return nil, nil // That another method is selected is a change of membership.discovery.
+	}
+	return m.section.changes(from, to)
+}
+
+// chooseMethods tells the methods whether a configuration, or what was read to lay over it,
+// selects them.
+func (o *options) chooseMethods(file *config.File, c Config) {
+	chosen := slices.Clone(c.Membership.Discovery.Methods)
+	read := map[string]any{}
+	if err := file.Decode("membership", &read); err == nil { // What is wrong is reported when all is read.
+		section, _ := read["discovery"].(map[string]any)
+		switch methods := section["methods"].(type) {
+		case []any:
+			for _, name := range methods {
+				chosen = append(chosen, fmt.Sprint(name))
+			}
+		case string: // From a variable of the environment.
+			for name := range strings.SplitSeq(methods, ",") {
+				chosen = append(chosen, strings.TrimSpace(name))
+			}
+		}
+	}
+	for _, m := range o.methods {
+		m.choose(chosen)
+	}
+}
+
+// methodSections are the sections of the methods, for a check without a start.
+func (o *options) methodSections(file *config.File) ([]config.Section, error) {
+	o.chooseMethods(file, Default())
+	var all []config.Section
+	for _, m := range o.methods {
+		s, err := m.target()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// openDiscovery opens the methods that the configuration names.
+func openDiscovery(_ context.Context, b *builder) error {
+	for _, m := range b.options.methods {
+		if !slices.Contains(b.cfg.Membership.Discovery.Methods, m.called()) {
+			continue
+		}
+		found, err := m.make()
+		if err != nil {
+			return errors.Join(err, b.closeDiscovery())
+		}
+		b.discovery = append(b.discovery, discovery.Method{Name: m.called(), Discovery: found})
+	}
+	return nil
+}
+
+// stopDiscovery closes the methods.
+func stopDiscovery(_ context.Context, n *Node) error { return n.closeDiscovery() }
+
+func (n *Node) closeDiscovery() error {
+	var faults []error
+	for _, m := range n.discovery {
+		if c, ok := m.Discovery.(io.Closer); ok {
+			faults = append(faults, c.Close())
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// looksUp are the options with which the membership looks contact points up.
+func (n *Node) looksUp() []membership.Option {
+	return []membership.Option{membership.WithDiscovery(n.discovery...)}
+}
+
+// methods reports methods of discovery that nobody has.
+func (s *startable) methods() error {
+	var faults []error
+	for _, name := range s.Membership.Discovery.Methods {
+		linked := slices.ContainsFunc(s.options.methods, func(m linkedMethod) bool { return m.called() == name })
+		if name == "" || name == discovery.MethodStatic || linked || slices.Contains(s.own, name) { // The section reports an empty name.
+			continue
+		}
+		faults = append(faults, field.Errorf("membership.discovery.methods",
+			"%q is neither built in (%s) nor linked by WithDiscovery; a method of the program itself is given to config check by --own", name, discovery.MethodStatic))
+	}
+	return errors.Join(faults...)
+}
+
+// detector reports a failure detector that nobody has. Plugins are none.
+func (s *startable) detector() error {
+	name := s.Membership.FailureDetector.Strategy
+	if name == "" || slices.Contains(fd.BuiltIns(), name) || slices.Contains(s.own, name) {
+		return nil
+	}
+	return field.Errorf("membership.failure-detector.strategy",
+		"%q is not built in, but %q are; a detector of the program itself is given to config check by --own", name, fd.BuiltIns())
+}

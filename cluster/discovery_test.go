@@ -1,0 +1,121 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/cluster"
+	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/config/field"
+	"github.com/quorate/quorate/discovery"
+	"github.com/quorate/quorate/management"
+)
+
+// book is the section of a method of discovery.
+type book struct {
+	Page string `koanf:"page"`
+}
+
+// Validate refuses a book without a page.
+func (b book) Validate() error {
+	if b.Page == "" {
+		return field.Errorf("page", "none given")
+	}
+	return nil
+}
+
+// reader is the method: it finds what the page says, and has to be closed.
+type reader struct {
+	page   string
+	closed *atomic.Int32
+}
+
+func (r reader) Lookup(context.Context, discovery.Query) (discovery.Targets, error) {
+	t, err := discovery.ParseTarget(r.page)
+	return discovery.Targets{List: []discovery.Target{t}, Reason: "the page"}, err
+}
+
+func (r reader) Close() error {
+	r.closed.Add(1)
+	return nil
+}
+
+func reads(closed *atomic.Int32) cluster.Option {
+	return cluster.WithDiscovery("book", book{}, func(b book) (discovery.Discovery, error) {
+		if b.Page == "torn" {
+			return nil, errors.New("the page is torn")
+		}
+		return reader{b.Page, closed}, nil
+	})
+}
+
+func TestANodeLooksContactPointsUp(t *testing.T) {
+	var closed atomic.Int32
+	address := free(t)
+	path := file(t, "cluster: {name: test}", "node: {address: "+address+"}", "management: {address: 127.0.0.1:0}",
+		"membership: {discovery: {methods: [book], required-contact-point-nr: 1, stable-margin: 100ms}}", "discovery-book: {page: '"+address+"'}")
+	require.NoError(t, cluster.Check(cluster.Own{Options: []cluster.Option{reads(&closed)}}, path))
+	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), reads(&closed))...)
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	require.NoError(t, node.AwaitUp(ctx))
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+node.ManagementAddress()+"/bootstrap", http.NoBody)
+	require.NoError(t, err)
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, response.Body.Close()) }()
+	var answer management.Bootstrapped
+	require.NoError(t, json.NewDecoder(response.Body).Decode(&answer))
+	require.Equal(t, []management.ContactPoint{{Address: address, Answers: true}}, answer.ContactPoints)
+	http.DefaultClient.CloseIdleConnections()
+	require.NoError(t, node.Close())
+	require.Positive(t, closed.Load())
+}
+
+// A section of a method that is not selected may hold anything; what is wrong with the
+// others is refused, by a check too.
+func TestMethodsOfDiscoveryAreChecked(t *testing.T) {
+	var closed atomic.Int32
+	own := cluster.Own{Options: []cluster.Option{reads(&closed)}}
+	const name, here = "cluster: {name: test}", "node: {address: 127.0.0.1:7946}"
+	for what, test := range map[string]struct {
+		own   cluster.Own
+		lines []string
+		want  string
+	}{
+		"not selected":   {own, []string{"discovery-book: {leaf: 1}"}, ""},
+		"selected":       {own, []string{"membership: {discovery: {methods: [book]}}", "discovery-book: {page: a:1}"}, ""},
+		"without a page": {own, []string{"membership: {discovery: {methods: [book]}}"}, "discovery-book.page: none given"},
+		"unknown key":    {own, []string{"membership: {discovery: {methods: [book]}}", "discovery-book: {pgae: a}"}, `:4: discovery-book.pgae: unknown key; did you mean "page"?`},
+		"not linked":     {cluster.Own{}, []string{"membership: {discovery: {methods: [book]}}"}, `:3: membership.discovery.methods: "book" is neither built in (static) nor linked`},
+		"of the program": {cluster.Own{Strategies: []string{"book"}}, []string{"membership: {discovery: {methods: [book]}}"}, ""},
+		"own detector":   {cluster.Own{Strategies: []string{"mine"}}, []string{"membership: {failure-detector: {strategy: mine}}"}, ""},
+		"nobody's list":  {own, []string{"membership: {discovery: {methods: [static]}}"}, `the method "static" finds nobody`},
+	} {
+		t.Run(what, func(t *testing.T) {
+			err := cluster.Check(test.own, file(t, append([]string{name, here}, test.lines...)...))
+			if test.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorIs(t, err, config.ErrInvalid)
+			require.ErrorContains(t, err, test.want)
+		})
+	}
+	path := file(t, name, "node: {address: "+free(t)+"}", "membership: {discovery: {methods: [book]}}", "discovery-book: {page: torn}")
+	_, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), reads(&closed))...)
+	require.ErrorContains(t, err, "cluster: discovery: book: the page is torn")
+	t.Setenv("QUORATE_MEMBERSHIP__DISCOVERY__METHODS", "book")
+	require.ErrorContains(t, cluster.Check(own, file(t, name, here)), "discovery-book.page: none given")
+}
