@@ -297,3 +297,119 @@ func TestDiscoverNeedsDiscovery(t *testing.T) {
 	require.Len(t, refused, 1)
 	require.Equal(t, "nothing was given that finds contact points", refused[0].Reason)
 }
+
+// keeps has the nodes of a loop remember, and returns what each of them does.
+func keeps(l *loop, records map[gossip.Address]protocol.Record) {
+	calls := l.calls
+	l.calls = func(n *node, c machine.Call) {
+		if c.Port != protocol.CallRemember {
+			calls(n, c)
+			return
+		}
+		l.after(l.latency, func() {
+			records[n.id.Address] = c.Request.(protocol.Record)
+			n.step(machine.Called{ID: c.ID})
+		})
+	}
+}
+
+// looksWith starts a node that looks contact points up, with the record of another one.
+func (l *loop) looksWith(i int, uid gossip.UID, record protocol.Record) *node {
+	b := protocol.Bootstrapper{Config: bootstrap.Default(), Limit: 3 * time.Second}
+	n := l.start(i, uid, func(_ *protocol.Config, d *protocol.Deps) {
+		d.Bootstrap, d.Remember, d.Record = &b, true, record
+	})
+	n.step(protocol.Discover{})
+	return n
+}
+
+// Disks come back at other addresses, which discovery finds: one of them joins as a new
+// member, and the one that it was goes; all of them vote by their disks, and are the
+// cluster after the one that they were.
+func TestNodesComeBackAtOtherAddresses(t *testing.T) {
+	l, r := registered(t, 1, 2, 3)
+	records := map[gossip.Address]protocol.Record{}
+	keeps(l, records)
+	for i := 1; i <= 3; i++ {
+		l.looksWith(i, gossip.UID(i), protocol.Record{})
+	}
+	l.until(10*time.Second, func() bool { return l.allUp(3) })
+	l.run(3 * time.Second)
+	born := l.nodes[address(1)].machine.State().Cluster().Born
+
+	l.nodes[address(3)].dead = true
+	r.found = []discovery.Target{targetOf(1), targetOf(2), targetOf(13)}
+	l.looksWith(13, 33, records[address(3)])
+	l.until(15*time.Second, func() bool { return l.allUp(3) })
+	require.Equal(t, born, l.nodes[address(13)].machine.State().Cluster().Born, "it is the same cluster")
+	l.run(3 * time.Second)
+
+	r.found = nil
+	for i, was := range []int{1, 2, 13} {
+		l.nodes[address(was)].dead = true
+		r.found = append(r.found, targetOf(21+i))
+	}
+	for i, was := range []int{1, 2, 13} {
+		l.looksWith(21+i, gossip.UID(100+i), records[address(was)])
+	}
+	l.until(20*time.Second, func() bool { return l.allUp(3) })
+	require.Greater(t, l.nodes[address(21)].machine.State().Cluster().Born, born)
+}
+
+// A node whose address changes while it runs cannot be reached at the one that it has told
+// the others: it is downed, ends, and comes back as another one.
+func TestANodeWhoseAddressChangesEnds(t *testing.T) {
+	l, r := registered(t, 1, 2, 3)
+	records := map[gossip.Address]protocol.Record{}
+	keeps(l, records)
+	for i := 1; i <= 3; i++ {
+		l.looksWith(i, gossip.UID(i), protocol.Record{})
+	}
+	l.until(10*time.Second, func() bool { return l.allUp(3) })
+	l.run(3 * time.Second)
+	l.cut = func(_, to gossip.Address) bool { return to == address(3) }
+	r.found = []discovery.Target{targetOf(1), targetOf(2), targetOf(13)}
+	three := l.nodes[address(3)]
+	l.until(40*time.Second, func() bool { return three.stopping != nil })
+	l.looksWith(13, 33, records[address(3)])
+	l.until(20*time.Second, func() bool { return l.allUp(3) })
+}
+
+// Discovery finds addresses, and the nodes there call themselves by names: who dials them
+// learns that.
+func TestNodesThatAreFoundByAddressMayHaveNames(t *testing.T) {
+	l, r := registered(t)
+	var named []*node
+	for i := 1; i <= 3; i++ {
+		b := protocol.Bootstrapper{Config: bootstrap.Default(), Limit: 3 * time.Second}
+		n := l.start(i, gossip.UID(i), func(_ *protocol.Config, d *protocol.Deps) { d.Bootstrap = &b })
+		named = append(named, n)
+		// The node is reached under another address than its own, too.
+		found := gossip.Address{Host: fmt.Sprintf("192.168.0.%d", 10+i), Port: 7946}
+		l.nodes[found] = n
+		r.found = append(r.found, discovery.Target{Host: found.Host, Port: found.Port})
+	}
+	for _, n := range named {
+		n.step(protocol.Discover{})
+	}
+	l.until(20*time.Second, func() bool { return l.allUp(3) })
+}
+
+// A node that finds itself alone forms a cluster only if that is how many are required.
+func TestOneThatFindsItselfAlone(t *testing.T) {
+	l, _ := registered(t, 1)
+	one := l.looks(1, func(b *protocol.Bootstrapper) { b.Config.RequiredContactPoints = 1 })
+	l.run(bootstrap.Default().StableMargin)
+	require.Empty(t, one.machine.State().Members())
+	l.until(2*time.Second, func() bool { return l.allUp(1) })
+}
+
+// Who may form no cluster votes for others, and joins.
+func TestWhoMayFormNoClusterVotes(t *testing.T) {
+	l, _ := registered(t, 1, 2)
+	one := l.looks(1, func(b *protocol.Bootstrapper) { b.Config.FormNewCluster = false })
+	l.looks(2)
+	l.run(4 * time.Second)
+	require.Contains(t, line(one), "this node forms no cluster: form-new-cluster is off")
+	l.until(30*time.Second, func() bool { return l.allUp(2) })
+}
