@@ -6,6 +6,7 @@ package membership_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -43,6 +44,13 @@ func (d *directory) tell(err error, nodes ...int) {
 	}
 }
 
+// set changes what it finds to these.
+func (d *directory) set(found ...discovery.Target) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.found, d.err = found, nil
+}
+
 // looking is the configuration of the i-th node, which looks contact points up.
 func looking(i int) membership.Config {
 	cfg := config(i)
@@ -78,6 +86,33 @@ func TestNodesThatLookEachOtherUpFormACluster(t *testing.T) {
 		require.InDelta(t, 2, reader.Value(t, "quorate.bootstrap.contacts"), 0)
 		require.ErrorContains(t, one.Join(t.Context(), at(2)), "membership.discovery.methods says how")
 		require.Contains(t, p.log.String(), "0 of 2 contact points, unchanged for 0 s of 5 s; the lookup failed")
+	})
+}
+
+// Two nodes with addresses of version 6, of which the lower number is the higher text, and
+// which are found in another spelling, are one cluster.
+func TestNodesWithIPv6AddressesFormACluster(t *testing.T) {
+	bubble(t, func(t *testing.T, p *place) {
+		d := &directory{}
+		d.set(discovery.Target{Host: "fd00::9", Port: 7946}, discovery.Target{Host: "fd00::10", Port: 7946})
+		var nodes []*membership.Node
+		for i, address := range []string{"[fd00::9]:7946", "[fd00::10]:7946"} {
+			cfg := looking(i)
+			cfg.Node.Address = address
+			nodes = append(nodes, p.start(cfg, with(d)))
+		}
+		p.awaitUp(nodes...)
+		formed := func(n *membership.Node) int {
+			count := 0
+			for _, d := range n.Decisions("join") {
+				if strings.HasPrefix(d.Verdict, "formed cluster") {
+					count++
+				}
+			}
+			return count
+		}
+		require.Equal(t, 1, formed(nodes[0]))
+		require.Zero(t, formed(nodes[1]))
 	})
 }
 

@@ -6,6 +6,7 @@ package protocol
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	lookup "github.com/quorate/quorate/discovery"
@@ -159,7 +160,7 @@ func (b *bootstrapping) lookedUp(in machine.Called) (others bool) {
 	found, known := in.Result.(lookup.Targets)
 	switch err := in.Err; {
 	case err != nil:
-		b.lookupFailed(cutText(err.Error()))
+		b.lookupFailed(oneLine(err.Error()))
 		return false
 	case !known:
 		b.lookupFailed(fmt.Sprintf("the answer is no list of contact points: %T", in.Result))
@@ -167,7 +168,7 @@ func (b *bootstrapping) lookedUp(in machine.Called) (others bool) {
 	}
 	for _, t := range found.List {
 		if err := t.Validate(); err != nil {
-			b.lookupFailed(cutText(err.Error()))
+			b.lookupFailed(oneLine(err.Error()))
 			return false
 		}
 	}
@@ -254,7 +255,7 @@ func (b *bootstrapping) dialled(in Probed) (others bool) {
 	}
 	delete(b.dialling, in.Address)
 	if in.Err != nil {
-		b.search.Dialled(targetAt(in.Address), lookup.Target{}, cutText(in.Err.Error()))
+		b.search.Dialled(targetAt(in.Address), lookup.Target{}, oneLine(in.Err.Error()))
 		return false
 	}
 	b.search.Dialled(targetAt(in.Address), targetAt(in.Node.Address), "")
@@ -262,6 +263,16 @@ func (b *bootstrapping) dialled(in Probed) (others bool) {
 	b.discovery.seeds = b.addresses()
 	return !slices.Equal(before, b.discovery.seeds)
 }
+
+// refused notes that a contact point does not want this node.
+func (b *bootstrapping) refused(in PeerRefused) {
+	if slices.Contains(b.discovery.seeds, in.Peer.Address) {
+		b.search.Dialled(targetAt(in.Peer.Address), lookup.Target{}, oneLine(in.Reason))
+	}
+}
+
+// oneLine makes a text one that a line can hold.
+func oneLine(text string) string { return cutText(strings.ReplaceAll(text, "\n", "; ")) }
 
 // isNeeded tells whether contact points are looked up and nobody remembers a cluster.
 func (b *bootstrapping) isNeeded() bool { return b.runs && !b.discovery.basis().Remembers() }

@@ -314,13 +314,12 @@ func keeps(l *loop, records map[gossip.Address]protocol.Record) {
 }
 
 // looksWith starts a node that looks contact points up, with the record of another one.
-func (l *loop) looksWith(i int, uid gossip.UID, record protocol.Record) *node {
+func (l *loop) looksWith(i int, uid gossip.UID, record protocol.Record) {
 	b := protocol.Bootstrapper{Config: bootstrap.Default(), Limit: 3 * time.Second}
 	n := l.start(i, uid, func(_ *protocol.Config, d *protocol.Deps) {
 		d.Bootstrap, d.Remember, d.Record = &b, true, record
 	})
 	n.step(protocol.Discover{})
-	return n
 }
 
 // Disks come back at other addresses, which discovery finds: one of them joins as a new

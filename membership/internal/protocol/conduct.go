@@ -152,6 +152,8 @@ func (m *Machine) peerRefused(in PeerRefused) {
 	case m.phase == phaseMember && in.Removed:
 		msg := NotMember{Node: m.self, Status: gossip.Removed}
 		m.exit.dismissed(in.Peer, msg, m.ending.dismissed(in.Peer, msg)+": "+in.Reason)
+	case m.phase == phaseJoining && m.boot.runs && !in.Removed:
+		m.boot.refused(in) // Discovery may find others.
 	case m.phase == phaseJoining && (in.Final || in.Removed):
 		// An incarnation that was removed before its welcome arrived is never taken
 		// again; only the next incarnation is.
