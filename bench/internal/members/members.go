@@ -78,11 +78,14 @@ func quietNodes(ctx context.Context, s process.Spec, nodes []*membership.Node, v
 	return measure.Microseconds(used) / each, nil
 }
 
-// allUp reports whether every node knows every node as up.
-func allUp(nodes []*membership.Node) bool {
+// allUp reports whether all nodes see as many members as there are nodes, all up.
+func allUp(nodes []*membership.Node) bool { return seesUp(nodes, len(nodes)) }
+
+// seesUp reports whether the nodes see so many members, all up.
+func seesUp(nodes []*membership.Node, count int) bool {
 	for _, n := range nodes {
 		members := n.View().State.Members()
-		if len(members) != len(nodes) {
+		if len(members) != count {
 			return false
 		}
 		for _, m := range members {

@@ -48,6 +48,18 @@ func Boot() plan.Group {
 	}
 }
 
+// Bootstrap is processes that look each other up.
+func Bootstrap() plan.Group {
+	return plan.Group{
+		Name: "bootstrap", About: "10 processes form a cluster by themselves, one is started again", Optional: true,
+		Experiments: []plan.Experiment{{Spec: process.Spec{Role: roleBootstrap, Nodes: 10, Limit: 4 * time.Minute}, Figures: []plan.Figure{
+			{Name: "all-up", Value: "up", Unit: "s", Better: plan.Lower},
+			{Name: "after-the-margin", Value: "after", Unit: "s", Better: plan.Lower, Target: 3},
+			{Name: "up-again", Value: "back", Unit: "s", Better: plan.Lower, Target: 2},
+		}}},
+	}
+}
+
 // Simulated is a cluster of a thousand nodes in virtual time.
 func Simulated() plan.Group {
 	return plan.Group{
@@ -61,12 +73,19 @@ func Simulated() plan.Group {
 
 // The roles that measure membership.
 const (
-	roleMembers   = "members"
-	roleBoot      = "boot"
-	roleSimulated = "simulated"
+	roleMembers      = "members"
+	roleBoot         = "boot"
+	roleBootstrap    = "bootstrap"
+	roleBootstrapped = "bootstrapped" // A node of a cluster that forms by itself.
+	roleSimulated    = "simulated"
 )
 
 // Roles returns the roles of the benchmarks of membership.
 func Roles() process.Roles {
-	return process.Roles{Measurers: map[string]process.Measurer{roleMembers: measureMembers, roleBoot: measureBoot, roleSimulated: measureSimulated}}
+	return process.Roles{
+		Measurers: map[string]process.Measurer{
+			roleMembers: measureMembers, roleBoot: measureBoot, roleBootstrap: measureBootstrap, roleSimulated: measureSimulated,
+		},
+		Servers: map[string]process.Server{roleBootstrapped: serveBootstrapped},
+	}
 }

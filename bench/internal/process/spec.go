@@ -21,6 +21,7 @@ type Spec struct {
 	Awake     bool          `json:"awake"`     // Keep the processors awake during the measurement.
 	Oldest    bool          `json:"oldest"`    // Kill the oldest node, not the youngest.
 	Seeds     []string      `json:"seeds"`     // For a peer: the seed nodes to join.
+	Data      string        `json:"data"`      // For a peer: its data directory; none when empty.
 	Limit     time.Duration `json:"limit"`     // After this time the run has failed.
 	Profile   string        `json:"profile"`   // Directory for profiles of the processor; none when empty.
 }

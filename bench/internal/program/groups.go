@@ -15,7 +15,7 @@ import (
 // groups returns everything that can be measured.
 func groups() []plan.Group {
 	return []plan.Group{
-		traffic.Local(), traffic.Remote(), traffic.Ask(), entities.Activation(), entities.Idle(), failover.Join(), failover.Kill(), traffic.Telemetry(), decisions.Group(), members.Running(), members.Boot(), members.Simulated(),
+		traffic.Local(), traffic.Remote(), traffic.Ask(), entities.Activation(), entities.Idle(), failover.Join(), failover.Kill(), traffic.Telemetry(), decisions.Group(), members.Running(), members.Boot(), members.Bootstrap(), members.Simulated(),
 	}
 }
 
