@@ -36,6 +36,18 @@ type Discovery interface {
 	Lookup(ctx context.Context, q Query) (Targets, error)
 }
 
+// Announcer is a method by which a node is found only if it has said where it is, such as a
+// registry without somebody else who registers nodes there.
+type Announcer interface {
+	Discovery
+
+	// Announce makes self, the address of this node, one of the contact points of a service,
+	// for this method's lookups on other nodes, until the method is closed. The node calls it
+	// once, before its first lookup. It returns at once: a source that cannot be told at
+	// present is told later. An error means that it never will be.
+	Announce(service string, self Target) error
+}
+
 // Query asks for the contact points of one service. A method ignores the fields
 // that it has no use for.
 type Query struct {

@@ -6,12 +6,14 @@ package membership
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/discovery/bootstrap"
+	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/internal/protocol"
 
 	"github.com/quorate/quorate/config/field"
@@ -60,6 +62,7 @@ func (c ProtocolConfig) validateSeeds() error {
 
 // WithDiscovery adds methods by which contact points are looked up, each under the name by
 // which membership.discovery.methods selects it. Those that it does not name are not asked.
+// A method that has to be told where the node is ([discovery.Announcer]) is told by the node.
 // Whoever made a method closes it, after the node has ended. Given several times, all count.
 func WithDiscovery(methods ...discovery.Method) Option {
 	return func(o *options) { o.methods = append(o.methods, methods...) }
@@ -81,7 +84,7 @@ type seeking struct {
 
 // open puts together what the options and the configuration say, and returns what the
 // machine needs of it, nil if contact points are not looked up.
-func (s *seeking) open(cfg Config, o options) (*protocol.Bootstrapper, error) {
+func (s *seeking) open(cfg Config, o options, self gossip.Address) (*protocol.Bootstrapper, error) {
 	section := cfg.Membership.Discovery
 	if !section.Looks() {
 		if o.decider != nil {
@@ -98,6 +101,9 @@ func (s *seeking) open(cfg Config, o options) (*protocol.Bootstrapper, error) {
 			return nil, field.Errorf("membership.discovery.methods", "%q is neither built in (%s) nor given by WithDiscovery", name, discovery.MethodStatic)
 		}
 	}
+	if err := announceTo(section, o.methods, self); err != nil {
+		return nil, err
+	}
 	found, err := discovery.New(discovery.Config{
 		Methods: section.Methods, Endpoints: cfg.Membership.SeedNodes, LookupTimeout: section.ResolveTimeout,
 	}, o.methods...)
@@ -109,6 +115,20 @@ func (s *seeking) open(cfg Config, o options) (*protocol.Bootstrapper, error) {
 	// need a moment to hear that theirs has passed.
 	limit := time.Duration(len(section.Methods))*section.ResolveTimeout + time.Second
 	return &protocol.Bootstrapper{Config: section.Config, Limit: limit, Asked: o.decider != nil}, nil
+}
+
+// announceTo tells the selected methods that have to know it where this node is.
+func announceTo(section DiscoveryConfig, methods []discovery.Method, self gossip.Address) error {
+	for _, m := range methods {
+		a, has := m.Discovery.(discovery.Announcer)
+		if !has || !slices.Contains(section.Methods, m.Name) {
+			continue
+		}
+		if err := a.Announce(section.Service, discovery.Target{Host: self.Host, Port: self.Port}); err != nil {
+			return fmt.Errorf("membership: discovery by %s: %w", m.Name, err)
+		}
+	}
+	return nil
 }
 
 // lookUp answers a call of the machine.

@@ -6,6 +6,7 @@ package membership_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -113,6 +114,42 @@ func TestNodesWithIPv6AddressesFormACluster(t *testing.T) {
 		}
 		require.Equal(t, 1, formed(nodes[0]))
 		require.Zero(t, formed(nodes[1]))
+	})
+}
+
+// registry is a directory that finds those who have announced themselves.
+type registry struct {
+	directory
+
+	announced []string
+	fault     error
+}
+
+func (r *registry) Announce(service string, self discovery.Target) error {
+	if r.fault != nil {
+		return r.fault
+	}
+	r.announced = append(r.announced, service+" "+self.String())
+	r.set(append(slices.Clone(r.found), self)...)
+	return nil
+}
+
+// A registry finds nodes that have announced themselves: the node does that, once, for the
+// service that it looks up, where the registry is selected.
+func TestNodesAnnounceThemselves(t *testing.T) {
+	bubble(t, func(t *testing.T, p *place) {
+		r, other := &registry{}, &registry{}
+		passedOver := membership.WithDiscovery(discovery.Method{Name: "other", Discovery: other})
+		one := p.start(looking(1), with(r), passedOver)
+		shop := looking(2)
+		shop.Membership.Discovery.Service = "shop"
+		p.awaitUp(one, p.start(shop, with(r)))
+		require.Equal(t, []string{"test " + at(1), "shop " + at(2)}, r.announced)
+		require.Empty(t, other.announced, "nothing selects it")
+		r.fault = errors.New("the registry is closed for ever")
+		_, err := membership.Start(t.Context(), looking(3), with(r))
+		require.ErrorIs(t, err, r.fault)
+		require.ErrorContains(t, err, "discovery by directory")
 	})
 }
 

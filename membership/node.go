@@ -204,7 +204,7 @@ func (n *Node) attachMembership(cfg Config, o options) error {
 	if err != nil {
 		return err
 	}
-	bootstrapper, err := n.seeking.open(cfg, o)
+	bootstrapper, err := n.seeking.open(cfg, o, n.self.Address)
 	if err != nil {
 		return err
 	}

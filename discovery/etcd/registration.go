@@ -65,6 +65,14 @@ func (d *Discovery) Register(entry Entry) (*Registration, error) {
 	return r, nil
 }
 
+var _ discovery.Announcer = (*Discovery)(nil)
+
+// Announce implements [discovery.Announcer]: it registers the node, see [Discovery.Register].
+func (d *Discovery) Announce(service string, self discovery.Target) error {
+	_, err := d.Register(Entry{Service: service, Host: self.Host, Port: self.Port})
+	return err
+}
+
 // Err returns nil while the entry is in etcd, and otherwise why it may not be.
 func (r *Registration) Err() error {
 	r.mu.Lock()

@@ -22,6 +22,22 @@ const (
 	pauseAfterFailure = 100 * time.Millisecond
 )
 
+var _ discovery.Announcer = (*Discovery)(nil)
+
+// Announce implements [discovery.Announcer]: it starts answering queries for the service with
+// this node's address, or with what the settings announce if they announce something.
+func (d *Discovery) Announce(service string, self discovery.Target) error {
+	if len(d.config.Announce) == 0 {
+		config := d.config
+		config.Service, config.Announce = service, []string{self.String()}
+		if err := config.Validate(); err != nil {
+			return fmt.Errorf("multicast: announce %v as %q: %w", self, service, err)
+		}
+		d.config = config
+	}
+	return d.Start()
+}
+
 // Start listens for queries of others and answers them until Close, if this node announces
 // something; else it does nothing. It fails where the group cannot be joined, where the
 // method was started before, or closed.

@@ -121,6 +121,28 @@ func TestNodesFindEachOther(t *testing.T) {
 	}
 }
 
+// A node that announces itself is found by others and by itself; what the settings announce
+// counts before it.
+func TestNodesAnnounceThemselves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := newMemoryNetwork()
+		announced := func(config Config, self discovery.Target) *Discovery {
+			d, err := newOn(network, config)
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, d.Close()) })
+			require.NoError(t, d.Announce("quorate", self))
+			return d
+		}
+		first := announced(Default(), discovery.Target{Host: "10.7.7.1", Port: 7946})
+		second := announced(settings("10.8.8.1:1"), discovery.Target{Host: "10.7.7.2", Port: 7946})
+		require.Equal(t, []string{"10.7.7.1:7946", "10.8.8.1:1"}, lookup(t, first))
+		require.ErrorContains(t, second.Announce("quorate", discovery.Target{Host: "10.7.7.2", Port: 7946}), "started twice")
+		nameless, err := newOn(network, Default())
+		require.NoError(t, err)
+		require.ErrorContains(t, nameless.Announce("", discovery.Target{Host: "10.7.7.3", Port: 7946}), "service: none given")
+	})
+}
+
 func TestLookupEndsWithItsContextAndWithClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := start(t, newMemoryNetwork(), settings())
