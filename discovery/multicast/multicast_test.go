@@ -242,7 +242,7 @@ func TestFloodOfAnswersIsAnError(t *testing.T) {
 		network := newMemoryNetwork()
 		stranger, err := network.join(netip.MustParseAddrPort(Default().Group), "")
 		require.NoError(t, err)
-		answer := func(n nonce, i int) []byte { return packAnswer(nonce{}, []string{fmt.Sprintf("a%d:1", i)}) }
+		answer := func(_ nonce, i int) []byte { return packAnswer(nonce{}, []string{fmt.Sprintf("a%d:1", i)}) }
 		var answering sync.WaitGroup
 		answering.Go(func() {
 			packet := make([]byte, packetBytes)
