@@ -13,6 +13,8 @@ import (
 	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
+// The whole table first ([table]), then each part of it, from the cluster to the driver.
+
 // table declares the metrics of a node, each by a row that reads it. Durations are not in
 // it: [newMetrics] declares their histograms.
 func table() []meter.Row[*collected] {

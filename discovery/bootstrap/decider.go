@@ -14,6 +14,10 @@ import (
 	"github.com/quorate/quorate/discovery"
 )
 
+// First the contract: who decides ([JoinDecider]), what it is told ([Observations]), and what
+// it answers ([Decision]), which is checked. Then the built-in rule ([LowestAddress]), and the
+// order of addresses on which the rule rests ([Compare]).
+
 // JoinDecider decides what a node that belongs to no cluster does next.
 //
 // A node that has found no cluster yet calls it after each round of questions to the

@@ -16,6 +16,9 @@ import (
 	"github.com/quorate/quorate/simulation"
 )
 
+// First the answers to lookups ([Discovered.Serve], [Discovered.answer]), then what a node
+// is told for a while ([Discovered.draw]).
+
 // Discovered is what nodes find that look contact points up. Until a time each node is told
 // something of its own, which is often wrong; from then on all are told what is right.
 type Discovered struct {

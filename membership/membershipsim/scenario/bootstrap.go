@@ -19,6 +19,10 @@ import (
 	"github.com/quorate/quorate/simulation"
 )
 
+// The settings of a run are drawn ([booting.draw]), then its world is made ([run.boot]). While
+// it runs, the checks follow what nodes are told, and look at the first cluster that is formed
+// ([booting.observe], [booting.mayForm]). What happens to the nodes is [bootstrapping].
+
 // booting is a world in which nodes look contact points up, and find what is wrong until
 // the scenario has acted. There may never be two clusters, and in the end there is one.
 type booting struct {

@@ -11,6 +11,9 @@ import (
 	"github.com/quorate/quorate/management"
 )
 
+// The command asks a node ([Members.Run]) and prints first what the node says of the cluster and
+// of what it waits for, then the members, the oldest first.
+
 // Members is the command that asks a node for the members of its cluster.
 type Members struct {
 	Remote
