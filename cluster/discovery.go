@@ -25,8 +25,9 @@ import (
 // WithDiscovery adds a method by which nodes look contact points up, such as those of the
 // modules below discovery. Membership.discovery.methods selects it by its name; its settings
 // are the section "discovery-NAME" of the files, with these defaults, which is checked when
-// the method is selected. Open is called by [Start] then. A method that has to be closed (an
-// [io.Closer]) is closed when the membership has ended.
+// the method is selected. A method Paths of a pointer to them returns pointers to the names of
+// files, which are made relative to the file of the configuration. Open is called by [Start]
+// then. A method that has to be closed (an [io.Closer]) is closed when the membership has ended.
 //
 //	cluster.WithDiscovery("dns", dns.Default(), func(c dns.Config) (discovery.Discovery, error) { return dns.New(c) })
 func WithDiscovery[T any](name string, defaults T, open func(T) (discovery.Discovery, error)) Option {
@@ -48,6 +49,8 @@ type linkedMethod interface {
 	called() string
 	// choose says whether the configuration selects the method.
 	choose(methods []string)
+	// resolve makes the paths in its settings relative to the file of the configuration.
+	resolve(path func(string) string)
 	// make opens the method with its settings.
 	make() (discovery.Discovery, error)
 }
@@ -65,6 +68,14 @@ type method[T any] struct {
 func (m *method[T]) called() string { return m.name }
 
 func (m *method[T]) choose(methods []string) { m.chosen = slices.Contains(methods, m.name) }
+
+func (m *method[T]) resolve(path func(string) string) {
+	if files, ok := any(m.into).(interface{ Paths() []*string }); ok {
+		for _, name := range files.Paths() {
+			*name = path(*name)
+		}
+	}
+}
 
 func (m *method[T]) make() (discovery.Discovery, error) {
 	found, err := m.open(*m.into)
@@ -141,6 +152,9 @@ func openDiscovery(_ context.Context, b *builder) error {
 		if !slices.Contains(b.cfg.Membership.Discovery.Methods, m.called()) {
 			continue
 		}
+		if b.file != nil {
+			m.resolve(b.file.Resolve)
+		}
 		found, err := m.make()
 		if err != nil {
 			return errors.Join(err, b.closeDiscovery())
@@ -176,8 +190,11 @@ func (s *startable) methods() error {
 		if name == "" || name == discovery.MethodStatic || linked || slices.Contains(s.own, name) { // The section reports an empty name.
 			continue
 		}
-		faults = append(faults, field.Errorf("membership.discovery.methods",
-			"%q is neither built in (%s) nor linked by WithDiscovery; a method of the program itself is given to config check by --own", name, discovery.MethodStatic))
+		faults = append(faults, &field.Error{
+			Key: "membership.discovery.methods", Err: config.ErrNotLinked,
+			Reason: fmt.Sprintf("%q is not built in, as %q is, and %v: import its package below discovery, and start the node with the option cluster.WithDiscovery; a method of the program itself is given to config check by --own",
+				name, discovery.MethodStatic, config.ErrNotLinked),
+		})
 	}
 	return errors.Join(faults...)
 }

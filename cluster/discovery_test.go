@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -23,8 +24,12 @@ import (
 
 // book is the section of a method of discovery.
 type book struct {
-	Page string `koanf:"page"`
+	Page  string `koanf:"page"`
+	Shelf string `koanf:"shelf"`
 }
+
+// Paths are those of files.
+func (b *book) Paths() []*string { return []*string{&b.Shelf} }
 
 // Validate refuses a book without a page.
 func (b book) Validate() error {
@@ -53,7 +58,7 @@ func (r reader) Close() error {
 func reads(closed *atomic.Int32) cluster.Option {
 	return cluster.WithDiscovery("book", book{}, func(b book) (discovery.Discovery, error) {
 		if b.Page == "torn" {
-			return nil, errors.New("the page is torn")
+			return nil, errors.New("the page is torn, at " + b.Shelf)
 		}
 		return reader{b.Page, closed}, nil
 	})
@@ -98,7 +103,7 @@ func TestMethodsOfDiscoveryAreChecked(t *testing.T) {
 		"selected":       {own, []string{"membership: {discovery: {methods: [book]}}", "discovery-book: {page: a:1}"}, ""},
 		"without a page": {own, []string{"membership: {discovery: {methods: [book]}}"}, "discovery-book.page: none given"},
 		"unknown key":    {own, []string{"membership: {discovery: {methods: [book]}}", "discovery-book: {pgae: a}"}, `:4: discovery-book.pgae: unknown key; did you mean "page"?`},
-		"not linked":     {cluster.Own{}, []string{"membership: {discovery: {methods: [book]}}"}, `:3: membership.discovery.methods: "book" is neither built in (static) nor linked`},
+		"not linked":     {cluster.Own{}, []string{"membership: {discovery: {methods: [book]}}"}, `:3: membership.discovery.methods: "book" is not built in, as "static" is, and not part of this program`},
 		"of the program": {cluster.Own{Strategies: []string{"book"}}, []string{"membership: {discovery: {methods: [book]}}"}, ""},
 		"own detector":   {cluster.Own{Strategies: []string{"mine"}}, []string{"membership: {failure-detector: {strategy: mine}}"}, ""},
 		"nobody's list":  {own, []string{"membership: {discovery: {methods: [static]}}"}, `the method "static" finds nobody`},
@@ -113,9 +118,9 @@ func TestMethodsOfDiscoveryAreChecked(t *testing.T) {
 			require.ErrorContains(t, err, test.want)
 		})
 	}
-	path := file(t, name, "node: {address: "+free(t)+"}", "membership: {discovery: {methods: [book]}}", "discovery-book: {page: torn}")
+	path := file(t, name, "node: {address: "+free(t)+"}", "membership: {discovery: {methods: [book]}}", "discovery-book: {page: torn, shelf: top/left}")
 	_, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), reads(&closed))...)
-	require.ErrorContains(t, err, "cluster: discovery: book: the page is torn")
+	require.ErrorContains(t, err, "cluster: discovery: book: the page is torn, at "+filepath.Join(filepath.Dir(path), "top", "left"))
 	t.Setenv("QUORATE_MEMBERSHIP__DISCOVERY__METHODS", "book")
 	require.ErrorContains(t, cluster.Check(own, file(t, name, here)), "discovery-book.page: none given")
 }

@@ -2,6 +2,10 @@ module github.com/quorate/quorate/tools
 
 go 1.26.0
 
+require github.com/quorate/quorate/discovery/multicast v0.0.0
+
+require github.com/quorate/quorate/discovery/dns v0.0.0
+
 require github.com/quorate/quorate/config/toml v0.0.0
 
 require github.com/quorate/quorate/cluster/prometheus v0.0.0
@@ -14,6 +18,7 @@ require github.com/quorate/quorate/machine v0.0.0 // indirect
 
 require (
 	github.com/quorate/quorate/cluster v0.0.0
+	github.com/quorate/quorate/discovery v0.0.0
 	github.com/quorate/quorate/management v0.0.0
 	github.com/quorate/quorate/membership v0.0.0
 	github.com/quorate/quorate/plugins v0.0.0
@@ -49,7 +54,6 @@ require (
 	github.com/prometheus/procfs v0.22.0 // indirect
 	github.com/quorate/quorate/allocation v0.0.0 // indirect
 	github.com/quorate/quorate/config/field v0.0.0 // indirect
-	github.com/quorate/quorate/discovery v0.0.0 // indirect
 	github.com/quorate/quorate/downing v0.0.0 // indirect
 	github.com/quorate/quorate/fd v0.0.0 // indirect
 	github.com/quorate/quorate/gossip v0.0.0 // indirect
@@ -93,6 +97,8 @@ replace (
 	github.com/quorate/quorate/config/field => ../config/field
 	github.com/quorate/quorate/config/toml => ../config/toml
 	github.com/quorate/quorate/discovery => ../discovery
+	github.com/quorate/quorate/discovery/dns => ../discovery/dns
+	github.com/quorate/quorate/discovery/multicast => ../discovery/multicast
 	github.com/quorate/quorate/downing => ../downing
 	github.com/quorate/quorate/fd => ../fd
 	github.com/quorate/quorate/gossip => ../gossip

@@ -37,6 +37,9 @@ func Default() Config {
 	return Config{Interval: time.Second, Settle: 100 * time.Millisecond}
 }
 
+// Paths returns pointers to the names of files, for who makes them relative to a directory.
+func (c *Config) Paths() []*string { return []*string{&c.Path} }
+
 // Validate reports every fault of c in one error, each a [field.Error].
 func (c Config) Validate() error {
 	var faults field.Faults

@@ -11,6 +11,10 @@ import (
 	"github.com/quorate/quorate/cluster/prometheus"
 	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/config/toml"
+	"github.com/quorate/quorate/discovery"
+	"github.com/quorate/quorate/discovery/dns"
+	"github.com/quorate/quorate/discovery/file"
+	"github.com/quorate/quorate/discovery/multicast"
 	"github.com/quorate/quorate/plugins/host"
 )
 
@@ -22,7 +26,7 @@ func check(strategies, sections []string, paths ...string) (needs config.Errors,
 		own.Sections = append(own.Sections, config.Section{Name: name, Into: new(any)}) // The type is not known here.
 	}
 	read := []cluster.Option{cluster.WithFormat(toml.Format())}
-	own.Options = append(slices.Clone(read), cluster.WithMetrics(prometheus.Endpoint()), cluster.WithPlugins(host.New()))
+	own.Options = slices.Concat(read, []cluster.Option{cluster.WithMetrics(prometheus.Endpoint()), cluster.WithPlugins(host.New())}, methods())
 	if err := cluster.Check(own, paths...); err != nil {
 		return nil, err
 	}
@@ -34,6 +38,15 @@ func check(strategies, sections []string, paths ...string) (needs config.Errors,
 		}
 	}
 	return distinct(needs), nil
+}
+
+// methods links every method of discovery that the project has.
+func methods() []cluster.Option {
+	return []cluster.Option{
+		cluster.WithDiscovery(dns.Method, dns.Default(), func(c dns.Config) (discovery.Discovery, error) { return dns.New(c) }),
+		cluster.WithDiscovery(file.Method, file.Default(), func(c file.Config) (discovery.Discovery, error) { return file.New(c) }),
+		cluster.WithDiscovery(multicast.Method, multicast.Default(), func(c multicast.Config) (discovery.Discovery, error) { return multicast.New(c) }),
+	}
 }
 
 // distinct returns the faults that name something as not linked, each once.
