@@ -24,6 +24,7 @@ func impatient(t *testing.T) membership.Config {
 	t.Helper()
 	cfg := overGRPC(t)
 	m := &cfg.Membership
+	m.Config = membership.Fast().Membership.Config // Its fence is a second.
 	m.SeedNodes, m.Discovery.Methods = nil, []string{"directory"}
 	m.Discovery.Interval, m.Discovery.StableMargin = 50*time.Millisecond, 200*time.Millisecond
 	m.JoinInterval, m.JoinIntervalMax, m.ProbeTimeout = 100*time.Millisecond, 300*time.Millisecond, time.Second

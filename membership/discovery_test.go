@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -243,9 +244,9 @@ func (p *trusting) Monitoring() bool       { return p.heard }
 
 func TestAFailureDetectorOfTheProgramJudges(t *testing.T) {
 	bubble(t, func(t *testing.T, p *place) {
-		made := 0
+		var made atomic.Int32 // Each node calls it on its own goroutine.
 		own := membership.WithFailureDetector("trusting", func() fd.Detector {
-			made++
+			made.Add(1)
 			return &trusting{}
 		})
 		var nodes []*membership.Node
@@ -255,6 +256,6 @@ func TestAFailureDetectorOfTheProgramJudges(t *testing.T) {
 			nodes = append(nodes, p.start(cfg, own))
 		}
 		p.awaitUp(nodes...)
-		require.NotZero(t, made)
+		require.Positive(t, made.Load())
 	})
 }
