@@ -2,6 +2,12 @@ module github.com/quorate/quorate/tools
 
 go 1.26.0
 
+require github.com/quorate/quorate/discovery/kubernetes v0.0.0
+
+require github.com/quorate/quorate/discovery/etcd v0.0.0
+
+require github.com/quorate/quorate/discovery/consul v0.0.0
+
 require github.com/quorate/quorate/discovery/multicast v0.0.0
 
 require github.com/quorate/quorate/discovery/dns v0.0.0
@@ -32,12 +38,15 @@ require (
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/coreos/go-semver v0.3.1 // indirect
+	github.com/coreos/go-systemd/v22 v22.7.0 // indirect
 	github.com/fatih/color v1.13.0 // indirect
 	github.com/fsnotify/fsnotify v1.10.1 // indirect
 	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/golang/protobuf v1.5.4 // indirect
 	github.com/google/uuid v1.6.0 // indirect
+	github.com/grpc-ecosystem/grpc-gateway/v2 v2.29.0 // indirect
 	github.com/hashicorp/go-hclog v1.6.3 // indirect
 	github.com/hashicorp/go-plugin v1.8.0 // indirect
 	github.com/hashicorp/yamux v0.1.2 // indirect
@@ -57,6 +66,9 @@ require (
 	github.com/quorate/quorate/downing v0.0.0 // indirect
 	github.com/quorate/quorate/fd v0.0.0 // indirect
 	github.com/quorate/quorate/gossip v0.0.0 // indirect
+	go.etcd.io/etcd/api/v3 v3.7.2 // indirect
+	go.etcd.io/etcd/client/pkg/v3 v3.7.2 // indirect
+	go.etcd.io/etcd/client/v3 v3.7.2 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/otel v1.47.0 // indirect
 	go.opentelemetry.io/otel/exporters/prometheus v0.69.0 // indirect
@@ -65,8 +77,11 @@ require (
 	go.opentelemetry.io/otel/sdk v1.47.0 // indirect
 	go.opentelemetry.io/otel/sdk/metric v1.47.0 // indirect
 	go.opentelemetry.io/otel/trace v1.47.0 // indirect
+	go.uber.org/multierr v1.11.0 // indirect
+	go.uber.org/zap v1.27.1 // indirect
 	golang.org/x/net v0.60.0 // indirect
 	golang.org/x/text v0.42.0 // indirect
+	google.golang.org/genproto/googleapis/api v0.0.0-20260817212433-ac3dfec99bb1 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1 // indirect
 	google.golang.org/grpc v1.85.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
@@ -97,7 +112,10 @@ replace (
 	github.com/quorate/quorate/config/field => ../config/field
 	github.com/quorate/quorate/config/toml => ../config/toml
 	github.com/quorate/quorate/discovery => ../discovery
+	github.com/quorate/quorate/discovery/consul => ../discovery/consul
 	github.com/quorate/quorate/discovery/dns => ../discovery/dns
+	github.com/quorate/quorate/discovery/etcd => ../discovery/etcd
+	github.com/quorate/quorate/discovery/kubernetes => ../discovery/kubernetes
 	github.com/quorate/quorate/discovery/multicast => ../discovery/multicast
 	github.com/quorate/quorate/downing => ../downing
 	github.com/quorate/quorate/fd => ../fd

@@ -12,8 +12,11 @@ import (
 	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/config/toml"
 	"github.com/quorate/quorate/discovery"
+	"github.com/quorate/quorate/discovery/consul"
 	"github.com/quorate/quorate/discovery/dns"
+	"github.com/quorate/quorate/discovery/etcd"
 	"github.com/quorate/quorate/discovery/file"
+	"github.com/quorate/quorate/discovery/kubernetes"
 	"github.com/quorate/quorate/discovery/multicast"
 	"github.com/quorate/quorate/plugins/host"
 )
@@ -45,6 +48,9 @@ func methods() []cluster.Option {
 	return []cluster.Option{
 		cluster.WithDiscovery(dns.Method, dns.Default(), func(c dns.Config) (discovery.Discovery, error) { return dns.New(c) }),
 		cluster.WithDiscovery(file.Method, file.Default(), func(c file.Config) (discovery.Discovery, error) { return file.New(c) }),
+		cluster.WithDiscovery(kubernetes.Method, kubernetes.Default(), func(c kubernetes.Config) (discovery.Discovery, error) { return kubernetes.New(c) }),
+		cluster.WithDiscovery(consul.Method, consul.Default(), func(c consul.Config) (discovery.Discovery, error) { return consul.New(c) }),
+		cluster.WithDiscovery(etcd.Method, etcd.Default(), func(c etcd.Config) (discovery.Discovery, error) { return etcd.New(c) }),
 		cluster.WithDiscovery(multicast.Method, multicast.Default(), func(c multicast.Config) (discovery.Discovery, error) { return multicast.New(c) }),
 	}
 }
