@@ -103,15 +103,23 @@ func TestNodesThatFindEachOtherFormACluster(t *testing.T) {
 	require.Equal(t, 1, formed, "9 is the lowest address, and not the lowest text")
 }
 
-// Everybody who comes later joins at once.
+// Everybody who comes later joins at once. That others were found before differs in no
+// setting; another number of those that are required does.
 func TestAClusterIsJoinedWithoutAMargin(t *testing.T) {
 	l, r := registered(t, 1, 2)
 	l.looks(1)
 	l.looks(2)
 	l.until(10*time.Second, func() bool { return l.allUp(2) })
 	r.found = append(r.found, targetOf(3))
-	l.looks(3)
+	three := l.looks(3)
 	l.until(2*time.Second, func() bool { return l.allUp(3) })
+	require.Empty(t, published[protocol.SettingsDiffer](three))
+	r.found = append(r.found, targetOf(4))
+	four := l.looks(4, func(b *protocol.Bootstrapper) { b.Config.RequiredContactPoints = 4 })
+	l.until(2*time.Second, func() bool { return l.allUp(4) })
+	require.Equal(t, []protocol.Difference{{
+		Key: "membership.seed-nodes", Member: "looked up, required-contact-point-nr 2", Joiner: "looked up, required-contact-point-nr 4",
+	}}, published[protocol.SettingsDiffer](four)[0].Differences)
 }
 
 func TestNobodyFormsBesideAMember(t *testing.T) {

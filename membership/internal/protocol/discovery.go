@@ -4,6 +4,7 @@
 package protocol
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -195,7 +196,17 @@ func (d *discovery) hear(from gossip.NodeID, what string, attempt uint64, claim 
 // strategy of its cluster.
 func (d *discovery) compared() []Setting {
 	all := append(strategySettings(d.strategies.active()), d.settings...)
-	return sortedSettings(append(all, Setting{"membership.seed-nodes", seedsText(d.seeds), ShouldEqual}))
+	return sortedSettings(append(all, Setting{"membership.seed-nodes", d.seedsCompared(), ShouldEqual}))
+}
+
+// seedsCompared is what other nodes compare of this node's seed nodes: the list, or, where
+// contact points are looked up, how many of them have to vote. Which of them are found
+// differs from one moment to the next.
+func (d *discovery) seedsCompared() string {
+	if d.required > 0 {
+		return fmt.Sprintf("looked up, required-contact-point-nr %d", d.required)
+	}
+	return seedsText(d.seeds)
 }
 
 // seedsText writes a list of seed nodes in the form that is compared. Lists that differ
