@@ -137,7 +137,7 @@ func formingMutants() []mutant {
 			{"membership/internal/protocol/core.go", "\treturn s.Unsee(c.self)", "\treturn s.See(c.self)"},
 		}},
 		{"silence is an answer", []edit{
-			{"membership/internal/protocol/discovery.go", "return 2 * d.cfg.JoinIntervalMax }", "return 2000 * d.cfg.JoinIntervalMax }"},
+			{"membership/internal/protocol/inquiry.go", "return 2 * q.cfg.JoinIntervalMax }", "return 2000 * q.cfg.JoinIntervalMax }"},
 		}},
 		{"a lost disk speaks", []edit{
 			{record, "\t\t} else {\n\t\t\ts.listed[", "\t\t}\n\t\t{\n\t\t\ts.listed["},
@@ -178,7 +178,7 @@ func bootstrapMutants() []mutant {
 			{search, "if changed || s.at.IsZero() || s.fault != \"\" {", "if s.at.IsZero() {"},
 		}},
 		{"what nodes remember is ignored", []edit{
-			{"membership/internal/protocol/discovery.go", "\tif !best.Remembers() {\n", "\tif d.required > 0 || !best.Remembers() {\n"},
+			{"membership/internal/protocol/inquiry.go", "\tif !best.Remembers() {\n", "\tif q.required > 0 || !best.Remembers() {\n"},
 		}},
 		{"a majority of what one node has found forms a cluster", []edit{
 			{"membership/internal/protocol/record.go", "i > 0 && i < 2*required-1", "i > 0 && i < required"},

@@ -33,7 +33,7 @@ const hopefulsMax = 1024
 type admission struct {
 	*core
 
-	discovery  *discovery
+	inquiry    *inquiry
 	form       *forming
 	footing    *footing
 	strategies *strategies
@@ -50,9 +50,9 @@ type admission struct {
 	backOffs backOffs
 }
 
-func newAdmission(c *core, d *discovery, f *forming, standing *footing, s *strategies, monitoring *heartbeats) *admission {
+func newAdmission(c *core, d *inquiry, f *forming, standing *footing, s *strategies, monitoring *heartbeats) *admission {
 	return &admission{
-		core: c, discovery: d, form: f, footing: standing, strategies: s, monitoring: monitoring,
+		core: c, inquiry: d, form: f, footing: standing, strategies: s, monitoring: monitoring,
 		pending: map[gossip.Address]pendingJoin{}, backOffs: backOffs{},
 	}
 }
@@ -82,16 +82,16 @@ func (a *admission) receiveInitJoin(from gossip.NodeID, msg InitJoin) {
 	switch status := a.ownStatus(); {
 	case a.phase != phaseMember:
 		a.hope(from, msg.Attempt)
-		if a.phase == phaseJoining && a.discovery.asks(from.Address) {
+		if a.phase == phaseJoining && a.inquiry.asks(from.Address) {
 			// A question carries a claim, as an answer does.
-			a.discovery.note(from, msg.Claim)
+			a.inquiry.note(from, msg.Claim)
 			a.form.considerFounding()
 		}
-		a.out.Send(from, InitJoinNack{Attempt: msg.Attempt, Reason: "not a member of a cluster", Claim: a.discovery.claim(msg.Claim.Record)})
+		a.out.Send(from, InitJoinNack{Attempt: msg.Attempt, Reason: "not a member of a cluster", Claim: a.inquiry.claim(msg.Claim.Record)})
 	case !admits(status):
-		a.out.Send(from, InitJoinNack{Attempt: msg.Attempt, Member: true, Reason: "this member is " + status.String(), Claim: a.discovery.claim(msg.Claim.Record)})
+		a.out.Send(from, InitJoinNack{Attempt: msg.Attempt, Member: true, Reason: "this member is " + status.String(), Claim: a.inquiry.claim(msg.Claim.Record)})
 	default:
-		a.out.Send(from, InitJoinAck{Attempt: msg.Attempt, Cluster: a.state.Cluster(), Claim: a.discovery.claim(msg.Claim.Record)})
+		a.out.Send(from, InitJoinAck{Attempt: msg.Attempt, Cluster: a.state.Cluster(), Claim: a.inquiry.claim(msg.Claim.Record)})
 	}
 }
 
@@ -177,7 +177,7 @@ func (a *admission) judgeJoin(from gossip.NodeID, msg JoinRequest) *JoinRefused 
 	if refusal := a.keptOut(from, msg); refusal != nil {
 		return refusal
 	}
-	must, _ := compareSettings(a.discovery.compared(), msg.Settings)
+	must, _ := compareSettings(a.inquiry.compared(), msg.Settings)
 	must = append(must, a.strategies.lacksStrategy(msg.Member, msg.Settings)...)
 	if len(must) > 0 {
 		refusal := refuse(RefusedSettings, false, "%s", describeDifference(must[0], len(must)))
@@ -311,7 +311,7 @@ func (a *admission) replace(old gossip.Member, by gossip.NodeID, msg JoinRequest
 
 // welcome sends the state to a member that was admitted.
 func (a *admission) welcome(to gossip.NodeID, msg JoinRequest) {
-	_, should := compareSettings(a.discovery.compared(), msg.Settings)
+	_, should := compareSettings(a.inquiry.compared(), msg.Settings)
 	if len(should) > MaxSettings {
 		should = should[:MaxSettings]
 	}

@@ -80,7 +80,7 @@ func TestWhoWasDownedForItsLinksIsRefusedForATime(t *testing.T) {
 			ask := func(at time.Duration) (refused JoinRefused, dialled int) {
 				b.at(at)
 				b.answeredBy(at, 2, 3)
-				a.receiveJoinRequest(again.Node, JoinRequest{Attempt: 1, Member: again, Settings: a.discovery.compared()})
+				a.receiveJoinRequest(again.Node, JoinRequest{Attempt: 1, Member: again, Settings: a.inquiry.compared()})
 				return sentTo[JoinRefused](b)[4], len(effects[Probe](b))
 			}
 			refused, dialled := ask(time.Minute + linkBackOffFirst - 1)
@@ -112,7 +112,7 @@ func TestMembersAndNewcomersAreNotKeptOut(t *testing.T) {
 	require.Empty(t, a.backOffs)
 
 	a.backOffs.note(nodeAt(3).Address, b.now.Mono)
-	request := JoinRequest{Attempt: 1, Member: memberAt(3), Settings: a.discovery.compared()}
+	request := JoinRequest{Attempt: 1, Member: memberAt(3), Settings: a.inquiry.compared()}
 	require.Nil(t, a.keptOut(nodeAt(3), request))
 	again := nodeAt(3)
 	again.UID = 33

@@ -60,9 +60,9 @@ type Bootstrapper struct {
 type bootstrapping struct {
 	*core
 
-	discovery *discovery
-	search    *bootstrap.Search
-	limit     time.Duration
+	inquiry *inquiry
+	search  *bootstrap.Search
+	limit   time.Duration
 
 	// runs says that the node was told to look contact points up.
 	runs bool
@@ -97,8 +97,8 @@ type Sought struct {
 	LookedUp bool
 }
 
-func newBootstrapping(c *core, d *discovery) *bootstrapping {
-	b := &bootstrapping{core: c, discovery: d, dialling: map[gossip.Address]machine.Instant{}}
+func newBootstrapping(c *core, d *inquiry) *bootstrapping {
+	b := &bootstrapping{core: c, inquiry: d, dialling: map[gossip.Address]machine.Instant{}}
 	if with := c.deps.Bootstrap; with != nil {
 		b.search = bootstrap.NewSearch(with.Config, targetAt(c.self.Address))
 		b.limit, b.decides = with.Limit, with.Asked
@@ -176,7 +176,7 @@ func (b *bootstrapping) lookedUp(in machine.Called) (others bool) {
 	if others {
 		b.verdict = bootstrap.Decision{}
 	}
-	b.discovery.seeds = b.addresses()
+	b.inquiry.seeds = b.addresses()
 	b.waitForLookup()
 	b.tell(true)
 	return others
@@ -204,7 +204,7 @@ func (b *bootstrapping) waitForLookup() {
 // observe returns what is known of the contact points now.
 func (b *bootstrapping) observe() bootstrap.Observations {
 	var answers []bootstrap.Answer
-	for _, a := range b.discovery.fresh() {
+	for _, a := range b.inquiry.fresh() {
 		answers = append(answers, bootstrap.Answer{
 			From: targetAt(a.from.Address), Age: b.now.Mono.Sub(a.at), Member: a.claim.Standing && !a.claim.Leaving,
 		})
@@ -259,14 +259,14 @@ func (b *bootstrapping) dialled(in Probed) (others bool) {
 		return false
 	}
 	b.search.Dialled(targetAt(in.Address), targetAt(in.Node.Address), "")
-	before := b.discovery.seeds
-	b.discovery.seeds = b.addresses()
-	return !slices.Equal(before, b.discovery.seeds)
+	before := b.inquiry.seeds
+	b.inquiry.seeds = b.addresses()
+	return !slices.Equal(before, b.inquiry.seeds)
 }
 
 // refused notes that a contact point does not want this node.
 func (b *bootstrapping) refused(in PeerRefused) {
-	if slices.Contains(b.discovery.seeds, in.Peer.Address) {
+	if slices.Contains(b.inquiry.seeds, in.Peer.Address) {
 		b.search.Dialled(targetAt(in.Peer.Address), lookup.Target{}, oneLine(in.Reason))
 	}
 }
@@ -275,7 +275,7 @@ func (b *bootstrapping) refused(in PeerRefused) {
 func oneLine(text string) string { return cutText(strings.ReplaceAll(text, "\n", "; ")) }
 
 // isNeeded tells whether contact points are looked up and nobody remembers a cluster.
-func (b *bootstrapping) isNeeded() bool { return b.runs && !b.discovery.basis().Remembers() }
+func (b *bootstrapping) isNeeded() bool { return b.runs && !b.inquiry.basis().Remembers() }
 
 // allows reports whether this node may stand for a cluster where nobody remembers one,
 // and if not, when to look again; zero: when something else has happened.

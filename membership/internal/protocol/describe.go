@@ -21,7 +21,7 @@ func (m *Machine) Describe() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "node %v %v\n", m.self, m.phase)
 	if m.phase == phaseJoining {
-		fmt.Fprintf(&b, "joining attempt %d target %v asked %d\n", m.discovery.attempt, m.join.target, m.join.asked)
+		fmt.Fprintf(&b, "joining attempt %d target %v asked %d\n", m.inquiry.attempt, m.join.target, m.join.asked)
 	}
 	fmt.Fprintf(&b, "leader %v converged %v\n", m.surveyed.leader, m.surveyed.converged)
 	for _, voters := range m.surveyed.base {

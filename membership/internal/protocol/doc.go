@@ -13,7 +13,7 @@
 //	core.go       what all parts share
 //	survey.go     what follows from a state: leader, convergence, sets of voters
 //	members.go    what parts read off a state and its survey
-//	discovery.go  whom a node asks about clusters, and what they answer
+//	inquiry.go    whom a node asks about clusters, and what they answer
 //	bootstrapping.go  who these are, where that is looked up
 //	join.go       how a node without a cluster finds one
 //	forming.go    how nodes that find none found one, by a vote

@@ -41,7 +41,7 @@ import (
 type forming struct {
 	*core
 
-	discovery  *discovery
+	inquiry    *inquiry
 	boot       *bootstrapping
 	memory     *memory
 	strategies *strategies
@@ -157,7 +157,7 @@ func (f *forming) winsIn(basis Record, ballots []ballot) bool {
 // is in a cluster: then there may be a cluster to join, or one that ends.
 func (f *forming) ballotBox(basis Record) ([]ballot, bool) {
 	all := []ballot{{f.self, f.memory.wanted}}
-	for _, a := range f.discovery.fresh() {
+	for _, a := range f.inquiry.fresh() {
 		if !a.claim.Cluster.IsZero() {
 			return nil, false
 		}
@@ -170,7 +170,7 @@ func (f *forming) ballotBox(basis Record) ([]ballot, bool) {
 // couldFound reports whether the nodes that answer, all in no cluster, win in the basis:
 // they vote, or wait until they may.
 func (f *forming) couldFound() bool {
-	basis := f.discovery.basis()
+	basis := f.inquiry.basis()
 	ballots, complete := f.ballotBox(basis)
 	return complete && f.winsIn(basis, ballots)
 }
@@ -182,7 +182,7 @@ func (f *forming) grownUp() machine.Instant {
 	if !f.strategies.majorityOnly() {
 		wait = f.margin()
 	}
-	return f.discovery.began.Add(byAnyClock(wait))
+	return f.inquiry.began.Add(byAnyClock(wait))
 }
 
 // considerFounding asks for votes if their time has come, or arms the timer for it.
@@ -190,7 +190,7 @@ func (f *forming) considerFounding() {
 	if f.phase != phaseJoining || f.join.isTaken() || f.candidate != nil {
 		return
 	}
-	basis := f.discovery.basis()
+	basis := f.inquiry.basis()
 	ballots, free := f.ballotBox(basis)
 	mine := slices.ContainsFunc(ballots, func(b ballot) bool { return b.node == f.self })
 	if !free || !mine || !f.winsIn(basis, ballots) || !f.mayFound(basis) {
@@ -201,10 +201,10 @@ func (f *forming) considerFounding() {
 	switch alone := len(basis.Voters) == 1 && basis.Settled(); {
 	case !alone:
 		at = max(at, f.grownUp())
-	case len(f.discovery.whomToAsk()) > 0:
+	case len(f.inquiry.whomToAsk()) > 0:
 		// No cluster can have gone on without this node, but another cluster of the name
 		// may have been founded, to which this node's cluster has yielded.
-		at = max(at, f.discovery.began.Add(2*f.cfg.JoinInterval))
+		at = max(at, f.inquiry.began.Add(2*f.cfg.JoinInterval))
 	}
 	if rank := f.rank(ballots); rank > 0 {
 		if !f.winning {
@@ -264,7 +264,7 @@ func (f *forming) voteHold() time.Duration { return 4 * f.cfg.JoinInterval }
 
 // stand makes this node a candidate. Its promise is its own vote.
 func (f *forming) stand(basis Record) {
-	birth := f.discovery.nextBirth()
+	birth := f.inquiry.nextBirth()
 	if birth > gossip.LatestBirth {
 		return // Waiting tells the reason.
 	}
@@ -289,7 +289,7 @@ func (f *forming) askVotes() {
 	}
 	c.asked = true
 	voters := speakersFor(c.basis.everybody())
-	for _, a := range f.discovery.fresh() {
+	for _, a := range f.inquiry.fresh() {
 		if len(voters.of(a.from.Address, a.claim.Record)) > 0 {
 			c.open++
 			f.out.Send(a.from, AskVote{Birth: c.birth, Basis: c.basis.Stamp, Settled: c.basis.Settled()})
@@ -332,7 +332,7 @@ func (f *forming) foundIfWon() {
 // of its vote. Otherwise all voters of a candidate that failed would stand in the moment
 // in which their votes end, and fail by each other, again and again.
 func (f *forming) letOthersTry() {
-	ballots, _ := f.ballotBox(f.discovery.basis())
+	ballots, _ := f.ballotBox(f.inquiry.basis())
 	if rank := f.rank(ballots); rank > 0 {
 		f.tryAt = f.holdUntil.Add(f.electionTimeout(rank))
 	}
@@ -369,7 +369,7 @@ func (f *forming) receiveAskVote(from gossip.NodeID, msg AskVote) {
 		f.out.Send(from, Vote{Birth: msg.Birth, Reason: cutText(fmt.Sprintf(format, values...))})
 	}
 	switch {
-	case f.phase != phaseJoining || !f.discovery.asks(from.Address):
+	case f.phase != phaseJoining || !f.inquiry.asks(from.Address):
 		f.refuse(from, "AskVote", RefusedUnsolicited, "this node looks for no cluster, or not at this address")
 	case f.join.isTaken():
 		refuse("it is about to join a cluster")
@@ -420,7 +420,7 @@ func (f *forming) castVotes() {
 // receiveVote counts a vote.
 func (f *forming) receiveVote(from gossip.NodeID, msg Vote) {
 	c := f.candidate
-	a, known := f.discovery.of(from.Address)
+	a, known := f.inquiry.of(from.Address)
 	switch {
 	case f.phase != phaseJoining || c == nil || msg.Birth != c.birth || !known || a.from != from:
 		return // Late: the candidacy is over, or the voter has been started again.
@@ -486,20 +486,20 @@ func (f *forming) commandForm(in Form) {
 		f.refuseForm(in, f.self, "this node is not waiting for a cluster")
 		return
 	}
-	for _, a := range f.discovery.fresh() {
+	for _, a := range f.inquiry.fresh() {
 		if a.claim.Standing {
 			f.refuseForm(in, a.from, fmt.Sprintf("%v is a member of a cluster that goes on, which this node will join", a.from))
 			return
 		}
 	}
-	birth := f.discovery.nextBirth()
+	birth := f.inquiry.nextBirth()
 	if birth > gossip.LatestBirth {
 		f.refuseForm(in, f.self, noBirthLeft)
 		return
 	}
 	c := &candidacy{
 		birth: birth, ballots: []ballot{{f.self, f.memory.wanted}},
-		basis: Record{Stamp: f.discovery.basis().Stamp, Voters: []Voter{{Node: f.self, Data: f.memory.wanted.Data}}},
+		basis: Record{Stamp: f.inquiry.basis().Stamp, Voters: []Voter{{Node: f.self, Data: f.memory.wanted.Data}}},
 	}
 	cluster := f.found(c, "an operator asked for it; whatever other voters know is given up")
 	f.out.Publish(FormAnswered{ID: in.ID, Cluster: cluster})

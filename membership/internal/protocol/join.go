@@ -33,11 +33,11 @@ import (
 type joining struct {
 	*core
 
-	discovery *discovery
-	boot      *bootstrapping
-	form      *forming
-	memory    *memory
-	meeting   *meeting
+	inquiry *inquiry
+	boot    *bootstrapping
+	form    *forming
+	memory  *memory
+	meeting *meeting
 
 	// becomeMember makes this node a member by a state whose voters are in its record.
 	becomeMember func(*gossip.State)
@@ -84,7 +84,7 @@ func (j *joining) start(seeds []gossip.Address) {
 		j.refuse(j.self, "Join", RefusedMalformed, "no seed nodes were given")
 		return
 	}
-	j.discovery.restart(seeds)
+	j.inquiry.restart(seeds)
 	j.phase = phaseJoining
 	j.form.restart()
 	j.restart()
@@ -96,7 +96,7 @@ func (j *joining) start(seeds []gossip.Address) {
 
 // search begins a new attempt.
 func (j *joining) search() {
-	j.discovery.nextAttempt()
+	j.inquiry.nextAttempt()
 	j.target, j.cluster = gossip.NodeID{}, gossip.ClusterID{}
 	j.out.Disarm(timerRejoin)
 	j.form.considerFounding()
@@ -112,11 +112,11 @@ func (j *joining) askSeeds() {
 	}
 	if !j.target.IsZero() {
 		j.out.Send(j.target, JoinRequest{
-			Attempt: j.discovery.attempt, Member: j.me, Cluster: j.cluster, Settings: j.discovery.compared(), Record: j.kept,
+			Attempt: j.inquiry.attempt, Member: j.me, Cluster: j.cluster, Settings: j.inquiry.compared(), Record: j.kept,
 		})
 	} else {
-		question := InitJoin{Attempt: j.discovery.attempt, Claim: j.discovery.claim(Record{})}
-		for _, address := range j.discovery.whomToAsk() {
+		question := InitJoin{Attempt: j.inquiry.attempt, Claim: j.inquiry.claim(Record{})}
+		for _, address := range j.inquiry.whomToAsk() {
 			j.out.Send(gossip.NodeID{Address: address}, question)
 		}
 		j.form.considerFounding()
@@ -161,7 +161,7 @@ func (j *joining) receiveInitJoinAck(from gossip.NodeID, msg InitJoinAck) {
 	case j.phase != phaseJoining:
 		j.refuse(from, "InitJoinAck", RefusedUnsolicited, "no such question was asked")
 		return
-	case !j.discovery.hear(from, "InitJoinAck", msg.Attempt, msg.Claim):
+	case !j.inquiry.hear(from, "InitJoinAck", msg.Attempt, msg.Claim):
 		return
 	case !j.target.IsZero() || j.entering != nil || !j.mayEnter(from.Address, msg.Claim):
 		return
@@ -179,7 +179,7 @@ func (j *joining) receiveInitJoinNack(from gossip.NodeID, msg InitJoinNack) {
 		j.meeting.meetCluster(from, msg.Claim)
 	case j.phase != phaseJoining:
 		j.refuse(from, "InitJoinNack", RefusedUnsolicited, "no such question was asked")
-	case j.discovery.hear(from, "InitJoinNack", msg.Attempt, msg.Claim):
+	case j.inquiry.hear(from, "InitJoinNack", msg.Attempt, msg.Claim):
 		j.form.considerFounding()
 	}
 }
@@ -204,7 +204,7 @@ func (j *joining) receiveJoinRefused(from gossip.NodeID, msg JoinRefused) {
 	if j.phase == phaseJoining && j.entering != nil {
 		return // Late: another member has been asked since, or this one again.
 	}
-	if j.phase != phaseJoining || from != j.target || msg.Attempt != j.discovery.attempt {
+	if j.phase != phaseJoining || from != j.target || msg.Attempt != j.inquiry.attempt {
 		j.refuse(from, "JoinRefused", RefusedUnsolicited, "no such question was asked")
 		return
 	}
@@ -222,7 +222,7 @@ func (j *joining) receiveJoinRefused(from gossip.NodeID, msg JoinRefused) {
 }
 
 func (j *joining) receiveWelcome(from gossip.NodeID, msg Welcome) {
-	if from != j.target || msg.Attempt != j.discovery.attempt {
+	if from != j.target || msg.Attempt != j.inquiry.attempt {
 		j.refuse(from, "Welcome", RefusedUnsolicited, "this node did not ask the sender to let it join")
 		return
 	}
@@ -283,7 +283,7 @@ func (j *joining) endSearch() {
 // one may still take it, a single wrong address in the list does no harm. A refusal
 // counts for the address that was dialled, and for no other.
 func (j *joining) noteHopeless(in PeerRefused) {
-	others := j.discovery.others()
+	others := j.inquiry.others()
 	if slices.Contains(others, in.Peer.Address) && !slices.Contains(j.hopeless, in.Peer.Address) {
 		j.hopeless = append(j.hopeless, in.Peer.Address)
 	}

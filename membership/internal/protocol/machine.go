@@ -121,7 +121,7 @@ type Machine struct {
 	fences   *fencing
 
 	// How a node comes in, and how it goes.
-	discovery *discovery
+	inquiry   *inquiry
 	boot      *bootstrapping
 	form      *forming
 	meeting   *meeting
@@ -176,15 +176,15 @@ func (m *Machine) assemble(registry *fd.Registry[gossip.NodeID]) {
 	m.spread = newSpreading(c, m.contacts, m.strategies, m.ending)
 	m.resolver = &resolver{core: c, strategies: m.strategies}
 	m.footing = &footing{core: c, answers: m.answers, monitoring: m.monitoring, strategies: m.strategies, resolver: m.resolver}
-	m.discovery = &discovery{core: c, memory: m.memory, strategies: m.strategies, footing: m.footing}
-	m.meeting = &meeting{core: c, discovery: m.discovery, memory: m.memory}
-	m.boot = newBootstrapping(c, m.discovery)
-	m.form = &forming{core: c, discovery: m.discovery, boot: m.boot, memory: m.memory, strategies: m.strategies, footing: m.footing}
+	m.inquiry = &inquiry{core: c, memory: m.memory, strategies: m.strategies, footing: m.footing}
+	m.meeting = &meeting{core: c, inquiry: m.inquiry, memory: m.memory}
+	m.boot = newBootstrapping(c, m.inquiry)
+	m.form = &forming{core: c, inquiry: m.inquiry, boot: m.boot, memory: m.memory, strategies: m.strategies, footing: m.footing}
 	m.join = &joining{
-		core: c, discovery: m.discovery, boot: m.boot, form: m.form, memory: m.memory, meeting: m.meeting, becomeMember: m.becomeMember,
+		core: c, inquiry: m.inquiry, boot: m.boot, form: m.form, memory: m.memory, meeting: m.meeting, becomeMember: m.becomeMember,
 	}
 	m.form.join = m.join
-	m.admission = newAdmission(c, m.discovery, m.form, m.footing, m.strategies, m.monitoring)
+	m.admission = newAdmission(c, m.inquiry, m.form, m.footing, m.strategies, m.monitoring)
 	m.gate = newGate(c, m.monitoring)
 	m.lead = newLeading(c, m.gate, m.answers, m.strategies, m.footing)
 	m.exit = &leaving{core: c, lead: m.lead, spread: m.spread, footing: m.footing, ending: m.ending}

@@ -25,8 +25,8 @@ const meetMax = 16
 type meeting struct {
 	*core
 
-	discovery *discovery
-	memory    *memory
+	inquiry *inquiry
+	memory  *memory
 
 	// asked are the addresses that were asked, and whose answers are believed, sorted.
 	asked []gossip.Address
@@ -53,13 +53,13 @@ func (w *meeting) seekClusters() {
 		return
 	}
 	w.out.Arm(timerMeet, w.now.Mono.Add(meetInterval))
-	all := slices.Concat(w.discovery.seeds, w.memory.wanted.addresses())
+	all := slices.Concat(w.inquiry.seeds, w.memory.wanted.addresses())
 	slices.SortFunc(all, gossip.Address.Compare)
 	all = slices.DeleteFunc(slices.Compact(all), func(a gossip.Address) bool {
 		return a == w.self.Address || w.state.ByAddress(a) != nil
 	})
 	w.asked = all
-	question := InitJoin{Attempt: w.discovery.attempt, Claim: w.discovery.claim(Record{})}
+	question := InitJoin{Attempt: w.inquiry.attempt, Claim: w.inquiry.claim(Record{})}
 	for range min(len(all), meetMax) {
 		a := all[w.next%len(all)]
 		w.next = (w.next + 1) % len(all)
@@ -79,7 +79,7 @@ func (w *meeting) meetCluster(from gossip.NodeID, theirs Claim) {
 		w.refuse(from, "InitJoinAck", RefusedUnsolicited, "no such question was asked")
 		return
 	}
-	mine := w.discovery.claim(theirs.Record)
+	mine := w.inquiry.claim(theirs.Record)
 	young := w.now.Mono.Sub(w.joinedAt) < w.foundingLimit()
 	switch {
 	case !theirs.Standing || !mine.Standing && young:

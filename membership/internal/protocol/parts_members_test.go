@@ -96,8 +96,8 @@ func TestWhoLeftInOrderIsFencedAtOnceByWhoTookPart(t *testing.T) {
 }
 
 // newTestDiscovery is a discovery with nodes 1 to 3 as seed nodes.
-func newTestDiscovery(b *bench) *discovery {
-	d := &discovery{core: b.core, memory: newMemory(b.core, func() {}), strategies: b.strategies, footing: b.footing}
+func newTestDiscovery(b *bench) *inquiry {
+	d := &inquiry{core: b.core, memory: newMemory(b.core, func() {}), strategies: b.strategies, footing: b.footing}
 	d.restart([]gossip.Address{nodeAt(1).Address, nodeAt(2).Address, nodeAt(3).Address})
 	d.nextAttempt()
 	return d
@@ -146,7 +146,7 @@ func TestVotesAreAskedForWhenThePromiseIsOnDisk(t *testing.T) {
 	b.phase, b.deps.Remember = phaseJoining, true
 	d := newTestDiscovery(b)
 	in := &door{}
-	f := &forming{core: b.core, discovery: d, boot: newBootstrapping(b.core, d), memory: d.memory, strategies: b.strategies, footing: b.footing, join: in}
+	f := &forming{core: b.core, inquiry: d, boot: newBootstrapping(b.core, d), memory: d.memory, strategies: b.strategies, footing: b.footing, join: in}
 	b.at(2 * time.Minute)
 	d.note(nodeAt(2), Claim{Record: Record{Data: 2}})
 	f.considerFounding()
@@ -166,7 +166,7 @@ func TestVotesAreAskedForWhenThePromiseIsOnDisk(t *testing.T) {
 func TestAClusterWithFewerVotersYieldsToOneThatGoesOn(t *testing.T) {
 	b := newBench(t, 1)
 	d := newTestDiscovery(b)
-	w := &meeting{core: b.core, discovery: d, memory: d.memory}
+	w := &meeting{core: b.core, inquiry: d, memory: d.memory}
 	other := Claim{Cluster: gossip.ClusterID{Born: 2 * bornAt, Nonce: 7}, Standing: true, Voters: 3, Known: true}
 	w.meetCluster(nodeAt(2), other)
 	require.True(t, b.state.Yielded().IsZero(), "node 2 was not asked")
@@ -187,8 +187,8 @@ func TestAJoiningNodeAsksAllAndThenTheOneThatGoesOn(t *testing.T) {
 	b := newBench(t, 0)
 	d := newTestDiscovery(b)
 	var entered *gossip.State
-	j := &joining{core: b.core, discovery: d, boot: newBootstrapping(b.core, d), memory: d.memory, becomeMember: func(s *gossip.State) { entered = s }}
-	j.form = &forming{core: b.core, discovery: d, boot: j.boot, memory: d.memory, strategies: b.strategies, footing: b.footing, join: j}
+	j := &joining{core: b.core, inquiry: d, boot: newBootstrapping(b.core, d), memory: d.memory, becomeMember: func(s *gossip.State) { entered = s }}
+	j.form = &forming{core: b.core, inquiry: d, boot: j.boot, memory: d.memory, strategies: b.strategies, footing: b.footing, join: j}
 	j.start(d.seeds)
 	require.Len(t, sentTo[InitJoin](b), 2)
 	there := newBench(t, 3)
@@ -205,7 +205,7 @@ func TestAJoiningNodeAsksAllAndThenTheOneThatGoesOn(t *testing.T) {
 
 func newTestAdmission(b *bench) *admission {
 	d := newTestDiscovery(b)
-	f := &forming{core: b.core, discovery: d, boot: newBootstrapping(b.core, d), memory: d.memory, strategies: b.strategies, footing: b.footing}
+	f := &forming{core: b.core, inquiry: d, boot: newBootstrapping(b.core, d), memory: d.memory, strategies: b.strategies, footing: b.footing}
 	return newAdmission(b.core, d, f, b.footing, b.strategies, b.monitoring)
 }
 
@@ -222,7 +222,7 @@ func TestANodeIsTakenInWhenItAnswersAtItsAddress(t *testing.T) {
 			b := newBench(t, 3)
 			b.answeredBy(time.Minute, 2, 3)
 			a := newTestAdmission(b)
-			a.receiveJoinRequest(nodeAt(4), JoinRequest{Attempt: 1, Member: memberAt(4), Settings: a.discovery.compared()})
+			a.receiveJoinRequest(nodeAt(4), JoinRequest{Attempt: 1, Member: memberAt(4), Settings: a.inquiry.compared()})
 			require.Len(t, effects[Probe](b), 1)
 			require.Nil(t, b.state.Member(nodeAt(4)))
 			c.answer.Address = nodeAt(4).Address
@@ -243,7 +243,7 @@ func TestANodeIsTakenInWhenItAnswersAtItsAddress(t *testing.T) {
 func TestASideThatCannotProveAMajorityTakesNobodyIn(t *testing.T) {
 	b := newBench(t, 3)
 	a := newTestAdmission(b)
-	a.receiveJoinRequest(nodeAt(4), JoinRequest{Attempt: 1, Member: memberAt(4), Settings: a.discovery.compared()})
+	a.receiveJoinRequest(nodeAt(4), JoinRequest{Attempt: 1, Member: memberAt(4), Settings: a.inquiry.compared()})
 	require.Equal(t, RefusedNotReady, sentTo[JoinRefused](b)[4].Refusal)
 	require.Empty(t, effects[Probe](b))
 }

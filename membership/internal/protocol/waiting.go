@@ -83,7 +83,7 @@ func (j *joining) complain() {
 	if j.asked < complainAfter {
 		return
 	}
-	w := j.discovery.waiting(j.form.couldFound())
+	w := j.inquiry.waiting(j.form.couldFound())
 	cause := w.Reason
 	if j.boot.isNeeded() {
 		w.Reason, cause = j.boot.explain(w.Reason)
@@ -97,10 +97,10 @@ func (j *joining) complain() {
 
 // waiting says which voters this node waits for; enough says that the nodes that answer
 // can found a cluster.
-func (d *discovery) waiting(enough bool) Waiting {
-	basis := d.basis()
+func (q *inquiry) waiting(enough bool) Waiting {
+	basis := q.basis()
 	w := Waiting{Basis: basis.Stamp, Enough: enough}
-	answers := append(d.fresh(), answer{from: d.self, claim: d.claim(Record{}), at: d.now.Mono, since: d.began})
+	answers := append(q.fresh(), answer{from: q.self, claim: q.claim(Record{}), at: q.now.Mono, since: q.began})
 	free, voters := map[gossip.NodeID]machine.Instant{}, speakersFor(basis.Voters)
 	for _, a := range answers {
 		if a.claim.Cluster.IsZero() {
@@ -113,11 +113,11 @@ func (d *discovery) waiting(enough bool) Waiting {
 	}
 	for _, v := range basis.Voters {
 		if !v.isAbsent() {
-			w.Voters = append(w.Voters, d.voterAnswer(v, free, answers))
+			w.Voters = append(w.Voters, q.voterAnswer(v, free, answers))
 		}
 	}
 	w.Reason = w.reason()
-	if d.nextBirth() > gossip.LatestBirth {
+	if q.nextBirth() > gossip.LatestBirth {
 		w.Reason = noBirthLeft
 	}
 	return w
@@ -126,15 +126,15 @@ func (d *discovery) waiting(enough bool) Waiting {
 // voterAnswer returns what a voter answered, or else the node at its address. free has
 // the voters for which a node in no cluster speaks, each with the moment since which it
 // does.
-func (d *discovery) voterAnswer(v Voter, free map[gossip.NodeID]machine.Instant, answers []answer) VoterAnswer {
-	said, since := SaidNothing, d.began
+func (q *inquiry) voterAnswer(v Voter, free map[gossip.NodeID]machine.Instant, answers []answer) VoterAnswer {
+	said, since := SaidNothing, q.began
 	freeSince, isFree := free[v.Node]
 	at := slices.IndexFunc(answers, func(a answer) bool { return a.from.Address == v.Node.Address })
 	switch {
 	case isFree:
 		said, since = SaidFree, freeSince
 	case at < 0:
-		if last, ok := d.of(v.Node.Address); ok {
+		if last, ok := q.of(v.Node.Address); ok {
 			since = max(since, last.at)
 		}
 	case answers[at].claim.Leaving:
@@ -144,7 +144,7 @@ func (d *discovery) voterAnswer(v Voter, free map[gossip.NodeID]machine.Instant,
 	default:
 		said, since = SaidLost, answers[at].since
 	}
-	return VoterAnswer{Voter: v, Said: said, For: d.now.Mono.Sub(since)}
+	return VoterAnswer{Voter: v, Said: said, For: q.now.Mono.Sub(since)}
 }
 
 // reason says in one sentence which voters are missing.

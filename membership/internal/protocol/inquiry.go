@@ -16,10 +16,10 @@ import (
 // The order here: whom this node asks, what it does with an answer, what follows from all
 // answers (the newest record and the highest birth), and what this node says of itself.
 
-// discovery holds whom this node asks about clusters, and what they have answered. A node
+// inquiry holds whom this node asks about clusters, and what they have answered. A node
 // without a cluster asks until it has one; a member goes on asking the nodes that should
 // be in its cluster, and answers questions itself.
-type discovery struct {
+type inquiry struct {
 	*core
 
 	memory     *memory
@@ -45,44 +45,44 @@ type discovery struct {
 }
 
 // restart begins a new search, among these seed nodes.
-func (d *discovery) restart(seeds []gossip.Address) {
-	if d.phase == phaseIdle {
-		d.began = d.now.Mono
+func (q *inquiry) restart(seeds []gossip.Address) {
+	if q.phase == phaseIdle {
+		q.began = q.now.Mono
 	}
-	d.seeds, d.heard = nil, nil
+	q.seeds, q.heard = nil, nil
 	for _, seed := range seeds {
-		if !slices.Contains(d.seeds, seed) {
-			d.seeds = append(d.seeds, seed)
+		if !slices.Contains(q.seeds, seed) {
+			q.seeds = append(q.seeds, seed)
 		}
 	}
 }
 
 // nextAttempt makes all answers to earlier questions count as late.
-func (d *discovery) nextAttempt() { d.attempt++ }
+func (q *inquiry) nextAttempt() { q.attempt++ }
 
 // others returns the seed nodes except this one.
-func (d *discovery) others() []gossip.Address {
-	return slices.DeleteFunc(slices.Clone(d.seeds), func(a gossip.Address) bool { return a == d.self.Address })
+func (q *inquiry) others() []gossip.Address {
+	return slices.DeleteFunc(slices.Clone(q.seeds), func(a gossip.Address) bool { return a == q.self.Address })
 }
 
 // whomToAsk returns, sorted, the addresses of the seed nodes and of all voters that this
 // node, or a node that answered, remembers.
-func (d *discovery) whomToAsk() []gossip.Address {
-	all := slices.Concat(d.seeds, d.memory.wanted.addresses())
-	if basis := d.basis(); basis.Remembers() {
+func (q *inquiry) whomToAsk() []gossip.Address {
+	all := slices.Concat(q.seeds, q.memory.wanted.addresses())
+	if basis := q.basis(); basis.Remembers() {
 		all = append(all, basis.addresses()...)
 	}
 	slices.SortFunc(all, gossip.Address.Compare)
-	return slices.DeleteFunc(slices.Compact(all), func(a gossip.Address) bool { return a == d.self.Address })
+	return slices.DeleteFunc(slices.Compact(all), func(a gossip.Address) bool { return a == q.self.Address })
 }
 
 // asks reports whether this node asks one of the addresses, and so believes an answer
 // from there.
-func (d *discovery) asks(addresses ...gossip.Address) bool {
+func (q *inquiry) asks(addresses ...gossip.Address) bool {
 	if len(addresses) == 0 {
 		return false
 	}
-	asked := d.whomToAsk()
+	asked := q.whomToAsk()
 	return slices.ContainsFunc(addresses, func(a gossip.Address) bool {
 		_, found := slices.BinarySearchFunc(asked, a, gossip.Address.Compare)
 		return found
@@ -105,54 +105,54 @@ func (a answer) continues(before answer, limit time.Duration) bool {
 }
 
 // note takes the answer of a node.
-func (d *discovery) note(from gossip.NodeID, claim Claim) {
-	i, found := d.find(from.Address)
-	a := answer{from: from, claim: claim, at: d.now.Mono, since: d.now.Mono}
+func (q *inquiry) note(from gossip.NodeID, claim Claim) {
+	i, found := q.find(from.Address)
+	a := answer{from: from, claim: claim, at: q.now.Mono, since: q.now.Mono}
 	if found {
-		if a.continues(d.heard[i], d.answersLast()) {
-			a.since = d.heard[i].since
+		if a.continues(q.heard[i], q.answersLast()) {
+			a.since = q.heard[i].since
 		}
-		d.heard[i] = a
+		q.heard[i] = a
 		return
 	}
-	d.heard = slices.Insert(d.heard, i, a)
+	q.heard = slices.Insert(q.heard, i, a)
 }
 
 // fresh returns the answers that are recent enough to count.
-func (d *discovery) fresh() []answer {
-	return slices.DeleteFunc(slices.Clone(d.heard), func(a answer) bool { return d.now.Mono.Sub(a.at) > d.answersLast() })
+func (q *inquiry) fresh() []answer {
+	return slices.DeleteFunc(slices.Clone(q.heard), func(a answer) bool { return q.now.Mono.Sub(a.at) > q.answersLast() })
 }
 
 // find returns the index of the answer from an address, or the index at which it belongs.
-func (d *discovery) find(address gossip.Address) (int, bool) {
-	return slices.BinarySearchFunc(d.heard, address, func(a answer, address gossip.Address) int {
+func (q *inquiry) find(address gossip.Address) (int, bool) {
+	return slices.BinarySearchFunc(q.heard, address, func(a answer, address gossip.Address) int {
 		return a.from.Address.Compare(address)
 	})
 }
 
 // of returns the answer from an address.
-func (d *discovery) of(address gossip.Address) (answer, bool) {
-	i, found := d.find(address)
+func (q *inquiry) of(address gossip.Address) (answer, bool) {
+	i, found := q.find(address)
 	if !found {
 		return answer{}, false
 	}
-	return d.heard[i], true
+	return q.heard[i], true
 }
 
 // answersLast is how long an answer counts.
-func (d *discovery) answersLast() time.Duration { return 2 * d.cfg.JoinIntervalMax }
+func (q *inquiry) answersLast() time.Duration { return 2 * q.cfg.JoinIntervalMax }
 
 // basis returns the newest record of this node and of the nodes that answer, or the list
 // of seed nodes if no node remembers a cluster.
-func (d *discovery) basis() Record {
-	best := d.memory.wanted
-	for _, a := range d.fresh() {
+func (q *inquiry) basis() Record {
+	best := q.memory.wanted
+	for _, a := range q.fresh() {
 		if a.claim.Record.supersedes(best) {
 			best = a.claim.Record
 		}
 	}
 	if !best.Remembers() {
-		best = listed(d.seeds, d.required)
+		best = listed(q.seeds, q.required)
 	}
 	return best
 }
@@ -163,50 +163,50 @@ const noBirthLeft = "a clock is or was off by centuries, here or where somebody 
 
 // nextBirth returns the birth of a cluster that would be founded now: above all births
 // that this node or a node that answered knows of.
-func (d *discovery) nextBirth() int64 {
-	birth := max(d.now.Wall.UnixMilli(), d.memory.wanted.floor()+1)
-	for _, a := range d.fresh() {
+func (q *inquiry) nextBirth() int64 {
+	birth := max(q.now.Wall.UnixMilli(), q.memory.wanted.floor()+1)
+	for _, a := range q.fresh() {
 		birth = max(birth, a.claim.Record.floor()+1)
 	}
 	return birth
 }
 
 // claim returns what this node says of itself to a node with a record.
-func (d *discovery) claim(to Record) Claim {
-	c := Claim{Record: d.kept, Known: d.asks(to.addresses()...)}
-	if d.phase == phaseMember {
-		c.Leaving = !admits(d.ownStatus())
-		c.Cluster, c.Standing = d.state.Cluster(), d.footing.goesOn()
-		c.Voters = len(d.state.Config().Voters)
+func (q *inquiry) claim(to Record) Claim {
+	c := Claim{Record: q.kept, Known: q.asks(to.addresses()...)}
+	if q.phase == phaseMember {
+		c.Leaving = !admits(q.ownStatus())
+		c.Cluster, c.Standing = q.state.Cluster(), q.footing.goesOn()
+		c.Voters = len(q.state.Config().Voters)
 	}
 	return c
 }
 
 // hear takes the claim of a node. It returns false if that node was not asked.
-func (d *discovery) hear(from gossip.NodeID, what string, attempt uint64, claim Claim) bool {
-	if attempt > d.attempt || !d.asks(from.Address) {
-		d.refuse(from, what, RefusedUnsolicited, "no such question was asked")
+func (q *inquiry) hear(from gossip.NodeID, what string, attempt uint64, claim Claim) bool {
+	if attempt > q.attempt || !q.asks(from.Address) {
+		q.refuse(from, what, RefusedUnsolicited, "no such question was asked")
 		return false
 	}
-	d.note(from, claim)
+	q.note(from, claim)
 	return true
 }
 
 // compared returns the settings of this node that a join compares. A member compares the
 // strategy of its cluster.
-func (d *discovery) compared() []Setting {
-	all := append(strategySettings(d.strategies.active()), d.settings...)
-	return sortedSettings(append(all, Setting{"membership.seed-nodes", d.seedsCompared(), ShouldEqual}))
+func (q *inquiry) compared() []Setting {
+	all := append(strategySettings(q.strategies.active()), q.settings...)
+	return sortedSettings(append(all, Setting{"membership.seed-nodes", q.seedsCompared(), ShouldEqual}))
 }
 
 // seedsCompared is what other nodes compare of this node's seed nodes: the list, or, where
 // contact points are looked up, how many of them have to vote. Which of them are found
 // differs from one moment to the next.
-func (d *discovery) seedsCompared() string {
-	if d.required > 0 {
-		return fmt.Sprintf("looked up, required-contact-point-nr %d", d.required)
+func (q *inquiry) seedsCompared() string {
+	if q.required > 0 {
+		return fmt.Sprintf("looked up, required-contact-point-nr %d", q.required)
 	}
-	return seedsText(d.seeds)
+	return seedsText(q.seeds)
 }
 
 // seedsText writes a list of seed nodes in the form that is compared. Lists that differ
