@@ -60,8 +60,8 @@ const sourceDiscovered = 7
 // errNotFound is the answer of a lookup that fails.
 var errNotFound = errors.New("simulation: the registry is not available")
 
-// Serve makes d answer the lookups of a world, and the built-in rule the nodes that ask
-// who decides.
+// Serve makes d answer the lookups of a world, and the built-in rule the questions to
+// deciders.
 func (d *Discovered) Serve(w *simulation.World) {
 	d.world, d.rand, d.views = w, w.Source(sourceDiscovered), make(map[gossip.Address]*view)
 	strategies := w.Strategies()

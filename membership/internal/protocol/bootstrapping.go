@@ -32,7 +32,7 @@ const (
 )
 
 const (
-	// deciderLimit is how long who decides may take.
+	// deciderLimit is how long the decider may take to answer.
 	deciderLimit = 5 * time.Second
 
 	// lookupAsMember is the time between two lookups of a member, which needs contact
@@ -223,7 +223,7 @@ func (b *bootstrapping) tell(lookedUp bool) {
 	b.out.Publish(Sought{Line: b.search.Explain(o), Seen: o, Fault: b.search.Fault(), LookedUp: lookedUp})
 }
 
-// round dials contact points that do not answer, and asks who decides.
+// round dials contact points that do not answer, and asks the decider.
 func (b *bootstrapping) round() {
 	if !b.runs {
 		return
@@ -293,8 +293,8 @@ func (b *bootstrapping) allows() (ok bool, at machine.Instant) {
 	return false, at
 }
 
-// rank is zero for the node that is to form the cluster, by who decides. The others of so
-// many let it go first.
+// rank returns how many of so many nodes stand for the cluster before this node does: none if
+// the decider has chosen it.
 func (b *bootstrapping) rank(of int) int {
 	o := b.observe()
 	if b.decides || (bootstrap.LowestAddress{}).DecideNow(o).Action == bootstrap.Form {
@@ -304,7 +304,7 @@ func (b *bootstrapping) rank(of int) int {
 	return min(max(before, 1), max(of-1, 1))
 }
 
-// mayJoin reports whether who decides lets this node join the cluster of a contact point.
+// mayJoin reports whether the decider lets this node join the cluster of a contact point.
 func (b *bootstrapping) mayJoin(a gossip.Address) bool {
 	return !b.runs || !b.decides || b.verdict.Action == bootstrap.Join && slices.Contains(b.verdict.SeedNodes, targetAt(a))
 }
@@ -320,7 +320,7 @@ func (b *bootstrapping) explain(vote string) (line, cause string) {
 	return line, cause
 }
 
-// ask asks who decides, if somebody does and has answered the question before.
+// ask asks the decider, if there is one and it has answered the question before.
 func (b *bootstrapping) ask(o bootstrap.Observations) {
 	if !b.decides || b.question != 0 {
 		return
@@ -330,7 +330,7 @@ func (b *bootstrapping) ask(o bootstrap.Observations) {
 	b.out.Arm(timerDecider, b.now.Mono.Add(deciderLimit))
 }
 
-// decided takes what who decides has said.
+// decided takes what the decider has said.
 func (b *bootstrapping) decided(in machine.Called) {
 	decision, known := in.Result.(bootstrap.Decision)
 	err := in.Err
@@ -355,7 +355,7 @@ func (b *bootstrapping) decided(in machine.Called) {
 func (b *bootstrapping) deciderFailed(err error) {
 	b.endQuestion()
 	b.verdict = bootstrap.Decision{}
-	b.out.Decide("bootstrap", b.self.String(), bootstrap.Probe.String(), cutText(fmt.Sprintf("who decides did not: %v", err)))
+	b.out.Decide("bootstrap", b.self.String(), bootstrap.Probe.String(), cutText(fmt.Sprintf("the decider did not answer: %v", err)))
 }
 
 func (b *bootstrapping) endQuestion() {

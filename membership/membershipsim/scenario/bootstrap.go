@@ -51,7 +51,7 @@ type booting struct {
 // bootstrapTime is for how long discovery is wrong and faults strike.
 const bootstrapTime = 90 * time.Second
 
-// doubtful is a windy network, in which lookups, and who decides, hang and fail.
+// doubtful is a windy network, in which lookups and deciders hang and fail.
 func doubtful(o *simulation.Options) {
 	windy(o)
 	o.Calls = simulation.Calls{Max: 500 * time.Millisecond, Hang: 0.03, Fail: 0.05, Garbage: 0.03, Late: 0.03}
