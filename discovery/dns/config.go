@@ -26,7 +26,7 @@ const (
 	portMax         = 65535
 )
 
-// Config is the section "dns" of the discovery of a node. The zero value is not valid;
+// Config is the section "discovery-dns" of a node. The zero value is not valid;
 // start from [Default].
 type Config struct {
 	// Servers are the servers to ask, "address:port" each, in order, at most 8. Empty:

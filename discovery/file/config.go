@@ -14,11 +14,11 @@ const (
 	settleMax   = 10 * time.Second
 )
 
-// Config is the section "file" of the discovery of a node. The zero value reads the file
-// at each lookup and takes what it finds; start from [Default].
+// Config is the section "discovery-file" of a node. With a path alone it reads the file at
+// each lookup and takes what it finds; start from [Default].
 type Config struct {
-	// Path is that of the file, which need not exist before the first lookup. Empty, the
-	// method cannot be used.
+	// Path is that of the file, which need not exist before the first lookup. It must be
+	// given.
 	Path string `koanf:"path"`
 
 	// Interval is for how long an answer is given again before the file is read anew, from
@@ -43,6 +43,7 @@ func (c *Config) Paths() []*string { return []*string{&c.Path} }
 // Validate reports every fault of c in one error, each a [field.Error].
 func (c Config) Validate() error {
 	var faults field.Faults
+	faults.Refuse(c.Path == "", "path", "none given")
 	faults.Refuse(c.Interval < 0 || c.Interval > intervalMax, "interval", "%v is not from 0s to %v", c.Interval, intervalMax)
 	faults.Refuse(c.Settle < 0 || c.Settle > settleMax, "settle", "%v is not from 0s to %v", c.Settle, settleMax)
 	return faults.Err()

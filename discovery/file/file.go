@@ -14,7 +14,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/quorate/quorate/config/field"
 	"github.com/quorate/quorate/discovery"
 )
 
@@ -42,12 +41,9 @@ type Discovery struct {
 var _ discovery.Discovery = (*Discovery)(nil)
 
 // New returns the method with these settings. It does not look at the file yet. The error
-// is that of [Config.Validate], and of a path that is not given.
+// is that of [Config.Validate].
 func New(config Config) (*Discovery, error) {
-	var faults field.Faults
-	faults.Refuse(config.Path == "", "path", "none given")
-	faults.Add(config.Validate())
-	if err := faults.Err(); err != nil {
+	if err := config.Validate(); err != nil {
 		return nil, err
 	}
 	return &Discovery{config: config, turn: make(chan struct{}, 1)}, nil

@@ -341,8 +341,8 @@ func TestConfigReportsEachFaultAtItsKey(t *testing.T) {
 		require.Equal(t, want, key)
 		require.NotEmpty(t, reason)
 	}
-	require.NoError(t, file.Default().Validate(), "a section that is not used is no fault")
 	config := file.Default()
+	require.ErrorContains(t, config.Validate(), "path: none given", "the section is looked at where the method is selected, and then needs one")
 	config.Path, config.Interval = "nodes", 2*time.Hour
 	require.ErrorContains(t, config.Validate(), "interval: 2h0m0s")
 }

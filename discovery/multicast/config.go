@@ -13,7 +13,7 @@ import (
 
 const windowMax = 10 * time.Second
 
-// Config is the section "multicast" of the discovery of a node. The zero value is not
+// Config is the section "discovery-multicast" of a node. The zero value is not
 // valid; start from [Default].
 type Config struct {
 	// Group is the multicast address and port of the group, of IPv4 or IPv6, the same on
