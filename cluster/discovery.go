@@ -187,8 +187,8 @@ func (s *startable) methods() error {
 	var faults []error
 	for _, name := range s.Membership.Discovery.Methods {
 		linked := slices.ContainsFunc(s.options.methods, func(m linkedMethod) bool { return m.called() == name })
-		if name == "" || name == discovery.MethodStatic || linked || slices.Contains(s.own, name) { // The section reports an empty name.
-			continue
+		if name == "" || name == discovery.MethodStatic || linked || slices.Contains(s.own, name) || slices.Contains(shipped(), name) {
+			continue // The section reports an empty name, and linkedDiscovery one that could be linked.
 		}
 		faults = append(faults, &field.Error{
 			Key: "membership.discovery.methods", Err: config.ErrNotLinked,

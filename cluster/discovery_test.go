@@ -124,3 +124,22 @@ func TestMethodsOfDiscoveryAreChecked(t *testing.T) {
 	t.Setenv("QUORATE_MEMBERSHIP__DISCOVERY__METHODS", "book")
 	require.ErrorContains(t, cluster.Check(own, file(t, name, here)), "discovery-book.page: none given")
 }
+
+// A method that the project has and the program did not link is refused at its line, with
+// what to import and which option to give; the same by a check and by a start.
+func TestAMethodThatIsNotLinkedIsNamedWithItsCure(t *testing.T) {
+	for _, name := range []string{"consul", "dns", "etcd", "file", "kubernetes", "multicast"} {
+		path := file(t, "cluster: {name: test}", "node: {address: 127.0.0.1:7946}", "membership: {discovery: {methods: [static, "+name+"], service: bank},", "  seed-nodes: [127.0.0.1:7946]}")
+		_, started := cluster.Start(t.Context(), quiet(cluster.WithFile(path))...)
+		for what, err := range map[string]error{"start": started, "check": cluster.Check(cluster.Own{}, path)} {
+			require.ErrorIs(t, err, config.ErrNotLinked, what)
+			var faults config.Errors
+			require.ErrorAs(t, err, &faults, what)
+			require.Len(t, faults, 1, "%s: %v", what, err)
+			require.Equal(t, path, faults[0].File, what)
+			require.Equal(t, 3, faults[0].Line, what)
+			require.Equal(t, "membership.discovery.methods", faults[0].Key, what)
+			require.Contains(t, faults[0].Reason, "import github.com/quorate/quorate/discovery/"+name+", and start the node with the option cluster.WithDiscovery("+name+".Method", what)
+		}
+	}
+}

@@ -24,9 +24,10 @@
 // node.address. A fault names file, line, key and cure, and all faults are reported
 // together.
 //
-// Three things are linked only by programs that want them, and are given by options: TOML
+// Four things are linked only by programs that want them, and are given by options: TOML
 // ([WithFormat]), the metrics at /metrics for telemetry: {metrics: prometheus}
-// ([WithMetrics]), and what runs plugins ([WithPlugins]). A file that asks for one that is
+// ([WithMetrics]), what runs plugins ([WithPlugins]), and methods of discovery
+// ([WithDiscovery]). A file that asks for one that is
 // missing is refused, and the fault names the import and the option.
 //
 // # Reloading

@@ -6,6 +6,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/quorate/quorate/cluster/telemetry"
 	"github.com/quorate/quorate/config"
@@ -51,4 +52,26 @@ func (o *options) linkedTelemetry(c Config) error {
 		return nil
 	}
 	return notLinked("telemetry.metrics", telemetry.Prometheus, "cluster/prometheus", "cluster.WithMetrics(prometheus.Endpoint())")
+}
+
+// shipped are the names of the methods of discovery that this project has and not every
+// program links: each is a package of its name below discovery.
+func shipped() []string {
+	return []string{"consul", "dns", "etcd", "file", "kubernetes", "multicast"}
+}
+
+// linkedDiscovery reports methods of discovery that the program could have linked and did
+// not. Their names are taken: a method of the program's own has another one, or is given
+// by [WithDiscovery] too.
+func (o *options) linkedDiscovery(c Config) error {
+	var faults []error
+	for _, name := range c.Membership.Discovery.Methods {
+		given := slices.ContainsFunc(o.methods, func(m linkedMethod) bool { return m.called() == name })
+		if given || !slices.Contains(shipped(), name) {
+			continue
+		}
+		option := fmt.Sprintf("cluster.WithDiscovery(%[1]s.Method, %[1]s.Default(), func(c %[1]s.Config) (discovery.Discovery, error) { return %[1]s.New(c) })", name)
+		faults = append(faults, notLinked("membership.discovery.methods", "the method "+name, "discovery/"+name, option))
+	}
+	return errors.Join(faults...)
 }

@@ -84,7 +84,7 @@ func parts() []part {
 			name: "plugins", resolve: resolvePlugins, check: Config.validatePlugins, linked: (*options).linkedPlugins, start: startPlugins, stop: stopPlugins,
 			routes: (*Node).pluginRoutes, prepare: prepareDowning, prepareLast: prepareAllocation,
 		},
-		{name: "discovery", start: openDiscovery, stop: stopDiscovery},
+		{name: "discovery", linked: (*options).linkedDiscovery, start: openDiscovery, stop: stopDiscovery},
 		{
 			name: "membership", defaults: defaultMembership, resolve: resolveMembership,
 			check: func(c Config) error { return c.membership().ValidateAcross() },
