@@ -27,13 +27,19 @@ func TestCheckNamesWhatTheProgramNeeds(t *testing.T) {
 	plain := file("plain.yaml", node+"}\n")
 	metrics := file("metrics.yaml", node+",\n telemetry: {metrics: prometheus}, management: {address: 127.0.0.1:8080}}\n")
 	written := file("written.toml", "[telemetry]\nmetrics = \"prometheus\"\n[management]\naddress = \"127.0.0.1:8080\"\n[cluster]\nname = \"test\"\n[node]\naddress = \"127.0.0.1:7946\"\n")
+	const looks = ",\n membership: {discovery: {service: bank, methods: "
+	dns := file("dns.yaml", node+looks+"[dns]}},\n discovery-dns: {port: 7946}}\n")
+	all := file("all.yaml", node+looks+"[consul, dns, etcd, file, kubernetes, multicast]}},\n discovery-file: {path: nodes},\n"+
+		" discovery-etcd: {endpoints: ['http://127.0.0.1:2379']}}\n")
 	for name, c := range map[string]struct {
 		path string
 		want []string
 	}{
-		"nothing":            {plain, nil},
-		"metrics":            {metrics, []string{"metrics.yaml:2: telemetry.metrics: prometheus is not part of this program"}},
-		"format and metrics": {written, []string{"written.toml: TOML is not part of this program", "written.toml:2: telemetry.metrics"}},
+		"a method of discovery":     {dns, []string{"dns.yaml:2: membership.discovery.methods: the method dns is not part of this program: import github.com/quorate/quorate/discovery/dns"}},
+		"every method of discovery": {all, []string{"method consul", "method dns", "method etcd", "method file", "method kubernetes", "method multicast"}},
+		"nothing":                   {plain, nil},
+		"metrics":                   {metrics, []string{"metrics.yaml:2: telemetry.metrics: prometheus is not part of this program"}},
+		"format and metrics":        {written, []string{"written.toml: TOML is not part of this program", "written.toml:2: telemetry.metrics"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			needs, err := check(nil, nil, c.path)
@@ -48,4 +54,13 @@ func TestCheckNamesWhatTheProgramNeeds(t *testing.T) {
 	needs, err := check(nil, nil, file("wrong.yaml", node+", telemetry: {metrics: prometeus}}\n"))
 	require.ErrorContains(t, err, "telemetry.metrics")
 	require.Empty(t, needs, "what is wrong comes first")
+	for wrong, want := range map[string]string{
+		node + looks + "[dns]}},\n discovery-dns: {prot: 1}}\n": `discovery-dns.prot: unknown key; did you mean "port"?`,
+		node + looks + "[file]}}}\n":                            "discovery-file.path",
+		node + looks + "[dsn]}}}\n":                             `"dsn" is not built in`,
+	} {
+		needs, err = check(nil, nil, file("wrong.yaml", wrong))
+		require.ErrorContains(t, err, want, wrong)
+		require.Empty(t, needs)
+	}
 }

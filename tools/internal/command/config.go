@@ -40,7 +40,8 @@ type Check struct {
 func (*Check) Help() string {
 	return `The files are merged in order, then the QUORATE_ variables of the environment,
 as a node does when it starts, and what its start would refuse is looked at too:
-addresses that need TLS, certificate files, names of strategies. Files may ask for
+addresses that need TLS, certificate files, names of strategies, the sections of
+methods of discovery that are selected. Files may ask for
 parts that not every program links: the answer names each, with the import and the
 option that give it to the program. The exit status is 0 when all is well and 2 when
 there are faults.
