@@ -28,13 +28,13 @@ type Config struct {
 	// Every lookup takes so long. Too short, slow nodes are left out.
 	Window time.Duration `koanf:"window" range:">0s..10s"`
 
-	// Service is the name for which this node answers, at most 200 bytes. It must be set
-	// where something is announced.
+	// Service is the name for which this node answers with what Announce lists, at most 200
+	// bytes. It must be set where Announce lists something.
 	Service string `koanf:"service"`
 
 	// Announce are the contact points that this node answers with, at most 16:
-	// "host:port", or ":port" at the address from which the answer comes. Empty: it asks
-	// and does not answer.
+	// "host:port", or ":port" at the address from which the answer comes. Empty: the
+	// address of the node, for the service that the node looks up.
 	Announce []string `koanf:"announce"`
 }
 
