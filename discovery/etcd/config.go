@@ -71,6 +71,11 @@ func Default() Config {
 	return Config{Prefix: "/quorate/", TTL: 15 * time.Second, Interval: time.Second, RequestTimeout: 3 * time.Second}
 }
 
+// Paths returns pointers to the names of files, for who makes them relative to a directory.
+func (c *Config) Paths() []*string {
+	return []*string{&c.PasswordFile, &c.CAFile, &c.CertFile, &c.KeyFile}
+}
+
 // Validate reports every fault of c in one error, each a [field.Error].
 func (c Config) Validate() error {
 	var faults field.Faults

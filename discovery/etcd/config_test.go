@@ -75,3 +75,12 @@ func slicesOf(n int, text string) []string {
 	}
 	return list
 }
+
+// A cluster makes the names of files relative to its configuration by these pointers.
+func TestPathsAreAllFilesOfTheSettings(t *testing.T) {
+	config := etcd.Config{PasswordFile: "passwordfile", CAFile: "cafile", CertFile: "certfile", KeyFile: "keyfile"}
+	for _, name := range config.Paths() {
+		*name = "/etc/bank/" + *name
+	}
+	require.Equal(t, etcd.Config{PasswordFile: "/etc/bank/passwordfile", CAFile: "/etc/bank/cafile", CertFile: "/etc/bank/certfile", KeyFile: "/etc/bank/keyfile"}, config)
+}

@@ -113,6 +113,9 @@ func Default() Config {
 	}
 }
 
+// Paths returns pointers to the names of files, for who makes them relative to a directory.
+func (c *Config) Paths() []*string { return []*string{&c.TokenFile, &c.CAFile} }
+
 // Validate reports every fault of c in one error, each a [field.Error].
 func (c Config) Validate() error {
 	var faults field.Faults
