@@ -43,6 +43,13 @@ func target(t *testing.T, address string) discovery.Target {
 func impostor(t *testing.T, answer func(net.Conn)) string {
 	t.Helper()
 	l := listen(t)
+	serve(t, l, answer)
+	return l.Addr().String()
+}
+
+// serve answers every connection to l as told until the test has ended.
+func serve(t *testing.T, l net.Listener, answer func(net.Conn)) {
+	t.Helper()
 	var all sync.WaitGroup
 	ctx, cancel := context.WithCancel(context.Background())
 	all.Go(func() {
@@ -64,7 +71,6 @@ func impostor(t *testing.T, answer func(net.Conn)) string {
 		_ = l.Close()
 		all.Wait()
 	})
-	return l.Addr().String()
 }
 
 // says answers with a text, over and over if it is to have no end.
