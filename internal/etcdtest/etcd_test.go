@@ -71,9 +71,9 @@ func fails(t testing.TB, d discovery.Discovery, message string) error {
 	return err
 }
 
-func register(t testing.TB, d *etcd.Discovery, host string) *etcd.Registration {
+func register(t testing.TB, d *etcd.Discovery) *etcd.Registration {
 	t.Helper()
-	r, err := d.Register(etcd.Entry{Service: "bank", Host: host, Port: 7946, Ports: map[string]uint16{"management": 8558}})
+	r, err := d.Register(etcd.Entry{Service: "bank", Host: "10.0.0.1", Port: 7946, Ports: map[string]uint16{"management": 8558}})
 	require.NoError(t, err)
 	require.NoError(t, r.Wait(t.Context()))
 	return r
@@ -109,7 +109,7 @@ func TestNodesFindEachOtherAndVanish(t *testing.T) {
 	long := func(c *etcd.Config) { c.TTL = 5 * time.Minute } // Nobody vanishes by the end of a lease here.
 	one, two := open(t, "http://"+address, long), open(t, "http://"+address, long)
 	becomes(t, one, "")
-	first := register(t, one, "10.0.0.1")
+	first := register(t, one)
 	require.NoError(t, two.Announce("bank", discovery.Target{Host: "fd00::2", Port: 8558}), "as a node does")
 	becomes(t, one, "10.0.0.1:8558 [fd00::2]:8558")
 	becomes(t, two, "10.0.0.1:8558 [fd00::2]:8558")
@@ -136,7 +136,7 @@ func TestANodeThatIsCutOffVanishesAndComesBack(t *testing.T) {
 	wire := newCable(t, address)
 	short := func(c *etcd.Config) { c.TTL, c.RequestTimeout = 3*time.Second, 500*time.Millisecond }
 	node, watcher := open(t, wire.url(), short), open(t, "http://"+address)
-	r := register(t, node, "10.0.0.1")
+	r := register(t, node)
 	becomes(t, watcher, "10.0.0.1:8558")
 	for began := time.Now(); time.Since(began) < 5*time.Second; <-time.After(20 * time.Millisecond) {
 		found, err := watcher.Lookup(t.Context(), discovery.Query{Service: "bank", Port: "management"})
@@ -160,7 +160,7 @@ func TestALeaseThatIsLostIsReplaced(t *testing.T) {
 	t.Parallel()
 	_, address := start(t, settings(t))
 	d := open(t, "http://"+address, func(c *etcd.Config) { c.TTL = 15 * time.Second })
-	r := register(t, d, "10.0.0.1")
+	r := register(t, d)
 	operator := client(t, address)
 	leases, err := operator.Leases(t.Context())
 	require.NoError(t, err)
@@ -198,8 +198,8 @@ func TestANodeThatComesBackReplacesItsEntry(t *testing.T) {
 	t.Parallel()
 	_, address := start(t, settings(t))
 	old, fresh := open(t, "http://"+address), open(t, "http://"+address)
-	_ = register(t, old, "10.0.0.1")
-	_ = register(t, fresh, "10.0.0.1")
+	_ = register(t, old)
+	_ = register(t, fresh)
 	becomes(t, fresh, "10.0.0.1:8558")
 	require.NoError(t, old.Close())
 	found, err := fresh.Lookup(t.Context(), discovery.Query{Service: "bank", Port: "management"})
@@ -241,7 +241,7 @@ func TestAnEtcdThatIsAwayIsAnErrorUntilItIsBack(t *testing.T) {
 	config := settings(t)
 	server, address := start(t, config)
 	d := open(t, "http://"+address, func(c *etcd.Config) { c.RequestTimeout = 500 * time.Millisecond })
-	r := register(t, d, "10.0.0.1")
+	r := register(t, d)
 	becomes(t, d, "10.0.0.1:8558")
 	peer := server.Peers[0].Addr().String()
 	server.Close()
@@ -292,7 +292,7 @@ func TestTLSAndUsers(t *testing.T) {
 	}
 	secure := "https://" + address
 	bank := open(t, secure, as("bank"))
-	_ = register(t, bank, "10.0.0.1")
+	_ = register(t, bank)
 	becomes(t, bank, "10.0.0.1:8558")
 	becomes(t, open(t, secure, as("reader")), "10.0.0.1:8558")
 
