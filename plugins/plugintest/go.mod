@@ -34,7 +34,6 @@ replace (
 	github.com/quorate/quorate/allocation => ../../allocation
 	github.com/quorate/quorate/config/field => ../../config/field
 	github.com/quorate/quorate/downing => ../../downing
-	github.com/quorate/quorate/examples/plugins => ../../examples/plugins
 	github.com/quorate/quorate/gossip => ../../gossip
 	github.com/quorate/quorate/machine => ../../machine
 	github.com/quorate/quorate/plugins => ..
