@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/discovery/bootstrap"
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/internal/client"
@@ -48,6 +49,9 @@ func (p *Plugin) Downing() (downing.Provider, error) { return As[downing.Provide
 
 // Allocation returns the plugin as an allocation strategy; see [As].
 func (p *Plugin) Allocation() (allocation.Strategy, error) { return As[allocation.Strategy](p) }
+
+// JoinDecider returns the plugin as what decides for a node without a cluster; see [As].
+func (p *Plugin) JoinDecider() (bootstrap.JoinDecider, error) { return As[bootstrap.JoinDecider](p) }
 
 // Try asks the plugin for a small decision of its policy, and returns the question and
 // the decision in words. It also asks a strategy for which a question has effects

@@ -2,6 +2,8 @@ module github.com/quorate/quorate/plugins/plugintest
 
 go 1.26.0
 
+require github.com/quorate/quorate/discovery v0.0.0
+
 require (
 	github.com/quorate/quorate/allocation v0.0.0
 	github.com/quorate/quorate/downing v0.0.0
@@ -33,6 +35,7 @@ require (
 replace (
 	github.com/quorate/quorate/allocation => ../../allocation
 	github.com/quorate/quorate/config/field => ../../config/field
+	github.com/quorate/quorate/discovery => ../../discovery
 	github.com/quorate/quorate/downing => ../../downing
 	github.com/quorate/quorate/gossip => ../../gossip
 	github.com/quorate/quorate/machine => ../../machine

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/discovery/bootstrap"
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/host"
@@ -40,6 +41,8 @@ func TestMain(m *testing.M) {
 		sdk.Serve(sdk.Allocation(func(none) (allocation.Strategy, error) {
 			return allocation.NewLeastShard(allocation.Default().LeastShard)
 		}))
+	case "lowest-address":
+		sdk.Serve(sdk.JoinDecider(func(none) (bootstrap.JoinDecider, error) { return bootstrap.LowestAddress{}, nil }))
 	case "lax":
 		sdk.Serve(sdk.Downing(func(map[string]any) (downing.Provider, error) { return downing.KeepMajority{}, nil }))
 	case "forgetful":
@@ -91,6 +94,7 @@ func config(tb testing.TB, policy plugins.Policy, as string) plugins.Config {
 func TestTheProjectsStrategiesPass(t *testing.T) {
 	t.Run("keep-majority", func(t *testing.T) { Test(t, config(t, plugins.Downing, "keep-majority")) })
 	t.Run("least-shard", func(t *testing.T) { Test(t, config(t, plugins.Allocation, "least-shard")) })
+	t.Run("lowest-address", func(t *testing.T) { Test(t, config(t, plugins.JoinDecider, "lowest-address")) })
 }
 
 // The kit knows every policy that hosts run, and no other.

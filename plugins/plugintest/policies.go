@@ -8,6 +8,9 @@ import (
 
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/allocation/allocationtest"
+	"github.com/quorate/quorate/discovery"
+	"github.com/quorate/quorate/discovery/bootstrap"
+	"github.com/quorate/quorate/discovery/bootstrap/bootstraptest"
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/downing/downingtest"
 	"github.com/quorate/quorate/gossip"
@@ -26,8 +29,9 @@ type policy struct {
 // suites has a row for each policy that hosts run.
 func suites() map[plugins.Policy]policy {
 	return map[plugins.Policy]policy{
-		plugins.Downing:    {suiteOf(downingtest.TestProvider), askDowning},
-		plugins.Allocation: {suiteOf(allocationtest.TestStrategy), askAllocation},
+		plugins.Downing:     {suiteOf(downingtest.TestProvider), askDowning},
+		plugins.Allocation:  {suiteOf(allocationtest.TestStrategy), askAllocation},
+		plugins.JoinDecider: {suiteOf(bootstraptest.TestJoinDecider), askJoinDecider},
 	}
 }
 
@@ -66,5 +70,15 @@ func askAllocation(tb testing.TB, p *host.Plugin) (any, error) {
 	tb.Helper()
 	return strategy[allocation.Strategy](tb, p).Allocate(tb.Context(), allocation.AllocateRequest{
 		Regions: []allocation.RegionState{{ID: "a"}, {ID: "b"}}, Shards: []allocation.Pending{{Shard: 1}, {Shard: 2}},
+	})
+}
+
+// askJoinDecider has the plugin decide for a node that has found itself alone, where two are
+// required.
+func askJoinDecider(tb testing.TB, p *host.Plugin) (any, error) {
+	tb.Helper()
+	self := discovery.Target{Host: "127.0.0.1", Port: 7001}
+	return strategy[bootstrap.JoinDecider](tb, p).Decide(tb.Context(), bootstrap.Observations{
+		Service: "example", Self: self, Required: 2, Points: []bootstrap.Observed{{Point: self}},
 	})
 }

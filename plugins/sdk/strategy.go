@@ -13,12 +13,14 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/discovery/bootstrap"
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/plugins/internal/policies"
 	"github.com/quorate/quorate/plugins/internal/server"
 )
 
-// Strategy is a strategy that can be served, made by [Downing], [Allocation] or [New].
+// Strategy is a strategy that can be served, made by [Downing], [Allocation],
+// [JoinDecider] or [New].
 // The zero value serves nothing.
 type Strategy struct {
 	service   server.Service
@@ -35,6 +37,10 @@ func Downing[S any](create func(S) (downing.Provider, error)) Strategy { return 
 // Allocation returns an allocation strategy to be served; see [Downing]. If it has
 // a method Class, the cluster is told (see [allocation.Classed]).
 func Allocation[S any](create func(S) (allocation.Strategy, error)) Strategy { return New(create) }
+
+// JoinDecider returns a strategy to be served that decides what a node without a cluster does
+// next; see [Downing].
+func JoinDecider[S any](create func(S) (bootstrap.JoinDecider, error)) Strategy { return New(create) }
 
 // New returns a strategy of any policy to be served; see [Downing]. T is the interface of
 // the policy, such as [downing.Provider]. New panics if no policy has strategies of type

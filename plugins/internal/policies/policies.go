@@ -16,6 +16,7 @@ import (
 	"github.com/quorate/quorate/plugins/internal/contract"
 	"github.com/quorate/quorate/plugins/internal/policies/allocationpolicy"
 	"github.com/quorate/quorate/plugins/internal/policies/downingpolicy"
+	"github.com/quorate/quorate/plugins/internal/policies/joindeciderpolicy"
 )
 
 // All returns the table.
@@ -23,6 +24,7 @@ func All() []contract.Policy {
 	return []contract.Policy{
 		downingpolicy.Contract().Policy(),
 		allocationpolicy.Contract().Policy(),
+		joindeciderpolicy.Contract().Policy(),
 	}
 }
 

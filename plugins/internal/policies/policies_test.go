@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/discovery/bootstrap"
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/internal/client"
@@ -30,7 +31,7 @@ func strategies(t *testing.T) map[plugins.Policy]any {
 	t.Helper()
 	least, err := allocation.NewLeastShard(allocation.Default().LeastShard)
 	require.NoError(t, err)
-	return map[plugins.Policy]any{plugins.Downing: downing.KeepMajority{}, plugins.Allocation: least}
+	return map[plugins.Policy]any{plugins.Downing: downing.KeepMajority{}, plugins.Allocation: least, plugins.JoinDecider: bootstrap.LowestAddress{}}
 }
 
 // Each row is whole: what it describes can be served, called and tried.

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/discovery/bootstrap"
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/internal/client"
@@ -32,6 +33,12 @@ func Downing(tb testing.TB, s sdk.Strategy, settings map[string]any) downing.Pro
 func Allocation(tb testing.TB, s sdk.Strategy, settings map[string]any) allocation.Strategy {
 	tb.Helper()
 	return As[allocation.Strategy](tb, s, settings)
+}
+
+// JoinDecider returns the decider as a host sees it; see [As].
+func JoinDecider(tb testing.TB, s sdk.Strategy, settings map[string]any) bootstrap.JoinDecider {
+	tb.Helper()
+	return As[bootstrap.JoinDecider](tb, s, settings)
 }
 
 // As returns the strategy as a host sees it. T is the interface of its policy. The test

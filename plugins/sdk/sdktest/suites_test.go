@@ -11,6 +11,8 @@ import (
 
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/allocation/allocationtest"
+	"github.com/quorate/quorate/discovery/bootstrap"
+	"github.com/quorate/quorate/discovery/bootstrap/bootstraptest"
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/downing/downingtest"
 	"github.com/quorate/quorate/gossip"
@@ -49,6 +51,13 @@ func TestLeastShardKeepsTheContractOverTheWire(t *testing.T) {
 	allocationtest.TestStrategy(t, func(tb testing.TB) allocation.Strategy {
 		tb.Helper()
 		return sdktest.Allocation(tb, leastShard(), nil)
+	})
+}
+
+func TestTheRuleOfBootstrapKeepsTheContractOverTheWire(t *testing.T) {
+	bootstraptest.TestJoinDecider(t, func(tb testing.TB) bootstrap.JoinDecider {
+		tb.Helper()
+		return sdktest.JoinDecider(tb, sdk.JoinDecider(func(none) (bootstrap.JoinDecider, error) { return bootstrap.LowestAddress{}, nil }), nil)
 	})
 }
 

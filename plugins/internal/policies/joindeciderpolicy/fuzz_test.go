@@ -1,0 +1,71 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package joindeciderpolicy_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/quorate/quorate/discovery"
+	"github.com/quorate/quorate/discovery/bootstrap"
+	"github.com/quorate/quorate/plugins/internal/policies/joindeciderpolicy"
+	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
+)
+
+func marshal(f *testing.F, m proto.Message) []byte {
+	f.Helper()
+	b, err := proto.Marshal(m)
+	require.NoError(f, err)
+	return b
+}
+
+// FuzzReply reads bytes as each answer that a plugin may give. Whatever is accepted is
+// about the request alone, and forms nothing beside a cluster.
+//
+// covers F60.
+func FuzzReply(f *testing.F) {
+	o := ready()
+	o.Points[1].SeedNodes = []discovery.Target{o.Points[1].Point}
+	for _, d := range []*pluginv1.JoinDeciderDecideResponse{
+		{Reason: "why"}, {Action: pluginv1.JoinAction_JOIN_ACTION_JOIN, SeedNode: []uint32{0}}, {Action: pluginv1.JoinAction_JOIN_ACTION_FORM},
+	} {
+		f.Add(marshal(f, d))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var reply pluginv1.JoinDeciderDecideResponse
+		if proto.Unmarshal(b, &reply) != nil {
+			return
+		}
+		if d, err := joindeciderpolicy.DecisionFromProto(&o, &reply); err == nil {
+			require.NoError(t, d.Check(o))
+			require.NotEqual(t, bootstrap.Form, d.Action)
+		}
+	})
+}
+
+// FuzzRequest reads bytes as a request. Whatever is accepted can be sent again, and
+// arrives the same.
+func FuzzRequest(f *testing.F) {
+	for seed := range uint64(3) {
+		o := drawn(seed)
+		request, err := joindeciderpolicy.ObservationsToProto(&o)
+		require.NoError(f, err)
+		f.Add(marshal(f, request))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var decide pluginv1.JoinDeciderDecideRequest
+		if proto.Unmarshal(b, &decide) != nil {
+			return
+		}
+		if o, err := joindeciderpolicy.ObservationsFromProto(&decide); err == nil {
+			p, err := joindeciderpolicy.ObservationsToProto(&o)
+			require.NoError(t, err)
+			again, err := joindeciderpolicy.ObservationsFromProto(p)
+			require.NoError(t, err)
+			require.Equal(t, o, again)
+		}
+	})
+}
