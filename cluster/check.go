@@ -67,7 +67,7 @@ func (s *startable) Validate() error {
 	return errors.Join(
 		s.linkable.Validate(), s.exposed(),
 		s.certificates("transport.tls", s.Transport.TLS), s.certificates("management.tls", s.Management.TLS),
-		s.methods(), s.detector(),
+		s.methods(), s.detector(), s.joinDecider(),
 		s.known("downing.strategy", s.Downing.Strategy, downing.BuiltIns().Names()...),
 		s.known("sharding.allocation.strategy", s.Sharding.Allocation.Strategy, allocation.LeastShardName),
 	)

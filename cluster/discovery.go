@@ -16,6 +16,7 @@ import (
 	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/fd"
 	"github.com/quorate/quorate/membership"
+	"github.com/quorate/quorate/plugins"
 )
 
 // A program links the methods that its files may name ([WithDiscovery]). Those that
@@ -197,6 +198,17 @@ func (s *startable) methods() error {
 		})
 	}
 	return errors.Join(faults...)
+}
+
+// joinDecider reports a decider that nobody has. None is built in under a name.
+func (s *startable) joinDecider() error {
+	name := s.Membership.Discovery.JoinDecider
+	if _, plugin := s.Plugins[name]; plugin || name == "" || slices.Contains(s.own, name) {
+		return nil
+	}
+	return field.Errorf("membership.discovery.join-decider",
+		"%q is not the name of a plugin: add it to the section plugins, with the policy %s; a decider of the program itself is given to config check by --own",
+		name, plugins.JoinDecider)
 }
 
 // detector reports a failure detector that nobody has. Plugins are none.

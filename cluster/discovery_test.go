@@ -9,6 +9,7 @@ import (
 	"errors"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -93,7 +94,11 @@ func TestANodeLooksContactPointsUp(t *testing.T) {
 func TestMethodsOfDiscoveryAreChecked(t *testing.T) {
 	var closed atomic.Int32
 	own := cluster.Own{Options: []cluster.Option{reads(&closed)}}
-	const name, here = "cluster: {name: test}", "node: {address: 127.0.0.1:7946}"
+	linked := cluster.Own{Options: append(slices.Clone(own.Options), cluster.WithPlugins(new(stage)))}
+	const name, here, page = "cluster: {name: test}", "node: {address: 127.0.0.1:7946}", "discovery-book: {page: a:1}"
+	decides := func(name string) string {
+		return "membership: {discovery: {methods: [book], join-decider: " + name + "}}"
+	}
 	for what, test := range map[string]struct {
 		own   cluster.Own
 		lines []string
@@ -106,7 +111,17 @@ func TestMethodsOfDiscoveryAreChecked(t *testing.T) {
 		"not linked":     {cluster.Own{}, []string{"membership: {discovery: {methods: [book]}}"}, `:3: membership.discovery.methods: "book" is not built in, as "static" is, and not part of this program`},
 		"of the program": {cluster.Own{Strategies: []string{"book"}}, []string{"membership: {discovery: {methods: [book]}}"}, ""},
 		"own detector":   {cluster.Own{Strategies: []string{"mine"}}, []string{"membership: {failure-detector: {strategy: mine}}"}, ""},
-		"nobody's list":  {own, []string{"membership: {discovery: {methods: [static]}}"}, `the method "static" finds nobody`},
+		"own decider":    {cluster.Own{Strategies: []string{"sage"}, Options: own.Options}, []string{decides("sage"), page}, ""},
+		"no decider":     {own, []string{decides("sage"), page}, `:3: membership.discovery.join-decider: "sage" is not the name of a plugin: add it to the section plugins, with the policy join-decider`},
+		"another policy": {
+			linked, []string{decides("x"), page, "plugins: {x: {policy: downing, path: /bin/x, unpinned: true}}"}, ":3: membership.discovery.join-decider: x is a plugin for downing, one for join-decider is needed",
+		},
+		"decider not linked": {
+			own, []string{decides("x"), page, "plugins: {x: {policy: join-decider, path: /bin/x, unpinned: true}}"}, ":5: plugins: what runs plugins is not part of this program",
+		},
+		"a plugin decides": {linked, []string{decides("x"), page, "plugins: {x: {policy: join-decider, path: /bin/x, unpinned: true}}"}, ""},
+		"nobody asks":      {linked, []string{"membership: {discovery: {join-decider: x}}", "plugins: {x: {policy: join-decider, path: /bin/x, unpinned: true}}"}, `:3: membership.discovery.join-decider: nobody asks "x"`},
+		"nobody's list":    {own, []string{"membership: {discovery: {methods: [static]}}"}, `the method "static" finds nobody`},
 	} {
 		t.Run(what, func(t *testing.T) {
 			err := cluster.Check(test.own, file(t, append([]string{name, here}, test.lines...)...))

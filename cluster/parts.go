@@ -82,7 +82,7 @@ func parts() []part {
 		},
 		{
 			name: "plugins", resolve: resolvePlugins, check: Config.validatePlugins, linked: (*options).linkedPlugins, start: startPlugins, stop: stopPlugins,
-			routes: (*Node).pluginRoutes, prepare: prepareDowning, prepareLast: prepareAllocation,
+			routes: (*Node).pluginRoutes, prepare: prepareDowning, prepareLast: prepareSwaps,
 		},
 		{name: "discovery", linked: (*options).linkedDiscovery, start: openDiscovery, stop: stopDiscovery},
 		{

@@ -9,7 +9,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"maps"
 	"reflect"
@@ -29,8 +31,8 @@ import (
 )
 
 // Plugins are opened when they are named as a strategy ([openStrategies]), handed to
-// membership and sharding as options, and replaced by a reload: the plugin for allocation
-// in one swap, the plugin for downing when all members have it.
+// membership and sharding as options, and replaced by a reload: the plugins for allocation
+// and for joining in one swap each, the plugin for downing when all members have it.
 
 // builtIn are the strategies that need no plugin. Plugins may not have their names.
 func builtIn() []string {
@@ -48,6 +50,7 @@ func (c Config) uses() []use {
 	return []use{
 		{"downing.strategy", c.Downing.Strategy, plugins.Downing},
 		{"sharding.allocation.strategy", c.Sharding.Allocation.Strategy, plugins.Allocation},
+		{"membership.discovery.join-decider", c.Membership.Discovery.JoinDecider, plugins.JoinDecider},
 	}
 }
 
@@ -84,7 +87,7 @@ func resolvePlugins(c *Config, path func(string) string) {
 //
 //	file ──> open ──> membership, sharding
 //	  │ changed
-//	  ├─ allocation ──> Swap: start, check, switch, drain, stop
+//	  ├─ allocation, joining ──> Swap: start, check, switch, drain, stop
 //	  └─ downing ─────> open ──> SetDowning ──> every member has it ──> the old one is closed
 type strategies struct {
 	log     *slog.Logger
@@ -92,7 +95,9 @@ type strategies struct {
 	metrics *pluginMetrics
 	workers sync.WaitGroup // Goroutines that close plugins and hand strategies over.
 
-	allocation Plugin // Nil if the allocation strategy is built in.
+	// The plugins that a swap replaces, each nil if what it would decide is built in. They
+	// are set before the node has started.
+	allocation, decider Plugin
 
 	mu      sync.Mutex
 	downing map[Plugin]struct{} // Plugins that the node may still ask.
@@ -103,15 +108,25 @@ func openStrategies(ctx context.Context, cfg Config, open openPlugin, meters met
 	s := &strategies{
 		log: log, open: open, metrics: measurePlugins(meters, cfg.Node.Address, log), downing: map[Plugin]struct{}{},
 	}
-	if p, ok := cfg.Plugins[cfg.Sharding.Allocation.Strategy]; ok {
-		plugin, err := open(ctx, cfg.Sharding.Allocation.Strategy, p, log, s.metrics.observe)
-		if err != nil {
-			s.metrics.stop()
-			return nil, fmt.Errorf("cluster: %w", err)
+	for name, into := range s.swaps(cfg) {
+		if p, ok := cfg.Plugins[name]; ok {
+			var err error
+			if *into, err = open(ctx, name, p, log, s.metrics.observe); err != nil {
+				s.end()
+				s.metrics.stop()
+				return nil, fmt.Errorf("cluster: %w", err)
+			}
 		}
-		s.allocation = plugin
 	}
 	return s, nil
+}
+
+// swaps yields the names of the strategies whose plugins a swap replaces, each with where
+// its plugin is.
+func (s *strategies) swaps(cfg Config) iter.Seq2[string, *Plugin] {
+	return func(yield func(string, *Plugin) bool) {
+		_ = yield(cfg.Membership.Discovery.JoinDecider, &s.decider) && yield(cfg.Sharding.Allocation.Strategy, &s.allocation)
+	}
 }
 
 // startPlugins starts the plugins that the configuration uses.
@@ -127,11 +142,22 @@ func stopPlugins(_ context.Context, n *Node) error {
 
 // forMembership returns the options by which the membership uses a plugin.
 func (s *strategies) forMembership(ctx context.Context, cfg Config) ([]membership.Option, error) {
+	var opts []membership.Option
+	if s.decider != nil {
+		decider, err := s.decider.JoinDecider()
+		if err != nil {
+			return nil, err
+		}
+		opts = append(opts, membership.WithJoinDecider(decider))
+	}
 	d, err := s.openDowning(ctx, cfg)
-	if err != nil || d.Provider == nil {
+	if err != nil {
 		return nil, err
 	}
-	return []membership.Option{membership.WithDowning(d)}, nil
+	if d.Provider != nil {
+		opts = append(opts, membership.WithDowning(d))
+	}
+	return opts, nil
 }
 
 // forSharding returns the options by which sharding uses a plugin.
@@ -210,8 +236,10 @@ func (s *strategies) all() []Plugin {
 	s.mu.Lock()
 	all := slices.Collect(maps.Keys(s.downing))
 	s.mu.Unlock()
-	if s.allocation != nil {
-		all = append(all, s.allocation)
+	for _, p := range []Plugin{s.allocation, s.decider} {
+		if p != nil {
+			all = append(all, p)
+		}
 	}
 	slices.SortFunc(all, func(a, b Plugin) int { return cmp.Compare(a.Status().Name, b.Status().Name) })
 	return all
@@ -256,14 +284,24 @@ func prepareDowning(ctx context.Context, n *Node, from, to configuration) (Prepa
 // handOver bounds the time in which the membership takes a strategy.
 const handOver = 10 * time.Second
 
-// prepareAllocation swaps the plugin of the allocation strategy when its configuration
-// has changed. A swap can fail and cannot be taken back, so it comes when all other parts
-// are prepared.
-func prepareAllocation(ctx context.Context, n *Node, from, to configuration) (Prepared, error) {
-	name := to.Sharding.Allocation.Strategy
-	c, ok := to.Plugins[name]
-	if !ok || n.plugins.allocation == nil || reflect.DeepEqual(from.Plugins[name], c) {
-		return Prepared{}, nil
+// prepareSwaps swaps the plugins for allocation and for joining whose configuration has
+// changed. A swap can fail, so swaps come when all other parts are prepared; after one that
+// fails, those before it are swapped back.
+func prepareSwaps(ctx context.Context, n *Node, from, to configuration) (Prepared, error) {
+	var back []func() error
+	for name, plugin := range n.plugins.swaps(to.Config) {
+		c, ok := to.Plugins[name]
+		if !ok || *plugin == nil || reflect.DeepEqual(from.Plugins[name], c) {
+			continue
+		}
+		if err := (*plugin).Swap(ctx, c); err != nil {
+			faults := []error{err}
+			for _, undo := range back {
+				faults = append(faults, undo())
+			}
+			return Prepared{}, errors.Join(faults...)
+		}
+		back = append(back, func() error { return (*plugin).Swap(ctx, from.Plugins[name]) })
 	}
-	return Prepared{}, n.plugins.allocation.Swap(ctx, c)
+	return Prepared{}, nil
 }

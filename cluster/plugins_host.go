@@ -8,6 +8,7 @@ import (
 	"log/slog"
 
 	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/discovery/bootstrap"
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/plugins"
 )
@@ -34,6 +35,10 @@ type Plugin interface {
 	// Allocation returns the plugin as an allocation strategy, or an error if it decides
 	// something else.
 	Allocation() (allocation.Strategy, error)
+
+	// JoinDecider returns the plugin as what decides for a node without a cluster, or an
+	// error if it decides something else.
+	JoinDecider() (bootstrap.JoinDecider, error)
 
 	// Swap changes to another configuration: the old process decides until the new one is
 	// ready. After an error the old one goes on.

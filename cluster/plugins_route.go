@@ -14,7 +14,7 @@ import (
 // PluginStatus is the status of a plugin of the node, as /v1/plugins shows it.
 type PluginStatus struct {
 	// Name is the name in the file, Policy what the plugin decides: "downing",
-	// "allocation".
+	// "allocation", "join-decider".
 	Name   string `json:"name"`
 	Policy string `json:"policy"`
 	// State is "running", or why there is no process to ask: "starting", "stopping",

@@ -10,21 +10,29 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/cluster"
 	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/discovery/bootstrap"
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/plugins"
 )
 
 // stage is a host whose plugins are values of this process.
 type stage struct {
-	refuse string // The plugin that cannot be opened.
+	refuse     string // The plugin that cannot be opened.
+	unsuitable string // The path to which no plugin can be swapped.
+
+	// Away is called with each question about joining; its error is the answer. May be nil.
+	away func(context.Context) error
 
 	mu   sync.Mutex
 	open map[string]plugins.Config
@@ -70,10 +78,27 @@ func (*actor) Downing() (downing.Provider, error) { return downing.New(downing.D
 // Allocation decides as a built-in strategy does.
 func (*actor) Allocation() (allocation.Strategy, error) { return allocation.New(allocation.Default()) }
 
+// JoinDecider decides as the built-in rule does, unless its process is away.
+func (a *actor) JoinDecider() (bootstrap.JoinDecider, error) { return sage{a.stage}, nil }
+
+type sage struct{ stage *stage }
+
+func (s sage) Decide(ctx context.Context, o bootstrap.Observations) (bootstrap.Decision, error) {
+	if s.stage.away != nil {
+		if err := s.stage.away(ctx); err != nil {
+			return bootstrap.Decision{}, err
+		}
+	}
+	return bootstrap.LowestAddress{}.DecideNow(o), nil
+}
+
 // Swap takes the other configuration.
 func (a *actor) Swap(_ context.Context, section plugins.Config) error {
 	a.stage.mu.Lock()
 	defer a.stage.mu.Unlock()
+	if section.Path == a.stage.unsuitable {
+		return errors.New(a.name + " does not suit")
+	}
 	a.stage.open[a.name] = section
 	return nil
 }
@@ -147,4 +172,79 @@ func TestPluginsThatTheProgramDidNotLinkAreRefused(t *testing.T) {
 	require.EqualError(t, err, want)
 	require.EqualError(t, cluster.Check(cluster.Own{}, path), want)
 	require.NoError(t, cluster.Check(cluster.Own{Options: []cluster.Option{cluster.WithPlugins(new(stage))}}, path))
+}
+
+// A plugin decides for a node that looks contact points up; its executable is swapped by a
+// reload, and swapped back when the plugin after it cannot be.
+func TestAPluginDecidesHowANodeJoins(t *testing.T) {
+	var closed atomic.Int32
+	address := free(t)
+	path := file(t, "cluster: {name: test}", "node: {address: "+address+"}", "management: {address: \"127.0.0.1:0\"}",
+		"membership: {discovery: {methods: [book], join-decider: sage, required-contact-point-nr: 1, stable-margin: 100ms}}", "discovery-book: {page: '"+address+"'}",
+		"sharding: {allocation: {strategy: mover}}",
+		"plugins:", "  sage: {policy: join-decider, path: /bin/one, unpinned: true}", "  mover: {policy: allocation, path: /bin/first, unpinned: true}")
+	s := &stage{unsuitable: "/bin/third"}
+	require.NoError(t, cluster.Check(cluster.Own{Options: []cluster.Option{reads(&closed), cluster.WithPlugins(s)}}, path))
+	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), cluster.WithPlugins(s), reads(&closed))...)
+	require.NoError(t, err)
+	defer func() { _ = node.Close() }()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	require.NoError(t, node.AwaitUp(ctx))
+	require.Equal(t, "join-decider", node.Plugins()[1].Policy)
+
+	change := func(pairs ...string) error {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(path, []byte(strings.NewReplacer(pairs...).Replace(string(text))), 0o600))
+		return node.Reload(ctx)
+	}
+	require.NoError(t, change("/bin/one", "/bin/two"))
+	require.Equal(t, "/bin/two", s.plays("sage"))
+	require.ErrorContains(t, change("/bin/two", "/bin/three", "/bin/first", "/bin/third"), "mover does not suit")
+	require.Equal(t, "/bin/two", s.plays("sage"), "one part of a change is not taken over alone")
+	require.Equal(t, "/bin/first", s.plays("mover"))
+	require.NoError(t, node.Close())
+	require.Empty(t, s.plays("sage")+s.plays("mover"))
+}
+
+// While the plugin that decides how a node joins has no process, the node has no cluster;
+// when the process is back, it forms one.
+func TestANodeWaitsForThePluginThatDecidesHowItJoins(t *testing.T) {
+	var closed atomic.Int32
+	address := free(t)
+	path := file(t, "cluster: {name: test}", "node: {address: "+address+"}", "management: {address: \"127.0.0.1:0\"}",
+		"membership: {discovery: {methods: [book], join-decider: sage, required-contact-point-nr: 1, stable-margin: 10ms}}", "discovery-book: {page: '"+address+"'}",
+		"plugins:", "  sage: {policy: join-decider, path: /bin/one, unpinned: true}")
+	const failures = 1
+	questions, waits, back := 0, make(chan struct{}), make(chan struct{})
+	s := &stage{away: func(ctx context.Context) error {
+		questions++ // One question at a time.
+		switch {
+		case questions <= failures:
+			return plugins.ErrUnavailable
+		case questions == failures+1:
+			close(waits)
+		}
+		select {
+		case <-back:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}}
+	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), cluster.WithPlugins(s), reads(&closed))...)
+	require.NoError(t, err)
+	defer func() { _ = node.Close() }()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	select {
+	case <-waits:
+	case <-ctx.Done():
+		require.Fail(t, "the plugin was not asked")
+	}
+	require.Empty(t, node.Membership().State().Members())
+	close(back)
+	require.NoError(t, node.AwaitUp(ctx))
+	require.NoError(t, node.Close())
 }

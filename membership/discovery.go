@@ -31,6 +31,12 @@ type DiscoveryConfig struct {
 	// program adds. Empty: nothing is looked up, and the seed nodes are joined.
 	Methods []string `koanf:"methods"`
 
+	// JoinDecider is the name of the plugin that decides, in place of the built-in rule,
+	// what this node does next with the contact points that were looked up. Empty: the
+	// lowest address forms the cluster. While the plugin has no answer the node looks on,
+	// joins nobody and forms nothing.
+	JoinDecider string `koanf:"join-decider"`
+
 	bootstrap.Config `koanf:",squash"`
 }
 
@@ -38,6 +44,8 @@ type DiscoveryConfig struct {
 func (c DiscoveryConfig) Validate() error {
 	var faults field.Faults
 	faults.Add(c.Config.Validate())
+	faults.Refuse(c.JoinDecider != "" && !c.Looks(), "join-decider",
+		"nobody asks %q, since methods names nothing that finds contact points: name a method, or take the decider out", c.JoinDecider)
 	for i, name := range c.Methods {
 		faults.Refuse(name == "", "methods", "entry %d is empty", i)
 		faults.Refuse(slices.Contains(c.Methods[:i], name), "methods", "%q is given twice", name)
@@ -69,7 +77,8 @@ func WithDiscovery(methods ...discovery.Method) Option {
 }
 
 // WithJoinDecider sets who decides, in place of the built-in rule, what this node does next
-// with the contact points that it has looked up: it needs membership.discovery.methods.
+// with the contact points that it has looked up: it needs membership.discovery.methods, and
+// goes by the name, for people, that the configuration gives as join-decider.
 // While it does not answer the node asks on, joins nobody and forms no cluster.
 func WithJoinDecider(d bootstrap.JoinDecider) Option { return func(o *options) { o.decider = d } }
 
@@ -91,6 +100,9 @@ func (s *seeking) open(cfg Config, o options, self gossip.Address) (*protocol.Bo
 			return nil, errors.New("a JoinDecider was given, and membership.discovery.methods names nothing that finds contact points")
 		}
 		return nil, nil //nolint:nilnil // There is none, and nothing is wrong.
+	}
+	if section.JoinDecider != "" && o.decider == nil {
+		return nil, field.Errorf("membership.discovery.join-decider", "%q is not the name of a plugin, and no decider is given by WithJoinDecider", section.JoinDecider)
 	}
 	if section.Service == "" {
 		section.Service = cfg.Cluster.Name

@@ -179,6 +179,12 @@ func TestDiscoveryIsChecked(t *testing.T) {
 	refuses("a JoinDecider was given, and membership.discovery.methods names nothing", func(c *membership.Config) {
 		c.Membership.Discovery.Methods = nil
 	}, membership.WithJoinDecider(bootstrap.LowestAddress{}))
+	refuses(`membership.discovery.join-decider: "sage" is not the name of a plugin, and no decider is given by WithJoinDecider`, func(c *membership.Config) {
+		c.Membership.Discovery.JoinDecider = "sage"
+	}, with(&directory{}))
+	refuses(`membership.discovery.join-decider: nobody asks "sage"`, func(c *membership.Config) {
+		c.Membership.Discovery.JoinDecider, c.Membership.Discovery.Methods = "sage", nil
+	})
 	for _, opt := range []membership.Option{
 		membership.WithFailureDetector("", func() fd.Detector { return nil }),
 		membership.WithFailureDetector("oracle", nil),
@@ -232,6 +238,40 @@ func TestADeciderOfTheProgramDecides(t *testing.T) {
 		require.Contains(t, one.Decisions("bootstrap")[len(one.Decisions("bootstrap"))-1].Reason, "who decides is at lunch")
 		close(open)
 		p.awaitUp(one, two)
+	})
+}
+
+// hanging is a decider that answers nothing while it hangs, not even when its time has passed.
+type hanging struct{ back, free chan struct{} }
+
+func (h hanging) Decide(_ context.Context, o bootstrap.Observations) (bootstrap.Decision, error) {
+	select {
+	case <-h.back:
+		return bootstrap.LowestAddress{}.DecideNow(o), nil
+	default:
+	}
+	<-h.free
+	return bootstrap.Decision{Action: bootstrap.Form}, nil
+}
+
+// A decider that hangs holds its node back, and is asked again: when it answers, the node
+// forms a cluster.
+func TestADeciderThatHangsIsAskedAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, p *place) {
+		d := &directory{}
+		d.tell(nil, 1)
+		h := hanging{make(chan struct{}), make(chan struct{})}
+		cfg := looking(1)
+		cfg.Membership.Discovery.RequiredContactPoints = 1
+		cfg.Membership.Discovery.JoinDecider = "sage"
+		one := p.start(cfg, with(d), membership.WithJoinDecider(h))
+		<-time.After(time.Minute)
+		require.Empty(t, one.State().Members())
+		asked := one.Decisions("bootstrap")
+		require.Contains(t, asked[len(asked)-1].Reason, "the decider did not answer")
+		close(h.back)
+		close(h.free)
+		p.awaitUp(one)
 	})
 }
 
