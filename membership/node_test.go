@@ -348,6 +348,7 @@ func TestAnAddressInUse(t *testing.T) {
 func TestTheLogOfAHealthyClusterIsQuiet(t *testing.T) {
 	bubble(t, func(t *testing.T, p *place) {
 		nodes := p.cluster(5)
+		<-time.After(10 * time.Second) // That a member is up, other nodes hear and log some moments later.
 		before := strings.Count(p.log.String(), "\n")
 		<-time.After(time.Minute)
 		require.Equal(t, before, strings.Count(p.log.String(), "\n"), "nothing happened")
