@@ -21,10 +21,15 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// shardOf is the shard of an id, of 12.
+// The entities of most tests of this package, and what is known of them afterwards: first
+// the journal, which all of them write; then the actor, with its start, its stop and its
+// receive timeout, which depend on the beginning of its id; then the commands that an actor
+// knows, by the first word of a message.
+
+// shardOf returns the shard of an id when its kind has 12 shards, as in these tests.
 func shardOf(id string) protocol.ShardID { return protocol.ShardOf(id, 12) }
 
-// entry is something that an entity did.
+// entry is one act of an entity: a start, a stop, a message, or the ring of a timer.
 type entry struct {
 	at    time.Time
 	node  int
@@ -33,7 +38,7 @@ type entry struct {
 	epoch sharding.Epoch
 }
 
-// journal is what all entities of a world did, in order.
+// journal holds the entries of all entities of a world, in order.
 type journal struct {
 	mu      sync.Mutex
 	entries []entry
@@ -45,7 +50,7 @@ func (j *journal) add(e entry) {
 	j.entries = append(j.entries, e)
 }
 
-// of returns what was noted of an entity with a prefix.
+// of returns the entries of an entity whose text begins with a prefix.
 func (j *journal) of(id, prefix string) []entry {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -58,7 +63,8 @@ func (j *journal) of(id, prefix string) []entry {
 	return found
 }
 
-// words returns what was noted of an entity with a prefix, without the prefix.
+// words returns the texts of the entries of an entity that begin with a prefix, without
+// the prefix.
 func (j *journal) words(id, prefix string) []string {
 	var words []string
 	for _, e := range j.of(id, prefix) {
@@ -67,8 +73,8 @@ func (j *journal) words(id, prefix string) []string {
 	return words
 }
 
-// inOrder expects that an entity heard the numbers from 1 to n of a sender, each
-// once, in order.
+// inOrder expects that an entity handled the numbers from 1 to n of a sender, each once,
+// in order.
 func (w *world) inOrder(id, sender string, n int) {
 	w.t.Helper()
 	words := w.journal.words(id, sender+" ")
@@ -78,8 +84,8 @@ func (w *world) inOrder(id, sender string, n int) {
 	}
 }
 
-// actor is an entity that does as it is told, and writes a journal. The first
-// word of a message is the command.
+// actor is an entity that does as it is told, and writes the journal. The first word of a
+// message is the command.
 type actor struct {
 	n    *node
 	busy atomic.Bool
@@ -89,7 +95,8 @@ func (a *actor) note(c *sharding.Context, what string) {
 	a.n.w.journal.add(entry{time.Now(), a.n.i, c.ID(), what, c.Epoch()})
 }
 
-// enter asserts that nothing else of the entity is going on.
+// enter panics if another call of the same instance is under way. The caller calls the
+// returned function at its end.
 func (a *actor) enter() func() {
 	if a.busy.Swap(true) {
 		panic("two calls of one entity at a time")
@@ -130,7 +137,7 @@ func (a *actor) Stop(c *sharding.Context) {
 	}
 }
 
-// ReceiveTimeout writes down that it was called.
+// ReceiveTimeout writes its call into the journal.
 func (a *actor) ReceiveTimeout(c *sharding.Context) error {
 	defer a.enter()()
 	a.note(c, "timeout")
@@ -150,7 +157,7 @@ func (a *actor) Receive(c *sharding.Context, m text) error {
 	return c.Reply(say("heard " + m.GetValue()))
 }
 
-// acts are the commands that actors know.
+// acts returns the commands that actors know.
 func acts() map[string]func(*actor, *sharding.Context, text) error {
 	return map[string]func(*actor, *sharding.Context, text) error{
 		"where": func(_ *actor, c *sharding.Context, _ text) error { return c.Reply(say(c.Node().String())) },
@@ -241,8 +248,9 @@ func duration(word string) time.Duration {
 	return d
 }
 
-// after obeys "after name duration what": a timer that does what another command
-// does, or just notes that it rang.
+// after carries out the command "after name duration command...": it sets a timer that
+// writes into the journal that it rang, and then carries out the other command, if there is
+// one.
 func after(a *actor, c *sharding.Context, m text) error {
 	w := words(m)
 	c.After(w[1], duration(w[2]), func(c *sharding.Context) error {
@@ -256,5 +264,5 @@ func after(a *actor, c *sharding.Context, m text) error {
 	return c.Reply(m)
 }
 
-// goroutines returns how many there are.
+// goroutines returns the number of goroutines of the process.
 func goroutines() int { return runtime.NumGoroutine() }

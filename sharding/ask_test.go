@@ -16,9 +16,14 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
-// An ask ends with its context, or after a minute. Where its message has left this node,
-// or has begun, nobody knows what became of it; one that waits here for its turn is
-// taken back. One that had not begun by then never begins.
+// How asks end: first with their context or their deadline, then with a reply that the
+// entity may not give or that has another type than was asked for, and last with a reply
+// that waits for a full lane. Two tests are about tells: how long one takes counts for the
+// messages behind it, and an accepted one does not expire.
+
+// An ask ends with its context, or after a minute. When its message has left this node, or
+// the entity has begun it, the outcome is unknown; a message that still waits on this node
+// is taken back. A message that has not begun when its ask ends never begins.
 func TestAsksEnd(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(2)
@@ -44,8 +49,9 @@ func TestAsksEnd(t *testing.T) {
 	})
 }
 
-// How long a message took whose sender does not wait is seen by those behind it: what
-// expired meanwhile does not begin, and what begins has just begun. It once was not.
+// A run reads the clock again after a tell that took long: an ask that expired meanwhile
+// does not begin, and the next message counts as begun when it does. Both once counted from
+// the beginning of the tell: expired asks began, and busy entities were reported as stuck.
 func TestTheTimeThatATellTakesCounts(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(2)
@@ -66,7 +72,7 @@ func TestTheTimeThatATellTakesCounts(t *testing.T) {
 	})
 }
 
-// The cause that a caller gave its context is in the error.
+// The error of an ask contains the cause with which the caller canceled its context.
 func TestACanceledAskTellsTheCause(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(1)
@@ -87,7 +93,8 @@ func TestACanceledAskTellsTheCause(t *testing.T) {
 	})
 }
 
-// Asks are used again. One that ended early never gets the reply to another.
+// The records of asks are reused: an ask that ends early leaves no reply behind that the
+// next ask could get.
 func TestAsksThatEndedGetNoReplyOfAnother(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(2)
@@ -104,8 +111,7 @@ func TestAsksThatEndedGetNoReplyOfAnother(t *testing.T) {
 	})
 }
 
-// A tell that was accepted does not expire with the context that it was sent
-// under.
+// A tell that was accepted does not end with the context under which it was sent.
 func TestAnAcceptedTellDoesNotExpire(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(2)
@@ -126,7 +132,7 @@ func TestAnAcceptedTellDoesNotExpire(t *testing.T) {
 	})
 }
 
-// What an entity may not do with its reply fails the message.
+// An entity that gives no reply, two replies, or one that cannot be sent fails its message.
 func TestRepliesThatFail(t *testing.T) {
 	tests := map[string]struct{ detail, remote string }{
 		"silent": {detail: "the entity gave no reply"},
@@ -142,18 +148,19 @@ func TestRepliesThatFail(t *testing.T) {
 		for command, test := range tests {
 			for id, detail := range map[string]string{here: test.detail, there: test.detail + test.remote} {
 				if detail == "" {
-					continue // Of use to those who share the process.
+					continue // In the asker's own process the reply is not encoded, and this fails nothing.
 				}
 				_, err := w.nodes[0].ask(id, command, limit)
 				require.ErrorIs(t, err, sharding.ErrEntityFailed, command)
 				require.ErrorContains(t, err, detail)
-				w.nodes[0].must(id, "x") // Else it would rest after the next failure.
+				w.nodes[0].must(id, "x") // Without a success the entity would rest after the next failure.
 			}
 		}
 	})
 }
 
-// A reply that cannot travel is no reason to stop the entity.
+// A reply that cannot be sent to another node fails the message, and does not stop the
+// entity.
 func TestAReplyThatCannotTravelLeavesTheEntity(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(_ *membership.Config, s *sharding.Config) { s.MaxMessageBytes = 4000 }
@@ -168,8 +175,8 @@ func TestAReplyThatCannotTravelLeavesTheEntity(t *testing.T) {
 	})
 }
 
-// A reply of another type than was asked for is an error of the caller; one that
-// is not a pointer is seen before anything is sent.
+// A reply of another type than was asked for is an error of the caller. A reply type that
+// is no pointer is refused before anything is sent.
 func TestRepliesOfAnotherType(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(2)
@@ -190,9 +197,8 @@ func TestRepliesOfAnotherType(t *testing.T) {
 	})
 }
 
-// Replies that do not fit into the lane at the moment leave when it has room:
-// every asker gets its reply, also when all of them ask at once and the link is
-// cut for a moment meanwhile.
+// Replies that do not fit into the lane wait until it has room: every asker gets its reply,
+// also when all of them ask at once while the link is cut for a moment.
 func TestRepliesWaitForAFullLane(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(m *membership.Config, _ *sharding.Config) { m.Transport.WindowBytes = 64 << 10 }

@@ -19,10 +19,14 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
+// What messages and entities cost in a cluster in real time: first the arena, its entities
+// and how a benchmark finds and awaits them, then the benchmarks of messages, of the first
+// message to an entity, and of the memory of entities that are idle.
+
 type blob = *wrapperspb.BytesValue
 
-// echo answers whoever waits with what it heard, and with its node when that is
-// nothing.
+// echo is an entity that replies with its message; to an empty message it replies with the
+// node that it lives on.
 type echo struct{}
 
 func (*echo) Receive(c *sharding.Context, m blob) error {
@@ -73,7 +77,7 @@ func newArena(b *testing.B, n int) *arena {
 
 func payload(n int) blob { return wrapperspb.Bytes(make([]byte, n)) }
 
-// ids returns ids of entities that live on the i-th node.
+// ids returns the ids of count entities that live on the i-th node.
 func (a *arena) ids(i, count int) []string {
 	var ids []string
 	for n := 0; len(ids) < count; n++ {
@@ -87,7 +91,7 @@ func (a *arena) ids(i, count int) []string {
 	return ids
 }
 
-// sync waits until all that was told has been handled.
+// sync waits until the entities have handled everything that they were told.
 func (a *arena) sync(b *testing.B, ids []string) {
 	b.Helper()
 	for _, id := range ids {
@@ -97,9 +101,9 @@ func (a *arena) sync(b *testing.B, ids []string) {
 	}
 }
 
-// BenchmarkMessages is what one sender gets through, to 16 entities on its own
-// node and on another, over gRPC on the loopback interface. A tell is counted as
-// done when the entity has handled it: the mailboxes are let run out in between.
+// BenchmarkMessages measures one sender that sends to 16 entities, on its own node and on
+// another one, over gRPC on the loopback interface. A tell counts until the entity has
+// handled it: the sender waits for that after every 4096 tells.
 func BenchmarkMessages(b *testing.B) {
 	a := newArena(b, 2)
 	for i, home := range []string{"local", "remote"} {
@@ -131,8 +135,8 @@ func BenchmarkMessages(b *testing.B) {
 	}
 }
 
-// BenchmarkActivation is the first ask of an entity: it is created, started and
-// answers.
+// BenchmarkActivation measures the first ask to an entity, which is created, started and
+// replies.
 func BenchmarkActivation(b *testing.B) {
 	a := newArena(b, 1)
 	message := payload(64)
@@ -144,8 +148,8 @@ func BenchmarkActivation(b *testing.B) {
 	}
 }
 
-// BenchmarkIdleEntity is what an idle entity keeps: bytes of the heap, its id
-// among them, and goroutines.
+// BenchmarkIdleEntity measures what an idle entity keeps: bytes of the heap, its id among
+// them, and goroutines.
 func BenchmarkIdleEntity(b *testing.B) {
 	a := newArena(b, 1)
 	const count = 50_000

@@ -25,14 +25,18 @@ import (
 	"github.com/quorate/quorate/transport/memory"
 )
 
-// text is what the entities of these tests hear and say.
+// The cluster of most tests of this package: a few nodes in one process, with a network in
+// memory and in virtual time. First a world and the bubble that it lives in, then how nodes
+// are started, cut off and ended, and last what a test does on a node: ask, tell, and find
+// entities that live where it wants them. The entities themselves are in actor_test.go.
+
+// text is the type of the messages to the entities of these tests, and of their replies.
 type text = *wrapperspb.StringValue
 
 func say(s string) text { return wrapperspb.String(s) }
 
-// limit is how long anything may take, in virtual time. Every wait is bounded by
-// it: a cluster has timers for ever, so that a bubble never notices by itself
-// that a test waits for what does not come.
+// limit bounds every wait of a test, in virtual time. A cluster always has timers, so that
+// a bubble never notices by itself that a test waits for an event that does not come.
 const limit = 2 * time.Minute
 
 // world is a cluster in one process, in virtual time.
@@ -41,16 +45,16 @@ type world struct {
 	network *memory.Network
 	nodes   []*node
 	journal journal
-	hold    chan struct{} // Entities that were told to wait, wait for it to be closed.
-	others  []io.Closer   // Who else is on the network.
+	hold    chan struct{} // Actors at the command "wait" go on when hold is closed.
+	others  []io.Closer   // Transports on the network that belong to no node; end closes them.
 
-	// What a test may set before the first node starts.
+	// A test may set these before the first node starts.
 	config  func(*membership.Config, *sharding.Config)
 	kind    func(n *node, k *sharding.Kind[text])
 	options []sharding.Option
 }
 
-// node is one node of a world, with the entities of the kind "test".
+// node is one node of a world, and its region of the kind "test".
 type node struct {
 	*membership.Node
 
@@ -60,8 +64,8 @@ type node struct {
 	region *sharding.Region[text]
 }
 
-// inBubble runs a test in virtual time, in which a cluster needs no real time.
-// The bubble fails the test when a goroutine is left.
+// inBubble runs a test in virtual time, which does not pass in real time. The bubble fails
+// the test when a goroutine is left.
 func inBubble(t *testing.T, f func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -71,14 +75,15 @@ func inBubble(t *testing.T, f func(t *testing.T, w *world)) {
 	})
 }
 
-// end ends all nodes, and waits for all entities.
+// end closes all nodes, waits until their entities have returned, and expects that no node
+// saw a shard with two hosts.
 func (w *world) end() {
 	w.release()
 	for _, o := range w.others {
-		_ = o.Close() // Nobody looks at it any more.
+		_ = o.Close() // The test is over; an error would change nothing.
 	}
 	for _, n := range w.nodes {
-		_ = n.Close() // It never fails.
+		_ = n.Close() // Closing a node never fails.
 	}
 	for _, n := range w.nodes {
 		require.NoError(w.t, n.awaitEnd(limit))
@@ -86,7 +91,7 @@ func (w *world) end() {
 	}
 }
 
-// release lets the entities go on that were told to wait.
+// release lets the actors go on that were told to wait.
 func (w *world) release() {
 	select {
 	case <-w.hold:
@@ -95,13 +100,14 @@ func (w *world) release() {
 	}
 }
 
-// pass lets virtual time pass, and everything that happens in it happen.
+// pass lets virtual time pass, and returns when nothing is left to be done until a later
+// time.
 func pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-// within returns what comes out of c in time.
+// within returns the next value of c, and fails the test when none comes within limit.
 func within[T any](t *testing.T, c <-chan T) T {
 	t.Helper()
 	select {
@@ -113,7 +119,7 @@ func within[T any](t *testing.T, c <-chan T) T {
 	}
 }
 
-// eventually waits until ok holds.
+// eventually waits until ok holds, and fails the test when that takes longer than limit.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(limit); !ok(); pass(10 * time.Millisecond) {
@@ -168,9 +174,9 @@ func (w *world) form(n int) {
 	})
 }
 
-// start starts n nodes with the kind, and waits until the shards have homes. All
-// have standing before the first begins with the kind, so that the first
-// allocation is to all of them.
+// start starts n nodes with the kind, and waits until each of them has reached an entity.
+// All nodes have standing before the first of them starts the kind, so that the first
+// allocation gives shards to all of them.
 func (w *world) start(n int) {
 	w.form(n)
 	for _, n := range w.nodes {
@@ -192,7 +198,7 @@ func (n *node) startKind() {
 	n.region = region
 }
 
-// ctx returns a context with a limit.
+// ctx returns a context that ends after d.
 func (w *world) ctx(d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(w.t.Context(), d)
 }
@@ -212,7 +218,7 @@ func (w *world) cut(n *node) {
 	}
 }
 
-// crash ends a node without a word to the others.
+// crash ends a node that cannot tell the others.
 func (w *world) crash(n *node) {
 	w.cut(n)
 	require.NoError(w.t, n.Close())
@@ -227,7 +233,7 @@ func (w *world) breakAll() {
 	}
 }
 
-// ask asks with a limit.
+// ask sends a command to an entity and waits for its reply, for at most d.
 func (n *node) ask(id, command string, d time.Duration) (string, error) {
 	ctx, cancel := n.w.ctx(d)
 	defer cancel()
@@ -235,7 +241,8 @@ func (n *node) ask(id, command string, d time.Duration) (string, error) {
 	return reply.GetValue(), err
 }
 
-// asked asks on a goroutine of its own, and returns where the error will be.
+// asked asks on a goroutine of its own, and returns the channel that will get the error of
+// the ask. The message is under way when asked returns.
 func (n *node) asked(id, command string) <-chan error {
 	result := make(chan error, 1)
 	go func() {
@@ -246,7 +253,7 @@ func (n *node) asked(id, command string) <-chan error {
 	return result
 }
 
-// must asks, and expects an answer.
+// must asks, expects a reply, and returns it.
 func (n *node) must(id, command string) string {
 	n.w.t.Helper()
 	reply, err := n.ask(id, command, limit)
@@ -254,9 +261,8 @@ func (n *node) must(id, command string) string {
 	return reply
 }
 
-// insist asks until there is an answer, for as long as the outcome is unknown
-// or the message was given back: what a caller does whose message may be
-// handled twice.
+// insist asks until it has a reply: again after an unknown outcome, and after a message
+// that was not delivered, as a caller does whose message may be handled twice.
 func (n *node) insist(id, command string) string {
 	n.w.t.Helper()
 	for {
@@ -268,7 +274,7 @@ func (n *node) insist(id, command string) string {
 	}
 }
 
-// tell tells, and expects that it is accepted.
+// tell sends a command to an entity, and expects that it is accepted.
 func (n *node) tell(id, command string) {
 	n.w.t.Helper()
 	ctx, cancel := n.w.ctx(limit)
@@ -276,8 +282,8 @@ func (n *node) tell(id, command string) {
 	require.NoError(n.w.t, n.region.Tell(ctx, id, say(command)))
 }
 
-// hosted returns ids of entities that live on host, as many as are wanted, each
-// of another shard. None of them has been asked before.
+// hosted returns the ids of count entities that live on host, each of another shard. It
+// finds their shards by asking other entities; a shard always has the same id.
 func (n *node) hosted(host *node, count int) []string {
 	n.w.t.Helper()
 	var ids []string
@@ -293,13 +299,14 @@ func (n *node) hosted(host *node, count int) []string {
 	return ids
 }
 
-// on returns the id of an entity that lives on host, and has not been asked.
+// on returns the first id that hosted finds: the same in every call, unless the shard
+// moves.
 func (n *node) on(host *node) string {
 	n.w.t.Helper()
 	return n.hosted(host, 1)[0]
 }
 
-// sibling returns another id of the same shard.
+// sibling returns the first of the ids id-0, id-1, ... whose entity has the same shard.
 func sibling(id string) string {
 	for i := 0; ; i++ {
 		if s := fmt.Sprintf("id-%d", i); shardOf(s) == shardOf(id) {

@@ -23,7 +23,7 @@ func TestTheDefaultConfigurationIsValid(t *testing.T) {
 	require.NoError(t, sharding.Default().Validate())
 }
 
-// Every fault is reported, each with its key, and nothing else is.
+// Every fault of a configuration is reported with its key, and nothing else is reported.
 func TestEveryFaultOfAConfigurationIsReported(t *testing.T) {
 	tests := map[string]func(c *sharding.Config){
 		"number-of-shards":  func(c *sharding.Config) { c.NumberOfShards = 0 },
@@ -77,7 +77,8 @@ func TestProtobufCodec(t *testing.T) {
 	})
 }
 
-// What is not a generated message is an error everywhere, and never a panic.
+// A value that is not a generated message makes every method of the codec fail, and never
+// panic.
 func TestProtobufCodecRefusesOthers(t *testing.T) {
 	codec := sharding.Protobuf{}
 	for _, other := range []any{nil, 1, new(int), "text"} {
@@ -114,7 +115,7 @@ func TestMessageErrors(t *testing.T) {
 	require.EqualError(t, err, `sharding: account "a": deadline passed before the message was processed: no reply`)
 }
 
-// Each error stands for itself: callers branch on them.
+// No error is another one, by errors.Is or by its text: callers branch on them.
 func TestErrorsAreDistinct(t *testing.T) {
 	all := []error{
 		sharding.ErrUnreachable, sharding.ErrOverloaded, sharding.ErrNotDelivered, sharding.ErrNoStanding, sharding.ErrExpired,

@@ -16,9 +16,12 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
-// An entity that returns an error, panics or ends its goroutine fails its
-// message, is stopped, and starts anew for the next. Those that waited behind
-// the message are handled by the new instance.
+// The life of an entity when its methods fail: first Receive, then Start and New, then Stop;
+// then entities that do not return, while a node leaves or ends; last what idle and blocked
+// entities cost others.
+
+// When an entity returns an error, panics or ends its goroutine, its message fails and the
+// entity is stopped. A new instance handles the messages that waited behind that message.
 func TestAnEntityThatFailsStartsAnew(t *testing.T) {
 	for command, panics := range map[string]uint64{"fail": 0, "panic": 1, "exit": 1} {
 		t.Run(command, func(t *testing.T) {
@@ -46,8 +49,8 @@ func TestAnEntityThatFailsStartsAnew(t *testing.T) {
 	}
 }
 
-// A tell to an entity that fails has nobody to hear of it: it is counted at its
-// sender.
+// Nobody waits for the outcome of a tell, so that a tell that fails is counted on the node
+// of its sender.
 func TestATellThatFailsIsCounted(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(2)
@@ -60,8 +63,8 @@ func TestATellThatFailsIsCounted(t *testing.T) {
 	})
 }
 
-// An entity that cannot start fails its messages at once for a second, and for
-// longer after each further failure. It is not stopped: it never was.
+// When an entity cannot start, its messages fail at once for a second, and for longer after
+// each further failure. Stop is not called, since the instance never ran.
 func TestAnEntityThatCannotStartRests(t *testing.T) {
 	for _, id := range []string{"bad-start", "panic-start", "exit-start"} {
 		t.Run(id, func(t *testing.T) {
@@ -88,7 +91,7 @@ func TestAnEntityThatCannotStartRests(t *testing.T) {
 	}
 }
 
-// Everything that waits for a start that fails is told so.
+// All messages that wait for a start that fails fail with it.
 func TestWhatWaitsForAStartThatFailsIsTold(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(2)
@@ -106,7 +109,7 @@ func TestWhatWaitsForAStartThatFailsIsTold(t *testing.T) {
 	})
 }
 
-// New that returns nil, or panics, is a start that fails.
+// When New returns nil or panics, the message fails as after a failed start.
 func TestNewThatGivesNoEntityFailsTheMessage(t *testing.T) {
 	tests := map[string]func(*sharding.Context) sharding.Entity[text]{
 		"nil":   func(*sharding.Context) sharding.Entity[text] { return nil },
@@ -131,8 +134,8 @@ func TestNewThatGivesNoEntityFailsTheMessage(t *testing.T) {
 	}
 }
 
-// A Stop that panics or does not come back ends the entity all the same, and the
-// next message starts it.
+// A Stop that panics or ends its goroutine ends the entity all the same, and the next
+// message starts it.
 func TestAStopThatFailsEndsTheEntity(t *testing.T) {
 	for _, id := range []string{"panic-stop", "exit-stop"} {
 		t.Run(id, func(t *testing.T) {
@@ -154,8 +157,8 @@ func TestAStopThatFailsEndsTheEntity(t *testing.T) {
 	}
 }
 
-// An entity whose Receive does not return holds a leave up for the time that
-// leaving may take, and no longer. The others of the node move in order.
+// An entity whose Receive does not return holds up a leave for as long as leaving may take,
+// and no longer. The other entities of the node move as in any leave.
 func TestAnEntityThatNeverReturnsHoldsALeaveUpForALimitedTime(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(3)
@@ -172,7 +175,7 @@ func TestAnEntityThatNeverReturnsHoldsALeaveUpForALimitedTime(t *testing.T) {
 		eventually(t, "it has moved", func() bool { return w.nodes[0].must(fine, "where") != leaver.Self().String() })
 		require.Less(t, time.Since(before), 10*time.Second)
 		require.Len(t, w.journal.of(fine, "stop"), 1)
-		_ = within(t, left) // Whether that was in order is membership's to say.
+		_ = within(t, left) // Whether the leave was in order is up to membership.
 		require.Less(t, time.Since(before), time.Minute)
 		require.ErrorIs(t, within(t, result), sharding.ErrUnknownOutcome)
 		w.nodes[0].insist(stuck, "where")
@@ -183,8 +186,8 @@ func TestAnEntityThatNeverReturnsHoldsALeaveUpForALimitedTime(t *testing.T) {
 	})
 }
 
-// An entity that ignores its stop holds up its own shard, for the time that leaving
-// may take, and nobody else.
+// An entity whose Stop does not return holds up its own shard for as long as leaving may
+// take, and no other shard.
 func TestAnEntityThatIgnoresItsStop(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(_ *membership.Config, s *sharding.Config) { s.StuckAfter = time.Second }
@@ -210,7 +213,7 @@ func TestAnEntityThatIgnoresItsStop(t *testing.T) {
 		require.Less(t, time.Since(before), 10*time.Second)
 		eventually(t, "it is reported", func() bool { return leaver.system.Stats().Stuck == 1 })
 		waiting := other.asked(stuck, "x")
-		_ = within(t, left) // Whether that was in order is membership's to say.
+		_ = within(t, left) // Whether the leave was in order is up to membership.
 		require.Less(t, time.Since(before), time.Minute)
 		require.ErrorIs(t, within(t, waiting), sharding.ErrUnknownOutcome, "it was on its way")
 		other.insist(stuck, "x")
@@ -219,8 +222,8 @@ func TestAnEntityThatIgnoresItsStop(t *testing.T) {
 	})
 }
 
-// A start that takes its time lets messages wait, and a node that ends meanwhile
-// stops the entity afterwards.
+// A message waits for the start of its entity, and is not delivered when the node ends
+// meanwhile. The entity is stopped when its start returns.
 func TestANodeThatEndsDuringAStartStopsTheEntity(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(1)
@@ -234,13 +237,13 @@ func TestANodeThatEndsDuringAStartStopsTheEntity(t *testing.T) {
 	})
 }
 
-// covers I28: an idle entity has no goroutine. What 1,000 of them leave behind
-// in the number of goroutines is nothing.
+// An idle entity has no goroutine: after 1,000 entities have become idle, there are hardly
+// more goroutines than before.
 func TestIdleEntitiesHaveNoGoroutines(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(2)
 		w.nodes[0].must("first", "x")
-		pass(5 * time.Second) // Goroutines wait for the next job for a while.
+		pass(5 * time.Second) // A goroutine waits for its next job for a while before it ends.
 		before := runtime.NumGoroutine()
 		for i := range 1000 {
 			w.nodes[0].tell(fmt.Sprintf("idle-%d", i), "x")
@@ -255,7 +258,7 @@ func TestIdleEntitiesHaveNoGoroutines(t *testing.T) {
 	})
 }
 
-// The last entity is not harmed by what another one does.
+// An entity that blocks in Receive holds up no other entity of its shard.
 func TestAnEntityThatBlocksHoldsUpNoOther(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(_ *membership.Config, s *sharding.Config) { s.NumberOfShards = 1 }

@@ -19,14 +19,14 @@ import (
 // visits counts the visits of one page. The id of the entity names the page.
 type visits struct{ count int64 }
 
-// Receive adds to the count and answers with the sum.
+// Receive adds to the count and replies with the sum.
 func (v *visits) Receive(c *sharding.Context, more *wrapperspb.Int64Value) error {
 	v.count += more.GetValue()
 	return c.Reply(wrapperspb.Int64(v.count))
 }
 
-// A cluster of one node, whose entities count. The transport in memory stands for
-// the network, which is the default.
+// A cluster of one node has entities that count visits. A program leaves WithTransport out
+// and uses the network; the transport in memory needs none.
 func Example() {
 	ctx, quiet := context.Background(), slog.New(slog.DiscardHandler)
 	network := memory.NewNetwork()

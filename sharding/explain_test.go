@@ -18,8 +18,12 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
-// Every node can say where an entity lives and by which decision, as the coordinator
-// knows it.
+// What the nodes of a cluster say about where entities live: first in good health, then
+// with something pending, without a coordinator, for questions that have no answer, and
+// during a move that is held up; last the text and the JSON of an explanation.
+
+// Every node explains where an entity lives and by which decision, as the coordinator knows
+// it.
 func TestEveryNodeExplains(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(3)
@@ -47,7 +51,7 @@ func TestEveryNodeExplains(t *testing.T) {
 				require.NoError(t, err)
 				elsewhere := "what the entity is at, only its home tells: ask " + home
 				require.Equal(t, n.Self().String() != home, slices.Contains(x.Pending, elsewhere))
-				x.Pending, other.Pending = nil, nil // An acknowledgement may have come in between.
+				x.Pending, other.Pending = nil, nil // An acknowledgement may have come between the two explanations.
 				require.Equal(t, x, other)
 				shard, err := n.system.ExplainShard(t.Context(), "test", x.Shard)
 				require.NoError(t, err)
@@ -58,7 +62,8 @@ func TestEveryNodeExplains(t *testing.T) {
 	})
 }
 
-// Every node knows who coordinates a kind, and under which term, without asking.
+// Every node knows which node coordinates a kind, and under which term, without asking
+// another node.
 func TestEveryNodeKnowsTheCoordinator(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(3)
@@ -80,7 +85,8 @@ func TestEveryNodeKnowsTheCoordinator(t *testing.T) {
 	})
 }
 
-// The home of an entity says what it is at; any node says what it has to send.
+// The home of an entity explains what the entity is doing; every node explains which
+// messages of its own wait.
 func TestWhatIsPendingIsExplained(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(2)
@@ -96,7 +102,7 @@ func TestWhatIsPendingIsExplained(t *testing.T) {
 		x, err = w.nodes[w.journal.of("bad-start", "start")[0].node].region.Explain(t.Context(), "bad-start")
 		require.NoError(t, err)
 		require.Equal(t, "the entity is failed (1 in a row): no storage", x.Pending[0])
-		<-time.After(10 * time.Millisecond) // What was sent is acknowledged.
+		<-time.After(10 * time.Millisecond) // The messages above are acknowledged by then.
 		w.cut(far)
 		n.tell(id, "z")
 		x, err = n.region.Explain(t.Context(), id)
@@ -110,8 +116,8 @@ func TestWhatIsPendingIsExplained(t *testing.T) {
 	})
 }
 
-// Without an answer of the coordinator a node says what it knows, and why it is no
-// more; it takes two seconds at most.
+// When the coordinator does not answer, a node soon explains what it knows itself, and why
+// that is not everything.
 func TestExplanationsWithoutACoordinator(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(3)
@@ -135,7 +141,7 @@ func TestExplanationsWithoutACoordinator(t *testing.T) {
 	})
 }
 
-// Where nobody can coordinate a kind, a node says so.
+// An explanation says so when no node can coordinate the kind.
 func TestExplanationsOfAKindThatNobodyHosts(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.kind = func(_ *node, k *sharding.Kind[text]) { k.Role = "host" }
@@ -149,8 +155,8 @@ func TestExplanationsOfAKindThatNobodyHosts(t *testing.T) {
 	})
 }
 
-// What cannot be explained is an error that says what is wrong with the question, and
-// waiting for an answer ends with the context and with the node.
+// A question about an id, a kind or a shard that cannot be is refused with the reason. The
+// wait for an answer ends with the context of the caller, and with the node.
 func TestQuestionsThatHaveNoAnswer(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(2)
@@ -190,7 +196,7 @@ func TestQuestionsThatHaveNoAnswer(t *testing.T) {
 	})
 }
 
-// While an entity holds up a leave, everybody can see so.
+// While an entity holds up a leave, an explanation says so; afterwards it tells of the move.
 func TestAMoveThatIsHeldUpIsExplained(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(_ *membership.Config, s *sharding.Config) { s.StuckAfter = 4 * time.Second }
@@ -225,7 +231,7 @@ func TestAMoveThatIsHeldUpIsExplained(t *testing.T) {
 	})
 }
 
-// An explanation is text of 80 columns, and JSON.
+// An explanation can be read as text of at most 80 columns, and as JSON.
 func TestExplanationsCanBeRead(t *testing.T) {
 	at := time.Date(2026, 11, 21, 16, 0, 0, 0, time.UTC)
 	x := sharding.Explanation{

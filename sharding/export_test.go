@@ -5,8 +5,8 @@ package sharding
 
 import "github.com/quorate/quorate/sharding/internal/protocol"
 
-// Sent returns how many messages this node has sent to the shard of an entity, which
-// is the number of the last one in their stream while the shard lives elsewhere.
+// Sent returns how many messages this node has sent to the shard of an entity. While the
+// shard lives on another node, that is the number of the last message in their stream.
 func (g *Region[C]) Sent(id string) uint64 {
 	var t protocol.Tally
 	g.r.slotOf(id).tally(&t)

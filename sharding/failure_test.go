@@ -20,8 +20,13 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
-// covers F6: when a home dies, callers hear that the outcome is unknown, and the
-// entities answer from a new home within ten seconds with default settings.
+// Nodes that die, are cut off or are closed: first crashes, of a home and of the
+// coordinator, with and without load; then the loss of standing, for good and for a moment,
+// and a new start; last Close, and senders that wait for room in vain.
+
+// When a home dies, the outcome of the asks to it is unknown, and within ten seconds, with
+// the default settings, its entities reply from a new home.
+// covers I20, I27.
 func TestACrashIsReportedAndRepairedWithinTenSeconds(t *testing.T) {
 	for _, size := range []int{3, 5} {
 		t.Run(fmt.Sprintf("nodes=%d", size), func(t *testing.T) {
@@ -52,7 +57,9 @@ func TestACrashIsReportedAndRepairedWithinTenSeconds(t *testing.T) {
 	}
 }
 
-// covers F3: the coordinator's node dies, and its shards get homes from the next.
+// When the node of the coordinator dies, the next coordinator gives its shards homes. Shards
+// that live elsewhere are served without a coordinator.
+// covers F34, I27.
 func TestTheNodeOfTheCoordinatorDies(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(3)
@@ -69,8 +76,8 @@ func TestTheNodeOfTheCoordinatorDies(t *testing.T) {
 	})
 }
 
-// What was not sent before the host died is delivered to the next one; what was
-// is handled at most once, and nothing overtakes.
+// When a host dies under load, each message is handled at most once, no message overtakes
+// another of its sender, and every message that is lost is counted.
 func TestACrashUnderLoadDoublesAndTurnsRoundNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(4)
@@ -101,15 +108,15 @@ func TestACrashUnderLoadDoublesAndTurnsRoundNothing(t *testing.T) {
 	})
 }
 
-// What is sent to a process that was killed, from when its connections have ended
-// until it is removed, never leaves its node: it goes to the next home, in order and
-// without an error. It once had an unknown outcome, since a lane takes messages while
-// it is dialled again.
+// A message to a process that was killed, sent after its connections have ended and before
+// it is removed, does not leave the sender's node: it goes to the next home, in order and
+// without an error. Such messages once had an unknown outcome, since a lane takes messages
+// while it is dialled again.
 func TestWhatIsSentToAKilledProcessReachesTheNextHome(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(4)
 		id := w.nodes[0].on(w.nodes[3])
-		for _, n := range w.nodes[:3] { // The lanes are in use.
+		for _, n := range w.nodes[:3] { // The lanes to the host are connected.
 			n.must(id, "x")
 		}
 		w.crash(w.nodes[3])
@@ -136,15 +143,15 @@ func TestWhatIsSentToAKilledProcessReachesTheNextHome(t *testing.T) {
 	})
 }
 
-// As soon as the next home of a killed process's shard answers anything, it answers
-// everything at once. It once took seconds more: a cell went on to collect messages
-// for the lane to the home that was gone.
+// When the next home of a killed process's shard has replied to the first ask, it replies
+// to all asks at once. That once took seconds more: a cell went on to collect messages for
+// the lane to the home that was gone.
 func TestTheNextHomeAnswersEverythingAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(4)
 		caller, victim := w.nodes[0], w.nodes[3]
 		id := caller.on(victim)
-		caller.must(id, "x") // The lane is in use.
+		caller.must(id, "x") // The lane to the victim is connected.
 		w.crash(victim)
 		w.breakAll()
 		synctest.Wait()
@@ -160,7 +167,7 @@ func TestTheNextHomeAnswersEverythingAtOnce(t *testing.T) {
 			}(time.Now())
 			pass(20 * time.Millisecond)
 		}
-		back := within(t, asks) // They come in the order of their answers.
+		back := within(t, asks) // The asks come in the order of their replies.
 		require.Less(t, back.answered.Sub(crash), 10*time.Second)
 		for range count - 1 {
 			a := within(t, asks)
@@ -173,7 +180,7 @@ func TestTheNextHomeAnswersEverythingAtOnce(t *testing.T) {
 	})
 }
 
-// Whoever waits for room in a full window goes on when the host has died.
+// A sender that waits for room in a full window goes on when the host has died.
 func TestWaitersForRoomGoOnAfterTheHostDied(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(_ *membership.Config, s *sharding.Config) { s.WindowBytes = 4 << 10 }
@@ -197,9 +204,10 @@ func TestWaitersForRoomGoOnAfterTheHostDied(t *testing.T) {
 	})
 }
 
-// covers F20, I1: a node that is cut off stops hosting by its own clock, before
-// an entity of it starts elsewhere. It begins no message after that, and its
-// entities are stopped although messages wait for them.
+// A node that is cut off stops hosting by its own clock, before its entities start
+// elsewhere. It begins no message after that, and stops its entities although messages wait
+// for them.
+// covers F9, I1.
 func TestANodeThatIsCutOffBeginsNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(3)
@@ -235,8 +243,8 @@ func TestANodeThatIsCutOffBeginsNothing(t *testing.T) {
 	})
 }
 
-// A node that loses its standing for a moment answers again when it has it back:
-// what came meanwhile is handled then, and the reply that was ready leaves.
+// A node that loses its standing for a moment handles the messages that came meanwhile when
+// it has standing again, and the reply that was ready leaves then.
 func TestStandingThatComesBack(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(m *membership.Config, _ *sharding.Config) {
@@ -264,7 +272,9 @@ func TestStandingThatComesBack(t *testing.T) {
 	})
 }
 
-// covers F7: a process that starts again at its address hosts again.
+// A node that is started after another has left hosts: the shard of the first goes to the
+// node that stays, and when that leaves too, to the new node.
+// covers F28.
 func TestANodeThatStartsAgainHosts(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(2)
@@ -282,8 +292,8 @@ func TestANodeThatStartsAgainHosts(t *testing.T) {
 	})
 }
 
-// Close of a node ends every ask on it, and everything sent afterwards is given
-// back. AwaitEnd waits for entities, and no longer than its context.
+// Close of a node ends every ask on it, and every message that is sent afterwards is
+// refused. AwaitEnd waits until the entities have returned, or its context ends.
 func TestCloseEndsEverything(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(2)
@@ -309,7 +319,7 @@ func TestCloseEndsEverything(t *testing.T) {
 	})
 }
 
-// Close also ends whoever waits for room.
+// Close also ends the asks that wait for room in the window.
 func TestCloseEndsWaitersForRoom(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(_ *membership.Config, s *sharding.Config) { s.WindowBytes = 4 << 10 }
@@ -327,7 +337,7 @@ func TestCloseEndsWaitersForRoom(t *testing.T) {
 	})
 }
 
-// Whoever waits for room in vain is told why there was none.
+// A sender that waits in vain for room is told why there was none.
 func TestWaitingInVainForRoomTellsWhy(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(m *membership.Config, s *sharding.Config) {

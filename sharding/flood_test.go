@@ -17,8 +17,12 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
-// floods lets several senders of each node tell one entity n messages each, of which
-// the entity needs a millisecond for one, and returns who sent.
+// Senders that are faster than an entity: first a flood from all nodes to one entity, then a
+// flood during a move and between two entities, and last senders that wait for room when the
+// home dies, or when their context ends.
+
+// floods lets several senders of each node tell one entity n messages each, and returns the
+// names of the senders. The entity needs a millisecond for each message.
 func (w *world) floods(id string, senders, n int) (names []string, done func()) {
 	var all sync.WaitGroup
 	for _, from := range w.nodes {
@@ -31,9 +35,9 @@ func (w *world) floods(id string, senders, n int) (names []string, done func()) 
 	return names, all.Wait
 }
 
-// A flood to one slow entity, from its own node and from others, waits as long as it
-// must: nothing is lost, doubled or turned round, nobody starves, and the mailbox is
-// bounded. Other entities of the same shard answer at once.
+// The senders of a flood to one slow entity, on its own node and on others, wait for room:
+// no message is lost, handled twice or overtaken, no sender starves, and the mailbox is
+// bounded. Another entity of the same shard replies at once.
 // covers F42, I20, I36.
 func TestAFloodWaitsAndHarmsNoOther(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
@@ -84,7 +88,7 @@ func TestAFloodWaitsAndHarmsNoOther(t *testing.T) {
 	})
 }
 
-// waiting returns how many messages wait for an entity of a node.
+// waiting returns how many messages wait for an entity that lives on a node.
 func waiting(t *testing.T, n *node, id string) (count int) {
 	t.Helper()
 	x, err := n.system.Explain(t.Context(), "test", id)
@@ -98,7 +102,7 @@ func waiting(t *testing.T, n *node, id string) (count int) {
 	return count
 }
 
-// A shard whose entity is flooded moves when its node leaves, and nothing is lost.
+// A shard whose entity is flooded moves when its node leaves, and no message is lost.
 // covers F39, I20.
 func TestAFloodedShardMoves(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
@@ -129,8 +133,9 @@ func TestAFloodedShardMoves(t *testing.T) {
 	})
 }
 
-// Two entities that flood each other, each in the middle of a message, do not wait for
-// ever: a wait for room with the context of an entity is bounded.
+// Two entities that flood each other, each in the middle of a message, do not wait for ever,
+// and neither does an entity that floods itself: with the context of an entity, a wait for
+// room is bounded.
 func TestEntitiesThatFloodEachOtherGoOn(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(_ *membership.Config, s *sharding.Config) { s.MailboxSize, s.WindowBytes = 2, 4<<10 }
@@ -149,8 +154,8 @@ func TestEntitiesThatFloodEachOtherGoOn(t *testing.T) {
 	})
 }
 
-// Who waits for the mailbox of an entity elsewhere goes on when its host dies, and the
-// message reaches the next one.
+// A sender that waits for the mailbox of an entity on another node goes on when that node
+// dies, and its message reaches the next home.
 func TestWaitersForAMailboxGoOnAfterTheHostDied(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(_ *membership.Config, s *sharding.Config) { s.MailboxSize = 2 }
@@ -173,7 +178,7 @@ func TestWaitersForAMailboxGoOnAfterTheHostDied(t *testing.T) {
 	})
 }
 
-// A context that ends while a sender waits, again and again, leaves nothing behind.
+// Senders whose contexts end while they wait for room leave nothing behind.
 func TestWaitersThatGiveUpLeaveNothingBehind(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(_ *membership.Config, s *sharding.Config) { s.MailboxSize = 2 }

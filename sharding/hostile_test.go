@@ -21,14 +21,18 @@ import (
 	"github.com/quorate/quorate/transport/memory"
 )
 
-// hostile is who speaks the protocol and lies.
+// Peers that speak the protocol and lie: first a stranger, which is no member, and a member
+// that lies, with the frames that they send; then what neither of them achieves, as the
+// sender of a message, as a coordinator, and in the place of a home.
+
+// hostile is a peer that speaks the protocol and lies.
 type hostile struct {
 	t    *testing.T
 	self gossip.NodeID
 	lane func(to *node) transport.Lane
 }
 
-// stranger returns somebody who may open connections, and is no member.
+// stranger returns a peer that may open connections, and is no member.
 func (w *world) stranger() *hostile {
 	w.t.Helper()
 	self := gossip.NodeID{Address: gossip.Address{Host: "10.0.0.66", Port: 7946}, UID: 66}
@@ -41,25 +45,25 @@ func (w *world) stranger() *hostile {
 	return &hostile{w.t, self, func(to *node) transport.Lane { return t.Lane(to.Self(), machine.LaneMessage) }}
 }
 
-// liar returns a member that lies.
+// liar returns a peer that lies from the member n, in whose name its frames come.
 func (w *world) liar(n *node) *hostile {
 	return &hostile{w.t, n.Self(), func(to *node) transport.Lane { return n.Transport().Lane(to.Self(), machine.LaneMessage) }}
 }
 
-// say sends a frame of the message service.
+// say sends a frame to the message service of a node.
 func (h *hostile) say(to *node, frame []byte) {
 	h.t.Helper()
 	h.sayTo(to, protocol.MessageService, frame)
 }
 
-// sayTo sends a frame of a service.
+// sayTo sends a frame to a service of a node.
 func (h *hostile) sayTo(to *node, service machine.Service, frame []byte) {
 	h.t.Helper()
 	require.NoError(h.t, h.lane(to).Append(service, func(dst []byte) []byte { return append(dst, frame...) }))
 	synctest.Wait()
 }
 
-// write sends a message to an entity in somebody's name.
+// write sends a message to an entity in the name of origin.
 func (h *hostile) write(to *node, origin gossip.NodeID, id string, seq uint64, hops uint8, base protocol.Epoch) {
 	h.t.Helper()
 	payload, err := proto.Marshal(say("forged"))
@@ -69,8 +73,8 @@ func (h *hostile) write(to *node, origin gossip.NodeID, id string, seq uint64, h
 	}, 0))
 }
 
-// place returns the epoch of the home of an entity, which is the base of its streams
-// as well while its shard has its first home.
+// place returns the epoch of the home of an entity. While the shard has its first home, that
+// epoch is the base of its streams too.
 func (n *node) place(id string) protocol.Epoch {
 	n.w.t.Helper()
 	e, err := epoch.Parse(n.must(id, "epoch"))
@@ -78,7 +82,7 @@ func (n *node) place(id string) protocol.Epoch {
 	return e
 }
 
-// What a stranger writes to an entity has no effect, in whose name ever.
+// A message of a stranger to an entity has no effect, in whose name it may come.
 // covers I35.
 func TestAStrangerWritesNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
@@ -95,8 +99,8 @@ func TestAStrangerWritesNothing(t *testing.T) {
 	})
 }
 
-// What a stranger says as a coordinator does not reach those who know where shards live: a
-// node promises it nothing, and goes on to obey the true coordinator.
+// A query of a stranger, which would make it the coordinator, does not reach the control
+// machine: the node promises nothing, and goes on to obey the true coordinator.
 // covers I35.
 func TestAStrangerCoordinatesNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
@@ -112,8 +116,8 @@ func TestAStrangerCoordinatesNothing(t *testing.T) {
 	})
 }
 
-// A member writes in its own name alone: nothing of another comes from it but what it
-// passes on.
+// A member sends messages in its own name alone. In the name of another member it may only
+// pass messages on, and not to that member.
 // covers I35.
 func TestAMemberWritesInItsOwnName(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
@@ -133,8 +137,9 @@ func TestAMemberWritesInItsOwnName(t *testing.T) {
 	})
 }
 
-// An acknowledgement of somebody else than the home, with everything right in it, has
-// no effect: what waits for the home is delivered.
+// An acknowledgement, or a request for messages, that does not come from the home has no
+// effect, even if everything in it is right: the messages that wait for the home are
+// delivered.
 // covers I20, I35.
 func TestAcknowledgementsComeFromTheHome(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
@@ -162,7 +167,7 @@ func TestAcknowledgementsComeFromTheHome(t *testing.T) {
 	})
 }
 
-// Nobody but the home of an entity says that its mailbox is full.
+// Only the home of an entity can say that the mailbox is full, and hold senders back.
 // covers I35.
 func TestTheHomeAloneHoldsBack(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
@@ -182,7 +187,8 @@ func TestTheHomeAloneHoldsBack(t *testing.T) {
 	})
 }
 
-// An answer is taken from whom the message went to: numbers are guessed in no time.
+// A reply is taken only from a node to which the message can have gone: the number of an
+// ask is soon guessed.
 // covers I35.
 func TestAnswersComeFromWhereTheMessageWent(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {

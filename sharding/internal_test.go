@@ -25,14 +25,19 @@ import (
 	"github.com/quorate/quorate/transport/memory"
 )
 
-// double answers with twice what it hears.
+// The runtime from inside, on a node by itself, where a test can do what no cluster does:
+// first standing that is lost between two messages, an entity that is left behind, and the
+// context of entities; then what asks leave behind, frames that cannot be right, and replies
+// that are ahead of the map; last the backlog and the allocations of a message.
+
+// double is an entity that replies with twice the number that it is sent.
 type double struct{}
 
 func (double) Receive(c *Context, m *wrapperspb.Int64Value) error {
 	return c.Reply(wrapperspb.Int64(2 * m.GetValue()))
 }
 
-// lone runs a test on a node by itself, in virtual time.
+// lone runs a test on a node by itself, in virtual time, with a kind of one shard.
 func lone(t *testing.T, f func(t *testing.T, s *System, r *Region[*wrapperspb.Int64Value], log *bytes.Buffer)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -61,9 +66,8 @@ func lone(t *testing.T, f func(t *testing.T, s *System, r *Region[*wrapperspb.In
 	})
 }
 
-// A message whose turn comes when the clock shows no standing, before anything
-// else has noticed, is not begun: it is tried again, and handled when there is
-// standing. A reply that is ready then waits.
+// A message whose turn comes when the clock shows no standing is not begun, even before the
+// loss of standing is announced. It is tried again, and handled when there is standing.
 func TestTheClockIsLookedAtBeforeEachMessage(t *testing.T) {
 	lone(t, func(t *testing.T, s *System, r *Region[*wrapperspb.Int64Value], _ *bytes.Buffer) {
 		sl, held := r.r.slotOf("a"), s.standing
@@ -84,10 +88,9 @@ func TestTheClockIsLookedAtBeforeEachMessage(t *testing.T) {
 	})
 }
 
-// covers the cell's part of on-stuck: abandon. A shard that goes on without an entity
-// ends its context, tells its askers that nobody knows, discards what it says
-// afterwards, and reports it for as long as it runs. The shard may come back
-// meanwhile.
+// When a shard goes on without an entity that does not return, the context of the entity
+// ends, the outcome of its message is unknown, and the message that waited was not
+// delivered. The entity counts as stuck until it returns, and is stopped then.
 func TestAnEntityThatIsLeftBehind(t *testing.T) {
 	lone(t, func(t *testing.T, s *System, _ *Region[*wrapperspb.Int64Value], log *bytes.Buffer) {
 		stuck := &stubborn{hold: make(chan struct{}), fine: make(chan context.Context, 1), ended: make(chan context.Context, 2)}
@@ -145,8 +148,8 @@ func (s *stubborn) Receive(c *Context, m *wrapperspb.Int64Value) error {
 
 func (s *stubborn) Stop(*Context) { s.stopped.Store(true) }
 
-// A cell derives the context of its entities once, again after a loss of standing,
-// and ends it with the hosting.
+// The entities of a cell share one context. It ends with the standing, and entities get
+// another when the standing is back; that ends with the hosting.
 func TestTheContextOfEntities(t *testing.T) {
 	lone(t, func(t *testing.T, s *System, r *Region[*wrapperspb.Int64Value], _ *bytes.Buffer) {
 		sl := r.r.slotOf("a")
@@ -163,7 +166,7 @@ func TestTheContextOfEntities(t *testing.T) {
 	})
 }
 
-// Asks leave nothing behind, however they end.
+// Asks leave nothing behind in the table of asks, whether they have a reply or are canceled.
 func TestAsksLeaveNothingBehind(t *testing.T) {
 	lone(t, func(t *testing.T, _ *System, r *Region[*wrapperspb.Int64Value], _ *bytes.Buffer) {
 		for i := range 100 {
@@ -179,8 +182,8 @@ func TestAsksLeaveNothingBehind(t *testing.T) {
 	})
 }
 
-// What is for a kind or a shard that is not here is counted, and so is what must
-// not be.
+// Frames to a kind or a shard that this node does not have are counted, and so are frames
+// that are forged or cannot be decoded, violations, and tells that were refused.
 func TestWhatCannotBeIsCounted(t *testing.T) {
 	lone(t, func(t *testing.T, s *System, _ *Region[*wrapperspb.Int64Value], log *bytes.Buffer) {
 		from := gossip.NodeID{Address: gossip.Address{Host: "10.0.0.2", Port: 7946}, UID: 2}
@@ -206,8 +209,8 @@ func TestWhatCannotBeIsCounted(t *testing.T) {
 	})
 }
 
-// A reply of a home that this node does not know of yet waits for the map. It ends the
-// ask when that comes, and is logged when it does not.
+// A reply of a home that this node does not know yet waits for the map. It ends the ask when
+// the map comes. A reply of a node that does not become a home is logged.
 func TestAReplyThatIsAheadOfTheMap(t *testing.T) {
 	lone(t, func(t *testing.T, s *System, r *Region[*wrapperspb.Int64Value], log *bytes.Buffer) {
 		at := func(host string) gossip.NodeID {
@@ -250,14 +253,15 @@ func TestAReplyThatIsAheadOfTheMap(t *testing.T) {
 	})
 }
 
-// A codec that decodes into something else than the kind's messages is found out.
+// A message whose type is not that of the kind, as a faulty codec may return it, is an
+// error.
 func TestAMessageOfAnotherTypeIsAnError(t *testing.T) {
 	b := typed[*wrapperspb.Int64Value]{}
 	require.ErrorContains(t, b.receive(nil, double{}, wrapperspb.String("x")), "message is a *wrapperspb.StringValue, want *wrapperspb.Int64Value")
 	require.IsType(t, new(wrapperspb.Int64Value), b.blank())
 }
 
-// The backlog takes what there is place for, node by node, and gives it out once.
+// The backlog keeps frames up to a bound for each node, and hands them out once.
 func TestTheBacklogIsBounded(t *testing.T) {
 	var b backlog
 	one := gossip.NodeID{UID: 1}
@@ -271,8 +275,7 @@ func TestTheBacklogIsBounded(t *testing.T) {
 	require.Empty(t, b.nodes)
 }
 
-// A local tell and a local ask allocate the message, and what the entity and the
-// caller need; no timer, no map, no encoding.
+// A local ask allocates little: no timer, no map, no encoding.
 func TestLocalMessagesAllocateLittle(t *testing.T) {
 	lone(t, func(t *testing.T, _ *System, r *Region[*wrapperspb.Int64Value], _ *bytes.Buffer) {
 		message, ctx := wrapperspb.Int64(1), t.Context()

@@ -20,8 +20,13 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
-// covers F47: a node whose settings differ is refused, and everybody who waits or
-// comes later is told which setting, and both values. The others go on.
+// The kinds of a node: first settings that differ between nodes, kinds that only send, and
+// what Start refuses; then several kinds and roles side by side; last what a kind brings
+// along: a codec that fails, and an allocation strategy of the program.
+
+// A node whose settings differ is refused. Its senders, those that wait and those that come
+// later, are told the setting that differs and both values. The other node goes on.
+// covers F47.
 func TestDifferentSettingsAreRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(_ *membership.Config, s *sharding.Config) { s.WindowBytes = 4 << 10 }
@@ -30,7 +35,7 @@ func TestDifferentSettingsAreRefused(t *testing.T) {
 		other := w.build()
 		other.startKind()
 		var waiting []<-chan error
-		for range 6 { // Some wait for a reply, the others for room.
+		for range 6 { // Some asks wait for a reply, the others for room in the window.
 			waiting = append(waiting, other.asked("a", strings.Repeat("x", 1000)))
 		}
 		tell := other.region.Tell(t.Context(), "a", say(strings.Repeat("x", 1000)))
@@ -49,8 +54,8 @@ func TestDifferentSettingsAreRefused(t *testing.T) {
 	})
 }
 
-// A node that was refused is heard when a coordinator with its settings comes: what
-// was sent in between failed, and what comes goes on.
+// A node that was refused is accepted when a coordinator with its settings takes over: its
+// messages failed in between, and are handled from then on.
 func TestARefusalEndsWithTheCoordinatorThatMadeIt(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.kind = func(n *node, k *sharding.Kind[text]) { k.Shards = 12 + min(n.i, 1) }
@@ -77,7 +82,7 @@ func TestARefusalEndsWithTheCoordinatorThatMadeIt(t *testing.T) {
 	})
 }
 
-// A node that only sends needs no entity, and hosts none.
+// A node that only sends needs no entities of its own, and hosts none.
 func TestAProxySendsOnly(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.kind = func(n *node, k *sharding.Kind[text]) {
@@ -101,7 +106,7 @@ func TestAProxySendsOnly(t *testing.T) {
 	})
 }
 
-// Each setting that all nodes must have equal is compared.
+// The codec and the role of a kind are compared too: they must be the same on all nodes.
 func TestEverySettingIsCompared(t *testing.T) {
 	tests := map[string]func(k *sharding.Kind[text]){
 		"codec": func(k *sharding.Kind[text]) { k.Codec = moody{} },
@@ -123,7 +128,7 @@ func TestEverySettingIsCompared(t *testing.T) {
 	}
 }
 
-// What cannot be a kind is refused, with every fault in one error.
+// Start refuses a kind with every fault in one error.
 func TestStartRefusesWhatCannotBe(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(1)
@@ -155,7 +160,7 @@ func TestStartRefusesWhatCannotBe(t *testing.T) {
 	})
 }
 
-// Several kinds run side by side; the same id is another entity in each.
+// Several kinds run side by side; the same id names another entity in each.
 func TestKindsAreApart(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(2)
@@ -177,7 +182,7 @@ func TestKindsAreApart(t *testing.T) {
 	})
 }
 
-// counter is an entity that adds up.
+// counter is an entity that adds its messages up.
 type counter struct{ sum int64 }
 
 func (c *counter) Receive(ctx *sharding.Context, add *wrapperspb.Int64Value) error {
@@ -185,7 +190,7 @@ func (c *counter) Receive(ctx *sharding.Context, add *wrapperspb.Int64Value) err
 	return ctx.Reply(wrapperspb.Int64(c.sum))
 }
 
-// A node without the role sends, and hosts nothing.
+// A node without the role of the kind sends, and hosts nothing.
 func TestANodeWithoutTheRoleSendsOnly(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(m *membership.Config, _ *sharding.Config) {
@@ -204,7 +209,7 @@ func TestANodeWithoutTheRoleSendsOnly(t *testing.T) {
 	})
 }
 
-// moody is a codec that fails where its messages say so.
+// moody is a codec that fails at the messages whose text tells it to.
 type moody struct{ sharding.Protobuf }
 
 func (moody) Name() string { return "moody" }
@@ -231,8 +236,7 @@ func (c moody) Decode(b []byte, m any) error {
 	return c.Protobuf.Decode(b, m)
 }
 
-// A codec that fails is the sender's fault, or the message's, never the
-// entity's.
+// A codec that fails makes the message fail. The entity is not stopped for it.
 func TestACodecThatFails(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.kind = func(_ *node, k *sharding.Kind[text]) { k.Codec = moody{} }
@@ -253,7 +257,8 @@ func TestACodecThatFails(t *testing.T) {
 	})
 }
 
-// strategy is an allocation strategy that a test gives its answers.
+// strategy is an allocation strategy whose answers come from the test, and that moves
+// nothing.
 type strategy struct {
 	allocate func(context.Context, allocation.AllocateRequest) (allocation.AllocateResult, error)
 }
@@ -277,8 +282,8 @@ func toLast(_ context.Context, r allocation.AllocateRequest) (allocation.Allocat
 	return res, nil
 }
 
-// A strategy of the program decides, and least-shard does when it cannot: when it
-// fails, gives an answer against the contract, or does not come back.
+// A strategy of the program decides where shards live. Least-shard decides in its place when
+// the strategy fails, breaks the contract, or does not return.
 func TestAStrategyOfTheProgramDecides(t *testing.T) {
 	tests := map[string]struct {
 		allocate func(context.Context, allocation.AllocateRequest) (allocation.AllocateResult, error)

@@ -19,21 +19,26 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// covers F42: a full mailbox lets its senders wait until their context ends, wherever
-// they are, and holds up no other entity of the same shard.
+// Bounds, and what a sender meets at them: first a mailbox and a window that are full, then
+// ids and messages that are refused, then messages that are too large for the lane or the
+// frame, and last frames that mean nothing and a lane that was idle.
+
+// Senders to a full mailbox wait until their context ends, on each node, and no other entity
+// of the same shard is held up.
+// covers F42.
 func TestAFullMailboxLetsSendersWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(_ *membership.Config, s *sharding.Config) { s.MailboxSize, s.NumberOfShards = 2, 1 }
 		w.start(2)
 		for _, n := range w.nodes {
 			id := fmt.Sprintf("busy-%d", n.i)
-			for range 3 { // One in the entity's hands and two that wait.
+			for range 3 { // One message that the entity handles, and two that wait.
 				n.tell(id, "wait")
 				synctest.Wait()
 			}
-			n.ask("beside", "x", limit) //nolint:errcheck // The home and the hold are known then.
+			n.ask("beside", "x", limit) //nolint:errcheck // After this ask the node knows the home, and that the home holds it back.
 			accepted := 3
-			for ; ; accepted++ { // One more is on its way when a home elsewhere says that it is full.
+			for ; ; accepted++ { // From another node one more message is on its way before the home says that the mailbox is full.
 				ctx, cancel := w.ctx(time.Second)
 				before := time.Now()
 				err := n.region.Tell(ctx, id, say("wait"))
@@ -76,7 +81,8 @@ func TestAFullMailboxLetsSendersWait(t *testing.T) {
 	})
 }
 
-// covers F42: a full window lets tell and ask wait until their context ends.
+// Tell and Ask wait for room in a full window until their context ends.
+// covers F42.
 func TestAFullWindowLetsSendersWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(_ *membership.Config, s *sharding.Config) { s.WindowBytes = 4 << 10 }
@@ -116,7 +122,7 @@ func TestAFullWindowLetsSendersWait(t *testing.T) {
 func TestAnAskThatWaitsForRoomEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(_ *membership.Config, s *sharding.Config) { s.WindowBytes = 4 << 10 }
-		w.kind = func(_ *node, k *sharding.Kind[text]) { k.Role = "host" } // No node has it.
+		w.kind = func(_ *node, k *sharding.Kind[text]) { k.Role = "host" } // No node has this role, so that no shard gets a home.
 		n := w.build()
 		n.startKind()
 		for range 3 {
@@ -130,8 +136,8 @@ func TestAnAskThatWaitsForRoomEnds(t *testing.T) {
 	})
 }
 
-// Ids and messages that no entity could get are refused before they are sent,
-// with an error that is short whatever they are.
+// Ids and messages that no entity could get are refused before they are sent. The error is
+// short, however long they are.
 func TestUnacceptableMessages(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(_ *membership.Config, s *sharding.Config) { s.MaxMessageBytes = 2000 }
@@ -166,8 +172,8 @@ func TestUnacceptableMessages(t *testing.T) {
 	})
 }
 
-// A message that fills more than half of a lane's window gets through behind
-// others, over a link that is cut for a while. It once made its sender spin.
+// Messages of which each fills more than half of a lane's window get through, over a link
+// that is cut for a while. Such a message once made its sender spin.
 func TestLargeMessagesGetThroughAFullLane(t *testing.T) {
 	inBubble(t, func(_ *testing.T, w *world) {
 		w.config = func(_ *membership.Config, s *sharding.Config) { s.WindowBytes = 8 << 20 }
@@ -185,7 +191,8 @@ func TestLargeMessagesGetThroughAFullLane(t *testing.T) {
 	})
 }
 
-// A lane that is full lets messages wait in their cells, each in its order.
+// When a lane is full, the messages wait in their cells, and keep the order of their
+// sender.
 func TestAFullLaneLetsMessagesWait(t *testing.T) {
 	inBubble(t, func(_ *testing.T, w *world) {
 		w.config = func(m *membership.Config, _ *sharding.Config) { m.Transport.WindowBytes = 64 << 10 }
@@ -206,8 +213,8 @@ func TestAFullLaneLetsMessagesWait(t *testing.T) {
 	})
 }
 
-// A message for which the transport's frames are too small is answered in its
-// place, and the stream goes on.
+// A message that is larger than a frame of the transport may be fails at its place in the
+// stream, and so does a reply; the stream goes on.
 func TestFramesSmallerThanMessages(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(m *membership.Config, _ *sharding.Config) { m.Transport.MaxFrameBytes = 128 << 10 }
@@ -224,8 +231,7 @@ func TestFramesSmallerThanMessages(t *testing.T) {
 	})
 }
 
-// What a peer sends that means nothing, or is for a kind or a shard that is not
-// here, is counted and dropped.
+// A frame of a peer that cannot be decoded is counted and dropped.
 func TestFramesThatMeanNothingAreCounted(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(2)
@@ -238,7 +244,7 @@ func TestFramesThatMeanNothingAreCounted(t *testing.T) {
 	})
 }
 
-// A lane that was closed since nobody used it opens again at once.
+// A lane that was closed because it was idle opens again at once.
 func TestAnIdleLaneOpensAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(m *membership.Config, _ *sharding.Config) { m.Transport.IdleAfter = 10 * time.Second }

@@ -17,7 +17,7 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// written is what was logged, from any goroutine.
+// written keeps what any goroutine has logged.
 type written struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -37,8 +37,8 @@ func (w *written) take() string {
 	return w.b.String()
 }
 
-// Tells that fail are counted by reason, and logged: soon, then once a while with the
-// number since, and at the end.
+// Tells that fail are counted by reason. They are logged in one line for each reason, with
+// their number: first after lossGather, then every lossEvery, and at the end.
 func TestLossesAreCountedAndLoggedOnceAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log written

@@ -15,10 +15,10 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
-// readers are those of the nodes of a world.
+// readers holds the reader of each node of a world.
 type readers []*metertest.Reader
 
-// sum adds up over all nodes.
+// sum adds a metric up over all nodes.
 func (all readers) sum(t *testing.T, name string, with ...attribute.KeyValue) (sum float64) {
 	t.Helper()
 	for _, r := range all {
@@ -27,7 +27,7 @@ func (all readers) sum(t *testing.T, name string, with ...attribute.KeyValue) (s
 	return sum
 }
 
-// metered starts n nodes that each have a reader.
+// metered starts n nodes with the kind, each with a reader of its metrics.
 func (w *world) metered(n int) (all readers) {
 	w.t.Helper()
 	for range n {
@@ -41,7 +41,8 @@ func (w *world) metered(n int) (all readers) {
 
 func fault(word string) attribute.KeyValue { return attribute.String("error.type", word) }
 
-// What moves while everything is well: shards, entities, messages, asks.
+// Shards, entities, messages and asks are counted once each, first in good health, then
+// with failures of all sorts.
 func TestMetricsOfMessages(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		all := w.metered(3)
@@ -91,7 +92,8 @@ func TestMetricsOfMessages(t *testing.T) {
 	})
 }
 
-// What waits shows where it waits; an entity that does not return is stuck.
+// Messages that wait are counted by the queue in which they wait, and an entity that does
+// not return is counted as stuck.
 func TestMetricsOfWhatWaits(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(_ *membership.Config, c *sharding.Config) {
@@ -122,7 +124,7 @@ func TestMetricsOfWhatWaits(t *testing.T) {
 	})
 }
 
-// Moves are timed by the coordinator, and a node that has ended shows nothing.
+// The coordinator measures how long moves take, and a node that has ended has no metrics.
 func TestMetricsOfMoves(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		all := w.metered(2)

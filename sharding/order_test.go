@@ -13,7 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// numbers tells an entity the numbers from 1 to n in the name of a sender.
+// Which messages reach an entity, and in which order: first in good health, from several
+// senders and from entities; then over broken connections and over a leave; last before the
+// first home is known.
+
+// numbers tells an entity the numbers from 1 to count in the name of a sender, and calls
+// after when each of them was accepted.
 func (n *node) numbers(id, sender string, count int, after func(i int)) {
 	for i := range count {
 		n.tell(id, fmt.Sprintf("%s %d", sender, i+1))
@@ -21,7 +26,7 @@ func (n *node) numbers(id, sender string, count int, after func(i int)) {
 	}
 }
 
-// Whoever has the id reaches the entity, from each node, by ask and by tell.
+// An entity can be reached by its id from each node, by Ask and by Tell.
 func TestAskAndTellReachTheEntityFromEachNode(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(3)
@@ -47,9 +52,9 @@ func TestAskAndTellReachTheEntityFromEachNode(t *testing.T) {
 	})
 }
 
-// Each sender's messages to each entity are handled in order, one at a time,
-// while every node and several goroutines send at once. The actor panics when
-// two of its calls overlap.
+// The messages of each sender to each entity are handled in order, one at a time, while
+// several goroutines of every node send at once. An actor panics when two of its calls
+// overlap.
 func TestOrderPerSenderAndOneMessageAtATime(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(3)
@@ -83,7 +88,7 @@ func TestOrderPerSenderAndOneMessageAtATime(t *testing.T) {
 	})
 }
 
-// An entity may send to others, to itself too, while it handles a message.
+// An entity may send to other entities, and to itself, while it handles a message.
 func TestEntitiesSendToEntities(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(2)
@@ -95,8 +100,9 @@ func TestEntitiesSendToEntities(t *testing.T) {
 	})
 }
 
-// covers I20: connections that are reset, and links that swallow what is said one
-// way or both, neither lose nor double nor turn round a message.
+// No message is lost, handled twice or overtaken when connections are reset, or links lose
+// everything in one direction or in both.
+// covers I20.
 func TestBrokenConnectionsLoseAndDoubleNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(3)
@@ -132,8 +138,9 @@ func TestBrokenConnectionsLoseAndDoubleNothing(t *testing.T) {
 	})
 }
 
-// covers F5: an orderly leave moves entities with the order of each sender, and
-// every entity is stopped before it starts elsewhere, under a higher epoch.
+// A leave keeps the order of each sender, and every entity is stopped before it starts
+// elsewhere, under a higher epoch.
+// covers F28, I20.
 func TestLeaveKeepsTheOrderAndStopsEntities(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(3)
@@ -164,7 +171,7 @@ func TestLeaveKeepsTheOrderAndStopsEntities(t *testing.T) {
 	})
 }
 
-// The last node that leaves stops its entities too.
+// The last node of a cluster stops its entities too when it leaves.
 func TestTheLastNodeStopsItsEntitiesWhenItLeaves(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(1)
@@ -177,7 +184,7 @@ func TestTheLastNodeStopsItsEntitiesWhenItLeaves(t *testing.T) {
 	})
 }
 
-// What was sent before the first home is known waits, and keeps its order.
+// Messages that are sent before the first home is known wait, and keep their order.
 func TestMessagesBeforeTheFirstHomeWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		n := w.build()

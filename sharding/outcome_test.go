@@ -17,22 +17,26 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
-// oneLine expects that an error is text for a line of a log.
+// What an asker is told when its ask fails, and whether that is true: first deadlines that
+// pass on the way, then a host that is killed or cannot be reached, then messages that are
+// taken back before anybody had them, and last an entity that asks itself.
+
+// oneLine expects that the text of an error has one line, as a log needs it.
 func oneLine(t *testing.T, err error) {
 	t.Helper()
 	require.Error(t, err)
 	require.NotContains(t, err.Error(), "\n")
 }
 
-// What is under way in a connection when its link is cut arrives when that is whole
-// again, after the deadline of the ask: no entity handles it. It once was, since what
-// was left of the deadline counted from the arrival.
+// A message that is in a connection when the link is cut arrives when the link is healed,
+// after the deadline of its ask: no entity handles it. Such messages once were handled,
+// since the time that was left until the deadline counted from the arrival.
 func TestNothingIsHandledAfterItsDeadline(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(2)
 		asker, host := w.nodes[0], w.nodes[1]
 		id := asker.on(host)
-		asker.must(id, "x") // It is awake, and the lane is in use.
+		asker.must(id, "x") // The entity is started, and the lane is connected.
 		w.network.Cut(asker.Self().Address, host.Self().Address)
 		_, err := asker.ask(id, "late", 500*time.Millisecond)
 		require.ErrorIs(t, err, sharding.ErrUnknownOutcome, "it had been written")
@@ -46,8 +50,8 @@ func TestNothingIsHandledAfterItsDeadline(t *testing.T) {
 	})
 }
 
-// A message that the host's node got in time, and that another node had to pass on,
-// keeps its deadline on the whole way.
+// A message that reached its home in time, and is passed on to the next home, keeps its
+// deadline on the whole way.
 func TestADeadlineHoldsOverAMove(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(3)
@@ -55,7 +59,7 @@ func TestADeadlineHoldsOverAMove(t *testing.T) {
 		id := asker.on(leaver)
 		asker.must(id, "x")
 		left := make(chan error, 1)
-		asker.tell(id, "wait") // It holds up the move.
+		asker.tell(id, "wait") // The entity holds up the move.
 		synctest.Wait()
 		go func() { left <- leaver.Leave(t.Context()) }()
 		pass(100 * time.Millisecond)
@@ -70,8 +74,10 @@ func TestADeadlineHoldsOverAMove(t *testing.T) {
 	})
 }
 
-// covers F6: after a process was killed, asks end as what happened to them: what it
-// had got has an unknown outcome, and what never left its node was not delivered.
+// After a process was killed, the outcome of each ask is true: it is unknown for a message
+// that the process had got, and a message that never left the asker's node was not
+// delivered.
+// covers I20.
 func TestOutcomesAfterAKillAreTrue(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(m *membership.Config, _ *sharding.Config) {
@@ -109,8 +115,8 @@ func TestOutcomesAfterAKillAreTrue(t *testing.T) {
 	})
 }
 
-// What is taken out of the middle of a window leaves no gap: what is before and behind
-// it is handled, once and in order, when the host can be reached again.
+// A message that is taken back out of the middle of a window leaves no gap: the messages
+// before and behind it are handled, once and in order, when the host can be reached again.
 func TestWhatIsTakenOutLeavesNoGap(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(2)
@@ -136,8 +142,8 @@ func TestWhatIsTakenOutLeavesNoGap(t *testing.T) {
 	})
 }
 
-// A lane that is given up, and begins anew, again and again, takes no message that its
-// cell could not take back.
+// A lane to a host that cannot be reached, which is given up and begins anew again and
+// again, takes no message, so that its cell can take every message back.
 func TestALaneThatIsGivenUpTakesNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(m *membership.Config, _ *sharding.Config) {
@@ -163,7 +169,7 @@ func TestALaneThatIsGivenUpTakesNothing(t *testing.T) {
 	})
 }
 
-// A node that never joined a cluster knows of no home: nothing leaves it.
+// A node that never joined a cluster knows no home, so that its asks are not delivered.
 func TestAsksOfANodeThatNeverJoinedAreNotDelivered(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(m *membership.Config, _ *sharding.Config) { m.Membership.SeedNodes = []string{address(9)} }
@@ -181,8 +187,8 @@ func TestAsksOfANodeThatNeverJoinedAreNotDelivered(t *testing.T) {
 	})
 }
 
-// What waits in a mailbox of the asker's own node is taken out of there when nobody
-// waits for it any more, whether its deadline has passed or its context was ended.
+// A message that waits in a mailbox of the asker's own node is taken back when the ask ends,
+// by its deadline or by its context.
 func TestWhatWaitsHereIsTakenOut(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(1)
@@ -207,7 +213,7 @@ func TestWhatWaitsHereIsTakenOut(t *testing.T) {
 	})
 }
 
-// An entity that asks itself is told so at once: it would wait for itself.
+// An ask of an entity to itself fails at once: the entity would wait for itself.
 func TestAnEntityThatAsksItselfFailsAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(2)

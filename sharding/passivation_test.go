@@ -15,8 +15,8 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
-// An entity that gets no message for the configured time is stopped, not much later,
-// and the next message starts it again. One that is in use is not.
+// An entity that gets no message for the configured time is stopped not much later, and the
+// next message starts it again. An entity that is in use is not stopped.
 func TestIdleEntitiesAreStopped(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(2)
@@ -40,7 +40,7 @@ func TestIdleEntitiesAreStopped(t *testing.T) {
 	})
 }
 
-// A kind says for itself when its entities go, or that they stay.
+// A kind may set the time after which its own idle entities are stopped, or keep them.
 func TestAKindSaysWhenItsEntitiesGo(t *testing.T) {
 	for after, stops := range map[time.Duration]int{10 * time.Second: 1, -1: 0, time.Hour: 0} {
 		t.Run(after.String(), func(t *testing.T) {
@@ -57,8 +57,8 @@ func TestAKindSaysWhenItsEntitiesGo(t *testing.T) {
 	}
 }
 
-// An entity that wants to go is stopped when nothing waits for it, and starts again
-// with what comes: nothing is lost, and nothing overtakes, however often it goes.
+// An entity that passivates itself is stopped when no message waits for it, and starts again
+// at the next message. No message is lost or overtaken, however often that happens.
 func TestPassivationLosesNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(_ *membership.Config, s *sharding.Config) { s.PassivateAfter = 4 * time.Millisecond }
@@ -92,7 +92,7 @@ func TestPassivationLosesNothing(t *testing.T) {
 	})
 }
 
-// An entity that asked to go answers first.
+// An entity that passivates itself at an ask replies to it before it is stopped.
 func TestPassivateAnswersFirst(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(1)
@@ -102,7 +102,7 @@ func TestPassivateAnswersFirst(t *testing.T) {
 	})
 }
 
-// covers I28: passive entities leave nothing behind in their cells.
+// Idle entities are stopped, however many a cell has.
 func TestManyIdleEntitiesAreStopped(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(_ *membership.Config, s *sharding.Config) { s.NumberOfShards = 2 }

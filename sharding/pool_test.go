@@ -14,14 +14,14 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// idlers has n workers wait in a pool, the first of them first; each says by its
-// number that it has ended.
+// idlers lets n workers wait in a pool, one after the other. A worker that ends sends its
+// number to ended.
 func idlers(c *workerPool, n int) (workers []*worker, ended chan int) {
 	ended = make(chan int, n)
 	for i := range n {
 		one := &worker{jobs: make(chan job, 1)}
 		workers = append(workers, one)
-		go func() { // Ends when the pool lets it go; the bubble waits for it.
+		go func() { // Ends when the pool dismisses the worker; the bubble waits for that.
 			for more := true; more; {
 				_, more = c.wait(&one)
 			}
@@ -32,8 +32,9 @@ func idlers(c *workerPool, n int) (workers []*worker, ended chan int) {
 	return workers, ended
 }
 
-// Who came last works, so that who is not needed is: it is let go after a while, with
-// whoever is left when the context ends.
+// The worker that has waited for the shortest time gets the next job, so that the workers
+// that are not needed are not used at all, and are dismissed after a while. When the context
+// ends, all workers are dismissed.
 func TestThePoolIsAsLargeAsItIsNeeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := workerPool{most: 3}
@@ -41,7 +42,7 @@ func TestThePoolIsAsLargeAsItIsNeeded(t *testing.T) {
 		go c.trimIdle(ctx)
 		workers, ended := idlers(&c, 3)
 		require.Empty(t, ended)
-		for range 5 { // The last one is enough.
+		for range 5 { // One job at a time keeps one worker busy: the last one.
 			one := c.take()
 			require.Same(t, workers[2], one)
 			<-time.After(poolPatience)

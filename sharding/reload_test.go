@@ -16,8 +16,9 @@ import (
 	"github.com/quorate/quorate/config/field"
 )
 
-// Kinds that run take other times over, also where entities would never have been
-// looked at again for long. covers I31.
+// Kinds that run take over the times of a new configuration, also where their entities
+// would not have been swept again for a long time.
+// covers I31.
 func TestReloadChangesTimesOfRunningKinds(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(_ *membership.Config, s *sharding.Config) { s.PassivateAfter = 0 }
@@ -33,7 +34,7 @@ func TestReloadChangesTimesOfRunningKinds(t *testing.T) {
 		pass(6 * time.Second)
 		require.Len(t, w.journal.of("a", "stop"), 1)
 
-		for i := range 5 { // Each replaces the one before, also unseen.
+		for i := range 5 { // A configuration replaces the one before, even if no sweep has used that.
 			cfg.PassivateAfter = time.Duration(i) * time.Minute
 			require.NoError(t, n.system.Reload(cfg))
 		}
@@ -45,8 +46,8 @@ func TestReloadChangesTimesOfRunningKinds(t *testing.T) {
 	})
 }
 
-// A kind with a time of its own keeps it, and one that starts later has the new
-// settings.
+// A kind keeps the times that it sets itself. A kind that is started later has those of the
+// new configuration.
 func TestReloadKeepsWhatAKindSays(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.kind = func(_ *node, k *sharding.Kind[text]) { k.PassivateAfter = -1 }

@@ -17,7 +17,8 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// recorder notes what it is told, and does what the test says at some of it.
+// recorder is an entity that writes its messages down, and at some of them calls a function
+// of the test.
 type recorder struct {
 	seen *[]int64
 	at   map[int64]func()
@@ -31,8 +32,9 @@ func (r recorder) Receive(_ *Context, m *wrapperspb.Int64Value) error {
 	return nil
 }
 
-// recorded tells one entity 300 numbers while it is at the first, and returns what
-// it saw.
+// recorded tells one entity the numbers from 0 to 299. The entity does not return from the
+// first before all are told, so that the others are handled in runs. recorded returns the
+// numbers in the order in which the entity handled them.
 func recorded(t *testing.T, at func(s *System) map[int64]func()) (seen []int64, stats Stats) {
 	t.Helper()
 	lone(t, func(t *testing.T, s *System, _ *Region[*wrapperspb.Int64Value], _ *bytes.Buffer) {
@@ -61,7 +63,7 @@ func recorded(t *testing.T, at func(s *System) map[int64]func()) (seen []int64, 
 	return seen, stats
 }
 
-// everything is 0 to 299.
+// everything returns the numbers from 0 to 299.
 func everything() []int64 {
 	all := make([]int64, 300)
 	for i := range all {
@@ -70,8 +72,8 @@ func everything() []int64 {
 	return all
 }
 
-// Messages that are handled in one go are handled once each, in their order, also
-// when the entity fails, or ends its goroutine, in the middle.
+// Messages that are handled in a run are handled once each, in their order, also when the
+// entity fails, or ends its goroutine, in the middle of the run.
 // covers I20.
 func TestRunsKeepOrderAndLoseNothing(t *testing.T) {
 	seen, stats := recorded(t, nil)
@@ -87,8 +89,8 @@ func TestRunsKeepOrderAndLoseNothing(t *testing.T) {
 	require.EqualValues(t, 1, stats.Panics)
 }
 
-// A run stops between two messages when the clock shows no standing any more, and
-// goes on with the next one when it does.
+// A run stops between two messages when the clock shows no standing any more. The next
+// message is handled when the clock shows standing again.
 // covers I14.
 func TestARunEndsWithTheStanding(t *testing.T) {
 	lost := make(chan int, 1)

@@ -14,7 +14,7 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
-// An entity hears why it is stopped.
+// Stop is told why the entity is stopped.
 func TestStopHearsWhy(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.kind = func(_ *node, k *sharding.Kind[text]) { k.OnFailure = sharding.StopOnFailure }
@@ -38,8 +38,8 @@ func TestStopHearsWhy(t *testing.T) {
 	})
 }
 
-// An entity of a node that is cut off and declared down is stopped after its successor
-// has started, and hears that this may be so.
+// An entity of a node that is cut off and declared down is stopped after its successor has
+// started. The reason of its stop says that a successor may run.
 func TestStopHearsOfASuccessor(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(3)
@@ -54,8 +54,8 @@ func TestStopHearsOfASuccessor(t *testing.T) {
 	})
 }
 
-// An idle entity is not stopped while its node has no standing: what its Stop writes
-// could be too late. It is stopped when the standing is back.
+// An idle entity is not stopped while its node has no standing: a successor may have
+// written before its Stop does. It is stopped when the standing is back.
 func TestStopWaitsForStanding(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(m *membership.Config, _ *sharding.Config) {
@@ -64,7 +64,7 @@ func TestStopWaitsForStanding(t *testing.T) {
 		w.start(3)
 		lost := w.nodes[2]
 		id := lost.on(lost)
-		answer := lost.asked(id, "context") // Returns when the standing ends.
+		answer := lost.asked(id, "context") // The actor returns when the standing ends.
 		lost.tell(id, "passivate")
 		w.cut(lost)
 		eventually(t, "the standing ends", func() bool { return len(w.journal.of(id, "ended")) > 0 })

@@ -18,9 +18,13 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
-// An entity that panics on every message is started anew at once, then rests for
-// longer and longer; its messages fail with the reason, wherever they come from. Its
-// neighbours in the shard are not harmed.
+// What becomes of entities that fail or do not return: first those that fail at every
+// message or at their start, and what their senders are told; then entities that do not
+// return, alone and during a move; last a node without standing, and the wait for the end.
+
+// An entity that panics at every message is started anew at once the first time, and rests
+// for longer and longer after that. During a rest its messages fail with the reason, from
+// each node. The other entities of the shard are not harmed.
 func TestAnEntityThatPanicsOnEveryMessageRests(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(_ *membership.Config, s *sharding.Config) { s.NumberOfShards = 1 }
@@ -53,8 +57,8 @@ func TestAnEntityThatPanicsOnEveryMessageRests(t *testing.T) {
 	})
 }
 
-// An entity that is to stop when it fails lets what waits fail, and starts with the
-// next message, without a rest.
+// With StopOnFailure the messages that wait for an entity that fails fail too. The next
+// message starts the entity, without a rest.
 func TestAnEntityThatStopsOnFailure(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.kind = func(_ *node, k *sharding.Kind[text]) { k.OnFailure = sharding.StopOnFailure }
@@ -75,8 +79,8 @@ func TestAnEntityThatStopsOnFailure(t *testing.T) {
 	})
 }
 
-// Whoever asks an entity that cannot start is told why, during its rest too, from
-// each node; the text may be anything.
+// An asker of an entity that cannot start is told why, on each node, also during the rest of
+// the entity. The text of the error may be too long, or no UTF-8, or may panic.
 func TestTheReasonOfAFailedStartReachesTheAsker(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.kind = func(n *node, k *sharding.Kind[text]) {
@@ -103,7 +107,7 @@ func TestTheReasonOfAFailedStartReachesTheAsker(t *testing.T) {
 	})
 }
 
-// garrulous is an actor whose errors are long, and not text.
+// garrulous is an actor whose errors are too long and not UTF-8, or have a text that panics.
 type garrulous struct{ actor }
 
 func (g *garrulous) Start(c *sharding.Context) error {
@@ -123,13 +127,13 @@ func (g *garrulous) Receive(c *sharding.Context, m text) error {
 	return g.actor.Receive(c, m)
 }
 
-// angry is an error that cannot be told.
+// angry is an error whose text panics.
 type angry struct{}
 
 func (angry) Error() string { panic("in Error") }
 
-// An entity that does not return from its start, a message or its stop is reported
-// once, is counted for as long, and can be seen. Others go on.
+// An entity that does not return from its start, a message or its stop is counted as stuck
+// until it returns, and an explanation says so. Other entities go on.
 func TestEntitiesThatDoNotReturnAreReported(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(1)
@@ -159,9 +163,9 @@ func TestEntitiesThatDoNotReturnAreReported(t *testing.T) {
 	})
 }
 
-// With on-stuck set to abandon a move goes on without the entities that do not return:
-// their context ends, their askers hear that nobody knows, and what waited behind them
-// was not handled. The next home answers while they still run.
+// With on-stuck set to abandon, a move goes on without an entity that does not return. The
+// outcome of its message is unknown, and the messages that waited behind it were not
+// delivered. The next home replies while the old instance still runs.
 func TestAMoveThatGoesOnWithoutStuckEntities(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(_ *membership.Config, s *sharding.Config) {
@@ -197,8 +201,9 @@ func TestAMoveThatGoesOnWithoutStuckEntities(t *testing.T) {
 	})
 }
 
-// A node that may not host at present takes messages until the mailbox is full, and
-// then lets senders wait, and says what for. What it took is handled when it may.
+// A node without standing takes messages to its entities until the mailbox is full. After
+// that senders wait, and are told that the standing is missing. The messages are handled
+// when the node has standing again.
 func TestANodeWithoutStandingSaysSo(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(m *membership.Config, s *sharding.Config) {
@@ -227,7 +232,7 @@ func TestANodeWithoutStandingSaysSo(t *testing.T) {
 	})
 }
 
-// Waiting in vain for the end leaves nothing behind.
+// A wait for the end that ends with its context leaves no goroutine behind.
 func TestAwaitEndLeavesNothingBehind(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(1)

@@ -23,7 +23,11 @@ import (
 	"github.com/quorate/quorate/sharding/internal/wire"
 )
 
-// What must not happen, or hardly ever does, is counted as well.
+// The parts of telemetry that no cluster shows: first the counters of faults, and the word
+// that an error has in a metric and in a span; then the trace context in an envelope, by its
+// laws, in bytes and against hostile input; last what tracing costs when it is not used.
+
+// Metrics count also faults that a cluster in good health never has.
 func TestMetricsOfWhatShouldNotHappen(t *testing.T) {
 	lone(t, func(t *testing.T, s *System, r *Region[*wrapperspb.Int64Value], _ *bytes.Buffer) {
 		reader := metertest.New()
@@ -52,8 +56,8 @@ func TestMetricsOfWhatShouldNotHappen(t *testing.T) {
 	})
 }
 
-// respondNowhere answers a node of which nothing is known but that it has no
-// incarnation, which no lane takes.
+// respondNowhere sends a reply to a node id without an incarnation, to which there is no
+// lane.
 func (s *System) respondNowhere() {
 	r := s.router("double")
 	nobody := s.self
@@ -63,7 +67,8 @@ func (s *System) respondNowhere() {
 	})
 }
 
-// Each way in which a message can fail has a word of its own.
+// Each error code has a word of its own, which metrics and spans carry. A code of a later
+// version is an unknown outcome.
 func TestWordsForErrors(t *testing.T) {
 	seen := map[string]bool{}
 	for code := protocol.CodeUnreachable; int(code) < protocol.Codes; code++ {
@@ -90,7 +95,7 @@ func TestWordsForErrors(t *testing.T) {
 	require.Empty(t, fault+text)
 }
 
-// contexts draws trace contexts.
+// contexts draws a trace context, which may be invalid.
 func contexts(t *rapid.T) trace.SpanContext {
 	c := trace.SpanContextConfig{TraceFlags: trace.TraceFlags(rapid.Byte().Draw(t, "flags"))}
 	copy(c.TraceID[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "trace"))
@@ -101,7 +106,8 @@ func contexts(t *rapid.T) trace.SpanContext {
 	return trace.NewSpanContext(c)
 }
 
-// A trace context survives an envelope, and is what the recommendation says.
+// A trace context survives an envelope, and its bytes are those of the examples in the W3C
+// recommendation on trace context.
 func TestATraceContextSurvivesAnEnvelope(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := contexts(t)
@@ -123,7 +129,7 @@ func TestATraceContextSurvivesAnEnvelope(t *testing.T) {
 	require.Equal(t, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\ncongo=t61rcWkgMzE", string(traceparent(trace.NewSpanContext(c))))
 }
 
-// A tracestate that is too long is left out, and the rest goes on.
+// A tracestate that is too long is left out of the trace context; the rest is passed on.
 func TestALongTracestateIsLeftOut(t *testing.T) {
 	state, err := trace.ParseTraceState("a=" + strings.Repeat("x", 250) + ",b=" + strings.Repeat("y", 250) + ",c=" + strings.Repeat("z", 20))
 	require.NoError(t, err)
@@ -149,7 +155,7 @@ func FuzzTraceparent(f *testing.F) {
 	})
 }
 
-// A message that belongs to no trace costs nothing more for that.
+// Looking for a trace allocates nothing when the message belongs to none.
 func TestWithoutATraceNothingIsAllocated(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -160,8 +166,8 @@ func TestWithoutATraceNothingIsAllocated(t *testing.T) {
 	}))
 }
 
-// As long as the program has set no global provider nobody takes spans; a provider
-// that was given always may.
+// Tracing is off while it has the global provider and the program has not set one. With a
+// provider of its own it is always on.
 func TestTracingIsOffUntilThereIsAProvider(t *testing.T) {
 	none := tracingBy(nil)
 	require.True(t, none.off())

@@ -15,7 +15,12 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
-// A timer runs once, at its time, between messages.
+// Timers of entities and their receive timeout: first when a timer rings, how it is replaced
+// and canceled, what it may do and when it ends; then the receive timeout; last what both
+// mean for an entity that is idle.
+
+// A timer runs once, at its time. When the entity handles a message at that time, the timer
+// waits for its turn among the messages.
 func TestATimerRunsBetweenMessages(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(1)
@@ -45,14 +50,14 @@ func TestATimerRunsBetweenMessages(t *testing.T) {
 	})
 }
 
-// tail returns what an entity noted last.
+// tail returns the last n entries of an entity in the journal.
 func (w *world) tail(id string, n int) []string {
 	words := w.journal.words(id, "")
 	return words[len(words)-n:]
 }
 
-// A timer is replaced by one of its name, and canceled by name, also when it has rung
-// and waits for its turn.
+// A new timer replaces the timer with the same name. A timer is canceled by its name, also
+// when it has rung and waits for its turn.
 func TestTimersHaveNames(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(1)
@@ -80,8 +85,8 @@ func TestTimersHaveNames(t *testing.T) {
 	})
 }
 
-// A timer may set the next one, send, and fail; then the entity fails, and is started
-// anew without its timers.
+// A timer may set the next timer, and send. A timer that fails makes the entity fail, which
+// is started anew without its timers.
 func TestWhatTimersDo(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(1)
@@ -107,7 +112,8 @@ func TestWhatTimersDo(t *testing.T) {
 	})
 }
 
-// Timers end with the instance: when it goes, and when its shard moves.
+// Timers end with the instance that set them: when it is passivated, and when its shard
+// moves. A timer that Stop sets does not ring.
 func TestTimersEndWithTheInstance(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(2)
@@ -129,7 +135,8 @@ func TestTimersEndWithTheInstance(t *testing.T) {
 	})
 }
 
-// No timer runs without standing. What has rung runs when it is there again.
+// No timer runs without standing. A timer that has rung meanwhile runs when the standing is
+// back.
 func TestTimersRespectTheStanding(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(m *membership.Config, _ *sharding.Config) {
@@ -149,8 +156,9 @@ func TestTimersRespectTheStanding(t *testing.T) {
 	})
 }
 
-// An entity hears when nobody has talked to it for a while, again and again, until it
-// takes that back or a message comes in between.
+// ReceiveTimeout is called when an entity has had no message for the time that it set, and
+// again after each such time. A message begins the time anew; the entity can change the
+// time, and switch it off.
 func TestReceiveTimeout(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(1)
@@ -183,8 +191,8 @@ func TestReceiveTimeout(t *testing.T) {
 	})
 }
 
-// An entity with timers is not stopped for being idle: its timers would end. Without
-// them it is.
+// An idle entity that has a timer or a receive timeout is not passivated, since both would
+// end with it. Without them it is.
 func TestTimersKeepAnEntity(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(1)
@@ -202,14 +210,14 @@ func TestTimersKeepAnEntity(t *testing.T) {
 	})
 }
 
-// A receive timeout that fails is a failure of the entity; an entity that does not
-// know what to do about one is stopped.
+// An entity whose ReceiveTimeout fails is stopped as after any failure. An entity without
+// that method is stopped when the time has passed.
 func TestReceiveTimeoutsThatEndAnEntity(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.kind = func(n *node, k *sharding.Kind[text]) {
 			k.New = func(c *sharding.Context) sharding.Entity[text] {
 				if c.ID() == "plain" {
-					c.SetReceiveTimeout(time.Second) // In New, for good measure.
+					c.SetReceiveTimeout(time.Second) // The time may be set as early as in New.
 					return &plain{&actor{n: n}}
 				}
 				return &actor{n: n}
@@ -228,7 +236,7 @@ func TestReceiveTimeoutsThatEndAnEntity(t *testing.T) {
 	})
 }
 
-// plain is an actor that knows nothing of timeouts.
+// plain is an actor without the method ReceiveTimeout.
 type plain struct{ a *actor }
 
 func (p *plain) Receive(c *sharding.Context, m text) error { return p.a.Receive(c, m) }

@@ -18,6 +18,9 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
+// The spans of a cluster of two nodes: first those of an ask and of what follows from it,
+// then where a trace begins and where it is not sampled, and last the spans of failures.
+
 // traced starts two nodes whose spans are recorded.
 func (w *world) traced(sampler sdk.Sampler) (trace.Tracer, *tracetest.SpanRecorder) {
 	w.t.Helper()
@@ -28,7 +31,7 @@ func (w *world) traced(sampler sdk.Sampler) (trace.Tracer, *tracetest.SpanRecord
 	return provider.Tracer("test"), recorder
 }
 
-// span returns the one span with a name and a role in a trace.
+// span returns the span with a name and a role in a trace, and expects that there is one.
 func span(t *testing.T, r *tracetest.SpanRecorder, id trace.TraceID, name string, role trace.SpanKind) sdk.ReadOnlySpan {
 	t.Helper()
 	var found []sdk.ReadOnlySpan
@@ -50,8 +53,9 @@ func attributeOf(s sdk.ReadOnlySpan, key attribute.Key) string {
 	return ""
 }
 
-// An ask across two nodes is one trace: the asker's span, that of the entity, and
-// what the entity sends on because of it.
+// An ask across two nodes is one trace of two spans, that of the asker and that of the
+// entity. A message that an entity sends while it handles another belongs to the trace of
+// that message.
 func TestAnAskAcrossTwoNodesIsOneTrace(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		tracer, recorder := w.traced(sdk.AlwaysSample())
@@ -107,8 +111,8 @@ func TestATellBeginsNoTrace(t *testing.T) {
 	})
 }
 
-// A trace that is not sampled has no spans, and is passed on as what it is, so that
-// nothing behind it begins another.
+// A trace that is not sampled has no spans. It is passed on as not sampled, so that no
+// receiver begins another trace.
 func TestATraceThatIsNotSampled(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		tracer, recorder := w.traced(sdk.ParentBased(sdk.NeverSample()))
@@ -130,8 +134,8 @@ func TestATraceThatIsNotSampled(t *testing.T) {
 	})
 }
 
-// What goes wrong is in both spans, also when the entity does not come back from
-// Receive, and a span never stays open.
+// A failure is in the span of the asker and in that of the entity, also when Receive panics
+// or ends its goroutine. No span stays open.
 func TestSpansOfFailures(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		tracer, recorder := w.traced(sdk.AlwaysSample())

@@ -14,8 +14,8 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
-// A region is ready when a coordinator has accepted it, on every node, and stays so while
-// the coordinator moves.
+// A region is ready when a coordinator has accepted it, and stays ready when another node
+// becomes the coordinator.
 func TestAwaitReady(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		first := w.build()
@@ -37,8 +37,7 @@ func TestAwaitReady(t *testing.T) {
 	})
 }
 
-// Whoever waits for a region that has no coordinator waits until the context or the node
-// ends.
+// AwaitReady of a region that has no coordinator waits until the context or the node ends.
 func TestAwaitReadyWithoutACoordinator(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.kind = func(_ *node, k *sharding.Kind[text]) { k.Role = "nobody" }
@@ -59,8 +58,8 @@ func TestAwaitReadyWithoutACoordinator(t *testing.T) {
 	})
 }
 
-// A refusal ends the wait, with the setting, and so does the coordinator that takes the
-// region in the place of the one that refused it.
+// AwaitReady of a region that was refused returns the setting that differs. When the next
+// coordinator has the same settings as the region, the region is ready.
 func TestAwaitReadyOfARefusedRegion(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.kind = func(n *node, k *sharding.Kind[text]) { k.Shards = 12 + min(n.i, 1) }

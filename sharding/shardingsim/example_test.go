@@ -11,8 +11,8 @@ import (
 	"github.com/quorate/quorate/sharding/shardingsim"
 )
 
-// One run of the scenario in which nodes leave while shards move, repeated: the same
-// seed and number of nodes give the same run.
+// The scenario in which nodes leave while shards move runs twice: the same seed and the same
+// number of nodes give the same run.
 func ExampleScenario_Run() {
 	all := shardingsim.Scenarios()
 	moves := all[slices.IndexFunc(all, func(s shardingsim.Scenario) bool { return s.Name == "sharding-moves" })]
