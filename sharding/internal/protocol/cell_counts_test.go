@@ -13,13 +13,13 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// tally is what one cell adds.
+// tally returns what the cell adds to the tally of its node.
 func (c *cell) tally() (t protocol.Tally) {
 	c.Tally(&t)
 	return t
 }
 
-// What becomes of each message and each instance is counted once.
+// Each message and each instance is counted once by what becomes of it.
 func TestWhatACellCounts(t *testing.T) {
 	c := host(t, protocol.CellConfig{Mailbox: 2, PassivateAfter: time.Minute})
 	c.tell("x")
@@ -61,7 +61,7 @@ func TestWhatACellCounts(t *testing.T) {
 	require.Equal(t, 2, sum.Hosted)
 }
 
-// An instance that stops since its shard moves is not passivated.
+// An instance that is stopped because its shard moves does not count as passivated.
 func TestAMoveIsNoPassivation(t *testing.T) {
 	c := host(t, protocol.CellConfig{})
 	c.tell("x")
@@ -73,7 +73,8 @@ func TestAMoveIsNoPassivation(t *testing.T) {
 	require.Zero(t, c.tally().Hosted)
 }
 
-// What waits is found by the sweep, when it has seen all of the shard.
+// The messages in mailboxes are counted by a sweep, and the number changes when a sweep has
+// seen all entities of the shard.
 func TestTheSweepMeasuresMailboxes(t *testing.T) {
 	c := host(t, protocol.CellConfig{})
 	for _, id := range []string{"x", "y", "z", "x", "x", "y"} {
@@ -95,7 +96,7 @@ func TestTheSweepMeasuresMailboxes(t *testing.T) {
 	require.Equal(t, [2]int{1, 1}, [2]int{away.tally().Window, away.tally().Transit})
 }
 
-// A node that coordinates nothing has nothing to tell.
+// A node that coordinates no kind answers an Examine with an empty Examined.
 func TestControlIsExamined(t *testing.T) {
 	c := protocol.NewControl(protocol.ControlConfig{Self: nodeA})
 	var out machine.Outbox

@@ -14,6 +14,10 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
+// The life of entities in a cell: first sweeps and passivation, then failures, then entities
+// that do not return and shards that go on without them, then instances whose hosting has
+// ended; last the messages of an instance to itself, and the deadline of a message.
+
 func (c *cell) sweep() string {
 	for over := false; !over; {
 		over = c.Sweep(c.now, 2, &c.out)
@@ -31,7 +35,7 @@ func (c *cell) remind(id string) string {
 	return c.did()
 }
 
-// active returns a host with one entity, x, that has nothing to do.
+// active returns a host with an idle entity x.
 func active(t *testing.T, cfg protocol.CellConfig) *cell {
 	t.Helper()
 	c := host(t, cfg)
@@ -47,15 +51,15 @@ func TestTheRecordOfAnEntityIsSmall(t *testing.T) {
 	require.LessOrEqual(t, unsafe.Sizeof(protocol.Entity{}), uintptr(176))
 }
 
-// A sweep stops what had no message for a while, and nothing else. A message that
-// comes during the stop starts the entity again, before those that come later.
+// A sweep stops the entities that had no message for a while, and no others. Messages that
+// come during the stop wait for the next instance, in their order.
 func TestSweepStopsIdleEntities(t *testing.T) {
 	c := active(t, protocol.CellConfig{PassivateAfter: time.Minute})
 	for i := range 5 {
 		id := fmt.Sprint(i)
 		c.tell(id)
 		c.started(id, true)
-		if i != 3 { // It is at its message.
+		if i != 3 { // Entity 3 stays at its message.
 			c.done(id, protocol.Result{})
 		}
 	}
@@ -83,7 +87,7 @@ func TestSweepStopsIdleEntities(t *testing.T) {
 	require.Equal(t, "stop:4", c.sweep())
 }
 
-// A sweep goes on where it stopped, also when what comes next is removed.
+// A sweep goes on where it left off, also when the next entity was removed meanwhile.
 func TestASweepGoesOnWhereItStopped(t *testing.T) {
 	c := host(t, protocol.CellConfig{PassivateAfter: time.Second})
 	for _, id := range []string{"a", "b", "c", "d"} {
@@ -104,7 +108,8 @@ func TestASweepGoesOnWhereItStopped(t *testing.T) {
 	require.Empty(t, c.did())
 }
 
-// An entity that wants to go does so when its mailbox is empty; also from its start.
+// An entity that is passivated during its start handles the messages that wait, and is
+// stopped then.
 func TestPassivateDuringStart(t *testing.T) {
 	c := host(t, protocol.CellConfig{})
 	c.tell("x")
@@ -115,12 +120,12 @@ func TestPassivateDuringStart(t *testing.T) {
 	require.Empty(t, c.stopped("x"))
 }
 
-// What fails is started anew at once; from the second failure in a row it rests
-// first, and its messages fail with the reason. A success ends the row.
+// An entity that fails is started anew at once. From the second failure in a row it rests
+// first, and its messages fail with the reason meanwhile. A success ends the row.
 func TestFailuresInARow(t *testing.T) {
 	broken := protocol.Result{Failed: true, Reason: "disk full"}
 	c := active(t, protocol.CellConfig{BackoffMin: 100 * time.Millisecond, BackoffMax: 150 * time.Millisecond})
-	fail := func() string { // At its message, with another one behind.
+	fail := func() string { // x fails at a message while another one waits behind it.
 		c.tell("x")
 		c.done("x", broken)
 		return c.stopped("x")
@@ -153,7 +158,7 @@ func TestFailuresInARow(t *testing.T) {
 	require.Zero(t, info.Failures)
 }
 
-// The memory of a failure ends when it is long over.
+// The record of an entity that failed is removed after the longest rest.
 func TestFailuresAreForgotten(t *testing.T) {
 	c := active(t, protocol.CellConfig{BackoffMax: time.Second})
 	c.tell("x")
@@ -172,8 +177,8 @@ func TestFailuresAreForgotten(t *testing.T) {
 	require.False(t, ok)
 }
 
-// An entity that is to stop when it fails does, and what waited is told; the next
-// message starts it.
+// With StopOnFailure, the messages that wait for an entity that fails fail too. The next
+// message starts the entity.
 func TestStopOnFailure(t *testing.T) {
 	c := active(t, protocol.CellConfig{OnFailure: protocol.StopOnFailure})
 	for range 3 {
@@ -187,7 +192,7 @@ func TestStopOnFailure(t *testing.T) {
 	}
 }
 
-// A shard stops although an entity keeps failing.
+// A shard can be stopped although an entity keeps failing.
 func TestAShardStopsWithAFailingEntity(t *testing.T) {
 	c := active(t, protocol.CellConfig{})
 	c.tell("x")
@@ -201,8 +206,8 @@ func TestAShardStopsWithAFailingEntity(t *testing.T) {
 	require.Equal(t, "fail:x:entity failed shardhalted", c.stopped("x"))
 }
 
-// The answer of an entity that failed when the clock showed no standing leaves when
-// it does again; it once stayed.
+// The reply of an entity that fails while the clock shows no standing is withheld, and
+// leaves when the clock shows standing again. It once never left.
 func TestTheAnswerOfAFailureThatIsWithheldLeaves(t *testing.T) {
 	c := host(t, protocol.CellConfig{})
 	c.deliver(from(nodeB, "x", 1, epoch(1)))
@@ -215,7 +220,7 @@ func TestTheAnswerOfAFailureThatIsWithheldLeaves(t *testing.T) {
 	require.Equal(t, "start:x", c.deliver(from(nodeB, "x", 2, epoch(1))))
 }
 
-// What an entity is at for too long is reported once, whatever it is at, and stays
+// An entity that does not return from its start, a message or its stop is reported once, and
 // counted until it returns.
 func TestStuckEntitiesAreReportedOnce(t *testing.T) {
 	c := host(t, protocol.CellConfig{StuckAfter: time.Minute})
@@ -247,8 +252,8 @@ func TestStuckEntitiesAreReportedOnce(t *testing.T) {
 }
 
 // A shard that goes on without its stuck entities reports how far its streams were
-// delivered; every sender hears something, and what was left behind begins nothing
-// and answers nobody.
+// delivered, and every sender is told an outcome. The entities that were left behind begin
+// no message, and their replies do not leave.
 func TestReleaseLeavesStuckEntitiesBehind(t *testing.T) {
 	c := host(t, protocol.CellConfig{})
 	for i, id := range []string{"stuck", "stuck", "starts", "stops", "quick"} {
@@ -274,7 +279,7 @@ func TestReleaseLeavesStuckEntitiesBehind(t *testing.T) {
 	require.True(t, c.Info().Stuck[0].Released)
 	require.True(t, c.entities["stuck"].Ended())
 
-	// The shard comes back before they return: others take their place.
+	// The shard comes back before the entities return: new instances take their place.
 	old := c.entities
 	c.entities = map[string]*protocol.Entity{}
 	require.Empty(t, c.apply(protocol.StartHosting{Epoch: epoch(3), Base: epoch(1), Positions: halted.Positions}))
@@ -295,8 +300,8 @@ func TestReleaseLeavesStuckEntitiesBehind(t *testing.T) {
 	require.Equal(t, "reply free:stuck:6", c.done("stuck", ok))
 }
 
-// What waits for standing is left behind as well: its answer, its message that did
-// not begin, and an instance that has nothing to do.
+// A shard that is released while it has no standing leaves nothing waiting for the standing:
+// neither a reply that was withheld, nor a message that did not begin, nor an idle instance.
 func TestReleaseOfASuspendedCell(t *testing.T) {
 	c := host(t, protocol.CellConfig{})
 	for i, id := range []string{"answered", "waits", "failed", "postponed"} {
@@ -319,7 +324,8 @@ func TestReleaseOfASuspendedCell(t *testing.T) {
 	require.Zero(t, c.Info().StuckCount)
 }
 
-// A failed start or message of what was left behind concerns nobody any more.
+// When an entity that was left behind fails, at its start or at a message, no sender is told
+// again.
 func TestFailuresOfWhatWasLeftBehind(t *testing.T) {
 	c := host(t, protocol.CellConfig{})
 	c.tell("x")
@@ -333,8 +339,9 @@ func TestFailuresOfWhatWasLeftBehind(t *testing.T) {
 	require.Zero(t, c.Info().StuckCount)
 }
 
-// An instance of an earlier hosting never gets a message of a later one: these wait
-// until it is gone, and go to the next. They once went to it.
+// An instance of an earlier hosting never gets a message of a later hosting: such messages
+// wait until the instance is gone, and go to the next one. They once went to the old
+// instance.
 func TestAnEvictedInstanceGetsNoNewMessages(t *testing.T) {
 	later := protocol.StartHosting{Epoch: epoch(3), Base: epoch(3)}
 	away := protocol.SetRoute{Home: nodeC, Epoch: epoch(2), Base: epoch(2)}
@@ -373,8 +380,8 @@ func TestAnEvictedInstanceGetsNoNewMessages(t *testing.T) {
 	}
 }
 
-// An evicted instance stops when it returns, also without standing, and its answer
-// is not kept for a hosting that has ended.
+// An instance whose hosting has ended is stopped when it returns, even without standing, and
+// its reply does not wait for the standing.
 func TestAnEvictedInstanceStopsWithoutStanding(t *testing.T) {
 	c := active(t, protocol.CellConfig{})
 	c.tell("x")
@@ -385,8 +392,9 @@ func TestAnEvictedInstanceStopsWithoutStanding(t *testing.T) {
 	require.Zero(t, c.Info().Entities)
 }
 
-// What an instance tells itself waits its turn, is kept over a start, and is
-// dropped without a word when the instance ends.
+// A reminder, which is the message of an instance to itself, waits for its turn, also during
+// the start and beyond the bound of the mailbox. When the instance ends, the reminder is
+// dropped, and no sender is told.
 func TestReminders(t *testing.T) {
 	c := active(t, protocol.CellConfig{Mailbox: 1})
 	require.Equal(t, "run:x", c.remind("x"))
@@ -418,7 +426,7 @@ func TestReminders(t *testing.T) {
 	require.Equal(t, "fail:y:entity failed free:y:0", c.started("y", false), "the start failed")
 }
 
-// A message expires at its deadline, not after it.
+// A message expires at its deadline, not later.
 func TestAMessageExpiresAtItsDeadline(t *testing.T) {
 	m := protocol.Message{Deadline: 5}
 	require.False(t, m.Expired(4))

@@ -12,8 +12,12 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// An origin that becomes the home delivers its own window to itself; what the
-// home before it delivered is not delivered again.
+// Orders of the control machine to a cell, and what arrives at the same time: first an
+// origin that becomes the home, stops that are taken back, and another order to host; then
+// messages that come early, answers of entities that come late, and rests after a failure.
+
+// An origin that becomes the home delivers the messages of its own window, except those that
+// the home before has delivered.
 // covers I20.
 func TestOriginBecomesHome(t *testing.T) {
 	c := newCell(t, nodeA, protocol.CellConfig{Mailbox: 1})
@@ -33,8 +37,8 @@ func TestOriginBecomesHome(t *testing.T) {
 	require.Contains(t, c.String(), "hosting true")
 }
 
-// A message that a home accepts while its shard is stopping waits, and is delivered
-// here when the stop is taken back.
+// A message that a home accepts while its shard is stopping waits. It is delivered when the
+// stop is taken back, and goes to the next home when the shard has stopped.
 func TestMessagesDuringAStop(t *testing.T) {
 	c := host(t, protocol.CellConfig{})
 	c.tell("x")
@@ -58,7 +62,8 @@ func TestMessagesDuringAStop(t *testing.T) {
 	require.Equal(t, "transmit:z:3", c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(2), Base: epoch(1)}))
 }
 
-// A shard whose instances failed or are idle stops at once.
+// A shard of which no instance is at a message stops at once: idle instances are stopped,
+// and failed ones need no stop.
 func TestStopOfIdleAndFailed(t *testing.T) {
 	c := host(t, protocol.CellConfig{})
 	c.deliver(from(nodeB, "x", 1, epoch(1)))
@@ -71,8 +76,8 @@ func TestStopOfIdleAndFailed(t *testing.T) {
 	require.Equal(t, "ack:2 shardhalted", c.stopped("y"))
 }
 
-// A home that is told to host again under a higher epoch takes the epoch over; a
-// lower one than the route's is not obeyed.
+// A home that is told to host again under a higher epoch obeys orders with that epoch only.
+// An order to host under a lower epoch than that of the known home is ignored.
 func TestHostAgain(t *testing.T) {
 	c := host(t, protocol.CellConfig{})
 	require.Empty(t, c.apply(protocol.StartHosting{Epoch: epoch(3), Base: epoch(1)}))
@@ -85,7 +90,7 @@ func TestHostAgain(t *testing.T) {
 	require.False(t, n.Info().Hosting)
 }
 
-// What comes ahead of its turn is kept in order, once, and within bounds.
+// Messages that come before their turn are kept in order and within bounds.
 func TestEarlyMessagesAreSortedAndBounded(t *testing.T) {
 	c := host(t, protocol.CellConfig{TransitBytes: 400})
 	require.Equal(t, "need:1", c.deliver(from(nodeB, "x", 5, epoch(1))))
@@ -101,7 +106,8 @@ func TestEarlyMessagesAreSortedAndBounded(t *testing.T) {
 	require.Equal(t, 4, c.entities["x"].Waiting())
 }
 
-// What an entity is about at the end of a node or of its hosting finds an end.
+// A start or a message that is under way when the node or the hosting ends has an end too,
+// and answers that come twice change nothing.
 func TestLateAnswersOfEntities(t *testing.T) {
 	c := host(t, protocol.CellConfig{})
 	c.deliver(from(nodeB, "x", 1, epoch(1)))
@@ -121,7 +127,7 @@ func TestLateAnswersOfEntities(t *testing.T) {
 	require.Empty(t, c.did())
 }
 
-// A failed start rests longer and longer, up to a bound.
+// An entity whose start fails rests for longer each time, up to a bound.
 func TestBackOffGrows(t *testing.T) {
 	c := host(t, protocol.CellConfig{BackoffMin: 100 * time.Millisecond, BackoffMax: 300 * time.Millisecond})
 	seq := uint64(0)
@@ -138,7 +144,7 @@ func TestBackOffGrows(t *testing.T) {
 	}
 }
 
-// A long back-off does not run over: it once became none.
+// Doubling a rest of many days does not overflow. It once did, and there was no rest.
 func TestALongBackOffStaysLong(t *testing.T) {
 	c := host(t, protocol.CellConfig{BackoffMin: 1000 * time.Hour, BackoffMax: 30_000 * time.Hour})
 	for seq := range uint64(16) {

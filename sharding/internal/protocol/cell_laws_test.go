@@ -17,12 +17,16 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// cellModel drives a cell with every input in any order, and checks that
+// A cell under every input in any order: first the model and its state, then how the model
+// carries out and checks the actions of the cell, then what may happen to a cell, act by act,
+// and last the end of a run, after which nothing may be left.
+
+// cellModel drives a cell with inputs in any order, and checks that
 //
 //   - every message has one outcome, and begins at most once;
 //   - the messages of a sender begin in their order;
-//   - an instance does one thing at a time, and there is one of an entity, apart from
-//     those that were left behind;
+//   - an instance does one thing at a time, and an entity has one instance, apart from
+//     instances that were left behind;
 //   - no message begins without standing, nor at an instance whose hosting has ended;
 //   - no answer of an entity that was left behind leaves;
 //   - an entity that is stuck is counted until it returns;
@@ -34,7 +38,7 @@ type cellModel struct {
 	now  machine.Instant
 	out  protocol.Actions
 
-	n         uint64 // The N of the last epoch.
+	n         uint64 // The N of the last epoch that was given out.
 	base      protocol.Epoch
 	epoch     protocol.Epoch // The epoch of the hosting.
 	hosting   bool
@@ -52,7 +56,7 @@ type cellModel struct {
 	stuck   map[*protocol.Entity]bool
 
 	waiting []*waiter // The messages that wait for room, in the order in which they came.
-	changes int       // How often the shard came, went or was stopped.
+	changes int       // Grows before and after each input of apply.
 }
 
 // waiter is a message that waits for room.
@@ -99,7 +103,7 @@ func (m *cellModel) apply(in protocol.CellInput) {
 	m.changes++
 	m.cell.Apply(m.now, in, &m.out)
 	m.carry()
-	m.changes++ // Who is called by a change may find that room is somewhere else now.
+	m.changes++ // A sender that the input calls may find that its message goes elsewhere now.
 }
 
 // carry carries out the actions of the cell, and checks each.
@@ -171,7 +175,7 @@ func (m *cellModel) begin(e *protocol.Entity) {
 	}
 }
 
-// finish ends a start, a message or a stop of an entity.
+// finish ends the start, the message or the stop that an entity is at.
 func (m *cellModel) finish(e *protocol.Entity) {
 	op := m.at[e]
 	m.at[e] = 0
@@ -231,8 +235,8 @@ func (m *cellModel) busy() []*protocol.Entity {
 	return busy
 }
 
-// acts are what may happen to a cell. One that does not apply now is left out by
-// Skip of its rapid.T; another is drawn in its place, and the test goes on.
+// acts returns what may happen to a cell, by name. An act that does not apply now calls Skip
+// of its rapid.T; another act is drawn in its place, and the test goes on.
 func (m *cellModel) acts() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"accept":  func(*rapid.T) { m.accept() },
@@ -287,7 +291,7 @@ func (m *cellModel) acts() map[string]func(*rapid.T) {
 		"resume":  func(*rapid.T) { m.apply(protocol.ResumeHosting{Epoch: m.epoch}) },
 		"release": func(*rapid.T) { m.apply(protocol.ReleaseHosting{Epoch: m.epoch}) },
 		"lose": func(*rapid.T) {
-			if rapid.IntRange(0, 4).Draw(m.t, "lose") == 0 { // Rare, or nothing else happens.
+			if rapid.IntRange(0, 4).Draw(m.t, "lose") == 0 { // This must be rare, or the shard would hardly ever be here.
 				m.rebase()
 				m.hosting = false
 				m.apply(protocol.SetRoute{Home: nodeC, Epoch: m.base, Base: m.base})
@@ -298,7 +302,8 @@ func (m *cellModel) acts() map[string]func(*rapid.T) {
 
 func (m *cellModel) accept() { m.offer(m.message(nodeA), nil) }
 
-// offer gives the cell a message of this node, which may have been called.
+// offer gives the cell a message of its own node. was is the waiter of the message, nil if
+// the message did not wait before.
 func (m *cellModel) offer(msg *protocol.Message, was *waiter) {
 	switch a := m.cell.Accept(m.now, msg, &m.out); a {
 	case protocol.Accepted:
@@ -313,7 +318,7 @@ func (m *cellModel) offer(msg *protocol.Message, was *waiter) {
 	m.carry()
 }
 
-// call notes that a message may come.
+// call notes that the cell has called the sender of a message.
 func (m *cellModel) call(msg *protocol.Message) {
 	at := slices.IndexFunc(m.waiting, func(w *waiter) bool { return w.m == msg })
 	require.GreaterOrEqual(m.t, at, 0, "it waits")
@@ -325,7 +330,7 @@ func (m *cellModel) call(msg *protocol.Message) {
 	}
 }
 
-// waiter takes out one of the messages that wait for room.
+// waiter removes one of the messages that wait for room, and returns it.
 func (m *cellModel) waiter(t *rapid.T) *waiter {
 	if len(m.waiting) == 0 {
 		t.Skip("nobody waits") // This draw does not apply; the test goes on.
@@ -336,7 +341,7 @@ func (m *cellModel) waiter(t *rapid.T) *waiter {
 	return w
 }
 
-// flow lets another node say something about the flow to an entity.
+// flow lets another node hold, open or ask about the flow to an entity.
 func (m *cellModel) flow(t *rapid.T) {
 	f := protocol.Flow{
 		Entity: m.entity(), Epoch: epoch(m.n), State: rapid.SampledFrom([]protocol.FlowState{
@@ -347,8 +352,7 @@ func (m *cellModel) flow(t *rapid.T) {
 	m.carry()
 }
 
-// deliver lets the next message of a stream come, one ahead of its turn, or one that
-// came before.
+// deliver lets the next message of a stream come, and sometimes the same message again.
 func (m *cellModel) deliver() {
 	msg := m.message(nodeB)
 	m.sent++
@@ -365,12 +369,12 @@ func (m *cellModel) deliver() {
 	}
 }
 
-// rebase begins the streams anew.
+// rebase begins the streams anew, with a higher base.
 func (m *cellModel) rebase() {
 	m.base, m.sent, m.positions = m.next(), 0, nil
 }
 
-// host lets the shard come here, if it is elsewhere.
+// host lets the shard come to this node, unless it is here.
 func (m *cellModel) host() {
 	if m.hosting {
 		return
@@ -382,7 +386,7 @@ func (m *cellModel) host() {
 	m.apply(protocol.StartHosting{Epoch: m.epoch, Base: m.base, Positions: m.positions})
 }
 
-// conclude ends the node, and everything that is under way.
+// conclude ends the node and everything that is under way, and checks that nothing is left.
 func (m *cellModel) conclude() {
 	m.ended = true
 	m.apply(protocol.Abandon{})
@@ -400,7 +404,8 @@ func (m *cellModel) conclude() {
 	}
 }
 
-// covers I20, I28 in the cell.
+// The laws of cellModel hold.
+// covers F49, I20 in the cell.
 func TestLawsOfACell(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newCellModel(t)

@@ -14,10 +14,14 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// streamModel is a cell with a stream to a host at another node, over a lane that may be
-// full, without a connection, or begin anew, and loses what was in it then. The model
-// checks that every accepted message is processed once and in order, except a message that
-// was taken back, which never is.
+// Messages that are taken back: first a model of a stream over a lane that takes, loses and
+// delivers messages in any way, and its law; then single cases at a lane, in a mailbox, and
+// in a shard that stops.
+
+// streamModel is the cell of an origin and the cell of a host, with a lane between them that
+// may be full, has no connection for a while, or begins anew and loses the messages in it.
+// The model checks that every accepted message is processed once and in order, except
+// messages that were taken back, which are never processed.
 type streamModel struct {
 	t      *rapid.T
 	now    machine.Instant
@@ -32,15 +36,15 @@ type streamModel struct {
 	wire    []travels // The messages that have left and have not arrived.
 	acks    []protocol.Ack
 	needs   []protocol.Need
-	waits   map[uint64]*protocol.Message // The messages that are accepted and not finished, by correlation.
+	waits   map[uint64]*protocol.Message // The accepted messages that the origin's cell still has, by correlation.
 	next    uint64
-	left    map[uint64]bool // A copy has left.
-	handed  map[uint64]bool // A lane has the message, or has let it leave.
-	retired map[uint64]bool // The message was taken back.
+	left    map[uint64]bool // The messages of which a copy has left the lane, by correlation.
+	handed  map[uint64]bool // The messages that are in the lane or have left it, by correlation.
+	retired map[uint64]bool // The messages that were taken back, by correlation.
 	heard   []uint64
 }
 
-// travels is a copy of a message on its way.
+// travels is a copy of a message in the lane or behind it.
 type travels struct {
 	m     protocol.Message
 	place uint64
@@ -115,7 +119,8 @@ func (s *streamModel) accept() {
 	s.sent()
 }
 
-// retract takes a message back, if that is possible.
+// retract tries to take a message back, and checks that this works exactly if no lane has
+// had the message or one behind it.
 func (s *streamModel) retract(t *rapid.T) {
 	var ids []uint64
 	for id := uint64(1); id <= s.next; id++ {
@@ -140,7 +145,7 @@ func (s *streamModel) retract(t *rapid.T) {
 	s.sent()
 }
 
-// write lets the first part of the lane leave.
+// write lets the first messages of the lane leave, any number of them.
 func (s *streamModel) write() {
 	n := rapid.IntRange(0, len(s.lane)).Draw(s.t, "leave")
 	for _, c := range s.lane[:n] {
@@ -151,7 +156,7 @@ func (s *streamModel) write() {
 	s.written = s.place - uint64(len(s.lane))
 }
 
-// arrive lets the first of what has left come.
+// arrive lets the first n messages that have left the lane arrive at the host.
 func (s *streamModel) arrive(n int) {
 	for ; n > 0 && len(s.wire) > 0; n-- {
 		m := s.wire[0].m
@@ -162,7 +167,7 @@ func (s *streamModel) arrive(n int) {
 	}
 }
 
-// renew gives the lane up, with what is in it and some of what is under way.
+// renew gives the lane up: the messages in it are lost, and some of those that have left it.
 func (s *streamModel) renew() {
 	for _, c := range s.lane {
 		s.handed[c.m.Correlation] = s.left[c.m.Correlation]
@@ -210,7 +215,7 @@ func (s *streamModel) acts() map[string]func(*rapid.T) {
 	}
 }
 
-// conclude lets everything come to its end, and looks at what was processed.
+// conclude lets every message come to its end, and checks which of them were processed.
 func (s *streamModel) conclude() {
 	s.full = false
 	for range 100 {
@@ -230,8 +235,9 @@ func (s *streamModel) conclude() {
 	require.Zero(s.t, s.origin.Info().Window)
 }
 
-// What is taken back is never processed, and what is before and behind it is, once and
-// in order, whatever the lane does. covers I20.
+// A message that is taken back is never processed, and the messages before and behind it
+// are, once and in order, whatever the lane does.
+// covers I20.
 func TestWhatIsTakenBackLeavesNoGap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newStreamModel(t)
@@ -240,7 +246,8 @@ func TestWhatIsTakenBackLeavesNoGap(t *testing.T) {
 	})
 }
 
-// A message is taken back for as long as no lane has it, from any place of the window.
+// A message can be taken back, from any place of the window, for as long as no lane has it
+// or one behind it.
 func TestWhatWasNotHandedOverIsTakenBack(t *testing.T) {
 	c := newCell(t, nodeA, protocol.CellConfig{})
 	c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)})
@@ -265,7 +272,7 @@ func TestWhatWasNotHandedOverIsTakenBack(t *testing.T) {
 	require.Equal(t, 2, c.Info().Window)
 }
 
-// A message is taken out of a mailbox for as long as its entity has not begun it.
+// A message can be taken back out of a mailbox for as long as its entity has not begun it.
 func TestWhatHasNotBegunIsTakenBack(t *testing.T) {
 	c := host(t, protocol.CellConfig{Mailbox: 2})
 	one, two, three := &protocol.Message{Entity: "x"}, &protocol.Message{Entity: "x"}, &protocol.Message{Entity: "x"}
@@ -281,7 +288,7 @@ func TestWhatHasNotBegunIsTakenBack(t *testing.T) {
 	require.Equal(t, "reply free:x:0 run:x", c.done("x", ok))
 }
 
-// The entity of a shard that stops stops too when the last that waits is taken back.
+// A shard that is told to stop has stopped when the last message that waits is taken back.
 func TestAShardStopsWhenTheLastIsTakenBack(t *testing.T) {
 	c := host(t, protocol.CellConfig{})
 	c.apply(protocol.Suspend{})

@@ -24,8 +24,8 @@ func busy(t *testing.T, n int) *cell {
 	return c
 }
 
-// ran ends a run after k of the messages that were handed out by Ahead, and returns how
-// many processed messages Ran gave back.
+// ran ends a run of x in which k messages were processed and the next was begun. It returns
+// how many processed messages Ran gave back.
 func (c *cell) ran(k int) (over int) {
 	for m := c.Ran(c.entities["x"], k, &c.out); m != nil; m = m.Next() {
 		over++
@@ -33,7 +33,7 @@ func (c *cell) ran(k int) (over int) {
 	return over
 }
 
-// given returns how many messages were handed out.
+// given calls Ahead and returns how many messages have been handed out to x.
 func (c *cell) given(most int) (n int) {
 	for m := c.Ahead(c.entities["x"], most); m != nil; m = m.Next() {
 		n++
@@ -41,7 +41,7 @@ func (c *cell) given(most int) (n int) {
 	return n
 }
 
-// What was handed out and not begun waits again, in its place.
+// Messages that were handed out and not begun wait again, at their place.
 // covers I20.
 func TestARunGivesBackWhatItDidNotBegin(t *testing.T) {
 	for ran := range 4 {
@@ -63,7 +63,8 @@ func TestARunGivesBackWhatItDidNotBegin(t *testing.T) {
 	}
 }
 
-// An ask, and what the entity told itself, is handed out by itself.
+// An ask is not handed out ahead, since its sender waits for the reply, and neither are the
+// messages behind it.
 func TestWhatSomebodyWaitsForIsNotHandedOutAhead(t *testing.T) {
 	c := busy(t, 1)
 	require.Equal(t, protocol.Accepted, c.Accept(c.now, &protocol.Message{Entity: "x", Correlation: 1, Payload: []byte("m")}, &c.out))
@@ -77,7 +78,8 @@ func TestWhatSomebodyWaitsForIsNotHandedOutAhead(t *testing.T) {
 	require.Zero(t, c.given(9))
 }
 
-// A failure in the middle of a run is that of one message, after successes.
+// A failure in the middle of a run fails one message. The messages before it count as
+// successes, so that the entity does not rest.
 func TestFailureInARun(t *testing.T) {
 	c := busy(t, 4)
 	require.Equal(t, 4, c.given(9))
@@ -88,7 +90,7 @@ func TestFailureInARun(t *testing.T) {
 	require.Equal(t, 1, c.entities["x"].Waiting())
 }
 
-// What a run did not begin before its hosting ended goes back to its senders.
+// Messages that a run did not begin before its hosting ended are not delivered.
 func TestHostingEndsDuringARun(t *testing.T) {
 	c := busy(t, 3)
 	require.Equal(t, 2, c.given(2))
@@ -98,7 +100,8 @@ func TestHostingEndsDuringARun(t *testing.T) {
 	require.Nil(t, c.Ahead(c.entities["x"], 9))
 }
 
-// Nobody knows how far an entity came that was left behind.
+// When an entity is left behind in the middle of a run, the outcome of all messages that were
+// handed out to it is unknown.
 func TestARunIsLeftBehind(t *testing.T) {
 	c := busy(t, 3)
 	require.Equal(t, 2, c.given(2))
@@ -109,7 +112,7 @@ func TestARunIsLeftBehind(t *testing.T) {
 	require.Equal(t, "returned:x free:x:0 stop:x", c.done("x", protocol.Result{}))
 }
 
-// A sender of the same node finds an entity that is at work, and only such a one.
+// Busy returns an entity of the same node that is at work and has room, and no other.
 func TestJoin(t *testing.T) {
 	c := host(t, protocol.CellConfig{Mailbox: 2})
 	require.Nil(t, c.Busy("x"))

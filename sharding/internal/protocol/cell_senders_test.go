@@ -22,7 +22,7 @@ func TestWhoseMessageAMemberMayBring(t *testing.T) {
 		want   protocol.Fault
 	}{
 		{nodeB, 0, protocol.FaultNone},
-		{nodeB, 1, protocol.FaultNone}, // It came back on its way and was passed on by its origin.
+		{nodeB, 1, protocol.FaultNone}, // The message came back to its origin, which has passed it on again.
 		{nodeA, 0, protocol.FaultOrigin},
 		{nodeA, 1, protocol.FaultNone},
 		{nodeC, 0, protocol.FaultOrigin},
@@ -32,8 +32,8 @@ func TestWhoseMessageAMemberMayBring(t *testing.T) {
 	}
 }
 
-// What a home says is taken from the home alone. What an earlier home says comes too
-// late, and is no fault.
+// Only the home in the cell's map may acknowledge, ask for messages, and hold senders back.
+// The same from an earlier home comes too late, and counts as no fault.
 func TestTheHomeAloneIsBelieved(t *testing.T) {
 	c := newCell(t, nodeA, protocol.CellConfig{})
 	c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)})
@@ -56,9 +56,9 @@ func TestTheHomeAloneIsBelieved(t *testing.T) {
 	require.Equal(t, "free:x:1", c.did())
 }
 
-// A reply can come from the home that the cell knew when the message was accepted, and
-// from those after it, and not from those before. When the streams begin anew nothing
-// has gone to the homes before.
+// A message can have gone to the home that the cell knew when it accepted the message, and
+// to later homes, and not to earlier ones. When the streams have begun anew, it cannot have
+// gone to any home before that.
 func TestWhereAMessageWent(t *testing.T) {
 	c := newCell(t, nodeA, protocol.CellConfig{})
 	first := c.Homes()
@@ -78,8 +78,8 @@ func TestWhereAMessageWent(t *testing.T) {
 	require.False(t, c.Went(nodeC, first))
 }
 
-// A message of this node that comes back is not looked at: the window has what was sent,
-// and is delivered when this node becomes the home.
+// A message of the cell's own node that comes back is dropped: the window has everything
+// that the node has sent, and is delivered when the node becomes the home.
 func TestAMessageOfOnesOwnComesBack(t *testing.T) {
 	c := newCell(t, nodeA, protocol.CellConfig{})
 	c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)})

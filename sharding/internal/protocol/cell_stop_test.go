@@ -12,6 +12,9 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
+// The stops of an instance: first their reasons, then stops and moves that wait for
+// standing, and last a stop that no longer waits because the hosting has ended.
+
 // serving returns a cell that hosts, with an idle instance of x.
 func serving(t *testing.T) *cell {
 	t.Helper()
@@ -23,7 +26,8 @@ func serving(t *testing.T) *cell {
 	return c
 }
 
-// begin is what the runtime does at an OpStop of x.
+// begin asks the cell, as the runtime does at an OpStop, whether the stop of x may begin, and
+// returns its reason. held says whether the runtime's clock shows standing.
 func (c *cell) begin(held bool) (protocol.StopReason, bool) {
 	why, ok := c.BeginStop(c.now, c.entities["x"], held, &c.out)
 	c.did()
@@ -35,8 +39,8 @@ func passivate(c *cell) string {
 	return c.did()
 }
 
-// The reason of a stop says what has happened to the instance, by what is known when the
-// stop begins.
+// The reason of a stop is computed when the stop begins: it takes in what has happened since
+// the stop was wanted.
 func TestWhyAnInstanceIsStopped(t *testing.T) {
 	stop, leave := protocol.StopHosting{Epoch: epoch(1)}, protocol.StopHosting{Epoch: epoch(1), Leaving: true}
 	elsewhere := protocol.SetRoute{Home: nodeB, Epoch: epoch(2), Base: epoch(1)}
@@ -78,8 +82,8 @@ func TestWhyAnInstanceIsStopped(t *testing.T) {
 	}
 }
 
-// A stop that may write something does not begin without standing. It begins when the
-// standing returns, and what came meanwhile is processed by a new instance.
+// A stop does not begin without standing, since it may write something. It begins when the
+// standing is back, and a new instance processes the messages that came meanwhile.
 func TestAStopWaitsForStanding(t *testing.T) {
 	c := serving(t)
 	c.apply(protocol.Suspend{})
@@ -94,7 +98,8 @@ func TestAStopWaitsForStanding(t *testing.T) {
 	require.Equal(t, "start:x", c.stopped("x"))
 }
 
-// The same where the runtime's clock shows it first: the stop is asked for again.
+// A stop does not begin either when only the runtime's clock shows that the standing has
+// ended: the cell asks for the stop again.
 func TestTheClockIsLookedAtBeforeAStop(t *testing.T) {
 	c := serving(t)
 	require.Equal(t, "stop:x", passivate(c))
@@ -110,7 +115,8 @@ func TestTheClockIsLookedAtBeforeAStop(t *testing.T) {
 	require.Equal(t, protocol.StopPassivated, why)
 }
 
-// A move waits for the standing as it waits for messages, and ends when that returns.
+// A move waits for the stops of its entities, which wait for standing, and ends when the
+// standing is back.
 func TestAMoveWaitsForStanding(t *testing.T) {
 	c := serving(t)
 	c.apply(protocol.Suspend{})
@@ -119,8 +125,8 @@ func TestAMoveWaitsForStanding(t *testing.T) {
 	require.Equal(t, "shardhalted", c.stopped("x"))
 }
 
-// When the hosting ends while a stop waits for standing, the stop begins at once, and is
-// told so.
+// When the hosting ends while a stop waits for standing, the stop begins at once, with the
+// reason that a successor may run.
 func TestAStopThatWaitedInVain(t *testing.T) {
 	for _, test := range []struct {
 		why protocol.StopReason
@@ -143,7 +149,7 @@ func TestAStopThatWaitedInVain(t *testing.T) {
 	}
 }
 
-// Reasons have names.
+// Each reason of a stop has a name of its own.
 func TestNamesOfReasons(t *testing.T) {
 	seen := make(map[string]bool)
 	for r := range protocol.StopReasons {

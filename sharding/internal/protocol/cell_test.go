@@ -201,7 +201,7 @@ func TestOriginTransmitsAndKeeps(t *testing.T) {
 	require.Equal(t, "transmit:x:3 transmit:z:4", c.did())
 }
 
-// What a full lane did not take is sent when it has room, and counts as not sent.
+// A message that a full lane did not take counts as not sent, and goes to the next home.
 func TestFullLane(t *testing.T) {
 	c := newCell(t, nodeA, protocol.CellConfig{})
 	c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)})
@@ -216,8 +216,8 @@ func TestFullLane(t *testing.T) {
 		c.apply(protocol.SetRoute{Home: nodeC, Epoch: epoch(2), Base: epoch(2)}))
 }
 
-// What has not left this node when its host is taken for dead is sent to the next
-// one; what may have left has an unknown outcome.
+// When the streams begin anew after the death of a home, the messages that have not left
+// this node go to the next home; the outcome of those that may have left is unknown.
 // covers I20 in the cell.
 func TestWhatHasNotLeftGoesToTheNextHome(t *testing.T) {
 	lost := func(id string) string { return "fail:" + id + ":unknown outcome" }
@@ -231,15 +231,15 @@ func TestWhatHasNotLeftGoesToTheNextHome(t *testing.T) {
 		then func(c *cell)
 		want string
 	}{
-		"nothing was written": {func(*cell) {}, "reset transmit:x:1 transmit:y:2"},
-		"one was written":     {func(c *cell) { c.Written(1) }, "reset " + lost("x") + " transmit:y:1"},
-		"all were written":    {func(c *cell) { c.Written(2) }, "reset " + lost("x") + " " + lost("y")},
-		"sent again, and only the copies are queued": {func(c *cell) {
+		"no message was written":    {func(*cell) {}, "reset transmit:x:1 transmit:y:2"},
+		"one message was written":   {func(c *cell) { c.Written(1) }, "reset " + lost("x") + " transmit:y:1"},
+		"all messages were written": {func(c *cell) { c.Written(2) }, "reset " + lost("x") + " " + lost("y")},
+		"sent again, and the first copies were written": {func(c *cell) {
 			c.Written(1)
 			c.tick(2 * time.Second)
 			c.Written(2)
 		}, "reset " + lost("x") + " " + lost("y")},
-		"sent again, and the first copies are queued": {func(c *cell) {
+		"sent again, and no copy was written": {func(c *cell) {
 			c.tick(2 * time.Second)
 			c.Written(0)
 		}, "reset transmit:x:1 transmit:y:2"},
@@ -263,7 +263,7 @@ func TestWhatHasNotLeftGoesToTheNextHome(t *testing.T) {
 	}
 }
 
-// The window is bounded; who found it full hears of room.
+// The window is bounded. A sender that found it full is called when there is room.
 func TestWindowIsBounded(t *testing.T) {
 	c := newCell(t, nodeA, protocol.CellConfig{WindowBytes: 300})
 	c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)})
@@ -277,8 +277,8 @@ func TestWindowIsBounded(t *testing.T) {
 	require.Equal(t, "transmit:z:3", c.did())
 }
 
-// A host delivers each message once and in order, asks for what is missing, and
-// acknowledges cumulatively.
+// A host delivers each message once and in order, asks for messages that are missing, and
+// acknowledges all messages up to a number at once.
 func TestHostDeliversInOrderOnce(t *testing.T) {
 	c := host(t, protocol.CellConfig{})
 	require.Equal(t, "need:1", c.deliver(from(nodeB, "x", 2, epoch(1))))
@@ -297,7 +297,7 @@ func TestHostDeliversInOrderOnce(t *testing.T) {
 	require.Equal(t, "drop:old-stream", c.deliver(from(nodeB, "x", 4, protocol.Epoch{Born: 1})))
 }
 
-// Local messages get no number while nothing is outstanding.
+// Local messages go into the mailbox without a number while the window is empty.
 func TestLocalMessagesBypassStreams(t *testing.T) {
 	c := host(t, protocol.CellConfig{})
 	require.True(t, c.Local())
@@ -306,8 +306,8 @@ func TestLocalMessagesBypassStreams(t *testing.T) {
 	require.Equal(t, "free:x:0", c.done("x", protocol.Result{}))
 }
 
-// A move carries the positions: what was delivered is not delivered again, what
-// waited is passed on, and nothing gets lost or changes its order.
+// A move carries the positions of the streams: messages that were delivered are not
+// delivered again, messages that waited are passed on, and none is lost or overtaken.
 // covers I20.
 func TestMoveCarriesPositions(t *testing.T) {
 	x := host(t, protocol.CellConfig{})
@@ -333,7 +333,7 @@ func TestMoveCarriesPositions(t *testing.T) {
 	require.Equal(t, "ack:3", y.acks())
 }
 
-// A stop that is taken back goes on where it was.
+// When a stop is taken back, the shard goes on where it was.
 func TestResume(t *testing.T) {
 	c := host(t, protocol.CellConfig{})
 	c.deliver(from(nodeB, "x", 1, epoch(1)))
@@ -363,8 +363,8 @@ func TestSuspendedCell(t *testing.T) {
 	require.Equal(t, "reply", c.tick(50*time.Millisecond))
 }
 
-// Failing entities refuse, and expired messages are not processed; every sender is
-// told.
+// Messages to an entity that rests after a failure are refused, and expired messages are not
+// processed. Every sender is told, and a refused message is acknowledged as any other.
 func TestRefusals(t *testing.T) {
 	c := host(t, protocol.CellConfig{})
 	c.deliver(from(nodeB, "x", 1, epoch(1)))
@@ -388,8 +388,8 @@ func TestRefusals(t *testing.T) {
 	require.Equal(t, "ack:6", c.acks(), "it counts all the same")
 }
 
-// A message that was handed to its entity, and whose deadline passes before that begins,
-// is refused, and the next one begins.
+// A message whose deadline passes after it was handed to its entity, and before the entity
+// begins it, is refused, and the next message begins.
 func TestWhatLapsesIsRefused(t *testing.T) {
 	c := host(t, protocol.CellConfig{})
 	c.deliver(from(nodeB, "x", 1, epoch(1)))
@@ -404,7 +404,8 @@ func TestWhatLapsesIsRefused(t *testing.T) {
 	require.Empty(t, c.did(), "it is at nothing")
 }
 
-// An entity that fails is stopped and started anew for what waits.
+// An entity that fails is stopped, and started anew for the messages that wait. An entity
+// that is passivated is stopped when no message waits, and leaves no record.
 func TestFailureAndPassivation(t *testing.T) {
 	c := host(t, protocol.CellConfig{})
 	c.tell("x")
@@ -426,7 +427,8 @@ func TestFailureAndPassivation(t *testing.T) {
 	require.Zero(t, c.Info().Entities, "a passive entity has no record")
 }
 
-// A host that another one replaced under a higher epoch gives everything back.
+// A host that is replaced under a higher epoch refuses the messages that wait, and stops its
+// entities when they return.
 func TestReplacedHostGivesBack(t *testing.T) {
 	c := host(t, protocol.CellConfig{})
 	c.deliver(from(nodeB, "x", 1, epoch(1)))
@@ -438,7 +440,7 @@ func TestReplacedHostGivesBack(t *testing.T) {
 	require.False(t, c.Info().Hosting)
 }
 
-// The end of a node leaves no message without an outcome.
+// At the end of a node every message gets an outcome.
 func TestAbandon(t *testing.T) {
 	c := newCell(t, nodeA, protocol.CellConfig{WindowBytes: 300})
 	c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)})
@@ -458,8 +460,8 @@ func TestAbandon(t *testing.T) {
 	require.Equal(t, "free:x:0 stop:x", h.done("x", ok), "the answer stays here")
 }
 
-// What waits for a newer map is bounded, and goes in circles no more than a
-// bounded number of times.
+// The messages that wait for a newer map are bounded, and so is the number of times that a
+// message is passed on.
 func TestTransitIsBounded(t *testing.T) {
 	c := newCell(t, nodeA, protocol.CellConfig{TransitBytes: 300})
 	c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)})
@@ -473,7 +475,8 @@ func TestTransitIsBounded(t *testing.T) {
 	require.Equal(t, "forward:x:1 free:x:1 forward:x:2 free:x:2", c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(2), Base: epoch(1)}))
 }
 
-// The hot paths allocate nothing of their own.
+// The cell allocates nothing for a message, neither at a local entity nor on the way to
+// another node.
 func TestHotPathsDoNotAllocate(t *testing.T) {
 	local := host(t, protocol.CellConfig{})
 	local.tell("x")
@@ -525,7 +528,7 @@ func BenchmarkShard(b *testing.B) {
 			remoteRound(c, m)
 		}
 	})
-	b.Run("sweep", func(b *testing.B) { // One round over 100,000 idle entities.
+	b.Run("sweep", func(b *testing.B) { // A benchmark round is a sweep over 100,000 idle entities.
 		b.ReportAllocs()
 		c := host(&testing.T{}, protocol.CellConfig{PassivateAfter: time.Hour, StuckAfter: time.Hour})
 		for i := range 100_000 {

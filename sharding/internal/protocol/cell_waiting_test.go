@@ -15,10 +15,14 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// offer gives the cell a message of this node.
+// Senders that find no room, and nodes that are held back: first the lines for a mailbox,
+// how they move up, and how they end; then the host that holds other nodes back; last the
+// origin that is held back, and what it does when the home changes.
+
+// offer gives the cell a message of its own node.
 func (c *cell) offer(m *protocol.Message) protocol.Admission { return c.Accept(c.now, m, &c.out) }
 
-// full returns a host whose entity x has as many messages waiting as it may.
+// full returns a host whose entity x handles a message and has a full mailbox.
 func full(t *testing.T, mailbox int) *cell {
 	t.Helper()
 	c := host(t, protocol.CellConfig{Mailbox: mailbox, WindowBytes: 1000})
@@ -30,7 +34,7 @@ func full(t *testing.T, mailbox int) *cell {
 	return c
 }
 
-// lined puts n messages to x in line.
+// lined puts n messages to x into the line for its mailbox.
 func (c *cell) lined(n int) (waiting []*protocol.Message) {
 	c.t.Helper()
 	for i := range n {
@@ -42,12 +46,12 @@ func (c *cell) lined(n int) (waiting []*protocol.Message) {
 	return waiting
 }
 
-// rooms returns what a number of senders hear that are called.
+// rooms returns the words for n senders to x that are called.
 func rooms(n int) string { return strings.Repeat(" room:x", n) }
 
-// Senders who find a mailbox full are called in the order in which they came, once
-// half of it is free, and as many as there is room for. Nobody who comes later takes
-// their room, or comes before those in line.
+// Senders that find a mailbox full are called in the order in which they came, once half of
+// it is free, as many as there is room for. No sender that comes later takes their room, or
+// is called before them.
 func TestSendersWaitInLineForAMailbox(t *testing.T) {
 	c := full(t, 4)
 	waiting := c.lined(5)
@@ -77,7 +81,8 @@ func TestSendersWaitInLineForAMailbox(t *testing.T) {
 	require.NotNil(t, c.Busy("x"), "nobody waits any more")
 }
 
-// Whoever withdraws gives its room to the next.
+// A sender that withdraws after it was called gives its room to the next in line; one that
+// was not called gives up its place.
 func TestWithdrawing(t *testing.T) {
 	c := full(t, 2)
 	waiting := c.lined(4)
@@ -100,8 +105,8 @@ func TestWithdrawing(t *testing.T) {
 	require.Zero(t, c.Info().Entities, "nothing is left of it")
 }
 
-// An entity that is called for is not forgotten before its sender has come, and is
-// when that withdraws.
+// While room is kept for a sender that was called, the cell keeps the record of the stopped
+// entity. It removes the record when the sender withdraws.
 func TestRoomIsKeptWhileTheEntityStops(t *testing.T) {
 	c := full(t, 1)
 	m := c.lined(1)[0]
@@ -115,7 +120,8 @@ func TestRoomIsKeptWhileTheEntityStops(t *testing.T) {
 	require.Zero(t, c.Info().Entities)
 }
 
-// Those who wait for a mailbox hear that its entity has failed, one after the other.
+// Senders that wait for a mailbox are called one after the other when its entity has failed,
+// and are told of the failure.
 func TestWaitersOfAnEntityThatFails(t *testing.T) {
 	c := host(t, protocol.CellConfig{Mailbox: 2})
 	c.tell("x")
@@ -128,13 +134,14 @@ func TestWaitersOfAnEntityThatFails(t *testing.T) {
 	require.Equal(t, protocol.EntityFailing, c.offer(waiting[2]))
 }
 
-// When the hosting ends, everybody comes and finds out anew where to wait.
+// When the hosting ends, all senders in line are called, and find out anew where their
+// messages go.
 func TestWaitersWhenTheHostingEnds(t *testing.T) {
 	endings := map[string]struct {
 		input protocol.CellInput
 		then  protocol.Admission
 	}{
-		"stop":    {protocol.StopHosting{Epoch: epoch(1)}, protocol.Accepted}, // Into the window.
+		"stop":    {protocol.StopHosting{Epoch: epoch(1)}, protocol.Accepted}, // The message waits in the window.
 		"evict":   {protocol.SetRoute{Home: nodeB, Epoch: epoch(2), Base: epoch(2)}, protocol.Accepted},
 		"abandon": {protocol.Abandon{}, protocol.Ended},
 	}
@@ -142,7 +149,7 @@ func TestWaitersWhenTheHostingEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := full(t, 2)
 			waiting := c.lined(3)
-			c.done("x", protocol.Result{}) // One is called.
+			c.done("x", protocol.Result{}) // This calls one of the three senders.
 			require.Equal(t, 2, strings.Count(c.apply(end.input), "room:x"))
 			for _, m := range waiting {
 				require.Equal(t, end.then, c.offer(m))
@@ -151,8 +158,8 @@ func TestWaitersWhenTheHostingEnds(t *testing.T) {
 	}
 }
 
-// A stream is not refused where a mailbox is full: its node is held back, and what was
-// on its way is taken.
+// A full mailbox does not refuse the messages of another node: that node is held back, and
+// the messages that were on their way are taken.
 // covers I20, I36 in the cell.
 func TestAFullMailboxHoldsBackAnotherNode(t *testing.T) {
 	c := full(t, 4)
@@ -174,8 +181,8 @@ func TestAFullMailboxHoldsBackAnotherNode(t *testing.T) {
 	require.Equal(t, 2, c.entities["x"].Waiting())
 }
 
-// A node that sends on although it is held back is refused in the end, so that no
-// mailbox grows without a bound.
+// The messages of a node that sends on although it is held back are refused after two
+// windows, so that no mailbox grows without a bound.
 // covers I36 in the cell.
 func TestANodeThatDoesNotObeyIsRefused(t *testing.T) {
 	c := full(t, 1)
@@ -204,8 +211,8 @@ func (c *cell) hear(from gossip.NodeID, state protocol.FlowState, e protocol.Epo
 	return c.did()
 }
 
-// An origin that is held back lets those wait that send to the entity, and nobody
-// else; it asks now and then, and goes on when it is let go.
+// An origin that is held back from an entity lets only the senders to that entity wait. It
+// asks the home now and then, and calls the senders when the home opens.
 func TestAnOriginThatIsHeldBack(t *testing.T) {
 	c := origin(t)
 	require.Empty(t, c.hear(nodeB, protocol.FlowHold, epoch(1)))
@@ -225,7 +232,8 @@ func TestAnOriginThatIsHeldBack(t *testing.T) {
 	require.Equal(t, "ask:x transmit:x:2 transmit:x:3", c.tick(2*time.Second))
 }
 
-// A new home ends what an old one said; what comes late from that changes nothing.
+// A new home ends the holds of the old one, and words of the old home that come late change
+// nothing.
 func TestHoldsOfAnOldHome(t *testing.T) {
 	c := origin(t)
 	c.hear(nodeB, protocol.FlowHold, epoch(1))
@@ -240,7 +248,7 @@ func TestHoldsOfAnOldHome(t *testing.T) {
 	require.Equal(t, "reset fail:x:unknown outcome room:x", func() string { c.Written(9); return c.apply(protocol.StartHosting{Epoch: epoch(4), Base: epoch(4)}) }())
 }
 
-// A host that is asked says how it is.
+// A host that is asked answers whether the node may send to the entity.
 func TestAHostIsAsked(t *testing.T) {
 	c := full(t, 2)
 	require.Equal(t, "open:x", c.hear(nodeB, protocol.FlowAsk, epoch(1)), "it was never held back")
@@ -251,8 +259,8 @@ func TestAHostIsAsked(t *testing.T) {
 	require.Empty(t, o.hear(nodeB, protocol.FlowAsk, epoch(1)), "it does not host")
 }
 
-// What this node had accepted for its next home is put into the mailbox there, full
-// or not: it was accepted.
+// Messages that this node has accepted before it becomes the home are put into the mailbox
+// even if that is full.
 func TestTheOwnWindowIsTaken(t *testing.T) {
 	c := newCell(t, nodeA, protocol.CellConfig{Mailbox: 1})
 	for range 3 {

@@ -15,12 +15,12 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// What a node knows of another's clock is never more than that shows, but for what they
-// drift apart, and as near as the fastest acknowledgement of late.
+// For clocks that do not drift, a node never takes the clock of another node for later than
+// it is. It takes it for earlier by no more than the fastest acknowledgement took.
 func TestClocksAreBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var c protocol.Clocks
-		ahead := machine.Instant(rapid.Int64Range(0, 1<<40).Draw(t, "ahead")) // Theirs of ours.
+		ahead := machine.Instant(rapid.Int64Range(0, 1<<40).Draw(t, "ahead")) // How far the clock of nodeB is ahead of the node's own.
 		now, fastest := machine.Instant(1), time.Hour
 		for range rapid.IntRange(1, 20).Draw(t, "acks") {
 			require.LessOrEqual(t, c.At(nodeB, now), now+ahead)
@@ -34,7 +34,8 @@ func TestClocksAreBounds(t *testing.T) {
 	})
 }
 
-// A clock that stood still is believed again after a while.
+// A node notices after a while that the clock of another node stood still, and at once that
+// the clock shows more than expected.
 func TestAClockThatStoodStill(t *testing.T) {
 	var c protocol.Clocks
 	second := machine.Instant(time.Second)
@@ -52,7 +53,7 @@ func TestAClockThatStoodStill(t *testing.T) {
 	require.Zero(t, c.At(nodeB, 40*second))
 }
 
-// However many nodes have said what their clocks show, few of them are remembered.
+// A node remembers the clocks of a bounded number of nodes.
 func TestClocksAreBounded(t *testing.T) {
 	var c protocol.Clocks
 	first, known := node("a", 1), 0

@@ -18,14 +18,20 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// term is the start-th term of the member that was the up-th to be up, which the
-// tests number in that order.
+// The rules of the control machine, one by one. First what a whole fleet does: recovery from
+// dead hosts and coordinators, leaves, refusals and the first allocation. Then what a
+// coordinator makes of reports and promises, with puppets for the other nodes. Then the
+// region: lookups, maps, orders to host, and the loss of standing. Last the end of a node,
+// inputs that are ignored, bounds, and a birth that is raised.
+
+// term returns the start-th term of the member with the up-number up. The tests number the
+// members in the order in which they come up.
 func term(up gossip.UpNumber, start uint64) protocol.Term {
 	return protocol.Term{UpNumber: up, UID: gossip.UID(up), Start: start}
 }
 
-// The shards of a dead host wait until it is fenced, and begin anew at their new
-// homes at once after that; nobody else's shards move.
+// The shards of a dead host wait until the host is fenced. Then they get new homes at once,
+// where their streams begin anew. The shards of other hosts do not move.
 // covers F34, I1.
 func TestShardsOfADeadHostWaitForItsFence(t *testing.T) {
 	f := newFleet(t)
@@ -52,9 +58,8 @@ func TestShardsOfADeadHostWaitForItsFence(t *testing.T) {
 	}
 }
 
-// A new coordinator takes over what regions report, under their epochs; what it
-// allocates itself has its own term and the version of its own map, whatever map
-// the region beside it holds.
+// A new coordinator takes over the homes that regions report, with their epochs. A shard that
+// it allocates itself has an epoch of its own term, with a version of its own map.
 // covers F34, I3, I22.
 func TestNewCoordinatorRecoversFromTheRegions(t *testing.T) {
 	f := newFleet(t)
@@ -83,8 +88,8 @@ func TestNewCoordinatorRecoversFromTheRegions(t *testing.T) {
 	require.Equal(t, term(2, 1), nodes[2].Inspect("k").Promise)
 }
 
-// A node that leaves stops its shards and hands them back: their streams go on at
-// their new homes where they were. It tells membership when nothing is left.
+// A node that leaves stops its shards and hands them over: their streams go on at the new
+// homes where they were. The node tells membership when it has no shard any more.
 // covers F34, F35, I20, I21.
 func TestLeavingHandsShardsOver(t *testing.T) {
 	for name, leaver := range map[string]int{"member": 2, "coordinator": 0} {
@@ -116,8 +121,7 @@ func TestLeavingHandsShardsOver(t *testing.T) {
 	}
 }
 
-// The shards of a node that leaves get their next homes in one batch, with one
-// decision, and are handed back in waves.
+// The shards of a node that leaves get their next homes by one decision, and move in waves.
 func TestHandedBackShardsAreAllocatedInOneBatch(t *testing.T) {
 	f := newFleet(t)
 	kind := six()
@@ -145,7 +149,8 @@ func TestHandedBackShardsAreAllocatedInOneBatch(t *testing.T) {
 	}
 }
 
-// The last node has nobody to hand over to: it stops its shards at once.
+// The last node of a cluster stops its shards at once when it leaves, since no node is left
+// to take them.
 // covers F28.
 func TestLastNodeStopsItsShards(t *testing.T) {
 	f := newFleet(t)
@@ -158,8 +163,8 @@ func TestLastNodeStopsItsShards(t *testing.T) {
 	require.True(t, nodes[0].left)
 }
 
-// A shard that does not stop in time is served again; it is tried again later, and
-// a stop that comes late after all is accepted.
+// When a shard does not stop in time, its move is called off, and is tried again some time
+// later.
 // covers F39, I21.
 func TestHandoffTimeout(t *testing.T) {
 	f := newFleet(t)
@@ -181,7 +186,7 @@ func TestHandoffTimeout(t *testing.T) {
 	require.True(t, nodes[1].left)
 }
 
-// A stop that crosses its being taken back counts: the home hosts the shard no more.
+// When a shard has stopped before its home is told to take the stop back, the stop counts.
 func TestLateStopIsAccepted(t *testing.T) {
 	f := newFleet(t)
 	nodes := f.cluster(2, six())
@@ -199,7 +204,8 @@ func TestLateStopIsAccepted(t *testing.T) {
 	f.settled(6, nodes[0])
 }
 
-// A region whose settings differ is refused with both values, and gets nothing.
+// A region whose settings differ from the coordinator's is told the setting and both values,
+// and gets neither shards nor the map.
 func TestSettingsThatDifferAreRefused(t *testing.T) {
 	f := newFleet(t)
 	other := six()
@@ -220,7 +226,7 @@ func TestSettingsThatDifferAreRefused(t *testing.T) {
 	require.Empty(t, published[protocol.KindRefused](good), "the coordinator alone refuses")
 }
 
-// Nothing is allocated before every member has answered, or is fenced.
+// No shard is allocated before every member has answered the coordinator, or is fenced.
 // covers F34.
 func TestNothingIsAllocatedBeforeAllHaveAnswered(t *testing.T) {
 	f := newFleet(t)
@@ -238,7 +244,7 @@ func TestNothingIsAllocatedBeforeAllHaveAnswered(t *testing.T) {
 	require.Equal(t, protocol.Query{Kind: "k", Term: term(3, 1)}, last[protocol.Query](t, silent))
 	other.say(n, protocol.NoRegion{Kind: "k", Term: term(3, 1)})
 	f.run(10 * time.Second)
-	last[protocol.Query](t, silent) // Repeated.
+	last[protocol.Query](t, silent) // The coordinator repeats its query.
 	require.False(t, n.Inspect("k").Opened)
 	require.Contains(t, n.String(), "silent 1")
 	silent.say(n, protocol.NoRegion{Kind: "k", Term: term(2, 9)})
@@ -252,8 +258,8 @@ func TestNothingIsAllocatedBeforeAllHaveAnswered(t *testing.T) {
 	require.Len(t, n.hosts(), 6)
 }
 
-// A node that joined after the removal of another that it never knew does not
-// allocate before that one is fenced.
+// A node that joined after another node was removed does not allocate before that node is
+// fenced, although it never knew it as a member.
 // covers I1, I3.
 func TestJoinerWaitsForTheFenceOfWhomItNeverKnew(t *testing.T) {
 	f := newFleet(t)
@@ -275,7 +281,7 @@ func TestJoinerWaitsForTheFenceOfWhomItNeverKnew(t *testing.T) {
 	f.settled(6, n)
 }
 
-// report makes a puppet answer the coordinator.
+// report returns the report of a region that hosts shards, for the coordinator with a term.
 func report(to protocol.Term, hosted ...protocol.Hosted) protocol.Report {
 	return protocol.Report{Kind: "k", Term: to, Registration: protocol.Registration{Settings: six().Settings}, Hosted: hosted}
 }
@@ -284,11 +290,12 @@ func hosted(s protocol.ShardID, e protocol.Epoch, state protocol.HostState) prot
 	return protocol.Hosted{Shard: s, Epoch: e, Base: e, State: state}
 }
 
-// Of two that report a shard the higher epoch stays, and the other is told by the
-// map; both orders of arrival, and a report counts once.
+// When two regions report the same shard, the one with the higher epoch stays its home, in
+// whichever order the reports come, and a violation is published. A second report of a
+// region in the same term is ignored.
 // covers I22.
 func TestTwoHostsOfAShard(t *testing.T) {
-	low := protocol.Epoch{Born: 7, Term: term(0, 1), N: 2} // Of an earlier coordinator.
+	low := protocol.Epoch{Born: 7, Term: term(0, 1), N: 2} // An epoch that an earlier coordinator gave out.
 	high := protocol.Epoch{Born: 7, Term: term(0, 1), N: 3}
 	for name, order := range map[string][2]protocol.Epoch{"low first": {low, high}, "high first": {high, low}} {
 		t.Run(name, func(t *testing.T) {
@@ -309,9 +316,9 @@ func TestTwoHostsOfAShard(t *testing.T) {
 	}
 }
 
-// A report that comes late, after its shards were handed back, takes nothing back:
-// neither from their next home, nor while that is being looked for. One that says
-// what the coordinator knows changes nothing.
+// A report that comes after its shards were handed back takes no shard back, neither from
+// its next home, nor while that is being looked for. A report that agrees with the
+// coordinator changes nothing.
 // covers F37, I22.
 func TestLateReportTakesNothingBack(t *testing.T) {
 	for name, wait := range map[string]time.Duration{"being allocated": 0, "allocated": time.Second} {
@@ -350,7 +357,8 @@ func TestLateReportTakesNothingBack(t *testing.T) {
 	require.Equal(t, before.Version, n.Inspect("k").Version)
 }
 
-// A reported shard that is stopping goes on being stopped, and is handed back.
+// A shard that is reported as stopping is told to stop until it has stopped, and gets
+// another home then.
 func TestReportedShardThatIsStopping(t *testing.T) {
 	f := newFleet(t)
 	n := f.start(1, six())
@@ -364,7 +372,7 @@ func TestReportedShardThatIsStopping(t *testing.T) {
 		{Shard: 0, Epoch: epoch(99), Base: e}, {Shard: 99, Epoch: e},
 	}})
 	f.run(time.Second)
-	last[protocol.Stop](t, a) // That was another epoch, and no shard of the kind.
+	last[protocol.Stop](t, a) // The answer above was about another epoch, and about a shard that the kind does not have.
 	a.say(n, protocol.ShardsStopped{Kind: "k", Term: term(1, 1), Shards: []protocol.StoppedShard{{Shard: 0, Epoch: e, Base: e}}})
 	f.run(time.Second)
 	_, stops := find[protocol.Stop](a)
@@ -372,7 +380,7 @@ func TestReportedShardThatIsStopping(t *testing.T) {
 	require.True(t, e.Less(n.Inspect("k").Homes[0].Epoch), "it has a home again")
 }
 
-// Who obeyed a higher term refuses every command of a lower one, and does nothing.
+// A region that promised a term refuses every command of a lower term, and does nothing.
 // covers F38, I3.
 func TestPromiseRefusesLowerTerms(t *testing.T) {
 	f := newFleet(t)
@@ -397,8 +405,8 @@ func TestPromiseRefusesLowerTerms(t *testing.T) {
 	require.Equal(t, high, n.Inspect("k").Promise)
 }
 
-// A coordinator whose term others refuse retires, and never comes back under a
-// term below their promise.
+// A coordinator retires when another node has promised a higher term, and never comes back
+// under a term below that.
 // covers I3.
 func TestRefusedCoordinatorRetires(t *testing.T) {
 	f := newFleet(t)
@@ -418,8 +426,8 @@ func TestRefusedCoordinatorRetires(t *testing.T) {
 	require.Equal(t, "k", last[protocol.Register](t, p).Kind, "the region serves the other")
 }
 
-// A kind is coordinated by the oldest node, also where it is not run; settings come
-// with registrations.
+// The oldest node coordinates a kind even if it does not run the kind itself: it takes the
+// settings from registrations.
 func TestCoordinatorWithoutARegion(t *testing.T) {
 	f := newFleet(t)
 	old := f.start(1)
@@ -437,7 +445,7 @@ func TestCoordinatorWithoutARegion(t *testing.T) {
 	f.settled(6, young)
 }
 
-// A proxy looks homes up and hosts nothing.
+// A proxy gets the map, and hosts no shard, even if it is told to.
 func TestProxy(t *testing.T) {
 	f := newFleet(t)
 	n := f.start(1, six())
@@ -454,8 +462,8 @@ func TestProxy(t *testing.T) {
 	require.Empty(t, p.hosts())
 }
 
-// The first allocation waits for the regions that are to come, not longer than the
-// settle time.
+// The first allocation waits until the kind has its least number of regions, and no longer
+// than three seconds.
 func TestFirstAllocationWaitsForRegions(t *testing.T) {
 	f := newFleet(t)
 	kind := six()
@@ -473,7 +481,8 @@ func TestFirstAllocationWaitsForRegions(t *testing.T) {
 	f.settled(6, a)
 }
 
-// A lookup is answered from the map, or sent with others after a moment.
+// A lookup is answered from the map of the region. Lookups that the map cannot answer are
+// gathered for a moment, and sent to the coordinator in one message.
 func TestLookups(t *testing.T) {
 	f := newFleet(t)
 	p := f.puppet(1)
@@ -500,7 +509,8 @@ func TestLookups(t *testing.T) {
 	require.Equal(t, []protocol.ShardID{1, 4}, last[protocol.Register](t, p).Wanted)
 }
 
-// A map that leaves a gap is asked for as a whole, and an old one is ignored.
+// After a change of the map that leaves a gap, the region asks for the whole map. It ignores
+// changes that are older than its map.
 // covers F37, I22.
 func TestMapsWithGaps(t *testing.T) {
 	f := newFleet(t)
@@ -534,7 +544,8 @@ func TestMapsWithGaps(t *testing.T) {
 	require.Len(t, last[protocol.Map](t, q).Homes, 6, "an old version gets the whole")
 }
 
-// The answers and rules of a region that is told to host.
+// A region that is told to host, to stop or to resume obeys only if the epoch permits it,
+// and answers the same order again if it comes again.
 // covers F38, I1, I22.
 func TestHostingRules(t *testing.T) {
 	f := newFleet(t)
@@ -590,7 +601,8 @@ func TestHostingRules(t *testing.T) {
 	require.Empty(t, p.heard)
 }
 
-// A region that hosts what the map gives to another one says so and gives it up.
+// A region that hosts a shard which the map gives to another node gives the shard up, and
+// publishes a violation.
 func TestPassedOverRegionReports(t *testing.T) {
 	f := newFleet(t)
 	p := f.puppet(1)
@@ -605,8 +617,8 @@ func TestPassedOverRegionReports(t *testing.T) {
 	require.Empty(t, n.hosts())
 }
 
-// A node without standing is given nothing, its coordinator decides nothing, and
-// its cells wait. All of it comes back with the standing.
+// A node without standing gets no shards, its coordinator decides nothing, and its cells
+// wait. All of this ends when the node has standing again.
 // covers F24, I14.
 func TestSuspendedNode(t *testing.T) {
 	f := newFleet(t)
@@ -638,12 +650,12 @@ func TestSuspendedNode(t *testing.T) {
 	require.Len(t, n.hosts(), 6)
 
 	n.step(component.Standing{Until: machine.Instant(f.now + time.Second)})
-	f.now += time.Hour // Frozen: the timer is late, another input comes first.
+	f.now += time.Hour // The node was frozen: its timer is late, and another input comes first.
 	n.step(protocol.FromShard{Kind: "k", Event: protocol.Lookup{}})
 	require.True(t, n.suspended)
 }
 
-// A shard that comes to a node without standing waits in its cell.
+// The cell of a shard that comes to a node without standing is suspended before it hosts.
 func TestHostWithoutStanding(t *testing.T) {
 	f := newFleet(t)
 	p := f.puppet(1)
@@ -657,7 +669,8 @@ func TestHostWithoutStanding(t *testing.T) {
 	require.Equal(t, []protocol.CellInput{protocol.Suspend{}, protocol.StartHosting{Epoch: e, Base: e}}, n.told)
 }
 
-// The end of the node stops everything at once, and nothing happens after it.
+// The end of a node ends its hosting and its coordinators at once, and no input has an
+// effect after it.
 func TestStopping(t *testing.T) {
 	f := newFleet(t)
 	n := f.cluster(1, six())[0]
@@ -672,7 +685,7 @@ func TestStopping(t *testing.T) {
 	require.Len(t, n.told, told)
 }
 
-// What is not valid, not known or from a stranger is ignored.
+// Inputs that are not valid, from a stranger, or about something unknown are ignored.
 func TestWhatIsIgnored(t *testing.T) {
 	f := newFleet(t)
 	p := f.puppet(1)
@@ -691,7 +704,7 @@ func TestWhatIsIgnored(t *testing.T) {
 	n.step(machine.Received{From: p.id, Message: protocol.Report{Kind: "k"}})
 	n.step(machine.Called{ID: 5})
 	for timer := range f.start(3, six()).timers {
-		n.step(machine.Fired{Timer: timer}) // Those of a coordinator do not concern it.
+		n.step(machine.Fired{Timer: timer}) // A timer that another node has armed changes nothing.
 	}
 	require.Equal(t, term(1, 1), n.Inspect("k").Promise)
 	p.say(n, protocol.Query{Kind: "other", Term: term(1, 1)})
@@ -708,7 +721,7 @@ func TestWhatIsIgnored(t *testing.T) {
 	})
 }
 
-// The number of kinds of which a node keeps a promise is bounded.
+// A node keeps promises for a bounded number of kinds.
 func TestKindsAreBounded(t *testing.T) {
 	f := newFleet(t)
 	p := f.puppet(1)
@@ -743,9 +756,9 @@ func TestHostStatesHaveNames(t *testing.T) {
 	}
 }
 
-// A node that was in a cluster with later epochs has come: the coordinator begins a
-// new term with a birth above those, so that whatever gets a home from now on is
-// above what any storage has seen. Homes that shards have keep their epochs.
+// When the birth in the state is raised, because a node has come that was in a cluster with
+// later epochs, the coordinator begins a new term. Every home that it gives from then on has
+// an epoch above all that a storage can have seen. Shards that have a home keep its epoch.
 // covers I20, I22.
 func TestARaisedBirthBeginsANewTerm(t *testing.T) {
 	f := newFleet(t)

@@ -3,5 +3,5 @@
 
 package protocol
 
-// Fences returns how many fences are remembered.
+// Fences returns how many nodes the control machine remembers as fenced.
 func (c *Control) Fences() int { return c.fences.Len() }

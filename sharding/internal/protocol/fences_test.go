@@ -13,8 +13,8 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// A kind that is added after a fence does not wait for that node: all kinds ask the
-// same fences.
+// A kind that is added after a node was fenced does not wait for that node: all kinds share
+// what the control machine knows of fences.
 func TestAKindThatIsAddedAfterAFence(t *testing.T) {
 	f := newFleet(t)
 	nodes := f.cluster(2, six())
@@ -28,7 +28,7 @@ func TestAKindThatIsAddedAfterAFence(t *testing.T) {
 	require.True(t, nodes[1].Inspect("later").Coordinating)
 }
 
-// What the cluster has forgotten is forgotten here too.
+// The control machine forgets that a node was fenced when the cluster forgets its tombstone.
 // covers I23.
 func TestFencesAreForgottenWithTheTombstones(t *testing.T) {
 	f := newFleet(t)

@@ -21,6 +21,11 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
+// The bench of the control machine: first the fleet and its nodes, how they join, leave and
+// are fenced, and how time passes; then how the effects of a node are carried out, with stubs
+// of the strategy and of the cells; last what a test reads: messages that a puppet heard,
+// events, decisions, and the text of a message in a trace.
+
 // fleet steps the control machines of a few nodes in virtual time. Membership is
 // a script: the test says which nodes are up, which leave, and when a removed member is
 // fenced. Cells are stubs that stop when they are told to. The fleet checks at every
@@ -34,10 +39,10 @@ type fleet struct {
 	order   int
 	drop    func(from, to gossip.NodeID, m protocol.ControlMessage) bool
 	trace   *strings.Builder
-	stops   func(s protocol.ShardID) time.Duration // How long a shard takes to stop; negative: for ever.
+	stops   func(s protocol.ShardID) time.Duration // Returns how long a shard takes to stop; negative: for ever.
 	epochs  map[protocol.ShardID]protocol.Epoch    // The epoch of the last home of each shard.
-	answers func(r machine.Call) (any, error)      // Answers calls that ask where shards go, at once; nil: no answer.
-	evens   func(r machine.Call) (any, error)      // Answers calls that ask which shards move; nil: none move.
+	answers func(r machine.Call) (any, error)      // Answers the calls that ask where shards should live; nil: they get no answer.
+	evens   func(r machine.Call) (any, error)      // Answers the calls that ask which shards should move; nil: no shard moves.
 }
 
 type happening struct {
@@ -62,17 +67,17 @@ type control struct {
 	heard     []protocol.ControlMessage
 	events    []any
 	decisions []machine.Decide
-	calls     []machine.Call // The calls that ask where shards go.
-	rounds    []machine.Call // The calls that ask which shards move.
-	mute      bool           // The strategy does not answer which shards move.
+	calls     []machine.Call // The calls that ask the strategy where shards should live.
+	rounds    []machine.Call // The calls that ask the strategy which shards should move.
+	mute      bool           // The calls in rounds get no answer.
 }
 
 const latency = time.Millisecond
 
-// writer is the member that edits the state; it runs no sharding.
+// writer is the member in whose name the test edits the state; it runs no sharding.
 var writer = member(99)
 
-// member returns the i-th node.
+// member returns the id of the i-th node.
 func member(i int) gossip.NodeID { return node(fmt.Sprintf("n%d", i), gossip.UID(i)) }
 
 func newFleet(t *testing.T) *fleet {
@@ -91,7 +96,7 @@ func (f *fleet) edit(do func(*gossip.Edit) bool) {
 	f.state = f.state.Edit(writer, func(e *gossip.Edit) { require.True(f.t, do(e), "the edit was refused") })
 }
 
-// publish tells all nodes the state.
+// publish tells all nodes that the state has changed.
 func (f *fleet) publish() {
 	for _, id := range f.ids() {
 		f.nodes[id].step(component.Changed{State: f.state, Self: id})
@@ -102,7 +107,7 @@ func (f *fleet) ids() []gossip.NodeID {
 	return slices.SortedFunc(maps.Keys(f.nodes), gossip.NodeID.Compare)
 }
 
-// six is the kind of the tests, with six shards.
+// six is the kind of most tests, with six shards.
 func six() protocol.KindConfig {
 	return protocol.KindConfig{
 		Name: "k", Settings: protocol.Settings{Shards: 6, Hash: protocol.HashName, Codec: "c"},
@@ -110,7 +115,7 @@ func six() protocol.KindConfig {
 	}
 }
 
-// add makes the i-th node a member that is up, without telling anybody.
+// add makes the i-th node a member that is up, and does not publish the state.
 func (f *fleet) add(i int) *control {
 	f.t.Helper()
 	f.edit(func(e *gossip.Edit) bool {
@@ -125,7 +130,7 @@ func (f *fleet) add(i int) *control {
 	return n
 }
 
-// start lets the i-th node join and run kinds.
+// start lets the i-th node join and run the kinds.
 func (f *fleet) start(i int, kinds ...protocol.KindConfig) *control {
 	f.t.Helper()
 	n := f.add(i)
@@ -166,7 +171,8 @@ func (f *fleet) set(st gossip.Status, n *control) {
 	f.publish()
 }
 
-// remove removes a member; fence says that the member can host no shard any more.
+// remove removes a member from the state. Other nodes may still think that it hosts, until
+// fence tells them that it does not.
 func (f *fleet) remove(n *control) {
 	f.t.Helper()
 	f.edit(func(e *gossip.Edit) bool { return e.Remove(n.id, time.Unix(9, 0)) })
@@ -181,7 +187,8 @@ func (f *fleet) fence(n *control) {
 	}
 }
 
-// after lets something happen later.
+// after calls do when d has passed, in the order of the calls of after if several are due at
+// one time. It returns a number by which the caller can recognise the call.
 func (f *fleet) after(d time.Duration, do func()) int {
 	f.order++
 	h := happening{f.now + d, f.order, do}
@@ -195,7 +202,7 @@ func (f *fleet) after(d time.Duration, do func()) int {
 	return f.order
 }
 
-// run lets time pass.
+// run lets d pass, with everything that is due in it.
 func (f *fleet) run(d time.Duration) {
 	end := f.now + d
 	for len(f.events) > 0 && f.events[0].at <= end {
@@ -247,7 +254,7 @@ func (n *control) carry(e machine.Effect) {
 	case machine.Call:
 		n.asked(e)
 	case protocol.ToShard:
-		if e.Kind == "k" { // Other kinds have no cells here.
+		if e.Kind == "k" { // Other kinds have no cells in the fleet.
 			n.told = append(n.told, e.Input)
 			n.cell(e.Shard, e.Input)
 		}
@@ -259,7 +266,7 @@ func (n *control) carry(e machine.Effect) {
 	}
 }
 
-// asked lets the strategy answer.
+// asked notes a call, and lets the strategy of the test answer it after the latency.
 func (n *control) asked(e machine.Call) {
 	answers := n.f.answers
 	if _, even := e.Request.(allocation.RebalanceRequest); even {
@@ -332,7 +339,7 @@ func (n *control) cell(s protocol.ShardID, in protocol.CellInput) {
 	}
 }
 
-// halt ends the stop of a shard.
+// halt ends the stop of a shard, unless the stop was taken back or began anew.
 func (n *control) halt(s protocol.ShardID, stop int) {
 	h, ok := n.hosting[s]
 	if !ok || n.dead || n.stopping[s] != stop {
@@ -345,7 +352,7 @@ func (n *control) halt(s protocol.ShardID, stop int) {
 	}})
 }
 
-// send brings a message to its node after the latency.
+// send delivers a message after the latency, unless the test drops it.
 func (f *fleet) send(from, to gossip.NodeID, m protocol.ControlMessage) {
 	if f.drop != nil && f.drop(from, to, m) {
 		return
@@ -372,7 +379,7 @@ func (n *control) say(to *control, m protocol.ControlMessage) {
 	n.f.run(2 * latency)
 }
 
-// last returns the last message of a type that a puppet heard, and forgets all.
+// last returns the last message of a type that a puppet heard, and forgets all that it heard.
 func last[M protocol.ControlMessage](t *testing.T, n *control) M {
 	t.Helper()
 	m, ok := find[M](n)
@@ -401,7 +408,7 @@ func published[E any](n *control) []E {
 	return all
 }
 
-// decided returns the decisions of a node of one kind.
+// decided returns the decisions of a node on one topic, as text.
 func (n *control) decided(kind string) []string {
 	var all []string
 	for _, d := range n.decisions {
@@ -415,7 +422,8 @@ func (n *control) decided(kind string) []string {
 // hosts returns the numbers of the shards that a node hosts, sorted.
 func (n *control) hosts() []protocol.ShardID { return slices.Sorted(maps.Keys(n.hosting)) }
 
-// settled requires that the nodes host all shards, and all of them agree on where.
+// settled requires that the nodes host all shards, that their maps are equal and true, and
+// that one of them is the coordinator.
 func (f *fleet) settled(shards int, nodes ...*control) {
 	f.t.Helper()
 	homes, hosted, coordinators := nodes[0].Inspect("k").Homes, 0, 0
@@ -440,7 +448,8 @@ func (f *fleet) settled(shards int, nodes ...*control) {
 
 func short(e protocol.Epoch) string { return fmt.Sprintf("%s/%d", e.Term, e.N) }
 
-// spell writes a message for a trace; repeated registrations are left out.
+// spell returns the text of a message for a trace. Registrations are left out of traces,
+// since nodes repeat them: their text is empty.
 func spell(m protocol.ControlMessage) string {
 	switch m := m.(type) {
 	case protocol.Query:

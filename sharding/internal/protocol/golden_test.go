@@ -19,8 +19,10 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the golden traces anew")
 
-// The traces show what the nodes of a small cluster say and decide, and when.
-// They are read by people: a change of one is a change of behaviour. covers I30.
+// The golden traces show what the nodes of a small cluster send and decide, and when. Two
+// runs give one trace, and a trace changes only with the behaviour: a person reads the
+// difference.
+// covers I30.
 func TestGoldenTraces(t *testing.T) {
 	for name, scenario := range map[string]func(f *fleet){
 		"start": func(f *fleet) { f.cluster(3, six()) },

@@ -13,7 +13,8 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// The shard of an id is part of the wire: these values never change.
+// All nodes, of all versions, must compute the same shard for an id: these values never
+// change.
 func TestShardOfGolden(t *testing.T) {
 	// The published xxhash64 values of these texts, with seed 0.
 	for id, hash := range map[string]uint64{
@@ -36,7 +37,8 @@ func shardLines() string {
 	return b.String()
 }
 
-// Codes are told apart by their texts too, and one of a later version is no promise.
+// Each code has a text of its own, and a code of a later version means that the outcome is
+// unknown.
 func TestCodesSayWhatHappened(t *testing.T) {
 	texts := map[string]bool{}
 	for code := range protocol.Codes {
@@ -55,7 +57,7 @@ func TestKindConfigReportsAllFaults(t *testing.T) {
 	require.ErrorContains(t, err, "number of shards")
 	require.ErrorContains(t, err, "min regions")
 	require.ErrorContains(t, err, "time")
-	// What is not UTF-8 could not be sent to any other node.
+	// A name that is not UTF-8 could not be sent to another node.
 	require.ErrorContains(t, protocol.KindConfig{Name: "\xff", Settings: good.Settings}.Validate(), "UTF-8")
 	for _, s := range []protocol.Settings{
 		{Shards: 1, Codec: "\xff"},
@@ -83,5 +85,5 @@ func TestSettingsDifferenceNamesBothValues(t *testing.T) {
 	}
 }
 
-// goldenShards are the shards of ids as they have been from the beginning.
+// goldenShards is what shardLines must return for ever.
 const goldenShards = "acct-42/1=0 acct-42/10=2 acct-42/1000=332 acct-42/65536=55284 konto-ä/1=0 konto-ä/10=8 konto-ä/1000=908 konto-ä/65536=39524 xxxxxxxxxx/1=0 xxxxxxxxxx/10=2 xxxxxxxxxx/1000=52 xxxxxxxxxx/65536=49300 "

@@ -14,8 +14,8 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// A node that leaves is not gone before its shards are taken over: what it said
-// about their streams may be lost, and is asked for again.
+// A node that leaves does not report that it is done before other nodes have taken over its
+// shards: the positions of the streams that it sent may be lost, and are asked for again.
 // covers F37, I20.
 func TestLeaverWaitsUntilItsShardsAreTakenOver(t *testing.T) {
 	f := newFleet(t)
@@ -38,9 +38,8 @@ func TestLeaverWaitsUntilItsShardsAreTakenOver(t *testing.T) {
 	}
 }
 
-// A coordinator that does not know yet that a node leaves gives it shards: it
-// hands them back as they came, each time that it is told, and says that it takes
-// no more.
+// A coordinator that does not know yet that a node leaves may give it shards. The node
+// hands each of them back as it came, at every such order, and says that it takes no more.
 func TestLeavingRegionHandsOrdersBack(t *testing.T) {
 	f := newFleet(t)
 	p := f.puppet(1)
@@ -75,8 +74,8 @@ func TestLeavingRegionHandsOrdersBack(t *testing.T) {
 	require.Empty(t, n.hosts())
 }
 
-// An order to host that is an old one does not bring a shard back that has stopped
-// since, also when a query was doubled. A node that leaves says again that it stopped.
+// An old order to host a shard does not bring the shard back after it was stopped, also when
+// a query came twice. A node that leaves answers such an order with the stop.
 // covers F37, I20.
 func TestOldOrderDoesNotHostAgain(t *testing.T) {
 	for name, leaving := range map[string]bool{"staying": false, "leaving": true} {
@@ -90,7 +89,7 @@ func TestOldOrderDoesNotHostAgain(t *testing.T) {
 			p.say(n, host)
 			p.say(n, protocol.Stop{Kind: "k", Term: term(1, 1), Shards: []protocol.ShardEpoch{{Shard: 0, Epoch: e}}})
 			f.run(20 * time.Millisecond)
-			p.say(n, protocol.Query{Kind: "k", Term: term(1, 1)}) // Doubled by the network.
+			p.say(n, protocol.Query{Kind: "k", Term: term(1, 1)}) // The network has doubled the query.
 			require.Empty(t, last[protocol.Report](t, p).Hosted)
 			if leaving {
 				f.set(gossip.Leaving, n)

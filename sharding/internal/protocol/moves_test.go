@@ -17,7 +17,11 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// crash ends a node, which is removed and fenced a little later.
+// Moves that are disturbed: first how a node of a fleet crashes or leaves, and a fault at
+// each message of moves; then a coordinator that leaves, shards that do not stop, and targets
+// that are lost; last what explanations say about a shard and its moves.
+
+// crash ends a node. A little later the node is removed, and fenced.
 func (f *fleet) crash(n *control) {
 	n.dead = true
 	clear(n.hosting)
@@ -28,8 +32,8 @@ func (f *fleet) crash(n *control) {
 	f.after(200*time.Millisecond, func() { f.fence(n) })
 }
 
-// leaves lets a node leave, and removes it some time after it has handed everything
-// over: members learn one after the other that it exits.
+// leaves lets a node leave. The node is removed and fenced some time after it has handed
+// everything over: before that, members learn one after the other that it exits.
 func (f *fleet) leaves(n *control) {
 	f.set(gossip.Leaving, n)
 	var look func()
@@ -49,7 +53,7 @@ func (f *fleet) leaves(n *control) {
 	f.after(0, look)
 }
 
-// isStep reports whether a message is about a move.
+// isStep reports whether a message is part of a move.
 func isStep(m protocol.ControlMessage) bool {
 	switch m.(type) {
 	case protocol.Stop, protocol.ShardsStopped, protocol.Host, protocol.Hosting, protocol.Map, protocol.Resume, protocol.Resumed:
@@ -59,10 +63,10 @@ func isStep(m protocol.ControlMessage) bool {
 	}
 }
 
-// At every step of moves something goes wrong: the old home, the new one, or the
-// coordinator dies, leaves, or stands still; or the message is lost. No shard has
-// two hosts, epochs rise, and every shard comes to rest. Where nobody dies the
-// streams go on. The fleet checks the first two at each step.
+// At each message of moves something goes wrong: the old home, the new one, or the
+// coordinator dies or leaves, one of them has no standing for a while, or messages are lost.
+// No shard has two hosts, epochs rise, which the fleet checks at each step, and in the end
+// every shard has a home and the load is even. When no node dies, the streams go on.
 // covers F35, F37, F38, F39, I1, I21, I22.
 func TestFaultsAtEveryStepOfMoves(t *testing.T) {
 	type fault struct {
@@ -110,7 +114,7 @@ func TestFaultsAtEveryStepOfMoves(t *testing.T) {
 			f.drop = func(_, _ gossip.NodeID, m protocol.ControlMessage) bool { return isStep(m) && f.now < until }
 			return nil
 		}},
-		{"two leave", false, func(f *fleet, nodes []*control, joined *control) *control {
+		{"the coordinator and the target leave", false, func(f *fleet, nodes []*control, joined *control) *control {
 			f.leaves(nodes[0])
 			f.leaves(joined)
 			return nil
@@ -125,7 +129,8 @@ func TestFaultsAtEveryStepOfMoves(t *testing.T) {
 	}
 }
 
-// runFault lets a node join, and the fault happen at the at-th message of moves.
+// runFault lets a node join a cluster of three, so that shards move to it, and lets the
+// fault happen at the at-th message of the moves. A fault that is nil loses the message.
 func runFault(t *testing.T, at int, kills bool, do func(*fleet, []*control, *control) *control) {
 	t.Helper()
 	f := newFleet(t)
@@ -168,8 +173,8 @@ func runFault(t *testing.T, at int, kills bool, do func(*fleet, []*control, *con
 	}
 }
 
-// A coordinator that leaves lets its moves end before it stops, but not for long:
-// stops that take longer are taken back, or left to the next coordinator.
+// A coordinator that leaves waits for the end of its moves before it stops, but not for
+// long: stops that take longer are taken back, or left to the next coordinator.
 // covers F35, F39.
 func TestCoordinatorThatLeavesLetsItsMovesEnd(t *testing.T) {
 	for name, takes := range map[string]time.Duration{"quick": 300 * time.Millisecond, "slow": 1400 * time.Millisecond, "never": -1} {
@@ -200,7 +205,7 @@ func TestCoordinatorThatLeavesLetsItsMovesEnd(t *testing.T) {
 	}
 }
 
-// A coordinator that leaves and hears nothing of its moves stops all the same.
+// A coordinator that leaves while the old home of its moves is dead stops all the same.
 func TestCoordinatorThatLeavesDoesNotWaitForEver(t *testing.T) {
 	f := newFleet(t)
 	nodes := f.cluster(3, six())
@@ -214,8 +219,8 @@ func TestCoordinatorThatLeavesDoesNotWaitForEver(t *testing.T) {
 	require.False(t, nodes[0].Inspect("k").Coordinating)
 }
 
-// Shards of a region that leaves and does not stop hold up at most a part of the
-// others.
+// When a region leaves, its shards that do not stop do not keep its other shards from
+// moving.
 // covers F39, I21.
 func TestWavesGoOnBesideStuckShards(t *testing.T) {
 	f := newFleet(t)
@@ -236,8 +241,9 @@ func TestWavesGoOnBesideStuckShards(t *testing.T) {
 	require.False(t, nodes[1].left)
 }
 
-// A target that cannot take the shard any more when it has stopped is not used, and
-// neither is one for which a move was planned.
+// A node that leaves is not used as a target any more, neither by moves whose shard is
+// stopping nor by moves that are only planned. The reason of a move that lost its target
+// names both decisions.
 func TestTargetsThatGo(t *testing.T) {
 	f := newFleet(t)
 	nodes := f.cluster(4, wide(200))
@@ -265,7 +271,7 @@ func TestTargetsThatGo(t *testing.T) {
 	require.NotZero(t, stranded, "a move that lost its target says so")
 }
 
-// ask has a node explain a shard.
+// ask returns what a node explains about a shard.
 func ask(f *fleet, n *control, s protocol.ShardID) protocol.Explained {
 	f.t.Helper()
 	before := len(published[protocol.Explained](n))
@@ -278,8 +284,9 @@ func ask(f *fleet, n *control, s protocol.ShardID) protocol.Explained {
 	return all[before]
 }
 
-// What the coordinator knows of a shard is told on every node: at rest, on the move
-// with the reason, the target and the deadline, and afterwards with what happened.
+// Every node explains what the coordinator knows of a shard: its home and the decision when
+// it is at rest; the reason, the target and the deadline during a move; and the outcome
+// afterwards.
 func TestExplain(t *testing.T) {
 	f := newFleet(t)
 	nodes := f.cluster(2, six())
@@ -316,8 +323,8 @@ func TestExplain(t *testing.T) {
 	require.Equal(t, "the kind has 6 shards", ask(f, nodes[0], 77).Detail)
 }
 
-// What is awaited is said too: before the first allocation, while members are
-// silent, without a region, and where there is no coordinator.
+// An explanation without a home says why: the coordinator waits for regions, it does not
+// answer, it does not know the kind, or there is none.
 func TestExplainWhatIsAwaited(t *testing.T) {
 	f := newFleet(t)
 	n := f.start(1, six())
@@ -356,7 +363,7 @@ func TestExplainWhatIsAwaited(t *testing.T) {
 	require.Contains(t, fmt.Sprint(protocol.PhaseOpen, protocol.PhaseReleasing, protocol.Phase(9)), "open releasing none")
 }
 
-// A new coordinator says which homes it took over from reports.
+// A new coordinator explains which homes it took over from reports.
 func TestExplainReportedShards(t *testing.T) {
 	f := newFleet(t)
 	nodes := f.cluster(3, six())

@@ -19,7 +19,11 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// wide is a kind with many shards.
+// Moves that even the load out: first with the built-in strategy, their number, their bounds
+// and when none begin; then with a strategy that is called, which is right, wrong, silent,
+// late or undecided; last shards that do not stop.
+
+// wide returns the kind of most tests with another number of shards.
 func wide(shards uint32) protocol.KindConfig {
 	k := six()
 	k.Settings.Shards = shards
@@ -35,8 +39,8 @@ func spread(nodes ...*control) []int {
 	return n
 }
 
-// A third node gets a third of the shards, a few at one time, each away only while
-// it stops and starts, and then everything rests.
+// A third node gets a third of the shards, a few at a time. Each shard is without a home only
+// while it stops and starts, and when the load is even no shard moves any more.
 // covers F37, I21.
 func TestJoinEvensOut(t *testing.T) {
 	f := newFleet(t)
@@ -80,7 +84,7 @@ func TestJoinEvensOut(t *testing.T) {
 	require.Contains(t, decided[1], "k: rests: 333 shards moved, 0 called off, 0 lost, in ")
 }
 
-// The bounds of the kind are kept, in all and for one region.
+// The number of moves under way keeps to the bounds of the kind, in all and for one region.
 func TestBoundsOfMoves(t *testing.T) {
 	kind := wide(400)
 	kind.MaxSimultaneous, kind.MaxSimultaneousPerRegion = 5, 3
@@ -110,8 +114,8 @@ func TestBoundsOfMoves(t *testing.T) {
 	require.Len(t, nodes[0].hosts(), 200)
 }
 
-// Nothing is evened out while the cluster is not fit for it; a region that can be
-// given shards again is a reason to.
+// The load is not evened out onto a region without standing, nor while a member is joining.
+// It is evened out when the region has standing, and when nobody is joining any more.
 func TestUnfitClusterIsLeftAlone(t *testing.T) {
 	f := newFleet(t)
 	a := f.start(1, six())
@@ -142,8 +146,8 @@ func TestUnfitClusterIsLeftAlone(t *testing.T) {
 	require.Len(t, c.hosts(), 2)
 }
 
-// A member that is joining and that some voter cannot reach may wait for as long as
-// the link is broken. It hosts nothing, and will be no region soon.
+// A member that is joining and that cannot be reached does not keep the load from being
+// evened out: it may stay so for as long as a link is broken.
 func TestANewcomerThatWaitsKeepsNothingFromBeingEvenedOut(t *testing.T) {
 	f := newFleet(t)
 	a := f.start(1, six())
@@ -158,7 +162,7 @@ func TestANewcomerThatWaitsKeepsNothingFromBeingEvenedOut(t *testing.T) {
 	require.Len(t, b.hosts(), 3)
 }
 
-// moveTo moves the first shards of a request to a node.
+// moveTo returns the answer that moves the first n shards of a request to a node.
 func moveTo(r allocation.RebalanceRequest, n int, to *control) allocation.RebalanceResult {
 	res := allocation.RebalanceResult{Reason: "it wants to"}
 	target := allocation.Region(to.id.String())
@@ -173,8 +177,8 @@ func moveTo(r allocation.RebalanceRequest, n int, to *control) allocation.Rebala
 	return res
 }
 
-// foreign starts two nodes whose strategy is asked by calls, the shards evenly
-// spread.
+// foreign returns a fleet of two nodes that share the shards evenly, and whose strategy is
+// called.
 func foreign(t *testing.T) (f *fleet, a, b *control) {
 	t.Helper()
 	f = newFleet(t)
@@ -189,8 +193,8 @@ func foreign(t *testing.T) (f *fleet, a, b *control) {
 	return f, a, b
 }
 
-// A strategy that blocks is asked what moves, with the bounds and what is under
-// way; its moves go where it said without its being asked again.
+// A strategy that is called is told the bounds and the moves under way. Its moves go to the
+// targets that it named: it is not asked again where the shards should live.
 func TestStrategyMoves(t *testing.T) {
 	f, a, b := foreign(t)
 	placements, rounds := len(a.calls), len(a.rounds)
@@ -215,8 +219,8 @@ func TestStrategyMoves(t *testing.T) {
 	require.Contains(t, a.decided("rebalance")[0], "k: begins: mine: it wants to")
 }
 
-// An answer that breaks the contract, an error, and one of another type move
-// nothing, and the decision log says why.
+// When the strategy returns an error, an answer of another type, or moves that break the
+// contract, no shard moves, and the decision log says why.
 // covers F40.
 func TestWrongMovesAreNotMade(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -227,16 +231,16 @@ func TestWrongMovesAreNotMade(t *testing.T) {
 			r.Moves[0].To = "nowhere"
 			return *r, nil
 		}, "not in the request"},
-		"too many": {func(r *allocation.RebalanceResult) (any, error) {
+		"too many moves": {func(r *allocation.RebalanceResult) (any, error) {
 			for len(r.Moves) < 40 {
 				r.Moves = append(r.Moves, r.Moves[0])
 			}
 			return *r, nil
 		}, "40 moves, 32 more may begin"},
-		"where it is":  {func(r *allocation.RebalanceResult) (any, error) { r.Moves[0].To = r.Moves[0].From; return *r, nil }, "moves to where it is"},
-		"no such home": {func(r *allocation.RebalanceResult) (any, error) { r.Moves[0].Shard = 99; return *r, nil }, "does not host it"},
-		"another type": {func(*allocation.RebalanceResult) (any, error) { return allocation.AllocateResult{}, nil }, "the answer is a allocation.AllocateResult"},
-		"an error":     {func(*allocation.RebalanceResult) (any, error) { return nil, errors.New("out of ideas") }, "out of ideas"},
+		"to its own home": {func(r *allocation.RebalanceResult) (any, error) { r.Moves[0].To = r.Moves[0].From; return *r, nil }, "moves to where it is"},
+		"unknown shard":   {func(r *allocation.RebalanceResult) (any, error) { r.Moves[0].Shard = 99; return *r, nil }, "does not host it"},
+		"another type":    {func(*allocation.RebalanceResult) (any, error) { return allocation.AllocateResult{}, nil }, "the answer is a allocation.AllocateResult"},
+		"an error":        {func(*allocation.RebalanceResult) (any, error) { return nil, errors.New("out of ideas") }, "out of ideas"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, a, b := foreign(t)
@@ -255,8 +259,8 @@ func TestWrongMovesAreNotMade(t *testing.T) {
 	}
 }
 
-// A strategy that does not answer what moves is given up at its limit, its late
-// answer is ignored, and homes that are needed meanwhile are found after it.
+// A call to a strategy that does not answer which shards should move ends at its limit, and
+// a later answer is ignored. Shards that need homes meanwhile get them after that.
 // covers F40.
 func TestStrategyThatNeverSaysWhatMoves(t *testing.T) {
 	f, a, b := foreign(t)
@@ -276,7 +280,8 @@ func TestStrategyThatNeverSaysWhatMoves(t *testing.T) {
 	require.Equal(t, homes, a.Inspect("k").Homes)
 }
 
-// An answer about a view that has changed moves nothing, and is asked for anew.
+// When the regions have changed since the strategy was asked, its answer moves no shard, and
+// the strategy is asked again.
 func TestMovesOfAnOldView(t *testing.T) {
 	f, a, _ := foreign(t)
 	a.mute = true
@@ -296,7 +301,8 @@ func TestMovesOfAnOldView(t *testing.T) {
 	require.Empty(t, c.hosts())
 }
 
-// A strategy that wants a shard to go to and fro is not followed.
+// A move that would undo an earlier one is left out for some time, so that a strategy cannot
+// let a shard go to and fro.
 func TestMoveIsNotUndoneByTheNextRound(t *testing.T) {
 	f, a, b := foreign(t)
 	f.evens = func(c machine.Call) (any, error) {
@@ -322,8 +328,8 @@ func TestMoveIsNotUndoneByTheNextRound(t *testing.T) {
 	require.Contains(t, strings.Join(a.decided("rebalance"), "\n"), "k: left out: mine: 1 moves would undo what was moved within the last 10s")
 }
 
-// A shard whose entities do not stop holds up no other; its move is called off, and
-// tried again after the others.
+// A shard whose entities do not stop holds up no other shard. Its move is called off, and
+// another shard moves in its place.
 // covers F39, I21.
 func TestStuckShardHoldsUpNoOther(t *testing.T) {
 	f := newFleet(t)
@@ -346,8 +352,8 @@ func TestStuckShardHoldsUpNoOther(t *testing.T) {
 	require.Contains(t, nodes[0].hosting, stuck)
 }
 
-// With on-stuck abandon, a shard that does not stop in time is given up by its home
-// and moves.
+// With on-stuck set to abandon, the home releases a shard that does not stop in time, and
+// the shard moves.
 // covers F39, I21.
 func TestStuckEntitiesAreAbandoned(t *testing.T) {
 	kind := six()
@@ -360,7 +366,7 @@ func TestStuckEntitiesAreAbandoned(t *testing.T) {
 	f.drop = func(_, _ gossip.NodeID, m protocol.ControlMessage) bool {
 		if _, release := m.(protocol.Release); release && lost < 2 {
 			lost++
-			return true // It is repeated.
+			return true // The coordinator repeats the message.
 		}
 		return false
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// A registration that was overtaken on its way changes nothing, alone or in a report;
-// one of a node that gives no numbers is taken as it comes.
+// A registration that a later one has overtaken changes nothing. Registrations of a node that
+// does not number them count in the order in which they come.
 // covers F37, I21.
 func TestTheLastRegistrationCounts(t *testing.T) {
 	registration := func(number uint64, suspended bool) protocol.Registration {
@@ -48,8 +48,8 @@ func TestTheLastRegistrationCounts(t *testing.T) {
 	}
 }
 
-// What a region says of itself is numbered: anew when it changed, as before when it
-// says the same again.
+// A region numbers its registrations. A registration that is repeated keeps its number; one
+// with another content has a higher number.
 // covers F37, I21.
 func TestRegistrationsAreNumbered(t *testing.T) {
 	f := newFleet(t)

@@ -13,15 +13,15 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// reload returns the defaults as a command.
+// reload returns the input that sets the default configuration.
 func reload() protocol.Reload {
 	return protocol.Reload{
 		LeastShard: allocation.Default().LeastShard, MaxSimultaneous: 32, MaxSimultaneousPerRegion: 4, RebalanceIdle: 10 * time.Second,
 	}
 }
 
-// A coordinator takes other bounds over at once, also where they let it do what
-// they forbade before. covers I31.
+// A coordinator follows new bounds at once. Here they permit moves that were forbidden before.
+// covers I31.
 func TestReloadChangesBoundsOfMoves(t *testing.T) {
 	f := newFleet(t)
 	nodes := f.cluster(1, wide(400))
@@ -45,8 +45,8 @@ func TestReloadChangesBoundsOfMoves(t *testing.T) {
 	f.settled(400, nodes[0], f.nodes[member(2)])
 }
 
-// Kinds that this node does not run are left alone, and a node without a
-// coordinator keeps the settings for the day when it has one.
+// A node that is not the coordinator keeps the new settings, and follows them when it becomes
+// the coordinator.
 func TestReloadIsKeptForLater(t *testing.T) {
 	f := newFleet(t)
 	nodes := f.cluster(2, wide(100))

@@ -5,6 +5,6 @@
 
 package protocol_test
 
-// stride is how far apart the steps are at which faults strike. The race detector
-// makes them several times slower, and the machines have no goroutines.
+// stride is the distance between the messages of moves at which a fault is tried: every
+// message without the race detector, under which the test is several times slower.
 const stride = 1

@@ -5,6 +5,7 @@
 
 package protocol_test
 
-// stride is how far apart the steps are at which faults strike. The race detector
-// makes them several times slower, and the machines have no goroutines.
+// stride is the distance between the messages of moves at which a fault is tried. With the
+// race detector it is every fourth message: the detector makes the test several times
+// slower, and can find nothing in machines without goroutines.
 const stride = 4

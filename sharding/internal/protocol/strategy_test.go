@@ -17,14 +17,18 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// asked is the kind of the tests with a strategy that is called.
+// A strategy that is called and says where shards should live: first when and with what it
+// is asked; then answers that are wrong, late, about an old view, or incomplete; last the
+// text of a decision.
+
+// asked returns the kind of the tests in which the strategy is called.
 func asked() protocol.KindConfig {
 	k := six()
 	k.Strategy = "mine"
 	return k
 }
 
-// to places every shard of a request on a region.
+// to returns the answer that places every shard of a request on one node.
 func to(r allocation.AllocateRequest, n *control) allocation.AllocateResult {
 	var res allocation.AllocateResult
 	for _, p := range r.Shards {
@@ -35,7 +39,7 @@ func to(r allocation.AllocateRequest, n *control) allocation.AllocateResult {
 	return res
 }
 
-// A strategy is asked once for a whole batch, with the regions and what they host.
+// A strategy is called once for all shards without a home, and is told the regions.
 func TestStrategyIsAskedInBatches(t *testing.T) {
 	f := newFleet(t)
 	var a, b *control
@@ -66,8 +70,8 @@ func TestStrategyIsAskedInBatches(t *testing.T) {
 	require.Len(t, a.calls, 2)
 }
 
-// An answer that breaks the contract, an error, and a panic of its own kind let the
-// built-in strategy decide, and the decision log says why.
+// When the strategy returns an error, an answer of another type, or placements that break
+// the contract, the built-in strategy decides, and the decision log says why.
 // covers F40.
 func TestWrongAnswersFallBack(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -78,7 +82,7 @@ func TestWrongAnswersFallBack(t *testing.T) {
 			r.Placements[0].Region = "nowhere"
 			return *r, nil
 		}, "not in the request"},
-		"too many": {func(r *allocation.AllocateResult) (any, error) {
+		"too many placements": {func(r *allocation.AllocateResult) (any, error) {
 			r.Placements = append(r.Placements, r.Placements[0])
 			return *r, nil
 		}, "7 placements for 6 shards"},
@@ -107,8 +111,8 @@ func TestWrongAnswersFallBack(t *testing.T) {
 	}
 }
 
-// A strategy that does not answer is waited for until its limit; its late answer is
-// ignored.
+// A strategy that does not answer is waited for until the limit of its call. An answer that
+// comes later is counted and ignored.
 // covers F40.
 func TestStrategyThatDoesNotAnswer(t *testing.T) {
 	f := newFleet(t)
@@ -125,7 +129,7 @@ func TestStrategyThatDoesNotAnswer(t *testing.T) {
 	require.EqualValues(t, 1, n.Unsolicited(), "it is counted")
 }
 
-// Kinds do not wait for the answers to each other's questions.
+// Each kind calls the strategy without waiting for the calls of other kinds.
 func TestEachKindAsksByItself(t *testing.T) {
 	f := newFleet(t)
 	a, b := asked(), asked()
@@ -140,8 +144,8 @@ func TestEachKindAsksByItself(t *testing.T) {
 	}
 }
 
-// An answer about a view that has changed is discarded and asked for anew; when the
-// view never rests, the built-in strategy decides.
+// When the regions have changed since the strategy was asked, its answer is discarded and
+// the strategy is asked again. After three such answers the built-in strategy decides.
 func TestAnswerToAnOldView(t *testing.T) {
 	f := newFleet(t)
 	n := f.start(1, asked())
@@ -153,14 +157,15 @@ func TestAnswerToAnOldView(t *testing.T) {
 		call := n.calls[i]
 		n.step(machine.Called{ID: call.ID, Result: to(call.Request.(allocation.AllocateRequest), n)})
 		require.Empty(t, n.hosts(), "the view has changed")
-		f.run(3010 * time.Millisecond) // Nothing has a home yet, so that others are waited for.
+		f.run(3010 * time.Millisecond) // While no shard has a home, the coordinator waits for other regions.
 	}
 	require.Len(t, n.calls, 3)
 	require.Len(t, n.hosts(), 2, "six shards on four regions")
 	require.Contains(t, n.decided("allocation")[0], "least-shard: its share")
 }
 
-// What a strategy leaves out is asked about again, and why is recorded.
+// The strategy is asked again about the shards that its answer left out, and the decision
+// log has its reason.
 func TestPartialAnswer(t *testing.T) {
 	f := newFleet(t)
 	var n *control
@@ -180,7 +185,8 @@ func TestPartialAnswer(t *testing.T) {
 	require.Contains(t, text, "k: 1 shards: 1 to "+n.id.String()+": mine: it gave no reason")
 }
 
-// A strategy that gives no homes breaks no contract, and is passed over all the same.
+// After three answers without any placement, which break no contract, the built-in strategy
+// decides.
 // covers F40, I21.
 func TestStrategyThatGivesNoHomesIsPassedOver(t *testing.T) {
 	f := newFleet(t)
@@ -192,7 +198,7 @@ func TestStrategyThatGivesNoHomesIsPassedOver(t *testing.T) {
 	require.Contains(t, strings.Join(n.decided("allocation"), "\n"), "k: least-shard: strategy mine: 3 answers in a row gave no shard a home")
 }
 
-// A decision about many nodes names some of them.
+// The text of a decision about many nodes names only some of them.
 func TestLongDecisionsAreCut(t *testing.T) {
 	f := newFleet(t)
 	var nodes []*control
