@@ -9,8 +9,8 @@ import (
 	"github.com/quorate/quorate/sharding/internal/simulation"
 )
 
-// A cluster of three nodes between which shards move, in virtual time: the run is a
-// function of its seed, and the ledger of the cluster finds what must not happen.
+// A cluster of three nodes runs in virtual time while shards move between them. The run is a
+// function of its seed, and the ledger of the cluster returns an error for every violation.
 func ExampleMoves() {
 	cluster, err := simulation.Moves(1, 3)
 	if err != nil {

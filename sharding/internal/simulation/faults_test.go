@@ -15,8 +15,8 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// strike does something bad to a random node, which may be the coordinator, an old
-// home or a new one.
+// strike lets a random node, which may be the coordinator, an old home or a new one, crash,
+// freeze or leave, or cuts a link; or it ends the coordinator, or lets two nodes leave.
 func strike(c *simulation.Cluster, r *rand.Rand) {
 	nodes := c.World.Nodes()
 	a, b := nodes[r.IntN(len(nodes))].ID().Address, nodes[r.IntN(len(nodes))].ID().Address
@@ -51,8 +51,7 @@ func strike(c *simulation.Cluster, r *rand.Rand) {
 	}
 }
 
-// struck runs a cluster in which nodes leave and come back, and something bad
-// happens while shards are on their way.
+// struck runs a cluster in which nodes leave and come back, and strikes while shards move.
 func struck(seed uint64) (*simulation.Cluster, error) {
 	c := simulation.New(simulation.Options{
 		World: world.Options{
@@ -72,8 +71,9 @@ func struck(seed uint64) (*simulation.Cluster, error) {
 	return c, c.Finish(150 * time.Second)
 }
 
-// aim lets a node leave, and strikes in the middle of the moves: of those that hand
-// its shards back, or of those that give the next one its share.
+// aim lets a node leave, and strikes in the middle of the moves that follow: if first is
+// set, of those that hand its shards over, else of those by which the node gets its share
+// when it is back.
 func aim(c *simulation.Cluster, r *rand.Rand, first bool) {
 	nodes := c.World.Nodes()
 	if len(nodes) == 0 {
@@ -82,7 +82,7 @@ func aim(c *simulation.Cluster, r *rand.Rand, first bool) {
 	c.LeaveAt(nodes[r.IntN(len(nodes))].ID().Address)
 	begin, wait := c.World.Now(), time.Duration(r.IntN(40))*time.Millisecond
 	if !first {
-		begin += 2 * time.Second // Whoever left comes back after that.
+		begin += 2 * time.Second // The node that left is back after that time.
 	}
 	tries := 0
 	var look func()
@@ -99,7 +99,7 @@ func aim(c *simulation.Cluster, r *rand.Rand, first bool) {
 	look()
 }
 
-// Whatever happens to whomever in the middle of moves, no shard has two homes, no
+// Whatever strikes the nodes of a cluster in the middle of moves, no shard has two homes, no
 // message is processed twice or out of order, and in the end the load is even.
 // covers F24, F35, F37, F38, F39, I1, I3, I20, I21, I22.
 func TestFaultsDuringMoves(t *testing.T) {

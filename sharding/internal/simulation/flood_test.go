@@ -13,8 +13,8 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// flooded are the options of a cluster in which three entities get more than they can
-// handle.
+// flooded returns the options of a cluster in which three entities are sent more messages
+// than they can handle.
 func flooded(seed uint64) simulation.Options {
 	return simulation.Options{
 		World: world.Options{Seed: seed, Scenario: "sharding-flooded", CodecEvery: 3, RatePPM: 10_000},
@@ -24,10 +24,9 @@ func flooded(seed uint64) simulation.Options {
 	}
 }
 
-// Clients that flood entities wait, until there is room or their patience ends. What
-// was accepted is handled once and in order, mailboxes are bounded, and clients of
-// other entities wait no longer than ever, although they share shards, windows and
-// lanes with the flood.
+// Clients that flood an entity wait until there is room or their patience ends. Every
+// accepted message is handled once and in order, and mailboxes are bounded. Messages to other
+// entities do not wait for long, although they share shards, windows and lanes with the flood.
 // covers F42, I20, I36.
 func TestFloodsWait(t *testing.T) {
 	first, n := seeds(t, few)
@@ -50,8 +49,8 @@ func TestFloodsWait(t *testing.T) {
 	}
 }
 
-// Floods, broken lanes, lost messages, leaves, crashes and moves: what is said of the
-// flow gets lost with everything else, and in the end nobody waits for nothing.
+// Under floods with broken lanes, lost messages, leaves, crashes and moves, words about the
+// flow are lost like all others. In the end no sender waits for room that there is.
 // covers F39, F42, I20, I21, I36.
 func TestFloodsUnderFaults(t *testing.T) {
 	first, n := seeds(t, few)

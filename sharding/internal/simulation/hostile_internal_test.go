@@ -14,8 +14,8 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// A forged reply names the oldest ask of its victim, whatever the order in which a map
-// hands them out: else one seed would be more than one run.
+// A forged reply names the oldest ask of its victim. If it depended on the order of a map,
+// two runs with one seed would differ.
 func TestAForgedReplyNamesTheOldestAsk(t *testing.T) {
 	victim := new(world.Node)
 	asks := make(map[uint64]*ask)

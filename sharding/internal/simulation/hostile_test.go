@@ -12,16 +12,17 @@ import (
 	"github.com/quorate/quorate/sharding/internal/simulation"
 )
 
-// lied runs a cluster under random faults to which a hostile peer lies all the time.
+// lied runs a cluster under random faults, together with a hostile peer that lies to it all
+// the time.
 func lied(seed uint64) (*simulation.Cluster, error) {
 	opt := simulation.Troubled(seed)
 	opt.Hostile = 5 * time.Millisecond
 	return simulation.Suffer(simulation.New(opt), simulation.Faults())
 }
 
-// A peer with a valid certificate that speaks the protocol and lies has no effect: not as
-// a stranger, whatever it says, and not as a member that speaks for others. Everything
-// that holds without it holds with it, also under faults.
+// A hostile peer with a valid certificate, which speaks the protocol and lies, has no effect:
+// neither as a stranger, nor as a member that speaks in the name of others. The checks that
+// hold under random faults hold with such a peer too.
 // covers I20, I35.
 func TestLiesHaveNoEffect(t *testing.T) {
 	first, n := seeds(t, few)

@@ -12,8 +12,8 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// Pauses of many, losses by type and bad links leave a cluster that has a coordinator
-// and homes in time.
+// After nodes were paused, messages of one type were lost and links were bad, a cluster has
+// a coordinator and homes within the time that the liveness check permits.
 //
 // covers F13, F15, F24, I1, I3, I20, I22, I27.
 func TestStorms(t *testing.T) {
@@ -22,7 +22,8 @@ func TestStorms(t *testing.T) {
 	require.Positive(t, c.liveness.looked)
 }
 
-// A coordinator that is gone, and homes that are, are found, if they stay away.
+// The liveness check finds that there is no coordinator, and that shards have no home, when
+// that has lasted too long.
 //
 // covers I27.
 func TestPlantedLossOfCoordinatorAndHomes(t *testing.T) {
@@ -37,7 +38,7 @@ func TestPlantedLossOfCoordinatorAndHomes(t *testing.T) {
 	require.NoError(t, c.liveness.Second(c.World), "nothing is wrong yet: they have just gone")
 }
 
-// Entities that hold more messages than they may are found: here they may hold one.
+// The ledger finds an entity for which more messages wait than its bound permits: here one.
 //
 // covers I36.
 func TestPlantedMailboxThatIsTooLong(t *testing.T) {

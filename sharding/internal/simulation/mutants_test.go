@@ -16,12 +16,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mutant is a defect put into the machines, which the seeds of a test must find.
-// The new text of its file has the defect where mutant(NAME) holds.
+// Defects that the seeds must find: first the table of the defects, then how all of them are
+// built into one copy of the tests, and how the tests run with one of them switched on.
+
+// mutant is a defect that is put into the machines, and that the seeds of a test must find.
+// old is replaced by new in the file; new has the defect when mutant(NAME) is true, where
+// NAME stands for the name of the mutant.
 type mutant struct {
 	name, test, file string
 	old, new         string
-	first            string // The seed to begin with; empty: 0.
+	first            string // The first seed to run; empty: 0.
 }
 
 var mutants = []mutant{
@@ -37,7 +41,7 @@ var mutants = []mutant{
 			"	if !s.travelling && !mutant(\"streams that do not begin anew\") || s.base.IsZero() {\n		s.base, s.positions = epoch, nil\n",
 	},
 	{
-		test: "TestRandomFaults", name: "streams that do not begin anew", // Put in place by the one above.
+		test: "TestRandomFaults", name: "streams that do not begin anew", // The text of the mutant above contains this one.
 	},
 	{
 		test: "TestMoves", name: "opened before everybody has answered", file: "coordinator.go",
@@ -106,7 +110,7 @@ var mutants = []mutant{
 			"	if mutant(\"stops without standing\") {\n		return why, true\n	}\n",
 	},
 	{
-		test: "TestStopsKnowOfSuccessors", name: "stops without standing", // Put in place by the one above.
+		test: "TestStopsKnowOfSuccessors", name: "stops without standing", // The text of the mutant above contains this one.
 	},
 	{
 		test: "TestMoves", name: "gaps passed over", file: "cell.go",
@@ -217,7 +221,7 @@ var mutants = []mutant{
 	},
 }
 
-// mutantSource tells the machines which defect they have.
+// mutantSource is the file that tells the machines which of the defects is switched on.
 const mutantSource = `package protocol
 
 import "os"
@@ -227,9 +231,8 @@ var defect = os.Getenv("QUORATE_MUTANT")
 func mutant(name string) bool { return name == defect }
 `
 
-// Each of these defects turns the seeds red, so that the seeds are known to bite.
-// All are built into one copy of the tests, beside the files of the machines, and
-// one is switched on in each run.
+// Each of the defects makes the test fail whose seeds must find it. All of them are built
+// into one copy of the tests, which is run once for each defect.
 func TestMutantsAreCaught(t *testing.T) {
 	binary := buildMutants(t)
 	for _, m := range mutants {
@@ -281,7 +284,7 @@ func buildMutants(t *testing.T) string {
 	return binary
 }
 
-// run runs the seeds with the defect switched on, until one is red.
+// run runs the seeds with the defect switched on, until one of them fails.
 func (m mutant) run(t *testing.T, binary string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), binary, "-test.run", "^"+m.test+"$", "-test.failfast") //nolint:gosec // Our own command.

@@ -14,8 +14,8 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// impatient runs a cluster whose askers wait for a moment only, while connections stand
-// still and break, links are cut and healed, nodes leave and one dies.
+// impatient runs a cluster whose askers wait only for a moment, while connections stand still
+// and break, links are cut and healed, one node leaves and one crashes.
 func impatient(seed uint64) (*simulation.Cluster, error) {
 	c := simulation.New(simulation.Options{
 		World: world.Options{
@@ -51,9 +51,9 @@ func sever(c *simulation.Cluster, r *rand.Rand) {
 	c.World.After(time.Duration(200+r.IntN(1800))*time.Millisecond, c.World.Network().Heal)
 }
 
-// What an asker is told is what happened: what was not delivered, or had expired, is
-// never handled, what was answered was handled, once, and an outcome is unknown only
-// where a lane has had the message. Nothing begins after its deadline.
+// An asker is told what has happened to its message: a message that was not delivered, or has
+// expired, is never handled; a message with a reply was handled once; and an outcome is
+// unknown only if a lane has had the message. No message begins after its deadline.
 // covers I20.
 func TestOutcomesAreTrue(t *testing.T) {
 	first, n := seeds(t, few)

@@ -17,6 +17,10 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
+// Changes of a cluster that are part of its operation, under load, and how long messages wait
+// for them: first rolling restarts, calm and hurried; then a newcomer, which may host at once
+// and gets its share; last a leave with entities that never stop.
+
 // rolling returns a cluster of five nodes with the timings of production, over a
 // local network. A node that left starts again a second later.
 func rolling(seed uint64, shards uint32) *simulation.Cluster {
@@ -27,7 +31,7 @@ func rolling(seed uint64, shards uint32) *simulation.Cluster {
 	})
 }
 
-// rest lets time pass until every shard has a home, evenly, on n nodes.
+// rest lets time pass until n nodes live and every shard has a home, evenly among them.
 func rest(c *simulation.Cluster, n int, limit time.Duration) error {
 	var why error
 	_, err := c.World.RunUntil(limit, func() bool {
@@ -46,10 +50,9 @@ func rest(c *simulation.Cluster, n int, limit time.Duration) error {
 	return err
 }
 
-// Restarting all nodes, one after the other or two at a time, under load, fails no
-// message, and none waits for half a second: each shard is away only while it
-// stops and starts, the coordinator's own leave included, and the load is even
-// again each time.
+// When all nodes are restarted under load, one after the other or two at a time, no message
+// fails or waits for half a second: each shard has no home only while it stops and starts,
+// also when the coordinator leaves. After each restart the load is even again.
 // covers F35, F45, I20, I21.
 func TestRollingRestart(t *testing.T) {
 	for _, test := range []struct {
@@ -84,9 +87,9 @@ func TestRollingRestart(t *testing.T) {
 	}
 }
 
-// A restart that does not wait until the load is even, but goes on as soon as the
-// last node is up, fails nothing and holds nobody up either: the shards of the one
-// that leaves go to nodes that have just come, which may host from the beginning.
+// A rolling restart that does not wait until the load is even, but goes on as soon as the
+// last node is up, fails no message and holds none up either: the shards of the node that
+// leaves go to nodes that have just come, which may host from the beginning.
 // covers F45, I20, I21.
 func TestHurriedRollingRestart(t *testing.T) {
 	first, n := seeds(t, 2*few)
@@ -113,8 +116,8 @@ func TestHurriedRollingRestart(t *testing.T) {
 	}
 }
 
-// A node that has just come may host within a moment of being up: it does not wait for
-// the next round of heartbeats to be heard by those who did not know it at the first.
+// A newcomer has standing, and so may host, within 200 ms of being up. It does not wait for
+// the next round of heartbeats to reach members that did not know it in the first round.
 func TestNewcomerMayHostAtOnce(t *testing.T) {
 	first, n := seeds(t, 2*few)
 	for seed := first; seed < first+n; seed++ {
@@ -133,8 +136,8 @@ func TestNewcomerMayHostAtOnce(t *testing.T) {
 	}
 }
 
-// A node that joins under load gets its share, at once; nobody waits for long, and
-// nothing fails.
+// A node that joins under load gets its share of the shards at once, by no more moves than
+// needed. No message waits for long, and none fails.
 // covers F37, I20, I21.
 func TestJoinUnderLoad(t *testing.T) {
 	first, n := seeds(t, few)
@@ -157,8 +160,8 @@ func TestJoinUnderLoad(t *testing.T) {
 	}
 }
 
-// Entities that never stop do not hold their shards where on-stuck is abandon:
-// they are left behind, with what they were at, and nobody else is harmed.
+// With on-stuck set to abandon, a node leaves in time although some of its entities never
+// stop: their shards go on without them.
 // covers F39, I20, I21.
 func TestStuckEntitiesAreLeftBehind(t *testing.T) {
 	behind := 0

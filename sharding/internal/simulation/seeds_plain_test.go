@@ -5,12 +5,12 @@
 
 package simulation_test
 
-// seedsUsual is how many seeds a run of the tests tries at least. The race
-// detector makes them several times slower, and the machines have no goroutines.
+// seedsUsual is the number of seeds of the scenarios chaos and moves in a run of the tests;
+// chaos runs twice as many. With the race detector there are fewer, see seeds_race_test.go.
 const seedsUsual = 8
 
-// few is how many seeds the tests of one scenario try.
+// few is the usual number of seeds of the other tests.
 const few = 4
 
-// many is the number of shards where it matters that there are many.
+// many is the number of shards of the rolling restart with many shards.
 const many uint32 = 1000

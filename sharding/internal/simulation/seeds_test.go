@@ -14,8 +14,8 @@ import (
 	"github.com/quorate/quorate/sharding/internal/simulation"
 )
 
-// seeds returns which seeds to run: QUORATE_SEED is the only one, or QUORATE_SEEDS
-// how many, from QUORATE_FIRST_SEED on.
+// seeds returns the first seed to run and the number of seeds: only QUORATE_SEED if that is
+// set, else QUORATE_SEEDS seeds from QUORATE_FIRST_SEED on, else usual seeds from 0 on.
 func seeds(t *testing.T, usual int) (first, n uint64) {
 	t.Helper()
 	if text := os.Getenv("QUORATE_SEED"); text != "" {
@@ -35,7 +35,8 @@ func seeds(t *testing.T, usual int) (first, n uint64) {
 	return 0, uint64(usual)
 }
 
-// chaos, moves and lateCommands are the scenarios with their usual numbers of nodes.
+// chaos, moves and lateCommands run the scenarios of these names with their usual numbers of
+// nodes.
 func chaos(seed uint64) (*simulation.Cluster, error) { return usual(seed, 0) }
 
 func moves(seed uint64) (*simulation.Cluster, error) { return usual(seed, 2) }
@@ -47,9 +48,9 @@ func usual(seed uint64, i int) (*simulation.Cluster, error) {
 	return s.Run(seed, s.Nodes)
 }
 
-// Random faults never make two homes, two coordinators, or a message processed
-// twice, out of order, or after its sender was told that it would not be; and
-// when they end every shard finds a home and every message an outcome.
+// Under random faults a shard never has two homes, a kind never has two coordinators, and no
+// message is processed twice, out of order, or after its sender was told that it would not
+// be. When the faults have ended, every shard gets a home and every message an outcome.
 // covers F24, F27, F34-F39, I1, I3, I20, I21, I22.
 func TestRandomFaults(t *testing.T) {
 	first, n := seeds(t, 2*seedsUsual)
@@ -72,8 +73,8 @@ func TestRandomFaults(t *testing.T) {
 	t.Logf("%d seeds: %+v", n, sum)
 }
 
-// A coordinator that leaves or dies while shards move leaves no trace but
-// outcomes that are not known: its late commands are not obeyed.
+// A coordinator that leaves or dies while shards move does no harm but unknown outcomes: its
+// late commands are not obeyed.
 // covers F34, F35, F37, F38, I1, I3, I20, I21, I22.
 func TestMoves(t *testing.T) {
 	first, n := seeds(t, seedsUsual)
@@ -84,7 +85,7 @@ func TestMoves(t *testing.T) {
 	}
 }
 
-// What a coordinator told homes before it stopped does no harm when it comes late.
+// Commands of a coordinator that reach the homes after it has stopped do no harm.
 // covers F35, I1, I3, I20, I22.
 func TestLateCommands(t *testing.T) {
 	first, n := seeds(t, few)
@@ -108,21 +109,21 @@ func TestRunIsAFunctionOfItsSeed(t *testing.T) {
 
 var _ machine.Machine = (*simulation.Cells)(nil)
 
-// Seeds that have found something once.
+// A seed of the world of late commands that once found a fault:
 //
-//	1795324171624  the only voter left while a newcomer joined, and founded the cluster
-//	               again beside it
+//	1795324171624  the only voter left while a newcomer joined, and later founded the cluster
+//	               a second time, beside the newcomer
 func TestLateCommandsThatFoundSomething(t *testing.T) {
 	_, err := simulation.LateCommands(1795324171624, 2)
 	require.NoError(t, err)
 }
 
-// Seeds that have found something once.
+// Seeds of the world of moves that once found a fault:
 //
-//	1795325153271  a late registration took a region for suspended, and the shard that
-//	               moved there went back to where it had come from before
-//	1795325153239  messages waited in the lane to an earlier home when the next one died,
-//	               and the ledger took them for what could not leave any more
+//	1795325153271  after a late registration a region counted as suspended, and a shard that
+//	               moved to it went back to its earlier home
+//	1795325153239  messages waited in the lane to an earlier home when the next home died,
+//	               and the ledger held that they could not leave any more
 func TestMovesThatFoundSomething(t *testing.T) {
 	_, err := simulation.Moves(1795325153271, 5)
 	require.NoError(t, err)

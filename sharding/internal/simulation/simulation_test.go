@@ -14,6 +14,10 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
+// Clusters with one sort of trouble each: first none, then nodes that leave, one, several at
+// once over a slow network, and the coordinator in the middle of moves; then entities that
+// stop too late, a crash, and a node that thaws after its removal.
+
 func finish(t *testing.T, c *simulation.Cluster) simulation.Counts {
 	t.Helper()
 	err := c.Finish(30 * time.Second)
@@ -26,7 +30,8 @@ func finish(t *testing.T, c *simulation.Cluster) simulation.Counts {
 	return c.Ledger.Counts()
 }
 
-// A calm cluster processes every message exactly once, in order.
+// A cluster without faults processes every message that it has not refused, exactly once and
+// in order.
 // covers I20, I22.
 func TestCalmClusterProcessesEverything(t *testing.T) {
 	c := simulation.New(simulation.Options{
@@ -40,8 +45,8 @@ func TestCalmClusterProcessesEverything(t *testing.T) {
 	t.Logf("%+v", counts)
 }
 
-// A node that leaves hands its shards over: nothing is lost, nothing doubled, no
-// outcome unknown, whoever leaves, the coordinator included.
+// When nodes leave, the coordinator among them, no message is lost or processed twice, and
+// no outcome is unknown.
 // covers F34, F35, I1, I3, I20, I21.
 func TestLeavingLosesNothing(t *testing.T) {
 	for seed := range uint64(few) {
@@ -60,9 +65,9 @@ func TestLeavingLosesNothing(t *testing.T) {
 	}
 }
 
-// Several nodes that leave at about the same time, over a network that delays and
-// reorders what they say, lose nothing either: none is gone before its shards were
-// taken over, and one that is given shards while it leaves hands them on.
+// When several nodes leave at about the same time, over a network that delays and reorders
+// their messages, no message is lost either: no node is gone before other nodes have taken
+// over its shards, and a node that is given shards while it leaves hands them on.
 // covers F35, F37, I20.
 func TestSeveralLeaveOverASlowNetwork(t *testing.T) {
 	first, n := seeds(t, 2*few)
@@ -87,8 +92,8 @@ func TestSeveralLeaveOverASlowNetwork(t *testing.T) {
 	}
 }
 
-// A coordinator that leaves while it moves shards lets the moves end: not even an
-// outcome is unknown, whoever else leaves.
+// A coordinator that leaves in the middle of moves lets them end, so that no outcome is
+// unknown, even if another node leaves at the same time.
 // covers F35, F37, I20.
 func TestCoordinatorLeavesInTheMiddleOfMoves(t *testing.T) {
 	first, n := seeds(t, 2*few)
@@ -107,8 +112,8 @@ func TestCoordinatorLeavesInTheMiddleOfMoves(t *testing.T) {
 	}
 }
 
-// Entities that stop too late have the stop taken back in time, and the shard moves
-// when they do stop; nothing is lost.
+// When entities stop too late, the stop of their shard is taken back in time, and the shard
+// moves later. No message is lost.
 // covers F39, I20, I21.
 func TestStopsEndInTime(t *testing.T) {
 	for seed := range uint64(3) {
@@ -125,7 +130,8 @@ func TestStopsEndInTime(t *testing.T) {
 	}
 }
 
-// A crash costs what was on its way to the dead, and nothing else.
+// After the node of the coordinator has crashed, every shard has a home again within ten
+// seconds.
 // covers F34, F38, I1, I3, I20.
 func TestCrashOfTheCoordinator(t *testing.T) {
 	for seed := range uint64(few) {
@@ -140,11 +146,11 @@ func TestCrashOfTheCoordinator(t *testing.T) {
 	}
 }
 
-// A node that thaws after it was removed, while the others still let it speak so
-// that it learns what happened, begins nothing, and ends as soon as it is told.
-// What its clients had asked through it before may still reach the rightful homes:
-// it is one more late message of an origin that is known by its incarnation,
-// processed once and in order. covers F24, F25, I1, I7, I14, I20, I21.
+// A node that thaws soon after it was removed begins no message, and ends as soon as the
+// others tell it that it was removed. The asks that its clients had sent before may still
+// reach the rightful homes: these process them once and in order, as late messages of an
+// origin that they know by its incarnation.
+// covers F24, F25, I1, I7, I14, I20, I21.
 func TestANodeThatThawsRightAfterItsRemoval(t *testing.T) {
 	for seed := range uint64(2 * few) {
 		c := simulation.New(simulation.Options{

@@ -15,13 +15,14 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// thawed runs a cluster of slow entities, half of which want to be passive after each
-// message, in which nodes freeze for so long that others take over.
+// thawed runs a cluster of slow entities, which passivate themselves after half of
+// their messages. Nodes freeze for so long that other nodes take over their shards.
 func thawed(seed uint64) (*simulation.Cluster, error) {
 	c := simulation.New(simulation.Options{
 		World: world.Options{Seed: seed, Scenario: "sharding-thawed", CodecEvery: 3, RatePPM: 10_000},
 		Nodes: 5, Shards: 16, Entities: 40, Every: 30 * time.Millisecond, Patience: 8 * time.Second, RestartAfter: 2 * time.Second,
-		// That some stops take longer keeps instances that are idle.
+		// With a SlowStop above zero the world does not passivate idle entities, so that nodes
+		// have idle instances to stop.
 		Behaviour: simulation.Behaviour{Run: 400 * time.Millisecond, Passivate: 0.5, SlowStop: 0.001, SlowStopFor: time.Second},
 	})
 	r := rand.New(rand.NewPCG(seed, 11))
@@ -39,9 +40,9 @@ func thawed(seed uint64) (*simulation.Cluster, error) {
 	return c, c.Finish(150 * time.Second)
 }
 
-// An instance that is stopped knows whether a successor may run: none does when it is told
-// that it is alone with its entity, also on a node that thaws after others have taken over
-// and stops what it was at before it has heard of that.
+// When the reason of a stop says that no successor of the instance runs, there is none. That
+// holds also on a node that thaws after other nodes have taken over, and that stops an
+// instance before it has heard of that.
 // covers F24, I1.
 func TestStopsKnowOfSuccessors(t *testing.T) {
 	first, n := seeds(t, few)
@@ -56,7 +57,7 @@ func TestStopsKnowOfSuccessors(t *testing.T) {
 		}
 	}
 	if n == 1 {
-		return // One seed need not have all of them.
+		return // A single seed need not show every reason.
 	}
 	for _, why := range []protocol.StopReason{protocol.StopPassivated, protocol.StopMoved, protocol.StopLeaving, protocol.StopLost} {
 		require.NotZero(t, stops[why], why.String())

@@ -12,8 +12,8 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// An owner that may host and stays behind an epoch that the store has seen is found, while
-// the cluster runs and at its end.
+// The check of the store finds an owner with standing that the store refuses for good,
+// because the store has seen a higher epoch: while the cluster runs, and at the end of a run.
 func TestAnOwnerThatIsRefusedForGoodIsFound(t *testing.T) {
 	plant := func() *Cluster {
 		c := New(Options{World: world.Options{Seed: 1, Scenario: "sharding-store"}, Nodes: 3, Shards: 4, Entities: 4, Every: 50 * time.Millisecond})

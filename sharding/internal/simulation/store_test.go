@@ -15,8 +15,9 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// written runs a cluster under random faults whose entities write to a storage with
-// epochs. With every other seed a witness decides who survives, which may be a minority.
+// written runs a cluster under random faults whose entities write to a storage that refuses
+// lower epochs, or to one that accepts everything if lax is set. With every other seed a
+// witness decides which side of a split survives; that may be a minority.
 func written(seed uint64, lax bool) (*simulation.Cluster, error) {
 	opt := simulation.Troubled(seed)
 	witness := &membershipsim.Witness{}
@@ -31,12 +32,12 @@ func written(seed uint64, lax bool) (*simulation.Cluster, error) {
 	return simulation.Suffer(c, simulation.Faults())
 }
 
-// stores is how many seeds the tests of storages run, with the race detector too: what they
-// must have seen at least once, fewer seeds need not show.
+// stores is the number of seeds of the tests of storages, with the race detector too: the
+// tests demand that some events occur at least once, and fewer seeds might not show them.
 const stores = 12
 
-// A storage that refuses lower epochs accepts each message of an entity once and in order,
-// however late writes land, and refuses no owner for good.
+// A storage that refuses lower epochs accepts the writes for the messages of an entity once
+// and in order, however late writes arrive, and refuses no owner for good.
 // covers I1, I20.
 func TestAStoreWithEpochsIsWrittenInOrder(t *testing.T) {
 	first, n := seeds(t, stores)
@@ -49,13 +50,14 @@ func TestAStoreWithEpochsIsWrittenInOrder(t *testing.T) {
 		w := c.Ledger.Counts().Writes
 		sum.Claims, sum.Accepted, sum.Refused = sum.Claims+w.Claims, sum.Accepted+w.Accepted, sum.Refused+w.Refused
 	}
-	if n >= stores { // Not so with each seed.
+	if n >= stores { // Fewer seeds need not show this.
 		require.NotZero(t, sum.Refused, "late writes of owners that were replaced")
 	}
 	t.Logf("%d seeds: %+v", n, sum)
 }
 
-// Without epochs the same worlds write out of order: the check finds what it is for.
+// When the storage accepts every epoch, the same worlds write out of order, and the check of
+// the store finds that.
 func TestAStoreWithoutEpochsIsFoundOut(t *testing.T) {
 	for seed := range uint64(30) {
 		if _, err := written(seed, true); err != nil {
@@ -66,8 +68,9 @@ func TestAStoreWithoutEpochsIsFoundOut(t *testing.T) {
 	require.Fail(t, "the seeds are green with a store that accepts everything")
 }
 
-// The same where a minority survives: the majority hears from the witness too late, and
-// what it had under way lands at a storage that has seen the minority's epochs.
+// A storage that refuses lower epochs is written in order also when a minority survives a
+// split: the majority hears from the witness too late, and the writes that it had under way
+// arrive at a storage that has seen the epochs of the minority.
 // covers F9, I1, I20.
 func TestAStoreOfAMinorityThatSurvives(t *testing.T) {
 	first, n := seeds(t, stores)
@@ -105,7 +108,7 @@ func TestAStoreOfAMinorityThatSurvives(t *testing.T) {
 		}
 		refused += c.Ledger.Counts().Writes.Refused
 	}
-	if n >= stores { // Not so with each seed.
+	if n >= stores { // Fewer seeds need not show this.
 		require.NotZero(t, minorities, "a minority survives")
 	}
 	t.Logf("%d seeds: a minority survived %d times, %d writes refused", n, minorities, refused)

@@ -20,13 +20,19 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// homeLimit is how long a shard may have no home while it could: a strategy that is
-// asked where shards should move has its time, and so have three that are asked
-// where a shard should live while regions come and go. Whatever they do, the built-in
-// one decides then.
+// Allocation strategies that do not do what they should, while nodes come and go: first
+// strategies with a mixture of faults, slow ones, and both together with random faults; then
+// strategies that never answer, or give no homes; last a recording that is replayed without
+// the strategy.
+
+// homeLimit is how long a shard may be without a home although a region could host it. The
+// strategy has five seconds for a call under way about moves, and for each of three calls
+// about homes, whose answers may be outdated since regions come and go. After that the
+// built-in strategy decides. Five seconds more are left for everything else.
 const homeLimit = 4*5*time.Second + 5*time.Second
 
-// strange returns a cluster whose coordinators ask a strategy.
+// strange returns a cluster whose coordinators call a strategy, and whose calls meet the
+// faults in calls.
 func strange(seed uint64, scenario string, calls world.Calls) *simulation.Cluster {
 	return simulation.New(simulation.Options{
 		World: world.Options{
@@ -39,7 +45,8 @@ func strange(seed uint64, scenario string, calls world.Calls) *simulation.Cluste
 	})
 }
 
-// change lets nodes join, leave and crash, the coordinator's too, for a minute.
+// change lets nodes leave, crash and come back for a minute, the coordinator's node among
+// them.
 func change(c *simulation.Cluster, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 11))
 	for round := range 6 {
@@ -64,7 +71,7 @@ func change(c *simulation.Cluster, seed uint64) {
 	}
 }
 
-// leastShard is an honest strategy.
+// leastShard returns a strategy that answers as it should.
 func leastShard(t *testing.T) allocation.Strategy {
 	t.Helper()
 	s, err := allocation.NewLeastShard(allocation.Default().LeastShard)
@@ -72,7 +79,7 @@ func leastShard(t *testing.T) allocation.Strategy {
 	return s
 }
 
-// mixture is a bit of everything that can become of a call.
+// mixture returns probabilities for everything that can become of a call.
 func mixture() world.Calls {
 	return world.Calls{
 		Max: 200 * time.Millisecond, Hang: 0.08, Fail: 0.08, Garbage: 0.2, Crash: 0.08, Late: 0.15, Stuck: 0.08,
@@ -80,10 +87,10 @@ func mixture() world.Calls {
 	}
 }
 
-// A strategy that crashes, hangs, is late, slow, stuck or answers garbage, while
-// nodes come and go and the coordinator changes, costs time and nothing else: every
-// shard has a home again within a bound, no budget is exceeded, no message is lost or
-// doubled.
+// A strategy that crashes, hangs, is late, slow or stuck, or answers garbage does no harm but
+// to cost time, while nodes come and go and the coordinator changes: every shard has a home
+// again within a bound, no bound of moves is exceeded, and no message is lost or processed
+// twice.
 // covers F34, F35, F37, F40, F56, F60, I1, I20, I21, I22, I34.
 func TestStrangeStrategies(t *testing.T) {
 	first, n := seeds(t, few)
@@ -103,9 +110,9 @@ func TestStrangeStrategies(t *testing.T) {
 	require.NotZero(t, fates["garbage"])
 }
 
-// A strategy that takes its time, nearly all that it has, answers about a cluster that
-// is another one meanwhile. Such answers are dropped: nothing is given to a node that
-// leaves or cannot be reached. Every shard finds a home all the same.
+// A strategy that takes up to its limit answers about a cluster that has changed meanwhile.
+// Such answers are dropped: no shard is given to a node that leaves or cannot be reached.
+// Every shard gets a home all the same.
 // covers F34, F35, F37, F40, F56, I21, I22, I34.
 func TestSlowStrategies(t *testing.T) {
 	first, n := seeds(t, few)
@@ -125,9 +132,9 @@ func TestSlowStrategies(t *testing.T) {
 	}
 }
 
-// Random faults together with strange strategies, for allocation and for downing, do
-// no more harm than random faults alone. With every other seed a witness is asked who
-// must go, so that a side without a majority may survive.
+// Random faults together with faulty strategies, for allocation and for downing, do no more
+// harm than random faults alone. With every other seed a witness decides which side of a
+// split survives, so that this may be a side without a majority.
 // covers F9, F11, F24, F34-F37, F40, F56, F60, I1, I3, I20, I21, I22, I34.
 func TestRandomFaultsWithStrangeStrategies(t *testing.T) {
 	first, n := seeds(t, few)
@@ -145,15 +152,15 @@ func TestRandomFaultsWithStrangeStrategies(t *testing.T) {
 		if seed%2 == 1 {
 			witness.Serve(c.World)
 		}
-		c.World.At(106*time.Second, func() { c.World.Strategies().Set(world.Calls{}) }) // When the faults have ended.
+		c.World.At(106*time.Second, func() { c.World.Strategies().Set(world.Calls{}) }) // The random faults have ended by then.
 		if _, err := simulation.Suffer(c, simulation.Faults()); err != nil {
 			t.Fatalf("%v\nreplay: QUORATE_SEED=%d go test -run TestRandomFaultsWithStrangeStrategies ./internal/simulation", err, seed)
 		}
 	}
 }
 
-// settled waits until every shard has a home that all know, and every message an
-// outcome. The load may be as it likes: nothing evens it out.
+// settled waits until every shard has a home that all nodes know, and every message has an
+// outcome. The load need not be even, since the strategy does not even it out.
 func settled(c *simulation.Cluster, limit time.Duration) error {
 	c.Quiet()
 	var why error
@@ -169,7 +176,7 @@ func settled(c *simulation.Cluster, limit time.Duration) error {
 	return err
 }
 
-// A strategy that never answers as it should does not keep a shard from a home: the
+// Although the strategy never gives a valid answer in time, every shard gets a home: the
 // built-in strategy decides.
 // covers F40, F56, F60, I20, I21, I22, I34.
 func TestStrategyThatNeverAnswers(t *testing.T) {
@@ -197,13 +204,13 @@ func TestStrategyThatNeverAnswers(t *testing.T) {
 	}
 }
 
-// lazy leaves all shards out, or all but one.
+// lazy is a strategy that places only the first places shards of a request.
 type lazy struct {
 	allocation.Strategy
 	places int
 }
 
-// Allocate leaves shards out.
+// Allocate leaves all other shards out.
 func (s lazy) Allocate(ctx context.Context, r allocation.AllocateRequest) (allocation.AllocateResult, error) {
 	res, err := s.Strategy.Allocate(ctx, r)
 	res.Placements = res.Placements[:min(s.places, len(res.Placements))]
@@ -211,7 +218,7 @@ func (s lazy) Allocate(ctx context.Context, r allocation.AllocateRequest) (alloc
 	return res, err
 }
 
-// angry panics, or answers the other question.
+// angry is a strategy that panics or returns an error.
 type angry struct{ allocation.Strategy }
 
 // Allocate panics.
@@ -224,7 +231,8 @@ func (angry) Rebalance(context.Context, allocation.RebalanceRequest) (allocation
 	return allocation.RebalanceResult{}, errors.New("out of ideas")
 }
 
-// A strategy that breaks no contract, and gives no homes either, is passed over.
+// The built-in strategy decides when the strategy panics, or when it gives no shard a home,
+// which breaks no contract.
 // covers F40, I20, I21, I22, I34.
 func TestStrategyThatGivesNoHomes(t *testing.T) {
 	first, n := seeds(t, few)
@@ -244,7 +252,7 @@ func TestStrategyThatGivesNoHomes(t *testing.T) {
 	}
 }
 
-// A run with a strategy that is asked can be recorded, and replayed without it.
+// A run in which a strategy is called can be recorded, and replayed without the strategy.
 // covers I30, I34.
 func TestReplayAsksNoStrategy(t *testing.T) {
 	var recording, trace, again bytes.Buffer

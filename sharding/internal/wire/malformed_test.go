@@ -19,7 +19,11 @@ import (
 	"github.com/quorate/quorate/sharding/internal/wire"
 )
 
-// varint, text and group are fields as a peer might write them.
+// Bytes that are no message of ours: first fields as a peer might write them, and tables of
+// what is wrong with control messages and items; then how each is refused, messages that are
+// cut off, fields of a later version, and the edges of values; last fuzzing and benchmarks.
+
+// varint, text and fixed return the bytes of a field as a peer might write it.
 func varint(n protowire.Number, v uint64) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(nil, n, protowire.VarintType), v)
 }
@@ -43,7 +47,8 @@ var (
 	endOfGroup = protowire.AppendTag(nil, 3, protowire.EndGroupType)
 )
 
-// malformed is a sequence of bytes that is no message, and a part of the error.
+// malformed is a sequence of bytes that is no message, and a part of the error that decoding
+// it must return.
 type malformed struct {
 	b    []byte
 	want string
@@ -183,7 +188,8 @@ func malformedItems() map[string]malformed {
 	}
 }
 
-// What is malformed, cut off, out of range or too long is refused with a reason.
+// Control messages that are malformed, cut off, out of range or too long are refused with a
+// reason.
 func TestMalformedControlMessages(t *testing.T) {
 	for name, test := range malformedControls() {
 		t.Run(name, func(t *testing.T) {
@@ -206,7 +212,7 @@ func TestMalformedItems(t *testing.T) {
 	}
 }
 
-// No prefix of a message is taken for something else than what it begins.
+// The beginning of a message is refused, or read as a message of the same type.
 func TestTruncatedMessages(t *testing.T) {
 	for name, m := range controls() {
 		whole, err := codec.Append(nil, m)
@@ -231,8 +237,8 @@ func TestTruncatedMessages(t *testing.T) {
 	}
 }
 
-// Fields that a newer version adds survive the passing on of a message, in the
-// bytes in which they came; in control messages they are ignored.
+// Fields of a newer version are kept, byte for byte, when a message is passed on. In control
+// messages they are ignored.
 func TestUnknownFields(t *testing.T) {
 	m := items()["message"].(*protocol.Message)
 	extra := join(varint(90, 7), text(91, []byte("new")), protowire.AppendFixed32(protowire.AppendTag(nil, 92, protowire.Fixed32Type), 5))
@@ -256,8 +262,9 @@ func TestUnknownFields(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A payload that is there and empty is not one that is missing; a deadline that has
-// passed has passed for the receiver; a detail is whatever an entity said, and is cut to what fits.
+// An empty payload is not decoded as nil; a deadline that has passed for the sender has
+// passed for the receiver; and the detail of a reply, which may be any text of an entity, is
+// made valid UTF-8 and cut to the bytes that fit.
 func TestEdgesOfItems(t *testing.T) {
 	m := *items()["message"].(*protocol.Message)
 	m.Payload, m.Trace, m.Deadline = nil, nil, now-5
@@ -280,7 +287,7 @@ func TestEdgesOfItems(t *testing.T) {
 	}
 }
 
-// What decodes can be encoded, and is then the same.
+// A control message that can be decoded can be encoded and decoded again, without a change.
 func FuzzDecodeControl(f *testing.F) {
 	for _, name := range slices.Sorted(maps.Keys(controls())) {
 		b, err := codec.Append(nil, controls()[name])
@@ -333,12 +340,12 @@ func FuzzDecodeItem(f *testing.F) {
 	})
 }
 
-// fuzzRun reads a run. Each message of it could have come by itself.
+// fuzzRun reads the messages of a run, and checks that each could have come by itself.
 func fuzzRun(t *testing.T, run *wire.Run) {
 	t.Helper()
 	err := run.Messages(now, protocol.NewMessage, func(m *protocol.Message) {
 		got, err := wire.DecodeItem(appendItem(nil, m), now)
-		if m.Seq == 0 { // The numbers have run over.
+		if m.Seq == 0 { // The numbers of the stream have overflowed.
 			require.ErrorIs(t, err, wire.ErrMalformed)
 			return
 		}
@@ -350,7 +357,7 @@ func fuzzRun(t *testing.T, run *wire.Run) {
 	}
 }
 
-// A message that is decoded is bounded by what came.
+// Decoding allocates in proportion to the bytes that came.
 func TestDecodingAllocatesInProportion(t *testing.T) {
 	b := join(varint(1, 9), kind, bytes.Repeat(text(5, text(2, someEpoch)), 1000))
 	allocs := testing.AllocsPerRun(10, func() {

@@ -17,8 +17,12 @@ import (
 	"github.com/quorate/quorate/sharding/internal/wire"
 )
 
-// follow has messages follow each other in a stream of node 1 to the home at node 2,
-// as the cell of their origin does, and returns the first.
+// Runs, which are several messages of a stream in one envelope: first their deadlines and
+// their golden bytes, then that a run says the same as its messages one by one, and last
+// runs that are malformed.
+
+// follow puts messages into a stream from node 1 to the home at node 2, by the cell of their
+// origin, and returns the first of the list.
 func follow(messages ...*protocol.Message) (first *protocol.Message) {
 	cell := protocol.NewCell(protocol.CellConfig{Kind: "account", Shard: 7, Self: node(1), WindowBytes: 1 << 30})
 	var out protocol.Actions
@@ -33,7 +37,8 @@ func follow(messages ...*protocol.Message) (first *protocol.Message) {
 	return out.List()[0].Message
 }
 
-// runOfThree is three messages with all that a message can have, and without.
+// runOfThree returns three messages: one with only a payload, one with every optional field,
+// and one that is empty.
 func runOfThree() []*protocol.Message {
 	return []*protocol.Message{
 		{Entity: "acct-42", Payload: []byte("deposit")},
@@ -42,8 +47,9 @@ func runOfThree() []*protocol.Message {
 	}
 }
 
-// What remains of a deadline counts from when a message was written, where its sender
-// knew what the clock of the receiver showed; and never from a time that has not come.
+// The time that is left until a deadline counts from when the message was written, if its
+// sender knew what the clock of the receiver showed then. It never counts from a time that
+// the receiver's clock has not reached yet.
 func TestDeadlinesCountFromWhenTheyWereWritten(t *testing.T) {
 	for name, test := range map[string]struct{ there, received, want machine.Instant }{
 		"not known":          {0, 500, 500 + 100},
@@ -69,7 +75,7 @@ func TestDeadlinesCountFromWhenTheyWereWritten(t *testing.T) {
 	}
 }
 
-// decoded returns the messages of an envelope, without the list that they are in.
+// decoded returns the messages of an envelope.
 func decoded(t require.TestingT, d *wire.Decoder, b []byte) (all []*protocol.Message) {
 	item, err := d.Item(b, now)
 	require.NoError(t, err)
@@ -83,7 +89,7 @@ func decoded(t require.TestingT, d *wire.Decoder, b []byte) (all []*protocol.Mes
 	return all
 }
 
-// alone returns messages as they would come by themselves.
+// alone returns the messages of a list as they would be decoded from envelopes of their own.
 func alone(t require.TestingT, first *protocol.Message) (all []*protocol.Message) {
 	for m := first; m != nil; m = m.Next() {
 		got, err := wire.DecodeItem(wire.AppendMessage(nil, m, now), now)
@@ -101,8 +107,8 @@ func TestRunIsOnTheWireForGood(t *testing.T) {
 	require.Equal(t, alone(t, first), decoded(t, new(wire.Decoder), b))
 }
 
-// What a run brings is what its messages would have brought one by one, however many
-// fit, and the .proto file describes it.
+// The messages of a run are the same as in envelopes of their own, however many fit into the
+// run, and the generated code of the .proto file reads it.
 func TestRunsSurviveTheWire(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		messages := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) *protocol.Message {
@@ -169,7 +175,7 @@ func TestMalformedRuns(t *testing.T) {
 		require.NoError(t, err, name)
 		require.ErrorIs(t, run.(*wire.Run).Messages(now, protocol.NewMessage, count), wire.ErrMalformed, name)
 	}
-	// What a later version adds behind the items is passed over.
+	// A field that a later version adds behind the items is skipped.
 	run, err := wire.DecodeItem(join(varint(1, 5), stream, varint(7, 1), item, varint(19, 3)), now)
 	require.NoError(t, err)
 	require.NoError(t, run.(*wire.Run).Messages(now, protocol.NewMessage, count))

@@ -27,6 +27,10 @@ import (
 	"github.com/quorate/quorate/sharding/internal/wire"
 )
 
+// Messages that survive the wire: first one of each type with its golden bytes, then drawn
+// messages of each type, which the generated code must be able to read and write too, and
+// last an encoder and a decoder that are used again.
+
 var update = flag.Bool("update", false, "write the golden bytes anew")
 
 var codec wire.Codec
@@ -43,7 +47,8 @@ func epoch(n uint64) protocol.Epoch {
 	return protocol.Epoch{Born: 1767225600000, Term: term(3), N: n}
 }
 
-// at returns a time as it comes off the wire.
+// at returns a time s seconds after the birth of the cluster, in the form that decoding
+// returns.
 func at(s int64) time.Time { return time.Unix(1767225600+s, 0).UTC() }
 
 var settings = protocol.Settings{Shards: 1000, Hash: protocol.HashName, Codec: "protobuf", Role: "backend"}
@@ -54,7 +59,8 @@ var positions = []protocol.Position{{Origin: node(1), Seq: 300}, {Origin: node(2
 
 var pairs = []protocol.ShardEpoch{{Shard: 0, Epoch: epoch(1)}, {Shard: 999, Epoch: epoch(200)}}
 
-// controls is one message of each type. Their bytes are part of the wire.
+// controls returns one control message of each type. Their bytes are in testdata, and must
+// not change.
 func controls() map[string]any {
 	return map[string]any{
 		"query":            protocol.Query{Kind: "account", Term: term(3)},
@@ -99,7 +105,7 @@ func controls() map[string]any {
 
 const now = machine.Instant(1_000_000)
 
-// items is one envelope of each type.
+// items returns one item of each type that an envelope can carry, except a run.
 func items() map[string]any {
 	return map[string]any{
 		"message": &protocol.Message{
@@ -116,7 +122,7 @@ func items() map[string]any {
 	}
 }
 
-// appendItem appends any envelope.
+// appendItem appends the envelope of any item.
 func appendItem(dst []byte, item any) []byte {
 	switch m := item.(type) {
 	case *protocol.Message:
@@ -134,7 +140,8 @@ func appendItem(dst []byte, item any) []byte {
 	}
 }
 
-// golden compares bytes with those of the file, which never change.
+// golden compares bytes with those of a file in testdata, which change only with the flag
+// update.
 func golden(t *testing.T, name string, b []byte) {
 	t.Helper()
 	file := filepath.Join("testdata", name+".hex")
@@ -175,7 +182,7 @@ func TestForeignValuesAreRefused(t *testing.T) {
 	require.ErrorIs(t, err, wire.ErrForeign)
 }
 
-// Draws of parts of messages.
+// The generators of the parts of messages.
 var (
 	drawNode = rapid.Custom(func(t *rapid.T) gossip.NodeID { return node(rapid.IntRange(1, 20).Draw(t, "node")) })
 	drawTerm = rapid.Custom(func(t *rapid.T) protocol.Term {
@@ -212,7 +219,7 @@ var (
 	}))
 )
 
-// list draws lists; an empty one is nil, as it comes off the wire.
+// list draws lists. An empty list is nil, as decoding returns it.
 func list[V any](of *rapid.Generator[V]) *rapid.Generator[[]V] {
 	return rapid.Map(rapid.SliceOfN(of, 0, 40), func(all []V) []V {
 		if len(all) == 0 {
@@ -279,7 +286,7 @@ func drawControl(t *rapid.T) any {
 	}
 }
 
-// drawTime draws a time as it comes off the wire.
+// drawTime draws a time in the form that decoding returns.
 var drawTime = rapid.Map(rapid.Int64Range(0, 1<<45), func(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}
@@ -304,8 +311,7 @@ func drawExplained(t *rapid.T, kind string, term protocol.Term) protocol.Explain
 	return e
 }
 
-// again writes what was read by the generated code with the generated code. It
-// must know every field.
+// again decodes and encodes bytes by the generated code, which must know every field.
 func again(t *rapid.T, b []byte, m proto.Message) []byte {
 	require.NoError(t, proto.Unmarshal(b, m))
 	requireKnown(t, m.ProtoReflect())
@@ -330,8 +336,8 @@ func requireKnown(t *rapid.T, m protoreflect.Message) {
 	})
 }
 
-// Every control message survives the wire, and the .proto file describes it: the
-// generated code reads what is written here, and is read here.
+// Every control message can be encoded and decoded without a change, also when the generated
+// code of the .proto file has decoded and encoded it in between.
 func TestControlMessagesSurviveTheWire(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := drawControl(t)
@@ -385,7 +391,8 @@ func drawItem(t *rapid.T) any {
 	}
 }
 
-// The same for envelopes.
+// Every item of an envelope can be encoded and decoded without a change, also when the
+// generated code of the .proto file has decoded and encoded it in between.
 func TestItemsSurviveTheWire(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := drawItem(t)
@@ -399,7 +406,7 @@ func TestItemsSurviveTheWire(t *testing.T) {
 	})
 }
 
-// What a decoder and an encoder remember changes nothing of what they give.
+// An encoder and a decoder that remember earlier messages return the same as new ones.
 func TestMemoryChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var encoder wire.Encoder
