@@ -82,7 +82,7 @@ func (n *node) place(id string) protocol.Epoch {
 	return e
 }
 
-// A message of a stranger to an entity has no effect, in whose name it may come.
+// A message of a stranger to an entity has no effect, whoever it names as its origin.
 // covers I35.
 func TestAStrangerWritesNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {

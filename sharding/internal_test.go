@@ -129,7 +129,8 @@ func TestAnEntityThatIsLeftBehind(t *testing.T) {
 	})
 }
 
-// stubborn does not return when its context ends.
+// stubborn is an entity whose Receive does not return when its context ends, but only when
+// hold is closed.
 type stubborn struct {
 	hold        chan struct{}
 	fine, ended chan context.Context

@@ -29,7 +29,7 @@ func (w *written) Write(p []byte) (int, error) {
 	return w.b.Write(p)
 }
 
-// take returns what was written since the last call.
+// take returns the text that was logged since the last call.
 func (w *written) take() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -137,7 +137,8 @@ func TestALongTracestateIsLeftOut(t *testing.T) {
 	require.Len(t, traceparent(c), traceparentBytes)
 }
 
-// FuzzTraceparent parses what a hostile node may send.
+// FuzzTraceparent parses trace contexts as a hostile node may send them: a context that is
+// accepted survives being written and parsed again.
 func FuzzTraceparent(f *testing.F) {
 	for _, seed := range []string{
 		"", "00", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\na=b",

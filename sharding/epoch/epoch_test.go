@@ -37,7 +37,8 @@ var epochs = rapid.Custom(func(t *rapid.T) epoch.Epoch {
 	}
 })
 
-// The text and the byte form compare like the epochs, and nothing else is parsed.
+// Epochs compare like their texts and like their bytes, and both are parsed into the same
+// epoch again.
 func TestFormsKeepTheOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := epochs.Draw(t, "a"), epochs.Draw(t, "b")

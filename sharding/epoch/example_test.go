@@ -10,8 +10,8 @@ import (
 	"github.com/quorate/quorate/sharding/epoch"
 )
 
-// A storage keeps the highest epoch of an entity in a column of text, and takes a write
-// only with one that is not lower. The former owner of the entity is told so.
+// A storage keeps the highest epoch of an entity in a column of text, and refuses a write
+// with a lower epoch: that of a former owner.
 func Example() {
 	first := epoch.Epoch{Born: 1764000000000, Term: singleton.Term{UpNumber: 1, UID: 0xb0f2, Start: 1}, N: 12}
 	second := first

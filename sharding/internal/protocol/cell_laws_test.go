@@ -25,8 +25,8 @@ import (
 //
 //   - every message has one outcome, and begins at most once;
 //   - the messages of a sender begin in their order;
-//   - an instance does one thing at a time, and an entity has one instance, apart from
-//     instances that were left behind;
+//   - an instance has one call under way at a time, and an entity has one instance, apart
+//     from instances that were left behind;
 //   - no message begins without standing, nor at an instance whose hosting has ended;
 //   - no answer of an entity that was left behind leaves;
 //   - an entity that is stuck is counted until it returns;
@@ -46,11 +46,11 @@ type cellModel struct {
 	ended     bool
 	positions []protocol.Position
 
-	sent    uint64 // The last number of the remote stream.
+	sent    uint64 // The number of the last message in the stream of nodeB.
 	all     []*protocol.Message
 	settled map[*protocol.Message]string
 	begun   map[*protocol.Message]bool
-	heard   map[string]int // The last message that began, by entity and sender.
+	heard   map[string]int // The number of the last message that began, by entity and sender.
 	at      map[*protocol.Entity]protocol.Op
 	alive   []*protocol.Entity
 	stuck   map[*protocol.Entity]bool
@@ -64,7 +64,7 @@ type waiter struct {
 	m       *protocol.Message
 	what    protocol.Admission
 	called  bool
-	changes int // The model's changes when the message was called.
+	changes int // The field changes of the model when the message was called.
 }
 
 func newCellModel(t *rapid.T) *cellModel {
@@ -199,7 +199,7 @@ func (m *cellModel) finish(e *protocol.Entity) {
 	m.carry()
 }
 
-// end ends a message, in one of the ways in which messages end.
+// end ends the message that an entity is at, in one of several ways.
 func (m *cellModel) end(e *protocol.Entity) {
 	switch rapid.IntRange(0, 6).Draw(m.t, "end") {
 	case 0:

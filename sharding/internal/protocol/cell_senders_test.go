@@ -33,7 +33,7 @@ func TestWhoseMessageAMemberMayBring(t *testing.T) {
 }
 
 // Only the home in the cell's map may acknowledge, ask for messages, and hold senders back.
-// The same from an earlier home comes too late, and counts as no fault.
+// Such frames from an earlier home come too late, and count as no fault.
 func TestTheHomeAloneIsBelieved(t *testing.T) {
 	c := newCell(t, nodeA, protocol.CellConfig{})
 	c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)})

@@ -16,10 +16,15 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// The tests of the cell read its actions as text, an action a word, in order. A helper such as
-// tell, deliver or done makes one call of the cell and returns the words of that call; did
-// returns those since the last. After a done("x", ok) the words "reply free:x:1 run:x" say: the
-// reply leaves, message 1 to entity x is freed, and entity x begins its next message.
+// The bench of a cell, and its basic rules: first the origin and its lane, then the host, moves
+// and standing, then refusals, failures, the end of a node and bounds, last allocations and
+// benchmarks. The other files cell_*_test.go use the same bench.
+//
+// Tests read the actions of a cell as text, an action a word, in order. A helper such as tell,
+// deliver or done makes one call of the cell and returns the words of that call; did returns
+// the words of all actions that no helper has returned yet. After a done("x", ok) the words
+// "reply free:x:1 run:x" say: the reply leaves, message 1 to entity x is freed, and entity x
+// begins its next message.
 //
 //	transmit:x:3   the third message of the stream, to entity x, goes to the lane
 //	forward:x:3    the same, for a message of another origin
@@ -33,7 +38,7 @@ import (
 //	room:x                           a sender to x, which found no room, may try again
 //	hold:x, open:x, ask:x            the flow of another node's messages to x, see Flow
 //	lookup, shardhalted              an event for the control machine
-//	reset, forged:fault              as the actions of these names
+//	reset, forged:fault              the streams begin anew; a frame is refused for that fault
 //
 // OpWake and OpEnd have no word.
 
@@ -180,7 +185,8 @@ func host(t *testing.T, cfg protocol.CellConfig) *cell {
 
 var ok = protocol.Result{Reply: &protocol.Reply{}}
 
-// An origin keeps what is not acknowledged, and asks for a home once.
+// An origin keeps messages until they are acknowledged, transmits them again, and asks for
+// the home of its shard once.
 func TestOriginTransmitsAndKeeps(t *testing.T) {
 	c := newCell(t, nodeA, protocol.CellConfig{})
 	require.Equal(t, "lookup", c.tell("x"))
@@ -489,7 +495,7 @@ func TestHotPathsDoNotAllocate(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() { remoteRound(remote, m) }))
 }
 
-// localRound lets a local message be processed.
+// localRound accepts one local message and ends it.
 func localRound(c *cell, m *protocol.Message) {
 	m.Reset()
 	m.Entity = "x"
@@ -498,7 +504,7 @@ func localRound(c *cell, m *protocol.Message) {
 	c.out.Reset()
 }
 
-// remoteRound lets a message be sent and acknowledged.
+// remoteRound accepts one message for another node and acknowledges it.
 func remoteRound(c *cell, m *protocol.Message) {
 	m.Reset()
 	m.Entity = "x"

@@ -19,10 +19,10 @@ import (
 )
 
 // The rules of the control machine, one by one. First what a whole fleet does: recovery from
-// dead hosts and coordinators, leaves, refusals and the first allocation. Then what a
-// coordinator makes of reports and promises, with puppets for the other nodes. Then the
-// region: lookups, maps, orders to host, and the loss of standing. Last the end of a node,
-// inputs that are ignored, bounds, and a birth that is raised.
+// dead hosts and coordinators, leaves, refusals and the first allocation. Then what is made of
+// reports and promises, with puppets for the other nodes. Then nodes that coordinate or use a
+// kind and do not run it, and the region: lookups, maps, orders to host, and the loss of
+// standing. Last the end of a node, inputs that are ignored, bounds, and a birth that is raised.
 
 // term returns the start-th term of the member with the up-number up. The tests number the
 // members in the order in which they come up.

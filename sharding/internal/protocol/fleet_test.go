@@ -373,7 +373,7 @@ func (f *fleet) send(from, to gossip.NodeID, m protocol.ControlMessage) {
 	})
 }
 
-// say sends a message of a puppet.
+// say sends a message from a puppet, and lets it arrive and be answered.
 func (n *control) say(to *control, m protocol.ControlMessage) {
 	n.f.send(n.id, to.id, m)
 	n.f.run(2 * latency)

@@ -115,7 +115,7 @@ func TestBoundsOfMoves(t *testing.T) {
 }
 
 // The load is not evened out onto a region without standing, nor while a member is joining.
-// It is evened out when the region has standing, and when nobody is joining any more.
+// It is evened out when the region has standing, and when no member is joining any more.
 func TestUnfitClusterIsLeftAlone(t *testing.T) {
 	f := newFleet(t)
 	a := f.start(1, six())

@@ -221,12 +221,10 @@ func (s lazy) Allocate(ctx context.Context, r allocation.AllocateRequest) (alloc
 // angry is a strategy that panics or returns an error.
 type angry struct{ allocation.Strategy }
 
-// Allocate panics.
 func (angry) Allocate(context.Context, allocation.AllocateRequest) (allocation.AllocateResult, error) {
 	panic("no")
 }
 
-// Rebalance fails.
 func (angry) Rebalance(context.Context, allocation.RebalanceRequest) (allocation.RebalanceResult, error) {
 	return allocation.RebalanceResult{}, errors.New("out of ideas")
 }
