@@ -52,11 +52,11 @@ func runOfThree() []*protocol.Message {
 // the receiver's clock has not reached yet.
 func TestDeadlinesCountFromWhenTheyWereWritten(t *testing.T) {
 	for name, test := range map[string]struct{ there, received, want machine.Instant }{
-		"not known":          {0, 500, 500 + 100},
+		"clock not known":    {0, 500, 500 + 100},
 		"on time":            {500, 500, 500 + 100},
 		"on its way for 60":  {500, 560, 500 + 100},
 		"on its way for 200": {500, 700, 500 + 100},
-		"a clock gone wrong": {900, 500, 500 + 100},
+		"clock ahead of now": {900, 500, 500 + 100},
 	} {
 		t.Run(name, func(t *testing.T) {
 			first := follow(&protocol.Message{Entity: "x", Deadline: now + 100}, &protocol.Message{Entity: "x"}, &protocol.Message{Entity: "y", Deadline: now})
