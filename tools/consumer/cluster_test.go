@@ -18,7 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A program that needs only members does not get entities, files or the parsers of files.
+// A program that imports only membership links no module above it, so neither entities nor
+// the reading of files: of config there are only the errors of settings, in config/field.
 func TestMembershipComesWithoutWhatIsAboveIt(t *testing.T) {
 	c := newConsumer(t)
 	c.imports(t, "membership")
@@ -55,12 +56,13 @@ func (c *consumer) starts(t *testing.T, program string) (first, second string) {
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, free.Close())
-	// It ends with its standard input, and not before the test's context does.
+	// The program ends when its standard input is closed, in the cleanup. The context of the
+	// test ends before that, and would kill the program.
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), filepath.Join(c.dir, program), free.Addr().String())
 	cmd.Dir = c.dir
 	log, err := os.Create(filepath.Join(c.dir, program+".log"))
 	require.NoError(t, err)
-	cmd.Stderr = log // A file, which the test may read while the program writes.
+	cmd.Stderr = log // A buffer would be a data race: the test may read while the program writes.
 	said := func() string {
 		text, err := os.ReadFile(log.Name())
 		return fmt.Sprint(string(text), err)

@@ -21,8 +21,8 @@ import (
 
 const (
 	prefix = "github.com/quorate/quorate/"
-	// version is the same in each run: the module cache is fresh, and the build cache
-	// knows by it what has not changed.
+	// version is the same in each run: the module cache is fresh each time, and with equal
+	// versions the build cache recognises packages that have not changed.
 	version = "v0.0.1-consumer.1"
 )
 
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// run releases the tree once for all tests.
+// run releases the tree of the repository once for all tests, then runs them.
 func run(m *testing.M) (status int, err error) {
 	scratch, err := os.MkdirTemp("", "quorate-consumer")
 	if err != nil {

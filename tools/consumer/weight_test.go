@@ -1,9 +1,9 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a program with a node links, and at most, see docs/versioning.md. The program is
-// built without what is linked only when it is asked for, with each of that, and with all
-// of it; what the binary says of itself is counted, and compared with the bounds.
+// How much a program with a node links, at most; docs/versioning.md has the figures. The
+// program is built without extras, with each extra, and with all of them; then the modules
+// in its binary, its packages and its size are compared with the bounds.
 
 package consumer_test
 
@@ -18,14 +18,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// extra is what a program links only when it wants it.
+// extra is a part of a node that a program links only when it imports a package for it.
 type extra struct {
-	module string // What has the package.
-	path   string // What is imported.
-	option string // Of cluster.Start.
+	module string // The module that has the package, without the common prefix.
+	path   string // The package that the program imports, without the common prefix.
+	option string // The option that the program passes to cluster.Start, as source.
 }
 
-// The extras of a node.
+// The extras that a node has.
 var (
 	inTOML     = extra{"config/toml", "config/toml", "cluster.WithFormat(toml.Format())"}
 	prometheus = extra{"cluster/prometheus", "cluster/prometheus", "cluster.WithMetrics(prometheus.Endpoint())"}
@@ -62,14 +62,14 @@ func TestWeightOfANodeIsBounded(t *testing.T) {
 	for _, c := range []struct {
 		name              string
 		extras            []extra
-		modules, packages int     // Of others; of everybody.
-		megabytes         float64 // On linux/amd64, without symbols.
+		modules, packages int     // Modules of others; packages with ours and the standard library's.
+		megabytes         float64 // The size of the binary for linux/amd64, without symbols.
 	}{
 		{"a node", nil, 23, 400, 18.7},
 		{"with TOML", []extra{inTOML}, 24, 405, 18.9},
 		{"with metrics for Prometheus", []extra{prometheus}, 34, 445, 20.8},
 		{"with plugins", []extra{host}, 31, 450, 20.8},
-		{"with all of it", []extra{inTOML, prometheus, host}, 43, 500, 23.1},
+		{"with all extras", []extra{inTOML, prometheus, host}, 43, 500, 23.1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			others, packages, megabytes := weigh(t, c.extras)
@@ -89,7 +89,8 @@ func TestWeightOfANodeIsBounded(t *testing.T) {
 	}
 }
 
-// weigh builds a program with extras, and returns what it links.
+// weigh builds a program with extras, and returns the modules of others that it links, the
+// number of all its packages, and the size of its binary.
 func weigh(t *testing.T, extras []extra) (others []string, all int, megabytes float64) {
 	t.Helper()
 	c := newConsumer(t)
@@ -119,7 +120,7 @@ func weigh(t *testing.T, extras []extra) (others []string, all int, megabytes fl
 	return others, len(strings.Fields(c.run(t, "go", "list", "-deps", "."))), float64(about.Size()) / 1e6
 }
 
-// linkedFrom returns the modules whose paths begin so.
+// linkedFrom returns the modules whose paths have a beginning.
 func linkedFrom(modules []string, beginning string) []string {
 	var all []string
 	for _, m := range modules {

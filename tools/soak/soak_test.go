@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// planted is a world that breaks with every third seed, and panics with every
-// fifth.
+// planted is a world that breaks with every third seed, and panics with every fifth of the
+// others.
 func planted(name string) World {
 	return World{Name: name, most: NodesMost, run: func(seed uint64, nodes int) (Outcome, error) {
 		switch {
@@ -68,8 +68,8 @@ func TestSoakEndsWithItsContext(t *testing.T) {
 	require.Equal(t, 7, n)
 }
 
-// What a run finds depends on its world, seed and nodes alone: not on where in a plan
-// it is, nor on what runs beside it.
+// What a run finds depends on its world, seed and nodes alone: not on its place in the plan,
+// nor on the runs beside it.
 //
 // covers I30.
 func TestRunIsRepeatedByItsSeedAndNodes(t *testing.T) {

@@ -25,7 +25,8 @@ func faultless() map[string]string {
 		"fd/fd.go":   licence + "// Package fd detects.\npackage fd\n\nimport \"time\"\n\n// Limit is a limit.\nconst Limit = 3 * time.Second\n",
 		"other/x.go": licence + "// Package other is not a leaf.\npackage other\n",
 		"node/a.go":  licence + "// Package node runs.\npackage node\n\n// Run runs.\nfunc Run() int { return 1 }\n",
-		// Of 70 lines and of 800, which is just allowed; and a long table of cases.
+		// A function of 70 lines and a file of 800, the most that is allowed, and a test of
+		// more: tests may have long tables of cases.
 		"node/fits.go":       licence + "package node\n\n// Fits has 70 lines.\nfunc Fits() {\n" + lines("\tRun()\n", 68) + "}\n",
 		"node/full.go":       licence + "package node\n" + lines("\n// Much.\n", 398),
 		"node/table_test.go": licence + "package node\n\nimport \"testing\"\n\nfunc TestRun(*testing.T) {\n" + lines("\tRun()\n", 100) + "}\n",
@@ -33,8 +34,8 @@ func faultless() map[string]string {
 	}
 }
 
-// Each rule on which the project relies in place of a check of its own is broken once,
-// in a file of its own, and its linter says so, and of this file no more than that.
+// Each rule that the project leaves to a linter is broken once, in a file of its own. The
+// linter reports that fault and no other of the file, and nothing of files without a fault.
 func TestLintersFindTheirPlantedFaults(t *testing.T) {
 	planted := []struct{ file, text, want string }{
 		{"fd/stranger.go", "package fd\n\nimport _ \"example.test/planted/other\" // A leaf may not.\n", "not allowed from list 'leaf'"},
@@ -63,7 +64,7 @@ func TestLintersFindTheirPlantedFaults(t *testing.T) {
 	require.Empty(t, found, "without a planted fault")
 }
 
-// lint returns what the linters say of a module, by file.
+// lint returns what the linters report of a module, by file.
 func lint(t *testing.T, files map[string]string) map[string][]string {
 	t.Helper()
 	linter := os.Getenv("QUORATE_LINTER")

@@ -13,7 +13,7 @@ import (
 	"github.com/quorate/quorate/tools/tree"
 )
 
-// root is the directory above this one that has the go.work.
+// root returns the directory of the repository, the nearest above the test with a go.work.
 func root(t *testing.T) string {
 	t.Helper()
 	dir, err := os.Getwd()

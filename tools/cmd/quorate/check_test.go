@@ -14,8 +14,8 @@ import (
 	"github.com/quorate/quorate/config"
 )
 
-// A file that asks for parts which not every program links is well, and its reader is told
-// what the program needs, each part once.
+// A configuration that selects parts which not every program links is valid; check returns
+// an error for each part that the program must link, and none while the file has faults.
 func TestCheckNamesWhatTheProgramNeeds(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
@@ -37,7 +37,7 @@ func TestCheckNamesWhatTheProgramNeeds(t *testing.T) {
 	}{
 		"a method of discovery":     {dns, []string{"dns.yaml:2: membership.discovery.methods: the method dns is not part of this program: import github.com/quorate/quorate/discovery/dns"}},
 		"every method of discovery": {all, []string{"method consul", "method dns", "method etcd", "method file", "method kubernetes", "method multicast"}},
-		"nothing":                   {plain, nil},
+		"no part":                   {plain, nil},
 		"metrics":                   {metrics, []string{"metrics.yaml:2: telemetry.metrics: prometheus is not part of this program"}},
 		"format and metrics":        {written, []string{"written.toml: TOML is not part of this program", "written.toml:2: telemetry.metrics"}},
 	} {

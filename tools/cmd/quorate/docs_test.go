@@ -16,8 +16,9 @@ import (
 	"github.com/quorate/quorate/config"
 )
 
-// Every block of YAML on the pages about discovery is a part of a file that a node takes,
-// and every method has one, whose need of its module is seen.
+// Every block of YAML on the pages about discovery is valid in the configuration of a node.
+// For each method some block selects the method and has its section, and check names the
+// module that a program must link for it.
 func TestTheFilesOnThePagesAboutDiscoveryAreRight(t *testing.T) {
 	dir := t.TempDir()
 	rest := filepath.Join(dir, "rest.yaml")
@@ -44,7 +45,8 @@ func TestTheFilesOnThePagesAboutDiscoveryAreRight(t *testing.T) {
 	}
 }
 
-// filesOn returns the blocks of YAML of a page, but for what belongs to objects of Kubernetes.
+// filesOn returns the blocks of YAML on a page that configure a node. Blocks that begin with
+// apiVersion or env are objects of Kubernetes, or parts of them.
 func filesOn(t *testing.T, page string) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", page))

@@ -15,7 +15,13 @@ import (
 	"github.com/quorate/quorate/tools/internal/api"
 )
 
-// TestTreeIsWhatWasAccepted is the gate.
+// The first test is the gate: it compares this repository with the listings in docs/api.
+// The others are about the gate: what it lists of a small tree, that it passes what was
+// accepted, that it finds planted changes and passes those that no program notices, and
+// that each public package has a row in the table of promises.
+
+// The public packages of this repository declare what docs/api has; make api accepts a
+// change.
 func TestTreeIsWhatWasAccepted(t *testing.T) {
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	require.NoError(t, err)
@@ -181,7 +187,7 @@ func TestEveryPublicPackageHasARow(t *testing.T) {
 	for name, c := range map[string]struct{ old, changed, want string }{
 		"a package without a row":  {"| a | kept | |\n", "", "says nothing about the public package a"},
 		"a row without a package":  {"| a/loose", "| a/lost | none | x |\n| a/loose", "a row for a/lost, where no public package is"},
-		"another word":             {"a/loose | none", "a/loose | some", "neither kept nor none"},
+		"an unknown promise":       {"a/loose | none", "a/loose | some", "neither kept nor none"},
 		"no table":                 {"| a | kept | |\n| a/loose | none | x |\n", "", "has no table"},
 		"no heading for the table": {"## Who", "## Whoever", "has no heading"},
 	} {

@@ -20,6 +20,9 @@ import (
 	"github.com/quorate/quorate/tools/internal/command"
 )
 
+// What all commands have in common, shown by a program with three: first what config check
+// prints, of good files and of faults; then flags, exit statuses, help, and the version.
+
 // settings stands for the sections of a real node.
 type settings struct {
 	Node struct {
@@ -43,7 +46,7 @@ func load(_, sections []string, paths ...string) (needs config.Errors, err error
 	return needs, file.DecodeAll(&settings{}, beside...)
 }
 
-// demanding is the name of a file that asks for what not every program links.
+// demanding is the name of a file for which load reports a part that the program must link.
 const demanding = "demanding.yaml"
 
 // count is a command with flags and an argument.
@@ -69,7 +72,6 @@ func run(t *testing.T, c *count, args ...string) (status int, stdout, stderr str
 	}}, args...)
 }
 
-// output runs a program, and returns its output.
 func output(program command.Program, args ...string) (status int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	status = program.Run(args, &out, &errs)
@@ -131,7 +133,7 @@ func TestEveryFaultOfAConfigurationIsPrinted(t *testing.T) {
 	require.Contains(t, stdout, "no such file")
 }
 
-// A section of the program is passed over where the caller allows it, and refused else.
+// A section that belongs to the user's program is refused, unless --allow names it.
 func TestASectionOfTheProgramIsAllowed(t *testing.T) {
 	path := write(t, "twins: {any: 1}\n")
 	status, stdout, _ := run(t, &count{}, "config", "check", path)

@@ -17,7 +17,11 @@ import (
 	"github.com/quorate/quorate/tools/internal/command"
 )
 
-// waiting is a node that waits for two voters.
+// First what the command members prints of a node that waits for voters, or whose cluster
+// has yielded; then the command form, by which an operator founds a cluster anew: its
+// output, its confirmation, and refusals.
+
+// waiting is what a node answers that waits for two of three voters.
 func waiting() management.ClusterMembers {
 	at := time.Unix(1700000000, 0).UTC()
 	return management.ClusterMembers{
@@ -71,7 +75,7 @@ to found     quorate form -node `+url+`
 	require.Equal(t, waiting(), got)
 }
 
-// A node whose cluster has yielded says to which one.
+// A node whose cluster has yielded says to which cluster.
 func TestMembersOfAClusterThatHasYielded(t *testing.T) {
 	of := two()
 	of.Cluster, of.Yielded = "1700000000000-b", "1600000000000-a"
@@ -85,7 +89,8 @@ yielded      to cluster 1600000000000-a of the same name, which goes on: this
 `)
 }
 
-// founding is a node that waits, and how often it was asked to found a cluster.
+// founding serves a node that waits for voters. The node counts in asked how often it is
+// told to found a cluster, and answers with err.
 func founding(t *testing.T, err error) (url string, asked *int) {
 	t.Helper()
 	asked = new(int)
@@ -97,7 +102,7 @@ func founding(t *testing.T, err error) (url string, asked *int) {
 	}), asked
 }
 
-// sit runs the command as a person at a terminal who answers.
+// sit runs form at a terminal, where a person answers the question with says.
 func sit(says, url string) (status int, stdout, stderr string) {
 	return output(command.Program{Name: "quorate", Help: "A cluster toolkit.", Commands: []command.Command{
 		{Name: "form", Help: "Form", Args: command.NewForm(strings.NewReader(says), true)},
@@ -149,7 +154,8 @@ func TestFormWantsAConfirmation(t *testing.T) {
 	require.Equal(t, 1, *asked)
 }
 
-// A refusal is told with its reason, and has a status of its own.
+// When a node refuses to found a cluster, or waits for none, form fails and prints the
+// reason.
 func TestFormTellsARefusal(t *testing.T) {
 	url, asked := founding(t, &management.Error{Status: http.StatusConflict, Text: "membership: no cluster was founded: 10.0.0.2:7946#3 is a member of a cluster that goes on"})
 	status, stdout, stderr := remote("form", "-yes", "-node", url)

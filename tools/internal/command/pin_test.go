@@ -16,13 +16,13 @@ import (
 	"github.com/quorate/quorate/tools/internal/command"
 )
 
-// plugin runs quorate plugin.
+// plugin runs a command of quorate plugin.
 func plugin(args ...string) (status int, stdout, stderr string) {
 	program := command.Program{Name: "quorate", Commands: []command.Command{{Name: "plugin", Args: &command.Plugin{}}}}
 	return output(program, append([]string{"plugin"}, args...)...)
 }
 
-// The checksums of "one" and of "two".
+// The SHA-256 checksums of the executables one and two, each of which holds its own name.
 const (
 	sumOne = "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed"
 	sumTwo = "3fc4ccfe745870e2c0d99f71f30ff0656c8dedd41cc1d7d3d376b0dbe685e2f3"
@@ -43,7 +43,7 @@ plugins:
     policy: allocation
 `
 
-// Pinning changes the checksums and nothing else, and a node takes the file.
+// Pinning changes the checksums in a file and nothing else, and a node loads the result.
 func TestPin(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "bin"), 0o700))
@@ -110,7 +110,8 @@ func TestWhatCannotBePinned(t *testing.T) {
 	require.Contains(t, stdout, "has no plugins")
 }
 
-// A file that is no plugin gives one message with its path.
+// The check of a plugin fails with a message for a file that is missing, and for a program
+// that is no plugin.
 func TestCheckOfWhatIsNoPlugin(t *testing.T) {
 	status, _, stderr := plugin("check", filepath.Join(t.TempDir(), "nothing"))
 	require.Equal(t, command.StatusFailed, status)

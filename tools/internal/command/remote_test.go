@@ -27,6 +27,9 @@ import (
 	"github.com/quorate/quorate/tools/internal/command"
 )
 
+// The commands that ask a node over HTTP: what members, decisions and why print, as text and
+// as JSON; then what they say when there is no answer; TLS; and help.
+
 // remote runs one of the commands that ask nodes.
 func remote(args ...string) (status int, stdout, stderr string) {
 	return output(command.Program{Name: "quorate", Help: "A cluster toolkit.", Commands: []command.Command{
@@ -37,7 +40,8 @@ func remote(args ...string) (status int, stdout, stderr string) {
 	}}, args...)
 }
 
-// fits requires what a terminal can show.
+// fits requires text that a terminal of 80 columns shows as it is: no escape sequence, no
+// line that is longer, none that ends in a space.
 func fits(t *testing.T, text string) {
 	t.Helper()
 	require.NotEmpty(t, text)
@@ -48,7 +52,7 @@ func fits(t *testing.T, text string) {
 	}
 }
 
-// members answers with the members of a cluster.
+// members is the route under which a node answers with the members of its cluster.
 func members(value management.ClusterMembers) management.Route {
 	return management.Route{Path: "/v1/members", Answer: func(context.Context, management.Request) (any, error) { return value, nil }}
 }
@@ -64,7 +68,7 @@ func node(t *testing.T, routes ...management.Route) string {
 	return "http://" + s.Address()
 }
 
-// two are the members of a cluster that is not well.
+// two is what the first of two members answers, while the second is down and unreachable.
 func two() management.ClusterMembers {
 	return management.ClusterMembers{
 		Self: "10.0.0.1:7946#1b0f2e3d4c5b6a79", Leader: "10.0.0.1:7946#1b0f2e3d4c5b6a79",
@@ -151,7 +155,8 @@ shown        2 decisions, 7 older ones not shown: see -limit
 	require.Len(t, got.Decisions, 2)
 }
 
-// one knows one kind, and lets everything of it live at the same place.
+// one explains the shards of one kind. They have the same home, except for shard 5, which
+// has none; shard 6 is explained as if its home were asked.
 type one struct{}
 
 func (one) Kinds(context.Context) ([]management.Kind, error) {
@@ -235,8 +240,8 @@ asked        10.0.0.1:7946#1
 	}
 }
 
-// Each way in which there is no answer has a text of its own, in one line, and
-// a status that says whose fault it is.
+// Whatever keeps a command from printing an answer is said in one line of its own. The
+// status tells a node that gave no answer, 1, from a wrong command line, 2.
 func TestWhatGoesWrongBetweenHereAndTheNode(t *testing.T) {
 	nobody, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -260,24 +265,24 @@ func TestWhatGoesWrongBetweenHereAndTheNode(t *testing.T) {
 		status int
 		want   string
 	}{
-		"nobody there":   {[]string{"members", "-node", nobody.Addr().String()}, 1, "no node answers at http://" + nobody.Addr().String() + ": dial tcp"},
-		"another server": {[]string{"members", "-node", other.URL}, 1, "does not answer as a node does (status 200"},
-		"redirect":       {[]string{"decisions", "-node", other.URL}, 1, "does not answer as a node does (status 302, no error in JSON)"},
-		"too slow":       {[]string{"why", "a", "-kind", "account", "-node", other.URL, "-timeout", "30ms"}, 1, "no answer from " + other.URL + " within 30ms"},
-		"unknown kind":   {[]string{"why", "a", "-kind", "acount", "-node", good}, 1, `kind "acount" does not run on this node; there are account`},
-		"unknown shard":  {[]string{"why", "-kind", "account", "-shard", "100", "-node", good}, 1, `kind "account" has no shard 100: they are 0 to 99`},
-		"negative shard": {[]string{"why", "-kind", "account", "-shard", "-1", "-node", good}, 1, "0 to 99"},
-		"no such route":  {[]string{"members", "-node", good}, 1, "there is nothing at /v1/members"},
-		"no entity":      {[]string{"why", "-kind", "account", "-node", good}, 2, "Give the id of an entity, or -shard"},
-		"both":           {[]string{"why", "a", "-kind", "account", "-shard", "1", "-node", good}, 2, `both the entity "a" and -shard 1`},
-		"no kind":        {[]string{"why", "a", "-node", good}, 2, "missing flags: --kind"},
-		"empty kind":     {[]string{"why", "a", "-kind", "", "-node", good}, 2, "-kind is empty"},
-		"no URL":         {[]string{"members", "-node", "ftp://a"}, 2, `-node "ftp://a" is not the address of a node`},
-		"path":           {[]string{"members", "-node", good + "/v1/members"}, 2, "http://127.0.0.1:8080"},
-		"no time":        {[]string{"members", "-node", good, "-timeout", "0s"}, 2, "-timeout 0s"},
-		"half of TLS":    {[]string{"members", "-node", good, "-key", "k.pem"}, 2, "go together"},
-		"no file":        {[]string{"members", "-node", good, "-key", "k.pem", "-certificate", "c.pem", "-authorities", "a.pem"}, 2, "-certificate c.pem with -key k.pem: open c.pem"},
-		"empty file":     {[]string{"members", "-node", good, "-key", empty, "-certificate", empty, "-authorities", empty}, 2, "PEM"},
+		"no server":         {[]string{"members", "-node", nobody.Addr().String()}, 1, "no node answers at http://" + nobody.Addr().String() + ": dial tcp"},
+		"another server":    {[]string{"members", "-node", other.URL}, 1, "does not answer as a node does (status 200"},
+		"redirect":          {[]string{"decisions", "-node", other.URL}, 1, "does not answer as a node does (status 302, no error in JSON)"},
+		"too slow":          {[]string{"why", "a", "-kind", "account", "-node", other.URL, "-timeout", "30ms"}, 1, "no answer from " + other.URL + " within 30ms"},
+		"unknown kind":      {[]string{"why", "a", "-kind", "acount", "-node", good}, 1, `kind "acount" does not run on this node; there are account`},
+		"unknown shard":     {[]string{"why", "-kind", "account", "-shard", "100", "-node", good}, 1, `kind "account" has no shard 100: they are 0 to 99`},
+		"negative shard":    {[]string{"why", "-kind", "account", "-shard", "-1", "-node", good}, 1, "0 to 99"},
+		"no such route":     {[]string{"members", "-node", good}, 1, "there is nothing at /v1/members"},
+		"no entity":         {[]string{"why", "-kind", "account", "-node", good}, 2, "Give the id of an entity, or -shard"},
+		"entity and shard":  {[]string{"why", "a", "-kind", "account", "-shard", "1", "-node", good}, 2, `both the entity "a" and -shard 1`},
+		"no kind":           {[]string{"why", "a", "-node", good}, 2, "missing flags: --kind"},
+		"empty kind":        {[]string{"why", "a", "-kind", "", "-node", good}, 2, "-kind is empty"},
+		"another scheme":    {[]string{"members", "-node", "ftp://a"}, 2, `-node "ftp://a" is not the address of a node`},
+		"URL with a path":   {[]string{"members", "-node", good + "/v1/members"}, 2, "http://127.0.0.1:8080"},
+		"no timeout":        {[]string{"members", "-node", good, "-timeout", "0s"}, 2, "-timeout 0s"},
+		"half of TLS":       {[]string{"members", "-node", good, "-key", "k.pem"}, 2, "go together"},
+		"no certificate":    {[]string{"members", "-node", good, "-key", "k.pem", "-certificate", "c.pem", "-authorities", "a.pem"}, 2, "-certificate c.pem with -key k.pem: open c.pem"},
+		"empty certificate": {[]string{"members", "-node", good, "-key", empty, "-certificate", empty, "-authorities", empty}, 2, "PEM"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, stdout, stderr := remote(test.args...)
@@ -290,7 +295,8 @@ func TestWhatGoesWrongBetweenHereAndTheNode(t *testing.T) {
 	}
 }
 
-// A node with TLS is asked with a certificate.
+// A node with TLS is asked with the certificate of the flags; without them the command
+// fails.
 func TestNodesWithTLSAreAsked(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, `{"self":"`+strconv.Itoa(len(r.TLS.PeerCertificates))+`"}`)

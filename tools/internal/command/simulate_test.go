@@ -20,7 +20,7 @@ func simulate(t *testing.T, args ...string) (status int, stdout, stderr string) 
 	t.Helper()
 	program := command.Program{Name: "quorate", Commands: []command.Command{
 		{Name: "simulate", Help: "Run a cluster in virtual time and check its invariants", Args: &command.Simulate{}},
-		{Name: "version", Help: "Print the version", Args: &command.Version{}}, // With one command it would have no name.
+		{Name: "version", Help: "Print the version", Args: &command.Version{}},
 	}}
 	return output(program, append([]string{"simulate"}, args...)...)
 }
@@ -112,7 +112,8 @@ func TestResultOfASimulationAsJSON(t *testing.T) {
 	require.Positive(t, got.Checked)
 }
 
-// Nobody can settle in a millisecond.
+// No cluster settles in a millisecond, so that this run violates an invariant with each
+// seed.
 func TestViolationFailsAndSaysHowToRepeatIt(t *testing.T) {
 	args := []string{"-seed", "42", "-scenario", "steady", "-duration", "1ms", "-settle", "1ms"}
 	const replay = "quorate simulate -seed 42 -scenario steady -nodes 7 -duration 1ms -settle 1ms"

@@ -19,7 +19,7 @@ import (
 func runSoak(args ...string) (status int, stdout, stderr string) {
 	program := Program{Name: "quorate", Commands: []Command{
 		{Name: "soak", Help: "Run fresh seeds", Args: &Soak{}},
-		{Name: "version", Help: "Print the version", Args: &Version{}}, // With one command it would have no name.
+		{Name: "version", Help: "Print the version", Args: &Version{}},
 	}}
 	var out, err bytes.Buffer
 	status = program.Run(append([]string{"soak"}, args...), &out, &err)
@@ -66,8 +66,8 @@ func TestSoakRefusesWhatItCannotRun(t *testing.T) {
 	}
 }
 
-// A violation is printed at once and in the summary, with what repeats it, and the
-// program fails.
+// A violation is printed at once and in the summary, with the command that repeats its run,
+// and the program fails.
 func TestSoakReportsViolations(t *testing.T) {
 	broken := soak.Run{World: "links", Nodes: 3, Seed: 9, Outcome: soak.Outcome{Virtual: time.Hour}, Err: errors.New("I6: it went back\ntrace")}
 	const repeat = "quorate soak -world links -nodes 3 -seed 9 -runs 1"

@@ -21,7 +21,13 @@ import (
 	"github.com/quorate/quorate/tools/internal/reference"
 )
 
-// root is the root of the repository.
+// First the committed reference is compared with the sources, and faulty declarations are
+// refused. Then the reference of a small group with maps and lists is read line by line.
+// Last come the settings of a real node: values outside each range, defaults, named values
+// and required keys are tried, in files that set one key (document) and with the schema, and
+// the page has a row for each key.
+
+// root is the directory of the repository.
 const root = "../../.."
 
 // The committed reference agrees with the sources, and every setting of a node states its
@@ -37,7 +43,7 @@ func TestCommittedReferenceIsCurrent(t *testing.T) {
 	}
 }
 
-// bare has a fault of each kind.
+// bare lacks, in one setting or another, each thing that a declaration must state.
 type bare struct {
 	Silent string `koanf:"silent"`
 	// Count has no unit and no range.
@@ -60,7 +66,8 @@ func TestIncompleteDeclarationsAreAllNamed(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// sources returns a root under which the types of this test are declared.
+// sources returns a root under which the types of this file are declared: their comments
+// become the meanings of the settings.
 func sources(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -72,7 +79,8 @@ func sources(t *testing.T) string {
 	return dir
 }
 
-// entries has a map of groups, as the plugins of a cluster are.
+// entries has a map of groups, such as the plugins of a cluster, a list, and a map of
+// values.
 type entries struct {
 	// Map holds what users name, see [entry] and Inner.
 	Map map[string]entry `koanf:"the-map" reload:"yes"`
@@ -115,7 +123,7 @@ func TestMapsAndListsOfGroupsAreDescribed(t *testing.T) {
 	require.Error(t, valid(t, schema, "shares: {a: 1}\n"))
 }
 
-// document writes a file that sets one key, besides what every file must set.
+// document returns a file that sets one key, besides those that every node must set.
 func document(path []string, value string) string {
 	if path[len(path)-1] == "*" {
 		path = append(slices.Clip(path[:len(path)-1]), "x")
@@ -137,7 +145,7 @@ func document(path []string, value string) string {
 	return path[0] + ": {" + inner + "}\n" + text
 }
 
-// concrete puts a name where a user chooses one.
+// concrete puts the name x wherever a path has a * for a name that users choose.
 func concrete(path []string) []string {
 	path = slices.Clone(path)
 	for i := range path {
@@ -187,8 +195,9 @@ func beyond(t *testing.T, s config.Setting) []string {
 	return values
 }
 
-// The ranges of the reference are those that the modules check, so that neither
-// the page nor the schema can drift from them.
+// A value just outside a range of the reference is refused by the module that has the
+// setting, so that the page cannot drift from the code. The schema refuses it too, but for
+// durations: to the schema they are text.
 func TestRangesAreThoseThatAreChecked(t *testing.T) {
 	settings, err := config.Settings(cluster.Default())
 	require.NoError(t, err)
@@ -218,7 +227,9 @@ func TestRangesAreThoseThatAreChecked(t *testing.T) {
 	require.Greater(t, checked, 50)
 }
 
-// Values that the reference calls the default, allowed, or known are taken.
+// A node and the schema take each default and each allowed value, and refuse others where
+// the reference lists what is allowed. The schema takes each known value, which need not be
+// the only ones.
 func TestDefaultsAndNamedValuesAreTaken(t *testing.T) {
 	settings, err := config.Settings(cluster.Default())
 	require.NoError(t, err)
@@ -229,7 +240,7 @@ func TestDefaultsAndNamedValuesAreTaken(t *testing.T) {
 		}
 		for _, value := range append([]string{s.Default}, s.OneOf...) {
 			text := document(s.Path, value)
-			if s.Key() == "telemetry.metrics" { // Metrics are fetched from there.
+			if s.Key() == "telemetry.metrics" { // Metrics are fetched from the address of management.
 				text += "management: {address: \"127.0.0.1:0\"}\n"
 			}
 			require.NoError(t, load(t, text), text)
@@ -245,7 +256,7 @@ func TestDefaultsAndNamedValuesAreTaken(t *testing.T) {
 	}
 }
 
-// A node without a file reports exactly the keys that must be set.
+// A node whose file sets nothing is refused, with exactly the keys that must be set.
 func TestRequiredKeysAreThoseWithoutADefault(t *testing.T) {
 	settings, err := config.Settings(cluster.Default())
 	require.NoError(t, err)

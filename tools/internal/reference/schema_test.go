@@ -25,8 +25,8 @@ func committedSchema(t *testing.T) map[string]any {
 	return schema
 }
 
-// valid holds a YAML document against a schema, which is itself held against
-// that of the draft.
+// valid validates a YAML document against a schema. The compiler validates the schema
+// itself, against that of its draft.
 func valid(t *testing.T, schema map[string]any, text string) error {
 	t.Helper()
 	compiler := jsonschema.NewCompiler()
@@ -39,7 +39,7 @@ func valid(t *testing.T, schema map[string]any, text string) error {
 	return compiled.Validate(plainJSON(t, tree))
 }
 
-// plainJSON returns a value as the validator wants it.
+// plainJSON returns a value in the types that the validator takes.
 func plainJSON(t *testing.T, value any) any {
 	t.Helper()
 	data, err := json.Marshal(value)
@@ -84,7 +84,8 @@ func TestSchemaKnowsGoodFilesFromBadOnes(t *testing.T) {
 	}
 }
 
-// Every configuration file of the repository is good.
+// Every YAML file of the repository that configures a node, and so names a cluster, is
+// valid.
 func TestSchemaTakesTheFilesOfTheRepository(t *testing.T) {
 	schema := committedSchema(t)
 	seen := 0
@@ -98,7 +99,7 @@ func TestSchemaTakesTheFilesOfTheRepository(t *testing.T) {
 				Cluster map[string]any `yaml:"cluster"`
 			}
 			if yaml.Unmarshal(data, &top) != nil || top.Cluster["name"] == nil {
-				continue // Not the configuration of a node.
+				continue // The file is not the configuration of a node.
 			}
 			seen++
 			require.NoError(t, valid(t, schema, string(data)), path)

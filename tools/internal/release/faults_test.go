@@ -36,14 +36,14 @@ func TestModulesWithoutReleasesExist(t *testing.T) {
 	require.ErrorContains(t, err, "lost is listed as a module without releases (because)")
 }
 
-// Each fault is planted in a tree that may be released otherwise.
+// Each fault alone forbids the release of a tree that may be released without it.
 func TestPlantedFaultsForbidARelease(t *testing.T) {
 	requiresCopies := "\nrequire example.test/copies v0.0.0\n\nreplace example.test/copies => ../copies\n"
 	for name, c := range map[string]struct{ file, text, want string }{
-		"a changelog is silent":         {"b/CHANGELOG.md", "# Changelog\n\n## v0.1.0 - 2026-01-01\n\n- Older.\n", "b/CHANGELOG.md says nothing about v0.3.0"},
-		"a changelog has only headings": {"a/CHANGELOG.md", "# Changelog\n\n## Unreleased\n\n### Added\n\n## v0.1.0\n\n- Older.\n", "a/CHANGELOG.md says nothing"},
-		"the changelog of all is gone":  {"CHANGELOG.md", "", "CHANGELOG.md: no such file"},
-		"a module needs one that stays": {"a/go.mod", "module example.test/a" + goLine + requiresCopies, "a requires example.test/copies, which gets no release"},
+		"a changelog is silent":               {"b/CHANGELOG.md", "# Changelog\n\n## v0.1.0 - 2026-01-01\n\n- Older.\n", "b/CHANGELOG.md says nothing about v0.3.0"},
+		"a changelog has only headings":       {"a/CHANGELOG.md", "# Changelog\n\n## Unreleased\n\n### Added\n\n## v0.1.0\n\n- Older.\n", "a/CHANGELOG.md says nothing"},
+		"the root has no changelog":           {"CHANGELOG.md", "", "CHANGELOG.md: no such file"},
+		"a module needs one without releases": {"a/go.mod", "module example.test/a" + goLine + requiresCopies, "a requires example.test/copies, which gets no release"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.ErrorContains(t, check(t, repository(t, map[string]string{c.file: c.text}), "v0.3.0"), c.want)
@@ -100,7 +100,7 @@ func TestVersionAnnouncesWhatIsTakenAway(t *testing.T) {
 	}
 }
 
-// Each fault is planted into what the tag of b holds.
+// Each fault is planted into the tag of module b, in a release that verifies without it.
 func TestPlantedFaultsOfTagsAreFound(t *testing.T) {
 	const gomod = "module example.test/b" + goLine + "\nrequire example.test/a v0.3.0\n"
 	for name, c := range map[string]struct{ file, text, want string }{

@@ -17,13 +17,17 @@ import (
 	"github.com/quorate/quorate/tools/internal/release"
 )
 
+// A small repository is released. The tests look at the tags, at the branch main, at a
+// program that is installed from the tags, at a draft, and last at what is refused.
+
 const (
 	changes = "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- A thing.\n\n## v0.1.0 - 2026-01-01\n\n- Older.\n"
 	goLine  = "\n\ngo 1.26.0\n"
 )
 
-// repository is a committed tree of two modules that are released, b requiring a,
-// and one that is not; planted replaces files of it, and one that is "" is left out.
+// repository commits a tree of three modules: a, then b, which requires a, and copies,
+// which gets no release. planted replaces files by their names; a file with the text "" is
+// left out.
 func repository(t *testing.T, planted map[string]string) string {
 	t.Helper()
 	files := map[string]string{
@@ -69,7 +73,8 @@ func git(t *testing.T, repo string, args ...string) string {
 
 func without() map[string]string { return map[string]string{"copies": "programs to copy"} }
 
-// cut releases a repository without the identity of whoever runs the test.
+// cut releases version v0.3.0 of a repository. It names the author of the commits itself:
+// the user who runs the test may have told git none.
 func cut(t *testing.T, repo string, draft bool) *release.Release {
 	t.Helper()
 	for _, who := range []string{"AUTHOR", "COMMITTER"} {
