@@ -17,8 +17,9 @@ import (
 	"github.com/quorate/quorate/plugins/host"
 )
 
-// BenchmarkLaunch measures from nothing to the first decision about 100 members:
-// the copy, its checksum twice, certificates, handshake, settings, and the call.
+// BenchmarkLaunch measures how long a plugin takes from its configuration to its first
+// decision, about 100 members: the copy, its checksum twice, certificates, handshake,
+// settings, and the call.
 func BenchmarkLaunch(b *testing.B) {
 	base, cfg, v := clean(b), config(b, plugins.Downing, "good"), view(b, 100)
 	for b.Loop() {
@@ -53,8 +54,8 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// BenchmarkOutage measures what callers see of a process that is killed, with the
-// default back-off.
+// BenchmarkOutage measures for how long callers have no plugin when its process is killed,
+// with the default back-off.
 func BenchmarkOutage(b *testing.B) {
 	cfg := config(b, plugins.Downing, "good")
 	cfg.RestartBackoffMin, cfg.RestartBackoffMax = 0, 0
@@ -67,7 +68,8 @@ func BenchmarkOutage(b *testing.B) {
 		e, _ := w.last(plugins.Restarted)
 		away = append(away, e.Away)
 		if len(away)%4 == 0 {
-			// A swap forgets the failures: the breaker is not what is measured.
+			// A swap makes the plugin forget its failures. Otherwise the breaker would open,
+			// and its time would be measured too.
 			require.NoError(b, p.Swap(b.Context(), cfg))
 		}
 	}

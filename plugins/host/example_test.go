@@ -28,7 +28,7 @@ func Example() {
 		}
 	}))
 	if err != nil {
-		fmt.Println(err) // It names the plugin, the file, what is wrong and what to do.
+		fmt.Println(err) // The error names the plugin, the file, the fault and the cure.
 		return
 	}
 	defer p.Close(ctx) //nolint:errcheck // The process ends with the host in any case.

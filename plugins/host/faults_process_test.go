@@ -20,7 +20,8 @@ import (
 	"github.com/quorate/quorate/plugins/host"
 )
 
-// caller asks without pause, and remembers what it saw.
+// caller asks a plugin again and again, at most once a millisecond. It counts answers and
+// failures, and keeps the longest call and the first outcome that no caller should have.
 type caller struct {
 	answers, failures int
 	longest           time.Duration
@@ -57,13 +58,13 @@ func (c *caller) run(t *testing.T, p *host.Plugin, stop <-chan struct{}) {
 	}
 }
 
-// Processes are killed, stopped and swapped, for good or ill, while others ask:
-// calls end in time, with an answer or with why not, and the plugin always comes
-// back. covers I34, F56.
+// While callers ask, processes are killed, stopped, and swapped for good ones and for ones
+// that do not start. Each call ends in time, with an answer or with an error that says why
+// there is none, and in the end the plugin runs. covers I34, F56.
 func TestRandomFaults(t *testing.T) {
 	const (
 		callTimeout = 300 * time.Millisecond
-		slack       = 5 * time.Second // What a busy machine needs for a goroutine.
+		slack       = 5 * time.Second // How late a busy machine may run a goroutine.
 		rounds      = 25
 	)
 	good := func(version string) plugins.Config {
@@ -83,9 +84,9 @@ func TestRandomFaults(t *testing.T) {
 		pid := p.Status().PID
 		switch action := r.IntN(5); {
 		case action == 0 && pid > 0:
-			_ = syscall.Kill(pid, syscall.SIGKILL) // It may have ended.
+			_ = syscall.Kill(pid, syscall.SIGKILL) // The process may have ended.
 		case action == 1 && pid > 0:
-			_ = syscall.Kill(pid, syscall.SIGSTOP) // It may have ended.
+			_ = syscall.Kill(pid, syscall.SIGSTOP) // The process may have ended.
 		case action == 2:
 			require.NoError(t, p.Swap(t.Context(), good("next")))
 		case action == 3:

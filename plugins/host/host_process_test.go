@@ -34,7 +34,14 @@ import (
 	"github.com/quorate/quorate/plugins/host"
 )
 
-// Programs that are built once.
+// Plugins as real processes under a host. First come the programs that the tests run and
+// what they share: watching a plugin, and finding what it leaves behind. Then plugins are
+// opened and asked; faulty ones are refused when they are opened, and faulty answers when
+// they come. After that processes fail in each way and are replaced, then swapped, and last
+// closed.
+
+// The plugins of the tests, each built once: misbehaving does what its first argument says,
+// and served is built with package sdk.
 var (
 	program = builder("../internal/process/testdata/misbehaving")
 	served  = builder("./testdata/served")
@@ -77,7 +84,8 @@ func checksum(t testing.TB, path string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// config runs the program in a mode, with supervision in a hurry.
+// config returns the configuration of the misbehaving plugin in a mode, with short times of
+// supervision.
 func config(t testing.TB, policy plugins.Policy, mode string, env ...string) plugins.Config {
 	t.Helper()
 	path, err := program()
@@ -96,7 +104,7 @@ func config(t testing.TB, policy plugins.Policy, mode string, env ...string) plu
 	return c
 }
 
-// watcher collects events and the log.
+// watcher collects the events of a plugin and the log of its host.
 type watcher struct {
 	mu     sync.Mutex
 	events []plugins.Event
@@ -231,7 +239,7 @@ func eventually(t testing.TB, within time.Duration, what string, holds func() bo
 	require.Eventually(t, holds, within, 2*time.Millisecond, what)
 }
 
-// view is what a node of three sees when the third is away.
+// view returns what a node sees of a cluster of n members that are all up and reachable.
 func view(t testing.TB, n int) downing.View {
 	t.Helper()
 	v := downing.View{}
@@ -306,8 +314,8 @@ func TestPluginAllocates(t *testing.T) {
 	require.Equal(t, "one", moves.Reason)
 }
 
-// Every way in which a file or its process is no plugin of this host is one clear
-// error within a bounded time, and leaves nothing behind. covers B59, F57, F58.
+// Whatever makes a file or its process no plugin for this host is an error that names the
+// fault, within a bounded time, and leaves nothing behind. covers B59, F57, F58.
 func TestOpenNamesWhatIsWrong(t *testing.T) {
 	long := 10 * time.Second
 	for name, c := range map[string]struct {
@@ -360,7 +368,7 @@ func TestOpenNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// replace makes the configuration name another, unpinned file.
+// replace makes the configuration name a new file with a text, unpinned.
 func replace(t *testing.T, c *plugins.Config, text string, mode os.FileMode) {
 	t.Helper()
 	c.Path = filepath.Join(t.TempDir(), "plugin")
@@ -392,7 +400,7 @@ func TestOpenEndsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// Every answer that is none is an error of that call, and the process stays.
+// An answer that breaks the contract is an error of its call alone: the process stays.
 // covers F60, B60, F40.
 func TestAnswersAreChecked(t *testing.T) {
 	decide := func(t *testing.T, p *host.Plugin) error {
@@ -490,8 +498,9 @@ func TestStoppedProcessIsReplaced(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A strategy that hangs behind a server that lives costs each call its deadline,
-// until the process is replaced. covers F56.
+// When a strategy hangs in a process that passes its health checks, each call ends at its
+// deadline, until three calls in a row had no answer and the process is replaced.
+// covers F56.
 func TestHangingStrategyIsReplaced(t *testing.T) {
 	cfg := config(t, plugins.Downing, "hangcall")
 	cfg.CallTimeout = 100 * time.Millisecond
@@ -507,7 +516,7 @@ func TestHangingStrategyIsReplaced(t *testing.T) {
 	require.ErrorContains(t, p.Status().LastError, "3 calls in a row had no answer")
 }
 
-// A call takes no longer than its caller waits, and the next one is answered.
+// A call ends when its caller stops waiting, and the process answers the next call.
 func TestSlowAnswerIsNotWaitedFor(t *testing.T) {
 	p, _ := open(t, config(t, plugins.Downing, "slow", "DELAY=300ms"))
 	d := provider(t, p)
@@ -521,8 +530,8 @@ func TestSlowAnswerIsNotWaitedFor(t *testing.T) {
 	require.Zero(t, p.Status().Restarts)
 }
 
-// A plugin that starts once and never again is left alone after some attempts, and
-// calls fail at once with everything that is known. covers F56.
+// When the process of a plugin starts once and never again, the breaker opens: calls fail at
+// once, and their error says since when and why nothing runs. covers F56.
 func TestLoopOfFailuresOpensTheBreaker(t *testing.T) {
 	p, w := open(t, config(t, plugins.Downing, "once", "MARK="+filepath.Join(t.TempDir(), "mark")))
 	d := provider(t, p)
@@ -543,8 +552,8 @@ func TestLoopOfFailuresOpensTheBreaker(t *testing.T) {
 	require.True(t, ok)
 }
 
-// The file at the path does not matter once the plugin is open, and matters again for a
-// swap. covers F58.
+// A host runs a copy of the file: once a plugin is open the file at its path may change, and
+// only a swap reads it again. covers F58.
 func TestReplacedFileIsNotRun(t *testing.T) {
 	cfg := config(t, plugins.Downing, "good")
 	text, err := os.ReadFile(cfg.Path)
@@ -562,8 +571,8 @@ func TestReplacedFileIsNotRun(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A process that promises something else than its predecessor is not used: others rely on
-// the earlier promise.
+// A process is not used when its class is not that of its predecessor: the node relies on
+// what the class promised.
 func TestClassMustStayTheSame(t *testing.T) {
 	p, _ := open(t, config(t, plugins.Downing, "fickle", "MARK="+filepath.Join(t.TempDir(), "mark")))
 	err := p.Swap(t.Context(), config(t, plugins.Downing, "majority"))
@@ -573,7 +582,7 @@ func TestClassMustStayTheSame(t *testing.T) {
 	require.Equal(t, downing.Class{}, provider(t, p).Class())
 }
 
-// Under load, every call is answered by one process, and none fails.
+// While a plugin is swapped under load each call is answered by one process, and none fails.
 func TestSwapUnderLoad(t *testing.T) {
 	cfg := config(t, plugins.Allocation, "slow", "DELAY=5ms")
 	p, w := open(t, cfg)
@@ -639,7 +648,7 @@ func TestSwapThatFailsKeepsTheOldOne(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A swap is also the way out when the old one does not start any more.
+// A swap mends a plugin whose process does not start any more.
 func TestSwapMendsABrokenPlugin(t *testing.T) {
 	p, w := open(t, config(t, plugins.Downing, "once", "MARK="+filepath.Join(t.TempDir(), "mark")))
 	kill(t, p.Status().PID)
@@ -662,7 +671,7 @@ func TestClosedPluginSaysSo(t *testing.T) {
 	require.ErrorIs(t, p.Swap(t.Context(), config(t, plugins.Downing, "good")), plugins.ErrClosed)
 }
 
-// A plugin that does not want to end is ended, with its children.
+// Close ends a plugin that does not end by itself, and its children, within a bounded time.
 func TestCloseIsBounded(t *testing.T) {
 	for _, mode := range []string{"lingers", "forks", "floods"} {
 		t.Run(mode, func(t *testing.T) {
@@ -672,7 +681,7 @@ func TestCloseIsBounded(t *testing.T) {
 			require.Less(t, time.Since(began), 5*time.Second)
 		})
 	}
-	t.Run("stopped", func(t *testing.T) {
+	t.Run("stopped process", func(t *testing.T) {
 		cfg := config(t, plugins.Downing, "good")
 		cfg.HealthInterval = time.Minute
 		p, _ := open(t, cfg)

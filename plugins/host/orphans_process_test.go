@@ -23,10 +23,16 @@ import (
 	"github.com/quorate/quorate/plugins/host"
 )
 
-// victimVariable makes this test program a host that waits to be killed.
+// What becomes of the processes of plugins when their host is killed, and of the processes
+// that a plugin has forked. The host that is killed is this test program, started again as
+// the victim.
+
+// victimVariable is the variable that makes this test program a host that waits to be
+// killed.
 const victimVariable = "QUORATE_TEST_VICTIM"
 
-// leaveBehind is the variable that makes the served plugin start two processes.
+// leaveBehind is the variable that makes the served plugin start two processes, and names
+// the file for their ids.
 const leaveBehind = "LEAVE_BEHIND"
 
 func victim(dir string) {
@@ -82,7 +88,8 @@ func startVictim(t *testing.T, base, path string, env ...string) (cmd *exec.Cmd,
 	return cmd, pid
 }
 
-// leftBehind returns what the served plugin has started in its group and outside.
+// leftBehind returns the ids of the processes that the served plugin has started, in its
+// group and outside.
 func leftBehind(t *testing.T, file string) (inside, outside int) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -105,8 +112,8 @@ func TestNothingThatAPluginForkedStays(t *testing.T) {
 		eventually(t, 5*time.Second, what+" lives", func() bool { return !alive(pid) })
 	}
 	for name, end := range map[string]func(p *host.Plugin) error{
-		"in order": func(p *host.Plugin) error { return p.Close(t.Context()) },
-		"killed":   func(p *host.Plugin) error { return syscall.Kill(p.Status().PID, syscall.SIGKILL) },
+		"plugin closed": func(p *host.Plugin) error { return p.Close(t.Context()) },
+		"plugin killed": func(p *host.Plugin) error { return syscall.Kill(p.Status().PID, syscall.SIGKILL) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "pids")
@@ -140,14 +147,15 @@ func TestNothingThatAPluginForkedStays(t *testing.T) {
 	})
 }
 
-// guarded reports whether a shell belongs to the group of a process.
+// guarded reports whether a shell belongs to the group of a process: the guard of a plugin
+// is a shell, which ends the group when the plugin has ended.
 func guarded(group int) bool {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
 		return false
 	}
 	return slices.ContainsFunc(stats, func(file string) bool {
-		text, _ := os.ReadFile(file) // It may have ended.
+		text, _ := os.ReadFile(file) // The process may have ended.
 		var state string
 		var parent, of int
 		_, rest, found := strings.Cut(string(text), "(sh) ")

@@ -17,7 +17,8 @@ import (
 	"github.com/quorate/quorate/plugins/host"
 )
 
-// sdkConfig runs keep-majority, served by the SDK.
+// sdkConfig returns the configuration of a plugin that package sdk serves, with the strategy
+// keep-majority.
 func sdkConfig(t testing.TB, settings map[string]any) plugins.Config {
 	t.Helper()
 	path, err := served()
@@ -25,8 +26,8 @@ func sdkConfig(t testing.TB, settings map[string]any) plugins.Config {
 	return plugins.Config{Policy: plugins.Downing, Path: path, SHA256: checksum(t, path), Settings: settings, StartTimeout: 10 * time.Second}
 }
 
-// The suite that every provider passes is passed through host and SDK, by one
-// process.
+// The conformance suite of providers passes through host and SDK, and its calls do not end
+// the process.
 func TestSuiteThroughHostAndSDK(t *testing.T) {
 	p, w := open(t, sdkConfig(t, nil))
 	downingtest.TestProvider(t, func(testing.TB) downing.Provider { return provider(t, p) })
@@ -74,7 +75,7 @@ func TestPanicIsTheFailureOfOneCall(t *testing.T) {
 	})
 }
 
-// A plugin that was told to stop stops by itself, and fast.
+// A served plugin that its host tells to stop ends by itself, before it would be killed.
 func TestServedPluginStopsWhenTold(t *testing.T) {
 	p, w := open(t, sdkConfig(t, nil))
 	began := time.Now()

@@ -26,6 +26,11 @@ import (
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
 
+// Supervision in virtual time: a launcher that the tests direct starts fake processes in
+// place of real ones. After these fakes come tests of what a host tells of its plugins, of
+// gaps and health checks, of answers around a swap, of what a call says about its process,
+// and of swaps, launches and closing that wait for something.
+
 var errBoom = errors.New("boom")
 
 // fakeProcess behaves like a process as package process presents it, in virtual
@@ -39,10 +44,10 @@ type fakeProcess struct {
 	err    error
 	kills  []time.Duration
 	health func(context.Context) error                                // nil: healthy.
-	call   func(context.Context) (*pluginv1.RebalanceResponse, error) // nil: answers with its number.
+	call   func(context.Context) (*pluginv1.RebalanceResponse, error) // nil: the answer has pid letters, see ask.
 	class  *pluginv1.Class
-	lasts  time.Duration // Time that it takes to end when it is killed.
-	stuck  bool          // It does not end.
+	lasts  time.Duration // How long Kill takes.
+	stuck  bool          // The process does not end when it is killed.
 }
 
 func (f *fakeProcess) Conn() grpc.ClientConnInterface { return f }
@@ -79,7 +84,7 @@ func (f *fakeProcess) Kill(grace time.Duration) error {
 	return nil
 }
 
-// end ends the process.
+// end ends the process with an error, unless it has ended.
 func (f *fakeProcess) end(err error) {
 	f.once.Do(func() {
 		f.mu.Lock()
@@ -120,7 +125,7 @@ func (f *fakeProcess) NewStream(context.Context, *grpc.StreamDesc, string, ...gr
 	return nil, errBoom
 }
 
-// fakeLauncher launches fakes as the script says.
+// fakeLauncher launches fake processes, as its script says.
 type fakeLauncher struct {
 	mu        sync.Mutex
 	launched  []*fakeProcess
@@ -149,24 +154,22 @@ func (l *fakeLauncher) Launch(ctx context.Context, _ *process.Binary, _ process.
 
 func (l *fakeLauncher) Close() error {
 	l.wasClosed = true
-	return errBoom // It is only logged.
+	return errBoom // The plugin only logs this error.
 }
 
-// first returns the process of the first launch.
 func (l *fakeLauncher) first() *fakeProcess {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.launched[0]
 }
 
-// latest returns the process of the latest launch.
 func (l *fakeLauncher) latest() *fakeProcess {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.launched[len(l.launched)-1]
 }
 
-// breaks lets every call find a broken connection.
+// breaks makes every call fail as on a broken connection.
 func (f *fakeProcess) breaks() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -182,7 +185,7 @@ func fakeConfig(t *testing.T) plugins.Config {
 	return plugins.Config{Policy: plugins.Allocation, Path: path, Unpinned: true}
 }
 
-// events counts what an observer is told.
+// events collects what an observer is told.
 type events struct {
 	mu   sync.Mutex
 	list []plugins.Event
@@ -206,7 +209,7 @@ func (e *events) types() []plugins.EventType {
 	return types
 }
 
-// openFake opens a plugin of fakes.
+// openFake opens a plugin whose processes are fakes.
 func openFake(t *testing.T, l *fakeLauncher) (*Plugin, *events, error) {
 	t.Helper()
 	var e events
@@ -216,8 +219,7 @@ func openFake(t *testing.T, l *fakeLauncher) (*Plugin, *events, error) {
 	return p, &e, err
 }
 
-// A host opens plugins with its own options, and tells the node of what happens to them
-// beside the observer of the options.
+// A host tells both the node and the observer of its own options what happens to a plugin.
 func TestAHostTellsTheNodeAndTheObserverOfItsOptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &fakeLauncher{script: func(context.Context, *fakeProcess) error { return nil }}
@@ -235,7 +237,7 @@ func TestAHostTellsTheNodeAndTheObserverOfItsOptions(t *testing.T) {
 	})
 }
 
-// ask returns the number of the process that answers.
+// ask calls the plugin and returns the pid of the fake process that answers.
 func ask(t *testing.T, p *Plugin) (int, error) {
 	t.Helper()
 	s, err := p.Allocation()
@@ -263,7 +265,7 @@ func TestGapIsMeasured(t *testing.T) {
 		wait(time.Minute)
 		l.first().end(errBoom)
 		wait(250 * time.Millisecond)
-		// A launch after 100 ms fails, the next comes 200 ms later.
+		// The first launch, after 100 ms, has failed; the next comes 200 ms later.
 		s := p.Status()
 		require.Equal(t, plugins.StateWaiting, s.State)
 		require.Equal(t, 250*time.Millisecond, s.Away)
@@ -346,7 +348,7 @@ func TestAnswerAfterTheDrainIsDropped(t *testing.T) {
 		require.NoError(t, err)
 		old := l.first()
 		old.mu.Lock()
-		old.call = func(context.Context) (*pluginv1.RebalanceResponse, error) { // Heeds no context.
+		old.call = func(context.Context) (*pluginv1.RebalanceResponse, error) { // The strategy ignores its context.
 			<-time.After(20 * time.Second)
 			return &pluginv1.RebalanceResponse{Summary: "I"}, nil
 		}
@@ -408,8 +410,9 @@ func TestDrainLetsCallsEnd(t *testing.T) {
 	})
 }
 
-// A caller that gives up says nothing about the process, nor does one in a hurry; a
-// deadline that passes does, and a connection that breaks.
+// A call without an answer says something about its process when it had the time that a
+// health check has, or when its connection broke. It says nothing when its caller gave up,
+// or gave it less time.
 func TestWhatCallsSayAboutTheProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &fakeLauncher{}
@@ -436,7 +439,7 @@ func TestWhatCallsSayAboutTheProcess(t *testing.T) {
 			_, err := s.Rebalance(ctx, allocation.RebalanceRequest{})
 			require.ErrorIs(t, err, context.Canceled)
 		}
-		for range 5 { // Less time than a health check takes.
+		for range 5 { // The time is a little less than that of a health check.
 			ctx, cancel := context.WithTimeout(t.Context(), 900*time.Millisecond)
 			_, err := s.Rebalance(ctx, allocation.RebalanceRequest{})
 			require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -451,7 +454,7 @@ func TestWhatCallsSayAboutTheProcess(t *testing.T) {
 				cancel()
 			}
 		}
-		for range 3 { // An answer in between counts, also one that is an error.
+		for range 3 { // The third call in a row is answered, with an error: that is an answer too.
 			unanswered(2)
 			answer(status.Error(codes.Unknown, "not now"))
 			for range 2 {
@@ -523,7 +526,7 @@ func TestCloseDuringASwapAnswersIt(t *testing.T) {
 	})
 }
 
-// A launch that hangs ends at start-timeout, whatever it does.
+// A launch that hangs ends at start-timeout, and one that cannot copy its file at once.
 func TestLaunchIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &fakeLauncher{script: func(ctx context.Context, _ *fakeProcess) error {
@@ -540,7 +543,7 @@ func TestLaunchIsBounded(t *testing.T) {
 	})
 }
 
-// Close does not wait for what will not end.
+// Close waits for a process that does not end no longer than its context lasts.
 func TestStuckProcessIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &fakeLauncher{script: func(_ context.Context, f *fakeProcess) error {

@@ -18,7 +18,7 @@
 //	Restart      killed, it is started again, and decides as before if it is pure
 //	Interrupt    an interrupt, which terminals send to all children, does not end it
 //	Termination  SIGTERM ends it within 5 s
-//	Stop         so does its host
+//	Stop         closing it, as its host does, ends it within 2.5 s
 //	ByHand       started by hand it ends, says something and does not succeed
 //
 // # Lifecycle and concurrency

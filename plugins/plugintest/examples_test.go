@@ -28,7 +28,7 @@ func TestZoneAwarePasses(t *testing.T) {
 	Test(t, plugins.Config{Policy: plugins.Allocation, Path: Build(t, examples+"zoneaware"), Settings: map[string]any{"skew": 1}})
 }
 
-// witnessd runs the witness, and returns its URL.
+// witnessd runs the witness of the examples until the end of the test, and returns its URL.
 func witnessd(t *testing.T) string {
 	t.Helper()
 	d := exec.Command(Build(t, examples+"witnessd"), "-listen", "127.0.0.1:0", "-state", filepath.Join(t.TempDir(), "votes.json"))
@@ -76,7 +76,7 @@ func TestWitnessPasses(t *testing.T) {
 	require.Equal(t, 1, survivors)
 }
 
-// The program that the documentation begins with is a whole plugin.
+// The first program of docs/plugins.md is a complete plugin.
 func TestTheProgramOfTheDocumentationPasses(t *testing.T) {
 	text, err := os.ReadFile(filepath.FromSlash("../../docs/plugins.md"))
 	require.NoError(t, err)

@@ -25,7 +25,7 @@ import (
 	"github.com/quorate/quorate/plugins/sdk"
 )
 
-// The test binary is its own plugin: a variable says what a process is.
+// role is the variable that makes a process of the test binary a plugin, and says which one.
 const role = "PLUGINTEST_ROLE"
 
 type none struct{}
@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 	case "forgetful":
 		sdk.Serve(sdk.Downing(func(none) (downing.Provider, error) { return forgetful{}, nil }))
 	case "nervous":
-		// It ends by what others ignore.
+		// This plugin ends on an interrupt, which plugins have to ignore.
 		interrupt := make(chan os.Signal, 1)
 		signal.Notify(interrupt, os.Interrupt)
 		go func() { // Ends the process.

@@ -216,7 +216,7 @@ func answersAfterARestart(tb testing.TB, c plugins.Config) {
 func outlivesAnInterrupt(tb testing.TB, c plugins.Config) {
 	tb.Helper()
 	if runtime.GOOS == "windows" {
-		return // On that system no other process can be sent an interrupt.
+		return // On Windows another process cannot be sent an interrupt.
 	}
 	p := open(tb, c)
 	pid := send(tb, p, os.Interrupt)
@@ -235,7 +235,7 @@ func outlivesAnInterrupt(tb testing.TB, c plugins.Config) {
 func endsWhenTerminated(tb testing.TB, c plugins.Config) {
 	tb.Helper()
 	if runtime.GOOS == "windows" {
-		return // That system has no such signal.
+		return // Windows has no such signal.
 	}
 	p := open(tb, c)
 	pid := send(tb, p, syscall.SIGTERM)

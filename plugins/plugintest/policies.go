@@ -22,7 +22,7 @@ import (
 type policy struct {
 	// suite runs the conformance suite of the strategies, on plugins that open opens.
 	suite func(t *testing.T, open func(testing.TB) *host.Plugin)
-	// ask asks a question without effects outside, and returns the answer.
+	// ask asks the plugin a question that changes nothing, and returns the answer.
 	ask func(testing.TB, *host.Plugin) (any, error)
 }
 
@@ -35,7 +35,7 @@ func suites() map[plugins.Policy]policy {
 	}
 }
 
-// suiteOf runs the suite of a strategy on plugins.
+// suiteOf makes of the suite of a strategy one that runs on plugins.
 func suiteOf[T any](test func(*testing.T, func(testing.TB) T)) func(*testing.T, func(testing.TB) *host.Plugin) {
 	return func(t *testing.T, open func(testing.TB) *host.Plugin) {
 		t.Helper()

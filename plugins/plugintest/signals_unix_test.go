@@ -10,5 +10,5 @@ import (
 	"syscall"
 )
 
-// stubbornly lists what a stubborn process ignores.
+// stubbornly lists the signals that the stubborn plugin ignores.
 func stubbornly() []os.Signal { return []os.Signal{syscall.SIGTERM} }

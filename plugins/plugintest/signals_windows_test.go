@@ -7,5 +7,5 @@ package plugintest
 
 import "os"
 
-// stubbornly lists what a stubborn process ignores: nothing, here.
+// stubbornly lists the signals that the stubborn plugin ignores; Windows has none.
 func stubbornly() []os.Signal { return nil }

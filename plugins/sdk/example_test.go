@@ -33,7 +33,7 @@ func (p *patient) Decide(_ context.Context, v downing.View) (downing.Decision, e
 
 func newPatient(s settings) (downing.Provider, error) { return &patient{grace: s.Grace}, nil }
 
-// A whole plugin. Started by a node it serves; here it is not started.
+// The function main of a plugin. It serves when a node has started it; here it is not run.
 func ExampleServe() {
 	main := func() {
 		sdk.Serve(sdk.Downing(newPatient), sdk.WithName("patient"), sdk.WithVersion("1.0.0"))

@@ -26,7 +26,8 @@ func lines(t *testing.T, text []byte) []map[string]any {
 	return records
 }
 
-// A host parses these three fields as text, and the time in this form.
+// A host parses @timestamp, @level and @message as text, and the time in timeFormat. An
+// attribute with one of the names gets another name.
 func TestRecordsHaveTheFormThatHostsUnderstand(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(newLogHandler(&out))
@@ -52,8 +53,8 @@ func TestRecordsHaveTheFormThatHostsUnderstand(t *testing.T) {
 	require.Equal(t, "error", got[3]["@level"])
 }
 
-// It is a handler as any other, but for the names and for a time of zero, which a
-// host could not parse.
+// The handler keeps the rules of slog, but for the names of the three fields, and for a
+// time of zero, which a host could not parse.
 func TestTheHandlerKeepsTheRulesOfSlog(t *testing.T) {
 	var out bytes.Buffer
 	slogtest.Run(t, func(*testing.T) slog.Handler {

@@ -37,8 +37,12 @@ import (
 	"github.com/quorate/quorate/plugins/sdk"
 )
 
-// The test binary is its own plugin and its own host: a variable says what a process
-// is.
+// Plugins as real processes, started by the library that hosts use. The test binary plays
+// all parts: it is the test, each plugin, and a host that is killed. First the conformance
+// suites run against processes; then come versions, logs and processors; last how a plugin
+// ends.
+
+// The roles that a process of the test binary may have, and the variable that says which.
 const (
 	role        = "SDK_TEST_ROLE"
 	roleDowning = "keep-majority"
@@ -80,7 +84,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// slow says that it was asked, and takes its time.
+// slow logs that it was asked, and decides 200 ms later.
 type slow struct{}
 
 func (slow) Class() downing.Class { return downing.Class{} }
@@ -97,14 +101,14 @@ func (slow) Decide(ctx context.Context, v downing.View) (downing.Decision, error
 	}
 }
 
-// telling tells on how many processors it runs.
+// telling gives as its reason on how many processors it runs.
 type telling struct{ downing.KeepMajority }
 
 func (telling) Decide(context.Context, downing.View) (downing.Decision, error) {
 	return downing.Decision{Reason: strconv.Itoa(runtime.GOMAXPROCS(0))}, nil
 }
 
-// connection dispenses the connection itself.
+// connection makes the plugin library hand out the connection to a plugin itself.
 type connection struct{ plugin.NetRPCUnsupportedPlugin }
 
 func (connection) GRPCServer(*plugin.GRPCBroker, *grpc.Server) error { return nil }
@@ -113,7 +117,7 @@ func (connection) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, conn *grpc
 	return conn, nil
 }
 
-// start starts a plugin as a host does, with the versions that it offers.
+// start starts a plugin as a host does that offers some versions of the contract.
 func start(cmd *exec.Cmd, log io.Writer, versions ...int) *plugin.Client {
 	cmd.Env = append(cmd.Env, plugins.HostPID+"="+strconv.Itoa(os.Getpid()))
 	offer := map[int]plugin.PluginSet{}
@@ -177,7 +181,7 @@ func TestVersionsAreNegotiated(t *testing.T) {
 	require.NoError(t, err)
 	for _, c := range []struct {
 		offered []int
-		agreed  int // 0: none.
+		agreed  int // 0: there is no common version.
 	}{{[]int{1}, 1}, {[]int{1, 2}, 1}, {[]int{2, 3}, 0}} {
 		cmd := exec.Command(self)
 		cmd.Env = []string{role + "=" + roleDowning}
@@ -195,7 +199,7 @@ func TestVersionsAreNegotiated(t *testing.T) {
 type buffer struct {
 	mu      sync.Mutex // Guards text.
 	text    bytes.Buffer
-	written chan struct{} // Of size one: there is something new.
+	written chan struct{} // Says that there is new text. Its size is one: a second word would say no more.
 }
 
 func newBuffer() *buffer { return &buffer{written: make(chan struct{}, 1)} }
@@ -250,7 +254,7 @@ func TestAPluginRunsOnOneProcessorUnlessItIsToldOtherwise(t *testing.T) {
 	}
 }
 
-// A call that is in hand when the process is terminated is answered.
+// A process that is terminated answers the call in hand before it ends.
 func TestTermination(t *testing.T) {
 	log := newBuffer()
 	c, cmd, conn := launch(t, roleSlow, log)
@@ -279,8 +283,8 @@ func TestByHand(t *testing.T) {
 	require.Contains(t, string(text), "test 1.2.3 is a downing plugin for Quorate")
 }
 
-// host starts a plugin that inherits its end of a pipe, says so, and waits to be
-// killed.
+// host starts a plugin that inherits the writing end of a pipe, prints that it is ready, and
+// waits to be killed.
 func host() {
 	self, err := os.Executable()
 	if err != nil {
@@ -299,8 +303,8 @@ func host() {
 	select {}
 }
 
-// covers F59: a host that is killed leaves no plugin. The pipe ends when nobody
-// holds it any more.
+// covers F59: a host that is killed leaves no plugin. The pipe ends when neither holds its
+// writing end any more.
 func TestAPluginEndsWithItsHost(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)

@@ -47,7 +47,7 @@ func TestTheHostIsTheProcessThatItNames(t *testing.T) {
 
 func TestTheParentIsWatched(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		return // There it is another process that is waited for.
+		return // On Windows a plugin waits for the process of its host, which need not be its parent.
 	}
 	require.NoError(t, awaitHost(t.Context(), os.Getpid()), "the parent of this process is another one")
 	ctx, cancel := context.WithCancel(t.Context())

@@ -17,6 +17,9 @@ import (
 	"github.com/quorate/quorate/plugins"
 )
 
+// Settings arrive as JSON and are decoded into the type of a strategy: first those that are
+// right, and defaults; then faults with their keys; last settings at random.
+
 type retry struct {
 	Interval time.Duration
 	Max      uint8
@@ -43,7 +46,7 @@ type settings struct {
 
 func (s *settings) SetDefaults() { s.Timeout, s.Retry.Max = 2*time.Second, 3 }
 
-// fault has a key as the faults of configurations do.
+// fault is an error with the key of a setting, as those of configurations are.
 type fault struct{ key, text string }
 
 func (f *fault) Error() string { return f.key + ": " + f.text }
@@ -139,7 +142,7 @@ func TestKeysAreInLowerCaseWithHyphens(t *testing.T) {
 	}
 }
 
-// Whatever the settings are, they are decoded or refused.
+// Settings at random are decoded, or refused with the error for settings.
 func TestAnySettingsAreDecodedOrRefused(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
@@ -151,7 +154,7 @@ func TestAnySettingsAreDecodedOrRefused(t *testing.T) {
 	})
 }
 
-// randomJSON draws a value whose keys are often those of the settings.
+// randomJSON draws a JSON value; the keys of its objects are often those of settings.
 func randomJSON(rnd *rand.Rand, depth int) string {
 	policies := 7
 	if depth > 3 {

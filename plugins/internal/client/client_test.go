@@ -27,9 +27,13 @@ import (
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
 
+// The client against a server that the tests direct. First it refuses answers that break
+// the contract; then come calls without an answer, requests that are not sent, and
+// statuses; last the manifest by which a plugin is configured.
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// hostile is a plugin that answers whatever a test wants.
+// hostile is a plugin that answers what a test tells it to.
 type hostile struct {
 	pluginv1.UnimplementedPluginServer
 	pluginv1.UnimplementedDowningServer
@@ -69,24 +73,24 @@ const long = 10 * time.Second
 
 var promised = plugins.Class{Pure: true, MajorityOnly: true}
 
-// split is the view of two of five members.
+// split returns the view of a node in a cluster of five that reaches one other member.
 func split() downing.View {
 	members := downingtest.Members(5)
 	return downingtest.SplitView(members, func(id gossip.NodeID) bool { return id == members[0].Node || id == members[1].Node },
 		gossip.Base{downingtest.IDs(members)})
 }
 
-// covers F60: an answer of nonsense is an error, and nothing of it is used.
+// covers F60: a decision that breaks the contract is an error, and no part of it is used.
 func TestAnswersThatBreakTheContractAreNotUsed(t *testing.T) {
 	for name, answer := range map[string]*pluginv1.DowningDecideResponse{
-		"unknown node":          {Verdict: pluginv1.Verdict_VERDICT_KEEP_SIDE, Down: []uint32{2, 3, 77}},
-		"verdict of the future": {Verdict: 256},
-		"negative verdict":      {Verdict: -1},
-		"minority stays":        {Verdict: pluginv1.Verdict_VERDICT_KEEP_SIDE, Down: []uint32{2, 3, 4}},
-		"twice":                 {Verdict: pluginv1.Verdict_VERDICT_DOWN_SIDE, Down: []uint32{0, 0}},
-		"half a side":           {Verdict: pluginv1.Verdict_VERDICT_DOWN_SIDE, Down: []uint32{0}},
-		"long reason":           {Reason: strings.Repeat("x", downing.MaxReason+1)},
-		"named for nothing":     {Down: []uint32{0}},
+		"unknown node":           {Verdict: pluginv1.Verdict_VERDICT_KEEP_SIDE, Down: []uint32{2, 3, 77}},
+		"verdict of the future":  {Verdict: 256},
+		"negative verdict":       {Verdict: -1},
+		"minority stays":         {Verdict: pluginv1.Verdict_VERDICT_KEEP_SIDE, Down: []uint32{2, 3, 4}},
+		"member named twice":     {Verdict: pluginv1.Verdict_VERDICT_DOWN_SIDE, Down: []uint32{0, 0}},
+		"half a side":            {Verdict: pluginv1.Verdict_VERDICT_DOWN_SIDE, Down: []uint32{0}},
+		"long reason":            {Reason: strings.Repeat("x", downing.MaxReason+1)},
+		"down without a verdict": {Down: []uint32{0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &hostile{decide: func(context.Context) (*pluginv1.DowningDecideResponse, error) { return answer, nil }}
@@ -147,7 +151,7 @@ func TestAllocationsThatBreakTheContractAreNotUsed(t *testing.T) {
 	}
 }
 
-// covers F56: a plugin that hangs.
+// A call to a plugin that hangs ends at the timeout of calls. covers F56.
 func TestAPluginThatHangsCostsTheTimeoutAndNoMore(t *testing.T) {
 	h := &hostile{decide: func(ctx context.Context) (*pluginv1.DowningDecideResponse, error) {
 		<-ctx.Done()
@@ -167,7 +171,7 @@ func TestACallerThatGivesUpIsAnsweredSo(t *testing.T) {
 		return nil, ctx.Err()
 	}}
 	ctx, cancel := context.WithCancel(t.Context())
-	go func() { // Ends when the call has arrived; the call below waits for that.
+	go func() { // Ends when the call has arrived, which the test waits for.
 		<-asked
 		cancel()
 	}()
@@ -201,7 +205,7 @@ func TestStatusesMeanWhatTheContractSays(t *testing.T) {
 		codes.FailedPrecondition: plugins.ErrRequest,
 		codes.Unimplemented:      plugins.ErrPolicy,
 		codes.DataLoss:           plugins.ErrAnswer,
-		codes.Canceled:           plugins.ErrUnavailable, // Nobody here has lost interest.
+		codes.Canceled:           plugins.ErrUnavailable, // This caller has not given up.
 	} {
 		h := &hostile{decide: func(context.Context) (*pluginv1.DowningDecideResponse, error) {
 			return nil, status.Error(code, "first\nsecond "+strings.Repeat("x", 2000))

@@ -26,7 +26,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// strategies has one of each policy, so that a row without a test fails here.
+// strategies has a strategy for each policy. A policy of the table that has none here fails
+// the test.
 func strategies(t *testing.T) map[plugins.Policy]any {
 	t.Helper()
 	least, err := allocation.NewLeastShard(allocation.Default().LeastShard)
@@ -34,7 +35,7 @@ func strategies(t *testing.T) map[plugins.Policy]any {
 	return map[plugins.Policy]any{plugins.Downing: downing.KeepMajority{}, plugins.Allocation: least, plugins.JoinDecider: bootstrap.LowestAddress{}}
 }
 
-// Each row is whole: what it describes can be served, called and tried.
+// Each policy of the table is complete: its strategies can be served, called and tried.
 func TestEveryKindIsServedAndTried(t *testing.T) {
 	all := strategies(t)
 	require.Len(t, all, len(policies.All()))

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shortDir returns a directory with a short name, which sockets need.
+// shortDir returns a directory with a short name, since the paths of sockets are bounded.
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "q") //nolint:usetesting // The paths of sockets are short.
@@ -40,8 +40,8 @@ func TestDirectoriesOfDeadHostsAreRemoved(t *testing.T) {
 	dead := []string{leave("quorate-1", old), leave("quorate-2", old)}
 	kept := []string{
 		alive.path,
-		leave("quorate-3", time.Now()), // Perhaps about to be locked.
-		leave("quorate-data", old),     // Not a name of ours.
+		leave("quorate-3", time.Now()), // Its host may be about to lock it.
+		leave("quorate-data", old),     // Hosts number their directories.
 		leave("other", old),
 	}
 	second, err := newDirectory(base)

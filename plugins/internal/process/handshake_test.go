@@ -19,7 +19,7 @@ import (
 	"github.com/quorate/quorate/plugins"
 )
 
-// certificate returns one as it stands in a handshake.
+// certificate returns a certificate in the form that it has in a handshake.
 func certificate(t testing.TB) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -65,7 +65,7 @@ func TestHandshakesAreChecked(t *testing.T) {
 	}
 }
 
-// What is accepted leads nowhere but into the host's own directory. covers B59.
+// The address of a handshake that is accepted is in the host's own directory. covers B59.
 func FuzzHandshake(f *testing.F) {
 	cert := certificate(f)
 	f.Add("1|1|unix|/dir/plugin1|grpc|" + cert)
@@ -85,7 +85,7 @@ func FuzzHandshake(f *testing.F) {
 	})
 }
 
-// A message of go-plugin's stream of output can be anything.
+// No message in go-plugin's stream of output makes the host panic.
 func FuzzPrinted(f *testing.F) {
 	f.Add([]byte{8, 1, 18, 2, 'h', 'i'})
 	f.Fuzz(func(t *testing.T, message []byte) {

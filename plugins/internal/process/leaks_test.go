@@ -11,5 +11,6 @@ import (
 	"go.uber.org/goleak"
 )
 
-// The tests with processes look for leaks themselves, and for more than goroutines.
+// Tests with processes are built without this function: they look for leaks of goroutines
+// themselves, and for processes and files that are left.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

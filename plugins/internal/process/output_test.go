@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// record returns an output whose records come without a time.
+// record returns an output, and the buffer into which it logs, without times.
 func record() (*output, *bytes.Buffer) {
 	var b bytes.Buffer
 	h := slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelDebug - 4, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
@@ -51,7 +51,7 @@ func TestLinesAreTranslated(t *testing.T) {
 	}
 }
 
-// However a stream is cut into pieces, the lines are the same.
+// The lines that are logged do not depend on the pieces in which a stream arrives.
 func TestPiecesDoNotMatter(t *testing.T) {
 	whole, want := record()
 	text := "one\ntwo\n{\"@level\":\"warn\",\"@message\":\"three\"}\n"
@@ -77,7 +77,7 @@ func TestLongLineIsCut(t *testing.T) {
 	require.Contains(t, b.String(), fmt.Sprintf("bytes_left_out=%d", 10<<20-lineBytesMax))
 }
 
-// A record with many keys is one of bounded many attributes.
+// Of a record with many keys only the first attributesMax are logged.
 func TestAttributesAreLimited(t *testing.T) {
 	o, b := record()
 	var keys strings.Builder
@@ -111,8 +111,8 @@ func TestRateIsLimitedAndTheRestCounted(t *testing.T) {
 	})
 }
 
-// Long lines cost what they have: a plugin that prints without pause gets the burst and
-// then its rate in bytes, and that it printed more is said once in a while.
+// The rate of output is limited in bytes as well, for plugins that print long lines: after a
+// burst the log takes so many a second, and says now and then that the plugin printed more.
 func TestBytesAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o, b := record()
@@ -132,7 +132,7 @@ func TestBytesAreLimited(t *testing.T) {
 	})
 }
 
-// Nobody's output can take the host with it.
+// No output of a plugin makes the host panic, or brings escape sequences into its log.
 func FuzzOutput(f *testing.F) {
 	f.Add([]byte("words\n{\"@level\":\"warn\",\"@message\":7}\n"))
 	f.Add([]byte(`{"@level":"info","@message":"m","a":{"b":[1,null]}}`))

@@ -29,7 +29,11 @@ import (
 	"github.com/quorate/quorate/plugins/internal/process"
 )
 
-// programs builds the misbehaving plugin once.
+// Real processes under a launcher. After what the tests share come programs that are no
+// plugins, processes that are stopped, linger or have children, the environment and output
+// of a process, and last which file is run: the copy, checked at each start.
+
+// program builds the misbehaving plugin once, and returns its path.
 var program = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "misbehaving-")
 	if err != nil {
@@ -51,7 +55,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// logs collects what is logged.
+// logs is a log that a test may read while processes write to it.
 type logs struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -69,7 +73,8 @@ func (l *logs) String() string {
 	return l.text.String()
 }
 
-// fixture is a launcher with the program staged, which leaves nothing behind.
+// fixture is a launcher with the misbehaving plugin staged. The test fails if it leaves a
+// process, file, descriptor or goroutine behind.
 type fixture struct {
 	t        *testing.T
 	base     string
@@ -116,7 +121,7 @@ func (f *fixture) launch(timeout time.Duration, mode string, env ...string) (*pr
 	}
 	p, err := f.launcher.Launch(ctx, f.binary, process.Command{Name: "subject", Args: []string{mode}, Environment: environment, Versions: []int{plugins.Version1}})
 	if err == nil {
-		f.t.Cleanup(func() { require.NoError(f.t, p.Kill(0)) }) // Also when the test has failed.
+		f.t.Cleanup(func() { require.NoError(f.t, p.Kill(0)) }) // The test may have failed before it ended the process.
 	}
 	return p, err
 }
@@ -157,7 +162,8 @@ func alive(pid int) bool {
 	return !strings.HasPrefix(rest, "Z")
 }
 
-// eventually waits until a condition holds that no event announces.
+// eventually waits until a condition holds. It asks again and again, since no event
+// announces the condition.
 func eventually(t *testing.T, within time.Duration, what string, holds func() bool) {
 	t.Helper()
 	require.Eventually(t, holds, within, 5*time.Millisecond, what)
@@ -190,8 +196,8 @@ func TestProcessIsLaunchedAskedAndStopped(t *testing.T) {
 	require.Contains(t, p.Err().Error(), "exit status 0")
 }
 
-// Each binary that is no plugin, or none for this host, is named as what it is
-// within a bounded time. covers B59, F57, F58.
+// A program that is no plugin, or none for this host, is refused within a bounded time, with
+// an error that says what it is. covers B59, F57, F58.
 func TestStrangersAreRefused(t *testing.T) {
 	for mode, c := range map[string]struct {
 		err  error
@@ -253,7 +259,7 @@ func TestStoppedProcessIsNoticedAndKilledInTime(t *testing.T) {
 	p, err := f.launch(5*time.Second, "good")
 	require.NoError(t, err)
 	require.NoError(t, syscall.Kill(p.PID(), syscall.SIGSTOP))
-	eventually(t, 5*time.Second, "it answers", func() bool { // A signal takes its time.
+	eventually(t, 5*time.Second, "it answers", func() bool { // The signal may arrive late.
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
 		return p.Health(ctx) != nil
@@ -264,7 +270,7 @@ func TestStoppedProcessIsNoticedAndKilledInTime(t *testing.T) {
 	exited(t, p, time.Second)
 }
 
-// A program that goes on after it was told to stop is killed after the grace.
+// A process that goes on after it was told to stop is killed when its grace has passed.
 func TestProcessThatLingersIsKilled(t *testing.T) {
 	f := newFixture(t)
 	p, err := f.launch(5*time.Second, "lingers")
@@ -300,8 +306,8 @@ func TestGrandchildrenGoWithTheProcess(t *testing.T) {
 	}
 }
 
-// Where a process cannot be waited for without taking it away, its group is killed
-// after that, and not before.
+// On systems where the end of a process cannot be awaited without reaping the process, its
+// group is killed after the process was reaped, and not before.
 func TestProcessLivesWhereTheEndCannotBeAwaited(t *testing.T) {
 	f := newFixture(t)
 	f.launcher.AwaitNothing()
@@ -340,8 +346,8 @@ func TestEnvironmentIsWhatWasNamed(t *testing.T) {
 	require.NoError(t, p.Kill(time.Second))
 }
 
-// Lines of a plugin reach the log with its name, whichever way they take, and a
-// record that is none does no harm.
+// Lines that a plugin logs or prints reach the log of the host with the plugin's name. A
+// line that only looks like a record is logged as text.
 func TestOutputIsLogged(t *testing.T) {
 	f := newFixture(t)
 	p, err := f.launch(5*time.Second, "prints")
@@ -364,7 +370,7 @@ func TestFloodOfLinesIsCounted(t *testing.T) {
 	require.Less(t, strings.Count(f.logs.String(), "text=zzz"), 3000)
 }
 
-// The copy is run, so the file at the path does not matter any more. covers F58.
+// A launcher runs its copy: the file at the path may change after it was staged. covers F58.
 func TestReplacedFileIsNotRun(t *testing.T) {
 	f := newFixture(t)
 	original, err := program()
@@ -425,7 +431,8 @@ func TestFilesThatCannotBeRunAreNamed(t *testing.T) {
 	})
 }
 
-// A copy that changed in spite of everything is found before it runs.
+// The copy is checked before each start: one that was changed, though it is protected, does
+// not run.
 func TestCopyIsCheckedAtEachStart(t *testing.T) {
 	f := newFixture(t)
 	found, err := filepath.Glob(f.base + "/quorate-*/b1/misbehaving")

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a process has forked ends with its group, also where nothing else finds it. The
-// pipe that both hold ends with the last of them.
+// A process that another has forked ends with the group of both, also on systems where
+// nothing else finds it. Both hold a pipe, which ends when the last of them has ended.
 func TestAGroupEndsTogether(t *testing.T) {
 	read, write, err := os.Pipe()
 	require.NoError(t, err)

@@ -31,6 +31,10 @@ import (
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
 
+// The server of a plugin, asked by the client of package client in memory: before it is
+// configured, when strategies panic, fail or answer nonsense, when requests are for another
+// policy or malformed, and when more calls are in hand than a plugin takes.
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const long = 10 * time.Second
@@ -101,7 +105,7 @@ func TestNothingIsDecidedBeforeThePluginIsConfigured(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// covers F56: a strategy that panics.
+// A strategy that panics fails the call, and answers the next one. covers F56.
 func TestAPanicIsAnErrorOfThatCall(t *testing.T) {
 	calls := 0
 	d := decider(t, func(_ context.Context, v downing.View) (downing.Decision, error) {
@@ -120,14 +124,14 @@ func TestAPanicIsAnErrorOfThatCall(t *testing.T) {
 
 func TestAPanicWhileConfiguringIsNoSetting(t *testing.T) {
 	conn := serve(t, server.Strategy{Service: downingpolicy.Contract().Policy().Service, Configure: func([]byte) (any, error) { panic("no") }})
-	for range 2 { // The first leaves nothing locked.
+	for range 2 { // The second call finds nothing locked by the first.
 		_, err := client.Configure(t.Context(), conn, "p", "", nil)
 		require.ErrorIs(t, err, plugins.ErrFault)
 	}
 }
 
-// A strategy that uses gRPC itself must not make its host think that its process
-// is gone.
+// A strategy that uses gRPC itself may return a status such as Unavailable. The host must
+// not take that for the end of the process. Long errors are cut.
 func TestErrorsOfTheStrategyAreItsOwn(t *testing.T) {
 	d := decider(t, func(context.Context, downing.View) (downing.Decision, error) {
 		return downing.Decision{}, errors.Join(status.Error(codes.Unavailable, "witness"), errors.New(strings.Repeat("x", 5000)))
@@ -177,12 +181,13 @@ func TestARequestThatIsMalformedIsRefused(t *testing.T) {
 	require.Equal(t, codes.InvalidArgument, status.Code(err), "%v", err)
 }
 
-// Calls that the host has given up pile up only so far.
+// Calls that the host has given up still run in the plugin. They count towards its limit of
+// calls, beyond which it refuses more.
 func TestCallsInHandAreBounded(t *testing.T) {
 	arrived, release := make(chan struct{}), make(chan struct{})
 	d := decider(t, func(context.Context, downing.View) (downing.Decision, error) {
 		arrived <- struct{}{}
-		<-release // Whatever the context says.
+		<-release // The strategy ignores its context.
 		return downing.Decision{}, nil
 	})
 	ctx, cancel := context.WithCancel(t.Context())

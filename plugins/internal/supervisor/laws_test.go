@@ -14,33 +14,38 @@ import (
 	"github.com/quorate/quorate/plugins/internal/supervisor"
 )
 
-// books plays the driver and the processes, and keeps what the machine should know.
+// The machine under inputs in random order: books checks each effect of the machine against
+// what a driver knows, the actions draw one input each, and finish requires that a plugin
+// runs once nothing fails any more.
+
+// books plays the driver of a supervisor and the processes of its plugin, and keeps what the
+// machine should know.
 type books struct {
 	t   *rapid.T
 	m   *supervisor.Machine
 	cfg supervisor.Config
 	now machine.Now
 
-	at    machine.Instant // When the timer fires.
+	at    machine.Instant // When the timer fires; Never if it is not set.
 	timer machine.Timer
 
 	launching map[supervisor.Generation]supervisor.Spec
-	alive     map[supervisor.Generation]supervisor.Spec // Launched, not exited.
-	condemned map[supervisor.Generation]bool            // Kill was ordered.
+	alive     map[supervisor.Generation]supervisor.Spec // The processes that were launched and have not exited.
+	condemned map[supervisor.Generation]bool            // The processes whose end the machine has ordered.
 	checking  []health
 	active    supervisor.Generation
-	swaps     int // Ordered and not answered.
+	swaps     int // How many swaps were ordered and not answered.
 	spec      supervisor.Spec
-	ordered   map[supervisor.Spec]bool // Specs that a swap ordered and whose launch is its.
+	ordered   map[supervisor.Spec]bool // The specs that a swap ordered and that were not launched yet.
 	stopped   bool
 	ended     bool
-	streak    int                                       // Failures since a process lasted.
+	streak    int                                       // How many failures came since a process lasted.
 	failedAt  machine.Instant                           // When the last failure was.
 	born      map[supervisor.Generation]machine.Instant // When each generation became active.
-	launches  []machine.Instant                         // Of restarts.
+	launches  []machine.Instant                         // When processes were launched again, swaps aside.
 }
 
-// health is a check that was not answered.
+// health is a health check that was not answered yet.
 type health struct {
 	gen  supervisor.Generation
 	id   machine.CallID
@@ -107,8 +112,8 @@ func (w *books) apply(e machine.Effect) {
 	}
 }
 
-// asked takes a health check: there is one at a time of a generation, but for those
-// that were not answered within their limit.
+// asked takes a health check that the machine orders: a generation has one at a time, apart
+// from earlier ones that were not answered within their limit.
 func (w *books) asked(check health) {
 	for _, earlier := range w.checking {
 		if earlier.gen == check.gen && check.made < earlier.made.Add(w.cfg.HealthTimeout) {
@@ -118,7 +123,7 @@ func (w *books) asked(check health) {
 	w.checking = append(w.checking, check)
 }
 
-// heard takes what is published.
+// heard takes an event that the machine publishes.
 func (w *books) heard(event any) {
 	switch event.(type) {
 	case supervisor.Swapped:
@@ -155,7 +160,8 @@ func (w *books) launch(e supervisor.Launch) {
 	w.launches = append(w.launches, w.now.Mono)
 }
 
-// backedOff checks I3 against the books of the world.
+// backedOff checks I3: a launch after failures comes no earlier than back-off and breaker
+// allow.
 func (w *books) backedOff() {
 	least := w.cfg.BackoffMin
 	for i := 1; i < w.streak && least < w.cfg.BackoffMax; i++ {
@@ -179,7 +185,7 @@ func (w *books) exists(gen supervisor.Generation) bool {
 	return launching || alive
 }
 
-// pass lets the time go on.
+// pass lets time pass until an instant.
 func (w *books) pass(until machine.Instant) {
 	d := max(until.Sub(w.now.Mono), 0)
 	w.now = machine.Now{Mono: w.now.Mono.Add(d), Wall: w.now.Wall.Add(d)}
@@ -196,7 +202,7 @@ func (w *books) fires(at machine.Instant) bool {
 	return true
 }
 
-// check holds after each step.
+// check compares the view of the machine with the books, after each action.
 func (w *books) check() {
 	v := w.m.View()
 	if v.Active != w.active {
@@ -214,7 +220,7 @@ func (w *books) check() {
 	}
 }
 
-// outcome ends a launch.
+// outcome ends a launch, in success or failure.
 func (w *books) outcome(gen supervisor.Generation, ok bool) {
 	spec := w.launching[gen]
 	delete(w.launching, gen)
@@ -222,7 +228,7 @@ func (w *books) outcome(gen supervisor.Generation, ok bool) {
 		before := w.m.View().Spec
 		w.alive[gen] = spec
 		w.step(supervisor.Launched{Gen: gen})
-		if w.m.View().Spec != before { // Swapped: the past says nothing about the new spec.
+		if w.m.View().Spec != before { // After a swap earlier failures say nothing about the new spec.
 			w.streak, w.launches = 0, nil
 		}
 		return
@@ -295,7 +301,7 @@ func (w *books) actions() map[string]func(*rapid.T) {
 		"time": func(t *rapid.T) {
 			until := w.now.Mono.Add(time.Duration(rapid.Int64Range(0, int64(20*time.Second)).Draw(t, "time")))
 			if rapid.Bool().Draw(t, "frozen") {
-				w.pass(until) // Everything that was due in between comes late.
+				w.pass(until) // What was due in between comes late.
 			}
 			for fired := true; fired && w.at <= until; {
 				fired = w.fires(w.at)
@@ -310,7 +316,7 @@ func (w *books) actions() map[string]func(*rapid.T) {
 	}
 }
 
-// Whatever happens in whatever order. covers I34.
+// The machine keeps its invariants under all inputs in any order. covers I34.
 func TestSupervisionKeepsItsInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newBooks(t)
@@ -319,7 +325,8 @@ func TestSupervisionKeepsItsInvariants(t *testing.T) {
 	})
 }
 
-// finish lets everything succeed: the plugin must come to run. Then it stops it.
+// finish lets every launch and health check succeed until the plugin runs, as it must. Then
+// finish stops the machine, which must end all processes.
 func (w *books) finish() {
 	for range 1000 {
 		w.settle()
@@ -341,7 +348,7 @@ func (w *books) finish() {
 	}
 }
 
-// settle gives every outcome that is due.
+// settle gives the machine the outcome of each launch, end and health check that is due.
 func (w *books) settle() {
 	for len(w.launching)+len(w.condemned)+len(w.checking) > 0 {
 		for _, gen := range sorted(w.launching) {

@@ -15,6 +15,10 @@ import (
 	"github.com/quorate/quorate/plugins/internal/supervisor"
 )
 
+// The machine step by step: the first launch, crashes, back-off and breaker; then health
+// checks and calls without an answer; then views, swaps and drains; last the stop, and
+// inputs about generations that do not exist.
+
 var errBoom = errors.New("boom")
 
 func config() supervisor.Config {
@@ -31,10 +35,10 @@ type bench struct {
 	t      *testing.T
 	m      *supervisor.Machine
 	now    machine.Now
-	at     machine.Instant // When the timer fires.
+	at     machine.Instant // When the timer fires; Never if it is not set.
 	timer  machine.Timer
 	checks map[supervisor.Generation]machine.CallID // The latest of each generation.
-	told   []any                                    // What was published in the latest step.
+	told   []any                                    // The events that the latest step published.
 }
 
 func newBench(t *testing.T) *bench {
@@ -45,8 +49,8 @@ func newBench(t *testing.T) *bench {
 	}
 }
 
-// step feeds one input and returns its effects: of calls the requests, of publications
-// the events, without timers, views, and what the input itself says.
+// step gives the machine one input and returns the effects: of a call the request, of a
+// publication the event. Timers, views, and events that repeat the input are left out.
 func (b *bench) step(in machine.Input) []any {
 	var out machine.Outbox
 	b.m.Step(b.now, in, &out)
@@ -197,7 +201,7 @@ func TestHealthyAnswerForgetsFailedChecks(t *testing.T) {
 	require.Equal(t, supervisor.Running, b.m.View().State)
 }
 
-// A call without an answer is a reason to look at once, not at the next interval.
+// After a call without an answer a health check comes at once, not at the next interval.
 func TestCallWithoutAnAnswerIsFollowedByAHealthCheck(t *testing.T) {
 	b := running(t)
 	require.Equal(t, []any{supervisor.CheckHealth{Gen: 1}}, b.step(supervisor.CallEnded{Gen: 1, Unanswered: true}))
@@ -227,7 +231,8 @@ func TestHealthCheckWithoutAnAnswerHasFailedAtItsLimit(t *testing.T) {
 	require.ErrorContains(t, b.m.View().LastErr, "no answer within 2s")
 }
 
-// A subscriber learns the state before the effects that follow from it.
+// The view of a changed state is published before the events of the step that changed it,
+// and not at all when nothing has changed.
 func TestViewIsPublishedFirstAndWhenItHasChanged(t *testing.T) {
 	b := running(t)
 	b.step(supervisor.Exited{Gen: 1, Err: errBoom})
@@ -241,7 +246,7 @@ func TestViewIsPublishedFirstAndWhenItHasChanged(t *testing.T) {
 	require.Equal(t, []any{b.m.View(), supervisor.LaunchFailed{Gen: 3, Err: uncomparable{errBoom}}}, b.told)
 }
 
-// uncomparable is an error that must not be compared.
+// uncomparable is an error of a type that cannot be compared: == on two of them panics.
 type uncomparable []error
 
 func (uncomparable) Error() string { return "many" }

@@ -38,10 +38,10 @@ const (
 	decideLimit = 300 * time.Millisecond
 )
 
-// answer is what a process decides: who it is, so that the judge can tell.
+// answer is what a process decides: its own generation, by which the judge knows it.
 type answer struct{ Gen supervisor.Generation }
 
-// decided is published for each answer that counts.
+// decided is the event that the asker publishes for each answer that counts.
 type decided struct{ Gen supervisor.Generation }
 
 // asker asks the plugin, and counts an answer while its process has not ended.
@@ -49,7 +49,7 @@ type asker struct {
 	call  machine.CallID
 	asked bool
 	gone  map[supervisor.Generation]bool
-	blind bool // Planted: the machine does not look which generation has ended.
+	blind bool // A planted fault: the asker does not look whether the process has ended.
 }
 
 type askTimer struct{}
@@ -83,7 +83,7 @@ type child struct {
 	gen       supervisor.Generation
 	spec      supervisor.Spec
 	ready     bool
-	condemned bool // Kill was ordered.
+	condemned bool // The supervisor has ordered the end of the process.
 	ended     bool
 	known     bool // The supervisor has heard that the process has ended. A frozen node hears late.
 	sick      bool // Its health checks fail.
@@ -91,7 +91,7 @@ type child struct {
 	troubled  int  // For how many seconds it has been active and hung while its node ran.
 }
 
-// family is the processes of the plugin of one incarnation of a node.
+// family has the processes of the plugin of one incarnation of a node.
 type family struct {
 	judge    *judge
 	node     *simulation.Node
@@ -145,7 +145,7 @@ func (j *judge) of(n *simulation.Node) *family {
 	return f
 }
 
-// some draws a time.
+// some draws a duration.
 func (j *judge) some(least, most time.Duration) time.Duration {
 	return least + time.Duration(j.rand.Int64N(int64(most-least)))
 }
@@ -199,7 +199,7 @@ func (j *judge) launch(f *family, e supervisor.Launch) {
 	})
 }
 
-// strike lets something happen to a process.
+// strike ends a process, makes it or its strategy hang, or spares it.
 func (j *judge) strike(f *family, c *child) {
 	if j.calm || c.ended || c.condemned {
 		return
@@ -217,7 +217,7 @@ func (j *judge) strike(f *family, c *child) {
 	}
 }
 
-// end ends a process.
+// end ends a process that has not ended, and tells its supervisor.
 func (j *judge) end(f *family, c *child, err error) {
 	if !c.ended {
 		c.ended = true
@@ -225,7 +225,7 @@ func (j *judge) end(f *family, c *child, err error) {
 	}
 }
 
-// health answers a health check.
+// health answers a health check for its process.
 func (j *judge) health(n *simulation.Node, request any) (any, error) {
 	c := j.of(n).find(request.(supervisor.CheckHealth).Gen)
 	if c == nil || c.ended || c.sick {
@@ -264,18 +264,18 @@ func (j *judge) observe(o simulation.Observation) {
 	}
 }
 
-// Stepped does nothing: what is wrong shows in effects and with time.
+// Stepped does nothing: faults show in effects, or with time.
 func (j *judge) Stepped(*simulation.World, *simulation.Node) error { return nil }
 
 const (
 	// troubledMost is three health checks, one after the other, each at its limit, and
 	// a second for being looked at once a second.
 	troubledMost = 3*2 + 1
-	// idleMost is the longest back-off.
+	// idleMost is the longest back-off, and a second for being looked at once a second.
 	idleMost = 30 + 1
 )
 
-// Second looks at all nodes that run.
+// Second checks S4 and S5 on all nodes that run.
 func (j *judge) Second(w *simulation.World) error {
 	for _, f := range j.families {
 		if !f.node.Alive() || f.node.Frozen() {
@@ -303,7 +303,7 @@ func (j *judge) Second(w *simulation.World) error {
 	return nil
 }
 
-// times are those of the supervisors of the world.
+// times returns the configuration of the supervisors of the world.
 func times() supervisor.Config {
 	c := config()
 	c.HealthTimeout = 900 * time.Millisecond
@@ -351,7 +351,7 @@ func live(seed uint64, plant func(machine.Machine, *asker) machine.Machine) (*ju
 	return j, j.recovered(10 * time.Second)
 }
 
-// recovered lets more time pass, in which each node must have most of its answers.
+// recovered lets more time pass, in which each node must have all its answers but one.
 func (j *judge) recovered(d time.Duration) error {
 	for _, f := range j.families {
 		f.decided = 0
@@ -369,8 +369,9 @@ func (j *judge) recovered(d time.Duration) error {
 
 const worlds = 20
 
-// Processes that crash, hang and do not start, in nodes that crash and freeze: calls
-// go to a process that is well, and to one at a time. covers I34, F40, F56.
+// While processes crash, hang and do not start, in nodes that crash and freeze, the
+// invariants of judge hold: a process that fails is replaced, and one at a time decides.
+// covers I34, F40, F56.
 func TestPluginsOfSimulatedNodesAreReplaced(t *testing.T) {
 	failures, launches := map[string]int{}, 0
 	for seed := range uint64(worlds) {
@@ -402,7 +403,7 @@ type planted struct {
 
 func (p planted) Step(now machine.Now, in machine.Input, out *machine.Outbox) { p.step(now, in, out) }
 
-// without leaves effects out.
+// without makes of a supervisor one that never has some of its effects.
 func without(s machine.Machine, left func(machine.Effect) bool) machine.Machine {
 	return planted{s, func(now machine.Now, in machine.Input, out *machine.Outbox) {
 		var all machine.Outbox
@@ -415,7 +416,7 @@ func without(s machine.Machine, left func(machine.Effect) bool) machine.Machine 
 	}}
 }
 
-// A judge that finds nothing wrong with anything proves nothing.
+// Each planted fault is found: a judge that finds none would prove nothing.
 func TestPlantedFaultsOfSupervisorsAreFound(t *testing.T) {
 	for fault, c := range map[string]struct {
 		plant func(machine.Machine, *asker) machine.Machine

@@ -31,7 +31,7 @@ func TestLineIsSafeToLog(t *testing.T) {
 	}
 }
 
-// FuzzManifest reads bytes as what a plugin says about itself.
+// FuzzManifest reads bytes as the manifest by which a plugin answers its configuration.
 //
 // covers F60.
 func FuzzManifest(f *testing.F) {

@@ -16,13 +16,13 @@ import (
 	"github.com/quorate/quorate/plugins/sdk/sdktest"
 )
 
-// BenchmarkDecideOverWire is a decision of keep-majority about half a cluster, over
-// gRPC within the process, without TLS.
+// BenchmarkDecideOverWire measures a decision of keep-majority about a cluster of which a
+// tenth is unreachable, over gRPC within the process, without TLS.
 func BenchmarkDecideOverWire(b *testing.B) {
 	for _, n := range []int{10, 100, 1000} {
 		b.Run(fmt.Sprintf("members=%d", n), func(b *testing.B) {
 			members := downingtest.Members(n)
-			// Three monitors complain about each of a tenth of the members, as they would
+			// Three members complain about each of a tenth of the members, as they would
 			// when these have died.
 			v := downingtest.SplitView(members, func(gossip.NodeID) bool { return true }, gossip.Base{downingtest.IDs(members[:min(n, 10)])})
 			v.Seen = v.Seen[:n-n/10]
@@ -42,8 +42,8 @@ func BenchmarkDecideOverWire(b *testing.B) {
 	}
 }
 
-// BenchmarkAllocateOverWire allocates shards from nothing in batches, as a
-// coordinator would: each batch is told where the earlier ones went.
+// BenchmarkAllocateOverWire allocates all shards of a kind in batches, as a coordinator
+// does: each request says where the shards of earlier batches went.
 func BenchmarkAllocateOverWire(b *testing.B) {
 	for _, size := range []struct{ regions, shards, batch int }{{3, 1_000, 1_000}, {100, 100_000, 10_000}, {100, 100_000, 100_000}} {
 		b.Run(fmt.Sprintf("regions=%d/shards=%d/batch=%d", size.regions, size.shards, size.batch), func(b *testing.B) {

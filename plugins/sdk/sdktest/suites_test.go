@@ -28,8 +28,7 @@ func served(p downing.Provider) sdk.Strategy {
 	return sdk.Downing(func(none) (downing.Provider, error) { return p, nil })
 }
 
-// The strategies of the project keep their contract over the wire as they do as
-// plain values.
+// The strategies of the project keep their contract over the wire as they do in one program.
 func TestDowningProvidersKeepTheContractOverTheWire(t *testing.T) {
 	for name, p := range map[string]downing.Provider{downing.KeepMajorityName: downing.KeepMajority{}, downing.DownAllName: downing.All{}} {
 		t.Run(name, func(t *testing.T) {
@@ -61,7 +60,7 @@ func TestTheRuleOfBootstrapKeepsTheContractOverTheWire(t *testing.T) {
 	})
 }
 
-// The answer over the wire is the answer of the plain value.
+// A decision over the wire is the one that the provider makes in one program.
 func TestTheWireChangesNoDecision(t *testing.T) {
 	p := sdktest.Downing(t, served(downing.KeepMajority{}), nil)
 	require.Equal(t, downing.KeepMajority{}.Class(), p.Class())

@@ -22,8 +22,8 @@ func marshal(f *testing.F, m proto.Message) []byte {
 	return b
 }
 
-// FuzzReply reads bytes as each answer that a plugin may give. Whatever is
-// accepted is about the request alone.
+// FuzzReply reads bytes as each answer that a plugin may give. An answer that is accepted
+// names nothing that is not in the request.
 //
 // covers F60.
 func FuzzReply(f *testing.F) {
@@ -55,8 +55,8 @@ func FuzzReply(f *testing.F) {
 	})
 }
 
-// FuzzRequest reads bytes as each request. Whatever is accepted can be sent
-// again, and arrives the same.
+// FuzzRequest reads bytes as each request. A request that is accepted can be sent again, and
+// arrives as it was.
 func FuzzRequest(f *testing.F) {
 	ask, move := allocationtest.RandomAllocateRequest(newRand(7)), allocationtest.RandomRebalanceRequest(newRand(11))
 	for _, m := range []proto.Message{allocationpolicy.AllocateToProto(&ask), allocationpolicy.RebalanceToProto(&move)} {

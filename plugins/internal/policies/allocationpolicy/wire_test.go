@@ -24,7 +24,7 @@ const rounds = 500
 
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x717e)) }
 
-// over sends a message through its bytes.
+// over encodes a message, and returns in to what a receiver decodes.
 func over[M interface {
 	proto.Message
 	comparable
@@ -91,15 +91,14 @@ func requireSameRegions(t testing.TB, want, got []allocation.RegionState) {
 	}
 }
 
-// Reasons of one kind are sent once; those that exceed the sum are replaced, and
-// the answer says so.
+// Reasons beyond the sum that an answer may have are replaced by a text that says so.
 func TestReasonsAreBounded(t *testing.T) {
 	const shards = 3000
 	r := allocation.AllocateRequest{Regions: []allocation.RegionState{{ID: "a"}}}
 	res := allocation.AllocateResult{}
 	for s := range allocation.Shard(shards) {
 		r.Shards = append(r.Shards, allocation.Pending{Shard: s})
-		reason := "" // The first ones have none.
+		reason := "" // The first placements have none.
 		if s > 10 {
 			reason = strings.Repeat("x", 1000) + string(rune('a'+s%26)) + string(rune('a'+s/26))
 		}
@@ -116,14 +115,15 @@ func TestReasonsAreBounded(t *testing.T) {
 	require.Equal(t, allocationpolicy.ReasonsLeftOut, back.Placements[shards-1].Reason)
 }
 
-// What the limits were chosen for is far below them.
+// A request about a thousand regions and 300,000 shards has less than a third of its limit.
+// The answer fits too, although its reasons exceed what may be sent.
 func TestGreatRequestsAndAnswersFit(t *testing.T) {
 	least, err := allocation.NewLeastShard(allocation.Default().LeastShard)
 	require.NoError(t, err)
 	r := manyShards(1000, 300_000)
 	require.Less(t, proto.Size(allocationpolicy.AllocateToProto(&r)), plugins.RequestBytesMax/3)
 	res := least.DecideAllocate(r)
-	reasons := make([]string, 2000) // Of a sum that exceeds what may be sent.
+	reasons := make([]string, 2000)
 	for i := range reasons {
 		reasons[i] = fmt.Sprintf("%01000d", i)
 	}

@@ -16,7 +16,8 @@ import (
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
 
-// splitView is the view of 100 members of whom one is unreachable.
+// splitView returns what a node sees of a cluster of 100 members of which one is
+// unreachable.
 func splitView() downing.View {
 	members := downingtest.Members(100)
 	ids := downingtest.IDs(members)
@@ -26,8 +27,8 @@ func splitView() downing.View {
 	}
 }
 
-// BenchmarkDecision measures the parts of a decision that are not the way to the
-// other process.
+// BenchmarkDecision measures each part of a decision but the way to the other process and
+// back.
 func BenchmarkDecision(b *testing.B) {
 	v := splitView()
 	request, err := downingpolicy.ViewToProto(&v)

@@ -22,8 +22,8 @@ func marshal(f *testing.F, m proto.Message) []byte {
 	return b
 }
 
-// FuzzReply reads bytes as each answer that a plugin may give. Whatever is accepted is
-// about the request alone.
+// FuzzReply reads bytes as an answer of a plugin. An answer that is accepted names nothing
+// that is not in the request.
 //
 // covers F60.
 func FuzzReply(f *testing.F) {
@@ -47,8 +47,8 @@ func FuzzReply(f *testing.F) {
 	})
 }
 
-// FuzzRequest reads bytes as a request. Whatever is accepted can be sent again, and
-// arrives the same.
+// FuzzRequest reads bytes as a request. A request that is accepted can be sent again, and
+// arrives as it was.
 func FuzzRequest(f *testing.F) {
 	v := downingtest.RandomSplit(newRand(7))[0]
 	request, err := downingpolicy.ViewToProto(&v)

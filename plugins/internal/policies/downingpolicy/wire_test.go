@@ -23,7 +23,7 @@ const rounds = 500
 
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x717e)) }
 
-// over sends a message through its bytes.
+// over encodes a message, and returns in to what a receiver decodes.
 func over[M interface {
 	proto.Message
 	comparable
@@ -36,7 +36,7 @@ func over[M interface {
 	return to
 }
 
-// decorate gives the members of a view what the random views leave empty.
+// decorate gives the members of a view zones, versions and roles, which random views lack.
 func decorate(rnd *rand.Rand, v *downing.View) {
 	members := make([]*gossip.Member, len(v.Members))
 	for i, m := range v.Members {
@@ -48,7 +48,7 @@ func decorate(rnd *rand.Rand, v *downing.View) {
 	}
 	v.Members = members
 	for i := range v.Unreachable {
-		v.Unreachable[i].Version = 0 // Not in the contract.
+		v.Unreachable[i].Version = 0 // The contract leaves versions out.
 	}
 }
 
@@ -68,7 +68,8 @@ func TestViewsArriveAsTheyWere(t *testing.T) {
 	}
 }
 
-// requireSameView takes an empty list for a missing one.
+// requireSameView requires that two views are equal. The wire makes an empty list of a
+// missing one, which is the same.
 func requireSameView(t testing.TB, want, got downing.View) {
 	t.Helper()
 	require.Equal(t, want.Self, got.Self)
@@ -103,17 +104,18 @@ func TestANodeThatIsNoMemberCannotBeNamed(t *testing.T) {
 	require.ErrorIs(t, err, wire.ErrMalformed)
 	_, err = downingpolicy.DecisionFromProto(&v, &pluginv1.DowningDecideResponse{Down: []uint32{uint32(len(v.Members))}})
 	require.ErrorIs(t, err, wire.ErrMalformed)
-	// 256 would be the verdict none in the type that the leaf has for it.
+	// Cut to the eight bits of [downing.Verdict], 256 would be the verdict None.
 	_, err = downingpolicy.DecisionFromProto(&v, &pluginv1.DowningDecideResponse{Verdict: 256})
 	require.ErrorIs(t, err, wire.ErrMalformed)
 }
 
-// What the limits were chosen for is far below them.
+// What a node sees of the largest cluster, with ten complaints about each member, has less
+// than a third of the limit of a request.
 func TestGreatRequestsFit(t *testing.T) {
 	members := downingtest.Members(gossip.MaxMembers)
 	ids := downingtest.IDs(members)
 	v := downing.View{Self: ids[0], Members: members, Seen: ids, Base: gossip.Base{ids}}
-	for i := range 10 * len(members) { // Ten monitors complain about each.
+	for i := range 10 * len(members) {
 		v.Unreachable = append(v.Unreachable, downingtest.Complaint(members[i/10].Node, members[(i+7)%len(members)].Node))
 	}
 	d, err := downingpolicy.ViewToProto(&v)

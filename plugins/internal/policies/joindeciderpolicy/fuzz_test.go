@@ -22,8 +22,8 @@ func marshal(f *testing.F, m proto.Message) []byte {
 	return b
 }
 
-// FuzzReply reads bytes as each answer that a plugin may give. Whatever is accepted is
-// about the request alone, and forms nothing beside a cluster.
+// FuzzReply reads bytes as an answer of a plugin. An answer that is accepted names nothing
+// that is not in the request, and forms no cluster where there is one.
 //
 // covers F60.
 func FuzzReply(f *testing.F) {
@@ -46,8 +46,8 @@ func FuzzReply(f *testing.F) {
 	})
 }
 
-// FuzzRequest reads bytes as a request. Whatever is accepted can be sent again, and
-// arrives the same.
+// FuzzRequest reads bytes as a request. A request that is accepted can be sent again, and
+// arrives as it was.
 func FuzzRequest(f *testing.F) {
 	for seed := range uint64(3) {
 		o := drawn(seed)

@@ -21,13 +21,17 @@ import (
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
 
+// Observations and decisions go over the wire and arrive as they were. Then come those that
+// are refused: by bounds, and decisions that the observations do not allow. Last, reasons
+// are cut, and the largest observations fit into a request.
+
 const rounds = 500
 
 func drawn(seed uint64) bootstrap.Observations {
 	return bootstraptest.Random(rand.New(rand.NewPCG(seed, 0x10)))
 }
 
-// over sends a message through its bytes.
+// over encodes a message, and returns in to what a receiver decodes.
 func over[M proto.Message](t testing.TB, m, to M) M {
 	t.Helper()
 	b, err := proto.Marshal(m)
@@ -66,7 +70,7 @@ func target(host string, port uint16) discovery.Target {
 	return discovery.Target{Host: host, Port: port}
 }
 
-// ready are observations with which the first node may form a cluster.
+// ready returns observations with which the node itself may form a cluster.
 func ready() bootstrap.Observations {
 	return bootstrap.Observations{
 		Service: "shop", Self: target("10.0.0.1", 1), Required: 2, StableMargin: time.Second, Stable: time.Second,
@@ -74,7 +78,7 @@ func ready() bootstrap.Observations {
 	}
 }
 
-// What the contract does not allow is neither sent nor taken.
+// Observations that exceed a bound of the contract are neither sent nor accepted.
 func TestObservationsAreHeldAgainstBounds(t *testing.T) {
 	for name, change := range map[string]func(*bootstrap.Observations){
 		"service":       func(o *bootstrap.Observations) { o.Service = strings.Repeat("s", 257) },
@@ -154,7 +158,7 @@ func TestDecisionsAreHeldAgainstTheObservations(t *testing.T) {
 		{Action: pluginv1.JoinAction_JOIN_ACTION_JOIN, SeedNode: []uint32{1}},
 		{Action: pluginv1.JoinAction_JOIN_ACTION_JOIN, SeedNode: []uint32{0, 0}},
 		{SeedNode: []uint32{0}},
-		{Action: 258}, // It would be to form in the type that the leaf has for it.
+		{Action: 258}, // Cut to the eight bits of bootstrap.Action, it would be Form.
 		{Reason: strings.Repeat("r", wire.TextBytesMax+1)},
 	} {
 		_, err := joindeciderpolicy.DecisionFromProto(&o, p)
@@ -162,7 +166,7 @@ func TestDecisionsAreHeldAgainstTheObservations(t *testing.T) {
 	}
 }
 
-// A reason is for people, who can do without its end.
+// A reason that is too long is cut, not refused: it is for people, and decides nothing.
 func TestLongReasonsAreCut(t *testing.T) {
 	o := ready()
 	p, err := joindeciderpolicy.DecisionToProto(&o, &bootstrap.Decision{Reason: "a\n" + strings.Repeat("r", wire.TextBytesMax)})
@@ -171,7 +175,7 @@ func TestLongReasonsAreCut(t *testing.T) {
 	require.NotContains(t, p.GetReason(), "\n")
 }
 
-// What the limits were chosen for is far below that of a request.
+// The largest observations have less than a third of the limit of a request.
 func TestGreatRequestsFit(t *testing.T) {
 	o := ready()
 	o.Points = nil

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command misbehaving is a plugin that does what plugins must not do, for the tests of
-// hosts. Its first argument is the mode: what it does.
+// hosts. Its first argument is the mode, which says what it does.
 package main
 
 import (
@@ -67,7 +67,7 @@ func main() {
 		run()
 		return
 	}
-	if mode == "sleeper" { // A grandchild.
+	if mode == "sleeper" { // This is the grandchild that fork starts.
 		forever()
 	}
 	if mode == "forks" {
