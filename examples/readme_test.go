@@ -30,7 +30,7 @@ func firstGoBlock(t *testing.T) string {
 	return block + "\n"
 }
 
-// TestTheProgramOfTheReadmeIsShort holds the README to its promise.
+// TestTheProgramOfTheReadmeIsShort bounds the first program of the README to forty lines.
 func TestTheProgramOfTheReadmeIsShort(t *testing.T) {
 	block := firstGoBlock(t)
 	require.LessOrEqual(t, strings.Count(block, "\n"), 40)
@@ -40,8 +40,8 @@ func TestTheProgramOfTheReadmeIsShort(t *testing.T) {
 // link is an inline link of Markdown; the target is the first group.
 var link = regexp.MustCompile(`\]\(([^()\s]+)(?:\s+"[^"]*")?\)`)
 
-// relativeLinks returns the targets of links in a text that are files of the
-// tree, without their fragments. Links in code are none.
+// relativeLinks returns the targets of links in a text that are files of the tree, without
+// their fragments. What looks like a link in code is none.
 func relativeLinks(markdown string) []string {
 	var targets []string
 	code := false

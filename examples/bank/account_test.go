@@ -23,8 +23,12 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
-// branch starts a cluster of one node and opens the accounts on it. What the
-// node wrote is in dir.
+// Accounts on clusters of one node. The first test makes checks that can share a cluster:
+// transfers, invalid ones, and journals that are sealed or cannot be opened. The others are
+// about an account that is rebuilt from its journal, and about unknown commands.
+
+// branch starts a cluster of one node and opens the accounts on it, with their journals in
+// dir.
 func branch(t *testing.T, dir string) (*cluster.Node, *bank.Accounts) {
 	t.Helper()
 	for {
@@ -34,7 +38,7 @@ func branch(t *testing.T, dir string) (*cluster.Node, *bank.Accounts) {
 		cfg.Membership.SeedNodes = []string{cfg.Node.Address}
 		node, err := cluster.Start(t.Context(), cluster.WithConfig(cfg), cluster.WithLogger(slog.New(slog.DiscardHandler)))
 		if err != nil {
-			require.ErrorContains(t, err, "in use") // Somebody else's port: take another.
+			require.ErrorContains(t, err, "in use") // Another program has the port: take another port.
 			continue
 		}
 		t.Cleanup(func() { _ = node.Close() })
@@ -44,7 +48,7 @@ func branch(t *testing.T, dir string) (*cluster.Node, *bank.Accounts) {
 	}
 }
 
-// within bounds a test's questions.
+// within returns a context that bounds the questions of a test.
 func within(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -60,20 +64,19 @@ func cents(t *testing.T, accounts *bank.Accounts, id string) int64 {
 	return outcome.GetCents()
 }
 
-// TestAccounts runs what needs no cluster of its own.
+// TestAccounts makes the checks that can share a cluster.
 func TestAccounts(t *testing.T) {
-	t.Parallel() // A cluster mostly waits.
+	t.Parallel() // Tests of clusters mostly wait.
 	dir := t.TempDir()
 	_, accounts := branch(t, dir)
 	t.Run("transfers", func(t *testing.T) { checkTransfers(t, accounts) })
-	t.Run("nonsense", func(t *testing.T) { checkNonsense(t, accounts) })
+	t.Run("invalid transfers", func(t *testing.T) { checkNonsense(t, accounts) })
 	t.Run("sealed journal", func(t *testing.T) { checkSealed(t, accounts, dir) })
 	t.Run("unusable journal", func(t *testing.T) { checkUnusable(t, accounts, dir) })
 }
 
-// checkTransfers shows what transfers do to balances: each is booked once, also
-// when it is repeated, and one that is not covered changes nothing, now and
-// whenever it is repeated.
+// checkTransfers shows what transfers do to balances: each is booked once, also when it is
+// repeated. A transfer that is not covered changes nothing, and stays refused.
 func checkTransfers(t *testing.T, accounts *bank.Accounts) {
 	t.Helper()
 	move := bank.Transfer{ID: "t1", From: "a", To: "b", Cents: 300}
@@ -94,8 +97,8 @@ func checkTransfers(t *testing.T, accounts *bank.Accounts) {
 		require.True(t, receipt.Refused)
 		require.Empty(t, receipt.Got)
 	}
-	// With more money the transfer would be covered. It was refused before, and
-	// a client that was told so must not be deceived.
+	// With more money the transfer would be covered. It stays refused, since a client may
+	// have been told so.
 	_, err := accounts.Transfer(within(t), bank.Transfer{ID: "t3", From: "b", To: "a", Cents: 5000})
 	require.NoError(t, err)
 	receipt, err := accounts.Transfer(within(t), tooMuch)
@@ -110,7 +113,7 @@ func checkTransfers(t *testing.T, accounts *bank.Accounts) {
 	require.Zero(t, cents(t, accounts, "a"))
 }
 
-// checkNonsense shows what is not even tried.
+// checkNonsense shows that an invalid transfer is an error, and that no account changes.
 func checkNonsense(t *testing.T, accounts *bank.Accounts) {
 	t.Helper()
 	for _, transfer := range []bank.Transfer{
@@ -126,10 +129,10 @@ func checkNonsense(t *testing.T, accounts *bank.Accounts) {
 	require.EqualValues(t, bank.OpeningCents, cents(t, accounts, "e"))
 }
 
-// TestAnAccountIsRebuiltFromItsJournal closes the node and starts another one,
-// of another cluster life, with the same journals.
+// TestAnAccountIsRebuiltFromItsJournal closes the node, and starts another one with the same
+// journals, which forms a new cluster.
 func TestAnAccountIsRebuiltFromItsJournal(t *testing.T) {
-	t.Parallel() // A cluster mostly waits.
+	t.Parallel() // Tests of clusters mostly wait.
 	dir := t.TempDir()
 	node, accounts := branch(t, dir)
 	first, err := accounts.Transfer(within(t), bank.Transfer{ID: "t1", From: "a", To: "b", Cents: 300})
@@ -158,7 +161,7 @@ func checkSealed(t *testing.T, accounts *bank.Accounts, dir string) {
 	defer func() { _ = next.Close() }()
 	require.Len(t, records, 1)
 
-	for range 2 { // At first it finds the seal; then it cannot even start.
+	for range 2 { // First the running account finds the seal; then it cannot start again.
 		_, err = accounts.Transfer(within(t), bank.Transfer{ID: "t2", From: "f", To: "g", Cents: 1})
 		require.ErrorIs(t, err, sharding.ErrEntityFailed)
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/quorate/quorate/examples/bank"
 )
 
-// recovery is what the toolkit promises with default settings: so long after a
-// node died at most, all of its entities answer again.
+// recovery is the time within which, with default settings, all entities of a node that died
+// answer again.
 const recovery = 10 * time.Second
 
 // TestFiveProcessesThroughDeathGrowthAndLeave is the life of a cluster: five
@@ -58,7 +58,7 @@ func TestFiveProcessesThroughDeathGrowthAndLeave(t *testing.T) {
 	leaver.signal(syscall.SIGTERM)
 	require.Zero(t, leaver.status(), "%s", leaver.log)
 	c.checkBooks(want, ids, nodes)
-	// Far less than it takes to find out that somebody is dead: handed over.
+	// It takes longer than that to find a dead node: the accounts were handed over.
 	require.Less(t, time.Since(at), 5*time.Second)
 	c.awaitMembers(nodes...)
 	for _, id := range own {
@@ -87,7 +87,7 @@ func (c *city) spend(ids []string, nodes []*node) map[string]int64 {
 	return want
 }
 
-// checkBooks reads every account and compares it.
+// checkBooks reads every account, and compares its balance with the one that it should have.
 func (c *city) checkBooks(want map[string]int64, ids []string, nodes []*node) {
 	c.t.Helper()
 	got := map[string]int64{}
@@ -107,9 +107,9 @@ func TestANodeEndsWithItsParent(t *testing.T) {
 	require.Contains(t, n.log.String(), "the parent has ended")
 }
 
-// TestANodeComesBackAtItsAddress kills a node and starts it anew at once, where
-// the others still hold its predecessor for a member. The new incarnation
-// becomes one, the old one is removed.
+// TestANodeComesBackAtItsAddress kills a node and starts it anew at once, while its former
+// incarnation is still a member. The new incarnation becomes a member, and the former one is
+// removed.
 //
 // covers F33, I7.
 func TestANodeComesBackAtItsAddress(t *testing.T) {
@@ -120,7 +120,7 @@ func TestANodeComesBackAtItsAddress(t *testing.T) {
 	old := nodes[2]
 	old.signal(syscall.SIGKILL)
 	require.Equal(t, -1, old.status())
-	c.started-- // The same address again.
+	c.started-- // The next process gets the same address.
 	fresh := c.start()
 	require.Equal(t, old.address, fresh.address)
 	require.NotEqual(t, old.id, fresh.id)

@@ -21,10 +21,15 @@ import (
 	"github.com/quorate/quorate/examples/bank/journal"
 )
 
+// One cluster through cuts of the network and nodes that stand still, with a supervisor for
+// each node. After the cases come what they check: that a side is in no cluster, that in
+// the end there is one, and what the journals say of their owners. The last test is of that
+// audit.
+
 // TestOneClusterThoughSeedsAreRestarted has supervisors start the first seed node again
-// while it hears of nobody: after a cut that made it end by itself, and while the others
-// stand still. It waits, while the others go on, and joins them afterwards: there is one
-// cluster all the time. Clients ask at all nodes, on both sides.
+// while no other node answers it: inside a cut that made it end, and while the others stand
+// still. It forms no cluster but waits, and joins the others afterwards: there is one
+// cluster all the time. Clients ask all nodes, on both sides.
 //
 // covers F3, F9, F24, F25, F33, I1, I2, I5, I7, I20, I22.
 func TestOneClusterThoughSeedsAreRestarted(t *testing.T) {
@@ -39,7 +44,7 @@ func TestOneClusterThoughSeedsAreRestarted(t *testing.T) {
 		},
 		"the first of three is killed while the others are frozen": killAmongFrozen,
 	}
-	var cases sync.WaitGroup // At the same time: most of their time they wait.
+	var cases sync.WaitGroup // The cases run at the same time, since they mostly wait.
 	for name, test := range tests {
 		cases.Go(func() { t.Run(name, test) }) // Owned by the test, which waits for it below.
 	}
@@ -65,8 +70,8 @@ func cutOff(t *testing.T, net network, n int, side ...int) {
 	c.checkOneCluster(load)
 }
 
-// killAmongFrozen kills the first seed node while the other two stand still. Its next
-// life gets no answer, but those who stand still are the cluster.
+// killAmongFrozen kills the first seed node while the other two stand still. When it is
+// started again it gets no answer, and must not form a cluster beside that of the two.
 func killAmongFrozen(t *testing.T) {
 	t.Helper()
 	const pause = 7 * time.Second
@@ -111,7 +116,7 @@ func (c *town) checkOneCluster(load *clerks) {
 	c.t.Logf("all nodes were up in one cluster %v after the fault had ended", time.Since(began).Round(time.Millisecond))
 	load.awaitMore()
 	c.checkBooks(load.close(), load.ids, nodes)
-	c.awaitMembers(nodes...) // Nobody has ended again.
+	c.awaitMembers(nodes...) // No node has ended again.
 
 	formed := 0
 	for _, n := range c.all() {
@@ -166,7 +171,7 @@ func auditOwners(t *testing.T, dir string) (faults []string, owners int) {
 	return faults, owners
 }
 
-// writtenLate counts what an owner wrote when the next one had begun.
+// writtenLate counts the records that an owner wrote after the next one had begun.
 func writtenLate(s, next journal.Segment) int {
 	late := 0
 	for _, r := range slices.Concat(s.Records, s.Beyond) {
@@ -183,7 +188,7 @@ func TestTheAuditOfOwnersFindsPlantedFaults(t *testing.T) {
 	open := func(epoch, owner string) (*journal.Journal, error) {
 		j, _, err := journal.Open(filepath.Join(dir, "acct"), epoch, owner)
 		if err == nil {
-			t.Cleanup(func() { _ = j.Close() }) // Nothing is buffered.
+			t.Cleanup(func() { _ = j.Close() }) // A journal has nothing left to write when it is closed.
 		}
 		return j, err
 	}

@@ -24,11 +24,16 @@ import (
 	"github.com/quorate/quorate/examples/bank/journal"
 )
 
-// The nodes that are frozen.
+// Nodes that are stopped for a while under load. A case (frost) freezes one node, sends
+// transfers to it meanwhile, and checks what became of them when the node runs again. The
+// load comes from clerks, which keep the receipts; at the end the receipts and all journals
+// are compared.
+
+// The nodes of which one is frozen in each case.
 const (
-	plainNode   = "plain"   // One of three.
-	oldestNode  = "oldest"  // The leader and coordinator.
-	leavingNode = "leaving" // One that hands its accounts over at that moment.
+	plainNode   = "plain"   // A node that neither leads nor leaves.
+	oldestNode  = "oldest"  // The node that is leader and coordinator.
+	leavingNode = "leaving" // A node that is handing its accounts over.
 )
 
 // removedAfter separates the pauses: after shorter ones the others still wait
@@ -36,16 +41,15 @@ const (
 // settings they wait for 6 s at least and 10 s at most.
 const removedAfter = 6 * time.Second
 
-// TestFrozenNodes stops a node for a time, under load, in a cluster of its own
-// for each case. After a short pause its accounts go on where they were, under
-// the same epochs. After a long one they have new owners: the node acknowledges
-// nothing that was sent to it meanwhile, carries none of it out, and ends by
-// itself with status 3. In no case is anything acknowledged by an owner behind
-// whose back another had taken over.
+// TestFrozenNodes stops a node for a time, under load, in a cluster of its own for each
+// case. After a short pause its accounts go on where they were, under the same epochs.
+// After a long pause they have new owners: the node acknowledges nothing that was sent to
+// it meanwhile, carries none of it out, and ends by itself with status 3. In no case does
+// an owner acknowledge anything after another owner has taken over.
 //
 // covers F24, F25, F37, I1, I7, I14.
 func TestFrozenNodes(t *testing.T) {
-	const clusters = 6 // At the same time: most of their time they wait.
+	const clusters = 6 // How many run at the same time; they mostly wait.
 	room := make(chan struct{}, clusters)
 	var cases sync.WaitGroup
 	for _, pause := range []time.Duration{time.Minute, 15 * time.Second, 4 * time.Second, time.Second} {
@@ -70,7 +74,7 @@ type frost struct {
 	victim *node
 	rest   []*node
 	own    []string          // Accounts that the victim owned when it was frozen.
-	epochs map[string]string // Theirs.
+	epochs map[string]string // The epochs of these accounts at that time.
 	clerks *clerks
 	late   []bank.Transfer
 	empty  bool // The victim had handed everything over when it was frozen.
@@ -126,7 +130,7 @@ func (f *frost) awaitFirstMove(own []string) {
 	before := f.epochsOf(own)
 	var asking sync.WaitGroup
 	for i, id := range own {
-		// Owned by this wait; ends with ctx, which the first of them ends.
+		// Owned by this wait; ends with ctx, which ends when one account has moved.
 		asking.Go(func() {
 			for b := (balance{}); ctx.Err() == nil; {
 				if f.rest[i%len(f.rest)].get(ctx, "/accounts/"+id, &b) == nil && b.Epoch != before[id] {
@@ -166,7 +170,7 @@ func (f *frost) sendLate() func() []error {
 	answers := make([]error, len(f.own))
 	var sending sync.WaitGroup
 	client := *f.client
-	client.Timeout = 0 // The pause may be longer than our patience.
+	client.Timeout = 0 // The pause may be longer than patience.
 	for i, id := range f.own {
 		t := bank.Transfer{ID: "late-" + id, From: id, To: f.own[(i+1)%len(f.own)], Cents: 7}
 		f.late = append(f.late, t)
@@ -181,8 +185,8 @@ func (f *frost) sendLate() func() []error {
 	}
 }
 
-// checkReplaced waits until the others have gone on without the frozen node and
-// each of its accounts has a new owner, who has written.
+// checkReplaced waits until the others have gone on without the frozen node, and each of its
+// accounts has a new owner that has written.
 func (f *frost) checkReplaced() {
 	f.t.Helper()
 	f.awaitMembers(f.rest...)
@@ -197,13 +201,13 @@ func (f *frost) checkReplaced() {
 func (f *frost) checkNothingBegun() {
 	f.t.Helper()
 	status := f.victim.status()
-	if !f.empty || status != 0 { // Otherwise the others may have let it go in order.
+	if !f.empty || status != 0 { // A node that had handed everything over may have left in order.
 		require.Equal(f.t, 3, status, "%s", f.victim.log)
 	}
 	f.t.Logf("the node ended with status %d, %v after it thawed", status, time.Since(f.thawed).Round(time.Millisecond))
 	for _, t := range f.late {
-		// An account that had moved in time answers from where it is, and the node
-		// passes that on. Of its own it has begun nothing, and so answered nothing.
+		// An account that moved before the pause answers from its new node, and the frozen
+		// node passes the answer on. The frozen node itself has begun none of the transfers.
 		for _, id := range []string{t.From, t.To} {
 			for _, s := range f.chain(id) {
 				for _, r := range slices.Concat(s.Records, s.Beyond) {
@@ -247,7 +251,7 @@ type receipted struct {
 	receipt bank.Receipt
 }
 
-// clerks make transfers all the time and keep the receipts.
+// clerks make transfers all the time, each at a desk of its own, and keep the receipts.
 type clerks struct {
 	city *city
 	ids  []string
@@ -263,28 +267,29 @@ type clerks struct {
 // counter asks for the n-th transfer of a desk; an attempt that fails is repeated.
 type counter func(ctx context.Context, n, attempt int, t bank.Transfer) (bank.Receipt, error)
 
-// openDesks starts clerks who ask each of the nodes in turn, and that one again.
+// openDesks starts clerks that ask the nodes in turn. A transfer that fails is asked for
+// again at the same node.
 func (c *city) openDesks(ids []string, nodes []*node) *clerks {
 	return c.openDesksOver(4, ids, func(ctx context.Context, n, _ int, t bank.Transfer) (bank.Receipt, error) {
 		return nodes[n%len(nodes)].receipt(ctx, t)
 	})
 }
 
-// receipt is transfer with the receipt.
+// receipt asks a node for a transfer once, and returns the receipt.
 func (n *node) receipt(ctx context.Context, t bank.Transfer) (bank.Receipt, error) {
 	var r bank.Receipt
 	err := n.do(ctx, http.MethodPost, "/transfers", t, &r)
 	return r, err
 }
 
-// openDesksOver starts a clerk at each of so many desks.
+// openDesksOver starts a clerk at each of some desks. The clerks ask by the function over.
 func (c *city) openDesksOver(desks int, ids []string, over counter) *clerks {
 	k := &clerks{city: c, ids: ids, over: over, stop: make(chan struct{})}
 	for i := range desks {
 		// Owned by the clerks, ends with stop; close waits for it.
 		k.work.Go(func() { k.serve(i) })
 	}
-	c.t.Cleanup(func() { // Of a test that failed.
+	c.t.Cleanup(func() { // A test that failed may not have closed the clerks.
 		select {
 		case <-k.stop:
 		default:
@@ -295,7 +300,7 @@ func (c *city) openDesksOver(desks int, ids []string, over counter) *clerks {
 	return k
 }
 
-// serve makes one transfer after the other.
+// serve makes one transfer after the other at a desk.
 func (k *clerks) serve(desk int) {
 	rnd := rand.New(rand.NewPCG(1, uint64(desk)))
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -332,7 +337,8 @@ func (k *clerks) send(n int, over counter, t bank.Transfer) {
 	k.kept = append(k.kept, receipted{t, r})
 }
 
-// transfer is send for the test's own goroutine.
+// transfer makes a transfer over one node, for the goroutine of the test: a transfer that is
+// never answered ends the test.
 func (k *clerks) transfer(over *node, t bank.Transfer) {
 	k.city.t.Helper()
 	k.send(0, func(ctx context.Context, _, _ int, t bank.Transfer) (bank.Receipt, error) {
@@ -343,8 +349,8 @@ func (k *clerks) transfer(over *node, t bank.Transfer) {
 	require.Empty(k.city.t, k.faults)
 }
 
-// close sends the clerks home, checks every receipt, and returns the balances
-// that follow from them.
+// close ends the work of the clerks, checks every receipt, and returns the balances that
+// follow from the receipts.
 func (k *clerks) close() map[string]int64 {
 	k.city.t.Helper()
 	close(k.stop)
@@ -368,9 +374,9 @@ func (k *clerks) close() map[string]int64 {
 // booking is one leg of a transfer.
 type booking struct{ account, transfer string }
 
-// checkReceipts reads all journals. Each leg that was acknowledged counts once,
-// in an epoch that is not above that in which it was acknowledged: otherwise an
-// owner acknowledged it behind whose back another had taken over.
+// checkReceipts reads all journals. Each leg that was acknowledged is there once, and not
+// in a later epoch than the one that acknowledged it: otherwise another owner had taken
+// over before the acknowledgement.
 func (k *clerks) checkReceipts() {
 	k.city.t.Helper()
 	epochs := map[booking][]string{}

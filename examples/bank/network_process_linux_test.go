@@ -20,19 +20,23 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// network is what lies between the nodes of a city, and can be cut.
+// Networks that tests can cut, for nodes that are processes. The interface comes first,
+// then the two that implement it: one in name spaces of the kernel (lan, space), and, where
+// those are not allowed, one of relays on loopback addresses.
+
+// network connects the nodes of a city, and can be cut.
 type network interface {
-	// address is that of the i-th node in the cluster.
+	// address returns the address of the i-th node in the cluster.
 	address(i int) string
-	// settings are what the i-th node needs besides its address: of its environment
-	// and of its command line.
+	// settings returns what the environment and the command line of the i-th node need
+	// besides its address.
 	settings(i int) (env, args []string)
 	// start starts a process at the place of the i-th node.
 	start(i int, cmd *exec.Cmd) error
-	// dial connects to the HTTP interface of a node. No cut is in its way.
+	// dial connects to the HTTP interface of a node, whatever is cut.
 	dial(ctx context.Context, network, address string) (net.Conn, error)
-	// cut cuts some nodes off from the others. Connections stay, and nothing comes
-	// through them.
+	// cut cuts some nodes off from the others. Connections between the sides stay open,
+	// and carry nothing.
 	cut(side ...int)
 	// heal ends the cut.
 	heal()
@@ -50,9 +54,9 @@ func newNetwork(t *testing.T, n int) network {
 	return l
 }
 
-// lan is a local network: each node has a name space with one network card, plugged
-// into a switch in a name space of its own. Nothing of it is in that of the test. The
-// kernel removes them with the last process in them, however the test ends.
+// lan is a local network: each node has a name space with one network card, plugged into a
+// switch in one more name space. The name space of the test stays as it was. The kernel
+// removes each of the others with the last process in it, however the test ends.
 type lan struct {
 	t     *testing.T
 	sw    *space
@@ -94,7 +98,7 @@ func (l *lan) plug(i int) error {
 
 func (*lan) address(i int) string { return fmt.Sprintf("10.77.0.%d:7946", i+1) }
 
-// settings implements [network]. The HTTP address tells dial whose it is.
+// settings implements [network]. By the HTTP address dial knows the node.
 func (*lan) settings(i int) (env, args []string) {
 	return []string{"QUORATE_TRANSPORT__ALLOW_INSECURE=true"}, []string{"-http", fmt.Sprintf("127.0.1.%d:0", i+1)}
 }
@@ -144,7 +148,7 @@ func newSpace(t *testing.T) (*space, error) {
 	made := make(chan error, 1) // One result.
 	// Owned by the test; ends with it.
 	go func() {
-		runtime.LockOSThread() // Never unlocked: the thread ends with the goroutine, and nobody else runs in it.
+		runtime.LockOSThread() // Never unlocked: the thread ends with the goroutine, and runs no other.
 		err := syscall.Unshare(syscall.CLONE_NEWNET)
 		s.thread = syscall.Gettid()
 		made <- err
@@ -163,7 +167,7 @@ func (s *space) do(f func() error) error {
 	return <-done
 }
 
-// ip configures the name space by the program of that name.
+// ip configures the name space by commands of the program ip.
 func (s *space) ip(commands ...string) error {
 	for _, c := range commands {
 		err := s.do(func() error {
@@ -180,12 +184,12 @@ func (s *space) ip(commands ...string) error {
 	return nil
 }
 
-// relays is a network on loopback addresses: each node tells the others the address of
-// a relay, which passes on to where it listens what comes from an address of the same
-// side, and keeps the rest until there is no cut. It needs no privileges.
+// relays is a network on loopback addresses, which needs no privileges. Each node tells the
+// others the address of its relay. The relay passes on to the node what comes from its side
+// of a cut, and holds the rest back until there is no cut.
 type relays struct {
-	hosts []string // That the nodes tell each other, and dial from.
-	binds []string // Where they listen.
+	hosts []string // The hosts that the nodes tell each other, and dial from.
+	binds []string // The addresses at which the nodes listen.
 	port  int
 	dials net.Dialer
 
@@ -201,7 +205,7 @@ func newRelays(t *testing.T, n int) *relays {
 	t.Helper()
 	r := &relays{port: freePorts(t)[0], healed: make(chan struct{})}
 	close(r.healed)
-	prefix := fmt.Sprintf("127.%d.%d", 1+rand.IntN(254), rand.IntN(256)) // Of this network alone.
+	prefix := fmt.Sprintf("127.%d.%d", 1+rand.IntN(254), rand.IntN(256)) // Other networks draw other hosts.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var work sync.WaitGroup
 	var listeners []net.Listener
@@ -282,10 +286,10 @@ func (r *relays) serve(ctx context.Context, l net.Listener, i int) {
 	}
 }
 
-// relay carries one connection to the i-th node. A node dials from its own address, so
-// the relay knows who it is.
+// relay carries one connection to the i-th node. By the address from which it comes the
+// relay knows the node that dials.
 func (r *relays) relay(ctx context.Context, in net.Conn, i int) {
-	defer func() { _ = in.Close() }() // It may be closed already.
+	defer func() { _ = in.Close() }() // The connection may be closed already.
 	from := in.RemoteAddr().(*net.TCPAddr).IP
 	if r.pass(ctx, from.String(), r.hosts[i]) != nil {
 		return
@@ -305,7 +309,8 @@ func (r *relays) relay(ctx context.Context, in net.Conn, i int) {
 	back.Wait()
 }
 
-// carry copies what one end sends, and its end, to the other. It ends both.
+// carry copies what one end of a connection sends to the other end. When either ends, carry
+// closes both.
 func (r *relays) carry(ctx context.Context, to, from net.Conn, fromHost, toHost string) {
 	buffer := make([]byte, 32<<10)
 	for {

@@ -27,7 +27,7 @@ const (
 	unknown      = "unknown outcome"
 )
 
-// outcomeOf sorts an outcome.
+// outcomeOf returns the kind of an outcome, or the error if it is of no kind.
 func outcomeOf(err error) string {
 	if err == nil {
 		return done
@@ -63,9 +63,9 @@ func (c *city) tally(name string, over *node, ids []string, within time.Duration
 }
 
 // TestOutcomesAfterAKillByKind kills a node that stands still with requests in its
-// connections. Their outcome is unknown. What is asked afterwards, while nobody answers
-// at its address and it is still a member, never left: it was not delivered, and is in
-// no journal when the accounts have new owners.
+// connections. The outcome of these requests is unknown. Later ones, while the node is
+// still a member but does not answer, never leave the node that is asked: they are not
+// delivered, and are in no journal when the accounts have new owners.
 //
 // covers F1, I20.
 func TestOutcomesAfterAKillByKind(t *testing.T) {
@@ -79,7 +79,7 @@ func TestOutcomesAfterAKillByKind(t *testing.T) {
 
 	victim.freeze()
 	written := c.tally("written", asker, own, 3*time.Second)
-	const frozen = time.Second // Long enough to write, and too short to be removed.
+	const frozen = time.Second // Long enough to write the requests, too short to remove the node.
 	<-time.After(frozen)
 	victim.signal(syscall.SIGKILL)
 	require.Equal(t, -1, victim.status())

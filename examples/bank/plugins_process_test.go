@@ -26,6 +26,10 @@ import (
 	"github.com/quorate/quorate/examples/bank"
 )
 
+// The plugins of the examples under nodes that are processes. After what the tests share,
+// the building of plugins and a load, an allocation plugin is swapped under that load, and
+// a downing plugin is taken over by a cluster, by way of the strategy in its state.
+
 // build builds one of the example plugins into the directory of the city and returns
 // its path.
 func (c *city) build(plugin, as string, flags ...string) string {
@@ -38,7 +42,7 @@ func (c *city) build(plugin, as string, flags ...string) string {
 	return path
 }
 
-// checksum is that of a file.
+// checksum returns the checksum of a file.
 func checksum(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -47,7 +51,7 @@ func checksum(t *testing.T, path string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// strategic is a node whose plugins can be looked at.
+// strategic is a node with a management interface, which tells of its plugins.
 type strategic struct {
 	*node
 
@@ -101,19 +105,19 @@ func (s strategic) awaitPlugin(what string, ok func(cluster.PluginStatus) bool) 
 	return is
 }
 
-// counters take money from accounts that nobody has asked before, so that entities start
-// everywhere all the time, and ask for nothing twice: a transfer that fails is a fault.
+// counters make transfers from accounts that nobody has asked before, so that entities start
+// everywhere all the time. They ask for each transfer once: one that fails is a fault.
 type counters struct {
 	city   *city
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 
 	mu     sync.Mutex
-	booked map[string]int64 // What came to an account.
+	booked map[string]int64 // The cents that came to each account.
 	faults []error
 }
 
-// openCounters starts two, which use the nodes in turn.
+// openCounters starts two counters, which use the nodes in turn.
 func (c *city) openCounters(nodes ...strategic) *counters {
 	k := &counters{city: c, booked: map[string]int64{}}
 	ctx, cancel := context.WithCancel(c.t.Context())
@@ -136,7 +140,7 @@ func (k *counters) serve(ctx context.Context, i int, nodes []strategic) {
 		case <-tick.C:
 		}
 		t := bank.Transfer{ID: fmt.Sprintf("c%d-%d", i, n), From: fmt.Sprintf("fresh-%d-%d", i, n), To: fmt.Sprintf("till-%d", i), Cents: 1}
-		err := nodes[n%len(nodes)].transfer(context.WithoutCancel(ctx), t) // The client has a limit.
+		err := nodes[n%len(nodes)].transfer(context.WithoutCancel(ctx), t) // The client bounds the request.
 		k.mu.Lock()
 		if err != nil {
 			k.faults = append(k.faults, fmt.Errorf("%s: %w", t.ID, err))
@@ -147,7 +151,7 @@ func (k *counters) serve(ctx context.Context, i int, nodes []strategic) {
 	}
 }
 
-// close ends the work. No transfer has failed, and none is lost.
+// close ends the work, and checks that no transfer has failed and none is lost.
 func (k *counters) close(nodes ...*node) {
 	k.city.t.Helper()
 	k.cancel()
@@ -162,8 +166,8 @@ func (k *counters) close(nodes ...*node) {
 	k.city.checkBooks(want, ids, nodes)
 }
 
-// zones are the lines of a file that is watched, and has a plugin place and move
-// shards: it is asked all the time.
+// zones returns the lines of a file that nodes watch. By them a plugin places and moves
+// shards, and is asked all the time.
 func zones(path, sum, settings string) []string {
 	return []string{
 		"reload: {watch: true}",
@@ -172,10 +176,10 @@ func zones(path, sum, settings string) []string {
 	}
 }
 
-// TestAnAllocationPluginIsSwappedUnderLoad changes the file of a cluster under load,
-// while shards move to a node that has joined: other settings, changes that cannot work,
-// and another executable. What works replaces the plugin, and what does not is refused,
-// while the old process goes on; no ask fails in all of it.
+// TestAnAllocationPluginIsSwappedUnderLoad changes the file of a cluster under load, while
+// shards move to a node that has joined: other settings, changes that cannot work, and
+// another executable. A change that works replaces the plugin; one that does not is
+// refused, and the old process goes on. No ask fails in all of it.
 //
 // covers F55, F58, I31, I34.
 func TestAnAllocationPluginIsSwappedUnderLoad(t *testing.T) {
@@ -233,9 +237,9 @@ func TestAnAllocationPluginIsSwappedUnderLoad(t *testing.T) {
 	a.awaitLog("zone-2", "zone-aware") // The plugin has moved shards to the third.
 }
 
-// TestADowningPluginIsTakenOverThroughTheRegister gives a downing plugin to one node,
-// which goes on with the strategy of the cluster until the other node has it too. Then
-// the settings change, in the same way; the processes of before end.
+// TestADowningPluginIsTakenOverThroughTheRegister gives a downing plugin to one node, which
+// goes on with the strategy of the cluster until the other node has the plugin too. Then its
+// settings change in the same way, and the earlier processes end.
 //
 // covers F55, I4.
 func TestADowningPluginIsTakenOverThroughTheRegister(t *testing.T) {

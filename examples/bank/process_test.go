@@ -33,8 +33,12 @@ import (
 	"github.com/quorate/quorate/examples/bank/journal"
 )
 
-// patience bounds each wait for the cluster. It is far above what the cluster
-// promises, which the tests measure where they mean to.
+// What all tests with processes share: building the node program, a cluster of such
+// processes (city), one process (node) from its start to its end, requests to its HTTP
+// interface, and waiting for members, balances and owners.
+
+// patience bounds each wait for the cluster. It is far above what the cluster promises:
+// tests of a promise measure the time themselves.
 const patience = 30 * time.Second
 
 // program is the path of the node program, built once for all tests.
@@ -88,8 +92,8 @@ func (c *city) configure(name string, extra ...string) {
 	}, extra...)...)
 }
 
-// write writes a file of the city. Whoever watches it sees what was there or all of
-// what is there now.
+// write writes a file of the city. A node that watches the file sees its former text or the
+// whole new one.
 func (c *city) write(name string, lines ...string) {
 	c.t.Helper()
 	path := filepath.Join(c.dir, name)
@@ -97,13 +101,13 @@ func (c *city) write(name string, lines ...string) {
 	require.NoError(c.t, os.Rename(path+".new", path))
 }
 
-// address is that of the i-th node.
+// address returns the address of the i-th node.
 func (c *city) address(i int) string { return fmt.Sprintf("127.0.0.1:%d", c.ports[i]) }
 
-// freePorts finds ports for the nodes of a city. They lie below the range from
-// which systems take the ports of outgoing connections, so that nobody takes
-// one before its node does. They are sorted, so that the first node has the lowest
-// address of the seed nodes: it founds the cluster, and is its oldest member.
+// freePorts finds ports for the nodes of a city. They lie below the range from which
+// systems take the ports of outgoing connections, so that none is taken before its node
+// listens. They are sorted, so that the first node has the lowest address of the seed
+// nodes: it founds the cluster, and is its oldest member.
 func freePorts(t *testing.T) []int {
 	t.Helper()
 	const nodes = 8
@@ -130,9 +134,9 @@ func freePorts(t *testing.T) []int {
 // node is one process.
 type node struct {
 	city    *city
-	address string // Of the cluster.
-	id      string // Identity in the cluster, from its first line.
-	http    string // Address of its HTTP interface.
+	address string // Its address in the cluster.
+	id      string // Its identity in the cluster, from its first line.
+	http    string // The address of its HTTP interface, from the same line.
 	cmd     *exec.Cmd
 	stdin   io.Closer // Held open: the node ends with it, and so with the test.
 	log     *output
@@ -175,7 +179,7 @@ func (c *city) launchWith(args []string, env ...string) *node {
 	require.NoError(c.t, err)
 	c.started++
 	c.t.Cleanup(func() {
-		_ = n.cmd.Process.Kill() // It may have ended.
+		_ = n.cmd.Process.Kill() // The process may have ended.
 		<-n.ended
 		if c.t.Failed() {
 			c.t.Logf("log of %s:\n%s", n.address, n.log)
@@ -184,7 +188,8 @@ func (c *city) launchWith(args []string, env ...string) *node {
 	return n
 }
 
-// spawn has start run a process with an address. The caller ends it.
+// spawn starts a process with an address, by the function start. The caller ends the
+// process.
 func (c *city) spawn(address string, start func(*exec.Cmd) error, args, env []string) (*node, error) {
 	n := &node{city: c, address: address, log: new(output), hello: make(chan error, 1), ended: make(chan struct{})}
 	n.cmd = exec.Command(program, append([]string{"-config", filepath.Join(c.dir, "cluster.yaml"), "-journal", c.journal, "-attached"}, args...)...)
@@ -275,18 +280,18 @@ func (n *node) status() int {
 	return n.cmd.ProcessState.ExitCode()
 }
 
-// signal sends a signal.
+// signal sends a signal to the process.
 func (n *node) signal(s os.Signal) {
 	n.city.t.Helper()
 	require.NoError(n.city.t, n.cmd.Process.Signal(s))
 }
 
-// freeze stops a process and waits until all of it stands still: what was sent
-// to it before may still be answered in the moment between.
+// freeze stops a process and waits until all of it stands still: until then it may still
+// answer what was sent to it.
 func (n *node) freeze() {
 	n.city.t.Helper()
 	n.signal(syscall.SIGSTOP)
-	n.city.t.Cleanup(func() { _ = n.cmd.Process.Signal(syscall.SIGCONT) }) // It may have ended.
+	n.city.t.Cleanup(func() { _ = n.cmd.Process.Signal(syscall.SIGCONT) }) // The process may have ended.
 	n.city.await(func(context.Context) error {
 		var status syscall.WaitStatus
 		changed, err := syscall.Wait4(n.cmd.Process.Pid, &status, syscall.WNOHANG|syscall.WUNTRACED, nil)
@@ -307,7 +312,7 @@ func (n *node) do(ctx context.Context, method, path string, body, into any) erro
 	return n.doBy(ctx, n.city.client, method, path, body, into)
 }
 
-// doBy is do with a client of its own.
+// doBy is do with another client than that of the city.
 func (n *node) doBy(ctx context.Context, client *http.Client, method, path string, body, into any) error {
 	encoded, err := json.Marshal(body)
 	if err != nil {
@@ -337,7 +342,7 @@ func (n *node) transfer(ctx context.Context, t bank.Transfer) error {
 	return n.do(ctx, http.MethodPost, "/transfers", t, new(bank.Receipt))
 }
 
-// transferBy is transfer with a client of its own.
+// transferBy is transfer with another client than that of the city.
 func (n *node) transferBy(ctx context.Context, client *http.Client, t bank.Transfer) error {
 	return n.doBy(ctx, client, http.MethodPost, "/transfers", t, new(bank.Receipt))
 }
@@ -392,7 +397,7 @@ func (n *node) sees(ctx context.Context, nodes []*node) error {
 	return nil
 }
 
-// await polls until ok returns nil.
+// await asks ok again and again until it returns nil.
 func (c *city) await(ok func(context.Context) error) {
 	c.t.Helper()
 	require.NoError(c.t, c.poll(ok))
@@ -417,7 +422,7 @@ func (c *city) poll(ok func(context.Context) error) error {
 	}
 }
 
-// accounts names n accounts.
+// accounts returns the names of n accounts.
 func accounts(n int) []string {
 	ids := make([]string, n)
 	for i := range ids {
@@ -426,8 +431,8 @@ func accounts(n int) []string {
 	return ids
 }
 
-// readAll asks for every account, over one node after the other until it is
-// answered, and returns the balances.
+// readAll asks for the balance of each account, at one node after the other until one
+// answers, and returns the balances.
 func (c *city) readAll(ids []string, nodes ...*node) map[string]balance {
 	c.t.Helper()
 	answers, faults := make([]balance, len(ids)), make([]error, len(ids))
@@ -456,7 +461,7 @@ func (c *city) move(over *node, t bank.Transfer) {
 	c.await(func(ctx context.Context) error { return over.transfer(ctx, t) })
 }
 
-// owner returns the owner of an account, by its journal.
+// owner returns the node that owns an account, as the journal of the account says.
 func (c *city) owner(id string) string {
 	c.t.Helper()
 	owner, err := journal.Owner(filepath.Join(c.journal, id))
@@ -465,7 +470,7 @@ func (c *city) owner(id string) string {
 	return owner
 }
 
-// ownedBy returns those of the accounts that a node owns.
+// ownedBy returns the accounts of a list that a node owns.
 func (c *city) ownedBy(n *node, ids []string) []string {
 	c.t.Helper()
 	var own []string

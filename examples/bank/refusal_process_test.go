@@ -24,8 +24,12 @@ import (
 	"github.com/quorate/quorate/transport/mutual/mutualtest"
 )
 
-// refusedToStart waits for a process that must not start: it exits with the status and
-// has never greeted. It returns what the process said.
+// Nodes that do not start, or end, and say why: first a wrong file and a port that is in
+// use, then nodes of another name or protocol, then TLS with certificates that are missing
+// or of another authority, last a data directory that cannot be written.
+
+// refusedToStart waits for the end of a process that must not start. The process exits with
+// the status, and has never printed its first line. refusedToStart returns its log.
 func (n *node) refusedToStart(status int) string {
 	n.city.t.Helper()
 	require.Equal(n.city.t, status, n.status(), "%s", n.log)
@@ -72,9 +76,8 @@ func TestAWrongFileIsExplained(t *testing.T) {
 	require.Contains(t, c.launchWith([]string{"-config", "/nowhere.yaml"}).refusedToStart(2), "/nowhere.yaml")
 }
 
-// TestAPortInUseIsExplained occupies the cluster's port, then the HTTP port. The
-// node says which address is taken and what to do, and ends; the cluster never
-// hears of it.
+// TestAPortInUseIsExplained occupies the cluster's port, then the HTTP port. The node says
+// which address is taken and what to do, and ends; the cluster never hears of the node.
 //
 // covers F51.
 func TestAPortInUseIsExplained(t *testing.T) {
@@ -101,7 +104,7 @@ func TestAPortInUseIsExplained(t *testing.T) {
 	}
 }
 
-// stranger is a peer with an identity of the test's choice.
+// stranger returns the transport of a peer with an identity of the test's choice.
 func (c *city) stranger(change func(*transport.Identity)) *grpc.Transport {
 	c.t.Helper()
 	id := transport.Identity{
@@ -113,13 +116,13 @@ func (c *city) stranger(change func(*transport.Identity)) *grpc.Transport {
 	change(&id)
 	s, err := grpc.New(id, transport.Default())
 	require.NoError(c.t, err)
-	c.t.Cleanup(func() { _ = s.Close() }) // It never listened.
+	c.t.Cleanup(func() { _ = s.Close() }) // The transport never listened.
 	return s
 }
 
-// TestPeersOfAnotherKindAreRefused knocks with another cluster name and a range
-// of protocol versions without overlap. Each is refused
-// with a reason that says what to do, on both ends, and the node goes on.
+// TestPeersOfAnotherKindAreRefused connects peers with another cluster name, and with
+// protocol versions that the node does not have. Both ends say why the peer is refused and
+// what to do, and the node goes on.
 //
 // covers F7, I32, B28.
 func TestPeersOfAnotherKindAreRefused(t *testing.T) {
@@ -155,22 +158,22 @@ func TestPeersOfAnotherKindAreRefused(t *testing.T) {
 	require.NoError(t, err, "one of the same kind is let in, so it was the difference that counted")
 }
 
-// TestANodeOfAnotherClusterNameEnds starts a node with another name in its file:
-// it says why and exits, and the cluster stays as it is.
+// TestANodeOfAnotherClusterNameEnds starts a node with another name of the cluster: the node
+// says why it is refused and exits, and the cluster stays as it is.
 //
 // covers F7, I32.
 func TestANodeOfAnotherClusterNameEnds(t *testing.T) {
 	c := newCity(t)
 	nodes := c.settle(2)
-	stray := c.launch("QUORATE_CLUSTER__NAME=savings") // It may be refused before it serves.
+	stray := c.launch("QUORATE_CLUSTER__NAME=savings") // The node may be refused before it serves.
 	require.Equal(t, 1, stray.status(), "%s", stray.log)
 	require.Contains(t, stray.log.String(), "give both the same name")
 	nodes[0].awaitLog("connection refused", "wrong cluster name", stray.address)
 	c.awaitMembers(nodes...)
 }
 
-// issue writes a certificate for the address of all nodes, its key, and the
-// authority itself, and returns the section of the file that names them.
+// issue writes three files: a certificate for the host of all nodes, its key, and the
+// authority. It returns the section of a configuration that names the files.
 func issue(c *city, a *mutualtest.Authority, name string) string {
 	c.t.Helper()
 	certificate, key := mutualtest.Files(c.t, a.Issue(c.t, mutualtest.Leaf{}))
@@ -180,9 +183,8 @@ func issue(c *city, a *mutualtest.Authority, name string) string {
 	return fmt.Sprintf("transport: {tls: {certificate: %s.pem, key: %s-key.pem, authorities: %s-ca.pem}}", name, name, name)
 }
 
-// TestMutualTLS forms a cluster with certificates, which answers for its
-// accounts. A client without a certificate, a node without TLS and a node with
-// a certificate of another authority are refused, and the log says why.
+// TestMutualTLS forms a cluster with certificates, which answers for its accounts. A client
+// without a certificate and a node without TLS are refused, and the log says why.
 //
 // covers I35.
 func TestMutualTLS(t *testing.T) {
@@ -195,7 +197,7 @@ func TestMutualTLS(t *testing.T) {
 	c.checkBooks(c.spend(ids, nodes), ids, nodes)
 
 	bare, err := tls.Dial("tcp", nodes[0].address, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS13})
-	if err == nil { // In TLS 1.3 the client is done before the server has looked.
+	if err == nil { // In TLS 1.3 a client ends its handshake before the server can refuse it.
 		require.NoError(t, bare.SetReadDeadline(time.Now().Add(patience)))
 		_, err = bare.Read(make([]byte, 1))
 		require.NoError(t, bare.Close())
@@ -228,9 +230,10 @@ func TestACertificateOfAnotherAuthorityIsRefused(t *testing.T) {
 	c.awaitMembers(seed)
 }
 
-// TestADirectoryThatCannotBeChangedEndsTheNode puts something in the way of the record of
-// a node that runs: it can be neither written nor removed. With the next change of voters
-// the node ends with the status 5, so that an operator looks before it is started again.
+// TestADirectoryThatCannotBeChangedEndsTheNode puts a directory in the place of the record
+// of a node that runs, so that the record can be neither written nor removed. With the next
+// change of voters the node ends with status 5, so that an operator looks before it is
+// started again.
 //
 // covers F50.
 func TestADirectoryThatCannotBeChangedEndsTheNode(t *testing.T) {

@@ -22,6 +22,10 @@ import (
 	"github.com/quorate/quorate/examples/bank"
 )
 
+// Nodes whose supervisors start them again: a city on a network that can be cut (town),
+// with a place for each node (post) at which one process follows another. After those come
+// waiting for one cluster, and clerks that ask wherever nodes run.
+
 // restartAfter is how long a supervisor waits before it starts a node again, as those
 // of systemd and Kubernetes do at first.
 const restartAfter = time.Second
@@ -34,8 +38,8 @@ type town struct {
 	posts []*post
 }
 
-// newTown starts n nodes, of which the first are listed as seed nodes, and clerks when
-// these are one cluster. All other settings are the defaults.
+// newTown starts n nodes, of which the first three are seed nodes, and clerks once the
+// nodes are one cluster. All other settings are the defaults.
 func newTown(t *testing.T, net network, n int) (*town, *clerks) {
 	t.Helper()
 	const seeds = 3
@@ -67,13 +71,13 @@ type post struct {
 	town *town
 	i    int
 
-	mu    sync.Mutex // Guards what follows.
-	lives []*node    // Its processes; the last one runs.
-	ended int        // How many of them have ended.
-	fault error      // Why no further one is started.
+	mu    sync.Mutex // Guards the fields below.
+	lives []*node    // The processes of the node so far.
+	ended int        // How many of the processes have ended.
+	fault error      // Why no further process is started; nil if it is.
 }
 
-// supervise starts the i-th node, and again and again until the test ends.
+// supervise starts the i-th node, and starts it again whenever it ends, until the test ends.
 func (c *town) supervise(i int) *post {
 	p := &post{town: c, i: i}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(c.t.Context()))
@@ -110,7 +114,7 @@ func (p *post) run(ctx context.Context) {
 	}
 }
 
-// live runs the node once.
+// live runs the node until its process ends.
 func (p *post) live(ctx context.Context) error {
 	c := p.town
 	env, args := c.net.settings(p.i)
@@ -119,7 +123,7 @@ func (p *post) live(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = n.cmd.Process.Kill() }) // It may have ended.
+	stop := context.AfterFunc(ctx, func() { _ = n.cmd.Process.Kill() }) // The process may have ended.
 	defer stop()
 	p.mu.Lock()
 	p.lives = append(p.lives, n)
@@ -179,7 +183,7 @@ func (c *town) nodes() ([]*node, error) {
 	return nodes, nil
 }
 
-// one waits until all nodes are up in one cluster, and returns them.
+// one waits until all nodes are up in one cluster, and returns their processes.
 func (c *town) one() (nodes []*node, err error) {
 	err = c.poll(func(ctx context.Context) error {
 		if nodes, err = c.nodes(); err != nil {
@@ -195,9 +199,9 @@ func (c *town) one() (nodes []*node, err error) {
 	return nodes, err
 }
 
-// openDesks starts clerks that ask one node after the other, wherever the nodes are.
+// openDesks starts clerks that ask one node after the other, also those that are cut off.
 func (c *town) openDesks(ids []string) *clerks {
-	const desks = 12 // Some of them wait for long for accounts that no node serves.
+	const desks = 12 // Some clerks wait for long, for accounts that no node serves.
 	return c.openDesksOver(desks, ids, func(ctx context.Context, n, attempt int, t bank.Transfer) (bank.Receipt, error) {
 		over, err := c.posts[(n+attempt)%len(c.posts)].now()
 		if err != nil {
@@ -209,7 +213,7 @@ func (c *town) openDesks(ids []string) *clerks {
 	})
 }
 
-// awaitMore waits until the clerks have some more receipts.
+// awaitMore waits until the clerks have a hundred more receipts.
 func (k *clerks) awaitMore() {
 	k.city.t.Helper()
 	count := func() int {
@@ -226,8 +230,8 @@ func (k *clerks) awaitMore() {
 	})
 }
 
-// restarts returns how often the supervisor of a node has started it again, and checks
-// with which status it ended each time.
+// restarts returns how often a node has ended, after which its supervisor starts it again,
+// and checks that it ended with the status each time.
 func (p *post) restarts(status int) int {
 	p.town.t.Helper()
 	past := p.past()

@@ -80,10 +80,10 @@ func TestProcessesFormOneClusterWhileNamesChange(t *testing.T) {
 	require.Len(t, s.seen, 1, "nobody was in a second cluster")
 }
 
-// service is the processes of one name.
+// service has the processes that look each other up under one name.
 type service struct {
 	t       *testing.T
-	dir     string // With the programs, the data directories and the file.
+	dir     string // The directory with the programs, the data directories and cluster.yaml.
 	ports   []int
 	dns     string // The address of the server of the names.
 	lines   io.Writer
@@ -151,8 +151,8 @@ func (s *service) start(i int) *node {
 	require.NoError(s.t, err)
 	require.NoError(s.t, n.cmd.Start())
 	n.kill = sync.OnceFunc(func() {
-		_ = n.cmd.Process.Kill() // Otherwise it has ended already.
-		_ = n.cmd.Wait()         // It was killed.
+		_ = n.cmd.Process.Kill() // The process may have ended already.
+		_ = n.cmd.Wait()         // The error says that the process was killed.
 	})
 	s.started = append(s.started, n)
 	s.t.Cleanup(func() {
@@ -175,11 +175,11 @@ func (s *service) get(n *node, path string, into any) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = response.Body.Close() }() // It was read.
+	defer func() { _ = response.Body.Close() }() // The body was read.
 	return json.NewDecoder(response.Body).Decode(into)
 }
 
-// await asks each node until what it says holds, at least once.
+// await asks each node again and again until holds is true of the node.
 func (s *service) await(what string, nodes []*node, holds func(*node) (said string, ok bool)) {
 	s.t.Helper()
 	for _, n := range nodes {
@@ -249,7 +249,7 @@ func (s *service) awaitCluster(nodes ...*node) {
 	})
 }
 
-// members asks a node for its cluster, and notes which that is.
+// members asks a node for the members of its cluster, and notes the cluster as seen.
 func (s *service) members(n *node) management.ClusterMembers {
 	var m management.ClusterMembers
 	if err := s.get(n, "/v1/members", &m); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An entity that lived on two nodes at a time is found, also when it does not
-// any more; one that moved is not.
+// An entity that lives on two nodes at a time is found, and one that did at some time. An
+// entity that moved is not.
 func TestDoubles(t *testing.T) {
 	now, ever := doubles([][]stay{
 		{{"moved", 10, 20}, {"was", 10, 30}, {"is", 10, 0}, {"stayed", 10, 0}},

@@ -22,7 +22,7 @@ func TestOverlapsAgreesWithEachMoment(t *testing.T) {
 		from := rapid.Int64Range(1, horizon-1).Draw(t, label+" from")
 		to := rapid.Int64Range(from, horizon).Draw(t, label+" to")
 		if to == horizon {
-			to = 0 // It lasts.
+			to = 0 // The stay lasts.
 		}
 		return stay{Entity: "e", From: from, To: to}
 	}
@@ -49,7 +49,7 @@ func TestAWatchKeepsWhatACallerNotices(t *testing.T) {
 	w := watches{each: []*watch{one, new(watch)}}
 	began := time.Now()
 	one.note(began, &message.Message{Payload: []byte("a")}, nil)
-	one.answered = one.answered.Add(-time.Minute) // The answer is a minute old.
+	one.answered = one.answered.Add(-time.Minute) // The first answer is a minute old.
 	one.note(began.Add(time.Second), &message.Message{Payload: []byte("b")}, nil)
 	one.note(began, nil, errors.New("first"))
 	one.note(began, nil, errors.New("second"))

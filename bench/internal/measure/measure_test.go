@@ -19,8 +19,8 @@ import (
 // size is the length that the messages of these tests claim.
 const size = 64
 
-// paced returns a sender that sends a message each millisecond of virtual time, and
-// claims to have sent one more than it has for each that is to be lost.
+// paced returns a sender that sends a message each millisecond of virtual time. In the end
+// it claims to have sent some messages more, which are lost.
 func paced(found *sequence.Tally, senders int, lost uint64) func(context.Context, uint32, *atomic.Bool) (uint64, error) {
 	return func(ctx context.Context, sender uint32, stop *atomic.Bool) (n uint64, err error) {
 		r := found.Receiver(senders, size)

@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/machine/component"
 )
 
-// Messages are counted by the number of their first field; whatever is not a message
-// of membership is another.
+// Messages of membership are counted by the number of their first field. All others count as
+// other.
 func TestKindsAreCountedByField(t *testing.T) {
 	var seen kinds
 	heartbeat := []byte{7<<3 | 2, 1, 0}

@@ -15,8 +15,8 @@ import (
 
 // The roles of the processes that these tests start.
 const (
-	roleEcho  = "echo"  // It says hello and answers each request with the request.
-	roleFails = "fails" // It ends with a word on its standard error.
+	roleEcho  = "echo"  // The process says hello, and answers each request with the request.
+	roleFails = "fails" // The process ends with a message on its standard error.
 )
 
 // TestMain lets the test program play the roles.
@@ -93,7 +93,7 @@ func TestAFailureSaysWhy(t *testing.T) {
 	require.ErrorContains(t, p.Answer(t.Context(), new(Hello)), "it said: out of order")
 }
 
-// Nobody waits longer than the context allows.
+// Waiting for an answer ends with its context.
 func TestAnswerEndsWithItsContext(t *testing.T) {
 	p := launch(t, roleEcho)
 	require.NoError(t, p.Answer(t.Context(), new(Hello)))

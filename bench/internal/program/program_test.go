@@ -24,8 +24,12 @@ import (
 	"github.com/quorate/quorate/bench/internal/traffic"
 )
 
-// TestMain lets the test program play the roles of the processes that a test
-// starts.
+// The program, run in this process: first its arguments and its plan; then groups of
+// experiments, measured for as short a time as possible; last experiments that fail, and
+// wrong arguments. The test program itself plays the roles of the processes that are
+// started.
+
+// TestMain lets the test program play the roles of the processes that a test starts.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == process.RoleFlag {
 		os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
@@ -61,8 +65,8 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// Every floor that a figure names is measured in the same group, names are
-// unique, and every role is played by somebody.
+// Every floor that a figure names is measured before it in the same group, the names in a
+// group are unique, and a process can play the role of each experiment.
 func TestThePlanIsWhole(t *testing.T) {
 	for _, g := range groups() {
 		names := make(map[string]bool)
@@ -80,7 +84,7 @@ func TestThePlanIsWhole(t *testing.T) {
 	}
 }
 
-// The whole way of the program in one process each, as short as it can be.
+// The experiments of the group local, each in one process, give records that are correct.
 func TestLocal(t *testing.T) {
 	var out, progress bytes.Buffer
 	status := Main([]string{"-runs", "1", "-time", "100ms", "-entities", "4", "local"}, nil, &out, &progress)
@@ -112,7 +116,8 @@ func TestPlugins(t *testing.T) {
 	}
 }
 
-// Two processes and a connection, for a floor and for the product.
+// Experiments with two processes and a connection give correct records: a floor, and
+// messages of the toolkit itself.
 func TestRemote(t *testing.T) {
 	program, err := os.Executable()
 	require.NoError(t, err)

@@ -10,7 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever order numbers come in, what is found agrees with a plain count.
+// The verdict on each number, in whatever order they come, agrees with the set of those
+// before.
 func TestSequenceAgreesWithASet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s sequence
@@ -41,8 +42,8 @@ func TestTallyTellsFaultsApart(t *testing.T) {
 		r.Take(0, seq, 64)
 	}
 	r.Take(1, 1, 64)
-	r.Take(1, 2, 63) // Of another length.
-	r.Take(2, 1, 64) // Of an unknown sender.
+	r.Take(1, 2, 63) // The message has another length.
+	r.Take(2, 1, 64) // The sender is unknown.
 	require.Equal(t, Totals{Received: 5, OutOfOrder: 1, Duplicated: 1, Damaged: 2}, found.Totals())
 	require.Error(t, found.Totals().Err())
 }

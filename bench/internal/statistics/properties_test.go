@@ -17,8 +17,8 @@ func measurements(t *rapid.T) []float64 {
 	return rapid.SliceOfN(rapid.Float64Range(1e-6, 1e9), 1, 40).Draw(t, "values")
 }
 
-// As many values lie below the median as above it, and it is the same for every order
-// of the runs.
+// At most half of the values lie below the median and at most half above it, and the median
+// is the same for every order of the runs.
 func TestMedianHalvesTheValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := measurements(t)

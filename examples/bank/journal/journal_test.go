@@ -14,7 +14,11 @@ import (
 	"github.com/quorate/quorate/examples/bank/journal"
 )
 
-// plain forgets when the records were written.
+// A journal under owners that follow each other: what a new owner reads, an owner that was
+// replaced, epochs that are too old; then lines that are torn or damaged; then an owner that
+// opens its epoch again, which node the owner is, and the time that opening takes.
+
+// plain takes the times out of records, which differ from run to run.
 func plain(records []journal.Record) []journal.Record {
 	for i := range records {
 		records[i].At = 0
@@ -31,8 +35,8 @@ func open(t *testing.T, dir, epoch string) (*journal.Journal, []journal.Record) 
 	return j, plain(records)
 }
 
-// TestANewOwnerReadsEverythingAcknowledged shows that records survive changes
-// of the owner in order.
+// TestANewOwnerReadsEverythingAcknowledged shows that records survive changes of the owner,
+// in their order.
 func TestANewOwnerReadsEverythingAcknowledged(t *testing.T) {
 	dir := t.TempDir()
 	a, records := open(t, dir, "1")
@@ -47,9 +51,9 @@ func TestANewOwnerReadsEverythingAcknowledged(t *testing.T) {
 	require.Equal(t, []journal.Record{{Transfer: "t1", Cents: 5}, {Transfer: "t2", Cents: -3}}, records)
 }
 
-// TestAnOwnerThatWasReplacedIsNotAcknowledged is the frozen process: it wakes
-// after its successor has read the journal, writes, and must learn that the
-// write does not count. No later owner may read it.
+// TestAnOwnerThatWasReplacedIsNotAcknowledged plays a process that was frozen: it writes
+// after its successor has read the journal, and must learn that the write does not count.
+// No later owner may read that write.
 func TestAnOwnerThatWasReplacedIsNotAcknowledged(t *testing.T) {
 	dir := t.TempDir()
 	frozen, _ := open(t, dir, "1")
@@ -80,8 +84,8 @@ func TestAnOldEpochCannotOpen(t *testing.T) {
 	require.Len(t, chain, 1)
 }
 
-// TestTornLinesAndMissingHeadersDoNotCount is the process that dies in the
-// middle of a write.
+// TestTornLinesAndMissingHeadersDoNotCount plays processes that die in the middle of a
+// write.
 func TestTornLinesAndMissingHeadersDoNotCount(t *testing.T) {
 	dir := t.TempDir()
 	a, _ := open(t, dir, "1")
@@ -91,13 +95,14 @@ func TestTornLinesAndMissingHeadersDoNotCount(t *testing.T) {
 	_, err = segment.WriteString(`{"transfer":"torn"`)
 	require.NoError(t, err)
 	require.NoError(t, segment.Close())
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "seal-2"), nil, 0o644)) // Died before its header.
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "seal-2"), nil, 0o644)) // Its owner died before it wrote the header.
 
 	_, records := open(t, dir, "3")
 	require.Equal(t, []journal.Record{{Transfer: "whole", Cents: 1}}, records)
 }
 
-// TestAnUnreadableSegmentIsAnError shows that damage is not taken for the end.
+// TestAnUnreadableSegmentIsAnError shows that a damaged line is not taken for the end of the
+// journal.
 func TestAnUnreadableSegmentIsAnError(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "seal-1"), []byte("no json\n"), 0o644))
@@ -105,8 +110,8 @@ func TestAnUnreadableSegmentIsAnError(t *testing.T) {
 	require.ErrorContains(t, err, "segment 1")
 }
 
-// TestAnOwnerOpensItsEpochAgain is the entity that failed and is started anew
-// by the same host.
+// TestAnOwnerOpensItsEpochAgain plays an entity that failed and is started again by the same
+// node.
 func TestAnOwnerOpensItsEpochAgain(t *testing.T) {
 	dir := t.TempDir()
 	first, _ := open(t, dir, "1")
@@ -119,8 +124,8 @@ func TestAnOwnerOpensItsEpochAgain(t *testing.T) {
 	require.Len(t, records, 2)
 }
 
-// TestOwnerIsWhoBeganLast tells who owns a journal, also while its successor
-// has not got to its header.
+// TestOwnerIsWhoBeganLast shows that a journal belongs to the owner that began last. A
+// successor that has not written its header has not begun.
 func TestOwnerIsWhoBeganLast(t *testing.T) {
 	dir := t.TempDir()
 	owner, err := journal.Owner(dir)
@@ -136,8 +141,8 @@ func TestOwnerIsWhoBeganLast(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// BenchmarkOpen takes over a journal that has seen twelve owners and 240
-// records: it is what an account waits for when it moves.
+// BenchmarkOpen measures how long an account waits for its journal when it moves: the
+// journal has 240 records of twelve owners.
 func BenchmarkOpen(b *testing.B) {
 	dir := b.TempDir()
 	epoch := func(i int) string { return fmt.Sprintf("%06d", i) }

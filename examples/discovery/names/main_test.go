@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each line has one answer, which comes when the change is made.
+// The server answers each line with one line, when it has made the change.
 func TestEachLineIsAnswered(t *testing.T) {
 	lines := "+ 127.0.0.1:1\n+ [fd00::1]:2\n+ 127.0.0.1:1\n127.0.0.1:3\n+ node-1:7946\n\n- 127.0.0.1:1\n- [fd00::1]:2\n"
 	var out bytes.Buffer

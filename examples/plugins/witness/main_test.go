@@ -23,6 +23,10 @@ import (
 	"github.com/quorate/quorate/plugins/sdk/sdktest"
 )
 
+// The strategy against witnesses that the tests direct. First the suites of package
+// downingtest and the vote between halves; then which sides ask, and what happens without
+// an answer; last settings.
+
 // serve starts a witness that answers by a function, and returns its URL.
 func serve(tb testing.TB, vote func(request) answer) string {
 	tb.Helper()
@@ -62,7 +66,7 @@ func TestTheContractIsKeptOverTheWire(t *testing.T) {
 	})
 }
 
-// Of two halves that ask one witness, one survives.
+// Of the sides of a split that ask one witness, at most one survives.
 func TestAtMostOneSideSurvives(t *testing.T) {
 	downingtest.TestSplits(t, func(tb testing.TB) downing.Provider {
 		tb.Helper()
@@ -76,7 +80,7 @@ func TestAtMostOneSideSurvives(t *testing.T) {
 	})
 }
 
-// half is the view of the members of one half of four, or of the other.
+// half returns the view of a node in the upper or the lower half of four members.
 func half(upper bool) downing.View {
 	members := downingtest.Members(4)
 	middle := members[2].Node
@@ -103,7 +107,7 @@ func TestTheVoteDecidesBetweenHalves(t *testing.T) {
 	}
 }
 
-// Whatever the witness says, it is not asked by sides that are no halves.
+// A side that is no half does not ask the witness.
 func TestTheWitnessIsAskedOnlyByHalves(t *testing.T) {
 	asked := 0
 	p := plain(t, func(request) answer {

@@ -21,6 +21,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// The register of votes: which side gets the vote of a cluster, and that a side which lost
+// does not get it while the vote is held, case by case and for clusters at random. Then come
+// votes over a restart and without a disk, and requests over HTTP.
+
 func noon() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
 
 func fresh(t *testing.T) *register {
@@ -30,7 +34,8 @@ func fresh(t *testing.T) *register {
 	return r
 }
 
-// ask asks for the vote of "bank"; a side and its voters are words.
+// ask asks for the vote of the cluster bank. The nodes of the side, and the voters, are
+// words.
 func ask(t *testing.T, r *register, at time.Time, side, voters string) bool {
 	t.Helper()
 	a, err := r.ask(request{Cluster: "bank", Side: strings.Fields(side), Voters: strings.Fields(voters)}, at)
@@ -49,7 +54,8 @@ func TestTheFirstToAskGetsTheVote(t *testing.T) {
 	require.True(t, a.Granted, "the vote of another cluster is another vote")
 }
 
-// The loser of a split does not get the vote later, whatever became of its side.
+// The loser of a split does not get the vote while the winner holds it, for an hour here,
+// whatever became of the loser's side.
 func TestTheLoserStaysTheLoser(t *testing.T) {
 	r := fresh(t)
 	require.True(t, ask(t, r, noon(), "a b", "a b c d"))
@@ -85,15 +91,16 @@ func TestAfterASplitThatHealedHoldersAndLosersMayStandTogether(t *testing.T) {
 	require.True(t, ask(t, r, noon().Add(2*time.Minute), "c", "a c"))
 }
 
-// A cluster splits into halves, changes its nodes and splits again. A half without
-// the vote sleeps, and asks whenever it wakes up.
+// A cluster splits into halves, changes its nodes and splits again, at random, for less time
+// than a vote is held. A half without the vote sleeps, asks whenever it wakes up, and never
+// gets the vote.
 func TestNobodyWhoSleptEverGetsTheVote(t *testing.T) {
 	granted, refused := 0, 0
 	for seed := range uint64(40) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		r := fresh(t)
 		next := 0
-		fill := func(nodes []string) []string { // With new ones, up to four or six.
+		fill := func(nodes []string) []string { // Adds new nodes, up to four or six.
 			for n := 4 + 2*rnd.IntN(2); len(nodes) < n; next++ {
 				nodes = append(nodes, fmt.Sprint("n", next))
 			}
@@ -106,7 +113,7 @@ func TestNobodyWhoSleptEverGetsTheVote(t *testing.T) {
 			rnd.Shuffle(len(cluster), func(i, j int) { cluster[i], cluster[j] = cluster[j], cluster[i] })
 			half := len(cluster) / 2
 			switch rnd.IntN(3) {
-			case 0: // Some leave in order, and others come.
+			case 0: // Some nodes leave in order, and others join.
 				cluster = fill(slices.Clone(cluster[rnd.IntN(half):]))
 			case 1:
 				voters := slices.Clone(cluster)
@@ -120,7 +127,7 @@ func TestNobodyWhoSleptEverGetsTheVote(t *testing.T) {
 						won, granted = i, granted+1
 					}
 				}
-				if won < 0 { // Both give up, and start anew.
+				if won < 0 { // Both halves give up, and a new cluster begins.
 					cluster, refused = fill(nil), refused+1
 					continue
 				}
@@ -162,7 +169,7 @@ func TestAVoteThatCannotBeStoredIsNotGiven(t *testing.T) {
 	require.True(t, ask(t, r, noon(), "b", "a b"), "nobody has got it")
 }
 
-// However many ask at once, one side wins.
+// When many nodes ask at once, one side wins.
 func TestOneSideWinsAmongManyAtOnce(t *testing.T) {
 	s := httptest.NewServer(fresh(t))
 	defer s.Close()

@@ -17,7 +17,11 @@ import (
 	"github.com/quorate/quorate/examples/bank/journal"
 )
 
-// books are journals and what the clients were told, made by a test.
+// The audit of the bank's books. Helpers write journals and note what clients were told
+// (books). Then one fault at a time is planted and found, odd books that are right are
+// allowed, and damaged ones are an error; last come answers of frozen nodes, and the report.
+
+// books has journals that a test writes, and what it claims that clients were told.
 type books struct {
 	t    *testing.T
 	dir  string
@@ -72,7 +76,7 @@ func (b *books) transfer(id, from, to string, cents int64) *told {
 // frozen notes that an answer came from a node that had been frozen.
 func (b *books) frozen(node string, t *told) { b.load.late = append(b.load.late, lateAnswer{*t, node}) }
 
-// rewrite replaces the text of a segment, as no owner ever would.
+// rewrite changes the text of a segment behind the back of its owner.
 func (b *books) rewrite(account, epoch string, change func(string) string) {
 	b.t.Helper()
 	path := filepath.Join(b.dir, account, "seal-"+epoch)
@@ -88,7 +92,7 @@ func (b *books) rewrite(account, epoch string, change func(string) string) {
 func TestAuditFindsEachPlantedFault(t *testing.T) {
 	tests := map[string]struct {
 		plant func(*books)
-		want  verdict // Of the counts of faults; the rest is not compared.
+		want  verdict // The counts of faults; the rest of the verdict is not compared.
 	}{
 		"an acknowledged transfer without its paying leg": {
 			func(b *books) { b.book("b", "x", 5); b.tell("x", "a", "b", 5) },
@@ -132,7 +136,7 @@ func TestAuditFindsEachPlantedFault(t *testing.T) {
 				b.book("b", "x", 5)
 				b.tell("x", "a", "b", 5).receipt.Paid = "1"
 			},
-			verdict{Lost: 1, OverlappingEpoch: 2, CentsAppeared: 5}, // Two: the owners' times overlap as well.
+			verdict{Lost: 1, OverlappingEpoch: 2, CentsAppeared: 5}, // The times of the owners overlap as well.
 		},
 		"an older epoch's acknowledgement of what a newer one wrote": {
 			func(b *books) { b.take("a", "2"); b.transfer("x", "a", "b", 5).receipt.Paid = "1" },
@@ -170,9 +174,9 @@ func TestAuditFindsEachPlantedFault(t *testing.T) {
 		"a receiving account that answers after it was frozen": {
 			func(b *books) { b.take("a", "2"); b.frozen("node-1", b.transfer("x", "a", "b", 5)) }, verdict{Late: 1},
 		},
-		"a transfer without an answer":      {func(b *books) { b.load.unanswered++ }, verdict{Unanswered: 1}},
-		"an account without a journal":      {func(b *books) { b.load.accounts++ }, verdict{}},
-		"a run in which nobody was told of": {func(b *books) { b.load.told = nil }, verdict{}},
+		"a transfer without an answer":     {func(b *books) { b.load.unanswered++ }, verdict{Unanswered: 1}},
+		"an account without a journal":     {func(b *books) { b.load.accounts++ }, verdict{}},
+		"a run without an acknowledgement": {func(b *books) { b.load.told = nil }, verdict{}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -192,7 +196,7 @@ func TestAuditFindsEachPlantedFault(t *testing.T) {
 	}
 }
 
-// faultsOf leaves only the counts of faults.
+// faultsOf returns a verdict with the counts of faults alone.
 func faultsOf(v verdict) verdict {
 	return verdict{
 		Lost: v.Lost, Duplicated: v.Duplicated, OverlappingEpoch: v.OverlappingEpoch, CentsAppeared: v.CentsAppeared,
@@ -200,15 +204,15 @@ func faultsOf(v verdict) verdict {
 	}
 }
 
-// TestAuditAllowsWhatFailureBrings are books that look odd and are right: legs
-// that were repeated to a later owner, an older owner's acknowledged write that
-// a later one has read, a refused transfer.
+// TestAuditAllowsWhatFailureBrings audits books that look odd and are right: legs that were
+// repeated to a later owner, an older owner's acknowledged write that a later one has read,
+// a refused transfer.
 func TestAuditAllowsWhatFailureBrings(t *testing.T) {
 	b := newBooks(t)
 	b.transfer("t1", "a", "b", 10)
 	b.take("a", "2")
 	b.transfer("t2", "b", "a", 20)
-	b.book("a", "t3", -5) // Acknowledged to a retry only, by the third owner.
+	b.book("a", "t3", -5) // Only the third owner acknowledges this leg, when it is asked again.
 	b.book("b", "t3", 5)
 	b.take("a", "3")
 	b.tell("t3", "a", "b", 5)
@@ -221,8 +225,8 @@ func TestAuditAllowsWhatFailureBrings(t *testing.T) {
 	require.Equal(t, 5, v.Moved)
 }
 
-// TestAuditOfDamagedJournalsIsAnError shows that what cannot be read is not
-// taken for empty.
+// TestAuditOfDamagedJournalsIsAnError shows that a journal which cannot be read is not taken
+// for an empty one.
 func TestAuditOfDamagedJournalsIsAnError(t *testing.T) {
 	b := newBooks(t)
 	b.transfer("t1", "a", "b", 10)
@@ -233,8 +237,8 @@ func TestAuditOfDamagedJournalsIsAnError(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// TestAFrozenNodeMayPassAnAnswerOn shows that what the present owners answered
-// counts, whichever way it came.
+// TestAFrozenNodeMayPassAnAnswerOn shows that an answer of the present owners counts, also
+// when it came by way of a node that had been frozen.
 func TestAFrozenNodeMayPassAnAnswerOn(t *testing.T) {
 	b := newBooks(t)
 	b.take("a", "2")
@@ -245,8 +249,8 @@ func TestAFrozenNodeMayPassAnAnswerOn(t *testing.T) {
 	require.True(t, v.OK, "%+v", v)
 }
 
-// TestReportEndsWithOneObject shows the last line: one JSON object with the
-// fields that programs look for, and that a wrong bank is reported as such.
+// TestReportEndsWithOneObject reads the last line: one JSON object with the fields that
+// programs look for, also when the books are wrong.
 func TestReportEndsWithOneObject(t *testing.T) {
 	for _, ok := range []bool{true, false} {
 		var out strings.Builder

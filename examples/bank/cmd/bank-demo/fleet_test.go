@@ -19,9 +19,9 @@ import (
 	"github.com/quorate/quorate/cluster"
 )
 
-// TestTheFileOfAllNodes loads the file that the fleet writes. It names every
-// first node as a seed node, so that those which start late find one of those
-// that are still there, and leaves every timing at its default.
+// TestTheFileOfAllNodes loads the file that the fleet writes. All nodes that a run begins
+// with are seed nodes in it, so that one that starts late finds one that still runs. Every
+// timing is the default.
 func TestTheFileOfAllNodes(t *testing.T) {
 	dir := t.TempDir()
 	_, err := newFleet(filepath.Join(dir, "bank"), dir, dir, false, nil)

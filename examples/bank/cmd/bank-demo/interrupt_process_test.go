@@ -28,7 +28,7 @@ type playing struct {
 	cmd       *exec.Cmd
 	out       *bufio.Scanner
 	stderr    bytes.Buffer
-	addresses []string // Of its nodes.
+	addresses []string // The addresses of the nodes that the demo begins with.
 }
 
 // play starts a demo and waits until the load has begun.
@@ -44,7 +44,7 @@ func play(t *testing.T) *playing {
 	stdout, err := p.cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, p.cmd.Start())
-	t.Cleanup(func() { _ = p.cmd.Process.Kill() }) // It has ended, if all is well.
+	t.Cleanup(func() { _ = p.cmd.Process.Kill() }) // The demo has ended, if all is well.
 	p.out = bufio.NewScanner(stdout)
 	for begun := false; !begun && p.out.Scan(); {
 		begun = strings.Contains(p.out.Text(), "op/s")
@@ -96,7 +96,7 @@ func (p *playing) awaitNobody(t *testing.T) {
 		require.Eventually(t, func() bool {
 			conn, err := net.Dial("tcp", address)
 			if err == nil {
-				_ = conn.Close() // It listens: that is all there is to know.
+				_ = conn.Close() // The node still listens.
 			}
 			return errors.Is(err, syscall.ECONNREFUSED)
 		}, 10*time.Second, 20*time.Millisecond, "a node lives on at %s", address)

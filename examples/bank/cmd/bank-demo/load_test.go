@@ -19,6 +19,10 @@ import (
 	"github.com/quorate/quorate/examples/bank"
 )
 
+// The load of the demo against HTTP servers in place of nodes, of which one is dead and one
+// fails now and then: transfers, sweeps, and a load that is abandoned. Then come rates and
+// figures, and how the time of a transfer is split among its accounts; last single requests.
+
 // fakeNode answers transfers; every third request fails.
 type fakeNode struct {
 	mu       sync.Mutex
@@ -26,24 +30,24 @@ type fakeNode struct {
 	seen     map[string]int // Transfer id to how often it came.
 }
 
-// ServeHTTP answers.
+// ServeHTTP counts a transfer, and answers unless the request is the third in turn.
 func (f *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.requests++
 	var t bank.Transfer
 	if r.Method == http.MethodPost {
-		_ = json.NewDecoder(r.Body).Decode(&t) // The test looks at the id.
+		_ = json.NewDecoder(r.Body).Decode(&t) // Without an id the test would miss the transfer.
 		f.seen[t.ID]++
 	}
 	if f.requests%3 == 0 {
 		http.Error(w, "try again", http.StatusServiceUnavailable)
 		return
 	}
-	_ = json.NewEncoder(w).Encode(bank.Receipt{ID: t.ID, Paid: "1", Got: "1"}) // The client is a test.
+	_ = json.NewEncoder(w).Encode(bank.Receipt{ID: t.ID, Paid: "1", Got: "1"}) // Without an answer the load asks again.
 }
 
-// newFakes returns a load on two nodes of which one is dead.
+// newFakes returns a load on two nodes of which one is dead, and the node that lives.
 func newFakes(t *testing.T) (*load, *fakeNode) {
 	t.Helper()
 	fake := &fakeNode{seen: map[string]int{}}
@@ -112,14 +116,15 @@ func TestAnAbandonedLoadCountsWhatWasNotAnswered(t *testing.T) {
 	require.Empty(t, l.slots)
 }
 
-// TestTheRateIsKeptOverTime shows that late ticks are made up for.
+// TestTheRateIsKeptOverTime shows that the operations which are due follow from the time
+// that has passed, so that late ticks are made up for.
 func TestTheRateIsKeptOverTime(t *testing.T) {
 	require.Zero(t, due(0, 300))
 	require.Equal(t, 300, due(time.Second, 300))
 	require.Equal(t, 36_000, due(2*time.Minute, 300))
 }
 
-// TestALookTakesWhatItSaw shows the figures of each second.
+// TestALookTakesWhatItSaw shows that a look has the figures since the look before it.
 func TestALookTakesWhatItSaw(t *testing.T) {
 	l := newLoad(1, 10, 300, &fleet{})
 	require.Equal(t, pace{}, l.look())
@@ -140,7 +145,7 @@ func TestTheTimeOfATransferIsSplitAmongItsAccounts(t *testing.T) {
 	transfer := bank.Transfer{From: "a", To: "b"}
 	measured := func(receipt bank.Receipt, first, last time.Duration) []span {
 		l := newLoad(1, 10, 300, &fleet{})
-		l.begun = l.begun.Add(-10 * second) // It is 10 s and a little.
+		l.begun = l.begun.Add(-10 * second) // The load began a little more than 10 s ago.
 		l.measure(transfer, receipt, tries{first, last})
 		for i := range l.spans {
 			l.spans[i].from, l.spans[i].to = l.spans[i].from.Truncate(second), l.spans[i].to.Truncate(second)
@@ -174,11 +179,11 @@ func TestAFailedAskIsNotABrokenRequest(t *testing.T) {
 	require.Len(t, l.spans, l.accounts)
 }
 
-// TestAbortEndsTheRequestsToOneNode has a node that does not answer taken out.
+// TestAbortEndsTheRequestsToOneNode aborts the requests to a node that does not answer.
 func TestAbortEndsTheRequestsToOneNode(t *testing.T) {
 	arrived := make(chan struct{})
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // Only then does the server see that the client has gone.
+		_, _ = io.Copy(io.Discard, r.Body) // Before the body is read, a server does not see that its client has gone.
 		close(arrived)
 		<-r.Context().Done()
 	}))
@@ -200,7 +205,7 @@ func TestAbortEndsTheRequestsToOneNode(t *testing.T) {
 // one had answered.
 func TestTheReceivingAccountIsAskedSecond(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(bank.Receipt{ID: "x", PaidAfter: time.Hour}) // The client is a test.
+		_ = json.NewEncoder(w).Encode(bank.Receipt{ID: "x", PaidAfter: time.Hour}) // Without an answer the test fails.
 	}))
 	defer server.Close()
 	p := newProcess("n1", "x:1")

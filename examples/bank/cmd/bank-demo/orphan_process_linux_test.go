@@ -17,13 +17,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAKilledDemoLeavesNoFrozenNodeBehind kills the demo while its nodes are
-// frozen: they cannot notice, and end all the same.
+// TestAKilledDemoLeavesNoFrozenNodeBehind kills the demo while its nodes are frozen. They
+// cannot notice that, and end all the same.
 func TestAKilledDemoLeavesNoFrozenNodeBehind(t *testing.T) {
 	demo := play(t)
 	for _, pid := range children(t, demo.cmd.Process.Pid) {
 		require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
-		t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGCONT) }) // It has ended, if all is well.
+		t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGCONT) }) // The node has ended, if all is well.
 	}
 	require.NoError(t, demo.cmd.Process.Kill())
 	require.Error(t, demo.cmd.Wait())

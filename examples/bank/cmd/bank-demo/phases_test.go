@@ -26,24 +26,24 @@ func TestAGapIsATimeInWhichSomebodyWaits(t *testing.T) {
 		want  []gap
 	}{
 		{"one request", []span{{"a", ms(10), ms(15)}}, []gap{{"a", ms(10), ms(15)}}},
-		{"nobody waits between two", []span{{"a", 0, ms(5)}, {"a", ms(900), ms(910)}}, []gap{{"a", 0, ms(5)}, {"a", ms(900), ms(910)}}},
+		{"nobody waits between two requests", []span{{"a", 0, ms(5)}, {"a", ms(900), ms(910)}}, []gap{{"a", 0, ms(5)}, {"a", ms(900), ms(910)}}},
 		{
-			"an answer ends it for a request that waits on",
+			"an answer ends the gap of a request that waits on",
 			[]span{{"a", 0, ms(100)}, {"a", ms(40), ms(60)}},
 			[]gap{{"a", 0, ms(60)}, {"a", ms(60), ms(100)}},
 		},
-		{"two wait for the same answer", []span{{"a", 0, ms(100)}, {"a", ms(10), ms(101)}}, []gap{{"a", 0, ms(100)}, {"a", ms(100), ms(101)}}},
-		{"never answered", []span{{"a", ms(10), noAnswer}, {"a", ms(20), ms(30)}}, []gap{{"a", ms(10), ms(30)}, {"a", ms(30), ms(1000)}}},
-		{"accounts apart", []span{{"b", 0, ms(50)}, {"a", ms(10), ms(20)}}, []gap{{"a", ms(10), ms(20)}, {"b", 0, ms(50)}}},
+		{"two requests wait for one answer", []span{{"a", 0, ms(100)}, {"a", ms(10), ms(101)}}, []gap{{"a", 0, ms(100)}, {"a", ms(100), ms(101)}}},
+		{"a request is never answered", []span{{"a", ms(10), noAnswer}, {"a", ms(20), ms(30)}}, []gap{{"a", ms(10), ms(30)}, {"a", ms(30), ms(1000)}}},
+		{"two accounts", []span{{"b", 0, ms(50)}, {"a", ms(10), ms(20)}}, []gap{{"a", ms(10), ms(20)}, {"b", 0, ms(50)}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) { require.Equal(t, tt.want, gaps(tt.spans, ms(1000))) })
 	}
 }
 
-// TestGapsAgainstTheirDefinition compares with the definition itself, moment by
-// moment: walks through the time of one account in milliseconds and counts how
-// long somebody waited since the last answer.
+// TestGapsAgainstTheirDefinition compares the longest gap with the definition itself: it
+// goes through the time of one account in milliseconds, and counts for how long somebody
+// has waited since the last answer.
 func TestGapsAgainstTheirDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var spans []span
@@ -52,7 +52,7 @@ func TestGapsAgainstTheirDefinition(t *testing.T) {
 			spans = append(spans, span{"a", ms(from), ms(rapid.IntRange(from+1, 100).Draw(t, "to"))})
 		}
 		want, run := 0, 0
-		for now := range 100 { // From now to now + 1.
+		for now := range 100 { // The millisecond from now to now + 1.
 			waiting, answered := false, false
 			for _, s := range spans {
 				waiting = waiting || (s.from <= ms(now) && ms(now) < s.to)
@@ -74,7 +74,8 @@ func TestGapsAgainstTheirDefinition(t *testing.T) {
 	})
 }
 
-// TestAGapBelongsToThePhaseInWhichMostOfItLies counts what lies across a border.
+// TestAGapBelongsToThePhaseInWhichMostOfItLies counts gaps that begin in one phase and end
+// in the next.
 func TestAGapBelongsToThePhaseInWhichMostOfItLies(t *testing.T) {
 	windows := []window{{steady, 0, ms(1000)}, {"kill", ms(1000), ms(9000)}, {"join", ms(9000), ms(10_000)}}
 	spans := []span{{"a", ms(10), ms(40)}, {"b", ms(900), ms(8000)}, {"c", ms(8900), ms(9500)}, {"d", ms(9990), noAnswer}}
@@ -87,7 +88,7 @@ func TestAGapBelongsToThePhaseInWhichMostOfItLies(t *testing.T) {
 	require.Empty(t, phases(nil, spans, nil, nil))
 }
 
-// TestPromisesThatWereNotKept names each.
+// TestPromisesThatWereNotKept shows that each promise that a phase did not keep is named.
 func TestPromisesThatWereNotKept(t *testing.T) {
 	require.Empty(t, missed(map[string]*phase{
 		steady: {LongestGap: 99_999}, string(killPlain): {LongestGap: 9999, FailedAsks: 5},
@@ -107,7 +108,7 @@ func TestPromisesThatWereNotKept(t *testing.T) {
 // and the list of gaps.
 func TestPhasesFollowEachOther(t *testing.T) {
 	d := &demo{load: newLoad(1, 10, 200, &fleet{})}
-	d.closeWindow() // Of a run that did not get that far.
+	d.closeWindow() // A run may end before its first phase.
 	require.Empty(t, d.windows)
 	d.enter(steady)
 	d.enter(string(restartAll))

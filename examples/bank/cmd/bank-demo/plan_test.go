@@ -35,7 +35,8 @@ func TestPlanKeepsAMajority(t *testing.T) {
 				addresses++
 			default:
 			}
-			// The rest is a majority of what was, and each step is waited for.
+			// With three members a step leaves a majority of them. The demo waits for each
+			// step before it begins the next.
 			require.GreaterOrEqual(t, members, 3, "seed %d: %v", seed, seen)
 			if s.what != freezeOne {
 				members--
@@ -74,7 +75,7 @@ func TestEveryChoiceOfPhasesHasAPlan(t *testing.T) {
 	}
 }
 
-// TestPhasesAreChosenByName reads the command line.
+// TestPhasesAreChosenByName reads the phases from a command line.
 func TestPhasesAreChosenByName(t *testing.T) {
 	chosen, err := parsePhases("rolling_restart, kill", false)
 	require.NoError(t, err)

@@ -42,14 +42,14 @@ func TestScreenKeepsTo80Columns(t *testing.T) {
 	}
 }
 
-// TestScreenSaysAChangeOnce shows that members are events, not a table that is
-// repeated.
+// TestScreenSaysAChangeOnce shows that the screen prints a member when it changes, not
+// again and again.
 func TestScreenSaysAChangeOnce(t *testing.T) {
 	var out strings.Builder
 	s := &screen{out: &out, begun: time.Now(), last: map[string]string{}}
 	for range 3 {
 		s.members(seven("up"))
-		s.members(view{}) // A node that has not joined yet knows nobody: no removal.
+		s.members(view{}) // A node that has not joined knows no member, which is no removal.
 	}
 	require.Equal(t, 7, strings.Count(out.String(), "\n"), out.String())
 }
