@@ -17,6 +17,11 @@ import (
 	"github.com/quorate/quorate/config"
 )
 
+// Decoding files into structs. After the structs of the tests come values over defaults and
+// the faults of all sections; then files over files and the environment over them; then
+// files and values that are refused; last targets that cannot be filled, and rules over
+// several sections.
+
 // fieldError is what a module writes to point at one of its keys.
 type fieldError struct{ field, reason string }
 
@@ -35,7 +40,7 @@ type membership struct {
 	Stable   time.Duration    `koanf:"stable-after"`
 	Seeds    []netip.AddrPort `koanf:"seed-nodes"`
 	Detector detector         `koanf:"failure-detector"`
-	Observer func()           // for code only
+	Observer func()           // No file can set a function.
 }
 
 func (m *membership) Validate() error {
@@ -242,7 +247,7 @@ func TestLaterFilesAndThenTheEnvironmentWin(t *testing.T) {
 		"QUORATE_MEMBERSHIP__SEED_NODES=127.0.0.1:1, 127.0.0.1:2",
 		"QUORATE_PLUGINS__WITNESS__PATH=/w",
 		"QUORATE_PLUGINS__WITNESS__SETTINGS=12",
-		"QUORATE_SERVICE_HOST=10.0.0.1", // injected by container platforms
+		"QUORATE_SERVICE_HOST=10.0.0.1", // Container platforms set such variables.
 		"OTHER__KEY=1",
 		"malformed",
 	}}.Load(base, site)
@@ -328,24 +333,24 @@ func TestListsInVariablesMayBeQuoted(t *testing.T) {
 func TestEveryUnusableFileIsOneClearError(t *testing.T) {
 	bomb := "a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n"
 	for name, c := range map[string]struct{ text, want string }{
-		"empty":      {"", "c.yaml: is empty"},
-		"comments":   {"# nothing\n", "c.yaml: is empty"},
-		"null":       {"~\n", "c.yaml: is empty"},
-		"list":       {"- a\n", "c.yaml:1: the top of the file must be a map of sections, such as \"node:\""},
-		"word":       {"node\n", "c.yaml:1: the top of the file must be a map of sections, such as \"node:\""},
-		"syntax":     {"node:\n  a: [\n", "c.yaml:2: not valid YAML: did not find expected node content"},
-		"tab":        {"node:\n\ta: 1\n", "c.yaml:2: not valid YAML: found character that cannot start any token"},
-		"binary":     {"node: \xff\xfe\n", "c.yaml: is not UTF-8 text"},
-		"two":        {"a: {}\n---\nb: {}\n", "c.yaml:2: a second document begins here, one is allowed"},
-		"duplicate":  {"node:\n  name: a\n  name: b\n", "c.yaml:3: node.name: the key stands twice, first in line 2"},
-		"merge":      {"a: &x {b: 1}\n", "c.yaml:1: a: anchors and aliases are not supported, repeat the value"},
-		"merge-key":  {"<<: {b: 1}\n", "c.yaml:1: anchors and aliases are not supported, repeat the value"},
-		"tag":        {"a: !secret x\n", "c.yaml:1: a: the tag !secret is not supported"},
-		"list key":   {"? [a]\n: 1\n", "c.yaml:1: a key must be a word"},
-		"control":    {"\"a\\x1f\": 1\n", "c.yaml:1: the key \"a\\x1f\" is empty or holds a control character"},
-		"deep":       {"a: " + strings.Repeat("[", 40) + strings.Repeat("]", 40) + "\n", "c.yaml:1: a: is nested deeper than 32 levels"},
-		"large":      {"a: " + strings.Repeat("x", 1<<20) + "\n", "c.yaml: is larger than 1048576 bytes"},
-		"alias bomb": {bomb, "c.yaml:1: a: anchors and aliases are not supported, repeat the value"},
+		"empty":             {"", "c.yaml: is empty"},
+		"comments alone":    {"# nothing\n", "c.yaml: is empty"},
+		"null":              {"~\n", "c.yaml: is empty"},
+		"list at the top":   {"- a\n", "c.yaml:1: the top of the file must be a map of sections, such as \"node:\""},
+		"word at the top":   {"node\n", "c.yaml:1: the top of the file must be a map of sections, such as \"node:\""},
+		"syntax":            {"node:\n  a: [\n", "c.yaml:2: not valid YAML: did not find expected node content"},
+		"tab":               {"node:\n\ta: 1\n", "c.yaml:2: not valid YAML: found character that cannot start any token"},
+		"no UTF-8":          {"node: \xff\xfe\n", "c.yaml: is not UTF-8 text"},
+		"two documents":     {"a: {}\n---\nb: {}\n", "c.yaml:2: a second document begins here, one is allowed"},
+		"duplicate key":     {"node:\n  name: a\n  name: b\n", "c.yaml:3: node.name: the key stands twice, first in line 2"},
+		"anchor":            {"a: &x {b: 1}\n", "c.yaml:1: a: anchors and aliases are not supported, repeat the value"},
+		"merge key":         {"<<: {b: 1}\n", "c.yaml:1: anchors and aliases are not supported, repeat the value"},
+		"tag":               {"a: !secret x\n", "c.yaml:1: a: the tag !secret is not supported"},
+		"list as a key":     {"? [a]\n: 1\n", "c.yaml:1: a key must be a word"},
+		"control character": {"\"a\\x1f\": 1\n", "c.yaml:1: the key \"a\\x1f\" is empty or holds a control character"},
+		"nested too deep":   {"a: " + strings.Repeat("[", 40) + strings.Repeat("]", 40) + "\n", "c.yaml:1: a: is nested deeper than 32 levels"},
+		"too large":         {"a: " + strings.Repeat("x", 1<<20) + "\n", "c.yaml: is larger than 1048576 bytes"},
+		"alias bomb":        {bomb, "c.yaml:1: a: anchors and aliases are not supported, repeat the value"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := config.Loader{}.Load(write(t, "c.yaml", c.text))

@@ -16,6 +16,10 @@ import (
 	"github.com/quorate/quorate/config"
 )
 
+// Files in YAML, JSON and a format of the program: they give the same values, say where a
+// fault is, are refused, mixed and bounded. Then trees at random are read alike in each
+// format; last come formats that the program gives, and one that it does not link.
+
 // one holds the same settings in each format.
 func one() map[string]string {
 	return map[string]string{
@@ -54,7 +58,7 @@ func TestAllFormatsGiveTheSameValues(t *testing.T) {
 	require.Equal(t, want, load("c.json"))
 }
 
-// Places are as exact in each format as in YAML. covers B54.
+// A fault has its line in each format, as in YAML. covers B54.
 func TestEveryFormatSaysWhereAFaultIs(t *testing.T) {
 	for name, text := range map[string]string{
 		"c.json": `{
@@ -135,8 +139,8 @@ func TestFormatsCanBeMixed(t *testing.T) {
 	require.Equal(t, 3, *got.Node.Limit)
 }
 
-// A file at the limit of its size that is made to be slow still ends soon: the
-// time grows with the size, not with its square.
+// A file of nearly the largest size that is made to be slow to read is refused soon, since
+// the number of its keys and items is bounded.
 func TestTheLargestFilesAreReadInBoundedTime(t *testing.T) {
 	const size = 1<<20 - 64
 	fill := func(s string) string { return strings.Repeat(s, size/len(s)) }
@@ -156,7 +160,7 @@ func TestTheLargestFilesAreReadInBoundedTime(t *testing.T) {
 		began := time.Now()
 		_, err := config.Loader{}.Load(write(t, name, text))
 		require.ErrorContains(t, err, "more than 10000 keys and list items are in the file", name)
-		require.Less(t, time.Since(began), time.Minute, name) // Unbounded, one of them took a hundred seconds on an idle machine.
+		require.Less(t, time.Since(began), time.Minute, name) // Without the bound one of these files took a hundred seconds.
 	}
 }
 
@@ -187,10 +191,10 @@ func TestFormatsAgreeOnAnyTree(t *testing.T) {
 // pairs is a format of lines "a.b=c", for files with the end .pairs.
 type pairs struct{}
 
-// Extension returns the end of the names.
+// Extension returns the end of the names of files.
 func (pairs) Extension() string { return ".pairs" }
 
-// Parse reads lines.
+// Parse reads the lines, and tells places where each key stands.
 func (pairs) Parse(text []byte, places *config.Places) map[string]any {
 	tree, stood := map[string]any{}, map[string]int{}
 	for i, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {

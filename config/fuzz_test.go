@@ -12,9 +12,9 @@ import (
 	"github.com/quorate/quorate/config"
 )
 
-// FuzzConfig feeds any text as a file of each format and as a variable. It must end in a value
-// or in a list of one-line errors, the same for the same input, and a refused
-// document must change nothing. covers B54, B55, B56.
+// FuzzConfig feeds any text as a file of each format and as a variable. Each text gives a
+// value, or a list of one-line errors, the same for the same input. A refused document
+// changes nothing. covers B54, B55, B56.
 func FuzzConfig(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"node: {name: a, roles: [b]}\n", "QUORATE_NODE__WEIGHT=3"},

@@ -15,6 +15,10 @@ import (
 	"github.com/quorate/quorate/config"
 )
 
+// Files that include others: which values win, where faults are, and what cannot be
+// included. Then come bounds, links as container platforms make them, text that is no file,
+// and reloads.
+
 // tree writes files into a new directory and returns it.
 func tree(t *testing.T, files map[string]string) string {
 	t.Helper()
@@ -83,7 +87,7 @@ func TestEveryUnusableIncludeIsOneClearError(t *testing.T) {
 		files map[string]string
 		want  []string
 	}{
-		"itself": {
+		"file that includes itself": {
 			map[string]string{"c.yaml": "include: [c.yaml]\n"},
 			[]string{"c.yaml:1: include[0]: files include one another in a circle: c.yaml -> c.yaml"},
 		},
@@ -94,25 +98,25 @@ func TestEveryUnusableIncludeIsOneClearError(t *testing.T) {
 			},
 			[]string{"b.json:1: include[0]: files include one another in a circle: sub/a.yaml -> b.json -> sub/a.yaml"},
 		},
-		"deep": {chain, []string{
+		"chain that is too long": {chain, []string{
 			"d7.yaml:1: include[0]: files include one another deeper than 8 levels: " +
 				"c.yaml -> d0.yaml -> d1.yaml -> d2.yaml -> d3.yaml -> d4.yaml -> d5.yaml -> d6.yaml -> d7.yaml -> d8.yaml",
 		}},
-		"absent": {map[string]string{"c.yaml": "include:\n - no.yaml\n"}, []string{"c.yaml:2: include[0]: no.yaml: no such file"}},
-		"kinds": {map[string]string{"c.yaml": "include: [1, '', sub, a.ini]\n", "sub/x": ""}, []string{
+		"absent file": {map[string]string{"c.yaml": "include:\n - no.yaml\n"}, []string{"c.yaml:2: include[0]: no.yaml: no such file"}},
+		"items that are no paths": {map[string]string{"c.yaml": "include: [1, '', sub, a.ini]\n", "sub/x": ""}, []string{
 			"c.yaml:1: include[0]: must be the path of a file",
 			"c.yaml:1: include[1]: must be the path of a file",
 		}},
-		"others": {map[string]string{"c.yaml": "include: [sub, a.ini, e.yaml]\n", "sub/x": "", "a.ini": "x", "e.yaml": ""}, []string{
+		"files that cannot be read": {map[string]string{"c.yaml": "include: [sub, a.ini, e.yaml]\n", "sub/x": "", "a.ini": "x", "e.yaml": ""}, []string{
 			"c.yaml:1: include[0]: sub: is a directory, a file is needed",
 			"c.yaml:1: include[1]: a.ini: .ini files are not supported, write YAML, TOML or JSON into a .yaml, .toml or .json file",
 			"e.yaml: is empty",
 		}},
-		"word":     {map[string]string{"c.yaml": "include: a.yaml\n"}, []string{"c.yaml:1: include: must be a list of files, not the text \"a.yaml\", write [base.yaml]"}},
-		"null":     {map[string]string{"c.yaml": "include:\n"}, []string{"c.yaml:1: include: must be a list of files, not nothing, write [base.yaml]"}},
-		"absolute": {map[string]string{"c.yaml": "include: [/etc/passwd]\n"}, []string{"c.yaml:1: include[0]: \"/etc/passwd\" is an absolute path, an included file is named relative to the file that includes it"}},
-		"outside":  {map[string]string{"c.yaml": "include: [../x.yaml]\n"}, []string{"c.yaml:1: include[0]: x.yaml is outside the directory of c.yaml, where included files must be"}},
-		"link":     {map[string]string{"c.yaml": "include: [link.yaml]\n"}, []string{"c.yaml:1: include[0]: link.yaml: "}},
+		"word in place of a list":    {map[string]string{"c.yaml": "include: a.yaml\n"}, []string{"c.yaml:1: include: must be a list of files, not the text \"a.yaml\", write [base.yaml]"}},
+		"nothing in place of a list": {map[string]string{"c.yaml": "include:\n"}, []string{"c.yaml:1: include: must be a list of files, not nothing, write [base.yaml]"}},
+		"absolute path":              {map[string]string{"c.yaml": "include: [/etc/passwd]\n"}, []string{"c.yaml:1: include[0]: \"/etc/passwd\" is an absolute path, an included file is named relative to the file that includes it"}},
+		"file outside the directory": {map[string]string{"c.yaml": "include: [../x.yaml]\n"}, []string{"c.yaml:1: include[0]: x.yaml is outside the directory of c.yaml, where included files must be"}},
+		"link out of the directory":  {map[string]string{"c.yaml": "include: [link.yaml]\n"}, []string{"c.yaml:1: include[0]: link.yaml: "}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := tree(t, c.files)
@@ -131,7 +135,7 @@ func TestEveryUnusableIncludeIsOneClearError(t *testing.T) {
 	}
 }
 
-// Files that each include the next twice double their number at each level.
+// Files of which each includes the next one twice double their number at each level.
 func TestIncludesAreBounded(t *testing.T) {
 	files := map[string]string{"d8.yaml": "node: {name: x}\n"}
 	for i := range 8 {
@@ -142,8 +146,8 @@ func TestIncludesAreBounded(t *testing.T) {
 	require.ErrorContains(t, err, "more than 100 files are included")
 }
 
-// A mounted directory of a container platform: each name is a link into a directory
-// that is replaced as a whole. covers F55.
+// Included files are found in a directory as container platforms mount it: each name is a
+// link into a directory that is replaced as a whole. covers F55.
 func TestIncludesWorkThroughLinksInsideTheDirectory(t *testing.T) {
 	dir := tree(t, map[string]string{
 		"v1/c.yaml": "include: [a.yaml]\nnode: {name: x}\n", "v1/a.yaml": "node: {weight: 7}\n",

@@ -21,7 +21,7 @@ type whole struct {
 	} `koanf:"node"`
 }
 
-// twins is a section beside it.
+// twins is a section beside whole.
 type twins struct {
 	Names  []string      `koanf:"names"`
 	Repeat time.Duration `koanf:"repeat"`

@@ -13,6 +13,10 @@ import (
 	"github.com/quorate/quorate/config"
 )
 
+// What Settings lists of a struct with every type of setting (daemon), and of entries with
+// defaults of their own; then which settings Changes finds, and how ranges are said in
+// words.
+
 // worker is an entry with defaults of its own.
 type worker struct {
 	Path  string        `koanf:"path"`

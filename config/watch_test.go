@@ -16,6 +16,9 @@ import (
 	"github.com/quorate/quorate/config"
 )
 
+// Watching real files. After what the tests share come the ways in which a file changes,
+// many writes at once, exchanged directories and links; last what a watch begins with.
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience bounds how long a test waits for an event.
@@ -23,7 +26,7 @@ const patience = 30 * time.Second
 
 // report is one call of notify.
 type report struct {
-	name string // node.name, as a stand-in for the content
+	name string // The setting node.name, which stands for the content.
 	err  error
 }
 
@@ -129,7 +132,7 @@ func TestStormOfWritesIsAFewReports(t *testing.T) {
 	require.Equal(t, 1, named(t, reports, "end"), "the same content is no change")
 }
 
-// The way in which Kubernetes replaces a mounted directory. covers F55.
+// A directory is followed that is replaced as Kubernetes replaces a mounted one. covers F55.
 func TestExchangedDirectoryIsFollowed(t *testing.T) {
 	dir := t.TempDir()
 	version := func(n int) {
@@ -172,7 +175,7 @@ func TestChangeBeforeTheWatchIsReported(t *testing.T) {
 	reports := make(chan report, 10)
 	w, err := file.Watch(func(*config.File, error) { reports <- report{name: "b"} })
 	require.NoError(t, err)
-	defer w.Close() //nolint:errcheck // It never fails.
+	defer w.Close() //nolint:errcheck // Close never fails.
 	require.Equal(t, 1, named(t, reports, "b"))
 }
 

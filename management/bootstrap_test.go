@@ -15,7 +15,7 @@ import (
 	"github.com/quorate/quorate/transport/memory"
 )
 
-// looking is the configuration of a node that looks contact points up.
+// looking returns the configuration of the i-th node, which looks contact points up.
 func looking(i int) membership.Config {
 	c := configuration(i, seeds()...)
 	c.Membership.Discovery.Methods = []string{"static"}

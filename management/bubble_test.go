@@ -23,6 +23,10 @@ import (
 	"github.com/quorate/quorate/management"
 )
 
+// The server in virtual time, on connections in memory (pipes). First come connections that
+// are idle or send too much, and Close; then the listener with a bounded number of
+// connections, of which one gives way to the next.
+
 func bufioReader(text string) *bufio.Reader { return bufio.NewReader(strings.NewReader(text)) }
 
 // pipes is a listener of connections in memory, for bubbles of virtual time.
@@ -50,14 +54,14 @@ func (p *pipes) Close() error {
 
 func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
 
-// dial connects.
+// dial returns the client's end of a new connection.
 func (p *pipes) dial() net.Conn {
 	near, far := net.Pipe()
 	p.offered <- far
 	return near
 }
 
-// get asks on a connection.
+// get sends a request on a connection, and returns the response.
 func get(t *testing.T, c net.Conn, path string) *http.Response {
 	t.Helper()
 	_, err := io.WriteString(c, "GET "+path+" HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -68,16 +72,15 @@ func get(t *testing.T, c net.Conn, path string) *http.Response {
 	return response
 }
 
-// A connection that says nothing, or no whole request, or nothing more, does
-// not stay.
+// A connection on which no request comes, or half of one, or no further one, is closed.
 func TestIdleConnectionsEnd(t *testing.T) {
 	for name, test := range map[string]struct {
 		say   func(t *testing.T, c net.Conn)
 		after time.Duration
 	}{
-		"nothing":       {func(*testing.T, net.Conn) {}, time.Second},
-		"half a header": {func(t *testing.T, c net.Conn) { t.Helper(); write(t, c, "GET / HTTP/1.1\r\nHost: loc") }, time.Second},
-		"no more":       {func(t *testing.T, c net.Conn) { t.Helper(); get(t, c, "/echo/a") }, 30 * time.Second},
+		"no request":         {func(*testing.T, net.Conn) {}, time.Second},
+		"half a request":     {func(t *testing.T, c net.Conn) { t.Helper(); write(t, c, "GET / HTTP/1.1\r\nHost: loc") }, time.Second},
+		"no further request": {func(t *testing.T, c net.Conn) { t.Helper(); get(t, c, "/echo/a") }, 30 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -87,7 +90,7 @@ func TestIdleConnectionsEnd(t *testing.T) {
 				c := p.dial()
 				test.say(t, c)
 				began := time.Now()
-				_, _ = io.Copy(io.Discard, c) // Until the server closes it.
+				_, _ = io.Copy(io.Discard, c) // Until the server closes the connection.
 				require.InDelta(t, test.after.Seconds(), time.Since(began).Seconds(), 0.6)
 				require.NoError(t, s.Close())
 			})
@@ -95,7 +98,7 @@ func TestIdleConnectionsEnd(t *testing.T) {
 	}
 }
 
-// A head without end is not read to its end.
+// The head of a request is read up to a bound.
 func TestHeadsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPipes()
@@ -103,7 +106,7 @@ func TestHeadsAreBounded(t *testing.T) {
 		require.NoError(t, err)
 		c := p.dial()
 		go func() {
-			_, _ = io.WriteString(c, "GET /echo/"+strings.Repeat("a", 1<<20)) // Until the server closes it.
+			_, _ = io.WriteString(c, "GET /echo/"+strings.Repeat("a", 1<<20)) // Until the server closes the connection.
 		}()
 		response, err := http.ReadResponse(bufio.NewReader(c), nil)
 		require.NoError(t, err)
@@ -120,8 +123,8 @@ func write(t *testing.T, c net.Conn, text string) {
 	require.NoError(t, err)
 }
 
-// An answer that heeds its context ends with Close; one that does not is named
-// by the error of Close, which returns all the same.
+// Close ends an answer that heeds its context. It returns although another answer does not,
+// and names that answer in its error.
 func TestCloseHasAnEnd(t *testing.T) {
 	for name, heeds := range map[string]bool{"heeds its context": true, "ignores its context": false} {
 		t.Run(name, func(t *testing.T) {
@@ -166,7 +169,7 @@ type named struct {
 
 func (n named) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(n.host), Port: 1} }
 
-// crowd is a bounded listener, with the connections that came to it.
+// crowd is a bounded listener, with the pipes by which connections come to it and its log.
 type crowd struct {
 	pipes *pipes
 	l     net.Listener
@@ -177,7 +180,7 @@ func newCrowd(t *testing.T, connections int) crowd {
 	t.Helper()
 	p, text := newPipes(), new(lines)
 	l := management.Bound(p, connections, slog.New(slog.NewTextHandler(text, nil)))
-	t.Cleanup(func() { _ = l.Close() }) // Again, where the test has done so.
+	t.Cleanup(func() { _ = l.Close() }) // The test may have closed the listener.
 	return crowd{p, l, text}
 }
 
@@ -192,19 +195,20 @@ func (c crowd) accept(t *testing.T, host string) (client, server net.Conn) {
 	return client, server
 }
 
-// isOpen reports whether the other end has not closed a connection. Only in a bubble.
+// isOpen reports whether the other end has not closed a connection. The millisecond for
+// which it waits is enough in virtual time alone.
 func isOpen(c net.Conn) bool {
 	ended := make(chan error, 1)
 	go func() {
-		_ = c.SetReadDeadline(time.Now().Add(time.Millisecond)) // A pipe takes any.
+		_ = c.SetReadDeadline(time.Now().Add(time.Millisecond)) // A pipe takes any deadline.
 		_, err := c.Read(make([]byte, 1))
 		ended <- err
 	}()
 	return errors.Is(<-ended, os.ErrDeadlineExceeded)
 }
 
-// A new connection always gets a place: of the host with the most connections, the one
-// that has waited longest for a request gives way. A busy one stays.
+// A new connection always gets a place: of the host with the most connections, the
+// connection that has waited longest for a request gives way. A busy connection stays.
 func TestTheLongestIdleConnectionGivesWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 4)
@@ -220,7 +224,7 @@ func TestTheLongestIdleConnectionGivesWay(t *testing.T) {
 		require.True(t, isOpen(busy), "its request is being answered")
 		require.True(t, isOpen(other), "its host has no more than others")
 
-		ended() // It waits now, and since a shorter time than the others.
+		ended() // The busy connection waits now, and has waited for a shorter time than the others.
 		_, _ = c.accept(t, "10.0.0.5")
 		require.False(t, isOpen(other))
 		require.True(t, isOpen(busy))
@@ -231,7 +235,7 @@ func TestTheLongestIdleConnectionGivesWay(t *testing.T) {
 	})
 }
 
-// A new connection has a moment to send its request.
+// A new connection has a moment to send its request, before it gives way to the next one.
 func TestANewcomerIsNotClosedForTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 1)
@@ -273,7 +277,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		require.NoError(t, <-accepted)
 		require.NoError(t, server.Close(), "its place is not given back again")
 		go c.pipes.dial()
-		synctest.Wait() // The third waits for the second.
+		synctest.Wait() // The third connection waits for the second.
 		require.NoError(t, c.l.Close())
 		require.ErrorIs(t, <-accepted, net.ErrClosed)
 	})

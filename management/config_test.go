@@ -15,7 +15,7 @@ import (
 	"github.com/quorate/quorate/config/field"
 )
 
-// all are the files of a certificate.
+// all returns all the files that TLS needs.
 func all() transport.TLSFiles {
 	return transport.TLSFiles{Certificate: "node.pem", Key: "key.pem", Authorities: "ca.pem"}
 }
@@ -26,17 +26,17 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 		want   string
 		field  string
 	}{
-		"no port":         {func(c *management.Config) { c.Address = "127.0.0.1" }, `address: "127.0.0.1" is not a "host:port"`, "address"},
-		"no number":       {func(c *management.Config) { c.Address = "127.0.0.1:http" }, `address: "http" is not a port`, "address"},
-		"port too high":   {func(c *management.Config) { c.Address = "127.0.0.1:65536" }, "not a port", "address"},
-		"every interface": {func(c *management.Config) { c.Address = ":8080" }, "address: :8080 is not on the loopback interface: use 127.0.0.1:8080, or set allow-remote: true and tls", "address"},
-		"another name":    {func(c *management.Config) { c.Address = "node.example:8080" }, "allow-remote", "address"},
-		"TLS alone":       {func(c *management.Config) { c.Address, c.TLS = "10.0.0.7:8080", all() }, "allow-remote", "address"},
-		"no TLS":          {func(c *management.Config) { c.Address, c.AllowRemote = "10.0.0.7:8080", true }, "tls: must be set (certificate, key and authorities), because allow-remote is true and 10.0.0.7:8080 is not on the loopback interface", "tls"},
-		"half of TLS":     {func(c *management.Config) { c.TLS.Key = "key.pem" }, "tls: certificate, key and authorities must be set together", "tls"},
-		"requests":        {func(c *management.Config) { c.MaxRequests = 1025 }, "max-requests: 1025", "max-requests"},
-		"connections":     {func(c *management.Config) { c.MaxConnections = 65537 }, "max-connections: 65537", "max-connections"},
-		"timeout":         {func(c *management.Config) { c.RequestTimeout = time.Hour }, "request-timeout: 1h0m0s", "request-timeout"},
+		"no port":              {func(c *management.Config) { c.Address = "127.0.0.1" }, `address: "127.0.0.1" is not a "host:port"`, "address"},
+		"port as a word":       {func(c *management.Config) { c.Address = "127.0.0.1:http" }, `address: "http" is not a port`, "address"},
+		"port too high":        {func(c *management.Config) { c.Address = "127.0.0.1:65536" }, "not a port", "address"},
+		"every interface":      {func(c *management.Config) { c.Address = ":8080" }, "address: :8080 is not on the loopback interface: use 127.0.0.1:8080, or set allow-remote: true and tls", "address"},
+		"another name":         {func(c *management.Config) { c.Address = "node.example:8080" }, "allow-remote", "address"},
+		"TLS alone":            {func(c *management.Config) { c.Address, c.TLS = "10.0.0.7:8080", all() }, "allow-remote", "address"},
+		"no TLS":               {func(c *management.Config) { c.Address, c.AllowRemote = "10.0.0.7:8080", true }, "tls: must be set (certificate, key and authorities), because allow-remote is true and 10.0.0.7:8080 is not on the loopback interface", "tls"},
+		"half of TLS":          {func(c *management.Config) { c.TLS.Key = "key.pem" }, "tls: certificate, key and authorities must be set together", "tls"},
+		"too many requests":    {func(c *management.Config) { c.MaxRequests = 1025 }, "max-requests: 1025", "max-requests"},
+		"too many connections": {func(c *management.Config) { c.MaxConnections = 65537 }, "max-connections: 65537", "max-connections"},
+		"too long a timeout":   {func(c *management.Config) { c.RequestTimeout = time.Hour }, "request-timeout: 1h0m0s", "request-timeout"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := management.Default()

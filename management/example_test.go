@@ -13,11 +13,11 @@ import (
 	"github.com/quorate/quorate/management"
 )
 
-// A route of a program's own. Those of a node come from [management.Health],
+// A program serves a route of its own. The routes of a node come from [management.Health],
 // [management.Members], [management.Decisions] and [management.Explanations].
 func ExampleServe() {
 	cfg := management.Default()
-	cfg.Address = "127.0.0.1:0" // Any port that is free; a real node has a fixed one.
+	cfg.Address = "127.0.0.1:0" // The server takes any free port; a real node has a fixed one.
 	double := management.Route{
 		Path: "/v1/double", Query: []string{"of"},
 		Answer: func(_ context.Context, r management.Request) (any, error) {

@@ -18,8 +18,8 @@ import (
 	"github.com/quorate/quorate/management"
 )
 
-// accounts is an explainer of one kind of ten shards; it fails for the entity
-// "trouble".
+// accounts is an explainer of the kind account, which has ten shards, and of no kind if
+// none is set. It fails for the entity trouble.
 type accounts struct{ none bool }
 
 var _ management.Explainer = accounts{}

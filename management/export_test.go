@@ -13,7 +13,7 @@ import (
 	"github.com/quorate/quorate/membership"
 )
 
-// The connections of a listener that is bounded, and how the answers are made.
+// What tests use of the bounded listener, and of how answers are made.
 var (
 	Bound = func(l net.Listener, connections int, log *slog.Logger) net.Listener {
 		return bound(l, connections, log)
@@ -24,7 +24,7 @@ var (
 	Unready   = func(self *gossip.Member, standing bool) []string { return unready(self, standing) }
 )
 
-// Handler returns what answers requests, without a listener.
+// Handler returns the handler of a server, without a listener.
 func Handler(cfg Config, routes []Route, opts ...Option) (http.Handler, error) {
 	s, err := newServer(cfg, routes, opts)
 	if err != nil {
@@ -33,7 +33,7 @@ func Handler(cfg Config, routes []Route, opts ...Option) (http.Handler, error) {
 	return http.HandlerFunc(s.serve), nil
 }
 
-// ServeOn is Serve with a listener that is there already.
+// ServeOn is Serve with a listener that a test has made.
 func ServeOn(l net.Listener, cfg Config, routes []Route, opts ...Option) (*Server, error) {
 	s, err := newServer(cfg, routes, opts)
 	if err != nil {
@@ -45,5 +45,5 @@ func ServeOn(l net.Listener, cfg Config, routes []Route, opts ...Option) (*Serve
 	return s, nil
 }
 
-// DecisionOf makes a decision of membership.
+// DecisionOf is a decision of membership.
 type DecisionOf = membership.Decision

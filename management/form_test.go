@@ -50,20 +50,20 @@ func TestAnOperationIsMeant(t *testing.T) {
 		status int
 		says   string
 	}{
-		"meant":           {func(*http.Request) {}, 200, "done"},
-		"no header":       {func(r *http.Request) { r.Header.Del(management.OperatorHeader) }, 403, "the header Quorate-Operator: form"},
-		"another header":  {func(r *http.Request) { r.Header.Set(management.OperatorHeader, "leave") }, 403, "Quorate-Operator: form"},
-		"header twice":    {func(r *http.Request) { r.Header.Add(management.OperatorHeader, "form") }, 403, "Quorate-Operator: form"},
-		"web page":        {func(r *http.Request) { r.Header.Set("Origin", "http://localhost") }, 403, "web page"},
-		"secretive page":  {func(r *http.Request) { r.Header.Set("Origin", "null") }, 403, "web page"},
-		"navigation":      {func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "none") }, 403, "web page"},
-		"foreign host":    {func(r *http.Request) { r.Host = "evil.example" }, 403, "evil.example"},
-		"question":        {func(r *http.Request) { r.Method = http.MethodGet }, 405, "only answers POST"},
-		"put":             {func(r *http.Request) { r.Method = http.MethodPut }, 405, "only answers POST"},
-		"body":            {func(r *http.Request) { r.ContentLength = 1 }, 400, "body"},
-		"parameter":       {func(r *http.Request) { r.URL.RawQuery = "force=1" }, 400, "force"},
-		"unclean path":    {func(r *http.Request) { r.URL.Path = "/v1/../v1/form" }, 400, "segments"},
-		"route that asks": {func(r *http.Request) { r.URL.Path = "/echo/a" }, 405, "only answers GET and HEAD"},
+		"operator":               {func(*http.Request) {}, 200, "done"},
+		"no header":              {func(r *http.Request) { r.Header.Del(management.OperatorHeader) }, 403, "the header Quorate-Operator: form"},
+		"another header":         {func(r *http.Request) { r.Header.Set(management.OperatorHeader, "leave") }, 403, "Quorate-Operator: form"},
+		"header twice":           {func(r *http.Request) { r.Header.Add(management.OperatorHeader, "form") }, 403, "Quorate-Operator: form"},
+		"web page":               {func(r *http.Request) { r.Header.Set("Origin", "http://localhost") }, 403, "web page"},
+		"page without an origin": {func(r *http.Request) { r.Header.Set("Origin", "null") }, 403, "web page"},
+		"navigation":             {func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "none") }, 403, "web page"},
+		"foreign host":           {func(r *http.Request) { r.Host = "evil.example" }, 403, "evil.example"},
+		"GET":                    {func(r *http.Request) { r.Method = http.MethodGet }, 405, "only answers POST"},
+		"PUT":                    {func(r *http.Request) { r.Method = http.MethodPut }, 405, "only answers POST"},
+		"body":                   {func(r *http.Request) { r.ContentLength = 1 }, 400, "body"},
+		"parameter":              {func(r *http.Request) { r.URL.RawQuery = "force=1" }, 400, "force"},
+		"unclean path":           {func(r *http.Request) { r.URL.Path = "/v1/../v1/form" }, 400, "segments"},
+		"route that asks":        {func(r *http.Request) { r.URL.Path = "/echo/a" }, 405, "only answers GET and HEAD"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			done := false
@@ -86,7 +86,7 @@ func TestAnOperationIsMeant(t *testing.T) {
 	}
 }
 
-// A health check that changes something is a mistake of the program.
+// A program cannot declare a route that is a health check and changes something.
 func TestAHealthCheckIsNoOperation(t *testing.T) {
 	route := echo()
 	route.Probe, route.Operation = true, "break"

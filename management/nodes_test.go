@@ -25,7 +25,11 @@ import (
 	"github.com/quorate/quorate/transport/memory"
 )
 
-// configuration is that of the i-th node.
+// What real nodes answer at their routes, in virtual time and without a network. First come
+// helpers that start and ask nodes; then a node from its start to its end, readiness, and
+// how decisions and members are listed.
+
+// configuration returns the configuration of the i-th node.
 func configuration(i int, seeds ...string) membership.Config {
 	cfg := membership.Default()
 	cfg.Cluster.Name, cfg.Node.Address, cfg.Membership.SeedNodes = "test", fmt.Sprintf("10.0.0.%d:7946", i), seeds
@@ -33,7 +37,7 @@ func configuration(i int, seeds ...string) membership.Config {
 	return cfg
 }
 
-// node starts a node on a network in memory; the first one is the seed node.
+// node starts the i-th node on a network in memory.
 func node(t *testing.T, network *memory.Network, i int, seeds ...string) *membership.Node {
 	t.Helper()
 	return start(t, network, configuration(i, seeds...))
@@ -55,7 +59,7 @@ func start(t *testing.T, network *memory.Network, cfg membership.Config) *member
 	return n
 }
 
-// of asks a node's routes without a network.
+// of asks a node for a target without a network, and decodes the answer into a T.
 func of[T any](t *testing.T, n *membership.Node, target string, status int) T {
 	t.Helper()
 	handler, err := management.Handler(management.Default(),
@@ -87,7 +91,7 @@ func TestNodeFromStartToEnd(t *testing.T) {
 		require.NoError(t, n.AwaitUp(t.Context()))
 		second := node(t, network, 2, "10.0.0.1:7946")
 		require.NoError(t, second.AwaitUp(t.Context()))
-		<-time.After(5 * time.Second) // Virtual time: until standing is proven and all have seen all.
+		<-time.After(5 * time.Second) // In this virtual time standing is proven and the state converges.
 		require.Equal(t, "ready", of[management.HealthStatus](t, n, "/health/ready", 200).Status)
 		members = of[management.ClusterMembers](t, n, "/v1/members", 200)
 		require.Equal(t, management.ClusterMembers{
@@ -115,7 +119,7 @@ func TestNodeFromStartToEnd(t *testing.T) {
 		require.Contains(t, of[management.Failure](t, n, "/v1/decisions?limit=0", 400).Error, "limit")
 		require.Contains(t, of[management.Failure](t, n, "/v1/decisions?subjet=x", 400).Error, "component, topic, subject, limit")
 
-		require.NoError(t, n.Close()) // Not in order: the second cannot go on alone.
+		require.NoError(t, n.Close()) // The node does not leave, so that the second cannot go on alone.
 		require.Contains(t, of[management.Failure](t, n, "/health/live", 503).Reasons[0], "node closed")
 		require.Contains(t, of[management.Failure](t, n, "/health/ready", 503).Reasons[0], "node closed")
 
@@ -148,8 +152,8 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-// The last decisions are listed in the order in which they were taken,
-// whatever their kinds.
+// The last decisions are listed in the order in which they were taken, whatever their
+// components.
 func TestDecisionsAreInOrder(t *testing.T) {
 	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
 	all := []management.DecisionOf{
@@ -179,7 +183,7 @@ func TestDecisionsAreInOrder(t *testing.T) {
 	}
 }
 
-// Every node says by whom and why a member was declared down.
+// A member that is down is listed with the node that declared it down, and the reason.
 func TestMembersSayWhyOneIsDown(t *testing.T) {
 	a, b := gossip.NodeID{Address: gossip.Address{Host: "a", Port: 1}, UID: 1}, gossip.NodeID{Address: gossip.Address{Host: "b", Port: 1}, UID: 2}
 	state := gossip.New(gossip.ClusterID{}).Edit(a, func(e *gossip.Edit) {

@@ -25,9 +25,13 @@ import (
 	"github.com/quorate/quorate/management"
 )
 
+// The server on real connections. After what the tests share come answers and refusals,
+// answers that fail and handlers; then bounds of requests, Close, and faults that keep a
+// server from serving; last requests of any form.
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// lines keeps logged lines.
+// lines keeps what is logged.
 type lines struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -54,7 +58,7 @@ func logger() (management.Option, *lines) {
 // quiet logs nothing.
 func quiet() management.Option { return management.WithLogger(slog.New(slog.DiscardHandler)) }
 
-// listening is a configuration by which any free port is listened on.
+// listening returns a configuration by which the server listens on any free port.
 func listening() management.Config {
 	cfg := management.Default()
 	cfg.Address = "127.0.0.1:0"
@@ -70,14 +74,14 @@ func serve(t *testing.T, cfg management.Config, routes []management.Route, opts 
 	return s
 }
 
-// answer is what came back.
+// answer is the response to a request.
 type answer struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// failure decodes a body that is no success.
+// failure decodes the body of a response that reports a failure.
 func (a answer) failure(t *testing.T) management.Failure {
 	t.Helper()
 	var f management.Failure
@@ -86,7 +90,7 @@ func (a answer) failure(t *testing.T) management.Failure {
 	return f
 }
 
-// client keeps no connection, so that nothing is left of it.
+// client returns a client that keeps no connection, so that it leaves no goroutine behind.
 func client() *http.Client {
 	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 20 * time.Second}
 }
@@ -123,7 +127,7 @@ func echo() management.Route {
 	}
 }
 
-// fail is a route that does something else than to answer.
+// fail returns a route whose answer is what f does, such as an error or a panic.
 func fail(path string, f func(ctx context.Context) (any, error)) management.Route {
 	return management.Route{Path: path, Answer: func(ctx context.Context, _ management.Request) (any, error) { return f(ctx) }}
 }
@@ -160,14 +164,14 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		status                     int
 		want                       string
 	}{
-		{"method", http.MethodPost, "/echo/a", "", nil, 405, "only answers GET and HEAD"},
+		{"post", http.MethodPost, "/echo/a", "", nil, 405, "only answers GET and HEAD"},
 		{"delete", http.MethodDelete, "/nothing", "", nil, 405, "only answers GET and HEAD"},
 		{"body", http.MethodGet, "/echo/a", "", strings.NewReader("x"), 400, "body"},
 		{"endless body", http.MethodGet, "/echo/a", "", io.MultiReader(strings.NewReader("x")), 400, "body"},
 		{"no such path", http.MethodGet, "/v2/members", "", nil, 404, "nothing at /v2/members"},
 		{"the root", http.MethodGet, "/", "", nil, 404, "nothing at /"},
 		{"empty segment", http.MethodGet, "/echo//a", "", nil, 400, "percent encoding"},
-		{"dots", http.MethodGet, "/echo/../a", "", nil, 400, "percent encoding"},
+		{"path with dots", http.MethodGet, "/echo/../a", "", nil, 400, "percent encoding"},
 		{"slash at the end", http.MethodGet, "/echo/a/", "", nil, 400, "percent encoding"},
 		{"foreign host", http.MethodGet, "/echo/a", "evil.example:80", nil, 403, "localhost"},
 		{"unknown parameter", http.MethodGet, "/echo/a?b=1", "", nil, 400, `unknown parameter "b"; there are a, n`},
@@ -243,8 +247,8 @@ func TestAnswersThatFail(t *testing.T) {
 	require.Contains(t, logged.String(), "cannot be encoded")
 }
 
-// A handler answers by itself what is not JSON, within the same bounds; what it has
-// begun when it panics ends with its connection.
+// A route with a handler answers by itself, in other formats than JSON and within the same
+// bounds. If the handler panics after it has begun to answer, the connection ends.
 func TestHandlersAnswerByThemselves(t *testing.T) {
 	cfg := listening()
 	cfg.RequestTimeout = 20 * time.Millisecond
@@ -271,7 +275,7 @@ func TestHandlersAnswerByThemselves(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, ask(t, s, http.MethodGet, "/text?what=1").status)
 	require.Equal(t, http.StatusMethodNotAllowed, ask(t, s, http.MethodPost, "/text").status)
 	require.Equal(t, http.StatusGatewayTimeout, ask(t, s, http.MethodGet, "/slow").status)
-	_, err := http.Get("http://" + s.Address() + "/panic") //nolint:bodyclose // There is none.
+	_, err := http.Get("http://" + s.Address() + "/panic") //nolint:bodyclose // There is no response.
 	require.Error(t, err)
 	require.Contains(t, logged.String(), "oh no")
 	require.Equal(t, http.StatusOK, ask(t, s, http.MethodGet, "/echo/a").status)
@@ -291,8 +295,8 @@ func held() (route management.Route, begun chan struct{}, release chan struct{})
 	}), begun, release
 }
 
-// However much is asked, health checks are answered, and the rest is refused
-// with a status that says so.
+// However many requests come, health checks are answered. Other requests above the bound are
+// refused with a status that says so.
 func TestRequestsAreBounded(t *testing.T) {
 	cfg := listening()
 	cfg.MaxRequests = 2
@@ -338,7 +342,7 @@ func TestCloseLetsAnswersEnd(t *testing.T) {
 	}()
 	<-begun
 	closed := make(chan error, 2)
-	for range 2 { // From two goroutines.
+	for range 2 { // Two goroutines may call Close at the same time.
 		go func() { closed <- s.Close() }()
 	}
 	close(release)
@@ -349,7 +353,8 @@ func TestCloseLetsAnswersEnd(t *testing.T) {
 	require.Error(t, err)
 }
 
-// What is wrong is an error of Serve, which leaves nothing behind.
+// Serve returns an error for a fault of the configuration, the port or the routes, and
+// leaves nothing behind.
 func TestErrorsOfServe(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -365,21 +370,21 @@ func TestErrorsOfServe(t *testing.T) {
 		routes []management.Route
 		want   []string
 	}{
-		"configuration": {management.Config{}, nil, []string{"max-requests: 0", "max-connections: 0", "request-timeout: 0s"}},
-		"remote":        {with(func(c *management.Config) { c.Address = "0.0.0.0:8080" }), nil, []string{"address: 0.0.0.0:8080", "allow-remote: true", "127.0.0.1:8080"}},
-		"files": {
+		"configuration":  {management.Config{}, nil, []string{"max-requests: 0", "max-connections: 0", "request-timeout: 0s"}},
+		"remote address": {with(func(c *management.Config) { c.Address = "0.0.0.0:8080" }), nil, []string{"address: 0.0.0.0:8080", "allow-remote: true", "127.0.0.1:8080"}},
+		"missing files": {
 			with(func(c *management.Config) {
 				c.TLS.Certificate, c.TLS.Key, c.TLS.Authorities = "a.pem", "b.pem", "c.pem"
 			}),
 			nil,
 			[]string{"tls.certificate a.pem", "tls.key b.pem"},
 		},
-		"port in use":    {with(func(c *management.Config) { c.Address = taken.Addr().String() }), nil, []string{taken.Addr().String(), "in use"}},
-		"both answers":   {listening(), []management.Route{{Path: "/a", Answer: answer, Handler: http.NotFoundHandler()}}, []string{`route "/a"`, "either"}},
-		"bad pattern":    {listening(), []management.Route{{Path: "/a/{b", Answer: answer}}, []string{`route "/a/{b"`}},
-		"same pattern":   {listening(), []management.Route{{Path: "/a", Answer: answer}, {Path: "/a", Answer: answer}}, []string{`route "/a"`, "conflicts"}},
-		"method":         {listening(), []management.Route{{Path: "GET /a", Answer: answer}}, []string{`route "GET /a"`, "begins with a slash"}},
-		"without answer": {listening(), []management.Route{{Path: "/a"}}, []string{`route "/a"`, "an answer"}},
+		"port in use":           {with(func(c *management.Config) { c.Address = taken.Addr().String() }), nil, []string{taken.Addr().String(), "in use"}},
+		"answer and handler":    {listening(), []management.Route{{Path: "/a", Answer: answer, Handler: http.NotFoundHandler()}}, []string{`route "/a"`, "either"}},
+		"bad pattern":           {listening(), []management.Route{{Path: "/a/{b", Answer: answer}}, []string{`route "/a/{b"`}},
+		"same pattern":          {listening(), []management.Route{{Path: "/a", Answer: answer}, {Path: "/a", Answer: answer}}, []string{`route "/a"`, "conflicts"}},
+		"pattern with a method": {listening(), []management.Route{{Path: "GET /a", Answer: answer}}, []string{`route "GET /a"`, "begins with a slash"}},
+		"without answer":        {listening(), []management.Route{{Path: "/a"}}, []string{`route "/a"`, "an answer"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := management.Serve(t.Context(), test.cfg, test.routes, quiet())
@@ -399,8 +404,8 @@ type elsewhere struct {
 
 func (e elsewhere) Addr() net.Addr { return &e.at }
 
-// The name localhost is believed as little as any other: where the machine resolves it to
-// an address that others can reach nothing is served, and the address is given back.
+// The name localhost is believed as little as any other: where the machine resolves it to an
+// address that others can reach, nothing is served and the listener is closed.
 func TestLocalhostThatIsNotTheLoopbackIsRefused(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -433,7 +438,7 @@ func FuzzRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, target string) {
 		request, err := http.ReadRequest(bufioReader("GET " + target + " HTTP/1.1\r\nHost: localhost\r\n\r\n"))
 		if err != nil {
-			return // Package http answers it.
+			return // Package http refuses such a request itself.
 		}
 		recorder := httptest.NewRecorder()
 		handler.ServeHTTP(recorder, request)

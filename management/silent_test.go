@@ -40,7 +40,7 @@ func silence(t *testing.T, address string, n int) {
 					continue
 				}
 				stop := context.AfterFunc(ctx, func() { _ = c.Close() })
-				_, _ = io.Copy(io.Discard, c) // Until one of the two ends it.
+				_, _ = io.Copy(io.Discard, c) // Until the server or the end of the test closes the connection.
 				stop()
 				_ = c.Close()
 			}
@@ -65,7 +65,8 @@ func TestSilentConnectionsDoNotBlindTheHealthChecks(t *testing.T) {
 	}
 }
 
-// needy is the end of a connection, and a log, that use a place while they are used.
+// needy is a connection and a log. Closing the one and writing to the other call use, which
+// begins a request.
 type needy struct {
 	net.Conn
 	slog.Handler
@@ -85,8 +86,8 @@ func (n needy) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-// A log may be slow, and so may be the end of a connection: requests are begun meanwhile,
-// which needs the lock of the places.
+// A connection that gives way is closed and logged without the lock of the places, since
+// both may be slow: requests can begin meanwhile.
 func TestRequestsGoOnWhileAConnectionGivesWay(t *testing.T) {
 	var request net.Conn
 	uses := 0

@@ -23,8 +23,10 @@ import (
 	"github.com/quorate/quorate/transport/mutual/mutualtest"
 )
 
-// secure asks with certificates, and returns the serial number of the
-// server's.
+// The server with TLS: certificates of clients, files that are replaced, certificates that
+// are revoked, and operations.
+
+// secure asks with certificates, and returns the serial number of the server's certificate.
 func secure(t *testing.T, address string, trusted *mutualtest.Authority, certificates ...tls.Certificate) (int64, error) {
 	t.Helper()
 	c := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
@@ -42,9 +44,9 @@ func secure(t *testing.T, address string, trusted *mutualtest.Authority, certifi
 	return response.TLS.PeerCertificates[0].SerialNumber.Int64(), nil
 }
 
-// With TLS, only a client with a certificate of the right authority gets an answer;
-// replaced files count from the next connection on, and while they cannot be read the
-// last good ones do.
+// With TLS, only a client with a certificate of the right authority gets an answer.
+// Replaced files count from the next connection on; while they cannot be read, the last
+// good files count.
 func TestMutualTLS(t *testing.T) {
 	ours, theirs, dir := mutualtest.NewAuthority(t, "ca"), mutualtest.NewAuthority(t, "ca"), t.TempDir()
 	cfg := listening()

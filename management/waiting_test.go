@@ -19,7 +19,8 @@ import (
 	"github.com/quorate/quorate/transport/memory"
 )
 
-// seeds are the seed nodes of a cluster of two, which both are needed to found.
+// seeds returns the seed nodes of a cluster of two nodes, both of which are needed to form
+// it.
 func seeds() []string { return []string{"10.0.0.1:7946", "10.0.0.2:7946"} }
 
 // notReady asks a node why it is not ready.
@@ -28,7 +29,7 @@ func notReady(t *testing.T, n *membership.Node) []string {
 	return of[management.Failure](t, n, "/health/ready", 503).Reasons
 }
 
-// answers are the answers of voters, without their uids.
+// answers returns the answers of voters as one text, without the uids of the nodes.
 func answers(w *management.Waiting) string {
 	var all []string
 	for _, v := range w.Voters {

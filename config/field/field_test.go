@@ -55,11 +55,11 @@ func TestASectionComesBeforeTheKeysOfItsFaults(t *testing.T) {
 		"a fault of this package": {field.Errorf("size", "0 is below 1"), "limits.size: 0 is below 1"},
 		"a section in a section":  {field.Within("inner", field.Errorf("size", "is 0")), "limits.inner.size: is 0"},
 		"a foreign fault":         {foreign{"size", "size: is 0"}, "limits.size: is 0"},
-		"without its key":         {foreign{"size", "is 0"}, "limits.size: is 0"},
-		"wrapped":                 {fmt.Errorf("here: %w", foreign{"size", "is 0"}), "limits.size: here: is 0"},
-		"of no field":             {io.EOF, "limits: EOF"},
-		"of the whole":            {foreign{"", "is empty"}, "limits: is empty"},
-		"several": {
+		"a text without its key":  {foreign{"size", "is 0"}, "limits.size: is 0"},
+		"a wrapped fault":         {fmt.Errorf("here: %w", foreign{"size", "is 0"}), "limits.size: here: is 0"},
+		"an error without a key":  {io.EOF, "limits: EOF"},
+		"a fault of the section":  {foreign{"", "is empty"}, "limits: is empty"},
+		"several faults": {
 			errors.Join(field.Errorf("a", "is 0"), errors.Join(nil, io.EOF, field.Errorf("b", "is 1"))),
 			"limits.a: is 0\nlimits: EOF\nlimits.b: is 1",
 		},

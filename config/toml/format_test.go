@@ -20,6 +20,10 @@ import (
 	"github.com/quorate/quorate/config/toml"
 )
 
+// TOML beside the formats that are built in: the same values as in YAML, the place of a
+// fault, texts that are refused, files that are mixed; then bounds, trees at random, and
+// any text.
+
 // parse reads a text under the name of a file.
 func parse(name, text string) (map[string]any, error) {
 	file, err := config.Parse(name, []byte(text), toml.Format())
@@ -30,7 +34,7 @@ func parse(name, text string) (map[string]any, error) {
 	return tree, file.Decode("", &tree)
 }
 
-// What TOML can say is what the same settings in YAML say, whatever ends the lines.
+// Settings in TOML have the values of the same settings in YAML, whatever ends the lines.
 func TestTOMLGivesTheValuesThatYAMLGives(t *testing.T) {
 	want, err := parse("c.yaml", `
 node: {name: bank, address: "127.0.0.1:7946", roles: [backend, eu], weight: 255, offset: -32768, limit: 7, allow-insecure: true}
@@ -80,7 +84,7 @@ a = 2
 	}
 }
 
-// settings are what the sections below hold.
+// settings has the sections of the files below.
 type settings struct {
 	Node struct {
 		Address string   `koanf:"address"`
@@ -98,7 +102,7 @@ type settings struct {
 	} `koanf:"membership"`
 }
 
-// Places are as exact as in YAML. covers B54.
+// A fault has its line, as in YAML. covers B54.
 func TestAFaultIsShownInItsLine(t *testing.T) {
 	const text = `# first line
 [node]
@@ -189,8 +193,8 @@ func TestFilesAreMixedWithThoseOfOtherFormats(t *testing.T) {
 	require.Equal(t, uint8(3), got.Node.Weight)
 }
 
-// A file at the limit of its size that is made to be slow still ends soon: the
-// time grows with the size, not with its square.
+// A file of nearly the largest size that is made to be slow to read is refused soon, since
+// the number of its keys and items is bounded.
 func TestTheLargestFilesAreReadInBoundedTime(t *testing.T) {
 	const size = 1<<20 - 64
 	fill := func(s string) string { return strings.Repeat(s, size/len(s)) }
@@ -234,7 +238,7 @@ func TestTOMLAgreesWithJSONOnAnyTree(t *testing.T) {
 	})
 }
 
-// FuzzFormat feeds any text. It must end in a value or in a list of one-line errors, the
+// FuzzFormat feeds any text. Each text gives a value, or a list of one-line errors, the
 // same for the same input. covers B54, B55.
 func FuzzFormat(f *testing.F) {
 	for _, seed := range []string{
