@@ -45,7 +45,7 @@ func TestACheckRefusesWhatTheStartRefuses(t *testing.T) {
 		"plugin that nobody runs": {
 			[]string{name, here, "plugins: {x: {policy: discovery, path: /bin/x, unpinned: true}}"}, nil, ":3: plugins.x.policy: no node runs plugins for discovery",
 		},
-		"several": {[]string{name, "node: {address: 10.0.0.1:7946}", "downing: {strategy: coin}"}, nil, ":2: node.address: 10.0.0.1"},
+		"several faults": {[]string{name, "node: {address: 10.0.0.1:7946}", "downing: {strategy: coin}"}, nil, ":2: node.address: 10.0.0.1"},
 	}
 	for what, test := range tests {
 		t.Run(what, func(t *testing.T) {
@@ -60,8 +60,9 @@ func TestACheckRefusesWhatTheStartRefuses(t *testing.T) {
 	}
 }
 
-// A check takes the sections of a program: strictly where their type is given, and
-// whatever they hold where it is not. Others are refused, the one meant is named.
+// A check takes the sections that a program has declared: strictly where it knows their
+// type, and with any content where it does not. Other sections are refused, with the
+// nearest name.
 func TestACheckTakesSectionsOfTheProgram(t *testing.T) {
 	path := file(t, "cluster: {name: test}", "node: {address: 127.0.0.1:7946}", "twins: {repaet: 1s}")
 	require.ErrorContains(t, cluster.Check(cluster.Own{}, path), ":3: twins: unknown section")

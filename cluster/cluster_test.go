@@ -28,6 +28,10 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
+// Real nodes from files, with what the tests of this package share. First a node runs, and
+// its HTTP interface answers; then come faults of files, what overrides a file, formats and
+// paths; last a port that is in use, faults of settings in code, and nodes that leave.
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // file writes a configuration and returns its path.
@@ -38,7 +42,7 @@ func file(t *testing.T, lines ...string) string {
 	return path
 }
 
-// free is a free address.
+// free returns an address at which nothing listens.
 func free(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -47,12 +51,13 @@ func free(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// quiet is a node that logs nothing.
+// quiet adds to options the one by which a node logs nothing.
 func quiet(opts ...cluster.Option) []cluster.Option {
 	return append(opts, cluster.WithLogger(slog.New(slog.DiscardHandler)))
 }
 
-// lone is the file of a cluster of one node.
+// lone writes the file of a cluster of one node, and returns its path and the node's
+// address.
 func lone(t *testing.T, more ...string) (path, address string) {
 	t.Helper()
 	address = free(t)
@@ -61,10 +66,10 @@ func lone(t *testing.T, more ...string) (path, address string) {
 	}, more...)...), address
 }
 
-// counter counts its messages.
+// counter is an entity that adds up the numbers that it is sent.
 type counter struct{ n int64 }
 
-// Receive adds up.
+// Receive adds a number, and answers with the sum.
 func (c *counter) Receive(ctx *sharding.Context, add *wrapperspb.Int64Value) error {
 	c.n += add.GetValue()
 	return ctx.Reply(wrapperspb.Int64(c.n))
@@ -102,8 +107,8 @@ func TestANodeFromAFile(t *testing.T) {
 	require.Error(t, err)
 }
 
-// The HTTP interface tells of the node until it is closed, and afterwards
-// nobody listens there. A program adds routes of its own.
+// The HTTP interface tells of the node until the node is closed, and listens no more
+// afterwards. A program adds routes of its own.
 func TestTheHTTPInterfaceOfANode(t *testing.T) {
 	path, address := lone(t, "management: {address: \"127.0.0.1:0\"}")
 	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), cluster.WithRoutes(management.Route{
@@ -213,7 +218,7 @@ func TestFaultsOfAFile(t *testing.T) {
 		"bad seed node": {
 			[]string{"membership:", "  seed-nodes: [nowhere]"}, config.ErrInvalid, []string{"cluster.yaml:4: membership.seed-nodes", "nowhere"},
 		},
-		"across sections": {
+		"rule across sections": {
 			[]string{"downing: {stable-after: 1s}"}, config.ErrInvalid, []string{"cluster.yaml:3: downing.stable-after: 1s", "fence", "auto"},
 		},
 	}
@@ -229,7 +234,8 @@ func TestFaultsOfAFile(t *testing.T) {
 	}
 }
 
-// What must be set, and what stands nowhere.
+// Settings that must be set, a file that does not exist, and a start without a
+// configuration or with two are errors that say so.
 func TestMissingSettingsAndFiles(t *testing.T) {
 	path := file(t, "node: {roles: [a]}")
 	_, err := cluster.Load(cluster.WithFile(path))
@@ -280,10 +286,10 @@ func TestTheEnvironmentOverridesTheFile(t *testing.T) {
 // lines is a format of lines "section.key=value", for files with the end .lines.
 type lines struct{}
 
-// Extension returns the end of the names.
+// Extension returns the end of the names of files.
 func (lines) Extension() string { return ".lines" }
 
-// Parse reads lines.
+// Parse reads the lines, and tells places where each key stands.
 func (lines) Parse(text []byte, places *config.Places) map[string]any {
 	tree := map[string]any{}
 	for i, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
@@ -324,8 +330,7 @@ func TestPathsAreRelativeToTheFile(t *testing.T) {
 	require.ErrorContains(t, err, "node.pem", "the file is missing, and the error says which")
 }
 
-// The directory in which a node keeps what outlives it is used, and is relative to
-// the file too.
+// The data directory of a node holds its record; its path is relative to the file too.
 func TestADataDirIsUsed(t *testing.T) {
 	address := free(t)
 	path := file(t, "cluster: {name: test}", "node: {address: "+address+", data-dir: data/n1}", "membership: {seed-nodes: ["+address+"]}")
@@ -336,8 +341,8 @@ func TestADataDirIsUsed(t *testing.T) {
 	require.NoError(t, node.Close())
 }
 
-// A port that is in use is an error with the address, and leaves nothing
-// behind, which TestMain looks for.
+// A port that is in use is an error with the address. The start leaves no goroutine behind,
+// for which TestMain looks.
 func TestAPortInUse(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -361,8 +366,8 @@ func TestFaultsOfAChange(t *testing.T) {
 	}
 }
 
-// Three nodes of one file share the work; the one that is closed leaves in
-// order: the others see it exit, and nobody finds it unreachable.
+// Of three nodes the one that is closed leaves in order: the others see it exit, and no node
+// finds it unreachable.
 func TestCloseLeavesInOrder(t *testing.T) {
 	seed := free(t)
 	var nodes []*cluster.Node

@@ -23,13 +23,17 @@ import (
 	"github.com/quorate/quorate/management"
 )
 
+// Nodes that look contact points up by a method of the program (reader), which has a
+// section of its own (book): first a node does so, then configurations are checked, and
+// methods that the program did not link are refused.
+
 // book is the section of a method of discovery.
 type book struct {
 	Page  string `koanf:"page"`
 	Shelf string `koanf:"shelf"`
 }
 
-// Paths are those of files.
+// Paths returns the setting that is the path of a file.
 func (b *book) Paths() []*string { return []*string{&b.Shelf} }
 
 // Validate refuses a book without a page.
@@ -40,7 +44,7 @@ func (b book) Validate() error {
 	return nil
 }
 
-// reader is the method: it finds what the page says, and has to be closed.
+// reader is the method of discovery: it finds the address on the page, and has to be closed.
 type reader struct {
 	page   string
 	closed *atomic.Int32
@@ -89,8 +93,8 @@ func TestANodeLooksContactPointsUp(t *testing.T) {
 	require.Positive(t, closed.Load())
 }
 
-// A section of a method that is not selected may hold anything; what is wrong with the
-// others is refused, by a check too.
+// A section of a method that is not selected may hold anything. Faults of the methods that
+// are selected, and of the decider, are refused at their keys.
 func TestMethodsOfDiscoveryAreChecked(t *testing.T) {
 	var closed atomic.Int32
 	own := cluster.Own{Options: []cluster.Option{reads(&closed)}}
@@ -104,24 +108,24 @@ func TestMethodsOfDiscoveryAreChecked(t *testing.T) {
 		lines []string
 		want  string
 	}{
-		"not selected":   {own, []string{"discovery-book: {leaf: 1}"}, ""},
-		"selected":       {own, []string{"membership: {discovery: {methods: [book]}}", "discovery-book: {page: a:1}"}, ""},
-		"without a page": {own, []string{"membership: {discovery: {methods: [book]}}"}, "discovery-book.page: none given"},
-		"unknown key":    {own, []string{"membership: {discovery: {methods: [book]}}", "discovery-book: {pgae: a}"}, `:4: discovery-book.pgae: unknown key; did you mean "page"?`},
-		"not linked":     {cluster.Own{}, []string{"membership: {discovery: {methods: [book]}}"}, `:3: membership.discovery.methods: "book" is not built in, as "static" is, and not part of this program`},
-		"of the program": {cluster.Own{Strategies: []string{"book"}}, []string{"membership: {discovery: {methods: [book]}}"}, ""},
-		"own detector":   {cluster.Own{Strategies: []string{"mine"}}, []string{"membership: {failure-detector: {strategy: mine}}"}, ""},
-		"own decider":    {cluster.Own{Strategies: []string{"sage"}, Options: own.Options}, []string{decides("sage"), page}, ""},
-		"no decider":     {own, []string{decides("sage"), page}, `:3: membership.discovery.join-decider: "sage" is not the name of a plugin: add it to the section plugins, with the policy join-decider`},
+		"not selected":          {own, []string{"discovery-book: {leaf: 1}"}, ""},
+		"selected":              {own, []string{"membership: {discovery: {methods: [book]}}", "discovery-book: {page: a:1}"}, ""},
+		"without a page":        {own, []string{"membership: {discovery: {methods: [book]}}"}, "discovery-book.page: none given"},
+		"unknown key":           {own, []string{"membership: {discovery: {methods: [book]}}", "discovery-book: {pgae: a}"}, `:4: discovery-book.pgae: unknown key; did you mean "page"?`},
+		"not linked":            {cluster.Own{}, []string{"membership: {discovery: {methods: [book]}}"}, `:3: membership.discovery.methods: "book" is not built in, as "static" is, and not part of this program`},
+		"method of the program": {cluster.Own{Strategies: []string{"book"}}, []string{"membership: {discovery: {methods: [book]}}"}, ""},
+		"own detector":          {cluster.Own{Strategies: []string{"mine"}}, []string{"membership: {failure-detector: {strategy: mine}}"}, ""},
+		"own decider":           {cluster.Own{Strategies: []string{"sage"}, Options: own.Options}, []string{decides("sage"), page}, ""},
+		"no decider":            {own, []string{decides("sage"), page}, `:3: membership.discovery.join-decider: "sage" is not the name of a plugin: add it to the section plugins, with the policy join-decider`},
 		"another policy": {
 			linked, []string{decides("x"), page, "plugins: {x: {policy: downing, path: /bin/x, unpinned: true}}"}, ":3: membership.discovery.join-decider: x is a plugin for downing, one for join-decider is needed",
 		},
 		"decider not linked": {
 			own, []string{decides("x"), page, "plugins: {x: {policy: join-decider, path: /bin/x, unpinned: true}}"}, ":5: plugins: what runs plugins is not part of this program",
 		},
-		"a plugin decides": {linked, []string{decides("x"), page, "plugins: {x: {policy: join-decider, path: /bin/x, unpinned: true}}"}, ""},
-		"nobody asks":      {linked, []string{"membership: {discovery: {join-decider: x}}", "plugins: {x: {policy: join-decider, path: /bin/x, unpinned: true}}"}, `:3: membership.discovery.join-decider: nobody asks "x"`},
-		"nobody's list":    {own, []string{"membership: {discovery: {methods: [static]}}"}, `the method "static" finds nobody`},
+		"a plugin decides":          {linked, []string{decides("x"), page, "plugins: {x: {policy: join-decider, path: /bin/x, unpinned: true}}"}, ""},
+		"decider without a method":  {linked, []string{"membership: {discovery: {join-decider: x}}", "plugins: {x: {policy: join-decider, path: /bin/x, unpinned: true}}"}, `:3: membership.discovery.join-decider: nobody asks "x"`},
+		"static without seed nodes": {own, []string{"membership: {discovery: {methods: [static]}}"}, `the method "static" finds nobody`},
 	} {
 		t.Run(what, func(t *testing.T) {
 			err := cluster.Check(test.own, file(t, append([]string{name, here}, test.lines...)...))

@@ -18,7 +18,7 @@ import (
 // A cluster of one node, and an entity on it. Further nodes name the first one
 // among their seed nodes.
 func ExampleStart() {
-	probe, err := net.Listen("tcp", "127.0.0.1:0") // Any port that is free; a real node has a fixed one.
+	probe, err := net.Listen("tcp", "127.0.0.1:0") // The example takes any free port; a real node has a fixed one.
 	if err != nil {
 		fmt.Println(err)
 		return

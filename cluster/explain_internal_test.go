@@ -13,7 +13,7 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
-// The interface tells everything that sharding does.
+// The HTTP interface has everything that an explanation of sharding has.
 func TestExplanationsAreTakenOverWhole(t *testing.T) {
 	at := time.Unix(1, 0)
 	x := sharding.Explanation{

@@ -26,12 +26,17 @@ import (
 	"github.com/quorate/quorate/plugins"
 )
 
+// Nodes whose plugins are values of this process: a host (stage) opens them (actor), and
+// they decide as built-in strategies do. First plugins run, cannot be opened, or cannot be
+// linked; then a plugin decides how a node joins, also while its process is away.
+
 // stage is a host whose plugins are values of this process.
 type stage struct {
 	refuse     string // The plugin that cannot be opened.
 	unsuitable string // The path to which no plugin can be swapped.
 
-	// Away is called with each question about joining; its error is the answer. May be nil.
+	// away is called with each question how a node joins, and its error fails the answer. If
+	// away is nil, each question is answered.
 	away func(context.Context) error
 
 	mu   sync.Mutex
@@ -67,7 +72,7 @@ type actor struct {
 	policy plugins.Policy
 }
 
-// Status says who it is.
+// Status says that the plugin runs.
 func (a *actor) Status() plugins.Status {
 	return plugins.Status{Name: a.name, Policy: a.policy, State: plugins.StateRunning, Manifest: plugins.Manifest{Name: a.name, Version: "v1"}}
 }
@@ -92,7 +97,7 @@ func (s sage) Decide(ctx context.Context, o bootstrap.Observations) (bootstrap.D
 	return bootstrap.LowestAddress{}.DecideNow(o), nil
 }
 
-// Swap takes the other configuration.
+// Swap takes another configuration, unless its path is unsuitable.
 func (a *actor) Swap(_ context.Context, section plugins.Config) error {
 	a.stage.mu.Lock()
 	defer a.stage.mu.Unlock()
@@ -103,7 +108,7 @@ func (a *actor) Swap(_ context.Context, section plugins.Config) error {
 	return nil
 }
 
-// Close takes it off the stage.
+// Close takes the plugin off the stage.
 func (a *actor) Close(context.Context) error {
 	a.stage.mu.Lock()
 	defer a.stage.mu.Unlock()
@@ -111,7 +116,8 @@ func (a *actor) Close(context.Context) error {
 	return nil
 }
 
-// cast is the part of a file that has plugins decide.
+// cast returns the lines of a file by which two plugins decide, and a third one is not
+// chosen.
 func cast(path string) []string {
 	return []string{
 		"downing: {strategy: judge}", "sharding: {allocation: {strategy: mover}}",
@@ -174,8 +180,8 @@ func TestPluginsThatTheProgramDidNotLinkAreRefused(t *testing.T) {
 	require.NoError(t, cluster.Check(cluster.Own{Options: []cluster.Option{cluster.WithPlugins(new(stage))}}, path))
 }
 
-// A plugin decides for a node that looks contact points up; its executable is swapped by a
-// reload, and swapped back when the plugin after it cannot be.
+// A plugin decides for a node that looks contact points up. A reload swaps its executable,
+// and swaps it back when the next plugin cannot be swapped.
 func TestAPluginDecidesHowANodeJoins(t *testing.T) {
 	var closed atomic.Int32
 	address := free(t)
@@ -219,7 +225,7 @@ func TestANodeWaitsForThePluginThatDecidesHowItJoins(t *testing.T) {
 	const failures = 1
 	questions, waits, back := 0, make(chan struct{}), make(chan struct{})
 	s := &stage{away: func(ctx context.Context) error {
-		questions++ // One question at a time.
+		questions++ // A node asks one question at a time.
 		switch {
 		case questions <= failures:
 			return plugins.ErrUnavailable

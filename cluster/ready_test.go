@@ -30,9 +30,9 @@ func ready(t *testing.T, node *cluster.Node) (status int, why []string) {
 	return response.StatusCode, answer.Reasons
 }
 
-// A node whose kind the coordinator refuses is not ready, with the setting and both
-// values, so that a rolling update with a wrong setting stops at the first node. One whose
-// kind only waits for a coordinator is ready: the update may have to go on for that.
+// A node whose kind the coordinator refuses is not ready, and says which setting has which
+// two values, so that a rolling update with a wrong setting stops at the first node. A node
+// whose kind only waits for a coordinator is ready: the update may have to go on for that.
 func TestANodeWithARefusedKindIsNotReady(t *testing.T) {
 	start := func(shards int, path string) (*cluster.Node, *sharding.Region[*wrapperspb.Int64Value]) {
 		node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path))...)

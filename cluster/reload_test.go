@@ -21,13 +21,17 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
-// part is a part of a program that takes part in reloading, and what it saw.
+// Reloading the file of a node. After a part of a program that notes what it is told (part)
+// come changes that are taken over or refused as a whole, nodes without files, reloads at
+// the same time, and files that are watched while they change again and again.
+
+// part is a part of a program that takes part in reloading. It notes in saw what it is told.
 type part struct {
 	mu    sync.Mutex
 	name  string
 	fails error
 	saw   *[]string
-	to    []cluster.Config // Committed configurations.
+	to    []cluster.Config // The configurations that were committed.
 	news  chan struct{}
 }
 
@@ -66,7 +70,7 @@ func (p *part) last() cluster.Config {
 	return p.to[len(p.to)-1]
 }
 
-// changeable starts a node whose file can be changed by the function.
+// changeable starts a node, and returns a function that changes its file.
 func changeable(t *testing.T, watch bool, opts ...cluster.Option) (node *cluster.Node, path string, change func(lines ...string)) {
 	t.Helper()
 	address := free(t)
@@ -147,7 +151,7 @@ func TestOnlyFilesCanBeReloaded(t *testing.T) {
 	require.ErrorIs(t, node.Reload(t.Context()), cluster.ErrNoFiles)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	_ = node.Reload(ended) // Either of the two errors is right.
+	_ = node.Reload(ended) // The context has ended and there are no files: either error is right.
 	require.NoError(t, node.Close())
 	require.ErrorIs(t, node.Reload(t.Context()), sharding.ErrClosed)
 }
@@ -178,8 +182,8 @@ func TestReloadsTakeTurns(t *testing.T) {
 }
 
 // A node that watches its files goes through a storm of changes, among them bad and
-// half-written ones: what is taken over is always one of those that were written,
-// whole, and the last good one in the end. covers F55, I31.
+// half-written ones. Each configuration that it takes over is one that was written, as a
+// whole, and in the end it has the last good one. covers F55, I31.
 func TestWatchedFilesAreTakenOverWhole(t *testing.T) {
 	saw := newPart("", nil)
 	_, path, change := changeable(t, true, cluster.WithReload(saw.prepare))

@@ -18,6 +18,10 @@ import (
 	"github.com/quorate/quorate/membership"
 )
 
+// A section of the program in the file of a node (twins): how it is filled and refused,
+// reloaded by functions or not at all, and compared between members. The last test is of a
+// node that cannot start.
+
 // twins is a section of a program.
 type twins struct {
 	Repeat time.Duration `koanf:"repeat" reload:"yes"`
@@ -56,11 +60,11 @@ func TestASectionOfTheProgramIsFilled(t *testing.T) {
 // The faults of the section come with those of all others, and nothing is filled.
 func TestASectionOfTheProgramIsStrict(t *testing.T) {
 	for name, test := range map[string]struct{ line, want string }{
-		"unknown key":     {"twins: {repaet: 1s}", `cluster.yaml:4: twins.repaet: unknown key; did you mean "repeat"?`},
-		"bad value":       {"twins: {repeat: soon}", "cluster.yaml:4: twins.repeat: "},
-		"refused":         {"twins: {most: 0}", "cluster.yaml:4: twins: most: must be at least 1"},
-		"unknown section": {"twinz: {}", `cluster.yaml:4: twinz: unknown section; did you mean "twins"?`},
-		"of another":      {"sharding: {mailbox-size: 0}", "cluster.yaml:4: sharding.mailbox-size: "},
+		"unknown key":              {"twins: {repaet: 1s}", `cluster.yaml:4: twins.repaet: unknown key; did you mean "repeat"?`},
+		"bad value":                {"twins: {repeat: soon}", "cluster.yaml:4: twins.repeat: "},
+		"refused value":            {"twins: {most: 0}", "cluster.yaml:4: twins: most: must be at least 1"},
+		"unknown section":          {"twinz: {}", `cluster.yaml:4: twinz: unknown section; did you mean "twins"?`},
+		"fault of another section": {"sharding: {mailbox-size: 0}", "cluster.yaml:4: sharding.mailbox-size: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path, _ := lone(t, test.line)
@@ -78,8 +82,8 @@ func TestASectionOfTheProgramIsStrict(t *testing.T) {
 	require.ErrorContains(t, err, "$QUORATE_TWINS__MOST: twins.most: ")
 }
 
-// A section that cannot be is an error of the start; so is, without a file, a value that
-// Validate refuses.
+// A section that the program declares wrongly is an error of the start. So is a value that
+// Validate refuses, also without a file.
 func TestASectionThatCannotBeIsRefused(t *testing.T) {
 	path, _ := lone(t)
 	mine := defaultTwins()

@@ -47,13 +47,13 @@ func (s *shelf) Open(section telemetry.Config, name, address string, _ *slog.Log
 	return s, s.fails
 }
 
-// ServeHTTP answers with that.
+// ServeHTTP answers with what Open has noted.
 func (s *shelf) ServeHTTP(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, s.opened) }
 
-// MeterProvider returns one that measures nothing, and can be told from others.
+// MeterProvider returns a provider that measures nothing, and can be told from others.
 func (s *shelf) MeterProvider() metric.MeterProvider { return &s.provider }
 
-// Close counts.
+// Close counts its calls.
 func (s *shelf) Close() error {
 	s.closed++
 	return nil
@@ -77,7 +77,7 @@ func TestAnEndpointShowsTheMetricsThatTheFileAsksFor(t *testing.T) {
 	require.Positive(t, endpoint.closed)
 }
 
-// What cannot be set up is logged, and the node runs without.
+// Metrics that cannot be set up are logged, and the node runs without them.
 func TestANodeRunsWithoutMetricsThatCannotBeSetUp(t *testing.T) {
 	path, _ := lone(t, `management: {address: "127.0.0.1:0"}`, "telemetry: {metrics: prometheus}")
 	var log bytes.Buffer
@@ -91,7 +91,7 @@ func TestANodeRunsWithoutMetricsThatCannotBeSetUp(t *testing.T) {
 	require.Contains(t, log.String(), "the shelf is full")
 }
 
-// By default nothing is shown, also when the program could.
+// By default no metrics are shown, also when the program has an endpoint for them.
 func TestMetricsAreOffByDefault(t *testing.T) {
 	path, _ := lone(t, `management: {address: "127.0.0.1:0"}`)
 	endpoint := new(shelf)

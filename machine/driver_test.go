@@ -19,6 +19,10 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
+// The driver in virtual time, with machines that record their inputs and carry out
+// commands. First come timers and a full inbox, closing, and components that are attached to
+// a running node; then messages and effects, calls, and a benchmark.
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // recorder is a machine that records its inputs and carries out commands.
@@ -268,7 +272,7 @@ func TestCallsCannotHoldUpTheMachine(t *testing.T) {
 		require.ErrorAs(t, got[2].Err, &panicked)
 		require.Equal(t, "boom", panicked.Value)
 
-		// One runs, one waits, the third is refused at once.
+		// One call runs, one waits, and the third is refused at once.
 		ask(3, "c", "obey")
 		synctest.Wait()
 		ask(4, "c", "quick")

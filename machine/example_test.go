@@ -36,7 +36,7 @@ func ExampleDriver() {
 		return
 	}
 	d.Start()
-	defer d.Close() //nolint:errcheck // It always succeeds.
+	defer d.Close() //nolint:errcheck // Close always succeeds.
 	if err := h.PostWait(context.Background(), "tea is ready"); err != nil {
 		fmt.Println(err)
 		return

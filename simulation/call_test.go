@@ -15,6 +15,10 @@ import (
 	"github.com/quorate/quorate/simulation"
 )
 
+// Calls of strategies in a world of one node: strategies that crash, answers that come
+// late, stuck and slow calls, panics, and fates that one node alone has. Last a machine
+// that uses a late answer is found.
+
 // asker is a world of one node that makes the calls that it is fed.
 type asker struct {
 	world *simulation.World
@@ -102,7 +106,7 @@ func TestLateAnswerComesAfterTheLimitWithoutAWordBefore(t *testing.T) {
 	a.ask()
 	require.Empty(t, a.fed(t, time.Second))
 	a.world.Strategies().Set(simulation.Calls{})
-	a.ask() // The driver has given up the first.
+	a.ask() // The driver has given up the first call.
 	fed := a.fed(t, 5*time.Second)
 	require.ElementsMatch(t, []machine.Input{machine.Called{ID: 1, Result: 2}, machine.Called{ID: 2, Result: 4}}, fed)
 	require.EqualValues(t, 1, a.world.Stats().Late)

@@ -18,6 +18,10 @@ import (
 	"github.com/quorate/quorate/simulation"
 )
 
+// A world of nodes that ping each other (pinger): first that a seed is one run, then cuts,
+// freezes, restarts and clocks, violations that are found, calls and effects, and the
+// checkers of a world.
+
 const service machine.Service = 7
 
 func address(i int) gossip.Address {
@@ -157,7 +161,7 @@ func TestFrozenNodeFindsEverythingAtItsThaw(t *testing.T) {
 	w := pingers(simulation.Options{}, 2)
 	require.NoError(t, w.Run(1500*time.Millisecond))
 	w.Freeze(address(0), 5*time.Second)
-	w.Freeze(address(0), time.Hour) // It is frozen already.
+	w.Freeze(address(0), time.Hour) // The node is frozen already: this has no effect.
 	require.NoError(t, w.Run(4900*time.Millisecond))
 	require.True(t, w.Node(address(0)).Frozen())
 	require.Len(t, machineOf(w, 0).heard["n001"], 1)

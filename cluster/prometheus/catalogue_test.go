@@ -32,6 +32,10 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
+// The metrics of a whole node, and the page that lists them. A node is started with a
+// provider that notes each instrument (recorder); the list becomes the tables of the page.
+// The tests compare page, attributes, dashboard and alerts with that list.
+
 const (
 	page      = "../../docs/observability.md"
 	dashboard = "../../docs/grafana/quorate.json"
@@ -41,7 +45,7 @@ const (
 
 var update = flag.Bool("update", false, "write the catalogue of metrics into "+page)
 
-// attributes are those of each metric that has some.
+// attributes returns the attributes of each metric that has some.
 func attributes() map[string][]string {
 	direction, fault, kind := "network.io.direction", "error.type", "quorate.kind"
 	all := map[string][]string{
@@ -85,7 +89,7 @@ func attributes() map[string][]string {
 	return all
 }
 
-// recorder is a provider that notes what is made, and measures nothing.
+// recorder is a provider that notes the instruments that are made, and measures nothing.
 type recorder struct {
 	noop.MeterProvider
 
@@ -93,7 +97,7 @@ type recorder struct {
 	all map[string]metertest.Instrument
 }
 
-// recorded is a meter of it.
+// recorded is a meter of a recorder.
 type recorded struct {
 	noop.Meter
 
@@ -101,7 +105,7 @@ type recorded struct {
 	scope string
 }
 
-// Meter returns a meter that notes.
+// Meter returns a meter that notes its instruments.
 func (r *recorder) Meter(scope string, _ ...metric.MeterOption) metric.Meter {
 	return recorded{of: r, scope: scope}
 }
@@ -170,8 +174,7 @@ func catalogue(t *testing.T) []metertest.Instrument {
 	})
 }
 
-// exported returns the name that Prometheus has for an instrument: that of the
-// exporter.
+// exported returns the name of an instrument in Prometheus, which the exporter gives it.
 func exported(t *testing.T, i metertest.Instrument) string {
 	t.Helper()
 	registry := client.NewRegistry()
@@ -329,7 +332,7 @@ func TestTheDashboardAsksForMetricsThatExist(t *testing.T) {
 	}
 }
 
-// So are the alerts that the page proposes.
+// Every alert that the page proposes is about metrics that exist.
 func TestTheAlertsAreAboutMetricsThatExist(t *testing.T) {
 	known, labels := exports(t)
 	text, err := os.ReadFile(page)

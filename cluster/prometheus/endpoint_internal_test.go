@@ -25,7 +25,8 @@ type refusing struct{ prometheus.Registerer }
 // Register refuses.
 func (refusing) Register(prometheus.Collector) error { return errors.New("no room") }
 
-// A part that cannot be set up is an error to be logged.
+// A registry that refuses the exporter is an error of the export. Metrics of the process
+// that it refuses are missing, and a line of the log says so.
 func TestARegistryThatRefuses(t *testing.T) {
 	_, err := export(refusing{}, "c", "a:1")
 	require.ErrorContains(t, err, "no room")

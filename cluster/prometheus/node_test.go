@@ -27,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// free is an address at which nobody listens.
+// free returns an address at which nothing listens.
 func free(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -36,12 +36,13 @@ func free(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// quiet is a node that logs nothing.
+// quiet adds to options the one by which a node logs nothing.
 func quiet(opts ...cluster.Option) []cluster.Option {
 	return append(opts, cluster.WithLogger(slog.New(slog.DiscardHandler)))
 }
 
-// lone is the file of a cluster of one node.
+// lone writes the file of a cluster of one node, and returns its path and the node's
+// address.
 func lone(t *testing.T, more ...string) (path, address string) {
 	t.Helper()
 	address, path = free(t), filepath.Join(t.TempDir(), "cluster.yaml")
@@ -50,10 +51,10 @@ func lone(t *testing.T, more ...string) (path, address string) {
 	return path, address
 }
 
-// counter counts its messages.
+// counter is an entity that adds up the numbers that it is sent.
 type counter struct{ n int64 }
 
-// Receive adds up.
+// Receive adds a number, and answers with the sum.
 func (c *counter) Receive(ctx *sharding.Context, add *wrapperspb.Int64Value) error {
 	c.n += add.GetValue()
 	return ctx.Reply(wrapperspb.Int64(c.n))
@@ -81,8 +82,8 @@ func counters(t *testing.T, node *cluster.Node) *sharding.Region[*wrapperspb.Int
 	return region
 }
 
-// With one line in its file a node shows its metrics to Prometheus, beside those of
-// the program; a measurement of the program that fails costs itself.
+// With one line in its file a node shows its metrics to Prometheus, beside those of the
+// program. A metric of the program that cannot be measured is missing, and no other.
 func TestMetricsForPrometheus(t *testing.T) {
 	path, address := lone(t, `management: {address: "127.0.0.1:0"}`, "telemetry: {metrics: prometheus}")
 	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), cluster.WithMetrics(prometheus.Endpoint()))...)

@@ -19,7 +19,7 @@ func TestNothingIsShownByDefault(t *testing.T) {
 	require.EqualError(t, telemetry.Config{Metrics: "x"}.Validate(), `metrics: "x" is neither none nor prometheus`)
 }
 
-// A section as it stands in a file, with a word that is none of the two.
+// The word for metrics in a section is none or prometheus; any other is refused.
 func ExampleConfig_Validate() {
 	section := telemetry.Default()
 	section.Metrics = "promteheus"

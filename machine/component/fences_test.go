@@ -19,12 +19,12 @@ func member(i int) gossip.NodeID {
 	return gossip.NodeID{Address: gossip.Address{Host: "n", Port: uint16(i + 1)}, UID: gossip.UID(i + 1)}
 }
 
-// chronicle is a cluster of which one node writes the state, beside what is true of each
-// other node by what happened to it.
+// chronicle has the state of a cluster, which one node writes, and beside it what has
+// become of each other node.
 type chronicle struct {
 	t       *rapid.T
 	state   *gossip.State
-	removed map[gossip.NodeID]time.Time // With the moment; those that were pruned are gone.
+	removed map[gossip.NodeID]time.Time // When each node was removed; nodes that were pruned are not in it.
 	members map[gossip.NodeID]bool
 }
 
@@ -59,9 +59,9 @@ func (c *chronicle) prune(before time.Time) {
 	}
 }
 
-// A node is fenced from its fence until the cluster has forgotten it, however often either
-// is said; and no more are kept than the state knows.
-// covers I23.
+// A node is fenced from when it is added until the state has forgotten it, however often it
+// is added and forgotten. No more fences are kept than the state has members and
+// tombstones. covers I23.
 func TestFencesAreForgottenWithTheTombstones(t *testing.T) {
 	const nodes = 6
 	rapid.Check(t, func(rt *rapid.T) {

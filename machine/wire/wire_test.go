@@ -18,6 +18,10 @@ import (
 	"github.com/quorate/quorate/machine/wire"
 )
 
+// Values of each form are appended and read back, by a message with a field of each. After
+// laws and golden bytes come malformed bytes and bounds, texts that are clipped, causes,
+// and memory; last any bytes.
+
 // message has a field of each form.
 type message struct {
 	count uint64
@@ -138,7 +142,7 @@ func TestWhatIsMalformedIsRefused(t *testing.T) {
 		"a tag of 11 bytes":        {strings.Repeat("\x80", 10) + "\x01", "a tag"},
 		"number 0":                 {"\x00\x00", "a tag"},
 		"a number too large":       {string(wire.AppendVarint(nil, 1<<32)) + "\x00", "a tag"},
-		"no type":                  {tag(9, 6), "field 9 of wire type 6"},
+		"an unknown wire type":     {tag(9, 6), "field 9 of wire type 6"},
 		"a varint cut off":         {"\x08\x80", "field 1 of wire type 0 is cut off"},
 		"a varint of 65 bits":      {"\x08" + strings.Repeat("\xff", 9) + "\x02", "field 1"},
 		"a fixed64 cut off":        {tag(9, wire.Fixed64Type) + "1234567", "field 9"},
@@ -152,8 +156,8 @@ func TestWhatIsMalformedIsRefused(t *testing.T) {
 		"a count of bytes":         {"\x0a\x00", "want a varint"},
 		"a uid of a varint":        {"\x18\x00", "want a fixed64"},
 		"a text of a varint":       {"\x20\x00", "want bytes"},
-		"no truth":                 {"\x10\x02", "field 2 is 2, at most 1"},
-		"no text":                  {"\x22\x01\xff", "not UTF-8"},
+		"a truth value of 2":       {"\x10\x02", "field 2 is 2, at most 1"},
+		"a text of other bytes":    {"\x22\x01\xff", "not UTF-8"},
 		"a node of a varint":       {"\x80\x01\x01", "want bytes"},
 		"a node of nothing":        {"\x82\x01\x00", "uid 0"},
 		"a node cut off":           {"\x82\x01\x01\x0a", "field 1"},

@@ -18,7 +18,7 @@ import (
 // Two nodes on this machine; one greets the other over a connection of its own.
 func ExampleNew() {
 	node := func() *grpc.Transport {
-		l, err := net.Listen("tcp", "127.0.0.1:0") // Any port that is free; a real node has a fixed one.
+		l, err := net.Listen("tcp", "127.0.0.1:0") // The example takes any free port; a real node has a fixed one.
 		if err != nil {
 			panic(err)
 		}

@@ -25,10 +25,14 @@ import (
 	"github.com/quorate/quorate/transport/transporttest"
 )
 
+// The transport over TCP and in memory. First the network of the tests, on which the
+// conformance suite runs; then connections that break, ports and names that cannot be used,
+// nodes without TLS and the hosts that they dial from; last bounds of connections.
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// network is a world of gRPC transports, over TCP or inside the process, that
-// remembers each connection by who opened it to whom.
+// network is a world of gRPC transports, over TCP or inside the process. It keeps each
+// connection under the addresses of the node that opened it and of the other end.
 type network struct {
 	memory bool
 	tls    func(gossip.Address) *grpc.TLS
@@ -150,7 +154,7 @@ type faulty struct {
 	net.Conn
 
 	mu    sync.Mutex
-	bytes int // Bytes until it breaks.
+	bytes int // How many bytes pass before the connection breaks.
 }
 
 // spend takes up to n bytes from what is left.
@@ -181,8 +185,8 @@ func (f *faulty) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// It proves that a session loses, doubles and reorders nothing when its
-// connections break anywhere, handshakes included.
+// A session loses, doubles and reorders nothing when its connections break anywhere,
+// handshakes included.
 func TestConnectionsThatBreakAnywhere(t *testing.T) {
 	for seed := range uint64(8) {
 		synctest.Test(t, func(t *testing.T) {
@@ -301,7 +305,7 @@ func TestWithoutTLSOnlyLoopbackIsServedAndDialled(t *testing.T) {
 	require.NoError(t, tr.Close())
 }
 
-// It proves that a node on 127.x dials from its own address.
+// A node on 127.x dials from its own host.
 func TestOutgoingConnectionsComeFromTheNodesOwnHost(t *testing.T) {
 	start := func(host string, uid gossip.UID) (*grpc.Transport, gossip.NodeID, chan string) {
 		l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
@@ -324,7 +328,7 @@ func TestOutgoingConnectionsComeFromTheNodesOwnHost(t *testing.T) {
 	require.Equal(t, "127.0.3.1", <-sources)
 }
 
-// noting is a listener that tells who connects.
+// noting is a listener that tells from which host each connection comes.
 type noting struct {
 	net.Listener
 
@@ -340,7 +344,7 @@ func (n noting) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// covers the cap on connections of one address before TLS completes.
+// The connections of one address are bounded until their handshakes complete.
 func TestUnfinishedConnectionsOfOneAddressAreBounded(t *testing.T) {
 	cfg := transporttest.Config()
 	cfg.PendingConnections = 3

@@ -25,6 +25,10 @@ import (
 	"github.com/quorate/quorate/transport/transporttest/strangertest"
 )
 
+// Strangers at the door of a node, over real connections: bytes that mean nothing,
+// compression, callers that are silent, too many connections of one host. Then a process
+// runs out of descriptors, and faults of a configuration are reported.
+
 // hostile is a stranger at an address of no node.
 var hostile = strangertest.Stranger{ID: gossip.NodeID{Address: gossip.Address{Host: "127.0.0.9", Port: 9}, UID: 9}, Cluster: "bank"}
 
@@ -103,7 +107,7 @@ func TestCompressionIsNotAccepted(t *testing.T) {
 	require.Nil(t, untilEnd(t, s))
 }
 
-// It proves that the connection of a caller which sends nothing is closed.
+// The connection of a caller that sends nothing is closed.
 func TestASilentCallerIsClosed(t *testing.T) {
 	cfg := transporttest.Config()
 	cfg.HandshakeTimeout = 200 * time.Millisecond
@@ -155,7 +159,7 @@ func TestOneHostHasABoundedNumberOfConnections(t *testing.T) {
 	require.Equal(t, transport.ReasonConnections, refused.Err.Reason)
 	require.Contains(t, refused.Err.Detail, "transport.host-connections")
 	require.Equal(t, uint64(1), b.Counters().RefusedInbound[transport.ReasonConnections])
-	require.NoError(t, streams[0].SendMsg([]byte{0xff})) // Ends its connection.
+	require.NoError(t, streams[0].SendMsg([]byte{0xff})) // These bytes end the connection of the stream.
 	untilEnd(t, streams[0])
 	require.Eventually(t, func() bool {
 		conn, err := net.Dial("tcp", b.Self().Address.String())

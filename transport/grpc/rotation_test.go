@@ -22,6 +22,9 @@ import (
 	"github.com/quorate/quorate/transport/transporttest"
 )
 
+// Certificates that are replaced while nodes run: a node whose files a test replaces
+// (holder), then the replacement under traffic, and files with faults.
+
 // holder is a node whose certificates are in files that a test replaces.
 type holder struct {
 	*transporttest.Node
@@ -68,7 +71,7 @@ func (h *holder) revoke(a *mutualtest.Authority, serials ...int64) {
 	h.put(h.names.Revocations, &pem.Block{Type: "X509 CRL", Bytes: der})
 }
 
-// hold starts a node with files.
+// hold starts a node whose certificate, authorities and revocations are in files.
 func hold(t *testing.T, n *network, uid uint64, a *mutualtest.Authority) *holder {
 	t.Helper()
 	dir := t.TempDir()
@@ -106,7 +109,7 @@ func TestCertificatesAreReplacedUnderTraffic(t *testing.T) {
 					return
 				default:
 					transporttest.Send(t, lane, int(sent[i].Load()))
-					if sent[i].Add(1)%100 == 0 { // As fast as the other end takes it, and no faster.
+					if sent[i].Add(1)%100 == 0 { // The sender is no faster than the other end.
 						to.UntilReceived(t, int(sent[i].Load()))
 					}
 				}

@@ -22,6 +22,10 @@ import (
 	"github.com/quorate/quorate/transport/transporttest"
 )
 
+// TLS between nodes: the conformance suite, then certificates that name clusters and roles,
+// nodes that know of their own certificate, sessions of another node, certificates that do
+// not fit; last where a peer connects from, and files that are read again.
+
 // issue signs a certificate for a host, which is an IP address.
 func issue(t testing.TB, ca *mutualtest.Authority, host string) *tls.Certificate {
 	t.Helper()
@@ -126,10 +130,10 @@ func TestANodeKnowsThatItsCertificateIsNotForIt(t *testing.T) {
 		required   bool
 		wants      string
 	}{
-		"another cluster":       {"bank", []string{"quorate://shop/a"}, nil, false, "quorate://bank/<role>"},
-		"another role":          {"bank", []string{"quorate://bank/a"}, []string{"b"}, false, "quorate://bank/b"},
-		"none where it must be": {"bank", nil, nil, true, "quorate://bank/<role>"},
-		"a name that none has":  {"the bank", nil, nil, true, "the bank"},
+		"another cluster":               {"bank", []string{"quorate://shop/a"}, nil, false, "quorate://bank/<role>"},
+		"another role":                  {"bank", []string{"quorate://bank/a"}, []string{"b"}, false, "quorate://bank/b"},
+		"no name where one is required": {"bank", nil, nil, true, "quorate://bank/<role>"},
+		"no possible name of a cluster": {"the bank", nil, nil, true, "the bank"},
 	} {
 		cert := ca.Issue(t, mutualtest.Leaf{Identities: c.identities})
 		cfg := transporttest.Config()

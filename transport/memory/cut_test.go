@@ -17,6 +17,11 @@ import (
 	"github.com/quorate/quorate/transport/transporttest"
 )
 
+// Sessions over a network that is cut, in virtual time: cuts that are survived and losses
+// that are told, slow handlers, sessions that one end has forgotten, acknowledgements that
+// are stuck; then lanes to an address, blocked nodes, lanes without use, and how often a
+// node dials.
+
 // bubble runs a test in virtual time, in a world of its own.
 func bubble(t *testing.T, f func(*testing.T, *world)) {
 	t.Helper()
@@ -39,9 +44,9 @@ func pair(t *testing.T, w *world, cfg transport.Config) (a, b *transporttest.Nod
 // covers F11, and the rule that a silent connection is dialled anew.
 func TestACutIsSurvivedByTheSession(t *testing.T) {
 	cuts := map[string]func(*world, gossip.Address, gossip.Address){
-		"both ways":       func(w *world, a, b gossip.Address) { w.Cut(a, b) },
-		"messages":        func(w *world, a, b gossip.Address) { w.CutOneWay(a, b) },
-		"acknowledgments": func(w *world, a, b gossip.Address) { w.CutOneWay(b, a) },
+		"both ways":              func(w *world, a, b gossip.Address) { w.Cut(a, b) },
+		"messages alone":         func(w *world, a, b gossip.Address) { w.CutOneWay(a, b) },
+		"acknowledgements alone": func(w *world, a, b gossip.Address) { w.CutOneWay(b, a) },
 	}
 	for name, cut := range cuts {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +108,8 @@ func TestLossesAreToldWhenAPeerIsGivenUp(t *testing.T) {
 	})
 }
 
-// It proves that a handler may take its time: the connection stays.
+// A handler may take its time: a peer whose handler waits is not silent, and its connection
+// stays.
 func TestABlockedHandlerIsNotASilentPeer(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		t.Helper()
@@ -123,8 +129,8 @@ func TestABlockedHandlerIsNotASilentPeer(t *testing.T) {
 	})
 }
 
-// It proves that a peer which has forgotten a session handles no frame of it twice:
-// messages that may have been handled are reported as lost instead.
+// A peer that has forgotten a session handles no frame of the session twice: messages that
+// may have been handled are reported as lost instead.
 func TestAForgottenSessionIsNotResumed(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		t.Helper()
@@ -138,10 +144,10 @@ func TestAForgottenSessionIsNotResumed(t *testing.T) {
 		b.UntilReceived(t, 1)
 		pass(10 * time.Millisecond) // The receipt is there.
 		w.CutOneWay(b.Self().Address, a.Self().Address)
-		transporttest.Send(t, lane, 1) // Handled, but the acknowledgement is lost.
+		transporttest.Send(t, lane, 1) // The message is handled, but its acknowledgement is lost.
 		b.UntilReceived(t, 2)
 		pass(patient.MaxSilence * 2)
-		transporttest.Send(t, lane, 2) // Never written in the old session.
+		transporttest.Send(t, lane, 2) // The old session never writes this message.
 		pass(time.Minute)
 		c := transporttest.Start(t, w, transporttest.Spec{UID: 3}, nil)
 		transporttest.Send(t, c.Lane(b.Self(), machine.LaneControl), 0)
@@ -155,8 +161,8 @@ func TestAForgottenSessionIsNotResumed(t *testing.T) {
 	})
 }
 
-// It proves that an endpoint ends although its acknowledgements are stuck, when the
-// peers that should receive them do not notice that it ends.
+// An endpoint ends although its acknowledgements are stuck, and the peers that should
+// receive them do not notice that it ends.
 func TestAnEndpointEndsWhoseAcknowledgementsAreStuck(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		t.Helper()
@@ -166,7 +172,7 @@ func TestAnEndpointEndsWhoseAcknowledgementsAreStuck(t *testing.T) {
 		transporttest.Send(t, lane, 0)
 		b.UntilReceived(t, 1)
 		w.CutOneWay(b.Self().Address, a.Self().Address)
-		const acknowledged = 40 // More than fit into one direction.
+		const acknowledged = 40 // More acknowledgements than one direction holds.
 		for i := range acknowledged {
 			transporttest.Send(t, lane, 1+i)
 			pass(10 * time.Millisecond)
@@ -186,7 +192,7 @@ func TestAnEndpointEndsWhoseAcknowledgementsAreStuck(t *testing.T) {
 	})
 }
 
-// It proves that the lane to an address hands over to the lane to the node.
+// The lane to an address hands its messages over to the lane to the node at the address.
 func TestAnAddressJoinsTheSessionOfItsNode(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		t.Helper()
@@ -221,8 +227,8 @@ func TestABlockedNodeIsNotReachedByItsAddress(t *testing.T) {
 	})
 }
 
-// Heartbeats keep a control lane open; one without use closes after a while, is
-// no break, and opens again when it is needed. covers F26, I24.
+// Heartbeats keep a control lane open. A lane without use closes after a while, which is no
+// break, and opens again when it is needed. covers F26, I24.
 func TestAControlLaneIsThereAfterDaysWithAndWithoutUse(t *testing.T) {
 	for name, every := range map[string]time.Duration{"used": time.Minute, "idle": 24 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -263,8 +269,7 @@ func TestTheFirstAttemptsToConnectFollowQuickly(t *testing.T) {
 	})
 }
 
-// It proves that a peer is away from when its connection broke, not from when
-// it last had something to say.
+// A peer counts as away since its connection broke, not since it last sent something.
 func TestABreakAfterALongIdleTimeIsSurvived(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		t.Helper()
@@ -285,8 +290,7 @@ func TestABreakAfterALongIdleTimeIsSurvived(t *testing.T) {
 	})
 }
 
-// It proves that a lane whose only message was refused dials nothing and leaves no
-// goroutine.
+// A lane whose only message was refused dials nothing and leaves no goroutine.
 func TestALaneWithoutAMessageDoesNotDial(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		t.Helper()

@@ -13,7 +13,7 @@ import (
 	"github.com/quorate/quorate/transport/mutual/mutualtest"
 )
 
-// leaf is a certificate with these URIs among its names.
+// leaf returns a certificate with some URIs among its names.
 func leaf(t *testing.T, ca *mutualtest.Authority, identities ...string) *x509.Certificate {
 	t.Helper()
 	c, err := x509.ParseCertificate(ca.Issue(t, mutualtest.Leaf{Identities: identities}).Certificate[0])
@@ -30,7 +30,7 @@ func TestCertificatesAreHeldToTheirIdentities(t *testing.T) {
 		identities []string
 		roles      []string
 		required   bool
-		wants      string // Part of the error; empty: no error.
+		wants      string // Part of the error; if empty, the certificate passes.
 	}{
 		"nothing said":                {nil, []string{"teller"}, false, ""},
 		"nothing said, required":      {nil, nil, true, "quorate://bank/<role>"},

@@ -25,6 +25,11 @@ import (
 	"github.com/quorate/quorate/transport/mutual/mutualtest"
 )
 
+// Certificate files under TLS connections. After two ends with files of their own, and how
+// they connect, come faults of files and changes that are hard to see; then authorities
+// that are replaced, peers that are revoked or expired, files that are watched, and TLS
+// without files.
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // issued is a certificate with its key, as in files.
@@ -36,7 +41,7 @@ func issue(t *testing.T, a *mutualtest.Authority, l mutualtest.Leaf) issued {
 	return issued{certificate, key}
 }
 
-// good is a certificate that is valid today.
+// good returns a certificate that is valid now.
 func good(t *testing.T, a *mutualtest.Authority, serial int64) issued {
 	t.Helper()
 	return issue(t, a, mutualtest.Leaf{Serial: serial})
@@ -161,7 +166,7 @@ func orNone(err error) error {
 	return err
 }
 
-// carries sends a byte over a connection.
+// carries sends a byte over a connection, and returns an error if it does not arrive.
 func carries(from, to net.Conn) error {
 	sent := make(chan error, 1)
 	go func() {
@@ -194,14 +199,14 @@ func TestBadContentKeepsTheGoodOne(t *testing.T) {
 	require.Empty(t, e.told(), "what is there at the start is no change")
 	next := good(t, ca, 2)
 	for name, spoil := range map[string]func(){
-		"half a pair":     func() { e.put(e.names.Certificate, next.certificate) },
-		"half a file":     func() { e.put(e.names.Key, next.key[:50]) },
-		"no file":         func() { require.NoError(t, os.Remove(e.names.Key)) },
-		"a directory":     func() { require.NoError(t, os.Remove(e.names.Key)); require.NoError(t, os.Mkdir(e.names.Key, 0o700)) },
-		"expired":         func() { e.install(issue(t, ca, mutualtest.Leaf{Serial: 3, From: -2 * time.Hour, Until: -time.Hour})) },
-		"of another year": func() { e.install(issue(t, ca, mutualtest.Leaf{Serial: 4, From: time.Hour, Until: 2 * time.Hour})) },
-		"no authority":    func() { e.put(e.names.Authorities, []byte("nothing")) },
-		"bad authority":   func() { e.put(e.names.Authorities, block("CERTIFICATE", []byte("x"))) },
+		"half a pair":   func() { e.put(e.names.Certificate, next.certificate) },
+		"half a file":   func() { e.put(e.names.Key, next.key[:50]) },
+		"no file":       func() { require.NoError(t, os.Remove(e.names.Key)) },
+		"a directory":   func() { require.NoError(t, os.Remove(e.names.Key)); require.NoError(t, os.Mkdir(e.names.Key, 0o700)) },
+		"expired":       func() { e.install(issue(t, ca, mutualtest.Leaf{Serial: 3, From: -2 * time.Hour, Until: -time.Hour})) },
+		"not valid yet": func() { e.install(issue(t, ca, mutualtest.Leaf{Serial: 4, From: time.Hour, Until: 2 * time.Hour})) },
+		"no authority":  func() { e.put(e.names.Authorities, []byte("nothing")) },
+		"bad authority": func() { e.put(e.names.Authorities, block("CERTIFICATE", []byte("x"))) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			spoil()

@@ -23,6 +23,10 @@ import (
 	"github.com/quorate/quorate/transport/session"
 )
 
+// One endpoint and a peer that answers whatever a test wants (liar): answers that make no
+// sense, refusals in any name, and the memory of sessions that have ended; last services
+// and identities that are refused.
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // liar is the other end of every pipe: it answers the n-th message with the n-th of
@@ -66,8 +70,8 @@ func at(port uint16, uid gossip.UID) gossip.NodeID {
 	return gossip.NodeID{Address: gossip.Address{Host: "127.0.0.1", Port: port}, UID: uid}
 }
 
-// It proves that no answer of a peer, however wrong, does more than end the
-// session with a typed and counted refusal.
+// An answer of a peer, however wrong, does no more than end the session with a typed and
+// counted refusal.
 func TestAnswersThatMakeNoSenseEndTheSession(t *testing.T) {
 	peer := at(2, 2)
 	welcome := func(w wire.Welcome) []byte {
@@ -91,7 +95,7 @@ func TestAnswersThatMakeNoSenseEndTheSession(t *testing.T) {
 		{"frames that were never sent", [][]byte{welcome(wire.Welcome{Node: peer, Protocol: 1, Known: true, Acknowledged: 5})}, transport.ReasonMalformed},
 		{"an acknowledgement too high", [][]byte{good, ack}, transport.ReasonMalformed},
 		{"a second welcome", [][]byte{good, good}, transport.ReasonMalformed},
-		{"garbage later", [][]byte{good, {0xff}}, transport.ReasonMalformed},
+		{"garbage in a session", [][]byte{good, {0xff}}, transport.ReasonMalformed},
 		{"an answer above the limit", [][]byte{good, nil}, transport.ReasonMalformed},
 	}
 	for _, test := range tests {
@@ -130,8 +134,8 @@ func lie(t *testing.T, peer gossip.NodeID, answers [][]byte, reason transport.Re
 	e.Wait()
 }
 
-// It proves that a refusal counts as one of the dialled node, whatever name is in it,
-// and at any point of the conversation.
+// A refusal counts as one of the dialled node, whatever name is in it, and at any point of
+// the conversation.
 //
 // covers B25.
 func TestARefusalIsThatOfWhoWasDialled(t *testing.T) {
@@ -194,8 +198,8 @@ func TestARefusalOfAnAddressHasNoUID(t *testing.T) {
 	})
 }
 
-// It proves that the record of a session keeps no connection alive after it has ended:
-// many strangers that come and go would otherwise fill the memory.
+// The record of a session keeps no connection alive that has ended: many strangers that
+// come and go would otherwise fill the memory.
 //
 // covers I36.
 func TestTheRecordOfASessionHoldsNoConnection(t *testing.T) {

@@ -24,6 +24,11 @@ import (
 	"github.com/quorate/quorate/transport/session"
 )
 
+// Which process speaks for a node. After connections in memory, and acceptors that are
+// dialled by processes of different owners, come sessions that only their owner takes over,
+// numbers, nodes that get their place back, questions at the address of a node, tokens;
+// last strangers that make room.
+
 // half is one end of a connection inside the process.
 type half struct {
 	in, out chan []byte
@@ -62,7 +67,7 @@ func (h *half) Recv(in *session.Incoming) error {
 
 func (h *half) Close() { h.once.Do(func() { close(h.over) }) }
 
-// acceptor is a node that others dial.
+// acceptor is a node that the tests dial.
 type acceptor struct {
 	*session.Endpoint
 
@@ -237,10 +242,10 @@ func TestNumbersOfSessionsLeaveRoom(t *testing.T) {
 	})
 }
 
-// A process that connected first in the name of a node loses the claim when the node
-// connects, at once and whatever session number it has begun with, and does not get it
-// back, since the node is asked at its address. It does not get it long after either,
-// when another incarnation lives there.
+// A process that connected first in the name of a node loses the claim at once when the
+// node connects, whatever session number the process began with, and does not get the claim
+// back, since the node is asked at its address. Nor does the process get it long after, when
+// another incarnation of the node lives there.
 //
 // covers B24, B26.
 func TestANodeGetsItsPlaceFromWhoWasThereInItsName(t *testing.T) {

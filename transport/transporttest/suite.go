@@ -134,8 +134,8 @@ func testFull(t *testing.T, w World) {
 	b.RequireSequence(t, a.Self(), count+1)
 }
 
-// It proves that a sender that waits for room can append then, even a message larger
-// than the rest of the window.
+// A sender that has waited for room can append a message, even one larger than the rest of
+// the window.
 func testRoom(t *testing.T, w World) {
 	t.Helper()
 	hold := make(chan struct{})
@@ -489,7 +489,7 @@ func testDefer(t *testing.T, w World) {
 	UntilNotice(t, a, func(n transport.PeerDown) bool { return n.Peer == gone.Self() })
 	<-calls
 	<-calls
-	<-calls // When the session had ended.
+	<-calls // The third call comes when the session has ended.
 	require.Empty(t, calls, "once each")
 	require.NoError(t, a.Close())
 	require.False(t, lane.Defer(func() { t.Error("was not asked for") }), "an append would fail")

@@ -24,6 +24,10 @@ import (
 	"github.com/quorate/quorate/transport/internal/wire"
 )
 
+// The encoding of the wire: bytes that never change and that generated code reads,
+// malformed frames and fields of later versions; then handshakes and answers, good and
+// malformed; last memory, any bytes, benchmarks, and a refusal with bytes that are no text.
+
 var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
 
 func hello() wire.Hello {
@@ -90,8 +94,8 @@ func TestTheBytesOnTheWireDoNotChange(t *testing.T) {
 	}
 }
 
-// It proves that the frames and receipts written by hand are those that
-// transport.proto describes.
+// The frames and receipts that are encoded by hand are those that transport.proto describes:
+// generated code reads them.
 func TestGeneratedCodeReadsWhatIsWrittenByHand(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		number := rapid.Uint64Min(1).Draw(t, "number")
