@@ -65,7 +65,7 @@ func BenchmarkOutage(b *testing.B) {
 		before := p.Status()
 		kill(b, before.PID)
 		eventually(b, 60*time.Second, "not replaced", func() bool { return p.Status().Restarts > before.Restarts })
-		e, _ := w.last(plugins.Restarted)
+		e, _ := w.Last(plugins.Restarted)
 		away = append(away, e.Away)
 		if len(away)%4 == 0 {
 			// A swap makes the plugin forget its failures. Otherwise the breaker would open,

@@ -107,5 +107,5 @@ func TestRandomFaults(t *testing.T) {
 		require.Less(t, c.longest, callTimeout+slack)
 		t.Logf("answers %d, failures %d, longest %v", c.answers, c.failures, c.longest)
 	}
-	t.Logf("restarts %d, swaps %d, away %v in %d gaps, late %d, events %v", s.Restarts, s.Swaps, s.AwayTotal, s.Gaps, s.Late, w.types())
+	t.Logf("restarts %d, swaps %d, away %v in %d gaps, late %d, events %v", s.Restarts, s.Swaps, s.AwayTotal, s.Gaps, s.Late, w.Types())
 }

@@ -106,9 +106,10 @@ func config(t testing.TB, policy plugins.Policy, mode string, env ...string) plu
 
 // watcher collects the events of a plugin and the log of its host.
 type watcher struct {
-	mu     sync.Mutex
-	events []plugins.Event
-	text   bytes.Buffer
+	host.Events
+
+	mu   sync.Mutex
+	text bytes.Buffer
 }
 
 func (w *watcher) Write(p []byte) (int, error) {
@@ -123,39 +124,9 @@ func (w *watcher) contains(text string) bool {
 	return strings.Contains(w.text.String(), text)
 }
 
-func (w *watcher) observe(e plugins.Event) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.events = append(w.events, e)
-}
-
-func (w *watcher) types() []plugins.EventType {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var types []plugins.EventType
-	for _, e := range w.events {
-		if e.Type != plugins.Called {
-			types = append(types, e.Type)
-		}
-	}
-	return types
-}
-
-// last returns the latest event of a type.
-func (w *watcher) last(typ plugins.EventType) (plugins.Event, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, e := range slices.Backward(w.events) {
-		if e.Type == typ {
-			return e, true
-		}
-	}
-	return plugins.Event{}, false
-}
-
 func (w *watcher) options(base string) []host.Option {
 	return []host.Option{
-		host.WithLogger(slog.New(slog.NewTextHandler(w, nil))), host.WithObserver(w.observe), host.WithDirectory(base),
+		host.WithLogger(slog.New(slog.NewTextHandler(w, nil))), host.WithObserver(w.Observe), host.WithDirectory(base),
 		host.WithHostVersion("1.2.3"),
 	}
 }
@@ -296,8 +267,8 @@ func TestPluginDecides(t *testing.T) {
 	require.Equal(t, config(t, plugins.Downing, "good").SHA256, s.SHA256)
 	require.Equal(t, uint64(1), s.Calls)
 	require.Zero(t, s.Failures)
-	require.Equal(t, []plugins.EventType{plugins.Started}, w.types())
-	called, ok := w.last(plugins.Called)
+	require.Equal(t, []plugins.EventType{plugins.Started}, w.Types())
+	called, ok := w.Last(plugins.Called)
 	require.True(t, ok)
 	require.Equal(t, "decide", called.Call)
 	require.Positive(t, called.Latency)
@@ -363,7 +334,7 @@ func TestOpenNamesWhatIsWrong(t *testing.T) {
 			require.Equal(t, "subject", full.Plugin)
 			require.Equal(t, cfg.Path, full.Path)
 			require.NotEmpty(t, full.Cure)
-			require.Equal(t, []plugins.EventType{plugins.Refused, plugins.Closed}, w.types())
+			require.Equal(t, []plugins.EventType{plugins.Refused, plugins.Closed}, w.Types())
 		})
 	}
 }
@@ -439,7 +410,7 @@ func TestAnswersAreChecked(t *testing.T) {
 			s := p.Status()
 			require.Equal(t, pid, s.PID)
 			require.Equal(t, uint64(1), s.Failures)
-			called, _ := w.last(plugins.Called)
+			called, _ := w.Last(plugins.Called)
 			require.ErrorIs(t, called.Err, err)
 		})
 	}
@@ -465,7 +436,7 @@ func TestKilledProcessIsReplaced(t *testing.T) {
 	require.Positive(t, s.AwayTotal)
 	require.Zero(t, s.Away)
 	require.ErrorContains(t, s.LastError, "killed")
-	e, ok := w.last(plugins.Restarted)
+	e, ok := w.Last(plugins.Restarted)
 	require.True(t, ok)
 	require.Positive(t, e.Away)
 	t.Logf("away %v in %d gaps", s.AwayTotal, s.Gaps)
@@ -492,7 +463,7 @@ func TestStoppedProcessIsReplaced(t *testing.T) {
 	eventually(t, 10*time.Second, "not replaced", func() bool { return p.Status().Restarts == 1 })
 	t.Logf("replaced after %v", time.Since(began))
 	require.False(t, alive(pid))
-	_, ok := w.last(plugins.Unhealthy)
+	_, ok := w.Last(plugins.Unhealthy)
 	require.True(t, ok)
 	_, err := provider(t, p).Decide(t.Context(), view(t, 3))
 	require.NoError(t, err)
@@ -548,7 +519,7 @@ func TestLoopOfFailuresOpensTheBreaker(t *testing.T) {
 	s := p.Status()
 	require.Positive(t, s.Away)
 	require.ErrorContains(t, s.LastError, "exit status 5")
-	_, ok := w.last(plugins.Broken)
+	_, ok := w.Last(plugins.Broken)
 	require.True(t, ok)
 }
 
@@ -626,7 +597,7 @@ func TestSwapUnderLoad(t *testing.T) {
 	require.Zero(t, st.Gaps)
 	require.Zero(t, st.Failures)
 	require.Zero(t, st.Late)
-	require.Equal(t, []plugins.EventType{plugins.Started, plugins.Swapped, plugins.Exited, plugins.Swapped, plugins.Exited}, w.types())
+	require.Equal(t, []plugins.EventType{plugins.Started, plugins.Swapped, plugins.Exited, plugins.Swapped, plugins.Exited}, w.Types())
 	t.Logf("answers by process: %v, calls %d", counts, st.Calls)
 }
 
@@ -657,7 +628,7 @@ func TestSwapMendsABrokenPlugin(t *testing.T) {
 	decision, err := provider(t, p).Decide(t.Context(), view(t, 3))
 	require.NoError(t, err)
 	require.Equal(t, "two says nobody", decision.Reason)
-	e, ok := w.last(plugins.Swapped)
+	e, ok := w.Last(plugins.Swapped)
 	require.True(t, ok)
 	require.Positive(t, e.Away)
 }

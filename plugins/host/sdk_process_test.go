@@ -31,7 +31,7 @@ func sdkConfig(t testing.TB, settings map[string]any) plugins.Config {
 func TestSuiteThroughHostAndSDK(t *testing.T) {
 	p, w := open(t, sdkConfig(t, nil))
 	downingtest.TestProvider(t, func(testing.TB) downing.Provider { return provider(t, p) })
-	require.Equal(t, []plugins.EventType{plugins.Started}, w.types())
+	require.Equal(t, []plugins.EventType{plugins.Started}, w.Types())
 	require.Equal(t, downing.KeepMajority{}.Class(), provider(t, p).Class())
 	t.Logf("%d calls", p.Status().Calls)
 }
@@ -81,7 +81,7 @@ func TestServedPluginStopsWhenTold(t *testing.T) {
 	began := time.Now()
 	require.NoError(t, p.Close(t.Context()))
 	require.Less(t, time.Since(began), 2*time.Second)
-	e, ok := w.last(plugins.Exited)
+	e, ok := w.Last(plugins.Exited)
 	require.True(t, ok)
 	require.ErrorContains(t, e.Err, "exit status 0")
 }

@@ -185,35 +185,11 @@ func fakeConfig(t *testing.T) plugins.Config {
 	return plugins.Config{Policy: plugins.Allocation, Path: path, Unpinned: true}
 }
 
-// events collects what an observer is told.
-type events struct {
-	mu   sync.Mutex
-	list []plugins.Event
-}
-
-func (e *events) observe(one plugins.Event) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.list = append(e.list, one)
-}
-
-func (e *events) types() []plugins.EventType {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	var types []plugins.EventType
-	for _, one := range e.list {
-		if one.Type != plugins.Called {
-			types = append(types, one.Type)
-		}
-	}
-	return types
-}
-
 // openFake opens a plugin whose processes are fakes.
-func openFake(t *testing.T, l *fakeLauncher) (*Plugin, *events, error) {
+func openFake(t *testing.T, l *fakeLauncher) (*Plugin, *Events, error) {
 	t.Helper()
-	var e events
-	p, err := Open(t.Context(), "subject", fakeConfig(t), WithObserver(e.observe), func(o *options) {
+	var e Events
+	p, err := Open(t.Context(), "subject", fakeConfig(t), WithObserver(e.Observe), func(o *options) {
 		o.launcher = func(string, *slog.Logger) (launcher, error) { return l, nil }
 	})
 	return p, &e, err
@@ -223,16 +199,16 @@ func openFake(t *testing.T, l *fakeLauncher) (*Plugin, *events, error) {
 func TestAHostTellsTheNodeAndTheObserverOfItsOptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &fakeLauncher{script: func(context.Context, *fakeProcess) error { return nil }}
-		var node, own events
-		h := New(WithObserver(own.observe), func(o *options) {
+		var node, own Events
+		h := New(WithObserver(own.Observe), func(o *options) {
 			o.launcher = func(string, *slog.Logger) (launcher, error) { return l, nil }
 		})
-		p, err := h.Open(t.Context(), "subject", fakeConfig(t), slog.New(slog.DiscardHandler), node.observe)
+		p, err := h.Open(t.Context(), "subject", fakeConfig(t), slog.New(slog.DiscardHandler), node.Observe)
 		require.NoError(t, err)
 		require.NoError(t, p.Close(t.Context()))
-		require.Equal(t, []plugins.EventType{plugins.Started, plugins.Exited, plugins.Closed}, node.types())
-		require.Equal(t, node.types(), own.types())
-		_, err = h.Open(t.Context(), "subject", plugins.Config{}, slog.New(slog.DiscardHandler), node.observe)
+		require.Equal(t, []plugins.EventType{plugins.Started, plugins.Exited, plugins.Closed}, node.Types())
+		require.Equal(t, node.Types(), own.Types())
+		_, err = h.Open(t.Context(), "subject", plugins.Config{}, slog.New(slog.DiscardHandler), node.Observe)
 		require.ErrorContains(t, err, "policy: ")
 	})
 }
@@ -287,7 +263,7 @@ func TestGapIsMeasured(t *testing.T) {
 		require.Equal(t, 3, n)
 		require.NoError(t, p.Close(t.Context()))
 		require.True(t, l.wasClosed)
-		require.Equal(t, []plugins.EventType{plugins.Started, plugins.Exited, plugins.Refused, plugins.Restarted, plugins.Exited, plugins.Closed}, e.types())
+		require.Equal(t, []plugins.EventType{plugins.Started, plugins.Exited, plugins.Refused, plugins.Restarted, plugins.Exited, plugins.Closed}, e.Types())
 	})
 }
 
@@ -334,7 +310,7 @@ func TestSickProcessIsKilledAfterThreeChecks(t *testing.T) {
 		require.Equal(t, []time.Duration{0}, sick.ordered(), "without grace")
 		wait(time.Second)
 		require.Equal(t, uint64(1), p.Status().Restarts)
-		require.Equal(t, []plugins.EventType{plugins.Started, plugins.Unhealthy, plugins.Exited, plugins.Restarted}, e.types())
+		require.Equal(t, []plugins.EventType{plugins.Started, plugins.Unhealthy, plugins.Exited, plugins.Restarted}, e.Types())
 		require.NoError(t, p.Close(t.Context()))
 	})
 }
@@ -522,7 +498,7 @@ func TestCloseDuringASwapAnswersIt(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, p.Close(t.Context()))
 		require.ErrorIs(t, <-swapped, plugins.ErrClosed)
-		require.Equal(t, []plugins.EventType{plugins.Started, plugins.Exited, plugins.Closed}, e.types(), "a launch that is given up is not refused")
+		require.Equal(t, []plugins.EventType{plugins.Started, plugins.Exited, plugins.Closed}, e.Types(), "a launch that is given up is not refused")
 	})
 }
 
