@@ -4,6 +4,7 @@
 package allocationpolicy_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,15 +13,9 @@ import (
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/allocation/allocationtest"
 	"github.com/quorate/quorate/plugins/internal/policies/allocationpolicy"
+	"github.com/quorate/quorate/plugins/internal/wiretest"
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
-
-func marshal(f *testing.F, m proto.Message) []byte {
-	f.Helper()
-	b, err := proto.Marshal(m)
-	require.NoError(f, err)
-	return b
-}
 
 // FuzzReply reads bytes as each answer that a plugin may give. An answer that is accepted
 // names nothing that is not in the request.
@@ -35,7 +30,7 @@ func FuzzReply(f *testing.F) {
 	moved, err := allocationpolicy.RebalanceResultToProto(&move, new(least.DecideRebalance(move)))
 	require.NoError(f, err)
 	for _, m := range []proto.Message{placed, moved} {
-		f.Add(marshal(f, m))
+		f.Add(wiretest.Bytes(f, m))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var placed pluginv1.AllocateResponse
@@ -60,26 +55,36 @@ func FuzzReply(f *testing.F) {
 func FuzzRequest(f *testing.F) {
 	ask, move := allocationtest.RandomAllocateRequest(newRand(7)), allocationtest.RandomRebalanceRequest(newRand(11))
 	for _, m := range []proto.Message{allocationpolicy.AllocateToProto(&ask), allocationpolicy.RebalanceToProto(&move)} {
-		f.Add(marshal(f, m))
+		f.Add(wiretest.Bytes(f, m))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var ask pluginv1.AllocateRequest
-		if proto.Unmarshal(b, &ask) == nil {
-			if r, err := allocationpolicy.AllocateFromProto(&ask); err == nil && r.Validate() == nil {
-				again, err := allocationpolicy.AllocateFromProto(allocationpolicy.AllocateToProto(&r))
-				require.NoError(t, err)
-				requireSameRegions(t, r.Regions, again.Regions)
-				require.Equal(t, r.Shards, again.Shards)
-			}
+		if r, again, ok := wiretest.Again(t, b, new(pluginv1.AllocateRequest), readAllocate, writeAllocate); ok {
+			requireSameRegions(t, r.Regions, again.Regions)
+			require.Equal(t, r.Shards, again.Shards)
 		}
-		var move pluginv1.RebalanceRequest
-		if proto.Unmarshal(b, &move) == nil {
-			if r, err := allocationpolicy.RebalanceFromProto(&move); err == nil && r.Validate() == nil {
-				again, err := allocationpolicy.RebalanceFromProto(allocationpolicy.RebalanceToProto(&r))
-				require.NoError(t, err)
-				requireSameRegions(t, r.Regions, again.Regions)
-				require.Equal(t, r.Budget, again.Budget)
-			}
+		if r, again, ok := wiretest.Again(t, b, new(pluginv1.RebalanceRequest), readRebalance, writeRebalance); ok {
+			requireSameRegions(t, r.Regions, again.Regions)
+			require.Equal(t, r.Budget, again.Budget)
 		}
 	})
+}
+
+// readAllocate and the three after it are one way of a request each, for those that
+// strategies may get: they are valid, and sending them cannot fail.
+func readAllocate(p *pluginv1.AllocateRequest) (allocation.AllocateRequest, error) {
+	r, err := allocationpolicy.AllocateFromProto(p)
+	return r, errors.Join(err, r.Validate())
+}
+
+func writeAllocate(r *allocation.AllocateRequest) (*pluginv1.AllocateRequest, error) {
+	return allocationpolicy.AllocateToProto(r), nil
+}
+
+func readRebalance(p *pluginv1.RebalanceRequest) (allocation.RebalanceRequest, error) {
+	r, err := allocationpolicy.RebalanceFromProto(p)
+	return r, errors.Join(err, r.Validate())
+}
+
+func writeRebalance(r *allocation.RebalanceRequest) (*pluginv1.RebalanceRequest, error) {
+	return allocationpolicy.RebalanceToProto(r), nil
 }

@@ -17,25 +17,13 @@ import (
 	"github.com/quorate/quorate/downing/downingtest"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/internal/policies/allocationpolicy"
+	"github.com/quorate/quorate/plugins/internal/wiretest"
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
 
 const rounds = 500
 
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x717e)) }
-
-// over encodes a message, and returns in to what a receiver decodes.
-func over[M interface {
-	proto.Message
-	comparable
-}](t testing.TB, m, to M,
-) M {
-	t.Helper()
-	b, err := proto.Marshal(m)
-	require.NoError(t, err)
-	require.NoError(t, proto.Unmarshal(b, to))
-	return to
-}
 
 func TestAllocateRequestsAndAnswersArriveAsTheyWere(t *testing.T) {
 	least, err := allocation.NewLeastShard(allocation.Default().LeastShard)
@@ -45,7 +33,7 @@ func TestAllocateRequestsAndAnswersArriveAsTheyWere(t *testing.T) {
 		if len(r.Shards) > 0 && seed%3 == 0 {
 			r.Shards[0].Requester = "a proxy"
 		}
-		got, err := allocationpolicy.AllocateFromProto(over(t, allocationpolicy.AllocateToProto(&r), &pluginv1.AllocateRequest{}))
+		got, err := allocationpolicy.AllocateFromProto(wiretest.Over(t, allocationpolicy.AllocateToProto(&r), &pluginv1.AllocateRequest{}))
 		require.NoError(t, err)
 		requireSameRegions(t, r.Regions, got.Regions)
 		require.Equal(t, append([]allocation.Pending{}, r.Shards...), got.Shards)
@@ -54,7 +42,7 @@ func TestAllocateRequestsAndAnswersArriveAsTheyWere(t *testing.T) {
 		res := least.DecideAllocate(r)
 		p, err := allocationpolicy.AllocateResultToProto(&r, &res)
 		require.NoError(t, err)
-		back, err := allocationpolicy.AllocateResultFromProto(&r, over(t, p, &pluginv1.AllocateResponse{}))
+		back, err := allocationpolicy.AllocateResultFromProto(&r, wiretest.Over(t, p, &pluginv1.AllocateResponse{}))
 		require.NoError(t, err)
 		require.Equal(t, res, back, "seed %d", seed)
 	}
@@ -68,7 +56,7 @@ func TestRebalanceRequestsAndAnswersArriveAsTheyWere(t *testing.T) {
 		if len(r.Budget.InFlight) > 0 && seed%3 == 0 {
 			r.Budget.InFlight[0].To = "one that was removed"
 		}
-		got, err := allocationpolicy.RebalanceFromProto(over(t, allocationpolicy.RebalanceToProto(&r), &pluginv1.RebalanceRequest{}))
+		got, err := allocationpolicy.RebalanceFromProto(wiretest.Over(t, allocationpolicy.RebalanceToProto(&r), &pluginv1.RebalanceRequest{}))
 		require.NoError(t, err)
 		requireSameRegions(t, r.Regions, got.Regions)
 		require.Equal(t, []any{r.Kind, r.Fitness, r.Budget}, []any{got.Kind, got.Fitness, got.Budget})
@@ -76,7 +64,7 @@ func TestRebalanceRequestsAndAnswersArriveAsTheyWere(t *testing.T) {
 		res := least.DecideRebalance(r)
 		p, err := allocationpolicy.RebalanceResultToProto(&r, &res)
 		require.NoError(t, err)
-		back, err := allocationpolicy.RebalanceResultFromProto(&r, over(t, p, &pluginv1.RebalanceResponse{}))
+		back, err := allocationpolicy.RebalanceResultFromProto(&r, wiretest.Over(t, p, &pluginv1.RebalanceResponse{}))
 		require.NoError(t, err)
 		require.Equal(t, res.Reason, back.Reason)
 		require.Equal(t, append([]allocation.Move{}, res.Moves...), append([]allocation.Move{}, back.Moves...), "seed %d", seed)

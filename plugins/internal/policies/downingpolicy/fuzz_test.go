@@ -12,15 +12,9 @@ import (
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/downing/downingtest"
 	"github.com/quorate/quorate/plugins/internal/policies/downingpolicy"
+	"github.com/quorate/quorate/plugins/internal/wiretest"
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
-
-func marshal(f *testing.F, m proto.Message) []byte {
-	f.Helper()
-	b, err := proto.Marshal(m)
-	require.NoError(f, err)
-	return b
-}
 
 // FuzzReply reads bytes as an answer of a plugin. An answer that is accepted names nothing
 // that is not in the request.
@@ -32,7 +26,7 @@ func FuzzReply(f *testing.F) {
 	require.NoError(f, err)
 	decision, err := downingpolicy.DecisionToProto(&v, &d)
 	require.NoError(f, err)
-	f.Add(marshal(f, decision))
+	f.Add(wiretest.Bytes(f, decision))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var decision pluginv1.DowningDecideResponse
 		if proto.Unmarshal(b, &decision) != nil {
@@ -53,17 +47,9 @@ func FuzzRequest(f *testing.F) {
 	v := downingtest.RandomSplit(newRand(7))[0]
 	request, err := downingpolicy.ViewToProto(&v)
 	require.NoError(f, err)
-	f.Add(marshal(f, request))
+	f.Add(wiretest.Bytes(f, request))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var decide pluginv1.DowningDecideRequest
-		if proto.Unmarshal(b, &decide) != nil {
-			return
-		}
-		if v, err := downingpolicy.ViewFromProto(&decide); err == nil {
-			p, err := downingpolicy.ViewToProto(&v)
-			require.NoError(t, err)
-			again, err := downingpolicy.ViewFromProto(p)
-			require.NoError(t, err)
+		if v, again, ok := wiretest.Again(t, b, new(pluginv1.DowningDecideRequest), downingpolicy.ViewFromProto, downingpolicy.ViewToProto); ok {
 			requireSameView(t, v, again)
 		}
 	})

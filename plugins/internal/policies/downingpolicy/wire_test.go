@@ -16,25 +16,13 @@ import (
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/internal/policies/downingpolicy"
 	"github.com/quorate/quorate/plugins/internal/wire"
+	"github.com/quorate/quorate/plugins/internal/wiretest"
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
 
 const rounds = 500
 
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x717e)) }
-
-// over encodes a message, and returns in to what a receiver decodes.
-func over[M interface {
-	proto.Message
-	comparable
-}](t testing.TB, m, to M,
-) M {
-	t.Helper()
-	b, err := proto.Marshal(m)
-	require.NoError(t, err)
-	require.NoError(t, proto.Unmarshal(b, to))
-	return to
-}
 
 // decorate gives the members of a view zones, versions and roles, which random views lack.
 func decorate(rnd *rand.Rand, v *downing.View) {
@@ -61,7 +49,7 @@ func TestViewsArriveAsTheyWere(t *testing.T) {
 			v.Stable, v.Unstable = 3, 5
 			r, err := downingpolicy.ViewToProto(&v)
 			require.NoError(t, err)
-			got, err := downingpolicy.ViewFromProto(over(t, r, &pluginv1.DowningDecideRequest{}))
+			got, err := downingpolicy.ViewFromProto(wiretest.Over(t, r, &pluginv1.DowningDecideRequest{}))
 			require.NoError(t, err, "seed %d", seed)
 			requireSameView(t, v, got)
 		}
@@ -88,7 +76,7 @@ func TestDecisionsArriveAsTheyWere(t *testing.T) {
 		require.NoError(t, err)
 		p, err := downingpolicy.DecisionToProto(&v, &d)
 		require.NoError(t, err)
-		got, err := downingpolicy.DecisionFromProto(&v, over(t, p, &pluginv1.DowningDecideResponse{}))
+		got, err := downingpolicy.DecisionFromProto(&v, wiretest.Over(t, p, &pluginv1.DowningDecideResponse{}))
 		require.NoError(t, err)
 		require.NoError(t, downing.Check(v, downing.Class{Pure: true, MajorityOnly: true}, got))
 		if len(d.Down) == 0 {

@@ -12,15 +12,9 @@ import (
 	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/discovery/bootstrap"
 	"github.com/quorate/quorate/plugins/internal/policies/joindeciderpolicy"
+	"github.com/quorate/quorate/plugins/internal/wiretest"
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
-
-func marshal(f *testing.F, m proto.Message) []byte {
-	f.Helper()
-	b, err := proto.Marshal(m)
-	require.NoError(f, err)
-	return b
-}
 
 // FuzzReply reads bytes as an answer of a plugin. An answer that is accepted names nothing
 // that is not in the request, and forms no cluster where there is one.
@@ -32,7 +26,7 @@ func FuzzReply(f *testing.F) {
 	for _, d := range []*pluginv1.JoinDeciderDecideResponse{
 		{Reason: "why"}, {Action: pluginv1.JoinAction_JOIN_ACTION_JOIN, SeedNode: []uint32{0}}, {Action: pluginv1.JoinAction_JOIN_ACTION_FORM},
 	} {
-		f.Add(marshal(f, d))
+		f.Add(wiretest.Bytes(f, d))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var reply pluginv1.JoinDeciderDecideResponse
@@ -53,18 +47,12 @@ func FuzzRequest(f *testing.F) {
 		o := drawn(seed)
 		request, err := joindeciderpolicy.ObservationsToProto(&o)
 		require.NoError(f, err)
-		f.Add(marshal(f, request))
+		f.Add(wiretest.Bytes(f, request))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var decide pluginv1.JoinDeciderDecideRequest
-		if proto.Unmarshal(b, &decide) != nil {
-			return
-		}
-		if o, err := joindeciderpolicy.ObservationsFromProto(&decide); err == nil {
-			p, err := joindeciderpolicy.ObservationsToProto(&o)
-			require.NoError(t, err)
-			again, err := joindeciderpolicy.ObservationsFromProto(p)
-			require.NoError(t, err)
+		o, again, ok := wiretest.Again(t, b, new(pluginv1.JoinDeciderDecideRequest),
+			joindeciderpolicy.ObservationsFromProto, joindeciderpolicy.ObservationsToProto)
+		if ok {
 			require.Equal(t, o, again)
 		}
 	})

@@ -18,6 +18,7 @@ import (
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/internal/policies/joindeciderpolicy"
 	"github.com/quorate/quorate/plugins/internal/wire"
+	"github.com/quorate/quorate/plugins/internal/wiretest"
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
 
@@ -31,21 +32,12 @@ func drawn(seed uint64) bootstrap.Observations {
 	return bootstraptest.Random(rand.New(rand.NewPCG(seed, 0x10)))
 }
 
-// over encodes a message, and returns in to what a receiver decodes.
-func over[M proto.Message](t testing.TB, m, to M) M {
-	t.Helper()
-	b, err := proto.Marshal(m)
-	require.NoError(t, err)
-	require.NoError(t, proto.Unmarshal(b, to))
-	return to
-}
-
 func TestObservationsArriveAsTheyWere(t *testing.T) {
 	for seed := range uint64(rounds) {
 		o := drawn(seed)
 		r, err := joindeciderpolicy.ObservationsToProto(&o)
 		require.NoError(t, err)
-		got, err := joindeciderpolicy.ObservationsFromProto(over(t, r, &pluginv1.JoinDeciderDecideRequest{}))
+		got, err := joindeciderpolicy.ObservationsFromProto(wiretest.Over(t, r, &pluginv1.JoinDeciderDecideRequest{}))
 		require.NoError(t, err, "seed %d", seed)
 		require.Equal(t, o, got, "seed %d", seed)
 	}
@@ -59,7 +51,7 @@ func TestDecisionsArriveAsTheyWere(t *testing.T) {
 		seen[d.Action]++
 		p, err := joindeciderpolicy.DecisionToProto(&o, &d)
 		require.NoError(t, err, "seed %d", seed)
-		got, err := joindeciderpolicy.DecisionFromProto(&o, over(t, p, &pluginv1.JoinDeciderDecideResponse{}))
+		got, err := joindeciderpolicy.DecisionFromProto(&o, wiretest.Over(t, p, &pluginv1.JoinDeciderDecideResponse{}))
 		require.NoError(t, err, "seed %d", seed)
 		require.Equal(t, d, got, "seed %d", seed)
 	}
