@@ -200,21 +200,39 @@ func (h HostShard) cell() StartHosting {
 	return StartHosting{Epoch: h.Epoch, Base: h.Base, Positions: h.Positions}
 }
 
-func (h *host) onStop(from gossip.NodeID, m Stop) {
+func (h *host) onStop(from gossip.NodeID, m Stop) { h.stop(from, m.Term, m.Shards, false) }
+
+// onRelease gives up the entities that do not stop. A shard for which the [Stop] was lost
+// is stopped first.
+func (h *host) onRelease(from gossip.NodeID, m Release) { h.stop(from, m.Term, m.Shards, true) }
+
+// stop stops shards, or says that they have stopped; with release, what does not stop is
+// given up.
+func (h *host) stop(from gossip.NodeID, term Term, shards []ShardEpoch, release bool) {
 	var done []StoppedShard
-	for _, se := range m.Shards {
+	for _, se := range shards {
 		entry := h.hosted[se.Shard]
 		switch {
 		case entry == nil || entry.epoch != se.Epoch:
+			continue
 		case entry.state == Halted:
 			done = append(done, entry.stopped(se.Shard))
+			continue
 		case entry.state == Serving:
 			entry.state = Stopping
 			h.toShard(se.Shard, StopHosting{Epoch: se.Epoch, Leaving: h.kind.control.leaving})
 		}
+		if release {
+			h.toShard(se.Shard, ReleaseHosting{Epoch: se.Epoch})
+		}
 	}
+	h.tellStopped(from, term, done)
+}
+
+// tellStopped tells a coordinator of shards that have stopped, if there are any.
+func (h *host) tellStopped(to gossip.NodeID, term Term, done []StoppedShard) {
 	if len(done) > 0 {
-		h.kind.send(from, ShardsStopped{Kind: h.cfg.Name, Term: m.Term, Shards: done})
+		h.kind.send(to, ShardsStopped{Kind: h.cfg.Name, Term: term, Shards: done})
 	}
 }
 
@@ -242,32 +260,7 @@ func (h *host) onResume(from gossip.NodeID, m Resume) {
 	if len(resumed) > 0 {
 		h.kind.send(from, Resumed{Kind: h.cfg.Name, Term: m.Term, Shards: resumed})
 	}
-	if len(done) > 0 {
-		h.kind.send(from, ShardsStopped{Kind: h.cfg.Name, Term: m.Term, Shards: done})
-	}
-}
-
-// onRelease gives up the entities that do not stop. A shard for which the [Stop] was lost
-// is stopped first.
-func (h *host) onRelease(from gossip.NodeID, m Release) {
-	var done []StoppedShard
-	for _, se := range m.Shards {
-		entry := h.hosted[se.Shard]
-		switch {
-		case entry == nil || entry.epoch != se.Epoch:
-		case entry.state == Halted:
-			done = append(done, entry.stopped(se.Shard))
-		case entry.state == Serving:
-			entry.state = Stopping
-			h.toShard(se.Shard, StopHosting{Epoch: se.Epoch, Leaving: h.kind.control.leaving})
-			h.toShard(se.Shard, ReleaseHosting{Epoch: se.Epoch})
-		default:
-			h.toShard(se.Shard, ReleaseHosting{Epoch: se.Epoch})
-		}
-	}
-	if len(done) > 0 {
-		h.kind.send(from, ShardsStopped{Kind: h.cfg.Name, Term: m.Term, Shards: done})
-	}
+	h.tellStopped(from, m.Term, done)
 }
 
 // onHalted hears from a cell that its shard has stopped.
