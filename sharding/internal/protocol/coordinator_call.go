@@ -91,16 +91,24 @@ func (c *coordinator) called(in machine.Called) {
 	c.allocated(asked, in)
 }
 
+// answerOf returns what a strategy answered. An error, an answer of another type and one
+// that fails the check of its contract are no answer.
+func answerOf[R any](in machine.Called, check func(*R) error) (res R, err error) {
+	if in.Err != nil {
+		return res, in.Err
+	}
+	res, ok := in.Result.(R)
+	if !ok {
+		return res, fmt.Errorf("the answer is a %T", in.Result)
+	}
+	return res, check(&res)
+}
+
 // allocated takes the answer to the question where shards should go.
 func (c *coordinator) allocated(asked call, in machine.Called) {
-	res, ok := in.Result.(allocation.AllocateResult)
-	err := in.Err
-	switch {
-	case err == nil && !ok:
-		err = fmt.Errorf("the answer is a %T", in.Result)
-	case err == nil:
-		err = allocation.CheckAllocate(asked.allocate, &res)
-	}
+	res, err := answerOf(in, func(res *allocation.AllocateResult) error {
+		return allocation.CheckAllocate(asked.allocate, res)
+	})
 	if err != nil {
 		c.fallBack(err.Error())
 		return

@@ -223,14 +223,9 @@ func because(strategy, reason string) string {
 // rebalanced takes the answer of a strategy. When it is an error, or breaks the
 // contract, nothing moves.
 func (c *coordinator) rebalanced(asked call, in machine.Called) {
-	res, ok := in.Result.(allocation.RebalanceResult)
-	err := in.Err
-	switch {
-	case err == nil && !ok:
-		err = fmt.Errorf("the answer is a %T", in.Result)
-	case err == nil:
-		err = allocation.CheckRebalance(asked.rebalance, &res)
-	}
+	res, err := answerOf(in, func(res *allocation.RebalanceResult) error {
+		return allocation.CheckRebalance(asked.rebalance, res)
+	})
 	if err != nil {
 		c.notMoved(err.Error())
 		return

@@ -161,13 +161,13 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestStrategyThatNeverAnswers", name: "homes not checked", file: "coordinator_call.go",
-		old: "		err = allocation.CheckAllocate(asked.allocate, &res)\n",
-		new: "		if !mutant(NAME) {\n			err = allocation.CheckAllocate(asked.allocate, &res)\n		}\n",
+		old: "		return allocation.CheckAllocate(asked.allocate, res)\n",
+		new: "		if mutant(NAME) {\n			return nil\n		}\n		return allocation.CheckAllocate(asked.allocate, res)\n",
 	},
 	{
 		test: "TestStrangeStrategies", name: "moves not checked", file: "coordinator_rebalance.go",
-		old: "		err = allocation.CheckRebalance(asked.rebalance, &res)\n",
-		new: "		if !mutant(NAME) {\n			err = allocation.CheckRebalance(asked.rebalance, &res)\n		}\n",
+		old: "		return allocation.CheckRebalance(asked.rebalance, res)\n",
+		new: "		if mutant(NAME) {\n			return nil\n		}\n		return allocation.CheckRebalance(asked.rebalance, res)\n",
 	},
 	{
 		test: "TestStrangeStrategies", name: "two calls in flight", file: "coordinator_allocate.go",
