@@ -10,7 +10,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -24,12 +23,13 @@ import (
 
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine/machinetest"
 	pb "github.com/quorate/quorate/membership/internal/proto/quorate/membership/v1"
 	"github.com/quorate/quorate/membership/internal/protocol"
 	"github.com/quorate/quorate/membership/internal/wire"
 )
 
-var update = flag.Bool("update", false, "write the golden bytes anew")
+var rewrite = flag.Bool("rewrite", false, "write the golden bytes anew")
 
 func node(i int) gossip.NodeID {
 	return gossip.NodeID{
@@ -226,15 +226,7 @@ func TestNoFieldIsForgotten(t *testing.T) {
 func TestGoldenBytes(t *testing.T) {
 	for name, message := range messages() {
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join("testdata", name+".hex")
-			got := hex.EncodeToString(encode(t, message))
-			if *update {
-				require.NoError(t, os.MkdirAll("testdata", 0o755))
-				require.NoError(t, os.WriteFile(path, []byte(got+"\n"), 0o644))
-			}
-			want, err := os.ReadFile(path)
-			require.NoError(t, err)
-			require.Equal(t, strings.TrimSpace(string(want)), got)
+			machinetest.Bytes(t, filepath.Join("testdata", name+".hex"), *rewrite, encode(t, message))
 		})
 	}
 }

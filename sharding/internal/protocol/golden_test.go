@@ -5,15 +5,13 @@ package protocol_test
 
 import (
 	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine/machinetest"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
@@ -54,16 +52,7 @@ func TestGoldenTraces(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			first, second := traceOf(t, scenario), traceOf(t, scenario)
-			require.Equal(t, first, second, "equal runs give equal traces")
-			file := filepath.Join("testdata", name+".txt")
-			if *rewrite {
-				require.NoError(t, os.MkdirAll("testdata", 0o755))
-				require.NoError(t, os.WriteFile(file, []byte(first), 0o600))
-			}
-			want, err := os.ReadFile(file)
-			require.NoError(t, err)
-			require.Equal(t, string(want), first)
+			machinetest.Trace(t, filepath.Join("testdata", name+".txt"), *rewrite, func() string { return traceOf(t, scenario) })
 		})
 	}
 }

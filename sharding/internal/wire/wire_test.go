@@ -4,13 +4,10 @@
 package wire_test
 
 import (
-	"encoding/hex"
 	"flag"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +18,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/machinetest"
 	"github.com/quorate/quorate/membership/singleton"
 	pb "github.com/quorate/quorate/sharding/internal/proto/quorate/sharding/v1"
 	"github.com/quorate/quorate/sharding/internal/protocol"
@@ -31,7 +29,7 @@ import (
 // messages of each type, which the generated code must be able to read and write too, and
 // last an encoder and a decoder that are used again.
 
-var update = flag.Bool("update", false, "write the golden bytes anew")
+var rewrite = flag.Bool("rewrite", false, "write the golden bytes anew")
 
 var codec wire.Codec
 
@@ -141,16 +139,10 @@ func appendItem(dst []byte, item any) []byte {
 }
 
 // golden compares bytes with those of a file in testdata, which change only with the flag
-// update.
+// rewrite.
 func golden(t *testing.T, name string, b []byte) {
 	t.Helper()
-	file := filepath.Join("testdata", name+".hex")
-	if *update {
-		require.NoError(t, os.WriteFile(file, []byte(hex.EncodeToString(b)+"\n"), 0o600))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Equal(t, strings.TrimSpace(string(want)), hex.EncodeToString(b))
+	machinetest.Bytes(t, filepath.Join("testdata", name+".hex"), *rewrite, b)
 }
 
 func TestGoldenBytes(t *testing.T) {

@@ -5,9 +5,7 @@ package wire_test
 
 import (
 	"bytes"
-	"encoding/hex"
 	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,6 +17,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/machinetest"
 	"github.com/quorate/quorate/transport"
 	pb "github.com/quorate/quorate/transport/internal/proto/quorate/transport/v1"
 	"github.com/quorate/quorate/transport/internal/wire"
@@ -28,7 +27,7 @@ import (
 // malformed frames and fields of later versions; then handshakes and answers, good and
 // malformed; last memory, any bytes, benchmarks, and a refusal with bytes that are no text.
 
-var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
+var rewrite = flag.Bool("rewrite", false, "write the golden bytes anew")
 
 func hello() wire.Hello {
 	return wire.Hello{
@@ -84,13 +83,7 @@ func golden(t testing.TB) map[string][]byte {
 
 func TestTheBytesOnTheWireDoNotChange(t *testing.T) {
 	for name, b := range golden(t) {
-		file := filepath.Join("testdata", name+".hex")
-		if *rewrite {
-			require.NoError(t, os.WriteFile(file, []byte(hex.EncodeToString(b)+"\n"), 0o600))
-		}
-		want, err := os.ReadFile(file)
-		require.NoError(t, err)
-		require.Equal(t, strings.TrimSpace(string(want)), hex.EncodeToString(b), name)
+		machinetest.Bytes(t, filepath.Join("testdata", name+".hex"), *rewrite, b)
 	}
 }
 
