@@ -43,7 +43,7 @@ func TestFiveProcessesThroughDeathGrowthAndLeave(t *testing.T) {
 	require.Less(t, took, recovery)
 	c.awaitMembers(nodes...)
 	for _, id := range orphans {
-		require.NotEqual(t, victim.id, c.owner(id))
+		require.NotEqual(t, victim.Node, c.owner(id))
 	}
 
 	nodes = append(nodes, c.start())
@@ -62,7 +62,7 @@ func TestFiveProcessesThroughDeathGrowthAndLeave(t *testing.T) {
 	require.Less(t, time.Since(at), 5*time.Second)
 	c.awaitMembers(nodes...)
 	for _, id := range own {
-		require.NotEqual(t, leaver.id, c.owner(id))
+		require.NotEqual(t, leaver.Node, c.owner(id))
 	}
 	for _, n := range nodes {
 		require.NotContains(t, n.log.String(), "panic")
@@ -102,7 +102,7 @@ func (c *city) checkBooks(want map[string]int64, ids []string, nodes []*node) {
 func TestANodeEndsWithItsParent(t *testing.T) {
 	c := newCity(t)
 	n := c.start()
-	require.NoError(t, n.stdin.Close())
+	require.NoError(t, n.Orphan())
 	require.Equal(t, 1, n.status())
 	require.Contains(t, n.log.String(), "the parent has ended")
 }
@@ -123,7 +123,7 @@ func TestANodeComesBackAtItsAddress(t *testing.T) {
 	c.started-- // The next process gets the same address.
 	fresh := c.start()
 	require.Equal(t, old.address, fresh.address)
-	require.NotEqual(t, old.id, fresh.id)
+	require.NotEqual(t, old.Node, fresh.Node)
 	nodes[2] = fresh
 	c.awaitMembers(nodes...)
 	c.checkBooks(want, ids, nodes)

@@ -192,7 +192,7 @@ func (f *frost) checkReplaced() {
 	f.awaitMembers(f.rest...)
 	for _, id := range f.own {
 		f.clerks.transfer(f.rest[0], bank.Transfer{ID: "new-" + id, From: id, To: "elsewhere", Cents: 1})
-		require.NotEqual(f.t, f.victim.id, f.owner(id))
+		require.NotEqual(f.t, f.victim.Node, f.owner(id))
 	}
 }
 
@@ -211,7 +211,7 @@ func (f *frost) checkNothingBegun() {
 		for _, id := range []string{t.From, t.To} {
 			for _, s := range f.chain(id) {
 				for _, r := range slices.Concat(s.Records, s.Beyond) {
-					require.False(f.t, s.Owner == f.victim.id && r.Transfer == t.ID, "%s was begun in epoch %s", t.ID, s.Epoch)
+					require.False(f.t, s.Owner == f.victim.Node && r.Transfer == t.ID, "%s was begun in epoch %s", t.ID, s.Epoch)
 				}
 			}
 		}

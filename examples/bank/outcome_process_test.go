@@ -98,7 +98,7 @@ func TestOutcomesAfterAKillByKind(t *testing.T) {
 
 	c.readAll(own, nodes[:2]...)
 	for _, id := range own {
-		require.NotEqual(t, victim.id, c.owner(id))
+		require.NotEqual(t, victim.Node, c.owner(id))
 		for _, s := range c.chain(id) {
 			for _, r := range s.Records {
 				require.NotContains(t, r.Transfer, "late", "nobody carries out what was not delivered")

@@ -6,15 +6,12 @@
 package bank_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -22,13 +19,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/examples/attached"
 	"github.com/quorate/quorate/examples/bank"
 	"github.com/quorate/quorate/examples/bank/journal"
 )
@@ -104,65 +101,24 @@ func (c *city) write(name string, lines ...string) {
 // address returns the address of the i-th node.
 func (c *city) address(i int) string { return fmt.Sprintf("127.0.0.1:%d", c.ports[i]) }
 
-// freePorts finds ports for the nodes of a city. They lie below the range from which
-// systems take the ports of outgoing connections, so that none is taken before its node
-// listens. They are sorted, so that the first node has the lowest address of the seed
-// nodes: it founds the cluster, and is its oldest member.
+// freePorts finds ports for the nodes of a city. They are sorted, so that the first node
+// has the lowest address of the seed nodes: it founds the cluster, and is its oldest
+// member.
 func freePorts(t *testing.T) []int {
 	t.Helper()
-	const nodes = 8
-	var ports []int
-	for range 1000 {
-		port := 20_000 + rand.IntN(10_000)
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil {
-			continue
-		}
-		require.NoError(t, l.Close())
-		if !slices.Contains(ports, port) {
-			ports = append(ports, port)
-		}
-		if len(ports) == nodes {
-			slices.Sort(ports)
-			return ports
-		}
-	}
-	require.Fail(t, "too few ports are free")
-	return nil
+	ports, err := attached.FreePorts(8)
+	require.NoError(t, err)
+	slices.Sort(ports)
+	return ports
 }
 
 // node is one process.
 type node struct {
+	*attached.Process
+
 	city    *city
 	address string // Its address in the cluster.
-	id      string // Its identity in the cluster, from its first line.
-	http    string // The address of its HTTP interface, from the same line.
-	cmd     *exec.Cmd
-	stdin   io.Closer // Held open: the node ends with it, and so with the test.
-	log     *output
-	hello   chan error    // One result: the first line was read, or why not.
-	greeted atomic.Bool   // The first line was read: id and http are known.
-	ended   chan struct{} // Closed when the process has ended.
-}
-
-// output collects what a process writes.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write adds p.
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-// String returns everything so far.
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
+	log     *attached.Log
 }
 
 // launch starts a process at the next address. It waits for nothing. The
@@ -179,8 +135,8 @@ func (c *city) launchWith(args []string, env ...string) *node {
 	require.NoError(c.t, err)
 	c.started++
 	c.t.Cleanup(func() {
-		_ = n.cmd.Process.Kill() // The process may have ended.
-		<-n.ended
+		_ = n.Cmd.Process.Kill() // The process may have ended.
+		<-n.Ended()
 		if c.t.Failed() {
 			c.t.Logf("log of %s:\n%s", n.address, n.log)
 		}
@@ -191,43 +147,13 @@ func (c *city) launchWith(args []string, env ...string) *node {
 // spawn starts a process with an address, by the function start. The caller ends the
 // process.
 func (c *city) spawn(address string, start func(*exec.Cmd) error, args, env []string) (*node, error) {
-	n := &node{city: c, address: address, log: new(output), hello: make(chan error, 1), ended: make(chan struct{})}
-	n.cmd = exec.Command(program, append([]string{"-config", filepath.Join(c.dir, "cluster.yaml"), "-journal", c.journal, "-attached"}, args...)...)
-	n.cmd.Env = append(os.Environ(), append([]string{"QUORATE_NODE__ADDRESS=" + address}, env...)...)
-	n.cmd.Stderr = n.log
-	stdin, err := n.cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	n.stdin = stdin
-	out, err := n.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := start(n.cmd); err != nil {
-		return nil, err
-	}
-	// Owned by the node; ends with the process.
-	go func() {
-		defer close(n.ended)
-		n.hello <- n.greet(out)
-		_, _ = io.Copy(io.Discard, out)
-		_ = n.cmd.Wait() // The status is read from the process state.
-	}()
-	return n, nil
-}
-
-// greet reads the first line of the process.
-func (n *node) greet(out io.Reader) error {
-	line, err := bufio.NewReader(out).ReadBytes('\n')
-	if err != nil {
-		return err
-	}
-	var first struct{ HTTP, Node string }
-	err = json.Unmarshal(line, &first)
-	n.http, n.id = first.HTTP, first.Node
-	n.greeted.Store(err == nil)
-	return err
+	n := &node{city: c, address: address, log: new(attached.Log)}
+	cmd := exec.Command(program, append([]string{"-config", filepath.Join(c.dir, "cluster.yaml"), "-journal", c.journal, "-attached"}, args...)...)
+	cmd.Env = append(os.Environ(), append([]string{"QUORATE_NODE__ADDRESS=" + address}, env...)...)
+	cmd.Stderr = n.log
+	var err error
+	n.Process, err = attached.Start(cmd, start)
+	return n, err
 }
 
 // start starts a process and waits until it serves.
@@ -242,7 +168,7 @@ func (c *city) start(env ...string) *node {
 func (c *city) awaitHello(n *node) {
 	c.t.Helper()
 	select {
-	case err := <-n.hello:
+	case err := <-n.Hello():
 		require.NoError(c.t, err, "%s did not start:\n%s", n.address, n.log)
 	case <-time.After(patience):
 		require.Fail(c.t, "no greeting", "%s:\n%s", n.address, n.log)
@@ -273,17 +199,17 @@ func (c *city) settleAlone() *node {
 func (n *node) status() int {
 	n.city.t.Helper()
 	select {
-	case <-n.ended:
+	case <-n.Ended():
 	case <-time.After(patience):
 		require.Fail(n.city.t, "the process does not end", "%s:\n%s", n.address, n.log)
 	}
-	return n.cmd.ProcessState.ExitCode()
+	return n.Cmd.ProcessState.ExitCode()
 }
 
 // signal sends a signal to the process.
 func (n *node) signal(s os.Signal) {
 	n.city.t.Helper()
-	require.NoError(n.city.t, n.cmd.Process.Signal(s))
+	require.NoError(n.city.t, n.Cmd.Process.Signal(s))
 }
 
 // freeze stops a process and waits until all of it stands still: until then it may still
@@ -291,10 +217,10 @@ func (n *node) signal(s os.Signal) {
 func (n *node) freeze() {
 	n.city.t.Helper()
 	n.signal(syscall.SIGSTOP)
-	n.city.t.Cleanup(func() { _ = n.cmd.Process.Signal(syscall.SIGCONT) }) // The process may have ended.
+	n.city.t.Cleanup(func() { _ = n.Cmd.Process.Signal(syscall.SIGCONT) }) // The process may have ended.
 	n.city.await(func(context.Context) error {
 		var status syscall.WaitStatus
-		changed, err := syscall.Wait4(n.cmd.Process.Pid, &status, syscall.WNOHANG|syscall.WUNTRACED, nil)
+		changed, err := syscall.Wait4(n.Cmd.Process.Pid, &status, syscall.WNOHANG|syscall.WUNTRACED, nil)
 		if err == nil && (changed == 0 || !status.Stopped()) {
 			err = fmt.Errorf("%s has not stopped", n.address)
 		}
@@ -318,7 +244,7 @@ func (n *node) doBy(ctx context.Context, client *http.Client, method, path strin
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://"+n.http+path, bytes.NewReader(encoded))
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+n.HTTP+path, bytes.NewReader(encoded))
 	if err != nil {
 		return err
 	}
@@ -387,7 +313,7 @@ func (n *node) sees(ctx context.Context, nodes []*node) error {
 		up[m.Node] = m.Status == "up" && !m.Unreachable
 	}
 	for _, other := range nodes {
-		if !up[other.id] {
+		if !up[other.Node] {
 			return fmt.Errorf("%s does not see %s up: %+v", n.address, other.address, v)
 		}
 	}
@@ -475,7 +401,7 @@ func (c *city) ownedBy(n *node, ids []string) []string {
 	c.t.Helper()
 	var own []string
 	for _, id := range ids {
-		if c.owner(id) == n.id {
+		if c.owner(id) == n.Node {
 			own = append(own, id)
 		}
 	}

@@ -33,7 +33,7 @@ import (
 func (n *node) refusedToStart(status int) string {
 	n.city.t.Helper()
 	require.Equal(n.city.t, status, n.status(), "%s", n.log)
-	require.Error(n.city.t, <-n.hello, "it greeted, so it had started")
+	require.Error(n.city.t, <-n.Hello(), "it greeted, so it had started")
 	return n.log.String()
 }
 

@@ -123,12 +123,12 @@ func (p *post) live(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = n.cmd.Process.Kill() }) // The process may have ended.
+	stop := context.AfterFunc(ctx, func() { _ = n.Cmd.Process.Kill() }) // The process may have ended.
 	defer stop()
 	p.mu.Lock()
 	p.lives = append(p.lives, n)
 	p.mu.Unlock()
-	<-n.ended
+	<-n.Ended()
 	p.mu.Lock()
 	p.ended++
 	p.mu.Unlock()
@@ -146,7 +146,7 @@ func (p *post) now() (*node, error) {
 		return nil, fmt.Errorf("%s does not run", p.town.net.address(p.i))
 	}
 	n := p.lives[len(p.lives)-1]
-	if !n.greeted.Load() {
+	if !n.Greeted() {
 		return nil, fmt.Errorf("%s does not serve", n.address)
 	}
 	return n, nil
@@ -236,7 +236,7 @@ func (p *post) restarts(status int) int {
 	p.town.t.Helper()
 	past := p.past()
 	for _, n := range past {
-		require.Equal(p.town.t, status, n.cmd.ProcessState.ExitCode(), "%s", n.log)
+		require.Equal(p.town.t, status, n.Cmd.ProcessState.ExitCode(), "%s", n.log)
 	}
 	return len(past)
 }

@@ -7,24 +7,21 @@ package main_test
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/examples/attached"
 	"github.com/quorate/quorate/management"
 )
 
@@ -95,7 +92,11 @@ type service struct {
 // newService builds the programs and starts the server of the names.
 func newService(t *testing.T) *service {
 	t.Helper()
-	s := &service{t: t, dir: t.TempDir(), ports: freePorts(t, 5), seen: map[string]bool{}}
+	s := &service{t: t, dir: t.TempDir(), seen: map[string]bool{}}
+	var err error
+	s.ports, err = attached.FreePorts(5)
+	require.NoError(t, err)
+	slices.Sort(s.ports) // The address of the first node is the lowest.
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", s.dir+string(filepath.Separator), "./...").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	text, err := os.ReadFile("cluster.yaml")
@@ -126,34 +127,25 @@ func (s *service) tell(line string) {
 
 func (s *service) address(i int) string { return fmt.Sprintf("127.0.0.1:%d", s.ports[i]) }
 
-// node is one process, with what its first line says.
+// node is one process.
 type node struct {
-	Node string // Its identity.
-	HTTP string // The address of its HTTP interface.
+	*attached.Process
 
-	cmd  *exec.Cmd
-	log  *output
-	kill func() // Kills the process and waits for its end. It may be called again.
+	log *attached.Log
 }
 
 // start starts a process at the i-th address, with the data directory of that address, and
 // waits for its first line.
 func (s *service) start(i int) *node {
 	s.t.Helper()
-	n := &node{log: new(output)}
-	n.cmd = exec.Command(filepath.Join(s.dir, "discovery"), "-attached", "-config", filepath.Join(s.dir, "cluster.yaml"))
-	n.cmd.Env = append(os.Environ(), "QUORATE_NODE__ADDRESS="+s.address(i),
+	n := &node{log: new(attached.Log)}
+	cmd := exec.Command(filepath.Join(s.dir, "discovery"), "-attached", "-config", filepath.Join(s.dir, "cluster.yaml"))
+	cmd.Env = append(os.Environ(), "QUORATE_NODE__ADDRESS="+s.address(i),
 		fmt.Sprintf("QUORATE_NODE__DATA_DIR=data-%d", i), "QUORATE_DISCOVERY_DNS__SERVERS="+s.dns)
-	n.cmd.Stderr = n.log
-	_, err := n.cmd.StdinPipe() // Held open: the process ends with it, and so with the test.
+	cmd.Stderr = n.log
+	var err error
+	n.Process, err = attached.Start(cmd, (*exec.Cmd).Start)
 	require.NoError(s.t, err)
-	stdout, err := n.cmd.StdoutPipe()
-	require.NoError(s.t, err)
-	require.NoError(s.t, n.cmd.Start())
-	n.kill = sync.OnceFunc(func() {
-		_ = n.cmd.Process.Kill() // The process may have ended already.
-		_ = n.cmd.Wait()         // The error says that the process was killed.
-	})
 	s.started = append(s.started, n)
 	s.t.Cleanup(func() {
 		n.kill()
@@ -161,8 +153,14 @@ func (s *service) start(i int) *node {
 			s.t.Logf("log of %s:\n%s", s.address(i), n.log)
 		}
 	})
-	require.NoError(s.t, json.NewDecoder(stdout).Decode(n), "%s", n.log)
+	require.NoError(s.t, <-n.Hello(), "%s", n.log)
 	return n
+}
+
+// kill kills the process and waits for its end. It may be called again.
+func (n *node) kill() {
+	_ = n.Cmd.Process.Kill() // The process may have ended already.
+	<-n.Ended()
 }
 
 // get asks a node.
@@ -268,48 +266,4 @@ func (s *service) clustersFormed() int {
 		times += strings.Count(n.log.String(), formed)
 	}
 	return times
-}
-
-// output collects what a process writes.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write adds p.
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-// String returns everything so far.
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
-// freePorts finds free ports below the range from which systems take those of outgoing
-// connections, sorted, so that the address of the first node is the lowest.
-func freePorts(t *testing.T, count int) []int {
-	t.Helper()
-	var ports []int
-	for range 1000 {
-		port := 20_000 + rand.IntN(10_000)
-		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil {
-			continue
-		}
-		require.NoError(t, l.Close())
-		if !slices.Contains(ports, port) {
-			ports = append(ports, port)
-		}
-		if len(ports) == count {
-			slices.Sort(ports)
-			return ports
-		}
-	}
-	require.Fail(t, "too few ports are free")
-	return nil
 }

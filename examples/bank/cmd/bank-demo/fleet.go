@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/quorate/quorate/examples/attached"
 )
 
 // The fleet writes the cluster's file, starts processes, and admits a node for clients
@@ -45,7 +46,7 @@ func newFleet(program, dir, journal string, plugins bool, s *screen) (*fleet, er
 	if _, err := os.Stat(program); err != nil {
 		return nil, fmt.Errorf("the node program is missing, `make demo` builds it: %w", err)
 	}
-	ports, err := freePorts(maxNodes + 1)
+	ports, err := attached.FreePorts(maxNodes + 1)
 	if err != nil {
 		return nil, err
 	}
@@ -87,29 +88,6 @@ func (f *fleet) config() string { return filepath.Join(f.dir, "cluster.yaml") }
 // address returns the address of the i-th node.
 func (f *fleet) address(i int) string { return fmt.Sprintf("127.0.0.1:%d", f.ports[i]) }
 
-// freePorts finds n ports. They lie below the range from which systems take the ports of
-// outgoing connections, so that no connection takes a port before its node does.
-func freePorts(n int) ([]int, error) {
-	var ports []int
-	for range 1000 {
-		port := 20_000 + rand.IntN(10_000)
-		if slices.Contains(ports, port) {
-			continue
-		}
-		l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil {
-			continue
-		}
-		if err := l.Close(); err != nil {
-			return nil, err
-		}
-		if ports = append(ports, port); len(ports) == n {
-			return ports, nil
-		}
-	}
-	return nil, fmt.Errorf("found no %d free ports from 20000 to 29999", n)
-}
-
 // start starts a node at an address that was not used yet, and waits until it serves
 // HTTP. Clients ask the node only when it is admitted.
 func (f *fleet) start(ctx context.Context) (*process, error) {
@@ -128,15 +106,14 @@ func (f *fleet) launch(ctx context.Context, name, address string) (*process, err
 	log := filepath.Join(f.dir, fmt.Sprintf("%s-%d.log", name, len(f.all)+1))
 	f.mu.Unlock()
 	p := newProcess(name, address)
-	hello, err := p.start(f.program, f.config(), f.journal, log)
-	if err != nil {
+	if err := p.start(f.program, f.config(), f.journal, log); err != nil {
 		return nil, err
 	}
 	f.mu.Lock()
 	f.all = append(f.all, p)
 	f.mu.Unlock()
 	select {
-	case err := <-hello:
+	case err := <-p.Hello():
 		if err != nil {
 			return nil, fmt.Errorf("%s did not start, see %s: %w", name, log, err)
 		}
@@ -195,8 +172,8 @@ func (f *fleet) strike(victim *process) {
 
 // kill ends a node without warning. Clients are not told and find out by themselves.
 func (f *fleet) kill(p *process) error {
-	err := p.cmd.Process.Kill()
-	<-p.gone
+	err := p.Cmd.Process.Kill()
+	<-p.Ended()
 	f.strike(p)
 	return err
 }
@@ -262,10 +239,10 @@ func (f *fleet) close() {
 	limit := time.After(10 * time.Second)
 	for _, p := range all {
 		select {
-		case <-p.gone:
+		case <-p.Ended():
 		case <-limit:
-			_ = p.cmd.Process.Kill() // The process may have ended just now.
-			<-p.gone
+			_ = p.Cmd.Process.Kill() // The process may have ended just now.
+			<-p.Ended()
 			limit = time.After(time.Millisecond) // The other processes get no more time either.
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/cluster"
+	"github.com/quorate/quorate/examples/attached"
 )
 
 // TestTheFileOfAllNodes loads the file that the fleet writes. All nodes that a run begins
@@ -47,7 +48,7 @@ func TestPickFindsTheOldest(t *testing.T) {
 	f := &fleet{client: server.Client(), screen: &screen{out: io.Discard, begun: time.Now(), last: map[string]string{}}}
 	for _, address := range []string{"x:1", "x:2", "x:3", "x:4"} {
 		p := newProcess(address, address)
-		p.http, p.node = strings.TrimPrefix(server.URL, "http://"), address+"#1"
+		p.HTTP, p.Node = strings.TrimPrefix(server.URL, "http://"), address+"#1"
 		f.alive, f.all = append(f.alive, p), append(f.all, p)
 	}
 	rnd := rand.New(rand.NewPCG(1, 1))
@@ -76,7 +77,7 @@ func TestPickFindsTheOldest(t *testing.T) {
 // was at its address before.
 func TestAnIncarnationIsFoundByItsIdentity(t *testing.T) {
 	v := view{Members: []member{{Node: "x:1#2", Status: "up"}, {Node: "x:2#1", Status: "up", Unreachable: true}}}
-	require.Nil(t, v.find(&process{address: "x:1", node: "x:1#1"}))
-	require.Equal(t, &v.Members[0], v.find(&process{address: "x:1", node: "x:1#2"}))
+	require.Nil(t, v.find(&process{address: "x:1", Process: &attached.Process{Node: "x:1#1"}}))
+	require.Equal(t, &v.Members[0], v.find(&process{address: "x:1", Process: &attached.Process{Node: "x:1#2"}}))
 	require.Equal(t, 1, v.up(), "who is unreachable is not there")
 }

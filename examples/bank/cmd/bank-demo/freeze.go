@@ -80,7 +80,7 @@ func (d *demo) ownedBy(p *process, n int) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if owner == p.node {
+		if owner == p.Node {
 			own = append(own, account(i))
 		}
 		if len(own) == n {
@@ -117,7 +117,7 @@ func (l *load) sendLate(ctx context.Context, p *process, accounts []string) {
 			var receipt bank.Receipt
 			if l.request(ctx, p, http.MethodPost, "/transfers", t, &receipt) == nil {
 				l.mu.Lock()
-				l.late = append(l.late, lateAnswer{told{t, receipt}, p.node})
+				l.late = append(l.late, lateAnswer{told{t, receipt}, p.Node})
 				l.mu.Unlock()
 				l.note(told{t, receipt})
 				return

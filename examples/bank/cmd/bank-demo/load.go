@@ -253,7 +253,7 @@ func (l *load) request(ctx context.Context, p *process, method, path string, bod
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://"+p.http+path, bytes.NewReader(encoded))
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+p.HTTP+path, bytes.NewReader(encoded))
 	if err != nil {
 		return err
 	}

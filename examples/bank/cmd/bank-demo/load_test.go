@@ -57,7 +57,7 @@ func newFakes(t *testing.T) (*load, *fakeNode) {
 	f := &fleet{client: alive.Client()}
 	for _, s := range []*httptest.Server{alive, dead} {
 		p := newProcess("n", "x:1")
-		p.http, p.admitted = strings.TrimPrefix(s.URL, "http://"), true
+		p.HTTP, p.admitted = strings.TrimPrefix(s.URL, "http://"), true
 		f.alive = append(f.alive, p)
 	}
 	f.screen = &screen{out: io.Discard, begun: time.Now(), last: map[string]string{}}
@@ -189,7 +189,7 @@ func TestAbortEndsTheRequestsToOneNode(t *testing.T) {
 	}))
 	defer silent.Close()
 	p := newProcess("n1", "x:1")
-	p.http, p.admitted = strings.TrimPrefix(silent.URL, "http://"), true
+	p.HTTP, p.admitted = strings.TrimPrefix(silent.URL, "http://"), true
 	l := newLoad(1, 10, 200, &fleet{client: silent.Client(), alive: []*process{p}})
 	go func() {
 		<-arrived
@@ -209,7 +209,7 @@ func TestTheReceivingAccountIsAskedSecond(t *testing.T) {
 	}))
 	defer server.Close()
 	p := newProcess("n1", "x:1")
-	p.http, p.admitted = strings.TrimPrefix(server.URL, "http://"), true
+	p.HTTP, p.admitted = strings.TrimPrefix(server.URL, "http://"), true
 	l := newLoad(1, 10, 200, &fleet{client: server.Client(), alive: []*process{p}})
 	l.transfer(t.Context(), bank.Transfer{ID: "x", From: "a", To: "b", Cents: 1}, 0)
 	require.Len(t, l.spans, 2)

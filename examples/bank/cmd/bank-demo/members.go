@@ -34,7 +34,7 @@ type view struct {
 // find returns the member that a process is, or nil.
 func (v view) find(p *process) *member {
 	for i := range v.Members {
-		if v.Members[i].Node == p.node {
+		if v.Members[i].Node == p.Node {
 			return &v.Members[i]
 		}
 	}
@@ -75,7 +75,7 @@ func (f *fleet) membersOf(ctx context.Context, p *process) (view, error) {
 func (f *fleet) get(ctx context.Context, p *process, path string, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.http+path, http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.HTTP+path, http.NoBody)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ const canFreeze = true
 const stopSignal = syscall.SIGSTOP
 
 // freeze stops the process.
-func (p *process) freeze() error { return p.cmd.Process.Signal(syscall.SIGSTOP) }
+func (p *process) freeze() error { return p.Cmd.Process.Signal(syscall.SIGSTOP) }
 
 // thaw lets it go on.
-func (p *process) thaw() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
+func (p *process) thaw() error { return p.Cmd.Process.Signal(syscall.SIGCONT) }
