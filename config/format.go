@@ -46,6 +46,7 @@ type Format interface {
 // [Places.Item]. A Places belongs to one goroutine.
 type Places struct {
 	name   string
+	breaks breaks         // Of the text.
 	lines  map[string]int // By joined path.
 	faults Errors
 	full   bool
@@ -57,6 +58,9 @@ func (p *Places) Full() bool { return p.full }
 
 // Refused reports whether a fault was recorded.
 func (p *Places) Refused() bool { return len(p.faults) > 0 }
+
+// Line returns the line, counted from 1, of an offset in the text that is parsed.
+func (p *Places) Line(offset int) int { return p.breaks.line(offset) }
 
 // Key returns the path of a key in a map, and records its line. For a key that no
 // setting could have, or that is nested too deep, it records a fault and returns nil.
@@ -127,7 +131,7 @@ func parserOf(name string, given []Format) (parser, *Error) {
 // parserIn returns the parser for a format that was given.
 func parserIn(f Format) parser {
 	return func(name string, text []byte) (map[string]any, map[string]int, Errors) {
-		p := Places{name: name, lines: map[string]int{}}
+		p := Places{name: name, breaks: lineBreaks(text), lines: map[string]int{}}
 		tree := f.Parse(text, &p)
 		if p.Refused() {
 			return nil, nil, p.faults

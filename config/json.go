@@ -33,7 +33,7 @@ func parseJSON(name string, data []byte) (map[string]any, map[string]int, Errors
 	if text[0] != '{' {
 		return nil, nil, fault(breaks.line(bytes.IndexByte(data, text[0])), `the top of the file must be an object of sections, such as {"node": {}}`)
 	}
-	w := jsonWalker{Places{name: name, lines: map[string]int{}}, breaks, json.NewDecoder(bytes.NewReader(data))}
+	w := jsonWalker{Places{name: name, breaks: breaks, lines: map[string]int{}}, json.NewDecoder(bytes.NewReader(data))}
 	w.tokens.UseNumber()
 	tree, _ := w.value(nil).(map[string]any)
 	if len(w.faults) > 0 {
@@ -47,12 +47,11 @@ func parseJSON(name string, data []byte) (map[string]any, map[string]int, Errors
 type jsonWalker struct {
 	Places
 
-	breaks breaks
 	tokens *json.Decoder
 }
 
 // here returns the line of the last token; a token is never longer than a line.
-func (w *jsonWalker) here() int { return w.breaks.line(int(w.tokens.InputOffset()) - 1) }
+func (w *jsonWalker) here() int { return w.Line(int(w.tokens.InputOffset()) - 1) }
 
 // next returns the next token; nil for null and at the end.
 func (w *jsonWalker) next() json.Token {

@@ -35,18 +35,17 @@ func (format) Extension() string { return ".toml" }
 // Parse reads one document. The lines come from the expressions; the values, and which
 // tables contradict one another, from the library.
 func (format) Parse(text []byte, places *config.Places) map[string]any {
-	breaks := lineBreaks(text)
 	if offset := nestedTooDeep(text); offset >= 0 {
-		places.Fault(breaks.line(offset), nil, fmt.Sprintf("not valid TOML: a value is nested deeper than %d levels", config.DepthMax))
+		places.Fault(places.Line(offset), nil, fmt.Sprintf("not valid TOML: a value is nested deeper than %d levels", config.DepthMax))
 		return nil
 	}
-	w := walker{Places: places, data: text, breaks: breaks, owners: map[string]int{}, items: map[string]int{}}
+	w := walker{Places: places, data: text, owners: map[string]int{}, items: map[string]int{}}
 	w.parser.Reset(text)
 	for !w.Full() && w.parser.NextExpression() {
 		w.expression(w.parser.Expression())
 	}
 	if bad, ok := errors.AsType[*unstable.ParserError](w.parser.Error()); ok {
-		w.Fault(breaks.line(int(w.parser.Range(bad.Highlight).Offset)), nil, reason(bad))
+		w.Fault(w.Line(int(w.parser.Range(bad.Highlight).Offset)), nil, reason(bad))
 	}
 	if w.Refused() { // The library must not see keys of unbounded depth.
 		return nil
@@ -96,7 +95,6 @@ type walker struct {
 	*config.Places
 
 	data   []byte
-	breaks breaks
 	parser unstable.Parser
 
 	table  []string       // the path of the table that the expressions stand in
@@ -128,7 +126,7 @@ func keyOffset(n *unstable.Node) int {
 // head enters a table. A table under an array of tables is in its last item.
 func (w *walker) head(n *unstable.Node) {
 	var path []string
-	line := w.breaks.line(keyOffset(n))
+	line := w.Line(keyOffset(n))
 	for key := n.Key(); key.Next(); {
 		if len(path) > 0 {
 			path = w.inLastItem(path)
@@ -163,7 +161,7 @@ func (w *walker) inLastItem(path []string) []string {
 
 // keyValue notes a key with its value, in a table or in braces.
 func (w *walker) keyValue(n *unstable.Node, path []string) {
-	line := w.breaks.line(keyOffset(n))
+	line := w.Line(keyOffset(n))
 	for key := n.Key(); key.Next(); {
 		if path = w.Key(path, string(key.Node().Data), line); path == nil {
 			return
@@ -182,7 +180,7 @@ func (w *walker) keyValue(n *unstable.Node, path []string) {
 // plain Go has no time without a day.
 func (w *walker) value(n *unstable.Node, path []string, line int) {
 	if n.Raw.Length > 0 {
-		line = w.breaks.line(int(n.Raw.Offset))
+		line = w.Line(int(n.Raw.Offset))
 	}
 	switch n.Kind {
 	case unstable.Array:
@@ -194,7 +192,7 @@ func (w *walker) value(n *unstable.Node, path []string, line int) {
 			}
 			at := w.Item(path, i)
 			if child.Raw.Length > 0 {
-				line = w.breaks.line(int(child.Raw.Offset))
+				line = w.Line(int(child.Raw.Offset))
 			}
 			w.Note(at, line)
 			w.value(child, at, line)
@@ -228,7 +226,7 @@ func (w *walker) faultLine(err error) int {
 	if i < 0 || i >= len(w.starts) {
 		return 0
 	}
-	return w.breaks.line(w.starts[i])
+	return w.Line(w.starts[i])
 }
 
 // lineStart returns where the line of an offset begins.
@@ -291,20 +289,3 @@ func skipTo(data []byte, i int, text string) int {
 
 // separator joins the parts of a path. No key holds it: control characters are refused.
 const separator = "\x1f"
-
-// breaks are the offsets of the line breaks of a text, so that the lines of a
-// hundred thousand keys are found without counting from the top for each.
-type breaks []int
-
-func lineBreaks(data []byte) breaks {
-	var b breaks
-	for i, c := range data {
-		if c == '\n' {
-			b = append(b, i)
-		}
-	}
-	return b
-}
-
-// line returns the line, counted from 1, of an offset.
-func (b breaks) line(offset int) int { return 1 + sort.SearchInts(b, offset) }
