@@ -28,7 +28,7 @@ const DepthMax = 32
 
 // Format is the syntax of files whose names have a certain end. YAML and JSON are built
 // in; others are given to a [Loader], TOML for instance, which is in the module
-// config/toml.
+// config/toml. Package configtest has a suite for formats.
 type Format interface {
 	// Extension returns the end of the names, in lower case and with its dot: ".toml".
 	Extension() string

@@ -4,6 +4,7 @@
 package config_test
 
 import (
+	"math/rand/v2"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -11,9 +12,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/config/configtest"
 )
 
 // Files in YAML, JSON and a format of the program: they give the same values, say where a
@@ -166,26 +167,19 @@ func TestTheLargestFilesAreReadInBoundedTime(t *testing.T) {
 
 // The same tree, written in each format, is read as the same tree.
 func TestFormatsAgreeOnAnyTree(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		tree := drawTree(t, 0)
-		if len(tree) == 0 {
-			return
-		}
+	for seed := range uint64(500) {
+		tree := configtest.RandomTree(rand.New(rand.NewPCG(seed, 0)))
 		read := func(name, text string) map[string]any {
 			file, err := config.Parse(name, []byte(text))
-			if err != nil {
-				t.Fatalf("%s: %v\n%s", name, err, text)
-			}
+			require.NoError(t, err, "seed %d: %s\n%s", seed, name, text)
 			got := map[string]any{}
-			if err := file.Decode("", &got); err != nil {
-				t.Fatalf("%s: %v\n%s", name, err, text)
-			}
+			require.NoError(t, file.Decode("", &got), "seed %d: %s\n%s", seed, name, text)
 			return got
 		}
-		json := writeFlow(tree, ": ")
-		require.Equal(t, tree, read("t.json", json))
-		require.Equal(t, tree, read("t.yaml", json))
-	})
+		json := configtest.Flow(tree, ": ")
+		require.Equal(t, tree, read("t.json", json), "seed %d", seed)
+		require.Equal(t, tree, read("t.yaml", json), "seed %d", seed)
+	}
 }
 
 // pairs is a format of lines "a.b=c", for files with the end .pairs.

@@ -4,12 +4,10 @@
 package config_test
 
 import (
-	"errors"
-	"strings"
 	"testing"
-	"unicode"
 
 	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/config/configtest"
 )
 
 // FuzzConfig feeds any text as a file of each format and as a variable. Each text gives a
@@ -39,12 +37,12 @@ func FuzzConfig(f *testing.F) {
 		environ := []string{variable, "QUORATE_NODE__NAME=x"}
 		file, err := config.Loader{Environ: environ}.Load("testdata/base.yaml")
 		if err != nil {
-			oneLineEach(t, err)
+			configtest.CheckFaults(t, err)
 			return
 		}
 		got := defaults()
 		if err := file.Decode("", &got); err != nil {
-			oneLineEach(t, err)
+			configtest.CheckFaults(t, err)
 		}
 	})
 }
@@ -53,7 +51,7 @@ func check(t *testing.T, name string, data []byte) {
 	t.Helper()
 	file, err := config.Parse(name, data)
 	if err != nil {
-		oneLineEach(t, err)
+		configtest.CheckFaults(t, err)
 		return
 	}
 	first, second := defaults(), defaults()
@@ -62,24 +60,11 @@ func check(t *testing.T, name string, data []byte) {
 	if err == nil {
 		return
 	}
-	oneLineEach(t, err)
+	configtest.CheckFaults(t, err)
 	if again == nil || err.Error() != again.Error() {
 		t.Fatalf("two decodes differ:\n%v\n%v", err, again)
 	}
 	if len(first.Plugins) != 1 || first.Node.Weight != 1 || len(first.Node.Roles) != 1 {
 		t.Fatalf("a refused document changed its target: %+v", first)
-	}
-}
-
-func oneLineEach(t *testing.T, err error) {
-	t.Helper()
-	var errs config.Errors
-	if !errors.As(err, &errs) || len(errs) == 0 {
-		t.Fatalf("not a list of faults: %v", err)
-	}
-	for _, e := range errs {
-		if e.Reason == "" || e.Err == nil || strings.ContainsFunc(e.Reason, unicode.IsControl) {
-			t.Fatalf("a fault must say what is wrong in one line: %#v", e)
-		}
 	}
 }

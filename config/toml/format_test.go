@@ -4,19 +4,19 @@
 package toml_test
 
 import (
-	"errors"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
-	"unicode"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/config/configtest"
 	"github.com/quorate/quorate/config/toml"
 )
 
@@ -219,22 +219,13 @@ func TestTheLargestFilesAreReadInBoundedTime(t *testing.T) {
 	}
 }
 
-// The same tree, written in TOML and in JSON, is read as the same tree.
-func TestTOMLAgreesWithJSONOnAnyTree(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		tree := drawTree(t, 0)
-		read := func(name, text string) map[string]any {
-			got, err := parse(name, text)
-			if err != nil {
-				t.Fatalf("%s: %v\n%s", name, err, text)
-			}
-			return got
-		}
+func TestTheFormatKeepsTheContract(t *testing.T) {
+	configtest.TestFormat(t, toml.Format(), func(tree map[string]any) string {
 		var text strings.Builder
-		for _, key := range sortedKeys(tree) {
-			text.WriteString(quote(key) + " = " + writeFlow(tree[key], " = ") + "\n")
+		for _, key := range slices.Sorted(maps.Keys(tree)) {
+			text.WriteString(configtest.Entry(key, tree[key], " = ") + "\n")
 		}
-		require.Equal(t, read("t.json", writeFlow(tree, ": ")), read("t.toml", text.String()))
+		return text.String()
 	})
 }
 
@@ -250,21 +241,6 @@ func FuzzFormat(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		first, err := parse("fuzz.toml", text)
-		second, again := parse("fuzz.toml", text)
-		require.Equal(t, err, again)
-		if err == nil {
-			require.Len(t, second, len(first))
-			return
-		}
-		var faults config.Errors
-		if !errors.As(err, &faults) || len(faults) == 0 {
-			t.Fatalf("not a list of faults: %v", err)
-		}
-		for _, e := range faults {
-			if e.Reason == "" || e.Err == nil || strings.ContainsFunc(e.Reason, unicode.IsControl) {
-				t.Fatalf("a fault must say what is wrong in one line: %#v", e)
-			}
-		}
+		configtest.CheckText(t, "fuzz.toml", text, toml.Format())
 	})
 }
